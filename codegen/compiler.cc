@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole way, stage after stage: spec -> plan -> instantiate -> optimise -> generate code -> load -> kernel. Read this file first; each
+// stage has a file of its own.
+//
+// The key of a kernel is computed here and nowhere else: canonical spec, plan, engine, and what the process cannot change (machine, templates,
+// LLVM) once in front. Two callers who write the same spec in another order of fields share one kernel.
+#include "codegen/compiler.h"
+
+#include <utility>
+
+#include "codegen/jit.h"
+#include "codegen/kernel_cache.h"
+#include "codegen/module.h"
+#include "codegen/template_library.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/SmallVectorMemoryBuffer.h"
+#include "runtime/generic_join.h"
+#include "runtime/status.h"
+
+namespace quern {
+namespace {
+
+const std::vector<std::string>& JoinSymbols() {
+  static const auto* symbols =
+      new std::vector<std::string>{"quern_join_append_rows", "quern_join_count_slots", "quern_join_scatter_tuples", "quern_join_probe_rows"};
+  return *symbols;
+}
+
+QuernJoinEntryPoints EntryPoints(const std::vector<void*>& addresses) {
+  return {reinterpret_cast<int32_t (*)(QuernJoinAppendArgs*)>(addresses[0]), reinterpret_cast<void (*)(QuernJoinFinaliseArgs*)>(addresses[1]),
+          reinterpret_cast<void (*)(QuernJoinFinaliseArgs*)>(addresses[2]), reinterpret_cast<int32_t (*)(QuernJoinProbeArgs*)>(addresses[3])};
+}
+
+std::shared_ptr<const Kernel> MakeGenericKernel(KernelPlan plan) {
+  auto kernel = std::make_shared<Kernel>();
+  kernel->shape = MakePlannedShape(plan);
+  kernel->plan = std::move(plan);
+  kernel->join = GenericJoinKernel();
+  kernel->engine = Engine::kGeneric;
+  return kernel;
+}
+
+absl::StatusOr<std::shared_ptr<const Kernel>> MakeCompiledKernel(KernelPlan plan, const Machine& machine, const std::string& template_dir,
+                                                                 double plan_ms) {
+  const double start = NowMs();
+  auto kernel = std::make_shared<Kernel>();
+  kernel->shape = MakePlannedShape(plan);
+  CompileTimes& times = kernel->times;
+  times.plan_ms = plan_ms;
+  llvm::LLVMContext context;
+  QUERN_ASSIGN_OR_RETURN(auto target, MakeTargetMachine(machine));
+  QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(plan, *kernel->shape->get(), machine, target.get(), template_dir, &context, &times));
+  const double instantiated = NowMs();
+  QUERN_RETURN_IF_ERROR(Optimise(module.get(), target.get()));
+  const double optimised = NowMs();
+  llvm::SmallVector<char, 0> object;
+  QUERN_RETURN_IF_ERROR(GenerateCode(module.get(), target.get(), CodeFormat::kObject, &object));
+  const double generated = NowMs();
+  QUERN_ASSIGN_OR_RETURN(LoadedCode code, LoadObject(std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object), "kernel", false),
+                                                     JoinSymbols()));
+  kernel->join = EntryPoints(code.addresses);
+  kernel->code = std::move(code.owner);
+  kernel->code_bytes = code.code_bytes;
+  kernel->engine = Engine::kJit;
+  kernel->plan = std::move(plan);
+  times.optimise_ms = optimised - instantiated;
+  times.codegen_ms = generated - optimised;
+  times.jit_ms = NowMs() - generated;
+  times.total_ms = plan_ms + NowMs() - start;
+  return std::shared_ptr<const Kernel>(std::move(kernel));
+}
+
+// What no caller can choose.
+const std::string& ProcessKey(const Machine& host) {
+  static const auto* key = new std::string(PrintMachine(host) + " llvm=" LLVM_VERSION_STRING " abi=" + std::to_string(kKernelAbiVersion) +
+                                           " templates=" + std::to_string(EmbeddedTemplatesHash()) + "\n");
+  return *key;
+}
+
+std::string KernelKey(const KernelPlan& plan, const std::string& template_dir) {
+  return PrintSpec(plan.spec) + "\n" + PlanJson(plan) + "\n" + template_dir;
+}
+
+absl::StatusOr<CompiledKernel> CompileForHost(const KernelSpec& spec, const CompileOptions& options) {
+  const double start = NowMs();
+  QUERN_ASSIGN_OR_RETURN(const Machine host, HostMachine());
+  QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, host, options.overrides));
+  const double plan_ms = NowMs() - start;
+  const auto make = [&] { return MakeCompiledKernel(plan, host, options.template_dir, plan_ms); };
+  // A folder of templates may change between two calls.
+  if (options.use_cache && options.template_dir.empty()) {
+    return KernelCache::OfProcess().FindOrMake(ProcessKey(host) + KernelKey(plan, options.template_dir), make);
+  }
+  QUERN_ASSIGN_OR_RETURN(auto kernel, make());
+  return CompiledKernel{std::move(kernel), CacheOutcome::kOff, ""};
+}
+
+}  // namespace
+
+absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOptions& options) {
+  std::string warning;
+  if (options.engine != Engine::kGeneric) {
+    absl::StatusOr<CompiledKernel> compiled = CompileForHost(spec, options);
+    const bool callers_mistake = compiled.status().code() == absl::StatusCode::kInvalidArgument;
+    if (compiled.ok() || options.engine == Engine::kJit || callers_mistake) return compiled;
+    warning = "not compiled, running the generic kernel: " + std::string(compiled.status().message());
+  }
+  absl::StatusOr<Machine> host = HostMachine();
+  QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, host.ok() ? *host : Machine{}, options.overrides));
+  return CompiledKernel{MakeGenericKernel(std::move(plan)), CacheOutcome::kOff, std::move(warning)};
+}
+
+std::shared_ptr<HashJoin> MakeHashJoin(std::shared_ptr<const Kernel> kernel, std::shared_ptr<MemoryBudget> budget) {
+  return std::make_shared<HashJoin>(kernel->shape, kernel->join, kernel, std::move(budget), MakeJoinOptions(kernel->plan));
+}
+
+void SetKernelCacheLimit(uint64_t code_bytes) { KernelCache::OfProcess().SetLimit(code_bytes); }
+KernelCacheStats GetKernelCacheStats() { return KernelCache::OfProcess().Stats(); }
+void ClearKernelCache() { KernelCache::OfProcess().Clear(); }
+
+}  // namespace quern

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spec in, kernel out: the whole way through the house behind one call. No LLVM header reaches the includer.
+#ifndef QUERN_CODEGEN_COMPILER_H_
+#define QUERN_CODEGEN_COMPILER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "codegen/machine.h"
+#include "codegen/plan.h"
+#include "runtime/hash_join.h"
+#include "runtime/kernel_abi.h"
+#include "runtime/spec.h"
+
+namespace quern {
+
+enum class Engine : uint8_t {
+  kAuto,     // the compiled kernel where it can be had, else the generic one
+  kJit,      // the compiled kernel or an error
+  kGeneric,  // the generic kernel; nothing is compiled
+};
+
+struct CompileOptions {
+  Engine engine = Engine::kAuto;
+  PlanOverrides overrides;
+  std::string template_dir;     // bitcode from here instead of the embedded one; empty: embedded
+  bool use_cache = true;        // the process's memory cache
+};
+
+// Milliseconds of each stage of one compilation.
+struct CompileTimes {
+  double plan_ms = 0, load_ms = 0, emit_ms = 0, link_ms = 0, optimise_ms = 0, codegen_ms = 0, jit_ms = 0;
+  double total_ms = 0;
+};
+
+enum class CacheOutcome : uint8_t { kOff, kMiss, kMemory };
+
+// One ready kernel. Immutable, shared by threads; its code lives as long as it does.
+struct Kernel {
+  KernelPlan plan;
+  std::shared_ptr<const JoinShape> shape;
+  QuernJoinEntryPoints join;
+  Engine engine = Engine::kGeneric;      // kJit or kGeneric: which it is
+  uint64_t code_bytes = 0;
+  CompileTimes times;                    // of the compilation that made it
+  std::shared_ptr<const void> code;      // owner of the machine code; null for generic
+};
+
+struct CompiledKernel {
+  std::shared_ptr<const Kernel> kernel;
+  CacheOutcome cache = CacheOutcome::kOff;
+  std::string warning;                   // kAuto fell back to the generic kernel: why. Else empty.
+};
+
+// Makes a kernel for this machine, or finds it in the process's cache. Threads that ask for the same kernel at once wait for one
+// compilation. *Cost*: PERFORMANCE in README.md; a hit is one hash and one lock. *Threads*: any.
+// *Errors*: InvalidArgument for a bad spec or parameter; Internal where an invariant of the generator is broken.
+absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOptions& options = {});
+
+// The state that runs a kernel.
+std::shared_ptr<HashJoin> MakeHashJoin(std::shared_ptr<const Kernel> kernel, std::shared_ptr<MemoryBudget> budget);
+
+// Limits the bytes of machine code that the process's cache keeps (least recently used go first; kernels in use live on). Default 64 MiB.
+void SetKernelCacheLimit(uint64_t code_bytes);
+struct KernelCacheStats { uint64_t kernels = 0, code_bytes = 0, limit_bytes = 0, hits = 0, misses = 0, evictions = 0; };
+KernelCacheStats GetKernelCacheStats();
+void ClearKernelCache();
+
+// One stage of the way as text, the same from run to run, for any machine that LLVM knows:
+// spec, plan, layout, template, ir, opt, asm, obj (a summary of sections and symbols), remarks.
+// *Errors*: InvalidArgument with the accepted stages.
+absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec, const Machine& machine, const CompileOptions& options);
+
+}  // namespace quern
+
+#endif  // QUERN_CODEGEN_COMPILER_H_

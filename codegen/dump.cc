@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A look inside every stage. Each stage's text depends on spec, machine and parameters alone: no address, time, path or random name is in it,
+// so that two dumps can be compared byte by byte, today's and last month's, this machine's and another's.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "codegen/compiler.h"
+#include "codegen/module.h"
+#include "llvm/BinaryFormat/ELF.h"
+#include "llvm/IR/DiagnosticHandler.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/Object/ELFObjectFile.h"
+#include "llvm/Support/raw_ostream.h"
+#include "runtime/status.h"
+
+namespace quern {
+namespace {
+
+constexpr const char* kStages = "spec, plan, layout, template, ir, opt, asm, obj, remarks";
+
+std::string Text(const llvm::Module& module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, nullptr);
+  return text;
+}
+
+// Collects optimisation remarks as "<function>: <pass>: <what>", in the order in which passes made them.
+class Remarks : public llvm::DiagnosticHandler {
+ public:
+  explicit Remarks(std::string* text) : text_(text) {}
+  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+    if (const auto* remark = llvm::dyn_cast<llvm::DiagnosticInfoOptimizationBase>(&info)) {
+      *text_ += remark->getFunction().getName().str() + ": " + remark->getPassName().str() + ": " + remark->getMsg() + "\n";
+    }
+    return true;
+  }
+  bool isAnalysisRemarkEnabled(llvm::StringRef pass) const override { return pass == "prologepilog" || pass == "asm-printer"; }
+  bool isMissedOptRemarkEnabled(llvm::StringRef) const override { return true; }
+  bool isPassedOptRemarkEnabled(llvm::StringRef pass) const override { return pass != "inline"; }
+  bool isAnyRemarkEnabled() const override { return true; }
+
+ private:
+  std::string* text_;
+};
+
+// Sections with their sizes, then defined and undefined symbols, both by name.
+absl::StatusOr<std::string> DescribeObject(const llvm::SmallVectorImpl<char>& bytes) {
+  auto file = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(llvm::StringRef(bytes.data(), bytes.size()), "kernel"));
+  if (!file) return Internal("bad object: " + llvm::toString(file.takeError()) + "; accepted: ELF");
+  std::string text = "object " + std::to_string(bytes.size()) + " bytes\n";
+  for (const auto& section : (*file)->sections()) {
+    auto name = section.getName();
+    if (!name || name->empty()) continue;
+    text += "section " + name->str() + " " + std::to_string(section.getSize()) + " bytes\n";
+  }
+  std::vector<std::string> symbols;
+  for (const auto& symbol : (*file)->symbols()) {
+    auto name = symbol.getName();
+    auto flags = symbol.getFlags();
+    if (!name || !flags || name->empty() || !name->starts_with("quern_")) {
+      if (name && flags && (*flags & llvm::object::SymbolRef::SF_Undefined) && !name->empty()) symbols.push_back("undefined " + name->str());
+      continue;
+    }
+    if (*flags & llvm::object::SymbolRef::SF_Undefined) symbols.push_back("undefined " + name->str());
+    else symbols.push_back("defined " + name->str() + " " + std::to_string(llvm::object::ELFSymbolRef(symbol).getSize()) + " bytes");
+  }
+  std::sort(symbols.begin(), symbols.end());
+  for (const std::string& symbol : symbols) text += symbol + "\n";
+  return text;
+}
+
+absl::StatusOr<std::string> DumpModule(std::string_view stage, const KernelPlan& plan, const Machine& machine, const CompileOptions& options) {
+  llvm::LLVMContext context;
+  std::string remarks;
+  if (stage == "remarks") context.setDiagnosticHandler(std::make_unique<Remarks>(&remarks));
+  if (stage == "template") {
+    QUERN_ASSIGN_OR_RETURN(auto module, LoadTemplate(machine, options.template_dir, &context));
+    module->setModuleIdentifier("join");
+    return Text(*module);
+  }
+  CompileTimes times;
+  const auto shape = MakePlannedShape(plan);
+  QUERN_ASSIGN_OR_RETURN(auto target, MakeTargetMachine(machine));
+  QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(plan, *shape->get(), machine, target.get(), options.template_dir, &context, &times));
+  if (stage == "ir") return Text(*module);
+  QUERN_RETURN_IF_ERROR(Optimise(module.get(), target.get()));
+  if (stage == "opt") return Text(*module);
+  llvm::SmallVector<char, 0> code;
+  const CodeFormat format = stage == "asm" ? CodeFormat::kAssembly : CodeFormat::kObject;
+  QUERN_RETURN_IF_ERROR(GenerateCode(module.get(), target.get(), format, &code));
+  if (stage == "asm") return std::string(code.data(), code.size());
+  if (stage == "remarks") return remarks;
+  return DescribeObject(code);
+}
+
+bool IsStage(std::string_view stage) {
+  return (", " + std::string(kStages) + ",").find(", " + std::string(stage) + ",") != std::string::npos && !stage.empty();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec, const Machine& machine, const CompileOptions& options) {
+  if (!IsStage(stage)) return InvalidArgument("unknown stage: " + std::string(stage) + "; accepted: " + kStages);
+  QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, machine, options.overrides));
+  if (stage == "spec") return PrintSpec(spec) + "\n";
+  if (stage == "plan") return PrintPlan(plan);
+  if (stage == "layout") return MakePlannedShape(plan)->Print();
+  return DumpModule(stage, plan, machine, options);
+}
+
+}  // namespace quern

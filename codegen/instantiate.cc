@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// From template to kernel module: fill holes, link blocks, aim at the machine, lock the doors.
+//
+// Three details decide about speed and safety here:
+//
+// * Clang writes target-cpu, target-features and tune-cpu onto every function of a template, and they win over what the JIT aims at: on a
+//   machine with AVX-512 one would run SSE code. All are replaced by the machine's.
+// * Blocks are loaded lazily and linked only where called: of about a hundred, a one-key join materialises seven.
+// * A hole's grain decides what becomes of its body: constants and row holes are inlined into the loop; a batch hole stays a function,
+//   since one call per thousand rows costs nothing and both build and probe share its code. It is renamed quern_step_<name>, so that every
+//   symbol of a dump says what it is.
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+#include "codegen/emitter.h"
+#include "codegen/module.h"
+#include "codegen/template_library.h"
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Linker/Linker.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+#include "runtime/runtime_calls.h"
+#include "runtime/status.h"
+
+namespace quern {
+namespace {
+
+enum class Grain { constant, row, batch };
+
+struct HoleRow {
+  const char* name;
+  Grain grain;
+};
+
+constexpr HoleRow kHoles[] = {
+#define QUERN_HOLE(grain, result, name, parameters) {#name, Grain::grain},
+#include "ir-templates/holes.def"
+};
+
+absl::StatusOr<std::unique_ptr<llvm::Module>> Parse(std::string_view name, const Machine& machine, const std::string& template_dir,
+                                                    bool lazily, llvm::LLVMContext* context) {
+  std::string storage;
+  QUERN_ASSIGN_OR_RETURN(std::string_view bitcode, FindTemplate(name, machine.arch, template_dir, &storage));
+  const llvm::StringRef bytes(bitcode.data(), bitcode.size());
+  const std::string identifier = "quern/" + std::string(name);
+  llvm::Expected<std::unique_ptr<llvm::Module>> module = [&]() -> llvm::Expected<std::unique_ptr<llvm::Module>> {
+    if (lazily && storage.empty()) return llvm::getLazyBitcodeModule(llvm::MemoryBufferRef(bytes, identifier), *context);
+    return llvm::parseBitcodeFile(llvm::MemoryBufferRef(bytes, identifier), *context);
+  }();
+  if (!module) return Internal("bad template: " + std::string(name) + ": " + llvm::toString(module.takeError()) + "; accepted: LLVM 22.1 bitcode");
+  return std::move(*module);
+}
+
+void AimAtMachine(llvm::Function* function, const llvm::TargetMachine& target) {
+  for (const char* name : {"target-cpu", "target-features", "tune-cpu"}) function->removeFnAttr(name);
+  function->addFnAttr("target-cpu", target.getTargetCPU());
+  if (!target.getTargetFeatureString().empty()) function->addFnAttr("target-features", target.getTargetFeatureString());
+  function->addFnAttr("frame-pointer", "all");
+}
+
+bool IsEntryPoint(const llvm::Function& function) {
+  return function.getName().starts_with("quern_join_");
+}
+
+void InlineAlways(llvm::Function* function) {
+  function->removeFnAttr(llvm::Attribute::NoInline);
+  function->addFnAttr(llvm::Attribute::AlwaysInline);
+}
+
+// A body without a call or a branch, such as a constant answer.
+bool IsTrivial(const llvm::Function& function) {
+  return function.size() == 1 &&
+         std::none_of(function.front().begin(), function.front().end(), [](const auto& i) { return llvm::isa<llvm::CallBase>(i); });
+}
+
+// Linkage and inlining by what a function is.
+void Settle(llvm::Module* module, const llvm::TargetMachine& target) {
+  for (llvm::Function& function : *module) {
+    if (function.isDeclaration()) continue;
+    AimAtMachine(&function, target);
+    if (IsEntryPoint(function)) continue;
+    function.setLinkage(llvm::GlobalValue::InternalLinkage);
+    if (function.getName().starts_with("quern_block_")) InlineAlways(&function);
+  }
+  for (const HoleRow& hole : kHoles) {
+    llvm::Function* function = module->getFunction("quern_hole_" + std::string(hole.name));
+    if (function == nullptr || function->isDeclaration()) continue;
+    if (hole.grain == Grain::batch && !IsTrivial(*function)) {
+      function->setName("quern_step_" + std::string(hole.name));
+      function->addFnAttr(llvm::Attribute::NoInline);
+    } else {
+      InlineAlways(function);
+    }
+  }
+}
+
+absl::Status LinkBlocks(llvm::Module* module, std::unique_ptr<llvm::Module> blocks) {
+  if (llvm::Linker::linkModules(*module, std::move(blocks), llvm::Linker::Flags::LinkOnlyNeeded)) {
+    return Internal("blocks do not link: quern_block_*; accepted: blocks of the template's architecture");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<llvm::Module>> LoadTemplate(const Machine& machine, const std::string& template_dir,
+                                                           llvm::LLVMContext* context) {
+  return Parse("join", machine, template_dir, /*lazily=*/false, context);
+}
+
+absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan, const QuernJoinShape& shape, const Machine& machine,
+                                                          llvm::TargetMachine* target, const std::string& template_dir,
+                                                          llvm::LLVMContext* context, CompileTimes* times) {
+  const double start = NowMs();
+  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module, LoadTemplate(machine, template_dir, context));
+  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> blocks, Parse("blocks", machine, template_dir, /*lazily=*/true, context));
+  const double loaded = NowMs();
+  module->setModuleIdentifier(PrintSpec(plan.spec));
+  module->setSourceFileName("ir-templates/join.cc");
+  module->setDataLayout(target->createDataLayout());
+  module->setTargetTriple(target->getTargetTriple());
+  blocks->setDataLayout(module->getDataLayout());
+  blocks->setTargetTriple(module->getTargetTriple());
+  Emitter emitter(module.get(), blocks.get());
+  EmitJoinHoles(shape, &emitter);
+  if (!emitter.errors().empty()) return Internal("template and emitters disagree: " + emitter.errors());
+  const double emitted = NowMs();
+  QUERN_RETURN_IF_ERROR(LinkBlocks(module.get(), std::move(blocks)));
+  Settle(module.get(), *target);
+  QUERN_RETURN_IF_ERROR(CheckInstantiated(*module, *target));
+  times->load_ms = loaded - start;
+  times->emit_ms = emitted - loaded;
+  times->link_ms = NowMs() - emitted;
+  return module;
+}
+
+absl::Status CheckInstantiated(const llvm::Module& module, const llvm::TargetMachine& target) {
+  for (const llvm::Function& function : module) {
+    const std::string name = function.getName().str();
+    if (function.isIntrinsic()) continue;
+    if (function.isDeclaration()) {
+      const auto& calls = AllRuntimeCalls();
+      const bool allowed = std::any_of(calls.begin(), calls.end(), [&](const RuntimeCall& call) { return name == call.name; });
+      if (name.rfind("quern_hole_", 0) == 0) return Internal("unfilled hole: " + name + "; accepted: none");
+      if (!allowed) return Internal("undefined symbol: " + name + "; accepted: the calls of runtime_calls.h");
+      continue;
+    }
+    if (!IsEntryPoint(function) && function.use_empty()) return Internal("unused body: " + name + "; accepted: none");
+    const std::string cpu = function.getFnAttribute("target-cpu").getValueAsString().str();
+    if (cpu != target.getTargetCPU()) return Internal("function for another CPU: " + name + " for " + cpu + "; accepted: " + target.getTargetCPU().str());
+    const std::string features = function.getFnAttribute("target-features").getValueAsString().str();
+    if (features != target.getTargetFeatureString()) return Internal("function with other CPU features: " + name + "; accepted: the machine's");
+  }
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  if (llvm::verifyModule(module, &stream)) return Internal("module does not verify: " + problem + "; accepted: valid IR");
+  return absl::OkStatus();
+}
+
+}  // namespace quern

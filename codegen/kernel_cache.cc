@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Single flight: the first thread that misses puts an unfinished entry in the map and compiles outside the lock; those that come meanwhile
+// find the entry and wait on it. A compilation that fails takes its entry out again, so that the next caller tries anew.
+#include "codegen/kernel_cache.h"
+
+#include <utility>
+
+namespace quern {
+
+KernelCache& KernelCache::OfProcess() {
+  static KernelCache* cache = new KernelCache;
+  return *cache;
+}
+
+absl::StatusOr<CompiledKernel> KernelCache::FindOrMake(const std::string& key, const Make& make) {
+  std::shared_ptr<Entry> entry;
+  {
+    absl::MutexLock lock(&mutex_);
+    auto [at, inserted] = entries_.try_emplace(key);
+    if (!inserted) {
+      entry = at->second;
+      mutex_.Await(absl::Condition(&entry->done));
+      if (!entry->error.ok()) return entry->error;
+      ++stats_.hits;
+      // It may have been evicted while this thread waited for it; then it is no longer in the order.
+      const auto still = entries_.find(key);
+      if (still != entries_.end() && still->second == entry) order_.splice(order_.begin(), order_, entry->used);
+      return CompiledKernel{entry->kernel, CacheOutcome::kMemory, ""};
+    }
+    entry = at->second = std::make_shared<Entry>();
+    ++stats_.misses;
+  }
+  absl::StatusOr<std::shared_ptr<const Kernel>> made = make();
+  absl::MutexLock lock(&mutex_);
+  entry->done = true;
+  if (!made.ok()) {
+    entry->error = made.status();
+    const auto at = entries_.find(key);
+    if (at != entries_.end() && at->second == entry) entries_.erase(at);
+    return made.status();
+  }
+  entry->kernel = *std::move(made);
+  const auto at = entries_.find(key);
+  if (at != entries_.end() && at->second == entry) {  // not cleared meanwhile
+    order_.push_front(key);
+    entry->used = order_.begin();
+    ++stats_.kernels;
+    stats_.code_bytes += entry->kernel->code_bytes;
+    Evict();
+  }
+  return CompiledKernel{entry->kernel, CacheOutcome::kMiss, ""};
+}
+
+void KernelCache::Evict() {
+  while (stats_.code_bytes > stats_.limit_bytes && !order_.empty()) {
+    const auto victim = entries_.find(order_.back());
+    stats_.code_bytes -= victim->second->kernel->code_bytes;
+    --stats_.kernels;
+    ++stats_.evictions;
+    entries_.erase(victim);
+    order_.pop_back();
+  }
+}
+
+void KernelCache::SetLimit(uint64_t code_bytes) {
+  absl::MutexLock lock(&mutex_);
+  stats_.limit_bytes = code_bytes;
+  Evict();
+}
+
+KernelCacheStats KernelCache::Stats() {
+  absl::MutexLock lock(&mutex_);
+  return stats_;
+}
+
+void KernelCache::Clear() {
+  absl::MutexLock lock(&mutex_);
+  // Unfinished ones finish for those who wait, and are not kept.
+  entries_.clear();
+  order_.clear();
+  stats_.kernels = 0;
+  stats_.code_bytes = 0;
+}
+
+}  // namespace quern

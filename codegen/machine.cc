@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// What machine is this, and what do we know of another one by name?
+//
+// For the host, CPU and features come from CPUID through LLVM, caches from sysfs. A virtual machine may report neither well; the plan only
+// needs the order of magnitude, and the tuner measures. For a machine that is only named, caches are fixed numbers, so that
+// `quern dump plan --machine znver4` prints the same wherever it runs.
+#include "codegen/machine.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <vector>
+
+#include "codegen/module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetOptions.h"
+#include "llvm/TargetParser/Host.h"
+#include "runtime/status.h"
+
+extern "C" {
+void LLVMInitializeX86TargetInfo();
+void LLVMInitializeX86Target();
+void LLVMInitializeX86TargetMC();
+void LLVMInitializeX86AsmPrinter();
+void LLVMInitializeAArch64TargetInfo();
+void LLVMInitializeAArch64Target();
+void LLVMInitializeAArch64TargetMC();
+void LLVMInitializeAArch64AsmPrinter();
+}
+
+namespace quern {
+namespace {
+
+void InitialiseTarget(const std::string& arch) {
+  static const bool x86 = [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    return true;
+  }();
+  (void)x86;
+  if (arch != "aarch64") return;
+  static const bool aarch64 = [] {
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
+    return true;
+  }();
+  (void)aarch64;
+}
+
+const char* TripleOf(const std::string& arch) { return arch == "aarch64" ? "aarch64-unknown-linux-gnu" : "x86_64-unknown-linux-gnu"; }
+
+std::string FirstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// "1024K" and "32M" as sysfs writes sizes; 0 for anything else.
+uint64_t ParseSize(const std::string& text) {
+  char* end = nullptr;
+  const uint64_t number = std::strtoull(text.c_str(), &end, 10);
+  if (*end == 'K') return number << 10;
+  if (*end == 'M') return number << 20;
+  return number;
+}
+
+void ReadCaches(Machine* machine) {
+  for (int i = 0; i < 8; ++i) {
+    const std::string directory = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";
+    const std::string level = FirstLine(directory + "level");
+    const uint64_t bytes = ParseSize(FirstLine(directory + "size"));
+    if (bytes == 0 || FirstLine(directory + "type") == "Instruction") continue;
+    if (level == "2") machine->l2_bytes = bytes;
+    if (level == "3") machine->l3_bytes = bytes;
+  }
+  machine->l3_bytes = std::max(machine->l3_bytes, machine->l2_bytes);
+}
+
+std::string HostFeatures() {
+  std::map<std::string, bool> sorted;
+  for (const auto& feature : llvm::sys::getHostCPUFeatures()) sorted[feature.getKey().str()] = feature.getValue();
+  std::string text;
+  for (const auto& [name, on] : sorted) text += (text.empty() ? "" : ",") + std::string(on ? "+" : "-") + name;
+  return text;
+}
+
+absl::StatusOr<Machine> ReadHost() {
+  Machine machine;
+#if defined(__x86_64__)
+  machine.arch = "x86-64";
+  const auto features = llvm::sys::getHostCPUFeatures();
+  for (const char* needed : {"sse4.2", "popcnt", "cx16"}) {
+    const auto found = features.find(needed);
+    if (found == features.end() || !found->getValue()) {
+      return absl::FailedPreconditionError(std::string("CPU below x86-64-v2: no ") + needed + "; accepted: x86-64-v2 or better");
+    }
+  }
+#elif defined(__aarch64__)
+  machine.arch = "aarch64";
+#else
+  return absl::FailedPreconditionError("unknown architecture: of this process; accepted: x86-64, aarch64");
+#endif
+  machine.cpu = llvm::sys::getHostCPUName().str();
+  machine.features = HostFeatures();
+  machine.is_host = true;
+  ReadCaches(&machine);
+  return machine;
+}
+
+bool IsKnownCpu(const std::string& arch, const std::string& cpu) {
+  InitialiseTarget(arch);
+  std::string error;
+  const llvm::Triple triple(TripleOf(arch));
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (target == nullptr) return false;
+  const std::unique_ptr<llvm::MCSubtargetInfo> info(target->createMCSubtargetInfo(triple, "", ""));
+  return info && info->isCPUStringValid(cpu);
+}
+
+// 64-bit and at least x86-64-v2: what every kernel is allowed to assume.
+bool IsAtLeastV2(const std::string& cpu) {
+  std::string error;
+  const llvm::Triple triple(TripleOf("x86-64"));
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
+  const std::unique_ptr<llvm::MCSubtargetInfo> info(target->createMCSubtargetInfo(triple, cpu, ""));
+  return info->checkFeatures("+sse4.2,+popcnt,+cx16,+64bit");
+}
+
+}  // namespace
+
+absl::StatusOr<Machine> HostMachine() {
+  static const absl::StatusOr<Machine>* machine = new absl::StatusOr<Machine>(ReadHost());
+  return *machine;
+}
+
+absl::StatusOr<Machine> MachineByName(std::string_view name) {
+  if (name == "native") return HostMachine();
+  constexpr const char* kAccepted = "; accepted: native, an x86-64 CPU from x86-64-v2 up (x86-64-v3, znver4, ..), aarch64:CPU (aarch64:neoverse-n1, ..)";
+  Machine machine;
+  const size_t colon = name.find(':');
+  machine.arch = colon == std::string_view::npos ? "x86-64" : std::string(name.substr(0, colon));
+  machine.cpu = std::string(colon == std::string_view::npos ? name : name.substr(colon + 1));
+  if ((machine.arch != "x86-64" && machine.arch != "aarch64") || machine.cpu.empty() || !IsKnownCpu(machine.arch, machine.cpu)) {
+    return InvalidArgument("unknown machine: " + std::string(name) + kAccepted);
+  }
+  if (machine.arch == "x86-64" && !IsAtLeastV2(machine.cpu)) return InvalidArgument("CPU below x86-64-v2: " + machine.cpu + kAccepted);
+  return machine;
+}
+
+std::string PrintMachine(const Machine& machine) {
+  return "machine " + machine.arch + " cpu=" + machine.cpu + " l2_bytes=" + std::to_string(machine.l2_bytes) +
+         " l3_bytes=" + std::to_string(machine.l3_bytes) + " features=" + machine.features;
+}
+
+absl::StatusOr<Machine> ParseMachine(std::string_view text) {
+  constexpr const char* kForm = "; accepted: machine ARCH cpu=.. l2_bytes=.. l3_bytes=.. features=..";
+  std::istringstream words{std::string(text)};
+  std::string word;
+  Machine machine;
+  if (!(words >> word) || word != "machine" || !(words >> machine.arch)) return InvalidArgument("bad machine: " + std::string(text) + kForm);
+  while (words >> word) {
+    const size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals), value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    const bool is_number = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
+    if (name == "cpu") machine.cpu = value;
+    else if (name == "features") machine.features = value;
+    else if (name == "l2_bytes" && is_number) machine.l2_bytes = std::strtoull(value.c_str(), nullptr, 10);
+    else if (name == "l3_bytes" && is_number) machine.l3_bytes = std::strtoull(value.c_str(), nullptr, 10);
+    else return InvalidArgument("bad field of a machine: " + word + kForm);
+  }
+  return machine;
+}
+
+absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> MakeTargetMachine(const Machine& machine) {
+  InitialiseTarget(machine.arch);
+  std::string error;
+  const llvm::Triple triple(TripleOf(machine.arch));
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (target == nullptr) return Internal("no code generator: " + error + "; accepted: x86-64, aarch64");
+  llvm::TargetOptions options;
+  options.FunctionSections = false;  // objects with many sections load slowly in JITLink
+  options.DataSections = false;
+  std::unique_ptr<llvm::TargetMachine> result(target->createTargetMachine(triple, machine.cpu, machine.features, options, llvm::Reloc::PIC_,
+                                                                          llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default,
+                                                                          /*JIT=*/true));
+  if (result == nullptr) return InvalidArgument("unknown machine: " + machine.cpu + "; accepted: CPUs of LLVM 22.1");
+  return result;
+}
+
+}  // namespace quern

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stages between plan and machine code, each on its own. Internal to codegen: LLVM types from here on.
+//
+//     plan -> Instantiate -> Optimise -> GenerateCode -> bytes of an object file (or text of assembly)
+#ifndef QUERN_CODEGEN_MODULE_H_
+#define QUERN_CODEGEN_MODULE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "codegen/compiler.h"
+#include "codegen/machine.h"
+#include "codegen/plan.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Target/TargetMachine.h"
+#include "runtime/join_shape.h"
+
+namespace quern {
+
+// Milliseconds since some fixed point, for stage times.
+double NowMs();
+
+// LLVM's view of a machine: position-independent code, one text section. *Errors*: InvalidArgument for a CPU that LLVM does not know.
+absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> MakeTargetMachine(const Machine& machine);
+
+// The template of the plan's operator as it was built, holes open.
+absl::StatusOr<std::unique_ptr<llvm::Module>> LoadTemplate(const Machine& machine, const std::string& template_dir,
+                                                           llvm::LLVMContext* context);
+
+// Loads the template, defines its holes for `shape`, links the blocks in, gives every function the machine's attributes, makes all but the
+// entry points internal, and checks the invariants (CheckInstantiated). Fills load, emit and link of `times`.
+absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan, const QuernJoinShape& shape, const Machine& machine,
+                                                          llvm::TargetMachine* target, const std::string& template_dir,
+                                                          llvm::LLVMContext* context, CompileTimes* times);
+
+// No unfilled hole, no unused body, undefined symbols only from the allow-list, the machine's attributes on every function, module verified.
+absl::Status CheckInstantiated(const llvm::Module& module, const llvm::TargetMachine& target);
+
+// Runs our own pass list, then checks that no hole or block is left.
+absl::Status Optimise(llvm::Module* module, llvm::TargetMachine* target);
+
+enum class CodeFormat { kObject, kAssembly };
+
+// Machine code of an optimised module. *Errors*: Internal where LLVM cannot.
+absl::Status GenerateCode(llvm::Module* module, llvm::TargetMachine* target, CodeFormat format, llvm::SmallVectorImpl<char>* out);
+
+}  // namespace quern
+
+#endif  // QUERN_CODEGEN_MODULE_H_

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every choice about a kernel is made here, once, and printed. Example:
+//
+//     plan join.inner keys=i64 build=f64
+//     layout = unchained                  # table layout; accepted: unchained
+//     batch_size = 1024                   # rows hashed at a time (rows)
+//     prefetch_distance_dram = 64         # of tables beyond (rows)
+//     ..
+//     l2_bytes = 1048576                  # the machine's: where the classes of table size begin
+//
+// The text parses back to the same plan; what follows a '#' is for people.
+#include "codegen/plan.h"
+
+#include <algorithm>
+#include <charconv>
+#include <sstream>
+
+#include "runtime/status.h"
+
+namespace quern {
+namespace {
+
+// "a|b" holds "a".
+bool IsAccepted(std::string_view accepted, std::string_view word) {
+  while (!accepted.empty()) {
+    const size_t bar = std::min(accepted.find('|'), accepted.size());
+    if (accepted.substr(0, bar) == word) return true;
+    accepted.remove_prefix(std::min(bar + 1, accepted.size()));
+  }
+  return false;
+}
+
+std::string CommaList(std::string_view accepted) {
+  std::string text(accepted);
+  for (size_t at = text.find('|'); at != std::string::npos; at = text.find('|')) text.replace(at, 1, ", ");
+  return text;
+}
+
+bool ReadNumber(std::string_view text, uint64_t* value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+absl::Status SetNumber(std::string_view name, std::string_view value, uint64_t min, uint64_t max, const char* unit, uint32_t* target) {
+  uint64_t number = 0;
+  if (!ReadNumber(value, &number) || number < min || number > max) {
+    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + std::string(value) + "; accepted: " +
+                           std::to_string(min) + " to " + std::to_string(max) + " " + unit);
+  }
+  *target = static_cast<uint32_t>(number);
+  return absl::OkStatus();
+}
+
+absl::Status SetChoice(std::string_view name, std::string_view value, std::string_view accepted, std::string* target) {
+  if (!IsAccepted(accepted, value)) {
+    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + std::string(value) + "; accepted: " +
+                           CommaList(accepted));
+  }
+  *target = std::string(value);
+  return absl::OkStatus();
+}
+
+std::string ParameterNames() {
+  std::string names;
+#define QUERN_PLAN_NUMBER(name, default_value, min, max, unit, meaning) names += names.empty() ? #name : ", " #name;
+#define QUERN_PLAN_CHOICE(name, default_value, accepted, meaning) names += names.empty() ? #name : ", " #name;
+#include "codegen/plan_parameters.def"
+  return names;
+}
+
+absl::Status SetParameter(KernelPlan* plan, std::string_view name, std::string_view value) {
+#define QUERN_PLAN_NUMBER(parameter, default_value, min, max, unit, meaning) \
+  if (name == #parameter) return SetNumber(name, value, min, max, unit, &plan->parameter);
+#define QUERN_PLAN_CHOICE(parameter, default_value, accepted, meaning) \
+  if (name == #parameter) return SetChoice(name, value, accepted, &plan->parameter);
+#include "codegen/plan_parameters.def"
+  return InvalidArgument("unknown plan parameter: " + std::string(name) + "; accepted: " + ParameterNames());
+}
+
+std::string Line(const std::string& setting, const std::string& meaning) {
+  const size_t column = 36;
+  return setting + std::string(setting.size() < column ? column - setting.size() : 1, ' ') + "# " + meaning + "\n";
+}
+
+}  // namespace
+
+absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machine, const PlanOverrides& overrides) {
+  QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
+  KernelPlan plan;
+  plan.spec = spec;
+  plan.l2_bytes = machine.l2_bytes;
+  plan.l3_bytes = machine.l3_bytes;
+  for (const auto& [name, value] : overrides) QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
+  // A group cannot be longer than the batch that it is a part of.
+  plan.prefetch_group = std::min(plan.prefetch_group, plan.batch_size);
+  return plan;
+}
+
+std::string PrintPlan(const KernelPlan& plan) {
+  std::string text = "plan " + PrintSpec(plan.spec) + "\n";
+#define QUERN_PLAN_NUMBER(name, default_value, min, max, unit, meaning) \
+  text += Line(#name " = " + std::to_string(plan.name), meaning " (" unit ")");
+#define QUERN_PLAN_CHOICE(name, default_value, accepted, meaning) text += Line(#name " = " + plan.name, meaning "; accepted: " + CommaList(accepted));
+#include "codegen/plan_parameters.def"
+  text += Line("l2_bytes = " + std::to_string(plan.l2_bytes), "the machine's: tables up to it are of class l2");
+  text += Line("l3_bytes = " + std::to_string(plan.l3_bytes), "the machine's: tables up to it are of class l3, beyond of class dram");
+  return text;
+}
+
+absl::StatusOr<KernelPlan> ParsePlan(std::string_view text) {
+  std::istringstream lines{std::string(text)};
+  std::string line;
+  if (!std::getline(lines, line) || line.rfind("plan ", 0) != 0) {
+    return InvalidArgument("bad plan: " + line.substr(0, 80) + "; accepted: plan SPEC, then NAME = VALUE lines");
+  }
+  KernelPlan plan;
+  QUERN_ASSIGN_OR_RETURN(plan.spec, ParseSpec(std::string_view(line).substr(5)));
+  while (std::getline(lines, line)) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string name, equals, value, extra;
+    if (!(words >> name)) continue;
+    if (!(words >> equals >> value) || equals != "=" || (words >> extra)) {
+      return InvalidArgument("bad line of a plan: " + line + "; accepted: NAME = VALUE  # comment");
+    }
+    uint64_t bytes = 0;
+    if ((name == "l2_bytes" || name == "l3_bytes") && ReadNumber(value, &bytes)) (name == "l2_bytes" ? plan.l2_bytes : plan.l3_bytes) = bytes;
+    else QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
+  }
+  return plan;
+}
+
+std::string PlanJson(const KernelPlan& plan) {
+  std::string text = "{";
+#define QUERN_PLAN_NUMBER(name, default_value, min, max, unit, meaning) text += "\"" #name "\":" + std::to_string(plan.name) + ",";
+#define QUERN_PLAN_CHOICE(name, default_value, accepted, meaning) text += "\"" #name "\":\"" + plan.name + "\",";
+#include "codegen/plan_parameters.def"
+  return text + "\"l2_bytes\":" + std::to_string(plan.l2_bytes) + ",\"l3_bytes\":" + std::to_string(plan.l3_bytes) + "}";
+}
+
+std::shared_ptr<const JoinShape> MakePlannedShape(const KernelPlan& plan) {
+  auto shape = std::make_shared<JoinShape>(plan.spec);
+  QuernJoinShape* tuning = shape->mutable_tuning();
+  tuning->batch_rows = plan.batch_size;
+  tuning->group_rows = plan.prefetch_group;
+  tuning->prefetches = plan.prefetch != "off";
+  tuning->zero_hashes = plan.hash == "zero";
+  return shape;
+}
+
+JoinOptions MakeJoinOptions(const KernelPlan& plan) {
+  JoinOptions options;
+  options.prefetch.l2_bytes = plan.l2_bytes;
+  options.prefetch.l3_bytes = plan.l3_bytes;
+  options.prefetch.l2_distance = plan.prefetch_distance_l2;
+  options.prefetch.l3_distance = plan.prefetch_distance_l3;
+  options.prefetch.dram_distance = plan.prefetch_distance_dram;
+  options.huge_pages = plan.huge_pages == "on";
+  return options;
+}
+
+}  // namespace quern

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel plan: every choice that is made for a spec on a machine. The only place where choices are made.
+#ifndef QUERN_CODEGEN_PLAN_H_
+#define QUERN_CODEGEN_PLAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "codegen/machine.h"
+#include "runtime/hash_join.h"
+#include "runtime/spec.h"
+
+namespace quern {
+
+// --param NAME=VALUE, in the order given; the last of a name counts.
+using PlanOverrides = std::vector<std::pair<std::string, std::string>>;
+
+struct KernelPlan {
+  KernelSpec spec;
+#define QUERN_PLAN_NUMBER(name, default_value, min, max, unit, meaning) uint32_t name = default_value;
+#define QUERN_PLAN_CHOICE(name, default_value, accepted, meaning) std::string name = default_value;
+#include "codegen/plan_parameters.def"
+  // Where the classes of table size begin and end; from the machine.
+  uint64_t l2_bytes = 0;
+  uint64_t l3_bytes = 0;
+
+  bool operator==(const KernelPlan&) const = default;
+};
+
+// Makes the plan. *Errors*: InvalidArgument for an unknown parameter or a value out of range, with the accepted ones.
+absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machine, const PlanOverrides& overrides);
+
+// First line "plan <spec>", then one "name = value  # meaning" a line. ParsePlan(PrintPlan(p)) == p.
+std::string PrintPlan(const KernelPlan& plan);
+absl::StatusOr<KernelPlan> ParsePlan(std::string_view text);
+// The parameters as JSON object members, for --stats: {"layout":"unchained",...}.
+std::string PlanJson(const KernelPlan& plan);
+
+// What the plan means for the runtime: the shape with its tuning fields set, and the join's options.
+std::shared_ptr<const JoinShape> MakePlannedShape(const KernelPlan& plan);
+JoinOptions MakeJoinOptions(const KernelPlan& plan);
+
+}  // namespace quern
+
+#endif  // QUERN_CODEGEN_PLAN_H_

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds bitcode. The build leaves pruned templates twice: embedded in the library, and as files (build/templates/join.x86-64.bc); a folder of
+// such files, edited or compiled anew, replaces the embedded ones with --template-dir, so that trying a change of a loop takes no build.
+#include "codegen/template_library.h"
+
+#include <fstream>
+#include <iterator>
+
+#include "runtime/blocks.h"
+#include "runtime/status.h"
+
+namespace quern {
+
+absl::StatusOr<std::string_view> FindTemplate(std::string_view name, std::string_view arch, const std::string& directory,
+                                              std::string* storage) {
+  if (!directory.empty()) {
+    const std::string path = directory + "/" + std::string(name) + "." + std::string(arch) + ".bc";
+    std::ifstream file(path, std::ios::binary);
+    if (!file) return absl::NotFoundError("cannot read template: " + path + "; accepted: a folder with NAME.ARCH.bc for every template");
+    storage->assign(std::istreambuf_iterator<char>(file), {});
+    return std::string_view(*storage);
+  }
+  for (const EmbeddedTemplate& entry : EmbeddedTemplates())
+    if (name == entry.name && arch == entry.arch) return std::string_view(reinterpret_cast<const char*>(entry.data), entry.size);
+  return absl::NotFoundError("no template for this architecture: " + std::string(arch) + "; accepted: x86-64, aarch64");
+}
+
+uint64_t EmbeddedTemplatesHash() {
+  static const uint64_t hash = [] {
+    uint64_t h = kKernelAbiVersion;
+    for (const EmbeddedTemplate& entry : EmbeddedTemplates()) h = blocks::Combine(h, blocks::HashBytes(entry.data, entry.size));
+    return h;
+  }();
+  return hash;
+}
+
+}  // namespace quern

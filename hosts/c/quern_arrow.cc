@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C ABI's Arrow side: struct arrays in and out, by the Arrow C data interface.
+//
+// A kernel knows columns by position, a record batch by name and child number. The binding stands between them and is checked once against
+// the schemas; every array is then checked by itself (runtime/arrow_import.h). Example: spec `join.inner keys=i64 build=f64 probe=rowid`,
+// build schema {price: g, id: l}, probe schema {order_id: l}:
+//
+//     build_keys = {1}   build_payload = {0}    probe_keys = {0}   probe_payload = {-1}
+//     result schema      {probe_rowid: L, price: g}
+//
+// Arrays are moved in at every outcome: the callee owns the struct's content from the call on, as the interface's consumer rules want, so
+// that an error leaks nothing and frees nothing twice.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hosts/c/handles.h"
+#include "hosts/c/quern.h"
+#include "runtime/arrow_abi.h"
+#include "runtime/arrow_import.h"
+
+namespace quern::c_abi {
+namespace {
+
+// Releases an array that no import has taken over.
+class MovedInArray {
+ public:
+  explicit MovedInArray(ArrowArray* array) : array_(array) {}
+  MovedInArray(const MovedInArray&) = delete;
+  MovedInArray& operator=(const MovedInArray&) = delete;
+  ~MovedInArray() {
+    if (array_ != nullptr && array_->release != nullptr) array_->release(array_);
+  }
+
+ private:
+  ArrowArray* array_;
+};
+
+absl::Status CheckChildNumbers(const int32_t* numbers, size_t count, const char* name) {
+  return count != 0 && numbers == nullptr ? MissingArgument(name) : absl::OkStatus();
+}
+
+// *Errors*: InvalidArgument where the spec has columns and no numbers are given.
+absl::StatusOr<ColumnBinding> MakeBinding(const JoinState& state, const int32_t* keys, const int32_t* payload, size_t num_payload,
+                                          const char* keys_name, const char* payload_name) {
+  const size_t num_keys = state.key_types.size();
+  QUERN_RETURN_IF_ERROR(CheckChildNumbers(keys, num_keys, keys_name));
+  QUERN_RETURN_IF_ERROR(CheckChildNumbers(payload, num_payload, payload_name));
+  ColumnBinding binding;
+  binding.keys.assign(keys, keys + num_keys);
+  if (num_payload != 0) binding.payload.assign(payload, payload + num_payload);
+  return binding;
+}
+
+std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
+
+// The result's fields of one side. The schema has been checked: every child that the binding names is there.
+void AddResultFields(const ArrowSchema& schema, const ColumnBinding& binding, const std::vector<ColumnType>& payload, const char* side,
+                     std::vector<ResultField>* fields) {
+  for (size_t i = 0; i < payload.size(); ++i) {
+    if (payload[i].id == TypeId::kRowId) {
+      fields->push_back({std::string(side) + "_rowid", "L", false});
+      continue;
+    }
+    const ArrowSchema& field = *schema.children[binding.payload[i]];
+    const ArrowSchema& values = payload[i].is_dictionary ? *field.dictionary : field;
+    fields->push_back({TextOf(field.name), TextOf(values.format), payload[i].nullable});
+  }
+}
+
+struct SideOfBinding {
+  const ArrowSchema* schema;
+  const int32_t* keys;
+  const int32_t* payload;
+};
+
+absl::Status BindArrow(quern_join* join, const SideOfBinding& build, const SideOfBinding& probe) {
+  if (join == nullptr) return MissingArgument("join");
+  if (build.schema == nullptr) return MissingArgument("build");
+  if (probe.schema == nullptr) return MissingArgument("probe");
+  JoinState& state = *join->state;
+  if (state.binding) return absl::FailedPreconditionError("Arrow columns bound twice: the join has a binding; accepted: a new join");
+  const KernelSpec& spec = state.spec();
+  ArrowBinding binding;
+  QUERN_ASSIGN_OR_RETURN(binding.build, MakeBinding(state, build.keys, build.payload, spec.build.size(), "build_keys", "build_payload"));
+  QUERN_ASSIGN_OR_RETURN(binding.probe, MakeBinding(state, probe.keys, probe.payload, spec.probe.size(), "probe_keys", "probe_payload"));
+  QUERN_RETURN_IF_ERROR(CheckSchema(*build.schema, binding.build, state.key_types, spec.build, "build"));
+  QUERN_RETURN_IF_ERROR(CheckSchema(*probe.schema, binding.probe, state.key_types, spec.probe, "probe"));
+  AddResultFields(*probe.schema, binding.probe, spec.probe, "probe", &binding.result);
+  AddResultFields(*build.schema, binding.build, spec.build, "build", &binding.result);
+  state.binding = std::move(binding);
+  return absl::OkStatus();
+}
+
+absl::Status CheckBound(const JoinState& state) {
+  if (state.binding) return absl::OkStatus();
+  return absl::FailedPreconditionError("Arrow columns not bound: the join has no binding; accepted: after quern_join_bind_arrow");
+}
+
+// ---- the result's schema -----------------------------------------------------------------------------------------------------------
+
+// A child's texts belong to the child, so that it can be moved out of its parent.
+struct SchemaTexts {
+  std::string format, name;
+};
+
+struct SchemaOwner {
+  std::vector<ArrowSchema> children;
+  std::vector<ArrowSchema*> pointers;
+};
+
+void ReleaseField(ArrowSchema* schema) {
+  delete static_cast<SchemaTexts*>(schema->private_data);
+  schema->release = nullptr;
+}
+
+void ReleaseSchema(ArrowSchema* schema) {
+  std::unique_ptr<SchemaOwner> owner(static_cast<SchemaOwner*>(schema->private_data));
+  for (ArrowSchema& child : owner->children) {
+    if (child.release != nullptr) child.release(&child);
+  }
+  schema->release = nullptr;
+}
+
+ArrowSchema FieldSchema(std::unique_ptr<SchemaTexts> texts, bool nullable) noexcept {
+  ArrowSchema schema = {};
+  schema.format = texts->format.c_str();
+  schema.name = texts->name.c_str();
+  schema.flags = nullable ? ARROW_FLAG_NULLABLE : 0;
+  schema.release = ReleaseField;
+  schema.private_data = texts.release();
+  return schema;
+}
+
+// All that can throw comes first: an error leaves `schema` empty.
+absl::Status ResultSchema(const quern_join* join, ArrowSchema* schema) {
+  if (schema == nullptr) return MissingArgument("schema");
+  *schema = {};
+  if (join == nullptr) return MissingArgument("join");
+  QUERN_RETURN_IF_ERROR(CheckBound(*join->state));
+  const std::vector<ResultField>& fields = join->state->binding->result;
+  std::vector<std::unique_ptr<SchemaTexts>> texts;
+  for (const ResultField& field : fields) texts.push_back(std::make_unique<SchemaTexts>(SchemaTexts{field.format, field.name}));
+  auto owner = std::make_unique<SchemaOwner>();
+  owner->children.resize(fields.size());
+  owner->pointers.resize(fields.size());
+  for (size_t i = 0; i < fields.size(); ++i) {
+    owner->children[i] = FieldSchema(std::move(texts[i]), fields[i].nullable);
+    owner->pointers[i] = &owner->children[i];
+  }
+  schema->format = "+s";
+  schema->name = "";
+  schema->n_children = static_cast<int64_t>(fields.size());
+  schema->children = owner->pointers.data();
+  schema->release = ReleaseSchema;
+  schema->private_data = owner.release();
+  return absl::OkStatus();
+}
+
+// ---- batches -------------------------------------------------------------------------------------------------------------------------
+
+absl::Status AppendArrow(quern_join* join, ArrowArray* batch) {
+  if (batch == nullptr) return MissingArgument("batch");
+  const MovedInArray moved(batch);
+  if (join == nullptr) return MissingArgument("join");
+  JoinState& state = *join->state;
+  QUERN_RETURN_IF_ERROR(CheckOpen(state, "append"));
+  QUERN_RETURN_IF_ERROR(CheckBound(state));
+  QUERN_ASSIGN_OR_RETURN(BatchView view, ImportArrow(batch, state.binding->build, state.key_types, state.spec().build));
+  const std::shared_ptr<const void> needed_for_this_call = view.owner;
+  if (!state.keeps_strings) view.owner = nullptr;
+  return AppendToBuild(&state, view);
+}
+
+absl::Status InputArrow(quern_prober* prober, ArrowArray* batch) {
+  if (batch == nullptr) return MissingArgument("batch");
+  const MovedInArray moved(batch);
+  if (prober == nullptr) return MissingArgument("prober");
+  const JoinState& state = *prober->state;
+  QUERN_RETURN_IF_ERROR(CheckBound(state));
+  QUERN_ASSIGN_OR_RETURN(BatchView view, ImportArrow(batch, state.binding->probe, state.key_types, state.spec().probe));
+  return StartProbe(prober, std::move(view));
+}
+
+absl::Status NextArrow(quern_prober* prober, ArrowArray* result, bool* more) {
+  if (result == nullptr) return MissingArgument("result");
+  *result = {};
+  if (more == nullptr) return MissingArgument("more");
+  *more = false;
+  if (prober == nullptr) return MissingArgument("prober");
+  QUERN_RETURN_IF_ERROR(CheckBound(*prober->state));
+  QUERN_ASSIGN_OR_RETURN(*more, NextRows(prober));
+  prober->output.ExportArrow(result);
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace quern::c_abi
+
+namespace c_abi = quern::c_abi;
+
+extern "C" {
+
+quern_status quern_join_bind_arrow(quern_join* join, const ArrowSchema* build, const int32_t* build_keys, const int32_t* build_payload,
+                                   const ArrowSchema* probe, const int32_t* probe_keys, const int32_t* probe_payload, quern_error* error) {
+  return c_abi::Boundary(error,
+                         [&] { return c_abi::BindArrow(join, {build, build_keys, build_payload}, {probe, probe_keys, probe_payload}); });
+}
+
+quern_status quern_join_result_schema(const quern_join* join, ArrowSchema* schema, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::ResultSchema(join, schema); });
+}
+
+quern_status quern_join_append_arrow(quern_join* join, ArrowArray* batch, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(join, batch); });
+}
+
+quern_status quern_prober_input_arrow(quern_prober* prober, ArrowArray* batch, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::InputArrow(prober, batch); });
+}
+
+quern_status quern_prober_next_arrow(quern_prober* prober, ArrowArray* result, bool* more, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::NextArrow(prober, result, more); });
+}
+
+}  // extern "C"

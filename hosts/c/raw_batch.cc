@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a host's vectors to a BatchView. Mostly nothing happens: the column structs are copied, the data stays where it is. Two things do
+// have to be made anew.
+//
+// Null values in a dictionary. Kernels look at the validity of indices only, so an index of a null value becomes a null itself:
+//
+//     values    "a"  null  "b"            indices        0  1  2  1  2         as kernels see it   0  1  2  1  2
+//     validity   1    0     1             validity       1  1  0  1  1    ->   validity            1  0  0  0  1
+//
+// Copies of strings. A tuple of the table points to the bytes of a string longer than 12; a host that reuses its vectors has them copied.
+// Only rows that take part are copied, each once, in the order of their numbers, under offsets (or views) of our own that live until the
+// rows are stored:
+//
+//     selection 5, 3, 5   values "....ab.cde"  ->  bytes "abcde", offsets[3] = 0, [4] = 2, [5] = 2, [6] = 5
+//
+// so a copy of var32 never outgrows 32-bit offsets: it holds no byte twice.
+#include "hosts/c/raw_batch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <string>
+#include <utility>
+
+#include "runtime/blocks.h"
+#include "runtime/status.h"
+
+namespace quern::c_abi {
+namespace {
+
+// Bytes of strings that outlive the batch, paid for by the join's budget.
+class StringBytes {
+ public:
+  explicit StringBytes(std::shared_ptr<MemoryBudget> budget) : budget_(std::move(budget)) {}
+  StringBytes(const StringBytes&) = delete;
+  StringBytes& operator=(const StringBytes&) = delete;
+  ~StringBytes() { budget_->Release(num_bytes_); }
+
+  absl::StatusOr<uint8_t*> Allocate(uint64_t num_bytes) {
+    QUERN_RETURN_IF_ERROR(budget_->Reserve(num_bytes));
+    num_bytes_ += num_bytes;
+    blocks_.push_back(std::make_unique_for_overwrite<uint8_t[]>(num_bytes));
+    return blocks_.back().get();
+  }
+
+ private:
+  std::shared_ptr<MemoryBudget> budget_;
+  uint64_t num_bytes_ = 0;
+  std::vector<std::unique_ptr<uint8_t[]>> blocks_;
+};
+
+// What the columns of one view point to beside the host's memory. Deques, because elements must not move.
+struct Scratch {
+  std::deque<QuernColumn> dictionaries;
+  std::deque<std::vector<uint8_t>> arrays;  // bitmaps, offsets, views
+  std::deque<std::vector<const uint8_t*>> buffers;
+};
+
+QuernColumn SameColumn(const quern_column& column) {
+  return {column.validity, column.values, column.offsets, column.buffers, nullptr, column.bit_offset};
+}
+
+uint32_t IndexAt(const QuernColumn& column, TypeId index, uint32_t row) {
+  const Storage storage = RowOf(index).storage;
+  if (storage == k8) return blocks::DictionaryRow<uint8_t>(&column, row);
+  if (storage == k16) return blocks::DictionaryRow<uint16_t>(&column, row);
+  if (storage == k32) return blocks::DictionaryRow<uint32_t>(&column, row);
+  return blocks::DictionaryRow<uint64_t>(&column, row);
+}
+
+uint64_t StringLength(const QuernColumn& column, Storage storage, uint32_t row) {
+  if (storage == kView) return blocks::LoadAt<uint32_t>(column.values, uint64_t{row} * 4);
+  if (storage == kVar32) return blocks::VarReader<int32_t>::Read(&column, row).length;
+  return static_cast<uint64_t>(blocks::LoadAt<int64_t>(column.offsets, uint64_t{row} + 1) - blocks::LoadAt<int64_t>(column.offsets, row));
+}
+
+bool HasAllPointers(const QuernColumn& column, Storage storage) {
+  if (storage == kVar32 || storage == kVar64) return column.values != nullptr && column.offsets != nullptr;
+  return column.values != nullptr && (storage != kView || column.buffers != nullptr);
+}
+
+// How errors call a column: "build key 0 (utf8)".
+struct ColumnName {
+  std::string_view side;
+  const char* part;
+  size_t number;
+  const ColumnType& type;
+};
+
+absl::Status Missing(const char* what, const ColumnName& name) {
+  return InvalidArgument("column without " + std::string(what) + ": " + std::string(name.side) + " " + name.part + " " +
+                         std::to_string(name.number) + " (" + PrintType(name.type) + "); accepted: a pointer, unless no row needs it");
+}
+
+// The numbers in `rows`, each once, ascending.
+std::vector<uint32_t> Distinct(const std::vector<uint32_t>& rows) {
+  std::vector<bool> present(rows.empty() ? 0 : uint64_t{*std::max_element(rows.begin(), rows.end())} + 1);
+  for (const uint32_t row : rows) present[row] = true;
+  std::vector<uint32_t> distinct;
+  for (uint64_t row = 0; row < present.size(); ++row) {
+    if (present[row]) distinct.push_back(static_cast<uint32_t>(row));
+  }
+  return distinct;
+}
+
+// Converts the columns of one batch, one after the other.
+class HostColumns {
+ public:
+  HostColumns(const quern_batch& batch, const std::shared_ptr<MemoryBudget>& copy_to)
+      : batch_(batch), scratch_(std::make_shared<Scratch>()) {
+    if (copy_to) strings_ = std::make_shared<StringBytes>(copy_to);
+  }
+
+  absl::StatusOr<QuernColumn> Convert(const quern_column& column, const ColumnType& type, const ColumnName& name) {
+    if (type.id == TypeId::kRowId || batch_.num_rows == 0) return QuernColumn{};
+    QuernColumn converted = SameColumn(column);
+    if (type.is_dictionary) {
+      QUERN_RETURN_IF_ERROR(ConvertDictionary(column, type, name, &converted));
+    } else if (NeedsRows(converted, type)) {
+      QUERN_RETURN_IF_ERROR(CompleteValues(type, RowsWithValue(converted, type), name, &converted));
+    }
+    return converted;
+  }
+
+  std::shared_ptr<const void> scratch() const { return scratch_; }
+  std::shared_ptr<const void> strings() const { return strings_; }
+
+ private:
+  uint32_t RowAt(uint64_t i) const { return batch_.selection ? batch_.selection[i] : static_cast<uint32_t>(i); }
+
+  // A column with all its pointers whose bytes stay where they are is not looked into.
+  bool NeedsRows(const QuernColumn& values, const ColumnType& type) const {
+    const Storage storage = RowOf(type.id).storage;
+    return !HasAllPointers(values, storage) || (strings_ && IsVariable(storage));
+  }
+
+  // The batch's rows that a kernel may read.
+  std::vector<uint32_t> RowsWithValue(const QuernColumn& column, const ColumnType& type) const {
+    std::vector<uint32_t> rows;
+    for (uint64_t i = 0; i < batch_.num_rows; ++i) {
+      const uint32_t row = RowAt(i);
+      if (!type.nullable || blocks::IsValid(&column, row)) rows.push_back(row);
+    }
+    return rows;
+  }
+
+  uint8_t* NewArray(uint64_t num_bytes) { return scratch_->arrays.emplace_back(num_bytes).data(); }
+
+  absl::Status ConvertDictionary(const quern_column& column, const ColumnType& type, const ColumnName& name, QuernColumn* indices);
+  void FoldNulls(const QuernColumn& values, const ColumnType& type, QuernColumn* indices);
+  absl::Status CompleteValues(const ColumnType& type, const std::vector<uint32_t>& rows, const ColumnName& name, QuernColumn* column);
+  template <class Offset>
+  absl::Status CopyStrings(const std::vector<uint32_t>& rows, QuernColumn* column);
+  absl::Status CopyViews(const std::vector<uint32_t>& rows, QuernColumn* column);
+
+  const quern_batch& batch_;
+  std::shared_ptr<Scratch> scratch_;
+  std::shared_ptr<StringBytes> strings_;
+};
+
+absl::Status HostColumns::ConvertDictionary(const quern_column& column, const ColumnType& type, const ColumnName& name,
+                                            QuernColumn* indices) {
+  if (column.dictionary == nullptr) return Missing("dictionary", name);
+  if (column.values == nullptr && !RowsWithValue(*indices, type).empty()) return Missing("indices", name);
+  QuernColumn values = SameColumn(*column.dictionary);
+  if (values.validity != nullptr && type.nullable && column.values != nullptr) FoldNulls(values, type, indices);
+  values.validity = nullptr;
+  if (NeedsRows(values, type)) {
+    std::vector<uint32_t> rows = RowsWithValue(*indices, type);
+    for (uint32_t& row : rows) row = IndexAt(*indices, type.index, row);
+    QUERN_RETURN_IF_ERROR(CompleteValues(type, rows, name, &values));
+  }
+  indices->dictionary = &scratch_->dictionaries.emplace_back(values);
+  return absl::OkStatus();
+}
+
+// Indices of rows that do not take part are not followed: they may be anything.
+void HostColumns::FoldNulls(const QuernColumn& values, const ColumnType& type, QuernColumn* indices) {
+  const std::vector<uint32_t> rows = RowsWithValue(*indices, type);
+  uint32_t highest = 0;
+  for (uint64_t i = 0; i < batch_.num_rows; ++i) highest = std::max(highest, RowAt(i));
+  uint8_t* validity = NewArray(highest / 8 + 1);
+  for (const uint32_t row : rows) {
+    if (blocks::IsValid(&values, IndexAt(*indices, type.index, row))) blocks::SetBitTo(validity, row, true);
+  }
+  indices->validity = validity;
+  indices->bit_offset = 0;
+}
+
+// Sees to it that `rows` can be read: a pointer may be missing only where none of them needs it. Copies strings where asked to.
+absl::Status HostColumns::CompleteValues(const ColumnType& type, const std::vector<uint32_t>& rows, const ColumnName& name,
+                                         QuernColumn* column) {
+  static constexpr uint8_t kNoBytes[1] = {};
+  if (rows.empty()) return absl::OkStatus();
+  const Storage storage = RowOf(type.id).storage;
+  const bool has_offsets = storage == kVar32 || storage == kVar64;
+  if (has_offsets && column->offsets == nullptr) return Missing("offsets", name);
+  if (!has_offsets && column->values == nullptr) return Missing("values", name);
+  if (!HasAllPointers(*column, storage)) {
+    // What is missing are the bytes of strings.
+    const uint64_t inline_bytes = storage == kView ? kInlineStringBytes : 0;
+    for (const uint32_t row : rows) {
+      if (StringLength(*column, storage, row) > inline_bytes) return Missing(storage == kView ? "buffers" : "values", name);
+    }
+    if (has_offsets) column->values = kNoBytes;
+  }
+  if (!strings_ || !IsVariable(storage)) return absl::OkStatus();
+  const std::vector<uint32_t> distinct = Distinct(rows);
+  if (storage == kView) return CopyViews(distinct, column);
+  return storage == kVar32 ? CopyStrings<int32_t>(distinct, column) : CopyStrings<int64_t>(distinct, column);
+}
+
+// offsets[row], offsets[row + 1] enclose the copy of each of `rows`, which are distinct and ascending.
+template <class Offset>
+absl::Status HostColumns::CopyStrings(const std::vector<uint32_t>& rows, QuernColumn* column) {
+  const auto begin_of = [&](uint32_t row) { return blocks::LoadAt<Offset>(column->offsets, row); };
+  const auto length_of = [&](uint32_t row) { return blocks::LoadAt<Offset>(column->offsets, uint64_t{row} + 1) - begin_of(row); };
+  uint64_t num_bytes = 0;
+  for (const uint32_t row : rows) num_bytes += static_cast<uint64_t>(length_of(row));
+  QUERN_ASSIGN_OR_RETURN(uint8_t* bytes, strings_->Allocate(num_bytes));
+  uint8_t* offsets = NewArray((uint64_t{rows.back()} + 2) * sizeof(Offset));
+  Offset end = 0;
+  for (const uint32_t row : rows) {
+    const auto length = static_cast<Offset>(length_of(row));
+    std::memcpy(bytes + end, static_cast<const uint8_t*>(column->values) + begin_of(row), static_cast<size_t>(length));
+    blocks::Store(offsets + uint64_t{row} * sizeof(Offset), end);
+    end = static_cast<Offset>(end + length);
+    blocks::Store(offsets + (uint64_t{row} + 1) * sizeof(Offset), end);
+  }
+  column->values = bytes;
+  column->offsets = offsets;
+  return absl::OkStatus();
+}
+
+// Values of up to 12 bytes are inside their views. The others go into one block that is cut into buffers, because a view's offset has 31
+// bits. `rows` are distinct and ascending.
+absl::Status HostColumns::CopyViews(const std::vector<uint32_t>& rows, QuernColumn* column) {
+  uint64_t num_bytes = 0;
+  for (const uint32_t row : rows) {
+    const uint64_t length = blocks::ViewReader::Read(column, row).length;
+    if (length > kInlineStringBytes) num_bytes += length;
+  }
+  QUERN_ASSIGN_OR_RETURN(uint8_t* bytes, strings_->Allocate(num_bytes));
+  uint8_t* copies = NewArray((uint64_t{rows.back()} + 1) * sizeof(StringRef));
+  std::vector<const uint8_t*>& buffers = scratch_->buffers.emplace_back(1, bytes);
+  for (const uint32_t row : rows) {
+    uint8_t* view = copies + uint64_t{row} * sizeof(StringRef);
+    std::memcpy(view, static_cast<const uint8_t*>(column->values) + uint64_t{row} * sizeof(StringRef), sizeof(StringRef));
+    const blocks::Bytes value = blocks::ViewReader::Read(column, row);
+    if (value.length <= kInlineStringBytes) continue;
+    if (static_cast<uint64_t>(bytes - buffers.back()) + value.length > INT32_MAX) buffers.push_back(bytes);
+    std::memcpy(bytes, value.data, value.length);
+    blocks::Store(view + 8, static_cast<uint32_t>(buffers.size() - 1));
+    blocks::Store(view + 12, static_cast<uint32_t>(bytes - buffers.back()));
+    bytes += value.length;
+  }
+  column->values = copies;
+  column->buffers = buffers.data();
+  return absl::OkStatus();
+}
+
+// The columns of one part of a side. *Errors*: InvalidArgument.
+absl::Status ConvertColumns(const quern_column* columns, const std::vector<ColumnType>& types, std::string_view side, const char* part,
+                            bool has_rows, HostColumns* converter, std::vector<QuernColumn>* converted) {
+  converted->assign(types.size(), QuernColumn{});
+  if (types.empty() || !has_rows) return absl::OkStatus();
+  if (columns == nullptr) {
+    return InvalidArgument("batch without columns: " + std::string(side) + " " + part + "; accepted: " + std::to_string(types.size()) +
+                           " columns");
+  }
+  for (size_t i = 0; i < types.size(); ++i) {
+    QUERN_ASSIGN_OR_RETURN((*converted)[i], converter->Convert(columns[i], types[i], {side, part, i, types[i]}));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<HostBatchView> ViewOfHostBatch(const quern_batch& batch, const std::vector<ColumnType>& keys,
+                                              const std::vector<ColumnType>& payload, std::string_view side,
+                                              const std::shared_ptr<MemoryBudget>& copy_to) {
+  if (batch.num_rows >= kNullRow) {
+    return InvalidArgument("batch too large: " + std::to_string(batch.num_rows) + " rows; accepted: below 4294967295");
+  }
+  HostColumns converter(batch, copy_to);
+  HostBatchView view;
+  const bool has_rows = batch.num_rows != 0;
+  QUERN_RETURN_IF_ERROR(ConvertColumns(batch.keys, keys, side, "key", has_rows, &converter, &view.batch.keys));
+  QUERN_RETURN_IF_ERROR(ConvertColumns(batch.payload, payload, side, "payload", has_rows, &converter, &view.batch.payload));
+  view.batch.selection = batch.selection;
+  view.batch.num_rows = batch.num_rows;
+  view.batch.first_row_id = batch.first_row_id;
+  view.batch.owner = converter.scratch();
+  view.strings = converter.strings();
+  return view;
+}
+
+}  // namespace quern::c_abi

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A host's own vectors as the columns that kernels read. Internal.
+#ifndef QUERN_HOSTS_C_RAW_BATCH_H_
+#define QUERN_HOSTS_C_RAW_BATCH_H_
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "hosts/c/quern.h"
+#include "runtime/column_type.h"
+#include "runtime/hash_join.h"
+#include "runtime/memory.h"
+
+namespace quern::c_abi {
+
+struct HostBatchView {
+  BatchView batch;                      // its owner: what had to be made anew to read the columns
+  std::shared_ptr<const void> strings;  // the copied bytes, to which stored tuples point; null where none were asked for
+};
+
+// The view of a host's batch.
+// copy_to: null, or what pays for a copy of the bytes of all strings and binaries, after which nothing points into the host's memory once
+// the rows are stored.
+// *Nulls*: those of a dictionary's values become nulls of its indices.
+// *Cost*: O(columns); with null values in a dictionary or copy_to O(highest row used) for those columns, and the bytes.
+// *Errors*: InvalidArgument for a missing pointer or too many rows, naming side and column; ResourceExhausted.
+absl::StatusOr<HostBatchView> ViewOfHostBatch(const quern_batch& batch, const std::vector<ColumnType>& keys,
+                                              const std::vector<ColumnType>& payload, std::string_view side,
+                                              const std::shared_ptr<MemoryBudget>& copy_to);
+
+}  // namespace quern::c_abi
+
+#endif  // QUERN_HOSTS_C_RAW_BATCH_H_

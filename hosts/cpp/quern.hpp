@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quern for hosts in C++20: the C ABI (quern.h) with handles that close themselves and errors that cannot be overlooked. Header only, no
+// exceptions, nothing but the standard library and libquern.so.
+//
+//     auto kernel = quern::Kernel::Compile("join.inner keys=i64 build=f64 probe=rowid");
+//     if (!kernel.ok()) return Fail(kernel.status().text());
+//     auto join = quern::Join::Create(*kernel);
+//     ...
+//     quern::Status status = join->Append(batch);          // quern_batch: pointers into the host's vectors
+//     status = join->Finalise();
+//     auto prober = quern::Prober::Create(*join);
+//     status = prober->Input(probe_batch);
+//     while (true) {
+//       quern::Result<quern::Rows> rows = prober->Next();
+//       if (!rows.ok()) ..
+//       Use(rows->result);
+//       if (!rows->more) break;
+//     }
+//
+// Batches, results and statistics are the C structs. Threads, ownership and costs are those that quern.h states, unless said otherwise.
+//
+// Everything stands in the inline namespace quern::v1, so that its symbols differ from those of other major versions and from the
+// library's own, which use the same outer name and are never visible outside of it.
+#ifndef QUERN_HPP_
+#define QUERN_HPP_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "quern.h"
+
+namespace quern {
+inline namespace v1 {
+
+// Success, or a code with one line of text. Must be looked at.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  explicit Status(const quern_error& error) : code_(error.status), text_(error.text) {}
+
+  bool ok() const { return code_ == QUERN_OK; }
+  quern_status code() const { return code_; }
+  // `<what is wrong>: <the value>; <what is accepted>`; empty on success.
+  const std::string& text() const { return text_; }
+
+ private:
+  quern_status code_ = QUERN_OK;
+  std::string text_;
+};
+
+// A value or the reason why there is none. Like std::optional, reading a value that is not there is the caller's mistake.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}                // NOLINT(google-explicit-constructor): `return value;`
+  Result(Status status) : status_(std::move(status)) {}        // NOLINT(google-explicit-constructor): `return status;`
+
+  bool ok() const { return value_.has_value(); }
+  const Status& status() const { return status_; }
+  T& operator*() & { return *value_; }
+  const T& operator*() const& { return *value_; }
+  T&& operator*() && { return *std::move(value_); }
+  T* operator->() { return &*value_; }
+  const T* operator->() const { return &*value_; }
+
+ private:
+  std::optional<T> value_;
+  Status status_;
+};
+
+namespace internal {
+
+// Calls a function of the ABI whose last parameter is the error object.
+template <class Function, class... Arguments>
+Status Call(Function function, Arguments... arguments) {
+  quern_error error;
+  return function(arguments..., &error) == QUERN_OK ? Status() : Status(error);
+}
+
+template <auto kDestroy>
+struct Destroy {
+  template <class Handle>
+  void operator()(Handle* handle) const {
+    kDestroy(handle);
+  }
+};
+
+}  // namespace internal
+
+enum class Engine { kAuto = QUERN_ENGINE_AUTO, kJit = QUERN_ENGINE_JIT, kGeneric = QUERN_ENGINE_GENERIC };
+
+// What becomes of the bytes of strings and binaries that are appended.
+enum class StringBytes {
+  kStay,    // the host keeps them where they are until the join is gone
+  kCopied,  // the join has a copy
+};
+
+// A kernel for one spec on this machine. *Threads*: any may share it.
+class Kernel {
+ public:
+  // Makes the kernel, or finds it in the process's cache. `params`: "name=value name=value", as `quern dump plan` prints them.
+  // *Cost*: see quern_compile. *Errors*: QUERN_INVALID_ARGUMENT for a spec or parameter that is not accepted.
+  static Result<Kernel> Compile(std::string_view spec, Engine engine = Engine::kAuto, std::string_view params = {}) {
+    quern_kernel* handle = nullptr;
+    Status status =
+        internal::Call(quern_compile, std::string(spec).c_str(), static_cast<quern_engine>(engine), std::string(params).c_str(), &handle);
+    if (!status.ok()) return status;
+    return Kernel(handle);
+  }
+
+  // What the kernel is: "spec", "plan", "layout", "engine", "cache", "compile_ms", "code_bytes", "warning". Empty for another name.
+  // *Ownership*: lives as long as the kernel.
+  std::string_view Text(const char* name) const {
+    const char* text = quern_kernel_text(handle_.get(), name);
+    return text == nullptr ? std::string_view() : std::string_view(text);
+  }
+
+  quern_kernel* handle() const { return handle_.get(); }
+
+ private:
+  explicit Kernel(quern_kernel* handle) : handle_(handle) {}
+  std::unique_ptr<quern_kernel, internal::Destroy<quern_kernel_destroy>> handle_;
+};
+
+// Where the spec's columns of one side stand in Arrow batches: child numbers of the struct schema, -1 for a rowid.
+struct ArrowSide {
+  const ArrowSchema* schema = nullptr;
+  std::span<const int32_t> keys;
+  std::span<const int32_t> payload;
+};
+
+// The build side of one join. *Threads*: one at a time until Finalise has answered; then only probers use it.
+class Join {
+ public:
+  // *Units*: memory_limit in bytes, of table and results; 0: none.
+  static Result<Join> Create(const Kernel& kernel, uint64_t memory_limit = 0) {
+    quern_join* handle = nullptr;
+    Status status = internal::Call(quern_join_create, kernel.handle(), memory_limit, &handle);
+    if (!status.ok()) return status;
+    return Join(handle);
+  }
+
+  // Adds a batch of the host's own vectors. *Ownership*: see StringBytes; nothing else is needed afterwards.
+  Status Append(const quern_batch& batch, StringBytes bytes = StringBytes::kStay) {
+    return internal::Call(quern_join_append, handle_.get(), &batch, bytes == StringBytes::kCopied);
+  }
+
+  // Both before the first Arrow batch. The spans must be as long as the spec's lists.
+  Status BindArrow(const ArrowSide& build, const ArrowSide& probe) {
+    return internal::Call(quern_join_bind_arrow, handle_.get(), build.schema, build.keys.data(), build.payload.data(), probe.schema,
+                          probe.keys.data(), probe.payload.data());
+  }
+
+  // *Ownership*: the caller releases `schema`.
+  Status ResultSchema(ArrowSchema* schema) const { return internal::Call(quern_join_result_schema, handle_.get(), schema); }
+
+  // *Ownership*: the array is moved in, also on error. *Cost*: see quern_join_append_arrow.
+  Status AppendArrow(ArrowArray* batch) { return internal::Call(quern_join_append_arrow, handle_.get(), batch); }
+
+  Status Finalise() { return internal::Call(quern_join_finalise, handle_.get()); }
+
+  quern_join_stats Stats() const {
+    quern_join_stats stats;
+    quern_join_get_stats(handle_.get(), &stats);
+    return stats;
+  }
+
+  quern_join* handle() const { return handle_.get(); }
+
+ private:
+  explicit Join(quern_join* handle) : handle_(handle) {}
+  std::unique_ptr<quern_join, internal::Destroy<quern_join_destroy>> handle_;
+};
+
+// Rows of a result, valid until the next call on their prober.
+struct Rows {
+  quern_result result = {};
+  bool more = false;  // whether to ask again before the next input
+};
+
+// Probes a finalised join, which it keeps alive. *Threads*: one; any number of probers may share the join.
+class Prober {
+ public:
+  // batch_rows: rows of a result at most; 0: 65536.
+  static Result<Prober> Create(const Join& join, uint64_t batch_rows = 0) {
+    quern_prober* handle = nullptr;
+    Status status = internal::Call(quern_prober_create, join.handle(), batch_rows, &handle);
+    if (!status.ok()) return status;
+    return Prober(handle);
+  }
+
+  // Starts on a batch. *Ownership*: vectors stay until Next has answered more = false; an array is moved in, also on error.
+  Status Input(const quern_batch& batch) { return internal::Call(quern_prober_input, handle_.get(), &batch); }
+  Status InputArrow(ArrowArray* batch) { return internal::Call(quern_prober_input_arrow, handle_.get(), batch); }
+
+  Result<Rows> Next() {
+    Rows rows;
+    Status status = internal::Call(quern_prober_next, handle_.get(), &rows.result, &rows.more);
+    if (!status.ok()) return status;
+    return rows;
+  }
+
+  // The same as an Arrow struct array, answering `more`. *Ownership*: the caller releases `result`; it may outlive prober and join.
+  Result<bool> NextArrow(ArrowArray* result) {
+    bool more = false;
+    Status status = internal::Call(quern_prober_next_arrow, handle_.get(), result, &more);
+    if (!status.ok()) return status;
+    return more;
+  }
+
+ private:
+  explicit Prober(quern_prober* handle) : handle_(handle) {}
+  std::unique_ptr<quern_prober, internal::Destroy<quern_prober_destroy>> handle_;
+};
+
+}  // namespace v1
+}  // namespace quern
+
+#endif  // QUERN_HPP_

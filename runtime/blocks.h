@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks: the smallest steps of a kernel, one per storage. A block reads one kind of column, once: hash it, compare it with a tuple's
+// field, store it into one, copy it to an output column. Everything above is composition:
+//
+//     compiled kernel   the emitters (codegen/emit_*.cc) call blocks with constants, key after key, in a straight line; the blocks come
+//                       as bitcode (ir-templates/blocks.cc) and are always inlined, so that the constants fold their branches away
+//     generic kernel    runtime/generic_join.cc calls the same functions in a loop over the shape's fields
+//
+// Hence both agree to the bit on every hash and every tuple, and a table that one has begun the other can go on with.
+//
+// Rows come in two ways: `rows == nullptr` means the rows first, first+1, ..; otherwise row i is rows[i]. kNullRow in `rows` is a null
+// (dictionaries translate rows to rows of their values). Null slots of a column are never read through: what lies there may be anything.
+#ifndef QUERN_RUNTIME_BLOCKS_H_
+#define QUERN_RUNTIME_BLOCKS_H_
+
+#include "runtime/kernel_abi.h"
+
+extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column, uint64_t more);
+
+namespace quern::blocks {
+
+#define QUERN_INLINE inline __attribute__((always_inline))
+
+using uint128_t = unsigned __int128;
+
+// Eight 64-bit lanes: one AVX-512 register, two of AVX2, four of SSE or NEON; LLVM splits it as the machine needs. Hashing is written
+// with it so that no vectoriser has to run at compile time.
+typedef uint64_t U64x8 __attribute__((vector_size(64)));
+constexpr uint32_t kLanes = 8;
+
+template <class T>
+QUERN_INLINE T Load(const void* p) {
+  T value;
+  __builtin_memcpy(&value, p, sizeof(T));
+  return value;
+}
+
+// Element i of an array that may lie at any address: a host's buffers need not be aligned.
+template <class T>
+QUERN_INLINE T LoadAt(const void* array, uint64_t i) {
+  return Load<T>(static_cast<const uint8_t*>(array) + i * sizeof(T));
+}
+
+template <class T>
+QUERN_INLINE void Store(void* p, T value) {
+  __builtin_memcpy(p, &value, sizeof(T));
+}
+
+QUERN_INLINE bool Bit(const uint8_t* bitmap, uint64_t i) { return (bitmap[i >> 3] >> (i & 7)) & 1; }
+
+QUERN_INLINE void SetBitTo(uint8_t* zeroed_bitmap, uint64_t i, bool value) {
+  zeroed_bitmap[i >> 3] = static_cast<uint8_t>(zeroed_bitmap[i >> 3] | (value ? 1 << (i & 7) : 0));
+}
+
+QUERN_INLINE bool IsValid(const QuernColumn* column, uint32_t row) {
+  return row != kNullRow && (column->validity == nullptr || Bit(column->validity, column->bit_offset + row));
+}
+
+QUERN_INLINE uint32_t RowAt(const uint32_t* rows, uint64_t first, uint32_t i) { return rows ? rows[i] : static_cast<uint32_t>(first + i); }
+
+// ---- hashing -------------------------------------------------------------------------------------------------------------------
+
+constexpr uint64_t kMultiplier1 = 0xd6e8feb86659fd93u;
+constexpr uint64_t kMultiplier2 = 0xff51afd7ed558ccdu;
+constexpr uint64_t kCombine = 0x9e3779b97f4a7c15u;
+constexpr uint64_t kNullInput = 0x5bd1e9955bd1e995u;
+
+// A bijection of 64 bits in which every input bit reaches every output bit (the shape of MurmurHash3's finaliser, two multiplications).
+// The slot is taken from the top bits, the tag from the bottom ones. V: uint64_t or U64x8.
+template <class V>
+QUERN_INLINE V Mix(V x) {
+  x ^= x >> 32;
+  x *= kMultiplier1;
+  x ^= x >> 32;
+  x *= kMultiplier2;
+  x ^= x >> 32;
+  return x;
+}
+
+// The hash of keys (k0, .., ki): from the hash of those before and the value of ki. Not symmetric: (a, b) and (b, a) differ.
+template <class V>
+QUERN_INLINE V Combine(V hash, V value) {
+  return Mix(hash * kCombine + value);
+}
+
+// 64 x 64 -> 128 bits, folded: the mixing step of wyhash (Wang Yi).
+QUERN_INLINE uint64_t FoldedMultiply(uint64_t a, uint64_t b) {
+  uint128_t product = static_cast<uint128_t>(a) * b;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
+
+// Hashes n bytes, 16 at a time, reading none beyond: short strings by two overlapping words (the way of wyhash). *Cost*: up to 16 bytes two
+// multiplications, then one per 16 bytes.
+QUERN_INLINE uint64_t HashBytes(const uint8_t* p, uint64_t n) {
+  uint64_t seed = kMultiplier2, a = 0, b = 0;
+  if (n > 16) {
+    uint64_t rest = n;
+    for (; rest > 16; rest -= 16, p += 16) seed = FoldedMultiply(Load<uint64_t>(p) ^ kMultiplier1, Load<uint64_t>(p + 8) ^ seed);
+    a = Load<uint64_t>(p + rest - 16);
+    b = Load<uint64_t>(p + rest - 8);
+  } else if (n >= 8) {
+    a = Load<uint64_t>(p);
+    b = Load<uint64_t>(p + n - 8);
+  } else if (n >= 4) {
+    a = Load<uint32_t>(p);
+    b = Load<uint32_t>(p + n - 4);
+  } else if (n > 0) {
+    a = static_cast<uint64_t>(p[0]) << 16 | static_cast<uint64_t>(p[n >> 1]) << 8 | p[n - 1];
+  }
+  return FoldedMultiply(kMultiplier1 ^ n, FoldedMultiply(a ^ kMultiplier1, b ^ seed));
+}
+
+// ---- readers: one per storage ----------------------------------------------------------------------------------------------------
+//
+// A reader of fixed width gives the value's bits as an unsigned integer, normalised for equality; a reader of strings gives bytes.
+
+struct Bytes {
+  const uint8_t* data;
+  uint32_t length;
+};
+
+// PAD SPACE: cuts trailing U+0020. One test of the last byte in the common case (TiFlash's order of tests).
+QUERN_INLINE Bytes TrimSpaces(Bytes s) {
+  while (s.length > 0 && s.data[s.length - 1] == ' ') --s.length;
+  return s;
+}
+
+template <class T>
+struct IntegerReader {
+  using Value = T;
+  static QUERN_INLINE T Read(const QuernColumn* c, uint32_t row) { return LoadAt<T>(c->values, row); }
+  template <class V>
+  static QUERN_INLINE V Normalise(V v) {
+    return v;
+  }
+};
+
+// -0 and every NaN become one value each. On the bits, so that it is the same for one lane and for eight.
+template <class T, T kExponent, T kQuietNan>
+struct FloatReader {
+  using Value = T;
+  static QUERN_INLINE T Read(const QuernColumn* c, uint32_t row) { return Normalise(LoadAt<T>(c->values, row)); }
+  static QUERN_INLINE T Normalise(T v) {
+    T magnitude = static_cast<T>(v << 1) >> 1;
+    if (magnitude > kExponent) return kQuietNan;
+    return magnitude == 0 ? 0 : v;
+  }
+  // The same on zero-extended lanes.
+  static QUERN_INLINE U64x8 Normalise(U64x8 v) {
+    constexpr uint64_t kSign = uint64_t{1} << (sizeof(T) * 8 - 1);
+    U64x8 magnitude = v & ~kSign;
+    U64x8 is_nan = (U64x8)(magnitude > static_cast<uint64_t>(kExponent));
+    U64x8 is_zero = (U64x8)(magnitude == 0);
+    return (v & ~is_nan & ~is_zero) | (is_nan & static_cast<uint64_t>(kQuietNan));
+  }
+};
+
+struct BitReader {
+  using Value = uint8_t;
+  static QUERN_INLINE uint8_t Read(const QuernColumn* c, uint32_t row) {
+    return Bit(static_cast<const uint8_t*>(c->values), c->bit_offset + row);
+  }
+};
+
+struct WideReader {
+  using Value = uint128_t;
+  static QUERN_INLINE uint128_t Read(const QuernColumn* c, uint32_t row) {
+    return LoadAt<uint128_t>(c->values, row);
+  }
+};
+
+struct FixedReader {
+  static QUERN_INLINE Bytes Read(const QuernColumn* c, uint32_t row, uint32_t width) {
+    return {static_cast<const uint8_t*>(c->values) + uint64_t{row} * width, width};
+  }
+};
+
+template <class Offset>
+struct VarReader {
+  static QUERN_INLINE Bytes Read(const QuernColumn* c, uint32_t row) {
+    Offset begin = LoadAt<Offset>(c->offsets, row), end = LoadAt<Offset>(c->offsets, uint64_t{row} + 1);
+    return {static_cast<const uint8_t*>(c->values) + begin, static_cast<uint32_t>(end - begin)};
+  }
+};
+
+struct ViewReader {
+  static QUERN_INLINE Bytes Read(const QuernColumn* c, uint32_t row) {
+    const uint8_t* view = static_cast<const uint8_t*>(c->values) + uint64_t{row} * 16;
+    uint32_t length = Load<uint32_t>(view);
+    if (length <= kInlineStringBytes) return {view + 4, length};
+    return {c->buffers[Load<uint32_t>(view + 8)] + Load<uint32_t>(view + 12), length};
+  }
+};
+
+template <Storage kStorage>
+struct ReaderOf;
+template <> struct ReaderOf<kBit> : BitReader {};
+template <> struct ReaderOf<k8> : IntegerReader<uint8_t> {};
+template <> struct ReaderOf<k16> : IntegerReader<uint16_t> {};
+template <> struct ReaderOf<k32> : IntegerReader<uint32_t> {};
+template <> struct ReaderOf<k64> : IntegerReader<uint64_t> {};
+template <> struct ReaderOf<k128> : WideReader {};
+template <> struct ReaderOf<kF32> : FloatReader<uint32_t, 0x7f800000u, 0x7fc00000u> {};
+template <> struct ReaderOf<kF64> : FloatReader<uint64_t, 0x7ff0000000000000u, 0x7ff8000000000000u> {};
+template <> struct ReaderOf<kFixed> : FixedReader {};
+template <> struct ReaderOf<kVar32> : VarReader<int32_t> {};
+template <> struct ReaderOf<kVar64> : VarReader<int64_t> {};
+template <> struct ReaderOf<kView> : ViewReader {};
+
+constexpr bool IsVariableStorage(Storage s) { return s == kVar32 || s == kVar64 || s == kView; }
+constexpr bool HasLanes(Storage s) { return s == k8 || s == k16 || s == k32 || s == k64 || s == kF32 || s == kF64; }
+
+template <Storage kStorage>
+QUERN_INLINE Bytes ReadBytes(const QuernColumn* column, uint32_t row, bool trims_spaces, uint32_t width) {
+  if constexpr (kStorage == kFixed) return FixedReader::Read(column, row, width);
+  else {
+    Bytes s = ReaderOf<kStorage>::Read(column, row);
+    return trims_spaces ? TrimSpaces(s) : s;
+  }
+}
+
+// One value as the 64 bits that enter the hash.
+template <Storage kStorage>
+QUERN_INLINE uint64_t HashInput(const QuernColumn* column, uint32_t row, bool trims_spaces, uint32_t width) {
+  if constexpr (IsVariableStorage(kStorage) || kStorage == kFixed) {
+    Bytes s = ReadBytes<kStorage>(column, row, trims_spaces, width);
+    return HashBytes(s.data, s.length);
+  } else if constexpr (kStorage == k128) {
+    uint128_t v = ReaderOf<kStorage>::Read(column, row);
+    return FoldedMultiply(static_cast<uint64_t>(v) ^ kMultiplier1, static_cast<uint64_t>(v >> 64) ^ kMultiplier2);
+  } else {
+    return ReaderOf<kStorage>::Read(column, row);
+  }
+}
+
+// Eight neighbouring values, zero-extended and normalised.
+template <Storage kStorage>
+QUERN_INLINE U64x8 ReadLanes(const QuernColumn* column, uint64_t first) {
+  using T = typename ReaderOf<kStorage>::Value;
+  typedef T Lanes __attribute__((vector_size(sizeof(T) * kLanes)));
+  Lanes lanes = Load<Lanes>(static_cast<const uint8_t*>(column->values) + first * sizeof(T));
+  return ReaderOf<kStorage>::Normalise(__builtin_convertvector(lanes, U64x8));
+}
+
+// Hashes one key column of a batch: hashes[i] = Mix(value), or Combine(hashes[i], value) where a key came before. A null (only where
+// `nullable`: keys whose nulls are equal) enters as kNullInput. *Cost*: about 0.5 ns a row for fixed width without nulls and rows.
+template <Storage kStorage>
+QUERN_INLINE void HashColumn(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* hashes, bool combine,
+                             bool nullable, bool trims_spaces, uint32_t width) {
+  uint32_t i = 0;
+  if constexpr (HasLanes(kStorage)) {
+    if (rows == nullptr && (!nullable || column->validity == nullptr)) {
+      for (; i + kLanes <= n; i += kLanes) {
+        U64x8 v = ReadLanes<kStorage>(column, first + i);
+        Store(hashes + i, combine ? Combine(Load<U64x8>(hashes + i), v) : Mix(v));
+      }
+    }
+  }
+  for (; i < n; ++i) {
+    uint32_t row = RowAt(rows, first, i);
+    uint64_t v = nullable && !IsValid(column, row) ? kNullInput : HashInput<kStorage>(column, row, trims_spaces, width);
+    hashes[i] = combine ? Combine(hashes[i], v) : Mix(v);
+  }
+}
+
+// ---- comparing and storing: a column's value against a tuple's field -----------------------------------------------------------------
+
+// n bytes against n bytes, reading none beyond.
+QUERN_INLINE bool EqualBytes(const uint8_t* a, const uint8_t* b, uint32_t n) {
+  if (n > 64) return __builtin_memcmp(a, b, n) == 0;
+  if (n >= 8) {
+    uint32_t i = 0;
+    for (; i + 8 < n; i += 8)
+      if (Load<uint64_t>(a + i) != Load<uint64_t>(b + i)) return false;
+    return Load<uint64_t>(a + n - 8) == Load<uint64_t>(b + n - 8);
+  }
+  if (n >= 4) return ((Load<uint32_t>(a) ^ Load<uint32_t>(b)) | (Load<uint32_t>(a + n - 4) ^ Load<uint32_t>(b + n - 4))) == 0;
+  if (n >= 2) return ((Load<uint16_t>(a) ^ Load<uint16_t>(b)) | (Load<uint16_t>(a + n - 2) ^ Load<uint16_t>(b + n - 2))) == 0;
+  return n == 0 || *a == *b;
+}
+
+QUERN_INLINE StringRef MakeStringRef(Bytes s) {
+  StringRef ref = {};
+  ref.length = s.length;
+  if (s.length > kInlineStringBytes) {
+    __builtin_memcpy(ref.prefix, s.data, 4);
+    ref.bytes = reinterpret_cast<const char*>(s.data);
+  } else {
+    uint8_t* out = reinterpret_cast<uint8_t*>(&ref) + 4;
+    for (uint32_t i = 0; i < s.length; ++i) out[i] = s.data[i];
+  }
+  return ref;
+}
+
+QUERN_INLINE Bytes BytesOf(const uint8_t* field) {
+  uint32_t length = Load<uint32_t>(field);
+  if (length <= kInlineStringBytes) return {field + 4, length};
+  return {Load<const uint8_t*>(field + 8), length};
+}
+
+// Length first, then four bytes of prefix, so that most unequal strings never leave the tuple's cache line.
+QUERN_INLINE bool EqualString(Bytes s, const uint8_t* field) {
+  if (s.length != Load<uint32_t>(field)) return false;
+  if (s.length <= kInlineStringBytes) return EqualBytes(s.data, field + 4, s.length);
+  if (Load<uint32_t>(s.data) != Load<uint32_t>(field + 4)) return false;
+  return EqualBytes(s.data, Load<const uint8_t*>(field + 8), s.length);
+}
+
+template <Storage kStorage>
+QUERN_INLINE bool EqualField(const QuernColumn* column, uint32_t row, const uint8_t* field, bool trims_spaces, uint32_t width) {
+  if constexpr (IsVariableStorage(kStorage)) return EqualString(ReadBytes<kStorage>(column, row, trims_spaces, width), field);
+  else if constexpr (kStorage == kFixed) return EqualBytes(FixedReader::Read(column, row, width).data, field, width);
+  else return ReaderOf<kStorage>::Read(column, row) == Load<typename ReaderOf<kStorage>::Value>(field);
+}
+
+template <Storage kStorage>
+QUERN_INLINE void StoreField(const QuernColumn* column, uint32_t row, uint8_t* field, bool trims_spaces, uint32_t width) {
+  if constexpr (IsVariableStorage(kStorage)) Store(field, MakeStringRef(ReadBytes<kStorage>(column, row, trims_spaces, width)));
+  else if constexpr (kStorage == kFixed) __builtin_memcpy(field, FixedReader::Read(column, row, width).data, width);
+  else Store(field, ReaderOf<kStorage>::Read(column, row));
+}
+
+// Stores one key or payload column of a batch into its field of n neighbouring tuples. With a null mask a null sets its bit (zeroed before)
+// and leaves the field alone.
+template <Storage kStorage>
+QUERN_INLINE void StoreColumn(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint8_t* tuples,
+                              uint32_t tuple_bytes, uint32_t field_offset, uint32_t null_offset, uint8_t null_mask, bool trims_spaces,
+                              uint32_t width) {
+  const QuernColumn c = *column;  // a copy, which no store into a tuple can be taken for a change of
+  for (uint32_t i = 0; i < n; ++i) {
+    uint32_t row = RowAt(rows, first, i);
+    uint8_t* tuple = tuples + uint64_t{i} * tuple_bytes;
+    if (null_mask != 0 && !IsValid(&c, row)) tuple[null_offset] = static_cast<uint8_t>(tuple[null_offset] | null_mask);
+    else StoreField<kStorage>(&c, row, tuple + field_offset, trims_spaces, width);
+  }
+}
+
+QUERN_INLINE void StoreRowIds(uint64_t first, const uint32_t* rows, uint32_t n, uint8_t* tuples, uint64_t first_row_id, uint32_t tuple_bytes,
+                              uint32_t field_offset) {
+  for (uint32_t i = 0; i < n; ++i) Store(tuples + uint64_t{i} * tuple_bytes + field_offset, first_row_id + RowAt(rows, first, i));
+}
+
+QUERN_INLINE void ZeroNullBits(uint8_t* tuples, uint32_t n, uint32_t tuple_bytes, uint32_t null_bits_offset, uint32_t null_bits_bytes) {
+  for (uint32_t i = 0; i < n; ++i) __builtin_memset(tuples + uint64_t{i} * tuple_bytes + null_bits_offset, 0, null_bits_bytes);
+}
+
+// ---- rows: nulls and dictionaries ------------------------------------------------------------------------------------------------------
+
+// Keeps the rows whose key is not null; `out` may be `rows`. Answers how many.
+QUERN_INLINE uint32_t FilterValid(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint32_t* out) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    uint32_t row = RowAt(rows, first, i);
+    out[kept] = row;
+    kept += IsValid(column, row);
+  }
+  return kept;
+}
+
+// The dictionary's row of a column's row. Indices of valid rows are not negative, so zero extension serves signed ones too.
+template <class Index>
+QUERN_INLINE uint32_t DictionaryRow(const QuernColumn* column, uint32_t row) {
+  return static_cast<uint32_t>(LoadAt<Index>(column->values, row));
+}
+
+// Rows of a dictionary column as rows of its values; nulls become kNullRow.
+template <class Index>
+QUERN_INLINE void DictionaryRows(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint32_t* out) {
+  for (uint32_t i = 0; i < n; ++i) {
+    uint32_t row = RowAt(rows, first, i);
+    out[i] = IsValid(column, row) ? DictionaryRow<Index>(column, row) : kNullRow;
+  }
+}
+
+// ---- output ------------------------------------------------------------------------------------------------------------------------------
+
+constexpr uint64_t kCopySlackBytes = 32;  // an output buffer has so many writable bytes beyond its capacity
+
+// Copies n bytes, writing up to kCopySlackBytes beyond but reading none beyond.
+QUERN_INLINE void CopyBytes(uint8_t* to, const uint8_t* from, uint32_t n) {
+  typedef uint64_t U64x2 __attribute__((vector_size(16)));
+  if (n > 256) {
+    __builtin_memcpy(to, from, n);
+  } else if (n > 16) {
+    for (uint32_t i = 0; i + 16 < n; i += 16) Store(to + i, Load<U64x2>(from + i));
+    Store(to + n - 16, Load<U64x2>(from + n - 16));
+  } else if (n >= 8) {
+    uint64_t tail = Load<uint64_t>(from + n - 8);
+    Store(to, Load<uint64_t>(from));
+    Store(to + n - 8, tail);
+  } else if (n >= 4) {
+    uint32_t tail = Load<uint32_t>(from + n - 4);
+    Store(to, Load<uint32_t>(from));
+    Store(to + n - 4, tail);
+  } else {
+    for (uint32_t i = 0; i < n; ++i) to[i] = from[i];
+  }
+}
+
+// Where the values of one output column come from: matched rows of the probe batch ..
+template <Storage kStorage>
+struct ProbeSource {
+  const QuernColumn* column;
+  const uint32_t* rows;
+  bool nullable;
+  uint32_t width;
+
+  QUERN_INLINE bool Valid(uint32_t i) const { return !nullable || IsValid(column, rows[i]); }
+  QUERN_INLINE Bytes ReadString(uint32_t i) const { return ReadBytes<kStorage>(column, rows[i], false, width); }
+  template <class T>
+  QUERN_INLINE T ReadValue(uint32_t i) const {
+    return ReaderOf<kStorage>::Read(column, rows[i]);
+  }
+  QUERN_INLINE const uint8_t* ReadFixed(uint32_t i) const { return FixedReader::Read(column, rows[i], width).data; }
+};
+
+// .. or a field of the matched tuples.
+template <Storage kStorage>
+struct BuildSource {
+  const uint8_t* base;
+  const uint64_t* tuples;  // byte offsets from base
+  uint32_t field_offset;
+  uint32_t null_offset;
+  uint8_t null_mask;  // 0: not nullable
+  uint32_t width;
+
+  QUERN_INLINE bool Valid(uint32_t i) const { return null_mask == 0 || (base[tuples[i] + null_offset] & null_mask) == 0; }
+  QUERN_INLINE Bytes ReadString(uint32_t i) const { return BytesOf(base + tuples[i] + field_offset); }
+  template <class T>
+  QUERN_INLINE T ReadValue(uint32_t i) const {
+    return Load<T>(base + tuples[i] + field_offset);
+  }
+  QUERN_INLINE const uint8_t* ReadFixed(uint32_t i) const { return base + tuples[i] + field_offset; }
+};
+
+// How many of n values fit the output column, with room made for their bytes. Negative: a QuernCode. Fewer than n only at the limit of
+// 32-bit offsets. The bytes of a view's short strings take no room.
+template <Storage kStorage, class Source>
+QUERN_INLINE int64_t FitStrings(const Source& source, uint32_t n, QuernOutColumn* out) {
+  const uint64_t limit = (kStorage == kVar64 ? uint64_t{INT64_MAX} : uint64_t{INT32_MAX}) - out->num_bytes;
+  uint64_t total = 0;
+  uint32_t i = 0;
+  for (; i < n; ++i) {
+    if (!source.Valid(i)) continue;
+    uint64_t length = source.ReadString(i).length;
+    if (kStorage == kView && length <= kInlineStringBytes) continue;
+    if (total + length > limit) break;
+    total += length;
+  }
+  if (i == 0 && n > 0 && out->num_bytes == 0) return kQuernValueTooLarge;
+  if (out->num_bytes + total > out->bytes_capacity) {
+    int32_t code = quern_rt_reserve_bytes(out, total);
+    if (code != 0) return code;
+  }
+  return i;
+}
+
+template <Storage kStorage>
+QUERN_INLINE void WriteString(Bytes s, QuernOutColumn* out, uint64_t row) {
+  uint8_t* to = out->bytes + out->num_bytes;
+  if constexpr (kStorage == kView) {
+    uint8_t* view = static_cast<uint8_t*>(out->values) + row * 16;
+    StringRef ref = MakeStringRef(s);
+    if (s.length > kInlineStringBytes) {
+      ref.bytes = reinterpret_cast<const char*>(out->num_bytes << 32);  // buffer 0 in the low half, offset in the high half
+      CopyBytes(to, s.data, s.length);
+      out->num_bytes += s.length;
+    }
+    Store(view, ref);
+  } else {
+    CopyBytes(to, s.data, s.length);
+    out->num_bytes += s.length;
+    if constexpr (kStorage == kVar32) static_cast<int32_t*>(out->offsets)[row + 1] = static_cast<int32_t>(out->num_bytes);
+    else static_cast<int64_t*>(out->offsets)[row + 1] = static_cast<int64_t>(out->num_bytes);
+  }
+}
+
+template <Storage kStorage, class Source>
+QUERN_INLINE void WriteValue(const Source& source, uint32_t i, bool valid, QuernOutColumn* out, uint64_t row) {
+  if constexpr (IsVariableStorage(kStorage)) {
+    WriteString<kStorage>(valid ? source.ReadString(i) : Bytes{nullptr, 0}, out, row);
+  } else if constexpr (kStorage == kFixed) {
+    uint8_t* to = static_cast<uint8_t*>(out->values) + row * source.width;
+    if (valid) __builtin_memcpy(to, source.ReadFixed(i), source.width);
+    else __builtin_memset(to, 0, source.width);
+  } else {
+    using T = typename ReaderOf<kStorage>::Value;
+    T value = valid ? source.template ReadValue<T>(i) : T{0};
+    if constexpr (kStorage == kBit) SetBitTo(static_cast<uint8_t*>(out->values), row, value != 0);
+    else static_cast<T*>(out->values)[row] = value;
+  }
+}
+
+// Writes n values from out_row on. Nulls are written as zeros or empty strings, so that no byte of a result is left over from before.
+template <Storage kStorage, class Source>
+QUERN_INLINE void EmitColumn(const Source& source, uint32_t n, QuernOutColumn* out, uint64_t out_row, bool nullable) {
+  if (!nullable) {
+    for (uint32_t i = 0; i < n; ++i) WriteValue<kStorage>(source, i, true, out, out_row + i);
+    return;
+  }
+  for (uint32_t i = 0; i < n; ++i) {
+    bool valid = source.Valid(i);
+    SetBitTo(out->validity, out_row + i, valid);
+    out->null_count += !valid;
+    WriteValue<kStorage>(source, i, valid, out, out_row + i);
+  }
+}
+
+QUERN_INLINE void EmitRowIds(const uint32_t* rows, uint32_t n, uint64_t first_row_id, QuernOutColumn* out, uint64_t out_row) {
+  uint64_t* to = static_cast<uint64_t*>(out->values) + out_row;
+  for (uint32_t i = 0; i < n; ++i) to[i] = first_row_id + rows[i];
+}
+
+}  // namespace quern::blocks
+
+#endif  // QUERN_RUNTIME_BLOCKS_H_

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Column types, storages and collations as enums with their tables (column_types.def, storages.def, collations.def).
+#ifndef QUERN_RUNTIME_COLUMN_TYPE_H_
+#define QUERN_RUNTIME_COLUMN_TYPE_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/kernel_abi.h"
+
+namespace quern {
+
+enum class TypeId : uint8_t {
+#define QUERN_COLUMN_TYPE(Id, text, storage, width_bytes, key_storage, arrow) Id,
+#include "runtime/column_types.def"
+};
+
+enum Collation : uint8_t {
+#define QUERN_COLLATION(Id, text, trims_spaces) Id,
+#include "runtime/collations.def"
+};
+
+// One row of column_types.def.
+struct TypeRow {
+  TypeId id;
+  std::string_view text;
+  Storage storage;
+  uint32_t width_bytes;
+  Storage key_storage;
+  std::string_view arrow;
+};
+
+// One row of collations.def.
+struct CollationRow {
+  Collation id;
+  std::string_view text;
+  bool trims_spaces;
+};
+
+std::span<const TypeRow> AllTypes();
+std::span<const CollationRow> AllCollations();
+const TypeRow& RowOf(TypeId id);
+const CollationRow& RowOf(Collation id);
+
+// The name of a storage ("64", "var32") and the bytes of its field in a tuple (0: a parameter of the type).
+std::string_view StorageText(Storage storage);
+uint32_t StorageFieldBytes(Storage storage);
+
+// True for the storages of strings and binaries of any length, the only ones that take a collation.
+bool IsVariable(Storage storage);
+
+// The type of one column: what a kernel has to know to read it.
+struct ColumnType {
+  TypeId id = TypeId::kI64;          // of the values
+  bool is_dictionary = false;        // values are reached through indices
+  TypeId index = TypeId::kI32;       // dictionary: i8 .. u64
+  uint32_t width_bytes = 0;          // fixed_binary(n): n
+  Collation collation = kCollationBinary;
+  bool nullable = false;
+
+  bool operator==(const ColumnType&) const = default;
+};
+
+// "utf8(utf8mb4_bin)", "dictionary(i32,utf8)", "fixed_binary(16)": a type without its ':' flags.
+std::string PrintType(const ColumnType& type);
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_COLUMN_TYPE_H_

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// The language that kernels and their callers speak: plain structs, no behaviour. Generated code, IR templates, generic kernels and
+// the runtime's state all include this file and nothing bigger; a change of any layout here is a change of kKernelAbiVersion,
+// which is part of every cache key.
+//
+// A row of the build side is a *tuple*: its keys, then its payload, then its null bits, in `tuple_bytes` bytes:
+//
+//     keys i64, utf8          payload f64            null bits
+//     +--------+-----------------+--------+----------+
+//     | key 0  | key 1 StringRef | pay 0  | 1 byte.. |      fields are placed by widest first, tuples are multiples of
+//     +--------+-----------------+--------+----------+      the widest alignment (at most 8)
+//
+// Tuples of one directory slot lie side by side ("unchained" table: Birler, Schmidt, Fent, Neumann, DaMoN 2024); the directory entry of
+// slot s holds where they END (48 bits) and a 16-bit tag, so that they begin where those of slot s-1 end:
+//
+//     directory[s]:  | end of slot s's tuples, byte offset (48 bits) | tag: union of 3-bit patterns (16 bits) |
+#ifndef QUERN_RUNTIME_KERNEL_ABI_H_
+#define QUERN_RUNTIME_KERNEL_ABI_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+constexpr uint32_t kKernelAbiVersion = 1;
+
+// Upper bounds of what a plan may choose; buffers between the stages of a kernel have these sizes.
+constexpr uint32_t kMaxBatchRows = 4096;
+constexpr uint32_t kMaxPrefetchDistance = 512;
+constexpr uint32_t kMaxKeys = 16;
+constexpr uint32_t kMaxPayloadColumns = 1024;
+
+// The row number that stands for "null" where rows were translated through a dictionary.
+constexpr uint32_t kNullRow = 0xffffffffu;
+// What the hole filter_rows answers when every row of the batch stays and none was written.
+constexpr uint32_t kAllRows = 0xffffffffu;
+
+enum Storage : uint8_t {
+#define QUERN_STORAGE(Id, text, field_bytes) Id,
+#include "runtime/storages.def"
+  kNoStorage = 255,
+};
+
+// One column of one batch. Row r is element r of the buffers, except in bitmaps, where it is bit `bit_offset + r`.
+struct QuernColumn {
+  const uint8_t* validity;         // bit set: the row has a value. nullptr: every row has one.
+  const void* values;              // fixed width: elements; bool: bitmap; var: the bytes; view: 16-byte views
+  const void* offsets;             // var32, var64: one more than rows
+  const uint8_t* const* buffers;   // view: the data buffers
+  const QuernColumn* dictionary;   // index columns: the dictionary's values (their nulls are folded into `validity`)
+  uint64_t bit_offset;
+};
+
+// A string or binary value inside a tuple, 16 bytes: up to 12 bytes inline (zero-filled), else 4 bytes of prefix and a pointer. The same
+// idea as Arrow's views and Umbra's strings, with an address in place of a buffer number.
+struct StringRef {
+  uint32_t length;
+  char prefix[4];
+  union {
+    char rest[8];
+    const char* bytes;
+  };
+};
+static_assert(sizeof(StringRef) == 16);
+constexpr uint32_t kInlineStringBytes = 12;
+
+// One output column of one output batch, row 0 first. Owned by the caller of the kernel; `bytes` grows through
+// quern_rt_reserve_bytes.
+struct QuernOutColumn {
+  uint8_t* validity;        // bitmap, zeroed by the caller; nullptr where the column is not nullable
+  void* values;             // fixed width: elements; bool: zeroed bitmap; view: 16-byte views
+  void* offsets;            // var32, var64: one more than rows, offsets[0] = 0 set by the caller
+  uint8_t* bytes;           // var and view: the bytes
+  uint64_t num_bytes;
+  uint64_t bytes_capacity;
+  uint64_t null_count;
+  void* owner;              // of `bytes`: quern_rt_reserve_bytes hands it back to the runtime
+};
+
+// One key or payload column of a shape.
+struct QuernField {
+  Storage storage;          // of a value (keys: key_storage)
+  Storage index_storage;    // dictionary columns: of an index; else kNoStorage
+  bool index_is_signed;
+  bool nullable;
+  bool null_equal;          // keys: null matches null
+  bool trims_spaces;        // keys: PAD SPACE collation
+  uint8_t null_mask;        // bit of the tuple's null byte; 0: no null bit in the tuple
+  uint32_t width_bytes;     // kFixed: n
+  uint32_t tuple_offset;    // build side
+  uint32_t null_offset;     // build side: byte of the tuple that holds the null bit
+};
+
+// What a join kernel is specialised for. Emitters unroll over it; generic kernels interpret it. Built by MakeJoinShape (join_shape.h).
+struct QuernJoinShape {
+  uint32_t num_keys;
+  uint32_t num_build;
+  uint32_t num_probe;
+  uint32_t tuple_bytes;
+  uint32_t null_bits_offset;
+  uint32_t null_bits_bytes;
+  const QuernField* keys;
+  const QuernField* build;  // payload of the build side, stored in tuples
+  const QuernField* probe;  // payload of the probe side, copied from the batch
+  // Tuning: how, never what.
+  uint32_t batch_rows;      // 1 .. kMaxBatchRows
+  uint32_t group_rows;      // rows tested against the directory before their tuples are compared; 1 .. kMaxBatchRows
+  bool prefetches;
+  bool zero_hashes;         // every hash is 0: a test's worst case
+};
+
+struct QuernJoinAppendArgs {
+  const QuernJoinShape* shape;  // read by generic kernels only
+  const QuernColumn* keys;
+  const QuernColumn* payload;
+  const uint32_t* selection;    // the batch's row of each row to append; nullptr: rows 0 .. num_rows-1
+  uint64_t num_rows;
+  uint64_t next_row;            // in/out: how far this batch has been appended
+  uint64_t first_row_id;        // number of the batch's row 0 on the build side
+  uint8_t* tuples;              // chunk to be filled
+  uint64_t* hashes;             // one per tuple of the chunk
+  uint64_t num_tuples;          // in/out
+  uint64_t capacity;            // tuples that fit
+  uint32_t* rows;               // scratch, kMaxBatchRows
+};
+
+struct QuernJoinFinaliseArgs {
+  const QuernJoinShape* shape;
+  const uint8_t* tuples;        // one chunk, as appended
+  const uint64_t* hashes;       // readable kMaxPrefetchDistance * 2 beyond num_tuples
+  uint64_t num_tuples;
+  uint64_t* directory;          // directory[-1] exists and is 0
+  uint32_t shift;               // slot of hash h: h >> shift
+  uint32_t prefetch_distance;   // rows; 0: no prefetch
+  uint8_t* target;              // where the tuples of the whole table go
+};
+
+// A probe row whose tag was found in the directory, with the tuples that may match it.
+struct QuernCandidate {
+  uint64_t begin;               // byte offsets into the table's tuples
+  uint64_t end;
+  uint32_t row;
+};
+
+// What a probe keeps between calls; one per prober, zeroed once. The arrays carry one stage's output to the next.
+struct QuernProbeScratch {
+  const uint32_t* batch_numbers;  // batch's row of each row in `hashes`; nullptr: batch_first + i
+  uint64_t batch_first;
+  uint32_t batch_rows;          // rows in `hashes`
+  uint32_t batch_next;          // first one not yet tested against the directory
+  uint32_t num_candidates;
+  uint32_t candidate_next;
+  uint32_t num_matches;
+  uint32_t match_next;          // first one not yet emitted
+  uint32_t rows[kMaxBatchRows];
+  uint64_t hashes[kMaxBatchRows + kMaxPrefetchDistance];
+  QuernCandidate candidates[kMaxBatchRows];
+  uint32_t match_rows[kMaxBatchRows];
+  uint64_t match_tuples[kMaxBatchRows];  // byte offsets; numbers, so that no store of one can be taken for a change of a column's pointer
+};
+
+struct QuernJoinProbeArgs {
+  const QuernJoinShape* shape;
+  const QuernColumn* keys;
+  const QuernColumn* payload;
+  const uint32_t* selection;
+  uint64_t num_rows;
+  uint64_t next_row;            // in/out
+  uint64_t first_row_id;        // number of the batch's row 0 on the probe side
+  const uint8_t* tuples;
+  const uint64_t* directory;
+  uint32_t shift;
+  uint32_t prefetch_distance;   // rows; 0: no prefetch
+  QuernOutColumn* out_probe;
+  QuernOutColumn* out_build;
+  uint64_t out_rows;            // in/out: rows in the output batch
+  uint64_t out_capacity;
+  QuernProbeScratch* scratch;
+};
+
+// What an entry point answers. Negative: an error, whose text the runtime knows.
+enum QuernCode : int32_t {
+  kQuernDone = 0,               // all input consumed
+  kQuernFull = 1,               // output (or chunk) full: empty it and call again with the same arguments
+  kQuernOutOfMemory = -1,
+  kQuernValueTooLarge = -2,     // one value does not fit an output column's offsets
+};
+
+// The entry points of one join kernel. Generic and compiled kernels fill the same struct.
+struct QuernJoinEntryPoints {
+  int32_t (*append)(QuernJoinAppendArgs*);
+  void (*count)(QuernJoinFinaliseArgs*);
+  void (*scatter)(QuernJoinFinaliseArgs*);
+  int32_t (*probe)(QuernJoinProbeArgs*);
+};
+
+#endif  // QUERN_RUNTIME_KERNEL_ABI_H_

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// A budget is one counter: whoever wants memory adds to it first and gives up when the sum would pass the limit, so that a join under
+// `--memory-limit 1G` fails with a message instead of being killed. With 1000 bytes in use and a limit of 1000000, a request for 123456789
+// is refused and changes nothing.
+//
+// Tables are probed at random, so their pages should be large: 1 GiB in pages of 4 KiB are 262144 translations, in pages of 2 MiB 512,
+// which the second-level TLB of current cores (1024 to 3072 entries) holds. The system gives large pages only to ranges that begin at
+// multiples of 2 MiB, and mmap promises multiples of 4 KiB. So 2 MiB more are mapped than asked, and what sticks out is unmapped again:
+//
+//     mapped    |..................................................|
+//     2 MiB         ^           ^           ^           ^
+//     kept          |==========================|
+#include "runtime/memory.h"
+
+#include <sys/mman.h>
+
+#include <string>
+
+namespace quern {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+constexpr uint64_t kAddressSpaceBytes = uint64_t{1} << 47;  // x86-64 and AArch64 with 4-level page tables
+
+uint64_t RoundUp(uint64_t n, uint64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+// `bytes` (whole pages) at a multiple of `alignment`, or nullptr.
+uint8_t* MapAligned(uint64_t bytes, uint64_t alignment) {
+  const uint64_t slack = alignment - kPageBytes;
+  void* mapping = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED) return nullptr;
+  uint8_t* const begin = static_cast<uint8_t*>(mapping);
+  const uint64_t head = RoundUp(reinterpret_cast<uint64_t>(begin), alignment) - reinterpret_cast<uint64_t>(begin);
+  if (head > 0) munmap(begin, head);
+  if (slack > head) munmap(begin + head + bytes, slack - head);
+  return begin + head;
+}
+
+}  // namespace
+
+absl::Status MemoryBudget::Reserve(uint64_t bytes) {
+  const uint64_t limit = limit_ == 0 ? UINT64_MAX : limit_;
+  uint64_t used = used_.load(std::memory_order_relaxed);
+  do {
+    if (used > limit || bytes > limit - used) {
+      return absl::ResourceExhaustedError("memory limit exceeded: " + std::to_string(bytes) + " bytes asked, " + std::to_string(used) +
+                                          " in use; limit " + std::to_string(limit));
+    }
+  } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+  const uint64_t now = used + bytes;
+  uint64_t peak = peak_.load(std::memory_order_relaxed);
+  while (peak < now && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+  return absl::OkStatus();
+}
+
+void MemoryBudget::Release(uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> budget, uint64_t bytes, bool huge_pages) {
+  HugeBuffer buffer;
+  if (bytes == 0) return buffer;
+  if (budget) {
+    if (absl::Status status = budget->Reserve(bytes); !status.ok()) return status;
+  }
+  const bool huge = huge_pages && bytes >= kHugePageBytes;
+  const uint64_t mapping_bytes = bytes < kAddressSpaceBytes ? RoundUp(bytes, kPageBytes) : 0;
+  uint8_t* const data = mapping_bytes == 0 ? nullptr : MapAligned(mapping_bytes, huge ? kHugePageBytes : kPageBytes);
+  if (data == nullptr) {
+    if (budget) budget->Release(bytes);
+    return absl::ResourceExhaustedError("out of memory: " + std::to_string(bytes) + " bytes asked; accepted: what the system has free");
+  }
+  // A request only: where the system has switched large pages off, small ones work too.
+  if (huge) madvise(data, mapping_bytes, MADV_HUGEPAGE);
+  buffer.budget_ = std::move(budget);
+  buffer.data_ = data;
+  buffer.bytes_ = bytes;
+  buffer.mapping_ = data;
+  buffer.mapping_bytes_ = mapping_bytes;
+  return buffer;
+}
+
+HugeBuffer& HugeBuffer::operator=(HugeBuffer&& other) noexcept {
+  if (this == &other) return *this;
+  Free();
+  budget_ = std::move(other.budget_);
+  data_ = std::exchange(other.data_, nullptr);
+  bytes_ = std::exchange(other.bytes_, 0);
+  mapping_ = std::exchange(other.mapping_, nullptr);
+  mapping_bytes_ = std::exchange(other.mapping_bytes_, 0);
+  return *this;
+}
+
+void HugeBuffer::Free() {
+  if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
+  if (budget_) budget_->Release(bytes_);
+  budget_.reset();
+  data_ = nullptr;
+  mapping_ = nullptr;
+  bytes_ = mapping_bytes_ = 0;
+}
+
+}  // namespace quern

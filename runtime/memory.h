@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory under a budget. All that grows with the data is taken from here, so that a host can bound a join.
+#ifndef QUERN_RUNTIME_MEMORY_H_
+#define QUERN_RUNTIME_MEMORY_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace quern {
+
+// Counts bytes against a limit. *Threads*: any.
+class MemoryBudget {
+ public:
+  // *Units*: bytes; 0 means no limit.
+  explicit MemoryBudget(uint64_t limit_bytes = 0) : limit_(limit_bytes) {}
+
+  // Takes bytes or answers ResourceExhausted, naming what was asked, what is in use and the limit.
+  absl::Status Reserve(uint64_t bytes);
+  void Release(uint64_t bytes);
+
+  uint64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
+  uint64_t peak_bytes() const { return peak_.load(std::memory_order_relaxed); }
+  uint64_t limit_bytes() const { return limit_; }
+
+ private:
+  const uint64_t limit_;
+  std::atomic<uint64_t> used_{0};
+  std::atomic<uint64_t> peak_{0};
+};
+
+// Zeroed pages straight from the kernel, on huge pages where asked and above 2 MiB. Never touched before its user does, so that
+// "empty is 0" costs nothing.
+class HugeBuffer {
+ public:
+  HugeBuffer() = default;
+  HugeBuffer(HugeBuffer&& other) noexcept { *this = std::move(other); }
+  HugeBuffer& operator=(HugeBuffer&& other) noexcept;
+  ~HugeBuffer() { Free(); }
+
+  // *Errors*: ResourceExhausted over the budget or when the system has no memory.
+  static absl::StatusOr<HugeBuffer> Allocate(std::shared_ptr<MemoryBudget> budget, uint64_t bytes, bool huge_pages);
+
+  uint8_t* data() const { return data_; }
+  uint64_t bytes() const { return bytes_; }
+  void Free();
+
+ private:
+  std::shared_ptr<MemoryBudget> budget_;
+  uint8_t* data_ = nullptr;
+  uint64_t bytes_ = 0;
+  void* mapping_ = nullptr;
+  uint64_t mapping_bytes_ = 0;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_MEMORY_H_

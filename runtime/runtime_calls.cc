@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls that generated code makes, and their table. It is short on purpose: a loop calls the runtime once per batch and string column
+// (to make room for its bytes) and otherwise only what a compiler may put in for a loop of its own: memcpy and its like.
+//
+// Room for strings: a column with 1000 of 4096 bytes in use that needs 5000 more gets max(1000 + 5000, 1.5 * 4096) = 6144 bytes, copies the
+// 1000, and has its pointer changed. Nothing in a kernel may keep `bytes` across the call.
+#include "runtime/runtime_calls.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/output_buffer.h"
+
+extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column, uint64_t more) {
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 47;  // more than any address space has; keeps the sums below free of overflow
+  if (more > kMaxBytes) return kQuernOutOfMemory;
+  const uint64_t needed = column->num_bytes + more;
+  if (needed <= column->bytes_capacity) return 0;
+  auto* buffer = static_cast<quern::OutputBuffer*>(column->owner);
+  const uint64_t capacity = std::max(needed, column->bytes_capacity + column->bytes_capacity / 2);
+  if (!buffer->Grow(capacity, column->num_bytes).ok()) return kQuernOutOfMemory;
+  column->bytes = buffer->data();
+  column->bytes_capacity = buffer->capacity_bytes();
+  return 0;
+}
+
+namespace quern {
+
+std::span<const RuntimeCall> AllRuntimeCalls() {
+  static const RuntimeCall kCalls[] = {
+      {"quern_rt_reserve_bytes", reinterpret_cast<void*>(&quern_rt_reserve_bytes)},
+      {"memcpy", reinterpret_cast<void*>(&memcpy)},
+      {"memmove", reinterpret_cast<void*>(&memmove)},
+      {"memset", reinterpret_cast<void*>(&memset)},
+      {"memcmp", reinterpret_cast<void*>(&memcmp)},
+      {"bcmp", reinterpret_cast<void*>(&bcmp)},  // NOLINT(bugprone-unsafe-functions): what LLVM makes of memcmp(..) == 0
+  };
+  return kCalls;
+}
+
+}  // namespace quern

@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text form of a kernel spec, read and written.
+//
+//     spec  = operator { blank field }               join.inner keys=i64,utf8(ascii_bin):nullable:nullequal build=f64
+//     field = name "=" [ item { "," item } ]         each name at most once: keys (required), build, probe
+//     item  = type { ":" flag }                      commas and colons inside parentheses belong to the type
+//     type  = name [ "(" parameter ")" ]             fixed_binary(16), utf8(utf8mb4_bin), dictionary(i32,utf8)
+//
+// Text becomes a spec in one way only and a spec becomes one text only, so that the text can be a cache key: what is the default anyway
+// (`:asc`, `:nulls_last`, `(binary)`) may be written and is never printed, and fields and flags are printed in a fixed order. The
+// example above has 2 keys; printed again it is the same to the byte.
+//
+// Every mistake is answered with the value that is wrong and with what is accepted there; a misspelt name also with the nearest accepted
+// one, by the number of letters inserted, deleted, replaced or swapped with a neighbour (`kyes` is 1 from `keys`).
+#include "runtime/spec.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string>
+#include <utility>
+
+#include "runtime/status.h"
+
+namespace quern {
+namespace {
+
+using Names = std::vector<std::string_view>;
+
+constexpr size_t kMaxTextBytes = 65536;
+constexpr uint32_t kMaxWidthBytes = 65536;
+constexpr std::string_view kJoinInner = "join.inner";
+constexpr std::string_view kDictionary = "dictionary";
+constexpr std::string_view kBlanks = " \t\r\n";
+
+// Where an item stands decides what it may be.
+enum class Role { kKey, kJoinKey, kPayload };
+
+// ---- messages ----
+
+// A value as it stands in a message: one line, printable, not too long.
+std::string Show(std::string_view value) {
+  constexpr size_t kMaxShownBytes = 80;
+  constexpr char kHex[] = "0123456789abcdef";
+  if (value.empty()) return "\"\"";
+  std::string shown;
+  for (char c : value.substr(0, kMaxShownBytes)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7f) shown += c;
+    else shown += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+  }
+  return value.size() > kMaxShownBytes ? shown + ".." : shown;
+}
+
+std::string Listed(const Names& names) {
+  std::string text;
+  for (std::string_view name : names) {
+    if (!text.empty()) text += ", ";
+    text += name;
+  }
+  return text;
+}
+
+absl::Status Wrong(std::string_view what, std::string_view value, const std::string& accepted) {
+  return InvalidArgument(std::string(what) + ": " + Show(value) + "; accepted: " + accepted);
+}
+
+char LowerCase(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// Damerau-Levenshtein distance (optimal string alignment), upper case counted as lower case.
+size_t Distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
+  for (size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const bool same = LowerCase(a[i - 1]) == LowerCase(b[j - 1]);
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (same ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && LowerCase(a[i - 1]) == LowerCase(b[j - 2]) && LowerCase(a[i - 2]) == LowerCase(b[j - 1]);
+      if (swapped) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+// The accepted name that `value` was probably meant to be: at most a third of its letters away. Empty where none is that near.
+std::string_view Nearest(std::string_view value, const Names& accepted) {
+  constexpr size_t kMaxNameBytes = 40;
+  if (value.size() < 2 || value.size() > kMaxNameBytes) return {};
+  size_t best = std::max<size_t>(value.size() / 3, 1) + 1;
+  std::string_view nearest;
+  for (std::string_view name : accepted) {
+    const size_t distance = Distance(value, name);
+    if (distance >= best) continue;
+    best = distance;
+    nearest = name;
+  }
+  return nearest;
+}
+
+absl::Status Unknown(std::string_view what, std::string_view value, const Names& accepted) {
+  const std::string_view nearest = Nearest(value, accepted);
+  const std::string hint = nearest.empty() ? "; " : "; did you mean " + std::string(nearest) + "? ";
+  return InvalidArgument("unknown " + std::string(what) + ": " + Show(value) + hint + "accepted: " + Listed(accepted));
+}
+
+// ---- splitting ----
+
+size_t Find(std::string_view text, char separator, size_t begin) {
+  size_t depth = 0;
+  for (size_t i = begin; i < text.size(); ++i) {
+    if (depth == 0 && text[i] == separator) return i;
+    if (text[i] == '(') ++depth;
+    if (text[i] == ')' && depth > 0) --depth;
+  }
+  return text.size();
+}
+
+// Splits at separators outside parentheses. An empty text is one empty part.
+std::vector<std::string_view> Split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0;;) {
+    const size_t end = Find(text, separator, begin);
+    parts.push_back(text.substr(begin, end - begin));
+    if (end == text.size()) return parts;
+    begin = end + 1;
+  }
+}
+
+std::vector<std::string_view> SplitWords(std::string_view text) {
+  std::vector<std::string_view> words;
+  for (size_t begin = text.find_first_not_of(kBlanks); begin < text.size();) {
+    const size_t end = std::min(text.find_first_of(kBlanks, begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = text.find_first_not_of(kBlanks, end);
+  }
+  return words;
+}
+
+absl::Status CheckParentheses(std::string_view text) {
+  size_t open = 0;
+  for (char c : text) {
+    if (c == '(') ++open;
+    if (c == ')' && open-- == 0) return Wrong("parenthesis closed that was not opened", text, "TYPE(PARAMETER)");
+  }
+  return open == 0 ? absl::OkStatus() : Wrong("parenthesis not closed", text, "TYPE(PARAMETER)");
+}
+
+// ---- types ----
+
+struct Alias {
+  std::string_view text;
+  TypeId id;
+};
+
+constexpr Alias kAliases[] = {
+#define QUERN_COLUMN_TYPE(Id, text, storage, width_bytes, key_storage, arrow)
+#define QUERN_COLUMN_TYPE_ALIAS(text, Id) {text, TypeId::Id},
+#include "runtime/column_types.def"
+};
+
+bool IsIndexType(TypeId id) { return id >= TypeId::kI8 && id <= TypeId::kU64; }
+
+const TypeRow* FindType(std::string_view name) {
+  for (const TypeRow& row : AllTypes())
+    if (row.text == name) return &row;
+  for (const Alias& alias : kAliases)
+    if (alias.text == name) return &RowOf(alias.id);
+  return nullptr;
+}
+
+Names IndexNames() {
+  Names names;
+  for (const TypeRow& row : AllTypes())
+    if (IsIndexType(row.id)) names.push_back(row.text);
+  return names;
+}
+
+Names TypeNames(bool with_dictionary, bool with_rowid) {
+  Names names;
+  for (const TypeRow& row : AllTypes())
+    if (with_rowid || row.id != TypeId::kRowId) names.push_back(row.text);
+  if (with_dictionary) names.push_back(kDictionary);
+  return names;
+}
+
+Names CollationNames() {
+  Names names;
+  for (const CollationRow& row : AllCollations()) names.push_back(row.text);
+  return names;
+}
+
+// A type's text in its parts: "utf8(ascii_bin)" is utf8 and ascii_bin.
+struct TypeText {
+  std::string_view whole;
+  std::string_view name;
+  std::string_view parameter;
+  bool has_parameter = false;
+};
+
+absl::StatusOr<TypeText> SplitType(std::string_view text) {
+  TypeText type;
+  type.whole = text;
+  const size_t open = text.find('(');
+  type.name = text.substr(0, open);
+  if (open == std::string_view::npos) return type;
+  if (text.back() != ')') return Wrong("text behind a parenthesis", text, "TYPE(PARAMETER)");
+  type.has_parameter = true;
+  type.parameter = text.substr(open + 1, text.size() - open - 2);
+  return type;
+}
+
+absl::Status ParseWidth(const TypeText& text, ColumnType* type) {
+  constexpr std::string_view kAccepted = "fixed_binary(1) to fixed_binary(65536)";
+  if (!text.has_parameter) return Wrong("type without a width in bytes", text.whole, std::string(kAccepted));
+  const char* const end = text.parameter.data() + text.parameter.size();
+  const auto [rest, error] = std::from_chars(text.parameter.data(), end, type->width_bytes);
+  if (error == std::errc() && rest == end && type->width_bytes >= 1 && type->width_bytes <= kMaxWidthBytes) return absl::OkStatus();
+  return Wrong("width out of range", text.whole, std::string(kAccepted));
+}
+
+absl::Status ParseCollation(const TypeText& text, Role role, ColumnType* type) {
+  if (!text.has_parameter) return absl::OkStatus();
+  if (role == Role::kPayload) return Wrong("collation of a payload column", text.whole, std::string(text.name));
+  for (const CollationRow& row : AllCollations()) {
+    if (row.text != text.parameter) continue;
+    type->collation = row.id;
+    return absl::OkStatus();
+  }
+  return Unknown("collation", text.parameter, CollationNames());
+}
+
+// A type that is not a dictionary.
+absl::Status ParseValueType(const TypeText& text, Role role, const Names& accepted, ColumnType* type) {
+  if (text.name.empty()) return Wrong("missing column type", text.whole, Listed(accepted));
+  const TypeRow* row = FindType(text.name);
+  if (row == nullptr) return Unknown("column type", text.name, accepted);
+  type->id = row->id;
+  if (row->id == TypeId::kFixedBinary) return ParseWidth(text, type);
+  if (IsVariable(row->storage)) return ParseCollation(text, role, type);
+  if (text.has_parameter) return Wrong("type takes no parameter", text.whole, std::string(text.name));
+  return absl::OkStatus();
+}
+
+absl::Status ParseDictionary(const TypeText& text, Role role, ColumnType* type) {
+  const std::vector<std::string_view> parts = Split(text.parameter, ',');
+  if (parts.size() != 2) return Wrong("dictionary without an index and a value type", text.whole, "dictionary(INDEX,VALUE)");
+  const TypeRow* index = FindType(parts[0]);
+  if (index == nullptr || !IsIndexType(index->id)) return Unknown("index type of a dictionary", parts[0], IndexNames());
+  QUERN_ASSIGN_OR_RETURN(const TypeText value, SplitType(parts[1]));
+  const Names accepted = TypeNames(false, false);
+  if (value.name == kDictionary || value.name == RowOf(TypeId::kRowId).text) {
+    return Wrong("value type that a dictionary cannot have", parts[1], Listed(accepted));
+  }
+  type->is_dictionary = true;
+  type->index = index->id;
+  return ParseValueType(value, role, accepted, type);
+}
+
+absl::Status RowIdIsNoKey(std::string_view value) { return Wrong("rowid is no key", value, "rowid in build or probe"); }
+
+absl::StatusOr<ColumnType> ParseType(std::string_view text, Role role) {
+  QUERN_RETURN_IF_ERROR(CheckParentheses(text));
+  QUERN_ASSIGN_OR_RETURN(const TypeText parts, SplitType(text));
+  ColumnType type;
+  if (parts.name == kDictionary) {
+    QUERN_RETURN_IF_ERROR(ParseDictionary(parts, role, &type));
+    return type;
+  }
+  QUERN_RETURN_IF_ERROR(ParseValueType(parts, role, TypeNames(true, role == Role::kPayload), &type));
+  if (type.id == TypeId::kRowId && role != Role::kPayload) return RowIdIsNoKey(text);
+  return type;
+}
+
+// ---- flags ----
+
+struct FlagRow {
+  std::string_view text;
+  bool in_join;      // has a meaning in a join
+  bool in_payload;
+  bool is_default;   // accepted wherever its opposite is known, and never printed
+  int choice;        // of two flags with the same number one may be given
+};
+
+constexpr std::array<FlagRow, 6> kFlags = {{
+    {"nullable", true, true, false, 0},
+    {"nullequal", true, false, false, 1},
+    {"desc", false, false, false, 2},
+    {"asc", false, false, true, 2},
+    {"nulls_first", false, false, false, 3},
+    {"nulls_last", false, false, true, 3},
+}};
+
+bool IsAccepted(const FlagRow& flag, Role role) {
+  if (role == Role::kPayload) return flag.in_payload;
+  return role == Role::kKey || flag.in_join;
+}
+
+Names FlagNames(Role role) {
+  Names names;
+  for (const FlagRow& flag : kFlags)
+    if (IsAccepted(flag, role)) names.push_back(flag.text);
+  return names;
+}
+
+absl::Status FlagWithoutMeaning(std::string_view flag, Role role) {
+  return Wrong(role == Role::kPayload ? "flag without meaning in payload" : "flag without meaning in a join", flag,
+               Listed(FlagNames(role)));
+}
+
+absl::Status NullEqualNeedsNullable(const std::string& type) {
+  return Wrong("nullequal needs nullable", type + ":nullequal", type + ":nullable:nullequal");
+}
+
+absl::StatusOr<FlagRow> FindFlag(std::string_view text, Role role) {
+  for (const FlagRow& flag : kFlags) {
+    if (flag.text != text) continue;
+    const bool accepted = IsAccepted(flag, role) || (role == Role::kJoinKey && flag.is_default);
+    if (!accepted) return FlagWithoutMeaning(text, role);
+    return flag;
+  }
+  return Unknown("flag", text, FlagNames(role));
+}
+
+void SetFlag(std::string_view flag, KeySpec* key) {
+  if (flag == "nullable") key->type.nullable = true;
+  if (flag == "nullequal") key->null_equal = true;
+  if (flag == "desc") key->descending = true;
+  if (flag == "nulls_first") key->nulls_first = true;
+}
+
+absl::Status ParseFlags(const std::vector<std::string_view>& parts, Role role, KeySpec* key) {
+  std::array<std::string_view, 4> given = {};  // by choice
+  for (size_t i = 1; i < parts.size(); ++i) {
+    if (parts[i].empty()) return Wrong("empty flag", std::string(parts[0]) + ":", Listed(FlagNames(role)));
+    QUERN_ASSIGN_OR_RETURN(const FlagRow flag, FindFlag(parts[i], role));
+    std::string_view& before = given[static_cast<size_t>(flag.choice)];
+    if (before == flag.text) return Wrong("flag given twice", flag.text, "each flag once");
+    if (!before.empty()) {
+      return Wrong("flags exclude each other", std::string(before) + " and " + std::string(flag.text), "one of them");
+    }
+    before = flag.text;
+    SetFlag(flag.text, key);
+  }
+  if (key->type.id == TypeId::kRowId && key->type.nullable) return Wrong("rowid is never null", "rowid:nullable", "rowid");
+  if (key->null_equal && !key->type.nullable) return NullEqualNeedsNullable(PrintType(key->type));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<KeySpec> ParseItem(std::string_view text, Role role) {
+  const std::vector<std::string_view> parts = Split(text, ':');
+  KeySpec key;
+  QUERN_ASSIGN_OR_RETURN(key.type, ParseType(parts[0], role));
+  QUERN_RETURN_IF_ERROR(ParseFlags(parts, role, &key));
+  return key;
+}
+
+// ---- fields ----
+
+struct Field {
+  std::string_view name;
+  Role role;
+  bool given = false;
+  std::vector<KeySpec> items = {};
+};
+
+absl::Status ParseList(std::string_view word, std::string_view list, Field* field) {
+  if (list.empty()) return absl::OkStatus();
+  for (std::string_view item : Split(list, ',')) {
+    if (item.empty()) return Wrong("empty item in a list", word, "types separated by ','");
+    QUERN_ASSIGN_OR_RETURN(const KeySpec key, ParseItem(item, field->role));
+    field->items.push_back(key);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseField(std::string_view word, std::array<Field, 3>* fields) {
+  const size_t equals = word.find('=');
+  const std::string_view name = word.substr(0, equals);
+  Names names;
+  for (Field& field : *fields) {
+    names.push_back(field.name);
+    if (field.name != name) continue;
+    if (equals == std::string_view::npos) return Wrong("field without a value", word, std::string(name) + "=TYPE,TYPE,..");
+    if (field.given) return Wrong("field given twice", name, "each field once");
+    field.given = true;
+    return ParseList(word, word.substr(equals + 1), &field);
+  }
+  return Unknown("field", name, names);
+}
+
+std::vector<ColumnType> TypesOf(const Field& field) {
+  std::vector<ColumnType> types;
+  for (const KeySpec& item : field.items) types.push_back(item.type);
+  return types;
+}
+
+// ---- validation ----
+
+absl::Status CheckCount(std::string_view what, size_t n, size_t min, size_t max) {
+  if (n >= min && n <= max) return absl::OkStatus();
+  return Wrong("number of " + std::string(what) + " out of range", std::to_string(n), std::to_string(min) + " to " + std::to_string(max));
+}
+
+absl::Status CheckTextBytes(size_t bytes) {
+  if (bytes <= kMaxTextBytes) return absl::OkStatus();
+  return Wrong("kernel spec too long", std::to_string(bytes) + " bytes", "up to " + std::to_string(kMaxTextBytes));
+}
+
+// Numbers that are no enumerator: a caller may have cast them. Checked first, since all else looks them up.
+absl::Status CheckEnumerators(const ColumnType& type, const std::string& where) {
+  const size_t last_type = AllTypes().size() - 1, last_collation = AllCollations().size() - 1;
+  const auto outside = [&](const char* what, size_t number, size_t last) {
+    return Wrong(std::string(what) + " number out of range in " + where, std::to_string(number), "0 to " + std::to_string(last));
+  };
+  if (static_cast<size_t>(type.id) > last_type) return outside("column type", static_cast<size_t>(type.id), last_type);
+  if (static_cast<size_t>(type.index) > last_type) return outside("index type", static_cast<size_t>(type.index), last_type);
+  if (static_cast<size_t>(type.collation) > last_collation)
+    return outside("collation", static_cast<size_t>(type.collation), last_collation);
+  return absl::OkStatus();
+}
+
+absl::Status CheckType(const ColumnType& type, const std::string& where) {
+  QUERN_RETURN_IF_ERROR(CheckEnumerators(type, where));
+  const bool is_fixed = type.id == TypeId::kFixedBinary;
+  if (is_fixed ? type.width_bytes < 1 || type.width_bytes > kMaxWidthBytes : type.width_bytes != 0) {
+    return Wrong("width out of range in " + where, std::to_string(type.width_bytes), is_fixed ? "1 to 65536" : "0");
+  }
+  if (type.collation != kCollationBinary && !IsVariable(RowOf(type.id).storage)) {
+    return Wrong("collation of a type without collations in " + where, PrintType(type), "binary");
+  }
+  if (type.is_dictionary && type.id == TypeId::kRowId) {
+    return Wrong("value type that a dictionary cannot have in " + where, "rowid", Listed(TypeNames(false, false)));
+  }
+  if (type.is_dictionary ? !IsIndexType(type.index) : type.index != ColumnType().index) {
+    return Wrong("index type out of range in " + where, RowOf(type.index).text, type.is_dictionary ? Listed(IndexNames()) : "i32");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckJoinKey(const KeySpec& key, const std::string& where) {
+  QUERN_RETURN_IF_ERROR(CheckType(key.type, where));
+  if (key.type.id == TypeId::kRowId) return RowIdIsNoKey(where);
+  if (key.null_equal && !key.type.nullable) return NullEqualNeedsNullable(PrintType(key.type));
+  if (key.descending) return FlagWithoutMeaning("desc", Role::kJoinKey);
+  if (key.nulls_first) return FlagWithoutMeaning("nulls_first", Role::kJoinKey);
+  return absl::OkStatus();
+}
+
+absl::Status CheckPayload(const std::vector<ColumnType>& types, const char* name) {
+  for (size_t i = 0; i < types.size(); ++i) {
+    const std::string where = std::string(name) + "[" + std::to_string(i) + "]";
+    QUERN_RETURN_IF_ERROR(CheckType(types[i], where));
+    if (types[i].id == TypeId::kRowId && types[i].nullable) return Wrong("rowid is never null", where, "rowid");
+    if (types[i].collation != kCollationBinary) {
+      return Wrong("collation of a payload column", PrintType(types[i]), std::string(RowOf(types[i].id).text));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string PrintKey(const KeySpec& key) {
+  std::string text = PrintType(key.type);
+  if (key.type.nullable) text += ":nullable";
+  if (key.null_equal) text += ":nullequal";
+  if (key.descending) text += ":desc";
+  if (key.nulls_first) text += ":nulls_first";
+  return text;
+}
+
+KeySpec AsKey(const KeySpec& key) { return key; }
+KeySpec AsKey(const ColumnType& type) {
+  KeySpec key;
+  key.type = type;
+  return key;
+}
+
+template <class Item>
+void AppendField(const char* name, const std::vector<Item>& items, std::string* text) {
+  for (size_t i = 0; i < items.size(); ++i) *text += (i == 0 ? name : ",") + PrintKey(AsKey(items[i]));
+}
+
+}  // namespace
+
+absl::StatusOr<KernelSpec> ParseSpec(std::string_view text) {
+  QUERN_RETURN_IF_ERROR(CheckTextBytes(text.size()));
+  const std::vector<std::string_view> words = SplitWords(text);
+  if (words.empty()) return Wrong("missing operator", "", std::string(kJoinInner));
+  if (words[0] != kJoinInner) return Unknown("operator", words[0], {kJoinInner});
+  std::array<Field, 3> fields = {{{"keys", Role::kJoinKey}, {"build", Role::kPayload}, {"probe", Role::kPayload}}};
+  for (size_t i = 1; i < words.size(); ++i) QUERN_RETURN_IF_ERROR(ParseField(words[i], &fields));
+  if (fields[0].items.empty()) return Wrong("missing field", "keys", "keys=TYPE,TYPE,.. with 1 to 16 types");
+  KernelSpec spec;
+  spec.keys = std::move(fields[0].items);
+  spec.build = TypesOf(fields[1]);
+  spec.probe = TypesOf(fields[2]);
+  QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
+  return spec;
+}
+
+absl::StatusOr<KeySpec> ParseKey(std::string_view text) {
+  QUERN_RETURN_IF_ERROR(CheckTextBytes(text.size()));
+  return ParseItem(text, Role::kKey);
+}
+
+std::string PrintSpec(const KernelSpec& spec) {
+  std::string text(kJoinInner);
+  AppendField(" keys=", spec.keys, &text);
+  AppendField(" build=", spec.build, &text);
+  AppendField(" probe=", spec.probe, &text);
+  return text;
+}
+
+absl::Status ValidateSpec(const KernelSpec& spec) {
+  if (spec.op != Operator::kJoin) return Wrong("operator number out of range", std::to_string(static_cast<int>(spec.op)), "0");
+  if (spec.join_kind != JoinKind::kInner) return Wrong("join kind out of range", std::to_string(static_cast<int>(spec.join_kind)), "0");
+  QUERN_RETURN_IF_ERROR(CheckCount("keys", spec.keys.size(), 1, kMaxKeys));
+  QUERN_RETURN_IF_ERROR(CheckCount("build columns", spec.build.size(), 0, kMaxPayloadColumns));
+  QUERN_RETURN_IF_ERROR(CheckCount("probe columns", spec.probe.size(), 0, kMaxPayloadColumns));
+  for (size_t i = 0; i < spec.keys.size(); ++i) QUERN_RETURN_IF_ERROR(CheckJoinKey(spec.keys[i], "keys[" + std::to_string(i) + "]"));
+  QUERN_RETURN_IF_ERROR(CheckPayload(spec.build, "build"));
+  QUERN_RETURN_IF_ERROR(CheckPayload(spec.probe, "probe"));
+  return CheckTextBytes(PrintSpec(spec).size());
+}
+
+}  // namespace quern

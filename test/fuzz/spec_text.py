@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fuzzes quern_compile with spec and parameter texts: never a crash; an error is one line that says what is accepted.
+
+    spec_text.py --lib build/lib/libquern.so --seed 1 --seconds 20
+
+Half of the texts are right and must be accepted; their canonical form must be accepted as well and give itself again. The others are right
+ones with a few changes (a byte, a word, a piece twice, two specs spliced), or words in any order.
+"""
+import dataclasses
+import sys
+
+import watched
+from quern_abi import QuernError
+from random_data import COLLATIONS, STRING_TYPES, random_type
+
+_WORDS = [
+    "join.inner", "join.left", "join", "aggregate", "sort", "filter", "keys=", "build=", "probe=", "keys", "=", ",", "(", ")", ":", " ",
+    "  ", "i64", "i65", "utf8", "fixed_binary", "fixed_binary(0)", "fixed_binary(-1)", "fixed_binary(99999999999999999999)",
+    "fixed_binary(4294967295)", "fixed_binary()", "dictionary", "dictionary(i32,utf8)", "dictionary(f32,utf8)", "dictionary(i8,bool",
+    "dictionary(i8,dictionary(i8,i8))", "rowid", "time", "decimal128", "nullable", ":nullable", ":nullequal", ":desc", ":nulls_first",
+    ":nullable:nullable", "utf8(utf8mb4_bin)", "utf8(nothing)", "i64(binary)", "\t", "\n", "\x01", "\x7f", "é", "\u2028", "%s%n", "'",
+    '"', "0"
+]
+_PARAMS = [
+    "batch_size=7", "batch_size=0", "batch_size=4096", "batch_size=4097", "batch_size=-1", "batch_size=", "batch_size", "=7",
+    "hash=zero", "hash=", "hash=sum", "prefetch=off", "prefetch_group=1", "prefetch_distance_l2=513",
+    "prefetch_distance_dram=99999999999999999999", "huge_pages=on", "huge_pages=ON", "layout=unchained", "batch_size=1e3",
+    "batch_size=0x10", "nothing=1", " ", "\n", "batch_size=7\x01"
+]
+
+
+def _right_type(rng, key):
+    column_type = dataclasses.replace(random_type(rng), nullable=rng.random() < 0.3)
+    if key and column_type.name in STRING_TYPES and rng.random() < 0.4:
+        column_type = dataclasses.replace(column_type, collation=rng.choice(COLLATIONS))
+    return dataclasses.replace(column_type, null_equal=key and column_type.nullable and rng.random() < 0.5).text()
+
+
+def right_spec(rng):
+    text = "join.inner keys=" + ",".join(_right_type(rng, True) for _ in range(rng.choice((1, 1, 2, 3, 16))))
+    for side in ("build", "probe"):
+        payload = ["rowid" if rng.random() < 0.1 else _right_type(rng, False) for _ in range(rng.choice((0, 1, 2, 5)))]
+        text += f" {side}={','.join(payload)}" if payload else ""
+    return text
+
+
+def _mutated(rng, text):
+    at, end = sorted(rng.randint(0, len(text)) for _ in range(2))
+    kind = rng.randrange(8)
+    if kind == 0:
+        return text[:at] + text[at + 1:]
+    if kind == 1:
+        return text[:at] + chr(rng.choice((0x20, 0x2C, 0x3A, 0x3D, 0x28, 0x29, 0x0A, 0x7F, 0xE9, rng.randint(1, 127)))) + text[at:]
+    if kind == 2:
+        return text[:at] + rng.choice(_WORDS) + text[end:]
+    if kind == 3:
+        return text[:end] + text[at:]
+    if kind == 4:
+        return text[:at] + text[at:end] * rng.choice((0, 2, 3, 20)) + text[end:]
+    if kind == 5:
+        other = right_spec(rng)
+        return text[:at] + other[rng.randint(0, len(other)):]
+    if kind == 6:
+        return text.upper() if rng.random() < 0.3 else text[:at] + text[at:end].swapcase() + text[end:]
+    return " ".join(sorted(text.split(" "), key=lambda _: rng.random()))
+
+
+def _wrong_spec(rng):
+    kind = rng.random()
+    if kind < 0.15:
+        return "".join(rng.choice(_WORDS) for _ in range(rng.randint(0, 30))).encode()
+    if kind < 0.18:
+        return rng.choice((b"join.inner keys=" + b"dictionary(i8," * rng.choice((2, 1000, 100_000)),
+                           b"join.inner keys=" + b",".join([b"i64"] * rng.choice((17, 5000))), b"a" * rng.choice((1019, 1020, 100_000)),
+                           b"join.inner keys=i64 build=" + b",".join([b"i64"] * rng.choice((1024, 1025, 20_000))),
+                           b"join.inner keys=i64 build=" + b",".join([b"fixed_binary(2147483647)"] * rng.choice((1, 2, 3, 1024)))))
+    text = right_spec(rng)
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        text = _mutated(rng, text)
+    content = text.encode()
+    if rng.random() < 0.05 and content:
+        at = rng.randrange(len(content))
+        content = content[:at] + bytes([rng.randint(128, 255)]) + content[at + 1:]
+    return content.replace(b"\0", b"\1")
+
+
+def _compile(library, spec, params, must_pass):
+    """The canonical spec, or None where it was refused."""
+    try:
+        with library.compile(spec, "generic", params) as kernel:
+            canonical = kernel.text("spec")
+            kernel.join().close()
+            return canonical
+    except QuernError as error:
+        if must_pass:
+            raise watched.Failure(f"a right spec was refused: {error.text}") from None
+        watched.check_error(error)
+    return None
+
+
+def one_case(library, rng):
+    right = rng.random() < 0.5
+    spec = right_spec(rng).encode() if right else _wrong_spec(rng)
+    params = None if rng.random() < 0.7 else " ".join(rng.choice(_PARAMS) for _ in range(rng.randint(1, 3))).encode()
+    yield (spec if len(spec) < 500 else spec[:500] + b"...", params)
+    canonical = _compile(library, spec, params, right and params is None)
+    if canonical is None:
+        return
+    yield ("canonical", canonical[:500])
+    again = _compile(library, canonical, None, True)
+    if again != canonical:
+        raise watched.Failure(f"the canonical form of a spec prints otherwise when parsed again: {canonical!r} and {again!r}")
+    if rng.random() < 0.01:
+        library.clear_cache()
+
+
+if __name__ == "__main__":
+    sys.exit(watched.main(__doc__, one_case))

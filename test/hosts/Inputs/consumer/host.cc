@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <cstdio>
+#include <quern.hpp>
+
+int main() {
+  const int64_t keys[] = {7, 8};
+  quern_column key = {};
+  key.values = keys;
+  quern_batch batch = {};
+  batch.keys = &key;
+  batch.num_rows = 2;
+  auto kernel = quern::Kernel::Compile("join.inner keys=i64", quern::Engine::kGeneric);
+  if (!kernel.ok()) return 1;
+  auto join = quern::Join::Create(*kernel);
+  if (!join.ok() || !join->Append(batch).ok() || !join->Finalise().ok()) return 1;
+  auto prober = quern::Prober::Create(*join);
+  batch.num_rows = 1;
+  if (!prober.ok() || !prober->Input(batch).ok()) return 1;
+  auto rows = prober->Next();
+  if (!rows.ok()) return 1;
+  std::printf("%llu result rows\n", static_cast<unsigned long long>(rows->result.num_rows));
+  return 0;
+}

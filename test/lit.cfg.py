@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+# How the tests run. A test is a .test or .c file whose RUN lines are shell commands; it passes when all of them end with 0.
+# In RUN lines:
+#   %quern                   the command line tool          %tools       the folder of the built programs
+#   %python                  Python with pyarrow, duckdb    %cc, %cxx    the compilers of this build
+#   %src_root, %build_root   the two top folders            FileCheck, not, llvm-objdump, ... are those of LLVM 22
+# and lit's own %s (the test), %S (its folder), %t (a name for temporary files). For REQUIRES: the names in available_features below.
+# `lit -Dlong=1` also runs the tests that take long.
+import os
+
+import lit.formats
+
+config.name = "quern"
+config.test_format = lit.formats.ShTest(False)
+config.suffixes = [".test", ".c"]
+config.excludes = ["Inputs"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.build_root, "test")
+
+tools = os.path.join(config.build_root, "bin")
+config.substitutions += [
+    ("%quern", os.path.join(tools, "quern")),
+    ("%python", os.path.join(config.venv, "bin", "python")),
+    ("%tools", tools),
+    ("%src_root", config.source_root),
+    ("%build_root", config.build_root),
+    ("%cxx", config.cxx_compiler),
+    ("%cc", config.c_compiler),
+]
+
+# Nothing of the person who runs the tests may change a result: no QUERN_* variable, no cache or profile of their home.
+for name in [name for name in config.environment if name.startswith("QUERN_")]:
+    del config.environment[name]
+config.environment["PATH"] = os.pathsep.join([config.llvm_tools, config.environment.get("PATH", os.environ["PATH"])])
+for variable, folder in [("HOME", "home"), ("XDG_CACHE_HOME", "cache"), ("XDG_CONFIG_HOME", "config")]:
+    config.environment[variable] = os.path.join(config.test_exec_root, folder)
+config.environment["LC_ALL"] = "C.UTF-8"
+config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+
+# The libraries of Debian and of the wheel are not built with sanitizers, so that containers that cross over look overflown.
+if "address" in config.sanitizers:
+    config.available_features.add("asan")
+    config.environment["ASAN_OPTIONS"] = "detect_container_overflow=0:" + os.environ.get("ASAN_OPTIONS", "")
+    config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1:" + os.environ.get("UBSAN_OPTIONS", "")
+if "thread" in config.sanitizers:
+    config.available_features.add("tsan")
+if config.have_cli:
+    config.available_features.add("cli")
+if lit_config.params.get("long"):
+    config.available_features.add("long")
+config.available_features.add("host=" + config.host_arch)
+config.available_features.update(target.lower() + "-registered-target" for target in config.llvm_targets)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules about source files that no compiler knows: sources.py RULE SOURCE_ROOT. Prints each break of the rule; exit status 1 if any.
+
+The rules are the functions below. The rooms of the house and who may know whom are in README.md."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+CODE = {".h", ".hpp", ".cc", ".c", ".def"}
+PUBLIC_HEADERS = ("quern.h", "quern.hpp")
+ROOMS = ("runtime", "codegen", "ir-templates", "tools", "bench", "test", "hosts")
+MAX_LINES = 800
+MAX_COLUMNS = 140
+INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.MULTILINE)
+
+# What code that becomes bitcode may take from the system: headers without functions of their own, and memcpy and friends.
+TEMPLATE_SYSTEM_HEADERS = {
+    *("stddef.h", "stdint.h", "stdbool.h", "string.h"),
+    *("cstddef", "cstdint", "cstring", "type_traits", "limits", "bit", "concepts"),
+}
+
+
+def source_files(root):
+    """Files that git tracks or would track; everything outside build folders where there is no git."""
+    listed = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
+    if listed.returncode == 0:
+        names = listed.stdout.splitlines()
+    else:
+        names = [p.relative_to(root).as_posix() for p in root.rglob("*")]
+        names = [n for n in names if not n.startswith(("build", ".git/"))]
+    return sorted({root / n for n in names if (root / n).is_file()})
+
+
+def includes(path):
+    return [(bracket == '"', name) for bracket, name in INCLUDE.findall(path.read_text())]
+
+
+def code_files(root, *rooms):
+    return [p for p in source_files(root) if p.suffix in CODE and p.relative_to(root).parts[0] in (rooms or ROOMS)]
+
+
+def includes_between_rooms(root):
+    """runtime knows nothing of codegen and LLVM, codegen nothing of hosts; includes are named from the root."""
+    forbidden = {
+        "runtime": ("codegen/", "hosts/", "tools/", "llvm/", "llvm-c/", "clang/"),
+        "codegen": ("hosts/", "tools/"),
+        "ir-templates": ("codegen/", "hosts/", "tools/", "llvm/", "llvm-c/", "absl/"),
+    }
+    for room, prefixes in forbidden.items():
+        for path in code_files(root, room):
+            for _, name in includes(path):
+                if name.startswith(prefixes):
+                    yield f"{path.relative_to(root)}: include that this folder may not have: {name}; not {', '.join(prefixes)}"
+    for path in code_files(root):
+        for quoted, name in includes(path):
+            if quoted and name.startswith(("./", "../")):
+                yield f"{path.relative_to(root)}: include that is not named from the repository root: {name}"
+
+
+def includes_of_templates(root):
+    """What ir-templates includes, directly or not, is plain: its own headers, POD headers of runtime, and a few of the system."""
+    accepted = ", ".join(sorted(TEMPLATE_SYSTEM_HEADERS))
+    for start in code_files(root, "ir-templates"):
+        where = start.relative_to(root)
+        seen, todo = set(), [start]
+        while todo:
+            path = todo.pop()
+            for quoted, name in includes(path):
+                if quoted and (root / name).is_file():
+                    if not name.startswith(("runtime/", "ir-templates/")):
+                        yield f"{where}: include by way of {path.relative_to(root)}: {name}; accepted: runtime/, ir-templates/"
+                    elif name not in seen:
+                        seen.add(name)
+                        todo.append(root / name)
+                elif not quoted and name not in TEMPLATE_SYSTEM_HEADERS:
+                    yield f"{where}: include by way of {path.relative_to(root)}: <{name}>; accepted: {accepted}"
+                elif quoted:
+                    yield f"{where}: include by way of {path.relative_to(root)}: {name}; no such file in the repository"
+
+
+def includes_of_public_headers(root):
+    """A host's compiler needs neither Abseil nor LLVM nor our insides."""
+    for path in code_files(root, "hosts"):
+        if path.name not in PUBLIC_HEADERS:
+            continue
+        for _, name in includes(path):
+            if name.startswith(("absl/", "llvm/", "llvm-c/", "codegen/", "runtime/", "ir-templates/", "tools/")):
+                yield f"{path.relative_to(root)}: public header that includes {name}; accepted: the system's headers and hosts/"
+
+
+def spdx(root):
+    """The licence stands in the first line, or in the second below #!."""
+    for path in source_files(root):
+        script = not path.suffix and path.read_bytes()[:2] == b"#!"
+        if path.suffix in CODE | {".py", ".cmake", ".sh"} or path.name in ("CMakeLists.txt", "lit.site.cfg.py.in") or script:
+            if "SPDX-License-Identifier: Apache-2.0" not in "".join(path.read_text().splitlines()[:2]):
+                yield f"{path.relative_to(root)}: no SPDX line at the head; 'SPDX-License-Identifier: Apache-2.0' as a comment in line 1"
+
+
+def size(root):
+    """Files stay readable: lines per file, columns per line."""
+    for path in source_files(root):
+        if path.suffix not in CODE | {".py", ".cmake"} and path.name != "CMakeLists.txt":
+            continue
+        lines = path.read_text().splitlines()
+        if len(lines) > MAX_LINES:
+            yield f"{path.relative_to(root)}: too many lines: {len(lines)}; at most {MAX_LINES}"
+        for number, line in enumerate(lines, 1):
+            if len(line) > MAX_COLUMNS:
+                yield f"{path.relative_to(root)}:{number}: line too long: {len(line)}; at most {MAX_COLUMNS} columns"
+
+
+RULES = {rule.__name__: rule for rule in (includes_between_rooms, includes_of_templates, includes_of_public_headers, spdx, size)}
+
+
+def main():
+    if len(sys.argv) != 3 or sys.argv[1] not in RULES:
+        sys.exit(f"usage: sources.py RULE SOURCE_ROOT; rules: {', '.join(RULES)}")
+    root = pathlib.Path(sys.argv[2]).resolve()
+    breaks = list(RULES[sys.argv[1]](root))
+    print("\n".join(breaks) or f"{sys.argv[1]}: {len(source_files(root))} files, all keep it")
+    sys.exit(1 if breaks else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buffers between pages that cannot be touched: one byte too far, in front or behind, read or written, ends the test at once.
+#ifndef QUERN_TEST_TEMPLATES_GUARDED_BUFFER_H_
+#define QUERN_TEST_TEMPLATES_GUARDED_BUFFER_H_
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace quern::test {
+
+enum class Guard { kBehind, kInFront };  // which end touches its red zone
+
+// `bytes` bytes that end at (kBehind) or begin at (kInFront) a red zone of a page. *Ownership*: unmapped by the destructor.
+class GuardedBuffer {
+ public:
+  GuardedBuffer(size_t bytes, Guard guard) : bytes_(bytes) {
+    const size_t body = (bytes + kPage - 1) / kPage * kPage + kPage;
+    mapped_ = body + 2 * kPage;
+    mapping_ = static_cast<uint8_t*>(mmap(nullptr, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    mprotect(mapping_ + kPage, body, PROT_READ | PROT_WRITE);
+    data_ = guard == Guard::kInFront ? mapping_ + kPage : mapping_ + kPage + body - bytes;
+  }
+  GuardedBuffer(GuardedBuffer&& other) noexcept : bytes_(other.bytes_), mapped_(other.mapped_), mapping_(other.mapping_), data_(other.data_) {
+    other.mapping_ = nullptr;
+  }
+  GuardedBuffer(const GuardedBuffer&) = delete;
+  GuardedBuffer& operator=(const GuardedBuffer&) = delete;
+  ~GuardedBuffer() {
+    if (mapping_ != nullptr) munmap(mapping_, mapped_);
+  }
+
+  template <class T>
+  static GuardedBuffer Of(const std::vector<T>& values, Guard guard) {
+    GuardedBuffer buffer(values.size() * sizeof(T), guard);
+    if (!values.empty()) std::memcpy(buffer.data(), values.data(), values.size() * sizeof(T));
+    return buffer;
+  }
+
+  uint8_t* data() const { return data_; }
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(data_);
+  }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr size_t kPage = 4096;
+  size_t bytes_, mapped_;
+  uint8_t* mapping_;
+  uint8_t* data_;
+};
+
+}  // namespace quern::test
+
+#endif  // QUERN_TEST_TEMPLATES_GUARDED_BUFFER_H_

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Budgets and large buffers.
+#include "runtime/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace quern {
+namespace {
+
+constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+
+std::string Message(const absl::Status& status) { return std::string(status.message().data(), status.message().size()); }
+
+TEST(MemoryBudget, RefusesWhatPassesTheLimitAndSaysSo) {
+  MemoryBudget budget(1000000);
+  ASSERT_TRUE(budget.Reserve(1000).ok());
+  const absl::Status status = budget.Reserve(123456789);
+  EXPECT_TRUE(absl::IsResourceExhausted(status));
+  EXPECT_EQ(Message(status), "memory limit exceeded: 123456789 bytes asked, 1000 in use; limit 1000000");
+  EXPECT_EQ(budget.used_bytes(), 1000u);
+  EXPECT_TRUE(budget.Reserve(999000).ok());
+  EXPECT_FALSE(budget.Reserve(1).ok());
+  EXPECT_TRUE(budget.Reserve(0).ok());
+}
+
+TEST(MemoryBudget, RemembersThePeak) {
+  MemoryBudget budget;
+  ASSERT_TRUE(budget.Reserve(700).ok());
+  budget.Release(500);
+  ASSERT_TRUE(budget.Reserve(100).ok());
+  EXPECT_EQ(budget.used_bytes(), 300u);
+  EXPECT_EQ(budget.peak_bytes(), 700u);
+}
+
+TEST(MemoryBudget, WithoutLimitTheSumDoesNotWrap) {
+  MemoryBudget budget;
+  ASSERT_TRUE(budget.Reserve(10).ok());
+  EXPECT_FALSE(budget.Reserve(UINT64_MAX).ok());
+  EXPECT_EQ(budget.used_bytes(), 10u);
+}
+
+TEST(MemoryBudget, ThreadsTogetherStayWithinTheLimit) {
+  MemoryBudget budget(100);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&budget] {
+      for (int i = 0; i < 20000; ++i)
+        if (budget.Reserve(40).ok()) budget.Release(40);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(budget.used_bytes(), 0u);
+  EXPECT_LE(budget.peak_bytes(), 80u);
+}
+
+TEST(HugeBuffer, IsZeroedAlignedAndGivenBack) {
+  auto budget = std::make_shared<MemoryBudget>();
+  for (const uint64_t bytes : {uint64_t{1}, uint64_t{4097}, kHugePageBytes, kHugePageBytes * 3 + 5}) {
+    auto buffer = HugeBuffer::Allocate(budget, bytes, true);
+    ASSERT_TRUE(buffer.ok());
+    EXPECT_EQ(buffer->bytes(), bytes);
+    EXPECT_EQ(budget->used_bytes(), bytes);
+    const uint64_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : 4096;
+    EXPECT_EQ(reinterpret_cast<uint64_t>(buffer->data()) % alignment, 0u);
+    for (uint64_t i = 0; i < bytes; i += 511) EXPECT_EQ(buffer->data()[i], 0);
+    buffer->data()[0] = buffer->data()[bytes - 1] = 1;
+    buffer->Free();
+    EXPECT_EQ(budget->used_bytes(), 0u);
+    EXPECT_EQ(buffer->data(), nullptr);
+  }
+}
+
+TEST(HugeBuffer, MovesItsMemory) {
+  auto budget = std::make_shared<MemoryBudget>();
+  HugeBuffer a = HugeBuffer::Allocate(budget, 5000, false).value();
+  uint8_t* data = a.data();
+  HugeBuffer b = std::move(a);
+  EXPECT_EQ(b.data(), data);
+  HugeBuffer c = HugeBuffer::Allocate(budget, 100, false).value();
+  c = std::move(b);
+  EXPECT_EQ(c.data(), data);
+  EXPECT_EQ(budget->used_bytes(), 5000u);
+}
+
+TEST(HugeBuffer, NothingIsNothing) {
+  auto budget = std::make_shared<MemoryBudget>(10);
+  EXPECT_EQ(HugeBuffer::Allocate(budget, 0, true).value().data(), nullptr);
+}
+
+TEST(HugeBuffer, FailuresLeaveTheBudgetAlone) {
+  auto budget = std::make_shared<MemoryBudget>(1000);
+  EXPECT_EQ(Message(HugeBuffer::Allocate(budget, 1001, true).status()), "memory limit exceeded: 1001 bytes asked, 0 in use; limit 1000");
+  auto unlimited = std::make_shared<MemoryBudget>();
+  EXPECT_EQ(Message(HugeBuffer::Allocate(unlimited, uint64_t{1} << 60, true).status()),
+            "out of memory: 1152921504606846976 bytes asked; accepted: what the system has free");
+  EXPECT_EQ(unlimited->used_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace quern

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compiles IR templates to bitcode, prunes and checks them, and embeds them as a C++ array.
+
+    embed_templates.py --clang CLANG --opt OPT --nm NM --source-root DIR --bitcode-dir DIR --output FILE.cc
+
+A template is compiled by Clang without running passes (so that nothing is decided before its holes are filled), then pruned: always-inline
+functions are inlined, dead ones dropped, allocas promoted. What stays is what codegen links hole bodies into. Once per architecture,
+because type layouts are the same on all of them but data layouts, intrinsics and attributes are not.
+
+Checked here, so that a broken template fails the build and no query: every undefined symbol is a hole of holes.def or an allowed runtime
+call; every defined one is an entry point or a block; no hole of a template goes unused by all of them; the module verifies (opt does that).
+"""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+
+ARCHITECTURES = {"x86-64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
+TEMPLATES = ["join", "blocks"]
+PRUNE = ("always-inline,globaldce,function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
+         "loop-mssa(loop-rotate,licm),early-cse<memssa>,simplifycfg),verify")
+# Hosted, because a freestanding compilation turns an 8-byte memcmp into a library call; without a C library's headers, because there are
+# none for other architectures: Clang's own stdint.h and stddef.h serve.
+FLAGS = ["-std=c++20", "-O2", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-fno-exceptions", "-fno-rtti", "-fno-stack-protector",
+         "-fno-asynchronous-unwind-tables", "-fno-ident", "-fno-discard-value-names", "-fno-omit-frame-pointer", "-nostdlibinc",
+         "-Wno-builtin-macro-redefined", "-U__STDC_HOSTED__", "-D__STDC_HOSTED__=0", "-Wall", "-Wextra", "-Werror", "-Wno-psabi", "-I."]
+RUNTIME_CALLS = {"quern_rt_reserve_bytes", "memcpy", "memmove", "memset", "memcmp", "bcmp"}
+
+
+def run(command, **arguments):
+    result = subprocess.run(command, capture_output=True, text=True, **arguments)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def hole_names(source_root):
+    text = (source_root / "ir-templates/holes.def").read_text()
+    return {"quern_hole_" + name for name in re.findall(r"^QUERN_HOLE\(\w+, \w+, (\w+),", text, re.M)}
+
+
+def symbols(nm, path, flag):
+    return {line.split()[-1] for line in run([nm, flag, path]).splitlines() if line.strip()}
+
+
+def check(nm, path, holes):
+    undefined = symbols(nm, path, "--undefined-only")
+    for name in undefined - holes - RUNTIME_CALLS:
+        sys.exit(f"{path}: undefined symbol that is neither a hole nor a runtime call: {name}; accepted: holes.def, runtime_calls.h")
+    for name in symbols(nm, path, "--defined-only"):
+        if not re.fullmatch(r"quern_(join|block)_\w+", name):
+            sys.exit(f"{path}: defined symbol that is neither an entry point nor a block: {name}; accepted: quern_<operator>_<step>, quern_block_*")
+    return undefined & holes
+
+
+def compile_template(options, name, arch, triple):
+    raw = options.bitcode_dir / f"{name}.{arch}.raw.bc"
+    pruned = options.bitcode_dir / f"{name}.{arch}.bc"
+    run([options.clang, f"--target={triple}", *FLAGS, f"ir-templates/{name}.cc", "-o", raw], cwd=options.source_root)
+    run([options.opt, f"-passes={PRUNE}", raw, "-o", pruned])
+    raw.unlink()
+    return pruned
+
+
+def array_text(symbol, data):
+    lines = [", ".join(str(byte) for byte in data[i:i + 32]) for i in range(0, len(data), 32)]
+    return f"alignas(8) const unsigned char {symbol}[] = {{\n" + ",\n".join(lines) + "};\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("clang", "opt", "nm"):
+        parser.add_argument(f"--{name}", required=True)
+    for name in ("source-root", "bitcode-dir", "output"):
+        parser.add_argument(f"--{name}", required=True, type=lambda text: pathlib.Path(text).resolve())
+    options = parser.parse_args()
+    options.bitcode_dir.mkdir(parents=True, exist_ok=True)
+
+    holes = hole_names(options.source_root)
+    arrays, rows = [], []
+    for arch, triple in ARCHITECTURES.items():
+        used = set()
+        for name in TEMPLATES:
+            path = compile_template(options, name, arch, triple)
+            used |= check(options.nm, path, holes)
+            symbol = f"k_{name}_{arch.replace('-', '_')}"
+            arrays.append(array_text(symbol, path.read_bytes()))
+            rows.append(f'    {{"{name}", "{arch}", {symbol}, sizeof({symbol})}},\n')
+        if holes - used:
+            sys.exit(f"holes that no template uses: {', '.join(sorted(holes - used))}; accepted: none")
+    options.output.write_text('#include "codegen/template_library.h"\n\nnamespace quern {\nnamespace {\n' + "".join(arrays) +
+                              "const EmbeddedTemplate kTemplates[] = {\n" + "".join(rows) +
+                              "};\n}  // namespace\nstd::span<const EmbeddedTemplate> EmbeddedTemplates() { return kTemplates; }\n}  // namespace quern\n")
+
+
+if __name__ == "__main__":
+    main()

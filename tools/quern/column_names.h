@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists of column names as they stand on the command line: --on, --select, --null-equal.
+#ifndef QUERN_TOOLS_QUERN_COLUMN_NAMES_H_
+#define QUERN_TOOLS_QUERN_COLUMN_NAMES_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace quern::cli {
+
+// One name. `whole` is the text as a name ("probe.x"); where the text has a side before its first point, `side` and `name` are its parts.
+// In probe."a.b" only the parts are meant, and `whole` is empty; in "a.b" only the whole, and `side` is empty.
+struct NameText {
+  std::string whole;
+  std::string side;  // "probe", "build" or ""
+  std::string name;
+};
+
+// L=R, or one name for both sides, with the collation that was named after either.
+struct KeyPairText {
+  std::string probe;
+  std::string build;
+  std::string collation;  // "": none was named
+};
+
+// "a,build.b,\"odd, name\"". *Errors*: InvalidArgument with `what` (the option), the text and the grammar.
+absl::StatusOr<std::vector<NameText>> ParseNames(std::string_view what, std::string_view text);
+
+// "a=b,\"odd name\" collate utf8mb4_bin=c,k".
+absl::StatusOr<std::vector<KeyPairText>> ParseKeyPairs(std::string_view what, std::string_view text);
+
+// The name as it has to be written in a list: in double quotes where it needs them.
+std::string QuoteName(std::string_view name);
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_QUERN_COLUMN_NAMES_H_

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// quern env: every environment variable that this build honours, as a table of name, value, origin and meaning (environment.h).
+#include <algorithm>
+#include <cstdio>
+
+#include "runtime/status.h"
+#include "tools/quern/arguments.h"
+#include "tools/quern/command.h"
+#include "tools/quern/environment.h"
+#include "tools/quern/errors.h"
+
+namespace quern::cli {
+
+absl::StatusOr<int> RunEnv(const std::vector<std::string>& words) {
+  Arguments arguments("env", "Prints every environment variable that is honoured: its value, where that came from, what it does.",
+                      "QUERN_THREADS=4 quern env");
+  QUERN_ASSIGN_OR_RETURN(const bool go_on, arguments.Parse(words));
+  if (!go_on) return kExitOk;
+  const std::vector<VariableRow> rows = ReadEnvironment();
+  size_t value_width = 0;
+  for (const VariableRow& row : rows) value_width = std::max(value_width, row.value.size());
+  for (const VariableRow& row : rows) {
+    std::printf("%-15s %-*s  %-11s  %s (%s)\n", row.name.c_str(), static_cast<int>(value_width), row.value.c_str(),
+                row.from_environment ? "environment" : "default", row.meaning.c_str(), row.accepted.c_str());
+  }
+  return kExitOk;
+}
+
+}  // namespace quern::cli

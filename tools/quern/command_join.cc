@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// quern join: from two files to their joined rows, by a kernel made for just these keys and columns.
+//
+//     $ quern join --on id=order --select id,qty probe.csv build.csv
+//     id  qty
+//      7   12
+//     1 row
+//
+// The steps, in order: read the command line; open the result file, so that a folder that does not take it is found before any work;
+// find the columns by their names; read these columns and no others; find types and spec (join_columns.h); compile a kernel; run it
+// (join_run.h); write or print. The times of --stats follow these steps: read_ms ends with columns of the spec's types in memory, run_ms =
+// build_ms + probe_ms with result columns in memory. peak_bytes and --memory-limit count input columns, the join's table and results.
+#include <arrow/api.h>
+
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "codegen/machine.h"
+#include "runtime/status.h"
+#include "tools/quern/arguments.h"
+#include "tools/quern/command.h"
+#include "tools/quern/errors.h"
+#include "tools/quern/join_columns.h"
+#include "tools/quern/join_run.h"
+#include "tools/quern/run_options.h"
+
+namespace quern::cli {
+namespace {
+
+struct JoinCommand {
+  RunOptions options;
+  JoinRequest request;
+  std::string probe_path;
+  std::string build_path;
+};
+
+absl::Status CheckType(const std::optional<std::string>& type) {
+  if (!type.has_value() || *type == "inner") return absl::OkStatus();
+  return CommandError(UnknownWord("join type", *type, {"inner"}));
+}
+
+absl::Status ParseRequest(const std::vector<std::string>& on, const std::vector<std::string>& null_equal,
+                          const std::optional<std::string>& select, JoinRequest* request) {
+  if (on.empty()) return CommandError("missing option: --on; accepted: --on L=R[,L=R...]");
+  for (const std::string& text : on) {
+    QUERN_ASSIGN_OR_RETURN(const auto pairs, ParseKeyPairs("--on", text));
+    request->keys.insert(request->keys.end(), pairs.begin(), pairs.end());
+  }
+  for (const std::string& text : null_equal) {
+    QUERN_ASSIGN_OR_RETURN(const auto names, ParseNames("--null-equal", text));
+    request->null_equal.insert(request->null_equal.end(), names.begin(), names.end());
+  }
+  if (select.has_value()) {
+    QUERN_ASSIGN_OR_RETURN(request->select, ParseNames("--select", *select));
+  }
+  return absl::OkStatus();
+}
+
+// Answers false where help was asked for.
+absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, JoinCommand* command) {
+  std::vector<std::string> on;
+  std::vector<std::string> null_equal;
+  std::optional<std::string> type;
+  std::optional<std::string> select;
+  Arguments arguments("join", "Joins two files: one result row for each pair of rows whose keys are equal.",
+                      "quern join --on o_custkey=c_custkey --select o_orderkey,c_name -o out.parquet orders.parquet customer.parquet");
+  arguments.Positional("PROBE", &command->probe_path, ".parquet, .csv or .arrow file, or a quoted pattern; best the larger one");
+  arguments.Positional("BUILD", &command->build_path, "the same; its rows are kept in memory as a table");
+  arguments.Values("--on", &on, "L=R[,L=R...]",
+                   "keys: column L of PROBE = column R of BUILD; L alone: of that name in both; with 'collate NAME'");
+  arguments.Value("--type", &type, "TYPE", "inner (default)");
+  arguments.Values("--null-equal", &null_equal, "COLS", "keys whose nulls match nulls");
+  arguments.Value("--select", &select, "COLS", "result columns in order; probe.X or build.X where both have X (default: all)");
+  command->options.AddTo(&arguments);
+  QUERN_ASSIGN_OR_RETURN(const bool go_on, arguments.Parse(words));
+  if (!go_on) return false;
+  QUERN_RETURN_IF_ERROR(CheckType(type));
+  QUERN_RETURN_IF_ERROR(ParseRequest(on, null_equal, select, &command->request));
+  QUERN_RETURN_IF_ERROR(FormatOfFile("PROBE", command->probe_path).status());
+  QUERN_RETURN_IF_ERROR(FormatOfFile("BUILD", command->build_path).status());
+  QUERN_RETURN_IF_ERROR(command->options.Check());
+  return true;
+}
+
+absl::StatusOr<PreparedJoin> ReadInputs(const JoinCommand& command, Progress* progress) {
+  progress->Begin("read", 0);
+  QUERN_ASSIGN_OR_RETURN(const TableInput probe, TableInput::Open("PROBE", command.probe_path));
+  QUERN_ASSIGN_OR_RETURN(const TableInput build, TableInput::Open("BUILD", command.build_path));
+  QUERN_ASSIGN_OR_RETURN(const JoinColumns columns, ResolveColumns(command.request, probe, build, command.options.count));
+  QUERN_ASSIGN_OR_RETURN(const auto probe_table, probe.Read(ColumnsToRead(columns, kProbe)));
+  QUERN_ASSIGN_OR_RETURN(const auto build_table, build.Read(ColumnsToRead(columns, kBuild)));
+  return PrepareJoin(columns, probe_table, build_table);
+}
+
+absl::Status Explain(const KernelSpec& spec, const RunOptions& options) {
+  QUERN_ASSIGN_OR_RETURN(const Machine machine, HostMachine());
+  QUERN_ASSIGN_OR_RETURN(const KernelPlan plan, MakePlan(spec, machine, options.compile.overrides));
+  std::printf("%s\n%s", PrintSpec(spec).c_str(), PrintPlan(plan).c_str());
+  return absl::OkStatus();
+}
+
+// The fields that join adds to --stats.
+JsonObject JoinStatsJson(const RunStats& stats, const PreparedJoin& join, const JoinResult& result, const KernelPlan& plan) {
+  JsonObject json = StatsJson(stats);
+  json.Count("build_rows", static_cast<uint64_t>(join.inputs[kBuild].table->num_rows()));
+  json.Milliseconds("build_ms", result.build_ms).Milliseconds("probe_ms", result.probe_ms);
+  json.Text("layout", plan.layout).Count("prefetch_distance", result.stats.prefetch_distance);
+  return json;
+}
+
+absl::StatusOr<int> Run(const JoinCommand& command, const std::vector<std::string>& words) {
+  const RunOptions& options = command.options;
+  QUERN_RETURN_IF_ERROR(StartArrow(options.threads));
+  std::optional<OutputFile> file;
+  if (options.output.has_value() && !options.explain) {
+    QUERN_ASSIGN_OR_RETURN(OutputFile created, OutputFile::Create(*options.output));
+    file.emplace(std::move(created));
+  }
+  std::optional<Progress> progress(std::in_place, !options.quiet);
+  RunStats stats;
+  Stopwatch watch;
+  QUERN_ASSIGN_OR_RETURN(const PreparedJoin join, ReadInputs(command, &*progress));
+  stats.read_ms = watch.Lap();
+  if (options.explain) {
+    progress.reset();
+    QUERN_RETURN_IF_ERROR(Explain(join.spec, options));
+    return kExitOk;
+  }
+  const auto budget = std::make_shared<MemoryBudget>(options.memory_limit_bytes);
+  QUERN_RETURN_IF_ERROR(budget->Reserve(static_cast<uint64_t>(arrow::default_memory_pool()->bytes_allocated())));
+  QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, CompileForRun(join.spec, options, &stats));
+  QUERN_ASSIGN_OR_RETURN(const JoinResult result, RunPreparedJoin(join, compiled, budget, options.threads, &*progress));
+  progress->Begin("write", 0);
+  watch.Lap();
+  if (result.table != nullptr) {
+    if (!file.has_value()) progress.reset();
+    QUERN_RETURN_IF_ERROR(DeliverTable(result.table, options, &file));
+  }
+  progress.reset();
+  if (options.count) std::printf("%llu\n", static_cast<unsigned long long>(result.num_rows));
+  stats.write_ms = watch.Lap();
+  stats.run_ms = result.build_ms + result.probe_ms;
+  stats.rows_in = static_cast<uint64_t>(join.inputs[kProbe].table->num_rows() + join.inputs[kBuild].table->num_rows());
+  stats.rows_out = result.num_rows;
+  stats.peak_bytes = budget->peak_bytes();
+  stats.threads = result.threads;
+  ReportRun(options, stats, JoinStatsJson(stats, join, result, compiled.kernel->plan), words);
+  return kExitOk;
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunJoin(const std::vector<std::string>& words) {
+  JoinCommand command;
+  QUERN_ASSIGN_OR_RETURN(const bool go_on, ParseCommand(words, &command));
+  if (!go_on) return kExitOk;
+  std::vector<std::string> command_line = {"join"};
+  command_line.insert(command_line.end(), words.begin(), words.end());
+  return Run(command, command_line);
+}
+
+}  // namespace quern::cli

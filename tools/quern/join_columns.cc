@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two steps lie between a command line and a kernel spec. *Resolving* works on names alone, so that it comes before the files' columns
+// are read; *preparing* works on the columns and finds their types. For
+//
+//     quern join --on id=order --select qty,probe.note,id probe.csv build.csv         probe.csv: id,note   build.csv: order,qty,note
+//
+// resolving gives the key (id, order) and the result columns build qty, probe note, probe id: PROBE is to be read for id,note, BUILD for
+// order,qty. If id is an i64 and order an i32, preparing casts order to i64, and gives the spec
+//
+//     join.inner keys=i64 build=i64 probe=utf8,i64
+//
+// Its kernel writes probe payload, then build payload, here note, id, qty. `order` = 2, 0, 1 puts these into the order asked for.
+// A key that is selected too is read twice from one column where its type did not change, and from two columns where it did: the
+// result has the file's type.
+#include "tools/quern/join_columns.h"
+
+#include <arrow/api.h>
+#include <arrow/compute/api.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "runtime/status.h"
+#include "tools/quern/errors.h"
+#include "tools/quern/key_types.h"
+
+namespace quern::cli {
+namespace {
+
+using Names = std::array<const std::vector<std::string>*, 2>;  // of the files' columns, by JoinSide
+
+std::string ColumnText(JoinSide side, const std::string& name) { return "column " + QuoteName(name) + " of " + kSideWords[side]; }
+
+int64_t CountName(const std::vector<std::string>& names, const std::string& name) { return std::count(names.begin(), names.end(), name); }
+
+// The column must be there, once.
+absl::Status CheckColumn(const Names& names, JoinSide side, const std::string& name) {
+  const int64_t found = CountName(*names[side], name);
+  if (found == 1) return absl::OkStatus();
+  if (found > 1)
+    return DataError("two columns of one name in " + std::string(kSideWords[side]) + ": " + QuoteName(name) + "; accepted: one");
+  std::vector<std::string> accepted;
+  for (const std::string& column : *names[side]) accepted.push_back(QuoteName(column));
+  return CommandError(UnknownWord("column of " + std::string(kSideWords[side]), QuoteName(name), accepted));
+}
+
+absl::StatusOr<Collation> CollationByName(const std::string& name) {
+  std::vector<std::string> accepted;
+  for (const CollationRow& row : AllCollations()) {
+    if (row.text == name) return row.id;
+    accepted.emplace_back(row.text);
+  }
+  return CommandError(UnknownWord("collation", name, accepted));
+}
+
+absl::StatusOr<std::vector<KeyColumns>> ResolveKeys(const JoinRequest& request, const Names& names) {
+  std::vector<KeyColumns> keys;
+  for (const KeyPairText& pair : request.keys) {
+    QUERN_RETURN_IF_ERROR(CheckColumn(names, kProbe, pair.probe));
+    QUERN_RETURN_IF_ERROR(CheckColumn(names, kBuild, pair.build));
+    Collation collation = kCollationBinary;
+    if (!pair.collation.empty()) {
+      QUERN_ASSIGN_OR_RETURN(collation, CollationByName(pair.collation));
+    }
+    keys.push_back({{pair.probe, pair.build}, collation, false});
+  }
+  if (keys.size() > kMaxKeys) {
+    return CommandError("too many keys: " + std::to_string(keys.size()) + "; accepted: 1 to " + std::to_string(kMaxKeys));
+  }
+  return keys;
+}
+
+// A key goes by its name on either side, the probe's first.
+absl::Status MarkNullEqual(const NameText& name, std::vector<KeyColumns>* keys) {
+  for (const JoinSide side : {kProbe, kBuild}) {
+    for (KeyColumns& key : *keys) {
+      if (key.names[side] != name.whole) continue;
+      key.null_equal = true;
+      return absl::OkStatus();
+    }
+  }
+  std::vector<std::string> accepted;
+  for (const KeyColumns& key : *keys) accepted.push_back(QuoteName(key.names[kProbe]));
+  return CommandError(UnknownWord("key in --null-equal", QuoteName(name.whole.empty() ? name.name : name.whole), accepted));
+}
+
+absl::StatusOr<ResultColumn> ResolveSelected(const NameText& text, const Names& names) {
+  const bool whole[2] = {!text.whole.empty() && CountName(*names[kProbe], text.whole) > 0,
+                         !text.whole.empty() && CountName(*names[kBuild], text.whole) > 0};
+  if (whole[kProbe] && whole[kBuild]) {
+    const std::string quoted = QuoteName(text.whole);
+    return CommandError("ambiguous column: " + quoted + "; accepted: probe." + quoted + ", build." + quoted);
+  }
+  for (const JoinSide side : {kProbe, kBuild}) {
+    if (!whole[side]) continue;
+    QUERN_RETURN_IF_ERROR(CheckColumn(names, side, text.whole));
+    return ResultColumn{side, text.whole, ""};
+  }
+  if (!text.side.empty()) {
+    const JoinSide side = text.side == "probe" ? kProbe : kBuild;
+    QUERN_RETURN_IF_ERROR(CheckColumn(names, side, text.name));
+    return ResultColumn{side, text.name, ""};
+  }
+  std::vector<std::string> accepted;
+  for (const JoinSide side : {kProbe, kBuild}) {
+    for (const std::string& column : *names[side]) {
+      const bool in_both = CountName(*names[1 - side], column) > 0;
+      accepted.push_back((in_both ? kSidePrefixes[side] : "") + QuoteName(column));
+    }
+  }
+  return CommandError(UnknownWord("column", QuoteName(text.whole), accepted));
+}
+
+absl::StatusOr<std::vector<ResultColumn>> ResolveResult(const JoinRequest& request, const Names& names) {
+  std::vector<ResultColumn> result;
+  if (request.select.has_value()) {
+    for (const NameText& text : *request.select) {
+      QUERN_ASSIGN_OR_RETURN(ResultColumn column, ResolveSelected(text, names));
+      result.push_back(std::move(column));
+    }
+    return result;
+  }
+  for (const JoinSide side : {kProbe, kBuild}) {
+    for (const std::string& name : *names[side]) {
+      QUERN_RETURN_IF_ERROR(CheckColumn(names, side, name));
+      result.push_back({side, name, ""});
+    }
+  }
+  return result;
+}
+
+// Gives names to the result's columns. No two may have one name, which also refuses a column that is selected twice.
+absl::Status NameResult(std::vector<ResultColumn>* result) {
+  std::set<std::string> of_side[2];
+  for (const ResultColumn& column : *result) {
+    if (!of_side[column.side].insert(column.name).second) {
+      return CommandError("column selected twice: " + std::string(kSidePrefixes[column.side]) + QuoteName(column.name) +
+                          "; accepted: once");
+    }
+  }
+  std::set<std::string> result_names;
+  for (ResultColumn& column : *result) {
+    const bool in_both = of_side[1 - column.side].count(column.name) > 0;
+    column.result_name = (in_both ? kSidePrefixes[column.side] : "") + column.name;
+    if (!result_names.insert(column.result_name).second) {
+      return CommandError("two result columns of one name: " + QuoteName(column.result_name) + "; accepted: a --select with one of them");
+    }
+  }
+  const size_t of_probe = of_side[kProbe].size();
+  if (std::max(of_probe, result->size() - of_probe) > kMaxPayloadColumns) {
+    return CommandError("too many columns selected: " + std::to_string(result->size()) + "; accepted: up to " +
+                        std::to_string(kMaxPayloadColumns) + " of a side");
+  }
+  return absl::OkStatus();
+}
+
+bool HasNulls(const arrow::ChunkedArray& column) {
+  if (column.null_count() > 0) return true;
+  if (column.type()->id() != arrow::Type::DICTIONARY) return false;
+  return std::any_of(column.chunks().begin(), column.chunks().end(), [](const std::shared_ptr<arrow::Array>& chunk) {
+    return static_cast<const arrow::DictionaryArray&>(*chunk).dictionary()->null_count() > 0;
+  });
+}
+
+absl::StatusOr<std::shared_ptr<arrow::ChunkedArray>> CastColumn(std::shared_ptr<arrow::ChunkedArray> column,
+                                                                const std::shared_ptr<arrow::DataType>& type, const std::string& text) {
+  if (column->type()->Equals(type)) return column;
+  const auto decoded = DecodedType(column->type());
+  if (!decoded->Equals(column->type()) && !decoded->Equals(type)) {  // Arrow casts a dictionary to its values' type only
+    QUERN_ASSIGN_OR_RETURN(column, CastColumn(column, decoded, text));
+  }
+  QUERN_ASSIGN_OR_RETURN_ARROW(const arrow::Datum cast, arrow::compute::Cast(column, type),
+                               "cannot make " + type->ToString() + " of " + text + ": " + column->type()->ToString());
+  return cast.chunked_array();
+}
+
+// Collects the columns that a kernel reads from one side; asked again for a column it has, it answers the same place.
+class InputColumns {
+ public:
+  explicit InputColumns(JoinSide side, std::shared_ptr<arrow::Table> table) : side_(side), table_(std::move(table)) {}
+
+  std::shared_ptr<arrow::ChunkedArray> Find(const std::string& name) const { return table_->GetColumnByName(name); }
+
+  // The place of the column under that type.
+  absl::StatusOr<int> Add(const std::string& name, const std::shared_ptr<arrow::DataType>& type) {
+    for (size_t i = 0; i < fields_.size(); ++i) {
+      if (fields_[i]->name() == name && fields_[i]->type()->Equals(type)) return static_cast<int>(i);
+    }
+    QUERN_ASSIGN_OR_RETURN(auto column, CastColumn(Find(name), type, ColumnText(side_, name)));
+    fields_.push_back(arrow::field(name, type));
+    columns_.push_back(std::move(column));
+    return static_cast<int>(fields_.size()) - 1;
+  }
+
+  std::shared_ptr<arrow::Table> Finish() const { return arrow::Table::Make(arrow::schema(fields_), columns_, table_->num_rows()); }
+
+ private:
+  JoinSide side_;
+  std::shared_ptr<arrow::Table> table_;
+  arrow::FieldVector fields_;
+  arrow::ChunkedArrayVector columns_;
+};
+
+absl::Status AddKey(const KeyColumns& key, InputColumns (&inputs)[2], PreparedJoin* join) {
+  const auto probe = inputs[kProbe].Find(key.names[kProbe]);
+  const auto build = inputs[kBuild].Find(key.names[kBuild]);
+  const std::string probe_text = ColumnText(kProbe, key.names[kProbe]);
+  std::shared_ptr<arrow::DataType> type = CommonKeyType(probe->type(), build->type());
+  if (type == nullptr) {
+    return CommandError("keys of types that do not compare: " + probe_text + " is " + probe->type()->ToString() + ", " +
+                        ColumnText(kBuild, key.names[kBuild]) + " is " + build->type()->ToString() +
+                        "; accepted: the same type, two integers that one integer type holds, numbers with floats, strings with strings");
+  }
+  if (type->id() == arrow::Type::NA) type = arrow::utf8();  // neither side has a value
+  KeySpec spec;
+  QUERN_ASSIGN_OR_RETURN(spec.type, KernelType(probe_text, *type));
+  if (key.collation != kCollationBinary && !IsVariable(RowOf(spec.type.id).storage)) {
+    return CommandError("collation on a column without text: " + probe_text + " is " + probe->type()->ToString() +
+                        "; accepted: utf8 columns");
+  }
+  spec.type.collation = key.collation;
+  spec.type.nullable = HasNulls(*probe) || HasNulls(*build);
+  spec.null_equal = key.null_equal && spec.type.nullable;  // without nulls there is nothing to compare them by
+  join->spec.keys.push_back(spec);
+  for (const JoinSide side : {kProbe, kBuild}) {
+    QUERN_ASSIGN_OR_RETURN(const int place, inputs[side].Add(key.names[side], type));
+    join->inputs[side].binding.keys.push_back(place);
+    join->inputs[side].keys.push_back(spec.type);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddPayload(const ResultColumn& column, InputColumns* input, JoinInput* side, arrow::FieldVector* kernel_fields) {
+  const auto values = input->Find(column.name);
+  const auto type = values->type()->id() == arrow::Type::NA ? arrow::utf8() : values->type();
+  QUERN_ASSIGN_OR_RETURN(ColumnType column_type, KernelType(ColumnText(column.side, column.name), *type));
+  column_type.nullable = HasNulls(*values);
+  QUERN_ASSIGN_OR_RETURN(const int place, input->Add(column.name, type));
+  side->binding.payload.push_back(place);
+  side->payload.push_back(column_type);
+  kernel_fields->push_back(arrow::field(column.result_name, DecodedType(type), column_type.nullable));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<JoinColumns> ResolveColumns(const JoinRequest& request, const TableInput& probe, const TableInput& build, bool count) {
+  const Names names = {&probe.column_names(), &build.column_names()};
+  JoinColumns columns;
+  QUERN_ASSIGN_OR_RETURN(columns.keys, ResolveKeys(request, names));
+  for (const NameText& name : request.null_equal) QUERN_RETURN_IF_ERROR(MarkNullEqual(name, &columns.keys));
+  if (count && !request.select.has_value()) return columns;
+  QUERN_ASSIGN_OR_RETURN(columns.result, ResolveResult(request, names));
+  QUERN_RETURN_IF_ERROR(NameResult(&columns.result));
+  if (count) columns.result.clear();  // the names were right; nobody reads the columns
+  return columns;
+}
+
+std::vector<std::string> ColumnsToRead(const JoinColumns& columns, JoinSide side) {
+  std::vector<std::string> names;
+  const auto add = [&names](const std::string& name) {
+    if (CountName(names, name) == 0) names.push_back(name);
+  };
+  for (const KeyColumns& key : columns.keys) add(key.names[side]);
+  for (const ResultColumn& column : columns.result) {
+    if (column.side == side) add(column.name);
+  }
+  return names;
+}
+
+absl::StatusOr<PreparedJoin> PrepareJoin(const JoinColumns& columns, const std::shared_ptr<arrow::Table>& probe,
+                                         const std::shared_ptr<arrow::Table>& build) {
+  PreparedJoin join;
+  InputColumns inputs[2] = {InputColumns(kProbe, probe), InputColumns(kBuild, build)};
+  for (const KeyColumns& key : columns.keys) QUERN_RETURN_IF_ERROR(AddKey(key, inputs, &join));
+  arrow::FieldVector kernel_fields;
+  join.order.resize(columns.result.size());
+  for (const JoinSide side : {kProbe, kBuild}) {
+    for (size_t i = 0; i < columns.result.size(); ++i) {
+      if (columns.result[i].side != side) continue;
+      join.order[i] = static_cast<int>(kernel_fields.size());
+      QUERN_RETURN_IF_ERROR(AddPayload(columns.result[i], &inputs[side], &join.inputs[side], &kernel_fields));
+    }
+    join.inputs[side].table = inputs[side].Finish();
+  }
+  for (const ResultColumn& column : columns.result) join.result_names.push_back(column.result_name);
+  join.kernel_schema = arrow::schema(kernel_fields);
+  join.spec.build = join.inputs[kBuild].payload;
+  join.spec.probe = join.inputs[kProbe].payload;
+  return join;
+}
+
+}  // namespace quern::cli

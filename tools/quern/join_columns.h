@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the names on the command line to the columns, types and spec of one join.
+#ifndef QUERN_TOOLS_QUERN_JOIN_COLUMNS_H_
+#define QUERN_TOOLS_QUERN_JOIN_COLUMNS_H_
+
+#include <arrow/type_fwd.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/arrow_import.h"
+#include "runtime/column_type.h"
+#include "runtime/spec.h"
+#include "tools/quern/column_names.h"
+#include "tools/quern/table_io.h"
+
+namespace quern::cli {
+
+enum JoinSide : uint8_t { kProbe, kBuild };  // indexes arrays of two
+constexpr const char* kSideWords[2] = {"PROBE", "BUILD"};
+constexpr const char* kSidePrefixes[2] = {"probe.", "build."};
+
+struct KeyColumns {
+  std::string names[2];  // by JoinSide
+  Collation collation;
+  bool null_equal;
+};
+
+struct ResultColumn {
+  JoinSide side;
+  std::string name;         // in its file
+  std::string result_name;  // with its side's prefix where both sides' columns of that name are selected
+};
+
+// What a join was asked for, names resolved.
+struct JoinColumns {
+  std::vector<KeyColumns> keys;
+  std::vector<ResultColumn> result;  // in the order asked
+};
+
+// What --on, --null-equal and --select say.
+struct JoinRequest {
+  std::vector<KeyPairText> keys;
+  std::vector<NameText> null_equal;
+  std::optional<std::vector<NameText>> select;  // nullopt: all columns of both
+};
+
+// Finds the columns. With `count` the result has none. *Errors*: unknown, ambiguous and repeated names.
+absl::StatusOr<JoinColumns> ResolveColumns(const JoinRequest& request, const TableInput& probe, const TableInput& build, bool count);
+
+// The columns of one side that must be read, each once.
+std::vector<std::string> ColumnsToRead(const JoinColumns& columns, JoinSide side);
+
+// One side of a join as its kernel wants it: the columns it reads, all of the spec's types.
+struct JoinInput {
+  std::shared_ptr<arrow::Table> table;
+  ColumnBinding binding;
+  std::vector<ColumnType> keys;
+  std::vector<ColumnType> payload;
+};
+
+struct PreparedJoin {
+  KernelSpec spec;
+  JoinInput inputs[2];                          // by JoinSide
+  std::shared_ptr<arrow::Schema> kernel_schema;  // of what the kernel writes: probe payload, then build payload, dictionaries decoded
+  std::vector<int> order;                       // kernel's column of each result column
+  std::vector<std::string> result_names;
+};
+
+// Finds the types, casts keys to the types they have in common, and writes the spec. A column is nullable in the spec where nulls were
+// read. *Cost*: one pass over each key column whose type changes, and over the bitmaps. *Errors*: types that cannot be joined or carried.
+absl::StatusOr<PreparedJoin> PrepareJoin(const JoinColumns& columns, const std::shared_ptr<arrow::Table>& probe,
+                                         const std::shared_ptr<arrow::Table>& build);
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_QUERN_JOIN_COLUMNS_H_

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The quern command: the first word chooses a row of commands.def, the rest is the command's own.
+//
+//     quern join --on id=order_id customers.parquet orders.parquet      reads two files, runs a kernel made for their keys
+//     quern dump asm "join.inner keys=i64 build=f64 probe=i32"          shows such a kernel
+//     quern doctor                                                      says whether this machine can
+//     quern env                                                         and what the environment asks for
+//
+// Each command is one file, command_NAME.cc, that parses its words (arguments.h) and does its job; what they share lies beside them:
+// options of all commands that run (run_options.h), files and tables (table_io.h, table_print.h), --stats (stats_json.h),
+// the progress bar (progress.h), environment variables (environment.h). Errors come back as statuses and are printed here, once.
+// Exit status: 0, 1 for an error in data or environment, 2 for an error in the command.
+#include <cstdio>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "tools/quern/command.h"
+#include "tools/quern/errors.h"
+#include "tools/quern/table_io.h"
+#include "tools/quern/version.h"
+
+namespace quern::cli {
+namespace {
+
+struct CommandRow {
+  const char* name;
+  CommandFunction* function;
+  const char* summary;
+};
+
+constexpr CommandRow kCommands[] = {
+#define QUERN_COMMAND(name, Function, summary) {#name, &Function, summary},
+#include "tools/quern/commands.def"
+};
+
+void PrintHelp() {
+  std::printf(
+      "Quern grinds query kernels: native code made for one query and one machine.\n\nUsage: quern COMMAND [OPTIONS] ...\n\nCommands:\n");
+  for (const CommandRow& row : kCommands) std::printf("  %-8s %s\n", row.name, row.summary);
+  std::printf(
+      "\n  quern COMMAND --help   the options of a command\n  quern --version        the versions of Quern, LLVM and Arrow\n\n"
+      "Example:\n  quern join --on o_custkey=c_custkey --select o_orderkey,c_name orders.parquet customer.parquet\n");
+}
+
+absl::StatusOr<int> RunCommand(const std::vector<std::string>& words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
+    PrintHelp();
+    return kExitOk;
+  }
+  if (words[0] == "--version") {
+    std::printf("quern %s (LLVM %s, Arrow %s)\n", kVersion, kLlvmVersion, ArrowVersion().c_str());
+    return kExitOk;
+  }
+  std::vector<std::string> names;
+  for (const CommandRow& row : kCommands) {
+    if (words[0] == row.name) return row.function({words.begin() + 1, words.end()});
+    names.emplace_back(row.name);
+  }
+  if (words[0][0] == '-') return CommandError(UnknownWord("option", words[0], {"--help", "--version"}));
+  return CommandError(UnknownWord("command", words[0], names));
+}
+
+// The last word on output: a full disk behind stdout must not end in status 0.
+int FlushOutput(int exit_status) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_status;
+  return ReportError(DataError("cannot write: standard output; accepted: a file or terminal that takes it"));
+}
+
+}  // namespace
+}  // namespace quern::cli
+
+int main(int argc, char** argv) {
+  using namespace quern::cli;
+  try {
+    const absl::StatusOr<int> exit_status = RunCommand({argv + 1, argv + argc});
+    return exit_status.ok() ? FlushOutput(*exit_status) : ReportError(exit_status.status());
+  } catch (const std::bad_alloc&) {  // the only one that standard containers throw here
+    return ReportError(DataError("out of memory: the system gives no more; accepted: smaller input, fewer columns by --select"));
+  }
+}
