@@ -7,7 +7,9 @@
 #include "codegen/compiler.h"
 
 #include <utility>
+#include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "codegen/jit.h"
 #include "codegen/kernel_cache.h"
 #include "codegen/module.h"
@@ -22,13 +24,12 @@ namespace {
 
 const std::vector<std::string>& JoinSymbols() {
   static const auto* symbols =
-      new std::vector<std::string>{"quern_join_append_rows", "quern_join_count_slots", "quern_join_scatter_tuples", "quern_join_probe_rows"};
+      new std::vector<std::string>{"quern_join_append_rows", "quern_join_probe_rows"};
   return *symbols;
 }
 
 QuernJoinEntryPoints EntryPoints(const std::vector<void*>& addresses) {
-  return {reinterpret_cast<int32_t (*)(QuernJoinAppendArgs*)>(addresses[0]), reinterpret_cast<void (*)(QuernJoinFinaliseArgs*)>(addresses[1]),
-          reinterpret_cast<void (*)(QuernJoinFinaliseArgs*)>(addresses[2]), reinterpret_cast<int32_t (*)(QuernJoinProbeArgs*)>(addresses[3])};
+  return {reinterpret_cast<int32_t (*)(QuernJoinAppendArgs*)>(addresses[0]), reinterpret_cast<int32_t (*)(QuernJoinProbeArgs*)>(addresses[1])};
 }
 
 std::shared_ptr<const Kernel> MakeGenericKernel(KernelPlan plan) {
@@ -40,6 +41,45 @@ std::shared_ptr<const Kernel> MakeGenericKernel(KernelPlan plan) {
   return kernel;
 }
 
+// The host's target machine for the time of one compilation. Making one costs a tenth of a compilation (a hundred CPU features are parsed), so
+// they are kept, one for each thread that compiles at the same time; none serves two threads at once.
+class TargetLease {
+ public:
+  static absl::StatusOr<TargetLease> Take(const Machine& host) {
+    {
+      absl::MutexLock lock(&Mutex());
+      if (!Idle().empty()) {
+        TargetLease lease(std::move(Idle().back()));
+        Idle().pop_back();
+        return lease;
+      }
+    }
+    QUERN_ASSIGN_OR_RETURN(auto target, MakeTargetMachine(host));
+    return TargetLease(std::move(target));
+  }
+  TargetLease(TargetLease&&) = default;
+  TargetLease& operator=(TargetLease&&) = delete;
+  ~TargetLease() {
+    if (target_ == nullptr) return;
+    absl::MutexLock lock(&Mutex());
+    Idle().push_back(std::move(target_));
+  }
+  llvm::TargetMachine* get() const { return target_.get(); }
+
+ private:
+  using Targets = std::vector<std::unique_ptr<llvm::TargetMachine>>;
+  explicit TargetLease(std::unique_ptr<llvm::TargetMachine> target) : target_(std::move(target)) {}
+  static absl::Mutex& Mutex() {
+    static auto* mutex = new absl::Mutex;
+    return *mutex;
+  }
+  static Targets& Idle() {
+    static auto* idle = new Targets;
+    return *idle;
+  }
+  std::unique_ptr<llvm::TargetMachine> target_;
+};
+
 absl::StatusOr<std::shared_ptr<const Kernel>> MakeCompiledKernel(KernelPlan plan, const Machine& machine, const std::string& template_dir,
                                                                  double plan_ms) {
   const double start = NowMs();
@@ -48,7 +88,8 @@ absl::StatusOr<std::shared_ptr<const Kernel>> MakeCompiledKernel(KernelPlan plan
   CompileTimes& times = kernel->times;
   times.plan_ms = plan_ms;
   llvm::LLVMContext context;
-  QUERN_ASSIGN_OR_RETURN(auto target, MakeTargetMachine(machine));
+  context.setDiscardValueNames(true);  // for people; dumps keep them
+  QUERN_ASSIGN_OR_RETURN(TargetLease target, TargetLease::Take(machine));
   QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(plan, *kernel->shape->get(), machine, target.get(), template_dir, &context, &times));
   const double instantiated = NowMs();
   QUERN_RETURN_IF_ERROR(Optimise(module.get(), target.get()));

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops of a hash join over an unchained table (layout: runtime/kernel_abi.h).
 //
-// Building takes three passes, because tuples of one slot are to lie side by side:
-//
-//     append    columns -> tuples in order of arrival, and their hashes
-//     count     directory[slot] += bytes of a tuple; tag bits are or-ed in         (then the runtime sums up: where each slot begins)
-//     scatter   each tuple to its slot's next place; the entry moves on and at last holds where the slot's tuples end
+// Building is one loop here: columns become tuples in order of arrival, beside their hashes. What follows (counting, summing up, bringing the
+// tuples of a slot side by side) depends on nothing of the spec and is not compiled: runtime/unchained_table.cc.
 //
 // A probe goes through stages, each over many rows, so that many cache misses are under way at once and none is followed by a branch
 // that waits for it:
@@ -26,13 +23,6 @@ namespace {
 
 #define QUERN_ENTRY extern "C" __attribute__((visibility("default")))
 #define QUERN_ALWAYS_INLINE inline __attribute__((always_inline))
-
-constexpr uint32_t kTagBits = 16;
-
-// Three of 16 bits, from the bottom 12 bits of the hash (the slot is in the top ones). A slot with one tuple lets 1 in 150 strangers pass.
-QUERN_ALWAYS_INLINE uint64_t TagOf(uint64_t hash) {
-  return uint64_t{1} << (hash & 15) | uint64_t{1} << ((hash >> 4) & 15) | uint64_t{1} << ((hash >> 8) & 15);
-}
 
 QUERN_ALWAYS_INLINE uint64_t Min(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
@@ -155,43 +145,6 @@ QUERN_ENTRY int32_t quern_join_append_rows(QuernJoinAppendArgs* a) {
     a->next_row += n;
   }
   return kQuernDone;
-}
-
-// The two passes over a chunk touch the directory at random: each row's entry is prefetched for writing.
-QUERN_ENTRY void quern_join_count_slots(QuernJoinFinaliseArgs* a) {
-  const bool prefetches = quern_hole_prefetches(a->shape);
-  const uint64_t one_tuple = static_cast<uint64_t>(quern_hole_tuple_bytes(a->shape)) << kTagBits;
-  const uint64_t* hashes = a->hashes;
-  uint64_t* directory = a->directory;
-  const uint64_t num_tuples = a->num_tuples;
-  const uint32_t shift = a->shift, distance = a->prefetch_distance;
-  for (uint64_t i = 0; i < num_tuples; ++i) {
-    if (prefetches) __builtin_prefetch(&directory[hashes[i + distance] >> shift], 1);
-    uint64_t* entry = &directory[hashes[i] >> shift];
-    *entry = (*entry + one_tuple) | TagOf(hashes[i]);
-  }
-}
-
-// Two dependent lines: the entry, 2 * distance ahead, and the place that it names, `distance` ahead. The place read ahead may have moved on
-// by then, by a tuple or two: the same line or its neighbour.
-QUERN_ENTRY void quern_join_scatter_tuples(QuernJoinFinaliseArgs* a) {
-  const bool prefetches = quern_hole_prefetches(a->shape);
-  const uint32_t tuple_bytes = quern_hole_tuple_bytes(a->shape);
-  const uint64_t* hashes = a->hashes;
-  uint64_t* directory = a->directory;
-  const uint8_t* tuple = a->tuples;
-  uint8_t* target = a->target;
-  const uint64_t num_tuples = a->num_tuples;
-  const uint32_t shift = a->shift, distance = a->prefetch_distance;
-  for (uint64_t i = 0; i < num_tuples; ++i, tuple += tuple_bytes) {
-    if (prefetches) {
-      __builtin_prefetch(&directory[hashes[i + 2 * distance] >> shift], 1);
-      __builtin_prefetch(target + (directory[hashes[i + distance] >> shift] >> kTagBits), 1);
-    }
-    uint64_t* entry = &directory[hashes[i] >> shift];
-    __builtin_memcpy(target + (*entry >> kTagBits), tuple, tuple_bytes);
-    *entry += static_cast<uint64_t>(tuple_bytes) << kTagBits;
-  }
 }
 
 QUERN_ENTRY int32_t quern_join_probe_rows(QuernJoinProbeArgs* a) {

@@ -13,8 +13,6 @@
 
 extern "C" {
 int32_t quern_join_append_rows(QuernJoinAppendArgs*);
-void quern_join_count_slots(QuernJoinFinaliseArgs*);
-void quern_join_scatter_tuples(QuernJoinFinaliseArgs*);
 int32_t quern_join_probe_rows(QuernJoinProbeArgs*);
 }
 
@@ -136,7 +134,7 @@ Storage OutputStorage(const QuernField& field) { return field.storage == kRowId 
 
 }  // namespace
 
-QuernJoinEntryPoints GenericJoinKernel() { return {quern_join_append_rows, quern_join_count_slots, quern_join_scatter_tuples, quern_join_probe_rows}; }
+QuernJoinEntryPoints GenericJoinKernel() { return {quern_join_append_rows, quern_join_probe_rows}; }
 
 }  // namespace quern
 

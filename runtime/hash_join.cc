@@ -2,8 +2,7 @@
 // The steps of a hash join around the kernel's loops.
 //
 // Tuples are first written in order of arrival, into chunks whose size doubles (64 Ki rows to 1 Mi rows), since nobody knows how many will
-// come. Finalise knows: it takes a directory of at least 1.15 slots a tuple, has the kernel count the bytes of each slot, sums them up to
-// where each slot begins, and has the kernel move every tuple to its place. 10 M tuples of 8 bytes: 80 MB of chunks and 80 MB of hashes while
+// come. Finalise knows: it takes a directory of at least 1.15 slots a tuple and moves every tuple to its slot (unchained_table.cc). 10 M tuples of 8 bytes: 80 MB of chunks and 80 MB of hashes while
 // building, then 80 MB of tuples and a directory of 2^24 entries = 134 MB.
 //
 // Why not insert at once, as open addressing does? Tuples of one slot lie side by side here, so that duplicates and skew cost sequential
@@ -17,6 +16,7 @@
 
 #include "runtime/output_batch.h"
 #include "runtime/status.h"
+#include "runtime/unchained_table.h"
 
 namespace quern {
 namespace {
@@ -24,7 +24,6 @@ namespace {
 constexpr uint64_t kFirstChunkRows = uint64_t{1} << 16;
 constexpr uint64_t kLastChunkRows = uint64_t{1} << 20;
 constexpr uint32_t kMinDirectoryBits = 4;
-constexpr uint32_t kTagBits = 16;
 
 // Slots for n tuples: a power of two, 1.15 n or more; loads of 0.43 to 0.87.
 uint32_t DirectoryBits(uint64_t n) {
@@ -128,29 +127,27 @@ absl::Status HashJoin::Finalise() {
   stats_.directory_bytes = (slots + 1) * sizeof(uint64_t);
   stats_.prefetch_distance = options_.prefetch.DistanceFor(stats_.directory_bytes + tuple_bytes);
 
-  QuernJoinFinaliseArgs args = {};
-  args.shape = shape_->get();
-  args.directory = reinterpret_cast<uint64_t*>(directory_.data()) + 1;
-  args.shift = shift_;
-  args.prefetch_distance = stats_.prefetch_distance;
-  args.target = tuples_.data();
-  const auto each_chunk = [&](void (*pass)(QuernJoinFinaliseArgs*), bool free_after) {
-    for (auto& chunk : chunks_) {
-      args.tuples = chunk->tuples.data();
-      args.hashes = reinterpret_cast<const uint64_t*>(chunk->hashes.data());
-      args.num_tuples = chunk->num_tuples;
-      pass(&args);
-      if (free_after) chunk.reset();
-    }
+  UnchainedBuild build;
+  build.tuple_bytes = shape_->get()->tuple_bytes;
+  build.directory = reinterpret_cast<uint64_t*>(directory_.data()) + 1;
+  build.directory_bits = bits;
+  build.prefetch_distance = shape_->get()->prefetches ? stats_.prefetch_distance : 0;
+  build.target = tuples_.data();
+  const auto aim_at = [&build](const Chunk& chunk) {
+    build.tuples = chunk.tuples.data();
+    build.hashes = reinterpret_cast<const uint64_t*>(chunk.hashes.data());
+    build.num_tuples = chunk.num_tuples;
   };
-  each_chunk(entry_points_.count, false);
-  uint64_t begin = 0;  // bytes of tuples in the slots before
-  for (uint64_t slot = 0; slot < slots; ++slot) {
-    const uint64_t entry = args.directory[slot];
-    args.directory[slot] = begin << kTagBits | (entry & ((uint64_t{1} << kTagBits) - 1));
-    begin += entry >> kTagBits;
+  for (const auto& chunk : chunks_) {
+    aim_at(*chunk);
+    CountTuples(build);
   }
-  each_chunk(entry_points_.scatter, true);
+  SumSlots(build);
+  for (auto& chunk : chunks_) {
+    aim_at(*chunk);
+    ScatterTuples(build);
+    chunk.reset();
+  }
   chunks_.clear();
   finalised_ = true;
   return absl::OkStatus();

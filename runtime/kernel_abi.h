@@ -33,6 +33,14 @@ constexpr uint32_t kNullRow = 0xffffffffu;
 // What the hole filter_rows answers when every row of the batch stays and none was written.
 constexpr uint32_t kAllRows = 0xffffffffu;
 
+// A directory entry: bytes above, tag below. The tag is three of 16 bits, from the bottom 12 bits of the hash (the slot is in the top ones);
+// a slot with one tuple lets 1 in 150 strangers pass.
+constexpr uint32_t kTagBits = 16;
+constexpr uint64_t kTagMask = (uint64_t{1} << kTagBits) - 1;
+inline __attribute__((always_inline)) uint64_t TagOf(uint64_t hash) {
+  return uint64_t{1} << (hash & 15) | uint64_t{1} << ((hash >> 4) & 15) | uint64_t{1} << ((hash >> 8) & 15);
+}
+
 enum Storage : uint8_t {
 #define QUERN_STORAGE(Id, text, field_bytes) Id,
 #include "runtime/storages.def"
@@ -122,17 +130,6 @@ struct QuernJoinAppendArgs {
   uint32_t* rows;               // scratch, kMaxBatchRows
 };
 
-struct QuernJoinFinaliseArgs {
-  const QuernJoinShape* shape;
-  const uint8_t* tuples;        // one chunk, as appended
-  const uint64_t* hashes;       // readable kMaxPrefetchDistance * 2 beyond num_tuples
-  uint64_t num_tuples;
-  uint64_t* directory;          // directory[-1] exists and is 0
-  uint32_t shift;               // slot of hash h: h >> shift
-  uint32_t prefetch_distance;   // rows; 0: no prefetch
-  uint8_t* target;              // where the tuples of the whole table go
-};
-
 // A probe row whose tag was found in the directory, with the tuples that may match it.
 struct QuernCandidate {
   uint64_t begin;               // byte offsets into the table's tuples
@@ -187,8 +184,6 @@ enum QuernCode : int32_t {
 // The entry points of one join kernel. Generic and compiled kernels fill the same struct.
 struct QuernJoinEntryPoints {
   int32_t (*append)(QuernJoinAppendArgs*);
-  void (*count)(QuernJoinFinaliseArgs*);
-  void (*scatter)(QuernJoinFinaliseArgs*);
   int32_t (*probe)(QuernJoinProbeArgs*);
 };
 

@@ -56,6 +56,9 @@ absl::StatusOr<ColumnBinding> MakeBinding(const JoinState& state, const int32_t*
 
 std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
 
+// Of a dictionary's values where the field has one.
+std::string ValueFormat(const ArrowSchema& field) { return TextOf(field.dictionary != nullptr ? field.dictionary->format : field.format); }
+
 // The result's fields of one side. The schema has been checked: every child that the binding names is there.
 void AddResultFields(const ArrowSchema& schema, const ColumnBinding& binding, const std::vector<ColumnType>& payload, const char* side,
                      std::vector<ResultField>* fields) {
@@ -65,9 +68,30 @@ void AddResultFields(const ArrowSchema& schema, const ColumnBinding& binding, co
       continue;
     }
     const ArrowSchema& field = *schema.children[binding.payload[i]];
-    const ArrowSchema& values = payload[i].is_dictionary ? *field.dictionary : field;
-    fields->push_back({TextOf(field.name), TextOf(values.format), payload[i].nullable});
+    fields->push_back({TextOf(field.name), ValueFormat(field), payload[i].nullable});
   }
+}
+
+// What a format says beyond the type that a spec names: a decimal's scale, a time's unit. Time zones and precisions change no value.
+std::string UnitOf(const std::string& format) {
+  if (format.rfind("d:", 0) == 0) {
+    const size_t scale = format.find(',') + 1;
+    return format.substr(scale, format.find(',', scale) - scale);
+  }
+  if (format.rfind("ts", 0) == 0 || format.rfind("tt", 0) == 0) return format.substr(0, 3);
+  return "";
+}
+
+// Keys are compared as numbers: both sides must mean the same by them.
+absl::Status CheckUnits(const ArrowSchema& build, const ArrowSchema& probe, const ArrowBinding& binding) {
+  for (size_t i = 0; i < binding.build.keys.size(); ++i) {
+    const std::string build_format = ValueFormat(*build.children[binding.build.keys[i]]);
+    const std::string probe_format = ValueFormat(*probe.children[binding.probe.keys[i]]);
+    if (UnitOf(build_format) == UnitOf(probe_format)) continue;
+    return InvalidArgument("keys of different units: keys[" + std::to_string(i) + "] is " + build_format + " on the build side, " +
+                           probe_format + " on the probe side; accepted: the same unit or scale");
+  }
+  return absl::OkStatus();
 }
 
 struct SideOfBinding {
@@ -88,6 +112,7 @@ absl::Status BindArrow(quern_join* join, const SideOfBinding& build, const SideO
   QUERN_ASSIGN_OR_RETURN(binding.probe, MakeBinding(state, probe.keys, probe.payload, spec.probe.size(), "probe_keys", "probe_payload"));
   QUERN_RETURN_IF_ERROR(CheckSchema(*build.schema, binding.build, state.key_types, spec.build, "build"));
   QUERN_RETURN_IF_ERROR(CheckSchema(*probe.schema, binding.probe, state.key_types, spec.probe, "probe"));
+  QUERN_RETURN_IF_ERROR(CheckUnits(*build.schema, *probe.schema, binding));
   AddResultFields(*probe.schema, binding.probe, spec.probe, "probe", &binding.result);
   AddResultFields(*build.schema, binding.build, spec.build, "build", &binding.result);
   state.binding = std::move(binding);

@@ -430,7 +430,7 @@ def schemas_case(library, rng):
     elif kind == 1:
         payload = [rng.choice((-1, -2, 2, INT32_MAX))]
     elif kind == 2:
-        child.format = rng.choice([text for text in FORMATS if text is None or text != b"i" or types[0].name != "i32"])
+        child.format = rng.choice([text for text in FORMATS if text != child.format])
     elif kind == 3:
         broken.n_children = rng.choice((0, 1, -1))
     elif kind == 4:
@@ -438,7 +438,8 @@ def schemas_case(library, rng):
     elif kind == 5:
         broken.children = None
     else:
-        keys, payload = [0], [0] if types[0].arrow() != types[1].arrow() else [5]
+        kinds = [dataclasses.replace(column_type, nullable=False).text() for column_type in types]
+        keys, payload = [0], [0] if kinds[0] != kinds[1] else [5]
     refused = None
     try:
         with library.compile(spec, "generic") as kernel, kernel.join() as join:

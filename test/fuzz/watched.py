@@ -21,6 +21,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "differe
 import quern_abi  # noqa: E402
 
 
+MAX_FAILURES = 3  # after which a run gives up
+
+
 class Failure(Exception):
     """The library misbehaved."""
 
@@ -51,20 +54,27 @@ def _options(description):
 
 
 def _run_cases(options, one_case):
-    library, deadline, number = quern_abi.Library(options.lib), time.monotonic() + options.seconds, 0
+    library, deadline = quern_abi.Library(options.lib), time.monotonic() + options.seconds
     numbers = range(options.cases) if options.only is None else [options.only]
+    num_passed = num_failed = 0
     for number in numbers:
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline or num_failed == MAX_FAILURES:
             break
         try:
             for text in one_case(library, random.Random(f"{options.seed}/{number}")):
                 print(f"begin {number} {text!r}", flush=True)
-        except (Failure, quern_abi.ContractError) as failure:
-            print(f"failed {failure}", flush=True)
-            return 1
-        number += 1
-    print(f"end {number if options.only is None else 1}", flush=True)
-    return 0
+            num_passed += 1
+        except (Failure, quern_abi.QuernError, quern_abi.ContractError) as failure:
+            print(f"failed {type(failure).__name__}: {failure}", flush=True)
+            num_failed += 1
+    print(f"end {num_passed}", flush=True)
+    return 1 if num_failed else 0
+
+
+def print_failure(options, last, why):
+    number, _, text = last.partition(" ")
+    print(f"FAILED: case {number}: {why}\ninput: {text}\n"
+          f"again: {sys.executable} {os.path.abspath(sys.argv[0])} --lib {options.lib} --seed {options.seed} --only {number or 0}", flush=True)
 
 
 def main(description, one_case):
@@ -74,22 +84,18 @@ def main(description, one_case):
     print(f"seed {options.seed}", flush=True)
     command = [sys.executable, *sys.argv, "--lib", options.lib, "--seed", str(options.seed), "--child"]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=quern_abi.environment_for(options.lib))
-    last, why, passed = "", "", 0
+    last, passed = "", "0"
     for line in child.stdout:
         word, _, rest = line.rstrip("\n").partition(" ")
         if word == "begin":
             last = rest
         elif word == "end":
-            passed = int(rest)
+            passed = rest
+        elif word == "failed":
+            print_failure(options, last, rest)
         else:
-            why = rest if word == "failed" else why
             print(line, end="")
-    if child.wait() == 0:
-        print(f"{passed} cases passed")
-        return 0
-    if child.returncode < 0:
-        why = f"the process was killed by {signal.Signals(-child.returncode).name}"
-    number, _, text = last.partition(" ")
-    print(f"FAILED: case {number}: {why or f'status {child.returncode}'}\ninput: {text}\n"
-          f"again: {sys.executable} {os.path.abspath(sys.argv[0])} --lib {options.lib} --seed {options.seed} --only {number or 0}")
-    return 1
+    if child.wait() < 0:
+        print_failure(options, last, f"the process was killed by {signal.Signals(-child.returncode).name}")
+    print(f"{passed} cases passed")
+    return 1 if child.returncode else 0

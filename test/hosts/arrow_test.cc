@@ -281,6 +281,23 @@ TEST(ArrowErrors, SchemasThatDisagreeWithTheSpec) {
   EXPECT_EQ(bind_build(list, kBuildKeys, kBuildPayload), "not a struct schema on the build side: +l; accepted: +s");
 }
 
+TEST(ArrowErrors, KeysOfDifferentUnits) {
+  const auto bind = [](const char* type, const TestField& build, const TestField& probe) {
+    ArrowJoin unbound(false, ("join.inner keys=" + std::string(type)).c_str());
+    const TestSchema build_schema({build}), probe_schema({probe});
+    const int32_t key[] = {0};
+    return unbound.join->BindArrow({&build_schema.schema, key, {}}, {&probe_schema.schema, key, {}}).text();
+  };
+  EXPECT_EQ(bind("decimal128", {"d", "d:10,2"}, {"d", "d:38,2,128"}), "");
+  EXPECT_EQ(bind("decimal128", {"d", "d:10,2"}, {"d", "d:10,4"}),
+            "keys of different units: keys[0] is d:10,2 on the build side, d:10,4 on the probe side; accepted: the same unit or scale");
+  EXPECT_EQ(bind("timestamp", {"t", "tsu:"}, {"t", "tsu:UTC"}), "");
+  EXPECT_EQ(bind("timestamp", {"t", "tsu:"}, {"t", "tsm:"}),
+            "keys of different units: keys[0] is tsu: on the build side, tsm: on the probe side; accepted: the same unit or scale");
+  EXPECT_EQ(bind("dictionary(i8,time32)", {"t", "c", "tts"}, {"t", "c", "ttm"}),
+            "keys of different units: keys[0] is tts on the build side, ttm on the probe side; accepted: the same unit or scale");
+}
+
 std::string AppendRefusal(TestArrayPtr batch) {
   auto good = BuildBatch();
   ArrowJoin arrow;

@@ -14,28 +14,28 @@ const quern_column kRowIds = {};
 class CAbiErrors : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_EQ(quern_compile("join.inner keys=i64 build=f64 probe=rowid", QUERN_ENGINE_GENERIC, nullptr, &kernel_, nullptr), QUERN_OK);
-    ASSERT_EQ(quern_join_create(kernel_, 0, &join_, nullptr), QUERN_OK);
-    ASSERT_EQ(quern_join_create(kernel_, 0, &finalised_, nullptr), QUERN_OK);
-    ASSERT_EQ(quern_join_append(finalised_, &batch_, false, nullptr), QUERN_OK);
-    ASSERT_EQ(quern_join_finalise(finalised_, nullptr), QUERN_OK);
-    ASSERT_EQ(quern_prober_create(finalised_, 0, &prober_, nullptr), QUERN_OK);
+    ASSERT_EQ(quern_compile("join.inner keys=i64 build=f64 probe=rowid", QUERN_ENGINE_GENERIC, nullptr, &some_kernel, nullptr), QUERN_OK);
+    ASSERT_EQ(quern_join_create(some_kernel, 0, &open_join, nullptr), QUERN_OK);
+    ASSERT_EQ(quern_join_create(some_kernel, 0, &finalised_join, nullptr), QUERN_OK);
+    ASSERT_EQ(quern_join_append(finalised_join, &some_batch, false, nullptr), QUERN_OK);
+    ASSERT_EQ(quern_join_finalise(finalised_join, nullptr), QUERN_OK);
+    ASSERT_EQ(quern_prober_create(finalised_join, 0, &some_prober, nullptr), QUERN_OK);
   }
   void TearDown() override {
-    quern_prober_destroy(prober_);
-    quern_join_destroy(join_);
-    quern_join_destroy(finalised_);
-    quern_kernel_destroy(kernel_);
+    quern_prober_destroy(some_prober);
+    quern_join_destroy(open_join);
+    quern_join_destroy(finalised_join);
+    quern_kernel_destroy(some_kernel);
   }
 
-  const std::vector<int64_t> key_ = {1, 2, 3};
-  const std::vector<double> price_ = {1, 2, 3};
-  const Table table_ = {{ColumnOf(key_)}, {ColumnOf(price_)}, 3};
-  const quern_batch batch_ = table_.batch();
-  quern_kernel* kernel_ = nullptr;
-  quern_join* join_ = nullptr;
-  quern_join* finalised_ = nullptr;
-  quern_prober* prober_ = nullptr;
+  const std::vector<int64_t> keys = {1, 2, 3};
+  const std::vector<double> prices = {1, 2, 3};
+  const Table table = {{ColumnOf(keys)}, {ColumnOf(prices)}, 3};
+  const quern_batch some_batch = table.batch();
+  quern_kernel* some_kernel = nullptr;
+  quern_join* open_join = nullptr;
+  quern_join* finalised_join = nullptr;
+  quern_prober* some_prober = nullptr;
 };
 
 std::string CompileError(const char* spec, const char* params = nullptr) {
@@ -61,17 +61,18 @@ TEST_F(CAbiErrors, NullArguments) {
   EXPECT_EQ(invalid(quern_compile, "join.inner keys=i64", QUERN_ENGINE_AUTO, no_text, no_kernel),
             "null argument: kernel; accepted: a pointer");
   EXPECT_EQ(invalid(quern_join_create, kernel, 0, &join), "null argument: kernel; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_join_create, kernel_, 0, no_join), "null argument: join; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_join_append, join, &batch_, false), "null argument: join; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_join_append, join_, no_batch, false), "null argument: batch; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_join_create, some_kernel, 0, no_join), "null argument: join; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_join_append, join, &some_batch, false), "null argument: join; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_join_append, open_join, no_batch, false), "null argument: batch; accepted: a pointer");
   EXPECT_EQ(invalid(quern_join_finalise, join), "null argument: join; accepted: a pointer");
   EXPECT_EQ(invalid(quern_prober_create, join, 0, &prober), "null argument: join; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_prober_create, finalised_, 0, no_prober), "null argument: prober; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_prober_input, prober, &batch_), "null argument: prober; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_prober_input, prober_, no_batch), "null argument: batch; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_prober_create, finalised_join, 0, no_prober), "null argument: prober; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_prober_input, prober, &some_batch), "null argument: prober; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_prober_input, some_prober, no_batch), "null argument: batch; accepted: a pointer");
   EXPECT_EQ(invalid(quern_prober_next, prober, &result, &more), "null argument: prober; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_prober_next, prober_, static_cast<quern_result*>(nullptr), &more), "null argument: result; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_prober_next, prober_, &result, static_cast<bool*>(nullptr)), "null argument: more; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_prober_next, some_prober, static_cast<quern_result*>(nullptr), &more),
+            "null argument: result; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_prober_next, some_prober, &result, static_cast<bool*>(nullptr)), "null argument: more; accepted: a pointer");
 }
 
 TEST_F(CAbiErrors, SpecsAndParameters) {
@@ -105,40 +106,42 @@ TEST_F(CAbiErrors, WrongOrder) {
   quern_prober* prober = nullptr;
   quern_result result;
   bool more = false;
-  EXPECT_EQ(failed(quern_prober_create, join_, 0, &prober),
+  EXPECT_EQ(failed(quern_prober_create, open_join, 0, &prober),
             "prober before finalise: the table is not built; accepted: after quern_join_finalise");
-  EXPECT_EQ(failed(quern_join_append, finalised_, &batch_, false), "append after finalise: the table is built; accepted: a new join");
-  EXPECT_EQ(failed(quern_join_finalise, finalised_), "finalise after finalise: the table is built; accepted: a new join");
-  EXPECT_EQ(failed(quern_prober_next, prober_, &result, &more),
+  EXPECT_EQ(failed(quern_join_append, finalised_join, &some_batch, false),
+            "append after finalise: the table is built; accepted: a new join");
+  EXPECT_EQ(failed(quern_join_finalise, finalised_join), "finalise after finalise: the table is built; accepted: a new join");
+  EXPECT_EQ(failed(quern_prober_next, some_prober, &result, &more),
             "result before input: the prober has no batch; accepted: after quern_prober_input");
 }
 
 TEST_F(CAbiErrors, BatchRows) {
   quern_prober* prober = nullptr;
-  EXPECT_EQ(ErrorOf(QUERN_INVALID_ARGUMENT, quern_prober_create, finalised_, uint64_t{1} << 31, &prober),
+  EXPECT_EQ(ErrorOf(QUERN_INVALID_ARGUMENT, quern_prober_create, finalised_join, uint64_t{1} << 31, &prober),
             "batch_rows out of range: 2147483648; accepted: 0 to 2147483647");
 }
 
 TEST_F(CAbiErrors, BatchesTooLarge) {
-  quern_batch batch = batch_;
+  quern_batch batch = some_batch;
   batch.num_rows = 4294967295;
   const std::string text = "batch too large: 4294967295 rows; accepted: below 4294967295";
-  EXPECT_EQ(ErrorOf(QUERN_INVALID_ARGUMENT, quern_join_append, join_, &batch, false), text);
-  EXPECT_EQ(ErrorOf(QUERN_INVALID_ARGUMENT, quern_prober_input, prober_, &batch), text);
+  EXPECT_EQ(ErrorOf(QUERN_INVALID_ARGUMENT, quern_join_append, open_join, &batch, false), text);
+  EXPECT_EQ(ErrorOf(QUERN_INVALID_ARGUMENT, quern_prober_input, some_prober, &batch), text);
 }
 
 TEST_F(CAbiErrors, MissingColumns) {
-  quern_batch batch = batch_;
+  quern_batch batch = some_batch;
   batch.keys = nullptr;
-  EXPECT_EQ(ErrorOf(QUERN_INVALID_ARGUMENT, quern_join_append, join_, &batch, false),
+  EXPECT_EQ(ErrorOf(QUERN_INVALID_ARGUMENT, quern_join_append, open_join, &batch, false),
             "batch without columns: build key; accepted: 1 columns");
-  EXPECT_EQ(ErrorOf(QUERN_INVALID_ARGUMENT, quern_prober_input, prober_, &batch), "batch without columns: probe key; accepted: 1 columns");
-  batch = batch_;
+  EXPECT_EQ(ErrorOf(QUERN_INVALID_ARGUMENT, quern_prober_input, some_prober, &batch),
+            "batch without columns: probe key; accepted: 1 columns");
+  batch = some_batch;
   batch.payload = nullptr;
-  EXPECT_EQ(ErrorOf(QUERN_INVALID_ARGUMENT, quern_join_append, join_, &batch, true),
+  EXPECT_EQ(ErrorOf(QUERN_INVALID_ARGUMENT, quern_join_append, open_join, &batch, true),
             "batch without columns: build payload; accepted: 1 columns");
   quern_error error;
-  EXPECT_EQ(quern_join_append(join_, &batch_, false, &error), QUERN_OK) << "a batch that was refused changes nothing";
+  EXPECT_EQ(quern_join_append(open_join, &some_batch, false, &error), QUERN_OK) << "a batch that was refused changes nothing";
 }
 
 // A join of one column of one type on the build side; answers the error for that column.
@@ -187,11 +190,11 @@ TEST_F(CAbiErrors, MissingDictionaries) {
 
 TEST_F(CAbiErrors, MemoryLimitWhileBuilding) {
   quern_join* join = nullptr;
-  ASSERT_EQ(quern_join_create(kernel_, 1000, &join, nullptr), QUERN_OK);
+  ASSERT_EQ(quern_join_create(some_kernel, 1000, &join, nullptr), QUERN_OK);
   quern_error error = {};
-  EXPECT_EQ(quern_join_append(join, &batch_, false, &error), QUERN_RESOURCE_EXHAUSTED);
+  EXPECT_EQ(quern_join_append(join, &some_batch, false, &error), QUERN_RESOURCE_EXHAUSTED);
   EXPECT_TRUE(std::regex_match(error.text, std::regex("memory limit exceeded: [0-9]+ bytes asked, 0 in use; limit 1000"))) << error.text;
-  EXPECT_EQ(ErrorOf(QUERN_FAILED_PRECONDITION, quern_join_append, join, &batch_, false),
+  EXPECT_EQ(ErrorOf(QUERN_FAILED_PRECONDITION, quern_join_append, join, &some_batch, false),
             "append after a failed append: part of a batch is in the table; accepted: a new join");
   EXPECT_EQ(ErrorOf(QUERN_FAILED_PRECONDITION, quern_join_finalise, join),
             "finalise after a failed append: part of a batch is in the table; accepted: a new join");
@@ -210,12 +213,12 @@ TEST_F(CAbiErrors, MemoryLimitOfCopiedBytes) {
 
 TEST_F(CAbiErrors, MemoryLimitOfResults) {
   quern_join* join = nullptr;
-  ASSERT_EQ(quern_join_create(kernel_, 4 << 20, &join, nullptr), QUERN_OK);
-  ASSERT_EQ(quern_join_append(join, &batch_, false, nullptr), QUERN_OK);
+  ASSERT_EQ(quern_join_create(some_kernel, 4 << 20, &join, nullptr), QUERN_OK);
+  ASSERT_EQ(quern_join_append(join, &some_batch, false, nullptr), QUERN_OK);
   ASSERT_EQ(quern_join_finalise(join, nullptr), QUERN_OK);
   quern_prober* prober = nullptr;
   ASSERT_EQ(quern_prober_create(join, 10 << 20, &prober, nullptr), QUERN_OK);
-  ASSERT_EQ(quern_prober_input(prober, &batch_, nullptr), QUERN_OK);
+  ASSERT_EQ(quern_prober_input(prober, &some_batch, nullptr), QUERN_OK);
   quern_result result;
   bool more = true;
   quern_error error = {};

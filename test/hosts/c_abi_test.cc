@@ -35,8 +35,8 @@ TEST(KernelText, SaysWhatTheKernelIs) {
   EXPECT_NE(std::string(quern_kernel_text(kernel, "layout")).find("f64"), std::string::npos);
   EXPECT_STREQ(quern_kernel_text(kernel, "engine"), "jit");
   EXPECT_STREQ(quern_kernel_text(kernel, "cache"), "miss");
-  EXPECT_GT(std::atof(quern_kernel_text(kernel, "compile_ms")), 0);
-  EXPECT_GT(std::atoi(quern_kernel_text(kernel, "code_bytes")), 0);
+  EXPECT_GT(std::strtod(quern_kernel_text(kernel, "compile_ms"), nullptr), 0);
+  EXPECT_GT(std::strtol(quern_kernel_text(kernel, "code_bytes"), nullptr, 10), 0);
   EXPECT_STREQ(quern_kernel_text(kernel, "warning"), "");
   EXPECT_EQ(quern_kernel_text(kernel, "plans"), nullptr);
   EXPECT_EQ(quern_kernel_text(kernel, nullptr), nullptr);

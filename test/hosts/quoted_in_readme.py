@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""quoted_in_readme.py README FILE [--max-lines N]: the README holds the file word for word in a code block, and the file is not too long."""
+"""quoted_in_readme.py README FILE [--max-lines N]: the README holds the file word for word, and the file is not too long."""
 import argparse
 import pathlib
 import re

@@ -10,12 +10,11 @@
 
 #include "ir-templates/holes.h"
 #include "runtime/blocks.h"
+#include "runtime/unchained_table.h"
 #include "test/templates/guarded_buffer.h"
 
 extern "C" {
 int32_t quern_join_append_rows(QuernJoinAppendArgs*);
-void quern_join_count_slots(QuernJoinFinaliseArgs*);
-void quern_join_scatter_tuples(QuernJoinFinaliseArgs*);
 int32_t quern_join_probe_rows(QuernJoinProbeArgs*);
 }
 
@@ -75,22 +74,18 @@ Matches Join(const Rows& build, const std::vector<uint64_t>& probe, const Shape&
   EXPECT_EQ(quern_join_append_rows(&append), kQuernDone);
   EXPECT_EQ(append.num_tuples, n);
 
-  QuernJoinFinaliseArgs finalise = {};
-  finalise.tuples = chunk.data();
-  finalise.hashes = hashes.as<uint64_t>();
-  finalise.num_tuples = n;
-  finalise.directory = directory.as<uint64_t>() + 1;
-  finalise.shift = 64 - shape.directory_bits;
-  finalise.prefetch_distance = shape.distance;
-  finalise.target = table.data();
-  quern_join_count_slots(&finalise);
-  uint64_t begin = 0;
-  for (uint64_t slot = 0; slot < uint64_t{1} << shape.directory_bits; ++slot) {
-    const uint64_t entry = finalise.directory[slot];
-    finalise.directory[slot] = begin << 16 | (entry & 0xffff);
-    begin += entry >> 16;
-  }
-  quern_join_scatter_tuples(&finalise);
+  UnchainedBuild table_build;
+  table_build.tuples = chunk.data();
+  table_build.hashes = hashes.as<uint64_t>();
+  table_build.num_tuples = n;
+  table_build.tuple_bytes = sizeof(Tuple);
+  table_build.directory = directory.as<uint64_t>() + 1;
+  table_build.directory_bits = shape.directory_bits;
+  table_build.prefetch_distance = shape.distance;
+  table_build.target = table.data();
+  CountTuples(table_build);
+  SumSlots(table_build);
+  ScatterTuples(table_build);
 
   const GuardedBuffer probe_keys = GuardedBuffer::Of(probe, guard);
   const GuardedBuffer out_rows(shape.out_capacity * 8, guard), out_payload(shape.out_capacity * 8, guard);
@@ -105,8 +100,8 @@ Matches Join(const Rows& build, const std::vector<uint64_t>& probe, const Shape&
   args.keys = &probe_column;
   args.num_rows = probe.size();
   args.tuples = table.data();
-  args.directory = finalise.directory;
-  args.shift = finalise.shift;
+  args.directory = table_build.directory;
+  args.shift = 64 - shape.directory_bits;
   args.prefetch_distance = shape.distance;
   args.out_probe = &out_probe;
   args.out_build = &out_build;

@@ -381,6 +381,9 @@ TEST(ImportArrow, EveryIndexType) {
   check(uint16_t{0}, TypeId::kU16);
   check(uint32_t{0}, TypeId::kU32);
   check(uint64_t{0}, TypeId::kU64);
+  const std::vector<uint8_t> top_bit = {0, 127, 128, 255};
+  EXPECT_EQ(Error(WithDictionary(Fixed<uint8_t>(top_bit), Fixed<uint8_t>(std::vector<uint8_t>(256))), Dictionary(TypeId::kU8, TypeId::kU8)),
+            "no error");
   // -1 is no way of writing 255.
   const TestArray large = Fixed<uint8_t>(std::vector<uint8_t>(300));
   EXPECT_EQ(Error(WithDictionary(Fixed<int8_t>({127, -1}), large), Dictionary(TypeId::kI8, TypeId::kU8)),

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Three passes bring tuples of one slot side by side (Birler, Schmidt, Fent, Neumann: Simple, Efficient, and Robust Hash Tables for Join
+// Processing, DaMoN 2024). With 8-byte tuples and hashes whose slots are 2, 0, 2:
+//
+//     count      directory  [8|t1]  [0]  [16|t0+t2]  [0]          bytes per slot, tags or-ed
+//     sum        directory  [0|t1]  [8]  [8|t0+t2]  [24]          where each slot begins
+//     scatter    directory  [8|t1]  [8]  [24|t0+t2] [24]          where each slot ends; tuples: 1, 0, 2
+//
+// Nothing here depends on a kernel spec but the size of a tuple, so none of it is compiled at run time: the common sizes are instantiated
+// below, which makes a copy a move of registers, and the others call memcpy.
+#include "runtime/unchained_table.h"
+
+#include <cstring>
+
+#include "runtime/kernel_abi.h"
+
+namespace quern {
+namespace {
+
+// kBytes 0: any size, known at run time.
+template <uint32_t kBytes, bool kPrefetch>
+void Scatter(const UnchainedBuild& build) {
+  const uint32_t bytes = kBytes != 0 ? kBytes : build.tuple_bytes;
+  const uint32_t shift = 64 - build.directory_bits, distance = build.prefetch_distance;
+  const uint64_t* hashes = build.hashes;
+  uint64_t* directory = build.directory;
+  const uint8_t* tuple = build.tuples;
+  uint8_t* target = build.target;
+  for (uint64_t i = 0; i < build.num_tuples; ++i, tuple += bytes) {
+    if constexpr (kPrefetch) {
+      // The place read ahead may have moved on by the time it is used, by a tuple or two: the same line or its neighbour.
+      __builtin_prefetch(&directory[hashes[i + 2 * distance] >> shift], 1);
+      __builtin_prefetch(target + (directory[hashes[i + distance] >> shift] >> kTagBits), 1);
+    }
+    uint64_t* entry = &directory[hashes[i] >> shift];
+    std::memcpy(target + (*entry >> kTagBits), tuple, bytes);
+    *entry += static_cast<uint64_t>(bytes) << kTagBits;
+  }
+}
+
+template <uint32_t kBytes>
+void ScatterSized(const UnchainedBuild& build) {
+  if (build.prefetch_distance != 0) Scatter<kBytes, true>(build);
+  else Scatter<kBytes, false>(build);
+}
+
+template <bool kPrefetch>
+void Count(const UnchainedBuild& build) {
+  const uint64_t one_tuple = static_cast<uint64_t>(build.tuple_bytes) << kTagBits;
+  const uint32_t shift = 64 - build.directory_bits, distance = build.prefetch_distance;
+  const uint64_t* hashes = build.hashes;
+  uint64_t* directory = build.directory;
+  for (uint64_t i = 0; i < build.num_tuples; ++i) {
+    if constexpr (kPrefetch) __builtin_prefetch(&directory[hashes[i + distance] >> shift], 1);
+    uint64_t* entry = &directory[hashes[i] >> shift];
+    *entry = (*entry + one_tuple) | TagOf(hashes[i]);
+  }
+}
+
+}  // namespace
+
+void CountTuples(const UnchainedBuild& build) {
+  if (build.prefetch_distance != 0) Count<true>(build);
+  else Count<false>(build);
+}
+
+void SumSlots(const UnchainedBuild& build) {
+  uint64_t begin = 0;
+  for (uint64_t slot = 0; slot < uint64_t{1} << build.directory_bits; ++slot) {
+    const uint64_t entry = build.directory[slot];
+    build.directory[slot] = begin << kTagBits | (entry & kTagMask);
+    begin += entry >> kTagBits;
+  }
+}
+
+void ScatterTuples(const UnchainedBuild& build) {
+  switch (build.tuple_bytes) {
+    case 4: return ScatterSized<4>(build);
+    case 8: return ScatterSized<8>(build);
+    case 16: return ScatterSized<16>(build);
+    case 24: return ScatterSized<24>(build);
+    case 32: return ScatterSized<32>(build);
+    case 40: return ScatterSized<40>(build);
+    case 48: return ScatterSized<48>(build);
+    case 56: return ScatterSized<56>(build);
+    case 64: return ScatterSized<64>(build);
+    default: return ScatterSized<0>(build);
+  }
+}
+
+}  // namespace quern
