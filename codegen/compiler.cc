@@ -22,14 +22,19 @@
 namespace quern {
 namespace {
 
-const std::vector<std::string>& JoinSymbols() {
-  static const auto* symbols =
-      new std::vector<std::string>{"quern_join_append_rows", "quern_join_probe_rows"};
-  return *symbols;
+std::vector<std::string> JoinSymbols() {
+  return {
+#define QUERN_JOIN_ENTRY(field, result, parameters) "quern_join_" #field,
+#include "runtime/join_entry_points.def"
+  };
 }
 
 QuernJoinEntryPoints EntryPoints(const std::vector<void*>& addresses) {
-  return {reinterpret_cast<int32_t (*)(QuernJoinAppendArgs*)>(addresses[0]), reinterpret_cast<int32_t (*)(QuernJoinProbeArgs*)>(addresses[1])};
+  QuernJoinEntryPoints entry_points;
+  size_t i = 0;
+#define QUERN_JOIN_ENTRY(field, result, parameters) entry_points.field = reinterpret_cast<result(*) parameters>(addresses[i++]);
+#include "runtime/join_entry_points.def"
+  return entry_points;
 }
 
 std::shared_ptr<const Kernel> MakeGenericKernel(KernelPlan plan) {

@@ -102,7 +102,7 @@ bool IsStage(std::string_view stage) {
 }  // namespace
 
 absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec, const Machine& machine, const CompileOptions& options) {
-  if (!IsStage(stage)) return InvalidArgument("unknown stage: " + std::string(stage) + "; accepted: " + kStages);
+  if (!IsStage(stage)) return InvalidArgument("unknown stage: " + Show(stage) + "; accepted: " + kStages);
   QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, machine, options.overrides));
   if (stage == "spec") return PrintSpec(spec) + "\n";
   if (stage == "plan") return PrintPlan(plan);

@@ -35,8 +35,6 @@ class JoinEmitter {
 
   void EmitAll() {
     EmitConstant("tuple_bytes", shape_.tuple_bytes);
-    EmitConstant("batch_rows", shape_.batch_rows);
-    EmitConstant("group_rows", shape_.group_rows);
     EmitPrefetches();
     EmitFilterRows();
     EmitHashRows();

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // From template to kernel module: fill holes, link blocks, aim at the machine, lock the doors.
 //
-// Three details decide about speed and safety here:
+// Two details decide about speed and safety here:
 //
 // * Clang writes target-cpu, target-features and tune-cpu onto every function of a template, and they win over what the JIT aims at: on a
 //   machine with AVX-512 one would run SSE code. All are replaced by the machine's.
-// * Blocks are loaded lazily and linked only where called: of about a hundred, a one-key join materialises seven.
-// * A hole's grain decides what becomes of its body: constants and row holes are inlined into the loop; a batch hole stays a function,
-//   since one call per thousand rows costs nothing and both build and probe share its code. It is renamed quern_step_<name>, so that every
-//   symbol of a dump says what it is.
+// * Blocks are loaded lazily and linked only where called: of about a hundred, a one-key join materialises five.
 #include <algorithm>
 #include <iterator>
 #include <string>
@@ -26,18 +23,6 @@
 
 namespace quern {
 namespace {
-
-enum class Grain { constant, row, batch };
-
-struct HoleRow {
-  const char* name;
-  Grain grain;
-};
-
-constexpr HoleRow kHoles[] = {
-#define QUERN_HOLE(grain, result, name, parameters) {#name, Grain::grain},
-#include "ir-templates/holes.def"
-};
 
 absl::StatusOr<std::unique_ptr<llvm::Module>> Parse(std::string_view name, const Machine& machine, const std::string& template_dir,
                                                     bool lazily, llvm::LLVMContext* context) {
@@ -64,35 +49,15 @@ bool IsEntryPoint(const llvm::Function& function) {
   return function.getName().starts_with("quern_join_");
 }
 
-void InlineAlways(llvm::Function* function) {
-  function->removeFnAttr(llvm::Attribute::NoInline);
-  function->addFnAttr(llvm::Attribute::AlwaysInline);
-}
-
-// A body without a call or a branch, such as a constant answer.
-bool IsTrivial(const llvm::Function& function) {
-  return function.size() == 1 &&
-         std::none_of(function.front().begin(), function.front().end(), [](const auto& i) { return llvm::isa<llvm::CallBase>(i); });
-}
-
-// Linkage and inlining by what a function is.
+// Entry points stay visible; holes and blocks are inlined into them.
 void Settle(llvm::Module* module, const llvm::TargetMachine& target) {
   for (llvm::Function& function : *module) {
-    if (function.isDeclaration()) continue;
     AimAtMachine(&function, target);
+    if (function.isDeclaration()) continue;
     if (IsEntryPoint(function)) continue;
     function.setLinkage(llvm::GlobalValue::InternalLinkage);
-    if (function.getName().starts_with("quern_block_")) InlineAlways(&function);
-  }
-  for (const HoleRow& hole : kHoles) {
-    llvm::Function* function = module->getFunction("quern_hole_" + std::string(hole.name));
-    if (function == nullptr || function->isDeclaration()) continue;
-    if (hole.grain == Grain::batch && !IsTrivial(*function)) {
-      function->setName("quern_step_" + std::string(hole.name));
-      function->addFnAttr(llvm::Attribute::NoInline);
-    } else {
-      InlineAlways(function);
-    }
+    function.removeFnAttr(llvm::Attribute::NoInline);
+    function.addFnAttr(llvm::Attribute::AlwaysInline);
   }
 }
 

@@ -150,9 +150,9 @@ absl::StatusOr<Machine> MachineByName(std::string_view name) {
   machine.arch = colon == std::string_view::npos ? "x86-64" : std::string(name.substr(0, colon));
   machine.cpu = std::string(colon == std::string_view::npos ? name : name.substr(colon + 1));
   if ((machine.arch != "x86-64" && machine.arch != "aarch64") || machine.cpu.empty() || !IsKnownCpu(machine.arch, machine.cpu)) {
-    return InvalidArgument("unknown machine: " + std::string(name) + kAccepted);
+    return InvalidArgument("unknown machine: " + Show(name) + kAccepted);
   }
-  if (machine.arch == "x86-64" && !IsAtLeastV2(machine.cpu)) return InvalidArgument("CPU below x86-64-v2: " + machine.cpu + kAccepted);
+  if (machine.arch == "x86-64" && !IsAtLeastV2(machine.cpu)) return InvalidArgument("CPU below x86-64-v2: " + Show(machine.cpu) + kAccepted);
   return machine;
 }
 
@@ -166,7 +166,7 @@ absl::StatusOr<Machine> ParseMachine(std::string_view text) {
   std::istringstream words{std::string(text)};
   std::string word;
   Machine machine;
-  if (!(words >> word) || word != "machine" || !(words >> machine.arch)) return InvalidArgument("bad machine: " + std::string(text) + kForm);
+  if (!(words >> word) || word != "machine" || !(words >> machine.arch)) return InvalidArgument("bad machine: " + Show(text) + kForm);
   while (words >> word) {
     const size_t equals = word.find('=');
     const std::string name = word.substr(0, equals), value = equals == std::string::npos ? "" : word.substr(equals + 1);
@@ -175,7 +175,7 @@ absl::StatusOr<Machine> ParseMachine(std::string_view text) {
     else if (name == "features") machine.features = value;
     else if (name == "l2_bytes" && is_number) machine.l2_bytes = std::strtoull(value.c_str(), nullptr, 10);
     else if (name == "l3_bytes" && is_number) machine.l3_bytes = std::strtoull(value.c_str(), nullptr, 10);
-    else return InvalidArgument("bad field of a machine: " + word + kForm);
+    else return InvalidArgument("bad field of a machine: " + Show(word) + kForm);
   }
   return machine;
 }

@@ -44,7 +44,7 @@ bool ReadNumber(std::string_view text, uint64_t* value) {
 absl::Status SetNumber(std::string_view name, std::string_view value, uint64_t min, uint64_t max, const char* unit, uint32_t* target) {
   uint64_t number = 0;
   if (!ReadNumber(value, &number) || number < min || number > max) {
-    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + std::string(value) + "; accepted: " +
+    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + Show(value) + "; accepted: " +
                            std::to_string(min) + " to " + std::to_string(max) + " " + unit);
   }
   *target = static_cast<uint32_t>(number);
@@ -53,7 +53,7 @@ absl::Status SetNumber(std::string_view name, std::string_view value, uint64_t m
 
 absl::Status SetChoice(std::string_view name, std::string_view value, std::string_view accepted, std::string* target) {
   if (!IsAccepted(accepted, value)) {
-    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + std::string(value) + "; accepted: " +
+    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + Show(value) + "; accepted: " +
                            CommaList(accepted));
   }
   *target = std::string(value);
@@ -74,7 +74,7 @@ absl::Status SetParameter(KernelPlan* plan, std::string_view name, std::string_v
 #define QUERN_PLAN_CHOICE(parameter, default_value, accepted, meaning) \
   if (name == #parameter) return SetChoice(name, value, accepted, &plan->parameter);
 #include "codegen/plan_parameters.def"
-  return InvalidArgument("unknown plan parameter: " + std::string(name) + "; accepted: " + ParameterNames());
+  return InvalidArgument("unknown plan parameter: " + Show(name) + "; accepted: " + ParameterNames());
 }
 
 std::string Line(const std::string& setting, const std::string& meaning) {
@@ -111,7 +111,7 @@ absl::StatusOr<KernelPlan> ParsePlan(std::string_view text) {
   std::istringstream lines{std::string(text)};
   std::string line;
   if (!std::getline(lines, line) || line.rfind("plan ", 0) != 0) {
-    return InvalidArgument("bad plan: " + line.substr(0, 80) + "; accepted: plan SPEC, then NAME = VALUE lines");
+    return InvalidArgument("bad plan: " + Show(line) + "; accepted: plan SPEC, then NAME = VALUE lines");
   }
   KernelPlan plan;
   QUERN_ASSIGN_OR_RETURN(plan.spec, ParseSpec(std::string_view(line).substr(5)));
@@ -120,7 +120,7 @@ absl::StatusOr<KernelPlan> ParsePlan(std::string_view text) {
     std::string name, equals, value, extra;
     if (!(words >> name)) continue;
     if (!(words >> equals >> value) || equals != "=" || (words >> extra)) {
-      return InvalidArgument("bad line of a plan: " + line + "; accepted: NAME = VALUE  # comment");
+      return InvalidArgument("bad line of a plan: " + Show(line) + "; accepted: NAME = VALUE  # comment");
     }
     uint64_t bytes = 0;
     if ((name == "l2_bytes" || name == "l3_bytes") && ReadNumber(value, &bytes)) (name == "l2_bytes" ? plan.l2_bytes : plan.l3_bytes) = bytes;

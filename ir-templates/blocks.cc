@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks as bitcode: each inline function of runtime/blocks.h under a name that emitters call. They are linked into a kernel only where
-// called, always inlined, and none is left after the first pass. Arguments that are constants in a kernel (trims_spaces, width, offsets)
-// come last.
+// The blocks as bitcode: functions of runtime/blocks.h under the names that emitters call. They are linked into a kernel only where called,
+// always inlined, and none is left after the first pass. Those of runtime/called_blocks.def are inlined too, down to a call of the runtime, so that
+// emitters need not know which are which.
+#include "runtime/block_signatures.h"
 #include "runtime/blocks.h"
 
 namespace b = quern::blocks;
@@ -40,56 +41,59 @@ QUERN_INDEX_BLOCKS(16, uint16_t)
 QUERN_INDEX_BLOCKS(32, uint32_t)
 QUERN_INDEX_BLOCKS(64, uint64_t)
 
-#define QUERN_KEY_BLOCKS(text, kStorage)                                                                                          \
-  QUERN_BLOCK void quern_block_hash_##text(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* hashes, \
-                                           bool combine, bool nullable, bool trims_spaces, uint32_t width) {                      \
-    b::HashColumn<kStorage>(column, first, rows, n, hashes, combine, nullable, trims_spaces, width);                              \
-  }                                                                                                                               \
+#define QUERN_EQUAL_BLOCK(text, kStorage)                                                                                         \
   QUERN_BLOCK bool quern_block_equal_##text(const QuernColumn* column, uint32_t row, const uint8_t* field, bool trims_spaces,     \
                                             uint32_t width) {                                                                     \
     return b::EqualField<kStorage>(column, row, field, trims_spaces, width);                                                      \
-  }                                                                                                                               \
-  QUERN_BLOCK void quern_block_store_##text(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,            \
-                                            uint8_t* tuples, uint32_t tuple_bytes, uint32_t field_offset, uint32_t null_offset,     \
-                                            uint8_t null_mask, bool trims_spaces, uint32_t width) {                                 \
-    b::StoreColumn<kStorage>(column, first, rows, n, tuples, tuple_bytes, field_offset, null_offset, null_mask, trims_spaces, width); \
   }
-
-#define QUERN_PAYLOAD_BLOCKS(text, kStorage)                                                                                      \
-  QUERN_BLOCK void quern_block_emit_probe_##text(const QuernColumn* column, const uint32_t* rows, uint32_t n, QuernOutColumn* out, \
-                                                 uint64_t out_row, bool nullable, uint32_t width) {                               \
+#define QUERN_LANES_HASH_BLOCK(text, kStorage)                                                                                    \
+  QUERN_BLOCK void quern_block_hash_##text QUERN_HASH_PARAMETERS {                                                                \
+    const uint32_t done = b::HashLanes<kStorage>(column, first, rows, n, hashes, combine, nullable);                              \
+    if (done == n) return;                                                                                                        \
+    quern_rt_hash_##text(column, first + done, rows, n - done, hashes + done, combine, nullable, trims_spaces, width);            \
+  }
+#define QUERN_CALLED_HASH_BLOCK(text, kStorage)                                                                                   \
+  QUERN_BLOCK void quern_block_hash_##text QUERN_HASH_PARAMETERS {                                                                \
+    quern_rt_hash_##text(column, first, rows, n, hashes, combine, nullable, trims_spaces, width);                                 \
+  }
+#define QUERN_STORE_BLOCK(text, kStorage) \
+  QUERN_BLOCK void quern_block_store_##text QUERN_STORE_PARAMETERS { b::StoreColumn<kStorage> QUERN_STORE_ARGUMENTS; }
+#define QUERN_EMIT_BLOCKS(text, kStorage)                                                                                         \
+  QUERN_BLOCK void quern_block_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS {                                                    \
     b::EmitColumn<kStorage>(b::ProbeSource<kStorage>{column, rows, nullable, width}, n, out, out_row, nullable);                  \
   }                                                                                                                               \
-  QUERN_BLOCK void quern_block_emit_build_##text(const uint8_t* base, const uint64_t* tuples, uint32_t n, QuernOutColumn* out, uint64_t out_row, \
-                                                 uint32_t field_offset, uint32_t null_offset, uint8_t null_mask, uint32_t width) { \
-    b::EmitColumn<kStorage>(b::BuildSource<kStorage>{base, tuples, field_offset, null_offset, null_mask, width}, n, out, out_row,       \
+  QUERN_BLOCK void quern_block_emit_build_##text QUERN_EMIT_BUILD_PARAMETERS {                                                    \
+    b::EmitColumn<kStorage>(b::BuildSource<kStorage>{base, tuples, field_offset, null_offset, null_mask, width}, n, out, out_row, \
                             null_mask != 0);                                                                                      \
   }
 
-#define QUERN_FIT_BLOCKS(text, kStorage)                                                                                          \
-  QUERN_BLOCK int64_t quern_block_fit_probe_##text(const QuernColumn* column, const uint32_t* rows, uint32_t n, QuernOutColumn* out, \
-                                                   bool nullable) {                                                               \
-    return b::FitStrings<kStorage>(b::ProbeSource<kStorage>{column, rows, nullable, 0}, n, out);                                  \
-  }                                                                                                                               \
-  QUERN_BLOCK int64_t quern_block_fit_build_##text(const uint8_t* base, const uint64_t* tuples, uint32_t n, QuernOutColumn* out, uint32_t field_offset, \
-                                                   uint32_t null_offset, uint8_t null_mask) {                                     \
-    return b::FitStrings<kStorage>(b::BuildSource<kStorage>{base, tuples, field_offset, null_offset, null_mask, 0}, n, out);            \
-  }
+// Machine words: inlined, eight lanes at a time where hashed.
+#define QUERN_WORD_BLOCKS(text, kStorage)                                                                    \
+  QUERN_LANES_HASH_BLOCK(text, kStorage) QUERN_EQUAL_BLOCK(text, kStorage) QUERN_STORE_BLOCK(text, kStorage) \
+  QUERN_EMIT_BLOCKS(text, kStorage)
+QUERN_WORD_BLOCKS(8, k8)
+QUERN_WORD_BLOCKS(16, k16)
+QUERN_WORD_BLOCKS(32, k32)
+QUERN_WORD_BLOCKS(64, k64)
+QUERN_LANES_HASH_BLOCK(f32, kF32)
+QUERN_EQUAL_BLOCK(f32, kF32)
+QUERN_STORE_BLOCK(f32, kF32)
+QUERN_LANES_HASH_BLOCK(f64, kF64)
+QUERN_EQUAL_BLOCK(f64, kF64)
+QUERN_STORE_BLOCK(f64, kF64)
+QUERN_CALLED_HASH_BLOCK(128, k128)
+QUERN_EQUAL_BLOCK(128, k128)
+QUERN_STORE_BLOCK(128, k128)
+QUERN_EMIT_BLOCKS(128, k128)
 
-QUERN_KEY_BLOCKS(f32, kF32)
-QUERN_KEY_BLOCKS(f64, kF64)
-
-#define QUERN_COLUMN_BLOCKS(text, kStorage) QUERN_KEY_BLOCKS(text, kStorage) QUERN_PAYLOAD_BLOCKS(text, kStorage)
-QUERN_COLUMN_BLOCKS(bit, kBit)
-QUERN_COLUMN_BLOCKS(8, k8)
-QUERN_COLUMN_BLOCKS(16, k16)
-QUERN_COLUMN_BLOCKS(32, k32)
-QUERN_COLUMN_BLOCKS(64, k64)
-QUERN_COLUMN_BLOCKS(128, k128)
-QUERN_COLUMN_BLOCKS(fixed, kFixed)
-QUERN_COLUMN_BLOCKS(var32, kVar32)
-QUERN_COLUMN_BLOCKS(var64, kVar64)
-QUERN_COLUMN_BLOCKS(view, kView)
-QUERN_FIT_BLOCKS(var32, kVar32)
-QUERN_FIT_BLOCKS(var64, kVar64)
-QUERN_FIT_BLOCKS(view, kView)
+// The others: only the comparison is inlined.
+#define QUERN_CALLED_COLUMN(text, kStorage)                                                                                        \
+  QUERN_CALLED_HASH_BLOCK(text, kStorage)                                                                                          \
+  QUERN_EQUAL_BLOCK(text, kStorage)                                                                                                \
+  QUERN_BLOCK void quern_block_store_##text QUERN_STORE_PARAMETERS { quern_rt_store_##text QUERN_STORE_ARGUMENTS; }                \
+  QUERN_BLOCK void quern_block_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS { quern_rt_emit_probe_##text QUERN_EMIT_PROBE_ARGUMENTS; } \
+  QUERN_BLOCK void quern_block_emit_build_##text QUERN_EMIT_BUILD_PARAMETERS { quern_rt_emit_build_##text QUERN_EMIT_BUILD_ARGUMENTS; }
+#define QUERN_CALLED_STRING(text, kStorage)                                                                                               \
+  QUERN_BLOCK int64_t quern_block_fit_probe_##text QUERN_FIT_PROBE_PARAMETERS { return quern_rt_fit_probe_##text QUERN_FIT_PROBE_ARGUMENTS; } \
+  QUERN_BLOCK int64_t quern_block_fit_build_##text QUERN_FIT_BUILD_PARAMETERS { return quern_rt_fit_build_##text QUERN_FIT_BUILD_ARGUMENTS; }
+#include "runtime/called_blocks.def"

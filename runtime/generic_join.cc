@@ -12,8 +12,8 @@
 #include "runtime/blocks.h"
 
 extern "C" {
-int32_t quern_join_append_rows(QuernJoinAppendArgs*);
-int32_t quern_join_probe_rows(QuernJoinProbeArgs*);
+#define QUERN_JOIN_ENTRY(field, result, parameters) result quern_join_##field parameters;
+#include "runtime/join_entry_points.def"
 }
 
 namespace quern {
@@ -134,7 +134,12 @@ Storage OutputStorage(const QuernField& field) { return field.storage == kRowId 
 
 }  // namespace
 
-QuernJoinEntryPoints GenericJoinKernel() { return {quern_join_append_rows, quern_join_probe_rows}; }
+QuernJoinEntryPoints GenericJoinKernel() {
+  return {
+#define QUERN_JOIN_ENTRY(field, result, parameters) quern_join_##field,
+#include "runtime/join_entry_points.def"
+  };
+}
 
 }  // namespace quern
 
@@ -143,8 +148,6 @@ using namespace quern;  // NOLINT: the holes below are C symbols made of the abo
 extern "C" {
 
 uint32_t quern_hole_tuple_bytes(const QuernJoinShape* shape) { return shape->tuple_bytes; }
-uint32_t quern_hole_batch_rows(const QuernJoinShape* shape) { return shape->batch_rows; }
-uint32_t quern_hole_group_rows(const QuernJoinShape* shape) { return shape->group_rows; }
 bool quern_hole_prefetches(const QuernJoinShape* shape) { return shape->prefetches; }
 
 uint32_t quern_hole_filter_rows(const QuernJoinShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,

@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/join_loop.h"
 #include "runtime/output_batch.h"
 #include "runtime/status.h"
 #include "runtime/unchained_table.h"
@@ -103,7 +104,7 @@ absl::Status HashJoin::Append(const BatchView& batch) {
     args.hashes = reinterpret_cast<uint64_t*>(chunk.hashes.data());
     args.num_tuples = chunk.num_tuples;
     args.capacity = chunk.capacity;
-    const int32_t code = entry_points_.append(&args);
+    const int32_t code = AppendRows(entry_points_, &args);
     chunk.num_tuples = args.num_tuples;
     if (code < 0) return StatusOf(code);
   }
@@ -188,7 +189,7 @@ absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   args_.out_rows = 0;
   args_.out_capacity = out->num_columns() == 0 ? UINT64_MAX : out->capacity();
   if (args_.shape == nullptr) return false;
-  const int32_t code = join_->entry_points_.probe(&args_);
+  const int32_t code = ProbeRows(join_->entry_points_, &args_);
   if (code < 0) return StatusOf(code);
   out->set_num_rows(args_.out_rows);
   return code == kQuernFull;

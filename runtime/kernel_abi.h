@@ -183,8 +183,8 @@ enum QuernCode : int32_t {
 
 // The entry points of one join kernel. Generic and compiled kernels fill the same struct.
 struct QuernJoinEntryPoints {
-  int32_t (*append)(QuernJoinAppendArgs*);
-  int32_t (*probe)(QuernJoinProbeArgs*);
+#define QUERN_JOIN_ENTRY(field, result, parameters) result(*field) parameters;
+#include "runtime/join_entry_points.def"
 };
 
 #endif  // QUERN_RUNTIME_KERNEL_ABI_H_

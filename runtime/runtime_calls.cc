@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls that generated code makes, and their table. It is short on purpose: a loop calls the runtime once per batch and string column
-// (to make room for its bytes) and otherwise only what a compiler may put in for a loop of its own: memcpy and its like.
+// The calls that generated code makes, and their table: room for strings, the blocks of called_blocks.def (once per batch and column), and
+// what a compiler may put in for a loop or a comparison of its own: memcpy and its like.
 //
 // Room for strings: a column with 1000 of 4096 bytes in use that needs 5000 more gets max(1000 + 5000, 1.5 * 4096) = 6144 bytes, copies the
 // 1000, and has its pointer changed. Nothing in a kernel may keep `bytes` across the call.
@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/block_signatures.h"
 #include "runtime/output_buffer.h"
 
 extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column, uint64_t more) {
@@ -29,6 +30,12 @@ namespace quern {
 std::span<const RuntimeCall> AllRuntimeCalls() {
   static const RuntimeCall kCalls[] = {
       {"quern_rt_reserve_bytes", reinterpret_cast<void*>(&quern_rt_reserve_bytes)},
+#define QUERN_CALL(name) {#name, reinterpret_cast<void*>(&name)},
+#define QUERN_CALLED_HASH(text, kStorage) QUERN_CALL(quern_rt_hash_##text)
+#define QUERN_CALLED_COLUMN(text, kStorage) \
+  QUERN_CALL(quern_rt_store_##text) QUERN_CALL(quern_rt_emit_probe_##text) QUERN_CALL(quern_rt_emit_build_##text)
+#define QUERN_CALLED_STRING(text, kStorage) QUERN_CALL(quern_rt_fit_probe_##text) QUERN_CALL(quern_rt_fit_build_##text)
+#include "runtime/called_blocks.def"
       {"memcpy", reinterpret_cast<void*>(&memcpy)},
       {"memmove", reinterpret_cast<void*>(&memmove)},
       {"memset", reinterpret_cast<void*>(&memset)},

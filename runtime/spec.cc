@@ -38,20 +38,6 @@ enum class Role { kKey, kJoinKey, kPayload };
 
 // ---- messages ----
 
-// A value as it stands in a message: one line, printable, not too long.
-std::string Show(std::string_view value) {
-  constexpr size_t kMaxShownBytes = 80;
-  constexpr char kHex[] = "0123456789abcdef";
-  if (value.empty()) return "\"\"";
-  std::string shown;
-  for (char c : value.substr(0, kMaxShownBytes)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte < 0x7f) shown += c;
-    else shown += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
-  }
-  return value.size() > kMaxShownBytes ? shown + ".." : shown;
-}
-
 std::string Listed(const Names& names) {
   std::string text;
   for (std::string_view name : names) {

@@ -4,6 +4,7 @@
 #define QUERN_RUNTIME_STATUS_H_
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -26,6 +27,9 @@ namespace quern {
 
 inline absl::Status InvalidArgument(const std::string& text) { return absl::InvalidArgumentError(text); }
 inline absl::Status Internal(const std::string& text) { return absl::InternalError(text); }
+
+// A value as it stands in a message: one line, printable, not too long.
+std::string Show(std::string_view value);
 
 }  // namespace quern
 

@@ -171,6 +171,7 @@ def environment_for(library):
         if runtime:
             environment["LD_PRELOAD"] = os.path.realpath(runtime)
         environment["ASAN_OPTIONS"] = "detect_leaks=0:" + os.environ.get("ASAN_OPTIONS", "")
+        environment["UBSAN_OPTIONS"] = "halt_on_error=1:" + os.environ.get("UBSAN_OPTIONS", "")
         return environment
     return dict(os.environ)
 

@@ -73,8 +73,8 @@ def _run_cases(options, one_case):
 
 def print_failure(options, last, why):
     number, _, text = last.partition(" ")
-    print(f"FAILED: case {number}: {why}\ninput: {text}\n"
-          f"again: {sys.executable} {os.path.abspath(sys.argv[0])} --lib {options.lib} --seed {options.seed} --only {number or 0}", flush=True)
+    command = f"{sys.executable} {os.path.abspath(sys.argv[0])} --lib {options.lib} --seed {options.seed}"
+    print(f"FAILED: case {number}: {why}\ninput: {text}\nagain: {command} --only {number or 0}", flush=True)
 
 
 def main(description, one_case):

@@ -9,7 +9,6 @@
 namespace quern_test {
 namespace {
 
-const quern_column kRowIds = {};
 
 class CAbiErrors : public testing::Test {
  protected:

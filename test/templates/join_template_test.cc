@@ -10,12 +10,13 @@
 
 #include "ir-templates/holes.h"
 #include "runtime/blocks.h"
+#include "runtime/join_loop.h"
 #include "runtime/unchained_table.h"
 #include "test/templates/guarded_buffer.h"
 
 extern "C" {
-int32_t quern_join_append_rows(QuernJoinAppendArgs*);
-int32_t quern_join_probe_rows(QuernJoinProbeArgs*);
+#define QUERN_JOIN_ENTRY(field, result, parameters) result quern_join_##field parameters;
+#include "runtime/join_entry_points.def"
 }
 
 namespace quern::test {
@@ -25,10 +26,16 @@ struct Tuple {
   uint64_t key, payload;
 };
 
-uint32_t g_batch_rows = 1024, g_group_rows = 64;
 bool g_zero_hashes = false, g_prefetches = true;
 
 const uint64_t* Values(const QuernColumn* column) { return static_cast<const uint64_t*>(column->values); }
+
+QuernJoinEntryPoints Kernel() {
+  return {
+#define QUERN_JOIN_ENTRY(field, result, parameters) quern_join_##field,
+#include "runtime/join_entry_points.def"
+  };
+}
 
 struct Rows {
   std::vector<uint64_t> keys, payload;
@@ -48,8 +55,13 @@ Matches Expected(const Rows& build, const std::vector<uint64_t>& probe) {
   return matches;
 }
 
+struct Tuning {
+  uint32_t batch_rows, group_rows, distance;
+};
+
 struct Shape {
-  uint32_t directory_bits, distance;
+  Tuning tuning;
+  uint32_t directory_bits;
   uint64_t out_capacity;
 };
 
@@ -63,7 +75,12 @@ Matches Join(const Rows& build, const std::vector<uint64_t>& probe, const Shape&
   key_column.values = keys.data();
   payload_column.values = payload.data();
   std::vector<uint32_t> scratch_rows(kMaxBatchRows);
+  QuernJoinShape kernel_shape = {};
+  kernel_shape.tuple_bytes = sizeof(Tuple);
+  kernel_shape.batch_rows = shape.tuning.batch_rows;
+  kernel_shape.group_rows = shape.tuning.group_rows;
   QuernJoinAppendArgs append = {};
+  append.shape = &kernel_shape;
   append.keys = &key_column;
   append.payload = &payload_column;
   append.num_rows = n;
@@ -71,7 +88,7 @@ Matches Join(const Rows& build, const std::vector<uint64_t>& probe, const Shape&
   append.hashes = hashes.as<uint64_t>();
   append.capacity = n;
   append.rows = scratch_rows.data();
-  EXPECT_EQ(quern_join_append_rows(&append), kQuernDone);
+  EXPECT_EQ(AppendRows(Kernel(), &append), kQuernDone);
   EXPECT_EQ(append.num_tuples, n);
 
   UnchainedBuild table_build;
@@ -81,7 +98,7 @@ Matches Join(const Rows& build, const std::vector<uint64_t>& probe, const Shape&
   table_build.tuple_bytes = sizeof(Tuple);
   table_build.directory = directory.as<uint64_t>() + 1;
   table_build.directory_bits = shape.directory_bits;
-  table_build.prefetch_distance = shape.distance;
+  table_build.prefetch_distance = shape.tuning.distance;
   table_build.target = table.data();
   CountTuples(table_build);
   SumSlots(table_build);
@@ -97,12 +114,13 @@ Matches Join(const Rows& build, const std::vector<uint64_t>& probe, const Shape&
   auto scratch = std::make_unique<QuernProbeScratch>();
   *scratch = {};
   QuernJoinProbeArgs args = {};
+  args.shape = &kernel_shape;
   args.keys = &probe_column;
   args.num_rows = probe.size();
   args.tuples = table.data();
   args.directory = table_build.directory;
   args.shift = 64 - shape.directory_bits;
-  args.prefetch_distance = shape.distance;
+  args.prefetch_distance = shape.tuning.distance;
   args.out_probe = &out_probe;
   args.out_build = &out_build;
   args.out_capacity = shape.out_capacity;
@@ -111,7 +129,7 @@ Matches Join(const Rows& build, const std::vector<uint64_t>& probe, const Shape&
   int32_t code = kQuernFull;
   while (code == kQuernFull) {
     args.out_rows = 0;
-    code = quern_join_probe_rows(&args);
+    code = ProbeRows(Kernel(), &args);
     for (uint64_t i = 0; i < args.out_rows; ++i) matches.emplace_back(out_rows.as<uint64_t>()[i], out_payload.as<uint64_t>()[i]);
   }
   EXPECT_EQ(code, kQuernDone);
@@ -139,9 +157,8 @@ std::vector<uint64_t> RandomProbe(uint64_t n, uint64_t distinct, uint64_t seed) 
 class JoinTemplate : public testing::TestWithParam<std::tuple<uint32_t, uint32_t, uint32_t>> {};
 
 TEST_P(JoinTemplate, GivesTheRowsOfAMultimapWhateverTheTuning) {
-  std::tie(g_batch_rows, g_group_rows, std::ignore) = GetParam();
-  g_group_rows = std::min(g_group_rows, g_batch_rows);
-  const uint32_t distance = std::get<2>(GetParam());
+  const auto [batch_rows, group_rows, distance] = GetParam();
+  const Tuning tuning = {batch_rows, std::min(group_rows, batch_rows), distance};
   g_prefetches = distance != 1;
   for (g_zero_hashes = false;; g_zero_hashes = true) {
     for (uint64_t n : {0, 1, 2, 6, 7, 8, 300, 1023, 1024, 1025}) {
@@ -151,8 +168,8 @@ TEST_P(JoinTemplate, GivesTheRowsOfAMultimapWhateverTheTuning) {
       const Matches expected = Expected(build, probe);
       for (uint64_t capacity : {1, 5, 100000}) {
         for (Guard guard : {Guard::kBehind, Guard::kInFront}) {
-          EXPECT_EQ(Join(build, probe, {4, distance, capacity}, guard), expected) << n << " rows, capacity " << capacity;
-          EXPECT_EQ(Join(build, probe, {11, distance, capacity}, guard), expected) << n << " rows, capacity " << capacity;
+          EXPECT_EQ(Join(build, probe, {tuning, 4, capacity}, guard), expected) << n << " rows, capacity " << capacity;
+          EXPECT_EQ(Join(build, probe, {tuning, 11, capacity}, guard), expected) << n << " rows, capacity " << capacity;
         }
       }
     }
@@ -173,8 +190,6 @@ namespace b = quern::blocks;
 
 extern "C" {
 uint32_t quern_hole_tuple_bytes(const QuernJoinShape*) { return sizeof(Tuple); }
-uint32_t quern_hole_batch_rows(const QuernJoinShape*) { return g_batch_rows; }
-uint32_t quern_hole_group_rows(const QuernJoinShape*) { return g_group_rows; }
 bool quern_hole_prefetches(const QuernJoinShape*) { return g_prefetches; }
 uint32_t quern_hole_filter_rows(const QuernJoinShape*, const QuernColumn*, uint64_t, const uint32_t*, uint32_t, uint32_t*) { return kAllRows; }
 void quern_hole_hash_rows(const QuernJoinShape*, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* hashes) {
