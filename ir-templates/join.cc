@@ -43,9 +43,7 @@ QUERN_ENTRY uint32_t quern_join_test(const QuernJoinProbeArgs* a, uint32_t begin
   const uint64_t* directory = a->directory;
   const uint8_t* tuples = a->tuples;
   const uint64_t* hashes = a->scratch->hashes;
-  const uint32_t* rows = a->scratch->batch_numbers;
   QuernCandidate* candidates = a->scratch->candidates;
-  const uint32_t first = static_cast<uint32_t>(a->scratch->batch_first);
   const uint32_t shift = a->shift, distance = a->prefetch_distance;
   const bool prefetches = quern_hole_prefetches(a->shape);
   if (prefetches && begin == 0)
@@ -57,28 +55,31 @@ QUERN_ENTRY uint32_t quern_join_test(const QuernJoinProbeArgs* a, uint32_t begin
     const uint64_t* entry = &directory[hash >> shift];
     const uint64_t tuples_end = entry[0] >> kTagBits, tuples_begin = entry[-1] >> kTagBits;
     const bool passes = (entry[0] & tag) == tag;
-    candidates[found] = {tuples_begin, tuples_end, rows ? rows[i] : first + i};
+    candidates[found] = {tuples_begin, tuples_end, i};
     if (prefetches) __builtin_prefetch(passes ? static_cast<const void*>(tuples + tuples_begin) : entry);
     found += passes;
   }
   return found;
 }
 
-// Compares the candidates from candidate_next on with their tuples, and stops when `capacity` matches are there; the candidate then keeps
-// the tuples that it has not seen.
+// Compares the candidates from candidate_next on (at least one) with their tuples, until `capacity` matches are there (there is room for one at
+// least); the candidate then keeps the tuples that it has not seen. Loops are tested at their ends, so that what does not change in them, such
+// as where a column's values lie, is certain to be needed and moves out.
 QUERN_ENTRY void quern_join_compare(const QuernJoinProbeArgs* a, uint32_t capacity) {
   QuernProbeScratch* s = a->scratch;
   const QuernJoinShape* shape = a->shape;
   const QuernColumn* keys = a->keys;
   const uint8_t* tuples = a->tuples;
+  const uint32_t* rows = s->batch_numbers;
+  const uint32_t first = static_cast<uint32_t>(s->batch_first);
   const uint32_t tuple_bytes = quern_hole_tuple_bytes(shape), num_candidates = s->num_candidates;
   uint32_t matches = s->num_matches;
   uint32_t c = s->candidate_next;
-  // A candidate has at least one tuple, since its slot's tag was not empty: tested at the end, a loop's invariants can move out of it.
-  while (c < num_candidates && matches < capacity) {
-    const uint32_t row = s->candidates[c].row;
+  do {
+    const uint32_t i = s->candidates[c].index;
+    const uint32_t row = rows ? rows[i] : first + i;
     const uint64_t end = s->candidates[c].end;
-    uint64_t at = s->candidates[c].begin;
+    uint64_t at = s->candidates[c].begin;  // not the end: a tag was set, so the slot has a tuple
     do {
       s->match_rows[matches] = row;
       s->match_tuples[matches] = at;
@@ -90,7 +91,7 @@ QUERN_ENTRY void quern_join_compare(const QuernJoinProbeArgs* a, uint32_t capaci
       break;
     }
     ++c;
-  }
+  } while (c != num_candidates && matches != capacity);
   s->candidate_next = c;
   s->num_matches = matches;
 }

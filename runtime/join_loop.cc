@@ -98,7 +98,7 @@ int32_t ProbeRows(const QuernJoinEntryPoints& kernel, QuernJoinProbeArgs* a) {
       if (s->batch_next == s->batch_rows) HashStage(kernel, a);
       TestStage(kernel, a);
     }
-    kernel.compare(a, max_matches);
+    if (s->candidate_next < s->num_candidates) kernel.compare(a, max_matches);
   }
 }
 

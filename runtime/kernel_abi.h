@@ -134,7 +134,7 @@ struct QuernJoinAppendArgs {
 struct QuernCandidate {
   uint64_t begin;               // byte offsets into the table's tuples
   uint64_t end;
-  uint32_t row;
+  uint32_t index;               // of the row in the hash batch
 };
 
 // What a probe keeps between calls; one per prober, zeroed once. The arrays carry one stage's output to the next.
