@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "codegen/compiler.h"
+#include "runtime/blocks.h"
 #include "runtime/output_batch.h"
 
 namespace quern {
@@ -86,7 +87,8 @@ void RunOnce(const Kernel& kernel, std::shared_ptr<const Kernel> owner, const Ke
 // ns of one random line in `bytes` of memory: independent loads at the best of several prefetch distances.
 template <int kDistance>
 double RandomLines(const uint64_t* table, uint64_t lines, uint64_t loads) {
-  const auto line = [&](uint64_t i) { return static_cast<uint64_t>((static_cast<unsigned __int128>((i + 1) * 0x9e3779b97f4a7c15u * 0xd6e8feb86659fd93u) * lines) >> 64); };
+  // Truly random: multiplying alone would step through memory by one stride.
+  const auto line = [&](uint64_t i) { return static_cast<uint64_t>((static_cast<unsigned __int128>(blocks::Mix(i + 1)) * lines) >> 64); };
   uint64_t sum = 0;
   const double start = Now();
   for (uint64_t i = 0; i < loads; ++i) {

@@ -5,7 +5,7 @@
 // Every stage can stop and be resumed: a chunk or an output batch may be full anywhere, also between two tuples of one slot. What is
 // under way lies in the scratch:
 //
-//     hashes [batch_next .. batch_rows)   ->  candidates [candidate_next .. num_candidates)  ->  matches [match_next .. num_matches)
+//     hashes [batch_next .. batch_rows)   ->  candidates [0 .. num_candidates)  ->  matches [match_next .. num_matches)
 #include "runtime/join_loop.h"
 
 #include <algorithm>
@@ -46,7 +46,6 @@ void TestStage(const QuernJoinEntryPoints& kernel, QuernJoinProbeArgs* a) {
   QuernProbeScratch* s = a->scratch;
   const uint32_t end = std::min(s->batch_rows, s->batch_next + a->shape->group_rows);
   s->num_candidates = kernel.test(a, s->batch_next, end);
-  s->candidate_next = 0;
   s->batch_next = end;
 }
 
@@ -86,7 +85,7 @@ int32_t ProbeRows(const QuernJoinEntryPoints& kernel, QuernJoinProbeArgs* a) {
   QuernProbeScratch* s = a->scratch;
   const uint32_t max_matches = a->shape->batch_rows;
   for (;;) {
-    const bool more = s->candidate_next < s->num_candidates || s->batch_next < s->batch_rows || a->next_row < a->num_rows;
+    const bool more = s->num_candidates > 0 || s->batch_next < s->batch_rows || a->next_row < a->num_rows;
     if (s->num_matches == max_matches || !more) {
       if (s->num_matches != 0) {
         const int32_t code = EmitStage(kernel, a);
@@ -94,11 +93,11 @@ int32_t ProbeRows(const QuernJoinEntryPoints& kernel, QuernJoinProbeArgs* a) {
       }
       if (!more) return kQuernDone;
     }
-    if (s->candidate_next == s->num_candidates) {
+    if (s->num_candidates == 0) {
       if (s->batch_next == s->batch_rows) HashStage(kernel, a);
       TestStage(kernel, a);
     }
-    if (s->candidate_next < s->num_candidates) kernel.compare(a, max_matches);
+    if (s->num_candidates > 0) kernel.compare(a, max_matches);
   }
 }
 

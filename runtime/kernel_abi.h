@@ -13,7 +13,7 @@
 // Tuples of one directory slot lie side by side ("unchained" table: Birler, Schmidt, Fent, Neumann, DaMoN 2024); the directory entry of
 // slot s holds where they END (48 bits) and a 16-bit tag, so that they begin where those of slot s-1 end:
 //
-//     directory[s]:  | end of slot s's tuples, byte offset (48 bits) | tag: union of 3-bit patterns (16 bits) |
+//     directory[s]:  | end of slot s's tuples, byte offset (48 bits) | tag (16 bits) |
 #ifndef QUERN_RUNTIME_KERNEL_ABI_H_
 #define QUERN_RUNTIME_KERNEL_ABI_H_
 
@@ -33,13 +33,12 @@ constexpr uint32_t kNullRow = 0xffffffffu;
 // What the hole filter_rows answers when every row of the batch stays and none was written.
 constexpr uint32_t kAllRows = 0xffffffffu;
 
-// A directory entry: bytes above, tag below. The tag is three of 16 bits, from the bottom 12 bits of the hash (the slot is in the top ones);
-// a slot with one tuple lets 1 in 150 strangers pass.
+// A directory entry: bytes above, tag below. A tuple's tag is 4 of 16 bits, looked up by the bottom bits of its hash (the slot is in the top
+// ones) in a table of the 1820 patterns there are; an entry's tag is the union of its tuples'. One tuple lets 1 in 1820 strangers pass.
 constexpr uint32_t kTagBits = 16;
 constexpr uint64_t kTagMask = (uint64_t{1} << kTagBits) - 1;
-inline __attribute__((always_inline)) uint64_t TagOf(uint64_t hash) {
-  return uint64_t{1} << (hash & 15) | uint64_t{1} << ((hash >> 4) & 15) | uint64_t{1} << ((hash >> 8) & 15);
-}
+constexpr uint32_t kNumTags = 2048;
+inline __attribute__((always_inline)) uint64_t TagOf(const uint16_t* tags, uint64_t hash) { return tags[hash % kNumTags]; }
 
 enum Storage : uint8_t {
 #define QUERN_STORAGE(Id, text, field_bytes) Id,
@@ -143,8 +142,7 @@ struct QuernProbeScratch {
   uint64_t batch_first;
   uint32_t batch_rows;          // rows in `hashes`
   uint32_t batch_next;          // first one not yet tested against the directory
-  uint32_t num_candidates;
-  uint32_t candidate_next;
+  uint32_t num_candidates;      // those with tuples yet to be compared
   uint32_t num_matches;
   uint32_t match_next;          // first one not yet emitted
   uint32_t rows[kMaxBatchRows];
@@ -163,9 +161,10 @@ struct QuernJoinProbeArgs {
   uint64_t next_row;            // in/out
   uint64_t first_row_id;        // number of the batch's row 0 on the probe side
   const uint8_t* tuples;
-  const uint64_t* directory;
-  uint32_t shift;
-  uint32_t prefetch_distance;   // rows; 0: no prefetch
+  const uint64_t* directory;    // directory[-1] exists and is 0
+  const uint16_t* tags;         // kNumTags
+  uint32_t shift;               // slot of hash h: h >> shift
+  uint32_t prefetch_distance;   // rows
   QuernOutColumn* out_probe;
   QuernOutColumn* out_build;
   uint64_t out_rows;            // in/out: rows in the output batch

@@ -33,8 +33,8 @@ class MemoryBudget {
   std::atomic<uint64_t> peak_{0};
 };
 
-// Zeroed pages straight from the kernel, on huge pages where asked and above 2 MiB. Never touched before its user does, so that
-// "empty is 0" costs nothing.
+// Zeroed memory: pages straight from the system, never touched before their user does, so that "empty is 0" costs nothing, on huge pages
+// where asked and above 2 MiB; a small one from the allocator.
 class HugeBuffer {
  public:
   HugeBuffer() = default;
@@ -53,8 +53,7 @@ class HugeBuffer {
   std::shared_ptr<MemoryBudget> budget_;
   uint8_t* data_ = nullptr;
   uint64_t bytes_ = 0;
-  void* mapping_ = nullptr;
-  uint64_t mapping_bytes_ = 0;
+  uint64_t mapping_bytes_ = 0;  // 0: from the allocator
 };
 
 }  // namespace quern

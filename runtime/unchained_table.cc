@@ -10,12 +10,25 @@
 // below, which makes a copy a move of registers, and the others call memcpy.
 #include "runtime/unchained_table.h"
 
+#include <bit>
 #include <cstring>
 
 #include "runtime/kernel_abi.h"
 
 namespace quern {
 namespace {
+
+// All 1820 patterns of 4 of 16 bits, the first 228 of them twice to fill the table.
+struct Tags {
+  uint16_t patterns[kNumTags];
+  constexpr Tags() : patterns() {
+    uint32_t n = 0;
+    while (n < kNumTags)
+      for (uint32_t bits = 0; bits < 65536 && n < kNumTags; ++bits)
+        if (std::popcount(bits) == 4) patterns[n++] = static_cast<uint16_t>(bits);
+  }
+};
+const Tags kTags;
 
 // kBytes 0: any size, known at run time.
 template <uint32_t kBytes, bool kPrefetch>
@@ -50,14 +63,17 @@ void Count(const UnchainedBuild& build) {
   const uint32_t shift = 64 - build.directory_bits, distance = build.prefetch_distance;
   const uint64_t* hashes = build.hashes;
   uint64_t* directory = build.directory;
+  const uint16_t* tags = kTags.patterns;
   for (uint64_t i = 0; i < build.num_tuples; ++i) {
     if constexpr (kPrefetch) __builtin_prefetch(&directory[hashes[i + distance] >> shift], 1);
     uint64_t* entry = &directory[hashes[i] >> shift];
-    *entry = (*entry + one_tuple) | TagOf(hashes[i]);
+    *entry = (*entry + one_tuple) | TagOf(tags, hashes[i]);
   }
 }
 
 }  // namespace
+
+const uint16_t* DirectoryTags() { return kTags.patterns; }
 
 void CountTuples(const UnchainedBuild& build) {
   if (build.prefetch_distance != 0) Count<true>(build);

@@ -19,6 +19,9 @@ struct UnchainedBuild {
   uint8_t* target = nullptr;          // the table's tuples
 };
 
+// The patterns that TagOf looks up.
+const uint16_t* DirectoryTags();
+
 // Adds each tuple's bytes and tag to its slot's entry. *Cost*: one random line a tuple, prefetched for writing.
 void CountTuples(const UnchainedBuild& build);
 

@@ -78,7 +78,8 @@ std::string UnitOf(const std::string& format) {
     const size_t scale = format.find(',') + 1;
     return format.substr(scale, format.find(',', scale) - scale);
   }
-  if (format.rfind("ts", 0) == 0 || format.rfind("tt", 0) == 0) return format.substr(0, 3);
+  for (const char* type : {"ts", "tt", "tD"})
+    if (format.rfind(type, 0) == 0) return format.substr(0, 3);
   return "";
 }
 

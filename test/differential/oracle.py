@@ -2,8 +2,9 @@
 """What a join must answer: pairs (probe row, build row), from two oracles that share no code with Quern nor with each other.
 
 DuckDB compares real columns: integers as integers, floats as floats (NaN = NaN, -0 = 0 there), strings as VARCHAR or BLOB, `=` or
-IS NOT DISTINCT FROM per key. What it cannot take as it is comes as an equivalent column: fixed_binary as BLOB, dates, times and timestamps
-as their integers, dictionaries and views decoded, a padding collation as rtrim(x, ' ') (on a BLOB: the hex digits without trailing '20's).
+IS NOT DISTINCT FROM per key. What it cannot take as it is comes as an equivalent column: fixed_binary as BLOB, dates, times,
+timestamps and durations as their integers, dictionaries and views decoded, a padding collation as rtrim(x, ' ') (on a BLOB: the hex
+digits without trailing '20's).
 
 The Python one puts normalised key tuples into a dict. It checks DuckDB, and it estimates results before anything runs.
 """

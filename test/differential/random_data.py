@@ -3,7 +3,8 @@
 
 A column is made in three steps, so that the same rows can be laid out in many ways and every oracle can read them:
 
-    values   the column's value list, *physical* values: int (of integers, dates, times; the bits of a float; 0 or 1 of a bool) or bytes
+    values   the column's value list, *physical* values: int (of integers, dates, times, durations; the bits of a float; 0 or 1 of a bool)
+             or bytes
     indices  one entry a row: a number into `values`, or None for null
     array    a pyarrow array of some of the rows, in buffers of our own making: any offset, garbage under nulls, dictionaries with nulls,
              views in several buffers
@@ -27,14 +28,15 @@ import pyarrow as pa
 # ---- types -------------------------------------------------------------------------------------------------------------------------------
 
 INTEGER_CODES = {"i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
-TEMPORAL_CODES = {"date32": "i", "date64": "q", "time32": "i", "time64": "q", "timestamp": "q"}
+TEMPORAL_CODES = {"date32": "i", "date64": "q", "time32": "i", "time64": "q", "timestamp": "q", "duration": "q"}
 FLOAT_CODES = {"f32": "I", "f64": "Q"}  # their bits
 STRING_TYPES = ("binary", "utf8", "large_binary", "large_utf8", "binary_view", "utf8_view")
 SCALAR_TYPES = ("bool", *INTEGER_CODES, *FLOAT_CODES, "decimal128", *TEMPORAL_CODES, "fixed_binary", *STRING_TYPES)
 INDEX_TYPES = tuple(INTEGER_CODES)
 PADDING_COLLATIONS = ("ascii_bin", "latin1_bin", "utf8_bin", "utf8mb4_bin")
 COLLATIONS = ("binary", "utf8mb4_0900_bin", *PADDING_COLLATIONS)
-_UNITS = {"time32": ("s", "ms"), "time64": ("us", "ns"), "timestamp": ("s", "ms", "us", "ns")}
+_UNITS = {"time32": ("s", "ms"), "time64": ("us", "ns"), "timestamp": ("s", "ms", "us", "ns"),
+          "duration": ("s", "ms", "us", "ns")}
 _ZONES = ("", "UTC", "Europe/Berlin")
 FIXED_WIDTHS = (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 40)
 
@@ -58,7 +60,7 @@ class ColumnType:
     collation: str = ""
     nullable: bool = False
     null_equal: bool = False
-    unit: str = ""            # time, timestamp
+    unit: str = ""            # time, timestamp, duration
     zone: str = ""            # timestamp
     precision: int = 0        # decimal128
     scale: int = 0
@@ -79,6 +81,8 @@ class ColumnType:
             return pa.time64(self.unit)
         if self.name == "timestamp":
             return pa.timestamp(self.unit, self.zone or None)
+        if self.name == "duration":
+            return pa.duration(self.unit)
         return pa.binary(self.width) if self.name == "fixed_binary" else _ARROW_TYPES[self.name]
 
     def arrow(self):

@@ -294,6 +294,9 @@ TEST(ArrowErrors, KeysOfDifferentUnits) {
   EXPECT_EQ(bind("timestamp", {"t", "tsu:"}, {"t", "tsu:UTC"}), "");
   EXPECT_EQ(bind("timestamp", {"t", "tsu:"}, {"t", "tsm:"}),
             "keys of different units: keys[0] is tsu: on the build side, tsm: on the probe side; accepted: the same unit or scale");
+  EXPECT_EQ(bind("duration", {"t", "tDs"}, {"t", "tDs"}), "");
+  EXPECT_EQ(bind("duration", {"t", "tDs"}, {"t", "tDn"}),
+            "keys of different units: keys[0] is tDs on the build side, tDn on the probe side; accepted: the same unit or scale");
   EXPECT_EQ(bind("dictionary(i8,time32)", {"t", "c", "tts"}, {"t", "c", "ttm"}),
             "keys of different units: keys[0] is tts on the build side, ttm on the probe side; accepted: the same unit or scale");
 }

@@ -119,6 +119,7 @@ Matches Join(const Rows& build, const std::vector<uint64_t>& probe, const Shape&
   args.num_rows = probe.size();
   args.tuples = table.data();
   args.directory = table_build.directory;
+  args.tags = DirectoryTags();
   args.shift = 64 - shape.directory_bits;
   args.prefetch_distance = shape.tuning.distance;
   args.out_probe = &out_probe;

@@ -605,6 +605,10 @@ TEST(TypeOfArrow, EveryFormat) {
   EXPECT_EQ(TypeOf("ttn"), "time64");
   EXPECT_EQ(TypeOf("tss:"), "timestamp");
   EXPECT_EQ(TypeOf("tsn:Europe/Berlin"), "timestamp");
+  EXPECT_EQ(TypeOf("tDs"), "duration");
+  EXPECT_EQ(TypeOf("tDm"), "duration");
+  EXPECT_EQ(TypeOf("tDu"), "duration");
+  EXPECT_EQ(TypeOf("tDn"), "duration");
   EXPECT_EQ(TypeOf("w:16"), "fixed_binary(16)");
   EXPECT_EQ(TypeOf("z"), "binary");
   EXPECT_EQ(TypeOf("u"), "utf8");
@@ -619,12 +623,11 @@ TEST(TypeOfArrow, EveryFormat) {
 
 TEST(TypeOfArrow, WhatIsNotRead) {
   const std::string accepted =
-      "; accepted: b, c, s, i, l, C, S, I, L, f, g, d:*, tdD, tdm, tts|ttm, ttu|ttn, ts*, w:*, z, u, Z, U, vz, vu, and dictionaries of "
-      "these "
-      "with integer indices";
-  for (const char* format :
-       {"",    "+l",  "+s",   "e",  "n",   "d:76,2,256", "d:9,2,32", "d:10", "d:",   "d:0,0", "d:39,0", "d:a,b", "d:*", "d:1,2,1280",
-        "tdx", "ts*", "tsx:", "ts", "tss", "w:0",        "w:65537",  "w:",   "w:-1", "w:1x",  "ii",     "tDD",   "vv"}) {
+      "; accepted: b, c, s, i, l, C, S, I, L, f, g, d:*, tdD, tdm, tts|ttm, ttu|ttn, ts*, tDs|tDm|tDu|tDn, w:*, z, u, Z, U, vz, vu, and "
+      "dictionaries of these with integer indices";
+  for (const char* format : {"",       "+l",    "+s",  "e",          "n",   "d:76,2,256", "d:9,2,32", "d:10", "d:",  "d:0,0",
+                             "d:39,0", "d:a,b", "d:*", "d:1,2,1280", "tdx", "tD",         "tDx",      "tDss", "ts*", "tsx:",
+                             "ts",     "tss",   "w:0", "w:65537",    "w:",  "w:-1",       "w:1x",     "ii",   "tDD", "vv"}) {
     EXPECT_EQ(TypeOf(format), "unsupported type of field \"x\": " + std::string(format) + accepted);
   }
   EXPECT_EQ(TypeOf(TestSchema{.format = "u", .name = "x\n", .dictionary = {{.format = "u", .name = ""}}}),

@@ -29,6 +29,7 @@ VALUES = {
     "time64": ([datetime.time(1, 2, 3, 4), None, datetime.time(0), datetime.time(23)], pa.time64("us")),
     "timestamp": ([MOMENT, None, MOMENT, MOMENT], pa.timestamp("us")),
     "zoned": ([MOMENT, None, MOMENT, MOMENT], pa.timestamp("us", "UTC")),
+    "duration": ([datetime.timedelta(days=-1), None, datetime.timedelta(0), datetime.timedelta(milliseconds=1500)], pa.duration("ms")),
     "fixed": ([b"abc", None, b"\0\0\0", b"xyz"], pa.binary(3)),
     "binary": ([b"\0\xff", None, b"", b"more than twelve bytes"], pa.binary()),
     "utf8": (["a", None, "", "more than twelve bytes, \u00e4\u20ac"], pa.utf8()),
