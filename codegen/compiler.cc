@@ -123,8 +123,8 @@ const std::string& ProcessKey(const Machine& host) {
   return *key;
 }
 
-std::string KernelKey(const KernelPlan& plan, const std::string& template_dir) {
-  return PrintSpec(plan.spec) + "\n" + PlanJson(plan) + "\n" + template_dir;
+std::string KernelKey(const KernelPlan& plan, const Machine& host) {
+  return ProcessKey(host) + PrintSpec(plan.spec) + "\n" + PlanJson(plan);
 }
 
 absl::StatusOr<CompiledKernel> CompileForHost(const KernelSpec& spec, const CompileOptions& options) {
@@ -135,7 +135,7 @@ absl::StatusOr<CompiledKernel> CompileForHost(const KernelSpec& spec, const Comp
   const auto make = [&] { return MakeCompiledKernel(plan, host, options.template_dir, plan_ms); };
   // A folder of templates may change between two calls.
   if (options.use_cache && options.template_dir.empty()) {
-    return KernelCache::OfProcess().FindOrMake(ProcessKey(host) + KernelKey(plan, options.template_dir), make);
+    return KernelCache::OfProcess().FindOrMake(KernelKey(plan, host), make);
   }
   QUERN_ASSIGN_OR_RETURN(auto kernel, make());
   return CompiledKernel{std::move(kernel), CacheOutcome::kOff, ""};
@@ -158,6 +158,22 @@ absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOpti
 
 std::shared_ptr<HashJoin> MakeHashJoin(std::shared_ptr<const Kernel> kernel, std::shared_ptr<MemoryBudget> budget) {
   return std::make_shared<HashJoin>(kernel->shape, kernel->join, kernel, std::move(budget), MakeJoinOptions(kernel->plan));
+}
+
+absl::StatusOr<CompiledKernel> CompileText(std::string_view text, const CompileOptions& options) {
+  const bool cached = options.use_cache && options.engine != Engine::kGeneric && options.template_dir.empty();
+  std::string name(text);
+  for (const auto& [parameter, value] : options.overrides) name += "\n" + parameter + "=" + value;
+  if (cached) {
+    if (auto kernel = KernelCache::OfProcess().FindByName(name)) return CompiledKernel{std::move(kernel), CacheOutcome::kMemory, ""};
+  }
+  QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec(text));
+  QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, Compile(spec, options));
+  if (cached && compiled.kernel->engine == Engine::kJit) {
+    QUERN_ASSIGN_OR_RETURN(const Machine host, HostMachine());
+    KernelCache::OfProcess().AddName(name, KernelKey(compiled.kernel->plan, host));
+  }
+  return compiled;
 }
 
 void SetKernelCacheLimit(uint64_t code_bytes) { KernelCache::OfProcess().SetLimit(code_bytes); }

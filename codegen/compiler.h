@@ -60,6 +60,9 @@ struct CompiledKernel {
 // *Errors*: InvalidArgument for a bad spec or parameter; Internal where an invariant of the generator is broken.
 absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOptions& options = {});
 
+// The same for a spec's text. *Cost* of a hit: one hash of the text and one lock, since a text that was seen before is not parsed again.
+absl::StatusOr<CompiledKernel> CompileText(std::string_view spec, const CompileOptions& options = {});
+
 // The state that runs a kernel.
 std::shared_ptr<HashJoin> MakeHashJoin(std::shared_ptr<const Kernel> kernel, std::shared_ptr<MemoryBudget> budget);
 

@@ -24,7 +24,7 @@ absl::StatusOr<CompiledKernel> KernelCache::FindOrMake(const std::string& key, c
       ++stats_.hits;
       // It may have been evicted while this thread waited for it; then it is no longer in the order.
       const auto still = entries_.find(key);
-      if (still != entries_.end() && still->second == entry) order_.splice(order_.begin(), order_, entry->used);
+      if (still != entries_.end() && still->second == entry) Touch(entry.get());
       return CompiledKernel{entry->kernel, CacheOutcome::kMemory, ""};
     }
     entry = at->second = std::make_shared<Entry>();
@@ -51,12 +51,30 @@ absl::StatusOr<CompiledKernel> KernelCache::FindOrMake(const std::string& key, c
   return CompiledKernel{entry->kernel, CacheOutcome::kMiss, ""};
 }
 
+std::shared_ptr<const Kernel> KernelCache::FindByName(const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  const auto at = names_.find(name);
+  if (at == names_.end()) return nullptr;
+  ++stats_.hits;
+  Touch(at->second.get());
+  return at->second->kernel;
+}
+
+void KernelCache::AddName(const std::string& name, const std::string& key) {
+  constexpr size_t kMaxNames = 16;  // whoever spells one spec in more ways pays for the parser
+  absl::MutexLock lock(&mutex_);
+  const auto at = entries_.find(key);
+  if (at == entries_.end() || !at->second->done || at->second->names.size() == kMaxNames) return;
+  if (names_.try_emplace(name, at->second).second) at->second->names.push_back(name);
+}
+
 void KernelCache::Evict() {
   while (stats_.code_bytes > stats_.limit_bytes && !order_.empty()) {
     const auto victim = entries_.find(order_.back());
     stats_.code_bytes -= victim->second->kernel->code_bytes;
     --stats_.kernels;
     ++stats_.evictions;
+    for (const std::string& name : victim->second->names) names_.erase(name);
     entries_.erase(victim);
     order_.pop_back();
   }
@@ -77,6 +95,7 @@ void KernelCache::Clear() {
   absl::MutexLock lock(&mutex_);
   // Unfinished ones finish for those who wait, and are not kept.
   entries_.clear();
+  names_.clear();
   order_.clear();
   stats_.kernels = 0;
   stats_.code_bytes = 0;

@@ -90,8 +90,7 @@ absl::Status CompileKernel(const char* spec_text, const quern_engine& engine, co
   CompileOptions options;
   QUERN_ASSIGN_OR_RETURN(options.engine, EngineOf(engine));
   QUERN_ASSIGN_OR_RETURN(options.overrides, ParseParams(params == nullptr ? "" : params));
-  QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec(spec_text));
-  QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, Compile(spec, options));
+  QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, CompileText(spec_text, options));
   auto handle = std::make_unique<quern_kernel>();
   handle->compiled = std::move(compiled);
   *kernel = handle.release();
