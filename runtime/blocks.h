@@ -342,6 +342,7 @@ QUERN_INLINE void StoreRowIds(uint64_t first, const uint32_t* rows, uint32_t n, 
 }
 
 QUERN_INLINE void ZeroNullBits(uint8_t* tuples, uint32_t n, uint32_t tuple_bytes, uint32_t null_bits_offset, uint32_t null_bits_bytes) {
+  if (null_bits_bytes == 0) return;
   for (uint32_t i = 0; i < n; ++i) __builtin_memset(tuples + uint64_t{i} * tuple_bytes + null_bits_offset, 0, null_bits_bytes);
 }
 

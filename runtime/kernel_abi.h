@@ -6,9 +6,9 @@
 // A row of the build side is a *tuple*: its keys, then its payload, then its null bits, in `tuple_bytes` bytes:
 //
 //     keys i64, utf8          payload f64            null bits
-//     +--------+-----------------+--------+----------+
-//     | key 0  | key 1 StringRef | pay 0  | 1 byte.. |      fields are placed by widest first, tuples are multiples of
-//     +--------+-----------------+--------+----------+      the widest alignment (at most 8)
+//     +-----------------+--------+--------+----------+
+//     | key 1 StringRef | key 0  | pay 0  | 1 byte.. |      fields are placed by widest first, tuples are multiples of
+//     +-----------------+--------+--------+----------+      the widest alignment (at most 8)
 //
 // Tuples of one directory slot lie side by side ("unchained" table: Birler, Schmidt, Fent, Neumann, DaMoN 2024); the directory entry of
 // slot s holds where they END (48 bits) and a 16-bit tag, so that they begin where those of slot s-1 end:

@@ -60,12 +60,12 @@ TEST(MemoryBudget, ThreadsTogetherStayWithinTheLimit) {
 
 TEST(HugeBuffer, IsZeroedAlignedAndGivenBack) {
   auto budget = std::make_shared<MemoryBudget>();
-  for (const uint64_t bytes : {uint64_t{1}, uint64_t{4097}, kHugePageBytes, kHugePageBytes * 3 + 5}) {
+  for (const uint64_t bytes : {uint64_t{1}, uint64_t{4097}, uint64_t{200000}, kHugePageBytes, kHugePageBytes * 3 + 5}) {
     auto buffer = HugeBuffer::Allocate(budget, bytes, true);
     ASSERT_TRUE(buffer.ok());
     EXPECT_EQ(buffer->bytes(), bytes);
     EXPECT_EQ(budget->used_bytes(), bytes);
-    const uint64_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : 4096;
+    const uint64_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : 64;
     EXPECT_EQ(reinterpret_cast<uint64_t>(buffer->data()) % alignment, 0u);
     for (uint64_t i = 0; i < bytes; i += 511) EXPECT_EQ(buffer->data()[i], 0);
     buffer->data()[0] = buffer->data()[bytes - 1] = 1;

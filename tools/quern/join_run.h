@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running one prepared join: build, probe with threads, results in the order of the probe rows.
+// Running one prepared join: build, probe with threads, results in the order of the probe batches.
 #ifndef QUERN_TOOLS_QUERN_JOIN_RUN_H_
 #define QUERN_TOOLS_QUERN_JOIN_RUN_H_
 
