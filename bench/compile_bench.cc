@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long from a spec to a callable kernel? Every stage, cold (nothing cached but the process's targets and templates), one thread; and a hit
-// of the memory cache. The time of an iteration is the whole compilation, the counters are its stages in milliseconds:
+// How long from a spec to a callable kernel? Every stage, cold (nothing cached but the process's targets and templates), one thread; and a
+// hit of the memory cache. The time of an iteration is the whole compilation, the counters are its stages in milliseconds:
 //
 //     load      parse the template's bitcode          optimise  our own pass list
 //     emit      define the holes                      codegen   LLVM's code generator

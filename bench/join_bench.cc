@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a join costs per row, beside what this machine's memory costs per row: the price of one random cache line at the best prefetch distance,
-// in a table of the same size, on the same kind of pages, measured in this run. A probe of the unchained table touches two such lines
-// (directory, tuple), so two floors are what it can reach.
+// What a join costs per row, beside what this machine's memory costs per row: the price of one random cache line at the best prefetch
+// distance, in a table of the same size, on the same kind of pages, measured in this run. A probe of the unchained table touches two such
+// lines (directory, tuple), so two floors are what it can reach.
 //
-// Sparse random i64 keys, unique on the build side, every probe row has one match; the result is counted. Kernels take turns (A B C A B C ..),
-// and the best of the turns counts, because a neighbour on a shared machine can only add.
+// Sparse random i64 keys, unique on the build side, every probe row has one match; the result is counted. Kernels take turns (A B C A B C
+// ..), and the best of the turns counts, because a neighbour on a shared machine can only add.
 //
 //     join_bench [--benchmark_filter=..]     ns/row of build and probe: generic, compiled, compiled with distance 0, and the floor
 #include <benchmark/benchmark.h>
@@ -59,10 +59,10 @@ struct Times {
   uint64_t table_bytes = 0;
 };
 
-void RunOnce(const Kernel& kernel, std::shared_ptr<const Kernel> owner, const Keys& keys, Times* times) {
+void RunOnce(const std::shared_ptr<const Kernel>& kernel, const Keys& keys, Times* times) {
   const auto budget = std::make_shared<MemoryBudget>();
   const double start = Now();
-  const std::shared_ptr<HashJoin> join = MakeHashJoin(std::move(owner), budget);
+  const std::shared_ptr<HashJoin> join = MakeHashJoin(kernel, budget);
   for (uint64_t at = 0; at < keys.build.size(); at += kRowsOfABatch) {
     if (!join->Append(View(keys.build, at, std::min(kRowsOfABatch, keys.build.size() - at))).ok()) return;
   }
@@ -81,7 +81,6 @@ void RunOnce(const Kernel& kernel, std::shared_ptr<const Kernel> owner, const Ke
   times->probe_ns = std::min(times->probe_ns, (probed - built) / static_cast<double>(keys.probe.size()) * 1e9);
   times->matches = matches;
   times->table_bytes = join->stats().directory_bytes + join->stats().tuple_bytes;
-  (void)kernel;
 }
 
 // ns of one random line in `bytes` of memory: independent loads at the best of several prefetch distances.
@@ -132,7 +131,7 @@ void JoinRow(benchmark::State& state) {
   for (auto _ : state) {
     for (int turn = 0; turn < turns; ++turn)
       for (const auto& [name, kernel] : kernels)
-        if (kernel) RunOnce(*kernel, kernel, keys, &times[name]);
+        if (kernel) RunOnce(kernel, keys, &times[name]);
   }
   for (const auto& [name, t] : times) {
     if (t.matches != probe_rows) return state.SkipWithError("wrong number of matches");

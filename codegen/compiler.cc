@@ -2,8 +2,8 @@
 // The whole way, stage after stage: spec -> plan -> instantiate -> optimise -> generate code -> load -> kernel. Read this file first; each
 // stage has a file of its own.
 //
-// The key of a kernel is computed here and nowhere else: canonical spec, plan, engine, and what the process cannot change (machine, templates,
-// LLVM) once in front. Two callers who write the same spec in another order of fields share one kernel.
+// The key of a kernel is computed here and nowhere else: canonical spec, plan, engine, and what the process cannot change (machine,
+// templates, LLVM) once in front. Two callers who write the same spec in another order of fields share one kernel.
 #include "codegen/compiler.h"
 
 #include <utility>
@@ -24,7 +24,7 @@ namespace {
 
 std::vector<std::string> JoinSymbols() {
   return {
-#define QUERN_JOIN_ENTRY(field, result, parameters) "quern_join_" #field,
+#define QUERN_JOIN_ENTRY(field, result, parameters) std::string("quern_join_" #field),
 #include "runtime/join_entry_points.def"
   };
 }
@@ -46,8 +46,8 @@ std::shared_ptr<const Kernel> MakeGenericKernel(KernelPlan plan) {
   return kernel;
 }
 
-// The host's target machine for the time of one compilation. Making one costs a tenth of a compilation (a hundred CPU features are parsed), so
-// they are kept, one for each thread that compiles at the same time; none serves two threads at once.
+// The host's target machine for the time of one compilation. Making one costs a tenth of a compilation (a hundred CPU features are parsed),
+// so they are kept, one for each thread that compiles at the same time; none serves two threads at once.
 class TargetLease {
  public:
   static absl::StatusOr<TargetLease> Take(const Machine& host) {
@@ -102,8 +102,8 @@ absl::StatusOr<std::shared_ptr<const Kernel>> MakeCompiledKernel(KernelPlan plan
   llvm::SmallVector<char, 0> object;
   QUERN_RETURN_IF_ERROR(GenerateCode(module.get(), target.get(), CodeFormat::kObject, &object));
   const double generated = NowMs();
-  QUERN_ASSIGN_OR_RETURN(LoadedCode code, LoadObject(std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object), "kernel", false),
-                                                     JoinSymbols()));
+  QUERN_ASSIGN_OR_RETURN(LoadedCode code,
+                         LoadObject(std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object), "kernel", false), JoinSymbols()));
   kernel->join = EntryPoints(code.addresses);
   kernel->code = std::move(code.owner);
   kernel->code_bytes = code.code_bytes;
@@ -156,7 +156,7 @@ absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOpti
   return CompiledKernel{MakeGenericKernel(std::move(plan)), CacheOutcome::kOff, std::move(warning)};
 }
 
-std::shared_ptr<HashJoin> MakeHashJoin(std::shared_ptr<const Kernel> kernel, std::shared_ptr<MemoryBudget> budget) {
+std::shared_ptr<HashJoin> MakeHashJoin(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget) {
   return std::make_shared<HashJoin>(kernel->shape, kernel->join, kernel, std::move(budget), MakeJoinOptions(kernel->plan));
 }
 

@@ -26,8 +26,8 @@ enum class Engine : uint8_t {
 struct CompileOptions {
   Engine engine = Engine::kAuto;
   PlanOverrides overrides;
-  std::string template_dir;     // bitcode from here instead of the embedded one; empty: embedded
-  bool use_cache = true;        // the process's memory cache
+  std::string template_dir;  // bitcode from here instead of the embedded one; empty: embedded
+  bool use_cache = true;     // the process's memory cache
 };
 
 // Milliseconds of each stage of one compilation.
@@ -43,16 +43,16 @@ struct Kernel {
   KernelPlan plan;
   std::shared_ptr<const JoinShape> shape;
   QuernJoinEntryPoints join;
-  Engine engine = Engine::kGeneric;      // kJit or kGeneric: which it is
+  Engine engine = Engine::kGeneric;  // kJit or kGeneric: which it is
   uint64_t code_bytes = 0;
-  CompileTimes times;                    // of the compilation that made it
-  std::shared_ptr<const void> code;      // owner of the machine code; null for generic
+  CompileTimes times;                // of the compilation that made it
+  std::shared_ptr<const void> code;  // owner of the machine code; null for generic
 };
 
 struct CompiledKernel {
   std::shared_ptr<const Kernel> kernel;
   CacheOutcome cache = CacheOutcome::kOff;
-  std::string warning;                   // kAuto fell back to the generic kernel: why. Else empty.
+  std::string warning;  // kAuto fell back to the generic kernel: why. Else empty.
 };
 
 // Makes a kernel for this machine, or finds it in the process's cache. Threads that ask for the same kernel at once wait for one
@@ -64,11 +64,13 @@ absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOpti
 absl::StatusOr<CompiledKernel> CompileText(std::string_view spec, const CompileOptions& options = {});
 
 // The state that runs a kernel.
-std::shared_ptr<HashJoin> MakeHashJoin(std::shared_ptr<const Kernel> kernel, std::shared_ptr<MemoryBudget> budget);
+std::shared_ptr<HashJoin> MakeHashJoin(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget);
 
 // Limits the bytes of machine code that the process's cache keeps (least recently used go first; kernels in use live on). Default 64 MiB.
 void SetKernelCacheLimit(uint64_t code_bytes);
-struct KernelCacheStats { uint64_t kernels = 0, code_bytes = 0, limit_bytes = 0, hits = 0, misses = 0, evictions = 0; };
+struct KernelCacheStats {
+  uint64_t kernels = 0, code_bytes = 0, limit_bytes = 0, hits = 0, misses = 0, evictions = 0;
+};
 KernelCacheStats GetKernelCacheStats();
 void ClearKernelCache();
 

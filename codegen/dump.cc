@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A look inside every stage. Each stage's text depends on spec, machine and parameters alone: no address, time, path or random name is in it,
-// so that two dumps can be compared byte by byte, today's and last month's, this machine's and another's.
+// A look inside every stage. Each stage's text depends on spec, machine and parameters alone: no address, time, path or random name is in
+// it, so that two dumps can be compared byte by byte, today's and last month's, this machine's and another's.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -62,7 +62,8 @@ absl::StatusOr<std::string> DescribeObject(const llvm::SmallVectorImpl<char>& by
     auto name = symbol.getName();
     auto flags = symbol.getFlags();
     if (!name || !flags || name->empty() || !name->starts_with("quern_")) {
-      if (name && flags && (*flags & llvm::object::SymbolRef::SF_Undefined) && !name->empty()) symbols.push_back("undefined " + name->str());
+      if (name && flags && (*flags & llvm::object::SymbolRef::SF_Undefined) && !name->empty())
+        symbols.push_back("undefined " + name->str());
       continue;
     }
     if (*flags & llvm::object::SymbolRef::SF_Undefined) symbols.push_back("undefined " + name->str());
@@ -73,7 +74,8 @@ absl::StatusOr<std::string> DescribeObject(const llvm::SmallVectorImpl<char>& by
   return text;
 }
 
-absl::StatusOr<std::string> DumpModule(std::string_view stage, const KernelPlan& plan, const Machine& machine, const CompileOptions& options) {
+absl::StatusOr<std::string> DumpModule(std::string_view stage, const KernelPlan& plan, const Machine& machine,
+                                       const CompileOptions& options) {
   llvm::LLVMContext context;
   std::string remarks;
   if (stage == "remarks") context.setDiagnosticHandler(std::make_unique<Remarks>(&remarks), /*RespectFilters=*/true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The holes of the join template, for one shape: calls of blocks with constants, key after key, column after column. Above each piece stands the
-// C++ that it emits. For keys i64,utf8 the hash stage becomes
+// The holes of the join template, for one shape: calls of blocks with constants, key after key, column after column. Above each piece
+// stands the C++ that it emits. For keys i64,utf8 the hash stage becomes
 //
 //     void quern_hole_hash_rows(shape, keys, first, rows, n, hashes) {
 //       quern_block_hash_64(&keys[0], first, rows, n, hashes, /*combine=*/false, /*nullable=*/false, /*trims_spaces=*/false, 0);
@@ -14,8 +14,8 @@
 //       quern_block_dictionary_rows_32(&keys[0], first, rows, n, translated);
 //       quern_block_hash_64(keys[0].dictionary, first, translated, n, hashes, ..);
 //
-// This file reads the shape as runtime/generic_join.cc does, hole by hole; whoever changes one changes the other, and the differential tests
-// hold them together.
+// This file reads the shape as runtime/generic_join.cc does, hole by hole; whoever changes one changes the other, and the differential
+// tests hold them together.
 #include <cstddef>
 
 #include "codegen/emitter.h"
@@ -143,8 +143,7 @@ class JoinEmitter {
     BeginBody();
     Value *n = p[5], *tuples = p[7];
     if (shape_.null_bits_bytes != 0) {
-      e_.Call("zero_null_bits",
-              {tuples, n, e_.I32(shape_.tuple_bytes), e_.I32(shape_.null_bits_offset), e_.I32(shape_.null_bits_bytes)});
+      e_.Call("zero_null_bits", {tuples, n, e_.I32(shape_.tuple_bytes), e_.I32(shape_.null_bits_offset), e_.I32(shape_.null_bits_bytes)});
     }
     for (uint32_t k = 0; k < shape_.num_keys; ++k) StoreField(shape_.keys[k], Column(p[1], k, "key"), p);
     for (uint32_t c = 0; c < shape_.num_build; ++c) StoreField(shape_.build[c], Column(p[2], c, "payload"), p);
@@ -159,8 +158,8 @@ class JoinEmitter {
     }
     Source source = Translate(field, column, first, rows, n);
     e_.Call("store_" + Text(field.storage),
-            {source.column, first, source.rows, n, tuples, e_.I32(shape_.tuple_bytes), e_.I32(field.tuple_offset), e_.I32(field.null_offset),
-             e_.I8(field.null_mask), e_.Bool(field.trims_spaces), e_.I32(field.width_bytes)});
+            {source.column, first, source.rows, n, tuples, e_.I32(shape_.tuple_bytes), e_.I32(field.tuple_offset),
+             e_.I32(field.null_offset), e_.I8(field.null_mask), e_.Bool(field.trims_spaces), e_.I32(field.width_bytes)});
   }
 
   // Keys that are compared as one machine word each, without nulls, first and without branches between them; the others after them, each
@@ -250,8 +249,9 @@ class JoinEmitter {
     for (uint32_t c = 0; c < shape_.num_build; ++c) {
       const QuernField& field = shape_.build[c];
       if (!IsVariable(field.storage)) continue;
-      fit = e_.Call("fit_build_" + Text(field.storage), {Base(args), p[2], n, OutColumn(OutBuild(args), c), e_.I32(field.tuple_offset),
-                                                         e_.I32(field.null_offset), e_.I8(field.null_mask)},
+      fit = e_.Call("fit_build_" + Text(field.storage),
+                    {Base(args), p[2], n, OutColumn(OutBuild(args), c), e_.I32(field.tuple_offset), e_.I32(field.null_offset),
+                     e_.I8(field.null_mask)},
                     "fit");
       n = ReturnUnlessPositive(fit);
     }

@@ -2,8 +2,8 @@
 // Opening hole bodies and calling blocks.
 //
 // A body is made in the template's own module, so that data layout and types agree by construction. A call of a block copies the block's
-// function type and its parameter attributes (a C++ bool is `i1 zeroext`) from the block module: a caller that disagreed about an ABI detail
-// would be undefined behaviour that no verifier sees.
+// function type and its parameter attributes (a C++ bool is `i1 zeroext`) from the block module: a caller that disagreed about an ABI
+// detail would be undefined behaviour that no verifier sees.
 #include "codegen/emitter.h"
 
 namespace quern {

@@ -18,7 +18,8 @@ namespace quern {
 // their bodies. A name that does not exist is remembered, not fatal: see `errors`.
 class Emitter {
  public:
-  Emitter(llvm::Module* module, const llvm::Module* block_module) : module_(module), block_module_(block_module), ir_(module->getContext()) {}
+  Emitter(llvm::Module* module, const llvm::Module* block_module)
+      : module_(module), block_module_(block_module), ir_(module->getContext()) {}
 
   // Starts the body of quern_hole_<name>, whose parameters get these names. Answers its parameters, empty if the template has no such hole
   // (then there is nothing to emit).

@@ -34,7 +34,8 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Parse(std::string_view name, const
     if (lazily && storage.empty()) return llvm::getLazyBitcodeModule(llvm::MemoryBufferRef(bytes, identifier), *context);
     return llvm::parseBitcodeFile(llvm::MemoryBufferRef(bytes, identifier), *context);
   }();
-  if (!module) return Internal("bad template: " + std::string(name) + ": " + llvm::toString(module.takeError()) + "; accepted: LLVM 22.1 bitcode");
+  if (!module)
+    return Internal("bad template: " + std::string(name) + ": " + llvm::toString(module.takeError()) + "; accepted: LLVM 22.1 bitcode");
   return std::move(*module);
 }
 
@@ -45,9 +46,7 @@ void AimAtMachine(llvm::Function* function, const llvm::TargetMachine& target) {
   function->addFnAttr("frame-pointer", "all");
 }
 
-bool IsEntryPoint(const llvm::Function& function) {
-  return function.getName().starts_with("quern_join_");
-}
+bool IsEntryPoint(const llvm::Function& function) { return function.getName().starts_with("quern_join_"); }
 
 // Entry points stay visible; holes and blocks are inlined into them.
 void Settle(llvm::Module* module, const llvm::TargetMachine& target) {
@@ -114,9 +113,11 @@ absl::Status CheckInstantiated(const llvm::Module& module, const llvm::TargetMac
     }
     if (!IsEntryPoint(function) && function.use_empty()) return Internal("unused body: " + name + "; accepted: none");
     const std::string cpu = function.getFnAttribute("target-cpu").getValueAsString().str();
-    if (cpu != target.getTargetCPU()) return Internal("function for another CPU: " + name + " for " + cpu + "; accepted: " + target.getTargetCPU().str());
+    if (cpu != target.getTargetCPU())
+      return Internal("function for another CPU: " + name + " for " + cpu + "; accepted: " + target.getTargetCPU().str());
     const std::string features = function.getFnAttribute("target-features").getValueAsString().str();
-    if (features != target.getTargetFeatureString()) return Internal("function with other CPU features: " + name + "; accepted: the machine's");
+    if (features != target.getTargetFeatureString())
+      return Internal("function with other CPU features: " + name + "; accepted: the machine's");
   }
   std::string problem;
   llvm::raw_string_ostream stream(problem);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One ORC session per process, one JITDylib per kernel.
 //
-// LLJIT would bring a platform, process symbols and a compile layer; a kernel needs none of them: its object is ready, it calls five functions, it
-// has no constructors. So the session is ORC's core with the JITLink layer, and a dylib whose only other content is the allow-list as
-// absolute symbols. A name outside of it fails the link, which is the last of the checks on what generated code may reach.
+// LLJIT would bring a platform, process symbols and a compile layer; a kernel needs none of them: its object is ready, it calls five
+// functions, it has no constructors. So the session is ORC's core with the JITLink layer, and a dylib whose only other content is the
+// allow-list as absolute symbols. A name outside of it fails the link, which is the last of the checks on what generated code may reach.
 #include "codegen/jit.h"
 
 #include <atomic>
@@ -25,7 +25,9 @@ namespace orc = llvm::orc;
 
 LLVM_ENABLE_BITMASK_ENUMS_IN_NAMESPACE();
 
-absl::Status StatusOf(llvm::Error error) { return Internal("cannot load code: " + llvm::toString(std::move(error)) + "; accepted: a kernel's object"); }
+absl::Status StatusOf(llvm::Error error) {
+  return Internal("cannot load code: " + llvm::toString(std::move(error)) + "; accepted: a kernel's object");
+}
 
 // Adds up what a link maps executable.
 class CountCode : public orc::ObjectLinkingLayer::Plugin {

@@ -15,8 +15,8 @@ namespace quern {
 
 // Loaded machine code. *Ownership*: freeing it unmaps the code.
 struct LoadedCode {
-  std::vector<void*> addresses;       // of the symbols asked for, in their order
-  uint64_t code_bytes = 0;            // of sections mapped executable
+  std::vector<void*> addresses;  // of the symbols asked for, in their order
+  uint64_t code_bytes = 0;       // of sections mapped executable
   std::shared_ptr<const void> owner;
 };
 

@@ -52,7 +52,7 @@ class KernelCache {
   absl::Mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, std::shared_ptr<Entry>> names_ ABSL_GUARDED_BY(mutex_);  // of entries in `entries_` alone
-  std::list<std::string> order_ ABSL_GUARDED_BY(mutex_);  // finished ones, most recently used first
+  std::list<std::string> order_ ABSL_GUARDED_BY(mutex_);                                   // finished ones, most recently used first
   KernelCacheStats stats_ ABSL_GUARDED_BY(mutex_) = {.limit_bytes = uint64_t{64} << 20};
 };
 

@@ -144,7 +144,8 @@ absl::StatusOr<Machine> HostMachine() {
 
 absl::StatusOr<Machine> MachineByName(std::string_view name) {
   if (name == "native") return HostMachine();
-  constexpr const char* kAccepted = "; accepted: native, an x86-64 CPU from x86-64-v2 up (x86-64-v3, znver4, ..), aarch64:CPU (aarch64:neoverse-n1, ..)";
+  constexpr const char* kAccepted =
+      "; accepted: native, an x86-64 CPU from x86-64-v2 up (x86-64-v3, znver4, ..), aarch64:CPU (aarch64:neoverse-n1, ..)";
   Machine machine;
   const size_t colon = name.find(':');
   machine.arch = colon == std::string_view::npos ? "x86-64" : std::string(name.substr(0, colon));
@@ -152,7 +153,8 @@ absl::StatusOr<Machine> MachineByName(std::string_view name) {
   if ((machine.arch != "x86-64" && machine.arch != "aarch64") || machine.cpu.empty() || !IsKnownCpu(machine.arch, machine.cpu)) {
     return InvalidArgument("unknown machine: " + Show(name) + kAccepted);
   }
-  if (machine.arch == "x86-64" && !IsAtLeastV2(machine.cpu)) return InvalidArgument("CPU below x86-64-v2: " + Show(machine.cpu) + kAccepted);
+  if (machine.arch == "x86-64" && !IsAtLeastV2(machine.cpu))
+    return InvalidArgument("CPU below x86-64-v2: " + Show(machine.cpu) + kAccepted);
   return machine;
 }
 

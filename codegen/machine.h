@@ -12,12 +12,12 @@
 namespace quern {
 
 struct Machine {
-  std::string arch;       // "x86-64", "aarch64"
-  std::string cpu;        // LLVM's name: "znver4", "x86-64-v3", "neoverse-n1"
-  std::string features;   // LLVM's "+a,-b" list, sorted; empty: those of the CPU
+  std::string arch;      // "x86-64", "aarch64"
+  std::string cpu;       // LLVM's name: "znver4", "x86-64-v3", "neoverse-n1"
+  std::string features;  // LLVM's "+a,-b" list, sorted; empty: those of the CPU
   uint64_t l2_bytes = 1 << 20;
   uint64_t l3_bytes = 32 << 20;
-  bool is_host = false;   // its code can run here
+  bool is_host = false;  // its code can run here
 
   bool operator==(const Machine&) const = default;
 };

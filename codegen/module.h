@@ -37,7 +37,8 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan
                                                           llvm::TargetMachine* target, const std::string& template_dir,
                                                           llvm::LLVMContext* context, CompileTimes* times);
 
-// No unfilled hole, no unused body, undefined symbols only from the allow-list, the machine's attributes on every function, module verified.
+// No unfilled hole, no unused body, undefined symbols only from the allow-list, the machine's attributes on every function, module
+// verified.
 absl::Status CheckInstantiated(const llvm::Module& module, const llvm::TargetMachine& target);
 
 // Runs our own pass list, then checks that no hole or block is left.

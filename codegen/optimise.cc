@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Our own pass list and code generation.
 //
-// The stock O2 pipeline is made for code that people wrote; a kernel is made of blocks that were simplified when the library was built. What is
-// left to do at run time is what became possible by filling the holes: inline, fold the constants, break up the structs that blocks
+// The stock O2 pipeline is made for code that people wrote; a kernel is made of blocks that were simplified when the library was built.
+// What is left to do at run time is what became possible by filling the holes: inline, fold the constants, break up the structs that blocks
 // passed around, move loads of column pointers out of loops. Everything else (vectorising, unrolling, inter-procedural analysis) is either
 // written into the blocks already or does not pay in 10 ms. `bench/compile_bench --benchmark_filter=passes` prints time and code of both.
 #include <chrono>
@@ -24,9 +24,7 @@ constexpr const char* kPasses =
 
 }  // namespace
 
-double NowMs() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double NowMs() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 absl::Status Optimise(llvm::Module* module, llvm::TargetMachine* target) {
   llvm::LoopAnalysisManager loops;

@@ -44,8 +44,8 @@ bool ReadNumber(std::string_view text, uint64_t* value) {
 absl::Status SetNumber(std::string_view name, std::string_view value, uint64_t min, uint64_t max, const char* unit, uint32_t* target) {
   uint64_t number = 0;
   if (!ReadNumber(value, &number) || number < min || number > max) {
-    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + Show(value) + "; accepted: " +
-                           std::to_string(min) + " to " + std::to_string(max) + " " + unit);
+    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + Show(value) + "; accepted: " + std::to_string(min) +
+                           " to " + std::to_string(max) + " " + unit);
   }
   *target = static_cast<uint32_t>(number);
   return absl::OkStatus();
@@ -53,8 +53,7 @@ absl::Status SetNumber(std::string_view name, std::string_view value, uint64_t m
 
 absl::Status SetChoice(std::string_view name, std::string_view value, std::string_view accepted, std::string* target) {
   if (!IsAccepted(accepted, value)) {
-    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + Show(value) + "; accepted: " +
-                           CommaList(accepted));
+    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + Show(value) + "; accepted: " + CommaList(accepted));
   }
   *target = std::string(value);
   return absl::OkStatus();
@@ -100,7 +99,8 @@ std::string PrintPlan(const KernelPlan& plan) {
   std::string text = "plan " + PrintSpec(plan.spec) + "\n";
 #define QUERN_PLAN_NUMBER(name, default_value, min, max, unit, meaning) \
   text += Line(#name " = " + std::to_string(plan.name), meaning " (" unit ")");
-#define QUERN_PLAN_CHOICE(name, default_value, accepted, meaning) text += Line(#name " = " + plan.name, meaning "; accepted: " + CommaList(accepted));
+#define QUERN_PLAN_CHOICE(name, default_value, accepted, meaning) \
+  text += Line(#name " = " + plan.name, meaning "; accepted: " + CommaList(accepted));
 #include "codegen/plan_parameters.def"
   text += Line("l2_bytes = " + std::to_string(plan.l2_bytes), "the machine's: tables up to it are of class l2");
   text += Line("l3_bytes = " + std::to_string(plan.l3_bytes), "the machine's: tables up to it are of class l3, beyond of class dram");
@@ -123,7 +123,8 @@ absl::StatusOr<KernelPlan> ParsePlan(std::string_view text) {
       return InvalidArgument("bad line of a plan: " + Show(line) + "; accepted: NAME = VALUE  # comment");
     }
     uint64_t bytes = 0;
-    if ((name == "l2_bytes" || name == "l3_bytes") && ReadNumber(value, &bytes)) (name == "l2_bytes" ? plan.l2_bytes : plan.l3_bytes) = bytes;
+    if ((name == "l2_bytes" || name == "l3_bytes") && ReadNumber(value, &bytes))
+      (name == "l2_bytes" ? plan.l2_bytes : plan.l3_bytes) = bytes;
     else QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
   }
   return plan;

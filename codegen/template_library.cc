@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds bitcode. The build leaves pruned templates twice: embedded in the library, and as files (build/templates/join.x86-64.bc); a folder of
-// such files, edited or compiled anew, replaces the embedded ones with --template-dir, so that trying a change of a loop takes no build.
+// Finds bitcode. The build leaves pruned templates twice: embedded in the library, and as files (build/templates/join.x86-64.bc); a folder
+// of such files, edited or compiled anew, replaces the embedded ones with --template-dir, so that trying a change of a loop takes no build.
 #include "codegen/template_library.h"
 
 #include <fstream>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The blocks as bitcode: functions of runtime/blocks.h under the names that emitters call. They are linked into a kernel only where called,
-// always inlined, and none is left after the first pass. Those of runtime/called_blocks.def are inlined too, down to a call of the runtime, so that
-// emitters need not know which are which.
-#include "runtime/block_signatures.h"
+// always inlined, and none is left after the first pass. Those of runtime/called_blocks.def are inlined too, down to a call of the runtime,
+// so that emitters need not know which are which.
 #include "runtime/blocks.h"
+#include "runtime/block_signatures.h"
 
 namespace b = quern::blocks;
 
@@ -28,33 +28,33 @@ QUERN_BLOCK void quern_block_emit_rowid(const uint32_t* rows, uint32_t n, QuernO
   b::EmitRowIds(rows, n, first_row_id, out, out_row);
 }
 
-#define QUERN_INDEX_BLOCKS(text, Index)                                                                                          \
-  QUERN_BLOCK uint32_t quern_block_dictionary_row_##text(const QuernColumn* column, uint32_t row) {                              \
-    return b::DictionaryRow<Index>(column, row);                                                                                 \
-  }                                                                                                                              \
+#define QUERN_INDEX_BLOCKS(text, Index)                                                                                            \
+  QUERN_BLOCK uint32_t quern_block_dictionary_row_##text(const QuernColumn* column, uint32_t row) {                                \
+    return b::DictionaryRow<Index>(column, row);                                                                                   \
+  }                                                                                                                                \
   QUERN_BLOCK void quern_block_dictionary_rows_##text(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, \
-                                                      uint32_t* out) {                                                           \
-    b::DictionaryRows<Index>(column, first, rows, n, out);                                                                       \
+                                                      uint32_t* out) {                                                             \
+    b::DictionaryRows<Index>(column, first, rows, n, out);                                                                         \
   }
 QUERN_INDEX_BLOCKS(8, uint8_t)
 QUERN_INDEX_BLOCKS(16, uint16_t)
 QUERN_INDEX_BLOCKS(32, uint32_t)
 QUERN_INDEX_BLOCKS(64, uint64_t)
 
-#define QUERN_EQUAL_BLOCK(text, kStorage)                                                                                         \
-  QUERN_BLOCK bool quern_block_equal_##text(const QuernColumn* column, uint32_t row, const uint8_t* field, bool trims_spaces,     \
-                                            uint32_t width) {                                                                     \
-    return b::EqualField<kStorage>(column, row, field, trims_spaces, width);                                                      \
+#define QUERN_EQUAL_BLOCK(text, kStorage)                                                                                     \
+  QUERN_BLOCK bool quern_block_equal_##text(const QuernColumn* column, uint32_t row, const uint8_t* field, bool trims_spaces, \
+                                            uint32_t width) {                                                                 \
+    return b::EqualField<kStorage>(column, row, field, trims_spaces, width);                                                  \
   }
-#define QUERN_LANES_HASH_BLOCK(text, kStorage)                                                                                    \
-  QUERN_BLOCK void quern_block_hash_##text QUERN_HASH_PARAMETERS {                                                                \
-    const uint32_t done = b::HashLanes<kStorage>(column, first, rows, n, hashes, combine, nullable);                              \
-    if (done == n) return;                                                                                                        \
-    quern_rt_hash_##text(column, first + done, rows, n - done, hashes + done, combine, nullable, trims_spaces, width);            \
+#define QUERN_LANES_HASH_BLOCK(text, kStorage)                                                                         \
+  QUERN_BLOCK void quern_block_hash_##text QUERN_HASH_PARAMETERS {                                                     \
+    const uint32_t done = b::HashLanes<kStorage>(column, first, rows, n, hashes, combine, nullable);                   \
+    if (done == n) return;                                                                                             \
+    quern_rt_hash_##text(column, first + done, rows, n - done, hashes + done, combine, nullable, trims_spaces, width); \
   }
-#define QUERN_CALLED_HASH_BLOCK(text, kStorage)                                                                                   \
-  QUERN_BLOCK void quern_block_hash_##text QUERN_HASH_PARAMETERS {                                                                \
-    quern_rt_hash_##text(column, first, rows, n, hashes, combine, nullable, trims_spaces, width);                                 \
+#define QUERN_CALLED_HASH_BLOCK(text, kStorage)                                                   \
+  QUERN_BLOCK void quern_block_hash_##text QUERN_HASH_PARAMETERS {                                \
+    quern_rt_hash_##text(column, first, rows, n, hashes, combine, nullable, trims_spaces, width); \
   }
 #define QUERN_STORE_BLOCK(text, kStorage) \
   QUERN_BLOCK void quern_block_store_##text QUERN_STORE_PARAMETERS { b::StoreColumn<kStorage> QUERN_STORE_ARGUMENTS; }
@@ -68,9 +68,9 @@ QUERN_INDEX_BLOCKS(64, uint64_t)
   }
 
 // Machine words: inlined, eight lanes at a time where hashed.
-#define QUERN_WORD_BLOCKS(text, kStorage)                                                                    \
-  QUERN_LANES_HASH_BLOCK(text, kStorage) QUERN_EQUAL_BLOCK(text, kStorage) QUERN_STORE_BLOCK(text, kStorage) \
-  QUERN_EMIT_BLOCKS(text, kStorage)
+#define QUERN_WORD_BLOCKS(text, kStorage) \
+  QUERN_LANES_HASH_BLOCK(text, kStorage)  \
+  QUERN_EQUAL_BLOCK(text, kStorage) QUERN_STORE_BLOCK(text, kStorage) QUERN_EMIT_BLOCKS(text, kStorage)
 QUERN_WORD_BLOCKS(8, k8)
 QUERN_WORD_BLOCKS(16, k16)
 QUERN_WORD_BLOCKS(32, k32)
@@ -87,13 +87,17 @@ QUERN_STORE_BLOCK(128, k128)
 QUERN_EMIT_BLOCKS(128, k128)
 
 // The others: only the comparison is inlined.
-#define QUERN_CALLED_COLUMN(text, kStorage)                                                                                        \
-  QUERN_CALLED_HASH_BLOCK(text, kStorage)                                                                                          \
-  QUERN_EQUAL_BLOCK(text, kStorage)                                                                                                \
-  QUERN_BLOCK void quern_block_store_##text QUERN_STORE_PARAMETERS { quern_rt_store_##text QUERN_STORE_ARGUMENTS; }                \
+#define QUERN_CALLED_COLUMN(text, kStorage)                                                                                             \
+  QUERN_CALLED_HASH_BLOCK(text, kStorage)                                                                                               \
+  QUERN_EQUAL_BLOCK(text, kStorage)                                                                                                     \
+  QUERN_BLOCK void quern_block_store_##text QUERN_STORE_PARAMETERS { quern_rt_store_##text QUERN_STORE_ARGUMENTS; }                     \
   QUERN_BLOCK void quern_block_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS { quern_rt_emit_probe_##text QUERN_EMIT_PROBE_ARGUMENTS; } \
   QUERN_BLOCK void quern_block_emit_build_##text QUERN_EMIT_BUILD_PARAMETERS { quern_rt_emit_build_##text QUERN_EMIT_BUILD_ARGUMENTS; }
-#define QUERN_CALLED_STRING(text, kStorage)                                                                                               \
-  QUERN_BLOCK int64_t quern_block_fit_probe_##text QUERN_FIT_PROBE_PARAMETERS { return quern_rt_fit_probe_##text QUERN_FIT_PROBE_ARGUMENTS; } \
-  QUERN_BLOCK int64_t quern_block_fit_build_##text QUERN_FIT_BUILD_PARAMETERS { return quern_rt_fit_build_##text QUERN_FIT_BUILD_ARGUMENTS; }
+#define QUERN_CALLED_STRING(text, kStorage)                                     \
+  QUERN_BLOCK int64_t quern_block_fit_probe_##text QUERN_FIT_PROBE_PARAMETERS { \
+    return quern_rt_fit_probe_##text QUERN_FIT_PROBE_ARGUMENTS;                 \
+  }                                                                             \
+  QUERN_BLOCK int64_t quern_block_fit_build_##text QUERN_FIT_BUILD_PARAMETERS { \
+    return quern_rt_fit_build_##text QUERN_FIT_BUILD_ARGUMENTS;                 \
+  }
 #include "runtime/called_blocks.def"

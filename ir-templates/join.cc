@@ -14,16 +14,16 @@
 //     compare   the group's candidates     tuples are on their way since group_rows rows
 //     fit, emit up to batch_rows matches   payload, column by column
 //
-// Example: 10 M unique keys, directory of 32 M slots: of 100 probe rows with 10 hits, 67 fall on an empty slot and 23 are turned away by the
-// tag (one in a thousand slips through); so 10 tuples are touched, not 33.
+// Example: 10 M unique keys, directory of 32 M slots: of 100 probe rows with 10 hits, 67 fall on an empty slot and 23 are turned away by
+// the tag (one in a thousand slips through); so 10 tuples are touched, not 33.
 //
 // What drives the stages, batch after batch, depends on no spec and is not compiled at run time: runtime/join_loop.cc.
 #include "ir-templates/holes.h"
 
 #define QUERN_ENTRY extern "C" __attribute__((visibility("default")))
 
-QUERN_ENTRY uint32_t quern_join_filter(const QuernJoinShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
-                                       uint32_t* out) {
+QUERN_ENTRY uint32_t quern_join_filter(const QuernJoinShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
+                                       uint32_t n, uint32_t* out) {
   return quern_hole_filter_rows(shape, keys, first, rows, n, out);
 }
 
@@ -37,8 +37,8 @@ QUERN_ENTRY void quern_join_store(const QuernJoinShape* shape, const QuernColumn
   quern_hole_store_rows(shape, keys, payload, first, rows, n, first_row_id, tuples);
 }
 
-// Tests rows [begin, end) of the hash batch; answers how many candidates it wrote. Hashes beyond the batch are stale ones of an earlier batch: a
-// slot number all the same, good enough to prefetch.
+// Tests rows [begin, end) of the hash batch; answers how many candidates it wrote. Hashes beyond the batch are stale ones of an earlier
+// batch: a slot number all the same, good enough to prefetch.
 QUERN_ENTRY uint32_t quern_join_test(const QuernJoinProbeArgs* a, uint32_t begin, uint32_t end) {
   const uint64_t* directory = a->directory;
   const uint8_t* tuples = a->tuples;
@@ -65,9 +65,9 @@ QUERN_ENTRY uint32_t quern_join_test(const QuernJoinProbeArgs* a, uint32_t begin
   return found;
 }
 
-// Compares each candidate (there is at least one) with its next tuple; those with more tuples stay for the next call. So no branch depends on
-// how many tuples a slot has, which nobody can predict: a third of the probes of a sparse table meet two. Stops when `capacity` matches are
-// there (there is room for one at least).
+// Compares each candidate (there is at least one) with its next tuple; those with more tuples stay for the next call. So no branch depends
+// on how many tuples a slot has, which nobody can predict: a third of the probes of a sparse table meet two. Stops when `capacity` matches
+// are there (there is room for one at least).
 QUERN_ENTRY void quern_join_compare(const QuernJoinProbeArgs* a, uint32_t capacity) {
   QuernProbeScratch* s = a->scratch;
   const QuernJoinShape* shape = a->shape;

@@ -6,24 +6,24 @@
 
 #include "runtime/kernel_abi.h"
 
-#define QUERN_HASH_PARAMETERS                                                                                                      \
-  (const QuernColumn *column, uint64_t first, const uint32_t *rows, uint32_t n, uint64_t *hashes, bool combine, bool nullable,     \
+#define QUERN_HASH_PARAMETERS                                                                                                  \
+  (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* hashes, bool combine, bool nullable, \
    bool trims_spaces, uint32_t width)
-#define QUERN_STORE_PARAMETERS                                                                                                     \
-  (const QuernColumn *column, uint64_t first, const uint32_t *rows, uint32_t n, uint8_t *tuples, uint32_t tuple_bytes,             \
+#define QUERN_STORE_PARAMETERS                                                                                         \
+  (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint8_t* tuples, uint32_t tuple_bytes, \
    uint32_t field_offset, uint32_t null_offset, uint8_t null_mask, bool trims_spaces, uint32_t width)
 #define QUERN_STORE_ARGUMENTS (column, first, rows, n, tuples, tuple_bytes, field_offset, null_offset, null_mask, trims_spaces, width)
-#define QUERN_EMIT_PROBE_PARAMETERS                                                                                                \
-  (const QuernColumn *column, const uint32_t *rows, uint32_t n, QuernOutColumn *out, uint64_t out_row, bool nullable, uint32_t width)
+#define QUERN_EMIT_PROBE_PARAMETERS \
+  (const QuernColumn* column, const uint32_t* rows, uint32_t n, QuernOutColumn* out, uint64_t out_row, bool nullable, uint32_t width)
 #define QUERN_EMIT_PROBE_ARGUMENTS (column, rows, n, out, out_row, nullable, width)
-#define QUERN_EMIT_BUILD_PARAMETERS                                                                                                \
-  (const uint8_t *base, const uint64_t *tuples, uint32_t n, QuernOutColumn *out, uint64_t out_row, uint32_t field_offset,          \
+#define QUERN_EMIT_BUILD_PARAMETERS                                                                                       \
+  (const uint8_t* base, const uint64_t* tuples, uint32_t n, QuernOutColumn* out, uint64_t out_row, uint32_t field_offset, \
    uint32_t null_offset, uint8_t null_mask, uint32_t width)
 #define QUERN_EMIT_BUILD_ARGUMENTS (base, tuples, n, out, out_row, field_offset, null_offset, null_mask, width)
-#define QUERN_FIT_PROBE_PARAMETERS (const QuernColumn *column, const uint32_t *rows, uint32_t n, QuernOutColumn *out, bool nullable)
+#define QUERN_FIT_PROBE_PARAMETERS (const QuernColumn* column, const uint32_t* rows, uint32_t n, QuernOutColumn* out, bool nullable)
 #define QUERN_FIT_PROBE_ARGUMENTS (column, rows, n, out, nullable)
-#define QUERN_FIT_BUILD_PARAMETERS                                                                                                 \
-  (const uint8_t *base, const uint64_t *tuples, uint32_t n, QuernOutColumn *out, uint32_t field_offset, uint32_t null_offset,      \
+#define QUERN_FIT_BUILD_PARAMETERS                                                                                            \
+  (const uint8_t* base, const uint64_t* tuples, uint32_t n, QuernOutColumn* out, uint32_t field_offset, uint32_t null_offset, \
    uint8_t null_mask)
 #define QUERN_FIT_BUILD_ARGUMENTS (base, tuples, n, out, field_offset, null_offset, null_mask)
 
@@ -33,8 +33,8 @@ extern "C" {
   void quern_rt_store_##text QUERN_STORE_PARAMETERS;           \
   void quern_rt_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS; \
   void quern_rt_emit_build_##text QUERN_EMIT_BUILD_PARAMETERS;
-#define QUERN_CALLED_STRING(text, kStorage)                      \
-  int64_t quern_rt_fit_probe_##text QUERN_FIT_PROBE_PARAMETERS;  \
+#define QUERN_CALLED_STRING(text, kStorage)                     \
+  int64_t quern_rt_fit_probe_##text QUERN_FIT_PROBE_PARAMETERS; \
   int64_t quern_rt_fit_build_##text QUERN_FIT_BUILD_PARAMETERS;
 #include "runtime/called_blocks.def"
 }

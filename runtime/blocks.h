@@ -164,9 +164,7 @@ struct BitReader {
 
 struct WideReader {
   using Value = uint128_t;
-  static QUERN_INLINE uint128_t Read(const QuernColumn* c, uint32_t row) {
-    return LoadAt<uint128_t>(c->values, row);
-  }
+  static QUERN_INLINE uint128_t Read(const QuernColumn* c, uint32_t row) { return LoadAt<uint128_t>(c->values, row); }
 };
 
 struct FixedReader {
@@ -301,7 +299,8 @@ QUERN_INLINE Bytes BytesOf(const uint8_t* field) {
   return {Load<const uint8_t*>(field + 8), length};
 }
 
-// Length first, which is in the tuple. The prefix is not tested on its own: who comes here has passed the tag, and is equal in 99 of 100 cases.
+// Length first, which is in the tuple. The prefix is not tested on its own: who comes here has passed the tag, and is equal in 99 of 100
+// cases.
 QUERN_INLINE bool EqualString(Bytes s, const uint8_t* field) {
   Bytes stored = BytesOf(field);
   return s.length == stored.length && EqualBytes(s.data, stored.data, s.length);
@@ -336,8 +335,8 @@ QUERN_INLINE void StoreColumn(const QuernColumn* column, uint64_t first, const u
   }
 }
 
-QUERN_INLINE void StoreRowIds(uint64_t first, const uint32_t* rows, uint32_t n, uint8_t* tuples, uint64_t first_row_id, uint32_t tuple_bytes,
-                              uint32_t field_offset) {
+QUERN_INLINE void StoreRowIds(uint64_t first, const uint32_t* rows, uint32_t n, uint8_t* tuples, uint64_t first_row_id,
+                              uint32_t tuple_bytes, uint32_t field_offset) {
   for (uint32_t i = 0; i < n; ++i) Store(tuples + uint64_t{i} * tuple_bytes + field_offset, first_row_id + RowAt(rows, first, i));
 }
 
@@ -374,7 +373,8 @@ QUERN_INLINE void DictionaryRows(const QuernColumn* column, uint64_t first, cons
   }
 }
 
-// ---- output ------------------------------------------------------------------------------------------------------------------------------
+// ---- output
+// ------------------------------------------------------------------------------------------------------------------------------
 
 constexpr uint64_t kCopySlackBytes = 32;  // an output buffer has so many writable bytes beyond its capacity
 

@@ -53,10 +53,10 @@ bool IsVariable(Storage storage);
 
 // The type of one column: what a kernel has to know to read it.
 struct ColumnType {
-  TypeId id = TypeId::kI64;          // of the values
-  bool is_dictionary = false;        // values are reached through indices
-  TypeId index = TypeId::kI32;       // dictionary: i8 .. u64
-  uint32_t width_bytes = 0;          // fixed_binary(n): n
+  TypeId id = TypeId::kI64;     // of the values
+  bool is_dictionary = false;   // values are reached through indices
+  TypeId index = TypeId::kI32;  // dictionary: i8 .. u64
+  uint32_t width_bytes = 0;     // fixed_binary(n): n
   Collation collation = kCollationBinary;
   bool nullable = false;
 

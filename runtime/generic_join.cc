@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generic join kernel: the template ir-templates/join.cc, compiled natively, with holes that interpret the shape. It needs no compilation
-// and gives the same bits as a compiled kernel, because both are made of the same template and the same blocks.
+// The generic join kernel: the template ir-templates/join.cc, compiled natively, with holes that interpret the shape. It needs no
+// compilation and gives the same bits as a compiled kernel, because both are made of the same template and the same blocks.
 //
-// Batch holes dispatch once per batch and column, and so cost nothing beside the loops; row holes dispatch once per row and column, which is
-// what a compiled kernel saves, together with the calls. Dispatch is a switch over the storage that picks an instantiation:
+// Batch holes dispatch once per batch and column, and so cost nothing beside the loops; row holes dispatch once per row and column, which
+// is what a compiled kernel saves, together with the calls. Dispatch is a switch over the storage that picks an instantiation:
 //
 //     for (key of shape)  switch (key.storage) { case k64: HashColumn<k64>(..); case kVar32: HashColumn<kVar32>(..); .. }
 #include "runtime/generic_join.h"
@@ -210,8 +210,9 @@ int64_t quern_hole_fit_matches(QuernJoinProbeArgs* args, const uint32_t* rows, c
     if (!b::IsVariableStorage(field.storage)) continue;
     DispatchString(field.storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
-      fit = b::FitStrings<kStorage>(b::BuildSource<kStorage>{args->tuples, tuples, field.tuple_offset, field.null_offset, field.null_mask, 0},
-                                    static_cast<uint32_t>(fit), &args->out_build[c]);
+      fit =
+          b::FitStrings<kStorage>(b::BuildSource<kStorage>{args->tuples, tuples, field.tuple_offset, field.null_offset, field.null_mask, 0},
+                                  static_cast<uint32_t>(fit), &args->out_build[c]);
     });
   }
   return fit;

@@ -2,8 +2,8 @@
 // The steps of a hash join around the kernel's loops.
 //
 // Tuples are first written in order of arrival, into chunks whose size doubles (64 Ki rows to 1 Mi rows), since nobody knows how many will
-// come. Finalise knows: it takes a directory of more than two slots a tuple and moves every tuple to its slot (unchained_table.cc). 10 M tuples of 8 bytes: 80 MB of chunks and 80 MB of hashes while
-// building, then 80 MB of tuples and a directory of 2^25 entries = 268 MB.
+// come. Finalise knows: it takes a directory of more than two slots a tuple and moves every tuple to its slot (unchained_table.cc). 10 M
+// tuples of 8 bytes: 80 MB of chunks and 80 MB of hashes while building, then 80 MB of tuples and a directory of 2^25 entries = 268 MB.
 //
 // Why not insert at once, as open addressing does? Tuples of one slot lie side by side here, so that duplicates and skew cost sequential
 // reads; and nothing has to be moved when the table grows.
@@ -26,15 +26,16 @@ constexpr uint64_t kFirstChunkRows = uint64_t{1} << 16;
 constexpr uint64_t kLastChunkRows = uint64_t{1} << 20;
 constexpr uint32_t kMinDirectoryBits = 4;
 
-// Slots for n tuples: the power of two above 2 n, so that 0.25 to 0.5 of them are taken. Twice as many cost nothing at 10 M probe rows of 1,000,
-// 100,000 and 10 M build rows (7.0, 7.7, 29 ns against 8.8, 11, 33 at half of them): fewer slots have two tuples.
+// Slots for n tuples: the power of two above 2 n, so that 0.25 to 0.5 of them are taken. Twice as many cost nothing at 10 M probe rows of
+// 1,000, 100,000 and 10 M build rows (7.0, 7.7, 29 ns against 8.8, 11, 33 at half of them): fewer slots have two tuples.
 uint32_t DirectoryBits(uint64_t n) {
   uint32_t bits = static_cast<uint32_t>(std::bit_width(n * 2));
   return std::max(bits, kMinDirectoryBits);
 }
 
 absl::Status StatusOf(int32_t code) {
-  if (code == kQuernOutOfMemory) return absl::ResourceExhaustedError("memory limit exceeded: result strings; accepted: a higher memory limit");
+  if (code == kQuernOutOfMemory)
+    return absl::ResourceExhaustedError("memory limit exceeded: result strings; accepted: a higher memory limit");
   if (code == kQuernValueTooLarge) {
     return absl::ResourceExhaustedError("value too large for an output column: above 2147483647 bytes; accepted: large_utf8, large_binary");
   }
@@ -62,11 +63,7 @@ struct HashJoin::Chunk {
 
 HashJoin::HashJoin(std::shared_ptr<const JoinShape> shape, QuernJoinEntryPoints entry_points, std::shared_ptr<const void> code,
                    std::shared_ptr<MemoryBudget> budget, const JoinOptions& options)
-    : shape_(std::move(shape)),
-      entry_points_(entry_points),
-      code_(std::move(code)),
-      budget_(std::move(budget)),
-      options_(options) {}
+    : shape_(std::move(shape)), entry_points_(entry_points), code_(std::move(code)), budget_(std::move(budget)), options_(options) {}
 
 HashJoin::~HashJoin() = default;
 

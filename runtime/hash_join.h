@@ -22,9 +22,9 @@ namespace quern {
 
 // Distances for the classes of table size. The class of a table is found at Finalise from its own bytes.
 struct PrefetchClasses {
-  uint64_t l2_bytes = 1 << 20;       // tables up to this size: l2
-  uint64_t l3_bytes = 32 << 20;      // up to this size: l3; above: dram
-  uint32_t l2_distance = 0;          // rows
+  uint64_t l2_bytes = 1 << 20;   // tables up to this size: l2
+  uint64_t l3_bytes = 32 << 20;  // up to this size: l3; above: dram
+  uint32_t l2_distance = 0;      // rows
   uint32_t l3_distance = 16;
   uint32_t dram_distance = 64;
 
@@ -43,18 +43,18 @@ constexpr uint64_t kCountedRowIds = UINT64_MAX;
 struct BatchView {
   std::vector<QuernColumn> keys;
   std::vector<QuernColumn> payload;
-  const uint32_t* selection = nullptr;  // rows that take part, in order; nullptr: all
-  uint64_t num_rows = 0;                // selected rows
+  const uint32_t* selection = nullptr;     // rows that take part, in order; nullptr: all
+  uint64_t num_rows = 0;                   // selected rows
   uint64_t first_row_id = kCountedRowIds;  // what rowid columns call the batch's row 0
-  std::shared_ptr<const void> owner;    // kept until the last reader of the columns is gone; may be null if the caller keeps them
+  std::shared_ptr<const void> owner;       // kept until the last reader of the columns is gone; may be null if the caller keeps them
 };
 
 struct JoinStats {
-  uint64_t build_rows = 0;          // appended, null keys included
-  uint64_t table_rows = 0;          // tuples in the table
+  uint64_t build_rows = 0;  // appended, null keys included
+  uint64_t table_rows = 0;  // tuples in the table
   uint64_t directory_bytes = 0;
-  uint64_t tuple_bytes = 0;         // all tuples
-  uint32_t prefetch_distance = 0;   // chosen at Finalise; rows
+  uint64_t tuple_bytes = 0;        // all tuples
+  uint32_t prefetch_distance = 0;  // chosen at Finalise; rows
 };
 
 class HashJoin {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of a kernel's stages. Each call of one covers tens to thousands of rows, so that a call through a pointer costs nothing beside it; and
-// since nothing here depends on the spec, nothing of it has to be compiled at run time.
+// The order of a kernel's stages. Each call of one covers tens to thousands of rows, so that a call through a pointer costs nothing beside
+// it; and since nothing here depends on the spec, nothing of it has to be compiled at run time.
 //
 // Every stage can stop and be resumed: a chunk or an output batch may be full anywhere, also between two tuples of one slot. What is
 // under way lies in the scratch:

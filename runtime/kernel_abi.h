@@ -33,8 +33,8 @@ constexpr uint32_t kNullRow = 0xffffffffu;
 // What the hole filter_rows answers when every row of the batch stays and none was written.
 constexpr uint32_t kAllRows = 0xffffffffu;
 
-// A directory entry: bytes above, tag below. A tuple's tag is 4 of 16 bits, looked up by the bottom bits of its hash (the slot is in the top
-// ones) in a table of the 1820 patterns there are; an entry's tag is the union of its tuples'. One tuple lets 1 in 1820 strangers pass.
+// A directory entry: bytes above, tag below. A tuple's tag is 4 of 16 bits, looked up by the bottom bits of its hash (the slot is in the
+// top ones) in a table of the 1820 patterns there are; an entry's tag is the union of its tuples'. One tuple lets 1 in 1820 strangers pass.
 constexpr uint32_t kTagBits = 16;
 constexpr uint64_t kTagMask = (uint64_t{1} << kTagBits) - 1;
 constexpr uint32_t kNumTags = 2048;
@@ -48,11 +48,11 @@ enum Storage : uint8_t {
 
 // One column of one batch. Row r is element r of the buffers, except in bitmaps, where it is bit `bit_offset + r`.
 struct QuernColumn {
-  const uint8_t* validity;         // bit set: the row has a value. nullptr: every row has one.
-  const void* values;              // fixed width: elements; bool: bitmap; var: the bytes; view: 16-byte views
-  const void* offsets;             // var32, var64: one more than rows
-  const uint8_t* const* buffers;   // view: the data buffers
-  const QuernColumn* dictionary;   // index columns: the dictionary's values (their nulls are folded into `validity`)
+  const uint8_t* validity;        // bit set: the row has a value. nullptr: every row has one.
+  const void* values;             // fixed width: elements; bool: bitmap; var: the bytes; view: 16-byte views
+  const void* offsets;            // var32, var64: one more than rows
+  const uint8_t* const* buffers;  // view: the data buffers
+  const QuernColumn* dictionary;  // index columns: the dictionary's values (their nulls are folded into `validity`)
   uint64_t bit_offset;
 };
 
@@ -72,28 +72,28 @@ constexpr uint32_t kInlineStringBytes = 12;
 // One output column of one output batch, row 0 first. Owned by the caller of the kernel; `bytes` grows through
 // quern_rt_reserve_bytes.
 struct QuernOutColumn {
-  uint8_t* validity;        // bitmap, zeroed by the caller; nullptr where the column is not nullable
-  void* values;             // fixed width: elements; bool: zeroed bitmap; view: 16-byte views
-  void* offsets;            // var32, var64: one more than rows, offsets[0] = 0 set by the caller
-  uint8_t* bytes;           // var and view: the bytes
+  uint8_t* validity;  // bitmap, zeroed by the caller; nullptr where the column is not nullable
+  void* values;       // fixed width: elements; bool: zeroed bitmap; view: 16-byte views
+  void* offsets;      // var32, var64: one more than rows, offsets[0] = 0 set by the caller
+  uint8_t* bytes;     // var and view: the bytes
   uint64_t num_bytes;
   uint64_t bytes_capacity;
   uint64_t null_count;
-  void* owner;              // of `bytes`: quern_rt_reserve_bytes hands it back to the runtime
+  void* owner;  // of `bytes`: quern_rt_reserve_bytes hands it back to the runtime
 };
 
 // One key or payload column of a shape.
 struct QuernField {
-  Storage storage;          // of a value (keys: key_storage)
-  Storage index_storage;    // dictionary columns: of an index; else kNoStorage
+  Storage storage;        // of a value (keys: key_storage)
+  Storage index_storage;  // dictionary columns: of an index; else kNoStorage
   bool index_is_signed;
   bool nullable;
-  bool null_equal;          // keys: null matches null
-  bool trims_spaces;        // keys: PAD SPACE collation
-  uint8_t null_mask;        // bit of the tuple's null byte; 0: no null bit in the tuple
-  uint32_t width_bytes;     // kFixed: n
-  uint32_t tuple_offset;    // build side
-  uint32_t null_offset;     // build side: byte of the tuple that holds the null bit
+  bool null_equal;        // keys: null matches null
+  bool trims_spaces;      // keys: PAD SPACE collation
+  uint8_t null_mask;      // bit of the tuple's null byte; 0: no null bit in the tuple
+  uint32_t width_bytes;   // kFixed: n
+  uint32_t tuple_offset;  // build side
+  uint32_t null_offset;   // build side: byte of the tuple that holds the null bit
 };
 
 // What a join kernel is specialised for. Emitters unroll over it; generic kernels interpret it. Built by MakeJoinShape (join_shape.h).
@@ -108,43 +108,43 @@ struct QuernJoinShape {
   const QuernField* build;  // payload of the build side, stored in tuples
   const QuernField* probe;  // payload of the probe side, copied from the batch
   // Tuning: how, never what.
-  uint32_t batch_rows;      // 1 .. kMaxBatchRows
-  uint32_t group_rows;      // rows tested against the directory before their tuples are compared; 1 .. kMaxBatchRows
+  uint32_t batch_rows;  // 1 .. kMaxBatchRows
+  uint32_t group_rows;  // rows tested against the directory before their tuples are compared; 1 .. kMaxBatchRows
   bool prefetches;
-  bool zero_hashes;         // every hash is 0: a test's worst case
+  bool zero_hashes;  // every hash is 0: a test's worst case
 };
 
 struct QuernJoinAppendArgs {
   const QuernJoinShape* shape;  // read by generic kernels only
   const QuernColumn* keys;
   const QuernColumn* payload;
-  const uint32_t* selection;    // the batch's row of each row to append; nullptr: rows 0 .. num_rows-1
+  const uint32_t* selection;  // the batch's row of each row to append; nullptr: rows 0 .. num_rows-1
   uint64_t num_rows;
-  uint64_t next_row;            // in/out: how far this batch has been appended
-  uint64_t first_row_id;        // number of the batch's row 0 on the build side
-  uint8_t* tuples;              // chunk to be filled
-  uint64_t* hashes;             // one per tuple of the chunk
-  uint64_t num_tuples;          // in/out
-  uint64_t capacity;            // tuples that fit
-  uint32_t* rows;               // scratch, kMaxBatchRows
+  uint64_t next_row;      // in/out: how far this batch has been appended
+  uint64_t first_row_id;  // number of the batch's row 0 on the build side
+  uint8_t* tuples;        // chunk to be filled
+  uint64_t* hashes;       // one per tuple of the chunk
+  uint64_t num_tuples;    // in/out
+  uint64_t capacity;      // tuples that fit
+  uint32_t* rows;         // scratch, kMaxBatchRows
 };
 
 // A probe row whose tag was found in the directory, with the tuples that may match it.
 struct QuernCandidate {
-  uint64_t begin;               // byte offsets into the table's tuples
+  uint64_t begin;  // byte offsets into the table's tuples
   uint64_t end;
-  uint32_t index;               // of the row in the hash batch
+  uint32_t index;  // of the row in the hash batch
 };
 
 // What a probe keeps between calls; one per prober, zeroed once. The arrays carry one stage's output to the next.
 struct QuernProbeScratch {
   const uint32_t* batch_numbers;  // batch's row of each row in `hashes`; nullptr: batch_first + i
   uint64_t batch_first;
-  uint32_t batch_rows;          // rows in `hashes`
-  uint32_t batch_next;          // first one not yet tested against the directory
-  uint32_t num_candidates;      // those with tuples yet to be compared
+  uint32_t batch_rows;      // rows in `hashes`
+  uint32_t batch_next;      // first one not yet tested against the directory
+  uint32_t num_candidates;  // those with tuples yet to be compared
   uint32_t num_matches;
-  uint32_t match_next;          // first one not yet emitted
+  uint32_t match_next;  // first one not yet emitted
   uint32_t rows[kMaxBatchRows];
   uint64_t hashes[kMaxBatchRows + kMaxPrefetchDistance];
   QuernCandidate candidates[kMaxBatchRows];
@@ -158,26 +158,26 @@ struct QuernJoinProbeArgs {
   const QuernColumn* payload;
   const uint32_t* selection;
   uint64_t num_rows;
-  uint64_t next_row;            // in/out
-  uint64_t first_row_id;        // number of the batch's row 0 on the probe side
+  uint64_t next_row;      // in/out
+  uint64_t first_row_id;  // number of the batch's row 0 on the probe side
   const uint8_t* tuples;
-  const uint64_t* directory;    // directory[-1] exists and is 0
-  const uint16_t* tags;         // kNumTags
-  uint32_t shift;               // slot of hash h: h >> shift
-  uint32_t prefetch_distance;   // rows
+  const uint64_t* directory;   // directory[-1] exists and is 0
+  const uint16_t* tags;        // kNumTags
+  uint32_t shift;              // slot of hash h: h >> shift
+  uint32_t prefetch_distance;  // rows
   QuernOutColumn* out_probe;
   QuernOutColumn* out_build;
-  uint64_t out_rows;            // in/out: rows in the output batch
+  uint64_t out_rows;  // in/out: rows in the output batch
   uint64_t out_capacity;
   QuernProbeScratch* scratch;
 };
 
 // What an entry point answers. Negative: an error, whose text the runtime knows.
 enum QuernCode : int32_t {
-  kQuernDone = 0,               // all input consumed
-  kQuernFull = 1,               // output (or chunk) full: empty it and call again with the same arguments
+  kQuernDone = 0,  // all input consumed
+  kQuernFull = 1,  // output (or chunk) full: empty it and call again with the same arguments
   kQuernOutOfMemory = -1,
-  kQuernValueTooLarge = -2,     // one value does not fit an output column's offsets
+  kQuernValueTooLarge = -2,  // one value does not fit an output column's offsets
 };
 
 // The entry points of one join kernel. Generic and compiled kernels fill the same struct.

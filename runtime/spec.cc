@@ -262,10 +262,10 @@ absl::StatusOr<ColumnType> ParseType(std::string_view text, Role role) {
 
 struct FlagRow {
   std::string_view text;
-  bool in_join;      // has a meaning in a join
+  bool in_join;  // has a meaning in a join
   bool in_payload;
-  bool is_default;   // accepted wherever its opposite is known, and never printed
-  int choice;        // of two flags with the same number one may be given
+  bool is_default;  // accepted wherever its opposite is known, and never printed
+  int choice;       // of two flags with the same number one may be given
 };
 
 constexpr std::array<FlagRow, 6> kFlags = {{

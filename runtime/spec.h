@@ -22,8 +22,8 @@ enum class JoinKind : uint8_t { kInner };
 // One key. `nullable` (of the type): the column may hold nulls on either side.
 struct KeySpec {
   ColumnType type;
-  bool null_equal = false;   // null matches null (IS NOT DISTINCT FROM); otherwise a null key matches nothing
-  bool descending = false;   // order, for sorts; no meaning in a join, where it is refused
+  bool null_equal = false;  // null matches null (IS NOT DISTINCT FROM); otherwise a null key matches nothing
+  bool descending = false;  // order, for sorts; no meaning in a join, where it is refused
   bool nulls_first = false;
 
   bool operator==(const KeySpec&) const = default;
@@ -32,9 +32,9 @@ struct KeySpec {
 struct KernelSpec {
   Operator op = Operator::kJoin;
   JoinKind join_kind = JoinKind::kInner;
-  std::vector<KeySpec> keys;       // 1 .. kMaxKeys
-  std::vector<ColumnType> build;   // payload columns, stored with each tuple
-  std::vector<ColumnType> probe;   // payload columns, copied from the probe batch
+  std::vector<KeySpec> keys;      // 1 .. kMaxKeys
+  std::vector<ColumnType> build;  // payload columns, stored with each tuple
+  std::vector<ColumnType> probe;  // payload columns, copied from the probe batch
 
   bool operator==(const KernelSpec&) const = default;
 };

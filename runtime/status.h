@@ -10,17 +10,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#define QUERN_RETURN_IF_ERROR(expression)                     \
-  do {                                                        \
+#define QUERN_RETURN_IF_ERROR(expression)                                                     \
+  do {                                                                                        \
     if (absl::Status quern_status_ = (expression); !quern_status_.ok()) return quern_status_; \
   } while (false)
 
 #define QUERN_CONCAT_INNER_(a, b) a##b
 #define QUERN_CONCAT_(a, b) QUERN_CONCAT_INNER_(a, b)
 #define QUERN_ASSIGN_OR_RETURN(lhs, expression) QUERN_ASSIGN_OR_RETURN_(QUERN_CONCAT_(quern_or_, __LINE__), lhs, expression)
-#define QUERN_ASSIGN_OR_RETURN_(temporary, lhs, expression)     \
-  auto temporary = (expression);                                \
-  if (!temporary.ok()) return std::move(temporary).status();    \
+#define QUERN_ASSIGN_OR_RETURN_(temporary, lhs, expression)  \
+  auto temporary = (expression);                             \
+  if (!temporary.ok()) return std::move(temporary).status(); \
   lhs = std::move(temporary).value()
 
 namespace quern {

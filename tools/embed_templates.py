@@ -52,7 +52,8 @@ def check(nm, path, holes):
         sys.exit(f"{path}: undefined symbol that is neither a hole nor a runtime call: {name}; accepted: holes.def, runtime_calls.h")
     for name in symbols(nm, path, "--defined-only"):
         if not re.fullmatch(r"quern_(join|block)_\w+", name):
-            sys.exit(f"{path}: defined symbol that is neither an entry point nor a block: {name}; accepted: quern_<operator>_<step>, quern_block_*")
+            sys.exit(f"{path}: defined symbol that is neither an entry point nor a block: {name}; "
+                     "accepted: quern_<operator>_<step>, quern_block_*")
     return undefined & holes
 
 
@@ -91,9 +92,10 @@ def main():
             rows.append(f'    {{"{name}", "{arch}", {symbol}, sizeof({symbol})}},\n')
         if holes - used:
             sys.exit(f"holes that no template uses: {', '.join(sorted(holes - used))}; accepted: none")
-    options.output.write_text('#include "codegen/template_library.h"\n\nnamespace quern {\nnamespace {\n' + "".join(arrays) +
-                              "const EmbeddedTemplate kTemplates[] = {\n" + "".join(rows) +
-                              "};\n}  // namespace\nstd::span<const EmbeddedTemplate> EmbeddedTemplates() { return kTemplates; }\n}  // namespace quern\n")
+    options.output.write_text(
+        '#include "codegen/template_library.h"\n\nnamespace quern {\nnamespace {\n' + "".join(arrays) +
+        "const EmbeddedTemplate kTemplates[] = {\n" + "".join(rows) + "};\n}  // namespace\n"
+        "std::span<const EmbeddedTemplate> EmbeddedTemplates() { return kTemplates; }\n}  // namespace quern\n")
 
 
 if __name__ == "__main__":

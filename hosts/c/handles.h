@@ -48,9 +48,9 @@ struct JoinState {
   std::shared_ptr<HashJoin> join;
   std::vector<ColumnType> key_types;
   std::optional<ArrowBinding> binding;
-  bool keeps_strings = false;          // tuples point into the build batches
+  bool keeps_strings = false;  // tuples point into the build batches
   bool finalised = false;
-  bool append_failed = false;          // part of a batch may be in the table
+  bool append_failed = false;  // part of a batch may be in the table
 
   const KernelSpec& spec() const { return kernel->plan.spec; }
 };

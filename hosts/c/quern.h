@@ -42,7 +42,7 @@ typedef enum quern_status {
   QUERN_RESOURCE_EXHAUSTED = 2,  /* the memory limit, or the machine's memory */
   QUERN_FAILED_PRECONDITION = 3, /* calls in the wrong order, or a machine that cannot run this */
   QUERN_UNIMPLEMENTED = 4,
-  QUERN_INTERNAL = 5             /* a defect of Quern */
+  QUERN_INTERNAL = 5 /* a defect of Quern */
 } quern_status;
 
 /* Owned by the caller; filled on failure. The text is one line and NUL-terminated (cut at the array's end if longer). */
@@ -107,7 +107,7 @@ typedef struct quern_result_column {
   const uint8_t* validity; /* NULL where the spec says not nullable */
   const void* values;      /* utf8 and binary: the bytes */
   const void* offsets;
-  const uint8_t* bytes;    /* views: data buffer 0 */
+  const uint8_t* bytes; /* views: data buffer 0 */
   uint64_t num_bytes;
   uint64_t null_count;
 } quern_result_column;

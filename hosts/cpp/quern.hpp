@@ -57,8 +57,8 @@ class [[nodiscard]] Status {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                // NOLINT(google-explicit-constructor): `return value;`
-  Result(Status status) : status_(std::move(status)) {}        // NOLINT(google-explicit-constructor): `return status;`
+  Result(T value) : value_(std::move(value)) {}          // NOLINT(google-explicit-constructor): `return value;`
+  Result(Status status) : status_(std::move(status)) {}  // NOLINT(google-explicit-constructor): `return status;`
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }

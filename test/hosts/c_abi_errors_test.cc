@@ -9,7 +9,6 @@
 namespace quern_test {
 namespace {
 
-
 class CAbiErrors : public testing::Test {
  protected:
   void SetUp() override {

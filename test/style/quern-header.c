@@ -3,7 +3,6 @@
 // RUN: %cc -std=c11 -Wall -Wextra -Wpedantic -Wstrict-prototypes -Werror -I%src_root/hosts/c -fsyntax-only %s
 // RUN: %cxx -x c++ -std=c++11 -Wall -Wextra -Wpedantic -Werror -I%src_root/hosts/c -fsyntax-only %s
 #include "quern.h"
-#include "quern.h"
 
 quern_status use(const char* spec, quern_kernel** kernel, quern_error* error);
 quern_status use(const char* spec, quern_kernel** kernel, quern_error* error) {

@@ -39,8 +39,8 @@ void ExpectLanesAgree(const std::vector<T>& values) {
 }
 
 template <class T>
-std::vector<T> RandomValues(uint32_t n) {
-  std::mt19937_64 random(11);
+std::vector<T> RandomValues(uint32_t n, uint64_t seed = 11) {
+  std::mt19937_64 random(seed);
   std::vector<T> values(n);
   for (T& value : values) value = static_cast<T>(random());
   return values;
@@ -56,7 +56,8 @@ TEST(Blocks, EightLanesHashLikeOne) {
 template <class F>
 std::vector<F> SpecialFloats() {
   using L = std::numeric_limits<F>;
-  std::vector<F> values = {0, F{-0.0}, 1, -1, L::infinity(), -L::infinity(), L::quiet_NaN(), -L::quiet_NaN(), L::denorm_min(), L::max(), L::min()};
+  std::vector<F> values = {0,        F{-0.0}, 1, -1, L::infinity(), -L::infinity(), L::quiet_NaN(), -L::quiet_NaN(), L::denorm_min(),
+                           L::max(), L::min()};
   for (int i = 0; i < 20; ++i) values.push_back(static_cast<F>(i) / 3);
   return values;
 }

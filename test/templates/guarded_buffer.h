@@ -24,7 +24,8 @@ class GuardedBuffer {
     mprotect(mapping_ + kPage, body, PROT_READ | PROT_WRITE);
     data_ = guard == Guard::kInFront ? mapping_ + kPage : mapping_ + kPage + body - bytes;
   }
-  GuardedBuffer(GuardedBuffer&& other) noexcept : bytes_(other.bytes_), mapped_(other.mapped_), mapping_(other.mapping_), data_(other.data_) {
+  GuardedBuffer(GuardedBuffer&& other) noexcept
+      : bytes_(other.bytes_), mapped_(other.mapped_), mapping_(other.mapping_), data_(other.data_) {
     other.mapping_ = nullptr;
   }
   GuardedBuffer(const GuardedBuffer&) = delete;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The join template, compiled natively and linked with the simplest holes that make a join of it: one u64 key, one u64 of payload. No LLVM, no
-// generator, no runtime: a debugger and the sanitizers see the loops as they were written.
+// The join template, compiled natively and linked with the simplest holes that make a join of it: one u64 key, one u64 of payload. No LLVM,
+// no generator, no runtime: a debugger and the sanitizers see the loops as they were written.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -192,8 +192,11 @@ namespace b = quern::blocks;
 extern "C" {
 uint32_t quern_hole_tuple_bytes(const QuernJoinShape*) { return sizeof(Tuple); }
 bool quern_hole_prefetches(const QuernJoinShape*) { return g_prefetches; }
-uint32_t quern_hole_filter_rows(const QuernJoinShape*, const QuernColumn*, uint64_t, const uint32_t*, uint32_t, uint32_t*) { return kAllRows; }
-void quern_hole_hash_rows(const QuernJoinShape*, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* hashes) {
+uint32_t quern_hole_filter_rows(const QuernJoinShape*, const QuernColumn*, uint64_t, const uint32_t*, uint32_t, uint32_t*) {
+  return kAllRows;
+}
+void quern_hole_hash_rows(const QuernJoinShape*, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+                          uint64_t* hashes) {
   for (uint32_t i = 0; i < n; ++i) hashes[i] = g_zero_hashes ? 0 : b::Mix(Values(keys)[b::RowAt(rows, first, i)]);
 }
 void quern_hole_store_rows(const QuernJoinShape*, const QuernColumn* keys, const QuernColumn* payload, uint64_t first, const uint32_t* rows,

@@ -511,7 +511,7 @@ TEST(ImportErrors, Views) {
             "view outside its buffer at row 1 of column keys[0]: 2147483647 and 2147483647 bytes; accepted: within 20");
   EXPECT_EQ(error({13, {}, 0, -1}), "view outside its buffer at row 1 of column keys[0]: -1 and 13 bytes; accepted: within 20");
   EXPECT_EQ(error({-5, {}, 77, -9}, "10"), "no error");  // null: garbage is nobody's business
-  EXPECT_EQ(error({12, {}, 77, -9}), "no error");  // inline: these are bytes of the string
+  EXPECT_EQ(error({12, {}, 77, -9}), "no error");        // inline: these are bytes of the string
   TestArray views = Views({{20, {}, 0, 0}}, {std::string(20, 'x')});
   views.bytes[3] = BytesOf<int64_t>({-1});
   EXPECT_EQ(Error(views, type), "negative size of data buffer 0 of column keys[0]: -1; accepted: 0 or more");

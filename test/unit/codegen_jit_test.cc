@@ -75,7 +75,8 @@ TEST(Jit, AJoinKeepsItsCode) {
 TEST(Jit, EveryAllowedCallHasANameOfItsKind) {
   for (const RuntimeCall& call : AllRuntimeCalls()) {
     const std::string name = call.name;
-    EXPECT_TRUE(name.rfind("quern_rt_", 0) == 0 || name == "memcpy" || name == "memmove" || name == "memset" || name == "memcmp" || name == "bcmp")
+    EXPECT_TRUE(name.rfind("quern_rt_", 0) == 0 || name == "memcpy" || name == "memmove" || name == "memset" || name == "memcmp" ||
+                name == "bcmp")
         << name;
     EXPECT_NE(call.address, nullptr);
   }

@@ -40,7 +40,7 @@ class HelpFormatter : public CLI::Formatter {
 struct Arguments::Parser {
   struct Positional {
     std::string name;
-    std::string* one;                   // one of the two is set
+    std::string* one;  // one of the two is set
     std::vector<std::string>* rest;
     bool Missing() const { return one != nullptr ? one->empty() : rest->empty(); }
   };

@@ -64,9 +64,9 @@ struct JoinInput {
 
 struct PreparedJoin {
   KernelSpec spec;
-  JoinInput inputs[2];                          // by JoinSide
+  JoinInput inputs[2];                           // by JoinSide
   std::shared_ptr<arrow::Schema> kernel_schema;  // of what the kernel writes: probe payload, then build payload, dictionaries decoded
-  std::vector<int> order;                       // kernel's column of each result column
+  std::vector<int> order;                        // kernel's column of each result column
   std::vector<std::string> result_names;
 };
 

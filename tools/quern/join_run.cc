@@ -33,7 +33,7 @@
 namespace quern::cli {
 namespace {
 
-constexpr int64_t kProbeBatchRows = 1 << 16;    // guess: large beside a kernel's batch, small beside a thread's share
+constexpr int64_t kProbeBatchRows = 1 << 16;  // guess: large beside a kernel's batch, small beside a thread's share
 constexpr uint64_t kOutputRows = 1 << 16;
 
 using RecordBatchPointer = std::shared_ptr<arrow::RecordBatch>;

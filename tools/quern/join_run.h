@@ -21,7 +21,7 @@ struct JoinResult {
   uint64_t num_rows = 0;
   double build_ms = 0;
   double probe_ms = 0;
-  uint32_t threads = 1;                 // that probed
+  uint32_t threads = 1;  // that probed
   JoinStats stats;
 };
 

@@ -68,10 +68,8 @@ int FlushOutput(int exit_status) {
 }
 
 }  // namespace
-}  // namespace quern::cli
 
-int main(int argc, char** argv) {
-  using namespace quern::cli;
+int Main(int argc, char** argv) {
   try {
     const absl::StatusOr<int> exit_status = RunCommand({argv + 1, argv + argc});
     return exit_status.ok() ? FlushOutput(*exit_status) : ReportError(exit_status.status());
@@ -79,3 +77,7 @@ int main(int argc, char** argv) {
     return ReportError(DataError("out of memory: the system gives no more; accepted: smaller input, fewer columns by --select"));
   }
 }
+
+}  // namespace quern::cli
+
+int main(int argc, char** argv) { return quern::cli::Main(argc, argv); }

@@ -30,8 +30,8 @@ struct RunStats {
   std::string engine;
   double compile_ms = 0;
   std::string cache;
-  double read_ms = 0;    // files to columns in memory, of the kernel's types
-  double run_ms = 0;     // the operator alone
+  double read_ms = 0;  // files to columns in memory, of the kernel's types
+  double run_ms = 0;   // the operator alone
   double write_ms = 0;
   uint64_t rows_in = 0;
   uint64_t rows_out = 0;
