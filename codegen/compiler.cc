@@ -6,10 +6,11 @@
 // templates, LLVM) once in front. Two callers who write the same spec in another order of fields share one kernel.
 #include "codegen/compiler.h"
 
+#include <mutex>
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
+#include "codegen/diagnostics.h"
 #include "codegen/jit.h"
 #include "codegen/kernel_cache.h"
 #include "codegen/module.h"
@@ -52,7 +53,7 @@ class TargetLease {
  public:
   static absl::StatusOr<TargetLease> Take(const Machine& host) {
     {
-      absl::MutexLock lock(&Mutex());
+      std::lock_guard<std::mutex> lock(Mutex());
       if (!Idle().empty()) {
         TargetLease lease(std::move(Idle().back()));
         Idle().pop_back();
@@ -66,7 +67,7 @@ class TargetLease {
   TargetLease& operator=(TargetLease&&) = delete;
   ~TargetLease() {
     if (target_ == nullptr) return;
-    absl::MutexLock lock(&Mutex());
+    std::lock_guard<std::mutex> lock(Mutex());
     Idle().push_back(std::move(target_));
   }
   llvm::TargetMachine* get() const { return target_.get(); }
@@ -74,8 +75,8 @@ class TargetLease {
  private:
   using Targets = std::vector<std::unique_ptr<llvm::TargetMachine>>;
   explicit TargetLease(std::unique_ptr<llvm::TargetMachine> target) : target_(std::move(target)) {}
-  static absl::Mutex& Mutex() {
-    static auto* mutex = new absl::Mutex;
+  static std::mutex& Mutex() {
+    static auto* mutex = new std::mutex;
     return *mutex;
   }
   static Targets& Idle() {
@@ -93,6 +94,7 @@ absl::StatusOr<std::shared_ptr<const Kernel>> MakeCompiledKernel(KernelPlan plan
   CompileTimes& times = kernel->times;
   times.plan_ms = plan_ms;
   llvm::LLVMContext context;
+  context.setDiagnosticHandler(std::make_unique<Diagnostics>());
   context.setDiscardValueNames(true);  // for people; dumps keep them
   QUERN_ASSIGN_OR_RETURN(TargetLease target, TargetLease::Take(machine));
   QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(plan, *kernel->shape->get(), machine, target.get(), template_dir, &context, &times));
@@ -125,6 +127,16 @@ const std::string& ProcessKey(const Machine& host) {
 
 std::string KernelKey(const KernelPlan& plan, const Machine& host) {
   return ProcessKey(host) + PrintSpec(plan.spec) + "\n" + PlanJson(plan);
+}
+
+// A spec's text and the overrides as one string, each with its length in front: a text may hold any byte, also one that would separate.
+std::string NameOf(std::string_view text, const PlanOverrides& overrides) {
+  std::string name = std::to_string(text.size()) + " ";
+  name += text;
+  for (const auto& [parameter, value] : overrides) {
+    name += " " + std::to_string(parameter.size()) + " " + parameter + " " + std::to_string(value.size()) + " " + value;
+  }
+  return name;
 }
 
 absl::StatusOr<CompiledKernel> CompileForHost(const KernelSpec& spec, const CompileOptions& options) {
@@ -162,8 +174,7 @@ std::shared_ptr<HashJoin> MakeHashJoin(const std::shared_ptr<const Kernel>& kern
 
 absl::StatusOr<CompiledKernel> CompileText(std::string_view text, const CompileOptions& options) {
   const bool cached = options.use_cache && options.engine != Engine::kGeneric && options.template_dir.empty();
-  std::string name(text);
-  for (const auto& [parameter, value] : options.overrides) name += "\n" + parameter + "=" + value;
+  const std::string name = cached ? NameOf(text, options.overrides) : "";
   if (cached) {
     if (auto kernel = KernelCache::OfProcess().FindByName(name)) return CompiledKernel{std::move(kernel), CacheOutcome::kMemory, ""};
   }

@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "codegen/compiler.h"
+#include "codegen/diagnostics.h"
 #include "codegen/module.h"
 #include "llvm/BinaryFormat/ELF.h"
-#include "llvm/IR/DiagnosticHandler.h"
-#include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/raw_ostream.h"
 #include "runtime/status.h"
@@ -27,7 +26,7 @@ std::string Text(const llvm::Module& module) {
 }
 
 // Collects optimisation remarks as "<function>: <pass>: <what>", in the order in which passes made them.
-class Remarks : public llvm::DiagnosticHandler {
+class Remarks : public Diagnostics {
  public:
   explicit Remarks(std::string* text) : text_(text) {}
   bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
@@ -36,7 +35,7 @@ class Remarks : public llvm::DiagnosticHandler {
     if (remark != nullptr && remark->getRemarkName() != "InstructionMix") {
       *text_ += remark->getFunction().getName().str() + ": " + remark->getPassName().str() + ": " + remark->getMsg() + "\n";
     }
-    return true;
+    return Diagnostics::handleDiagnostics(info);
   }
   bool isAnalysisRemarkEnabled(llvm::StringRef pass) const override { return pass == "prologepilog" || pass == "asm-printer"; }
   bool isMissedOptRemarkEnabled(llvm::StringRef) const override { return true; }
@@ -78,6 +77,7 @@ absl::StatusOr<std::string> DumpModule(std::string_view stage, const KernelPlan&
                                        const CompileOptions& options) {
   llvm::LLVMContext context;
   std::string remarks;
+  context.setDiagnosticHandler(std::make_unique<Diagnostics>());
   if (stage == "remarks") context.setDiagnosticHandler(std::make_unique<Remarks>(&remarks), /*RespectFilters=*/true);
   if (stage == "template") {
     QUERN_ASSIGN_OR_RETURN(auto module, LoadTemplate(machine, options.template_dir, &context));
@@ -100,7 +100,8 @@ absl::StatusOr<std::string> DumpModule(std::string_view stage, const KernelPlan&
 }
 
 bool IsStage(std::string_view stage) {
-  return (", " + std::string(kStages) + ",").find(", " + std::string(stage) + ",") != std::string::npos && !stage.empty();
+  const bool is_one_word = !stage.empty() && stage.find_first_of(", ") == std::string_view::npos;
+  return is_one_word && (", " + std::string(kStages) + ",").find(", " + std::string(stage) + ",") != std::string::npos;
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ class JoinEmitter {
       llvm::BasicBlock *before = e_.ir().GetInsertBlock(), *filter = e_.NewBlock("filter"), *next = e_.NewBlock("next_key");
       e_.ir().CreateCondBr(has_nulls, filter, next);
       e_.ir().SetInsertPoint(filter);
-      Value* kept = e_.Call("filter_valid", {key, first, rows, n, out}, "kept");
+      Value* kept = e_.Call("filter_valid", {key, first, rows, n, out}, "kept", 32);
       e_.ir().CreateBr(next);
       e_.ir().SetInsertPoint(next);
       rows = Merge(rows, before, out, filter, "rows");
@@ -202,11 +202,11 @@ class JoinEmitter {
   // quern_block_equal_<storage>(column, row, tuple + offset, trims_spaces, width), through the dictionary where there is one
   Value* EqualValue(const QuernField& key, Value* column, Value* row, Value* tuple) {
     if (IsDictionary(key)) {
-      row = e_.Call("dictionary_row_" + Text(key.index_storage), {column, row}, "value_row");
+      row = e_.Call("dictionary_row_" + Text(key.index_storage), {column, row}, "value_row", 32);
       column = e_.LoadPointer(column, offsetof(QuernColumn, dictionary), "dictionary");
     }
     Value* field = e_.Element(tuple, key.tuple_offset, 1, "field");
-    return e_.Call("equal_" + Text(key.storage), {column, row, field, e_.Bool(key.trims_spaces), e_.I32(key.width_bytes)}, "equal");
+    return e_.Call("equal_" + Text(key.storage), {column, row, field, e_.Bool(key.trims_spaces), e_.I32(key.width_bytes)}, "equal", 1);
   }
 
   // Null equals null and nothing else:
@@ -217,7 +217,7 @@ class JoinEmitter {
     if (key.null_mask == 0) return EqualValue(key, column, row, tuple);
     Value* null_byte = e_.ir().CreateLoad(e_.ir().getInt8Ty(), e_.Element(tuple, key.null_offset, 1, "null_byte_at"), "null_byte");
     Value* stored_null = e_.ir().CreateICmpNE(e_.ir().CreateAnd(null_byte, e_.I8(key.null_mask)), e_.I8(0), "stored_null");
-    Value* is_null = e_.ir().CreateNot(e_.Call("valid", {column, row}, "valid"), "is_null");
+    Value* is_null = e_.ir().CreateNot(e_.Call("valid", {column, row}, "valid", 1), "is_null");
     Value* both_null = e_.ir().CreateAnd(stored_null, is_null, "both_null");
     llvm::BasicBlock *before = e_.ir().GetInsertBlock(), *values = e_.NewBlock("values"), *compared = e_.NewBlock("compared");
     e_.ir().CreateCondBr(e_.ir().CreateOr(stored_null, is_null, "any_null"), compared, values);
@@ -243,7 +243,7 @@ class JoinEmitter {
       if (!IsVariable(field.storage)) continue;
       Source source = Translate(field, Column(Payload(args), c, "payload"), e_.I64(0), p[1], n);
       fit = e_.Call("fit_probe_" + Text(field.storage),
-                    {source.column, source.rows, n, OutColumn(OutProbe(args), c), e_.Bool(field.nullable)}, "fit");
+                    {source.column, source.rows, n, OutColumn(OutProbe(args), c), e_.Bool(field.nullable)}, "fit", 64);
       n = ReturnUnlessPositive(fit);
     }
     for (uint32_t c = 0; c < shape_.num_build; ++c) {
@@ -252,7 +252,7 @@ class JoinEmitter {
       fit = e_.Call("fit_build_" + Text(field.storage),
                     {Base(args), p[2], n, OutColumn(OutBuild(args), c), e_.I32(field.tuple_offset), e_.I32(field.null_offset),
                      e_.I8(field.null_mask)},
-                    "fit");
+                    "fit", 64);
       n = ReturnUnlessPositive(fit);
     }
     e_.ir().CreateRet(fit);

@@ -25,12 +25,20 @@ std::vector<llvm::Value*> Emitter::Begin(std::string_view name, std::initializer
   return values;
 }
 
-llvm::Value* Emitter::Call(const std::string& name, llvm::ArrayRef<llvm::Value*> arguments, const char* result_name) {
+bool Emitter::Fits(const llvm::Function& block, llvm::ArrayRef<llvm::Value*> arguments, const llvm::Type* result) {
+  if (block.arg_size() != arguments.size() || block.getReturnType() != result) return false;
+  for (unsigned i = 0; i < arguments.size(); ++i)
+    if (block.getArg(i)->getType() != arguments[i]->getType()) return false;
+  return true;
+}
+
+llvm::Value* Emitter::Call(const std::string& name, llvm::ArrayRef<llvm::Value*> arguments, const char* result_name, unsigned result_bits) {
   const std::string symbol = "quern_block_" + name;
   const llvm::Function* block = block_module_->getFunction(symbol);
-  if (block == nullptr || block->arg_size() != arguments.size()) {
+  llvm::Type* result = result_bits == 0 ? ir_.getVoidTy() : static_cast<llvm::Type*>(ir_.getIntNTy(result_bits));
+  if (block == nullptr || !Fits(*block, arguments, result)) {
     errors_ += "no such block: " + symbol + " with " + std::to_string(arguments.size()) + " arguments; accepted: as in blocks.cc. ";
-    return llvm::PoisonValue::get(block ? block->getReturnType() : ir_.getVoidTy());
+    return llvm::PoisonValue::get(result);
   }
   llvm::Function* declared = module_->getFunction(symbol);
   if (declared == nullptr) {

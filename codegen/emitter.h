@@ -26,7 +26,9 @@ class Emitter {
   std::vector<llvm::Value*> Begin(std::string_view name, std::initializer_list<const char*> parameters);
 
   // quern_block_<name>(arguments). Integers of `arguments` have the block's widths already, or are constants made by the functions below.
-  llvm::Value* Call(const std::string& name, llvm::ArrayRef<llvm::Value*> arguments, const char* result_name = "");
+  // Its result has `result_bits`; 0: there is none.
+  llvm::Value* Call(const std::string& name, llvm::ArrayRef<llvm::Value*> arguments, const char* result_name = "",
+                    unsigned result_bits = 0);
 
   llvm::IRBuilder<>& ir() { return ir_; }
   llvm::Function* function() { return ir_.GetInsertBlock()->getParent(); }
@@ -46,6 +48,9 @@ class Emitter {
   const std::string& errors() const { return errors_; }
 
  private:
+  // Whether a block can be called so: a template's and its blocks' types need not be those of this build.
+  static bool Fits(const llvm::Function& block, llvm::ArrayRef<llvm::Value*> arguments, const llvm::Type* result);
+
   llvm::Module* module_;
   const llvm::Module* block_module_;
   llvm::IRBuilder<> ir_;

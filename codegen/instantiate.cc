@@ -10,6 +10,7 @@
 #include <iterator>
 #include <string>
 
+#include "codegen/diagnostics.h"
 #include "codegen/emitter.h"
 #include "codegen/module.h"
 #include "codegen/template_library.h"
@@ -62,7 +63,7 @@ void Settle(llvm::Module* module, const llvm::TargetMachine& target) {
 
 absl::Status LinkBlocks(llvm::Module* module, std::unique_ptr<llvm::Module> blocks) {
   if (llvm::Linker::linkModules(*module, std::move(blocks), llvm::Linker::Flags::LinkOnlyNeeded)) {
-    return Internal("blocks do not link: quern_block_*; accepted: blocks of the template's architecture");
+    return Internal("blocks do not link: " + Diagnostics::ErrorsOf(module->getContext()) + "; accepted: blocks made with the template");
   }
   return absl::OkStatus();
 }
@@ -118,6 +119,10 @@ absl::Status CheckInstantiated(const llvm::Module& module, const llvm::TargetMac
     const std::string features = function.getFnAttribute("target-features").getValueAsString().str();
     if (features != target.getTargetFeatureString())
       return Internal("function with other CPU features: " + name + "; accepted: the machine's");
+  }
+  for (const llvm::GlobalVariable& variable : module.globals()) {
+    if (variable.isDeclaration())
+      return Internal("undefined symbol: " + variable.getName().str() + "; accepted: the calls of runtime_calls.h");
   }
   std::string problem;
   llvm::raw_string_ostream stream(problem);

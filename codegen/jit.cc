@@ -25,9 +25,7 @@ namespace orc = llvm::orc;
 
 LLVM_ENABLE_BITMASK_ENUMS_IN_NAMESPACE();
 
-absl::Status StatusOf(llvm::Error error) {
-  return Internal("cannot load code: " + llvm::toString(std::move(error)) + "; accepted: a kernel's object");
-}
+absl::Status CannotLoad(const std::string& problem) { return Internal("cannot load code: " + problem + "; accepted: a kernel's object"); }
 
 // Adds up what a link maps executable.
 class CountCode : public orc::ObjectLinkingLayer::Plugin {
@@ -61,15 +59,17 @@ class Session {
 
   absl::StatusOr<LoadedCode> Load(std::unique_ptr<llvm::MemoryBuffer> object, const std::vector<std::string>& symbols) {
     std::lock_guard<std::mutex> lock(mutex_);
+    counter_->Take();  // what a link that failed had counted
+    problems_.clear();
     llvm::Expected<orc::JITDylib&> dylib = session_->createJITDylib("kernel" + std::to_string(next_kernel_++));
-    if (!dylib) return StatusOf(dylib.takeError());
+    if (!dylib) return Failed(dylib.takeError());
     LoadedCode code;
     code.owner = std::shared_ptr<const void>(&*dylib, [this](const void* d) { Remove(const_cast<void*>(d)); });
-    if (llvm::Error error = dylib->define(orc::absoluteSymbols(AllowedCalls()))) return StatusOf(std::move(error));
-    if (llvm::Error error = layer_->add(*dylib, std::move(object))) return StatusOf(std::move(error));
+    if (llvm::Error error = dylib->define(orc::absoluteSymbols(AllowedCalls()))) return Failed(std::move(error));
+    if (llvm::Error error = layer_->add(*dylib, std::move(object))) return Failed(std::move(error));
     for (const std::string& symbol : symbols) {
       llvm::Expected<orc::ExecutorSymbolDef> found = session_->lookup({&*dylib}, session_->intern(symbol));
-      if (!found) return StatusOf(found.takeError());
+      if (!found) return Failed(found.takeError());
       code.addresses.push_back(found->getAddress().toPtr<void*>());
     }
     code.code_bytes = counter_->Take();
@@ -79,14 +79,18 @@ class Session {
  private:
   static absl::StatusOr<Session*> Make() {
     auto control = orc::SelfExecutorProcessControl::Create();
-    if (!control) return StatusOf(control.takeError());
+    if (!control) return CannotLoad(llvm::toString(control.takeError()));
     Session* session = new Session;
     session->session_ = std::make_unique<orc::ExecutionSession>(std::move(*control));
     session->layer_ = std::make_unique<orc::ObjectLinkingLayer>(*session->session_);
+    // Else the session prints what went wrong and tells its caller only that something did.
+    session->session_->setErrorReporter([session](llvm::Error error) { session->problems_ += llvm::toString(std::move(error)) + ": "; });
     session->counter_ = std::make_shared<CountCode>();
     session->layer_->addPlugin(session->counter_);
     return session;
   }
+
+  absl::Status Failed(llvm::Error error) { return CannotLoad(problems_ + llvm::toString(std::move(error))); }
 
   orc::SymbolMap AllowedCalls() {
     orc::SymbolMap map;
@@ -101,7 +105,8 @@ class Session {
     if (llvm::Error error = session_->removeJITDylib(*static_cast<orc::JITDylib*>(dylib))) llvm::consumeError(std::move(error));
   }
 
-  std::mutex mutex_;  // one link at a time, so that the counter belongs to it
+  std::mutex mutex_;      // one link at a time, so that the counter and the problems belong to it
+  std::string problems_;  // of this link, as the session reports them
   std::unique_ptr<orc::ExecutionSession> session_;
   std::unique_ptr<orc::ObjectLinkingLayer> layer_;
   std::shared_ptr<CountCode> counter_;

@@ -3,15 +3,16 @@
 #ifndef QUERN_CODEGEN_KERNEL_CACHE_H_
 #define QUERN_CODEGEN_KERNEL_CACHE_H_
 
+#include <condition_variable>
 #include <functional>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "codegen/compiler.h"
 
 namespace quern {
@@ -45,15 +46,19 @@ class KernelCache {
     std::vector<std::string> names;
   };
 
-  void Touch(Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { order_.splice(order_.begin(), order_, entry->used); }
+  // The functions and fields below want the lock.
+  void Touch(Entry* entry) { order_.splice(order_.begin(), order_, entry->used); }
 
-  void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes the least recently used ones out until the limit holds. *Ownership*: the caller drops them after the lock, since to unmap code
+  // takes longer than a thousand hits.
+  std::vector<std::shared_ptr<Entry>> Evict();
 
-  absl::Mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_);
-  std::unordered_map<std::string, std::shared_ptr<Entry>> names_ ABSL_GUARDED_BY(mutex_);  // of entries in `entries_` alone
-  std::list<std::string> order_ ABSL_GUARDED_BY(mutex_);                                   // finished ones, most recently used first
-  KernelCacheStats stats_ ABSL_GUARDED_BY(mutex_) = {.limit_bytes = uint64_t{64} << 20};
+  std::mutex mutex_;
+  std::condition_variable done_;  // of any entry
+  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
+  std::unordered_map<std::string, std::shared_ptr<Entry>> names_;  // of entries in `entries_` alone
+  std::list<std::string> order_;                                   // finished ones, most recently used first
+  KernelCacheStats stats_ = {.limit_bytes = uint64_t{64} << 20};
 };
 
 }  // namespace quern

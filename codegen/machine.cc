@@ -35,24 +35,21 @@ void LLVMInitializeAArch64AsmPrinter();
 namespace quern {
 namespace {
 
-void InitialiseTarget(const std::string& arch) {
-  static const bool x86 = [] {
+// All at once, before the first lookup: LLVM's registry of targets is a list without a lock, in which a target stands before its functions
+// are filled in, and another thread may be looking one up.
+void InitialiseTargets() {
+  static const bool done = [] {
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
-    return true;
-  }();
-  (void)x86;
-  if (arch != "aarch64") return;
-  static const bool aarch64 = [] {
     LLVMInitializeAArch64TargetInfo();
     LLVMInitializeAArch64Target();
     LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
     return true;
   }();
-  (void)aarch64;
+  (void)done;
 }
 
 const char* TripleOf(const std::string& arch) { return arch == "aarch64" ? "aarch64-unknown-linux-gnu" : "x86_64-unknown-linux-gnu"; }
@@ -117,7 +114,7 @@ absl::StatusOr<Machine> ReadHost() {
 }
 
 bool IsKnownCpu(const std::string& arch, const std::string& cpu) {
-  InitialiseTarget(arch);
+  InitialiseTargets();
   std::string error;
   const llvm::Triple triple(TripleOf(arch));
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
@@ -183,7 +180,7 @@ absl::StatusOr<Machine> ParseMachine(std::string_view text) {
 }
 
 absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> MakeTargetMachine(const Machine& machine) {
-  InitialiseTarget(machine.arch);
+  InitialiseTargets();
   std::string error;
   const llvm::Triple triple(TripleOf(machine.arch));
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);

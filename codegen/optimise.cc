@@ -7,6 +7,7 @@
 // written into the blocks already or does not pay in 10 ms. `bench/compile_bench --benchmark_filter=passes` prints time and code of both.
 #include <chrono>
 
+#include "codegen/diagnostics.h"
 #include "codegen/module.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -59,6 +60,8 @@ absl::Status GenerateCode(llvm::Module* module, llvm::TargetMachine* target, Cod
     return Internal("cannot generate code: " + target->getTargetTriple().str() + "; accepted: x86-64, aarch64");
   }
   passes.run(*module);
+  const std::string& errors = Diagnostics::ErrorsOf(module->getContext());
+  if (!errors.empty()) return Internal("cannot generate code: " + errors + "; accepted: what the machine can do");
   return absl::OkStatus();
 }
 

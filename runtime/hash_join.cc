@@ -47,6 +47,24 @@ absl::Status CheckNumRows(uint64_t num_rows) {
   return InvalidArgument("batch too large: " + std::to_string(num_rows) + " rows; accepted: below 4294967295");
 }
 
+// A kernel reads as many columns as its spec has, whatever the batch holds.
+absl::Status CheckColumns(const BatchView& batch, uint32_t num_keys, uint32_t num_payload) {
+  if (batch.num_rows == 0 || (batch.keys.size() >= num_keys && batch.payload.size() >= num_payload)) return absl::OkStatus();
+  return InvalidArgument("batch without the spec's columns: " + std::to_string(batch.keys.size()) + " keys, " +
+                         std::to_string(batch.payload.size()) + " payload columns; accepted: " + std::to_string(num_keys) + " and " +
+                         std::to_string(num_payload));
+}
+
+absl::Status CheckOutput(const OutputBatch& out, const QuernJoinShape& shape) {
+  const size_t num_columns = size_t{shape.num_probe} + shape.num_build;
+  if (out.num_columns() != num_columns) {
+    return InvalidArgument("output batch of other columns: " + std::to_string(out.num_columns()) +
+                           "; accepted: " + std::to_string(num_columns));
+  }
+  if (num_columns == 0 || out.capacity() != 0) return absl::OkStatus();
+  return InvalidArgument("output batch too small: 0 rows; accepted: 1 to 2147483647");
+}
+
 }  // namespace
 
 uint32_t PrefetchClasses::DistanceFor(uint64_t table_bytes) const {
@@ -84,6 +102,22 @@ absl::Status HashJoin::NewChunk(uint64_t rows) {
 absl::Status HashJoin::Append(const BatchView& batch) {
   if (finalised_) return absl::FailedPreconditionError("append after finalise: the table is built; accepted: a new join");
   QUERN_RETURN_IF_ERROR(CheckNumRows(batch.num_rows));
+  QUERN_RETURN_IF_ERROR(CheckColumns(batch, shape_->get()->num_keys, shape_->get()->num_build));
+  const size_t num_chunks = chunks_.size();
+  const uint64_t num_tuples = chunks_.empty() ? 0 : chunks_.back()->num_tuples;
+  if (batch.owner) owners_.push_back(batch.owner);
+  if (absl::Status status = AppendToChunks(batch); !status.ok()) {
+    // Tuples may point into the batch, whose owner goes: none of them stays.
+    chunks_.resize(num_chunks);
+    if (num_chunks > 0) chunks_.back()->num_tuples = num_tuples;
+    if (batch.owner) owners_.pop_back();
+    return status;
+  }
+  stats_.build_rows += batch.num_rows;
+  return absl::OkStatus();
+}
+
+absl::Status HashJoin::AppendToChunks(const BatchView& batch) {
   uint32_t rows[kMaxBatchRows];
   QuernJoinAppendArgs args = {};
   args.shape = shape_->get();
@@ -106,8 +140,6 @@ absl::Status HashJoin::Append(const BatchView& batch) {
     chunk.num_tuples = args.num_tuples;
     if (code < 0) return StatusOf(code);
   }
-  stats_.build_rows += batch.num_rows;
-  if (batch.owner) owners_.push_back(batch.owner);
   return absl::OkStatus();
 }
 
@@ -118,19 +150,21 @@ absl::Status HashJoin::Finalise() {
   const uint32_t bits = DirectoryBits(num_tuples);
   const uint64_t slots = uint64_t{1} << bits;
   const uint64_t tuple_bytes = num_tuples * shape_->get()->tuple_bytes;
-  QUERN_ASSIGN_OR_RETURN(directory_, HugeBuffer::Allocate(budget_, (slots + 1) * sizeof(uint64_t), options_.huge_pages));
+  QUERN_ASSIGN_OR_RETURN(HugeBuffer directory, HugeBuffer::Allocate(budget_, (slots + 1) * sizeof(uint64_t), options_.huge_pages));
   QUERN_ASSIGN_OR_RETURN(tuples_, HugeBuffer::Allocate(budget_, std::max<uint64_t>(tuple_bytes, 64), options_.huge_pages));
+  directory_ = std::move(directory);
   shift_ = 64 - bits;
   stats_.table_rows = num_tuples;
   stats_.tuple_bytes = tuple_bytes;
   stats_.directory_bytes = (slots + 1) * sizeof(uint64_t);
-  stats_.prefetch_distance = options_.prefetch.DistanceFor(stats_.directory_bytes + tuple_bytes);
+  const uint32_t distance = options_.prefetch.DistanceFor(stats_.directory_bytes + tuple_bytes);
+  stats_.prefetch_distance = shape_->get()->prefetches ? distance : 0;
 
   UnchainedBuild build;
   build.tuple_bytes = shape_->get()->tuple_bytes;
   build.directory = reinterpret_cast<uint64_t*>(directory_.data()) + 1;
   build.directory_bits = bits;
-  build.prefetch_distance = shape_->get()->prefetches ? stats_.prefetch_distance : 0;
+  build.prefetch_distance = stats_.prefetch_distance;
   build.target = tuples_.data();
   const auto aim_at = [&build](const Chunk& chunk) {
     build.tuples = chunk.tuples.data();
@@ -160,6 +194,7 @@ JoinProber::~JoinProber() = default;
 absl::Status JoinProber::SetInput(BatchView batch) {
   if (!join_->finalised_) return absl::FailedPreconditionError("probe before finalise: the table is not built; accepted: finalise first");
   QUERN_RETURN_IF_ERROR(CheckNumRows(batch.num_rows));
+  QUERN_RETURN_IF_ERROR(CheckColumns(batch, join_->shape_->get()->num_keys, join_->shape_->get()->num_probe));
   input_ = std::move(batch);
   scratch_->batch_rows = scratch_->batch_next = 0;
   scratch_->num_candidates = 0;
@@ -182,6 +217,7 @@ absl::Status JoinProber::SetInput(BatchView batch) {
 }
 
 absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
+  QUERN_RETURN_IF_ERROR(CheckOutput(*out, *join_->shape_->get()));
   QUERN_RETURN_IF_ERROR(out->Reset());
   args_.out_probe = out->columns();
   args_.out_build = out->columns() + join_->shape_->get()->num_probe;

@@ -54,7 +54,7 @@ struct JoinStats {
   uint64_t table_rows = 0;  // tuples in the table
   uint64_t directory_bytes = 0;
   uint64_t tuple_bytes = 0;        // all tuples
-  uint32_t prefetch_distance = 0;  // chosen at Finalise; rows
+  uint32_t prefetch_distance = 0;  // chosen at Finalise; rows; 0 where the plan does not prefetch
 };
 
 class HashJoin {
@@ -66,10 +66,11 @@ class HashJoin {
 
   // Adds a batch to the build side. Strings are not copied: the batch's owner is kept until the join is destroyed.
   // *Cost*: one pass; tuple_bytes + 8 bytes a row. *Threads*: one at a time. *Errors*: ResourceExhausted over the budget,
-  // FailedPrecondition after Finalise.
+  // FailedPrecondition after Finalise, InvalidArgument for a batch without the spec's columns; the join is then as it was before.
   absl::Status Append(const BatchView& batch);
 
-  // Builds the table. *Cost*: two random cache lines a row, prefetched; twice the tuples' bytes at the peak.
+  // Builds the table. *Cost*: two random cache lines a row, prefetched; twice the tuples' bytes at the peak. *Errors*: ResourceExhausted,
+  // which leaves the join as it was before.
   absl::Status Finalise();
 
   const JoinStats& stats() const { return stats_; }
@@ -79,6 +80,7 @@ class HashJoin {
   friend class JoinProber;
   struct Chunk;
   absl::Status NewChunk(uint64_t rows);
+  absl::Status AppendToChunks(const BatchView& batch);
 
   std::shared_ptr<const JoinShape> shape_;
   QuernJoinEntryPoints entry_points_;
@@ -108,6 +110,8 @@ class JoinProber {
 
   // Fills `out` (emptied first) with up to out->capacity() rows, fewer only where the input ends or an output column is full to its
   // offsets' limit. Answers whether there is more to come from this input. Without payload columns it counts, in one call.
+  // *Errors*: InvalidArgument for an output batch of other columns or of no rows; ResourceExhausted, after which rows of this input are
+  // lost and only SetInput helps.
   absl::StatusOr<bool> Next(OutputBatch* out);
 
  private:

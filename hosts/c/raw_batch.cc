@@ -114,6 +114,8 @@ class HostColumns {
   absl::StatusOr<QuernColumn> Convert(const quern_column& column, const ColumnType& type, const ColumnName& name) {
     if (type.id == TypeId::kRowId || batch_.num_rows == 0) return QuernColumn{};
     QuernColumn converted = SameColumn(column);
+    // Where the spec has no nulls, kernels look at no bitmap, but translating a dictionary's rows would.
+    if (!type.nullable) converted.validity = nullptr;
     if (type.is_dictionary) {
       QUERN_RETURN_IF_ERROR(ConvertDictionary(column, type, name, &converted));
     } else if (NeedsRows(converted, type)) {

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan: its text parses back, its parameters keep to their bounds, and the runtime is told what the plan says.
+#include "codegen/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace quern {
+namespace {
+
+struct NumberRow {
+  const char* name;
+  uint64_t min, max;
+};
+constexpr NumberRow kNumbers[] = {
+#define QUERN_PLAN_NUMBER(name, default_value, min, max, unit, meaning) {#name, min, max},
+#define QUERN_PLAN_CHOICE(name, default_value, accepted, meaning)
+#include "codegen/plan_parameters.def"
+};
+
+struct ChoiceRow {
+  const char* name;
+  std::string_view accepted;
+};
+constexpr ChoiceRow kChoices[] = {
+#define QUERN_PLAN_NUMBER(name, default_value, min, max, unit, meaning)
+#define QUERN_PLAN_CHOICE(name, default_value, accepted, meaning) {#name, accepted},
+#include "codegen/plan_parameters.def"
+};
+
+std::vector<std::string> Words(std::string_view accepted) {
+  std::vector<std::string> words;
+  for (size_t bar; !accepted.empty(); accepted.remove_prefix(std::min(bar + 1, accepted.size()))) {
+    bar = std::min(accepted.find('|'), accepted.size());
+    words.emplace_back(accepted.substr(0, bar));
+  }
+  return words;
+}
+
+absl::StatusOr<KernelPlan> Plan(const PlanOverrides& overrides, const char* spec = "join.inner keys=i64 build=f64") {
+  return MakePlan(*ParseSpec(spec), Machine{}, overrides);
+}
+
+std::string Error(const PlanOverrides& overrides) { return std::string(Plan(overrides).status().message()); }
+
+void ExpectParsesBack(const KernelPlan& plan) {
+  const auto parsed = ParsePlan(PrintPlan(plan));
+  ASSERT_TRUE(parsed.ok()) << parsed.status() << "\n" << PrintPlan(plan);
+  EXPECT_EQ(*parsed, plan) << PrintPlan(plan);
+  EXPECT_EQ(PrintPlan(*parsed), PrintPlan(plan));
+}
+
+TEST(Plan, NumbersKeepToTheirBounds) {
+  for (const NumberRow& row : kNumbers) {
+    for (const uint64_t value : {row.min, row.max}) {
+      const auto plan = Plan({{row.name, std::to_string(value)}});
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      ExpectParsesBack(*plan);
+    }
+    std::vector<std::string> wrong = {"", "-1", "+1", "1 ", " 1", "0x1", "1.5", "x", "18446744073709551616", std::to_string(row.max + 1)};
+    if (row.min > 0) wrong.push_back(std::to_string(row.min - 1));
+    for (const std::string& value : wrong) {
+      EXPECT_NE(Error({{row.name, value}}).find("bad value of plan parameter " + std::string(row.name) + ": "), std::string::npos) << value;
+    }
+  }
+}
+
+TEST(Plan, ChoicesAreTheirWordsAndNothingElse) {
+  for (const ChoiceRow& row : kChoices) {
+    for (const std::string& word : Words(row.accepted)) {
+      const auto plan = Plan({{row.name, word}});
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      ExpectParsesBack(*plan);
+    }
+    for (const std::string& word : {std::string(row.accepted) + "|", std::string("|"), std::string(""), std::string("nothing")}) {
+      EXPECT_NE(Error({{row.name, word}}).find("bad value of plan parameter " + std::string(row.name) + ": "), std::string::npos) << word;
+    }
+  }
+}
+
+TEST(Plan, ErrorsNameWhatIsAccepted) {
+  EXPECT_EQ(Error({{"batch_size", "0"}}), "bad value of plan parameter batch_size: 0; accepted: 1 to 4096 rows");
+  EXPECT_EQ(Error({{"hash", "crc"}}), "bad value of plan parameter hash: crc; accepted: mix64, zero");
+  EXPECT_EQ(Error({{"batch", "1"}}),
+            "unknown plan parameter: batch; accepted: layout, hash, batch_size, prefetch, prefetch_group, prefetch_distance_l2, "
+            "prefetch_distance_l3, prefetch_distance_dram, huge_pages");
+}
+
+TEST(Plan, TheLastOfANameCounts) { EXPECT_EQ(Plan({{"batch_size", "7"}, {"hash", "zero"}, {"batch_size", "9"}})->batch_size, 9u); }
+
+TEST(Plan, AGroupIsNoLongerThanItsBatch) {
+  EXPECT_EQ(Plan({{"batch_size", "7"}})->prefetch_group, 7u);
+  EXPECT_EQ(Plan({{"batch_size", "7"}, {"prefetch_group", "4096"}})->prefetch_group, 7u);
+  EXPECT_EQ(Plan({{"prefetch_group", "1"}})->prefetch_group, 1u);
+}
+
+TEST(Plan, TheRuntimeIsToldWhatThePlanSays) {
+  const auto plan = Plan({{"batch_size", "8"}, {"prefetch_group", "3"}, {"prefetch", "off"}, {"hash", "zero"}, {"huge_pages", "off"}});
+  const auto shape = MakePlannedShape(*plan);
+  EXPECT_EQ(shape->get()->batch_rows, 8u);
+  EXPECT_EQ(shape->get()->group_rows, 3u);
+  EXPECT_FALSE(shape->get()->prefetches);
+  EXPECT_TRUE(shape->get()->zero_hashes);
+  EXPECT_FALSE(MakeJoinOptions(*plan).huge_pages);
+  const PrefetchClasses classes =
+      MakeJoinOptions(*Plan({{"prefetch_distance_l2", "1"}, {"prefetch_distance_l3", "2"}, {"prefetch_distance_dram", "3"}})).prefetch;
+  EXPECT_EQ(classes.DistanceFor(classes.l2_bytes), 1u);
+  EXPECT_EQ(classes.DistanceFor(classes.l2_bytes + 1), 2u);
+  EXPECT_EQ(classes.DistanceFor(classes.l3_bytes), 2u);
+  EXPECT_EQ(classes.DistanceFor(classes.l3_bytes + 1), 3u);
+}
+
+TEST(Plan, JsonHasEveryParameter) {
+  const std::string json = PlanJson(*Plan({}));
+  for (const NumberRow& row : kNumbers) EXPECT_NE(json.find("\"" + std::string(row.name) + "\":"), std::string::npos) << json;
+  for (const ChoiceRow& row : kChoices) EXPECT_NE(json.find("\"" + std::string(row.name) + "\":\""), std::string::npos) << json;
+  EXPECT_NE(json.find("\"l2_bytes\":1048576,\"l3_bytes\":33554432}"), std::string::npos) << json;
+}
+
+TEST(Plan, TextThatIsNoPlanIsRefused) {
+  const auto error = [](const char* text) { return std::string(ParsePlan(text).status().message()); };
+  EXPECT_EQ(error(""), "bad plan: \"\"; accepted: plan SPEC, then NAME = VALUE lines");
+  EXPECT_EQ(error("plan join.inner keys=i64\nbatch_size 7\n"), "bad line of a plan: batch_size 7; accepted: NAME = VALUE  # comment");
+  EXPECT_EQ(error("plan join.inner keys=i64\nbatch_size = 0\n"), "bad value of plan parameter batch_size: 0; accepted: 1 to 4096 rows");
+  EXPECT_TRUE(ParsePlan("plan join.inner keys=i64\n\n  # a remark\nbatch_size = 7  # rows\n").ok());
+}
+
+TEST(Plan, ASpecThatNoTextExpressesIsRefused) { EXPECT_FALSE(MakePlan(KernelSpec{}, Machine{}, {}).ok()); }
+
+}  // namespace
+}  // namespace quern
