@@ -23,6 +23,7 @@ namespace quern {
 namespace {
 
 constexpr uint64_t kFirstChunkRows = uint64_t{1} << 16;
+constexpr uint64_t kSmallChunkRows = 1024, kSmallChunkBytes = uint64_t{64} << 10;  // whichever is less, where few rows come
 constexpr uint64_t kLastChunkRows = uint64_t{1} << 20;
 constexpr uint32_t kMinDirectoryBits = 4;
 
@@ -86,10 +87,10 @@ HashJoin::HashJoin(std::shared_ptr<const JoinShape> shape, QuernJoinEntryPoints 
 HashJoin::~HashJoin() = default;
 
 absl::Status HashJoin::NewChunk(uint64_t rows) {
-  uint64_t capacity = chunks_.empty() ? kFirstChunkRows : std::min(chunks_.back()->capacity * 2, kLastChunkRows);
-  if (chunks_.empty() && rows < capacity) capacity = std::max<uint64_t>(rows, 1024);
-  auto chunk = std::make_unique<Chunk>();
   const uint64_t tuple_bytes = shape_->get()->tuple_bytes;
+  uint64_t capacity = chunks_.empty() ? kFirstChunkRows : std::min(chunks_.back()->capacity * 2, kLastChunkRows);
+  if (chunks_.empty() && rows < capacity) capacity = std::max(rows, std::min(kSmallChunkRows, kSmallChunkBytes / tuple_bytes));
+  auto chunk = std::make_unique<Chunk>();
   QUERN_ASSIGN_OR_RETURN(chunk->tuples, HugeBuffer::Allocate(budget_, capacity * tuple_bytes, options_.huge_pages));
   // Finalise prefetches by hashes that lie ahead of the last one.
   const uint64_t hash_bytes = (capacity + 2 * kMaxPrefetchDistance) * sizeof(uint64_t);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "runtime/block_signatures.h"
 #include "runtime/output_buffer.h"
@@ -19,7 +20,11 @@ extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column, uint64_t more)
   if (needed <= column->bytes_capacity) return 0;
   auto* buffer = static_cast<quern::OutputBuffer*>(column->owner);
   const uint64_t capacity = std::max(needed, column->bytes_capacity + column->bytes_capacity / 2);
-  if (!buffer->Grow(capacity, column->num_bytes).ok()) return kQuernOutOfMemory;
+  try {
+    if (!buffer->Grow(capacity, column->num_bytes).ok()) return kQuernOutOfMemory;
+  } catch (const std::bad_alloc&) {  // of the refusal's text; it cannot pass the generated code that called
+    return kQuernOutOfMemory;
+  }
   column->bytes = buffer->data();
   column->bytes_capacity = buffer->capacity_bytes();
   return 0;

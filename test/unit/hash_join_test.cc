@@ -214,6 +214,19 @@ TEST(HashJoin, ResultsThatDoNotFitAreAnErrorAndTheNextInputWorks) {
   }
 }
 
+// One tuple of 64 KiB is no reason to take room for 1024 of them.
+TEST(HashJoin, WideTuplesTakeTheRoomThatTheyNeed) {
+  auto budget = std::make_shared<MemoryBudget>(uint64_t{1} << 20);
+  auto join = Join("join.inner keys=fixed_binary(65536)", budget);
+  const std::string value(3 * 65536, 'x');
+  BatchView batch;
+  batch.keys.push_back({nullptr, value.data(), nullptr, nullptr, nullptr, 0});
+  batch.num_rows = 1;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(join->Append(batch).ok());
+  ASSERT_TRUE(join->Finalise().ok());
+  EXPECT_EQ(join->stats().table_rows, 3u);
+}
+
 // ---- outputs, batches and tuning of any size ----
 
 TEST(HashJoin, OutputsOfAnySizeGiveTheSameRows) {
