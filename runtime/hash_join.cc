@@ -25,6 +25,7 @@ namespace {
 constexpr uint64_t kFirstChunkRows = uint64_t{1} << 16;
 constexpr uint64_t kSmallChunkRows = 1024, kSmallChunkBytes = uint64_t{64} << 10;  // whichever is less, where few rows come
 constexpr uint64_t kLastChunkRows = uint64_t{1} << 20;
+constexpr uint64_t kLargestChunkBytes = uint64_t{64} << 20;  // wide tuples: no chunk takes a budget for rows that may not come
 constexpr uint32_t kMinDirectoryBits = 4;
 
 // Slots for n tuples: the power of two above 2 n, so that 0.25 to 0.5 of them are taken. Twice as many cost nothing at 10 M probe rows of
@@ -90,6 +91,7 @@ absl::Status HashJoin::NewChunk(uint64_t rows) {
   const uint64_t tuple_bytes = shape_->get()->tuple_bytes;
   uint64_t capacity = chunks_.empty() ? kFirstChunkRows : std::min(chunks_.back()->capacity * 2, kLastChunkRows);
   if (chunks_.empty() && rows < capacity) capacity = std::max(rows, std::min(kSmallChunkRows, kSmallChunkBytes / tuple_bytes));
+  capacity = std::min(capacity, std::max<uint64_t>(kLargestChunkBytes / tuple_bytes, 1));
   auto chunk = std::make_unique<Chunk>();
   QUERN_ASSIGN_OR_RETURN(chunk->tuples, HugeBuffer::Allocate(budget_, capacity * tuple_bytes, options_.huge_pages));
   // Finalise prefetches by hashes that lie ahead of the last one.
