@@ -127,6 +127,7 @@ absl::StatusOr<KernelPlan> ParsePlan(std::string_view text) {
       (name == "l2_bytes" ? plan.l2_bytes : plan.l3_bytes) = bytes;
     else QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
   }
+  plan.prefetch_group = std::min(plan.prefetch_group, plan.batch_size);
   return plan;
 }
 

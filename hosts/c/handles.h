@@ -50,7 +50,7 @@ struct JoinState {
   std::optional<ArrowBinding> binding;
   bool keeps_strings = false;  // tuples point into the build batches
   bool finalised = false;
-  bool append_failed = false;  // part of a batch may be in the table
+  bool append_failed = false;  // a batch is missing: a host that went on would get wrong rows
 
   const KernelSpec& spec() const { return kernel->plan.spec; }
 };

@@ -269,7 +269,7 @@ quern_status Report(const absl::Status& status, quern_error* error) noexcept {
 absl::Status CheckOpen(const JoinState& state, const char* call) {
   if (state.append_failed) {
     return absl::FailedPreconditionError(std::string(call) +
-                                         " after a failed append: part of a batch is in the table; accepted: a new join");
+                                         " after a failed append: a batch is missing from the table; accepted: a new join");
   }
   if (state.finalised)
     return absl::FailedPreconditionError(std::string(call) + " after finalise: the table is built; accepted: a new join");

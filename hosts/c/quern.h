@@ -68,7 +68,8 @@ typedef enum quern_engine {
 } quern_engine;
 
 /* Makes the kernel for a spec, or finds it in the process's cache. `params`: NULL or "name=value name=value" (see `quern dump plan`).
- * Cost: 5 to 25 ms once, below 1 us afterwards. */
+ * Cost: once about 10 ms and 1 to 3 ms more for each key and payload column beyond the first (so that a spec with hundreds of columns is
+ * one for QUERN_ENGINE_GENERIC); below 1 us afterwards. */
 QUERN_API quern_status quern_compile(const char* spec, quern_engine engine, const char* params, quern_kernel** kernel, quern_error* error);
 QUERN_API void quern_kernel_destroy(quern_kernel* kernel);
 
@@ -81,7 +82,7 @@ QUERN_API const char* quern_kernel_text(const quern_kernel* kernel, const char* 
 /* One column of one batch. Element r of the buffers is row r. Fixed-width types: `values`. bool: `values` is a bitmap (bit 0 of byte 0
  * first) that starts at bit `bit_offset`. utf8, binary: `values` the bytes, `offsets` int32 (large_: int64), one more than rows.
  * Views: `values` 16-byte Arrow views, `buffers` the data buffers. Dictionaries: `values` the indices, `dictionary` the values.
- * `validity`: bitmap, bit set where the row has a value, from bit `bit_offset`; NULL: no nulls. */
+ * `validity`: bitmap, bit set where the row has a value, from bit `bit_offset`; NULL: no nulls. A string has below 4 GiB. */
 typedef struct quern_column {
   const uint8_t* validity;
   const void* values;

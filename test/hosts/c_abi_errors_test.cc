@@ -193,9 +193,9 @@ TEST_F(CAbiErrors, MemoryLimitWhileBuilding) {
   EXPECT_EQ(quern_join_append(join, &some_batch, false, &error), QUERN_RESOURCE_EXHAUSTED);
   EXPECT_TRUE(std::regex_match(error.text, std::regex("memory limit exceeded: [0-9]+ bytes asked, 0 in use; limit 1000"))) << error.text;
   EXPECT_EQ(ErrorOf(QUERN_FAILED_PRECONDITION, quern_join_append, join, &some_batch, false),
-            "append after a failed append: part of a batch is in the table; accepted: a new join");
+            "append after a failed append: a batch is missing from the table; accepted: a new join");
   EXPECT_EQ(ErrorOf(QUERN_FAILED_PRECONDITION, quern_join_finalise, join),
-            "finalise after a failed append: part of a batch is in the table; accepted: a new join");
+            "finalise after a failed append: a batch is missing from the table; accepted: a new join");
   quern_join_destroy(join);
 }
 
