@@ -4,7 +4,7 @@
 // The stock O2 pipeline is made for code that people wrote; a kernel is made of blocks that were simplified when the library was built.
 // What is left to do at run time is what became possible by filling the holes: inline, fold the constants, break up the structs that blocks
 // passed around, move loads of column pointers out of loops. Everything else (vectorising, unrolling, inter-procedural analysis) is either
-// written into the blocks already or does not pay in 10 ms. `bench/compile_bench --benchmark_filter=passes` prints time and code of both.
+// written into the blocks already or does not pay in 10 ms.
 #include <chrono>
 
 #include "codegen/diagnostics.h"
