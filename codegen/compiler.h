@@ -56,7 +56,7 @@ struct CompiledKernel {
 };
 
 // Makes a kernel for this machine, or finds it in the process's cache. Threads that ask for the same kernel at once wait for one
-// compilation. *Cost*: PERFORMANCE in README.md; a hit is one hash and one lock. *Threads*: any.
+// compilation. *Cost*: "Performance" in README.md; a hit is one hash and one lock. *Threads*: any.
 // *Errors*: InvalidArgument for a bad spec or parameter; Internal where an invariant of the generator is broken.
 absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOptions& options = {});
 
