@@ -23,17 +23,19 @@
 namespace quern {
 namespace {
 
-std::vector<std::string> JoinSymbols() {
-  return {
-#define QUERN_JOIN_ENTRY(field, result, parameters) std::string("quern_join_" #field),
+std::vector<std::string> JoinSymbols(const NeededEntryPoints& needed) {
+  std::vector<std::string> symbols;
+#define QUERN_JOIN_ENTRY(field, result, parameters) \
+  if (needed.field) symbols.emplace_back("quern_join_" #field);
 #include "runtime/join_entry_points.def"
-  };
+  return symbols;
 }
 
-QuernJoinEntryPoints EntryPoints(const std::vector<void*>& addresses) {
-  QuernJoinEntryPoints entry_points;
+QuernJoinEntryPoints EntryPoints(const NeededEntryPoints& needed, const std::vector<void*>& addresses) {
+  QuernJoinEntryPoints entry_points = {};
   size_t i = 0;
-#define QUERN_JOIN_ENTRY(field, result, parameters) entry_points.field = reinterpret_cast<result(*) parameters>(addresses[i++]);
+#define QUERN_JOIN_ENTRY(field, result, parameters) \
+  if (needed.field) entry_points.field = reinterpret_cast<result(*) parameters>(addresses[i++]);
 #include "runtime/join_entry_points.def"
   return entry_points;
 }
@@ -104,9 +106,10 @@ absl::StatusOr<std::shared_ptr<const Kernel>> MakeCompiledKernel(KernelPlan plan
   llvm::SmallVector<char, 0> object;
   QUERN_RETURN_IF_ERROR(GenerateCode(module.get(), target.get(), CodeFormat::kObject, &object));
   const double generated = NowMs();
-  QUERN_ASSIGN_OR_RETURN(LoadedCode code,
-                         LoadObject(std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object), "kernel", false), JoinSymbols()));
-  kernel->join = EntryPoints(code.addresses);
+  const NeededEntryPoints needed = EntryPointsOf(*kernel->shape->get());
+  auto buffer = std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object), "kernel", false);
+  QUERN_ASSIGN_OR_RETURN(LoadedCode code, LoadObject(std::move(buffer), JoinSymbols(needed)));
+  kernel->join = EntryPoints(needed, code.addresses);
   kernel->code = std::move(code.owner);
   kernel->code_bytes = code.code_bytes;
   kernel->engine = Engine::kJit;

@@ -35,11 +35,16 @@ class JoinEmitter {
 
   void EmitAll() {
     EmitConstant("tuple_bytes", shape_.tuple_bytes);
-    EmitPrefetches();
+    EmitConstant("mark_offset", shape_.mark_offset);
+    EmitFlag("prefetches", shape_.prefetches);
+    EmitFlag("stops_at_first", shape_.stops_at_first);
+    EmitFlag("stops_at_marked", shape_.stops_at_marked);
     EmitFilterRows();
+    EmitPackRows();
     EmitHashRows();
     EmitStoreRows();
     EmitEqualRow();
+    EmitResidualRow();
     EmitFitMatches();
     EmitEmitMatches();
   }
@@ -56,10 +61,9 @@ class JoinEmitter {
     e_.ir().CreateRet(e_.I32(value));
   }
 
-  // return prefetches;
-  void EmitPrefetches() {
-    if (e_.Begin("prefetches", {"shape"}).empty()) return;
-    e_.ir().CreateRet(e_.Bool(shape_.prefetches));
+  void EmitFlag(const char* name, bool value) {
+    if (e_.Begin(name, {"shape"}).empty()) return;
+    e_.ir().CreateRet(e_.Bool(value));
   }
 
   Value* Column(Value* columns, uint32_t i, const char* side) {
@@ -116,6 +120,21 @@ class JoinEmitter {
     return phi;
   }
 
+  // quern_block_pack_<storage>(&keys[k], first, rows, n, words, combine, nullable, word_shift, word_null_bit);    for each k
+  void EmitPackRows() {
+    auto p = e_.Begin("pack_rows", {"shape", "keys", "first", "rows", "n", "words"});
+    if (p.empty()) return;
+    BeginBody();
+    Value *keys = p[1], *first = p[2], *rows = p[3], *n = p[4], *words = p[5];
+    for (uint32_t k = 0; k < shape_.num_keys; ++k) {
+      const QuernField& key = shape_.keys[k];
+      Source source = Translate(key, Column(keys, k, "key"), first, rows, n);
+      e_.Call("pack_" + Text(key.storage), {source.column, first, source.rows, n, words, e_.Bool(k > 0), e_.Bool(IsNullEqual(key)),
+                                            e_.I32(key.word_shift), e_.I32(key.word_null_bit)});
+    }
+    e_.ir().CreateRetVoid();
+  }
+
   // quern_block_hash_<storage>(&keys[k], first, rows, n, hashes, combine, nullable, trims_spaces, width);    for each k
   void EmitHashRows() {
     auto p = e_.Begin("hash_rows", {"shape", "keys", "first", "rows", "n", "hashes"});
@@ -129,7 +148,7 @@ class JoinEmitter {
     for (uint32_t k = 0; k < shape_.num_keys && !shape_.zero_hashes; ++k) {
       const QuernField& key = shape_.keys[k];
       Source source = Translate(key, Column(keys, k, "key"), first, rows, n);
-      e_.Call("hash_" + Text(key.storage), {source.column, first, source.rows, n, hashes, e_.Bool(k > 0), e_.Bool(key.null_mask != 0),
+      e_.Call("hash_" + Text(key.storage), {source.column, first, source.rows, n, hashes, e_.Bool(k > 0), e_.Bool(IsNullEqual(key)),
                                             e_.Bool(key.trims_spaces), e_.I32(key.width_bytes)});
     }
     e_.ir().CreateRetVoid();
@@ -145,8 +164,10 @@ class JoinEmitter {
     if (shape_.null_bits_bytes != 0) {
       e_.Call("zero_null_bits", {tuples, n, e_.I32(shape_.tuple_bytes), e_.I32(shape_.null_bits_offset), e_.I32(shape_.null_bits_bytes)});
     }
-    for (uint32_t k = 0; k < shape_.num_keys; ++k) StoreField(shape_.keys[k], Column(p[1], k, "key"), p);
+    for (uint32_t k = 0; k < shape_.num_keys && shape_.word_bytes == 0; ++k) StoreField(shape_.keys[k], Column(p[1], k, "key"), p);
     for (uint32_t c = 0; c < shape_.num_build; ++c) StoreField(shape_.build[c], Column(p[2], c, "payload"), p);
+    for (uint32_t r = 0; r < shape_.num_residual; ++r)
+      StoreField(shape_.build_residual[r], Column(p[2], shape_.num_build + r, "residual"), p);
     e_.ir().CreateRetVoid();
   }
 
@@ -171,14 +192,14 @@ class JoinEmitter {
     if (p.empty()) return;
     Value* words_equal = nullptr;
     for (uint32_t k = 0; k < shape_.num_keys; ++k) {
-      if (!IsWord(shape_.keys[k])) continue;
+      if (!IsMachineWord(shape_.keys[k])) continue;
       Value* equal = EqualValue(shape_.keys[k], Column(p[1], k, "key"), p[2], p[3]);
       words_equal = words_equal ? e_.ir().CreateAnd(words_equal, equal, "words_equal") : equal;
     }
     llvm::BasicBlock* unequal = nullptr;
     if (words_equal != nullptr) unequal = ContinueIf(words_equal, unequal);
     for (uint32_t k = 0; k < shape_.num_keys; ++k) {
-      if (IsWord(shape_.keys[k])) continue;
+      if (IsMachineWord(shape_.keys[k])) continue;
       unequal = ContinueIf(EqualKey(shape_.keys[k], Column(p[1], k, "key"), p[2], p[3]), unequal);
     }
     e_.ir().CreateRet(e_.Bool(true));
@@ -186,8 +207,10 @@ class JoinEmitter {
     e_.ir().CreateRet(e_.Bool(false));
   }
 
-  static bool IsWord(const QuernField& key) {
-    return key.null_mask == 0 && !IsDictionary(key) && !IsVariable(key.storage) && key.storage != kFixed;
+  static bool IsNullEqual(const QuernField& key) { return key.nullable && key.null_equal; }
+
+  static bool IsMachineWord(const QuernField& key) {
+    return !IsNullEqual(key) && !IsDictionary(key) && !IsVariable(key.storage) && key.storage != kFixed;
   }
 
   // if (!condition) return false;
@@ -214,9 +237,8 @@ class JoinEmitter {
   // bool stored_null = tuple[null_offset] & null_mask, is_null = !quern_block_valid(column, row);
   // return stored_null || is_null ? stored_null && is_null : EqualValue;
   Value* EqualKey(const QuernField& key, Value* column, Value* row, Value* tuple) {
-    if (key.null_mask == 0) return EqualValue(key, column, row, tuple);
-    Value* null_byte = e_.ir().CreateLoad(e_.ir().getInt8Ty(), e_.Element(tuple, key.null_offset, 1, "null_byte_at"), "null_byte");
-    Value* stored_null = e_.ir().CreateICmpNE(e_.ir().CreateAnd(null_byte, e_.I8(key.null_mask)), e_.I8(0), "stored_null");
+    if (!IsNullEqual(key)) return EqualValue(key, column, row, tuple);
+    Value* stored_null = StoredNull(key, tuple);
     Value* is_null = e_.ir().CreateNot(e_.Call("valid", {column, row}, "valid", 1), "is_null");
     Value* both_null = e_.ir().CreateAnd(stored_null, is_null, "both_null");
     llvm::BasicBlock *before = e_.ir().GetInsertBlock(), *values = e_.NewBlock("values"), *compared = e_.NewBlock("compared");
@@ -227,6 +249,36 @@ class JoinEmitter {
     e_.ir().CreateBr(compared);
     e_.ir().SetInsertPoint(compared);
     return Merge(both_null, before, equal, values_end, "equal");
+  }
+
+  // return quern_block_compare_<storage>(&payload[num_probe + r], row, tuple + offset, comparison, is_signed) && ..;    for each r, and
+  // where its columns may be null: quern_block_valid(..) && !(tuple[null_offset] & null_mask) before it
+  void EmitResidualRow() {
+    auto p = e_.Begin("residual_row", {"shape", "payload", "row", "tuple"});
+    if (p.empty()) return;
+    Value *row = p[2], *tuple = p[3];
+    llvm::BasicBlock* fails = nullptr;
+    for (uint32_t r = 0; r < shape_.num_residual; ++r) {
+      const QuernField& field = shape_.build_residual[r];
+      Value* column = Column(p[1], shape_.num_probe + r, "residual");
+      if (field.nullable) {
+        Value* valid = e_.ir().CreateAnd(e_.Call("valid", {column, row}, "valid", 1), e_.ir().CreateNot(StoredNull(field, tuple)), "valid");
+        fails = ContinueIf(valid, fails);
+      }
+      Value* at = e_.Element(tuple, field.tuple_offset, 1, "field");
+      Value* holds =
+          e_.Call("compare_" + Text(field.storage), {column, row, at, e_.I8(field.comparison), e_.Bool(field.is_signed)}, "holds", 1);
+      fails = ContinueIf(holds, fails);
+    }
+    e_.ir().CreateRet(e_.Bool(true));
+    e_.ir().SetInsertPoint(fails);
+    e_.ir().CreateRet(e_.Bool(false));
+  }
+
+  // tuple[null_offset] & null_mask
+  Value* StoredNull(const QuernField& field, Value* tuple) {
+    Value* null_byte = e_.ir().CreateLoad(e_.ir().getInt8Ty(), e_.Element(tuple, field.null_offset, 1, "null_byte_at"), "null_byte");
+    return e_.ir().CreateICmpNE(e_.ir().CreateAnd(null_byte, e_.I8(field.null_mask)), e_.I8(0), "stored_null");
   }
 
   // int64_t fit = n;
@@ -279,7 +331,8 @@ class JoinEmitter {
       const QuernField& field = shape_.probe[c];
       Value* out = OutColumn(OutProbe(args), c);
       if (field.storage == kRowId) {
-        e_.Call("emit_rowid", {rows, n, out, out_row, e_.LoadI64(args, offsetof(QuernJoinProbeArgs, first_row_id), "first_row_id")});
+        e_.Call("emit_rowid", {rows, n, out, out_row, e_.LoadI64(args, offsetof(QuernJoinProbeArgs, first_row_id), "first_row_id"),
+                               e_.Bool(field.nullable)});
         continue;
       }
       Source source = Translate(field, Column(Payload(args), c, "payload"), e_.I64(0), rows, n);

@@ -14,6 +14,7 @@
 #include "codegen/emitter.h"
 #include "codegen/module.h"
 #include "codegen/template_library.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Linker/Linker.h"
@@ -61,6 +62,20 @@ void Settle(llvm::Module* module, const llvm::TargetMachine& target) {
   }
 }
 
+// Takes out the entry points that the shape has no use for, and the holes that only they call: what is not there costs no compile time.
+void RemoveUnneeded(const QuernJoinShape& shape, llvm::Module* module) {
+  const NeededEntryPoints needed = EntryPointsOf(shape);
+  const auto remove = [module](const char* name) {
+    if (llvm::Function* function = module->getFunction(name)) function->eraseFromParent();
+  };
+#define QUERN_JOIN_ENTRY(field, result, parameters) \
+  if (!needed.field) remove("quern_join_" #field);
+#include "runtime/join_entry_points.def"
+  for (llvm::Function& function : llvm::make_early_inc_range(*module)) {
+    if (function.isDeclaration() && !function.isIntrinsic() && function.use_empty()) function.eraseFromParent();
+  }
+}
+
 absl::Status LinkBlocks(llvm::Module* module, std::unique_ptr<llvm::Module> blocks) {
   if (llvm::Linker::linkModules(*module, std::move(blocks), llvm::Linker::Flags::LinkOnlyNeeded)) {
     return Internal("blocks do not link: " + Diagnostics::ErrorsOf(module->getContext()) + "; accepted: blocks made with the template");
@@ -88,6 +103,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan
   module->setTargetTriple(target->getTargetTriple());
   blocks->setDataLayout(module->getDataLayout());
   blocks->setTargetTriple(module->getTargetTriple());
+  RemoveUnneeded(shape, module.get());
   Emitter emitter(module.get(), blocks.get());
   EmitJoinHoles(shape, &emitter);
   if (!emitter.errors().empty()) return Internal("template and emitters disagree: " + emitter.errors());

@@ -2,7 +2,7 @@
 // Every choice about a kernel is made here, once, and printed. Example:
 //
 //     plan join.inner keys=i64 build=f64
-//     layout = unchained                  # table layout; accepted: unchained
+//     layout = auto                       # table layout; auto: by the keys, ..; accepted: auto, unchained, dense, open
 //     batch_size = 1024                   # rows hashed at a time (rows)
 //     prefetch_distance_dram = 64         # of tables beyond (rows)
 //     ..
@@ -76,6 +76,18 @@ absl::Status SetParameter(KernelPlan* plan, std::string_view name, std::string_v
   return InvalidArgument("unknown plan parameter: " + Show(name) + "; accepted: " + ParameterNames());
 }
 
+// What parameters say about each other.
+absl::Status Settle(KernelPlan* plan) {
+  // A group cannot be longer than the batch that it is a part of.
+  plan->prefetch_group = std::min(plan->prefetch_group, plan->batch_size);
+  // A string's field ends at a multiple of 8, so that the next field lies where it would have to anyway.
+  plan->inline_key_bytes = (plan->inline_key_bytes + 3) / 8 * 8 + 4;
+  if ((plan->layout == "dense" || plan->layout == "open") && WordBits(plan->spec) == 0) {
+    return InvalidArgument("layout for keys that fit one machine word: " + Show(plan->layout) + "; accepted: auto, unchained");
+  }
+  return absl::OkStatus();
+}
+
 std::string Line(const std::string& setting, const std::string& meaning) {
   const size_t column = 36;
   return setting + std::string(setting.size() < column ? column - setting.size() : 1, ' ') + "# " + meaning + "\n";
@@ -90,8 +102,7 @@ absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machi
   plan.l2_bytes = machine.l2_bytes;
   plan.l3_bytes = machine.l3_bytes;
   for (const auto& [name, value] : overrides) QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
-  // A group cannot be longer than the batch that it is a part of.
-  plan.prefetch_group = std::min(plan.prefetch_group, plan.batch_size);
+  QUERN_RETURN_IF_ERROR(Settle(&plan));
   return plan;
 }
 
@@ -127,7 +138,7 @@ absl::StatusOr<KernelPlan> ParsePlan(std::string_view text) {
       (name == "l2_bytes" ? plan.l2_bytes : plan.l3_bytes) = bytes;
     else QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
   }
-  plan.prefetch_group = std::min(plan.prefetch_group, plan.batch_size);
+  QUERN_RETURN_IF_ERROR(Settle(&plan));
   return plan;
 }
 
@@ -140,7 +151,7 @@ std::string PlanJson(const KernelPlan& plan) {
 }
 
 std::shared_ptr<const JoinShape> MakePlannedShape(const KernelPlan& plan) {
-  auto shape = std::make_shared<JoinShape>(plan.spec);
+  auto shape = std::make_shared<JoinShape>(plan.spec, plan.inline_key_bytes);
   QuernJoinShape* tuning = shape->mutable_tuning();
   tuning->batch_rows = plan.batch_size;
   tuning->group_rows = plan.prefetch_group;
@@ -157,6 +168,12 @@ JoinOptions MakeJoinOptions(const KernelPlan& plan) {
   options.prefetch.l3_distance = plan.prefetch_distance_l3;
   options.prefetch.dram_distance = plan.prefetch_distance_dram;
   options.huge_pages = plan.huge_pages == "on";
+  options.layout = plan.layout == "unchained" ? LayoutChoice::kUnchained
+                   : plan.layout == "dense"   ? LayoutChoice::kDense
+                   : plan.layout == "open"    ? LayoutChoice::kOpen
+                                              : LayoutChoice::kAuto;
+  options.open_load_percent = plan.open_load_percent;
+  options.partition_bits = plan.partition_bits;
   return options;
 }
 

@@ -24,9 +24,12 @@ QUERN_BLOCK void quern_block_store_rowid(uint64_t first, const uint32_t* rows, u
   b::StoreRowIds(first, rows, n, tuples, first_row_id, tuple_bytes, field_offset);
 }
 
-QUERN_BLOCK void quern_block_emit_rowid(const uint32_t* rows, uint32_t n, QuernOutColumn* out, uint64_t out_row, uint64_t first_row_id) {
-  b::EmitRowIds(rows, n, first_row_id, out, out_row);
+QUERN_BLOCK void quern_block_emit_rowid(const uint32_t* rows, uint32_t n, QuernOutColumn* out, uint64_t out_row, uint64_t first_row_id,
+                                        bool nullable) {
+  b::EmitRowIds(rows, n, first_row_id, out, out_row, nullable);
 }
+
+QUERN_BLOCK void quern_block_prefetch_string(const uint8_t* field, uint32_t width) { b::PrefetchString(field, width); }
 
 #define QUERN_INDEX_BLOCKS(text, Index)                                                                                            \
   QUERN_BLOCK uint32_t quern_block_dictionary_row_##text(const QuernColumn* column, uint32_t row) {                                \
@@ -66,6 +69,37 @@ QUERN_INDEX_BLOCKS(64, uint64_t)
     b::EmitColumn<kStorage>(b::BuildSource<kStorage>{base, tuples, field_offset, null_offset, null_mask, width}, n, out, out_row, \
                             null_mask != 0);                                                                                      \
   }
+
+#define QUERN_LANES_PACK_BLOCK(text, kStorage)                                                                    \
+  QUERN_BLOCK void quern_block_pack_##text QUERN_PACK_PARAMETERS {                                                \
+    const uint32_t done = b::PackLanes<kStorage>(column, first, rows, n, words, combine, nullable, shift);        \
+    if (done == n) return;                                                                                        \
+    const uint32_t* rest = rows != nullptr ? rows + done : nullptr;                                               \
+    quern_rt_pack_##text(column, first + done, rest, n - done, words + done, combine, nullable, shift, null_bit); \
+  }
+QUERN_LANES_PACK_BLOCK(8, k8)
+QUERN_LANES_PACK_BLOCK(16, k16)
+QUERN_LANES_PACK_BLOCK(32, k32)
+QUERN_LANES_PACK_BLOCK(64, k64)
+QUERN_LANES_PACK_BLOCK(f32, kF32)
+QUERN_LANES_PACK_BLOCK(f64, kF64)
+QUERN_BLOCK void quern_block_pack_bit QUERN_PACK_PARAMETERS {
+  quern_rt_pack_bit(column, first, rows, n, words, combine, nullable, shift, null_bit);
+}
+
+// Residual predicates.
+#define QUERN_COMPARE_BLOCK(text, kStorage)                                      \
+  QUERN_BLOCK bool quern_block_compare_##text QUERN_COMPARE_PARAMETERS {         \
+    return b::CompareField<kStorage>(column, row, field, comparison, is_signed); \
+  }
+QUERN_COMPARE_BLOCK(bit, kBit)
+QUERN_COMPARE_BLOCK(8, k8)
+QUERN_COMPARE_BLOCK(16, k16)
+QUERN_COMPARE_BLOCK(32, k32)
+QUERN_COMPARE_BLOCK(64, k64)
+QUERN_COMPARE_BLOCK(128, k128)
+QUERN_COMPARE_BLOCK(f32, kF32)
+QUERN_COMPARE_BLOCK(f64, kF64)
 
 // Machine words: inlined, eight lanes at a time where hashed.
 #define QUERN_WORD_BLOCKS(text, kStorage) \

@@ -12,7 +12,11 @@
 //     test      group_rows rows            directory entry, prefetched `prefetch_distance` rows ahead; the tag decides without a branch
 //                                          who is a candidate; the candidate's first tuple is prefetched
 //     compare   the group's candidates     tuples are on their way since group_rows rows
+//     refine    their matches              residual predicate
 //     fit, emit up to batch_rows matches   payload, column by column
+//
+// Keys that fit one machine word are packed into it instead (pack), and word tables (runtime/word_table.cc) take the place of hash, test
+// and compare: with the keys out of the way those loops are the same for every spec, and what is the same is not compiled at run time.
 //
 // Example: 10 M unique keys, directory of 32 M slots: of 100 probe rows with 10 hits, 67 fall on an empty slot and 23 are turned away by
 // the tag (one in a thousand slips through); so 10 tuples are touched, not 33.
@@ -25,6 +29,11 @@
 QUERN_ENTRY uint32_t quern_join_filter(const QuernJoinShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
                                        uint32_t n, uint32_t* out) {
   return quern_hole_filter_rows(shape, keys, first, rows, n, out);
+}
+
+QUERN_ENTRY void quern_join_pack(const QuernJoinShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+                                 uint64_t* words) {
+  quern_hole_pack_rows(shape, keys, first, rows, n, words);
 }
 
 QUERN_ENTRY void quern_join_hash(const QuernJoinShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
@@ -65,33 +74,61 @@ QUERN_ENTRY uint32_t quern_join_test(const QuernJoinProbeArgs* a, uint32_t begin
   return found;
 }
 
+// Sets a tuple's mark; answers whether it was set before. Probers of other threads may do the same at the same time, with the same value.
+static inline __attribute__((always_inline)) bool TestAndSetMark(uint8_t* mark) {
+  if (__atomic_load_n(mark, __ATOMIC_RELAXED) != 0) return true;
+  __atomic_store_n(mark, static_cast<uint8_t>(1), __ATOMIC_RELAXED);
+  return false;
+}
+
 // Compares each candidate (there is at least one) with its next tuple; those with more tuples stay for the next call. So no branch depends
 // on how many tuples a slot has, which nobody can predict: a third of the probes of a sparse table meet two. Stops when `capacity` matches
-// are there (there is room for one at least).
+// are there (there is room for one at least). Where marks stop a row (right_semi, right_anti), tuples are marked here.
 QUERN_ENTRY void quern_join_compare(const QuernJoinProbeArgs* a, uint32_t capacity) {
   QuernProbeScratch* s = a->scratch;
   const QuernJoinShape* shape = a->shape;
   const QuernColumn* keys = a->keys;
-  const uint8_t* tuples = a->tuples;
+  uint8_t* tuples = a->tuples;
   const uint32_t* rows = s->batch_numbers;
   const uint32_t first = static_cast<uint32_t>(s->batch_first);
-  const uint32_t tuple_bytes = quern_hole_tuple_bytes(shape);
+  const uint32_t tuple_bytes = quern_hole_tuple_bytes(shape), mark_offset = quern_hole_mark_offset(shape);
+  const bool stops_at_first = quern_hole_stops_at_first(shape), stops_at_marked = quern_hole_stops_at_marked(shape);
   const uint32_t num_candidates = s->num_candidates, room = capacity - s->num_matches;
   const uint32_t num_compared = num_candidates < room ? num_candidates : room;
   uint32_t matches = s->num_matches, remaining = 0, c = 0;
   do {
     const QuernCandidate candidate = s->candidates[c];
     const uint32_t row = rows ? rows[candidate.index] : first + candidate.index;
-    s->match_rows[matches] = row;
+    s->match_index[matches] = candidate.index;
     s->match_tuples[matches] = candidate.begin;
-    matches += quern_hole_equal_row(shape, keys, row, tuples + candidate.begin);
+    const bool equal = quern_hole_equal_row(shape, keys, row, tuples + candidate.begin);
+    bool stops = stops_at_first && equal;
+    if (stops_at_marked && equal) stops = TestAndSetMark(tuples + candidate.begin + mark_offset);
+    matches += equal;
     const uint64_t next = candidate.begin + tuple_bytes;
     s->candidates[remaining] = {next, candidate.end, candidate.index};
-    remaining += next != candidate.end;
+    remaining += (next != candidate.end) & !stops;
   } while (++c != num_compared);
   for (; c != num_candidates; ++c, ++remaining) s->candidates[remaining] = s->candidates[c];
   s->num_candidates = remaining;
   s->num_matches = matches;
+}
+
+// Keeps those of the matches [begin, end), rows already found, for which the residual predicate holds; answers where they end.
+QUERN_ENTRY uint32_t quern_join_refine(const QuernJoinProbeArgs* a, uint32_t begin, uint32_t end) {
+  QuernProbeScratch* s = a->scratch;
+  const QuernColumn* payload = a->payload;
+  const uint8_t* tuples = a->tuples;
+  uint32_t kept = begin;
+  for (uint32_t i = begin; i < end; ++i) {
+    const uint32_t row = s->match_rows[i];
+    const uint64_t tuple = s->match_tuples[i];
+    s->match_rows[kept] = row;
+    s->match_tuples[kept] = tuple;
+    s->match_index[kept] = s->match_index[i];
+    kept += quern_hole_residual_row(a->shape, payload, row, tuples + tuple);
+  }
+  return kept;
 }
 
 QUERN_ENTRY int64_t quern_join_fit(QuernJoinProbeArgs* a, const uint32_t* rows, const uint64_t* tuples, uint32_t n) {

@@ -9,6 +9,10 @@
 #define QUERN_HASH_PARAMETERS                                                                                                  \
   (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* hashes, bool combine, bool nullable, \
    bool trims_spaces, uint32_t width)
+#define QUERN_PACK_PARAMETERS                                                                                                 \
+  (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine, bool nullable, \
+   uint32_t shift, uint32_t null_bit)
+#define QUERN_COMPARE_PARAMETERS (const QuernColumn* column, uint32_t row, const uint8_t* field, uint8_t comparison, bool is_signed)
 #define QUERN_STORE_PARAMETERS                                                                                         \
   (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint8_t* tuples, uint32_t tuple_bytes, \
    uint32_t field_offset, uint32_t null_offset, uint8_t null_mask, bool trims_spaces, uint32_t width)
@@ -29,6 +33,7 @@
 
 extern "C" {
 #define QUERN_CALLED_HASH(text, kStorage) void quern_rt_hash_##text QUERN_HASH_PARAMETERS;
+#define QUERN_CALLED_PACK(text, kStorage) void quern_rt_pack_##text QUERN_PACK_PARAMETERS;
 #define QUERN_CALLED_COLUMN(text, kStorage)                    \
   void quern_rt_store_##text QUERN_STORE_PARAMETERS;           \
   void quern_rt_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS; \

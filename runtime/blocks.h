@@ -269,6 +269,36 @@ QUERN_INLINE void HashColumn(const QuernColumn* column, uint64_t first, const ui
   }
 }
 
+// ---- word keys ---------------------------------------------------------------------------------------------------------------------
+
+// Packs one key column of a batch: words[i] = value << shift, or-ed to what is there where a key came before. A null (only where
+// `nullable`: keys whose nulls are equal) is bit `null_bit` over a value of 0. *Cost*: about 0.2 ns a row on lanes.
+template <Storage kStorage>
+QUERN_INLINE uint32_t PackLanes(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine,
+                                bool nullable, uint32_t shift) {
+  if (rows != nullptr || (nullable && column->validity != nullptr)) return 0;
+  const QuernColumn c = *column;  // a copy, which no store of a word can be taken for a change of
+  uint32_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    U64x8 v = ReadLanes<kStorage>(&c, first + i) << shift;
+    Store(words + i, combine ? Load<U64x8>(words + i) | v : v);
+  }
+  return i;
+}
+
+template <Storage kStorage>
+QUERN_INLINE void PackColumn(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine,
+                             bool nullable, uint32_t shift, uint32_t null_bit) {
+  uint32_t i = 0;
+  if constexpr (HasLanes(kStorage)) i = PackLanes<kStorage>(column, first, rows, n, words, combine, nullable, shift);
+  for (; i < n; ++i) {
+    uint32_t row = RowAt(rows, first, i);
+    bool is_null = nullable && !IsValid(column, row);
+    uint64_t v = is_null ? uint64_t{1} << null_bit : static_cast<uint64_t>(ReaderOf<kStorage>::Read(column, row)) << shift;
+    words[i] = combine ? words[i] | v : v;
+  }
+}
+
 // ---- comparing and storing: a column's value against a tuple's field -----------------------------------------------------------------
 
 // n bytes against n bytes, reading none beyond. Up to 16 by two overlapping words, without a call.
@@ -293,31 +323,89 @@ QUERN_INLINE StringRef MakeStringRef(Bytes s) {
   return ref;
 }
 
-QUERN_INLINE Bytes BytesOf(const uint8_t* field) {
+// A key's field may hold more bytes itself than a StringRef does: `width` of them. 16-byte keys in a field of 24 bytes cost one random line
+// less each time they are compared.
+QUERN_INLINE uint32_t InlineBytes(uint32_t width) { return width > kInlineStringBytes ? width : kInlineStringBytes; }
+
+QUERN_INLINE void StoreString(Bytes s, uint8_t* field, uint32_t width) {
+  if (s.length <= kInlineStringBytes || s.length > InlineBytes(width)) {
+    Store(field, MakeStringRef(s));
+    return;
+  }
+  Store(field, s.length);
+  __builtin_memcpy(field + 4, s.data, s.length);
+}
+
+QUERN_INLINE Bytes BytesOf(const uint8_t* field, uint32_t width) {
   uint32_t length = Load<uint32_t>(field);
-  if (length <= kInlineStringBytes) return {field + 4, length};
+  if (length <= InlineBytes(width)) return {field + 4, length};
   return {Load<const uint8_t*>(field + 8), length};
 }
 
 // Length first, which is in the tuple. The prefix is not tested on its own: who comes here has passed the tag, and is equal in 99 of 100
 // cases.
-QUERN_INLINE bool EqualString(Bytes s, const uint8_t* field) {
-  Bytes stored = BytesOf(field);
+QUERN_INLINE bool EqualString(Bytes s, const uint8_t* field, uint32_t width) {
+  Bytes stored = BytesOf(field, width);
   return s.length == stored.length && EqualBytes(s.data, stored.data, s.length);
+}
+
+// Asks for the bytes of a string that the tuple does not hold itself.
+QUERN_INLINE void PrefetchString(const uint8_t* field, uint32_t width) {
+  if (Load<uint32_t>(field) > InlineBytes(width)) __builtin_prefetch(Load<const uint8_t*>(field + 8));
 }
 
 template <Storage kStorage>
 QUERN_INLINE bool EqualField(const QuernColumn* column, uint32_t row, const uint8_t* field, bool trims_spaces, uint32_t width) {
-  if constexpr (IsVariableStorage(kStorage)) return EqualString(ReadBytes<kStorage>(column, row, trims_spaces, width), field);
+  if constexpr (IsVariableStorage(kStorage)) return EqualString(ReadBytes<kStorage>(column, row, trims_spaces, width), field, width);
   else if constexpr (kStorage == kFixed) return EqualBytes(FixedReader::Read(column, row, width).data, field, width);
   else return ReaderOf<kStorage>::Read(column, row) == Load<typename ReaderOf<kStorage>::Value>(field);
 }
 
 template <Storage kStorage>
 QUERN_INLINE void StoreField(const QuernColumn* column, uint32_t row, uint8_t* field, bool trims_spaces, uint32_t width) {
-  if constexpr (IsVariableStorage(kStorage)) Store(field, MakeStringRef(ReadBytes<kStorage>(column, row, trims_spaces, width)));
+  if constexpr (IsVariableStorage(kStorage)) StoreString(ReadBytes<kStorage>(column, row, trims_spaces, width), field, width);
   else if constexpr (kStorage == kFixed) __builtin_memcpy(field, FixedReader::Read(column, row, width).data, width);
   else Store(field, ReaderOf<kStorage>::Read(column, row));
+}
+
+// Values as integers whose order is the values' order. Floats are normalised first: NaN is greater than all others, as in PostgreSQL.
+template <Storage kStorage>
+QUERN_INLINE auto Ordered(typename ReaderOf<kStorage>::Value v) {
+  if constexpr (kStorage == kF32) {
+    int32_t bits = static_cast<int32_t>(v);
+    return bits ^ static_cast<int32_t>(static_cast<uint32_t>(bits >> 31) >> 1);
+  } else if constexpr (kStorage == kF64) {
+    int64_t bits = static_cast<int64_t>(v);
+    return bits ^ static_cast<int64_t>(static_cast<uint64_t>(bits >> 63) >> 1);
+  } else if constexpr (kStorage == k128) {
+    return static_cast<__int128>(v);
+  } else {
+    return v;
+  }
+}
+
+template <class T>
+QUERN_INLINE bool Holds(T a, T b, uint8_t comparison) {
+  switch (comparison) {
+    case 0: return a < b;
+    case 1: return a <= b;
+    case 2: return a > b;
+    case 3: return a >= b;
+    case 4: return a != b;
+    default: return a == b;
+  }
+}
+
+// Whether `value of the column` OP `value of the tuple's field` holds; both are there. comparison: a Comparison of spec.h.
+template <Storage kStorage>
+QUERN_INLINE bool CompareField(const QuernColumn* column, uint32_t row, const uint8_t* field, uint8_t comparison, bool is_signed) {
+  using T = typename ReaderOf<kStorage>::Value;
+  auto a = Ordered<kStorage>(ReaderOf<kStorage>::Read(column, row)), b = Ordered<kStorage>(Load<T>(field));
+  if constexpr (kStorage == k8) return is_signed ? Holds<int8_t>(a, b, comparison) : Holds(a, b, comparison);
+  else if constexpr (kStorage == k16) return is_signed ? Holds<int16_t>(a, b, comparison) : Holds(a, b, comparison);
+  else if constexpr (kStorage == k32) return is_signed ? Holds<int32_t>(a, b, comparison) : Holds(a, b, comparison);
+  else if constexpr (kStorage == k64) return is_signed ? Holds<int64_t>(a, b, comparison) : Holds(a, b, comparison);
+  else return Holds(a, b, comparison);
 }
 
 // Stores one key or payload column of a batch into its field of n neighbouring tuples. With a null mask a null sets its bit (zeroed before)
@@ -427,7 +515,7 @@ struct BuildSource {
   uint32_t width;
 
   QUERN_INLINE bool Valid(uint32_t i) const { return null_mask == 0 || (base[tuples[i] + null_offset] & null_mask) == 0; }
-  QUERN_INLINE Bytes ReadString(uint32_t i) const { return BytesOf(base + tuples[i] + field_offset); }
+  QUERN_INLINE Bytes ReadString(uint32_t i) const { return BytesOf(base + tuples[i] + field_offset, 0); }
   template <class T>
   QUERN_INLINE T ReadValue(uint32_t i) const {
     return Load<T>(base + tuples[i] + field_offset);
@@ -508,9 +596,17 @@ QUERN_INLINE void EmitColumn(const Source& source, uint32_t n, QuernOutColumn* o
   }
 }
 
-QUERN_INLINE void EmitRowIds(const uint32_t* rows, uint32_t n, uint64_t first_row_id, QuernOutColumn* out, uint64_t out_row) {
+// Row ids are null only where a row of the other side comes out on its own.
+QUERN_INLINE void EmitRowIds(const uint32_t* rows, uint32_t n, uint64_t first_row_id, QuernOutColumn* out, uint64_t out_row,
+                             bool nullable) {
   uint64_t* to = static_cast<uint64_t*>(out->values) + out_row;
-  for (uint32_t i = 0; i < n; ++i) to[i] = first_row_id + rows[i];
+  for (uint32_t i = 0; i < n; ++i) {
+    bool valid = !nullable || rows[i] != kNullRow;
+    to[i] = valid ? first_row_id + rows[i] : 0;
+    if (!nullable) continue;
+    SetBitTo(out->validity, out_row + i, valid);
+    out->null_count += !valid;
+  }
 }
 
 }  // namespace quern::blocks

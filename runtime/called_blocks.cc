@@ -11,6 +11,10 @@ extern "C" {
   void quern_rt_hash_##text QUERN_HASH_PARAMETERS {                                                  \
     b::HashColumn<kStorage>(column, first, rows, n, hashes, combine, nullable, trims_spaces, width); \
   }
+#define QUERN_CALLED_PACK(text, kStorage)                                                       \
+  void quern_rt_pack_##text QUERN_PACK_PARAMETERS {                                             \
+    b::PackColumn<kStorage>(column, first, rows, n, words, combine, nullable, shift, null_bit); \
+  }
 #define QUERN_CALLED_COLUMN(text, kStorage)                                                                                       \
   void quern_rt_store_##text QUERN_STORE_PARAMETERS { b::StoreColumn<kStorage> QUERN_STORE_ARGUMENTS; }                           \
   void quern_rt_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS {                                                                   \

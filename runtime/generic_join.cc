@@ -76,7 +76,7 @@ Cell CellOf(const QuernField& field, const QuernColumn* column, uint32_t row) {
 }
 
 bool EqualKey(const QuernField& key, const QuernColumn* column, uint32_t row, const uint8_t* tuple) {
-  if (key.null_mask != 0) {
+  if (key.nullable && key.null_equal) {
     bool stored_null = (tuple[key.null_offset] & key.null_mask) != 0;
     bool is_null = !b::IsValid(column, row);
     if (stored_null || is_null) return stored_null && is_null;
@@ -85,6 +85,28 @@ bool EqualKey(const QuernField& key, const QuernColumn* column, uint32_t row, co
   return DispatchKey(key.storage, [&](auto tag) {
     return b::EqualField<decltype(tag)::value>(cell.column, cell.row, tuple + key.tuple_offset, key.trims_spaces, key.width_bytes);
   });
+}
+
+// Calls f(Tag<storage>{}) for the storage of a key that fits a word or of a residual predicate's column.
+template <class F>
+inline auto DispatchFixed(Storage storage, F&& f) {
+  switch (storage) {
+    case kBit: return f(Tag<kBit>{});
+    case k8: return f(Tag<k8>{});
+    case k16: return f(Tag<k16>{});
+    case k32: return f(Tag<k32>{});
+    case k64: return f(Tag<k64>{});
+    case k128: return f(Tag<k128>{});
+    case kF32: return f(Tag<kF32>{});
+    case kF64: return f(Tag<kF64>{});
+    case kFixed:
+    case kVar32:
+    case kVar64:
+    case kView:
+    case kRowId:
+    case kNoStorage: break;
+  }
+  __builtin_unreachable();  // ValidateSpec, WordBits
 }
 
 // Rows of one column, translated where it is a dictionary.
@@ -149,6 +171,9 @@ extern "C" {
 
 uint32_t quern_hole_tuple_bytes(const QuernJoinShape* shape) { return shape->tuple_bytes; }
 bool quern_hole_prefetches(const QuernJoinShape* shape) { return shape->prefetches; }
+uint32_t quern_hole_mark_offset(const QuernJoinShape* shape) { return shape->mark_offset; }
+bool quern_hole_stops_at_first(const QuernJoinShape* shape) { return shape->stops_at_first; }
+bool quern_hole_stops_at_marked(const QuernJoinShape* shape) { return shape->stops_at_marked; }
 
 uint32_t quern_hole_filter_rows(const QuernJoinShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                                 uint32_t* out) {
@@ -162,6 +187,21 @@ uint32_t quern_hole_filter_rows(const QuernJoinShape* shape, const QuernColumn* 
   return filtered ? n : kAllRows;
 }
 
+void quern_hole_pack_rows(const QuernJoinShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+                          uint64_t* words) {
+  for (uint32_t k = 0; k < shape->num_keys; ++k) {
+    const QuernField& key = shape->keys[k];
+    ColumnRows source(key, &keys[k], first, rows, n);
+    DispatchFixed(key.storage, [&](auto tag) {
+      constexpr Storage kStorage = decltype(tag)::value;
+      if constexpr (kStorage != k128) {
+        b::PackColumn<kStorage>(source.column, first, source.rows, n, words, k > 0, key.nullable && key.null_equal, key.word_shift,
+                                key.word_null_bit);
+      }
+    });
+  }
+}
+
 void quern_hole_hash_rows(const QuernJoinShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                           uint64_t* hashes) {
   if (shape->zero_hashes) {
@@ -172,8 +212,8 @@ void quern_hole_hash_rows(const QuernJoinShape* shape, const QuernColumn* keys, 
     const QuernField& key = shape->keys[k];
     ColumnRows source(key, &keys[k], first, rows, n);
     DispatchKey(key.storage, [&](auto tag) {
-      b::HashColumn<decltype(tag)::value>(source.column, first, source.rows, n, hashes, k > 0, key.null_mask != 0, key.trims_spaces,
-                                          key.width_bytes);
+      b::HashColumn<decltype(tag)::value>(source.column, first, source.rows, n, hashes, k > 0, key.nullable && key.null_equal,
+                                          key.trims_spaces, key.width_bytes);
     });
   }
 }
@@ -182,13 +222,27 @@ void quern_hole_store_rows(const QuernJoinShape* shape, const QuernColumn* keys,
                            const uint32_t* rows, uint32_t n, uint64_t first_row_id, uint8_t* tuples) {
   const StoreTarget target = {first, rows, n, first_row_id, tuples, shape->tuple_bytes};
   b::ZeroNullBits(tuples, n, shape->tuple_bytes, shape->null_bits_offset, shape->null_bits_bytes);
-  for (uint32_t k = 0; k < shape->num_keys; ++k) StoreField(shape->keys[k], &keys[k], target);
+  for (uint32_t k = 0; k < shape->num_keys && shape->word_bytes == 0; ++k) StoreField(shape->keys[k], &keys[k], target);
   for (uint32_t c = 0; c < shape->num_build; ++c) StoreField(shape->build[c], &payload[c], target);
+  for (uint32_t r = 0; r < shape->num_residual; ++r) StoreField(shape->build_residual[r], &payload[shape->num_build + r], target);
 }
 
 bool quern_hole_equal_row(const QuernJoinShape* shape, const QuernColumn* keys, uint32_t row, const uint8_t* tuple) {
   for (uint32_t k = 0; k < shape->num_keys; ++k)
     if (!EqualKey(shape->keys[k], &keys[k], row, tuple)) return false;
+  return true;
+}
+
+bool quern_hole_residual_row(const QuernJoinShape* shape, const QuernColumn* payload, uint32_t row, const uint8_t* tuple) {
+  for (uint32_t r = 0; r < shape->num_residual; ++r) {
+    const QuernField& field = shape->build_residual[r];
+    const QuernColumn* column = &payload[shape->num_probe + r];
+    if (field.nullable && (!b::IsValid(column, row) || (tuple[field.null_offset] & field.null_mask) != 0)) return false;
+    const bool holds = DispatchFixed(field.storage, [&](auto tag) {
+      return b::CompareField<decltype(tag)::value>(column, row, tuple + field.tuple_offset, field.comparison, field.is_signed);
+    });
+    if (!holds) return false;
+  }
   return true;
 }
 
@@ -223,7 +277,7 @@ void quern_hole_emit_matches(QuernJoinProbeArgs* args, const uint32_t* rows, con
   for (uint32_t c = 0; c < shape->num_probe; ++c) {
     const QuernField& field = shape->probe[c];
     if (field.storage == kRowId) {
-      b::EmitRowIds(rows, n, args->first_row_id, &args->out_probe[c], args->out_rows);
+      b::EmitRowIds(rows, n, args->first_row_id, &args->out_probe[c], args->out_rows, field.nullable);
       continue;
     }
     ColumnRows source(field, &args->payload[c], 0, rows, n);

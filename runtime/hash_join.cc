@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a hash join around the kernel's loops.
+// The steps of a hash join around the kernel's loops. Rows are first kept as tuples (build_side.h), since nobody knows how many will come,
+// of what range, unique or not; Finalise knows, and chooses and builds the table (table_builder.h); probers and drains drive the stages
+// over it (join_loop.h).
 //
-// Tuples are first written in order of arrival, into chunks whose size doubles (64 Ki rows to 1 Mi rows), since nobody knows how many will
-// come. Finalise knows: it takes a directory of more than two slots a tuple and moves every tuple to its slot (unchained_table.cc). 10 M
-// tuples of 8 bytes: 80 MB of chunks and 80 MB of hashes while building, then 80 MB of tuples and a directory of 2^25 entries = 268 MB.
+//     Append  ->  BuildSide -+
+//     JoinAppender -> BuildSide -+->  TableBuilder -> JoinTable  <- JoinProber, JoinProber, ..
+//     JoinAppender -> BuildSide -+
 //
-// Why not insert at once, as open addressing does? Tuples of one slot lie side by side here, so that duplicates and skew cost sequential
-// reads; and nothing has to be moved when the table grows.
+// 10 M rows of one i64 key, counted: 80 MB of tuples while building, then a table of 200 MB (open, 40 % taken).
 #include "runtime/hash_join.h"
 
 #include <algorithm>
-#include <bit>
 #include <string>
 #include <utility>
 
-#include "runtime/join_loop.h"
+#include "runtime/build_side.h"
 #include "runtime/output_batch.h"
 #include "runtime/status.h"
 #include "runtime/unchained_table.h"
@@ -22,24 +22,14 @@
 namespace quern {
 namespace {
 
-constexpr uint64_t kFirstChunkRows = uint64_t{1} << 16;
-constexpr uint64_t kSmallChunkRows = 1024, kSmallChunkBytes = uint64_t{64} << 10;  // whichever is less, where few rows come
-constexpr uint64_t kLastChunkRows = uint64_t{1} << 20;
-constexpr uint64_t kLargestChunkBytes = uint64_t{64} << 20;  // wide tuples: no chunk takes a budget for rows that may not come
-constexpr uint32_t kMinDirectoryBits = 4;
-
-// Slots for n tuples: the power of two above 2 n, so that 0.25 to 0.5 of them are taken. Twice as many cost nothing at 10 M probe rows of
-// 1,000, 100,000 and 10 M build rows (7.0, 7.7, 29 ns against 8.8, 11, 33 at half of them): fewer slots have two tuples.
-uint32_t DirectoryBits(uint64_t n) {
-  uint32_t bits = static_cast<uint32_t>(std::bit_width(n * 2));
-  return std::max(bits, kMinDirectoryBits);
-}
-
 absl::Status StatusOf(int32_t code) {
   if (code == kQuernOutOfMemory)
     return absl::ResourceExhaustedError("memory limit exceeded: result strings; accepted: a higher memory limit");
   if (code == kQuernValueTooLarge) {
     return absl::ResourceExhaustedError("value too large for an output column: above 2147483647 bytes; accepted: large_utf8, large_binary");
+  }
+  if (code == kQuernSecondMatch) {
+    return absl::FailedPreconditionError("second match of a probe row: in a join of kind single; accepted: at most one build row a key");
   }
   return Internal("kernel failed: code " + std::to_string(code) + "; accepted: 0 or 1");
 }
@@ -57,14 +47,18 @@ absl::Status CheckColumns(const BatchView& batch, uint32_t num_keys, uint32_t nu
                          std::to_string(num_payload));
 }
 
-absl::Status CheckOutput(const OutputBatch& out, const QuernJoinShape& shape) {
-  const size_t num_columns = size_t{shape.num_probe} + shape.num_build;
+absl::Status CheckOutput(const OutputBatch& out, size_t num_columns) {
   if (out.num_columns() != num_columns) {
     return InvalidArgument("output batch of other columns: " + std::to_string(out.num_columns()) +
                            "; accepted: " + std::to_string(num_columns));
   }
   if (num_columns == 0 || out.capacity() != 0) return absl::OkStatus();
   return InvalidArgument("output batch too small: 0 rows; accepted: 1 to 2147483647");
+}
+
+size_t NumOutputColumns(const JoinShape& shape) {
+  const bool has_mark = shape.spec().join_kind == JoinKind::kMark;
+  return size_t{shape.get()->num_probe} + shape.get()->num_build + (has_mark ? 1 : 0);
 }
 
 }  // namespace
@@ -74,120 +68,126 @@ uint32_t PrefetchClasses::DistanceFor(uint64_t table_bytes) const {
   return table_bytes <= l3_bytes ? l3_distance : dram_distance;
 }
 
-struct HashJoin::Chunk {
-  HugeBuffer tuples;
-  HugeBuffer hashes;
-  uint64_t num_tuples = 0;
-  uint64_t capacity = 0;
-};
-
 HashJoin::HashJoin(std::shared_ptr<const JoinShape> shape, QuernJoinEntryPoints entry_points, std::shared_ptr<const void> code,
                    std::shared_ptr<MemoryBudget> budget, const JoinOptions& options)
     : shape_(std::move(shape)), entry_points_(entry_points), code_(std::move(code)), budget_(std::move(budget)), options_(options) {}
 
 HashJoin::~HashJoin() = default;
 
-absl::Status HashJoin::NewChunk(uint64_t rows) {
-  const uint64_t tuple_bytes = shape_->get()->tuple_bytes;
-  uint64_t capacity = chunks_.empty() ? kFirstChunkRows : std::min(chunks_.back()->capacity * 2, kLastChunkRows);
-  if (chunks_.empty() && rows < capacity) capacity = std::max(rows, std::min(kSmallChunkRows, kSmallChunkBytes / tuple_bytes));
-  capacity = std::min(capacity, std::max<uint64_t>(kLargestChunkBytes / tuple_bytes, 1));
-  auto chunk = std::make_unique<Chunk>();
-  QUERN_ASSIGN_OR_RETURN(chunk->tuples, HugeBuffer::Allocate(budget_, capacity * tuple_bytes, options_.huge_pages));
-  // Finalise prefetches by hashes that lie ahead of the last one.
-  const uint64_t hash_bytes = (capacity + 2 * kMaxPrefetchDistance) * sizeof(uint64_t);
-  QUERN_ASSIGN_OR_RETURN(chunk->hashes, HugeBuffer::Allocate(budget_, hash_bytes, options_.huge_pages));
-  chunk->capacity = capacity;
-  chunks_.push_back(std::move(chunk));
+// ---- building ----------------------------------------------------------------------------------------------------
+
+absl::Status HashJoin::CheckOpen(const char* call) const {
+  if (finalised_) return absl::FailedPreconditionError(std::string(call) + " after finalise: the table is built; accepted: a new join");
+  if (lost_rows_) {
+    return absl::FailedPreconditionError(std::string(call) +
+                                         " after a failed append: a batch is missing from the table; accepted: a new join");
+  }
   return absl::OkStatus();
+}
+
+std::unique_ptr<BuildSide> HashJoin::NewBuildSide() const { return std::make_unique<BuildSide>(shape_, entry_points_, options_, budget_); }
+
+absl::Status HashJoin::AppendTo(BuildSide* side, const BatchView& batch) {
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  QUERN_RETURN_IF_ERROR(CheckNumRows(batch.num_rows));
+  const QuernJoinShape& shape = *shape_->get();
+  QUERN_RETURN_IF_ERROR(CheckColumns(batch, shape.num_keys, shape.num_build + shape.num_residual));
+  const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
+  const absl::Status status = side->Append(batch, batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id);
+  if (!status.ok()) lost_rows_ = true;
+  return status;
 }
 
 absl::Status HashJoin::Append(const BatchView& batch) {
-  if (finalised_) return absl::FailedPreconditionError("append after finalise: the table is built; accepted: a new join");
-  QUERN_RETURN_IF_ERROR(CheckNumRows(batch.num_rows));
-  QUERN_RETURN_IF_ERROR(CheckColumns(batch, shape_->get()->num_keys, shape_->get()->num_build));
-  const size_t num_chunks = chunks_.size();
-  const uint64_t num_tuples = chunks_.empty() ? 0 : chunks_.back()->num_tuples;
-  if (batch.owner) owners_.push_back(batch.owner);
-  if (absl::Status status = AppendToChunks(batch); !status.ok()) {
-    // Tuples may point into the batch, whose owner goes: none of them stays.
-    chunks_.resize(num_chunks);
-    if (num_chunks > 0) chunks_.back()->num_tuples = num_tuples;
-    if (batch.owner) owners_.pop_back();
-    return status;
+  if (own_side_ == nullptr) own_side_ = NewBuildSide();
+  return AppendTo(own_side_.get(), batch);
+}
+
+absl::Status HashJoin::AddBuildSide(std::unique_ptr<BuildSide> side) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  if (shared_builder_ != nullptr) {
+    return absl::FailedPreconditionError("append after finalise: the table is being built; accepted: a new join");
   }
-  stats_.build_rows += batch.num_rows;
+  sides_.push_back(std::move(side));
   return absl::OkStatus();
 }
 
-absl::Status HashJoin::AppendToChunks(const BatchView& batch) {
-  uint32_t rows[kMaxBatchRows];
-  QuernJoinAppendArgs args = {};
-  args.shape = shape_->get();
-  args.keys = batch.keys.data();
-  args.payload = batch.payload.data();
-  args.selection = batch.selection;
-  args.num_rows = batch.num_rows;
-  args.first_row_id = batch.first_row_id == kCountedRowIds ? stats_.build_rows : batch.first_row_id;
-  args.rows = rows;
-  while (args.next_row < args.num_rows) {
-    if (chunks_.empty() || chunks_.back()->num_tuples == chunks_.back()->capacity) {
-      QUERN_RETURN_IF_ERROR(NewChunk(args.num_rows - args.next_row));
-    }
-    Chunk& chunk = *chunks_.back();
-    args.tuples = chunk.tuples.data();
-    args.hashes = reinterpret_cast<uint64_t*>(chunk.hashes.data());
-    args.num_tuples = chunk.num_tuples;
-    args.capacity = chunk.capacity;
-    const int32_t code = AppendRows(entry_points_, &args);
-    chunk.num_tuples = args.num_tuples;
-    if (code < 0) return StatusOf(code);
+// Under the mutex.
+std::unique_ptr<TableBuilder> HashJoin::NewBuilder() {
+  if (own_side_ != nullptr) sides_.push_back(std::move(own_side_));
+  if (sides_.empty()) sides_.push_back(NewBuildSide());
+  std::vector<TupleStore*> stores;
+  WordRange range;
+  for (const auto& side : sides_) {
+    stores.push_back(side->store());
+    range.Add(side->range());
   }
-  return absl::OkStatus();
+  return std::make_unique<TableBuilder>(*shape_->get(), RowOf(shape_->spec().join_kind), options_, budget_, std::move(stores), range);
+}
+
+// Under the mutex: takes the finished table over, and with it what is known of the rows.
+void HashJoin::Take(TableBuilder* builder) {
+  table_ = builder->table;
+  memory_ = std::move(builder->memory);
+  uint64_t num_null_keys = 0;
+  for (const auto& side : sides_) {
+    stats_.build_rows += side->num_rows();
+    num_null_keys += side->num_null_keys();
+    null_rows_.insert(null_rows_.end(), side->null_rows().begin(), side->null_rows().end());
+    side->DropTuples();
+  }
+  stats_.table_rows = table_.num_tuples;
+  stats_.directory_bytes = memory_.directory_bytes();
+  stats_.tuple_bytes = table_.layout == Layout::kOpen || table_.layout == Layout::kOpenCounts ? table_.num_slots * table_.slot_bytes
+                       : memory_.tuples.bytes() == 0                                          ? 0
+                                                                                              : table_.null_tuple;
+  stats_.prefetch_distance = table_.prefetch_distance;
+  stats_.layout = LayoutText(table_.layout);
+  build_is_empty_ = stats_.build_rows == 0;
+  build_has_null_key_ = num_null_keys > 0;
+  finalised_ = true;
 }
 
 absl::Status HashJoin::Finalise() {
+  std::unique_lock<std::mutex> lock(mutex_);
   if (finalised_) return absl::FailedPreconditionError("finalise called twice: the table is built; accepted: once");
-  uint64_t num_tuples = 0;
-  for (const auto& chunk : chunks_) num_tuples += chunk->num_tuples;
-  const uint32_t bits = DirectoryBits(num_tuples);
-  const uint64_t slots = uint64_t{1} << bits;
-  const uint64_t tuple_bytes = num_tuples * shape_->get()->tuple_bytes;
-  QUERN_ASSIGN_OR_RETURN(HugeBuffer directory, HugeBuffer::Allocate(budget_, (slots + 1) * sizeof(uint64_t), options_.huge_pages));
-  QUERN_ASSIGN_OR_RETURN(tuples_, HugeBuffer::Allocate(budget_, std::max<uint64_t>(tuple_bytes, 64), options_.huge_pages));
-  directory_ = std::move(directory);
-  shift_ = 64 - bits;
-  stats_.table_rows = num_tuples;
-  stats_.tuple_bytes = tuple_bytes;
-  stats_.directory_bytes = (slots + 1) * sizeof(uint64_t);
-  const uint32_t distance = options_.prefetch.DistanceFor(stats_.directory_bytes + tuple_bytes);
-  stats_.prefetch_distance = shape_->get()->prefetches ? distance : 0;
-
-  UnchainedBuild build;
-  build.tuple_bytes = shape_->get()->tuple_bytes;
-  build.directory = reinterpret_cast<uint64_t*>(directory_.data()) + 1;
-  build.directory_bits = bits;
-  build.prefetch_distance = stats_.prefetch_distance;
-  build.target = tuples_.data();
-  const auto aim_at = [&build](const Chunk& chunk) {
-    build.tuples = chunk.tuples.data();
-    build.hashes = reinterpret_cast<const uint64_t*>(chunk.hashes.data());
-    build.num_tuples = chunk.num_tuples;
-  };
-  for (const auto& chunk : chunks_) {
-    aim_at(*chunk);
-    CountTuples(build);
-  }
-  SumSlots(build);
-  for (auto& chunk : chunks_) {
-    aim_at(*chunk);
-    ScatterTuples(build);
-    chunk.reset();
-  }
-  chunks_.clear();
-  finalised_ = true;
+  QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
+  const std::unique_ptr<TableBuilder> builder = NewBuilder();
+  QUERN_RETURN_IF_ERROR(builder->Help());
+  Take(builder.get());
   return absl::OkStatus();
 }
+
+absl::Status HashJoin::FinaliseShared() {
+  TableBuilder* builder = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (finalised_) return absl::OkStatus();
+    QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
+    if (shared_builder_ == nullptr) shared_builder_ = NewBuilder();
+    builder = shared_builder_.get();
+  }
+  QUERN_RETURN_IF_ERROR(builder->Help());
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!finalised_) Take(builder);
+  return absl::OkStatus();
+}
+
+JoinAppender::JoinAppender(std::shared_ptr<HashJoin> join) : join_(std::move(join)), side_(join_->NewBuildSide()) {}
+JoinAppender::~JoinAppender() = default;
+
+absl::Status JoinAppender::Append(const BatchView& batch) {
+  if (side_ == nullptr) return absl::FailedPreconditionError("append after finish: the rows are the join's; accepted: a new appender");
+  return join_->AppendTo(side_.get(), batch);
+}
+
+absl::Status JoinAppender::Finish() {
+  if (side_ == nullptr) return absl::FailedPreconditionError("finish called twice: the rows are the join's; accepted: once");
+  return join_->AddBuildSide(std::move(side_));
+}
+
+// ---- probing ----------------------------------------------------------------------------------------------------
 
 JoinProber::JoinProber(std::shared_ptr<const HashJoin> join)
     : join_(std::move(join)), args_(), scratch_(std::make_unique<QuernProbeScratch>()) {}
@@ -197,11 +197,39 @@ JoinProber::~JoinProber() = default;
 absl::Status JoinProber::SetInput(BatchView batch) {
   if (!join_->finalised_) return absl::FailedPreconditionError("probe before finalise: the table is not built; accepted: finalise first");
   QUERN_RETURN_IF_ERROR(CheckNumRows(batch.num_rows));
-  QUERN_RETURN_IF_ERROR(CheckColumns(batch, join_->shape_->get()->num_keys, join_->shape_->get()->num_probe));
+  const QuernJoinShape& shape = *join_->shape_->get();
+  QUERN_RETURN_IF_ERROR(CheckColumns(batch, shape.num_keys, shape.num_probe + shape.num_residual));
+  Begin(std::move(batch));
+  rows_seen_ += input_.num_rows;
+  return absl::OkStatus();
+}
+
+absl::Status JoinProber::SetUnmatched() {
+  if (!join_->finalised_) return absl::FailedPreconditionError("probe before finalise: the table is not built; accepted: finalise first");
+  // Columns that no row is ever read from: a build row that comes out on its own has row kNullRow on the probe side.
+  static constexpr QuernColumn kNoColumn = {};
+  QuernColumn column = {};
+  column.dictionary = &kNoColumn;
+  BatchView no_rows;
+  no_rows.payload.assign(join_->shape_->get()->num_probe, column);
+  Begin(std::move(no_rows));
+  if (!RowOf(join_->shape_->spec().join_kind).marks_build_rows()) return absl::OkStatus();
+  drains_ = true;
+  drain_.next_morsel = &join_->next_morsel_;
+  drain_.null_rows = &join_->null_rows_;
+  return absl::OkStatus();
+}
+
+void JoinProber::Begin(BatchView batch) {
   input_ = std::move(batch);
+  drains_ = false;
+  drain_ = {};
   scratch_->batch_rows = scratch_->batch_next = 0;
   scratch_->num_candidates = 0;
   scratch_->num_matches = scratch_->match_next = 0;
+  scratch_->num_dropped = 0;
+  scratch_->batch_is_open = false;
+  const JoinTable& table = join_->table_;
   args_ = {};
   args_.shape = join_->shape_->get();
   args_.keys = input_.keys.data();
@@ -209,25 +237,33 @@ absl::Status JoinProber::SetInput(BatchView batch) {
   args_.selection = input_.selection;
   args_.num_rows = input_.num_rows;
   args_.first_row_id = input_.first_row_id == kCountedRowIds ? rows_seen_ : input_.first_row_id;
-  args_.tuples = join_->tuples_.data();
-  args_.directory = reinterpret_cast<const uint64_t*>(join_->directory_.data()) + 1;
+  args_.tuples = table.tuples;
+  args_.directory = table.directory;
   args_.tags = DirectoryTags();
-  args_.shift = join_->shift_;
-  args_.prefetch_distance = join_->stats_.prefetch_distance;
+  args_.shift = table.shift;
+  args_.prefetch_distance = table.prefetch_distance;
   args_.scratch = scratch_.get();
-  rows_seen_ += input_.num_rows;
-  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
-  QUERN_RETURN_IF_ERROR(CheckOutput(*out, *join_->shape_->get()));
+  const JoinShape& shape = *join_->shape_;
+  QUERN_RETURN_IF_ERROR(CheckOutput(*out, NumOutputColumns(shape)));
   QUERN_RETURN_IF_ERROR(out->Reset());
+  const bool has_mark = shape.spec().join_kind == JoinKind::kMark;
+  JoinProbe probe;
+  probe.kernel = &join_->entry_points_;
+  probe.kind = &RowOf(shape.spec().join_kind);
+  probe.table = &join_->table_;
+  probe.build_is_empty = join_->build_is_empty_;
+  probe.build_has_null_key = join_->build_has_null_key_;
+  probe.counts = out->num_columns() == 0;
   args_.out_probe = out->columns();
-  args_.out_build = out->columns() + join_->shape_->get()->num_probe;
+  args_.out_build = out->columns() + shape.get()->num_probe + (has_mark ? 1 : 0);
+  if (has_mark) probe.out_mark = out->columns() + shape.get()->num_probe;
   args_.out_rows = 0;
-  args_.out_capacity = out->num_columns() == 0 ? UINT64_MAX : out->capacity();
+  args_.out_capacity = probe.counts ? UINT64_MAX : out->capacity();
   if (args_.shape == nullptr) return false;
-  const int32_t code = ProbeRows(join_->entry_points_, &args_);
+  const int32_t code = drains_ ? DrainRows(probe, &drain_, &args_) : ProbeRows(probe, &args_);
   if (code < 0) return StatusOf(code);
   out->set_num_rows(args_.out_rows);
   return code == kQuernFull;

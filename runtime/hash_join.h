@@ -2,39 +2,29 @@
 // The state of one hash join: build batches in, finalise, probe batches in, output batches out. It owns the memory and the order of the
 // steps; the loops are a kernel's (generic or compiled), reached through QuernJoinEntryPoints.
 //
-//     HashJoin join(spec, shape, entry points, options);
+//     HashJoin join(shape, entry points, code, budget, options);
 //     join.Append(...)*  ->  join.Finalise()  ->  any number of JoinProber: SetInput(...), Next(...)*
 #ifndef QUERN_RUNTIME_HASH_JOIN_H_
 #define QUERN_RUNTIME_HASH_JOIN_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/join_loop.h"
+#include "runtime/join_options.h"
 #include "runtime/join_shape.h"
+#include "runtime/join_table.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/memory.h"
 #include "runtime/spec.h"
+#include "runtime/table_builder.h"
 
 namespace quern {
-
-// Distances for the classes of table size. The class of a table is found at Finalise from its own bytes.
-struct PrefetchClasses {
-  uint64_t l2_bytes = 1 << 20;   // tables up to this size: l2
-  uint64_t l3_bytes = 32 << 20;  // up to this size: l3; above: dram
-  uint32_t l2_distance = 0;      // rows
-  uint32_t l3_distance = 16;
-  uint32_t dram_distance = 64;
-
-  uint32_t DistanceFor(uint64_t table_bytes) const;
-};
-
-struct JoinOptions {
-  PrefetchClasses prefetch;
-  bool huge_pages = true;
-};
 
 // Row ids go on from the batch before.
 constexpr uint64_t kCountedRowIds = UINT64_MAX;
@@ -42,7 +32,7 @@ constexpr uint64_t kCountedRowIds = UINT64_MAX;
 // Columns of one batch as kernels see them, plus what keeps their memory alive.
 struct BatchView {
   std::vector<QuernColumn> keys;
-  std::vector<QuernColumn> payload;
+  std::vector<QuernColumn> payload;        // then the columns of the residual predicate
   const uint32_t* selection = nullptr;     // rows that take part, in order; nullptr: all
   uint64_t num_rows = 0;                   // selected rows
   uint64_t first_row_id = kCountedRowIds;  // what rowid columns call the batch's row 0
@@ -51,12 +41,24 @@ struct BatchView {
 
 struct JoinStats {
   uint64_t build_rows = 0;  // appended, null keys included
-  uint64_t table_rows = 0;  // tuples in the table
+  uint64_t table_rows = 0;  // of them in the table: without null keys that match nothing
   uint64_t directory_bytes = 0;
-  uint64_t tuple_bytes = 0;        // all tuples
+  uint64_t tuple_bytes = 0;        // all tuples; slots, where the layout has slots
   uint32_t prefetch_distance = 0;  // chosen at Finalise; rows; 0 where the plan does not prefetch
+  const char* layout = "";         // chosen at Finalise (join_table.h)
 };
 
+class BuildSide;
+class JoinAppender;
+
+// *Example* with threads of the caller's own, each of which runs
+//
+//     JoinAppender appender(join);   while (batch) appender.Append(batch);   appender.Finish();
+//     -- all threads have come here --
+//     join->FinaliseShared();
+//     JoinProber prober(join);       while (batch) { prober.SetInput(batch); while (more) more = prober.Next(&out); }
+//     -- all threads have come here; only for kinds that keep build rows --
+//     prober.SetUnmatched();         while (more) more = prober.Next(&out);
 class HashJoin {
  public:
   // *Ownership*: `code` keeps the kernel's machine code alive. *Errors*: none; memory is taken later.
@@ -65,22 +67,31 @@ class HashJoin {
   ~HashJoin();
 
   // Adds a batch to the build side. Strings are not copied: the batch's owner is kept until the join is destroyed.
-  // *Cost*: one pass; tuple_bytes + 8 bytes a row. *Threads*: one at a time. *Errors*: ResourceExhausted over the budget,
-  // FailedPrecondition after Finalise, InvalidArgument for a batch without the spec's columns; the join is then as it was before.
+  // *Cost*: one pass; tuple_bytes a row, and 8 more where keys are no words. *Threads*: one at a time; JoinAppender for more.
+  // *Errors*: FailedPrecondition after Finalise, InvalidArgument for a batch without the spec's columns, which leave the join as it was;
+  // ResourceExhausted over the budget, after which a part of the batch may be missing, and the join refuses to go on.
   absl::Status Append(const BatchView& batch);
 
-  // Builds the table. *Cost*: two random cache lines a row, prefetched; twice the tuples' bytes at the peak. *Errors*: ResourceExhausted,
-  // which leaves the join as it was before.
+  // Builds the table. *Cost*: one or two random cache lines a row, prefetched or in cache; twice the tuples' bytes at the peak. *Errors*:
+  // ResourceExhausted, which leaves the join as it was before.
   absl::Status Finalise();
+
+  // The same by any number of threads at once, each of which takes part and comes back when the table is built (at once, where it is).
+  // *Errors*: as Finalise, the same for all threads; then the join is of no use any more.
+  absl::Status FinaliseShared();
 
   const JoinStats& stats() const { return stats_; }
   const JoinShape& shape() const { return *shape_; }
 
  private:
   friend class JoinProber;
-  struct Chunk;
-  absl::Status NewChunk(uint64_t rows);
-  absl::Status AppendToChunks(const BatchView& batch);
+  friend class JoinAppender;
+  absl::Status CheckOpen(const char* call) const;
+  absl::Status AppendTo(BuildSide* side, const BatchView& batch);
+  absl::Status AddBuildSide(std::unique_ptr<BuildSide> side);
+  std::unique_ptr<BuildSide> NewBuildSide() const;
+  std::unique_ptr<TableBuilder> NewBuilder();
+  void Take(TableBuilder* builder);
 
   std::shared_ptr<const JoinShape> shape_;
   QuernJoinEntryPoints entry_points_;
@@ -88,15 +99,38 @@ class HashJoin {
   std::shared_ptr<MemoryBudget> budget_;
   JoinOptions options_;
   JoinStats stats_;
-  bool finalised_ = false;
-  uint32_t shift_ = 0;
-  std::vector<std::shared_ptr<const void>> owners_;
-  std::vector<std::unique_ptr<Chunk>> chunks_;
-  HugeBuffer directory_;  // one entry more than slots: entry 0 is the sentinel
-  HugeBuffer tuples_;
+  std::mutex mutex_;  // of what appenders bring, and of who finalises
+  std::unique_ptr<BuildSide> own_side_;
+  std::vector<std::unique_ptr<BuildSide>> sides_;  // all, when finalising
+  std::atomic<uint64_t> next_row_id_{0};
+  std::atomic<bool> lost_rows_{false};  // an append failed in the middle of a batch
+  std::unique_ptr<TableBuilder> shared_builder_;
+  std::atomic<bool> finalised_{false};
+  JoinTable table_;
+  TableMemory memory_;
+  TupleList null_rows_;
+  bool build_is_empty_ = true;
+  bool build_has_null_key_ = false;
+  mutable std::atomic<uint64_t> next_morsel_{0};  // of the drain
 };
 
-// One output batch: probe payload columns, then build payload columns. Buffers are owned by the batch.
+// Adds batches to a join from one thread while others do the same from theirs.
+class JoinAppender {
+ public:
+  explicit JoinAppender(std::shared_ptr<HashJoin> join);
+  ~JoinAppender();
+
+  // As HashJoin::Append. Row ids that are counted go on from whatever batch came before, of any appender.
+  absl::Status Append(const BatchView& batch);
+  // Hands the rows to the join. An appender that goes without it takes its rows with it. *Errors*: FailedPrecondition after Finalise.
+  absl::Status Finish();
+
+ private:
+  std::shared_ptr<HashJoin> join_;
+  std::unique_ptr<BuildSide> side_;
+};
+
+// One output batch: the columns of JoinOutputTypes(spec). Buffers are owned by the batch.
 class OutputBatch;
 
 // Probes a finalised join. *Threads*: each prober belongs to one thread; any number of them may share a join.
@@ -108,16 +142,24 @@ class JoinProber {
   // Starts on a batch, whose columns must stay until Next has answered false.
   absl::Status SetInput(BatchView batch);
 
+  // Starts on the build rows that come out on their own (right, full, right_semi, right_anti; none for other kinds). To be called when all
+  // probers are done with all inputs. Probers share the rows: each row comes out of one of them, once.
+  absl::Status SetUnmatched();
+
   // Fills `out` (emptied first) with up to out->capacity() rows, fewer only where the input ends or an output column is full to its
-  // offsets' limit. Answers whether there is more to come from this input. Without payload columns it counts, in one call.
-  // *Errors*: InvalidArgument for an output batch of other columns or of no rows; ResourceExhausted, after which rows of this input are
-  // lost and only SetInput helps.
+  // offsets' limit. Answers whether there is more to come from this input. Without output columns it counts, in one call.
+  // *Errors*: InvalidArgument for an output batch of other columns or of no rows; FailedPrecondition for the second match of a single join;
+  // ResourceExhausted. After the last two, rows of this input are lost and only SetInput helps.
   absl::StatusOr<bool> Next(OutputBatch* out);
 
  private:
+  void Begin(BatchView batch);
+
   std::shared_ptr<const HashJoin> join_;
   BatchView input_;
   QuernJoinProbeArgs args_;
+  bool drains_ = false;
+  Drain drain_;
   uint64_t rows_seen_ = 0;
   std::unique_ptr<QuernProbeScratch> scratch_;
 };

@@ -1,17 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-// What drives the stages of a join kernel, batch after batch.
+// What drives the stages of a join's probe, batch after batch, and makes of key matches what the kind of join wants.
 #ifndef QUERN_RUNTIME_JOIN_LOOP_H_
 #define QUERN_RUNTIME_JOIN_LOOP_H_
 
+#include <atomic>
+#include <cstdint>
+
+#include "runtime/join_table.h"
 #include "runtime/kernel_abi.h"
+#include "runtime/spec.h"
+#include "runtime/tuple_store.h"
 
 namespace quern {
 
-// Appends rows to the chunk until the batch (kQuernDone) or the chunk's space ends (kQuernFull).
-int32_t AppendRows(const QuernJoinEntryPoints& kernel, QuernJoinAppendArgs* args);
+// The rows of one batch that can match: `rows ? rows[i] : first + i`, i < n.
+struct BatchRows {
+  const uint32_t* rows;
+  uint64_t first;
+  uint32_t n;
+};
+
+// Filters n rows of a batch, from its row `next` on; `scratch` holds n rows.
+BatchRows SelectRows(const QuernJoinEntryPoints& kernel, const QuernJoinShape* shape, const QuernColumn* keys, const uint32_t* selection,
+                     uint64_t next, uint32_t n, uint32_t* scratch);
+// Those of the same n rows that are not in `kept`; answers how many.
+uint32_t DroppedRows(const uint32_t* selection, uint64_t next, uint32_t n, const BatchRows& kept, uint32_t* dropped);
+
+// What a probe reads and never changes but for tuples' marks.
+struct JoinProbe {
+  const QuernJoinEntryPoints* kernel = nullptr;
+  const JoinKindRow* kind = nullptr;
+  const JoinTable* table = nullptr;
+  bool build_is_empty = true;
+  bool build_has_null_key = false;
+  bool counts = false;                 // there are no output columns
+  QuernOutColumn* out_mark = nullptr;  // mark joins
+};
 
 // Fills the output batch until the input ends (kQuernDone) or the output is full (kQuernFull: call again with an emptied one).
-int32_t ProbeRows(const QuernJoinEntryPoints& kernel, QuernJoinProbeArgs* args);
+int32_t ProbeRows(const JoinProbe& probe, QuernJoinProbeArgs* args);
+
+// The build rows that come out on their own, which probers share: tuples of the table in morsels, then those that never were in it.
+struct Drain {
+  std::atomic<uint64_t>* next_morsel = nullptr;
+  const TupleList* null_rows = nullptr;  // with a null key that matches nothing
+  uint8_t* tuples = nullptr;             // of the morsel under way
+  bool is_table = false;
+  uint64_t position = 0;
+  uint64_t end = 0;
+};
+int32_t DrainRows(const JoinProbe& probe, Drain* drain, QuernJoinProbeArgs* args);
 
 }  // namespace quern
 

@@ -12,11 +12,22 @@
 
 namespace quern {
 
+// Bits of the word that a spec's keys pack into; 0 where they do not fit one.
+uint32_t WordBits(const KernelSpec& spec);
+
+// Which entry points a kernel of this shape has (join_entry_points.def).
+struct NeededEntryPoints {
+#define QUERN_JOIN_ENTRY(field, result, parameters) bool field;
+#include "runtime/join_entry_points.def"
+};
+NeededEntryPoints EntryPointsOf(const QuernJoinShape& shape);
+
 // A shape with the fields that it points to.
 class JoinShape {
  public:
-  // Lays out the tuple: keys first, then build payload, in each part the widest first, null bits last.
-  explicit JoinShape(const KernelSpec& spec);
+  // Lays out the tuple: keys (as one word where they fit one) first, then build payload, in each part the widest first, null bits last.
+  // inline_key_bytes: of a key of variable length that a tuple holds itself; 12 to 60, 4 more than a multiple of 8.
+  explicit JoinShape(const KernelSpec& spec, uint32_t inline_key_bytes = kInlineStringBytes);
   JoinShape(const JoinShape&) = delete;
   JoinShape& operator=(const JoinShape&) = delete;
 
@@ -28,8 +39,11 @@ class JoinShape {
   std::string Print() const;
 
  private:
+  void PackKeys();
+  std::string WordText() const;
+
   KernelSpec spec_;
-  std::vector<QuernField> keys_, build_, probe_;
+  std::vector<QuernField> keys_, build_, probe_, build_residual_, probe_residual_;
   QuernJoinShape shape_;
 };
 

@@ -14,19 +14,23 @@
 // slot s holds where they END (48 bits) and a 16-bit tag, so that they begin where those of slot s-1 end:
 //
 //     directory[s]:  | end of slot s's tuples, byte offset (48 bits) | tag (16 bits) |
+//
+// Keys that fit one machine word together are *word keys*: they are packed into it, the first one lowest, and the word is what is hashed,
+// compared and stored, in 4 or 8 bytes at the tuple's beginning. Tables over words have more layouts (word_table.h).
 #ifndef QUERN_RUNTIME_KERNEL_ABI_H_
 #define QUERN_RUNTIME_KERNEL_ABI_H_
 
 #include <stddef.h>
 #include <stdint.h>
 
-constexpr uint32_t kKernelAbiVersion = 1;
+constexpr uint32_t kKernelAbiVersion = 2;
 
 // Upper bounds of what a plan may choose; buffers between the stages of a kernel have these sizes.
 constexpr uint32_t kMaxBatchRows = 4096;
 constexpr uint32_t kMaxPrefetchDistance = 512;
 constexpr uint32_t kMaxKeys = 16;
 constexpr uint32_t kMaxPayloadColumns = 1024;
+constexpr uint32_t kMaxPartitionBits = 10;
 
 // The row number that stands for "null" where rows were translated through a dictionary.
 constexpr uint32_t kNullRow = 0xffffffffu;
@@ -90,8 +94,12 @@ struct QuernField {
   bool nullable;
   bool null_equal;        // keys: null matches null
   bool trims_spaces;      // keys: PAD SPACE collation
+  bool is_signed;         // order of integers: residual predicates, ranges of word keys
   uint8_t null_mask;      // bit of the tuple's null byte; 0: no null bit in the tuple
-  uint32_t width_bytes;   // kFixed: n
+  uint8_t comparison;     // residual predicate: a Comparison of spec.h
+  uint8_t word_shift;     // word keys: lowest bit of the value in the word
+  uint8_t word_null_bit;  // word keys whose nulls are equal: the bit that stands for null; the value's bits are 0 then
+  uint32_t width_bytes;   // kFixed: n. Keys of variable length: bytes that a tuple holds itself (kInlineStringBytes at least)
   uint32_t tuple_offset;  // build side
   uint32_t null_offset;   // build side: byte of the tuple that holds the null bit
 };
@@ -101,32 +109,26 @@ struct QuernJoinShape {
   uint32_t num_keys;
   uint32_t num_build;
   uint32_t num_probe;
+  uint32_t num_residual;
   uint32_t tuple_bytes;
   uint32_t null_bits_offset;
   uint32_t null_bits_bytes;
+  uint32_t mark_offset;  // byte of a tuple that tells whether a probe row has met it; 0: there is none
+  uint32_t word_bytes;   // word keys: 4 or 8; 0: keys are fields of their own
+  uint32_t word_bits;    // word keys: bits in use
+  bool word_is_signed;   // one signed integer key
+  bool stops_at_first;   // a probe row needs no more than one match
+  bool stops_at_marked;  // nor a tuple that was met before, since all with its key are marked then
   const QuernField* keys;
-  const QuernField* build;  // payload of the build side, stored in tuples
-  const QuernField* probe;  // payload of the probe side, copied from the batch
+  const QuernField* build;           // payload of the build side, stored in tuples
+  const QuernField* probe;           // payload of the probe side, copied from the batch
+  const QuernField* build_residual;  // columns of the residual predicate, after the payload; stored in tuples
+  const QuernField* probe_residual;
   // Tuning: how, never what.
   uint32_t batch_rows;  // 1 .. kMaxBatchRows
   uint32_t group_rows;  // rows tested against the directory before their tuples are compared; 1 .. kMaxBatchRows
   bool prefetches;
   bool zero_hashes;  // every hash is 0: a test's worst case
-};
-
-struct QuernJoinAppendArgs {
-  const QuernJoinShape* shape;  // read by generic kernels only
-  const QuernColumn* keys;
-  const QuernColumn* payload;
-  const uint32_t* selection;  // the batch's row of each row to append; nullptr: rows 0 .. num_rows-1
-  uint64_t num_rows;
-  uint64_t next_row;      // in/out: how far this batch has been appended
-  uint64_t first_row_id;  // number of the batch's row 0 on the build side
-  uint8_t* tuples;        // chunk to be filled
-  uint64_t* hashes;       // one per tuple of the chunk
-  uint64_t num_tuples;    // in/out
-  uint64_t capacity;      // tuples that fit
-  uint32_t* rows;         // scratch, kMaxBatchRows
 };
 
 // A probe row whose tag was found in the directory, with the tuples that may match it.
@@ -144,23 +146,30 @@ struct QuernProbeScratch {
   uint32_t batch_next;      // first one not yet tested against the directory
   uint32_t num_candidates;  // those with tuples yet to be compared
   uint32_t num_matches;
-  uint32_t match_next;  // first one not yet emitted
+  uint32_t match_next;   // first one not yet emitted
+  uint32_t num_dropped;  // rows of the batch that can match nothing, in `dropped`
+  bool batch_is_open;    // rows that come out on their own are still to come from it
   uint32_t rows[kMaxBatchRows];
+  uint32_t dropped[kMaxBatchRows];
+  uint8_t found[kMaxBatchRows];  // of each row of the hash batch: whether it has a match
+  uint8_t marks[kMaxBatchRows];  // mark joins, of each row to emit: 0 false, 1 true, 2 null
+  uint64_t words[kMaxBatchRows];
   uint64_t hashes[kMaxBatchRows + kMaxPrefetchDistance];
   QuernCandidate candidates[kMaxBatchRows];
-  uint32_t match_rows[kMaxBatchRows];
+  uint32_t match_index[kMaxBatchRows];   // of the row in the hash batch
+  uint32_t match_rows[kMaxBatchRows];    // of the batch; kNullRow: none, its columns are null
   uint64_t match_tuples[kMaxBatchRows];  // byte offsets; numbers, so that no store of one can be taken for a change of a column's pointer
 };
 
 struct QuernJoinProbeArgs {
   const QuernJoinShape* shape;
   const QuernColumn* keys;
-  const QuernColumn* payload;
-  const uint32_t* selection;
+  const QuernColumn* payload;  // then the columns of the residual predicate
+  const uint32_t* selection;   // the batch's row of each row to probe; nullptr: rows 0 .. num_rows-1
   uint64_t num_rows;
-  uint64_t next_row;      // in/out
-  uint64_t first_row_id;  // number of the batch's row 0 on the probe side
-  const uint8_t* tuples;
+  uint64_t next_row;           // in/out: how far this batch has been probed
+  uint64_t first_row_id;       // number of the batch's row 0 on the probe side
+  uint8_t* tuples;             // only mark bytes are written
   const uint64_t* directory;   // directory[-1] exists and is 0
   const uint16_t* tags;        // kNumTags
   uint32_t shift;              // slot of hash h: h >> shift
@@ -178,9 +187,11 @@ enum QuernCode : int32_t {
   kQuernFull = 1,  // output (or chunk) full: empty it and call again with the same arguments
   kQuernOutOfMemory = -1,
   kQuernValueTooLarge = -2,  // one value does not fit an output column's offsets
+  kQuernSecondMatch = -3,    // single joins
 };
 
-// The entry points of one join kernel. Generic and compiled kernels fill the same struct.
+// The entry points of one join kernel. Generic and compiled kernels fill the same struct; a compiled one has nullptr where its spec leaves
+// nothing to do (no key may be null: no filter).
 struct QuernJoinEntryPoints {
 #define QUERN_JOIN_ENTRY(field, result, parameters) result(*field) parameters;
 #include "runtime/join_entry_points.def"

@@ -14,9 +14,9 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
-
 #include <string>
 
 namespace quern {
@@ -113,6 +113,28 @@ void HugeBuffer::Free() {
   budget_.reset();
   data_ = nullptr;
   bytes_ = mapping_bytes_ = 0;
+}
+
+void Arena::Clear() {
+  buffers_.clear();
+  used_bytes_ = bytes_ = 0;
+}
+
+absl::StatusOr<uint8_t*> Arena::Allocate(uint64_t bytes) {
+  // Each buffer is as large as all before together, so that a small user takes little and a large one few.
+  constexpr uint64_t kFirstBytes = uint64_t{16} << 10, kLargestBytes = uint64_t{16} << 20;
+  bytes = RoundUp(bytes, 64);
+  if (buffers_.empty() || buffers_.back().bytes() - used_bytes_ < bytes) {
+    const uint64_t grown = std::clamp(bytes_, kFirstBytes, kLargestBytes);
+    absl::StatusOr<HugeBuffer> buffer = HugeBuffer::Allocate(budget_, std::max(bytes, grown), huge_pages_);
+    if (!buffer.ok()) return buffer.status();
+    bytes_ += buffer->bytes();
+    buffers_.push_back(*std::move(buffer));
+    used_bytes_ = 0;
+  }
+  uint8_t* const piece = buffers_.back().data() + used_bytes_;
+  used_bytes_ += bytes;
+  return piece;
 }
 
 }  // namespace quern

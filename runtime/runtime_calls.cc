@@ -37,6 +37,7 @@ std::span<const RuntimeCall> AllRuntimeCalls() {
       {"quern_rt_reserve_bytes", reinterpret_cast<void*>(&quern_rt_reserve_bytes)},
 #define QUERN_CALL(name) {#name, reinterpret_cast<void*>(&name)},
 #define QUERN_CALLED_HASH(text, kStorage) QUERN_CALL(quern_rt_hash_##text)
+#define QUERN_CALLED_PACK(text, kStorage) QUERN_CALL(quern_rt_pack_##text)
 #define QUERN_CALLED_COLUMN(text, kStorage) \
   QUERN_CALL(quern_rt_store_##text) QUERN_CALL(quern_rt_emit_probe_##text) QUERN_CALL(quern_rt_emit_build_##text)
 #define QUERN_CALLED_STRING(text, kStorage) QUERN_CALL(quern_rt_fit_probe_##text) QUERN_CALL(quern_rt_fit_build_##text)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text form of a kernel spec, read and written.
 //
-//     spec  = operator { blank field }               join.inner keys=i64,utf8(ascii_bin):nullable:nullequal build=f64
-//     field = name "=" [ item { "," item } ]         each name at most once: keys (required), build, probe
+//     spec  = operator { blank field }               join.left keys=i64,utf8(ascii_bin):nullable:nullequal build=f64 residual=i32:lt
+//     field = name "=" [ item { "," item } ]         each name at most once: keys (required), build, probe, residual
 //     item  = type { ":" flag }                      commas and colons inside parentheses belong to the type
 //     type  = name [ "(" parameter ")" ]             fixed_binary(16), utf8(utf8mb4_bin), dictionary(i32,utf8)
 //
@@ -29,12 +29,12 @@ using Names = std::vector<std::string_view>;
 
 constexpr size_t kMaxTextBytes = 65536;
 constexpr uint32_t kMaxWidthBytes = 65536;
-constexpr std::string_view kJoinInner = "join.inner";
+constexpr std::string_view kJoin = "join.";
 constexpr std::string_view kDictionary = "dictionary";
 constexpr std::string_view kBlanks = " \t\r\n";
 
 // Where an item stands decides what it may be.
-enum class Role { kKey, kJoinKey, kPayload };
+enum class Role { kKey, kJoinKey, kPayload, kResidual };
 
 // ---- messages ----
 
@@ -162,6 +162,16 @@ Names IndexNames() {
   return names;
 }
 
+// Types that order by their bits or as numbers, of a width that is known without a parameter.
+bool IsCompared(const TypeRow& row) { return row.storage != kFixed && row.storage != kRowId && !IsVariable(row.storage); }
+
+Names ResidualNames() {
+  Names names;
+  for (const TypeRow& row : AllTypes())
+    if (IsCompared(row)) names.push_back(row.text);
+  return names;
+}
+
 Names TypeNames(bool with_dictionary, bool with_rowid) {
   Names names;
   for (const TypeRow& row : AllTypes())
@@ -245,9 +255,22 @@ absl::Status ParseDictionary(const TypeText& text, Role role, ColumnType* type) 
 
 absl::Status RowIdIsNoKey(std::string_view value) { return Wrong("rowid is no key", value, "rowid in build or probe"); }
 
+absl::Status NoResidualType(std::string_view value) {
+  return Wrong("column type that a residual cannot have", value, Listed(ResidualNames()));
+}
+
+absl::StatusOr<ColumnType> ParseResidualType(const TypeText& text) {
+  const TypeRow* row = FindType(text.name);
+  if (text.name == kDictionary || (row != nullptr && !IsCompared(*row))) return NoResidualType(text.whole);
+  ColumnType type;
+  QUERN_RETURN_IF_ERROR(ParseValueType(text, Role::kResidual, ResidualNames(), &type));
+  return type;
+}
+
 absl::StatusOr<ColumnType> ParseType(std::string_view text, Role role) {
   QUERN_RETURN_IF_ERROR(CheckParentheses(text));
   QUERN_ASSIGN_OR_RETURN(const TypeText parts, SplitType(text));
+  if (role == Role::kResidual) return ParseResidualType(parts);
   ColumnType type;
   if (parts.name == kDictionary) {
     QUERN_RETURN_IF_ERROR(ParseDictionary(parts, role, &type));
@@ -260,27 +283,59 @@ absl::StatusOr<ColumnType> ParseType(std::string_view text, Role role) {
 
 // ---- flags ----
 
-struct FlagRow {
-  std::string_view text;
-  bool in_join;  // has a meaning in a join
-  bool in_payload;
-  bool is_default;  // accepted wherever its opposite is known, and never printed
-  int choice;       // of two flags with the same number one may be given
+// One item of a list, with what its flags say.
+struct Item {
+  KeySpec key;
+  Comparison op = Comparison::kLess;
 };
 
-constexpr std::array<FlagRow, 6> kFlags = {{
-    {"nullable", true, true, false, 0},
-    {"nullequal", true, false, false, 1},
-    {"desc", false, false, false, 2},
-    {"asc", false, false, true, 2},
-    {"nulls_first", false, false, false, 3},
-    {"nulls_last", false, false, true, 3},
+struct ComparisonRow {
+  Comparison id;
+  std::string_view text;
+};
+
+constexpr std::array<ComparisonRow, 6> kComparisons = {{
+    {Comparison::kLess, "lt"},
+    {Comparison::kLessEqual, "le"},
+    {Comparison::kGreater, "gt"},
+    {Comparison::kGreaterEqual, "ge"},
+    {Comparison::kNotEqual, "ne"},
+    {Comparison::kEqual, "eq"},
 }};
 
-bool IsAccepted(const FlagRow& flag, Role role) {
-  if (role == Role::kPayload) return flag.in_payload;
-  return role == Role::kKey || flag.in_join;
-}
+std::string_view ComparisonText(Comparison op) { return kComparisons[static_cast<size_t>(op)].text; }
+
+// Roles as bits, for the table of flags.
+constexpr unsigned Bit(Role role) { return 1U << static_cast<unsigned>(role); }
+constexpr unsigned kSorts = Bit(Role::kKey);
+constexpr unsigned kKeys = kSorts | Bit(Role::kJoinKey);
+constexpr unsigned kResiduals = Bit(Role::kResidual);
+constexpr unsigned kAll = kKeys | Bit(Role::kPayload) | kResiduals;
+
+struct FlagRow {
+  std::string_view text;
+  unsigned roles;   // where it has a meaning
+  bool is_default;  // accepted wherever its opposite is known, and never printed
+  size_t choice;    // of flags with the same number one may be given
+};
+
+constexpr size_t kComparisonChoice = 4, kNumChoices = 5;
+constexpr std::array<FlagRow, 12> kFlags = {{
+    {"nullable", kAll, false, 0},
+    {"nullequal", kKeys, false, 1},
+    {"desc", kSorts, false, 2},
+    {"asc", kSorts, true, 2},
+    {"nulls_first", kSorts, false, 3},
+    {"nulls_last", kSorts, true, 3},
+    {kComparisons[0].text, kResiduals, false, kComparisonChoice},
+    {kComparisons[1].text, kResiduals, false, kComparisonChoice},
+    {kComparisons[2].text, kResiduals, false, kComparisonChoice},
+    {kComparisons[3].text, kResiduals, false, kComparisonChoice},
+    {kComparisons[4].text, kResiduals, false, kComparisonChoice},
+    {kComparisons[5].text, kResiduals, false, kComparisonChoice},
+}};
+
+bool IsAccepted(const FlagRow& flag, Role role) { return (flag.roles & Bit(role)) != 0; }
 
 Names FlagNames(Role role) {
   Names names;
@@ -289,9 +344,24 @@ Names FlagNames(Role role) {
   return names;
 }
 
+Names ComparisonNames() {
+  Names names;
+  for (const ComparisonRow& row : kComparisons) names.push_back(row.text);
+  return names;
+}
+
+std::string_view RoleText(Role role) {
+  switch (role) {
+    case Role::kKey: return "a sort";
+    case Role::kJoinKey: return "a join's key";
+    case Role::kPayload: return "payload";
+    case Role::kResidual: return "a residual";
+  }
+  return {};
+}
+
 absl::Status FlagWithoutMeaning(std::string_view flag, Role role) {
-  return Wrong(role == Role::kPayload ? "flag without meaning in payload" : "flag without meaning in a join", flag,
-               Listed(FlagNames(role)));
+  return Wrong("flag without meaning in " + std::string(RoleText(role)), flag, Listed(FlagNames(role)));
 }
 
 absl::Status NullEqualNeedsNullable(const std::string& type) {
@@ -308,37 +378,43 @@ absl::StatusOr<FlagRow> FindFlag(std::string_view text, Role role) {
   return Unknown("flag", text, FlagNames(role));
 }
 
-void SetFlag(std::string_view flag, KeySpec* key) {
-  if (flag == "nullable") key->type.nullable = true;
-  if (flag == "nullequal") key->null_equal = true;
-  if (flag == "desc") key->descending = true;
-  if (flag == "nulls_first") key->nulls_first = true;
+void SetFlag(std::string_view flag, Item* item) {
+  if (flag == "nullable") item->key.type.nullable = true;
+  if (flag == "nullequal") item->key.null_equal = true;
+  if (flag == "desc") item->key.descending = true;
+  if (flag == "nulls_first") item->key.nulls_first = true;
+  for (const ComparisonRow& row : kComparisons)
+    if (row.text == flag) item->op = row.id;
 }
 
-absl::Status ParseFlags(const std::vector<std::string_view>& parts, Role role, KeySpec* key) {
-  std::array<std::string_view, 4> given = {};  // by choice
+absl::Status ParseFlags(const std::vector<std::string_view>& parts, Role role, Item* item) {
+  std::array<std::string_view, kNumChoices> given = {};  // by choice
   for (size_t i = 1; i < parts.size(); ++i) {
     if (parts[i].empty()) return Wrong("empty flag", std::string(parts[0]) + ":", Listed(FlagNames(role)));
     QUERN_ASSIGN_OR_RETURN(const FlagRow flag, FindFlag(parts[i], role));
-    std::string_view& before = given[static_cast<size_t>(flag.choice)];
+    std::string_view& before = given[flag.choice];
     if (before == flag.text) return Wrong("flag given twice", flag.text, "each flag once");
     if (!before.empty()) {
       return Wrong("flags exclude each other", std::string(before) + " and " + std::string(flag.text), "one of them");
     }
     before = flag.text;
-    SetFlag(flag.text, key);
+    SetFlag(flag.text, item);
   }
-  if (key->type.id == TypeId::kRowId && key->type.nullable) return Wrong("rowid is never null", "rowid:nullable", "rowid");
-  if (key->null_equal && !key->type.nullable) return NullEqualNeedsNullable(PrintType(key->type));
+  const KeySpec& key = item->key;
+  if (key.type.id == TypeId::kRowId && key.type.nullable) return Wrong("rowid is never null", "rowid:nullable", "rowid");
+  if (key.null_equal && !key.type.nullable) return NullEqualNeedsNullable(PrintType(key.type));
+  if (role == Role::kResidual && given[kComparisonChoice].empty()) {
+    return Wrong("residual without a comparison", parts[0], "TYPE[:nullable]:OP, OP one of " + Listed(ComparisonNames()));
+  }
   return absl::OkStatus();
 }
 
-absl::StatusOr<KeySpec> ParseItem(std::string_view text, Role role) {
+absl::StatusOr<Item> ParseItem(std::string_view text, Role role) {
   const std::vector<std::string_view> parts = Split(text, ':');
-  KeySpec key;
-  QUERN_ASSIGN_OR_RETURN(key.type, ParseType(parts[0], role));
-  QUERN_RETURN_IF_ERROR(ParseFlags(parts, role, &key));
-  return key;
+  Item item;
+  QUERN_ASSIGN_OR_RETURN(item.key.type, ParseType(parts[0], role));
+  QUERN_RETURN_IF_ERROR(ParseFlags(parts, role, &item));
+  return item;
 }
 
 // ---- fields ----
@@ -347,20 +423,21 @@ struct Field {
   std::string_view name;
   Role role;
   bool given = false;
-  std::vector<KeySpec> items = {};
+  std::vector<Item> items = {};
 };
+using Fields = std::array<Field, 4>;
 
 absl::Status ParseList(std::string_view word, std::string_view list, Field* field) {
   if (list.empty()) return absl::OkStatus();
   for (std::string_view item : Split(list, ',')) {
     if (item.empty()) return Wrong("empty item in a list", word, "types separated by ','");
-    QUERN_ASSIGN_OR_RETURN(const KeySpec key, ParseItem(item, field->role));
-    field->items.push_back(key);
+    QUERN_ASSIGN_OR_RETURN(const Item parsed, ParseItem(item, field->role));
+    field->items.push_back(parsed);
   }
   return absl::OkStatus();
 }
 
-absl::Status ParseField(std::string_view word, std::array<Field, 3>* fields) {
+absl::Status ParseField(std::string_view word, Fields* fields) {
   const size_t equals = word.find('=');
   const std::string_view name = word.substr(0, equals);
   Names names;
@@ -377,8 +454,26 @@ absl::Status ParseField(std::string_view word, std::array<Field, 3>* fields) {
 
 std::vector<ColumnType> TypesOf(const Field& field) {
   std::vector<ColumnType> types;
-  for (const KeySpec& item : field.items) types.push_back(item.type);
+  for (const Item& item : field.items) types.push_back(item.key.type);
   return types;
+}
+
+Names OperatorNames() {
+  static const std::vector<std::string> texts = [] {
+    std::vector<std::string> joins;
+    for (const JoinKindRow& row : AllJoinKinds()) joins.push_back(std::string(kJoin) + std::string(row.text));
+    return joins;
+  }();
+  return {texts.begin(), texts.end()};
+}
+
+std::string_view OperatorText(JoinKind kind) { return OperatorNames()[static_cast<size_t>(kind)]; }
+
+absl::StatusOr<JoinKind> ParseOperator(std::string_view text) {
+  const Names names = OperatorNames();
+  for (const JoinKindRow& row : AllJoinKinds())
+    if (names[static_cast<size_t>(row.id)] == text) return row.id;
+  return Unknown("operator", text, names);
 }
 
 // ---- validation ----
@@ -445,7 +540,19 @@ absl::Status CheckPayload(const std::vector<ColumnType>& types, const char* name
   return absl::OkStatus();
 }
 
-std::string PrintKey(const KeySpec& key) {
+absl::Status CheckResidual(const ResidualSpec& residual, const std::string& where) {
+  QUERN_RETURN_IF_ERROR(CheckType(residual.type, where));
+  if (static_cast<size_t>(residual.op) >= kComparisons.size()) {
+    const std::string last = std::to_string(kComparisons.size() - 1);
+    return Wrong("comparison number out of range in " + where, std::to_string(static_cast<int>(residual.op)), "0 to " + last);
+  }
+  if (residual.type.is_dictionary || !IsCompared(RowOf(residual.type.id))) return NoResidualType(PrintType(residual.type));
+  return absl::OkStatus();
+}
+
+// ---- printing ----
+
+std::string PrintItem(const KeySpec& key) {
   std::string text = PrintType(key.type);
   if (key.type.nullable) text += ":nullable";
   if (key.null_equal) text += ":nullequal";
@@ -454,16 +561,44 @@ std::string PrintKey(const KeySpec& key) {
   return text;
 }
 
-KeySpec AsKey(const KeySpec& key) { return key; }
-KeySpec AsKey(const ColumnType& type) {
-  KeySpec key;
-  key.type = type;
-  return key;
+std::string PrintItem(const ColumnType& type) { return PrintItem(KeySpec{.type = type}); }
+std::string PrintItem(const ResidualSpec& residual) { return PrintItem(residual.type) + ":" + std::string(ComparisonText(residual.op)); }
+
+template <class Items>
+void AppendField(const char* name, const Items& items, std::string* text) {
+  for (size_t i = 0; i < items.size(); ++i) *text += (i == 0 ? name : ",") + PrintItem(items[i]);
 }
 
-template <class Item>
-void AppendField(const char* name, const std::vector<Item>& items, std::string* text) {
-  for (size_t i = 0; i < items.size(); ++i) *text += (i == 0 ? name : ",") + PrintKey(AsKey(items[i]));
+// ---- what a kind of join accepts ----
+
+absl::Status CheckPayloadOfKind(const KernelSpec& spec) {
+  const JoinKindRow& kind = RowOf(spec.join_kind);
+  const auto refused = [&](const char* field, const std::vector<ColumnType>& types, const char* accepted) {
+    std::string text;
+    AppendField(field, types, &text);
+    return Wrong("payload of a side that does not come out of " + std::string(OperatorText(kind.id)), text, accepted);
+  };
+  if (!kind.has_build_columns() && !spec.build.empty()) return refused("build=", spec.build, "probe=TYPE,TYPE,..");
+  if (!kind.has_probe_columns() && !spec.probe.empty()) return refused("probe=", spec.probe, "build=TYPE,TYPE,..");
+  return absl::OkStatus();
+}
+
+// Where a null key makes the answer unknown, the answer hangs on all rows of the build side, not on those with equal keys: it is defined
+// for one key, which decides alone.
+absl::Status CheckNullAwareness(const KernelSpec& spec) {
+  const auto may_be_unknown = [](const KeySpec& key) { return key.type.nullable && !key.null_equal; };
+  const bool is_anti = spec.join_kind == JoinKind::kAntiNullAware;
+  const bool is_mark = spec.join_kind == JoinKind::kMark && std::any_of(spec.keys.begin(), spec.keys.end(), may_be_unknown);
+  if (!is_anti && !is_mark) return absl::OkStatus();
+  const std::string where = std::string(OperatorText(spec.join_kind)) + (is_mark ? " with a key that may be null" : "");
+  const std::string otherwise = is_mark ? ", or keys without nullable or with nullequal" : "";
+  if (spec.keys.size() != 1) return Wrong("number of keys of " + where, std::to_string(spec.keys.size()), "1" + otherwise);
+  if (!spec.residual.empty()) {
+    std::string text;
+    AppendField("residual=", spec.residual, &text);
+    return Wrong("residual of " + where, text, "none" + otherwise);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -471,41 +606,51 @@ void AppendField(const char* name, const std::vector<Item>& items, std::string* 
 absl::StatusOr<KernelSpec> ParseSpec(std::string_view text) {
   QUERN_RETURN_IF_ERROR(CheckTextBytes(text.size()));
   const std::vector<std::string_view> words = SplitWords(text);
-  if (words.empty()) return Wrong("missing operator", "", std::string(kJoinInner));
-  if (words[0] != kJoinInner) return Unknown("operator", words[0], {kJoinInner});
-  std::array<Field, 3> fields = {{{"keys", Role::kJoinKey}, {"build", Role::kPayload}, {"probe", Role::kPayload}}};
+  if (words.empty()) return Wrong("missing operator", "", Listed(OperatorNames()));
+  KernelSpec spec;
+  QUERN_ASSIGN_OR_RETURN(spec.join_kind, ParseOperator(words[0]));
+  Fields fields = {{{"keys", Role::kJoinKey}, {"build", Role::kPayload}, {"probe", Role::kPayload}, {"residual", Role::kResidual}}};
   for (size_t i = 1; i < words.size(); ++i) QUERN_RETURN_IF_ERROR(ParseField(words[i], &fields));
   if (fields[0].items.empty()) return Wrong("missing field", "keys", "keys=TYPE,TYPE,.. with 1 to 16 types");
-  KernelSpec spec;
-  spec.keys = std::move(fields[0].items);
+  for (const Item& item : fields[0].items) spec.keys.push_back(item.key);
   spec.build = TypesOf(fields[1]);
   spec.probe = TypesOf(fields[2]);
+  for (const Item& item : fields[3].items) spec.residual.push_back({item.key.type, item.op});
   QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
   return spec;
 }
 
 absl::StatusOr<KeySpec> ParseKey(std::string_view text) {
   QUERN_RETURN_IF_ERROR(CheckTextBytes(text.size()));
-  return ParseItem(text, Role::kKey);
+  QUERN_ASSIGN_OR_RETURN(const Item item, ParseItem(text, Role::kKey));
+  return item.key;
 }
 
 std::string PrintSpec(const KernelSpec& spec) {
-  std::string text(kJoinInner);
+  std::string text(OperatorText(spec.join_kind));
   AppendField(" keys=", spec.keys, &text);
   AppendField(" build=", spec.build, &text);
   AppendField(" probe=", spec.probe, &text);
+  AppendField(" residual=", spec.residual, &text);
   return text;
 }
 
 absl::Status ValidateSpec(const KernelSpec& spec) {
   if (spec.op != Operator::kJoin) return Wrong("operator number out of range", std::to_string(static_cast<int>(spec.op)), "0");
-  if (spec.join_kind != JoinKind::kInner) return Wrong("join kind out of range", std::to_string(static_cast<int>(spec.join_kind)), "0");
+  if (const size_t last = AllJoinKinds().size() - 1; static_cast<size_t>(spec.join_kind) > last) {
+    return Wrong("join kind out of range", std::to_string(static_cast<int>(spec.join_kind)), "0 to " + std::to_string(last));
+  }
   QUERN_RETURN_IF_ERROR(CheckCount("keys", spec.keys.size(), 1, kMaxKeys));
   QUERN_RETURN_IF_ERROR(CheckCount("build columns", spec.build.size(), 0, kMaxPayloadColumns));
   QUERN_RETURN_IF_ERROR(CheckCount("probe columns", spec.probe.size(), 0, kMaxPayloadColumns));
+  QUERN_RETURN_IF_ERROR(CheckCount("residual columns", spec.residual.size(), 0, kMaxResiduals));
   for (size_t i = 0; i < spec.keys.size(); ++i) QUERN_RETURN_IF_ERROR(CheckJoinKey(spec.keys[i], "keys[" + std::to_string(i) + "]"));
   QUERN_RETURN_IF_ERROR(CheckPayload(spec.build, "build"));
   QUERN_RETURN_IF_ERROR(CheckPayload(spec.probe, "probe"));
+  for (size_t i = 0; i < spec.residual.size(); ++i)
+    QUERN_RETURN_IF_ERROR(CheckResidual(spec.residual[i], "residual[" + std::to_string(i) + "]"));
+  QUERN_RETURN_IF_ERROR(CheckPayloadOfKind(spec));
+  QUERN_RETURN_IF_ERROR(CheckNullAwareness(spec));
   return CheckTextBytes(PrintSpec(spec).size());
 }
 

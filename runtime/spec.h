@@ -2,7 +2,7 @@
 // The kernel spec: what a kernel has to compute, and nothing of how. It has one text form, the same in the CLI, the C ABI, logs,
 // bench names, tests and cache keys:
 //
-//     join.inner keys=i64,utf8(utf8mb4_bin):nullable build=f64,utf8 probe=i32
+//     join.inner keys=i64,utf8(utf8mb4_bin):nullable build=f64,utf8 probe=i32 residual=i64:lt
 //     ^operator  ^equal on both sides, in pairs      ^payload of the build side, then of the probe side
 #ifndef QUERN_RUNTIME_SPEC_H_
 #define QUERN_RUNTIME_SPEC_H_
@@ -17,7 +17,31 @@
 namespace quern {
 
 enum class Operator : uint8_t { kJoin };
-enum class JoinKind : uint8_t { kInner };
+
+// What a result row of a join is made of (join_kinds.def).
+enum class JoinKind : uint8_t {
+#define QUERN_JOIN_KIND(Id, text, pairs, probe_row, build_row) Id,
+#include "runtime/join_kinds.def"
+};
+
+// When a row of one side comes out on its own.
+enum class RowsOut : uint8_t { kNever, kMatched, kUnmatched, kAlways };
+
+struct JoinKindRow {
+  JoinKind id;
+  std::string_view text;
+  bool pairs;
+  RowsOut probe_row;
+  RowsOut build_row;
+
+  bool has_probe_columns() const { return pairs || probe_row != RowsOut::kNever; }
+  bool has_build_columns() const { return pairs || build_row != RowsOut::kNever; }
+  bool nulls_probe_columns() const { return pairs && build_row != RowsOut::kNever; }  // the result's probe columns may be null
+  bool nulls_build_columns() const { return pairs && probe_row != RowsOut::kNever; }
+  bool marks_build_rows() const { return build_row != RowsOut::kNever; }
+};
+const JoinKindRow& RowOf(JoinKind kind);
+const std::vector<JoinKindRow>& AllJoinKinds();
 
 // One key. `nullable` (of the type): the column may hold nulls on either side.
 struct KeySpec {
@@ -29,12 +53,27 @@ struct KeySpec {
   bool operator==(const KeySpec&) const = default;
 };
 
+// probe column OP build column. True only where both have a value; NaN equals NaN and is greater than every number, -0 equals 0.
+enum class Comparison : uint8_t { kLess, kLessEqual, kGreater, kGreaterEqual, kNotEqual, kEqual };
+
+// One conjunct of a join's residual predicate: pairs with equal keys match only where it holds too. Text: type[:nullable]:OP with OP one of
+// lt, le, gt, ge, ne, eq. Types of fixed width; no fixed_binary, dictionary or rowid.
+struct ResidualSpec {
+  ColumnType type;
+  Comparison op = Comparison::kLess;
+
+  bool operator==(const ResidualSpec&) const = default;
+};
+constexpr size_t kMaxResiduals = 16;
+
 struct KernelSpec {
   Operator op = Operator::kJoin;
   JoinKind join_kind = JoinKind::kInner;
   std::vector<KeySpec> keys;      // 1 .. kMaxKeys
   std::vector<ColumnType> build;  // payload columns, stored with each tuple
   std::vector<ColumnType> probe;  // payload columns, copied from the probe batch
+  // Batches of both sides bring the columns of the residual predicate after their payload columns, one each.
+  std::vector<ResidualSpec> residual;
 
   bool operator==(const KernelSpec&) const = default;
 };
@@ -48,6 +87,10 @@ absl::StatusOr<KeySpec> ParseKey(std::string_view text);
 
 // Writes the canonical text form: ParseSpec(PrintSpec(s)) == s, and equal specs print equal.
 std::string PrintSpec(const KernelSpec& spec);
+
+// The columns of a join's result: probe payload, then the mark (bool) of a mark join, then build payload. Where rows of one side come out
+// on their own, the other side's columns are nullable.
+std::vector<ColumnType> JoinOutputTypes(const KernelSpec& spec);
 
 // What no text can express wrongly but a caller who fills the struct can: numbers of keys, flags without meaning.
 absl::Status ValidateSpec(const KernelSpec& spec);

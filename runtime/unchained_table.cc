@@ -10,6 +10,7 @@
 // below, which makes a copy a move of registers, and the others call memcpy.
 #include "runtime/unchained_table.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -30,16 +31,35 @@ struct Tags {
 };
 const Tags kTags;
 
+// Hashes are brought into a block's array first, where there is room to look ahead.
+constexpr uint32_t kBlockRows = 1024;
+
+struct Block {
+  const uint8_t* tuples;
+  uint32_t n;
+  uint32_t distance;
+  uint64_t hashes[kBlockRows + 2 * kMaxPrefetchDistance];
+
+  // Looking ahead ends at the block's last row; it is looked at again and again then, which costs an instruction and no miss.
+  void Load(const TupleSpan& span, uint64_t first, const TupleFormat& format, uint32_t wanted_distance) {
+    tuples = span.tuples + first * format.tuple_bytes;
+    n = static_cast<uint32_t>(std::min<uint64_t>(kBlockRows, span.num_tuples - first));
+    distance = std::min(wanted_distance, kMaxPrefetchDistance);
+    LoadHashes(span, first, n, format, hashes);
+    for (uint32_t i = 0; i < 2 * distance; ++i) hashes[n + i] = hashes[n - 1];
+  }
+};
+
 // kBytes 0: any size, known at run time.
 template <uint32_t kBytes, bool kPrefetch>
-void Scatter(const UnchainedBuild& build) {
-  const uint32_t bytes = kBytes != 0 ? kBytes : build.tuple_bytes;
-  const uint32_t shift = 64 - build.directory_bits, distance = build.prefetch_distance;
-  const uint64_t* hashes = build.hashes;
+void Scatter(const UnchainedBuild& build, const Block& block) {
+  const uint32_t bytes = kBytes != 0 ? kBytes : build.format.tuple_bytes;
+  const uint32_t shift = build.shift, distance = block.distance;
+  const uint64_t* hashes = block.hashes;
   uint64_t* directory = build.directory;
-  const uint8_t* tuple = build.tuples;
+  const uint8_t* tuple = block.tuples;
   uint8_t* target = build.target;
-  for (uint64_t i = 0; i < build.num_tuples; ++i, tuple += bytes) {
+  for (uint32_t i = 0; i < block.n; ++i, tuple += bytes) {
     if constexpr (kPrefetch) {
       // The place read ahead may have moved on by the time it is used, by a tuple or two: the same line or its neighbour.
       __builtin_prefetch(&directory[hashes[i + 2 * distance] >> shift], 1);
@@ -52,22 +72,46 @@ void Scatter(const UnchainedBuild& build) {
 }
 
 template <uint32_t kBytes>
-void ScatterSized(const UnchainedBuild& build) {
-  if (build.prefetch_distance != 0) Scatter<kBytes, true>(build);
-  else Scatter<kBytes, false>(build);
+void ScatterSized(const UnchainedBuild& build, const Block& block) {
+  if (block.distance != 0) Scatter<kBytes, true>(build, block);
+  else Scatter<kBytes, false>(build, block);
+}
+
+void ScatterBlock(const UnchainedBuild& build, const Block& block) {
+  switch (build.format.tuple_bytes) {
+    case 4: return ScatterSized<4>(build, block);
+    case 8: return ScatterSized<8>(build, block);
+    case 16: return ScatterSized<16>(build, block);
+    case 24: return ScatterSized<24>(build, block);
+    case 32: return ScatterSized<32>(build, block);
+    case 40: return ScatterSized<40>(build, block);
+    case 48: return ScatterSized<48>(build, block);
+    case 56: return ScatterSized<56>(build, block);
+    case 64: return ScatterSized<64>(build, block);
+    default: return ScatterSized<0>(build, block);
+  }
 }
 
 template <bool kPrefetch>
-void Count(const UnchainedBuild& build) {
-  const uint64_t one_tuple = static_cast<uint64_t>(build.tuple_bytes) << kTagBits;
-  const uint32_t shift = 64 - build.directory_bits, distance = build.prefetch_distance;
-  const uint64_t* hashes = build.hashes;
+void Count(const UnchainedBuild& build, const Block& block) {
+  const uint64_t one_tuple = static_cast<uint64_t>(build.format.tuple_bytes) << kTagBits;
+  const uint32_t shift = build.shift, distance = block.distance;
+  const uint64_t* hashes = block.hashes;
   uint64_t* directory = build.directory;
   const uint16_t* tags = kTags.patterns;
-  for (uint64_t i = 0; i < build.num_tuples; ++i) {
+  for (uint32_t i = 0; i < block.n; ++i) {
     if constexpr (kPrefetch) __builtin_prefetch(&directory[hashes[i + distance] >> shift], 1);
     uint64_t* entry = &directory[hashes[i] >> shift];
     *entry = (*entry + one_tuple) | TagOf(tags, hashes[i]);
+  }
+}
+
+template <class F>
+void ForEachBlock(const UnchainedBuild& build, const TupleSpan& span, F&& f) {
+  Block block;
+  for (uint64_t first = 0; first < span.num_tuples; first += kBlockRows) {
+    block.Load(span, first, build.format, build.prefetch_distance);
+    f(block);
   }
 }
 
@@ -75,33 +119,24 @@ void Count(const UnchainedBuild& build) {
 
 const uint16_t* DirectoryTags() { return kTags.patterns; }
 
-void CountTuples(const UnchainedBuild& build) {
-  if (build.prefetch_distance != 0) Count<true>(build);
-  else Count<false>(build);
+void CountTuples(const UnchainedBuild& build, const TupleSpan& span) {
+  ForEachBlock(build, span, [&](const Block& block) {
+    if (block.distance != 0) Count<true>(build, block);
+    else Count<false>(build, block);
+  });
 }
 
 void SumSlots(const UnchainedBuild& build) {
-  uint64_t begin = 0;
-  for (uint64_t slot = 0; slot < uint64_t{1} << build.directory_bits; ++slot) {
+  uint64_t begin = build.first_byte;
+  for (uint64_t slot = build.first_slot; slot < build.end_slot; ++slot) {
     const uint64_t entry = build.directory[slot];
     build.directory[slot] = begin << kTagBits | (entry & kTagMask);
     begin += entry >> kTagBits;
   }
 }
 
-void ScatterTuples(const UnchainedBuild& build) {
-  switch (build.tuple_bytes) {
-    case 4: return ScatterSized<4>(build);
-    case 8: return ScatterSized<8>(build);
-    case 16: return ScatterSized<16>(build);
-    case 24: return ScatterSized<24>(build);
-    case 32: return ScatterSized<32>(build);
-    case 40: return ScatterSized<40>(build);
-    case 48: return ScatterSized<48>(build);
-    case 56: return ScatterSized<56>(build);
-    case 64: return ScatterSized<64>(build);
-    default: return ScatterSized<0>(build);
-  }
+void ScatterTuples(const UnchainedBuild& build, const TupleSpan& span) {
+  ForEachBlock(build, span, [&](const Block& block) { ScatterBlock(build, block); });
 }
 
 }  // namespace quern

@@ -5,16 +5,18 @@
 
 #include <cstdint>
 
+#include "runtime/tuple_store.h"
+
 namespace quern {
 
-// One chunk of tuples in order of arrival, and the table that they go to.
+// A range of slots and the table that it belongs to. Ranges that do not overlap may be built at the same time.
 struct UnchainedBuild {
-  const uint8_t* tuples = nullptr;
-  const uint64_t* hashes = nullptr;  // one per tuple; readable 2 * prefetch_distance beyond num_tuples
-  uint64_t num_tuples = 0;
-  uint32_t tuple_bytes = 0;
-  uint64_t* directory = nullptr;   // directory[-1] exists and is 0
-  uint32_t directory_bits = 0;     // slots: 2^directory_bits
+  TupleFormat format;
+  uint64_t* directory = nullptr;  // directory[-1] exists and is 0
+  uint32_t shift = 0;             // slot of hash h: h >> shift
+  uint64_t first_slot = 0;
+  uint64_t end_slot = 0;
+  uint64_t first_byte = 0;         // where the tuples of the first slot begin
   uint32_t prefetch_distance = 0;  // rows; 0: no prefetch
   uint8_t* target = nullptr;       // the table's tuples
 };
@@ -23,14 +25,14 @@ struct UnchainedBuild {
 const uint16_t* DirectoryTags();
 
 // Adds each tuple's bytes and tag to its slot's entry. *Cost*: one random line a tuple, prefetched for writing.
-void CountTuples(const UnchainedBuild& build);
+void CountTuples(const UnchainedBuild& build, const TupleSpan& span);
 
-// Turns the bytes of each slot into where its tuples begin. *Cost*: one sequential pass over the directory.
+// Turns the bytes of each slot into where its tuples begin. *Cost*: one sequential pass over the slots.
 void SumSlots(const UnchainedBuild& build);
 
 // Copies each tuple to its slot's next place; the entries then hold where the slots' tuples end. *Cost*: two dependent random lines a
 // tuple, each prefetched.
-void ScatterTuples(const UnchainedBuild& build);
+void ScatterTuples(const UnchainedBuild& build, const TupleSpan& span);
 
 }  // namespace quern
 

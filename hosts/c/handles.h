@@ -3,6 +3,7 @@
 #ifndef QUERN_HOSTS_C_HANDLES_H_
 #define QUERN_HOSTS_C_HANDLES_H_
 
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -41,16 +42,20 @@ struct ArrowBinding {
   std::vector<ResultField> result;
 };
 
-// A join and all that it needs to live on when other handles are gone.
+// A join and all that it needs to live on when other handles are gone. *Threads*: what is no atomic is written before appenders and probers
+// exist (the binding: before their first Arrow batch) and only read from then on.
 struct JoinState {
   std::shared_ptr<const Kernel> kernel;
   std::shared_ptr<MemoryBudget> budget;
   std::shared_ptr<HashJoin> join;
   std::vector<ColumnType> key_types;
+  // Of a batch's payload columns, and after them of those of the residual predicate.
+  std::vector<ColumnType> build_types;
+  std::vector<ColumnType> probe_types;
   std::optional<ArrowBinding> binding;
   bool keeps_strings = false;  // tuples point into the build batches
-  bool finalised = false;
-  bool append_failed = false;  // a batch is missing: a host that went on would get wrong rows
+  std::atomic<bool> finalised{false};
+  std::atomic<bool> append_failed{false};  // a batch is missing: a host that went on would get wrong rows
 
   const KernelSpec& spec() const { return kernel->plan.spec; }
 };
@@ -64,11 +69,25 @@ enum class ProbeState : uint8_t {
 
 // FailedPrecondition unless rows may still be added; `call` is what the text names.
 absl::Status CheckOpen(const JoinState& state, const char* call);
-// Adds a batch to the table. Its owner is kept until the join is gone.
-absl::Status AppendToBuild(JoinState* state, const BatchView& batch);
+// The same for an appender, which may also have handed its rows over.
+absl::Status CheckOpen(const quern_appender& appender, const char* call);
+// Adds a batch to the table, through `appender` where it is not null. Its owner is kept until the join is gone.
+absl::Status AppendToBuild(JoinState* state, JoinAppender* appender, const BatchView& batch);
+// Adds a host's vectors. They are only read during the call, except for bytes of strings that are not copied.
+absl::Status AppendHostBatch(JoinState* state, JoinAppender* appender, const quern_batch& batch, bool copy_bytes);
+absl::Status FinishAppender(quern_appender* appender);
+absl::Status FinaliseShared(JoinState* state);
+
+// *Errors*: FailedPrecondition before finalise; InvalidArgument.
+absl::StatusOr<std::unique_ptr<quern_prober>> NewProber(const std::shared_ptr<JoinState>& state, uint64_t batch_rows);
+absl::Status CheckBatchRows(uint64_t batch_rows);
 absl::Status StartProbe(quern_prober* prober, BatchView batch);
+absl::Status StartHostProbe(quern_prober* prober, const quern_batch& batch);
+absl::Status StartUnmatched(quern_prober* prober);
 // Fills the prober's output batch; answers whether there is more to come.
 absl::StatusOr<bool> NextRows(quern_prober* prober);
+// The prober's output batch as the ABI shows it, valid until the next rows.
+quern_result ResultOf(quern_prober* prober);
 
 absl::Status MissingArgument(const char* name);
 
@@ -100,6 +119,14 @@ struct quern_kernel {
 
 struct quern_join {
   std::shared_ptr<quern::c_abi::JoinState> state;
+};
+
+struct quern_appender {
+  explicit quern_appender(std::shared_ptr<quern::c_abi::JoinState> join_state) : state(std::move(join_state)), appender(state->join) {}
+
+  std::shared_ptr<quern::c_abi::JoinState> state;
+  quern::JoinAppender appender;
+  bool finished = false;
 };
 
 struct quern_prober {

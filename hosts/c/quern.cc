@@ -5,13 +5,15 @@
 // text and lets no exception out. A handle is a small object around a shared_ptr; what it needs lives as long as any handle that needs it:
 //
 //     quern_kernel -> Kernel (machine code) <- JoinState (table, memory budget) <- quern_join
+//                                              JoinState                        <- quern_appender, quern_appender, ..
 //                                              JoinState                        <- quern_prober, quern_prober, ..
 //
 // so that a host may destroy the kernel first and the join before its probers. Result columns belong to their prober.
 //
 // Two failures cannot be undone, and are remembered so that they cannot pass for success: an append that stopped in the middle of a batch
 // (part of it is in the table) and a result that stopped in the middle (rows of it are lost). Example: memory_limit = 1 MiB and an append
-// that wants 2 MiB answers QUERN_RESOURCE_EXHAUSTED, and each call after it that needs the table QUERN_FAILED_PRECONDITION.
+// that wants 2 MiB answers QUERN_RESOURCE_EXHAUSTED, and each call after it that needs the table QUERN_FAILED_PRECONDITION. Of several
+// appenders one failure is enough: the others learn of it at their next call, and nobody can finalise.
 #include "hosts/c/quern.h"
 
 #include <algorithm>
@@ -145,6 +147,12 @@ bool KeepsStrings(const KernelSpec& spec) {
   return false;
 }
 
+// Batches bring the columns of the residual predicate after their payload.
+std::vector<ColumnType> WithResidual(std::vector<ColumnType> payload, const std::vector<ResidualSpec>& residual) {
+  for (const ResidualSpec& conjunct : residual) payload.push_back(conjunct.type);
+  return payload;
+}
+
 absl::Status CreateJoin(quern_kernel* kernel, uint64_t memory_limit, quern_join** join) {
   if (join == nullptr) return MissingArgument("join");
   *join = nullptr;
@@ -153,22 +161,20 @@ absl::Status CreateJoin(quern_kernel* kernel, uint64_t memory_limit, quern_join*
   state->kernel = kernel->compiled.kernel;
   state->budget = std::make_shared<MemoryBudget>(memory_limit);
   state->join = MakeHashJoin(state->kernel, state->budget);
-  for (const KeySpec& key : state->spec().keys) state->key_types.push_back(key.type);
-  state->keeps_strings = KeepsStrings(state->spec());
+  const KernelSpec& spec = state->spec();
+  for (const KeySpec& key : spec.keys) state->key_types.push_back(key.type);
+  state->build_types = WithResidual(spec.build, spec.residual);
+  state->probe_types = WithResidual(spec.probe, spec.residual);
+  state->keeps_strings = KeepsStrings(spec);
   *join = std::make_unique<quern_join>(quern_join{std::move(state)}).release();
   return absl::OkStatus();
 }
 
-absl::Status AppendHostBatch(quern_join* join, const quern_batch* batch, bool copy_bytes) {
+absl::Status Append(quern_join* join, const quern_batch* batch, bool copy_bytes) {
   if (join == nullptr) return MissingArgument("join");
   if (batch == nullptr) return MissingArgument("batch");
-  JoinState& state = *join->state;
-  QUERN_RETURN_IF_ERROR(CheckOpen(state, "append"));
-  const bool copies = copy_bytes && state.keeps_strings;
-  QUERN_ASSIGN_OR_RETURN(HostBatchView view,
-                         ViewOfHostBatch(*batch, state.key_types, state.spec().build, "build", copies ? state.budget : nullptr));
-  const std::shared_ptr<const void> needed_for_this_call = std::exchange(view.batch.owner, view.strings);
-  return AppendToBuild(&state, view.batch);
+  QUERN_RETURN_IF_ERROR(CheckOpen(*join->state, "append"));
+  return AppendHostBatch(join->state.get(), nullptr, *batch, copy_bytes);
 }
 
 absl::Status Finalise(quern_join* join) {
@@ -178,6 +184,22 @@ absl::Status Finalise(quern_join* join) {
   QUERN_RETURN_IF_ERROR(state.join->Finalise());
   state.finalised = true;
   return absl::OkStatus();
+}
+
+absl::Status CreateAppender(quern_join* join, quern_appender** appender) {
+  if (appender == nullptr) return MissingArgument("appender");
+  *appender = nullptr;
+  if (join == nullptr) return MissingArgument("join");
+  QUERN_RETURN_IF_ERROR(CheckOpen(*join->state, "appender"));
+  *appender = new quern_appender(join->state);
+  return absl::OkStatus();
+}
+
+absl::Status Append(quern_appender* appender, const quern_batch* batch, bool copy_bytes) {
+  if (appender == nullptr) return MissingArgument("appender");
+  if (batch == nullptr) return MissingArgument("batch");
+  QUERN_RETURN_IF_ERROR(CheckOpen(*appender, "append"));
+  return AppendHostBatch(appender->state.get(), &appender->appender, *batch, copy_bytes);
 }
 
 void GetStats(const quern_join* join, quern_join_stats* stats) {
@@ -193,29 +215,24 @@ void GetStats(const quern_join* join, quern_join_stats* stats) {
   stats->prefetch_distance = counted.prefetch_distance;
 }
 
+const char* LayoutOf(const quern_join* join) {
+  if (join == nullptr) return nullptr;
+  return join->state->finalised ? join->state->join->stats().layout : "";
+}
+
 absl::Status CreateProber(quern_join* join, uint64_t batch_rows, quern_prober** prober) {
   if (prober == nullptr) return MissingArgument("prober");
   *prober = nullptr;
   if (join == nullptr) return MissingArgument("join");
-  if (batch_rows > kMaxResultRows) {
-    return InvalidArgument("batch_rows out of range: " + std::to_string(batch_rows) + "; accepted: 0 to " + std::to_string(kMaxResultRows));
-  }
-  const JoinState& state = *join->state;
-  if (!state.finalised) {
-    return absl::FailedPreconditionError("prober before finalise: the table is not built; accepted: after quern_join_finalise");
-  }
-  std::vector<ColumnType> types = state.spec().probe;
-  types.insert(types.end(), state.spec().build.begin(), state.spec().build.end());
-  *prober = new quern_prober(join->state, std::move(types), batch_rows == 0 ? kDefaultBatchRows : batch_rows);
+  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<quern_prober> made, NewProber(join->state, batch_rows));
+  *prober = made.release();
   return absl::OkStatus();
 }
 
-absl::Status InputHostBatch(quern_prober* prober, const quern_batch* batch) {
+absl::Status Input(quern_prober* prober, const quern_batch* batch) {
   if (prober == nullptr) return MissingArgument("prober");
   if (batch == nullptr) return MissingArgument("batch");
-  const JoinState& state = *prober->state;
-  QUERN_ASSIGN_OR_RETURN(HostBatchView view, ViewOfHostBatch(*batch, state.key_types, state.spec().probe, "probe", nullptr));
-  return StartProbe(prober, std::move(view.batch));
+  return StartHostProbe(prober, *batch);
 }
 
 quern_result_column ResultColumn(const QuernOutColumn& column, const ColumnType& type) {
@@ -237,15 +254,30 @@ absl::Status NextResult(quern_prober* prober, quern_result* result, bool* more) 
   *more = false;
   if (prober == nullptr) return MissingArgument("prober");
   QUERN_ASSIGN_OR_RETURN(*more, NextRows(prober));
-  prober->result_columns.clear();
-  for (size_t i = 0; i < prober->output.num_columns(); ++i) {
-    prober->result_columns.push_back(ResultColumn(prober->output.column(i), prober->output.type(i)));
-  }
-  result->num_rows = prober->output.num_rows();
-  result->num_columns = prober->result_columns.size();
-  result->columns = prober->result_columns.empty() ? nullptr : prober->result_columns.data();
+  *result = ResultOf(prober);
   return absl::OkStatus();
 }
+
+absl::Status CheckNoFailedAppend(const JoinState& state, const char* call) {
+  if (!state.append_failed) return absl::OkStatus();
+  return absl::FailedPreconditionError(std::string(call) +
+                                       " after a failed append: a batch is missing from the table; accepted: a new join");
+}
+
+// Says that a batch is missing, also where an exception comes between, unless all went well.
+class FailureMark {
+ public:
+  explicit FailureMark(std::atomic<bool>* failed) : failed_(failed) {}
+  FailureMark(const FailureMark&) = delete;
+  FailureMark& operator=(const FailureMark&) = delete;
+  ~FailureMark() {
+    if (failed_ != nullptr) *failed_ = true;
+  }
+  void AllWentWell() { failed_ = nullptr; }
+
+ private:
+  std::atomic<bool>* failed_;
+};
 
 }  // namespace
 
@@ -267,26 +299,81 @@ quern_status Report(const absl::Status& status, quern_error* error) noexcept {
 }
 
 absl::Status CheckOpen(const JoinState& state, const char* call) {
-  if (state.append_failed) {
-    return absl::FailedPreconditionError(std::string(call) +
-                                         " after a failed append: a batch is missing from the table; accepted: a new join");
-  }
-  if (state.finalised)
-    return absl::FailedPreconditionError(std::string(call) + " after finalise: the table is built; accepted: a new join");
+  QUERN_RETURN_IF_ERROR(CheckNoFailedAppend(state, call));
+  if (!state.finalised) return absl::OkStatus();
+  return absl::FailedPreconditionError(std::string(call) + " after finalise: the table is built; accepted: a new join");
+}
+
+absl::Status CheckOpen(const quern_appender& appender, const char* call) {
+  QUERN_RETURN_IF_ERROR(CheckOpen(*appender.state, call));
+  if (!appender.finished) return absl::OkStatus();
+  return absl::FailedPreconditionError(std::string(call) +
+                                       " after finish: the appender has handed its rows over; accepted: a new appender");
+}
+
+absl::Status AppendToBuild(JoinState* state, JoinAppender* appender, const BatchView& batch) {
+  FailureMark mark(&state->append_failed);
+  QUERN_RETURN_IF_ERROR(appender == nullptr ? state->join->Append(batch) : appender->Append(batch));
+  mark.AllWentWell();
   return absl::OkStatus();
 }
 
-absl::Status AppendToBuild(JoinState* state, const BatchView& batch) {
-  QUERN_RETURN_IF_ERROR(CheckOpen(*state, "append"));
-  state->append_failed = true;  // also when an exception ends it
-  QUERN_RETURN_IF_ERROR(state->join->Append(batch));
-  state->append_failed = false;
+absl::Status AppendHostBatch(JoinState* state, JoinAppender* appender, const quern_batch& batch, bool copy_bytes) {
+  const bool copies = copy_bytes && state->keeps_strings;
+  QUERN_ASSIGN_OR_RETURN(HostBatchView view,
+                         ViewOfHostBatch(batch, state->key_types, state->build_types, "build", copies ? state->budget : nullptr));
+  const std::shared_ptr<const void> needed_for_this_call = std::exchange(view.batch.owner, view.strings);
+  return AppendToBuild(state, appender, view.batch);
+}
+
+absl::Status FinishAppender(quern_appender* appender) {
+  if (appender == nullptr) return MissingArgument("appender");
+  QUERN_RETURN_IF_ERROR(CheckOpen(*appender, "finish"));
+  FailureMark mark(&appender->state->append_failed);
+  appender->finished = true;
+  QUERN_RETURN_IF_ERROR(appender->appender.Finish());
+  mark.AllWentWell();
   return absl::OkStatus();
+}
+
+absl::Status FinaliseShared(JoinState* state) {
+  if (state->finalised) return absl::OkStatus();
+  QUERN_RETURN_IF_ERROR(CheckNoFailedAppend(*state, "finalise"));
+  QUERN_RETURN_IF_ERROR(state->join->FinaliseShared());
+  state->finalised = true;
+  return absl::OkStatus();
+}
+
+absl::Status CheckBatchRows(uint64_t batch_rows) {
+  if (batch_rows <= kMaxResultRows) return absl::OkStatus();
+  return InvalidArgument("batch_rows out of range: " + std::to_string(batch_rows) + "; accepted: 0 to " + std::to_string(kMaxResultRows));
+}
+
+absl::StatusOr<std::unique_ptr<quern_prober>> NewProber(const std::shared_ptr<JoinState>& state, uint64_t batch_rows) {
+  QUERN_RETURN_IF_ERROR(CheckBatchRows(batch_rows));
+  if (!state->finalised) {
+    return absl::FailedPreconditionError("prober before finalise: the table is not built; accepted: after quern_join_finalise");
+  }
+  return std::make_unique<quern_prober>(state, JoinOutputTypes(state->spec()), batch_rows == 0 ? kDefaultBatchRows : batch_rows);
 }
 
 absl::Status StartProbe(quern_prober* prober, BatchView batch) {
   prober->probe_state = ProbeState::kFailed;
   QUERN_RETURN_IF_ERROR(prober->prober.SetInput(std::move(batch)));
+  prober->probe_state = ProbeState::kRunning;
+  return absl::OkStatus();
+}
+
+absl::Status StartHostProbe(quern_prober* prober, const quern_batch& batch) {
+  const JoinState& state = *prober->state;
+  QUERN_ASSIGN_OR_RETURN(HostBatchView view, ViewOfHostBatch(batch, state.key_types, state.probe_types, "probe", nullptr));
+  return StartProbe(prober, std::move(view.batch));
+}
+
+absl::Status StartUnmatched(quern_prober* prober) {
+  if (prober == nullptr) return MissingArgument("prober");
+  prober->probe_state = ProbeState::kFailed;
+  QUERN_RETURN_IF_ERROR(prober->prober.SetUnmatched());
   prober->probe_state = ProbeState::kRunning;
   return absl::OkStatus();
 }
@@ -308,6 +395,18 @@ absl::StatusOr<bool> NextRows(quern_prober* prober) {
   QUERN_ASSIGN_OR_RETURN(const bool more, prober->prober.Next(&prober->output));
   prober->probe_state = more ? ProbeState::kRunning : ProbeState::kDone;
   return more;
+}
+
+quern_result ResultOf(quern_prober* prober) {
+  prober->result_columns.clear();
+  for (size_t i = 0; i < prober->output.num_columns(); ++i) {
+    prober->result_columns.push_back(ResultColumn(prober->output.column(i), prober->output.type(i)));
+  }
+  quern_result result = {};
+  result.num_rows = prober->output.num_rows();
+  result.num_columns = prober->result_columns.size();
+  result.columns = prober->result_columns.empty() ? nullptr : prober->result_columns.data();
+  return result;
 }
 
 }  // namespace quern::c_abi
@@ -343,12 +442,33 @@ quern_status quern_join_create(quern_kernel* kernel, uint64_t memory_limit, quer
 void quern_join_destroy(quern_join* join) { delete join; }
 
 quern_status quern_join_append(quern_join* join, const quern_batch* batch, bool copy_bytes, quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::AppendHostBatch(join, batch, copy_bytes); });
+  return c_abi::Boundary(error, [&] { return c_abi::Append(join, batch, copy_bytes); });
 }
 
 quern_status quern_join_finalise(quern_join* join, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::Finalise(join); });
 }
+
+quern_status quern_join_finalise_shared(quern_join* join, quern_error* error) {
+  return c_abi::Boundary(error,
+                         [&] { return join == nullptr ? c_abi::MissingArgument("join") : c_abi::FinaliseShared(join->state.get()); });
+}
+
+quern_status quern_appender_create(quern_join* join, quern_appender** appender, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::CreateAppender(join, appender); });
+}
+
+void quern_appender_destroy(quern_appender* appender) { delete appender; }
+
+quern_status quern_appender_append(quern_appender* appender, const quern_batch* batch, bool copy_bytes, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::Append(appender, batch, copy_bytes); });
+}
+
+quern_status quern_appender_finish(quern_appender* appender, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::FinishAppender(appender); });
+}
+
+const char* quern_join_layout(const quern_join* join) { return c_abi::LayoutOf(join); }
 
 void quern_join_get_stats(const quern_join* join, quern_join_stats* stats) { c_abi::GetStats(join, stats); }
 
@@ -359,7 +479,11 @@ quern_status quern_prober_create(quern_join* join, uint64_t batch_rows, quern_pr
 void quern_prober_destroy(quern_prober* prober) { delete prober; }
 
 quern_status quern_prober_input(quern_prober* prober, const quern_batch* batch, quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::InputHostBatch(prober, batch); });
+  return c_abi::Boundary(error, [&] { return c_abi::Input(prober, batch); });
+}
+
+quern_status quern_prober_input_unmatched(quern_prober* prober, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::StartUnmatched(prober); });
 }
 
 quern_status quern_prober_next(quern_prober* prober, quern_result* result, bool* more, quern_error* error) {

@@ -59,17 +59,29 @@ std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
 // Of a dictionary's values where the field has one.
 std::string ValueFormat(const ArrowSchema& field) { return TextOf(field.dictionary != nullptr ? field.dictionary->format : field.format); }
 
-// The result's fields of one side. The schema has been checked: every child that the binding names is there.
+// The result's fields of one side, whose columns may be null where the result's types say so. The schema has been checked: every child that
+// the binding names is there.
 void AddResultFields(const ArrowSchema& schema, const ColumnBinding& binding, const std::vector<ColumnType>& payload, const char* side,
-                     std::vector<ResultField>* fields) {
+                     const std::vector<ColumnType>& result_types, std::vector<ResultField>* fields) {
   for (size_t i = 0; i < payload.size(); ++i) {
+    const bool nullable = result_types[fields->size()].nullable;
     if (payload[i].id == TypeId::kRowId) {
-      fields->push_back({std::string(side) + "_rowid", "L", false});
+      fields->push_back({std::string(side) + "_rowid", "L", nullable});
       continue;
     }
     const ArrowSchema& field = *schema.children[binding.payload[i]];
-    fields->push_back({TextOf(field.name), ValueFormat(field), payload[i].nullable});
+    fields->push_back({TextOf(field.name), ValueFormat(field), nullable});
   }
+}
+
+std::vector<ResultField> ResultFields(const KernelSpec& spec, const ArrowBinding& binding, const ArrowSchema& build,
+                                      const ArrowSchema& probe) {
+  const std::vector<ColumnType> types = JoinOutputTypes(spec);
+  std::vector<ResultField> fields;
+  AddResultFields(probe, binding.probe, spec.probe, "probe", types, &fields);
+  if (types.size() > spec.probe.size() + spec.build.size()) fields.push_back({"mark", "b", types[fields.size()].nullable});
+  AddResultFields(build, binding.build, spec.build, "build", types, &fields);
+  return fields;
 }
 
 // What a format says beyond the type that a spec names: a decimal's scale, a time's unit. Time zones and precisions change no value.
@@ -83,14 +95,22 @@ std::string UnitOf(const std::string& format) {
   return "";
 }
 
-// Keys are compared as numbers: both sides must mean the same by them.
-absl::Status CheckUnits(const ArrowSchema& build, const ArrowSchema& probe, const ArrowBinding& binding) {
-  for (size_t i = 0; i < binding.build.keys.size(); ++i) {
-    const std::string build_format = ValueFormat(*build.children[binding.build.keys[i]]);
-    const std::string probe_format = ValueFormat(*probe.children[binding.probe.keys[i]]);
-    if (UnitOf(build_format) == UnitOf(probe_format)) continue;
-    return InvalidArgument("keys of different units: keys[" + std::to_string(i) + "] is " + build_format + " on the build side, " +
-                           probe_format + " on the probe side; accepted: the same unit or scale");
+absl::Status CheckUnit(const ArrowSchema& build, int build_child, const ArrowSchema& probe, int probe_child, const char* part, size_t i) {
+  const std::string build_format = ValueFormat(*build.children[build_child]);
+  const std::string probe_format = ValueFormat(*probe.children[probe_child]);
+  if (UnitOf(build_format) == UnitOf(probe_format)) return absl::OkStatus();
+  return InvalidArgument(std::string(part) + " of different units: " + part + "[" + std::to_string(i) + "] is " + build_format +
+                         " on the build side, " + probe_format + " on the probe side; accepted: the same unit or scale");
+}
+
+// Keys and columns of the residual predicate are compared as numbers: both sides must mean the same by them.
+absl::Status CheckUnits(const KernelSpec& spec, const ArrowSchema& build, const ArrowSchema& probe, const ArrowBinding& binding) {
+  for (size_t i = 0; i < spec.keys.size(); ++i) {
+    QUERN_RETURN_IF_ERROR(CheckUnit(build, binding.build.keys[i], probe, binding.probe.keys[i], "keys", i));
+  }
+  for (size_t i = 0; i < spec.residual.size(); ++i) {
+    const int build_child = binding.build.payload[spec.build.size() + i], probe_child = binding.probe.payload[spec.probe.size() + i];
+    QUERN_RETURN_IF_ERROR(CheckUnit(build, build_child, probe, probe_child, "residual", i));
   }
   return absl::OkStatus();
 }
@@ -107,15 +127,14 @@ absl::Status BindArrow(quern_join* join, const SideOfBinding& build, const SideO
   if (probe.schema == nullptr) return MissingArgument("probe");
   JoinState& state = *join->state;
   if (state.binding) return absl::FailedPreconditionError("Arrow columns bound twice: the join has a binding; accepted: a new join");
-  const KernelSpec& spec = state.spec();
+  const size_t num_build = state.build_types.size(), num_probe = state.probe_types.size();
   ArrowBinding binding;
-  QUERN_ASSIGN_OR_RETURN(binding.build, MakeBinding(state, build.keys, build.payload, spec.build.size(), "build_keys", "build_payload"));
-  QUERN_ASSIGN_OR_RETURN(binding.probe, MakeBinding(state, probe.keys, probe.payload, spec.probe.size(), "probe_keys", "probe_payload"));
-  QUERN_RETURN_IF_ERROR(CheckSchema(*build.schema, binding.build, state.key_types, spec.build, "build"));
-  QUERN_RETURN_IF_ERROR(CheckSchema(*probe.schema, binding.probe, state.key_types, spec.probe, "probe"));
-  QUERN_RETURN_IF_ERROR(CheckUnits(*build.schema, *probe.schema, binding));
-  AddResultFields(*probe.schema, binding.probe, spec.probe, "probe", &binding.result);
-  AddResultFields(*build.schema, binding.build, spec.build, "build", &binding.result);
+  QUERN_ASSIGN_OR_RETURN(binding.build, MakeBinding(state, build.keys, build.payload, num_build, "build_keys", "build_payload"));
+  QUERN_ASSIGN_OR_RETURN(binding.probe, MakeBinding(state, probe.keys, probe.payload, num_probe, "probe_keys", "probe_payload"));
+  QUERN_RETURN_IF_ERROR(CheckSchema(*build.schema, binding.build, state.key_types, state.build_types, "build"));
+  QUERN_RETURN_IF_ERROR(CheckSchema(*probe.schema, binding.probe, state.key_types, state.probe_types, "probe"));
+  QUERN_RETURN_IF_ERROR(CheckUnits(state.spec(), *build.schema, *probe.schema, binding));
+  binding.result = ResultFields(state.spec(), binding, *build.schema, *probe.schema);
   state.binding = std::move(binding);
   return absl::OkStatus();
 }
@@ -187,17 +206,28 @@ absl::Status ResultSchema(const quern_join* join, ArrowSchema* schema) {
 
 // ---- batches -------------------------------------------------------------------------------------------------------------------------
 
+absl::Status AppendImported(JoinState* state, JoinAppender* appender, ArrowArray* batch) {
+  QUERN_RETURN_IF_ERROR(CheckBound(*state));
+  QUERN_ASSIGN_OR_RETURN(BatchView view, ImportArrow(batch, state->binding->build, state->key_types, state->build_types));
+  const std::shared_ptr<const void> needed_for_this_call = view.owner;
+  if (!state->keeps_strings) view.owner = nullptr;
+  return AppendToBuild(state, appender, view);
+}
+
 absl::Status AppendArrow(quern_join* join, ArrowArray* batch) {
   if (batch == nullptr) return MissingArgument("batch");
   const MovedInArray moved(batch);
   if (join == nullptr) return MissingArgument("join");
-  JoinState& state = *join->state;
-  QUERN_RETURN_IF_ERROR(CheckOpen(state, "append"));
-  QUERN_RETURN_IF_ERROR(CheckBound(state));
-  QUERN_ASSIGN_OR_RETURN(BatchView view, ImportArrow(batch, state.binding->build, state.key_types, state.spec().build));
-  const std::shared_ptr<const void> needed_for_this_call = view.owner;
-  if (!state.keeps_strings) view.owner = nullptr;
-  return AppendToBuild(&state, view);
+  QUERN_RETURN_IF_ERROR(CheckOpen(*join->state, "append"));
+  return AppendImported(join->state.get(), nullptr, batch);
+}
+
+absl::Status AppendArrow(quern_appender* appender, ArrowArray* batch) {
+  if (batch == nullptr) return MissingArgument("batch");
+  const MovedInArray moved(batch);
+  if (appender == nullptr) return MissingArgument("appender");
+  QUERN_RETURN_IF_ERROR(CheckOpen(*appender, "append"));
+  return AppendImported(appender->state.get(), &appender->appender, batch);
 }
 
 absl::Status InputArrow(quern_prober* prober, ArrowArray* batch) {
@@ -206,7 +236,7 @@ absl::Status InputArrow(quern_prober* prober, ArrowArray* batch) {
   if (prober == nullptr) return MissingArgument("prober");
   const JoinState& state = *prober->state;
   QUERN_RETURN_IF_ERROR(CheckBound(state));
-  QUERN_ASSIGN_OR_RETURN(BatchView view, ImportArrow(batch, state.binding->probe, state.key_types, state.spec().probe));
+  QUERN_ASSIGN_OR_RETURN(BatchView view, ImportArrow(batch, state.binding->probe, state.key_types, state.probe_types));
   return StartProbe(prober, std::move(view));
 }
 
@@ -241,6 +271,10 @@ quern_status quern_join_result_schema(const quern_join* join, ArrowSchema* schem
 
 quern_status quern_join_append_arrow(quern_join* join, ArrowArray* batch, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(join, batch); });
+}
+
+quern_status quern_appender_append_arrow(quern_appender* appender, ArrowArray* batch, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(appender, batch); });
 }
 
 quern_status quern_prober_input_arrow(quern_prober* prober, ArrowArray* batch, quern_error* error) {

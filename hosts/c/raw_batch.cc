@@ -14,6 +14,9 @@
 //     selection 5, 3, 5   values "....ab.cde"  ->  bytes "abcde", offsets[3] = 0, [4] = 2, [5] = 2, [6] = 5
 //
 // so a copy of var32 never outgrows 32-bit offsets: it holds no byte twice.
+//
+// Slices go the other way: row r of a slice that begins at row 65536 of an int64 column lies 8 * 65536 bytes on, that of a bitmap 65536
+// bits; the bytes of strings, the buffers of views and the values of dictionaries stay, since offsets, views and indices lead there.
 #include "hosts/c/raw_batch.h"
 
 #include <algorithm>
@@ -276,14 +279,62 @@ absl::Status ConvertColumns(const quern_column* columns, const std::vector<Colum
   return absl::OkStatus();
 }
 
+const void* MovedOn(const void* array, uint64_t bytes) { return array == nullptr ? nullptr : static_cast<const uint8_t*>(array) + bytes; }
+
+// The bytes from one row's element of `values` to the next one's; 0 where row numbers do not count in it.
+uint64_t ElementBytes(const ColumnType& type) {
+  const Storage storage = RowOf(type.is_dictionary ? type.index : type.id).storage;
+  if (storage == kBit || storage == kVar32 || storage == kVar64) return 0;
+  return storage == kFixed ? type.width_bytes : StorageFieldBytes(storage);
+}
+
+uint64_t OffsetBytes(const ColumnType& type) {
+  const Storage storage = RowOf(type.id).storage;
+  if (type.is_dictionary || !IsVariable(storage) || storage == kView) return 0;
+  return storage == kVar32 ? sizeof(int32_t) : sizeof(int64_t);
+}
+
+std::vector<quern_column> ColumnsFrom(const quern_column* columns, const std::vector<ColumnType>& types, uint64_t first_row) {
+  std::vector<quern_column> moved(columns, columns + types.size());
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (types[i].id == TypeId::kRowId) continue;
+    moved[i].values = MovedOn(columns[i].values, first_row * ElementBytes(types[i]));
+    moved[i].offsets = MovedOn(columns[i].offsets, first_row * OffsetBytes(types[i]));
+    moved[i].bit_offset += first_row;
+  }
+  return moved;
+}
+
 }  // namespace
+
+absl::Status CheckNumRows(uint64_t num_rows) {
+  if (num_rows < kNullRow) return absl::OkStatus();
+  return InvalidArgument("batch too large: " + std::to_string(num_rows) + " rows; accepted: below 4294967295");
+}
+
+BatchSlice::BatchSlice(const quern_batch& batch, const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload,
+                       uint64_t first_row, uint64_t num_rows)
+    : batch_(batch) {
+  batch_.num_rows = num_rows;
+  if (batch.selection != nullptr) {
+    batch_.selection = batch.selection + first_row;
+    return;
+  }
+  batch_.first_row_id += first_row;
+  if (batch.keys != nullptr) {
+    keys_ = ColumnsFrom(batch.keys, keys, first_row);
+    batch_.keys = keys_.data();
+  }
+  if (batch.payload != nullptr) {
+    payload_ = ColumnsFrom(batch.payload, payload, first_row);
+    batch_.payload = payload_.data();
+  }
+}
 
 absl::StatusOr<HostBatchView> ViewOfHostBatch(const quern_batch& batch, const std::vector<ColumnType>& keys,
                                               const std::vector<ColumnType>& payload, std::string_view side,
                                               const std::shared_ptr<MemoryBudget>& copy_to) {
-  if (batch.num_rows >= kNullRow) {
-    return InvalidArgument("batch too large: " + std::to_string(batch.num_rows) + " rows; accepted: below 4294967295");
-  }
+  QUERN_RETURN_IF_ERROR(CheckNumRows(batch.num_rows));
   HostColumns converter(batch, copy_to);
   HostBatchView view;
   const bool has_rows = batch.num_rows != 0;

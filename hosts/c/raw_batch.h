@@ -30,6 +30,27 @@ absl::StatusOr<HostBatchView> ViewOfHostBatch(const quern_batch& batch, const st
                                               const std::vector<ColumnType>& payload, std::string_view side,
                                               const std::shared_ptr<MemoryBudget>& copy_to);
 
+// *Errors*: InvalidArgument for more rows than row numbers.
+absl::Status CheckNumRows(uint64_t num_rows);
+
+// Some of a batch's rows as a batch of their own, for threads that share it. The columns are the batch's, moved on to the first row, so
+// that nothing is copied; with a selection they stay and the selection is moved on. *Ownership*: points into the host's batch and into
+// itself. *Errors*: none; a batch without columns stays one.
+class BatchSlice {
+ public:
+  BatchSlice(const quern_batch& batch, const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload, uint64_t first_row,
+             uint64_t num_rows);
+  BatchSlice(const BatchSlice&) = delete;
+  BatchSlice& operator=(const BatchSlice&) = delete;
+
+  const quern_batch& batch() const { return batch_; }
+
+ private:
+  std::vector<quern_column> keys_;
+  std::vector<quern_column> payload_;
+  quern_batch batch_;
+};
+
 }  // namespace quern::c_abi
 
 #endif  // QUERN_HOSTS_C_RAW_BATCH_H_

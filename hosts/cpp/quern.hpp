@@ -30,6 +30,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "quern.h"
@@ -134,7 +135,14 @@ struct ArrowSide {
   std::span<const int32_t> payload;
 };
 
-// The build side of one join. *Threads*: one at a time until Finalise has answered; then only probers use it.
+// How Join::Run works. Zeros: as many threads as the machine has, 65536 rows.
+struct RunOptions {
+  uint32_t threads = 0;
+  uint64_t batch_rows = 0;  // of a result at most
+};
+
+// The build side of one join. *Threads*: one at a time until Finalise has answered, except for FinaliseShared and appenders; then only
+// probers use it.
 class Join {
  public:
   // *Units*: memory_limit in bytes, of table and results; 0: none.
@@ -164,6 +172,28 @@ class Join {
 
   Status Finalise() { return internal::Call(quern_join_finalise, handle_.get()); }
 
+  // The same, by all threads that call it. *Threads*: any, when their appenders have finished.
+  Status FinaliseShared() { return internal::Call(quern_join_finalise_shared, handle_.get()); }
+
+  // Appends, finalises, probes and drains by threads of the library's own. `on_result` takes a const quern_result& and answers whether it
+  // wants more. Answers the number of rows. *Threads*: `on_result` is called from several at once. *Ownership*: as Append with
+  // StringBytes::kStay.
+  template <class OnResult>
+  Result<uint64_t> Run(std::span<const quern_batch> build, std::span<const quern_batch> probe, const RunOptions& options,
+                       OnResult&& on_result) {
+    using Callee = std::remove_reference_t<OnResult>;
+    const quern_on_result call = [](void* callee, const quern_result* result) -> bool { return (*static_cast<Callee*>(callee))(*result); };
+    return RunWith(build, probe, options, call, const_cast<void*>(static_cast<const void*>(&on_result)));
+  }
+
+  // The same where only the number of rows is wanted.
+  Result<uint64_t> Run(std::span<const quern_batch> build, std::span<const quern_batch> probe, const RunOptions& options = {}) {
+    return RunWith(build, probe, options, nullptr, nullptr);
+  }
+
+  // The table's layout: "unchained", "dense", .. Empty before finalise. *Ownership*: static text.
+  std::string_view Layout() const { return quern_join_layout(handle_.get()); }
+
   quern_join_stats Stats() const {
     quern_join_stats stats;
     quern_join_get_stats(handle_.get(), &stats);
@@ -174,7 +204,43 @@ class Join {
 
  private:
   explicit Join(quern_join* handle) : handle_(handle) {}
+
+  Result<uint64_t> RunWith(std::span<const quern_batch> build, std::span<const quern_batch> probe, const RunOptions& options,
+                           quern_on_result on_result, void* context) {
+    uint64_t num_rows = 0;
+    Status status = internal::Call(quern_join_run, handle_.get(), build.data(), build.size(), probe.data(), probe.size(), options.threads,
+                                   options.batch_rows, on_result, context, &num_rows);
+    if (!status.ok()) return status;
+    return num_rows;
+  }
+
   std::unique_ptr<quern_join, internal::Destroy<quern_join_destroy>> handle_;
+};
+
+// Adds batches to a join from one thread, while other appenders do so from theirs. *Threads*: one.
+class Appender {
+ public:
+  static Result<Appender> Create(const Join& join) {
+    quern_appender* handle = nullptr;
+    Status status = internal::Call(quern_appender_create, join.handle(), &handle);
+    if (!status.ok()) return status;
+    return Appender(handle);
+  }
+
+  // As those of Join. A failure ends the work of all appenders of the join.
+  Status Append(const quern_batch& batch, StringBytes bytes = StringBytes::kStay) {
+    return internal::Call(quern_appender_append, handle_.get(), &batch, bytes == StringBytes::kCopied);
+  }
+  Status AppendArrow(ArrowArray* batch) { return internal::Call(quern_appender_append_arrow, handle_.get(), batch); }
+
+  // Hands the rows over, before the join is finalised. An appender that goes without it takes its rows with it.
+  Status Finish() { return internal::Call(quern_appender_finish, handle_.get()); }
+
+  quern_appender* handle() const { return handle_.get(); }
+
+ private:
+  explicit Appender(quern_appender* handle) : handle_(handle) {}
+  std::unique_ptr<quern_appender, internal::Destroy<quern_appender_destroy>> handle_;
 };
 
 // Rows of a result, valid until the next call on their prober.
@@ -197,6 +263,10 @@ class Prober {
   // Starts on a batch. *Ownership*: vectors stay until Next has answered more = false; an array is moved in, also on error.
   Status Input(const quern_batch& batch) { return internal::Call(quern_prober_input, handle_.get(), &batch); }
   Status InputArrow(ArrowArray* batch) { return internal::Call(quern_prober_input_arrow, handle_.get(), batch); }
+
+  // Starts on the build rows that come out on their own, shared with other probers that do so, when all of them are through with all
+  // inputs.
+  Status InputUnmatched() { return internal::Call(quern_prober_input_unmatched, handle_.get()); }
 
   Result<Rows> Next() {
     Rows rows;

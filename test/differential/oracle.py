@@ -1,19 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a join must answer: pairs (probe row, build row), from two oracles that share no code with Quern nor with each other.
+"""What a join must answer, from two oracles that share no code with Quern nor with each other. A result row is (probe row, build row,
+mark), where a side that has no row in it is null, and so is the mark of every join but a mark join (and of an unknown one):
 
-DuckDB compares real columns: integers as integers, floats as floats (NaN = NaN, -0 = 0 there), strings as VARCHAR or BLOB, `=` or
-IS NOT DISTINCT FROM per key. What it cannot take as it is comes as an equivalent column: fixed_binary as BLOB, dates, times,
-timestamps and durations as their integers, dictionaries and views decoded, a padding collation as rtrim(x, ' ') (on a BLOB: the hex
-digits without trailing '20's).
+    left join, probe keys 7 8, build keys 7 7     (0, 0, null) (0, 1, null) (1, null, null)
 
-The Python one puts normalised key tuples into a dict. It checks DuckDB, and it estimates results before anything runs.
+DuckDB compares real columns: integers as integers, floats as floats (NaN = NaN, -0 = 0, NaN greatest there), strings as VARCHAR or BLOB,
+`=` or IS NOT DISTINCT FROM per key. What it cannot take as it is comes as an equivalent column: fixed_binary as BLOB, dates, times,
+timestamps and durations as their integers, dictionaries and views decoded, decimals of a residual predicate as their unscaled integers, a
+padding collation as rtrim(x, ' ') (on a BLOB: the hex digits without trailing '20's). Each kind is a query of its own.
+
+The Python one puts normalised key tuples into a dict, and derives every kind from the matches of each probe row by the table of kinds. It
+checks DuckDB, and it estimates results before anything runs.
 """
 import collections
+import operator
+import struct
 
 import duckdb
 import pyarrow as pa
 
+from join_kinds import ALWAYS, MATCHED, NEVER
 from random_data import STRING_TYPES, bits_array, normalised_float
+
+# ---- the oracle in Python ----------------------------------------------------------------------------------------------------------------
+
+_OPERATORS = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "ne": operator.ne, "eq": operator.eq}
 
 
 def normalise(column_type, value):
@@ -21,6 +32,18 @@ def normalise(column_type, value):
     if column_type.is_float:
         return normalised_float(column_type, value)
     return value.rstrip(b" ") if column_type.trims_spaces else value
+
+
+def _ordered(column_type, value):
+    """A physical value as a residual predicate compares it: NaN is greatest, and there is one of it."""
+    if column_type.name == "decimal128":
+        return int.from_bytes(value, "little", signed=True)
+    if not column_type.is_float:
+        return value
+    if normalised_float(column_type, value) == "NaN":
+        return (1, 0.0)
+    bits, real = ("<I", "<f") if column_type.name == "f32" else ("<Q", "<d")
+    return (0, struct.unpack(real, struct.pack(bits, value))[0])
 
 
 def _row_keys(keys, side):
@@ -33,17 +56,58 @@ def _row_keys(keys, side):
     return [None if None in row else row for row in zip(*columns)]
 
 
-def python_pairs(keys):
+def _residual_test(residuals):
+    """A function of (probe row, build row)."""
+    conjuncts = []
+    for conjunct in residuals:
+        ordered = [_ordered(conjunct.type, value) for value in conjunct.column.values]
+        sides = [[None if index is None else ordered[index] for index in conjunct.column.indices[side]] for side in ("probe", "build")]
+        conjuncts.append((_OPERATORS[conjunct.op], *sides))
+
+    def holds(probe, build):
+        return all(left[probe] is not None and right[build] is not None and compare(left[probe], right[build])
+                   for compare, left, right in conjuncts)
+
+    return holds
+
+
+def _matches(case):
+    """The list of matching build rows of each probe row."""
     by_key = collections.defaultdict(list)
-    for row, key in enumerate(_row_keys(keys, "build")):
+    for row, key in enumerate(_row_keys(case.keys, "build")):
         if key is not None:
             by_key[key].append(row)
-    probe = _row_keys(keys, "probe")
-    return [(row, match) for row, key in enumerate(probe) if key is not None for match in by_key.get(key, ())]
+    holds = _residual_test(case.residuals)
+    return [[] if key is None else [row for row in by_key.get(key, ()) if holds(probe, row)]
+            for probe, key in enumerate(_row_keys(case.keys, "probe"))]
+
+
+def _comes_out(when, is_matched):
+    return when != NEVER and (when == ALWAYS or is_matched == (when == MATCHED))
+
+
+def python_rows(case):
+    """The result as a list of (probe row, build row, mark)."""
+    kind, matches, num_build = case.kind, _matches(case), case.sides["build"].num_rows
+    unequal = [key for key in case.keys if not key.type.null_equal]
+    is_null = {side: {row for key in unequal for row, index in enumerate(key.indices[side]) if index is None} for side in case.sides}
+    rows = []
+    for probe, matching in enumerate(matches):
+        if kind.pairs:
+            rows += [(probe, build, None) for build in matching]
+        if not _comes_out(kind.probe_row, bool(matching)):
+            continue
+        unknown = num_build > 0 and not matching and (probe in is_null["probe"] or bool(is_null["build"]))
+        if kind.marks:
+            rows.append((probe, None, None if unknown else bool(matching)))
+        elif kind.name != "anti_null_aware" or not unknown:
+            rows.append((probe, None, None))
+    matched = {build for matching in matches for build in matching}
+    return rows + [(None, build, None) for build in range(num_build) if _comes_out(kind.build_row, build in matched)]
 
 
 def count_pairs(keys):
-    """How many rows the join gives, without making them."""
+    """How many pairs of rows have equal keys, without making them."""
     counts = collections.Counter(key for key in _row_keys(keys, "build") if key is not None)
     return sum(counts[key] for key in _row_keys(keys, "probe") if key is not None)
 
@@ -53,8 +117,17 @@ def count_table_rows(keys):
     return sum(key is not None for key in _row_keys(keys, "build"))
 
 
-def _duckdb_column(key, side):
-    column_type, values, indices = key.type, key.values, key.indices[side]
+def rows_of_first_keys(keys, side):
+    """The rows of a side without those whose key stood in a row before; those that can match nothing stay."""
+    row_keys = _row_keys(keys, side)
+    first = {key: row for row, key in reversed(list(enumerate(row_keys)))}
+    return [row for row, key in enumerate(row_keys) if key is None or first[key] == row]
+
+
+# ---- DuckDB ------------------------------------------------------------------------------------------------------------------------------
+
+
+def _duckdb_column(column_type, values, indices):
     if column_type.name == "bool":
         return pa.array([None if index is None else bool(values[index]) for index in indices], pa.bool_())
     if column_type.is_float or column_type.name == "decimal128" and 0 <= column_type.scale <= column_type.precision:
@@ -65,6 +138,13 @@ def _duckdb_column(key, side):
     if column_type.name in ("decimal128", "fixed_binary"):
         return bits_array(column_type, values, indices).cast(pa.large_binary())
     return bits_array(column_type, values, indices)
+
+
+def _residual_column(conjunct, side):
+    values, indices = conjunct.column.values, conjunct.column.indices[side]
+    if conjunct.type.name == "decimal128":
+        return bits_array(conjunct.type, values, indices).view(pa.decimal128(38, 0))
+    return _duckdb_column(conjunct.type, values, indices)
 
 
 def _sql_key(key, column):
@@ -78,20 +158,51 @@ def _sql_equal(key, build, probe):
     return f"{_sql_key(key, build)} {equals} {_sql_key(key, probe)}"
 
 
+_SQL_OPERATORS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "ne": "<>", "eq": "="}
+_PAIRS = "SELECT probe.row_id AS probe, build.row_id AS build, NULL::BOOLEAN AS mark FROM probe {join} JOIN build ON {matches}"
+_PROBE_ROWS = "SELECT row_id AS probe, NULL::BIGINT AS build, NULL::BOOLEAN AS mark FROM probe WHERE {condition}"
+_BUILD_ROWS = "SELECT NULL::BIGINT AS probe, row_id AS build, NULL::BOOLEAN AS mark FROM build WHERE {condition}"
+_MARKS = "SELECT row_id AS probe, NULL::BIGINT AS build, {condition} AS mark FROM probe"
+_QUERIES = {
+    "inner": _PAIRS.format(join="INNER", matches="{matches}"),
+    "left": _PAIRS.format(join="LEFT", matches="{matches}"),
+    "right": _PAIRS.format(join="RIGHT", matches="{matches}"),
+    "full": _PAIRS.format(join="FULL", matches="{matches}"),
+    "single": _PAIRS.format(join="LEFT", matches="{matches}"),
+    "semi": _PROBE_ROWS.format(condition="EXISTS (SELECT 1 FROM build WHERE {matches})"),
+    "anti": _PROBE_ROWS.format(condition="NOT EXISTS (SELECT 1 FROM build WHERE {matches})"),
+    "right_semi": _BUILD_ROWS.format(condition="EXISTS (SELECT 1 FROM probe WHERE {matches})"),
+    "right_anti": _BUILD_ROWS.format(condition="NOT EXISTS (SELECT 1 FROM probe WHERE {matches})"),
+    "anti_null_aware": _PROBE_ROWS.format(condition="{probe_key} NOT IN (SELECT {build_key} FROM build)"),
+}
+
+
+def _query(case):
+    matches = " AND ".join([_sql_equal(key, f"build.k{number}", f"probe.k{number}") for number, key in enumerate(case.keys)] +
+                           [f"probe.r{number} {_SQL_OPERATORS[conjunct.op]} build.r{number}"
+                            for number, conjunct in enumerate(case.residuals)])
+    probe_key, build_key = (_sql_key(case.keys[0], f"{side}.k0") for side in ("probe", "build"))
+    if case.kind.name == "mark":
+        is_in = len(case.keys) == 1 and not case.residuals and not case.keys[0].type.null_equal
+        query = _MARKS.format(condition=f"{probe_key} IN (SELECT {build_key} FROM build)" if is_in else
+                              f"EXISTS (SELECT 1 FROM build WHERE {matches})")
+        return query
+    return _QUERIES[case.kind.name].format(matches=matches, probe_key=probe_key, build_key=build_key)
+
+
 class DuckdbOracle:
     def __init__(self):
         self._connection = duckdb.connect()
         self._connection.execute("SET threads = 1")
 
-    def pairs(self, keys, num_rows):
-        """(probe rows, build rows) as two int64 arrays."""
+    def rows(self, case):
+        """The result as a table: probe and build int64, mark bool."""
         for side in ("build", "probe"):
-            columns = {"row_id": pa.array(range(num_rows[side]), pa.int64())}
-            columns |= {f"k{number}": _duckdb_column(key, side) for number, key in enumerate(keys)}
+            columns = {"row_id": pa.array(range(case.sides[side].num_rows), pa.int64())}
+            columns |= {f"k{number}": _duckdb_column(key.type, key.values, key.indices[side]) for number, key in enumerate(case.keys)}
+            columns |= {f"r{number}": _residual_column(conjunct, side) for number, conjunct in enumerate(case.residuals)}
             self._connection.register(side, pa.table(columns))
-        equal = " AND ".join(_sql_equal(key, f"build.k{number}", f"probe.k{number}") for number, key in enumerate(keys))
-        query = f"SELECT probe.row_id AS probe_row, build.row_id AS build_row FROM build JOIN probe ON {equal}"
-        result = self._connection.sql(query).to_arrow_table()
+        result = self._connection.sql(_query(case)).to_arrow_table()
         for side in ("build", "probe"):
             self._connection.unregister(side)
-        return result.column("probe_row").combine_chunks(), result.column("build_row").combine_chunks()
+        return result.combine_chunks()

@@ -15,6 +15,7 @@ A failed call raises QuernError with the library's text. Every handle closes onc
 """
 import ctypes
 import os
+import struct
 import subprocess
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ STATUS_NAMES = ("OK", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "FAILED_PRECONDI
 OK, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL = range(6)
 ENGINES = {"auto": 0, "jit": 1, "generic": 2}
 ABI_VERSION_MAJOR = 1
+ABI_VERSION_OF_KINDS = 1001  # before it: inner joins without a residual predicate, one layout
 
 
 class QuernError(Exception):
@@ -145,6 +147,17 @@ _SIGNATURES = {
     "quern_cache_set_limit": (None, [ctypes.c_uint64]),
     "quern_cache_clear": (None, []),
 }
+# Added by version 1.1; Library.has() tells whether a library has one.
+_ADDED_SIGNATURES = {
+    "quern_prober_input_unmatched": (ctypes.c_int, [HANDLE, ERROR]),
+    "quern_appender_create": (ctypes.c_int, [HANDLE, ctypes.POINTER(HANDLE), ERROR]),
+    "quern_appender_append": (ctypes.c_int, [HANDLE, ctypes.POINTER(Batch), ctypes.c_bool, ERROR]),
+    "quern_appender_append_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
+    "quern_appender_finish": (ctypes.c_int, [HANDLE, ERROR]),
+    "quern_appender_destroy": (None, [HANDLE]),
+    "quern_join_finalise_shared": (ctypes.c_int, [HANDLE, ERROR]),
+    "quern_join_layout": (ctypes.c_char_p, [HANDLE]),
+}
 
 
 def library_path(path=None):
@@ -158,20 +171,35 @@ def library_path(path=None):
 _SANITIZERS = ((b"__asan_init", "libasan.so", "libclang_rt.asan-x86_64.so"), (b"__tsan_init", "libtsan.so", "libclang_rt.tsan-x86_64.so"))
 
 
+_SANITIZER_STATUS = 99  # of a process that a sanitizer ends; its own default is 1, as that of a failure which was reported
+
+
+def _dynamic_names(content):
+    """The names of an ELF file's dynamic section and symbols. (The whole file has more: LLVM's own literals name every sanitizer.)"""
+    SHT_DYNSYM = 11
+    (first,), (size, num_sections) = struct.unpack_from("<Q", content, 0x28), struct.unpack_from("<HH", content, 0x3A)
+    sections = [struct.unpack_from("<IIQQQQI", content, first + number * size) for number in range(num_sections)]
+    strings = next(section[6] for section in sections if section[1] == SHT_DYNSYM)
+    offset, num_bytes = sections[strings][4:6]
+    return content[offset:offset + num_bytes].split(b"\0")
+
+
 def environment_for(library):
     """The environment of a Python that can load the library: a sanitizer's runtime comes first, and does not count Python's own leaks."""
     environment = dict(os.environ, PYTHONMALLOC="malloc")
     with open(library, "rb") as file:
         content = file.read()
+    names = _dynamic_names(content)
     for symbol, of_gcc, of_clang in _SANITIZERS:
-        if symbol not in content:
+        if symbol not in names:
             continue
         compiler, name = (("gcc", "g++"), of_gcc) if of_gcc.encode() + b"." in content else (("clang-22", "clang"), of_clang)
         runtime = next(filter(os.path.isfile, (_file_of(command, name) for command in compiler)), None)
         if runtime:
             environment["LD_PRELOAD"] = os.path.realpath(runtime)
-        environment["ASAN_OPTIONS"] = "detect_leaks=0:" + os.environ.get("ASAN_OPTIONS", "")
-        environment["UBSAN_OPTIONS"] = "halt_on_error=1:" + os.environ.get("UBSAN_OPTIONS", "")
+        for options, first in (("ASAN_OPTIONS", "detect_leaks=0"), ("UBSAN_OPTIONS", "halt_on_error=1"),
+                               ("TSAN_OPTIONS", "halt_on_error=1")):
+            environment[options] = f"{first}:exitcode={_SANITIZER_STATUS}:" + os.environ.get(options, "")
         return environment
     return dict(os.environ)
 
@@ -187,15 +215,20 @@ class Library:
     def __init__(self, path=None):
         self.path = library_path(path)
         self._library = ctypes.CDLL(self.path)
-        for name, (result, arguments) in _SIGNATURES.items():
+        added = {name: signature for name, signature in _ADDED_SIGNATURES.items() if self.has(name)}
+        for name, (result, arguments) in (_SIGNATURES | added).items():
             function = getattr(self._library, name)
             function.restype, function.argtypes = result, arguments
         version = self._library.quern_abi_version()
+        self.knows_kinds = version >= ABI_VERSION_OF_KINDS
         if version // 1000 != ABI_VERSION_MAJOR:
             raise SystemExit(f"{self.path} has ABI version {version}; accepted: {ABI_VERSION_MAJOR}.*")
 
     def function(self, name):
         return getattr(self._library, name)
+
+    def has(self, name):
+        return hasattr(self._library, name)
 
     def call(self, name, *arguments):
         """Calls a function whose last parameter is the error object; raises what it says."""
@@ -291,8 +324,25 @@ class Join(Handle):
     def append(self, batch, copy_bytes=False):
         self.library.call("quern_join_append", self.handle, ctypes.byref(batch), copy_bytes)
 
+    def appender(self):
+        handle = HANDLE()
+        self.library.call("quern_appender_create", self.handle, ctypes.byref(handle))
+        return Appender(self.library, handle)
+
     def finalise(self):
         self.library.call("quern_join_finalise", self.handle)
+
+    def finalise_shared(self):
+        self.library.call("quern_join_finalise_shared", self.handle)
+
+    def layout(self):
+        """The table's layout, after finalise; None from a library that does not tell."""
+        if not self.library.has("quern_join_layout"):
+            return None
+        layout = self.library.function("quern_join_layout")(self.handle)
+        if layout is None:
+            raise ContractError("quern_join_layout answered NULL after finalise")
+        return layout.decode()
 
     def stats(self):
         stats = JoinStats()
@@ -305,6 +355,22 @@ class Join(Handle):
         return Prober(self.library, handle)
 
 
+class Appender(Handle):
+    """Adds to a join's build side from a thread of its own."""
+
+    def __init__(self, library, handle):
+        super().__init__(library, handle, "quern_appender_destroy")
+
+    def append_arrow(self, batch):
+        _move_in(self.library, "quern_appender_append_arrow", self.handle, batch)
+
+    def append(self, batch, copy_bytes=False):
+        self.library.call("quern_appender_append", self.handle, ctypes.byref(batch), copy_bytes)
+
+    def finish(self):
+        self.library.call("quern_appender_finish", self.handle)
+
+
 class Prober(Handle):
     def __init__(self, library, handle):
         super().__init__(library, handle, "quern_prober_destroy")
@@ -314,6 +380,10 @@ class Prober(Handle):
 
     def input(self, batch):
         self.library.call("quern_prober_input", self.handle, ctypes.byref(batch))
+
+    def input_unmatched(self):
+        """After all probing: a share of the build rows that come out on their own becomes the input."""
+        self.library.call("quern_prober_input_unmatched", self.handle)
 
     def next_arrow(self):
         """(ArrowArray, more); the caller releases or imports the array."""

@@ -104,6 +104,9 @@ class ColumnType:
     def value_bytes(self):
         return 16 if self.name == "decimal128" else self.width
 
+    def number_bytes(self):
+        return struct.calcsize(self.code())
+
     @property
     def is_float(self):
         return self.name in FLOAT_CODES
@@ -144,10 +147,21 @@ def random_values(rng, column_type, count):
         return _random_fixed(rng, column_type.width, count)
     if column_type.name in STRING_TYPES:
         return _random_strings(rng, column_type.is_utf8, count)
-    bits = struct.calcsize(column_type.code()) * 8
-    signed = column_type.code().islower()
-    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    return _random_integers(rng, low, high, count)
+    return _random_integers(rng, *integer_bounds(column_type), count)
+
+
+def integer_bounds(column_type):
+    """The least and the greatest value of an integer or temporal type."""
+    bits = column_type.number_bytes() * 8
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if column_type.code().islower() else (0, (1 << bits) - 1)
+
+
+def integer_run(rng, low, high, count):
+    """`count` neighbours, or as many as there are: from 0 or 1, across zero, at an end of the type, or anywhere."""
+    count = min(count, high - low + 1)
+    first = rng.choice((0, 1, -(count // 2), low, high - count + 1, rng.randint(low, high)))
+    first = max(low, min(first, high - count + 1))
+    return list(range(first, first + count))
 
 
 def _random_integers(rng, low, high, count):

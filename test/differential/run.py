@@ -4,12 +4,14 @@
 
     run.py --seed 7 --cases 1000 --seconds 60 --lib build/lib/libquern.so
     run.py --lib build/lib/libquern.so --replay '{"seed": 7, "case": 31, "keys": [0], "build_rows": [0, 2]}'
+    run.py --lib build/lib/libquern.so --seed 7 --coverage --seconds 60
 
 Prints the seed first. The cases run in a child process, which says which case it begins, so that a crash is a failure like any other. A
 failure is made small (fewer rows, keys, payload columns; at most a minute) and printed as a replay, which builds exactly that case. Exit
-status: 0 after `N cases passed`, 1 after a failure.
+status: 0 after `N cases passed`, 1 after a failure. The line before the last counts the cases of each kind and the runs of each layout.
 
-`--seconds` ends a run between two cases. `--seed 0` takes a new seed from the clock.
+`--seconds` ends a run between two cases. `--seed 0` takes a new seed from the clock. `--coverage` runs small cases until every kind has
+been seen with every class of layouts and every engine, and every layout once; the run fails if it ends before.
 """
 import argparse
 import dataclasses
@@ -23,25 +25,32 @@ import time
 
 sys.dont_write_bytecode = True
 
-import join_case
+import join_operator
 import quern_abi
 from oracle import DuckdbOracle
 
-# Each: Case (generate, reduced, variants, spec, smaller, rows_text, replay), Expected, run, check_compiles_twice, Mismatch.
-OPERATORS = {"join": join_case}
+# Each: Case (generate, reduced, variants, spec, smaller, rows_text, replay), Expected, run, check_compiles_twice, Mismatch, fitted_case,
+# fitted_variant, Coverage.
+OPERATORS = {"join": join_operator}
 MINIMISE_SECONDS = 60
 PROGRESS_SECONDS = 20
 
 
-def check_case(operator, library, oracle, case):
-    """Runs a case in all its variants. Answers None, or (variant, what is wrong)."""
+def check_case(operator, library, oracle, case, coverage=None):
+    """Runs a case in all its variants. Answers None, or (variant, what is wrong). Counts what ran in `coverage`."""
     expected = operator.Expected(case, oracle)
     variants = case.variants()
-    for variant in variants:
+    for number, whole in enumerate(variants):
+        variants[number], missing = operator.fitted_variant(library, whole)
+        variant = variants[number]
         try:
-            expected.check(operator.run(library, case, variant))
+            answer = operator.run(library, case, variant)
+            expected.check(answer)
         except (operator.Mismatch, quern_abi.QuernError, quern_abi.ContractError, ValueError) as error:
             return variant, f"{type(error).__name__}: {error}"
+        if coverage:
+            coverage.missing.update(missing)
+            coverage.count_run(case, variant, answer.layout)
     try:
         operator.check_compiles_twice(library, case, variants[case.number % 2])
     except (operator.Mismatch, quern_abi.QuernError) as error:
@@ -89,18 +98,33 @@ def print_failure(case, variant, message, options):
 
 
 def run_cases(options):
-    check = functools.partial(check_case, OPERATORS[options.operator], quern_abi.Library(options.lib), DuckdbOracle())
-    deadline = time.monotonic() + options.seconds
-    number = options.first_case
-    while number < options.first_case + options.cases and time.monotonic() < deadline:
-        print(f"begin {number}", flush=True)
-        case = OPERATORS[options.operator].Case.generate(options.seed, number)
-        failure = check(case)
+    operator, library = OPERATORS[options.operator], quern_abi.Library(options.lib)
+    check = functools.partial(check_case, operator, library, DuckdbOracle())
+    coverage = operator.Coverage(library)
+    deadline, num_cases = time.monotonic() + options.seconds, 0
+    for number in range(options.first_case, options.first_case + options.cases):
+        if time.monotonic() > deadline or options.coverage and coverage.is_complete():
+            break
+        case, missing = operator.fitted_case(library, operator.Case.generate(options.seed, number))
+        if missing or options.coverage and not coverage.adds(case):
+            coverage.missing.update([missing] if missing else [])
+            continue
+        print(f"begin {json.dumps(case.replay())}", flush=True)
+        failure = check(case, coverage)
         if failure:
             return _report(check, case, failure, options)
-        number += 1
-    print(f"end {number - options.first_case}", flush=True)
-    return 0
+        coverage.count_case(case)
+        num_cases += 1
+    print(coverage.text())
+    print(f"end {num_cases}", flush=True)
+    return _report_coverage(coverage) if options.coverage else 0
+
+
+def _report_coverage(coverage):
+    if coverage.is_complete():
+        return 0
+    print(f"FAILED: not seen: {coverage.unseen_text()}")
+    return 1
 
 
 def _report(check, case, failure, options):
@@ -111,12 +135,15 @@ def _report(check, case, failure, options):
     return 1
 
 
+def _replayed(operator, replay):
+    reduction = {name: value for name, value in replay.items() if name not in ("seed", "case")}
+    case = operator.Case.generate(replay["seed"], replay["case"])
+    return case.reduced(reduction) if reduction else case
+
+
 def replay_case(options):
-    replay = json.loads(options.replay)
-    seed, number = replay.pop("seed"), replay.pop("case")
     operator = OPERATORS[options.operator]
-    case = operator.Case.generate(seed, number)
-    case = case.reduced(replay) if replay else case
+    case = _replayed(operator, json.loads(options.replay))
     failure = check_case(operator, quern_abi.Library(options.lib), DuckdbOracle(), case)
     if failure:
         print_failure(case, *failure, options)
@@ -137,13 +164,13 @@ def _died_how(returncode):
     return f"killed by {signal.Signals(-returncode).name}" if returncode < 0 else f"ended with status {returncode}"
 
 
-def _report_crash(options, number, returncode):
+def _report_crash(options, replay, returncode):
     def crashes(case):
         child = _child(options, "--replay", json.dumps(case.replay()), stderr=subprocess.DEVNULL)
         child.communicate()
         return child.returncode not in (0, 1)
 
-    case = OPERATORS[options.operator].Case.generate(options.seed, number)
+    case = _replayed(OPERATORS[options.operator], replay)
     if options.minimise and crashes(case):
         case = minimise(case, crashes)
     print_failure(case, None, f"the process was {_died_how(returncode)}", options)
@@ -154,14 +181,14 @@ def watch(options):
     """Runs the cases in a child and passes on what it says."""
     begun = time.monotonic()
     arguments = ["--seed", str(options.seed), "--cases", str(options.cases), "--first-case", str(options.first_case), "--seconds",
-                 str(options.seconds)] + ([] if options.minimise else ["--no-minimise"])
-    child, number, last_progress = _child(options, *arguments), options.first_case, begun
+                 str(options.seconds)] + ([] if options.minimise else ["--no-minimise"]) + (["--coverage"] if options.coverage else [])
+    child, replay, last_progress = _child(options, *arguments), {"seed": options.seed, "case": options.first_case}, begun
     for line in child.stdout:
         word, _, rest = line.rstrip("\n").partition(" ")
         if word == "begin":
-            number = int(rest)
+            replay = json.loads(rest)
             if options.verbose or time.monotonic() - last_progress > PROGRESS_SECONDS:
-                print(f"case {number}", flush=True)
+                print(f"case {replay['case']}", flush=True)
                 last_progress = time.monotonic()
         elif word == "end":
             passed = int(rest)
@@ -170,7 +197,7 @@ def watch(options):
     if child.wait() == 0:
         print(f"{passed} cases passed in {time.monotonic() - begun:.0f} s")
         return 0
-    return 1 if child.returncode == 1 else _report_crash(options, number, child.returncode)
+    return 1 if child.returncode == 1 else _report_crash(options, replay, child.returncode)
 
 
 def watch_replay(options):
@@ -190,6 +217,7 @@ def parse_options():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--lib", help="libquern.so; default: $QUERN_LIB")
     parser.add_argument("--replay", help="one case, as a failure printed it")
+    parser.add_argument("--coverage", action="store_true", help="run until every kind, layout and engine has been seen")
     parser.add_argument("--no-minimise", dest="minimise", action="store_false")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)

@@ -12,15 +12,16 @@ import sys
 
 import watched
 from quern_abi import QuernError
-from random_data import COLLATIONS, STRING_TYPES, random_type
+from random_data import COLLATIONS, SCALAR_TYPES, STRING_TYPES, random_type
 
 _WORDS = [
-    "join.inner", "join.left", "join", "aggregate", "sort", "filter", "keys=", "build=", "probe=", "keys", "=", ",", "(", ")", ":", " ",
-    "  ", "i64", "i65", "utf8", "fixed_binary", "fixed_binary(0)", "fixed_binary(-1)", "fixed_binary(99999999999999999999)",
+    "join.inner", "join.left", "join.mark", "join.anti_null_aware", "join.right_semi", "join.outer", "join.", "join", "aggregate", "sort",
+    "filter", "keys=", "build=", "probe=", "residual=", "residual=i64:lt", "residual", "keys", "=", ",", "(", ")", ":", " ", "  ", "i64",
+    "i65", "utf8", "fixed_binary", "fixed_binary(0)", "fixed_binary(-1)", "fixed_binary(99999999999999999999)",
     "fixed_binary(4294967295)", "fixed_binary()", "dictionary", "dictionary(i32,utf8)", "dictionary(f32,utf8)", "dictionary(i8,bool",
     "dictionary(i8,dictionary(i8,i8))", "rowid", "time", "decimal128", "nullable", ":nullable", ":nullequal", ":desc", ":nulls_first",
-    ":nullable:nullable", "utf8(utf8mb4_bin)", "utf8(nothing)", "i64(binary)", "\t", "\n", "\x01", "\x7f", "é", "\u2028", "%s%n", "'",
-    '"', "0"
+    ":nullable:nullable", ":lt", ":ge", ":eq:ne", "lt", "utf8(utf8mb4_bin)", "utf8(nothing)", "i64(binary)", "\t", "\n", "\x01", "\x7f",
+    "é", "\u2028", "%s%n", "'", '"', "0"
 ]
 _PARAMS = [
     "batch_size=7", "batch_size=0", "batch_size=4096", "batch_size=4097", "batch_size=-1", "batch_size=", "batch_size", "=7",
@@ -30,6 +31,16 @@ _PARAMS = [
 ]
 
 
+# Which sides a kind's result has columns of, and whether null keys make its answers unknown (then: one key, no residual).
+_KINDS = {
+    "inner": ("bp", False), "left": ("bp", False), "right": ("bp", False), "full": ("bp", False), "single": ("bp", False),
+    "semi": ("p", False), "anti": ("p", False), "anti_null_aware": ("p", True), "mark": ("p", True), "right_semi": ("b", False),
+    "right_anti": ("b", False)
+}
+_RESIDUAL_TYPES = tuple(name for name in SCALAR_TYPES if name not in (*STRING_TYPES, "fixed_binary"))
+_COMPARISONS = ("lt", "le", "gt", "ge", "ne", "eq")
+
+
 def _right_type(rng, key):
     column_type = dataclasses.replace(random_type(rng), nullable=rng.random() < 0.3)
     if key and column_type.name in STRING_TYPES and rng.random() < 0.4:
@@ -37,12 +48,22 @@ def _right_type(rng, key):
     return dataclasses.replace(column_type, null_equal=key and column_type.nullable and rng.random() < 0.5).text()
 
 
+def _right_residual(rng):
+    flags = [rng.choice(_COMPARISONS)] + ["nullable"] * (rng.random() < 0.3)
+    rng.shuffle(flags)
+    return ":".join([rng.choice(_RESIDUAL_TYPES), *flags])
+
+
 def right_spec(rng):
-    text = "join.inner keys=" + ",".join(_right_type(rng, True) for _ in range(rng.choice((1, 1, 2, 3, 16))))
+    kind, (sides, one_key) = rng.choice(tuple(_KINDS.items()))
+    num_keys = 1 if one_key else rng.choice((1, 1, 2, 3, 16))
+    text = f"join.{kind} keys=" + ",".join(_right_type(rng, True) for _ in range(num_keys))
     for side in ("build", "probe"):
-        payload = ["rowid" if rng.random() < 0.1 else _right_type(rng, False) for _ in range(rng.choice((0, 1, 2, 5)))]
+        num_columns = rng.choice((0, 1, 2, 5)) if side[0] in sides else 0
+        payload = ["rowid" if rng.random() < 0.1 else _right_type(rng, False) for _ in range(num_columns)]
         text += f" {side}={','.join(payload)}" if payload else ""
-    return text
+    residual = [_right_residual(rng) for _ in range(0 if one_key else rng.choice((0, 0, 1, 2, 16)))]
+    return text + (f" residual={','.join(residual)}" if residual else "")
 
 
 def _mutated(rng, text):
@@ -74,6 +95,7 @@ def _wrong_spec(rng):
         return rng.choice((b"join.inner keys=" + b"dictionary(i8," * rng.choice((2, 1000, 100_000)),
                            b"join.inner keys=" + b",".join([b"i64"] * rng.choice((17, 5000))), b"a" * rng.choice((1019, 1020, 100_000)),
                            b"join.inner keys=i64 build=" + b",".join([b"i64"] * rng.choice((1024, 1025, 20_000))),
+                           b"join.full keys=i64 residual=" + b",".join([b"u8:le"] * rng.choice((16, 17, 5000))),
                            b"join.inner keys=i64 build=" + b",".join([b"fixed_binary(2147483647)"] * rng.choice((1, 2, 3, 1024)))))
     text = right_spec(rng)
     for _ in range(rng.choice((1, 1, 2, 5))):

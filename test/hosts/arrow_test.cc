@@ -199,12 +199,106 @@ TEST(ArrowSchemas, OfResultsNameTheInputsColumns) {
   EXPECT_EQ(region.release, nullptr);
 }
 
+// "name:format", with a '?' where the field is nullable.
+std::string ResultFields(const char* spec, const int32_t* build_payload, const int32_t* probe_payload) {
+  ArrowJoin arrow(false, spec);
+  const ArrowSchema &build = BuildSchema().schema, &probe = ProbeSchema().schema;
+  quern_error error = {};
+  EXPECT_EQ(quern_join_bind_arrow(arrow.join->handle(), &build, kBuildKeys, build_payload, &probe, kProbeKeys, probe_payload, &error),
+            QUERN_OK)
+      << error.text;
+  ArrowSchema schema;
+  EXPECT_EQ(arrow.join->ResultSchema(&schema).text(), "");
+  std::string text;
+  for (int64_t i = 0; i < schema.n_children; ++i) {
+    const ArrowSchema& child = *schema.children[i];
+    text += (i == 0 ? "" : " ") + std::string(child.name) + ":" + child.format + (child.flags == kArrowNullable ? "?" : "");
+  }
+  schema.release(&schema);
+  return text;
+}
+
+TEST(ArrowSchemas, SayWhichColumnsAKindMakesNullable) {
+  const int32_t build[] = {2, -1}, probe[] = {0, -1}, none[] = {0};
+  EXPECT_EQ(ResultFields("join.inner keys=i64 build=f64,rowid probe=utf8,rowid", build, probe),
+            "region:u probe_rowid:L price:g build_rowid:L");
+  EXPECT_EQ(ResultFields("join.left keys=i64 build=f64,rowid probe=utf8,rowid", build, probe),
+            "region:u probe_rowid:L price:g? build_rowid:L?");
+  EXPECT_EQ(ResultFields("join.right keys=i64 build=f64,rowid probe=utf8,rowid", build, probe),
+            "region:u? probe_rowid:L? price:g build_rowid:L");
+  EXPECT_EQ(ResultFields("join.full keys=i64 build=f64,rowid probe=utf8,rowid", build, probe),
+            "region:u? probe_rowid:L? price:g? build_rowid:L?");
+  EXPECT_EQ(ResultFields("join.semi keys=i64 probe=utf8,rowid", none, probe), "region:u probe_rowid:L");
+  EXPECT_EQ(ResultFields("join.right_anti keys=i64 build=f64,rowid", build, none), "price:g build_rowid:L");
+  EXPECT_EQ(ResultFields("join.mark keys=i64 probe=utf8,rowid", none, probe), "region:u probe_rowid:L mark:b");
+  EXPECT_EQ(ResultFields("join.mark keys=i64:nullable probe=utf8,rowid", none, probe), "region:u probe_rowid:L mark:b?");
+}
+
+TEST(Arrow, FullJoinsComeOutWithNullsOnBothSides) {
+  auto build = BuildBatch(), probe = ProbeBatch();
+  ArrowJoin arrow(false, "join.full keys=i64 build=f64 probe=utf8");
+  const int32_t price[] = {2}, region[] = {0};
+  ASSERT_EQ(arrow.join->BindArrow({&BuildSchema().schema, kBuildKeys, price}, {&ProbeSchema().schema, kProbeKeys, region}).text(), "");
+  ASSERT_EQ(arrow.join->AppendArrow(&build->array).text(), "");
+  ASSERT_EQ(arrow.join->FinaliseShared().text(), "");
+  auto prober = quern::Prober::Create(*arrow.join);
+  ASSERT_EQ(prober->InputArrow(&probe->array).text(), "");
+  ArrowArray result;
+  ASSERT_TRUE(prober->NextArrow(&result).ok());
+  Lines lines = TakeLines(&result, "sd");
+  ASSERT_EQ(prober->InputUnmatched().text(), "");
+  ASSERT_TRUE(prober->NextArrow(&result).ok());
+  for (const std::string& line : TakeLines(&result, "sd")) lines.push_back(line);
+  std::sort(lines.begin(), lines.end());
+  EXPECT_EQ(lines, (Lines{"null|20", "w|30", "x|null", "y|10", "z|30"}));
+}
+
+TEST(Arrow, ResidualColumnsAreBoundAfterThePayload) {
+  const TestSchema schema({{"id", "l"}, {"day", "tdD"}, {"name", "u"}});
+  const auto batch = [](const std::vector<int32_t>& days) {
+    return StructArray(2, FixedArray<int64_t>({1, 2}), FixedArray<int32_t>(days), Utf8Array({"one", "two"}));
+  };
+  auto build = batch({10, 20}), probe = batch({11, 20});
+  ArrowJoin arrow(false, "join.left keys=i64 build=utf8,rowid probe=utf8 residual=date32:gt");
+  const int32_t id[] = {0}, build_payload[] = {2, -1, 1}, probe_payload[] = {2, 1};
+  ASSERT_EQ(arrow.join->BindArrow({&schema.schema, id, build_payload}, {&schema.schema, id, probe_payload}).text(), "");
+  ASSERT_EQ(arrow.join->AppendArrow(&build->array).text(), "");
+  ASSERT_EQ(arrow.join->Finalise().text(), "");
+  auto prober = quern::Prober::Create(*arrow.join);
+  ASSERT_EQ(prober->InputArrow(&probe->array).text(), "");
+  ArrowArray result;
+  ASSERT_TRUE(prober->NextArrow(&result).ok());
+  Lines lines = TakeLines(&result, "ssr");
+  std::sort(lines.begin(), lines.end());
+  EXPECT_EQ(lines, (Lines{"one|one|0", "two|null|null"}));
+}
+
+TEST(ArrowErrors, ResidualColumns) {
+  const auto bind = [](const TestField& build, const TestField& probe, int32_t child) {
+    ArrowJoin unbound(false, "join.semi keys=i64 residual=timestamp:lt");
+    const TestSchema build_schema({{"id", "l"}, build}), probe_schema({{"id", "l"}, probe});
+    const int32_t key[] = {0}, column[] = {child};
+    return unbound.join->BindArrow({&build_schema.schema, key, column}, {&probe_schema.schema, key, column}).text();
+  };
+  EXPECT_EQ(bind({"t", "tsu:"}, {"t", "tsu:UTC"}, 1), "");
+  EXPECT_EQ(bind({"t", "tsu:"}, {"t", "tsm:"}, 1),
+            "residual of different units: residual[0] is tsu: on the build side, tsm: on the probe side; accepted: the same unit or scale");
+  EXPECT_EQ(bind({"t", "l"}, {"t", "tsm:"}, 1), "wrong type for build payload[0]: field \"t\" is i64; accepted: timestamp");
+  EXPECT_EQ(bind({"t", "tsu:"}, {"t", "tsu:"}, 2), "field out of range for payload[0]: 2; accepted: 0 to 1");
+  ArrowJoin unbound(false, "join.semi keys=i64 residual=timestamp:lt");
+  const int32_t key[] = {0};
+  EXPECT_EQ(unbound.join->BindArrow({&BuildSchema().schema, key, {}}, {&BuildSchema().schema, key, key}).text(),
+            "null argument: build_payload; accepted: a pointer");
+}
+
 TEST(ArrowErrors, BeforeTheColumnsAreBound) {
   const std::string text = "Arrow columns not bound: the join has no binding; accepted: after quern_join_bind_arrow";
   ArrowJoin arrow(false);
   ArrowSchema schema;
   EXPECT_EQ(ErrorOf(QUERN_FAILED_PRECONDITION, quern_join_result_schema, arrow.join->handle(), &schema), text);
   EXPECT_EQ(RefusalOf(QUERN_FAILED_PRECONDITION, quern_join_append_arrow, arrow.join->handle(), BuildBatch()), text);
+  auto appender = quern::Appender::Create(*arrow.join);
+  EXPECT_EQ(RefusalOf(QUERN_FAILED_PRECONDITION, quern_appender_append_arrow, appender->handle(), BuildBatch()), text);
   ASSERT_EQ(arrow.join->Finalise().text(), "");
   quern_prober* prober = nullptr;
   ASSERT_EQ(quern_prober_create(arrow.join->handle(), 0, &prober, nullptr), QUERN_OK);
@@ -220,6 +314,10 @@ TEST(ArrowErrors, WrongOrder) {
   ArrowJoin arrow;
   EXPECT_EQ(arrow.Bind().text(), "Arrow columns bound twice: the join has a binding; accepted: a new join");
   EXPECT_EQ(arrow.Bind().code(), QUERN_FAILED_PRECONDITION);
+  auto appender = quern::Appender::Create(*arrow.join);
+  ASSERT_EQ(appender->Finish().text(), "");
+  EXPECT_EQ(RefusalOf(QUERN_FAILED_PRECONDITION, quern_appender_append_arrow, appender->handle(), BuildBatch()),
+            "append after finish: the appender has handed its rows over; accepted: a new appender");
   ASSERT_EQ(arrow.join->Finalise().text(), "");
   EXPECT_EQ(RefusalOf(QUERN_FAILED_PRECONDITION, quern_join_append_arrow, arrow.join->handle(), BuildBatch()),
             "append after finalise: the table is built; accepted: a new join");
@@ -254,6 +352,9 @@ TEST(ArrowErrors, NullArguments) {
   EXPECT_EQ(invalid(quern_join_result_schema, join, static_cast<ArrowSchema*>(nullptr)), "null argument: schema; accepted: a pointer");
   EXPECT_EQ(invalid(quern_join_append_arrow, join, no_array), "null argument: batch; accepted: a pointer");
   EXPECT_EQ(RefusalOf(QUERN_INVALID_ARGUMENT, quern_join_append_arrow, no_join, BuildBatch()), "null argument: join; accepted: a pointer");
+  quern_appender* const no_appender = nullptr;
+  EXPECT_EQ(RefusalOf(QUERN_INVALID_ARGUMENT, quern_appender_append_arrow, no_appender, BuildBatch()),
+            "null argument: appender; accepted: a pointer");
   EXPECT_EQ(RefusalOf(QUERN_INVALID_ARGUMENT, quern_prober_input_arrow, no_prober, ProbeBatch()),
             "null argument: prober; accepted: a pointer");
   EXPECT_EQ(invalid(quern_prober_next_arrow, no_prober, &result, &more), "null argument: prober; accepted: a pointer");

@@ -150,7 +150,7 @@ TEST(Results, OfAnAbandonedInputDoNotComeBack) {
 
 TEST(Build, TakesManyBatchesAndCounts) {
   const TenByTen tables;
-  auto kernel = quern::Kernel::Compile("join.inner keys=i64:nullable build=f64 probe=rowid");
+  auto kernel = quern::Kernel::Compile("join.inner keys=i64:nullable build=f64 probe=rowid", quern::Engine::kAuto, "layout=unchained");
   auto join = quern::Join::Create(*kernel);
   const std::vector<uint8_t> valid = Bitmap(std::vector<bool>(100, true)), none = Bitmap(std::vector<bool>(100, false));
   Table build = tables.build();
@@ -165,6 +165,18 @@ TEST(Build, TakesManyBatchesAndCounts) {
   EXPECT_EQ(stats.tuple_bytes, 200u * 16);
   EXPECT_GE(stats.directory_bytes, 200u * 8);
   EXPECT_GE(stats.peak_bytes, stats.tuple_bytes + stats.directory_bytes);
+}
+
+TEST(Build, TellsTheLayoutOfTheTable) {
+  const TenByTen tables;
+  auto kernel = quern::Kernel::Compile(kSpec, quern::Engine::kAuto, "layout=unchained");
+  ASSERT_TRUE(kernel.ok()) << kernel.status().text();
+  auto join = quern::Join::Create(*kernel);
+  ASSERT_TRUE(join->Append(tables.build().batch()).ok());
+  EXPECT_STREQ(quern_join_layout(join->handle()), "");
+  ASSERT_TRUE(join->Finalise().ok());
+  EXPECT_STREQ(quern_join_layout(join->handle()), "unchained");
+  EXPECT_EQ(quern_join_layout(nullptr), nullptr);
 }
 
 TEST(Probers, OfSeveralThreadsShareOneJoin) {
@@ -230,6 +242,7 @@ TEST(Handles, MayGoInAnyOrder) {
 TEST(Handles, ThatAreNullAreNothing) {
   quern_kernel_destroy(nullptr);
   quern_join_destroy(nullptr);
+  quern_appender_destroy(nullptr);
   quern_prober_destroy(nullptr);
   quern_join_stats stats;
   std::memset(&stats, 0xff, sizeof(stats));
@@ -249,7 +262,7 @@ TEST(CppWrapper, MovesItsHandles) {
   EXPECT_EQ(failed.status().code(), QUERN_INVALID_ARGUMENT);
   EXPECT_EQ(failed.status().text(), "bad value of plan parameter batch_size: 0; accepted: 1 to 4096 rows");
   static_assert(!std::is_copy_constructible_v<quern::Kernel> && !std::is_copy_constructible_v<quern::Join> &&
-                !std::is_copy_constructible_v<quern::Prober>);
+                !std::is_copy_constructible_v<quern::Appender> && !std::is_copy_constructible_v<quern::Prober>);
 }
 
 }  // namespace

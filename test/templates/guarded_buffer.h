@@ -14,7 +14,7 @@ namespace quern::test {
 
 enum class Guard { kBehind, kInFront };  // which end touches its red zone
 
-// `bytes` bytes that end at (kBehind) or begin at (kInFront) a red zone of a page. *Ownership*: unmapped by the destructor.
+// `bytes` zeroed bytes that end at (kBehind) or begin at (kInFront) a red zone of a page. *Ownership*: unmapped by the destructor.
 class GuardedBuffer {
  public:
   GuardedBuffer(size_t bytes, Guard guard) : bytes_(bytes) {
@@ -30,6 +30,13 @@ class GuardedBuffer {
   }
   GuardedBuffer(const GuardedBuffer&) = delete;
   GuardedBuffer& operator=(const GuardedBuffer&) = delete;
+  GuardedBuffer& operator=(GuardedBuffer&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    std::swap(mapped_, other.mapped_);
+    std::swap(mapping_, other.mapping_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
   ~GuardedBuffer() {
     if (mapping_ != nullptr) munmap(mapping_, mapped_);
   }

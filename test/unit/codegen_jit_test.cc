@@ -54,7 +54,7 @@ TEST(Jit, CodeGoesWithItsLastUser) {
   {
     const auto compiled = CompileText("join.inner keys=i32", Uncached());
     ASSERT_TRUE(compiled.ok()) << compiled.status();
-    address = reinterpret_cast<const void*>(compiled->kernel->join.compare);
+    address = reinterpret_cast<const void*>(compiled->kernel->join.pack);
     EXPECT_EQ(PermissionsAt(address), "r-xp");
   }
   EXPECT_NE(PermissionsAt(address), "r-xp");
@@ -66,7 +66,7 @@ TEST(Jit, AJoinKeepsItsCode) {
   {
     const auto compiled = CompileText("join.inner keys=i16", Uncached());
     ASSERT_TRUE(compiled.ok()) << compiled.status();
-    address = reinterpret_cast<const void*>(compiled->kernel->join.compare);
+    address = reinterpret_cast<const void*>(compiled->kernel->join.pack);
     join = MakeHashJoin(compiled->kernel, std::make_shared<MemoryBudget>());
   }
   EXPECT_EQ(PermissionsAt(address), "r-xp");

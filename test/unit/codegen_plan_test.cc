@@ -84,9 +84,10 @@ TEST(Plan, ChoicesAreTheirWordsAndNothingElse) {
 TEST(Plan, ErrorsNameWhatIsAccepted) {
   EXPECT_EQ(Error({{"batch_size", "0"}}), "bad value of plan parameter batch_size: 0; accepted: 1 to 4096 rows");
   EXPECT_EQ(Error({{"hash", "crc"}}), "bad value of plan parameter hash: crc; accepted: mix64, zero");
-  EXPECT_EQ(Error({{"batch", "1"}}),
-            "unknown plan parameter: batch; accepted: layout, hash, batch_size, prefetch, prefetch_group, prefetch_distance_l2, "
-            "prefetch_distance_l3, prefetch_distance_dram, huge_pages");
+  EXPECT_EQ(
+      Error({{"batch", "1"}}),
+      "unknown plan parameter: batch; accepted: layout, open_load_percent, partition_bits, inline_key_bytes, hash, batch_size, prefetch, "
+      "prefetch_group, prefetch_distance_l2, prefetch_distance_l3, prefetch_distance_dram, huge_pages");
 }
 
 TEST(Plan, TheLastOfANameCounts) { EXPECT_EQ(Plan({{"batch_size", "7"}, {"hash", "zero"}, {"batch_size", "9"}})->batch_size, 9u); }
@@ -105,6 +106,14 @@ TEST(Plan, TheRuntimeIsToldWhatThePlanSays) {
   EXPECT_FALSE(shape->get()->prefetches);
   EXPECT_TRUE(shape->get()->zero_hashes);
   EXPECT_FALSE(MakeJoinOptions(*plan).huge_pages);
+  EXPECT_EQ(MakeJoinOptions(*plan).layout, LayoutChoice::kAuto);
+  const JoinOptions options =
+      MakeJoinOptions(*Plan({{"layout", "open"}, {"open_load_percent", "55"}, {"partition_bits", "0"}, {"huge_pages", "on"}}));
+  EXPECT_EQ(options.layout, LayoutChoice::kOpen);
+  EXPECT_EQ(options.open_load_percent, 55u);
+  EXPECT_EQ(options.partition_bits, 0u);
+  EXPECT_EQ(MakeJoinOptions(*Plan({{"layout", "dense"}})).layout, LayoutChoice::kDense);
+  EXPECT_EQ(MakeJoinOptions(*Plan({{"layout", "unchained"}})).layout, LayoutChoice::kUnchained);
   const PrefetchClasses classes =
       MakeJoinOptions(*Plan({{"prefetch_distance_l2", "1"}, {"prefetch_distance_l3", "2"}, {"prefetch_distance_dram", "3"}})).prefetch;
   EXPECT_EQ(classes.DistanceFor(classes.l2_bytes), 1u);

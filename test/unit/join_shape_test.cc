@@ -32,14 +32,82 @@ TEST(JoinShape, PrintsTheLayout) {
 TEST(JoinShape, OneKeyAlone) {
   const JoinShape shape(Parsed("join.inner keys=bool"));
   EXPECT_EQ(shape.Print(),
-            "offset  bytes  field    type  storage\n"
-            "     0      1  keys[0]  bool  bit\n"
-            "tuple_bytes 1\n");
+            "offset  bytes  field  type    storage\n"
+            "     0      4  word   1 bits  keys[0] from bit 0\n"
+            "tuple_bytes 4\n");
   EXPECT_EQ(shape.get()->num_keys, 1u);
   EXPECT_EQ(shape.get()->num_build, 0u);
   EXPECT_EQ(shape.get()->batch_rows, 1024u);
   EXPECT_EQ(shape.get()->group_rows, 64u);
   EXPECT_FALSE(shape.get()->zero_hashes);
+}
+
+TEST(JoinShape, PrintsWordResidualAndMark) {
+  const JoinShape shape(Parsed("join.right_anti keys=i32,i16:nullable:nullequal,bool build=f64:nullable residual=i64:lt,u8:nullable:ne"));
+  EXPECT_EQ(shape.Print(),
+            "offset  bytes  field        type     storage\n"
+            "     0      8  word         50 bits  keys[0] from bit 0, keys[1] from bit 32 (null: bit 48), keys[2] from bit 49\n"
+            "     8      8  build[0]     f64      64\n"
+            "    16      8  residual[0]  i64      64\n"
+            "    24      1  residual[1]  u8       8\n"
+            "    25      1  null bits    of build[0], residual[1]\n"
+            "    26      1  mark         set once a probe row matched\n"
+            "tuple_bytes 32\n");
+}
+
+TEST(JoinShape, KeysThatFitOneWordArePacked) {
+  const auto bits = [](const char* keys) { return WordBits(Parsed(std::string("join.inner keys=") + keys)); };
+  EXPECT_EQ(bits("i64"), 64u);
+  EXPECT_EQ(bits("i64:nullable"), 64u);           // a null key is never stored
+  EXPECT_EQ(bits("i64:nullable:nullequal"), 0u);  // 65 bits
+  EXPECT_EQ(bits("f64"), 64u);
+  EXPECT_EQ(bits("i32,u16,bool,i8"), 57u);
+  EXPECT_EQ(bits("i32,i32"), 64u);
+  EXPECT_EQ(bits("i32,i32,bool"), 0u);
+  EXPECT_EQ(bits("i32:nullable:nullequal"), 33u);
+  EXPECT_EQ(bits("date32,bool:nullable:nullequal"), 34u);
+  EXPECT_EQ(bits("dictionary(i8,i64)"), 64u);
+  for (const char* keys : {"decimal128", "fixed_binary(4)", "utf8", "dictionary(i8,utf8)", "i8,utf8"}) EXPECT_EQ(bits(keys), 0u) << keys;
+  const JoinShape narrow(Parsed("join.inner keys=u8,u16 build=i8")), wide(Parsed("join.inner keys=i32,bool build=i8"));
+  EXPECT_EQ(narrow.get()->word_bytes, 4u);
+  EXPECT_EQ(narrow.get()->tuple_bytes, 8u);
+  EXPECT_EQ(wide.get()->word_bytes, 8u);
+  EXPECT_EQ(wide.get()->keys[1].word_shift, 32);
+  EXPECT_EQ(wide.get()->build[0].tuple_offset, 8u);
+  EXPECT_FALSE(narrow.get()->word_is_signed);
+  EXPECT_TRUE(JoinShape(Parsed("join.inner keys=i16")).get()->word_is_signed);
+  EXPECT_FALSE(JoinShape(Parsed("join.inner keys=f32")).get()->word_is_signed);
+}
+
+TEST(JoinShape, EntryPointsAreThoseWithWorkToDo) {
+  const auto needed = [](const char* text) {
+    const JoinShape shape(Parsed(text));
+    const NeededEntryPoints entries = EntryPointsOf(*shape.get());
+    std::string names;
+#define QUERN_JOIN_ENTRY(field, result, parameters) \
+  if (entries.field) names += #field " ";
+#include "runtime/join_entry_points.def"
+    return names;
+  };
+  EXPECT_EQ(needed("join.inner keys=i64"), "pack ");
+  EXPECT_EQ(needed("join.inner keys=i64:nullable probe=i8"), "filter pack emit ");
+  EXPECT_EQ(needed("join.inner keys=i64 build=utf8"), "pack store fit emit ");
+  EXPECT_EQ(needed("join.right_semi keys=i64"), "pack store ");  // the mark
+  EXPECT_EQ(needed("join.inner keys=i64 residual=i64:lt"), "pack store refine ");
+  EXPECT_EQ(needed("join.inner keys=utf8:nullable:nullequal"), "hash store test compare ");
+  EXPECT_EQ(needed("join.left keys=utf8:nullable build=rowid"), "filter hash store test compare emit ");
+}
+
+TEST(JoinShape, RowsStopWhereOneMatchIsEnough) {
+  for (const JoinKindRow& kind : AllJoinKinds()) {
+    const JoinShape shape(Parsed("join." + std::string(kind.text) + " keys=i64"));
+    EXPECT_EQ(shape.get()->stops_at_first, !kind.pairs && !kind.marks_build_rows()) << kind.text;
+    EXPECT_EQ(shape.get()->stops_at_marked, !kind.pairs && kind.marks_build_rows()) << kind.text;
+    EXPECT_EQ(shape.get()->mark_offset != 0, kind.marks_build_rows()) << kind.text;
+    if (kind.id == JoinKind::kAntiNullAware) continue;
+    const JoinShape refined(Parsed("join." + std::string(kind.text) + " keys=i64 residual=i64:lt"));
+    EXPECT_FALSE(refined.get()->stops_at_first || refined.get()->stops_at_marked) << kind.text;
+  }
 }
 
 TEST(JoinShape, KeysAreReadAsKeysAndPayloadAsIs) {

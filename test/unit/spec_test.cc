@@ -53,6 +53,11 @@ constexpr char kAllButRowId[] =
     "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal128, date32, date64, time32, time64, timestamp, duration, fixed_binary, "
     "binary, utf8, large_binary, large_utf8, binary_view, utf8_view";
 
+constexpr char kOperators[] =
+    "join.inner, join.left, join.right, join.full, join.semi, join.anti, join.right_semi, join.right_anti, join.anti_null_aware, "
+    "join.mark, "
+    "join.single";
+
 // ---- what parses ----
 
 TEST(Spec, ExampleIsCanonical) {
@@ -113,17 +118,17 @@ TEST(Spec, KeyOfASort) {
 // ---- messages ----
 
 TEST(SpecErrors, Operator) {
-  EXPECT_EQ(Error("foo"), "unknown operator: foo; accepted: join.inner");
-  EXPECT_EQ(Error("join.iner keys=i64"), "unknown operator: join.iner; did you mean join.inner? accepted: join.inner");
-  EXPECT_EQ(Error(""), "missing operator: \"\"; accepted: join.inner");
-  EXPECT_EQ(Error(" \n"), "missing operator: \"\"; accepted: join.inner");
+  EXPECT_EQ(Error("foo"), "unknown operator: foo; accepted: " + std::string(kOperators));
+  EXPECT_EQ(Error("join.iner keys=i64"), "unknown operator: join.iner; did you mean join.inner? accepted: " + std::string(kOperators));
+  EXPECT_EQ(Error(""), "missing operator: \"\"; accepted: " + std::string(kOperators));
+  EXPECT_EQ(Error(" \n"), "missing operator: \"\"; accepted: " + std::string(kOperators));
 }
 
 TEST(SpecErrors, Fields) {
   EXPECT_EQ(Error("join.inner"), "missing field: keys; accepted: keys=TYPE,TYPE,.. with 1 to 16 types");
   EXPECT_EQ(Error("join.inner keys="), "missing field: keys; accepted: keys=TYPE,TYPE,.. with 1 to 16 types");
-  EXPECT_EQ(Error("join.inner kyes=i64"), "unknown field: kyes; did you mean keys? accepted: keys, build, probe");
-  EXPECT_EQ(Error("join.inner payload=i64"), "unknown field: payload; accepted: keys, build, probe");
+  EXPECT_EQ(Error("join.inner kyes=i64"), "unknown field: kyes; did you mean keys? accepted: keys, build, probe, residual");
+  EXPECT_EQ(Error("join.inner payload=i64"), "unknown field: payload; accepted: keys, build, probe, residual");
   EXPECT_EQ(Error("join.inner keys"), "field without a value: keys; accepted: keys=TYPE,TYPE,..");
   EXPECT_EQ(Error("join.inner keys=i64 build=i8 build=i8"), "field given twice: build; accepted: each field once");
   EXPECT_EQ(Error("join.inner keys=i64,,i32"), "empty item in a list: keys=i64,,i32; accepted: types separated by ','");
@@ -209,8 +214,8 @@ TEST(SpecErrors, Flags) {
   EXPECT_EQ(Error("join.inner keys=i64:unique"), "unknown flag: unique; accepted: nullable, nullequal");
   EXPECT_EQ(KeyError("i64:unique"), "unknown flag: unique; accepted: " + all);
   EXPECT_EQ(Error("join.inner keys=i64 build=i8:unique"), "unknown flag: unique; accepted: nullable");
-  EXPECT_EQ(Error("join.inner keys=i64:desc"), "flag without meaning in a join: desc; accepted: nullable, nullequal");
-  EXPECT_EQ(Error("join.inner keys=i64:nulls_first"), "flag without meaning in a join: nulls_first; accepted: nullable, nullequal");
+  EXPECT_EQ(Error("join.inner keys=i64:desc"), "flag without meaning in a join's key: desc; accepted: nullable, nullequal");
+  EXPECT_EQ(Error("join.inner keys=i64:nulls_first"), "flag without meaning in a join's key: nulls_first; accepted: nullable, nullequal");
   EXPECT_EQ(Error("join.inner keys=i64 probe=i8:nullequal"), "flag without meaning in payload: nullequal; accepted: nullable");
   EXPECT_EQ(Error("join.inner keys=i64:nullable:"), "empty flag: i64:; accepted: nullable, nullequal");
   EXPECT_EQ(Error("join.inner keys=i64:nullable:nullable"), "flag given twice: nullable; accepted: each flag once");
@@ -222,8 +227,8 @@ TEST(SpecErrors, Flags) {
 TEST(SpecErrors, AnyBytesAreShownOnOneLine) {
   EXPECT_EQ(Error(std::string_view("join.inner keys=\0\n\xff", 19)),
             "unknown column type: \\x00; accepted: " + std::string(kAllButRowId) + ", dictionary");
-  EXPECT_EQ(Error("j\xc3\xb6in"), "unknown operator: j\\xc3\\xb6in; accepted: join.inner");
-  EXPECT_EQ(Error(std::string(100, 'x')), "unknown operator: " + std::string(80, 'x') + "..; accepted: join.inner");
+  EXPECT_EQ(Error("j\xc3\xb6in"), "unknown operator: j\\xc3\\xb6in; accepted: " + std::string(kOperators));
+  EXPECT_EQ(Error(std::string(100, 'x')), "unknown operator: " + std::string(80, 'x') + "..; accepted: " + kOperators);
 }
 
 // ---- specs that were filled by a caller ----
@@ -236,9 +241,9 @@ TEST(SpecValidation, KeysAndFlags) {
   spec.keys[0].null_equal = true;
   EXPECT_EQ(ValidationError(spec), "nullequal needs nullable: i64:nullequal; accepted: i64:nullable:nullequal");
   spec.keys[0] = {.type = {}, .descending = true};
-  EXPECT_EQ(ValidationError(spec), "flag without meaning in a join: desc; accepted: nullable, nullequal");
+  EXPECT_EQ(ValidationError(spec), "flag without meaning in a join's key: desc; accepted: nullable, nullequal");
   spec.keys[0] = {.type = {}, .nulls_first = true};
-  EXPECT_EQ(ValidationError(spec), "flag without meaning in a join: nulls_first; accepted: nullable, nullequal");
+  EXPECT_EQ(ValidationError(spec), "flag without meaning in a join's key: nulls_first; accepted: nullable, nullequal");
   spec.keys[0] = {.type = {.id = TypeId::kRowId}};
   EXPECT_EQ(ValidationError(spec), "rowid is no key: keys[0]; accepted: rowid in build or probe");
 }
@@ -249,8 +254,8 @@ TEST(SpecValidation, Enumerators) {
   spec.op = static_cast<Operator>(7);
   EXPECT_EQ(ValidationError(spec), "operator number out of range: 7; accepted: 0");
   spec.op = Operator::kJoin;
-  spec.join_kind = static_cast<JoinKind>(7);
-  EXPECT_EQ(ValidationError(spec), "join kind out of range: 7; accepted: 0");
+  spec.join_kind = static_cast<JoinKind>(77);
+  EXPECT_EQ(ValidationError(spec), "join kind out of range: 77; accepted: 0 to 10");
   spec.join_kind = JoinKind::kInner;
   spec.build = {{.id = static_cast<TypeId>(77)}};
   EXPECT_EQ(ValidationError(spec), "column type number out of range in build[0]: 77; accepted: 0 to " + types);
@@ -321,17 +326,32 @@ ColumnType RandomType(Random* random, bool is_key) {
   return type;
 }
 
+ResidualSpec RandomResidual(Random* random) {
+  ResidualSpec residual;
+  do residual.type.id = AllTypes()[random->Below(AllTypes().size())].id;
+  while (IsVariable(RowOf(residual.type.id).storage) || residual.type.id == TypeId::kFixedBinary || residual.type.id == TypeId::kRowId);
+  residual.type.nullable = random->Below(2) == 0;
+  residual.op = static_cast<Comparison>(random->Below(6));
+  return residual;
+}
+
+// The kinds that know of unknown answers take one key and no residual (or, of the mark join, nothing that may be null).
 KernelSpec RandomSpec(Random* random) {
   KernelSpec spec;
-  spec.keys.resize(1 + random->Below(kMaxKeys));
+  spec.join_kind = static_cast<JoinKind>(random->Below(AllJoinKinds().size()));
+  const JoinKindRow& kind = RowOf(spec.join_kind);
+  const bool one_key = kind.id == JoinKind::kAntiNullAware || kind.id == JoinKind::kMark;
+  spec.keys.resize(one_key ? 1 : 1 + random->Below(kMaxKeys));
   for (KeySpec& key : spec.keys) {
     key.type = RandomType(random, true);
     key.null_equal = key.type.nullable && random->Below(2) == 0;
   }
-  for (std::vector<ColumnType>* payload : {&spec.build, &spec.probe}) {
-    payload->resize(random->Below(8));
+  if (kind.has_build_columns()) spec.build.resize(random->Below(8));
+  if (kind.has_probe_columns()) spec.probe.resize(random->Below(8));
+  for (std::vector<ColumnType>* payload : {&spec.build, &spec.probe})
     for (ColumnType& type : *payload) type = RandomType(random, false);
-  }
+  if (!one_key) spec.residual.resize(random->Below(4));
+  for (ResidualSpec& residual : spec.residual) residual = RandomResidual(random);
   return spec;
 }
 

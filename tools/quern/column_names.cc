@@ -4,10 +4,11 @@
 //     list := item (',' item)*              --select a,build.b,"odd, name"
 //     pair := key ['=' key]                 --on "name collate utf8mb4_bin = other, k"
 //     key  := name ['collate' word]
+//     test := name ('<' | '<=' | '>' | '>=' | '!=' | '=') name          --residual 'shipped<=due,"odd name">k'
 //     name := any run of characters but blanks , = and "   |   '"' anything, with "" for one " '"'   |   both, side first: probe."a b"
 //
 // A bare name with a point is undecided here: probe.x can be the column x of PROBE or a column called "probe.x", and only the schemas
-// know. NameText keeps both readings; quotes decide.
+// know. NameText keeps both readings; quotes decide. In the list of tests a bare name ends at < > and ! too.
 #include "tools/quern/column_names.h"
 
 #include <cctype>
@@ -20,7 +21,8 @@ namespace quern::cli {
 namespace {
 
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
-bool EndsBareName(char c) { return IsBlank(c) || c == ',' || c == '=' || c == '"'; }
+constexpr std::string_view kEnds = ",=\"";
+constexpr std::string_view kEndsInTests = ",=\"<>!";
 
 bool IsCollateWord(std::string_view word) {
   constexpr std::string_view kCollate = "collate";
@@ -33,7 +35,8 @@ bool IsCollateWord(std::string_view word) {
 
 class ListParser {
  public:
-  ListParser(std::string_view what, std::string_view accepted, std::string_view text) : what_(what), accepted_(accepted), text_(text) {}
+  ListParser(std::string_view what, std::string_view accepted, std::string_view text, std::string_view ends = kEnds)
+      : what_(what), accepted_(accepted), text_(text), ends_(ends) {}
 
   bool AtEnd() {
     SkipBlanks();
@@ -43,6 +46,13 @@ class ListParser {
   bool Take(char c) {
     if (AtEnd() || text_[next_] != c) return false;
     ++next_;
+    return true;
+  }
+
+  bool Take(std::string_view sign) {
+    SkipBlanks();
+    if (text_.substr(next_, sign.size()) != sign) return false;
+    next_ += sign.size();
     return true;
   }
 
@@ -77,7 +87,7 @@ class ListParser {
 
   std::string_view BareWordAt(size_t begin) const {
     size_t end = begin;
-    while (end < text_.size() && !EndsBareName(text_[end])) ++end;
+    while (end < text_.size() && !IsBlank(text_[end]) && ends_.find(text_[end]) == std::string_view::npos) ++end;
     return text_.substr(begin, end - begin);
   }
 
@@ -103,6 +113,7 @@ class ListParser {
   std::string what_;
   std::string accepted_;
   std::string_view text_;
+  std::string_view ends_;  // of a bare name, beside blanks
   size_t next_ = 0;
 };
 
@@ -135,6 +146,29 @@ absl::StatusOr<KeyPairText> ParseKeyPair(ListParser* parser) {
   return KeyPairText{probe.name, build.name, probe.collation.empty() ? build.collation : probe.collation};
 }
 
+struct Sign {
+  std::string_view text;
+  Comparison op;
+};
+
+// A sign that begins another one stands behind it.
+constexpr Sign kSigns[] = {{"<=", Comparison::kLessEqual}, {">=", Comparison::kGreaterEqual}, {"!=", Comparison::kNotEqual},
+                           {"<", Comparison::kLess},       {">", Comparison::kGreater},       {"=", Comparison::kEqual}};
+
+absl::StatusOr<Comparison> ParseSign(ListParser* parser) {
+  for (const Sign& sign : kSigns)
+    if (parser->Take(sign.text)) return sign.op;
+  return parser->Bad();
+}
+
+absl::StatusOr<ComparisonText> ParseComparison(ListParser* parser) {
+  QUERN_ASSIGN_OR_RETURN(const NameText probe, parser->Name());
+  QUERN_ASSIGN_OR_RETURN(const Comparison op, ParseSign(parser));
+  QUERN_ASSIGN_OR_RETURN(const NameText build, parser->Name());
+  if (probe.whole.empty() || build.whole.empty()) return parser->Bad();
+  return ComparisonText{probe.whole, build.whole, op};
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<NameText>> ParseNames(std::string_view what, std::string_view text) {
@@ -159,11 +193,22 @@ absl::StatusOr<std::vector<KeyPairText>> ParseKeyPairs(std::string_view what, st
   return pairs;
 }
 
+absl::StatusOr<std::vector<ComparisonText>> ParseComparisons(std::string_view what, std::string_view text) {
+  ListParser parser(what, "L<R[,L<R...], with < <= > >= != or =, odd names in double quotes", text, kEndsInTests);
+  std::vector<ComparisonText> comparisons;
+  do {
+    QUERN_ASSIGN_OR_RETURN(ComparisonText comparison, ParseComparison(&parser));
+    comparisons.push_back(std::move(comparison));
+  } while (parser.Take(','));
+  if (!parser.AtEnd()) return parser.Bad();
+  return comparisons;
+}
+
 std::string QuoteName(std::string_view name) {
   bool odd = name.empty();
   std::string quoted = "\"";
   for (const char c : name) {
-    odd = odd || EndsBareName(c);
+    odd = odd || IsBlank(c) || kEndsInTests.find(c) != std::string_view::npos;
     quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   }
   return odd ? quoted + "\"" : std::string(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of column names as they stand on the command line: --on, --select, --null-equal.
+// Lists of column names as they stand on the command line: --on, --residual, --select, --null-equal.
 #ifndef QUERN_TOOLS_QUERN_COLUMN_NAMES_H_
 #define QUERN_TOOLS_QUERN_COLUMN_NAMES_H_
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/spec.h"
 
 namespace quern::cli {
 
@@ -27,11 +28,21 @@ struct KeyPairText {
   std::string collation;  // "": none was named
 };
 
+// L OP R, L a column of PROBE and R one of BUILD.
+struct ComparisonText {
+  std::string probe;
+  std::string build;
+  Comparison op;
+};
+
 // "a,build.b,\"odd, name\"". *Errors*: InvalidArgument with `what` (the option), the text and the grammar.
 absl::StatusOr<std::vector<NameText>> ParseNames(std::string_view what, std::string_view text);
 
 // "a=b,\"odd name\" collate utf8mb4_bin=c,k".
 absl::StatusOr<std::vector<KeyPairText>> ParseKeyPairs(std::string_view what, std::string_view text);
+
+// "a<b,\"odd name\" >= c".
+absl::StatusOr<std::vector<ComparisonText>> ParseComparisons(std::string_view what, std::string_view text);
 
 // The name as it has to be written in a list: in double quotes where it needs them.
 std::string QuoteName(std::string_view name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// quern join: from two files to their joined rows, by a kernel made for just these keys and columns.
+// quern join: from two files to their joined rows, by a kernel made for just this kind of join, these keys and columns.
 //
 //     $ quern join --on id=order --select id,qty probe.csv build.csv
 //     id  qty
@@ -35,48 +35,67 @@ struct JoinCommand {
   std::string build_path;
 };
 
-absl::Status CheckType(const std::optional<std::string>& type) {
-  if (!type.has_value() || *type == "inner") return absl::OkStatus();
-  return CommandError(UnknownWord("join type", *type, {"inner"}));
+// The options of a join as they were given.
+struct GivenOptions {
+  std::vector<std::string> on;
+  std::vector<std::string> residual;
+  std::vector<std::string> null_equal;
+  std::optional<std::string> type;
+  std::optional<std::string> select;
+};
+
+absl::StatusOr<JoinKind> KindByName(const std::string& type) {
+  std::vector<std::string> accepted;
+  for (const JoinKindRow& row : AllJoinKinds()) {
+    if (row.text == type) return row.id;
+    accepted.emplace_back(row.text);
+  }
+  return CommandError(UnknownWord("join type", type, accepted));
 }
 
-absl::Status ParseRequest(const std::vector<std::string>& on, const std::vector<std::string>& null_equal,
-                          const std::optional<std::string>& select, JoinRequest* request) {
-  if (on.empty()) return CommandError("missing option: --on; accepted: --on L=R[,L=R...]");
-  for (const std::string& text : on) {
+absl::Status ParseRequest(const GivenOptions& given, JoinRequest* request) {
+  if (given.type.has_value()) {
+    QUERN_ASSIGN_OR_RETURN(request->kind, KindByName(*given.type));
+  }
+  if (given.on.empty()) return CommandError("missing option: --on; accepted: --on L=R[,L=R...]");
+  for (const std::string& text : given.on) {
     QUERN_ASSIGN_OR_RETURN(const auto pairs, ParseKeyPairs("--on", text));
     request->keys.insert(request->keys.end(), pairs.begin(), pairs.end());
   }
-  for (const std::string& text : null_equal) {
+  for (const std::string& text : given.residual) {
+    QUERN_ASSIGN_OR_RETURN(const auto comparisons, ParseComparisons("--residual", text));
+    request->residual.insert(request->residual.end(), comparisons.begin(), comparisons.end());
+  }
+  for (const std::string& text : given.null_equal) {
     QUERN_ASSIGN_OR_RETURN(const auto names, ParseNames("--null-equal", text));
     request->null_equal.insert(request->null_equal.end(), names.begin(), names.end());
   }
-  if (select.has_value()) {
-    QUERN_ASSIGN_OR_RETURN(request->select, ParseNames("--select", *select));
+  if (given.select.has_value()) {
+    QUERN_ASSIGN_OR_RETURN(request->select, ParseNames("--select", *given.select));
   }
   return absl::OkStatus();
 }
 
 // Answers false where help was asked for.
 absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, JoinCommand* command) {
-  std::vector<std::string> on;
-  std::vector<std::string> null_equal;
-  std::optional<std::string> type;
-  std::optional<std::string> select;
-  Arguments arguments("join", "Joins two files: one result row for each pair of rows whose keys are equal.",
+  GivenOptions given;
+  Arguments arguments("join", "Joins two files: their rows whose keys are equal, in pairs or as --type says.",
                       "quern join --on o_custkey=c_custkey --select o_orderkey,c_name -o out.parquet orders.parquet customer.parquet");
   arguments.Positional("PROBE", &command->probe_path, ".parquet, .csv or .arrow file, or a quoted pattern; best the larger one");
   arguments.Positional("BUILD", &command->build_path, "the same; its rows are kept in memory as a table");
-  arguments.Values("--on", &on, "L=R[,L=R...]",
+  arguments.Values("--on", &given.on, "L=R[,L=R...]",
                    "keys: column L of PROBE = column R of BUILD; L alone: of that name in both; with 'collate NAME'");
-  arguments.Value("--type", &type, "TYPE", "inner (default)");
-  arguments.Values("--null-equal", &null_equal, "COLS", "keys whose nulls match nulls");
-  arguments.Value("--select", &select, "COLS", "result columns in order; probe.X or build.X where both have X (default: all)");
+  arguments.Value("--type", &given.type, "TYPE",
+                  "inner (default), left, right, full, semi, anti, right_semi, right_anti, anti_null_aware, mark or single; PROBE is left");
+  arguments.Values("--residual", &given.residual, "L<R[,L<R...]",
+                   "pairs match only where column L of PROBE < column R of BUILD too; with < <= > >= != or =");
+  arguments.Values("--null-equal", &given.null_equal, "COLS", "keys whose nulls match nulls");
+  arguments.Value("--select", &given.select, "COLS",
+                  "result columns in order; probe.X or build.X where both have X; mark of a mark join (default: all that come out)");
   command->options.AddTo(&arguments);
   QUERN_ASSIGN_OR_RETURN(const bool go_on, arguments.Parse(words));
   if (!go_on) return false;
-  QUERN_RETURN_IF_ERROR(CheckType(type));
-  QUERN_RETURN_IF_ERROR(ParseRequest(on, null_equal, select, &command->request));
+  QUERN_RETURN_IF_ERROR(ParseRequest(given, &command->request));
   QUERN_RETURN_IF_ERROR(FormatOfFile("PROBE", command->probe_path).status());
   QUERN_RETURN_IF_ERROR(FormatOfFile("BUILD", command->build_path).status());
   QUERN_RETURN_IF_ERROR(command->options.Check());
@@ -101,11 +120,11 @@ absl::Status Explain(const KernelSpec& spec, const RunOptions& options) {
 }
 
 // The fields that join adds to --stats.
-JsonObject JoinStatsJson(const RunStats& stats, const PreparedJoin& join, const JoinResult& result, const KernelPlan& plan) {
+JsonObject JoinStatsJson(const RunStats& stats, const PreparedJoin& join, const JoinResult& result) {
   JsonObject json = StatsJson(stats);
   json.Count("build_rows", static_cast<uint64_t>(join.inputs[kBuild].table->num_rows()));
   json.Milliseconds("build_ms", result.build_ms).Milliseconds("probe_ms", result.probe_ms);
-  json.Text("layout", plan.layout).Count("prefetch_distance", result.stats.prefetch_distance);
+  json.Text("layout", result.stats.layout).Count("prefetch_distance", result.stats.prefetch_distance);
   return json;
 }
 
@@ -145,7 +164,7 @@ absl::StatusOr<int> Run(const JoinCommand& command, const std::vector<std::strin
   stats.rows_out = result.num_rows;
   stats.peak_bytes = budget->peak_bytes();
   stats.threads = result.threads;
-  ReportRun(options, stats, JoinStatsJson(stats, join, result, compiled.kernel->plan), words);
+  ReportRun(options, stats, JoinStatsJson(stats, join, result), words);
   return kExitOk;
 }
 

@@ -29,26 +29,37 @@ struct KeyColumns {
   bool null_equal;
 };
 
+struct ResidualColumns {
+  std::string names[2];  // by JoinSide
+  Comparison op;
+};
+
 struct ResultColumn {
-  JoinSide side;
+  JoinSide side;            // of the mark: PROBE's, behind whose columns it comes out of the kernel
   std::string name;         // in its file
   std::string result_name;  // with its side's prefix where both sides' columns of that name are selected
+  bool is_mark = false;     // of a mark join, and of no file
 };
 
 // What a join was asked for, names resolved.
 struct JoinColumns {
+  JoinKind kind = JoinKind::kInner;
   std::vector<KeyColumns> keys;
+  std::vector<ResidualColumns> residual;
   std::vector<ResultColumn> result;  // in the order asked
 };
 
-// What --on, --null-equal and --select say.
+// What --type, --on, --residual, --null-equal and --select say.
 struct JoinRequest {
+  JoinKind kind = JoinKind::kInner;
   std::vector<KeyPairText> keys;
+  std::vector<ComparisonText> residual;
   std::vector<NameText> null_equal;
-  std::optional<std::vector<NameText>> select;  // nullopt: all columns of both
+  std::optional<std::vector<NameText>> select;  // nullopt: all columns of the sides that come out
 };
 
-// Finds the columns. With `count` the result has none. *Errors*: unknown, ambiguous and repeated names.
+// Finds the columns. With `count` the result has none. *Errors*: unknown, ambiguous and repeated names, and
+// columns of a side that does not come out of a join of that kind.
 absl::StatusOr<JoinColumns> ResolveColumns(const JoinRequest& request, const TableInput& probe, const TableInput& build, bool count);
 
 // The columns of one side that must be read, each once.
@@ -59,19 +70,20 @@ struct JoinInput {
   std::shared_ptr<arrow::Table> table;
   ColumnBinding binding;
   std::vector<ColumnType> keys;
-  std::vector<ColumnType> payload;
+  std::vector<ColumnType> payload;  // then the columns of the residual predicate, as in the binding
 };
 
 struct PreparedJoin {
   KernelSpec spec;
   JoinInput inputs[2];                           // by JoinSide
-  std::shared_ptr<arrow::Schema> kernel_schema;  // of what the kernel writes: probe payload, then build payload, dictionaries decoded
-  std::vector<int> order;                        // kernel's column of each result column
+  std::shared_ptr<arrow::Schema> kernel_schema;  // of what the kernel writes (JoinOutputTypes), dictionaries decoded
+  std::vector<int> order;                        // kernel's column of each result column; empty: rows are counted
   std::vector<std::string> result_names;
 };
 
 // Finds the types, casts keys to the types they have in common, and writes the spec. A column is nullable in the spec where nulls were
-// read. *Cost*: one pass over each key column whose type changes, and over the bitmaps. *Errors*: types that cannot be joined or carried.
+// read. *Cost*: one pass over each key column whose type changes, and over the bitmaps. *Errors*: types that cannot be joined or carried,
+// and keys or a residual that a join of this kind does not take.
 absl::StatusOr<PreparedJoin> PrepareJoin(const JoinColumns& columns, const std::shared_ptr<arrow::Table>& probe,
                                          const std::shared_ptr<arrow::Table>& build);
 

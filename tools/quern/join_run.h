@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running one prepared join: build, probe with threads, results in the order of the probe batches.
+// Running one prepared join with threads: build, probe, and the rows of the build side that come out on their own.
 #ifndef QUERN_TOOLS_QUERN_JOIN_RUN_H_
 #define QUERN_TOOLS_QUERN_JOIN_RUN_H_
 
@@ -21,11 +21,12 @@ struct JoinResult {
   uint64_t num_rows = 0;
   double build_ms = 0;
   double probe_ms = 0;
-  uint32_t threads = 1;  // that probed
+  uint32_t threads = 1;  // the most of any phase
   JoinStats stats;
 };
 
-// *Threads*: up to `threads` for the probe. *Errors*: over the budget; data that is not what its Arrow type says.
+// *Threads*: up to `threads` in each phase; one builds and drains where the build side is small. *Errors*: over the budget; data that is
+// not what its Arrow type says; a second match in a single join.
 absl::StatusOr<JoinResult> RunPreparedJoin(const PreparedJoin& join, const CompiledKernel& compiled,
                                            const std::shared_ptr<MemoryBudget>& budget, uint32_t threads, Progress* progress);
 

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why deal tuples out at all? A table of 10 M rows takes 200 MB, so that each insertion into it misses every cache; dealt into 64 parts, a
+// part's share is 3 MB and its tuples 2.5 MB, which stay in the L2 and L3 caches while one thread inserts them. Dealing costs 64 streams of
+// sequential writes (about 2 ns a row, `join_bench --benchmark_filter=partitions`), and lets threads build parts side by side without
+// a lock: slots are taken from the top bits of the hash, in the same order as parts.
+//
+//     hash 0x83f1.. -> part 0x83f1.. >> 58 = 32 of 64 -> slots [S/2, S/2 + S/64) of S
+#include "runtime/tuple_store.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/blocks.h"
+#include "runtime/status.h"
+
+namespace quern {
+namespace {
+
+constexpr uint64_t kSmallSpanRows = 1024, kSmallSpanBytes = uint64_t{64} << 10;  // whichever is less, where few rows come
+constexpr uint64_t kFirstSpanRows = uint64_t{1} << 16, kLastSpanRows = uint64_t{1} << 20;
+constexpr uint64_t kLargestSpanBytes = uint64_t{64} << 20;  // wide tuples: no span takes a budget for rows that may not come
+constexpr uint64_t kPartSpanBytes = uint64_t{32} << 10;     // guess: eight pages; 64 parts take 2 MB ahead
+constexpr uint32_t kBlockRows = 1024;
+
+template <uint32_t kBytes>
+void CopyTuple(uint8_t* to, const uint8_t* from, uint32_t bytes) {
+  std::memcpy(to, from, kBytes != 0 ? kBytes : bytes);
+}
+
+template <class Word>
+void LoadWordsOf(const uint8_t* tuples, uint32_t n, uint32_t tuple_bytes, uint64_t* words) {
+  for (uint32_t i = 0; i < n; ++i) words[i] = blocks::Load<Word>(tuples + uint64_t{i} * tuple_bytes);
+}
+
+}  // namespace
+
+// The same loop for the vectors that the machine has: a 64-bit multiplication of eight lanes at once is an instruction of AVX-512 only, and
+// AVX2 still makes four out of 32-bit ones. 0.78, 0.38 and 0.14 ns a word on a Zen 5 core.
+namespace {
+
+using HashLoop = void (*)(const uint64_t* words, uint32_t n, uint64_t* hashes);
+
+inline __attribute__((always_inline)) void HashAll(const uint64_t* words, uint32_t n, uint64_t* hashes) {
+  for (uint32_t i = 0; i < n; ++i) hashes[i] = blocks::Mix(words[i]);
+}
+
+void HashBaseline(const uint64_t* words, uint32_t n, uint64_t* hashes) { HashAll(words, n, hashes); }
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) void HashAvx2(const uint64_t* words, uint32_t n, uint64_t* hashes) { HashAll(words, n, hashes); }
+__attribute__((target("avx512f,avx512dq,avx512vl"))) void HashAvx512(const uint64_t* words, uint32_t n, uint64_t* hashes) {
+  HashAll(words, n, hashes);
+}
+#endif
+
+HashLoop HashLoopOfMachine() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) return HashAvx512;
+  if (__builtin_cpu_supports("avx2")) return HashAvx2;
+#endif
+  return HashBaseline;
+}
+
+}  // namespace
+
+void HashWords(const uint64_t* words, uint32_t n, bool zero, uint64_t* hashes) {
+  static const HashLoop hash_loop = HashLoopOfMachine();
+  if (zero) std::memset(hashes, 0, n * sizeof(uint64_t));
+  else hash_loop(words, n, hashes);
+}
+
+void LoadWords(const uint8_t* tuples, uint32_t n, const TupleFormat& format, uint64_t* words) {
+  if (format.word_bytes == 4) return LoadWordsOf<uint32_t>(tuples, n, format.tuple_bytes, words);
+  LoadWordsOf<uint64_t>(tuples, n, format.tuple_bytes, words);
+}
+
+void LoadHashes(const TupleSpan& span, uint64_t first, uint32_t n, const TupleFormat& format, uint64_t* hashes) {
+  if (span.hashes != nullptr) {
+    std::memcpy(hashes, span.hashes + first, n * sizeof(uint64_t));
+    return;
+  }
+  LoadWords(span.tuples + first * format.tuple_bytes, n, format, hashes);
+  HashWords(hashes, n, format.zero_hashes, hashes);
+}
+
+TupleStore::TupleStore(const TupleFormat& format, std::shared_ptr<MemoryBudget> budget, bool huge_pages)
+    : format_(format), arena_(std::move(budget), huge_pages) {}
+
+absl::Status TupleStore::Extend(TupleList* list, uint64_t rows) {
+  const uint64_t tuple_bytes = (rows * format_.tuple_bytes + 7) / 8 * 8;
+  const uint64_t hash_bytes = format_.word_bytes == 0 ? rows * sizeof(uint64_t) : 0;
+  TupleSpan span;
+  span.capacity = rows;
+  QUERN_ASSIGN_OR_RETURN(span.tuples, arena_.Allocate(tuple_bytes + hash_bytes));
+  if (hash_bytes != 0) span.hashes = reinterpret_cast<uint64_t*>(span.tuples + tuple_bytes);
+  list->push_back(span);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TupleSpan*> TupleStore::FlatSpan(uint64_t rows) {
+  if (!flat_.empty() && flat_.back().num_tuples < flat_.back().capacity) return &flat_.back();
+  uint64_t wanted = flat_.empty() ? kFirstSpanRows : std::min(flat_.back().capacity * 2, kLastSpanRows);
+  if (flat_.empty() && rows < kFirstSpanRows) {
+    wanted = std::max(rows, std::min(kSmallSpanRows, kSmallSpanBytes / format_.tuple_bytes + 1));
+  }
+  wanted = std::min(wanted, std::max<uint64_t>(kLargestSpanBytes / format_.tuple_bytes, 1));
+  QUERN_RETURN_IF_ERROR(Extend(&flat_, wanted));
+  return &flat_.back();
+}
+
+absl::Status TupleStore::Deal(const uint8_t* tuples, const uint64_t* hashes, uint32_t n) {
+  const uint32_t bytes = format_.tuple_bytes;
+  const auto deal = [&]<uint32_t kBytes>() -> absl::Status {
+    for (uint32_t i = 0; i < n; ++i) {
+      TupleList& part = parts_[hashes[i] >> part_shift_];
+      if (part.empty() || part.back().num_tuples == part.back().capacity) {
+        QUERN_RETURN_IF_ERROR(Extend(&part, std::max<uint64_t>(kPartSpanBytes / bytes, 16)));
+      }
+      TupleSpan& span = part.back();
+      CopyTuple<kBytes>(span.tuples + span.num_tuples * bytes, tuples + uint64_t{i} * bytes, bytes);
+      if (span.hashes != nullptr) span.hashes[span.num_tuples] = hashes[i];
+      ++span.num_tuples;
+    }
+    return absl::OkStatus();
+  };
+  switch (bytes) {
+    case 4: return deal.operator()<4>();
+    case 8: return deal.operator()<8>();
+    case 16: return deal.operator()<16>();
+    case 24: return deal.operator()<24>();
+    case 32: return deal.operator()<32>();
+    case 40: return deal.operator()<40>();
+    default: return deal.operator()<0>();
+  }
+}
+
+absl::Status TupleStore::Partition(uint32_t bits) {
+  parts_.resize(size_t{1} << bits);
+  part_shift_ = 64 - bits;
+  const absl::Status status = DealFlat();
+  if (!status.ok()) parts_.clear();  // all tuples are in the flat list still
+  else flat_.clear();
+  return status;
+}
+
+absl::Status TupleStore::DealFlat() {
+  uint64_t hashes[kBlockRows];
+  for (const TupleSpan& span : flat_) {
+    for (uint64_t at = 0; at < span.num_tuples; at += kBlockRows) {
+      const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(kBlockRows, span.num_tuples - at));
+      LoadHashes(span, at, n, format_, hashes);
+      QUERN_RETURN_IF_ERROR(Deal(span.tuples + at * format_.tuple_bytes, hashes, n));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void TupleStore::Clear() {
+  flat_.clear();
+  parts_.clear();
+  arena_.Clear();
+}
+
+uint64_t TupleStore::num_tuples() const {
+  uint64_t n = 0;
+  for (const TupleSpan& span : flat_) n += span.num_tuples;
+  for (const TupleList& part : parts_)
+    for (const TupleSpan& span : part) n += span.num_tuples;
+  return n;
+}
+
+}  // namespace quern

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops over words. All of them take a block of rows, compute where each row has to look, ask for those lines, and then look, without a
+// branch that depends on what is found there: a row that finds its key is appended to the matches by adding a comparison's 0 or 1 to their
+// number. In an open table, rows that found another key there stay for the next round, one slot further:
+//
+//     keys 7 9 4     slots .. |9| |7|4| ..     round 0: 9 found at once, 7 and 4 both look at |7|: 7 found, 4 stays
+//                                              round 1: 4 looks at |4|: found
+//
+// At 40 % taken slots 1 row in 4 needs a second round and 1 in 15 a third, and nobody can predict which: a branch for it costs 15 cycles
+// where it is wrong.
+#include "runtime/word_table.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "runtime/blocks.h"
+#include "runtime/unchained_table.h"
+
+namespace quern {
+namespace {
+
+using blocks::Load;
+using blocks::Store;
+
+constexpr uint32_t kBlockRows = 256;   // of a build: more than any useful prefetch distance, little enough for the L1 cache
+constexpr uint32_t kLongestWalk = 96;  // of an open table; beyond, the hash or the data does not suit it
+
+uint64_t SlotOf(uint64_t hash, uint64_t num_slots) {
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(hash) * num_slots) >> 64);
+}
+
+// The slot that a walk comes to by its step-th step: round the slots of its cache line first, and only then to the next line of the region.
+// A line of 8 slots of which 40 % are taken is full once in 300, so that hardly any walk touches a second line.
+uint64_t NextSlot(const JoinTable& table, uint64_t slot, uint32_t step) {
+  const uint64_t in_line = table.line_mask, next = (slot & ~in_line) | ((slot + 1) & in_line);
+  if ((step & in_line) != 0) return next;
+  return (next & ~table.region_mask) | ((next + in_line + 1) & table.region_mask);
+}
+
+// Calls f(words of a block, its first tuple, its number of rows) for all of a span until f answers false.
+template <class F>
+bool ForEachBlock(const TupleFormat& format, const TupleSpan& span, F&& f) {
+  uint64_t words[kBlockRows];
+  for (uint64_t first = 0; first < span.num_tuples; first += kBlockRows) {
+    const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(kBlockRows, span.num_tuples - first));
+    const uint8_t* tuples = span.tuples + first * format.tuple_bytes;
+    LoadWords(tuples, n, format, words);
+    if (!f(words, tuples, n)) return false;
+  }
+  return true;
+}
+
+// Copies of the common sizes are moves of registers.
+template <class F>
+auto WithTupleBytes(uint32_t bytes, F&& f) {
+  switch (bytes) {
+    case 4: return f.template operator()<4>();
+    case 8: return f.template operator()<8>();
+    case 16: return f.template operator()<16>();
+    case 24: return f.template operator()<24>();
+    case 32: return f.template operator()<32>();
+    default: return f.template operator()<0>();
+  }
+}
+
+}  // namespace
+
+void WordRange::Add(const WordRange& other) {
+  min = std::min(min, other.min);
+  max = std::max(max, other.max);
+}
+
+void WordRange::Add(const uint64_t* words, uint32_t n, uint64_t sign_bit) {
+  uint64_t low = min, high = max;
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint64_t ordered = words[i] ^ sign_bit;
+    low = std::min(low, ordered);
+    high = std::max(high, ordered);
+  }
+  min = low;
+  max = high;
+}
+
+// ---- dense ----------------------------------------------------------------------------------------------------
+
+Inserted FillBitmap(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates, uint64_t* bitmap) {
+  const bool all = ForEachBlock(format, span, [&](const uint64_t* words, const uint8_t*, uint32_t n) {
+    uint64_t twice = 0;
+    for (uint32_t i = 0; i < n; ++i) {
+      const uint64_t number = (words[i] - table.base) & table.word_mask;
+      uint64_t* const bits = &bitmap[number / 64];
+      const uint64_t before = *bits;
+      *bits = before | uint64_t{1} << (number % 64);
+      twice |= before >> (number % 64);
+    }
+    return duplicates != Duplicates::kStop || (twice & 1) == 0;
+  });
+  return all ? Inserted::kAll : Inserted::kDuplicate;
+}
+
+void PlaceDense(const JoinTable& table, const TupleFormat& format, const TupleSpan& span) {
+  WithTupleBytes(format.tuple_bytes, [&]<uint32_t kBytes>() {
+    const uint64_t bytes = kBytes != 0 ? kBytes : format.tuple_bytes;
+    ForEachBlock(format, span, [&](uint64_t* words, const uint8_t* tuple, uint32_t n) {
+      for (uint32_t i = 0; i < n; ++i) {
+        words[i] = ((words[i] - table.base) & table.word_mask) * bytes;
+        if (table.prefetch_distance != 0) __builtin_prefetch(table.tuples + words[i], 1);
+      }
+      for (uint32_t i = 0; i < n; ++i, tuple += bytes) std::memcpy(table.tuples + words[i], tuple, bytes);
+      return true;
+    });
+  });
+}
+
+void CountRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint32_t* runs) {
+  ForEachBlock(format, span, [&](uint64_t* words, const uint8_t*, uint32_t n) {
+    for (uint32_t i = 0; i < n; ++i) {
+      words[i] = (words[i] - table.base) & table.word_mask;
+      if (table.prefetch_distance != 0) __builtin_prefetch(&runs[words[i]], 1);
+    }
+    for (uint32_t i = 0; i < n; ++i) ++runs[words[i]];
+    return true;
+  });
+}
+
+void SumRuns(uint64_t range, uint32_t* runs) {
+  uint32_t begin = 0;
+  for (uint64_t i = 0; i < range; ++i) {
+    const uint32_t n = runs[i];
+    runs[i] = begin;
+    begin += n;
+  }
+}
+
+void PlaceRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint32_t* runs, uint8_t* tuples) {
+  const uint64_t bytes = format.tuple_bytes;
+  ForEachBlock(format, span, [&](uint64_t* words, const uint8_t* tuple, uint32_t n) {
+    for (uint32_t i = 0; i < n; ++i) {
+      words[i] = (words[i] - table.base) & table.word_mask;
+      if (table.prefetch_distance != 0) __builtin_prefetch(&runs[words[i]], 1);
+    }
+    if (tuples == nullptr) {
+      for (uint32_t i = 0; i < n; ++i) ++runs[words[i]];
+      return true;
+    }
+    if (table.prefetch_distance != 0)
+      for (uint32_t i = 0; i < n; ++i) __builtin_prefetch(tuples + runs[words[i]] * bytes, 1);
+    for (uint32_t i = 0; i < n; ++i, tuple += bytes) std::memcpy(tuples + runs[words[i]]++ * bytes, tuple, bytes);
+    return true;
+  });
+}
+
+// ---- open: building ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// kBytes: of a tuple; 0: known at run time. Slots are the next power of two. kCounts: a slot is a word and a number.
+template <class Word, uint32_t kBytes, bool kCounts>
+Inserted Insert(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates, uint32_t* max_walk,
+                uint64_t* num_inserted) {
+  const uint64_t slot_bytes = kCounts ? 2 * sizeof(Word) : std::has_single_bit(kBytes) ? kBytes : table.slot_bytes;
+  const Word sentinel = static_cast<Word>(table.sentinel);
+  uint32_t longest = *max_walk;
+  Inserted result = Inserted::kAll;
+  ForEachBlock(format, span, [&](const uint64_t* words, const uint8_t* tuple, uint32_t n) {
+    uint64_t slots[kBlockRows];
+    HashWords(words, n, table.zero_hashes, slots);
+    for (uint32_t i = 0; i < n; ++i) {
+      slots[i] = SlotOf(slots[i], table.num_slots);
+      if (table.prefetch_distance != 0) __builtin_prefetch(table.tuples + slots[i] * slot_bytes, 1);
+    }
+    for (uint32_t i = 0; i < n; ++i, tuple += format.tuple_bytes) {
+      const Word key = static_cast<Word>(static_cast<Word>(words[i]) - sentinel);
+      uint8_t* slot = table.tuples + slots[i] * slot_bytes;
+      uint32_t walk = 0;
+      Word found = Load<Word>(slot);
+      for (uint64_t at = slots[i]; found != 0 && found != key && walk <= kLongestWalk; ++walk) {
+        at = NextSlot(table, at, walk + 1);
+        slot = table.tuples + at * slot_bytes;
+        found = Load<Word>(slot);
+      }
+      if (walk > kLongestWalk) {
+        result = Inserted::kTooFar;
+        return false;
+      }
+      longest = std::max(longest, walk);
+      if (found == key && duplicates == Duplicates::kStop) {
+        result = Inserted::kDuplicate;
+        return false;
+      }
+      if constexpr (kCounts) {
+        Store(slot, key);
+        Store(slot + sizeof(Word), static_cast<Word>(Load<Word>(slot + sizeof(Word)) + 1));
+      } else if (found == 0) {
+        std::memcpy(slot, tuple, kBytes != 0 ? kBytes : format.tuple_bytes);
+        Store(slot, key);
+      }
+      *num_inserted += found == 0;
+    }
+    return true;
+  });
+  *max_walk = longest;
+  return result;
+}
+
+}  // namespace
+
+Inserted InsertOpen(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates, uint32_t* max_walk,
+                    uint64_t* num_inserted) {
+  const auto insert = [&]<class Word>() {
+    if (table.layout == Layout::kOpenCounts) return Insert<Word, 0, true>(table, format, span, duplicates, max_walk, num_inserted);
+    return WithTupleBytes(format.tuple_bytes, [&]<uint32_t kBytes>() {
+      return Insert<Word, kBytes, false>(table, format, span, duplicates, max_walk, num_inserted);
+    });
+  };
+  return table.word_bytes == 4 ? insert.operator()<uint32_t>() : insert.operator()<uint64_t>();
+}
+
+// ---- looking up ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Matches of one batch, appended to the scratch's, or counted where nobody wants to know them.
+template <bool kCount>
+struct Matches {
+  QuernProbeScratch* scratch;
+  uint32_t n;
+
+  explicit Matches(QuernProbeScratch* s) : scratch(s), n(kCount ? 0 : s->num_matches) {}
+  void Add(uint32_t index, uint64_t tuple, bool is_match) {
+    if constexpr (!kCount) {
+      scratch->match_index[n] = index;
+      scratch->match_tuples[n] = tuple;
+    }
+    n += is_match;
+  }
+  uint64_t End() {
+    if constexpr (!kCount) scratch->num_matches = n;
+    return n;
+  }
+};
+
+// kTuples: the tuple's line is asked for, so that it is on its way when the match is emitted.
+template <bool kCount, bool kTuples>
+uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s) {
+  Matches<kCount> matches(s);
+  const uint64_t base = table.base, mask = table.word_mask, range = table.range, bytes = table.tuple_bytes;
+  const uint64_t* bitmap = table.bitmap;
+  const uint8_t* tuples = table.tuples;
+  const bool prefetches = kTuples && table.prefetch_distance != 0;
+  for (uint32_t i = 0, n = s->batch_rows; i < n; ++i) {
+    const uint64_t number = (s->words[i] - base) & mask;
+    const bool inside = number < range;
+    const uint64_t place = inside ? number : 0;
+    const uint64_t bit = bitmap[place / 64] >> (place % 64);
+    if (prefetches) __builtin_prefetch(tuples + place * bytes);
+    matches.Add(i, place * bytes, (bit & inside) != 0);
+  }
+  return matches.End();
+}
+
+template <bool kCount>
+uint64_t LookUpRuns(const JoinTable& table, QuernProbeScratch* s) {
+  const uint64_t base = table.base, mask = table.word_mask, range = table.range, bytes = table.tuple_bytes;
+  const uint32_t distance = table.prefetch_distance, n = s->batch_rows;
+  uint64_t total = 0;
+  uint32_t found = 0;
+  const auto place_of = [&](uint64_t word) {
+    const uint64_t number = (word - base) & mask;
+    return number < range ? number : range;
+  };
+  if (distance != 0)
+    for (uint32_t i = 0; i < n; ++i) __builtin_prefetch(&table.runs[place_of(s->words[i])]);
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint64_t place = place_of(s->words[i]);
+    const bool inside = place < range;
+    const uint64_t safe = inside ? place : 0;
+    const uint64_t end = table.runs[safe], begin = inside ? table.runs[static_cast<int64_t>(safe) - 1] : end;
+    if constexpr (kCount) {
+      total += end - begin;
+    } else {
+      s->candidates[found] = {begin * bytes, end * bytes, i};
+      if (distance != 0) __builtin_prefetch(table.tuples + begin * bytes);
+      found += begin != end;
+    }
+  }
+  if constexpr (!kCount) s->num_candidates = found;
+  return total;
+}
+
+template <class Word, uint32_t kBytes, bool kCount, bool kCounts>
+uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s) {
+  const uint64_t slot_bytes = kBytes != 0 ? kBytes : table.slot_bytes, num_slots = table.num_slots;
+  const uint32_t n = s->batch_rows, distance = table.prefetch_distance;
+  const Word sentinel = static_cast<Word>(table.sentinel);
+  const uint8_t* slots = table.tuples;
+  uint64_t* where = s->hashes;            // of each row its slot, in place of its hash
+  QuernCandidate* walks = s->candidates;  // rows that are still looking: their slots and keys
+  uint32_t num_walks = 0;
+  uint64_t total = 0;
+  Matches<kCount> matches(s);
+  const auto look = [&](uint64_t slot, Word key, uint32_t index) {
+    const uint8_t* at = slots + slot * slot_bytes;
+    const Word found = Load<Word>(at);
+    const bool equal = (found == key) & (key != 0);
+    if constexpr (kCounts) {
+      const uint64_t rows = Load<Word>(at + sizeof(Word));
+      total += equal ? rows : 0;
+      matches.Add(index, rows, equal);
+    } else {
+      matches.Add(index, slot * slot_bytes, equal);
+    }
+    walks[num_walks] = {slot, key, index};
+    num_walks += (found != 0) & (found != key);
+  };
+  for (uint32_t i = 0; i < n; ++i) where[i] = SlotOf(where[i], num_slots);
+  const uint32_t ahead = std::min(distance, n);
+  for (uint32_t i = 0; i < ahead; ++i) __builtin_prefetch(slots + where[i] * slot_bytes);
+  uint32_t i = 0;
+  for (; i + ahead < n; ++i) {
+    if (distance != 0) __builtin_prefetch(slots + where[i + ahead] * slot_bytes);
+    look(where[i], static_cast<Word>(static_cast<Word>(s->words[i]) - sentinel), i);
+  }
+  for (; i < n; ++i) look(where[i], static_cast<Word>(static_cast<Word>(s->words[i]) - sentinel), i);
+  for (uint32_t round = 0; num_walks > 0 && round < table.max_walk; ++round) {
+    const uint32_t looking = num_walks;
+    num_walks = 0;
+    for (uint32_t w = 0; w < looking; ++w) {
+      const QuernCandidate walk = walks[w];
+      look(NextSlot(table, walk.begin, round + 1), static_cast<Word>(walk.end), walk.index);
+    }
+  }
+  const uint64_t num_matches = matches.End();
+  return kCounts ? total : num_matches;
+}
+
+template <bool kCount>
+uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s) {
+  HashWords(s->words, s->batch_rows, table.zero_hashes, s->hashes);
+  const auto look_up = [&]<class Word>() -> uint64_t {
+    if (table.layout == Layout::kOpenCounts) return LookUpOpen<Word, 2 * sizeof(Word), kCount, true>(table, s);
+    if (table.slot_bytes == 4) return LookUpOpen<Word, 4, kCount, false>(table, s);
+    if (table.slot_bytes == 8) return LookUpOpen<Word, 8, kCount, false>(table, s);
+    if (table.slot_bytes == 16) return LookUpOpen<Word, 16, kCount, false>(table, s);
+    return LookUpOpen<Word, 0, kCount, false>(table, s);
+  };
+  return table.word_bytes == 4 ? look_up.template operator()<uint32_t>() : look_up.template operator()<uint64_t>();
+}
+
+// Numbers of rows as runs of as many tuples, none of which is ever read.
+void MatchesToRuns(const JoinTable& table, uint32_t first_match, QuernProbeScratch* s) {
+  for (uint32_t m = first_match; m < s->num_matches; ++m) {
+    s->candidates[m - first_match] = {0, s->match_tuples[m] * table.tuple_bytes, s->match_index[m]};
+  }
+  s->num_candidates = s->num_matches - first_match;
+  s->num_matches = first_match;
+}
+
+}  // namespace
+
+void LookUpWords(const JoinTable& table, QuernProbeScratch* s) {
+  const uint32_t first_match = s->num_matches;
+  switch (table.layout) {
+    case Layout::kBitmap: LookUpDense<false, false>(table, s); return;
+    case Layout::kDense: LookUpDense<false, true>(table, s); return;
+    case Layout::kDenseRuns: LookUpRuns<false>(table, s); return;
+    case Layout::kOpen: LookUpOpen<false>(table, s); return;
+    case Layout::kOpenCounts:
+      LookUpOpen<false>(table, s);
+      MatchesToRuns(table, first_match, s);
+      return;
+    case Layout::kUnchained: return;
+  }
+}
+
+uint64_t CountWords(const JoinTable& table, QuernProbeScratch* s) {
+  switch (table.layout) {
+    case Layout::kBitmap:
+    case Layout::kDense: return LookUpDense<true, false>(table, s);
+    case Layout::kDenseRuns: return LookUpRuns<true>(table, s);
+    case Layout::kOpen:
+    case Layout::kOpenCounts: return LookUpOpen<true>(table, s);
+    case Layout::kUnchained: return 0;
+  }
+  return 0;
+}
+
+// ---- unchained ----------------------------------------------------------------------------------------------------
+
+uint32_t TestWords(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin, uint32_t end, QuernCandidate* candidates) {
+  const uint64_t* directory = table.directory;
+  const uint16_t* tags = DirectoryTags();
+  const uint32_t shift = table.shift, distance = table.prefetch_distance;
+  const bool prefetches = distance != 0;
+  if (prefetches && begin == 0)
+    for (uint32_t i = 0; i < distance; ++i) __builtin_prefetch(&directory[s.hashes[i] >> shift]);
+  uint32_t found = 0;
+  for (uint32_t i = begin; i < end; ++i) {
+    if (prefetches) __builtin_prefetch(&directory[s.hashes[i + distance] >> shift]);
+    const uint64_t hash = s.hashes[i], tag = TagOf(tags, hash);
+    const uint64_t* entry = &directory[hash >> shift];
+    const uint64_t tuples_end = entry[0] >> kTagBits, tuples_begin = entry[-1] >> kTagBits;
+    const bool passes = (entry[0] & tag) == tag;
+    candidates[found] = {tuples_begin, tuples_end, i};
+    if (prefetches) __builtin_prefetch(passes ? static_cast<const void*>(table.tuples + tuples_begin) : entry);
+    found += passes;
+  }
+  return found;
+}
+
+namespace {
+
+bool TestAndSetMark(uint8_t* mark) {
+  if (__atomic_load_n(mark, __ATOMIC_RELAXED) != 0) return true;
+  __atomic_store_n(mark, static_cast<uint8_t>(1), __ATOMIC_RELAXED);
+  return false;
+}
+
+template <class Word, bool kStopsAtMarked>
+void Compare(const JoinTable& table, const QuernJoinShape& shape, uint32_t capacity, QuernProbeScratch* s) {
+  const uint32_t room = capacity - s->num_matches, num_compared = std::min(s->num_candidates, room);
+  const bool stops_at_first = shape.stops_at_first;
+  uint32_t matches = s->num_matches, remaining = 0, c = 0;
+  for (; c < num_compared; ++c) {
+    const QuernCandidate candidate = s->candidates[c];
+    uint8_t* tuple = table.tuples + candidate.begin;
+    const bool equal = Load<Word>(tuple) == static_cast<Word>(s->words[candidate.index]);
+    s->match_index[matches] = candidate.index;
+    s->match_tuples[matches] = candidate.begin;
+    matches += equal;
+    bool stops = stops_at_first && equal;
+    if constexpr (kStopsAtMarked) {
+      if (equal) stops = TestAndSetMark(tuple + shape.mark_offset);
+    }
+    const uint64_t next = candidate.begin + table.tuple_bytes;
+    s->candidates[remaining] = {next, candidate.end, candidate.index};
+    remaining += (next != candidate.end) & !stops;
+  }
+  for (; c < s->num_candidates; ++c, ++remaining) s->candidates[remaining] = s->candidates[c];
+  s->num_candidates = remaining;
+  s->num_matches = matches;
+}
+
+}  // namespace
+
+void CompareWords(const JoinTable& table, const QuernJoinShape& shape, uint32_t capacity, QuernProbeScratch* s) {
+  if (table.word_bytes == 4) {
+    if (shape.stops_at_marked) return Compare<uint32_t, true>(table, shape, capacity, s);
+    return Compare<uint32_t, false>(table, shape, capacity, s);
+  }
+  if (shape.stops_at_marked) return Compare<uint64_t, true>(table, shape, capacity, s);
+  Compare<uint64_t, false>(table, shape, capacity, s);
+}
+
+// ---- drains ----------------------------------------------------------------------------------------------------
+
+uint64_t NumPositions(const JoinTable& table) {
+  switch (table.layout) {
+    case Layout::kUnchained:
+    case Layout::kDenseRuns: return table.num_tuples;
+    case Layout::kDense: return table.range;
+    case Layout::kOpen: return table.num_slots;
+    case Layout::kBitmap:
+    case Layout::kOpenCounts: return 0;
+  }
+  return 0;
+}
+
+bool HasTuple(const JoinTable& table, uint64_t position) {
+  switch (table.layout) {
+    case Layout::kUnchained:
+    case Layout::kDenseRuns: return true;
+    case Layout::kDense: return ((table.bitmap[position / 64] >> (position % 64)) & 1) != 0;
+    case Layout::kOpen: {
+      const uint8_t* slot = table.tuples + position * table.slot_bytes;
+      return table.word_bytes == 4 ? Load<uint32_t>(slot) != 0 : Load<uint64_t>(slot) != 0;
+    }
+    case Layout::kBitmap:
+    case Layout::kOpenCounts: return false;
+  }
+  return false;
+}
+
+}  // namespace quern
