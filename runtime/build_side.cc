@@ -39,13 +39,13 @@ struct BuildSide::Step {
 };
 
 BuildSide::BuildSide(std::shared_ptr<const JoinShape> shape, const QuernJoinEntryPoints& kernel, const JoinOptions& options,
-                     std::shared_ptr<MemoryBudget> budget)
+                     const std::shared_ptr<MemoryBudget>& budget)
     : shape_(std::move(shape)),
       kernel_(kernel),
       options_(options),
       store_(FormatOf(*shape_->get()), budget, options.huge_pages),
       null_store_(FormatOf(*shape_->get()), budget, options.huge_pages),
-      sign_bit_(shape_->get()->word_is_signed ? uint64_t{1} << (shape_->get()->word_bits - 1) : 0) {
+      sign_bit_(shape_->get()->word_sign_bit) {
   const QuernJoinShape& s = *shape_->get();
   step_rows_ = static_cast<uint32_t>(std::clamp<uint64_t>(kStagedBytes / s.tuple_bytes, 1, s.batch_rows));
   rows_.resize(step_rows_);

@@ -22,7 +22,7 @@ struct BatchView;
 class BuildSide {
  public:
   BuildSide(std::shared_ptr<const JoinShape> shape, const QuernJoinEntryPoints& kernel, const JoinOptions& options,
-            std::shared_ptr<MemoryBudget> budget);
+            const std::shared_ptr<MemoryBudget>& budget);
 
   // first_row_id: of the batch's row 0. *Errors*: ResourceExhausted, after which a part of the batch is there.
   absl::Status Append(const BatchView& batch, uint64_t first_row_id);

@@ -223,7 +223,8 @@ void JoinShape::PackKeys() {
     keys_[i].word_null_bit = static_cast<uint8_t>(bit - 1);
   }
   const QuernField& key = keys_[0];
-  shape_.word_is_signed = keys_.size() == 1 && key.is_signed && key.storage != kF32 && key.storage != kF64;
+  const bool is_ordered = keys_.size() == 1 && key.is_signed && key.storage != kF32 && key.storage != kF64;
+  shape_.word_sign_bit = is_ordered ? uint64_t{1} << (8 * StorageFieldBytes(key.storage) - 1) : 0;
 }
 
 std::string JoinShape::Print() const {

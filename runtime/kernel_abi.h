@@ -116,7 +116,7 @@ struct QuernJoinShape {
   uint32_t mark_offset;  // byte of a tuple that tells whether a probe row has met it; 0: there is none
   uint32_t word_bytes;   // word keys: 4 or 8; 0: keys are fields of their own
   uint32_t word_bits;    // word keys: bits in use
-  bool word_is_signed;   // one signed integer key
+  uint64_t word_sign_bit;  // one signed integer key: its sign bit; else 0
   bool stops_at_first;   // a probe row needs no more than one match
   bool stops_at_marked;  // nor a tuple that was met before, since all with its key are marked then
   const QuernField* keys;
@@ -153,6 +153,7 @@ struct QuernProbeScratch {
   uint32_t dropped[kMaxBatchRows];
   uint8_t found[kMaxBatchRows];  // of each row of the hash batch: whether it has a match
   uint8_t marks[kMaxBatchRows];  // mark joins, of each row to emit: 0 false, 1 true, 2 null
+  uint32_t looking[kMaxBatchRows];  // open tables: rows whose walk goes on
   uint64_t words[kMaxBatchRows];
   uint64_t hashes[kMaxBatchRows + kMaxPrefetchDistance];
   QuernCandidate candidates[kMaxBatchRows];

@@ -84,14 +84,14 @@ void LoadHashes(const TupleSpan& span, uint64_t first, uint32_t n, const TupleFo
 }
 
 TupleStore::TupleStore(const TupleFormat& format, std::shared_ptr<MemoryBudget> budget, bool huge_pages)
-    : format_(format), arena_(std::move(budget), huge_pages) {}
+    : format_(format), flat_arena_(budget, huge_pages), part_arena_(std::move(budget), huge_pages) {}
 
-absl::Status TupleStore::Extend(TupleList* list, uint64_t rows) {
+absl::Status TupleStore::Extend(TupleList* list, Arena* arena, uint64_t rows) {
   const uint64_t tuple_bytes = (rows * format_.tuple_bytes + 7) / 8 * 8;
   const uint64_t hash_bytes = format_.word_bytes == 0 ? rows * sizeof(uint64_t) : 0;
   TupleSpan span;
   span.capacity = rows;
-  QUERN_ASSIGN_OR_RETURN(span.tuples, arena_.Allocate(tuple_bytes + hash_bytes));
+  QUERN_ASSIGN_OR_RETURN(span.tuples, arena->Allocate(tuple_bytes + hash_bytes));
   if (hash_bytes != 0) span.hashes = reinterpret_cast<uint64_t*>(span.tuples + tuple_bytes);
   list->push_back(span);
   return absl::OkStatus();
@@ -104,7 +104,7 @@ absl::StatusOr<TupleSpan*> TupleStore::FlatSpan(uint64_t rows) {
     wanted = std::max(rows, std::min(kSmallSpanRows, kSmallSpanBytes / format_.tuple_bytes + 1));
   }
   wanted = std::min(wanted, std::max<uint64_t>(kLargestSpanBytes / format_.tuple_bytes, 1));
-  QUERN_RETURN_IF_ERROR(Extend(&flat_, wanted));
+  QUERN_RETURN_IF_ERROR(Extend(&flat_, &flat_arena_, wanted));
   return &flat_.back();
 }
 
@@ -114,7 +114,7 @@ absl::Status TupleStore::Deal(const uint8_t* tuples, const uint64_t* hashes, uin
     for (uint32_t i = 0; i < n; ++i) {
       TupleList& part = parts_[hashes[i] >> part_shift_];
       if (part.empty() || part.back().num_tuples == part.back().capacity) {
-        QUERN_RETURN_IF_ERROR(Extend(&part, std::max<uint64_t>(kPartSpanBytes / bytes, 16)));
+        QUERN_RETURN_IF_ERROR(Extend(&part, &part_arena_, std::max<uint64_t>(kPartSpanBytes / bytes, 16)));
       }
       TupleSpan& span = part.back();
       CopyTuple<kBytes>(span.tuples + span.num_tuples * bytes, tuples + uint64_t{i} * bytes, bytes);
@@ -138,8 +138,13 @@ absl::Status TupleStore::Partition(uint32_t bits) {
   parts_.resize(size_t{1} << bits);
   part_shift_ = 64 - bits;
   const absl::Status status = DealFlat();
-  if (!status.ok()) parts_.clear();  // all tuples are in the flat list still
-  else flat_.clear();
+  if (status.ok()) {
+    flat_.clear();
+    flat_arena_.Clear();
+  } else {
+    parts_.clear();
+    part_arena_.Clear();
+  }
   return status;
 }
 
@@ -158,7 +163,8 @@ absl::Status TupleStore::DealFlat() {
 void TupleStore::Clear() {
   flat_.clear();
   parts_.clear();
-  arena_.Clear();
+  flat_arena_.Clear();
+  part_arena_.Clear();
 }
 
 uint64_t TupleStore::num_tuples() const {

@@ -55,11 +55,12 @@ class TupleStore {
   void Clear();
 
  private:
-  absl::Status Extend(TupleList* list, uint64_t rows);
+  absl::Status Extend(TupleList* list, Arena* arena, uint64_t rows);
   absl::Status DealFlat();
 
   TupleFormat format_;
-  Arena arena_;
+  Arena flat_arena_;
+  Arena part_arena_;
   TupleList flat_;
   uint32_t part_shift_ = 0;
   std::vector<TupleList> parts_;

@@ -32,11 +32,17 @@ uint64_t SlotOf(uint64_t hash, uint64_t num_slots) {
 
 // The slot that a walk comes to by its step-th step: round the slots of its cache line first, and only then to the next line of the region.
 // A line of 8 slots of which 40 % are taken is full once in 300, so that hardly any walk touches a second line.
-uint64_t NextSlot(const JoinTable& table, uint64_t slot, uint32_t step) {
-  const uint64_t in_line = table.line_mask, next = (slot & ~in_line) | ((slot + 1) & in_line);
-  if ((step & in_line) != 0) return next;
-  return (next & ~table.region_mask) | ((next + in_line + 1) & table.region_mask);
-}
+// By value: what a loop stores cannot be taken for a change of it.
+struct Walk {
+  uint64_t line_mask;
+  uint64_t region_mask;
+
+  uint64_t NextSlot(uint64_t slot, uint32_t step) const {
+    const uint64_t next = (slot & ~line_mask) | ((slot + 1) & line_mask);
+    if ((step & line_mask) != 0) return next;
+    return (next & ~region_mask) | ((next + line_mask + 1) & region_mask);
+  }
+};
 
 // Calls f(words of a block, its first tuple, its number of rows) for all of a span until f answers false.
 template <class F>
@@ -155,52 +161,88 @@ void PlaceRuns(const JoinTable& table, const TupleFormat& format, const TupleSpa
 
 namespace {
 
-// kBytes: of a tuple; 0: known at run time. Slots are the next power of two. kCounts: a slot is a word and a number.
+// Rows of a block that have no slot yet, and where they look next.
+struct Pending {
+  uint64_t slots[kBlockRows];
+  uint32_t rows[kBlockRows];
+  uint32_t n = 0;
+};
+
+struct InsertOutcome {
+  uint32_t longest_walk = 0;
+  uint64_t num_inserted = 0;
+  bool met_duplicate = false;
+};
+
+// One step of each pending row: a row that finds its slot empty takes it, one that finds another key stays for the next step. A row that
+// may not write writes to a place that nobody reads, so that no branch depends on what was found. kBytes: of a tuple; 0: known at run time.
+// Slots are the next power of two. kCounts: a slot is a word and a number.
 template <class Word, uint32_t kBytes, bool kCounts>
-Inserted Insert(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates, uint32_t* max_walk,
-                uint64_t* num_inserted) {
+void StepAll(const JoinTable& table, const TupleFormat& format, const uint64_t* words, const uint8_t* tuples, uint32_t step,
+             Pending* pending, InsertOutcome* outcome) {
   const uint64_t slot_bytes = kCounts ? 2 * sizeof(Word) : std::has_single_bit(kBytes) ? kBytes : table.slot_bytes;
+  const uint64_t tuple_bytes = kBytes != 0 ? kBytes : format.tuple_bytes;
   const Word sentinel = static_cast<Word>(table.sentinel);
-  uint32_t longest = *max_walk;
-  Inserted result = Inserted::kAll;
-  ForEachBlock(format, span, [&](const uint64_t* words, const uint8_t* tuple, uint32_t n) {
-    uint64_t slots[kBlockRows];
-    HashWords(words, n, table.zero_hashes, slots);
-    for (uint32_t i = 0; i < n; ++i) {
-      slots[i] = SlotOf(slots[i], table.num_slots);
-      if (table.prefetch_distance != 0) __builtin_prefetch(table.tuples + slots[i] * slot_bytes, 1);
+  alignas(64) uint8_t nowhere[64];
+  uint8_t* const slots = table.tuples;
+  const Walk walk = {table.line_mask, table.region_mask};
+  const uint32_t n = pending->n;
+  uint64_t num_inserted = 0;
+  uint32_t left = 0;
+  bool met_duplicate = false;
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint32_t row = pending->rows[i];
+    const uint64_t at = pending->slots[i];
+    uint8_t* slot = slots + at * slot_bytes;
+    const Word key = static_cast<Word>(static_cast<Word>(words[row]) - sentinel), found = Load<Word>(slot);
+    const bool is_empty = found == 0, is_equal = found == key;
+    if constexpr (kCounts) {
+      const Word count = Load<Word>(slot + sizeof(Word));
+      uint8_t* to = (is_empty | is_equal) ? slot : nowhere;
+      Store(to, key);
+      Store(to + sizeof(Word), static_cast<Word>(count + 1));
+    } else {
+      uint8_t* to = is_empty ? slot : nowhere;
+      std::memcpy(to, tuples + row * tuple_bytes, tuple_bytes);
+      Store(to, key);
     }
-    for (uint32_t i = 0; i < n; ++i, tuple += format.tuple_bytes) {
-      const Word key = static_cast<Word>(static_cast<Word>(words[i]) - sentinel);
-      uint8_t* slot = table.tuples + slots[i] * slot_bytes;
-      uint32_t walk = 0;
-      Word found = Load<Word>(slot);
-      for (uint64_t at = slots[i]; found != 0 && found != key && walk <= kLongestWalk; ++walk) {
-        at = NextSlot(table, at, walk + 1);
-        slot = table.tuples + at * slot_bytes;
-        found = Load<Word>(slot);
-      }
+    num_inserted += is_empty;
+    met_duplicate |= is_equal;
+    pending->rows[left] = row;
+    pending->slots[left] = walk.NextSlot(at, step);
+    left += !(is_empty | is_equal);
+  }
+  asm volatile("" : : "r"(nowhere) : "memory");  // or a compiler sees that nobody reads it, and branches round the store
+  pending->n = left;
+  outcome->num_inserted += num_inserted;
+  outcome->met_duplicate |= met_duplicate;
+}
+
+template <class Word, uint32_t kBytes, bool kCounts>
+Inserted Insert(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates, InsertOutcome* outcome) {
+  const uint64_t slot_bytes = table.slot_bytes;
+  Inserted result = Inserted::kAll;
+  ForEachBlock(format, span, [&](const uint64_t* words, const uint8_t* tuples, uint32_t n) {
+    Pending pending;
+    HashWords(words, n, table.zero_hashes, pending.slots);
+    for (uint32_t i = 0; i < n; ++i) {
+      pending.rows[i] = i;
+      pending.slots[i] = SlotOf(pending.slots[i], table.num_slots);
+      if (table.prefetch_distance != 0) __builtin_prefetch(table.tuples + pending.slots[i] * slot_bytes, 1);
+    }
+    pending.n = n;
+    for (uint32_t walk = 0; pending.n > 0; ++walk) {
       if (walk > kLongestWalk) {
         result = Inserted::kTooFar;
         return false;
       }
-      longest = std::max(longest, walk);
-      if (found == key && duplicates == Duplicates::kStop) {
-        result = Inserted::kDuplicate;
-        return false;
-      }
-      if constexpr (kCounts) {
-        Store(slot, key);
-        Store(slot + sizeof(Word), static_cast<Word>(Load<Word>(slot + sizeof(Word)) + 1));
-      } else if (found == 0) {
-        std::memcpy(slot, tuple, kBytes != 0 ? kBytes : format.tuple_bytes);
-        Store(slot, key);
-      }
-      *num_inserted += found == 0;
+      outcome->longest_walk = std::max(outcome->longest_walk, walk);
+      StepAll<Word, kBytes, kCounts>(table, format, words, tuples, walk + 1, &pending, outcome);
     }
-    return true;
+    if (!outcome->met_duplicate || duplicates != Duplicates::kStop) return true;
+    result = Inserted::kDuplicate;
+    return false;
   });
-  *max_walk = longest;
   return result;
 }
 
@@ -208,13 +250,16 @@ Inserted Insert(const JoinTable& table, const TupleFormat& format, const TupleSp
 
 Inserted InsertOpen(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates, uint32_t* max_walk,
                     uint64_t* num_inserted) {
+  InsertOutcome outcome;
   const auto insert = [&]<class Word>() {
-    if (table.layout == Layout::kOpenCounts) return Insert<Word, 0, true>(table, format, span, duplicates, max_walk, num_inserted);
-    return WithTupleBytes(format.tuple_bytes, [&]<uint32_t kBytes>() {
-      return Insert<Word, kBytes, false>(table, format, span, duplicates, max_walk, num_inserted);
-    });
+    if (table.layout == Layout::kOpenCounts) return Insert<Word, 0, true>(table, format, span, duplicates, &outcome);
+    return WithTupleBytes(format.tuple_bytes,
+                          [&]<uint32_t kBytes>() { return Insert<Word, kBytes, false>(table, format, span, duplicates, &outcome); });
   };
-  return table.word_bytes == 4 ? insert.operator()<uint32_t>() : insert.operator()<uint64_t>();
+  const Inserted result = table.word_bytes == 4 ? insert.operator()<uint32_t>() : insert.operator()<uint64_t>();
+  *max_walk = std::max(*max_walk, outcome.longest_walk);
+  *num_inserted += outcome.num_inserted;
+  return result;
 }
 
 // ---- looking up ----------------------------------------------------------------------------------------------------
@@ -295,24 +340,26 @@ uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s) {
   const uint32_t n = s->batch_rows, distance = table.prefetch_distance;
   const Word sentinel = static_cast<Word>(table.sentinel);
   const uint8_t* slots = table.tuples;
-  uint64_t* where = s->hashes;            // of each row its slot, in place of its hash
-  QuernCandidate* walks = s->candidates;  // rows that are still looking: their slots and keys
-  uint32_t num_walks = 0;
+  const Walk walk = {table.line_mask, table.region_mask};
+  uint64_t* where = s->hashes;     // of each row its slot, in place of its hash
+  uint32_t* looking = s->looking;  // rows that have found another key so far
+  uint32_t num_looking = 0;
   uint64_t total = 0;
   Matches<kCount> matches(s);
-  const auto look = [&](uint64_t slot, Word key, uint32_t index) {
+  const auto look = [&](uint64_t slot, uint32_t row) {
+    const Word key = static_cast<Word>(static_cast<Word>(s->words[row]) - sentinel);
     const uint8_t* at = slots + slot * slot_bytes;
     const Word found = Load<Word>(at);
     const bool equal = (found == key) & (key != 0);
     if constexpr (kCounts) {
       const uint64_t rows = Load<Word>(at + sizeof(Word));
       total += equal ? rows : 0;
-      matches.Add(index, rows, equal);
+      matches.Add(row, rows, equal);
     } else {
-      matches.Add(index, slot * slot_bytes, equal);
+      matches.Add(row, slot * slot_bytes, equal);
     }
-    walks[num_walks] = {slot, key, index};
-    num_walks += (found != 0) & (found != key);
+    looking[num_looking] = row;
+    num_looking += (found != 0) & (found != key);
   };
   for (uint32_t i = 0; i < n; ++i) where[i] = SlotOf(where[i], num_slots);
   const uint32_t ahead = std::min(distance, n);
@@ -320,15 +367,16 @@ uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s) {
   uint32_t i = 0;
   for (; i + ahead < n; ++i) {
     if (distance != 0) __builtin_prefetch(slots + where[i + ahead] * slot_bytes);
-    look(where[i], static_cast<Word>(static_cast<Word>(s->words[i]) - sentinel), i);
+    look(where[i], i);
   }
-  for (; i < n; ++i) look(where[i], static_cast<Word>(static_cast<Word>(s->words[i]) - sentinel), i);
-  for (uint32_t round = 0; num_walks > 0 && round < table.max_walk; ++round) {
-    const uint32_t looking = num_walks;
-    num_walks = 0;
-    for (uint32_t w = 0; w < looking; ++w) {
-      const QuernCandidate walk = walks[w];
-      look(NextSlot(table, walk.begin, round + 1), static_cast<Word>(walk.end), walk.index);
+  for (; i < n; ++i) look(where[i], i);
+  for (uint32_t round = 1; num_looking > 0 && round <= table.max_walk; ++round) {
+    const uint32_t num_rows = num_looking;
+    num_looking = 0;
+    for (uint32_t r = 0; r < num_rows; ++r) {
+      const uint32_t row = looking[r];
+      where[row] = walk.NextSlot(where[row], round);
+      look(where[row], row);
     }
   }
   const uint64_t num_matches = matches.End();

@@ -208,12 +208,11 @@ INSTANTIATE_TEST_SUITE_P(Cases, ParallelJoin, testing::Range(size_t{0}, AllCases
 
 TEST(HashJoinThreads, AllThreadsAreToldThatTheTableDoesNotFit) {
   const Case& of = AllCases()[1];  // partitions at finalising, too
-  auto budget = std::make_shared<MemoryBudget>();
-  auto join = Join(of, budget);
+  auto full = std::make_shared<MemoryBudget>(uint64_t{64} << 20);
+  auto join = Join(of, full);
   for (uint32_t t = 0; t < kThreads; ++t) ASSERT_TRUE(AppendRows(of, join, t).ok());
-  auto full = std::make_shared<MemoryBudget>(budget->used_bytes() + 100000);
-  join = Join(of, full);
-  for (uint32_t t = 0; t < kThreads; ++t) ASSERT_TRUE(AppendRows(of, join, t).ok());
+  const uint64_t others = full->limit_bytes() - full->used_bytes() - 100000;
+  ASSERT_TRUE(full->Reserve(others).ok());
   std::vector<std::thread> threads;
   std::vector<absl::Status> statuses(kThreads);
   for (uint32_t t = 0; t < kThreads; ++t) threads.emplace_back([&, t] { statuses[t] = join->FinaliseShared(); });
@@ -221,8 +220,8 @@ TEST(HashJoinThreads, AllThreadsAreToldThatTheTableDoesNotFit) {
   for (const absl::Status& status : statuses) EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(JoinProber(join).SetUnmatched().code(), absl::StatusCode::kFailedPrecondition);
   join.reset();
+  full->Release(others);
   EXPECT_EQ(full->used_bytes(), 0u);
-  EXPECT_EQ(budget->used_bytes(), 0u);
 }
 
 // By one thread, which may try again: no row may be lost between the attempts.

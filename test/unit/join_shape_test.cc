@@ -74,9 +74,9 @@ TEST(JoinShape, KeysThatFitOneWordArePacked) {
   EXPECT_EQ(wide.get()->word_bytes, 8u);
   EXPECT_EQ(wide.get()->keys[1].word_shift, 32);
   EXPECT_EQ(wide.get()->build[0].tuple_offset, 8u);
-  EXPECT_FALSE(narrow.get()->word_is_signed);
-  EXPECT_TRUE(JoinShape(Parsed("join.inner keys=i16")).get()->word_is_signed);
-  EXPECT_FALSE(JoinShape(Parsed("join.inner keys=f32")).get()->word_is_signed);
+  EXPECT_FALSE(narrow.get()->word_sign_bit);
+  EXPECT_TRUE(JoinShape(Parsed("join.inner keys=i16")).get()->word_sign_bit);
+  EXPECT_FALSE(JoinShape(Parsed("join.inner keys=f32")).get()->word_sign_bit);
 }
 
 TEST(JoinShape, EntryPointsAreThoseWithWorkToDo) {
