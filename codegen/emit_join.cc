@@ -43,6 +43,7 @@ class JoinEmitter {
     EmitPackRows();
     EmitHashRows();
     EmitStoreRows();
+    EmitPrefetchKeys();
     EmitEqualRow();
     EmitResidualRow();
     EmitFitMatches();
@@ -181,6 +182,18 @@ class JoinEmitter {
     e_.Call("store_" + Text(field.storage),
             {source.column, first, source.rows, n, tuples, e_.I32(shape_.tuple_bytes), e_.I32(field.tuple_offset),
              e_.I32(field.null_offset), e_.I8(field.null_mask), e_.Bool(field.trims_spaces), e_.I32(field.width_bytes)});
+  }
+
+  // quern_block_prefetch_string(tuple + offset, width);    for each key of variable length
+  void EmitPrefetchKeys() {
+    auto p = e_.Begin("prefetch_keys", {"shape", "tuple"});
+    if (p.empty()) return;
+    for (uint32_t k = 0; k < shape_.num_keys; ++k) {
+      const QuernField& key = shape_.keys[k];
+      if (!IsVariable(key.storage)) continue;
+      e_.Call("prefetch_string", {e_.Element(p[1], key.tuple_offset, 1, "field"), e_.I32(key.width_bytes)});
+    }
+    e_.ir().CreateRetVoid();
   }
 
   // Keys that are compared as one machine word each, without nulls, first and without branches between them; the others after them, each

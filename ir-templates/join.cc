@@ -11,7 +11,8 @@
 //     filter, hash    as above
 //     test      group_rows rows            directory entry, prefetched `prefetch_distance` rows ahead; the tag decides without a branch
 //                                          who is a candidate; the candidate's first tuple is prefetched
-//     compare   the group's candidates     tuples are on their way since group_rows rows
+//     reach     the group's candidates     tuples are on their way since group_rows rows; long keys lie elsewhere, and are prefetched
+//     compare   the group's candidates
 //     refine    their matches              residual predicate
 //     fit, emit up to batch_rows matches   payload, column by column
 //
@@ -68,10 +69,20 @@ QUERN_ENTRY uint32_t quern_join_test(const QuernJoinProbeArgs* a, uint32_t begin
     const uint64_t tuples_end = entry[0] >> kTagBits, tuples_begin = entry[-1] >> kTagBits;
     const bool passes = (entry[0] & tag) == tag;
     candidates[found] = {tuples_begin, tuples_end, i};
-    if (prefetches) __builtin_prefetch(passes ? static_cast<const void*>(tuples + tuples_begin) : entry);
+    if (prefetches) {
+      // First and last byte of the slot's tuples: one of 24 bytes lies in two lines once in four.
+      __builtin_prefetch(passes ? static_cast<const void*>(tuples + tuples_begin) : entry);
+      __builtin_prefetch(passes ? static_cast<const void*>(tuples + tuples_end - 1) : entry);
+    }
     found += passes;
   }
   return found;
+}
+
+// Asks for what the candidates' first tuples point to: keys that are longer than a tuple holds itself.
+QUERN_ENTRY void quern_join_reach(const QuernJoinProbeArgs* a) {
+  const QuernProbeScratch* s = a->scratch;
+  for (uint32_t c = 0; c < s->num_candidates; ++c) quern_hole_prefetch_keys(a->shape, a->tuples + s->candidates[c].begin);
 }
 
 // Sets a tuple's mark; answers whether it was set before. Probers of other threads may do the same at the same time, with the same value.

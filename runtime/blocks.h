@@ -255,6 +255,9 @@ QUERN_INLINE uint32_t HashLanes(const QuernColumn* column, uint64_t first, const
   return i;
 }
 
+// Values that reach the hash through multiplications of their own need no Mix.
+constexpr bool IsMixed(Storage s) { return IsVariableStorage(s) || s == kFixed || s == k128; }
+
 // Hashes one key column of a batch: hashes[i] = Mix(value), or Combine(hashes[i], value) where a key came before. A null (only where
 // `nullable`: keys whose nulls are equal) enters as kNullInput.
 template <Storage kStorage>
@@ -265,7 +268,8 @@ QUERN_INLINE void HashColumn(const QuernColumn* column, uint64_t first, const ui
   for (; i < n; ++i) {
     uint32_t row = RowAt(rows, first, i);
     uint64_t v = nullable && !IsValid(column, row) ? kNullInput : HashInput<kStorage>(column, row, trims_spaces, width);
-    hashes[i] = combine ? Combine(hashes[i], v) : Mix(v);
+    if (combine) hashes[i] = Combine(hashes[i], v);
+    else hashes[i] = IsMixed(kStorage) ? v : Mix(v);
   }
 }
 
@@ -349,9 +353,14 @@ QUERN_INLINE bool EqualString(Bytes s, const uint8_t* field, uint32_t width) {
   return s.length == stored.length && EqualBytes(s.data, stored.data, s.length);
 }
 
-// Asks for the bytes of a string that the tuple does not hold itself.
+// Asks for the bytes of a string that the tuple does not hold itself: the lines of the first 64, after which the machine sees a stream. A
+// field that was never written, of a null, asks for anything, which does no harm.
 QUERN_INLINE void PrefetchString(const uint8_t* field, uint32_t width) {
-  if (Load<uint32_t>(field) > InlineBytes(width)) __builtin_prefetch(Load<const uint8_t*>(field + 8));
+  uint32_t length = Load<uint32_t>(field);
+  if (length <= InlineBytes(width)) return;
+  const uint8_t* bytes = Load<const uint8_t*>(field + 8);
+  __builtin_prefetch(bytes);
+  __builtin_prefetch(bytes + (length < 64 ? length - 1 : 63));
 }
 
 template <Storage kStorage>

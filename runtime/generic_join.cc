@@ -233,6 +233,13 @@ bool quern_hole_equal_row(const QuernJoinShape* shape, const QuernColumn* keys, 
   return true;
 }
 
+void quern_hole_prefetch_keys(const QuernJoinShape* shape, const uint8_t* tuple) {
+  for (uint32_t k = 0; k < shape->num_keys; ++k) {
+    const QuernField& key = shape->keys[k];
+    if (b::IsVariableStorage(key.storage)) b::PrefetchString(tuple + key.tuple_offset, key.width_bytes);
+  }
+}
+
 bool quern_hole_residual_row(const QuernJoinShape* shape, const QuernColumn* payload, uint32_t row, const uint8_t* tuple) {
   for (uint32_t r = 0; r < shape->num_residual; ++r) {
     const QuernField& field = shape->build_residual[r];

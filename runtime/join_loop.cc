@@ -122,9 +122,12 @@ class Prober {
       LookUpWords(*p_.table, s_);
       return Take(before);
     }
-    const uint32_t begin = s_->batch_next, end = std::min(s_->batch_rows, begin + a_->shape->group_rows);
+    // Groups are for prefetching; without it a whole batch is one.
+    const uint32_t group_rows = p_.table->prefetch_distance == 0 ? s_->batch_rows : a_->shape->group_rows;
+    const uint32_t begin = s_->batch_next, end = std::min(s_->batch_rows, begin + group_rows);
     s_->num_candidates = IsWord() ? TestWords(*p_.table, *s_, begin, end, s_->candidates) : p_.kernel->test(a_, begin, end);
     s_->batch_next = end;
+    if (p_.kernel->reach != nullptr && p_.table->prefetch_distance != 0 && s_->num_candidates > 0) p_.kernel->reach(a_);
     return kQuernDone;
   }
 

@@ -163,6 +163,7 @@ NeededEntryPoints EntryPointsOf(const QuernJoinShape& shape) {
   needed.filter = any(shape.keys, shape.num_keys, [](const QuernField& key) { return key.nullable && !key.null_equal; });
   needed.pack = !wide;
   needed.hash = needed.test = needed.compare = wide;
+  needed.reach = wide && shape.prefetches && any(shape.keys, shape.num_keys, varies);
   needed.store = wide || shape.num_build + shape.num_residual + shape.null_bits_bytes != 0;
   needed.refine = shape.num_residual != 0;
   needed.fit = any(shape.probe, shape.num_probe, varies) || any(shape.build, shape.num_build, varies);

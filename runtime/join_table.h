@@ -36,9 +36,9 @@ struct JoinTable {
   const uint64_t* directory = nullptr;  // directory[-1] exists and is 0
   uint32_t shift = 0;                   // slot of hash h: h >> shift
 
-  // dense: key w is number (w - base) & word_mask, if that is below range
+  // dense: key w is number (w ^ sign_bit) - base, if that is below range
   uint64_t base = 0;
-  uint64_t word_mask = 0;
+  uint64_t sign_bit = 0;
   uint64_t range = 0;
   const uint64_t* bitmap = nullptr;
   const uint32_t* runs = nullptr;  // tuple numbers; runs[-1] exists and is 0

@@ -113,12 +113,12 @@ struct QuernJoinShape {
   uint32_t tuple_bytes;
   uint32_t null_bits_offset;
   uint32_t null_bits_bytes;
-  uint32_t mark_offset;  // byte of a tuple that tells whether a probe row has met it; 0: there is none
-  uint32_t word_bytes;   // word keys: 4 or 8; 0: keys are fields of their own
-  uint32_t word_bits;    // word keys: bits in use
+  uint32_t mark_offset;    // byte of a tuple that tells whether a probe row has met it; 0: there is none
+  uint32_t word_bytes;     // word keys: 4 or 8; 0: keys are fields of their own
+  uint32_t word_bits;      // word keys: bits in use
   uint64_t word_sign_bit;  // one signed integer key: its sign bit; else 0
-  bool stops_at_first;   // a probe row needs no more than one match
-  bool stops_at_marked;  // nor a tuple that was met before, since all with its key are marked then
+  bool stops_at_first;     // a probe row needs no more than one match
+  bool stops_at_marked;    // nor a tuple that was met before, since all with its key are marked then
   const QuernField* keys;
   const QuernField* build;           // payload of the build side, stored in tuples
   const QuernField* probe;           // payload of the probe side, copied from the batch
@@ -151,8 +151,8 @@ struct QuernProbeScratch {
   bool batch_is_open;    // rows that come out on their own are still to come from it
   uint32_t rows[kMaxBatchRows];
   uint32_t dropped[kMaxBatchRows];
-  uint8_t found[kMaxBatchRows];  // of each row of the hash batch: whether it has a match
-  uint8_t marks[kMaxBatchRows];  // mark joins, of each row to emit: 0 false, 1 true, 2 null
+  uint8_t found[kMaxBatchRows];     // of each row of the hash batch: whether it has a match
+  uint8_t marks[kMaxBatchRows];     // mark joins, of each row to emit: 0 false, 1 true, 2 null
   uint32_t looking[kMaxBatchRows];  // open tables: rows whose walk goes on
   uint64_t words[kMaxBatchRows];
   uint64_t hashes[kMaxBatchRows + kMaxPrefetchDistance];

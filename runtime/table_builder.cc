@@ -86,8 +86,8 @@ TableBuilder::TableBuilder(const QuernJoinShape& shape, const JoinKindRow& kind,
   table.word_bytes = shape_.word_bytes;
   table.zero_hashes = shape_.zero_hashes;
   table.num_tuples = num_tuples_;
-  table.word_mask = WordMask(shape_.word_bits);
-  table.base = range_.min ^ shape_.word_sign_bit;
+  table.sign_bit = shape_.word_sign_bit;
+  table.base = range_.min;
   to_try_ = LayoutsToTry();
 }
 
@@ -108,7 +108,7 @@ std::vector<Layout> TableBuilder::LayoutsToTry() const {
       if (within(n * kRunsPerRow * factor) && n < kMaxRunTuples) layouts.push_back(Layout::kDenseRuns);
     }
     uint64_t sentinel = 0;
-    if (FindSentinel(range_, table.word_mask, shape_.word_sign_bit, &sentinel) && shape_.tuple_bytes <= kMaxSlotBytes) {
+    if (FindSentinel(range_, WordMask(shape_.word_bits), shape_.word_sign_bit, &sentinel) && shape_.tuple_bytes <= kMaxSlotBytes) {
       layouts.push_back(Layout::kOpen);
       if (!NeedsTuples() && kind_.pairs) layouts.push_back(Layout::kOpenCounts);
     }
@@ -263,7 +263,7 @@ absl::Status TableBuilder::BeginOpen(Layout layout) {
   table.line_mask = kLineBytes / table.slot_bytes - 1;
   table.num_slots = regions * region;
   table.region_mask = region - 1;
-  FindSentinel(range_, table.word_mask, shape_.word_sign_bit, &table.sentinel);
+  FindSentinel(range_, WordMask(shape_.word_bits), shape_.word_sign_bit, &table.sentinel);
   QUERN_RETURN_IF_ERROR(AllocateTuples(table.num_slots, table.slot_bytes));
   SetDistance();
   num_inserted_ = 0;

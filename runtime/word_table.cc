@@ -23,6 +23,7 @@ namespace {
 using blocks::Load;
 using blocks::Store;
 
+constexpr uint64_t kLineBytes = 64;
 constexpr uint32_t kBlockRows = 256;   // of a build: more than any useful prefetch distance, little enough for the L1 cache
 constexpr uint32_t kLongestWalk = 96;  // of an open table; beyond, the hash or the data does not suit it
 
@@ -94,7 +95,7 @@ Inserted FillBitmap(const JoinTable& table, const TupleFormat& format, const Tup
   const bool all = ForEachBlock(format, span, [&](const uint64_t* words, const uint8_t*, uint32_t n) {
     uint64_t twice = 0;
     for (uint32_t i = 0; i < n; ++i) {
-      const uint64_t number = (words[i] - table.base) & table.word_mask;
+      const uint64_t number = (words[i] ^ table.sign_bit) - table.base;
       uint64_t* const bits = &bitmap[number / 64];
       const uint64_t before = *bits;
       *bits = before | uint64_t{1} << (number % 64);
@@ -110,8 +111,10 @@ void PlaceDense(const JoinTable& table, const TupleFormat& format, const TupleSp
     const uint64_t bytes = kBytes != 0 ? kBytes : format.tuple_bytes;
     ForEachBlock(format, span, [&](uint64_t* words, const uint8_t* tuple, uint32_t n) {
       for (uint32_t i = 0; i < n; ++i) {
-        words[i] = ((words[i] - table.base) & table.word_mask) * bytes;
-        if (table.prefetch_distance != 0) __builtin_prefetch(table.tuples + words[i], 1);
+        words[i] = ((words[i] ^ table.sign_bit) - table.base) * bytes;
+        if (table.prefetch_distance == 0) continue;
+        __builtin_prefetch(table.tuples + words[i], 1);
+        __builtin_prefetch(table.tuples + words[i] + bytes - 1, 1);
       }
       for (uint32_t i = 0; i < n; ++i, tuple += bytes) std::memcpy(table.tuples + words[i], tuple, bytes);
       return true;
@@ -122,7 +125,7 @@ void PlaceDense(const JoinTable& table, const TupleFormat& format, const TupleSp
 void CountRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint32_t* runs) {
   ForEachBlock(format, span, [&](uint64_t* words, const uint8_t*, uint32_t n) {
     for (uint32_t i = 0; i < n; ++i) {
-      words[i] = (words[i] - table.base) & table.word_mask;
+      words[i] = (words[i] ^ table.sign_bit) - table.base;
       if (table.prefetch_distance != 0) __builtin_prefetch(&runs[words[i]], 1);
     }
     for (uint32_t i = 0; i < n; ++i) ++runs[words[i]];
@@ -143,7 +146,7 @@ void PlaceRuns(const JoinTable& table, const TupleFormat& format, const TupleSpa
   const uint64_t bytes = format.tuple_bytes;
   ForEachBlock(format, span, [&](uint64_t* words, const uint8_t* tuple, uint32_t n) {
     for (uint32_t i = 0; i < n; ++i) {
-      words[i] = (words[i] - table.base) & table.word_mask;
+      words[i] = (words[i] ^ table.sign_bit) - table.base;
       if (table.prefetch_distance != 0) __builtin_prefetch(&runs[words[i]], 1);
     }
     if (tuples == nullptr) {
@@ -290,16 +293,17 @@ struct Matches {
 template <bool kCount, bool kTuples>
 uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s) {
   Matches<kCount> matches(s);
-  const uint64_t base = table.base, mask = table.word_mask, range = table.range, bytes = table.tuple_bytes;
+  const uint64_t base = table.base, sign_bit = table.sign_bit, range = table.range, bytes = table.tuple_bytes;
   const uint64_t* bitmap = table.bitmap;
   const uint8_t* tuples = table.tuples;
-  const bool prefetches = kTuples && table.prefetch_distance != 0;
+  const bool prefetches = kTuples && table.prefetch_distance != 0, straddles = kLineBytes % bytes != 0;
   for (uint32_t i = 0, n = s->batch_rows; i < n; ++i) {
-    const uint64_t number = (s->words[i] - base) & mask;
+    const uint64_t number = (s->words[i] ^ sign_bit) - base;
     const bool inside = number < range;
     const uint64_t place = inside ? number : 0;
     const uint64_t bit = bitmap[place / 64] >> (place % 64);
     if (prefetches) __builtin_prefetch(tuples + place * bytes);
+    if (prefetches && straddles) __builtin_prefetch(tuples + place * bytes + bytes - 1);
     matches.Add(i, place * bytes, (bit & inside) != 0);
   }
   return matches.End();
@@ -307,12 +311,12 @@ uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s) {
 
 template <bool kCount>
 uint64_t LookUpRuns(const JoinTable& table, QuernProbeScratch* s) {
-  const uint64_t base = table.base, mask = table.word_mask, range = table.range, bytes = table.tuple_bytes;
+  const uint64_t base = table.base, sign_bit = table.sign_bit, range = table.range, bytes = table.tuple_bytes;
   const uint32_t distance = table.prefetch_distance, n = s->batch_rows;
   uint64_t total = 0;
   uint32_t found = 0;
   const auto place_of = [&](uint64_t word) {
-    const uint64_t number = (word - base) & mask;
+    const uint64_t number = (word ^ sign_bit) - base;
     return number < range ? number : range;
   };
   if (distance != 0)
@@ -326,7 +330,10 @@ uint64_t LookUpRuns(const JoinTable& table, QuernProbeScratch* s) {
       total += end - begin;
     } else {
       s->candidates[found] = {begin * bytes, end * bytes, i};
-      if (distance != 0) __builtin_prefetch(table.tuples + begin * bytes);
+      if (distance != 0) {
+        __builtin_prefetch(table.tuples + begin * bytes);
+        __builtin_prefetch(table.tuples + end * bytes - 1);
+      }
       found += begin != end;
     }
   }
@@ -451,7 +458,10 @@ uint32_t TestWords(const JoinTable& table, const QuernProbeScratch& s, uint32_t 
     const uint64_t tuples_end = entry[0] >> kTagBits, tuples_begin = entry[-1] >> kTagBits;
     const bool passes = (entry[0] & tag) == tag;
     candidates[found] = {tuples_begin, tuples_end, i};
-    if (prefetches) __builtin_prefetch(passes ? static_cast<const void*>(table.tuples + tuples_begin) : entry);
+    if (prefetches) {
+      __builtin_prefetch(passes ? static_cast<const void*>(table.tuples + tuples_begin) : entry);
+      __builtin_prefetch(passes ? static_cast<const void*>(table.tuples + tuples_end - 1) : entry);
+    }
     found += passes;
   }
   return found;

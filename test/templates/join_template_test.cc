@@ -329,6 +329,7 @@ uint32_t quern_hole_tuple_bytes(const QuernJoinShape*) { return sizeof(Tuple); }
 bool quern_hole_prefetches(const QuernJoinShape*) { return g_prefetches; }
 uint32_t quern_hole_mark_offset(const QuernJoinShape* shape) { return shape->mark_offset; }
 bool quern_hole_stops_at_first(const QuernJoinShape* shape) { return shape->stops_at_first; }
+void quern_hole_prefetch_keys(const QuernJoinShape*, const uint8_t*) {}
 bool quern_hole_stops_at_marked(const QuernJoinShape* shape) { return shape->stops_at_marked; }
 uint32_t quern_hole_filter_rows(const QuernJoinShape*, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                                 uint32_t* out) {

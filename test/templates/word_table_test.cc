@@ -74,10 +74,12 @@ struct TableOf {
     table.word_bytes = f.word_bytes;
     table.zero_hashes = f.zero_hashes;
     table.num_tuples = words.size();
-    table.word_mask = MaskOf(f.word_bytes);
-    table.base = base;
+    // A range that goes over the largest word is one of signed keys.
+    const uint64_t mask = MaskOf(f.word_bytes);
+    table.sign_bit = base > mask - range + 1 ? (mask >> 1) + 1 : 0;
+    table.base = base ^ table.sign_bit;
     table.range = range;
-    table.sentinel = (base - 1) & table.word_mask;
+    table.sentinel = (base - 1) & mask;
   }
 
   bool HasRows() const { return format.tuple_bytes >= format.word_bytes + 4; }

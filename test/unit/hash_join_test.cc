@@ -226,6 +226,25 @@ TEST(HashJoin, WideTuplesTakeTheRoomThatTheyNeed) {
   EXPECT_EQ(join->stats().table_rows, 3u);
 }
 
+// The bit for null lies above a key's sign: a dense range from -1 to 74 must not see it.
+TEST(HashJoin, ADenseRangeOfSignedKeysWhoseNullsAreEqual) {
+  auto join = Join("join.inner keys=i8:nullable:nullequal");
+  const int8_t build[] = {-1, 74}, probe[] = {74, -1, 0, -2, 75};
+  BatchView batch;
+  batch.keys.push_back({nullptr, build, nullptr, nullptr, nullptr, 0});
+  batch.num_rows = 2;
+  ASSERT_TRUE(join->Append(batch).ok());
+  ASSERT_TRUE(join->Finalise().ok());
+  EXPECT_STREQ(join->stats().layout, "bitmap");
+  batch.keys[0].values = probe;
+  batch.num_rows = 5;
+  JoinProber prober(join);
+  OutputBatch out({}, 1, nullptr);
+  ASSERT_TRUE(prober.SetInput(batch).ok());
+  ASSERT_TRUE(prober.Next(&out).ok());
+  EXPECT_EQ(out.num_rows(), 2u);
+}
+
 // ---- outputs, batches and tuning of any size ----
 
 TEST(HashJoin, OutputsOfAnySizeGiveTheSameRows) {
