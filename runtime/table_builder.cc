@@ -100,18 +100,18 @@ std::vector<Layout> TableBuilder::LayoutsToTry() const {
   const uint64_t n = num_tuples_, factor = asks ? kForcedFactor : 1;
   if (shape_.word_bytes != 0 && n > 0 && options_.layout != LayoutChoice::kUnchained) {
     const uint64_t range = RangeOf(range_);
-    const auto within = [range](uint64_t limit) { return range != 0 && range <= std::max(limit, kSmallRange); };
-    if (options_.layout != LayoutChoice::kOpen) {
-      const uint64_t dense_bytes = 2 * (n * shape_.tuple_bytes + 4 * sizeof(uint64_t) * n);
-      if (!NeedsTuples() && within(n * kBitsPerRow * factor)) layouts.push_back(Layout::kBitmap);
-      if (NeedsTuples() && within(dense_bytes / shape_.tuple_bytes * factor)) layouts.push_back(Layout::kDense);
-      if (within(n * kRunsPerRow * factor) && n < kMaxRunTuples) layouts.push_back(Layout::kDenseRuns);
-    }
+    const bool dense = options_.layout != LayoutChoice::kOpen;
+    const auto within = [&](uint64_t limit) { return dense && range != 0 && range <= std::max(limit * factor, kSmallRange); };
+    const uint64_t dense_bytes = 2 * (n * shape_.tuple_bytes + 4 * sizeof(uint64_t) * n);
+    if (!NeedsTuples() && within(n * kBitsPerRow)) layouts.push_back(Layout::kBitmap);
+    if (NeedsTuples() && within(dense_bytes / shape_.tuple_bytes)) layouts.push_back(Layout::kDense);
     uint64_t sentinel = 0;
-    if (FindSentinel(range_, WordMask(shape_.word_bits), shape_.word_sign_bit, &sentinel) && shape_.tuple_bytes <= kMaxSlotBytes) {
-      layouts.push_back(Layout::kOpen);
-      if (!NeedsTuples() && kind_.pairs) layouts.push_back(Layout::kOpenCounts);
-    }
+    const bool open =
+        FindSentinel(range_, WordMask(shape_.word_bits), shape_.word_sign_bit, &sentinel) && shape_.tuple_bytes <= kMaxSlotBytes;
+    if (open) layouts.push_back(Layout::kOpen);
+    // Of duplicates; and of unique keys in wide tuples.
+    if (within(n * kRunsPerRow) && n < kMaxRunTuples) layouts.push_back(Layout::kDenseRuns);
+    if (open && !NeedsTuples() && kind_.pairs) layouts.push_back(Layout::kOpenCounts);
   }
   layouts.push_back(Layout::kUnchained);
   std::reverse(layouts.begin(), layouts.end());  // taken from the back

@@ -24,8 +24,9 @@ using blocks::Load;
 using blocks::Store;
 
 constexpr uint64_t kLineBytes = 64;
-constexpr uint32_t kBlockRows = 256;   // of a build: more than any useful prefetch distance, little enough for the L1 cache
-constexpr uint32_t kLongestWalk = 96;  // of an open table; beyond, the hash or the data does not suit it
+constexpr uint32_t kBlockRows = 256;  // of a build: more than any useful prefetch distance, little enough for the L1 cache
+constexpr uint64_t kPrefetchedBits = uint64_t{1} << 26;  // of a bitmap: 8 MB; below, the L2 and L3 caches answer soon enough
+constexpr uint32_t kLongestWalk = 96;                    // of an open table; beyond, the hash or the data does not suit it
 
 uint64_t SlotOf(uint64_t hash, uint64_t num_slots) {
   return static_cast<uint64_t>((static_cast<unsigned __int128>(hash) * num_slots) >> 64);
@@ -297,7 +298,14 @@ uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s) {
   const uint64_t* bitmap = table.bitmap;
   const uint8_t* tuples = table.tuples;
   const bool prefetches = kTuples && table.prefetch_distance != 0, straddles = kLineBytes % bytes != 0;
-  for (uint32_t i = 0, n = s->batch_rows; i < n; ++i) {
+  const uint32_t n = s->batch_rows;
+  if (table.prefetch_distance != 0 && range > kPrefetchedBits) {
+    for (uint32_t i = 0; i < n; ++i) {
+      const uint64_t number = (s->words[i] ^ sign_bit) - base;
+      __builtin_prefetch(&bitmap[(number < range ? number : 0) / 64]);
+    }
+  }
+  for (uint32_t i = 0; i < n; ++i) {
     const uint64_t number = (s->words[i] ^ sign_bit) - base;
     const bool inside = number < range;
     const uint64_t place = inside ? number : 0;
