@@ -1,157 +1,122 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a join costs per row, beside what this machine's memory costs per row: the price of one random cache line at the best prefetch
-// distance, in a table of the same size, on the same kind of pages, measured in this run. A probe of the unchained table touches two such
-// lines (directory, tuple), so two floors are what it can reach.
+// What a join costs per row: of every key type, size and layout, with and without prefetching, on one thread and on several, beside what
+// the machine's memory costs per row. Each section answers one question and prints one table; its cells are benchmarks by name:
 //
-// Sparse random i64 keys, unique on the build side, every probe row has one match; the result is counted. Kernels take turns (A B C A B C
-// ..), and the best of the turns counts, because a neighbour on a shared machine can only add.
+//     join_bench                                        all of it: minutes, and 3 GiB at the peak
+//     join_bench --benchmark_list_tests                 the names
+//     join_bench --benchmark_filter=floor               one section
+//     join_bench --benchmark_filter=postgres/i64/.*/extra0 --turns 9
+//     join_bench --rows-scale 0.001                     everything with a thousandth of the rows: does it run?
 //
-//     join_bench [--benchmark_filter=..]     ns/row of build and probe: generic, compiled, compiled with distance 0, and the floor
+// What is compared takes turns (A B C A B C ..) in one process, and the best of the turns counts, because a neighbour on a shared machine
+// can only add. A prefetch that gains nothing differs from distance 0 by noise alone; hence a ratio below 0.98 is given more turns before
+// it is believed. Every run checks the number of its result rows.
 #include <benchmark/benchmark.h>
+#include <sys/resource.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <map>
-#include <memory>
-#include <random>
+#include <cstdlib>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
-#include "codegen/compiler.h"
-#include "runtime/blocks.h"
-#include "runtime/output_batch.h"
+#include "bench/join_sections.h"
+#include "codegen/machine.h"
+#include "codegen/plan.h"
 
-namespace quern {
+namespace quern::bench {
 namespace {
 
-double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-struct Keys {
-  std::vector<uint64_t> build, probe;
+// Prints nothing: cells print their own rows.
+class SilentReporter : public benchmark::BenchmarkReporter {
+ public:
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>&) override {}
 };
 
-const Keys& KeysOf(uint64_t build_rows, uint64_t probe_rows) {
-  static Keys keys;
-  if (keys.build.size() == build_rows && keys.probe.size() == probe_rows) return keys;
-  std::mt19937_64 random(build_rows);
-  keys.build.resize(build_rows);
-  keys.probe.resize(probe_rows);
-  for (uint64_t& key : keys.build) key = random();
-  for (uint64_t& key : keys.probe) key = keys.build[random() % build_rows];
-  return keys;
-}
-
-BatchView View(const std::vector<uint64_t>& keys, uint64_t first, uint64_t rows) {
-  BatchView batch;
-  batch.keys.resize(1);
-  batch.keys[0] = {};
-  batch.keys[0].values = keys.data() + first;
-  batch.num_rows = rows;
-  return batch;
-}
-
-constexpr uint64_t kRowsOfABatch = 1 << 16;
-
-struct Times {
-  double build_ns = 1e9, probe_ns = 1e9;  // per row, best of all turns
-  uint64_t matches = 0;
-  uint64_t table_bytes = 0;
+struct Progress {
+  Section* open = nullptr;
+  int num_failed = 0;
 };
 
-void RunOnce(const std::shared_ptr<const Kernel>& kernel, const Keys& keys, Times* times) {
-  const auto budget = std::make_shared<MemoryBudget>();
-  const double start = Now();
-  const std::shared_ptr<HashJoin> join = MakeHashJoin(kernel, budget);
-  for (uint64_t at = 0; at < keys.build.size(); at += kRowsOfABatch) {
-    if (!join->Append(View(keys.build, at, std::min(kRowsOfABatch, keys.build.size() - at))).ok()) return;
+void RunCell(const NamedCell& cell, Progress* progress, benchmark::State& state) {
+  if (progress->open != cell.section.get()) {
+    if (progress->open != nullptr) progress->open->PrintSummary();
+    progress->open = cell.section.get();
+    progress->open->Open();
   }
-  if (!join->Finalise().ok()) return;
-  const double built = Now();
-  JoinProber prober(join);
-  OutputBatch out({}, 1, budget);
-  uint64_t matches = 0;
-  for (uint64_t at = 0; at < keys.probe.size(); at += kRowsOfABatch) {
-    if (!prober.SetInput(View(keys.probe, at, std::min(kRowsOfABatch, keys.probe.size() - at))).ok()) return;
-    if (!prober.Next(&out).ok()) return;
-    matches += out.num_rows();
-  }
-  const double probed = Now();
-  times->build_ns = std::min(times->build_ns, (built - start) / static_cast<double>(keys.build.size()) * 1e9);
-  times->probe_ns = std::min(times->probe_ns, (probed - built) / static_cast<double>(keys.probe.size()) * 1e9);
-  times->matches = matches;
-  times->table_bytes = join->stats().directory_bytes + join->stats().tuple_bytes;
+  absl::Status status;
+  for (auto _ : state) status = cell.run(progress->open);
+  if (status.ok()) return;
+  ++progress->num_failed;
+  std::fprintf(stderr, "join_bench: error: %s: %s\n", cell.name.c_str(), std::string(status.message()).c_str());
+  state.SkipWithError("failed");
 }
 
-// ns of one random line in `bytes` of memory: independent loads at the best of several prefetch distances.
-template <int kDistance>
-double RandomLines(const uint64_t* table, uint64_t lines, uint64_t loads) {
-  // Truly random: multiplying alone would step through memory by one stride.
-  const auto line = [&](uint64_t i) { return static_cast<uint64_t>((static_cast<unsigned __int128>(blocks::Mix(i + 1)) * lines) >> 64); };
-  uint64_t sum = 0;
-  const double start = Now();
-  for (uint64_t i = 0; i < loads; ++i) {
-    if (kDistance > 0) __builtin_prefetch(&table[line(i + kDistance) * 8]);
-    sum += table[line(i) * 8];
+// Takes our own options out of the arguments.
+bool ReadSettings(int* argc, char** argv, Settings* settings) {
+  int kept = 1;
+  for (int i = 1; i < *argc; ++i) {
+    const std::string option = argv[i];
+    if (option != "--rows-scale" && option != "--turns") {
+      argv[kept++] = argv[i];
+      continue;
+    }
+    const char* const text = i + 1 < *argc ? argv[++i] : "";
+    char* end = nullptr;
+    const double value = std::strtod(text, &end);
+    const double largest = option == "--turns" ? 1000 : 2;  // keys are numbers of 31 bits, and text has 32-bit offsets
+    if (end == text || *end != '\0' || !(value > 0) || value > largest || (option == "--turns" && value != static_cast<int>(value))) {
+      std::fprintf(stderr, "join_bench: error: bad value of %s: '%s'; accepted: %s\n", option.c_str(), text,
+                   option == "--turns" ? "1 to 1000" : "a number above 0, up to 2");
+      return false;
+    }
+    if (option == "--turns") settings->turns = static_cast<int>(value);
+    else settings->rows_scale = value;
   }
-  benchmark::DoNotOptimize(sum);
-  return (Now() - start) / static_cast<double>(loads) * 1e9;
+  *argc = kept;
+  return true;
 }
 
-double Floor(uint64_t bytes) {
-  const auto budget = std::make_shared<MemoryBudget>();
-  auto memory = HugeBuffer::Allocate(budget, std::max<uint64_t>(bytes, 4096), true);
-  if (!memory.ok()) return 0;
-  uint64_t* table = reinterpret_cast<uint64_t*>(memory->data());
-  for (uint64_t i = 0; i < memory->bytes() / 8; ++i) table[i] = i * 0x9e3779b97f4a7c15u >> 7;
-  const uint64_t lines = memory->bytes() / 64, loads = 5'000'000;
-  double best = 1e9;
-  for (int turn = 0; turn < 3; ++turn) {
-    best = std::min({best, RandomLines<0>(table, lines, loads), RandomLines<8>(table, lines, loads), RandomLines<16>(table, lines, loads),
-                     RandomLines<32>(table, lines, loads), RandomLines<64>(table, lines, loads), RandomLines<128>(table, lines, loads)});
-  }
-  return best;
+void PrintContext(const Settings& settings) {
+  const auto machine = HostMachine();
+  if (!machine.ok()) return;
+  std::printf("join_bench: %s, %u cores, L2 %s, L3 %s; rows times %g; ns a row, best of interleaved turns\n", machine->cpu.c_str(),
+              std::thread::hardware_concurrency(), Bytes(machine->l2_bytes).c_str(), Bytes(machine->l3_bytes).c_str(), settings.rows_scale);
+  const KernelPlan plan;
+  std::printf("prefetch distances of the plan: %u rows for tables in L2, %u in L3, %u beyond; !: ratio below 0.98\n",
+              plan.prefetch_distance_l2, plan.prefetch_distance_l3, plan.prefetch_distance_dram);
 }
 
-std::shared_ptr<const Kernel> Make(Engine engine, const PlanOverrides& overrides) {
-  CompileOptions options;
-  options.engine = engine;
-  options.overrides = overrides;
-  const auto compiled = Compile(*ParseSpec("join.inner keys=i64"), options);
-  return compiled.ok() ? compiled->kernel : nullptr;
+void PrintPeak() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  std::printf("\npeak memory %s\n", Bytes(static_cast<uint64_t>(usage.ru_maxrss) * 1024).c_str());
 }
 
-void JoinRow(benchmark::State& state) {
-  const uint64_t build_rows = static_cast<uint64_t>(state.range(0)), probe_rows = static_cast<uint64_t>(state.range(1));
-  const Keys& keys = KeysOf(build_rows, probe_rows);
-  const std::pair<const char*, std::shared_ptr<const Kernel>> kernels[] = {
-      {"generic", Make(Engine::kGeneric, {})}, {"jit", Make(Engine::kJit, {})}, {"jit_d0", Make(Engine::kJit, {{"prefetch", "off"}})}};
-  std::map<std::string, Times> times;
-  const int turns = build_rows > 1'000'000 ? 3 : 7;
-  for (auto _ : state) {
-    for (int turn = 0; turn < turns; ++turn)
-      for (const auto& [name, kernel] : kernels)
-        if (kernel) RunOnce(kernel, keys, &times[name]);
+int Main(int argc, char** argv) {
+  Settings settings;
+  if (!ReadSettings(&argc, argv, &settings)) return 2;
+  bool lists = false;
+  for (int i = 1; i < argc; ++i) lists |= std::string_view(argv[i]).rfind("--benchmark_list_tests", 0) == 0;
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  const std::vector<NamedCell> cells = AllCells(settings);
+  Progress progress;
+  for (const NamedCell& cell : cells) {
+    benchmark::RegisterBenchmark(cell.name.c_str(), [&](benchmark::State& state) { RunCell(cell, &progress, state); })->Iterations(1);
   }
-  for (const auto& [name, t] : times) {
-    if (t.matches != probe_rows) return state.SkipWithError("wrong number of matches");
-    state.counters[name + "_build"] = t.build_ns;
-    state.counters[name + "_probe"] = t.probe_ns;
-  }
-  const double floor = Floor(times["jit"].table_bytes);
-  state.counters["floor"] = floor;
-  state.counters["probe/floor"] = times["jit"].probe_ns / floor;
+  if (!lists) PrintContext(settings);
+  SilentReporter reporter;
+  benchmark::RunSpecifiedBenchmarks(&reporter);
+  if (lists) return 0;
+  if (progress.open != nullptr) progress.open->PrintSummary();
+  PrintPeak();
+  return progress.num_failed == 0 ? 0 : 1;
 }
 
 }  // namespace
-}  // namespace quern
+}  // namespace quern::bench
 
-int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  std::printf("ns/row of build and probe; floor: ns of one random cache line in a table of the same size, at its best distance\n");
-  auto* bench = benchmark::RegisterBenchmark("join/i64/unique", quern::JoinRow)->Iterations(1)->Unit(benchmark::kMillisecond);
-  bench->ArgNames({"build", "probe"});
-  bench->Args({1'000, 10'000'000})->Args({100'000, 10'000'000})->Args({1'000'000, 10'000'000})->Args({10'000'000, 20'000'000});
-  benchmark::RunSpecifiedBenchmarks();
-}
+int main(int argc, char** argv) { return quern::bench::Main(argc, argv); }
