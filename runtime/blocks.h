@@ -305,9 +305,16 @@ QUERN_INLINE void PackColumn(const QuernColumn* column, uint64_t first, const ui
 
 // ---- comparing and storing: a column's value against a tuple's field -----------------------------------------------------------------
 
-// n bytes against n bytes, reading none beyond. Up to 16 by two overlapping words, without a call.
+// n bytes against n bytes, reading none beyond. Up to 16 by two overlapping words, up to 128 by pairs of words and an overlapping pair at
+// the end, all of them before anything is decided: who comes here is equal in 99 of 100 cases, and a call costs more than 64 bytes do.
 QUERN_INLINE bool EqualBytes(const uint8_t* a, const uint8_t* b, uint32_t n) {
-  if (n > 16) return __builtin_memcmp(a, b, n) == 0;
+  typedef uint64_t U64x2 __attribute__((vector_size(16)));
+  if (n > 128) return __builtin_memcmp(a, b, n) == 0;
+  if (n > 16) {
+    U64x2 difference = Load<U64x2>(a + n - 16) ^ Load<U64x2>(b + n - 16);
+    for (uint32_t i = 0; i + 16 < n; i += 16) difference |= Load<U64x2>(a + i) ^ Load<U64x2>(b + i);
+    return (difference[0] | difference[1]) == 0;
+  }
   if (n >= 8) return ((Load<uint64_t>(a) ^ Load<uint64_t>(b)) | (Load<uint64_t>(a + n - 8) ^ Load<uint64_t>(b + n - 8))) == 0;
   if (n >= 4) return ((Load<uint32_t>(a) ^ Load<uint32_t>(b)) | (Load<uint32_t>(a + n - 4) ^ Load<uint32_t>(b + n - 4))) == 0;
   if (n == 0) return true;

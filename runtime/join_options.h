@@ -12,7 +12,7 @@ struct PrefetchClasses {
   uint64_t l2_bytes = 1 << 20;   // tables up to this size: l2
   uint64_t l3_bytes = 32 << 20;  // up to this size: l3; above: dram
   uint32_t l2_distance = 0;      // rows
-  uint32_t l3_distance = 32;
+  uint32_t l3_distance = 64;
   uint32_t dram_distance = 128;
 
   uint32_t DistanceFor(uint64_t table_bytes) const;
