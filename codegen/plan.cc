@@ -4,7 +4,7 @@
 //     plan join.inner keys=i64 build=f64
 //     layout = auto                       # table layout; auto: by the keys, ..; accepted: auto, unchained, dense, open
 //     batch_size = 1024                   # rows hashed at a time (rows)
-//     prefetch_distance_dram = 64         # of tables beyond (rows)
+//     prefetch_distance_dram = 128        # of tables beyond (rows)
 //     ..
 //     l2_bytes = 1048576                  # the machine's: where the classes of table size begin
 //
