@@ -104,13 +104,17 @@ std::string LayoutOf(const std::string& spec, const Keys& build, LayoutChoice la
     }
     EXPECT_TRUE(join->Finalise().ok());
     EXPECT_EQ(join->stats().table_rows, build.size());
-    if (num_appenders == 3) EXPECT_EQ(name, join->stats().layout) << spec;
+    if (num_appenders == 3) {
+      EXPECT_EQ(name, join->stats().layout) << spec;
+    }
     name = join->stats().layout;
     Keys probe = build;
     for (const int64_t key : build) probe.push_back(static_cast<int64_t>(static_cast<uint64_t>(key) * 3 + 1));
     const auto rows = CountRows(join, BatchOf(probe, parsed.keys.size(), parsed.probe.size()), nullptr);
     EXPECT_TRUE(rows.ok()) << rows.status();
-    if (parsed.join_kind == JoinKind::kInner && rows.ok()) EXPECT_EQ(*rows, NumPairs(build, probe)) << spec << " " << name;
+    if (parsed.join_kind == JoinKind::kInner && rows.ok()) {
+      EXPECT_EQ(*rows, NumPairs(build, probe)) << spec << " " << name;
+    }
   }
   return name;
 }
@@ -207,7 +211,9 @@ absl::Status RunUnder(const std::shared_ptr<MemoryBudget>& budget, const std::st
   if (absl::Status status = join->Append(batch); !status.ok()) return status;
   if (absl::Status status = join->Finalise(); !status.ok()) return status;
   const auto rows = CountRows(join, batch, budget);
-  if (rows.ok()) EXPECT_EQ(*rows, NumPairs(build, build));
+  if (rows.ok()) {
+    EXPECT_EQ(*rows, NumPairs(build, build));
+  }
   return rows.status();
 }
 

@@ -68,7 +68,9 @@ void ExpectParts(const Filled& filled, uint32_t bits) {
         ASSERT_LT(number, seen.size());
         ++seen[number];
         EXPECT_EQ(filled.hashes[number] >> (64 - bits), part);
-        if (span.hashes != nullptr) EXPECT_EQ(span.hashes[i], filled.hashes[number]);
+        if (span.hashes != nullptr) {
+          EXPECT_EQ(span.hashes[i], filled.hashes[number]);
+        }
         EXPECT_GT(number, last);
         last = number;
       }
