@@ -85,13 +85,6 @@ QUERN_ENTRY void quern_join_reach(const QuernJoinProbeArgs* a) {
   for (uint32_t c = 0; c < s->num_candidates; ++c) quern_hole_prefetch_keys(a->shape, a->tuples + s->candidates[c].begin);
 }
 
-// Sets a tuple's mark; answers whether it was set before. Probers of other threads may do the same at the same time, with the same value.
-static inline __attribute__((always_inline)) bool TestAndSetMark(uint8_t* mark) {
-  if (__atomic_load_n(mark, __ATOMIC_RELAXED) != 0) return true;
-  __atomic_store_n(mark, static_cast<uint8_t>(1), __ATOMIC_RELAXED);
-  return false;
-}
-
 // Compares each candidate (there is at least one) with its next tuple; those with more tuples stay for the next call. So no branch depends
 // on how many tuples a slot has, which nobody can predict: a third of the probes of a sparse table meet two. Stops when `capacity` matches
 // are there (there is room for one at least). Where marks stop a row (right_semi, right_anti), tuples are marked here.

@@ -87,28 +87,6 @@ bool EqualKey(const QuernField& key, const QuernColumn* column, uint32_t row, co
   });
 }
 
-// Calls f(Tag<storage>{}) for the storage of a key that fits a word or of a residual predicate's column.
-template <class F>
-inline auto DispatchFixed(Storage storage, F&& f) {
-  switch (storage) {
-    case kBit: return f(Tag<kBit>{});
-    case k8: return f(Tag<k8>{});
-    case k16: return f(Tag<k16>{});
-    case k32: return f(Tag<k32>{});
-    case k64: return f(Tag<k64>{});
-    case k128: return f(Tag<k128>{});
-    case kF32: return f(Tag<kF32>{});
-    case kF64: return f(Tag<kF64>{});
-    case kFixed:
-    case kVar32:
-    case kVar64:
-    case kView:
-    case kRowId:
-    case kNoStorage: break;
-  }
-  __builtin_unreachable();  // ValidateSpec, WordBits
-}
-
 // Rows of one column, translated where it is a dictionary.
 struct ColumnRows {
   const QuernColumn* column;
@@ -192,9 +170,9 @@ void quern_hole_pack_rows(const QuernJoinShape* shape, const QuernColumn* keys, 
   for (uint32_t k = 0; k < shape->num_keys; ++k) {
     const QuernField& key = shape->keys[k];
     ColumnRows source(key, &keys[k], first, rows, n);
-    DispatchFixed(key.storage, [&](auto tag) {
+    DispatchKey(key.storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
-      if constexpr (kStorage != k128) {
+      if constexpr (b::HasLanes(kStorage) || kStorage == kBit) {  // no other storage fits a word: WordBits
         b::PackColumn<kStorage>(source.column, first, source.rows, n, words, k > 0, key.nullable && key.null_equal, key.word_shift,
                                 key.word_null_bit);
       }
@@ -245,8 +223,10 @@ bool quern_hole_residual_row(const QuernJoinShape* shape, const QuernColumn* pay
     const QuernField& field = shape->build_residual[r];
     const QuernColumn* column = &payload[shape->num_probe + r];
     if (field.nullable && (!b::IsValid(column, row) || (tuple[field.null_offset] & field.null_mask) != 0)) return false;
-    const bool holds = DispatchFixed(field.storage, [&](auto tag) {
-      return b::CompareField<decltype(tag)::value>(column, row, tuple + field.tuple_offset, field.comparison, field.is_signed);
+    const bool holds = DispatchKey(field.storage, [&](auto tag) {
+      constexpr Storage kStorage = decltype(tag)::value;
+      if constexpr (b::IsVariableStorage(kStorage) || kStorage == kFixed) return false;  // ValidateSpec refuses them
+      else return b::CompareField<kStorage>(column, row, tuple + field.tuple_offset, field.comparison, field.is_signed);
     });
     if (!holds) return false;
   }

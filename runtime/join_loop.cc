@@ -178,10 +178,7 @@ class Prober {
     }
     if (a_->shape->mark_offset != 0 && !(a_->shape->stops_at_marked && p_.table->layout == Layout::kUnchained)) {
       uint8_t* marks = a_->tuples + a_->shape->mark_offset;
-      for (uint32_t i = begin; i < s_->num_matches; ++i) {
-        uint8_t* mark = marks + s_->match_tuples[i];
-        if (__atomic_load_n(mark, __ATOMIC_RELAXED) == 0) __atomic_store_n(mark, static_cast<uint8_t>(1), __ATOMIC_RELAXED);
-      }
+      for (uint32_t i = begin; i < s_->num_matches; ++i) TestAndSetMark(marks + s_->match_tuples[i]);
     }
     if (!p_.kind->pairs) s_->num_matches = begin;
     return kQuernDone;

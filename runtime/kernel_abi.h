@@ -44,6 +44,13 @@ constexpr uint64_t kTagMask = (uint64_t{1} << kTagBits) - 1;
 constexpr uint32_t kNumTags = 2048;
 inline __attribute__((always_inline)) uint64_t TagOf(const uint16_t* tags, uint64_t hash) { return tags[hash % kNumTags]; }
 
+// Sets a tuple's mark; answers whether it was set before. Probers of other threads may do the same at the same time, with the same value.
+inline __attribute__((always_inline)) bool TestAndSetMark(uint8_t* mark) {
+  if (__atomic_load_n(mark, __ATOMIC_RELAXED) != 0) return true;
+  __atomic_store_n(mark, static_cast<uint8_t>(1), __ATOMIC_RELAXED);
+  return false;
+}
+
 enum Storage : uint8_t {
 #define QUERN_STORAGE(Id, text, field_bytes) Id,
 #include "runtime/storages.def"

@@ -477,12 +477,6 @@ uint32_t TestWords(const JoinTable& table, const QuernProbeScratch& s, uint32_t 
 
 namespace {
 
-bool TestAndSetMark(uint8_t* mark) {
-  if (__atomic_load_n(mark, __ATOMIC_RELAXED) != 0) return true;
-  __atomic_store_n(mark, static_cast<uint8_t>(1), __ATOMIC_RELAXED);
-  return false;
-}
-
 template <class Word, bool kStopsAtMarked>
 void Compare(const JoinTable& table, const QuernJoinShape& shape, uint32_t capacity, QuernProbeScratch* s) {
   const uint32_t room = capacity - s->num_matches, num_compared = std::min(s->num_candidates, room);
