@@ -17,36 +17,39 @@
 #include "codegen/template_library.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
+#include "runtime/generic_aggregate.h"
 #include "runtime/generic_join.h"
 #include "runtime/status.h"
 
 namespace quern {
 namespace {
 
-std::vector<std::string> JoinSymbols(const NeededEntryPoints& needed) {
-  std::vector<std::string> symbols;
-#define QUERN_JOIN_ENTRY(field, result, parameters) \
-  if (needed.field) symbols.emplace_back("quern_join_" #field);
-#include "runtime/join_entry_points.def"
-  return symbols;
-}
-
-QuernJoinEntryPoints EntryPoints(const NeededEntryPoints& needed, const std::vector<void*>& addresses) {
-  QuernJoinEntryPoints entry_points = {};
+// Addresses in the order of EntryPointSymbols.
+void SetEntryPoints(const std::vector<void*>& addresses, Kernel* kernel) {
   size_t i = 0;
+  if (kernel->shape != nullptr) {
+    const NeededEntryPoints needed = EntryPointsOf(*kernel->shape->get());
 #define QUERN_JOIN_ENTRY(field, result, parameters) \
-  if (needed.field) entry_points.field = reinterpret_cast<result(*) parameters>(addresses[i++]);
+  if (needed.field) kernel->join.field = reinterpret_cast<result(*) parameters>(addresses[i++]);
 #include "runtime/join_entry_points.def"
-  return entry_points;
+  } else {
+    const NeededAggregateEntryPoints needed = EntryPointsOf(*kernel->groups->get());
+#define QUERN_AGGREGATE_ENTRY(field, result, parameters) \
+  if (needed.field) kernel->aggregate.field = reinterpret_cast<result(*) parameters>(addresses[i++]);
+#include "runtime/aggregate_entry_points.def"
+  }
 }
 
-std::shared_ptr<const Kernel> MakeGenericKernel(KernelPlan plan) {
+absl::StatusOr<std::shared_ptr<const Kernel>> MakeGenericKernel(KernelPlan plan) {
   auto kernel = std::make_shared<Kernel>();
-  kernel->shape = MakePlannedShape(plan);
+  QUERN_ASSIGN_OR_RETURN(KernelShape shape, MakeKernelShape(plan));
+  kernel->shape = std::move(shape.join);
+  kernel->groups = std::move(shape.aggregate);
   kernel->plan = std::move(plan);
-  kernel->join = GenericJoinKernel();
+  if (kernel->shape != nullptr) kernel->join = GenericJoinKernel();
+  else kernel->aggregate = GenericAggregateKernel();
   kernel->engine = Engine::kGeneric;
-  return kernel;
+  return std::shared_ptr<const Kernel>(std::move(kernel));
 }
 
 // The host's target machine for the time of one compilation. Making one costs a tenth of a compilation (a hundred CPU features are parsed),
@@ -92,24 +95,25 @@ absl::StatusOr<std::shared_ptr<const Kernel>> MakeCompiledKernel(KernelPlan plan
                                                                  double plan_ms) {
   const double start = NowMs();
   auto kernel = std::make_shared<Kernel>();
-  kernel->shape = MakePlannedShape(plan);
+  QUERN_ASSIGN_OR_RETURN(KernelShape shape, MakeKernelShape(plan));
   CompileTimes& times = kernel->times;
   times.plan_ms = plan_ms;
   llvm::LLVMContext context;
   context.setDiagnosticHandler(std::make_unique<Diagnostics>());
   context.setDiscardValueNames(true);  // for people; dumps keep them
   QUERN_ASSIGN_OR_RETURN(TargetLease target, TargetLease::Take(machine));
-  QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(plan, *kernel->shape->get(), machine, target.get(), template_dir, &context, &times));
+  QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(plan, shape, machine, target.get(), template_dir, &context, &times));
   const double instantiated = NowMs();
   QUERN_RETURN_IF_ERROR(Optimise(module.get(), target.get()));
   const double optimised = NowMs();
   llvm::SmallVector<char, 0> object;
   QUERN_RETURN_IF_ERROR(GenerateCode(module.get(), target.get(), CodeFormat::kObject, &object));
   const double generated = NowMs();
-  const NeededEntryPoints needed = EntryPointsOf(*kernel->shape->get());
   auto buffer = std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object), "kernel", false);
-  QUERN_ASSIGN_OR_RETURN(LoadedCode code, LoadObject(std::move(buffer), JoinSymbols(needed)));
-  kernel->join = EntryPoints(needed, code.addresses);
+  QUERN_ASSIGN_OR_RETURN(LoadedCode code, LoadObject(std::move(buffer), EntryPointSymbols(shape)));
+  kernel->shape = std::move(shape.join);
+  kernel->groups = std::move(shape.aggregate);
+  SetEntryPoints(code.addresses, kernel.get());
   kernel->code = std::move(code.owner);
   kernel->code_bytes = code.code_bytes;
   kernel->engine = Engine::kJit;
@@ -168,11 +172,20 @@ absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOpti
   }
   absl::StatusOr<Machine> host = HostMachine();
   QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, host.ok() ? *host : Machine{}, options.overrides));
-  return CompiledKernel{MakeGenericKernel(std::move(plan)), CacheOutcome::kOff, std::move(warning)};
+  QUERN_ASSIGN_OR_RETURN(auto kernel, MakeGenericKernel(std::move(plan)));
+  return CompiledKernel{std::move(kernel), CacheOutcome::kOff, std::move(warning)};
 }
 
 std::shared_ptr<HashJoin> MakeHashJoin(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget) {
   return std::make_shared<HashJoin>(kernel->shape, kernel->join, kernel, std::move(budget), MakeJoinOptions(kernel->plan));
+}
+
+std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget,
+                                                 const GroupHints& hints) {
+  AggregateOptions options = MakeAggregateOptions(kernel->plan);
+  options.expected_groups = hints.expected_groups;
+  options.ranges = hints.ranges;
+  return std::make_shared<HashAggregate>(kernel->groups, kernel->aggregate, kernel, std::move(budget), options);
 }
 
 absl::StatusOr<CompiledKernel> CompileText(std::string_view text, const CompileOptions& options) {

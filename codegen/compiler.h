@@ -7,10 +7,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "codegen/machine.h"
 #include "codegen/plan.h"
+#include "runtime/hash_aggregate.h"
 #include "runtime/hash_join.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/spec.h"
@@ -41,8 +43,11 @@ enum class CacheOutcome : uint8_t { kOff, kMiss, kMemory };
 // One ready kernel. Immutable, shared by threads; its code lives as long as it does.
 struct Kernel {
   KernelPlan plan;
+  // Of the operator of plan.spec; the other's are null.
   std::shared_ptr<const JoinShape> shape;
-  QuernJoinEntryPoints join;
+  QuernJoinEntryPoints join = {};
+  std::shared_ptr<const AggregateShape> groups;
+  QuernAggregateEntryPoints aggregate = {};
   Engine engine = Engine::kGeneric;  // kJit or kGeneric: which it is
   uint64_t code_bytes = 0;
   CompileTimes times;                // of the compilation that made it
@@ -63,8 +68,18 @@ absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOpti
 // The same for a spec's text. *Cost* of a hit: one hash of the text and one lock, since a text that was seen before is not parsed again.
 absl::StatusOr<CompiledKernel> CompileText(std::string_view spec, const CompileOptions& options = {});
 
-// The state that runs a kernel.
+// The state that runs a kernel of a join.
 std::shared_ptr<HashJoin> MakeHashJoin(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget);
+
+// What a host knows of an aggregation's groups; nothing is wrong where it is wrong, but slower.
+struct GroupHints {
+  uint64_t expected_groups = 0;  // 0: unknown
+  std::vector<KeyRange> ranges;  // by key; may be empty
+};
+
+// The state that runs a kernel of an aggregation.
+std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget,
+                                                 const GroupHints& hints = {});
 
 // Limits the bytes of machine code that the process's cache keeps (least recently used go first; kernels in use live on). Default 64 MiB.
 void SetKernelCacheLimit(uint64_t code_bytes);

@@ -80,14 +80,14 @@ absl::StatusOr<std::string> DumpModule(std::string_view stage, const KernelPlan&
   context.setDiagnosticHandler(std::make_unique<Diagnostics>());
   if (stage == "remarks") context.setDiagnosticHandler(std::make_unique<Remarks>(&remarks), /*RespectFilters=*/true);
   if (stage == "template") {
-    QUERN_ASSIGN_OR_RETURN(auto module, LoadTemplate(machine, options.template_dir, &context));
-    module->setModuleIdentifier("join");
+    QUERN_ASSIGN_OR_RETURN(auto module, LoadTemplate(plan.spec.op, machine, options.template_dir, &context));
+    module->setModuleIdentifier(plan.spec.op == Operator::kJoin ? "join" : "aggregate");
     return Text(*module);
   }
   CompileTimes times;
-  const auto shape = MakePlannedShape(plan);
+  QUERN_ASSIGN_OR_RETURN(const KernelShape shape, MakeKernelShape(plan));
   QUERN_ASSIGN_OR_RETURN(auto target, MakeTargetMachine(machine));
-  QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(plan, *shape->get(), machine, target.get(), options.template_dir, &context, &times));
+  QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(plan, shape, machine, target.get(), options.template_dir, &context, &times));
   if (stage == "ir") return Text(*module);
   QUERN_RETURN_IF_ERROR(Optimise(module.get(), target.get()));
   if (stage == "opt") return Text(*module);
@@ -111,7 +111,10 @@ absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec,
   QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, machine, options.overrides));
   if (stage == "spec") return PrintSpec(spec) + "\n";
   if (stage == "plan") return PrintPlan(plan);
-  if (stage == "layout") return MakePlannedShape(plan)->Print();
+  if (stage == "layout") {
+    QUERN_ASSIGN_OR_RETURN(const KernelShape shape, MakeKernelShape(plan));
+    return shape.join != nullptr ? shape.join->Print() : shape.aggregate->Print();
+  }
   return DumpModule(stage, plan, machine, options);
 }
 

@@ -10,6 +10,7 @@
 
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
+#include "runtime/aggregate_abi.h"
 #include "runtime/kernel_abi.h"
 
 namespace quern {
@@ -59,6 +60,8 @@ class Emitter {
 
 // Emits every hole of the join template for one shape.
 void EmitJoinHoles(const QuernJoinShape& shape, Emitter* emitter);
+// The same for the aggregation template.
+void EmitAggregateHoles(const QuernAggregateShape& shape, Emitter* emitter);
 
 }  // namespace quern
 

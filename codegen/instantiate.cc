@@ -48,7 +48,11 @@ void AimAtMachine(llvm::Function* function, const llvm::TargetMachine& target) {
   function->addFnAttr("frame-pointer", "all");
 }
 
-bool IsEntryPoint(const llvm::Function& function) { return function.getName().starts_with("quern_join_"); }
+const char* TemplateName(Operator op) { return op == Operator::kJoin ? "join" : "aggregate"; }
+
+bool IsEntryPoint(const llvm::Function& function) {
+  return function.getName().starts_with("quern_join_") || function.getName().starts_with("quern_aggregate_");
+}
 
 // Entry points stay visible; holes and blocks are inlined into them.
 void Settle(llvm::Module* module, const llvm::TargetMachine& target) {
@@ -63,14 +67,11 @@ void Settle(llvm::Module* module, const llvm::TargetMachine& target) {
 }
 
 // Takes out the entry points that the shape has no use for, and the holes that only they call: what is not there costs no compile time.
-void RemoveUnneeded(const QuernJoinShape& shape, llvm::Module* module) {
-  const NeededEntryPoints needed = EntryPointsOf(shape);
-  const auto remove = [module](const char* name) {
-    if (llvm::Function* function = module->getFunction(name)) function->eraseFromParent();
-  };
-#define QUERN_JOIN_ENTRY(field, result, parameters) \
-  if (!needed.field) remove("quern_join_" #field);
-#include "runtime/join_entry_points.def"
+void RemoveUnneeded(const KernelShape& shape, llvm::Module* module) {
+  const std::vector<std::string> needed = EntryPointSymbols(shape);
+  for (llvm::Function& function : llvm::make_early_inc_range(*module)) {
+    if (IsEntryPoint(function) && !llvm::is_contained(needed, function.getName().str())) function.eraseFromParent();
+  }
   for (llvm::Function& function : llvm::make_early_inc_range(*module)) {
     if (function.isDeclaration() && !function.isIntrinsic() && function.use_empty()) function.eraseFromParent();
   }
@@ -85,27 +86,50 @@ absl::Status LinkBlocks(llvm::Module* module, std::unique_ptr<llvm::Module> bloc
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<llvm::Module>> LoadTemplate(const Machine& machine, const std::string& template_dir,
-                                                           llvm::LLVMContext* context) {
-  return Parse("join", machine, template_dir, /*lazily=*/false, context);
+absl::StatusOr<KernelShape> MakeKernelShape(const KernelPlan& plan) {
+  if (plan.spec.op == Operator::kJoin) return KernelShape{MakePlannedShape(plan), nullptr};
+  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<const AggregateShape> groups, MakePlannedGroups(plan));
+  return KernelShape{nullptr, std::move(groups)};
 }
 
-absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan, const QuernJoinShape& shape, const Machine& machine,
+std::vector<std::string> EntryPointSymbols(const KernelShape& shape) {
+  std::vector<std::string> symbols;
+  if (shape.join != nullptr) {
+    const NeededEntryPoints needed = EntryPointsOf(*shape.join->get());
+#define QUERN_JOIN_ENTRY(field, result, parameters) \
+  if (needed.field) symbols.emplace_back("quern_join_" #field);
+#include "runtime/join_entry_points.def"
+  } else {
+    const NeededAggregateEntryPoints needed = EntryPointsOf(*shape.aggregate->get());
+#define QUERN_AGGREGATE_ENTRY(field, result, parameters) \
+  if (needed.field) symbols.emplace_back("quern_aggregate_" #field);
+#include "runtime/aggregate_entry_points.def"
+  }
+  return symbols;
+}
+
+absl::StatusOr<std::unique_ptr<llvm::Module>> LoadTemplate(Operator op, const Machine& machine, const std::string& template_dir,
+                                                           llvm::LLVMContext* context) {
+  return Parse(TemplateName(op), machine, template_dir, /*lazily=*/false, context);
+}
+
+absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan, const KernelShape& shape, const Machine& machine,
                                                           llvm::TargetMachine* target, const std::string& template_dir,
                                                           llvm::LLVMContext* context, CompileTimes* times) {
   const double start = NowMs();
-  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module, LoadTemplate(machine, template_dir, context));
+  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module, LoadTemplate(plan.spec.op, machine, template_dir, context));
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> blocks, Parse("blocks", machine, template_dir, /*lazily=*/true, context));
   const double loaded = NowMs();
   module->setModuleIdentifier(PrintSpec(plan.spec));
-  module->setSourceFileName("ir-templates/join.cc");
+  module->setSourceFileName("ir-templates/" + std::string(TemplateName(plan.spec.op)) + ".cc");
   module->setDataLayout(target->createDataLayout());
   module->setTargetTriple(target->getTargetTriple());
   blocks->setDataLayout(module->getDataLayout());
   blocks->setTargetTriple(module->getTargetTriple());
   RemoveUnneeded(shape, module.get());
   Emitter emitter(module.get(), blocks.get());
-  EmitJoinHoles(shape, &emitter);
+  if (shape.join != nullptr) EmitJoinHoles(*shape.join->get(), &emitter);
+  else EmitAggregateHoles(*shape.aggregate->get(), &emitter);
   if (!emitter.errors().empty()) return Internal("template and emitters disagree: " + emitter.errors());
   const double emitted = NowMs();
   QUERN_RETURN_IF_ERROR(LinkBlocks(module.get(), std::move(blocks)));

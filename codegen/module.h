@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,13 +28,24 @@ double NowMs();
 // LLVM's view of a machine: position-independent code, one text section. *Errors*: InvalidArgument for a CPU that LLVM does not know.
 absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> MakeTargetMachine(const Machine& machine);
 
-// The template of the plan's operator as it was built, holes open.
-absl::StatusOr<std::unique_ptr<llvm::Module>> LoadTemplate(const Machine& machine, const std::string& template_dir,
+// What a kernel is specialised for: one of the two.
+struct KernelShape {
+  std::shared_ptr<const JoinShape> join;
+  std::shared_ptr<const AggregateShape> aggregate;
+};
+// *Errors*: as MakePlannedGroups.
+absl::StatusOr<KernelShape> MakeKernelShape(const KernelPlan& plan);
+
+// The entry points that a kernel of this shape has, by their symbols, in the order of its struct.
+std::vector<std::string> EntryPointSymbols(const KernelShape& shape);
+
+// The template of an operator as it was built, holes open.
+absl::StatusOr<std::unique_ptr<llvm::Module>> LoadTemplate(Operator op, const Machine& machine, const std::string& template_dir,
                                                            llvm::LLVMContext* context);
 
 // Loads the template, defines its holes for `shape`, links the blocks in, gives every function the machine's attributes, makes all but the
 // entry points internal, and checks the invariants (CheckInstantiated). Fills load, emit and link of `times`.
-absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan, const QuernJoinShape& shape, const Machine& machine,
+absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan, const KernelShape& shape, const Machine& machine,
                                                           llvm::TargetMachine* target, const std::string& template_dir,
                                                           llvm::LLVMContext* context, CompileTimes* times);
 

@@ -59,25 +59,35 @@ absl::Status SetChoice(std::string_view name, std::string_view value, std::strin
   return absl::OkStatus();
 }
 
-std::string ParameterNames() {
+enum class Scope : uint8_t { kBoth, kJoin, kAggregate };
+
+bool IsIn(Scope scope, const KernelSpec& spec) { return scope == Scope::kBoth || (scope == Scope::kJoin) == (spec.op == Operator::kJoin); }
+
+std::string ParameterNames(const KernelSpec& spec) {
   std::string names;
-#define QUERN_PLAN_NUMBER(name, default_value, min, max, unit, meaning) names += names.empty() ? #name : ", " #name;
-#define QUERN_PLAN_CHOICE(name, default_value, accepted, meaning) names += names.empty() ? #name : ", " #name;
+  const auto add = [&](Scope scope, const char* name) {
+    if (IsIn(scope, spec)) names += (names.empty() ? "" : ", ") + std::string(name);
+  };
+#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) add(Scope::scope, #name);
+#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) add(Scope::scope, #name);
 #include "codegen/plan_parameters.def"
   return names;
 }
 
 absl::Status SetParameter(KernelPlan* plan, std::string_view name, std::string_view value) {
-#define QUERN_PLAN_NUMBER(parameter, default_value, min, max, unit, meaning) \
-  if (name == #parameter) return SetNumber(name, value, min, max, unit, &plan->parameter);
-#define QUERN_PLAN_CHOICE(parameter, default_value, accepted, meaning) \
-  if (name == #parameter) return SetChoice(name, value, accepted, &plan->parameter);
+#define QUERN_PLAN_NUMBER(scope, parameter, default_value, min, max, unit, meaning) \
+  if (name == #parameter && IsIn(Scope::scope, plan->spec)) return SetNumber(name, value, min, max, unit, &plan->parameter);
+#define QUERN_PLAN_CHOICE(scope, parameter, default_value, accepted, meaning) \
+  if (name == #parameter && IsIn(Scope::scope, plan->spec)) return SetChoice(name, value, accepted, &plan->parameter);
 #include "codegen/plan_parameters.def"
-  return InvalidArgument("unknown plan parameter: " + Show(name) + "; accepted: " + ParameterNames());
+  return InvalidArgument("unknown plan parameter: " + Show(name) + "; accepted: " + ParameterNames(plan->spec));
 }
 
 // What parameters say about each other.
 absl::Status Settle(KernelPlan* plan) {
+  if ((plan->group_layout == "dense" || plan->group_layout == "open") && WordBits(plan->spec) == 0) {
+    return InvalidArgument("layout for keys that fit one machine word: " + Show(plan->group_layout) + "; accepted: auto, directory");
+  }
   // A group cannot be longer than the batch that it is a part of.
   plan->prefetch_group = std::min(plan->prefetch_group, plan->batch_size);
   // A string's field ends at a multiple of 8, so that the next field lies where it would have to anyway.
@@ -108,10 +118,10 @@ absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machi
 
 std::string PrintPlan(const KernelPlan& plan) {
   std::string text = "plan " + PrintSpec(plan.spec) + "\n";
-#define QUERN_PLAN_NUMBER(name, default_value, min, max, unit, meaning) \
-  text += Line(#name " = " + std::to_string(plan.name), meaning " (" unit ")");
-#define QUERN_PLAN_CHOICE(name, default_value, accepted, meaning) \
-  text += Line(#name " = " + plan.name, meaning "; accepted: " + CommaList(accepted));
+#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) \
+  if (IsIn(Scope::scope, plan.spec)) text += Line(#name " = " + std::to_string(plan.name), meaning " (" unit ")");
+#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) \
+  if (IsIn(Scope::scope, plan.spec)) text += Line(#name " = " + plan.name, meaning "; accepted: " + CommaList(accepted));
 #include "codegen/plan_parameters.def"
   text += Line("l2_bytes = " + std::to_string(plan.l2_bytes), "the machine's: tables up to it are of class l2");
   text += Line("l3_bytes = " + std::to_string(plan.l3_bytes), "the machine's: tables up to it are of class l3, beyond of class dram");
@@ -144,8 +154,10 @@ absl::StatusOr<KernelPlan> ParsePlan(std::string_view text) {
 
 std::string PlanJson(const KernelPlan& plan) {
   std::string text = "{";
-#define QUERN_PLAN_NUMBER(name, default_value, min, max, unit, meaning) text += "\"" #name "\":" + std::to_string(plan.name) + ",";
-#define QUERN_PLAN_CHOICE(name, default_value, accepted, meaning) text += "\"" #name "\":\"" + plan.name + "\",";
+#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) \
+  if (IsIn(Scope::scope, plan.spec)) text += "\"" #name "\":" + std::to_string(plan.name) + ",";
+#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) \
+  if (IsIn(Scope::scope, plan.spec)) text += "\"" #name "\":\"" + plan.name + "\",";
 #include "codegen/plan_parameters.def"
   return text + "\"l2_bytes\":" + std::to_string(plan.l2_bytes) + ",\"l3_bytes\":" + std::to_string(plan.l3_bytes) + "}";
 }
@@ -160,13 +172,46 @@ std::shared_ptr<const JoinShape> MakePlannedShape(const KernelPlan& plan) {
   return shape;
 }
 
+namespace {
+
+PrefetchClasses PrefetchOf(const KernelPlan& plan) {
+  PrefetchClasses prefetch;
+  prefetch.l2_bytes = plan.l2_bytes;
+  prefetch.l3_bytes = plan.l3_bytes;
+  prefetch.l2_distance = plan.prefetch_distance_l2;
+  prefetch.l3_distance = plan.prefetch_distance_l3;
+  prefetch.dram_distance = plan.prefetch_distance_dram;
+  return prefetch;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const AggregateShape>> MakePlannedGroups(const KernelPlan& plan) {
+  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<AggregateShape> shape, AggregateShape::Make(plan.spec, plan.inline_key_bytes));
+  QuernJoinShape* tuning = shape->mutable_tuning();
+  tuning->batch_rows = plan.batch_size;
+  tuning->prefetches = plan.prefetch != "off";
+  tuning->zero_hashes = plan.hash == "zero";
+  return std::shared_ptr<const AggregateShape>(std::move(shape));
+}
+
+AggregateOptions MakeAggregateOptions(const KernelPlan& plan) {
+  AggregateOptions options;
+  options.prefetch = PrefetchOf(plan);
+  options.huge_pages = plan.huge_pages == "on";
+  options.layout = plan.group_layout == "dense"       ? GroupLayout::kDense
+                   : plan.group_layout == "open"      ? GroupLayout::kOpen
+                   : plan.group_layout == "directory" ? GroupLayout::kDirectory
+                                                      : GroupLayout::kAuto;
+  options.load_percent = plan.group_load_percent;
+  options.partition_bits = plan.partition_bits;
+  options.local_groups = plan.local_groups;
+  return options;
+}
+
 JoinOptions MakeJoinOptions(const KernelPlan& plan) {
   JoinOptions options;
-  options.prefetch.l2_bytes = plan.l2_bytes;
-  options.prefetch.l3_bytes = plan.l3_bytes;
-  options.prefetch.l2_distance = plan.prefetch_distance_l2;
-  options.prefetch.l3_distance = plan.prefetch_distance_l3;
-  options.prefetch.dram_distance = plan.prefetch_distance_dram;
+  options.prefetch = PrefetchOf(plan);
   options.huge_pages = plan.huge_pages == "on";
   options.layout = plan.layout == "unchained" ? LayoutChoice::kUnchained
                    : plan.layout == "dense"   ? LayoutChoice::kDense

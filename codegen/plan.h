@@ -12,6 +12,8 @@
 
 #include "absl/status/statusor.h"
 #include "codegen/machine.h"
+#include "runtime/aggregate_options.h"
+#include "runtime/aggregate_shape.h"
 #include "runtime/hash_join.h"
 #include "runtime/spec.h"
 
@@ -22,8 +24,8 @@ using PlanOverrides = std::vector<std::pair<std::string, std::string>>;
 
 struct KernelPlan {
   KernelSpec spec;
-#define QUERN_PLAN_NUMBER(name, default_value, min, max, unit, meaning) uint32_t name = default_value;
-#define QUERN_PLAN_CHOICE(name, default_value, accepted, meaning) std::string name = default_value;
+#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) uint32_t name = default_value;
+#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) std::string name = default_value;
 #include "codegen/plan_parameters.def"
   // Where the classes of table size begin and end; from the machine.
   uint64_t l2_bytes = 0;
@@ -41,9 +43,12 @@ absl::StatusOr<KernelPlan> ParsePlan(std::string_view text);
 // The parameters as JSON object members, for --stats: {"layout":"unchained",...}.
 std::string PlanJson(const KernelPlan& plan);
 
-// What the plan means for the runtime: the shape with its tuning fields set, and the join's options.
+// What the plan means for the runtime: the shape with its tuning fields set, and the operator's options.
 std::shared_ptr<const JoinShape> MakePlannedShape(const KernelPlan& plan);
 JoinOptions MakeJoinOptions(const KernelPlan& plan);
+// *Errors*: NotFound for a host's function that is not registered.
+absl::StatusOr<std::shared_ptr<const AggregateShape>> MakePlannedGroups(const KernelPlan& plan);
+AggregateOptions MakeAggregateOptions(const KernelPlan& plan);
 
 }  // namespace quern
 

@@ -3,6 +3,7 @@
 // always inlined, and none is left after the first pass. Those of runtime/called_blocks.def are inlined too, down to a call of the runtime,
 // so that emitters need not know which are which.
 #include "runtime/blocks.h"
+#include "runtime/accumulators.h"
 #include "runtime/block_signatures.h"
 
 namespace b = quern::blocks;
@@ -135,3 +136,55 @@ QUERN_EMIT_BLOCKS(128, k128)
     return quern_rt_fit_build_##text QUERN_FIT_BUILD_ARGUMENTS;                 \
   }
 #include "runtime/called_blocks.def"
+
+// ---- accumulators: a value in 64 bits, whatever it is, and what a step does with it ---------------------------------------------------
+
+#define QUERN_INTEGER_BLOCK(text, kStorage)                                                                  \
+  QUERN_BLOCK uint64_t quern_block_integer_##text(const QuernColumn* column, uint32_t row, bool is_signed) { \
+    return static_cast<uint64_t>(b::ReadInteger<kStorage>(column, row, is_signed));                          \
+  }
+#define QUERN_NUMBER_BLOCK(text, kStorage)                                                                  \
+  QUERN_BLOCK uint64_t quern_block_number_##text(const QuernColumn* column, uint32_t row, bool is_signed) { \
+    return __builtin_bit_cast(uint64_t, b::ReadNumber<kStorage>(column, row, is_signed));                   \
+  }
+#define QUERN_ORDERED_BLOCK(text, kStorage)                                                                  \
+  QUERN_BLOCK uint64_t quern_block_ordered_##text(const QuernColumn* column, uint32_t row, bool is_signed) { \
+    return b::ReadOrdered<kStorage>(column, row, is_signed);                                                 \
+  }
+#define QUERN_BITS_BLOCK(text, kStorage) \
+  QUERN_BLOCK uint64_t quern_block_bits_##text(const QuernColumn* column, uint32_t row, bool) { return b::ReadBits<kStorage>(column, row); }
+#define QUERN_INTEGER_BLOCKS(text, kStorage) \
+  QUERN_INTEGER_BLOCK(text, kStorage)        \
+  QUERN_NUMBER_BLOCK(text, kStorage) QUERN_ORDERED_BLOCK(text, kStorage) QUERN_BITS_BLOCK(text, kStorage)
+QUERN_INTEGER_BLOCKS(8, k8)
+QUERN_INTEGER_BLOCKS(16, k16)
+QUERN_INTEGER_BLOCKS(32, k32)
+QUERN_INTEGER_BLOCKS(64, k64)
+QUERN_NUMBER_BLOCK(f32, kF32)
+QUERN_NUMBER_BLOCK(f64, kF64)
+QUERN_ORDERED_BLOCK(f32, kF32)
+QUERN_ORDERED_BLOCK(f64, kF64)
+QUERN_ORDERED_BLOCK(bit, kBit)
+QUERN_BITS_BLOCK(bit, kBit)
+
+#define QUERN_STEP_64(Id, text)                                                                                           \
+  QUERN_BLOCK void quern_block_step_##text(uint64_t value, uint8_t* state, uint64_t one, bool is_signed, uint64_t row_id, \
+                                           uint8_t* overflowed) {                                                         \
+    b::Step64<Id>(value, state, one, is_signed, row_id, overflowed);                                                      \
+  }
+#define QUERN_STEP_WIDE(Id, text)                                                                                    \
+  QUERN_BLOCK void quern_block_step_##text(const QuernColumn* column, uint32_t row, uint8_t* state, uint64_t row_id, \
+                                           uint8_t* overflowed) {                                                    \
+    b::StepWide<Id>(column, row, state, row_id, overflowed);                                                         \
+  }
+#define QUERN_STEP_TWO(Id, text) \
+  QUERN_BLOCK void quern_block_step_##text(uint64_t x, uint64_t y, uint8_t* state) { b::StepTwo<Id>(x, y, state); }
+#define QUERN_STEP_kReadsNothing QUERN_STEP_64
+#define QUERN_STEP_kReadsInteger QUERN_STEP_64
+#define QUERN_STEP_kReadsNumber QUERN_STEP_64
+#define QUERN_STEP_kReadsOrdered QUERN_STEP_64
+#define QUERN_STEP_kReadsBits QUERN_STEP_64
+#define QUERN_STEP_kReadsWide QUERN_STEP_WIDE
+#define QUERN_STEP_kReadsNumbers QUERN_STEP_TWO
+#define QUERN_STEP(Id, text, reads, state_bytes) QUERN_STEP_##reads(Id, text)
+#include "runtime/accumulator_steps.def"

@@ -3,6 +3,7 @@
 #ifndef QUERN_IR_TEMPLATES_HOLES_H_
 #define QUERN_IR_TEMPLATES_HOLES_H_
 
+#include "runtime/aggregate_abi.h"
 #include "runtime/kernel_abi.h"
 
 // A constant hole has no effect and gives the same number at every call, so that it can be moved out of loops.

@@ -10,6 +10,7 @@
 
 #include "ir-templates/holes.h"
 #include "runtime/blocks.h"
+#include "runtime/storage_dispatch.h"
 
 extern "C" {
 #define QUERN_JOIN_ENTRY(field, result, parameters) result quern_join_##field parameters;
@@ -21,47 +22,6 @@ namespace {
 
 namespace b = blocks;
 
-template <Storage kStorage>
-struct Tag {
-  static constexpr Storage value = kStorage;
-};
-
-// Calls f(Tag<storage>{}) for a key's storage.
-template <class F>
-inline auto DispatchKey(Storage storage, F&& f) {
-  switch (storage) {
-    case kBit: return f(Tag<kBit>{});
-    case k8: return f(Tag<k8>{});
-    case k16: return f(Tag<k16>{});
-    case k32: return f(Tag<k32>{});
-    case k64: return f(Tag<k64>{});
-    case k128: return f(Tag<k128>{});
-    case kF32: return f(Tag<kF32>{});
-    case kF64: return f(Tag<kF64>{});
-    case kFixed: return f(Tag<kFixed>{});
-    case kVar32: return f(Tag<kVar32>{});
-    case kVar64: return f(Tag<kVar64>{});
-    case kView: return f(Tag<kView>{});
-    case kRowId:
-    case kNoStorage: break;
-  }
-  __builtin_unreachable();  // no key has such a storage: MakeJoinShape
-}
-
-uint32_t TranslateRow(const QuernField& field, const QuernColumn* column, uint32_t row) {
-  if (field.index_storage == k8) return b::DictionaryRow<uint8_t>(column, row);
-  if (field.index_storage == k16) return b::DictionaryRow<uint16_t>(column, row);
-  if (field.index_storage == k32) return b::DictionaryRow<uint32_t>(column, row);
-  return b::DictionaryRow<uint64_t>(column, row);
-}
-
-void TranslateRows(const QuernField& field, const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint32_t* out) {
-  if (field.index_storage == k8) return b::DictionaryRows<uint8_t>(column, first, rows, n, out);
-  if (field.index_storage == k16) return b::DictionaryRows<uint16_t>(column, first, rows, n, out);
-  if (field.index_storage == k32) return b::DictionaryRows<uint32_t>(column, first, rows, n, out);
-  b::DictionaryRows<uint64_t>(column, first, rows, n, out);
-}
-
 bool IsDictionary(const QuernField& field) { return field.index_storage != kNoStorage; }
 
 // A value's column and row, through the dictionary where there is one.
@@ -72,7 +32,7 @@ struct Cell {
 
 Cell CellOf(const QuernField& field, const QuernColumn* column, uint32_t row) {
   if (!IsDictionary(field)) return {column, row};
-  return {column->dictionary, TranslateRow(field, column, row)};
+  return {column->dictionary, TranslateRow(field.index_storage, column, row)};
 }
 
 bool EqualKey(const QuernField& key, const QuernColumn* column, uint32_t row, const uint8_t* tuple) {
@@ -82,7 +42,7 @@ bool EqualKey(const QuernField& key, const QuernColumn* column, uint32_t row, co
     if (stored_null || is_null) return stored_null && is_null;
   }
   Cell cell = CellOf(key, column, row);
-  return DispatchKey(key.storage, [&](auto tag) {
+  return DispatchStorage(key.storage, [&](auto tag) {
     return b::EqualField<decltype(tag)::value>(cell.column, cell.row, tuple + key.tuple_offset, key.trims_spaces, key.width_bytes);
   });
 }
@@ -96,7 +56,7 @@ struct ColumnRows {
   ColumnRows(const QuernField& field, const QuernColumn* source, uint64_t first, const uint32_t* source_rows, uint32_t n)
       : column(source), rows(source_rows) {
     if (!IsDictionary(field)) return;
-    TranslateRows(field, source, first, source_rows, n, translated);
+    TranslateRows(field.index_storage, source, first, source_rows, n, translated);
     column = source->dictionary;
     rows = translated;
   }
@@ -117,7 +77,7 @@ void StoreField(const QuernField& field, const QuernColumn* column, const StoreT
     return b::StoreRowIds(to.first, to.rows, to.n, to.tuples, to.first_row_id, to.tuple_bytes, field.tuple_offset);
   }
   ColumnRows source(field, column, to.first, to.rows, to.n);
-  DispatchKey(field.storage, [&](auto tag) {
+  DispatchStorage(field.storage, [&](auto tag) {
     b::StoreColumn<decltype(tag)::value>(source.column, to.first, source.rows, to.n, to.tuples, to.tuple_bytes, field.tuple_offset,
                                          field.null_offset, field.null_mask, field.trims_spaces, field.width_bytes);
   });
@@ -125,9 +85,9 @@ void StoreField(const QuernField& field, const QuernColumn* column, const StoreT
 
 template <class F>
 void DispatchString(Storage storage, F&& f) {
-  if (storage == kVar32) f(Tag<kVar32>{});
-  if (storage == kVar64) f(Tag<kVar64>{});
-  if (storage == kView) f(Tag<kView>{});
+  if (storage == kVar32) f(StorageTag<kVar32>{});
+  if (storage == kVar64) f(StorageTag<kVar64>{});
+  if (storage == kView) f(StorageTag<kView>{});
 }
 
 Storage OutputStorage(const QuernField& field) { return field.storage == kRowId ? k64 : field.storage; }
@@ -170,7 +130,7 @@ void quern_hole_pack_rows(const QuernJoinShape* shape, const QuernColumn* keys, 
   for (uint32_t k = 0; k < shape->num_keys; ++k) {
     const QuernField& key = shape->keys[k];
     ColumnRows source(key, &keys[k], first, rows, n);
-    DispatchKey(key.storage, [&](auto tag) {
+    DispatchStorage(key.storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
       if constexpr (b::HasLanes(kStorage) || kStorage == kBit) {  // no other storage fits a word: WordBits
         b::PackColumn<kStorage>(source.column, first, source.rows, n, words, k > 0, key.nullable && key.null_equal, key.word_shift,
@@ -189,7 +149,7 @@ void quern_hole_hash_rows(const QuernJoinShape* shape, const QuernColumn* keys, 
   for (uint32_t k = 0; k < shape->num_keys; ++k) {
     const QuernField& key = shape->keys[k];
     ColumnRows source(key, &keys[k], first, rows, n);
-    DispatchKey(key.storage, [&](auto tag) {
+    DispatchStorage(key.storage, [&](auto tag) {
       b::HashColumn<decltype(tag)::value>(source.column, first, source.rows, n, hashes, k > 0, key.nullable && key.null_equal,
                                           key.trims_spaces, key.width_bytes);
     });
@@ -223,7 +183,7 @@ bool quern_hole_residual_row(const QuernJoinShape* shape, const QuernColumn* pay
     const QuernField& field = shape->build_residual[r];
     const QuernColumn* column = &payload[shape->num_probe + r];
     if (field.nullable && (!b::IsValid(column, row) || (tuple[field.null_offset] & field.null_mask) != 0)) return false;
-    const bool holds = DispatchKey(field.storage, [&](auto tag) {
+    const bool holds = DispatchStorage(field.storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
       if constexpr (b::IsVariableStorage(kStorage) || kStorage == kFixed) return false;  // ValidateSpec refuses them
       else return b::CompareField<kStorage>(column, row, tuple + field.tuple_offset, field.comparison, field.is_signed);
@@ -268,7 +228,7 @@ void quern_hole_emit_matches(QuernJoinProbeArgs* args, const uint32_t* rows, con
       continue;
     }
     ColumnRows source(field, &args->payload[c], 0, rows, n);
-    DispatchKey(field.storage, [&](auto tag) {
+    DispatchStorage(field.storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
       b::EmitColumn<kStorage>(b::ProbeSource<kStorage>{source.column, source.rows, field.nullable, field.width_bytes}, n,
                               &args->out_probe[c], args->out_rows, field.nullable);
@@ -276,7 +236,7 @@ void quern_hole_emit_matches(QuernJoinProbeArgs* args, const uint32_t* rows, con
   }
   for (uint32_t c = 0; c < shape->num_build; ++c) {
     const QuernField& field = shape->build[c];
-    DispatchKey(OutputStorage(field), [&](auto tag) {
+    DispatchStorage(OutputStorage(field), [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
       b::EmitColumn<kStorage>(
           b::BuildSource<kStorage>{args->tuples, tuples, field.tuple_offset, field.null_offset, field.null_mask, field.width_bytes}, n,

@@ -23,39 +23,12 @@
 #include "runtime/join_shape.h"
 
 #include <algorithm>
-#include <functional>
-#include <initializer_list>
-#include <map>
 #include <string>
-#include <string_view>
-#include <utility>
+
+#include "runtime/tuple_layout.h"
 
 namespace quern {
 namespace {
-
-constexpr uint32_t kDefaultBatchRows = 1024;
-constexpr uint32_t kDefaultGroupRows = 64;
-
-bool IsUnsigned(TypeId id) { return id == TypeId::kBool || (id >= TypeId::kU8 && id <= TypeId::kU64); }
-
-QuernField MakeField(const ColumnType& type, Storage storage) {
-  QuernField field = {};
-  field.storage = storage;
-  field.index_storage = type.is_dictionary ? RowOf(type.index).storage : kNoStorage;
-  field.index_is_signed = type.is_dictionary && type.index >= TypeId::kI8 && type.index <= TypeId::kI64;
-  field.nullable = type.nullable;
-  field.width_bytes = type.width_bytes;
-  field.is_signed = !IsUnsigned(type.id);
-  return field;
-}
-
-QuernField MakeKey(const KeySpec& key, uint32_t inline_key_bytes) {
-  QuernField field = MakeField(key.type, RowOf(key.type.id).key_storage);
-  field.null_equal = key.null_equal;
-  field.trims_spaces = RowOf(key.type.collation).trims_spaces;
-  if (IsVariable(field.storage)) field.width_bytes = inline_key_bytes;
-  return field;
-}
 
 QuernField MakeResidual(const ResidualSpec& residual) {
   QuernField field = MakeField(residual.type, RowOf(residual.type.id).key_storage);
@@ -63,97 +36,9 @@ QuernField MakeResidual(const ResidualSpec& residual) {
   return field;
 }
 
-uint32_t FieldBytes(const QuernField& field) {
-  if (field.storage == kFixed) return field.width_bytes;
-  if (IsVariable(field.storage) && field.width_bytes > kInlineStringBytes) return field.width_bytes + 4;
-  return StorageFieldBytes(field.storage);
-}
-
-// Bits of a key in a word, the null bit included; more than 64 where it does not fit at all.
-uint32_t BitsInWord(const KeySpec& key) {
-  const Storage storage = RowOf(key.type.id).key_storage;
-  const uint32_t null_bits = key.type.nullable && key.null_equal ? 1 : 0;
-  if (storage == kBit) return 1 + null_bits;
-  if (storage == kFixed || IsVariable(storage)) return 65;
-  return 8 * StorageFieldBytes(storage) + null_bits;
-}
-
-// Nothing in a tuple is read in units above 8 bytes; fixed binaries are read bytewise.
-uint32_t Alignment(const QuernField& field) { return field.storage == kFixed ? 1 : std::min<uint32_t>(FieldBytes(field), 8); }
-
-uint32_t RoundUp(uint32_t n, uint32_t multiple) { return (n + multiple - 1) / multiple * multiple; }
-
-// Lays out tuples field by field.
-struct TupleLayout {
-  uint32_t end = 0;
-  uint32_t alignment = 1;
-  uint32_t num_null_bits = 0;
-
-  void PlaceWord(uint32_t bytes) { end = alignment = bytes; }
-
-  void Place(std::initializer_list<std::vector<QuernField>*> parts) {
-    std::multimap<uint32_t, QuernField*, std::greater<>> widest_first;  // equally wide ones in the spec's order
-    for (std::vector<QuernField>* fields : parts)
-      for (QuernField& field : *fields) widest_first.emplace(FieldBytes(field), &field);
-    for (const auto& [bytes, field] : widest_first) {
-      field->tuple_offset = RoundUp(end, Alignment(*field));
-      end = field->tuple_offset + bytes;
-      alignment = std::max(alignment, Alignment(*field));
-    }
-  }
-
-  void PlaceNullBit(QuernField* field) {
-    field->null_offset = end + num_null_bits / 8;
-    field->null_mask = static_cast<uint8_t>(1u << (num_null_bits % 8));
-    ++num_null_bits;
-  }
-};
-
-// One line of the printed table.
-struct Line {
-  uint32_t offset;
-  uint32_t bytes;
-  std::string field;
-  std::string type;
-  std::string storage;
-};
-
-std::string PadLeft(const std::string& text, size_t width) { return std::string(width - std::min(width, text.size()), ' ') + text; }
-std::string PadRight(const std::string& text, size_t width) { return text + std::string(width - std::min(width, text.size()), ' '); }
-
-std::string Numbered(std::string_view name, size_t i) { return std::string(name) + "[" + std::to_string(i) + "]"; }
-
-Line MakeLine(const QuernField& field, const ColumnType& type, std::string name) {
-  return {field.tuple_offset, FieldBytes(field), std::move(name), PrintType(type), std::string(StorageText(field.storage))};
-}
-
-void AddNullBit(const QuernField& field, const std::string& name, Line* null_bits) {
-  if (field.null_mask != 0) null_bits->type += (null_bits->type.empty() ? "of " : ", ") + name;
-}
-
-std::string PrintTable(const std::vector<Line>& lines) {
-  size_t field_width = 5, type_width = 4;
-  for (const Line& line : lines) {
-    field_width = std::max(field_width, line.field.size());
-    if (!line.storage.empty()) type_width = std::max(type_width, line.type.size());
-  }
-  std::string text = "offset  bytes  " + PadRight("field", field_width) + "  " + PadRight("type", type_width) + "  storage\n";
-  for (const Line& line : lines) {
-    text += PadLeft(std::to_string(line.offset), 6) + "  " + PadLeft(std::to_string(line.bytes), 5) + "  " +
-            PadRight(line.field, field_width) + "  ";
-    text += line.storage.empty() ? line.type : PadRight(line.type, type_width) + "  " + line.storage;
-    text += "\n";
-  }
-  return text;
-}
-
 }  // namespace
 
-uint32_t WordBits(const KernelSpec& spec) {
-  uint32_t bits = 0;
-  for (const KeySpec& key : spec.keys) bits += BitsInWord(key);
-  return bits <= 64 ? bits : 0;
-}
+uint32_t WordBits(const KernelSpec& spec) { return WordBits(spec.keys); }
 
 NeededEntryPoints EntryPointsOf(const QuernJoinShape& shape) {
   const auto any = [](const QuernField* fields, uint32_t n, auto&& is) { return std::any_of(fields, fields + n, is); };
@@ -184,7 +69,7 @@ JoinShape::JoinShape(const KernelSpec& spec, uint32_t inline_key_bytes) : spec_(
   shape_.word_bytes = shape_.word_bits == 0 ? 0 : shape_.word_bits <= 32 ? 4 : 8;
   TupleLayout layout;
   if (shape_.word_bytes != 0) {
-    PackKeys();
+    shape_.word_sign_bit = PackKeys(spec_.keys, &keys_);
     layout.PlaceWord(shape_.word_bytes);
   } else {
     layout.Place({&keys_});
@@ -215,23 +100,10 @@ JoinShape::JoinShape(const KernelSpec& spec, uint32_t inline_key_bytes) : spec_(
   shape_.group_rows = kDefaultGroupRows;
 }
 
-void JoinShape::PackKeys() {
-  uint32_t bit = 0;
-  for (size_t i = 0; i < keys_.size(); ++i) {
-    const uint32_t bits = BitsInWord(spec_.keys[i]);
-    keys_[i].word_shift = static_cast<uint8_t>(bit);
-    bit += bits;
-    keys_[i].word_null_bit = static_cast<uint8_t>(bit - 1);
-  }
-  const QuernField& key = keys_[0];
-  const bool is_ordered = keys_.size() == 1 && key.is_signed && key.storage != kF32 && key.storage != kF64;
-  shape_.word_sign_bit = is_ordered ? uint64_t{1} << (8 * StorageFieldBytes(key.storage) - 1) : 0;
-}
-
 std::string JoinShape::Print() const {
-  std::vector<Line> lines;
-  Line null_bits = {shape_.null_bits_offset, shape_.null_bits_bytes - (shape_.mark_offset != 0 ? 1 : 0), "null bits", "", ""};
-  if (shape_.word_bytes != 0) lines.push_back({0, shape_.word_bytes, "word", std::to_string(shape_.word_bits) + " bits", WordText()});
+  std::vector<LayoutLine> lines;
+  LayoutLine null_bits = {shape_.null_bits_offset, shape_.null_bits_bytes - (shape_.mark_offset != 0 ? 1 : 0), "null bits", "", ""};
+  if (shape_.word_bytes != 0) lines.push_back({0, shape_.word_bytes, "word", std::to_string(shape_.word_bits) + " bits", WordText(keys_)});
   for (size_t i = 0; i < keys_.size() && shape_.word_bytes == 0; ++i) {
     lines.push_back(MakeLine(keys_[i], spec_.keys[i].type, Numbered("keys", i)));
     AddNullBit(keys_[i], lines.back().field, &null_bits);
@@ -244,20 +116,10 @@ std::string JoinShape::Print() const {
     lines.push_back(MakeLine(build_residual_[i], spec_.residual[i].type, Numbered("residual", i)));
     AddNullBit(build_residual_[i], lines.back().field, &null_bits);
   }
-  std::sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.offset < b.offset; });
+  std::sort(lines.begin(), lines.end(), [](const LayoutLine& a, const LayoutLine& b) { return a.offset < b.offset; });
   if (null_bits.bytes > 0) lines.push_back(null_bits);
   if (shape_.mark_offset != 0) lines.push_back({shape_.mark_offset, 1, "mark", "set once a probe row matched", ""});
   return PrintTable(lines) + "tuple_bytes " + std::to_string(shape_.tuple_bytes) + "\n";
-}
-
-// "keys[0] from bit 0, keys[1] from bit 32 (null: bit 48)"
-std::string JoinShape::WordText() const {
-  std::string text;
-  for (size_t i = 0; i < keys_.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + Numbered("keys", i) + " from bit " + std::to_string(keys_[i].word_shift);
-    if (keys_[i].nullable && keys_[i].null_equal) text += " (null: bit " + std::to_string(keys_[i].word_null_bit) + ")";
-  }
-  return text;
 }
 
 }  // namespace quern

@@ -39,9 +39,6 @@ class JoinShape {
   std::string Print() const;
 
  private:
-  void PackKeys();
-  std::string WordText() const;
-
   KernelSpec spec_;
   std::vector<QuernField> keys_, build_, probe_, build_residual_, probe_residual_;
   QuernJoinShape shape_;

@@ -2,478 +2,182 @@
 // The text form of a kernel spec, read and written.
 //
 //     spec  = operator { blank field }               join.left keys=i64,utf8(ascii_bin):nullable:nullequal build=f64 residual=i32:lt
-//     field = name "=" [ item { "," item } ]         each name at most once: keys (required), build, probe, residual
-//     item  = type { ":" flag }                      commas and colons inside parentheses belong to the type
-//     type  = name [ "(" parameter ")" ]             fixed_binary(16), utf8(utf8mb4_bin), dictionary(i32,utf8)
+//     field = name "=" [ item { "," item } ]         each name at most once, those of the operator: a join's keys (required), build,
+//                                                    probe and residual; an aggregate's keys and aggs, one of them at least
+//     item  = type { ":" flag }                      spec_text.cc; of aggs an aggregate: sum(i64):filter, aggregate_spec.cc
 //
 // Text becomes a spec in one way only and a spec becomes one text only, so that the text can be a cache key: what is the default anyway
 // (`:asc`, `:nulls_last`, `(binary)`) may be written and is never printed, and fields and flags are printed in a fixed order. The
-// example above has 2 keys; printed again it is the same to the byte.
-//
-// Every mistake is answered with the value that is wrong and with what is accepted there; a misspelt name also with the nearest accepted
-// one, by the number of letters inserted, deleted, replaced or swapped with a neighbour (`kyes` is 1 from `keys`).
+// example above has 2 keys; printed again it is the same to the byte. For the same reason a struct that a caller filled is refused where
+// it says something that no text says, such as a separator of a sum.
 #include "runtime/spec.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
+#include <span>
 #include <string>
 #include <utility>
 
+#include "runtime/spec_text.h"
 #include "runtime/status.h"
 
 namespace quern {
 namespace {
 
-using Names = std::vector<std::string_view>;
-
 constexpr size_t kMaxTextBytes = 65536;
-constexpr uint32_t kMaxWidthBytes = 65536;
 constexpr std::string_view kJoin = "join.";
-constexpr std::string_view kDictionary = "dictionary";
-constexpr std::string_view kBlanks = " \t\r\n";
-
-// Where an item stands decides what it may be.
-enum class Role { kKey, kJoinKey, kPayload, kResidual };
-
-// ---- messages ----
-
-std::string Listed(const Names& names) {
-  std::string text;
-  for (std::string_view name : names) {
-    if (!text.empty()) text += ", ";
-    text += name;
-  }
-  return text;
-}
-
-absl::Status Wrong(std::string_view what, std::string_view value, const std::string& accepted) {
-  return InvalidArgument(std::string(what) + ": " + Show(value) + "; accepted: " + accepted);
-}
-
-char LowerCase(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-// Damerau-Levenshtein distance (optimal string alignment), upper case counted as lower case.
-size_t Distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
-  for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
-  for (size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const bool same = LowerCase(a[i - 1]) == LowerCase(b[j - 1]);
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (same ? 0 : 1)});
-      const bool swapped = i > 1 && j > 1 && LowerCase(a[i - 1]) == LowerCase(b[j - 2]) && LowerCase(a[i - 2]) == LowerCase(b[j - 1]);
-      if (swapped) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-    }
-  }
-  return d[a.size()][b.size()];
-}
-
-// The accepted name that `value` was probably meant to be: at most a third of its letters away. Empty where none is that near.
-std::string_view Nearest(std::string_view value, const Names& accepted) {
-  constexpr size_t kMaxNameBytes = 40;
-  if (value.size() < 2 || value.size() > kMaxNameBytes) return {};
-  size_t best = std::max<size_t>(value.size() / 3, 1) + 1;
-  std::string_view nearest;
-  for (std::string_view name : accepted) {
-    const size_t distance = Distance(value, name);
-    if (distance >= best) continue;
-    best = distance;
-    nearest = name;
-  }
-  return nearest;
-}
-
-absl::Status Unknown(std::string_view what, std::string_view value, const Names& accepted) {
-  const std::string_view nearest = Nearest(value, accepted);
-  const std::string hint = nearest.empty() ? "; " : "; did you mean " + std::string(nearest) + "? ";
-  return InvalidArgument("unknown " + std::string(what) + ": " + Show(value) + hint + "accepted: " + Listed(accepted));
-}
-
-// ---- splitting ----
-
-size_t Find(std::string_view text, char separator, size_t begin) {
-  size_t depth = 0;
-  for (size_t i = begin; i < text.size(); ++i) {
-    if (depth == 0 && text[i] == separator) return i;
-    if (text[i] == '(') ++depth;
-    if (text[i] == ')' && depth > 0) --depth;
-  }
-  return text.size();
-}
-
-// Splits at separators outside parentheses. An empty text is one empty part.
-std::vector<std::string_view> Split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (size_t begin = 0;;) {
-    const size_t end = Find(text, separator, begin);
-    parts.push_back(text.substr(begin, end - begin));
-    if (end == text.size()) return parts;
-    begin = end + 1;
-  }
-}
-
-std::vector<std::string_view> SplitWords(std::string_view text) {
-  std::vector<std::string_view> words;
-  for (size_t begin = text.find_first_not_of(kBlanks); begin < text.size();) {
-    const size_t end = std::min(text.find_first_of(kBlanks, begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    begin = text.find_first_not_of(kBlanks, end);
-  }
-  return words;
-}
-
-absl::Status CheckParentheses(std::string_view text) {
-  size_t open = 0;
-  for (char c : text) {
-    if (c == '(') ++open;
-    if (c == ')' && open-- == 0) return Wrong("parenthesis closed that was not opened", text, "TYPE(PARAMETER)");
-  }
-  return open == 0 ? absl::OkStatus() : Wrong("parenthesis not closed", text, "TYPE(PARAMETER)");
-}
-
-// ---- types ----
-
-struct Alias {
-  std::string_view text;
-  TypeId id;
-};
-
-constexpr Alias kAliases[] = {
-#define QUERN_COLUMN_TYPE(Id, text, storage, width_bytes, key_storage, arrow)
-#define QUERN_COLUMN_TYPE_ALIAS(text, Id) {text, TypeId::Id},
-#include "runtime/column_types.def"
-};
-
-bool IsIndexType(TypeId id) { return id >= TypeId::kI8 && id <= TypeId::kU64; }
-
-const TypeRow* FindType(std::string_view name) {
-  for (const TypeRow& row : AllTypes())
-    if (row.text == name) return &row;
-  for (const Alias& alias : kAliases)
-    if (alias.text == name) return &RowOf(alias.id);
-  return nullptr;
-}
-
-Names IndexNames() {
-  Names names;
-  for (const TypeRow& row : AllTypes())
-    if (IsIndexType(row.id)) names.push_back(row.text);
-  return names;
-}
-
-// Types that order by their bits or as numbers, of a width that is known without a parameter.
-bool IsCompared(const TypeRow& row) { return row.storage != kFixed && row.storage != kRowId && !IsVariable(row.storage); }
-
-Names ResidualNames() {
-  Names names;
-  for (const TypeRow& row : AllTypes())
-    if (IsCompared(row)) names.push_back(row.text);
-  return names;
-}
-
-Names TypeNames(bool with_dictionary, bool with_rowid) {
-  Names names;
-  for (const TypeRow& row : AllTypes())
-    if (with_rowid || row.id != TypeId::kRowId) names.push_back(row.text);
-  if (with_dictionary) names.push_back(kDictionary);
-  return names;
-}
-
-Names CollationNames() {
-  Names names;
-  for (const CollationRow& row : AllCollations()) names.push_back(row.text);
-  return names;
-}
-
-// A type's text in its parts: "utf8(ascii_bin)" is utf8 and ascii_bin.
-struct TypeText {
-  std::string_view whole;
-  std::string_view name;
-  std::string_view parameter;
-  bool has_parameter = false;
-};
-
-absl::StatusOr<TypeText> SplitType(std::string_view text) {
-  TypeText type;
-  type.whole = text;
-  const size_t open = text.find('(');
-  type.name = text.substr(0, open);
-  if (open == std::string_view::npos) return type;
-  if (text.back() != ')') return Wrong("text behind a parenthesis", text, "TYPE(PARAMETER)");
-  type.has_parameter = true;
-  type.parameter = text.substr(open + 1, text.size() - open - 2);
-  return type;
-}
-
-absl::Status ParseWidth(const TypeText& text, ColumnType* type) {
-  constexpr std::string_view kAccepted = "fixed_binary(1) to fixed_binary(65536)";
-  if (!text.has_parameter) return Wrong("type without a width in bytes", text.whole, std::string(kAccepted));
-  const char* const end = text.parameter.data() + text.parameter.size();
-  const auto [rest, error] = std::from_chars(text.parameter.data(), end, type->width_bytes);
-  if (error == std::errc() && rest == end && type->width_bytes >= 1 && type->width_bytes <= kMaxWidthBytes) return absl::OkStatus();
-  return Wrong("width out of range", text.whole, std::string(kAccepted));
-}
-
-absl::Status ParseCollation(const TypeText& text, Role role, ColumnType* type) {
-  if (!text.has_parameter) return absl::OkStatus();
-  if (role == Role::kPayload) return Wrong("collation of a payload column", text.whole, std::string(text.name));
-  for (const CollationRow& row : AllCollations()) {
-    if (row.text != text.parameter) continue;
-    type->collation = row.id;
-    return absl::OkStatus();
-  }
-  return Unknown("collation", text.parameter, CollationNames());
-}
-
-// A type that is not a dictionary.
-absl::Status ParseValueType(const TypeText& text, Role role, const Names& accepted, ColumnType* type) {
-  if (text.name.empty()) return Wrong("missing column type", text.whole, Listed(accepted));
-  const TypeRow* row = FindType(text.name);
-  if (row == nullptr) return Unknown("column type", text.name, accepted);
-  type->id = row->id;
-  if (row->id == TypeId::kFixedBinary) return ParseWidth(text, type);
-  if (IsVariable(row->storage)) return ParseCollation(text, role, type);
-  if (text.has_parameter) return Wrong("type takes no parameter", text.whole, std::string(text.name));
-  return absl::OkStatus();
-}
-
-absl::Status ParseDictionary(const TypeText& text, Role role, ColumnType* type) {
-  const std::vector<std::string_view> parts = Split(text.parameter, ',');
-  if (parts.size() != 2) return Wrong("dictionary without an index and a value type", text.whole, "dictionary(INDEX,VALUE)");
-  const TypeRow* index = FindType(parts[0]);
-  if (index == nullptr || !IsIndexType(index->id)) return Unknown("index type of a dictionary", parts[0], IndexNames());
-  QUERN_ASSIGN_OR_RETURN(const TypeText value, SplitType(parts[1]));
-  const Names accepted = TypeNames(false, false);
-  if (value.name == kDictionary || value.name == RowOf(TypeId::kRowId).text) {
-    return Wrong("value type that a dictionary cannot have", parts[1], Listed(accepted));
-  }
-  type->is_dictionary = true;
-  type->index = index->id;
-  return ParseValueType(value, role, accepted, type);
-}
-
-absl::Status RowIdIsNoKey(std::string_view value) { return Wrong("rowid is no key", value, "rowid in build or probe"); }
-
-absl::Status NoResidualType(std::string_view value) {
-  return Wrong("column type that a residual cannot have", value, Listed(ResidualNames()));
-}
-
-absl::StatusOr<ColumnType> ParseResidualType(const TypeText& text) {
-  const TypeRow* row = FindType(text.name);
-  if (text.name == kDictionary || (row != nullptr && !IsCompared(*row))) return NoResidualType(text.whole);
-  ColumnType type;
-  QUERN_RETURN_IF_ERROR(ParseValueType(text, Role::kResidual, ResidualNames(), &type));
-  return type;
-}
-
-absl::StatusOr<ColumnType> ParseType(std::string_view text, Role role) {
-  QUERN_RETURN_IF_ERROR(CheckParentheses(text));
-  QUERN_ASSIGN_OR_RETURN(const TypeText parts, SplitType(text));
-  if (role == Role::kResidual) return ParseResidualType(parts);
-  ColumnType type;
-  if (parts.name == kDictionary) {
-    QUERN_RETURN_IF_ERROR(ParseDictionary(parts, role, &type));
-    return type;
-  }
-  QUERN_RETURN_IF_ERROR(ParseValueType(parts, role, TypeNames(true, role == Role::kPayload), &type));
-  if (type.id == TypeId::kRowId && role != Role::kPayload) return RowIdIsNoKey(text);
-  return type;
-}
-
-// ---- flags ----
-
-// One item of a list, with what its flags say.
-struct Item {
-  KeySpec key;
-  Comparison op = Comparison::kLess;
-};
-
-struct ComparisonRow {
-  Comparison id;
-  std::string_view text;
-};
-
-constexpr std::array<ComparisonRow, 6> kComparisons = {{
-    {Comparison::kLess, "lt"},
-    {Comparison::kLessEqual, "le"},
-    {Comparison::kGreater, "gt"},
-    {Comparison::kGreaterEqual, "ge"},
-    {Comparison::kNotEqual, "ne"},
-    {Comparison::kEqual, "eq"},
-}};
-
-std::string_view ComparisonText(Comparison op) { return kComparisons[static_cast<size_t>(op)].text; }
-
-// Roles as bits, for the table of flags.
-constexpr unsigned Bit(Role role) { return 1U << static_cast<unsigned>(role); }
-constexpr unsigned kSorts = Bit(Role::kKey);
-constexpr unsigned kKeys = kSorts | Bit(Role::kJoinKey);
-constexpr unsigned kResiduals = Bit(Role::kResidual);
-constexpr unsigned kAll = kKeys | Bit(Role::kPayload) | kResiduals;
-
-struct FlagRow {
-  std::string_view text;
-  unsigned roles;   // where it has a meaning
-  bool is_default;  // accepted wherever its opposite is known, and never printed
-  size_t choice;    // of flags with the same number one may be given
-};
-
-constexpr size_t kComparisonChoice = 4, kNumChoices = 5;
-constexpr std::array<FlagRow, 12> kFlags = {{
-    {"nullable", kAll, false, 0},
-    {"nullequal", kKeys, false, 1},
-    {"desc", kSorts, false, 2},
-    {"asc", kSorts, true, 2},
-    {"nulls_first", kSorts, false, 3},
-    {"nulls_last", kSorts, true, 3},
-    {kComparisons[0].text, kResiduals, false, kComparisonChoice},
-    {kComparisons[1].text, kResiduals, false, kComparisonChoice},
-    {kComparisons[2].text, kResiduals, false, kComparisonChoice},
-    {kComparisons[3].text, kResiduals, false, kComparisonChoice},
-    {kComparisons[4].text, kResiduals, false, kComparisonChoice},
-    {kComparisons[5].text, kResiduals, false, kComparisonChoice},
-}};
-
-bool IsAccepted(const FlagRow& flag, Role role) { return (flag.roles & Bit(role)) != 0; }
-
-Names FlagNames(Role role) {
-  Names names;
-  for (const FlagRow& flag : kFlags)
-    if (IsAccepted(flag, role)) names.push_back(flag.text);
-  return names;
-}
-
-Names ComparisonNames() {
-  Names names;
-  for (const ComparisonRow& row : kComparisons) names.push_back(row.text);
-  return names;
-}
-
-std::string_view RoleText(Role role) {
-  switch (role) {
-    case Role::kKey: return "a sort";
-    case Role::kJoinKey: return "a join's key";
-    case Role::kPayload: return "payload";
-    case Role::kResidual: return "a residual";
-  }
-  return {};
-}
-
-absl::Status FlagWithoutMeaning(std::string_view flag, Role role) {
-  return Wrong("flag without meaning in " + std::string(RoleText(role)), flag, Listed(FlagNames(role)));
-}
-
-absl::Status NullEqualNeedsNullable(const std::string& type) {
-  return Wrong("nullequal needs nullable", type + ":nullequal", type + ":nullable:nullequal");
-}
-
-absl::StatusOr<FlagRow> FindFlag(std::string_view text, Role role) {
-  for (const FlagRow& flag : kFlags) {
-    if (flag.text != text) continue;
-    const bool accepted = IsAccepted(flag, role) || (role == Role::kJoinKey && flag.is_default);
-    if (!accepted) return FlagWithoutMeaning(text, role);
-    return flag;
-  }
-  return Unknown("flag", text, FlagNames(role));
-}
-
-void SetFlag(std::string_view flag, Item* item) {
-  if (flag == "nullable") item->key.type.nullable = true;
-  if (flag == "nullequal") item->key.null_equal = true;
-  if (flag == "desc") item->key.descending = true;
-  if (flag == "nulls_first") item->key.nulls_first = true;
-  for (const ComparisonRow& row : kComparisons)
-    if (row.text == flag) item->op = row.id;
-}
-
-absl::Status ParseFlags(const std::vector<std::string_view>& parts, Role role, Item* item) {
-  std::array<std::string_view, kNumChoices> given = {};  // by choice
-  for (size_t i = 1; i < parts.size(); ++i) {
-    if (parts[i].empty()) return Wrong("empty flag", std::string(parts[0]) + ":", Listed(FlagNames(role)));
-    QUERN_ASSIGN_OR_RETURN(const FlagRow flag, FindFlag(parts[i], role));
-    std::string_view& before = given[flag.choice];
-    if (before == flag.text) return Wrong("flag given twice", flag.text, "each flag once");
-    if (!before.empty()) {
-      return Wrong("flags exclude each other", std::string(before) + " and " + std::string(flag.text), "one of them");
-    }
-    before = flag.text;
-    SetFlag(flag.text, item);
-  }
-  const KeySpec& key = item->key;
-  if (key.type.id == TypeId::kRowId && key.type.nullable) return Wrong("rowid is never null", "rowid:nullable", "rowid");
-  if (key.null_equal && !key.type.nullable) return NullEqualNeedsNullable(PrintType(key.type));
-  if (role == Role::kResidual && given[kComparisonChoice].empty()) {
-    return Wrong("residual without a comparison", parts[0], "TYPE[:nullable]:OP, OP one of " + Listed(ComparisonNames()));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Item> ParseItem(std::string_view text, Role role) {
-  const std::vector<std::string_view> parts = Split(text, ':');
-  Item item;
-  QUERN_ASSIGN_OR_RETURN(item.key.type, ParseType(parts[0], role));
-  QUERN_RETURN_IF_ERROR(ParseFlags(parts, role, &item));
-  return item;
-}
+constexpr std::string_view kAggregate = "aggregate";
 
 // ---- fields ----
 
 struct Field {
   std::string_view name;
-  Role role;
-  bool given = false;
-  std::vector<Item> items = {};
+  std::string_view item;  // as messages call one, and several
+  std::string_view items;
+  absl::Status (*append)(std::string_view item, KernelSpec* spec);
 };
-using Fields = std::array<Field, 4>;
 
-absl::Status ParseList(std::string_view word, std::string_view list, Field* field) {
+template <Role kRole>
+absl::Status AppendKey(std::string_view text, KernelSpec* spec) {
+  QUERN_ASSIGN_OR_RETURN(Item item, ParseItem(text, kRole));
+  if (kRole == Role::kAggregateKey) item.key.null_equal = item.key.type.nullable;
+  spec->keys.push_back(item.key);
+  return absl::OkStatus();
+}
+
+template <std::vector<ColumnType> KernelSpec::* kSide>
+absl::Status AppendPayload(std::string_view text, KernelSpec* spec) {
+  QUERN_ASSIGN_OR_RETURN(const Item item, ParseItem(text, Role::kPayload));
+  (spec->*kSide).push_back(item.key.type);
+  return absl::OkStatus();
+}
+
+absl::Status AppendResidual(std::string_view text, KernelSpec* spec) {
+  QUERN_ASSIGN_OR_RETURN(const Item item, ParseItem(text, Role::kResidual));
+  spec->residual.push_back({item.key.type, item.op});
+  return absl::OkStatus();
+}
+
+absl::Status AppendAggregate(std::string_view text, KernelSpec* spec) {
+  QUERN_ASSIGN_OR_RETURN(AggregateSpec aggregate, ParseAggregate(text));
+  spec->aggregates.push_back(std::move(aggregate));
+  return absl::OkStatus();
+}
+
+constexpr Field kJoinFields[] = {
+    {"keys", "TYPE", "types", AppendKey<Role::kJoinKey>},
+    {"build", "TYPE", "types", AppendPayload<&KernelSpec::build>},
+    {"probe", "TYPE", "types", AppendPayload<&KernelSpec::probe>},
+    {"residual", "TYPE", "types", AppendResidual},
+};
+constexpr Field kAggregateFields[] = {
+    {"keys", "TYPE", "types", AppendKey<Role::kAggregateKey>},
+    {"aggs", "AGGREGATE", "aggregates", AppendAggregate},
+};
+
+std::span<const Field> FieldsOf(Operator op) {
+  switch (op) {
+    case Operator::kJoin: return kJoinFields;
+    case Operator::kAggregate: return kAggregateFields;
+  }
+  return {};
+}
+
+std::string ListForm(const Field& field) {
+  const std::string item(field.item);
+  return std::string(field.name) + "=" + item + "," + item + ",..";
+}
+
+absl::Status ParseList(std::string_view word, std::string_view list, const Field& field, KernelSpec* spec) {
   if (list.empty()) return absl::OkStatus();
   for (std::string_view item : Split(list, ',')) {
-    if (item.empty()) return Wrong("empty item in a list", word, "types separated by ','");
-    QUERN_ASSIGN_OR_RETURN(const Item parsed, ParseItem(item, field->role));
-    field->items.push_back(parsed);
+    if (item.empty()) return Wrong("empty item in a list", word, std::string(field.items) + " separated by ','");
+    QUERN_RETURN_IF_ERROR(field.append(item, spec));
   }
   return absl::OkStatus();
 }
 
-absl::Status ParseField(std::string_view word, Fields* fields) {
+// `given`: the names of the fields before.
+absl::Status ParseField(std::string_view word, Names* given, KernelSpec* spec) {
   const size_t equals = word.find('=');
   const std::string_view name = word.substr(0, equals);
   Names names;
-  for (Field& field : *fields) {
+  for (const Field& field : FieldsOf(spec->op)) {
     names.push_back(field.name);
     if (field.name != name) continue;
-    if (equals == std::string_view::npos) return Wrong("field without a value", word, std::string(name) + "=TYPE,TYPE,..");
-    if (field.given) return Wrong("field given twice", name, "each field once");
-    field.given = true;
-    return ParseList(word, word.substr(equals + 1), &field);
+    if (equals == std::string_view::npos) return Wrong("field without a value", word, ListForm(field));
+    if (std::find(given->begin(), given->end(), name) != given->end()) return Wrong("field given twice", name, "each field once");
+    given->push_back(name);
+    return ParseList(word, word.substr(equals + 1), field, spec);
   }
   return Unknown("field", name, names);
 }
 
-std::vector<ColumnType> TypesOf(const Field& field) {
-  std::vector<ColumnType> types;
-  for (const Item& item : field.items) types.push_back(item.key.type);
-  return types;
+absl::Status CheckFieldsGiven(const KernelSpec& spec) {
+  if (!spec.keys.empty() || !spec.aggregates.empty()) return absl::OkStatus();
+  if (spec.op == Operator::kJoin) return Wrong("missing field", "keys", "keys=TYPE,TYPE,.. with 1 to 16 types");
+  return Wrong("missing field", "keys or aggs",
+               "one of them at least: " + ListForm(kAggregateFields[0]) + " " + ListForm(kAggregateFields[1]));
 }
 
+// ---- operators ----
+
+// The kinds of join in the order of their enum, then aggregate.
 Names OperatorNames() {
   static const std::vector<std::string> texts = [] {
-    std::vector<std::string> joins;
-    for (const JoinKindRow& row : AllJoinKinds()) joins.push_back(std::string(kJoin) + std::string(row.text));
-    return joins;
+    std::vector<std::string> operators;
+    for (const JoinKindRow& row : AllJoinKinds()) operators.push_back(std::string(kJoin) + std::string(row.text));
+    operators.emplace_back(kAggregate);
+    return operators;
   }();
   return {texts.begin(), texts.end()};
 }
 
-std::string_view OperatorText(JoinKind kind) { return OperatorNames()[static_cast<size_t>(kind)]; }
+std::string_view JoinText(JoinKind kind) { return OperatorNames()[static_cast<size_t>(kind)]; }
 
-absl::StatusOr<JoinKind> ParseOperator(std::string_view text) {
+absl::Status ParseOperator(std::string_view text, KernelSpec* spec) {
   const Names names = OperatorNames();
-  for (const JoinKindRow& row : AllJoinKinds())
-    if (names[static_cast<size_t>(row.id)] == text) return row.id;
-  return Unknown("operator", text, names);
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found == names.end()) return Unknown("operator", text, names);
+  if (text == kAggregate) spec->op = Operator::kAggregate;
+  else spec->join_kind = static_cast<JoinKind>(found - names.begin());
+  return absl::OkStatus();
+}
+
+template <class Items>
+void AppendField(const char* name, const Items& items, std::string* text) {
+  for (size_t i = 0; i < items.size(); ++i) *text += (i == 0 ? name : ",") + PrintItem(items[i]);
+}
+
+// ---- what a kind of join accepts ----
+
+absl::Status CheckPayloadOfKind(const KernelSpec& spec) {
+  const JoinKindRow& kind = RowOf(spec.join_kind);
+  const auto refused = [&](const char* field, const std::vector<ColumnType>& types, const char* accepted) {
+    std::string text;
+    AppendField(field, types, &text);
+    return Wrong("payload of a side that does not come out of " + std::string(JoinText(kind.id)), text, accepted);
+  };
+  if (!kind.has_build_columns() && !spec.build.empty()) return refused("build=", spec.build, "probe=TYPE,TYPE,..");
+  if (!kind.has_probe_columns() && !spec.probe.empty()) return refused("probe=", spec.probe, "build=TYPE,TYPE,..");
+  return absl::OkStatus();
+}
+
+// Where a null key makes the answer unknown, the answer hangs on all rows of the build side, not on those with equal keys: it is defined
+// for one key, which decides alone.
+absl::Status CheckNullAwareness(const KernelSpec& spec) {
+  const auto may_be_unknown = [](const KeySpec& key) { return key.type.nullable && !key.null_equal; };
+  const bool is_anti = spec.join_kind == JoinKind::kAntiNullAware;
+  const bool is_mark = spec.join_kind == JoinKind::kMark && std::any_of(spec.keys.begin(), spec.keys.end(), may_be_unknown);
+  if (!is_anti && !is_mark) return absl::OkStatus();
+  const std::string where = std::string(JoinText(spec.join_kind)) + (is_mark ? " with a key that may be null" : "");
+  const std::string otherwise = is_mark ? ", or keys without nullable or with nullequal" : "";
+  if (spec.keys.size() != 1) return Wrong("number of keys of " + where, std::to_string(spec.keys.size()), "1" + otherwise);
+  if (!spec.residual.empty()) {
+    std::string text;
+    AppendField("residual=", spec.residual, &text);
+    return Wrong("residual of " + where, text, "none" + otherwise);
+  }
+  return absl::OkStatus();
 }
 
 // ---- validation ----
@@ -488,117 +192,76 @@ absl::Status CheckTextBytes(size_t bytes) {
   return Wrong("kernel spec too long", std::to_string(bytes) + " bytes", "up to " + std::to_string(kMaxTextBytes));
 }
 
-// Numbers that are no enumerator: a caller may have cast them. Checked first, since all else looks them up.
-absl::Status CheckEnumerators(const ColumnType& type, const std::string& where) {
-  const size_t last_type = AllTypes().size() - 1, last_collation = AllCollations().size() - 1;
-  const auto outside = [&](const char* what, size_t number, size_t last) {
-    return Wrong(std::string(what) + " number out of range in " + where, std::to_string(number), "0 to " + std::to_string(last));
-  };
-  if (static_cast<size_t>(type.id) > last_type) return outside("column type", static_cast<size_t>(type.id), last_type);
-  if (static_cast<size_t>(type.index) > last_type) return outside("index type", static_cast<size_t>(type.index), last_type);
-  if (static_cast<size_t>(type.collation) > last_collation)
-    return outside("collation", static_cast<size_t>(type.collation), last_collation);
+// Each item of a list by its check; `name` of the list, as in "keys[0]".
+template <class Items, class Check>
+absl::Status CheckEach(const Items& items, const std::string& name, Check check) {
+  for (size_t i = 0; i < items.size(); ++i) QUERN_RETURN_IF_ERROR(check(items[i], name + "[" + std::to_string(i) + "]"));
   return absl::OkStatus();
 }
 
-absl::Status CheckType(const ColumnType& type, const std::string& where) {
-  QUERN_RETURN_IF_ERROR(CheckEnumerators(type, where));
-  const bool is_fixed = type.id == TypeId::kFixedBinary;
-  if (is_fixed ? type.width_bytes < 1 || type.width_bytes > kMaxWidthBytes : type.width_bytes != 0) {
-    return Wrong("width out of range in " + where, std::to_string(type.width_bytes), is_fixed ? "1 to 65536" : "0");
-  }
-  if (type.collation != kCollationBinary && !IsVariable(RowOf(type.id).storage)) {
-    return Wrong("collation of a type without collations in " + where, PrintType(type), "binary");
-  }
-  if (type.is_dictionary && type.id == TypeId::kRowId) {
-    return Wrong("value type that a dictionary cannot have in " + where, "rowid", Listed(TypeNames(false, false)));
-  }
-  if (type.is_dictionary ? !IsIndexType(type.index) : type.index != ColumnType().index) {
-    return Wrong("index type out of range in " + where, RowOf(type.index).text, type.is_dictionary ? Listed(IndexNames()) : "i32");
-  }
+absl::Status CheckJoin(const KernelSpec& spec) {
+  QUERN_RETURN_IF_ERROR(CheckCount("keys", spec.keys.size(), 1, kMaxKeys));
+  QUERN_RETURN_IF_ERROR(CheckCount("build columns", spec.build.size(), 0, kMaxPayloadColumns));
+  QUERN_RETURN_IF_ERROR(CheckCount("probe columns", spec.probe.size(), 0, kMaxPayloadColumns));
+  QUERN_RETURN_IF_ERROR(CheckCount("residual columns", spec.residual.size(), 0, kMaxResiduals));
+  if (!spec.aggregates.empty()) return Wrong("aggregates of a join", std::to_string(spec.aggregates.size()), "none");
+  QUERN_RETURN_IF_ERROR(CheckEach(spec.keys, "keys", CheckJoinKey));
+  QUERN_RETURN_IF_ERROR(CheckPayload(spec.build, "build"));
+  QUERN_RETURN_IF_ERROR(CheckPayload(spec.probe, "probe"));
+  QUERN_RETURN_IF_ERROR(CheckEach(spec.residual, "residual", CheckResidual));
+  QUERN_RETURN_IF_ERROR(CheckPayloadOfKind(spec));
+  return CheckNullAwareness(spec);
+}
+
+absl::Status CheckNothingOfAJoin(const KernelSpec& spec) {
+  if (spec.join_kind != JoinKind::kInner) return Wrong("join kind of an aggregate", RowOf(spec.join_kind).text, "inner");
+  const auto refused = [](const char* field) { return Wrong("join's columns in an aggregate", field, "keys and aggs"); };
+  if (!spec.build.empty()) return refused("build");
+  if (!spec.probe.empty()) return refused("probe");
+  if (!spec.residual.empty()) return refused("residual");
   return absl::OkStatus();
 }
 
-absl::Status CheckJoinKey(const KeySpec& key, const std::string& where) {
-  QUERN_RETURN_IF_ERROR(CheckType(key.type, where));
-  if (key.type.id == TypeId::kRowId) return RowIdIsNoKey(where);
-  if (key.null_equal && !key.type.nullable) return NullEqualNeedsNullable(PrintType(key.type));
-  if (key.descending) return FlagWithoutMeaning("desc", Role::kJoinKey);
-  if (key.nulls_first) return FlagWithoutMeaning("nulls_first", Role::kJoinKey);
-  return absl::OkStatus();
+absl::Status CheckAggregation(const KernelSpec& spec) {
+  QUERN_RETURN_IF_ERROR(CheckNothingOfAJoin(spec));
+  QUERN_RETURN_IF_ERROR(CheckCount("keys", spec.keys.size(), 0, kMaxKeys));
+  QUERN_RETURN_IF_ERROR(CheckCount("aggregates", spec.aggregates.size(), 0, kMaxAggregates));
+  QUERN_RETURN_IF_ERROR(CheckFieldsGiven(spec));
+  QUERN_RETURN_IF_ERROR(CheckEach(spec.keys, "keys", CheckAggregateKey));
+  return CheckEach(spec.aggregates, "aggs", CheckAggregate);
 }
 
-absl::Status CheckPayload(const std::vector<ColumnType>& types, const char* name) {
-  for (size_t i = 0; i < types.size(); ++i) {
-    const std::string where = std::string(name) + "[" + std::to_string(i) + "]";
-    QUERN_RETURN_IF_ERROR(CheckType(types[i], where));
-    if (types[i].id == TypeId::kRowId && types[i].nullable) return Wrong("rowid is never null", where, "rowid");
-    if (types[i].collation != kCollationBinary) {
-      return Wrong("collation of a payload column", PrintType(types[i]), std::string(RowOf(types[i].id).text));
-    }
+absl::Status CheckOperator(const KernelSpec& spec) {
+  switch (spec.op) {
+    case Operator::kJoin: return CheckJoin(spec);
+    case Operator::kAggregate: return CheckAggregation(spec);
   }
-  return absl::OkStatus();
-}
-
-absl::Status CheckResidual(const ResidualSpec& residual, const std::string& where) {
-  QUERN_RETURN_IF_ERROR(CheckType(residual.type, where));
-  if (static_cast<size_t>(residual.op) >= kComparisons.size()) {
-    const std::string last = std::to_string(kComparisons.size() - 1);
-    return Wrong("comparison number out of range in " + where, std::to_string(static_cast<int>(residual.op)), "0 to " + last);
-  }
-  if (residual.type.is_dictionary || !IsCompared(RowOf(residual.type.id))) return NoResidualType(PrintType(residual.type));
-  return absl::OkStatus();
+  return Wrong("operator number out of range", std::to_string(static_cast<int>(spec.op)), "0 to 1");
 }
 
 // ---- printing ----
 
-std::string PrintItem(const KeySpec& key) {
-  std::string text = PrintType(key.type);
-  if (key.type.nullable) text += ":nullable";
-  if (key.null_equal) text += ":nullequal";
-  if (key.descending) text += ":desc";
-  if (key.nulls_first) text += ":nulls_first";
+// The types of keys alone: that nulls are a group goes without saying.
+std::vector<ColumnType> KeyTypes(const KernelSpec& spec) {
+  std::vector<ColumnType> types;
+  for (const KeySpec& key : spec.keys) types.push_back(key.type);
+  return types;
+}
+
+std::string PrintJoin(const KernelSpec& spec) {
+  std::string text(JoinText(spec.join_kind));
+  AppendField(" keys=", spec.keys, &text);
+  AppendField(" build=", spec.build, &text);
+  AppendField(" probe=", spec.probe, &text);
+  AppendField(" residual=", spec.residual, &text);
   return text;
 }
 
-std::string PrintItem(const ColumnType& type) { return PrintItem(KeySpec{.type = type}); }
-std::string PrintItem(const ResidualSpec& residual) { return PrintItem(residual.type) + ":" + std::string(ComparisonText(residual.op)); }
-
-template <class Items>
-void AppendField(const char* name, const Items& items, std::string* text) {
-  for (size_t i = 0; i < items.size(); ++i) *text += (i == 0 ? name : ",") + PrintItem(items[i]);
-}
-
-// ---- what a kind of join accepts ----
-
-absl::Status CheckPayloadOfKind(const KernelSpec& spec) {
-  const JoinKindRow& kind = RowOf(spec.join_kind);
-  const auto refused = [&](const char* field, const std::vector<ColumnType>& types, const char* accepted) {
-    std::string text;
-    AppendField(field, types, &text);
-    return Wrong("payload of a side that does not come out of " + std::string(OperatorText(kind.id)), text, accepted);
-  };
-  if (!kind.has_build_columns() && !spec.build.empty()) return refused("build=", spec.build, "probe=TYPE,TYPE,..");
-  if (!kind.has_probe_columns() && !spec.probe.empty()) return refused("probe=", spec.probe, "build=TYPE,TYPE,..");
-  return absl::OkStatus();
-}
-
-// Where a null key makes the answer unknown, the answer hangs on all rows of the build side, not on those with equal keys: it is defined
-// for one key, which decides alone.
-absl::Status CheckNullAwareness(const KernelSpec& spec) {
-  const auto may_be_unknown = [](const KeySpec& key) { return key.type.nullable && !key.null_equal; };
-  const bool is_anti = spec.join_kind == JoinKind::kAntiNullAware;
-  const bool is_mark = spec.join_kind == JoinKind::kMark && std::any_of(spec.keys.begin(), spec.keys.end(), may_be_unknown);
-  if (!is_anti && !is_mark) return absl::OkStatus();
-  const std::string where = std::string(OperatorText(spec.join_kind)) + (is_mark ? " with a key that may be null" : "");
-  const std::string otherwise = is_mark ? ", or keys without nullable or with nullequal" : "";
-  if (spec.keys.size() != 1) return Wrong("number of keys of " + where, std::to_string(spec.keys.size()), "1" + otherwise);
-  if (!spec.residual.empty()) {
-    std::string text;
-    AppendField("residual=", spec.residual, &text);
-    return Wrong("residual of " + where, text, "none" + otherwise);
-  }
-  return absl::OkStatus();
+std::string PrintAggregation(const KernelSpec& spec) {
+  std::string text(kAggregate);
+  AppendField(" keys=", KeyTypes(spec), &text);
+  AppendField(" aggs=", spec.aggregates, &text);
+  return text;
 }
 
 }  // namespace
@@ -608,14 +271,10 @@ absl::StatusOr<KernelSpec> ParseSpec(std::string_view text) {
   const std::vector<std::string_view> words = SplitWords(text);
   if (words.empty()) return Wrong("missing operator", "", Listed(OperatorNames()));
   KernelSpec spec;
-  QUERN_ASSIGN_OR_RETURN(spec.join_kind, ParseOperator(words[0]));
-  Fields fields = {{{"keys", Role::kJoinKey}, {"build", Role::kPayload}, {"probe", Role::kPayload}, {"residual", Role::kResidual}}};
-  for (size_t i = 1; i < words.size(); ++i) QUERN_RETURN_IF_ERROR(ParseField(words[i], &fields));
-  if (fields[0].items.empty()) return Wrong("missing field", "keys", "keys=TYPE,TYPE,.. with 1 to 16 types");
-  for (const Item& item : fields[0].items) spec.keys.push_back(item.key);
-  spec.build = TypesOf(fields[1]);
-  spec.probe = TypesOf(fields[2]);
-  for (const Item& item : fields[3].items) spec.residual.push_back({item.key.type, item.op});
+  QUERN_RETURN_IF_ERROR(ParseOperator(words[0], &spec));
+  Names given;
+  for (size_t i = 1; i < words.size(); ++i) QUERN_RETURN_IF_ERROR(ParseField(words[i], &given, &spec));
+  QUERN_RETURN_IF_ERROR(CheckFieldsGiven(spec));
   QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
   return spec;
 }
@@ -626,31 +285,22 @@ absl::StatusOr<KeySpec> ParseKey(std::string_view text) {
   return item.key;
 }
 
-std::string PrintSpec(const KernelSpec& spec) {
-  std::string text(OperatorText(spec.join_kind));
-  AppendField(" keys=", spec.keys, &text);
-  AppendField(" build=", spec.build, &text);
-  AppendField(" probe=", spec.probe, &text);
-  AppendField(" residual=", spec.residual, &text);
-  return text;
+std::string PrintSpec(const KernelSpec& spec) { return spec.op == Operator::kAggregate ? PrintAggregation(spec) : PrintJoin(spec); }
+
+std::vector<ColumnType> AggregateOutputTypes(const KernelSpec& spec) {
+  std::vector<ColumnType> types;
+  for (const ColumnType& key : KeyTypes(spec)) {
+    types.push_back({.id = key.id, .width_bytes = key.width_bytes, .nullable = key.nullable});
+  }
+  for (const AggregateSpec& aggregate : spec.aggregates) types.push_back(AggregateResultType(aggregate, !spec.keys.empty()));
+  return types;
 }
 
 absl::Status ValidateSpec(const KernelSpec& spec) {
-  if (spec.op != Operator::kJoin) return Wrong("operator number out of range", std::to_string(static_cast<int>(spec.op)), "0");
   if (const size_t last = AllJoinKinds().size() - 1; static_cast<size_t>(spec.join_kind) > last) {
     return Wrong("join kind out of range", std::to_string(static_cast<int>(spec.join_kind)), "0 to " + std::to_string(last));
   }
-  QUERN_RETURN_IF_ERROR(CheckCount("keys", spec.keys.size(), 1, kMaxKeys));
-  QUERN_RETURN_IF_ERROR(CheckCount("build columns", spec.build.size(), 0, kMaxPayloadColumns));
-  QUERN_RETURN_IF_ERROR(CheckCount("probe columns", spec.probe.size(), 0, kMaxPayloadColumns));
-  QUERN_RETURN_IF_ERROR(CheckCount("residual columns", spec.residual.size(), 0, kMaxResiduals));
-  for (size_t i = 0; i < spec.keys.size(); ++i) QUERN_RETURN_IF_ERROR(CheckJoinKey(spec.keys[i], "keys[" + std::to_string(i) + "]"));
-  QUERN_RETURN_IF_ERROR(CheckPayload(spec.build, "build"));
-  QUERN_RETURN_IF_ERROR(CheckPayload(spec.probe, "probe"));
-  for (size_t i = 0; i < spec.residual.size(); ++i)
-    QUERN_RETURN_IF_ERROR(CheckResidual(spec.residual[i], "residual[" + std::to_string(i) + "]"));
-  QUERN_RETURN_IF_ERROR(CheckPayloadOfKind(spec));
-  QUERN_RETURN_IF_ERROR(CheckNullAwareness(spec));
+  QUERN_RETURN_IF_ERROR(CheckOperator(spec));
   return CheckTextBytes(PrintSpec(spec).size());
 }
 

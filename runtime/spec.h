@@ -4,6 +4,9 @@
 //
 //     join.inner keys=i64,utf8(utf8mb4_bin):nullable build=f64,utf8 probe=i32 residual=i64:lt
 //     ^operator  ^equal on both sides, in pairs      ^payload of the build side, then of the probe side
+//
+//     aggregate keys=i64,utf8(utf8mb4_bin):nullable aggs=count_star,sum(i64),min(f64)
+//               ^groups; nulls are one group        ^functions of further columns (aggregate_spec.h)
 #ifndef QUERN_RUNTIME_SPEC_H_
 #define QUERN_RUNTIME_SPEC_H_
 
@@ -12,11 +15,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/aggregate_spec.h"
 #include "runtime/column_type.h"
 
 namespace quern {
 
-enum class Operator : uint8_t { kJoin };
+enum class Operator : uint8_t { kJoin, kAggregate };
 
 // What a result row of a join is made of (join_kinds.def).
 enum class JoinKind : uint8_t {
@@ -74,6 +78,7 @@ struct KernelSpec {
   std::vector<ColumnType> probe;  // payload columns, copied from the probe batch
   // Batches of both sides bring the columns of the residual predicate after their payload columns, one each.
   std::vector<ResidualSpec> residual;
+  std::vector<AggregateSpec> aggregates;  // kAggregate: 0 .. kMaxAggregates; `keys` may be empty then, and all below `keys` is
 
   bool operator==(const KernelSpec&) const = default;
 };
@@ -91,6 +96,9 @@ std::string PrintSpec(const KernelSpec& spec);
 // The columns of a join's result: probe payload, then the mark (bool) of a mark join, then build payload. Where rows of one side come out
 // on their own, the other side's columns are nullable.
 std::vector<ColumnType> JoinOutputTypes(const KernelSpec& spec);
+
+// The columns of an aggregation's result: keys (dictionaries decoded, without collations), then aggregates.
+std::vector<ColumnType> AggregateOutputTypes(const KernelSpec& spec);
 
 // What no text can express wrongly but a caller who fills the struct can: numbers of keys, flags without meaning.
 absl::Status ValidateSpec(const KernelSpec& spec);

@@ -108,7 +108,8 @@ absl::StatusOr<TupleSpan*> TupleStore::FlatSpan(uint64_t rows) {
   return &flat_.back();
 }
 
-absl::Status TupleStore::Deal(const uint8_t* tuples, const uint64_t* hashes, uint32_t n) {
+template <class TupleAt>
+absl::Status TupleStore::DealAll(TupleAt tuple_at, const uint64_t* hashes, uint32_t n) {
   const uint32_t bytes = format_.tuple_bytes;
   const auto deal = [&]<uint32_t kBytes>() -> absl::Status {
     for (uint32_t i = 0; i < n; ++i) {
@@ -117,21 +118,31 @@ absl::Status TupleStore::Deal(const uint8_t* tuples, const uint64_t* hashes, uin
         QUERN_RETURN_IF_ERROR(Extend(&part, &part_arena_, std::max<uint64_t>(kPartSpanBytes / bytes, 16)));
       }
       TupleSpan& span = part.back();
-      CopyTuple<kBytes>(span.tuples + span.num_tuples * bytes, tuples + uint64_t{i} * bytes, bytes);
+      CopyTuple<kBytes>(span.tuples + span.num_tuples * bytes, tuple_at(i), bytes);
       if (span.hashes != nullptr) span.hashes[span.num_tuples] = hashes[i];
       ++span.num_tuples;
     }
     return absl::OkStatus();
   };
   switch (bytes) {
-    case 4: return deal.operator()<4>();
-    case 8: return deal.operator()<8>();
-    case 16: return deal.operator()<16>();
-    case 24: return deal.operator()<24>();
-    case 32: return deal.operator()<32>();
-    case 40: return deal.operator()<40>();
-    default: return deal.operator()<0>();
+    case 4: return deal.template operator()<4>();
+    case 8: return deal.template operator()<8>();
+    case 16: return deal.template operator()<16>();
+    case 24: return deal.template operator()<24>();
+    case 32: return deal.template operator()<32>();
+    case 40: return deal.template operator()<40>();
+    case 64: return deal.template operator()<64>();
+    default: return deal.template operator()<0>();
   }
+}
+
+absl::Status TupleStore::Deal(const uint8_t* tuples, const uint64_t* hashes, uint32_t n) {
+  const uint64_t bytes = format_.tuple_bytes;
+  return DealAll([=](uint32_t i) { return tuples + i * bytes; }, hashes, n);
+}
+
+absl::Status TupleStore::Deal(uint8_t* const* tuples, const uint64_t* hashes, uint32_t n) {
+  return DealAll([=](uint32_t i) { return tuples[i]; }, hashes, n);
 }
 
 absl::Status TupleStore::Partition(uint32_t bits) {

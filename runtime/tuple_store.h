@@ -48,6 +48,8 @@ class TupleStore {
   bool is_partitioned() const { return !parts_.empty(); }
   // Adds tuples to their parts. *Cost*: one copy each, into as many streams as there are parts.
   absl::Status Deal(const uint8_t* tuples, const uint64_t* hashes, uint32_t n);
+  // The same for tuples that lie anywhere.
+  absl::Status Deal(uint8_t* const* tuples, const uint64_t* hashes, uint32_t n);
 
   const TupleList& flat() const { return flat_; }
   const std::vector<TupleList>& parts() const { return parts_; }
@@ -57,6 +59,8 @@ class TupleStore {
  private:
   absl::Status Extend(TupleList* list, Arena* arena, uint64_t rows);
   absl::Status DealFlat();
+  template <class TupleAt>
+  absl::Status DealAll(TupleAt tuple_at, const uint64_t* hashes, uint32_t n);
 
   TupleFormat format_;
   Arena flat_arena_;

@@ -1,61 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The joins that are compared: names, sizes, and how much faster than the best other engine Quern wants to be.
+"""All cases that are compared, and how one is chosen by its name. What a case of either operator has:
 
-    join/int32/build100000/extra4     keys int32, 100,000 build rows, four int64 columns of the build side summed over the result
-    join/i64sparse/dup4               without extra columns the result is counted
+    name, target           target: best other engine's time divided by Quern's, at least; None: no target
+    operator               "join" or "aggregate"; its arrays are made by join_arrays.py or aggregate_arrays.py
+    sizes                  by a word of the list: {"build": 1000, "probe": 20000000}, {"rows": 20000000, "key values": 10}
+    has_texts              whether a key is text
+    scaled(factor)         the same case with fewer (or more) rows, under the same name
+    sql()                  the query; columns k0, k1, .. of its result are keys, a0, a1, .. are computed
 
-arrays.py says what each kind of key looks like. This module needs nothing but Python, so that names can be listed anywhere.
+This module needs nothing but Python, so that names can be listed anywhere.
 """
-import dataclasses
 import fnmatch
 
-INTEGER_PROBE_ROWS = 20_000_000
-TEXT_PROBE_ROWS = 10_000_000
-MIN_SCALED_ROWS = 16  # below it, kinds of keys that need several rows per value would have none
+import aggregate_cases
+import join_cases
 
-
-@dataclasses.dataclass(frozen=True)
-class Case:
-    name: str
-    keys: str  # a kind of arrays.KINDS; one with a comma has two key columns
-    build_rows: int
-    probe_rows: int
-    num_extra: int = 0  # int64 columns of the build side that are summed; 0: the result is counted
-    target: float | None = None  # best other engine's time divided by Quern's, at least
-
-    @property
-    def num_keys(self):
-        return self.keys.count(",") + 1
-
-    def scaled(self, factor):
-        """The same case with fewer (or more) rows on both sides, under the same name."""
-        rows = [max(MIN_SCALED_ROWS, round(rows * factor)) for rows in (self.build_rows, self.probe_rows)]
-        return dataclasses.replace(self, build_rows=rows[0], probe_rows=rows[1])
-
-
-def _grid(keys, probe_rows, targets):
-    """The table of build sizes and extra columns of one kind of key. `targets`: by (build rows, extra columns)."""
-    for build_rows in (1_000, 100_000, 10_000_000):
-        for num_extra in (0, 4):
-            name = f"join/{keys}/build{build_rows}/extra{num_extra}"
-            yield Case(name, keys, build_rows, probe_rows, num_extra, targets.get((build_rows, num_extra)))
-
-
-# A small table fits in a cache, and leaves nothing to win but must not lose.
-_SMALL = {(1_000, 0): 1.0, (1_000, 4): 1.0}
-
-CASES = (
-    *_grid("int32", INTEGER_PROBE_ROWS, {**_SMALL, (10_000_000, 0): 4.0}),
-    *_grid("text16", TEXT_PROBE_ROWS, {**_SMALL, (10_000_000, 0): 3.0}),
-    *(case for case in _grid("text64", TEXT_PROBE_ROWS, _SMALL) if case.name != "join/text64/build10000000/extra4"),
-    Case("join/i64sparse/build10000000", "i64sparse", 10_000_000, INTEGER_PROBE_ROWS, target=5.0),
-    Case("join/i64sparse/build100000", "i64sparse", 100_000, INTEGER_PROBE_ROWS),
-    Case("join/i64sparse/hit10%", "hit10%", 10_000_000, INTEGER_PROBE_ROWS),
-    Case("join/i64sparse/zipf1.5", "zipf1.5", 10_000_000, INTEGER_PROBE_ROWS, target=3.0),
-    Case("join/i64sparse/dup4", "dup4", 10_000_000, INTEGER_PROBE_ROWS, target=3.0),
-    Case("join/i64,str/build2M", "i64,str", 2_000_000, TEXT_PROBE_ROWS, target=4.0),
-    Case("join/selfjoin20M", "selfjoin", 20_000_000, 20_000_000),
-)
+CASES = join_cases.CASES + aggregate_cases.CASES
 
 
 def matching(patterns):

@@ -1,164 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quern through libquern.so, as a host without C would call it: test/differential/quern_abi.py has the ABI's structs and handles.
-
-Build and probe side are Arrow record batches (or, with `raw`, pointers into the same buffers, which the library does not check) that point
-into the arrays. Results are read as raw columns, and each extra column is summed by numpy while its batch is still in the cache; that
-counts as Quern's time, and so do making the join and giving its memory back. Only the slicing into batches is done before.
-
-What is per batch here is Python: some 10 us. Batches of 1 Mi rows make it vanish, batches of 64 Ki rows are what a host would rather have:
-both are tried. With more than one thread, each takes the next batch for an appender or prober of its own, and all finalise together;
-a library without appenders builds on one.
-"""
-import ctypes
+"""Quern through libquern.so, as a host without C would call it: test/differential/quern_abi.py has the ABI's structs and handles, and
+quern_join.py and quern_aggregate.py what is done with them."""
 import os
 import sys
-import threading
 import time
-
-import numpy as np
-import pyarrow as pa
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "test", "differential"))
 
 import quern_abi  # noqa: E402
-
-BUILD_BATCH_ROWS = 1 << 16
-RESULT_BATCH_ROWS = 1 << 16  # four columns of a result are 2 MiB, which stay in the cache until they are summed
-_TYPES = {pa.int32(): "i32", pa.int64(): "i64", pa.string(): "utf8"}
+from quern_aggregate import AggregateRuns  # noqa: E402
+from quern_join import JoinRuns  # noqa: E402
 
 
 class QuernEngine:
     name = "quern"
-    _VARIANTS = {"batch65536": 1 << 16, "batch1048576": 1 << 20}
 
     def __init__(self, threads, library, engine="auto", params=None, raw=False):
-        self._library = quern_abi.Library(library)
-        self._threads, self._engine, self._params, self._raw = threads, engine, params, raw
-        self._schemas, self._build, self._probe = None, None, {}
-        self.layout = None  # of the last table that was built
-        # A process's first compilation also starts LLVM; that is not a kernel's price.
-        self._library.compile("join.inner keys=u8", engine, params).close()
+        self._library, self._engine, self._params = quern_abi.Library(library), engine, params
+        self._runs = {
+            "join": JoinRuns(self._library, self._compile, threads, raw),
+            "aggregate": AggregateRuns(self._library, self._compile, threads),
+        }
+        self._current = None  # of the case that is loaded
+        # A process's first compilation also starts LLVM; that is not a kernel's price. Parameters belong to an operator: none here.
+        self._library.compile("join.inner keys=u8", engine).close()
+
+    def _compile(self, spec):
+        return self._library.compile(spec, self._engine, self._params)
 
     def version(self):
         return self._library.function("quern_version")().decode()
 
-    def variants(self, _case):
-        return tuple(self._VARIANTS)
+    def variants(self, case):
+        return self._runs[case.operator].variants()
 
-    def load(self, build, probe):
-        self._schemas = build.schema, probe.schema
-        self._build = self._batches(build, BUILD_BATCH_ROWS)
-        self._probe = {variant: self._batches(probe, rows) for variant, rows in self._VARIANTS.items()}
-
-    def drop(self):
-        self._build, self._probe = None, {}
-
-    def spec(self, case):
-        keys = ",".join(_TYPES[self._schemas[0].field(f"k{i}").type] for i in range(case.num_keys))
-        return f"join.inner keys={keys}" + (" build=" + ",".join(["i64"] * case.num_extra) if case.num_extra else "")
+    def load(self, case, tables):
+        self._current = self._runs[case.operator]
+        self._current.load(case, tables)
 
     def cold_compile_ms(self, case):
         """Of the kernel, with nothing of it in the process's cache; afterwards it is there."""
         self._library.clear_cache()
         start = time.perf_counter()
-        with self._library.compile(self.spec(case), self._engine, self._params):
+        with self._compile(self._current.spec(case)):
             return (time.perf_counter() - start) * 1e3
 
+    @property
+    def layout(self):
+        return self._current.layout
+
     def run(self, case, variant):
-        with self._library.compile(self.spec(case), self._engine, self._params) as kernel, kernel.join() as join:
-            self._build_table(case, join)
-            self.layout = join.layout()
-            return self._probe_all(case, join, self._probe[variant])
+        return self._current.run(case, variant)
 
-    def _batches(self, table, batch_rows):
-        """What the library takes: record batches, or (quern_batch, what it points to)."""
-        batches = table.to_batches(max_chunksize=batch_rows)
-        return [_raw_batch(batch) for batch in batches] if self._raw else batches
+    def table(self, result):
+        return self._current.table(result)
 
-    def _build_table(self, case, join):
-        keys, payload = list(range(case.num_keys)), list(range(case.num_keys, case.num_keys + case.num_extra))
-        if not self._raw:
-            join.bind_arrow(self._schemas[0], keys, payload, self._schemas[1], keys, [])
-        if self._threads == 1 or not self._library.has("quern_appender_create"):
-            self._append(join, self._build)
-            join.finalise()
-            return
-
-        def append(batches):
-            with join.appender() as appender:
-                self._append(appender, batches)
-                appender.finish()
-
-        self._in_threads(append, self._build)
-        self._in_threads(lambda _: join.finalise_shared(), ())
-
-    def _append(self, to, batches):
-        for batch in batches:
-            if self._raw:
-                to.append(batch[0])
-            else:
-                to.append_arrow(batch)
-
-    def _probe_all(self, case, join, batches):
-        def probe(batches):
-            total = [0] * max(case.num_extra, 1)
-            with join.prober(RESULT_BATCH_ROWS if case.num_extra else max(self._VARIANTS.values())) as prober:
-                for batch in batches:
-                    self._probe_batch(prober, batch, total)
-            return total
-
-        return tuple(sum(totals) for totals in zip(*self._in_threads(probe, batches)))
-
-    def _in_threads(self, work, items):
-        """What work(items) answers in each thread. All of them draw from the same items; ctypes lets them run side by side."""
-        shared, results = _Shared(items), []
-        others = [threading.Thread(target=lambda: results.append(work(shared))) for _ in range(self._threads - 1)]
-        for thread in others:
-            thread.start()
-        try:
-            results.append(work(shared))
-        finally:
-            for thread in others:
-                thread.join()
-        if len(results) != self._threads:
-            raise RuntimeError(f"threads that failed: {self._threads - len(results)} of {self._threads}; what they say stands above")
-        return results
-
-    def _probe_batch(self, prober, batch, total):
-        if self._raw:
-            prober.input(batch[0])
-        else:
-            prober.input_arrow(batch)
-        more = True
-        while more:
-            result, more = prober.next()
-            if result.num_columns == 0:
-                total[0] += result.num_rows
-            elif result.num_rows:
-                for i in range(result.num_columns):
-                    total[i] += _sum_int64(result.columns[i].values, result.num_rows)
-
-
-class _Shared:
-    """An iterator that several threads may draw from."""
-
-    def __init__(self, items):
-        self._items, self._lock = iter(items), threading.Lock()
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        with self._lock:
-            return next(self._items)
-
-
-def _sum_int64(address, num_rows):
-    return int(np.add.reduce(np.frombuffer((ctypes.c_int64 * num_rows).from_address(address), dtype=np.int64)))
-
-
-def _raw_batch(batch):
-    keep, columns = [], {name: batch.column(name) for name in batch.schema.names}
-    sides = [[column for name, column in columns.items() if name[0] == kind] for kind in "kx"]
-    return quern_abi.raw_batch(*sides, None, batch.num_rows, 0, keep), keep
+    def drop(self):
+        if self._current:
+            self._current.drop()

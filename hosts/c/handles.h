@@ -4,6 +4,7 @@
 #define QUERN_HOSTS_C_HANDLES_H_
 
 #include <atomic>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -67,6 +68,23 @@ enum class ProbeState : uint8_t {
   kFailed,   // rows may have been lost: only a new input helps
 };
 
+// Says that a batch is missing, also where an exception comes between, unless all went well.
+class FailureMark {
+ public:
+  explicit FailureMark(std::atomic<bool>* failed) : failed_(failed) {}
+  FailureMark(const FailureMark&) = delete;
+  FailureMark& operator=(const FailureMark&) = delete;
+  ~FailureMark() {
+    if (failed_ != nullptr) *failed_ = true;
+  }
+  void AllWentWell() { failed_ = nullptr; }
+
+ private:
+  std::atomic<bool>* failed_;
+};
+
+constexpr uint64_t kDefaultBatchRows = 65536;
+
 // FailedPrecondition unless rows may still be added; `call` is what the text names.
 absl::Status CheckOpen(const JoinState& state, const char* call);
 // The same for an appender, which may also have handed its rows over.
@@ -88,8 +106,21 @@ absl::Status StartUnmatched(quern_prober* prober);
 absl::StatusOr<bool> NextRows(quern_prober* prober);
 // The prober's output batch as the ABI shows it, valid until the next rows.
 quern_result ResultOf(quern_prober* prober);
+// An output batch as the ABI shows it; `columns` becomes the array that the result points to.
+quern_result ShowRows(const OutputBatch& output, std::vector<quern_result_column>* columns);
 
 absl::Status MissingArgument(const char* name);
+// InvalidArgument for a kernel of another operator; `what` is to be made of it: "a join".
+absl::Status CheckOperator(const quern_kernel& kernel, Operator wanted, const char* what);
+
+// A caller's enum as the number that it is: C lets any through.
+template <class Enum>
+uint32_t NumberOf(const Enum& value) {
+  static_assert(sizeof(Enum) == sizeof(uint32_t));
+  uint32_t number = 0;
+  std::memcpy(&number, &value, sizeof(number));
+  return number;
+}
 
 // Leaves a failure's text in `error` (may be null) and answers its code. Never throws.
 quern_status Report(const absl::Status& status, quern_error* error) noexcept;

@@ -13,90 +13,18 @@
 // No phase begins before all threads are through with the one before. A morsel that fails ends the run, and a host that wants no more ends
 // it without an error: what is left of the morsels is then taken and dropped. Nothing that a host's function throws leaves its thread,
 // where it would end the process.
-#include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
-#include <new>
-#include <string>
-#include <thread>
 #include <vector>
 
 #include "hosts/c/handles.h"
+#include "hosts/c/morsels.h"
 #include "hosts/c/quern.h"
 #include "hosts/c/raw_batch.h"
-#include "runtime/shared_work.h"
 
 namespace quern::c_abi {
 namespace {
-
-constexpr uint64_t kMorselRows = 65536;
-constexpr uint32_t kMaxThreads = 1024;
-
-struct Batches {
-  const quern_batch* batches;
-  size_t count;
-};
-
-// Where rows go, and how many they are.
-struct ResultSink {
-  quern_on_result on_result;
-  void* context;
-  std::atomic<bool> stopped{false};
-  std::atomic<uint64_t> num_rows{0};
-
-  void Take(quern_prober* prober) {
-    const quern_result result = ResultOf(prober);
-    if (result.num_rows == 0 || stopped) return;
-    num_rows += result.num_rows;
-    if (on_result != nullptr && !on_result(context, &result)) stopped = true;
-  }
-};
-
-struct Morsel {
-  const quern_batch* batch;
-  uint64_t first_row;
-  uint64_t num_rows;
-};
-
-// *Errors*: InvalidArgument.
-absl::StatusOr<std::vector<Morsel>> CutIntoMorsels(const Batches& side, const char* name) {
-  if (side.count != 0 && side.batches == nullptr) return MissingArgument(name);
-  std::vector<Morsel> morsels;
-  for (size_t i = 0; i < side.count; ++i) {
-    const quern_batch& batch = side.batches[i];
-    QUERN_RETURN_IF_ERROR(CheckNumRows(batch.num_rows));
-    for (uint64_t row = 0; row < batch.num_rows; row += kMorselRows) {
-      morsels.push_back({&batch, row, std::min(kMorselRows, batch.num_rows - row)});
-    }
-  }
-  return morsels;
-}
-
-absl::StatusOr<uint32_t> NumThreads(uint32_t threads) {
-  if (threads > kMaxThreads) {
-    return InvalidArgument("threads out of range: " + std::to_string(threads) + "; accepted: 0 to " + std::to_string(kMaxThreads));
-  }
-  return threads != 0 ? threads : std::clamp(std::thread::hardware_concurrency(), 1u, kMaxThreads);
-}
-
-// RunMorsels for tasks that call a host's function.
-template <class Task>
-absl::Status RunTasks(uint32_t threads, uint64_t num_tasks, const Task& task) {
-  return RunMorsels(threads, num_tasks, [&task](uint32_t thread, uint64_t number) -> absl::Status {
-    try {
-      return task(thread, number);
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::exception& thrown) {
-      return Internal(thrown.what());
-    } catch (...) {
-      return Internal("unknown exception: not a std::exception; accepted: none");
-    }
-  });
-}
 
 absl::Status AppendMorsels(const std::shared_ptr<JoinState>& state, const std::vector<Morsel>& morsels, uint32_t threads) {
   std::vector<std::unique_ptr<quern_appender>> appenders(threads);
@@ -155,7 +83,7 @@ class Probers {
     bool more = true;
     while (more && !sink_->stopped) {
       QUERN_ASSIGN_OR_RETURN(more, NextRows(prober));
-      sink_->Take(prober);
+      sink_->Take(ResultOf(prober));
     }
     return absl::OkStatus();
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI over the C++ inside: kernels, joins and probers as counted handles, batches as a host's own vectors. (Arrow: quern_arrow.cc.)
+// The C ABI over the C++ inside: kernels, joins and probers as counted handles, batches as a host's own vectors. (Arrow: quern_arrow.cc;
+// aggregations: aggregate.cc.)
 //
 // Every function has the same shape: check what a caller can get wrong, do the work inside Boundary, which turns a Status into code and
 // text and lets no exception out. A handle is a small object around a shared_ptr; what it needs lives as long as any handle that needs it:
@@ -19,7 +20,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,15 +31,20 @@
 namespace quern::c_abi {
 namespace {
 
-constexpr uint64_t kDefaultBatchRows = 65536;
 constexpr uint64_t kMaxResultRows = INT32_MAX;
 
 quern_status CodeOf(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kOk: return QUERN_OK;
-    case absl::StatusCode::kInvalidArgument: return QUERN_INVALID_ARGUMENT;
+    // A function of the host's that is not registered, or is already.
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists: return QUERN_INVALID_ARGUMENT;
     case absl::StatusCode::kResourceExhausted: return QUERN_RESOURCE_EXHAUSTED;
-    case absl::StatusCode::kFailedPrecondition: return QUERN_FAILED_PRECONDITION;
+    // Data without an answer: a sum that does not fit, a function of the host's that failed.
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kAborted: return QUERN_FAILED_PRECONDITION;
     case absl::StatusCode::kUnimplemented: return QUERN_UNIMPLEMENTED;
     default: return QUERN_INTERNAL;  // not our enum: Abseil may have more
   }
@@ -56,11 +61,8 @@ void SetText(std::string_view text, quern_error* error) noexcept {
   error->text[length] = '\0';
 }
 
-// A caller's enum as the number that it is: C lets any through.
 absl::StatusOr<Engine> EngineOf(const quern_engine& engine) {
-  static_assert(sizeof(quern_engine) == sizeof(uint32_t));
-  uint32_t number = 0;
-  std::memcpy(&number, &engine, sizeof(number));
+  const uint32_t number = NumberOf(engine);
   if (number == QUERN_ENGINE_AUTO) return Engine::kAuto;
   if (number == QUERN_ENGINE_JIT) return Engine::kJit;
   if (number == QUERN_ENGINE_GENERIC) return Engine::kGeneric;
@@ -115,7 +117,7 @@ KernelTexts MakeTexts(const CompiledKernel& compiled) {
   KernelTexts texts;
   texts.spec = PrintSpec(kernel.plan.spec);
   texts.plan = PrintPlan(kernel.plan);
-  texts.layout = kernel.shape->Print();
+  texts.layout = kernel.plan.spec.op == Operator::kJoin ? kernel.shape->Print() : kernel.groups->Print();
   texts.engine = kernel.engine == Engine::kJit ? "jit" : "generic";
   texts.cache = CacheText(compiled.cache);
   texts.compile_ms = milliseconds;
@@ -157,6 +159,7 @@ absl::Status CreateJoin(quern_kernel* kernel, uint64_t memory_limit, quern_join*
   if (join == nullptr) return MissingArgument("join");
   *join = nullptr;
   if (kernel == nullptr) return MissingArgument("kernel");
+  QUERN_RETURN_IF_ERROR(CheckOperator(*kernel, Operator::kJoin, "a join"));
   auto state = std::make_shared<JoinState>();
   state->kernel = kernel->compiled.kernel;
   state->budget = std::make_shared<MemoryBudget>(memory_limit);
@@ -264,24 +267,32 @@ absl::Status CheckNoFailedAppend(const JoinState& state, const char* call) {
                                        " after a failed append: a batch is missing from the table; accepted: a new join");
 }
 
-// Says that a batch is missing, also where an exception comes between, unless all went well.
-class FailureMark {
- public:
-  explicit FailureMark(std::atomic<bool>* failed) : failed_(failed) {}
-  FailureMark(const FailureMark&) = delete;
-  FailureMark& operator=(const FailureMark&) = delete;
-  ~FailureMark() {
-    if (failed_ != nullptr) *failed_ = true;
+// "join.inner", "aggregate": how a spec's text begins.
+std::string OperatorText(const KernelSpec& spec) {
+  switch (spec.op) {
+    case Operator::kJoin: return "join." + std::string(RowOf(spec.join_kind).text);
+    case Operator::kAggregate: return "aggregate";
   }
-  void AllWentWell() { failed_ = nullptr; }
+  return "";
+}
 
- private:
-  std::atomic<bool>* failed_;
-};
+const char* AcceptedOf(Operator op) {
+  switch (op) {
+    case Operator::kJoin: return "one of join.KIND";
+    case Operator::kAggregate: return "one of aggregate";
+  }
+  return "";
+}
 
 }  // namespace
 
 absl::Status MissingArgument(const char* name) { return InvalidArgument("null argument: " + std::string(name) + "; accepted: a pointer"); }
+
+absl::Status CheckOperator(const quern_kernel& kernel, Operator wanted, const char* what) {
+  const KernelSpec& spec = kernel.compiled.kernel->plan.spec;
+  if (spec.op == wanted) return absl::OkStatus();
+  return InvalidArgument("wrong kernel for " + std::string(what) + ": " + OperatorText(spec) + "; accepted: " + AcceptedOf(wanted));
+}
 
 quern_status Report(quern_status status, const char* text, quern_error* error) noexcept {
   if (error == nullptr) return status;
@@ -397,17 +408,17 @@ absl::StatusOr<bool> NextRows(quern_prober* prober) {
   return more;
 }
 
-quern_result ResultOf(quern_prober* prober) {
-  prober->result_columns.clear();
-  for (size_t i = 0; i < prober->output.num_columns(); ++i) {
-    prober->result_columns.push_back(ResultColumn(prober->output.column(i), prober->output.type(i)));
-  }
+quern_result ShowRows(const OutputBatch& output, std::vector<quern_result_column>* columns) {
+  columns->clear();
+  for (size_t i = 0; i < output.num_columns(); ++i) columns->push_back(ResultColumn(output.column(i), output.type(i)));
   quern_result result = {};
-  result.num_rows = prober->output.num_rows();
-  result.num_columns = prober->result_columns.size();
-  result.columns = prober->result_columns.empty() ? nullptr : prober->result_columns.data();
+  result.num_rows = output.num_rows();
+  result.num_columns = columns->size();
+  result.columns = columns->empty() ? nullptr : columns->data();
   return result;
 }
+
+quern_result ResultOf(quern_prober* prober) { return ShowRows(prober->output, &prober->result_columns); }
 
 }  // namespace quern::c_abi
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Quern's C ABI: kernels for joins, compiled for one spec on this machine, called from any engine. Plain C11; nothing but this header
- * and libquern.so is needed.
+ * Quern's C ABI: kernels for joins and aggregations, compiled for one spec on this machine, called from any engine. Plain C11; nothing but
+ * this header and libquern.so is needed.
  *
  *     spec text -> quern_compile -> quern_kernel
+ *
+ * A join:
+ *
  *     quern_join_create -> quern_join_append_*  (build side, batch by batch) -> quern_join_finalise
  *     quern_prober_create -> quern_prober_input_* (probe side, a batch) -> quern_prober_next_* until no more -> next batch
  *
@@ -11,16 +14,26 @@
  *
  *     quern_prober_input_unmatched -> quern_prober_next_* until no more
  *
- * A host with threads appends by a quern_appender each and finalises by quern_join_finalise_shared; for a host without any,
- * quern_join_run does all of it.
+ * An aggregation:
+ *
+ *     quern_aggregate_create -> quern_aggregate_append_* (batch by batch) -> quern_aggregate_finalise
+ *     quern_groups_create -> quern_groups_next_* until no more
+ *
+ * and in two phases, with a host's shuffle between them: quern_groups_create with QUERN_GROUP_STATES lets states out instead of results,
+ * which go into another aggregation of the same spec by quern_aggregate_append_states_*.
+ *
+ * A host with threads appends by a quern_appender (quern_aggregate_appender) each and finalises by quern_join_finalise_shared
+ * (quern_aggregate_finalise_shared); for a host without any, quern_join_run and quern_aggregate_run do all of it.
  *
  * Errors: functions that can fail return a quern_status; QUERN_OK is 0. With an error object (may be NULL) they leave a text of one line.
- * Threads: a kernel may be shared by any threads. A join is built by one thread at a time, or by any number of appenders, one thread each.
- * After finalise any number of probers, one thread each, may probe it. Handles are counted: destroy each once, in any order.
+ * Threads: a kernel may be shared by any threads. A join is built by one thread at a time, or by any number of appenders, one thread each,
+ * and so is an aggregation. After finalise any number of probers (of quern_groups), one thread each, may read it. Handles are counted:
+ * destroy each once, in any order.
  * Exceptions never cross this boundary. Nothing aborts.
  *
- * ABI: functions are only added, never changed; structs carry no size and are frozen; quern_abi_version() tells the version of the
- * library that was loaded, QUERN_ABI_VERSION that of this header. A library serves all headers of the same major version.
+ * ABI: functions are only added, never changed; structs carry no size and are frozen, except quern_aggregate_function, which tells its
+ * size; quern_abi_version() tells the version of the library that was loaded, QUERN_ABI_VERSION that of this header. A library serves all
+ * headers of the same major version.
  */
 #ifndef QUERN_H_
 #define QUERN_H_
@@ -34,7 +47,7 @@ extern "C" {
 #endif
 
 #define QUERN_ABI_VERSION_MAJOR 1
-#define QUERN_ABI_VERSION_MINOR 1
+#define QUERN_ABI_VERSION_MINOR 2
 #define QUERN_ABI_VERSION (QUERN_ABI_VERSION_MAJOR * 1000 + QUERN_ABI_VERSION_MINOR)
 
 #define QUERN_API __attribute__((visibility("default")))
@@ -45,9 +58,10 @@ struct ArrowArray;
 
 typedef enum quern_status {
   QUERN_OK = 0,
-  QUERN_INVALID_ARGUMENT = 1,    /* the caller's mistake: the text names the value and what is accepted */
-  QUERN_RESOURCE_EXHAUSTED = 2,  /* the memory limit, or the machine's memory */
-  QUERN_FAILED_PRECONDITION = 3, /* calls in the wrong order, or a machine that cannot run this */
+  QUERN_INVALID_ARGUMENT = 1,   /* the caller's mistake: the text names the value and what is accepted */
+  QUERN_RESOURCE_EXHAUSTED = 2, /* the memory limit, or the machine's memory */
+  /* Calls in the wrong order, a machine that cannot run this, or data without an answer: a sum too large, a host's function that failed. */
+  QUERN_FAILED_PRECONDITION = 3,
   QUERN_UNIMPLEMENTED = 4,
   QUERN_INTERNAL = 5 /* a defect of Quern */
 } quern_status;
@@ -62,6 +76,9 @@ typedef struct quern_kernel quern_kernel;
 typedef struct quern_join quern_join;
 typedef struct quern_appender quern_appender;
 typedef struct quern_prober quern_prober;
+typedef struct quern_aggregate quern_aggregate;
+typedef struct quern_aggregate_appender quern_aggregate_appender;
+typedef struct quern_groups quern_groups;
 
 QUERN_API uint32_t quern_abi_version(void);
 /* "0.1.0" */
@@ -102,6 +119,8 @@ typedef struct quern_column {
 
 /* One batch of one side. `keys` and `payload` as the spec lists them (a `rowid` payload needs a column too; it is not read); after the
  * payload, in the same array, this side's column of each comparison of `residual`.
+ * Of an aggregation: `payload` are the columns of all aggregates one after the other, of each its arguments, then its `:filter` (a bool
+ * column, where null counts as false).
  * `selection`: NULL, or the batch's row of each row that takes part. num_rows: selected rows; below 2^32 - 1.
  * The contents are trusted: only the pointers are checked for presence. Use the Arrow calls for data from strangers. */
 typedef struct quern_batch {
@@ -109,10 +128,10 @@ typedef struct quern_batch {
   const quern_column* payload;
   const uint32_t* selection;
   uint64_t num_rows;
-  uint64_t first_row_id; /* what rowid columns call the batch's row 0 */
+  uint64_t first_row_id; /* what rowid columns call the batch's row 0; also what the aggregates first, last and string_agg go by */
 } quern_batch;
 
-/* One column of a result. Same layouts as quern_column, from bit 0. Valid until the next call on its prober. */
+/* One column of a result. Same layouts as quern_column, from bit 0. Valid until the next call on its prober or quern_groups. */
 typedef struct quern_result_column {
   const uint8_t* validity; /* NULL where neither spec nor kind of join makes nulls */
   const void* values;      /* utf8 and binary: the bytes */
@@ -124,8 +143,10 @@ typedef struct quern_result_column {
 
 typedef struct quern_result {
   uint64_t num_rows;
-  size_t num_columns;                 /* probe payload, a mark join's mark (bool), build payload; 0: only num_rows counts */
-  const quern_result_column* columns; /* owned by the prober */
+  /* Of a join: probe payload, a mark join's mark (bool), build payload; 0: only num_rows counts. Of an aggregation: keys (dictionaries
+   * decoded), then one for each aggregate. */
+  size_t num_columns;
+  const quern_result_column* columns; /* owned by the prober or quern_groups */
 } quern_result;
 
 /* ---- the join ---- */
@@ -228,6 +249,134 @@ typedef bool (*quern_on_result)(void* context, const quern_result* result);
 QUERN_API quern_status quern_join_run(quern_join* join, const quern_batch* build, size_t num_build, const quern_batch* probe,
                                       size_t num_probe, uint32_t threads, uint64_t batch_rows, quern_on_result on_result, void* context,
                                       uint64_t* num_rows, quern_error* error);
+
+/* ---- the aggregation ---- */
+
+/* `kernel`: of a spec `aggregate ..`. memory_limit: bytes that tables and results may take; 0: no limit. */
+QUERN_API quern_status quern_aggregate_create(quern_kernel* kernel, uint64_t memory_limit, quern_aggregate** aggregate, quern_error* error);
+QUERN_API void quern_aggregate_destroy(quern_aggregate* aggregate);
+
+/* What the host knows, before the first batch and the first appender: how many groups there will be, and the smallest and largest value of
+ * the key number `key` of the spec (of u64 the same bits; without meaning for keys that are no integers, dates or times). Nothing is wrong
+ * where it is wrong, but slower. A later hint takes the place of an earlier one. */
+QUERN_API quern_status quern_aggregate_hint_groups(quern_aggregate* aggregate, uint64_t expected_groups, quern_error* error);
+QUERN_API quern_status quern_aggregate_hint_range(quern_aggregate* aggregate, uint32_t key, int64_t min, int64_t max, quern_error* error);
+
+/* Tells where the spec's columns stand in Arrow batches, before the first one: `keys` and `payload` are child numbers of the struct schema,
+ * as many as the spec has keys, and as quern_batch's payload has columns. The schema is checked against the spec and not kept. */
+QUERN_API quern_status quern_aggregate_bind_arrow(quern_aggregate* aggregate, const struct ArrowSchema* input, const int32_t* keys,
+                                                  const int32_t* payload, quern_error* error);
+
+/* Adds a batch of the host's own vectors, or an Arrow array. Nothing is kept of it: the vectors may go when the call returns, and an array,
+ * which is moved in, is released (also on error; it is checked as by quern_join_append_arrow). Cost: one or two random cache lines a row.
+ * A failed append may have added a part of the batch: from then on the aggregation does not go on. Row ids of Arrow batches go on from
+ * whatever batch came before. */
+QUERN_API quern_status quern_aggregate_append(quern_aggregate* aggregate, const quern_batch* batch, quern_error* error);
+QUERN_API quern_status quern_aggregate_append_arrow(quern_aggregate* aggregate, struct ArrowArray* batch, quern_error* error);
+
+/* Adds states that another aggregation of the same spec let out (QUERN_GROUP_STATES), in this process or on another machine: a batch whose
+ * keys are those of results (dictionaries decoded), and whose payload is a binary column for each aggregate; or the array of
+ * quern_groups_next_arrow, its columns by position, which needs no binding. Damaged states are QUERN_INVALID_ARGUMENT. */
+QUERN_API quern_status quern_aggregate_append_states(quern_aggregate* aggregate, const quern_batch* batch, quern_error* error);
+QUERN_API quern_status quern_aggregate_append_states_arrow(quern_aggregate* aggregate, struct ArrowArray* batch, quern_error* error);
+
+/* Brings all groups together. No append after it, no groups before it. */
+QUERN_API quern_status quern_aggregate_finalise(quern_aggregate* aggregate, quern_error* error);
+
+/* The same by any number of threads at once, as quern_join_finalise_shared. */
+QUERN_API quern_status quern_aggregate_finalise_shared(quern_aggregate* aggregate, quern_error* error);
+
+/* How the groups' table is laid out: "single", "dense", "open", "directory"; there may be more one day. Static text; "" before finalise;
+ * NULL for NULL. */
+QUERN_API const char* quern_aggregate_layout(const quern_aggregate* aggregate);
+
+typedef struct quern_aggregate_stats {
+  uint64_t input_rows;
+  uint64_t num_groups;  /* after finalise */
+  uint64_t table_bytes; /* of all tables at finalise */
+  uint64_t num_growths; /* of tables */
+  uint64_t peak_bytes;  /* of memory taken so far */
+  uint32_t prefetch_distance;
+} quern_aggregate_stats;
+/* Not while other threads append or finalise. */
+QUERN_API void quern_aggregate_get_stats(const quern_aggregate* aggregate, quern_aggregate_stats* stats);
+
+/* One thread's way to add batches while others do the same by theirs, as quern_appender. */
+QUERN_API quern_status quern_aggregate_appender_create(quern_aggregate* aggregate, quern_aggregate_appender** appender, quern_error* error);
+QUERN_API void quern_aggregate_appender_destroy(quern_aggregate_appender* appender);
+
+/* As the functions of quern_aggregate. A failed append ends the work of all appenders of the aggregation. */
+QUERN_API quern_status quern_aggregate_appender_append(quern_aggregate_appender* appender, const quern_batch* batch, quern_error* error);
+QUERN_API quern_status quern_aggregate_appender_append_arrow(quern_aggregate_appender* appender, struct ArrowArray* batch,
+                                                             quern_error* error);
+QUERN_API quern_status quern_aggregate_appender_append_states(quern_aggregate_appender* appender, const quern_batch* batch,
+                                                              quern_error* error);
+QUERN_API quern_status quern_aggregate_appender_append_states_arrow(quern_aggregate_appender* appender, struct ArrowArray* batch,
+                                                                    quern_error* error);
+
+/* Hands the groups over to the aggregation; once, before finalise. An appender that is destroyed without it takes its rows with it. */
+QUERN_API quern_status quern_aggregate_appender_finish(quern_aggregate_appender* appender, quern_error* error);
+
+/* ---- reading groups ---- */
+
+typedef enum quern_group_columns {
+  QUERN_GROUP_RESULTS = 0, /* keys, then the aggregates' results */
+  QUERN_GROUP_STATES = 1   /* keys, then a binary column of states for each aggregate: for quern_aggregate_append_states */
+} quern_group_columns;
+
+/* A reader of a finalised aggregation's groups, which come in no order; it belongs to one thread. Any number of readers share the groups:
+ * each group comes out of one of them, once, as result or as state. batch_rows: groups of a result at most; 0: 65536.
+ *
+ * _partition: only the groups of share number `partition` of num_partitions, by the hash of the key: a key has the same share in every
+ * aggregation of the process, and in those of other processes where no key is a dictionary. Readers of different shares may follow one
+ * another. */
+QUERN_API quern_status quern_groups_create(quern_aggregate* aggregate, quern_group_columns columns, uint64_t batch_rows,
+                                           quern_groups** groups, quern_error* error);
+QUERN_API quern_status quern_groups_create_partition(quern_aggregate* aggregate, quern_group_columns columns, uint32_t partition,
+                                                     uint32_t num_partitions, uint64_t batch_rows, quern_groups** groups,
+                                                     quern_error* error);
+QUERN_API void quern_groups_destroy(quern_groups* groups);
+
+/* The next groups. `more`: whether to call again. A result may have no rows. A sum or average that does not fit its type is
+ * QUERN_FAILED_PRECONDITION; after that and any other failure groups are lost. */
+QUERN_API quern_status quern_groups_next(quern_groups* groups, quern_result* result, bool* more, quern_error* error);
+/* The same as an Arrow struct array, which the caller releases; it may outlive all handles. Needs no binding. */
+QUERN_API quern_status quern_groups_next_arrow(quern_groups* groups, struct ArrowArray* result, bool* more, quern_error* error);
+
+/* The schema of quern_groups_next_arrow's arrays under the binding: keys with the names and formats of the input (dictionaries decoded),
+ * then aggregates, named by their text in the spec: "sum(i64)". Of decimals, sums and averages have the argument's scale and 38 digits. Of
+ * a host's function: seconds (time64: microseconds), scale 0, no time zone. The caller releases `schema`. */
+QUERN_API quern_status quern_aggregate_result_schema(const quern_aggregate* aggregate, quern_group_columns columns,
+                                                     struct ArrowSchema* schema, quern_error* error);
+
+/* A whole aggregation for hosts without threads, as quern_join_run: appends the batches, finalises and reads all groups, by threads of its
+ * own and this one. num_groups: NULL, or where the number of groups that came out is put, at every outcome. */
+QUERN_API quern_status quern_aggregate_run(quern_aggregate* aggregate, const quern_batch* batches, size_t num_batches, uint32_t threads,
+                                           uint64_t batch_rows, quern_on_result on_result, void* context, uint64_t* num_groups,
+                                           quern_error* error);
+
+/* ---- aggregate functions of the host's own ---- */
+
+/* An aggregate function that specs call as host.NAME(TYPE,..). A state is `state_bytes` bytes, all zero for no rows, aligned to 8; it is
+ * moved and copied as bytes, and must own nothing. The callbacks answer 0, or anything else for failure, which ends the aggregation with an
+ * error that names the function. They are called from every thread that aggregates, each time for states of its own. */
+typedef struct quern_aggregate_function {
+  size_t struct_size;   /* sizeof(quern_aggregate_function): later versions may add members at the end */
+  uint32_t state_bytes; /* 1 to 4096 */
+  const char* result;   /* the type of the answer, as in a spec: "f64"; a number, date or time. Only read during the call. */
+  void* user;           /* handed to the callbacks */
+  /* Adds row rows[i] of the columns to states[i], i < n. Rows whose arguments are null, or that a filter leaves out, are not among them.
+   * Columns are those of the batch: dictionaries come with their indices. */
+  int (*update)(void* user, const quern_column* columns, uint32_t num_columns, const uint32_t* rows, void* const* states, uint64_t n);
+  /* Adds from[i] to into[i]. */
+  int (*merge)(void* user, void* const* into, const void* const* from, uint64_t n);
+  /* Writes n values of the result type side by side; where there is none, clears bit i of `validity` (all set before). */
+  int (*finalise)(void* user, const void* const* states, uint64_t n, void* values, uint8_t* validity);
+} quern_aggregate_function;
+
+/* Registers a function under a name (letters, digits, '_') for the process, for good: before the first quern_compile of a spec that calls
+ * it. A second one of the same name is QUERN_INVALID_ARGUMENT. */
+QUERN_API quern_status quern_register_aggregate(const char* name, const quern_aggregate_function* function, quern_error* error);
 
 /* ---- the process's kernel cache ---- */
 

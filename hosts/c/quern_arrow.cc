@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "hosts/c/arrow_fields.h"
 #include "hosts/c/handles.h"
 #include "hosts/c/quern.h"
 #include "runtime/arrow_abi.h"
@@ -23,41 +24,6 @@
 
 namespace quern::c_abi {
 namespace {
-
-// Releases an array that no import has taken over.
-class MovedInArray {
- public:
-  explicit MovedInArray(ArrowArray* array) : array_(array) {}
-  MovedInArray(const MovedInArray&) = delete;
-  MovedInArray& operator=(const MovedInArray&) = delete;
-  ~MovedInArray() {
-    if (array_ != nullptr && array_->release != nullptr) array_->release(array_);
-  }
-
- private:
-  ArrowArray* array_;
-};
-
-absl::Status CheckChildNumbers(const int32_t* numbers, size_t count, const char* name) {
-  return count != 0 && numbers == nullptr ? MissingArgument(name) : absl::OkStatus();
-}
-
-// *Errors*: InvalidArgument where the spec has columns and no numbers are given.
-absl::StatusOr<ColumnBinding> MakeBinding(const JoinState& state, const int32_t* keys, const int32_t* payload, size_t num_payload,
-                                          const char* keys_name, const char* payload_name) {
-  const size_t num_keys = state.key_types.size();
-  QUERN_RETURN_IF_ERROR(CheckChildNumbers(keys, num_keys, keys_name));
-  QUERN_RETURN_IF_ERROR(CheckChildNumbers(payload, num_payload, payload_name));
-  ColumnBinding binding;
-  binding.keys.assign(keys, keys + num_keys);
-  if (num_payload != 0) binding.payload.assign(payload, payload + num_payload);
-  return binding;
-}
-
-std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
-
-// Of a dictionary's values where the field has one.
-std::string ValueFormat(const ArrowSchema& field) { return TextOf(field.dictionary != nullptr ? field.dictionary->format : field.format); }
 
 // The result's fields of one side, whose columns may be null where the result's types say so. The schema has been checked: every child that
 // the binding names is there.
@@ -82,17 +48,6 @@ std::vector<ResultField> ResultFields(const KernelSpec& spec, const ArrowBinding
   if (types.size() > spec.probe.size() + spec.build.size()) fields.push_back({"mark", "b", types[fields.size()].nullable});
   AddResultFields(build, binding.build, spec.build, "build", types, &fields);
   return fields;
-}
-
-// What a format says beyond the type that a spec names: a decimal's scale, a time's unit. Time zones and precisions change no value.
-std::string UnitOf(const std::string& format) {
-  if (format.rfind("d:", 0) == 0) {
-    const size_t scale = format.find(',') + 1;
-    return format.substr(scale, format.find(',', scale) - scale);
-  }
-  for (const char* type : {"ts", "tt", "tD"})
-    if (format.rfind(type, 0) == 0) return format.substr(0, 3);
-  return "";
 }
 
 absl::Status CheckUnit(const ArrowSchema& build, int build_child, const ArrowSchema& probe, int probe_child, const char* part, size_t i) {
@@ -127,10 +82,12 @@ absl::Status BindArrow(quern_join* join, const SideOfBinding& build, const SideO
   if (probe.schema == nullptr) return MissingArgument("probe");
   JoinState& state = *join->state;
   if (state.binding) return absl::FailedPreconditionError("Arrow columns bound twice: the join has a binding; accepted: a new join");
-  const size_t num_build = state.build_types.size(), num_probe = state.probe_types.size();
+  const size_t num_keys = state.key_types.size();
   ArrowBinding binding;
-  QUERN_ASSIGN_OR_RETURN(binding.build, MakeBinding(state, build.keys, build.payload, num_build, "build_keys", "build_payload"));
-  QUERN_ASSIGN_OR_RETURN(binding.probe, MakeBinding(state, probe.keys, probe.payload, num_probe, "probe_keys", "probe_payload"));
+  QUERN_ASSIGN_OR_RETURN(binding.build.keys, ChildNumbers(build.keys, num_keys, "build_keys"));
+  QUERN_ASSIGN_OR_RETURN(binding.build.payload, ChildNumbers(build.payload, state.build_types.size(), "build_payload"));
+  QUERN_ASSIGN_OR_RETURN(binding.probe.keys, ChildNumbers(probe.keys, num_keys, "probe_keys"));
+  QUERN_ASSIGN_OR_RETURN(binding.probe.payload, ChildNumbers(probe.payload, state.probe_types.size(), "probe_payload"));
   QUERN_RETURN_IF_ERROR(CheckSchema(*build.schema, binding.build, state.key_types, state.build_types, "build"));
   QUERN_RETURN_IF_ERROR(CheckSchema(*probe.schema, binding.probe, state.key_types, state.probe_types, "probe"));
   QUERN_RETURN_IF_ERROR(CheckUnits(state.spec(), *build.schema, *probe.schema, binding));
@@ -144,64 +101,12 @@ absl::Status CheckBound(const JoinState& state) {
   return absl::FailedPreconditionError("Arrow columns not bound: the join has no binding; accepted: after quern_join_bind_arrow");
 }
 
-// ---- the result's schema -----------------------------------------------------------------------------------------------------------
-
-// A child's texts belong to the child, so that it can be moved out of its parent.
-struct SchemaTexts {
-  std::string format, name;
-};
-
-struct SchemaOwner {
-  std::vector<ArrowSchema> children;
-  std::vector<ArrowSchema*> pointers;
-};
-
-void ReleaseField(ArrowSchema* schema) {
-  delete static_cast<SchemaTexts*>(schema->private_data);
-  schema->release = nullptr;
-}
-
-void ReleaseSchema(ArrowSchema* schema) {
-  std::unique_ptr<SchemaOwner> owner(static_cast<SchemaOwner*>(schema->private_data));
-  for (ArrowSchema& child : owner->children) {
-    if (child.release != nullptr) child.release(&child);
-  }
-  schema->release = nullptr;
-}
-
-ArrowSchema FieldSchema(std::unique_ptr<SchemaTexts> texts, bool nullable) noexcept {
-  ArrowSchema schema = {};
-  schema.format = texts->format.c_str();
-  schema.name = texts->name.c_str();
-  schema.flags = nullable ? ARROW_FLAG_NULLABLE : 0;
-  schema.release = ReleaseField;
-  schema.private_data = texts.release();
-  return schema;
-}
-
-// All that can throw comes first: an error leaves `schema` empty.
 absl::Status ResultSchema(const quern_join* join, ArrowSchema* schema) {
   if (schema == nullptr) return MissingArgument("schema");
   *schema = {};
   if (join == nullptr) return MissingArgument("join");
   QUERN_RETURN_IF_ERROR(CheckBound(*join->state));
-  const std::vector<ResultField>& fields = join->state->binding->result;
-  std::vector<std::unique_ptr<SchemaTexts>> texts;
-  for (const ResultField& field : fields) texts.push_back(std::make_unique<SchemaTexts>(SchemaTexts{field.format, field.name}));
-  auto owner = std::make_unique<SchemaOwner>();
-  owner->children.resize(fields.size());
-  owner->pointers.resize(fields.size());
-  for (size_t i = 0; i < fields.size(); ++i) {
-    owner->children[i] = FieldSchema(std::move(texts[i]), fields[i].nullable);
-    owner->pointers[i] = &owner->children[i];
-  }
-  schema->format = "+s";
-  schema->name = "";
-  schema->n_children = static_cast<int64_t>(fields.size());
-  schema->children = owner->pointers.data();
-  schema->release = ReleaseSchema;
-  schema->private_data = owner.release();
-  return absl::OkStatus();
+  return ExportFields(join->state->binding->result, schema);
 }
 
 // ---- batches -------------------------------------------------------------------------------------------------------------------------

@@ -17,6 +17,14 @@
 //       if (!rows->more) break;
 //     }
 //
+// and an aggregation, of a kernel for "aggregate keys=i64 aggs=count_star,sum(f64)":
+//
+//     auto aggregate = quern::Aggregate::Create(*kernel);
+//     quern::Status status = aggregate->Append(batch);
+//     status = aggregate->Finalise();
+//     auto groups = quern::Groups::Create(*aggregate);
+//     ... groups->Next() as above
+//
 // Batches, results and statistics are the C structs. Threads, ownership and costs are those that quern.h states, unless said otherwise.
 //
 // Everything stands in the inline namespace quern::v1, so that its symbols differ from those of other major versions and from the
@@ -91,6 +99,12 @@ struct Destroy {
   }
 };
 
+// What takes results for a host's function object, whose address is the context.
+template <class OnResult>
+quern_on_result ResultCall() {
+  return [](void* callee, const quern_result* result) -> bool { return (*static_cast<OnResult*>(callee))(*result); };
+}
+
 }  // namespace internal
 
 enum class Engine { kAuto = QUERN_ENGINE_AUTO, kJit = QUERN_ENGINE_JIT, kGeneric = QUERN_ENGINE_GENERIC };
@@ -135,7 +149,7 @@ struct ArrowSide {
   std::span<const int32_t> payload;
 };
 
-// How Join::Run works. Zeros: as many threads as the machine has, 65536 rows.
+// How Join::Run and Aggregate::Run work. Zeros: as many threads as the machine has, 65536 rows.
 struct RunOptions {
   uint32_t threads = 0;
   uint64_t batch_rows = 0;  // of a result at most
@@ -181,8 +195,7 @@ class Join {
   template <class OnResult>
   Result<uint64_t> Run(std::span<const quern_batch> build, std::span<const quern_batch> probe, const RunOptions& options,
                        OnResult&& on_result) {
-    using Callee = std::remove_reference_t<OnResult>;
-    const quern_on_result call = [](void* callee, const quern_result* result) -> bool { return (*static_cast<Callee*>(callee))(*result); };
+    const quern_on_result call = internal::ResultCall<std::remove_reference_t<OnResult>>();
     return RunWith(build, probe, options, call, const_cast<void*>(static_cast<const void*>(&on_result)));
   }
 
@@ -243,7 +256,7 @@ class Appender {
   std::unique_ptr<quern_appender, internal::Destroy<quern_appender_destroy>> handle_;
 };
 
-// Rows of a result, valid until the next call on their prober.
+// Rows of a result, valid until the next call on their prober or groups.
 struct Rows {
   quern_result result = {};
   bool more = false;  // whether to ask again before the next input
@@ -287,6 +300,164 @@ class Prober {
   explicit Prober(quern_prober* handle) : handle_(handle) {}
   std::unique_ptr<quern_prober, internal::Destroy<quern_prober_destroy>> handle_;
 };
+
+// What comes out of an aggregation beside its keys.
+enum class GroupColumns {
+  kResults = QUERN_GROUP_RESULTS,
+  kStates = QUERN_GROUP_STATES,  // binary columns for AppendStates of another aggregation of the same spec
+};
+
+// One aggregation. *Threads*: one at a time until Finalise has answered, except for FinaliseShared and appenders; then only groups use it.
+class Aggregate {
+ public:
+  // *Units*: memory_limit in bytes, of tables and results; 0: none.
+  static Result<Aggregate> Create(const Kernel& kernel, uint64_t memory_limit = 0) {
+    quern_aggregate* handle = nullptr;
+    Status status = internal::Call(quern_aggregate_create, kernel.handle(), memory_limit, &handle);
+    if (!status.ok()) return status;
+    return Aggregate(handle);
+  }
+
+  // What the host knows of the groups, before the first batch; slower where it is wrong, never false.
+  Status HintGroups(uint64_t expected_groups) { return internal::Call(quern_aggregate_hint_groups, handle_.get(), expected_groups); }
+  Status HintRange(uint32_t key, int64_t min, int64_t max) {
+    return internal::Call(quern_aggregate_hint_range, handle_.get(), key, min, max);
+  }
+
+  // Adds a batch of the host's own vectors, of which nothing is kept.
+  Status Append(const quern_batch& batch) { return internal::Call(quern_aggregate_append, handle_.get(), &batch); }
+  // Adds what another aggregation of the same spec gave out as GroupColumns::kStates.
+  Status AppendStates(const quern_batch& batch) { return internal::Call(quern_aggregate_append_states, handle_.get(), &batch); }
+
+  // Before the first Arrow batch; states need none. The spans must be as long as the spec's lists.
+  Status BindArrow(const ArrowSide& input) {
+    return internal::Call(quern_aggregate_bind_arrow, handle_.get(), input.schema, input.keys.data(), input.payload.data());
+  }
+
+  // *Ownership*: the caller releases `schema`.
+  Status ResultSchema(ArrowSchema* schema, GroupColumns columns = GroupColumns::kResults) const {
+    return internal::Call(quern_aggregate_result_schema, handle_.get(), static_cast<quern_group_columns>(columns), schema);
+  }
+
+  // *Ownership*: the array is moved in, and released when they return. *Cost*: see quern_join_append_arrow.
+  Status AppendArrow(ArrowArray* batch) { return internal::Call(quern_aggregate_append_arrow, handle_.get(), batch); }
+  Status AppendStatesArrow(ArrowArray* batch) { return internal::Call(quern_aggregate_append_states_arrow, handle_.get(), batch); }
+
+  Status Finalise() { return internal::Call(quern_aggregate_finalise, handle_.get()); }
+
+  // The same, by all threads that call it. *Threads*: any, when their appenders have finished.
+  Status FinaliseShared() { return internal::Call(quern_aggregate_finalise_shared, handle_.get()); }
+
+  // Appends, finalises and reads by threads of the library's own. `on_result` takes a const quern_result& and answers whether it wants
+  // more. Answers the number of groups. *Threads*: `on_result` is called from several at once.
+  template <class OnResult>
+  Result<uint64_t> Run(std::span<const quern_batch> batches, const RunOptions& options, OnResult&& on_result) {
+    const quern_on_result call = internal::ResultCall<std::remove_reference_t<OnResult>>();
+    return RunWith(batches, options, call, const_cast<void*>(static_cast<const void*>(&on_result)));
+  }
+
+  // The same where only the number of groups is wanted.
+  Result<uint64_t> Run(std::span<const quern_batch> batches, const RunOptions& options = {}) {
+    return RunWith(batches, options, nullptr, nullptr);
+  }
+
+  // The table's layout: "single", "dense", .. Empty before finalise. *Ownership*: static text.
+  std::string_view Layout() const { return quern_aggregate_layout(handle_.get()); }
+
+  quern_aggregate_stats Stats() const {
+    quern_aggregate_stats stats;
+    quern_aggregate_get_stats(handle_.get(), &stats);
+    return stats;
+  }
+
+  quern_aggregate* handle() const { return handle_.get(); }
+
+ private:
+  explicit Aggregate(quern_aggregate* handle) : handle_(handle) {}
+
+  Result<uint64_t> RunWith(std::span<const quern_batch> batches, const RunOptions& options, quern_on_result on_result, void* context) {
+    uint64_t num_groups = 0;
+    Status status = internal::Call(quern_aggregate_run, handle_.get(), batches.data(), batches.size(), options.threads, options.batch_rows,
+                                   on_result, context, &num_groups);
+    if (!status.ok()) return status;
+    return num_groups;
+  }
+
+  std::unique_ptr<quern_aggregate, internal::Destroy<quern_aggregate_destroy>> handle_;
+};
+
+// Adds batches to an aggregation from one thread, while other appenders do so from theirs. *Threads*: one.
+class AggregateAppender {
+ public:
+  static Result<AggregateAppender> Create(const Aggregate& aggregate) {
+    quern_aggregate_appender* handle = nullptr;
+    Status status = internal::Call(quern_aggregate_appender_create, aggregate.handle(), &handle);
+    if (!status.ok()) return status;
+    return AggregateAppender(handle);
+  }
+
+  // As those of Aggregate. A failure ends the work of all appenders of the aggregation.
+  Status Append(const quern_batch& batch) { return internal::Call(quern_aggregate_appender_append, handle_.get(), &batch); }
+  Status AppendStates(const quern_batch& batch) { return internal::Call(quern_aggregate_appender_append_states, handle_.get(), &batch); }
+  Status AppendArrow(ArrowArray* batch) { return internal::Call(quern_aggregate_appender_append_arrow, handle_.get(), batch); }
+  Status AppendStatesArrow(ArrowArray* batch) { return internal::Call(quern_aggregate_appender_append_states_arrow, handle_.get(), batch); }
+
+  // Hands the groups over, before the aggregation is finalised. An appender that goes without it takes its rows with it.
+  Status Finish() { return internal::Call(quern_aggregate_appender_finish, handle_.get()); }
+
+  quern_aggregate_appender* handle() const { return handle_.get(); }
+
+ private:
+  explicit AggregateAppender(quern_aggregate_appender* handle) : handle_(handle) {}
+  std::unique_ptr<quern_aggregate_appender, internal::Destroy<quern_aggregate_appender_destroy>> handle_;
+};
+
+// How Groups are read.
+struct GroupOptions {
+  GroupColumns columns = GroupColumns::kResults;
+  // Only one of so many shares of the groups, by the hash of the key.
+  uint32_t partition = 0;
+  uint32_t num_partitions = 1;
+  uint64_t batch_rows = 0;  // of a result at most; 0: 65536
+};
+
+// Reads the groups of a finalised aggregation, which it keeps alive. *Threads*: one; any number of readers share the groups, each of which
+// comes out of one of them, once.
+class Groups {
+ public:
+  static Result<Groups> Create(const Aggregate& aggregate, const GroupOptions& options = {}) {
+    quern_groups* handle = nullptr;
+    Status status = internal::Call(quern_groups_create_partition, aggregate.handle(), static_cast<quern_group_columns>(options.columns),
+                                   options.partition, options.num_partitions, options.batch_rows, &handle);
+    if (!status.ok()) return status;
+    return Groups(handle);
+  }
+
+  Result<Rows> Next() {
+    Rows rows;
+    Status status = internal::Call(quern_groups_next, handle_.get(), &rows.result, &rows.more);
+    if (!status.ok()) return status;
+    return rows;
+  }
+
+  // The same as an Arrow struct array, answering `more`. *Ownership*: the caller releases `result`; it may outlive all handles.
+  Result<bool> NextArrow(ArrowArray* result) {
+    bool more = false;
+    Status status = internal::Call(quern_groups_next_arrow, handle_.get(), result, &more);
+    if (!status.ok()) return status;
+    return more;
+  }
+
+ private:
+  explicit Groups(quern_groups* handle) : handle_(handle) {}
+  std::unique_ptr<quern_groups, internal::Destroy<quern_groups_destroy>> handle_;
+};
+
+// Registers an aggregate function of the host's own, host.NAME in specs, for the process and for good. What a callback throws counts as its
+// failure. *Errors*: see quern_register_aggregate.
+inline Status RegisterAggregate(std::string_view name, const quern_aggregate_function& function) {
+  return internal::Call(quern_register_aggregate, std::string(name).c_str(), &function);
+}
 
 }  // namespace v1
 }  // namespace quern

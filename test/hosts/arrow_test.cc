@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "test/hosts/arrow_results.h"
 #include "test/hosts/host_tables.h"
 
 namespace quern_test {
@@ -45,44 +46,6 @@ struct ArrowJoin {
 
   std::unique_ptr<quern::Join> join;
 };
-
-// The error of a call that takes an array over, which it must do on errors too.
-template <class Function, class Handle>
-std::string RefusalOf(quern_status code, Function function, Handle handle, TestArrayPtr batch) {
-  quern_error error = {};
-  EXPECT_EQ(function(handle, &batch->array, &error), code) << error.text;
-  EXPECT_EQ(batch->times_released, 1);
-  EXPECT_EQ(batch->array.release, nullptr);
-  return error.text;
-}
-
-quern_result_column AsResultColumn(const ArrowArray& child, char kind) {
-  quern_result_column column = {};
-  column.validity = static_cast<const uint8_t*>(child.buffers[0]);
-  column.values = child.buffers[kind == 's' ? 2 : 1];
-  if (kind == 's') column.offsets = child.buffers[1];
-  return column;
-}
-
-// Rows of an exported struct array, which is released; the children are moved out first, as a consumer may.
-Lines TakeLines(ArrowArray* result, std::string_view kinds) {
-  EXPECT_EQ(result->n_children, static_cast<int64_t>(kinds.size()));
-  std::vector<ArrowArray> children;
-  std::vector<quern_result_column> columns;
-  for (size_t i = 0; i < kinds.size(); ++i) {
-    EXPECT_EQ(result->children[i]->length, result->length);
-    children.push_back(*result->children[i]);
-    result->children[i]->release = nullptr;
-    columns.push_back(AsResultColumn(children[i], kinds[i]));
-  }
-  const quern_result rows = {static_cast<uint64_t>(result->length), columns.size(), columns.data()};
-  result->release(result);
-  EXPECT_EQ(result->release, nullptr);
-  Lines lines;
-  AddLines(rows, kinds, &lines);
-  for (ArrowArray& child : children) child.release(&child);
-  return lines;
-}
 
 TEST(Arrow, JoinsAndOutlivesItsHandles) {
   auto build = BuildBatch(), probe = ProbeBatch();
@@ -209,13 +172,7 @@ std::string ResultFields(const char* spec, const int32_t* build_payload, const i
       << error.text;
   ArrowSchema schema;
   EXPECT_EQ(arrow.join->ResultSchema(&schema).text(), "");
-  std::string text;
-  for (int64_t i = 0; i < schema.n_children; ++i) {
-    const ArrowSchema& child = *schema.children[i];
-    text += (i == 0 ? "" : " ") + std::string(child.name) + ":" + child.format + (child.flags == kArrowNullable ? "?" : "");
-  }
-  schema.release(&schema);
-  return text;
+  return TakeFields(&schema);
 }
 
 TEST(ArrowSchemas, SayWhichColumnsAKindMakesNullable) {

@@ -147,7 +147,7 @@ inline std::string ViewAt(const quern_result_column& column, uint64_t row) {
   return value;
 }
 
-// What a result column holds: 'i' int32, 'l' int64, 'r' uint64, 'd' double, 'b' bool, 's' utf8, 'S' large_utf8, 'v' utf8_view.
+// What a result column holds: 'i' int32, 'l' int64, 'r' uint64, 'd' double, 'b' bool, 's' utf8 or binary, 'S' large_utf8, 'v' utf8_view.
 inline std::string ValueText(const quern_result_column& column, char kind, uint64_t row) {
   if (column.validity != nullptr && !BitAt(column.validity, row)) return "null";
   switch (kind) {
@@ -172,11 +172,12 @@ inline void AddLines(const quern_result& result, std::string_view kinds, Lines* 
   }
 }
 
-// All result rows of one input, sorted. Results are expected to be full up to the last.
-inline Lines Drain(quern::Prober* prober, std::string_view kinds, uint64_t batch_rows = 0) {
+// All result rows of a prober's input or of groups, sorted. Where batch_rows is given, results are expected to be full up to the last.
+template <class Reader>
+Lines Drain(Reader* reader, std::string_view kinds, uint64_t batch_rows = 0) {
   Lines lines;
   for (bool more = true; more;) {
-    quern::Result<quern::Rows> rows = prober->Next();
+    quern::Result<quern::Rows> rows = reader->Next();
     EXPECT_TRUE(rows.ok()) << rows.status().text();
     if (!rows.ok()) return lines;
     AddLines(rows->result, kinds, &lines);

@@ -55,8 +55,7 @@ constexpr char kAllButRowId[] =
 
 constexpr char kOperators[] =
     "join.inner, join.left, join.right, join.full, join.semi, join.anti, join.right_semi, join.right_anti, join.anti_null_aware, "
-    "join.mark, "
-    "join.single";
+    "join.mark, join.single, aggregate";
 
 // ---- what parses ----
 
@@ -252,7 +251,7 @@ TEST(SpecValidation, Enumerators) {
   const std::string types = std::to_string(AllTypes().size() - 1), collations = std::to_string(AllCollations().size() - 1);
   KernelSpec spec = Parsed("join.inner keys=i64");
   spec.op = static_cast<Operator>(7);
-  EXPECT_EQ(ValidationError(spec), "operator number out of range: 7; accepted: 0");
+  EXPECT_EQ(ValidationError(spec), "operator number out of range: 7; accepted: 0 to 1");
   spec.op = Operator::kJoin;
   spec.join_kind = static_cast<JoinKind>(77);
   EXPECT_EQ(ValidationError(spec), "join kind out of range: 77; accepted: 0 to 10");

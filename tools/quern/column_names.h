@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of column names as they stand on the command line: --on, --residual, --select, --null-equal.
+// Lists of column names as they stand on the command line: --on, --by, --residual, --select, --null-equal.
 #ifndef QUERN_TOOLS_QUERN_COLUMN_NAMES_H_
 #define QUERN_TOOLS_QUERN_COLUMN_NAMES_H_
 
@@ -13,12 +13,20 @@
 
 namespace quern::cli {
 
+class ListParser;
+
 // One name. `whole` is the text as a name ("probe.x"); where the text has a side before its first point, `side` and `name` are its parts.
 // In probe."a.b" only the parts are meant, and `whole` is empty; in "a.b" only the whole, and `side` is empty.
 struct NameText {
   std::string whole;
   std::string side;  // "probe", "build" or ""
   std::string name;
+};
+
+// A column, with the collation that was named after it.
+struct KeyText {
+  std::string name;
+  std::string collation;  // "": none was named
 };
 
 // L=R, or one name for both sides, with the collation that was named after either.
@@ -37,6 +45,11 @@ struct ComparisonText {
 
 // "a,build.b,\"odd, name\"". *Errors*: InvalidArgument with `what` (the option), the text and the grammar.
 absl::StatusOr<std::vector<NameText>> ParseNames(std::string_view what, std::string_view text);
+
+// "a,\"odd name\" collate utf8mb4_bin".
+absl::StatusOr<std::vector<KeyText>> ParseKeys(std::string_view what, std::string_view text);
+// One of them, in another list.
+absl::StatusOr<KeyText> ParseKey(ListParser* parser);
 
 // "a=b,\"odd name\" collate utf8mb4_bin=c,k".
 absl::StatusOr<std::vector<KeyPairText>> ParseKeyPairs(std::string_view what, std::string_view text);

@@ -39,7 +39,8 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, DumpCom
   Arguments arguments("dump", "Prints one stage of a kernel. The output is the same from run to run, byte for byte.",
                       "quern dump asm \"join.inner keys=i64,utf8(utf8mb4_bin):nullable build=f64\" --machine znver4");
   arguments.Positional("STAGE", &command->stage, "spec, plan, layout, template, ir, opt, asm, obj or remarks");
-  arguments.PositionalRest("SPEC", &command->spec_words, "a kernel spec, as \"join.inner keys=i64 build=f64 probe=i32\"");
+  arguments.PositionalRest("SPEC", &command->spec_words,
+                           "a kernel spec, as \"join.inner keys=i64 build=f64\" or \"aggregate keys=i64 aggs=sum(f64)\"");
   arguments.Value("--machine", &command->machine, "CPU",
                   "native or a CPU name, as znver4, x86-64-v3, aarch64:neoverse-n1 (default: QUERN_MACHINE)");
   arguments.Values("--param", &command->params, "NAME=VALUE", "set a tuning parameter of the plan; may be given several times");

@@ -12,11 +12,9 @@
 // build_ms + probe_ms with result columns in memory. peak_bytes and --memory-limit count input columns, the join's table and results.
 #include <arrow/api.h>
 
-#include <cstdio>
 #include <optional>
 #include <utility>
 
-#include "codegen/machine.h"
 #include "runtime/status.h"
 #include "tools/quern/arguments.h"
 #include "tools/quern/command.h"
@@ -112,13 +110,6 @@ absl::StatusOr<PreparedJoin> ReadInputs(const JoinCommand& command, Progress* pr
   return PrepareJoin(columns, probe_table, build_table);
 }
 
-absl::Status Explain(const KernelSpec& spec, const RunOptions& options) {
-  QUERN_ASSIGN_OR_RETURN(const Machine machine, HostMachine());
-  QUERN_ASSIGN_OR_RETURN(const KernelPlan plan, MakePlan(spec, machine, options.compile.overrides));
-  std::printf("%s\n%s", PrintSpec(spec).c_str(), PrintPlan(plan).c_str());
-  return absl::OkStatus();
-}
-
 // The fields that join adds to --stats.
 JsonObject JoinStatsJson(const RunStats& stats, const PreparedJoin& join, const JoinResult& result) {
   JsonObject json = StatsJson(stats);
@@ -132,10 +123,7 @@ absl::StatusOr<int> Run(const JoinCommand& command, const std::vector<std::strin
   const RunOptions& options = command.options;
   QUERN_RETURN_IF_ERROR(StartArrow(options.threads));
   std::optional<OutputFile> file;
-  if (options.output.has_value() && !options.explain) {
-    QUERN_ASSIGN_OR_RETURN(OutputFile created, OutputFile::Create(*options.output));
-    file.emplace(std::move(created));
-  }
+  QUERN_RETURN_IF_ERROR(CreateOutput(options, &file));
   std::optional<Progress> progress(std::in_place, !options.quiet);
   RunStats stats;
   Stopwatch watch;
@@ -143,21 +131,15 @@ absl::StatusOr<int> Run(const JoinCommand& command, const std::vector<std::strin
   stats.read_ms = watch.Lap();
   if (options.explain) {
     progress.reset();
-    QUERN_RETURN_IF_ERROR(Explain(join.spec, options));
+    QUERN_RETURN_IF_ERROR(ExplainSpec(join.spec, options));
     return kExitOk;
   }
-  const auto budget = std::make_shared<MemoryBudget>(options.memory_limit_bytes);
-  QUERN_RETURN_IF_ERROR(budget->Reserve(static_cast<uint64_t>(arrow::default_memory_pool()->bytes_allocated())));
+  QUERN_ASSIGN_OR_RETURN(const auto budget, BudgetBesideInputs(options));
   QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, CompileForRun(join.spec, options, &stats));
   QUERN_ASSIGN_OR_RETURN(const JoinResult result, RunPreparedJoin(join, compiled, budget, options.threads, &*progress));
   progress->Begin("write", 0);
   watch.Lap();
-  if (result.table != nullptr) {
-    if (!file.has_value()) progress.reset();
-    QUERN_RETURN_IF_ERROR(DeliverTable(result.table, options, &file));
-  }
-  progress.reset();
-  if (options.count) std::printf("%llu\n", static_cast<unsigned long long>(result.num_rows));
+  QUERN_RETURN_IF_ERROR(Deliver(result.table, result.num_rows, options, &file, &progress));
   stats.write_ms = watch.Lap();
   stats.run_ms = result.build_ms + result.probe_ms;
   stats.rows_in = static_cast<uint64_t>(join.inputs[kProbe].table->num_rows() + join.inputs[kBuild].table->num_rows());

@@ -16,7 +16,6 @@
 #include "tools/quern/join_columns.h"
 
 #include <arrow/api.h>
-#include <arrow/compute/api.h>
 
 #include <algorithm>
 #include <array>
@@ -25,6 +24,7 @@
 
 #include "runtime/status.h"
 #include "tools/quern/errors.h"
+#include "tools/quern/input_columns.h"
 #include "tools/quern/key_types.h"
 
 namespace quern::cli {
@@ -34,28 +34,10 @@ constexpr const char* kMarkName = "mark";
 
 using Names = std::array<const std::vector<std::string>*, 2>;  // of the files' columns, by JoinSide
 
-std::string ColumnText(JoinSide side, const std::string& name) { return "column " + QuoteName(name) + " of " + kSideWords[side]; }
-
 int64_t CountName(const std::vector<std::string>& names, const std::string& name) { return std::count(names.begin(), names.end(), name); }
 
-// The column must be there, once.
 absl::Status CheckColumn(const Names& names, JoinSide side, const std::string& name) {
-  const int64_t found = CountName(*names[side], name);
-  if (found == 1) return absl::OkStatus();
-  if (found > 1)
-    return DataError("two columns of one name in " + std::string(kSideWords[side]) + ": " + QuoteName(name) + "; accepted: one");
-  std::vector<std::string> accepted;
-  for (const std::string& column : *names[side]) accepted.push_back(QuoteName(column));
-  return CommandError(UnknownWord("column of " + std::string(kSideWords[side]), QuoteName(name), accepted));
-}
-
-absl::StatusOr<Collation> CollationByName(const std::string& name) {
-  std::vector<std::string> accepted;
-  for (const CollationRow& row : AllCollations()) {
-    if (row.text == name) return row.id;
-    accepted.emplace_back(row.text);
-  }
-  return CommandError(UnknownWord("collation", name, accepted));
+  return cli::CheckColumn(*names[side], kSideWords[side], name);
 }
 
 absl::StatusOr<std::vector<KeyColumns>> ResolveKeys(const JoinRequest& request, const Names& names) {
@@ -63,10 +45,7 @@ absl::StatusOr<std::vector<KeyColumns>> ResolveKeys(const JoinRequest& request, 
   for (const KeyPairText& pair : request.keys) {
     QUERN_RETURN_IF_ERROR(CheckColumn(names, kProbe, pair.probe));
     QUERN_RETURN_IF_ERROR(CheckColumn(names, kBuild, pair.build));
-    Collation collation = kCollationBinary;
-    if (!pair.collation.empty()) {
-      QUERN_ASSIGN_OR_RETURN(collation, CollationByName(pair.collation));
-    }
+    QUERN_ASSIGN_OR_RETURN(const Collation collation, CollationByName(pair.collation));
     keys.push_back({{pair.probe, pair.build}, collation, false});
   }
   if (keys.size() > kMaxKeys) {
@@ -203,58 +182,11 @@ absl::StatusOr<std::vector<ResidualColumns>> ResolveResidual(const JoinRequest& 
   return residual;
 }
 
-bool HasNulls(const arrow::ChunkedArray& column) {
-  if (column.null_count() > 0) return true;
-  if (column.type()->id() != arrow::Type::DICTIONARY) return false;
-  return std::any_of(column.chunks().begin(), column.chunks().end(), [](const std::shared_ptr<arrow::Array>& chunk) {
-    return static_cast<const arrow::DictionaryArray&>(*chunk).dictionary()->null_count() > 0;
-  });
-}
-
-absl::StatusOr<std::shared_ptr<arrow::ChunkedArray>> CastColumn(std::shared_ptr<arrow::ChunkedArray> column,
-                                                                const std::shared_ptr<arrow::DataType>& type, const std::string& text) {
-  if (column->type()->Equals(type)) return column;
-  const auto decoded = DecodedType(column->type());
-  if (!decoded->Equals(column->type()) && !decoded->Equals(type)) {  // Arrow casts a dictionary to its values' type only
-    QUERN_ASSIGN_OR_RETURN(column, CastColumn(column, decoded, text));
-  }
-  QUERN_ASSIGN_OR_RETURN_ARROW(const arrow::Datum cast, arrow::compute::Cast(column, type),
-                               "cannot make " + type->ToString() + " of " + text + ": " + column->type()->ToString());
-  return cast.chunked_array();
-}
-
-// Collects the columns that a kernel reads from one side; asked again for a column it has, it answers the same place.
-class InputColumns {
- public:
-  explicit InputColumns(JoinSide side, std::shared_ptr<arrow::Table> table) : side_(side), table_(std::move(table)) {}
-
-  std::shared_ptr<arrow::ChunkedArray> Find(const std::string& name) const { return table_->GetColumnByName(name); }
-
-  // The place of the column under that type.
-  absl::StatusOr<int> Add(const std::string& name, const std::shared_ptr<arrow::DataType>& type) {
-    for (size_t i = 0; i < fields_.size(); ++i) {
-      if (fields_[i]->name() == name && fields_[i]->type()->Equals(type)) return static_cast<int>(i);
-    }
-    QUERN_ASSIGN_OR_RETURN(auto column, CastColumn(Find(name), type, ColumnText(side_, name)));
-    fields_.push_back(arrow::field(name, type));
-    columns_.push_back(std::move(column));
-    return static_cast<int>(fields_.size()) - 1;
-  }
-
-  std::shared_ptr<arrow::Table> Finish() const { return arrow::Table::Make(arrow::schema(fields_), columns_, table_->num_rows()); }
-
- private:
-  JoinSide side_;
-  std::shared_ptr<arrow::Table> table_;
-  arrow::FieldVector fields_;
-  arrow::ChunkedArrayVector columns_;
-};
-
 // "column id of PROBE is int64, column name of BUILD is string"
 std::string TypesText(const std::string (&names)[2], const InputColumns (&inputs)[2]) {
   std::string text;
   for (const JoinSide side : {kProbe, kBuild}) {
-    text += (text.empty() ? "" : ", ") + ColumnText(side, names[side]) + " is " + inputs[side].Find(names[side])->type()->ToString();
+    text += (text.empty() ? "" : ", ") + inputs[side].Text(names[side]) + " is " + inputs[side].Find(names[side])->type()->ToString();
   }
   return text;
 }
@@ -262,7 +194,7 @@ std::string TypesText(const std::string (&names)[2], const InputColumns (&inputs
 absl::Status AddKey(const KeyColumns& key, InputColumns (&inputs)[2], PreparedJoin* join) {
   const auto probe = inputs[kProbe].Find(key.names[kProbe]);
   const auto build = inputs[kBuild].Find(key.names[kBuild]);
-  const std::string probe_text = ColumnText(kProbe, key.names[kProbe]);
+  const std::string probe_text = inputs[kProbe].Text(key.names[kProbe]);
   std::shared_ptr<arrow::DataType> type = CommonKeyType(probe->type(), build->type());
   if (type == nullptr) {
     return CommandError("keys of types that do not compare: " + TypesText(key.names, inputs) +
@@ -271,11 +203,7 @@ absl::Status AddKey(const KeyColumns& key, InputColumns (&inputs)[2], PreparedJo
   if (type->id() == arrow::Type::NA) type = arrow::utf8();  // neither side has a value
   KeySpec spec;
   QUERN_ASSIGN_OR_RETURN(spec.type, KernelType(probe_text, *type));
-  if (key.collation != kCollationBinary && !IsVariable(RowOf(spec.type.id).storage)) {
-    return CommandError("collation on a column without text: " + probe_text + " is " + probe->type()->ToString() +
-                        "; accepted: utf8 columns");
-  }
-  spec.type.collation = key.collation;
+  QUERN_RETURN_IF_ERROR(SetCollation(key.collation, probe_text, *probe->type(), &spec.type));
   spec.type.nullable = HasNulls(*probe) || HasNulls(*build);
   spec.null_equal = key.null_equal && spec.type.nullable;  // without nulls there is nothing to compare them by
   join->spec.keys.push_back(spec);
@@ -287,10 +215,10 @@ absl::Status AddKey(const KeyColumns& key, InputColumns (&inputs)[2], PreparedJo
   return absl::OkStatus();
 }
 
-absl::Status AddPayload(const ResultColumn& column, InputColumns* input, JoinInput* side, arrow::FieldVector* kernel_fields) {
+absl::Status AddPayload(const ResultColumn& column, InputColumns* input, KernelInput* side, arrow::FieldVector* kernel_fields) {
   const auto values = input->Find(column.name);
   const auto type = values->type()->id() == arrow::Type::NA ? arrow::utf8() : values->type();
-  QUERN_ASSIGN_OR_RETURN(ColumnType column_type, KernelType(ColumnText(column.side, column.name), *type));
+  QUERN_ASSIGN_OR_RETURN(ColumnType column_type, KernelType(input->Text(column.name), *type));
   column_type.nullable = HasNulls(*values);
   QUERN_ASSIGN_OR_RETURN(const int place, input->Add(column.name, type));
   side->binding.payload.push_back(place);
@@ -322,7 +250,7 @@ absl::Status AddResidual(const ResidualColumns& residual, InputColumns (&inputs)
   }
   type = type->id() == arrow::Type::NA ? arrow::boolean() : DecodedType(type);
   ResidualSpec spec;
-  QUERN_ASSIGN_OR_RETURN(spec.type, KernelType(ColumnText(kProbe, residual.names[kProbe]), *type));
+  QUERN_ASSIGN_OR_RETURN(spec.type, KernelType(inputs[kProbe].Text(residual.names[kProbe]), *type));
   if (!IsResidualType(spec.type)) {
     return CommandError("residual on a type that it cannot have: " + TypesText(residual.names, inputs) +
                         "; accepted: " + ResidualTypesText());
@@ -397,7 +325,7 @@ absl::StatusOr<PreparedJoin> PrepareJoin(const JoinColumns& columns, const std::
                                          const std::shared_ptr<arrow::Table>& build) {
   PreparedJoin join;
   join.spec.join_kind = columns.kind;
-  InputColumns inputs[2] = {InputColumns(kProbe, probe), InputColumns(kBuild, build)};
+  InputColumns inputs[2] = {InputColumns(kSideWords[kProbe], probe), InputColumns(kSideWords[kBuild], build)};
   for (const KeyColumns& key : columns.keys) QUERN_RETURN_IF_ERROR(AddKey(key, inputs, &join));
   arrow::FieldVector kernel_fields;
   QUERN_RETURN_IF_ERROR(AddResult(columns.result, inputs, &kernel_fields, &join));

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/arrow_import.h"
 #include "runtime/column_type.h"
 #include "runtime/spec.h"
+#include "tools/quern/batches.h"
 #include "tools/quern/column_names.h"
 #include "tools/quern/table_io.h"
 
@@ -65,17 +65,9 @@ absl::StatusOr<JoinColumns> ResolveColumns(const JoinRequest& request, const Tab
 // The columns of one side that must be read, each once.
 std::vector<std::string> ColumnsToRead(const JoinColumns& columns, JoinSide side);
 
-// One side of a join as its kernel wants it: the columns it reads, all of the spec's types.
-struct JoinInput {
-  std::shared_ptr<arrow::Table> table;
-  ColumnBinding binding;
-  std::vector<ColumnType> keys;
-  std::vector<ColumnType> payload;  // then the columns of the residual predicate, as in the binding
-};
-
 struct PreparedJoin {
   KernelSpec spec;
-  JoinInput inputs[2];                           // by JoinSide
+  KernelInput inputs[2];                         // by JoinSide; payload: then the columns of the residual predicate
   std::shared_ptr<arrow::Schema> kernel_schema;  // of what the kernel writes (JoinOutputTypes), dictionaries decoded
   std::vector<int> order;                        // kernel's column of each result column; empty: rows are counted
   std::vector<std::string> result_names;

@@ -16,7 +16,6 @@
 #include "tools/quern/join_run.h"
 
 #include <arrow/api.h>
-#include <arrow/c/bridge.h>
 
 #include <algorithm>
 #include <atomic>
@@ -28,34 +27,17 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/arrow_import.h"
 #include "runtime/output_batch.h"
 #include "runtime/status.h"
+#include "tools/quern/batches.h"
 #include "tools/quern/errors.h"
 #include "tools/quern/run_options.h"
+#include "tools/quern/table_io.h"
 
 namespace quern::cli {
 namespace {
 
-constexpr int64_t kBatchRows = 1 << 16;           // guess: large beside a kernel's batch, small beside a thread's share
 constexpr int64_t kMinSharedBuildRows = 1 << 17;  // guess: up to here a thread costs more than it brings
-constexpr uint64_t kOutputRows = 1 << 16;
-
-using RecordBatchPointer = std::shared_ptr<arrow::RecordBatch>;
-
-absl::StatusOr<std::vector<RecordBatchPointer>> CutIntoBatches(const std::shared_ptr<arrow::Table>& table) {
-  arrow::TableBatchReader reader(table);
-  reader.set_chunksize(kBatchRows);
-  QUERN_ASSIGN_OR_RETURN_ARROW(auto batches, reader.ToRecordBatches(),
-                               "cannot cut into batches: " + std::to_string(table->num_rows()) + " rows");
-  return batches;
-}
-
-absl::StatusOr<BatchView> ViewOf(const arrow::RecordBatch& batch, const JoinInput& input) {
-  ArrowArray array;
-  QUERN_RETURN_IF_ARROW_ERROR(arrow::ExportRecordBatch(batch, &array), "cannot export a batch: " + batch.schema()->ToString());
-  return ImportArrow(&array, input.binding, input.keys, input.payload);
-}
 
 // What the threads of one phase share: the items they take in turns, and the first error.
 struct Phase {
@@ -94,9 +76,9 @@ uint32_t OnThreads(size_t threads, Phase* phase, const std::function<absl::Statu
 }
 
 // How many threads build and drain.
-uint32_t ThreadsForBuild(const JoinInput& build, uint32_t threads) { return build.table->num_rows() > kMinSharedBuildRows ? threads : 1; }
+uint32_t ThreadsForBuild(const KernelInput& build, uint32_t threads) { return build.table->num_rows() > kMinSharedBuildRows ? threads : 1; }
 
-absl::Status AppendBatches(const JoinInput& input, const std::vector<RecordBatchPointer>& batches, Phase* phase, Progress* progress,
+absl::Status AppendBatches(const KernelInput& input, const std::vector<RecordBatchPointer>& batches, Phase* phase, Progress* progress,
                            const std::shared_ptr<HashJoin>& join) {
   JoinAppender appender(join);
   for (size_t i = phase->next++; i < batches.size() && !phase->failed; i = phase->next++) {
@@ -108,7 +90,7 @@ absl::Status AppendBatches(const JoinInput& input, const std::vector<RecordBatch
 }
 
 // Answers how many threads there were.
-absl::StatusOr<uint32_t> Build(const JoinInput& input, uint32_t threads, Progress* progress, const std::shared_ptr<HashJoin>& join) {
+absl::StatusOr<uint32_t> Build(const KernelInput& input, uint32_t threads, Progress* progress, const std::shared_ptr<HashJoin>& join) {
   QUERN_ASSIGN_OR_RETURN(const auto batches, CutIntoBatches(input.table));
   progress->Begin("build", static_cast<uint64_t>(input.table->num_rows()));
   Phase append;
@@ -119,15 +101,6 @@ absl::StatusOr<uint32_t> Build(const JoinInput& input, uint32_t threads, Progres
   OnThreads(used, &finalise, [&](size_t) { return join->FinaliseShared(); });
   QUERN_RETURN_IF_ERROR(finalise.status);
   return used;
-}
-
-arrow::Result<RecordBatchPointer> Compacted(const RecordBatchPointer& batch) {
-  arrow::ArrayVector columns;
-  for (const auto& column : batch->columns()) {
-    ARROW_ASSIGN_OR_RAISE(auto copy, arrow::Concatenate({column}));
-    columns.push_back(std::move(copy));
-  }
-  return arrow::RecordBatch::Make(batch->schema(), batch->num_rows(), std::move(columns));
 }
 
 // What all threads of probe and drain share.
@@ -141,18 +114,6 @@ struct ProbeWork {
   std::atomic<uint64_t> num_rows{0};
 };
 
-absl::StatusOr<RecordBatchPointer> TakeRows(const ProbeWork& work, OutputBatch* out) {
-  const uint64_t rows = out->num_rows();
-  ArrowArray array;
-  out->ExportArrow(&array);
-  QUERN_ASSIGN_OR_RETURN_ARROW(RecordBatchPointer batch, arrow::ImportRecordBatch(&array, work.join.kernel_schema),
-                               "cannot import a result batch: " + std::to_string(rows) + " rows");
-  if (rows >= kOutputRows / 4) return batch;
-  QUERN_ASSIGN_OR_RETURN_ARROW(RecordBatchPointer compacted, Compacted(batch),
-                               "cannot copy a result batch: " + std::to_string(rows) + " rows");
-  return compacted;
-}
-
 // All that the prober has to give, into one place of the results.
 absl::Status TakeAll(size_t place, JoinProber* prober, OutputBatch* out, ProbeWork* work) {
   bool more = true;
@@ -160,7 +121,7 @@ absl::Status TakeAll(size_t place, JoinProber* prober, OutputBatch* out, ProbeWo
     QUERN_ASSIGN_OR_RETURN(more, prober->Next(out));
     work->num_rows.fetch_add(out->num_rows(), std::memory_order_relaxed);
     if (work->join.order.empty() || out->num_rows() == 0) continue;
-    QUERN_ASSIGN_OR_RETURN(RecordBatchPointer rows, TakeRows(*work, out));
+    QUERN_ASSIGN_OR_RETURN(RecordBatchPointer rows, TakeRows(work->join.kernel_schema, out));
     work->results[place].push_back(std::move(rows));
   }
   return absl::OkStatus();
@@ -205,11 +166,9 @@ absl::StatusOr<uint32_t> Probe(uint32_t threads, uint32_t drain_threads, ProbeWo
 
 absl::StatusOr<std::shared_ptr<arrow::Table>> ResultTable(const PreparedJoin& join,
                                                           const std::vector<std::vector<RecordBatchPointer>>& results) {
-  std::vector<RecordBatchPointer> batches;
-  for (const auto& of_batch : results) batches.insert(batches.end(), of_batch.begin(), of_batch.end());
-  const std::string what = "cannot put together result batches: " + std::to_string(batches.size());
-  QUERN_ASSIGN_OR_RETURN_ARROW(const auto table, arrow::Table::FromRecordBatches(join.kernel_schema, batches), what);
-  QUERN_ASSIGN_OR_RETURN_ARROW(auto ordered, table->SelectColumns(join.order), what);
+  QUERN_ASSIGN_OR_RETURN(const auto table, TableOf(join.kernel_schema, results));
+  QUERN_ASSIGN_OR_RETURN_ARROW(auto ordered, table->SelectColumns(join.order),
+                               "cannot order result columns: " + std::to_string(join.order.size()));
   return ordered;
 }
 

@@ -2,6 +2,7 @@
 // The quern command: the first word chooses a row of commands.def, the rest is the command's own.
 //
 //     quern join --on id=order_id customers.parquet orders.parquet      reads two files, runs a kernel made for their keys
+//     quern aggregate --by segment --agg 'count(*)' customers.parquet    one file, a kernel made for its groups
 //     quern dump asm "join.inner keys=i64 build=f64 probe=i32"          shows such a kernel
 //     quern doctor                                                      says whether this machine can
 //     quern env                                                         and what the environment asks for
@@ -37,10 +38,11 @@ constexpr CommandRow kCommands[] = {
 void PrintHelp() {
   std::printf(
       "Quern grinds query kernels: native code made for one query and one machine.\n\nUsage: quern COMMAND [OPTIONS] ...\n\nCommands:\n");
-  for (const CommandRow& row : kCommands) std::printf("  %-8s %s\n", row.name, row.summary);
+  for (const CommandRow& row : kCommands) std::printf("  %-10s %s\n", row.name, row.summary);
   std::printf(
       "\n  quern COMMAND --help   the options of a command\n  quern --version        the versions of Quern, LLVM and Arrow\n\n"
-      "Example:\n  quern join --on o_custkey=c_custkey --select o_orderkey,c_name orders.parquet customer.parquet\n");
+      "Examples:\n  quern join --on o_custkey=c_custkey --select o_orderkey,c_name orders.parquet customer.parquet\n"
+      "  quern aggregate --by l_returnflag,l_linestatus --agg 'count(*), sum(l_quantity)' lineitem.parquet\n");
 }
 
 absl::StatusOr<int> RunCommand(const std::vector<std::string>& words) {

@@ -2,19 +2,22 @@
 // What every command that runs has in common: its options, the compilation, the delivery of the result and the report of the run. A
 // command adds its operator in between:
 //
-//     options.Check -> read files -> CompileForRun -> the operator -> DeliverTable -> ReportRun
+//     options.Check -> CreateOutput -> read files -> CompileForRun -> the operator -> Deliver -> ReportRun
 //
 // With QUERN_VERBOSE=1 each compilation and each run leaves a line on stderr whose last field can be pasted into a shell:
 //
 //     quern,compile,engine=jit,cache=miss,ms=8.125,repro="quern dump plan 'join.inner keys=i64'"
 #include "tools/quern/run_options.h"
 
+#include <arrow/memory_pool.h>
 #include <arrow/table.h>
 
 #include <chrono>
 #include <cstdio>
 #include <utility>
 
+#include "codegen/machine.h"
+#include "codegen/plan.h"
 #include "runtime/status.h"
 #include "tools/quern/environment.h"
 #include "tools/quern/errors.h"
@@ -128,13 +131,36 @@ absl::StatusOr<CompiledKernel> CompileForRun(const KernelSpec& spec, const RunOp
   return compiled;
 }
 
-absl::Status DeliverTable(const std::shared_ptr<arrow::Table>& table, const RunOptions& options, std::optional<OutputFile>* file) {
-  if (!file->has_value()) {
-    std::fputs(PrintTable(*table, kRowsShown).c_str(), stdout);
-    return absl::OkStatus();
+absl::Status CreateOutput(const RunOptions& options, std::optional<OutputFile>* file) {
+  if (!options.output.has_value() || options.explain) return absl::OkStatus();
+  QUERN_ASSIGN_OR_RETURN(OutputFile created, OutputFile::Create(*options.output));
+  file->emplace(std::move(created));
+  return absl::OkStatus();
+}
+
+absl::Status ExplainSpec(const KernelSpec& spec, const RunOptions& options) {
+  QUERN_ASSIGN_OR_RETURN(const Machine machine, HostMachine());
+  QUERN_ASSIGN_OR_RETURN(const KernelPlan plan, MakePlan(spec, machine, options.compile.overrides));
+  std::printf("%s\n%s", PrintSpec(spec).c_str(), PrintPlan(plan).c_str());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<MemoryBudget>> BudgetBesideInputs(const RunOptions& options) {
+  auto budget = std::make_shared<MemoryBudget>(options.memory_limit_bytes);
+  QUERN_RETURN_IF_ERROR(budget->Reserve(static_cast<uint64_t>(arrow::default_memory_pool()->bytes_allocated())));
+  return budget;
+}
+
+absl::Status Deliver(const std::shared_ptr<arrow::Table>& table, uint64_t num_rows, const RunOptions& options,
+                     std::optional<OutputFile>* file, std::optional<Progress>* progress) {
+  if (table != nullptr && file->has_value()) {
+    QUERN_RETURN_IF_ERROR((*file)->WriteTable(table, options.output_format));
+    QUERN_RETURN_IF_ERROR((*file)->Commit());
   }
-  QUERN_RETURN_IF_ERROR((*file)->WriteTable(table, options.output_format));
-  return (*file)->Commit();
+  progress->reset();
+  if (table != nullptr && !file->has_value()) std::fputs(PrintTable(*table, kRowsShown).c_str(), stdout);
+  if (options.count) std::printf("%llu\n", static_cast<unsigned long long>(num_rows));
+  return absl::OkStatus();
 }
 
 void ReportRun(const RunOptions& options, const RunStats& stats, const JsonObject& json, const std::vector<std::string>& words) {

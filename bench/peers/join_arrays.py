@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the arrays of a case, with numpy, as two pyarrow tables of one chunk: keys k0 (and k1), and on the build side x0, x1, ..
+"""Makes the arrays of a join, with numpy, as two pyarrow tables of one chunk: keys k0 (and k1), and on the build side x0, x1, ..
 
     int32      0 .. n-1, each once, in random order; the probe side draws from them uniformly
     textN      N random hexadecimal digits, unique; the probe side draws uniformly
@@ -9,38 +9,14 @@
     dup4       i64sparse with four build rows per key; the probe side draws uniformly
     i64,str    two keys, of which neither alone is unique: each number and each 16-digit text stands in four build rows
     selfjoin   int32 0 .. n-1 in order, joined with itself
-
-Numbers without a pattern come from a bijection on 64-bit words (the finaliser of SplitMix64, Steele, Lea, Flood 2014), so that they are
-unique without a search: key i is Mix(i). With n = 4 the keys 0, 1, 2, 3 become 0x0, 0x5692161d100b05e5, .. , and text16 is the same
-words' bytes in hexadecimal.
 """
 import numpy as np
 import pyarrow as pa
-
-EXTRA_BELOW = 1 << 31  # 20 M matches of such values sum up to below 2^63
-_HEX_OF_BYTE = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), dtype=np.uint16)
-
-
-def mix(numbers, seed=0):
-    """A bijection of 64-bit words; another one for each seed."""
-    x = numbers.astype(np.uint64) + np.uint64(seed * 0x9E3779B97F4A7C15 % (1 << 64))
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+from columns import VALUE_BELOW, draw, mix, named, texts
 
 
 def sparse(numbers):
     return mix(numbers).view(np.int64)
-
-
-def texts(numbers, length):
-    """A unique text of `length` hexadecimal digits (a multiple of 16) for each number: a matrix of bytes, one row each."""
-    words = np.stack([mix(numbers, seed) for seed in range(1, length // 16 + 1)], axis=1)
-    return _HEX_OF_BYTE[words.view(np.uint8)].view(np.uint8)
-
-
-def draw(rows, from_rows, random):
-    return random.integers(0, from_rows, rows)
 
 
 # ---- kinds of keys: build rows, probe rows, random -> columns of the build side, columns of the probe side -------------------------------
@@ -96,24 +72,17 @@ KINDS = {
 }
 
 
-# ---- Arrow -------------------------------------------------------------------------------------------------------------------------------
-
-
-def arrow_array(column):
-    """Numbers as they are; a matrix of bytes as utf8. Neither copies the values."""
-    if column.ndim == 1:
-        return pa.array(column)
-    rows, length = column.shape
-    if rows * length >= 1 << 31:
-        raise ValueError(f"too many bytes of text: {rows * length:,}; below 2 GiB, which is what the offsets of utf8 can say")
-    offsets = np.arange(0, (rows + 1) * length, length, dtype=np.int32)
-    return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(column))
+# ---- what compare.py calls ---------------------------------------------------------------------------------------------------------------
 
 
 def make_tables(case, seed):
-    """(build, probe) of a case. Cost: some seconds for the largest."""
+    """The tables of a case by name. Cost: some seconds for the largest."""
     random = np.random.default_rng(seed)
     build, probe = KINDS[case.keys](case.build_rows, case.probe_rows, random)
-    named = lambda columns: {f"k{i}": arrow_array(column) for i, column in enumerate(columns)}
-    extra = {f"x{i}": pa.array(random.integers(0, EXTRA_BELOW, len(build[0]))) for i in range(case.num_extra)}
-    return pa.table(named(build) | extra), pa.table(named(probe))
+    extra = named("x", (draw(len(build[0]), VALUE_BELOW, random) for _ in range(case.num_extra)))
+    return {"build": pa.table(named("k", build) | extra), "probe": pa.table(named("k", probe))}
+
+
+def answer(_case, table):
+    """What all engines must agree on: the one row of the result."""
+    return tuple(int(column[0].as_py()) for column in table.columns)

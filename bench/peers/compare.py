@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Joins the same arrays with DuckDB, DataFusion, Polars, ClickHouse (chdb) and Quern, and prints seconds and ratios.
+"""Runs the same queries over the same arrays in DuckDB, DataFusion, Polars, ClickHouse (chdb) and Quern, and prints seconds and ratios.
 
-    bench/peers/peers                                            every case; half an hour, below 18 GiB of memory
-    bench/peers/peers --cases 'join/int32/*' --rounds 5          some, more often
+    bench/peers/peers                                            every case; about an hour
+    bench/peers/peers --cases 'join/*'                           the joins; half an hour, below 18 GiB of memory
+    bench/peers/peers --cases 'agg/i64/*' --rounds 5             some, more often
     bench/peers/peers --scale 0.01 --engines quern,duckdb        small ones, to see that it works
     bench/peers/peers --list                                     names, rows, targets
 
-What is compared: `SELECT count(*) FROM probe JOIN build ON ..`, or the sums of the build side's extra columns, over tables that each engine
-has in its own memory format. Time is that of the query alone: planning, building, probing, result. Quern's kernel is in its cache by then,
-as it is from the second query of a process on; column `compile` says what making it costs, in ms, and `layout` which table it built.
+What is compared: `SELECT count(*) FROM probe JOIN build ON ..`, or the sums of the build side's extra columns; and
+`SELECT k0, .., sum(i0), .. FROM facts GROUP BY k0, ..` with all its groups; over tables that each engine has in its own memory format. Time
+is that of the query alone: planning, building, probing, a result in a memory format of the engine's own. Quern's kernel is in its cache by
+then, as it is from the second query of a process on; column `compile` says what making it costs, in ms, and `layout` which table it built.
 
 How it is kept fair: one process, and one thread (--threads) for everyone, with a warning where an engine took more processor time than
 that; every setting that is documented to help is tried (`variants` in engines.py), in all rounds unless it was far from that engine's
 best, and the best time of all counts; one run that is not timed comes first; the engines take turns, round by round, so that a slow minute
-of the machine hits all; and all must have the same result. The table looks like this (the figures are invented):
+of the machine hits all; and all must have the same result, of which groups are compared by their number and by checksums (digest.py). The
+table looks like this (the figures are invented):
 
     case                          duckdb  datafusion  polars  clickhouse  best    quern   ratio   target          compile  layout
     join/i64sparse/build10000000  1.6560  1.8100      1.5970  1.8470      1.5970  0.3000  5.32    5.00    yes     10.8     open
@@ -25,6 +28,7 @@ engine fails; 2 for a command that makes no sense.
 import argparse
 import ctypes
 import gc
+import importlib
 import json
 import os
 import sys
@@ -33,11 +37,11 @@ import time
 sys.dont_write_bytecode = True
 
 import cases as catalogue
+import report
 
 ENGINE_NAMES = ("duckdb", "datafusion", "polars", "clickhouse", "quern")
 DEFAULT_LIBRARY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build", "lib", "libquern.so")
 VARIANT_WITHIN = 1.3  # of the engine's best: others get no further round
-THREADS_EXCEEDED = 1.25  # processor time per wall time and thread, above which an engine is said to use more threads
 MIN_SECONDS_TO_JUDGE = 0.02  # shorter runs say nothing about threads
 
 
@@ -46,13 +50,14 @@ def parse_options(arguments):
     parser.add_argument("--cases", action="append", metavar="GLOB", help="only cases that match; may be given several times")
     parser.add_argument("--engines", default=",".join(ENGINE_NAMES), metavar="NAMES", help="default: %(default)s")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="best of N; default: %(default)s")
-    parser.add_argument("--scale", type=float, default=1.0, metavar="F", help="rows of both sides times F; default: 1")
+    parser.add_argument("--scale", type=float, default=1.0, metavar="F", help="rows times F; default: 1")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of every engine; default: 1")
     parser.add_argument("--seed", type=int, default=1, help="of the random arrays; default: %(default)s")
     parser.add_argument("--lib", default=os.path.normpath(DEFAULT_LIBRARY), metavar="PATH", help="libquern.so; default: the build's")
     parser.add_argument("--quern-engine", default="auto", choices=("auto", "jit", "generic"), help="default: %(default)s")
     parser.add_argument("--quern-params", metavar="'N=V ..'", help="plan parameters; see quern dump plan")
-    parser.add_argument("--quern-input", default="arrow", choices=("arrow", "raw"), help="Arrow C data, or vectors; default: %(default)s")
+    parser.add_argument("--quern-input", default="arrow", choices=("arrow", "raw"),
+                        help="of joins: Arrow C data, or vectors; default: %(default)s")
     parser.add_argument("--json", metavar="FILE", help="all times, of every variant, as JSON")
     parser.add_argument("--list", action="store_true", help="names, rows and targets of the cases, and nothing else")
     options = parser.parse_args(arguments)
@@ -64,13 +69,6 @@ def parse_options(arguments):
         if getattr(options, name) <= 0:
             parser.error(f"--{name} is out of range: {getattr(options, name)}; accepted: above 0")
     return options
-
-
-def print_list(cases):
-    width = max(len(case.name) for case in cases)
-    for case in cases:
-        target = f"{case.target:.2f}" if case.target else "-"
-        print(f"{case.name:{width}}  build {case.build_rows:10,}  probe {case.probe_rows:10,}  target {target}")
 
 
 def make_engines(options):
@@ -104,12 +102,12 @@ class Timings:
     def measure(self, engine, case, variant):
         gc.collect()
         processor, start = time.process_time(), time.perf_counter()
-        answer = engine.run(case, variant)
+        result = engine.run(case, variant)
         wall = time.perf_counter() - start
         if wall >= MIN_SECONDS_TO_JUDGE:
             self.processor_share = max(self.processor_share, (time.process_time() - processor) / wall)
         self.seconds[variant].append(wall)
-        self.answers.add(answer)
+        self.answers.add(answer_of(engine, case, result))
 
     def best(self):
         return min(min(seconds, default=float("inf")) for seconds in self.seconds.values())
@@ -118,20 +116,26 @@ class Timings:
         return [variant for variant, seconds in self.seconds.items() if not seconds or min(seconds) <= self.best() * VARIANT_WITHIN]
 
 
+def arrays_of(case):
+    return importlib.import_module(f"{case.operator}_arrays")
+
+
+def answer_of(engine, case, result):
+    return arrays_of(case).answer(case, engine.table(result))
+
+
 def run_case(case, engines, options):
     """Answers {engine: Timings}, the ms of Quern's cold compilation and the layout of its table (None without it)."""
-    import arrays
-
     try:
-        build, probe = arrays.make_tables(case, options.seed)
+        tables = arrays_of(case).make_tables(case, options.seed)
         for engine in engines.values():
-            engine.load(build, probe)
-        del build, probe
+            engine.load(case, tables)
+        del tables
         compile_ms = min(engines["quern"].cold_compile_ms(case) for _ in range(options.rounds)) if "quern" in engines else None
         timings = {name: Timings(engine.variants(case)) for name, engine in engines.items()}
         gc.disable()
         for name, engine in engines.items():
-            timings[name].answers.add(engine.run(case, engine.variants(case)[0]))
+            timings[name].answers.add(answer_of(engine, case, engine.run(case, engine.variants(case)[0])))
         for _ in range(options.rounds):
             for name, engine in engines.items():
                 for variant in timings[name].worth_another_round():
@@ -153,91 +157,30 @@ def give_back_memory():
     ctypes.CDLL(None).malloc_trim(0)
 
 
-def peak_bytes():
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
-
-
-# ---- the table ---------------------------------------------------------------------------------------------------------------------------
-
-
-class Table:
-    """Prints a line per case as soon as it is known, in columns of fixed width."""
-
-    def __init__(self, cases, engines):
-        self._others = [name for name in engines if name != "quern"]
-        headers = ["case", *self._others, "best", "quern", "ratio", "target", "", "compile", "layout"]
-        self._widths = [max(len(case.name) for case in cases)] + [max(len(header), 6) for header in headers[1:]]
-        self._print(headers)
-
-    def add(self, row):
-        seconds, number = row["seconds"], lambda value, digits: "-" if value is None else f"{value:.{digits}f}"
-        met = {None: "", True: "yes", False: "no"}[row["met"]]
-        self._print([row["case"], *(number(seconds[name], 4) for name in self._others), number(row["best_other"], 4),
-                     number(seconds.get("quern"), 4), number(row["ratio"], 2), number(row["target"], 2), met, number(row["compile_ms"], 1),
-                     row["layout"] or ""])
-
-    def _print(self, cells):
-        print("  ".join(f"{cell:{width}}" for cell, width in zip(cells, self._widths)).rstrip(), flush=True)
-
-
-def describe(case, timings, compile_ms, layout):
-    """A case's row, for the table and for --json."""
-    seconds = {name: timing.best() for name, timing in timings.items()}
-    others = [value for name, value in seconds.items() if name != "quern"]
-    best_other = min(others, default=None)
-    ratio = best_other / seconds["quern"] if others and "quern" in seconds else None
-    return {
-        "case": case.name, "build_rows": case.build_rows, "probe_rows": case.probe_rows, "seconds": seconds, "best_other": best_other,
-        "ratio": ratio, "target": case.target, "met": None if None in (ratio, case.target) else ratio >= case.target,
-        "compile_ms": compile_ms, "layout": layout, "peak_bytes": peak_bytes(),
-        "variants": {name: timing.seconds for name, timing in timings.items()},
-        "processor_share": {name: timing.processor_share for name, timing in timings.items()},
-        "answers": {name: sorted(timing.answers) for name, timing in timings.items()},
-    }
-
-
-def complaints(row, threads):
-    """What is wrong with a row: (errors, warnings), one line each."""
-    errors, warnings = [], []
-    if len({json.dumps(answers) for answers in row["answers"].values()}) > 1 or any(len(a) > 1 for a in row["answers"].values()):
-        errors.append(f"results differ in {row['case']}: {row['answers']}; all engines must have the same")
-    for name, share in row["processor_share"].items():
-        if share > threads * THREADS_EXCEEDED:
-            warnings.append(f"{name} took {share:.2f} s of processor time per second in {row['case']}; {threads} thread(s) were asked for")
-    return errors, warnings
-
-
-def summary(rows):
-    compared = [row for row in rows if row["ratio"] is not None]
-    targets = [row for row in compared if row["target"] is not None]
-    ahead, met = sum(row["ratio"] > 1 for row in compared), sum(row["met"] for row in targets)
-    gigabytes = max(row["peak_bytes"] for row in rows) / (1 << 30)
-    return (f"{len(rows)} cases, peak {gigabytes:.1f} GiB: quern is faster than the best other engine in {ahead} of {len(compared)}, "
-            f"targets met {met} of {len(targets)}")
+# ---- all cases ---------------------------------------------------------------------------------------------------------------------------
 
 
 def compare(cases, options):
     try:
         engines = make_engines(options)
-    except Exception as error:  # not installed, no such library, parameters that it refuses
+    except Exception as error:  # not installed, no such library
         print(f"peers: error: an engine does not start: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
     versions = {name: engine.version() for name, engine in engines.items()}
     print(", ".join(f"{name} {version}" for name, version in versions.items()))
     print(f"seconds, best of {options.rounds} rounds, {options.threads} thread(s), rows times {options.scale:g}, seed {options.seed}\n")
-    rows, errors, table = [], [], Table(cases, engines)
+    rows, errors, table = [], [], report.Table(cases, engines)
     for case in cases:
         case = case.scaled(options.scale)
         try:
-            row = describe(case, *run_case(case, engines, options))
+            row = report.describe(case, *run_case(case, engines, options))
         except Exception as error:  # an engine's own exception: the cases that are left still run
             errors.append(f"{case.name} failed: {type(error).__name__}: {error}")
             print(f"{case.name}  FAILED", flush=True)
             continue
         rows.append(row)
         table.add(row)
-        wrong, warnings = complaints(row, options.threads)
+        wrong, warnings = report.complaints(row, options.threads)
         errors += wrong
         for warning in warnings:
             print(f"peers: warning: {warning}", file=sys.stderr)
@@ -245,7 +188,7 @@ def compare(cases, options):
         settings = {name: getattr(options, name) for name in ("rounds", "scale", "threads", "seed", "quern_params", "quern_input")}
         with open(options.json, "w") as file:
             json.dump({"versions": versions, "settings": settings, "cases": rows, "errors": errors}, file, indent=1)
-    print("\n" + summary(rows) if rows else "")
+    print("\n" + report.summary(rows) if rows else "")
     for error in errors:
         print(f"peers: error: {error}", file=sys.stderr)
     return 1 if errors else 0
@@ -258,7 +201,7 @@ def main(arguments):
         print(f"peers: error: no such case: {' '.join(options.cases)}; accepted: patterns of the names that --list prints", file=sys.stderr)
         return 2
     if options.list:
-        print_list(cases)
+        report.print_list(cases)
         return 0
     return compare(cases, options)
 

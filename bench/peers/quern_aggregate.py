@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Aggregations of Quern by its C ABI. The input is vectors that point into the arrays, in batches that are made beforehand. The result is
+all groups as Arrow arrays that own their memory, which the library makes batch by batch. Timed: making the aggregation, appending,
+finalising, all results, and giving the aggregation back. 64 Ki and 1 Mi rows in a batch are tried, for input and for result.
+
+Quern has no kernel that filters: where a case has a last day, numpy compares the dates of each batch, timed, and the rows that are left
+are the batch's selection. With more than one thread, each takes the next batch for an appender of its own, all finalise together, and each
+reads groups. No hints are given about the number of groups or the range of keys.
+"""
+import ctypes
+import datetime
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import quern_abi
+from quern_threads import in_threads
+
+_EPOCH = datetime.date(1970, 1, 1)
+_TYPES = {"i16": pa.int16(), "i32": pa.int32(), "i64": pa.int64(), "f64": pa.float64(), "utf8": pa.string(), "date32": pa.date32()}
+
+_HANDLE, _ERROR = quern_abi.HANDLE, quern_abi.ERROR
+_GROUP_RESULTS = 0
+_SIGNATURES = {
+    "quern_aggregate_create": (ctypes.c_int, [_HANDLE, ctypes.c_uint64, ctypes.POINTER(_HANDLE), _ERROR]),
+    "quern_aggregate_destroy": (None, [_HANDLE]),
+    "quern_aggregate_append": (ctypes.c_int, [_HANDLE, ctypes.POINTER(quern_abi.Batch), _ERROR]),
+    "quern_aggregate_finalise": (ctypes.c_int, [_HANDLE, _ERROR]),
+    "quern_aggregate_finalise_shared": (ctypes.c_int, [_HANDLE, _ERROR]),
+    "quern_aggregate_layout": (ctypes.c_char_p, [_HANDLE]),
+    "quern_aggregate_appender_create": (ctypes.c_int, [_HANDLE, ctypes.POINTER(_HANDLE), _ERROR]),
+    "quern_aggregate_appender_destroy": (None, [_HANDLE]),
+    "quern_aggregate_appender_append": (ctypes.c_int, [_HANDLE, ctypes.POINTER(quern_abi.Batch), _ERROR]),
+    "quern_aggregate_appender_finish": (ctypes.c_int, [_HANDLE, _ERROR]),
+    "quern_groups_create": (ctypes.c_int, [_HANDLE, ctypes.c_int, ctypes.c_uint64, ctypes.POINTER(_HANDLE), _ERROR]),
+    "quern_groups_destroy": (None, [_HANDLE]),
+    "quern_groups_next_arrow": (ctypes.c_int, [_HANDLE, ctypes.POINTER(quern_abi.ArrowArray), ctypes.POINTER(ctypes.c_bool), _ERROR]),
+}
+
+
+def _declare(library):
+    missing = [name for name in _SIGNATURES if not library.has(name)]
+    if missing:
+        raise RuntimeError(f"{library.path} cannot aggregate; it has no {', '.join(missing)}")
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = library.function(name)
+        function.restype, function.argtypes = result, arguments
+
+
+def _created(library, name, *arguments):
+    handle = _HANDLE()
+    library.call(name, *arguments, ctypes.byref(handle))
+    return handle
+
+
+class Aggregate(quern_abi.Handle):
+    """quern_aggregate; `with` gives it back, as the handles below."""
+
+    def __init__(self, kernel):
+        super().__init__(kernel.library, _created(kernel.library, "quern_aggregate_create", kernel.handle, 0), "quern_aggregate_destroy")
+
+    def append(self, batch):
+        self.library.call("quern_aggregate_append", self.handle, ctypes.byref(batch))
+
+    def finalise(self):
+        self.library.call("quern_aggregate_finalise", self.handle)
+
+    def finalise_shared(self):
+        self.library.call("quern_aggregate_finalise_shared", self.handle)
+
+    def layout(self):
+        return self.library.function("quern_aggregate_layout")(self.handle).decode()
+
+
+class Appender(quern_abi.Handle):
+    def __init__(self, aggregate):
+        handle = _created(aggregate.library, "quern_aggregate_appender_create", aggregate.handle)
+        super().__init__(aggregate.library, handle, "quern_aggregate_appender_destroy")
+
+    def append(self, batch):
+        self.library.call("quern_aggregate_appender_append", self.handle, ctypes.byref(batch))
+
+    def finish(self):
+        self.library.call("quern_aggregate_appender_finish", self.handle)
+
+
+class Groups(quern_abi.Handle):
+    """A finalised aggregation's result, batch by batch: quern_abi.ArrowArray, to be imported or released."""
+
+    def __init__(self, aggregate, batch_rows):
+        handle = _created(aggregate.library, "quern_groups_create", aggregate.handle, _GROUP_RESULTS, batch_rows)
+        super().__init__(aggregate.library, handle, "quern_groups_destroy")
+
+    def __iter__(self):
+        more = ctypes.c_bool(True)
+        while more.value:
+            array = quern_abi.ArrowArray()
+            self.library.call("quern_groups_next_arrow", self.handle, ctypes.byref(array), ctypes.byref(more))
+            yield array
+
+
+class AggregateRuns:
+    """The table of one case, and aggregations of it. `compile`: a spec to a kernel."""
+
+    _INPUT_ROWS = {"input65536": 1 << 16, "input1048576": 1 << 20}
+    _RESULT_ROWS = {"result65536": 1 << 16, "result1048576": 1 << 20}
+
+    def __init__(self, library, compile, threads):
+        self._library, self._compile, self._threads = library, compile, threads
+        self._batches, self._schema = {}, None
+        self.layout = None  # of the last groups that were made
+
+    def variants(self):
+        return tuple(",".join(names) for names in itertools.product(self._INPUT_ROWS, self._RESULT_ROWS))
+
+    def load(self, case, tables):
+        _declare(self._library)
+        self._schema = _result_schema(case)
+        for name, rows in self._INPUT_ROWS.items():
+            self._batches[name] = [_InputBatch(case, batch) for batch in tables["facts"].to_batches(max_chunksize=rows)]
+
+    def drop(self):
+        self._batches = {}
+
+    def spec(self, case):
+        return case.spec()
+
+    def run(self, case, variant):
+        """A list of Arrow arrays."""
+        input_rows, result_rows = variant.split(",")
+        with self._compile(case.spec()) as kernel, Aggregate(kernel) as aggregate:
+            self._append_all(aggregate, self._batches[input_rows])
+            self.layout = aggregate.layout()
+            lists = in_threads(self._threads, lambda _: self._read(aggregate, self._RESULT_ROWS[result_rows]))
+            return list(itertools.chain(*lists))
+
+    def _append_all(self, aggregate, batches):
+        if self._threads == 1:
+            for batch in batches:
+                aggregate.append(batch.selected())
+            aggregate.finalise()
+            return
+
+        def append(shared):
+            with Appender(aggregate) as appender:
+                for batch in shared:
+                    appender.append(batch.selected())
+                appender.finish()
+
+        in_threads(self._threads, append, batches)
+        in_threads(self._threads, lambda _: aggregate.finalise_shared())
+
+    def _read(self, aggregate, batch_rows):
+        with Groups(aggregate, batch_rows) as groups:
+            return list(groups)
+
+    def table(self, result):
+        batches = [pa.RecordBatch._import_from_c(ctypes.addressof(array), self._schema) for array in result]
+        return pa.Table.from_batches(batches, self._schema)
+
+
+def _result_schema(case):
+    """Keys, then aggregates: counts and what becomes of integers are int64."""
+    keys = [(f"k{i}", _TYPES[key]) for i, key in enumerate(case.keys)]
+    is_float = [name is not None and name[0] == "f" for name in case.arguments]
+    return pa.schema(keys + [(f"a{i}", pa.float64() if each else pa.int64()) for i, each in enumerate(is_float)])
+
+
+class _InputBatch:
+    """A quern_batch, what it points to, and the dates that decide which of its rows take part."""
+
+    def __init__(self, case, batch):
+        self._keep = []  # also the batch's arrays
+        keys = [batch.column(f"k{i}") for i in range(case.num_keys)]
+        arguments = [batch.column(name) for name in case.arguments if name]
+        self._batch = quern_abi.raw_batch(keys, arguments, None, batch.num_rows, 0, self._keep)
+        self._dates, self._last_date, self._selection = None, None, None
+        if case.last_day:
+            self._dates = batch.column("d0").cast(pa.int32()).to_numpy()
+            self._last_date = (datetime.date.fromisoformat(case.last_day) - _EPOCH).days
+
+    def selected(self):
+        if self._dates is not None:
+            self._selection = np.flatnonzero(self._dates <= self._last_date).astype(np.uint32)
+            self._batch.selection, self._batch.num_rows = self._selection.ctypes.data, len(self._selection)
+        return self._batch

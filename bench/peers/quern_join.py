@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joins of Quern by its C ABI. Build and probe side are Arrow record batches (or, with `raw`, pointers into the same buffers, which the
+library does not check) that point into the arrays. Results are read as raw columns, and each extra column is summed by numpy while its
+batch is still in the cache; that counts as Quern's time, and so do making the join and giving its memory back. Only the slicing into
+batches is done before.
+
+What is per batch here is Python: some 10 us. Batches of 1 Mi rows make it vanish, batches of 64 Ki rows are what a host would rather have:
+both are tried. With more than one thread, each takes the next batch for an appender or prober of its own, and all finalise together;
+a library without appenders builds on one.
+"""
+import ctypes
+
+import numpy as np
+import pyarrow as pa
+import quern_abi
+from columns import row_table
+from quern_threads import in_threads
+
+BUILD_BATCH_ROWS = 1 << 16
+RESULT_BATCH_ROWS = 1 << 16  # four columns of a result are 2 MiB, which stay in the cache until they are summed
+_TYPES = {pa.int32(): "i32", pa.int64(): "i64", pa.string(): "utf8"}
+
+
+class JoinRuns:
+    """The tables of one case, and joins of them. `compile`: a spec to a kernel."""
+
+    _VARIANTS = {"batch65536": 1 << 16, "batch1048576": 1 << 20}
+
+    def __init__(self, library, compile, threads, raw):
+        self._library, self._compile, self._threads, self._raw = library, compile, threads, raw
+        self._schemas, self._build, self._probe = None, None, {}
+        self.layout = None  # of the last table that was built
+
+    def variants(self):
+        return tuple(self._VARIANTS)
+
+    def load(self, _case, tables):
+        build, probe = tables["build"], tables["probe"]
+        self._schemas = build.schema, probe.schema
+        self._build = self._batches(build, BUILD_BATCH_ROWS)
+        self._probe = {variant: self._batches(probe, rows) for variant, rows in self._VARIANTS.items()}
+
+    def drop(self):
+        self._build, self._probe = None, {}
+
+    def spec(self, case):
+        keys = ",".join(_TYPES[self._schemas[0].field(f"k{i}").type] for i in range(case.num_keys))
+        return f"join.inner keys={keys}" + (" build=" + ",".join(["i64"] * case.num_extra) if case.num_extra else "")
+
+    def run(self, case, variant):
+        with self._compile(self.spec(case)) as kernel, kernel.join() as join:
+            self._build_table(case, join)
+            self.layout = join.layout()
+            return self._probe_all(case, join, self._probe[variant])
+
+    def table(self, result):
+        return row_table(result)
+
+    def _batches(self, table, batch_rows):
+        """What the library takes: record batches, or (quern_batch, what it points to)."""
+        batches = table.to_batches(max_chunksize=batch_rows)
+        return [_raw_batch(batch) for batch in batches] if self._raw else batches
+
+    def _build_table(self, case, join):
+        keys, payload = list(range(case.num_keys)), list(range(case.num_keys, case.num_keys + case.num_extra))
+        if not self._raw:
+            join.bind_arrow(self._schemas[0], keys, payload, self._schemas[1], keys, [])
+        if self._threads == 1 or not self._library.has("quern_appender_create"):
+            self._append(join, self._build)
+            join.finalise()
+            return
+
+        def append(batches):
+            with join.appender() as appender:
+                self._append(appender, batches)
+                appender.finish()
+
+        in_threads(self._threads, append, self._build)
+        in_threads(self._threads, lambda _: join.finalise_shared())
+
+    def _append(self, to, batches):
+        for batch in batches:
+            if self._raw:
+                to.append(batch[0])
+            else:
+                to.append_arrow(batch)
+
+    def _probe_all(self, case, join, batches):
+        def probe(batches):
+            total = [0] * max(case.num_extra, 1)
+            with join.prober(RESULT_BATCH_ROWS if case.num_extra else max(self._VARIANTS.values())) as prober:
+                for batch in batches:
+                    self._probe_batch(prober, batch, total)
+            return total
+
+        return tuple(sum(totals) for totals in zip(*in_threads(self._threads, probe, batches)))
+
+    def _probe_batch(self, prober, batch, total):
+        if self._raw:
+            prober.input(batch[0])
+        else:
+            prober.input_arrow(batch)
+        more = True
+        while more:
+            result, more = prober.next()
+            if result.num_columns == 0:
+                total[0] += result.num_rows
+            elif result.num_rows:
+                for i in range(result.num_columns):
+                    total[i] += _sum_int64(result.columns[i].values, result.num_rows)
+
+
+def _sum_int64(address, num_rows):
+    return int(np.add.reduce(np.frombuffer((ctypes.c_int64 * num_rows).from_address(address), dtype=np.int64)))
+
+
+def _raw_batch(batch):
+    keep, columns = [], {name: batch.column(name) for name in batch.schema.names}
+    sides = [[column for name, column in columns.items() if name[0] == kind] for kind in "kx"]
+    return quern_abi.raw_batch(*sides, None, batch.num_rows, 0, keep), keep

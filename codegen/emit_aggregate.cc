@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// The holes of the aggregation template that update accumulators; those that read keys are the join's (emit_join.cc). For
+// aggs=count_star,sum(i64:nullable) one loop is emitted:
+//
+//     QuernColumn column0 = args->columns[0];             // copies, which stores into groups cannot be taken for a change of
+//     for (i = 0; i < args->n; ++i) {
+//       uint32_t row = first + rows[i];   uint8_t* tuple = tuples[i];
+//       quern_block_step_rows(0, tuple + 8, /*one=*/1, ..);
+//       bool takes = quern_block_valid(&column0, row);     // only where the variant tests for nulls
+//       uint64_t value = quern_block_integer_64(&column0, row, /*is_signed=*/true);
+//       quern_block_step_sum(takes ? value : 0, tuple + 16, takes, ..);
+//       tuple[24] |= takes;                                // it has seen a value
+//     }
+//
+// A row that does not take part adds 0 where a step allows that (IsMasked), and is branched round where not. The loop over runs copies a
+// group's states to local variables, which become registers, and back:
+//
+//     for (run = 0, i = 0; run < args->n; ++run) {
+//       Group local = *tuples[run];
+//       do { .. as above, into local .. } while (++i < run_ends[run]);
+//       *tuples[run] = local;
+//     }
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/emitter.h"
+#include "runtime/accumulators.h"
+#include "runtime/aggregate_abi.h"
+#include "runtime/column_type.h"
+
+namespace quern {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::PHINode;
+using llvm::Value;
+
+struct StepText {
+  StepReads reads;
+  const char* text;
+};
+
+constexpr StepText kSteps[] = {
+#define QUERN_STEP(Id, text, reads, state_bytes) {reads, #text},
+#include "runtime/accumulator_steps.def"
+};
+
+const char* ReaderText(StepReads reads) {
+  switch (reads) {
+    case kReadsInteger: return "integer_";
+    case kReadsNumber:
+    case kReadsNumbers: return "number_";
+    case kReadsOrdered: return "ordered_";
+    case kReadsBits: return "bits_";
+    case kReadsNothing:
+    case kReadsWide: break;
+  }
+  return "";
+}
+
+// One of the three loops.
+class UpdateEmitter {
+ public:
+  UpdateEmitter(const QuernAggregateShape& shape, Emitter* emitter, bool tests_nulls)
+      : shape_(shape), e_(*emitter), tests_nulls_(tests_nulls) {}
+
+  void EmitRows(const char* name) {
+    if (!Begin(name)) return;
+    BasicBlock *entry = e_.ir().GetInsertBlock(), *loop = e_.NewBlock("row"), *done = e_.NewBlock("done");
+    e_.ir().CreateCondBr(e_.ir().CreateICmpNE(n_, e_.I32(0), "any"), loop, done);
+    e_.ir().SetInsertPoint(loop);
+    PHINode* i = Counter(entry, e_.I32(0), "i");
+    EmitRow(i, LoadTuple(i));
+    Value* next = Next(i);
+    e_.ir().CreateCondBr(e_.ir().CreateICmpULT(next, n_, "more"), loop, done);
+    e_.ir().SetInsertPoint(done);
+    e_.ir().CreateRetVoid();
+  }
+
+  void EmitRuns(const char* name) {
+    if (!Begin(name)) return;
+    Value* run_ends = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, run_ends), "run_ends");
+    Value* local = Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), shape_.group.tuple_bytes / 8), "local");
+    BasicBlock *entry = e_.ir().GetInsertBlock(), *run_loop = e_.NewBlock("run"), *row_loop = e_.NewBlock("row");
+    BasicBlock *run_end = e_.NewBlock("run_end"), *done = e_.NewBlock("done");
+    e_.ir().CreateCondBr(e_.ir().CreateICmpNE(n_, e_.I32(0), "any"), run_loop, done);
+    e_.ir().SetInsertPoint(run_loop);
+    PHINode* run = Counter(entry, e_.I32(0), "run");
+    PHINode* run_begin = Counter(entry, e_.I32(0), "run_begin");
+    Value* tuple = LoadTuple(run);
+    Value* end = LoadElement(run_ends, run, "end");
+    CopyStates(local, tuple);
+    e_.ir().CreateBr(row_loop);
+    e_.ir().SetInsertPoint(row_loop);
+    PHINode* i = Counter(run_loop, run_begin, "i");
+    EmitRow(i, local);
+    Value* next = Next(i);
+    e_.ir().CreateCondBr(e_.ir().CreateICmpULT(next, end, "more_rows"), row_loop, run_end);
+    e_.ir().SetInsertPoint(run_end);
+    CopyStates(tuple, local);
+    Value* next_run = Next(run);
+    run_begin->addIncoming(next, run_end);
+    e_.ir().CreateCondBr(e_.ir().CreateICmpULT(next_run, n_, "more_runs"), run_loop, done);
+    e_.ir().SetInsertPoint(done);
+    e_.ir().CreateRetVoid();
+  }
+
+ private:
+  bool Begin(const char* name) {
+    auto p = e_.Begin(name, {"args"});
+    if (p.empty()) return false;
+    args_ = p[0];
+    n_ = e_.ir().CreateLoad(e_.ir().getInt32Ty(), e_.Element(args_, offsetof(QuernUpdateArgs, n), 1, "n_at"), "n");
+    rows_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, rows), "rows");
+    first_ = e_.ir().CreateTrunc(e_.LoadI64(args_, offsetof(QuernUpdateArgs, first), "first"), e_.ir().getInt32Ty(), "first");
+    first_row_id_ = e_.LoadI64(args_, offsetof(QuernUpdateArgs, first_row_id), "first_row_id");
+    tuples_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, tuples), "tuples");
+    overflowed_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, overflowed), "overflowed");
+    columns_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, columns), "columns");
+    CopyColumns();
+    return true;
+  }
+
+  Value* Local(llvm::Type* type, const llvm::Twine& name) {
+    llvm::IRBuilder<> at_entry(&e_.function()->getEntryBlock(), e_.function()->getEntryBlock().begin());
+    return at_entry.CreateAlloca(type, nullptr, name);
+  }
+
+  // QuernColumn column3 = args->columns[3];    for each that an accumulator reads; the dictionary's where there is one
+  void CopyColumns() {
+    for (uint32_t k = 0; k < shape_.num_accumulators; ++k) {
+      const QuernAccumulator& a = shape_.accumulators[k];
+      if (a.step == kStepCalled) continue;
+      for (uint32_t i = 0; i < a.num_arguments; ++i) CopyColumn(a.arguments[i].column, a.arguments[i].index_storage);
+      if (a.filtered) CopyColumn(a.filter_column, kNoStorage);
+    }
+  }
+
+  void CopyColumn(uint32_t column, Storage index) {
+    if (locals_.count(column) != 0) return;
+    Value* from = e_.Element(columns_, column, sizeof(QuernColumn), "column" + llvm::Twine(column));
+    if (index != kNoStorage) {
+      // uint32_t translated3[kMaxBatchRows]; quern_block_dictionary_rows_32(&columns[3], first, rows, n, translated3);
+      Value* translated = Local(llvm::ArrayType::get(e_.ir().getInt32Ty(), kMaxBatchRows), "translated" + llvm::Twine(column));
+      TranslateRows(from, index, translated);
+      translated_[column] = translated;
+      from = e_.LoadPointer(from, offsetof(QuernColumn, dictionary), "dictionary");
+    }
+    Value* local = Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), sizeof(QuernColumn) / 8), "local_column" + llvm::Twine(column));
+    e_.ir().CreateMemCpy(local, llvm::MaybeAlign(8), from, llvm::MaybeAlign(8), sizeof(QuernColumn));
+    locals_[column] = local;
+  }
+
+  void TranslateRows(Value* column, Storage index, Value* translated) {
+    Value* selection = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, selection), "selection");
+    Value* first = e_.LoadI64(args_, offsetof(QuernUpdateArgs, first), "first");
+    Value* num_rows =
+        e_.ir().CreateLoad(e_.ir().getInt32Ty(), e_.Element(args_, offsetof(QuernUpdateArgs, num_rows), 1, "num_rows_at"), "num_rows");
+    e_.Call("dictionary_rows_" + std::string(StorageText(index)), {column, first, selection, num_rows, translated});
+  }
+
+  PHINode* Counter(BasicBlock* from, Value* begin, const char* name) {
+    PHINode* phi = e_.ir().CreatePHI(e_.ir().getInt32Ty(), 2, name);
+    phi->addIncoming(begin, from);
+    return phi;
+  }
+
+  Value* Next(PHINode* counter) {
+    Value* next = e_.ir().CreateAdd(counter, e_.I32(1), "next", /*HasNUW=*/true);
+    counter->addIncoming(next, e_.ir().GetInsertBlock());
+    return next;
+  }
+
+  Value* At(Value* array, Value* i, uint64_t bytes, const char* name) {
+    Value* offset = e_.ir().CreateMul(e_.ir().CreateZExt(i, e_.ir().getInt64Ty()), e_.I64(bytes), "offset", /*HasNUW=*/true);
+    return e_.ir().CreateInBoundsGEP(e_.ir().getInt8Ty(), array, offset, name);
+  }
+
+  Value* LoadElement(Value* array, Value* i, const char* name) {
+    return e_.ir().CreateLoad(e_.ir().getInt32Ty(), At(array, i, 4, "at"), name);
+  }
+  Value* LoadTuple(Value* i) { return e_.ir().CreateLoad(e_.ir().getPtrTy(), At(tuples_, i, 8, "tuple_at"), "tuple"); }
+
+  // States and bits; the key stays where it is.
+  void CopyStates(Value* to, Value* from) {
+    CopyBytes(to, from, shape_.states_offset, shape_.states_bytes);
+    CopyBytes(to, from, shape_.bits_offset, shape_.bits_bytes);
+  }
+
+  void CopyBytes(Value* to, Value* from, uint32_t offset, uint32_t bytes) {
+    if (bytes == 0) return;
+    e_.ir().CreateMemCpy(e_.Element(to, offset, 1, "to"), llvm::MaybeAlign(1), e_.Element(from, offset, 1, "from"), llvm::MaybeAlign(1),
+                         bytes);
+  }
+
+  // All accumulators of row i.
+  void EmitRow(Value* i, Value* tuple) {
+    Value* row = e_.ir().CreateAdd(first_, LoadElement(rows_, i, "picked"), "row");
+    std::map<uint32_t, uint8_t> seen_by_all;  // byte of the tuple: bits of accumulators that every row of this loop gives a value
+    for (uint32_t k = 0; k < shape_.num_accumulators; ++k) {
+      const QuernAccumulator& a = shape_.accumulators[k];
+      if (a.step == kStepCalled) continue;
+      Value* takes = Takes(a, row);
+      if (takes == nullptr && a.seen_mask != 0) seen_by_all[a.seen_offset] |= a.seen_mask;
+      EmitAccumulator(k, i, row, tuple, takes);
+    }
+    for (const auto& [offset, mask] : seen_by_all) SetSeen(tuple, offset, e_.I8(mask));
+  }
+
+  void SetSeen(Value* tuple, uint32_t offset, Value* mask) {
+    Value* at = e_.Element(tuple, offset, 1, "seen_at");
+    e_.ir().CreateStore(e_.ir().CreateOr(e_.ir().CreateLoad(e_.ir().getInt8Ty(), at, "seen"), mask), at);
+  }
+
+  // Whether the row takes part: its arguments have values and its filter is true. Null where it always does.
+  Value* Takes(const QuernAccumulator& a, Value* row) {
+    Value* takes = nullptr;
+    const auto also = [&](Value* condition) { takes = takes == nullptr ? condition : e_.ir().CreateAnd(takes, condition, "takes"); };
+    for (uint32_t i = 0; i < a.num_arguments && tests_nulls_; ++i) {
+      // The indices' nulls: the local copy of a dictionary column is that of its values.
+      if (a.arguments[i].nullable) also(e_.Call("valid", {ValidityColumn(a.arguments[i]), row}, "valid", 1));
+    }
+    if (!a.filtered) return takes;
+    Value* filter = locals_[a.filter_column];
+    also(e_.Call("valid", {filter, row}, "filter_valid", 1));
+    also(e_.ir().CreateICmpNE(e_.Call("bits_bit", {filter, row, e_.Bool(false)}, "filter", 64), e_.I64(0), "passes"));
+    return takes;
+  }
+
+  Value* ValidityColumn(const QuernArgument& argument) {
+    if (argument.index_storage == kNoStorage) return locals_[argument.column];
+    return e_.Element(columns_, argument.column, sizeof(QuernColumn), "column" + llvm::Twine(argument.column));
+  }
+
+  Value* RowOf(const QuernArgument& argument, Value* i, Value* row) {
+    const auto translated = translated_.find(argument.column);
+    return translated == translated_.end() ? row : LoadElement(translated->second, i, "value_row");
+  }
+
+  void EmitAccumulator(uint32_t k, Value* i, Value* row, Value* tuple, Value* takes) {
+    const QuernAccumulator& a = shape_.accumulators[k];
+    const bool is_dictionary = a.num_arguments > 0 && a.arguments[0].index_storage != kNoStorage;
+    const bool is_masked = blocks::IsMasked(a.step) && !is_dictionary;
+    BasicBlock* next = nullptr;
+    if (takes != nullptr && !is_masked) {
+      BasicBlock* takes_part = e_.NewBlock("takes_part");
+      next = e_.NewBlock("next_accumulator");
+      e_.ir().CreateCondBr(takes, takes_part, next);
+      e_.ir().SetInsertPoint(takes_part);
+    }
+    EmitStep(k, i, row, tuple, is_masked ? takes : nullptr);
+    if (takes != nullptr && a.seen_mask != 0) {
+      Value* mask = e_.I8(a.seen_mask);
+      SetSeen(tuple, a.seen_offset, is_masked ? e_.ir().CreateSelect(takes, mask, e_.I8(0), "seen_mask") : mask);
+    }
+    if (next == nullptr) return;
+    e_.ir().CreateBr(next);
+    e_.ir().SetInsertPoint(next);
+  }
+
+  Value* RowId(Value* row) { return e_.ir().CreateAdd(first_row_id_, e_.ir().CreateZExt(row, e_.ir().getInt64Ty()), "row_id"); }
+
+  // quern_block_<reader>_<storage>(&column, row, is_signed)
+  Value* Read(const QuernArgument& argument, StepReads reads, Value* i, Value* row) {
+    return e_.Call(ReaderText(reads) + std::string(StorageText(argument.storage)),
+                   {locals_[argument.column], RowOf(argument, i, row), e_.Bool(argument.is_signed)}, "value", 64);
+  }
+
+  void EmitStep(uint32_t k, Value* i, Value* row, Value* tuple, Value* mask) {
+    const QuernAccumulator& a = shape_.accumulators[k];
+    const StepReads reads = kSteps[a.step].reads;
+    const std::string block = std::string("step_") + kSteps[a.step].text;
+    Value* state = e_.Element(tuple, a.state_offset, 1, "state");
+    Value* overflowed = e_.Element(overflowed_, k, 1, "overflowed");
+    if (reads == kReadsNumbers) {
+      Value *x = Read(a.arguments[0], reads, i, row), *y = Read(a.arguments[1], reads, i, row);
+      e_.Call(block, {x, y, state});
+    } else if (reads == kReadsWide) {
+      e_.Call(block, {locals_[a.arguments[0].column], RowOf(a.arguments[0], i, row), state, RowId(row), overflowed});
+    } else {
+      Value* value = e_.I64(0);
+      if (reads != kReadsNothing) {
+        value = Read(a.arguments[0], reads, i, row);
+        const uint64_t turned = blocks::TurnedBits(a.step, a.negated);
+        if (turned != 0) value = e_.ir().CreateXor(value, e_.I64(turned), "turned");
+        if (mask != nullptr) value = e_.ir().CreateSelect(mask, value, e_.I64(0), "masked");
+      }
+      Value* one = mask == nullptr ? e_.I64(1) : e_.ir().CreateZExt(mask, e_.ir().getInt64Ty(), "one");
+      e_.Call(block, {value, state, one, e_.Bool(a.arguments[0].is_signed), RowId(row), overflowed});
+    }
+  }
+
+  const QuernAggregateShape& shape_;
+  Emitter& e_;
+  const bool tests_nulls_;
+  Value *args_ = nullptr, *n_ = nullptr, *rows_ = nullptr, *first_ = nullptr, *first_row_id_ = nullptr;
+  Value *tuples_ = nullptr, *overflowed_ = nullptr, *columns_ = nullptr;
+  std::map<uint32_t, Value*> locals_;      // by column of the batch
+  std::map<uint32_t, Value*> translated_;  // likewise
+};
+
+}  // namespace
+
+void EmitAggregateHoles(const QuernAggregateShape& shape, Emitter* emitter) {
+  EmitJoinHoles(shape.group, emitter);
+  UpdateEmitter(shape, emitter, /*tests_nulls=*/true).EmitRows("update_rows");
+  UpdateEmitter(shape, emitter, /*tests_nulls=*/false).EmitRows("update_valid_rows");
+  UpdateEmitter(shape, emitter, /*tests_nulls=*/true).EmitRuns("update_run_rows");
+}
+
+}  // namespace quern

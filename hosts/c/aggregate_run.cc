@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole aggregation over batches that are all there, by threads of our own: for hosts that have none, or none to spare.
+//
+// As join_run.cc does it, in three phases, none of which begins before all threads are through with the one before. Example, 3 threads,
+// 200,000 rows in one batch, 5 million groups:
+//
+//     append    65536 | 65536 | 65536 | 3392        each thread by an appender of its own, which is finished when no morsel is left
+//     finalise  all threads, by quern_aggregate_finalise_shared's way: each brings some partitions of all threads' groups together
+//     read      65536 | 65536 | ..                  each thread by a reader of its own, sharing the groups; results go to the host at once
+//
+// One thread alone, or one morsel alone, goes to the aggregation itself: there is nothing to bring together then. And threads read only as
+// far as there are results for them: 5 groups are one result, which one reader hands out.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "hosts/c/aggregate_handles.h"
+#include "hosts/c/morsels.h"
+#include "hosts/c/quern.h"
+#include "hosts/c/raw_batch.h"
+#include "runtime/status.h"
+
+namespace quern::c_abi {
+namespace {
+
+absl::Status AppendMorsel(const Inlet& inlet, const Morsel& morsel) {
+  const BatchTypes& types = inlet.state->input;
+  const BatchSlice slice(*morsel.batch, types.keys, types.payload, morsel.first_row, morsel.num_rows);
+  return AddHostBatch(inlet, slice.batch(), RowKind::kInput);
+}
+
+absl::Status AppendByThreads(const std::shared_ptr<AggregateState>& state, const std::vector<Morsel>& morsels, uint32_t threads) {
+  std::vector<std::unique_ptr<quern_aggregate_appender>> appenders(threads);
+  QUERN_RETURN_IF_ERROR(RunTasks(threads, morsels.size(), [&](uint32_t thread, uint64_t number) {
+    std::unique_ptr<quern_aggregate_appender>& appender = appenders[thread];
+    if (!appender) appender = std::make_unique<quern_aggregate_appender>(state);
+    return AppendMorsel({state.get(), &appender->appender}, morsels[number]);
+  }));
+  for (const auto& appender : appenders) {
+    if (appender) QUERN_RETURN_IF_ERROR(FinishAppender(appender.get()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AppendMorsels(const std::shared_ptr<AggregateState>& state, const std::vector<Morsel>& morsels, uint32_t threads) {
+  if (threads > 1 && morsels.size() > 1) return AppendByThreads(state, morsels, threads);
+  for (const Morsel& morsel : morsels) QUERN_RETURN_IF_ERROR(AppendMorsel({state.get(), nullptr}, morsel));
+  return absl::OkStatus();
+}
+
+// *Errors*: any, after which morsels of a batch may be missing: what an append that was refused as a whole leaves alone is lost here.
+absl::Status Build(const std::shared_ptr<AggregateState>& state, const std::vector<Morsel>& morsels, uint32_t threads) {
+  if (absl::Status status = AppendMorsels(state, morsels, threads); !status.ok()) {
+    state->append_failed = true;
+    return status;
+  }
+  return RunTasks(threads, threads, [&](uint32_t, uint64_t) { return FinaliseShared(state.get()); });
+}
+
+absl::Status ReadGroups(const std::shared_ptr<AggregateState>& state, uint64_t batch_rows, ResultSink* sink) {
+  if (sink->stopped) return absl::OkStatus();
+  QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<quern_groups> groups, NewGroups(state, GroupColumns::kResults, {}, batch_rows));
+  bool more = true;
+  while (more && !sink->stopped) {
+    QUERN_ASSIGN_OR_RETURN(more, NextGroups(groups.get()));
+    sink->Take(ResultOf(groups.get()));
+  }
+  return absl::OkStatus();
+}
+
+uint32_t NumReaders(const AggregateState& state, uint64_t batch_rows, uint32_t threads) {
+  const uint64_t num_results = state.aggregate->stats().num_groups / (batch_rows == 0 ? kDefaultBatchRows : batch_rows) + 1;
+  return static_cast<uint32_t>(std::min<uint64_t>(threads, num_results));
+}
+
+absl::Status RunAggregate(quern_aggregate* aggregate, const Batches& batches, uint32_t threads, uint64_t batch_rows, ResultSink* sink) {
+  if (aggregate == nullptr) return MissingArgument("aggregate");
+  QUERN_ASSIGN_OR_RETURN(const std::vector<Morsel> morsels, CutIntoMorsels(batches, "batches"));
+  QUERN_ASSIGN_OR_RETURN(threads, NumThreads(threads));
+  QUERN_RETURN_IF_ERROR(CheckBatchRows(batch_rows));
+  const std::shared_ptr<AggregateState>& state = aggregate->state;
+  QUERN_RETURN_IF_ERROR(CheckOpen(*state, "run"));
+  QUERN_RETURN_IF_ERROR(Build(state, morsels, threads));
+  const uint32_t readers = NumReaders(*state, batch_rows, threads);
+  return RunTasks(readers, readers, [&](uint32_t, uint64_t) { return ReadGroups(state, batch_rows, sink); });
+}
+
+}  // namespace
+}  // namespace quern::c_abi
+
+extern "C" {
+
+quern_status quern_aggregate_run(quern_aggregate* aggregate, const quern_batch* batches, size_t num_batches, uint32_t threads,
+                                 uint64_t batch_rows, quern_on_result on_result, void* context, uint64_t* num_groups, quern_error* error) {
+  quern::c_abi::ResultSink sink{on_result, context};
+  const quern_status status = quern::c_abi::Boundary(
+      error, [&] { return quern::c_abi::RunAggregate(aggregate, {batches, num_batches}, threads, batch_rows, &sink); });
+  if (num_groups != nullptr) *num_groups = sink.num_rows;
+  return status;
+}
+
+}  // extern "C"

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrow schemas out, and what is read of those that come in.
+//
+// A schema is a tree of structs, each with a release callback of its own, since the C data interface lets a consumer move a child out and
+// release the parent first. So each field owns its texts, and the struct above owns the array of fields:
+//
+//     ArrowSchema "+s"  private_data -> SchemaOwner { children[2], pointers[2] }
+//       children[0] "l" private_data -> SchemaTexts { "l", "order_id" }        release: ReleaseField
+//       children[1] "g" private_data -> SchemaTexts { "g", "sum(f64)" }        release: ReleaseField
+//
+// Example: the host moves children[1] out (copies the struct, sets children[1].release to null) and releases the schema: ReleaseSchema
+// passes over it, and the texts of the copy live until its own release is called.
+#include "hosts/c/arrow_fields.h"
+
+#include <memory>
+#include <utility>
+
+#include "runtime/status.h"
+
+namespace quern::c_abi {
+namespace {
+
+// A child's texts belong to the child, so that it can be moved out of its parent.
+struct SchemaTexts {
+  std::string format, name;
+};
+
+struct SchemaOwner {
+  std::vector<ArrowSchema> children;
+  std::vector<ArrowSchema*> pointers;
+};
+
+void ReleaseField(ArrowSchema* schema) {
+  delete static_cast<SchemaTexts*>(schema->private_data);
+  schema->release = nullptr;
+}
+
+void ReleaseSchema(ArrowSchema* schema) {
+  std::unique_ptr<SchemaOwner> owner(static_cast<SchemaOwner*>(schema->private_data));
+  for (ArrowSchema& child : owner->children) {
+    if (child.release != nullptr) child.release(&child);
+  }
+  schema->release = nullptr;
+}
+
+ArrowSchema FieldSchema(std::unique_ptr<SchemaTexts> texts, bool nullable) noexcept {
+  ArrowSchema schema = {};
+  schema.format = texts->format.c_str();
+  schema.name = texts->name.c_str();
+  schema.flags = nullable ? ARROW_FLAG_NULLABLE : 0;
+  schema.release = ReleaseField;
+  schema.private_data = texts.release();
+  return schema;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<int>> ChildNumbers(const int32_t* numbers, size_t count, const char* name) {
+  if (count == 0) return std::vector<int>();
+  if (numbers == nullptr) return MissingArgument(name);
+  return std::vector<int>(numbers, numbers + count);
+}
+
+std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
+
+std::string ValueFormat(const ArrowSchema& field) { return TextOf(field.dictionary != nullptr ? field.dictionary->format : field.format); }
+
+std::string UnitOf(const std::string& format) {
+  if (format.rfind("d:", 0) == 0) {
+    const size_t scale = format.find(',') + 1;
+    return format.substr(scale, format.find(',', scale) - scale);
+  }
+  for (const char* type : {"ts", "tt", "tD"})
+    if (format.rfind(type, 0) == 0) return format.substr(0, 3);
+  return "";
+}
+
+// All that can throw comes first: an error leaves `schema` empty.
+absl::Status ExportFields(const std::vector<ResultField>& fields, ArrowSchema* schema) {
+  *schema = {};
+  std::vector<std::unique_ptr<SchemaTexts>> texts;
+  for (const ResultField& field : fields) texts.push_back(std::make_unique<SchemaTexts>(SchemaTexts{field.format, field.name}));
+  auto owner = std::make_unique<SchemaOwner>();
+  owner->children.resize(fields.size());
+  owner->pointers.resize(fields.size());
+  for (size_t i = 0; i < fields.size(); ++i) {
+    owner->children[i] = FieldSchema(std::move(texts[i]), fields[i].nullable);
+    owner->pointers[i] = &owner->children[i];
+  }
+  schema->format = "+s";
+  schema->name = "";
+  schema->n_children = static_cast<int64_t>(fields.size());
+  schema->children = owner->pointers.data();
+  schema->release = ReleaseSchema;
+  schema->private_data = owner.release();
+  return absl::OkStatus();
+}
+
+}  // namespace quern::c_abi

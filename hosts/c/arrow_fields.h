@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the Arrow sides of joins and aggregations share (quern_arrow.cc, aggregate_arrow.cc): arrays that are moved in, child numbers,
+// formats, and schemas that go out. Internal.
+#ifndef QUERN_HOSTS_C_ARROW_FIELDS_H_
+#define QUERN_HOSTS_C_ARROW_FIELDS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "hosts/c/handles.h"
+#include "runtime/arrow_abi.h"
+
+namespace quern::c_abi {
+
+// Releases an array that no import has taken over.
+class MovedInArray {
+ public:
+  explicit MovedInArray(ArrowArray* array) : array_(array) {}
+  MovedInArray(const MovedInArray&) = delete;
+  MovedInArray& operator=(const MovedInArray&) = delete;
+  ~MovedInArray() {
+    if (array_ != nullptr && array_->release != nullptr) array_->release(array_);
+  }
+
+ private:
+  ArrowArray* array_;
+};
+
+// A caller's list of child numbers. *Errors*: InvalidArgument where there should be some and none are given; `name` is the parameter's.
+absl::StatusOr<std::vector<int>> ChildNumbers(const int32_t* numbers, size_t count, const char* name);
+
+// Empty for null.
+std::string TextOf(const char* text);
+// Of a dictionary's values where the field has one.
+std::string ValueFormat(const ArrowSchema& field);
+// What a format says beyond the type that a spec names: a decimal's scale, a time's unit. Time zones and precisions change no value.
+std::string UnitOf(const std::string& format);
+
+// Writes a struct schema of these fields. *Ownership*: the caller releases it; an error leaves it empty.
+absl::Status ExportFields(const std::vector<ResultField>& fields, ArrowSchema* schema);
+
+}  // namespace quern::c_abi
+
+#endif  // QUERN_HOSTS_C_ARROW_FIELDS_H_

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the runs by threads of our own share (join_run.cc, aggregate_run.cc): batches cut into morsels, tasks for threads, and where results
+// go. Internal.
+#ifndef QUERN_HOSTS_C_MORSELS_H_
+#define QUERN_HOSTS_C_MORSELS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "hosts/c/quern.h"
+
+namespace quern::c_abi {
+
+struct Batches {
+  const quern_batch* batches;
+  size_t count;
+};
+
+// Rows of one batch.
+struct Morsel {
+  const quern_batch* batch;
+  uint64_t first_row;
+  uint64_t num_rows;
+};
+
+// Cuts batches into morsels of up to 65536 rows. *Errors*: InvalidArgument for a null pointer, which is called `name`, or a batch too
+// large.
+absl::StatusOr<std::vector<Morsel>> CutIntoMorsels(const Batches& side, const char* name);
+
+// The threads of a run; 0: as many as the machine has. *Errors*: InvalidArgument above 1024.
+absl::StatusOr<uint32_t> NumThreads(uint32_t threads);
+
+// RunMorsels for tasks that call a host's function: what it throws becomes the task's error.
+absl::Status RunTasks(uint32_t threads, uint64_t num_tasks, const std::function<absl::Status(uint32_t thread, uint64_t task)>& task);
+
+// Where rows go, and how many they are. *Threads*: any.
+struct ResultSink {
+  quern_on_result on_result;
+  void* context;
+  std::atomic<bool> stopped{false};  // the host wants no more
+  std::atomic<uint64_t> num_rows{0};
+
+  void Take(const quern_result& result);
+};
+
+}  // namespace quern::c_abi
+
+#endif  // QUERN_HOSTS_C_MORSELS_H_

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Aggregate functions of the host's own, made known to the runtime under the name that a spec calls.
+//
+//     quern_register_aggregate("area", {.state_bytes = 8, .result = "f64", ..})    ->    aggregate keys=i64 aggs=host.area(f64,f64)
+//
+// The runtime calls one function per batch, not per row, so that a call more costs nothing; ours stands between it and the host's. It knows
+// which function is meant by its `user`, gives the host's own `user` on, and lets no exception into the runtime's loops: what a host in C++
+// throws is a failure like any other answer than 0. Columns are handed on as they are, since quern_column is QuernColumn under another
+// name.
+//
+// A registration is for good, because kernels that call the function may be in the cache, and so is the copy of its struct. A host that was
+// built with a newer header may hand in a longer struct, of which the beginning counts: 56 bytes here, whatever follows.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "hosts/c/handles.h"
+#include "hosts/c/quern.h"
+#include "runtime/host_aggregates.h"
+#include "runtime/spec.h"
+#include "runtime/status.h"
+
+namespace quern::c_abi {
+namespace {
+
+static_assert(sizeof(quern_column) == sizeof(QuernColumn));
+static_assert(offsetof(quern_column, validity) == offsetof(QuernColumn, validity));
+static_assert(offsetof(quern_column, values) == offsetof(QuernColumn, values));
+static_assert(offsetof(quern_column, offsets) == offsetof(QuernColumn, offsets));
+static_assert(offsetof(quern_column, buffers) == offsetof(QuernColumn, buffers));
+static_assert(offsetof(quern_column, dictionary) == offsetof(QuernColumn, dictionary));
+static_assert(offsetof(quern_column, bit_offset) == offsetof(QuernColumn, bit_offset));
+
+constexpr int kThrown = -1;
+
+template <class Call>
+int WithoutExceptions(Call&& call) noexcept {
+  try {
+    return call();
+  } catch (...) {
+    return kThrown;
+  }
+}
+
+const quern_aggregate_function& FunctionOf(const void* user) { return *static_cast<const quern_aggregate_function*>(user); }
+
+int Update(void* user, const QuernColumn* columns, uint32_t num_columns, const uint32_t* rows, void* const* states, uint64_t n) {
+  const quern_aggregate_function& function = FunctionOf(user);
+  const auto* host_columns = reinterpret_cast<const quern_column*>(columns);
+  return WithoutExceptions([&] { return function.update(function.user, host_columns, num_columns, rows, states, n); });
+}
+
+int Merge(void* user, void* const* into, const void* const* from, uint64_t n) {
+  const quern_aggregate_function& function = FunctionOf(user);
+  return WithoutExceptions([&] { return function.merge(function.user, into, from, n); });
+}
+
+int Finalise(void* user, const void* const* states, uint64_t n, void* values, uint8_t* validity) {
+  const quern_aggregate_function& function = FunctionOf(user);
+  return WithoutExceptions([&] { return function.finalise(function.user, states, n, values, validity); });
+}
+
+absl::StatusOr<ColumnType> ResultTypeOf(const char* text) {
+  if (text == nullptr) return MissingArgument("result");
+  QUERN_ASSIGN_OR_RETURN(const KeySpec parsed, ParseKey(text));
+  const KeySpec plain = {.type = parsed.type};
+  if (parsed == plain && !parsed.type.nullable) return parsed.type;
+  return InvalidArgument("flags of a result type: " + Show(text) + "; accepted: a type alone, as " + PrintType(parsed.type));
+}
+
+absl::StatusOr<std::unique_ptr<quern_aggregate_function>> CopyOf(const quern_aggregate_function& function) {
+  constexpr size_t kSize = sizeof(quern_aggregate_function);
+  if (function.struct_size < kSize) {
+    return InvalidArgument("struct_size too small: " + std::to_string(function.struct_size) + "; accepted: " + std::to_string(kSize) +
+                           " or more");
+  }
+  return std::make_unique<quern_aggregate_function>(function);
+}
+
+absl::Status RegisterFunction(const char* name, const quern_aggregate_function* function) {
+  if (name == nullptr) return MissingArgument("name");
+  if (function == nullptr) return MissingArgument("function");
+  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<quern_aggregate_function> copy, CopyOf(*function));
+  HostAggregate aggregate;
+  aggregate.state_bytes = copy->state_bytes;
+  QUERN_ASSIGN_OR_RETURN(aggregate.result, ResultTypeOf(copy->result));
+  aggregate.user = copy.get();
+  if (copy->update != nullptr) aggregate.update = Update;
+  if (copy->merge != nullptr) aggregate.merge = Merge;
+  if (copy->finalise != nullptr) aggregate.finalise = Finalise;
+  copy->result = nullptr;  // the host's text need not live on
+  QUERN_RETURN_IF_ERROR(RegisterHostAggregate(name, aggregate));
+  static_cast<void>(copy.release());
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace quern::c_abi
+
+extern "C" {
+
+quern_status quern_register_aggregate(const char* name, const quern_aggregate_function* function, quern_error* error) {
+  return quern::c_abi::Boundary(error, [&] { return quern::c_abi::RegisterFunction(name, function); });
+}
+
+}  // extern "C"

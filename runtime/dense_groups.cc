@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// An example: keys i32 from 10 to 12 and i16:nullable from -1 to 0 make 3 x (2 + 1) cells, null being the second key's digit 0:
+//
+//     cell   0        1        2       3        4       ..
+//     keys   10,null  11,null  12,null 10,-1    11,-1   ..
+//
+// Nothing is compared and nothing hashed: a key outside the ranges has a digit that is too large, which one test for the whole batch finds.
+// The cell number is the key, so the tuples hold none until somebody asks for them (Scan).
+#include "runtime/dense_groups.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/blocks.h"
+#include "runtime/status.h"
+
+namespace quern {
+
+uint64_t WordDigit::num_values() const {
+  const uint64_t for_null = null_bit < 64 ? 1 : 0;
+  if (is_empty()) return for_null;
+  return max - min >= UINT64_MAX - 1 ? UINT64_MAX : max - min + 1 + for_null;
+}
+
+WordRanges::WordRanges(const QuernJoinShape& group) {
+  for (uint32_t k = 0; k < group.num_keys; ++k) {
+    const QuernField& key = group.keys[k];
+    const uint32_t bits = key.storage == kBit ? 1
+                                              : 8 * (key.storage == k8                           ? 1
+                                                     : key.storage == k16                        ? 2
+                                                     : key.storage == k32 || key.storage == kF32 ? 4
+                                                                                                 : 8);
+    const bool is_ordered = key.is_signed && key.storage != kF32 && key.storage != kF64 && key.storage != kBit;
+    WordDigit digit;
+    digit.shift = key.word_shift;
+    digit.mask = bits == 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1;
+    digit.sign_bit = is_ordered ? uint64_t{1} << (bits - 1) : 0;
+    if (key.nullable && key.null_equal) digit.null_bit = key.word_null_bit;
+    digits.push_back(digit);
+  }
+}
+
+void WordRanges::Add(const uint64_t* words, uint32_t n) {
+  for (WordDigit& digit : digits) {
+    uint64_t min = digit.min, max = digit.max;
+    for (uint32_t i = 0; i < n; ++i) {
+      const uint64_t value = ((words[i] >> digit.shift) & digit.mask) ^ digit.sign_bit;
+      const bool is_null = digit.null_bit < 64 && (words[i] >> digit.null_bit & 1) != 0;
+      min = std::min(min, is_null ? UINT64_MAX : value);
+      max = std::max(max, is_null ? 0 : value);
+    }
+    digit.min = min;
+    digit.max = max;
+  }
+}
+
+void WordRanges::Add(size_t key, uint64_t min, uint64_t max) {
+  digits[key].min = std::min(digits[key].min, min);
+  digits[key].max = std::max(digits[key].max, max);
+}
+
+uint64_t WordRanges::num_cells() const {
+  uint64_t cells = 1;
+  for (const WordDigit& digit : digits)
+    if (__builtin_mul_overflow(cells, digit.num_values(), &cells)) return UINT64_MAX;
+  return cells;
+}
+
+absl::Status DenseGroups::Begin(const QuernJoinShape& group, const WordRanges& ranges, bool huge_pages,
+                                const std::shared_ptr<MemoryBudget>& budget) {
+  const uint64_t num_cells = std::max<uint64_t>(ranges.num_cells(), 1);
+  QUERN_ASSIGN_OR_RETURN(HugeBuffer memory, HugeBuffer::Allocate(budget, num_cells * (group.tuple_bytes + 1), huge_pages));
+  memory_ = std::move(memory);
+  tuples_ = memory_.data();
+  taken_ = tuples_ + num_cells * group.tuple_bytes;
+  num_cells_ = num_cells;
+  tuple_bytes_ = group.tuple_bytes;
+  word_bytes_ = group.word_bytes;
+  ranges_ = ranges;
+  places_.clear();
+  uint64_t stride = 1;
+  for (const WordDigit& digit : ranges_.digits) {
+    const uint64_t first = digit.null_bit < 64 ? 1 : 0;
+    places_.push_back({digit.shift, digit.mask, digit.sign_bit, digit.is_empty() ? 0 : digit.min, digit.num_values() - first, stride,
+                       digit.null_bit, first});
+    stride *= digit.num_values();
+  }
+  return absl::OkStatus();
+}
+
+// Two digits a key: whether it is there, and where.
+bool DenseGroups::PlaceOf(const uint64_t* words, uint32_t n, uint64_t* cells) const {
+  uint64_t num_outside = 0;
+  for (size_t k = 0; k < places_.size(); ++k) {
+    const Place p = places_[k];
+    if (p.first == 0) {
+      for (uint32_t i = 0; i < n; ++i) {
+        const uint64_t digit = (((words[i] >> p.shift) & p.mask) ^ p.sign_bit) - p.min;
+        num_outside += digit >= p.size;
+        cells[i] = (k == 0 ? 0 : cells[i]) + digit * p.stride;
+      }
+    } else {
+      for (uint32_t i = 0; i < n; ++i) {
+        const uint64_t digit = (((words[i] >> p.shift) & p.mask) ^ p.sign_bit) - p.min;
+        const bool has_value = (words[i] >> p.null_bit & 1) == 0;
+        num_outside += has_value & (digit >= p.size);
+        cells[i] = (k == 0 ? 0 : cells[i]) + (has_value ? digit + 1 : 0) * p.stride;
+      }
+    }
+  }
+  return num_outside == 0;
+}
+
+bool DenseGroups::Find(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples) {
+  uint64_t cells[kMaxBatchRows];
+  if (!PlaceOf(words, n, cells)) return false;
+  uint8_t* const base = tuples_;
+  uint8_t* const taken = taken_;
+  const uint64_t bytes = tuple_bytes_;
+  if (distance != 0) {
+    for (uint32_t i = 0; i < n; ++i) {
+      __builtin_prefetch(base + cells[i] * bytes, 1);
+      __builtin_prefetch(taken + cells[i], 1);
+    }
+  }
+  for (uint32_t i = 0; i < n; ++i) {
+    tuples[i] = base + cells[i] * bytes;
+    taken[cells[i]] = 1;
+  }
+  return true;
+}
+
+uint64_t DenseGroups::num_groups() const {
+  uint64_t n = 0;
+  for (uint64_t cell = 0; cell < num_cells_; ++cell) n += taken_[cell];
+  return n;
+}
+
+uint64_t DenseGroups::WordOf(uint64_t cell) const {
+  uint64_t word = 0;
+  for (const Place& p : places_) {
+    const uint64_t num_values = p.size + p.first, digit = cell % num_values;
+    cell /= num_values;
+    if (p.first == 1 && digit == 0) word |= uint64_t{1} << p.null_bit;
+    else word |= ((digit - p.first + p.min) ^ p.sign_bit) << p.shift;
+  }
+  return word;
+}
+
+uint32_t DenseGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) {
+  uint32_t n = 0;
+  for (uint64_t cell = begin; cell < std::min(end, num_cells_); ++cell) {
+    if (taken_[cell] == 0) continue;
+    uint8_t* tuple = tuples_ + cell * tuple_bytes_;
+    const uint64_t word = WordOf(cell);
+    if (word_bytes_ == 4) blocks::Store(tuple, static_cast<uint32_t>(word));
+    else blocks::Store(tuple, word);
+    tuples[n++] = tuple;
+  }
+  return n;
+}
+
+}  // namespace quern

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups of any keys: a directory of tags and addresses, by hash, over tuples that lie in order of arrival.
+#ifndef QUERN_RUNTIME_DIRECTORY_GROUPS_H_
+#define QUERN_RUNTIME_DIRECTORY_GROUPS_H_
+
+#include <memory>
+#include <vector>
+
+#include "runtime/group_table.h"
+#include "runtime/stored_keys.h"
+#include "runtime/tuple_store.h"
+
+namespace quern {
+
+class DirectoryGroups : public GroupTable {
+ public:
+  DirectoryGroups(const GroupContext& context, uint64_t expected_groups);
+
+  absl::Status Find(const KeyRows& rows, uint8_t** tuples) override;
+  absl::Status FindTuples(const GroupTuples& from, uint8_t** tuples) override;
+  uint64_t num_groups() const override { return num_groups_; }
+  uint64_t num_positions() const override { return num_positions_; }
+  uint32_t Scan(uint64_t begin, uint64_t end, uint8_t** tuples) override;
+  void HashesOf(uint64_t begin, uint8_t* const* tuples, uint32_t n, uint64_t* hashes) const override;
+  void Release() override;
+  uint64_t bytes() const override { return directory_.bytes() + arena_.bytes(); }
+  uint64_t num_growths() const override { return num_growths_; }
+  uint32_t prefetch_distance() const override;
+  const char* layout() const override { return "directory"; }
+
+ private:
+  // A batch on its way: rows are those of a batch or of another table's groups.
+  struct Looking;
+  template <class Keys>
+  absl::Status FindAll(const Keys& keys, uint32_t n, uint8_t** tuples);
+  void Test(Looking* looking, uint8_t** tuples);
+  absl::Status MakeRoom(uint32_t n);
+  absl::Status Grow(uint64_t groups);
+  uint64_t SlotOf(uint64_t hash) const { return (hash << context_.common_bits) >> shift_; }
+  void Insert(uint64_t hash, const uint8_t* tuple);
+
+  GroupContext context_;
+  uint64_t expected_groups_;
+  HugeBuffer directory_;  // 2^k entries: address << 16 | tag; 0: none
+  uint64_t num_entries_ = 0;
+  uint32_t shift_ = 64;
+  Arena arena_;  // of tuples and hashes
+  TupleList spans_;
+  std::vector<uint64_t> span_positions_;  // of each span's first tuple
+  KeyBytes key_bytes_;
+  uint64_t num_groups_ = 0;
+  uint64_t num_positions_ = 0;
+  uint64_t rows_seen_ = 0;
+  uint64_t rows_at_growth_ = 0;
+  uint64_t groups_at_growth_ = 0;
+  uint64_t num_growths_ = 0;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_DIRECTORY_GROUPS_H_

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keys of groups as result columns.
+#ifndef QUERN_RUNTIME_GROUP_KEYS_H_
+#define QUERN_RUNTIME_GROUP_KEYS_H_
+
+#include "absl/status/statusor.h"
+#include "runtime/aggregate_shape.h"
+#include "runtime/kernel_abi.h"
+#include "runtime/key_dictionaries.h"
+
+namespace quern {
+
+// Writes one key of n groups to a column of its type, from out_row on. Answers how many fit (strings only: fewer than n at the limit of
+// 32-bit offsets). *Errors*: ResourceExhausted.
+absl::StatusOr<uint32_t> WriteKey(const AggregateShape& shape, const KeyDictionaries& dictionaries, size_t key, uint8_t* const* tuples,
+                                  uint32_t n, QuernOutColumn* out, uint64_t out_row);
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_GROUP_KEYS_H_

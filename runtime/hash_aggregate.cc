@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of an aggregation around its tables. Each thread aggregates into a side of its own (group_side.h); finalising brings the sides
+// together (group_merger.h); readers share the groups of what comes of it, and make result columns or saved states of them:
+//
+//     Append            -> GroupSide -+
+//     AggregateAppender -> GroupSide -+->  GroupMerger -> tables  <- GroupReader, GroupReader, ..
+//     AggregateAppender -> GroupSide -+
+//
+// 20 M rows of 10 groups by two threads: two tables of 10 groups, one of which gets the other's. Of 10 M groups: each thread's table until
+// it has a million, then 64 parts, each merged by one thread.
+#include "runtime/hash_aggregate.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "runtime/blocks.h"
+#include "runtime/group_keys.h"
+#include "runtime/group_merger.h"
+#include "runtime/group_side.h"
+#include "runtime/group_states.h"
+#include "runtime/key_dictionaries.h"
+#include "runtime/output_batch.h"
+#include "runtime/status.h"
+
+namespace quern {
+namespace {
+
+constexpr uint64_t kMorselPositions = 65536;
+constexpr uint32_t kScanRows = 1024;
+
+absl::Status CheckBatch(const BatchView& batch, size_t num_keys, size_t num_columns) {
+  if (batch.num_rows >= kNullRow) {
+    return InvalidArgument("batch too large: " + std::to_string(batch.num_rows) + " rows; accepted: below 4294967295");
+  }
+  if (batch.num_rows == 0 || (batch.keys.size() >= num_keys && batch.payload.size() >= num_columns)) return absl::OkStatus();
+  return InvalidArgument("batch without the spec's columns: " + std::to_string(batch.keys.size()) + " keys, " +
+                         std::to_string(batch.payload.size()) + " aggregate columns; accepted: " + std::to_string(num_keys) + " and " +
+                         std::to_string(num_columns));
+}
+
+absl::Status CheckOutput(const OutputBatch& out, size_t num_columns) {
+  if (out.num_columns() != 0 && out.num_columns() != num_columns) {
+    return InvalidArgument("output batch of other columns: " + std::to_string(out.num_columns()) +
+                           "; accepted: " + std::to_string(num_columns));
+  }
+  if (out.num_columns() == 0 || out.capacity() != 0) return absl::OkStatus();
+  return InvalidArgument("output batch too small: 0 rows; accepted: 1 to 2147483647");
+}
+
+}  // namespace
+
+std::vector<ColumnType> AggregateStateTypes(const KernelSpec& spec) {
+  std::vector<ColumnType> types = AggregateOutputTypes(spec);
+  for (size_t i = spec.keys.size(); i < types.size(); ++i) {
+    types[i] = ColumnType();
+    types[i].id = TypeId::kBinary;
+  }
+  return types;
+}
+
+HashAggregate::HashAggregate(std::shared_ptr<const AggregateShape> shape, QuernAggregateEntryPoints entry_points,
+                             std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget, const AggregateOptions& options)
+    : shape_(std::move(shape)),
+      entry_points_(entry_points),
+      code_(std::move(code)),
+      budget_(std::move(budget)),
+      options_(options),
+      dictionaries_(std::make_shared<KeyDictionaries>(shape_->spec(), budget_)) {}
+
+HashAggregate::~HashAggregate() = default;
+
+// ---- appending ----------------------------------------------------------------------------------------------------
+
+absl::Status HashAggregate::CheckOpen(const char* call) const {
+  if (finalised_ || merger_ != nullptr) {
+    return absl::FailedPreconditionError(std::string(call) + " after finalise: the groups are complete; accepted: a new aggregation");
+  }
+  if (lost_rows_) {
+    return absl::FailedPreconditionError(std::string(call) +
+                                         " after a failed append: rows are missing from the groups; accepted: a new aggregation");
+  }
+  return absl::OkStatus();
+}
+
+std::unique_ptr<GroupSide> HashAggregate::NewSide() {
+  ++num_appenders_;
+  return std::make_unique<GroupSide>(GroupContext{shape_, entry_points_, budget_, options_}, dictionaries_, &num_appenders_);
+}
+
+absl::Status HashAggregate::AppendTo(GroupSide* side, const BatchView& batch, bool states) {
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  const KernelSpec& spec = shape_->spec();
+  const size_t num_columns = states ? spec.aggregates.size() : shape_->get()->num_columns;
+  QUERN_RETURN_IF_ERROR(CheckBatch(batch, spec.keys.size(), num_columns));
+  const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
+  const uint64_t first_row_id = batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id;
+  const absl::Status status = states ? side->AppendStates(batch) : side->Append(batch, first_row_id);
+  if (!status.ok()) lost_rows_ = true;
+  return status;
+}
+
+absl::Status HashAggregate::Append(const BatchView& batch) {
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  if (own_side_ == nullptr) own_side_ = NewSide();
+  return AppendTo(own_side_.get(), batch, false);
+}
+
+absl::Status HashAggregate::AppendStates(const BatchView& batch) {
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  if (own_side_ == nullptr) own_side_ = NewSide();
+  return AppendTo(own_side_.get(), batch, true);
+}
+
+absl::Status HashAggregate::AddSide(std::unique_ptr<GroupSide> side) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  sides_.push_back(std::move(side));
+  return absl::OkStatus();
+}
+
+AggregateAppender::AggregateAppender(std::shared_ptr<HashAggregate> aggregate)
+    : aggregate_(std::move(aggregate)), side_(aggregate_->NewSide()) {}
+AggregateAppender::~AggregateAppender() = default;
+
+namespace {
+
+absl::Status CheckHasSide(const GroupSide* side, const char* call) {
+  if (side != nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(std::string(call) + " after finish: the groups were handed over; accepted: a new appender");
+}
+
+}  // namespace
+
+absl::Status AggregateAppender::Append(const BatchView& batch) {
+  QUERN_RETURN_IF_ERROR(CheckHasSide(side_.get(), "append"));
+  return aggregate_->AppendTo(side_.get(), batch, false);
+}
+
+absl::Status AggregateAppender::AppendStates(const BatchView& batch) {
+  QUERN_RETURN_IF_ERROR(CheckHasSide(side_.get(), "append"));
+  return aggregate_->AppendTo(side_.get(), batch, true);
+}
+
+absl::Status AggregateAppender::Finish() {
+  QUERN_RETURN_IF_ERROR(CheckHasSide(side_.get(), "finish"));
+  return aggregate_->AddSide(std::move(side_));
+}
+
+// ---- finalising ----------------------------------------------------------------------------------------------------
+
+struct HashAggregate::Result {
+  std::vector<std::unique_ptr<GroupTable>> tables;
+  std::vector<uint64_t> first_positions;  // of each table, and of one more behind the last
+};
+
+// Under the mutex.
+absl::Status HashAggregate::BeginMerge() {
+  QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
+  if (own_side_ != nullptr) sides_.push_back(std::move(own_side_));
+  if (sides_.empty()) sides_.push_back(NewSide());
+  std::vector<GroupSide*> sides;
+  for (const auto& side : sides_) sides.push_back(side.get());
+  merger_ = std::make_unique<GroupMerger>(GroupContext{shape_, entry_points_, budget_, options_}, std::move(sides));
+  return absl::OkStatus();
+}
+
+// Under the mutex.
+void HashAggregate::Take() {
+  result_ = std::make_unique<Result>();
+  result_->tables = merger_->TakeTables();
+  uint64_t position = 0;
+  for (const auto& table : result_->tables) {
+    result_->first_positions.push_back(position);
+    position += table->num_positions();
+    stats_.num_groups += table->num_groups();
+    stats_.table_bytes += table->bytes();
+    stats_.num_growths += table->num_growths();
+    stats_.prefetch_distance = table->prefetch_distance();
+    stats_.layout = table->layout();
+  }
+  result_->first_positions.push_back(position);
+  for (const auto& side : sides_) {
+    stats_.input_rows += side->num_rows();
+    side->mutable_parts()->Clear();
+  }
+  finalised_ = true;
+}
+
+absl::Status HashAggregate::Finalise() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (finalised_) return absl::FailedPreconditionError("finalise called twice: the groups are complete; accepted: once");
+  QUERN_RETURN_IF_ERROR(BeginMerge());
+  QUERN_RETURN_IF_ERROR(merger_->Help());
+  Take();
+  return absl::OkStatus();
+}
+
+absl::Status HashAggregate::FinaliseShared() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (finalised_) return absl::OkStatus();
+    if (merger_ == nullptr) QUERN_RETURN_IF_ERROR(BeginMerge());
+  }
+  QUERN_RETURN_IF_ERROR(merger_->Help());
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!finalised_) Take();
+  return absl::OkStatus();
+}
+
+// ---- reading ----------------------------------------------------------------------------------------------------
+
+struct GroupReader::State {
+  GroupColumns columns;
+  uint32_t partition;
+  uint32_t num_partitions;
+  uint64_t next = 0;  // position within the morsel
+  uint64_t end = 0;
+  size_t table = 0;
+  std::vector<uint8_t*> groups;  // found, not yet given out
+  std::string saved;
+};
+
+GroupReader::GroupReader(std::shared_ptr<HashAggregate> aggregate, GroupColumns columns, uint32_t partition, uint32_t num_partitions)
+    : aggregate_(std::move(aggregate)), state_(std::make_unique<State>()) {
+  state_->columns = columns;
+  state_->partition = partition;
+  state_->num_partitions = std::max(num_partitions, 1u);
+}
+
+GroupReader::~GroupReader() = default;
+
+// Takes the next morsel of positions, of those that readers of the same partition share. Answers whether there was one.
+bool GroupReader::NextMorsel() {
+  const HashAggregate::Result& result = *aggregate_->result_;
+  State& s = *state_;
+  const uint64_t num_positions = result.first_positions.back();
+  const uint64_t begin = aggregate_->TakePositions(s.partition, s.num_partitions, kMorselPositions);
+  if (begin >= num_positions) return false;
+  s.next = begin;
+  s.end = std::min(begin + kMorselPositions, num_positions);
+  const auto after = std::upper_bound(result.first_positions.begin(), result.first_positions.end(), s.next);
+  s.table = static_cast<size_t>(after - result.first_positions.begin()) - 1;
+  return true;
+}
+
+// Appends the groups of the next positions; answers whether there were positions left.
+bool GroupReader::FindGroups() {
+  State& s = *state_;
+  if (s.next == s.end && !NextMorsel()) return false;
+  const HashAggregate::Result& result = *aggregate_->result_;
+  while (s.next >= result.first_positions[s.table + 1]) ++s.table;
+  GroupTable* const table = result.tables[s.table].get();
+  const uint64_t first = result.first_positions[s.table], begin = s.next - first;
+  const uint64_t end = std::min({begin + kScanRows, s.end - first, result.first_positions[s.table + 1] - first});
+  uint8_t* found[kScanRows];
+  uint64_t hashes[kScanRows];
+  const uint32_t n = table->Scan(begin, end, found);
+  s.next = first + end;
+  if (n == 0) return true;
+  if (s.num_partitions > 1) table->HashesOf(begin, found, n, hashes);
+  for (uint32_t i = 0; i < n; ++i) {
+    const bool is_ours =
+        s.num_partitions == 1 || static_cast<uint64_t>((static_cast<unsigned __int128>(hashes[i]) * s.num_partitions) >> 64) == s.partition;
+    if (is_ours) s.groups.push_back(found[i]);
+  }
+  return true;
+}
+
+absl::StatusOr<uint32_t> GroupReader::WriteStates(size_t aggregate, uint8_t* const* tuples, uint32_t n, QuernOutColumn* out,
+                                                  uint64_t out_row) {
+  for (uint32_t i = 0; i < n; ++i) {
+    state_->saved.clear();
+    SaveState(*aggregate_->shape_, aggregate, tuples[i], &state_->saved);
+    if (out->num_bytes + state_->saved.size() > INT32_MAX) return i;
+    if (out->num_bytes + state_->saved.size() > out->bytes_capacity && quern_rt_reserve_bytes(out, state_->saved.size()) != 0) {
+      return absl::ResourceExhaustedError("memory limit exceeded: saved states; accepted: a higher memory limit");
+    }
+    blocks::WriteString<kVar32>({reinterpret_cast<const uint8_t*>(state_->saved.data()), static_cast<uint32_t>(state_->saved.size())}, out,
+                                out_row + i);
+  }
+  return n;
+}
+
+// Writes groups to all columns, from row out_row on; answers how many fit all of them.
+absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32_t n, OutputBatch* out, uint64_t out_row) {
+  const AggregateShape& shape = *aggregate_->shape_;
+  const size_t num_keys = shape.spec().keys.size();
+  uint32_t fit = n;
+  for (size_t c = 0; c < out->num_columns() && fit > 0; ++c) {
+    QuernOutColumn* column = &out->columns()[c];
+    absl::StatusOr<uint32_t> written = 0;
+    if (c < num_keys) written = WriteKey(shape, *aggregate_->dictionaries_, c, tuples, fit, column, out_row);
+    else if (state_->columns == GroupColumns::kStates) written = WriteStates(c - num_keys, tuples, fit, column, out_row);
+    else written = WriteResults(shape, c - num_keys, tuples, fit, column, out_row);
+    QUERN_RETURN_IF_ERROR(written.status());
+    fit = std::min(fit, *written);
+  }
+  return fit;
+}
+
+// The first `n` groups that were found. Where a string column is full to its offsets' limit, the batch is written again with as many as
+// fit.
+absl::Status GroupReader::WriteBatch(uint64_t n, OutputBatch* out) {
+  std::vector<uint8_t*>& groups = state_->groups;
+  uint64_t written = 0;
+  while (written < n) {
+    const uint32_t block = static_cast<uint32_t>(std::min<uint64_t>(kScanRows, n - written));
+    QUERN_ASSIGN_OR_RETURN(const uint32_t fit, WriteGroups(groups.data() + written, block, out, written));
+    if (fit < block && written + fit == 0) {
+      return absl::ResourceExhaustedError(
+          "value too large for an output column: above 2147483647 bytes; accepted: large_utf8, large_binary");
+    }
+    if (fit < block) {
+      n = written + fit;
+      written = 0;
+      QUERN_RETURN_IF_ERROR(out->Reset());
+      continue;
+    }
+    written += block;
+  }
+  out->set_num_rows(n);
+  groups.erase(groups.begin(), groups.begin() + static_cast<int64_t>(n));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> GroupReader::Next(OutputBatch* out) {
+  if (!aggregate_->finalised_) {
+    return absl::FailedPreconditionError("groups before finalise: they are not complete; accepted: finalise first");
+  }
+  const KernelSpec& spec = aggregate_->shape_->spec();
+  QUERN_RETURN_IF_ERROR(CheckOutput(*out, spec.keys.size() + spec.aggregates.size()));
+  QUERN_RETURN_IF_ERROR(out->Reset());
+  const bool counts = out->num_columns() == 0;
+  uint64_t counted = 0;
+  bool more = true;
+  while (more && (counts || state_->groups.size() < out->capacity())) {
+    more = FindGroups();
+    if (!counts) continue;
+    counted += state_->groups.size();
+    state_->groups.clear();
+  }
+  out->set_num_rows(counted);
+  if (counts) return false;
+  QUERN_RETURN_IF_ERROR(WriteBatch(std::min<uint64_t>(state_->groups.size(), out->capacity()), out));
+  return more || !state_->groups.empty();
+}
+
+uint64_t HashAggregate::TakePositions(uint32_t partition, uint32_t num_partitions, uint64_t n) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  uint64_t& next = next_positions_[{partition, num_partitions}];
+  const uint64_t taken = next;
+  next += n;
+  return taken;
+}
+
+}  // namespace quern

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two batches may bring the same values in dictionaries of different order:
+//
+//     batch 1: indices 0 1 1, values "air" "rail"          numbers  0 1 1
+//     batch 2: indices 0 1 2, values "rail" "ship" "air"   numbers  1 2 0
+//
+// For each batch a table from its indices to numbers is filled as indices are met, so that of a large dictionary only the part in use costs
+// anything. It is not kept for the next batch: nobody can tell whether the same address still holds the same dictionary.
+#include "runtime/key_dictionaries.h"
+
+#include <algorithm>
+
+#include "runtime/blocks.h"
+#include "runtime/status.h"
+#include "runtime/storage_dispatch.h"
+
+namespace quern {
+namespace {
+
+constexpr uint32_t kUnknown = UINT32_MAX;
+constexpr uint64_t kBytesPerValue = 112;  // of deque, string and map, beside the bytes
+
+}  // namespace
+
+KeyDictionaries::KeyDictionaries(const KernelSpec& spec, std::shared_ptr<MemoryBudget> budget) : budget_(std::move(budget)) {
+  for (const KeySpec& key : spec.keys) {
+    keys_.push_back(key.type.is_dictionary ? std::make_unique<Key>() : nullptr);
+    if (!key.type.is_dictionary) continue;
+    keys_.back()->type = key.type;
+    has_any_ = true;
+  }
+}
+
+KeyDictionaries::~KeyDictionaries() { budget_->Release(reserved_bytes_); }
+
+absl::Status KeyDictionaries::Add(Key* key, std::string_view value, size_t significant_bytes, uint32_t* number) {
+  const auto found = key->numbers.find(value.substr(0, significant_bytes));
+  if (found != key->numbers.end()) {
+    *number = found->second;
+    return absl::OkStatus();
+  }
+  QUERN_RETURN_IF_ERROR(budget_->Reserve(value.size() + kBytesPerValue));
+  reserved_bytes_ += value.size() + kBytesPerValue;
+  *number = static_cast<uint32_t>(key->values.size());
+  key->values.emplace_back(value);
+  key->numbers.emplace(std::string_view(key->values.back()).substr(0, significant_bytes), *number);
+  return absl::OkStatus();
+}
+
+absl::Status KeyDictionaries::NumberOf(Key* key, const QuernColumn* column, uint32_t row, uint32_t* number) {
+  const TypeRow& type = RowOf(key->type.id);
+  const bool trims_spaces = RowOf(key->type.collation).trims_spaces;
+  return DispatchStorage(type.key_storage, [&](auto tag) {
+    constexpr Storage kStorage = decltype(tag)::value;
+    if constexpr (blocks::IsVariableStorage(kStorage) || kStorage == kFixed) {
+      const blocks::Bytes bytes = blocks::ReadBytes<kStorage>(column, row, false, key->type.width_bytes);
+      const size_t significant = trims_spaces ? blocks::TrimSpaces(bytes).length : bytes.length;
+      return Add(key, {reinterpret_cast<const char*>(bytes.data), bytes.length}, significant, number);
+    } else {
+      const auto value = blocks::ReaderOf<kStorage>::Read(column, row);
+      return Add(key, {reinterpret_cast<const char*>(&value), sizeof(value)}, sizeof(value), number);
+    }
+  });
+}
+
+absl::Status KeyDictionaries::Encode(size_t key_number, const QuernColumn* column, bool is_plain, const KeyRows& rows, uint32_t* codes) {
+  Key* key = keys_[key_number].get();
+  const Storage index = RowOf(key->type.index).storage;
+  const QuernColumn* values = is_plain ? column : column->dictionary;
+  std::vector<uint32_t> numbers;  // by index
+  const std::lock_guard<std::mutex> lock(key->mutex);
+  for (uint32_t i = 0; i < rows.n; ++i) {
+    const uint32_t row = blocks::RowAt(rows.rows, rows.first, i);
+    if (!blocks::IsValid(column, row)) continue;
+    if (is_plain) {
+      QUERN_RETURN_IF_ERROR(NumberOf(key, values, row, &codes[row]));
+      continue;
+    }
+    const uint32_t at = TranslateRow(index, column, row);
+    if (at >= numbers.size()) numbers.resize(std::max<size_t>(size_t{at} + 1, numbers.size() * 2), kUnknown);
+    if (numbers[at] == kUnknown) QUERN_RETURN_IF_ERROR(NumberOf(key, values, at, &numbers[at]));
+    codes[row] = numbers[at];
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quern

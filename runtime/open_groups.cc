@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// A word is looked for from the slot that its hash's top bits name, one slot after the other; the first that holds it or nothing is its
+// own. All rows of a batch take their first step before any takes its second, and no step branches on what it found:
+//
+//     words 7 9 4 9, slots .. |9| | | ..      step 1: 7 looks at |9|: another's, it stays; 9 found; 4 looks at | |: made there; 9 found
+//                                             step 2: 7 looks at the next slot
+//
+// At 50 % taken slots a row takes 1.5 steps on average. The word 0 cannot be told from an empty slot, and has one behind the last.
+//
+// Since the slots are in the order of the hashes, a table of twice as many holds the same groups in the same order: growing reads the old
+// slots and writes the new ones from front to back, 1 to 2 ns a group beside the 50 of a random insertion.
+#include "runtime/open_groups.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "runtime/blocks.h"
+#include "runtime/status.h"
+#include "runtime/tuple_store.h"
+
+namespace quern {
+namespace {
+
+using blocks::Load;
+using blocks::Store;
+
+constexpr uint32_t kCopyRows = 256;
+
+}  // namespace
+
+absl::Status OpenGroups::Begin(const QuernJoinShape& group, uint32_t bits, uint32_t common_bits, bool huge_pages,
+                               const std::shared_ptr<MemoryBudget>& budget) {
+  const uint64_t num_slots = uint64_t{1} << bits;
+  QUERN_ASSIGN_OR_RETURN(HugeBuffer memory, HugeBuffer::Allocate(budget, (num_slots + 1) * group.tuple_bytes, huge_pages));
+  memory_ = std::move(memory);
+  slots_ = memory_.data();
+  num_slots_ = num_slots;
+  shift_ = 64 - bits;
+  common_bits_ = common_bits;
+  slot_bytes_ = group.tuple_bytes;
+  word_bytes_ = group.word_bytes;
+  zero_hashes_ = group.zero_hashes;
+  num_groups_ = 0;
+  has_zero_ = false;
+  return absl::OkStatus();
+}
+
+void OpenGroups::Hash(const uint64_t* words, uint32_t n, uint64_t* hashes) const {
+  HashWords(words, n, zero_hashes_, hashes);
+  if (common_bits_ == 0) return;
+  for (uint32_t i = 0; i < n; ++i) hashes[i] <<= common_bits_;
+}
+
+uint64_t OpenGroups::WordAt(const uint8_t* tuple) const { return word_bytes_ == 4 ? Load<uint32_t>(tuple) : Load<uint64_t>(tuple); }
+
+template <class Word>
+void OpenGroups::CopyTo(OpenGroups* larger) const {
+  const uint8_t* from[kCopyRows];
+  uint64_t words[kCopyRows], hashes[kCopyRows];
+  const uint64_t bytes = slot_bytes_, mask = larger->num_slots_ - 1;
+  for (uint64_t slot = 0; slot < num_slots_;) {
+    uint32_t n = 0;
+    for (; slot < num_slots_ && n < kCopyRows; ++slot) {
+      const uint8_t* tuple = slots_ + slot * bytes;
+      from[n] = tuple;
+      words[n] = Load<Word>(tuple);
+      n += words[n] != 0;
+    }
+    Hash(words, n, hashes);
+    for (uint32_t i = 0; i < n; ++i) {
+      uint64_t to = hashes[i] >> larger->shift_;
+      while (Load<Word>(larger->slots_ + to * bytes) != 0) to = (to + 1) & mask;
+      std::memcpy(larger->slots_ + to * bytes, from[i], bytes);
+    }
+  }
+  std::memcpy(larger->slots_ + larger->num_slots_ * bytes, slots_ + num_slots_ * bytes, bytes);
+  larger->num_groups_ = num_groups_;
+  larger->has_zero_ = has_zero_;
+}
+
+absl::Status OpenGroups::Grow(uint32_t more_bits, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget) {
+  QuernJoinShape group = {};
+  group.tuple_bytes = slot_bytes_;
+  group.word_bytes = word_bytes_;
+  group.zero_hashes = zero_hashes_;
+  OpenGroups larger;
+  QUERN_RETURN_IF_ERROR(larger.Begin(group, 64 - shift_ + more_bits, common_bits_, huge_pages, budget));
+  if (word_bytes_ == 4) CopyTo<uint32_t>(&larger);
+  else CopyTo<uint64_t>(&larger);
+  *this = std::move(larger);
+  return absl::OkStatus();
+}
+
+template <class Word, uint32_t kBytes>
+void OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples) {
+  uint64_t hashes[kMaxBatchRows];
+  uint32_t looking[kMaxBatchRows];
+  Hash(words, n, hashes);
+  const uint64_t bytes = kBytes != 0 ? kBytes : slot_bytes_;
+  uint8_t* const slots = slots_;
+  uint8_t* const end = slots + num_slots_ * bytes;  // the word 0's slot
+  const uint32_t shift = shift_;
+  uint32_t num_looking = 0;
+  uint64_t num_made = 0, num_zeros = 0;
+  const auto look = [&](uint32_t i, uint8_t* at) {
+    const Word word = static_cast<Word>(words[i]), found = Load<Word>(at);
+    const bool is_empty = found == 0, is_equal = found == word;
+    Store(at, is_empty ? word : found);
+    tuples[i] = at;
+    num_made += is_empty;
+    looking[num_looking] = i;
+    num_looking += !(is_empty | is_equal);
+  };
+  const auto first_slot = [&](uint32_t i) {
+    num_zeros += words[i] == 0;
+    return words[i] == 0 ? end : slots + (hashes[i] >> shift) * bytes;
+  };
+  const uint32_t ahead = std::min(distance, n);
+  for (uint32_t i = 0; i < ahead; ++i) __builtin_prefetch(slots + (hashes[i] >> shift) * bytes, 1);
+  uint32_t i = 0;
+  for (; i + ahead < n; ++i) {
+    if (distance != 0) __builtin_prefetch(slots + (hashes[i + ahead] >> shift) * bytes, 1);
+    look(i, first_slot(i));
+  }
+  for (; i < n; ++i) look(i, first_slot(i));
+  while (num_looking > 0) {
+    const uint32_t num_rows = num_looking;
+    num_looking = 0;
+    for (uint32_t r = 0; r < num_rows; ++r) {
+      const uint32_t row = looking[r];
+      uint8_t* next = tuples[row] + bytes;
+      look(row, next == end ? slots : next);
+    }
+  }
+  num_groups_ += num_made - num_zeros;
+  has_zero_ |= num_zeros != 0;
+}
+
+void OpenGroups::Find(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples) {
+  const auto find = [&]<class Word>() {
+    switch (slot_bytes_) {
+      case 8: return FindAs<Word, 8>(words, n, distance, tuples);
+      case 16: return FindAs<Word, 16>(words, n, distance, tuples);
+      case 32: return FindAs<Word, 32>(words, n, distance, tuples);
+      case 64: return FindAs<Word, 64>(words, n, distance, tuples);
+      default: return FindAs<Word, 0>(words, n, distance, tuples);
+    }
+  };
+  if (word_bytes_ == 4) find.operator()<uint32_t>();
+  else find.operator()<uint64_t>();
+}
+
+uint32_t OpenGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) const {
+  uint32_t n = 0;
+  for (uint64_t slot = begin; slot < std::min(end, num_slots_); ++slot) {
+    uint8_t* tuple = slots_ + slot * slot_bytes_;
+    tuples[n] = tuple;
+    n += WordAt(tuple) != 0;
+  }
+  if (end > num_slots_ && has_zero_) tuples[n++] = slots_ + num_slots_ * slot_bytes_;
+  return n;
+}
+
+}  // namespace quern

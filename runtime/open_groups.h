@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Open addressing over words. A slot is a group's tuple, so that key and states are found by one cache line; an empty one is zero, so that
+// fresh pages are an empty table.
+#ifndef QUERN_RUNTIME_OPEN_GROUPS_H_
+#define QUERN_RUNTIME_OPEN_GROUPS_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "runtime/aggregate_abi.h"
+#include "runtime/memory.h"
+
+namespace quern {
+
+class OpenGroups {
+ public:
+  // Makes an empty table of 2^bits slots. common_bits: top bits of the hash that tell nothing here.
+  // *Errors*: ResourceExhausted, which leaves the table as it was.
+  absl::Status Begin(const QuernJoinShape& group, uint32_t bits, uint32_t common_bits, bool huge_pages,
+                     const std::shared_ptr<MemoryBudget>& budget);
+  // Makes it 2^more_bits times as large. *Cost*: one sequential pass over both, since slots are in the order of hashes.
+  absl::Status Grow(uint32_t more_bits, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
+
+  // There must be room for n more. *Cost*: one random line a word, prefetched `distance` rows ahead.
+  void Find(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples);
+
+  uint64_t num_groups() const { return num_groups_ + (has_zero_ ? 1 : 0); }
+  uint64_t num_slots() const { return num_slots_; }
+  uint64_t num_positions() const { return num_slots_ + 1; }  // the last one is the word 0's
+  uint32_t Scan(uint64_t begin, uint64_t end, uint8_t** tuples) const;
+  uint64_t bytes() const { return memory_.bytes(); }
+  void Free() { memory_.Free(); }
+
+ private:
+  template <class Word, uint32_t kBytes>
+  void FindAs(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples);
+  template <class Word>
+  void CopyTo(OpenGroups* larger) const;
+  void Hash(const uint64_t* words, uint32_t n, uint64_t* hashes) const;
+  uint64_t WordAt(const uint8_t* tuple) const;
+
+  HugeBuffer memory_;
+  uint8_t* slots_ = nullptr;
+  uint64_t num_slots_ = 0;
+  uint32_t shift_ = 64;  // slot of hash h: (h << common_bits_) >> shift_
+  uint32_t common_bits_ = 0;
+  uint32_t slot_bytes_ = 0;
+  uint32_t word_bytes_ = 0;
+  bool zero_hashes_ = false;
+  uint64_t num_groups_ = 0;  // without the word 0's
+  bool has_zero_ = false;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_OPEN_GROUPS_H_

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of the two word tables holds the groups, and when that changes:
+//
+//     first batch's range small   --> dense --- a word outside, range still small ---> dense, wider
+//                                       |---- a word outside, range large -----------> open
+//     else                        --> open  --- full, groups fill a quarter of their range ---> dense
+//                                       |---- full -------------------------------------------> open, larger
+//
+// "Small" grows with the rows seen, from 1,024 cells to 65,536: a thousand rows must not pay for clearing a megabyte. A table that is full
+// doubles, or becomes four times as large where hardly a row since its last growth found a group that was there: 20 M rows of 8.6 M keys
+// take 8 growths instead of 14, and each one reads and writes all groups once.
+#include "runtime/word_groups.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "runtime/blocks.h"
+#include "runtime/status.h"
+#include "runtime/tuple_store.h"
+
+namespace quern {
+namespace {
+
+constexpr uint64_t kFewestCells = 1024, kMostCells = 65536;
+constexpr uint64_t kMostKnownCells = uint64_t{1} << 22;  // where the host says what the ranges are
+constexpr uint64_t kMostForcedCells = uint64_t{1} << 26;
+constexpr uint64_t kCellsPerGroup = 4;  // an array may be so much larger than its groups
+constexpr uint64_t kFewestGroupsToChange = 4096, kFewestGroupsToJump = 32768;
+constexpr uint32_t kMoveRows = 1024;
+
+uint32_t BitsFor(uint64_t groups, uint32_t load_percent) {
+  const uint64_t slots = std::max<uint64_t>(groups * 100 / load_percent + 1, 16);
+  return static_cast<uint32_t>(std::bit_width(slots - 1));
+}
+
+uint64_t WordOf(const QuernJoinShape& group, const uint8_t* tuple) {
+  return group.word_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple);
+}
+
+void WordsOf(const QuernJoinShape& group, uint8_t* const* tuples, uint32_t n, uint64_t* words) {
+  for (uint32_t i = 0; i < n; ++i) words[i] = WordOf(group, tuples[i]);
+}
+
+// Calls f(tuples, words, n) for all groups of a table that scans.
+template <class Table, class F>
+void ForEachGroup(const QuernJoinShape& group, Table* table, uint64_t num_positions, F&& f) {
+  uint8_t* tuples[kMoveRows];
+  uint64_t words[kMoveRows];
+  for (uint64_t begin = 0; begin < num_positions; begin += kMoveRows) {
+    const uint32_t n = table->Scan(begin, std::min(begin + kMoveRows, num_positions), tuples);
+    WordsOf(group, tuples, n, words);
+    f(tuples, words, n);
+  }
+}
+
+void CopyTuples(const QuernJoinShape& group, uint8_t* const* from, uint32_t n, uint8_t* const* to) {
+  for (uint32_t i = 0; i < n; ++i) std::memcpy(to[i], from[i], group.tuple_bytes);
+}
+
+// Room on the side on which a range has grown, so that keys that arrive in order do not move the array with every batch.
+WordRanges WithSlack(const WordRanges& before, const WordRanges& now) {
+  WordRanges wider = now;
+  for (size_t k = 0; k < now.digits.size(); ++k) {
+    WordDigit& digit = wider.digits[k];
+    if (digit.is_empty()) continue;
+    const uint64_t slack = digit.max - digit.min;
+    if (now.digits[k].max > before.digits[k].max) digit.max += std::min(slack, digit.mask - digit.max);
+    if (now.digits[k].min < before.digits[k].min) digit.min -= std::min(slack, digit.min);
+  }
+  return wider;
+}
+
+}  // namespace
+
+WordGroups::WordGroups(const GroupContext& context, uint64_t expected_groups) : context_(context), expected_groups_(expected_groups) {}
+
+uint64_t WordGroups::MaxCells() const {
+  if (context_.options.layout == GroupLayout::kDense) return kMostForcedCells;
+  return std::clamp(16 * rows_seen_, kFewestCells, kMostCells);
+}
+
+absl::Status WordGroups::Begin(const uint64_t* words, uint32_t n) {
+  const QuernJoinShape& group = *context_.shape->group();
+  WordRanges ranges(group);
+  const std::vector<KeyRange>& known = context_.options.ranges;
+  bool all_known = !ranges.digits.empty();
+  for (size_t k = 0; k < ranges.digits.size(); ++k) {
+    const bool is_known = k < known.size() && known[k].known && group.keys[k].storage != kF32 && group.keys[k].storage != kF64;
+    all_known &= is_known;
+    const WordDigit& digit = ranges.digits[k];
+    if (is_known && known[k].min <= known[k].max) {
+      ranges.Add(k, (static_cast<uint64_t>(known[k].min) & digit.mask) ^ digit.sign_bit,
+                 (static_cast<uint64_t>(known[k].max) & digit.mask) ^ digit.sign_bit);
+    }
+  }
+  ranges.Add(words, n);
+  const GroupLayout layout = context_.options.layout;
+  const uint64_t max_cells = all_known ? std::max(MaxCells(), kMostKnownCells) : MaxCells();
+  has_begun_ = true;
+  if (layout != GroupLayout::kOpen && ranges.num_cells() <= max_cells) {
+    is_dense_ = true;
+    return dense_.Begin(group, ranges, context_.options.huge_pages, context_.budget);
+  }
+  const uint64_t groups = std::max<uint64_t>(expected_groups_, n);
+  return open_.Begin(group, BitsFor(groups, context_.options.load_percent), context_.common_bits, context_.options.huge_pages,
+                     context_.budget);
+}
+
+absl::Status WordGroups::BecomeOpen(uint64_t groups) {
+  const QuernJoinShape& group = *context_.shape->group();
+  OpenGroups open;
+  const uint64_t wanted = std::max(groups + dense_.num_groups(), expected_groups_);
+  QUERN_RETURN_IF_ERROR(open.Begin(group, BitsFor(wanted, context_.options.load_percent), context_.common_bits, context_.options.huge_pages,
+                                   context_.budget));
+  ForEachGroup(group, &dense_, dense_.num_cells(), [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
+    uint8_t* to[kMoveRows];
+    open.Find(words, n, 0, to);
+    CopyTuples(group, from, n, to);
+  });
+  dense_.Free();
+  open_ = std::move(open);
+  is_dense_ = false;
+  ++num_growths_;
+  return absl::OkStatus();
+}
+
+absl::Status WordGroups::BecomeDense(const WordRanges& ranges) {
+  const QuernJoinShape& group = *context_.shape->group();
+  DenseGroups dense;
+  QUERN_RETURN_IF_ERROR(dense.Begin(group, ranges, context_.options.huge_pages, context_.budget));
+  const uint32_t distance = context_.options.prefetch.DistanceFor(dense.bytes());
+  const auto move = [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
+    uint8_t* to[kMoveRows];
+    dense.Find(words, n, distance, to);
+    CopyTuples(group, from, n, to);
+  };
+  if (is_dense_) ForEachGroup(group, &dense_, dense_.num_cells(), move);
+  else ForEachGroup(group, &open_, open_.num_positions(), move);
+  open_.Free();
+  dense_ = std::move(dense);
+  is_dense_ = true;
+  ++num_growths_;
+  return absl::OkStatus();
+}
+
+absl::Status WordGroups::WidenDense(const uint64_t* words, uint32_t n) {
+  WordRanges ranges = dense_.ranges();
+  ranges.Add(words, n);
+  const WordRanges wider = WithSlack(dense_.ranges(), ranges);
+  const uint64_t max_cells = std::max(MaxCells(), dense_.num_groups() * kCellsPerGroup);
+  if (wider.num_cells() <= max_cells) return BecomeDense(wider);
+  if (ranges.num_cells() <= max_cells) return BecomeDense(ranges);
+  return BecomeOpen(n);
+}
+
+absl::Status WordGroups::GrowOpen(uint32_t n) {
+  const QuernJoinShape& group = *context_.shape->group();
+  const uint64_t groups = open_.num_groups(), load = context_.options.load_percent;
+  if ((groups + n) * 100 <= open_.num_slots() * load) return absl::OkStatus();
+  if (context_.options.layout == GroupLayout::kAuto && groups >= kFewestGroupsToChange) {
+    WordRanges ranges(group);
+    ForEachGroup(group, &open_, open_.num_positions(),
+                 [&](uint8_t* const*, const uint64_t* words, uint32_t num_words) { ranges.Add(words, num_words); });
+    if (ranges.num_cells() <= groups * kCellsPerGroup) return BecomeDense(ranges);
+  }
+  const uint64_t new_groups = groups - groups_at_growth_, new_rows = rows_seen_ - rows_at_growth_;
+  const bool hardly_any_found = groups >= kFewestGroupsToJump && new_rows < new_groups + new_groups / 2;
+  const uint32_t bits = BitsFor(groups + n, static_cast<uint32_t>(load)),
+                 now = static_cast<uint32_t>(std::bit_width(open_.num_slots() - 1));
+  groups_at_growth_ = groups;
+  rows_at_growth_ = rows_seen_;
+  ++num_growths_;
+  const uint32_t more = std::max(bits, now + 1) - now;
+  return open_.Grow(more + (hardly_any_found ? 1 : 0), context_.options.huge_pages, context_.budget);
+}
+
+absl::Status WordGroups::FindWords(const uint64_t* words, uint32_t n, uint8_t** tuples) {
+  if (n == 0) return absl::OkStatus();
+  rows_seen_ += n;
+  if (!has_begun_) QUERN_RETURN_IF_ERROR(Begin(words, n));
+  for (;;) {
+    if (!is_dense_) QUERN_RETURN_IF_ERROR(GrowOpen(n));
+    if (!is_dense_) break;
+    if (dense_.Find(words, n, prefetch_distance(), tuples)) return absl::OkStatus();
+    QUERN_RETURN_IF_ERROR(WidenDense(words, n));
+  }
+  open_.Find(words, n, prefetch_distance(), tuples);
+  return absl::OkStatus();
+}
+
+absl::Status WordGroups::Find(const KeyRows& rows, uint8_t** tuples) {
+  uint64_t words[kMaxBatchRows];
+  context_.kernel.pack(context_.shape->group(), rows.keys, rows.first, rows.rows, rows.n, words);
+  return FindWords(words, rows.n, tuples);
+}
+
+absl::Status WordGroups::FindTuples(const GroupTuples& from, uint8_t** tuples) {
+  uint64_t words[kMaxBatchRows];
+  WordsOf(*context_.shape->group(), from.tuples, from.n, words);
+  return FindWords(words, from.n, tuples);
+}
+
+uint64_t WordGroups::num_groups() const { return !has_begun_ ? 0 : is_dense_ ? dense_.num_groups() : open_.num_groups(); }
+uint64_t WordGroups::num_positions() const { return !has_begun_ ? 0 : is_dense_ ? dense_.num_cells() : open_.num_positions(); }
+uint64_t WordGroups::bytes() const { return is_dense_ ? dense_.bytes() : open_.bytes(); }
+uint32_t WordGroups::prefetch_distance() const {
+  return context_.shape->group()->prefetches ? context_.options.prefetch.DistanceFor(bytes()) : 0;
+}
+
+uint32_t WordGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) {
+  return is_dense_ ? dense_.Scan(begin, end, tuples) : open_.Scan(begin, end, tuples);
+}
+
+void WordGroups::HashesOf(uint64_t, uint8_t* const* tuples, uint32_t n, uint64_t* hashes) const {
+  const QuernJoinShape& group = *context_.shape->group();
+  WordsOf(group, tuples, n, hashes);
+  HashWords(hashes, n, group.zero_hashes, hashes);
+}
+
+void WordGroups::Release() {
+  dense_.Free();
+  open_.Free();
+  has_begun_ = is_dense_ = false;
+}
+
+}  // namespace quern

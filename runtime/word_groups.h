@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups whose keys are one machine word (kernel_abi.h): an array where the keys' range is small, else open addressing.
+#ifndef QUERN_RUNTIME_WORD_GROUPS_H_
+#define QUERN_RUNTIME_WORD_GROUPS_H_
+
+#include <memory>
+#include <vector>
+
+#include "runtime/dense_groups.h"
+#include "runtime/group_table.h"
+#include "runtime/open_groups.h"
+
+namespace quern {
+
+// Begins as an array where the first batch's words have a small range, and changes over when a word falls outside it or, the other way,
+// when it grows and finds that an array would be no larger.
+class WordGroups : public GroupTable {
+ public:
+  WordGroups(const GroupContext& context, uint64_t expected_groups);
+
+  absl::Status Find(const KeyRows& rows, uint8_t** tuples) override;
+  absl::Status FindTuples(const GroupTuples& from, uint8_t** tuples) override;
+  uint64_t num_groups() const override;
+  uint64_t num_positions() const override;
+  uint32_t Scan(uint64_t begin, uint64_t end, uint8_t** tuples) override;
+  void HashesOf(uint64_t begin, uint8_t* const* tuples, uint32_t n, uint64_t* hashes) const override;
+  void Release() override;
+  uint64_t bytes() const override;
+  uint64_t num_growths() const override { return num_growths_; }
+  uint32_t prefetch_distance() const override;
+  const char* layout() const override { return is_dense_ ? "dense" : "open"; }
+
+ private:
+  absl::Status FindWords(const uint64_t* words, uint32_t n, uint8_t** tuples);
+  absl::Status Begin(const uint64_t* words, uint32_t n);
+  absl::Status WidenDense(const uint64_t* words, uint32_t n);
+  absl::Status GrowOpen(uint32_t n);
+  absl::Status BecomeOpen(uint64_t groups);
+  absl::Status BecomeDense(const WordRanges& ranges);
+  uint64_t MaxCells() const;
+
+  GroupContext context_;
+  uint64_t expected_groups_;
+  bool has_begun_ = false;
+  bool is_dense_ = false;
+  uint64_t rows_seen_ = 0;
+  uint64_t rows_at_growth_ = 0;
+  uint64_t groups_at_growth_ = 0;
+  uint64_t num_growths_ = 0;
+  DenseGroups dense_;
+  OpenGroups open_;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_WORD_GROUPS_H_

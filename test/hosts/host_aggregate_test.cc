@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Aggregate functions of the host's own: registered, called by specs, failing and refused. A registration is for the process, so that each
+// test has names of its own.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+
+#include "test/hosts/aggregate_tables.h"
+
+namespace quern_test {
+namespace {
+
+// The sum of products of two f64; null for no rows.
+struct SumOfProducts {
+  double sum;
+  uint64_t num_rows;
+};
+
+// What the callbacks' `user` points to.
+struct Calls {
+  std::atomic<uint32_t> updates{0};
+  bool fails = false;
+  bool throws = false;
+};
+
+int Answer(void* user) {
+  auto* calls = static_cast<Calls*>(user);
+  if (calls->throws) throw std::runtime_error("thrown by the host");
+  return calls->fails ? 7 : 0;
+}
+
+int Update(void* user, const quern_column* columns, uint32_t num_columns, const uint32_t* rows, void* const* states, uint64_t n) {
+  EXPECT_EQ(num_columns, 2u);
+  static_cast<Calls*>(user)->updates++;
+  for (uint64_t i = 0; i < n; ++i) {
+    auto* state = static_cast<SumOfProducts*>(states[i]);
+    state->sum += ElementAt<double>(columns[0].values, rows[i]) * ElementAt<double>(columns[1].values, rows[i]);
+    ++state->num_rows;
+  }
+  return Answer(user);
+}
+
+int Merge(void*, void* const* into, const void* const* from, uint64_t n) {
+  for (uint64_t i = 0; i < n; ++i) {
+    auto* state = static_cast<SumOfProducts*>(into[i]);
+    const auto* other = static_cast<const SumOfProducts*>(from[i]);
+    state->sum += other->sum;
+    state->num_rows += other->num_rows;
+  }
+  return 0;
+}
+
+int Finalise(void*, const void* const* states, uint64_t n, void* values, uint8_t* validity) {
+  for (uint64_t i = 0; i < n; ++i) {
+    const auto* state = static_cast<const SumOfProducts*>(states[i]);
+    static_cast<double*>(values)[i] = state->sum;
+    if (state->num_rows == 0) validity[i / 8] = static_cast<uint8_t>(validity[i / 8] & ~(1u << (i % 8)));
+  }
+  return 0;
+}
+
+quern_aggregate_function SumOfProductsFunction(Calls* calls) {
+  quern_aggregate_function function = {};
+  function.struct_size = sizeof(function);
+  function.state_bytes = sizeof(SumOfProducts);
+  function.result = "f64";
+  function.user = calls;
+  function.update = Update;
+  function.merge = Merge;
+  function.finalise = Finalise;
+  return function;
+}
+
+// Two groups of five rows; the first column may be null.
+struct Pairs {
+  const std::vector<int64_t> key = {1, 2, 1, 2, 3};
+  const std::vector<double> a = {2, 3, 4, 5, 6}, b = {10, 100, 1000, 1, 1};
+  const std::vector<uint8_t> valid = Bitmap({true, true, true, true, false});
+  const Table table = {{ColumnOf(key)}, {WithValidity(ColumnOf(a), valid), ColumnOf(b)}, 5};
+};
+
+std::string SpecOf(const std::string& name) { return "aggregate keys=i64 aggs=host." + name + "(f64:nullable,f64)"; }
+
+TEST(HostAggregates, AreCalledBySpecs) {
+  static Calls calls;
+  ASSERT_EQ(quern::RegisterAggregate("products", SumOfProductsFunction(&calls)).text(), "");
+  const Pairs pairs;
+  const Lines groups = {"1|4020", "2|305", "3|null"};
+  ExpectGroups(SpecOf("products"), {pairs.table}, "ld", groups);
+  EXPECT_GT(calls.updates, 0u);
+  ExpectGroups(SpecOf("products"), {pairs.table, pairs.table}, "ld", {"1|8040", "2|610", "3|null"});
+  ExpectGroups("aggregate aggs=host.products(f64:nullable,f64)", {}, "d", {"null"});
+}
+
+TEST(HostAggregates, MergeStatesAndThreads) {
+  static Calls calls;
+  ASSERT_EQ(quern::RegisterAggregate("merged_products", SumOfProductsFunction(&calls)).text(), "");
+  const Pairs pairs;
+  const std::string spec = SpecOf("merged_products");
+  quern::Aggregate both = NewAggregate(spec);
+  MoveStates(Aggregated(spec, {pairs.table}), 1, &both);
+  MoveStates(Aggregated(spec, {pairs.table}), 1, &both);
+  ASSERT_EQ(both.Finalise().text(), "");
+  EXPECT_EQ(GroupsOf(both, "ld"), (Lines{"1|8040", "2|610", "3|null"}));
+  const std::vector<quern_batch> batches(40, pairs.table.batch());
+  Lines lines;
+  auto num_groups = NewAggregate(spec).Run(batches, {3, 0}, [&](const quern_result& result) {
+    AddLines(result, "ld", &lines);
+    return true;
+  });
+  ASSERT_TRUE(num_groups.ok()) << num_groups.status().text();
+  std::sort(lines.begin(), lines.end());
+  EXPECT_EQ(lines, (Lines{"1|160800", "2|12200", "3|null"}));
+}
+
+TEST(HostAggregates, ThatFailEndTheAggregation) {
+  static Calls calls;
+  ASSERT_EQ(quern::RegisterAggregate("failing", SumOfProductsFunction(&calls)).text(), "");
+  const Pairs pairs;
+  for (const bool throws : {false, true}) {
+    calls.fails = !throws;
+    calls.throws = throws;
+    quern::Aggregate aggregate = NewAggregate(SpecOf("failing"));
+    const quern::Status status = aggregate.Append(pairs.table.batch());
+    EXPECT_EQ(status.text(), std::string("host aggregate failed: failing: update answered ") + (throws ? "-1" : "7") + "; accepted: 0");
+    EXPECT_EQ(status.code(), QUERN_FAILED_PRECONDITION);
+    EXPECT_EQ(aggregate.Finalise().text(), "finalise after a failed append: rows are missing from the groups; accepted: a new aggregation");
+  }
+}
+
+TEST(HostAggregates, ThatNobodyRegisteredAreRefused) {
+  quern_kernel* kernel = nullptr;
+  for (const quern_engine engine : {QUERN_ENGINE_AUTO, QUERN_ENGINE_JIT, QUERN_ENGINE_GENERIC}) {
+    EXPECT_EQ(ErrorOf(QUERN_INVALID_ARGUMENT, quern_compile, "aggregate aggs=host.nobody(i64)", engine, "", &kernel),
+              "unknown host aggregate: nobody; accepted: a name that the host registered");
+  }
+  EXPECT_EQ(kernel, nullptr);
+}
+
+TEST(HostAggregates, RefusedStructs) {
+  static Calls calls;
+  const quern_aggregate_function good = SumOfProductsFunction(&calls);
+  const auto refusal = [](const char* name, const quern_aggregate_function* function) {
+    return ErrorOf(QUERN_INVALID_ARGUMENT, quern_register_aggregate, name, function);
+  };
+  EXPECT_EQ(refusal(nullptr, &good), "null argument: name; accepted: a pointer");
+  EXPECT_EQ(refusal("refused", nullptr), "null argument: function; accepted: a pointer");
+  quern_aggregate_function bad = good;
+  bad.struct_size = 48;
+  EXPECT_EQ(refusal("refused", &bad), "struct_size too small: 48; accepted: " + std::to_string(sizeof(bad)) + " or more");
+  bad = good;
+  bad.result = nullptr;
+  EXPECT_EQ(refusal("refused", &bad), "null argument: result; accepted: a pointer");
+  bad.result = "f64:nullable";
+  EXPECT_EQ(refusal("refused", &bad), "flags of a result type: f64:nullable; accepted: a type alone, as f64");
+  bad.result = "utf8";
+  EXPECT_EQ(refusal("refused", &bad), "bad result type of host aggregate refused: utf8; accepted: numbers, dates and times");
+  bad.result = "f65";
+  EXPECT_EQ(refusal("refused", &bad).substr(0, 25), "unknown column type: f65;");
+  bad = good;
+  bad.state_bytes = 4097;
+  EXPECT_EQ(refusal("refused", &bad), "bad state of host aggregate refused: 4097 bytes; accepted: 1 to 4096");
+  bad = good;
+  bad.merge = nullptr;
+  EXPECT_EQ(refusal("refused", &bad), "missing callback of host aggregate refused: merge; accepted: update, merge and finalise");
+  EXPECT_EQ(refusal("re fused", &good), "bad name of a host aggregate: re fused; accepted: 1 to 64 letters, digits and '_'");
+}
+
+TEST(HostAggregates, RegisteredTwice) {
+  static Calls calls;
+  const quern_aggregate_function function = SumOfProductsFunction(&calls);
+  ASSERT_EQ(quern::RegisterAggregate("twice", function).text(), "");
+  EXPECT_EQ(ErrorOf(QUERN_INVALID_ARGUMENT, quern_register_aggregate, "twice", &function),
+            "host aggregate registered twice: twice; accepted: once in a process");
+}
+
+}  // namespace
+}  // namespace quern_test

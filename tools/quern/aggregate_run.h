@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running one prepared aggregation with threads: append, finalise, read the groups.
+#ifndef QUERN_TOOLS_QUERN_AGGREGATE_RUN_H_
+#define QUERN_TOOLS_QUERN_AGGREGATE_RUN_H_
+
+#include <arrow/type_fwd.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "codegen/compiler.h"
+#include "runtime/memory.h"
+#include "tools/quern/aggregate_columns.h"
+#include "tools/quern/progress.h"
+
+namespace quern::cli {
+
+struct AggregateResult {
+  std::shared_ptr<arrow::Table> table;  // nullptr where groups were counted
+  uint64_t num_rows = 0;
+  double run_ms = 0;
+  uint32_t threads = 1;
+  AggregateStats stats;
+};
+
+// count: the groups' number alone. *Threads*: up to `threads`, and one for each batch at most. *Errors*: over the budget; sums that do not
+// fit; data that is not what its Arrow type says.
+absl::StatusOr<AggregateResult> RunPreparedAggregate(const PreparedAggregate& prepared, const CompiledKernel& compiled, bool count,
+                                                     const std::shared_ptr<MemoryBudget>& budget, uint32_t threads, Progress* progress);
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_QUERN_AGGREGATE_RUN_H_

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind --agg and --filter: calls of aggregate functions, and conditions on one column.
+#ifndef QUERN_TOOLS_QUERN_AGGREGATE_TEXT_H_
+#define QUERN_TOOLS_QUERN_AGGREGATE_TEXT_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/aggregate_spec.h"
+#include "runtime/spec.h"
+#include "tools/quern/column_names.h"
+
+namespace quern::cli {
+
+// COLUMN, a bool one, or COLUMN OP CONSTANT.
+struct ConditionText {
+  std::string option;  // it stands in, for errors
+  std::string column;
+  std::optional<Comparison> op;
+  std::string constant;
+  bool is_quoted = false;  // the constant stood in single quotes
+};
+
+// One call. `constant`s that are no columns are in the fields of their functions, as in AggregateSpec.
+struct AggregateText {
+  AggregateFunction function = AggregateFunction::kCountStar;
+  std::vector<KeyText> arguments;
+  double quantile = 0.5;
+  std::string separator;
+  std::optional<ConditionText> filter;
+  std::string name;  // of the result column: the user's, or the call as it was written with its blanks normalised
+};
+
+// "count(*), count(x), sum(x), ..": how each function is called.
+std::string FunctionsText();
+
+// "count(*), sum(x) filter (where b) as total, count(distinct s collate utf8mb4_bin), quantile(x, 0.9), string_agg(s, ', ')".
+// *Errors*: InvalidArgument with the text and the grammar, or with the one call that is wrong.
+absl::StatusOr<std::vector<AggregateText>> ParseAggregates(std::string_view what, std::string_view text);
+
+// "b", "shipped <= 1998-09-02", "\"odd name\" = 'it''s'".
+absl::StatusOr<ConditionText> ParseCondition(std::string_view what, std::string_view text);
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_QUERN_AGGREGATE_TEXT_H_

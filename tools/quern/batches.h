@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between Arrow tables and kernels: a table cut into batches, a batch as a kernel sees it, a kernel's rows as a batch.
+#ifndef QUERN_TOOLS_QUERN_BATCHES_H_
+#define QUERN_TOOLS_QUERN_BATCHES_H_
+
+#include <arrow/type_fwd.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/arrow_import.h"
+#include "runtime/column_type.h"
+#include "runtime/hash_join.h"
+#include "runtime/output_batch.h"
+
+namespace quern::cli {
+
+constexpr int64_t kBatchRows = 1 << 16;  // guess: large beside a kernel's batch, small beside a thread's share
+constexpr uint64_t kOutputRows = 1 << 16;
+
+using RecordBatchPointer = std::shared_ptr<arrow::RecordBatch>;
+
+// One input as its kernel wants it: the columns it reads, all of the spec's types.
+struct KernelInput {
+  std::shared_ptr<arrow::Table> table;
+  ColumnBinding binding;
+  std::vector<ColumnType> keys;
+  std::vector<ColumnType> payload;  // as in the binding
+};
+
+// Up to kBatchRows rows each, in the table's order. *Cost*: no row is copied.
+absl::StatusOr<std::vector<RecordBatchPointer>> CutIntoBatches(const std::shared_ptr<arrow::Table>& table);
+
+absl::StatusOr<BatchView> ViewOf(const arrow::RecordBatch& batch, const KernelInput& input);
+
+// Moves the rows out. An output batch takes memory for its capacity of rows; one that came back with few would hold all of it until the end
+// (of 92 batches with 100 rows each, 92 x 64 Ki rows), so one that is less than a quarter full is copied into buffers of its own size.
+absl::StatusOr<RecordBatchPointer> TakeRows(const std::shared_ptr<arrow::Schema>& schema, OutputBatch* out);
+
+// One table of all results, in order; its columns are batches, no row is copied.
+absl::StatusOr<std::shared_ptr<arrow::Table>> TableOf(const std::shared_ptr<arrow::Schema>& schema,
+                                                      const std::vector<std::vector<RecordBatchPointer>>& results);
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_QUERN_BATCHES_H_

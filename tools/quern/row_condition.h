@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which rows of a column meet a condition of the command line.
+#ifndef QUERN_TOOLS_QUERN_ROW_CONDITION_H_
+#define QUERN_TOOLS_QUERN_ROW_CONDITION_H_
+
+#include <arrow/type_fwd.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tools/quern/aggregate_text.h"
+
+namespace quern::cli {
+
+// A bool column, null where `column` is. `text` names the column ("column k of INPUT"). NaN equals NaN and is greater than all numbers;
+// strings compare by their bytes. *Cost*: one pass. *Errors*: a column that is no bool and is compared with nothing, types without
+// constants, constants that are not of the column's type.
+absl::StatusOr<std::shared_ptr<arrow::ChunkedArray>> RowsThatMeet(const ConditionText& condition, const std::string& text,
+                                                                  const std::shared_ptr<arrow::ChunkedArray>& column);
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_QUERN_ROW_CONDITION_H_
