@@ -9,11 +9,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <sstream>
-#include <thread>
 #include <utility>
 
+#include "bench/timing.h"
 #include "runtime/output_batch.h"
 #include "runtime/status.h"
 
@@ -24,17 +23,6 @@ constexpr uint64_t kBatchRows = uint64_t{1} << 16;
 constexpr uint64_t kOutputRows = uint64_t{1} << 14;  // four columns of 8 bytes stay in the L2 cache
 constexpr uint64_t kRowsBuiltATurn = 200'000;
 constexpr uint64_t kMaxBuildsATurn = 200;
-
-template <class Work>
-absl::Status OnThreads(unsigned threads, const Work& work) {
-  std::vector<absl::Status> outcomes(threads);
-  std::vector<std::thread> others;
-  for (unsigned i = 1; i < threads; ++i) others.emplace_back([&, i] { outcomes[i] = work(); });
-  outcomes[0] = work();
-  for (std::thread& other : others) other.join();
-  for (const absl::Status& outcome : outcomes) QUERN_RETURN_IF_ERROR(outcome);
-  return absl::OkStatus();
-}
 
 // One join from its first row to its last.
 class JoinRun {
@@ -153,8 +141,6 @@ absl::Status TakeTurn(const JoinWorkload& workload, Contender* contender) {
 }
 
 }  // namespace
-
-double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 absl::StatusOr<Contender> Compete(const std::string& spec, const std::string& params) {
   CompileOptions options;

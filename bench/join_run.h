@@ -15,8 +15,6 @@
 
 namespace quern::bench {
 
-double Now();  // seconds
-
 // Seconds of each phase, the best of all turns.
 struct JoinTimes {
   double append_s = 1e9, finalise_s = 1e9, probe_s = 1e9, drain_s = 1e9;

@@ -21,8 +21,6 @@
 namespace quern::bench {
 namespace {
 
-constexpr double kLowRatio = 0.98;
-
 // Cells follow each other by keys, so that the last workload is often the next one.
 const JoinWorkload& WorkloadOf(const WorkloadSpec& spec) {
   static std::unique_ptr<JoinWorkload> last;
@@ -70,24 +68,6 @@ absl::Status TakeTurnsTwice(const JoinWorkload& workload, int turns, std::vector
 std::string Numbered(const char* text, uint64_t number) { return text + std::to_string(number); }
 
 std::string Marked(double ratio) { return Fixed(ratio) + (ratio < kLowRatio ? "!" : " "); }
-
-class Cells {
- public:
-  Cells(const Settings& settings, std::vector<NamedCell>* cells) : settings_(settings), cells_(cells) {}
-
-  void Begin(const std::string& name, const std::string& question, std::vector<TextColumn> columns) {
-    name_ = name;
-    section_ = std::make_shared<Section>(name, question, std::move(columns));
-  }
-  void Add(const std::string& name, Cell run) { cells_->push_back({name_ + "/" + name, section_, std::move(run)}); }
-  const Settings& settings() const { return settings_; }
-
- private:
-  Settings settings_;
-  std::vector<NamedCell>* cells_;
-  std::string name_;
-  std::shared_ptr<Section> section_;
-};
 
 int TurnsFor(const Settings& settings, uint64_t build_rows) { return settings.Turns(build_rows > 1'000'000 ? 3 : 5); }
 
@@ -497,34 +477,7 @@ void AddKinds(Cells* cells) {
 
 }  // namespace
 
-uint64_t Settings::Rows(uint64_t rows) const {
-  return std::max<uint64_t>(static_cast<uint64_t>(static_cast<double>(rows) * rows_scale) / 4 * 4, 4);
-}
-
-void Section::Open() const {
-  std::printf("\n%s: %s\n\n", name_.c_str(), question_.c_str());
-  table_.PrintHeader();
-}
-
-void Section::BreakAt(const std::string& block) {
-  if (!block_.empty() && block != block_) std::printf("\n");
-  block_ = block;
-}
-
-void Section::CountRatio(double ratio) {
-  ++num_ratios_;
-  lowest_ratio_ = std::min(lowest_ratio_, ratio);
-  highest_ratio_ = std::max(highest_ratio_, ratio);
-  if (ratio < kLowRatio) ++num_low_ratios_;
-}
-
-void Section::PrintSummary() const {
-  if (num_ratios_ == 0) return;
-  std::printf("\n%d of %d cells below %.2f of distance 0; ratios %.2f to %.2f\n", num_low_ratios_, num_ratios_, kLowRatio, lowest_ratio_,
-              highest_ratio_);
-}
-
-std::vector<NamedCell> AllCells(const Settings& settings) {
+std::vector<NamedCell> AllJoinCells(const Settings& settings) {
   std::vector<NamedCell> all;
   Cells cells(settings, &all);
   AddPostgres(&cells);

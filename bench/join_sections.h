@@ -1,63 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What join_bench measures: sections of one question each, made of cells that --benchmark_filter can choose.
+// What join_bench measures.
 #ifndef QUERN_BENCH_JOIN_SECTIONS_H_
 #define QUERN_BENCH_JOIN_SECTIONS_H_
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "bench/text_table.h"
+#include "bench/sections.h"
 
 namespace quern::bench {
 
-struct Settings {
-  double rows_scale = 1;
-  int turns = 0;  // 0: each section's own
-
-  uint64_t Rows(uint64_t rows) const;  // scaled; a multiple of 4, and at least 4
-  int Turns(int own) const { return turns > 0 ? turns : own; }
-};
-
-class Section;
-
-// Prints rows of its section.
-using Cell = std::function<absl::Status(Section*)>;
-
-class Section {
- public:
-  Section(std::string name, std::string question, std::vector<TextColumn> columns)
-      : name_(std::move(name)), question_(std::move(question)), table_(std::move(columns)) {}
-
-  void Row(const std::vector<std::string>& cells) const { table_.PrintRow(cells); }
-
-  // Begins the table, where another was open before.
-  void Open() const;
-  // An empty line before the next row, where it belongs to another block than the one before.
-  void BreakAt(const std::string& block);
-  // For the section's last line: a ratio of times without and with prefetching; below 0.98 it counts as low.
-  void CountRatio(double ratio);
-  void PrintSummary() const;
-
- private:
-  std::string name_, question_;
-  TextTable table_;
-  std::string block_;
-  int num_ratios_ = 0, num_low_ratios_ = 0;
-  double lowest_ratio_ = 1e9, highest_ratio_ = 0;
-};
-
-struct NamedCell {
-  std::string name;  // "postgres/i32/build1000/extra2"
-  std::shared_ptr<Section> section;
-  Cell run;
-};
-
-// In the order of printing. Rows in names are those of scale 1.
-std::vector<NamedCell> AllCells(const Settings& settings);
+std::vector<NamedCell> AllJoinCells(const Settings& settings);
 
 }  // namespace quern::bench
 

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "bench/join_run.h"
+#include "bench/timing.h"
 #include "runtime/blocks.h"
 #include "runtime/memory.h"
 

@@ -36,15 +36,24 @@ QUERN_INLINE double ReadNumber(const QuernColumn* column, uint32_t row, bool is_
   }
 }
 
-// A value as an unsigned number of the same order. NaN is greater than all others.
+// A value as an unsigned number of the same order, in which every NaN is greater than all numbers. Of floats, the bits of negative ones are
+// turned over and the sign bit of all: that puts NaNs with a sign bit below -inf, at 0 and up; counted from -inf they come last, by
+// wrapping round. No comparison, no branch.
+QUERN_INLINE uint64_t OrderedBits(uint64_t bits, Storage storage) {
+  if (storage == kF32) {
+    const uint32_t b = static_cast<uint32_t>(bits);
+    const uint32_t negative = static_cast<uint32_t>(static_cast<int32_t>(b) >> 31);
+    return static_cast<uint32_t>((b ^ (negative | 0x80000000u)) - 0x007fffffu);
+  }
+  const uint64_t negative = static_cast<uint64_t>(static_cast<int64_t>(bits) >> 63);
+  return (bits ^ (negative | uint64_t{1} << 63)) - 0x000fffffffffffffu;
+}
+
 template <Storage kStorage>
 QUERN_INLINE uint64_t ReadOrdered(const QuernColumn* column, uint32_t row, bool is_signed) {
-  constexpr uint64_t kSign = uint64_t{1} << 63;
-  if constexpr (kStorage == kF32 || kStorage == kF64) {
-    return static_cast<uint64_t>(int64_t{Ordered<kStorage>(ReaderOf<kStorage>::Read(column, row))}) ^ kSign;
-  } else {
-    return static_cast<uint64_t>(ReadInteger<kStorage>(column, row, is_signed)) ^ (is_signed ? kSign : 0);
-  }
+  if constexpr (kStorage == kF32) return OrderedBits(LoadAt<uint32_t>(column->values, row), kF32);
+  else if constexpr (kStorage == kF64) return OrderedBits(LoadAt<uint64_t>(column->values, row), kF64);
+  else return static_cast<uint64_t>(ReadInteger<kStorage>(column, row, is_signed)) ^ (is_signed ? uint64_t{1} << 63 : 0);
 }
 
 // The value's bits as they lie in the column.
@@ -55,18 +64,19 @@ QUERN_INLINE uint64_t ReadBits(const QuernColumn* column, uint32_t row) {
   else return static_cast<uint64_t>(ReaderOf<kStorage>::Read(column, row));
 }
 
-// The way back from ReadOrdered to the bits of a column.
+// The way back from ReadOrdered to the bits of a column. NaNs come out as one.
 QUERN_INLINE uint64_t BitsOfOrdered(uint64_t ordered, Storage storage, bool is_signed) {
-  constexpr uint64_t kSign = uint64_t{1} << 63;
   if (storage == kF32) {
-    const int32_t v = static_cast<int32_t>(static_cast<int64_t>(ordered ^ kSign));
-    return static_cast<uint32_t>(v) ^ static_cast<uint32_t>(static_cast<uint32_t>(v >> 31) >> 1);
+    const uint32_t turned = static_cast<uint32_t>(ordered) + 0x007fffffu;
+    const uint32_t bits = turned ^ ((turned >> 31) != 0 ? 0x80000000u : 0xffffffffu);
+    return (bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc00000u : bits;
   }
   if (storage == kF64) {
-    const int64_t v = static_cast<int64_t>(ordered ^ kSign);
-    return static_cast<uint64_t>(v) ^ static_cast<uint64_t>(static_cast<uint64_t>(v >> 63) >> 1);
+    const uint64_t turned = ordered + 0x000fffffffffffffu;
+    const uint64_t bits = turned ^ ((turned >> 63) != 0 ? uint64_t{1} << 63 : ~uint64_t{0});
+    return (bits & ~(uint64_t{1} << 63)) > 0x7ff0000000000000u ? 0x7ff8000000000000u : bits;
   }
-  return ordered ^ (is_signed ? kSign : 0);
+  return ordered ^ (is_signed ? uint64_t{1} << 63 : 0);
 }
 
 // ---- steps of 64-bit states ----------------------------------------------------------------------------------------------------------

@@ -69,10 +69,10 @@ uint64_t WordRanges::num_cells() const {
 absl::Status DenseGroups::Begin(const QuernJoinShape& group, const WordRanges& ranges, bool huge_pages,
                                 const std::shared_ptr<MemoryBudget>& budget) {
   const uint64_t num_cells = std::max<uint64_t>(ranges.num_cells(), 1);
-  QUERN_ASSIGN_OR_RETURN(HugeBuffer memory, HugeBuffer::Allocate(budget, num_cells * (group.tuple_bytes + 1), huge_pages));
+  QUERN_ASSIGN_OR_RETURN(HugeBuffer memory, HugeBuffer::Allocate(budget, (num_cells + 1) * (group.tuple_bytes + 1), huge_pages));
   memory_ = std::move(memory);
   tuples_ = memory_.data();
-  taken_ = tuples_ + num_cells * group.tuple_bytes;
+  taken_ = tuples_ + (num_cells + 1) * group.tuple_bytes;
   num_cells_ = num_cells;
   tuple_bytes_ = group.tuple_bytes;
   word_bytes_ = group.word_bytes;
@@ -88,30 +88,72 @@ absl::Status DenseGroups::Begin(const QuernJoinShape& group, const WordRanges& r
   return absl::OkStatus();
 }
 
-// Two digits a key: whether it is there, and where.
-bool DenseGroups::PlaceOf(const uint64_t* words, uint32_t n, uint64_t* cells) const {
-  uint64_t num_outside = 0;
-  for (size_t k = 0; k < places_.size(); ++k) {
-    const Place p = places_[k];
-    if (p.first == 0) {
-      for (uint32_t i = 0; i < n; ++i) {
-        const uint64_t digit = (((words[i] >> p.shift) & p.mask) ^ p.sign_bit) - p.min;
-        num_outside += digit >= p.size;
-        cells[i] = (k == 0 ? 0 : cells[i]) + digit * p.stride;
-      }
-    } else {
-      for (uint32_t i = 0; i < n; ++i) {
-        const uint64_t digit = (((words[i] >> p.shift) & p.mask) ^ p.sign_bit) - p.min;
-        const bool has_value = (words[i] >> p.null_bit & 1) == 0;
-        num_outside += has_value & (digit >= p.size);
-        cells[i] = (k == 0 ? 0 : cells[i]) + (has_value ? digit + 1 : 0) * p.stride;
-      }
+namespace {
+
+// Numbers the cells of words; words outside the ranges get `nowhere`. Answers whether there were any.
+template <class Place>
+inline __attribute__((always_inline)) bool PlaceAll(const uint64_t* words, uint32_t n, const Place* places, size_t num_places,
+                                                    uint64_t nowhere, uint64_t* cells) {
+  uint64_t any_outside = 0;
+  for (size_t k = 0; k < num_places; ++k) {
+    const Place p = places[k];
+    const uint64_t null_shift = p.first == 0 ? 0 : p.null_bit, is_nullable = p.first;
+    for (uint32_t i = 0; i < n; ++i) {
+      const uint64_t digit = (((words[i] >> p.shift) & p.mask) ^ p.sign_bit) - p.min;
+      const bool is_null = ((words[i] >> null_shift) & is_nullable) != 0, is_outside = !is_null & (digit >= p.size);
+      const uint64_t cell = (k == 0 ? 0 : cells[i]) + (is_null ? 0 : digit + p.first) * p.stride;
+      any_outside |= is_outside;
+      cells[i] = cell;
     }
+  }
+  if (any_outside == 0) return true;
+  for (uint32_t i = 0; i < n; ++i) cells[i] = std::min(cells[i], nowhere);
+  return false;
+}
+
+}  // namespace
+
+// As HashWords: the same loop for the vectors that the machine has.
+bool DenseGroups::PlaceOf(const uint64_t* words, uint32_t n, uint64_t* cells) const {
+#if defined(__x86_64__)
+  struct Loops {
+    __attribute__((target("avx2"))) static bool Avx2(const uint64_t* w, uint32_t n, const Place* p, size_t k, uint64_t nowhere,
+                                                     uint64_t* c) {
+      return PlaceAll(w, n, p, k, nowhere, c);
+    }
+    __attribute__((target("avx512f,avx512dq,avx512vl"))) static bool Avx512(const uint64_t* w, uint32_t n, const Place* p, size_t k,
+                                                                            uint64_t nowhere, uint64_t* c) {
+      return PlaceAll(w, n, p, k, nowhere, c);
+    }
+  };
+  static const int width = __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") ? 8
+                           : __builtin_cpu_supports("avx2")                                         ? 4
+                                                                                                    : 2;
+  if (width == 8) return Loops::Avx512(words, n, places_.data(), places_.size(), num_cells_, cells);
+  if (width == 4) return Loops::Avx2(words, n, places_.data(), places_.size(), num_cells_, cells);
+#endif
+  return PlaceAll(words, n, places_.data(), places_.size(), num_cells_, cells);
+}
+
+// One key that is never null: its word is the key, and a word outside goes to the cell behind the last until the batch is repeated.
+bool DenseGroups::FindOneKey(const uint64_t* words, uint32_t n, uint8_t** tuples) {
+  const Place p = places_[0];
+  uint8_t *const base = tuples_, *const taken = taken_;
+  const uint64_t bytes = tuple_bytes_;
+  uint64_t num_outside = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint64_t digit = (words[i] ^ p.sign_bit) - p.min;
+    const bool is_outside = digit >= p.size;
+    const uint64_t cell = is_outside ? p.size : digit;
+    num_outside += is_outside;
+    tuples[i] = base + cell * bytes;
+    taken[cell] = 1;
   }
   return num_outside == 0;
 }
 
 bool DenseGroups::Find(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples) {
+  if (places_.size() == 1 && places_[0].first == 0 && distance == 0) return FindOneKey(words, n, tuples);
   uint64_t cells[kMaxBatchRows];
   if (!PlaceOf(words, n, cells)) return false;
   uint8_t* const base = tuples_;

@@ -43,8 +43,8 @@ class DenseGroups {
   // Makes an empty array for the ranges. *Errors*: ResourceExhausted, which leaves the array as it was.
   absl::Status Begin(const QuernJoinShape& group, const WordRanges& ranges, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
 
-  // Answers whether all words lie within the ranges; where not, nothing was done. *Cost*: one line a word, prefetched, and half a
-  // nanosecond a key.
+  // Answers whether all words lie within the ranges; where not, `tuples` says nothing, and groups may have been made of those that do.
+  // *Cost*: one line a word, prefetched, and half a nanosecond a key.
   bool Find(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples);
 
   const WordRanges& ranges() const { return ranges_; }
@@ -61,6 +61,7 @@ class DenseGroups {
     uint64_t shift, mask, sign_bit, min, size, stride, null_bit, first;
   };
   bool PlaceOf(const uint64_t* words, uint32_t n, uint64_t* cells) const;
+  bool FindOneKey(const uint64_t* words, uint32_t n, uint8_t** tuples);
   uint64_t WordOf(uint64_t cell) const;
 
   WordRanges ranges_;

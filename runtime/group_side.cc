@@ -24,6 +24,7 @@ namespace quern {
 namespace {
 
 constexpr uint32_t kRowsPerRun = 4;                       // at least, for update_runs
+constexpr uint32_t kSampleRows = 64;                      // enough to see that a block has no runs
 constexpr uint64_t kFirstCompaction = uint64_t{1} << 24;  // dealt tuples
 constexpr uint32_t kScanRows = 1024;
 
@@ -44,6 +45,10 @@ TupleFormat FormatOf(const QuernJoinShape& group) { return {group.tuple_bytes, g
 // Tuples of one group side by side; answers how many runs there are, more than `most` where there are more.
 uint32_t FindRuns(uint8_t* const* tuples, uint32_t n, uint32_t most, uint8_t** run_tuples, uint32_t* run_ends) {
   uint32_t changes = 0;
+  const uint32_t sample = std::min(n, kSampleRows);
+  for (uint32_t i = 1; i < sample; ++i) changes += tuples[i] != tuples[i - 1];
+  if (changes > sample / 2) return most + 1;
+  changes = 0;
   for (uint32_t i = 1; i < n; ++i) changes += tuples[i] != tuples[i - 1];
   if (changes >= most) return most + 1;
   uint32_t runs = 0;

@@ -32,7 +32,10 @@ class OpenGroups {
   void Free() { memory_.Free(); }
 
  private:
-  template <class Word, uint32_t kBytes>
+  template <class Word, uint32_t kBytes, bool kHasZeros>
+  uint32_t LookOnce(const uint64_t* words, const uint64_t* hashes, uint32_t n, uint32_t distance, uint32_t* looking,
+                    uint8_t** tuples) const;
+  template <class Word, uint32_t kBytes, bool kHasZeros>
   void FindAs(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples);
   template <class Word>
   void CopyTo(OpenGroups* larger) const;

@@ -66,7 +66,7 @@ def _with_nulls(rng, key):
     return _with_type(key, nullable=True)
 
 
-def _without_each(numbers, fewest):
+def without_each(numbers, fewest):
     """The list without one of its numbers, in all ways that leave `fewest`."""
     if len(numbers) <= fewest:
         return
@@ -193,10 +193,10 @@ class Case:
             yield {**now, "plain": True}
         yield from self._fewer_rows()
         for side in SIDES:
-            for kept in _without_each(now.get(side, list(range(len(self.sides[side].payload)))), 0):
+            for kept in without_each(now.get(side, list(range(len(self.sides[side].payload)))), 0):
                 yield {**now, side: kept}
         for name, numbers, fewest in (("residual", self.residuals, 0), ("keys", self.keys, 1)):
-            for kept in _without_each(now.get(name, list(range(len(numbers)))), fewest):
+            for kept in without_each(now.get(name, list(range(len(numbers)))), fewest):
                 yield {**now, name: kept}
         if self.kind.name != "inner":
             yield {**now, "kind": "inner"}

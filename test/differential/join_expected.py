@@ -12,13 +12,10 @@ import pyarrow.compute as pc
 from join_rows import SIDES
 from oracle import count_table_rows, python_rows
 from random_data import bits_array
+from result_columns import Mismatch
 
 MAX_PYTHON_ROWS = 20_000  # of both sides; beyond it DuckDB is believed alone
 SECOND_MATCH = "second match"
-
-
-class Mismatch(Exception):
-    """The library's answer is not the oracle's, or breaks a promise of its header."""
 
 
 class Expected:

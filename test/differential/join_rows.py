@@ -204,10 +204,10 @@ def _num_values(rng, column_type, distinct):
     return max(1, min(few, 50) if column_type.index in ("i8", "u8") else min(few, 5000) if column_type.index else few)
 
 
-def mixed_keys(rng, sizes):
+def mixed_keys(rng, sizes, num_keys=None):
     """Keys whose rows are drawn from a common pool of tuples, so that several keys match at once, with a few rows changed in one key."""
     big = max(sizes.values()) > 10_000
-    num_keys = rng.randint(1, 2) if big else rng.choices((1, 2, 3, 4, rng.randint(5, 16)), (40, 25, 12, 10, 8))[0]
+    num_keys = num_keys or rng.randint(1, 2) if big else rng.choices((1, 2, 3, 4, rng.randint(5, 16)), (40, 25, 12, 10, 8))[0]
     most = max(*sizes.values(), 1)
     distinct = most if big else rng.choice((1, 2, 10, 100, most, most, 2 * most))
     distributions = ["uniform", "uniform", "zipf", "sequential"] + ([] if big else ["equal"])

@@ -5,54 +5,21 @@
 
 Threads are Python's; the library is called without the interpreter's lock, so its calls do run side by side.
 """
-import collections
 import ctypes
 import dataclasses
 import gc
-import struct
-import threading
 
 import pyarrow as pa
 
 import quern_abi
-from join_expected import Mismatch
 from join_feed import Feeder
 from join_kinds import LAYOUT_CLASSES
 from join_rows import SIDES
-from random_data import STRING_TYPES, ColumnType, GuardedBuffer, comparable_arrow
+from random_data import ColumnType, GuardedBuffer, comparable_arrow
+from result_columns import Mismatch, comparable, result_array
+from worker_threads import dealt, in_threads, taken
 
 # ---- results -----------------------------------------------------------------------------------------------------------------------------
-
-
-def _string_at(address, num_bytes):
-    if num_bytes and not address:
-        raise Mismatch(f"a result column has {num_bytes} bytes but no pointer to them")
-    return ctypes.string_at(address, num_bytes) if num_bytes else b""
-
-
-def _result_array(column, column_type, num_rows):
-    """A quern_result_column, copied."""
-    if not column_type.nullable and column.validity:
-        raise Mismatch("a result column that the spec calls not nullable has a validity bitmap")
-    validity = pa.py_buffer(_string_at(column.validity, (num_rows + 7) // 8)) if column.validity else None
-    bits_type = column_type.bits_arrow()
-    if column_type.name.endswith("_view"):
-        buffers = [_string_at(column.values, 16 * num_rows), _string_at(column.bytes, column.num_bytes)]
-    elif column_type.name in STRING_TYPES:
-        offset_bytes = 8 if column_type.name.startswith("large") else 4
-        buffers = [_string_at(column.offsets, offset_bytes * (num_rows + 1)), _string_at(column.values, column.num_bytes)]
-        if struct.unpack_from("<q" if offset_bytes == 8 else "<i", buffers[0], offset_bytes * num_rows)[0] != column.num_bytes:
-            raise Mismatch("the last offset of a result column is not its num_bytes")
-    else:
-        num_bytes = (num_rows + 7) // 8 if column_type.name == "bool" else bits_type.bit_width // 8 * num_rows
-        buffers = [_string_at(column.values, num_bytes)]
-    result = pa.Array.from_buffers(bits_type, num_rows, [validity, *map(pa.py_buffer, buffers)], column.null_count)
-    result.validate(full=True)
-    return result
-
-
-def _comparable(column):
-    return column if column.type == comparable_arrow(column.type) else column.cast(comparable_arrow(column.type))
 
 
 class _ResultReader:
@@ -82,12 +49,12 @@ class _ResultReader:
                 raise Mismatch(f"a result has {num_rows} rows; batch_rows is {self.limit}")
             self.num_rows += num_rows
             if self.types and num_rows:
-                self.batches.append([_comparable(column) for column in columns])
+                self.batches.append([comparable(column) for column in columns])
 
     def _copied(self, result):
         if result.num_columns != len(self.types):
             raise Mismatch(f"a result has {result.num_columns} columns; the spec has {len(self.types)}")
-        return [_result_array(result.columns[number], column_type, result.num_rows) for number, column_type in enumerate(self.types)]
+        return [result_array(result.columns[number], column_type, result.num_rows) for number, column_type in enumerate(self.types)]
 
     def _checked(self, batch):
         for column_type, column in zip(self.types, batch.columns):
@@ -119,41 +86,6 @@ def _check_result_schema(join, case, schemas):
             raise Mismatch(f"result field {field.name}; expected the input's name {schemas[output.side][0].field(child).name}")
 
 
-# ---- threads -----------------------------------------------------------------------------------------------------------------------------
-
-
-def _in_threads(works):
-    """Calls each function in a thread of its own; then raises the first error there was."""
-    errors = []
-
-    def guarded(work):
-        try:
-            work()
-        except Exception as error:  # whatever it is, it is raised in the caller's thread
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-
-
-def _dealt(batches, num_hands):
-    """The batches dealt in turn; each hand gives up a batch when it is taken."""
-    hands = [collections.deque() for _ in range(num_hands)]
-    for number, batch in enumerate(batches):
-        hands[number % num_hands].append(batch)
-    return hands
-
-
-def _taken(hand):
-    while hand:
-        yield hand.popleft()
-
-
 # ---- the phases --------------------------------------------------------------------------------------------------------------------------
 
 
@@ -177,16 +109,16 @@ def _append_all(join, feeder, variant, keep):
 
     def work(hand):
         with join.appender() as appender:
-            _append(appender, feeder, _taken(hand), variant.copy_bytes, keep)
+            _append(appender, feeder, taken(hand), variant.copy_bytes, keep)
             appender.finish()
 
-    hands = _dealt(feeder.batches(), variant.append_threads)
-    _in_threads([lambda hand=hand: work(hand) for hand in hands])
+    hands = dealt(feeder.batches(), variant.append_threads)
+    in_threads([lambda hand=hand: work(hand) for hand in hands])
 
 
 def _finalise(join, variant):
     if variant.finalise_threads:
-        _in_threads([join.finalise_shared] * variant.finalise_threads)
+        in_threads([join.finalise_shared] * variant.finalise_threads)
     else:
         join.finalise()
 
@@ -209,15 +141,15 @@ def _probe_all(join, case, feeder, variant, readers):
     probers = [join.prober(variant.batch_rows) for _ in readers]
     try:
         if variant.threaded_probe:
-            hands = [_taken(hand) for hand in _dealt(feeder.batches(), len(probers))]
-            _in_threads([lambda work=work: _probe(work[0], feeder, work[1], work[2]) for work in zip(probers, hands, readers)])
+            hands = [taken(hand) for hand in dealt(feeder.batches(), len(probers))]
+            in_threads([lambda work=work: _probe(work[0], feeder, work[1], work[2]) for work in zip(probers, hands, readers)])
         else:
             for number, batch in enumerate(feeder.batches()):
                 _probe(probers[number % len(probers)], feeder, [batch], readers[number % len(probers)])
                 del batch
         drains = [lambda work=work: _drain(*work) for work in zip(probers, readers)] if case.kind.drains else []
         if variant.threaded_probe:
-            _in_threads(drains)
+            in_threads(drains)
         else:
             for drain in drains:
                 drain()

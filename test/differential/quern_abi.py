@@ -23,6 +23,7 @@ import pyarrow as pa
 STATUS_NAMES = ("OK", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "UNIMPLEMENTED", "INTERNAL")
 OK, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL = range(6)
 ENGINES = {"auto": 0, "jit": 1, "generic": 2}
+GROUP_COLUMNS = {"results": 0, "states": 1}
 ABI_VERSION_MAJOR = 1
 ABI_VERSION_OF_KINDS = 1001  # before it: inner joins without a residual predicate, one layout
 
@@ -70,6 +71,23 @@ class Result(ctypes.Structure):
 class JoinStats(ctypes.Structure):
     _fields_ = [("build_rows", ctypes.c_uint64), ("table_rows", ctypes.c_uint64), ("directory_bytes", ctypes.c_uint64),
                 ("tuple_bytes", ctypes.c_uint64), ("peak_bytes", ctypes.c_uint64), ("prefetch_distance", ctypes.c_uint32)]
+
+
+class AggregateStats(ctypes.Structure):
+    _fields_ = [("input_rows", ctypes.c_uint64), ("num_groups", ctypes.c_uint64), ("table_bytes", ctypes.c_uint64),
+                ("num_growths", ctypes.c_uint64), ("peak_bytes", ctypes.c_uint64), ("prefetch_distance", ctypes.c_uint32)]
+
+
+_POINTERS = ctypes.POINTER(ctypes.c_void_p)
+UPDATE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Column), ctypes.c_uint32,
+                                   ctypes.POINTER(ctypes.c_uint32), _POINTERS, ctypes.c_uint64)
+MERGE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, _POINTERS, _POINTERS, ctypes.c_uint64)
+FINALISE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, _POINTERS, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class AggregateFunction(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("state_bytes", ctypes.c_uint32), ("result", ctypes.c_char_p),
+                ("user", ctypes.c_void_p), ("update", UPDATE_FUNCTION), ("merge", MERGE_FUNCTION), ("finalise", FINALISE_FUNCTION)]
 
 
 class ArrowSchema(ctypes.Structure):
@@ -158,6 +176,41 @@ _ADDED_SIGNATURES = {
     "quern_join_finalise_shared": (ctypes.c_int, [HANDLE, ERROR]),
     "quern_join_layout": (ctypes.c_char_p, [HANDLE]),
 }
+# Added by version 1.2.
+ON_RESULT = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.POINTER(Result))
+_INT32S, _BATCHES = ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(Batch)
+_AGGREGATE_SIGNATURES = {
+    "quern_aggregate_create": (ctypes.c_int, [HANDLE, ctypes.c_uint64, ctypes.POINTER(HANDLE), ERROR]),
+    "quern_aggregate_destroy": (None, [HANDLE]),
+    "quern_aggregate_hint_groups": (ctypes.c_int, [HANDLE, ctypes.c_uint64, ERROR]),
+    "quern_aggregate_hint_range": (ctypes.c_int, [HANDLE, ctypes.c_uint32, ctypes.c_int64, ctypes.c_int64, ERROR]),
+    "quern_aggregate_bind_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowSchema), _INT32S, _INT32S, ERROR]),
+    "quern_aggregate_append": (ctypes.c_int, [HANDLE, _BATCHES, ERROR]),
+    "quern_aggregate_append_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
+    "quern_aggregate_append_states": (ctypes.c_int, [HANDLE, _BATCHES, ERROR]),
+    "quern_aggregate_append_states_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
+    "quern_aggregate_finalise": (ctypes.c_int, [HANDLE, ERROR]),
+    "quern_aggregate_finalise_shared": (ctypes.c_int, [HANDLE, ERROR]),
+    "quern_aggregate_layout": (ctypes.c_char_p, [HANDLE]),
+    "quern_aggregate_get_stats": (None, [HANDLE, ctypes.POINTER(AggregateStats)]),
+    "quern_aggregate_appender_create": (ctypes.c_int, [HANDLE, ctypes.POINTER(HANDLE), ERROR]),
+    "quern_aggregate_appender_destroy": (None, [HANDLE]),
+    "quern_aggregate_appender_append": (ctypes.c_int, [HANDLE, _BATCHES, ERROR]),
+    "quern_aggregate_appender_append_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
+    "quern_aggregate_appender_append_states": (ctypes.c_int, [HANDLE, _BATCHES, ERROR]),
+    "quern_aggregate_appender_append_states_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
+    "quern_aggregate_appender_finish": (ctypes.c_int, [HANDLE, ERROR]),
+    "quern_groups_create": (ctypes.c_int, [HANDLE, ctypes.c_int, ctypes.c_uint64, ctypes.POINTER(HANDLE), ERROR]),
+    "quern_groups_create_partition": (ctypes.c_int, [HANDLE, ctypes.c_int, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64,
+                                                     ctypes.POINTER(HANDLE), ERROR]),
+    "quern_groups_destroy": (None, [HANDLE]),
+    "quern_groups_next": (ctypes.c_int, [HANDLE, ctypes.POINTER(Result), ctypes.POINTER(ctypes.c_bool), ERROR]),
+    "quern_groups_next_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ctypes.POINTER(ctypes.c_bool), ERROR]),
+    "quern_aggregate_result_schema": (ctypes.c_int, [HANDLE, ctypes.c_int, ctypes.POINTER(ArrowSchema), ERROR]),
+    "quern_aggregate_run": (ctypes.c_int, [HANDLE, _BATCHES, ctypes.c_size_t, ctypes.c_uint32, ctypes.c_uint64, ON_RESULT,
+                                           ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64), ERROR]),
+    "quern_register_aggregate": (ctypes.c_int, [ctypes.c_char_p, ctypes.POINTER(AggregateFunction), ERROR]),
+}
 
 
 def library_path(path=None):
@@ -215,12 +268,13 @@ class Library:
     def __init__(self, path=None):
         self.path = library_path(path)
         self._library = ctypes.CDLL(self.path)
-        added = {name: signature for name, signature in _ADDED_SIGNATURES.items() if self.has(name)}
+        added = {name: signature for name, signature in (_ADDED_SIGNATURES | _AGGREGATE_SIGNATURES).items() if self.has(name)}
         for name, (result, arguments) in (_SIGNATURES | added).items():
             function = getattr(self._library, name)
             function.restype, function.argtypes = result, arguments
         version = self._library.quern_abi_version()
         self.knows_kinds = version >= ABI_VERSION_OF_KINDS
+        self.knows_aggregates = all(self.has(name) for name in _AGGREGATE_SIGNATURES)
         if version // 1000 != ABI_VERSION_MAJOR:
             raise SystemExit(f"{self.path} has ABI version {version}; accepted: {ABI_VERSION_MAJOR}.*")
 
@@ -287,6 +341,11 @@ class Kernel(Handle):
         handle = HANDLE()
         self.library.call("quern_join_create", self.handle, memory_limit, ctypes.byref(handle))
         return Join(self.library, handle)
+
+    def aggregate(self, memory_limit=0):
+        handle = HANDLE()
+        self.library.call("quern_aggregate_create", self.handle, memory_limit, ctypes.byref(handle))
+        return Aggregate(self.library, handle)
 
 
 def _move_in(library, name, handle, batch):
@@ -405,6 +464,108 @@ class Prober(Handle):
             batch = pa.RecordBatch._import_from_c(ctypes.addressof(array), schema)
             batch.validate(full=True)
             yield batch
+
+
+class _Appending(Handle):
+    """What an aggregation and its appenders have in common: rows, or states, in two ways. `prefix`: of its functions."""
+    prefix = ""
+
+    def append(self, batch, states=False):
+        self.library.call(f"{self.prefix}_append{'_states' if states else ''}", self.handle, ctypes.byref(batch))
+
+    def append_arrow(self, batch, states=False):
+        _move_in(self.library, f"{self.prefix}_append{'_states' if states else ''}_arrow", self.handle, batch)
+
+
+class Aggregate(_Appending):
+    prefix = "quern_aggregate"
+
+    def __init__(self, library, handle):
+        super().__init__(library, handle, "quern_aggregate_destroy")
+
+    def hint_groups(self, expected_groups):
+        self.library.call("quern_aggregate_hint_groups", self.handle, expected_groups)
+
+    def hint_range(self, key, least, greatest):
+        self.library.call("quern_aggregate_hint_range", self.handle, key, least, greatest)
+
+    def bind_arrow(self, schema, keys, payload):
+        exported = export_schema(schema)
+        try:
+            self.library.call("quern_aggregate_bind_arrow", self.handle, ctypes.byref(exported), _int32s(keys), _int32s(payload))
+        finally:
+            release_schema(exported)
+
+    def result_schema(self, columns="results"):
+        schema = ArrowSchema()
+        self.library.call("quern_aggregate_result_schema", self.handle, GROUP_COLUMNS[columns], ctypes.byref(schema))
+        return pa.Schema._import_from_c(ctypes.addressof(schema))
+
+    def appender(self):
+        handle = HANDLE()
+        self.library.call("quern_aggregate_appender_create", self.handle, ctypes.byref(handle))
+        return AggregateAppender(self.library, handle)
+
+    def finalise(self):
+        self.library.call("quern_aggregate_finalise", self.handle)
+
+    def finalise_shared(self):
+        self.library.call("quern_aggregate_finalise_shared", self.handle)
+
+    def layout(self):
+        layout = self.library.function("quern_aggregate_layout")(self.handle)
+        if layout is None:
+            raise ContractError("quern_aggregate_layout answered NULL")
+        return layout.decode()
+
+    def stats(self):
+        stats = AggregateStats()
+        self.library.function("quern_aggregate_get_stats")(self.handle, ctypes.byref(stats))
+        return stats
+
+    def groups(self, columns="results", batch_rows=0, partition=None):
+        """`partition`: None, or (number, of how many)."""
+        handle = HANDLE()
+        if partition is None:
+            self.library.call("quern_groups_create", self.handle, GROUP_COLUMNS[columns], batch_rows, ctypes.byref(handle))
+        else:
+            self.library.call("quern_groups_create_partition", self.handle, GROUP_COLUMNS[columns], *partition, batch_rows,
+                              ctypes.byref(handle))
+        return Groups(self.library, handle)
+
+    def run(self, batches, threads, batch_rows, on_result):
+        """The whole aggregation of raw batches; on_result(Result) answers whether to go on. Answers the number of groups."""
+        count, array, num_groups = len(batches), (Batch * max(len(batches), 1))(*batches), ctypes.c_uint64()
+        self.library.call("quern_aggregate_run", self.handle, array, count, threads, batch_rows,
+                          ON_RESULT(lambda context, result: on_result(result.contents)), None, ctypes.byref(num_groups))
+        return num_groups.value
+
+
+class AggregateAppender(_Appending):
+    prefix = "quern_aggregate_appender"
+
+    def __init__(self, library, handle):
+        super().__init__(library, handle, "quern_aggregate_appender_destroy")
+
+    def finish(self):
+        self.library.call("quern_aggregate_appender_finish", self.handle)
+
+
+class Groups(Handle):
+    def __init__(self, library, handle):
+        super().__init__(library, handle, "quern_groups_destroy")
+
+    def next_arrow(self):
+        """(ArrowArray, more); the caller releases or imports the array."""
+        array, more = ArrowArray(), ctypes.c_bool()
+        self.library.call("quern_groups_next_arrow", self.handle, ctypes.byref(array), ctypes.byref(more))
+        return array, more.value
+
+    def next(self):
+        """(Result, more); the result's columns are valid until the next call."""
+        result, more = Result(), ctypes.c_bool()
+        self.library.call("quern_groups_next", self.handle, ctypes.byref(result), ctypes.byref(more))
+        return result, more.value
 
 
 def raw_column(array, keep):

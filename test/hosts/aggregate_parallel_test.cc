@@ -17,7 +17,7 @@ constexpr uint64_t kNumRows = 300000;
 constexpr uint64_t kBatchRows = 10000;
 constexpr uint32_t kThreads = 4;
 
-// Row i has the key i * step mod modulus, as a number or as a string, and the value i.
+// Row i has the key i * step mod modulus, as a number or as a string, and the value i, for two aggregates.
 class BigTable {
  public:
   BigTable(uint64_t step, uint64_t modulus, bool strings) : strings_(strings) {
@@ -28,7 +28,7 @@ class BigTable {
       if (strings) texts.push_back("a key of more than twelve bytes: " + std::to_string(numbers_.back()));
     }
     words_ = StringVector<int32_t>(texts);
-    columns_.resize(2 * (kNumRows / kBatchRows + 1));
+    columns_.resize(3 * (kNumRows / kBatchRows + 1));
     for (size_t i = 0; i <= kNumRows / kBatchRows; ++i) AddBatch(i);
     whole_ = batches_.back();
     batches_.pop_back();
@@ -44,12 +44,12 @@ class BigTable {
   void AddBatch(size_t i) {
     const bool is_whole = i == kNumRows / kBatchRows;
     const uint64_t first = is_whole ? 0 : i * kBatchRows;
-    quern_column &key = columns_[2 * i], &value = columns_[2 * i + 1];
+    quern_column &key = columns_[3 * i], *values = &columns_[3 * i + 1];
     key = strings_ ? words_.column() : ColumnOf(numbers_);
     if (strings_) key.offsets = words_.offsets.data() + first;
     else key.values = numbers_.data() + first;
-    value.values = values_.data() + first;
-    batches_.push_back({&key, &value, nullptr, is_whole ? kNumRows : kBatchRows, first});
+    values[0].values = values[1].values = values_.data() + first;
+    batches_.push_back({&key, values, nullptr, is_whole ? kNumRows : kBatchRows, first});
   }
 
   bool strings_;

@@ -115,9 +115,9 @@ class Preparation {
 
   InputColumns columns_;
   PreparedAggregate prepared_;
-  arrow::FieldVector fields_;             // of the keys' results
-  std::vector<TypePointer> arguments_{};  // the first of each aggregate, decoded; null: it has none
-  std::vector<std::string> names_{};      // of the aggregates' results
+  arrow::FieldVector fields_;           // of the keys' results
+  std::vector<TypePointer> arguments_;  // the first of each aggregate, decoded; null: it has none
+  std::vector<std::string> names_;      // of the aggregates' results
 };
 
 // The type that the kernel reads a column by, and its place in the table.

@@ -93,12 +93,13 @@ absl::Status AppendByAll(const Batches& batches, uint32_t threads, Progress* pro
   std::vector<std::unique_ptr<AggregateAppender>> appenders;
   for (uint32_t thread = 0; thread < threads; ++thread) appenders.push_back(std::make_unique<AggregateAppender>(aggregate));
   std::vector<std::vector<uint32_t>> selections(threads);
-  QUERN_RETURN_IF_ERROR(RunMorsels(threads, batches.size(), [&](uint32_t thread, uint64_t i) -> absl::Status {
+  const absl::Status appended = RunMorsels(threads, batches.size(), [&](uint32_t thread, uint64_t i) -> absl::Status {
     QUERN_ASSIGN_OR_RETURN(const BatchView view, batches.View(i, &selections[thread]));
     QUERN_RETURN_IF_ERROR(appenders[thread]->Append(view));
     progress->Add(batches.num_rows(i));
     return absl::OkStatus();
-  }));
+  });
+  QUERN_RETURN_IF_ERROR(appended);
   return RunMorsels(threads, threads, [&](uint32_t, uint64_t i) { return appenders[i]->Finish(); });
 }
 

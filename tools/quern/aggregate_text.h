@@ -24,7 +24,7 @@ struct ConditionText {
   bool is_quoted = false;  // the constant stood in single quotes
 };
 
-// One call. `constant`s that are no columns are in the fields of their functions, as in AggregateSpec.
+// One call; its constants are in the fields that AggregateSpec has for them.
 struct AggregateText {
   AggregateFunction function = AggregateFunction::kCountStar;
   std::vector<KeyText> arguments;

@@ -15,7 +15,9 @@
 #include <arrow/api.h>
 #include <arrow/compute/api.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include "runtime/status.h"
@@ -52,7 +54,7 @@ bool ReadNumber(const std::string& text, Number* number) {
 template <class Number>
 absl::StatusOr<ScalarPointer> NumberConstant(const Operand& operand, const char* accepted) {
   Number number = 0;
-  if (operand.condition.is_quoted || !ReadNumber(operand.condition.constant, &number) || number != number) {
+  if (operand.condition.is_quoted || !ReadNumber(operand.condition.constant, &number) || std::isnan(static_cast<double>(number))) {
     return operand.BadConstant(accepted);
   }
   return arrow::MakeScalar(number);

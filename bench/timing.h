@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The clock of the benches, and the threads of what they run.
+#ifndef QUERN_BENCH_TIMING_H_
+#define QUERN_BENCH_TIMING_H_
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/status.h"
+
+namespace quern::bench {
+
+// Seconds.
+inline double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// Runs `work` on so many threads, this one among them, and waits for all.
+template <class Work>
+absl::Status OnThreads(unsigned threads, const Work& work) {
+  std::vector<absl::Status> outcomes(threads);
+  std::vector<std::thread> others;
+  for (unsigned i = 1; i < threads; ++i) others.emplace_back([&, i] { outcomes[i] = work(); });
+  outcomes[0] = work();
+  for (std::thread& other : others) other.join();
+  for (const absl::Status& outcome : outcomes) QUERN_RETURN_IF_ERROR(outcome);
+  return absl::OkStatus();
+}
+
+}  // namespace quern::bench
+
+#endif  // QUERN_BENCH_TIMING_H_

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One random aggregation: spec and rows, and the ways to run it, all of which must give the groups that the oracles say.
+
+    case = Case.generate(seed, number)            the same case for the same two numbers
+    case.spec()                                   "aggregate keys=i32:nullable aggs=count_star,sum(i64):filter"
+    case.variants()                               engine, plan parameters, cut into batches, threads, states: five times otherwise
+
+A case is rows without a layout (aggregate_rows.py); the number of a row is its row id, as far as their order goes. A variant says how rows
+come in and go out: Arrow structs or the host's own vectors with selections, in one aggregation or as states of several, how many threads
+append, finalise and read. A reduction of a case drops rows, keys or aggregates; minimising a failure is trying reductions.
+"""
+import dataclasses
+import random
+
+from aggregate_functions import ORDERED
+from aggregate_rows import BATCHES, BIG_ROWS, MANY_GROUPS, group_keys, random_aggregates, random_keys, random_sizes
+from join_case import without_each
+from join_rows import fit_word
+from random_data import INTEGER_CODES, TEMPORAL_CODES
+
+MAX_ZERO_HASH_PAIRS = 300_000  # with equal hashes every row meets every group
+
+
+@dataclasses.dataclass
+class Case:
+    seed: int
+    number: int
+    num_rows: int
+    keys: list
+    aggregates: list
+    stranger: bool        # an unbound child of a type that no kernel reads
+    child_order: list     # permutation of the columns in the Arrow struct
+    reduction: dict
+    generated_rows: int   # these three before any reduction
+    generated_groups: int
+    generated_keys: list
+    plain: bool = False   # every variant lays its arrays out plainly
+
+    @staticmethod
+    def generate(seed, number):
+        rng = random.Random(f"aggregate/{seed}/{number}")
+        num_tuples, num_rows = random_sizes(rng)
+        keys = random_keys(rng, num_tuples, num_rows)
+        if keys:
+            num_rows = len(keys[0].indices)
+        case = Case(seed, number, num_rows, keys, random_aggregates(rng, keys, num_rows), rng.random() < 0.1, [], {}, num_rows, 0, keys)
+        case.generated_groups = len(set(group_keys(keys, num_rows)))
+        case._order_children(rng)
+        return case
+
+    def _order_children(self, rng):
+        self.child_order = list(range(len(self.columns())))
+        rng.shuffle(self.child_order)
+
+    def columns(self):
+        """All columns once each, keys first."""
+        columns = []
+        for column in [*self.keys, *self.payload()]:
+            if not any(column is other for other in columns):
+                columns.append(column)
+        return columns
+
+    def payload(self):
+        """The columns of all aggregates as a batch brings them."""
+        return [column for aggregate in self.aggregates for column in [*aggregate.arguments, aggregate.filter] if column]
+
+    def reduced(self, reduction):
+        """A new case of the same numbers with less: {"keys": [..], "aggs": [..]} that stay, {"rows": [first, end]}, {"plain": true}."""
+        case = Case.generate(self.seed, self.number)
+        case.reduction, case.plain = reduction, bool(reduction.get("plain"))
+        case.keys = [case.keys[number] for number in reduction.get("keys", range(len(case.keys)))]
+        case.aggregates = [case.aggregates[number] for number in reduction.get("aggs", range(len(case.aggregates)))]
+        if not case.keys and not case.aggregates:
+            raise ValueError("neither keys nor aggregates are left")
+        first, end = reduction.get("rows", (0, case.num_rows))
+        for column in case.columns():
+            column.indices = column.indices[first:end]
+        case.num_rows = end - first
+        case._order_children(random.Random(0))
+        return case
+
+    def spec(self):
+        text = "aggregate"
+        if self.keys:
+            text += " keys=" + ",".join(dataclasses.replace(key.type, null_equal=False).text() for key in self.keys)
+        return text + (" aggs=" + ",".join(aggregate.text() for aggregate in self.aggregates) if self.aggregates else "")
+
+    def is_ordered(self):
+        """Whether an answer hangs on the row ids."""
+        return any(aggregate.function in ORDERED for aggregate in self.aggregates)
+
+    def fits_word(self):
+        """Whether the spec may ask for the layouts that need keys of one word."""
+        return bool(self.keys) and fit_word(self.keys)
+
+    def replay(self):
+        return {"seed": self.seed, "case": self.number, **self.reduction}
+
+    def smaller(self):
+        """Reductions one step smaller than the case's own, the big steps first."""
+        now = self.reduction
+        if not self.plain:
+            yield {**now, "plain": True}
+        yield from self._fewer_rows()
+        for name, numbers in (("aggs", self.aggregates), ("keys", self.keys)):
+            for kept in without_each(now.get(name, list(range(len(numbers)))), 0):
+                yield {**now, name: kept}
+
+    def _fewer_rows(self):
+        first, end = self.reduction.get("rows", [0, self.num_rows])
+        step = (end - first) // 2
+        while step > 0:
+            yield {**self.reduction, "rows": [first, end - step]}
+            yield {**self.reduction, "rows": [first + step, end]}
+            step //= 2 if end - first > 64 else 4
+
+    def rows_text(self, most=8):
+        """The first rows: keys, then arguments, as physical values."""
+        columns = self.columns()
+        lines = [f"input: {self.num_rows} rows; columns " + ", ".join(column.type.text() for column in columns)]
+        for row in range(min(self.num_rows, most)):
+            indices = [column.indices[row] for column in columns]
+            lines.append("  " + repr(tuple(None if index is None else column.values[index] for column, index in zip(columns, indices))))
+        return "\n".join(lines)
+
+    def variants(self):
+        """The ways to run this case: generic, compiled, and both again otherwise."""
+        rng = random.Random(f"aggregate variants/{self.seed}/{self.number}")
+        first = Variant.random(rng, self)
+        simple = dataclasses.replace(Variant.random(rng, self), params={}, stages=1, append_threads=0, whole_run=0, shuffled=False)
+        variants = [dataclasses.replace(first, engine="generic"), dataclasses.replace(first, engine="jit"),
+                    dataclasses.replace(simple, engine="generic"), dataclasses.replace(simple, engine="jit"),
+                    dataclasses.replace(Variant.random(rng, self), engine="jit"),
+                    dataclasses.replace(Variant.random(rng, self), engine=rng.choice(("generic", "jit", "auto")))]
+        return variants[:2] + variants[4:5] if self.generated_rows > BIG_ROWS else variants
+
+
+# ---- how to run it -----------------------------------------------------------------------------------------------------------------------
+
+
+def _random_params(rng, case):
+    params = {}
+    if rng.random() < 0.7:
+        fits = bool(case.generated_keys) and fit_word(case.generated_keys)
+        params["group_layout"] = rng.choice(("auto", "dense", "open", "directory") if fits else ("auto", "directory"))
+    numbers = {"batch_size": (*BATCHES, 2, 1000), "group_load_percent": (10, 33, 50, 75), "partition_bits": range(9),
+               "local_groups": (1, 1, 5, 100, 1000, 100_000), "inline_key_bytes": (12, 20, 28, 60), "huge_pages": ("on", "off")}
+    for name, values in numbers.items():
+        if rng.random() < 0.5:
+            params[name] = rng.choice(values)
+    if case.generated_rows > BIG_ROWS and params.get("batch_size", 64) < 64:
+        params["batch_size"] = 64
+    if rng.random() < 0.2:
+        params["prefetch"] = "off"
+    for cache in ("l2", "l3", "dram"):
+        if rng.random() < 0.3:
+            params[f"prefetch_distance_{cache}"] = rng.choice((0, 1, 5, 64, 512))
+    if rng.random() < 0.3 and case.generated_rows * case.generated_groups <= MAX_ZERO_HASH_PAIRS:
+        params["hash"] = "zero"
+    return params
+
+
+RANGED_TYPES = (*INTEGER_CODES, *TEMPORAL_CODES)
+RANGE_HINTS = ("right", "right", "narrow", "wide", "shifted", "inverted", "whole")
+
+
+def _random_hints(rng, case):
+    """{"groups": a guess, "ranges": how wrong a range is, by key}; without a hint, nothing."""
+    hints = {}
+    if rng.random() < 0.35:
+        groups = case.generated_groups
+        hints["groups"] = rng.choice((groups, groups, 0, 1, groups // 3, 4 * groups, groups + 100_000))
+    if rng.random() < 0.35:
+        hints["ranges"] = [rng.choice(RANGE_HINTS) if rng.random() < 0.8 else None for _ in case.generated_keys]
+    return hints
+
+
+@dataclasses.dataclass
+class Variant:
+    engine: str
+    params: dict
+    num_batches: int
+    interfaces: dict       # of "input", "states" and "result": "arrow" or "vectors"
+    append_threads: int    # 0: without appenders
+    finalise_threads: int  # 0: quern_aggregate_finalise
+    stages: int            # aggregations that the rows go into; beyond the last one, their states
+    partitions: int        # by which states and results are read; 0: none
+    num_readers: int
+    threaded_read: bool
+    batch_rows: int        # of results
+    state_rows: int        # of batches of states
+    hints: dict
+    shuffled: bool         # rows do not come in the order of their ids
+    whole_run: int         # threads of quern_aggregate_run; 0: step by step
+    misaligned: bool
+    layout_seed: int
+
+    @staticmethod
+    def random(rng, case):
+        batch_rows = rng.choice((1, 7, 1000, 65536, 0))
+        if case.generated_groups > 5000 and batch_rows in (1, 7):
+            batch_rows = 1000  # a call a row takes Python too long
+        return Variant("jit", _random_params(rng, case), rng.choice((1, 2, 3, 7, 20)),
+                       {end: rng.choice(("arrow", "vectors")) for end in ("input", "states", "result")}, rng.choice((0, 0, 1, 2, 2, 3, 4)),
+                       rng.choice((0, 0, 1, 2, 3)), rng.choice((1, 1, 1, 2, 3)), rng.choice((0, 0, 0, 1, 3, 8)), rng.choice((1, 1, 2, 3)),
+                       rng.random() < 0.5, batch_rows, 1000 if batch_rows in (1, 7) and rng.random() < 0.7 else batch_rows,
+                       _random_hints(rng, case), rng.random() < 0.3, rng.choice((1, 2, 3)) if rng.random() < 0.12 else 0,
+                       rng.random() < 0.05, rng.getrandbits(32))
+
+    def params_text(self):
+        return " ".join(f"{name}={value}" for name, value in self.params.items())
+
+    def is_concurrent(self):
+        """Whether two threads may bring rows at once."""
+        return self.append_threads > 1 or self.whole_run > 1
+
+    def mixes_rows(self):
+        """Whether rows may reach the groups in another order than that of their ids."""
+        return self.is_concurrent() or self.shuffled or self.stages > 1
+
+    def key_spelling(self):
+        """Which of its rows a group's key is spelt as: "first", or "any"."""
+        return "any" if self.mixes_rows() else "first"
+
+
+def has_many_groups(case):
+    return case.generated_groups >= MANY_GROUPS
