@@ -23,7 +23,7 @@ struct AggregateOptions {
   PrefetchClasses prefetch;
   bool huge_pages = true;
   GroupLayout layout = GroupLayout::kAuto;
-  uint32_t load_percent = 50;                 // of an open table or directory, before it grows
+  uint32_t load_percent = 60;                 // of an open table or directory, before it grows
   uint32_t partition_bits = 6;                // parts that many groups of several threads are dealt out to, log2
   uint64_t local_groups = uint64_t{1} << 20;  // a thread's table stops growing there where hardly any two rows share a group
   uint64_t expected_groups = 0;               // the host's guess; 0: none

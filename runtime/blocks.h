@@ -89,25 +89,60 @@ QUERN_INLINE uint64_t FoldedMultiply(uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-// Hashes n bytes, 16 at a time, reading none beyond: short strings by two overlapping words (the way of wyhash). *Cost*: up to 16 bytes two
-// multiplications, then one per 16 bytes.
-QUERN_INLINE uint64_t HashBytes(const uint8_t* p, uint64_t n) {
-  uint64_t seed = kMultiplier2, a = 0, b = 0;
-  if (n > 16) {
-    uint64_t rest = n;
-    for (; rest > 16; rest -= 16, p += 16) seed = FoldedMultiply(Load<uint64_t>(p) ^ kMultiplier1, Load<uint64_t>(p + 8) ^ seed);
-    a = Load<uint64_t>(p + rest - 16);
-    b = Load<uint64_t>(p + rest - 8);
-  } else if (n >= 8) {
-    a = Load<uint64_t>(p);
-    b = Load<uint64_t>(p + n - 8);
-  } else if (n >= 4) {
-    a = Load<uint32_t>(p);
-    b = Load<uint32_t>(p + n - 4);
-  } else if (n > 0) {
-    a = static_cast<uint64_t>(p[0]) << 16 | static_cast<uint64_t>(p[n >> 1]) << 8 | p[n - 1];
+// The lowest `bytes` bytes of a word; all of it for 8 and more.
+QUERN_INLINE uint64_t LowBytes(uint64_t word, uint32_t bytes) { return bytes >= 8 ? word : word & ~(~uint64_t{0} << (8 * bytes)); }
+
+// Bytes that a short string is read by, whatever its length.
+constexpr uint32_t kShortBytes = 32;
+
+// Whether kShortBytes bytes may be read from p on, of which the first is there: what lies behind the string on its page is there too, and
+// no other page is touched. (As strlen of every C library reads.) Sanitizers know nothing of pages, so with them the answer is no.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define QUERN_SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define QUERN_SANITIZED 1
+#endif
+QUERN_INLINE bool MayReadShort(const uint8_t* p) {
+#if defined(QUERN_SANITIZED)
+  (void)p;
+  return false;
+#else
+  return (reinterpret_cast<uintptr_t>(p) & 4095) <= 4096 - kShortBytes;
+#endif
+}
+
+struct ShortWords {
+  uint64_t words[kShortBytes / 8];
+};
+
+// Up to kShortBytes bytes as words, zero behind the last byte.
+QUERN_INLINE ShortWords ReadShort(const uint8_t* p, uint32_t n) {
+  ShortWords s = {};
+  if (__builtin_expect(static_cast<int>(MayReadShort(p)) & static_cast<int>(n != 0), 1)) {
+    s.words[0] = LowBytes(Load<uint64_t>(p), n);
+    s.words[1] = LowBytes(Load<uint64_t>(p + 8), n > 8 ? n - 8 : 0);
+    s.words[2] = LowBytes(Load<uint64_t>(p + 16), n > 16 ? n - 16 : 0);
+    s.words[3] = LowBytes(Load<uint64_t>(p + 24), n > 24 ? n - 24 : 0);
+  } else {
+    uint8_t bytes[kShortBytes] = {};
+    for (uint32_t i = 0; i < n; ++i) bytes[i] = p[i];
+    __builtin_memcpy(&s, bytes, kShortBytes);
   }
-  return FoldedMultiply(kMultiplier1 ^ n, FoldedMultiply(a ^ kMultiplier1, b ^ seed));
+  return s;
+}
+
+// Hashes n bytes (after wyhash, Wang Yi): words are multiplied by each other in pairs. Strings of up to 32 bytes, that is nearly all keys,
+// are read as four words, zero behind the last byte, so that no branch depends on a length, which nobody can predict. *Cost*: up to 32
+// bytes two multiplications, then one per 16 bytes.
+QUERN_INLINE uint64_t HashBytes(const uint8_t* p, uint64_t n) {
+  uint64_t seed = kMultiplier2 ^ n, rest = n;
+  for (; rest > kShortBytes; rest -= 16, p += 16) seed = FoldedMultiply(Load<uint64_t>(p) ^ kMultiplier1, Load<uint64_t>(p + 8) ^ seed);
+  const ShortWords s = ReadShort(p, static_cast<uint32_t>(rest));
+  const uint64_t front = FoldedMultiply(s.words[0] ^ kMultiplier1, s.words[1] ^ seed);
+  return FoldedMultiply(s.words[2] ^ kCombine, s.words[3] ^ front);
 }
 
 // ---- readers: one per storage ----------------------------------------------------------------------------------------------------
@@ -339,6 +374,8 @@ QUERN_INLINE StringRef MakeStringRef(Bytes s) {
 QUERN_INLINE uint32_t InlineBytes(uint32_t width) { return width > kInlineStringBytes ? width : kInlineStringBytes; }
 
 QUERN_INLINE void StoreString(Bytes s, uint8_t* field, uint32_t width) {
+  // Zero behind the bytes: fields are compared word by word.
+  if (width > kInlineStringBytes) __builtin_memset(field + 16, 0, width - kInlineStringBytes);
   if (s.length <= kInlineStringBytes || s.length > InlineBytes(width)) {
     Store(field, MakeStringRef(s));
     return;
@@ -353,9 +390,21 @@ QUERN_INLINE Bytes BytesOf(const uint8_t* field, uint32_t width) {
   return {Load<const uint8_t*>(field + 8), length};
 }
 
+// A string of up to as many bytes as the field holds is compared with all of them at once, so that no branch depends on its length. The
+// field's string has another length where it is not held there.
+QUERN_INLINE bool EqualShort(Bytes s, const uint8_t* field, uint32_t width) {
+  const ShortWords words = ReadShort(s.data, s.length);
+  uint64_t difference = Load<uint32_t>(field) ^ s.length;
+  uint32_t at = 0;
+  for (; at + 8 <= width; at += 8) difference |= Load<uint64_t>(field + 4 + at) ^ words.words[at / 8];
+  return (difference | (Load<uint32_t>(field + 4 + at) ^ words.words[at / 8])) == 0;  // 4 more than a multiple of 8: join_shape.h
+}
+
 // Length first, which is in the tuple. The prefix is not tested on its own: who comes here has passed the tag, and is equal in 99 of 100
 // cases.
 QUERN_INLINE bool EqualString(Bytes s, const uint8_t* field, uint32_t width) {
+  const uint32_t held = InlineBytes(width);
+  if (held <= kShortBytes - 4 && s.length <= held) return EqualShort(s, field, held);
   Bytes stored = BytesOf(field, width);
   return s.length == stored.length && EqualBytes(s.data, stored.data, s.length);
 }

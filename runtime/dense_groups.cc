@@ -5,7 +5,7 @@
 //     keys   10,null  11,null  12,null 10,-1    11,-1   ..
 //
 // Nothing is compared and nothing hashed: a key outside the ranges has a digit that is too large, which one test for the whole batch finds.
-// The cell number is the key, so the tuples hold none until somebody asks for them (Scan).
+// The cell number is the key, so the tuples hold none until somebody asks for them (WriteWords).
 #include "runtime/dense_groups.h"
 
 #include <algorithm>
@@ -189,15 +189,21 @@ uint64_t DenseGroups::WordOf(uint64_t cell) const {
   return word;
 }
 
-uint32_t DenseGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) {
-  uint32_t n = 0;
-  for (uint64_t cell = begin; cell < std::min(end, num_cells_); ++cell) {
+void DenseGroups::WriteWords() {
+  for (uint64_t cell = 0; cell < num_cells_; ++cell) {
     if (taken_[cell] == 0) continue;
-    uint8_t* tuple = tuples_ + cell * tuple_bytes_;
     const uint64_t word = WordOf(cell);
+    uint8_t* tuple = tuples_ + cell * tuple_bytes_;
     if (word_bytes_ == 4) blocks::Store(tuple, static_cast<uint32_t>(word));
     else blocks::Store(tuple, word);
-    tuples[n++] = tuple;
+  }
+}
+
+uint32_t DenseGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) const {
+  uint32_t n = 0;
+  for (uint64_t cell = begin; cell < std::min(end, num_cells_); ++cell) {
+    tuples[n] = tuples_ + cell * tuple_bytes_;
+    n += taken_[cell];
   }
   return n;
 }

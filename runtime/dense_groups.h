@@ -50,8 +50,10 @@ class DenseGroups {
   const WordRanges& ranges() const { return ranges_; }
   uint64_t num_cells() const { return num_cells_; }
   uint64_t num_groups() const;
-  // Also writes the words into the tuples.
-  uint32_t Scan(uint64_t begin, uint64_t end, uint8_t** tuples);
+  // Writes the words into the tuples; to be called again before a Scan after which groups were made.
+  void WriteWords();
+  // *Threads*: any number at once.
+  uint32_t Scan(uint64_t begin, uint64_t end, uint8_t** tuples) const;
   uint64_t bytes() const { return memory_.bytes(); }
   void Free() { memory_.Free(); }
 

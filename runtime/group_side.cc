@@ -242,6 +242,7 @@ absl::Status GroupSide::DealOut() {
   if (!parts_.is_partitioned()) QUERN_RETURN_IF_ERROR(parts_.Partition(context_.options.partition_bits));
   uint8_t* tuples[kScanRows];
   uint64_t hashes[kScanRows];
+  table_->Complete();
   const uint64_t num_positions = table_->num_positions();
   for (uint64_t begin = 0; begin < num_positions; begin += kScanRows) {
     const uint32_t n = table_->Scan(begin, std::min<uint64_t>(begin + kScanRows, num_positions), tuples);

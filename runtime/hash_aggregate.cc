@@ -171,6 +171,7 @@ void HashAggregate::Take() {
   result_->tables = merger_->TakeTables();
   uint64_t position = 0;
   for (const auto& table : result_->tables) {
+    table->Complete();
     result_->first_positions.push_back(position);
     position += table->num_positions();
     stats_.num_groups += table->num_groups();
@@ -217,7 +218,8 @@ struct GroupReader::State {
   uint64_t next = 0;  // position within the morsel
   uint64_t end = 0;
   size_t table = 0;
-  std::vector<uint8_t*> groups;  // found, not yet given out
+  std::vector<uint8_t*> groups;  // room for those that were found
+  size_t num_groups = 0;         // not yet given out
   std::string saved;
 };
 
@@ -253,18 +255,24 @@ bool GroupReader::FindGroups() {
   GroupTable* const table = result.tables[s.table].get();
   const uint64_t first = result.first_positions[s.table], begin = s.next - first;
   const uint64_t end = std::min({begin + kScanRows, s.end - first, result.first_positions[s.table + 1] - first});
-  uint8_t* found[kScanRows];
-  uint64_t hashes[kScanRows];
+  if (s.groups.size() < s.num_groups + kScanRows) s.groups.resize(s.num_groups + std::max<size_t>(s.num_groups, 2 * kScanRows));
+  uint8_t** const found = s.groups.data() + s.num_groups;
   const uint32_t n = table->Scan(begin, end, found);
   s.next = first + end;
-  if (n == 0) return true;
-  if (s.num_partitions > 1) table->HashesOf(begin, found, n, hashes);
-  for (uint32_t i = 0; i < n; ++i) {
-    const bool is_ours =
-        s.num_partitions == 1 || static_cast<uint64_t>((static_cast<unsigned __int128>(hashes[i]) * s.num_partitions) >> 64) == s.partition;
-    if (is_ours) s.groups.push_back(found[i]);
-  }
+  s.num_groups += s.num_partitions == 1 || n == 0 ? n : KeepPartition(*table, begin, n, found);
   return true;
+}
+
+// Keeps those of n groups that belong to our partition; answers how many.
+uint32_t GroupReader::KeepPartition(const GroupTable& table, uint64_t begin, uint32_t n, uint8_t** groups) const {
+  uint64_t hashes[kScanRows];
+  table.HashesOf(begin, groups, n, hashes);
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    groups[kept] = groups[i];
+    kept += static_cast<uint64_t>((static_cast<unsigned __int128>(hashes[i]) * state_->num_partitions) >> 64) == state_->partition;
+  }
+  return kept;
 }
 
 absl::StatusOr<uint32_t> GroupReader::WriteStates(size_t aggregate, uint8_t* const* tuples, uint32_t n, QuernOutColumn* out,
@@ -302,11 +310,11 @@ absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32
 // The first `n` groups that were found. Where a string column is full to its offsets' limit, the batch is written again with as many as
 // fit.
 absl::Status GroupReader::WriteBatch(uint64_t n, OutputBatch* out) {
-  std::vector<uint8_t*>& groups = state_->groups;
+  uint8_t** const groups = state_->groups.data();
   uint64_t written = 0;
   while (written < n) {
     const uint32_t block = static_cast<uint32_t>(std::min<uint64_t>(kScanRows, n - written));
-    QUERN_ASSIGN_OR_RETURN(const uint32_t fit, WriteGroups(groups.data() + written, block, out, written));
+    QUERN_ASSIGN_OR_RETURN(const uint32_t fit, WriteGroups(groups + written, block, out, written));
     if (fit < block && written + fit == 0) {
       return absl::ResourceExhaustedError(
           "value too large for an output column: above 2147483647 bytes; accepted: large_utf8, large_binary");
@@ -320,7 +328,8 @@ absl::Status GroupReader::WriteBatch(uint64_t n, OutputBatch* out) {
     written += block;
   }
   out->set_num_rows(n);
-  groups.erase(groups.begin(), groups.begin() + static_cast<int64_t>(n));
+  std::copy(groups + n, groups + state_->num_groups, groups);
+  state_->num_groups -= n;
   return absl::OkStatus();
 }
 
@@ -334,16 +343,16 @@ absl::StatusOr<bool> GroupReader::Next(OutputBatch* out) {
   const bool counts = out->num_columns() == 0;
   uint64_t counted = 0;
   bool more = true;
-  while (more && (counts || state_->groups.size() < out->capacity())) {
+  while (more && (counts || state_->num_groups < out->capacity())) {
     more = FindGroups();
     if (!counts) continue;
-    counted += state_->groups.size();
-    state_->groups.clear();
+    counted += state_->num_groups;
+    state_->num_groups = 0;
   }
   out->set_num_rows(counted);
   if (counts) return false;
-  QUERN_RETURN_IF_ERROR(WriteBatch(std::min<uint64_t>(state_->groups.size(), out->capacity()), out));
-  return more || !state_->groups.empty();
+  QUERN_RETURN_IF_ERROR(WriteBatch(std::min<uint64_t>(state_->num_groups, out->capacity()), out));
+  return more || state_->num_groups > 0;
 }
 
 uint64_t HashAggregate::TakePositions(uint32_t partition, uint32_t num_partitions, uint64_t n) {

@@ -39,6 +39,7 @@ struct AggregateStats {
 
 class GroupMerger;
 class GroupSide;
+class GroupTable;
 class KeyDictionaries;
 
 class HashAggregate {
@@ -140,6 +141,7 @@ class GroupReader {
   struct State;
   bool NextMorsel();
   bool FindGroups();
+  uint32_t KeepPartition(const GroupTable& table, uint64_t begin, uint32_t n, uint8_t** groups) const;
   absl::StatusOr<uint32_t> WriteStates(size_t aggregate, uint8_t* const* tuples, uint32_t n, QuernOutColumn* out, uint64_t out_row);
   absl::StatusOr<uint32_t> WriteGroups(uint8_t* const* tuples, uint32_t n, OutputBatch* out, uint64_t out_row);
   absl::Status WriteBatch(uint64_t n, OutputBatch* out);

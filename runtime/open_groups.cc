@@ -55,8 +55,6 @@ void OpenGroups::Hash(const uint64_t* words, uint32_t n, uint64_t* hashes) const
   for (uint32_t i = 0; i < n; ++i) hashes[i] <<= common_bits_;
 }
 
-uint64_t OpenGroups::WordAt(const uint8_t* tuple) const { return word_bytes_ == 4 ? Load<uint32_t>(tuple) : Load<uint64_t>(tuple); }
-
 template <class Word>
 void OpenGroups::CopyTo(OpenGroups* larger) const {
   const uint8_t* from[kCopyRows];
@@ -183,12 +181,17 @@ void OpenGroups::Find(const uint64_t* words, uint32_t n, uint32_t distance, uint
 
 uint32_t OpenGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) const {
   uint32_t n = 0;
-  for (uint64_t slot = begin; slot < std::min(end, num_slots_); ++slot) {
-    uint8_t* tuple = slots_ + slot * slot_bytes_;
-    tuples[n] = tuple;
-    n += WordAt(tuple) != 0;
-  }
-  if (end > num_slots_ && has_zero_) tuples[n++] = slots_ + num_slots_ * slot_bytes_;
+  const uint64_t bytes = slot_bytes_;
+  const auto scan = [&]<class Word>() {
+    uint8_t* tuple = slots_ + begin * bytes;
+    for (uint64_t slot = begin; slot < std::min(end, num_slots_); ++slot, tuple += bytes) {
+      tuples[n] = tuple;
+      n += Load<Word>(tuple) != 0;
+    }
+  };
+  if (word_bytes_ == 4) scan.operator()<uint32_t>();
+  else scan.operator()<uint64_t>();
+  if (end > num_slots_ && has_zero_) tuples[n++] = slots_ + num_slots_ * bytes;
   return n;
 }
 

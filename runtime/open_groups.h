@@ -40,7 +40,6 @@ class OpenGroups {
   template <class Word>
   void CopyTo(OpenGroups* larger) const;
   void Hash(const uint64_t* words, uint32_t n, uint64_t* hashes) const;
-  uint64_t WordAt(const uint8_t* tuple) const;
 
   HugeBuffer memory_;
   uint8_t* slots_ = nullptr;

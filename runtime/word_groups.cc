@@ -113,6 +113,7 @@ absl::Status WordGroups::BecomeOpen(uint64_t groups) {
   const uint64_t wanted = std::max(groups + dense_.num_groups(), expected_groups_);
   QUERN_RETURN_IF_ERROR(open.Begin(group, BitsFor(wanted, context_.options.load_percent), context_.common_bits, context_.options.huge_pages,
                                    context_.budget));
+  dense_.WriteWords();
   ForEachGroup(group, &dense_, dense_.num_cells(), [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
     uint8_t* to[kMoveRows];
     open.Find(words, n, 0, to);
@@ -135,6 +136,7 @@ absl::Status WordGroups::BecomeDense(const WordRanges& ranges) {
     dense.Find(words, n, distance, to);
     CopyTuples(group, from, n, to);
   };
+  if (is_dense_) dense_.WriteWords();
   if (is_dense_) ForEachGroup(group, &dense_, dense_.num_cells(), move);
   else ForEachGroup(group, &open_, open_.num_positions(), move);
   open_.Free();
@@ -216,6 +218,10 @@ void WordGroups::HashesOf(uint64_t, uint8_t* const* tuples, uint32_t n, uint64_t
   const QuernJoinShape& group = *context_.shape->group();
   WordsOf(group, tuples, n, hashes);
   HashWords(hashes, n, group.zero_hashes, hashes);
+}
+
+void WordGroups::Complete() {
+  if (has_begun_ && is_dense_) dense_.WriteWords();
 }
 
 void WordGroups::Release() {

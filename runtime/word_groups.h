@@ -24,6 +24,7 @@ class WordGroups : public GroupTable {
   uint64_t num_positions() const override;
   uint32_t Scan(uint64_t begin, uint64_t end, uint8_t** tuples) override;
   void HashesOf(uint64_t begin, uint8_t* const* tuples, uint32_t n, uint64_t* hashes) const override;
+  void Complete() override;
   void Release() override;
   uint64_t bytes() const override;
   uint64_t num_growths() const override { return num_growths_; }

@@ -70,7 +70,7 @@ class Feeder:
             if arrays:
                 yield pa.StructArray.from_arrays(arrays, fields=list(schema)).slice(skip)
             else:
-                yield pa.RecordBatch.from_struct_array(pa.array([{}] * (end - first), pa.struct([])))
+                yield pa.array([{}] * (end - first), pa.struct([]))
 
     def _places(self, num_rows):
         """(rows of the host's vectors, which of them each row of the case is, the selection)."""

@@ -7,6 +7,7 @@ from join_case import BIG_ROWS, PARAMS_OF_KINDS, Case  # noqa: F401
 from join_expected import Expected, Mismatch  # noqa: F401
 from join_kinds import KINDS, LAYOUT_CLASSES
 from join_run import check_compiles_twice, run  # noqa: F401
+from oracle import DuckdbOracle as Oracle  # noqa: F401
 
 ENGINES = ("generic", "jit")
 
@@ -48,7 +49,8 @@ class Coverage:
     def count_case(self, case):
         self.kinds[case.kind.name] += 1
 
-    def count_run(self, case, variant, layout):
+    def count_run(self, case, variant, answer):
+        layout = answer.layout
         if layout is not None:
             self.layouts[layout] += 1
             self.seen.add((case.kind.name, LAYOUT_CLASSES.get(layout, layout), variant.engine))

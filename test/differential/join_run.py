@@ -15,6 +15,7 @@ import quern_abi
 from join_feed import Feeder
 from join_kinds import LAYOUT_CLASSES
 from join_rows import SIDES
+from kernel_checks import check_made_anew, check_refused
 from random_data import ColumnType, GuardedBuffer, comparable_arrow
 from result_columns import Mismatch, comparable, result_array
 from worker_threads import dealt, in_threads, taken
@@ -216,34 +217,9 @@ def run(library, case, variant):
     return answer
 
 
-# ---- kernels -----------------------------------------------------------------------------------------------------------------------------
-
-
 def check_compiles_twice(library, case, variant):
     """The same spec gives the same kernel, text by text, when it is made anew; and layouts that its keys do not fit are refused."""
-    texts = []
-    for _ in range(2):
-        library.clear_cache()
-        with library.compile(case.spec(), variant.engine, variant.params_text() or None) as kernel:
-            texts.append({name: kernel.text(name) for name in ("spec", "plan", "layout", "engine", "code_bytes")})
-    for name, text in texts[0].items():
-        if text != texts[1][name]:
-            raise Mismatch(f"compiled twice, `{name}` differs: {text!r} and {texts[1][name]!r}")
-        if text is None:
-            raise Mismatch(f"a kernel has no text `{name}`")
-    with library.compile(texts[0]["spec"], "generic") as kernel:
-        if kernel.text("spec") != texts[0]["spec"]:
-            raise Mismatch(f"the canonical spec prints otherwise when parsed again: {texts[0]['spec']!r} and {kernel.text('spec')!r}")
+    check_made_anew(library, case.spec(), variant)
     if library.knows_kinds and not case.fits_word():
         for layout in ("dense", "open"):
-            _check_refused(library, case, layout)
-
-
-def _check_refused(library, case, layout):
-    try:
-        library.compile(case.spec(), "generic", f"layout={layout}").close()
-    except quern_abi.QuernError as error:
-        if error.status == quern_abi.INVALID_ARGUMENT:
-            return
-        raise
-    raise Mismatch(f"layout={layout} was accepted for keys that do not fit one word")
+            check_refused(library, case.spec(), f"layout={layout}")

@@ -127,7 +127,7 @@ def rows_of_first_keys(keys, side):
 # ---- DuckDB ------------------------------------------------------------------------------------------------------------------------------
 
 
-def _duckdb_column(column_type, values, indices):
+def duckdb_column(column_type, values, indices):
     if column_type.name == "bool":
         return pa.array([None if index is None else bool(values[index]) for index in indices], pa.bool_())
     if column_type.is_float or column_type.name == "decimal128" and 0 <= column_type.scale <= column_type.precision:
@@ -144,10 +144,10 @@ def _residual_column(conjunct, side):
     values, indices = conjunct.column.values, conjunct.column.indices[side]
     if conjunct.type.name == "decimal128":
         return bits_array(conjunct.type, values, indices).view(pa.decimal128(38, 0))
-    return _duckdb_column(conjunct.type, values, indices)
+    return duckdb_column(conjunct.type, values, indices)
 
 
-def _sql_key(key, column):
+def sql_key(key, column):
     if not key.type.trims_spaces:
         return column
     return f"rtrim({column}, ' ')" if key.type.is_utf8 else f"regexp_replace(hex({column}), '(20)+$', '')"
@@ -155,7 +155,7 @@ def _sql_key(key, column):
 
 def _sql_equal(key, build, probe):
     equals = "IS NOT DISTINCT FROM" if key.type.null_equal else "="
-    return f"{_sql_key(key, build)} {equals} {_sql_key(key, probe)}"
+    return f"{sql_key(key, build)} {equals} {sql_key(key, probe)}"
 
 
 _SQL_OPERATORS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "ne": "<>", "eq": "="}
@@ -181,7 +181,7 @@ def _query(case):
     matches = " AND ".join([_sql_equal(key, f"build.k{number}", f"probe.k{number}") for number, key in enumerate(case.keys)] +
                            [f"probe.r{number} {_SQL_OPERATORS[conjunct.op]} build.r{number}"
                             for number, conjunct in enumerate(case.residuals)])
-    probe_key, build_key = (_sql_key(case.keys[0], f"{side}.k0") for side in ("probe", "build"))
+    probe_key, build_key = (sql_key(case.keys[0], f"{side}.k0") for side in ("probe", "build"))
     if case.kind.name == "mark":
         is_in = len(case.keys) == 1 and not case.residuals and not case.keys[0].type.null_equal
         query = _MARKS.format(condition=f"{probe_key} IN (SELECT {build_key} FROM build)" if is_in else
@@ -199,7 +199,7 @@ class DuckdbOracle:
         """The result as a table: probe and build int64, mark bool."""
         for side in ("build", "probe"):
             columns = {"row_id": pa.array(range(case.sides[side].num_rows), pa.int64())}
-            columns |= {f"k{number}": _duckdb_column(key.type, key.values, key.indices[side]) for number, key in enumerate(case.keys)}
+            columns |= {f"k{number}": duckdb_column(key.type, key.values, key.indices[side]) for number, key in enumerate(case.keys)}
             columns |= {f"r{number}": _residual_column(conjunct, side) for number, conjunct in enumerate(case.residuals)}
             self._connection.register(side, pa.table(columns))
         result = self._connection.sql(_query(case)).to_arrow_table()

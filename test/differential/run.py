@@ -4,14 +4,16 @@
 
     run.py --seed 7 --cases 1000 --seconds 60 --lib build/lib/libquern.so
     run.py --lib build/lib/libquern.so --replay '{"seed": 7, "case": 31, "keys": [0], "build_rows": [0, 2]}'
-    run.py --lib build/lib/libquern.so --seed 7 --coverage --seconds 60
+    run.py --lib build/lib/libquern.so --operator aggregate --seed 7 --coverage --seconds 60
 
 Prints the seed first. The cases run in a child process, which says which case it begins, so that a crash is a failure like any other. A
 failure is made small (fewer rows, keys, payload columns; at most a minute) and printed as a replay, which builds exactly that case. Exit
-status: 0 after `N cases passed`, 1 after a failure. The line before the last counts the cases of each kind and the runs of each layout.
+status: 0 after `N cases passed`, 1 after a failure. The line before the last counts what the cases were of and the runs of each layout.
 
-`--seconds` ends a run between two cases. `--seed 0` takes a new seed from the clock. `--coverage` runs small cases until every kind has
-been seen with every class of layouts and every engine, and every layout once; the run fails if it ends before.
+`--operator aggregate` tests hash aggregation; a join is tested otherwise. `--seconds` ends a run between two cases. `--seed 0` takes a new
+seed from the clock. `--coverage` runs cases until all has been seen that the operator's Coverage asks for (of joins every kind with every
+class of layouts and every engine; of aggregations every function, key type and layout with every engine, and more); the run fails if it
+ends before.
 """
 import argparse
 import dataclasses
@@ -25,13 +27,13 @@ import time
 
 sys.dont_write_bytecode = True
 
+import aggregate_operator
 import join_operator
 import quern_abi
-from oracle import DuckdbOracle
 
-# Each: Case (generate, reduced, variants, spec, smaller, rows_text, replay), Expected, run, check_compiles_twice, Mismatch, fitted_case,
-# fitted_variant, Coverage.
-OPERATORS = {"join": join_operator}
+# Each: Case (generate, reduced, variants, spec, smaller, rows_text, replay), Oracle, Expected, run, check_compiles_twice, Mismatch,
+# fitted_case, fitted_variant, Coverage.
+OPERATORS = {"aggregate": aggregate_operator, "join": join_operator}
 MINIMISE_SECONDS = 60
 PROGRESS_SECONDS = 20
 
@@ -50,7 +52,7 @@ def check_case(operator, library, oracle, case, coverage=None):
             return variant, f"{type(error).__name__}: {error}"
         if coverage:
             coverage.missing.update(missing)
-            coverage.count_run(case, variant, answer.layout)
+            coverage.count_run(case, variant, answer)
     try:
         operator.check_compiles_twice(library, case, variants[case.number % 2])
     except (operator.Mismatch, quern_abi.QuernError) as error:
@@ -99,7 +101,7 @@ def print_failure(case, variant, message, options):
 
 def run_cases(options):
     operator, library = OPERATORS[options.operator], quern_abi.Library(options.lib)
-    check = functools.partial(check_case, operator, library, DuckdbOracle())
+    check = functools.partial(check_case, operator, library, operator.Oracle())
     coverage = operator.Coverage(library)
     deadline, num_cases = time.monotonic() + options.seconds, 0
     for number in range(options.first_case, options.first_case + options.cases):
@@ -144,7 +146,7 @@ def _replayed(operator, replay):
 def replay_case(options):
     operator = OPERATORS[options.operator]
     case = _replayed(operator, json.loads(options.replay))
-    failure = check_case(operator, quern_abi.Library(options.lib), DuckdbOracle(), case)
+    failure = check_case(operator, quern_abi.Library(options.lib), operator.Oracle(), case)
     if failure:
         print_failure(case, *failure, options)
         return 1
@@ -217,7 +219,7 @@ def parse_options():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--lib", help="libquern.so; default: $QUERN_LIB")
     parser.add_argument("--replay", help="one case, as a failure printed it")
-    parser.add_argument("--coverage", action="store_true", help="run until every kind, layout and engine has been seen")
+    parser.add_argument("--coverage", action="store_true", help="run until all has been seen that the operator's Coverage asks for")
     parser.add_argument("--no-minimise", dest="minimise", action="store_false")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
