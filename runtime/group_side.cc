@@ -226,6 +226,7 @@ absl::Status GroupSide::UpdateCalled(const Batch& batch, const KeyRows& rows, ui
 // ---- dealing ----------------------------------------------------------------------------------------------------
 
 absl::Status GroupSide::CheckPays() {
+  if (context_.shape->group()->num_keys == 0) return absl::OkStatus();
   if (deals_ || num_sides_->load(std::memory_order_relaxed) < 2 || context_.options.partition_bits == 0) {
     return deals_ && num_dealt_ > compact_at_ ? Compact() : absl::OkStatus();
   }

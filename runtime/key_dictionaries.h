@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dictionary keys of an aggregation as numbers: each value that any batch's dictionary holds has one number in all of them, which is what
-// groups are made by. A value is hashed and compared once per batch that uses it, not once per row.
+// groups are made by. A value is hashed and compared once per batch that uses it, not once per row. Values that a PAD SPACE collation holds
+// equal have one number, and come out as the first of them that any batch brought.
 #ifndef QUERN_RUNTIME_KEY_DICTIONARIES_H_
 #define QUERN_RUNTIME_KEY_DICTIONARIES_H_
 

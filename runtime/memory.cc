@@ -29,9 +29,9 @@ constexpr uint64_t kAddressSpaceBytes = uint64_t{1} << 47;  // x86-64 and AArch6
 uint64_t RoundUp(uint64_t n, uint64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 // `bytes` (whole pages) at a multiple of `alignment`, or nullptr.
-uint8_t* MapAligned(uint64_t bytes, uint64_t alignment) {
+uint8_t* MapAligned(uint64_t bytes, uint64_t alignment, int protection = PROT_READ | PROT_WRITE, int flags = 0) {
   const uint64_t slack = alignment - kPageBytes;
-  void* mapping = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* mapping = mmap(nullptr, bytes + slack, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
   if (mapping == MAP_FAILED) return nullptr;
   uint8_t* const begin = static_cast<uint8_t*>(mapping);
   const uint64_t head = RoundUp(reinterpret_cast<uint64_t>(begin), alignment) - reinterpret_cast<uint64_t>(begin);
@@ -113,6 +113,58 @@ void HugeBuffer::Free() {
   budget_.reset();
   data_ = nullptr;
   bytes_ = mapping_bytes_ = 0;
+}
+
+absl::StatusOr<GrowingBuffer> GrowingBuffer::Reserve(std::shared_ptr<MemoryBudget> budget, uint64_t most_bytes, bool huge_pages) {
+  GrowingBuffer buffer;
+  const uint64_t bytes = RoundUp(most_bytes, kHugePageBytes);
+  buffer.data_ = bytes < kAddressSpaceBytes ? MapAligned(bytes, kHugePageBytes, PROT_NONE, MAP_NORESERVE) : nullptr;
+  if (buffer.data_ == nullptr) {
+    return absl::ResourceExhaustedError("out of addresses: " + std::to_string(most_bytes) +
+                                        " bytes asked; accepted: what the system gives");
+  }
+  buffer.budget_ = std::move(budget);
+  buffer.most_bytes_ = bytes;
+  buffer.huge_pages_ = huge_pages;
+  return buffer;
+}
+
+absl::Status GrowingBuffer::Grow(uint64_t bytes) {
+  if (bytes <= bytes_) return absl::OkStatus();
+  if (bytes > most_bytes_) {
+    return absl::ResourceExhaustedError("out of addresses: " + std::to_string(bytes) +
+                                        " bytes asked; accepted: " + std::to_string(most_bytes_));
+  }
+  if (budget_) {
+    if (absl::Status status = budget_->Reserve(bytes - bytes_); !status.ok()) return status;
+  }
+  const uint64_t begin = RoundUp(bytes_, kPageBytes), end = RoundUp(bytes, kPageBytes);
+  if (end > begin && mprotect(data_ + begin, end - begin, PROT_READ | PROT_WRITE) != 0) {
+    if (budget_) budget_->Release(bytes - bytes_);
+    return absl::ResourceExhaustedError("out of memory: " + std::to_string(bytes) + " bytes asked; accepted: what the system has free");
+  }
+  if (huge_pages_ && end - begin >= kHugePageBytes) madvise(data_ + begin, end - begin, MADV_HUGEPAGE);
+  bytes_ = bytes;
+  return absl::OkStatus();
+}
+
+GrowingBuffer& GrowingBuffer::operator=(GrowingBuffer&& other) noexcept {
+  if (this == &other) return *this;
+  Free();
+  budget_ = std::move(other.budget_);
+  data_ = std::exchange(other.data_, nullptr);
+  bytes_ = std::exchange(other.bytes_, 0);
+  most_bytes_ = std::exchange(other.most_bytes_, 0);
+  huge_pages_ = other.huge_pages_;
+  return *this;
+}
+
+void GrowingBuffer::Free() {
+  if (data_ != nullptr) munmap(data_, most_bytes_);
+  if (budget_) budget_->Release(bytes_);
+  budget_.reset();
+  data_ = nullptr;
+  bytes_ = most_bytes_ = 0;
 }
 
 void Arena::Clear() {

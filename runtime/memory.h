@@ -57,6 +57,33 @@ class HugeBuffer {
   uint64_t mapping_bytes_ = 0;  // 0: from the allocator
 };
 
+// Zeroed memory that grows where it is: addresses are reserved first and pages taken as it grows, so that what is there neither moves nor
+// is copied.
+class GrowingBuffer {
+ public:
+  GrowingBuffer() = default;
+  GrowingBuffer(GrowingBuffer&& other) noexcept { *this = std::move(other); }
+  GrowingBuffer& operator=(GrowingBuffer&& other) noexcept;
+  ~GrowingBuffer() { Free(); }
+
+  // *Errors*: ResourceExhausted where the system gives no addresses.
+  static absl::StatusOr<GrowingBuffer> Reserve(std::shared_ptr<MemoryBudget> budget, uint64_t most_bytes, bool huge_pages);
+  // To `bytes` bytes. *Errors*: ResourceExhausted over the budget or beyond what was reserved, which changes nothing.
+  absl::Status Grow(uint64_t bytes);
+
+  uint8_t* data() const { return data_; }
+  uint64_t bytes() const { return bytes_; }
+  uint64_t most_bytes() const { return most_bytes_; }
+  void Free();
+
+ private:
+  std::shared_ptr<MemoryBudget> budget_;
+  uint8_t* data_ = nullptr;
+  uint64_t bytes_ = 0;
+  uint64_t most_bytes_ = 0;  // whole pages
+  bool huge_pages_ = false;
+};
+
 // Gives out pieces of large buffers, front to back, and frees all at once. What grows piece by piece (tuples in order of arrival) lies on
 // huge pages this way, at one system call for many pieces. *Threads*: one.
 class Arena {

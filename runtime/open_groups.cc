@@ -10,13 +10,15 @@
 //
 // At 50 % taken slots a row takes 1.5 steps on average. The word 0 cannot be told from an empty slot, and has one behind the last.
 //
-// Since the slots are in the order of the hashes, a table of twice as many holds the same groups in the same order: growing reads the old
-// slots and writes the new ones from front to back, 1 to 2 ns a group beside the 50 of a random insertion.
+// Since the slots are in the order of the hashes, a table of twice as many holds the same groups in the same order: growing is a sequential
+// pass, 1 to 2 ns a group beside the 50 of a random insertion. A large table grows where it is: slot 1000 of 4096 goes to 2000 or 2001 of
+// 8192, so that from the last to the first each tuple moves to a place behind all that have not moved yet.
 #include "runtime/open_groups.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <vector>
 
 #include "runtime/blocks.h"
 #include "runtime/status.h"
@@ -29,15 +31,33 @@ using blocks::Load;
 using blocks::Store;
 
 constexpr uint32_t kCopyRows = 256;
+constexpr uint64_t kGrowingBytes = uint64_t{1} << 20;  // tables from here on grow where they are
+constexpr uint64_t kReservedTimes = 64;                // as many addresses as a table that grows so far needs
+constexpr uint64_t kFirstSlots = 4096;                 // moved last when a table grows where it is
 
 }  // namespace
+
+absl::Status OpenGroups::Allocate(uint64_t bytes, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget) {
+  if (bytes >= kGrowingBytes) {
+    if (auto reserved = GrowingBuffer::Reserve(budget, bytes * kReservedTimes, huge_pages); reserved.ok()) {
+      QUERN_RETURN_IF_ERROR(reserved->Grow(bytes));
+      growing_ = *std::move(reserved);
+      memory_.Free();
+      slots_ = growing_.data();
+      return absl::OkStatus();
+    }
+  }
+  QUERN_ASSIGN_OR_RETURN(HugeBuffer memory, HugeBuffer::Allocate(budget, bytes, huge_pages));
+  memory_ = std::move(memory);
+  growing_.Free();
+  slots_ = memory_.data();
+  return absl::OkStatus();
+}
 
 absl::Status OpenGroups::Begin(const QuernJoinShape& group, uint32_t bits, uint32_t common_bits, bool huge_pages,
                                const std::shared_ptr<MemoryBudget>& budget) {
   const uint64_t num_slots = uint64_t{1} << bits;
-  QUERN_ASSIGN_OR_RETURN(HugeBuffer memory, HugeBuffer::Allocate(budget, (num_slots + 1) * group.tuple_bytes, huge_pages));
-  memory_ = std::move(memory);
-  slots_ = memory_.data();
+  QUERN_RETURN_IF_ERROR(Allocate((num_slots + 1) * group.tuple_bytes, huge_pages, budget));
   num_slots_ = num_slots;
   shift_ = 64 - bits;
   common_bits_ = common_bits;
@@ -80,7 +100,62 @@ void OpenGroups::CopyTo(OpenGroups* larger) const {
   larger->has_zero_ = has_zero_;
 }
 
+// Puts a tuple where its hash belongs, if that is not before slot `first_free` nor past the end; answers whether it was put.
+template <class Word>
+bool OpenGroups::PutFrom(const uint8_t* tuple, uint64_t hash, uint64_t first_free) {
+  const uint64_t bytes = slot_bytes_;
+  uint64_t to = hash >> shift_;
+  if (to < first_free) return false;
+  while (Load<Word>(slots_ + to * bytes) != 0)
+    if (++to == num_slots_) return false;
+  std::memcpy(slots_ + to * bytes, tuple, bytes);
+  return true;
+}
+
+// The table has become larger, its tuples are still where they were: from the last to the first, each block of them is taken out and put
+// where its hashes belong now, which is behind all that were not yet taken out. Those few for which it is not, and the first ones, wait.
+template <class Word>
+void OpenGroups::SpreadOut(uint64_t old_num_slots) {
+  const uint64_t bytes = slot_bytes_, num_first = std::min(old_num_slots, kFirstSlots);
+  std::vector<uint8_t> waiting(slots_, slots_ + num_first * bytes), block(kCopyRows * bytes);
+  std::memset(slots_, 0, num_first * bytes);
+  uint64_t words[kCopyRows], hashes[kCopyRows];
+  for (uint64_t end = old_num_slots; end > num_first;) {
+    const uint64_t begin = std::max(num_first, end - std::min<uint64_t>(end, kCopyRows)), n = end - begin;
+    std::memcpy(block.data(), slots_ + begin * bytes, n * bytes);
+    std::memset(slots_ + begin * bytes, 0, n * bytes);
+    for (uint64_t i = 0; i < n; ++i) words[i] = Load<Word>(block.data() + i * bytes);
+    Hash(words, static_cast<uint32_t>(n), hashes);
+    for (uint64_t i = 0; i < n; ++i) {
+      const uint8_t* tuple = block.data() + i * bytes;
+      if (words[i] != 0 && !PutFrom<Word>(tuple, hashes[i], begin)) waiting.insert(waiting.end(), tuple, tuple + bytes);
+    }
+    end = begin;
+  }
+  for (uint64_t at = 0; at < waiting.size(); at += bytes) {
+    const uint8_t* tuple = waiting.data() + at;
+    words[0] = Load<Word>(tuple);
+    if (words[0] == 0) continue;
+    Hash(words, 1, hashes);
+    uint64_t to = hashes[0] >> shift_;
+    while (Load<Word>(slots_ + to * bytes) != 0) to = (to + 1) & (num_slots_ - 1);
+    std::memcpy(slots_ + to * bytes, tuple, bytes);
+  }
+}
+
 absl::Status OpenGroups::Grow(uint32_t more_bits, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget) {
+  const uint64_t old_num_slots = num_slots_, num_slots = num_slots_ << more_bits, bytes = (num_slots + 1) * slot_bytes_;
+  if (growing_.data() != nullptr && bytes <= growing_.most_bytes()) {
+    QUERN_RETURN_IF_ERROR(growing_.Grow(bytes));
+    num_slots_ = num_slots;
+    shift_ -= more_bits;
+    uint8_t* const old_end = slots_ + old_num_slots * slot_bytes_;  // the word 0's slot
+    std::memcpy(slots_ + num_slots * slot_bytes_, old_end, slot_bytes_);
+    std::memset(old_end, 0, slot_bytes_);
+    if (word_bytes_ == 4) SpreadOut<uint32_t>(old_num_slots);
+    else SpreadOut<uint64_t>(old_num_slots);
+    return absl::OkStatus();
+  }
   QuernJoinShape group = {};
   group.tuple_bytes = slot_bytes_;
   group.word_bytes = word_bytes_;
@@ -109,14 +184,21 @@ uint32_t OpenGroups::LookOnce(const uint64_t* words, const uint64_t* hashes, uin
     const bool is_zero = kHasZeros && words[i] == 0;  // equal to an empty slot, and not to be found there
     num_looking += (Load<Word>(at) != static_cast<Word>(words[i])) | is_zero;
   };
+  // With the line that the row will look at next, if its slot is another's.
+  const auto look_ahead = [&](uint32_t i) {
+    look(i);
+    const Word found = Load<Word>(tuples[i]);
+    __builtin_prefetch(tuples[i] + (((found != 0) & (found != static_cast<Word>(words[i]))) ? bytes : 0), 1);
+  };
   const uint32_t ahead = std::min(distance, n);
   for (uint32_t i = 0; i < ahead; ++i) __builtin_prefetch(slots + (hashes[i] >> shift) * bytes, 1);
   uint32_t i = 0;
   if (ahead != 0) {
     for (; i + ahead < n; ++i) {
       __builtin_prefetch(slots + (hashes[i + ahead] >> shift) * bytes, 1);
-      look(i);
+      look_ahead(i);
     }
+    for (; i < n; ++i) look_ahead(i);
   }
   for (; i < n; ++i) look(i);
   return num_looking;
@@ -153,6 +235,7 @@ void OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t distance, ui
       tuples[row] = (is_empty | is_equal) ? at : next;
       looking[num_looking] = row;
       num_looking += !(is_empty | is_equal);
+      if (distance != 0) __builtin_prefetch(tuples[row] + ((is_empty | is_equal) ? 0 : bytes), 1);
     }
   }
   num_groups_ += num_made - num_zeros;

@@ -18,7 +18,8 @@ class OpenGroups {
   // *Errors*: ResourceExhausted, which leaves the table as it was.
   absl::Status Begin(const QuernJoinShape& group, uint32_t bits, uint32_t common_bits, bool huge_pages,
                      const std::shared_ptr<MemoryBudget>& budget);
-  // Makes it 2^more_bits times as large. *Cost*: one sequential pass over both, since slots are in the order of hashes.
+  // Makes it 2^more_bits times as large. *Cost*: one sequential pass over both, since slots are in the order of hashes. *Errors*:
+  // ResourceExhausted, which leaves the table as it was.
   absl::Status Grow(uint32_t more_bits, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
 
   // There must be room for n more. *Cost*: one random line a word, prefetched `distance` rows ahead.
@@ -28,8 +29,11 @@ class OpenGroups {
   uint64_t num_slots() const { return num_slots_; }
   uint64_t num_positions() const { return num_slots_ + 1; }  // the last one is the word 0's
   uint32_t Scan(uint64_t begin, uint64_t end, uint8_t** tuples) const;
-  uint64_t bytes() const { return memory_.bytes(); }
-  void Free() { memory_.Free(); }
+  uint64_t bytes() const { return memory_.bytes() + growing_.bytes(); }
+  void Free() {
+    memory_.Free();
+    growing_.Free();
+  }
 
  private:
   template <class Word, uint32_t kBytes, bool kHasZeros>
@@ -37,11 +41,17 @@ class OpenGroups {
                     uint8_t** tuples) const;
   template <class Word, uint32_t kBytes, bool kHasZeros>
   void FindAs(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples);
+  absl::Status Allocate(uint64_t bytes, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
   template <class Word>
   void CopyTo(OpenGroups* larger) const;
+  template <class Word>
+  void SpreadOut(uint64_t old_num_slots);
+  template <class Word>
+  bool PutFrom(const uint8_t* tuple, uint64_t hash, uint64_t first_free);
   void Hash(const uint64_t* words, uint32_t n, uint64_t* hashes) const;
 
-  HugeBuffer memory_;
+  HugeBuffer memory_;      // of a small table
+  GrowingBuffer growing_;  // of a large one
   uint8_t* slots_ = nullptr;
   uint64_t num_slots_ = 0;
   uint32_t shift_ = 64;  // slot of hash h: (h << common_bits_) >> shift_

@@ -7,8 +7,7 @@
 //                                       |---- full -------------------------------------------> open, larger
 //
 // "Small" grows with the rows seen, from 1,024 cells to 65,536: a thousand rows must not pay for clearing a megabyte. A table that is full
-// doubles, or becomes four times as large where hardly a row since its last growth found a group that was there: 20 M rows of 8.6 M keys
-// take 8 growths instead of 14, and each one reads and writes all groups once.
+// doubles.
 #include "runtime/word_groups.h"
 
 #include <algorithm>
@@ -26,7 +25,7 @@ constexpr uint64_t kFewestCells = 1024, kMostCells = 65536;
 constexpr uint64_t kMostKnownCells = uint64_t{1} << 22;  // where the host says what the ranges are
 constexpr uint64_t kMostForcedCells = uint64_t{1} << 26;
 constexpr uint64_t kCellsPerGroup = 4;  // an array may be so much larger than its groups
-constexpr uint64_t kFewestGroupsToChange = 4096, kFewestGroupsToJump = 32768;
+constexpr uint64_t kFewestGroupsToChange = 4096;
 constexpr uint32_t kMoveRows = 1024;
 
 uint32_t BitsFor(uint64_t groups, uint32_t load_percent) {
@@ -166,15 +165,10 @@ absl::Status WordGroups::GrowOpen(uint32_t n) {
                  [&](uint8_t* const*, const uint64_t* words, uint32_t num_words) { ranges.Add(words, num_words); });
     if (ranges.num_cells() <= groups * kCellsPerGroup) return BecomeDense(ranges);
   }
-  const uint64_t new_groups = groups - groups_at_growth_, new_rows = rows_seen_ - rows_at_growth_;
-  const bool hardly_any_found = groups >= kFewestGroupsToJump && new_rows < new_groups + new_groups / 2;
   const uint32_t bits = BitsFor(groups + n, static_cast<uint32_t>(load)),
                  now = static_cast<uint32_t>(std::bit_width(open_.num_slots() - 1));
-  groups_at_growth_ = groups;
-  rows_at_growth_ = rows_seen_;
   ++num_growths_;
-  const uint32_t more = std::max(bits, now + 1) - now;
-  return open_.Grow(more + (hardly_any_found ? 1 : 0), context_.options.huge_pages, context_.budget);
+  return open_.Grow(std::max(bits, now + 1) - now, context_.options.huge_pages, context_.budget);
 }
 
 absl::Status WordGroups::FindWords(const uint64_t* words, uint32_t n, uint8_t** tuples) {

@@ -45,8 +45,6 @@ class WordGroups : public GroupTable {
   bool has_begun_ = false;
   bool is_dense_ = false;
   uint64_t rows_seen_ = 0;
-  uint64_t rows_at_growth_ = 0;
-  uint64_t groups_at_growth_ = 0;
   uint64_t num_growths_ = 0;
   DenseGroups dense_;
   OpenGroups open_;

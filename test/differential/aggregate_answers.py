@@ -371,5 +371,7 @@ def overflow_of(aggregate, values):
 
 def overflow_text(aggregate):
     text = dataclasses.replace(aggregate.types[0], nullable=False, null_equal=False).text()
-    accepted = "128 bits" if aggregate.types[0].name == "decimal128" else "64 bits, or sum128"
-    return f"sum out of range: {aggregate.function}({text}); accepted: sums within {accepted}"
+    is_wide = aggregate.types[0].name == "decimal128"
+    if aggregate.function == "sum_distinct":
+        return f"sum out of range: sum_distinct({text}); accepted: results within {'128' if is_wide else '64'} bits"
+    return f"sum out of range: {aggregate.function}({text}); accepted: sums within {'128 bits' if is_wide else '64 bits, or sum128'}"

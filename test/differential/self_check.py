@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The harness checks itself, without a library: both oracles agree on every kind of join, every layout of a side's rows decodes (by
-pyarrow) to those rows, the comparison of answers sees a row that lacks, and the table of kinds is the library's.
+"""The harness checks itself, without a library: both oracles agree on every kind of join and on aggregations, every layout of rows decodes
+(by pyarrow) to those rows, the comparison of answers sees a row that lacks or is wrong, and the tables of kinds and functions are the
+library's.
 
     self_check.py --seed 1 --cases 200
 """
@@ -16,12 +17,19 @@ sys.dont_write_bytecode = True
 
 import pyarrow as pa
 
+import aggregate_answers
+import aggregate_case
+import aggregate_expected
+import aggregate_feed
+import aggregate_run
 import join_case
 import join_expected
+from aggregate_duckdb import DuckdbGroups
+from aggregate_functions import FUNCTIONS
 from join_feed import Feeder
 from join_kinds import KINDS
 from join_run import Answer
-from oracle import DuckdbOracle
+from oracle import DuckdbOracle, normalise
 from random_data import STRING_TYPES, bits_array
 
 
@@ -37,22 +45,29 @@ def _bits(array, column_type):
     return [int(value) if isinstance(value, bool) else value for value in values]
 
 
+def _check_batch(case, batch, columns, rows):
+    """`columns`: (type, values, indices of all rows) of each child."""
+    for child, (column_type, values, indices) in zip(batch.flatten(), columns):
+        if _bits(child, column_type) != bits_array(column_type, values, indices[rows]).to_pylist():
+            raise SystemExit(f"case {case.number}: a layout of {column_type.text()} changes its rows")
+
+
 def check_layouts(case, variant):
     for name in join_case.SIDES:
         feeder = Feeder(case, variant, name)
         if feeder.vectors:
             continue
-        for batch, (first, end) in zip(feeder.arrow_batches(), feeder.cuts):
-            for child, number in zip(batch.flatten(), feeder.side.child_order):
-                column = feeder.columns[number]
-                expected = bits_array(column.type, column.values, column.indices[name][first:end]).to_pylist()
-                if _bits(child, column.type) != expected:
-                    raise SystemExit(f"case {case.number}: a layout of {column.type.text()} on the {name} side changes its rows")
+        columns = [feeder.columns[number] for number in feeder.side.child_order]
+        for batch, cut in zip(feeder.arrow_batches(), feeder.cuts):
+            _check_batch(case, batch, [(column.type, column.values, column.indices[name]) for column in columns], slice(*cut))
+
+
+RUNTIME = pathlib.Path(__file__).resolve().parents[2] / "runtime"
 
 
 def check_kinds():
     """join_kinds.py = runtime/join_kinds.def."""
-    path = pathlib.Path(__file__).resolve().parents[2] / "runtime" / "join_kinds.def"
+    path = RUNTIME / "join_kinds.def"
     rows = re.findall(r'^QUERN_JOIN_KIND\(\w+, "(\w+)", (true|false), k(\w+), k(\w+)\)', path.read_text(), re.MULTILINE)
     theirs = [(name, pairs == "true", probe.lower(), build.lower()) for name, pairs, probe, build in rows]
     ours = [dataclasses.astuple(kind) for kind in KINDS.values()]
@@ -78,6 +93,92 @@ def check_comparison(case, expected):
                 raise SystemExit(f"case {case.number}: an answer that lacks a row is taken")
 
 
+# ---- aggregations ------------------------------------------------------------------------------------------------------------------------
+
+
+def check_functions():
+    """aggregate_functions.py = runtime/aggregate_functions.def."""
+    path = RUNTIME / "aggregate_functions.def"
+    rows = re.findall(r'^QUERN_AGGREGATE\(\w+, "(\w+)", (\d), k(\w+), k(\w+)\)', path.read_text(), re.MULTILINE)
+    snake = lambda name: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    theirs = [(name, int(num_arguments), snake(accepts), snake(result)) for name, num_arguments, accepts, result in rows]
+    ours = [dataclasses.astuple(function) for function in FUNCTIONS.values()]
+    if theirs != ours:
+        raise SystemExit(f"the functions differ: {sorted(set(theirs) ^ set(ours))}; those of {path} are wanted")
+
+
+def check_aggregate_layouts(case, variant):
+    feeder = aggregate_feed.Feeder(case, variant)
+    if feeder.vectors or feeder.shuffles:
+        return
+    columns = [feeder.columns[number] for number in case.child_order]
+    for (batch, _), cut in zip(feeder.batches(), feeder.cuts):
+        _check_batch(case, batch, [(column.type, column.values, column.indices) for column in columns], slice(*cut))
+
+
+def _value_taken(answer):
+    """One value that an answer takes."""
+    if isinstance(answer, aggregate_answers.Exactly):
+        return answer.value
+    if isinstance(answer, aggregate_answers.OneOf):
+        return min(answer.values)
+    if isinstance(answer, aggregate_answers.EqualTo):
+        return aggregate_answers.CANONICAL_NAN[answer.name] if answer.value == "NaN" else answer.value
+    if isinstance(answer, aggregate_answers.Within):
+        return int(answer.least + answer.most) // 2
+    return aggregate_answers.bits_of(getattr(answer, "value", float("inf")))
+
+
+def _rows_taken(case, expected):
+    rows = []
+    for group in expected.groups.values():
+        keys = [None if key.indices[group.rows[0]] is None else key.values[key.indices[group.rows[0]]] for key in case.keys]
+        for place, key in enumerate(case.keys):
+            if key.type.is_float and keys[place] is not None:
+                normalised = normalise(key.type, keys[place])
+                keys[place] = aggregate_answers.CANONICAL_NAN[key.type.name] if normalised == "NaN" else normalised
+        rows.append((*keys, *map(_value_taken, group.answers)))
+    return rows
+
+
+def _is_refused(expected, rows):
+    answer = aggregate_run.Answer(rows, None, len(expected.groups), "open", "first", None, False)
+    try:
+        expected.check(answer)
+    except join_expected.Mismatch as error:
+        return str(error)
+    return ""
+
+
+def check_aggregate_comparison(case, expected):
+    """The comparison takes the oracle's groups, and neither without the last one nor with another count."""
+    if expected.must_fail:
+        return
+    rows = _rows_taken(case, expected)
+    if refusal := _is_refused(expected, rows[::-1]):
+        raise SystemExit(f"case {case.number}: the oracle's own answer is refused: {refusal}")
+    if rows and not _is_refused(expected, rows[:-1]) or len(rows) > 1 and not _is_refused(expected, rows[:-1] + rows[:1]):
+        raise SystemExit(f"case {case.number}: an answer that lacks a group is taken")
+    for place, aggregate in enumerate(case.aggregates, len(case.keys)):
+        wrong = [(*row[:place], (row[place] or 0) + 1, *row[place + 1:]) for row in rows]
+        if aggregate.function in ("count", "count_star", "count_distinct") and rows and not _is_refused(expected, wrong):
+            raise SystemExit(f"case {case.number}: a wrong {aggregate.function} is taken")
+
+
+def check_aggregations(seed, num_cases):
+    check_functions()
+    oracle, functions = DuckdbGroups(), collections.Counter()
+    for number in range(num_cases):
+        case = aggregate_case.Case.generate(seed, number)
+        check_aggregate_comparison(case, aggregate_expected.Expected(case, oracle))
+        functions.update(aggregate.function for aggregate in case.aggregates)
+        for variant in case.variants()[:2]:
+            check_aggregate_layouts(case, variant)
+    print(", ".join(f"{name} {functions[name]}" for name in FUNCTIONS))
+    if never := [name for name in FUNCTIONS if not functions[name]]:
+        raise SystemExit(f"no case of {', '.join(never)}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=1)
@@ -96,6 +197,7 @@ def main():
     never = [name for name in KINDS if not kinds[name, False] or not kinds[name, True] and name != "anti_null_aware"]
     if never:
         raise SystemExit(f"no case, or none with a residual predicate, of {', '.join(never)}")
+    check_aggregations(options.seed, options.cases // 2)
     print(f"{options.cases} cases passed")
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of groups: every word within the ranges has a place of its own, from which Scan makes the word again; one outside is noticed.
+// Arrays of groups: every word within the ranges has a place of its own, from which the word is made again; one outside is noticed.
 #include "runtime/dense_groups.h"
 
 #include <gtest/gtest.h>
@@ -47,6 +47,7 @@ struct Array {
     return groups.Find(of.data(), static_cast<uint32_t>(of.size()), distance, tuples->data());
   }
   std::vector<uint64_t> Scanned() {
+    groups.WriteWords();
     std::vector<uint8_t*> tuples(groups.num_cells() + 1);
     tuples.resize(groups.Scan(0, groups.num_cells(), tuples.data()));
     std::vector<uint64_t> found;

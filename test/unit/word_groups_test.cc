@@ -46,6 +46,7 @@ struct Counted {
   // All groups with their counts, each once.
   void ExpectAll() {
     EXPECT_EQ(table.num_groups(), rows.size());
+    table.Complete();
     std::unordered_map<int64_t, uint64_t> found;
     uint8_t* tuples[100];
     for (uint64_t begin = 0; begin < table.num_positions(); begin += 100) {
@@ -201,6 +202,7 @@ TEST(WordGroups, GroupsOfAnotherTableAreFoundByTheirWords) {
   from.AddRange(0, 300);
   into.AddRange(200, 400);
   uint8_t *tuples[512], *found[512];
+  from.table.Complete();
   const uint32_t n = from.table.Scan(0, from.table.num_positions(), tuples);
   ASSERT_EQ(n, 300u);
   ASSERT_EQ(into.table.FindTuples({tuples, nullptr, n}, found), absl::OkStatus());
@@ -216,6 +218,7 @@ TEST(WordGroups, HashesAreThoseOfTheWords) {
   counted.AddRange(-5, 5);
   uint8_t* tuples[64];
   uint64_t hashes[64];
+  counted.table.Complete();
   const uint32_t n = counted.table.Scan(0, counted.table.num_positions(), tuples);
   counted.table.HashesOf(0, tuples, n, hashes);
   for (uint32_t i = 0; i < n; ++i) EXPECT_EQ(hashes[i], blocks::Mix(blocks::Load<uint64_t>(tuples[i])));
