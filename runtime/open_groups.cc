@@ -177,12 +177,14 @@ uint32_t OpenGroups::LookOnce(const uint64_t* words, const uint64_t* hashes, uin
   uint8_t* const slots = slots_;
   const uint32_t shift = shift_;
   uint32_t num_looking = 0;
+  const uint64_t zeros_place = num_slots_ * bytes;
   const auto look = [&](uint32_t i) {
-    uint8_t* const at = slots + (hashes[i] >> shift) * bytes;
-    tuples[i] = at;
+    uint64_t place = (hashes[i] >> shift) * bytes;
+    // The word 0's slot is always equal to it. By arithmetic, since nobody can predict which rows have it.
+    if constexpr (kHasZeros) place ^= (place ^ zeros_place) & (words[i] == 0 ? ~uint64_t{0} : 0);
+    tuples[i] = slots + place;
     looking[num_looking] = i;
-    const bool is_zero = kHasZeros && words[i] == 0;  // equal to an empty slot, and not to be found there
-    num_looking += (Load<Word>(at) != static_cast<Word>(words[i])) | is_zero;
+    num_looking += Load<Word>(slots + place) != static_cast<Word>(words[i]);
   };
   // With the line that the row will look at next, if its slot is another's.
   const auto look_ahead = [&](uint32_t i) {
@@ -212,15 +214,8 @@ void OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t distance, ui
   uint32_t num_looking = LookOnce<Word, kBytes, kHasZeros>(words, hashes, n, distance, looking, tuples);
   const uint64_t bytes = kBytes != 0 ? kBytes : slot_bytes_;
   uint8_t* const slots = slots_;
-  uint8_t* const end = slots + num_slots_ * bytes;  // the word 0's slot
-  uint64_t num_made = 0, num_zeros = 0;
-  if constexpr (kHasZeros) {
-    for (uint32_t r = 0; r < num_looking; ++r) {
-      if (words[looking[r]] != 0) continue;
-      tuples[looking[r]] = end;
-      ++num_zeros;
-    }
-  }
+  uint8_t* const end = slots + num_slots_ * bytes;
+  uint64_t num_made = 0;
   while (num_looking > 0) {
     const uint32_t num_rows = num_looking;
     num_looking = 0;
@@ -238,8 +233,8 @@ void OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t distance, ui
       if (distance != 0) __builtin_prefetch(tuples[row] + ((is_empty | is_equal) ? 0 : bytes), 1);
     }
   }
-  num_groups_ += num_made - num_zeros;
-  has_zero_ |= num_zeros != 0;
+  num_groups_ += num_made;
+  has_zero_ |= kHasZeros;
 }
 
 void OpenGroups::Find(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples) {

@@ -148,8 +148,6 @@ def _random_params(rng, case):
     for name, values in numbers.items():
         if rng.random() < 0.5:
             params[name] = rng.choice(values)
-    if not case.generated_keys:
-        params.pop("local_groups", None)  # TODO defect 3
     if case.generated_rows > BIG_ROWS and params.get("batch_size", 64) < 64:
         params["batch_size"] = 64
     if rng.random() < 0.2:

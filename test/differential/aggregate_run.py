@@ -287,13 +287,13 @@ def _run_at_once(kernel, case, variant, feeder):
                 reader = _Reader(output_types(case), True, variant.batch_rows)
                 readers.append(reader)
                 return reader.take(result)
-            except Mismatch as mismatch:
-                readers.append(mismatch)
+            except Exception as error:  # whatever it is, it is raised when the library has come back
+                readers.append(error)
                 return False
 
         num_groups = aggregate.run([batch for batch, _ in batches], variant.whole_run, variant.batch_rows, on_result)
         for reader in readers:
-            if isinstance(reader, Mismatch):
+            if isinstance(reader, Exception):
                 raise reader
         rows = [row for reader in readers for row in reader.rows()]
         if num_groups != len(rows):

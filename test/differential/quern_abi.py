@@ -11,6 +11,10 @@
     prober.input_arrow(batch)
     for rows in prober.results_arrow(schema): ...
 
+    aggregate = kernel.aggregate()                # of "aggregate keys=i64 aggs=sum(f64)"; bind, append and finalise as above
+    with aggregate.groups(batch_rows=1000) as groups:
+        array, more = groups.next_arrow()
+
 A failed call raises QuernError with the library's text. Every handle closes once; `with` closes it at the end of the block.
 """
 import ctypes

@@ -25,9 +25,22 @@ QuernColumn ColumnOf(const std::vector<T>& values) {
 template <class T>
 std::vector<T> FloatsInOrder() {
   using Limits = std::numeric_limits<T>;
-  return {-Limits::infinity(), Limits::lowest(),    T{-2},         std::nextafter(T{-1}, T{-2}), T{-1},          -Limits::min(), -Limits::denorm_min(),
-          T{-0.0},             T{0},                Limits::denorm_min(), Limits::min(),          T{1},          std::nextafter(T{1}, T{2}),
-          Limits::max(),       Limits::infinity(),  Limits::quiet_NaN()};
+  return {-Limits::infinity(),
+          Limits::lowest(),
+          T{-2},
+          std::nextafter(T{-1}, T{-2}),
+          T{-1},
+          -Limits::min(),
+          -Limits::denorm_min(),
+          T{-0.0},
+          T{0},
+          Limits::denorm_min(),
+          Limits::min(),
+          T{1},
+          std::nextafter(T{1}, T{2}),
+          Limits::max(),
+          Limits::infinity(),
+          Limits::quiet_NaN()};
 }
 
 template <Storage kStorage, class T>
@@ -35,7 +48,8 @@ void ExpectFloatsInOrder() {
   const std::vector<T> values = FloatsInOrder<T>();
   const QuernColumn column = ColumnOf(values);
   for (uint32_t i = 1; i < values.size(); ++i)
-    EXPECT_LT(b::ReadOrdered<kStorage>(&column, i - 1, true), b::ReadOrdered<kStorage>(&column, i, true)) << values[i - 1] << " " << values[i];
+    EXPECT_LT(b::ReadOrdered<kStorage>(&column, i - 1, true), b::ReadOrdered<kStorage>(&column, i, true))
+        << values[i - 1] << " " << values[i];
 }
 
 TEST(Accumulators, FloatsAreNumbersOfTheSameOrder) {
@@ -60,7 +74,8 @@ TEST(Accumulators, FloatsComeBackBitByBit) {
 
 template <Storage kStorage, class Bits>
 void ExpectNansAreGreatest(Bits infinity, Bits sign, Bits quiet_nan) {
-  const std::vector<Bits> nans = {static_cast<Bits>(infinity + 1), quiet_nan, static_cast<Bits>(sign - 1), static_cast<Bits>(sign | (infinity + 1)),
+  const std::vector<Bits> nans = {static_cast<Bits>(infinity + 1),     quiet_nan,
+                                  static_cast<Bits>(sign - 1),         static_cast<Bits>(sign | (infinity + 1)),
                                   static_cast<Bits>(sign | quiet_nan), static_cast<Bits>(~Bits{0})};
   const std::vector<Bits> infinities = {infinity};
   const QuernColumn nan_column = ColumnOf(nans), infinity_column = ColumnOf(infinities);
@@ -82,8 +97,8 @@ template <Storage kStorage, class T>
 void ExpectIntegers() {
   using Limits = std::numeric_limits<T>;
   constexpr bool kIsSigned = Limits::is_signed;
-  std::vector<T> values = {Limits::min(), static_cast<T>(Limits::min() + 1), static_cast<T>(Limits::max() / 2), static_cast<T>(Limits::max() - 1),
-                           Limits::max()};
+  std::vector<T> values = {Limits::min(), static_cast<T>(Limits::min() + 1), static_cast<T>(Limits::max() / 2),
+                           static_cast<T>(Limits::max() - 1), Limits::max()};
   const QuernColumn column = ColumnOf(values);
   for (uint32_t i = 0; i < values.size(); ++i) {
     const uint64_t ordered = b::ReadOrdered<kStorage>(&column, i, kIsSigned);

@@ -11,25 +11,44 @@
 namespace quern {
 namespace {
 
+enum Scope : uint8_t { kJoin, kAggregate, kBoth };
+
 struct NumberRow {
+  Scope scope;
   const char* name;
   uint64_t min, max;
 };
 constexpr NumberRow kNumbers[] = {
-#define QUERN_PLAN_NUMBER(name, default_value, min, max, unit, meaning) {#name, min, max},
-#define QUERN_PLAN_CHOICE(name, default_value, accepted, meaning)
+#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) {scope, #name, min, max},
+#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning)
 #include "codegen/plan_parameters.def"
 };
 
 struct ChoiceRow {
+  Scope scope;
   const char* name;
   std::string_view accepted;
 };
 constexpr ChoiceRow kChoices[] = {
-#define QUERN_PLAN_NUMBER(name, default_value, min, max, unit, meaning)
-#define QUERN_PLAN_CHOICE(name, default_value, accepted, meaning) {#name, accepted},
+#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning)
+#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) {scope, #name, accepted},
 #include "codegen/plan_parameters.def"
 };
+
+// A spec of each operator, whose plans have the parameters of its scope.
+struct OperatorRow {
+  Scope scope;
+  const char* spec;
+};
+constexpr OperatorRow kOperators[] = {{kJoin, "join.inner keys=i64 build=f64"}, {kAggregate, "aggregate keys=i64 aggs=count_star"}};
+
+template <class Row, size_t kRows>
+std::vector<Row> RowsOf(const Row (&rows)[kRows], Scope scope) {
+  std::vector<Row> of_scope;
+  for (const Row& row : rows)
+    if (row.scope == scope || row.scope == kBoth) of_scope.push_back(row);
+  return of_scope;
+}
 
 std::vector<std::string> Words(std::string_view accepted) {
   std::vector<std::string> words;
@@ -40,11 +59,13 @@ std::vector<std::string> Words(std::string_view accepted) {
   return words;
 }
 
-absl::StatusOr<KernelPlan> Plan(const PlanOverrides& overrides, const char* spec = "join.inner keys=i64 build=f64") {
+absl::StatusOr<KernelPlan> Plan(const PlanOverrides& overrides, const char* spec = kOperators[0].spec) {
   return MakePlan(*ParseSpec(spec), Machine{}, overrides);
 }
 
-std::string Error(const PlanOverrides& overrides) { return std::string(Plan(overrides).status().message()); }
+std::string Error(const PlanOverrides& overrides, const char* spec = kOperators[0].spec) {
+  return std::string(Plan(overrides, spec).status().message());
+}
 
 void ExpectParsesBack(const KernelPlan& plan) {
   const auto parsed = ParsePlan(PrintPlan(plan));
@@ -53,32 +74,44 @@ void ExpectParsesBack(const KernelPlan& plan) {
   EXPECT_EQ(PrintPlan(*parsed), PrintPlan(plan));
 }
 
-TEST(Plan, NumbersKeepToTheirBounds) {
-  for (const NumberRow& row : kNumbers) {
-    for (const uint64_t value : {row.min, row.max}) {
-      const auto plan = Plan({{row.name, std::to_string(value)}});
-      ASSERT_TRUE(plan.ok()) << plan.status();
-      ExpectParsesBack(*plan);
-    }
-    std::vector<std::string> wrong = {"", "-1", "+1", "1 ", " 1", "0x1", "1.5", "x", "18446744073709551616", std::to_string(row.max + 1)};
-    if (row.min > 0) wrong.push_back(std::to_string(row.min - 1));
-    for (const std::string& value : wrong) {
-      EXPECT_NE(Error({{row.name, value}}).find("bad value of plan parameter " + std::string(row.name) + ": "), std::string::npos) << value;
-    }
+void ExpectBounds(const NumberRow& row, const char* spec) {
+  for (const uint64_t value : {row.min, row.max}) {
+    const auto plan = Plan({{row.name, std::to_string(value)}}, spec);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    ExpectParsesBack(*plan);
   }
+  std::vector<std::string> wrong = {"", "-1", "+1", "1 ", " 1", "0x1", "1.5", "x", "18446744073709551616", std::to_string(row.max + 1)};
+  if (row.min > 0) wrong.push_back(std::to_string(row.min - 1));
+  const std::string text = "bad value of plan parameter " + std::string(row.name) + ": ";
+  for (const std::string& value : wrong) EXPECT_NE(Error({{row.name, value}}, spec).find(text), std::string::npos) << value;
+}
+
+TEST(Plan, NumbersKeepToTheirBounds) {
+  for (const OperatorRow& op : kOperators)
+    for (const NumberRow& row : RowsOf(kNumbers, op.scope)) ExpectBounds(row, op.spec);
+}
+
+void ExpectWords(const ChoiceRow& row, const char* spec) {
+  for (const std::string& word : Words(row.accepted)) {
+    const auto plan = Plan({{row.name, word}}, spec);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    ExpectParsesBack(*plan);
+  }
+  const std::string text = "bad value of plan parameter " + std::string(row.name) + ": ";
+  for (const std::string& word : {std::string(row.accepted) + "|", std::string("|"), std::string(""), std::string("nothing")})
+    EXPECT_NE(Error({{row.name, word}}, spec).find(text), std::string::npos) << word;
 }
 
 TEST(Plan, ChoicesAreTheirWordsAndNothingElse) {
-  for (const ChoiceRow& row : kChoices) {
-    for (const std::string& word : Words(row.accepted)) {
-      const auto plan = Plan({{row.name, word}});
-      ASSERT_TRUE(plan.ok()) << plan.status();
-      ExpectParsesBack(*plan);
-    }
-    for (const std::string& word : {std::string(row.accepted) + "|", std::string("|"), std::string(""), std::string("nothing")}) {
-      EXPECT_NE(Error({{row.name, word}}).find("bad value of plan parameter " + std::string(row.name) + ": "), std::string::npos) << word;
-    }
-  }
+  for (const OperatorRow& op : kOperators)
+    for (const ChoiceRow& row : RowsOf(kChoices, op.scope)) ExpectWords(row, op.spec);
+}
+
+TEST(Plan, ParametersOfAnotherOperatorAreUnknown) {
+  EXPECT_EQ(Error({{"group_layout", "open"}}).rfind("unknown plan parameter: group_layout; accepted: layout, ", 0), 0u);
+  EXPECT_EQ(Error({{"prefetch_group", "8"}}, kOperators[1].spec),
+            "unknown plan parameter: prefetch_group; accepted: group_layout, group_load_percent, local_groups, partition_bits, "
+            "inline_key_bytes, hash, batch_size, prefetch, prefetch_distance_l2, prefetch_distance_l3, prefetch_distance_dram, huge_pages");
 }
 
 TEST(Plan, ErrorsNameWhatIsAccepted) {
@@ -122,11 +155,51 @@ TEST(Plan, TheRuntimeIsToldWhatThePlanSays) {
   EXPECT_EQ(classes.DistanceFor(classes.l3_bytes + 1), 3u);
 }
 
+TEST(Plan, TheRuntimeIsToldWhatAnAggregationsPlanSays) {
+  const auto plan = Plan({{"batch_size", "8"},
+                          {"prefetch", "off"},
+                          {"hash", "zero"},
+                          {"huge_pages", "off"},
+                          {"group_layout", "directory"},
+                          {"group_load_percent", "33"},
+                          {"local_groups", "7"},
+                          {"partition_bits", "3"}},
+                         kOperators[1].spec);
+  const auto shape = MakePlannedGroups(*plan);
+  ASSERT_TRUE(shape.ok()) << shape.status();
+  EXPECT_EQ((*shape)->group()->batch_rows, 8u);
+  EXPECT_FALSE((*shape)->group()->prefetches);
+  EXPECT_TRUE((*shape)->group()->zero_hashes);
+  const AggregateOptions options = MakeAggregateOptions(*plan);
+  EXPECT_EQ(options.layout, GroupLayout::kDirectory);
+  EXPECT_EQ(options.load_percent, 33u);
+  EXPECT_EQ(options.local_groups, 7u);
+  EXPECT_EQ(options.partition_bits, 3u);
+  EXPECT_FALSE(options.huge_pages);
+  EXPECT_EQ(MakeAggregateOptions(*Plan({{"group_layout", "dense"}}, kOperators[1].spec)).layout, GroupLayout::kDense);
+  EXPECT_EQ(MakeAggregateOptions(*Plan({{"group_layout", "open"}}, kOperators[1].spec)).layout, GroupLayout::kOpen);
+  EXPECT_EQ(MakeAggregateOptions(*Plan({}, kOperators[1].spec)).layout, GroupLayout::kAuto);
+}
+
+TEST(Plan, LayoutsOfWordsAreForKeysThatAreWords) {
+  for (const char* layout : {"dense", "open"}) {
+    EXPECT_EQ(Error({{"group_layout", layout}}, "aggregate keys=utf8"),
+              "layout for keys that fit one machine word: " + std::string(layout) + "; accepted: auto, directory");
+    EXPECT_TRUE(Plan({{"group_layout", layout}}, "aggregate keys=dictionary(i8,utf8)").ok()) << layout;
+  }
+}
+
 TEST(Plan, JsonHasEveryParameter) {
-  const std::string json = PlanJson(*Plan({}));
-  for (const NumberRow& row : kNumbers) EXPECT_NE(json.find("\"" + std::string(row.name) + "\":"), std::string::npos) << json;
-  for (const ChoiceRow& row : kChoices) EXPECT_NE(json.find("\"" + std::string(row.name) + "\":\""), std::string::npos) << json;
-  EXPECT_NE(json.find("\"l2_bytes\":1048576,\"l3_bytes\":33554432}"), std::string::npos) << json;
+  for (const OperatorRow& op : kOperators) {
+    const std::string json = PlanJson(*Plan({}, op.spec));
+    for (const NumberRow& row : kNumbers) {
+      const bool is_ours = row.scope == op.scope || row.scope == kBoth;
+      EXPECT_EQ(json.find("\"" + std::string(row.name) + "\":") != std::string::npos, is_ours) << row.name << " " << json;
+    }
+    for (const ChoiceRow& row : RowsOf(kChoices, op.scope))
+      EXPECT_NE(json.find("\"" + std::string(row.name) + "\":\""), std::string::npos) << json;
+    EXPECT_NE(json.find("\"l2_bytes\":1048576,\"l3_bytes\":33554432}"), std::string::npos) << json;
+  }
 }
 
 TEST(Plan, TextThatIsNoPlanIsRefused) {

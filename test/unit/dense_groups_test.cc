@@ -163,7 +163,7 @@ TEST(DenseGroups, RangesGrowWithTheWords) {
   const uint64_t null_word = uint64_t{1} << shape->group()->keys[1].word_null_bit;
   const std::vector<uint64_t> words = {0xff, 0x01 | null_word, 0x02 | 9 << 8};
   ranges.Add(words.data(), 3);
-  EXPECT_EQ(ranges.digits[0].num_values(), 4u);  // -1 .. 2
+  EXPECT_EQ(ranges.digits[0].num_values(), 4u);   // -1 .. 2
   EXPECT_EQ(ranges.digits[1].num_values(), 11u);  // 0 .. 9, null
   EXPECT_EQ(ranges.num_cells(), 44u);
 }

@@ -99,8 +99,8 @@ TEST(DirectoryGroups, StringsOfAnyLengthOutliveTheirBatch) {
 
 TEST(DirectoryGroups, NullsAreOneGroup) {
   Table table("aggregate keys=utf8:nullable");
-  const auto column = test::WithNulls(StringColumn(kVar32, {"", "x", "", "a long string that is null here", ""}),
-                                      {true, true, false, false, true});
+  const auto column =
+      test::WithNulls(StringColumn(kVar32, {"", "x", "", "a long string that is null here", ""}), {true, true, false, false, true});
   const auto tuples = table.Find({column}, 5);
   EXPECT_EQ(tuples[2], tuples[3]);
   EXPECT_EQ(tuples[0], tuples[4]);
@@ -191,8 +191,8 @@ TEST(DirectoryGroups, PadSpaceGivesTheFirstRowsSpacesBack) {
 TEST(DirectoryGroups, GroupsOfAnotherTableBringKeyAndHash) {
   const char* spec = "aggregate keys=utf8(utf8mb4_bin):nullable,i32:nullable aggs=sum(i64:nullable)";
   auto from = std::make_unique<Table>(spec);
-  const auto texts = test::WithNulls(StringColumn(kVar32, {"short ", "a string that is longer than a field", "x", "short"}),
-                                     {true, true, false, true});
+  const auto texts =
+      test::WithNulls(StringColumn(kVar32, {"short ", "a string that is longer than a field", "x", "short"}), {true, true, false, true});
   const auto numbers = test::WithNulls(test::NumberColumn<int32_t>({1, 2, 3, 4}), {true, false, true, true});
   const auto made = from->Find({texts, numbers}, 4);
   for (uint8_t* tuple : made) tuple[from->context.shape->get()->accumulators[0].seen_offset] |= 0xfc;  // not the keys' business
@@ -219,7 +219,7 @@ TEST(DirectoryGroups, WordsBehindADirectory) {
     EXPECT_STREQ(MakeGroupTable(table.context, 0)->layout(), "directory");
     std::vector<int64_t> keys;
     for (int i = 0; i < 600; ++i) keys.push_back(i % 200);
-    ColumnPtr column = std::string(key) == "u16" ? test::NumberColumn(std::vector<uint16_t>(keys.begin(), keys.end()))
+    ColumnPtr column = std::string(key) == "u16"   ? test::NumberColumn(std::vector<uint16_t>(keys.begin(), keys.end()))
                        : std::string(key) == "i64" ? test::NumberColumn(keys)
                                                    : test::NumberColumn(std::vector<int32_t>(keys.begin(), keys.end()));
     const auto tuples = table.Find({column}, 600);

@@ -91,17 +91,15 @@ struct Case {
 };
 
 ColumnPtr NumbersOf(const ColumnType& type, const std::vector<int64_t>& values) {
-  switch (RowOf(type.id).storage) {
-    case kBit: return BoolColumn(std::vector<bool>(values.begin(), values.end()));
-    case k8: return NumberColumn(std::vector<int8_t>(values.begin(), values.end()));
-    case k16: return NumberColumn(std::vector<int16_t>(values.begin(), values.end()));
-    case k128: return NumberColumn(std::vector<__int128>(values.begin(), values.end()));
-    case k32:
-      return type.id == TypeId::kF32 ? NumberColumn(std::vector<float>(values.begin(), values.end()))
-                                     : NumberColumn(std::vector<int32_t>(values.begin(), values.end()));
-    default:
-      return type.id == TypeId::kF64 ? NumberColumn(std::vector<double>(values.begin(), values.end())) : NumberColumn(values);
-  }
+  const Storage storage = RowOf(type.id).storage;
+  if (type.id == TypeId::kF32) return NumberColumn(std::vector<float>(values.begin(), values.end()));
+  if (type.id == TypeId::kF64) return NumberColumn(std::vector<double>(values.begin(), values.end()));
+  if (storage == kBit) return BoolColumn(std::vector<bool>(values.begin(), values.end()));
+  if (storage == k8) return NumberColumn(std::vector<int8_t>(values.begin(), values.end()));
+  if (storage == k16) return NumberColumn(std::vector<int16_t>(values.begin(), values.end()));
+  if (storage == k32) return NumberColumn(std::vector<int32_t>(values.begin(), values.end()));
+  if (storage == k128) return NumberColumn(std::vector<__int128>(values.begin(), values.end()));
+  return NumberColumn(values);
 }
 
 std::vector<ColumnPtr> ColumnsOf(const std::string& aggregate, int64_t begin, int64_t end) {
@@ -177,8 +175,8 @@ TEST(GroupStates, TwoHalvesAreTheWhole) {
   for (const Case& c : AllCases()) {
     for (int64_t middle = -3; middle <= 5; ++middle) {
       Group whole(c.aggregate), saved(c.aggregate), low(c.aggregate), high(c.aggregate);
-      if (middle > -3) EXPECT_TRUE(low.Add(ColumnsOf(c.aggregate, -3, middle), static_cast<uint32_t>(middle + 3)));
-      if (middle < 5) EXPECT_TRUE(high.Add(ColumnsOf(c.aggregate, middle, 5), static_cast<uint32_t>(5 - middle), 100));
+      EXPECT_TRUE(low.Add(ColumnsOf(c.aggregate, -3, middle), static_cast<uint32_t>(middle + 3)));
+      EXPECT_TRUE(high.Add(ColumnsOf(c.aggregate, middle, 5), static_cast<uint32_t>(5 - middle), 100));
       for (const Group* half : {&low, &high}) {
         EXPECT_EQ(whole.Merge(*half), absl::OkStatus());
         EXPECT_EQ(saved.MergeSaved(half->Saved()), absl::OkStatus());
@@ -320,8 +318,8 @@ TEST(GroupStates, VariancesFarFromZeroKeepTheirDigits) {
 TEST(GroupStates, BytesThatNobodySavedAreRefused) {
   Group group("sum(i64)");
   for (const std::string& bytes : {std::string(), std::string(8, '\0'), std::string(10, '\0'), std::string(8, '\0') + "\2"}) {
-    EXPECT_EQ(Message(group.MergeSaved(bytes)), "saved state of sum(i64) is damaged: " + std::to_string(bytes.size()) +
-                                                    " bytes; accepted: bytes that this version wrote");
+    EXPECT_EQ(Message(group.MergeSaved(bytes)),
+              "saved state of sum(i64) is damaged: " + std::to_string(bytes.size()) + " bytes; accepted: bytes that this version wrote");
   }
   EXPECT_TRUE(group.IsZero());
 }

@@ -176,8 +176,7 @@ TEST(HashAggregateParallel, TheOneGroupIsNeverDealtOut) {
   auto aggregate = Aggregation("aggregate aggs=count_star,sum(i64)", options);
   AggregateAppender one(aggregate), two(aggregate);
   for (AggregateAppender* appender : {&one, &two}) {
-    for (int64_t row = 0; row < 3; ++row)
-      ASSERT_EQ(appender->Append(Rows(1, {}, {NumberColumn<int64_t>({row})})), absl::OkStatus());
+    for (int64_t row = 0; row < 3; ++row) ASSERT_EQ(appender->Append(Rows(1, {}, {NumberColumn<int64_t>({row})})), absl::OkStatus());
     ASSERT_EQ(appender->Finish(), absl::OkStatus());
   }
   ASSERT_EQ(aggregate->Finalise(), absl::OkStatus());

@@ -247,6 +247,15 @@ TEST(HashAggregate, ArgumentsMayBeDictionaries) {
             (Lines{"-9|-7|5"}));
 }
 
+// A dictionary need not have values where all rows are null.
+TEST(HashAggregate, NullsNeedNoDictionaryValues) {
+  const auto nulls = WithNulls(DictionaryColumn({0, 0}, NumberColumn<int64_t>({})), {false, false});
+  for (const char* function : {"sum", "min", "first", "var_pop"}) {
+    EXPECT_EQ(GroupsOf(std::string("aggregate aggs=") + function + "(dictionary(u8,i64):nullable)", {Rows(2, {}, {nulls})}),
+              (Lines{"null"}));
+  }
+}
+
 // ---- states ----
 
 BatchView StatesOf(const std::shared_ptr<HashAggregate>& from, OutputBatch* out) {
@@ -288,8 +297,8 @@ TEST(HashAggregate, StatesGoThroughAnotherAggregation) {
     const auto t = StringColumn(kVar32, texts), seven = NumberColumn(std::vector<int64_t>(200, 7));
     const auto nulls = WithNulls(n, valid);
     const auto key = WithNulls(DictionaryColumn(indices, StringColumn(kVar32, {"x", "y", "z"})), std::vector<bool>(200, true));
-    BatchView rows = Rows(200, {key, NumberColumn(second)},
-                          {nulls, d, nulls, t, n, WithNulls(seven, valid), d, d, BoolColumn(bools), n, t});
+    BatchView rows =
+        Rows(200, {key, NumberColumn(second)}, {nulls, d, nulls, t, n, WithNulls(seven, valid), d, d, BoolColumn(bools), n, t});
     rows.first_row_id = first_row_id;
     return rows;
   };
@@ -350,6 +359,29 @@ TEST(HashAggregate, SharesHaveEveryGroupOnce) {
       std::sort(all.begin(), all.end());
       EXPECT_EQ(all, GroupsOf(kSums, {Pairs(keys, values)}));
     }
+  }
+}
+
+// What another aggregation calls share 1 holds the same keys, in whatever order its dictionaries had them.
+TEST(HashAggregate, SharesOfDictionaryKeysGoByTheValue) {
+  const char* spec = "aggregate keys=dictionary(u8,utf8)";
+  const auto values = StringColumn(kVar32, {"a", "b", "c", "d", "e", "f"});
+  auto one = Aggregation(spec), two = Aggregation(spec);
+  ASSERT_EQ(one->Append(Rows(6, {DictionaryColumn({0, 1, 2, 3, 4, 5}, values)})), absl::OkStatus());
+  ASSERT_EQ(two->Append(Rows(6, {DictionaryColumn({5, 4, 3, 2, 1, 0}, values)})), absl::OkStatus());
+  ASSERT_EQ(one->Finalise(), absl::OkStatus());
+  ASSERT_EQ(two->Finalise(), absl::OkStatus());
+  for (uint32_t share = 0; share < 4; ++share) EXPECT_EQ(test::ShareOf(one, share, 4, 10), test::ShareOf(two, share, 4, 10)) << share;
+}
+
+// As joins and output batches: no budget is no limit.
+TEST(HashAggregate, ABudgetMayBeAbsent) {
+  for (const char* key : {"i64", "dictionary(u8,i64)"}) {
+    auto aggregate = Aggregation(std::string("aggregate keys=") + key, {}, {}, nullptr);
+    const auto values = NumberColumn<int64_t>({7, 8});
+    ASSERT_EQ(aggregate->Append(Rows(2, {*key == 'i' ? values : DictionaryColumn({0, 1}, values)})), absl::OkStatus());
+    ASSERT_EQ(aggregate->Finalise(), absl::OkStatus());
+    EXPECT_EQ(GroupsOf(aggregate), (Lines{"7", "8"}));
   }
 }
 

@@ -103,8 +103,7 @@ TEST(KeyDictionaries, ValuesAreTakenFromTheBudgetAndGivenBack) {
     uint32_t codes[3];
     EXPECT_EQ(dictionaries.Encode(0, &column->column, true, {nullptr, 0, nullptr, 2}, codes), absl::OkStatus());
     EXPECT_GT(budget->used_bytes(), 501u);
-    EXPECT_EQ(dictionaries.Encode(0, &column->column, true, {nullptr, 0, nullptr, 3}, codes).code(),
-              absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(dictionaries.Encode(0, &column->column, true, {nullptr, 0, nullptr, 3}, codes).code(), absl::StatusCode::kResourceExhausted);
   }
   EXPECT_EQ(budget->used_bytes(), 0u);
 }
