@@ -144,6 +144,10 @@ absl::Status GrowingBuffer::Grow(uint64_t bytes) {
     return absl::ResourceExhaustedError("out of memory: " + std::to_string(bytes) + " bytes asked; accepted: what the system has free");
   }
   if (huge_pages_ && end - begin >= kHugePageBytes) madvise(data_ + begin, end - begin, MADV_HUGEPAGE);
+#if defined(MADV_POPULATE_WRITE)
+  // Pages that are read before they are written would be faulted twice. A request only: before Linux 5.14 they fault one by one.
+  if (end - begin >= kHugePageBytes) madvise(data_ + begin, end - begin, MADV_POPULATE_WRITE);
+#endif
   bytes_ = bytes;
   return absl::OkStatus();
 }

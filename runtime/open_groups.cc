@@ -20,6 +20,10 @@
 #include <cstring>
 #include <vector>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "runtime/blocks.h"
 #include "runtime/status.h"
 #include "runtime/tuple_store.h"
@@ -69,17 +73,33 @@ absl::Status OpenGroups::Begin(const QuernJoinShape& group, uint32_t bits, uint3
   return absl::OkStatus();
 }
 
+// Calls f for the sizes of word and slot as constants; 0 stands for those that are rare.
+template <class F>
+void OpenGroups::WithWordAndBytes(F&& f) const {
+  const auto with_bytes = [&]<class Word>() {
+    switch (slot_bytes_) {
+      case 8: return f.template operator()<Word, 8>();
+      case 16: return f.template operator()<Word, 16>();
+      case 32: return f.template operator()<Word, 32>();
+      case 64: return f.template operator()<Word, 64>();
+      default: return f.template operator()<Word, 0>();
+    }
+  };
+  if (word_bytes_ == 4) with_bytes.template operator()<uint32_t>();
+  else with_bytes.template operator()<uint64_t>();
+}
+
 void OpenGroups::Hash(const uint64_t* words, uint32_t n, uint64_t* hashes) const {
   HashWords(words, n, zero_hashes_, hashes);
   if (common_bits_ == 0) return;
   for (uint32_t i = 0; i < n; ++i) hashes[i] <<= common_bits_;
 }
 
-template <class Word>
+template <class Word, uint32_t kBytes>
 void OpenGroups::CopyTo(OpenGroups* larger) const {
   const uint8_t* from[kCopyRows];
   uint64_t words[kCopyRows], hashes[kCopyRows];
-  const uint64_t bytes = slot_bytes_, mask = larger->num_slots_ - 1;
+  const uint64_t bytes = kBytes != 0 ? kBytes : slot_bytes_, mask = larger->num_slots_ - 1;
   for (uint64_t slot = 0; slot < num_slots_;) {
     uint32_t n = 0;
     for (; slot < num_slots_ && n < kCopyRows; ++slot) {
@@ -101,9 +121,9 @@ void OpenGroups::CopyTo(OpenGroups* larger) const {
 }
 
 // Puts a tuple where its hash belongs, if that is not before slot `first_free` nor past the end; answers whether it was put.
-template <class Word>
+template <class Word, uint32_t kBytes>
 bool OpenGroups::PutFrom(const uint8_t* tuple, uint64_t hash, uint64_t first_free) {
-  const uint64_t bytes = slot_bytes_;
+  const uint64_t bytes = kBytes != 0 ? kBytes : slot_bytes_;
   uint64_t to = hash >> shift_;
   if (to < first_free) return false;
   while (Load<Word>(slots_ + to * bytes) != 0)
@@ -114,21 +134,27 @@ bool OpenGroups::PutFrom(const uint8_t* tuple, uint64_t hash, uint64_t first_fre
 
 // The table has become larger, its tuples are still where they were: from the last to the first, each block of them is taken out and put
 // where its hashes belong now, which is behind all that were not yet taken out. Those few for which it is not, and the first ones, wait.
-template <class Word>
+template <class Word, uint32_t kBytes>
 void OpenGroups::SpreadOut(uint64_t old_num_slots) {
-  const uint64_t bytes = slot_bytes_, num_first = std::min(old_num_slots, kFirstSlots);
+  const uint64_t bytes = kBytes != 0 ? kBytes : slot_bytes_, num_first = std::min(old_num_slots, kFirstSlots);
   std::vector<uint8_t> waiting(slots_, slots_ + num_first * bytes), block(kCopyRows * bytes);
   std::memset(slots_, 0, num_first * bytes);
   uint64_t words[kCopyRows], hashes[kCopyRows];
   for (uint64_t end = old_num_slots; end > num_first;) {
     const uint64_t begin = std::max(num_first, end - std::min<uint64_t>(end, kCopyRows)), n = end - begin;
-    std::memcpy(block.data(), slots_ + begin * bytes, n * bytes);
+    // Empty slots are left out here, without a branch that half of them would surprise.
+    uint32_t num_taken = 0;
+    for (uint64_t slot = begin; slot < begin + n; ++slot) {
+      const uint8_t* tuple = slots_ + slot * bytes;
+      std::memcpy(block.data() + num_taken * bytes, tuple, bytes);
+      words[num_taken] = Load<Word>(tuple);
+      num_taken += words[num_taken] != 0;
+    }
     std::memset(slots_ + begin * bytes, 0, n * bytes);
-    for (uint64_t i = 0; i < n; ++i) words[i] = Load<Word>(block.data() + i * bytes);
-    Hash(words, static_cast<uint32_t>(n), hashes);
-    for (uint64_t i = 0; i < n; ++i) {
+    Hash(words, num_taken, hashes);
+    for (uint32_t i = 0; i < num_taken; ++i) {
       const uint8_t* tuple = block.data() + i * bytes;
-      if (words[i] != 0 && !PutFrom<Word>(tuple, hashes[i], begin)) waiting.insert(waiting.end(), tuple, tuple + bytes);
+      if (!PutFrom<Word, kBytes>(tuple, hashes[i], begin)) waiting.insert(waiting.end(), tuple, tuple + bytes);
     }
     end = begin;
   }
@@ -152,8 +178,7 @@ absl::Status OpenGroups::Grow(uint32_t more_bits, bool huge_pages, const std::sh
     uint8_t* const old_end = slots_ + old_num_slots * slot_bytes_;  // the word 0's slot
     std::memcpy(slots_ + num_slots * slot_bytes_, old_end, slot_bytes_);
     std::memset(old_end, 0, slot_bytes_);
-    if (word_bytes_ == 4) SpreadOut<uint32_t>(old_num_slots);
-    else SpreadOut<uint64_t>(old_num_slots);
+    WithWordAndBytes([&]<class Word, uint32_t kBytes>() { SpreadOut<Word, kBytes>(old_num_slots); });
     return absl::OkStatus();
   }
   QuernJoinShape group = {};
@@ -162,57 +187,135 @@ absl::Status OpenGroups::Grow(uint32_t more_bits, bool huge_pages, const std::sh
   group.zero_hashes = zero_hashes_;
   OpenGroups larger;
   QUERN_RETURN_IF_ERROR(larger.Begin(group, 64 - shift_ + more_bits, common_bits_, huge_pages, budget));
-  if (word_bytes_ == 4) CopyTo<uint32_t>(&larger);
-  else CopyTo<uint64_t>(&larger);
+  WithWordAndBytes([&]<class Word, uint32_t kBytes>() { CopyTo<Word, kBytes>(&larger); });
   *this = std::move(larger);
   return absl::OkStatus();
 }
 
-// The first step of all rows: the slot that the hash names. Writes the rows that did not find their word there to `looking` and answers how
-// many; nothing is made yet, so that rows of groups that are there, which most rows are where it matters, cost no store into the table.
-template <class Word, uint32_t kBytes, bool kHasZeros>
-uint32_t OpenGroups::LookOnce(const uint64_t* words, const uint64_t* hashes, uint32_t n, uint32_t distance, uint32_t* looking,
-                              uint8_t** tuples) const {
-  const uint64_t bytes = kBytes != 0 ? kBytes : slot_bytes_;
-  uint8_t* const slots = slots_;
-  const uint32_t shift = shift_;
-  uint32_t num_looking = 0;
-  const uint64_t zeros_place = num_slots_ * bytes;
-  const auto look = [&](uint32_t i) {
-    uint64_t place = (hashes[i] >> shift) * bytes;
+namespace {
+
+// What the first step needs to know of a table.
+struct FirstStep {
+  uint8_t* slots;
+  uint64_t slot_bytes;
+  uint64_t zeros_place;  // of the word 0's slot, in bytes
+  uint32_t shift;
+  uint32_t distance;
+};
+
+// The first step of all rows: the slot that the hash names, whose address goes to `tuples`. Writes the rows that did not find their word
+// there to `looking` and answers how many; nothing is made yet, so that rows of groups that are there, which most rows are where it
+// matters, cost no store into the table. Beyond the L2 cache also asks for what a row will look at next, if its slot is another's.
+using StepLoop = uint32_t (*)(const FirstStep& table, const uint64_t* words, const uint64_t* hashes, uint32_t n, uint8_t** tuples,
+                              uint32_t* looking);
+
+template <class Word>
+void AskForNext(const FirstStep& table, uint8_t* at, uint64_t word) {
+  const Word found = Load<Word>(at);
+  __builtin_prefetch(at + (((found != 0) & (found != static_cast<Word>(word))) ? table.slot_bytes : 0), 1);
+}
+
+template <class Word, bool kHasZeros>
+uint32_t StepByRow(const FirstStep& table, const uint64_t* words, const uint64_t* hashes, uint32_t n, uint8_t** tuples, uint32_t* looking) {
+  const FirstStep t = table;  // a copy, which no store can be taken for a change of
+  for (uint32_t i = 0; i < n; ++i) {
+    uint64_t place = (hashes[i] >> t.shift) * t.slot_bytes;
     // The word 0's slot is always equal to it. By arithmetic, since nobody can predict which rows have it.
-    if constexpr (kHasZeros) place ^= (place ^ zeros_place) & (words[i] == 0 ? ~uint64_t{0} : 0);
-    tuples[i] = slots + place;
-    looking[num_looking] = i;
-    num_looking += Load<Word>(slots + place) != static_cast<Word>(words[i]);
-  };
-  // With the line that the row will look at next, if its slot is another's.
-  const auto look_ahead = [&](uint32_t i) {
-    look(i);
-    const Word found = Load<Word>(tuples[i]);
-    __builtin_prefetch(tuples[i] + (((found != 0) & (found != static_cast<Word>(words[i]))) ? bytes : 0), 1);
-  };
-  const uint32_t ahead = std::min(distance, n);
-  for (uint32_t i = 0; i < ahead; ++i) __builtin_prefetch(slots + (hashes[i] >> shift) * bytes, 1);
-  uint32_t i = 0;
-  if (ahead != 0) {
-    for (; i + ahead < n; ++i) {
-      __builtin_prefetch(slots + (hashes[i + ahead] >> shift) * bytes, 1);
-      look_ahead(i);
-    }
-    for (; i < n; ++i) look_ahead(i);
+    if constexpr (kHasZeros) place ^= (place ^ t.zeros_place) & (words[i] == 0 ? ~uint64_t{0} : 0);
+    tuples[i] = t.slots + place;
   }
-  for (; i < n; ++i) look(i);
+  const uint32_t ahead = std::min(t.distance, n);
+  for (uint32_t i = 0; i < ahead; ++i) __builtin_prefetch(tuples[i], 1);
+  uint32_t num_looking = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    if (ahead != 0) {
+      __builtin_prefetch(tuples[std::min(i + ahead, n - 1)], 1);
+      AskForNext<Word>(t, tuples[i], words[i]);
+    }
+    looking[num_looking] = i;
+    num_looking += Load<Word>(tuples[i]) != static_cast<Word>(words[i]);
+  }
   return num_looking;
 }
+
+#if defined(__x86_64__)
+#define QUERN_AVX512 __attribute__((target("avx512f,avx512dq,avx512vl")))
+
+// Eight rows at a time: their words are gathered, and who did not find his is written by one instruction, mostly skipped.
+template <class Word, bool kHasZeros>
+QUERN_AVX512 uint32_t StepByEight(const FirstStep& table, const uint64_t* words, const uint64_t* hashes, uint32_t n, uint8_t** tuples,
+                                  uint32_t* looking) {
+  const FirstStep t = table;
+  const uint32_t whole = n / 8 * 8, ahead = std::min(t.distance, whole);
+  const __m512i slots = _mm512_set1_epi64(static_cast<int64_t>(reinterpret_cast<uint64_t>(t.slots)));
+  const __m512i slot_bytes = _mm512_set1_epi64(static_cast<int64_t>(t.slot_bytes));
+  const __m512i zeros_at = _mm512_add_epi64(slots, _mm512_set1_epi64(static_cast<int64_t>(t.zeros_place)));
+  const __m128i shift = _mm_cvtsi32_si128(static_cast<int>(t.shift));
+  for (uint32_t i = 0; i < whole; i += 8) {
+    const __m512i slot = _mm512_srl_epi64(_mm512_loadu_si512(hashes + i), shift);
+    __m512i at = _mm512_add_epi64(slots, _mm512_mullo_epi64(slot, slot_bytes));
+    if constexpr (kHasZeros)
+      at = _mm512_mask_mov_epi64(at, _mm512_testn_epi64_mask(_mm512_loadu_si512(words + i), _mm512_loadu_si512(words + i)), zeros_at);
+    _mm512_storeu_si512(tuples + i, at);
+  }
+  for (uint32_t i = 0; i < ahead; ++i) __builtin_prefetch(tuples[i], 1);
+  uint32_t num_looking = 0;
+  __m256i rows = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  for (uint32_t i = 0; i < whole; i += 8) {
+    if (ahead != 0) {
+      for (uint32_t k = 0; k < 8; ++k) __builtin_prefetch(tuples[std::min(i + k + ahead, whole - 1)], 1);
+    }
+    const __m512i at = _mm512_loadu_si512(tuples + i), word = _mm512_loadu_si512(words + i);
+    __mmask8 unequal;
+    if constexpr (sizeof(Word) == 8) {
+      unequal = _mm512_cmpneq_epi64_mask(_mm512_i64gather_epi64(at, nullptr, 1), word);
+    } else {
+      unequal = _mm256_cmpneq_epi32_mask(_mm512_i64gather_epi32(at, nullptr, 1), _mm512_cvtepi64_epi32(word));
+    }
+    if (unequal != 0) {
+      _mm256_mask_compressstoreu_epi32(looking + num_looking, unequal, rows);
+      const uint32_t end = num_looking + static_cast<uint32_t>(__builtin_popcount(unequal));
+      if (ahead != 0)
+        for (uint32_t k = num_looking; k < end; ++k) AskForNext<Word>(t, tuples[looking[k]], words[looking[k]]);
+      num_looking = end;
+    }
+    rows = _mm256_add_epi32(rows, _mm256_set1_epi32(8));
+  }
+  if (whole == n) return num_looking;
+  uint32_t rest[8];
+  const uint32_t num_rest = StepByRow<Word, kHasZeros>(t, words + whole, hashes + whole, n - whole, tuples + whole, rest);
+  for (uint32_t k = 0; k < num_rest; ++k) looking[num_looking++] = whole + rest[k];
+  return num_looking;
+}
+#endif
+
+bool HasAvx512() {
+#if defined(__x86_64__)
+  static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return has;
+#else
+  return false;
+#endif
+}
+
+template <class Word, bool kHasZeros>
+StepLoop StepLoopOfMachine() {
+#if defined(__x86_64__)
+  if (HasAvx512()) return StepByEight<Word, kHasZeros>;
+#endif
+  return StepByRow<Word, kHasZeros>;
+}
+
+}  // namespace
 
 template <class Word, uint32_t kBytes, bool kHasZeros>
 void OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples) {
   uint64_t hashes[kMaxBatchRows];
   uint32_t looking[kMaxBatchRows];
   Hash(words, n, hashes);
-  uint32_t num_looking = LookOnce<Word, kBytes, kHasZeros>(words, hashes, n, distance, looking, tuples);
   const uint64_t bytes = kBytes != 0 ? kBytes : slot_bytes_;
+  static const StepLoop first_step = StepLoopOfMachine<Word, kHasZeros>();
+  uint32_t num_looking = first_step({slots_, bytes, num_slots_ * bytes, shift_, distance}, words, hashes, n, tuples, looking);
   uint8_t* const slots = slots_;
   uint8_t* const end = slots + num_slots_ * bytes;
   uint64_t num_made = 0;
@@ -240,21 +343,10 @@ void OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t distance, ui
 void OpenGroups::Find(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples) {
   bool has_zeros = false;
   for (uint32_t i = 0; i < n; ++i) has_zeros |= words[i] == 0;
-  const auto find_as = [&]<class Word, bool kHasZeros>() {
-    switch (slot_bytes_) {
-      case 8: return FindAs<Word, 8, kHasZeros>(words, n, distance, tuples);
-      case 16: return FindAs<Word, 16, kHasZeros>(words, n, distance, tuples);
-      case 32: return FindAs<Word, 32, kHasZeros>(words, n, distance, tuples);
-      case 64: return FindAs<Word, 64, kHasZeros>(words, n, distance, tuples);
-      default: return FindAs<Word, 0, kHasZeros>(words, n, distance, tuples);
-    }
-  };
-  const auto find = [&]<class Word>() {
-    if (has_zeros) find_as.template operator()<Word, true>();
-    else find_as.template operator()<Word, false>();
-  };
-  if (word_bytes_ == 4) find.operator()<uint32_t>();
-  else find.operator()<uint64_t>();
+  WithWordAndBytes([&]<class Word, uint32_t kBytes>() {
+    if (has_zeros) FindAs<Word, kBytes, true>(words, n, distance, tuples);
+    else FindAs<Word, kBytes, false>(words, n, distance, tuples);
+  });
 }
 
 uint32_t OpenGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) const {

@@ -37,16 +37,15 @@ class OpenGroups {
 
  private:
   template <class Word, uint32_t kBytes, bool kHasZeros>
-  uint32_t LookOnce(const uint64_t* words, const uint64_t* hashes, uint32_t n, uint32_t distance, uint32_t* looking,
-                    uint8_t** tuples) const;
-  template <class Word, uint32_t kBytes, bool kHasZeros>
   void FindAs(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples);
   absl::Status Allocate(uint64_t bytes, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
-  template <class Word>
+  template <class F>
+  void WithWordAndBytes(F&& f) const;
+  template <class Word, uint32_t kBytes>
   void CopyTo(OpenGroups* larger) const;
-  template <class Word>
+  template <class Word, uint32_t kBytes>
   void SpreadOut(uint64_t old_num_slots);
-  template <class Word>
+  template <class Word, uint32_t kBytes>
   bool PutFrom(const uint8_t* tuple, uint64_t hash, uint64_t first_free);
   void Hash(const uint64_t* words, uint32_t n, uint64_t* hashes) const;
 

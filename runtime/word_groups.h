@@ -39,6 +39,7 @@ class WordGroups : public GroupTable {
   absl::Status BecomeOpen(uint64_t groups);
   absl::Status BecomeDense(const WordRanges& ranges);
   uint64_t MaxCells() const;
+  uint32_t LoadPercent(uint64_t bytes) const;
 
   GroupContext context_;
   uint64_t expected_groups_;

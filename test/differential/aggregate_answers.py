@@ -192,7 +192,8 @@ def _bits(types, values, combine):
 def _moments(reals):
     """(mean, sum of squared distances from it, sum of squares)."""
     mean = math.fsum(reals) / len(reals)
-    squares = math.fsum((value - mean) ** 2 for value in reals) - len(reals) * (math.fsum(value - mean for value in reals) / len(reals)) ** 2
+    left = math.fsum(value - mean for value in reals)  # by which the mean is rounded
+    squares = math.fsum((value - mean) ** 2 for value in reals) - left * left / len(reals)
     return mean, max(squares, 0.0), math.fsum(value * value for value in reals)
 
 
@@ -320,7 +321,8 @@ _FUNCTIONS = {
 def taking_part(aggregate, rows):
     """Of each argument the values of those rows that pass the filter and have all of them; of no arguments the rows."""
     if aggregate.filter:
-        rows = [row for row in rows if aggregate.filter.indices[row] is not None and aggregate.filter.values[aggregate.filter.indices[row]]]
+        numbers, values = aggregate.filter.indices, aggregate.filter.values
+        rows = [row for row in rows if numbers[row] is not None and values[numbers[row]]]
     if not aggregate.arguments:
         return [rows]
     indices = [column.indices for column in aggregate.arguments]

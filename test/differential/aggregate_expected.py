@@ -10,7 +10,7 @@ import dataclasses
 import math
 
 from aggregate_answers import CANONICAL_NAN, answer_of, overflow_of, overflow_text, real_of, taking_part
-from aggregate_functions import FUNCTIONS
+from aggregate_functions import ALWAYS_NULLABLE, FUNCTIONS
 from aggregate_rows import group_keys
 from oracle import normalise
 from result_columns import Mismatch
@@ -22,14 +22,14 @@ FAILED_PRECONDITION = 3
 def is_nullable(case, aggregate):
     function = FUNCTIONS[aggregate.function]
     return function.result != "count" and bool(
-        aggregate.function in ("var_samp", "stddev_samp", "covar_pop", "covar_samp", "corr", "host") or aggregate.filter or not case.keys or
+        aggregate.function in ALWAYS_NULLABLE or aggregate.filter or not case.keys or
         any(column_type.nullable for column_type in aggregate.types))
 
 
 def output_types(case):
     """The result's columns: keys, then aggregates."""
     keys = [dataclasses.replace(key.type, index="", collation="", null_equal=False) for key in case.keys]
-    return keys + [FUNCTIONS[aggregate.function].result_type(aggregate.types, is_nullable(case, aggregate)) for aggregate in case.aggregates]
+    return keys + [FUNCTIONS[item.function].result_type(item.types, is_nullable(case, item)) for item in case.aggregates]
 
 
 @dataclasses.dataclass

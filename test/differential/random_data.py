@@ -432,7 +432,7 @@ def _dictionary_array(rng, column_type, values, padded, valid, with_bitmap, befo
         rng.shuffle(entries)
     has_null_rows = any(index is None for index in padded)
     use_null_entry = (not layout.plain and len(entries) < limit and
-                      (has_null_rows or rng.random() < 0.1))  # an unused null entry makes no row null
+                      rng.random() < (0.8 if has_null_rows else 0.1))  # an unused null entry makes no row null
     if use_null_entry:
         entries.insert(rng.randint(0, len(entries)), None)
     position = {entry: number for number, entry in enumerate(entries)}
