@@ -25,7 +25,7 @@ QUERN_INLINE int64_t ReadInteger(const QuernColumn* column, uint32_t row, bool i
   else return static_cast<int64_t>(v);
 }
 
-// A value as f64. Floats as they are, not normalised: a sum of -0 and -0 is -0.
+// A value as f64; floats as they are.
 template <Storage kStorage>
 QUERN_INLINE double ReadNumber(const QuernColumn* column, uint32_t row, bool is_signed) {
   if constexpr (kStorage == kF32) return static_cast<double>(LoadAt<float>(column->values, row));
@@ -106,7 +106,7 @@ QUERN_INLINE void StepSum128(int64_t v, uint8_t* state, bool is_signed) { AddTo<
 QUERN_INLINE void StepSumFloat(double v, uint8_t* state) { AddTo<double>(state, v); }
 
 QUERN_INLINE void StepAvgSmall(int64_t v, uint8_t* state, uint64_t one) {
-  AddTo<int64_t>(state, v);
+  AddTo<uint64_t>(state, static_cast<uint64_t>(v));
   AddTo<uint64_t>(state + 8, one);
 }
 

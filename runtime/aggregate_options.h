@@ -21,13 +21,15 @@ struct KeyRange {
 
 struct AggregateOptions {
   PrefetchClasses prefetch;
+  uint64_t l2_bytes = uint64_t{1} << 20;  // of the machine's L2 cache
   bool huge_pages = true;
   GroupLayout layout = GroupLayout::kAuto;
-  uint32_t load_percent = 60;                 // of an open table or directory, before it grows
-  uint32_t partition_bits = 6;                // parts that many groups of several threads are dealt out to, log2
-  uint64_t local_groups = uint64_t{1} << 20;  // a thread's table stops growing there where hardly any two rows share a group
-  uint64_t expected_groups = 0;               // the host's guess; 0: none
-  std::vector<KeyRange> ranges;               // the host's statistics, by key; may be empty
+  uint32_t load_percent = 60;                   // of an open table or directory, before it grows
+  uint32_t partition_bits = 6;                  // parts that many groups of several threads are dealt out to, log2
+  uint64_t local_groups = uint64_t{1} << 20;    // a thread's table stops growing there where hardly any two rows share a group
+  uint64_t compact_tuples = uint64_t{1} << 24;  // of a thread, dealt out one by one: so many are brought together for the first time
+  uint64_t expected_groups = 0;                 // the host's guess; 0: none
+  std::vector<KeyRange> ranges;                 // the host's statistics, by key; may be empty
 };
 
 }  // namespace quern

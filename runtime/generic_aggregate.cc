@@ -111,6 +111,11 @@ void ReadValues(const ArgumentRows& at, const QuernArgument& argument, StepReads
   });
 }
 
+// Values under nulls may be read, since a column has room for them; a dictionary may be empty.
+const uint8_t* TakesOf(const QuernArgument& argument, const uint8_t* takes) {
+  return argument.index_storage == kNoStorage ? nullptr : takes;
+}
+
 template <Step kStep>
 void StepAll64(const StepRows& r, const uint64_t* values, const uint8_t* takes) {
   const bool is_signed = r.accumulator->arguments[0].is_signed;
@@ -140,7 +145,7 @@ void Step64Rows(const StepRows& r, const uint8_t* takes) {
   ArgumentRows at;
   if (kReads[a.step] != kReadsNothing) {
     Locate(r, a.arguments[0], &at);
-    ReadValues(at, a.arguments[0], kReads[a.step], r.n, nullptr, values);
+    ReadValues(at, a.arguments[0], kReads[a.step], r.n, TakesOf(a.arguments[0], takes), values);
     const uint64_t turned = b::TurnedBits(a.step, a.negated);
     for (uint32_t i = 0; i < r.n; ++i) values[i] = takes == nullptr || takes[i] != 0 ? values[i] ^ turned : 0;
   } else {
@@ -168,7 +173,7 @@ void StepTwoRows(const StepRows& r, const uint8_t* takes) {
   ArgumentRows at;
   for (uint32_t k = 0; k < 2; ++k) {
     Locate(r, a.arguments[k], &at);
-    ReadValues(at, a.arguments[k], kReadsNumber, r.n, nullptr, k == 0 ? x : y);
+    ReadValues(at, a.arguments[k], kReadsNumber, r.n, TakesOf(a.arguments[k], takes), k == 0 ? x : y);
   }
   for (uint32_t i = 0; i < r.n; ++i) {
     if (takes != nullptr && takes[i] == 0) continue;

@@ -102,7 +102,42 @@ absl::StatusOr<uint32_t> Write(const Source& source, uint32_t n, QuernOutColumn*
   return n;
 }
 
+// One value as 64 bits that equal keys have in common.
+template <Storage kStorage, class Source>
+uint64_t HashOf(const Source& source, uint32_t i, bool trims_spaces) {
+  if (!source.Valid(i)) return blocks::kNullInput;
+  if constexpr (blocks::IsVariableStorage(kStorage)) {
+    const Bytes bytes = source.ReadString(i), significant = trims_spaces ? blocks::TrimSpaces(bytes) : bytes;
+    return blocks::HashBytes(significant.data, significant.length);
+  } else if constexpr (kStorage == kFixed) {
+    return blocks::HashBytes(source.ReadFixed(i), source.width);
+  } else {
+    using T = typename blocks::ReaderOf<kStorage>::Value;
+    const T value = source.template ReadValue<T>(i);
+    return blocks::HashBytes(reinterpret_cast<const uint8_t*>(&value), sizeof(T));
+  }
+}
+
 }  // namespace
+
+void HashKeys(const AggregateShape& shape, const KeyDictionaries& dictionaries, uint8_t* const* tuples, uint32_t n, uint64_t* hashes) {
+  const QuernJoinShape& group = *shape.group();
+  for (size_t key = 0; key < group.num_keys; ++key) {
+    const QuernField& field = group.keys[key];
+    const ColumnType& type = shape.spec().keys[key].type;
+    const bool trims_spaces = RowOf(type.collation).trims_spaces;
+    DispatchStorage(RowOf(type.id).key_storage, [&](auto tag) {
+      constexpr Storage kStorage = decltype(tag)::value;
+      const auto add = [&](const auto& source) {
+        for (uint32_t i = 0; i < n; ++i)
+          hashes[i] = blocks::Combine(key == 0 ? uint64_t{0} : hashes[i], HashOf<kStorage>(source, i, trims_spaces));
+      };
+      if (dictionaries.has(key)) add(DictionarySource{group, field, tuples, type.width_bytes, dictionaries, key});
+      else if (group.word_bytes != 0) add(WordSource{group, field, tuples});
+      else add(FieldSource{group, field, tuples, type.width_bytes, 0});
+    });
+  }
+}
 
 absl::StatusOr<uint32_t> WriteKey(const AggregateShape& shape, const KeyDictionaries& dictionaries, size_t key, uint8_t* const* tuples,
                                   uint32_t n, QuernOutColumn* out, uint64_t out_row) {

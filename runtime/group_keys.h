@@ -15,6 +15,9 @@ namespace quern {
 absl::StatusOr<uint32_t> WriteKey(const AggregateShape& shape, const KeyDictionaries& dictionaries, size_t key, uint8_t* const* tuples,
                                   uint32_t n, QuernOutColumn* out, uint64_t out_row);
 
+// Hashes of the keys of n groups by their values, the same whatever number a dictionary's value has here. For specs with dictionary keys.
+void HashKeys(const AggregateShape& shape, const KeyDictionaries& dictionaries, uint8_t* const* tuples, uint32_t n, uint64_t* hashes);
+
 }  // namespace quern
 
 #endif  // QUERN_RUNTIME_GROUP_KEYS_H_

@@ -23,9 +23,8 @@
 namespace quern {
 namespace {
 
-constexpr uint32_t kRowsPerRun = 4;                       // at least, for update_runs
-constexpr uint32_t kSampleRows = 64;                      // enough to see that a block has no runs
-constexpr uint64_t kFirstCompaction = uint64_t{1} << 24;  // dealt tuples
+constexpr uint32_t kRowsPerRun = 4;   // at least, for update_runs
+constexpr uint32_t kSampleRows = 64;  // enough to see that a block has no runs
 constexpr uint32_t kScanRows = 1024;
 
 struct Iota {
@@ -76,7 +75,7 @@ GroupSide::GroupSide(const GroupContext& context, std::shared_ptr<KeyDictionarie
       num_sides_(num_sides),
       table_(MakeGroupTable(context, context.options.expected_groups)),
       parts_(FormatOf(*context.shape->group()), context.budget, context.options.huge_pages),
-      compact_at_(kFirstCompaction),
+      compact_at_(context.options.compact_tuples),
       key_bytes_(context),
       memory_(context.budget),
       codes_(context.shape->spec().keys.size()),
@@ -307,11 +306,15 @@ absl::Status GroupSide::Compact() {
   QUERN_RETURN_IF_ERROR(compacted.Partition(context_.options.partition_bits));
   std::swap(parts_, compacted);
   num_dealt_ = 0;
+  // Tables copy the strings of their groups, so that nothing is left in what held them before.
+  const std::vector<std::unique_ptr<GroupTable>> emptied = std::move(emptied_);
+  const KeyBytes key_bytes = std::exchange(key_bytes_, KeyBytes(context_));
+  emptied_.clear();
   for (const TupleList& part : compacted.parts()) {
     QUERN_RETURN_IF_ERROR(MergePart(context_, part, table_.get(), &memory_));
     QUERN_RETURN_IF_ERROR(DealOut());
   }
-  compact_at_ = std::max(kFirstCompaction, 2 * num_dealt_);
+  compact_at_ = std::max(context_.options.compact_tuples, 2 * num_dealt_);
   return absl::OkStatus();
 }
 

@@ -213,9 +213,10 @@ void WriteAverages(const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64
     return WriteFixed<int128_t>(n, out, out_row, has, [&](uint32_t i) { return RoundedQuotient(s.At<int128_t>(i), count(i)); });
   }
   WriteFixed<double>(n, out, out_row, has, [&](uint32_t i) {
-    const double sum = step == kStepAvgFloat ? s.At<double>(i)
-                       : step == kStepAvg    ? static_cast<double>(s.At<int128_t>(i))
-                                             : static_cast<double>(s.At<int64_t>(i));
+    const double sum = step == kStepAvgFloat                  ? s.At<double>(i)
+                       : step == kStepAvg                     ? static_cast<double>(s.At<int128_t>(i))
+                       : s.accumulator.arguments[0].is_signed ? static_cast<double>(s.At<int64_t>(i))
+                                                              : static_cast<double>(s.At<uint64_t>(i));
     return sum / static_cast<double>(count(i));
   });
 }

@@ -73,12 +73,12 @@ HashAggregate::~HashAggregate() = default;
 // ---- appending ----------------------------------------------------------------------------------------------------
 
 absl::Status HashAggregate::CheckOpen(const char* call) const {
-  if (finalised_ || merger_ != nullptr) {
-    return absl::FailedPreconditionError(std::string(call) + " after finalise: the groups are complete; accepted: a new aggregation");
-  }
   if (lost_rows_) {
-    return absl::FailedPreconditionError(std::string(call) +
-                                         " after a failed append: rows are missing from the groups; accepted: a new aggregation");
+    return absl::FailedPreconditionError(std::string(call) + " after a failed " + (merges_ ? "finalise" : "append") +
+                                         ": rows are missing from the groups; accepted: a new aggregation");
+  }
+  if (merges_) {
+    return absl::FailedPreconditionError(std::string(call) + " after finalise: the groups are complete; accepted: a new aggregation");
   }
   return absl::OkStatus();
 }
@@ -161,6 +161,7 @@ absl::Status HashAggregate::BeginMerge() {
   if (sides_.empty()) sides_.push_back(NewSide());
   std::vector<GroupSide*> sides;
   for (const auto& side : sides_) sides.push_back(side.get());
+  merges_ = true;
   merger_ = std::make_unique<GroupMerger>(GroupContext{shape_, entry_points_, budget_, options_}, std::move(sides));
   return absl::OkStatus();
 }
@@ -192,9 +193,15 @@ absl::Status HashAggregate::Finalise() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (finalised_) return absl::FailedPreconditionError("finalise called twice: the groups are complete; accepted: once");
   QUERN_RETURN_IF_ERROR(BeginMerge());
-  QUERN_RETURN_IF_ERROR(merger_->Help());
+  QUERN_RETURN_IF_ERROR(Merge());
   Take();
   return absl::OkStatus();
+}
+
+absl::Status HashAggregate::Merge() {
+  const absl::Status status = merger_->Help();
+  if (!status.ok()) lost_rows_ = true;
+  return status;
 }
 
 absl::Status HashAggregate::FinaliseShared() {
@@ -203,7 +210,7 @@ absl::Status HashAggregate::FinaliseShared() {
     if (finalised_) return absl::OkStatus();
     if (merger_ == nullptr) QUERN_RETURN_IF_ERROR(BeginMerge());
   }
-  QUERN_RETURN_IF_ERROR(merger_->Help());
+  QUERN_RETURN_IF_ERROR(Merge());
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!finalised_) Take();
   return absl::OkStatus();
@@ -266,7 +273,8 @@ bool GroupReader::FindGroups() {
 // Keeps those of n groups that belong to our partition; answers how many.
 uint32_t GroupReader::KeepPartition(const GroupTable& table, uint64_t begin, uint32_t n, uint8_t** groups) const {
   uint64_t hashes[kScanRows];
-  table.HashesOf(begin, groups, n, hashes);
+  if (aggregate_->dictionaries_->has_any()) HashKeys(*aggregate_->shape_, *aggregate_->dictionaries_, groups, n, hashes);
+  else table.HashesOf(begin, groups, n, hashes);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < n; ++i) {
     groups[kept] = groups[i];

@@ -74,6 +74,7 @@ class HashAggregate {
   std::unique_ptr<GroupSide> NewSide();
   absl::Status AddSide(std::unique_ptr<GroupSide> side);
   absl::Status BeginMerge();
+  absl::Status Merge();
   void Take();
   // The first of the next n positions that readers of a partition have not taken yet.
   uint64_t TakePositions(uint32_t partition, uint32_t num_partitions, uint64_t n);
@@ -90,7 +91,8 @@ class HashAggregate {
   std::vector<std::unique_ptr<GroupSide>> sides_;
   std::atomic<uint32_t> num_appenders_{0};
   std::atomic<uint64_t> next_row_id_{0};
-  std::atomic<bool> lost_rows_{false};
+  std::atomic<bool> lost_rows_{false};  // an append or a merge failed
+  std::atomic<bool> merges_{false};
   std::unique_ptr<GroupMerger> merger_;
   struct Result;
   std::unique_ptr<Result> result_;
@@ -127,7 +129,7 @@ std::vector<ColumnType> AggregateStateTypes(const KernelSpec& spec);
 class GroupReader {
  public:
   // partition, num_partitions: only the groups of one of so many shares by the hash of the key, the same share for the same key in every
-  // aggregation of the process (and of others, where no key is a dictionary). Readers of different shares may follow one another.
+  // aggregation of the same spec, in any process of this version.
   explicit GroupReader(std::shared_ptr<HashAggregate> aggregate, GroupColumns columns = GroupColumns::kResults, uint32_t partition = 0,
                        uint32_t num_partitions = 1);
   ~GroupReader();

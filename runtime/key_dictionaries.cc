@@ -31,7 +31,9 @@ KeyDictionaries::KeyDictionaries(const KernelSpec& spec, std::shared_ptr<MemoryB
   }
 }
 
-KeyDictionaries::~KeyDictionaries() { budget_->Release(reserved_bytes_); }
+KeyDictionaries::~KeyDictionaries() {
+  if (budget_) budget_->Release(reserved_bytes_);
+}
 
 absl::Status KeyDictionaries::Add(Key* key, std::string_view value, size_t significant_bytes, uint32_t* number) {
   const auto found = key->numbers.find(value.substr(0, significant_bytes));
@@ -39,7 +41,7 @@ absl::Status KeyDictionaries::Add(Key* key, std::string_view value, size_t signi
     *number = found->second;
     return absl::OkStatus();
   }
-  QUERN_RETURN_IF_ERROR(budget_->Reserve(value.size() + kBytesPerValue));
+  if (budget_) QUERN_RETURN_IF_ERROR(budget_->Reserve(value.size() + kBytesPerValue));
   reserved_bytes_ += value.size() + kBytesPerValue;
   *number = static_cast<uint32_t>(key->values.size());
   key->values.emplace_back(value);

@@ -97,7 +97,7 @@ uint64_t WordGroups::MaxCells() const {
 // than the room.
 uint32_t WordGroups::LoadPercent(uint64_t bytes) const {
   const uint32_t load_percent = context_.options.load_percent;
-  return bytes <= context_.options.prefetch.l2_bytes + context_.shape->group()->tuple_bytes * 2 ? load_percent / 2 : load_percent;
+  return bytes <= context_.options.l2_bytes + context_.shape->group()->tuple_bytes * 2 ? load_percent / 2 : load_percent;
 }
 
 absl::Status WordGroups::Begin(const uint64_t* words, uint32_t n) {

@@ -248,7 +248,7 @@ TEST(HashAggregate, ArgumentsMayBeDictionaries) {
 }
 
 // A dictionary need not have values where all rows are null.
-TEST(HashAggregate, DISABLED_NullsNeedNoDictionaryValues) {
+TEST(HashAggregate, NullsNeedNoDictionaryValues) {
   const auto nulls = WithNulls(DictionaryColumn({0, 0}, NumberColumn<int64_t>({})), {false, false});
   for (const char* function : {"sum", "min", "first", "var_pop"}) {
     EXPECT_EQ(GroupsOf(std::string("aggregate aggs=") + function + "(dictionary(u8,i64):nullable)", {Rows(2, {}, {nulls})}),
@@ -375,7 +375,7 @@ TEST(HashAggregate, SharesOfDictionaryKeysGoByTheValue) {
 }
 
 // As joins and output batches: no budget is no limit.
-TEST(HashAggregate, DISABLED_ABudgetMayBeAbsent) {
+TEST(HashAggregate, ABudgetMayBeAbsent) {
   for (const char* key : {"i64", "dictionary(u8,i64)"}) {
     auto aggregate = Aggregation(std::string("aggregate keys=") + key, {}, {}, nullptr);
     const auto values = NumberColumn<int64_t>({7, 8});
