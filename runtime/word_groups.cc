@@ -30,7 +30,7 @@ constexpr uint64_t kFewestGroupsToChange = 4096;
 constexpr uint64_t kMostGrowth = 8;  // at once, whatever is expected: the input may end soon
 constexpr uint32_t kMoveRows = 1024;
 
-uint32_t BitsFor(uint64_t groups, uint32_t load_percent) {
+uint32_t SlotBitsFor(uint64_t groups, uint32_t load_percent) {
   const uint64_t slots = std::max<uint64_t>(groups * 100 / load_percent + 1, 16);
   return static_cast<uint32_t>(std::bit_width(slots - 1));
 }
@@ -93,11 +93,11 @@ uint64_t WordGroups::MaxCells() const {
   return std::clamp(16 * rows_seen_, kFewestCells, kMostCells);
 }
 
-// Of a table of so many bytes. As long as one of twice the size stays in the L2 cache it is half as full: there a second step costs more
-// than the room.
-uint32_t WordGroups::LoadPercent(uint64_t bytes) const {
-  const uint32_t load_percent = context_.options.load_percent;
-  return bytes <= context_.options.l2_bytes + context_.shape->group()->tuple_bytes * 2 ? load_percent / 2 : load_percent;
+// Slots, log2, for so many groups. Tables that stay in the L2 cache are half as full as others: a second step costs more there than room.
+uint32_t WordGroups::BitsFor(uint64_t groups) const {
+  const uint32_t load_percent = context_.options.load_percent, roomy = SlotBitsFor(groups, load_percent / 2);
+  const uint64_t roomy_bytes = (uint64_t{1} << roomy) * context_.shape->group()->tuple_bytes;
+  return roomy_bytes <= context_.options.l2_bytes ? roomy : SlotBitsFor(groups, load_percent);
 }
 
 absl::Status WordGroups::Begin(const uint64_t* words, uint32_t n) {
@@ -123,16 +123,14 @@ absl::Status WordGroups::Begin(const uint64_t* words, uint32_t n) {
     return dense_.Begin(group, ranges, context_.options.huge_pages, context_.budget);
   }
   const uint64_t groups = std::max<uint64_t>(expected_groups_, n);
-  return open_.Begin(group, BitsFor(groups, context_.options.load_percent), context_.common_bits, context_.options.huge_pages,
-                     context_.budget);
+  return open_.Begin(group, BitsFor(groups), context_.common_bits, context_.options.huge_pages, context_.budget);
 }
 
 absl::Status WordGroups::BecomeOpen(uint64_t groups) {
   const QuernJoinShape& group = *context_.shape->group();
   OpenGroups open;
   const uint64_t wanted = std::max(groups + dense_.num_groups(), expected_groups_);
-  QUERN_RETURN_IF_ERROR(open.Begin(group, BitsFor(wanted, context_.options.load_percent), context_.common_bits, context_.options.huge_pages,
-                                   context_.budget));
+  QUERN_RETURN_IF_ERROR(open.Begin(group, BitsFor(wanted), context_.common_bits, context_.options.huge_pages, context_.budget));
   dense_.WriteWords();
   ForEachGroup(group, &dense_, dense_.num_cells(), [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
     uint8_t* to[kMoveRows];
@@ -176,22 +174,21 @@ absl::Status WordGroups::WidenDense(const uint64_t* words, uint32_t n) {
   return BecomeOpen(n);
 }
 
-absl::Status WordGroups::GrowOpen(uint32_t n) {
+absl::Status WordGroups::GrowOpen(const uint64_t* words, uint32_t n) {
   const QuernJoinShape& group = *context_.shape->group();
   const uint64_t groups = open_.num_groups();
-  const uint32_t load = LoadPercent(2 * open_.bytes());
-  if ((groups + n) * 100 <= open_.num_slots() * load) return absl::OkStatus();
+  const uint32_t bits = BitsFor(groups + n), now = static_cast<uint32_t>(std::bit_width(open_.num_slots() - 1));
+  if (bits <= now) return absl::OkStatus();
   if (context_.options.layout == GroupLayout::kAuto && groups >= kFewestGroupsToChange) {
     WordRanges ranges(group);
     ForEachGroup(group, &open_, open_.num_positions(),
-                 [&](uint8_t* const*, const uint64_t* words, uint32_t num_words) { ranges.Add(words, num_words); });
+                 [&](uint8_t* const*, const uint64_t* held, uint32_t num_held) { ranges.Add(held, num_held); });
+    ranges.Add(words, n);  // or the array would be given up again at once
     if (ranges.num_cells() <= groups * kCellsPerGroup) return BecomeDense(ranges);
   }
   const uint64_t expected = std::min(ExpectedGroups(rows_seen_, groups), kMostGrowth * groups);
-  const uint32_t now = static_cast<uint32_t>(std::bit_width(open_.num_slots() - 1));
-  const uint32_t bits = std::max({BitsFor(groups + n, load), BitsFor(expected, context_.options.load_percent), now + 1});
   ++num_growths_;
-  return open_.Grow(bits - now, context_.options.huge_pages, context_.budget);
+  return open_.Grow(std::max(bits, BitsFor(expected)) - now, context_.options.huge_pages, context_.budget);
 }
 
 absl::Status WordGroups::FindWords(const uint64_t* words, uint32_t n, uint8_t** tuples) {
@@ -199,7 +196,7 @@ absl::Status WordGroups::FindWords(const uint64_t* words, uint32_t n, uint8_t** 
   rows_seen_ += n;
   if (!has_begun_) QUERN_RETURN_IF_ERROR(Begin(words, n));
   for (;;) {
-    if (!is_dense_) QUERN_RETURN_IF_ERROR(GrowOpen(n));
+    if (!is_dense_) QUERN_RETURN_IF_ERROR(GrowOpen(words, n));
     if (!is_dense_) break;
     if (dense_.Find(words, n, prefetch_distance(), tuples)) return absl::OkStatus();
     QUERN_RETURN_IF_ERROR(WidenDense(words, n));

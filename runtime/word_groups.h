@@ -35,11 +35,11 @@ class WordGroups : public GroupTable {
   absl::Status FindWords(const uint64_t* words, uint32_t n, uint8_t** tuples);
   absl::Status Begin(const uint64_t* words, uint32_t n);
   absl::Status WidenDense(const uint64_t* words, uint32_t n);
-  absl::Status GrowOpen(uint32_t n);
+  absl::Status GrowOpen(const uint64_t* words, uint32_t n);
   absl::Status BecomeOpen(uint64_t groups);
   absl::Status BecomeDense(const WordRanges& ranges);
   uint64_t MaxCells() const;
-  uint32_t LoadPercent(uint64_t bytes) const;
+  uint32_t BitsFor(uint64_t groups) const;
 
   GroupContext context_;
   uint64_t expected_groups_;
