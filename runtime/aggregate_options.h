@@ -22,6 +22,7 @@ struct KeyRange {
 struct AggregateOptions {
   PrefetchClasses prefetch;
   uint64_t l2_bytes = uint64_t{1} << 20;  // of the machine's L2 cache
+  uint32_t l2_batch_rows = 512;           // rows at a time, at most, while the table is no larger
   bool huge_pages = true;
   GroupLayout layout = GroupLayout::kAuto;
   uint32_t load_percent = 60;                   // of an open table or directory, before it grows

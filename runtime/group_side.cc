@@ -112,14 +112,19 @@ bool HasNoNulls(const QuernAggregateShape& shape, const BatchView& batch) {
 
 }  // namespace
 
+uint32_t GroupSide::BlockRows() const {
+  const uint32_t batch_rows = context_.shape->group()->batch_rows;
+  return table_->bytes() <= context_.options.l2_bytes ? std::min(batch_rows, context_.options.l2_batch_rows) : batch_rows;
+}
+
 absl::Status GroupSide::Append(const BatchView& batch, uint64_t first_row_id) {
   if (batch.num_rows == 0) return absl::OkStatus();
   std::vector<QuernColumn> keys;
   QUERN_RETURN_IF_ERROR(EncodeKeys(batch, false, &keys));
   const Batch rows = {batch, keys.data(), first_row_id, HasNoNulls(*context_.shape->get(), batch), false};
-  const uint32_t block = context_.shape->group()->batch_rows;
-  for (uint64_t done = 0; done < batch.num_rows; done += block) {
-    const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(block, batch.num_rows - done));
+  uint32_t n = 0;
+  for (uint64_t done = 0; done < batch.num_rows; done += n) {
+    n = static_cast<uint32_t>(std::min<uint64_t>(BlockRows(), batch.num_rows - done));
     const uint32_t* selection = batch.selection == nullptr ? nullptr : batch.selection + done;
     QUERN_RETURN_IF_ERROR(AppendRows(rows, {keys.data(), selection == nullptr ? done : 0, selection, n}));
     num_rows_ += n;

@@ -39,6 +39,7 @@ class GroupSide {
  private:
   struct Batch;
   absl::Status EncodeKeys(const BatchView& batch, bool is_plain, std::vector<QuernColumn>* keys);
+  uint32_t BlockRows() const;
   absl::Status AppendRows(const Batch& batch, const KeyRows& rows);
   absl::Status DealRows(const Batch& batch, const KeyRows& rows);
   absl::Status Update(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
