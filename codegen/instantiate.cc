@@ -54,8 +54,10 @@ bool IsEntryPoint(const llvm::Function& function) {
   return function.getName().starts_with("quern_join_") || function.getName().starts_with("quern_aggregate_");
 }
 
-// Entry points stay visible; holes and blocks are inlined into them.
+// Entry points stay visible; holes and blocks are inlined into them, constants are their own.
 void Settle(llvm::Module* module, const llvm::TargetMachine& target) {
+  for (llvm::GlobalVariable& constant : module->globals())
+    if (!constant.isDeclaration()) constant.setLinkage(llvm::GlobalValue::InternalLinkage);
   for (llvm::Function& function : *module) {
     AimAtMachine(&function, target);
     if (function.isDeclaration()) continue;

@@ -95,6 +95,7 @@ absl::Status Settle(KernelPlan* plan) {
   plan->prefetch_group = std::min(plan->prefetch_group, plan->batch_size);
   // A string's field ends at a multiple of 8, so that the next field lies where it would have to anyway.
   plan->inline_key_bytes = (plan->inline_key_bytes + 3) / 8 * 8 + 4;
+  plan->inline_group_bytes = (plan->inline_group_bytes + 3) / 8 * 8 + 4;
   if ((plan->layout == "dense" || plan->layout == "open") && WordBits(plan->spec) == 0) {
     return InvalidArgument("layout for keys that fit one machine word: " + Show(plan->layout) + "; accepted: auto, unchained");
   }
@@ -190,7 +191,7 @@ PrefetchClasses PrefetchOf(const KernelPlan& plan) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const AggregateShape>> MakePlannedGroups(const KernelPlan& plan) {
-  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<AggregateShape> shape, AggregateShape::Make(plan.spec, plan.inline_key_bytes));
+  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<AggregateShape> shape, AggregateShape::Make(plan.spec, plan.inline_group_bytes));
   QuernJoinShape* tuning = shape->mutable_tuning();
   tuning->batch_rows = plan.batch_size;
   tuning->prefetches = plan.prefetch != "off";
@@ -201,9 +202,10 @@ absl::StatusOr<std::shared_ptr<const AggregateShape>> MakePlannedGroups(const Ke
 AggregateOptions MakeAggregateOptions(const KernelPlan& plan) {
   AggregateOptions options;
   options.prefetch = PrefetchOf(plan);
-  // Groups are found eight rows at a time, none of which waits for another: an aggregation gains by prefetching only from a quarter of the
-  // L3 cache on (100,000 groups of 32 bytes: 6.7 ns a row without, 7.1 with; 300,000: 13.5 and 9.9; `agg_bench --benchmark_filter=groups`).
-  options.prefetch.l2_bytes = std::max(plan.l2_bytes, plan.l3_bytes / 4);
+  options.word_prefetch = options.prefetch;
+  // Words are looked for eight at a time, none of which waits for another: that gains by prefetching only from a quarter of the L3 cache on
+  // (100,000 groups of 32 bytes: 6.7 ns a row without, 7.1 with; 300,000: 13.5 and 9.9; `agg_bench --benchmark_filter=groups`).
+  options.word_prefetch.l2_bytes = std::max(plan.l2_bytes, plan.l3_bytes / 4);
   options.l2_bytes = plan.l2_bytes;
   options.l2_batch_rows = plan.batch_size_l2;
   options.huge_pages = plan.huge_pages == "on";

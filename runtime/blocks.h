@@ -17,6 +17,13 @@
 
 extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column, uint64_t more);
 
+// 32 bytes of ones, then as many zeros. A constant of the kernel's own where a block needs it.
+extern "C" {
+alignas(64) inline constexpr uint8_t quern_constant_short_masks[64] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+                                                                       255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+                                                                       255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+}
+
 namespace quern::blocks {
 
 #define QUERN_INLINE inline __attribute__((always_inline))
@@ -89,9 +96,6 @@ QUERN_INLINE uint64_t FoldedMultiply(uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-// The lowest `bytes` bytes of a word; all of it for 8 and more.
-QUERN_INLINE uint64_t LowBytes(uint64_t word, uint32_t bytes) { return bytes >= 8 ? word : word & ~(~uint64_t{0} << (8 * bytes)); }
-
 // Bytes that a short string is read by, whatever its length.
 constexpr uint32_t kShortBytes = 32;
 
@@ -114,24 +118,29 @@ QUERN_INLINE bool MayReadShort(const uint8_t* p) {
 #endif
 }
 
+// A mask of the first n of kShortBytes bytes.
+QUERN_INLINE const uint8_t* ShortMask(uint32_t n) { return quern_constant_short_masks + kShortBytes - n; }
+
 struct ShortWords {
   uint64_t words[kShortBytes / 8];
 };
 
+// Up to 8 bytes as a word, zero behind the last byte, reading none beyond.
+QUERN_INLINE uint64_t ReadTail(const uint8_t* p, uint32_t n) {
+  uint64_t word = 0;
+  for (uint32_t i = n < 8 ? n : 8; i > 0; --i) word = word << 8 | p[i - 1];
+  return word;
+}
+
 // Up to kShortBytes bytes as words, zero behind the last byte.
 QUERN_INLINE ShortWords ReadShort(const uint8_t* p, uint32_t n) {
-  ShortWords s = {};
   if (__builtin_expect(static_cast<int>(MayReadShort(p)) & static_cast<int>(n != 0), 1)) {
-    s.words[0] = LowBytes(Load<uint64_t>(p), n);
-    s.words[1] = LowBytes(Load<uint64_t>(p + 8), n > 8 ? n - 8 : 0);
-    s.words[2] = LowBytes(Load<uint64_t>(p + 16), n > 16 ? n - 16 : 0);
-    s.words[3] = LowBytes(Load<uint64_t>(p + 24), n > 24 ? n - 24 : 0);
-  } else {
-    uint8_t bytes[kShortBytes] = {};
-    for (uint32_t i = 0; i < n; ++i) bytes[i] = p[i];
-    __builtin_memcpy(&s, bytes, kShortBytes);
+    const uint8_t* mask = ShortMask(n);
+    return {{Load<uint64_t>(p) & Load<uint64_t>(mask), Load<uint64_t>(p + 8) & Load<uint64_t>(mask + 8),
+             Load<uint64_t>(p + 16) & Load<uint64_t>(mask + 16), Load<uint64_t>(p + 24) & Load<uint64_t>(mask + 24)}};
   }
-  return s;
+  return {
+      {ReadTail(p, n), n > 8 ? ReadTail(p + 8, n - 8) : 0, n > 16 ? ReadTail(p + 16, n - 16) : 0, n > 24 ? ReadTail(p + 24, n - 24) : 0}};
 }
 
 // Hashes n bytes (after wyhash, Wang Yi): words are multiplied by each other in pairs. Strings of up to 32 bytes, that is nearly all keys,
@@ -374,8 +383,6 @@ QUERN_INLINE StringRef MakeStringRef(Bytes s) {
 QUERN_INLINE uint32_t InlineBytes(uint32_t width) { return width > kInlineStringBytes ? width : kInlineStringBytes; }
 
 QUERN_INLINE void StoreString(Bytes s, uint8_t* field, uint32_t width) {
-  // Zero behind the bytes: fields are compared word by word.
-  if (width > kInlineStringBytes) __builtin_memset(field + 16, 0, width - kInlineStringBytes);
   if (s.length <= kInlineStringBytes || s.length > InlineBytes(width)) {
     Store(field, MakeStringRef(s));
     return;
@@ -390,21 +397,21 @@ QUERN_INLINE Bytes BytesOf(const uint8_t* field, uint32_t width) {
   return {Load<const uint8_t*>(field + 8), length};
 }
 
-// A string of up to as many bytes as the field holds is compared with all of them at once, so that no branch depends on its length. The
-// field's string has another length where it is not held there.
-QUERN_INLINE bool EqualShort(Bytes s, const uint8_t* field, uint32_t width) {
-  const ShortWords words = ReadShort(s.data, s.length);
-  uint64_t difference = Load<uint32_t>(field) ^ s.length;
-  uint32_t at = 0;
-  for (; at + 8 <= width; at += 8) difference |= Load<uint64_t>(field + 4 + at) ^ words.words[at / 8];
-  return (difference | (Load<uint32_t>(field + 4 + at) ^ words.words[at / 8])) == 0;  // 4 more than a multiple of 8: join_shape.h
+// A string of up to as many bytes as the field holds is compared by kShortBytes bytes of both, of which a mask leaves its own, so that no
+// branch depends on its length. The field's string has another length where it is not held there.
+QUERN_INLINE bool EqualShort(Bytes s, const uint8_t* field) {
+  typedef uint64_t U64x4 __attribute__((vector_size(32)));
+  if (Load<uint32_t>(field) != s.length) return false;
+  if (!(static_cast<int>(MayReadShort(s.data)) & static_cast<int>(MayReadShort(field + 4)))) return EqualBytes(s.data, field + 4, s.length);
+  const U64x4 difference = (Load<U64x4>(s.data) ^ Load<U64x4>(field + 4)) & Load<U64x4>(ShortMask(s.length));
+  return (difference[0] | difference[1] | difference[2] | difference[3]) == 0;
 }
 
 // Length first, which is in the tuple. The prefix is not tested on its own: who comes here has passed the tag, and is equal in 99 of 100
 // cases.
 QUERN_INLINE bool EqualString(Bytes s, const uint8_t* field, uint32_t width) {
   const uint32_t held = InlineBytes(width);
-  if (held <= kShortBytes - 4 && s.length <= held) return EqualShort(s, field, held);
+  if (held <= kShortBytes && s.length <= held && s.length != 0) return EqualShort(s, field);
   Bytes stored = BytesOf(field, width);
   return s.length == stored.length && EqualBytes(s.data, stored.data, s.length);
 }

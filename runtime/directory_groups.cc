@@ -143,6 +143,31 @@ uint32_t DirectoryGroups::prefetch_distance() const {
   return context_.shape->group()->prefetches ? context_.options.prefetch.DistanceFor(bytes()) : 0;
 }
 
+// The first step of all rows, which makes no groups: where groups are there, as most are where it matters, it needs no more than an entry's
+// tag. Rows that are no candidates take the step again by Test.
+void DirectoryGroups::TestOnce(uint32_t n, Looking* looking, uint8_t** tuples) const {
+  const uint64_t* const entries = reinterpret_cast<const uint64_t*>(directory_.data());
+  const uint64_t* const hashes = looking->hashes;
+  const uint32_t common_bits = context_.common_bits, shift = shift_, distance = std::min(prefetch_distance(), n);
+  const auto slot_of = [=](uint32_t i) { return (hashes[i] << common_bits) >> shift; };
+  for (uint32_t i = 0; i < distance; ++i) __builtin_prefetch(&entries[slot_of(i)], 1);
+  uint32_t num_candidates = 0, num_others = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    if (distance != 0) __builtin_prefetch(&entries[slot_of(std::min(i + distance, n - 1))], 1);
+    const uint64_t slot = slot_of(i), found = entries[slot];
+    const bool is_candidate = (found != 0) & (((found ^ hashes[i]) & kTagMask) == 0);
+    tuples[i] = TupleOf(found);
+    if (distance != 0) __builtin_prefetch(tuples[i], 1);
+    looking->candidates[num_candidates] = i;
+    num_candidates += is_candidate;
+    looking->slots[i] = slot;
+    looking->rows[num_others] = i;
+    num_others += !is_candidate;
+  }
+  looking->num_candidates = num_candidates;
+  looking->n = num_others;
+}
+
 void DirectoryGroups::Test(Looking* looking, uint8_t** tuples) {
   uint64_t* const entries = reinterpret_cast<uint64_t*>(directory_.data());
   const uint64_t mask = num_entries_ - 1, tuple_bytes = context_.shape->group()->tuple_bytes;
@@ -174,18 +199,23 @@ void DirectoryGroups::Test(Looking* looking, uint8_t** tuples) {
   looking->n = num_further;
 }
 
+// Candidates whose key is another go on, from the next entry.
+template <class Keys>
+void DirectoryGroups::Compare(const Keys& keys, Looking* looking, uint8_t** tuples) const {
+  if (looking->num_candidates == 0) return;
+  uint32_t* const unequal = looking->rows + looking->n;
+  looking->n += keys.Compare(looking->num_candidates, looking->candidates, tuples, unequal);
+}
+
 template <class Keys>
 absl::Status DirectoryGroups::FindAll(const Keys& keys, uint32_t n, uint8_t** tuples) {
   if (n == 0) return absl::OkStatus();
   QUERN_RETURN_IF_ERROR(MakeRoom(n));
   rows_seen_ += n;
   Looking looking;
-  looking.n = n;
   keys.Hash(looking.hashes);
-  for (uint32_t i = 0; i < n; ++i) {
-    looking.rows[i] = i;
-    looking.slots[i] = SlotOf(looking.hashes[i]);
-  }
+  TestOnce(n, &looking, tuples);
+  Compare(keys, &looking, tuples);
   TupleSpan& span = spans_.back();
   const uint64_t tuple_bytes = context_.shape->group()->tuple_bytes;
   while (looking.n > 0) {
@@ -201,7 +231,7 @@ absl::Status DirectoryGroups::FindAll(const Keys& keys, uint32_t n, uint8_t** tu
       num_groups_ += looking.num_made;
       QUERN_RETURN_IF_ERROR(key_bytes_.Keep(first_made, looking.num_made));
     }
-    if (looking.num_candidates > 0) looking.n += keys.Compare(looking.num_candidates, looking.candidates, tuples, looking.rows + looking.n);
+    Compare(keys, &looking, tuples);
   }
   return absl::OkStatus();
 }

@@ -33,6 +33,9 @@ class DirectoryGroups : public GroupTable {
   struct Looking;
   template <class Keys>
   absl::Status FindAll(const Keys& keys, uint32_t n, uint8_t** tuples);
+  template <class Keys>
+  void Compare(const Keys& keys, Looking* looking, uint8_t** tuples) const;
+  void TestOnce(uint32_t n, Looking* looking, uint8_t** tuples) const;
   void Test(Looking* looking, uint8_t** tuples);
   absl::Status MakeRoom(uint32_t n);
   absl::Status Grow(uint64_t groups);

@@ -148,7 +148,7 @@ absl::Status WordGroups::BecomeDense(const WordRanges& ranges) {
   const QuernJoinShape& group = *context_.shape->group();
   DenseGroups dense;
   QUERN_RETURN_IF_ERROR(dense.Begin(group, ranges, context_.options.huge_pages, context_.budget));
-  const uint32_t distance = context_.options.prefetch.DistanceFor(dense.bytes());
+  const uint32_t distance = context_.options.word_prefetch.DistanceFor(dense.bytes());
   const auto move = [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
     uint8_t* to[kMoveRows];
     dense.Find(words, n, distance, to);
@@ -221,7 +221,7 @@ uint64_t WordGroups::num_groups() const { return !has_begun_ ? 0 : is_dense_ ? d
 uint64_t WordGroups::num_positions() const { return !has_begun_ ? 0 : is_dense_ ? dense_.num_cells() : open_.num_positions(); }
 uint64_t WordGroups::bytes() const { return is_dense_ ? dense_.bytes() : open_.bytes(); }
 uint32_t WordGroups::prefetch_distance() const {
-  return context_.shape->group()->prefetches ? context_.options.prefetch.DistanceFor(bytes()) : 0;
+  return context_.shape->group()->prefetches ? context_.options.word_prefetch.DistanceFor(bytes()) : 0;
 }
 
 uint32_t WordGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) {

@@ -52,9 +52,9 @@ def check(nm, path, holes):
     for name in (name for name in undefined - holes if not re.fullmatch(RUNTIME_CALLS, name)):
         sys.exit(f"{path}: undefined symbol that is neither a hole nor a runtime call: {name}; accepted: holes.def, runtime_calls.h")
     for name in symbols(nm, path, "--defined-only"):
-        if not re.fullmatch(r"quern_(join|aggregate|block)_\w+", name):
+        if not re.fullmatch(r"quern_(join|aggregate|block|constant)_\w+", name):
             sys.exit(f"{path}: defined symbol that is neither an entry point nor a block: {name}; "
-                     "accepted: quern_<operator>_<step>, quern_block_*")
+                     "accepted: quern_<operator>_<step>, quern_block_*, quern_constant_*")
     return undefined & holes
 
 
