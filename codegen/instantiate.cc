@@ -56,8 +56,11 @@ bool IsEntryPoint(const llvm::Function& function) {
 
 // Entry points stay visible; holes and blocks are inlined into them, constants are their own.
 void Settle(llvm::Module* module, const llvm::TargetMachine& target) {
-  for (llvm::GlobalVariable& constant : module->globals())
-    if (!constant.isDeclaration()) constant.setLinkage(llvm::GlobalValue::InternalLinkage);
+  for (llvm::GlobalVariable& constant : module->globals()) {
+    if (constant.isDeclaration()) continue;
+    constant.setLinkage(llvm::GlobalValue::PrivateLinkage);
+    constant.setComdat(nullptr);
+  }
   for (llvm::Function& function : *module) {
     AimAtMachine(&function, target);
     if (function.isDeclaration()) continue;

@@ -20,8 +20,8 @@ struct KeyRange {
 };
 
 struct AggregateOptions {
-  PrefetchClasses prefetch;       // of directories
-  PrefetchClasses word_prefetch;  // of tables over words
+  PrefetchClasses prefetch;               // of directories
+  PrefetchClasses word_prefetch;          // of tables over words
   uint64_t l2_bytes = uint64_t{1} << 20;  // of the machine's L2 cache
   uint32_t l2_batch_rows = 512;           // rows at a time, at most, while the table is no larger
   bool huge_pages = true;

@@ -25,9 +25,10 @@ PRUNE = ("always-inline,globaldce,function(sroa<modify-cfg>,early-cse<memssa>,si
 # Hosted, because a freestanding compilation turns an 8-byte memcmp into a library call; without a C library's headers, because there are
 # none for other architectures: Clang's own stdint.h and stddef.h serve. No contraction: a multiplication and an addition that were one
 # instruction here and two in the generic kernel would differ in their last bit.
-FLAGS = ["-std=c++20", "-O2", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti", "-fno-stack-protector",
-         "-fno-asynchronous-unwind-tables", "-fno-ident", "-fno-discard-value-names", "-fno-omit-frame-pointer", "-nostdlibinc",
-         "-Wno-builtin-macro-redefined", "-U__STDC_HOSTED__", "-D__STDC_HOSTED__=0", "-Wall", "-Wextra", "-Werror", "-Wno-psabi", "-I."]
+FLAGS = ["-std=c++20", "-O2", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-ffp-contract=off", "-fno-exceptions",
+         "-fno-rtti", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-ident", "-fno-discard-value-names",
+         "-fno-omit-frame-pointer", "-nostdlibinc", "-Wno-builtin-macro-redefined", "-U__STDC_HOSTED__", "-D__STDC_HOSTED__=0",
+         "-Wall", "-Wextra", "-Werror", "-Wno-psabi", "-I."]
 RUNTIME_CALLS = r"quern_rt_\w+|memcpy|memmove|memset|memcmp|bcmp"
 
 

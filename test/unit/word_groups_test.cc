@@ -129,7 +129,7 @@ TEST(WordGroups, AFullTableWhoseRangeIsSmallBecomesAnArrayAndBack) {
   Counted counted;
   counted.Add({0, 20000});
   EXPECT_STREQ(counted.table.layout(), "open");
-  counted.AddRange(0, 20000);
+  counted.AddRange(0, 40000);
   EXPECT_STREQ(counted.table.layout(), "dense");
   counted.ExpectAll();
   counted.Add({3, int64_t{1} << 40, -1});
