@@ -138,15 +138,16 @@ absl::Status GrowingBuffer::Grow(uint64_t bytes) {
   if (budget_) {
     if (absl::Status status = budget_->Reserve(bytes - bytes_); !status.ok()) return status;
   }
-  const uint64_t begin = RoundUp(bytes_, kPageBytes), end = RoundUp(bytes, kPageBytes);
+  // Whole large pages from the beginning: a table of 1 MiB in small ones needs more translations than the first-level TLB holds.
+  const uint64_t unit = huge_pages_ ? kHugePageBytes : kPageBytes, begin = RoundUp(bytes_, unit), end = RoundUp(bytes, unit);
   if (end > begin && mprotect(data_ + begin, end - begin, PROT_READ | PROT_WRITE) != 0) {
     if (budget_) budget_->Release(bytes - bytes_);
     return absl::ResourceExhaustedError("out of memory: " + std::to_string(bytes) + " bytes asked; accepted: what the system has free");
   }
-  if (huge_pages_ && end - begin >= kHugePageBytes) madvise(data_ + begin, end - begin, MADV_HUGEPAGE);
+  if (huge_pages_ && end > begin) madvise(data_ + begin, end - begin, MADV_HUGEPAGE);
 #if defined(MADV_POPULATE_WRITE)
   // Pages that are read before they are written would be faulted twice. A request only: before Linux 5.14 they fault one by one.
-  if (end - begin >= kHugePageBytes) madvise(data_ + begin, end - begin, MADV_POPULATE_WRITE);
+  if (end > begin) madvise(data_ + begin, end - begin, MADV_POPULATE_WRITE);
 #endif
   bytes_ = bytes;
   return absl::OkStatus();

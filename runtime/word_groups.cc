@@ -3,8 +3,8 @@
 //
 //     first batch's range small   --> dense --- a word outside, range still small ---> dense, wider
 //                                       |---- a word outside, range large -----------> open
-//     else                        --> open  --- full, groups fill a quarter of their range ---> dense
-//                                       |---- full -------------------------------------------> open, larger
+//     else                        --> open  --- full, groups will fill a quarter of their range -> dense
+//                                       |---- full --------------------------------------------> open, larger
 //
 // "Small" grows with the rows seen, from 1,024 cells to 65,536: a thousand rows must not pay for clearing a megabyte. A table that is full
 // doubles, or grows by up to 8 times where the rows so far let expect so many groups.
@@ -93,6 +93,9 @@ uint64_t WordGroups::MaxCells() const {
   return std::clamp(16 * rows_seen_, kFewestCells, kMostCells);
 }
 
+// Groups to make room for, where so many are there.
+uint64_t WordGroups::Expected(uint64_t groups) const { return std::min(ExpectedGroups(rows_seen_, groups), kMostGrowth * groups); }
+
 // Slots, log2, for so many groups. Tables that stay in the L2 cache are half as full as others: a second step costs more there than room.
 uint32_t WordGroups::BitsFor(uint64_t groups) const {
   const uint32_t load_percent = context_.options.load_percent, roomy = SlotBitsFor(groups, load_percent / 2);
@@ -168,7 +171,7 @@ absl::Status WordGroups::WidenDense(const uint64_t* words, uint32_t n) {
   WordRanges ranges = dense_.ranges();
   ranges.Add(words, n);
   const WordRanges wider = WithSlack(dense_.ranges(), ranges);
-  const uint64_t max_cells = std::max(MaxCells(), dense_.num_groups() * kCellsPerGroup);
+  const uint64_t max_cells = std::max(MaxCells(), Expected(dense_.num_groups()) * kCellsPerGroup);
   if (wider.num_cells() <= max_cells) return BecomeDense(wider);
   if (ranges.num_cells() <= max_cells) return BecomeDense(ranges);
   return BecomeOpen(n);
@@ -179,14 +182,14 @@ absl::Status WordGroups::GrowOpen(const uint64_t* words, uint32_t n) {
   const uint64_t groups = open_.num_groups();
   const uint32_t bits = BitsFor(groups + n), now = static_cast<uint32_t>(std::bit_width(open_.num_slots() - 1));
   if (bits <= now) return absl::OkStatus();
+  const uint64_t expected = Expected(groups);
   if (context_.options.layout == GroupLayout::kAuto && groups >= kFewestGroupsToChange) {
     WordRanges ranges(group);
     ForEachGroup(group, &open_, open_.num_positions(),
                  [&](uint8_t* const*, const uint64_t* held, uint32_t num_held) { ranges.Add(held, num_held); });
     ranges.Add(words, n);  // or the array would be given up again at once
-    if (ranges.num_cells() <= groups * kCellsPerGroup) return BecomeDense(ranges);
+    if (ranges.num_cells() <= expected * kCellsPerGroup) return BecomeDense(ranges);
   }
-  const uint64_t expected = std::min(ExpectedGroups(rows_seen_, groups), kMostGrowth * groups);
   ++num_growths_;
   return open_.Grow(std::max(bits, BitsFor(expected)) - now, context_.options.huge_pages, context_.budget);
 }

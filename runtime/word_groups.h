@@ -39,6 +39,7 @@ class WordGroups : public GroupTable {
   absl::Status BecomeOpen(uint64_t groups);
   absl::Status BecomeDense(const WordRanges& ranges);
   uint64_t MaxCells() const;
+  uint64_t Expected(uint64_t groups) const;
   uint32_t BitsFor(uint64_t groups) const;
 
   GroupContext context_;

@@ -111,8 +111,8 @@ TEST(Plan, ParametersOfAnotherOperatorAreUnknown) {
   EXPECT_EQ(Error({{"group_layout", "open"}}).rfind("unknown plan parameter: group_layout; accepted: layout, ", 0), 0u);
   EXPECT_EQ(Error({{"prefetch_group", "8"}}, kOperators[1].spec),
             "unknown plan parameter: prefetch_group; accepted: group_layout, group_load_percent, local_groups, partition_bits, "
-            "inline_group_bytes, hash, batch_size, batch_size_l2, prefetch, prefetch_distance_l2, prefetch_distance_l3, prefetch_distance_dram, "
-            "huge_pages");
+            "inline_group_bytes, hash, batch_size, batch_size_l2, prefetch, prefetch_distance_l2, prefetch_distance_l3, "
+            "prefetch_distance_dram, huge_pages");
 }
 
 TEST(Plan, ErrorsNameWhatIsAccepted) {
