@@ -26,9 +26,10 @@ struct AggregateOptions {
   uint32_t l2_batch_rows = 512;           // rows at a time, at most, while the table is no larger
   bool huge_pages = true;
   GroupLayout layout = GroupLayout::kAuto;
-  uint32_t load_percent = 60;                   // of an open table or directory, before it grows
-  uint32_t partition_bits = 6;                  // parts that many groups of several threads are dealt out to, log2
-  uint64_t local_groups = uint64_t{1} << 20;    // a thread's table stops growing there where hardly any two rows share a group
+  uint32_t load_percent = 60;   // of an open table or directory, before it grows
+  uint32_t partition_bits = 6;  // parts that many groups of several threads are dealt out to, log2
+  uint64_t local_groups =
+      uint64_t{1} << 22;  // expected ones, from which on several threads deal rows out where hardly any two share a group
   uint64_t compact_tuples = uint64_t{1} << 24;  // of a thread, dealt out one by one: so many are brought together for the first time
   uint64_t expected_groups = 0;                 // the host's guess; 0: none
   std::vector<KeyRange> ranges;                 // the host's statistics, by key; may be empty

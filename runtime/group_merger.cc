@@ -19,6 +19,12 @@ namespace {
 constexpr uint64_t kFewGroups = 65536;
 constexpr uint32_t kScanRows = 1024;
 
+uint64_t NumTuples(const TupleList& list) {
+  uint64_t n = 0;
+  for (const TupleSpan& span : list) n += span.num_tuples;
+  return n;
+}
+
 }  // namespace
 
 GroupMerger::GroupMerger(const GroupContext& context, std::vector<GroupSide*> sides)
@@ -75,11 +81,13 @@ absl::Status GroupMerger::MergeIntoFirst() {
 }
 
 absl::Status GroupMerger::MergePartition(uint64_t part) {
+  uint64_t num_tuples = 0;
+  for (GroupSide* side : sides_) num_tuples += NumTuples(side->parts().parts()[part]);
   GroupContext context = context_;
   context.common_bits = context_.options.partition_bits;
   // A part's groups are scattered over the whole range of keys: no array.
   if (context.options.layout != GroupLayout::kDirectory) context.options.layout = GroupLayout::kOpen;
-  tables_[part] = MakeGroupTable(context, 0);
+  tables_[part] = MakeGroupTable(context, num_tuples);  // at most so many groups
   memories_[part] = std::make_unique<AccumulatorMemory>(context_.budget);
   for (GroupSide* side : sides_)
     QUERN_RETURN_IF_ERROR(MergePart(context, side->parts().parts()[part], tables_[part].get(), memories_[part].get()));

@@ -7,9 +7,9 @@
 //     update          any other
 //
 // Several threads that aggregate 20 M rows into 10 M groups gain nothing from tables of their own: each would hold nearly all groups, and
-// merging them would be the same work again. When a table has 2^20 groups and hardly any two rows of it were of one group, its groups are
-// dealt out into parts by hash, and from then on rows as well, each as a group of one row: 2 to 3 ns a row of sequential writes, and a part
-// is merged by one thread in its cache.
+// merging them would be the same work again. When so many groups are to be expected (local_groups) and hardly any two rows were of one
+// group so far, the table's groups are dealt out into parts by hash, and from then on rows as well, each as a group of one row: sequential
+// writes, and a part is merged by one thread in its cache.
 #include "runtime/group_side.h"
 
 #include <algorithm>
@@ -26,6 +26,7 @@ namespace {
 constexpr uint32_t kRowsPerRun = 4;   // at least, for update_runs
 constexpr uint32_t kSampleRows = 64;  // enough to see that a block has no runs
 constexpr uint32_t kScanRows = 1024;
+constexpr uint64_t kGroupsToJudge = 65536;  // enough to expect the number of groups by
 
 struct Iota {
   uint32_t rows[kMaxBatchRows];
@@ -47,15 +48,15 @@ uint32_t FindRuns(uint8_t* const* tuples, uint32_t n, uint32_t most, uint8_t** r
   const uint32_t sample = std::min(n, kSampleRows);
   for (uint32_t i = 1; i < sample; ++i) changes += tuples[i] != tuples[i - 1];
   if (changes > sample / 2) return most + 1;
-  changes = 0;
-  for (uint32_t i = 1; i < n; ++i) changes += tuples[i] != tuples[i - 1];
-  if (changes >= most) return most + 1;
   uint32_t runs = 0;
-  for (uint32_t i = 0; i < n; ++i) {
-    run_tuples[runs] = tuples[i];
-    run_ends[runs] = i + 1;
-    runs += i + 1 == n || tuples[i + 1] != tuples[i];
+  for (uint32_t i = 1; i < n; ++i) {
+    if (tuples[i] == tuples[i - 1]) continue;
+    if (runs == most) return most + 1;
+    run_tuples[runs] = tuples[i - 1];
+    run_ends[runs++] = i;
   }
+  run_tuples[runs] = tuples[n - 1];
+  run_ends[runs++] = n;
   return runs;
 }
 
@@ -184,8 +185,8 @@ absl::Status GroupSide::Update(const Batch& batch, const KeyRows& rows, uint8_t*
   args.overflowed = overflowed_.data();
   const QuernAggregateEntryPoints& kernel = context_.kernel;
   if (kernel.update != nullptr) {
-    uint8_t* run_tuples[kMaxBatchRows];
-    uint32_t run_ends[kMaxBatchRows];
+    uint8_t* run_tuples[kMaxBatchRows + 1];
+    uint32_t run_ends[kMaxBatchRows + 1];
     const uint32_t most = rows.n / kRowsPerRun, runs = FindRuns(tuples, rows.n, most, run_tuples, run_ends);
     if (runs <= most) {
       args.tuples = run_tuples;
@@ -234,10 +235,10 @@ absl::Status GroupSide::CheckPays() {
   if (deals_ || num_sides_->load(std::memory_order_relaxed) < 2 || context_.options.partition_bits == 0) {
     return deals_ && num_dealt_ > compact_at_ ? Compact() : absl::OkStatus();
   }
-  const uint64_t local_groups = context_.options.local_groups;
-  if (table_->bytes() < local_groups * context_.shape->group()->tuple_bytes) return absl::OkStatus();
+  const uint64_t local_groups = context_.options.local_groups, enough = std::min(local_groups, kGroupsToJudge);
+  if (table_->bytes() < enough * context_.shape->group()->tuple_bytes) return absl::OkStatus();
   const uint64_t groups = table_->num_groups();
-  if (groups < local_groups || num_rows_ >= 2 * groups) return absl::OkStatus();
+  if (groups < enough || num_rows_ >= 2 * groups || ExpectedGroups(num_rows_, groups) < local_groups) return absl::OkStatus();
   QUERN_RETURN_IF_ERROR(DealOut());
   deals_ = true;
   return absl::OkStatus();

@@ -5,6 +5,7 @@
 #include "runtime/group_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "runtime/directory_groups.h"
@@ -46,6 +47,16 @@ class SingleGroup : public GroupTable {
 };
 
 }  // namespace
+
+uint64_t ExpectedGroups(uint64_t rows, uint64_t groups) {
+  if (groups >= rows) return UINT64_MAX;
+  double low = static_cast<double>(groups), high = 1e18;
+  for (int i = 0; i < 64; ++i) {
+    const double d = std::sqrt(low * high), met = -d * std::expm1(-static_cast<double>(rows) / d);
+    (met < static_cast<double>(groups) ? low : high) = d;
+  }
+  return static_cast<uint64_t>(low);
+}
 
 std::unique_ptr<GroupTable> MakeGroupTable(const GroupContext& context, uint64_t expected_groups) {
   const QuernJoinShape& group = *context.shape->group();

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstring>
 
 #include "runtime/blocks.h"
@@ -29,6 +28,7 @@ constexpr uint64_t kCellsPerGroup = 4;  // an array may be so much larger than i
 constexpr uint64_t kFewestGroupsToChange = 4096;
 constexpr uint64_t kMostGrowth = 8;  // at once, whatever is expected: the input may end soon
 constexpr uint32_t kMoveRows = 1024;
+constexpr uint32_t kSampleRows = 64, kRowsPerRun = 4;  // a block has runs where its first rows change so seldom
 
 uint32_t SlotBitsFor(uint64_t groups, uint32_t load_percent) {
   const uint64_t slots = std::max<uint64_t>(groups * 100 / load_percent + 1, 16);
@@ -70,18 +70,6 @@ WordRanges WithSlack(const WordRanges& before, const WordRanges& now) {
     if (now.digits[k].min < before.digits[k].min) digit.min -= std::min(slack, digit.min);
   }
   return wider;
-}
-
-// How many groups there will be, if rows choose them all alike: of D groups, n rows meet D (1 - e^(-n/D)). 65,536 rows that met 65,322
-// groups say 10 million; that they met 1,000 says 1,000.
-uint64_t ExpectedGroups(uint64_t rows, uint64_t groups) {
-  if (groups >= rows) return UINT64_MAX;
-  double low = static_cast<double>(groups), high = 1e18;
-  for (int i = 0; i < 64; ++i) {
-    const double d = std::sqrt(low * high), met = -d * std::expm1(-static_cast<double>(rows) / d);
-    (met < static_cast<double>(groups) ? low : high) = d;
-  }
-  return static_cast<uint64_t>(low);
 }
 
 }  // namespace
@@ -196,7 +184,6 @@ absl::Status WordGroups::GrowOpen(const uint64_t* words, uint32_t n) {
 
 absl::Status WordGroups::FindWords(const uint64_t* words, uint32_t n, uint8_t** tuples) {
   if (n == 0) return absl::OkStatus();
-  rows_seen_ += n;
   if (!has_begun_) QUERN_RETURN_IF_ERROR(Begin(words, n));
   for (;;) {
     if (!is_dense_) QUERN_RETURN_IF_ERROR(GrowOpen(words, n));
@@ -211,12 +198,34 @@ absl::Status WordGroups::FindWords(const uint64_t* words, uint32_t n, uint8_t** 
 absl::Status WordGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   uint64_t words[kMaxBatchRows];
   context_.kernel.pack(context_.shape->group(), rows.keys, rows.first, rows.rows, rows.n, words);
-  return FindWords(words, rows.n, tuples);
+  rows_seen_ += rows.n;
+  uint32_t changes = 0;
+  const uint32_t sample = std::min(rows.n, kSampleRows);
+  for (uint32_t i = 1; i < sample; ++i) changes += words[i] != words[i - 1];
+  return changes * kRowsPerRun < sample ? FindRuns(words, rows.n, tuples) : FindWords(words, rows.n, tuples);
+}
+
+// Rows of a group come one after another: the first of each is looked for.
+absl::Status WordGroups::FindRuns(const uint64_t* words, uint32_t n, uint8_t** tuples) {
+  uint64_t heads[kMaxBatchRows];
+  uint32_t begins[kMaxBatchRows + 1];
+  uint8_t* found[kMaxBatchRows];
+  uint32_t num_runs = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    if (i != 0 && words[i] == words[i - 1]) continue;
+    heads[num_runs] = words[i];
+    begins[num_runs++] = i;
+  }
+  begins[num_runs] = n;
+  QUERN_RETURN_IF_ERROR(FindWords(heads, num_runs, found));
+  for (uint32_t run = 0; run < num_runs; ++run) std::fill(tuples + begins[run], tuples + begins[run + 1], found[run]);
+  return absl::OkStatus();
 }
 
 absl::Status WordGroups::FindTuples(const GroupTuples& from, uint8_t** tuples) {
   uint64_t words[kMaxBatchRows];
   WordsOf(*context_.shape->group(), from.tuples, from.n, words);
+  rows_seen_ += from.n;
   return FindWords(words, from.n, tuples);
 }
 

@@ -32,6 +32,7 @@ class WordGroups : public GroupTable {
   const char* layout() const override { return is_dense_ ? "dense" : "open"; }
 
  private:
+  absl::Status FindRuns(const uint64_t* words, uint32_t n, uint8_t** tuples);
   absl::Status FindWords(const uint64_t* words, uint32_t n, uint8_t** tuples);
   absl::Status Begin(const uint64_t* words, uint32_t n);
   absl::Status WidenDense(const uint64_t* words, uint32_t n);
