@@ -22,7 +22,7 @@ constexpr uint64_t kOutputRows = uint64_t{1} << 14;
 
 class AggRun {
  public:
-  AggRun(std::shared_ptr<const Kernel> kernel, unsigned threads, const AggWorkload& workload)
+  AggRun(const std::shared_ptr<const Kernel>& kernel, unsigned threads, const AggWorkload& workload)
       : threads_(threads),
         workload_(workload),
         spec_(kernel->plan.spec),

@@ -39,15 +39,15 @@ std::string SpecText(const std::vector<GroupKey>& keys, const std::string& aggre
 
 std::string NsPer(double seconds, uint64_t n) { return Fixed(seconds / static_cast<double>(std::max<uint64_t>(n, 1)) * 1e9); }
 
-AggWorkloadSpec Scaled(const Settings& settings, std::vector<GroupKey> keys, uint64_t groups, uint64_t rows) {
+AggWorkloadSpec Scaled(const Settings& settings, const std::vector<GroupKey>& keys, uint64_t groups, uint64_t rows) {
   const uint64_t num_groups = groups <= 10'000 ? groups : settings.Rows(groups);
-  return {.keys = std::move(keys), .num_groups = num_groups, .num_rows = settings.Rows(rows)};
+  return {.keys = keys, .num_groups = num_groups, .num_rows = settings.Rows(rows)};
 }
 
 // ---- groups --------------------------------------------------------------------------------------------------
 
-absl::Status GroupsCell(const Settings& settings, const std::string& name, std::vector<GroupKey> keys, uint64_t groups, uint64_t rows,
-                        const std::string& aggregates, Section* section) {
+absl::Status GroupsCell(const Settings& settings, const std::string& name, const std::vector<GroupKey>& keys, uint64_t groups,
+                        uint64_t rows, const std::string& aggregates, Section* section) {
   const AggWorkload& workload = WorkloadOf(Scaled(settings, keys, groups, rows));
   std::vector<AggContender> contenders;
   const std::string spec = SpecText(keys, aggregates);
@@ -87,7 +87,8 @@ void AddGroups(Cells* cells) {
                 {"ratio", 7},
                 {"generic", 9},
                 {"ratio", 7}});
-  const auto add = [&](const std::string& name, std::vector<GroupKey> keys, uint64_t groups, uint64_t rows, const std::string& aggregates) {
+  const auto add = [&](const std::string& name, const std::vector<GroupKey>& keys, uint64_t groups, uint64_t rows,
+                       const std::string& aggregates) {
     cells->Add(name + "/" + std::to_string(groups), [=, settings = cells->settings()](Section* section) {
       return GroupsCell(settings, name, keys, groups, rows, aggregates, section);
     });

@@ -15,10 +15,16 @@ import random
 from aggregate_functions import ORDERED
 from aggregate_rows import BATCHES, BIG_ROWS, MANY_GROUPS, group_keys, random_aggregates, random_keys, random_sizes
 from join_case import without_each
-from join_rows import fit_word
+from join_rows import WORD_BITS, key_bits
 from random_data import INTEGER_CODES, TEMPORAL_CODES
 
 MAX_ZERO_HASH_PAIRS = 300_000  # with equal hashes every row meets every group
+
+
+def _fit_word(keys):
+    """Whether there are keys and they are one word. A dictionary key is a number of 32 bits to the kernel."""
+    bits = [32 + key.type.nullable if key.type.index else key_bits(key.type) for key in keys]
+    return bool(bits) and None not in bits and sum(bits) <= WORD_BITS
 
 
 @dataclasses.dataclass
@@ -91,7 +97,7 @@ class Case:
 
     def fits_word(self):
         """Whether the spec may ask for the layouts that need keys of one word."""
-        return bool(self.keys) and fit_word(self.keys)
+        return _fit_word(self.keys)
 
     def replay(self):
         return {"seed": self.seed, "case": self.number, **self.reduction}
@@ -144,7 +150,7 @@ class Case:
 def _random_params(rng, case):
     params = {}
     if rng.random() < 0.7:
-        fits = bool(case.generated_keys) and fit_word(case.generated_keys)
+        fits = _fit_word(case.generated_keys)
         params["group_layout"] = rng.choice(("auto", "dense", "open", "directory") if fits else ("auto", "directory"))
     numbers = {"batch_size": (*BATCHES, 2, 1000), "group_load_percent": (10, 33, 50, 75), "partition_bits": range(9),
                "local_groups": (1, 1, 5, 100, 1000, 100_000), "inline_group_bytes": (12, 20, 28, 60), "huge_pages": ("on", "off")}

@@ -3,6 +3,7 @@
 #include "runtime/accumulators.h"
 
 #include <gtest/gtest.h>
+#include <bit>
 
 #include <cmath>
 #include <cstring>
@@ -63,7 +64,7 @@ void ExpectFloatsComeBack() {
   const QuernColumn column = ColumnOf(values);
   for (uint32_t i = 0; i < values.size(); ++i) {
     const auto bits = static_cast<Bits>(b::BitsOfOrdered(b::ReadOrdered<kStorage>(&column, i, true), kStorage, true));
-    EXPECT_EQ(std::memcmp(&bits, &values[i], sizeof(T)), 0) << values[i];
+    EXPECT_EQ(bits, std::bit_cast<Bits>(values[i])) << values[i];
   }
 }
 
