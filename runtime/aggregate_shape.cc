@@ -166,7 +166,10 @@ void AggregateShape::AddAccumulator(const AggregateSpec& aggregate, uint32_t fir
   a.filter_column = first_column + static_cast<uint32_t>(aggregate.arguments.size());
   a.state_bytes = a.step == kStepCalled ? called_.back()->state_bytes() : kSteps[a.step].state_bytes;
   if (a.step != kStepCalled) {
-    for (const ColumnType& type : aggregate.arguments) a.arguments[a.num_arguments++] = MakeArgument(type, first_column + a.num_arguments);
+    for (const ColumnType& type : aggregate.arguments) {
+      a.arguments[a.num_arguments] = MakeArgument(type, first_column + a.num_arguments);
+      ++a.num_arguments;
+    }
   }
   // Raw bits, so that what comes out is what went in.
   if (kSteps[a.step].reads == kReadsBits) a.arguments[0].storage = RowOf(aggregate.arguments[0].id).storage;

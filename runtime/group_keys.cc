@@ -15,6 +15,8 @@ namespace {
 
 using blocks::Bytes;
 
+constexpr bool FitsWord(Storage storage) { return blocks::HasLanes(storage) || storage == kBit; }
+
 uint64_t WordAt(const QuernJoinShape& group, const uint8_t* tuple) {
   return group.word_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple);
 }
@@ -112,9 +114,9 @@ uint64_t HashOf(const Source& source, uint32_t i, bool trims_spaces) {
   } else if constexpr (kStorage == kFixed) {
     return blocks::HashBytes(source.ReadFixed(i), source.width);
   } else {
-    using T = typename blocks::ReaderOf<kStorage>::Value;
-    const T value = source.template ReadValue<T>(i);
-    return blocks::HashBytes(reinterpret_cast<const uint8_t*>(&value), sizeof(T));
+    const auto value = source.template ReadValue<typename blocks::ReaderOf<kStorage>::Value>(i);
+    if constexpr (kStorage == k128) return blocks::Combine(static_cast<uint64_t>(value), static_cast<uint64_t>(value >> 64));
+    else return value;
   }
 }
 
@@ -133,8 +135,10 @@ void HashKeys(const AggregateShape& shape, const KeyDictionaries& dictionaries, 
           hashes[i] = blocks::Combine(key == 0 ? uint64_t{0} : hashes[i], HashOf<kStorage>(source, i, trims_spaces));
       };
       if (dictionaries.has(key)) add(DictionarySource{group, field, tuples, type.width_bytes, dictionaries, key});
-      else if (group.word_bytes != 0) add(WordSource{group, field, tuples});
-      else add(FieldSource{group, field, tuples, type.width_bytes, 0});
+      else if (group.word_bytes == 0) add(FieldSource{group, field, tuples, type.width_bytes, 0});
+      if constexpr (FitsWord(kStorage)) {
+        if (!dictionaries.has(key) && group.word_bytes != 0) add(WordSource{group, field, tuples});
+      }
     });
   }
 }
@@ -149,7 +153,9 @@ absl::StatusOr<uint32_t> WriteKey(const AggregateShape& shape, const KeyDictiona
     if (dictionaries.has(key)) {
       return Write<kStorage>(DictionarySource{group, field, tuples, type.width_bytes, dictionaries, key}, n, out, out_row);
     }
-    if (group.word_bytes != 0) return Write<kStorage>(WordSource{group, field, tuples}, n, out, out_row);
+    if constexpr (FitsWord(kStorage)) {
+      if (group.word_bytes != 0) return Write<kStorage>(WordSource{group, field, tuples}, n, out, out_row);
+    }
     return Write<kStorage>(FieldSource{group, field, tuples, type.width_bytes, shape.spaces_offset(key)}, n, out, out_row);
   });
 }

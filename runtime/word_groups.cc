@@ -210,9 +210,11 @@ absl::Status WordGroups::FindRuns(const uint64_t* words, uint32_t n, uint8_t** t
   uint64_t heads[kMaxBatchRows];
   uint32_t begins[kMaxBatchRows + 1];
   uint8_t* found[kMaxBatchRows];
-  uint32_t num_runs = 0;
-  for (uint32_t i = 0; i < n; ++i) {
-    if (i != 0 && words[i] == words[i - 1]) continue;
+  heads[0] = words[0];
+  begins[0] = 0;
+  uint32_t num_runs = 1;
+  for (uint32_t i = 1; i < n; ++i) {
+    if (words[i] == words[i - 1]) continue;
     heads[num_runs] = words[i];
     begins[num_runs++] = i;
   }

@@ -53,8 +53,8 @@ using ColumnPtr = std::shared_ptr<OwnedColumn>;
 
 template <class T>
 void AppendTo(std::vector<uint8_t>* buffer, T value) {
-  const auto* const bytes = reinterpret_cast<const uint8_t*>(&value);
-  buffer->insert(buffer->end(), bytes, bytes + sizeof(T));
+  buffer->resize(buffer->size() + sizeof(T));
+  std::memcpy(buffer->data() + buffer->size() - sizeof(T), &value, sizeof(T));
 }
 
 template <class T>
