@@ -11,6 +11,7 @@
 #include "runtime/blocks.h"
 #include "runtime/called_accumulators.h"
 #include "runtime/status.h"
+#include "runtime/storage_dispatch.h"
 
 namespace quern {
 
@@ -41,33 +42,6 @@ class SpecAccumulator : public CalledAccumulator {
 };
 
 // ---- values of a batch ---------------------------------------------------------------------------------------------------------------
-
-template <Storage kStorage>
-struct StorageTag {
-  static constexpr Storage value = kStorage;
-};
-
-// Calls f(StorageTag<storage>{}).
-template <class F>
-auto DispatchStorage(Storage storage, F&& f) {
-  switch (storage) {
-    case kBit: return f(StorageTag<kBit>{});
-    case k8: return f(StorageTag<k8>{});
-    case k16: return f(StorageTag<k16>{});
-    case k32: return f(StorageTag<k32>{});
-    case k64: return f(StorageTag<k64>{});
-    case k128: return f(StorageTag<k128>{});
-    case kF32: return f(StorageTag<kF32>{});
-    case kF64: return f(StorageTag<kF64>{});
-    case kFixed: return f(StorageTag<kFixed>{});
-    case kVar32: return f(StorageTag<kVar32>{});
-    case kVar64: return f(StorageTag<kVar64>{});
-    case kView: return f(StorageTag<kView>{});
-    case kRowId:
-    case kNoStorage: break;
-  }
-  __builtin_unreachable();  // no aggregate takes such a column: ValidateSpec
-}
 
 constexpr uint32_t kBlockRows = 512;      // what is read before it is used: 12 KB of strings at most, in the L1 cache
 constexpr uint32_t kPrefetchedRows = 16;  // a state's line takes some 80 ns to come, a row some 5 to 10
