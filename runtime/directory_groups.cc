@@ -237,6 +237,7 @@ absl::Status DirectoryGroups::FindAll(const Keys& keys, uint32_t n, uint8_t** tu
 }
 
 absl::Status DirectoryGroups::Find(const KeyRows& rows, uint8_t** tuples) {
+  if (rows.n == 0) return absl::OkStatus();  // there may be no columns to read
   const QuernJoinShape& group = *context_.shape->group();
   if (group.word_bytes == 0) return FindAll(FieldKeys{context_, rows}, rows.n, tuples);
   uint64_t words[kMaxBatchRows];

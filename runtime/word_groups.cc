@@ -196,6 +196,7 @@ absl::Status WordGroups::FindWords(const uint64_t* words, uint32_t n, uint8_t** 
 }
 
 absl::Status WordGroups::Find(const KeyRows& rows, uint8_t** tuples) {
+  if (rows.n == 0) return absl::OkStatus();  // there may be no columns to read
   uint64_t words[kMaxBatchRows];
   context_.kernel.pack(context_.shape->group(), rows.keys, rows.first, rows.rows, rows.n, words);
   rows_seen_ += rows.n;
