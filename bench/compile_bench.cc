@@ -25,6 +25,12 @@ std::string ManyKeys(int n) {
   return spec + " build=i64 probe=i64";
 }
 
+std::string ManySortKeys(int n) {
+  std::string spec = "sort keys=i64:out";
+  for (int i = 1; i < n; ++i) spec += i % 4 == 1 ? ",utf8:out" : i % 4 == 2 ? ",i32:out" : i % 4 == 3 ? ",f64:out" : ",i64:out";
+  return spec + " payload=i64";
+}
+
 void Report(benchmark::State& state, const CompileTimes& total) {
   const auto mean = benchmark::Counter::kAvgIterations;
   state.counters["load"] = benchmark::Counter(total.load_ms, mean);
@@ -95,6 +101,13 @@ int main(int argc, char** argv) {
   quern::Register("keys=i64/no_payload", "join.inner keys=i64");
   quern::Register("keys=i64,utf8,i32,utf8", quern::kFourKeys);
   for (int n : {1, 2, 4, 8, 16}) quern::Register((std::to_string(n) + "_keys").c_str(), quern::ManyKeys(n));
+  quern::Register("sort/keys=i64", "sort keys=i64:out");
+  quern::Register("sort/keys=i64,payload=rowid", "sort keys=i64:out payload=rowid");
+  quern::Register("sort/keys=i32,utf8", "sort keys=i32:out,utf8:out");
+  quern::Register("sort/keys=i32,utf8,limit", "sort keys=i32:out,utf8:out limit=100");
+  quern::Register("sort/keys=i32,utf8,i64,utf8",
+                  "sort keys=i32:out,utf8(utf8mb4_bin):out,i64:desc:out,utf8:nullable:out payload=f64,rowid");
+  for (int n : {1, 2, 4, 8, 16}) quern::Register(("sort/" + std::to_string(n) + "_keys").c_str(), quern::ManySortKeys(n));
   benchmark::RegisterBenchmark("memory_hit", quern::MemoryHit)->Unit(benchmark::kMicrosecond)->Repetitions(5)->ReportAggregatesOnly();
   benchmark::RunSpecifiedBenchmarks();
 }

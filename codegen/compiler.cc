@@ -19,10 +19,17 @@
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "runtime/generic_aggregate.h"
 #include "runtime/generic_join.h"
+#include "runtime/generic_sort.h"
 #include "runtime/status.h"
 
 namespace quern {
 namespace {
+
+void SetShape(KernelShape shape, Kernel* kernel) {
+  kernel->shape = std::move(shape.join);
+  kernel->groups = std::move(shape.aggregate);
+  kernel->rows = std::move(shape.sort);
+}
 
 // Addresses in the order of EntryPointSymbols.
 void SetEntryPoints(const std::vector<void*>& addresses, Kernel* kernel) {
@@ -32,22 +39,29 @@ void SetEntryPoints(const std::vector<void*>& addresses, Kernel* kernel) {
 #define QUERN_JOIN_ENTRY(field, result, parameters) \
   if (needed.field) kernel->join.field = reinterpret_cast<result(*) parameters>(addresses[i++]);
 #include "runtime/join_entry_points.def"
-  } else {
+  } else if (kernel->groups != nullptr) {
     const NeededAggregateEntryPoints needed = EntryPointsOf(*kernel->groups->get());
 #define QUERN_AGGREGATE_ENTRY(field, result, parameters) \
   if (needed.field) kernel->aggregate.field = reinterpret_cast<result(*) parameters>(addresses[i++]);
 #include "runtime/aggregate_entry_points.def"
+  } else {
+    const NeededSortEntryPoints needed = EntryPointsOf(*kernel->rows->get());
+#define QUERN_SORT_ENTRY(field, result, parameters) \
+  if (needed.field) kernel->sort.field = reinterpret_cast<result(*) parameters>(addresses[i++]);
+#include "runtime/sort_entry_points.def"
   }
 }
 
 absl::StatusOr<std::shared_ptr<const Kernel>> MakeGenericKernel(KernelPlan plan) {
   auto kernel = std::make_shared<Kernel>();
   QUERN_ASSIGN_OR_RETURN(KernelShape shape, MakeKernelShape(plan));
-  kernel->shape = std::move(shape.join);
-  kernel->groups = std::move(shape.aggregate);
+  SetShape(std::move(shape), kernel.get());
+  switch (plan.spec.op) {
+    case Operator::kJoin: kernel->join = GenericJoinKernel(); break;
+    case Operator::kAggregate: kernel->aggregate = GenericAggregateKernel(); break;
+    case Operator::kSort: kernel->sort = GenericSortKernel(); break;
+  }
   kernel->plan = std::move(plan);
-  if (kernel->shape != nullptr) kernel->join = GenericJoinKernel();
-  else kernel->aggregate = GenericAggregateKernel();
   kernel->engine = Engine::kGeneric;
   return std::shared_ptr<const Kernel>(std::move(kernel));
 }
@@ -111,8 +125,7 @@ absl::StatusOr<std::shared_ptr<const Kernel>> MakeCompiledKernel(KernelPlan plan
   const double generated = NowMs();
   auto buffer = std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object), "kernel", false);
   QUERN_ASSIGN_OR_RETURN(LoadedCode code, LoadObject(std::move(buffer), EntryPointSymbols(shape)));
-  kernel->shape = std::move(shape.join);
-  kernel->groups = std::move(shape.aggregate);
+  SetShape(std::move(shape), kernel.get());
   SetEntryPoints(code.addresses, kernel.get());
   kernel->code = std::move(code.owner);
   kernel->code_bytes = code.code_bytes;
@@ -186,6 +199,10 @@ std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Ker
   options.expected_groups = hints.expected_groups;
   options.ranges = hints.ranges;
   return std::make_shared<HashAggregate>(kernel->groups, kernel->aggregate, kernel, std::move(budget), options);
+}
+
+std::shared_ptr<RowSort> MakeRowSort(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget) {
+  return std::make_shared<RowSort>(kernel->rows, kernel->sort, kernel, std::move(budget), MakeSortOptions(kernel->plan));
 }
 
 absl::StatusOr<CompiledKernel> CompileText(std::string_view text, const CompileOptions& options) {

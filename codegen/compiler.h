@@ -15,6 +15,7 @@
 #include "runtime/hash_aggregate.h"
 #include "runtime/hash_join.h"
 #include "runtime/kernel_abi.h"
+#include "runtime/row_sort.h"
 #include "runtime/spec.h"
 
 namespace quern {
@@ -43,11 +44,13 @@ enum class CacheOutcome : uint8_t { kOff, kMiss, kMemory };
 // One ready kernel. Immutable, shared by threads; its code lives as long as it does.
 struct Kernel {
   KernelPlan plan;
-  // Of the operator of plan.spec; the other's are null.
+  // Of the operator of plan.spec; the others' are null.
   std::shared_ptr<const JoinShape> shape;
   QuernJoinEntryPoints join = {};
   std::shared_ptr<const AggregateShape> groups;
   QuernAggregateEntryPoints aggregate = {};
+  std::shared_ptr<const SortShape> rows;
+  QuernSortEntryPoints sort = {};
   Engine engine = Engine::kGeneric;  // kJit or kGeneric: which it is
   uint64_t code_bytes = 0;
   CompileTimes times;                // of the compilation that made it
@@ -80,6 +83,9 @@ struct GroupHints {
 // The state that runs a kernel of an aggregation.
 std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget,
                                                  const GroupHints& hints = {});
+
+// The state that runs a kernel of a sort.
+std::shared_ptr<RowSort> MakeRowSort(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget);
 
 // Limits the bytes of machine code that the process's cache keeps (least recently used go first; kernels in use live on). Default 64 MiB.
 void SetKernelCacheLimit(uint64_t code_bytes);

@@ -81,7 +81,7 @@ absl::StatusOr<std::string> DumpModule(std::string_view stage, const KernelPlan&
   if (stage == "remarks") context.setDiagnosticHandler(std::make_unique<Remarks>(&remarks), /*RespectFilters=*/true);
   if (stage == "template") {
     QUERN_ASSIGN_OR_RETURN(auto module, LoadTemplate(plan.spec.op, machine, options.template_dir, &context));
-    module->setModuleIdentifier(plan.spec.op == Operator::kJoin ? "join" : "aggregate");
+    module->setModuleIdentifier(TemplateName(plan.spec.op));
     return Text(*module);
   }
   CompileTimes times;
@@ -113,7 +113,8 @@ absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec,
   if (stage == "plan") return PrintPlan(plan);
   if (stage == "layout") {
     QUERN_ASSIGN_OR_RETURN(const KernelShape shape, MakeKernelShape(plan));
-    return shape.join != nullptr ? shape.join->Print() : shape.aggregate->Print();
+    if (shape.join != nullptr) return shape.join->Print();
+    return shape.aggregate != nullptr ? shape.aggregate->Print() : shape.sort->Print();
   }
   return DumpModule(stage, plan, machine, options);
 }

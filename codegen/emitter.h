@@ -12,6 +12,7 @@
 #include "llvm/IR/Module.h"
 #include "runtime/aggregate_abi.h"
 #include "runtime/kernel_abi.h"
+#include "runtime/sort_abi.h"
 
 namespace quern {
 
@@ -60,8 +61,9 @@ class Emitter {
 
 // Emits every hole of the join template for one shape.
 void EmitJoinHoles(const QuernJoinShape& shape, Emitter* emitter);
-// The same for the aggregation template.
+// The same for the aggregation and the sort template.
 void EmitAggregateHoles(const QuernAggregateShape& shape, Emitter* emitter);
+void EmitSortHoles(const QuernSortShape& shape, Emitter* emitter);
 
 }  // namespace quern
 

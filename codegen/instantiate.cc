@@ -48,10 +48,9 @@ void AimAtMachine(llvm::Function* function, const llvm::TargetMachine& target) {
   function->addFnAttr("frame-pointer", "all");
 }
 
-const char* TemplateName(Operator op) { return op == Operator::kJoin ? "join" : "aggregate"; }
-
 bool IsEntryPoint(const llvm::Function& function) {
-  return function.getName().starts_with("quern_join_") || function.getName().starts_with("quern_aggregate_");
+  const llvm::StringRef name = function.getName();
+  return name.starts_with("quern_join_") || name.starts_with("quern_aggregate_") || name.starts_with("quern_sort_");
 }
 
 // Entry points stay visible; holes and blocks are inlined into them, constants are their own.
@@ -91,10 +90,26 @@ absl::Status LinkBlocks(llvm::Module* module, std::unique_ptr<llvm::Module> bloc
 
 }  // namespace
 
+const char* TemplateName(Operator op) {
+  switch (op) {
+    case Operator::kJoin: return "join";
+    case Operator::kAggregate: return "aggregate";
+    case Operator::kSort: return "sort";
+  }
+  __builtin_unreachable();
+}
+
 absl::StatusOr<KernelShape> MakeKernelShape(const KernelPlan& plan) {
-  if (plan.spec.op == Operator::kJoin) return KernelShape{MakePlannedShape(plan), nullptr};
-  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<const AggregateShape> groups, MakePlannedGroups(plan));
-  return KernelShape{nullptr, std::move(groups)};
+  KernelShape shape;
+  switch (plan.spec.op) {
+    case Operator::kJoin: shape.join = MakePlannedShape(plan); break;
+    case Operator::kAggregate: {
+      QUERN_ASSIGN_OR_RETURN(shape.aggregate, MakePlannedGroups(plan));
+      break;
+    }
+    case Operator::kSort: shape.sort = MakePlannedSort(plan); break;
+  }
+  return shape;
 }
 
 std::vector<std::string> EntryPointSymbols(const KernelShape& shape) {
@@ -104,11 +119,16 @@ std::vector<std::string> EntryPointSymbols(const KernelShape& shape) {
 #define QUERN_JOIN_ENTRY(field, result, parameters) \
   if (needed.field) symbols.emplace_back("quern_join_" #field);
 #include "runtime/join_entry_points.def"
-  } else {
+  } else if (shape.aggregate != nullptr) {
     const NeededAggregateEntryPoints needed = EntryPointsOf(*shape.aggregate->get());
 #define QUERN_AGGREGATE_ENTRY(field, result, parameters) \
   if (needed.field) symbols.emplace_back("quern_aggregate_" #field);
 #include "runtime/aggregate_entry_points.def"
+  } else {
+    const NeededSortEntryPoints needed = EntryPointsOf(*shape.sort->get());
+#define QUERN_SORT_ENTRY(field, result, parameters) \
+  if (needed.field) symbols.emplace_back("quern_sort_" #field);
+#include "runtime/sort_entry_points.def"
   }
   return symbols;
 }
@@ -134,7 +154,8 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan
   RemoveUnneeded(shape, module.get());
   Emitter emitter(module.get(), blocks.get());
   if (shape.join != nullptr) EmitJoinHoles(*shape.join->get(), &emitter);
-  else EmitAggregateHoles(*shape.aggregate->get(), &emitter);
+  else if (shape.aggregate != nullptr) EmitAggregateHoles(*shape.aggregate->get(), &emitter);
+  else EmitSortHoles(*shape.sort->get(), &emitter);
   if (!emitter.errors().empty()) return Internal("template and emitters disagree: " + emitter.errors());
   const double emitted = NowMs();
   QUERN_RETURN_IF_ERROR(LinkBlocks(module.get(), std::move(blocks)));

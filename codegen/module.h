@@ -19,6 +19,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/Target/TargetMachine.h"
 #include "runtime/join_shape.h"
+#include "runtime/sort_shape.h"
 
 namespace quern {
 
@@ -28,13 +29,17 @@ double NowMs();
 // LLVM's view of a machine: position-independent code, one text section. *Errors*: InvalidArgument for a CPU that LLVM does not know.
 absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> MakeTargetMachine(const Machine& machine);
 
-// What a kernel is specialised for: one of the two.
+// What a kernel is specialised for: one of the three.
 struct KernelShape {
   std::shared_ptr<const JoinShape> join;
   std::shared_ptr<const AggregateShape> aggregate;
+  std::shared_ptr<const SortShape> sort;
 };
 // *Errors*: as MakePlannedGroups.
 absl::StatusOr<KernelShape> MakeKernelShape(const KernelPlan& plan);
+
+// The name of an operator's template.
+const char* TemplateName(Operator op);
 
 // The entry points that a kernel of this shape has, by their symbols, in the order of its struct.
 std::vector<std::string> EntryPointSymbols(const KernelShape& shape);

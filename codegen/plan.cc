@@ -3,8 +3,8 @@
 //
 //     plan join.inner keys=i64 build=f64
 //     layout = auto                       # table layout; auto: by the keys, ..; accepted: auto, unchained, dense, open
-//     batch_size = 1024                   # rows hashed at a time (rows)
-//     prefetch_distance_dram = 128        # of tables beyond (rows)
+//     batch_size = 1024                   # rows hashed or encoded at a time (rows)
+//     prefetch_distance_dram = 128        # in those beyond (rows)
 //     ..
 //     l2_bytes = 1048576                  # the machine's: where the classes of table size begin
 //
@@ -60,9 +60,18 @@ absl::Status SetChoice(std::string_view name, std::string_view value, std::strin
   return absl::OkStatus();
 }
 
-enum class Scope : uint8_t { kBoth, kJoin, kAggregate };
+enum class Scope : uint8_t { kAll, kBoth, kJoin, kAggregate, kSort };
 
-bool IsIn(Scope scope, const KernelSpec& spec) { return scope == Scope::kBoth || (scope == Scope::kJoin) == (spec.op == Operator::kJoin); }
+bool IsIn(Scope scope, const KernelSpec& spec) {
+  switch (scope) {
+    case Scope::kAll: return true;
+    case Scope::kBoth: return spec.op != Operator::kSort;
+    case Scope::kJoin: return spec.op == Operator::kJoin;
+    case Scope::kAggregate: return spec.op == Operator::kAggregate;
+    case Scope::kSort: return spec.op == Operator::kSort;
+  }
+  return false;
+}
 
 std::string ParameterNames(const KernelSpec& spec) {
   std::string names;
@@ -216,6 +225,24 @@ AggregateOptions MakeAggregateOptions(const KernelPlan& plan) {
   options.load_percent = plan.group_load_percent;
   options.partition_bits = plan.partition_bits;
   options.local_groups = plan.local_groups;
+  return options;
+}
+
+std::shared_ptr<const SortShape> MakePlannedSort(const KernelPlan& plan) {
+  auto shape = std::make_shared<SortShape>(plan.spec, plan.sort_method == "comparison" ? SortMethod::kComparison : SortMethod::kRadix);
+  shape->mutable_tuning()->batch_rows = plan.batch_size;
+  return shape;
+}
+
+SortOptions MakeSortOptions(const KernelPlan& plan) {
+  SortOptions options;
+  options.prefetch = PrefetchOf(plan);
+  // Tuples are prefetched by the runtime, which knows of distances alone.
+  if (plan.prefetch == "off") options.prefetch.l2_distance = options.prefetch.l3_distance = options.prefetch.dram_distance = 0;
+  options.l2_bytes = plan.l2_bytes;
+  options.huge_pages = plan.huge_pages == "on";
+  options.entry_words = plan.entry_words;
+  options.top_rows = plan.top_rows;
   return options;
 }
 

@@ -15,6 +15,8 @@
 #include "runtime/aggregate_options.h"
 #include "runtime/aggregate_shape.h"
 #include "runtime/hash_join.h"
+#include "runtime/sort_options.h"
+#include "runtime/sort_shape.h"
 #include "runtime/spec.h"
 
 namespace quern {
@@ -49,6 +51,8 @@ JoinOptions MakeJoinOptions(const KernelPlan& plan);
 // *Errors*: NotFound for a host's function that is not registered.
 absl::StatusOr<std::shared_ptr<const AggregateShape>> MakePlannedGroups(const KernelPlan& plan);
 AggregateOptions MakeAggregateOptions(const KernelPlan& plan);
+std::shared_ptr<const SortShape> MakePlannedSort(const KernelPlan& plan);
+SortOptions MakeSortOptions(const KernelPlan& plan);
 
 }  // namespace quern
 

@@ -5,6 +5,7 @@
 #include "runtime/blocks.h"
 #include "runtime/accumulators.h"
 #include "runtime/block_signatures.h"
+#include "runtime/encode.h"
 
 namespace b = quern::blocks;
 
@@ -188,3 +189,52 @@ QUERN_BITS_BLOCK(bit, kBit)
 #define QUERN_STEP_kReadsNumbers QUERN_STEP_TWO
 #define QUERN_STEP(Id, text, reads, state_bytes) QUERN_STEP_##reads(Id, text)
 #include "runtime/accumulator_steps.def"
+
+// ---- sorting: keys to words, and tuples' fields in order ------------------------------------------------------------------------------
+
+QUERN_BLOCK void quern_block_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS {
+  const uint32_t done = b::EncodeNullLanes(column, first, rows, n, words, combine, shift, null_is_one);
+  if (done == n) return;
+  const uint32_t* rest = rows != nullptr ? rows + done : nullptr;
+  quern_rt_encode_nulls(column, first + done, rest, n - done, words + done, combine, shift, null_is_one);
+}
+
+#define QUERN_ENCODE_BLOCK(text, kStorage, kPart)                                                                         \
+  QUERN_BLOCK void quern_block_encode_##text QUERN_ENCODE_PARAMETERS {                                                    \
+    const uint32_t done = b::EncodeLanes<kStorage, kPart>(column, first, rows, n, words, combine, nullable, shift, flip); \
+    if (done == n) return;                                                                                                \
+    const uint32_t* rest = rows != nullptr ? rows + done : nullptr;                                                       \
+    quern_rt_encode_##text(column, first + done, rest, n - done, words + done, combine, nullable, shift, flip);           \
+  }
+QUERN_ENCODE_BLOCK(8, k8, kValuePart)
+QUERN_ENCODE_BLOCK(16, k16, kValuePart)
+QUERN_ENCODE_BLOCK(32, k32, kValuePart)
+QUERN_ENCODE_BLOCK(64, k64, kValuePart)
+QUERN_ENCODE_BLOCK(f32, kF32, kValuePart)
+QUERN_ENCODE_BLOCK(f64, kF64, kValuePart)
+QUERN_ENCODE_BLOCK(high, k128, kHighPart)
+QUERN_ENCODE_BLOCK(low, k128, kValuePart)
+QUERN_BLOCK void quern_block_encode_bit QUERN_ENCODE_PARAMETERS {
+  quern_rt_encode_bit(column, first, rows, n, words, combine, nullable, shift, flip);
+}
+
+#define QUERN_CALLED_BYTES(text, kStorage) \
+  QUERN_BLOCK void quern_block_encode_##text QUERN_ENCODE_BYTES_PARAMETERS { quern_rt_encode_##text QUERN_ENCODE_BYTES_ARGUMENTS; }
+#include "runtime/called_blocks.def"
+
+#define QUERN_ORDER_BLOCK(text, kStorage)                                 \
+  QUERN_BLOCK int32_t quern_block_order_##text QUERN_ORDER_PARAMETERS {   \
+    return b::OrderField<kStorage>(a, b, is_signed, trims_spaces, width); \
+  }
+QUERN_ORDER_BLOCK(bit, kBit)
+QUERN_ORDER_BLOCK(8, k8)
+QUERN_ORDER_BLOCK(16, k16)
+QUERN_ORDER_BLOCK(32, k32)
+QUERN_ORDER_BLOCK(64, k64)
+QUERN_ORDER_BLOCK(128, k128)
+QUERN_ORDER_BLOCK(f32, kF32)
+QUERN_ORDER_BLOCK(f64, kF64)
+QUERN_ORDER_BLOCK(fixed, kFixed)
+QUERN_ORDER_BLOCK(var32, kVar32)
+QUERN_ORDER_BLOCK(var64, kVar64)
+QUERN_ORDER_BLOCK(view, kView)

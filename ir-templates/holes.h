@@ -5,6 +5,7 @@
 
 #include "runtime/aggregate_abi.h"
 #include "runtime/kernel_abi.h"
+#include "runtime/sort_abi.h"
 
 // A constant hole has no effect and gives the same number at every call, so that it can be moved out of loops.
 #define QUERN_HOLE_ATTRIBUTES_constant __attribute__((pure))

@@ -5,6 +5,7 @@
 #define QUERN_RUNTIME_BLOCK_SIGNATURES_H_
 
 #include "runtime/kernel_abi.h"
+#include "runtime/sort_abi.h"
 
 #define QUERN_HASH_PARAMETERS                                                                                                  \
   (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* hashes, bool combine, bool nullable, \
@@ -30,8 +31,22 @@
   (const uint8_t* base, const uint64_t* tuples, uint32_t n, QuernOutColumn* out, uint32_t field_offset, uint32_t null_offset, \
    uint8_t null_mask)
 #define QUERN_FIT_BUILD_ARGUMENTS (base, tuples, n, out, field_offset, null_offset, null_mask)
+#define QUERN_ENCODE_PARAMETERS                                                                                               \
+  (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine, bool nullable, \
+   uint32_t shift, uint64_t flip)
+#define QUERN_ENCODE_NULLS_PARAMETERS                                                                                          \
+  (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine, uint32_t shift, \
+   bool null_is_one)
+#define QUERN_ENCODE_BYTES_PARAMETERS                                                                                      \
+  (const QuernSortShape* shape, uint32_t key, const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, \
+   uint64_t* const* words, uint32_t num_words, uint32_t* incomplete)
+#define QUERN_ENCODE_BYTES_ARGUMENTS (shape, key, column, first, rows, n, words, num_words, incomplete)
+#define QUERN_ORDER_PARAMETERS (const uint8_t* a, const uint8_t* b, bool is_signed, bool trims_spaces, uint32_t width)
 
 extern "C" {
+void quern_rt_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS;
+#define QUERN_CALLED_ENCODE(text, kStorage, kPart) void quern_rt_encode_##text QUERN_ENCODE_PARAMETERS;
+#define QUERN_CALLED_BYTES(text, kStorage) void quern_rt_encode_##text QUERN_ENCODE_BYTES_PARAMETERS;
 #define QUERN_CALLED_HASH(text, kStorage) void quern_rt_hash_##text QUERN_HASH_PARAMETERS;
 #define QUERN_CALLED_PACK(text, kStorage) void quern_rt_pack_##text QUERN_PACK_PARAMETERS;
 #define QUERN_CALLED_COLUMN(text, kStorage)                    \

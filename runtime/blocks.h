@@ -576,6 +576,9 @@ struct ProbeSource {
   QUERN_INLINE const uint8_t* ReadFixed(uint32_t i) const { return FixedReader::Read(column, rows[i], width).data; }
 };
 
+// A sort's tuples do not lie side by side: its base is null, and its offsets are addresses. Sanitizers would refuse to add them.
+#define QUERN_ANY_BASE __attribute__((no_sanitize("pointer-overflow")))
+
 // .. or a field of the matched tuples.
 template <Storage kStorage>
 struct BuildSource {
@@ -586,13 +589,13 @@ struct BuildSource {
   uint8_t null_mask;  // 0: not nullable
   uint32_t width;
 
-  QUERN_INLINE bool Valid(uint32_t i) const { return null_mask == 0 || (base[tuples[i] + null_offset] & null_mask) == 0; }
-  QUERN_INLINE Bytes ReadString(uint32_t i) const { return BytesOf(base + tuples[i] + field_offset, 0); }
+  QUERN_ANY_BASE QUERN_INLINE bool Valid(uint32_t i) const { return null_mask == 0 || (base[tuples[i] + null_offset] & null_mask) == 0; }
+  QUERN_ANY_BASE QUERN_INLINE Bytes ReadString(uint32_t i) const { return BytesOf(base + tuples[i] + field_offset, 0); }
   template <class T>
-  QUERN_INLINE T ReadValue(uint32_t i) const {
+  QUERN_ANY_BASE QUERN_INLINE T ReadValue(uint32_t i) const {
     return Load<T>(base + tuples[i] + field_offset);
   }
-  QUERN_INLINE const uint8_t* ReadFixed(uint32_t i) const { return base + tuples[i] + field_offset; }
+  QUERN_ANY_BASE QUERN_INLINE const uint8_t* ReadFixed(uint32_t i) const { return base + tuples[i] + field_offset; }
 };
 
 // How many of n values fit the output column, with room made for their bytes. Negative: a QuernCode. Fewer than n only at the limit of

@@ -3,10 +3,30 @@
 // the name that generated code links against.
 #include "runtime/block_signatures.h"
 #include "runtime/blocks.h"
+#include "runtime/encode.h"
 
 namespace b = quern::blocks;
 
 extern "C" {
+int32_t quern_rt_order_string(const uint8_t* a, const uint8_t* b, bool trims_spaces) {
+  b::Bytes x = b::BytesOf(a, 0), y = b::BytesOf(b, 0);
+  if (trims_spaces) {
+    x = b::TrimSpaces(x);
+    y = b::TrimSpaces(y);
+  }
+  const int order = __builtin_memcmp(x.data, y.data, x.length < y.length ? x.length : y.length);
+  if (order != 0) return order;
+  return static_cast<int32_t>(x.length > y.length) - static_cast<int32_t>(x.length < y.length);
+}
+
+void quern_rt_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS { b::EncodeNulls(column, first, rows, n, words, combine, shift, null_is_one); }
+
+#define QUERN_CALLED_ENCODE(text, kStorage, kPart)                                                   \
+  void quern_rt_encode_##text QUERN_ENCODE_PARAMETERS {                                              \
+    b::EncodeColumn<kStorage, kPart>(column, first, rows, n, words, combine, nullable, shift, flip); \
+  }
+#define QUERN_CALLED_BYTES(text, kStorage) \
+  void quern_rt_encode_##text QUERN_ENCODE_BYTES_PARAMETERS { b::EncodeBytes<kStorage> QUERN_ENCODE_BYTES_ARGUMENTS; }
 #define QUERN_CALLED_HASH(text, kStorage)                                                            \
   void quern_rt_hash_##text QUERN_HASH_PARAMETERS {                                                  \
     b::HashColumn<kStorage>(column, first, rows, n, hashes, combine, nullable, trims_spaces, width); \

@@ -11,6 +11,7 @@
 #include <new>
 
 #include "runtime/block_signatures.h"
+#include "runtime/encode.h"
 #include "runtime/output_buffer.h"
 
 extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column, uint64_t more) {
@@ -41,8 +42,10 @@ std::span<const RuntimeCall> AllRuntimeCalls() {
 #define QUERN_CALLED_COLUMN(text, kStorage) \
   QUERN_CALL(quern_rt_store_##text) QUERN_CALL(quern_rt_emit_probe_##text) QUERN_CALL(quern_rt_emit_build_##text)
 #define QUERN_CALLED_STRING(text, kStorage) QUERN_CALL(quern_rt_fit_probe_##text) QUERN_CALL(quern_rt_fit_build_##text)
+#define QUERN_CALLED_ENCODE(text, kStorage, kPart) QUERN_CALL(quern_rt_encode_##text)
+#define QUERN_CALLED_BYTES(text, kStorage) QUERN_CALL(quern_rt_encode_##text)
 #include "runtime/called_blocks.def"
-      {"memcpy", reinterpret_cast<void*>(&memcpy)},
+      QUERN_CALL(quern_rt_encode_nulls) QUERN_CALL(quern_rt_order_string){"memcpy", reinterpret_cast<void*>(&memcpy)},
       {"memmove", reinterpret_cast<void*>(&memmove)},
       {"memset", reinterpret_cast<void*>(&memset)},
       {"memcmp", reinterpret_cast<void*>(&memcmp)},

@@ -3,16 +3,18 @@
 //
 //     spec  = operator { blank field }               join.left keys=i64,utf8(ascii_bin):nullable:nullequal build=f64 residual=i32:lt
 //     field = name "=" [ item { "," item } ]         each name at most once, those of the operator: a join's keys (required), build,
-//                                                    probe and residual; an aggregate's keys and aggs, one of them at least
+//           | name "=" number | name                 probe and residual; an aggregate's keys and aggs, one of them at least; a sort's
+//                                                    keys (required), payload, limit (a number), stable (a word), partition, window
 //     item  = type { ":" flag }                      spec_text.cc; of aggs an aggregate: sum(i64):filter, aggregate_spec.cc
 //
 // Text becomes a spec in one way only and a spec becomes one text only, so that the text can be a cache key: what is the default anyway
-// (`:asc`, `:nulls_last`, `(binary)`) may be written and is never printed, and fields and flags are printed in a fixed order. The
-// example above has 2 keys; printed again it is the same to the byte. For the same reason a struct that a caller filled is refused where
-// it says something that no text says, such as a separator of a sum.
+// (`:asc`, `:nulls_last`, `(binary)`, `partition=0`) may be written and is never printed, and fields and flags are printed in a fixed
+// order. The example above has 2 keys; printed again it is the same to the byte. For the same reason a struct that a caller filled is
+// refused where it says something that no text says, such as a separator of a sum.
 #include "runtime/spec.h"
 
 #include <algorithm>
+#include <charconv>
 #include <span>
 #include <string>
 #include <utility>
@@ -26,14 +28,20 @@ namespace {
 constexpr size_t kMaxTextBytes = 65536;
 constexpr std::string_view kJoin = "join.";
 constexpr std::string_view kAggregate = "aggregate";
+constexpr std::string_view kSort = "sort";
+constexpr uint64_t kMaxLimit = ~uint64_t{0} >> 1;
 
 // ---- fields ----
+
+// NAME=ITEM,ITEM,.., NAME=NUMBER, or the name alone.
+enum class FieldForm : uint8_t { kList, kNumber, kWord };
 
 struct Field {
   std::string_view name;
   std::string_view item;  // as messages call one, and several
   std::string_view items;
-  absl::Status (*append)(std::string_view item, KernelSpec* spec);
+  absl::Status (*append)(std::string_view item, KernelSpec* spec);  // of a list an item, otherwise what stands behind '='
+  FieldForm form = FieldForm::kList;
 };
 
 template <Role kRole>
@@ -63,6 +71,35 @@ absl::Status AppendAggregate(std::string_view text, KernelSpec* spec) {
   return absl::OkStatus();
 }
 
+template <class Number>
+bool ReadNumber(std::string_view text, Number* number) {
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, *number);
+  return error == std::errc() && rest == end;
+}
+
+absl::Status LimitOutOfRange(std::string_view value) { return Wrong("limit out of range", value, "1 to " + std::to_string(kMaxLimit)); }
+
+absl::Status SetLimit(std::string_view text, KernelSpec* spec) {
+  return ReadNumber(text, &spec->limit) && spec->limit != 0 ? absl::OkStatus() : LimitOutOfRange(text);
+}
+
+absl::Status SetStable(std::string_view, KernelSpec* spec) {
+  spec->stable = true;
+  return absl::OkStatus();
+}
+
+// How many keys there are may be said later.
+absl::Status SetPartition(std::string_view text, KernelSpec* spec) {
+  return ReadNumber(text, &spec->partition) ? absl::OkStatus() : Wrong("partition out of range", text, "0 to the number of keys");
+}
+
+absl::Status AppendWindow(std::string_view text, KernelSpec* spec) {
+  QUERN_ASSIGN_OR_RETURN(const WindowFunction function, ParseWindowFunction(text));
+  spec->window.push_back(function);
+  return absl::OkStatus();
+}
+
 constexpr Field kJoinFields[] = {
     {"keys", "TYPE", "types", AppendKey<Role::kJoinKey>},
     {"build", "TYPE", "types", AppendPayload<&KernelSpec::build>},
@@ -73,18 +110,32 @@ constexpr Field kAggregateFields[] = {
     {"keys", "TYPE", "types", AppendKey<Role::kAggregateKey>},
     {"aggs", "AGGREGATE", "aggregates", AppendAggregate},
 };
+constexpr Field kSortFields[] = {
+    {"keys", "TYPE", "types", AppendKey<Role::kSortKey>},  // the first decides first
+    {"payload", "TYPE", "types", AppendPayload<&KernelSpec::payload>},
+    {"limit", "N", {}, SetLimit, FieldForm::kNumber},  // rows
+    {"stable", {}, {}, SetStable, FieldForm::kWord},
+    {"partition", "N", {}, SetPartition, FieldForm::kNumber},  // of the keys, the first
+    {"window", "FUNCTION", "functions", AppendWindow},
+};
 
 std::span<const Field> FieldsOf(Operator op) {
   switch (op) {
     case Operator::kJoin: return kJoinFields;
     case Operator::kAggregate: return kAggregateFields;
+    case Operator::kSort: return kSortFields;
   }
   return {};
 }
 
-std::string ListForm(const Field& field) {
-  const std::string item(field.item);
-  return std::string(field.name) + "=" + item + "," + item + ",..";
+std::string FormOf(const Field& field) {
+  const std::string name(field.name), item(field.item);
+  switch (field.form) {
+    case FieldForm::kList: return name + "=" + item + "," + item + ",..";
+    case FieldForm::kNumber: return name + "=" + item;
+    case FieldForm::kWord: return name;
+  }
+  return {};
 }
 
 absl::Status ParseList(std::string_view word, std::string_view list, const Field& field, KernelSpec* spec) {
@@ -96,37 +147,48 @@ absl::Status ParseList(std::string_view word, std::string_view list, const Field
   return absl::OkStatus();
 }
 
+absl::Status CheckForm(std::string_view word, const Field& field) {
+  const bool has_value = word.size() > field.name.size(), is_word = field.form == FieldForm::kWord;
+  if (has_value != is_word) return absl::OkStatus();
+  return Wrong(is_word ? "field that takes no value" : "field without a value", word, FormOf(field));
+}
+
+absl::Status ParseValue(std::string_view word, const Field& field, KernelSpec* spec) {
+  if (field.form == FieldForm::kWord) return field.append({}, spec);
+  const std::string_view value = word.substr(field.name.size() + 1);
+  return field.form == FieldForm::kList ? ParseList(word, value, field, spec) : field.append(value, spec);
+}
+
 // `given`: the names of the fields before.
 absl::Status ParseField(std::string_view word, Names* given, KernelSpec* spec) {
-  const size_t equals = word.find('=');
-  const std::string_view name = word.substr(0, equals);
+  const std::string_view name = word.substr(0, word.find('='));
   Names names;
   for (const Field& field : FieldsOf(spec->op)) {
     names.push_back(field.name);
     if (field.name != name) continue;
-    if (equals == std::string_view::npos) return Wrong("field without a value", word, ListForm(field));
+    QUERN_RETURN_IF_ERROR(CheckForm(word, field));
     if (std::find(given->begin(), given->end(), name) != given->end()) return Wrong("field given twice", name, "each field once");
     given->push_back(name);
-    return ParseList(word, word.substr(equals + 1), field, spec);
+    return ParseValue(word, field, spec);
   }
   return Unknown("field", name, names);
 }
 
 absl::Status CheckFieldsGiven(const KernelSpec& spec) {
   if (!spec.keys.empty() || !spec.aggregates.empty()) return absl::OkStatus();
-  if (spec.op == Operator::kJoin) return Wrong("missing field", "keys", "keys=TYPE,TYPE,.. with 1 to 16 types");
-  return Wrong("missing field", "keys or aggs",
-               "one of them at least: " + ListForm(kAggregateFields[0]) + " " + ListForm(kAggregateFields[1]));
+  if (spec.op != Operator::kAggregate) return Wrong("missing field", "keys", "keys=TYPE,TYPE,.. with 1 to 16 types");
+  return Wrong("missing field", "keys or aggs", "one of them at least: " + FormOf(kAggregateFields[0]) + " " + FormOf(kAggregateFields[1]));
 }
 
 // ---- operators ----
 
-// The kinds of join in the order of their enum, then aggregate.
+// The kinds of join in the order of their enum, then aggregate and sort.
 Names OperatorNames() {
   static const std::vector<std::string> texts = [] {
     std::vector<std::string> operators;
     for (const JoinKindRow& row : AllJoinKinds()) operators.push_back(std::string(kJoin) + std::string(row.text));
     operators.emplace_back(kAggregate);
+    operators.emplace_back(kSort);
     return operators;
   }();
   return {texts.begin(), texts.end()};
@@ -139,6 +201,7 @@ absl::Status ParseOperator(std::string_view text, KernelSpec* spec) {
   const auto found = std::find(names.begin(), names.end(), text);
   if (found == names.end()) return Unknown("operator", text, names);
   if (text == kAggregate) spec->op = Operator::kAggregate;
+  else if (text == kSort) spec->op = Operator::kSort;
   else spec->join_kind = static_cast<JoinKind>(found - names.begin());
   return absl::OkStatus();
 }
@@ -199,7 +262,35 @@ absl::Status CheckEach(const Items& items, const std::string& name, Check check)
   return absl::OkStatus();
 }
 
+// The names of an operator's fields, for what it has none of.
+std::string FieldNames(Operator op) {
+  Names names;
+  for (const Field& field : FieldsOf(op)) names.push_back(field.name);
+  return Listed(names);
+}
+
+// `a`: the operator with its article.
+absl::Status CheckNothingOfAJoin(const KernelSpec& spec, const std::string& a) {
+  if (spec.join_kind != JoinKind::kInner) return Wrong("join kind of " + a, RowOf(spec.join_kind).text, "inner");
+  const auto refused = [&](const char* field) { return Wrong("join's columns in " + a, field, FieldNames(spec.op)); };
+  if (!spec.build.empty()) return refused("build");
+  if (!spec.probe.empty()) return refused("probe");
+  if (!spec.residual.empty()) return refused("residual");
+  return absl::OkStatus();
+}
+
+absl::Status CheckNothingOfASort(const KernelSpec& spec, const std::string& a) {
+  const auto refused = [&](const char* field) { return Wrong("sort's field in " + a, field, FieldNames(spec.op)); };
+  if (!spec.payload.empty()) return refused("payload");
+  if (spec.limit != 0) return refused("limit");
+  if (spec.stable) return refused("stable");
+  if (spec.partition != 0) return refused("partition");
+  if (!spec.window.empty()) return refused("window");
+  return absl::OkStatus();
+}
+
 absl::Status CheckJoin(const KernelSpec& spec) {
+  QUERN_RETURN_IF_ERROR(CheckNothingOfASort(spec, "a join"));
   QUERN_RETURN_IF_ERROR(CheckCount("keys", spec.keys.size(), 1, kMaxKeys));
   QUERN_RETURN_IF_ERROR(CheckCount("build columns", spec.build.size(), 0, kMaxPayloadColumns));
   QUERN_RETURN_IF_ERROR(CheckCount("probe columns", spec.probe.size(), 0, kMaxPayloadColumns));
@@ -213,17 +304,9 @@ absl::Status CheckJoin(const KernelSpec& spec) {
   return CheckNullAwareness(spec);
 }
 
-absl::Status CheckNothingOfAJoin(const KernelSpec& spec) {
-  if (spec.join_kind != JoinKind::kInner) return Wrong("join kind of an aggregate", RowOf(spec.join_kind).text, "inner");
-  const auto refused = [](const char* field) { return Wrong("join's columns in an aggregate", field, "keys and aggs"); };
-  if (!spec.build.empty()) return refused("build");
-  if (!spec.probe.empty()) return refused("probe");
-  if (!spec.residual.empty()) return refused("residual");
-  return absl::OkStatus();
-}
-
 absl::Status CheckAggregation(const KernelSpec& spec) {
-  QUERN_RETURN_IF_ERROR(CheckNothingOfAJoin(spec));
+  QUERN_RETURN_IF_ERROR(CheckNothingOfAJoin(spec, "an aggregate"));
+  QUERN_RETURN_IF_ERROR(CheckNothingOfASort(spec, "an aggregate"));
   QUERN_RETURN_IF_ERROR(CheckCount("keys", spec.keys.size(), 0, kMaxKeys));
   QUERN_RETURN_IF_ERROR(CheckCount("aggregates", spec.aggregates.size(), 0, kMaxAggregates));
   QUERN_RETURN_IF_ERROR(CheckFieldsGiven(spec));
@@ -231,12 +314,36 @@ absl::Status CheckAggregation(const KernelSpec& spec) {
   return CheckEach(spec.aggregates, "aggs", CheckAggregate);
 }
 
+absl::Status CheckWindow(const KernelSpec& spec) {
+  QUERN_RETURN_IF_ERROR(CheckEach(spec.window, "window", CheckWindowFunction));
+  for (WindowFunction function : spec.window) {
+    if (std::count(spec.window.begin(), spec.window.end(), function) == 1) continue;
+    return Wrong("window function given twice", PrintItem(function), "each window function once");
+  }
+  const std::string partition = std::to_string(spec.partition);
+  if (spec.partition > spec.keys.size()) return Wrong("partition out of range", partition, "0 to " + std::to_string(spec.keys.size()));
+  if (spec.partition == 0 || !spec.window.empty()) return absl::OkStatus();
+  return Wrong("partition without window functions", partition, "0, or window=FUNCTION,FUNCTION,..");
+}
+
+absl::Status CheckSort(const KernelSpec& spec) {
+  QUERN_RETURN_IF_ERROR(CheckNothingOfAJoin(spec, "a sort"));
+  if (!spec.aggregates.empty()) return Wrong("aggregates of a sort", std::to_string(spec.aggregates.size()), "none");
+  QUERN_RETURN_IF_ERROR(CheckCount("keys", spec.keys.size(), 1, kMaxKeys));
+  QUERN_RETURN_IF_ERROR(CheckCount("payload columns", spec.payload.size(), 0, kMaxPayloadColumns));
+  QUERN_RETURN_IF_ERROR(CheckEach(spec.keys, "keys", CheckSortKey));
+  QUERN_RETURN_IF_ERROR(CheckPayload(spec.payload, "payload"));
+  if (spec.limit > kMaxLimit) return LimitOutOfRange(std::to_string(spec.limit));
+  return CheckWindow(spec);
+}
+
 absl::Status CheckOperator(const KernelSpec& spec) {
   switch (spec.op) {
     case Operator::kJoin: return CheckJoin(spec);
     case Operator::kAggregate: return CheckAggregation(spec);
+    case Operator::kSort: return CheckSort(spec);
   }
-  return Wrong("operator number out of range", std::to_string(static_cast<int>(spec.op)), "0 to 1");
+  return Wrong("operator number out of range", std::to_string(static_cast<int>(spec.op)), "0 to 2");
 }
 
 // ---- printing ----
@@ -264,6 +371,20 @@ std::string PrintAggregation(const KernelSpec& spec) {
   return text;
 }
 
+std::string PrintSort(const KernelSpec& spec) {
+  std::string text(kSort);
+  AppendField(" keys=", spec.keys, &text);
+  AppendField(" payload=", spec.payload, &text);
+  if (spec.limit != 0) text += " limit=" + std::to_string(spec.limit);
+  if (spec.stable) text += " stable";
+  if (spec.partition != 0) text += " partition=" + std::to_string(spec.partition);
+  AppendField(" window=", spec.window, &text);
+  return text;
+}
+
+// As it comes out: dictionaries decoded, without a collation.
+ColumnType OutputType(const ColumnType& key) { return {.id = key.id, .width_bytes = key.width_bytes, .nullable = key.nullable}; }
+
 }  // namespace
 
 absl::StatusOr<KernelSpec> ParseSpec(std::string_view text) {
@@ -285,14 +406,34 @@ absl::StatusOr<KeySpec> ParseKey(std::string_view text) {
   return item.key;
 }
 
-std::string PrintSpec(const KernelSpec& spec) { return spec.op == Operator::kAggregate ? PrintAggregation(spec) : PrintJoin(spec); }
+std::string PrintSpec(const KernelSpec& spec) {
+  switch (spec.op) {
+    case Operator::kJoin: return PrintJoin(spec);
+    case Operator::kAggregate: return PrintAggregation(spec);
+    case Operator::kSort: return PrintSort(spec);
+  }
+  return {};
+}
 
 std::vector<ColumnType> AggregateOutputTypes(const KernelSpec& spec) {
   std::vector<ColumnType> types;
-  for (const ColumnType& key : KeyTypes(spec)) {
-    types.push_back({.id = key.id, .width_bytes = key.width_bytes, .nullable = key.nullable});
-  }
+  for (const KeySpec& key : spec.keys) types.push_back(OutputType(key.type));
   for (const AggregateSpec& aggregate : spec.aggregates) types.push_back(AggregateResultType(aggregate, !spec.keys.empty()));
+  return types;
+}
+
+std::vector<ColumnType> SortOutputTypes(const KernelSpec& spec) {
+  std::vector<ColumnType> types;
+  for (const KeySpec& key : spec.keys)
+    if (key.out) types.push_back(OutputType(key.type));
+  types.insert(types.end(), spec.payload.begin(), spec.payload.end());
+  types.insert(types.end(), spec.window.size(), {.id = TypeId::kU64});
+  return types;
+}
+
+std::vector<ColumnType> SortKeyTypes(const KernelSpec& spec) {
+  std::vector<ColumnType> types;
+  for (const KeySpec& key : spec.keys) types.push_back(OutputType(key.type));
   return types;
 }
 

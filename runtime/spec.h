@@ -7,6 +7,9 @@
 //
 //     aggregate keys=i64,utf8(utf8mb4_bin):nullable aggs=count_star,sum(i64),min(f64)
 //               ^groups; nulls are one group        ^functions of further columns (aggregate_spec.h)
+//
+//     sort keys=i32:desc:nulls_first:out,utf8(utf8mb4_bin):nullable payload=i64,rowid limit=100 stable partition=1 window=row_number
+//          ^first one first; `out`: comes out too                   ^further columns            ^ties in the order of row ids
 #ifndef QUERN_RUNTIME_SPEC_H_
 #define QUERN_RUNTIME_SPEC_H_
 
@@ -20,7 +23,7 @@
 
 namespace quern {
 
-enum class Operator : uint8_t { kJoin, kAggregate };
+enum class Operator : uint8_t { kJoin, kAggregate, kSort };
 
 // What a result row of a join is made of (join_kinds.def).
 enum class JoinKind : uint8_t {
@@ -50,9 +53,10 @@ const std::vector<JoinKindRow>& AllJoinKinds();
 // One key. `nullable` (of the type): the column may hold nulls on either side.
 struct KeySpec {
   ColumnType type;
-  bool null_equal = false;  // null matches null (IS NOT DISTINCT FROM); otherwise a null key matches nothing
-  bool descending = false;  // order, for sorts; no meaning in a join, where it is refused
-  bool nulls_first = false;
+  bool null_equal = false;   // null matches null (IS NOT DISTINCT FROM); otherwise a null key matches nothing
+  bool descending = false;   // sorts, as all below; refused elsewhere
+  bool nulls_first = false;  // whatever the direction; otherwise nulls come last
+  bool out = false;          // the column is part of the result
 
   bool operator==(const KeySpec&) const = default;
 };
@@ -70,6 +74,10 @@ struct ResidualSpec {
 };
 constexpr size_t kMaxResiduals = 16;
 
+// What a sort adds to each row of the result, as u64. Rows are numbered from 1 within a partition: the rows that are equal in the first
+// KernelSpec::partition keys. Ranks count rows, dense ranks different keys, that come before.
+enum class WindowFunction : uint8_t { kRowNumber, kRank, kDenseRank };
+
 struct KernelSpec {
   Operator op = Operator::kJoin;
   JoinKind join_kind = JoinKind::kInner;
@@ -79,6 +87,12 @@ struct KernelSpec {
   // Batches of both sides bring the columns of the residual predicate after their payload columns, one each.
   std::vector<ResidualSpec> residual;
   std::vector<AggregateSpec> aggregates;  // kAggregate: 0 .. kMaxAggregates; `keys` may be empty then, and all below `keys` is
+  // kSort, as all below.
+  std::vector<ColumnType> payload;  // up to kMaxPayloadColumns; may be `rowid`
+  uint64_t limit = 0;               // rows that come out at most; 0: all
+  bool stable = false;              // rows with equal keys come out in the order of their row ids; otherwise in any
+  uint32_t partition = 0;           // 0 .. number of keys; not 0 only where there are window functions
+  std::vector<WindowFunction> window;
 
   bool operator==(const KernelSpec&) const = default;
 };
@@ -99,6 +113,11 @@ std::vector<ColumnType> JoinOutputTypes(const KernelSpec& spec);
 
 // The columns of an aggregation's result: keys (dictionaries decoded, without collations), then aggregates.
 std::vector<ColumnType> AggregateOutputTypes(const KernelSpec& spec);
+
+// The columns of a sort's result: keys flagged `out` (dictionaries decoded, without collations), payload, window functions (u64).
+std::vector<ColumnType> SortOutputTypes(const KernelSpec& spec);
+// All keys, the same way: what a threshold is made of.
+std::vector<ColumnType> SortKeyTypes(const KernelSpec& spec);
 
 // What no text can express wrongly but a caller who fills the struct can: numbers of keys, flags without meaning.
 absl::Status ValidateSpec(const KernelSpec& spec);

@@ -247,7 +247,8 @@ absl::Status ParseDictionary(const NamedText& text, Role role, ColumnType* type)
 }
 
 absl::Status RowIdIsNoKey(std::string_view value, Role role) {
-  return Wrong("rowid is no key", value, role == Role::kAggregateKey ? Listed(TypeNames(true, false)) : "rowid in build or probe");
+  const std::string elsewhere = role == Role::kSortKey ? "rowid in payload" : "rowid in build or probe";
+  return Wrong("rowid is no key", value, role == Role::kAggregateKey ? Listed(TypeNames(true, false)) : elsewhere);
 }
 
 absl::Status NoResidualType(std::string_view value) {
@@ -295,11 +296,11 @@ std::string_view ComparisonText(Comparison op) { return kComparisons[static_cast
 
 // Roles as bits, for the table of flags.
 constexpr unsigned Bit(Role role) { return 1U << static_cast<unsigned>(role); }
-constexpr unsigned kSorts = Bit(Role::kKey);
-constexpr unsigned kKeys = kSorts | Bit(Role::kJoinKey);
+constexpr unsigned kSorts = Bit(Role::kKey) | Bit(Role::kSortKey);
+constexpr unsigned kJoins = Bit(Role::kKey) | Bit(Role::kJoinKey);
 constexpr unsigned kResiduals = Bit(Role::kResidual);
 constexpr unsigned kAggregates = Bit(Role::kAggregate);
-constexpr unsigned kColumns = kKeys | Bit(Role::kPayload) | kResiduals | Bit(Role::kAggregateKey) | Bit(Role::kArgument);
+constexpr unsigned kColumns = kSorts | kJoins | Bit(Role::kPayload) | kResiduals | Bit(Role::kAggregateKey) | Bit(Role::kArgument);
 
 struct FlagRow {
   std::string_view text;
@@ -308,14 +309,15 @@ struct FlagRow {
   size_t choice;    // of flags with the same number one may be given
 };
 
-constexpr size_t kComparisonChoice = 4, kFilterChoice = 5, kNumChoices = 6;
-constexpr std::array<FlagRow, 13> kFlags = {{
+constexpr size_t kComparisonChoice = 4, kFilterChoice = 5, kOutChoice = 6, kNumChoices = 7;
+constexpr std::array<FlagRow, 14> kFlags = {{
     {"nullable", kColumns, false, 0},
-    {"nullequal", kKeys, false, 1},
+    {"nullequal", kJoins, false, 1},
     {"desc", kSorts, false, 2},
     {"asc", kSorts, true, 2},
     {"nulls_first", kSorts, false, 3},
     {"nulls_last", kSorts, true, 3},
+    {"out", kSorts, false, kOutChoice},
     {kComparisons[0].text, kResiduals, false, kComparisonChoice},
     {kComparisons[1].text, kResiduals, false, kComparisonChoice},
     {kComparisons[2].text, kResiduals, false, kComparisonChoice},
@@ -342,13 +344,14 @@ Names ComparisonNames() {
 
 std::string_view RoleText(Role role) {
   switch (role) {
-    case Role::kKey: return "a sort";
+    case Role::kKey: return "a key";
     case Role::kJoinKey: return "a join's key";
     case Role::kPayload: return "payload";
     case Role::kResidual: return "a residual";
     case Role::kAggregateKey: return "an aggregate's key";
     case Role::kAggregate: return "an aggregate";
     case Role::kArgument: return "an aggregate's argument";
+    case Role::kSortKey: return "a sort's key";
   }
   return {};
 }
@@ -376,6 +379,7 @@ void SetFlag(std::string_view flag, Item* item) {
   if (flag == "nullequal") item->key.null_equal = true;
   if (flag == "desc") item->key.descending = true;
   if (flag == "nulls_first") item->key.nulls_first = true;
+  if (flag == "out") item->key.out = true;
   if (flag == "filter") item->filtered = true;
   for (const ComparisonRow& row : kComparisons)
     if (row.text == flag) item->op = row.id;
@@ -414,6 +418,20 @@ absl::StatusOr<Item> ParseItem(std::string_view text, Role role) {
   return item;
 }
 
+// ---- window functions ----
+
+namespace {
+
+constexpr std::array<std::string_view, 3> kWindowTexts = {"row_number", "rank", "dense_rank"};  // by WindowFunction
+
+}  // namespace
+
+absl::StatusOr<WindowFunction> ParseWindowFunction(std::string_view text) {
+  const auto found = std::find(kWindowTexts.begin(), kWindowTexts.end(), text);
+  if (found == kWindowTexts.end()) return Unknown("window function", text, {kWindowTexts.begin(), kWindowTexts.end()});
+  return static_cast<WindowFunction>(found - kWindowTexts.begin());
+}
+
 // ---- printing ----
 
 std::string PrintItem(const KeySpec& key) {
@@ -422,11 +440,13 @@ std::string PrintItem(const KeySpec& key) {
   if (key.null_equal) text += ":nullequal";
   if (key.descending) text += ":desc";
   if (key.nulls_first) text += ":nulls_first";
+  if (key.out) text += ":out";
   return text;
 }
 
 std::string PrintItem(const ColumnType& type) { return PrintItem(KeySpec{.type = type}); }
 std::string PrintItem(const ResidualSpec& residual) { return PrintItem(residual.type) + ":" + std::string(ComparisonText(residual.op)); }
+std::string PrintItem(WindowFunction function) { return std::string(kWindowTexts[static_cast<size_t>(function)]); }
 
 // ---- specs that a caller filled ----
 
@@ -465,13 +485,22 @@ absl::Status CheckType(const ColumnType& type, const std::string& where) {
   return absl::OkStatus();
 }
 
+namespace {
+
+// Flags of sorts in a key of another operator.
+absl::Status CheckUnordered(const KeySpec& key, Role role) {
+  if (key.descending) return FlagWithoutMeaning("desc", role);
+  if (key.nulls_first) return FlagWithoutMeaning("nulls_first", role);
+  return key.out ? FlagWithoutMeaning("out", role) : absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status CheckJoinKey(const KeySpec& key, const std::string& where) {
   QUERN_RETURN_IF_ERROR(CheckType(key.type, where));
   if (key.type.id == TypeId::kRowId) return RowIdIsNoKey(where, Role::kJoinKey);
   if (key.null_equal && !key.type.nullable) return NullEqualNeedsNullable(PrintType(key.type));
-  if (key.descending) return FlagWithoutMeaning("desc", Role::kJoinKey);
-  if (key.nulls_first) return FlagWithoutMeaning("nulls_first", Role::kJoinKey);
-  return absl::OkStatus();
+  return CheckUnordered(key, Role::kJoinKey);
 }
 
 // Nulls are one group, always: shapes read that from null_equal, as they do for joins.
@@ -482,9 +511,13 @@ absl::Status CheckAggregateKey(const KeySpec& key, const std::string& where) {
     const std::string value = where + (key.null_equal ? " is null_equal alone" : " is nullable alone");
     return Wrong("nullable and null_equal differ in an aggregate's key", value, "both or neither");
   }
-  if (key.descending) return FlagWithoutMeaning("desc", Role::kAggregateKey);
-  if (key.nulls_first) return FlagWithoutMeaning("nulls_first", Role::kAggregateKey);
-  return absl::OkStatus();
+  return CheckUnordered(key, Role::kAggregateKey);
+}
+
+absl::Status CheckSortKey(const KeySpec& key, const std::string& where) {
+  QUERN_RETURN_IF_ERROR(CheckType(key.type, where));
+  if (key.type.id == TypeId::kRowId) return RowIdIsNoKey(where, Role::kSortKey);
+  return key.null_equal ? FlagWithoutMeaning("nullequal", Role::kSortKey) : absl::OkStatus();
 }
 
 absl::Status CheckPayload(const std::vector<ColumnType>& types, const char* name) {
@@ -507,6 +540,12 @@ absl::Status CheckResidual(const ResidualSpec& residual, const std::string& wher
   }
   if (residual.type.is_dictionary || !IsCompared(RowOf(residual.type.id))) return NoResidualType(PrintType(residual.type));
   return absl::OkStatus();
+}
+
+absl::Status CheckWindowFunction(WindowFunction function, const std::string& where) {
+  const size_t number = static_cast<size_t>(function), last = kWindowTexts.size() - 1;
+  if (number <= last) return absl::OkStatus();
+  return Wrong("window function number out of range in " + where, std::to_string(number), "0 to " + std::to_string(last));
 }
 
 }  // namespace quern

@@ -41,7 +41,7 @@ absl::StatusOr<NamedText> SplitName(std::string_view text, const std::string& fo
 // ---- items: a type and its flags ----
 
 // Where an item stands decides what it may be.
-enum class Role { kKey, kJoinKey, kPayload, kResidual, kAggregateKey, kAggregate, kArgument };
+enum class Role { kKey, kJoinKey, kPayload, kResidual, kAggregateKey, kAggregate, kArgument, kSortKey };
 
 // One item of a list, with what its flags say.
 struct Item {
@@ -51,20 +51,24 @@ struct Item {
 };
 
 absl::StatusOr<Item> ParseItem(std::string_view text, Role role);
+absl::StatusOr<WindowFunction> ParseWindowFunction(std::string_view text);
 // Reads the flags parts[1..] of an item whose text before them is parts[0].
 absl::Status ParseFlags(const std::vector<std::string_view>& parts, Role role, Item* item);
 
 std::string PrintItem(const KeySpec& key);
 std::string PrintItem(const ColumnType& type);
 std::string PrintItem(const ResidualSpec& residual);
+std::string PrintItem(WindowFunction function);
 
 // ---- specs that a caller filled; `where` names the value: "keys[0]" ----
 
 absl::Status CheckType(const ColumnType& type, const std::string& where);
 absl::Status CheckJoinKey(const KeySpec& key, const std::string& where);
 absl::Status CheckAggregateKey(const KeySpec& key, const std::string& where);
+absl::Status CheckSortKey(const KeySpec& key, const std::string& where);
 absl::Status CheckPayload(const std::vector<ColumnType>& types, const char* name);
 absl::Status CheckResidual(const ResidualSpec& residual, const std::string& where);
+absl::Status CheckWindowFunction(WindowFunction function, const std::string& where);
 
 // ---- aggregates (aggregate_spec.cc) ----
 

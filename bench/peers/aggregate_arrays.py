@@ -22,11 +22,10 @@ and in steps of 2^-2), so that engines may be asked for equal ones. Those of TPC
 import numpy as np
 import pyarrow as pa
 import tpch
-from columns import VALUE_BELOW, draw, mix, named
+from columns import NUM_WORDS, VALUE_BELOW, draw, mix, named, words
 from digest import answer  # noqa: F401: compare.py asks for it here
 
 ODD_CONSTANT = 0x5851F42D4C957F2D  # Knuth's multiplier for MMIX
-NUM_WORDS = 20_000
 NUM_FLOATS = 1 << 22
 FIRST_DAY = (2013 - 1970) * 365 + 11 + 181  # 2013-07-01 as days since 1970-01-01; eleven leap days; 181 days until July
 
@@ -34,21 +33,6 @@ FIRST_DAY = (2013 - 1970) * 365 + 11 + 181  # 2013-07-01 as days since 1970-01-0
 def sparse(numbers):
     """Distinct numbers below 2^63 to distinct ones."""
     return (numbers.astype(np.uint64) * np.uint64(ODD_CONSTANT) & np.uint64((1 << 63) - 1)).view(np.int64)
-
-
-def _letters(number, length):
-    """`length` letters, the last one first: a unique text of 4 letters for each number below 26^4 = 456,976."""
-    letters = []
-    for _ in range(length):
-        number, letter = divmod(number, 26)
-        letters.append(chr(ord("a") + letter))
-    return "".join(letters)
-
-
-def words(count):
-    """Distinct words of 4 to 24 letters, of all these lengths equally many; for up to 456,976."""
-    mixed = mix(np.arange(count)).tolist()  # 7919 has no factor in common with 26^4: all first four letters differ
-    return [_letters(i * 7919 % 26**4, 4) + _letters(number >> 5, number % 21) for i, number in enumerate(mixed)]
 
 
 def _zipf(rows, values, exponent, random):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All cases that are compared, and how one is chosen by its name. What a case of either operator has:
+"""All cases that are compared, and how one is chosen by its name. What a case of any operator has:
 
     name, target           target: best other engine's time divided by Quern's, at least; None: no target
-    operator               "join" or "aggregate"; its arrays are made by join_arrays.py or aggregate_arrays.py
+    operator               "join", "aggregate" or "sort"; its arrays are made by join_arrays.py, aggregate_arrays.py or sort_arrays.py
     sizes                  by a word of the list: {"build": 1000, "probe": 20000000}, {"rows": 20000000, "key values": 10}
     has_texts              whether a key is text
     scaled(factor)         the same case with fewer (or more) rows, under the same name
-    sql()                  the query; columns k0, k1, .. of its result are keys, a0, a1, .. are computed
+    sql()                  the query; columns k0, k1, .. of its result are keys, a0, a1, .. are computed, p0 is carried along
 
 This module needs nothing but Python, so that names can be listed anywhere.
 """
@@ -14,8 +14,9 @@ import fnmatch
 
 import aggregate_cases
 import join_cases
+import sort_cases
 
-CASES = join_cases.CASES + aggregate_cases.CASES
+CASES = join_cases.CASES + aggregate_cases.CASES + sort_cases.CASES
 
 
 def matching(patterns):

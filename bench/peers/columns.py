@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the arrays of all cases are made of: numbers without a pattern, unique texts, and Arrow arrays of numpy's.
+"""What the arrays of all cases are made of: numbers without a pattern, unique texts and words, and Arrow arrays of numpy's.
 
 Numbers without a pattern come from a bijection on 64-bit words (the finaliser of SplitMix64, Steele, Lea, Flood 2014), so that they are
 unique without a search: number i becomes mix(i). The numbers 0, 1, 2, 3 become 0x0, 0x5692161d100b05e5, .. , and a text of 16 digits is the
@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 VALUE_BELOW = 1 << 31  # of what is summed: 20 M such values sum up to below 2^63
+NUM_WORDS = 20_000  # of texts that repeat
 _HEX_OF_BYTE = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), dtype=np.uint16)
 
 
@@ -24,6 +25,21 @@ def texts(numbers, length):
     """A unique text of `length` hexadecimal digits (a multiple of 16) for each number: a matrix of bytes, one row each."""
     words = np.stack([mix(numbers, seed) for seed in range(1, length // 16 + 1)], axis=1)
     return _HEX_OF_BYTE[words.view(np.uint8)].view(np.uint8)
+
+
+def _letters(number, length):
+    """`length` letters, the last one first: a unique text of 4 letters for each number below 26^4 = 456,976."""
+    letters = []
+    for _ in range(length):
+        number, letter = divmod(number, 26)
+        letters.append(chr(ord("a") + letter))
+    return "".join(letters)
+
+
+def words(count):
+    """Distinct words of 4 to 24 letters, of all these lengths equally many; for up to 456,976."""
+    mixed = mix(np.arange(count)).tolist()  # 7919 has no factor in common with 26^4: all first four letters differ
+    return [_letters(i * 7919 % 26**4, 4) + _letters(number >> 5, number % 21) for i, number in enumerate(mixed)]
 
 
 def draw(rows, below, random):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A result of an aggregation in few numbers that do not depend on the order of its groups, so that engines can be compared:
+"""Results in few numbers, so that engines can be compared. Of an aggregation they do not depend on the order of its groups:
 
     (groups, sum of h modulo 2^64, then for each aggregate: sum of value * weight)
 
@@ -9,6 +9,13 @@ Of a text, h has its length, its first 8 bytes and its last 8: texts that differ
 
 Integers must be equal. Floats may differ by report.RELATIVE_ERROR: engines add in different orders, and each addition of n rounds by up to
 2^-53 of the sum so far. For 1.5 M of them as in TPC-H's first query that is 2e-10 at worst, and around 1e-13 as they come.
+
+Of a sort they do, since its order is the result:
+
+    (rows, sum of h * w modulo 2^64, and with a column that is no key: the sum of value * h)
+
+h is a hash of a row's keys, floats by their bits, and w is a number without a pattern, and odd, for the row's place in the result. Rows
+with equal keys may change places.
 """
 import numpy as np
 import pyarrow as pa
@@ -40,10 +47,14 @@ def _is_text(arrow_type):
     return pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type) or pa.types.is_string_view(arrow_type)
 
 
+def _numbers(column):
+    return column.to_numpy().view(np.int64) if pa.types.is_floating(column.type) else _integers(column)
+
+
 def _key_hash(columns):
     total = np.zeros(len(columns[0]), np.uint64)
     for i, column in enumerate(columns):
-        total = mix(total ^ (_text_hash(column) if _is_text(column.type) else mix(_integers(column), i + 3)), i)
+        total = mix(total ^ (_text_hash(column) if _is_text(column.type) else mix(_numbers(column), i + 3)), i)
     return total
 
 
@@ -65,3 +76,16 @@ def answer(case, table):
         for i, name in enumerate(names, 1):
             totals[i] += _weighed(batch.column(name), key_hash)
     return (table.num_rows, *(total % (1 << 64) if isinstance(total, int) else total for total in totals))
+
+
+def answer_in_order(case, table):
+    """A sorted result's digest. Cost: as answer()."""
+    totals, num_rows = [0] * (2 if case.has_payload else 1), 0
+    for batch in table.to_batches():
+        key_hash = _key_hash([batch.column(name) for name in case.key_names])
+        places = mix(np.arange(num_rows, num_rows + batch.num_rows), 9) | np.uint64(1)
+        totals[0] += int(np.sum(key_hash * places))
+        if case.has_payload:
+            totals[1] += _weighed(batch.column("p0"), key_hash)
+        num_rows += batch.num_rows
+    return (num_rows, *(total % (1 << 64) for total in totals))

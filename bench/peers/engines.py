@@ -21,10 +21,12 @@ from columns import row_table
 class DuckdbEngine:
     """Tables of an in-memory database, filled in the order of the arrays. SET threads counts the calling thread. The result of an
     aggregation is a collection of DuckDB's own vectors (`materialize`). Integer keys in a narrow range may index a table without hashing;
-    how narrow is a setting in bits: its default, 12, and its maximum, 32, are tried."""
+    how narrow is a setting in bits: its default, 12, and its maximum, 32, are tried. The result of a sort is such a collection too, or a
+    table of the database, or Arrow arrays."""
 
     name = "duckdb"
     _VARIANTS = {"default": 12, "perfect32": 32}
+    _SORT_VARIANTS = ("collection", "table", "arrow")
 
     def __init__(self, threads):
         import duckdb
@@ -35,25 +37,47 @@ class DuckdbEngine:
         return self._duckdb.__version__
 
     def variants(self, case):
+        if case.operator == "sort":
+            return self._SORT_VARIANTS
         return ("default",) if case.operator == "join" or case.has_texts else tuple(self._VARIANTS)
 
-    def load(self, _case, tables):
+    def load(self, case, tables):
         self._connection = self._duckdb.connect()
         self._connection.execute(f"SET threads = {self._threads}")
         for name, table in tables.items():
             self._connection.register("arrays", table)
             self._connection.execute(f"CREATE TABLE {name} AS SELECT * FROM arrays")
             self._connection.unregister("arrays")
-        self._connection.execute("SET preserve_insertion_order = false")
+        # Without the order of insertion, several threads do not keep that of a sorted result either.
+        self._connection.execute(f"SET preserve_insertion_order = {'true' if case.operator == 'sort' else 'false'}")
 
     def run(self, case, variant):
         if case.operator == "join":  # one row, which a relation would take 0.3 ms longer for
             return self._connection.execute(case.sql()).fetchall()
+        if case.operator == "sort":
+            return self._sort(case, variant)
         self._connection.execute(f"SET perfect_ht_threshold = {self._VARIANTS[variant]}")
         return self._connection.sql(case.sql()).materialize()
 
+    def _sort(self, case, variant):
+        """A relation, a pyarrow table, or None where the table `result` has it."""
+        if variant == "collection":
+            return self._connection.sql(case.sql()).materialize()
+        if variant == "arrow":
+            return self._connection.sql(case.sql()).to_arrow_table()
+        self._connection.execute(f"CREATE TEMP TABLE result AS {case.sql()}")
+        return None
+
     def table(self, result):
-        return row_table(map(int, result[0])) if isinstance(result, list) else result.to_arrow_table()
+        if isinstance(result, list):
+            return row_table(map(int, result[0]))
+        if isinstance(result, pa.Table):
+            return result
+        if result is not None:
+            return result.to_arrow_table()
+        table = self._connection.sql("SELECT * FROM result").to_arrow_table()
+        self._connection.execute("DROP TABLE result")
+        return table
 
     def drop(self):
         if self._connection:
@@ -62,7 +86,8 @@ class DuckdbEngine:
 
 
 class PolarsEngine:
-    """Data frames; both of its engines. One chunk per column, which is what its in-memory engine wants."""
+    """Data frames; both of its engines. One chunk per column, which is what its in-memory engine wants. The first rows are asked for as
+    the head of a sort, which it knows to shorten, and as its own `bottom_k`, which gives them in no order, sorted afterwards."""
 
     name = "polars"
 
@@ -77,16 +102,18 @@ class PolarsEngine:
     def version(self):
         return self._polars.__version__
 
-    def variants(self, _case):
-        return ("in-memory", "streaming")
+    def variants(self, case):
+        ways = ("", ",bottom_k") if case.operator == "sort" and case.limit else ("",)
+        return tuple(engine + way for engine in ("in-memory", "streaming") for way in ways)
 
     def load(self, _case, tables):
         # from_arrow may keep pointing at the arrays; strings become views of its own.
         self._frames = {name: self._polars.from_arrow(table, rechunk=True) for name, table in tables.items()}
 
     def run(self, case, variant):
-        query = self._join(case) if case.operator == "join" else self._aggregate(case)
-        return query.collect(engine=variant)
+        engine, _, way = variant.partition(",")
+        make = {"join": self._join, "aggregate": self._aggregate, "sort": self._bottom_k if way else self._sort}
+        return make[case.operator](case).collect(engine=engine)
 
     def _join(self, case):
         result = [self._polars.col(f"x{i}").sum() for i in range(case.num_extra)] or [self._polars.len()]
@@ -99,6 +126,13 @@ class PolarsEngine:
             rows = rows.filter(self._polars.col("d0") <= datetime.date.fromisoformat(case.last_day))
         aggregates = [self._expression(*pair).alias(f"a{i}") for i, pair in enumerate(zip(case.aggregates, case.arguments))]
         return rows.group_by([f"k{i}" for i in range(case.num_keys)], maintain_order=False).agg(aggregates)
+
+    def _sort(self, case):
+        rows = self._frames["facts"].lazy().sort(case.key_names, maintain_order=False)
+        return rows.head(case.limit) if case.limit else rows
+
+    def _bottom_k(self, case):
+        return self._frames["facts"].lazy().bottom_k(case.limit, by=case.key_names).sort(case.key_names, maintain_order=False)
 
     def _expression(self, aggregate, column):
         if column is None:
@@ -116,11 +150,13 @@ class PolarsEngine:
 class DatafusionEngine:
     """Memory tables of record batches. Batches have as many rows as `datafusion.execution.batch_size` says (8192 is its default; 65536
     pays less per batch), and strings are tried as views, which is what its SQL makes of them, and as utf8. One partition per thread: with
-    one, the plan is a hash join that collects the smaller side, or one aggregation without a partial one before it. Results are record
-    batches."""
+    one, the plan is a hash join that collects the smaller side, or one aggregation without a partial one before it. A sort concatenates its
+    input up to a size (1 MiB by default) and sorts that at once, above it it sorts batches and merges them: that default, and no limit, are
+    tried. Results are record batches."""
 
     name = "datafusion"
     _BATCH_ROWS = (8192, 65536)
+    _CONCATENATED = {"merge": 1 << 20, "concatenate": 1 << 40}
 
     def __init__(self, threads):
         os.environ["TOKIO_WORKER_THREADS"] = str(threads)
@@ -133,17 +169,22 @@ class DatafusionEngine:
 
     def variants(self, case):
         texts = ("view", "utf8") if case.has_texts else ("utf8",)
-        return tuple(f"batch{rows},{text}" for rows in self._BATCH_ROWS for text in texts)
+        ways = [f",{way}" for way in self._CONCATENATED] if case.operator == "sort" and not case.limit else [""]
+        return tuple(f"batch{rows},{text}{way}" for rows in self._BATCH_ROWS for text in texts for way in ways)
 
-    def load(self, _case, tables):
+    def load(self, case, tables):
         as_views = {name: table.cast(_with_views(table.schema)) for name, table in tables.items()}
-        for rows in self._BATCH_ROWS:
-            for text, of_text in (("view", as_views), ("utf8", tables)):
-                self._contexts[f"batch{rows},{text}"] = self._context(rows, of_text)
+        for variant in self.variants(case):
+            rows, text, *way = variant.split(",")
+            concatenated = self._CONCATENATED[way[0]] if way else None
+            of_text = as_views if text == "view" else tables
+            self._contexts[variant] = self._context(int(rows.removeprefix("batch")), concatenated, of_text)
 
-    def _context(self, batch_rows, tables):
+    def _context(self, batch_rows, concatenated_bytes, tables):
         config = self._datafusion.SessionConfig().with_target_partitions(self._threads).with_batch_size(batch_rows)
         config = config.set("datafusion.optimizer.prefer_hash_join", "true")
+        if concatenated_bytes:
+            config = config.set("datafusion.execution.sort_in_place_threshold_bytes", str(concatenated_bytes))
         context = self._datafusion.SessionContext(config)
         for name, table in tables.items():
             context.register_record_batches(name, _partitions(table.to_batches(max_chunksize=batch_rows), self._threads))
@@ -175,6 +216,8 @@ class ClickhouseEngine:
                table on the right (the build side) by itself, and is kept from preparing to spill
     aggregate  the result in a Memory table, block by block as it comes, or in chdb's buffer as Arrow; a table of two levels above 100,000
                groups; for one key of text, references of 16 bytes. The number of groups is known from the run before, as it is by default
+    sort       the result as that of an aggregation; a comparison of all keys that its JIT compiles, from the first use on; for the first
+               rows by texts, the filter by the last of them so far that numbers have anyway; kept from preparing to spill
     """
 
     name = "clickhouse"
@@ -185,12 +228,18 @@ class ClickhouseEngine:
         "aggregate": "compile_expressions = 1, min_count_to_compile_expression = 0, compile_aggregate_expressions = 1, "
                      "min_count_to_compile_aggregate_expression = 0, max_bytes_ratio_before_external_group_by = 0, "
                      "max_insert_threads = 1, min_insert_block_size_rows = 0, min_insert_block_size_bytes = 0",
+        "sort": "compile_expressions = 1, min_count_to_compile_expression = 0, min_count_to_compile_sort_description = 0, "
+                "max_bytes_ratio_before_external_sort = 0, max_insert_threads = 1, min_insert_block_size_rows = 0, "
+                "min_insert_block_size_bytes = 0",
     }
     _ALGORITHM = {name: f"join_algorithm = '{name}'" for name in ("hash", "parallel_hash")}
     _FILTER = {"filtered": "enable_join_runtime_filters = 1", "unfiltered": "enable_join_runtime_filters = 0"}
     _LEVELS = {"levels2": "", "levels1": "group_by_two_level_threshold = 0, group_by_two_level_threshold_bytes = 0"}
     _TEXT_KEYS = {"packed": "enable_packed_string_keys_in_aggregation = 1", "unpacked": "enable_packed_string_keys_in_aggregation = 0"}
-    _CHOICES = _ALGORITHM | _FILTER | _LEVELS | _TEXT_KEYS | {"memory": "", "arrow": ""}
+    _COMPARISON = {"compiled": "compile_sort_description = 1", "interpreted": "compile_sort_description = 0"}
+    _FIRST_TEXTS = {f"{name}_texts": f"use_top_k_dynamic_filtering_for_variable_length_types = {value}"
+                    for name, value in (("all", 0), ("filtered", 1))}
+    _CHOICES = _ALGORITHM | _FILTER | _LEVELS | _TEXT_KEYS | _COMPARISON | _FIRST_TEXTS | {"memory": "", "arrow": ""}
 
     def __init__(self, threads):
         import chdb.session
@@ -204,6 +253,8 @@ class ClickhouseEngine:
     def variants(self, case):
         if case.operator == "join":
             choices = (self._ALGORITHM, self._FILTER)
+        elif case.operator == "sort":
+            choices = (("memory", "arrow"), self._COMPARISON) + ((self._FIRST_TEXTS,) if case.limit and case.has_texts else ())
         else:
             choices = (("memory", "arrow"), self._LEVELS) + ((self._TEXT_KEYS,) if case.keys == ("utf8",) else ())
         return tuple(",".join(names) for names in itertools.product(*choices))
@@ -230,7 +281,7 @@ class ClickhouseEngine:
     def table(self, result):
         if result is not None:
             return _read_stream(result)
-        table = _read_stream(self._session.query("SELECT * FROM result", "ArrowStream"))
+        table = _read_stream(self._session.query("SELECT * FROM result SETTINGS max_threads = 1", "ArrowStream"))
         self._session.query("TRUNCATE TABLE result")
         return table
 

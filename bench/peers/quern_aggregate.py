@@ -19,85 +19,6 @@ from quern_threads import in_threads
 _EPOCH = datetime.date(1970, 1, 1)
 _TYPES = {"i16": pa.int16(), "i32": pa.int32(), "i64": pa.int64(), "f64": pa.float64(), "utf8": pa.string(), "date32": pa.date32()}
 
-_HANDLE, _ERROR = quern_abi.HANDLE, quern_abi.ERROR
-_GROUP_RESULTS = 0
-_SIGNATURES = {
-    "quern_aggregate_create": (ctypes.c_int, [_HANDLE, ctypes.c_uint64, ctypes.POINTER(_HANDLE), _ERROR]),
-    "quern_aggregate_destroy": (None, [_HANDLE]),
-    "quern_aggregate_append": (ctypes.c_int, [_HANDLE, ctypes.POINTER(quern_abi.Batch), _ERROR]),
-    "quern_aggregate_finalise": (ctypes.c_int, [_HANDLE, _ERROR]),
-    "quern_aggregate_finalise_shared": (ctypes.c_int, [_HANDLE, _ERROR]),
-    "quern_aggregate_layout": (ctypes.c_char_p, [_HANDLE]),
-    "quern_aggregate_appender_create": (ctypes.c_int, [_HANDLE, ctypes.POINTER(_HANDLE), _ERROR]),
-    "quern_aggregate_appender_destroy": (None, [_HANDLE]),
-    "quern_aggregate_appender_append": (ctypes.c_int, [_HANDLE, ctypes.POINTER(quern_abi.Batch), _ERROR]),
-    "quern_aggregate_appender_finish": (ctypes.c_int, [_HANDLE, _ERROR]),
-    "quern_groups_create": (ctypes.c_int, [_HANDLE, ctypes.c_int, ctypes.c_uint64, ctypes.POINTER(_HANDLE), _ERROR]),
-    "quern_groups_destroy": (None, [_HANDLE]),
-    "quern_groups_next_arrow": (ctypes.c_int, [_HANDLE, ctypes.POINTER(quern_abi.ArrowArray), ctypes.POINTER(ctypes.c_bool), _ERROR]),
-}
-
-
-def _declare(library):
-    missing = [name for name in _SIGNATURES if not library.has(name)]
-    if missing:
-        raise RuntimeError(f"{library.path} cannot aggregate; it has no {', '.join(missing)}")
-    for name, (result, arguments) in _SIGNATURES.items():
-        function = library.function(name)
-        function.restype, function.argtypes = result, arguments
-
-
-def _created(library, name, *arguments):
-    handle = _HANDLE()
-    library.call(name, *arguments, ctypes.byref(handle))
-    return handle
-
-
-class Aggregate(quern_abi.Handle):
-    """quern_aggregate; `with` gives it back, as the handles below."""
-
-    def __init__(self, kernel):
-        super().__init__(kernel.library, _created(kernel.library, "quern_aggregate_create", kernel.handle, 0), "quern_aggregate_destroy")
-
-    def append(self, batch):
-        self.library.call("quern_aggregate_append", self.handle, ctypes.byref(batch))
-
-    def finalise(self):
-        self.library.call("quern_aggregate_finalise", self.handle)
-
-    def finalise_shared(self):
-        self.library.call("quern_aggregate_finalise_shared", self.handle)
-
-    def layout(self):
-        return self.library.function("quern_aggregate_layout")(self.handle).decode()
-
-
-class Appender(quern_abi.Handle):
-    def __init__(self, aggregate):
-        handle = _created(aggregate.library, "quern_aggregate_appender_create", aggregate.handle)
-        super().__init__(aggregate.library, handle, "quern_aggregate_appender_destroy")
-
-    def append(self, batch):
-        self.library.call("quern_aggregate_appender_append", self.handle, ctypes.byref(batch))
-
-    def finish(self):
-        self.library.call("quern_aggregate_appender_finish", self.handle)
-
-
-class Groups(quern_abi.Handle):
-    """A finalised aggregation's result, batch by batch: quern_abi.ArrowArray, to be imported or released."""
-
-    def __init__(self, aggregate, batch_rows):
-        handle = _created(aggregate.library, "quern_groups_create", aggregate.handle, _GROUP_RESULTS, batch_rows)
-        super().__init__(aggregate.library, handle, "quern_groups_destroy")
-
-    def __iter__(self):
-        more = ctypes.c_bool(True)
-        while more.value:
-            array = quern_abi.ArrowArray()
-            self.library.call("quern_groups_next_arrow", self.handle, ctypes.byref(array), ctypes.byref(more))
-            yield array
-
 
 class AggregateRuns:
     """The table of one case, and aggregations of it. `compile`: a spec to a kernel."""
@@ -114,7 +35,8 @@ class AggregateRuns:
         return tuple(",".join(names) for names in itertools.product(self._INPUT_ROWS, self._RESULT_ROWS))
 
     def load(self, case, tables):
-        _declare(self._library)
+        if not self._library.knows_aggregates:
+            raise RuntimeError(f"{self._library.path} is older than aggregations")
         self._schema = _result_schema(case)
         for name, rows in self._INPUT_ROWS.items():
             self._batches[name] = [_InputBatch(case, batch) for batch in tables["facts"].to_batches(max_chunksize=rows)]
@@ -128,7 +50,7 @@ class AggregateRuns:
     def run(self, case, variant):
         """A list of Arrow arrays."""
         input_rows, result_rows = variant.split(",")
-        with self._compile(case.spec()) as kernel, Aggregate(kernel) as aggregate:
+        with self._compile(case.spec()) as kernel, kernel.aggregate() as aggregate:
             self._append_all(aggregate, self._batches[input_rows])
             self.layout = aggregate.layout()
             lists = in_threads(self._threads, lambda _: self._read(aggregate, self._RESULT_ROWS[result_rows]))
@@ -142,7 +64,7 @@ class AggregateRuns:
             return
 
         def append(shared):
-            with Appender(aggregate) as appender:
+            with aggregate.appender() as appender:
                 for batch in shared:
                     appender.append(batch.selected())
                 appender.finish()
@@ -151,8 +73,12 @@ class AggregateRuns:
         in_threads(self._threads, lambda _: aggregate.finalise_shared())
 
     def _read(self, aggregate, batch_rows):
-        with Groups(aggregate, batch_rows) as groups:
-            return list(groups)
+        arrays, more = [], True
+        with aggregate.groups(batch_rows=batch_rows) as groups:
+            while more:
+                array, more = groups.next_arrow()
+                arrays.append(array)
+        return arrays
 
     def table(self, result):
         batches = [pa.RecordBatch._import_from_c(ctypes.addressof(array), self._schema) for array in result]

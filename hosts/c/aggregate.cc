@@ -16,7 +16,6 @@
 //
 // Hints choose how tables begin. The state is made when the handle is, which costs nothing before rows come, and made anew by each hint;
 // the first batch or appender ends that.
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -117,20 +116,10 @@ absl::Status CreateAppender(quern_aggregate* aggregate, quern_aggregate_appender
   return absl::OkStatus();
 }
 
-absl::Status CheckNoFailedAppend(const AggregateState& state, const char* call) {
-  if (!state.append_failed) return absl::OkStatus();
-  return absl::FailedPreconditionError(std::string(call) +
-                                       " after a failed append: rows are missing from the groups; accepted: a new aggregation");
-}
-
 absl::Status Finalise(quern_aggregate* aggregate) {
   if (aggregate == nullptr) return MissingArgument("aggregate");
-  AggregateState& state = *aggregate->state;
-  QUERN_RETURN_IF_ERROR(CheckOpen(state, "finalise"));
-  state.begun = true;
-  QUERN_RETURN_IF_ERROR(state.aggregate->Finalise());
-  state.finalised = true;
-  return absl::OkStatus();
+  aggregate->state->begun = true;
+  return FinaliseOnce(aggregate->state.get(), aggregate->state->aggregate.get());
 }
 
 // ---- what an aggregation tells of itself ----
@@ -179,7 +168,7 @@ absl::Status NextResult(quern_groups* groups, quern_result* result, bool* more) 
   if (more == nullptr) return MissingArgument("more");
   *more = false;
   if (groups == nullptr) return MissingArgument("groups");
-  QUERN_ASSIGN_OR_RETURN(*more, NextGroups(groups));
+  QUERN_ASSIGN_OR_RETURN(*more, ReadNext(groups));
   *result = ResultOf(groups);
   return absl::OkStatus();
 }
@@ -194,21 +183,8 @@ absl::StatusOr<Inlet> InletOf(quern_aggregate* aggregate) {
 
 absl::StatusOr<Inlet> InletOf(quern_aggregate_appender* appender) {
   if (appender == nullptr) return MissingArgument("appender");
-  QUERN_RETURN_IF_ERROR(CheckOpen(*appender, "append"));
+  QUERN_RETURN_IF_ERROR(CheckAppender(*appender, "append"));
   return Inlet{appender->state.get(), &appender->appender};
-}
-
-absl::Status CheckOpen(const AggregateState& state, const char* call) {
-  QUERN_RETURN_IF_ERROR(CheckNoFailedAppend(state, call));
-  if (!state.finalised) return absl::OkStatus();
-  return absl::FailedPreconditionError(std::string(call) + " after finalise: the groups are complete; accepted: a new aggregation");
-}
-
-absl::Status CheckOpen(const quern_aggregate_appender& appender, const char* call) {
-  QUERN_RETURN_IF_ERROR(CheckOpen(*appender.state, call));
-  if (!appender.finished) return absl::OkStatus();
-  return absl::FailedPreconditionError(std::string(call) +
-                                       " after finish: the appender has handed its groups over; accepted: a new appender");
 }
 
 absl::Status AddBatch(const Inlet& inlet, const BatchView& batch, RowKind kind) {
@@ -227,23 +203,9 @@ absl::Status AddHostBatch(const Inlet& inlet, const quern_batch& batch, RowKind 
   return AddBatch(inlet, view.batch, kind);
 }
 
-absl::Status FinishAppender(quern_aggregate_appender* appender) {
-  if (appender == nullptr) return MissingArgument("appender");
-  QUERN_RETURN_IF_ERROR(CheckOpen(*appender, "finish"));
-  FailureMark mark(&appender->state->append_failed);
-  appender->finished = true;
-  QUERN_RETURN_IF_ERROR(appender->appender.Finish());
-  mark.AllWentWell();
-  return absl::OkStatus();
-}
-
 absl::Status FinaliseShared(AggregateState* state) {
-  if (state->finalised) return absl::OkStatus();
-  QUERN_RETURN_IF_ERROR(CheckNoFailedAppend(*state, "finalise"));
   state->begun = true;
-  QUERN_RETURN_IF_ERROR(state->aggregate->FinaliseShared());
-  state->finalised = true;
-  return absl::OkStatus();
+  return FinaliseTogether(state, state->aggregate.get());
 }
 
 absl::StatusOr<GroupColumns> GroupColumnsOf(const quern_group_columns& columns) {
@@ -261,29 +223,10 @@ absl::StatusOr<std::unique_ptr<quern_groups>> NewGroups(const std::shared_ptr<Ag
   if (!state->finalised) {
     return absl::FailedPreconditionError("groups before finalise: they are not complete; accepted: after quern_aggregate_finalise");
   }
-  // Few groups need no room for many.
-  const uint64_t at_most = batch_rows == 0 ? kDefaultBatchRows : batch_rows;
-  const uint64_t capacity = std::clamp<uint64_t>(state->aggregate->stats().num_groups, 1, at_most);
+  const uint64_t capacity = ResultRows(batch_rows, state->aggregate->stats().num_groups);
   const KernelSpec& spec = state->spec();
   std::vector<ColumnType> types = columns == GroupColumns::kResults ? AggregateOutputTypes(spec) : AggregateStateTypes(spec);
   return std::make_unique<quern_groups>(state, columns, share, std::move(types), capacity);
-}
-
-absl::StatusOr<bool> NextGroups(quern_groups* groups) {
-  switch (groups->read_state) {
-    case ReadState::kFailed:
-      return absl::FailedPreconditionError("groups after a failure: some of them are lost; accepted: a new aggregation");
-    case ReadState::kDone: {
-      QUERN_RETURN_IF_ERROR(groups->output.Reset());
-      groups->output.set_num_rows(0);
-      return false;
-    }
-    case ReadState::kRunning: break;
-  }
-  groups->read_state = ReadState::kFailed;
-  QUERN_ASSIGN_OR_RETURN(const bool more, groups->reader.Next(&groups->output));
-  groups->read_state = more ? ReadState::kRunning : ReadState::kDone;
-  return more;
 }
 
 quern_result ResultOf(quern_groups* groups) { return ShowRows(groups->output, &groups->result_columns); }

@@ -60,8 +60,8 @@ std::vector<ResultField> ResultFields(const KernelSpec& spec, const ArrowSchema&
   const std::vector<ColumnType> types = AggregateOutputTypes(spec);
   std::vector<ResultField> fields;
   for (const int child : binding.keys) {
-    const ArrowSchema& field = *schema.children[child];
-    fields.push_back({TextOf(field.name), ValueFormat(field), types[fields.size()].nullable});
+    const ColumnType& type = types[fields.size()];
+    fields.push_back(ResultFieldOf(schema, type, child, "", type.nullable));
   }
   size_t column = 0;
   for (const AggregateSpec& aggregate : spec.aggregates) {
@@ -152,7 +152,7 @@ absl::Status NextArrow(quern_groups* groups, ArrowArray* result, bool* more) {
   if (more == nullptr) return MissingArgument("more");
   *more = false;
   if (groups == nullptr) return MissingArgument("groups");
-  QUERN_ASSIGN_OR_RETURN(*more, NextGroups(groups));
+  QUERN_ASSIGN_OR_RETURN(*more, ReadNext(groups));
   groups->output.ExportArrow(result);
   return absl::OkStatus();
 }

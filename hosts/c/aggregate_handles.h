@@ -25,11 +25,6 @@ namespace quern::c_abi {
 // What the rows of a batch that comes in are.
 enum class RowKind : uint8_t { kInput, kStates };
 
-struct BatchTypes {
-  std::vector<ColumnType> keys;
-  std::vector<ColumnType> payload;
-};
-
 // Where the spec's columns stand in Arrow batches, and the fields of both kinds of groups that come out.
 struct GroupBinding {
   ColumnBinding input;
@@ -39,7 +34,9 @@ struct GroupBinding {
 
 // An aggregation and all that it needs to live on when other handles are gone. *Threads*: what is no atomic is written before appenders and
 // readers exist (the binding: before their first Arrow batch) and only read from then on.
-struct AggregateState {
+struct AggregateState : InputStage {
+  AggregateState() : InputStage(kAggregateTexts) {}
+
   std::shared_ptr<const Kernel> kernel;
   std::shared_ptr<MemoryBudget> budget;
   GroupHints hints;
@@ -49,17 +46,9 @@ struct AggregateState {
   ColumnBinding states_by_position;
   std::optional<GroupBinding> binding;
   std::atomic<bool> begun{false};  // rows or an appender have come: too late for hints
-  std::atomic<bool> finalised{false};
-  std::atomic<bool> append_failed{false};  // a batch is missing: a host that went on would get wrong results
 
   const KernelSpec& spec() const { return kernel->plan.spec; }
   const BatchTypes& types(RowKind kind) const { return kind == RowKind::kInput ? input : states; }
-};
-
-enum class ReadState : uint8_t {
-  kRunning,  // groups may come
-  kDone,
-  kFailed,  // groups may have been lost
 };
 
 // Where rows go in: to the aggregation itself, or, where `appender` is not null, by a thread of its own.
@@ -72,14 +61,9 @@ struct Inlet {
 absl::StatusOr<Inlet> InletOf(quern_aggregate* aggregate);
 absl::StatusOr<Inlet> InletOf(quern_aggregate_appender* appender);
 
-// FailedPrecondition unless rows may still be added; `call` is what the text names.
-absl::Status CheckOpen(const AggregateState& state, const char* call);
-absl::Status CheckOpen(const quern_aggregate_appender& appender, const char* call);
-
 // Adds a batch, of which nothing is kept.
 absl::Status AddBatch(const Inlet& inlet, const BatchView& batch, RowKind kind);
 absl::Status AddHostBatch(const Inlet& inlet, const quern_batch& batch, RowKind kind);
-absl::Status FinishAppender(quern_aggregate_appender* appender);
 absl::Status FinaliseShared(AggregateState* state);
 
 // A caller's choice of columns. *Errors*: InvalidArgument.
@@ -92,9 +76,7 @@ struct GroupShare {
 // *Errors*: FailedPrecondition before finalise; InvalidArgument.
 absl::StatusOr<std::unique_ptr<quern_groups>> NewGroups(const std::shared_ptr<AggregateState>& state, GroupColumns columns,
                                                         const GroupShare& share, uint64_t batch_rows);
-// Fills the reader's output batch; answers whether there is more to come.
-absl::StatusOr<bool> NextGroups(quern_groups* groups);
-// The reader's output batch as the ABI shows it, valid until the next groups.
+// The reader's output batch as the ABI shows it, valid until the next ReadNext.
 quern_result ResultOf(quern_groups* groups);
 
 }  // namespace quern::c_abi

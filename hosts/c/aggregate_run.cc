@@ -25,37 +25,12 @@
 namespace quern::c_abi {
 namespace {
 
-absl::Status AppendMorsel(const Inlet& inlet, const Morsel& morsel) {
-  const BatchTypes& types = inlet.state->input;
-  const BatchSlice slice(*morsel.batch, types.keys, types.payload, morsel.first_row, morsel.num_rows);
-  return AddHostBatch(inlet, slice.batch(), RowKind::kInput);
-}
-
-absl::Status AppendByThreads(const std::shared_ptr<AggregateState>& state, const std::vector<Morsel>& morsels, uint32_t threads) {
-  std::vector<std::unique_ptr<quern_aggregate_appender>> appenders(threads);
-  QUERN_RETURN_IF_ERROR(RunTasks(threads, morsels.size(), [&](uint32_t thread, uint64_t number) {
-    std::unique_ptr<quern_aggregate_appender>& appender = appenders[thread];
-    if (!appender) appender = std::make_unique<quern_aggregate_appender>(state);
-    return AppendMorsel({state.get(), &appender->appender}, morsels[number]);
-  }));
-  for (const auto& appender : appenders) {
-    if (appender) QUERN_RETURN_IF_ERROR(FinishAppender(appender.get()));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status AppendMorsels(const std::shared_ptr<AggregateState>& state, const std::vector<Morsel>& morsels, uint32_t threads) {
-  if (threads > 1 && morsels.size() > 1) return AppendByThreads(state, morsels, threads);
-  for (const Morsel& morsel : morsels) QUERN_RETURN_IF_ERROR(AppendMorsel({state.get(), nullptr}, morsel));
-  return absl::OkStatus();
-}
-
-// *Errors*: any, after which morsels of a batch may be missing: what an append that was refused as a whole leaves alone is lost here.
 absl::Status Build(const std::shared_ptr<AggregateState>& state, const std::vector<Morsel>& morsels, uint32_t threads) {
-  if (absl::Status status = AppendMorsels(state, morsels, threads); !status.ok()) {
-    state->append_failed = true;
-    return status;
-  }
+  const auto append = [&state](quern_aggregate_appender* appender, const Morsel& morsel) {
+    const BatchSlice slice(*morsel.batch, state->input.keys, state->input.payload, morsel.first_row, morsel.num_rows);
+    return AddHostBatch({state.get(), appender == nullptr ? nullptr : &appender->appender}, slice.batch(), RowKind::kInput);
+  };
+  QUERN_RETURN_IF_ERROR(AppendMorsels<quern_aggregate_appender>(state, morsels, threads, append));
   return RunTasks(threads, threads, [&](uint32_t, uint64_t) { return FinaliseShared(state.get()); });
 }
 
@@ -64,7 +39,7 @@ absl::Status ReadGroups(const std::shared_ptr<AggregateState>& state, uint64_t b
   QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<quern_groups> groups, NewGroups(state, GroupColumns::kResults, {}, batch_rows));
   bool more = true;
   while (more && !sink->stopped) {
-    QUERN_ASSIGN_OR_RETURN(more, NextGroups(groups.get()));
+    QUERN_ASSIGN_OR_RETURN(more, ReadNext(groups.get()));
     sink->Take(ResultOf(groups.get()));
   }
   return absl::OkStatus();

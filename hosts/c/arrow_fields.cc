@@ -75,6 +75,12 @@ std::string UnitOf(const std::string& format) {
   return "";
 }
 
+ResultField ResultFieldOf(const ArrowSchema& schema, const ColumnType& type, int child, const std::string& rowid, bool nullable) {
+  if (type.id == TypeId::kRowId) return {rowid, "L", nullable};
+  const ArrowSchema& field = *schema.children[child];
+  return {TextOf(field.name), ValueFormat(field), nullable};
+}
+
 // All that can throw comes first: an error leaves `schema` empty.
 absl::Status ExportFields(const std::vector<ResultField>& fields, ArrowSchema* schema) {
   *schema = {};

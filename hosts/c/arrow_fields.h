@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Arrow sides of joins and aggregations share (quern_arrow.cc, aggregate_arrow.cc): arrays that are moved in, child numbers,
+// What the Arrow sides of operators share (quern_arrow.cc, aggregate_arrow.cc, sort_arrow.cc): arrays that are moved in, child numbers,
 // formats, and schemas that go out. Internal.
 #ifndef QUERN_HOSTS_C_ARROW_FIELDS_H_
 #define QUERN_HOSTS_C_ARROW_FIELDS_H_
@@ -38,6 +38,10 @@ std::string TextOf(const char* text);
 std::string ValueFormat(const ArrowSchema& field);
 // What a format says beyond the type that a spec names: a decimal's scale, a time's unit. Time zones and precisions change no value.
 std::string UnitOf(const std::string& format);
+
+// The result's field of a column that comes out as it came in: child number `child` of a schema that has been checked; a rowid has no child
+// and is called `rowid`.
+ResultField ResultFieldOf(const ArrowSchema& schema, const ColumnType& type, int child, const std::string& rowid, bool nullable);
 
 // Writes a struct schema of these fields. *Ownership*: the caller releases it; an error leaves it empty.
 absl::Status ExportFields(const std::vector<ResultField>& fields, ArrowSchema* schema);

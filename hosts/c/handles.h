@@ -24,6 +24,8 @@
 
 namespace quern::c_abi {
 
+absl::Status MissingArgument(const char* name);
+
 // What quern_kernel_text answers. Made at the first question, so that a cache hit does not print a plan.
 struct KernelTexts {
   std::string spec, plan, layout, engine, cache, compile_ms, code_bytes, warning;
@@ -43,9 +45,40 @@ struct ArrowBinding {
   std::vector<ResultField> result;
 };
 
+// The columns of a batch that comes in.
+struct BatchTypes {
+  std::vector<ColumnType> keys;
+  std::vector<ColumnType> payload;
+};
+// Whether there are strings or binaries among them: what is stored of a row may then point to bytes that lie outside of it.
+bool HasStrings(const BatchTypes& types);
+
+// What errors say of the rows of an operator.
+struct InputTexts {
+  const char* rows;      // what they are: "groups"
+  const char* complete;  // why none may come after finalise
+  const char* missing;   // what a failed append leaves behind
+  const char* accepted;  // what helps then
+};
+inline constexpr InputTexts kJoinTexts = {"rows", "the table is built", "a batch is missing from the table", "a new join"};
+inline constexpr InputTexts kAggregateTexts = {"groups", "the groups are complete", "rows are missing from the groups",
+                                               "a new aggregation"};
+inline constexpr InputTexts kSortTexts = {"rows", "the rows are sorted", "rows are missing from the sort", "a new sort"};
+
+// How far the rows of an operator have come in. *Threads*: any.
+struct InputStage {
+  explicit InputStage(const InputTexts& of_operator) : texts(of_operator) {}
+
+  const InputTexts& texts;
+  std::atomic<bool> finalised{false};
+  std::atomic<bool> append_failed{false};  // rows are missing: a host that went on would get wrong results
+};
+
 // A join and all that it needs to live on when other handles are gone. *Threads*: what is no atomic is written before appenders and probers
 // exist (the binding: before their first Arrow batch) and only read from then on.
-struct JoinState {
+struct JoinState : InputStage {
+  JoinState() : InputStage(kJoinTexts) {}
+
   std::shared_ptr<const Kernel> kernel;
   std::shared_ptr<MemoryBudget> budget;
   std::shared_ptr<HashJoin> join;
@@ -55,8 +88,6 @@ struct JoinState {
   std::vector<ColumnType> probe_types;
   std::optional<ArrowBinding> binding;
   bool keeps_strings = false;  // tuples point into the build batches
-  std::atomic<bool> finalised{false};
-  std::atomic<bool> append_failed{false};  // a batch is missing: a host that went on would get wrong rows
 
   const KernelSpec& spec() const { return kernel->plan.spec; }
 };
@@ -85,20 +116,96 @@ class FailureMark {
 
 constexpr uint64_t kDefaultBatchRows = 65536;
 
-// FailedPrecondition unless rows may still be added; `call` is what the text names.
-absl::Status CheckOpen(const JoinState& state, const char* call);
-// The same for an appender, which may also have handed its rows over.
-absl::Status CheckOpen(const quern_appender& appender, const char* call);
+// ---- what operators share ----
+
+// FailedPrecondition after an append that failed; `call` is what the text names, here and below.
+absl::Status CheckNoFailedAppend(const InputStage& state, const char* call);
+// FailedPrecondition unless rows may still be added.
+absl::Status CheckOpen(const InputStage& state, const char* call);
+// FailedPrecondition of an appender that has handed its rows over.
+absl::Status AlreadyFinished(const InputStage& state, const char* call);
+
+// CheckOpen for the handle of an appender.
+template <class Appender>
+absl::Status CheckAppender(const Appender& appender, const char* call) {
+  QUERN_RETURN_IF_ERROR(CheckOpen(*appender.state, call));
+  return appender.finished ? AlreadyFinished(*appender.state, call) : absl::OkStatus();
+}
+
+// Hands an appender's rows over. *Errors*: InvalidArgument for null.
+template <class Appender>
+absl::Status FinishAppender(Appender* appender) {
+  if (appender == nullptr) return MissingArgument("appender");
+  QUERN_RETURN_IF_ERROR(CheckAppender(*appender, "finish"));
+  FailureMark mark(&appender->state->append_failed);
+  appender->finished = true;
+  QUERN_RETURN_IF_ERROR(appender->appender.Finish());
+  mark.AllWentWell();
+  return absl::OkStatus();
+}
+
+// Finalises `made`, the operator that the state is of.
+template <class Operator>
+absl::Status FinaliseOnce(InputStage* state, Operator* made) {
+  QUERN_RETURN_IF_ERROR(CheckOpen(*state, "finalise"));
+  QUERN_RETURN_IF_ERROR(made->Finalise());
+  state->finalised = true;
+  return absl::OkStatus();
+}
+
+// The same by all threads that call it; once it is done it changes nothing.
+template <class Operator>
+absl::Status FinaliseTogether(InputStage* state, Operator* made) {
+  if (state->finalised) return absl::OkStatus();
+  QUERN_RETURN_IF_ERROR(CheckNoFailedAppend(*state, "finalise"));
+  QUERN_RETURN_IF_ERROR(made->FinaliseShared());
+  state->finalised = true;
+  return absl::OkStatus();
+}
+
+enum class ReadState : uint8_t {
+  kRunning,  // rows may come
+  kDone,
+  kFailed,  // rows may have been lost
+};
+
+// Makes an output batch one of no rows.
+absl::Status ShowNothing(OutputBatch* output);
+// FailedPrecondition of a reader that has failed before.
+absl::Status ReadAfterFailure(const InputTexts& texts);
+
+// Fills the output batch of a reader's handle; answers whether there is more to come.
+template <class Reader>
+absl::StatusOr<bool> ReadNext(Reader* handle) {
+  switch (handle->read_state) {
+    case ReadState::kFailed: return ReadAfterFailure(handle->state->texts);
+    case ReadState::kDone: {
+      QUERN_RETURN_IF_ERROR(ShowNothing(&handle->output));
+      return false;
+    }
+    case ReadState::kRunning: break;
+  }
+  handle->read_state = ReadState::kFailed;
+  QUERN_ASSIGN_OR_RETURN(const bool more, handle->reader.Next(&handle->output));
+  handle->read_state = more ? ReadState::kRunning : ReadState::kDone;
+  return more;
+}
+
+absl::Status CheckBatchRows(uint64_t batch_rows);
+// Rows of a reader's results: as many as the caller asked for (0: as it likes), and no more than there are.
+uint64_t ResultRows(uint64_t batch_rows, uint64_t num_rows);
+// An output batch as the ABI shows it; `columns` becomes the array that the result points to.
+quern_result ShowRows(const OutputBatch& output, std::vector<quern_result_column>* columns);
+
+// ---- joins ----
+
 // Adds a batch to the table, through `appender` where it is not null. Its owner is kept until the join is gone.
 absl::Status AppendToBuild(JoinState* state, JoinAppender* appender, const BatchView& batch);
 // Adds a host's vectors. They are only read during the call, except for bytes of strings that are not copied.
 absl::Status AppendHostBatch(JoinState* state, JoinAppender* appender, const quern_batch& batch, bool copy_bytes);
-absl::Status FinishAppender(quern_appender* appender);
-absl::Status FinaliseShared(JoinState* state);
 
 // *Errors*: FailedPrecondition before finalise; InvalidArgument.
 absl::StatusOr<std::unique_ptr<quern_prober>> NewProber(const std::shared_ptr<JoinState>& state, uint64_t batch_rows);
-absl::Status CheckBatchRows(uint64_t batch_rows);
 absl::Status StartProbe(quern_prober* prober, BatchView batch);
 absl::Status StartHostProbe(quern_prober* prober, const quern_batch& batch);
 absl::Status StartUnmatched(quern_prober* prober);
@@ -106,10 +213,9 @@ absl::Status StartUnmatched(quern_prober* prober);
 absl::StatusOr<bool> NextRows(quern_prober* prober);
 // The prober's output batch as the ABI shows it, valid until the next rows.
 quern_result ResultOf(quern_prober* prober);
-// An output batch as the ABI shows it; `columns` becomes the array that the result points to.
-quern_result ShowRows(const OutputBatch& output, std::vector<quern_result_column>* columns);
 
-absl::Status MissingArgument(const char* name);
+// ---- arguments and errors ----
+
 // InvalidArgument for a kernel of another operator; `what` is to be made of it: "a join".
 absl::Status CheckOperator(const quern_kernel& kernel, Operator wanted, const char* what);
 

@@ -26,28 +26,13 @@
 namespace quern::c_abi {
 namespace {
 
-absl::Status AppendMorsels(const std::shared_ptr<JoinState>& state, const std::vector<Morsel>& morsels, uint32_t threads) {
-  std::vector<std::unique_ptr<quern_appender>> appenders(threads);
-  QUERN_RETURN_IF_ERROR(RunTasks(threads, morsels.size(), [&](uint32_t thread, uint64_t number) {
-    std::unique_ptr<quern_appender>& appender = appenders[thread];
-    if (!appender) appender = std::make_unique<quern_appender>(state);
-    const Morsel& morsel = morsels[number];
+absl::Status Build(const std::shared_ptr<JoinState>& state, const std::vector<Morsel>& morsels, uint32_t threads) {
+  const auto append = [&state](quern_appender* appender, const Morsel& morsel) {
     const BatchSlice slice(*morsel.batch, state->key_types, state->build_types, morsel.first_row, morsel.num_rows);
     return AppendHostBatch(state.get(), &appender->appender, slice.batch(), false);
-  }));
-  for (const auto& appender : appenders) {
-    if (appender) QUERN_RETURN_IF_ERROR(FinishAppender(appender.get()));
-  }
-  return absl::OkStatus();
-}
-
-// *Errors*: any, after which morsels of a batch may be missing: what an append that was refused as a whole leaves alone is lost here.
-absl::Status Build(const std::shared_ptr<JoinState>& state, const std::vector<Morsel>& morsels, uint32_t threads) {
-  if (absl::Status status = AppendMorsels(state, morsels, threads); !status.ok()) {
-    state->append_failed = true;
-    return status;
-  }
-  return RunTasks(threads, threads, [&](uint32_t, uint64_t) { return FinaliseShared(state.get()); });
+  };
+  QUERN_RETURN_IF_ERROR(AppendByThreads<quern_appender>(state, morsels, threads, append));
+  return RunTasks(threads, threads, [&](uint32_t, uint64_t) { return FinaliseTogether(state.get(), state->join.get()); });
 }
 
 // The probers of a run, one a thread, made when the thread has its first morsel.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the runs by threads of our own share (join_run.cc, aggregate_run.cc): batches cut into morsels, tasks for threads, and where results
-// go. Internal.
+// What the runs by threads of our own share (join_run.cc, aggregate_run.cc, sort_run.cc): batches cut into morsels, tasks for threads, and
+// where results go. Internal.
 #ifndef QUERN_HOSTS_C_MORSELS_H_
 #define QUERN_HOSTS_C_MORSELS_H_
 
@@ -8,10 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "hosts/c/handles.h"
 #include "hosts/c/quern.h"
 
 namespace quern::c_abi {
@@ -37,6 +39,38 @@ absl::StatusOr<uint32_t> NumThreads(uint32_t threads);
 
 // RunMorsels for tasks that call a host's function: what it throws becomes the task's error.
 absl::Status RunTasks(uint32_t threads, uint64_t num_tasks, const std::function<absl::Status(uint32_t thread, uint64_t task)>& task);
+
+// Hands morsels to appenders (handles) of an operator's state, one a thread, which are made when their thread has its first morsel, and
+// finished at the end. `append` takes a handle and a morsel. *Errors*: any, after which morsels of a batch may be missing: what an append
+// that was refused as a whole leaves alone is lost here.
+template <class Appender, class State, class Append>
+absl::Status AppendByThreads(const std::shared_ptr<State>& state, const std::vector<Morsel>& morsels, uint32_t threads,
+                             const Append& append) {
+  FailureMark mark(&state->append_failed);
+  std::vector<std::unique_ptr<Appender>> appenders(threads);
+  QUERN_RETURN_IF_ERROR(RunTasks(threads, morsels.size(), [&](uint32_t thread, uint64_t number) {
+    if (!appenders[thread]) appenders[thread] = std::make_unique<Appender>(state);
+    return append(appenders[thread].get(), morsels[number]);
+  }));
+  for (const auto& appender : appenders) {
+    if (appender) QUERN_RETURN_IF_ERROR(FinishAppender(appender.get()));
+  }
+  mark.AllWentWell();
+  return absl::OkStatus();
+}
+
+// The same where an operator of one thread has nothing to bring together: a thread alone, or a morsel alone, goes to the operator itself,
+// and `append` gets no handle.
+template <class Appender, class State, class Append>
+absl::Status AppendMorsels(const std::shared_ptr<State>& state, const std::vector<Morsel>& morsels, uint32_t threads,
+                           const Append& append) {
+  if (threads > 1 && morsels.size() > 1) return AppendByThreads<Appender>(state, morsels, threads, append);
+  FailureMark mark(&state->append_failed);
+  Appender* const no_appender = nullptr;
+  for (const Morsel& morsel : morsels) QUERN_RETURN_IF_ERROR(append(no_appender, morsel));
+  mark.AllWentWell();
+  return absl::OkStatus();
+}
 
 // Where rows go, and how many they are. *Threads*: any.
 struct ResultSink {

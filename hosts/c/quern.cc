@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C ABI over the C++ inside: kernels, joins and probers as counted handles, batches as a host's own vectors. (Arrow: quern_arrow.cc;
-// aggregations: aggregate.cc.)
+// aggregations: aggregate.cc; sorts: sort.cc; merges: merge.cc.)
 //
 // Every function has the same shape: check what a caller can get wrong, do the work inside Boundary, which turns a Status into code and
 // text and lets no exception out. A handle is a small object around a shared_ptr; what it needs lives as long as any handle that needs it:
@@ -110,6 +110,15 @@ std::string CacheText(CacheOutcome outcome) {
   return "";
 }
 
+std::string LayoutText(const Kernel& kernel) {
+  switch (kernel.plan.spec.op) {
+    case Operator::kJoin: return kernel.shape->Print();
+    case Operator::kAggregate: return kernel.groups->Print();
+    case Operator::kSort: return kernel.rows->Print();
+  }
+  return "";
+}
+
 KernelTexts MakeTexts(const CompiledKernel& compiled) {
   const Kernel& kernel = *compiled.kernel;
   char milliseconds[32];
@@ -117,7 +126,7 @@ KernelTexts MakeTexts(const CompiledKernel& compiled) {
   KernelTexts texts;
   texts.spec = PrintSpec(kernel.plan.spec);
   texts.plan = PrintPlan(kernel.plan);
-  texts.layout = kernel.plan.spec.op == Operator::kJoin ? kernel.shape->Print() : kernel.groups->Print();
+  texts.layout = LayoutText(kernel);
   texts.engine = kernel.engine == Engine::kJit ? "jit" : "generic";
   texts.cache = CacheText(compiled.cache);
   texts.compile_ms = milliseconds;
@@ -136,17 +145,6 @@ const std::string* FindText(const KernelTexts& texts, std::string_view name) {
   if (name == "code_bytes") return &texts.code_bytes;
   if (name == "warning") return &texts.warning;
   return nullptr;
-}
-
-// Whether tuples point to bytes that lie outside of them.
-bool KeepsStrings(const KernelSpec& spec) {
-  for (const KeySpec& key : spec.keys) {
-    if (IsVariable(RowOf(key.type.id).storage)) return true;
-  }
-  for (const ColumnType& type : spec.build) {
-    if (IsVariable(RowOf(type.id).storage)) return true;
-  }
-  return false;
 }
 
 // Batches bring the columns of the residual predicate after their payload.
@@ -168,7 +166,7 @@ absl::Status CreateJoin(quern_kernel* kernel, uint64_t memory_limit, quern_join*
   for (const KeySpec& key : spec.keys) state->key_types.push_back(key.type);
   state->build_types = WithResidual(spec.build, spec.residual);
   state->probe_types = WithResidual(spec.probe, spec.residual);
-  state->keeps_strings = KeepsStrings(spec);
+  state->keeps_strings = HasStrings({state->key_types, spec.build});
   *join = std::make_unique<quern_join>(quern_join{std::move(state)}).release();
   return absl::OkStatus();
 }
@@ -182,11 +180,12 @@ absl::Status Append(quern_join* join, const quern_batch* batch, bool copy_bytes)
 
 absl::Status Finalise(quern_join* join) {
   if (join == nullptr) return MissingArgument("join");
-  JoinState& state = *join->state;
-  QUERN_RETURN_IF_ERROR(CheckOpen(state, "finalise"));
-  QUERN_RETURN_IF_ERROR(state.join->Finalise());
-  state.finalised = true;
-  return absl::OkStatus();
+  return FinaliseOnce(join->state.get(), join->state->join.get());
+}
+
+absl::Status FinaliseShared(quern_join* join) {
+  if (join == nullptr) return MissingArgument("join");
+  return FinaliseTogether(join->state.get(), join->state->join.get());
 }
 
 absl::Status CreateAppender(quern_join* join, quern_appender** appender) {
@@ -201,7 +200,7 @@ absl::Status CreateAppender(quern_join* join, quern_appender** appender) {
 absl::Status Append(quern_appender* appender, const quern_batch* batch, bool copy_bytes) {
   if (appender == nullptr) return MissingArgument("appender");
   if (batch == nullptr) return MissingArgument("batch");
-  QUERN_RETURN_IF_ERROR(CheckOpen(*appender, "append"));
+  QUERN_RETURN_IF_ERROR(CheckAppender(*appender, "append"));
   return AppendHostBatch(appender->state.get(), &appender->appender, *batch, copy_bytes);
 }
 
@@ -261,17 +260,12 @@ absl::Status NextResult(quern_prober* prober, quern_result* result, bool* more) 
   return absl::OkStatus();
 }
 
-absl::Status CheckNoFailedAppend(const JoinState& state, const char* call) {
-  if (!state.append_failed) return absl::OkStatus();
-  return absl::FailedPreconditionError(std::string(call) +
-                                       " after a failed append: a batch is missing from the table; accepted: a new join");
-}
-
 // "join.inner", "aggregate": how a spec's text begins.
 std::string OperatorText(const KernelSpec& spec) {
   switch (spec.op) {
     case Operator::kJoin: return "join." + std::string(RowOf(spec.join_kind).text);
     case Operator::kAggregate: return "aggregate";
+    case Operator::kSort: return "sort";
   }
   return "";
 }
@@ -280,6 +274,7 @@ const char* AcceptedOf(Operator op) {
   switch (op) {
     case Operator::kJoin: return "one of join.KIND";
     case Operator::kAggregate: return "one of aggregate";
+    case Operator::kSort: return "one of sort";
   }
   return "";
 }
@@ -309,17 +304,37 @@ quern_status Report(const absl::Status& status, quern_error* error) noexcept {
   return code;
 }
 
-absl::Status CheckOpen(const JoinState& state, const char* call) {
-  QUERN_RETURN_IF_ERROR(CheckNoFailedAppend(state, call));
-  if (!state.finalised) return absl::OkStatus();
-  return absl::FailedPreconditionError(std::string(call) + " after finalise: the table is built; accepted: a new join");
+bool HasStrings(const BatchTypes& types) {
+  const auto is_string = [](const ColumnType& type) { return IsVariable(RowOf(type.id).storage); };
+  return std::any_of(types.keys.begin(), types.keys.end(), is_string) || std::any_of(types.payload.begin(), types.payload.end(), is_string);
 }
 
-absl::Status CheckOpen(const quern_appender& appender, const char* call) {
-  QUERN_RETURN_IF_ERROR(CheckOpen(*appender.state, call));
-  if (!appender.finished) return absl::OkStatus();
-  return absl::FailedPreconditionError(std::string(call) +
-                                       " after finish: the appender has handed its rows over; accepted: a new appender");
+absl::Status CheckNoFailedAppend(const InputStage& state, const char* call) {
+  if (!state.append_failed) return absl::OkStatus();
+  return absl::FailedPreconditionError(std::string(call) + " after a failed append: " + state.texts.missing +
+                                       "; accepted: " + state.texts.accepted);
+}
+
+absl::Status CheckOpen(const InputStage& state, const char* call) {
+  QUERN_RETURN_IF_ERROR(CheckNoFailedAppend(state, call));
+  if (!state.finalised) return absl::OkStatus();
+  return absl::FailedPreconditionError(std::string(call) + " after finalise: " + state.texts.complete +
+                                       "; accepted: " + state.texts.accepted);
+}
+
+absl::Status AlreadyFinished(const InputStage& state, const char* call) {
+  return absl::FailedPreconditionError(std::string(call) + " after finish: the appender has handed its " + state.texts.rows +
+                                       " over; accepted: a new appender");
+}
+
+absl::Status ShowNothing(OutputBatch* output) {
+  QUERN_RETURN_IF_ERROR(output->Reset());
+  output->set_num_rows(0);
+  return absl::OkStatus();
+}
+
+absl::Status ReadAfterFailure(const InputTexts& texts) {
+  return absl::FailedPreconditionError(std::string(texts.rows) + " after a failure: some of them are lost; accepted: " + texts.accepted);
 }
 
 absl::Status AppendToBuild(JoinState* state, JoinAppender* appender, const BatchView& batch) {
@@ -337,27 +352,14 @@ absl::Status AppendHostBatch(JoinState* state, JoinAppender* appender, const que
   return AppendToBuild(state, appender, view.batch);
 }
 
-absl::Status FinishAppender(quern_appender* appender) {
-  if (appender == nullptr) return MissingArgument("appender");
-  QUERN_RETURN_IF_ERROR(CheckOpen(*appender, "finish"));
-  FailureMark mark(&appender->state->append_failed);
-  appender->finished = true;
-  QUERN_RETURN_IF_ERROR(appender->appender.Finish());
-  mark.AllWentWell();
-  return absl::OkStatus();
-}
-
-absl::Status FinaliseShared(JoinState* state) {
-  if (state->finalised) return absl::OkStatus();
-  QUERN_RETURN_IF_ERROR(CheckNoFailedAppend(*state, "finalise"));
-  QUERN_RETURN_IF_ERROR(state->join->FinaliseShared());
-  state->finalised = true;
-  return absl::OkStatus();
-}
-
 absl::Status CheckBatchRows(uint64_t batch_rows) {
   if (batch_rows <= kMaxResultRows) return absl::OkStatus();
   return InvalidArgument("batch_rows out of range: " + std::to_string(batch_rows) + "; accepted: 0 to " + std::to_string(kMaxResultRows));
+}
+
+// Few rows need no room for many.
+uint64_t ResultRows(uint64_t batch_rows, uint64_t num_rows) {
+  return std::clamp<uint64_t>(num_rows, 1, batch_rows == 0 ? kDefaultBatchRows : batch_rows);
 }
 
 absl::StatusOr<std::unique_ptr<quern_prober>> NewProber(const std::shared_ptr<JoinState>& state, uint64_t batch_rows) {
@@ -396,8 +398,7 @@ absl::StatusOr<bool> NextRows(quern_prober* prober) {
     case ProbeState::kFailed:
       return absl::FailedPreconditionError("result after a failure: rows of this input are lost; accepted: a new input");
     case ProbeState::kDone: {
-      QUERN_RETURN_IF_ERROR(prober->output.Reset());
-      prober->output.set_num_rows(0);
+      QUERN_RETURN_IF_ERROR(ShowNothing(&prober->output));
       return false;
     }
     case ProbeState::kRunning: break;
@@ -461,8 +462,7 @@ quern_status quern_join_finalise(quern_join* join, quern_error* error) {
 }
 
 quern_status quern_join_finalise_shared(quern_join* join, quern_error* error) {
-  return c_abi::Boundary(error,
-                         [&] { return join == nullptr ? c_abi::MissingArgument("join") : c_abi::FinaliseShared(join->state.get()); });
+  return c_abi::Boundary(error, [&] { return c_abi::FinaliseShared(join); });
 }
 
 quern_status quern_appender_create(quern_join* join, quern_appender** appender, quern_error* error) {

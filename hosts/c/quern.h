@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Quern's C ABI: kernels for joins and aggregations, compiled for one spec on this machine, called from any engine. Plain C11; nothing but
- * this header and libquern.so is needed.
+ * Quern's C ABI: kernels for joins, aggregations and sorts, compiled for one spec on this machine, called from any engine. Plain C11;
+ * nothing but this header and libquern.so is needed.
  *
  *     spec text -> quern_compile -> quern_kernel
  *
@@ -22,13 +22,20 @@
  * and in two phases, with a host's shuffle between them: quern_groups_create with QUERN_GROUP_STATES lets states out instead of results,
  * which go into another aggregation of the same spec by quern_aggregate_append_states_*.
  *
- * A host with threads appends by a quern_appender (quern_aggregate_appender) each and finalises by quern_join_finalise_shared
- * (quern_aggregate_finalise_shared); for a host without any, quern_join_run and quern_aggregate_run do all of it.
+ * A sort, and a merge of what several sorts gave out:
+ *
+ *     quern_sort_create -> quern_sort_append_* (batch by batch) -> quern_sort_finalise
+ *     quern_sorted_create -> quern_sorted_next_* until no more
+ *     quern_merge_create -> quern_merge_next_*, and where it needs input quern_merge_input_* or quern_merge_end, until it is done
+ *
+ * A host with threads appends by a quern_appender (quern_aggregate_appender, quern_sort_appender) each and finalises by
+ * quern_join_finalise_shared (quern_aggregate_finalise_shared, quern_sort_finalise_shared); for a host without any, quern_join_run,
+ * quern_aggregate_run and quern_sort_run do all of it.
  *
  * Errors: functions that can fail return a quern_status; QUERN_OK is 0. With an error object (may be NULL) they leave a text of one line.
  * Threads: a kernel may be shared by any threads. A join is built by one thread at a time, or by any number of appenders, one thread each,
- * and so is an aggregation. After finalise any number of probers (of quern_groups), one thread each, may read it. Handles are counted:
- * destroy each once, in any order.
+ * and so are an aggregation and a sort. After finalise any number of probers (of quern_groups, of quern_sorted), one thread each, may read
+ * it. A merge is one thread's at a time. Handles are counted: destroy each once, in any order.
  * Exceptions never cross this boundary. Nothing aborts.
  *
  * ABI: functions are only added, never changed; structs carry no size and are frozen, except quern_aggregate_function, which tells its
@@ -47,7 +54,7 @@ extern "C" {
 #endif
 
 #define QUERN_ABI_VERSION_MAJOR 1
-#define QUERN_ABI_VERSION_MINOR 2
+#define QUERN_ABI_VERSION_MINOR 3
 #define QUERN_ABI_VERSION (QUERN_ABI_VERSION_MAJOR * 1000 + QUERN_ABI_VERSION_MINOR)
 
 #define QUERN_API __attribute__((visibility("default")))
@@ -79,6 +86,10 @@ typedef struct quern_prober quern_prober;
 typedef struct quern_aggregate quern_aggregate;
 typedef struct quern_aggregate_appender quern_aggregate_appender;
 typedef struct quern_groups quern_groups;
+typedef struct quern_sort quern_sort;
+typedef struct quern_sort_appender quern_sort_appender;
+typedef struct quern_sorted quern_sorted;
+typedef struct quern_merge quern_merge;
 
 QUERN_API uint32_t quern_abi_version(void);
 /* "0.1.0" */
@@ -128,10 +139,12 @@ typedef struct quern_batch {
   const quern_column* payload;
   const uint32_t* selection;
   uint64_t num_rows;
-  uint64_t first_row_id; /* what rowid columns call the batch's row 0; also what the aggregates first, last and string_agg go by */
+  /* What rowid columns call the batch's row 0; also what the aggregates first, last and string_agg go by, and stable sorts. */
+  uint64_t first_row_id;
 } quern_batch;
 
-/* One column of a result. Same layouts as quern_column, from bit 0. Valid until the next call on its prober or quern_groups. */
+/* One column of a result. Same layouts as quern_column, from bit 0. Valid until the next call on its prober, quern_groups, quern_sorted or
+ * quern_merge. */
 typedef struct quern_result_column {
   const uint8_t* validity; /* NULL where neither spec nor kind of join makes nulls */
   const void* values;      /* utf8 and binary: the bytes */
@@ -144,9 +157,10 @@ typedef struct quern_result_column {
 typedef struct quern_result {
   uint64_t num_rows;
   /* Of a join: probe payload, a mark join's mark (bool), build payload; 0: only num_rows counts. Of an aggregation: keys (dictionaries
-   * decoded), then one for each aggregate. */
+   * decoded), then one for each aggregate. Of a sort or merge: the keys that the spec flags `out` (dictionaries decoded), then payload,
+   * then one for each window function (u64); 0: only num_rows counts. */
   size_t num_columns;
-  const quern_result_column* columns; /* owned by the prober or quern_groups */
+  const quern_result_column* columns; /* owned by whom it came from */
 } quern_result;
 
 /* ---- the join ---- */
@@ -354,6 +368,134 @@ QUERN_API quern_status quern_aggregate_result_schema(const quern_aggregate* aggr
 QUERN_API quern_status quern_aggregate_run(quern_aggregate* aggregate, const quern_batch* batches, size_t num_batches, uint32_t threads,
                                            uint64_t batch_rows, quern_on_result on_result, void* context, uint64_t* num_groups,
                                            quern_error* error);
+
+/* ---- the sort ---- */
+
+/* `kernel`: of a spec `sort ..`. memory_limit: bytes that rows and results may take; 0: no limit. */
+QUERN_API quern_status quern_sort_create(quern_kernel* kernel, uint64_t memory_limit, quern_sort** sort, quern_error* error);
+QUERN_API void quern_sort_destroy(quern_sort* sort);
+
+/* Tells where the spec's columns stand in Arrow batches, before the first one: `keys` and `payload` are child numbers of the struct schema,
+ * as many as the spec lists (-1 for a rowid). The schema is checked against the spec and not kept. */
+QUERN_API quern_status quern_sort_bind_arrow(quern_sort* sort, const struct ArrowSchema* input, const int32_t* keys, const int32_t* payload,
+                                             quern_error* error);
+
+/* The schema of quern_sorted_next_arrow's arrays under that binding: the keys that come out and the payload with names and formats of the
+ * input (dictionaries decoded; a rowid is "rowid"), then "row_number", "rank", "dense_rank". The caller releases `schema`. */
+QUERN_API quern_status quern_sort_result_schema(const quern_sort* sort, struct ArrowSchema* schema, quern_error* error);
+
+/* Adds a batch of the host's own vectors, or an Arrow array, which is moved in and checked as by quern_join_append_arrow. Fixed-width
+ * values are copied. Strings and binaries are not: their bytes must stay where they are until the sort and its readers are destroyed
+ * (arrays are kept for that), unless copy_bytes is true, which costs one copy of them. Row ids of Arrow batches go on from whatever batch
+ * came before. A failed append may have added a part of the batch: from then on the sort does not go on. */
+QUERN_API quern_status quern_sort_append(quern_sort* sort, const quern_batch* batch, bool copy_bytes, quern_error* error);
+QUERN_API quern_status quern_sort_append_arrow(quern_sort* sort, struct ArrowArray* batch, quern_error* error);
+
+/* Sorts. No append after it, no reader before it. */
+QUERN_API quern_status quern_sort_finalise(quern_sort* sort, quern_error* error);
+
+/* The same by any number of threads at once, as quern_join_finalise_shared. */
+QUERN_API quern_status quern_sort_finalise_shared(quern_sort* sort, quern_error* error);
+
+/* How rows were sorted, which finalise decides by the data: "none" (fewer than two rows, say), "sorted" (they came so), "reversed",
+ * "nearly_sorted", "insertion", "vector", "radix", "comparison"; there may be more one day. Static text; "" before finalise; NULL for
+ * NULL. */
+QUERN_API const char* quern_sort_method(const quern_sort* sort);
+
+typedef struct quern_sort_stats {
+  uint64_t input_rows;   /* 0 before finalise, as all but peak_bytes */
+  uint64_t num_rows;     /* that come out */
+  uint64_t dropped_rows; /* that a limit or threshold left out as they arrived */
+  uint64_t tied_rows;    /* whose order their entries' words did not say */
+  uint64_t peak_bytes;   /* of memory taken so far */
+  uint64_t entry_bytes;  /* of what is sorted in place of a row */
+  uint32_t key_bits;     /* of the keys, that differ from row to row */
+} quern_sort_stats;
+/* Not while other threads append or finalise. */
+QUERN_API void quern_sort_get_stats(const quern_sort* sort, quern_sort_stats* stats);
+
+/* The threshold of a sort with a limit: a row that later rows must come before (or tie with) to be among the first `limit`. It comes nearer
+ * as rows come, but not with each of them, and exists only after some more than `limit` have come; not for limits above the plan's
+ * top_rows. A host's scan may leave out what comes after it, and tell it to sorts of other threads or machines.
+ *
+ * _get: `row` becomes one row of all keys in the order of the spec (dictionaries decoded), valid until the next quern_sort_get_threshold of
+ * the sort; `exists`: whether there is one. Without one `row` has no rows. By one thread at a time, while others append.
+ * _set: rows that come after this one need not come out. `keys`: one row (num_rows 1) of keys as quern_sort_append takes them; payload is
+ * not read, nothing is kept of the vectors. By any thread, while others append. */
+QUERN_API quern_status quern_sort_get_threshold(quern_sort* sort, quern_result* row, bool* exists, quern_error* error);
+QUERN_API quern_status quern_sort_set_threshold(quern_sort* sort, const quern_batch* keys, quern_error* error);
+
+/* One thread's way to add batches while others do the same by theirs, as quern_appender. */
+QUERN_API quern_status quern_sort_appender_create(quern_sort* sort, quern_sort_appender** appender, quern_error* error);
+QUERN_API void quern_sort_appender_destroy(quern_sort_appender* appender);
+
+/* As the functions of quern_sort. A failed append ends the work of all appenders of the sort. */
+QUERN_API quern_status quern_sort_appender_append(quern_sort_appender* appender, const quern_batch* batch, bool copy_bytes,
+                                                  quern_error* error);
+QUERN_API quern_status quern_sort_appender_append_arrow(quern_sort_appender* appender, struct ArrowArray* batch, quern_error* error);
+
+/* Hands the rows over to the sort; once, before finalise. An appender that is destroyed without it takes its rows with it. */
+QUERN_API quern_status quern_sort_appender_finish(quern_sort_appender* appender, quern_error* error);
+
+/* ---- reading sorted rows ---- */
+
+/* A reader of a finalised sort's rows; it belongs to one thread. One reader gives out all rows in order. Several share them: each takes the
+ * next rows that none has taken, and tells where they stand. batch_rows: rows of a result at most; 0: 65536. */
+QUERN_API quern_status quern_sorted_create(quern_sort* sort, uint64_t batch_rows, quern_sorted** sorted, quern_error* error);
+QUERN_API void quern_sorted_destroy(quern_sorted* sorted);
+
+/* The next rows. position: NULL, or where the place of the first of them among all rows of the sort is put. `more`: whether to call again.
+ * A result may have no rows. After a failure rows are lost. */
+QUERN_API quern_status quern_sorted_next(quern_sorted* sorted, quern_result* result, uint64_t* position, bool* more, quern_error* error);
+/* The same as an Arrow struct array, which the caller releases; it may outlive all handles. Needs no binding. */
+QUERN_API quern_status quern_sorted_next_arrow(quern_sorted* sorted, struct ArrowArray* result, uint64_t* position, bool* more,
+                                               quern_error* error);
+
+/* A whole sort for hosts without threads, as quern_join_run: appends the batches and finalises, by threads of its own and this one, then
+ * this thread alone reads: on_result gets the results one after the other, in order. NULL: the rows only count, and none is taken from
+ * readers. num_rows: NULL, or where the number of rows that came out is put, at every outcome. */
+QUERN_API quern_status quern_sort_run(quern_sort* sort, const quern_batch* batches, size_t num_batches, uint32_t threads,
+                                      uint64_t batch_rows, quern_on_result on_result, void* context, uint64_t* num_rows,
+                                      quern_error* error);
+
+/* ---- merging sorted runs ---- */
+
+/* Merges runs of rows that are in the order of the spec, as sorts of several machines or of parts of a table give them out, without having
+ * more than one batch of each run. `kernel`: of a spec `sort ..` without window functions, whose limit counts for the merged rows; rows
+ * with equal keys come out in the order of their runs. num_runs: 1 to 65536. memory_limit: bytes; 0: no limit. batch_rows: rows of a
+ * result at most; 0: 65536.
+ *
+ * A batch brings the columns that quern_sort_append takes: to merge what sorts gave out, all of their keys must have come out. */
+QUERN_API quern_status quern_merge_create(quern_kernel* kernel, uint64_t memory_limit, uint32_t num_runs, uint64_t batch_rows,
+                                          quern_merge** merge, quern_error* error);
+QUERN_API void quern_merge_destroy(quern_merge* merge);
+
+/* As quern_sort_bind_arrow and quern_sort_result_schema. */
+QUERN_API quern_status quern_merge_bind_arrow(quern_merge* merge, const struct ArrowSchema* input, const int32_t* keys,
+                                              const int32_t* payload, quern_error* error);
+QUERN_API quern_status quern_merge_result_schema(const quern_merge* merge, struct ArrowSchema* schema, quern_error* error);
+
+/* The next batch of run number `run`, when quern_merge_next asks for it or before the first quern_merge_next. The host's vectors must stay
+ * until the run needs input again or the merge is destroyed; an array is moved in, also on error. Rows that are not in order are
+ * QUERN_INVALID_ARGUMENT, here or when they are to come out. */
+QUERN_API quern_status quern_merge_input(quern_merge* merge, uint32_t run, const quern_batch* batch, quern_error* error);
+QUERN_API quern_status quern_merge_input_arrow(quern_merge* merge, uint32_t run, struct ArrowArray* batch, quern_error* error);
+
+/* Says that run number `run` has no further batch. */
+QUERN_API quern_status quern_merge_end(quern_merge* merge, uint32_t run, quern_error* error);
+
+typedef enum quern_merge_state {
+  QUERN_MERGE_ROWS = 0,        /* call again */
+  QUERN_MERGE_NEEDS_INPUT = 1, /* run number `run` needs its next batch, or its end */
+  QUERN_MERGE_DONE = 2         /* all runs are at their ends, or the limit is reached */
+} quern_merge_state;
+
+/* The rows that are certain by now; in every state there may be some, or none. After a failure rows are lost. */
+QUERN_API quern_status quern_merge_next(quern_merge* merge, quern_result* result, quern_merge_state* state, uint32_t* run,
+                                        quern_error* error);
+/* The same as an Arrow struct array, which the caller releases; it may outlive the merge. Needs no binding. */
+QUERN_API quern_status quern_merge_next_arrow(quern_merge* merge, struct ArrowArray* result, quern_merge_state* state, uint32_t* run,
+                                              quern_error* error);
 
 /* ---- aggregate functions of the host's own ---- */
 

@@ -31,12 +31,8 @@ void AddResultFields(const ArrowSchema& schema, const ColumnBinding& binding, co
                      const std::vector<ColumnType>& result_types, std::vector<ResultField>* fields) {
   for (size_t i = 0; i < payload.size(); ++i) {
     const bool nullable = result_types[fields->size()].nullable;
-    if (payload[i].id == TypeId::kRowId) {
-      fields->push_back({std::string(side) + "_rowid", "L", nullable});
-      continue;
-    }
-    const ArrowSchema& field = *schema.children[binding.payload[i]];
-    fields->push_back({TextOf(field.name), ValueFormat(field), nullable});
+    const std::string rowid = std::string(side) + "_rowid";
+    fields->push_back(ResultFieldOf(schema, payload[i], binding.payload[i], rowid, nullable));
   }
 }
 
@@ -131,7 +127,7 @@ absl::Status AppendArrow(quern_appender* appender, ArrowArray* batch) {
   if (batch == nullptr) return MissingArgument("batch");
   const MovedInArray moved(batch);
   if (appender == nullptr) return MissingArgument("appender");
-  QUERN_RETURN_IF_ERROR(CheckOpen(*appender, "append"));
+  QUERN_RETURN_IF_ERROR(CheckAppender(*appender, "append"));
   return AppendImported(appender->state.get(), &appender->appender, batch);
 }
 

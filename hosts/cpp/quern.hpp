@@ -25,6 +25,14 @@
 //     auto groups = quern::Groups::Create(*aggregate);
 //     ... groups->Next() as above
 //
+// and a sort, of a kernel for "sort keys=f64:desc:out payload=rowid limit=100":
+//
+//     auto sort = quern::Sort::Create(*kernel);
+//     quern::Status status = sort->Append(batch);
+//     status = sort->Finalise();
+//     auto sorted = quern::SortedRows::Create(*sort);
+//     ... sorted->Next() as above, in order; quern::Merge brings together what several sorts gave out
+//
 // Batches, results and statistics are the C structs. Threads, ownership and costs are those that quern.h states, unless said otherwise.
 //
 // Everything stands in the inline namespace quern::v1, so that its symbols differ from those of other major versions and from the
@@ -111,8 +119,8 @@ enum class Engine { kAuto = QUERN_ENGINE_AUTO, kJit = QUERN_ENGINE_JIT, kGeneric
 
 // What becomes of the bytes of strings and binaries that are appended.
 enum class StringBytes {
-  kStay,    // the host keeps them where they are until the join is gone
-  kCopied,  // the join has a copy
+  kStay,    // the host keeps them where they are until the join or sort is gone
+  kCopied,  // the join or sort has a copy
 };
 
 // A kernel for one spec on this machine. *Threads*: any may share it.
@@ -149,7 +157,7 @@ struct ArrowSide {
   std::span<const int32_t> payload;
 };
 
-// How Join::Run and Aggregate::Run work. Zeros: as many threads as the machine has, 65536 rows.
+// How Join::Run, Aggregate::Run and Sort::Run work. Zeros: as many threads as the machine has, 65536 rows.
 struct RunOptions {
   uint32_t threads = 0;
   uint64_t batch_rows = 0;  // of a result at most
@@ -451,6 +459,220 @@ class Groups {
  private:
   explicit Groups(quern_groups* handle) : handle_(handle) {}
   std::unique_ptr<quern_groups, internal::Destroy<quern_groups_destroy>> handle_;
+};
+
+// One sort. *Threads*: one at a time until Finalise has answered, except for FinaliseShared, appenders and SetThreshold; then only readers
+// use it.
+class Sort {
+ public:
+  // *Units*: memory_limit in bytes, of rows and results; 0: none.
+  static Result<Sort> Create(const Kernel& kernel, uint64_t memory_limit = 0) {
+    quern_sort* handle = nullptr;
+    Status status = internal::Call(quern_sort_create, kernel.handle(), memory_limit, &handle);
+    if (!status.ok()) return status;
+    return Sort(handle);
+  }
+
+  // Adds a batch of the host's own vectors. *Ownership*: see StringBytes; nothing else is needed afterwards.
+  Status Append(const quern_batch& batch, StringBytes bytes = StringBytes::kStay) {
+    return internal::Call(quern_sort_append, handle_.get(), &batch, bytes == StringBytes::kCopied);
+  }
+
+  // Before the first Arrow batch. The spans must be as long as the spec's lists.
+  Status BindArrow(const ArrowSide& input) {
+    return internal::Call(quern_sort_bind_arrow, handle_.get(), input.schema, input.keys.data(), input.payload.data());
+  }
+
+  // *Ownership*: the caller releases `schema`.
+  Status ResultSchema(ArrowSchema* schema) const { return internal::Call(quern_sort_result_schema, handle_.get(), schema); }
+
+  // *Ownership*: the array is moved in, also on error. *Cost*: see quern_join_append_arrow.
+  Status AppendArrow(ArrowArray* batch) { return internal::Call(quern_sort_append_arrow, handle_.get(), batch); }
+
+  // The keys, as one row, that later rows must come before (or tie with) to be among those that a limit lets out; nothing while that is not
+  // known. *Ownership*: valid until the next GetThreshold. *Threads*: one at a time, while appenders append.
+  Result<std::optional<quern_result>> GetThreshold() {
+    quern_result row = {};
+    bool exists = false;
+    Status status = internal::Call(quern_sort_get_threshold, handle_.get(), &row, &exists);
+    if (!status.ok()) return status;
+    return exists ? std::optional<quern_result>(row) : std::nullopt;
+  }
+  // Rows that come after this one row of keys need not come out. *Ownership*: nothing is kept. *Threads*: any.
+  Status SetThreshold(const quern_batch& keys) { return internal::Call(quern_sort_set_threshold, handle_.get(), &keys); }
+
+  Status Finalise() { return internal::Call(quern_sort_finalise, handle_.get()); }
+
+  // The same, by all threads that call it. *Threads*: any, when their appenders have finished.
+  Status FinaliseShared() { return internal::Call(quern_sort_finalise_shared, handle_.get()); }
+
+  // Appends and finalises by threads of the library's own, then reads by this one: `on_result` takes a const quern_result& and answers
+  // whether it wants more; results come in order. Answers the number of rows. *Ownership*: as Append with StringBytes::kStay.
+  template <class OnResult>
+  Result<uint64_t> Run(std::span<const quern_batch> batches, const RunOptions& options, OnResult&& on_result) {
+    const quern_on_result call = internal::ResultCall<std::remove_reference_t<OnResult>>();
+    return RunWith(batches, options, call, const_cast<void*>(static_cast<const void*>(&on_result)));
+  }
+
+  // The same without the reading: all rows are left to readers.
+  Result<uint64_t> Run(std::span<const quern_batch> batches, const RunOptions& options = {}) {
+    return RunWith(batches, options, nullptr, nullptr);
+  }
+
+  // How rows were sorted: "radix", "sorted", .. Empty before finalise. *Ownership*: static text.
+  std::string_view Method() const { return quern_sort_method(handle_.get()); }
+
+  quern_sort_stats Stats() const {
+    quern_sort_stats stats;
+    quern_sort_get_stats(handle_.get(), &stats);
+    return stats;
+  }
+
+  quern_sort* handle() const { return handle_.get(); }
+
+ private:
+  explicit Sort(quern_sort* handle) : handle_(handle) {}
+
+  Result<uint64_t> RunWith(std::span<const quern_batch> batches, const RunOptions& options, quern_on_result on_result, void* context) {
+    uint64_t num_rows = 0;
+    Status status = internal::Call(quern_sort_run, handle_.get(), batches.data(), batches.size(), options.threads, options.batch_rows,
+                                   on_result, context, &num_rows);
+    if (!status.ok()) return status;
+    return num_rows;
+  }
+
+  std::unique_ptr<quern_sort, internal::Destroy<quern_sort_destroy>> handle_;
+};
+
+// Adds batches to a sort from one thread, while other appenders do so from theirs. *Threads*: one.
+class SortAppender {
+ public:
+  static Result<SortAppender> Create(const Sort& sort) {
+    quern_sort_appender* handle = nullptr;
+    Status status = internal::Call(quern_sort_appender_create, sort.handle(), &handle);
+    if (!status.ok()) return status;
+    return SortAppender(handle);
+  }
+
+  // As those of Sort. A failure ends the work of all appenders of the sort.
+  Status Append(const quern_batch& batch, StringBytes bytes = StringBytes::kStay) {
+    return internal::Call(quern_sort_appender_append, handle_.get(), &batch, bytes == StringBytes::kCopied);
+  }
+  Status AppendArrow(ArrowArray* batch) { return internal::Call(quern_sort_appender_append_arrow, handle_.get(), batch); }
+
+  // Hands the rows over, before the sort is finalised. An appender that goes without it takes its rows with it.
+  Status Finish() { return internal::Call(quern_sort_appender_finish, handle_.get()); }
+
+  quern_sort_appender* handle() const { return handle_.get(); }
+
+ private:
+  explicit SortAppender(quern_sort_appender* handle) : handle_(handle) {}
+  std::unique_ptr<quern_sort_appender, internal::Destroy<quern_sort_appender_destroy>> handle_;
+};
+
+// Rows of a sort, valid until the next call on their reader.
+struct PlacedRows : Rows {
+  uint64_t position = 0;  // of the first of them among all rows of the sort
+};
+// The same without the rows.
+struct Place {
+  bool more = false;
+  uint64_t position = 0;
+};
+
+// Reads the rows of a finalised sort, which it keeps alive: one reader all of them in order, several each the next ones that none has
+// taken. *Threads*: one.
+class SortedRows {
+ public:
+  // batch_rows: rows of a result at most; 0: 65536.
+  static Result<SortedRows> Create(const Sort& sort, uint64_t batch_rows = 0) {
+    quern_sorted* handle = nullptr;
+    Status status = internal::Call(quern_sorted_create, sort.handle(), batch_rows, &handle);
+    if (!status.ok()) return status;
+    return SortedRows(handle);
+  }
+
+  Result<PlacedRows> Next() {
+    PlacedRows rows;
+    Status status = internal::Call(quern_sorted_next, handle_.get(), &rows.result, &rows.position, &rows.more);
+    if (!status.ok()) return status;
+    return rows;
+  }
+
+  // The same as an Arrow struct array. *Ownership*: the caller releases `result`; it may outlive all handles.
+  Result<Place> NextArrow(ArrowArray* result) {
+    Place place;
+    Status status = internal::Call(quern_sorted_next_arrow, handle_.get(), result, &place.position, &place.more);
+    if (!status.ok()) return status;
+    return place;
+  }
+
+ private:
+  explicit SortedRows(quern_sorted* handle) : handle_(handle) {}
+  std::unique_ptr<quern_sorted, internal::Destroy<quern_sorted_destroy>> handle_;
+};
+
+// How a merge goes on.
+struct MergeStep {
+  quern_merge_state state = QUERN_MERGE_DONE;
+  uint32_t run = 0;  // that needs its next batch or its end, where the state is QUERN_MERGE_NEEDS_INPUT
+};
+// The same with the rows that are certain by then, valid until the next call on the merge.
+struct MergedRows : MergeStep {
+  quern_result result = {};
+};
+
+// How a Merge works.
+struct MergeOptions {
+  uint64_t memory_limit = 0;  // bytes; 0: none
+  uint64_t batch_rows = 0;    // of a result at most; 0: 65536
+};
+
+// Merges sorted runs, whose batches it asks for. *Threads*: one at a time.
+class Merge {
+ public:
+  // A kernel of a sort without window functions. num_runs: 1 to 65536.
+  static Result<Merge> Create(const Kernel& kernel, uint32_t num_runs, const MergeOptions& options = {}) {
+    quern_merge* handle = nullptr;
+    Status status = internal::Call(quern_merge_create, kernel.handle(), options.memory_limit, num_runs, options.batch_rows, &handle);
+    if (!status.ok()) return status;
+    return Merge(handle);
+  }
+
+  // The next batch of a run, when it is asked for or before the first Next. *Ownership*: vectors stay until the run is asked for again; an
+  // array is moved in, also on error.
+  Status Input(uint32_t run, const quern_batch& batch) { return internal::Call(quern_merge_input, handle_.get(), run, &batch); }
+  Status InputArrow(uint32_t run, ArrowArray* batch) { return internal::Call(quern_merge_input_arrow, handle_.get(), run, batch); }
+
+  // A run has no further batch.
+  Status End(uint32_t run) { return internal::Call(quern_merge_end, handle_.get(), run); }
+
+  // As those of Sort.
+  Status BindArrow(const ArrowSide& input) {
+    return internal::Call(quern_merge_bind_arrow, handle_.get(), input.schema, input.keys.data(), input.payload.data());
+  }
+  Status ResultSchema(ArrowSchema* schema) const { return internal::Call(quern_merge_result_schema, handle_.get(), schema); }
+
+  Result<MergedRows> Next() {
+    MergedRows rows;
+    Status status = internal::Call(quern_merge_next, handle_.get(), &rows.result, &rows.state, &rows.run);
+    if (!status.ok()) return status;
+    return rows;
+  }
+
+  // The same as an Arrow struct array. *Ownership*: the caller releases `result`; it may outlive the merge.
+  Result<MergeStep> NextArrow(ArrowArray* result) {
+    MergeStep step;
+    Status status = internal::Call(quern_merge_next_arrow, handle_.get(), result, &step.state, &step.run);
+    if (!status.ok()) return status;
+    return step;
+  }
+
+  quern_merge* handle() const { return handle_.get(); }
+
+ private:
+  explicit Merge(quern_merge* handle) : handle_(handle) {}
+  std::unique_ptr<quern_merge, internal::Destroy<quern_merge_destroy>> handle_;
 };
 
 // Registers an aggregate function of the host's own, host.NAME in specs, for the process and for good. What a callback throws counts as its

@@ -8,11 +8,11 @@ import collections
 from aggregate_case import Case  # noqa: F401
 from aggregate_duckdb import DuckdbGroups as Oracle  # noqa: F401
 from aggregate_expected import Expected, Mismatch  # noqa: F401
-from aggregate_feed import Feeder
 from aggregate_functions import FUNCTIONS, LAYOUTS
 from aggregate_rows import BATCHES, BIG_ROWS, MANY_GROUPS, is_sorted
 from aggregate_run import check_compiles_twice, run  # noqa: F401
 from random_data import COLLATIONS, PADDING_COLLATIONS, SCALAR_TYPES, normalised_float
+from row_feed import Feeder
 
 ENGINES = ("generic", "jit")
 FEW_GROUPS = 20
@@ -32,7 +32,7 @@ def fitted_variant(library, variant):
 # ---- what a run shows --------------------------------------------------------------------------------------------------------------------
 
 
-def _density(column):
+def density(column):
     nulls = sum(index is None for index in column.indices)
     return "none" if not nulls else "all" if nulls == len(column.indices) else "some"
 
@@ -43,7 +43,7 @@ def _key_marks(case):
         yield "keys", len(case.keys)
     for key in case.keys if case.num_rows else ():
         yield "key type", key.type.name
-        yield "key nulls", _density(key)
+        yield "key nulls", density(key)
         used = {key.values[index] for index in key.indices if index is not None}
         if key.type.index:
             yield "key dictionary", key.type.index
@@ -82,7 +82,7 @@ def _argument_marks(case):
             yield "rows", "filtered"
         for column in aggregate.arguments if case.num_rows else ():
             yield "argument type", column.type.name
-            yield "argument nulls", _density(column)
+            yield "argument nulls", density(column)
             if column.type.index:
                 yield "argument", "dictionary"
         for column_type in aggregate.types:

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 import quern_abi
 from aggregate_expected import output_types
-from aggregate_feed import Feeder
 from aggregate_functions import HOST_ARGUMENT, HOST_NAME, LAYOUTS
 from kernel_checks import check_made_anew, check_refused
 from random_data import ColumnType, GuardedBuffer
 from result_columns import Mismatch, comparable, result_array
+from row_feed import Feeder
 from worker_threads import dealt, in_threads, taken
 
 DEFAULT_BATCH_ROWS = 65536

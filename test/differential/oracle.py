@@ -34,8 +34,8 @@ def normalise(column_type, value):
     return value.rstrip(b" ") if column_type.trims_spaces else value
 
 
-def _ordered(column_type, value):
-    """A physical value as a residual predicate compares it: NaN is greatest, and there is one of it."""
+def ordered_value(column_type, value):
+    """A physical value as an order or a residual predicate compares it: NaN is greatest, and there is one of it."""
     if column_type.name == "decimal128":
         return int.from_bytes(value, "little", signed=True)
     if not column_type.is_float:
@@ -60,7 +60,7 @@ def _residual_test(residuals):
     """A function of (probe row, build row)."""
     conjuncts = []
     for conjunct in residuals:
-        ordered = [_ordered(conjunct.type, value) for value in conjunct.column.values]
+        ordered = [ordered_value(conjunct.type, value) for value in conjunct.column.values]
         sides = [[None if index is None else ordered[index] for index in conjunct.column.indices[side]] for side in ("probe", "build")]
         conjuncts.append((_OPERATORS[conjunct.op], *sides))
 

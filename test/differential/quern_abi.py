@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libquern.so through its C ABI (hosts/c/quern.h), with ctypes. The structs below repeat the header's, field by field.
+"""libquern.so through its C ABI (hosts/c/quern.h), with ctypes (structs and signatures: abi_structs.py).
 
     library = Library("build/lib/libquern.so")
     kernel = library.compile("join.inner keys=i64 build=f64", engine="jit", params="batch_size=7")
@@ -15,6 +15,10 @@
     with aggregate.groups(batch_rows=1000) as groups:
         array, more = groups.next_arrow()
 
+    sort = kernel.sort()                          # of "sort keys=i64:out payload=rowid"; bind, append and finalise as above
+    with sort.reader(batch_rows=1000) as reader:
+        array, position, more = reader.next_arrow()
+
 A failed call raises QuernError with the library's text. Every handle closes once; `with` closes it at the end of the block.
 """
 import ctypes
@@ -24,9 +28,15 @@ import subprocess
 
 import pyarrow as pa
 
+from abi_structs import (ADDED_SIGNATURES, AGGREGATE_SIGNATURES, FINALISE_FUNCTION, HANDLE, MERGE_FUNCTION, ON_RESULT,  # noqa: F401
+                         RELEASE_ARRAY, SIGNATURES, SORT_SIGNATURES, UPDATE_FUNCTION, AggregateFunction, AggregateStats, ArrowArray,
+                         ArrowSchema, Batch, Column, Error, JoinStats, Result, SortStats, export_batch, export_schema, int32s,
+                         release_array, release_schema)
+
 STATUS_NAMES = ("OK", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "UNIMPLEMENTED", "INTERNAL")
 OK, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL = range(6)
 ENGINES = {"auto": 0, "jit": 1, "generic": 2}
+MERGE_STATES = ("rows", "needs input", "done")
 GROUP_COLUMNS = {"results": 0, "states": 1}
 ABI_VERSION_MAJOR = 1
 ABI_VERSION_OF_KINDS = 1001  # before it: inner joins without a residual predicate, one layout
@@ -44,177 +54,6 @@ class QuernError(Exception):
 
 class ContractError(Exception):
     """The library did not do what its header promises."""
-
-
-class Error(ctypes.Structure):
-    _fields_ = [("status", ctypes.c_int), ("text", ctypes.c_char * 1020)]
-
-
-class Column(ctypes.Structure):
-    pass
-
-
-Column._fields_ = [("validity", ctypes.c_void_p), ("values", ctypes.c_void_p), ("offsets", ctypes.c_void_p),
-                   ("buffers", ctypes.c_void_p), ("dictionary", ctypes.POINTER(Column)), ("bit_offset", ctypes.c_uint64)]
-
-
-class Batch(ctypes.Structure):
-    _fields_ = [("keys", ctypes.POINTER(Column)), ("payload", ctypes.POINTER(Column)), ("selection", ctypes.c_void_p),
-                ("num_rows", ctypes.c_uint64), ("first_row_id", ctypes.c_uint64)]
-
-
-class ResultColumn(ctypes.Structure):
-    _fields_ = [("validity", ctypes.c_void_p), ("values", ctypes.c_void_p), ("offsets", ctypes.c_void_p), ("bytes", ctypes.c_void_p),
-                ("num_bytes", ctypes.c_uint64), ("null_count", ctypes.c_uint64)]
-
-
-class Result(ctypes.Structure):
-    _fields_ = [("num_rows", ctypes.c_uint64), ("num_columns", ctypes.c_size_t), ("columns", ctypes.POINTER(ResultColumn))]
-
-
-class JoinStats(ctypes.Structure):
-    _fields_ = [("build_rows", ctypes.c_uint64), ("table_rows", ctypes.c_uint64), ("directory_bytes", ctypes.c_uint64),
-                ("tuple_bytes", ctypes.c_uint64), ("peak_bytes", ctypes.c_uint64), ("prefetch_distance", ctypes.c_uint32)]
-
-
-class AggregateStats(ctypes.Structure):
-    _fields_ = [("input_rows", ctypes.c_uint64), ("num_groups", ctypes.c_uint64), ("table_bytes", ctypes.c_uint64),
-                ("num_growths", ctypes.c_uint64), ("peak_bytes", ctypes.c_uint64), ("prefetch_distance", ctypes.c_uint32)]
-
-
-_POINTERS = ctypes.POINTER(ctypes.c_void_p)
-UPDATE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Column), ctypes.c_uint32,
-                                   ctypes.POINTER(ctypes.c_uint32), _POINTERS, ctypes.c_uint64)
-MERGE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, _POINTERS, _POINTERS, ctypes.c_uint64)
-FINALISE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, _POINTERS, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p)
-
-
-class AggregateFunction(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("state_bytes", ctypes.c_uint32), ("result", ctypes.c_char_p),
-                ("user", ctypes.c_void_p), ("update", UPDATE_FUNCTION), ("merge", MERGE_FUNCTION), ("finalise", FINALISE_FUNCTION)]
-
-
-class ArrowSchema(ctypes.Structure):
-    pass
-
-
-ArrowSchema._fields_ = [("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", ctypes.c_void_p), ("flags", ctypes.c_int64),
-                        ("n_children", ctypes.c_int64), ("children", ctypes.POINTER(ctypes.POINTER(ArrowSchema))),
-                        ("dictionary", ctypes.POINTER(ArrowSchema)), ("release", ctypes.c_void_p), ("private_data", ctypes.c_void_p)]
-
-
-class ArrowArray(ctypes.Structure):
-    pass
-
-
-ArrowArray._fields_ = [("length", ctypes.c_int64), ("null_count", ctypes.c_int64), ("offset", ctypes.c_int64),
-                       ("n_buffers", ctypes.c_int64), ("n_children", ctypes.c_int64), ("buffers", ctypes.POINTER(ctypes.c_void_p)),
-                       ("children", ctypes.POINTER(ctypes.POINTER(ArrowArray))), ("dictionary", ctypes.POINTER(ArrowArray)),
-                       ("release", ctypes.c_void_p), ("private_data", ctypes.c_void_p)]
-
-RELEASE_ARRAY = ctypes.CFUNCTYPE(None, ctypes.POINTER(ArrowArray))
-RELEASE_SCHEMA = ctypes.CFUNCTYPE(None, ctypes.POINTER(ArrowSchema))
-
-
-def release_array(array):
-    if array.release:
-        RELEASE_ARRAY(array.release)(ctypes.byref(array))
-
-
-def release_schema(schema):
-    if schema.release:
-        RELEASE_SCHEMA(schema.release)(ctypes.byref(schema))
-
-
-def export_batch(batch):
-    """A RecordBatch or StructArray as a struct array that the caller owns. A sliced StructArray keeps its offset."""
-    array = ArrowArray()
-    batch._export_to_c(ctypes.addressof(array))
-    return array
-
-
-def export_schema(schema):
-    exported = ArrowSchema()
-    schema._export_to_c(ctypes.addressof(exported))
-    return exported
-
-
-def _int32s(numbers):
-    return (ctypes.c_int32 * max(len(numbers), 1))(*numbers)
-
-
-HANDLE = ctypes.c_void_p
-ERROR = ctypes.POINTER(Error)
-_SIGNATURES = {
-    "quern_abi_version": (ctypes.c_uint32, []),
-    "quern_version": (ctypes.c_char_p, []),
-    "quern_compile": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(HANDLE), ERROR]),
-    "quern_kernel_destroy": (None, [HANDLE]),
-    "quern_kernel_text": (ctypes.c_char_p, [HANDLE, ctypes.c_char_p]),
-    "quern_join_create": (ctypes.c_int, [HANDLE, ctypes.c_uint64, ctypes.POINTER(HANDLE), ERROR]),
-    "quern_join_destroy": (None, [HANDLE]),
-    "quern_join_bind_arrow": (ctypes.c_int, [HANDLE] + [ctypes.POINTER(ArrowSchema), ctypes.POINTER(ctypes.c_int32),
-                                                        ctypes.POINTER(ctypes.c_int32)] * 2 + [ERROR]),
-    "quern_join_result_schema": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowSchema), ERROR]),
-    "quern_join_append_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
-    "quern_join_append": (ctypes.c_int, [HANDLE, ctypes.POINTER(Batch), ctypes.c_bool, ERROR]),
-    "quern_join_finalise": (ctypes.c_int, [HANDLE, ERROR]),
-    "quern_join_get_stats": (None, [HANDLE, ctypes.POINTER(JoinStats)]),
-    "quern_prober_create": (ctypes.c_int, [HANDLE, ctypes.c_uint64, ctypes.POINTER(HANDLE), ERROR]),
-    "quern_prober_destroy": (None, [HANDLE]),
-    "quern_prober_input": (ctypes.c_int, [HANDLE, ctypes.POINTER(Batch), ERROR]),
-    "quern_prober_input_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
-    "quern_prober_next": (ctypes.c_int, [HANDLE, ctypes.POINTER(Result), ctypes.POINTER(ctypes.c_bool), ERROR]),
-    "quern_prober_next_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ctypes.POINTER(ctypes.c_bool), ERROR]),
-    "quern_cache_set_limit": (None, [ctypes.c_uint64]),
-    "quern_cache_clear": (None, []),
-}
-# Added by version 1.1; Library.has() tells whether a library has one.
-_ADDED_SIGNATURES = {
-    "quern_prober_input_unmatched": (ctypes.c_int, [HANDLE, ERROR]),
-    "quern_appender_create": (ctypes.c_int, [HANDLE, ctypes.POINTER(HANDLE), ERROR]),
-    "quern_appender_append": (ctypes.c_int, [HANDLE, ctypes.POINTER(Batch), ctypes.c_bool, ERROR]),
-    "quern_appender_append_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
-    "quern_appender_finish": (ctypes.c_int, [HANDLE, ERROR]),
-    "quern_appender_destroy": (None, [HANDLE]),
-    "quern_join_finalise_shared": (ctypes.c_int, [HANDLE, ERROR]),
-    "quern_join_layout": (ctypes.c_char_p, [HANDLE]),
-}
-# Added by version 1.2.
-ON_RESULT = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.POINTER(Result))
-_INT32S, _BATCHES = ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(Batch)
-_AGGREGATE_SIGNATURES = {
-    "quern_aggregate_create": (ctypes.c_int, [HANDLE, ctypes.c_uint64, ctypes.POINTER(HANDLE), ERROR]),
-    "quern_aggregate_destroy": (None, [HANDLE]),
-    "quern_aggregate_hint_groups": (ctypes.c_int, [HANDLE, ctypes.c_uint64, ERROR]),
-    "quern_aggregate_hint_range": (ctypes.c_int, [HANDLE, ctypes.c_uint32, ctypes.c_int64, ctypes.c_int64, ERROR]),
-    "quern_aggregate_bind_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowSchema), _INT32S, _INT32S, ERROR]),
-    "quern_aggregate_append": (ctypes.c_int, [HANDLE, _BATCHES, ERROR]),
-    "quern_aggregate_append_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
-    "quern_aggregate_append_states": (ctypes.c_int, [HANDLE, _BATCHES, ERROR]),
-    "quern_aggregate_append_states_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
-    "quern_aggregate_finalise": (ctypes.c_int, [HANDLE, ERROR]),
-    "quern_aggregate_finalise_shared": (ctypes.c_int, [HANDLE, ERROR]),
-    "quern_aggregate_layout": (ctypes.c_char_p, [HANDLE]),
-    "quern_aggregate_get_stats": (None, [HANDLE, ctypes.POINTER(AggregateStats)]),
-    "quern_aggregate_appender_create": (ctypes.c_int, [HANDLE, ctypes.POINTER(HANDLE), ERROR]),
-    "quern_aggregate_appender_destroy": (None, [HANDLE]),
-    "quern_aggregate_appender_append": (ctypes.c_int, [HANDLE, _BATCHES, ERROR]),
-    "quern_aggregate_appender_append_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
-    "quern_aggregate_appender_append_states": (ctypes.c_int, [HANDLE, _BATCHES, ERROR]),
-    "quern_aggregate_appender_append_states_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
-    "quern_aggregate_appender_finish": (ctypes.c_int, [HANDLE, ERROR]),
-    "quern_groups_create": (ctypes.c_int, [HANDLE, ctypes.c_int, ctypes.c_uint64, ctypes.POINTER(HANDLE), ERROR]),
-    "quern_groups_create_partition": (ctypes.c_int, [HANDLE, ctypes.c_int, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64,
-                                                     ctypes.POINTER(HANDLE), ERROR]),
-    "quern_groups_destroy": (None, [HANDLE]),
-    "quern_groups_next": (ctypes.c_int, [HANDLE, ctypes.POINTER(Result), ctypes.POINTER(ctypes.c_bool), ERROR]),
-    "quern_groups_next_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ctypes.POINTER(ctypes.c_bool), ERROR]),
-    "quern_aggregate_result_schema": (ctypes.c_int, [HANDLE, ctypes.c_int, ctypes.POINTER(ArrowSchema), ERROR]),
-    "quern_aggregate_run": (ctypes.c_int, [HANDLE, _BATCHES, ctypes.c_size_t, ctypes.c_uint32, ctypes.c_uint64, ON_RESULT,
-                                           ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64), ERROR]),
-    "quern_register_aggregate": (ctypes.c_int, [ctypes.c_char_p, ctypes.POINTER(AggregateFunction), ERROR]),
-}
 
 
 def library_path(path=None):
@@ -272,13 +111,15 @@ class Library:
     def __init__(self, path=None):
         self.path = library_path(path)
         self._library = ctypes.CDLL(self.path)
-        added = {name: signature for name, signature in (_ADDED_SIGNATURES | _AGGREGATE_SIGNATURES).items() if self.has(name)}
-        for name, (result, arguments) in (_SIGNATURES | added).items():
+        all_added = ADDED_SIGNATURES | AGGREGATE_SIGNATURES | SORT_SIGNATURES
+        added = {name: signature for name, signature in all_added.items() if self.has(name)}
+        for name, (result, arguments) in (SIGNATURES | added).items():
             function = getattr(self._library, name)
             function.restype, function.argtypes = result, arguments
         version = self._library.quern_abi_version()
         self.knows_kinds = version >= ABI_VERSION_OF_KINDS
-        self.knows_aggregates = all(self.has(name) for name in _AGGREGATE_SIGNATURES)
+        self.knows_aggregates = all(self.has(name) for name in AGGREGATE_SIGNATURES)
+        self.knows_sorts = all(self.has(name) for name in SORT_SIGNATURES)
         if version // 1000 != ABI_VERSION_MAJOR:
             raise SystemExit(f"{self.path} has ABI version {version}; accepted: {ABI_VERSION_MAJOR}.*")
 
@@ -351,11 +192,22 @@ class Kernel(Handle):
         self.library.call("quern_aggregate_create", self.handle, memory_limit, ctypes.byref(handle))
         return Aggregate(self.library, handle)
 
+    def sort(self, memory_limit=0):
+        handle = HANDLE()
+        self.library.call("quern_sort_create", self.handle, memory_limit, ctypes.byref(handle))
+        return Sort(self.library, handle)
 
-def _move_in(library, name, handle, batch):
+    def merge(self, num_runs, batch_rows=0, memory_limit=0):
+        handle = HANDLE()
+        self.library.call("quern_merge_create", self.handle, memory_limit, num_runs, batch_rows, ctypes.byref(handle))
+        return Merge(self.library, handle)
+
+
+def _move_in(library, name, handle, batch, *numbers):
+    """`numbers`: what stands between the handle and the array."""
     array = batch if isinstance(batch, ArrowArray) else export_batch(batch)
     try:
-        library.call(name, handle, ctypes.byref(array))
+        library.call(name, handle, *numbers, ctypes.byref(array))
     finally:
         moved = not array.release
         release_array(array)
@@ -370,8 +222,8 @@ class Join(Handle):
     def bind_arrow(self, build, build_keys, build_payload, probe, probe_keys, probe_payload):
         schemas = [export_schema(build), export_schema(probe)]
         try:
-            self.library.call("quern_join_bind_arrow", self.handle, ctypes.byref(schemas[0]), _int32s(build_keys), _int32s(build_payload),
-                              ctypes.byref(schemas[1]), _int32s(probe_keys), _int32s(probe_payload))
+            self.library.call("quern_join_bind_arrow", self.handle, ctypes.byref(schemas[0]), int32s(build_keys), int32s(build_payload),
+                              ctypes.byref(schemas[1]), int32s(probe_keys), int32s(probe_payload))
         finally:
             for schema in schemas:
                 release_schema(schema)
@@ -470,6 +322,23 @@ class Prober(Handle):
             yield batch
 
 
+class _OneInput(Handle):
+    """What an aggregation, a sort and a merge have in common. `prefix`: of its functions."""
+    prefix = ""
+
+    def bind_arrow(self, schema, keys, payload):
+        exported = export_schema(schema)
+        try:
+            self.library.call(f"{self.prefix}_bind_arrow", self.handle, ctypes.byref(exported), int32s(keys), int32s(payload))
+        finally:
+            release_schema(exported)
+
+    def result_schema(self):
+        schema = ArrowSchema()
+        self.library.call(f"{self.prefix}_result_schema", self.handle, ctypes.byref(schema))
+        return pa.Schema._import_from_c(ctypes.addressof(schema))
+
+
 class _Appending(Handle):
     """What an aggregation and its appenders have in common: rows, or states, in two ways. `prefix`: of its functions."""
     prefix = ""
@@ -481,7 +350,7 @@ class _Appending(Handle):
         _move_in(self.library, f"{self.prefix}_append{'_states' if states else ''}_arrow", self.handle, batch)
 
 
-class Aggregate(_Appending):
+class Aggregate(_Appending, _OneInput):
     prefix = "quern_aggregate"
 
     def __init__(self, library, handle):
@@ -492,13 +361,6 @@ class Aggregate(_Appending):
 
     def hint_range(self, key, least, greatest):
         self.library.call("quern_aggregate_hint_range", self.handle, key, least, greatest)
-
-    def bind_arrow(self, schema, keys, payload):
-        exported = export_schema(schema)
-        try:
-            self.library.call("quern_aggregate_bind_arrow", self.handle, ctypes.byref(exported), _int32s(keys), _int32s(payload))
-        finally:
-            release_schema(exported)
 
     def result_schema(self, columns="results"):
         schema = ArrowSchema()
@@ -570,6 +432,122 @@ class Groups(Handle):
         result, more = Result(), ctypes.c_bool()
         self.library.call("quern_groups_next", self.handle, ctypes.byref(result), ctypes.byref(more))
         return result, more.value
+
+
+class Sort(_OneInput):
+    prefix = "quern_sort"
+
+    def __init__(self, library, handle):
+        super().__init__(library, handle, "quern_sort_destroy")
+
+    def append(self, batch, copy_bytes=False):
+        self.library.call("quern_sort_append", self.handle, ctypes.byref(batch), copy_bytes)
+
+    def append_arrow(self, batch):
+        _move_in(self.library, "quern_sort_append_arrow", self.handle, batch)
+
+    def appender(self):
+        handle = HANDLE()
+        self.library.call("quern_sort_appender_create", self.handle, ctypes.byref(handle))
+        return SortAppender(self.library, handle)
+
+    def get_threshold(self):
+        """(Result, whether there is one); valid until the next call."""
+        row, exists = Result(), ctypes.c_bool()
+        self.library.call("quern_sort_get_threshold", self.handle, ctypes.byref(row), ctypes.byref(exists))
+        return row, exists.value
+
+    def set_threshold(self, keys):
+        self.library.call("quern_sort_set_threshold", self.handle, ctypes.byref(keys))
+
+    def finalise(self):
+        self.library.call("quern_sort_finalise", self.handle)
+
+    def finalise_shared(self):
+        self.library.call("quern_sort_finalise_shared", self.handle)
+
+    def method(self):
+        method = self.library.function("quern_sort_method")(self.handle)
+        if method is None:
+            raise ContractError("quern_sort_method answered NULL")
+        return method.decode()
+
+    def stats(self):
+        stats = SortStats()
+        self.library.function("quern_sort_get_stats")(self.handle, ctypes.byref(stats))
+        return stats
+
+    def reader(self, batch_rows=0):
+        handle = HANDLE()
+        self.library.call("quern_sorted_create", self.handle, batch_rows, ctypes.byref(handle))
+        return SortedRows(self.library, handle)
+
+    def run(self, batches, threads, batch_rows, on_result):
+        """The whole sort of raw batches; on_result(Result) answers whether to go on. Answers the number of rows."""
+        count, array, num_rows = len(batches), (Batch * max(len(batches), 1))(*batches), ctypes.c_uint64()
+        self.library.call("quern_sort_run", self.handle, array, count, threads, batch_rows,
+                          ON_RESULT(lambda context, result: on_result(result.contents)), None, ctypes.byref(num_rows))
+        return num_rows.value
+
+
+class SortAppender(Handle):
+    def __init__(self, library, handle):
+        super().__init__(library, handle, "quern_sort_appender_destroy")
+
+    def append(self, batch, copy_bytes=False):
+        self.library.call("quern_sort_appender_append", self.handle, ctypes.byref(batch), copy_bytes)
+
+    def append_arrow(self, batch):
+        _move_in(self.library, "quern_sort_appender_append_arrow", self.handle, batch)
+
+    def finish(self):
+        self.library.call("quern_sort_appender_finish", self.handle)
+
+
+class SortedRows(Handle):
+    def __init__(self, library, handle):
+        super().__init__(library, handle, "quern_sorted_destroy")
+
+    def next(self):
+        """(Result, place of its first row, more); the result's columns are valid until the next call."""
+        result, position, more = Result(), ctypes.c_uint64(), ctypes.c_bool()
+        self.library.call("quern_sorted_next", self.handle, ctypes.byref(result), ctypes.byref(position), ctypes.byref(more))
+        return result, position.value, more.value
+
+    def next_arrow(self):
+        """The same with an ArrowArray, which the caller releases or imports."""
+        array, position, more = ArrowArray(), ctypes.c_uint64(), ctypes.c_bool()
+        self.library.call("quern_sorted_next_arrow", self.handle, ctypes.byref(array), ctypes.byref(position), ctypes.byref(more))
+        return array, position.value, more.value
+
+
+class Merge(_OneInput):
+    prefix = "quern_merge"
+
+    def __init__(self, library, handle):
+        super().__init__(library, handle, "quern_merge_destroy")
+
+    def input(self, run, batch):
+        self.library.call("quern_merge_input", self.handle, run, ctypes.byref(batch))
+
+    def input_arrow(self, run, batch):
+        _move_in(self.library, "quern_merge_input_arrow", self.handle, batch, run)
+
+    def end(self, run):
+        self.library.call("quern_merge_end", self.handle, run)
+
+    def _next(self, name, result):
+        state, run = ctypes.c_int(), ctypes.c_uint32()
+        self.library.call(name, self.handle, ctypes.byref(result), ctypes.byref(state), ctypes.byref(run))
+        return result, MERGE_STATES[state.value], run.value
+
+    def next(self):
+        """(Result, state, the run that needs input); the result's columns are valid until the next call."""
+        return self._next("quern_merge_next", Result())
+
+    def next_arrow(self):
+        """The same with an ArrowArray, which the caller releases or imports."""
+        return self._next("quern_merge_next_arrow", ArrowArray())
 
 
 def raw_column(array, keep):

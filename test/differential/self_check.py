@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The harness checks itself, without a library: both oracles agree on every kind of join and on aggregations, every layout of rows decodes
-(by pyarrow) to those rows, the comparison of answers sees a row that lacks or is wrong, and the tables of kinds and functions are the
-library's.
+"""The harness checks itself, without a library: both oracles agree on every kind of join, on aggregations and on orders, every layout of rows
+decodes (by pyarrow) to those rows, the comparison of answers sees a row that lacks, is wrong or out of place, and the tables of kinds and
+functions are the library's.
 
     self_check.py --seed 1 --cases 200
 """
@@ -10,6 +10,7 @@ import argparse
 import collections
 import dataclasses
 import pathlib
+import random
 import re
 import sys
 
@@ -20,10 +21,12 @@ import pyarrow as pa
 import aggregate_answers
 import aggregate_case
 import aggregate_expected
-import aggregate_feed
 import aggregate_run
 import join_case
 import join_expected
+import row_feed
+import sort_case
+import sort_expected
 from aggregate_duckdb import DuckdbGroups
 from aggregate_functions import FUNCTIONS
 from join_feed import Feeder
@@ -31,6 +34,7 @@ from join_kinds import KINDS
 from join_run import Answer
 from oracle import DuckdbOracle, normalise
 from random_data import STRING_TYPES, bits_array
+from sort_order import DuckdbOrder
 
 
 def _bits(array, column_type):
@@ -107,8 +111,8 @@ def check_functions():
         raise SystemExit(f"the functions differ: {sorted(set(theirs) ^ set(ours))}; those of {path} are wanted")
 
 
-def check_aggregate_layouts(case, variant):
-    feeder = aggregate_feed.Feeder(case, variant)
+def check_fed_layouts(case, variant):
+    feeder = row_feed.Feeder(case, variant)
     if feeder.vectors or feeder.shuffles:
         return
     columns = [feeder.columns[number] for number in case.child_order]
@@ -174,10 +178,82 @@ def check_aggregations(seed, num_cases):
         check_aggregate_comparison(case, aggregate_expected.Expected(case, oracle))
         functions.update(aggregate.function for aggregate in case.aggregates)
         for variant in case.variants()[:2]:
-            check_aggregate_layouts(case, variant)
+            check_fed_layouts(case, variant)
     print(", ".join(f"{name} {functions[name]}" for name in FUNCTIONS))
     if never := [name for name in FUNCTIONS if not functions[name]]:
         raise SystemExit(f"no case of {', '.join(never)}")
+
+
+# ---- sorts -------------------------------------------------------------------------------------------------------------------------------
+
+
+def _sort_answer(case, expected, order, bound=None):
+    """These rows of the case, in this order, as an answer; window functions by place."""
+    row_ids = list(range(100, 100 + case.num_rows))
+    answer = sort_expected.Answer(None, len(order), row_ids, bound=bound)
+    columns = expected.table(answer, order).columns + [pa.chunked_array([numbers[:len(order)]], pa.uint64()) for numbers in expected.windows]
+    answer.table = pa.table(columns, names=[f"c{number}" for number in range(len(columns))]) if columns else None
+    return answer
+
+
+def _refusal_of_order(case, expected, order, bound=None):
+    try:
+        expected.check(_sort_answer(case, expected, order, bound))
+    except join_expected.Mismatch as error:
+        return str(error)
+    return ""
+
+
+def check_sort_comparison(case, expected, rng):
+    """The comparison takes the oracle's order, and any other of rows with equal keys unless the sort is stable; not two rows of different
+    classes in each other's places, and none twice."""
+    order, classes = expected.order, expected.classes
+    if refusal := _refusal_of_order(case, expected, order[:expected.num_rows]):
+        raise SystemExit(f"case {case.number}: the oracle's own answer is refused: {refusal}")
+    shuffled = sorted(rng.sample(order, len(order)), key=classes.__getitem__)[:expected.num_rows]
+    if not case.stable and (refusal := _refusal_of_order(case, expected, shuffled)):
+        raise SystemExit(f"case {case.number}: another order of rows with equal keys is refused: {refusal}")
+    if order and not _refusal_of_order(case, expected, order[:expected.num_rows - 1]):
+        raise SystemExit(f"case {case.number}: an answer that lacks a row is taken")
+    if not case.has_row_id() or expected.num_rows < 2:
+        return  # two rows may look alike
+    one, other = sorted(rng.sample(range(expected.num_rows), 2))
+    swapped = list(order[:expected.num_rows])
+    swapped[one], swapped[other] = swapped[other], swapped[one]
+    if (case.stable or classes[order[one]] != classes[order[other]]) and not _refusal_of_order(case, expected, swapped):
+        raise SystemExit(f"case {case.number}: rows in places {one} and {other} may be swapped")
+    swapped[other] = swapped[one]
+    if not _refusal_of_order(case, expected, swapped):
+        raise SystemExit(f"case {case.number}: a row may come out twice")
+
+
+def check_thresholds(case, expected, rng):
+    """After a threshold rows may lack, but not before it, and not out of order."""
+    if not expected.order:
+        return
+    bound = expected.classes[rng.choice(expected.order)]
+    certain = [row for row in expected.order if expected.classes[row] <= bound][:expected.num_rows]
+    rest = [row for row in expected.order[len(certain):expected.num_rows] if rng.random() < 0.5]
+    if refusal := _refusal_of_order(case, expected, certain + rest, bound):
+        raise SystemExit(f"case {case.number}: rows that lack after a threshold are asked for: {refusal}")
+    if not _refusal_of_order(case, expected, certain[1:], bound):
+        raise SystemExit(f"case {case.number}: a row before a threshold may lack")
+    classes = [expected.classes[row] for row in rest]
+    if case.has_row_id() and classes and classes[0] != classes[-1] and not _refusal_of_order(case, expected, certain + rest[::-1], bound):
+        raise SystemExit(f"case {case.number}: rows after a threshold may be out of order")
+
+
+def check_sorts(seed, num_cases):
+    oracle, orders = DuckdbOrder(), collections.Counter()
+    for number in range(num_cases):
+        case = sort_case.Case.generate(seed, number)
+        expected, rng = sort_expected.Expected(case, oracle), random.Random(number)
+        check_sort_comparison(case, expected, rng)
+        check_thresholds(case, expected, rng)
+        orders[case.order] += 1
+        for variant in case.variants()[:2]:
+            check_fed_layouts(case, variant)
+    print(", ".join(f"{order} {count}" for order, count in orders.items()))
 
 
 def main():
@@ -199,6 +275,7 @@ def main():
     if never:
         raise SystemExit(f"no case, or none with a residual predicate, of {', '.join(never)}")
     check_aggregations(options.seed, options.cases // 2)
+    check_sorts(options.seed, options.cases)
     print(f"{options.cases} cases passed")
 
 

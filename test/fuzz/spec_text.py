@@ -24,13 +24,17 @@ _WORDS = [
     "é", "\u2028", "%s%n", "'", '"', "0", "aggs=", "aggs", "aggs=count_star", "count_star", "count_star()", "count_star:filter", "sum(i64)",
     "sum(utf8)", "sum", "sum()", "min(utf8(utf8mb4_bin))", "covar_pop(f64,i32:nullable)", "quantile(f64,0.9)", "quantile(f64,2)",
     "quantile(f64,nan)", "quantile(f64,1e-999)", "string_agg(utf8,x'2c20')", "string_agg(utf8,x'2')", "string_agg(", "x''", ":filter",
-    ":filter:filter"
+    ":filter:filter", "sort keys=", ":asc", ":asc:desc", ":nulls_last", ":out", ":out:out", "payload=", "payload=rowid", "limit=",
+    "limit=1", "limit=0", "limit=9223372036854775807", "limit=9223372036854775808", "limit=-1", "stable", "stable=", "stable stable",
+    "partition=", "partition=1", "partition=17", "partition=99999999999", "window=", "window=rank", "row_number", "dense_rank",
+    "rank,rank", "ntile"
 ]
 _PARAMS = [
     "batch_size=7", "batch_size=0", "batch_size=4096", "batch_size=4097", "batch_size=-1", "batch_size=", "batch_size", "=7",
     "hash=zero", "hash=", "hash=sum", "prefetch=off", "prefetch_group=1", "prefetch_distance_l2=513",
     "prefetch_distance_dram=99999999999999999999", "huge_pages=on", "huge_pages=ON", "layout=unchained", "batch_size=1e3",
-    "batch_size=0x10", "nothing=1", " ", "\n", "batch_size=7\x01"
+    "batch_size=0x10", "nothing=1", " ", "\n", "batch_size=7\x01", "sort_method=comparison", "sort_method=merge", "entry_words=4",
+    "entry_words=0", "top_rows=0", "top_rows=1073741825"
 ]
 
 
@@ -107,8 +111,32 @@ def _right_aggregation(rng):
     return " ".join(["aggregate", *fields])
 
 
+def _right_sort_key(rng):
+    flags = [rng.choice(pair) for pair in (("nullable", ""), ("asc", "desc", ""), ("nulls_first", "nulls_last", ""), ("out", ""))]
+    rng.shuffle(flags)
+    column_type = dataclasses.replace(random_type(rng), nullable=False)
+    if column_type.name in STRING_TYPES and rng.random() < 0.4:
+        column_type = dataclasses.replace(column_type, collation=rng.choice(COLLATIONS))
+    return ":".join([column_type.text(), *filter(None, flags)])
+
+
+def _right_sort(rng):
+    keys = [_right_sort_key(rng) for _ in range(rng.choice((1, 1, 2, 3, 16)))]
+    payload = ["rowid" if rng.random() < 0.2 else _right_type(rng, False) for _ in range(rng.choice((0, 1, 2, 5)))]
+    window = rng.sample(("row_number", "rank", "dense_rank"), rng.choice((0, 0, 1, 3)))
+    fields = [f"{name}={','.join(items)}" for name, items in (("keys", keys), ("payload", payload), ("window", window)) if items]
+    if rng.random() < 0.4:
+        fields.append(f"limit={rng.choice((1, 10, 100_000, 2**63 - 1, rng.randint(1, 2**40)))}")
+    if rng.random() < 0.4:
+        fields.append("stable")
+    if window:
+        fields.append(f"partition={rng.randint(0, len(keys))}")
+    rng.shuffle(fields)
+    return " ".join(["sort", *fields])
+
+
 def right_spec(rng):
-    return _right_join(rng) if rng.random() < 0.6 else _right_aggregation(rng)
+    return rng.choices((_right_join, _right_aggregation, _right_sort), (4, 3, 3))[0](rng)
 
 
 def _mutated(rng, text):
@@ -142,6 +170,9 @@ def _wrong_spec(rng):
                            b"join.inner keys=i64 build=" + b",".join([b"i64"] * rng.choice((1024, 1025, 20_000))),
                            b"aggregate aggs=" + b",".join([b"count_star"] * rng.choice((256, 257, 6000))),
                            b"aggregate aggs=string_agg(utf8,x'" + b"2c" * rng.choice((1024, 1025, 40_000)) + b"')",
+                           b"sort keys=" + b",".join([b"utf8:desc"] * rng.choice((17, 5000))),
+                           b"sort keys=i64 payload=" + b",".join([b"utf8"] * rng.choice((1024, 1025, 20_000))),
+                           b"sort keys=i64 window=" + b",".join([b"rank"] * rng.choice((2, 5000))),
                            b"join.full keys=i64 residual=" + b",".join([b"u8:le"] * rng.choice((16, 17, 5000))),
                            b"join.inner keys=i64 build=" + b",".join([b"fixed_binary(2147483647)"] * rng.choice((1, 2, 3, 1024)))))
     text = right_spec(rng)
@@ -161,6 +192,8 @@ def _compile(library, spec, params, must_pass):
             canonical = kernel.text("spec")
             if canonical.startswith("join."):
                 kernel.join().close()
+            if canonical.startswith("sort "):
+                kernel.sort().close()
             return canonical
     except QuernError as error:
         if must_pass:

@@ -11,7 +11,7 @@
 namespace quern {
 namespace {
 
-enum Scope : uint8_t { kJoin, kAggregate, kBoth };
+enum Scope : uint8_t { kJoin, kAggregate, kSort, kBoth, kAll };
 
 struct NumberRow {
   Scope scope;
@@ -40,13 +40,19 @@ struct OperatorRow {
   Scope scope;
   const char* spec;
 };
-constexpr OperatorRow kOperators[] = {{kJoin, "join.inner keys=i64 build=f64"}, {kAggregate, "aggregate keys=i64 aggs=count_star"}};
+constexpr OperatorRow kOperators[] = {
+    {kJoin, "join.inner keys=i64 build=f64"},
+    {kAggregate, "aggregate keys=i64 aggs=count_star"},
+    {kSort, "sort keys=i64:desc,utf8 payload=rowid limit=10"},
+};
+
+bool IsIn(Scope scope, Scope of_operator) { return scope == of_operator || scope == kAll || (scope == kBoth && of_operator != kSort); }
 
 template <class Row, size_t kRows>
 std::vector<Row> RowsOf(const Row (&rows)[kRows], Scope scope) {
   std::vector<Row> of_scope;
   for (const Row& row : rows)
-    if (row.scope == scope || row.scope == kBoth) of_scope.push_back(row);
+    if (IsIn(row.scope, scope)) of_scope.push_back(row);
   return of_scope;
 }
 
@@ -113,6 +119,10 @@ TEST(Plan, ParametersOfAnotherOperatorAreUnknown) {
             "unknown plan parameter: prefetch_group; accepted: group_layout, group_load_percent, local_groups, partition_bits, "
             "inline_group_bytes, hash, batch_size, batch_size_l2, prefetch, prefetch_distance_l2, prefetch_distance_l3, "
             "prefetch_distance_dram, huge_pages");
+  EXPECT_EQ(Error({{"hash", "zero"}}, kOperators[2].spec),
+            "unknown plan parameter: hash; accepted: sort_method, entry_words, top_rows, batch_size, prefetch, prefetch_distance_l2, "
+            "prefetch_distance_l3, prefetch_distance_dram, huge_pages");
+  EXPECT_EQ(Error({{"entry_words", "3"}}).rfind("unknown plan parameter: entry_words; accepted: layout, ", 0), 0u);
 }
 
 TEST(Plan, ErrorsNameWhatIsAccepted) {
@@ -122,6 +132,13 @@ TEST(Plan, ErrorsNameWhatIsAccepted) {
       Error({{"batch", "1"}}),
       "unknown plan parameter: batch; accepted: layout, open_load_percent, partition_bits, inline_key_bytes, hash, batch_size, prefetch, "
       "prefetch_group, prefetch_distance_l2, prefetch_distance_l3, prefetch_distance_dram, huge_pages");
+}
+
+TEST(Plan, ErrorsOfSortsNameWhatIsAccepted) {
+  const auto error = [](const char* name, const char* value) { return Error({{name, value}}, kOperators[2].spec); };
+  EXPECT_EQ(error("sort_method", "merge"), "bad value of plan parameter sort_method: merge; accepted: radix, comparison");
+  EXPECT_EQ(error("entry_words", "5"), "bad value of plan parameter entry_words: 5; accepted: 1 to 4 words");
+  EXPECT_EQ(error("top_rows", "1073741825"), "bad value of plan parameter top_rows: 1073741825; accepted: 0 to 1073741824 rows");
 }
 
 TEST(Plan, TheLastOfANameCounts) { EXPECT_EQ(Plan({{"batch_size", "7"}, {"hash", "zero"}, {"batch_size", "9"}})->batch_size, 9u); }
@@ -182,6 +199,32 @@ TEST(Plan, TheRuntimeIsToldWhatAnAggregationsPlanSays) {
   EXPECT_EQ(MakeAggregateOptions(*Plan({}, kOperators[1].spec)).layout, GroupLayout::kAuto);
 }
 
+TEST(Plan, TheRuntimeIsToldWhatASortsPlanSays) {
+  const char* const spec = kOperators[2].spec;
+  const auto plan =
+      Plan({{"batch_size", "8"}, {"sort_method", "comparison"}, {"entry_words", "4"}, {"top_rows", "0"}, {"huge_pages", "off"}}, spec);
+  const auto shape = MakePlannedSort(*plan);
+  EXPECT_EQ(shape->get()->batch_rows, 8u);
+  EXPECT_EQ(shape->method(), SortMethod::kComparison);
+  EXPECT_EQ(shape->spec(), plan->spec);
+  const SortOptions options = MakeSortOptions(*plan);
+  EXPECT_EQ(options.l2_bytes, Machine{}.l2_bytes);
+  EXPECT_FALSE(options.huge_pages);
+  EXPECT_EQ(options.entry_words, 4u);
+  EXPECT_EQ(options.top_rows, 0u);
+  EXPECT_EQ(options.prefetch.dram_distance, 128u);
+  EXPECT_EQ(MakeSortOptions(*Plan({{"prefetch_distance_l3", "7"}}, spec)).prefetch.l3_distance, 7u);
+  EXPECT_EQ(MakeSortOptions(*Plan({{"prefetch", "off"}}, spec)).prefetch.dram_distance, 0u);
+}
+
+TEST(Plan, ASortsDefaultsAreTheRuntimes) {
+  const auto plan = Plan({}, kOperators[2].spec);
+  EXPECT_EQ(MakePlannedSort(*plan)->method(), SortMethod::kRadix);
+  EXPECT_EQ(MakeSortOptions(*plan).entry_words, SortOptions().entry_words);
+  EXPECT_EQ(MakeSortOptions(*plan).top_rows, SortOptions().top_rows);
+  EXPECT_TRUE(MakeSortOptions(*plan).huge_pages);
+}
+
 TEST(Plan, LayoutsOfWordsAreForKeysThatAreWords) {
   for (const char* layout : {"dense", "open"}) {
     EXPECT_EQ(Error({{"group_layout", layout}}, "aggregate keys=utf8"),
@@ -194,7 +237,7 @@ TEST(Plan, JsonHasEveryParameter) {
   for (const OperatorRow& op : kOperators) {
     const std::string json = PlanJson(*Plan({}, op.spec));
     for (const NumberRow& row : kNumbers) {
-      const bool is_ours = row.scope == op.scope || row.scope == kBoth;
+      const bool is_ours = IsIn(row.scope, op.scope);
       EXPECT_EQ(json.find("\"" + std::string(row.name) + "\":") != std::string::npos, is_ours) << row.name << " " << json;
     }
     for (const ChoiceRow& row : RowsOf(kChoices, op.scope))

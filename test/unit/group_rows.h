@@ -85,6 +85,7 @@ inline std::string CellOf(const QuernOutColumn& out, const ColumnType& type, uin
   const bool is_signed = type.id < TypeId::kU8 || type.id > TypeId::kU64;
   if (type.id == TypeId::kF32) return number(static_cast<double>(blocks::LoadAt<float>(out.values, row)));
   if (type.id == TypeId::kF64) return number(blocks::LoadAt<double>(out.values, row));
+  if (type.id == TypeId::kRowId) return std::to_string(blocks::LoadAt<uint64_t>(out.values, row));
   switch (RowOf(type.id).storage) {
     case kBit: return blocks::Bit(static_cast<const uint8_t*>(out.values), row) ? "true" : "false";
     case k8: return std::to_string(is_signed ? int{blocks::LoadAt<int8_t>(out.values, row)} : blocks::LoadAt<uint8_t>(out.values, row));

@@ -302,13 +302,13 @@ TEST(AggregateValidation, WhatBelongsToJoins) {
   EXPECT_EQ(Text(ValidateSpec(spec)), "join kind of an aggregate: left; accepted: inner");
   spec = aggregate;
   spec.build = join.build;
-  EXPECT_EQ(Text(ValidateSpec(spec)), "join's columns in an aggregate: build; accepted: keys and aggs");
+  EXPECT_EQ(Text(ValidateSpec(spec)), "join's columns in an aggregate: build; accepted: keys, aggs");
   spec = aggregate;
   spec.probe = join.probe;
-  EXPECT_EQ(Text(ValidateSpec(spec)), "join's columns in an aggregate: probe; accepted: keys and aggs");
+  EXPECT_EQ(Text(ValidateSpec(spec)), "join's columns in an aggregate: probe; accepted: keys, aggs");
   spec = aggregate;
   spec.residual = join.residual;
-  EXPECT_EQ(Text(ValidateSpec(spec)), "join's columns in an aggregate: residual; accepted: keys and aggs");
+  EXPECT_EQ(Text(ValidateSpec(spec)), "join's columns in an aggregate: residual; accepted: keys, aggs");
   spec = join;
   spec.aggregates.resize(2);
   EXPECT_EQ(Text(ValidateSpec(spec)), "aggregates of a join: 2; accepted: none");
@@ -325,6 +325,7 @@ TEST(AggregateValidation, Keys) {
   EXPECT_EQ(error({.type = {}, .null_equal = true}), differ + "null_equal alone; accepted: both or neither");
   EXPECT_EQ(error({.type = {}, .descending = true}), "flag without meaning in an aggregate's key: desc; accepted: nullable");
   EXPECT_EQ(error({.type = {}, .nulls_first = true}), "flag without meaning in an aggregate's key: nulls_first; accepted: nullable");
+  EXPECT_EQ(error({.type = {}, .out = true}), "flag without meaning in an aggregate's key: out; accepted: nullable");
   EXPECT_EQ(error({.type = {.id = TypeId::kRowId}}), "rowid is no key: keys[0]; accepted: " + std::string(kAllButRowId) + ", dictionary");
   EXPECT_EQ(error({.type = {.width_bytes = 3}}), "width out of range in keys[0]: 3; accepted: 0");
   spec.keys.clear();

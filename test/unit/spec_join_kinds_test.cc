@@ -63,7 +63,7 @@ TEST(JoinKinds, EveryKindParsesAndPrints) {
 TEST(JoinKinds, NearestOperatorIsNamed) {
   const std::string all =
       "accepted: join.inner, join.left, join.right, join.full, join.semi, join.anti, join.right_semi, join.right_anti, "
-      "join.anti_null_aware, join.mark, join.single, aggregate";
+      "join.anti_null_aware, join.mark, join.single, aggregate, sort";
   EXPECT_EQ(Error("join.rihgt keys=i64"), "unknown operator: join.rihgt; did you mean join.right? " + all);
   EXPECT_EQ(Error("join.rightsemi keys=i64"), "unknown operator: join.rightsemi; did you mean join.right_semi? " + all);
   EXPECT_EQ(Error("join. keys=i64"), "unknown operator: join.; " + all);
@@ -158,7 +158,7 @@ TEST(ResidualErrors, Comparisons) {
   EXPECT_EQ(Error("join.inner keys=i64:lt"), "flag without meaning in a join's key: lt; accepted: nullable, nullequal");
   EXPECT_EQ(Error("join.inner keys=i64 probe=i64:lt"), "flag without meaning in payload: lt; accepted: nullable");
   EXPECT_EQ(Text(ParseKey("i64:lt").status()),
-            "flag without meaning in a sort: lt; accepted: nullable, nullequal, desc, asc, nulls_first, nulls_last");
+            "flag without meaning in a key: lt; accepted: nullable, nullequal, desc, asc, nulls_first, nulls_last, out");
 }
 
 TEST(ResidualErrors, Counts) {

@@ -55,7 +55,7 @@ constexpr char kAllButRowId[] =
 
 constexpr char kOperators[] =
     "join.inner, join.left, join.right, join.full, join.semi, join.anti, join.right_semi, join.right_anti, join.anti_null_aware, "
-    "join.mark, join.single, aggregate";
+    "join.mark, join.single, aggregate, sort";
 
 // ---- what parses ----
 
@@ -107,10 +107,11 @@ TEST(Spec, EveryTypeAndCollation) {
   }
 }
 
-TEST(Spec, KeyOfASort) {
-  const auto key = ParseKey("utf8(ascii_bin):nulls_first:desc:nullable");
+TEST(Spec, KeyOfAnyOperator) {
+  const auto key = ParseKey("utf8(ascii_bin):nulls_first:out:desc:nullable");
   ASSERT_TRUE(key.ok());
-  EXPECT_TRUE(key->descending && key->nulls_first && key->type.nullable && !key->null_equal);
+  EXPECT_TRUE(key->descending && key->nulls_first && key->out && key->type.nullable && !key->null_equal);
+  EXPECT_TRUE(ParseKey("i64:nullable:nullequal").value().null_equal);
   EXPECT_EQ(ParseKey("i64:asc:nulls_last").value(), KeySpec());
 }
 
@@ -208,13 +209,14 @@ TEST(SpecErrors, Dictionaries) {
 }
 
 TEST(SpecErrors, Flags) {
-  const std::string all = "nullable, nullequal, desc, asc, nulls_first, nulls_last";
+  const std::string all = "nullable, nullequal, desc, asc, nulls_first, nulls_last, out";
   EXPECT_EQ(Error("join.inner keys=i64:nulable"), "unknown flag: nulable; did you mean nullable? accepted: nullable, nullequal");
   EXPECT_EQ(Error("join.inner keys=i64:unique"), "unknown flag: unique; accepted: nullable, nullequal");
   EXPECT_EQ(KeyError("i64:unique"), "unknown flag: unique; accepted: " + all);
   EXPECT_EQ(Error("join.inner keys=i64 build=i8:unique"), "unknown flag: unique; accepted: nullable");
   EXPECT_EQ(Error("join.inner keys=i64:desc"), "flag without meaning in a join's key: desc; accepted: nullable, nullequal");
   EXPECT_EQ(Error("join.inner keys=i64:nulls_first"), "flag without meaning in a join's key: nulls_first; accepted: nullable, nullequal");
+  EXPECT_EQ(Error("join.inner keys=i64:out"), "flag without meaning in a join's key: out; accepted: nullable, nullequal");
   EXPECT_EQ(Error("join.inner keys=i64 probe=i8:nullequal"), "flag without meaning in payload: nullequal; accepted: nullable");
   EXPECT_EQ(Error("join.inner keys=i64:nullable:"), "empty flag: i64:; accepted: nullable, nullequal");
   EXPECT_EQ(Error("join.inner keys=i64:nullable:nullable"), "flag given twice: nullable; accepted: each flag once");
@@ -243,6 +245,8 @@ TEST(SpecValidation, KeysAndFlags) {
   EXPECT_EQ(ValidationError(spec), "flag without meaning in a join's key: desc; accepted: nullable, nullequal");
   spec.keys[0] = {.type = {}, .nulls_first = true};
   EXPECT_EQ(ValidationError(spec), "flag without meaning in a join's key: nulls_first; accepted: nullable, nullequal");
+  spec.keys[0] = {.type = {}, .out = true};
+  EXPECT_EQ(ValidationError(spec), "flag without meaning in a join's key: out; accepted: nullable, nullequal");
   spec.keys[0] = {.type = {.id = TypeId::kRowId}};
   EXPECT_EQ(ValidationError(spec), "rowid is no key: keys[0]; accepted: rowid in build or probe");
 }
@@ -251,7 +255,7 @@ TEST(SpecValidation, Enumerators) {
   const std::string types = std::to_string(AllTypes().size() - 1), collations = std::to_string(AllCollations().size() - 1);
   KernelSpec spec = Parsed("join.inner keys=i64");
   spec.op = static_cast<Operator>(7);
-  EXPECT_EQ(ValidationError(spec), "operator number out of range: 7; accepted: 0 to 1");
+  EXPECT_EQ(ValidationError(spec), "operator number out of range: 7; accepted: 0 to 2");
   spec.op = Operator::kJoin;
   spec.join_kind = static_cast<JoinKind>(77);
   EXPECT_EQ(ValidationError(spec), "join kind out of range: 77; accepted: 0 to 10");

@@ -16,7 +16,6 @@
 #include "tools/quern/aggregate_columns.h"
 
 #include <arrow/api.h>
-#include <arrow/compute/api.h>
 
 #include <algorithm>
 #include <set>
@@ -110,9 +109,6 @@ class Preparation {
   absl::StatusOr<PreparedAggregate> Finish();
 
  private:
-  absl::StatusOr<ColumnType> TypeOf(const KeyText& text, const TypePointer& without_values, TypePointer* type, int* place);
-  absl::StatusOr<int> AddCondition(const ConditionText& condition);
-
   InputColumns columns_;
   PreparedAggregate prepared_;
   arrow::FieldVector fields_;           // of the keys' results
@@ -120,34 +116,13 @@ class Preparation {
   std::vector<std::string> names_;      // of the aggregates' results
 };
 
-// The type that the kernel reads a column by, and its place in the table.
-absl::StatusOr<ColumnType> Preparation::TypeOf(const KeyText& text, const TypePointer& without_values, TypePointer* type, int* place) {
-  const auto column = columns_.Find(text.name);
-  *type = column->type()->id() == arrow::Type::NA ? without_values : column->type();
-  QUERN_ASSIGN_OR_RETURN(ColumnType kernel_type, KernelType(columns_.Text(text.name), **type));
-  QUERN_ASSIGN_OR_RETURN(const Collation collation, CollationByName(text.collation));
-  QUERN_RETURN_IF_ERROR(SetCollation(collation, columns_.Text(text.name), *column->type(), &kernel_type));
-  kernel_type.nullable = HasNulls(*column);
-  QUERN_ASSIGN_OR_RETURN(*place, columns_.Add(text.name, *type));
-  return kernel_type;
-}
-
 absl::Status Preparation::AddKey(const KeyText& key) {
-  TypePointer type;
-  int place = 0;
-  QUERN_ASSIGN_OR_RETURN(const ColumnType kernel_type, TypeOf(key, arrow::utf8(), &type, &place));
-  prepared_.spec.keys.push_back({.type = kernel_type, .null_equal = kernel_type.nullable});
-  prepared_.input.keys.push_back(kernel_type);
-  prepared_.input.binding.keys.push_back(place);
-  fields_.push_back(arrow::field(key.name, DecodedType(type)));
+  QUERN_ASSIGN_OR_RETURN(const ReadColumn column, columns_.Add(key, arrow::utf8()));
+  prepared_.spec.keys.push_back({.type = column.type, .null_equal = column.type.nullable});
+  prepared_.input.keys.push_back(column.type);
+  prepared_.input.binding.keys.push_back(column.place);
+  fields_.push_back(arrow::field(key.name, DecodedType(column.arrow)));
   return absl::OkStatus();
-}
-
-absl::StatusOr<int> Preparation::AddCondition(const ConditionText& condition) {
-  const auto column = columns_.Find(condition.column);
-  QUERN_ASSIGN_OR_RETURN(auto rows, RowsThatMeet(condition, columns_.Text(condition.column), column));
-  if (!condition.op.has_value()) return columns_.Add(condition.column, arrow::boolean());
-  return columns_.AddMade(std::move(rows));
 }
 
 absl::Status Preparation::AddAggregate(const AggregateText& text) {
@@ -157,15 +132,13 @@ absl::Status Preparation::AddAggregate(const AggregateText& text) {
   aggregate.separator = text.separator;
   TypePointer first;
   for (const KeyText& argument : text.arguments) {
-    TypePointer type;
-    int place = 0;
-    QUERN_ASSIGN_OR_RETURN(const ColumnType kernel_type, TypeOf(argument, TypeWithoutValues(RowOf(text.function).accepts), &type, &place));
-    aggregate.arguments.push_back(kernel_type);
-    prepared_.input.binding.payload.push_back(place);
-    if (first == nullptr) first = DecodedType(type);
+    QUERN_ASSIGN_OR_RETURN(const ReadColumn column, columns_.Add(argument, TypeWithoutValues(RowOf(text.function).accepts)));
+    aggregate.arguments.push_back(column.type);
+    prepared_.input.binding.payload.push_back(column.place);
+    if (first == nullptr) first = DecodedType(column.arrow);
   }
   if (text.filter.has_value()) {
-    QUERN_ASSIGN_OR_RETURN(const int place, AddCondition(*text.filter));
+    QUERN_ASSIGN_OR_RETURN(const int place, AddCondition(*text.filter, &columns_));
     aggregate.filtered = true;
     prepared_.input.binding.payload.push_back(place);
   }
@@ -176,17 +149,7 @@ absl::Status Preparation::AddAggregate(const AggregateText& text) {
 }
 
 absl::Status Preparation::AddFilters(const std::vector<ConditionText>& filters) {
-  arrow::Datum all;
-  for (const ConditionText& filter : filters) {
-    QUERN_ASSIGN_OR_RETURN(const auto rows, RowsThatMeet(filter, columns_.Text(filter.column), columns_.Find(filter.column)));
-    if (!all.is_value()) {
-      all = rows;
-      continue;
-    }
-    QUERN_ASSIGN_OR_RETURN_ARROW(all, arrow::compute::CallFunction("and_kleene", {all, rows}),
-                                 "cannot put together filters: " + std::to_string(filters.size()));
-  }
-  if (all.is_value()) prepared_.filter = columns_.AddMade(all.chunked_array());
+  QUERN_ASSIGN_OR_RETURN(prepared_.input.filter, cli::AddFilters(filters, &columns_));
   return absl::OkStatus();
 }
 

@@ -6,7 +6,6 @@
 #include <arrow/type_fwd.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,7 +34,6 @@ std::vector<std::string> ColumnsToRead(const AggregateRequest& request, const Ta
 struct PreparedAggregate {
   KernelSpec spec;
   KernelInput input;
-  std::optional<int> filter;              // the input's bool column whose true rows take part
   std::shared_ptr<arrow::Schema> schema;  // of the result: keys in the order of --by, then aggregates in the order of --agg
 };
 

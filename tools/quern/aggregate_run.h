@@ -3,8 +3,6 @@
 #ifndef QUERN_TOOLS_QUERN_AGGREGATE_RUN_H_
 #define QUERN_TOOLS_QUERN_AGGREGATE_RUN_H_
 
-#include <arrow/type_fwd.h>
-
 #include <cstdint>
 #include <memory>
 
@@ -13,14 +11,12 @@
 #include "runtime/memory.h"
 #include "tools/quern/aggregate_columns.h"
 #include "tools/quern/progress.h"
+#include "tools/quern/run_command.h"
 
 namespace quern::cli {
 
 struct AggregateResult {
-  std::shared_ptr<arrow::Table> table;  // nullptr where groups were counted
-  uint64_t num_rows = 0;
-  double run_ms = 0;
-  uint32_t threads = 1;
+  OperatorResult result;
   AggregateStats stats;
 };
 

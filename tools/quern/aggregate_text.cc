@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The grammar of --agg and --filter, which is SQL's where SQL has one:
+// The grammar of --agg, which is SQL's where SQL has one:
 //
 //     list      := aggregate (',' aggregate)*
 //     aggregate := word '(' inside ')' ['filter' '(' 'where' condition ')'] ['as' name]
-//     inside    := '*'   |   ['distinct'] key (',' key)* [',' constant]          key: name ['collate' word]
-//     condition := name [sign constant]                                          --filter 'shipped<=1998-09-02'
+//     inside    := '*'   |   ['distinct'] key (',' key)* [',' constant]          key: name ['collate' word], condition: condition_text.cc
 //
 // Which functions there are is aggregate_functions.def's to say; here are only the three that SQL spells otherwise, count(*) for
 // count_star, and count(distinct x) and sum(distinct x) for count_distinct and sum_distinct. A constant is expected by its place: behind
@@ -17,8 +16,6 @@
 // while blanks between quotes are left alone.
 #include "tools/quern/aggregate_text.h"
 
-#include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <utility>
 
@@ -31,12 +28,6 @@ namespace {
 
 constexpr const char* kAggregatesForm =
     "FUNCTION(COLUMN) [filter (where CONDITION)] [as NAME][,...], as count(*) or min(s collate NAME), odd names in double quotes";
-constexpr const char* kConditionForm = "COLUMN, a bool one, or COLUMN<CONSTANT with < <= > >= != or =, odd names in double quotes";
-
-std::string LowerCase(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 // ---- names of result columns ----
 
@@ -165,23 +156,10 @@ absl::Status CallParser::ParseConstant() {
   return error == std::errc() && end == word.data() + word.size() ? absl::OkStatus() : parser_.Bad();
 }
 
-absl::StatusOr<ConditionText> ParseOneCondition(std::string_view what, ListParser* parser) {
-  ConditionText condition;
-  condition.option = what;
-  QUERN_ASSIGN_OR_RETURN(condition.column, parser->PlainName());
-  condition.op = parser->TakeSign();
-  if (!condition.op.has_value()) return condition;
-  condition.constant = parser->BareWord();
-  if (!condition.constant.empty()) return condition;
-  condition.is_quoted = true;
-  QUERN_ASSIGN_OR_RETURN(condition.constant, parser->QuotedText());
-  return condition;
-}
-
 absl::Status CallParser::ParseFilter() {
   if (!parser_.TakeWord("filter")) return absl::OkStatus();
   if (!parser_.Take('(') || !parser_.TakeWord("where")) return parser_.Bad();
-  QUERN_ASSIGN_OR_RETURN(call_.filter, ParseOneCondition("--agg", &parser_));
+  QUERN_ASSIGN_OR_RETURN(call_.filter, ParseCondition("--agg", &parser_));
   return parser_.Take(')') ? absl::OkStatus() : parser_.Bad();
 }
 
@@ -218,13 +196,6 @@ absl::StatusOr<std::vector<AggregateText>> ParseAggregates(std::string_view what
   } while (parser.Take(','));
   if (!parser.AtEnd()) return parser.Bad();
   return aggregates;
-}
-
-absl::StatusOr<ConditionText> ParseCondition(std::string_view what, std::string_view text) {
-  ListParser parser(what, kConditionForm, text, kEndsInCalls);
-  QUERN_ASSIGN_OR_RETURN(ConditionText condition, ParseOneCondition(what, &parser));
-  if (!parser.AtEnd()) return parser.Bad();
-  return condition;
 }
 
 }  // namespace quern::cli

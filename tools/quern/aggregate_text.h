@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind --agg and --filter: calls of aggregate functions, and conditions on one column.
+// What stands behind --agg: calls of aggregate functions.
 #ifndef QUERN_TOOLS_QUERN_AGGREGATE_TEXT_H_
 #define QUERN_TOOLS_QUERN_AGGREGATE_TEXT_H_
 
@@ -10,19 +10,10 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/aggregate_spec.h"
-#include "runtime/spec.h"
 #include "tools/quern/column_names.h"
+#include "tools/quern/condition_text.h"
 
 namespace quern::cli {
-
-// COLUMN, a bool one, or COLUMN OP CONSTANT.
-struct ConditionText {
-  std::string option;  // it stands in, for errors
-  std::string column;
-  std::optional<Comparison> op;
-  std::string constant;
-  bool is_quoted = false;  // the constant stood in single quotes
-};
 
 // One call; its constants are in the fields that AggregateSpec has for them.
 struct AggregateText {
@@ -40,9 +31,6 @@ std::string FunctionsText();
 // "count(*), sum(x) filter (where b) as total, count(distinct s collate utf8mb4_bin), quantile(x, 0.9), string_agg(s, ', ')".
 // *Errors*: InvalidArgument with the text and the grammar, or with the one call that is wrong.
 absl::StatusOr<std::vector<AggregateText>> ParseAggregates(std::string_view what, std::string_view text);
-
-// "b", "shipped <= 1998-09-02", "\"odd name\" = 'it''s'".
-absl::StatusOr<ConditionText> ParseCondition(std::string_view what, std::string_view text);
 
 }  // namespace quern::cli
 

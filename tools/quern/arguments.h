@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/status.h"
 
 namespace quern::cli {
 
@@ -37,6 +38,17 @@ class Arguments {
   struct Parser;
   std::unique_ptr<Parser> parser_;
 };
+
+// The lists of an option that may be given several times, as one. `parse` takes the option and the text of one list.
+template <class Item>
+absl::Status ParseLists(std::string_view option, const std::vector<std::string>& texts,
+                        absl::StatusOr<std::vector<Item>> (*parse)(std::string_view, std::string_view), std::vector<Item>* items) {
+  for (const std::string& text : texts) {
+    QUERN_ASSIGN_OR_RETURN(const std::vector<Item> parsed, parse(option, text));
+    items->insert(items->end(), parsed.begin(), parsed.end());
+  }
+  return absl::OkStatus();
+}
 
 // A whole number with bounds; `what` names the option or variable. "too large: ..." and "no number" are one error, that names the bounds.
 absl::StatusOr<uint64_t> ParseNumber(std::string_view what, std::string_view text, uint64_t min, uint64_t max);

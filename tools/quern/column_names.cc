@@ -21,6 +21,8 @@
 namespace quern::cli {
 namespace {
 
+constexpr const char* kNamesForm = "NAME[,NAME...], odd names in double quotes";
+
 absl::StatusOr<KeyPairText> ParseKeyPair(ListParser* parser) {
   QUERN_ASSIGN_OR_RETURN(const KeyText probe, ParseKey(parser));
   KeyText build = probe;
@@ -54,10 +56,21 @@ absl::StatusOr<KeyText> ParseKey(ListParser* parser) {
 }
 
 absl::StatusOr<std::vector<NameText>> ParseNames(std::string_view what, std::string_view text) {
-  ListParser parser(what, "NAME[,NAME...], odd names in double quotes", text);
+  ListParser parser(what, kNamesForm, text);
   std::vector<NameText> names;
   do {
     QUERN_ASSIGN_OR_RETURN(NameText name, parser.Name());
+    names.push_back(std::move(name));
+  } while (parser.Take(','));
+  if (!parser.AtEnd()) return parser.Bad();
+  return names;
+}
+
+absl::StatusOr<std::vector<std::string>> ParsePlainNames(std::string_view what, std::string_view text) {
+  ListParser parser(what, kNamesForm, text);
+  std::vector<std::string> names;
+  do {
+    QUERN_ASSIGN_OR_RETURN(std::string name, parser.PlainName());
     names.push_back(std::move(name));
   } while (parser.Take(','));
   if (!parser.AtEnd()) return parser.Bad();

@@ -46,6 +46,9 @@ struct ComparisonText {
 // "a,build.b,\"odd, name\"". *Errors*: InvalidArgument with `what` (the option), the text and the grammar.
 absl::StatusOr<std::vector<NameText>> ParseNames(std::string_view what, std::string_view text);
 
+// The same of a command with one input, where probe.x is a column of that name.
+absl::StatusOr<std::vector<std::string>> ParsePlainNames(std::string_view what, std::string_view text);
+
 // "a,\"odd name\" collate utf8mb4_bin".
 absl::StatusOr<std::vector<KeyText>> ParseKeys(std::string_view what, std::string_view text);
 // One of them, in another list.

@@ -7,13 +7,11 @@
 //     bob          1         3  NULL
 //     2 rows
 //
-// The steps are those of every command that runs (run_options.h): read the command line; open the result file; find the columns by their
-// names; read these and no others; evaluate the conditions of --filter, find types and spec (aggregate_columns.h); compile a kernel; run it
-// (aggregate_run.h); write or print. read_ms of --stats ends with columns of the spec's types and with conditions as bools in memory,
-// run_ms with result columns in memory or with their number. peak_bytes and --memory-limit count input columns, groups and results.
+// The steps are those of every command that runs (run_command.h). Here: read the command line; find the columns by their names; read these
+// and no others; evaluate the conditions of --filter, find types and spec (aggregate_columns.h); run the kernel (aggregate_run.h). read_ms
+// of --stats ends with the conditions as bools in memory.
 #include <arrow/api.h>
 
-#include <optional>
 #include <utility>
 
 #include "runtime/status.h"
@@ -23,7 +21,7 @@
 #include "tools/quern/arguments.h"
 #include "tools/quern/command.h"
 #include "tools/quern/errors.h"
-#include "tools/quern/run_options.h"
+#include "tools/quern/run_command.h"
 
 namespace quern::cli {
 namespace {
@@ -43,14 +41,8 @@ struct GivenOptions {
 
 absl::Status ParseRequest(const GivenOptions& given, AggregateRequest* request) {
   if (given.by.empty() && given.agg.empty()) return CommandError("missing option: --agg; accepted: --agg LIST, as 'count(*), sum(x)'");
-  for (const std::string& text : given.by) {
-    QUERN_ASSIGN_OR_RETURN(const auto keys, ParseKeys("--by", text));
-    request->keys.insert(request->keys.end(), keys.begin(), keys.end());
-  }
-  for (const std::string& text : given.agg) {
-    QUERN_ASSIGN_OR_RETURN(const auto aggregates, ParseAggregates("--agg", text));
-    request->aggregates.insert(request->aggregates.end(), aggregates.begin(), aggregates.end());
-  }
+  QUERN_RETURN_IF_ERROR(ParseLists("--by", given.by, ParseKeys, &request->keys));
+  QUERN_RETURN_IF_ERROR(ParseLists("--agg", given.agg, ParseAggregates, &request->aggregates));
   for (const std::string& text : given.filter) {
     QUERN_ASSIGN_OR_RETURN(ConditionText filter, ParseCondition("--filter", text));
     request->filters.push_back(std::move(filter));
@@ -80,52 +72,41 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, Aggrega
   return true;
 }
 
-absl::StatusOr<PreparedAggregate> ReadInput(const AggregateCommand& command, Progress* progress) {
-  progress->Begin("read", 0);
-  QUERN_ASSIGN_OR_RETURN(const TableInput input, TableInput::Open("INPUT", command.input_path));
-  QUERN_RETURN_IF_ERROR(CheckRequest(command.request, input));
-  QUERN_ASSIGN_OR_RETURN(const auto table, input.Read(ColumnsToRead(command.request, input)));
-  return PrepareAggregate(command.request, input, table);
+class AggregateOperator final : public FileOperator {
+ public:
+  explicit AggregateOperator(const AggregateCommand& command) : command_(command) {}
+
+  absl::Status Read() override;
+  const KernelSpec& spec() const override { return prepared_.spec; }
+  uint64_t rows_in() const override { return static_cast<uint64_t>(prepared_.input.table->num_rows()); }
+  absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
+                                     Progress* progress) override;
+  void AddStats(JsonObject* json) const override;
+
+ private:
+  const AggregateCommand& command_;
+  PreparedAggregate prepared_;
+  AggregateResult result_;
+};
+
+absl::Status AggregateOperator::Read() {
+  QUERN_ASSIGN_OR_RETURN(const TableInput input, TableInput::Open("INPUT", command_.input_path));
+  QUERN_RETURN_IF_ERROR(CheckRequest(command_.request, input));
+  QUERN_ASSIGN_OR_RETURN(const auto table, input.Read(ColumnsToRead(command_.request, input)));
+  QUERN_ASSIGN_OR_RETURN(prepared_, PrepareAggregate(command_.request, input, table));
+  return absl::OkStatus();
 }
 
-// The fields that aggregate adds to --stats.
-JsonObject AggregateStatsJson(const RunStats& stats, const AggregateResult& result) {
-  JsonObject json = StatsJson(stats);
-  json.Count("groups", result.stats.num_groups);
-  json.Text("layout", result.stats.layout).Count("prefetch_distance", result.stats.prefetch_distance);
-  return json;
+absl::StatusOr<OperatorResult> AggregateOperator::Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
+                                                      Progress* progress) {
+  const RunOptions& options = command_.options;
+  QUERN_ASSIGN_OR_RETURN(result_, RunPreparedAggregate(prepared_, compiled, options.count, budget, options.threads, progress));
+  return result_.result;
 }
 
-absl::StatusOr<int> Run(const AggregateCommand& command, const std::vector<std::string>& words) {
-  const RunOptions& options = command.options;
-  QUERN_RETURN_IF_ERROR(StartArrow(options.threads));
-  std::optional<OutputFile> file;
-  QUERN_RETURN_IF_ERROR(CreateOutput(options, &file));
-  std::optional<Progress> progress(std::in_place, !options.quiet);
-  RunStats stats;
-  Stopwatch watch;
-  QUERN_ASSIGN_OR_RETURN(const PreparedAggregate prepared, ReadInput(command, &*progress));
-  stats.read_ms = watch.Lap();
-  if (options.explain) {
-    progress.reset();
-    QUERN_RETURN_IF_ERROR(ExplainSpec(prepared.spec, options));
-    return kExitOk;
-  }
-  QUERN_ASSIGN_OR_RETURN(const auto budget, BudgetBesideInputs(options));
-  QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, CompileForRun(prepared.spec, options, &stats));
-  QUERN_ASSIGN_OR_RETURN(const AggregateResult result,
-                         RunPreparedAggregate(prepared, compiled, options.count, budget, options.threads, &*progress));
-  progress->Begin("write", 0);
-  watch.Lap();
-  QUERN_RETURN_IF_ERROR(Deliver(result.table, result.num_rows, options, &file, &progress));
-  stats.write_ms = watch.Lap();
-  stats.run_ms = result.run_ms;
-  stats.rows_in = static_cast<uint64_t>(prepared.input.table->num_rows());
-  stats.rows_out = result.num_rows;
-  stats.peak_bytes = budget->peak_bytes();
-  stats.threads = result.threads;
-  ReportRun(options, stats, AggregateStatsJson(stats, result), words);
-  return kExitOk;
+void AggregateOperator::AddStats(JsonObject* json) const {
+  json->Count("groups", result_.stats.num_groups);
+  json->Text("layout", result_.stats.layout).Count("prefetch_distance", result_.stats.prefetch_distance);
 }
 
 }  // namespace
@@ -134,9 +115,8 @@ absl::StatusOr<int> RunAggregate(const std::vector<std::string>& words) {
   AggregateCommand command;
   QUERN_ASSIGN_OR_RETURN(const bool go_on, ParseCommand(words, &command));
   if (!go_on) return kExitOk;
-  std::vector<std::string> command_line = {"aggregate"};
-  command_line.insert(command_line.end(), words.begin(), words.end());
-  return Run(command, command_line);
+  AggregateOperator aggregate(command);
+  return RunOnFiles("aggregate", words, command.options, &aggregate);
 }
 
 }  // namespace quern::cli

@@ -6,14 +6,11 @@
 //      7   12
 //     1 row
 //
-// The steps, in order: read the command line; open the result file, so that a folder that does not take it is found before any work;
-// find the columns by their names; read these columns and no others; find types and spec (join_columns.h); compile a kernel; run it
-// (join_run.h); write or print. The times of --stats follow these steps: read_ms ends with columns of the spec's types in memory, run_ms =
-// build_ms + probe_ms with result columns in memory. peak_bytes and --memory-limit count input columns, the join's table and results.
+// The steps are those of every command that runs (run_command.h). Here: read the command line; find the columns by their names; read these
+// and no others; find types and spec (join_columns.h); run the kernel (join_run.h). run_ms of --stats is build_ms + probe_ms.
 #include <arrow/api.h>
 
 #include <optional>
-#include <utility>
 
 #include "runtime/status.h"
 #include "tools/quern/arguments.h"
@@ -21,7 +18,7 @@
 #include "tools/quern/errors.h"
 #include "tools/quern/join_columns.h"
 #include "tools/quern/join_run.h"
-#include "tools/quern/run_options.h"
+#include "tools/quern/run_command.h"
 
 namespace quern::cli {
 namespace {
@@ -56,18 +53,9 @@ absl::Status ParseRequest(const GivenOptions& given, JoinRequest* request) {
     QUERN_ASSIGN_OR_RETURN(request->kind, KindByName(*given.type));
   }
   if (given.on.empty()) return CommandError("missing option: --on; accepted: --on L=R[,L=R...]");
-  for (const std::string& text : given.on) {
-    QUERN_ASSIGN_OR_RETURN(const auto pairs, ParseKeyPairs("--on", text));
-    request->keys.insert(request->keys.end(), pairs.begin(), pairs.end());
-  }
-  for (const std::string& text : given.residual) {
-    QUERN_ASSIGN_OR_RETURN(const auto comparisons, ParseComparisons("--residual", text));
-    request->residual.insert(request->residual.end(), comparisons.begin(), comparisons.end());
-  }
-  for (const std::string& text : given.null_equal) {
-    QUERN_ASSIGN_OR_RETURN(const auto names, ParseNames("--null-equal", text));
-    request->null_equal.insert(request->null_equal.end(), names.begin(), names.end());
-  }
+  QUERN_RETURN_IF_ERROR(ParseLists("--on", given.on, ParseKeyPairs, &request->keys));
+  QUERN_RETURN_IF_ERROR(ParseLists("--residual", given.residual, ParseComparisons, &request->residual));
+  QUERN_RETURN_IF_ERROR(ParseLists("--null-equal", given.null_equal, ParseNames, &request->null_equal));
   if (given.select.has_value()) {
     QUERN_ASSIGN_OR_RETURN(request->select, ParseNames("--select", *given.select));
   }
@@ -100,54 +88,47 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, JoinCom
   return true;
 }
 
-absl::StatusOr<PreparedJoin> ReadInputs(const JoinCommand& command, Progress* progress) {
-  progress->Begin("read", 0);
-  QUERN_ASSIGN_OR_RETURN(const TableInput probe, TableInput::Open("PROBE", command.probe_path));
-  QUERN_ASSIGN_OR_RETURN(const TableInput build, TableInput::Open("BUILD", command.build_path));
-  QUERN_ASSIGN_OR_RETURN(const JoinColumns columns, ResolveColumns(command.request, probe, build, command.options.count));
+class JoinOperator final : public FileOperator {
+ public:
+  explicit JoinOperator(const JoinCommand& command) : command_(command) {}
+
+  absl::Status Read() override;
+  const KernelSpec& spec() const override { return join_.spec; }
+  uint64_t rows_in() const override;
+  absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
+                                     Progress* progress) override;
+  void AddStats(JsonObject* json) const override;
+
+ private:
+  const JoinCommand& command_;
+  PreparedJoin join_;
+  JoinResult result_;
+};
+
+absl::Status JoinOperator::Read() {
+  QUERN_ASSIGN_OR_RETURN(const TableInput probe, TableInput::Open("PROBE", command_.probe_path));
+  QUERN_ASSIGN_OR_RETURN(const TableInput build, TableInput::Open("BUILD", command_.build_path));
+  QUERN_ASSIGN_OR_RETURN(const JoinColumns columns, ResolveColumns(command_.request, probe, build, command_.options.count));
   QUERN_ASSIGN_OR_RETURN(const auto probe_table, probe.Read(ColumnsToRead(columns, kProbe)));
   QUERN_ASSIGN_OR_RETURN(const auto build_table, build.Read(ColumnsToRead(columns, kBuild)));
-  return PrepareJoin(columns, probe_table, build_table);
+  QUERN_ASSIGN_OR_RETURN(join_, PrepareJoin(columns, probe_table, build_table));
+  return absl::OkStatus();
 }
 
-// The fields that join adds to --stats.
-JsonObject JoinStatsJson(const RunStats& stats, const PreparedJoin& join, const JoinResult& result) {
-  JsonObject json = StatsJson(stats);
-  json.Count("build_rows", static_cast<uint64_t>(join.inputs[kBuild].table->num_rows()));
-  json.Milliseconds("build_ms", result.build_ms).Milliseconds("probe_ms", result.probe_ms);
-  json.Text("layout", result.stats.layout).Count("prefetch_distance", result.stats.prefetch_distance);
-  return json;
+uint64_t JoinOperator::rows_in() const {
+  return static_cast<uint64_t>(join_.inputs[kProbe].table->num_rows() + join_.inputs[kBuild].table->num_rows());
 }
 
-absl::StatusOr<int> Run(const JoinCommand& command, const std::vector<std::string>& words) {
-  const RunOptions& options = command.options;
-  QUERN_RETURN_IF_ERROR(StartArrow(options.threads));
-  std::optional<OutputFile> file;
-  QUERN_RETURN_IF_ERROR(CreateOutput(options, &file));
-  std::optional<Progress> progress(std::in_place, !options.quiet);
-  RunStats stats;
-  Stopwatch watch;
-  QUERN_ASSIGN_OR_RETURN(const PreparedJoin join, ReadInputs(command, &*progress));
-  stats.read_ms = watch.Lap();
-  if (options.explain) {
-    progress.reset();
-    QUERN_RETURN_IF_ERROR(ExplainSpec(join.spec, options));
-    return kExitOk;
-  }
-  QUERN_ASSIGN_OR_RETURN(const auto budget, BudgetBesideInputs(options));
-  QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, CompileForRun(join.spec, options, &stats));
-  QUERN_ASSIGN_OR_RETURN(const JoinResult result, RunPreparedJoin(join, compiled, budget, options.threads, &*progress));
-  progress->Begin("write", 0);
-  watch.Lap();
-  QUERN_RETURN_IF_ERROR(Deliver(result.table, result.num_rows, options, &file, &progress));
-  stats.write_ms = watch.Lap();
-  stats.run_ms = result.build_ms + result.probe_ms;
-  stats.rows_in = static_cast<uint64_t>(join.inputs[kProbe].table->num_rows() + join.inputs[kBuild].table->num_rows());
-  stats.rows_out = result.num_rows;
-  stats.peak_bytes = budget->peak_bytes();
-  stats.threads = result.threads;
-  ReportRun(options, stats, JoinStatsJson(stats, join, result), words);
-  return kExitOk;
+absl::StatusOr<OperatorResult> JoinOperator::Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
+                                                 Progress* progress) {
+  QUERN_ASSIGN_OR_RETURN(result_, RunPreparedJoin(join_, compiled, budget, command_.options.threads, progress));
+  return result_.result;
+}
+
+void JoinOperator::AddStats(JsonObject* json) const {
+  json->Count("build_rows", static_cast<uint64_t>(join_.inputs[kBuild].table->num_rows()));
+  json->Milliseconds("build_ms", result_.build_ms).Milliseconds("probe_ms", result_.probe_ms);
+  json->Text("layout", result_.stats.layout).Count("prefetch_distance", result_.stats.prefetch_distance);
 }
 
 }  // namespace
@@ -156,9 +137,8 @@ absl::StatusOr<int> RunJoin(const std::vector<std::string>& words) {
   JoinCommand command;
   QUERN_ASSIGN_OR_RETURN(const bool go_on, ParseCommand(words, &command));
   if (!go_on) return kExitOk;
-  std::vector<std::string> command_line = {"join"};
-  command_line.insert(command_line.end(), words.begin(), words.end());
-  return Run(command, command_line);
+  JoinOperator join(command);
+  return RunOnFiles("join", words, command.options, &join);
 }
 
 }  // namespace quern::cli

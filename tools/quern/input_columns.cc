@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "runtime/status.h"
-#include "tools/quern/column_names.h"
 #include "tools/quern/errors.h"
 #include "tools/quern/key_types.h"
 #include "tools/quern/table_io.h"
@@ -82,6 +81,18 @@ absl::StatusOr<int> InputColumns::Add(const std::string& name, const std::shared
   }
   QUERN_ASSIGN_OR_RETURN(auto column, CastColumn(Find(name), type, Text(name)));
   return Append(name, std::move(column));
+}
+
+absl::StatusOr<ReadColumn> InputColumns::Add(const KeyText& column, const std::shared_ptr<arrow::DataType>& without_values) {
+  const auto values = Find(column.name);
+  ReadColumn read;
+  read.arrow = values->type()->id() == arrow::Type::NA ? without_values : values->type();
+  QUERN_ASSIGN_OR_RETURN(read.type, KernelType(Text(column.name), *read.arrow));
+  QUERN_ASSIGN_OR_RETURN(const Collation collation, CollationByName(column.collation));
+  QUERN_RETURN_IF_ERROR(SetCollation(collation, Text(column.name), *values->type(), &read.type));
+  read.type.nullable = HasNulls(*values);
+  QUERN_ASSIGN_OR_RETURN(read.place, Add(column.name, read.arrow));
+  return read;
 }
 
 // No column that is asked for by name has an empty one.

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/column_type.h"
+#include "tools/quern/column_names.h"
 
 namespace quern::cli {
 
@@ -34,6 +35,13 @@ bool HasNulls(const arrow::ChunkedArray& column);
 absl::StatusOr<std::shared_ptr<arrow::ChunkedArray>> CastColumn(std::shared_ptr<arrow::ChunkedArray> column,
                                                                 const std::shared_ptr<arrow::DataType>& type, const std::string& text);
 
+// A column as its kernel reads it.
+struct ReadColumn {
+  int place;                               // in the kernel's table
+  ColumnType type;                         // nullable where nulls were read
+  std::shared_ptr<arrow::DataType> arrow;  // of the column there
+};
+
 // Collects the columns that a kernel reads from one input; asked again for a column it has, it answers the same place.
 class InputColumns {
  public:
@@ -45,6 +53,9 @@ class InputColumns {
 
   // The place of the column under that type.
   absl::StatusOr<int> Add(const std::string& name, const std::shared_ptr<arrow::DataType>& type);
+  // Likewise under its own type, or `without_values` where it has none (type null). *Errors*: types that no kernel reads, unknown
+  // collations and those on a column without text.
+  absl::StatusOr<ReadColumn> Add(const KeyText& column, const std::shared_ptr<arrow::DataType>& without_values);
   // The place of a column that no file has.
   int AddMade(std::shared_ptr<arrow::ChunkedArray> column);
 

@@ -216,14 +216,10 @@ absl::Status AddKey(const KeyColumns& key, InputColumns (&inputs)[2], PreparedJo
 }
 
 absl::Status AddPayload(const ResultColumn& column, InputColumns* input, KernelInput* side, arrow::FieldVector* kernel_fields) {
-  const auto values = input->Find(column.name);
-  const auto type = values->type()->id() == arrow::Type::NA ? arrow::utf8() : values->type();
-  QUERN_ASSIGN_OR_RETURN(ColumnType column_type, KernelType(input->Text(column.name), *type));
-  column_type.nullable = HasNulls(*values);
-  QUERN_ASSIGN_OR_RETURN(const int place, input->Add(column.name, type));
-  side->binding.payload.push_back(place);
-  side->payload.push_back(column_type);
-  kernel_fields->push_back(arrow::field(column.result_name, DecodedType(type)));
+  QUERN_ASSIGN_OR_RETURN(const ReadColumn values, input->Add(KeyText{column.name, ""}, arrow::utf8()));
+  side->binding.payload.push_back(values.place);
+  side->payload.push_back(values.type);
+  kernel_fields->push_back(arrow::field(column.result_name, DecodedType(values.arrow)));
   return absl::OkStatus();
 }
 

@@ -31,7 +31,6 @@
 #include "runtime/status.h"
 #include "tools/quern/batches.h"
 #include "tools/quern/errors.h"
-#include "tools/quern/run_options.h"
 #include "tools/quern/table_io.h"
 
 namespace quern::cli {
@@ -164,14 +163,6 @@ absl::StatusOr<uint32_t> Probe(uint32_t threads, uint32_t drain_threads, ProbeWo
   return std::max(used, drained);
 }
 
-absl::StatusOr<std::shared_ptr<arrow::Table>> ResultTable(const PreparedJoin& join,
-                                                          const std::vector<std::vector<RecordBatchPointer>>& results) {
-  QUERN_ASSIGN_OR_RETURN(const auto table, TableOf(join.kernel_schema, results));
-  QUERN_ASSIGN_OR_RETURN_ARROW(auto ordered, table->SelectColumns(join.order),
-                               "cannot order result columns: " + std::to_string(join.order.size()));
-  return ordered;
-}
-
 }  // namespace
 
 absl::StatusOr<JoinResult> RunPreparedJoin(const PreparedJoin& join, const CompiledKernel& compiled,
@@ -187,12 +178,13 @@ absl::StatusOr<JoinResult> RunPreparedJoin(const PreparedJoin& join, const Compi
   ProbeWork work{join, batches, std::vector<std::vector<RecordBatchPointer>>(batches.size()), table, budget, progress};
   const absl::StatusOr<uint32_t> probers = Probe(threads, ThreadsForBuild(join.inputs[kBuild], threads), &work);
   QUERN_RETURN_IF_ERROR(AsDataError(probers.status()));
-  result.threads = std::max(*builders, *probers);
-  result.num_rows = work.num_rows;
+  result.result.threads = std::max(*builders, *probers);
+  result.result.num_rows = work.num_rows;
   if (!join.order.empty()) {
-    QUERN_ASSIGN_OR_RETURN(result.table, ResultTable(join, work.results));
+    QUERN_ASSIGN_OR_RETURN(result.result.table, TableOf(join.kernel_schema, work.results, join.order));
   }
   result.probe_ms = watch.Lap();
+  result.result.run_ms = result.build_ms + result.probe_ms;
   result.stats = table->stats();
   return result;
 }

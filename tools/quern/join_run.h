@@ -3,8 +3,6 @@
 #ifndef QUERN_TOOLS_QUERN_JOIN_RUN_H_
 #define QUERN_TOOLS_QUERN_JOIN_RUN_H_
 
-#include <arrow/type_fwd.h>
-
 #include <cstdint>
 #include <memory>
 
@@ -13,15 +11,14 @@
 #include "runtime/memory.h"
 #include "tools/quern/join_columns.h"
 #include "tools/quern/progress.h"
+#include "tools/quern/run_command.h"
 
 namespace quern::cli {
 
 struct JoinResult {
-  std::shared_ptr<arrow::Table> table;  // nullptr where the spec has no payload: rows were counted
-  uint64_t num_rows = 0;
+  OperatorResult result;  // run_ms: build_ms + probe_ms; threads: the most of any phase
   double build_ms = 0;
   double probe_ms = 0;
-  uint32_t threads = 1;  // the most of any phase
   JoinStats stats;
 };
 

@@ -45,10 +45,17 @@ NameText BareName(const std::string& bare) {
 
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
+std::string LowerCase(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
 bool ListParser::AtEnd() {
   SkipBlanks();
   return next_ == text_.size();
 }
+
+bool ListParser::At(char c) { return !AtEnd() && text_[next_] == c; }
 
 bool ListParser::Take(char c) { return Take(std::string_view(&c, 1)); }
 

@@ -21,6 +21,8 @@ constexpr std::string_view kEndsInCalls = ",=\"<>!()'";
 
 bool IsBlank(char c);
 
+std::string LowerCase(std::string text);  // of ASCII letters
+
 // Each Take answers whether that stood there, after blanks, and is behind it then. *Ownership*: `text` must outlive it.
 class ListParser {
  public:
@@ -29,6 +31,7 @@ class ListParser {
       : what_(what), accepted_(accepted), text_(text), ends_(ends) {}
 
   bool AtEnd();
+  bool At(char c);  // it comes next, and is left there
   bool Take(char c);
   bool Take(std::string_view sign);
   bool TakeWord(std::string_view lower_case);  // a bare word, of letters in either case

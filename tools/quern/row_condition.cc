@@ -22,7 +22,6 @@
 
 #include "runtime/status.h"
 #include "tools/quern/errors.h"
-#include "tools/quern/input_columns.h"
 #include "tools/quern/key_types.h"
 #include "tools/quern/table_io.h"
 
@@ -133,6 +132,27 @@ absl::StatusOr<ColumnPointer> RowsThatMeet(const ConditionText& condition, const
   QUERN_ASSIGN_OR_RETURN_ARROW(ColumnPointer rows, Compare(values, *condition.op, constant),
                                "cannot compare " + text + " with " + condition.constant + ": " + operand.type->ToString());
   return rows;
+}
+
+absl::StatusOr<int> AddCondition(const ConditionText& condition, InputColumns* columns) {
+  QUERN_ASSIGN_OR_RETURN(auto rows, RowsThatMeet(condition, columns->Text(condition.column), columns->Find(condition.column)));
+  if (!condition.op.has_value()) return columns->Add(condition.column, arrow::boolean());
+  return columns->AddMade(std::move(rows));
+}
+
+absl::StatusOr<std::optional<int>> AddFilters(const std::vector<ConditionText>& filters, InputColumns* columns) {
+  arrow::Datum all;
+  for (const ConditionText& filter : filters) {
+    QUERN_ASSIGN_OR_RETURN(const auto rows, RowsThatMeet(filter, columns->Text(filter.column), columns->Find(filter.column)));
+    if (!all.is_value()) {
+      all = rows;
+      continue;
+    }
+    QUERN_ASSIGN_OR_RETURN_ARROW(all, arrow::compute::CallFunction("and_kleene", {all, rows}),
+                                 "cannot put together filters: " + std::to_string(filters.size()));
+  }
+  if (!all.is_value()) return std::nullopt;
+  return columns->AddMade(all.chunked_array());
 }
 
 }  // namespace quern::cli

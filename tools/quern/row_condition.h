@@ -6,10 +6,13 @@
 #include <arrow/type_fwd.h>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/quern/aggregate_text.h"
+#include "tools/quern/condition_text.h"
+#include "tools/quern/input_columns.h"
 
 namespace quern::cli {
 
@@ -18,6 +21,11 @@ namespace quern::cli {
 // constants, constants that are not of the column's type.
 absl::StatusOr<std::shared_ptr<arrow::ChunkedArray>> RowsThatMeet(const ConditionText& condition, const std::string& text,
                                                                   const std::shared_ptr<arrow::ChunkedArray>& column);
+
+// The same as a column that a kernel's table gets: its place there.
+absl::StatusOr<int> AddCondition(const ConditionText& condition, InputColumns* columns);
+// Likewise, true where all of them are met; nullopt: there are none.
+absl::StatusOr<std::optional<int>> AddFilters(const std::vector<ConditionText>& filters, InputColumns* columns);
 
 }  // namespace quern::cli
 

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the arrays of a sort, with numpy, as one pyarrow table of one chunk: keys k0, k1, .., and p0, the number of each row, where a case
+has it.
+
+    i64        64-bit numbers without a pattern; negative ones too
+    i32        one of 1000 values, so that the next key matters; every 2,000,000th number
+    f64        from -500 to 500
+    str        one of 20,000 words of 4 to 24 letters
+    str16      16 random hexadecimal digits
+
+Rows without a pattern have no two equal keys, so that there is one right result also where a case has p0; with the other keys equal rows
+are equal as a whole.
+"""
+import numpy as np
+import pyarrow as pa
+from columns import NUM_WORDS, draw, mix, named, texts, words
+from digest import answer_in_order as answer  # noqa: F401: compare.py asks for it here
+
+KINDS = {
+    "i64": lambda rows, random: mix(np.arange(rows), int(random.integers(1, 1 << 30))).view(np.int64),
+    "i32": lambda rows, random: ((draw(rows, 1000, random) - 500) * 2_000_000).astype(np.int32),
+    "f64": lambda rows, random: random.random(rows) * 1000.0 - 500.0,
+    "str": lambda rows, random: pa.array(words(NUM_WORDS)).take(pa.array(draw(rows, NUM_WORDS, random))),
+    "str16": lambda rows, random: texts(draw(rows, 1 << 62, random), 16),
+}
+
+
+# ---- what compare.py calls ---------------------------------------------------------------------------------------------------------------
+
+
+def make_tables(case, seed):
+    """The table of a case by its name. Cost: some seconds for the largest."""
+    random = np.random.default_rng(seed)
+    keys = named("k", [KINDS[key](case.rows, random) for key in case.keys])
+    payload = named("p", [np.arange(case.rows)] if case.has_payload else [])
+    return {"facts": pa.table(keys | payload)}

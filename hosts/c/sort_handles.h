@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind the handles of sorts and merges. Internal: quern.h is the interface.
+#ifndef QUERN_HOSTS_C_SORT_HANDLES_H_
+#define QUERN_HOSTS_C_SORT_HANDLES_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "codegen/compiler.h"
+#include "hosts/c/handles.h"
+#include "hosts/c/quern.h"
+#include "runtime/arrow_import.h"
+#include "runtime/memory.h"
+#include "runtime/output_batch.h"
+#include "runtime/row_sort.h"
+#include "runtime/run_merger.h"
+
+namespace quern::c_abi {
+
+// Where the spec's columns stand in Arrow batches, and the fields of what comes out.
+struct SortBinding {
+  ColumnBinding input;
+  std::vector<ResultField> result;
+};
+
+// The columns that batches of a sort or merge bring.
+struct RowInput {
+  explicit RowInput(const KernelSpec& spec);
+
+  BatchTypes types;
+  std::optional<SortBinding> binding;
+};
+
+// A sort and all that it needs to live on when other handles are gone. *Threads*: what is no atomic is written before appenders and readers
+// exist (the binding: before their first Arrow batch) and only read from then on.
+struct SortState : InputStage {
+  SortState(std::shared_ptr<const Kernel> of_kernel, uint64_t memory_limit);
+
+  std::shared_ptr<const Kernel> kernel;
+  std::shared_ptr<MemoryBudget> budget;
+  std::shared_ptr<RowSort> sort;
+  RowInput input;
+  bool keeps_strings;  // tuples point into the batches
+
+  const KernelSpec& spec() const { return kernel->plan.spec; }
+};
+
+// Where rows go in: to the sort itself, or, where `appender` is not null, by a thread of its own.
+struct SortInlet {
+  SortState* state;
+  SortAppender* appender;
+};
+
+// *Errors*: InvalidArgument for null; FailedPrecondition unless rows may still be added.
+absl::StatusOr<SortInlet> InletOf(quern_sort* sort);
+absl::StatusOr<SortInlet> InletOf(quern_sort_appender* appender);
+
+// Adds a batch. Its owner is kept until the sort and its readers are gone, where rows point into it.
+absl::Status AddBatch(const SortInlet& inlet, const BatchView& batch);
+// Adds a host's vectors. They are only read during the call, except for bytes of strings that are not copied.
+absl::Status AddHostBatch(const SortInlet& inlet, const quern_batch& batch, bool copy_bytes);
+
+// *Errors*: FailedPrecondition before finalise; InvalidArgument.
+absl::StatusOr<std::unique_ptr<quern_sorted>> NewSorted(const std::shared_ptr<SortState>& state, uint64_t batch_rows);
+// The reader's output batch as the ABI shows it, valid until the next ReadNext.
+quern_result ResultOf(quern_sorted* sorted);
+
+// Hands the next batch of a run to the merge. *Errors*: those of RunMerger::Input; FailedPrecondition after a failure.
+absl::Status StartRun(quern_merge* merge, uint32_t run, const BatchView& batch);
+
+// Where the answer of a merge goes.
+struct MergeAnswer {
+  quern_merge_state* state;
+  uint32_t* run;
+};
+// Fills the merge's output batch and says how it goes on. *Errors*: InvalidArgument for null; FailedPrecondition after a failure.
+absl::Status NextMerged(quern_merge* merge, const MergeAnswer& answer);
+
+}  // namespace quern::c_abi
+
+struct quern_sort {
+  explicit quern_sort(std::shared_ptr<quern::c_abi::SortState> sort_state)
+      : state(std::move(sort_state)), threshold(quern::SortKeyTypes(state->spec()), 1, state->budget) {}
+
+  std::shared_ptr<quern::c_abi::SortState> state;
+  quern::OutputBatch threshold;  // what quern_sort_get_threshold shows
+  std::vector<quern_result_column> threshold_columns;
+};
+
+struct quern_sort_appender {
+  explicit quern_sort_appender(std::shared_ptr<quern::c_abi::SortState> sort_state) : state(std::move(sort_state)), appender(state->sort) {}
+
+  std::shared_ptr<quern::c_abi::SortState> state;
+  quern::SortAppender appender;
+  bool finished = false;
+};
+
+struct quern_sorted {
+  quern_sorted(std::shared_ptr<quern::c_abi::SortState> sort_state, uint64_t batch_rows)
+      : state(std::move(sort_state)), reader(state->sort), output(quern::SortOutputTypes(state->spec()), batch_rows, state->budget) {}
+
+  std::shared_ptr<quern::c_abi::SortState> state;
+  quern::SortReader reader;
+  quern::OutputBatch output;
+  std::vector<quern_result_column> result_columns;
+  quern::c_abi::ReadState read_state = quern::c_abi::ReadState::kRunning;
+};
+
+struct quern_merge {
+  quern_merge(std::shared_ptr<const quern::Kernel> of_kernel, std::shared_ptr<quern::MemoryBudget> budget, uint32_t num_runs,
+              uint64_t batch_rows)
+      : kernel(std::move(of_kernel)),
+        input(kernel->plan.spec),
+        merger(kernel->rows, kernel->sort, kernel->code, budget, num_runs),
+        output(quern::SortOutputTypes(kernel->plan.spec), batch_rows, budget) {}
+
+  std::shared_ptr<const quern::Kernel> kernel;
+  quern::c_abi::RowInput input;
+  quern::RunMerger merger;
+  quern::OutputBatch output;
+  std::vector<quern_result_column> result_columns;
+  quern::c_abi::ReadState read_state = quern::c_abi::ReadState::kRunning;
+};
+
+#endif  // QUERN_HOSTS_C_SORT_HANDLES_H_

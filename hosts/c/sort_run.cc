@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole sort over batches that are all there, by threads of our own: for hosts that have none, or none to spare.
+//
+// As aggregate_run.cc does it, but for the last phase. Example, 3 threads, 200,000 rows in one batch:
+//
+//     append    65536 | 65536 | 65536 | 3392        each thread by an appender of its own, which is finished when no morsel is left
+//     finalise  all threads, by quern_sort_finalise_shared's way
+//     read      65536, 65536, 65536, 3392           this thread alone, since the host's function is to get the rows in order
+//
+// Several threads could only read ahead and would wait for each other's turn; a host that can use rows by their position takes readers of
+// its own: without a function for results nothing is read here, and all rows are left to them.
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "hosts/c/morsels.h"
+#include "hosts/c/quern.h"
+#include "hosts/c/raw_batch.h"
+#include "hosts/c/sort_handles.h"
+#include "runtime/status.h"
+
+namespace quern::c_abi {
+namespace {
+
+absl::Status Build(const std::shared_ptr<SortState>& state, const std::vector<Morsel>& morsels, uint32_t threads) {
+  const auto append = [&state](quern_sort_appender* appender, const Morsel& morsel) {
+    const BatchTypes& types = state->input.types;
+    const BatchSlice slice(*morsel.batch, types.keys, types.payload, morsel.first_row, morsel.num_rows);
+    return AddHostBatch({state.get(), appender == nullptr ? nullptr : &appender->appender}, slice.batch(), false);
+  };
+  QUERN_RETURN_IF_ERROR(AppendMorsels<quern_sort_appender>(state, morsels, threads, append));
+  return RunTasks(threads, threads, [&](uint32_t, uint64_t) { return FinaliseTogether(state.get(), state->sort.get()); });
+}
+
+absl::Status ReadRows(const std::shared_ptr<SortState>& state, uint64_t batch_rows, ResultSink* sink) {
+  if (sink->on_result == nullptr) {
+    sink->num_rows = state->sort->stats().num_rows;
+    return absl::OkStatus();
+  }
+  QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<quern_sorted> sorted, NewSorted(state, batch_rows));
+  bool more = true;
+  while (more && !sink->stopped) {
+    QUERN_ASSIGN_OR_RETURN(more, ReadNext(sorted.get()));
+    sink->Take(ResultOf(sorted.get()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunSort(quern_sort* sort, const Batches& batches, uint32_t threads, uint64_t batch_rows, ResultSink* sink) {
+  if (sort == nullptr) return MissingArgument("sort");
+  QUERN_ASSIGN_OR_RETURN(const std::vector<Morsel> morsels, CutIntoMorsels(batches, "batches"));
+  QUERN_ASSIGN_OR_RETURN(threads, NumThreads(threads));
+  QUERN_RETURN_IF_ERROR(CheckBatchRows(batch_rows));
+  const std::shared_ptr<SortState>& state = sort->state;
+  QUERN_RETURN_IF_ERROR(CheckOpen(*state, "run"));
+  QUERN_RETURN_IF_ERROR(Build(state, morsels, threads));
+  return ReadRows(state, batch_rows, sink);
+}
+
+}  // namespace
+}  // namespace quern::c_abi
+
+extern "C" {
+
+quern_status quern_sort_run(quern_sort* sort, const quern_batch* batches, size_t num_batches, uint32_t threads, uint64_t batch_rows,
+                            quern_on_result on_result, void* context, uint64_t* num_rows, quern_error* error) {
+  quern::c_abi::ResultSink sink{on_result, context};
+  const quern_status status =
+      quern::c_abi::Boundary(error, [&] { return quern::c_abi::RunSort(sort, {batches, num_batches}, threads, batch_rows, &sink); });
+  if (num_rows != nullptr) *num_rows = sink.num_rows;
+  return status;
+}
+
+}  // extern "C"

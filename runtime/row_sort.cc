@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of a sort. Each thread keeps rows in a side of its own (sort_side.h); finalising sorts the rows of all sides (sorted_rows.h);
+// readers take the sorted rows in turns:
+//
+//     Append       -> SortSide -+
+//     SortAppender -> SortSide -+->  SortedRows  <- SortReader, SortReader, ..
+//     SortAppender -> SortSide -+
+//
+// Rows are only read once they are sorted: a limit cuts what readers see.
+#include "runtime/row_sort.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "runtime/generic_sort.h"
+#include "runtime/sort_columns.h"
+#include "runtime/sort_side.h"
+#include "runtime/sorted_rows.h"
+#include "runtime/status.h"
+#include "runtime/tuple_layout.h"
+
+namespace quern {
+namespace {
+
+absl::Status CheckBatch(const BatchView& batch, size_t num_keys, size_t num_payload) {
+  if (batch.num_rows >= kNullRow) {
+    return InvalidArgument("batch too large: " + std::to_string(batch.num_rows) + " rows; accepted: below 4294967295");
+  }
+  if (batch.num_rows == 0 || (batch.keys.size() >= num_keys && batch.payload.size() >= num_payload)) return absl::OkStatus();
+  return InvalidArgument("batch without the spec's columns: " + std::to_string(batch.keys.size()) + " keys, " +
+                         std::to_string(batch.payload.size()) + " payload columns; accepted: " + std::to_string(num_keys) + " and " +
+                         std::to_string(num_payload));
+}
+
+absl::Status CheckOutput(const OutputBatch& out, size_t num_columns, bool may_count) {
+  if (out.num_columns() != num_columns && (out.num_columns() != 0 || !may_count)) {
+    return InvalidArgument("output batch of other columns: " + std::to_string(out.num_columns()) +
+                           "; accepted: " + std::to_string(num_columns));
+  }
+  if (out.num_columns() == 0 || out.capacity() != 0) return absl::OkStatus();
+  return InvalidArgument("output batch too small: 0 rows; accepted: 1 to 2147483647");
+}
+
+// The spec whose result is the keys of a sort, and no more.
+KernelSpec KeysOnly(const KernelSpec& spec) {
+  KernelSpec keys = spec;
+  keys.payload.clear();
+  keys.window.clear();
+  keys.partition = 0;
+  for (KeySpec& key : keys.keys) key.out = true;
+  return keys;
+}
+
+// A tuple of `to`, which has fields of keys alone, from one of `from`.
+std::vector<uint8_t> KeyTuple(const QuernSortShape& to, const QuernSortShape& from, const std::vector<uint8_t>& tuple) {
+  std::vector<uint8_t> keys(to.rows.tuple_bytes);
+  for (uint32_t k = 0; k < to.num_keys; ++k) {
+    if (to.keys[k].field == kNoField) continue;
+    const QuernField &field = *SortFieldOf(&to, &to.keys[k]), &source = *SortFieldOf(&from, &from.keys[k]);
+    std::memcpy(keys.data() + field.tuple_offset, tuple.data() + source.tuple_offset, FieldBytes(field));
+    if (field.null_mask != 0 && (tuple[source.null_offset] & source.null_mask) != 0) keys[field.null_offset] |= field.null_mask;
+  }
+  return keys;
+}
+
+}  // namespace
+
+RowSort::RowSort(std::shared_ptr<const SortShape> shape, QuernSortEntryPoints entry_points, std::shared_ptr<const void> code,
+                 std::shared_ptr<MemoryBudget> budget, const SortOptions& options)
+    : shape_(std::move(shape)),
+      entry_points_(entry_points),
+      code_(std::move(code)),
+      budget_(std::move(budget)),
+      options_(options),
+      threshold_(std::make_shared<SortThreshold>(shape_)) {}
+
+RowSort::~RowSort() = default;
+
+// ---- appending -----------------------------------------------------------------------------------------------------
+
+absl::Status RowSort::CheckOpen(const char* call) const {
+  if (lost_rows_) {
+    return absl::FailedPreconditionError(std::string(call) + " after a failed " + (sorts_ ? "finalise" : "append") +
+                                         ": rows are missing from the sort; accepted: a new sort");
+  }
+  if (sorts_) {
+    return absl::FailedPreconditionError(std::string(call) + " after finalise: the rows are complete; accepted: a new sort");
+  }
+  return absl::OkStatus();
+}
+
+SortContext RowSort::Context() const { return {shape_, entry_points_, budget_, options_, threshold_}; }
+std::unique_ptr<SortSide> RowSort::NewSide() const { return std::make_unique<SortSide>(Context()); }
+
+absl::Status RowSort::AppendTo(SortSide* side, const BatchView& batch) {
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  QUERN_RETURN_IF_ERROR(CheckBatch(batch, shape_->spec().keys.size(), shape_->spec().payload.size()));
+  const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
+  const absl::Status status = side->Append(batch, batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id);
+  if (!status.ok()) lost_rows_ = true;
+  return status;
+}
+
+absl::Status RowSort::Append(const BatchView& batch) {
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  if (own_side_ == nullptr) own_side_ = NewSide();
+  return AppendTo(own_side_.get(), batch);
+}
+
+absl::Status RowSort::AddSide(std::unique_ptr<SortSide> side) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  sides_.push_back(std::move(side));
+  return absl::OkStatus();
+}
+
+SortAppender::SortAppender(std::shared_ptr<RowSort> sort) : sort_(std::move(sort)), side_(sort_->NewSide()) {}
+SortAppender::~SortAppender() = default;
+
+absl::Status SortAppender::Append(const BatchView& batch) {
+  if (side_ == nullptr) return absl::FailedPreconditionError("append after finish: the rows are the sort's; accepted: a new appender");
+  return sort_->AppendTo(side_.get(), batch);
+}
+
+absl::Status SortAppender::Finish() {
+  if (side_ == nullptr) return absl::FailedPreconditionError("finish called twice: the rows are the sort's; accepted: once");
+  return sort_->AddSide(std::move(side_));
+}
+
+// ---- thresholds ------------------------------------------------------------------------------------------------------
+
+absl::StatusOr<bool> RowSort::GetThreshold(OutputBatch* out) const {
+  QUERN_RETURN_IF_ERROR(CheckOutput(*out, shape_->spec().keys.size(), false));
+  QUERN_RETURN_IF_ERROR(out->Reset());
+  const std::shared_ptr<const SortBound> bound = threshold_->Get();
+  if (bound == nullptr || (bound->tuple.empty() && shape_->get()->rows.tuple_bytes != 0)) return false;
+  const auto keys = std::make_shared<const SortShape>(KeysOnly(shape_->spec()));
+  const std::vector<uint8_t> tuple = KeyTuple(*keys->get(), *shape_->get(), bound->tuple);
+  const auto address = reinterpret_cast<uint64_t>(tuple.data());
+  std::vector<const uint64_t*> words;
+  for (const uint64_t& word : bound->words) words.push_back(&word);
+  SortedBlock block;
+  block.n = 1;
+  block.words = words.data();
+  block.tuples = &address;
+  SortColumnWriter writer(keys, GenericSortKernel());
+  QUERN_RETURN_IF_ERROR(writer.Append(block, out).status());
+  return true;
+}
+
+absl::Status RowSort::SetThreshold(const BatchView& keys) {
+  if (shape_->spec().limit == 0)
+    return InvalidArgument("threshold of a sort without limit: " + PrintSpec(shape_->spec()) + "; accepted: limit=N");
+  if (keys.num_rows != 1) return InvalidArgument("rows of a threshold: " + std::to_string(keys.num_rows) + "; accepted: 1");
+  QUERN_RETURN_IF_ERROR(CheckBatch(keys, shape_->spec().keys.size(), 0));
+  auto bound = std::make_shared<SortBound>();
+  bound->words.resize(shape_->get()->num_words);
+  std::vector<uint64_t*> words;
+  for (uint64_t& word : bound->words) words.push_back(&word);
+  uint32_t incomplete = 0;
+  entry_points_.encode(shape_->get(), keys.keys.data(), 0, keys.selection, 1, words.data(), &incomplete);
+  bound->incomplete = incomplete;
+  threshold_->Lower(std::move(bound));
+  return absl::OkStatus();
+}
+
+// ---- sorting -----------------------------------------------------------------------------------------------------------
+
+// Under the mutex.
+SortedRows* RowSort::BeginSorting() {
+  if (rows_ != nullptr) return rows_.get();
+  sorts_ = true;
+  if (own_side_ != nullptr) sides_.push_back(std::move(own_side_));
+  // Codes are of use only where all sides have them.
+  for (uint32_t k = 0; k < shape_->get()->num_keys; ++k) {
+    const auto has_bytes = [k](const auto& side) { return side->num_rows() != 0 && !side->IsCoded(k); };
+    if (std::none_of(sides_.begin(), sides_.end(), has_bytes)) continue;
+    for (const auto& side : sides_)
+      if (side->IsCoded(k)) side->Uncode(k);
+  }
+  SortInput input;
+  for (const auto& side : sides_) {
+    side->AddTo(&input);
+    stats_.input_rows += side->num_input_rows();
+    stats_.dropped_rows += side->num_input_rows() - side->num_rows();
+  }
+  rows_ = std::make_unique<SortedRows>(Context(), std::move(input), /*needs_rows=*/false);
+  return rows_.get();
+}
+
+absl::Status RowSort::Finalise() {
+  if (sorts_) return absl::FailedPreconditionError("finalise called twice: the rows are sorted; accepted: once");
+  QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
+  return Sort();
+}
+
+absl::Status RowSort::FinaliseShared() {
+  if (finalised_) return absl::OkStatus();
+  if (!sorts_) QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
+  return Sort();
+}
+
+absl::Status RowSort::Sort() {
+  SortedRows* rows = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    rows = BeginSorting();
+  }
+  if (const absl::Status status = rows->Help(); !status.ok()) {
+    lost_rows_ = true;
+    return status;
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (finalised_) return absl::OkStatus();
+  const uint64_t limit = shape_->spec().limit;
+  stats_.num_rows = limit == 0 ? rows->num_rows() : std::min(rows->num_rows(), limit);
+  stats_.entry_bytes = rows->entry_bytes();
+  stats_.key_bits = rows->key_bits();
+  stats_.tied_rows = rows->tied_rows();
+  stats_.method = rows->method();
+  finalised_ = true;
+  return absl::OkStatus();
+}
+
+// ---- reading -----------------------------------------------------------------------------------------------------------
+
+struct SortReader::State {
+  explicit State(const RowSort& sort, const QuernSortEntryPoints& entry_points) : writer(sort.shape_, entry_points) {}
+  SortColumnWriter writer;
+  SortedRows::BlockBuffers buffers;
+  uint64_t next = 0;  // rows that this reader took and has not given out
+  uint64_t end = 0;
+};
+
+SortReader::SortReader(std::shared_ptr<RowSort> sort)
+    : sort_(std::move(sort)), state_(std::make_unique<State>(*sort_, sort_->entry_points_)) {}
+SortReader::~SortReader() = default;
+
+absl::StatusOr<bool> SortReader::Next(OutputBatch* out) {
+  if (!sort_->finalised_) return absl::FailedPreconditionError("read before finalise: the rows are not sorted; accepted: finalise first");
+  QUERN_RETURN_IF_ERROR(CheckOutput(*out, sort_->shape_->columns().size(), true));
+  QUERN_RETURN_IF_ERROR(out->Reset());
+  const uint64_t num_rows = sort_->stats_.num_rows;
+  const bool counts = out->num_columns() == 0;
+  if (state_->next == state_->end) {
+    const uint64_t taken = counts ? num_rows : out->capacity();
+    state_->next = std::min(sort_->next_position_.fetch_add(taken, std::memory_order_relaxed), num_rows);
+    state_->end = std::min(state_->next + taken, num_rows);
+  }
+  position_ = state_->next;
+  if (counts) {
+    out->set_num_rows(state_->end - std::exchange(state_->next, state_->end));
+    return false;
+  }
+  while (state_->next < state_->end && out->num_rows() < out->capacity()) {
+    const uint64_t room = std::min(state_->end - state_->next, out->capacity() - out->num_rows());
+    const auto n = static_cast<uint32_t>(std::min<uint64_t>(room, SortedRows::kBlockRows));
+    QUERN_ASSIGN_OR_RETURN(const uint32_t written, state_->writer.Append(sort_->rows_->Read(state_->next, n, &state_->buffers), out));
+    state_->next += written;
+    if (written < n) break;
+  }
+  return state_->next < state_->end || sort_->next_position_.load(std::memory_order_relaxed) < num_rows;
+}
+
+}  // namespace quern

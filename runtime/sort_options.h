@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plan tells the runtime of a sort: how, never what.
+#ifndef QUERN_RUNTIME_SORT_OPTIONS_H_
+#define QUERN_RUNTIME_SORT_OPTIONS_H_
+
+#include <cstdint>
+
+#include "runtime/join_options.h"
+
+namespace quern {
+
+// kRadix: keys are encoded to words, and entries of words are sorted. kComparison: tuples are sorted by comparing their fields, as engines
+// do that compile comparisons alone; there to be measured against.
+enum class SortMethod : uint8_t { kRadix, kComparison };
+
+struct SortOptions {
+  PrefetchClasses prefetch;               // of tuples that come out
+  uint64_t l2_bytes = uint64_t{1} << 20;  // of the machine's L2 cache
+  bool huge_pages = true;
+  uint32_t entry_words = 2;    // words of an entry at most, where keys and row number do not fit fewer; 1 to 4
+  uint64_t top_rows = 262144;  // limits up to which rows that cannot come out are dropped as they arrive
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_SORT_OPTIONS_H_

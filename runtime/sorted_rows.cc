@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way of 10,000,000 rows of keys=i64 payload=rowid, in phases whose tasks any thread may take:
+//
+//     begin    which bits vary, of all words: 64; a row's number takes 24: entries of two words, 160 MB
+//     scan     task = chunk of 131,072 rows: counts entries by their top 11 bits, and how often the first word rises and falls
+//     place    task = chunk: makes entries and deals them out to 2048 buckets, of 78 KB each
+//     sort     task = some buckets: each is sorted in the L2 cache (entry_sort.h), then rows that tie (tie_sort.h)
+//     windows  task = 64 Ki positions: where partitions and peers begin
+//
+// An entry is made where it is dealt out, never stored before; scanning makes its first word alone. Where words never fall (or never rise,
+// and are all different), entries are placed in order (or back to front), and sorting looks only at those whose first words are equal.
+// Where they fall seldom, what is out of place is taken out and merged back; if that is too much, entries are dealt out after all. What
+// fits a part of the L2 cache is one task without a scan. A comparison sort has but one task: it sorts the addresses of tuples.
+#include "runtime/sorted_rows.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "runtime/blocks.h"
+#include "runtime/status.h"
+
+namespace quern {
+namespace {
+
+constexpr uint64_t kTaskRows = uint64_t{1} << 16;
+// Where words fall less often than once in so many rows, it is tried to put those few right.
+constexpr uint64_t kFewFalls = 32;
+
+}  // namespace
+
+struct SortedRows::Worker {
+  Worker(const SortContext& context, const EntryLayout& layout, const SortChunks& chunks, bool by_row_id)
+      : sorter(layout.words(), context.budget), ties(context.shape->get(), &layout, &chunks, by_row_id, context.budget) {}
+  EntrySorter sorter;
+  TieSorter ties;
+};
+
+SortedRows::SortedRows(const SortContext& context, SortInput input, bool needs_rows)
+    : context_(context), input_(std::move(input)), needs_rows_(needs_rows), work_([this] { return NextPhase(); }) {
+  const QuernSortShape& shape = *context_.shape->get();
+  chunks_ = SortChunks(input_.chunks, shape.rows.tuple_bytes);
+  for (const SortChunk* chunk : input_.chunks) {
+    bases_.push_back(num_rows_);
+    num_rows_ += chunk->num_rows;
+  }
+  by_row_id_ = context_.shape->spec().stable && !input_.rows_in_order;
+  for (const SortColumn& column : context_.shape->columns()) {
+    reads_row_ids_ |= column.source == SortColumn::Source::kRowId;
+    if (column.source != SortColumn::Source::kWords) continue;
+    const QuernSortKey& key = shape.keys[column.index];
+    for (uint32_t p = key.first_part; p < key.first_part + key.num_parts; ++p) words_read_.push_back(shape.parts[p].word);
+  }
+  std::sort(words_read_.begin(), words_read_.end());
+  words_read_.erase(std::unique(words_read_.begin(), words_read_.end()), words_read_.end());
+  needs_rows_ |= reads_row_ids_ || context_.shape->has_tuples();
+}
+
+SortedRows::~SortedRows() = default;
+
+uint32_t SortedRows::entry_bytes() const { return compares() ? sizeof(uint8_t*) : layout_.has_value() ? layout_->bytes() : 0; }
+uint32_t SortedRows::key_bits() const { return layout_.has_value() ? layout_->key_bits() : 0; }
+uint64_t SortedRows::RowAt(uint64_t position) const { return layout_->RowOf(EntryAt(position)); }
+
+// ---- phases --------------------------------------------------------------------------------------------------------
+
+SharedWork::Phase SortedRows::PhaseOver(uint64_t num_tasks, absl::Status (SortedRows::*run)(uint64_t task)) {
+  return {num_tasks, [this, run](uint64_t task) { return (this->*run)(task); }};
+}
+
+absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::NextPhase() {
+  switch (stage_) {
+    case Stage::kBegin: return Begin();
+    case Stage::kScan:
+      FindOrder();
+      stage_ = Stage::kPlace;
+      return PhaseOver(chunks_.size(), &SortedRows::PlaceChunk);
+    case Stage::kPlace:
+      if (order_ == Order::kNearly) {
+        stage_ = Stage::kTry;
+        return PhaseOver(1, &SortedRows::TryNearly);
+      }
+      stage_ = Stage::kSort;
+      if (order_ != Order::kNone) CutRanges();
+      CutTasks();
+      return PhaseOver(task_bounds_.size() - 1, &SortedRows::SortBuckets);
+    case Stage::kTry:  // which made it sorted or found that it is too far from it
+      stage_ = Stage::kPlace;
+      if (order_ == Order::kSorted) return NextPhase();
+      SetOrder(Order::kNone);
+      return PhaseOver(chunks_.size(), &SortedRows::PlaceChunk);
+    case Stage::kSort:
+      workers_.clear();
+      scans_.clear();
+      stage_ = context_.shape->spec().window.empty() ? Stage::kDone : Stage::kWindows;
+      if (stage_ == Stage::kDone) return std::nullopt;
+      QUERN_RETURN_IF_ERROR(windows_.Begin(num_rows_, context_.budget));
+      return PhaseOver((num_rows_ + kTaskRows - 1) / kTaskRows, &SortedRows::MarkWindows);
+    case Stage::kWindows:
+      windows_.Finish();
+      stage_ = Stage::kDone;
+      return std::nullopt;
+    case Stage::kDone: break;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
+  const QuernSortShape& shape = *context_.shape->get();
+  if (compares()) {
+    stage_ = Stage::kSort;
+    method_ = "comparison";
+    QUERN_ASSIGN_OR_RETURN(pointers_, HugeBuffer::Allocate(context_.budget, num_rows_ * 2 * sizeof(uint8_t*), context_.options.huge_pages));
+    return PhaseOver(1, &SortedRows::SortTuples);
+  }
+  input_.bits.resize(shape.num_words);
+  QUERN_RETURN_IF_ERROR(RankCodes());
+  const std::vector<SortStep> steps = StepsOf(shape, input_.incomplete);
+  uint32_t varying_bits = 0;
+  for (const WordBits64& bits : input_.bits) varying_bits += static_cast<uint32_t>(std::popcount(bits.varying()));
+  // Keys that no entry holds whole take rows to be looked up.
+  needs_rows_ |= varying_bits > 64 * kMaxEntryWords;
+  const uint64_t last_number = chunks_.size() == 0   ? 0
+                               : chunks_.size() == 1 ? std::max<uint64_t>(num_rows_, 1) - 1
+                                                     : (chunks_.size() << kChunkShift) - 1;
+  const auto row_bits = static_cast<uint32_t>(std::bit_width(last_number));
+  layout_.emplace(steps, input_.bits, needs_rows_ ? row_bits : 0, needs_rows_ ? context_.options.entry_words : kMaxEntryWords);
+  partition_bits_ = layout_->PrefixBits(shape, context_.shape->spec().partition);
+  if (partition_bits_ == UINT32_MAX) {
+    QuernSortShape prefix = shape;
+    while (prefix.num_parts > 0 && prefix.parts[prefix.num_parts - 1].key >= context_.shape->spec().partition) --prefix.num_parts;
+    partition_steps_ = StepsOf(prefix, input_.incomplete);
+  }
+  QUERN_ASSIGN_OR_RETURN(entries_, HugeBuffer::Allocate(context_.budget, num_rows_ * layout_->bytes(), context_.options.huge_pages));
+  bucket_bits_ = BucketBits();
+  if (bucket_bits_ == 0) {
+    stage_ = Stage::kSort;
+    return PhaseOver(1, &SortedRows::SortSmall);
+  }
+  stage_ = Stage::kScan;
+  scans_.resize(chunks_.size());
+  return PhaseOver(chunks_.size(), &SortedRows::ScanChunk);
+}
+
+// Buckets of an eighth of the L2 cache; not so many that their ends fall out of the caches (10 M entries of one word: 1024 buckets 2.0 ns
+// an entry, 2048 3.7; of two words: 2048 buckets 3.8).
+uint32_t SortedRows::BucketBits() const {
+  const uint64_t bytes = num_rows_ * layout_->bytes(), bucket_bytes = std::max<uint64_t>(context_.options.l2_bytes / 8, 1);
+  if (bytes <= 2 * bucket_bytes) return 0;
+  return std::min<uint32_t>(static_cast<uint32_t>(std::bit_width((bytes - 1) / bucket_bytes)), layout_->words() == 1 ? 10 : 11);
+}
+
+// ---- ranks ------------------------------------------------------------------------------------------------------------
+
+// Finds the ranks of coded keys' strings, and how many bits they vary in.
+absl::Status SortedRows::RankCodes() {
+  const QuernSortShape& shape = *context_.shape->get();
+  for (const CodedKey& coded : input_.coded) {
+    const QuernSortKey& key = shape.keys[coded.key];
+    QUERN_ASSIGN_OR_RETURN(const uint32_t num_strings, RankStrings(coded.codes, context_.budget, &ranks_.emplace_back()));
+    for (std::vector<uint32_t>& ranks : ranks_.back())
+      for (uint32_t& rank : ranks) rank = key.descending ? num_strings - 1 - rank : rank;
+    input_.incomplete &= ~(1u << coded.key);
+    uint64_t varying = (uint64_t{1} << std::bit_width(num_strings - 1)) - 1;
+    for (uint32_t p = key.first_part; p < key.first_part + key.num_parts; ++p) {
+      const QuernSortPart& part = shape.parts[p];
+      if (part.kind != kBytesPart) continue;
+      const uint64_t mask = (~uint64_t{0} >> (64 - part.bits)) << part.shift;
+      input_.bits[part.word].any = (input_.bits[part.word].any & ~mask) | std::exchange(varying, 0) << part.shift;
+      input_.bits[part.word].all &= ~mask;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Makes the codes of a chunk ranks.
+void SortedRows::MakeRanks(uint64_t c) {
+  const QuernSortShape& shape = *context_.shape->get();
+  const SortChunk& chunk = chunks_[c];
+  for (size_t k = 0; k < input_.coded.size(); ++k) {
+    const QuernSortKey& key = shape.keys[input_.coded[k].key];
+    const uint32_t* const ranks = ranks_[k][input_.sides[c]].data();
+    const QuernSortPart& part = shape.parts[key.first_part + (key.nullable ? 1 : 0)];
+    const uint64_t mask = ~uint64_t{0} >> (64 - part.bits);
+    uint64_t* const words = chunk.words + uint64_t{part.word} * chunk.capacity;
+    for (uint32_t i = 0; i < chunk.num_rows; ++i)
+      words[i] = (words[i] & ~(mask << part.shift)) | uint64_t{ranks[words[i] >> part.shift & mask]} << part.shift;
+  }
+}
+
+// ---- scan ------------------------------------------------------------------------------------------------------------
+
+absl::Status SortedRows::ScanChunk(uint64_t c) {
+  MakeRanks(c);
+  const SortChunk& chunk = chunks_[c];
+  ChunkScan scan;
+  scan.buckets.resize(uint64_t{1} << bucket_bits_);
+  uint64_t words[EntryLayout::kBlockRows + 1];
+  const uint32_t shift = 64 - bucket_bits_;
+  for (uint32_t begin = 0; begin < chunk.num_rows; begin += EntryLayout::kBlockRows) {
+    const uint32_t n = std::min(EntryLayout::kBlockRows, chunk.num_rows - begin);
+    layout_->PackFirst(chunk, begin, n, words + 1);
+    if (begin == 0) words[0] = scan.first = words[1];
+    for (uint32_t i = 1; i <= n; ++i) ++scan.buckets[words[i] >> shift];
+    uint64_t rises = 0, falls = 0;
+    for (uint32_t i = 1; i <= n; ++i) {
+      rises += words[i] > words[i - 1] ? 1 : 0;
+      falls += words[i] < words[i - 1] ? 1 : 0;
+    }
+    scan.num_rises += rises;
+    scan.num_falls += falls;
+    words[0] = scan.last = words[n];
+  }
+  scans_[c] = std::move(scan);
+  return absl::OkStatus();
+}
+
+void SortedRows::FindOrder() {
+  uint64_t num_rises = 0, num_falls = 0;
+  for (size_t c = 0; c < scans_.size(); ++c) {
+    num_rises += scans_[c].num_rises + (c > 0 && scans_[c].first > scans_[c - 1].last ? 1 : 0);
+    num_falls += scans_[c].num_falls + (c > 0 && scans_[c].first < scans_[c - 1].last ? 1 : 0);
+  }
+  // Back to front, the numbers of rows that tie would fall.
+  const bool reverses_ties = layout_->words() == 1 && layout_->row_bits() != 0 && num_falls + 1 != num_rows_;
+  SetOrder(num_falls == 0                       ? Order::kSorted
+           : num_rises == 0 && !reverses_ties   ? Order::kReversed
+           : num_falls <= num_rows_ / kFewFalls ? Order::kNearly
+                                                : Order::kNone);
+}
+
+void SortedRows::SetOrder(Order order) {
+  order_ = order;
+  switch (order) {
+    case Order::kSorted: method_ = "sorted"; break;
+    case Order::kReversed: method_ = "reversed"; break;
+    case Order::kNearly: method_ = "nearly_sorted"; break;
+    case Order::kNone:
+      method_ = layout_->words() == 1 ? "vector" : "radix";
+      CutBuckets();
+      break;
+  }
+}
+
+// ---- place -----------------------------------------------------------------------------------------------------------
+
+// Where each chunk's entries of each bucket go, instead of how many they are.
+void SortedRows::CutBuckets() {
+  uint64_t position = 0;
+  for (uint64_t b = 0; b < uint64_t{1} << bucket_bits_; ++b) {
+    if (bounds_.empty() || bounds_.back() != position) bounds_.push_back(position);
+    for (ChunkScan& scan : scans_) position += std::exchange(scan.buckets[b], position);
+  }
+  if (bounds_.back() != position) bounds_.push_back(position);
+}
+
+// Ranges of about kTaskRows, cut where first words differ.
+void SortedRows::CutRanges() {
+  const uint32_t words = layout_->words();
+  const uint64_t ignored = words == 1 ? layout_->row_mask() : 0;
+  for (uint64_t begin = 0; begin < num_rows_;) {
+    bounds_.push_back(begin);
+    uint64_t end = std::min(begin + kTaskRows, num_rows_);
+    while (end < num_rows_ && ((*EntryAt(end) ^ *EntryAt(end - 1)) & ~ignored) == 0) ++end;
+    begin = end;
+  }
+  bounds_.push_back(num_rows_);
+}
+
+// Tasks of some buckets each.
+void SortedRows::CutTasks() {
+  task_bounds_.push_back(0);
+  for (uint64_t b = 1; b < bounds_.size(); ++b) {
+    const bool is_last = b + 1 == bounds_.size();
+    if (is_last || bounds_[b] - bounds_[task_bounds_.back()] >= kTaskRows) task_bounds_.push_back(b);
+  }
+}
+
+absl::Status SortedRows::PlaceChunk(uint64_t c) {
+  if (order_ == Order::kNone) PlaceByBucket(c);
+  else PlaceInOrder(c);
+  return absl::OkStatus();
+}
+
+void SortedRows::PlaceInOrder(uint64_t c) {
+  const SortChunk& chunk = chunks_[c];
+  const uint32_t words = layout_->words();
+  uint64_t buffer[EntryLayout::kBlockRows * kMaxEntryWords];
+  for (uint32_t begin = 0; begin < chunk.num_rows; begin += EntryLayout::kBlockRows) {
+    const uint32_t n = std::min(EntryLayout::kBlockRows, chunk.num_rows - begin);
+    const uint64_t position = bases_[c] + begin;
+    if (order_ != Order::kReversed) {
+      layout_->Pack(chunk, begin, n, c << kChunkShift, EntryAt(position));
+      continue;
+    }
+    layout_->Pack(chunk, begin, n, c << kChunkShift, buffer);
+    for (uint32_t i = 0; i < n; ++i) std::copy_n(buffer + uint64_t{i} * words, words, EntryAt(num_rows_ - 1 - position - i));
+  }
+}
+
+namespace {
+
+template <uint32_t kWords>
+void Deal(const uint64_t* from, uint32_t n, uint32_t shift, uint64_t* ends, uint64_t* to) {
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint64_t position = ends[from[uint64_t{i} * kWords] >> shift]++;
+    for (uint32_t w = 0; w < kWords; ++w) to[position * kWords + w] = from[uint64_t{i} * kWords + w];
+  }
+}
+
+}  // namespace
+
+void SortedRows::PlaceByBucket(uint64_t c) {
+  const SortChunk& chunk = chunks_[c];
+  uint64_t* const ends = scans_[c].buckets.data();
+  uint64_t buffer[EntryLayout::kBlockRows * kMaxEntryWords];
+  const auto deal = layout_->words() == 1 ? Deal<1> : layout_->words() == 2 ? Deal<2> : layout_->words() == 3 ? Deal<3> : Deal<4>;
+  for (uint32_t begin = 0; begin < chunk.num_rows; begin += EntryLayout::kBlockRows) {
+    const uint32_t n = std::min(EntryLayout::kBlockRows, chunk.num_rows - begin);
+    layout_->Pack(chunk, begin, n, c << kChunkShift, buffer);
+    deal(buffer, n, 64 - bucket_bits_, ends, EntryAt(0));
+  }
+}
+
+// ---- sort ------------------------------------------------------------------------------------------------------------
+
+std::unique_ptr<SortedRows::Worker> SortedRows::TakeWorker() {
+  {
+    const std::lock_guard<std::mutex> lock(workers_mutex_);
+    if (!workers_.empty()) {
+      std::unique_ptr<Worker> worker = std::move(workers_.back());
+      workers_.pop_back();
+      return worker;
+    }
+  }
+  return std::make_unique<Worker>(context_, *layout_, chunks_, by_row_id_);
+}
+
+void SortedRows::GiveWorker(std::unique_ptr<Worker> worker) {
+  const std::lock_guard<std::mutex> lock(workers_mutex_);
+  workers_.push_back(std::move(worker));
+}
+
+absl::Status SortedRows::SortRange(uint64_t begin, uint64_t end, Worker* worker) {
+  uint64_t* const entries = EntryAt(begin);
+  const uint64_t n = end - begin;
+  QUERN_RETURN_IF_ERROR(order_ == Order::kNone ? worker->sorter.Sort(entries, n) : worker->sorter.SortTies(entries, n));
+  if (layout_->rest().empty() && !by_row_id_) return absl::OkStatus();
+  return layout_->row_bits() == 0 ? absl::OkStatus() : worker->ties.Sort(entries, n);
+}
+
+absl::Status SortedRows::SortBuckets(uint64_t task) {
+  std::unique_ptr<Worker> worker = TakeWorker();
+  const uint64_t tied_before = worker->ties.num_tied();
+  for (uint64_t b = task_bounds_[task]; b < task_bounds_[task + 1]; ++b)
+    QUERN_RETURN_IF_ERROR(SortRange(bounds_[b], bounds_[b + 1], worker.get()));
+  tied_rows_ += worker->ties.num_tied() - tied_before;
+  GiveWorker(std::move(worker));
+  return absl::OkStatus();
+}
+
+absl::Status SortedRows::TryNearly(uint64_t) {
+  EntrySorter sorter(layout_->words(), context_.budget);
+  QUERN_ASSIGN_OR_RETURN(const bool is_sorted, sorter.SortNearly(EntryAt(0), num_rows_));
+  if (is_sorted) order_ = Order::kSorted;
+  return absl::OkStatus();
+}
+
+absl::Status SortedRows::SortSmall(uint64_t) {
+  order_ = Order::kSorted;
+  for (uint64_t c = 0; c < chunks_.size(); ++c) {
+    MakeRanks(c);
+    PlaceInOrder(c);
+  }
+  const bool is_sorted = IsSorted(EntryAt(0), num_rows_, layout_->words());
+  if (!is_sorted) order_ = Order::kNone;
+  if (num_rows_ > 1) method_ = is_sorted ? "sorted" : EntrySorter::MethodFor(layout_->words(), num_rows_);
+  if (is_sorted && layout_->rest().empty() && !by_row_id_) return absl::OkStatus();
+  Worker worker(context_, *layout_, chunks_, by_row_id_);
+  QUERN_RETURN_IF_ERROR(SortRange(0, num_rows_, &worker));
+  tied_rows_ += worker.ties.num_tied();
+  return absl::OkStatus();
+}
+
+absl::Status SortedRows::SortTuples(uint64_t) {
+  auto** const tuples = reinterpret_cast<uint8_t**>(pointers_.data());
+  std::vector<uint64_t> numbers;
+  for (uint64_t c = 0; c < chunks_.size(); ++c)
+    for (uint32_t i = 0; i < chunks_[c].num_rows; ++i) numbers.push_back(c << kChunkShift | i);
+  const auto is_before = [&](uint64_t a, uint64_t b) { return std::pair(chunks_.RowId(a), a) < std::pair(chunks_.RowId(b), b); };
+  if (by_row_id_) std::sort(numbers.begin(), numbers.end(), is_before);
+  for (uint64_t i = 0; i < num_rows_; ++i) tuples[i] = const_cast<uint8_t*>(chunks_.Tuple(numbers[i]));
+  context_.entry_points.sort(context_.shape->get(), tuples, num_rows_, tuples + num_rows_);
+  return absl::OkStatus();
+}
+
+// ---- windows ---------------------------------------------------------------------------------------------------------
+
+SortRow SortedRows::WordsOf(uint64_t row) const {
+  return {chunks_.WordAt(0, row), chunks_[row >> kChunkShift].capacity, context_.shape->has_tuples() ? chunks_.Tuple(row) : nullptr};
+}
+
+// Whether the row at a position has the same first `partition` keys as the one before.
+bool SortedRows::IsSamePartition(uint64_t position) const {
+  const uint64_t *a = EntryAt(position - 1), *b = EntryAt(position);
+  if (partition_bits_ == UINT32_MAX) {
+    return CompareRows(*context_.shape->get(), partition_steps_, WordsOf(layout_->RowOf(a)), WordsOf(layout_->RowOf(b))) == 0;
+  }
+  const uint32_t whole = partition_bits_ / 64, bits = partition_bits_ % 64;
+  for (uint32_t w = 0; w < whole; ++w)
+    if (a[w] != b[w]) return false;
+  return bits == 0 || (a[whole] ^ b[whole]) >> (64 - bits) == 0;
+}
+
+bool SortedRows::HasSameKeys(uint64_t position) const {
+  const uint64_t *a = EntryAt(position - 1), *b = EntryAt(position);
+  const uint32_t words = layout_->words();
+  for (uint32_t w = 0; w + 1 < words; ++w)
+    if (a[w] != b[w]) return false;
+  if (((a[words - 1] ^ b[words - 1]) & ~layout_->row_mask()) != 0) return false;
+  if (layout_->rest().empty()) return true;
+  return CompareRows(*context_.shape->get(), layout_->rest(), WordsOf(layout_->RowOf(a)), WordsOf(layout_->RowOf(b))) == 0;
+}
+
+absl::Status SortedRows::MarkWindows(uint64_t task) {
+  const uint64_t end = std::min((task + 1) * kTaskRows, num_rows_);
+  for (uint64_t position = task * kTaskRows; position < end; ++position) {
+    if (position != 0 && HasSameKeys(position)) continue;
+    windows_.MarkPeers(position);
+    if (position == 0 || !IsSamePartition(position)) windows_.MarkPartition(position);
+  }
+  return absl::OkStatus();
+}
+
+// ---- reading -----------------------------------------------------------------------------------------------------------
+
+SortedBlock SortedRows::Read(uint64_t position, uint32_t n, BlockBuffers* buffers) const {
+  const QuernSortShape& shape = *context_.shape->get();
+  SortedBlock block;
+  block.n = n;
+  buffers->tuples.resize(kBlockRows);
+  const uint64_t tuple_bytes = shape.rows.tuple_bytes;
+  if (compares()) {
+    const auto* const tuples = reinterpret_cast<const uint64_t*>(pointers_.data()) + position;
+    for (uint32_t i = 0; i < n; ++i) {
+      buffers->tuples[i] = tuples[i];
+      __builtin_prefetch(reinterpret_cast<const void*>(tuples[i]));
+    }
+  } else {
+    const uint64_t* const entries = EntryAt(position);
+    if (tuple_bytes != 0) {
+      for (uint32_t i = 0; i < n; ++i) {
+        const uint8_t* const tuple = chunks_.Tuple(layout_->RowOf(entries + uint64_t{i} * layout_->words()));
+        buffers->tuples[i] = reinterpret_cast<uint64_t>(tuple);
+        __builtin_prefetch(tuple);
+        if ((buffers->tuples[i] & 63) + tuple_bytes > 64) __builtin_prefetch(tuple + tuple_bytes - 1);
+      }
+    }
+    buffers->words.resize(uint64_t{shape.num_words} * kBlockRows);
+    buffers->word_columns.resize(shape.num_words);
+    for (const uint32_t w : words_read_) {
+      uint64_t* const words = buffers->words.data() + uint64_t{w} * kBlockRows;
+      layout_->Unpack(chunks_, entries, n, w, words);
+      buffers->word_columns[w] = words;
+    }
+    block.words = buffers->word_columns.data();
+    if (reads_row_ids_) {
+      buffers->row_ids.resize(kBlockRows);
+      for (uint32_t i = 0; i < n; ++i) buffers->row_ids[i] = chunks_.RowId(layout_->RowOf(entries + uint64_t{i} * layout_->words()));
+      block.row_ids = buffers->row_ids.data();
+    }
+  }
+  // The bytes of strings that tuples only point to: asked for when the first tuples are there.
+  for (uint32_t f = 0; f < shape.rows.num_build; ++f) {
+    const QuernField& field = shape.rows.build[f];
+    if (!blocks::IsVariableStorage(field.storage)) continue;
+    for (uint32_t i = 0; i < n; ++i) blocks::PrefetchString(reinterpret_cast<const uint8_t*>(buffers->tuples[i]) + field.tuple_offset, 0);
+  }
+  block.tuples = buffers->tuples.data();
+  if (!context_.shape->spec().window.empty()) {
+    buffers->row_numbers.resize(kBlockRows);
+    buffers->ranks.resize(kBlockRows);
+    buffers->dense_ranks.resize(kBlockRows);
+    windows_.Fill(position, n, buffers->row_numbers.data(), buffers->ranks.data(), buffers->dense_ranks.data());
+    block.row_numbers = buffers->row_numbers.data();
+    block.ranks = buffers->ranks.data();
+    block.dense_ranks = buffers->dense_ranks.data();
+  }
+  return block;
+}
+
+}  // namespace quern

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The different strings of a sort's key, while they are few: rows are sorted by their ranks instead of their bytes.
+#ifndef QUERN_RUNTIME_STRING_CODES_H_
+#define QUERN_RUNTIME_STRING_CODES_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/blocks.h"
+#include "runtime/memory.h"
+
+namespace quern {
+
+// Numbers strings in the order in which they are first seen. *Threads*: one.
+class StringCodes {
+ public:
+  static constexpr uint32_t kMostStrings = 1u << 15;
+
+  explicit StringCodes(std::shared_ptr<MemoryBudget> budget) : budget_(budget), bytes_(std::move(budget), false) {}
+
+  // The codes of n strings. Answers false, with no code given out, once there would be more than kMostStrings different ones.
+  // *Cost*: about 5 ns a string of up to 16 bytes that was seen before. *Errors*: ResourceExhausted.
+  absl::StatusOr<bool> Add(const blocks::Bytes* strings, uint32_t n, uint32_t* codes);
+
+  uint32_t size() const { return static_cast<uint32_t>(strings_.size()); }
+  const std::vector<blocks::Bytes>& strings() const { return strings_; }
+
+ private:
+  // 32 bytes, two to a cache line: a string of up to 16 bytes is compared without another one.
+  struct Slot {
+    uint64_t front;
+    uint64_t back;
+    const uint8_t* bytes;
+    uint32_t length;
+    uint32_t code_plus_one;  // 0: empty
+  };
+  static bool IsString(const Slot& slot, const blocks::ShortWords& words, blocks::Bytes string);
+  absl::Status Grow();
+  absl::StatusOr<uint32_t> AddNew(const blocks::ShortWords& words, blocks::Bytes string, Slot* slot);
+
+  std::shared_ptr<MemoryBudget> budget_;
+  Arena bytes_;
+  HugeBuffer slots_;
+  uint64_t mask_ = 0;
+  std::vector<blocks::Bytes> strings_;
+};
+
+// The ranks of the strings of several numberings among all of them: (*ranks)[i][code], equal strings having equal ranks. Answers how many
+// different strings there are. *Errors*: ResourceExhausted.
+absl::StatusOr<uint32_t> RankStrings(const std::vector<const StringCodes*>& codes, const std::shared_ptr<MemoryBudget>& budget,
+                                     std::vector<std::vector<uint32_t>>* ranks);
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_STRING_CODES_H_

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts rows right whose entries are equal as far as they go.
+#ifndef QUERN_RUNTIME_TIE_SORT_H_
+#define QUERN_RUNTIME_TIE_SORT_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/entry_sort.h"
+#include "runtime/sort_chunk.h"
+#include "runtime/sort_entries.h"
+
+namespace quern {
+
+// *Threads*: one.
+class TieSorter {
+ public:
+  // by_row_id: rows that are equal by all steps are put in the order of their row ids.
+  TieSorter(const QuernSortShape* shape, const EntryLayout* layout, const SortChunks* chunks, bool by_row_id,
+            std::shared_ptr<MemoryBudget> budget);
+
+  // n sorted entries. *Cost*: a random line or two for each row that ties, asked for ahead, and sorting of pairs of words. *Errors*:
+  // ResourceExhausted.
+  absl::Status Sort(uint64_t* entries, uint64_t n);
+  uint64_t num_tied() const { return num_tied_; }
+
+ private:
+  // Eight more bytes of a row's key, and the row.
+  struct Pair {
+    uint64_t word;
+    uint64_t row;
+  };
+  // Pairs that are equal in all steps before `step` and, where that is a tail, in the bytes before from_byte.
+  struct Group {
+    uint64_t begin;
+    uint64_t n;
+    uint32_t step;
+    uint32_t from_byte;
+  };
+  void Prefetch(const uint64_t* entries, uint64_t n, uint64_t i) const;
+  bool IsTied(const uint64_t* a) const;
+  absl::Status SortGroup(uint64_t* entries, uint64_t n);
+  absl::Status TakeStep(const Group& group);
+  absl::Status TakeTailStep(const Group& group, const QuernSortKey& key);
+  absl::Status Split(const Group& group, uint32_t next_step, uint32_t from_byte);
+
+  const QuernSortShape* shape_;
+  const EntryLayout* layout_;
+  const SortChunks* chunks_;
+  const bool by_row_id_;
+  EntrySorter sorter_;
+  std::vector<Pair> pairs_;
+  std::vector<Group> groups_;
+  uint64_t num_tied_ = 0;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_TIE_SORT_H_

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a sort in a variant through the C ABI: compile, append, finalise, read; or merges sorted runs; and reads what comes out.
+
+    answer = run(library, case, variant)         rows in order as a table of physical values, statistics, thresholds that were read
+
+A merge gets its rows in runs that Python has sorted. The vectors of a batch are unmapped as soon as its run asks for the next one.
+"""
+import ctypes
+import dataclasses
+import gc
+import random
+import threading
+
+import pyarrow as pa
+
+import quern_abi
+from kernel_checks import check_made_anew
+from oracle import normalise
+from random_data import ColumnType, GuardedBuffer
+from result_columns import Mismatch, comparable, result_array
+from row_feed import Feeder
+from sort_expected import Answer, empty_table
+from sort_order import row_classes
+from worker_threads import dealt, in_threads, taken
+
+DEFAULT_BATCH_ROWS = 65536
+METHODS = ("none", "sorted", "reversed", "nearly_sorted", "insertion", "vector", "radix", "comparison")
+
+# ---- results -----------------------------------------------------------------------------------------------------------------------------
+
+
+class _Reader:
+    """Batches of rows and their places."""
+
+    def __init__(self, types, vectors, batch_rows):
+        self.types, self.vectors, self.limit = types, vectors, batch_rows or DEFAULT_BATCH_ROWS
+        self.fields = [pa.field(f"c{number}", column_type.bits_arrow()) for number, column_type in enumerate(types)]
+        self.batches = []  # (place of the first row, number of rows, columns)
+
+    def read(self, handle):
+        more = True
+        while more:
+            if self.vectors:
+                result, position, more = handle.next()
+                self.take(position, result)
+            else:
+                exported, position, more = handle.next_arrow()
+                self.take_arrow(position, exported)
+
+    def take(self, position, result):
+        """A quern_result, copied."""
+        if result.num_columns != len(self.types):
+            raise Mismatch(f"a result has {result.num_columns} columns; the spec has {len(self.types)}")
+        columns = [result_array(result.columns[number], column_type, result.num_rows) for number, column_type in enumerate(self.types)]
+        self._add(position, result.num_rows, columns)
+
+    def take_arrow(self, position, exported):
+        num_rows = exported.length
+        batch = pa.RecordBatch._import_from_c(ctypes.addressof(exported), pa.schema(self.fields))
+        batch.validate(full=True)
+        self._add(position, num_rows, batch.columns)
+
+    def _add(self, position, num_rows, columns):
+        if self.types and num_rows > self.limit:
+            raise Mismatch(f"a result has {num_rows} rows; batch_rows is {self.limit}")
+        for column_type, column in zip(self.types, columns):
+            if column.null_count and not column_type.nullable:
+                raise Mismatch(f"a result column of type {column_type.text()} has nulls")
+        if num_rows:
+            self.batches.append((position, num_rows, [comparable(column) for column in columns]))
+
+    def num_rows(self):
+        return sum(batch[1] for batch in self.batches)
+
+
+def _table(readers):
+    """(columns of all readers' rows in order, number of rows)."""
+    batches, place = sorted((batch for reader in readers for batch in reader.batches), key=lambda batch: batch[0]), 0
+    for position, num_rows, _ in batches:
+        if position != place:
+            raise Mismatch(f"rows from place {position} on follow rows that end before place {place}")
+        place += num_rows
+    types = readers[0].types
+    if not types or not batches:
+        return (empty_table(types) if types else None), place
+    columns = [pa.chunked_array([batch[2][number] for batch in batches]) for number in range(len(types))]
+    return pa.table(columns, names=[field.name for field in readers[0].fields]), place
+
+
+def _types(outputs):
+    return [output.type for output in outputs]
+
+
+def _check_schema(handle, case, feeder, window):
+    """Of results, against the spec and the names of the input."""
+    schema, keys, payload = feeder.arrow_children()
+    names = [schema.field(child).name for child, key in zip(keys, case.keys) if key.out]
+    names += ["rowid" if child < 0 else schema.field(child).name for child in payload] + [name for name in case.window if window]
+    wanted = [(name, output.type.value_arrow(), output.type.nullable) for name, output in zip(names, case.outputs(window))]
+    told = [(field.name, field.type, field.nullable) for field in handle.result_schema()]
+    differing = [pair for pair in zip(told, wanted) if pair[0] != pair[1]]
+    if len(told) != len(wanted) or differing:
+        raise Mismatch(f"the result schema has {len(told)} fields, expected {len(wanted)}; (told, expected): {differing[:3]}")
+
+
+def _bind(handle, case, feeder, variant, window=True):
+    if not feeder.vectors or variant.interfaces["result"] == "arrow" and variant.layout_seed % 2:
+        handle.bind_arrow(*feeder.arrow_children())
+        _check_schema(handle, case, feeder, window)
+
+
+# ---- thresholds --------------------------------------------------------------------------------------------------------------------------
+
+
+class Thresholds:
+    """Sets one, perhaps, and reads some. A threshold is the key tuple of a row, so it has a class."""
+
+    def __init__(self, case, variant, feeder):
+        self.case, self.variant, self.feeder = case, variant, feeder
+        self.rng = random.Random(f"{variant.layout_seed}/threshold")
+        self.classes = row_classes(case.keys, case.num_rows)
+        self.last_class = sorted(self.classes)[min(case.limit, case.num_rows) - 1] if case.limit and case.num_rows else None
+        self.set_class, self.num_read, self.lock = None, 0, threading.Lock()
+        self.types = [dataclasses.replace(key.type, index="", collation="") for key in case.keys]
+        self.class_of_key = self._classes_of_keys() if variant.read_threshold else {}
+        self.when = self.rng.choice((0, 0, 1, 2))  # batches before it is set
+
+    def _classes_of_keys(self):
+        columns = [[None if index is None else normalise(key.type, key.values[index]) for index in key.indices] for key in self.case.keys]
+        return dict(zip(zip(*columns), self.classes))
+
+    def before_batch(self, sort, number):
+        if self.variant.set_threshold and self.last_class is not None and number == self.when:
+            self._set(sort)
+
+    def _set(self, sort):
+        rows = [row for row, row_class in enumerate(self.classes) if row_class >= self.last_class or self.variant.set_threshold == "wrong"]
+        row = self.rng.choice(rows)
+        batch, owners = self.feeder.vector_batch([row], self.feeder.places(1), 0)
+        sort.set_threshold(batch)
+        del batch, owners
+        self.set_class = self.classes[row]
+
+    def read(self, sort, rows_before):
+        """After a batch. `rows_before`: that have surely come; None: others append at the same time."""
+        if not self.variant.read_threshold:
+            return
+        result, exists = sort.get_threshold()
+        if not exists:
+            if result.num_rows:
+                raise Mismatch("there is no threshold, and yet it has a row")
+            return
+        self.num_read += 1
+        if not self.case.limit or rows_before is not None and rows_before < self.case.limit and self.set_class is None:
+            raise Mismatch(f"a threshold after {rows_before} rows, with limit {self.case.limit}")
+        if result.num_rows != 1 or result.num_columns != len(self.types):
+            raise Mismatch(f"a threshold of {result.num_rows} rows and {result.num_columns} columns; expected 1 and {len(self.types)}")
+        values = [comparable(result_array(result.columns[number], column_type, 1))[0].as_py() for number, column_type in enumerate(self.types)]
+        self._check(tuple(None if value is None else normalise(key.type, value) for key, value in zip(self.case.keys, values)))
+
+    def _check(self, key):
+        row_class = self.class_of_key.get(key)
+        if row_class is None:
+            raise Mismatch(f"a threshold that no row has: {key}")
+        least = self.last_class if self.set_class is None else min(self.last_class, self.set_class)
+        if row_class < least:
+            raise Mismatch(f"a threshold before the last row that comes out: {key} of class {row_class}; expected at least class {least}")
+
+
+# ---- rows in -----------------------------------------------------------------------------------------------------------------------------
+
+
+class _Appending:
+    """Brings a sort its batches, by as many threads as the variant says."""
+
+    def __init__(self, sort, feeder, variant, thresholds, keep):
+        self.sort, self.feeder, self.variant, self.thresholds, self.keep = sort, feeder, variant, thresholds, keep
+
+    def all(self):
+        if not self.variant.append_threads:
+            self._append(self.sort, self.feeder.batches(), True)
+            return
+        hands = dealt(self.feeder.batches(), self.variant.append_threads)
+        in_threads([lambda hand=hand, number=number: self._work(hand, number) for number, hand in enumerate(hands)])
+
+    def _work(self, hand, number):
+        with self.sort.appender() as appender:
+            self._append(appender, taken(hand), number == 0)
+            appender.finish()
+
+    def _append(self, target, batches, is_first):
+        """`target`: a sort or an appender. One thread sees to thresholds."""
+        rows_before, number = 0, 0
+        for number, (batch, owners) in enumerate(batches):
+            num_rows = batch.num_rows if self.feeder.vectors else len(batch)
+            if is_first:
+                self.thresholds.before_batch(self.sort, number)
+            if self.feeder.vectors:
+                target.append(batch, self.variant.copy_bytes)
+                if not self.variant.copy_bytes:
+                    self.keep.append(owners)
+            else:
+                target.append_arrow(batch)
+            del batch, owners
+            rows_before += num_rows
+            if is_first:
+                self.thresholds.read(self.sort, None if self.variant.is_concurrent() else rows_before)
+
+
+# ---- the phases --------------------------------------------------------------------------------------------------------------------------
+
+
+def _finalise(sort, variant):
+    if variant.finalise_threads:
+        in_threads([sort.finalise_shared] * variant.finalise_threads)
+    else:
+        sort.finalise()
+
+
+def _read(sort, case, variant):
+    """The rows, read by several readers in turns or at once."""
+    readers = [_Reader(_types(case.outputs()), variant.interfaces["result"] == "vectors", variant.batch_rows)
+               for _ in range(variant.num_readers)]
+    handles = [sort.reader(variant.batch_rows) for _ in readers]
+    works = [lambda work=work: work[0].read(work[1]) for work in zip(readers, handles)]
+    try:
+        if variant.threaded_read:
+            in_threads(works)
+        else:
+            for work in works:
+                work()
+    finally:
+        for handle in handles:
+            handle.close()
+    return _table(readers)
+
+
+def _run_at_once(sort, case, variant, feeder):
+    reader, places, batches = _Reader(_types(case.outputs()), True, variant.batch_rows), [], list(feeder.batches())
+
+    def on_result(result):
+        try:
+            reader.take(reader.num_rows(), result)
+            return True
+        except Exception as error:  # whatever it is, it is raised when the library has come back
+            places.append(error)
+            return False
+
+    num_rows = sort.run([batch for batch, _ in batches], variant.whole_run, variant.batch_rows, on_result)
+    for error in places:
+        raise error
+    table, num_read = _table([reader])
+    if num_rows != num_read:
+        raise Mismatch(f"quern_sort_run says {num_rows} rows; {num_read} came out")
+    return table, num_rows
+
+
+def _check_method(case, variant, method):
+    if method not in METHODS:
+        raise Mismatch(f"unknown sort method: {method}; accepted: {', '.join(METHODS)}")
+    compares = variant.params.get("sort_method") == "comparison" and not case.window  # which need entries
+    if (method == "comparison") != compares and method != "none":
+        raise Mismatch(f"the method is {method}; it has to be {'comparison' if compares else 'another'}")
+
+
+def _sorted(kernel, case, variant, keep):
+    feeder = Feeder(case, variant)
+    thresholds = Thresholds(case, variant, feeder)
+    with kernel.sort() as sort:
+        _bind(sort, case, feeder, variant)
+        if sort.method() != "":
+            raise Mismatch(f"the method is {sort.method()} before finalise")
+        if variant.whole_run:
+            thresholds.before_batch(sort, thresholds.when)
+            table, num_rows = _run_at_once(sort, case, variant, feeder)
+        else:
+            _Appending(sort, feeder, variant, thresholds, keep).all()
+            _finalise(sort, variant)
+            table, num_rows = _read(sort, case, variant)
+        stats, method = sort.stats(), sort.method()
+        if stats.num_rows != num_rows:
+            raise Mismatch(f"stats say num_rows {stats.num_rows}; {num_rows} came out")
+        _check_method(case, variant, method)
+    repeats = repr(dataclasses.replace(variant, engine="")) if thresholds.set_class is None else None
+    return Answer(table, num_rows, feeder.row_ids(), stats.input_rows, bound=thresholds.set_class, repeats=repeats, method=method,
+                  dropped_rows=stats.dropped_rows, tied_rows=stats.tied_rows, entry_bytes=stats.entry_bytes,
+                  thresholds_read=thresholds.num_read)
+
+
+# ---- merges ------------------------------------------------------------------------------------------------------------------------------
+
+
+class _Runs:
+    """The rows as sorted runs: pieces of the input, or dealt out; each cut into batches."""
+
+    def __init__(self, case, variant, feeder):
+        self.feeder, self.rng = feeder, random.Random(f"{variant.layout_seed}/runs")
+        self.classes, count = row_classes(case.keys, case.num_rows), variant.merged_runs
+        self.runs = [[] for _ in range(count)]
+        deals = self.rng.random() < 0.5
+        for row in range(case.num_rows):
+            self.runs[self.rng.randrange(count) if deals else row * count // max(case.num_rows, 1)].append(row)
+        for rows in self.runs:
+            rows.sort(key=self.classes.__getitem__)
+        self.row_ids, self.held = [0] * case.num_rows, [None] * count
+        self.batches = [self._cut(rows) for rows in self.runs]
+
+    def order(self):
+        """The rows as they must come out: those that are equal by run, and as they stand there."""
+        return sorted((row for rows in self.runs for row in rows), key=self.classes.__getitem__)
+
+    def _cut(self, rows):
+        bounds = [0, *sorted(self.rng.randint(0, len(rows)) for _ in range(self.rng.choice((0, 0, 1, 3, 10)))), len(rows)]
+        return [rows[begin:end] for begin, end in zip(bounds, bounds[1:])] if rows or self.rng.random() < 0.5 else []
+
+    def give(self, merge, run):
+        """The run's next batch, or its end."""
+        self.held[run] = None
+        if not self.batches[run]:
+            merge.end(run)
+            return
+        rows = self.batches[run].pop(0)
+        if self.feeder.vectors:
+            places, first_row_id = self.feeder.places(len(rows)), self.rng.choice((0, 5, 1 << 40))
+            if places.selection is not None:
+                places = dataclasses.replace(places, selection=type(places.selection)("I", places.of_row))
+            batch, owners = self.feeder.vector_batch(rows, places, first_row_id)
+            merge.input(run, batch)
+            self.held[run] = owners
+            for row, place in zip(rows, places.of_row):
+                self.row_ids[row] = first_row_id + place
+        else:
+            merge.input_arrow(run, self.feeder.arrow_batch(rows))
+
+
+def _merged(kernel, case, variant):
+    feeder = Feeder(case, dataclasses.replace(variant, interfaces={**variant.interfaces, "input": "vectors"}) if case.has_row_id() else variant)
+    reader = _Reader(_types(case.outputs(window=False)), variant.interfaces["result"] == "vectors", variant.batch_rows)
+    runs = _Runs(case, variant, feeder)
+    with kernel.merge(variant.merged_runs, variant.batch_rows) as merge:
+        _bind(merge, case, feeder, variant, window=False)
+        for run in range(variant.merged_runs):
+            if runs.rng.random() < 0.5:
+                runs.give(merge, run)
+        state = "rows"
+        while state != "done":
+            if reader.vectors:
+                result, state, run = merge.next()
+                reader.take(reader.num_rows(), result)
+            else:
+                exported, state, run = merge.next_arrow()
+                reader.take_arrow(reader.num_rows(), exported)
+            if state == "needs input":
+                runs.give(merge, run)
+    table, num_rows = _table([reader])
+    return Answer(table, num_rows, runs.row_ids, order=runs.order(), window=False, repeats=repr(dataclasses.replace(variant, engine="")))
+
+
+# ---- runs --------------------------------------------------------------------------------------------------------------------------------
+
+
+def run(library, case, variant):
+    """Compiles, appends, reads. Raises QuernError or Mismatch."""
+    keep, spec = [], case.spec(window=not variant.merged_runs)
+    with library.compile(spec, variant.engine, variant.params_text() or None) as kernel:
+        if variant.engine != "auto" and kernel.text("engine") != variant.engine:
+            raise Mismatch(f"asked for engine {variant.engine}, got {kernel.text('engine')}")
+        answer = _merged(kernel, case, variant) if variant.merged_runs else _sorted(kernel, case, variant, keep)
+    del keep, kernel
+    if len(GuardedBuffer.live):
+        gc.collect()  # a reference cycle of Python's own may hold them
+    if len(GuardedBuffer.live):
+        held = len(GuardedBuffer.live)
+        GuardedBuffer.live.clear()
+        raise Mismatch(f"{held} input buffers are still held after all handles were destroyed")
+    return answer
+
+
+def check_compiles_twice(library, case, variant):
+    """The same spec gives the same kernel when it is made anew."""
+    check_made_anew(library, case.spec(), variant)
