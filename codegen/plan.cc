@@ -231,13 +231,14 @@ AggregateOptions MakeAggregateOptions(const KernelPlan& plan) {
 std::shared_ptr<const SortShape> MakePlannedSort(const KernelPlan& plan) {
   auto shape = std::make_shared<SortShape>(plan.spec, plan.sort_method == "comparison" ? SortMethod::kComparison : SortMethod::kRadix);
   shape->mutable_tuning()->batch_rows = plan.batch_size;
+  shape->mutable_tuning()->rows.prefetches = plan.prefetch != "off";
   return shape;
 }
 
 SortOptions MakeSortOptions(const KernelPlan& plan) {
   SortOptions options;
   options.prefetch = PrefetchOf(plan);
-  // Tuples are prefetched by the runtime, which knows of distances alone.
+  // Tuples that come out are prefetched by the runtime, which knows of distances alone.
   if (plan.prefetch == "off") options.prefetch.l2_distance = options.prefetch.l3_distance = options.prefetch.dram_distance = 0;
   options.l2_bytes = plan.l2_bytes;
   options.huge_pages = plan.huge_pages == "on";

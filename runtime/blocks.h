@@ -368,11 +368,15 @@ QUERN_INLINE bool EqualBytes(const uint8_t* a, const uint8_t* b, uint32_t n) {
 QUERN_INLINE StringRef MakeStringRef(Bytes s) {
   StringRef ref = {};
   ref.length = s.length;
+  uint8_t* out = reinterpret_cast<uint8_t*>(&ref) + 4;
   if (s.length > kInlineStringBytes) {
     __builtin_memcpy(ref.prefix, s.data, 4);
     ref.bytes = reinterpret_cast<const char*>(s.data);
+  } else if (s.length != 0 && MayReadShort(s.data)) {
+    const uint8_t* mask = ShortMask(s.length);
+    Store(out, Load<uint64_t>(s.data) & Load<uint64_t>(mask));
+    Store(out + 8, Load<uint32_t>(s.data + 8) & Load<uint32_t>(mask + 8));
   } else {
-    uint8_t* out = reinterpret_cast<uint8_t*>(&ref) + 4;
     for (uint32_t i = 0; i < s.length; ++i) out[i] = s.data[i];
   }
   return ref;

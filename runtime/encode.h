@@ -221,10 +221,12 @@ QUERN_INLINE void WriteBytesPart(const QuernSortPart& part, const uint64_t* high
 }
 
 // Encodes the bytes of a key, a string or fixed_binary: all of its parts that lie in words below num_words. Sets bit `key` of *incomplete
-// where a value is longer than kSortPrefixBytes, or a string ends with a zero byte. Each value is read once. *Cost*: about 2 ns a row.
+// where a value is longer than kSortPrefixBytes, or a string ends with a zero byte. Each value is read once. *Cost*: about 2 ns a row. Does
+// nothing where bit kSkipKeyShift + key of *incomplete is set.
 template <Storage kStorage>
 QUERN_INLINE void EncodeBytes(const QuernSortShape* shape, uint32_t key, const QuernColumn* column, uint64_t first, const uint32_t* rows,
                               uint32_t n, uint64_t* const* words, uint32_t num_words, uint32_t* incomplete) {
+  if ((*incomplete >> (kSkipKeyShift + key) & 1) != 0) return;
   const QuernSortKey* k = &shape->keys[key];
   uint64_t high[kPrefixRows], low[kPrefixRows];
   for (uint32_t begin = 0; begin < n; begin += kPrefixRows) {
@@ -250,6 +252,20 @@ QUERN_INLINE int32_t OrderString(const uint8_t* a, const uint8_t* b, bool trims_
   return quern_rt_order_string(a, b, trims_spaces);
 }
 
+template <class T>
+QUERN_INLINE int32_t ThreeWay(T x, T y) {
+  return static_cast<int32_t>(x > y) - static_cast<int32_t>(x < y);
+}
+
+template <class T>
+QUERN_INLINE auto AsSigned(T v) {
+  if constexpr (sizeof(T) == 1) return static_cast<int8_t>(v);
+  else if constexpr (sizeof(T) == 2) return static_cast<int16_t>(v);
+  else if constexpr (sizeof(T) == 4) return static_cast<int32_t>(v);
+  else if constexpr (sizeof(T) == 8) return static_cast<int64_t>(v);
+  else return static_cast<__int128>(v);
+}
+
 // The fields of two tuples that hold a key's value, none of them null, as they came: negative, 0 or positive. kStorage is the key's; floats
 // lie in the field with all their bits, and are normalised here.
 template <Storage kStorage>
@@ -258,16 +274,13 @@ QUERN_INLINE int32_t OrderField(const uint8_t* a, const uint8_t* b, bool is_sign
   else if constexpr (kStorage == kFixed) return __builtin_memcmp(a, b, width);
   else {
     using T = typename ReaderOf<kStorage>::Value;
-    T x = Load<T>(a), y = Load<T>(b);
+    const T x = Load<T>(a), y = Load<T>(b);
     if constexpr (IsFloatStorage(kStorage)) {
-      x = static_cast<T>(OrderedNumber<kStorage>(uint64_t{ReaderOf<kStorage>::Normalise(x)}));
-      y = static_cast<T>(OrderedNumber<kStorage>(uint64_t{ReaderOf<kStorage>::Normalise(y)}));
+      return ThreeWay(OrderedNumber<kStorage>(uint64_t{ReaderOf<kStorage>::Normalise(x)}),
+                      OrderedNumber<kStorage>(uint64_t{ReaderOf<kStorage>::Normalise(y)}));
     } else {
-      const T flip = static_cast<T>(T{is_signed} << (sizeof(T) * 8 - 1));
-      x ^= flip;
-      y ^= flip;
+      return is_signed ? ThreeWay(AsSigned(x), AsSigned(y)) : ThreeWay(x, y);
     }
-    return static_cast<int32_t>(x > y) - static_cast<int32_t>(x < y);
   }
 }
 

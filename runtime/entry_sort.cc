@@ -200,28 +200,30 @@ template <uint32_t kWords>
 class DropMerge {
  public:
   using E = Entry<kWords>;
-  explicit DropMerge(E* entries) : entries_(entries) {}
+  // `dropped` has room for MostDropped(n).
+  DropMerge(E* entries, E* dropped) : entries_(entries), dropped_(dropped) {}
+  static uint64_t MostDropped(uint64_t n) { return 2 * (64 + n / 16) + kRecency; }
 
   // Keeps or drops the entries of the array; false, with all of them there in some order, where too many are dropped.
   bool Split(uint64_t n) {
     uint64_t read = 0;
-    for (; read < n && dropped_.size() <= 64 + read / 16; ++read) {
+    for (; read < n && num_dropped_ <= 64 + read / 16; ++read) {
       if (Take(entries_[read])) in_a_row_ = 0;
-      else if (++in_a_row_ == kRecency) GoBack();
+      else if (++in_a_row_ == kRecency && !GoBack(64 + n / 16)) break;
     }
-    if (read < n) std::copy(dropped_.begin(), dropped_.end(), entries_ + kept_);
+    if (read < n) std::copy_n(dropped_, num_dropped_, entries_ + kept_);
     return read == n;
   }
 
   // Merges what was dropped, sorted by now, from the end.
   void Merge(uint64_t n) {
-    for (uint64_t to = n, left = dropped_.size(); left > 0; --to) {
+    for (uint64_t to = n, left = num_dropped_; left > 0; --to) {
       const bool takes_kept = kept_ > 0 && IsLess(dropped_[left - 1], entries_[kept_ - 1]);
       entries_[to - 1] = takes_kept ? entries_[--kept_] : dropped_[--left];
     }
   }
 
-  std::vector<E>* dropped() { return &dropped_; }
+  uint64_t num_dropped() const { return num_dropped_; }
 
  private:
   static constexpr uint32_t kRecency = 8;
@@ -233,32 +235,40 @@ class DropMerge {
       return true;
     }
     const bool last_was_too_high = kept_ == 1 || !IsLess(entry, entries_[kept_ - 2]);
-    dropped_.push_back(last_was_too_high ? std::exchange(entries_[kept_ - 1], entry) : entry);
+    dropped_[num_dropped_++] = last_was_too_high ? std::exchange(entries_[kept_ - 1], entry) : entry;
     return last_was_too_high;
   }
 
-  void GoBack() {
+  // Answers false, with nothing changed, where more than `most` would go.
+  bool GoBack(uint64_t most) {
     E back[kRecency];
-    std::copy(dropped_.end() - kRecency, dropped_.end(), back);
-    dropped_.resize(dropped_.size() - kRecency);
+    std::copy_n(dropped_ + num_dropped_ - kRecency, kRecency, back);
     const E highest = *std::max_element(back, back + kRecency, IsLess<kWords>);
-    while (kept_ > 0 && IsLess(highest, entries_[kept_ - 1])) dropped_.push_back(entries_[--kept_]);
+    uint64_t left = kept_;
+    while (left > 0 && kept_ - left <= most && IsLess(highest, entries_[left - 1])) --left;
+    if (kept_ - left > most) return false;
+    num_dropped_ -= kRecency;
+    while (kept_ > left) dropped_[num_dropped_++] = entries_[--kept_];
     for (const E& entry : back) Take(entry);
     in_a_row_ = 0;
+    return true;
   }
 
   E* entries_;
   uint64_t kept_ = 0;
   uint32_t in_a_row_ = 0;
-  std::vector<E> dropped_;
+  E* dropped_;
+  uint64_t num_dropped_ = 0;
 };
 
 template <uint32_t kWords>
 absl::StatusOr<bool> EntrySorter::SortFew(uint64_t* entries, uint64_t n) {
-  DropMerge<kWords> drop_merge(reinterpret_cast<Entry<kWords>*>(entries));
+  using E = Entry<kWords>;
+  QUERN_ASSIGN_OR_RETURN(const HugeBuffer memory, HugeBuffer::Allocate(budget_, DropMerge<kWords>::MostDropped(n) * sizeof(E), true));
+  auto* const dropped = reinterpret_cast<E*>(memory.data());
+  DropMerge<kWords> drop_merge(reinterpret_cast<E*>(entries), dropped);
   if (!drop_merge.Split(n)) return false;
-  std::vector<Entry<kWords>>& dropped = *drop_merge.dropped();
-  QUERN_RETURN_IF_ERROR(Sort(reinterpret_cast<uint64_t*>(dropped.data()), dropped.size()));
+  QUERN_RETURN_IF_ERROR(Sort(reinterpret_cast<uint64_t*>(dropped), drop_merge.num_dropped()));
   drop_merge.Merge(n);
   return true;
 }

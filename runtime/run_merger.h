@@ -47,7 +47,10 @@ class RunMerger {
   absl::Status Input(uint32_t run, const BatchView& batch);
   absl::Status End(uint32_t run);
 
-  // Fills `out` (emptied first; columns SortOutputTypes(spec)). *Cost*: log2(num_runs) comparisons of words a row.
+  // Fills `out` (emptied first; columns SortOutputTypes(spec)); without output columns it counts. *Cost*: log2(num_runs) comparisons of
+  // words a row. *Errors*: InvalidArgument for a number of runs out of range, a spec with window functions, an output batch of other
+  // columns or of no rows, or rows that are not in order; ResourceExhausted. After rows out of order or missing memory, here or in Input,
+  // all calls answer FailedPrecondition.
   absl::StatusOr<MergeState> Next(OutputBatch* out);
   uint32_t needed_run() const { return needed_run_; }
 

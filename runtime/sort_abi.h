@@ -22,6 +22,8 @@ constexpr uint32_t kSortPrefixBytes = 16;
 constexpr uint32_t kMaxSortParts = kMaxKeys * 4;
 constexpr uint32_t kMaxSortWords = kMaxKeys * 3;
 constexpr uint32_t kNoField = 0xffffffffu;
+// Bit kSkipKeyShift + k of encode's *incomplete, set by the caller: the bytes of key k are not wanted, and their parts stay as they are.
+constexpr uint32_t kSkipKeyShift = kMaxKeys;
 
 enum SortPartKind : uint8_t {
   kNullPart,   // 1 bit

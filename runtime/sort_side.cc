@@ -145,6 +145,7 @@ SortSide::SortSide(SortContext context)
   const auto is_variable = [](const QuernField& field) { return IsVariable(field.storage); };
   keeps_owners_ = !context_.keeps_top() && (std::any_of(rows.build, rows.build + rows.num_build, is_variable) ||
                                             std::any_of(rows.build_residual, rows.build_residual + rows.num_residual, is_variable));
+  FindCodedWords();
   if (context_.keeps_top() || context_.shape->method() != SortMethod::kRadix) return;
   const QuernSortShape& shape = *context_.shape->get();
   for (uint32_t k = 0; k < shape.num_keys; ++k)
@@ -187,8 +188,11 @@ absl::Status SortSide::AppendToChunk(const Block& block) {
   const QuernSortShape& shape = *context_.shape->get();
   uint64_t* words[kMaxSortWords];
   for (uint32_t w = 0; w < shape.num_words; ++w) words[w] = chunk.words + uint64_t{w} * chunk.capacity + chunk.num_rows;
-  context_.entry_points.encode(&shape, block.batch->keys.data(), block.first, block.rows, block.n, words, &incomplete_);
+  uint32_t incomplete = skipped_keys_ << kSkipKeyShift;
+  context_.entry_points.encode(&shape, block.batch->keys.data(), block.first, block.rows, block.n, words, &incomplete);
+  incomplete_ |= incomplete & ((1u << kSkipKeyShift) - 1);
   for (uint32_t w = 0; w < shape.num_words; ++w) {
+    if (!is_written_[w]) continue;
     WordBits64 bits = bits_[w];
     for (uint32_t i = 0; i < block.n; ++i) {
       bits.any |= words[w][i];
@@ -229,6 +233,19 @@ absl::Status SortSide::CodeRows(SortChunk* chunk, uint32_t begin, uint32_t n) {
   return absl::OkStatus();
 }
 
+// Words that hold nothing but skipped bytes are never touched, nor are their pages.
+void SortSide::FindCodedWords() {
+  const QuernSortShape& shape = *context_.shape->get();
+  skipped_keys_ = 0;
+  for (const KeyCodes& key : key_codes_) skipped_keys_ |= key.codes == nullptr ? 0 : 1u << key.key;
+  is_written_.assign(shape.num_words, false);
+  for (uint32_t p = 0; p < shape.num_parts; ++p) {
+    const QuernSortPart& part = shape.parts[p];
+    const bool is_skipped = part.kind == kBytesPart && (skipped_keys_ >> part.key & 1) != 0;
+    if (!is_skipped) is_written_[part.word] = true;
+  }
+}
+
 // Takes up codes where a sample of the rows so far has duplicates enough to expect few strings, and there are few.
 absl::Status SortSide::TryCodes(KeyCodes* key) {
   key->may_try = false;
@@ -241,6 +258,9 @@ absl::Status SortSide::TryCodes(KeyCodes* key) {
   QUERN_RETURN_IF_ERROR(sample.Add(strings, kSampleRows, codes).status());
   if (sample.size() > kSampleRows - kSampleRows / 32) return absl::OkStatus();
   key->codes = std::make_unique<StringCodes>(context_.budget);
+  // Nulls have code 0: the empty string's, whose rank is the same in all sides.
+  const blocks::Bytes empty = {nullptr, 0};
+  QUERN_RETURN_IF_ERROR(key->codes->Add(&empty, 1, codes).status());
   for (uint32_t begin = 0; begin < chunk.num_rows; begin += kMaxBatchRows) {
     const uint32_t n = std::min(kMaxBatchRows, chunk.num_rows - begin);
     ReadStrings(chunk, key->key, begin, n, strings);
@@ -249,12 +269,20 @@ absl::Status SortSide::TryCodes(KeyCodes* key) {
     key->codes.reset();
     return absl::OkStatus();
   }
-  for (uint32_t begin = 0; begin < chunk.num_rows; begin += kMaxBatchRows)
-    QUERN_RETURN_IF_ERROR(CodeSome(key, &chunk, begin, std::min(kMaxBatchRows, chunk.num_rows - begin)).status());
+  for (uint32_t begin = 0; begin < chunk.num_rows; begin += kMaxBatchRows) {
+    const uint32_t n = std::min(kMaxBatchRows, chunk.num_rows - begin);
+    ForBytesParts(*context_.shape->get(), context_.shape->get()->keys[key->key], [&](const QuernSortPart& part, uint64_t mask) {
+      uint64_t* const words = chunk.words + uint64_t{part.word} * chunk.capacity + begin;
+      for (uint32_t i = 0; i < n; ++i) words[i] &= ~mask;
+    });
+    QUERN_RETURN_IF_ERROR(CodeSome(key, &chunk, begin, n).status());
+  }
+  FindCodedWords();
   return absl::OkStatus();
 }
 
-// Puts codes where the words of n rows have bytes; answers false, and leaves them as they are, where there are too many strings.
+// Puts codes into the words of n rows, in which the key's bits are zero; answers false, and leaves them as they are, where there are too
+// many strings.
 absl::StatusOr<bool> SortSide::CodeSome(KeyCodes* key, SortChunk* chunk, uint32_t begin, uint32_t n) {
   const QuernSortShape& shape = *context_.shape->get();
   blocks::Bytes strings[kMaxBatchRows];
@@ -264,12 +292,10 @@ absl::StatusOr<bool> SortSide::CodeSome(KeyCodes* key, SortChunk* chunk, uint32_
   if (!few) return false;
   for (uint32_t i = 0; i < n; ++i)
     if (strings[i].data == nullptr) codes[i] = 0;  // its null bit decides
-  bool is_first = true;
-  ForBytesParts(shape, shape.keys[key->key], [&](const QuernSortPart& part, uint64_t mask) {
-    uint64_t* const words = chunk->words + uint64_t{part.word} * chunk->capacity + begin;
-    for (uint32_t i = 0; i < n; ++i) words[i] = (words[i] & ~mask) | (is_first ? uint64_t{codes[i]} << part.shift : 0);
-    is_first = false;
-  });
+  const QuernSortKey& sort_key = shape.keys[key->key];
+  const QuernSortPart& part = shape.parts[sort_key.first_part + (sort_key.nullable ? 1 : 0)];
+  uint64_t* const words = chunk->words + uint64_t{part.word} * chunk->capacity + begin;
+  for (uint32_t i = 0; i < n; ++i) words[i] |= uint64_t{codes[i]} << part.shift;
   return true;
 }
 
@@ -282,9 +308,9 @@ void SortSide::Uncode(uint32_t key) {
   const QuernSortShape& shape = *context_.shape->get();
   const QuernSortKey& sort_key = shape.keys[key];
   const uint64_t turned = sort_key.descending ? ~uint64_t{0} : 0;
-  for (KeyCodes& codes : key_codes_) {
+  for (KeyCodes& codes : key_codes_)
     if (codes.key == key) codes.codes.reset();
-  }
+  FindCodedWords();
   for (SortChunk& chunk : chunks_) {
     for (uint32_t i = 0; i < chunk.num_rows; ++i) {
       const blocks::Bytes string = SortBytes(shape, sort_key, chunk.tuples + uint64_t{i} * shape.rows.tuple_bytes);
@@ -294,7 +320,11 @@ void SortSide::Uncode(uint32_t key) {
         const uint64_t bytes = __builtin_bswap64(left == 0 ? 0 : blocks::ReadTail(string.data + part.first_byte, left));
         const uint64_t value = string.data == nullptr ? 0 : (bytes ^ turned) >> (64 - part.bits);
         *word = (*word & ~mask) | value << part.shift;
+        bits_[part.word].any |= *word;
+        bits_[part.word].all &= *word;
       });
+      const bool ends_with_zero = string.length != 0 && string.data[string.length - 1] == 0;
+      incomplete_ |= string.length > kSortPrefixBytes || ends_with_zero ? 1u << key : 0;
     }
   }
 }

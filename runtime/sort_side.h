@@ -107,6 +107,7 @@ class SortSide {
   absl::Status CodeRows(SortChunk* chunk, uint32_t begin, uint32_t n);
   absl::Status TryCodes(KeyCodes* key);
   absl::StatusOr<bool> CodeSome(KeyCodes* key, SortChunk* chunk, uint32_t begin, uint32_t n);
+  void FindCodedWords();
   absl::StatusOr<SortChunk*> ChunkFor(uint64_t n);
   absl::Status GrowFirst(uint32_t capacity);
   void SetMemory(uint8_t* memory, uint32_t capacity, SortChunk* chunk) const;
@@ -131,6 +132,8 @@ class SortSide {
   bool keeps_owners_ = false;
   std::vector<std::shared_ptr<const void>> owners_;
   std::vector<KeyCodes> key_codes_;
+  uint32_t skipped_keys_ = 0;     // that have codes: their bytes are not encoded
+  std::vector<bool> is_written_;  // by word: whether encoding writes to it
   // Under a limit.
   std::vector<SortStep> bound_steps_;  // those that words decide
   uint32_t bound_incomplete_ = ~0u;    // what they were made for

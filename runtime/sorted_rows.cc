@@ -116,15 +116,13 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
   input_.bits.resize(shape.num_words);
   QUERN_RETURN_IF_ERROR(RankCodes());
   const std::vector<SortStep> steps = StepsOf(shape, input_.incomplete);
-  uint32_t varying_bits = 0;
-  for (const WordBits64& bits : input_.bits) varying_bits += static_cast<uint32_t>(std::popcount(bits.varying()));
-  // Keys that no entry holds whole take rows to be looked up.
-  needs_rows_ |= varying_bits > 64 * kMaxEntryWords;
   const uint64_t last_number = chunks_.size() == 0   ? 0
                                : chunks_.size() == 1 ? std::max<uint64_t>(num_rows_, 1) - 1
                                                      : (chunks_.size() << kChunkShift) - 1;
   const auto row_bits = static_cast<uint32_t>(std::bit_width(last_number));
   layout_.emplace(steps, input_.bits, needs_rows_ ? row_bits : 0, needs_rows_ ? context_.options.entry_words : kMaxEntryWords);
+  // Keys that no entry holds whole take rows to be looked up.
+  if (!needs_rows_ && !layout_->rest().empty()) layout_.emplace(steps, input_.bits, row_bits, context_.options.entry_words);
   partition_bits_ = layout_->PrefixBits(shape, context_.shape->spec().partition);
   if (partition_bits_ == UINT32_MAX) {
     QuernSortShape prefix = shape;
@@ -142,12 +140,13 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
   return PhaseOver(chunks_.size(), &SortedRows::ScanChunk);
 }
 
-// Buckets of an eighth of the L2 cache; not so many that their ends fall out of the caches (10 M entries of one word: 1024 buckets 2.0 ns
-// an entry, 2048 3.7; of two words: 2048 buckets 3.8).
+// Buckets of a quarter of the L2 cache, since sorting wants as much again beside them; and not so many that their ends fall out of the
+// caches (10 M entries of two words: 512 buckets 13 ns an entry for all, 1024 11, 2048 15; of one word 7.3 from 256 to 1024).
 uint32_t SortedRows::BucketBits() const {
-  const uint64_t bytes = num_rows_ * layout_->bytes(), bucket_bytes = std::max<uint64_t>(context_.options.l2_bytes / 8, 1);
-  if (bytes <= 2 * bucket_bytes) return 0;
-  return std::min<uint32_t>(static_cast<uint32_t>(std::bit_width((bytes - 1) / bucket_bytes)), layout_->words() == 1 ? 10 : 11);
+  constexpr uint32_t kMostBits = 11;
+  const uint64_t bytes = num_rows_ * layout_->bytes(), bucket_bytes = std::max<uint64_t>(context_.options.l2_bytes / 4, 1);
+  if (bytes <= bucket_bytes) return 0;
+  return std::min(static_cast<uint32_t>(std::bit_width((bytes - 1) / bucket_bytes)), kMostBits);
 }
 
 // ---- ranks ------------------------------------------------------------------------------------------------------------
@@ -384,11 +383,12 @@ absl::Status SortedRows::SortSmall(uint64_t) {
 
 absl::Status SortedRows::SortTuples(uint64_t) {
   auto** const tuples = reinterpret_cast<uint8_t**>(pointers_.data());
-  std::vector<uint64_t> numbers;
+  auto* const numbers = reinterpret_cast<uint64_t*>(tuples + num_rows_);
+  uint64_t position = 0;
   for (uint64_t c = 0; c < chunks_.size(); ++c)
-    for (uint32_t i = 0; i < chunks_[c].num_rows; ++i) numbers.push_back(c << kChunkShift | i);
+    for (uint32_t i = 0; i < chunks_[c].num_rows; ++i) numbers[position++] = c << kChunkShift | i;
   const auto is_before = [&](uint64_t a, uint64_t b) { return std::pair(chunks_.RowId(a), a) < std::pair(chunks_.RowId(b), b); };
-  if (by_row_id_) std::sort(numbers.begin(), numbers.end(), is_before);
+  if (by_row_id_) std::sort(numbers, numbers + num_rows_, is_before);
   for (uint64_t i = 0; i < num_rows_; ++i) tuples[i] = const_cast<uint8_t*>(chunks_.Tuple(numbers[i]));
   context_.entry_points.sort(context_.shape->get(), tuples, num_rows_, tuples + num_rows_);
   return absl::OkStatus();

@@ -49,7 +49,7 @@ bool StringCodes::IsString(const Slot& slot, const blocks::ShortWords& words, bl
 }
 
 absl::Status StringCodes::Grow() {
-  const uint64_t num_slots = slots_.bytes() == 0 ? kFirstSlots : slots_.bytes() / sizeof(Slot) * 4;
+  const uint64_t num_slots = slots_.bytes() == 0 ? kFirstSlots : slots_.bytes() / sizeof(Slot) * 2;
   QUERN_ASSIGN_OR_RETURN(HugeBuffer grown, HugeBuffer::Allocate(budget_, num_slots * sizeof(Slot), true));
   const auto* const old = reinterpret_cast<const Slot*>(slots_.data());
   auto* const slots = reinterpret_cast<Slot*>(grown.data());
@@ -73,19 +73,31 @@ absl::StatusOr<uint32_t> StringCodes::AddNew(const blocks::ShortWords& words, bl
   return size() - 1;
 }
 
+// Slots are asked for when their block's hashes are known, and looked at when the last of them is: they are in the L2 cache or beyond.
 absl::StatusOr<bool> StringCodes::Add(const blocks::Bytes* strings, uint32_t n, uint32_t* codes) {
-  for (uint32_t i = 0; i < n; ++i) {
-    if (uint64_t{size()} * 2 >= slots_.bytes() / sizeof(Slot)) QUERN_RETURN_IF_ERROR(Grow());
+  constexpr uint32_t kBlock = 128;
+  blocks::ShortWords words[kBlock];
+  uint64_t hashes[kBlock];
+  for (uint32_t begin = 0; begin < n; begin += kBlock) {
+    const uint32_t size_of_block = std::min(kBlock, n - begin);
+    while ((uint64_t{size()} + size_of_block) * 2 >= slots_.bytes() / sizeof(Slot)) QUERN_RETURN_IF_ERROR(Grow());
     auto* const slots = reinterpret_cast<Slot*>(slots_.data());
-    const blocks::ShortWords words = ReadFront(strings[i]);
-    uint64_t at = Hash(words.words[0], words.words[1], strings[i]) & mask_;
-    while (slots[at].code_plus_one != 0 && !IsString(slots[at], words, strings[i])) at = (at + 1) & mask_;
-    if (slots[at].code_plus_one != 0) {
-      codes[i] = slots[at].code_plus_one - 1;
-      continue;
+    for (uint32_t i = 0; i < size_of_block; ++i) {
+      words[i] = ReadFront(strings[begin + i]);
+      hashes[i] = Hash(words[i].words[0], words[i].words[1], strings[begin + i]) & mask_;
+      __builtin_prefetch(&slots[hashes[i]]);
     }
-    if (size() == kMostStrings) return false;
-    QUERN_ASSIGN_OR_RETURN(codes[i], AddNew(words, strings[i], &slots[at]));
+    for (uint32_t i = 0; i < size_of_block; ++i) {
+      const blocks::Bytes string = strings[begin + i];
+      uint64_t at = hashes[i];
+      while (slots[at].code_plus_one != 0 && !IsString(slots[at], words[i], string)) at = (at + 1) & mask_;
+      if (slots[at].code_plus_one != 0) {
+        codes[begin + i] = slots[at].code_plus_one - 1;
+        continue;
+      }
+      if (size() == kMostStrings) return false;
+      QUERN_ASSIGN_OR_RETURN(codes[begin + i], AddNew(words[i], string, &slots[at]));
+    }
   }
   return true;
 }

@@ -38,7 +38,7 @@ uint32_t CommonBytes(blocks::Bytes a, blocks::Bytes b, uint32_t from, uint32_t m
 
 TieSorter::TieSorter(const QuernSortShape* shape, const EntryLayout* layout, const SortChunks* chunks, bool by_row_id,
                      std::shared_ptr<MemoryBudget> budget)
-    : shape_(shape), layout_(layout), chunks_(chunks), by_row_id_(by_row_id), sorter_(2, std::move(budget)) {}
+    : shape_(shape), layout_(layout), chunks_(chunks), by_row_id_(by_row_id), sorter_(2, budget), budget_(std::move(budget)) {}
 
 // Whether an entry and the next one are equal but for their rows' numbers.
 bool TieSorter::IsTied(const uint64_t* a) const {
@@ -75,7 +75,11 @@ absl::Status TieSorter::Sort(uint64_t* entries, uint64_t n) {
 absl::Status TieSorter::SortGroup(uint64_t* entries, uint64_t n) {
   const uint32_t words = layout_->words();
   num_tied_ += n;
-  pairs_.resize(n);
+  if (memory_.bytes() < n * sizeof(Pair)) {
+    memory_.Free();
+    QUERN_ASSIGN_OR_RETURN(memory_, HugeBuffer::Allocate(budget_, std::max<uint64_t>(n, 64) * sizeof(Pair), true));
+    pairs_ = reinterpret_cast<Pair*>(memory_.data());
+  }
   for (uint64_t i = 0; i < n; ++i) pairs_[i] = {0, layout_->RowOf(entries + i * words)};
   groups_.push_back({0, n, 0, kSortPrefixBytes});
   while (!groups_.empty()) {
@@ -89,7 +93,7 @@ absl::Status TieSorter::SortGroup(uint64_t* entries, uint64_t n) {
 }
 
 absl::Status TieSorter::TakeStep(const Group& group) {
-  Pair* const pairs = pairs_.data() + group.begin;
+  Pair* const pairs = pairs_ + group.begin;
   if (group.step == layout_->rest().size()) {
     if (!by_row_id_) return absl::OkStatus();
     for (uint64_t i = 0; i < group.n; ++i) pairs[i].word = chunks_->RowId(pairs[i].row);
@@ -102,7 +106,7 @@ absl::Status TieSorter::TakeStep(const Group& group) {
 }
 
 absl::Status TieSorter::TakeTailStep(const Group& group, const QuernSortKey& key) {
-  Pair* const pairs = pairs_.data() + group.begin;
+  Pair* const pairs = pairs_ + group.begin;
   const uint64_t turned = key.descending ? ~uint64_t{0} : 0;
   const blocks::Bytes first = SortBytes(*shape_, key, chunks_->Tuple(pairs[0].row));
   uint32_t longest = first.length, shortest = first.length, common = first.length;
@@ -128,7 +132,7 @@ absl::Status TieSorter::TakeTailStep(const Group& group, const QuernSortKey& key
 
 // Sorts the group's pairs, and puts those that still tie on the list, for the step after.
 absl::Status TieSorter::Split(const Group& group, uint32_t next_step, uint32_t from_byte) {
-  Pair* const pairs = pairs_.data() + group.begin;
+  Pair* const pairs = pairs_ + group.begin;
   QUERN_RETURN_IF_ERROR(sorter_.Sort(reinterpret_cast<uint64_t*>(pairs), group.n));
   for (uint64_t begin = 0, end = 0; begin < group.n; begin = end) {
     for (end = begin + 1; end < group.n && pairs[end].word == pairs[begin].word;) ++end;

@@ -51,7 +51,9 @@ class TieSorter {
   const SortChunks* chunks_;
   const bool by_row_id_;
   EntrySorter sorter_;
-  std::vector<Pair> pairs_;
+  std::shared_ptr<MemoryBudget> budget_;
+  HugeBuffer memory_;  // of the pairs
+  Pair* pairs_ = nullptr;
   std::vector<Group> groups_;
   uint64_t num_tied_ = 0;
 };

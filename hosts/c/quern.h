@@ -386,8 +386,9 @@ QUERN_API quern_status quern_sort_result_schema(const quern_sort* sort, struct A
 
 /* Adds a batch of the host's own vectors, or an Arrow array, which is moved in and checked as by quern_join_append_arrow. Fixed-width
  * values are copied. Strings and binaries are not: their bytes must stay where they are until the sort and its readers are destroyed
- * (arrays are kept for that), unless copy_bytes is true, which costs one copy of them. Row ids of Arrow batches go on from whatever batch
- * came before. A failed append may have added a part of the batch: from then on the sort does not go on. */
+ * (arrays are kept for that), unless copy_bytes is true, which costs one copy of them (nothing where the spec has a limit up to the plan's
+ * top_rows: such a sort copies those of the few rows that it keeps). Row ids of Arrow batches go on from whatever batch came before. A
+ * failed append may have added a part of the batch: from then on the sort does not go on. */
 QUERN_API quern_status quern_sort_append(quern_sort* sort, const quern_batch* batch, bool copy_bytes, quern_error* error);
 QUERN_API quern_status quern_sort_append_arrow(quern_sort* sort, struct ArrowArray* batch, quern_error* error);
 

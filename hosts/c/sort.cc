@@ -8,7 +8,8 @@
 //                                              SortState                       <- quern_sort_appender, ..
 //                                              SortState                       <- quern_sorted, quern_sorted, ..
 //
-// As in the build side of a join, rows point to the bytes of long strings, which the host keeps where they are or has copied.
+// As in the build side of a join, rows point to the bytes of long strings, which the host keeps where they are or has copied. A sort that
+// keeps no more rows than a small limit lets out copies the strings of those, so that there is nothing for `copy_bytes` to do.
 //
 // A sort with a limit has a threshold, of which it tells when it has looked for the best of its rows. Example, `sort keys=i32:desc
 // limit=2`:
@@ -24,9 +25,11 @@
 #include <string>
 #include <utility>
 
+#include "codegen/plan.h"
 #include "hosts/c/quern.h"
 #include "hosts/c/raw_batch.h"
 #include "hosts/c/sort_handles.h"
+#include "runtime/sort_side.h"
 #include "runtime/status.h"
 
 namespace quern::c_abi {
@@ -39,6 +42,11 @@ absl::Status CreateSort(quern_kernel* kernel, uint64_t memory_limit, quern_sort*
   QUERN_RETURN_IF_ERROR(CheckOperator(*kernel, Operator::kSort, "a sort"));
   *sort = new quern_sort(std::make_shared<SortState>(kernel->compiled.kernel, memory_limit));
   return absl::OkStatus();
+}
+
+// Whether the sort drops rows as they arrive and has copies of the strings of the others.
+bool KeepsTop(const SortState& state) {
+  return SortContext{state.kernel->rows, state.kernel->sort, state.budget, MakeSortOptions(state.kernel->plan), nullptr}.keeps_top();
 }
 
 // ---- rows in ----
@@ -150,7 +158,7 @@ SortState::SortState(std::shared_ptr<const Kernel> of_kernel, uint64_t memory_li
       budget(std::make_shared<MemoryBudget>(memory_limit)),
       sort(MakeRowSort(kernel, budget)),
       input(kernel->plan.spec),
-      keeps_strings(HasStrings(input.types)) {}
+      keeps_strings(!KeepsTop(*this) && HasStrings(input.types)) {}
 
 absl::StatusOr<SortInlet> InletOf(quern_sort* sort) {
   if (sort == nullptr) return MissingArgument("sort");

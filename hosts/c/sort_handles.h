@@ -112,7 +112,7 @@ struct quern_sorted {
 };
 
 struct quern_merge {
-  quern_merge(std::shared_ptr<const quern::Kernel> of_kernel, std::shared_ptr<quern::MemoryBudget> budget, uint32_t num_runs,
+  quern_merge(std::shared_ptr<const quern::Kernel> of_kernel, const std::shared_ptr<quern::MemoryBudget>& budget, uint32_t num_runs,
               uint64_t batch_rows)
       : kernel(std::move(of_kernel)),
         input(kernel->plan.spec),

@@ -4,7 +4,7 @@
 
     arrow_import.py --lib build/lib/libquern.so --seed 1 --seconds 20
 
-A right batch is laid out in structs of our own (OwnedArray), one thing in it is broken, and it is appended or probed. The C data interface
+A right batch is laid out in structs of our own (OwnedArray), one thing in it is broken, and it is appended, probed, sorted or merged. The C data interface
 does not say how long most buffers are, so that some lies cannot be found out (a length beyond the buffers of all children); only those that
 can are told here. A breakage marked REFUSE must be refused; the others may be accepted as long as nothing is read out of bounds: all
 buffers end at a page that cannot be read. Refused or not, an array is released exactly once.
@@ -382,27 +382,71 @@ def _feed(join, side, owned, right):
     return None
 
 
+def _feed_sort(sort, owned):
+    try:
+        sort.append_arrow(owned.struct)
+    except QuernError as error:
+        return error
+    sort.finalise()
+    with sort.reader() as reader:
+        more = True
+        while more:
+            result, _, more = reader.next_arrow()
+            quern_abi.release_array(result)
+    return None
+
+
+def _feed_merge(merge, owned):
+    """As the first batch of the only run; its rows are hardly in order, which is found when they meet."""
+    try:
+        merge.input_arrow(0, owned.struct)
+        state = "rows"
+        while state != "done":
+            result, state, run = merge.next_arrow()
+            quern_abi.release_array(result)
+            if state == "needs input":
+                merge.end(run)
+    except QuernError as error:
+        return error
+    return None
+
+
+def _run(library, side, types, batch, owned, right):
+    """Appends, probes, sorts or merges the broken batch. Answers the error that refused it."""
+    if side in ("build", "probe"):
+        with library.compile(_spec(side, types), "generic") as kernel, kernel.join() as join:
+            join.bind_arrow(batch.schema, [0], [1], batch.schema, [0], [1])
+            return _feed(join, side, owned, right)
+    with library.compile(_spec(side, types), "generic") as kernel, (kernel.sort() if side == "sort" else kernel.merge(1)) as handle:
+        handle.bind_arrow(batch.schema, [0], [1])
+        return _feed_sort(handle, owned) if side == "sort" else _feed_merge(handle, owned)
+
+
+def _spec(side, types):
+    if side in ("build", "probe"):
+        return f"join.inner keys={types[0].text()} build={types[1].text()} probe={types[1].text()}"
+    return f"sort keys={types[0].text()}:out payload={types[1].text()}"
+
+
 def arrays_case(library, rng):
     types = _random_types(rng)
     batch, right = random_batch(rng, types, rng.choice((1, 2, 8, 70))), random_batch(rng, types, 5)
-    spec = f"join.inner keys={types[0].text()} build={types[1].text()} probe={types[1].text()}"
-    breakage, side, number = rng.choice(BREAKAGES), rng.choice(("build", "probe")), rng.randrange(2)
-    yield f"{spec} {breakage.__name__} in column {number} of {side}"
+    breakage, number = rng.choice(BREAKAGES), rng.randrange(2)
+    side = rng.choice(("build", "probe", "sort", "merge") if library.knows_sorts else ("build", "probe"))
+    yield f"{_spec(side, types)} {breakage.__name__} in column {number} of {side}"
     owned = OwnedArray(batch.struct)
     expected = breakage(owned, owned.children[number], types[number], rng)
     given = bool(owned.struct.release)
     refused = None
     if expected is not None:
-        with library.compile(spec, "generic") as kernel, kernel.join() as join:
-            join.bind_arrow(batch.schema, [0], [1], batch.schema, [0], [1])
-            refused = _feed(join, side, owned, right)
+        refused = _run(library, side, types, batch, owned, right)
     else:
         quern_abi.release_array(owned.struct)
     released = owned.released
     owned.close()
     if refused:
         watched.check_error(refused, (quern_abi.INVALID_ARGUMENT, quern_abi.UNIMPLEMENTED))
-        if breakage is nothing:
+        if breakage is nothing and not (side == "merge" and "not in order" in refused.text):
             raise watched.Failure(f"a right batch was refused: {refused.text}")
     elif expected == REFUSE:
         raise watched.Failure("an ill-formed array was accepted")
@@ -443,7 +487,7 @@ def schemas_case(library, rng):
     refused = None
     try:
         with library.compile(spec, "generic") as kernel, kernel.join() as join:
-            arguments = [quern_abi._int32s(keys), quern_abi._int32s(payload)]
+            arguments = [quern_abi.int32s(keys), quern_abi.int32s(payload)]
             library.call("quern_join_bind_arrow", join.handle, ctypes.byref(exported[0]), *arguments, ctypes.byref(exported[1]), *arguments)
     except QuernError as error:
         refused = error

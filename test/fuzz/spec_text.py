@@ -173,6 +173,8 @@ def _wrong_spec(rng):
                            b"sort keys=" + b",".join([b"utf8:desc"] * rng.choice((17, 5000))),
                            b"sort keys=i64 payload=" + b",".join([b"utf8"] * rng.choice((1024, 1025, 20_000))),
                            b"sort keys=i64 window=" + b",".join([b"rank"] * rng.choice((2, 5000))),
+                           b"sort keys=i64 payload=" + b",".join([b"i64"] * rng.choice((1024, 1025, 20_000))),
+                           b"sort keys=" + b",".join([b"utf8:desc:out"] * rng.choice((16, 17, 5000))),
                            b"join.full keys=i64 residual=" + b",".join([b"u8:le"] * rng.choice((16, 17, 5000))),
                            b"join.inner keys=i64 build=" + b",".join([b"fixed_binary(2147483647)"] * rng.choice((1, 2, 3, 1024)))))
     text = right_spec(rng)
@@ -192,6 +194,8 @@ def _compile(library, spec, params, must_pass):
             canonical = kernel.text("spec")
             if canonical.startswith("join."):
                 kernel.join().close()
+            if canonical.startswith("sort "):
+                kernel.sort().close()
             if canonical.startswith("sort "):
                 kernel.sort().close()
             return canonical

@@ -34,8 +34,9 @@ void ExpectSorted(std::vector<uint64_t> keys) {
   std::sort(expected.begin(), expected.end(),
             [](const uint8_t* a, const uint8_t* b) { return std::pair(KeyOf(a), a) < std::pair(KeyOf(b), b); });
   const GuardedBuffer sorted = GuardedBuffer::Of(tuples, Guard::kBehind);
+  const QuernSortShape shape = {};
   const GuardedBuffer scratch(tuples.size() * sizeof(uint8_t*), Guard::kBehind);
-  quern_sort_sort(nullptr, sorted.as<uint8_t*>(), tuples.size(), scratch.as<uint8_t*>());
+  quern_sort_sort(&shape, sorted.as<uint8_t*>(), tuples.size(), scratch.as<uint8_t*>());
   EXPECT_EQ(std::vector<uint8_t*>(sorted.as<uint8_t*>(), sorted.as<uint8_t*>() + tuples.size()), expected) << tuples.size();
 }
 
@@ -48,7 +49,7 @@ std::vector<uint64_t> RandomKeys(uint64_t n, uint64_t distinct) {
 
 TEST(SortTemplate, SortsAnyNumberOfTuples) {
   for (uint64_t n = 0; n <= 300; ++n) ExpectSorted(RandomKeys(n, 1000));
-  for (const uint64_t n : {511, 512, 513, 4095, 4097, 10000}) ExpectSorted(RandomKeys(n, n));
+  for (const uint64_t n : {511, 512, 513, 4095, 4097, 10000, 40000}) ExpectSorted(RandomKeys(n, n));
 }
 
 TEST(SortTemplate, IsStable) {

@@ -10,8 +10,8 @@
 //
 // Each command is one file, command_NAME.cc, that parses its words (arguments.h) and does its job; what they share lies beside them:
 // options and steps of all commands that run (run_options.h, run_command.h), files and tables (table_io.h, table_print.h), --stats
-// (stats_json.h), the progress bar (progress.h), environment variables (environment.h). Errors come back as statuses and are printed here, once.
-// Exit status: 0, 1 for an error in data or environment, 2 for an error in the command.
+// (stats_json.h), the progress bar (progress.h), environment variables (environment.h). Errors come back as statuses and are printed here,
+// once. Exit status: 0, 1 for an error in data or environment, 2 for an error in the command.
 #include <cstdio>
 #include <new>
 #include <string>
