@@ -365,17 +365,19 @@ QUERN_INLINE bool EqualBytes(const uint8_t* a, const uint8_t* b, uint32_t n) {
   return ((a[0] ^ b[0]) | (a[n >> 1] ^ b[n >> 1]) | (a[n - 1] ^ b[n - 1])) == 0;
 }
 
+// No branch depends on the length, but where a string ends a page.
 QUERN_INLINE StringRef MakeStringRef(Bytes s) {
   StringRef ref = {};
   ref.length = s.length;
   uint8_t* out = reinterpret_cast<uint8_t*>(&ref) + 4;
-  if (s.length > kInlineStringBytes) {
+  if (__builtin_expect(s.length != 0 && MayReadShort(s.data), 1)) {
+    const uint8_t* mask = ShortMask(s.length < kShortBytes ? s.length : kShortBytes);
+    const uint64_t rest = Load<uint64_t>(s.data + 4) & Load<uint64_t>(mask + 4), address = reinterpret_cast<uintptr_t>(s.data);
+    Store(out, Load<uint32_t>(s.data) & Load<uint32_t>(mask));
+    Store(out + 4, s.length > kInlineStringBytes ? address : rest);
+  } else if (s.length > kInlineStringBytes) {
     __builtin_memcpy(ref.prefix, s.data, 4);
     ref.bytes = reinterpret_cast<const char*>(s.data);
-  } else if (s.length != 0 && MayReadShort(s.data)) {
-    const uint8_t* mask = ShortMask(s.length);
-    Store(out, Load<uint64_t>(s.data) & Load<uint64_t>(mask));
-    Store(out + 8, Load<uint32_t>(s.data + 8) & Load<uint32_t>(mask + 8));
   } else {
     for (uint32_t i = 0; i < s.length; ++i) out[i] = s.data[i];
   }
@@ -387,7 +389,8 @@ QUERN_INLINE StringRef MakeStringRef(Bytes s) {
 QUERN_INLINE uint32_t InlineBytes(uint32_t width) { return width > kInlineStringBytes ? width : kInlineStringBytes; }
 
 QUERN_INLINE void StoreString(Bytes s, uint8_t* field, uint32_t width) {
-  if (s.length <= kInlineStringBytes || s.length > InlineBytes(width)) {
+  // The width first, which is the same for all: a branch on a length is not foreseen.
+  if (width <= kInlineStringBytes || s.length <= kInlineStringBytes || s.length > width) {
     Store(field, MakeStringRef(s));
     return;
   }

@@ -15,6 +15,7 @@
 #include "runtime/blocks.h"
 #include "runtime/sorted_rows.h"
 #include "runtime/status.h"
+#include "runtime/storage_dispatch.h"
 
 namespace quern {
 namespace {
@@ -208,7 +209,7 @@ absl::Status SortSide::AppendToChunk(const Block& block) {
   if (context_.uses_row_ids()) QUERN_RETURN_IF_ERROR(AddRowIds(block, &chunk));
   chunk.num_rows += block.n;
   num_rows_ += block.n;
-  return CodeRows(&chunk, chunk.num_rows - block.n, block.n);
+  return CodeRows(block, &chunk);
 }
 
 // ---- codes -------------------------------------------------------------------------------------------------------------
@@ -220,14 +221,41 @@ void SortSide::ReadStrings(const SortChunk& chunk, uint32_t key, uint32_t begin,
     strings[i] = SortBytes(shape, shape.keys[key], chunk.tuples + uint64_t{begin + i} * shape.rows.tuple_bytes);
 }
 
-absl::Status SortSide::CodeRows(SortChunk* chunk, uint32_t begin, uint32_t n) {
+// The same from the batch that they came in: without the branch on its length that a string in a tuple costs.
+void SortSide::ReadStrings(const Block& block, uint32_t key, blocks::Bytes* strings) const {
+  const QuernSortKey& sort_key = context_.shape->get()->keys[key];
+  const QuernColumn* column = &block.batch->keys[key];
+  uint32_t translated[kMaxBatchRows];
+  uint64_t first = block.first;
+  const uint32_t* rows = block.rows;
+  if (sort_key.index_storage != kNoStorage) {
+    TranslateRows(sort_key.index_storage, column, first, rows, block.n, translated);
+    column = column->dictionary;
+    rows = translated;
+  }
+  DispatchStorage(sort_key.storage, [&](auto tag) {
+    constexpr Storage kStorage = decltype(tag)::value;
+    if constexpr (blocks::IsVariableStorage(kStorage)) {
+      const QuernColumn c = *column;
+      for (uint32_t i = 0; i < block.n; ++i) {
+        const uint32_t row = blocks::RowAt(rows, first, i);
+        const bool is_null = sort_key.nullable && !blocks::IsValid(&c, row);
+        strings[i] = is_null ? blocks::Bytes{nullptr, 0} : blocks::ReadBytes<kStorage>(&c, row, sort_key.trims_spaces, 0);
+      }
+    }
+  });
+}
+
+absl::Status SortSide::CodeRows(const Block& block, SortChunk* chunk) {
+  blocks::Bytes strings[kMaxBatchRows];
   for (KeyCodes& key : key_codes_) {
     if (key.codes == nullptr && (!key.may_try || num_rows_ < kRowsBeforeCodes)) continue;
     if (key.codes == nullptr) {
       QUERN_RETURN_IF_ERROR(TryCodes(&key));
       continue;
     }
-    QUERN_ASSIGN_OR_RETURN(const bool coded, CodeSome(&key, chunk, begin, n));
+    ReadStrings(block, key.key, strings);
+    QUERN_ASSIGN_OR_RETURN(const bool coded, CodeSome(&key, strings, chunk, chunk->num_rows - block.n, block.n));
     if (!coded) Uncode(key.key);
   }
   return absl::OkStatus();
@@ -275,7 +303,8 @@ absl::Status SortSide::TryCodes(KeyCodes* key) {
       uint64_t* const words = chunk.words + uint64_t{part.word} * chunk.capacity + begin;
       for (uint32_t i = 0; i < n; ++i) words[i] &= ~mask;
     });
-    QUERN_RETURN_IF_ERROR(CodeSome(key, &chunk, begin, n).status());
+    ReadStrings(chunk, key->key, begin, n, strings);
+    QUERN_RETURN_IF_ERROR(CodeSome(key, strings, &chunk, begin, n).status());
   }
   FindCodedWords();
   return absl::OkStatus();
@@ -283,11 +312,9 @@ absl::Status SortSide::TryCodes(KeyCodes* key) {
 
 // Puts codes into the words of n rows, in which the key's bits are zero; answers false, and leaves them as they are, where there are too
 // many strings.
-absl::StatusOr<bool> SortSide::CodeSome(KeyCodes* key, SortChunk* chunk, uint32_t begin, uint32_t n) {
+absl::StatusOr<bool> SortSide::CodeSome(KeyCodes* key, const blocks::Bytes* strings, SortChunk* chunk, uint32_t begin, uint32_t n) {
   const QuernSortShape& shape = *context_.shape->get();
-  blocks::Bytes strings[kMaxBatchRows];
   uint32_t codes[kMaxBatchRows];
-  ReadStrings(*chunk, key->key, begin, n, strings);
   QUERN_ASSIGN_OR_RETURN(const bool few, key->codes->Add(strings, n, codes));
   if (!few) return false;
   for (uint32_t i = 0; i < n; ++i)

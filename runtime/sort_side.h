@@ -104,9 +104,10 @@ class SortSide {
   uint32_t SelectTop(const Block& block, uint32_t* rows);
   absl::Status AppendToChunk(const Block& block);
   void ReadStrings(const SortChunk& chunk, uint32_t key, uint32_t begin, uint32_t n, blocks::Bytes* strings) const;
-  absl::Status CodeRows(SortChunk* chunk, uint32_t begin, uint32_t n);
+  void ReadStrings(const Block& block, uint32_t key, blocks::Bytes* strings) const;
+  absl::Status CodeRows(const Block& block, SortChunk* chunk);
   absl::Status TryCodes(KeyCodes* key);
-  absl::StatusOr<bool> CodeSome(KeyCodes* key, SortChunk* chunk, uint32_t begin, uint32_t n);
+  absl::StatusOr<bool> CodeSome(KeyCodes* key, const blocks::Bytes* strings, SortChunk* chunk, uint32_t begin, uint32_t n);
   void FindCodedWords();
   absl::StatusOr<SortChunk*> ChunkFor(uint64_t n);
   absl::Status GrowFirst(uint32_t capacity);

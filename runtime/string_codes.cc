@@ -20,16 +20,16 @@
 namespace quern {
 namespace {
 
-constexpr uint32_t kSlotBytesHeld = 16;
 constexpr uint64_t kFirstSlots = 1024;
 
-uint64_t Hash(uint64_t front, uint64_t back, blocks::Bytes string) {
-  const uint64_t rest =
-      string.length <= kSlotBytesHeld ? 0 : blocks::HashBytes(string.data + kSlotBytesHeld, string.length - kSlotBytesHeld);
-  return blocks::FoldedMultiply(front ^ blocks::kMultiplier1, back ^ blocks::kMultiplier2 ^ string.length) + rest;
-}
+blocks::ShortWords ReadFront(blocks::Bytes string) { return blocks::ReadShort(string.data, std::min(string.length, blocks::kShortBytes)); }
 
-blocks::ShortWords ReadFront(blocks::Bytes string) { return blocks::ReadShort(string.data, std::min(string.length, kSlotBytesHeld)); }
+uint64_t Hash(const blocks::ShortWords& front, blocks::Bytes string) {
+  const uint64_t a = blocks::FoldedMultiply(front.words[0] ^ blocks::kMultiplier1, front.words[1] ^ blocks::kMultiplier2 ^ string.length);
+  const uint64_t b = blocks::FoldedMultiply(front.words[2] ^ blocks::kCombine, front.words[3] ^ blocks::kMultiplier1);
+  if (string.length <= blocks::kShortBytes) return a + b;
+  return a + b + blocks::HashBytes(string.data + blocks::kShortBytes, string.length - blocks::kShortBytes);
+}
 
 bool IsLess(blocks::Bytes a, blocks::Bytes b) {
   const uint32_t shorter = std::min(a.length, b.length);
@@ -44,8 +44,10 @@ bool IsEqual(blocks::Bytes a, blocks::Bytes b) {
 }  // namespace
 
 bool StringCodes::IsString(const Slot& slot, const blocks::ShortWords& words, blocks::Bytes string) {
-  if (((slot.front ^ words.words[0]) | (slot.back ^ words.words[1]) | (slot.length ^ string.length)) != 0) return false;
-  return string.length <= kSlotBytesHeld || blocks::EqualBytes(slot.bytes, string.data, string.length);
+  uint64_t difference = slot.length ^ string.length;
+  for (uint32_t w = 0; w < 4; ++w) difference |= slot.front.words[w] ^ words.words[w];
+  if (difference != 0) return false;
+  return string.length <= blocks::kShortBytes || blocks::EqualBytes(slot.bytes, string.data, string.length);
 }
 
 absl::Status StringCodes::Grow() {
@@ -57,7 +59,7 @@ absl::Status StringCodes::Grow() {
   mask_ = num_slots - 1;
   for (uint64_t i = 0; i < num_old; ++i) {
     if (old[i].code_plus_one == 0) continue;
-    uint64_t at = Hash(old[i].front, old[i].back, {old[i].bytes, old[i].length}) & mask_;
+    uint64_t at = Hash(old[i].front, {old[i].bytes, old[i].length}) & mask_;
     while (slots[at].code_plus_one != 0) at = (at + 1) & mask_;
     slots[at] = old[i];
   }
@@ -69,7 +71,7 @@ absl::StatusOr<uint32_t> StringCodes::AddNew(const blocks::ShortWords& words, bl
   QUERN_ASSIGN_OR_RETURN(uint8_t* copy, bytes_.Allocate(std::max(string.length, 1u)));
   if (string.length != 0) std::memcpy(copy, string.data, string.length);
   strings_.push_back({copy, string.length});
-  *slot = {words.words[0], words.words[1], copy, string.length, size()};
+  *slot = {words, copy, string.length, size()};
   return size() - 1;
 }
 
@@ -84,7 +86,7 @@ absl::StatusOr<bool> StringCodes::Add(const blocks::Bytes* strings, uint32_t n, 
     auto* const slots = reinterpret_cast<Slot*>(slots_.data());
     for (uint32_t i = 0; i < size_of_block; ++i) {
       words[i] = ReadFront(strings[begin + i]);
-      hashes[i] = Hash(words[i].words[0], words[i].words[1], strings[begin + i]) & mask_;
+      hashes[i] = Hash(words[i], strings[begin + i]) & mask_;
       __builtin_prefetch(&slots[hashes[i]]);
     }
     for (uint32_t i = 0; i < size_of_block; ++i) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The structs of hosts/c/quern.h and of Arrow's C data interface, field by field, and the functions' signatures: what quern_abi.py calls."""
+"""The structs of hosts/c/quern.h and of Arrow's C data interface, field by field, and the functions' signatures: for quern_abi.py."""
 import ctypes
 
 

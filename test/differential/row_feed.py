@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of an aggregation or a sort as a host brings them: cut into batches, as Arrow structs with shuffled children or as the host's own
-vectors with a selection, laid out as a variant says.
+"""The rows of an aggregation or a sort as a host brings them: cut into batches, as Arrow structs with shuffled children or as the host's
+own vectors with a selection, laid out as a variant says.
 
     Feeder(case, variant).batches()     each batch with what must live as long as its bytes
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The harness checks itself, without a library: both oracles agree on every kind of join, on aggregations and on orders, every layout of rows
-decodes (by pyarrow) to those rows, the comparison of answers sees a row that lacks, is wrong or out of place, and the tables of kinds and
-functions are the library's.
+"""The harness checks itself, without a library: both oracles agree on every kind of join, on aggregations and on orders, every layout of
+rows decodes (by pyarrow) to those rows, the comparison of answers sees a row that lacks, is wrong or out of place, and the tables of kinds
+and functions are the library's.
 
     self_check.py --seed 1 --cases 200
 """
@@ -191,7 +191,8 @@ def _sort_answer(case, expected, order, bound=None):
     """These rows of the case, in this order, as an answer; window functions by place."""
     row_ids = list(range(100, 100 + case.num_rows))
     answer = sort_expected.Answer(None, len(order), row_ids, bound=bound)
-    columns = expected.table(answer, order).columns + [pa.chunked_array([numbers[:len(order)]], pa.uint64()) for numbers in expected.windows]
+    windows = [pa.chunked_array([numbers[:len(order)]], pa.uint64()) for numbers in expected.windows]
+    columns = expected.table(answer, order).columns + windows
     answer.table = pa.table(columns, names=[f"c{number}" for number in range(len(columns))]) if columns else None
     return answer
 

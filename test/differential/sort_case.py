@@ -15,7 +15,7 @@ import random
 
 from join_case import without_each
 from random_data import ColumnType
-from sort_order import window_columns
+from sort_order import row_classes, window_columns
 from sort_rows import BIG_ROWS, WINDOW_FUNCTIONS, random_keys, random_limit, random_payload, random_size
 
 BATCHES = (1, 7, 64, 1024, 4096)  # values of batch_size
@@ -47,6 +47,7 @@ class Case:
     generated_rows: int  # these two before any reduction
     order: str
     plain: bool = False  # every variant lays its arrays out plainly
+    known_classes: list | None = None
 
     @staticmethod
     def generate(seed, number):
@@ -109,6 +110,12 @@ class Case:
         outputs = [Output(plain(key.type), key, True) for key in self.keys if key.out]
         outputs += [Output(plain(item.type) if item.column else ColumnType("u64"), item.column) for item in self.payload_items]
         return outputs + [Output(ColumnType("u64"), None, window=name) for name in self.window if window]
+
+    def classes(self):
+        """Of each row (sort_order.py). When the case is complete."""
+        if self.known_classes is None:
+            self.known_classes = row_classes(self.keys, self.num_rows)
+        return self.known_classes
 
     def has_row_id(self):
         return any(item.column is None for item in self.payload_items)

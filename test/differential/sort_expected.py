@@ -14,13 +14,9 @@ import itertools
 
 import pyarrow as pa
 
-from oracle import normalise
 from random_data import bits_array, comparable_arrow
 from result_columns import Mismatch
 from sort_order import classes_below, row_classes
-
-CANONICAL_NAN = {"f32": 0x7FC00000, "f64": 0x7FF8000000000000}
-
 
 @dataclasses.dataclass
 class Answer:
@@ -40,18 +36,10 @@ class Answer:
     thresholds_read: int = 0
 
 
-def _canonical(output, column):
-    """A float key may come out as it was or as the number that it equals."""
-    if not (output.is_key and output.type.is_float):
-        return column
-    values = [None if value is None else normalise(output.type, value) for value in column.to_pylist()]
-    return pa.array([CANONICAL_NAN[output.type.name] if value == "NaN" else value for value in values], column.type)
-
-
 class Expected:
     def __init__(self, case, duckdb_order):
         self.case = case
-        self.classes = row_classes(case.keys, case.num_rows)
+        self.classes = case.classes()
         self.partitions = row_classes(case.keys[:case.partition], case.num_rows)
         self.order = sorted(range(case.num_rows), key=self.classes.__getitem__)
         self.sorted_classes = [self.classes[row] for row in self.order]
@@ -77,10 +65,9 @@ class Expected:
 
     def table(self, answer, order):
         """The rows `order` as the answer should have them, without window functions."""
-        outputs = self.case.outputs(window=False)
         rows = pa.array(order, pa.int64())
-        columns = [_canonical(output, column.take(rows)) if column is not None else pa.array([answer.row_ids[row] for row in order], pa.uint64())
-                   for output, column in zip(outputs, self.columns)]
+        columns = [pa.array([answer.row_ids[row] for row in order], pa.uint64()) if column is None else column.take(rows)
+                   for column in self.columns]
         return pa.table(columns, names=[f"c{number}" for number in range(len(columns))])
 
     def check(self, answer):
@@ -106,12 +93,11 @@ class Expected:
             self._check_tail((rows_found or _rows(found))[certain:], _rows(wanted)[certain:], certain)
 
     def _without_windows(self, answer, certain):
-        """The answer's columns, floats canonical, but those of window functions, which are checked: they hang on a row's place alone."""
-        outputs = self.case.outputs(answer.window)
+        """The answer's columns but those of window functions, which are checked: they hang on a row's place alone."""
         columns, windows = [], []
-        for output, column in zip(outputs, answer.table.columns):
-            (windows if output.window else columns).append(_canonical(output, column.combine_chunks()))
-        for name, column, numbers in zip(self.case.window, windows, self.windows if answer.window else []):
+        for output, column in zip(self.case.outputs(answer.window), answer.table.columns):
+            (windows if output.window else columns).append(column.combine_chunks())
+        for name, column, numbers in zip(self.case.window, windows, self.windows):
             if column.slice(0, certain).to_pylist() != numbers[:certain]:
                 place = next(place for place, pair in enumerate(zip(column.to_pylist(), numbers)) if pair[0] != pair[1])
                 raise Mismatch(f"{name} of the row in place {place} is {column[place]}; expected {numbers[place]}")

@@ -206,4 +206,5 @@ class Coverage:
 
     def text(self):
         """One line."""
-        return f"cases: {self.num_cases}; runs: {', '.join(f'{method} {self.methods[method]}' for method in METHODS)}, merges {self.num_merges}"
+        methods = ", ".join(f"{method} {self.methods[method]}" for method in METHODS)
+        return f"cases: {self.num_cases}; runs: {methods}, merges {self.num_merges}"

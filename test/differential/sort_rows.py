@@ -99,7 +99,8 @@ def _string_values(rng, utf8, count):
         values = []
         for _ in range(count):
             value = bytearray(b"m" * rng.choice((8, 12, 13, 16, 17, 24, 40)))
-            value[rng.choice((0, len(value) - 1, rng.randrange(len(value))))] = rng.choice(b"\0\x7faz") if utf8 else rng.choice(b"\0\x80\xff")
+            place = rng.choice((0, len(value) - 1, rng.randrange(len(value))))
+            value[place] = rng.choice(b"\0\x7faz" if utf8 else b"\0\x80\xff")
             values.append(bytes(value))
     if not utf8 and rng.random() < 0.3:
         values = [value.replace(b"a", rng.choice((b"\xff", b"\x80", b"\xc3"))) for value in values]
@@ -107,6 +108,8 @@ def _string_values(rng, utf8, count):
 
 
 def _key_values(rng, key_type, count):
+    """Never empty."""
+    count = max(count, 1)
     if key_type.name in STRING_TYPES and count <= BIG_ROWS and rng.random() < 0.7:
         return _string_values(rng, key_type.is_utf8, count)
     return random_values(rng, key_type, count)
@@ -141,7 +144,7 @@ def _key_flags(rng, key_type):
 def _random_key(rng, pool_size, pool_rows, few):
     """`few`: values, so that keys that follow decide."""
     key_type = _key_type(rng)
-    values = _fitted(key_type, _key_values(rng, key_type, max(1, few or pool_size)))
+    values = _fitted(key_type, _key_values(rng, key_type, few or pool_size))
     in_order = rng.random() < 0.6
     of_pool_row = [row % len(values) if in_order else rng.randrange(len(values)) for row in range(pool_size)]
     changed = rng.choice((0, 0, 0, 0.02, 0.3))
@@ -228,4 +231,5 @@ def _own_payload(rng, num_rows):
     column_type = dataclasses.replace(random_type(rng), nullable=rng.random() < 0.5)
     values = _fitted(column_type, _key_values(rng, column_type, rng.choice((1, 3, 50, min(num_rows, 1000)))))
     rows = random_indices(rng, num_rows, len(values), rng.choice(("uniform", "sequential", "zipf", "equal")))
-    return Payload(column_type, Column(column_type, values, with_nulls(rng, rows, rng.choice((0, 0.1, 0.5, 1)) if column_type.nullable else 0)))
+    rows = with_nulls(rng, rows, rng.choice((0, 0.1, 0.5, 1)) if column_type.nullable else 0)
+    return Payload(column_type, Column(column_type, values, rows))

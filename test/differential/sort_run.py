@@ -20,7 +20,6 @@ from random_data import ColumnType, GuardedBuffer
 from result_columns import Mismatch, comparable, result_array
 from row_feed import Feeder
 from sort_expected import Answer, empty_table
-from sort_order import row_classes
 from worker_threads import dealt, in_threads, taken
 
 DEFAULT_BATCH_ROWS = 65536
@@ -118,15 +117,18 @@ class Thresholds:
     def __init__(self, case, variant, feeder):
         self.case, self.variant, self.feeder = case, variant, feeder
         self.rng = random.Random(f"{variant.layout_seed}/threshold")
-        self.classes = row_classes(case.keys, case.num_rows)
+        self.classes = case.classes()
         self.last_class = sorted(self.classes)[min(case.limit, case.num_rows) - 1] if case.limit and case.num_rows else None
         self.set_class, self.num_read, self.lock = None, 0, threading.Lock()
         self.types = [dataclasses.replace(key.type, index="", collation="") for key in case.keys]
-        self.class_of_key = self._classes_of_keys() if variant.read_threshold else {}
+        self.class_of_key = self._classes_of_keys() if variant.read_threshold and case.limit else {}
         self.when = self.rng.choice((0, 0, 1, 2))  # batches before it is set
 
     def _classes_of_keys(self):
-        columns = [[None if index is None else normalise(key.type, key.values[index]) for index in key.indices] for key in self.case.keys]
+        columns = []
+        for key in self.case.keys:
+            normalised = [normalise(key.type, value) for value in key.values]
+            columns.append([None if index is None else normalised[index] for index in key.indices])
         return dict(zip(zip(*columns), self.classes))
 
     def before_batch(self, sort, number):
@@ -155,7 +157,8 @@ class Thresholds:
             raise Mismatch(f"a threshold after {rows_before} rows, with limit {self.case.limit}")
         if result.num_rows != 1 or result.num_columns != len(self.types):
             raise Mismatch(f"a threshold of {result.num_rows} rows and {result.num_columns} columns; expected 1 and {len(self.types)}")
-        values = [comparable(result_array(result.columns[number], column_type, 1))[0].as_py() for number, column_type in enumerate(self.types)]
+        columns = [result_array(result.columns[number], column_type, 1) for number, column_type in enumerate(self.types)]
+        values = [comparable(column)[0].as_py() for column in columns]
         self._check(tuple(None if value is None else normalise(key.type, value) for key, value in zip(self.case.keys, values)))
 
     def _check(self, key):
@@ -295,7 +298,7 @@ class _Runs:
 
     def __init__(self, case, variant, feeder):
         self.feeder, self.rng = feeder, random.Random(f"{variant.layout_seed}/runs")
-        self.classes, count = row_classes(case.keys, case.num_rows), variant.merged_runs
+        self.classes, count = case.classes(), variant.merged_runs
         self.runs = [[] for _ in range(count)]
         deals = self.rng.random() < 0.5
         for row in range(case.num_rows):
@@ -334,7 +337,8 @@ class _Runs:
 
 
 def _merged(kernel, case, variant):
-    feeder = Feeder(case, dataclasses.replace(variant, interfaces={**variant.interfaces, "input": "vectors"}) if case.has_row_id() else variant)
+    feeder = Feeder(case, variant)
+    feeder.vectors |= case.has_row_id()  # which tell the ids of their rows
     reader = _Reader(_types(case.outputs(window=False)), variant.interfaces["result"] == "vectors", variant.batch_rows)
     runs = _Runs(case, variant, feeder)
     with kernel.merge(variant.merged_runs, variant.batch_rows) as merge:

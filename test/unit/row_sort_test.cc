@@ -142,7 +142,7 @@ absl::Status SortWithin(const std::string& spec, const BatchView& batch, const S
     status = next.status();
     more = next.ok() && *next;
   }
-  if (!status.ok()) EXPECT_FALSE(sort->Append(batch).ok());
+  EXPECT_FALSE(!status.ok() && sort->Append(batch).ok());
   return status;
 }
 
