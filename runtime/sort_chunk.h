@@ -14,12 +14,18 @@ constexpr uint32_t kChunkShift = 17;
 constexpr uint32_t kChunkRows = 1u << kChunkShift;
 
 struct SortChunk {
+  static constexpr uint32_t kIdShift = 10;
+
   uint32_t num_rows = 0;
   uint32_t capacity = 0;
-  uint64_t* words = nullptr;    // word w of row i: words[w * capacity + i]
-  uint8_t* tuples = nullptr;    // of tuple_bytes each; null where the shape has none
-  uint64_t first_row_id = 0;    // of row 0, where the others follow it
-  uint64_t* row_ids = nullptr;  // where they do not: of each row
+  uint64_t* words = nullptr;                   // word w of row i: words[w * capacity + i]
+  uint8_t* tuples = nullptr;                   // of tuple_bytes each; null where the shape has none
+  uint64_t* row_ids = nullptr;                 // of each row; null where ids follow each other within each 1024 rows
+  uint64_t block_ids[kChunkRows >> kIdShift];  // of the first of each 1024 rows, where row_ids is null
+
+  uint64_t RowId(uint64_t i) const {
+    return row_ids != nullptr ? row_ids[i] : block_ids[i >> kIdShift] + (i & ((uint64_t{1} << kIdShift) - 1));
+  }
 };
 
 // The chunks of all sides, numbered.
@@ -37,10 +43,10 @@ class SortChunks {
     return chunk.words + uint64_t{w} * chunk.capacity + (row & (kChunkRows - 1));
   }
   const uint8_t* Tuple(uint64_t row) const { return chunks_[row >> kChunkShift]->tuples + (row & (kChunkRows - 1)) * tuple_bytes_; }
-  uint64_t RowId(uint64_t row) const {
+  uint64_t RowId(uint64_t row) const { return chunks_[row >> kChunkShift]->RowId(row & (kChunkRows - 1)); }
+  void PrefetchRowId(uint64_t row) const {
     const SortChunk& chunk = *chunks_[row >> kChunkShift];
-    const uint64_t i = row & (kChunkRows - 1);
-    return chunk.row_ids != nullptr ? chunk.row_ids[i] : chunk.first_row_id + i;
+    if (chunk.row_ids != nullptr) __builtin_prefetch(chunk.row_ids + (row & (kChunkRows - 1)));
   }
 
  private:

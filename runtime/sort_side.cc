@@ -356,16 +356,26 @@ void SortSide::Uncode(uint32_t key) {
   }
 }
 
-// Row ids are kept only from where they do not follow each other.
+// Whether the block's row ids follow each other, and those of the 1024 rows that it goes on with.
+bool SortSide::FollowsInBlocks(const SortChunk& chunk, const Block& block) {
+  if (block.RowId(block.n - 1) - block.RowId(0) != block.n - 1 || (block.rows != nullptr && block.n > 1)) return false;
+  const bool begins = chunk.num_rows % (1u << SortChunk::kIdShift) == 0;
+  return begins || chunk.RowId(chunk.num_rows - 1) + 1 == block.RowId(0);
+}
+
+// Row ids are kept one by one only where they do not follow each other.
 absl::Status SortSide::AddRowIds(const Block& block, SortChunk* chunk) {
   const uint64_t first = block.RowId(0), last = block.RowId(block.n - 1);
   if (num_rows_ == 0) first_row_id_ = first;
   else row_ids_grow_ &= first > last_row_id_;
   for (uint32_t i = 1; i < block.n && block.rows != nullptr; ++i) row_ids_grow_ &= block.rows[i] > block.rows[i - 1];
   last_row_id_ = last;
-  if (chunk->num_rows == 0) chunk->first_row_id = first;
-  const bool follows = first == chunk->first_row_id + chunk->num_rows && last - first == block.n - 1;
-  if (chunk->row_ids == nullptr && follows && (block.rows == nullptr || block.n == 1)) return absl::OkStatus();
+  if (chunk->row_ids == nullptr && FollowsInBlocks(*chunk, block)) {
+    constexpr uint32_t kBlock = 1u << SortChunk::kIdShift;
+    uint32_t at = (chunk->num_rows + kBlock - 1) / kBlock * kBlock;
+    for (; at < chunk->num_rows + block.n; at += kBlock) chunk->block_ids[at / kBlock] = first + (at - chunk->num_rows);
+    return absl::OkStatus();
+  }
   if (chunk->row_ids == nullptr) QUERN_RETURN_IF_ERROR(MakeRowIds(chunk));
   for (uint32_t i = 0; i < block.n; ++i) chunk->row_ids[chunk->num_rows + i] = block.RowId(i);
   return absl::OkStatus();
@@ -425,14 +435,16 @@ uint64_t SortSide::RowBytes() const {
 
 absl::Status SortSide::MakeRowIds(SortChunk* chunk) {
   const uint64_t bytes = uint64_t{chunk->capacity} * 8;
+  uint64_t* ids = nullptr;
   if (chunk == &chunks_.front()) {
     QUERN_ASSIGN_OR_RETURN(memory_->first_row_ids, HugeBuffer::Allocate(context_.budget, bytes, false));
-    chunk->row_ids = reinterpret_cast<uint64_t*>(memory_->first_row_ids.data());
+    ids = reinterpret_cast<uint64_t*>(memory_->first_row_ids.data());
   } else {
-    QUERN_ASSIGN_OR_RETURN(uint8_t* ids, memory_->chunks.Allocate(bytes));
-    chunk->row_ids = reinterpret_cast<uint64_t*>(ids);
+    QUERN_ASSIGN_OR_RETURN(uint8_t* memory, memory_->chunks.Allocate(bytes));
+    ids = reinterpret_cast<uint64_t*>(memory);
   }
-  for (uint32_t i = 0; i < chunk->num_rows; ++i) chunk->row_ids[i] = chunk->first_row_id + i;
+  for (uint32_t i = 0; i < chunk->num_rows; ++i) ids[i] = chunk->RowId(i);
+  chunk->row_ids = ids;
   return absl::OkStatus();
 }
 

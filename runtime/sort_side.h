@@ -113,6 +113,7 @@ class SortSide {
   absl::Status GrowFirst(uint32_t capacity);
   void SetMemory(uint8_t* memory, uint32_t capacity, SortChunk* chunk) const;
   uint64_t RowBytes() const;
+  static bool FollowsInBlocks(const SortChunk& chunk, const Block& block);
   absl::Status AddRowIds(const Block& block, SortChunk* chunk);
   absl::Status MakeRowIds(SortChunk* chunk);
   absl::Status CopyStrings(uint8_t* tuples, uint32_t n);

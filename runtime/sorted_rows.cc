@@ -466,6 +466,7 @@ SortedBlock SortedRows::Read(uint64_t position, uint32_t n, BlockBuffers* buffer
     block.words = buffers->word_columns.data();
     if (reads_row_ids_) {
       buffers->row_ids.resize(kBlockRows);
+      for (uint32_t i = 0; i < n; ++i) chunks_.PrefetchRowId(layout_->RowOf(entries + uint64_t{i} * layout_->words()));
       for (uint32_t i = 0; i < n; ++i) buffers->row_ids[i] = chunks_.RowId(layout_->RowOf(entries + uint64_t{i} * layout_->words()));
       block.row_ids = buffers->row_ids.data();
     }

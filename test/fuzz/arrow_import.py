@@ -4,10 +4,10 @@
 
     arrow_import.py --lib build/lib/libquern.so --seed 1 --seconds 20
 
-A right batch is laid out in structs of our own (OwnedArray), one thing in it is broken, and it is appended, probed, sorted or merged.
-The C data interface does not say how long most buffers are, so that some lies cannot be found out (a length beyond the buffers of all children); only those that
-can are told here. A breakage marked REFUSE must be refused; the others may be accepted as long as nothing is read out of bounds: all
-buffers end at a page that cannot be read. Refused or not, an array is released exactly once.
+A right batch is laid out in structs of our own (OwnedArray), one thing in it is broken, and it is appended, probed, sorted or merged. The
+C data interface does not say how long most buffers are, so that some lies cannot be found out (a length beyond the buffers of all
+children); only those that can are told here. A breakage marked REFUSE must be refused; the others may be accepted as long as nothing is
+read out of bounds: all buffers end at a page that cannot be read. Refused or not, an array is released exactly once.
 """
 import array
 import ctypes
