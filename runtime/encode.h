@@ -272,7 +272,7 @@ QUERN_INLINE void EncodeBytes(const QuernSortShape* shape, uint32_t key, const Q
   const QuernSortKey* k = &shape->keys[key];
   if (num_words == 1) {
     const QuernSortPart part = shape->parts[k->first_part + (k->nullable ? 1 : 0)];
-    if (part.word == 0) EncodeFront<kStorage>(k, part, column, first, rows, n, words[0]);
+    if (part.word == 0 && !IsLeftOutOfLead(shape, &part)) EncodeFront<kStorage>(k, part, column, first, rows, n, words[0]);
     return;
   }
   uint64_t high[kPrefixRows], low[kPrefixRows];

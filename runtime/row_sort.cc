@@ -191,7 +191,7 @@ SortedRows* RowSort::BeginSorting() {
 }
 
 absl::Status RowSort::Finalise() {
-  if (sorts_) return absl::FailedPreconditionError("finalise called twice: the rows are sorted; accepted: once");
+  if (sorts_ && !lost_rows_) return absl::FailedPreconditionError("finalise called twice: the rows are sorted; accepted: once");
   QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
   return Sort();
 }

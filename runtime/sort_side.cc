@@ -128,6 +128,15 @@ namespace {
 constexpr uint64_t kRowsBeforeCodes = 65536;
 constexpr uint32_t kSampleRows = 4096;
 
+// The bits of word 0 from the first one on that `lead` leaves out.
+uint64_t UndecidedByLead(const QuernSortShape& shape) {
+  for (uint32_t p = 0; p < shape.num_parts && shape.parts[p].word == 0; ++p) {
+    const QuernSortPart& part = shape.parts[p];
+    if (IsLeftOutOfLead(&shape, &part)) return ~uint64_t{0} >> (64 - part.shift - part.bits);
+  }
+  return 0;
+}
+
 template <class Visit>
 void ForBytesParts(const QuernSortShape& shape, const QuernSortKey& key, Visit visit) {
   for (uint32_t p = key.first_part; p < key.first_part + key.num_parts; ++p) {
@@ -488,7 +497,7 @@ uint32_t SortSide::SelectTop(const Block& block, uint32_t* rows) {
 #else
   const auto pick = PickLeads;
 #endif
-  const uint32_t num_leading = pick(lead_.data(), block.n, bound_->words[0], picked_.data());
+  const uint32_t num_leading = pick(lead_.data(), block.n, bound_->words[0] | UndecidedByLead(shape), picked_.data());
   if (num_leading == 0) return 0;
   for (uint32_t i = 0; i < num_leading; ++i)
     rows[i] = block.rows != nullptr ? block.rows[picked_[i]] : static_cast<uint32_t>(block.first + picked_[i]);

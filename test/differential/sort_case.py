@@ -166,7 +166,7 @@ class Case:
         """The ways to run this case: generic, compiled, both again otherwise, and a merge."""
         rng = random.Random(f"sort variants/{self.seed}/{self.number}")
         first, simple = Variant.random(rng, self), Variant.random(rng, self)
-        simple = dataclasses.replace(simple, params={}, append_threads=0, whole_run=0, shuffled=False, set_threshold="", merged_runs=0)
+        simple = dataclasses.replace(simple, params={}, append_threads=0, whole_run=0, shuffled=False, set_threshold="", memory_limit=0)
         variants = [dataclasses.replace(first, engine="generic"), dataclasses.replace(first, engine="jit"),
                     dataclasses.replace(simple, engine="generic"), dataclasses.replace(simple, engine="jit"),
                     dataclasses.replace(Variant.random(rng, self), engine="jit"),
@@ -214,6 +214,7 @@ class Variant:
     shuffled: bool         # rows do not come in the order of their ids
     whole_run: int         # threads of quern_sort_run; 0: step by step
     merged_runs: int       # 0: a sort
+    memory_limit: int      # 0: none; bytes, which may be too few
     misaligned: bool
     layout_seed: int
 
@@ -226,7 +227,9 @@ class Variant:
                        {end: rng.choice(("arrow", "vectors")) for end in ("input", "result")}, rng.choice((0, 0, 0, 1, 2, 2, 3)),
                        rng.choice((0, 0, 1, 2, 3)), rng.choice((1, 1, 2, 3)), rng.random() < 0.5, batch_rows, rng.random() < 0.5,
                        rng.random() < 0.5, rng.choice(("", "", "", "right", "wrong")), rng.random() < 0.3,
-                       rng.choice((1, 2, 3)) if rng.random() < 0.12 else 0, 0, rng.random() < 0.05, rng.getrandbits(32))
+                       rng.choice((1, 2, 3)) if rng.random() < 0.12 else 0, 0,
+                       rng.choice((1000, 20_000, 100_000, 300_000, 3_000_000)) if rng.random() < 0.1 else 0, rng.random() < 0.05,
+                       rng.getrandbits(32))
 
     def params_text(self):
         return " ".join(f"{name}={value}" for name, value in self.params.items())

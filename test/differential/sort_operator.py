@@ -130,7 +130,9 @@ def _marks(case, variant):
 
 def _answer_marks(case, variant, answer):
     """What only the answer tells."""
-    if variant.merged_runs:
+    if variant.memory_limit:
+        yield "memory limit", "exceeded" if answer.out_of_memory else "kept"
+    if variant.merged_runs or answer.out_of_memory:
         return
     yield "method", answer.method, variant.engine
     if answer.thresholds_read:
@@ -143,7 +145,7 @@ def _answer_marks(case, variant, answer):
         yield "entry bytes", answer.entry_bytes
 
 
-_OF_ANSWERS = ("method", "threshold", "rows", "entry bytes")
+_OF_ANSWERS = ("method", "threshold", "rows", "entry bytes", "memory limit")
 _ORDER_OF_METHOD = {"reversed": "reversed", "nearly_sorted": "nearly sorted"}  # of many rows, which such a method takes
 
 
@@ -163,7 +165,7 @@ def _wanted():
         "entry bytes": (8, 16, 24, 32), "threshold": ("read", "set, right", "set, wrong"), "appenders": (1, 2, 3),
         "input": ("arrow", "vectors"), "result": ("arrow", "vectors"), "result rows": (1, 7, 1000), "readers": ("at once", "in turns"),
         "run at once": (1, 2, 3), "bytes": ("copied", "kept"), "merge": ("one run", "few runs", "many runs", "with limit"),
-        "batches": ("with dictionaries of their own",),
+        "batches": ("with dictionaries of their own",), "memory limit": ("exceeded", "kept"),
     }
     yield from ((name, value) for name, values in seen.items() for value in values)
 
@@ -183,9 +185,10 @@ class Coverage:
     def count_run(self, case, variant, answer):
         if variant.merged_runs:
             self.num_merges += 1
-        else:
+        elif not answer.out_of_memory:
             self.methods[answer.method] += 1
-        self.unseen -= {*_marks(case, variant), *_answer_marks(case, variant, answer)}
+        self.unseen -= {*_marks(case, variant)} if not answer.out_of_memory else set()
+        self.unseen -= {*_answer_marks(case, variant, answer)}
 
     def adds(self, case):
         """Whether a run of the case may show what has not been seen."""

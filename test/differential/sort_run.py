@@ -269,7 +269,7 @@ def _check_method(case, variant, method):
 def _sorted(kernel, case, variant, keep):
     feeder = Feeder(case, variant)
     thresholds = Thresholds(case, variant, feeder)
-    with kernel.sort() as sort:
+    with kernel.sort(variant.memory_limit) as sort:
         _bind(sort, case, feeder, variant)
         if sort.method() != "":
             raise Mismatch(f"the method is {sort.method()} before finalise")
@@ -341,7 +341,7 @@ def _merged(kernel, case, variant):
     feeder.vectors |= case.has_row_id()  # which tell the ids of their rows
     reader = _Reader(_types(case.outputs(window=False)), variant.interfaces["result"] == "vectors", variant.batch_rows)
     runs = _Runs(case, variant, feeder)
-    with kernel.merge(variant.merged_runs, variant.batch_rows) as merge:
+    with kernel.merge(variant.merged_runs, variant.batch_rows, variant.memory_limit) as merge:
         _bind(merge, case, feeder, variant, window=False)
         for run in range(variant.merged_runs):
             if runs.rng.random() < 0.5:
@@ -369,7 +369,12 @@ def run(library, case, variant):
     with library.compile(spec, variant.engine, variant.params_text() or None) as kernel:
         if variant.engine != "auto" and kernel.text("engine") != variant.engine:
             raise Mismatch(f"asked for engine {variant.engine}, got {kernel.text('engine')}")
-        answer = _merged(kernel, case, variant) if variant.merged_runs else _sorted(kernel, case, variant, keep)
+        try:
+            answer = _merged(kernel, case, variant) if variant.merged_runs else _sorted(kernel, case, variant, keep)
+        except quern_abi.QuernError as error:
+            if not _is_out_of_memory(error, variant):
+                raise
+            answer = Answer(None, 0, [], out_of_memory=True)
     del keep, kernel
     if len(GuardedBuffer.live):
         gc.collect()  # a reference cycle of Python's own may hold them
@@ -378,6 +383,14 @@ def run(library, case, variant):
         GuardedBuffer.live.clear()
         raise Mismatch(f"{held} input buffers are still held after all handles were destroyed")
     return answer
+
+
+def _is_out_of_memory(error, variant):
+    """Whether the memory limit may be the reason; where threads append, others are told that one of them failed."""
+    if not variant.memory_limit:
+        return False
+    is_echo = variant.is_concurrent() and error.status == quern_abi.FAILED_PRECONDITION and "after a failed" in error.text
+    return is_echo or error.status == quern_abi.RESOURCE_EXHAUSTED and error.text.startswith("memory limit exceeded: ")
 
 
 def check_compiles_twice(library, case, variant):
