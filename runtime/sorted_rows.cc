@@ -2,8 +2,8 @@
 // The way of 10,000,000 rows of keys=i64 payload=rowid, in phases whose tasks any thread may take:
 //
 //     begin    which bits vary, of all words: 64; a row's number takes 24: entries of two words, 160 MB
-//     scan     task = chunk of 131,072 rows: counts entries by their top 11 bits, and how often the first word rises and falls
-//     place    task = chunk: makes entries and deals them out to 2048 buckets, of 78 KB each
+//     scan     task = chunk of 131,072 rows: counts entries by bucket (bucket_map.h), and how often the first word rises and falls
+//     place    task = chunk: makes entries and deals them out to 1024 buckets, of 156 KB each
 //     sort     task = some buckets: each is sorted in the L2 cache (entry_sort.h), then rows that tie (tie_sort.h)
 //     windows  task = 64 Ki positions: where partitions and peers begin
 //
@@ -26,6 +26,7 @@ namespace {
 constexpr uint64_t kTaskRows = uint64_t{1} << 16;
 // Where words fall less often than once in so many rows, it is tried to put those few right.
 constexpr uint64_t kFewFalls = 32;
+constexpr uint64_t kSampleWords = 16384;
 
 }  // namespace
 
@@ -130,11 +131,12 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
     partition_steps_ = StepsOf(prefix, input_.incomplete);
   }
   QUERN_ASSIGN_OR_RETURN(entries_, HugeBuffer::Allocate(context_.budget, num_rows_ * layout_->bytes(), context_.options.huge_pages));
-  bucket_bits_ = BucketBits();
-  if (bucket_bits_ == 0) {
+  const uint32_t bucket_bits = BucketBits();
+  if (bucket_bits == 0) {
     stage_ = Stage::kSort;
     return PhaseOver(1, &SortedRows::SortSmall);
   }
+  buckets_.emplace(bucket_bits, SampleFirstWords());
   stage_ = Stage::kScan;
   scans_.resize(chunks_.size());
   return PhaseOver(chunks_.size(), &SortedRows::ScanChunk);
@@ -147,6 +149,24 @@ uint32_t SortedRows::BucketBits() const {
   const uint64_t bytes = num_rows_ * layout_->bytes(), bucket_bytes = std::max<uint64_t>(context_.options.l2_bytes / 4, 1);
   if (bytes <= bucket_bytes) return 0;
   return std::min(static_cast<uint32_t>(std::bit_width((bytes - 1) / bucket_bytes)), kMostBits);
+}
+
+// First words of about kSampleWords rows, 16 side by side at a time.
+std::vector<uint64_t> SortedRows::SampleFirstWords() const {
+  constexpr uint32_t kSideBySide = 16;
+  std::vector<uint64_t> sample;
+  const uint64_t step = std::max<uint64_t>(num_rows_ / (kSampleWords / kSideBySide), kSideBySide);
+  for (uint64_t c = 0, row = 0; c < chunks_.size(); ++c) {
+    const SortChunk& chunk = chunks_[c];
+    for (; row - bases_[c] < chunk.num_rows; row += step) {
+      const auto begin = static_cast<uint32_t>(row - bases_[c]);
+      const uint32_t n = std::min(kSideBySide, chunk.num_rows - begin);
+      uint64_t words[kSideBySide];
+      layout_->PackFirst(chunk, begin, n, words);
+      sample.insert(sample.end(), words, words + n);
+    }
+  }
+  return sample;
 }
 
 // ---- ranks ------------------------------------------------------------------------------------------------------------
@@ -193,14 +213,17 @@ absl::Status SortedRows::ScanChunk(uint64_t c) {
   MakeRanks(c);
   const SortChunk& chunk = chunks_[c];
   ChunkScan scan;
-  scan.buckets.resize(uint64_t{1} << bucket_bits_);
+  scan.buckets.resize(buckets_->num_buckets());
   uint64_t words[EntryLayout::kBlockRows + 1];
-  const uint32_t shift = 64 - bucket_bits_;
   for (uint32_t begin = 0; begin < chunk.num_rows; begin += EntryLayout::kBlockRows) {
     const uint32_t n = std::min(EntryLayout::kBlockRows, chunk.num_rows - begin);
     layout_->PackFirst(chunk, begin, n, words + 1);
     if (begin == 0) words[0] = scan.first = words[1];
-    for (uint32_t i = 1; i <= n; ++i) ++scan.buckets[words[i] >> shift];
+    if (buckets_->is_plain()) {
+      for (uint32_t i = 1; i <= n; ++i) ++scan.buckets[words[i] >> buckets_->shift()];
+    } else {
+      for (uint32_t i = 1; i <= n; ++i) ++scan.buckets[buckets_->BucketOf(words[i])];
+    }
     uint64_t rises = 0, falls = 0;
     for (uint32_t i = 1; i <= n; ++i) {
       rises += words[i] > words[i - 1] ? 1 : 0;
@@ -246,7 +269,7 @@ void SortedRows::SetOrder(Order order) {
 // Where each chunk's entries of each bucket go, instead of how many they are.
 void SortedRows::CutBuckets() {
   uint64_t position = 0;
-  for (uint64_t b = 0; b < uint64_t{1} << bucket_bits_; ++b) {
+  for (uint32_t b = 0; b < buckets_->num_buckets(); ++b) {
     if (bounds_.empty() || bounds_.back() != position) bounds_.push_back(position);
     for (ChunkScan& scan : scans_) position += std::exchange(scan.buckets[b], position);
   }
@@ -299,11 +322,20 @@ void SortedRows::PlaceInOrder(uint64_t c) {
 
 namespace {
 
-template <uint32_t kWords>
-void Deal(const uint64_t* from, uint32_t n, uint32_t shift, uint64_t* ends, uint64_t* to) {
+template <uint32_t kWords, class BucketOf>
+void DealTo(const uint64_t* from, uint32_t n, uint64_t* ends, uint64_t* to, BucketOf bucket_of) {
   for (uint32_t i = 0; i < n; ++i) {
-    const uint64_t position = ends[from[uint64_t{i} * kWords] >> shift]++;
+    const uint64_t position = ends[bucket_of(from[uint64_t{i} * kWords])]++;
     for (uint32_t w = 0; w < kWords; ++w) to[position * kWords + w] = from[uint64_t{i} * kWords + w];
+  }
+}
+
+template <uint32_t kWords>
+void Deal(const uint64_t* from, uint32_t n, const BucketMap& buckets, uint64_t row_mask, uint64_t* ends, uint64_t* to) {
+  if (buckets.is_plain()) {
+    DealTo<kWords>(from, n, ends, to, [shift = buckets.shift()](uint64_t word) { return word >> shift; });
+  } else {
+    DealTo<kWords>(from, n, ends, to, [&](uint64_t word) { return buckets.BucketOf(kWords == 1 ? word & ~row_mask : word); });
   }
 }
 
@@ -317,7 +349,7 @@ void SortedRows::PlaceByBucket(uint64_t c) {
   for (uint32_t begin = 0; begin < chunk.num_rows; begin += EntryLayout::kBlockRows) {
     const uint32_t n = std::min(EntryLayout::kBlockRows, chunk.num_rows - begin);
     layout_->Pack(chunk, begin, n, c << kChunkShift, buffer);
-    deal(buffer, n, 64 - bucket_bits_, ends, EntryAt(0));
+    deal(buffer, n, *buckets_, layout_->row_mask(), ends, EntryAt(0));
   }
 }
 

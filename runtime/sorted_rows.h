@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/bucket_map.h"
 #include "runtime/entry_sort.h"
 #include "runtime/memory.h"
 #include "runtime/shared_work.h"
@@ -68,6 +69,7 @@ class SortedRows {
   void MakeRanks(uint64_t c);
   SharedWork::Phase PhaseOver(uint64_t num_tasks, absl::Status (SortedRows::*run)(uint64_t task));
   uint32_t BucketBits() const;
+  std::vector<uint64_t> SampleFirstWords() const;
   absl::Status ScanChunk(uint64_t c);
   void FindOrder();
   void SetOrder(Order order);
@@ -107,7 +109,7 @@ class SortedRows {
   const char* method_ = "none";
   Stage stage_ = Stage::kBegin;
   Order order_ = Order::kNone;
-  uint32_t bucket_bits_ = 0;
+  std::optional<BucketMap> buckets_;
   std::vector<ChunkScan> scans_;       // by chunk
   std::vector<uint64_t> bounds_;       // of buckets, or of ranges whose entries are in order by their first words; one more than there are
   std::vector<uint64_t> task_bounds_;  // of tasks, in buckets

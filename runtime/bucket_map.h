@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which bucket an entry goes to, by its first word: buckets of about the same size, in order.
+#ifndef QUERN_RUNTIME_BUCKET_MAP_H_
+#define QUERN_RUNTIME_BUCKET_MAP_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace quern {
+
+class BucketMap {
+ public:
+  static constexpr uint32_t kTopBits = 10;
+
+  // For about 2^bits buckets, 1 to 11, of words like those of the sample, which is sorted where it lies. What other words there are costs
+  // evenness, never order.
+  BucketMap(uint32_t bits, std::vector<uint64_t> sample);
+
+  uint32_t num_buckets() const { return num_buckets_; }
+  // Whether the highest bits alone say it.
+  bool is_plain() const { return ranges_.empty(); }
+  uint32_t shift() const { return shift_; }
+
+  // Grows with the word.
+  uint32_t BucketOf(uint64_t word) const {
+    if (ranges_.empty()) return static_cast<uint32_t>(word >> shift_);
+    const Range& range = ranges_[word >> (64 - kTopBits)];
+    const uint64_t place = word >> range.shift;
+    return range.first_bucket + (place <= range.low ? 0 : static_cast<uint32_t>(std::min<uint64_t>(place - range.low, range.most)));
+  }
+
+ private:
+  // The words with the same kTopBits highest bits.
+  struct Range {
+    uint64_t low = 0;  // of word >> shift
+    uint32_t first_bucket = 0;
+    uint32_t most = 0;  // buckets but one
+    uint32_t shift = 63;
+  };
+  std::vector<Range> ranges_;
+  uint32_t shift_;
+  uint32_t num_buckets_;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_BUCKET_MAP_H_
