@@ -289,19 +289,20 @@ absl::Status SortSide::TryCodes(KeyCodes* key) {
   SortChunk& chunk = chunks_.front();
   blocks::Bytes strings[kMaxBatchRows];
   uint32_t codes[kMaxBatchRows];
+  const uint8_t* copies[kMaxBatchRows];
   StringCodes sample(context_.budget);
   const uint32_t step = chunk.num_rows / kSampleRows;
   for (uint32_t i = 0; i < kSampleRows; ++i) ReadStrings(chunk, key->key, i * step, 1, strings + i);
-  QUERN_RETURN_IF_ERROR(sample.Add(strings, kSampleRows, codes).status());
+  QUERN_RETURN_IF_ERROR(sample.Add(strings, kSampleRows, codes, copies).status());
   if (sample.size() > kSampleRows - kSampleRows / 32) return absl::OkStatus();
   key->codes = std::make_unique<StringCodes>(context_.budget);
   // Nulls have code 0: the empty string's, whose rank is the same in all sides.
   const blocks::Bytes empty = {nullptr, 0};
-  QUERN_RETURN_IF_ERROR(key->codes->Add(&empty, 1, codes).status());
+  QUERN_RETURN_IF_ERROR(key->codes->Add(&empty, 1, codes, copies).status());
   for (uint32_t begin = 0; begin < chunk.num_rows; begin += kMaxBatchRows) {
     const uint32_t n = std::min(kMaxBatchRows, chunk.num_rows - begin);
     ReadStrings(chunk, key->key, begin, n, strings);
-    QUERN_ASSIGN_OR_RETURN(const bool few, key->codes->Add(strings, n, codes));
+    QUERN_ASSIGN_OR_RETURN(const bool few, key->codes->Add(strings, n, codes, copies));
     if (few && key->codes->size() <= chunk.num_rows / 2) continue;
     key->codes.reset();
     return absl::OkStatus();
@@ -324,8 +325,10 @@ absl::Status SortSide::TryCodes(KeyCodes* key) {
 absl::StatusOr<bool> SortSide::CodeSome(KeyCodes* key, const blocks::Bytes* strings, SortChunk* chunk, uint32_t begin, uint32_t n) {
   const QuernSortShape& shape = *context_.shape->get();
   uint32_t codes[kMaxBatchRows];
-  QUERN_ASSIGN_OR_RETURN(const bool few, key->codes->Add(strings, n, codes));
+  const uint8_t* copies[kMaxBatchRows];
+  QUERN_ASSIGN_OR_RETURN(const bool few, key->codes->Add(strings, n, codes, copies));
   if (!few) return false;
+  PointToCopies(shape.keys[key->key], strings, copies, n, chunk->tuples + uint64_t{begin} * shape.rows.tuple_bytes);
   for (uint32_t i = 0; i < n; ++i)
     if (strings[i].data == nullptr) codes[i] = 0;  // its null bit decides
   const QuernSortKey& sort_key = shape.keys[key->key];
@@ -333,6 +336,20 @@ absl::StatusOr<bool> SortSide::CodeSome(KeyCodes* key, const blocks::Bytes* stri
   uint64_t* const words = chunk->words + uint64_t{part.word} * chunk->capacity + begin;
   for (uint32_t i = 0; i < n; ++i) words[i] |= uint64_t{codes[i]} << part.shift;
   return true;
+}
+
+// Tuples take the copy of a string's bytes in place of the bytes that came: the copies of few strings are in the cache when rows come out.
+// What trimming has cut off is not in the copy.
+void SortSide::PointToCopies(const QuernSortKey& key, const blocks::Bytes* strings, const uint8_t* const* copies, uint32_t n,
+                             uint8_t* tuples) const {
+  const QuernSortShape& shape = *context_.shape->get();
+  const uint32_t offset = SortFieldOf(&shape, &key)->tuple_offset;
+  for (uint32_t i = 0; i < n; ++i) {
+    uint8_t* const field = tuples + uint64_t{i} * shape.rows.tuple_bytes + offset;
+    const bool is_copied = strings[i].length > kInlineStringBytes && blocks::Load<uint32_t>(field) == strings[i].length;
+    const auto address = reinterpret_cast<uintptr_t>(copies[i]);
+    blocks::Store(field + 8, is_copied ? address : blocks::Load<uintptr_t>(field + 8));
+  }
 }
 
 bool SortSide::IsCoded(uint32_t key) const {
@@ -345,7 +362,7 @@ void SortSide::Uncode(uint32_t key) {
   const QuernSortKey& sort_key = shape.keys[key];
   const uint64_t turned = sort_key.descending ? ~uint64_t{0} : 0;
   for (KeyCodes& codes : key_codes_)
-    if (codes.key == key) codes.codes.reset();
+    if (codes.key == key && codes.codes != nullptr) old_codes_.push_back(std::move(codes.codes));  // tuples point to copies
   FindCodedWords();
   for (SortChunk& chunk : chunks_) {
     for (uint32_t i = 0; i < chunk.num_rows; ++i) {

@@ -108,6 +108,8 @@ class SortSide {
   absl::Status CodeRows(const Block& block, SortChunk* chunk);
   absl::Status TryCodes(KeyCodes* key);
   absl::StatusOr<bool> CodeSome(KeyCodes* key, const blocks::Bytes* strings, SortChunk* chunk, uint32_t begin, uint32_t n);
+  void PointToCopies(const QuernSortKey& key, const blocks::Bytes* strings, const uint8_t* const* copies, uint32_t n,
+                     uint8_t* tuples) const;
   void FindCodedWords();
   absl::StatusOr<SortChunk*> ChunkFor(uint64_t n);
   absl::Status GrowFirst(uint32_t capacity);
@@ -134,6 +136,7 @@ class SortSide {
   bool keeps_owners_ = false;
   std::vector<std::shared_ptr<const void>> owners_;
   std::vector<KeyCodes> key_codes_;
+  std::vector<std::unique_ptr<StringCodes>> old_codes_;
   uint32_t skipped_keys_ = 0;     // that have codes: their bytes are not encoded
   std::vector<bool> is_written_;  // by word: whether encoding writes to it
   // Under a limit.

@@ -67,16 +67,16 @@ absl::Status StringCodes::Grow() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint32_t> StringCodes::AddNew(const blocks::ShortWords& words, blocks::Bytes string, Slot* slot) {
+absl::Status StringCodes::AddNew(const blocks::ShortWords& words, blocks::Bytes string, Slot* slot) {
   QUERN_ASSIGN_OR_RETURN(uint8_t* copy, bytes_.Allocate(std::max(string.length, 1u)));
   if (string.length != 0) std::memcpy(copy, string.data, string.length);
   strings_.push_back({copy, string.length});
   *slot = {words, copy, string.length, size()};
-  return size() - 1;
+  return absl::OkStatus();
 }
 
 // Slots are asked for when their block's hashes are known, and looked at when the last of them is: they are in the L2 cache or beyond.
-absl::StatusOr<bool> StringCodes::Add(const blocks::Bytes* strings, uint32_t n, uint32_t* codes) {
+absl::StatusOr<bool> StringCodes::Add(const blocks::Bytes* strings, uint32_t n, uint32_t* codes, const uint8_t** copies) {
   constexpr uint32_t kBlock = 128;
   blocks::ShortWords words[kBlock];
   uint64_t hashes[kBlock];
@@ -93,12 +93,12 @@ absl::StatusOr<bool> StringCodes::Add(const blocks::Bytes* strings, uint32_t n, 
       const blocks::Bytes string = strings[begin + i];
       uint64_t at = hashes[i];
       while (slots[at].code_plus_one != 0 && !IsString(slots[at], words[i], string)) at = (at + 1) & mask_;
-      if (slots[at].code_plus_one != 0) {
-        codes[begin + i] = slots[at].code_plus_one - 1;
-        continue;
+      if (slots[at].code_plus_one == 0) {
+        if (size() == kMostStrings) return false;
+        QUERN_RETURN_IF_ERROR(AddNew(words[i], string, &slots[at]));
       }
-      if (size() == kMostStrings) return false;
-      QUERN_ASSIGN_OR_RETURN(codes[begin + i], AddNew(words[i], string, &slots[at]));
+      codes[begin + i] = slots[at].code_plus_one - 1;
+      copies[begin + i] = slots[at].bytes;
     }
   }
   return true;
