@@ -15,7 +15,8 @@
 
 #include "runtime/kernel_abi.h"
 
-extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column, uint64_t more);
+// Declared in runtime_calls.h too, which templates do not include.
+extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column, uint64_t more);  // NOLINT(readability-redundant-declaration)
 
 // 32 bytes of ones, then as many zeros. A constant of the kernel's own where a block needs it.
 extern "C" {
@@ -399,9 +400,10 @@ QUERN_INLINE void StoreString(Bytes s, uint8_t* field, uint32_t width) {
 }
 
 QUERN_INLINE Bytes BytesOf(const uint8_t* field, uint32_t width) {
-  uint32_t length = Load<uint32_t>(field);
-  if (length <= InlineBytes(width)) return {field + 4, length};
-  return {Load<const uint8_t*>(field + 8), length};
+  const uint32_t length = Load<uint32_t>(field);
+  const uint8_t* const address = Load<const uint8_t*>(field + 8);
+  // A choice that nobody can foresee: a conditional move and no branch.
+  return {__builtin_expect_with_probability(length <= InlineBytes(width), 1, 0.5) ? field + 4 : address, length};
 }
 
 // A string of up to as many bytes as the field holds is compared by kShortBytes bytes of both, of which a mask leaves its own, so that no
@@ -545,10 +547,16 @@ QUERN_INLINE void DictionaryRows(const QuernColumn* column, uint64_t first, cons
 
 constexpr uint64_t kCopySlackBytes = 32;  // an output buffer has so many writable bytes beyond its capacity
 
-// Copies n bytes, writing up to kCopySlackBytes beyond but reading none beyond.
+// Copies n bytes, writing up to kCopySlackBytes beyond.
 QUERN_INLINE void CopyBytes(uint8_t* to, const uint8_t* from, uint32_t n) {
   typedef uint64_t U64x2 __attribute__((vector_size(16)));
-  if (n > 256) {
+  if (n - 1 < kShortBytes && MayReadShort(from)) {
+    // 1 to 32 bytes: no branch depends on how many, and no line is read that the string does not reach.
+    const uint8_t* const second = __builtin_expect_with_probability(n > 16, 1, 0.5) ? from + 16 : from;
+    const U64x2 front = Load<U64x2>(from), back = Load<U64x2>(second);
+    Store(to, front);
+    Store(to + 16, back);
+  } else if (n > 256) {
     __builtin_memcpy(to, from, n);
   } else if (n > 16) {
     for (uint32_t i = 0; i + 16 < n; i += 16) Store(to + i, Load<U64x2>(from + i));

@@ -271,8 +271,11 @@ QUERN_INLINE void EncodeBytes(const QuernSortShape* shape, uint32_t key, const Q
   if ((*incomplete >> (kSkipKeyShift + key) & 1) != 0) return;
   const QuernSortKey* k = &shape->keys[key];
   if (num_words == 1) {
-    const QuernSortPart part = shape->parts[k->first_part + (k->nullable ? 1 : 0)];
-    if (part.word == 0 && !IsLeftOutOfLead(shape, &part)) EncodeFront<kStorage>(k, part, column, first, rows, n, words[0]);
+    for (uint32_t p = k->first_part; p < k->first_part + k->num_parts; ++p) {
+      const QuernSortPart part = shape->parts[p];
+      if (part.kind != kBytesPart || part.word != 0 || IsLeftOutOfLead(shape, &part)) continue;
+      return EncodeFront<kStorage>(k, part, column, first, rows, n, words[0]);
+    }
     return;
   }
   uint64_t high[kPrefixRows], low[kPrefixRows];

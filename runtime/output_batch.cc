@@ -15,6 +15,8 @@
 // out and release the parent first. The memory counts against the budget until then.
 #include "runtime/output_batch.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -50,6 +52,16 @@ uint64_t ValuesBytes(const ColumnType& type, Storage storage, uint64_t rows) {
   return rows * StorageFieldBytes(storage);
 }
 
+// On large pages where it is large: result columns are written once, front to back, and each page is taken by a fault. Null: out of memory.
+void* AllocateAligned(uint64_t bytes) {
+  constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+  const bool is_huge = bytes >= 2 * kHugePageBytes;
+  void* data = nullptr;
+  if (posix_memalign(&data, is_huge ? kHugePageBytes : kAlignmentBytes, bytes) != 0) return nullptr;
+  if (is_huge) madvise(data, bytes, MADV_HUGEPAGE);  // a request only
+  return data;
+}
+
 }  // namespace
 
 absl::Status OutputBuffer::Allocate(std::shared_ptr<MemoryBudget> budget, uint64_t capacity_bytes) {
@@ -57,7 +69,7 @@ absl::Status OutputBuffer::Allocate(std::shared_ptr<MemoryBudget> budget, uint64
   const uint64_t capacity = (capacity_bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
   const uint64_t total = capacity + kSpareBytes;
   if (budget) QUERN_RETURN_IF_ERROR(budget->Reserve(total));
-  void* data = capacity_bytes <= kMaxBufferBytes ? std::aligned_alloc(kAlignmentBytes, total) : nullptr;
+  void* const data = capacity_bytes <= kMaxBufferBytes ? AllocateAligned(total) : nullptr;
   if (data == nullptr) {
     if (budget) budget->Release(total);
     return absl::ResourceExhaustedError("out of memory: " + std::to_string(total) + " bytes asked; accepted: what the system has free");
@@ -96,13 +108,15 @@ struct OutputBatch::Buffers {
   const void* exported[4] = {};
   int64_t exported_view_bytes = 0;
 
-  absl::Status Allocate(const ColumnType& type, uint64_t rows, const std::shared_ptr<MemoryBudget>& budget);
+  absl::Status Allocate(const ColumnType& type, uint64_t rows, uint64_t expected_bytes, const std::shared_ptr<MemoryBudget>& budget);
   void StartBatch(QuernOutColumn* column, const ColumnType& type, uint64_t capacity_rows);
   static ArrowArray Export(std::unique_ptr<Buffers> buffers, const QuernOutColumn& column, Storage storage, uint64_t num_rows);
   static void ReleaseExported(ArrowArray* array);
 };
 
-absl::Status OutputBatch::Buffers::Allocate(const ColumnType& type, uint64_t rows, const std::shared_ptr<MemoryBudget>& budget) {
+// expected_bytes: of strings.
+absl::Status OutputBatch::Buffers::Allocate(const ColumnType& type, uint64_t rows, uint64_t expected_bytes,
+                                            const std::shared_ptr<MemoryBudget>& budget) {
   const Storage storage = RowOf(type.id).storage;
   if (type.nullable) QUERN_RETURN_IF_ERROR(validity.Allocate(budget, BitmapBytes(rows)));
   if (OffsetBytes(storage) > 0) {
@@ -110,7 +124,8 @@ absl::Status OutputBatch::Buffers::Allocate(const ColumnType& type, uint64_t row
   } else {
     QUERN_RETURN_IF_ERROR(values.Allocate(budget, ValuesBytes(type, storage, rows)));
   }
-  if (IsVariable(storage)) QUERN_RETURN_IF_ERROR(bytes.Allocate(budget, std::min(rows * kFirstBytesPerRow, kMaxFirstBytes)));
+  if (IsVariable(storage))
+    QUERN_RETURN_IF_ERROR(bytes.Allocate(budget, std::max(expected_bytes, std::min(rows * kFirstBytesPerRow, kMaxFirstBytes))));
   return absl::OkStatus();
 }
 
@@ -133,7 +148,8 @@ OutputBatch::OutputBatch(std::vector<ColumnType> types, uint64_t capacity_rows, 
       capacity_rows_(capacity_rows),
       budget_(std::move(budget)),
       columns_(types_.size(), QuernOutColumn{}),
-      buffers_(types_.size()) {}
+      buffers_(types_.size()),
+      exported_bytes_(types_.size()) {}
 
 OutputBatch::~OutputBatch() = default;
 
@@ -145,7 +161,7 @@ absl::Status OutputBatch::Reset() {
   for (size_t i = 0; i < types_.size(); ++i) {
     if (!buffers_[i]) {
       auto buffers = std::make_unique<Buffers>();
-      QUERN_RETURN_IF_ERROR(buffers->Allocate(types_[i], capacity_rows_, budget_));
+      QUERN_RETURN_IF_ERROR(buffers->Allocate(types_[i], capacity_rows_, exported_bytes_[i] + exported_bytes_[i] / 16, budget_));
       buffers_[i] = std::move(buffers);
     }
     buffers_[i]->StartBatch(&columns_[i], types_[i], capacity_rows_);
@@ -209,6 +225,7 @@ void OutputBatch::ExportArrow(ArrowArray* out) {
   auto* batch = new ExportedBatch;
   batch->children.reserve(types_.size());
   for (size_t i = 0; i < types_.size(); ++i) {
+    exported_bytes_[i] = columns_[i].num_bytes;
     batch->children.push_back(Buffers::Export(std::move(buffers_[i]), columns_[i], RowOf(types_[i].id).storage, num_rows_));
     batch->pointers.push_back(&batch->children.back());
     columns_[i] = {};

@@ -47,6 +47,7 @@ class OutputBatch {
   std::shared_ptr<MemoryBudget> budget_;
   std::vector<QuernOutColumn> columns_;
   std::vector<std::unique_ptr<Buffers>> buffers_;
+  std::vector<uint64_t> exported_bytes_;  // by column, of strings: the last batch's, which the next one is likely to have as well
 };
 
 }  // namespace quern

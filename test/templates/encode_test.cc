@@ -337,13 +337,23 @@ TEST(Encode, ManyStringsWithNullsAndPickedRows) {
   }
 }
 
-TEST(Encode, TheFirstWordAloneTouchesNoOther) {
+std::vector<uint64_t> FirstWords(const std::vector<uint32_t>& cuts) {
   const Strings strings({"abcdefghijkl", "b"});
-  const BytesShape s({3, 8, 5});
+  const BytesShape s(cuts);
   uint32_t incomplete = 0;
   const auto words =
       WordsOf(1, 2, [&](uint64_t* const* to) { b::EncodeBytes<kVar32>(&s.shape, 0, &strings.column, 0, nullptr, 2, to, 1, &incomplete); });
-  EXPECT_EQ(words[0], (std::vector<uint64_t>{0xabcdef6162630000, 0xabcdef6200000000}));
+  EXPECT_EQ(incomplete, 0u);
+  return words[0];
+}
+
+TEST(Encode, TheFirstWordAloneTouchesNoOther) {
+  EXPECT_EQ(FirstWords({8, 8}), (std::vector<uint64_t>{0x6162636465666768, 0x6200000000000000}));
+  EXPECT_EQ(FirstWords({7, 8, 1}), (std::vector<uint64_t>{0x6162636465666700, 0x6200000000000000}));
+}
+
+TEST(Encode, BytesBehindANumberAreLeftOutOfTheFirstWordAlone) {
+  EXPECT_EQ(FirstWords({3, 8, 5}), std::vector<uint64_t>(2, 0xabcdef0000000000));
 }
 
 uint32_t IncompleteOf(const std::string& text, bool trims_spaces) {

@@ -255,12 +255,24 @@ class SortKernels {
     n_ = picked ? 75 : kRows - 5;
   }
 
+  uint64_t LeftOutOfLead() const {
+    const QuernSortShape& s = *shape().get();
+    uint64_t mask = 0;
+    for (uint32_t p = 0; p < s.num_parts; ++p) {
+      const QuernSortPart& part = s.parts[p];
+      if (part.word == 0 && IsLeftOutOfLead(&s, &part)) mask |= (~uint64_t{0} >> (64 - part.bits)) << part.shift;
+    }
+    return mask;
+  }
+
   void ExpectWordsOrderAsRows() {
     std::vector<std::vector<uint64_t>> words = Encode(jit()), again = Encode(generic());
     EXPECT_EQ(words, again) << text_;
     const uint32_t incomplete = incomplete_;
-    EXPECT_EQ(Lead(jit()), words[0]) << text_;
-    EXPECT_EQ(Lead(generic()), words[0]) << text_;
+    std::vector<uint64_t> lead = words[0];
+    for (uint64_t& word : lead) word &= ~LeftOutOfLead();
+    EXPECT_EQ(Lead(jit()), lead) << text_;
+    EXPECT_EQ(Lead(generic()), lead) << text_;
     for (uint32_t i = 0; i < n_; ++i) {
       for (uint32_t j = 0; j < n_; ++j) {
         const Decision expected = Compare(i, j, false);
