@@ -551,11 +551,15 @@ constexpr uint64_t kCopySlackBytes = 32;  // an output buffer has so many writab
 QUERN_INLINE void CopyBytes(uint8_t* to, const uint8_t* from, uint32_t n) {
   typedef uint64_t U64x2 __attribute__((vector_size(16)));
   if (n - 1 < kShortBytes && MayReadShort(from)) {
-    // 1 to 32 bytes: no branch depends on how many, and no line is read that the string does not reach.
-    const uint8_t* const second = __builtin_expect_with_probability(n > 16, 1, 0.5) ? from + 16 : from;
-    const U64x2 front = Load<U64x2>(from), back = Load<U64x2>(second);
-    Store(to, front);
-    Store(to + 16, back);
+    // 1 to 32 bytes by four words, which overlap where there are fewer: no branch depends on how many, and of a string in a tuple's field
+    // nothing is read that the field does not have.
+    const uint32_t last = n > 8 ? n - 8 : 0, second = last < 8 ? last : 8, third = last < 16 ? last : 16;
+    const uint64_t words[4] = {Load<uint64_t>(from), Load<uint64_t>(from + second), Load<uint64_t>(from + third),
+                               Load<uint64_t>(from + last)};
+    Store(to, words[0]);
+    Store(to + second, words[1]);
+    Store(to + third, words[2]);
+    Store(to + last, words[3]);
   } else if (n > 256) {
     __builtin_memcpy(to, from, n);
   } else if (n > 16) {

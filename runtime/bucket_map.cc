@@ -9,10 +9,10 @@
 //     0011110000 (< 2^-60)  1                                               1
 //
 // A word below the lowest of its range goes to the range's first bucket, one above the highest to its last: so that buckets are in order
-// whatever the sample has missed. Where the sample is even, the highest bits alone are the bucket.
+// whatever the sample has missed. Where no bucket is far above its share, the highest bits alone are the bucket.
 #include "runtime/bucket_map.h"
 
-#include <bit>
+#include <algorithm>
 
 namespace quern {
 
@@ -24,8 +24,9 @@ BucketMap::BucketMap(uint32_t bits, std::vector<uint64_t> sample) : shift_(64 - 
     while (end < sample.size() && sample[end] >> shift_ == sample[begin] >> shift_) ++end;
     largest = std::max<uint64_t>(largest, end - begin);
   }
-  // Words that are all the same cannot be cut.
-  if (largest <= 4 * fair + 8 || sample.front() == sample.back()) return;
+  // Looking up ranges costs more than buckets of several times their fair size do (of texts of digits, 4 times: 31 ns an entry for all
+  // instead of 22; of numbers from 0 to 1, 16 times: 18 instead of 22). Words that are all the same cannot be cut.
+  if (largest <= 12 * fair || sample.front() == sample.back()) return;
   ranges_.resize(1u << kTopBits);
   num_buckets_ = 0;
   size_t begin = 0, end = 0;

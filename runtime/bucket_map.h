@@ -22,15 +22,6 @@ class BucketMap {
   bool is_plain() const { return ranges_.empty(); }
   uint32_t shift() const { return shift_; }
 
-  // Grows with the word.
-  uint32_t BucketOf(uint64_t word) const {
-    if (ranges_.empty()) return static_cast<uint32_t>(word >> shift_);
-    const Range& range = ranges_[word >> (64 - kTopBits)];
-    const uint64_t place = word >> range.shift;
-    return range.first_bucket + (place <= range.low ? 0 : static_cast<uint32_t>(std::min<uint64_t>(place - range.low, range.most)));
-  }
-
- private:
   // The words with the same kTopBits highest bits.
   struct Range {
     uint64_t low = 0;  // of word >> shift
@@ -38,6 +29,17 @@ class BucketMap {
     uint32_t most = 0;  // buckets but one
     uint32_t shift = 63;
   };
+  // Where it is not plain, by a word's highest bits.
+  const Range* ranges() const { return ranges_.data(); }
+
+  // Grows with the word.
+  static uint32_t BucketOf(const Range* ranges, uint64_t word) {
+    const Range& range = ranges[word >> (64 - kTopBits)];
+    const uint64_t place = std::max(word >> range.shift, range.low) - range.low;
+    return range.first_bucket + static_cast<uint32_t>(std::min<uint64_t>(place, range.most));
+  }
+
+ private:
   std::vector<Range> ranges_;
   uint32_t shift_;
   uint32_t num_buckets_;

@@ -11,8 +11,8 @@
 //     word 0  | 10 bits     | upper 43 - 0 bits of i64 ..     |
 //     word 1  | .. the rest  |             row number, 20 bits |
 //
-// Which bits vary is known by or-ing and and-ing all words. Where leaving out whole ranges above and below suffices for the same number of
-// words, that is done, by a shift; else every bit that does not vary is left out (PEXT): of lower case letters, 5 to 6 of 8 bits stay.
+// Which bits vary is known by or-ing and and-ing all words. Bits that do not vary between others are left out too (PEXT): of lower case
+// letters, 5 to 6 of 8 bits stay. Machines without it leave out what is above and below, by a shift.
 //
 // The order of arrival is the order of row numbers, and these are in the entry's lowest bits: no two entries are equal, and whatever sorts
 // them is stable. Keys that come out alone and are held whole have no row numbers at all, and so need none of it.
@@ -71,7 +71,8 @@ EntryLayout::EntryLayout(const std::vector<SortStep>& steps, const std::vector<W
     exact += BitsOf(mask);
     ranges += BitsOf(Range(mask));
   }
-  const bool gathers = GathersBits() && std::min(WordsFor(exact), most_words) < std::min(WordsFor(ranges), most_words + 1);
+  // Picking bits also makes the highest ones, by which entries are dealt out, differ: text has three constant bits in each byte.
+  const bool gathers = GathersBits() && exact < ranges;
   words_ = std::clamp(WordsFor(gathers ? exact : ranges), 1u, most_words);
   const uint32_t room = 64 * words_ - row_bits;
   for (size_t s = 0; s < steps.size(); ++s) {

@@ -214,15 +214,18 @@ absl::Status SortedRows::ScanChunk(uint64_t c) {
   const SortChunk& chunk = chunks_[c];
   ChunkScan scan;
   scan.buckets.resize(buckets_->num_buckets());
+  uint64_t* const counts = scan.buckets.data();
+  const BucketMap::Range* const ranges = buckets_->ranges();
+  const uint32_t shift = buckets_->shift();
   uint64_t words[EntryLayout::kBlockRows + 1];
   for (uint32_t begin = 0; begin < chunk.num_rows; begin += EntryLayout::kBlockRows) {
     const uint32_t n = std::min(EntryLayout::kBlockRows, chunk.num_rows - begin);
     layout_->PackFirst(chunk, begin, n, words + 1);
     if (begin == 0) words[0] = scan.first = words[1];
     if (buckets_->is_plain()) {
-      for (uint32_t i = 1; i <= n; ++i) ++scan.buckets[words[i] >> buckets_->shift()];
+      for (uint32_t i = 1; i <= n; ++i) ++counts[words[i] >> shift];
     } else {
-      for (uint32_t i = 1; i <= n; ++i) ++scan.buckets[buckets_->BucketOf(words[i])];
+      for (uint32_t i = 1; i <= n; ++i) ++counts[BucketMap::BucketOf(ranges, words[i])];
     }
     uint64_t rises = 0, falls = 0;
     for (uint32_t i = 1; i <= n; ++i) {
@@ -335,7 +338,10 @@ void Deal(const uint64_t* from, uint32_t n, const BucketMap& buckets, uint64_t r
   if (buckets.is_plain()) {
     DealTo<kWords>(from, n, ends, to, [shift = buckets.shift()](uint64_t word) { return word >> shift; });
   } else {
-    DealTo<kWords>(from, n, ends, to, [&](uint64_t word) { return buckets.BucketOf(kWords == 1 ? word & ~row_mask : word); });
+    // An entry of one word has the row's number in it, which a sample of first words has not.
+    const uint64_t mask = ~row_mask;
+    DealTo<kWords>(from, n, ends, to,
+                   [ranges = buckets.ranges(), mask](uint64_t word) { return BucketMap::BucketOf(ranges, word & mask); });
   }
 }
 
@@ -349,7 +355,7 @@ void SortedRows::PlaceByBucket(uint64_t c) {
   for (uint32_t begin = 0; begin < chunk.num_rows; begin += EntryLayout::kBlockRows) {
     const uint32_t n = std::min(EntryLayout::kBlockRows, chunk.num_rows - begin);
     layout_->Pack(chunk, begin, n, c << kChunkShift, buffer);
-    deal(buffer, n, *buckets_, layout_->row_mask(), ends, EntryAt(0));
+    deal(buffer, n, *buckets_, layout_->words() == 1 ? layout_->row_mask() : 0, ends, EntryAt(0));
   }
 }
 
