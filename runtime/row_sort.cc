@@ -198,7 +198,11 @@ absl::Status RowSort::Finalise() {
 
 absl::Status RowSort::FinaliseShared() {
   if (finalised_) return absl::OkStatus();
-  if (!sorts_) QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (rows_ == nullptr) QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
+    BeginSorting();
+  }
   return Sort();
 }
 

@@ -8,7 +8,10 @@
 //     row 9, tied      "lemon ch"        "iffon"  ties with row 7 up to here, and so on to the strings' ends
 //
 // ("Caching multikey quicksort": Bentley, Sedgewick 1997; Ng, Kakehi 2007. Here the cached bytes are sorted by radix.) Since all rows of a
-// group are equal up to the step, they share it. The first line that a step reads is asked for some entries ahead.
+// group are equal up to the step, they share it.
+//
+// All groups of a bucket take their steps round by round, one step each: so that what a step reads, of rows that lie anywhere, can be asked
+// for some rows ahead whatever the groups' sizes, and nothing is called by itself, since a million strings may share a million bytes.
 #include "runtime/tie_sort.h"
 
 #include <algorithm>
@@ -48,47 +51,87 @@ bool TieSorter::IsTied(const uint64_t* a) const {
   return ((a[words - 1] ^ a[2 * words - 1]) & ~layout_->row_mask()) == 0;
 }
 
-// What the first step reads of the entry i, if it ties with its neighbour.
-void TieSorter::Prefetch(const uint64_t* entries, uint64_t n, uint64_t i) const {
-  if (i + 1 >= n || layout_->rest().empty() || !IsTied(entries + i * layout_->words())) return;
-  for (uint64_t e = i; e < i + 2; ++e) {
-    const uint64_t row = layout_->RowOf(entries + e * layout_->words());
-    const SortStep& step = layout_->rest().front();
-    if (step.is_tail()) __builtin_prefetch(chunks_->Tuple(row) + SortFieldOf(shape_, &shape_->keys[step.tail_key])->tuple_offset);
-    else __builtin_prefetch(chunks_->WordAt(step.word, row));
-  }
-}
-
-absl::Status TieSorter::Sort(uint64_t* entries, uint64_t n) {
-  constexpr uint64_t kAhead = 32;
+// The groups of entries that tie, and their rows as pairs.
+absl::Status TieSorter::FindTies(const uint64_t* entries, uint64_t n) {
   const uint32_t words = layout_->words();
-  for (uint64_t i = 0; i < std::min(kAhead, n); ++i) Prefetch(entries, n, i);
+  runs_.clear();
+  groups_.clear();
+  uint64_t num_pairs = 0;
   for (uint64_t begin = 0, end = 0; begin < n; begin = end) {
-    for (end = begin + 1; end < n && IsTied(entries + (end - 1) * words); ++end) Prefetch(entries, n, end + kAhead);
-    Prefetch(entries, n, end - 1 + kAhead);
-    if (end - begin > 1) QUERN_RETURN_IF_ERROR(SortGroup(entries + begin * words, end - begin));
+    for (end = begin + 1; end < n && IsTied(entries + (end - 1) * words);) ++end;
+    if (end - begin == 1) continue;
+    runs_.push_back(begin);
+    groups_.push_back({num_pairs, end - begin, 0, kSortPrefixBytes});
+    num_pairs += end - begin;
   }
+  if (memory_.bytes() < num_pairs * sizeof(Pair)) {
+    memory_.Free();
+    QUERN_ASSIGN_OR_RETURN(memory_, HugeBuffer::Allocate(budget_, std::max<uint64_t>(num_pairs, 64) * sizeof(Pair), true));
+    pairs_ = reinterpret_cast<Pair*>(memory_.data());
+  }
+  for (size_t g = 0; g < groups_.size(); ++g)
+    for (uint64_t i = 0; i < groups_[g].n; ++i) pairs_[groups_[g].begin + i] = {0, layout_->RowOf(entries + (runs_[g] + i) * words)};
+  num_tied_ += num_pairs;
   return absl::OkStatus();
 }
 
-// Groups wait on a list of their own instead of the stack: a million strings may share a million bytes.
-absl::Status TieSorter::SortGroup(uint64_t* entries, uint64_t n) {
-  const uint32_t words = layout_->words();
-  num_tied_ += n;
-  if (memory_.bytes() < n * sizeof(Pair)) {
-    memory_.Free();
-    QUERN_ASSIGN_OR_RETURN(memory_, HugeBuffer::Allocate(budget_, std::max<uint64_t>(n, 64) * sizeof(Pair), true));
-    pairs_ = reinterpret_cast<Pair*>(memory_.data());
+// Asks for what a group's step reads first of one of its rows: a word, a row id, or the field that leads to a string.
+void TieSorter::AskFar(const Group& group, uint64_t i) const {
+  const uint64_t row = pairs_[group.begin + i].row;
+  if (group.step == layout_->rest().size()) return chunks_->PrefetchRowId(row);
+  const SortStep& step = layout_->rest()[group.step];
+  if (step.is_tail()) __builtin_prefetch(chunks_->Tuple(row) + SortFieldOf(shape_, &shape_->keys[step.tail_key])->tuple_offset);
+  else __builtin_prefetch(chunks_->WordAt(step.word, row));
+}
+
+// And for a string's bytes, when its field is there.
+void TieSorter::AskNear(const Group& group, uint64_t i) const {
+  if (group.step == layout_->rest().size() || !layout_->rest()[group.step].is_tail()) return;
+  const QuernSortKey& key = shape_->keys[layout_->rest()[group.step].tail_key];
+  const uint8_t* const field = chunks_->Tuple(pairs_[group.begin + i].row) + SortFieldOf(shape_, &key)->tuple_offset;
+  if (key.storage == kFixed || blocks::Load<uint32_t>(field) <= group.from_byte) return;
+  __builtin_prefetch(blocks::Load<const uint8_t*>(field + 8) + group.from_byte);
+}
+
+// Goes through the rows of all groups in order.
+struct TieSorter::Cursor {
+  size_t group = 0;
+  uint64_t i = 0;
+  uint64_t position = 0;
+
+  template <class Ask>
+  void GoTo(uint64_t to, const std::vector<Group>& groups, Ask ask) {
+    for (; position < to && group < groups.size(); ++position) {
+      ask(groups[group], i);
+      if (++i < groups[group].n) continue;
+      ++group;
+      i = 0;
+    }
   }
-  for (uint64_t i = 0; i < n; ++i) pairs_[i] = {0, layout_->RowOf(entries + i * words)};
-  groups_.push_back({0, n, 0, kSortPrefixBytes});
+};
+
+absl::Status TieSorter::Sort(uint64_t* entries, uint64_t n) {
+  constexpr uint64_t kAhead = 24;
+  QUERN_RETURN_IF_ERROR(FindTies(entries, n));
+  const std::vector<Group> runs = groups_;
   while (!groups_.empty()) {
-    const Group group = groups_.back();
-    groups_.pop_back();
-    QUERN_RETURN_IF_ERROR(TakeStep(group));
+    next_groups_.clear();
+    Cursor far, near;
+    uint64_t done = 0;
+    for (const Group& group : groups_) {
+      done += group.n;
+      far.GoTo(done + 2 * kAhead, groups_, [this](const Group& g, uint64_t i) { AskFar(g, i); });
+      near.GoTo(done + kAhead, groups_, [this](const Group& g, uint64_t i) { AskNear(g, i); });
+      QUERN_RETURN_IF_ERROR(TakeStep(group));
+    }
+    std::swap(groups_, next_groups_);
   }
-  const uint64_t rest = entries[words - 1] & ~layout_->row_mask();
-  for (uint64_t i = 0; i < n; ++i) entries[i * words + words - 1] = rest | pairs_[i].row;
+  const uint32_t words = layout_->words();
+  for (size_t r = 0; r < runs.size(); ++r) {
+    uint64_t* last_word = entries + runs_[r] * words + words - 1;
+    const uint64_t rest = *last_word & ~layout_->row_mask();
+    for (uint64_t i = 0; i < runs[r].n; ++i, last_word += words) *last_word = rest | pairs_[runs[r].begin + i].row;
+  }
   return absl::OkStatus();
 }
 
@@ -120,7 +163,7 @@ absl::Status TieSorter::TakeTailStep(const Group& group, const QuernSortKey& key
   const bool by_bytes = longest > from;
   // Where all bytes are equal, or zeros behind an end, the shorter one comes first.
   if (!by_bytes && shortest == longest) {
-    groups_.push_back({group.begin, group.n, group.step + 1, kSortPrefixBytes});
+    next_groups_.push_back({group.begin, group.n, group.step + 1, kSortPrefixBytes});
     return absl::OkStatus();
   }
   for (uint64_t i = 0; i < group.n; ++i) {
@@ -130,13 +173,13 @@ absl::Status TieSorter::TakeTailStep(const Group& group, const QuernSortKey& key
   return by_bytes ? Split(group, group.step, from + 8) : Split(group, group.step + 1, kSortPrefixBytes);
 }
 
-// Sorts the group's pairs, and puts those that still tie on the list, for the step after.
+// Sorts the group's pairs, and puts those that still tie on the list of the next round, for the step after.
 absl::Status TieSorter::Split(const Group& group, uint32_t next_step, uint32_t from_byte) {
   Pair* const pairs = pairs_ + group.begin;
   QUERN_RETURN_IF_ERROR(sorter_.Sort(reinterpret_cast<uint64_t*>(pairs), group.n));
   for (uint64_t begin = 0, end = 0; begin < group.n; begin = end) {
     for (end = begin + 1; end < group.n && pairs[end].word == pairs[begin].word;) ++end;
-    if (end - begin > 1) groups_.push_back({group.begin + begin, end - begin, next_step, from_byte});
+    if (end - begin > 1) next_groups_.push_back({group.begin + begin, end - begin, next_step, from_byte});
   }
   return absl::OkStatus();
 }

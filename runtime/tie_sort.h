@@ -39,9 +39,11 @@ class TieSorter {
     uint32_t step;
     uint32_t from_byte;
   };
-  void Prefetch(const uint64_t* entries, uint64_t n, uint64_t i) const;
+  struct Cursor;
+  absl::Status FindTies(const uint64_t* entries, uint64_t n);
+  void AskFar(const Group& group, uint64_t i) const;
+  void AskNear(const Group& group, uint64_t i) const;
   bool IsTied(const uint64_t* a) const;
-  absl::Status SortGroup(uint64_t* entries, uint64_t n);
   absl::Status TakeStep(const Group& group);
   absl::Status TakeTailStep(const Group& group, const QuernSortKey& key);
   absl::Status Split(const Group& group, uint32_t next_step, uint32_t from_byte);
@@ -54,7 +56,9 @@ class TieSorter {
   std::shared_ptr<MemoryBudget> budget_;
   HugeBuffer memory_;  // of the pairs
   Pair* pairs_ = nullptr;
-  std::vector<Group> groups_;
+  std::vector<uint64_t> runs_;  // where the ties of entries begin
+  std::vector<Group> groups_;   // of this round, and of the next
+  std::vector<Group> next_groups_;
   uint64_t num_tied_ = 0;
 };
 
