@@ -122,7 +122,19 @@ void EntryLayout::PackPiece(const Piece& piece, const uint64_t* source, uint32_t
   }
 }
 
+// Where all bits come from one word, side by side, that is a shift.
+bool EntryLayout::PackOne(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t* words) const {
+  if (pieces_.size() != 1 || !pieces_[0].is_contiguous || pieces_[0].dropped != 0) return false;
+  const Piece& piece = pieces_[0];
+  const uint64_t* const source = chunk.words + uint64_t{piece.word} * chunk.capacity + begin;
+  const uint64_t mask = Ones(piece.bits);
+  const uint32_t down = piece.shift, up = 64 - piece.bits;
+  for (uint32_t i = 0; i < n; ++i) words[i] = (source[i] >> down & mask) << up;
+  return true;
+}
+
 void EntryLayout::Pack(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t first_number, uint64_t* entries) const {
+  if (words_ == 1 && row_bits_ == 0 && PackOne(chunk, begin, n, entries)) return;
   uint64_t buffer[kMaxEntryWords][kBlockRows];
   uint64_t* lanes[kMaxEntryWords];
   for (uint32_t w = 0; w < words_; ++w) {
@@ -139,6 +151,7 @@ void EntryLayout::Pack(const SortChunk& chunk, uint32_t begin, uint32_t n, uint6
 }
 
 void EntryLayout::PackFirst(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t* first_words) const {
+  if (PackOne(chunk, begin, n, first_words)) return;
   uint64_t rest[kBlockRows];
   uint64_t* const lanes[2] = {first_words, rest};
   std::fill(first_words, first_words + n, uint64_t{0});

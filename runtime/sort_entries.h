@@ -58,6 +58,7 @@ class EntryLayout {
     uint32_t position;  // of its highest bit in the entry, from the top
   };
   uint64_t Gathered(const Piece& piece, uint64_t word) const;
+  bool PackOne(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t* words) const;
   void PackPiece(const Piece& piece, const uint64_t* source, uint32_t n, uint64_t* const* lanes) const;
 
   std::vector<Piece> pieces_;
