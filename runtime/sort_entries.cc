@@ -160,16 +160,19 @@ void EntryLayout::PackFirst(const SortChunk& chunk, uint32_t begin, uint32_t n, 
     if (piece.position < 64) PackPiece(piece, chunk.words + uint64_t{piece.word} * chunk.capacity + begin, n, lanes);
 }
 
+// The piece that has all bits of a word that vary; null where none has.
+const EntryLayout::Piece* EntryLayout::HolderOf(uint32_t w) const {
+  for (const Piece& piece : pieces_)
+    if (piece.word == w && piece.dropped == 0 && (bits_[w].varying() & ~piece.mask) == 0) return &piece;
+  return nullptr;
+}
+
 void EntryLayout::Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w, uint64_t* out) const {
   const uint64_t varying = bits_[w].varying(), constant = bits_[w].all;
-  const Piece* held = nullptr;
-  for (const Piece& piece : pieces_) {
-    if (piece.word != w) continue;
-    held = piece.dropped == 0 ? &piece : nullptr;
-  }
+  const Piece* const held = HolderOf(w);
   if (varying == 0) {
     std::fill(out, out + n, constant);
-  } else if (held != nullptr && (varying & ~held->mask) == 0) {
+  } else if (held != nullptr) {
     const uint32_t word = held->position / 64, end = held->position % 64 + held->bits;
     const uint64_t mask = Ones(held->bits);
     if (end <= 64) {

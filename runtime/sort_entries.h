@@ -44,6 +44,9 @@ class EntryLayout {
   void Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w, uint64_t* out) const;
   uint64_t RowOf(const uint64_t* entry) const { return entry[words_ - 1] & row_mask(); }
 
+  // Whether an entry says all of word w.
+  bool Holds(uint32_t w) const { return bits_[w].varying() == 0 || HolderOf(w) != nullptr; }
+
   // How many of an entry's highest bits say whether rows are equal by the first `num_keys` keys; UINT32_MAX where it does not say.
   uint32_t PrefixBits(const QuernSortShape& shape, uint32_t num_keys) const;
 
@@ -57,7 +60,7 @@ class EntryLayout {
     uint32_t dropped;   // lowest ones that did not fit
     uint32_t position;  // of its highest bit in the entry, from the top
   };
-  uint64_t Gathered(const Piece& piece, uint64_t word) const;
+  const Piece* HolderOf(uint32_t w) const;
   bool PackOne(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t* words) const;
   void PackPiece(const Piece& piece, const uint64_t* source, uint32_t n, uint64_t* const* lanes) const;
 

@@ -17,7 +17,7 @@ struct SortOptions {
   PrefetchClasses prefetch;               // of tuples that come out
   uint64_t l2_bytes = uint64_t{1} << 20;  // of the machine's L2 cache
   bool huge_pages = true;
-  uint32_t entry_words = 2;    // words of an entry at most, where keys and row number do not fit fewer; 1 to 4
+  uint32_t entry_words = 2;    // words of an entry at most; one more where it then holds all that comes out of it; 1 to 4
   uint64_t top_rows = 262144;  // limits up to which rows that cannot come out are dropped as they arrive
 };
 

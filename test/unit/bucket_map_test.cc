@@ -12,6 +12,9 @@
 namespace quern {
 namespace {
 
+// The same numbers each time.
+std::mt19937_64 RandomFrom(uint64_t seed) { return std::mt19937_64(seed); }
+
 uint32_t BucketOf(const BucketMap& map, uint64_t word) {
   return map.is_plain() ? static_cast<uint32_t>(word >> map.shift()) : BucketMap::BucketOf(map.ranges(), word);
 }
@@ -28,7 +31,7 @@ void ExpectInOrder(const BucketMap& map, std::vector<uint64_t> words) {
 }
 
 TEST(BucketMap, EvenWordsTakeTheHighestBits) {
-  std::mt19937_64 random(1);
+  std::mt19937_64 random = RandomFrom(1);
   std::vector<uint64_t> words(16384);
   for (uint64_t& word : words) word = random();
   const BucketMap map(10, words);
@@ -38,7 +41,7 @@ TEST(BucketMap, EvenWordsTakeTheHighestBits) {
 }
 
 TEST(BucketMap, UnevenWordsGetBucketsOfAboutTheSameSize) {
-  std::mt19937_64 random(2);
+  std::mt19937_64 random = RandomFrom(2);
   std::vector<uint64_t> words(65536);
   for (uint64_t& word : words) word = static_cast<uint64_t>(std::exp(44.0 * static_cast<double>(random() >> 11) * 0x1p-53));  // 1 to 2^63
   const BucketMap map(10, std::vector<uint64_t>(words.begin(), words.begin() + 16384));
@@ -53,7 +56,7 @@ TEST(BucketMap, UnevenWordsGetBucketsOfAboutTheSameSize) {
 }
 
 TEST(BucketMap, WordsThatTheSampleHasMissedAreInOrderToo) {
-  std::mt19937_64 random(3);
+  std::mt19937_64 random = RandomFrom(3);
   std::vector<uint64_t> words = {0, 1, ~uint64_t{0}, ~uint64_t{0} - 1, uint64_t{1} << 63};
   std::vector<uint64_t> sample;
   for (int i = 0; i < 5000; ++i) sample.push_back((uint64_t{5} << 40) + random() % 100000);
