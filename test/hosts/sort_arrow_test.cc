@@ -105,7 +105,7 @@ TEST(ArrowSorts, OutliveTheirHandles) {
 }
 
 TEST(ArrowSorts, CountRowIdsOnFromBatchToBatch) {
-  const TestSchema schema({{"k", "i"}});
+  const TestSchema schema(std::vector<TestField>{{"k", "i"}});
   const int32_t key[] = {0}, payload[] = {-1};
   quern::Sort sort = NewSort("sort keys=i32 payload=rowid stable");
   ASSERT_EQ(sort.BindArrow({&schema.schema, key, payload}).text(), "");
