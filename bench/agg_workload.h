@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/hash_join.h"
+#include "runtime/batch_view.h"
 #include "runtime/spec.h"
 
 namespace quern::bench {

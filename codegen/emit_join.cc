@@ -3,8 +3,8 @@
 // stands the C++ that it emits. For keys i64,utf8 the hash stage becomes
 //
 //     void quern_hole_hash_rows(shape, keys, first, rows, n, hashes) {
-//       quern_block_hash_64(&keys[0], first, rows, n, hashes, /*combine=*/false, /*nullable=*/false, /*trims_spaces=*/false, 0);
-//       quern_block_hash_var32(&keys[1], first, rows, n, hashes, /*combine=*/true, /*nullable=*/false, /*trims_spaces=*/false, 0);
+//       quern_block_hash_64(&keys[0], first, rows, n, hashes, /*combine=*/false, /*nullable=*/false, /*rule=*/0, 0);
+//       quern_block_hash_var32(&keys[1], first, rows, n, hashes, /*combine=*/true, /*nullable=*/false, /*rule=*/0, 0);
 //     }
 //
 // and inlining folds the constants away. A dictionary's rows are first translated to rows of its values, so that no block knows
@@ -136,7 +136,7 @@ class JoinEmitter {
     e_.ir().CreateRetVoid();
   }
 
-  // quern_block_hash_<storage>(&keys[k], first, rows, n, hashes, combine, nullable, trims_spaces, width);    for each k
+  // quern_block_hash_<storage>(&keys[k], first, rows, n, hashes, combine, nullable, rule, width);    for each k
   void EmitHashRows() {
     auto p = e_.Begin("hash_rows", {"shape", "keys", "first", "rows", "n", "hashes"});
     if (p.empty()) return;
@@ -150,7 +150,7 @@ class JoinEmitter {
       const QuernField& key = shape_.keys[k];
       Source source = Translate(key, Column(keys, k, "key"), first, rows, n);
       e_.Call("hash_" + Text(key.storage), {source.column, first, source.rows, n, hashes, e_.Bool(k > 0), e_.Bool(IsNullEqual(key)),
-                                            e_.Bool(key.trims_spaces), e_.I32(key.width_bytes)});
+                                            e_.I32(key.rule), e_.I32(key.width_bytes)});
     }
     e_.ir().CreateRetVoid();
   }
@@ -181,7 +181,7 @@ class JoinEmitter {
     Source source = Translate(field, column, first, rows, n);
     e_.Call("store_" + Text(field.storage),
             {source.column, first, source.rows, n, tuples, e_.I32(shape_.tuple_bytes), e_.I32(field.tuple_offset),
-             e_.I32(field.null_offset), e_.I8(field.null_mask), e_.Bool(field.trims_spaces), e_.I32(field.width_bytes)});
+             e_.I32(field.null_offset), e_.I8(field.null_mask), e_.I32(field.rule), e_.I32(field.width_bytes)});
   }
 
   // quern_block_prefetch_string(tuple + offset, width);    for each key of variable length
@@ -235,14 +235,14 @@ class JoinEmitter {
     return unequal;
   }
 
-  // quern_block_equal_<storage>(column, row, tuple + offset, trims_spaces, width), through the dictionary where there is one
+  // quern_block_equal_<storage>(column, row, tuple + offset, rule, width), through the dictionary where there is one
   Value* EqualValue(const QuernField& key, Value* column, Value* row, Value* tuple) {
     if (IsDictionary(key)) {
       row = e_.Call("dictionary_row_" + Text(key.index_storage), {column, row}, "value_row", 32);
       column = e_.LoadPointer(column, offsetof(QuernColumn, dictionary), "dictionary");
     }
     Value* field = e_.Element(tuple, key.tuple_offset, 1, "field");
-    return e_.Call("equal_" + Text(key.storage), {column, row, field, e_.Bool(key.trims_spaces), e_.I32(key.width_bytes)}, "equal", 1);
+    return e_.Call("equal_" + Text(key.storage), {column, row, field, e_.I32(key.rule), e_.I32(key.width_bytes)}, "equal", 1);
   }
 
   // Null equals null and nothing else:

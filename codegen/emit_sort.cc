@@ -152,8 +152,8 @@ class SortEmitter {
     if (field.null_mask != 0) CompareNulls(key, field, a, b, next);
     Value* left = e_.Element(key.descending ? b : a, field.tuple_offset, 1, "left");
     Value* right = e_.Element(key.descending ? a : b, field.tuple_offset, 1, "right");
-    Value* order = e_.Call("order_" + Text(key.storage),
-                           {left, right, e_.Bool(key.is_signed), e_.Bool(key.trims_spaces), e_.I32(key.width_bytes)}, "order", 32);
+    Value* order = e_.Call("order_" + Text(key.storage), {left, right, e_.Bool(key.is_signed), e_.I32(key.rule), e_.I32(key.width_bytes)},
+                           "order", 32);
     BasicBlock* differ = e_.NewBlock("differ");
     e_.ir().CreateCondBr(e_.ir().CreateICmpNE(order, e_.I32(0), "differs"), differ, next);
     e_.ir().SetInsertPoint(differ);

@@ -46,20 +46,20 @@ QUERN_INDEX_BLOCKS(16, uint16_t)
 QUERN_INDEX_BLOCKS(32, uint32_t)
 QUERN_INDEX_BLOCKS(64, uint64_t)
 
-#define QUERN_EQUAL_BLOCK(text, kStorage)                                                                                     \
-  QUERN_BLOCK bool quern_block_equal_##text(const QuernColumn* column, uint32_t row, const uint8_t* field, bool trims_spaces, \
-                                            uint32_t width) {                                                                 \
-    return b::EqualField<kStorage>(column, row, field, trims_spaces, width);                                                  \
+#define QUERN_EQUAL_BLOCK(text, kStorage)                                                                                      \
+  QUERN_BLOCK bool quern_block_equal_##text(const QuernColumn* column, uint32_t row, const uint8_t* field, CollationRule rule, \
+                                            uint32_t width) {                                                                  \
+    return b::EqualField<kStorage>(column, row, field, rule, width);                                                           \
   }
-#define QUERN_LANES_HASH_BLOCK(text, kStorage)                                                                         \
-  QUERN_BLOCK void quern_block_hash_##text QUERN_HASH_PARAMETERS {                                                     \
-    const uint32_t done = b::HashLanes<kStorage>(column, first, rows, n, hashes, combine, nullable);                   \
-    if (done == n) return;                                                                                             \
-    quern_rt_hash_##text(column, first + done, rows, n - done, hashes + done, combine, nullable, trims_spaces, width); \
+#define QUERN_LANES_HASH_BLOCK(text, kStorage)                                                                 \
+  QUERN_BLOCK void quern_block_hash_##text QUERN_HASH_PARAMETERS {                                             \
+    const uint32_t done = b::HashLanes<kStorage>(column, first, rows, n, hashes, combine, nullable);           \
+    if (done == n) return;                                                                                     \
+    quern_rt_hash_##text(column, first + done, rows, n - done, hashes + done, combine, nullable, rule, width); \
   }
-#define QUERN_CALLED_HASH_BLOCK(text, kStorage)                                                   \
-  QUERN_BLOCK void quern_block_hash_##text QUERN_HASH_PARAMETERS {                                \
-    quern_rt_hash_##text(column, first, rows, n, hashes, combine, nullable, trims_spaces, width); \
+#define QUERN_CALLED_HASH_BLOCK(text, kStorage)                                           \
+  QUERN_BLOCK void quern_block_hash_##text QUERN_HASH_PARAMETERS {                        \
+    quern_rt_hash_##text(column, first, rows, n, hashes, combine, nullable, rule, width); \
   }
 #define QUERN_STORE_BLOCK(text, kStorage) \
   QUERN_BLOCK void quern_block_store_##text QUERN_STORE_PARAMETERS { b::StoreColumn<kStorage> QUERN_STORE_ARGUMENTS; }
@@ -222,10 +222,8 @@ QUERN_BLOCK void quern_block_encode_bit QUERN_ENCODE_PARAMETERS {
   QUERN_BLOCK void quern_block_encode_##text QUERN_ENCODE_BYTES_PARAMETERS { quern_rt_encode_##text QUERN_ENCODE_BYTES_ARGUMENTS; }
 #include "runtime/called_blocks.def"
 
-#define QUERN_ORDER_BLOCK(text, kStorage)                                 \
-  QUERN_BLOCK int32_t quern_block_order_##text QUERN_ORDER_PARAMETERS {   \
-    return b::OrderField<kStorage>(a, b, is_signed, trims_spaces, width); \
-  }
+#define QUERN_ORDER_BLOCK(text, kStorage) \
+  QUERN_BLOCK int32_t quern_block_order_##text QUERN_ORDER_PARAMETERS { return b::OrderField<kStorage>(a, b, is_signed, rule, width); }
 QUERN_ORDER_BLOCK(bit, kBit)
 QUERN_ORDER_BLOCK(8, k8)
 QUERN_ORDER_BLOCK(16, k16)

@@ -191,8 +191,8 @@ void AggregateShape::PlaceKeys(uint32_t inline_key_bytes, TupleLayout* layout) {
     layout->Place({&keys_});
   }
   for (const QuernField& key : keys_) {
-    spaces_offsets_.push_back(key.trims_spaces ? RoundUp(layout->end, 4) : 0);
-    if (key.trims_spaces) layout->end = spaces_offsets_.back() + 4;
+    spaces_offsets_.push_back((key.rule & kTrimsSpaces) != 0 ? RoundUp(layout->end, 4) : 0);
+    if ((key.rule & kTrimsSpaces) != 0) layout->end = spaces_offsets_.back() + 4;
   }
 }
 

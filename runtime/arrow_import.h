@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/arrow_abi.h"
+#include "runtime/batch_view.h"
 #include "runtime/column_type.h"
-#include "runtime/hash_join.h"
 #include "runtime/spec.h"
 
 namespace quern {

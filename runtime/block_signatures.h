@@ -9,15 +9,15 @@
 
 #define QUERN_HASH_PARAMETERS                                                                                                  \
   (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* hashes, bool combine, bool nullable, \
-   bool trims_spaces, uint32_t width)
+   CollationRule rule, uint32_t width)
 #define QUERN_PACK_PARAMETERS                                                                                                 \
   (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine, bool nullable, \
    uint32_t shift, uint32_t null_bit)
 #define QUERN_COMPARE_PARAMETERS (const QuernColumn* column, uint32_t row, const uint8_t* field, uint8_t comparison, bool is_signed)
 #define QUERN_STORE_PARAMETERS                                                                                         \
   (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint8_t* tuples, uint32_t tuple_bytes, \
-   uint32_t field_offset, uint32_t null_offset, uint8_t null_mask, bool trims_spaces, uint32_t width)
-#define QUERN_STORE_ARGUMENTS (column, first, rows, n, tuples, tuple_bytes, field_offset, null_offset, null_mask, trims_spaces, width)
+   uint32_t field_offset, uint32_t null_offset, uint8_t null_mask, CollationRule rule, uint32_t width)
+#define QUERN_STORE_ARGUMENTS (column, first, rows, n, tuples, tuple_bytes, field_offset, null_offset, null_mask, rule, width)
 #define QUERN_EMIT_PROBE_PARAMETERS \
   (const QuernColumn* column, const uint32_t* rows, uint32_t n, QuernOutColumn* out, uint64_t out_row, bool nullable, uint32_t width)
 #define QUERN_EMIT_PROBE_ARGUMENTS (column, rows, n, out, out_row, nullable, width)
@@ -41,7 +41,7 @@
   (const QuernSortShape* shape, uint32_t key, const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, \
    uint64_t* const* words, uint32_t num_words, uint32_t* incomplete)
 #define QUERN_ENCODE_BYTES_ARGUMENTS (shape, key, column, first, rows, n, words, num_words, incomplete)
-#define QUERN_ORDER_PARAMETERS (const uint8_t* a, const uint8_t* b, bool is_signed, bool trims_spaces, uint32_t width)
+#define QUERN_ORDER_PARAMETERS (const uint8_t* a, const uint8_t* b, bool is_signed, CollationRule rule, uint32_t width)
 
 extern "C" {
 void quern_rt_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS;

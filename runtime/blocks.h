@@ -254,19 +254,19 @@ constexpr bool IsVariableStorage(Storage s) { return s == kVar32 || s == kVar64 
 constexpr bool HasLanes(Storage s) { return s == k8 || s == k16 || s == k32 || s == k64 || s == kF32 || s == kF64; }
 
 template <Storage kStorage>
-QUERN_INLINE Bytes ReadBytes(const QuernColumn* column, uint32_t row, bool trims_spaces, uint32_t width) {
+QUERN_INLINE Bytes ReadBytes(const QuernColumn* column, uint32_t row, CollationRule rule, uint32_t width) {
   if constexpr (kStorage == kFixed) return FixedReader::Read(column, row, width);
   else {
     Bytes s = ReaderOf<kStorage>::Read(column, row);
-    return trims_spaces ? TrimSpaces(s) : s;
+    return (rule & kTrimsSpaces) != 0 ? TrimSpaces(s) : s;
   }
 }
 
 // One value as the 64 bits that enter the hash.
 template <Storage kStorage>
-QUERN_INLINE uint64_t HashInput(const QuernColumn* column, uint32_t row, bool trims_spaces, uint32_t width) {
+QUERN_INLINE uint64_t HashInput(const QuernColumn* column, uint32_t row, CollationRule rule, uint32_t width) {
   if constexpr (IsVariableStorage(kStorage) || kStorage == kFixed) {
-    Bytes s = ReadBytes<kStorage>(column, row, trims_spaces, width);
+    Bytes s = ReadBytes<kStorage>(column, row, rule, width);
     return HashBytes(s.data, s.length);
   } else if constexpr (kStorage == k128) {
     uint128_t v = ReaderOf<kStorage>::Read(column, row);
@@ -307,12 +307,12 @@ constexpr bool IsMixed(Storage s) { return IsVariableStorage(s) || s == kFixed |
 // `nullable`: keys whose nulls are equal) enters as kNullInput.
 template <Storage kStorage>
 QUERN_INLINE void HashColumn(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* hashes, bool combine,
-                             bool nullable, bool trims_spaces, uint32_t width) {
+                             bool nullable, CollationRule rule, uint32_t width) {
   uint32_t i = 0;
   if constexpr (HasLanes(kStorage)) i = HashLanes<kStorage>(column, first, rows, n, hashes, combine, nullable);
   for (; i < n; ++i) {
     uint32_t row = RowAt(rows, first, i);
-    uint64_t v = nullable && !IsValid(column, row) ? kNullInput : HashInput<kStorage>(column, row, trims_spaces, width);
+    uint64_t v = nullable && !IsValid(column, row) ? kNullInput : HashInput<kStorage>(column, row, rule, width);
     if (combine) hashes[i] = Combine(hashes[i], v);
     else hashes[i] = IsMixed(kStorage) ? v : Mix(v);
   }
@@ -436,15 +436,15 @@ QUERN_INLINE void PrefetchString(const uint8_t* field, uint32_t width) {
 }
 
 template <Storage kStorage>
-QUERN_INLINE bool EqualField(const QuernColumn* column, uint32_t row, const uint8_t* field, bool trims_spaces, uint32_t width) {
-  if constexpr (IsVariableStorage(kStorage)) return EqualString(ReadBytes<kStorage>(column, row, trims_spaces, width), field, width);
+QUERN_INLINE bool EqualField(const QuernColumn* column, uint32_t row, const uint8_t* field, CollationRule rule, uint32_t width) {
+  if constexpr (IsVariableStorage(kStorage)) return EqualString(ReadBytes<kStorage>(column, row, rule, width), field, width);
   else if constexpr (kStorage == kFixed) return EqualBytes(FixedReader::Read(column, row, width).data, field, width);
   else return ReaderOf<kStorage>::Read(column, row) == Load<typename ReaderOf<kStorage>::Value>(field);
 }
 
 template <Storage kStorage>
-QUERN_INLINE void StoreField(const QuernColumn* column, uint32_t row, uint8_t* field, bool trims_spaces, uint32_t width) {
-  if constexpr (IsVariableStorage(kStorage)) StoreString(ReadBytes<kStorage>(column, row, trims_spaces, width), field, width);
+QUERN_INLINE void StoreField(const QuernColumn* column, uint32_t row, uint8_t* field, CollationRule rule, uint32_t width) {
+  if constexpr (IsVariableStorage(kStorage)) StoreString(ReadBytes<kStorage>(column, row, rule, width), field, width);
   else if constexpr (kStorage == kFixed) __builtin_memcpy(field, FixedReader::Read(column, row, width).data, width);
   else Store(field, ReaderOf<kStorage>::Read(column, row));
 }
@@ -493,14 +493,14 @@ QUERN_INLINE bool CompareField(const QuernColumn* column, uint32_t row, const ui
 // and leaves the field alone.
 template <Storage kStorage>
 QUERN_INLINE void StoreColumn(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint8_t* tuples,
-                              uint32_t tuple_bytes, uint32_t field_offset, uint32_t null_offset, uint8_t null_mask, bool trims_spaces,
+                              uint32_t tuple_bytes, uint32_t field_offset, uint32_t null_offset, uint8_t null_mask, CollationRule rule,
                               uint32_t width) {
   const QuernColumn c = *column;  // a copy, which no store into a tuple can be taken for a change of
   for (uint32_t i = 0; i < n; ++i) {
     uint32_t row = RowAt(rows, first, i);
     uint8_t* tuple = tuples + uint64_t{i} * tuple_bytes;
     if (null_mask != 0 && !IsValid(&c, row)) tuple[null_offset] = static_cast<uint8_t>(tuple[null_offset] | null_mask);
-    else StoreField<kStorage>(&c, row, tuple + field_offset, trims_spaces, width);
+    else StoreField<kStorage>(&c, row, tuple + field_offset, rule, width);
   }
 }
 
@@ -587,7 +587,7 @@ struct ProbeSource {
   uint32_t width;
 
   QUERN_INLINE bool Valid(uint32_t i) const { return !nullable || IsValid(column, rows[i]); }
-  QUERN_INLINE Bytes ReadString(uint32_t i) const { return ReadBytes<kStorage>(column, rows[i], false, width); }
+  QUERN_INLINE Bytes ReadString(uint32_t i) const { return ReadBytes<kStorage>(column, rows[i], 0, width); }
   template <class T>
   QUERN_INLINE T ReadValue(uint32_t i) const {
     return ReaderOf<kStorage>::Read(column, rows[i]);

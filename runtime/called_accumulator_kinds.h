@@ -34,7 +34,7 @@ class SpecAccumulator : public CalledAccumulator {
   const ColumnType& type() const { return spec_.arguments[0]; }
   // How its values are read: as keys are, so that equal floats have equal bits.
   Storage storage() const { return RowOf(type().id).key_storage; }
-  bool trims_spaces() const { return RowOf(type().collation).trims_spaces; }
+  CollationRule rule() const { return RuleOf(type().collation); }
   absl::Status Damaged(std::string_view bytes) const;
 
  private:

@@ -124,11 +124,11 @@ uint32_t RankOfHash(uint64_t hash) {
 }
 
 template <Storage kStorage>
-absl::Status RaiseBlock(const ValueRows& values, bool trims_spaces, uint32_t width, AccumulatorMemory* memory) {
+absl::Status RaiseBlock(const ValueRows& values, CollationRule rule, uint32_t width, AccumulatorMemory* memory) {
   uint64_t hashes[kBlockRows];
   for (uint32_t i = 0; i < values.n; ++i) {
     // The sum keeps 0 from the hash 0, which would have the highest rank.
-    hashes[i] = b::Mix(b::HashInput<kStorage>(&values.column, values.rows[i], trims_spaces, width) + b::kCombine);
+    hashes[i] = b::Mix(b::HashInput<kStorage>(&values.column, values.rows[i], rule, width) + b::kCombine);
   }
   for (uint32_t i = 0; i < values.n; ++i) {
     values.PrefetchState(i + 2 * kPrefetchedRows);
@@ -187,7 +187,7 @@ class ApproxCountDistinct final : public SpecAccumulator {
   absl::Status Update(const AccumulatorRows& rows, AccumulatorMemory* memory) const override {
     return DispatchStorage(storage(), [&](auto tag) {
       return ForEachBlock(type(), rows, [&](const ValueRows& values) {
-        return RaiseBlock<decltype(tag)::value>(values, trims_spaces(), type().width_bytes, memory);
+        return RaiseBlock<decltype(tag)::value>(values, rule(), type().width_bytes, memory);
       });
     });
   }

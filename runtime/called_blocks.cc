@@ -8,9 +8,9 @@
 namespace b = quern::blocks;
 
 extern "C" {
-int32_t quern_rt_order_string(const uint8_t* a, const uint8_t* b, bool trims_spaces) {
+int32_t quern_rt_order_string(const uint8_t* a, const uint8_t* b, CollationRule rule) {
   b::Bytes x = b::BytesOf(a, 0), y = b::BytesOf(b, 0);
-  if (trims_spaces) {
+  if ((rule & kTrimsSpaces) != 0) {
     x = b::TrimSpaces(x);
     y = b::TrimSpaces(y);
   }
@@ -27,9 +27,9 @@ void quern_rt_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS { b::EncodeNulls(column
   }
 #define QUERN_CALLED_BYTES(text, kStorage) \
   void quern_rt_encode_##text QUERN_ENCODE_BYTES_PARAMETERS { b::EncodeBytes<kStorage> QUERN_ENCODE_BYTES_ARGUMENTS; }
-#define QUERN_CALLED_HASH(text, kStorage)                                                            \
-  void quern_rt_hash_##text QUERN_HASH_PARAMETERS {                                                  \
-    b::HashColumn<kStorage>(column, first, rows, n, hashes, combine, nullable, trims_spaces, width); \
+#define QUERN_CALLED_HASH(text, kStorage)                                                    \
+  void quern_rt_hash_##text QUERN_HASH_PARAMETERS {                                          \
+    b::HashColumn<kStorage>(column, first, rows, n, hashes, combine, nullable, rule, width); \
   }
 #define QUERN_CALLED_PACK(text, kStorage)                                                       \
   void quern_rt_pack_##text QUERN_PACK_PARAMETERS {                                             \

@@ -28,10 +28,10 @@ using SlotOf = std::conditional_t<kStorage == k128, WideSlot,
                                   std::conditional_t<kStorage == kFixed || b::IsVariableStorage(kStorage), StringSlot, WordSlot>>;
 
 template <Storage kStorage>
-auto ReadCandidate(const QuernColumn& column, uint32_t row, bool trims_spaces, uint32_t width) {
+auto ReadCandidate(const QuernColumn& column, uint32_t row, CollationRule rule, uint32_t width) {
   using Slot = SlotOf<kStorage>;
   if constexpr (std::is_same_v<Slot, StringSlot>) {
-    return StringCandidate::Of(b::ReadBytes<kStorage>(&column, row, trims_spaces, width));
+    return StringCandidate::Of(b::ReadBytes<kStorage>(&column, row, rule, width));
   } else if constexpr (std::is_same_v<Slot, WideSlot>) {
     const b::uint128_t value = b::ReaderOf<kStorage>::Read(&column, row);
     return WideCandidate{{static_cast<uint64_t>(value), static_cast<uint64_t>(value >> 64)}};
@@ -49,10 +49,10 @@ absl::Status InsertOrFlag(const Candidate& candidate, DistinctSet<Slot>* set, Ac
 }
 
 template <Storage kStorage>
-absl::Status InsertBlock(const ValueRows& values, bool trims_spaces, uint32_t width, AccumulatorMemory* memory) {
+absl::Status InsertBlock(const ValueRows& values, CollationRule rule, uint32_t width, AccumulatorMemory* memory) {
   using Set = DistinctSet<SlotOf<kStorage>>;
-  decltype(ReadCandidate<kStorage>(values.column, 0, false, 0)) candidates[kBlockRows];
-  for (uint32_t i = 0; i < values.n; ++i) candidates[i] = ReadCandidate<kStorage>(values.column, values.rows[i], trims_spaces, width);
+  decltype(ReadCandidate<kStorage>(values.column, 0, 0, 0)) candidates[kBlockRows];
+  for (uint32_t i = 0; i < values.n; ++i) candidates[i] = ReadCandidate<kStorage>(values.column, values.rows[i], rule, width);
   for (uint32_t i = 0; i < values.n; ++i) {
     values.PrefetchState(i + 2 * kPrefetchedRows);
     const uint32_t next = i + kPrefetchedRows;
@@ -118,9 +118,8 @@ class CountDistinct : public SpecAccumulator {
     return DispatchStorage(storage(), [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
       if constexpr (std::is_same_v<SlotOf<kStorage>, Slot>) {
-        return ForEachBlock(type(), rows, [&](const ValueRows& values) {
-          return InsertBlock<kStorage>(values, trims_spaces(), type().width_bytes, memory);
-        });
+        return ForEachBlock(type(), rows,
+                            [&](const ValueRows& values) { return InsertBlock<kStorage>(values, rule(), type().width_bytes, memory); });
       } else {
         return absl::OkStatus();  // MakeDistinctAccumulator picks the storage's slot
       }

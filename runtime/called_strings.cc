@@ -57,15 +57,15 @@ uint64_t PrefixOf(Bytes s) {
 constexpr bool KeepsRowId(Function function) { return function == Function::kFirst || function == Function::kLast; }
 
 template <Function kFunction>
-Candidate CandidateOf(Bytes s, uint64_t row_id, bool trims_spaces) {
+Candidate CandidateOf(Bytes s, uint64_t row_id, CollationRule rule) {
   if constexpr (KeepsRowId(kFunction)) return {s, row_id};
   if constexpr (kFunction == Function::kAny) return {s, 0};
-  return {s, PrefixOf(trims_spaces ? b::TrimSpaces(s) : s)};
+  return {s, PrefixOf((rule & kTrimsSpaces) != 0 ? b::TrimSpaces(s) : s)};
 }
 
 // Of strings with equal prefixes: negative where a is the lower one.
-int CompareBytes(Bytes a, Bytes other, bool trims_spaces) {
-  if (trims_spaces) a = b::TrimSpaces(a), other = b::TrimSpaces(other);
+int CompareBytes(Bytes a, Bytes other, CollationRule rule) {
+  if ((rule & kTrimsSpaces) != 0) a = b::TrimSpaces(a), other = b::TrimSpaces(other);
   const uint32_t common = a.length < other.length ? a.length : other.length;
   const int difference = common > 8 ? std::memcmp(a.data + 8, other.data + 8, common - 8) : 0;
   if (difference != 0) return difference;
@@ -73,13 +73,13 @@ int CompareBytes(Bytes a, Bytes other, bool trims_spaces) {
 }
 
 template <Function kFunction>
-bool Replaces(const Candidate& candidate, const StringState& state, bool trims_spaces) {
+bool Replaces(const Candidate& candidate, const StringState& state, CollationRule rule) {
   if (!state.has_value) return true;
   if constexpr (kFunction == Function::kAny) return false;
   constexpr bool kWantsLower = kFunction == Function::kMin || kFunction == Function::kFirst;
   if (candidate.order != state.order) return (candidate.order < state.order) == kWantsLower;
   if constexpr (KeepsRowId(kFunction)) return false;
-  const int comparison = CompareBytes(candidate.bytes, state.bytes(), trims_spaces);
+  const int comparison = CompareBytes(candidate.bytes, state.bytes(), rule);
   return kWantsLower ? comparison < 0 : comparison > 0;
 }
 
@@ -107,13 +107,13 @@ absl::Status Replace(const Candidate& candidate, StringState* state, Accumulator
 }
 
 template <Storage kStorage, Function kFunction>
-absl::Status UpdateBlock(const ValueRows& values, bool trims_spaces, uint32_t width, AccumulatorMemory* memory) {
+absl::Status UpdateBlock(const ValueRows& values, CollationRule rule, uint32_t width, AccumulatorMemory* memory) {
   for (uint32_t i = 0; i < values.n; ++i) {
     values.PrefetchState(i + kPrefetchedRows);
     auto* const state = StateAt<StringState>(values.states[i]);
     const Bytes bytes = b::ReadBytes<kStorage>(&values.column, values.rows[i], false, width);
-    const Candidate candidate = CandidateOf<kFunction>(bytes, values.RowId(i), trims_spaces);
-    if (Replaces<kFunction>(candidate, *state, trims_spaces)) QUERN_RETURN_IF_ERROR(Replace(candidate, state, memory));
+    const Candidate candidate = CandidateOf<kFunction>(bytes, values.RowId(i), rule);
+    if (Replaces<kFunction>(candidate, *state, rule)) QUERN_RETURN_IF_ERROR(Replace(candidate, state, memory));
   }
   return absl::OkStatus();
 }
@@ -147,7 +147,7 @@ class StringAccumulator final : public SpecAccumulator {
   absl::Status Update(const AccumulatorRows& rows, AccumulatorMemory* memory) const override {
     return DispatchBytes(storage(), [&](auto tag) {
       return ForEachBlock(type(), rows, [&](const ValueRows& values) {
-        return UpdateBlock<decltype(tag)::value, kFunction>(values, trims_spaces(), type().width_bytes, memory);
+        return UpdateBlock<decltype(tag)::value, kFunction>(values, rule(), type().width_bytes, memory);
       });
     });
   }
@@ -156,7 +156,7 @@ class StringAccumulator final : public SpecAccumulator {
     for (uint32_t i = 0; i < n; ++i) {
       auto *to = StateAt<StringState>(into[i]), *other = StateAt<StringState>(from[i]);
       if (!other->has_value) continue;
-      if (Replaces<kFunction>({other->bytes(), other->order}, *to, trims_spaces())) std::swap(*to, *other);
+      if (Replaces<kFunction>({other->bytes(), other->order}, *to, rule())) std::swap(*to, *other);
       GiveBackPiece(other, memory);
       *other = {};
     }
@@ -194,9 +194,9 @@ class StringAccumulator final : public SpecAccumulator {
     const auto length = reader.Read<uint32_t>();
     const uint8_t* const data = reader.ReadBytes(length);
     if (has_value != 1 || !reader.IsAtEnd() || (storage() == kFixed && length != type().width_bytes)) return Damaged(bytes);
-    const Candidate candidate = CandidateOf<kFunction>({data, length}, row_id, trims_spaces());
+    const Candidate candidate = CandidateOf<kFunction>({data, length}, row_id, rule());
     auto* const state = StateAt<StringState>(state_bytes);
-    return Replaces<kFunction>(candidate, *state, trims_spaces()) ? Replace(candidate, state, memory) : absl::OkStatus();
+    return Replaces<kFunction>(candidate, *state, rule()) ? Replace(candidate, state, memory) : absl::OkStatus();
   }
 };
 

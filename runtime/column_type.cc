@@ -18,7 +18,7 @@ constexpr TypeRow kTypes[] = {
 };
 
 constexpr CollationRow kCollations[] = {
-#define QUERN_COLLATION(Id, text, trims_spaces) {Id, text, trims_spaces},
+#define QUERN_COLLATION(Id, text, pad, equality, order) {Id, text, PadRule::pad, Weights::equality, Weights::order},
 #include "runtime/collations.def"
 };
 
@@ -47,6 +47,19 @@ std::span<const TypeRow> AllTypes() { return kTypes; }
 std::span<const CollationRow> AllCollations() { return kCollations; }
 const TypeRow& RowOf(TypeId id) { return kTypes[static_cast<size_t>(id)]; }
 const CollationRow& RowOf(Collation id) { return kCollations[static_cast<size_t>(id)]; }
+
+CollationRule RuleOf(Collation id) {
+  const CollationRow& row = RowOf(id);
+  CollationRule rule = 0;
+  if (row.pad != PadRule::kNoPad) rule |= kTrimsSpaces;
+  if (row.pad == PadRule::kPads) rule |= kPadsSpaces;
+  if (row.equality != Weights::kBytes) rule |= kWeighsEquality;
+  if (row.order != Weights::kBytes) rule |= kWeighsOrder;
+  if (row.equality != Weights::kBytes && row.equality != Weights::kIcu) rule |= kFoldsAscii;
+  // Without flags that ask for more the number does not matter, and equal rules make equal code.
+  if ((rule & (kWeighsEquality | kWeighsOrder)) != 0) rule |= static_cast<uint32_t>(id) << kCollationShift;
+  return rule;
+}
 
 std::string_view StorageText(Storage storage) { return storage < std::size(kStorages) ? kStorages[storage].text : "none"; }
 uint32_t StorageFieldBytes(Storage storage) { return storage < std::size(kStorages) ? kStorages[storage].field_bytes : 0; }

@@ -17,10 +17,17 @@ enum class TypeId : uint8_t {
 #include "runtime/column_types.def"
 };
 
-enum Collation : uint8_t {
-#define QUERN_COLLATION(Id, text, trims_spaces) Id,
+// A row of collations.def, or from kFirstIcuCollation on a collation of ICU, whose number is made of its name, so that it is the same in
+// every process.
+enum Collation : uint32_t {
+#define QUERN_COLLATION(Id, text, pad, equality, order) Id,
 #include "runtime/collations.def"
+  kFirstIcuCollation = 1u << 26,
 };
+
+enum class PadRule : uint8_t { kNoPad, kPads, kTrims };
+// What characters weigh (collation_weights.h). kUca900Tidb: as TiDB has them, which differ in 880 code points from MySQL's.
+enum class Weights : uint8_t { kBytes, kAsciiUpper, kLatin1, kGeneral, kUca400, kUca520, kUca900, kUca900Tidb, kIcu };
 
 // One row of column_types.def.
 struct TypeRow {
@@ -36,13 +43,17 @@ struct TypeRow {
 struct CollationRow {
   Collation id;
   std::string_view text;
-  bool trims_spaces;
+  PadRule pad;
+  Weights equality;
+  Weights order;
 };
 
 std::span<const TypeRow> AllTypes();
 std::span<const CollationRow> AllCollations();
 const TypeRow& RowOf(TypeId id);
 const CollationRow& RowOf(Collation id);
+// How kernels read its strings.
+CollationRule RuleOf(Collation id);
 
 // The name of a storage ("64", "var32") and the bytes of its field in a tuple (0: a parameter of the type).
 std::string_view StorageText(Storage storage);

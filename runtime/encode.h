@@ -16,7 +16,7 @@
 #include "runtime/sort_abi.h"
 
 // Strings of two tuples (their StringRefs): negative, 0 or positive, by bytes and then by length, after trimming where the key trims.
-extern "C" int32_t quern_rt_order_string(const uint8_t* a, const uint8_t* b, bool trims_spaces);
+extern "C" int32_t quern_rt_order_string(const uint8_t* a, const uint8_t* b, CollationRule rule);
 
 namespace quern::blocks {
 
@@ -163,7 +163,7 @@ constexpr uint32_t kPrefixRows = 256;
 
 // Reads the prefixes of n rows, turned where the key is descending and 0 for nulls; answers whether a value is not in them as a whole.
 // kPlain: rows are neighbours and none is null.
-template <Storage kStorage, bool kPlain, bool kTrims>
+template <Storage kStorage, bool kPlain, CollationRule kRule>
 QUERN_INLINE bool ReadPrefixesOf(const QuernSortKey* key, const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
                                  uint64_t* high, uint64_t* low) {
   const QuernColumn c = *column;  // a copy, which no store of a prefix can be taken for a change of
@@ -177,7 +177,7 @@ QUERN_INLINE bool ReadPrefixesOf(const QuernSortKey* key, const QuernColumn* col
       high[i] = low[i] = 0;
       continue;
     }
-    const Bytes s = ReadBytes<kStorage>(&c, row, kTrims, width);
+    const Bytes s = ReadBytes<kStorage>(&c, row, kRule, width);
     // An empty string may point anywhere; these bytes are there, and the first is not zero.
     const uint8_t* p = s.length != 0 ? s.data : quern_constant_short_masks;
     const BytesPrefix prefix = ReadPrefix(p, s.length);
@@ -194,11 +194,11 @@ QUERN_INLINE bool ReadPrefixes(const QuernSortKey* key, const QuernColumn* colum
                                uint64_t* high, uint64_t* low) {
   const bool plain = rows == nullptr && !(key->nullable && column->validity != nullptr);
   if constexpr (kStorage != kFixed) {
-    if (key->trims_spaces && plain) return ReadPrefixesOf<kStorage, true, true>(key, column, first, rows, n, high, low);
-    if (key->trims_spaces) return ReadPrefixesOf<kStorage, false, true>(key, column, first, rows, n, high, low);
+    if (key->rule != 0 && plain) return ReadPrefixesOf<kStorage, true, kTrimsSpaces>(key, column, first, rows, n, high, low);
+    if (key->rule != 0) return ReadPrefixesOf<kStorage, false, kTrimsSpaces>(key, column, first, rows, n, high, low);
   }
-  if (plain) return ReadPrefixesOf<kStorage, true, false>(key, column, first, rows, n, high, low);
-  return ReadPrefixesOf<kStorage, false, false>(key, column, first, rows, n, high, low);
+  if (plain) return ReadPrefixesOf<kStorage, true, 0>(key, column, first, rows, n, high, low);
+  return ReadPrefixesOf<kStorage, false, 0>(key, column, first, rows, n, high, low);
 }
 
 template <class Read>
@@ -232,7 +232,7 @@ QUERN_INLINE uint64_t ReadFront(const uint8_t* p, uint32_t n) {
 }
 
 // Of a key's bytes those in word 0 alone, `part`.
-template <Storage kStorage, bool kPlain, bool kTrims>
+template <Storage kStorage, bool kPlain, CollationRule kRule>
 QUERN_INLINE void EncodeFrontOf(const QuernSortKey* key, const QuernSortPart& part, const QuernColumn* column, uint64_t first,
                                 const uint32_t* rows, uint32_t n, uint64_t* words) {
   const QuernColumn c = *column;  // a copy, which no store of a word can be taken for a change of
@@ -243,7 +243,7 @@ QUERN_INLINE void EncodeFrontOf(const QuernSortKey* key, const QuernSortPart& pa
     const uint32_t row = RowAt(kPlain ? nullptr : rows, first, i);
     uint64_t word = 0;
     if (kPlain || !nullable || IsValid(&c, row)) {
-      const Bytes s = ReadBytes<kStorage>(&c, row, kTrims, width);
+      const Bytes s = ReadBytes<kStorage>(&c, row, kRule, width);
       word = (ReadFront(s.length != 0 ? s.data : quern_constant_short_masks, s.length) ^ flip) >> dropped << shift;
     }
     words[i] = begins_word ? word : words[i] | word;
@@ -255,11 +255,11 @@ QUERN_INLINE void EncodeFront(const QuernSortKey* key, const QuernSortPart& part
                               const uint32_t* rows, uint32_t n, uint64_t* words) {
   const bool plain = rows == nullptr && !(key->nullable && column->validity != nullptr);
   if constexpr (kStorage != kFixed) {
-    if (key->trims_spaces && plain) return EncodeFrontOf<kStorage, true, true>(key, part, column, first, rows, n, words);
-    if (key->trims_spaces) return EncodeFrontOf<kStorage, false, true>(key, part, column, first, rows, n, words);
+    if (key->rule != 0 && plain) return EncodeFrontOf<kStorage, true, kTrimsSpaces>(key, part, column, first, rows, n, words);
+    if (key->rule != 0) return EncodeFrontOf<kStorage, false, kTrimsSpaces>(key, part, column, first, rows, n, words);
   }
-  if (plain) return EncodeFrontOf<kStorage, true, false>(key, part, column, first, rows, n, words);
-  return EncodeFrontOf<kStorage, false, false>(key, part, column, first, rows, n, words);
+  if (plain) return EncodeFrontOf<kStorage, true, 0>(key, part, column, first, rows, n, words);
+  return EncodeFrontOf<kStorage, false, 0>(key, part, column, first, rows, n, words);
 }
 
 // Encodes the bytes of a key, a string or fixed_binary: all of its parts that lie in words below num_words. Sets bit `key` of *incomplete
@@ -294,12 +294,12 @@ QUERN_INLINE void EncodeBytes(const QuernSortShape* shape, uint32_t key, const Q
 
 // Four bytes of each are in the tuple, zeros behind the end: where they differ they decide. Trimmed they would not, since what is cut off
 // may stand there.
-QUERN_INLINE int32_t OrderString(const uint8_t* a, const uint8_t* b, bool trims_spaces) {
-  if (!trims_spaces) {
+QUERN_INLINE int32_t OrderString(const uint8_t* a, const uint8_t* b, CollationRule rule) {
+  if (rule == 0) {
     const uint32_t prefix_a = __builtin_bswap32(Load<uint32_t>(a + 4)), prefix_b = __builtin_bswap32(Load<uint32_t>(b + 4));
     if (prefix_a != prefix_b) return prefix_a < prefix_b ? -1 : 1;
   }
-  return quern_rt_order_string(a, b, trims_spaces);
+  return quern_rt_order_string(a, b, rule);
 }
 
 template <class T>
@@ -319,8 +319,8 @@ QUERN_INLINE auto AsSigned(T v) {
 // The fields of two tuples that hold a key's value, none of them null, as they came: negative, 0 or positive. kStorage is the key's; floats
 // lie in the field with all their bits, and are normalised here.
 template <Storage kStorage>
-QUERN_INLINE int32_t OrderField(const uint8_t* a, const uint8_t* b, bool is_signed, bool trims_spaces, uint32_t width) {
-  if constexpr (IsVariableStorage(kStorage)) return OrderString(a, b, trims_spaces);
+QUERN_INLINE int32_t OrderField(const uint8_t* a, const uint8_t* b, bool is_signed, CollationRule rule, uint32_t width) {
+  if constexpr (IsVariableStorage(kStorage)) return OrderString(a, b, rule);
   else if constexpr (kStorage == kFixed) return __builtin_memcmp(a, b, width);
   else {
     using T = typename ReaderOf<kStorage>::Value;

@@ -43,7 +43,7 @@ bool EqualKey(const QuernField& key, const QuernColumn* column, uint32_t row, co
   }
   Cell cell = CellOf(key, column, row);
   return DispatchStorage(key.storage, [&](auto tag) {
-    return b::EqualField<decltype(tag)::value>(cell.column, cell.row, tuple + key.tuple_offset, key.trims_spaces, key.width_bytes);
+    return b::EqualField<decltype(tag)::value>(cell.column, cell.row, tuple + key.tuple_offset, key.rule, key.width_bytes);
   });
 }
 
@@ -79,7 +79,7 @@ void StoreField(const QuernField& field, const QuernColumn* column, const StoreT
   ColumnRows source(field, column, to.first, to.rows, to.n);
   DispatchStorage(field.storage, [&](auto tag) {
     b::StoreColumn<decltype(tag)::value>(source.column, to.first, source.rows, to.n, to.tuples, to.tuple_bytes, field.tuple_offset,
-                                         field.null_offset, field.null_mask, field.trims_spaces, field.width_bytes);
+                                         field.null_offset, field.null_mask, field.rule, field.width_bytes);
   });
 }
 
@@ -150,8 +150,8 @@ void quern_hole_hash_rows(const QuernJoinShape* shape, const QuernColumn* keys, 
     const QuernField& key = shape->keys[k];
     ColumnRows source(key, &keys[k], first, rows, n);
     DispatchStorage(key.storage, [&](auto tag) {
-      b::HashColumn<decltype(tag)::value>(source.column, first, source.rows, n, hashes, k > 0, key.nullable && key.null_equal,
-                                          key.trims_spaces, key.width_bytes);
+      b::HashColumn<decltype(tag)::value>(source.column, first, source.rows, n, hashes, k > 0, key.nullable && key.null_equal, key.rule,
+                                          key.width_bytes);
     });
   }
 }

@@ -111,8 +111,8 @@ int32_t CompareKey(const QuernSortKey& key, const QuernField& field, const uint8
   }
   const uint8_t* x = (key.descending ? right : left) + field.tuple_offset;
   const uint8_t* y = (key.descending ? left : right) + field.tuple_offset;
-  return DispatchStorage(
-      key.storage, [&](auto tag) { return b::OrderField<decltype(tag)::value>(x, y, key.is_signed, key.trims_spaces, key.width_bytes); });
+  return DispatchStorage(key.storage,
+                         [&](auto tag) { return b::OrderField<decltype(tag)::value>(x, y, key.is_signed, key.rule, key.width_bytes); });
 }
 
 }  // namespace

@@ -106,10 +106,10 @@ absl::StatusOr<uint32_t> Write(const Source& source, uint32_t n, QuernOutColumn*
 
 // One value as 64 bits that equal keys have in common.
 template <Storage kStorage, class Source>
-uint64_t HashOf(const Source& source, uint32_t i, bool trims_spaces) {
+uint64_t HashOf(const Source& source, uint32_t i, CollationRule rule) {
   if (!source.Valid(i)) return blocks::kNullInput;
   if constexpr (blocks::IsVariableStorage(kStorage)) {
-    const Bytes bytes = source.ReadString(i), significant = trims_spaces ? blocks::TrimSpaces(bytes) : bytes;
+    const Bytes bytes = source.ReadString(i), significant = (rule & kTrimsSpaces) != 0 ? blocks::TrimSpaces(bytes) : bytes;
     return blocks::HashBytes(significant.data, significant.length);
   } else if constexpr (kStorage == kFixed) {
     return blocks::HashBytes(source.ReadFixed(i), source.width);
@@ -127,12 +127,11 @@ void HashKeys(const AggregateShape& shape, const KeyDictionaries& dictionaries, 
   for (size_t key = 0; key < group.num_keys; ++key) {
     const QuernField& field = group.keys[key];
     const ColumnType& type = shape.spec().keys[key].type;
-    const bool trims_spaces = RowOf(type.collation).trims_spaces;
+    const CollationRule rule = RuleOf(type.collation);
     DispatchStorage(RowOf(type.id).key_storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
       const auto add = [&](const auto& source) {
-        for (uint32_t i = 0; i < n; ++i)
-          hashes[i] = blocks::Combine(key == 0 ? uint64_t{0} : hashes[i], HashOf<kStorage>(source, i, trims_spaces));
+        for (uint32_t i = 0; i < n; ++i) hashes[i] = blocks::Combine(key == 0 ? uint64_t{0} : hashes[i], HashOf<kStorage>(source, i, rule));
       };
       if (dictionaries.has(key)) add(DictionarySource{group, field, tuples, type.width_bytes, dictionaries, key});
       else if (group.word_bytes == 0) add(FieldSource{group, field, tuples, type.width_bytes, 0});

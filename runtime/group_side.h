@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/batch_view.h"
 #include "runtime/group_table.h"
-#include "runtime/hash_join.h"
 #include "runtime/key_dictionaries.h"
 #include "runtime/stored_keys.h"
 #include "runtime/tuple_store.h"

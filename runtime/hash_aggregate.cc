@@ -29,25 +29,6 @@ namespace {
 constexpr uint64_t kMorselPositions = 65536;
 constexpr uint32_t kScanRows = 1024;
 
-absl::Status CheckBatch(const BatchView& batch, size_t num_keys, size_t num_columns) {
-  if (batch.num_rows >= kNullRow) {
-    return InvalidArgument("batch too large: " + std::to_string(batch.num_rows) + " rows; accepted: below 4294967295");
-  }
-  if (batch.num_rows == 0 || (batch.keys.size() >= num_keys && batch.payload.size() >= num_columns)) return absl::OkStatus();
-  return InvalidArgument("batch without the spec's columns: " + std::to_string(batch.keys.size()) + " keys, " +
-                         std::to_string(batch.payload.size()) + " aggregate columns; accepted: " + std::to_string(num_keys) + " and " +
-                         std::to_string(num_columns));
-}
-
-absl::Status CheckOutput(const OutputBatch& out, size_t num_columns) {
-  if (out.num_columns() != 0 && out.num_columns() != num_columns) {
-    return InvalidArgument("output batch of other columns: " + std::to_string(out.num_columns()) +
-                           "; accepted: " + std::to_string(num_columns));
-  }
-  if (out.num_columns() == 0 || out.capacity() != 0) return absl::OkStatus();
-  return InvalidArgument("output batch too small: 0 rows; accepted: 1 to 2147483647");
-}
-
 }  // namespace
 
 std::vector<ColumnType> AggregateStateTypes(const KernelSpec& spec) {
@@ -92,7 +73,7 @@ absl::Status HashAggregate::AppendTo(GroupSide* side, const BatchView& batch, bo
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
   const KernelSpec& spec = shape_->spec();
   const size_t num_columns = states ? spec.aggregates.size() : shape_->get()->num_columns;
-  QUERN_RETURN_IF_ERROR(CheckBatch(batch, spec.keys.size(), num_columns));
+  QUERN_RETURN_IF_ERROR(CheckBatch(batch, spec.keys.size(), num_columns, "aggregate columns"));
   const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
   const uint64_t first_row_id = batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id;
   const absl::Status status = states ? side->AppendStates(batch) : side->Append(batch, first_row_id);

@@ -22,7 +22,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/aggregate_options.h"
 #include "runtime/aggregate_shape.h"
-#include "runtime/hash_join.h"
+#include "runtime/batch_view.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/memory.h"
 

@@ -22,40 +22,6 @@
 namespace quern {
 namespace {
 
-absl::Status StatusOf(int32_t code) {
-  if (code == kQuernOutOfMemory)
-    return absl::ResourceExhaustedError("memory limit exceeded: result strings; accepted: a higher memory limit");
-  if (code == kQuernValueTooLarge) {
-    return absl::ResourceExhaustedError("value too large for an output column: above 2147483647 bytes; accepted: large_utf8, large_binary");
-  }
-  if (code == kQuernSecondMatch) {
-    return absl::FailedPreconditionError("second match of a probe row: in a join of kind single; accepted: at most one build row a key");
-  }
-  return Internal("kernel failed: code " + std::to_string(code) + "; accepted: 0 or 1");
-}
-
-absl::Status CheckNumRows(uint64_t num_rows) {
-  if (num_rows < kNullRow) return absl::OkStatus();
-  return InvalidArgument("batch too large: " + std::to_string(num_rows) + " rows; accepted: below 4294967295");
-}
-
-// A kernel reads as many columns as its spec has, whatever the batch holds.
-absl::Status CheckColumns(const BatchView& batch, uint32_t num_keys, uint32_t num_payload) {
-  if (batch.num_rows == 0 || (batch.keys.size() >= num_keys && batch.payload.size() >= num_payload)) return absl::OkStatus();
-  return InvalidArgument("batch without the spec's columns: " + std::to_string(batch.keys.size()) + " keys, " +
-                         std::to_string(batch.payload.size()) + " payload columns; accepted: " + std::to_string(num_keys) + " and " +
-                         std::to_string(num_payload));
-}
-
-absl::Status CheckOutput(const OutputBatch& out, size_t num_columns) {
-  if (out.num_columns() != num_columns) {
-    return InvalidArgument("output batch of other columns: " + std::to_string(out.num_columns()) +
-                           "; accepted: " + std::to_string(num_columns));
-  }
-  if (num_columns == 0 || out.capacity() != 0) return absl::OkStatus();
-  return InvalidArgument("output batch too small: 0 rows; accepted: 1 to 2147483647");
-}
-
 size_t NumOutputColumns(const JoinShape& shape) {
   const bool has_mark = shape.spec().join_kind == JoinKind::kMark;
   return size_t{shape.get()->num_probe} + shape.get()->num_build + (has_mark ? 1 : 0);
@@ -89,9 +55,8 @@ std::unique_ptr<BuildSide> HashJoin::NewBuildSide() const { return std::make_uni
 
 absl::Status HashJoin::AppendTo(BuildSide* side, const BatchView& batch) {
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
-  QUERN_RETURN_IF_ERROR(CheckNumRows(batch.num_rows));
   const QuernJoinShape& shape = *shape_->get();
-  QUERN_RETURN_IF_ERROR(CheckColumns(batch, shape.num_keys, shape.num_build + shape.num_residual));
+  QUERN_RETURN_IF_ERROR(CheckBatch(batch, shape.num_keys, shape.num_build + shape.num_residual));
   const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
   const absl::Status status = side->Append(batch, batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id);
   if (!status.ok()) lost_rows_ = true;
@@ -196,9 +161,8 @@ JoinProber::~JoinProber() = default;
 
 absl::Status JoinProber::SetInput(BatchView batch) {
   if (!join_->finalised_) return absl::FailedPreconditionError("probe before finalise: the table is not built; accepted: finalise first");
-  QUERN_RETURN_IF_ERROR(CheckNumRows(batch.num_rows));
   const QuernJoinShape& shape = *join_->shape_->get();
-  QUERN_RETURN_IF_ERROR(CheckColumns(batch, shape.num_keys, shape.num_probe + shape.num_residual));
+  QUERN_RETURN_IF_ERROR(CheckBatch(batch, shape.num_keys, shape.num_probe + shape.num_residual));
   Begin(std::move(batch));
   rows_seen_ += input_.num_rows;
   return absl::OkStatus();
@@ -247,7 +211,7 @@ void JoinProber::Begin(BatchView batch) {
 
 absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   const JoinShape& shape = *join_->shape_;
-  QUERN_RETURN_IF_ERROR(CheckOutput(*out, NumOutputColumns(shape)));
+  QUERN_RETURN_IF_ERROR(CheckOutput(*out, NumOutputColumns(shape), NoColumns::kRefused));
   QUERN_RETURN_IF_ERROR(out->Reset());
   const bool has_mark = shape.spec().join_kind == JoinKind::kMark;
   JoinProbe probe;
@@ -264,7 +228,7 @@ absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   args_.out_capacity = probe.counts ? UINT64_MAX : out->capacity();
   if (args_.shape == nullptr) return false;
   const int32_t code = drains_ ? DrainRows(probe, &drain_, &args_) : ProbeRows(probe, &args_);
-  if (code < 0) return StatusOf(code);
+  if (code < 0) return StatusOfCode(code);
   out->set_num_rows(args_.out_rows);
   return code == kQuernFull;
 }

@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/batch_view.h"
 #include "runtime/join_loop.h"
 #include "runtime/join_options.h"
 #include "runtime/join_shape.h"
@@ -25,19 +26,6 @@
 #include "runtime/table_builder.h"
 
 namespace quern {
-
-// Row ids go on from the batch before.
-constexpr uint64_t kCountedRowIds = UINT64_MAX;
-
-// Columns of one batch as kernels see them, plus what keeps their memory alive.
-struct BatchView {
-  std::vector<QuernColumn> keys;
-  std::vector<QuernColumn> payload;        // then the columns of the residual predicate
-  const uint32_t* selection = nullptr;     // rows that take part, in order; nullptr: all
-  uint64_t num_rows = 0;                   // selected rows
-  uint64_t first_row_id = kCountedRowIds;  // what rowid columns call the batch's row 0
-  std::shared_ptr<const void> owner;       // kept until the last reader of the columns is gone; may be null if the caller keeps them
-};
 
 struct JoinStats {
   uint64_t build_rows = 0;  // appended, null keys included

@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-constexpr uint32_t kKernelAbiVersion = 4;
+constexpr uint32_t kKernelAbiVersion = 5;
 
 // Upper bounds of what a plan may choose; buffers between the stages of a kernel have these sizes.
 constexpr uint32_t kMaxBatchRows = 4096;
@@ -80,6 +80,16 @@ struct StringRef {
 static_assert(sizeof(StringRef) == 16);
 constexpr uint32_t kInlineStringBytes = 12;
 
+// How a kernel reads strings of a collation: the flags below, above them the collation's number (collation.h). 0: bytes as they are. A
+// number of a collation is the same in every process, so that code that has one in it can be kept.
+typedef uint32_t CollationRule;
+constexpr CollationRule kTrimsSpaces = 1;     // trailing U+0020 is cut before anything else
+constexpr CollationRule kPadsSpaces = 2;      // order: as if spaces followed for ever; without it an end is below everything
+constexpr CollationRule kWeighsEquality = 4;  // strings of different bytes may be equal
+constexpr CollationRule kWeighsOrder = 8;     // the order of the bytes is not the strings'
+constexpr CollationRule kFoldsAscii = 16;     // of strings of U+0020 to U+007E all that equality ignores is the case of letters
+constexpr uint32_t kCollationShift = 5;
+
 // One output column of one output batch, row 0 first. Owned by the caller of the kernel; `bytes` grows through
 // quern_rt_reserve_bytes.
 struct QuernOutColumn {
@@ -100,12 +110,12 @@ struct QuernField {
   bool index_is_signed;
   bool nullable;
   bool null_equal;        // keys: null matches null
-  bool trims_spaces;      // keys: PAD SPACE collation
   bool is_signed;         // order of integers: residual predicates, ranges of word keys
   uint8_t null_mask;      // bit of the tuple's null byte; 0: no null bit in the tuple
   uint8_t comparison;     // residual predicate: a Comparison of spec.h
   uint8_t word_shift;     // word keys: lowest bit of the value in the word
   uint8_t word_null_bit;  // word keys whose nulls are equal: the bit that stands for null; the value's bits are 0 then
+  CollationRule rule;     // keys of variable length
   uint32_t width_bytes;   // kFixed: n. Keys of variable length: bytes that a tuple holds itself (kInlineStringBytes at least)
   uint32_t tuple_offset;  // build side
   uint32_t null_offset;   // build side: byte of the tuple that holds the null bit

@@ -51,12 +51,12 @@ absl::Status KeyDictionaries::Add(Key* key, std::string_view value, size_t signi
 
 absl::Status KeyDictionaries::NumberOf(Key* key, const QuernColumn* column, uint32_t row, uint32_t* number) {
   const TypeRow& type = RowOf(key->type.id);
-  const bool trims_spaces = RowOf(key->type.collation).trims_spaces;
+  const CollationRule rule = RuleOf(key->type.collation);
   return DispatchStorage(type.key_storage, [&](auto tag) {
     constexpr Storage kStorage = decltype(tag)::value;
     if constexpr (blocks::IsVariableStorage(kStorage) || kStorage == kFixed) {
-      const blocks::Bytes bytes = blocks::ReadBytes<kStorage>(column, row, false, key->type.width_bytes);
-      const size_t significant = trims_spaces ? blocks::TrimSpaces(bytes).length : bytes.length;
+      const blocks::Bytes bytes = blocks::ReadBytes<kStorage>(column, row, 0, key->type.width_bytes);
+      const size_t significant = (rule & kTrimsSpaces) != 0 ? blocks::TrimSpaces(bytes).length : bytes.length;
       return Add(key, {reinterpret_cast<const char*>(bytes.data), bytes.length}, significant, number);
     } else {
       const auto value = blocks::ReaderOf<kStorage>::Read(column, row);

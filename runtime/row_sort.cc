@@ -24,25 +24,6 @@
 namespace quern {
 namespace {
 
-absl::Status CheckBatch(const BatchView& batch, size_t num_keys, size_t num_payload) {
-  if (batch.num_rows >= kNullRow) {
-    return InvalidArgument("batch too large: " + std::to_string(batch.num_rows) + " rows; accepted: below 4294967295");
-  }
-  if (batch.num_rows == 0 || (batch.keys.size() >= num_keys && batch.payload.size() >= num_payload)) return absl::OkStatus();
-  return InvalidArgument("batch without the spec's columns: " + std::to_string(batch.keys.size()) + " keys, " +
-                         std::to_string(batch.payload.size()) + " payload columns; accepted: " + std::to_string(num_keys) + " and " +
-                         std::to_string(num_payload));
-}
-
-absl::Status CheckOutput(const OutputBatch& out, size_t num_columns, bool may_count) {
-  if (out.num_columns() != num_columns && (out.num_columns() != 0 || !may_count)) {
-    return InvalidArgument("output batch of other columns: " + std::to_string(out.num_columns()) +
-                           "; accepted: " + std::to_string(num_columns));
-  }
-  if (out.num_columns() == 0 || out.capacity() != 0) return absl::OkStatus();
-  return InvalidArgument("output batch too small: 0 rows; accepted: 1 to 2147483647");
-}
-
 // The spec whose result is the keys of a sort, and no more.
 KernelSpec KeysOnly(const KernelSpec& spec) {
   KernelSpec keys = spec;
@@ -91,6 +72,7 @@ absl::Status RowSort::CheckOpen(const char* call) const {
   return absl::OkStatus();
 }
 
+bool RowSort::keeps_strings() const { return !Context().keeps_top(); }
 SortContext RowSort::Context() const { return {shape_, entry_points_, budget_, options_, threshold_}; }
 std::unique_ptr<SortSide> RowSort::NewSide() const { return std::make_unique<SortSide>(Context()); }
 
@@ -132,7 +114,7 @@ absl::Status SortAppender::Finish() {
 // ---- thresholds ------------------------------------------------------------------------------------------------------
 
 absl::StatusOr<bool> RowSort::GetThreshold(OutputBatch* out) const {
-  QUERN_RETURN_IF_ERROR(CheckOutput(*out, shape_->spec().keys.size(), false));
+  QUERN_RETURN_IF_ERROR(CheckOutput(*out, shape_->spec().keys.size(), NoColumns::kRefused));
   QUERN_RETURN_IF_ERROR(out->Reset());
   const std::shared_ptr<const SortBound> bound = threshold_->Get();
   if (bound == nullptr || (bound->tuple.empty() && shape_->get()->rows.tuple_bytes != 0)) return false;
@@ -244,7 +226,7 @@ SortReader::~SortReader() = default;
 
 absl::StatusOr<bool> SortReader::Next(OutputBatch* out) {
   if (!sort_->finalised_) return absl::FailedPreconditionError("read before finalise: the rows are not sorted; accepted: finalise first");
-  QUERN_RETURN_IF_ERROR(CheckOutput(*out, sort_->shape_->columns().size(), true));
+  QUERN_RETURN_IF_ERROR(CheckOutput(*out, sort_->shape_->columns().size()));
   QUERN_RETURN_IF_ERROR(out->Reset());
   const uint64_t num_rows = sort_->stats_.num_rows;
   const bool counts = out->num_columns() == 0;

@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/hash_join.h"
+#include "runtime/batch_view.h"
 #include "runtime/memory.h"
 #include "runtime/output_batch.h"
 #include "runtime/sort_options.h"
@@ -66,6 +66,9 @@ class RowSort {
   // Tells that rows which come after the one row of `keys` need not come out: what another sort or a host knows already.
   // *Errors*: InvalidArgument for a spec without limit, or not one row.
   absl::Status SetThreshold(const BatchView& keys);
+
+  // Whether bytes of strings above 12 must stay where they are, as Append says.
+  bool keeps_strings() const;
 
   const SortStats& stats() const { return stats_; }
   const SortShape& shape() const { return *shape_; }

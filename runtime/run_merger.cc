@@ -48,25 +48,6 @@ std::string_view TextOf(WindowFunction function) {
   return "";
 }
 
-absl::Status CheckBatch(const BatchView& batch, size_t num_keys, size_t num_payload) {
-  if (batch.num_rows >= kNullRow) {
-    return InvalidArgument("batch too large: " + std::to_string(batch.num_rows) + " rows; accepted: below 4294967295");
-  }
-  if (batch.num_rows == 0 || (batch.keys.size() >= num_keys && batch.payload.size() >= num_payload)) return absl::OkStatus();
-  return InvalidArgument("batch without the spec's columns: " + std::to_string(batch.keys.size()) + " keys, " +
-                         std::to_string(batch.payload.size()) + " payload columns; accepted: " + std::to_string(num_keys) + " and " +
-                         std::to_string(num_payload));
-}
-
-absl::Status CheckOutput(const OutputBatch& out, size_t num_columns) {
-  if (out.num_columns() != 0 && out.num_columns() != num_columns) {
-    return InvalidArgument("output batch of other columns: " + std::to_string(out.num_columns()) +
-                           "; accepted: " + std::to_string(num_columns));
-  }
-  if (out.num_columns() == 0 || out.capacity() != 0) return absl::OkStatus();
-  return InvalidArgument("output batch too small: 0 rows; accepted: 1 to 2147483647");
-}
-
 }  // namespace
 
 struct RunMerger::Run {

@@ -17,7 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/hash_join.h"
+#include "runtime/batch_view.h"
 #include "runtime/memory.h"
 #include "runtime/output_batch.h"
 #include "runtime/sort_shape.h"

@@ -47,9 +47,9 @@ struct QuernSortKey {
   Storage index_storage;  // dictionary columns: of an index; else kNoStorage
   bool nullable;
   bool is_signed;
-  bool trims_spaces;
   bool descending;
   bool nulls_first;
+  CollationRule rule;
   uint32_t width_bytes;  // kFixed: n
   uint32_t first_part;
   uint32_t num_parts;
@@ -75,6 +75,16 @@ struct QuernSortShape {
 inline __attribute__((always_inline)) const QuernField* SortFieldOf(const QuernSortShape* shape, const QuernSortKey* key) {
   const uint32_t num_build = shape->rows.num_build;
   return key->field < num_build ? &shape->rows.build[key->field] : &shape->rows.build_residual[key->field - num_build];
+}
+
+// The bits of its word that a part takes.
+inline __attribute__((always_inline)) uint64_t SortPartMask(const QuernSortPart* part) {
+  return (~uint64_t{0} >> (64 - part->bits)) << part->shift;
+}
+
+// A string's first bytes: the part that follows the null bit, where there is one.
+inline __attribute__((always_inline)) const QuernSortPart* FirstBytesPart(const QuernSortShape* shape, const QuernSortKey* key) {
+  return &shape->parts[key->first_part + (key->nullable ? 1 : 0)];
 }
 
 // What is xor-ed to the bits of a value part (for floats: of the number of the same order), within part->bits.

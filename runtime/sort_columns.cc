@@ -21,6 +21,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/batch_view.h"
 #include "runtime/blocks.h"
 #include "runtime/status.h"
 
@@ -28,15 +29,6 @@ namespace quern {
 namespace {
 
 using blocks::uint128_t;
-
-absl::Status StatusOf(int64_t code) {
-  if (code == kQuernOutOfMemory)
-    return absl::ResourceExhaustedError("memory limit exceeded: result strings; accepted: a higher memory limit");
-  if (code == kQuernValueTooLarge) {
-    return absl::ResourceExhaustedError("value too large for an output column: above 2147483647 bytes; accepted: large_utf8, large_binary");
-  }
-  return Internal("kernel failed: code " + std::to_string(code) + "; accepted: 0 or more");
-}
 
 // The bits of one part in rows of one word.
 struct PartRows {
@@ -167,7 +159,7 @@ absl::StatusOr<uint32_t> SortColumnWriter::AppendFields(const SortedBlock& block
   if (fit > 0 && entry_points_.emit != nullptr) entry_points_.emit(&args, block.tuples, static_cast<uint32_t>(fit));
   // Even where nothing fits: room that was made has moved bytes.
   for (size_t f = 0; f < num_fields && !in_place; ++f) out->columns()[field_columns_[f]] = fields_[f];
-  if (fit < 0) return StatusOf(fit);
+  if (fit < 0) return StatusOfCode(fit);
   return static_cast<uint32_t>(fit);
 }
 

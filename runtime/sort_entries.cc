@@ -167,7 +167,7 @@ const EntryLayout::Piece* EntryLayout::HolderOf(uint32_t w) const {
   return nullptr;
 }
 
-void EntryLayout::Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w, uint64_t* out) const {
+void EntryLayout::Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w, bool prefetches, uint64_t* out) const {
   const uint64_t varying = bits_[w].varying(), constant = bits_[w].all;
   const Piece* const held = HolderOf(w);
   if (varying == 0) {
@@ -191,7 +191,7 @@ void EntryLayout::Unpack(const SortChunks& chunks, const uint64_t* entries, uint
   } else {
     constexpr uint32_t kAhead = 16;
     for (uint32_t i = 0; i < n; ++i) {
-      if (i + kAhead < n) __builtin_prefetch(chunks.WordAt(w, RowOf(entries + uint64_t{i + kAhead} * words_)));
+      if (prefetches && i + kAhead < n) __builtin_prefetch(chunks.WordAt(w, RowOf(entries + uint64_t{i + kAhead} * words_)));
       out[i] = chunks.Word(w, RowOf(entries + uint64_t{i} * words_));
     }
   }
@@ -201,7 +201,7 @@ uint32_t EntryLayout::PrefixBits(const QuernSortShape& shape, uint32_t num_keys)
   std::vector<uint64_t> masks(shape.num_words);
   for (uint32_t p = 0; p < shape.num_parts; ++p) {
     const QuernSortPart& part = shape.parts[p];
-    if (part.key < num_keys) masks[part.word] |= Ones(part.bits) << part.shift;
+    if (part.key < num_keys) masks[part.word] |= SortPartMask(&part);
   }
   for (const SortStep& step : rest_) {
     if (step.is_tail() ? step.tail_key < num_keys : (step.mask & masks[step.word]) != 0) return UINT32_MAX;

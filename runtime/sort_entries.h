@@ -40,9 +40,16 @@ class EntryLayout {
   // The first word of each entry alone, without the row's number.
   void PackFirst(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t* first_words) const;
 
-  // Word w of the rows that n entries stand for. *Cost*: a random line a row where the entry does not hold it.
-  void Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w, uint64_t* out) const;
+  // Word w of the rows that n entries stand for. *Cost*: a random line a row where the entry does not hold it, asked for
+  // ahead if so wished.
+  void Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w, bool prefetches, uint64_t* out) const;
   uint64_t RowOf(const uint64_t* entry) const { return entry[words_ - 1] & row_mask(); }
+  // Whether an entry and the one behind it are equal but for their rows' numbers.
+  bool IsTied(const uint64_t* entry) const {
+    for (uint32_t w = 0; w + 1 < words_; ++w)
+      if (entry[w] != entry[words_ + w]) return false;
+    return ((entry[words_ - 1] ^ entry[2 * words_ - 1]) & ~row_mask()) == 0;
+  }
 
   // Whether an entry says all of word w.
   bool Holds(uint32_t w) const { return bits_[w].varying() == 0 || HolderOf(w) != nullptr; }

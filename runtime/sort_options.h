@@ -5,8 +5,6 @@
 
 #include <cstdint>
 
-#include "runtime/join_options.h"
-
 namespace quern {
 
 // kRadix: keys are encoded to words, and entries of words are sorted. kComparison: tuples are sorted by comparing their fields, as engines
@@ -14,11 +12,12 @@ namespace quern {
 enum class SortMethod : uint8_t { kRadix, kComparison };
 
 struct SortOptions {
-  PrefetchClasses prefetch;               // of tuples that come out
-  uint64_t l2_bytes = uint64_t{1} << 20;  // of the machine's L2 cache
+  bool prefetches = true;  // what rows that tie or come out are read from
   bool huge_pages = true;
-  uint32_t entry_words = 2;    // words of an entry at most; one more where it then holds all that comes out of it; 1 to 4
-  uint64_t top_rows = 262144;  // limits up to which rows that cannot come out are dropped as they arrive
+  uint64_t bucket_bytes = uint64_t{1} << 18;  // of entries that are sorted in the L2 cache at a time
+  uint32_t code_rows = 65536;                 // of a side, from which strings that are few get codes; up to kChunkRows; 0: never
+  uint32_t entry_words = 2;                   // words of an entry at most; one more where it then holds all that comes out of it; 1 to 4
+  uint64_t top_rows = 262144;                 // limits up to which rows that cannot come out are dropped as they arrive
 };
 
 }  // namespace quern

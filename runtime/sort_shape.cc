@@ -43,7 +43,7 @@ QuernSortKey MakeSortKey(const KeySpec& spec) {
   key.index_storage = spec.type.is_dictionary ? RowOf(spec.type.index).storage : kNoStorage;
   key.nullable = spec.type.nullable;
   key.is_signed = !IsUnsigned(spec.type.id);
-  key.trims_spaces = RowOf(spec.type.collation).trims_spaces;
+  key.rule = RuleOf(spec.type.collation);
   key.descending = spec.descending;
   key.nulls_first = spec.nulls_first;
   key.width_bytes = spec.type.width_bytes;

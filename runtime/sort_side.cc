@@ -124,8 +124,7 @@ struct SortSide::Block {
 
 namespace {
 
-// From so many rows on, codes are tried; whether they pay is seen from a sample.
-constexpr uint64_t kRowsBeforeCodes = 65536;
+// Whether codes pay is seen from a sample of so many rows.
 constexpr uint32_t kSampleRows = 4096;
 
 // The bits of word 0 from the first one on that `lead` leaves out.
@@ -141,7 +140,7 @@ template <class Visit>
 void ForBytesParts(const QuernSortShape& shape, const QuernSortKey& key, Visit visit) {
   for (uint32_t p = key.first_part; p < key.first_part + key.num_parts; ++p) {
     const QuernSortPart& part = shape.parts[p];
-    if (part.kind == kBytesPart) visit(part, (~uint64_t{0} >> (64 - part.bits)) << part.shift);
+    if (part.kind == kBytesPart) visit(part, SortPartMask(&part));
   }
 }
 
@@ -156,7 +155,7 @@ SortSide::SortSide(SortContext context)
   keeps_owners_ = !context_.keeps_top() && (std::any_of(rows.build, rows.build + rows.num_build, is_variable) ||
                                             std::any_of(rows.build_residual, rows.build_residual + rows.num_residual, is_variable));
   FindCodedWords();
-  if (context_.keeps_top() || context_.shape->method() != SortMethod::kRadix) return;
+  if (context_.keeps_top() || context_.shape->method() != SortMethod::kRadix || context_.options.code_rows == 0) return;
   const QuernSortShape& shape = *context_.shape->get();
   for (uint32_t k = 0; k < shape.num_keys; ++k)
     if (IsVariable(shape.keys[k].storage)) key_codes_.push_back({k, nullptr});
@@ -249,7 +248,7 @@ void SortSide::ReadStrings(const Block& block, uint32_t key, blocks::Bytes* stri
       for (uint32_t i = 0; i < block.n; ++i) {
         const uint32_t row = blocks::RowAt(rows, first, i);
         const bool is_null = sort_key.nullable && !blocks::IsValid(&c, row);
-        strings[i] = is_null ? blocks::Bytes{nullptr, 0} : blocks::ReadBytes<kStorage>(&c, row, sort_key.trims_spaces, 0);
+        strings[i] = is_null ? blocks::Bytes{nullptr, 0} : blocks::ReadBytes<kStorage>(&c, row, sort_key.rule, 0);
       }
     }
   });
@@ -258,7 +257,7 @@ void SortSide::ReadStrings(const Block& block, uint32_t key, blocks::Bytes* stri
 absl::Status SortSide::CodeRows(const Block& block, SortChunk* chunk) {
   blocks::Bytes strings[kMaxBatchRows];
   for (KeyCodes& key : key_codes_) {
-    if (key.codes == nullptr && (!key.may_try || num_rows_ < kRowsBeforeCodes)) continue;
+    if (key.codes == nullptr && (!key.may_try || num_rows_ < context_.options.code_rows)) continue;
     if (key.codes == nullptr) {
       QUERN_RETURN_IF_ERROR(TryCodes(&key));
       continue;
@@ -291,10 +290,10 @@ absl::Status SortSide::TryCodes(KeyCodes* key) {
   uint32_t codes[kMaxBatchRows];
   const uint8_t* copies[kMaxBatchRows];
   StringCodes sample(context_.budget);
-  const uint32_t step = chunk.num_rows / kSampleRows;
-  for (uint32_t i = 0; i < kSampleRows; ++i) ReadStrings(chunk, key->key, i * step, 1, strings + i);
-  QUERN_RETURN_IF_ERROR(sample.Add(strings, kSampleRows, codes, copies).status());
-  if (sample.size() > kSampleRows - kSampleRows / 32) return absl::OkStatus();
+  const uint32_t num_sampled = std::min(kSampleRows, chunk.num_rows), step = chunk.num_rows / num_sampled;
+  for (uint32_t i = 0; i < num_sampled; ++i) ReadStrings(chunk, key->key, i * step, 1, strings + i);
+  QUERN_RETURN_IF_ERROR(sample.Add(strings, num_sampled, codes, copies).status());
+  if (sample.size() > num_sampled - num_sampled / 32) return absl::OkStatus();
   key->codes = std::make_unique<StringCodes>(context_.budget);
   // Nulls have code 0: the empty string's, whose rank is the same in all sides.
   const blocks::Bytes empty = {nullptr, 0};
@@ -331,8 +330,7 @@ absl::StatusOr<bool> SortSide::CodeSome(KeyCodes* key, const blocks::Bytes* stri
   PointToCopies(shape.keys[key->key], strings, copies, n, chunk->tuples + uint64_t{begin} * shape.rows.tuple_bytes);
   for (uint32_t i = 0; i < n; ++i)
     if (strings[i].data == nullptr) codes[i] = 0;  // its null bit decides
-  const QuernSortKey& sort_key = shape.keys[key->key];
-  const QuernSortPart& part = shape.parts[sort_key.first_part + (sort_key.nullable ? 1 : 0)];
+  const QuernSortPart& part = *FirstBytesPart(&shape, &shape.keys[key->key]);
   uint64_t* const words = chunk->words + uint64_t{part.word} * chunk->capacity + begin;
   for (uint32_t i = 0; i < n; ++i) words[i] |= uint64_t{codes[i]} << part.shift;
   return true;

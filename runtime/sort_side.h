@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "runtime/hash_join.h"
+#include "runtime/batch_view.h"
 #include "runtime/memory.h"
 #include "runtime/sort_chunk.h"
 #include "runtime/sort_entries.h"

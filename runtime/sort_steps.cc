@@ -25,7 +25,7 @@ std::vector<SortStep> StepsOf(const QuernSortShape& shape, uint32_t incomplete) 
     const QuernSortPart& part = shape.parts[p];
     if (part.word != step.word) end_step();
     step.word = part.word;
-    step.mask |= (~uint64_t{0} >> (64 - part.bits)) << part.shift;
+    step.mask |= SortPartMask(&part);
     const bool ends_key = p + 1 == shape.num_parts || shape.parts[p + 1].key != part.key;
     if (!ends_key || (incomplete >> part.key & 1) == 0) continue;
     end_step();
@@ -42,7 +42,7 @@ blocks::Bytes SortBytes(const QuernSortShape& shape, const QuernSortKey& key, co
   if (field.null_mask != 0 && (tuple[field.null_offset] & field.null_mask) != 0) return {nullptr, 0};
   if (key.storage == kFixed) return {tuple + field.tuple_offset, key.width_bytes};
   const blocks::Bytes bytes = blocks::BytesOf(tuple + field.tuple_offset, 0);
-  return key.trims_spaces ? blocks::TrimSpaces(bytes) : bytes;
+  return (key.rule & kTrimsSpaces) != 0 ? blocks::TrimSpaces(bytes) : bytes;
 }
 
 int CompareTails(const QuernSortShape& shape, const QuernSortKey& key, const uint8_t* a, const uint8_t* b) {

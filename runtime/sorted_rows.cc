@@ -32,7 +32,8 @@ constexpr uint64_t kSampleWords = 16384;
 
 struct SortedRows::Worker {
   Worker(const SortContext& context, const EntryLayout& layout, const SortChunks& chunks, bool by_row_id)
-      : sorter(layout.words(), context.budget), ties(context.shape->get(), &layout, &chunks, by_row_id, context.budget) {}
+      : sorter(layout.words(), context.budget),
+        ties(context.shape->get(), &layout, &chunks, by_row_id, context.options.prefetches, context.budget) {}
   EntrySorter sorter;
   TieSorter ties;
 };
@@ -148,11 +149,10 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
   return PhaseOver(chunks_.size(), &SortedRows::ScanChunk);
 }
 
-// Buckets of a quarter of the L2 cache, since sorting wants as much again beside them; and not so many that their ends fall out of the
-// caches (10 M entries of two words: 512 buckets 13 ns an entry for all, 1024 11, 2048 15; of one word 7.3 from 256 to 1024).
+// Not so many buckets that their ends fall out of the caches.
 uint32_t SortedRows::BucketBits() const {
   constexpr uint32_t kMostBits = 11;
-  const uint64_t bytes = num_rows_ * layout_->bytes(), bucket_bytes = std::max<uint64_t>(context_.options.l2_bytes / 4, 1);
+  const uint64_t bytes = num_rows_ * layout_->bytes(), bucket_bytes = context_.options.bucket_bytes;
   if (bytes <= bucket_bytes) return 0;
   return std::min(static_cast<uint32_t>(std::bit_width((bytes - 1) / bucket_bytes)), kMostBits);
 }
@@ -190,7 +190,7 @@ absl::Status SortedRows::RankCodes() {
     for (uint32_t p = key.first_part; p < key.first_part + key.num_parts; ++p) {
       const QuernSortPart& part = shape.parts[p];
       if (part.kind != kBytesPart) continue;
-      const uint64_t mask = (~uint64_t{0} >> (64 - part.bits)) << part.shift;
+      const uint64_t mask = SortPartMask(&part);
       input_.bits[part.word].any = (input_.bits[part.word].any & ~mask) | std::exchange(varying, 0) << part.shift;
       input_.bits[part.word].all &= ~mask;
     }
@@ -203,13 +203,12 @@ void SortedRows::MakeRanks(uint64_t c) {
   const QuernSortShape& shape = *context_.shape->get();
   const SortChunk& chunk = chunks_[c];
   for (size_t k = 0; k < input_.coded.size(); ++k) {
-    const QuernSortKey& key = shape.keys[input_.coded[k].key];
     const uint32_t* const ranks = ranks_[k][input_.sides[c]].data();
-    const QuernSortPart& part = shape.parts[key.first_part + (key.nullable ? 1 : 0)];
-    const uint64_t mask = ~uint64_t{0} >> (64 - part.bits);
+    const QuernSortPart& part = *FirstBytesPart(&shape, &shape.keys[input_.coded[k].key]);
+    const uint64_t mask = SortPartMask(&part);
     uint64_t* const words = chunk.words + uint64_t{part.word} * chunk.capacity;
     for (uint32_t i = 0; i < chunk.num_rows; ++i)
-      words[i] = (words[i] & ~(mask << part.shift)) | uint64_t{ranks[words[i] >> part.shift & mask]} << part.shift;
+      words[i] = (words[i] & ~mask) | uint64_t{ranks[(words[i] & mask) >> part.shift]} << part.shift;
   }
 }
 
@@ -458,10 +457,7 @@ bool SortedRows::IsSamePartition(uint64_t position) const {
 
 bool SortedRows::HasSameKeys(uint64_t position) const {
   const uint64_t *a = EntryAt(position - 1), *b = EntryAt(position);
-  const uint32_t words = layout_->words();
-  for (uint32_t w = 0; w + 1 < words; ++w)
-    if (a[w] != b[w]) return false;
-  if (((a[words - 1] ^ b[words - 1]) & ~layout_->row_mask()) != 0) return false;
+  if (!layout_->IsTied(a)) return false;
   if (layout_->rest().empty()) return true;
   return CompareRows(*context_.shape->get(), layout_->rest(), WordsOf(layout_->RowOf(a)), WordsOf(layout_->RowOf(b))) == 0;
 }
@@ -484,11 +480,12 @@ SortedBlock SortedRows::Read(uint64_t position, uint32_t n, BlockBuffers* buffer
   block.n = n;
   buffers->tuples.resize(kBlockRows);
   const uint64_t tuple_bytes = shape.rows.tuple_bytes;
+  const bool prefetches = context_.options.prefetches;
   if (compares()) {
     const auto* const tuples = reinterpret_cast<const uint64_t*>(pointers_.data()) + position;
     for (uint32_t i = 0; i < n; ++i) {
       buffers->tuples[i] = tuples[i];
-      __builtin_prefetch(reinterpret_cast<const void*>(tuples[i]));
+      if (prefetches) __builtin_prefetch(reinterpret_cast<const void*>(tuples[i]));
     }
   } else {
     const uint64_t* const entries = EntryAt(position);
@@ -496,6 +493,7 @@ SortedBlock SortedRows::Read(uint64_t position, uint32_t n, BlockBuffers* buffer
       for (uint32_t i = 0; i < n; ++i) {
         const uint8_t* const tuple = chunks_.Tuple(layout_->RowOf(entries + uint64_t{i} * layout_->words()));
         buffers->tuples[i] = reinterpret_cast<uint64_t>(tuple);
+        if (!prefetches) continue;
         __builtin_prefetch(tuple);
         if ((buffers->tuples[i] & 63) + tuple_bytes > 64) __builtin_prefetch(tuple + tuple_bytes - 1);
       }
@@ -504,19 +502,19 @@ SortedBlock SortedRows::Read(uint64_t position, uint32_t n, BlockBuffers* buffer
     buffers->word_columns.resize(shape.num_words);
     for (const uint32_t w : words_read_) {
       uint64_t* const words = buffers->words.data() + uint64_t{w} * kBlockRows;
-      layout_->Unpack(chunks_, entries, n, w, words);
+      layout_->Unpack(chunks_, entries, n, w, prefetches, words);
       buffers->word_columns[w] = words;
     }
     block.words = buffers->word_columns.data();
     if (reads_row_ids_) {
       buffers->row_ids.resize(kBlockRows);
-      for (uint32_t i = 0; i < n; ++i) chunks_.PrefetchRowId(layout_->RowOf(entries + uint64_t{i} * layout_->words()));
+      for (uint32_t i = 0; i < n && prefetches; ++i) chunks_.PrefetchRowId(layout_->RowOf(entries + uint64_t{i} * layout_->words()));
       for (uint32_t i = 0; i < n; ++i) buffers->row_ids[i] = chunks_.RowId(layout_->RowOf(entries + uint64_t{i} * layout_->words()));
       block.row_ids = buffers->row_ids.data();
     }
   }
   // The bytes of strings that tuples only point to: asked for when the first tuples are there.
-  for (uint32_t f = 0; f < shape.rows.num_build; ++f) {
+  for (uint32_t f = 0; f < shape.rows.num_build && prefetches; ++f) {
     const QuernField& field = shape.rows.build[f];
     if (!blocks::IsVariableStorage(field.storage)) continue;
     for (uint32_t i = 0; i < n; ++i) blocks::PrefetchString(reinterpret_cast<const uint8_t*>(buffers->tuples[i]) + field.tuple_offset, 0);

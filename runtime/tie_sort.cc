@@ -39,17 +39,15 @@ uint32_t CommonBytes(blocks::Bytes a, blocks::Bytes b, uint32_t from, uint32_t m
 
 }  // namespace
 
-TieSorter::TieSorter(const QuernSortShape* shape, const EntryLayout* layout, const SortChunks* chunks, bool by_row_id,
+TieSorter::TieSorter(const QuernSortShape* shape, const EntryLayout* layout, const SortChunks* chunks, bool by_row_id, bool prefetches,
                      std::shared_ptr<MemoryBudget> budget)
-    : shape_(shape), layout_(layout), chunks_(chunks), by_row_id_(by_row_id), sorter_(2, budget), budget_(std::move(budget)) {}
-
-// Whether an entry and the next one are equal but for their rows' numbers.
-bool TieSorter::IsTied(const uint64_t* a) const {
-  const uint32_t words = layout_->words();
-  for (uint32_t w = 0; w + 1 < words; ++w)
-    if (a[w] != a[words + w]) return false;
-  return ((a[words - 1] ^ a[2 * words - 1]) & ~layout_->row_mask()) == 0;
-}
+    : shape_(shape),
+      layout_(layout),
+      chunks_(chunks),
+      by_row_id_(by_row_id),
+      prefetches_(prefetches),
+      sorter_(2, budget),
+      budget_(std::move(budget)) {}
 
 // The groups of entries that tie, and their rows as pairs.
 absl::Status TieSorter::FindTies(const uint64_t* entries, uint64_t n) {
@@ -58,7 +56,7 @@ absl::Status TieSorter::FindTies(const uint64_t* entries, uint64_t n) {
   groups_.clear();
   uint64_t num_pairs = 0;
   for (uint64_t begin = 0, end = 0; begin < n; begin = end) {
-    for (end = begin + 1; end < n && IsTied(entries + (end - 1) * words);) ++end;
+    for (end = begin + 1; end < n && layout_->IsTied(entries + (end - 1) * words);) ++end;
     if (end - begin == 1) continue;
     runs_.push_back(begin);
     groups_.push_back({num_pairs, end - begin, 0, kSortPrefixBytes});
@@ -120,8 +118,10 @@ absl::Status TieSorter::Sort(uint64_t* entries, uint64_t n) {
     uint64_t done = 0;
     for (const Group& group : groups_) {
       done += group.n;
-      far.GoTo(done + 2 * kAhead, groups_, [this](const Group& g, uint64_t i) { AskFar(g, i); });
-      near.GoTo(done + kAhead, groups_, [this](const Group& g, uint64_t i) { AskNear(g, i); });
+      if (prefetches_) {
+        far.GoTo(done + 2 * kAhead, groups_, [this](const Group& g, uint64_t i) { AskFar(g, i); });
+        near.GoTo(done + kAhead, groups_, [this](const Group& g, uint64_t i) { AskNear(g, i); });
+      }
       QUERN_RETURN_IF_ERROR(TakeStep(group));
     }
     std::swap(groups_, next_groups_);

@@ -17,8 +17,8 @@ namespace quern {
 // *Threads*: one.
 class TieSorter {
  public:
-  // by_row_id: rows that are equal by all steps are put in the order of their row ids.
-  TieSorter(const QuernSortShape* shape, const EntryLayout* layout, const SortChunks* chunks, bool by_row_id,
+  // by_row_id: rows that are equal by all steps are put in the order of their row ids. prefetches: what steps read is asked for ahead.
+  TieSorter(const QuernSortShape* shape, const EntryLayout* layout, const SortChunks* chunks, bool by_row_id, bool prefetches,
             std::shared_ptr<MemoryBudget> budget);
 
   // n sorted entries. *Cost*: a random line or two for each row that ties, asked for ahead, and sorting of pairs of words. *Errors*:
@@ -43,7 +43,6 @@ class TieSorter {
   absl::Status FindTies(const uint64_t* entries, uint64_t n);
   void AskFar(const Group& group, uint64_t i) const;
   void AskNear(const Group& group, uint64_t i) const;
-  bool IsTied(const uint64_t* a) const;
   absl::Status TakeStep(const Group& group);
   absl::Status TakeTailStep(const Group& group, const QuernSortKey& key);
   absl::Status Split(const Group& group, uint32_t next_step, uint32_t from_byte);
@@ -52,6 +51,7 @@ class TieSorter {
   const EntryLayout* layout_;
   const SortChunks* chunks_;
   const bool by_row_id_;
+  const bool prefetches_;
   EntrySorter sorter_;
   std::shared_ptr<MemoryBudget> budget_;
   HugeBuffer memory_;  // of the pairs

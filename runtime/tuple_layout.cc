@@ -44,7 +44,7 @@ QuernField MakeField(const ColumnType& type, Storage storage) {
 QuernField MakeKey(const KeySpec& key, uint32_t inline_key_bytes) {
   QuernField field = MakeField(key.type, RowOf(key.type.id).key_storage);
   field.null_equal = key.null_equal;
-  field.trims_spaces = RowOf(key.type.collation).trims_spaces;
+  field.rule = RuleOf(key.type.collation);
   if (IsVariable(field.storage)) field.width_bytes = inline_key_bytes;
   return field;
 }

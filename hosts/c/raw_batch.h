@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "hosts/c/quern.h"
+#include "runtime/batch_view.h"
 #include "runtime/column_type.h"
-#include "runtime/hash_join.h"
 #include "runtime/memory.h"
 
 namespace quern::c_abi {

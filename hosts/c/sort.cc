@@ -29,7 +29,6 @@
 #include "hosts/c/quern.h"
 #include "hosts/c/raw_batch.h"
 #include "hosts/c/sort_handles.h"
-#include "runtime/sort_side.h"
 #include "runtime/status.h"
 
 namespace quern::c_abi {
@@ -42,11 +41,6 @@ absl::Status CreateSort(quern_kernel* kernel, uint64_t memory_limit, quern_sort*
   QUERN_RETURN_IF_ERROR(CheckOperator(*kernel, Operator::kSort, "a sort"));
   *sort = new quern_sort(std::make_shared<SortState>(kernel->compiled.kernel, memory_limit));
   return absl::OkStatus();
-}
-
-// Whether the sort drops rows as they arrive and has copies of the strings of the others.
-bool KeepsTop(const SortState& state) {
-  return SortContext{state.kernel->rows, state.kernel->sort, state.budget, MakeSortOptions(state.kernel->plan), nullptr}.keeps_top();
 }
 
 // ---- rows in ----
@@ -158,7 +152,7 @@ SortState::SortState(std::shared_ptr<const Kernel> of_kernel, uint64_t memory_li
       budget(std::make_shared<MemoryBudget>(memory_limit)),
       sort(MakeRowSort(kernel, budget)),
       input(kernel->plan.spec),
-      keeps_strings(!KeepsTop(*this) && HasStrings(input.types)) {}
+      keeps_strings(sort->keeps_strings() && HasStrings(input.types)) {}
 
 absl::StatusOr<SortInlet> InletOf(quern_sort* sort) {
   if (sort == nullptr) return MissingArgument("sort");

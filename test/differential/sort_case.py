@@ -183,7 +183,7 @@ class Case:
 def _random_params(rng, case):
     params = {}
     numbers = {"batch_size": (*BATCHES, 2, 1000), "sort_method": ("radix", "radix", "comparison"), "entry_words": (1, 2, 3, 4),
-               "top_rows": (0, 1, 5, 1000, 262144), "huge_pages": ("on", "off")}
+               "code_rows": (0, 1, 100, 65536), "top_rows": (0, 1, 5, 1000, 262144), "huge_pages": ("on", "off")}
     for name, values in numbers.items():
         if rng.random() < 0.5:
             params[name] = rng.choice(values)
@@ -191,9 +191,6 @@ def _random_params(rng, case):
         params["batch_size"] = 64
     if rng.random() < 0.2:
         params["prefetch"] = "off"
-    for cache in ("l2", "l3", "dram"):
-        if rng.random() < 0.2:
-            params[f"prefetch_distance_{cache}"] = rng.choice((0, 1, 5, 64, 512))
     return params
 
 

@@ -131,7 +131,7 @@ TEST(Blocks, PaddingCollationsIgnoreTrailingSpacesOnly) {
   const auto hash = [](const std::string& text) {
     const OneString s(text, Guard::kInFront);
     uint64_t h = 0;
-    b::HashColumn<kVar32>(&s.column, 0, nullptr, 1, &h, false, false, /*trims_spaces=*/true, 0);
+    b::HashColumn<kVar32>(&s.column, 0, nullptr, 1, &h, false, false, /*rule=*/kTrimsSpaces, 0);
     return h;
   };
   EXPECT_EQ(hash("a"), hash("a    "));

@@ -214,7 +214,7 @@ struct BytesShape {
   explicit BytesShape(const std::vector<uint32_t>& cuts, bool descending = false, bool trims_spaces = false, uint32_t width = 0) {
     key.nullable = true;
     key.descending = descending;
-    key.trims_spaces = trims_spaces;
+    key.rule = trims_spaces ? kTrimsSpaces : 0;
     key.width_bytes = width;
     uint32_t first = 0;
     for (const uint32_t bytes : cuts) {
@@ -452,8 +452,8 @@ int OrderTexts(const std::string& x, const std::string& y, bool trims_spaces) {
   };
   const StringRef a = ref(x), c = ref(y);
   const auto *left = reinterpret_cast<const uint8_t*>(&a), *right = reinterpret_cast<const uint8_t*>(&c);
-  const int order = Sign(b::OrderField<kVar32>(left, right, false, trims_spaces, 0));
-  EXPECT_EQ(Sign(b::OrderField<kView>(right, left, false, trims_spaces, 0)), -order);
+  const int order = Sign(b::OrderField<kVar32>(left, right, false, trims_spaces ? kTrimsSpaces : 0, 0));
+  EXPECT_EQ(Sign(b::OrderField<kView>(right, left, false, trims_spaces ? kTrimsSpaces : 0, 0)), -order);
   return order;
 }
 

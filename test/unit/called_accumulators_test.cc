@@ -50,8 +50,7 @@ std::string TextOf(const AggregateSpec& spec) { return std::string(RowOf(spec.fu
 
 // Strings that a collation takes for one may come out as any of them.
 std::vector<std::string> Comparable(const AggregateSpec& spec, std::vector<std::string> results) {
-  if (!RowOf(spec.arguments[0].collation).trims_spaces || spec.function == Function::kFirst || spec.function == Function::kLast)
-    return results;
+  if (RuleOf(spec.arguments[0].collation) == 0 || spec.function == Function::kFirst || spec.function == Function::kLast) return results;
   for (std::string& s : results) s.erase(s.find_last_not_of(' ') + 1);
   return results;
 }

@@ -120,8 +120,7 @@ TEST(Plan, ParametersOfAnotherOperatorAreUnknown) {
             "inline_group_bytes, hash, batch_size, batch_size_l2, prefetch, prefetch_distance_l2, prefetch_distance_l3, "
             "prefetch_distance_dram, huge_pages");
   EXPECT_EQ(Error({{"hash", "zero"}}, kOperators[2].spec),
-            "unknown plan parameter: hash; accepted: sort_method, entry_words, top_rows, batch_size, prefetch, prefetch_distance_l2, "
-            "prefetch_distance_l3, prefetch_distance_dram, huge_pages");
+            "unknown plan parameter: hash; accepted: sort_method, entry_words, code_rows, top_rows, batch_size, prefetch, huge_pages");
   EXPECT_EQ(Error({{"entry_words", "3"}}).rfind("unknown plan parameter: entry_words; accepted: layout, ", 0), 0u);
 }
 
@@ -201,20 +200,25 @@ TEST(Plan, TheRuntimeIsToldWhatAnAggregationsPlanSays) {
 
 TEST(Plan, TheRuntimeIsToldWhatASortsPlanSays) {
   const char* const spec = kOperators[2].spec;
-  const auto plan =
-      Plan({{"batch_size", "8"}, {"sort_method", "comparison"}, {"entry_words", "4"}, {"top_rows", "0"}, {"huge_pages", "off"}}, spec);
+  const auto plan = Plan({{"batch_size", "8"},
+                          {"sort_method", "comparison"},
+                          {"entry_words", "4"},
+                          {"code_rows", "9"},
+                          {"top_rows", "0"},
+                          {"huge_pages", "off"}},
+                         spec);
   const auto shape = MakePlannedSort(*plan);
   EXPECT_EQ(shape->get()->batch_rows, 8u);
   EXPECT_EQ(shape->method(), SortMethod::kComparison);
   EXPECT_EQ(shape->spec(), plan->spec);
   const SortOptions options = MakeSortOptions(*plan);
-  EXPECT_EQ(options.l2_bytes, Machine{}.l2_bytes);
+  EXPECT_EQ(options.bucket_bytes, Machine{}.l2_bytes / 4);
   EXPECT_FALSE(options.huge_pages);
   EXPECT_EQ(options.entry_words, 4u);
+  EXPECT_EQ(options.code_rows, 9u);
   EXPECT_EQ(options.top_rows, 0u);
-  EXPECT_EQ(options.prefetch.dram_distance, 128u);
-  EXPECT_EQ(MakeSortOptions(*Plan({{"prefetch_distance_l3", "7"}}, spec)).prefetch.l3_distance, 7u);
-  EXPECT_EQ(MakeSortOptions(*Plan({{"prefetch", "off"}}, spec)).prefetch.dram_distance, 0u);
+  EXPECT_TRUE(options.prefetches);
+  EXPECT_FALSE(MakeSortOptions(*Plan({{"prefetch", "off"}}, spec)).prefetches);
 }
 
 TEST(Plan, ASortsDefaultsAreTheRuntimes) {
@@ -222,6 +226,7 @@ TEST(Plan, ASortsDefaultsAreTheRuntimes) {
   EXPECT_EQ(MakePlannedSort(*plan)->method(), SortMethod::kRadix);
   EXPECT_EQ(MakeSortOptions(*plan).entry_words, SortOptions().entry_words);
   EXPECT_EQ(MakeSortOptions(*plan).top_rows, SortOptions().top_rows);
+  EXPECT_EQ(MakeSortOptions(*plan).code_rows, SortOptions().code_rows);
   EXPECT_TRUE(MakeSortOptions(*plan).huge_pages);
 }
 

@@ -176,7 +176,7 @@ class ColumnMaker {
       cell.text = RandomText(type);
       bytes.insert(bytes.end(), cell.text.begin(), cell.text.end());
       offsets.push_back(static_cast<int64_t>(bytes.size()));
-      if (RowOf(type.collation).trims_spaces) cell.text.erase(cell.text.find_last_not_of(' ') + 1);
+      if ((RuleOf(type.collation) & kTrimsSpaces) != 0) cell.text.erase(cell.text.find_last_not_of(' ') + 1);
     }
     QuernColumn* c = &column->column;
     const Storage storage = RowOf(type.id).storage;
@@ -260,7 +260,7 @@ class SortKernels {
     uint64_t mask = 0;
     for (uint32_t p = 0; p < s.num_parts; ++p) {
       const QuernSortPart& part = s.parts[p];
-      if (part.word == 0 && IsLeftOutOfLead(&s, &part)) mask |= (~uint64_t{0} >> (64 - part.bits)) << part.shift;
+      if (part.word == 0 && IsLeftOutOfLead(&s, &part)) mask |= SortPartMask(&part);
     }
     return mask;
   }

@@ -113,8 +113,8 @@ TEST(JoinShape, RowsStopWhereOneMatchIsEnough) {
 TEST(JoinShape, KeysAreReadAsKeysAndPayloadAsIs) {
   const JoinShape shape(Parsed("join.inner keys=f64,utf8(ascii_bin),utf8(utf8mb4_0900_bin) build=f64 probe=f32"));
   EXPECT_EQ(shape.get()->keys[0].storage, kF64);
-  EXPECT_TRUE(shape.get()->keys[1].trims_spaces);
-  EXPECT_FALSE(shape.get()->keys[2].trims_spaces);
+  EXPECT_TRUE(shape.get()->keys[1].rule & kTrimsSpaces);
+  EXPECT_FALSE(shape.get()->keys[2].rule & kTrimsSpaces);
   EXPECT_EQ(shape.get()->build[0].storage, k64);
   EXPECT_EQ(shape.get()->probe[0].storage, k32);
   EXPECT_EQ(shape.get()->probe[0].tuple_offset, 0u);

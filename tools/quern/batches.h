@@ -12,8 +12,8 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/arrow_import.h"
+#include "runtime/batch_view.h"
 #include "runtime/column_type.h"
-#include "runtime/hash_join.h"
 #include "runtime/output_batch.h"
 
 namespace quern::cli {
