@@ -108,6 +108,16 @@ int main(int argc, char** argv) {
   quern::Register("sort/keys=i32,utf8,i64,utf8",
                   "sort keys=i32:out,utf8(utf8mb4_bin):out,i64:desc:out,utf8:nullable:out payload=f64,rowid");
   for (int n : {1, 2, 4, 8, 16}) quern::Register(("sort/" + std::to_string(n) + "_keys").c_str(), quern::ManySortKeys(n));
+  quern::Register("sort/keys=i32,utf8_ci", "sort keys=i32:out,utf8(utf8mb4_0900_ai_ci):out");
+  quern::Register("keys=i64,utf8_ci", "join.inner keys=i64,utf8(utf8mb4_0900_ai_ci) build=i64 probe=i64");
+  quern::Register("keys=i64,utf8", "join.inner keys=i64,utf8 build=i64 probe=i64");
+  quern::Register("filter/i64>=", "filter i64 >= 5");
+  quern::Register("filter/utf8=", "filter utf8 = 'REG AIR'");
+  quern::Register("filter/utf8_ci=", "filter utf8(utf8mb4_0900_ai_ci) = 'REG AIR'");
+  quern::Register("filter/utf8_in", "filter utf8 in ('MAIL', 'SHIP', 'TRUCK', 'RAIL')");
+  quern::Register("filter/utf8_like", "filter utf8 like '%pending%deposits%'");
+  quern::Register("filter/utf8_ci_like", "filter utf8(utf8mb4_0900_ai_ci) like '%pending%deposits%'");
+  quern::Register("filter/three", "filter i64 between -250 and 249 and utf8 like '%et%' or date32 < 9000");
   benchmark::RegisterBenchmark("memory_hit", quern::MemoryHit)->Unit(benchmark::kMicrosecond)->Repetitions(5)->ReportAggregatesOnly();
   benchmark::RunSpecifiedBenchmarks();
 }

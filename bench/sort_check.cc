@@ -29,6 +29,8 @@ int CompareKeys(const std::vector<SortValue>& a, uint64_t row_a, const std::vect
 SortCheck::SortCheck(const KernelSpec& spec, const SortWorkload& workload)
     : spec_(spec), workload_(workload), sums_(workload.spec().keys.size()) {}
 
+CollationRule SortCheck::Rule(size_t key) const { return RuleOf(spec_.keys[key].type.collation); }
+
 void SortCheck::KeepLast(const std::vector<SortValue>& columns, uint64_t row) {
   last_.resize(columns.size());
   for (size_t k = 0; k < columns.size(); ++k) {
@@ -49,14 +51,14 @@ void SortCheck::KeepLast(const std::vector<SortValue>& columns, uint64_t row) {
 std::vector<SortValue> SortCheck::LastColumns() const {
   std::vector<SortValue> columns;
   for (size_t k = 0; k < last_.size(); ++k)
-    columns.push_back({workload_.spec().keys[k], last_[k].bytes.data(), last_[k].offsets, last_[k].bytes.data()});
+    columns.push_back({workload_.spec().keys[k], last_[k].bytes.data(), last_[k].offsets, last_[k].bytes.data(), Rule(k)});
   return columns;
 }
 
 absl::Status SortCheck::Add(const OutputBatch& batch) {
   if (batch.num_rows() == 0) return absl::OkStatus();
   std::vector<SortValue> columns;
-  for (size_t k = 0; k < sums_.size(); ++k) columns.push_back(ValueOf(workload_.spec().keys[k], batch.column(k)));
+  for (size_t k = 0; k < sums_.size(); ++k) columns.push_back(ValueOf(workload_.spec().keys[k], batch.column(k), Rule(k)));
   const std::vector<SortValue> last = LastColumns();
   for (uint64_t row = 0; row < batch.num_rows(); ++row) {
     const int order = row > 0 ? CompareKeys(columns, row - 1, columns, row) : last.empty() ? 0 : CompareKeys(last, 0, columns, 0);

@@ -28,6 +28,7 @@ class SortCheck {
     std::vector<uint8_t> bytes;
     int32_t offsets[2];
   };
+  CollationRule Rule(size_t key) const;
   void KeepLast(const std::vector<SortValue>& columns, uint64_t row);
   std::vector<SortValue> LastColumns() const;
 

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "runtime/blocks.h"
+#include "runtime/collation.h"
 
 namespace quern::bench {
 namespace {
@@ -139,6 +140,11 @@ std::string_view GetText(const SortValue& column, uint64_t row) {
   return {reinterpret_cast<const char*>(column.bytes) + offsets[row], static_cast<size_t>(offsets[row + 1] - offsets[row])};
 }
 
+blocks::Bytes GetBytes(const SortValue& column, uint64_t row) {
+  const std::string_view text = GetText(column, row);
+  return {reinterpret_cast<const uint8_t*>(text.data()), static_cast<uint32_t>(text.size())};
+}
+
 template <class T>
 int Compare(const T& a, const T& b) {
   return a < b ? -1 : static_cast<int>(b < a);
@@ -228,10 +234,13 @@ std::vector<uint64_t> SortWorkload::Checksums() const {
   return sums;
 }
 
-SortValue ValueOf(SortKey key, const QuernOutColumn& column) { return {key, column.values, column.offsets, column.bytes}; }
+SortValue ValueOf(SortKey key, const QuernOutColumn& column, CollationRule rule) {
+  return {key, column.values, column.offsets, column.bytes, rule};
+}
 
 int CompareRows(const SortValue& a, uint64_t row_a, const SortValue& b, uint64_t row_b) {
-  if (IsText(a.key)) return GetText(a, row_a).compare(GetText(b, row_b));
+  if (IsText(a.key) && a.rule == 0) return GetText(a, row_a).compare(GetText(b, row_b));
+  if (IsText(a.key)) return CompareStrings(GetBytes(a, row_a), GetBytes(b, row_b), a.rule);
   if (a.key == SortKey::kF64) return Compare(Get<double>(a, row_a), Get<double>(b, row_b));
   if (a.key == SortKey::kFewU64) return Compare(Get<uint64_t>(a, row_a), Get<uint64_t>(b, row_b));
   if (BytesOf(a.key) == 4) return Compare(Get<int32_t>(a, row_a), Get<int32_t>(b, row_b));

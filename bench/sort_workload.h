@@ -81,9 +81,10 @@ struct SortValue {
   const void* values;
   const void* offsets;
   const uint8_t* bytes;
+  CollationRule rule = 0;  // of a text
 };
-SortValue ValueOf(SortKey key, const QuernOutColumn& column);
-// Below 0, 0 or above 0, as a sort with the default collation orders them.
+SortValue ValueOf(SortKey key, const QuernOutColumn& column, CollationRule rule = 0);
+// Below 0, 0 or above 0, as a sort orders them.
 int CompareRows(const SortValue& a, uint64_t row_a, const SortValue& b, uint64_t row_b);
 uint64_t HashRow(const SortValue& column, uint64_t row);
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock of the benches, and the threads of what they run.
+// The clock of the benches, the threads of what they run, and runs that take turns.
 #ifndef QUERN_BENCH_TIMING_H_
 #define QUERN_BENCH_TIMING_H_
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -24,6 +26,24 @@ absl::Status OnThreads(unsigned threads, const Work& work) {
   outcomes[0] = work();
   for (std::thread& other : others) other.join();
   for (const absl::Status& outcome : outcomes) QUERN_RETURN_IF_ERROR(outcome);
+  return absl::OkStatus();
+}
+
+// Something to time as a whole.
+struct Timed {
+  std::function<absl::Status()> run;
+  double best_s = 1e9;
+};
+
+// Each once, then each again, and so on; the best turn of each counts.
+inline absl::Status TakeTurns(int turns, std::vector<Timed>* all) {
+  for (int turn = 0; turn < turns; ++turn) {
+    for (Timed& timed : *all) {
+      const double start = Now();
+      QUERN_RETURN_IF_ERROR(timed.run());
+      timed.best_s = std::min(timed.best_s, Now() - start);
+    }
+  }
   return absl::OkStatus();
 }
 

@@ -18,6 +18,7 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "runtime/generic_aggregate.h"
+#include "runtime/generic_filter.h"
 #include "runtime/generic_join.h"
 #include "runtime/generic_sort.h"
 #include "runtime/status.h"
@@ -29,6 +30,7 @@ void SetShape(KernelShape shape, Kernel* kernel) {
   kernel->shape = std::move(shape.join);
   kernel->groups = std::move(shape.aggregate);
   kernel->rows = std::move(shape.sort);
+  kernel->where = std::move(shape.filter);
 }
 
 // Addresses in the order of EntryPointSymbols.
@@ -44,6 +46,8 @@ void SetEntryPoints(const std::vector<void*>& addresses, Kernel* kernel) {
 #define QUERN_AGGREGATE_ENTRY(field, result, parameters) \
   if (needed.field) kernel->aggregate.field = reinterpret_cast<result(*) parameters>(addresses[i++]);
 #include "runtime/aggregate_entry_points.def"
+  } else if (kernel->where != nullptr) {
+    kernel->filter.mask = reinterpret_cast<void (*)(QuernFilterArgs*)>(addresses[i++]);
   } else {
     const NeededSortEntryPoints needed = EntryPointsOf(*kernel->rows->get());
 #define QUERN_SORT_ENTRY(field, result, parameters) \
@@ -60,6 +64,7 @@ absl::StatusOr<std::shared_ptr<const Kernel>> MakeGenericKernel(KernelPlan plan)
     case Operator::kJoin: kernel->join = GenericJoinKernel(); break;
     case Operator::kAggregate: kernel->aggregate = GenericAggregateKernel(); break;
     case Operator::kSort: kernel->sort = GenericSortKernel(); break;
+    case Operator::kFilter: kernel->filter = GenericFilterKernel(); break;
   }
   kernel->plan = std::move(plan);
   kernel->engine = Engine::kGeneric;
@@ -203,6 +208,10 @@ std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Ker
 
 std::shared_ptr<RowSort> MakeRowSort(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget) {
   return std::make_shared<RowSort>(kernel->rows, kernel->sort, kernel, std::move(budget), MakeSortOptions(kernel->plan));
+}
+
+std::shared_ptr<RowFilter> MakeRowFilter(const std::shared_ptr<const Kernel>& kernel) {
+  return std::make_shared<RowFilter>(kernel->where, kernel->filter, kernel);
 }
 
 absl::StatusOr<CompiledKernel> CompileText(std::string_view text, const CompileOptions& options) {

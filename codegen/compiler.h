@@ -15,6 +15,7 @@
 #include "runtime/hash_aggregate.h"
 #include "runtime/hash_join.h"
 #include "runtime/kernel_abi.h"
+#include "runtime/row_filter.h"
 #include "runtime/row_sort.h"
 #include "runtime/spec.h"
 
@@ -51,6 +52,8 @@ struct Kernel {
   QuernAggregateEntryPoints aggregate = {};
   std::shared_ptr<const SortShape> rows;
   QuernSortEntryPoints sort = {};
+  std::shared_ptr<const FilterShape> where;
+  QuernFilterEntryPoints filter = {};
   Engine engine = Engine::kGeneric;  // kJit or kGeneric: which it is
   uint64_t code_bytes = 0;
   CompileTimes times;                // of the compilation that made it
@@ -86,6 +89,9 @@ std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Ker
 
 // The state that runs a kernel of a sort.
 std::shared_ptr<RowSort> MakeRowSort(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget);
+
+// The state that runs a kernel of a filter; it keeps the kernel.
+std::shared_ptr<RowFilter> MakeRowFilter(const std::shared_ptr<const Kernel>& kernel);
 
 // Limits the bytes of machine code that the process's cache keeps (least recently used go first; kernels in use live on). Default 64 MiB.
 void SetKernelCacheLimit(uint64_t code_bytes);

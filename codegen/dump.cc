@@ -114,6 +114,7 @@ absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec,
   if (stage == "layout") {
     QUERN_ASSIGN_OR_RETURN(const KernelShape shape, MakeKernelShape(plan));
     if (shape.join != nullptr) return shape.join->Print();
+    if (shape.filter != nullptr) return shape.filter->Print();
     return shape.aggregate != nullptr ? shape.aggregate->Print() : shape.sort->Print();
   }
   return DumpModule(stage, plan, machine, options);

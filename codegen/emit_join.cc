@@ -235,14 +235,16 @@ class JoinEmitter {
     return unequal;
   }
 
-  // quern_block_equal_<storage>(column, row, tuple + offset, rule, width), through the dictionary where there is one
+  // quern_block_equal_<storage>(column, row, tuple + offset, rule, width), through the dictionary where there is one; under a rule that
+  // weighs strings quern_block_equal_collated_<storage>
   Value* EqualValue(const QuernField& key, Value* column, Value* row, Value* tuple) {
     if (IsDictionary(key)) {
       row = e_.Call("dictionary_row_" + Text(key.index_storage), {column, row}, "value_row", 32);
       column = e_.LoadPointer(column, offsetof(QuernColumn, dictionary), "dictionary");
     }
     Value* field = e_.Element(tuple, key.tuple_offset, 1, "field");
-    return e_.Call("equal_" + Text(key.storage), {column, row, field, e_.I32(key.rule), e_.I32(key.width_bytes)}, "equal", 1);
+    const std::string block = (key.rule & kWeighsEquality) != 0 ? "equal_collated_" : "equal_";
+    return e_.Call(block + Text(key.storage), {column, row, field, e_.I32(key.rule), e_.I32(key.width_bytes)}, "equal", 1);
   }
 
   // Null equals null and nothing else:

@@ -11,6 +11,7 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 #include "runtime/aggregate_abi.h"
+#include "runtime/filter_abi.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/sort_abi.h"
 
@@ -64,6 +65,7 @@ void EmitJoinHoles(const QuernJoinShape& shape, Emitter* emitter);
 // The same for the aggregation and the sort template.
 void EmitAggregateHoles(const QuernAggregateShape& shape, Emitter* emitter);
 void EmitSortHoles(const QuernSortShape& shape, Emitter* emitter);
+void EmitFilterHoles(const QuernFilterShape& shape, Emitter* emitter);
 
 }  // namespace quern
 

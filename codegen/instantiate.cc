@@ -50,7 +50,8 @@ void AimAtMachine(llvm::Function* function, const llvm::TargetMachine& target) {
 
 bool IsEntryPoint(const llvm::Function& function) {
   const llvm::StringRef name = function.getName();
-  return name.starts_with("quern_join_") || name.starts_with("quern_aggregate_") || name.starts_with("quern_sort_");
+  return name.starts_with("quern_join_") || name.starts_with("quern_aggregate_") || name.starts_with("quern_sort_") ||
+         name.starts_with("quern_filter_");
 }
 
 // Entry points stay visible; holes and blocks are inlined into them, constants are their own.
@@ -88,6 +89,9 @@ absl::Status LinkBlocks(llvm::Module* module, std::unique_ptr<llvm::Module> bloc
   return absl::OkStatus();
 }
 
+// Filters have their own, so that no kernel looks through blocks that it cannot have.
+const char* BlocksName(Operator op) { return op == Operator::kFilter ? "filter_blocks" : "blocks"; }
+
 }  // namespace
 
 const char* TemplateName(Operator op) {
@@ -95,6 +99,7 @@ const char* TemplateName(Operator op) {
     case Operator::kJoin: return "join";
     case Operator::kAggregate: return "aggregate";
     case Operator::kSort: return "sort";
+    case Operator::kFilter: return "filter";
   }
   __builtin_unreachable();
 }
@@ -108,6 +113,7 @@ absl::StatusOr<KernelShape> MakeKernelShape(const KernelPlan& plan) {
       break;
     }
     case Operator::kSort: shape.sort = MakePlannedSort(plan); break;
+    case Operator::kFilter: shape.filter = MakePlannedFilter(plan); break;
   }
   return shape;
 }
@@ -124,6 +130,8 @@ std::vector<std::string> EntryPointSymbols(const KernelShape& shape) {
 #define QUERN_AGGREGATE_ENTRY(field, result, parameters) \
   if (needed.field) symbols.emplace_back("quern_aggregate_" #field);
 #include "runtime/aggregate_entry_points.def"
+  } else if (shape.filter != nullptr) {
+    symbols.emplace_back("quern_filter_mask");
   } else {
     const NeededSortEntryPoints needed = EntryPointsOf(*shape.sort->get());
 #define QUERN_SORT_ENTRY(field, result, parameters) \
@@ -143,7 +151,8 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan
                                                           llvm::LLVMContext* context, CompileTimes* times) {
   const double start = NowMs();
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module, LoadTemplate(plan.spec.op, machine, template_dir, context));
-  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> blocks, Parse("blocks", machine, template_dir, /*lazily=*/true, context));
+  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> blocks,
+                         Parse(BlocksName(plan.spec.op), machine, template_dir, /*lazily=*/true, context));
   const double loaded = NowMs();
   module->setModuleIdentifier(PrintSpec(plan.spec));
   module->setSourceFileName("ir-templates/" + std::string(TemplateName(plan.spec.op)) + ".cc");
@@ -155,6 +164,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan
   Emitter emitter(module.get(), blocks.get());
   if (shape.join != nullptr) EmitJoinHoles(*shape.join->get(), &emitter);
   else if (shape.aggregate != nullptr) EmitAggregateHoles(*shape.aggregate->get(), &emitter);
+  else if (shape.filter != nullptr) EmitFilterHoles(*shape.filter->get(), &emitter);
   else EmitSortHoles(*shape.sort->get(), &emitter);
   if (!emitter.errors().empty()) return Internal("template and emitters disagree: " + emitter.errors());
   const double emitted = NowMs();

@@ -18,6 +18,7 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Target/TargetMachine.h"
+#include "runtime/filter_shape.h"
 #include "runtime/join_shape.h"
 #include "runtime/sort_shape.h"
 
@@ -29,11 +30,12 @@ double NowMs();
 // LLVM's view of a machine: position-independent code, one text section. *Errors*: InvalidArgument for a CPU that LLVM does not know.
 absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> MakeTargetMachine(const Machine& machine);
 
-// What a kernel is specialised for: one of the three.
+// What a kernel is specialised for: one of the four.
 struct KernelShape {
   std::shared_ptr<const JoinShape> join;
   std::shared_ptr<const AggregateShape> aggregate;
   std::shared_ptr<const SortShape> sort;
+  std::shared_ptr<const FilterShape> filter;
 };
 // *Errors*: as MakePlannedGroups.
 absl::StatusOr<KernelShape> MakeKernelShape(const KernelPlan& plan);

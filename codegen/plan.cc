@@ -3,7 +3,7 @@
 //
 //     plan join.inner keys=i64 build=f64
 //     layout = auto                       # table layout; auto: by the keys, ..; accepted: auto, unchained, dense, open
-//     batch_size = 1024                   # rows hashed or encoded at a time (rows)
+//     batch_size = 1024                   # rows hashed, encoded or tested at a time (rows)
 //     prefetch_distance_dram = 128        # in those beyond (rows)
 //     ..
 //     l2_bytes = 1048576                  # the machine's: where the classes of table size begin
@@ -60,12 +60,13 @@ absl::Status SetChoice(std::string_view name, std::string_view value, std::strin
   return absl::OkStatus();
 }
 
-enum class Scope : uint8_t { kAll, kBoth, kJoin, kAggregate, kSort };
+enum class Scope : uint8_t { kAll, kStored, kBoth, kJoin, kAggregate, kSort };
 
 bool IsIn(Scope scope, const KernelSpec& spec) {
   switch (scope) {
     case Scope::kAll: return true;
-    case Scope::kBoth: return spec.op != Operator::kSort;
+    case Scope::kStored: return spec.op != Operator::kFilter;
+    case Scope::kBoth: return spec.op == Operator::kJoin || spec.op == Operator::kAggregate;
     case Scope::kJoin: return spec.op == Operator::kJoin;
     case Scope::kAggregate: return spec.op == Operator::kAggregate;
     case Scope::kSort: return spec.op == Operator::kSort;
@@ -246,6 +247,12 @@ SortOptions MakeSortOptions(const KernelPlan& plan) {
   options.entry_words = plan.entry_words;
   options.top_rows = plan.top_rows;
   return options;
+}
+
+std::shared_ptr<const FilterShape> MakePlannedFilter(const KernelPlan& plan) {
+  auto shape = std::make_shared<FilterShape>(plan.spec);
+  shape->set_batch_rows(plan.batch_size);
+  return shape;
 }
 
 JoinOptions MakeJoinOptions(const KernelPlan& plan) {

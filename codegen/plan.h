@@ -14,6 +14,7 @@
 #include "codegen/machine.h"
 #include "runtime/aggregate_options.h"
 #include "runtime/aggregate_shape.h"
+#include "runtime/filter_shape.h"
 #include "runtime/hash_join.h"
 #include "runtime/sort_options.h"
 #include "runtime/sort_shape.h"
@@ -53,6 +54,7 @@ absl::StatusOr<std::shared_ptr<const AggregateShape>> MakePlannedGroups(const Ke
 AggregateOptions MakeAggregateOptions(const KernelPlan& plan);
 std::shared_ptr<const SortShape> MakePlannedSort(const KernelPlan& plan);
 SortOptions MakeSortOptions(const KernelPlan& plan);
+std::shared_ptr<const FilterShape> MakePlannedFilter(const KernelPlan& plan);
 
 }  // namespace quern
 

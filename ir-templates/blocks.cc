@@ -49,7 +49,7 @@ QUERN_INDEX_BLOCKS(64, uint64_t)
 #define QUERN_EQUAL_BLOCK(text, kStorage)                                                                                      \
   QUERN_BLOCK bool quern_block_equal_##text(const QuernColumn* column, uint32_t row, const uint8_t* field, CollationRule rule, \
                                             uint32_t width) {                                                                  \
-    return b::EqualField<kStorage>(column, row, field, rule, width);                                                           \
+    return b::EqualField<kStorage>(column, row, field, rule & ~kWeighsEquality, width);                                        \
   }
 #define QUERN_LANES_HASH_BLOCK(text, kStorage)                                                                 \
   QUERN_BLOCK void quern_block_hash_##text QUERN_HASH_PARAMETERS {                                             \
@@ -129,12 +129,17 @@ QUERN_EMIT_BLOCKS(128, k128)
   QUERN_BLOCK void quern_block_store_##text QUERN_STORE_PARAMETERS { quern_rt_store_##text QUERN_STORE_ARGUMENTS; }                     \
   QUERN_BLOCK void quern_block_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS { quern_rt_emit_probe_##text QUERN_EMIT_PROBE_ARGUMENTS; } \
   QUERN_BLOCK void quern_block_emit_build_##text QUERN_EMIT_BUILD_PARAMETERS { quern_rt_emit_build_##text QUERN_EMIT_BUILD_ARGUMENTS; }
-#define QUERN_CALLED_STRING(text, kStorage)                                     \
-  QUERN_BLOCK int64_t quern_block_fit_probe_##text QUERN_FIT_PROBE_PARAMETERS { \
-    return quern_rt_fit_probe_##text QUERN_FIT_PROBE_ARGUMENTS;                 \
-  }                                                                             \
-  QUERN_BLOCK int64_t quern_block_fit_build_##text QUERN_FIT_BUILD_PARAMETERS { \
-    return quern_rt_fit_build_##text QUERN_FIT_BUILD_ARGUMENTS;                 \
+// Blocks of their own, so that other keys do not even load them.
+#define QUERN_CALLED_STRING(text, kStorage)                                                                                             \
+  QUERN_BLOCK bool quern_block_equal_collated_##text(const QuernColumn* column, uint32_t row, const uint8_t* field, CollationRule rule, \
+                                                     uint32_t width) {                                                                  \
+    return b::EqualField<kStorage>(column, row, field, rule | kWeighsEquality, width);                                                  \
+  }                                                                                                                                     \
+  QUERN_BLOCK int64_t quern_block_fit_probe_##text QUERN_FIT_PROBE_PARAMETERS {                                                         \
+    return quern_rt_fit_probe_##text QUERN_FIT_PROBE_ARGUMENTS;                                                                         \
+  }                                                                                                                                     \
+  QUERN_BLOCK int64_t quern_block_fit_build_##text QUERN_FIT_BUILD_PARAMETERS {                                                         \
+    return quern_rt_fit_build_##text QUERN_FIT_BUILD_ARGUMENTS;                                                                         \
   }
 #include "runtime/called_blocks.def"
 

@@ -4,6 +4,7 @@
 #define QUERN_IR_TEMPLATES_HOLES_H_
 
 #include "runtime/aggregate_abi.h"
+#include "runtime/filter_abi.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/sort_abi.h"
 

@@ -3,6 +3,7 @@
 // the name that generated code links against.
 #include "runtime/block_signatures.h"
 #include "runtime/blocks.h"
+#include "runtime/collation.h"
 #include "runtime/encode.h"
 
 namespace b = quern::blocks;
@@ -14,9 +15,7 @@ int32_t quern_rt_order_string(const uint8_t* a, const uint8_t* b, CollationRule 
     x = b::TrimSpaces(x);
     y = b::TrimSpaces(y);
   }
-  const int order = __builtin_memcmp(x.data, y.data, x.length < y.length ? x.length : y.length);
-  if (order != 0) return order;
-  return static_cast<int32_t>(x.length > y.length) - static_cast<int32_t>(x.length < y.length);
+  return (rule & kWeighsOrder) != 0 ? quern::CompareStrings(x, y, rule) : b::OrderBytes(x, y, 0, rule);
 }
 
 void quern_rt_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS { b::EncodeNulls(column, first, rows, n, words, combine, shift, null_is_one); }

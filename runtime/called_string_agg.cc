@@ -66,7 +66,7 @@ template <Storage kStorage>
 absl::Status AppendBlock(const ValueRows& values, AccumulatorMemory* memory) {
   for (uint32_t i = 0; i < values.n; ++i) {
     values.PrefetchState(i + kPrefetchedRows);
-    const Bytes s = b::ReadBytes<kStorage>(&values.column, values.rows[i], false, 0);
+    const Bytes s = b::ReadBytes<kStorage>(&values.column, values.rows[i], 0, 0);
     QUERN_RETURN_IF_ERROR(Append(values.RowId(i), s, StateAt<StringList>(values.states[i]), memory));
   }
   return absl::OkStatus();

@@ -9,13 +9,16 @@
 //     "apple tart"    'apple ta' < 'apricot '         order 'apple ta'      the same,    length 10       "apple tart"
 //     "apple tarte"   'apple ta' is equal: the pieces are compared, and "apple tart" is the shorter one
 //
-// Strings of a PAD SPACE collation are compared without their trailing spaces, and kept with them. first and last keep the row id in place
-// of the prefix: rows of many threads come in no order, and the lowest or highest id decides, also where states are merged.
+// Strings of a PAD SPACE collation are compared without their trailing spaces, and kept with them. Where the order of strings is not that
+// of their bytes, the 8 bytes are those of the order key, behind whose end come spaces where the collation pads (collation.h): "Pear" has
+// the prefix of 'PEAR....' under ascii_ci, and of strings that are equal the first one stays. first and last keep the row id in place of
+// the prefix: rows of many threads come in no order, and the lowest or highest id decides, also where states are merged.
 #include <bit>
 #include <cstring>
 #include <utility>
 
 #include "runtime/called_accumulator_kinds.h"
+#include "runtime/collation.h"
 
 namespace quern {
 namespace {
@@ -46,8 +49,19 @@ struct Candidate {
   uint64_t order;
 };
 
-uint64_t PrefixOf(Bytes s) {
+// Whether strings come in the order of their bytes, shorter ones first, spaces trimmed where the rule says so.
+bool IsOrderOfBytes(CollationRule rule) { return (rule & (kPadsSpaces | kWeighsOrder)) == 0; }
+
+uint64_t OrderPrefixOf(Bytes s, CollationRule rule) {
+  uint8_t prefix[8];
+  OrderKeyBytes(s, rule, 0, sizeof(prefix), prefix);
+  return __builtin_bswap64(b::Load<uint64_t>(prefix));
+}
+
+uint64_t PrefixOf(Bytes s, CollationRule rule) {
   static_assert(std::endian::native == std::endian::little);
+  if (!IsOrderOfBytes(rule)) return OrderPrefixOf(s, rule);
+  s = b::Trimmed(s, rule);
   if (s.length >= 8) return __builtin_bswap64(b::Load<uint64_t>(s.data));
   uint64_t prefix = 0;
   for (uint32_t i = 0; i < s.length; ++i) prefix |= uint64_t{s.data[i]} << (56 - 8 * i);
@@ -60,12 +74,13 @@ template <Function kFunction>
 Candidate CandidateOf(Bytes s, uint64_t row_id, CollationRule rule) {
   if constexpr (KeepsRowId(kFunction)) return {s, row_id};
   if constexpr (kFunction == Function::kAny) return {s, 0};
-  return {s, PrefixOf((rule & kTrimsSpaces) != 0 ? b::TrimSpaces(s) : s)};
+  return {s, PrefixOf(s, rule)};
 }
 
 // Of strings with equal prefixes: negative where a is the lower one.
 int CompareBytes(Bytes a, Bytes other, CollationRule rule) {
-  if ((rule & kTrimsSpaces) != 0) a = b::TrimSpaces(a), other = b::TrimSpaces(other);
+  if (!IsOrderOfBytes(rule)) return CompareStrings(a, other, rule);
+  a = b::Trimmed(a, rule), other = b::Trimmed(other, rule);
   const uint32_t common = a.length < other.length ? a.length : other.length;
   const int difference = common > 8 ? std::memcmp(a.data + 8, other.data + 8, common - 8) : 0;
   if (difference != 0) return difference;
@@ -111,7 +126,7 @@ absl::Status UpdateBlock(const ValueRows& values, CollationRule rule, uint32_t w
   for (uint32_t i = 0; i < values.n; ++i) {
     values.PrefetchState(i + kPrefetchedRows);
     auto* const state = StateAt<StringState>(values.states[i]);
-    const Bytes bytes = b::ReadBytes<kStorage>(&values.column, values.rows[i], false, width);
+    const Bytes bytes = b::ReadBytes<kStorage>(&values.column, values.rows[i], 0, width);
     const Candidate candidate = CandidateOf<kFunction>(bytes, values.RowId(i), rule);
     if (Replaces<kFunction>(candidate, *state, rule)) QUERN_RETURN_IF_ERROR(Replace(candidate, state, memory));
   }

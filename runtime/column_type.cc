@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <iterator>
 
+#include "runtime/icu_collation.h"
+
 namespace quern {
 namespace {
 
@@ -46,7 +48,12 @@ static_assert(IsInOrder(kTypes) && IsInOrder(kCollations) && IsInOrder(kStorages
 std::span<const TypeRow> AllTypes() { return kTypes; }
 std::span<const CollationRow> AllCollations() { return kCollations; }
 const TypeRow& RowOf(TypeId id) { return kTypes[static_cast<size_t>(id)]; }
-const CollationRow& RowOf(Collation id) { return kCollations[static_cast<size_t>(id)]; }
+
+const CollationRow& RowOf(Collation id) {
+  if (static_cast<size_t>(id) < std::size(kCollations)) return kCollations[static_cast<size_t>(id)];
+  const CollationRow* const row = FindIcuRow(id);
+  return row != nullptr ? *row : kCollations[kCollationBinary];
+}
 
 CollationRule RuleOf(Collation id) {
   const CollationRow& row = RowOf(id);

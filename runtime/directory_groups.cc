@@ -82,7 +82,9 @@ bool EqualStored(const QuernField& key, const uint8_t* a, const uint8_t* b) {
     const uint32_t bytes = key.storage == kFixed ? key.width_bytes : StorageFieldBytes(key.storage);
     return std::memcmp(field_a, field_b, bytes) == 0;
   }
-  return blocks::EqualString(blocks::BytesOf(field_a, key.width_bytes), field_b, key.width_bytes);
+  const blocks::Bytes string_a = blocks::BytesOf(field_a, key.width_bytes);
+  if ((key.rule & kWeighsEquality) != 0) return blocks::EqualCollated(string_a, blocks::BytesOf(field_b, key.width_bytes), key.rule);
+  return blocks::EqualString(string_a, field_b, key.width_bytes);
 }
 
 // Groups of another table.

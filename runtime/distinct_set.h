@@ -71,13 +71,19 @@ struct WideCandidate {
 };
 
 struct StringCandidate {
-  blocks::Bytes bytes;
+  blocks::Bytes bytes;  // spaces trimmed
   uint32_t tag;
+  CollationRule rule;
 
-  static StringCandidate Of(blocks::Bytes s) { return {s, static_cast<uint32_t>(blocks::HashBytes(s.data, s.length) >> 32) | 1}; }
+  static StringCandidate Of(blocks::Bytes s, CollationRule rule, blocks::HashMemo* memo) {
+    const uint64_t hash = (rule & kWeighsEquality) != 0 ? memo->Hash(s, rule) : blocks::HashBytes(s.data, s.length);
+    return {s, static_cast<uint32_t>(hash >> 32) | 1, rule};
+  }
   uint64_t Hash() const { return uint64_t{tag} << 32; }
   bool Equals(const StringSlot& slot) const {
-    return slot.tag == tag && slot.length == bytes.length && blocks::EqualBytes(slot.bytes().data, bytes.data, bytes.length);
+    if (slot.tag != tag) return false;
+    if ((rule & kWeighsEquality) != 0) return blocks::EqualCollated(slot.bytes(), bytes, rule);
+    return slot.length == bytes.length && blocks::EqualBytes(slot.bytes().data, bytes.data, bytes.length);
   }
   absl::Status Fill(StringSlot* slot, AccumulatorMemory* memory) const {
     StringSlot filled = {tag, bytes.length, {}};
@@ -94,18 +100,19 @@ struct StringCandidate {
 // A string of another set, whose piece is taken over.
 struct MovedString {
   StringSlot from;
+  CollationRule rule;
 
   uint64_t Hash() const { return HashOf(from); }
-  bool Equals(const StringSlot& slot) const { return StringCandidate{from.bytes(), from.tag}.Equals(slot); }
+  bool Equals(const StringSlot& slot) const { return StringCandidate{from.bytes(), from.tag, rule}.Equals(slot); }
   absl::Status Fill(StringSlot* slot, AccumulatorMemory*) const { return *slot = from, absl::OkStatus(); }
   void Drop(AccumulatorMemory* memory) const {
     if (from.length > sizeof(from.own)) memory->GiveBack(from.piece, from.length);
   }
 };
 
-inline WordCandidate Moved(WordSlot slot) { return {slot}; }
-inline WideCandidate Moved(const WideSlot& slot) { return {slot}; }
-inline MovedString Moved(const StringSlot& slot) { return {slot}; }
+inline WordCandidate Moved(WordSlot slot, CollationRule) { return {slot}; }
+inline WideCandidate Moved(const WideSlot& slot, CollationRule) { return {slot}; }
+inline MovedString Moved(const StringSlot& slot, CollationRule rule) { return {slot, rule}; }
 
 // ---- the set ---------------------------------------------------------------------------------------------------------------------------
 
@@ -152,19 +159,19 @@ struct DistinctSet {
     DistinctSet larger = *this;
     larger.log2_slots = log2;
     larger.slots = reinterpret_cast<Slot*>(piece);
-    ForEachSlot([&](const Slot& slot) { *larger.Find(Moved(slot)) = slot; });
+    ForEachSlot([&](const Slot& slot) { *larger.Find(Moved(slot, 0)) = slot; });  // all differ, and so do their bytes
     GiveBackTable(memory);
     *this = larger;
     return absl::OkStatus();
   }
 
-  // Takes over what is in `from`, which is empty then.
-  absl::Status Merge(DistinctSet* from, AccumulatorMemory* memory) {
+  // Takes over what is in `from`, which is empty then. rule: of the values of both.
+  absl::Status Merge(DistinctSet* from, CollationRule rule, AccumulatorMemory* memory) {
     if (from->num_slots_taken > num_slots_taken) std::swap(*this, *from);
     has_zero |= from->has_zero;
     QUERN_RETURN_IF_ERROR(Reserve(num_slots_taken + from->num_slots_taken, memory));
     absl::Status status;
-    from->ForEachSlot([&](const Slot& slot) { status.Update(Insert(Moved(slot), memory)); });
+    from->ForEachSlot([&](const Slot& slot) { status.Update(Insert(Moved(slot, rule), memory)); });
     QUERN_RETURN_IF_ERROR(status);
     from->GiveBackTable(memory);
     std::memset(static_cast<void*>(from), 0, sizeof(*from));

@@ -15,10 +15,17 @@
 #include "runtime/blocks.h"
 #include "runtime/sort_abi.h"
 
-// Strings of two tuples (their StringRefs): negative, 0 or positive, by bytes and then by length, after trimming where the key trims.
+// Strings of two tuples (their StringRefs): negative, 0 or positive, as the rule orders them.
 extern "C" int32_t quern_rt_order_string(const uint8_t* a, const uint8_t* b, CollationRule rule);
 
 namespace quern::blocks {
+
+// The first kSortPrefixBytes bytes of what n strings are ordered by (order_prefix.cc), each a number of 128 bits, the first byte highest:
+// of the string, or of its order key where the rule weighs. Behind the end come zeros, or padding where the rule pads. Answers whether
+// there are two different strings that these numbers may not tell apart. Strings come trimmed, where the rule trims.
+bool OrderPrefixes(const Bytes* strings, uint32_t n, CollationRule rule, uint64_t* high, uint64_t* low);
+// Bytes from .. from + 7 of their order keys, by a rule that weighs. Answers whether one of them may have more.
+bool OrderWords(const Bytes* strings, uint32_t n, CollationRule rule, uint32_t from, uint64_t* words);
 
 // ---- numbers -----------------------------------------------------------------------------------------------------------------------
 
@@ -130,10 +137,16 @@ QUERN_INLINE void EncodeNulls(const QuernColumn* column, uint64_t first, const u
 
 // ---- bytes -------------------------------------------------------------------------------------------------------------------------
 
-// The first kSortPrefixBytes bytes of a string as a number of 128 bits, the first byte highest, zeros behind the end.
+// The first kSortPrefixBytes bytes of a string as a number of 128 bits, the first byte highest.
 struct BytesPrefix {
   uint64_t high, low;
 };
+
+// What stands behind a string's end: eight bytes of it.
+constexpr uint64_t FillOf(CollationRule rule) { return (rule & kPadsSpaces) != 0 ? 0x2020202020202020u : 0; }
+
+// The bytes of a word that a mask keeps, and of the others those of `fill`.
+QUERN_INLINE uint64_t Filled(uint64_t word, const uint8_t* mask, uint64_t fill) { return ((word ^ fill) & Load<uint64_t>(mask)) ^ fill; }
 
 // Whether kSortPrefixBytes bytes may be read from p on, of which the first is there, by the reasoning of MayReadShort.
 QUERN_INLINE bool MayReadPrefix(const uint8_t* p) {
@@ -145,60 +158,120 @@ QUERN_INLINE bool MayReadPrefix(const uint8_t* p) {
 #endif
 }
 
-// Out of the way of the loop, which otherwise runs out of registers.
-inline __attribute__((noinline, cold)) BytesPrefix ReadPrefixAtPageEnd(const uint8_t* p, uint32_t n) {
-  return {__builtin_bswap64(ReadTail(p, n)), n > 8 ? __builtin_bswap64(ReadTail(p + 8, n - 8)) : 0};
+// Out of the way of the loop, which otherwise runs out of registers. n: kSortPrefixBytes at most.
+inline __attribute__((noinline, cold)) BytesPrefix ReadPrefixAtPageEnd(const uint8_t* p, uint32_t n, uint64_t fill) {
+  const uint8_t* mask = ShortMask(n);
+  return {__builtin_bswap64(Filled(ReadTail(p, n), mask, fill)),
+          __builtin_bswap64(Filled(n > 8 ? ReadTail(p + 8, n - 8) : 0, mask + 8, fill))};
 }
 
 // No branch depends on the length, but where a short string ends a page.
+template <uint64_t kFill>
 QUERN_INLINE BytesPrefix ReadPrefix(const uint8_t* p, uint32_t n) {
   const uint32_t held = n < kSortPrefixBytes ? n : kSortPrefixBytes;
-  if (__builtin_expect(!MayReadPrefix(p), 0) && held < kSortPrefixBytes) return ReadPrefixAtPageEnd(p, held);
+  if (__builtin_expect(!MayReadPrefix(p), 0) && held < kSortPrefixBytes) return ReadPrefixAtPageEnd(p, held, kFill);
   const uint8_t* mask = ShortMask(held);
-  return {__builtin_bswap64(Load<uint64_t>(p) & Load<uint64_t>(mask)), __builtin_bswap64(Load<uint64_t>(p + 8) & Load<uint64_t>(mask + 8))};
+  return {__builtin_bswap64(Filled(Load<uint64_t>(p), mask, kFill)), __builtin_bswap64(Filled(Load<uint64_t>(p + 8), mask + 8, kFill))};
 }
+
+// Whether a string's prefix may not tell it from another's. Where zeros follow, "a" and "a\0" have one prefix; where spaces do, they have
+// not. p: as below.
+template <CollationRule kRule>
+QUERN_INLINE uint32_t IsMoreThanPrefix(Bytes s, const uint8_t* p) {
+  uint32_t more = s.length > kSortPrefixBytes;
+  if constexpr ((kRule & kPadsSpaces) == 0) more |= p[s.length - (s.length != 0)] == 0;
+  return more;
+}
+
+// An empty string may point anywhere; these bytes are there, and the first is not zero.
+QUERN_INLINE const uint8_t* PrefixAddress(Bytes s) { return s.length != 0 ? s.data : quern_constant_short_masks; }
 
 // Rows whose prefixes are read before they are moved to their places: 4 KiB of them.
 constexpr uint32_t kPrefixRows = 256;
 
+// Rows of a column, of one key.
+struct KeyRows {
+  const QuernSortKey* key;
+  const QuernColumn* column;
+  uint64_t first;
+  const uint32_t* rows;
+  // Rows are neighbours and none is null.
+  QUERN_INLINE bool IsPlain() const { return rows == nullptr && !(key->nullable && column->validity != nullptr); }
+  QUERN_INLINE KeyRows From(uint32_t begin) const { return {key, column, first + begin, rows != nullptr ? rows + begin : nullptr}; }
+};
+
 // Reads the prefixes of n rows, turned where the key is descending and 0 for nulls; answers whether a value is not in them as a whole.
-// kPlain: rows are neighbours and none is null.
 template <Storage kStorage, bool kPlain, CollationRule kRule>
-QUERN_INLINE bool ReadPrefixesOf(const QuernSortKey* key, const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
-                                 uint64_t* high, uint64_t* low) {
-  const QuernColumn c = *column;  // a copy, which no store of a prefix can be taken for a change of
-  const uint64_t flip = key->descending ? ~uint64_t{0} : 0;
-  const bool nullable = key->nullable;
-  const uint32_t width = key->width_bytes;
+QUERN_INLINE bool ReadPrefixesOf(const KeyRows& from, uint32_t n, uint64_t* high, uint64_t* low) {
+  const QuernColumn c = *from.column;  // a copy, which no store of a prefix can be taken for a change of
+  const uint64_t flip = from.key->descending ? ~uint64_t{0} : 0, first = from.first;
+  const bool nullable = from.key->nullable;
+  const uint32_t width = from.key->width_bytes;
+  const uint32_t* const rows = kPlain ? nullptr : from.rows;
   uint32_t incomplete = 0;
   for (uint32_t i = 0; i < n; ++i) {
-    const uint32_t row = RowAt(kPlain ? nullptr : rows, first, i);
+    const uint32_t row = RowAt(rows, first, i);
     if (!kPlain && nullable && !IsValid(&c, row)) {
       high[i] = low[i] = 0;
       continue;
     }
     const Bytes s = ReadBytes<kStorage>(&c, row, kRule, width);
-    // An empty string may point anywhere; these bytes are there, and the first is not zero.
-    const uint8_t* p = s.length != 0 ? s.data : quern_constant_short_masks;
-    const BytesPrefix prefix = ReadPrefix(p, s.length);
+    const uint8_t* p = PrefixAddress(s);
+    const BytesPrefix prefix = ReadPrefix<FillOf(kRule)>(p, s.length);
     high[i] = prefix.high ^ flip;
     low[i] = prefix.low ^ flip;
-    incomplete |= s.length > kSortPrefixBytes;
-    if constexpr (kStorage != kFixed) incomplete |= p[s.length - (s.length != 0)] == 0;  // "a" and "a\0" have one prefix
+    if constexpr (kStorage == kFixed) incomplete |= s.length > kSortPrefixBytes;
+    else incomplete |= IsMoreThanPrefix<kRule>(s, p);
   }
   return incomplete != 0;
 }
 
+// The same of strings whose order keys count.
 template <Storage kStorage>
-QUERN_INLINE bool ReadPrefixes(const QuernSortKey* key, const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
-                               uint64_t* high, uint64_t* low) {
-  const bool plain = rows == nullptr && !(key->nullable && column->validity != nullptr);
-  if constexpr (kStorage != kFixed) {
-    if (key->rule != 0 && plain) return ReadPrefixesOf<kStorage, true, kTrimsSpaces>(key, column, first, rows, n, high, low);
-    if (key->rule != 0) return ReadPrefixesOf<kStorage, false, kTrimsSpaces>(key, column, first, rows, n, high, low);
+QUERN_INLINE bool WeighPrefixesOf(const KeyRows& from, uint32_t n, uint64_t* high, uint64_t* low) {
+  const QuernColumn c = *from.column;
+  const uint64_t flip = from.key->descending ? ~uint64_t{0} : 0;
+  const bool plain = from.IsPlain(), nullable = from.key->nullable;
+  Bytes strings[kPrefixRows];
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint32_t row = RowAt(from.rows, from.first, i);
+    if (!plain && nullable && !IsValid(&c, row)) strings[i] = {nullptr, 0};
+    else strings[i] = ReadBytes<kStorage>(&c, row, from.key->rule, 0);
   }
-  if (plain) return ReadPrefixesOf<kStorage, true, 0>(key, column, first, rows, n, high, low);
-  return ReadPrefixesOf<kStorage, false, 0>(key, column, first, rows, n, high, low);
+  const bool incomplete = OrderPrefixes(strings, n, from.key->rule, high, low);
+  if (plain && flip == 0) return incomplete;
+  for (uint32_t i = 0; i < n; ++i) {
+    const bool is_null = !plain && nullable && !IsValid(&c, RowAt(from.rows, from.first, i));
+    high[i] = is_null ? 0 : high[i] ^ flip;
+    low[i] = is_null ? 0 : low[i] ^ flip;
+  }
+  return incomplete;
+}
+
+// How ends of strings are read, as a constant.
+template <CollationRule kRule>
+struct EndRule {
+  static constexpr CollationRule value = kRule;
+};
+template <Storage kStorage, class Visit>
+QUERN_INLINE bool WithEndRule(CollationRule rule, Visit&& visit) {
+  if constexpr (kStorage != kFixed) {
+    if ((rule & kPadsSpaces) != 0) return visit(EndRule<kTrimsSpaces | kPadsSpaces>());
+    if ((rule & kTrimsSpaces) != 0) return visit(EndRule<kTrimsSpaces>());
+  }
+  return visit(EndRule<0>());
+}
+
+template <Storage kStorage>
+QUERN_INLINE bool ReadPrefixes(const KeyRows& from, uint32_t n, uint64_t* high, uint64_t* low) {
+  if constexpr (kStorage != kFixed) {
+    if ((from.key->rule & kWeighsOrder) != 0) return WeighPrefixesOf<kStorage>(from, n, high, low);
+  }
+  return WithEndRule<kStorage>(from.key->rule, [&](auto rule) __attribute__((always_inline)) {
+    constexpr CollationRule kRule = decltype(rule)::value;
+    if (from.IsPlain()) return ReadPrefixesOf<kStorage, true, kRule>(from, n, high, low);
+    return ReadPrefixesOf<kStorage, false, kRule>(from, n, high, low);
+  });
 }
 
 template <class Read>
@@ -220,68 +293,82 @@ QUERN_INLINE void WriteBytesPart(const QuernSortPart& part, const uint64_t* high
   else WritePart(part, n, words, [&](uint32_t i) { return high[i] << (64 - below) | low[i] >> below; });
 }
 
-// The first eight bytes of a string as a number, the first byte highest, zeros behind the end.
+// The first eight bytes of a string as a number, the first byte highest.
+template <uint64_t kFill>
 QUERN_INLINE uint64_t ReadFront(const uint8_t* p, uint32_t n) {
 #if defined(QUERN_SANITIZED)
   const bool may_read = false;
 #else
   const bool may_read = (reinterpret_cast<uintptr_t>(p) & 4095) <= 4096 - 8;
 #endif
-  if (__builtin_expect(!may_read, 0)) return ReadPrefixAtPageEnd(p, n < 8 ? n : 8).high;
-  return __builtin_bswap64(Load<uint64_t>(p) & Load<uint64_t>(ShortMask(n < 8 ? n : 8)));
+  if (__builtin_expect(!may_read, 0)) return ReadPrefixAtPageEnd(p, n < 8 ? n : 8, kFill).high;
+  return __builtin_bswap64(Filled(Load<uint64_t>(p), ShortMask(n < 8 ? n : 8), kFill));
 }
 
 // Of a key's bytes those in word 0 alone, `part`.
 template <Storage kStorage, bool kPlain, CollationRule kRule>
-QUERN_INLINE void EncodeFrontOf(const QuernSortKey* key, const QuernSortPart& part, const QuernColumn* column, uint64_t first,
-                                const uint32_t* rows, uint32_t n, uint64_t* words) {
-  const QuernColumn c = *column;  // a copy, which no store of a word can be taken for a change of
-  const uint64_t flip = key->descending ? ~uint64_t{0} : 0;
-  const bool nullable = key->nullable, begins_word = part.begins_word;
-  const uint32_t width = key->width_bytes, dropped = 64u - part.bits, shift = part.shift;
+QUERN_INLINE void EncodeFrontOf(const KeyRows& from, const QuernSortPart& part, uint32_t n, uint64_t* words) {
+  const QuernColumn c = *from.column;  // a copy, which no store of a word can be taken for a change of
+  const uint64_t flip = from.key->descending ? ~uint64_t{0} : 0, first = from.first;
+  const bool nullable = from.key->nullable, begins_word = part.begins_word;
+  const uint32_t width = from.key->width_bytes, dropped = 64u - part.bits, shift = part.shift;
+  const uint32_t* const rows = kPlain ? nullptr : from.rows;
   for (uint32_t i = 0; i < n; ++i) {
-    const uint32_t row = RowAt(kPlain ? nullptr : rows, first, i);
+    const uint32_t row = RowAt(rows, first, i);
     uint64_t word = 0;
     if (kPlain || !nullable || IsValid(&c, row)) {
       const Bytes s = ReadBytes<kStorage>(&c, row, kRule, width);
-      word = (ReadFront(s.length != 0 ? s.data : quern_constant_short_masks, s.length) ^ flip) >> dropped << shift;
+      word = (ReadFront<FillOf(kRule)>(PrefixAddress(s), s.length) ^ flip) >> dropped << shift;
     }
     words[i] = begins_word ? word : words[i] | word;
   }
 }
 
+// The same of strings whose order keys count.
 template <Storage kStorage>
-QUERN_INLINE void EncodeFront(const QuernSortKey* key, const QuernSortPart& part, const QuernColumn* column, uint64_t first,
-                              const uint32_t* rows, uint32_t n, uint64_t* words) {
-  const bool plain = rows == nullptr && !(key->nullable && column->validity != nullptr);
-  if constexpr (kStorage != kFixed) {
-    if (key->rule != 0 && plain) return EncodeFrontOf<kStorage, true, kTrimsSpaces>(key, part, column, first, rows, n, words);
-    if (key->rule != 0) return EncodeFrontOf<kStorage, false, kTrimsSpaces>(key, part, column, first, rows, n, words);
+QUERN_INLINE void WeighFront(const KeyRows& from, const QuernSortPart& part, uint32_t n, uint64_t* words) {
+  uint64_t high[kPrefixRows], low[kPrefixRows];
+  for (uint32_t begin = 0; begin < n; begin += kPrefixRows) {
+    const uint32_t chunk = n - begin < kPrefixRows ? n - begin : kPrefixRows;
+    WeighPrefixesOf<kStorage>(from.From(begin), chunk, high, low);
+    WriteBytesPart(part, high, low, chunk, words + begin);
   }
-  if (plain) return EncodeFrontOf<kStorage, true, 0>(key, part, column, first, rows, n, words);
-  return EncodeFrontOf<kStorage, false, 0>(key, part, column, first, rows, n, words);
+}
+
+template <Storage kStorage>
+QUERN_INLINE void EncodeFront(const KeyRows& from, const QuernSortPart& part, uint32_t n, uint64_t* words) {
+  if constexpr (kStorage != kFixed) {
+    if ((from.key->rule & kWeighsOrder) != 0) return WeighFront<kStorage>(from, part, n, words);
+  }
+  WithEndRule<kStorage>(from.key->rule, [&](auto rule) __attribute__((always_inline)) {
+    constexpr CollationRule kRule = decltype(rule)::value;
+    if (from.IsPlain()) EncodeFrontOf<kStorage, true, kRule>(from, part, n, words);
+    else EncodeFrontOf<kStorage, false, kRule>(from, part, n, words);
+    return true;
+  });
 }
 
 // Encodes the bytes of a key, a string or fixed_binary: all of its parts that lie in words below num_words. Sets bit `key` of *incomplete
-// where a value is longer than kSortPrefixBytes, or a string ends with a zero byte; not where num_words is 1. Each value is read once.
+// where the words may not tell two different values apart; not where num_words is 1. Each value is read once.
 // *Cost*: about 3 ns a row, for word 0 alone half of it. Does nothing where bit kSkipKeyShift + key of *incomplete is set.
 template <Storage kStorage>
 QUERN_INLINE void EncodeBytes(const QuernSortShape* shape, uint32_t key, const QuernColumn* column, uint64_t first, const uint32_t* rows,
                               uint32_t n, uint64_t* const* words, uint32_t num_words, uint32_t* incomplete) {
   if ((*incomplete >> (kSkipKeyShift + key) & 1) != 0) return;
   const QuernSortKey* k = &shape->keys[key];
+  const KeyRows from = {k, column, first, rows};
   if (num_words == 1) {
     for (uint32_t p = k->first_part; p < k->first_part + k->num_parts; ++p) {
       const QuernSortPart part = shape->parts[p];
       if (part.kind != kBytesPart || part.word != 0 || IsLeftOutOfLead(shape, &part)) continue;
-      return EncodeFront<kStorage>(k, part, column, first, rows, n, words[0]);
+      return EncodeFront<kStorage>(from, part, n, words[0]);
     }
     return;
   }
   uint64_t high[kPrefixRows], low[kPrefixRows];
   for (uint32_t begin = 0; begin < n; begin += kPrefixRows) {
     const uint32_t chunk = n - begin < kPrefixRows ? n - begin : kPrefixRows;
-    const bool is_incomplete = ReadPrefixes<kStorage>(k, column, first + begin, rows != nullptr ? rows + begin : nullptr, chunk, high, low);
+    const bool is_incomplete = ReadPrefixes<kStorage>(from.From(begin), chunk, high, low);
     *incomplete |= uint32_t{is_incomplete} << key;
     for (uint32_t p = k->first_part; p < k->first_part + k->num_parts; ++p) {
       const QuernSortPart part = shape->parts[p];
@@ -292,10 +379,27 @@ QUERN_INLINE void EncodeBytes(const QuernSortShape* shape, uint32_t key, const Q
 
 // ---- two tuples --------------------------------------------------------------------------------------------------------------------
 
-// Four bytes of each are in the tuple, zeros behind the end: where they differ they decide. Trimmed they would not, since what is cut off
-// may stand there.
+// Two strings from byte `from` on, by a rule that orders bytes as they are; strings come trimmed, where it trims. Before `from` they are
+// equal, padding included. Behind the end of one, where the rule pads, come spaces for ever: the first byte of the other that is none
+// decides.
+inline int32_t OrderBytes(Bytes a, Bytes b, uint32_t from, CollationRule rule) {
+  const uint32_t shorter = a.length < b.length ? a.length : b.length;
+  const int32_t order = shorter > from ? __builtin_memcmp(a.data + from, b.data + from, shorter - from) : 0;
+  if (order != 0 || a.length == b.length) return order;
+  const int32_t if_longer_is_greater = a.length > b.length ? 1 : -1;
+  if ((rule & kPadsSpaces) == 0) return if_longer_is_greater;
+  const Bytes longer = a.length > b.length ? a : b;
+  uint32_t i = shorter > from ? shorter : from;
+  while (i < longer.length && longer.data[i] == ' ') ++i;
+  if (i >= longer.length) return 0;
+  return longer.data[i] > ' ' ? if_longer_is_greater : -if_longer_is_greater;
+}
+
+// Four bytes of each are in the tuple, zeros behind the end: where they differ they decide. Of strings that pad, where all four are there;
+// of others that are trimmed they would not, since what is cut off may stand there.
 QUERN_INLINE int32_t OrderString(const uint8_t* a, const uint8_t* b, CollationRule rule) {
-  if (rule == 0) {
+  const bool pads = (rule & (kPadsSpaces | kWeighsOrder)) == kPadsSpaces;
+  if (rule == 0 || (pads && Load<uint32_t>(a) >= 4 && Load<uint32_t>(b) >= 4)) {
     const uint32_t prefix_a = __builtin_bswap32(Load<uint32_t>(a + 4)), prefix_b = __builtin_bswap32(Load<uint32_t>(b + 4));
     if (prefix_a != prefix_b) return prefix_a < prefix_b ? -1 : 1;
   }

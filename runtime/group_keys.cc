@@ -109,8 +109,8 @@ template <Storage kStorage, class Source>
 uint64_t HashOf(const Source& source, uint32_t i, CollationRule rule) {
   if (!source.Valid(i)) return blocks::kNullInput;
   if constexpr (blocks::IsVariableStorage(kStorage)) {
-    const Bytes bytes = source.ReadString(i), significant = (rule & kTrimsSpaces) != 0 ? blocks::TrimSpaces(bytes) : bytes;
-    return blocks::HashBytes(significant.data, significant.length);
+    const Bytes bytes = blocks::Trimmed(source.ReadString(i), rule);
+    return (rule & kWeighsEquality) != 0 ? blocks::HashCollated(bytes, rule) : blocks::HashBytes(bytes.data, bytes.length);
   } else if constexpr (kStorage == kFixed) {
     return blocks::HashBytes(source.ReadFixed(i), source.width);
   } else {

@@ -156,8 +156,7 @@ absl::Status GroupSide::MergeSaved(const Batch& batch, const KeyRows& rows, uint
     const QuernColumn* column = &batch.view.payload[a];
     for (uint32_t i = 0; i < rows.n; ++i) {
       const uint32_t row = blocks::RowAt(rows.rows, rows.first, i);
-      const blocks::Bytes bytes =
-          blocks::IsValid(column, row) ? blocks::ReadBytes<kVar32>(column, row, false, 0) : blocks::Bytes{nullptr, 0};
+      const blocks::Bytes bytes = blocks::IsValid(column, row) ? blocks::ReadBytes<kVar32>(column, row, 0, 0) : blocks::Bytes{nullptr, 0};
       const std::string_view saved(reinterpret_cast<const char*>(bytes.data), bytes.length);
       QUERN_RETURN_IF_ERROR(MergeSavedState(*context_.shape, a, saved, tuples[i], &memory_));
     }

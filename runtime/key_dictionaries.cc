@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "runtime/blocks.h"
+#include "runtime/collation.h"
 #include "runtime/status.h"
 #include "runtime/storage_dispatch.h"
 
@@ -35,29 +36,55 @@ KeyDictionaries::~KeyDictionaries() {
   if (budget_) budget_->Release(reserved_bytes_);
 }
 
+absl::Status KeyDictionaries::Reserve(uint64_t bytes) {
+  if (budget_) QUERN_RETURN_IF_ERROR(budget_->Reserve(bytes));
+  reserved_bytes_ += bytes;
+  return absl::OkStatus();
+}
+
 absl::Status KeyDictionaries::Add(Key* key, std::string_view value, size_t significant_bytes, uint32_t* number) {
   const auto found = key->numbers.find(value.substr(0, significant_bytes));
   if (found != key->numbers.end()) {
     *number = found->second;
     return absl::OkStatus();
   }
-  if (budget_) QUERN_RETURN_IF_ERROR(budget_->Reserve(value.size() + kBytesPerValue));
-  reserved_bytes_ += value.size() + kBytesPerValue;
+  QUERN_RETURN_IF_ERROR(Reserve(value.size() + kBytesPerValue));
   *number = static_cast<uint32_t>(key->values.size());
   key->values.emplace_back(value);
   key->numbers.emplace(std::string_view(key->values.back()).substr(0, significant_bytes), *number);
   return absl::OkStatus();
 }
 
+// Strings under one equality key are one value. The key is made once per value of a dictionary and batch.
+absl::Status KeyDictionaries::NumberOfWeighed(Key* key, std::string_view value, CollationRule rule, uint32_t* number) {
+  std::string equality_key;
+  AppendEqualityKey({reinterpret_cast<const uint8_t*>(value.data()), static_cast<uint32_t>(value.size())}, rule, &equality_key);
+  const auto found = key->numbers.find(equality_key);
+  if (found != key->numbers.end()) {
+    *number = found->second;
+    return absl::OkStatus();
+  }
+  QUERN_RETURN_IF_ERROR(Reserve(value.size() + equality_key.size() + kBytesPerValue));
+  *number = static_cast<uint32_t>(key->values.size());
+  key->values.emplace_back(value);
+  key->equality_keys.push_back(std::move(equality_key));
+  key->numbers.emplace(key->equality_keys.back(), *number);
+  return absl::OkStatus();
+}
+
+absl::Status KeyDictionaries::NumberOfString(Key* key, blocks::Bytes bytes, uint32_t* number) {
+  const CollationRule rule = RuleOf(key->type.collation);
+  const std::string_view value(reinterpret_cast<const char*>(bytes.data), bytes.length);
+  if ((rule & kWeighsEquality) != 0) return NumberOfWeighed(key, value, rule, number);
+  return Add(key, value, blocks::Trimmed(bytes, rule).length, number);
+}
+
 absl::Status KeyDictionaries::NumberOf(Key* key, const QuernColumn* column, uint32_t row, uint32_t* number) {
   const TypeRow& type = RowOf(key->type.id);
-  const CollationRule rule = RuleOf(key->type.collation);
   return DispatchStorage(type.key_storage, [&](auto tag) {
     constexpr Storage kStorage = decltype(tag)::value;
     if constexpr (blocks::IsVariableStorage(kStorage) || kStorage == kFixed) {
-      const blocks::Bytes bytes = blocks::ReadBytes<kStorage>(column, row, 0, key->type.width_bytes);
-      const size_t significant = (rule & kTrimsSpaces) != 0 ? blocks::TrimSpaces(bytes).length : bytes.length;
-      return Add(key, {reinterpret_cast<const char*>(bytes.data), bytes.length}, significant, number);
+      return NumberOfString(key, blocks::ReadBytes<kStorage>(column, row, 0, key->type.width_bytes), number);
     } else {
       const auto value = blocks::ReaderOf<kStorage>::Read(column, row);
       return Add(key, {reinterpret_cast<const char*>(&value), sizeof(value)}, sizeof(value), number);

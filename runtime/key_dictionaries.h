@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dictionary keys of an aggregation as numbers: each value that any batch's dictionary holds has one number in all of them, which is what
-// groups are made by. A value is hashed and compared once per batch that uses it, not once per row. Values that a PAD SPACE collation holds
-// equal have one number, and come out as the first of them that any batch brought.
+// groups are made by. A value is hashed and compared once per batch that uses it, not once per row. Values that a collation holds equal
+// have one number, and come out as the first of them that any batch brought.
 #ifndef QUERN_RUNTIME_KEY_DICTIONARIES_H_
 #define QUERN_RUNTIME_KEY_DICTIONARIES_H_
 
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/bytes.h"
 #include "runtime/group_table.h"
 #include "runtime/memory.h"
 #include "runtime/spec.h"
@@ -42,10 +43,14 @@ class KeyDictionaries {
     ColumnType type;
     std::mutex mutex;
     std::deque<std::string> values;                          // by number, as they stand in the data; floats normalised
-    std::unordered_map<std::string_view, uint32_t> numbers;  // of values without the spaces that PAD SPACE ignores
+    std::deque<std::string> equality_keys;                   // by number, where the collation weighs strings (collation.h)
+    std::unordered_map<std::string_view, uint32_t> numbers;  // of equality keys, or of values without the spaces that PAD SPACE ignores
   };
   absl::Status NumberOf(Key* key, const QuernColumn* column, uint32_t row, uint32_t* number);
+  absl::Status NumberOfString(Key* key, blocks::Bytes bytes, uint32_t* number);
+  absl::Status NumberOfWeighed(Key* key, std::string_view value, CollationRule rule, uint32_t* number);
   absl::Status Add(Key* key, std::string_view value, size_t significant_bytes, uint32_t* number);
+  absl::Status Reserve(uint64_t bytes);
 
   std::vector<std::unique_ptr<Key>> keys_;  // null: no dictionary
   bool has_any_ = false;

@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/blocks.h"
 #include "runtime/generic_sort.h"
 #include "runtime/sort_columns.h"
 #include "runtime/sort_side.h"
@@ -34,16 +35,43 @@ KernelSpec KeysOnly(const KernelSpec& spec) {
   return keys;
 }
 
-// A tuple of `to`, which has fields of keys alone, from one of `from`.
+// A tuple of `to` from one of `from`: the fields of the keys that both have. What else there is of it is zero.
 std::vector<uint8_t> KeyTuple(const QuernSortShape& to, const QuernSortShape& from, const std::vector<uint8_t>& tuple) {
   std::vector<uint8_t> keys(to.rows.tuple_bytes);
   for (uint32_t k = 0; k < to.num_keys; ++k) {
-    if (to.keys[k].field == kNoField) continue;
+    if (to.keys[k].field == kNoField || from.keys[k].field == kNoField) continue;
     const QuernField &field = *SortFieldOf(&to, &to.keys[k]), &source = *SortFieldOf(&from, &from.keys[k]);
     std::memcpy(keys.data() + field.tuple_offset, tuple.data() + source.tuple_offset, FieldBytes(field));
     if (field.null_mask != 0 && (tuple[source.null_offset] & source.null_mask) != 0) keys[field.null_offset] |= field.null_mask;
   }
   return keys;
+}
+
+// The tuple of the one row of `keys`, of a shape whose fields are keys alone.
+std::vector<uint8_t> StoreKeys(const SortShape& shape, const BatchView& keys) {
+  std::vector<uint8_t> tuple(shape.get()->rows.tuple_bytes);
+  std::vector<QuernColumn> fields;
+  for (const SortFieldSource& source : shape.fields()) fields.push_back(keys.keys[source.index]);
+  if (shape.has_tuples()) GenericSortKernel().store(&shape.get()->rows, fields.data(), 0, keys.selection, 1, 0, tuple.data());
+  return tuple;
+}
+
+// The bytes of a tuple's keys that it only points to move to memory of their own.
+absl::StatusOr<std::shared_ptr<const void>> OwnStrings(const QuernSortShape& shape, const std::shared_ptr<MemoryBudget>& budget,
+                                                       std::vector<uint8_t>* tuple) {
+  const auto bytes = std::make_shared<Arena>(budget, false);
+  for (uint32_t k = 0; k < shape.num_keys; ++k) {
+    if (shape.keys[k].field == kNoField || !IsVariable(shape.keys[k].storage)) continue;
+    const QuernField& field = *SortFieldOf(&shape, &shape.keys[k]);
+    auto ref = blocks::Load<StringRef>(tuple->data() + field.tuple_offset);
+    const bool is_null = field.null_mask != 0 && ((*tuple)[field.null_offset] & field.null_mask) != 0;
+    if (is_null || ref.length <= kInlineStringBytes) continue;
+    QUERN_ASSIGN_OR_RETURN(uint8_t* copy, bytes->Allocate(ref.length));
+    std::memcpy(copy, ref.bytes, ref.length);
+    ref.bytes = reinterpret_cast<const char*>(copy);
+    blocks::Store(tuple->data() + field.tuple_offset, ref);
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -144,6 +172,11 @@ absl::Status RowSort::SetThreshold(const BatchView& keys) {
   uint32_t incomplete = 0;
   entry_points_.encode(shape_->get(), keys.keys.data(), 0, keys.selection, 1, words.data(), &incomplete);
   bound->incomplete = incomplete;
+  if (shape_->has_tuples()) {
+    const SortShape with_keys(KeysOnly(shape_->spec()), shape_->method());
+    bound->tuple = KeyTuple(*shape_->get(), *with_keys.get(), StoreKeys(with_keys, keys));
+    QUERN_ASSIGN_OR_RETURN(bound->memory, OwnStrings(*shape_->get(), budget_, &bound->tuple));
+  }
   threshold_->Lower(std::move(bound));
   return absl::OkStatus();
 }

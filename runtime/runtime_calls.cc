@@ -11,7 +11,9 @@
 #include <new>
 
 #include "runtime/block_signatures.h"
+#include "runtime/collate.h"
 #include "runtime/encode.h"
+#include "runtime/filter_blocks.h"
 #include "runtime/output_buffer.h"
 
 extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column, uint64_t more) {
@@ -45,7 +47,9 @@ std::span<const RuntimeCall> AllRuntimeCalls() {
 #define QUERN_CALLED_ENCODE(text, kStorage, kPart) QUERN_CALL(quern_rt_encode_##text)
 #define QUERN_CALLED_BYTES(text, kStorage) QUERN_CALL(quern_rt_encode_##text)
 #include "runtime/called_blocks.def"
-      QUERN_CALL(quern_rt_encode_nulls) QUERN_CALL(quern_rt_order_string){"memcpy", reinterpret_cast<void*>(&memcpy)},
+      QUERN_CALL(quern_rt_encode_nulls) QUERN_CALL(quern_rt_order_string) QUERN_CALL(quern_rt_filter_leaf)
+          QUERN_CALL(quern_rt_filter_compare) QUERN_CALL(quern_rt_filter_parts)
+              QUERN_CALL(quern_rt_equal_collated){"memcpy", reinterpret_cast<void*>(&memcpy)},
       {"memmove", reinterpret_cast<void*>(&memmove)},
       {"memset", reinterpret_cast<void*>(&memset)},
       {"memcmp", reinterpret_cast<void*>(&memcmp)},

@@ -11,8 +11,9 @@
 //     word 2  | 3 bytes           | unused             |
 //     word 3  | i64: sign bit turned, then all bits    |      descending
 //
-// Of a string kSortPrefixBytes bytes are in the words, zeros behind its end. Rows whose words are equal may still differ in strings that
-// are longer, or that end with zero bytes; encoding says which keys have such values.
+// Of a string kSortPrefixBytes bytes are in the words, zeros behind its end; under a collation that pads, spaces; under one that weighs,
+// those of its order key (collation.h). Rows whose words are equal may still differ in strings that are longer, or that end with zero
+// bytes; encoding says which keys have such values.
 #ifndef QUERN_RUNTIME_SORT_ABI_H_
 #define QUERN_RUNTIME_SORT_ABI_H_
 
@@ -53,8 +54,8 @@ struct QuernSortKey {
   uint32_t width_bytes;  // kFixed: n
   uint32_t first_part;
   uint32_t num_parts;
-  // Where the value lies in a tuple too, untrimmed and as it came: number of the field, the fields of rows.build first, then those of
-  // rows.build_residual; kNoField: it does not.
+  // Where the value lies in a tuple too, untrimmed, unweighed and as it came: number of the field, the fields of rows.build first, then
+  // those of rows.build_residual; kNoField: it does not.
   uint32_t field;
 };
 

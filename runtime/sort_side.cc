@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "runtime/blocks.h"
+#include "runtime/encode.h"
 #include "runtime/sorted_rows.h"
 #include "runtime/status.h"
 #include "runtime/storage_dispatch.h"
@@ -356,28 +357,39 @@ bool SortSide::IsCoded(uint32_t key) const {
 }
 
 void SortSide::Uncode(uint32_t key) {
-  const QuernSortShape& shape = *context_.shape->get();
-  const QuernSortKey& sort_key = shape.keys[key];
-  const uint64_t turned = sort_key.descending ? ~uint64_t{0} : 0;
   for (KeyCodes& codes : key_codes_)
     if (codes.key == key && codes.codes != nullptr) old_codes_.push_back(std::move(codes.codes));  // tuples point to copies
   FindCodedWords();
-  for (SortChunk& chunk : chunks_) {
-    for (uint32_t i = 0; i < chunk.num_rows; ++i) {
-      const blocks::Bytes string = SortBytes(shape, sort_key, chunk.tuples + uint64_t{i} * shape.rows.tuple_bytes);
-      ForBytesParts(shape, sort_key, [&](const QuernSortPart& part, uint64_t mask) {
-        uint64_t* const word = chunk.words + uint64_t{part.word} * chunk.capacity + i;
-        const uint32_t left = string.length > part.first_byte ? string.length - part.first_byte : 0;
-        const uint64_t bytes = __builtin_bswap64(left == 0 ? 0 : blocks::ReadTail(string.data + part.first_byte, left));
-        const uint64_t value = string.data == nullptr ? 0 : (bytes ^ turned) >> (64 - part.bits);
-        *word = (*word & ~mask) | value << part.shift;
-        bits_[part.word].any |= *word;
-        bits_[part.word].all &= *word;
-      });
-      const bool ends_with_zero = string.length != 0 && string.data[string.length - 1] == 0;
-      incomplete_ |= string.length > kSortPrefixBytes || ends_with_zero ? 1u << key : 0;
-    }
+  for (SortChunk& chunk : chunks_)
+    for (uint32_t begin = 0; begin < chunk.num_rows; begin += blocks::kPrefixRows)
+      WriteBytes(key, begin, std::min(blocks::kPrefixRows, chunk.num_rows - begin), &chunk);
+}
+
+// Puts the first bytes of a key's strings, which tuples have, into the words of n rows, up to kPrefixRows.
+void SortSide::WriteBytes(uint32_t key, uint32_t begin, uint32_t n, SortChunk* chunk) {
+  const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortKey& sort_key = shape.keys[key];
+  const uint64_t turned = sort_key.descending ? ~uint64_t{0} : 0;
+  blocks::Bytes strings[blocks::kPrefixRows] = {};
+  uint64_t high[blocks::kPrefixRows], low[blocks::kPrefixRows];
+  ReadStrings(*chunk, key, begin, n, strings);
+  incomplete_ |= blocks::OrderPrefixes(strings, n, sort_key.rule, high, low) ? 1u << key : 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    const bool is_null = strings[i].data == nullptr;
+    high[i] = is_null ? 0 : high[i] ^ turned;
+    low[i] = is_null ? 0 : low[i] ^ turned;
   }
+  ForBytesParts(shape, sort_key, [&](const QuernSortPart& part, uint64_t mask) {
+    uint64_t* const words = chunk->words + uint64_t{part.word} * chunk->capacity + begin;
+    for (uint32_t i = 0; i < n; ++i) words[i] &= ~mask;
+    QuernSortPart others = part;
+    others.begins_word = false;
+    blocks::WriteBytesPart(others, high, low, n, words);
+    for (uint32_t i = 0; i < n; ++i) {
+      bits_[part.word].any |= words[i];
+      bits_[part.word].all &= words[i];
+    }
+  });
 }
 
 // Whether the block's row ids follow each other, and those of the 1024 rows that it goes on with.

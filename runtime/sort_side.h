@@ -106,6 +106,7 @@ class SortSide {
   void ReadStrings(const SortChunk& chunk, uint32_t key, uint32_t begin, uint32_t n, blocks::Bytes* strings) const;
   void ReadStrings(const Block& block, uint32_t key, blocks::Bytes* strings) const;
   absl::Status CodeRows(const Block& block, SortChunk* chunk);
+  void WriteBytes(uint32_t key, uint32_t begin, uint32_t n, SortChunk* chunk);
   absl::Status TryCodes(KeyCodes* key);
   absl::StatusOr<bool> CodeSome(KeyCodes* key, const blocks::Bytes* strings, SortChunk* chunk, uint32_t begin, uint32_t n);
   void PointToCopies(const QuernSortKey& key, const blocks::Bytes* strings, const uint8_t* const* copies, uint32_t n,

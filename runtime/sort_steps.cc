@@ -7,10 +7,13 @@
 // By words alone the second would come first; by its string's rest it does as well here, but need not. So the steps of this spec are word
 // 0, word 1, the string's tail, word 2. Where no value is longer than its words (which encoding tells), there are no tails, and steps are
 // words.
+//
+// A tail is what the string's collation says of it: bytes and then the length; bytes behind which spaces follow for ever; or the rest of
+// the order key, which is not kept anywhere, so that the strings are compared as a whole.
 #include "runtime/sort_steps.h"
 
-#include <algorithm>
-#include <cstring>
+#include "runtime/collation.h"
+#include "runtime/encode.h"
 
 namespace quern {
 
@@ -47,11 +50,10 @@ blocks::Bytes SortBytes(const QuernSortShape& shape, const QuernSortKey& key, co
 
 int CompareTails(const QuernSortShape& shape, const QuernSortKey& key, const uint8_t* a, const uint8_t* b) {
   const blocks::Bytes x = SortBytes(shape, key, a), y = SortBytes(shape, key, b);
-  const uint32_t shorter = std::min(x.length, y.length);
-  int order =
-      shorter <= kSortPrefixBytes ? 0 : std::memcmp(x.data + kSortPrefixBytes, y.data + kSortPrefixBytes, shorter - kSortPrefixBytes);
-  if (order == 0) order = x.length < y.length ? -1 : x.length > y.length ? 1 : 0;
-  return key.descending ? -order : order;
+  // The first bytes of order keys say nothing of where these strings go on.
+  const bool weighs = (key.rule & kWeighsOrder) != 0;
+  const int order = weighs ? CompareStrings(x, y, key.rule) : blocks::OrderBytes(x, y, kSortPrefixBytes, key.rule);
+  return order == 0 ? 0 : (order < 0) != key.descending ? -1 : 1;
 }
 
 int CompareRows(const QuernSortShape& shape, const std::vector<SortStep>& steps, const SortRow& a, const SortRow& b) {

@@ -182,7 +182,7 @@ absl::Status SortedRows::RankCodes() {
   const QuernSortShape& shape = *context_.shape->get();
   for (const CodedKey& coded : input_.coded) {
     const QuernSortKey& key = shape.keys[coded.key];
-    QUERN_ASSIGN_OR_RETURN(const uint32_t num_strings, RankStrings(coded.codes, context_.budget, &ranks_.emplace_back()));
+    QUERN_ASSIGN_OR_RETURN(const uint32_t num_strings, RankStrings(coded.codes, key.rule, context_.budget, &ranks_.emplace_back()));
     for (std::vector<uint32_t>& ranks : ranks_.back())
       for (uint32_t& rank : ranks) rank = key.descending ? num_strings - 1 - rank : rank;
     input_.incomplete &= ~(1u << coded.key);

@@ -9,8 +9,8 @@
 //
 // Text becomes a spec in one way only and a spec becomes one text only, so that the text can be a cache key: what is the default anyway
 // (`:asc`, `:nulls_last`, `(binary)`, `partition=0`) may be written and is never printed, and fields and flags are printed in a fixed
-// order. The example above has 2 keys; printed again it is the same to the byte. For the same reason a struct that a caller filled is
-// refused where it says something that no text says, such as a separator of a sum.
+// order (a filter has no fields but a condition, filter_spec.cc). The example above has 2 keys; printed again it is the same to the byte.
+// For the same reason a struct that a caller filled is refused where it says something that no text says, such as a separator of a sum.
 #include "runtime/spec.h"
 
 #include <algorithm>
@@ -26,9 +26,11 @@ namespace quern {
 namespace {
 
 constexpr size_t kMaxTextBytes = 65536;
+constexpr size_t kMaxFilterTextBytes = 4 << 20;  // of which IN lists may take most
 constexpr std::string_view kJoin = "join.";
 constexpr std::string_view kAggregate = "aggregate";
 constexpr std::string_view kSort = "sort";
+constexpr std::string_view kFilter = "filter";
 constexpr uint64_t kMaxLimit = ~uint64_t{0} >> 1;
 
 // ---- fields ----
@@ -124,6 +126,7 @@ std::span<const Field> FieldsOf(Operator op) {
     case Operator::kJoin: return kJoinFields;
     case Operator::kAggregate: return kAggregateFields;
     case Operator::kSort: return kSortFields;
+    case Operator::kFilter: return {};
   }
   return {};
 }
@@ -182,13 +185,14 @@ absl::Status CheckFieldsGiven(const KernelSpec& spec) {
 
 // ---- operators ----
 
-// The kinds of join in the order of their enum, then aggregate and sort.
+// The kinds of join in the order of their enum, then the other operators.
 Names OperatorNames() {
   static const std::vector<std::string> texts = [] {
     std::vector<std::string> operators;
     for (const JoinKindRow& row : AllJoinKinds()) operators.push_back(std::string(kJoin) + std::string(row.text));
     operators.emplace_back(kAggregate);
     operators.emplace_back(kSort);
+    operators.emplace_back(kFilter);
     return operators;
   }();
   return {texts.begin(), texts.end()};
@@ -202,6 +206,7 @@ absl::Status ParseOperator(std::string_view text, KernelSpec* spec) {
   if (found == names.end()) return Unknown("operator", text, names);
   if (text == kAggregate) spec->op = Operator::kAggregate;
   else if (text == kSort) spec->op = Operator::kSort;
+  else if (text == kFilter) spec->op = Operator::kFilter;
   else spec->join_kind = static_cast<JoinKind>(found - names.begin());
   return absl::OkStatus();
 }
@@ -250,9 +255,10 @@ absl::Status CheckCount(std::string_view what, size_t n, size_t min, size_t max)
   return Wrong("number of " + std::string(what) + " out of range", std::to_string(n), std::to_string(min) + " to " + std::to_string(max));
 }
 
-absl::Status CheckTextBytes(size_t bytes) {
-  if (bytes <= kMaxTextBytes) return absl::OkStatus();
-  return Wrong("kernel spec too long", std::to_string(bytes) + " bytes", "up to " + std::to_string(kMaxTextBytes));
+absl::Status CheckTextBytes(size_t bytes, Operator op = Operator::kJoin) {
+  const size_t max = op == Operator::kFilter ? kMaxFilterTextBytes : kMaxTextBytes;
+  if (bytes <= max) return absl::OkStatus();
+  return Wrong("kernel spec too long", std::to_string(bytes) + " bytes", "up to " + std::to_string(max));
 }
 
 // Each item of a list by its check; `name` of the list, as in "keys[0]".
@@ -266,7 +272,7 @@ absl::Status CheckEach(const Items& items, const std::string& name, Check check)
 std::string FieldNames(Operator op) {
   Names names;
   for (const Field& field : FieldsOf(op)) names.push_back(field.name);
-  return Listed(names);
+  return names.empty() ? "a condition" : Listed(names);
 }
 
 // `a`: the operator with its article.
@@ -289,7 +295,13 @@ absl::Status CheckNothingOfASort(const KernelSpec& spec, const std::string& a) {
   return absl::OkStatus();
 }
 
+absl::Status CheckNoCondition(const KernelSpec& spec, const std::string& a) {
+  if (spec.where == Predicate()) return absl::OkStatus();
+  return Wrong("filter's condition in " + a, "where", FieldNames(spec.op));
+}
+
 absl::Status CheckJoin(const KernelSpec& spec) {
+  QUERN_RETURN_IF_ERROR(CheckNoCondition(spec, "a join"));
   QUERN_RETURN_IF_ERROR(CheckNothingOfASort(spec, "a join"));
   QUERN_RETURN_IF_ERROR(CheckCount("keys", spec.keys.size(), 1, kMaxKeys));
   QUERN_RETURN_IF_ERROR(CheckCount("build columns", spec.build.size(), 0, kMaxPayloadColumns));
@@ -305,6 +317,7 @@ absl::Status CheckJoin(const KernelSpec& spec) {
 }
 
 absl::Status CheckAggregation(const KernelSpec& spec) {
+  QUERN_RETURN_IF_ERROR(CheckNoCondition(spec, "an aggregate"));
   QUERN_RETURN_IF_ERROR(CheckNothingOfAJoin(spec, "an aggregate"));
   QUERN_RETURN_IF_ERROR(CheckNothingOfASort(spec, "an aggregate"));
   QUERN_RETURN_IF_ERROR(CheckCount("keys", spec.keys.size(), 0, kMaxKeys));
@@ -327,6 +340,7 @@ absl::Status CheckWindow(const KernelSpec& spec) {
 }
 
 absl::Status CheckSort(const KernelSpec& spec) {
+  QUERN_RETURN_IF_ERROR(CheckNoCondition(spec, "a sort"));
   QUERN_RETURN_IF_ERROR(CheckNothingOfAJoin(spec, "a sort"));
   if (!spec.aggregates.empty()) return Wrong("aggregates of a sort", std::to_string(spec.aggregates.size()), "none");
   QUERN_RETURN_IF_ERROR(CheckCount("keys", spec.keys.size(), 1, kMaxKeys));
@@ -337,13 +351,22 @@ absl::Status CheckSort(const KernelSpec& spec) {
   return CheckWindow(spec);
 }
 
+absl::Status CheckFilter(const KernelSpec& spec) {
+  QUERN_RETURN_IF_ERROR(CheckNothingOfAJoin(spec, "a filter"));
+  QUERN_RETURN_IF_ERROR(CheckNothingOfASort(spec, "a filter"));
+  QUERN_RETURN_IF_ERROR(CheckCount("keys of a filter", spec.keys.size(), 0, 0));
+  if (!spec.aggregates.empty()) return Wrong("aggregates of a filter", std::to_string(spec.aggregates.size()), "none");
+  return ValidateCondition(spec.where);
+}
+
 absl::Status CheckOperator(const KernelSpec& spec) {
   switch (spec.op) {
     case Operator::kJoin: return CheckJoin(spec);
     case Operator::kAggregate: return CheckAggregation(spec);
     case Operator::kSort: return CheckSort(spec);
+    case Operator::kFilter: return CheckFilter(spec);
   }
-  return Wrong("operator number out of range", std::to_string(static_cast<int>(spec.op)), "0 to 2");
+  return Wrong("operator number out of range", std::to_string(static_cast<int>(spec.op)), "0 to 3");
 }
 
 // ---- printing ----
@@ -382,12 +405,29 @@ std::string PrintSort(const KernelSpec& spec) {
   return text;
 }
 
+std::string_view FirstWord(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  return text.substr(0, text.find_first_of(kBlanks));
+}
+
+// `condition`: where in `text` it begins.
+absl::StatusOr<KernelSpec> ParseFilter(std::string_view text, std::string_view::iterator condition) {
+  QUERN_RETURN_IF_ERROR(CheckTextBytes(text.size(), Operator::kFilter));
+  KernelSpec spec;
+  spec.op = Operator::kFilter;
+  QUERN_ASSIGN_OR_RETURN(spec.where, ParseCondition({condition, text.end()}));
+  QUERN_RETURN_IF_ERROR(CheckTextBytes(PrintSpec(spec).size(), spec.op));
+  return spec;
+}
+
 // As it comes out: dictionaries decoded, without a collation.
 ColumnType OutputType(const ColumnType& key) { return {.id = key.id, .width_bytes = key.width_bytes, .nullable = key.nullable}; }
 
 }  // namespace
 
 absl::StatusOr<KernelSpec> ParseSpec(std::string_view text) {
+  if (const std::string_view word = FirstWord(text); word == kFilter) return ParseFilter(text, word.end());
   QUERN_RETURN_IF_ERROR(CheckTextBytes(text.size()));
   const std::vector<std::string_view> words = SplitWords(text);
   if (words.empty()) return Wrong("missing operator", "", Listed(OperatorNames()));
@@ -411,6 +451,7 @@ std::string PrintSpec(const KernelSpec& spec) {
     case Operator::kJoin: return PrintJoin(spec);
     case Operator::kAggregate: return PrintAggregation(spec);
     case Operator::kSort: return PrintSort(spec);
+    case Operator::kFilter: return std::string(kFilter) + " " + PrintCondition(spec.where);
   }
   return {};
 }
@@ -442,7 +483,7 @@ absl::Status ValidateSpec(const KernelSpec& spec) {
     return Wrong("join kind out of range", std::to_string(static_cast<int>(spec.join_kind)), "0 to " + std::to_string(last));
   }
   QUERN_RETURN_IF_ERROR(CheckOperator(spec));
-  return CheckTextBytes(PrintSpec(spec).size());
+  return CheckTextBytes(PrintSpec(spec).size(), spec.op);
 }
 
 }  // namespace quern

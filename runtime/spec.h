@@ -10,6 +10,9 @@
 //
 //     sort keys=i32:desc:nulls_first:out,utf8(utf8mb4_bin):nullable payload=i64,rowid limit=100 stable partition=1 window=row_number
 //          ^first one first; `out`: comes out too                   ^further columns            ^ties in the order of row ids
+//
+//     filter utf8(utf8mb4_bin) = 'zzzz' and date32 >= 8766
+//            ^a condition over the batch's columns, in the order of mention (filter_spec.h)
 #ifndef QUERN_RUNTIME_SPEC_H_
 #define QUERN_RUNTIME_SPEC_H_
 
@@ -20,10 +23,11 @@
 #include "absl/status/statusor.h"
 #include "runtime/aggregate_spec.h"
 #include "runtime/column_type.h"
+#include "runtime/filter_spec.h"
 
 namespace quern {
 
-enum class Operator : uint8_t { kJoin, kAggregate, kSort };
+enum class Operator : uint8_t { kJoin, kAggregate, kSort, kFilter };
 
 // What a result row of a join is made of (join_kinds.def).
 enum class JoinKind : uint8_t {
@@ -93,6 +97,7 @@ struct KernelSpec {
   bool stable = false;              // rows with equal keys come out in the order of their row ids; otherwise in any
   uint32_t partition = 0;           // 0 .. number of keys; not 0 only where there are window functions
   std::vector<WindowFunction> window;
+  Predicate where;  // kFilter, whose kernels have nothing of the above
 
   bool operator==(const KernelSpec&) const = default;
 };

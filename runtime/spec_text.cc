@@ -19,6 +19,8 @@
 #include <string>
 #include <utility>
 
+#include "runtime/collation.h"
+#include "runtime/icu_collation.h"
 #include "runtime/status.h"
 
 namespace quern {
@@ -193,12 +195,6 @@ Names TypeNames(bool with_dictionary, bool with_rowid) {
   return names;
 }
 
-Names CollationNames() {
-  Names names;
-  for (const CollationRow& row : AllCollations()) names.push_back(row.text);
-  return names;
-}
-
 absl::Status ParseWidth(const NamedText& text, ColumnType* type) {
   constexpr std::string_view kAccepted = "fixed_binary(1) to fixed_binary(65536)";
   if (!text.has_parameter) return Wrong("type without a width in bytes", text.whole, std::string(kAccepted));
@@ -211,12 +207,8 @@ absl::Status ParseWidth(const NamedText& text, ColumnType* type) {
 absl::Status ParseCollation(const NamedText& text, Role role, ColumnType* type) {
   if (!text.has_parameter) return absl::OkStatus();
   if (role == Role::kPayload) return Wrong("collation of a payload column", text.whole, std::string(text.name));
-  for (const CollationRow& row : AllCollations()) {
-    if (row.text != text.parameter) continue;
-    type->collation = row.id;
-    return absl::OkStatus();
-  }
-  return Unknown("collation", text.parameter, CollationNames());
+  QUERN_ASSIGN_OR_RETURN(type->collation, CollationNamed(text.parameter));
+  return absl::OkStatus();
 }
 
 // A type that is not a dictionary.
@@ -248,6 +240,7 @@ absl::Status ParseDictionary(const NamedText& text, Role role, ColumnType* type)
 
 absl::Status RowIdIsNoKey(std::string_view value, Role role) {
   const std::string elsewhere = role == Role::kSortKey ? "rowid in payload" : "rowid in build or probe";
+  if (role == Role::kCondition) return Wrong("rowid in a condition", value, Listed(TypeNames(true, false)));
   return Wrong("rowid is no key", value, role == Role::kAggregateKey ? Listed(TypeNames(true, false)) : elsewhere);
 }
 
@@ -300,7 +293,8 @@ constexpr unsigned kSorts = Bit(Role::kKey) | Bit(Role::kSortKey);
 constexpr unsigned kJoins = Bit(Role::kKey) | Bit(Role::kJoinKey);
 constexpr unsigned kResiduals = Bit(Role::kResidual);
 constexpr unsigned kAggregates = Bit(Role::kAggregate);
-constexpr unsigned kColumns = kSorts | kJoins | Bit(Role::kPayload) | kResiduals | Bit(Role::kAggregateKey) | Bit(Role::kArgument);
+constexpr unsigned kColumns =
+    kSorts | kJoins | Bit(Role::kPayload) | kResiduals | Bit(Role::kAggregateKey) | Bit(Role::kArgument) | Bit(Role::kCondition);
 
 struct FlagRow {
   std::string_view text;
@@ -352,6 +346,7 @@ std::string_view RoleText(Role role) {
     case Role::kAggregate: return "an aggregate";
     case Role::kArgument: return "an aggregate's argument";
     case Role::kSortKey: return "a sort's key";
+    case Role::kCondition: return "a condition's column";
   }
   return {};
 }
@@ -455,13 +450,13 @@ namespace {
 // Numbers that are no enumerator: a caller may have cast them. Checked first, since all else looks them up.
 absl::Status CheckEnumerators(const ColumnType& type, const std::string& where) {
   const size_t last_type = AllTypes().size() - 1, last_collation = AllCollations().size() - 1;
+  const size_t collation = type.collation;
   const auto outside = [&](const char* what, size_t number, size_t last) {
     return Wrong(std::string(what) + " number out of range in " + where, std::to_string(number), "0 to " + std::to_string(last));
   };
   if (static_cast<size_t>(type.id) > last_type) return outside("column type", static_cast<size_t>(type.id), last_type);
   if (static_cast<size_t>(type.index) > last_type) return outside("index type", static_cast<size_t>(type.index), last_type);
-  if (static_cast<size_t>(type.collation) > last_collation)
-    return outside("collation", static_cast<size_t>(type.collation), last_collation);
+  if (collation > last_collation && FindIcuRow(type.collation) == nullptr) return outside("collation", collation, last_collation);
   return absl::OkStatus();
 }
 
@@ -540,6 +535,11 @@ absl::Status CheckResidual(const ResidualSpec& residual, const std::string& wher
   }
   if (residual.type.is_dictionary || !IsCompared(RowOf(residual.type.id))) return NoResidualType(PrintType(residual.type));
   return absl::OkStatus();
+}
+
+absl::Status CheckConditionColumn(const ColumnType& type, const std::string& where) {
+  QUERN_RETURN_IF_ERROR(CheckType(type, where));
+  return type.id == TypeId::kRowId ? RowIdIsNoKey(where, Role::kCondition) : absl::OkStatus();
 }
 
 absl::Status CheckWindowFunction(WindowFunction function, const std::string& where) {

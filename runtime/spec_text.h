@@ -41,7 +41,7 @@ absl::StatusOr<NamedText> SplitName(std::string_view text, const std::string& fo
 // ---- items: a type and its flags ----
 
 // Where an item stands decides what it may be.
-enum class Role { kKey, kJoinKey, kPayload, kResidual, kAggregateKey, kAggregate, kArgument, kSortKey };
+enum class Role { kKey, kJoinKey, kPayload, kResidual, kAggregateKey, kAggregate, kArgument, kSortKey, kCondition };
 
 // One item of a list, with what its flags say.
 struct Item {
@@ -68,6 +68,7 @@ absl::Status CheckAggregateKey(const KeySpec& key, const std::string& where);
 absl::Status CheckSortKey(const KeySpec& key, const std::string& where);
 absl::Status CheckPayload(const std::vector<ColumnType>& types, const char* name);
 absl::Status CheckResidual(const ResidualSpec& residual, const std::string& where);
+absl::Status CheckConditionColumn(const ColumnType& type, const std::string& where);
 absl::Status CheckWindowFunction(WindowFunction function, const std::string& where);
 
 // ---- aggregates (aggregate_spec.cc) ----

@@ -19,7 +19,7 @@ template <Storage kStorage>
 void CountSpaces(const QuernColumn& key, const uint32_t* rows, uint32_t n, uint32_t tuple_bytes, uint8_t* field) {
   for (uint32_t i = 0; i < n; ++i) {
     if (!blocks::IsValid(&key, rows[i])) continue;
-    const blocks::Bytes whole = blocks::ReadBytes<kStorage>(&key, rows[i], false, 0);
+    const blocks::Bytes whole = blocks::ReadBytes<kStorage>(&key, rows[i], 0, 0);
     blocks::Store(field + uint64_t{i} * tuple_bytes, whole.length - blocks::TrimSpaces(whole).length);
   }
 }

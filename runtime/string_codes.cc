@@ -7,13 +7,19 @@
 //     codes        0      1      2     0         in the order of arrival
 //     ranks      1 of 3   2      0     1         when all strings are known
 //
+// Codes are of strings as they are, so that each keeps its own bytes; ranks are by the collation: of utf8mb4_general_ci, "Rail" has the
+// rank of "rail". However dear a collation's order keys are, they are made once for each of these strings.
+//
 // Strings are looked up in an open addressing table by their first 16 bytes, which lie in the slot, and their length; longer ones go on to
 // a copy of their bytes.
 #include "runtime/string_codes.h"
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
+#include "runtime/collation.h"
+#include "runtime/encode.h"
 #include "runtime/entry_sort.h"
 #include "runtime/status.h"
 
@@ -29,16 +35,6 @@ uint64_t Hash(const blocks::ShortWords& front, blocks::Bytes string) {
   const uint64_t b = blocks::FoldedMultiply(front.words[2] ^ blocks::kCombine, front.words[3] ^ blocks::kMultiplier1);
   if (string.length <= blocks::kShortBytes) return a + b;
   return a + b + blocks::HashBytes(string.data + blocks::kShortBytes, string.length - blocks::kShortBytes);
-}
-
-bool IsLess(blocks::Bytes a, blocks::Bytes b) {
-  const uint32_t shorter = std::min(a.length, b.length);
-  const int order = shorter == 0 ? 0 : std::memcmp(a.data, b.data, shorter);
-  return order != 0 ? order < 0 : a.length < b.length;
-}
-
-bool IsEqual(blocks::Bytes a, blocks::Bytes b) {
-  return a.length == b.length && (a.length == 0 || std::memcmp(a.data, b.data, a.length) == 0);
 }
 
 }  // namespace
@@ -104,38 +100,101 @@ absl::StatusOr<bool> StringCodes::Add(const blocks::Bytes* strings, uint32_t n, 
   return true;
 }
 
-// The places of all strings in order: by their first eight bytes as numbers, then, where these are equal, by comparing.
-absl::StatusOr<uint32_t> RankStrings(const std::vector<const StringCodes*>& codes, const std::shared_ptr<MemoryBudget>& budget,
-                                     std::vector<std::vector<uint32_t>>* ranks) {
+namespace {
+
+// Strings of several numberings, in order.
+class StringOrder {
+ public:
+  StringOrder(const std::vector<const StringCodes*>& codes, CollationRule rule, const std::shared_ptr<MemoryBudget>& budget)
+      : codes_(codes), rule_(rule), budget_(budget), keys_(budget, false) {}
+
+  // By their first eight bytes as numbers, then, where these are equal, by comparing.
+  absl::Status Sort() {
+    for (uint32_t i = 0; i < codes_.size(); ++i) QUERN_RETURN_IF_ERROR(AddNumbering(i));
+    EntrySorter sorter(2, budget_);
+    QUERN_RETURN_IF_ERROR(sorter.Sort(reinterpret_cast<uint64_t*>(places_.data()), places_.size()));
+    for (size_t begin = 0, end = 0; begin < places_.size(); begin = end) {
+      for (end = begin + 1; end < places_.size() && places_[end].front == places_[begin].front;) ++end;
+      std::sort(places_.begin() + static_cast<ptrdiff_t>(begin), places_.begin() + static_cast<ptrdiff_t>(end),
+                [this](const Place& a, const Place& b) { return Compare(a, b) < 0; });
+    }
+    return absl::OkStatus();
+  }
+
+  // After that.
+  uint32_t GiveRanks(std::vector<std::vector<uint32_t>>* ranks) const {
+    uint32_t rank = 0;
+    for (size_t p = 0; p < places_.size(); ++p) {
+      if (p > 0 && (places_[p].front != places_[p - 1].front || Compare(places_[p - 1], places_[p]) != 0)) ++rank;
+      (*ranks)[places_[p].numbering][places_[p].code] = rank;
+    }
+    return places_.empty() ? 0 : rank + 1;
+  }
+
+ private:
   struct Place {
     uint64_t front;
     uint32_t numbering;
     uint32_t code;
   };
   static_assert(sizeof(Place) == 16);
-  std::vector<Place> places;
-  ranks->assign(codes.size(), {});
-  for (uint32_t i = 0; i < codes.size(); ++i) {
-    (*ranks)[i].resize(codes[i]->size());
-    for (uint32_t code = 0; code < codes[i]->size(); ++code) {
-      const blocks::Bytes string = codes[i]->strings()[code];
-      places.push_back({__builtin_bswap64(blocks::ReadTail(string.data, string.length)), i, code});
+
+  absl::Status AddNumbering(uint32_t numbering) {
+    const std::vector<blocks::Bytes>& strings = codes_[numbering]->strings();
+    std::vector<uint64_t> high(strings.size()), low(strings.size());
+    blocks::OrderPrefixes(strings.data(), static_cast<uint32_t>(strings.size()), rule_, high.data(), low.data());
+    for (uint32_t code = 0; code < strings.size(); ++code) places_.push_back({high[code], numbering, code});
+    return weighs() ? AddKeys(strings) : absl::OkStatus();
+  }
+
+  // Order keys are made once a string: sorting compares each of them some times.
+  absl::Status AddKeys(const std::vector<blocks::Bytes>& strings) {
+    std::vector<blocks::Bytes>& keys = keys_of_.emplace_back();
+    std::string key;
+    for (const blocks::Bytes& string : strings) {
+      key.clear();
+      AppendOrderKey(string, rule_, &key);
+      QUERN_ASSIGN_OR_RETURN(uint8_t* copy, keys_.Allocate(std::max<size_t>(key.size(), 1)));
+      std::memcpy(copy, key.data(), key.size());
+      keys.push_back({copy, static_cast<uint32_t>(key.size())});
     }
+    return absl::OkStatus();
   }
-  EntrySorter sorter(2, budget);
-  QUERN_RETURN_IF_ERROR(sorter.Sort(reinterpret_cast<uint64_t*>(places.data()), places.size()));
-  const auto string_of = [&](const Place& place) { return codes[place.numbering]->strings()[place.code]; };
-  const auto is_less = [&](const Place& a, const Place& b) { return IsLess(string_of(a), string_of(b)); };
-  for (size_t begin = 0, end = 0; begin < places.size(); begin = end) {
-    for (end = begin + 1; end < places.size() && places[end].front == places[begin].front;) ++end;
-    std::sort(places.begin() + static_cast<ptrdiff_t>(begin), places.begin() + static_cast<ptrdiff_t>(end), is_less);
+
+  bool weighs() const { return (rule_ & kWeighsOrder) != 0; }
+  int Compare(const Place& a, const Place& b) const {
+    if (!weighs()) return blocks::OrderBytes(codes_[a.numbering]->strings()[a.code], codes_[b.numbering]->strings()[b.code], 0, rule_);
+    return CompareOrderKeys(keys_of_[a.numbering][a.code], keys_of_[b.numbering][b.code]);
   }
-  uint32_t rank = 0;
-  for (size_t p = 0; p < places.size(); ++p) {
-    if (p > 0 && !IsEqual(string_of(places[p]), string_of(places[p - 1]))) ++rank;
-    (*ranks)[places[p].numbering][places[p].code] = rank;
+  int CompareOrderKeys(blocks::Bytes a, blocks::Bytes b) const {
+    const uint32_t shorter = std::min(a.length, b.length);
+    const int order = std::memcmp(a.data, b.data, shorter);
+    if (order != 0 || a.length == b.length) return order;
+    const uint8_t pad = (rule_ & kPadsSpaces) != 0 ? PadByte(rule_) : 0;
+    const blocks::Bytes longer = a.length > b.length ? a : b;
+    const int if_longer_is_greater = a.length > b.length ? 1 : -1;
+    for (uint32_t i = shorter; i < longer.length; ++i)
+      if (longer.data[i] != pad) return longer.data[i] > pad ? if_longer_is_greater : -if_longer_is_greater;
+    return 0;
   }
-  return places.empty() ? 0 : rank + 1;
+
+  const std::vector<const StringCodes*>& codes_;
+  const CollationRule rule_;
+  const std::shared_ptr<MemoryBudget>& budget_;
+  Arena keys_;
+  std::vector<std::vector<blocks::Bytes>> keys_of_;  // by numbering and code
+  std::vector<Place> places_;
+};
+
+}  // namespace
+
+absl::StatusOr<uint32_t> RankStrings(const std::vector<const StringCodes*>& codes, CollationRule rule,
+                                     const std::shared_ptr<MemoryBudget>& budget, std::vector<std::vector<uint32_t>>* ranks) {
+  ranks->assign(codes.size(), {});
+  for (uint32_t i = 0; i < codes.size(); ++i) (*ranks)[i].resize(codes[i]->size());
+  StringOrder order(codes, rule, budget);
+  QUERN_RETURN_IF_ERROR(order.Sort());
+  return order.GiveRanks(ranks);
 }
 
 }  // namespace quern

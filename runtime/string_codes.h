@@ -48,10 +48,10 @@ class StringCodes {
   std::vector<blocks::Bytes> strings_;
 };
 
-// The ranks of the strings of several numberings among all of them: (*ranks)[i][code], equal strings having equal ranks. Answers how many
-// different strings there are. *Errors*: ResourceExhausted.
-absl::StatusOr<uint32_t> RankStrings(const std::vector<const StringCodes*>& codes, const std::shared_ptr<MemoryBudget>& budget,
-                                     std::vector<std::vector<uint32_t>>* ranks);
+// The ranks of the strings of several numberings among all of them: (*ranks)[i][code], strings that are equal by the rule having equal
+// ranks. Answers how many different ranks there are. Strings come trimmed, where the rule trims. *Errors*: ResourceExhausted.
+absl::StatusOr<uint32_t> RankStrings(const std::vector<const StringCodes*>& codes, CollationRule rule,
+                                     const std::shared_ptr<MemoryBudget>& budget, std::vector<std::vector<uint32_t>>* ranks);
 
 }  // namespace quern
 

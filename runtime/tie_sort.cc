@@ -10,23 +10,29 @@
 // ("Caching multikey quicksort": Bentley, Sedgewick 1997; Ng, Kakehi 2007. Here the cached bytes are sorted by radix.) Since all rows of a
 // group are equal up to the step, they share it.
 //
+// Of a weighted collation the bytes are those of the order key, "LEMON CH" for each of "lemon ch" and "Lemon Ch"; a key is made again for
+// each step that looks at it, as far as it looks.
+//
 // All groups of a bucket take their steps round by round, one step each: so that what a step reads, of rows that lie anywhere, can be asked
 // for some rows ahead whatever the groups' sizes, and nothing is called by itself, since a million strings may share a million bytes.
 #include "runtime/tie_sort.h"
 
 #include <algorithm>
+#include <string>
 
+#include "runtime/collation.h"
+#include "runtime/encode.h"
 #include "runtime/status.h"
 
 namespace quern {
 namespace {
 
-// Bytes from .. from+7 of a string as a number, zeros behind its end.
-uint64_t WordAt(blocks::Bytes s, uint32_t from) {
-  if (s.length <= from) return 0;
+// Bytes from .. from+7 of a string as a number; behind its end the bytes of `fill`.
+uint64_t WordAt(blocks::Bytes s, uint32_t from, uint64_t fill) {
+  if (s.length <= from) return fill;
   const uint32_t left = s.length - from;
   if (left >= 8) return __builtin_bswap64(blocks::Load<uint64_t>(s.data + from));
-  return __builtin_bswap64(blocks::ReadTail(s.data + from, left));
+  return __builtin_bswap64(blocks::ReadTail(s.data + from, left)) | fill >> (8 * left);
 }
 
 // How many bytes two strings share, which do share the first `from`; `most` at most.
@@ -36,6 +42,8 @@ uint32_t CommonBytes(blocks::Bytes a, blocks::Bytes b, uint32_t from, uint32_t m
   while (i < most && a.data[i] == b.data[i]) ++i;
   return std::min(i, most);
 }
+
+blocks::Bytes AsBytes(const std::string& s) { return {reinterpret_cast<const uint8_t*>(s.data()), static_cast<uint32_t>(s.size())}; }
 
 }  // namespace
 
@@ -143,14 +151,17 @@ absl::Status TieSorter::TakeStep(const Group& group) {
     return sorter_.Sort(reinterpret_cast<uint64_t*>(pairs), group.n);
   }
   const SortStep& step = layout_->rest()[group.step];
-  if (step.is_tail()) return TakeTailStep(group, shape_->keys[step.tail_key]);
+  if (step.is_tail()) {
+    const QuernSortKey& key = shape_->keys[step.tail_key];
+    return (key.rule & kWeighsOrder) != 0 ? TakeWeighedStep(group, key) : TakeTailStep(group, key);
+  }
   for (uint64_t i = 0; i < group.n; ++i) pairs[i].word = chunks_->Word(step.word, pairs[i].row) & step.mask;
   return Split(group, group.step + 1, kSortPrefixBytes);
 }
 
 absl::Status TieSorter::TakeTailStep(const Group& group, const QuernSortKey& key) {
   Pair* const pairs = pairs_ + group.begin;
-  const uint64_t turned = key.descending ? ~uint64_t{0} : 0;
+  const uint64_t turned = key.descending ? ~uint64_t{0} : 0, fill = blocks::FillOf(key.rule);
   const blocks::Bytes first = SortBytes(*shape_, key, chunks_->Tuple(pairs[0].row));
   uint32_t longest = first.length, shortest = first.length, common = first.length;
   for (uint64_t i = 1; i < group.n; ++i) {
@@ -161,16 +172,80 @@ absl::Status TieSorter::TakeTailStep(const Group& group, const QuernSortKey& key
   }
   const uint32_t from = std::max(common, group.from_byte);
   const bool by_bytes = longest > from;
-  // Where all bytes are equal, or zeros behind an end, the shorter one comes first.
+  // Where all bytes are equal, or zeros behind an end, the shorter one comes first. Strings that pad are of the same length then.
   if (!by_bytes && shortest == longest) {
     next_groups_.push_back({group.begin, group.n, group.step + 1, kSortPrefixBytes});
     return absl::OkStatus();
   }
   for (uint64_t i = 0; i < group.n; ++i) {
     const blocks::Bytes bytes = SortBytes(*shape_, key, chunks_->Tuple(pairs[i].row));
-    pairs[i].word = (by_bytes ? WordAt(bytes, from) : bytes.length) ^ turned;
+    pairs[i].word = (by_bytes ? WordAt(bytes, from, fill) : bytes.length) ^ turned;
   }
   return by_bytes ? Split(group, group.step, from + 8) : Split(group, group.step + 1, kSortPrefixBytes);
+}
+
+// The same by order keys, which are made as far as they are looked at. What follows a key's end is no byte of a key, or what all keys are
+// compared as if it followed: equal words and no key that goes on are equal keys.
+absl::Status TieSorter::TakeWeighedStep(const Group& group, const QuernSortKey& key) {
+  Pair* const pairs = pairs_ + group.begin;
+  uint32_t from = group.from_byte;
+  WeighedWords words = ReadKeys(group, key, from);
+  if (words.are_equal && words.go_on) {
+    from = CommonKeyBytes(group, key, from + 8);
+    words = from == kAllBytes ? WeighedWords{true, false} : ReadKeys(group, key, from);
+  }
+  if (words.are_equal && !words.go_on) {
+    next_groups_.push_back({group.begin, group.n, group.step + 1, kSortPrefixBytes});
+    return absl::OkStatus();
+  }
+  if (key.descending)
+    for (uint64_t i = 0; i < group.n; ++i) pairs[i].word = ~pairs[i].word;
+  return Split(group, group.step, from + 8);
+}
+
+// Bytes from .. from+7 of the group's order keys as its pairs' words.
+TieSorter::WeighedWords TieSorter::ReadKeys(const Group& group, const QuernSortKey& key, uint32_t from) {
+  constexpr uint32_t kBlock = 64;
+  blocks::Bytes strings[kBlock];
+  uint64_t block[kBlock];
+  Pair* const pairs = pairs_ + group.begin;
+  WeighedWords words = {true, false};
+  for (uint64_t begin = 0; begin < group.n; begin += kBlock) {
+    const auto n = static_cast<uint32_t>(std::min<uint64_t>(kBlock, group.n - begin));
+    for (uint32_t i = 0; i < n; ++i) strings[i] = SortBytes(*shape_, key, chunks_->Tuple(pairs[begin + i].row));
+    words.go_on |= blocks::OrderWords(strings, n, key.rule, from, block);
+    for (uint32_t i = 0; i < n; ++i) {
+      pairs[begin + i].word = block[i];
+      words.are_equal &= block[i] == pairs[0].word;
+    }
+  }
+  return words;
+}
+
+// How many bytes all order keys of a group share, which do share the first `from`, with what follows their ends; kAllBytes: they are equal.
+// *Cost*: each key as a whole, so that the rows of a group whose keys have a long beginning in common pay for it once and not every eight
+// bytes.
+uint32_t TieSorter::CommonKeyBytes(const Group& group, const QuernSortKey& key, uint32_t from) {
+  std::string first, other;
+  const auto make_key = [&](uint64_t i, std::string* to) {
+    to->clear();
+    AppendOrderKey(SortBytes(*shape_, key, chunks_->Tuple(pairs_[group.begin + i].row)), key.rule, to);
+  };
+  const char pad = (key.rule & kPadsSpaces) != 0 ? static_cast<char>(PadByte(key.rule)) : '\0';
+  uint32_t common = kAllBytes;
+  make_key(0, &first);
+  for (uint64_t i = 1; i < group.n; ++i) {
+    make_key(i, &other);
+    const auto shorter = static_cast<uint32_t>(std::min(first.size(), other.size()));
+    uint32_t equal = CommonBytes(AsBytes(first), AsBytes(other), from, std::min(common, shorter));
+    const std::string& longer = first.size() > other.size() ? first : other;
+    if (equal == shorter) {
+      while (equal < longer.size() && longer[equal] == pad) ++equal;
+      if (equal == longer.size()) continue;
+    }
+    common = std::min(common, equal);
+  }
+  return std::max(common, from);
 }
 
 // Sorts the group's pairs, and puts those that still tie on the list of the next round, for the step after.

@@ -45,6 +45,14 @@ class TieSorter {
   void AskNear(const Group& group, uint64_t i) const;
   absl::Status TakeStep(const Group& group);
   absl::Status TakeTailStep(const Group& group, const QuernSortKey& key);
+  absl::Status TakeWeighedStep(const Group& group, const QuernSortKey& key);
+  struct WeighedWords {
+    bool are_equal;
+    bool go_on;  // a key has more bytes
+  };
+  static constexpr uint32_t kAllBytes = 0xffffffffu;
+  WeighedWords ReadKeys(const Group& group, const QuernSortKey& key, uint32_t from);
+  uint32_t CommonKeyBytes(const Group& group, const QuernSortKey& key, uint32_t from);
   absl::Status Split(const Group& group, uint32_t next_step, uint32_t from_byte);
 
   const QuernSortShape* shape_;

@@ -19,7 +19,7 @@ import subprocess
 import sys
 
 ARCHITECTURES = {"x86-64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
-TEMPLATES = ["join", "aggregate", "sort", "blocks"]
+TEMPLATES = ["join", "aggregate", "sort", "filter", "blocks", "filter_blocks"]
 PRUNE = ("always-inline,globaldce,function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
          "loop-mssa(loop-rotate,licm),early-cse<memssa>,simplifycfg),verify")
 # Hosted, because a freestanding compilation turns an 8-byte memcmp into a library call; without a C library's headers, because there are
@@ -53,7 +53,7 @@ def check(nm, path, holes):
     for name in (name for name in undefined - holes if not re.fullmatch(RUNTIME_CALLS, name)):
         sys.exit(f"{path}: undefined symbol that is neither a hole nor a runtime call: {name}; accepted: holes.def, runtime_calls.h")
     for name in symbols(nm, path, "--defined-only"):
-        if not re.fullmatch(r"quern_(join|aggregate|sort|block|constant)_\w+", name):
+        if not re.fullmatch(r"quern_(join|aggregate|sort|filter|block|constant)_\w+", name):
             sys.exit(f"{path}: defined symbol that is neither an entry point nor a block: {name}; "
                      "accepted: quern_<operator>_<step>, quern_block_*, quern_constant_*")
     return undefined & holes

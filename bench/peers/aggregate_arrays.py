@@ -6,6 +6,7 @@ A row's keys follow from one number that is drawn from [0, key_values), uniforml
     dense       that number
     sparse      that number times an odd constant modulo 2^63: every number to another one, spread over all of int64's positive half
     words       a word of 4 to 24 letters for each number
+    cased       as words, each letter small or capital, in one of sixteen ways a word
     pairs       of number 57: the first integer 57 // 10 = 5, a further one of 1000 at random, a text one of 2000 words of the 7th tenth of
                 20,000: rows with one integer differ in their texts, so that as many groups come out as numbers were drawn
     tpch        l_returnflag and l_linestatus of TPC-H's line items (tpch.py)
@@ -22,7 +23,7 @@ and in steps of 2^-2), so that engines may be asked for equal ones. Those of TPC
 import numpy as np
 import pyarrow as pa
 import tpch
-from columns import NUM_WORDS, VALUE_BELOW, draw, mix, named, words
+from columns import NUM_WORDS, VALUE_BELOW, WAYS, draw, in_random_case, mix, named, words
 from digest import answer  # noqa: F401: compare.py asks for it here
 
 ODD_CONSTANT = 0x5851F42D4C957F2D  # Knuth's multiplier for MMIX
@@ -58,6 +59,11 @@ def _sparse(case, random):
 
 def _words(case, random):
     return [pa.array(words(case.key_values)).take(pa.array(draw(case.rows, case.key_values, random)))]
+
+
+def _cased(case, random):
+    ways = draw(case.rows, case.key_values, random) * WAYS + draw(case.rows, WAYS, random)
+    return [pa.array(in_random_case(words(case.key_values))).take(pa.array(ways))]
 
 
 def _pairs(case, random):
@@ -101,7 +107,7 @@ def _counters(case, random):
     return _hits(case, _zipf(case.rows, max(case.key_values // 1000, 10), 1.0, random), _zipf(case.rows, 40, 1.5, random), random)
 
 
-KINDS = {"dense": _dense, "sparse": _sparse, "words": _words, "pairs": _pairs, "users": _users, "counters": _counters}
+KINDS = {"dense": _dense, "sparse": _sparse, "words": _words, "cased": _cased, "pairs": _pairs, "users": _users, "counters": _counters}
 
 
 # ---- what compare.py calls ---------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
     agg/i64/10000          20 M rows in 10,000 groups of one sparse int64 key; counted, a sum and a maximum
     agg/str,i32,str        three keys, which together are almost unique: 10 M rows in some 8.5 M groups
     agg/q1                 TPC-H's first query, with what it computes from columns computed beforehand
+    collated/agg/str       words in small and capital letters, which count as the same: other engines aggregate lower(k0)
 
 Aggregates are named as SQL and Quern's specs both name them, over columns that are named by type and number: i0 is int64; f0, f1, ..
 are float64; d0 is a date. aggregate_arrays.py says what keys and columns look like.
@@ -28,6 +29,7 @@ class AggregateCase:
     aggregates: tuple[str, ...]
     target: float | None = None
     last_day: str | None = None  # only rows whose d0 is not after it take part
+    ignores_case: bool = False  # of keys that are texts
 
     operator = "aggregate"
 
@@ -59,16 +61,21 @@ class AggregateCase:
         key_values = max(min(self.key_values, MIN_SCALED_KEY_VALUES), round(self.key_values * factor))
         return dataclasses.replace(self, rows=rows, key_values=key_values)
 
-    def sql(self):
+    def sql(self, _dialect=None):
         keys = ", ".join(f"k{i}" for i in range(self.num_keys))
+        results = keys
+        if self.ignores_case:
+            keys = ", ".join(f"lower(facts.k{i})" if key == "utf8" else f"facts.k{i}" for i, key in enumerate(self.keys))
+            results = ", ".join(f"{key} AS k{i}" for i, key in enumerate(keys.split(", ")))
         aggregates = ", ".join(f"{_sql_of(aggregate)} AS a{i}" for i, aggregate in enumerate(self.aggregates))
         where = f" WHERE d0 <= DATE '{self.last_day}'" if self.last_day else ""
-        return f"SELECT {keys}, {aggregates} FROM facts{where} GROUP BY {keys}"
+        return f"SELECT {results}, {aggregates} FROM facts{where} GROUP BY {keys}"
 
     def spec(self):
-        """Quern's, which knows no filter: its rows are selected beforehand."""
+        """Quern's; rows are selected by another kernel."""
         aggregates = (_spec_of(aggregate) for aggregate in self.aggregates)
-        return f"aggregate keys={','.join(self.keys)} aggs={','.join(aggregates)}"
+        keys = ("utf8(utf8mb4_general_ci)" if key == "utf8" and self.ignores_case else key for key in self.keys)
+        return f"aggregate keys={','.join(keys)} aggs={','.join(aggregates)}"
 
 
 def _argument(aggregate):
@@ -118,4 +125,5 @@ CASES = (
     _clickbench("int,text", "i64", "utf8"),
     _clickbench("int,int,text", "i64", "i32", "utf8"),
     _clickbench("five", "i64", "i32", "utf8", "i16", "date32", data="counters"),
+    AggregateCase("collated/agg/str", ("utf8",), "cased", TEXT_ROWS, 20_000, ("sum(i0)",), ignores_case=True),
 )

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 VALUE_BELOW = 1 << 31  # of what is summed: 20 M such values sum up to below 2^63
 NUM_WORDS = 20_000  # of texts that repeat
+WAYS = 16  # of writing a word in small and capital letters
 _HEX_OF_BYTE = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), dtype=np.uint16)
 
 
@@ -40,6 +41,13 @@ def words(count):
     """Distinct words of 4 to 24 letters, of all these lengths equally many; for up to 456,976."""
     mixed = mix(np.arange(count)).tolist()  # 7919 has no factor in common with 26^4: all first four letters differ
     return [_letters(i * 7919 % 26**4, 4) + _letters(number >> 5, number % 21) for i, number in enumerate(mixed)]
+
+
+def in_random_case(vocabulary):
+    """Each word in WAYS ways, side by side: its letters are capitals where a number without a pattern has ones."""
+    bits = mix(np.arange(len(vocabulary) * WAYS), 7).tolist()
+    ways = ((word, bits[number * WAYS + way]) for number, word in enumerate(vocabulary) for way in range(WAYS))
+    return ["".join(letter.upper() if one >> i & 1 else letter for i, letter in enumerate(word)) for word, one in ways]
 
 
 def draw(rows, below, random):

@@ -5,15 +5,17 @@
     bench/peers/peers                                            every case; about two hours
     bench/peers/peers --cases 'join/*'                           the joins; half an hour, below 18 GiB of memory
     bench/peers/peers --cases 'sort/*' --cases 'topn/*'          the sorts
+    bench/peers/peers --cases 'filter/*' --cases 'collated/*'    conditions over texts and numbers; texts whose case does not count
     bench/peers/peers --cases 'agg/i64/*' --rounds 5             some, more often
     bench/peers/peers --scale 0.01 --engines quern,duckdb        small ones, to see that it works
     bench/peers/peers --list                                     names, rows, targets
 
 What is compared: `SELECT count(*) FROM probe JOIN build ON ..`, or the sums of the build side's extra columns; and
 `SELECT k0, .., sum(i0), .. FROM facts GROUP BY k0, ..` with all its groups; or `SELECT k0, .. FROM facts ORDER BY k0, ..` with all its rows
-or the first 100; over tables that each engine has in its own memory format. Time is that of the query alone: planning, building, probing,
-a result in a memory format of the engine's own. Quern's kernel is in its cache by then, as it is from the second query of a process on;
-column `compile` says what making it costs, in ms, and `layout` which table it built, or how it sorted.
+or the first 100; and `SELECT count(*) FROM facts WHERE ..`; over tables that each engine has in its own memory format. Time is that of the
+query alone: planning, building, probing, a result in a memory format of the engine's own. Quern's kernel is in its cache by then, as it is
+from the second query of a process on; column `compile` says what making it costs, in ms, and `layout` which table it built, or how it
+sorted.
 
 How it is kept fair: one process, and one thread (--threads) for everyone, with a warning where an engine took more processor time than
 that; every setting that is documented to help is tried (`variants` in engines.py), in all rounds unless it was far from that engine's

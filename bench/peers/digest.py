@@ -15,18 +15,21 @@ Of a sort they do, since its order is the result:
     (rows, sum of h * w modulo 2^64, and with a column that is no key: the sum of value * h)
 
 h is a hash of a row's keys, floats by their bits, and w is a number without a pattern, and odd, for the row's place in the result. Rows
-with equal keys may change places.
+with equal keys may change places. Where a case ignores it, texts are in small letters before they are hashed.
 """
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from columns import mix
 
 MASK_OF_LENGTH = np.array([(1 << 8 * length) - 1 for length in range(9)], dtype=np.uint64)
 
 
-def _text_hash(array):
+def _text_hash(array, ignores_case):
     """Of each text, by three words; a word that would reach beyond the text is cut."""
     array = array.cast(pa.large_string())
+    if ignores_case:
+        array = pc.ascii_lower(array)
     offsets = np.frombuffer(array.buffers()[1], dtype=np.int64)[array.offset:array.offset + len(array) + 1]
     start = offsets[0]
     bytes_ = np.frombuffer(array.buffers()[2] or b"", dtype=np.uint8)[start:offsets[-1]]
@@ -51,10 +54,10 @@ def _numbers(column):
     return column.to_numpy().view(np.int64) if pa.types.is_floating(column.type) else _integers(column)
 
 
-def _key_hash(columns):
+def _key_hash(columns, ignores_case):
     total = np.zeros(len(columns[0]), np.uint64)
     for i, column in enumerate(columns):
-        total = mix(total ^ (_text_hash(column) if _is_text(column.type) else mix(_numbers(column), i + 3)), i)
+        total = mix(total ^ (_text_hash(column, ignores_case) if _is_text(column.type) else mix(_numbers(column), i + 3)), i)
     return total
 
 
@@ -71,7 +74,7 @@ def answer(case, table):
     names = [f"a{i}" for i in range(len(case.aggregates))]
     totals = [0] * (1 + len(names))
     for batch in table.to_batches():
-        key_hash = _key_hash([batch.column(f"k{i}") for i in range(case.num_keys)])
+        key_hash = _key_hash([batch.column(f"k{i}") for i in range(case.num_keys)], case.ignores_case)
         totals[0] += int(np.sum(key_hash))
         for i, name in enumerate(names, 1):
             totals[i] += _weighed(batch.column(name), key_hash)
@@ -82,7 +85,7 @@ def answer_in_order(case, table):
     """A sorted result's digest. Cost: as answer()."""
     totals, num_rows = [0] * (2 if case.has_payload else 1), 0
     for batch in table.to_batches():
-        key_hash = _key_hash([batch.column(name) for name in case.key_names])
+        key_hash = _key_hash([batch.column(name) for name in case.key_names], case.ignores_case)
         places = mix(np.arange(num_rows, num_rows + batch.num_rows), 9) | np.uint64(1)
         totals[0] += int(np.sum(key_hash * places))
         if case.has_payload:

@@ -39,7 +39,7 @@ class DuckdbEngine:
     def variants(self, case):
         if case.operator == "sort":
             return self._SORT_VARIANTS
-        return ("default",) if case.operator == "join" or case.has_texts else tuple(self._VARIANTS)
+        return ("default",) if case.operator in ("join", "filter") or case.has_texts else tuple(self._VARIANTS)
 
     def load(self, case, tables):
         self._connection = self._duckdb.connect()
@@ -52,8 +52,8 @@ class DuckdbEngine:
         self._connection.execute(f"SET preserve_insertion_order = {'true' if case.operator == 'sort' else 'false'}")
 
     def run(self, case, variant):
-        if case.operator == "join":  # one row, which a relation would take 0.3 ms longer for
-            return self._connection.execute(case.sql()).fetchall()
+        if case.operator in ("join", "filter"):  # one row, which a relation would take 0.3 ms longer for
+            return self._connection.execute(case.sql(self.name)).fetchall()
         if case.operator == "sort":
             return self._sort(case, variant)
         self._connection.execute(f"SET perfect_ht_threshold = {self._VARIANTS[variant]}")
@@ -62,10 +62,10 @@ class DuckdbEngine:
     def _sort(self, case, variant):
         """A relation, a pyarrow table, or None where the table `result` has it."""
         if variant == "collection":
-            return self._connection.sql(case.sql()).materialize()
+            return self._connection.sql(case.sql(self.name)).materialize()
         if variant == "arrow":
-            return self._connection.sql(case.sql()).to_arrow_table()
-        self._connection.execute(f"CREATE TEMP TABLE result AS {case.sql()}")
+            return self._connection.sql(case.sql(self.name)).to_arrow_table()
+        self._connection.execute(f"CREATE TEMP TABLE result AS {case.sql(self.name)}")
         return None
 
     def table(self, result):
@@ -112,7 +112,7 @@ class PolarsEngine:
 
     def run(self, case, variant):
         engine, _, way = variant.partition(",")
-        make = {"join": self._join, "aggregate": self._aggregate, "sort": self._bottom_k if way else self._sort}
+        make = {"join": self._join, "aggregate": self._aggregate, "sort": self._bottom_k if way else self._sort, "filter": self._filter}
         return make[case.operator](case).collect(engine=engine)
 
     def _join(self, case):
@@ -125,14 +125,27 @@ class PolarsEngine:
         if case.last_day:
             rows = rows.filter(self._polars.col("d0") <= datetime.date.fromisoformat(case.last_day))
         aggregates = [self._expression(*pair).alias(f"a{i}") for i, pair in enumerate(zip(case.aggregates, case.arguments))]
-        return rows.group_by([f"k{i}" for i in range(case.num_keys)], maintain_order=False).agg(aggregates)
+        return rows.group_by(self._keys(case, [f"k{i}" for i in range(case.num_keys)]), maintain_order=False).agg(aggregates)
 
     def _sort(self, case):
-        rows = self._frames["facts"].lazy().sort(case.key_names, maintain_order=False)
+        rows = self._frames["facts"].lazy().sort(self._keys(case, case.key_names), maintain_order=False)
         return rows.head(case.limit) if case.limit else rows
 
     def _bottom_k(self, case):
-        return self._frames["facts"].lazy().bottom_k(case.limit, by=case.key_names).sort(case.key_names, maintain_order=False)
+        keys = self._keys(case, case.key_names)
+        return self._frames["facts"].lazy().bottom_k(case.limit, by=keys).sort(keys, maintain_order=False)
+
+    def _filter(self, case):
+        conditions = [leaf.expression(self._polars) for leaf in case.leaves]
+        return self._frames["facts"].lazy().filter(*conditions).select(self._polars.len().alias("a0"))
+
+    def _keys(self, case, names):
+        """Of one type each: texts in small letters where case is ignored."""
+        if not case.ignores_case:
+            return names
+        types = self._frames["facts"].schema
+        columns = [self._polars.col(name) for name in names]
+        return [column.str.to_lowercase() if types[name] == self._polars.String else column for name, column in zip(names, columns)]
 
     def _expression(self, aggregate, column):
         if column is None:
@@ -216,8 +229,9 @@ class ClickhouseEngine:
                table on the right (the build side) by itself, and is kept from preparing to spill
     aggregate  the result in a Memory table, block by block as it comes, or in chdb's buffer as Arrow; a table of two levels above 100,000
                groups; for one key of text, references of 16 bytes. The number of groups is known from the run before, as it is by default
-    sort       the result as that of an aggregation; a comparison of all keys that its JIT compiles, from the first use on; for the first
-               rows by texts, the filter by the last of them so far that numbers have anyway; kept from preparing to spill
+    sort       the result as that of an aggregation; where case is ignored, lower() or ICU's collation 'en'; a comparison of all keys that
+               its JIT compiles, from the first use on; for the first rows by texts, the filter by the last of them so far that numbers have
+               anyway; kept from preparing to spill
     """
 
     name = "clickhouse"
@@ -228,6 +242,7 @@ class ClickhouseEngine:
         "aggregate": "compile_expressions = 1, min_count_to_compile_expression = 0, compile_aggregate_expressions = 1, "
                      "min_count_to_compile_aggregate_expression = 0, max_bytes_ratio_before_external_group_by = 0, "
                      "max_insert_threads = 1, min_insert_block_size_rows = 0, min_insert_block_size_bytes = 0",
+        "filter": "compile_expressions = 1, min_count_to_compile_expression = 0",
         "sort": "compile_expressions = 1, min_count_to_compile_expression = 0, min_count_to_compile_sort_description = 0, "
                 "max_bytes_ratio_before_external_sort = 0, max_insert_threads = 1, min_insert_block_size_rows = 0, "
                 "min_insert_block_size_bytes = 0",
@@ -239,7 +254,8 @@ class ClickhouseEngine:
     _COMPARISON = {"compiled": "compile_sort_description = 1", "interpreted": "compile_sort_description = 0"}
     _FIRST_TEXTS = {f"{name}_texts": f"use_top_k_dynamic_filtering_for_variable_length_types = {value}"
                     for name, value in (("all", 0), ("filtered", 1))}
-    _CHOICES = _ALGORITHM | _FILTER | _LEVELS | _TEXT_KEYS | _COMPARISON | _FIRST_TEXTS | {"memory": "", "arrow": ""}
+    _NO_SETTINGS = dict.fromkeys(("memory", "arrow", "lower", "en"), "")
+    _CHOICES = _ALGORITHM | _FILTER | _LEVELS | _TEXT_KEYS | _COMPARISON | _FIRST_TEXTS | _NO_SETTINGS
 
     def __init__(self, threads):
         import chdb.session
@@ -253,8 +269,11 @@ class ClickhouseEngine:
     def variants(self, case):
         if case.operator == "join":
             choices = (self._ALGORITHM, self._FILTER)
+        elif case.operator == "filter":
+            choices = (("arrow",),)
         elif case.operator == "sort":
             choices = (("memory", "arrow"), self._COMPARISON) + ((self._FIRST_TEXTS,) if case.limit and case.has_texts else ())
+            choices += (("lower", "en"),) if case.ignores_case else ()
         else:
             choices = (("memory", "arrow"), self._LEVELS) + ((self._TEXT_KEYS,) if case.keys == ("utf8",) else ())
         return tuple(",".join(names) for names in itertools.product(*choices))
@@ -272,7 +291,8 @@ class ClickhouseEngine:
         """The result's bytes, or None where the table `result` has it."""
         choices = variant.split(",")
         settings = [f"max_threads = {self._threads}", self._SETTINGS[case.operator], *(self._CHOICES[name] for name in choices)]
-        query = f"{case.sql()} SETTINGS {', '.join(filter(None, settings))}"
+        sql = case.sql("clickhouse,en" if "en" in choices else self.name)
+        query = f"{sql} SETTINGS {', '.join(filter(None, settings))}"
         if "memory" not in choices:
             return self._session.query(query, "ArrowStream")
         self._session.query(f"INSERT INTO result {query}")

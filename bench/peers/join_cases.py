@@ -23,6 +23,7 @@ class JoinCase:
     target: float | None = None
 
     operator = "join"
+    ignores_case = False
 
     @property
     def num_keys(self):
@@ -40,7 +41,7 @@ class JoinCase:
         rows = [max(MIN_SCALED_ROWS, round(rows * factor)) for rows in (self.build_rows, self.probe_rows)]
         return dataclasses.replace(self, build_rows=rows[0], probe_rows=rows[1])
 
-    def sql(self):
+    def sql(self, _dialect=None):
         result = ", ".join(f"sum(x{i}) AS a{i}" for i in range(self.num_extra)) or "count(*) AS a0"
         keys = " AND ".join(f"probe.k{i} = build.k{i}" for i in range(self.num_keys))
         return f"SELECT {result} FROM probe JOIN build ON {keys}"

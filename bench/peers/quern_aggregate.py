@@ -3,10 +3,11 @@
 all groups as Arrow arrays that own their memory, which the library makes batch by batch. Timed: making the aggregation, appending,
 finalising, all results, and giving the aggregation back. 64 Ki and 1 Mi rows in a batch are tried, for input and for result.
 
-Quern has no kernel that filters: where a case has a last day, numpy compares the dates of each batch, timed, and the rows that are left
-are the batch's selection. With more than one thread, each takes the next batch for an appender of its own, all finalise together, and each
-reads groups. No hints are given about the number of groups or the range of keys.
+Where a case has a last day, a filter's kernel compares the dates of each batch, timed, and the rows that pass are the batch's selection.
+With more than one thread, each takes the next batch for an appender of its own, all finalise together, and each reads groups. No hints are
+given about the number of groups or the range of keys.
 """
+import contextlib
 import ctypes
 import datetime
 import itertools
@@ -50,23 +51,31 @@ class AggregateRuns:
     def run(self, case, variant):
         """A list of Arrow arrays."""
         input_rows, result_rows = variant.split(",")
-        with self._compile(case.spec()) as kernel, kernel.aggregate() as aggregate:
-            self._append_all(aggregate, self._batches[input_rows])
+        with self._compile(case.spec()) as kernel, kernel.aggregate() as aggregate, self._filter(case) as dates:
+            self._append_all(aggregate, dates, self._batches[input_rows])
             self.layout = aggregate.layout()
             lists = in_threads(self._threads, lambda _: self._read(aggregate, self._RESULT_ROWS[result_rows]))
             return list(itertools.chain(*lists))
 
-    def _append_all(self, aggregate, batches):
+    def _filter(self, case):
+        """Of dates; nothing where all rows take part."""
+        if not case.last_day:
+            return contextlib.nullcontext()
+        last_date = (datetime.date.fromisoformat(case.last_day) - _EPOCH).days
+        with self._compile(f"filter date32 <= {last_date}") as kernel:
+            return kernel.filter()
+
+    def _append_all(self, aggregate, dates, batches):
         if self._threads == 1:
             for batch in batches:
-                aggregate.append(batch.selected())
+                aggregate.append(batch.selected(dates))
             aggregate.finalise()
             return
 
         def append(shared):
             with aggregate.appender() as appender:
                 for batch in shared:
-                    appender.append(batch.selected())
+                    appender.append(batch.selected(dates))
                 appender.finish()
 
         in_threads(self._threads, append, batches)
@@ -100,13 +109,15 @@ class _InputBatch:
         keys = [batch.column(f"k{i}") for i in range(case.num_keys)]
         arguments = [batch.column(name) for name in case.arguments if name]
         self._batch = quern_abi.raw_batch(keys, arguments, None, batch.num_rows, 0, self._keep)
-        self._dates, self._last_date, self._selection = None, None, None
+        self._dates, self._selection = None, None
         if case.last_day:
-            self._dates = batch.column("d0").cast(pa.int32()).to_numpy()
-            self._last_date = (datetime.date.fromisoformat(case.last_day) - _EPOCH).days
+            self._dates = quern_abi.raw_batch([batch.column("d0")], [], None, batch.num_rows, 0, self._keep)
+            self._selection = np.empty(batch.num_rows, np.uint32)
 
-    def selected(self):
-        if self._dates is not None:
-            self._selection = np.flatnonzero(self._dates <= self._last_date).astype(np.uint32)
-            self._batch.selection, self._batch.num_rows = self._selection.ctypes.data, len(self._selection)
+    def selected(self, dates):
+        """dates: the filter, or None."""
+        if dates:
+            rows, num_rows = self._selection.ctypes.data, ctypes.c_uint64()
+            dates.library.call("quern_filter_select", dates.handle, ctypes.byref(self._dates), rows, ctypes.byref(num_rows))
+            self._batch.selection, self._batch.num_rows = rows, num_rows.value
         return self._batch

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quern through libquern.so, as a host without C would call it: test/differential/quern_abi.py has the ABI's structs and handles, and
-quern_join.py, quern_aggregate.py and quern_sort.py what is done with them."""
+quern_join.py, quern_aggregate.py, quern_sort.py and quern_filter.py what is done with them."""
 import os
 import sys
 import time
@@ -10,6 +10,7 @@ sys.path.insert(0, os.path.join(ROOT, "test", "differential"))
 
 import quern_abi  # noqa: E402
 from quern_aggregate import AggregateRuns  # noqa: E402
+from quern_filter import FilterRuns  # noqa: E402
 from quern_join import JoinRuns  # noqa: E402
 from quern_sort import SortRuns  # noqa: E402
 
@@ -23,6 +24,7 @@ class QuernEngine:
             "join": JoinRuns(self._library, self._compile, threads, raw),
             "aggregate": AggregateRuns(self._library, self._compile, threads),
             "sort": SortRuns(self._library, self._compile, threads),
+            "filter": FilterRuns(self._library, self._compile, threads),
         }
         self._current = None  # of the case that is loaded
         # A process's first compilation also starts LLVM; that is not a kernel's price. Parameters belong to an operator: none here.

@@ -14,7 +14,8 @@ import pyarrow as pa
 import quern_abi
 from quern_threads import in_threads
 
-_TYPES = {"i32": pa.int32(), "i64": pa.int64(), "f64": pa.float64(), "str": pa.string(), "str16": pa.string()}
+_TYPES = {"i32": pa.int32(), "i64": pa.int64(), "f64": pa.float64(), "str": pa.string(), "str16": pa.string(), "str_cased": pa.string(),
+          "str16_cased": pa.string()}
 
 
 class SortRuns:

@@ -4,6 +4,7 @@
     sort/i32,str       10 M rows by an int32 of 1000 values, then a text of 20,000 words; both columns come out, all rows, in order
     topn/i32,str       the first 100 of these rows
     sort/i64,rowid     with a column that is no key: the number of each row
+    collated/sort/str  words in small and capital letters, which do not count: other engines sort by lower(k0), or a collation of theirs
 
 sort_arrays.py says what the columns look like.
 """
@@ -12,6 +13,7 @@ import dataclasses
 ROWS = 10_000_000
 LIMIT = 100
 MIN_SCALED_ROWS = 16
+_FOLDED = {"duckdb": "{} COLLATE NOCASE", "clickhouse,en": "{} COLLATE 'en'"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +24,7 @@ class SortCase:
     limit: int | None = None
     has_payload: bool = False  # p0, int64, beside the keys
     target: float | None = None
+    ignores_case: bool = False  # of texts
 
     operator = "sort"
 
@@ -48,12 +51,15 @@ class SortCase:
     def scaled(self, factor):
         return dataclasses.replace(self, rows=max(MIN_SCALED_ROWS, round(self.rows * factor)))
 
-    def sql(self):
+    def sql(self, dialect=None):
         limit = f" LIMIT {self.limit}" if self.limit else ""
-        return f"SELECT {', '.join(self.column_names)} FROM facts ORDER BY {', '.join(self.key_names)}{limit}"
+        folded = _FOLDED.get(dialect, "lower({})") if self.ignores_case else "{}"
+        keys = (folded.format(name) if kind.startswith("str") else name for name, kind in zip(self.key_names, self.keys))
+        return f"SELECT {', '.join(self.column_names)} FROM facts ORDER BY {', '.join(keys)}{limit}"
 
     def spec(self):
-        keys = ",".join(("utf8" if key.startswith("str") else key) + ":out" for key in self.keys)
+        text = "utf8(utf8mb4_general_ci)" if self.ignores_case else "utf8"
+        keys = ",".join((text if key.startswith("str") else key) + ":out" for key in self.keys)
         return f"sort keys={keys}" + (" payload=i64" if self.has_payload else "") + (f" limit={self.limit}" if self.limit else "")
 
 
@@ -80,4 +86,8 @@ CASES = (
     *(case for keys, target in _KEYS.items() for case in _both(keys, target)),
     SortCase("sort/i64,rowid", ("i64",), has_payload=True),
     SortCase("topn/i64,rowid", ("i64",), limit=LIMIT, has_payload=True),
+    SortCase("collated/sort/str", ("str_cased",), ignores_case=True),
+    SortCase("collated/sort/str16", ("str16_cased",), ignores_case=True),
+    SortCase("collated/sort/i32,str", ("i32", "str_cased"), ignores_case=True),
+    SortCase("collated/topn/str", ("str_cased",), limit=LIMIT, ignores_case=True),
 )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TPC-H's line items as the columns of its first query, from files that the project's generator makes, as tools/demo does.
+"""TPC-H's line items as the columns of its first query, and single columns of text, from files that the project's generator makes, as
+tools/demo does. Of the first query:
 
     k0 l_returnflag, k1 l_linestatus     texts of one byte
     f0 l_quantity, f1 l_extendedprice, f2 f1 * (1 - l_discount), f3 f2 * (1 + l_tax), f4 l_discount     float64
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GENERATOR = os.path.join(ROOT, "build", "venv", "bin", "tpchgen-cli")
-ROWS_AT_SCALE_1 = 6_001_215
+ROWS_AT_SCALE_1 = {"lineitem": 6_001_215, "orders": 1_500_000}
 MIN_SCALE = 0.001  # below it, some of its tables would have no rows
 
 
@@ -41,11 +42,21 @@ def _files(scale):
     return folder
 
 
+def _column(table, rows, name, to):
+    """A column of the scale factor that has some `rows` rows: orders have one to seven line items each."""
+    scale = max(MIN_SCALE, float(f"{rows / ROWS_AT_SCALE_1[table]:.3g}"))
+    column = pq.read_table(os.path.join(_files(scale), f"{table}.parquet"), columns=[name]).column(0)
+    return column.cast(to).combine_chunks()
+
+
+def text_column(name, rows):
+    """l_comment, o_comment, .. by the prefix of its table."""
+    return _column({"l": "lineitem", "o": "orders"}[name[0]], rows, name, pa.string())
+
+
 def line_items(rows):
-    """Some `rows` line items, of the scale factor that has them: orders have one to seven each."""
-    scale = max(MIN_SCALE, float(f"{rows / ROWS_AT_SCALE_1:.3g}"))
-    file = os.path.join(_files(scale), "lineitem.parquet")
-    read = lambda name, to: pq.read_table(file, columns=[name]).column(0).cast(to).combine_chunks()
+    """Some `rows` line items as the first query reads them."""
+    read = lambda name, to: _column("lineitem", rows, name, to)
     quantity, price, discount, tax = (read(f"l_{name}", pa.float64()) for name in ("quantity", "extendedprice", "discount", "tax"))
     discounted = pc.multiply(price, pc.subtract(1.0, discount))
     return pa.table({

@@ -115,6 +115,7 @@ std::string LayoutText(const Kernel& kernel) {
     case Operator::kJoin: return kernel.shape->Print();
     case Operator::kAggregate: return kernel.groups->Print();
     case Operator::kSort: return kernel.rows->Print();
+    case Operator::kFilter: return kernel.where->Print();
   }
   return "";
 }
@@ -266,6 +267,7 @@ std::string OperatorText(const KernelSpec& spec) {
     case Operator::kJoin: return "join." + std::string(RowOf(spec.join_kind).text);
     case Operator::kAggregate: return "aggregate";
     case Operator::kSort: return "sort";
+    case Operator::kFilter: return "filter";
   }
   return "";
 }
@@ -275,6 +277,7 @@ const char* AcceptedOf(Operator op) {
     case Operator::kJoin: return "one of join.KIND";
     case Operator::kAggregate: return "one of aggregate";
     case Operator::kSort: return "one of sort";
+    case Operator::kFilter: return "one of filter";
   }
   return "";
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Quern's C ABI: kernels for joins, aggregations and sorts, compiled for one spec on this machine, called from any engine. Plain C11;
- * nothing but this header and libquern.so is needed.
+ * Quern's C ABI: kernels for joins, aggregations, sorts and filters, compiled for one spec on this machine, called from any engine. Plain
+ * C11; nothing but this header and libquern.so is needed.
  *
  *     spec text -> quern_compile -> quern_kernel
  *
@@ -28,6 +28,10 @@
  *     quern_sorted_create -> quern_sorted_next_* until no more
  *     quern_merge_create -> quern_merge_next_*, and where it needs input quern_merge_input_* or quern_merge_end, until it is done
  *
+ * A filter, which keeps nothing from one batch to the next:
+ *
+ *     quern_filter_create -> quern_filter_select_* or quern_filter_bitmap_* or quern_filter_count_*, batch by batch
+ *
  * A host with threads appends by a quern_appender (quern_aggregate_appender, quern_sort_appender) each and finalises by
  * quern_join_finalise_shared (quern_aggregate_finalise_shared, quern_sort_finalise_shared); for a host without any, quern_join_run,
  * quern_aggregate_run and quern_sort_run do all of it.
@@ -35,7 +39,7 @@
  * Errors: functions that can fail return a quern_status; QUERN_OK is 0. With an error object (may be NULL) they leave a text of one line.
  * Threads: a kernel may be shared by any threads. A join is built by one thread at a time, or by any number of appenders, one thread each,
  * and so are an aggregation and a sort. After finalise any number of probers (of quern_groups, of quern_sorted), one thread each, may read
- * it. A merge is one thread's at a time. Handles are counted: destroy each once, in any order.
+ * it. A merge is one thread's at a time; a filter is any threads'. Handles are counted: destroy each once, in any order.
  * Exceptions never cross this boundary. Nothing aborts.
  *
  * ABI: functions are only added, never changed; structs carry no size and are frozen, except quern_aggregate_function, which tells its
@@ -54,7 +58,7 @@ extern "C" {
 #endif
 
 #define QUERN_ABI_VERSION_MAJOR 1
-#define QUERN_ABI_VERSION_MINOR 3
+#define QUERN_ABI_VERSION_MINOR 4
 #define QUERN_ABI_VERSION (QUERN_ABI_VERSION_MAJOR * 1000 + QUERN_ABI_VERSION_MINOR)
 
 #define QUERN_API __attribute__((visibility("default")))
@@ -90,6 +94,7 @@ typedef struct quern_sort quern_sort;
 typedef struct quern_sort_appender quern_sort_appender;
 typedef struct quern_sorted quern_sorted;
 typedef struct quern_merge quern_merge;
+typedef struct quern_filter quern_filter;
 
 QUERN_API uint32_t quern_abi_version(void);
 /* "0.1.0" */
@@ -132,6 +137,7 @@ typedef struct quern_column {
  * payload, in the same array, this side's column of each comparison of `residual`.
  * Of an aggregation: `payload` are the columns of all aggregates one after the other, of each its arguments, then its `:filter` (a bool
  * column, where null counts as false).
+ * Of a filter: `keys` are the columns of the condition in the order in which it mentions them, one for each mention; `payload` is not read.
  * `selection`: NULL, or the batch's row of each row that takes part. num_rows: selected rows; below 2^32 - 1.
  * The contents are trusted: only the pointers are checked for presence. Use the Arrow calls for data from strangers. */
 typedef struct quern_batch {
@@ -497,6 +503,41 @@ QUERN_API quern_status quern_merge_next(quern_merge* merge, quern_result* result
 /* The same as an Arrow struct array, which the caller releases; it may outlive the merge. Needs no binding. */
 QUERN_API quern_status quern_merge_next_arrow(quern_merge* merge, struct ArrowArray* result, quern_merge_state* state, uint32_t* run,
                                               quern_error* error);
+
+/* ---- the filter ---- */
+
+/* `kernel`: of a spec `filter CONDITION`. */
+QUERN_API quern_status quern_filter_create(quern_kernel* kernel, quern_filter** filter, quern_error* error);
+QUERN_API void quern_filter_destroy(quern_filter* filter);
+
+/* Tells where the condition's columns stand in Arrow batches, before the first one: `columns` are child numbers of the struct schema, one
+ * for each mention of a column, in that order; a number may come more than once. The schema is checked against the spec and not kept. */
+QUERN_API quern_status quern_filter_bind_arrow(quern_filter* filter, const struct ArrowSchema* input, const int32_t* columns,
+                                               quern_error* error);
+
+/* Which rows of a batch the condition is true for: not where it is false, and not where it is unknown because of a null.
+ *
+ * _select: writes their numbers to rows[0] .. rows[*num_rows - 1], in the order of the batch. With a `selection` only its rows are asked,
+ * and what is written are its elements, so that the result may be the selection of a next batch struct (but not be written over it). The
+ * caller has room for batch->num_rows numbers. After a failure the contents of `rows` are undefined.
+ * _bitmap: sets bit i % 8 of byte i / 8 where row i (of a selection: row selection[i]) passes, and clears it where it does not; the caller
+ * has room for (batch->num_rows + 7) / 8 bytes, and bits beyond the last row become 0: the layout of a bool column. num_rows: NULL, or
+ * where the number of rows that pass is put. _count: only how many pass.
+ *
+ * Nothing is kept, and an array stays the caller's: it is looked at during the call and not released. It is checked as by
+ * quern_join_append_arrow; its row 0 is the first row behind its offset.
+ * Cost: one pass over the columns, of which later comparisons ask only those rows that earlier ones left open. Threads: any at once. */
+QUERN_API quern_status quern_filter_select(const quern_filter* filter, const quern_batch* batch, uint32_t* rows, uint64_t* num_rows,
+                                           quern_error* error);
+QUERN_API quern_status quern_filter_select_arrow(const quern_filter* filter, const struct ArrowArray* batch, uint32_t* rows,
+                                                 uint64_t* num_rows, quern_error* error);
+QUERN_API quern_status quern_filter_bitmap(const quern_filter* filter, const quern_batch* batch, uint8_t* bitmap, uint64_t* num_rows,
+                                           quern_error* error);
+QUERN_API quern_status quern_filter_bitmap_arrow(const quern_filter* filter, const struct ArrowArray* batch, uint8_t* bitmap,
+                                                 uint64_t* num_rows, quern_error* error);
+QUERN_API quern_status quern_filter_count(const quern_filter* filter, const quern_batch* batch, uint64_t* num_rows, quern_error* error);
+QUERN_API quern_status quern_filter_count_arrow(const quern_filter* filter, const struct ArrowArray* batch, uint64_t* num_rows,
+                                                quern_error* error);
 
 /* ---- aggregate functions of the host's own ---- */
 

@@ -33,6 +33,12 @@
 //     auto sorted = quern::SortedRows::Create(*sort);
 //     ... sorted->Next() as above, in order; quern::Merge brings together what several sorts gave out
 //
+// and a filter, of a kernel for "filter utf8 = 'R' and i64 >= 3":
+//
+//     auto filter = quern::Filter::Create(*kernel);
+//     std::vector<uint32_t> rows(batch.num_rows);
+//     quern::Result<uint64_t> passed = filter->Select(batch, rows.data());     // rows[0] .. rows[*passed - 1]
+//
 // Batches, results and statistics are the C structs. Threads, ownership and costs are those that quern.h states, unless said otherwise.
 //
 // Everything stands in the inline namespace quern::v1, so that its symbols differ from those of other major versions and from the
@@ -680,6 +686,53 @@ class Merge {
 inline Status RegisterAggregate(std::string_view name, const quern_aggregate_function& function) {
   return internal::Call(quern_register_aggregate, std::string(name).c_str(), &function);
 }
+
+// Which rows of a batch a condition is true for. *Ownership*: nothing is kept of a batch; an array stays the caller's. *Cost*: one pass
+// over the columns. *Threads*: any at once, but for BindArrow, which comes before the first Arrow batch. *Errors*: as
+// quern_filter_select's.
+class Filter {
+ public:
+  static Result<Filter> Create(const Kernel& kernel) {
+    quern_filter* handle = nullptr;
+    Status status = internal::Call(quern_filter_create, kernel.handle(), &handle);
+    if (!status.ok()) return status;
+    return Filter(handle);
+  }
+
+  // Child numbers of the struct schema, one for each column that the condition mentions.
+  Status BindArrow(const ArrowSchema* input, std::span<const int32_t> columns) {
+    return internal::Call(quern_filter_bind_arrow, handle_.get(), input, columns.data());
+  }
+
+  // Writes the numbers of the rows that pass, in the order of the batch; room for batch.num_rows of them. Answers how many.
+  Result<uint64_t> Select(const quern_batch& batch, uint32_t* rows) const { return Counted(quern_filter_select, &batch, rows); }
+  Result<uint64_t> SelectArrow(const ArrowArray& batch, uint32_t* rows) const { return Counted(quern_filter_select_arrow, &batch, rows); }
+
+  // Writes a bit for each row, bit 0 of byte 0 first; room for (batch.num_rows + 7) / 8 bytes. Answers how many rows pass.
+  Result<uint64_t> Bitmap(const quern_batch& batch, uint8_t* bitmap) const { return Counted(quern_filter_bitmap, &batch, bitmap); }
+  Result<uint64_t> BitmapArrow(const ArrowArray& batch, uint8_t* bitmap) const {
+    return Counted(quern_filter_bitmap_arrow, &batch, bitmap);
+  }
+
+  // How many rows pass.
+  Result<uint64_t> Count(const quern_batch& batch) const { return Counted(quern_filter_count, &batch); }
+  Result<uint64_t> CountArrow(const ArrowArray& batch) const { return Counted(quern_filter_count_arrow, &batch); }
+
+  quern_filter* handle() const { return handle_.get(); }
+
+ private:
+  explicit Filter(quern_filter* handle) : handle_(handle) {}
+
+  template <class Function, class... Arguments>
+  Result<uint64_t> Counted(Function function, Arguments... arguments) const {
+    uint64_t num_rows = 0;
+    Status status = internal::Call(function, handle_.get(), arguments..., &num_rows);
+    if (!status.ok()) return status;
+    return num_rows;
+  }
+
+  std::unique_ptr<quern_filter, internal::Destroy<quern_filter_destroy>> handle_;
+};
 
 }  // namespace v1
 }  // namespace quern

@@ -216,3 +216,16 @@ SORT_SIGNATURES = {
     "quern_merge_next": (ctypes.c_int, [HANDLE, _RESULT, ctypes.POINTER(ctypes.c_int), _UINT32S, ERROR]),
     "quern_merge_next_arrow": (ctypes.c_int, [HANDLE, _ARRAY, ctypes.POINTER(ctypes.c_int), _UINT32S, ERROR]),
 }
+
+# Added by version 1.4. What comes out: row numbers, a bitmap, or nothing but the number of rows.
+FILTER_SIGNATURES = {
+    "quern_filter_create": (ctypes.c_int, [HANDLE, _HANDLES, ERROR]),
+    "quern_filter_destroy": (None, [HANDLE]),
+    "quern_filter_bind_arrow": (ctypes.c_int, [HANDLE, _SCHEMA, _INT32S, ERROR]),
+    "quern_filter_select": (ctypes.c_int, [HANDLE, _BATCHES, ctypes.c_void_p, _UINT64S, ERROR]),
+    "quern_filter_select_arrow": (ctypes.c_int, [HANDLE, _ARRAY, ctypes.c_void_p, _UINT64S, ERROR]),
+    "quern_filter_bitmap": (ctypes.c_int, [HANDLE, _BATCHES, ctypes.c_void_p, _UINT64S, ERROR]),
+    "quern_filter_bitmap_arrow": (ctypes.c_int, [HANDLE, _ARRAY, ctypes.c_void_p, _UINT64S, ERROR]),
+    "quern_filter_count": (ctypes.c_int, [HANDLE, _BATCHES, _UINT64S, ERROR]),
+    "quern_filter_count_arrow": (ctypes.c_int, [HANDLE, _ARRAY, _UINT64S, ERROR]),
+}

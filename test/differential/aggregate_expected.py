@@ -114,7 +114,7 @@ class Expected:
             normalised = normalise(column.type, value)
             if value != (CANONICAL_NAN[column.type.name] if normalised == "NaN" else normalised):
                 raise Mismatch(f"a key comes out as {value:#x}, which is not normalised")
-        if column.type.trims_spaces:
+        if column.type.is_collated:
             rows = group.rows[:1] if spelling == "first" else group.rows
             # One code stands for all spellings in all dictionaries that there were, used or not.
             spellings = column.values if column.type.index else {column.values[column.indices[row]] for row in rows}

@@ -11,7 +11,9 @@ from aggregate_expected import Expected, Mismatch  # noqa: F401
 from aggregate_functions import FUNCTIONS, LAYOUTS
 from aggregate_rows import BATCHES, BIG_ROWS, MANY_GROUPS, is_sorted
 from aggregate_run import check_compiles_twice, run  # noqa: F401
-from random_data import COLLATIONS, PADDING_COLLATIONS, SCALAR_TYPES, normalised_float
+from collated_strings import SPELLINGS, spellings_of
+from collation_oracle import is_plain
+from random_data import COLLATIONS, SCALAR_TYPES, normalised_float
 from row_feed import Feeder
 
 ENGINES = ("generic", "jit")
@@ -49,8 +51,7 @@ def _key_marks(case):
             yield "key dictionary", key.type.index
         if key.type.collation:
             yield "key collation", key.type.collation
-        if key.type.trims_spaces and len({value.rstrip(b" ") for value in used}) < len(used):
-            yield "key", "trailing spaces"
+        yield from (("key", spelling) for spelling in spellings_of(key.type, used))
         if key.type.is_float:
             spellings = collections.Counter(normalised_float(key.type, value) for value in used)
             for value, name in (("NaN", "NaNs"), (0, "-0")):
@@ -86,8 +87,8 @@ def _argument_marks(case):
             if column.type.index:
                 yield "argument", "dictionary"
         for column_type in aggregate.types:
-            if column_type.trims_spaces:
-                yield "argument", "padded"
+            if column_type.is_collated:
+                yield "argument collation", column_type.collation
 
 
 _PARAMETERS = {"group_layout": ("auto", "dense", "open", "directory"), "batch_size": BATCHES, "group_load_percent": (10, 33, 50, 75),
@@ -150,12 +151,13 @@ def _wanted():
     for name, values in _PARAMETERS.items():
         yield from ((name, value) for value in values)
     yield from (("argument type", name) for name in SCALAR_TYPES)
-    yield from (("key collation", name) for name in COLLATIONS)
+    yield from ((what, name) for what in ("key collation", "argument collation") for name in COLLATIONS
+                if what == "key collation" or not is_plain(name))
     for what in ("key nulls", "argument nulls"):
         yield from ((what, density) for density in DENSITIES)
     yield from {
-        "keys": (0, MAX_KEYS), "key": ("trailing spaces", "NaNs", "-0"), "key dictionary": ("i8", "u16", "i32"),
-        "argument": ("dictionary", "padded"), "groups": (0, 1, "few", "batch - 1", "batch", "batch + 1", "many"),
+        "keys": (0, MAX_KEYS), "key": (*SPELLINGS, "NaNs", "-0"), "key dictionary": ("i8", "u16", "i32"),
+        "argument": ("dictionary",), "groups": (0, 1, "few", "batch - 1", "batch", "batch + 1", "many"),
         "rows": ("sorted", "filtered", "selected", "selected in another order"), "batches": ("with dictionaries of their own",),
         "appenders": (1, 2, 3, 4), "threads": ("parts dealt out",), "input": ("arrow", "vectors"),
         "result": ("arrow", "vectors", "by partitions"), "result rows": (1, 7, 1000), "readers": ("several",), "run at once": (1, 2, 3),

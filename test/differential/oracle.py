@@ -6,8 +6,9 @@ mark), where a side that has no row in it is null, and so is the mark of every j
 
 DuckDB compares real columns: integers as integers, floats as floats (NaN = NaN, -0 = 0, NaN greatest there), strings as VARCHAR or BLOB,
 `=` or IS NOT DISTINCT FROM per key. What it cannot take as it is comes as an equivalent column: fixed_binary as BLOB, dates, times,
-timestamps and durations as their integers, dictionaries and views decoded, decimals of a residual predicate as their unscaled integers, a
-padding collation as rtrim(x, ' ') (on a BLOB: the hex digits without trailing '20's). Each kind is a query of its own.
+timestamps and durations as their integers, dictionaries and views decoded, decimals of a residual predicate as their unscaled integers,
+collated strings as their places in the order of the column's values (collation_oracle.py), unless rtrim(x, ' ') says the same. Each kind is
+a query of its own.
 
 The Python one puts normalised key tuples into a dict, and derives every kind from the matches of each probe row by the table of kinds. It
 checks DuckDB, and it estimates results before anything runs.
@@ -19,6 +20,7 @@ import struct
 import duckdb
 import pyarrow as pa
 
+import collation_oracle
 from join_kinds import ALWAYS, MATCHED, NEVER
 from random_data import STRING_TYPES, bits_array, normalised_float
 
@@ -31,11 +33,13 @@ def normalise(column_type, value):
     """A physical value as a key compares it: equal keys are equal here."""
     if column_type.is_float:
         return normalised_float(column_type, value)
-    return value.rstrip(b" ") if column_type.trims_spaces else value
+    return collation_oracle.equality_key(column_type.collation, value) if column_type.is_collated else value
 
 
 def ordered_value(column_type, value):
-    """A physical value as an order or a residual predicate compares it: NaN is greatest, and there is one of it."""
+    """A physical value as an order or a predicate compares it: NaN is greatest, and there is one of it."""
+    if column_type.is_collated:
+        return collation_oracle.order_key(column_type.collation, value)
     if column_type.name == "decimal128":
         return int.from_bytes(value, "little", signed=True)
     if not column_type.is_float:
@@ -127,11 +131,27 @@ def rows_of_first_keys(keys, side):
 # ---- DuckDB ------------------------------------------------------------------------------------------------------------------------------
 
 
+def is_trimmed_text(column_type):
+    """Whether its strings compare as those that rtrim gives."""
+    collation = collation_oracle.collation_of(column_type.collation)
+    return column_type.is_utf8 and collation.pad == "trims" and collation.weights == "bytes"
+
+
+def places_in_order(column_type, values, indices):
+    """Of each row the place of its value among all values, equal ones in one place."""
+    keys = [collation_oracle.order_key(column_type.collation, value) for value in values]
+    place = {key: number for number, key in enumerate(sorted(set(keys)))}
+    place_of = [place[key] for key in keys]
+    return [None if index is None else place_of[index] for index in indices]
+
+
 def duckdb_column(column_type, values, indices):
     if column_type.name == "bool":
         return pa.array([None if index is None else bool(values[index]) for index in indices], pa.bool_())
     if column_type.is_float or column_type.name == "decimal128" and 0 <= column_type.scale <= column_type.precision:
         return bits_array(column_type, values, indices).view(column_type.value_arrow())
+    if column_type.is_collated and not is_trimmed_text(column_type):
+        return pa.array(places_in_order(column_type, values, indices), pa.int64())
     if column_type.name in STRING_TYPES:
         text = pa.large_utf8() if column_type.is_utf8 else pa.large_binary()
         return bits_array(column_type, values, indices).cast(text)
@@ -148,9 +168,7 @@ def _residual_column(conjunct, side):
 
 
 def sql_key(key, column):
-    if not key.type.trims_spaces:
-        return column
-    return f"rtrim({column}, ' ')" if key.type.is_utf8 else f"regexp_replace(hex({column}), '(20)+$', '')"
+    return f"rtrim({column}, ' ')" if key.type.is_collated and is_trimmed_text(key.type) else column
 
 
 def _sql_equal(key, build, probe):

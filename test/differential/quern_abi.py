@@ -19,6 +19,9 @@
     with sort.reader(batch_rows=1000) as reader:
         array, position, more = reader.next_arrow()
 
+    condition = kernel.filter()                   # of "filter i64 = 5"; bind_arrow(schema, [0])
+    rows = condition.select(batch, len(batch))        # of Arrow or of the host's own; also bitmap(), count()
+
 A failed call raises QuernError with the library's text. Every handle closes once; `with` closes it at the end of the block.
 """
 import ctypes
@@ -28,10 +31,10 @@ import subprocess
 
 import pyarrow as pa
 
-from abi_structs import (ADDED_SIGNATURES, AGGREGATE_SIGNATURES, FINALISE_FUNCTION, HANDLE, MERGE_FUNCTION, ON_RESULT,  # noqa: F401
-                         RELEASE_ARRAY, SIGNATURES, SORT_SIGNATURES, UPDATE_FUNCTION, AggregateFunction, AggregateStats, ArrowArray,
-                         ArrowSchema, Batch, Column, Error, JoinStats, Result, SortStats, export_batch, export_schema, int32s,
-                         release_array, release_schema)
+from abi_structs import (ADDED_SIGNATURES, AGGREGATE_SIGNATURES, FILTER_SIGNATURES, FINALISE_FUNCTION, HANDLE,  # noqa: F401
+                         MERGE_FUNCTION, ON_RESULT, RELEASE_ARRAY, SIGNATURES, SORT_SIGNATURES, UPDATE_FUNCTION, AggregateFunction,
+                         AggregateStats, ArrowArray, ArrowSchema, Batch, Column, Error, JoinStats, Result, SortStats, export_batch,
+                         export_schema, int32s, release_array, release_schema)
 
 STATUS_NAMES = ("OK", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "UNIMPLEMENTED", "INTERNAL")
 OK, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL = range(6)
@@ -111,7 +114,7 @@ class Library:
     def __init__(self, path=None):
         self.path = library_path(path)
         self._library = ctypes.CDLL(self.path)
-        all_added = ADDED_SIGNATURES | AGGREGATE_SIGNATURES | SORT_SIGNATURES
+        all_added = ADDED_SIGNATURES | AGGREGATE_SIGNATURES | SORT_SIGNATURES | FILTER_SIGNATURES
         added = {name: signature for name, signature in all_added.items() if self.has(name)}
         for name, (result, arguments) in (SIGNATURES | added).items():
             function = getattr(self._library, name)
@@ -120,6 +123,7 @@ class Library:
         self.knows_kinds = version >= ABI_VERSION_OF_KINDS
         self.knows_aggregates = all(self.has(name) for name in AGGREGATE_SIGNATURES)
         self.knows_sorts = all(self.has(name) for name in SORT_SIGNATURES)
+        self.knows_filters = all(self.has(name) for name in FILTER_SIGNATURES)
         if version // 1000 != ABI_VERSION_MAJOR:
             raise SystemExit(f"{self.path} has ABI version {version}; accepted: {ABI_VERSION_MAJOR}.*")
 
@@ -201,6 +205,11 @@ class Kernel(Handle):
         handle = HANDLE()
         self.library.call("quern_merge_create", self.handle, memory_limit, num_runs, batch_rows, ctypes.byref(handle))
         return Merge(self.library, handle)
+
+    def filter(self):
+        handle = HANDLE()
+        self.library.call("quern_filter_create", self.handle, ctypes.byref(handle))
+        return Filter(self.library, handle)
 
 
 def _move_in(library, name, handle, batch, *numbers):
@@ -548,6 +557,58 @@ class Merge(_OneInput):
     def next_arrow(self):
         """The same with an ArrowArray, which the caller releases or imports."""
         return self._next("quern_merge_next_arrow", ArrowArray())
+
+
+class Filter(Handle):
+    """Answers rows as lists of numbers, bitmaps as bytes. Where both are written, guard values stand behind and must stay."""
+
+    def __init__(self, library, handle):
+        super().__init__(library, handle, "quern_filter_destroy")
+
+    def bind_arrow(self, schema, columns):
+        exported = export_schema(schema)
+        try:
+            self.library.call("quern_filter_bind_arrow", self.handle, ctypes.byref(exported), int32s(columns))
+        finally:
+            release_schema(exported)
+
+    def _call(self, name, batch, *outputs):
+        """A batch of the host's vectors, or an Arrow array, which stays the caller's."""
+        num_passed = ctypes.c_uint64(_UNTOUCHED)
+        if isinstance(batch, Batch):
+            self.library.call(f"quern_filter_{name}", self.handle, ctypes.byref(batch), *outputs, ctypes.byref(num_passed))
+            return num_passed.value
+        array = export_batch(batch)
+        try:
+            self.library.call(f"quern_filter_{name}_arrow", self.handle, ctypes.byref(array), *outputs, ctypes.byref(num_passed))
+            if not array.release:
+                raise ContractError(f"quern_filter_{name}_arrow took over the array that it was shown")
+        finally:
+            release_array(array)
+        return num_passed.value
+
+    def select(self, batch, num_rows):
+        rows = (ctypes.c_uint32 * (num_rows + 1))()
+        rows[num_rows] = _GUARD
+        num_passed = self._call("select", batch, rows)
+        if rows[num_rows] != _GUARD or num_passed > num_rows:
+            raise ContractError(f"quern_filter_select wrote behind {num_rows} rows, or says that {num_passed} of them pass")
+        return rows[:num_passed]
+
+    def bitmap(self, batch, num_rows):
+        """(bitmap, how many rows pass)."""
+        num_bytes = (num_rows + 7) // 8
+        bits = ctypes.create_string_buffer(b"\xa5" * (num_bytes + 1), num_bytes + 1)
+        num_passed = self._call("bitmap", batch, bits)
+        if bits.raw[num_bytes] != 0xA5:
+            raise ContractError(f"quern_filter_bitmap wrote behind {num_bytes} bytes")
+        return bits.raw[:num_bytes], num_passed
+
+    def count(self, batch):
+        return self._call("count", batch)
+
+
+_GUARD, _UNTOUCHED = 0xDEADBEEF, (1 << 64) - 1
 
 
 def raw_column(array, keep):

@@ -11,9 +11,9 @@ A column is made in three steps, so that the same rows can be laid out in many w
 
 For example values [7, -1], indices [0, None, 1, 1] are the rows 7, null, -1, -1.
 
-Every buffer lies directly in front of a page that cannot be read, and is unmapped when its last reader lets go. A kernel that reads one
-byte beyond a buffer, or a batch that it has released, dies at once instead of answering by luck. GuardedBuffer.live counts what is still
-held: a test of leaks.
+Every buffer lies between pages that cannot be read, mostly against the one behind it, some against the one before it, and is unmapped
+when its last reader lets go. A kernel that reads one byte beyond a buffer, or a batch that it has released, dies at once instead of
+answering by luck. GuardedBuffer.live counts what is still held: a test of leaks.
 """
 import array
 import ctypes
@@ -25,6 +25,9 @@ import weakref
 
 import pyarrow as pa
 
+import collated_strings
+import collation_oracle
+
 # ---- types -------------------------------------------------------------------------------------------------------------------------------
 
 INTEGER_CODES = {"i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
@@ -33,8 +36,7 @@ FLOAT_CODES = {"f32": "I", "f64": "Q"}  # their bits
 STRING_TYPES = ("binary", "utf8", "large_binary", "large_utf8", "binary_view", "utf8_view")
 SCALAR_TYPES = ("bool", *INTEGER_CODES, *FLOAT_CODES, "decimal128", *TEMPORAL_CODES, "fixed_binary", *STRING_TYPES)
 INDEX_TYPES = tuple(INTEGER_CODES)
-PADDING_COLLATIONS = ("ascii_bin", "latin1_bin", "utf8_bin", "utf8mb4_bin")
-COLLATIONS = ("binary", "utf8mb4_0900_bin", *PADDING_COLLATIONS)
+COLLATIONS = tuple(collation_oracle.COLLATIONS)
 _UNITS = {"time32": ("s", "ms"), "time64": ("us", "ns"), "timestamp": ("s", "ms", "us", "ns"),
           "duration": ("s", "ms", "us", "ns")}
 _ZONES = ("", "UTC", "Europe/Berlin")
@@ -116,8 +118,9 @@ class ColumnType:
         return "utf8" in self.name
 
     @property
-    def trims_spaces(self):
-        return self.collation in PADDING_COLLATIONS
+    def is_collated(self):
+        """Whether its strings compare otherwise than by their bytes."""
+        return not collation_oracle.is_plain(self.collation)
 
 
 def random_type(rng, dictionaries=True, names=SCALAR_TYPES):
@@ -146,7 +149,7 @@ def random_values(rng, column_type, count):
     if column_type.name == "fixed_binary":
         return _random_fixed(rng, column_type.width, count)
     if column_type.name in STRING_TYPES:
-        return _random_strings(rng, column_type.is_utf8, count)
+        return _random_collated(rng, column_type, count) if column_type.collation else _random_strings(rng, column_type.is_utf8, count)
     return _random_integers(rng, *integer_bounds(column_type), count)
 
 
@@ -273,6 +276,12 @@ def _random_strings(rng, utf8, count):
     return [shared + tail if style == "shared prefix" else tail + shared for tail in tails]
 
 
+def _random_collated(rng, column_type, count):
+    if count <= 5000 and rng.random() < 0.7:
+        return collated_strings.random_strings(rng, column_type.collation, column_type.is_utf8, count)
+    return collated_strings.restricted(rng, column_type.collation, _random_strings(rng, column_type.is_utf8, count))
+
+
 # ---- rows --------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -310,17 +319,18 @@ _PROT_NONE = 0
 
 
 class GuardedBuffer:
-    """Bytes that end where an unreadable page begins; unmapped when the last reader is gone."""
+    """Bytes that end where an unreadable page begins, or begin where one ends; unmapped when the last reader is gone."""
     live = weakref.WeakSet()
 
-    def __init__(self, content):
+    def __init__(self, content, at_start=False):
         size = len(content)
-        self._bytes = (size + _PAGE - 1) // _PAGE * _PAGE + _PAGE
+        self._bytes = (size + _PAGE - 1) // _PAGE * _PAGE + 2 * _PAGE
         self._address = _LIBC.mmap(None, self._bytes, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
         if self._address in (None, ctypes.c_void_p(-1).value):
             raise MemoryError(f"mmap of {self._bytes} bytes failed: errno {ctypes.get_errno()}")
-        _LIBC.mprotect(self._address + self._bytes - _PAGE, _PAGE, _PROT_NONE)
-        self.address = self._address + self._bytes - _PAGE - size
+        for page in (self._address, self._address + self._bytes - _PAGE):
+            _LIBC.mprotect(page, _PAGE, _PROT_NONE)
+        self.address = self._address + (_PAGE if at_start else self._bytes - _PAGE - size)
         ctypes.memmove(self.address, bytes(content), size)
         self.size = size
         GuardedBuffer.live.add(self)
@@ -330,8 +340,8 @@ class GuardedBuffer:
             _LIBC.munmap(self._address, self._bytes)
 
 
-def guarded(content):
-    buffer = GuardedBuffer(content)
+def guarded(content, at_start=False):
+    buffer = GuardedBuffer(content, at_start)
     return pa.foreign_buffer(buffer.address, buffer.size, base=buffer)
 
 
@@ -389,7 +399,7 @@ def _value_buffers(rng, column_type, rows, valid, layout):
         skipped = b"" if layout.plain else b"?" * rng.choice((0, 0, 3))  # the first offset need not be 0
         offsets = list(itertools.accumulate(map(len, rows), initial=len(skipped)))
         code = "q" if column_type.name.startswith("large") else "i"
-        return [_fixed_buffer(pack(code, offsets), layout), guarded(skipped + b"".join(rows))]
+        return [_fixed_buffer(pack(code, offsets), layout), guarded(skipped + b"".join(rows), rng.random() < 0.3)]
     return [_fixed_buffer(pack(column_type.code(), rows), layout)]
 
 
@@ -413,7 +423,7 @@ def _view_buffers(rng, rows, valid, layout):
                 known[value] = (number, len(data[number]))
                 data[number] += value
             views += struct.pack("<i4sii", len(value), value[:4], *known[value])
-    return [_fixed_buffer(bytes(views), layout), *(guarded(bytes(part)) for part in data)]
+    return [_fixed_buffer(bytes(views), layout), *(guarded(bytes(part), rng.random() < 0.3) for part in data)]
 
 
 def index_limit(column_type):

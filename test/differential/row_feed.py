@@ -63,10 +63,14 @@ class Feeder:
         """Of each row of the case; those of Arrow batches hold where the batches come in order, one by one."""
         return [first_id + place for first_id, places in zip(self._first_ids, self._places) for place in places.of_row]
 
-    def batches(self):
+    def batch_places(self):
+        """Of each cut, where its rows stand in the host's vectors."""
+        return self._places
+
+    def batches(self, in_order=False):
         """(batch, owners of its bytes)."""
         order = list(range(len(self.cuts)))
-        if self.shuffles:
+        if self.shuffles and not in_order:
             self.rng.shuffle(order)
         for number in order:
             rows = range(*self.cuts[number])

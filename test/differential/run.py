@@ -10,10 +10,11 @@ Prints the seed first. The cases run in a child process, which says which case i
 failure is made small (fewer rows, keys, payload columns; at most a minute) and printed as a replay, which builds exactly that case. Exit
 status: 0 after `N cases passed`, 1 after a failure. The line before the last counts what the cases were of and the runs of each layout.
 
-`--operator aggregate` tests hash aggregation, `--operator sort` sorts and merges; a join is tested otherwise. `--seconds` ends a run
-between two cases. `--seed 0` takes a new seed from the clock. `--coverage` runs cases until all has been seen that the operator's Coverage
-asks for (of joins every kind with every class of layouts and every engine; of aggregations every function, key type and layout with every
-engine; of sorts every key type and method with every engine; and more); the run fails if it ends before.
+`--operator aggregate` tests hash aggregation, `--operator sort` sorts and merges, `--operator filter` conditions; a join is tested
+otherwise. `--seconds` ends a run between two cases. `--seed 0` takes a new seed from the clock. `--coverage` runs cases until all has been
+seen that the operator's Coverage asks for (of joins every kind with every class of layouts and every engine; of aggregations every
+function, key type and layout with every engine; of sorts every key type and method with every engine; of filters every leaf, pattern and
+collation; and more); the run fails if it ends before.
 """
 import argparse
 import dataclasses
@@ -28,13 +29,14 @@ import time
 sys.dont_write_bytecode = True
 
 import aggregate_operator
+import filter_operator
 import join_operator
 import quern_abi
 import sort_operator
 
 # Each: Case (generate, reduced, variants, spec, smaller, rows_text, replay), Oracle, Expected, run, check_compiles_twice, Mismatch,
 # fitted_case, fitted_variant, Coverage.
-OPERATORS = {"aggregate": aggregate_operator, "join": join_operator, "sort": sort_operator}
+OPERATORS = {"aggregate": aggregate_operator, "filter": filter_operator, "join": join_operator, "sort": sort_operator}
 MINIMISE_SECONDS = 60
 PROGRESS_SECONDS = 20
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The harness checks itself, without a library: both oracles agree on every kind of join, on aggregations and on orders, every layout of
-rows decodes (by pyarrow) to those rows, the comparison of answers sees a row that lacks, is wrong or out of place, and the tables of kinds
-and functions are the library's.
+"""The harness checks itself, without a library: both oracles agree on every kind of join, on aggregations, orders and conditions, every
+layout of rows decodes (by pyarrow) to those rows, the comparison of answers sees a row that lacks, is wrong or out of place, and the tables
+of kinds, functions and collations are the library's.
 
     self_check.py --seed 1 --cases 200
 """
@@ -22,6 +22,9 @@ import aggregate_answers
 import aggregate_case
 import aggregate_expected
 import aggregate_run
+import collation_oracle
+import filter_case
+import filter_expected
 import join_case
 import join_expected
 import row_feed
@@ -257,6 +260,55 @@ def check_sorts(seed, num_cases):
     print(", ".join(f"{order} {count}" for order, count in orders.items()))
 
 
+# ---- collations and filters --------------------------------------------------------------------------------------------------------------
+
+_PADS = {"kNoPad": "no", "kPads": "pads", "kTrims": "trims"}
+_WEIGHTS = {"kBytes": "bytes", "kAsciiUpper": "upper", "kLatin1": "latin1", "kGeneral": "general", "kUca400": "uca400", "kUca520": "uca520",
+            "kUca900": "uca900", "kUca900Tidb": "uca900_tidb"}
+
+
+def check_collations():
+    """collation_oracle.py = runtime/collations.def."""
+    path = RUNTIME / "collations.def"
+    rows = re.findall(r'^QUERN_COLLATION\(\w+, "([^"]+)", (\w+), \w+, (\w+)\)', path.read_text(), re.MULTILINE)
+    theirs = [(name, _PADS[pad], _WEIGHTS[weights]) for name, pad, weights in rows]
+    ours = [dataclasses.astuple(collation) for collation in collation_oracle.COLLATIONS.values()]
+    if theirs != ours:
+        raise SystemExit(f"the collations differ: {sorted(set(theirs) ^ set(ours))}; those of {path} are wanted")
+
+
+def _refusal_of_rows(expected, passed, num_rows):
+    try:
+        expected.check(filter_expected.Answer([list(range(num_rows))], passed, len(passed)))
+    except join_expected.Mismatch as error:
+        return str(error)
+    return ""
+
+
+def check_filter_comparison(case, expected):
+    """The comparison takes the rows for which the condition is true, not one less or more, nor in another order."""
+    rows = [row for row, truth in enumerate(expected.truths) if truth is True]
+    others = sorted(set(range(case.num_rows)) - set(rows))
+    if refusal := _refusal_of_rows(expected, rows, case.num_rows):
+        raise SystemExit(f"case {case.number}: the oracle's own answer is refused: {refusal}")
+    wrong = [rows[:-1]] * bool(rows) + [rows + others[:1]] * bool(others) + [rows[::-1]] * (len(rows) > 1)
+    wrong += [rows[1:] + others[:1]] * bool(rows and others)
+    if not all(_refusal_of_rows(expected, passed, case.num_rows) for passed in wrong):
+        raise SystemExit(f"case {case.number}: an answer with other rows is taken")
+
+
+def check_filters(seed, num_cases):
+    check_collations()
+    oracle, kinds = filter_expected.DuckdbFilter(), collections.Counter()
+    for number in range(num_cases):
+        case = filter_case.Case.generate(seed, number)
+        check_filter_comparison(case, filter_expected.Expected(case, oracle))
+        kinds.update(leaf.kind for leaf in case.condition.leaves())
+        for variant in case.variants()[:2]:
+            check_fed_layouts(case, variant)
+    print(", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items())))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=1)
@@ -277,6 +329,7 @@ def main():
         raise SystemExit(f"no case, or none with a residual predicate, of {', '.join(never)}")
     check_aggregations(options.seed, options.cases // 2)
     check_sorts(options.seed, options.cases)
+    check_filters(options.seed, options.cases)
     print(f"{options.cases} cases passed")
 
 

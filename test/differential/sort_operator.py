@@ -6,6 +6,7 @@ What a run has seen is a set of pairs, such as ("method", "radix", "jit"), ("lim
 import collections
 
 from aggregate_operator import MAX_KEYS, density
+from collated_strings import SPELLINGS, spellings_of
 from random_data import COLLATIONS, SCALAR_TYPES, STRING_TYPES, normalised_float
 from row_feed import Feeder
 from sort_case import BATCHES, Case  # noqa: F401
@@ -38,9 +39,8 @@ def _value_marks(key):
             if spellings[value] > 1:
                 yield "key", name
     if key.type.name in STRING_TYPES:
-        counted = {value.rstrip(b" ") for value in used} if key.type.trims_spaces else used
-        if len(counted) < len(used):
-            yield "key", "trailing spaces"
+        yield from (("key", spelling) for spelling in spellings_of(key.type, used))
+        counted = {value.rstrip(b" ") for value in used} if key.type.is_collated else used
         if any(len(value) > PREFIX_BYTES for value in counted):
             yield "key", "long strings"
         if any(value.endswith(b"\0") for value in counted):
@@ -158,7 +158,7 @@ def _wanted():
                          ("payload", (*SCALAR_TYPES, "rowid", "nothing comes out")), ("key nulls", ("none", "some", "all"))):
         yield from ((name, value) for value in values)
     seen = {
-        "key": ("trailing spaces", "NaNs", "-0", "long strings", "ends with zero bytes", "strings with equal words"),
+        "key": (*SPELLINGS, "NaNs", "-0", "long strings", "ends with zero bytes", "strings with equal words"),
         "key order": ("asc nulls last", "asc nulls first", "desc nulls last", "desc nulls first"), "key dictionary": ("i8", "u16", "i32"),
         "keys": (1, MAX_KEYS), "rows": (0, 1, "many", "selected", "selected in another order", "dropped", "tied"), "stable": (True, False),
         "limit": ("none", "one", "less than rows", "more than rows", "greatest"), "partition": ("none", "some", "all"),

@@ -10,6 +10,7 @@ and be disturbed a little:
 import dataclasses
 
 from aggregate_rows import Column
+from collated_strings import restricted
 from random_data import COLLATIONS, STRING_TYPES, ColumnType, random_indices, random_type, random_values, with_nulls
 from sort_order import row_classes
 
@@ -110,8 +111,8 @@ def _string_values(rng, utf8, count):
 def _key_values(rng, key_type, count):
     """Never empty."""
     count = max(count, 1)
-    if key_type.name in STRING_TYPES and count <= BIG_ROWS and rng.random() < 0.7:
-        return _string_values(rng, key_type.is_utf8, count)
+    if key_type.name in STRING_TYPES and count <= BIG_ROWS and rng.random() < (0.4 if key_type.collation else 0.7):
+        return restricted(rng, key_type.collation, _string_values(rng, key_type.is_utf8, count))
     return random_values(rng, key_type, count)
 
 

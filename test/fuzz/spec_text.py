@@ -27,7 +27,9 @@ _WORDS = [
     ":filter:filter", "sort keys=", ":asc", ":asc:desc", ":nulls_last", ":out", ":out:out", "payload=", "payload=rowid", "limit=",
     "limit=1", "limit=0", "limit=9223372036854775807", "limit=9223372036854775808", "limit=-1", "stable", "stable=", "stable stable",
     "partition=", "partition=1", "partition=17", "partition=99999999999", "window=", "window=rank", "row_number", "dense_rank",
-    "rank,rank", "ntile"
+    "rank,rank", "ntile", "filter ", " and ", " or ", " not ", "(", ")", " in (", " between ", " like ", " escape ", " is null", "'", "''",
+    "x'00ff'", "x'0'", "'%a!%'", " <> ", " >= ", "==", "-", "nan", "-inf", "1e999", "1e-400", "340282366920938463463374607431768211456",
+    "true", "filter i64 = 5", "filter utf8 like '%'", "filter i64 = i32"
 ]
 _PARAMS = [
     "batch_size=7", "batch_size=0", "batch_size=4096", "batch_size=4097", "batch_size=-1", "batch_size=", "batch_size", "=7",
@@ -135,8 +137,68 @@ def _right_sort(rng):
     return " ".join(["sort", *fields])
 
 
+# The integers that a column of a type holds.
+_INTEGER_BITS = {
+    "date32": 32, "time32": 32, "date64": 64, "time64": 64, "timestamp": 64, "duration": 64, "decimal128": 128,
+    **{name: int(name[1:]) for name in INTEGER_CODES}
+}
+
+
+def _right_text(rng, size):
+    content = bytes(rng.choice((rng.randint(0x20, 0x7E), rng.randint(0, 255))) for _ in range(size))
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return f"x'{content.hex()}'"
+    return f"x'{content.hex()}'" if "\0" in text or rng.random() < 0.2 else "'" + text.replace("'", "''") + "'"
+
+
+def _right_literal(rng, column_type):
+    if column_type.name == "bool":
+        return rng.choice(("true", "FALSE"))
+    if column_type.name in FLOAT_CODES:
+        return rng.choice(("0", "-0", ".5", "1.50e3", "nan", "-INF", "1e-30", repr(rng.uniform(-1e6, 1e6)), str(rng.randint(-99, 99))))
+    if column_type.name in _INTEGER_BITS:
+        bits = _INTEGER_BITS[column_type.name]
+        least = 0 if column_type.name[0] == "u" else -(1 << (bits - 1))
+        return str(rng.choice((least, least + (1 << bits) - 1, rng.randint(0, 127))))
+    return _right_text(rng, column_type.width if column_type.name == "fixed_binary" else rng.choice((0, 1, 4, 12, 13, 40)))
+
+
+def _right_leaf(rng):
+    column_type = dataclasses.replace(random_type(rng), nullable=rng.random() < 0.3)
+    if column_type.name in STRING_TYPES and rng.random() < 0.4:
+        column_type = dataclasses.replace(column_type, collation=rng.choice(COLLATIONS))
+    column, literal = column_type.text(), lambda: _right_literal(rng, column_type)
+    negation = rng.choice(("", "not ", "NOT "))
+    kind = rng.randrange(6)
+    if kind == 0:
+        return f"{column} is {negation}null"
+    if kind == 1:
+        return f"{column} {negation}between {literal()} and {literal()}"
+    if kind == 2:
+        return f"{column} {negation}in ({', '.join(literal() for _ in range(rng.choice((1, 3, 20))))})"
+    if kind == 3 and column_type.name in STRING_TYPES:
+        return f"{column} {negation}like {literal()}" + rng.choice(("", " escape '!'", " escape ''", " escape 'é'"))
+    other = dataclasses.replace(column_type, nullable=rng.random() < 0.3).text()
+    return f"{column} {rng.choice(('=', '==', '<>', '!=', '<', '<=', '>', '>='))} {other if kind == 4 else literal()}"
+
+
+def _right_condition(rng, depth):
+    kind = rng.randrange(4) if depth else 3
+    if kind == 3:
+        return _right_leaf(rng)
+    if kind == 2:
+        return f"not ({_right_condition(rng, depth - 1)})"
+    return rng.choice((" and ", " or ", "\tOR\n")).join(f"({_right_condition(rng, depth - 1)})" for _ in range(rng.choice((2, 3))))
+
+
+def _right_filter(rng):
+    return "filter " + _right_condition(rng, rng.choice((0, 1, 3)))
+
+
 def right_spec(rng):
-    return rng.choices((_right_join, _right_aggregation, _right_sort), (4, 3, 3))[0](rng)
+    return rng.choices((_right_join, _right_aggregation, _right_sort, _right_filter), (4, 3, 3, 3))[0](rng)
 
 
 def _mutated(rng, text):
@@ -175,6 +237,11 @@ def _wrong_spec(rng):
                            b"sort keys=i64 window=" + b",".join([b"rank"] * rng.choice((2, 5000))),
                            b"sort keys=i64 payload=" + b",".join([b"i64"] * rng.choice((1024, 1025, 20_000))),
                            b"sort keys=" + b",".join([b"utf8:desc:out"] * rng.choice((16, 17, 5000))),
+                           b"filter i64 in (" + b",".join([b"7"] * rng.choice((1, 65536, 65537))) + b")",
+                           b"filter " + b"not " * rng.choice((63, 64, 100_000)) + b"bool",
+                           b"filter " + b"(" * rng.choice((63, 64, 100_000)) + b"bool",
+                           b"filter " + b" or ".join([b"bool"] * rng.choice((1024, 1025, 50_000))),
+                           b"filter utf8 = '" + b"a" * rng.choice((1000, 4 << 20)) + b"'",
                            b"join.full keys=i64 residual=" + b",".join([b"u8:le"] * rng.choice((16, 17, 5000))),
                            b"join.inner keys=i64 build=" + b",".join([b"fixed_binary(2147483647)"] * rng.choice((1, 2, 3, 1024)))))
     text = right_spec(rng)
@@ -196,8 +263,8 @@ def _compile(library, spec, params, must_pass):
                 kernel.join().close()
             if canonical.startswith("sort "):
                 kernel.sort().close()
-            if canonical.startswith("sort "):
-                kernel.sort().close()
+            if canonical.startswith("filter "):
+                kernel.filter().close()
             return canonical
     except QuernError as error:
         if must_pass:

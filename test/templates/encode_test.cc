@@ -211,10 +211,10 @@ TEST(Encode, WithoutABitmapNoRowIsNull) {
 
 // One key of bytes whose parts are cut as `cuts` says: number of bytes in each word, the first of them below 24 bits of others.
 struct BytesShape {
-  explicit BytesShape(const std::vector<uint32_t>& cuts, bool descending = false, bool trims_spaces = false, uint32_t width = 0) {
+  explicit BytesShape(const std::vector<uint32_t>& cuts, bool descending = false, CollationRule rule = 0, uint32_t width = 0) {
     key.nullable = true;
     key.descending = descending;
-    key.rule = trims_spaces ? kTrimsSpaces : 0;
+    key.rule = rule;
     key.width_bytes = width;
     uint32_t first = 0;
     for (const uint32_t bytes : cuts) {
@@ -356,25 +356,71 @@ TEST(Encode, BytesBehindANumberAreLeftOutOfTheFirstWordAlone) {
   EXPECT_EQ(FirstWords({3, 8, 5}), std::vector<uint64_t>(2, 0xabcdef0000000000));
 }
 
-uint32_t IncompleteOf(const std::string& text, bool trims_spaces) {
+constexpr CollationRule kPads = kTrimsSpaces | kPadsSpaces;
+
+uint32_t IncompleteOf(const std::string& text, CollationRule rule) {
   const Strings strings({"x", text, "y"});
-  const BytesShape s({8, 8}, false, trims_spaces);
+  const BytesShape s({8, 8}, false, rule);
   uint32_t incomplete = 0;
   WordsOf(2, 3, [&](uint64_t* const* to) { b::EncodeBytes<kVar32>(&s.shape, 0, &strings.column, 0, nullptr, 3, to, 2, &incomplete); });
   return incomplete;
 }
 
 TEST(Encode, ValuesThatWordsDoNotSayAllOfAreToldOf) {
-  EXPECT_EQ(IncompleteOf("0123456789abcdef", false), 0u);
-  EXPECT_EQ(IncompleteOf("0123456789abcdefg", false), 1u);
-  EXPECT_EQ(IncompleteOf("0123456789abcdef    ", false), 1u);
-  EXPECT_EQ(IncompleteOf("0123456789abcdef    ", true), 0u);
-  EXPECT_EQ(IncompleteOf("", false), 0u);
-  EXPECT_EQ(IncompleteOf("    ", true), 0u);
-  EXPECT_EQ(IncompleteOf(std::string("a\0", 2), false), 1u);
-  EXPECT_EQ(IncompleteOf(std::string("\0", 1), false), 1u);
-  EXPECT_EQ(IncompleteOf(std::string("a\0  ", 4), true), 1u);
-  EXPECT_EQ(IncompleteOf(std::string("a\0b", 3), false), 0u);
+  EXPECT_EQ(IncompleteOf("0123456789abcdef", 0), 0u);
+  EXPECT_EQ(IncompleteOf("0123456789abcdefg", 0), 1u);
+  EXPECT_EQ(IncompleteOf("0123456789abcdef    ", 0), 1u);
+  EXPECT_EQ(IncompleteOf("0123456789abcdef    ", kTrimsSpaces), 0u);
+  EXPECT_EQ(IncompleteOf("", 0), 0u);
+  EXPECT_EQ(IncompleteOf("    ", kTrimsSpaces), 0u);
+  EXPECT_EQ(IncompleteOf(std::string("a\0", 2), 0), 1u);
+  EXPECT_EQ(IncompleteOf(std::string("\0", 1), 0), 1u);
+  EXPECT_EQ(IncompleteOf(std::string("a\0  ", 4), kTrimsSpaces), 1u);
+  EXPECT_EQ(IncompleteOf(std::string("a\0b", 3), 0), 0u);
+}
+
+// "a\0" is "a\0" and spaces, "a" is "a" and one more of them.
+TEST(Encode, OfStringsThatPadOnlyLongOnesAreMoreThanTheirWords) {
+  EXPECT_EQ(IncompleteOf("0123456789abcdef", kPads), 0u);
+  EXPECT_EQ(IncompleteOf("0123456789abcdef    ", kPads), 0u);
+  EXPECT_EQ(IncompleteOf("0123456789abcdef    x", kPads), 1u);
+  EXPECT_EQ(IncompleteOf(std::string("a\0", 2), kPads), 0u);
+  EXPECT_EQ(IncompleteOf(std::string(16, '\0'), kPads), 0u);
+  EXPECT_EQ(IncompleteOf(std::string(17, '\0'), kPads), 1u);
+}
+
+TEST(Encode, SpacesStandBehindTheEndOfStringsThatPad) {
+  for (const std::vector<uint32_t>& cuts : {std::vector<uint32_t>{8, 8}, {3, 8, 5}, {5, 3, 8}}) {
+    for (const bool descending : {false, true}) {
+      const BytesShape s(cuts, descending, kPads);
+      for (const Guard guard : kGuards) {
+        for (uint32_t length = 0; length <= 20; ++length) {
+          std::string text = Letters(length);
+          if (length > 2) text[length - 1] = '\0';
+          const GuardedBuffer bytes = GuardedBuffer::Of(std::vector<char>(text.begin(), text.end()), guard);
+          const int64_t offsets[] = {0, length};
+          QuernColumn column = {};
+          column.values = bytes.data();
+          column.offsets = offsets;
+          const uint32_t rows[] = {0};
+          for (const uint32_t* picked : {static_cast<const uint32_t*>(nullptr), rows}) {
+            uint32_t incomplete = 0;
+            const auto words = WordsOf(s.shape.num_words, 1, [&](uint64_t* const* to) {
+              b::EncodeBytes<kVar64>(&s.shape, 0, &column, 0, picked, 1, to, s.shape.num_words, &incomplete);
+            });
+            const std::string padded = text + std::string(16, ' ');
+            for (const QuernSortPart& part : s.parts) EXPECT_EQ(words[part.word][0], ExpectedBytes(padded, part, descending)) << length;
+          }
+          if (s.parts[0].bits != 64) continue;
+          const auto lead = WordsOf(1, 1, [&](uint64_t* const* to) {
+            uint32_t incomplete = 0;
+            b::EncodeBytes<kVar64>(&s.shape, 0, &column, 0, nullptr, 1, to, 1, &incomplete);
+          });
+          EXPECT_EQ(lead[0][0], ExpectedBytes(text + std::string(16, ' '), s.parts[0], descending)) << length;
+        }
+      }
+    }
+  }
 }
 
 TEST(Encode, FixedBytesAreIncompleteOnlyWhereTheyAreLong) {
@@ -383,7 +429,7 @@ TEST(Encode, FixedBytesAreIncompleteOnlyWhereTheyAreLong) {
     for (const Guard guard : kGuards) {
       const GuardedBuffer bytes = GuardedBuffer::Of(std::vector<char>(text.begin(), text.end()), guard);
       const uint32_t held = std::min(width, 16u);
-      const BytesShape s(held > 8 ? std::vector<uint32_t>{8, held - 8} : std::vector<uint32_t>{held}, false, false, width);
+      const BytesShape s(held > 8 ? std::vector<uint32_t>{8, held - 8} : std::vector<uint32_t>{held}, false, 0, width);
       QuernColumn column = {};
       column.values = bytes.data();
       uint32_t incomplete = 0;
@@ -446,33 +492,47 @@ TEST(OrderField, FloatsWithAllTheirBits) {
   EXPECT_EQ((Order<kF32, float>(-1.5f, 1.5f, true)), -1);
 }
 
-int OrderTexts(const std::string& x, const std::string& y, bool trims_spaces) {
+int OrderTexts(const std::string& x, const std::string& y, CollationRule rule) {
   const auto ref = [](const std::string& s) {
     return b::MakeStringRef({reinterpret_cast<const uint8_t*>(s.data()), static_cast<uint32_t>(s.size())});
   };
   const StringRef a = ref(x), c = ref(y);
   const auto *left = reinterpret_cast<const uint8_t*>(&a), *right = reinterpret_cast<const uint8_t*>(&c);
-  const int order = Sign(b::OrderField<kVar32>(left, right, false, trims_spaces ? kTrimsSpaces : 0, 0));
-  EXPECT_EQ(Sign(b::OrderField<kView>(right, left, false, trims_spaces ? kTrimsSpaces : 0, 0)), -order);
+  const int order = Sign(b::OrderField<kVar32>(left, right, false, rule, 0));
+  EXPECT_EQ(Sign(b::OrderField<kView>(right, left, false, rule, 0)), -order);
   return order;
 }
 
 TEST(OrderField, StringsByBytesThenByLength) {
-  EXPECT_EQ(OrderTexts("", "", false), 0);
-  EXPECT_EQ(OrderTexts("", std::string("\0", 1), false), -1);
-  EXPECT_EQ(OrderTexts("ab", std::string("ab\0", 3), false), -1);
-  EXPECT_EQ(OrderTexts("ab", "aB", false), 1);
-  EXPECT_EQ(OrderTexts("\xff", "zz", false), 1);
-  EXPECT_EQ(OrderTexts(std::string(40, 'x') + "1", std::string(40, 'x') + "2", false), -1);
-  EXPECT_EQ(OrderTexts(std::string(40, 'x'), std::string(12, 'x'), false), 1);
+  EXPECT_EQ(OrderTexts("", "", 0), 0);
+  EXPECT_EQ(OrderTexts("", std::string("\0", 1), 0), -1);
+  EXPECT_EQ(OrderTexts("ab", std::string("ab\0", 3), 0), -1);
+  EXPECT_EQ(OrderTexts("ab", "aB", 0), 1);
+  EXPECT_EQ(OrderTexts("\xff", "zz", 0), 1);
+  EXPECT_EQ(OrderTexts(std::string(40, 'x') + "1", std::string(40, 'x') + "2", 0), -1);
+  EXPECT_EQ(OrderTexts(std::string(40, 'x'), std::string(12, 'x'), 0), 1);
 }
 
 TEST(OrderField, TrimmedStringsIgnoreTrailingSpaces) {
-  EXPECT_EQ(OrderTexts("ab", "ab  ", false), -1);
-  EXPECT_EQ(OrderTexts("ab", "ab  ", true), 0);
-  EXPECT_EQ(OrderTexts("ab\t", "ab  ", true), 1);
-  EXPECT_EQ(OrderTexts("    ", "", true), 0);
-  EXPECT_EQ(OrderTexts("abcdefghijklmnop  ", "abcdefghijklmnop", true), 0);
+  EXPECT_EQ(OrderTexts("ab", "ab  ", 0), -1);
+  EXPECT_EQ(OrderTexts("ab", "ab  ", kTrimsSpaces), 0);
+  EXPECT_EQ(OrderTexts("ab\t", "ab  ", kTrimsSpaces), 1);
+  EXPECT_EQ(OrderTexts("    ", "", kTrimsSpaces), 0);
+  EXPECT_EQ(OrderTexts("abcdefghijklmnop  ", "abcdefghijklmnop", kTrimsSpaces), 0);
+}
+
+TEST(OrderField, BehindStringsThatPadSpacesGoOn) {
+  for (const std::string& stem : {std::string(), std::string("ab"), std::string("abcd"), std::string("abcdefghijklmnop")}) {
+    EXPECT_EQ(OrderTexts(stem, stem + "  ", kPads), 0);
+    EXPECT_EQ(OrderTexts(stem, stem + "\t", kPads), 1);
+    EXPECT_EQ(OrderTexts(stem, stem + std::string(1, '\0'), kPads), 1);
+    EXPECT_EQ(OrderTexts(stem, stem + "    \x1f", kPads), 1);
+    EXPECT_EQ(OrderTexts(stem, stem + "     !", kPads), -1);
+    EXPECT_EQ(OrderTexts(stem + "\t", stem + "  ", kPads), -1);
+    EXPECT_EQ(OrderTexts(stem + " \t", stem + "\t", kPads), 1);
+  }
+  EXPECT_EQ(OrderTexts("abcde", "abcdf  ", kPads), -1);
+  EXPECT_EQ(OrderTexts("abxx  ", "ab", kPads), 1);
 }
 
 TEST(OrderField, FixedBytes) {

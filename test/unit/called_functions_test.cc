@@ -64,7 +64,8 @@ TEST(CalledStrings, PadSpaceComparesWithoutTrailingSpacesAndKeepsThem) {
   const ColumnType padded = TypeOf(TypeId::kUtf8, kCollationUtf8mb4Bin);
   EXPECT_EQ(OfStrings(Function::kMax, padded, {"a  ", "a", "a "}), "a  ");
   EXPECT_EQ(OfStrings(Function::kMax, TypeOf(TypeId::kUtf8), {"a", "a  ", "a "}), "a  ");
-  EXPECT_EQ(OfStrings(Function::kMin, padded, {"a\t", "a "}), "a ");
+  EXPECT_EQ(OfStrings(Function::kMin, padded, {"a ", "a\t"}), "a\t");
+  EXPECT_EQ(OfStrings(Function::kMin, TypeOf(TypeId::kUtf8, kCollationTidbUtf8mb4Bin), {"a\t", "a "}), "a ");
   EXPECT_EQ(OfStrings(Function::kMin, padded, {"twelve bytes  ", "twelve bytes "}), "twelve bytes  ");
   EXPECT_EQ(OfStrings(Function::kCountDistinct, padded, {"a", "a ", " a", "", " "}), "3");
   EXPECT_EQ(OfStrings(Function::kCountDistinct, TypeOf(TypeId::kUtf8), {"a", "a ", " a", "", " "}), "5");

@@ -6,12 +6,13 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace quern {
 namespace {
 
-enum Scope : uint8_t { kJoin, kAggregate, kSort, kBoth, kAll };
+enum Scope : uint8_t { kJoin, kAggregate, kSort, kFilter, kBoth, kStored, kAll };
 
 struct NumberRow {
   Scope scope;
@@ -44,9 +45,13 @@ constexpr OperatorRow kOperators[] = {
     {kJoin, "join.inner keys=i64 build=f64"},
     {kAggregate, "aggregate keys=i64 aggs=count_star"},
     {kSort, "sort keys=i64:desc,utf8 payload=rowid limit=10"},
+    {kFilter, "filter i64 >= 5 and utf8(utf8mb4_bin) like '%#''%'"},
 };
 
-bool IsIn(Scope scope, Scope of_operator) { return scope == of_operator || scope == kAll || (scope == kBoth && of_operator != kSort); }
+bool IsIn(Scope scope, Scope of_operator) {
+  const bool joins_or_aggregates = of_operator == kJoin || of_operator == kAggregate;
+  return scope == of_operator || scope == kAll || (scope == kBoth && joins_or_aggregates) || (scope == kStored && of_operator != kFilter);
+}
 
 template <class Row, size_t kRows>
 std::vector<Row> RowsOf(const Row (&rows)[kRows], Scope scope) {
@@ -121,6 +126,8 @@ TEST(Plan, ParametersOfAnotherOperatorAreUnknown) {
             "prefetch_distance_dram, huge_pages");
   EXPECT_EQ(Error({{"hash", "zero"}}, kOperators[2].spec),
             "unknown plan parameter: hash; accepted: sort_method, entry_words, code_rows, top_rows, batch_size, prefetch, huge_pages");
+  for (const char* name : {"prefetch", "hash", "huge_pages", "partition_bits"})
+    EXPECT_EQ(Error({{name, "1"}}, kOperators[3].spec), "unknown plan parameter: " + std::string(name) + "; accepted: batch_size");
   EXPECT_EQ(Error({{"entry_words", "3"}}).rfind("unknown plan parameter: entry_words; accepted: layout, ", 0), 0u);
 }
 
@@ -219,6 +226,12 @@ TEST(Plan, TheRuntimeIsToldWhatASortsPlanSays) {
   EXPECT_EQ(options.top_rows, 0u);
   EXPECT_TRUE(options.prefetches);
   EXPECT_FALSE(MakeSortOptions(*Plan({{"prefetch", "off"}}, spec)).prefetches);
+}
+
+// In whole words of a mask.
+TEST(Plan, TheRuntimeIsToldWhatAFiltersPlanSays) {
+  for (const auto& [asked, rows] : {std::pair("1", 64u), std::pair("64", 64u), std::pair("65", 128u), std::pair("4096", 4096u)})
+    EXPECT_EQ(MakePlannedFilter(*Plan({{"batch_size", asked}}, kOperators[3].spec))->get()->batch_rows, rows) << asked;
 }
 
 TEST(Plan, ASortsDefaultsAreTheRuntimes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The entry points of sort kernels, compiled and generic, on random columns of every type: the same words, which order as the rows do; the
-// same tuples, which compare as the rows do. What the rows' order is, three plain functions say (Compare below). Columns lie against pages
-// that cannot be touched.
+// same tuples, which compare as the rows do. What the rows' order is, three plain functions say (Compare below), and of collated strings
+// CompareStrings. Columns lie against pages that cannot be touched.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 
 #include "codegen/compiler.h"
 #include "runtime/blocks.h"
+#include "runtime/collation.h"
 #include "runtime/output_batch.h"
 #include "test/templates/guarded_buffer.h"
 
@@ -163,7 +164,7 @@ class ColumnMaker {
   std::string RandomText(const ColumnType& type) {
     std::string text;
     const uint64_t length = type.id == TypeId::kFixedBinary ? type.width_bytes : Below(3) == 0 ? Below(30) : Below(5);
-    for (uint64_t i = 0; i < length; ++i) text += " ab\xff"[Below(4)];
+    for (uint64_t i = 0; i < length; ++i) text += " abA\t\xff"[Below(6)];
     if (length > 0 && Below(8) == 0) text.back() = '\0';
     if (length > 17 && Below(2) == 0) text.replace(0, 17, "the same prefixes");
     return text;
@@ -207,12 +208,19 @@ class ColumnMaker {
 
 int SignOf(int64_t order) { return static_cast<int>(order > 0) - static_cast<int>(order < 0); }
 
+blocks::Bytes BytesOf(const Cell& cell) {
+  return {reinterpret_cast<const uint8_t*>(cell.text.data()), static_cast<uint32_t>(cell.text.size())};
+}
+
 int CompareCells(const KeySpec& key, const Cell& a, const Cell& b) {
   if (a.is_null || b.is_null) {
     if (a.is_null && b.is_null) return 0;
     return a.is_null == key.nulls_first ? -1 : 1;
   }
-  int order = a.number < b.number ? -1 : a.number > b.number ? 1 : SignOf(a.text.compare(b.text));
+  int order = a.number < b.number ? -1 : a.number > b.number ? 1 : 0;
+  const bool is_plain = key.type.collation == kCollationBinary;
+  if (order == 0)
+    order = is_plain ? SignOf(a.text.compare(b.text)) : SignOf(CompareStrings(BytesOf(a), BytesOf(b), RuleOf(key.type.collation)));
   return key.descending ? -order : order;
 }
 
@@ -441,6 +449,10 @@ const char* const kTypes[] = {"bool",
                               "fixed_binary(29)",
                               "utf8",
                               "utf8(utf8mb4_bin)",
+                              "utf8(tidb.utf8mb4_bin)",
+                              "large_utf8(utf8mb4_general_ci)",
+                              "utf8_view(utf8mb4_0900_ai_ci)",
+                              "dictionary(i32,utf8(utf8mb4_unicode_ci))",
                               "large_binary",
                               "binary_view",
                               "utf8_view(ascii_bin)",

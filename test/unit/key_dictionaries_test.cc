@@ -76,6 +76,15 @@ TEST(KeyDictionaries, TrailingSpacesAreIgnoredUnderPadSpace) {
   EXPECT_EQ(exact.Encode(column, 3), (Codes{0, 1, 2}));
 }
 
+TEST(KeyDictionaries, StringsOfOneEqualityKeyAreOneValue) {
+  Numbers general("dictionary(u8,utf8(utf8mb4_general_ci))"), weighs_nothing("dictionary(u8,utf8(utf8mb4_0900_ai_ci))");
+  EXPECT_EQ(general.Encode(DictionaryColumn({0, 1, 2, 3}, StringColumn(kVar32, {"R\u00f6k ", "rok", "ROK", "rok!"})), 4),
+            (Codes{0, 0, 0, 1}));
+  EXPECT_EQ(general.Encode(DictionaryColumn({1, 0}, StringColumn(kVar32, {"ROK ", "ROK!"})), 2), (Codes{1, 0}));
+  EXPECT_EQ(general.Value(0), "R\u00f6k ");
+  EXPECT_EQ(weighs_nothing.Encode(DictionaryColumn({0, 1, 2}, StringColumn(kVar32, {"", "\u00ad", " "})), 3), (Codes{0, 0, 1}));
+}
+
 TEST(KeyDictionaries, NumbersAreValuesToo) {
   Numbers floats("dictionary(u8,f64)"), wide("dictionary(u8,decimal128)"), bools("dictionary(u8,bool)");
   const double nan = __builtin_nan("");

@@ -335,11 +335,10 @@ TEST(RowSort, LongStringsAndTiesEverywhere) {
 TEST(RowSort, PaddingIsNotComparedAndComesOut) {
   std::vector<TextRow> rows = TextRows(700);
   for (size_t i = 0; i < rows.size(); i += 3) rows[i].text += std::string(i % 17, ' ');
-  EXPECT_EQ(SortedLines(Sorted("sort keys=utf8(utf8mb4_bin):out,i64 payload=rowid stable", {TextBatch(rows, kVar32)})),
+  EXPECT_EQ(SortedLines(Sorted("sort keys=utf8(tidb.utf8mb4_bin):out,i64 payload=rowid stable", {TextBatch(rows, kVar32)})),
             TextOrder(rows, true));
 }
 
-// "a\x01" comes after "a" and before "a " where padding counts: a collation that pads compares what is left.
 TEST(RowSort, DescendingStringsAndNulls) {
   const auto texts =
       StringColumn(kVar32, {"b", "", "a string of more than sixteen bytes", "a", "?", "a string of more than sixteen byteS"});
@@ -554,6 +553,33 @@ TEST(RowSort, ThresholdsOfEveryKindOfKey) {
   EXPECT_EQ(ThresholdOf(*sort), (Lines{"b|1e+300|true"}));
   ASSERT_EQ(sort->Finalise(), absl::OkStatus());
   EXPECT_EQ(sort->stats().num_rows, 1500u);
+}
+
+// As it came, and from memory of the sort's own.
+TEST(RowSort, AThresholdThatWasSetIsToldAgain) {
+  const std::string many = "a string of more than sixteen bytes  ";
+  for (const char* key : {"utf8(utf8mb4_general_ci):nullable:desc:out", "utf8(utf8mb4_bin):nullable", "utf8:nullable"}) {
+    for (const SortMethod method : {SortMethod::kRadix, SortMethod::kComparison}) {
+      SortTuning tuning;
+      tuning.method = method;
+      const auto sort = SortOf("sort keys=" + std::string(key) + ",f64,i32:out payload=utf8,rowid limit=20", tuning);
+      {
+        const BatchView row = Rows(2, {WithNulls(StringColumn(kVar32, {"?", many}), {false, true}), NumberColumn<double>({1, -0.0}),
+                                       NumberColumn<int32_t>({1, -7})});
+        const uint32_t second[] = {1};
+        BatchView threshold = row;
+        threshold.num_rows = 1;
+        threshold.selection = second;
+        ASSERT_EQ(sort->SetThreshold(threshold), absl::OkStatus());
+      }
+      EXPECT_EQ(ThresholdOf(*sort), (Lines{many + "|-0|-7"}));
+      const auto null = SortOf("sort keys=" + std::string(key) + ",f64,i32:out payload=utf8,rowid limit=20", tuning);
+      ASSERT_EQ(null->SetThreshold(
+                    Rows(1, {WithNulls(StringColumn(kVar32, {"?"}), {false}), NumberColumn<double>({2.5}), NumberColumn<int32_t>({3})})),
+                absl::OkStatus());
+      EXPECT_EQ(ThresholdOf(*null), (Lines{"null|2.5|3"}));
+    }
+  }
 }
 
 // ---- window functions ----

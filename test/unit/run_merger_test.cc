@@ -14,8 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/collation.h"
 #include "runtime/generic_sort.h"
 #include "runtime/row_sort.h"
+#include "test/unit/collated_texts.h"
 #include "test/unit/sort_rows.h"
 
 namespace quern {
@@ -51,29 +53,28 @@ using Rows = std::vector<Row>;
 // What the spec says of the two keys.
 struct Order {
   bool desc[2] = {}, nulls_first[2] = {};
-  bool text_first = false, trims_spaces = false;
+  bool text_first = false;
+  Collation collation = kCollationBinary;
 
   static std::string Flags(bool desc, bool nulls_first) {
     return std::string(desc ? ":desc" : "") + (nulls_first ? ":nulls_first" : "") + ":nullable:out";
   }
   std::string Spec() const {
     const std::string number = "i32" + Flags(desc[0], nulls_first[0]);
-    const std::string text = std::string(trims_spaces ? "utf8(utf8mb4_bin)" : "utf8") + Flags(desc[1], nulls_first[1]);
+    const std::string text = "utf8(" + std::string(RowOf(collation).text) + ")" + Flags(desc[1], nulls_first[1]);
     return "sort keys=" + (text_first ? text + "," + number : number + "," + text) + " payload=i64";
   }
-  template <class T>
-  static int CompareKey(const std::optional<T>& a, const std::optional<T>& b, bool desc, bool nulls_first) {
+  template <class T, class Compare>
+  static int CompareKey(const std::optional<T>& a, const std::optional<T>& b, bool desc, bool nulls_first, Compare compare) {
     if (!a || !b) return a.has_value() == b.has_value() ? 0 : a.has_value() == nulls_first ? 1 : -1;
-    const int order = *a < *b ? -1 : *b < *a ? 1 : 0;
-    return desc ? -order : order;
+    return desc ? compare(*b, *a) : compare(*a, *b);
   }
-  std::optional<std::string> Significant(std::optional<std::string> text) const {
-    while (trims_spaces && text && !text->empty() && text->back() == ' ') text->pop_back();
-    return text;
-  }
+  // Whether a comes before b.
   bool operator()(const Row& a, const Row& b) const {
-    const int number = CompareKey(a.number, b.number, desc[0], nulls_first[0]);
-    const int text = CompareKey(Significant(a.text), Significant(b.text), desc[1], nulls_first[1]);
+    const int number = CompareKey(a.number, b.number, desc[0], nulls_first[0], [](int32_t x, int32_t y) { return (x > y) - (x < y); });
+    const int text = CompareKey(a.text, b.text, desc[1], nulls_first[1], [this](const std::string& x, const std::string& y) {
+      return CompareStrings(test::BytesOfText(x), test::BytesOfText(y), RuleOf(collation));
+    });
     return (text_first ? (text != 0 ? text : number) : (number != 0 ? number : text)) < 0;
   }
   std::string Line(const Row& row) const {
@@ -89,7 +90,7 @@ void Sort(Rows* rows, const Order& order) {
   rows->assign(list.begin(), list.end());
 }
 
-// Strings that share 16 bytes and more, end with zeros or spaces, or are short.
+// Strings that share 16 bytes and more, end with zeros or spaces, or are short; and some on which collations differ.
 std::string SomeText(std::mt19937_64* random) {
   static const std::string kTexts[] = {"",
                                        "a",
@@ -100,6 +101,7 @@ std::string SomeText(std::mt19937_64* random) {
                                        "abcdefghijklmnoprrrrrrrrrrrrrrrrrrrrrrrrrrrrs",
                                        "abcdefghijklmno"};
   static const std::string kEnds[] = {"", "", " ", "  ", std::string(1, '\0'), std::string(2, '\0')};
+  if ((*random)() % 4 == 0) return test::RandomText(test::TextKind::kMixed, random);
   return kTexts[(*random)() % 8] + kEnds[(*random)() % 6];
 }
 
@@ -204,7 +206,7 @@ Order SomeOrder(std::mt19937_64* random) {
     order.nulls_first[key] = (*random)() % 2 == 0;
   }
   order.text_first = (*random)() % 2 == 0;
-  order.trims_spaces = (*random)() % 2 == 0;
+  order.collation = AllCollations()[(*random)() % 2 == 0 ? 0 : (*random)() % AllCollations().size()].id;
   return order;
 }
 

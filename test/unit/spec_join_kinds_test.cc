@@ -63,7 +63,7 @@ TEST(JoinKinds, EveryKindParsesAndPrints) {
 TEST(JoinKinds, NearestOperatorIsNamed) {
   const std::string all =
       "accepted: join.inner, join.left, join.right, join.full, join.semi, join.anti, join.right_semi, join.right_anti, "
-      "join.anti_null_aware, join.mark, join.single, aggregate, sort";
+      "join.anti_null_aware, join.mark, join.single, aggregate, sort, filter";
   EXPECT_EQ(Error("join.rihgt keys=i64"), "unknown operator: join.rihgt; did you mean join.right? " + all);
   EXPECT_EQ(Error("join.rightsemi keys=i64"), "unknown operator: join.rightsemi; did you mean join.right_semi? " + all);
   EXPECT_EQ(Error("join. keys=i64"), "unknown operator: join.; " + all);

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/icu_collation.h"
+
 namespace quern {
 namespace {
 
@@ -55,7 +57,7 @@ constexpr char kAllButRowId[] =
 
 constexpr char kOperators[] =
     "join.inner, join.left, join.right, join.full, join.semi, join.anti, join.right_semi, join.right_anti, join.anti_null_aware, "
-    "join.mark, join.single, aggregate, sort";
+    "join.mark, join.single, aggregate, sort, filter";
 
 // ---- what parses ----
 
@@ -181,7 +183,10 @@ TEST(SpecErrors, Widths) {
 }
 
 TEST(SpecErrors, Collations) {
-  const std::string accepted = "accepted: binary, ascii_bin, latin1_bin, utf8_bin, utf8mb4_bin, utf8mb4_0900_bin";
+  std::string accepted = "accepted: ";
+  for (const CollationRow& row : AllCollations()) accepted += std::string(row.text) + ", ";
+  if (IcuVersion().empty()) accepted.resize(accepted.size() - 2);
+  else accepted += "icu:TAG";
   EXPECT_EQ(Error("join.inner keys=utf8(utf8mb4_bni)"), "unknown collation: utf8mb4_bni; did you mean utf8mb4_bin? " + accepted);
   EXPECT_EQ(Error("join.inner keys=utf8(klingon)"), "unknown collation: klingon; " + accepted);
   EXPECT_EQ(Error("join.inner keys=utf8()"), "unknown collation: \"\"; " + accepted);
@@ -255,7 +260,7 @@ TEST(SpecValidation, Enumerators) {
   const std::string types = std::to_string(AllTypes().size() - 1), collations = std::to_string(AllCollations().size() - 1);
   KernelSpec spec = Parsed("join.inner keys=i64");
   spec.op = static_cast<Operator>(7);
-  EXPECT_EQ(ValidationError(spec), "operator number out of range: 7; accepted: 0 to 2");
+  EXPECT_EQ(ValidationError(spec), "operator number out of range: 7; accepted: 0 to 3");
   spec.op = Operator::kJoin;
   spec.join_kind = static_cast<JoinKind>(77);
   EXPECT_EQ(ValidationError(spec), "join kind out of range: 77; accepted: 0 to 10");

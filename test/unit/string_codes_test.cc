@@ -4,10 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "runtime/collation.h"
+#include "test/unit/collated_texts.h"
 
 namespace quern {
 namespace {
@@ -66,7 +71,7 @@ TEST(StringCodes, RanksAreThoseOfAllStrings) {
   const std::vector<std::string> texts_a = RandomTexts(2, 700), texts_b = RandomTexts(3, 900);
   const std::vector<uint32_t> codes_a = Add(texts_a, &a).codes, codes_b = Add(texts_b, &b).codes;
   std::vector<std::vector<uint32_t>> ranks;
-  const auto num_strings = RankStrings({&a, &b}, nullptr, &ranks);
+  const auto num_strings = RankStrings({&a, &b}, 0, nullptr, &ranks);
   ASSERT_TRUE(num_strings.ok());
   std::set<std::string> all(texts_a.begin(), texts_a.end());
   all.insert(texts_b.begin(), texts_b.end());
@@ -74,6 +79,37 @@ TEST(StringCodes, RanksAreThoseOfAllStrings) {
   const auto rank_of = [&](const std::string& text) { return static_cast<uint32_t>(std::distance(all.begin(), all.find(text))); };
   for (size_t i = 0; i < texts_a.size(); ++i) EXPECT_EQ(ranks[0][codes_a[i]], rank_of(texts_a[i]));
   for (size_t i = 0; i < texts_b.size(); ++i) EXPECT_EQ(ranks[1][codes_b[i]], rank_of(texts_b[i]));
+}
+
+// Under every collation: those of the numbers that a sort by comparing gives, equal strings having one.
+TEST(StringCodes, RanksAreByTheCollation) {
+  std::mt19937_64 random(std::random_device{}());
+  for (const CollationRow& collation : AllCollations()) {
+    const CollationRule rule = RuleOf(collation.id);
+    std::vector<std::string> all[2];
+    std::vector<std::pair<std::string, uint32_t>> ranked;
+    StringCodes a(nullptr), b(nullptr);
+    for (auto& texts : all) {
+      for (const test::TextKind kind : test::kTextKinds)
+        for (std::string& text : test::RandomTexts(kind, 150, &random)) texts.push_back(std::move(text));
+      for (std::string& text : texts)  // as a sort hands them over
+        while ((rule & kTrimsSpaces) != 0 && !text.empty() && text.back() == ' ') text.pop_back();
+    }
+    const std::vector<uint32_t> codes[] = {Add(all[0], &a).codes, Add(all[1], &b).codes};
+    std::vector<std::vector<uint32_t>> ranks;
+    const auto num_ranks = RankStrings({&a, &b}, rule, nullptr, &ranks);
+    ASSERT_TRUE(num_ranks.ok());
+    uint32_t highest = 0;
+    for (const int side : {0, 1})
+      for (size_t i = 0; i < all[side].size(); ++i) ranked.emplace_back(all[side][i], ranks[side][codes[side][i]]);
+    for (const auto& [text, rank] : ranked) {
+      highest = std::max(highest, rank);
+      const auto& [other, other_rank] = ranked[random() % ranked.size()];
+      const int order = CompareStrings(test::BytesOfText(text), test::BytesOfText(other), rule);
+      EXPECT_EQ((order > 0) - (order < 0), (rank > other_rank) - (rank < other_rank)) << collation.text;
+    }
+    EXPECT_EQ(highest + 1, *num_ranks);
+  }
 }
 
 TEST(StringCodes, TooManyStringsAreToldOf) {

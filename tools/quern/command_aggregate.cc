@@ -43,10 +43,7 @@ absl::Status ParseRequest(const GivenOptions& given, AggregateRequest* request) 
   if (given.by.empty() && given.agg.empty()) return CommandError("missing option: --agg; accepted: --agg LIST, as 'count(*), sum(x)'");
   QUERN_RETURN_IF_ERROR(ParseLists("--by", given.by, ParseKeys, &request->keys));
   QUERN_RETURN_IF_ERROR(ParseLists("--agg", given.agg, ParseAggregates, &request->aggregates));
-  for (const std::string& text : given.filter) {
-    QUERN_ASSIGN_OR_RETURN(ConditionText filter, ParseCondition("--filter", text));
-    request->filters.push_back(std::move(filter));
-  }
+  QUERN_ASSIGN_OR_RETURN(request->filters, ParseConditions("--filter", given.filter));
   return absl::OkStatus();
 }
 
@@ -57,19 +54,12 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, Aggrega
       "aggregate", "Aggregates the rows of a file by groups whose keys are equal; nulls are a group.\nFunctions: " + FunctionsText() + ".",
       "quern aggregate --by l_returnflag,l_linestatus --agg 'count(*), sum(l_quantity), avg(l_discount) as discount'"
       " --filter 'l_shipdate<=1998-09-02' lineitem.parquet");
-  arguments.Positional("INPUT", &command->input_path, ".parquet, .csv or .arrow file, or a quoted pattern");
   arguments.Values("--by", &given.by, "KEYS", "columns that make a group; with 'collate NAME' (default: all rows are one group)");
   arguments.Values("--agg", &given.agg, "LIST",
                    "as 'count(*), min(s collate NAME), quantile(x, 0.9) filter (where b) as q' (default: none, the different keys)");
   arguments.Values("--filter", &given.filter, "CONDITION",
                    "only rows where a bool column is true, or COLUMN<CONSTANT with < <= > >= != or =; several: where all hold");
-  command->options.AddTo(&arguments);
-  QUERN_ASSIGN_OR_RETURN(const bool go_on, arguments.Parse(words));
-  if (!go_on) return false;
-  QUERN_RETURN_IF_ERROR(ParseRequest(given, &command->request));
-  QUERN_RETURN_IF_ERROR(FormatOfFile("INPUT", command->input_path).status());
-  QUERN_RETURN_IF_ERROR(command->options.Check());
-  return true;
+  return ParseOneInput(words, &arguments, &command->options, &command->input_path, [&] { return ParseRequest(given, &command->request); });
 }
 
 class AggregateOperator final : public FileOperator {

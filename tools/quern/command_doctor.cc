@@ -20,6 +20,7 @@
 
 #include "codegen/compiler.h"
 #include "codegen/machine.h"
+#include "runtime/icu_collation.h"
 #include "runtime/output_batch.h"
 #include "runtime/status.h"
 #include "tools/quern/arguments.h"
@@ -98,6 +99,11 @@ Fact PerfEvents() {
 Fact CacheFact() {
   const KernelCacheStats cache = GetKernelCacheStats();
   return {"kernel cache", "memory, up to " + std::to_string(cache.limit_bytes >> 20) + " MiB of code", ""};
+}
+
+Fact IcuFact() {
+  if (!IcuVersion().empty()) return {"icu", std::string(IcuVersion()), ""};
+  return {"icu", "none", "no collations icu:TAG; for them install libicu-dev and build again"};
 }
 
 QuernColumn ColumnOf(const int64_t* values) {
@@ -191,6 +197,7 @@ absl::StatusOr<int> RunDoctor(const std::vector<std::string>& words) {
   facts.push_back(EngineFact("engine jit", jit, "joins run by --engine generic if that is ok"));
   facts.push_back(EngineFact("engine generic", generic, "this build is broken: build it again"));
   facts.push_back({"arrow", ArrowVersion(), ""});
+  facts.push_back(IcuFact());
   facts.push_back(CacheFact());
   PrintFacts(facts);
   return machine.ok() && generic.ok() && jit.ok() ? kExitOk : kExitData;

@@ -60,10 +60,7 @@ absl::Status ParseRequest(const GivenOptions& given, SortRequest* request) {
   QUERN_RETURN_IF_ERROR(ParseLists("--window", given.window, ParseWindows, &request->windows));
   QUERN_RETURN_IF_ERROR(ParsePartition(given, request));
   QUERN_RETURN_IF_ERROR(ParseLists("--by", given.by, ParseSortKeys, &request->keys));
-  for (const std::string& text : given.filter) {
-    QUERN_ASSIGN_OR_RETURN(ConditionText filter, ParseCondition("--filter", text));
-    request->filters.push_back(std::move(filter));
-  }
+  QUERN_ASSIGN_OR_RETURN(request->filters, ParseConditions("--filter", given.filter));
   if (given.limit.has_value()) {
     QUERN_ASSIGN_OR_RETURN(request->limit, ParseNumber("--limit", *given.limit, 1, INT64_MAX));
   }
@@ -78,7 +75,6 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, SortCom
   GivenOptions given;
   Arguments arguments("sort", "Puts the rows of a file in order. NaN is greater than all numbers; nulls come last, whatever the direction.",
                       "quern sort --by 'l_shipdate desc, l_extendedprice' --limit 10 --select l_orderkey,l_shipdate lineitem.parquet");
-  arguments.Positional("INPUT", &command->input_path, ".parquet, .csv or .arrow file, or a quoted pattern");
   arguments.Values("--by", &given.by, "KEYS",
                    "columns in the order of their weight, as 'a desc, s collate NAME nulls first' (default: asc, nulls last)");
   arguments.Value("--limit", &given.limit, "N", "only the first N rows");
@@ -89,13 +85,7 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, SortCom
   arguments.Values("--window", &given.window, "LIST",
                    "further result columns: row_number, rank, dense_rank, each with 'as NAME' where wanted");
   arguments.Values("--partition-by", &given.partition_by, "COLS", "columns to sort by first; --window counts anew where they change");
-  command->options.AddTo(&arguments);
-  QUERN_ASSIGN_OR_RETURN(const bool go_on, arguments.Parse(words));
-  if (!go_on) return false;
-  QUERN_RETURN_IF_ERROR(ParseRequest(given, &command->request));
-  QUERN_RETURN_IF_ERROR(FormatOfFile("INPUT", command->input_path).status());
-  QUERN_RETURN_IF_ERROR(command->options.Check());
-  return true;
+  return ParseOneInput(words, &arguments, &command->options, &command->input_path, [&] { return ParseRequest(given, &command->request); });
 }
 
 class SortOperator final : public FileOperator {

@@ -37,4 +37,13 @@ absl::StatusOr<ConditionText> ParseCondition(std::string_view what, std::string_
   return condition;
 }
 
+absl::StatusOr<std::vector<ConditionText>> ParseConditions(std::string_view what, const std::vector<std::string>& texts) {
+  std::vector<ConditionText> conditions;
+  for (const std::string& text : texts) {
+    QUERN_ASSIGN_OR_RETURN(ConditionText condition, ParseCondition(what, text));
+    conditions.push_back(std::move(condition));
+  }
+  return conditions;
+}
+
 }  // namespace quern::cli

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/spec.h"
@@ -25,6 +26,8 @@ struct ConditionText {
 
 // "b", "shipped <= 1998-09-02", "\"odd name\" = 'it''s'".
 absl::StatusOr<ConditionText> ParseCondition(std::string_view what, std::string_view text);
+// Those of an option that may be given several times.
+absl::StatusOr<std::vector<ConditionText>> ParseConditions(std::string_view what, const std::vector<std::string>& texts);
 // One in another text.
 absl::StatusOr<ConditionText> ParseCondition(std::string_view what, ListParser* parser);
 

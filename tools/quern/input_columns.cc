@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/collation.h"
 #include "runtime/status.h"
 #include "tools/quern/errors.h"
 #include "tools/quern/key_types.h"
@@ -34,12 +35,9 @@ absl::Status CheckColumn(const std::vector<std::string>& names, const std::strin
 
 absl::StatusOr<Collation> CollationByName(const std::string& name) {
   if (name.empty()) return kCollationBinary;
-  std::vector<std::string> accepted;
-  for (const CollationRow& row : AllCollations()) {
-    if (row.text == name) return row.id;
-    accepted.emplace_back(row.text);
-  }
-  return CommandError(UnknownWord("collation", name, accepted));
+  absl::StatusOr<Collation> collation = CollationNamed(name);
+  if (!collation.ok()) return CommandError(std::string(collation.status().message()));
+  return collation;
 }
 
 absl::Status SetCollation(Collation collation, const std::string& column, const arrow::DataType& arrow, ColumnType* type) {

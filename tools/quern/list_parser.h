@@ -44,6 +44,7 @@ class ListParser {
 
   size_t position();  // of what comes next
   std::string_view TextFrom(size_t begin) const { return text_.substr(begin, next_ - begin); }
+  std::string_view Rest() { return text_.substr(position()); }
   absl::Status Bad() const;
 
  private:

@@ -44,7 +44,8 @@ void PrintHelp() {
       "\n  quern COMMAND --help   the options of a command\n  quern --version        the versions of Quern, LLVM and Arrow\n\n"
       "Examples:\n  quern join --on o_custkey=c_custkey --select o_orderkey,c_name orders.parquet customer.parquet\n"
       "  quern aggregate --by l_returnflag,l_linestatus --agg 'count(*), sum(l_quantity)' lineitem.parquet\n"
-      "  quern sort --by 'o_totalprice desc' --limit 10 orders.parquet\n");
+      "  quern sort --by 'o_totalprice desc' --limit 10 orders.parquet\n"
+      "  quern filter --where \"o_comment like '%%pending%%deposits%%'\" --count orders.parquet\n");
 }
 
 absl::StatusOr<int> RunCommand(const std::vector<std::string>& words) {

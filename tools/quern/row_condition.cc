@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A condition is evaluated on the whole column before a kernel runs, by Arrow's comparisons: it prepares the input, so that
+// A condition is evaluated on the whole column before a kernel runs, by Arrow's comparisons: it prepares the input of another operator.
 //
 //     quern aggregate --by l_returnflag,l_linestatus --agg 'sum(l_quantity)' --filter 'l_shipdate<=1998-09-02' lineitem.parquet
 //
-// can be asked before there is an operator that filters. Of 6,001,215 dates it makes 6,001,215 bits.
+// Of 6,001,215 dates it makes 6,001,215 bits. (Conditions on several columns have a kernel of their own: filter_request.h.)
 //
 // The constant is read as the column's type wants it: a whole number for integers of any width (as 64 bits, so that 1000 is larger than all
 // of an i8), a number for floats, one with any number of digits for decimals, YYYY-MM-DD for dates, and text in single quotes for strings.

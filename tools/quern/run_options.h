@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "codegen/compiler.h"
+#include "runtime/status.h"
 #include "tools/quern/arguments.h"
 #include "tools/quern/table_io.h"
 
@@ -37,6 +38,21 @@ struct RunOptions {
   // Turns texts into values. *Errors*: those of the command or the environment.
   absl::Status Check();
 };
+
+// The words of a command that reads INPUT: adds the argument and the options that all share to its own, parses, has the command read its
+// own (parse_request, which answers a Status), and checks the rest. Answers false where help was asked for.
+template <class ParseRequest>
+absl::StatusOr<bool> ParseOneInput(const std::vector<std::string>& words, Arguments* arguments, RunOptions* options,
+                                   std::string* input_path, const ParseRequest& parse_request) {
+  arguments->Positional("INPUT", input_path, ".parquet, .csv or .arrow file, or a quoted pattern");
+  options->AddTo(arguments);
+  QUERN_ASSIGN_OR_RETURN(const bool go_on, arguments->Parse(words));
+  if (!go_on) return false;
+  QUERN_RETURN_IF_ERROR(parse_request());
+  QUERN_RETURN_IF_ERROR(FormatOfFile("INPUT", *input_path).status());
+  QUERN_RETURN_IF_ERROR(options->Check());
+  return true;
+}
 
 // --param of commands that do not run.
 absl::StatusOr<PlanOverrides> ParseParams(const std::vector<std::string>& texts);

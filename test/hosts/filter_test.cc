@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// Filters by a host: its own vectors of every layout, Arrow arrays that stay its own, threads, and every error with its full text.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+
+#include "test/hosts/arrow_arrays.h"
+#include "test/hosts/host_tables.h"
+
+namespace quern_test {
+namespace {
+
+using Rows = std::vector<uint32_t>;
+
+quern::Filter NewFilter(const std::string& spec, quern::Engine engine = quern::Engine::kAuto) {
+  auto kernel = quern::Kernel::Compile(spec, engine);
+  EXPECT_TRUE(kernel.ok()) << kernel.status().text();
+  auto filter = quern::Filter::Create(*kernel);
+  EXPECT_TRUE(filter.ok()) << filter.status().text();
+  return *std::move(filter);
+}
+
+// The three answers to one question, brought together; one row more than asked for says that nothing is written behind the end.
+template <class Select, class Bitmap, class Count>
+Rows Answers(uint64_t num_rows, const uint32_t* selection, Select select, Bitmap bitmap, Count count) {
+  constexpr uint32_t kUntouched = 0xdddddddd;
+  Rows rows(num_rows + 1, kUntouched);
+  const quern::Result<uint64_t> selected = select(rows.data());
+  EXPECT_TRUE(selected.ok()) << selected.status().text();
+  std::vector<uint8_t> bits((num_rows + 7) / 8 + 1, 0xdd);
+  const quern::Result<uint64_t> set = bitmap(bits.data());
+  EXPECT_TRUE(set.ok()) << set.status().text();
+  EXPECT_EQ(rows.back(), kUntouched);
+  EXPECT_EQ(bits.back(), 0xdd);
+  rows.resize(*selected);
+  Rows of_bits;
+  for (uint32_t i = 0; i < (bits.size() - 1) * 8; ++i)
+    if (BitAt(bits.data(), i)) of_bits.push_back(selection == nullptr || i >= num_rows ? i : selection[i]);
+  EXPECT_EQ(of_bits, rows);
+  EXPECT_EQ(*set, rows.size());
+  EXPECT_EQ(*count(), rows.size());
+  return rows;
+}
+
+Rows RowsThatPass(const quern::Filter& filter, const quern_batch& batch) {
+  return Answers(
+      batch.num_rows, batch.selection, [&](uint32_t* rows) { return filter.Select(batch, rows); },
+      [&](uint8_t* bits) { return filter.Bitmap(batch, bits); }, [&] { return filter.Count(batch); });
+}
+
+Rows RowsThatPass(const quern::Filter& filter, const ArrowArray& batch) {
+  return Answers(
+      static_cast<uint64_t>(batch.length), nullptr, [&](uint32_t* rows) { return filter.SelectArrow(batch, rows); },
+      [&](uint8_t* bits) { return filter.BitmapArrow(batch, bits); }, [&] { return filter.CountArrow(batch); });
+}
+
+// The same rows by every engine.
+void ExpectPass(const std::string& spec, const Table& table, const Rows& expected) {
+  for (const quern::Engine engine : {quern::Engine::kJit, quern::Engine::kGeneric}) {
+    SCOPED_TRACE(spec + ", engine " + std::to_string(static_cast<int>(engine)));
+    EXPECT_EQ(RowsThatPass(NewFilter(spec, engine), table.batch()), expected);
+  }
+}
+
+// ---- a host's vectors ----
+
+TEST(Filters, ColumnsInTheOrderOfTheirMention) {
+  const StringVector<int32_t> flag({"A", "R", "R", "R", "r "});
+  const std::vector<int64_t> quantity = {7, 2, 3, 9, 5};
+  const Table table = {{flag.column(), ColumnOf(quantity), ColumnOf(quantity)}, {}, 5};
+  ExpectPass("filter utf8 = 'R' and i64 >= 3 and i64 < 9", table, {2});
+  ExpectPass("filter utf8(utf8mb4_general_ci) = 'r' and (i64 > 5 or i64 = 5)", table, {3, 4});
+  ExpectPass("filter utf8 <> 'R' or not i64 between 3 and 4 and i64 is not null", table, {0, 1, 3, 4});
+}
+
+TEST(Filters, NullsAreNeitherTrueNorFalse) {
+  const StringVector<int64_t> names({"a", "b", "", "a"});
+  const std::vector<uint8_t> valid = Bitmap({true, true, false, true}, 3);
+  const quern_column column = WithValidity(names.column(), valid, 3);
+  const Table table = {{column, column}, {}, 4};
+  const std::string type = "large_utf8:nullable";
+  ExpectPass("filter " + type + " = 'a'", table, {0, 3});
+  ExpectPass("filter not " + type + " = 'a'", table, {1});
+  ExpectPass("filter " + type + " is null", table, {2});
+  ExpectPass("filter " + type + " not in ('a', 'x') or " + type + " is null", table, {1, 2});
+}
+
+TEST(Filters, EveryLayoutOfStrings) {
+  const std::vector<std::string> values = {"pending", "a pending deposit in a long text", "", "deposits", "pending deposits, all of them"};
+  const StringVector<int32_t> narrow(values);
+  const StringVector<int64_t> wide(values);
+  const ViewVector views(values);
+  const std::vector<uint16_t> indices = {4, 3, 2, 1, 0};
+  const quern_column in_dictionary = narrow.column();
+  const std::string like = " like '%pending%deposit%'";
+  ExpectPass("filter utf8" + like, {{narrow.column()}, {}, 5}, {1, 4});
+  ExpectPass("filter large_utf8" + like, {{wide.column()}, {}, 5}, {1, 4});
+  ExpectPass("filter utf8_view" + like, {{views.column()}, {}, 5}, {1, 4});
+  ExpectPass("filter dictionary(u16,utf8)" + like, {{DictionaryColumn(ColumnOf(indices), in_dictionary)}, {}, 5}, {0, 3});
+}
+
+TEST(Filters, NullsOfADictionarysValues) {
+  const StringVector<int32_t> words({"a", "", "b"});
+  const std::vector<uint8_t> valid = Bitmap({true, false, true});
+  const quern_column values = WithValidity(words.column(), valid);
+  const std::vector<int32_t> indices = {0, 1, 2, 1};
+  const Table table = {{DictionaryColumn(ColumnOf(indices), values)}, {}, 4};
+  ExpectPass("filter dictionary(i32,utf8):nullable <> 'a'", table, {2});
+  ExpectPass("filter dictionary(i32,utf8):nullable is null", table, {1, 3});
+}
+
+TEST(Filters, SelectedRowsInTheirOrder) {
+  const std::vector<int32_t> numbers = {10, 11, 12, 13, 14, 15};
+  Table table = {{ColumnOf(numbers)}, {}, 6, {5, 1, 4, 1, 0}};
+  ExpectPass("filter i32 > 10 and not i32 = 14", {{ColumnOf(numbers), ColumnOf(numbers)}, {}, 6, {5, 1, 4, 1, 0}}, {5, 1, 1});
+  ExpectPass("filter i32 in (10, 14, 20)", table, {4, 0});
+}
+
+TEST(Filters, BatchesOfEverySize) {
+  std::vector<int32_t> numbers(9000);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  for (const uint64_t num_rows : {0, 1, 7, 8, 63, 64, 65, 1023, 1024, 1025, 4097, 9000}) {
+    Rows expected;
+    for (uint32_t i = 0; i < num_rows; ++i)
+      if (i < 3 || i >= 60) expected.push_back(i);
+    ExpectPass("filter i32 not between 3 and 59", {{ColumnOf(numbers)}, {}, num_rows}, expected);
+  }
+}
+
+TEST(Filters, OutliveTheirKernel) {
+  quern_kernel* kernel = nullptr;
+  quern_filter* filter = nullptr;
+  ASSERT_EQ(quern_compile("filter i32 = 2", QUERN_ENGINE_JIT, nullptr, &kernel, nullptr), QUERN_OK);
+  EXPECT_STREQ(quern_kernel_text(kernel, "spec"), "filter i32 = 2");
+  EXPECT_STREQ(quern_kernel_text(kernel, "engine"), "jit");
+  EXPECT_NE(std::string(quern_kernel_text(kernel, "layout")), "");
+  ASSERT_EQ(quern_filter_create(kernel, &filter, nullptr), QUERN_OK);
+  quern_kernel_destroy(kernel);
+  quern_cache_clear();
+  const std::vector<int32_t> numbers = {1, 2, 2};
+  const Table table = {{ColumnOf(numbers)}, {}, 3};
+  const quern_batch batch = table.batch();
+  uint64_t num_rows = 0;
+  EXPECT_EQ(quern_filter_count(filter, &batch, &num_rows, nullptr), QUERN_OK);
+  EXPECT_EQ(num_rows, 2u);
+  uint8_t bits = 0;
+  EXPECT_EQ(quern_filter_bitmap(filter, &batch, &bits, nullptr, nullptr), QUERN_OK) << "the number need not be asked for";
+  EXPECT_EQ(bits, 0b110);
+  quern_filter_destroy(filter);
+  quern_filter_destroy(nullptr);
+}
+
+TEST(Filters, ServeManyThreadsAtOnce) {
+  const quern::Filter filter = NewFilter("filter i32 > 5 and i32 <> 7");
+  std::vector<int32_t> numbers(5000);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int32_t>(i % 11);
+  const Table table = {{ColumnOf(numbers), ColumnOf(numbers)}, {}, numbers.size()};
+  const Rows expected = RowsThatPass(filter, table.batch());
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) EXPECT_EQ(RowsThatPass(filter, table.batch()), expected);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// ---- Arrow ----
+
+constexpr const char* kSpec = "filter dictionary(i32,utf8):nullable = 'ASIA' or f64 >= 40";
+constexpr int32_t kColumns[] = {1, 0};
+
+const TestSchema& InputSchema() {
+  static const TestSchema schema({{"price", "g"}, {"region", "i", "u", true}});
+  return schema;
+}
+
+TestArrayPtr InputBatch() {
+  return StructArray(4, FixedArray<double>({10, 20, 30, 40}),
+                     WithNulls(DictionaryArray({1, 0, 1, 0}, Utf8Array({"ASIA", "a region of some length"})), {0x07}, 1));
+}
+
+quern::Filter BoundFilter() {
+  quern::Filter filter = NewFilter(kSpec);
+  EXPECT_EQ(filter.BindArrow(&InputSchema().schema, kColumns).text(), "");
+  return filter;
+}
+
+TEST(ArrowFilters, LeaveArraysToTheHost) {
+  const quern::Filter filter = BoundFilter();
+  auto batch = InputBatch();
+  EXPECT_EQ(RowsThatPass(filter, batch->array), (Rows{1, 3}));
+  EXPECT_EQ(RowsThatPass(filter, batch->array), (Rows{1, 3})) << "as often as it likes";
+  EXPECT_NE(batch->array.release, nullptr);
+  batch->children[0]->array.length = 2;
+  uint64_t num_rows = 0;
+  EXPECT_NE(quern_filter_count_arrow(filter.handle(), &batch->array, &num_rows, nullptr), QUERN_OK);
+  EXPECT_EQ(batch->times_released, 0) << "also on error";
+}
+
+TEST(ArrowFilters, CountRowsFromTheOffset) {
+  const quern::Filter filter = BoundFilter();
+  auto batch = InputBatch();
+  batch->array.offset = 1;
+  batch->array.length = 3;
+  EXPECT_EQ(RowsThatPass(filter, batch->array), (Rows{0, 2}));
+}
+
+TEST(ArrowFilters, TakeOneColumnTwice) {
+  quern::Filter filter = NewFilter("filter f64 > 10 and f64 < 40");
+  const int32_t columns[] = {0, 0};
+  ASSERT_EQ(filter.BindArrow(&InputSchema().schema, columns).text(), "");
+  EXPECT_EQ(RowsThatPass(filter, InputBatch()->array), (Rows{1, 2}));
+}
+
+// ---- errors ----
+
+template <class... Call>
+std::string Invalid(Call... call) {
+  return ErrorOf(QUERN_INVALID_ARGUMENT, call...);
+}
+
+TEST(FilterErrors, NullArguments) {
+  quern::Filter filter = NewFilter("filter i32 = 2");
+  const quern_filter *some = filter.handle(), *none = nullptr;
+  const std::vector<int32_t> numbers = {1, 2};
+  const Table table = {{ColumnOf(numbers)}, {}, 2};
+  const quern_batch batch = table.batch(), *no_batch = nullptr;
+  uint32_t rows[2], *no_rows = nullptr;
+  uint8_t bits[1], *no_bits = nullptr;
+  uint64_t num_rows = 0, *no_number = nullptr;
+  EXPECT_EQ(Invalid(quern_filter_select, none, &batch, rows, &num_rows), "null argument: filter; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_filter_select, some, no_batch, rows, &num_rows), "null argument: batch; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_filter_select, some, &batch, no_rows, &num_rows), "null argument: rows; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_filter_select, some, &batch, rows, no_number), "null argument: num_rows; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_filter_bitmap, none, &batch, bits, &num_rows), "null argument: filter; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_filter_bitmap, some, no_batch, bits, &num_rows), "null argument: batch; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_filter_bitmap, some, &batch, no_bits, &num_rows), "null argument: bitmap; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_filter_count, none, &batch, &num_rows), "null argument: filter; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_filter_count, some, no_batch, &num_rows), "null argument: batch; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_filter_count, some, &batch, no_number), "null argument: num_rows; accepted: a pointer");
+}
+
+TEST(FilterErrors, NullArgumentsOfArrow) {
+  quern::Filter filter = NewFilter(kSpec);
+  quern_filter *const some = filter.handle(), *const none = nullptr;
+  const ArrowSchema *input = &InputSchema().schema, *no_schema = nullptr;
+  const int32_t *columns = kColumns, *no_numbers = nullptr;
+  const ArrowArray* const no_array = nullptr;
+  uint64_t num_rows = 0;
+  EXPECT_EQ(Invalid(quern_filter_bind_arrow, none, input, columns), "null argument: filter; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_filter_bind_arrow, some, no_schema, columns), "null argument: input; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_filter_bind_arrow, some, input, no_numbers), "null argument: columns; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_filter_count_arrow, static_cast<const quern_filter*>(some), no_array, &num_rows),
+            "null argument: batch; accepted: a pointer");
+}
+
+TEST(FilterErrors, Kernels) {
+  quern_kernel *filters = nullptr, *sorts = nullptr, *const no_kernel = nullptr;
+  quern_filter *filter = reinterpret_cast<quern_filter*>(8), **nowhere = nullptr;
+  quern_sort* sort = nullptr;
+  ASSERT_EQ(quern_compile("filter bool", QUERN_ENGINE_GENERIC, nullptr, &filters, nullptr), QUERN_OK);
+  ASSERT_EQ(quern_compile("sort keys=i64", QUERN_ENGINE_GENERIC, nullptr, &sorts, nullptr), QUERN_OK);
+  EXPECT_EQ(Invalid(quern_filter_create, no_kernel, &filter), "null argument: kernel; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_filter_create, filters, nowhere), "null argument: filter; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_filter_create, sorts, &filter), "wrong kernel for a filter: sort; accepted: one of filter");
+  EXPECT_EQ(filter, nullptr);
+  EXPECT_EQ(Invalid(quern_sort_create, filters, 0, &sort), "wrong kernel for a sort: filter; accepted: one of sort");
+  quern_kernel_destroy(filters);
+  quern_kernel_destroy(sorts);
+  quern_kernel* kernel = nullptr;
+  EXPECT_EQ(Invalid(quern_compile, "filter i64 = 'a'", QUERN_ENGINE_AUTO, static_cast<const char*>(nullptr), &kernel),
+            "constant of i64: 'a'; accepted: an integer from -9223372036854775808 to 9223372036854775807");
+  EXPECT_EQ(Invalid(quern_compile, "filter bool", QUERN_ENGINE_AUTO, "hash=zero", &kernel),
+            "unknown plan parameter: hash; accepted: batch_size");
+}
+
+TEST(FilterErrors, ColumnsWithoutPointers) {
+  const quern::Filter filter = NewFilter("filter i32 = 2 and utf8 = 'a'");
+  const std::vector<int32_t> numbers = {1, 2};
+  const Table table = {{ColumnOf(numbers), quern_column{}}, {}, 2};
+  EXPECT_EQ(filter.Count(table.batch()).status().text(),
+            "column without offsets: input key 1 (utf8); accepted: a pointer, unless no row needs it");
+}
+
+TEST(FilterErrors, Bindings) {
+  quern::Filter filter = NewFilter(kSpec);
+  auto batch = InputBatch();
+  EXPECT_EQ(filter.CountArrow(batch->array).status().text(),
+            "Arrow columns not bound: the filter has no binding; accepted: after quern_filter_bind_arrow");
+  EXPECT_EQ(filter.CountArrow(batch->array).status().code(), QUERN_FAILED_PRECONDITION);
+  const int32_t turned[] = {0, 1}, beyond[] = {2, 0};
+  EXPECT_EQ(filter.BindArrow(&InputSchema().schema, turned).text(),
+            "wrong type for input keys[0]: field \"price\" is f64; accepted: dictionary(i32,utf8)");
+  EXPECT_EQ(filter.BindArrow(&InputSchema().schema, beyond).text(), "field out of range for keys[0]: 2; accepted: 0 to 1");
+  ASSERT_EQ(filter.BindArrow(&InputSchema().schema, kColumns).text(), "");
+  const quern::Status twice = filter.BindArrow(&InputSchema().schema, kColumns);
+  EXPECT_EQ(twice.text(), "Arrow columns bound twice: the filter has a binding; accepted: a new filter");
+  EXPECT_EQ(twice.code(), QUERN_FAILED_PRECONDITION);
+  ArrowArray released = {};
+  EXPECT_EQ(filter.CountArrow(released).status().text(), "released array: no release callback; accepted: a struct array that is alive");
+  batch->children[1]->array.length = 2;
+  EXPECT_EQ(filter.CountArrow(batch->array).status().text(), "too few rows of column keys[0]: 2; accepted: 4 or more");
+}
+
+}  // namespace
+}  // namespace quern_test
