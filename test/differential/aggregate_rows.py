@@ -42,7 +42,8 @@ class Aggregate:
 
     def canonical_text(self):
         """As the library prints it: the collation that is the default anyway is left out."""
-        plain = [dataclasses.replace(column_type, collation=column_type.collation.replace("binary", "")) for column_type in self.types]
+        plain = [dataclasses.replace(column_type, collation="" if column_type.collation == "binary" else column_type.collation)
+                 for column_type in self.types]
         return dataclasses.replace(self, types=plain).text()
 
     def text(self):
