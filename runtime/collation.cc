@@ -172,23 +172,24 @@ int CompareStreamsFrom(const KeyTable& table, Bytes a, uint32_t a_begin, Bytes b
                         KeyStream(KeyReader(table, b, b_begin, reading.stops_at_bad)), reading.pads, table.space());
 }
 
-// From `begin` on, where both begin a character or end. Character against character, as long as each weighs as many bytes as the other.
+// From `begin` on, where both begin a character or end. Characters with one key are stepped over, and of two with different ones the first
+// byte that differs decides; only what is neither, an expansion or an end, is read as a stream.
 int CompareCharacters(const KeyTable& table, Bytes a, Bytes b, uint32_t begin, const Reading& reading) {
   uint32_t at_a = begin, at_b = begin;
   while (!table.reads_bytes() && at_a < a.length && at_b < b.length) {
-    char32_t x = 0, y = 0;
-    const uint32_t x_length = DecodeCharacter(a.data + at_a, a.data + a.length, &x);
-    const uint32_t y_length = DecodeCharacter(b.data + at_b, b.data + b.length, &y);
-    if (x_length == 0 || y_length == 0) break;
-    if (x != y) {
-      uint8_t x_key[kMaxCharacterKeyBytes], y_key[kMaxCharacterKeyBytes];
-      const uint32_t x_size = table.Write(x, x_key), y_size = table.Write(y, y_key), size = std::min(x_size, y_size);
-      if (size == 0) break;
-      if (const int order = std::memcmp(x_key, y_key, size); order != 0) return order;
-      if (x_size != y_size) break;
+    char32_t c = 0, d = 0;
+    const uint32_t c_length = DecodeCharacter(a.data + at_a, a.data + a.length, &c);
+    const uint32_t d_length = DecodeCharacter(b.data + at_b, b.data + b.length, &d);
+    const uint64_t c_class = c_length == 0 ? 0 : table.ClassOf(c), d_class = d_length == 0 ? 0 : table.ClassOf(d);
+    if (c_class == 0 || d_class == 0) break;
+    if (c_class != d_class) {
+      const uint64_t x = KeyTable::KeyOfClass(c_class), y = KeyTable::KeyOfClass(d_class);
+      const auto num_same = static_cast<uint64_t>(__builtin_clzll(x ^ y)) / 8;
+      if (num_same < (x & 255) && num_same < (y & 255)) return x < y ? -1 : 1;
+      break;
     }
-    at_a += x_length;
-    at_b += y_length;
+    at_a += c_length;
+    at_b += d_length;
   }
   return CompareStreamsFrom(table, a, at_a, b, at_b, reading);
 }
@@ -518,15 +519,24 @@ uint32_t OrderKeyBytes(Bytes s, CollationRule rule, uint32_t from, uint32_t n, u
 
 // ---- LIKE ----
 
+uint64_t CharacterClass(char32_t c, CollationRule rule) {
+  constexpr uint64_t kItself = uint64_t{1} << 63;  // and the character, which matches no other
+  if (!WeighsEquality(rule) || !IsCharacter(c)) return kItself | c;
+  if (IsIcu(rule)) return 0;
+  const KeyTable& table = EqualityTable(rule);
+  // Above U+FFFF all weigh the same under unicode_ci, yet match only themselves.
+  if ((table.reads_bytes() && c > 0x7f) || (ReadingOf(rule).equality == Weights::kUca400 && c > 0xffff)) return kItself | c;
+  return table.ClassOf(c);
+}
+
 bool MatchesCharacter(char32_t a, char32_t b, CollationRule rule) {
   if (a == b) return true;
+  const uint64_t x_class = CharacterClass(a, rule), y_class = CharacterClass(b, rule);
+  if (x_class != 0 && y_class != 0) return x_class == y_class;
   if (!WeighsEquality(rule) || !IsCharacter(a) || !IsCharacter(b)) return false;
   uint8_t x[kMaxCharacterKeyBytes], y[kMaxCharacterKeyBytes];
   if (IsIcu(rule)) return CompareIcu(CollationOf(rule), {x, EncodeCharacter(a, x)}, {y, EncodeCharacter(b, y)}) == 0;
-  // Above U+FFFF all weigh the same under unicode_ci, yet match only themselves.
-  if (ReadingOf(rule).equality == Weights::kUca400 && (a > 0xffff || b > 0xffff)) return false;
   const KeyTable& table = EqualityTable(rule);
-  if (table.reads_bytes() && (a > 0x7f || b > 0x7f)) return false;
   const uint32_t size = table.Write(a, x);
   return size == table.Write(b, y) && std::memcmp(x, y, size) == 0;
 }

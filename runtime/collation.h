@@ -49,6 +49,9 @@ uint8_t PadByte(CollationRule rule);
 // Whether LIKE takes one character for the other: not what `=` says of them as strings, since nothing expands and nothing is ignored
 // (COLLATIONS.md). Characters are code points; under rule 0 (binary) the caller compares bytes.
 bool MatchesCharacter(char32_t a, char32_t b, CollationRule rule);
+// A number that two characters have in common exactly where one matches the other, or 0, for which MatchesCharacter has to be asked.
+// *Cost*: two loads.
+uint64_t CharacterClass(char32_t c, CollationRule rule);
 
 }  // namespace quern
 

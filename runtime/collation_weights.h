@@ -74,6 +74,13 @@ class KeyTable {
     blocks::Store(out, entry);
     return static_cast<uint32_t>(entry >> 56);
   }
+  // A number that characters with the same key have in common, and others not; 0 where only Write tells.
+  uint64_t ClassOf(char32_t c) const {
+    const uint64_t* const page = pages_[c >> 8];
+    return page == nullptr || page[c & 255] >= kLongEntry ? 0 : page[c & 255] + 1;
+  }
+  // Its key, the first byte highest; in the lowest byte how many there are.
+  static uint64_t KeyOfClass(uint64_t key_class) { return __builtin_bswap64(key_class - 1); }
   // Of a byte that is no part of a character; not where units are bytes.
   uint32_t WriteBadByte(uint8_t byte, uint8_t* out) const {
     uint32_t size = 0;

@@ -127,7 +127,11 @@ void ChooseProbes(const std::string& part, QuernLikePart* header) {
     if (i != header->first && CommonnessOf(part[i]) <= CommonnessOf(part[header->second])) header->second = i;
 }
 
-bool IsBytewise(const ColumnType& type) { return type.collation == kCollationBinary || type.collation == kCollationTidbBinary; }
+// What `_` takes: of text a character, of binaries a byte, unless their collation is one of characters.
+bool IsBytewise(const ColumnType& type) {
+  const bool is_text = type.id == TypeId::kUtf8 || type.id == TypeId::kLargeUtf8 || type.id == TypeId::kUtf8View;
+  return !is_text && (type.collation == kCollationBinary || type.collation == kCollationTidbBinary);
+}
 
 CollationRule RuleFor(const ColumnType& type) { return IsVariable(RowOf(type.id).storage) ? RuleOf(type.collation) : 0; }
 

@@ -345,13 +345,15 @@ QUERN_INLINE uint32_t TestEqual(const QuernColumn* column, uint64_t first, const
 
 // The first 8 bytes as a number that orders as they do; behind the string's end zeros, or spaces where they are padding.
 QUERN_INLINE uint64_t LeadWord(Bytes s, CollationRule rule) {
-  if (s.length >= 8) return __builtin_bswap64(Load<uint64_t>(s.data));
   const uint64_t padding = (rule & kPadsSpaces) != 0 ? 0x2020202020202020u : 0;
-  if (s.length == 0) return padding;
-  uint64_t word;
-  if (MayReadShort(s.data)) word = Load<uint64_t>(s.data) & ~(~uint64_t{0} << (8 * s.length));
-  else word = ReadTail(s.data, s.length);
-  return __builtin_bswap64(word | padding << (8 * s.length));
+  const uint32_t held = s.length < 8 ? s.length : 8;
+  // No branch depends on the length, but where a string ends a page.
+  if (__builtin_expect(static_cast<int>(MayReadShort(s.data)) & static_cast<int>(held != 0), 1)) {
+    const uint64_t mask = Load<uint64_t>(ShortMask(held));
+    return __builtin_bswap64((Load<uint64_t>(s.data) & mask) | (padding & ~mask));
+  }
+  if (held == 8) return __builtin_bswap64(Load<uint64_t>(s.data));
+  return __builtin_bswap64(ReadTail(s.data, held) | padding << (8 * held));
 }
 
 QUERN_INLINE int32_t SignOf(uint64_t a, uint64_t b) { return static_cast<int32_t>(a > b) - static_cast<int32_t>(a < b); }

@@ -81,6 +81,9 @@ LikePattern::LikePattern(std::string_view pattern, char32_t escape, CollationRul
     }
   }
   MakeParts(texts);
+  if ((rule_ & kWeighsEquality) == 0) return;
+  for (const uint32_t of_pattern : units_)
+    classes_.push_back(of_pattern >= kBadByte ? 0 : CharacterClass(static_cast<char32_t>(of_pattern), rule_));
 }
 
 void LikePattern::MakeParts(const std::vector<std::string>& texts) {
@@ -97,9 +100,12 @@ void LikePattern::MakeParts(const std::vector<std::string>& texts) {
       if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
 }
 
-bool LikePattern::MatchesUnit(uint32_t of_pattern, uint32_t of_string) const {
+bool LikePattern::MatchesUnit(size_t place, uint32_t of_string) const {
+  const uint32_t of_pattern = units_[place];
   if (of_pattern == of_string) return true;
   if ((rule_ & kWeighsEquality) == 0 || of_pattern >= kBadByte || of_string >= kBadByte) return false;
+  const uint64_t string_class = CharacterClass(static_cast<char32_t>(of_string), rule_);
+  if (classes_[place] != 0 && string_class != 0) return classes_[place] == string_class;
   return MatchesCharacter(static_cast<char32_t>(of_pattern), static_cast<char32_t>(of_string), rule_);
 }
 
@@ -122,7 +128,7 @@ bool LikePattern::Matches(blocks::Bytes s) const {
     }
     if (unit < units_.size()) {
       const Unit next = ReadUnit(p, end, unit_);
-      if (units_[unit] == kAnyOne || MatchesUnit(units_[unit], next.value)) {
+      if (units_[unit] == kAnyOne || MatchesUnit(unit, next.value)) {
         p += next.num_bytes;
         ++unit;
         continue;

@@ -35,7 +35,8 @@ class LikePattern {
  private:
   enum : uint32_t { kAnyOne = 0x80000000u, kAnyMany };  // beside code points, and kBadByte + a byte that is part of none
 
-  bool MatchesUnit(uint32_t of_pattern, uint32_t of_string) const;
+  // Whether a unit of the string is what stands at a place of the pattern.
+  bool MatchesUnit(size_t place, uint32_t of_string) const;
   // Whether one byte of a string is the unit, and nothing else.
   bool IsOneByte(size_t unit) const;
   void MakeParts(const std::vector<std::string>& texts);
@@ -43,6 +44,7 @@ class LikePattern {
   CollationRule rule_;
   LikeUnit unit_;
   std::vector<uint32_t> units_;
+  std::vector<uint64_t> classes_;  // of characters among them, under rules that weigh: CharacterClass
   bool is_parts_ = false, folds_ = false;
   std::vector<std::string> parts_;
 };

@@ -12,7 +12,7 @@
 // Makes room for `more` bytes beyond column->num_bytes; contents stay, `bytes` may move. 32 bytes beyond bytes_capacity are writable, so
 // that short copies may overshoot. Answers 0 or kQuernOutOfMemory, which leaves the column as it is.
 // *Cost*: amortised one copy of each byte, since capacity grows by half at least.
-extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column, uint64_t more);
+extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column, uint64_t more);  // NOLINT(readability-redundant-declaration)
 
 namespace quern {
 

@@ -120,7 +120,9 @@ class Leaf:
         if self.kind == "bool":
             return bool(value)
         if self.kind == "like":
-            return collation_oracle.like(column_type.collation, self.values[0], value, self.escape)
+            is_text = column_type.is_utf8 and column_type.collation in collation_oracle.BY_BYTES
+            collation = "utf8mb4_0900_bin" if is_text else column_type.collation  # in text `_` is a character
+            return collation_oracle.like(collation, self.values[0], value, self.escape)
         ordered = ordered_value(column_type, value)
         constants = self._constants()
         if self.kind == "compare":
@@ -158,8 +160,6 @@ class Leaf:
         """As a regular expression, whose '.' is a character; of text that is compared by its bytes."""
         if self.column.type.is_collated or not self.column.type.is_utf8:
             return None
-        if b"_" in self.values[0] and self.column.type.collation in collation_oracle.BY_BYTES:
-            return None  # a byte there
         pieces, pattern, escaped = [], self.values[0].decode(), False
         for place, character in enumerate(pattern):
             if character == self.escape and not escaped and place + 1 < len(pattern):

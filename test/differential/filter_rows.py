@@ -143,7 +143,7 @@ def _random_pattern(rng, column, escape):
     value = rng.choice(column.values)
     if rng.random() < 0.2:
         value = value.swapcase()
-    if column.type.collation in BY_BYTES and not _is_text(value):
+    if column.type.collation in BY_BYTES and not column.type.is_utf8 and not _is_text(value):
         pattern = _pattern_text(rng, value.decode("latin-1"), escape if escape.isascii() else "").encode("latin-1")
     else:
         pattern = _pattern_text(rng, value.decode("utf-8", "ignore"), escape).encode()

@@ -167,7 +167,7 @@ enum class Truth : uint8_t { kFalse, kTrue, kUnknown };
 inline Truth Not(Truth t) { return t == Truth::kUnknown ? t : t == Truth::kTrue ? Truth::kFalse : Truth::kTrue; }
 inline Truth TruthOf(bool b) { return b ? Truth::kTrue : Truth::kFalse; }
 
-// A string as code points; under kCollationBinary, and where a byte is part of none, as bytes (from 0x200000 on).
+// A string as code points; by_byte, and where a byte is part of none, as bytes (from 0x200000 on).
 inline std::vector<char32_t> UnitsOf(const std::string& s, bool by_byte) {
   std::vector<char32_t> units;
   for (size_t i = 0; i < s.size();) {
@@ -200,14 +200,14 @@ inline bool IsLike(const char32_t* p, const char32_t* p_end, const char32_t* s, 
 
 inline bool IsLike(const std::string& pattern, const std::string& text, char32_t escape, const ColumnType& type) {
   const bool is_string = type.id == TypeId::kUtf8 || type.id == TypeId::kLargeUtf8 || type.id == TypeId::kUtf8View;
-  const bool by_byte = !is_string || type.collation == kCollationBinary || type.collation == kCollationTidbBinary;
+  const bool by_byte = !is_string && (type.collation == kCollationBinary || type.collation == kCollationTidbBinary);
   std::vector<char32_t> units;
   const std::vector<char32_t> raw = UnitsOf(pattern, by_byte && escape < 0x80), s = UnitsOf(text, by_byte);
   for (size_t i = 0; i < raw.size(); ++i) {
     if (escape != 0 && raw[i] == escape && i + 1 < raw.size()) units.push_back(raw[++i]);
     else units.push_back(raw[i] == '%' && escape != '%' ? kMany : raw[i] == '_' && escape != '_' ? kAny : raw[i]);
   }
-  return IsLike(units.data(), units.data() + units.size(), s.data(), s.data() + s.size(), is_string ? RuleOf(type.collation) : 0);
+  return IsLike(units.data(), units.data() + units.size(), s.data(), s.data() + s.size(), RuleOf(type.collation));
 }
 
 inline int OrderOf(const ColumnType& type, const FilterCell& a, const FilterCell& b) {
