@@ -155,7 +155,7 @@ class StringOrder {
       key.clear();
       AppendOrderKey(string, rule_, &key);
       QUERN_ASSIGN_OR_RETURN(uint8_t* copy, keys_.Allocate(std::max<size_t>(key.size(), 1)));
-      std::memcpy(copy, key.data(), key.size());
+      std::copy(key.begin(), key.end(), copy);
       keys.push_back({copy, static_cast<uint32_t>(key.size())});
     }
     return absl::OkStatus();

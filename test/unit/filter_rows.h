@@ -3,6 +3,7 @@
 #ifndef QUERN_TEST_UNIT_FILTER_ROWS_H_
 #define QUERN_TEST_UNIT_FILTER_ROWS_H_
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -125,7 +126,7 @@ inline std::unique_ptr<FilterColumn> MakeFilterColumn(const ColumnType& type, st
     for (const FilterCell& cell : c) {
       size_t at = 0;
       while (at < distinct.size() && !(distinct[at].number == cell.number && distinct[at].text == cell.text &&
-                                       std::memcmp(&distinct[at].real, &cell.real, 8) == 0)) {
+                                       std::bit_cast<uint64_t>(distinct[at].real) == std::bit_cast<uint64_t>(cell.real))) {
         ++at;
       }
       if (!cell.is_null && at == distinct.size()) distinct.push_back(cell);

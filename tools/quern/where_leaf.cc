@@ -219,7 +219,7 @@ class WholeLeaf {
  private:
   absl::StatusOr<Scaled> Read(const WhereConstant& constant) const;
   bool Holds(const Scaled& constant) const { return constant.is_exact && constant.floor >= range_.min && constant.floor <= range_.max; }
-  Predicate Leaf(PredicateKind kind, std::vector<Integer> values, bool negated) const;
+  Predicate Leaf(PredicateKind kind, const std::vector<Integer>& values, bool negated) const;
   // True, or false, for every value; unknown for null.
   Predicate Constant(bool value) const { return Leaf(PredicateKind::kBetween, {range_.min, range_.max}, !value); }
   Predicate Compared(const Scaled& constant) const;
@@ -246,7 +246,7 @@ absl::StatusOr<Scaled> WholeLeaf::Read(const WhereConstant& constant) const {
   return reader.Number(constant);
 }
 
-Predicate WholeLeaf::Leaf(PredicateKind kind, std::vector<Integer> values, bool negated) const {
+Predicate WholeLeaf::Leaf(PredicateKind kind, const std::vector<Integer>& values, bool negated) const {
   Predicate leaf{.kind = kind, .column = column_.type, .negated = negated};
   for (const Integer value : values) leaf.values.push_back({.number = value});
   return leaf;
