@@ -87,8 +87,8 @@ struct Bench {
 
 // A part of a LIKE pattern as a filter's shape has it: its bytes, and masks that fold nothing.
 struct Needle {
-  explicit Needle(std::string_view text) : bytes(text.begin(), text.end()), length(static_cast<uint32_t>(text.size())) {
-    bytes.resize(2 * text.size() + kSlack);
+  explicit Needle(std::string_view text) : bytes(2 * text.size() + kSlack), length(static_cast<uint32_t>(text.size())) {
+    std::copy(text.begin(), text.end(), bytes.begin());
   }
   blocks::Part AsPart() const {
     const uint32_t last = length - 1;
