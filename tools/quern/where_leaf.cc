@@ -283,7 +283,7 @@ Predicate WholeLeaf::Set(const std::vector<Scaled>& constants) const {
   for (const Scaled& constant : constants)
     if (Holds(constant)) values.push_back(constant.floor);
   if (values.empty()) return Constant(text_.negated);
-  return Leaf(PredicateKind::kIn, std::move(values), text_.negated);
+  return Leaf(PredicateKind::kIn, values, text_.negated);
 }
 
 absl::StatusOr<Predicate> WholeLeaf::Make() {
