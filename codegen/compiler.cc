@@ -7,16 +7,19 @@
 #include "codegen/compiler.h"
 
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "codegen/diagnostics.h"
+#include "codegen/disk_cache.h"
 #include "codegen/jit.h"
 #include "codegen/kernel_cache.h"
 #include "codegen/module.h"
+#include "codegen/stage_files.h"
 #include "codegen/template_library.h"
 #include "llvm/Config/llvm-config.h"
-#include "llvm/Support/SmallVectorMemoryBuffer.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "runtime/generic_aggregate.h"
 #include "runtime/generic_filter.h"
 #include "runtime/generic_join.h"
@@ -110,36 +113,68 @@ class TargetLease {
   std::unique_ptr<llvm::TargetMachine> target_;
 };
 
-absl::StatusOr<std::shared_ptr<const Kernel>> MakeCompiledKernel(KernelPlan plan, const Machine& machine, const std::string& template_dir,
-                                                                 double plan_ms) {
-  const double start = NowMs();
-  auto kernel = std::make_shared<Kernel>();
-  QUERN_ASSIGN_OR_RETURN(KernelShape shape, MakeKernelShape(plan));
-  CompileTimes& times = kernel->times;
-  times.plan_ms = plan_ms;
+// The stages that need LLVM's code generator: a shape in, the bytes of an object file out. Fills all of `times` but plan and jit.
+absl::StatusOr<std::string> MakeObject(const KernelPlan& plan, const KernelShape& shape, const Machine& machine, const std::string& key,
+                                       const std::string& template_dir, CompileTimes* times) {
   llvm::LLVMContext context;
   context.setDiagnosticHandler(std::make_unique<Diagnostics>());
-  context.setDiscardValueNames(true);  // for people; dumps keep them
+  context.setDiscardValueNames(!HasStageFiles());  // for people; dumps keep them
   QUERN_ASSIGN_OR_RETURN(TargetLease target, TargetLease::Take(machine));
-  QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(plan, shape, machine, target.get(), template_dir, &context, &times));
+  QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(plan, shape, machine, target.get(), template_dir, &context, times));
+  if (HasStageFiles()) {
+    DumpInstantiated(plan, key, *module);
+    module = OverrideModule(plan, key, *target.get(), std::move(module));
+  }
   const double instantiated = NowMs();
   QUERN_RETURN_IF_ERROR(Optimise(module.get(), target.get()));
+  if (HasStageFiles()) DumpOptimised(plan, key, *module, target.get());
   const double optimised = NowMs();
   llvm::SmallVector<char, 0> object;
   QUERN_RETURN_IF_ERROR(GenerateCode(module.get(), target.get(), CodeFormat::kObject, &object));
+  times->optimise_ms = optimised - instantiated;
+  times->codegen_ms = NowMs() - optimised;
+  return std::string(object.data(), object.size());
+}
+
+// What a kernel is made of, and by which key it is kept on disk.
+struct KernelRequest {
+  KernelPlan plan;
+  Machine machine;
+  std::string key;
+  std::string template_dir;
+  bool uses_disk = false;
+  double plan_ms = 0;
+};
+
+absl::StatusOr<std::shared_ptr<const Kernel>> MakeCompiledKernel(KernelRequest request) {
+  const double start = NowMs();
+  auto kernel = std::make_shared<Kernel>();
+  QUERN_ASSIGN_OR_RETURN(KernelShape shape, MakeKernelShape(request.plan));
+  CompileTimes& times = kernel->times;
+  times.plan_ms = request.plan_ms;
+  std::string object;
+  const bool uses_disk = request.uses_disk && !HasStageFiles();
+  if (uses_disk) {
+    if (std::optional<std::string> found = DiskCache::OfProcess().Find(request.key)) {
+      object = *std::move(found);
+      kernel->from_disk = true;
+    }
+  }
+  if (!kernel->from_disk) {
+    QUERN_ASSIGN_OR_RETURN(object, MakeObject(request.plan, shape, request.machine, request.key, request.template_dir, &times));
+    if (uses_disk) DiskCache::OfProcess().Store(request.key, object);
+  }
   const double generated = NowMs();
-  auto buffer = std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(object), "kernel", false);
-  QUERN_ASSIGN_OR_RETURN(LoadedCode code, LoadObject(std::move(buffer), EntryPointSymbols(shape)));
+  QUERN_ASSIGN_OR_RETURN(LoadedCode code, LoadObject(llvm::MemoryBuffer::getMemBufferCopy(object, "kernel"), EntryPointSymbols(shape),
+                                                     PrintSpec(request.plan.spec)));
   SetShape(std::move(shape), kernel.get());
   SetEntryPoints(code.addresses, kernel.get());
   kernel->code = std::move(code.owner);
   kernel->code_bytes = code.code_bytes;
   kernel->engine = Engine::kJit;
-  kernel->plan = std::move(plan);
-  times.optimise_ms = optimised - instantiated;
-  times.codegen_ms = generated - optimised;
+  kernel->plan = std::move(request.plan);
   times.jit_ms = NowMs() - generated;
-  times.total_ms = plan_ms + NowMs() - start;
+  times.total_ms = request.plan_ms + NowMs() - start;
   return std::shared_ptr<const Kernel>(std::move(kernel));
 }
 
@@ -169,10 +204,14 @@ absl::StatusOr<CompiledKernel> CompileForHost(const KernelSpec& spec, const Comp
   QUERN_ASSIGN_OR_RETURN(const Machine host, HostMachine());
   QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, host, options.overrides));
   const double plan_ms = NowMs() - start;
-  const auto make = [&] { return MakeCompiledKernel(plan, host, options.template_dir, plan_ms); };
+  const std::string key = KernelKey(plan, host);
   // A folder of templates may change between two calls.
-  if (options.use_cache && options.template_dir.empty()) {
-    return KernelCache::OfProcess().FindOrMake(KernelKey(plan, host), make);
+  const bool is_cached = options.use_cache && options.template_dir.empty();
+  const auto make = [&] { return MakeCompiledKernel({plan, host, key, options.template_dir, is_cached, plan_ms}); };
+  if (is_cached) {
+    QUERN_ASSIGN_OR_RETURN(CompiledKernel found, KernelCache::OfProcess().FindOrMake(key, make));
+    if (found.cache == CacheOutcome::kMiss && found.kernel->from_disk) found.cache = CacheOutcome::kDisk;
+    return found;
   }
   QUERN_ASSIGN_OR_RETURN(auto kernel, make());
   return CompiledKernel{std::move(kernel), CacheOutcome::kOff, ""};

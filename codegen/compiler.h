@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,11 +28,21 @@ enum class Engine : uint8_t {
   kGeneric,  // the generic kernel; nothing is compiled
 };
 
+enum class CompileWhen : uint8_t {
+  kNow,         // before Compile returns
+  kBackground,  // kAuto: Compile returns the generic kernel, which is compiled beside its jobs once that pays (tier.h)
+};
+
 struct CompileOptions {
   Engine engine = Engine::kAuto;
   PlanOverrides overrides;
   std::string template_dir;  // bitcode from here instead of the embedded one; empty: embedded
-  bool use_cache = true;     // the process's memory cache
+  bool use_cache = true;     // the process's memory cache, and the disk's
+  // Of kBackground alone:
+  CompileWhen when = CompileWhen::kNow;
+  uint64_t expected_rows = 0;                  // what the caller thinks will be processed with it; 0: unknown
+  std::optional<uint64_t> compile_after_rows;  // of all jobs together; nullopt: as soon as it pays
+  bool swap_waits = false;                     // the job that brings the last of these rows waits for the compiled kernel: for tests
 };
 
 // Milliseconds of each stage of one compilation.
@@ -40,7 +51,9 @@ struct CompileTimes {
   double total_ms = 0;
 };
 
-enum class CacheOutcome : uint8_t { kOff, kMiss, kMemory };
+enum class CacheOutcome : uint8_t { kOff, kMiss, kMemory, kDisk };
+
+class KernelTier;
 
 // One ready kernel. Immutable, shared by threads; its code lives as long as it does.
 struct Kernel {
@@ -57,7 +70,9 @@ struct Kernel {
   Engine engine = Engine::kGeneric;  // kJit or kGeneric: which it is
   uint64_t code_bytes = 0;
   CompileTimes times;                // of the compilation that made it
+  bool from_disk = false;            // loaded, not compiled
   std::shared_ptr<const void> code;  // owner of the machine code; null for generic
+  std::shared_ptr<KernelTier> tier;  // kBackground: this kernel is the generic one, and here is what becomes of it; else null
 };
 
 struct CompiledKernel {

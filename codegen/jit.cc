@@ -115,7 +115,8 @@ class Session {
 
 }  // namespace
 
-absl::StatusOr<LoadedCode> LoadObject(std::unique_ptr<llvm::MemoryBuffer> object, const std::vector<std::string>& symbols) {
+absl::StatusOr<LoadedCode> LoadObject(std::unique_ptr<llvm::MemoryBuffer> object, const std::vector<std::string>& symbols,
+                                      const std::string&) {
   QUERN_ASSIGN_OR_RETURN(Session * session, Session::Get());
   return session->Load(std::move(object), symbols);
 }

@@ -21,9 +21,11 @@ struct LoadedCode {
 };
 
 // Links an object with JITLink into fresh memory that is never writable and executable at once. Undefined symbols are bound to the calls of
-// runtime_calls.h; nothing else of the process is visible to it. *Threads*: any. *Cost*: about 0.3 ms; the first call of a process makes
+// runtime_calls.h; nothing else of the process is visible to it. Profilers and debuggers learn of it under the name of `spec`
+// (code_events.h). *Threads*: any. *Cost*: about 0.3 ms; the first call of a process makes
 // the session, about 0.1 ms. *Errors*: Internal.
-absl::StatusOr<LoadedCode> LoadObject(std::unique_ptr<llvm::MemoryBuffer> object, const std::vector<std::string>& symbols);
+absl::StatusOr<LoadedCode> LoadObject(std::unique_ptr<llvm::MemoryBuffer> object, const std::vector<std::string>& symbols,
+                                      const std::string& spec);
 
 }  // namespace quern
 

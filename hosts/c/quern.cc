@@ -106,6 +106,7 @@ std::string CacheText(CacheOutcome outcome) {
     case CacheOutcome::kOff: return "off";
     case CacheOutcome::kMiss: return "miss";
     case CacheOutcome::kMemory: return "memory";
+    case CacheOutcome::kDisk: return "disk";
   }
   return "";
 }

@@ -9,10 +9,10 @@
 #include <optional>
 
 #include "codegen/compiler.h"
+#include "codegen/environment.h"
 #include "runtime/status.h"
 #include "tools/quern/arguments.h"
 #include "tools/quern/command.h"
-#include "tools/quern/environment.h"
 #include "tools/quern/errors.h"
 #include "tools/quern/run_options.h"
 #include "tools/quern/table_io.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "codegen/environment.h"
 #include "runtime/status.h"
 #include "tools/quern/arguments.h"
 #include "tools/quern/command.h"
-#include "tools/quern/environment.h"
 #include "tools/quern/errors.h"
 
 namespace quern::cli {

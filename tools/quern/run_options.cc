@@ -7,8 +7,8 @@
 
 #include <utility>
 
+#include "codegen/environment.h"
 #include "runtime/status.h"
-#include "tools/quern/environment.h"
 #include "tools/quern/errors.h"
 
 namespace quern::cli {
@@ -19,6 +19,13 @@ absl::StatusOr<Engine> ParseEngine(const std::string& text) {
   if (text == "generic") return Engine::kGeneric;
   if (text == "auto") return Engine::kAuto;
   return CommandError(UnknownWord("engine", text, {"jit", "generic", "auto"}));
+}
+
+absl::StatusOr<uint32_t> ThreadsOfEnvironment() {
+  const VariableRow row = ReadVariable(Variable::kThreads);
+  const absl::StatusOr<uint64_t> threads = ParseNumber(row.name, row.value, 1, kMaxThreads);
+  if (!threads.ok()) return AsDataError(threads.status());
+  return static_cast<uint32_t>(*threads);
 }
 
 }  // namespace
@@ -53,7 +60,7 @@ absl::Status RunOptions::Check() {
     QUERN_ASSIGN_OR_RETURN(compile.engine, ParseEngine(*engine_text));
   }
   QUERN_ASSIGN_OR_RETURN(compile.overrides, ParseParams(param_texts));
-  QUERN_ASSIGN_OR_RETURN(verbose, VerboseOfEnvironment());
+  QUERN_ASSIGN_OR_RETURN(verbose, SwitchOfEnvironment(Variable::kVerbose));
   return absl::OkStatus();
 }
 

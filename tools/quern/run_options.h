@@ -16,6 +16,8 @@
 
 namespace quern::cli {
 
+constexpr uint32_t kMaxThreads = 1024;
+
 struct RunOptions {
   std::optional<std::string> output;
   bool count = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The environment variables of environment_variables.def, read in one place.
-#ifndef QUERN_TOOLS_QUERN_ENVIRONMENT_H_
-#define QUERN_TOOLS_QUERN_ENVIRONMENT_H_
+#ifndef QUERN_CODEGEN_ENVIRONMENT_H_
+#define QUERN_CODEGEN_ENVIRONMENT_H_
 
 #include <cstdint>
 #include <string>
@@ -9,11 +9,11 @@
 
 #include "absl/status/statusor.h"
 
-namespace quern::cli {
+namespace quern {
 
 enum class Variable : uint8_t {
 #define QUERN_ENVIRONMENT_VARIABLE(Id, name, default_text, accepted, meaning) Id,
-#include "tools/quern/environment_variables.def"
+#include "codegen/environment_variables.def"
 };
 
 struct VariableRow {
@@ -29,12 +29,9 @@ struct VariableRow {
 std::vector<VariableRow> ReadEnvironment();
 VariableRow ReadVariable(Variable id);
 
-// The values as their users need them. *Errors*: FailedPrecondition that names the variable and what is accepted.
-absl::StatusOr<uint32_t> ThreadsOfEnvironment();
-absl::StatusOr<bool> VerboseOfEnvironment();
+// The value of a variable that is 0 or 1. *Errors*: FailedPrecondition that names the variable and what is accepted.
+absl::StatusOr<bool> SwitchOfEnvironment(Variable id);
 
-constexpr uint32_t kMaxThreads = 1024;
+}  // namespace quern
 
-}  // namespace quern::cli
-
-#endif  // QUERN_TOOLS_QUERN_ENVIRONMENT_H_
+#endif  // QUERN_CODEGEN_ENVIRONMENT_H_

@@ -7,25 +7,26 @@
 //     QUERN_MACHINE  native  default      CPU that dump makes code for; --machine wins
 //
 // A bad value is an error of the environment (exit status 1), and only of the commands that read the variable.
-#include "tools/quern/environment.h"
+#include "codegen/environment.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <thread>
 
 #include "runtime/status.h"
-#include "tools/quern/arguments.h"
-#include "tools/quern/errors.h"
 
-namespace quern::cli {
+namespace quern {
 namespace {
 
-std::string CoresText() { return std::to_string(std::clamp(std::thread::hardware_concurrency(), 1u, kMaxThreads)); }
+std::string CoresText() { return std::to_string(std::clamp(std::thread::hardware_concurrency(), 1u, 1024u)); }
+
+// What a variable that is not set counts as, where the table does not say.
+std::string FoundDefault(Variable id) { return id == Variable::kThreads ? CoresText() : ""; }
 
 VariableRow MakeRow(Variable id, const char* name, const std::string& default_text, const char* accepted, const char* meaning) {
   const char* value = std::getenv(name);
   const bool is_set = value != nullptr && *value != '\0';
-  return {id, name, is_set ? value : default_text.empty() ? CoresText() : default_text, is_set, accepted, meaning};
+  return {id, name, is_set ? value : default_text.empty() ? FoundDefault(id) : default_text, is_set, accepted, meaning};
 }
 
 }  // namespace
@@ -33,23 +34,16 @@ VariableRow MakeRow(Variable id, const char* name, const std::string& default_te
 std::vector<VariableRow> ReadEnvironment() {
   return {
 #define QUERN_ENVIRONMENT_VARIABLE(Id, name, default_text, accepted, meaning) MakeRow(Variable::Id, #name, default_text, accepted, meaning),
-#include "tools/quern/environment_variables.def"
+#include "codegen/environment_variables.def"
   };
 }
 
 VariableRow ReadVariable(Variable id) { return ReadEnvironment()[static_cast<size_t>(id)]; }
 
-absl::StatusOr<uint32_t> ThreadsOfEnvironment() {
-  const VariableRow row = ReadVariable(Variable::kThreads);
-  const absl::StatusOr<uint64_t> threads = ParseNumber(row.name, row.value, 1, kMaxThreads);
-  if (!threads.ok()) return AsDataError(threads.status());
-  return static_cast<uint32_t>(*threads);
-}
-
-absl::StatusOr<bool> VerboseOfEnvironment() {
-  const VariableRow row = ReadVariable(Variable::kVerbose);
+absl::StatusOr<bool> SwitchOfEnvironment(Variable id) {
+  const VariableRow row = ReadVariable(id);
   if (row.value == "0" || row.value == "1") return row.value == "1";
-  return DataError("bad value of " + row.name + ": " + row.value + "; accepted: " + row.accepted);
+  return absl::FailedPreconditionError("bad value of " + row.name + ": " + Show(row.value) + "; accepted: " + row.accepted);
 }
 
-}  // namespace quern::cli
+}  // namespace quern
