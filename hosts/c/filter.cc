@@ -83,36 +83,36 @@ absl::StatusOr<HostBatchView> ViewOf(const quern_filter& filter, const ArrowArra
 
 // ---- answers ----
 
+// Puts the number of rows where the caller wants it (nowhere: null), 0 after a failure. After the work: it may stand in the batch itself,
+// as the selection of the next step.
+absl::Status Answer(const absl::StatusOr<uint64_t>& passed, uint64_t* num_rows) {
+  if (num_rows != nullptr) *num_rows = passed.value_or(0);
+  return passed.status();
+}
+
 template <class Batch>
-absl::Status Select(const quern_filter* filter, const Batch* batch, uint32_t* rows, uint64_t* num_rows) {
+absl::StatusOr<uint64_t> Select(const quern_filter* filter, const Batch* batch, uint32_t* rows, const uint64_t* num_rows) {
   if (num_rows == nullptr) return MissingArgument("num_rows");
-  *num_rows = 0;
   if (filter == nullptr) return MissingArgument("filter");
   QUERN_ASSIGN_OR_RETURN(const HostBatchView view, ViewOf(*filter, batch));
   if (rows == nullptr && view.batch.num_rows != 0) return MissingArgument("rows");
-  QUERN_ASSIGN_OR_RETURN(*num_rows, filter->filter->Select(view.batch, rows));
-  return absl::OkStatus();
+  return filter->filter->Select(view.batch, rows);
 }
 
 template <class Batch>
-absl::Status Bitmap(const quern_filter* filter, const Batch* batch, uint8_t* bitmap, uint64_t* num_rows) {
-  if (num_rows != nullptr) *num_rows = 0;
+absl::StatusOr<uint64_t> Bitmap(const quern_filter* filter, const Batch* batch, uint8_t* bitmap) {
   if (filter == nullptr) return MissingArgument("filter");
   QUERN_ASSIGN_OR_RETURN(const HostBatchView view, ViewOf(*filter, batch));
   if (bitmap == nullptr && view.batch.num_rows != 0) return MissingArgument("bitmap");
-  QUERN_ASSIGN_OR_RETURN(const uint64_t passed, filter->filter->Mask(view.batch, bitmap));
-  if (num_rows != nullptr) *num_rows = passed;
-  return absl::OkStatus();
+  return filter->filter->Mask(view.batch, bitmap);
 }
 
 template <class Batch>
-absl::Status Count(const quern_filter* filter, const Batch* batch, uint64_t* num_rows) {
+absl::StatusOr<uint64_t> Count(const quern_filter* filter, const Batch* batch, const uint64_t* num_rows) {
   if (num_rows == nullptr) return MissingArgument("num_rows");
-  *num_rows = 0;
   if (filter == nullptr) return MissingArgument("filter");
   QUERN_ASSIGN_OR_RETURN(const HostBatchView view, ViewOf(*filter, batch));
-  QUERN_ASSIGN_OR_RETURN(*num_rows, filter->filter->Count(view.batch));
-  return absl::OkStatus();
+  return filter->filter->Count(view.batch);
 }
 
 }  // namespace
@@ -134,30 +134,30 @@ quern_status quern_filter_bind_arrow(quern_filter* filter, const ArrowSchema* in
 
 quern_status quern_filter_select(const quern_filter* filter, const quern_batch* batch, uint32_t* rows, uint64_t* num_rows,
                                  quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::Select(filter, batch, rows, num_rows); });
+  return c_abi::Boundary(error, [&] { return c_abi::Answer(c_abi::Select(filter, batch, rows, num_rows), num_rows); });
 }
 
 quern_status quern_filter_select_arrow(const quern_filter* filter, const ArrowArray* batch, uint32_t* rows, uint64_t* num_rows,
                                        quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::Select(filter, batch, rows, num_rows); });
+  return c_abi::Boundary(error, [&] { return c_abi::Answer(c_abi::Select(filter, batch, rows, num_rows), num_rows); });
 }
 
 quern_status quern_filter_bitmap(const quern_filter* filter, const quern_batch* batch, uint8_t* bitmap, uint64_t* num_rows,
                                  quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::Bitmap(filter, batch, bitmap, num_rows); });
+  return c_abi::Boundary(error, [&] { return c_abi::Answer(c_abi::Bitmap(filter, batch, bitmap), num_rows); });
 }
 
 quern_status quern_filter_bitmap_arrow(const quern_filter* filter, const ArrowArray* batch, uint8_t* bitmap, uint64_t* num_rows,
                                        quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::Bitmap(filter, batch, bitmap, num_rows); });
+  return c_abi::Boundary(error, [&] { return c_abi::Answer(c_abi::Bitmap(filter, batch, bitmap), num_rows); });
 }
 
 quern_status quern_filter_count(const quern_filter* filter, const quern_batch* batch, uint64_t* num_rows, quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::Count(filter, batch, num_rows); });
+  return c_abi::Boundary(error, [&] { return c_abi::Answer(c_abi::Count(filter, batch, num_rows), num_rows); });
 }
 
 quern_status quern_filter_count_arrow(const quern_filter* filter, const ArrowArray* batch, uint64_t* num_rows, quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::Count(filter, batch, num_rows); });
+  return c_abi::Boundary(error, [&] { return c_abi::Answer(c_abi::Count(filter, batch, num_rows), num_rows); });
 }
 
 }  // extern "C"

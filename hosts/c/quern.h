@@ -519,7 +519,7 @@ QUERN_API quern_status quern_filter_bind_arrow(quern_filter* filter, const struc
  *
  * _select: writes their numbers to rows[0] .. rows[*num_rows - 1], in the order of the batch. With a `selection` only its rows are asked,
  * and what is written are its elements, so that the result may be the selection of a next batch struct (but not be written over it). The
- * caller has room for batch->num_rows numbers. After a failure the contents of `rows` are undefined.
+ * caller has room for batch->num_rows numbers. num_rows may be &batch->num_rows. After a failure the contents of `rows` are undefined.
  * _bitmap: sets bit i % 8 of byte i / 8 where row i (of a selection: row selection[i]) passes, and clears it where it does not; the caller
  * has room for (batch->num_rows + 7) / 8 bytes, and bits beyond the last row become 0: the layout of a bool column. num_rows: NULL, or
  * where the number of rows that pass is put. _count: only how many pass.

@@ -117,6 +117,18 @@ TEST(Filters, SelectedRowsInTheirOrder) {
   ExpectPass("filter i32 in (10, 14, 20)", table, {4, 0});
 }
 
+TEST(Filters, TheNumberOfRowsMayStandInTheBatch) {
+  const quern::Filter filter = NewFilter("filter i32 > 11");
+  const std::vector<int32_t> numbers = {10, 11, 12, 13};
+  const quern_column column = ColumnOf(numbers);
+  quern_batch batch = {};
+  batch.keys = &column;
+  batch.num_rows = 4;
+  uint32_t rows[4];
+  ASSERT_EQ(quern_filter_select(filter.handle(), &batch, rows, &batch.num_rows, nullptr), QUERN_OK);
+  EXPECT_EQ(Rows(rows, rows + batch.num_rows), Rows({2, 3}));
+}
+
 TEST(Filters, BatchesOfEverySize) {
   std::vector<int32_t> numbers(9000);
   std::iota(numbers.begin(), numbers.end(), 0);

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A small query engine on Quern: columns in files, threads and vectors of its own, no Arrow. It runs TPC-H query 3:
+ *
+ *     select l_orderkey, sum(l_extendedprice * (1 - l_discount)) as revenue, o_orderdate, o_shippriority
+ *     from customer, orders, lineitem
+ *     where c_mktsegment = 'BUILDING' and c_custkey = o_custkey and l_orderkey = o_orderkey
+ *       and o_orderdate < date '1995-03-15' and l_shipdate > date '1995-03-15'
+ *     group by l_orderkey, o_orderdate, o_shippriority order by revenue desc, o_orderdate limit 10
+ *
+ * in four pipelines. Each ends where all of its rows must have come before the next can begin; that is where the threads wait.
+ *
+ *     1  customer ─> filter ─────────────────────> join of customers: build
+ *     2  orders   ─> filter ─> customers: probe ─> join of orders: build
+ *     3  lineitem ─> filter ─> orders: probe ─> l_extendedprice * (100 - l_discount) ─> groups
+ *     4  groups   ─> first ten rows
+ *
+ * What the engine keeps: where columns lie, which rows a thread takes next, expressions, who waits for whom. What Quern does: everything
+ * between two arrows. A filter's answer is a selection vector, which the next step takes as it is; a result's columns are the next step's
+ * input as they are. (Every call explained: example.c. Life cycle, threads, memory, errors: EMBEDDING.md.)
+ *
+ *     build/venv/bin/python hosts/c/engine_example_columns.py build/data/tpch-sf0.1 columns      (column files out of Parquet)
+ *     cc -std=c11 engine_example.c -Ihosts/c -Lbuild/lib -lquern -Wl,-rpath,build/lib -pthread -o engine && ./engine columns 2
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "quern.h"
+
+enum { MORSEL_ROWS = 16384, MAX_THREADS = 64, LIMIT = 10 };
+
+/* ---- storage: a column is a file of fixed-width values; a string column is two, offsets and bytes ---- */
+
+struct table {
+  const char* name;
+  uint64_t num_rows;
+  _Atomic uint64_t next_row; /* of the morsels that no thread has taken yet */
+};
+
+static struct table customer = {.name = "customer"}, orders = {.name = "orders"}, lineitem = {.name = "lineitem"};
+static const int64_t *c_custkey, *o_orderkey, *o_custkey, *l_orderkey, *l_extendedprice,
+    *l_discount;                                                                        /* prices in cents, discounts in percent */
+static const int32_t *c_mktsegment_offsets, *o_orderdate, *o_shippriority, *l_shipdate; /* dates in days since 1970-01-01 */
+static const char* c_mktsegment;
+
+/* Maps FOLDER/TABLE.COLUMN; stays for the life of the process. The number of rows is the file's, or has to be: `extra` is 1 for offsets. */
+static bool map_column(const char* folder, struct table* table, const char* column, size_t value_bytes, uint64_t extra,
+                       const void** values) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/%s.%s", folder, table->name, column);
+  const int file = open(path, O_RDONLY);
+  struct stat status;
+  if (file < 0 || fstat(file, &status) != 0 || status.st_size == 0) {
+    fprintf(stderr, "cannot read column: %s; expected: a file as engine_example_columns.py writes it\n", path);
+    if (file >= 0) close(file);
+    return false;
+  }
+  *values = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+  close(file);
+  const uint64_t num_rows = (uint64_t)status.st_size / value_bytes - extra;
+  if (value_bytes != 1 && table->num_rows == 0) table->num_rows = num_rows;
+  if (*values == MAP_FAILED || (value_bytes != 1 && num_rows != table->num_rows)) {
+    fprintf(stderr, "bad column: %s: %" PRIu64 " rows; expected: %" PRIu64 "\n", path, num_rows, table->num_rows);
+    return false;
+  }
+  return true;
+}
+
+static bool map_tables(const char* folder) {
+  return map_column(folder, &customer, "c_custkey", 8, 0, (const void**)&c_custkey) &&
+         map_column(folder, &customer, "c_mktsegment.offsets", 4, 1, (const void**)&c_mktsegment_offsets) &&
+         map_column(folder, &customer, "c_mktsegment.bytes", 1, 0, (const void**)&c_mktsegment) &&
+         map_column(folder, &orders, "o_orderkey", 8, 0, (const void**)&o_orderkey) &&
+         map_column(folder, &orders, "o_custkey", 8, 0, (const void**)&o_custkey) &&
+         map_column(folder, &orders, "o_orderdate", 4, 0, (const void**)&o_orderdate) &&
+         map_column(folder, &orders, "o_shippriority", 4, 0, (const void**)&o_shippriority) &&
+         map_column(folder, &lineitem, "l_orderkey", 8, 0, (const void**)&l_orderkey) &&
+         map_column(folder, &lineitem, "l_extendedprice", 8, 0, (const void**)&l_extendedprice) &&
+         map_column(folder, &lineitem, "l_discount", 8, 0, (const void**)&l_discount) &&
+         map_column(folder, &lineitem, "l_shipdate", 4, 0, (const void**)&l_shipdate);
+}
+
+/* The next rows of a table for the thread that asks: [*first, *first + answer). 0: none are left. */
+static uint64_t take_morsel(struct table* table, uint64_t* first) {
+  *first = atomic_fetch_add(&table->next_row, MORSEL_ROWS);
+  if (*first >= table->num_rows) return 0;
+  const uint64_t left = table->num_rows - *first;
+  return left < MORSEL_ROWS ? left : MORSEL_ROWS;
+}
+
+/* ---- the plan: one kernel for each step ---- */
+
+/* 9204 is 1995-03-15. The joins give out what the next step needs, the sort its keys (`out`) and payload. */
+static const char* const specs[] = {
+    "filter utf8 = 'BUILDING'",
+    "filter date32 < 9204",
+    "filter date32 > 9204",
+    "join.semi keys=i64 probe=i64,date32,i32",
+    "join.inner keys=i64 build=date32,i32 probe=i64,i64,i64",
+    "aggregate keys=i64,date32,i32 aggs=sum(i64)",
+    "sort keys=i64:desc:out,date32:out payload=i64,i32 limit=10",
+};
+enum { CUSTOMERS_FILTER, ORDERS_FILTER, ITEMS_FILTER, CUSTOMERS_JOIN, ORDERS_JOIN, GROUPS, FIRST_ROWS, NUM_STEPS };
+
+static quern_kernel* kernels[NUM_STEPS];
+static quern_filter *customers_filter, *orders_filter, *items_filter;
+static quern_join *customers, *orders_of_customers;
+static quern_aggregate* groups;
+static quern_sort* first_rows;
+
+/* ---- the threads: all run the same pipelines, each over its own morsels ---- */
+
+static pthread_barrier_t all_here;
+static atomic_bool failed;
+
+/* Says what went wrong, and that the others need not go on. */
+#define CHECK(call)                                                        \
+  do {                                                                     \
+    quern_error error_;                                                    \
+    if ((call) != QUERN_OK) {                                              \
+      fprintf(stderr, "quern error %d: %s\n", error_.status, error_.text); \
+      atomic_store(&failed, true);                                         \
+      goto done;                                                           \
+    }                                                                      \
+  } while (0)
+
+/* Pipeline 1. The rows of a selection are those of the whole column, so that no batch starts in the middle of a string column. */
+static void build_customers(uint32_t* selection) {
+  quern_appender* appender = NULL;
+  uint64_t first, num_rows;
+  CHECK(quern_appender_create(customers, &appender, &error_));
+  while (!atomic_load(&failed) && (num_rows = take_morsel(&customer, &first)) != 0) {
+    const quern_column segment = {.values = c_mktsegment, .offsets = c_mktsegment_offsets + first};
+    quern_batch batch = {.keys = &segment, .num_rows = num_rows};
+    CHECK(quern_filter_select(customers_filter, &batch, selection, &batch.num_rows, &error_));
+    const quern_column key = {.values = c_custkey + first};
+    batch.keys = &key;
+    batch.selection = selection;
+    CHECK(quern_appender_append(appender, &batch, false, &error_));
+  }
+  CHECK(quern_appender_finish(appender, &error_));
+done:
+  quern_appender_destroy(appender);
+}
+
+/* Pipeline 2. A result's columns are valid until the next call on the prober, and its values are copied into the table before that. */
+static void build_orders(uint32_t* selection) {
+  quern_prober* prober = NULL;
+  quern_appender* appender = NULL;
+  uint64_t first, num_rows;
+  CHECK(quern_join_finalise_shared(customers, &error_));
+  CHECK(quern_prober_create(customers, MORSEL_ROWS, &prober, &error_));
+  CHECK(quern_appender_create(orders_of_customers, &appender, &error_));
+  while (!atomic_load(&failed) && (num_rows = take_morsel(&orders, &first)) != 0) {
+    const quern_column date = {.values = o_orderdate + first};
+    quern_batch batch = {.keys = &date, .num_rows = num_rows};
+    CHECK(quern_filter_select(orders_filter, &batch, selection, &batch.num_rows, &error_));
+    const quern_column key = {.values = o_custkey + first};
+    const quern_column payload[] = {{.values = o_orderkey + first}, date, {.values = o_shippriority + first}};
+    batch.keys = &key;
+    batch.payload = payload;
+    batch.selection = selection;
+    CHECK(quern_prober_input(prober, &batch, &error_));
+    for (bool more = true; more;) {
+      quern_result found;
+      CHECK(quern_prober_next(prober, &found, &more, &error_));
+      const quern_column orderkey = {.values = found.columns[0].values};
+      const quern_column stored[] = {{.values = found.columns[1].values}, {.values = found.columns[2].values}};
+      const quern_batch to_build = {.keys = &orderkey, .payload = stored, .num_rows = found.num_rows};
+      CHECK(quern_appender_append(appender, &to_build, false, &error_));
+    }
+  }
+  CHECK(quern_appender_finish(appender, &error_));
+done:
+  quern_appender_destroy(appender);
+  quern_prober_destroy(prober);
+}
+
+/* Pipeline 3. The expression is the engine's: hundredths of cents, so that all sums are exact. */
+static void group_items(uint32_t* selection, int64_t* revenue) {
+  quern_prober* prober = NULL;
+  quern_aggregate_appender* appender = NULL;
+  uint64_t first, num_rows;
+  CHECK(quern_join_finalise_shared(orders_of_customers, &error_));
+  CHECK(quern_prober_create(orders_of_customers, MORSEL_ROWS, &prober, &error_));
+  CHECK(quern_aggregate_appender_create(groups, &appender, &error_));
+  while (!atomic_load(&failed) && (num_rows = take_morsel(&lineitem, &first)) != 0) {
+    const quern_column date = {.values = l_shipdate + first};
+    quern_batch batch = {.keys = &date, .num_rows = num_rows};
+    CHECK(quern_filter_select(items_filter, &batch, selection, &batch.num_rows, &error_));
+    const quern_column key = {.values = l_orderkey + first};
+    const quern_column payload[] = {key, {.values = l_extendedprice + first}, {.values = l_discount + first}};
+    batch.keys = &key;
+    batch.payload = payload;
+    batch.selection = selection;
+    CHECK(quern_prober_input(prober, &batch, &error_));
+    for (bool more = true; more;) {
+      quern_result found; /* probe payload: orderkey, price, discount; build payload: date, priority */
+      CHECK(quern_prober_next(prober, &found, &more, &error_));
+      const int64_t *price = found.columns[1].values, *discount = found.columns[2].values;
+      for (uint64_t i = 0; i < found.num_rows; ++i) revenue[i] = price[i] * (100 - discount[i]);
+      const quern_column keys[] = {
+          {.values = found.columns[0].values}, {.values = found.columns[3].values}, {.values = found.columns[4].values}};
+      const quern_column argument = {.values = revenue};
+      const quern_batch to_group = {.keys = keys, .payload = &argument, .num_rows = found.num_rows};
+      CHECK(quern_aggregate_appender_append(appender, &to_group, &error_));
+    }
+  }
+  CHECK(quern_aggregate_appender_finish(appender, &error_));
+done:
+  quern_aggregate_appender_destroy(appender);
+  quern_prober_destroy(prober);
+}
+
+/* Pipeline 4: readers share the groups, each group comes out of one of them. */
+static void sort_groups(void) {
+  quern_groups* reader = NULL;
+  quern_sort_appender* appender = NULL;
+  CHECK(quern_aggregate_finalise_shared(groups, &error_));
+  CHECK(quern_groups_create(groups, QUERN_GROUP_RESULTS, MORSEL_ROWS, &reader, &error_));
+  CHECK(quern_sort_appender_create(first_rows, &appender, &error_));
+  for (bool more = true; more && !atomic_load(&failed);) {
+    quern_result found; /* keys: orderkey, date, priority; then the sum */
+    CHECK(quern_groups_next(reader, &found, &more, &error_));
+    const quern_column keys[] = {{.values = found.columns[3].values}, {.values = found.columns[1].values}};
+    const quern_column payload[] = {{.values = found.columns[0].values}, {.values = found.columns[2].values}};
+    const quern_batch to_sort = {.keys = keys, .payload = payload, .num_rows = found.num_rows};
+    CHECK(quern_sort_appender_append(appender, &to_sort, false, &error_));
+  }
+  CHECK(quern_sort_appender_finish(appender, &error_));
+done:
+  quern_sort_appender_destroy(appender);
+  quern_groups_destroy(reader);
+}
+
+/* One thread's way through all pipelines. Whoever fails waits like the others, and all leave together. */
+static void* run_pipelines(void* unused) {
+  (void)unused;
+  uint32_t* selection = malloc(MORSEL_ROWS * sizeof *selection);
+  int64_t* revenue = malloc(MORSEL_ROWS * sizeof *revenue);
+  if (selection == NULL || revenue == NULL) atomic_store(&failed, true);
+  for (int pipeline = 1; pipeline <= 4; ++pipeline) {
+    if (!atomic_load(&failed)) {
+      if (pipeline == 1) build_customers(selection);
+      if (pipeline == 2) build_orders(selection);
+      if (pipeline == 3) group_items(selection, revenue);
+      if (pipeline == 4) sort_groups();
+    }
+    pthread_barrier_wait(&all_here);
+  }
+  free(selection);
+  free(revenue);
+  return NULL;
+}
+
+/* ---- the query ---- */
+
+static bool prepare(void) {
+  for (int step = 0; step < NUM_STEPS; ++step) CHECK(quern_compile(specs[step], QUERN_ENGINE_AUTO, NULL, &kernels[step], &error_));
+  CHECK(quern_filter_create(kernels[CUSTOMERS_FILTER], &customers_filter, &error_));
+  CHECK(quern_filter_create(kernels[ORDERS_FILTER], &orders_filter, &error_));
+  CHECK(quern_filter_create(kernels[ITEMS_FILTER], &items_filter, &error_));
+  const uint64_t no_memory_limit = 0;
+  CHECK(quern_join_create(kernels[CUSTOMERS_JOIN], no_memory_limit, &customers, &error_));
+  CHECK(quern_join_create(kernels[ORDERS_JOIN], no_memory_limit, &orders_of_customers, &error_));
+  CHECK(quern_aggregate_create(kernels[GROUPS], no_memory_limit, &groups, &error_));
+  CHECK(quern_sort_create(kernels[FIRST_ROWS], no_memory_limit, &first_rows, &error_));
+  return true;
+done:
+  return false;
+}
+
+static bool print_rows(void) {
+  quern_sorted* sorted = NULL;
+  bool printed = false;
+  CHECK(quern_sort_finalise(first_rows, &error_));
+  CHECK(quern_sorted_create(first_rows, LIMIT, &sorted, &error_));
+  printf("l_orderkey  revenue  o_orderdate  o_shippriority\n");
+  for (bool more = true; more;) {
+    quern_result rows; /* the keys: revenue, date; payload: orderkey, priority */
+    CHECK(quern_sorted_next(sorted, &rows, NULL, &more, &error_));
+    for (uint64_t i = 0; i < rows.num_rows; ++i) {
+      const int64_t revenue = ((const int64_t*)rows.columns[0].values)[i];
+      const time_t seconds = (time_t)((const int32_t*)rows.columns[1].values)[i] * 86400;
+      char date[16];
+      strftime(date, sizeof date, "%Y-%m-%d", gmtime(&seconds));
+      printf("%" PRId64 "  %" PRId64 ".%04" PRId64 "  %s  %" PRId32 "\n", ((const int64_t*)rows.columns[2].values)[i], revenue / 10000,
+             revenue % 10000, date, ((const int32_t*)rows.columns[3].values)[i]);
+    }
+  }
+  printed = true;
+done:
+  quern_sorted_destroy(sorted);
+  return printed;
+}
+
+/* Handles are counted: in any order, NULL is fine. */
+static void destroy_all(void) {
+  quern_filter_destroy(customers_filter);
+  quern_filter_destroy(orders_filter);
+  quern_filter_destroy(items_filter);
+  quern_join_destroy(customers);
+  quern_join_destroy(orders_of_customers);
+  quern_aggregate_destroy(groups);
+  quern_sort_destroy(first_rows);
+  for (int step = 0; step < NUM_STEPS; ++step) quern_kernel_destroy(kernels[step]);
+}
+
+static bool run_threads(unsigned num_threads) {
+  pthread_t threads[MAX_THREADS];
+  pthread_barrier_init(&all_here, NULL, num_threads);
+  for (unsigned i = 1; i < num_threads; ++i) {
+    if (pthread_create(&threads[i], NULL, run_pipelines, NULL) != 0) {
+      fprintf(stderr, "cannot start thread: number %u; expected: fewer threads\n", i);
+      exit(1); /* those that run wait for one that never comes */
+    }
+  }
+  run_pipelines(NULL);
+  for (unsigned i = 1; i < num_threads; ++i) pthread_join(threads[i], NULL);
+  pthread_barrier_destroy(&all_here);
+  return !atomic_load(&failed);
+}
+
+int main(int argc, char** argv) {
+  const unsigned num_threads = argc == 3 ? (unsigned)strtoul(argv[2], NULL, 10) : 1;
+  if (argc < 2 || argc > 3 || num_threads < 1 || num_threads > MAX_THREADS) {
+    fprintf(stderr, "usage: engine COLUMNS [THREADS]: a folder of column files; 1 to %d threads\n", MAX_THREADS);
+    return 2;
+  }
+  struct timespec begin, end;
+  bool ok = map_tables(argv[1]);
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  ok = ok && prepare() && run_threads(num_threads) && print_rows();
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  if (ok)
+    fprintf(stderr, "%.1f ms, %u thread(s)\n", (double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) / 1e6,
+            num_threads);
+  destroy_all();
+  return ok ? 0 : 1;
+}
