@@ -176,19 +176,19 @@ BatchView ViewOf(const SortWorkload& workload, const OutputBatch& batch) {
 
 absl::Status MergeRuns(const std::shared_ptr<const Kernel>& kernel, const SortWorkload& workload, const SortedRuns& all,
                        const OnResult& on_result) {
-  RunMerger merger(kernel->rows, kernel->sort, kernel->code, all.budget, static_cast<uint32_t>(all.runs.size()));
+  const std::unique_ptr<RunMerger> merger = MakeRunMerger(kernel, all.budget, static_cast<uint32_t>(all.runs.size()));
   OutputBatch out(SortOutputTypes(kernel->plan.spec), kOutputRows, all.budget);
   std::vector<size_t> next_batch(all.runs.size());
   uint64_t num_rows = 0;
   for (MergeState state = MergeState::kRows; state != MergeState::kDone;) {
-    QUERN_ASSIGN_OR_RETURN(state, merger.Next(&out));
+    QUERN_ASSIGN_OR_RETURN(state, merger->Next(&out));
     QUERN_RETURN_IF_ERROR(on_result(out));
     num_rows += out.num_rows();
     if (state != MergeState::kNeedsInput) continue;
-    const uint32_t run = merger.needed_run();
+    const uint32_t run = merger->needed_run();
     const size_t batch = next_batch[run]++;
     const bool has_batch = batch < all.runs[run].size();
-    QUERN_RETURN_IF_ERROR(has_batch ? merger.Input(run, ViewOf(workload, *all.runs[run][batch])) : merger.End(run));
+    QUERN_RETURN_IF_ERROR(has_batch ? merger->Input(run, ViewOf(workload, *all.runs[run][batch])) : merger->End(run));
   }
   if (num_rows == workload.spec().num_rows) return absl::OkStatus();
   return Internal("wrong number of merged rows: " + std::to_string(num_rows) + "; accepted: " + std::to_string(workload.spec().num_rows));

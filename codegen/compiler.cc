@@ -6,24 +6,34 @@
 // templates, LLVM) once in front. Two callers who write the same spec in another order of fields share one kernel.
 #include "codegen/compiler.h"
 
+#include <sys/mman.h>
+
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "codegen/build_identity.h"
+#include "codegen/code_events.h"
+#include "codegen/code_memory.h"
 #include "codegen/diagnostics.h"
 #include "codegen/disk_cache.h"
 #include "codegen/jit.h"
 #include "codegen/kernel_cache.h"
+#include "codegen/log.h"
 #include "codegen/module.h"
 #include "codegen/stage_files.h"
 #include "codegen/template_library.h"
+#include "codegen/tier.h"
+#include "codegen/tier_policy.h"
+#include "codegen/verbose.h"
 #include "llvm/Config/llvm-config.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "runtime/generic_aggregate.h"
 #include "runtime/generic_filter.h"
 #include "runtime/generic_join.h"
 #include "runtime/generic_sort.h"
+#include "runtime/host_aggregates.h"
 #include "runtime/status.h"
 
 namespace quern {
@@ -59,7 +69,7 @@ void SetEntryPoints(const std::vector<void*>& addresses, Kernel* kernel) {
   }
 }
 
-absl::StatusOr<std::shared_ptr<const Kernel>> MakeGenericKernel(KernelPlan plan) {
+absl::StatusOr<std::shared_ptr<Kernel>> MakeGenericKernel(KernelPlan plan) {
   auto kernel = std::make_shared<Kernel>();
   QUERN_ASSIGN_OR_RETURN(KernelShape shape, MakeKernelShape(plan));
   SetShape(std::move(shape), kernel.get());
@@ -71,7 +81,7 @@ absl::StatusOr<std::shared_ptr<const Kernel>> MakeGenericKernel(KernelPlan plan)
   }
   kernel->plan = std::move(plan);
   kernel->engine = Engine::kGeneric;
-  return std::shared_ptr<const Kernel>(std::move(kernel));
+  return kernel;
 }
 
 // The host's target machine for the time of one compilation. Making one costs a tenth of a compilation (a hundred CPU features are parsed),
@@ -113,24 +123,45 @@ class TargetLease {
   std::unique_ptr<llvm::TargetMachine> target_;
 };
 
+// Between two stages of a compilation on a thread that is to stop.
+absl::Status CheckGoOn(const std::atomic<bool>& stop) {
+  return stop ? absl::CancelledError("compilation stopped: the process ends; accepted: none") : absl::OkStatus();
+}
+
+// Whether there is memory for a compilation: LLVM ends the process where it gets none. A compilation takes 10 to 30 MiB.
+absl::Status CheckMemory() {
+  constexpr size_t kBytes = size_t{64} << 20;
+  void* const probe = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (probe == MAP_FAILED) return absl::ResourceExhaustedError("out of memory: 64 MiB to compile in; accepted: what the system has free");
+  munmap(probe, kBytes);
+  return absl::OkStatus();
+}
+
+// For compilations that nobody stops.
+const std::atomic<bool> kGoOn{false};
+
 // The stages that need LLVM's code generator: a shape in, the bytes of an object file out. Fills all of `times` but plan and jit.
 absl::StatusOr<std::string> MakeObject(const KernelPlan& plan, const KernelShape& shape, const Machine& machine, const std::string& key,
-                                       const std::string& template_dir, CompileTimes* times) {
+                                       const std::string& template_dir, const std::atomic<bool>& stop, CompileTimes* times) {
+  QUERN_RETURN_IF_ERROR(CheckMemory());
+  QUERN_RETURN_IF_ERROR(CheckGoOn(stop));
   llvm::LLVMContext context;
   context.setDiagnosticHandler(std::make_unique<Diagnostics>());
   context.setDiscardValueNames(!HasStageFiles());  // for people; dumps keep them
   QUERN_ASSIGN_OR_RETURN(TargetLease target, TargetLease::Take(machine));
   QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(plan, shape, machine, target.get(), template_dir, &context, times));
   if (HasStageFiles()) {
-    DumpInstantiated(plan, key, *module);
     module = OverrideModule(plan, key, *target.get(), std::move(module));
+    DumpInstantiated(plan, key, *module);
   }
+  QUERN_RETURN_IF_ERROR(CheckGoOn(stop));
   const double instantiated = NowMs();
-  QUERN_RETURN_IF_ERROR(Optimise(module.get(), target.get()));
+  QUERN_RETURN_IF_ERROR(Optimise(module.get(), target.get(), PassesOf(plan)));
+  QUERN_RETURN_IF_ERROR(CheckGoOn(stop));
   if (HasStageFiles()) DumpOptimised(plan, key, *module, target.get());
   const double optimised = NowMs();
   llvm::SmallVector<char, 0> object;
-  QUERN_RETURN_IF_ERROR(GenerateCode(module.get(), target.get(), CodeFormat::kObject, &object));
+  QUERN_RETURN_IF_ERROR(GenerateCode(module.get(), target.get(), CodeFormat::kObject, &object, PassesOf(plan)));
   times->optimise_ms = optimised - instantiated;
   times->codegen_ms = NowMs() - optimised;
   return std::string(object.data(), object.size());
@@ -142,51 +173,77 @@ struct KernelRequest {
   Machine machine;
   std::string key;
   std::string template_dir;
-  bool uses_disk = false;
+  bool is_cached = false;
   double plan_ms = 0;
+  const std::atomic<bool>* stop = &kGoOn;
+  PlanOverrides overrides;  // for the log
 };
+
+// The code of the object on disk; an error where there is none. One that does not load is as if it were not there, unless memory is short.
+absl::StatusOr<LoadedCode> LoadFromDisk(const KernelRequest& request, const std::vector<std::string>& symbols) {
+  const std::optional<std::string> object = DiskCache::OfProcess().Find(request.key);
+  if (!object.has_value()) return absl::NotFoundError("no kernel on disk");
+  return LoadObject(*object, symbols, PrintSpec(request.plan.spec));
+}
 
 absl::StatusOr<std::shared_ptr<const Kernel>> MakeCompiledKernel(KernelRequest request) {
   const double start = NowMs();
   auto kernel = std::make_shared<Kernel>();
   QUERN_ASSIGN_OR_RETURN(KernelShape shape, MakeKernelShape(request.plan));
+  const std::vector<std::string> symbols = EntryPointSymbols(shape);
   CompileTimes& times = kernel->times;
   times.plan_ms = request.plan_ms;
-  std::string object;
-  const bool uses_disk = request.uses_disk && !HasStageFiles();
-  if (uses_disk) {
-    if (std::optional<std::string> found = DiskCache::OfProcess().Find(request.key)) {
-      object = *std::move(found);
-      kernel->from_disk = true;
-    }
-  }
-  if (!kernel->from_disk) {
-    QUERN_ASSIGN_OR_RETURN(object, MakeObject(request.plan, shape, request.machine, request.key, request.template_dir, &times));
+  const bool uses_disk = request.is_cached && !HasStageFiles();
+  double generated = NowMs();
+  absl::StatusOr<LoadedCode> code = uses_disk ? LoadFromDisk(request, symbols) : absl::NotFoundError("not asked for");
+  kernel->from_disk = code.ok();
+  if (!code.ok() && !absl::IsResourceExhausted(code.status())) {
+    QUERN_ASSIGN_OR_RETURN(const std::string object,
+                           MakeObject(request.plan, shape, request.machine, request.key, request.template_dir, *request.stop, &times));
     if (uses_disk) DiskCache::OfProcess().Store(request.key, object);
+    generated = NowMs();
+    code = LoadObject(object, symbols, PrintSpec(request.plan.spec));
   }
-  const double generated = NowMs();
-  QUERN_ASSIGN_OR_RETURN(LoadedCode code, LoadObject(llvm::MemoryBuffer::getMemBufferCopy(object, "kernel"), EntryPointSymbols(shape),
-                                                     PrintSpec(request.plan.spec)));
+  QUERN_RETURN_IF_ERROR(code.status());
   SetShape(std::move(shape), kernel.get());
-  SetEntryPoints(code.addresses, kernel.get());
-  kernel->code = std::move(code.owner);
-  kernel->code_bytes = code.code_bytes;
+  SetEntryPoints(code->addresses, kernel.get());
+  kernel->code = std::move(code->owner);
+  kernel->code_bytes = code->code_bytes;
+  kernel->page_bytes = code->page_bytes;
   kernel->engine = Engine::kJit;
   kernel->plan = std::move(request.plan);
   times.jit_ms = NowMs() - generated;
   times.total_ms = request.plan_ms + NowMs() - start;
+  if (!kernel->from_disk) TierPolicy::OfProcess().Learn(EstimateCosts(kernel->plan.spec), times.total_ms);
+  SayMade(*kernel,
+          !request.is_cached  ? CacheOutcome::kOff
+          : kernel->from_disk ? CacheOutcome::kDisk
+                              : CacheOutcome::kMiss,
+          request.overrides);
   return std::shared_ptr<const Kernel>(std::move(kernel));
 }
 
 // What no caller can choose.
 const std::string& ProcessKey(const Machine& host) {
-  static const auto* key = new std::string(PrintMachine(host) + " llvm=" LLVM_VERSION_STRING " abi=" + std::to_string(kKernelAbiVersion) +
-                                           " templates=" + std::to_string(EmbeddedTemplatesHash()) + "\n");
+  static const auto* key = new std::string(
+      std::string(BuildIdentity()) + " llvm=" LLVM_VERSION_STRING + " abi=" + std::to_string(kKernelAbiVersion) +
+      " templates=" + std::to_string(EmbeddedTemplatesHash()) + (WantsSourceLines() ? " lines" : "") + "\n" + PrintMachine(host) + "\n");
   return *key;
 }
 
+// The size of a host's state is in the code and not in the spec, and may be another one in another process. One line each.
+std::string HostStates(const KernelSpec& spec) {
+  std::string text;
+  for (const AggregateSpec& aggregate : spec.aggregates) {
+    const HostAggregate* host = aggregate.function == AggregateFunction::kHost ? FindHostAggregate(aggregate.host_name) : nullptr;
+    if (host != nullptr) text += "host." + aggregate.host_name + " state_bytes=" + std::to_string(host->state_bytes) + "\n";
+  }
+  return text;
+}
+
+// Lines: the spec first, which people look for; then plan, versions, machine.
 std::string KernelKey(const KernelPlan& plan, const Machine& host) {
-  return ProcessKey(host) + PrintSpec(plan.spec) + "\n" + PlanJson(plan);
+  return PrintSpec(plan.spec) + "\n" + PlanJson(plan) + "\n" + HostStates(plan.spec) + ProcessKey(host);
 }
 
 // A spec's text and the overrides as one string, each with its length in front: a text may hold any byte, also one that would separate.
@@ -199,42 +256,163 @@ std::string NameOf(std::string_view text, const PlanOverrides& overrides) {
   return name;
 }
 
-absl::StatusOr<CompiledKernel> CompileForHost(const KernelSpec& spec, const CompileOptions& options) {
-  const double start = NowMs();
-  QUERN_ASSIGN_OR_RETURN(const Machine host, HostMachine());
-  QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, host, options.overrides));
-  const double plan_ms = NowMs() - start;
+// HostMachine without a copy: the list of features is two thousand letters.
+const absl::StatusOr<Machine>& Host() {
+  static const auto* host = new absl::StatusOr<Machine>(HostMachine());
+  return *host;
+}
+
+// A folder of templates may change between two calls.
+bool IsCached(const CompileOptions& options) { return options.use_cache && options.template_dir.empty(); }
+
+std::string NameOf(const KernelSpec& spec, const PlanOverrides& overrides) { return NameOf(PrintSpec(spec), overrides); }
+
+// The compiled kernel of a plan for this machine: from memory, from disk or made.
+absl::StatusOr<CompiledKernel> CompilePlanned(const KernelPlan& plan, const Machine& host, const CompileOptions& options, double plan_ms,
+                                              const std::atomic<bool>& stop) {
   const std::string key = KernelKey(plan, host);
-  // A folder of templates may change between two calls.
-  const bool is_cached = options.use_cache && options.template_dir.empty();
-  const auto make = [&] { return MakeCompiledKernel({plan, host, key, options.template_dir, is_cached, plan_ms}); };
+  const bool is_cached = IsCached(options);
+  const auto make = [&] {
+    return MakeCompiledKernel({plan, host, key, options.template_dir, is_cached, plan_ms, &stop, options.overrides});
+  };
   if (is_cached) {
     QUERN_ASSIGN_OR_RETURN(CompiledKernel found, KernelCache::OfProcess().FindOrMake(key, make));
     if (found.cache == CacheOutcome::kMiss && found.kernel->from_disk) found.cache = CacheOutcome::kDisk;
+    KernelCache::OfProcess().AddName(NameOf(plan.spec, options.overrides), key);
     return found;
   }
   QUERN_ASSIGN_OR_RETURN(auto kernel, make());
   return CompiledKernel{std::move(kernel), CacheOutcome::kOff, ""};
 }
 
+absl::StatusOr<CompiledKernel> CompileForHost(const KernelSpec& spec, const CompileOptions& options) {
+  const double start = NowMs();
+  QUERN_ASSIGN_OR_RETURN(const Machine host, HostMachine());
+  QUERN_ASSIGN_OR_RETURN(const KernelPlan plan, MakePlan(spec, host, options.overrides));
+  return CompilePlanned(plan, host, options, NowMs() - start, kGoOn);
+}
+
+// How the tier of a generic kernel comes by the compiled one. *Ownership*: the kernel has the tier, which has this.
+class HostKernelMaker final : public KernelMaker {
+ public:
+  HostKernelMaker(const std::shared_ptr<const Kernel>& generic, std::string name, CompileOptions options)
+      : generic_(generic), name_(std::move(name)), options_(std::move(options)) {}
+
+  std::shared_ptr<const Kernel> FindInMemory() override {
+    const auto generic = generic_.lock();
+    if (generic == nullptr || !IsCached(options_)) return nullptr;
+    auto found = KernelCache::OfProcess().FindByName(NameOf(generic->plan.spec, options_.overrides));
+    if (found != nullptr) NameCompiled(*generic);
+    return found;
+  }
+  bool IsOnDisk() override {
+    const auto generic = generic_.lock();
+    if (generic == nullptr || !IsCached(options_) || HasStageFiles()) return false;
+    return DiskCache::OfProcess().Has(KernelKey(generic->plan, *Host()));
+  }
+  absl::StatusOr<CompiledKernel> Make(const std::atomic<bool>& stop) override {
+    const auto generic = generic_.lock();
+    if (generic == nullptr) return absl::CancelledError("compilation stopped: nobody has the kernel any more; accepted: none");
+    QUERN_ASSIGN_OR_RETURN(CompiledKernel made, CompilePlanned(generic->plan, *Host(), options_, 0, stop));
+    NameCompiled(*generic);
+    return made;
+  }
+
+ private:
+  // So that whoever spells the spec as this caller did finds the compiled kernel from now on.
+  void NameCompiled(const Kernel& generic) const {
+    if (!name_.empty()) KernelCache::OfProcess().AddAlias(name_, NameOf(generic.plan.spec, options_.overrides));
+  }
+
+  const std::weak_ptr<const Kernel> generic_;
+  const std::string name_;  // in the table of tiers; empty: not there
+  const CompileOptions options_;
+};
+
+bool IsBackground(const CompileOptions& options) { return options.engine == Engine::kAuto && options.when == CompileWhen::kBackground; }
+
+// Whether what other callers have got may be given to this one: not where it wants the generic kernel for so many rows.
+bool IsShared(const CompileOptions& options) {
+  return IsCached(options) && !(IsBackground(options) && options.compile_after_rows.has_value());
+}
+
+// What a caller gets of a kernel with a tier.
+CompiledKernel StartJob(std::shared_ptr<const Kernel> kernel, const CompileOptions& options) {
+  kernel->tier->Expect(options.expected_rows);
+  if (auto compiled = kernel->tier->Compiled()) return {std::move(compiled), CacheOutcome::kMemory, ""};
+  std::string failure = kernel->tier->Failure();
+  return {std::move(kernel), CacheOutcome::kOff, std::move(failure)};
+}
+
+// A kernel that other callers have got under this name, compiled or with a tier.
+std::optional<CompiledKernel> FindShared(const std::string& name, const CompileOptions& options) {
+  if (auto kernel = KernelCache::OfProcess().FindByName(name)) return CompiledKernel{std::move(kernel), CacheOutcome::kMemory, ""};
+  if (!IsBackground(options)) return std::nullopt;
+  auto kernel = TierTable::OfProcess().Find(name);
+  if (kernel == nullptr) return std::nullopt;
+  return StartJob(std::move(kernel), options);
+}
+
+// The generic kernel with a tier, for all who ask for it by `name` (empty: for this caller alone).
+absl::StatusOr<CompiledKernel> CompileBeside(const KernelSpec& spec, const std::string& name, const CompileOptions& options) {
+  QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, *Host(), options.overrides));
+  QUERN_ASSIGN_OR_RETURN(const std::shared_ptr<Kernel> generic, MakeGenericKernel(std::move(plan)));
+  SayMade(*generic, CacheOutcome::kOff, options.overrides);
+  AddTier(std::make_unique<HostKernelMaker>(generic, name, options), options.compile_after_rows, options.swap_waits, generic.get());
+  return StartJob(name.empty() ? generic : TierTable::OfProcess().Keep(name, generic), options);
+}
+
 }  // namespace
+
+const char* CacheText(CacheOutcome outcome) {
+  switch (outcome) {
+    case CacheOutcome::kOff: return "off";
+    case CacheOutcome::kMiss: return "miss";
+    case CacheOutcome::kMemory: return "memory";
+    case CacheOutcome::kDisk: return "disk";
+  }
+  return "off";
+}
 
 absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOptions& options) {
   std::string warning;
+  if (IsBackground(options) && Host().ok()) {
+    const std::string name = IsShared(options) ? NameOf(spec, options.overrides) : "";
+    if (IsShared(options)) {
+      if (auto found = FindShared(name, options)) return *std::move(found);
+    }
+    return CompileBeside(spec, name, options);
+  }
   if (options.engine != Engine::kGeneric) {
     absl::StatusOr<CompiledKernel> compiled = CompileForHost(spec, options);
     const bool callers_mistake = compiled.status().code() == absl::StatusCode::kInvalidArgument;
     if (compiled.ok() || options.engine == Engine::kJit || callers_mistake) return compiled;
     warning = "not compiled, running the generic kernel: " + std::string(compiled.status().message());
+    if (!absl::IsCancelled(compiled.status())) WarnOnce(warning);
   }
   absl::StatusOr<Machine> host = HostMachine();
   QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, host.ok() ? *host : Machine{}, options.overrides));
   QUERN_ASSIGN_OR_RETURN(auto kernel, MakeGenericKernel(std::move(plan)));
+  SayMade(*kernel, CacheOutcome::kOff, options.overrides);
   return CompiledKernel{std::move(kernel), CacheOutcome::kOff, std::move(warning)};
 }
 
+namespace {
+
+// What an operator that runs a kernel holds of it: the slot of its tier, or entry points that stay.
+template <class EntryPoints>
+EntrySource<EntryPoints> SourceOf(const Kernel& kernel, const EntryPoints& entry_points,
+                                  std::shared_ptr<const EntrySlot<EntryPoints>> KernelTier::* slot) {
+  if (kernel.tier != nullptr) return EntrySource<EntryPoints>((*kernel.tier).*slot, kernel.counters);
+  auto fixed = std::make_shared<EntrySlot<EntryPoints>>(entry_points, nullptr, kernel.engine == Engine::kJit);
+  return EntrySource<EntryPoints>(std::move(fixed), kernel.counters);
+}
+
+}  // namespace
+
 std::shared_ptr<HashJoin> MakeHashJoin(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget) {
-  return std::make_shared<HashJoin>(kernel->shape, kernel->join, kernel, std::move(budget), MakeJoinOptions(kernel->plan));
+  return std::make_shared<HashJoin>(kernel->shape, SourceOf(*kernel, kernel->join, &KernelTier::join), kernel, std::move(budget),
+                                    MakeJoinOptions(kernel->plan));
 }
 
 std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget,
@@ -242,34 +420,52 @@ std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Ker
   AggregateOptions options = MakeAggregateOptions(kernel->plan);
   options.expected_groups = hints.expected_groups;
   options.ranges = hints.ranges;
-  return std::make_shared<HashAggregate>(kernel->groups, kernel->aggregate, kernel, std::move(budget), options);
+  return std::make_shared<HashAggregate>(kernel->groups, SourceOf(*kernel, kernel->aggregate, &KernelTier::aggregate), kernel,
+                                         std::move(budget), options);
 }
 
 std::shared_ptr<RowSort> MakeRowSort(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget) {
-  return std::make_shared<RowSort>(kernel->rows, kernel->sort, kernel, std::move(budget), MakeSortOptions(kernel->plan));
+  return std::make_shared<RowSort>(kernel->rows, SourceOf(*kernel, kernel->sort, &KernelTier::sort), kernel, std::move(budget),
+                                   MakeSortOptions(kernel->plan));
+}
+
+std::unique_ptr<RunMerger> MakeRunMerger(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget,
+                                         uint32_t num_runs) {
+  return std::make_unique<RunMerger>(kernel->rows, SourceOf(*kernel, kernel->sort, &KernelTier::sort), kernel, std::move(budget), num_runs);
 }
 
 std::shared_ptr<RowFilter> MakeRowFilter(const std::shared_ptr<const Kernel>& kernel) {
-  return std::make_shared<RowFilter>(kernel->where, kernel->filter, kernel);
+  return std::make_shared<RowFilter>(kernel->where, SourceOf(*kernel, kernel->filter, &KernelTier::filter), kernel);
 }
 
 absl::StatusOr<CompiledKernel> CompileText(std::string_view text, const CompileOptions& options) {
-  const bool cached = options.use_cache && options.engine != Engine::kGeneric && options.template_dir.empty();
-  const std::string name = cached ? NameOf(text, options.overrides) : "";
-  if (cached) {
-    if (auto kernel = KernelCache::OfProcess().FindByName(name)) return CompiledKernel{std::move(kernel), CacheOutcome::kMemory, ""};
+  const bool is_shared = options.engine != Engine::kGeneric && IsShared(options);
+  const std::string name = is_shared ? NameOf(text, options.overrides) : "";
+  if (is_shared) {
+    if (auto found = FindShared(name, options)) return *std::move(found);
   }
   QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec(text));
+  // The canonical text is not asked for here: printing it takes as long as a small job. Whoever spells a spec in two ways gets two tiers,
+  // which find each other's compiled kernel when it is worth a look.
+  if (IsBackground(options) && Host().ok()) return CompileBeside(spec, name, options);
   QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, Compile(spec, options));
-  if (cached && compiled.kernel->engine == Engine::kJit) {
-    QUERN_ASSIGN_OR_RETURN(const Machine host, HostMachine());
-    KernelCache::OfProcess().AddName(name, KernelKey(compiled.kernel->plan, host));
-  }
+  if (is_shared && compiled.kernel->engine == Engine::kJit) KernelCache::OfProcess().AddAlias(name, NameOf(spec, options.overrides));
   return compiled;
 }
 
 void SetKernelCacheLimit(uint64_t code_bytes) { KernelCache::OfProcess().SetLimit(code_bytes); }
-KernelCacheStats GetKernelCacheStats() { return KernelCache::OfProcess().Stats(); }
-void ClearKernelCache() { KernelCache::OfProcess().Clear(); }
+KernelCacheStats GetKernelCacheStats() {
+  KernelCacheStats stats = KernelCache::OfProcess().Stats();
+  const CodeMemoryStats memory = CodeMemory::OfProcess().Stats();
+  stats.live_kernels = memory.kernels;
+  stats.live_bytes = memory.used_bytes;
+  stats.reserved_bytes = memory.reserved_bytes;
+  stats.mappings = memory.mappings;
+  return stats;
+}
+void ClearKernelCache() {
+  KernelCache::OfProcess().Clear();
+  TierTable::OfProcess().Clear();
+}
 
 }  // namespace quern

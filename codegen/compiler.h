@@ -13,11 +13,13 @@
 #include "absl/status/statusor.h"
 #include "codegen/machine.h"
 #include "codegen/plan.h"
+#include "runtime/counters.h"
 #include "runtime/hash_aggregate.h"
 #include "runtime/hash_join.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/row_filter.h"
 #include "runtime/row_sort.h"
+#include "runtime/run_merger.h"
 #include "runtime/spec.h"
 
 namespace quern {
@@ -40,7 +42,7 @@ struct CompileOptions {
   bool use_cache = true;     // the process's memory cache, and the disk's
   // Of kBackground alone:
   CompileWhen when = CompileWhen::kNow;
-  uint64_t expected_rows = 0;                  // what the caller thinks will be processed with it; 0: unknown
+  uint64_t expected_rows = 0;                  // what the caller thinks one of its threads will process with it; 0: unknown
   std::optional<uint64_t> compile_after_rows;  // of all jobs together; nullopt: as soon as it pays
   bool swap_waits = false;                     // the job that brings the last of these rows waits for the compiled kernel: for tests
 };
@@ -52,6 +54,7 @@ struct CompileTimes {
 };
 
 enum class CacheOutcome : uint8_t { kOff, kMiss, kMemory, kDisk };
+const char* CacheText(CacheOutcome outcome);  // "off", "miss", "memory", "disk"
 
 class KernelTier;
 
@@ -69,9 +72,12 @@ struct Kernel {
   QuernFilterEntryPoints filter = {};
   Engine engine = Engine::kGeneric;  // kJit or kGeneric: which it is
   uint64_t code_bytes = 0;
+  uint64_t page_bytes = 0;           // of the pages that code and constants take; what the cache counts
   CompileTimes times;                // of the compilation that made it
   bool from_disk = false;            // loaded, not compiled
   std::shared_ptr<const void> code;  // owner of the machine code; null for generic
+  // What all jobs have counted that ran it. Not a part of what the kernel is, which does not change.
+  std::shared_ptr<CounterSet> counters = std::make_shared<CounterSet>();
   std::shared_ptr<KernelTier> tier;  // kBackground: this kernel is the generic one, and here is what becomes of it; else null
 };
 
@@ -105,20 +111,27 @@ std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Ker
 // The state that runs a kernel of a sort.
 std::shared_ptr<RowSort> MakeRowSort(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget);
 
+// What merges runs that were sorted by a kernel of a sort.
+std::unique_ptr<RunMerger> MakeRunMerger(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget,
+                                         uint32_t num_runs);
+
 // The state that runs a kernel of a filter; it keeps the kernel.
 std::shared_ptr<RowFilter> MakeRowFilter(const std::shared_ptr<const Kernel>& kernel);
 
-// Limits the bytes of machine code that the process's cache keeps (least recently used go first; kernels in use live on). Default 64 MiB.
+// Limits the bytes of machine code, in whole pages, that the process's cache keeps (least recently used go first; kernels in use live on).
+// Default 64 MiB.
 void SetKernelCacheLimit(uint64_t code_bytes);
 struct KernelCacheStats {
   uint64_t kernels = 0, code_bytes = 0, limit_bytes = 0, hits = 0, misses = 0, evictions = 0;
+  // Of all kernels of the process, those too that the cache no longer keeps or never did (code_memory.h).
+  uint64_t live_kernels = 0, live_bytes = 0, reserved_bytes = 0, mappings = 0;
 };
 KernelCacheStats GetKernelCacheStats();
 void ClearKernelCache();
 
 // One stage of the way as text, the same from run to run, for any machine that LLVM knows:
-// spec, plan, layout, template, ir, opt, asm, obj (a summary of sections and symbols), remarks.
-// *Errors*: InvalidArgument with the accepted stages.
+// spec, plan, layout, template, ir, opt, asm, obj (a summary of sections and symbols), remarks, mca (loops, by the program llvm-mca of
+// PATH). *Errors*: InvalidArgument with the accepted stages; of mca, FailedPrecondition where there is no such program.
 absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec, const Machine& machine, const CompileOptions& options);
 
 }  // namespace quern

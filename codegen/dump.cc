@@ -7,6 +7,7 @@
 
 #include "codegen/compiler.h"
 #include "codegen/diagnostics.h"
+#include "codegen/mca.h"
 #include "codegen/module.h"
 #include "llvm/BinaryFormat/ELF.h"
 #include "llvm/Object/ELFObjectFile.h"
@@ -16,14 +17,7 @@
 namespace quern {
 namespace {
 
-constexpr const char* kStages = "spec, plan, layout, template, ir, opt, asm, obj, remarks";
-
-std::string Text(const llvm::Module& module) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  module.print(stream, nullptr);
-  return text;
-}
+constexpr const char* kStages = "spec, plan, layout, template, ir, opt, asm, obj, remarks, mca";
 
 // Collects optimisation remarks as "<function>: <pass>: <what>", in the order in which passes made them.
 class Remarks : public Diagnostics {
@@ -82,19 +76,21 @@ absl::StatusOr<std::string> DumpModule(std::string_view stage, const KernelPlan&
   if (stage == "template") {
     QUERN_ASSIGN_OR_RETURN(auto module, LoadTemplate(plan.spec.op, machine, options.template_dir, &context));
     module->setModuleIdentifier(TemplateName(plan.spec.op));
-    return Text(*module);
+    return PrintModule(*module);
   }
   CompileTimes times;
   QUERN_ASSIGN_OR_RETURN(const KernelShape shape, MakeKernelShape(plan));
   QUERN_ASSIGN_OR_RETURN(auto target, MakeTargetMachine(machine));
   QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(plan, shape, machine, target.get(), options.template_dir, &context, &times));
-  if (stage == "ir") return Text(*module);
-  QUERN_RETURN_IF_ERROR(Optimise(module.get(), target.get()));
-  if (stage == "opt") return Text(*module);
+  if (stage == "ir") return PrintModule(*module);
+  QUERN_RETURN_IF_ERROR(Optimise(module.get(), target.get(), PassesOf(plan)));
+  if (stage == "opt") return PrintModule(*module);
   llvm::SmallVector<char, 0> code;
-  const CodeFormat format = stage == "asm" ? CodeFormat::kAssembly : CodeFormat::kObject;
-  QUERN_RETURN_IF_ERROR(GenerateCode(module.get(), target.get(), format, &code));
+  target->Options.MCOptions.AsmVerbose = stage == "mca";  // loops are found by the comments
+  const CodeFormat format = stage == "asm" || stage == "mca" ? CodeFormat::kAssembly : CodeFormat::kObject;
+  QUERN_RETURN_IF_ERROR(GenerateCode(module.get(), target.get(), format, &code, PassesOf(plan)));
   if (stage == "asm") return std::string(code.data(), code.size());
+  if (stage == "mca") return McaView({code.data(), code.size()}, machine, target->getTargetTriple().str());
   if (stage == "remarks") return remarks;
   return DescribeObject(code);
 }
@@ -106,6 +102,19 @@ bool IsStage(std::string_view stage) {
 
 }  // namespace
 
+std::string PrintModule(const llvm::Module& module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, nullptr);
+  return text;
+}
+
+std::string PrintLayout(const KernelShape& shape) {
+  if (shape.join != nullptr) return shape.join->Print();
+  if (shape.filter != nullptr) return shape.filter->Print();
+  return shape.aggregate != nullptr ? shape.aggregate->Print() : shape.sort->Print();
+}
+
 absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec, const Machine& machine, const CompileOptions& options) {
   if (!IsStage(stage)) return InvalidArgument("unknown stage: " + Show(stage) + "; accepted: " + kStages);
   QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, machine, options.overrides));
@@ -113,9 +122,7 @@ absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec,
   if (stage == "plan") return PrintPlan(plan);
   if (stage == "layout") {
     QUERN_ASSIGN_OR_RETURN(const KernelShape shape, MakeKernelShape(plan));
-    if (shape.join != nullptr) return shape.join->Print();
-    if (shape.filter != nullptr) return shape.filter->Print();
-    return shape.aggregate != nullptr ? shape.aggregate->Print() : shape.sort->Print();
+    return PrintLayout(shape);
   }
   return DumpModule(stage, plan, machine, options);
 }

@@ -11,6 +11,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <system_error>
 #include <thread>
 
 #include "runtime/status.h"
@@ -20,13 +23,34 @@ namespace {
 
 std::string CoresText() { return std::to_string(std::clamp(std::thread::hardware_concurrency(), 1u, 1024u)); }
 
+// The folder that the XDG base directory specification gives to a program's caches; a path of it that is not absolute is to be ignored.
+std::string UserCacheFolder() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache == '/') return std::string(cache) + "/quern";
+  const char* home = std::getenv("HOME");
+  return home != nullptr && *home == '/' ? std::string(home) + "/.cache/quern" : "";
+}
+
 // What a variable that is not set counts as, where the table does not say.
-std::string FoundDefault(Variable id) { return id == Variable::kThreads ? CoresText() : ""; }
+std::string FoundDefault(Variable id) {
+  if (id == Variable::kThreads) return CoresText();
+  return id == Variable::kCacheDir ? UserCacheFolder() : "";
+}
 
 VariableRow MakeRow(Variable id, const char* name, const std::string& default_text, const char* accepted, const char* meaning) {
   const char* value = std::getenv(name);
   const bool is_set = value != nullptr && *value != '\0';
   return {id, name, is_set ? value : default_text.empty() ? FoundDefault(id) : default_text, is_set, accepted, meaning};
+}
+
+constexpr std::string_view kFileStages[] = {"plan", "layout", "ir", "opt", "asm"};
+constexpr const char* kFileStagesText = "plan, layout, ir, opt, asm";
+
+// What a relative folder means now, also after the process went elsewhere.
+std::string AbsolutePath(const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(folder, error);
+  return error ? folder : path.string();
 }
 
 }  // namespace
@@ -39,6 +63,37 @@ std::vector<VariableRow> ReadEnvironment() {
 }
 
 VariableRow ReadVariable(Variable id) { return ReadEnvironment()[static_cast<size_t>(id)]; }
+
+bool StageDump::Leaves(std::string_view stage) const { return std::find(stages.begin(), stages.end(), stage) != stages.end(); }
+
+absl::StatusOr<StageDump> StageDumpOfEnvironment() {
+  const VariableRow row = ReadVariable(Variable::kDump);
+  if (!row.from_environment) return StageDump{};
+  const size_t colon = row.value.find(':');
+  if (colon == std::string::npos || colon + 1 == row.value.size()) {
+    return absl::FailedPreconditionError("bad value of QUERN_DUMP: " + Show(row.value) + "; accepted: STAGE,STAGE,..:DIR with stages " +
+                                         kFileStagesText);
+  }
+  StageDump dump{{}, AbsolutePath(row.value.substr(colon + 1))};
+  for (size_t begin = 0; begin <= colon;) {
+    const size_t end = std::min(row.value.find(',', begin), colon);
+    const std::string stage = row.value.substr(begin, end - begin);
+    if (std::find(std::begin(kFileStages), std::end(kFileStages), stage) == std::end(kFileStages)) {
+      return absl::FailedPreconditionError("unknown stage of QUERN_DUMP: " + Show(stage) + "; accepted: " + kFileStagesText);
+    }
+    dump.stages.push_back(stage);
+    begin = end + 1;
+  }
+  return dump;
+}
+
+absl::StatusOr<std::string> FolderOfEnvironment(Variable id) {
+  const VariableRow row = ReadVariable(id);
+  if (!row.from_environment) return std::string();
+  std::error_code ignored;
+  if (std::filesystem::is_directory(row.value, ignored)) return AbsolutePath(row.value);
+  return absl::FailedPreconditionError("bad value of " + row.name + ": " + Show(row.value) + "; accepted: " + row.accepted);
+}
 
 absl::StatusOr<bool> SwitchOfEnvironment(Variable id) {
   const VariableRow row = ReadVariable(id);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,6 +29,19 @@ struct VariableRow {
 // All rows with their present values; a variable that is set to "" counts as not set.
 std::vector<VariableRow> ReadEnvironment();
 VariableRow ReadVariable(Variable id);
+
+// What QUERN_DUMP asks for: "ir,asm:/tmp/k". Nothing where it is not set.
+struct StageDump {
+  std::vector<std::string> stages;
+  std::string folder;  // absolute; need not be there
+
+  bool Leaves(std::string_view stage) const;
+};
+// *Errors*: FailedPrecondition that names the stages.
+absl::StatusOr<StageDump> StageDumpOfEnvironment();
+
+// A variable that names a folder that is there: its absolute path, "" where it is not set. *Errors*: FailedPrecondition.
+absl::StatusOr<std::string> FolderOfEnvironment(Variable id);
 
 // The value of a variable that is 0 or 1. *Errors*: FailedPrecondition that names the variable and what is accepted.
 absl::StatusOr<bool> SwitchOfEnvironment(Variable id);

@@ -10,12 +10,14 @@
 #include <iterator>
 #include <string>
 
+#include "codegen/code_listener.h"
 #include "codegen/diagnostics.h"
 #include "codegen/emitter.h"
 #include "codegen/module.h"
 #include "codegen/template_library.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Linker/Linker.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -54,20 +56,24 @@ bool IsEntryPoint(const llvm::Function& function) {
          name.starts_with("quern_filter_");
 }
 
-// Entry points stay visible; holes and blocks are inlined into them, constants are their own.
-void Settle(llvm::Module* module, const llvm::TargetMachine& target) {
-  for (llvm::GlobalVariable& constant : module->globals()) {
-    if (constant.isDeclaration()) continue;
-    constant.setLinkage(llvm::GlobalValue::PrivateLinkage);
-    constant.setComdat(nullptr);
-  }
+// Slow paths that a kernel has once and calls (runtime/bytes.h).
+bool IsOutlined(const llvm::Function& function) { return function.getName().starts_with("quern_outlined_"); }
+
+// The two sides of source lines, where templates have them. The bodies that holes get have none: a block that is inlined there counts for
+// its own lines, at the line of the template that the hole stands on.
+void ForgetLinesOfHoles(llvm::Module* module) {
+  for (llvm::Function& function : *module)
+    if (function.isDeclaration()) function.setSubprogram(nullptr);
+}
+
+// Debuggers show frames under the name that profilers do. Symbols keep theirs, so that breakpoints find them.
+void NameFramesAfter(const std::string& spec, llvm::Module* module) {
+  constexpr unsigned kNameOperand = 2;  // of a DISubprogram
   for (llvm::Function& function : *module) {
-    AimAtMachine(&function, target);
-    if (function.isDeclaration()) continue;
-    if (IsEntryPoint(function)) continue;
-    function.setLinkage(llvm::GlobalValue::InternalLinkage);
-    function.removeFnAttr(llvm::Attribute::NoInline);
-    function.addFnAttr(llvm::Attribute::AlwaysInline);
+    llvm::DISubprogram* subprogram = function.getSubprogram();
+    if (subprogram == nullptr || function.isDeclaration() || !(IsEntryPoint(function) || IsOutlined(function))) continue;
+    const std::string name = FrameName(function.getName().str(), spec);
+    subprogram->replaceOperandWith(kNameOperand, llvm::MDString::get(module->getContext(), name));
   }
 }
 
@@ -161,6 +167,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan
   blocks->setDataLayout(module->getDataLayout());
   blocks->setTargetTriple(module->getTargetTriple());
   RemoveUnneeded(shape, module.get());
+  ForgetLinesOfHoles(module.get());
   Emitter emitter(module.get(), blocks.get());
   if (shape.join != nullptr) EmitJoinHoles(*shape.join->get(), &emitter);
   else if (shape.aggregate != nullptr) EmitAggregateHoles(*shape.aggregate->get(), &emitter);
@@ -170,11 +177,30 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan
   const double emitted = NowMs();
   QUERN_RETURN_IF_ERROR(LinkBlocks(module.get(), std::move(blocks)));
   Settle(module.get(), *target);
+  NameFramesAfter(PrintSpec(plan.spec), module.get());
   QUERN_RETURN_IF_ERROR(CheckInstantiated(*module, *target));
   times->load_ms = loaded - start;
   times->emit_ms = emitted - loaded;
   times->link_ms = NowMs() - emitted;
   return module;
+}
+
+void Settle(llvm::Module* module, const llvm::TargetMachine& target) {
+  for (llvm::GlobalVariable& constant : module->globals()) {
+    if (constant.isDeclaration()) continue;
+    constant.setLinkage(llvm::GlobalValue::PrivateLinkage);
+    constant.setComdat(nullptr);
+  }
+  for (llvm::Function& function : *module) {
+    AimAtMachine(&function, target);
+    if (function.isDeclaration()) continue;
+    if (IsEntryPoint(function)) continue;
+    function.setLinkage(llvm::GlobalValue::InternalLinkage);
+    function.setComdat(nullptr);
+    if (IsOutlined(function)) continue;
+    function.removeFnAttr(llvm::Attribute::NoInline);
+    function.addFnAttr(llvm::Attribute::AlwaysInline);
+  }
 }
 
 absl::Status CheckInstantiated(const llvm::Module& module, const llvm::TargetMachine& target) {

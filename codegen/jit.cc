@@ -1,124 +1,225 @@
 // SPDX-License-Identifier: Apache-2.0
-// One ORC session per process, one JITDylib per kernel.
+// JITLink and nothing around it: no session, no dylibs.
 //
-// LLJIT would bring a platform, process symbols and a compile layer; a kernel needs none of them: its object is ready, it calls five
-// functions, it has no constructors. So the session is ORC's core with the JITLink layer, and a dylib whose only other content is the
-// allow-list as absolute symbols. A name outside of it fails the link, which is the last of the checks on what generated code may reach.
+// ORC keeps tables for code that is compiled when it is first called, by symbols that depend on each other, in another process perhaps. A
+// kernel needs none of that: its object is ready, it calls a few functions, it has no constructors. ORC also keeps what it has seen: a
+// session grows with each kernel that comes and goes. So an object becomes JITLink's graph of blocks, is laid out on pages of
+// code_memory.h, gets its addresses, is copied there, and the graph is gone. What a link passes through, for an object of 4.8 KB:
+//
+//     sections   .text 3014, .rodata.cst8 24, .rodata 64      allocate   3 segments of a kind become 2: r-x at 0, r-- at 3136
+//     symbols    defined: quern_join_hash, ..                 resolved   their addresses go into the kernel
+//                undefined: bcmp, quern_rt_hash_64, ..        lookup     in runtime_calls.h alone; another name fails the link
+//     bytes      fixed up in memory of their own              finalise   copied to 1 page, which is executable from then on
+//
+// The failed lookup is the last of the checks on what generated code may reach.
 #include "codegen/jit.h"
 
-#include <atomic>
-#include <mutex>
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 
+#include "codegen/code_events.h"
+#include "codegen/code_memory.h"
 #include "llvm/ExecutionEngine/JITLink/JITLink.h"
 #include "llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h"
-#include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
-#include "llvm/ExecutionEngine/Orc/Core.h"
-#include "llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h"
-#include "llvm/ExecutionEngine/Orc/SelfExecutorProcessControl.h"
+#include "llvm/ExecutionEngine/Orc/SymbolStringPool.h"
+#include "llvm/Support/MemoryBufferRef.h"
 #include "runtime/runtime_calls.h"
 #include "runtime/status.h"
 
 namespace quern {
 namespace {
 
+namespace jitlink = llvm::jitlink;
 namespace orc = llvm::orc;
 
 LLVM_ENABLE_BITMASK_ENUMS_IN_NAMESPACE();
 
+#if defined(__aarch64__)
+constexpr llvm::Triple::ArchType kArchitecture = llvm::Triple::aarch64;
+#else
+constexpr llvm::Triple::ArchType kArchitecture = llvm::Triple::x86_64;
+#endif
+
+// Code and constants do not share a cache line.
+constexpr uint64_t kSegmentAlignment = 64;
+
 absl::Status CannotLoad(const std::string& problem) { return Internal("cannot load code: " + problem + "; accepted: a kernel's object"); }
 
-// Adds up what a link maps executable.
-class CountCode : public orc::ObjectLinkingLayer::Plugin {
- public:
-  void modifyPassConfig(orc::MaterializationResponsibility&, llvm::jitlink::LinkGraph&, llvm::jitlink::PassConfiguration& config) override {
-    config.PostAllocationPasses.push_back([this](llvm::jitlink::LinkGraph& graph) {
-      for (const llvm::jitlink::Section& section : graph.sections()) {
-        if ((section.getMemProt() & orc::MemProt::Exec) == orc::MemProt::None) continue;
-        for (const llvm::jitlink::Block* block : section.blocks()) bytes_ += block->getSize();
-      }
-      return llvm::Error::success();
-    });
-  }
-  llvm::Error notifyFailed(orc::MaterializationResponsibility&) override { return llvm::Error::success(); }
-  llvm::Error notifyRemovingResources(orc::JITDylib&, orc::ResourceKey) override { return llvm::Error::success(); }
-  void notifyTransferringResources(orc::JITDylib&, orc::ResourceKey, orc::ResourceKey) override {}
+llvm::Error LinkError(const std::string& problem) { return llvm::make_error<llvm::StringError>(problem, llvm::inconvertibleErrorCode()); }
 
-  uint64_t Take() { return bytes_.exchange(0); }
+const std::unordered_map<std::string_view, void*>& AllowedCalls() {
+  static const auto* calls = [] {
+    auto* map = new std::unordered_map<std::string_view, void*>;
+    for (const RuntimeCall& call : AllRuntimeCalls()) map->emplace(call.name, call.address);
+    return map;
+  }();
+  return *calls;
+}
 
- private:
-  std::atomic<uint64_t> bytes_{0};
+// What one link leaves.
+struct Linked {
+  LoadedCode code;
+  CodePages pages;
+  CodeLoaded event;             // filled where somebody wants it
+  absl::Status memory_problem;  // said better than through LLVM
+  std::string link_problem;
 };
 
-// Never destroyed: kernels that a host keeps in static variables may outlive everything else.
-class Session {
+// One kernel's memory: laid out and fixed up in `bytes_`, then copied to its pages.
+class KernelMemory : public jitlink::JITLinkMemoryManager {
  public:
-  static absl::StatusOr<Session*> Get() {
-    static absl::StatusOr<Session*>* session = new absl::StatusOr<Session*>(Make());
-    return *session;
-  }
+  explicit KernelMemory(Linked* linked) : linked_(linked) {}
 
-  absl::StatusOr<LoadedCode> Load(std::unique_ptr<llvm::MemoryBuffer> object, const std::vector<std::string>& symbols) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    counter_->Take();  // what a link that failed had counted
-    problems_.clear();
-    llvm::Expected<orc::JITDylib&> dylib = session_->createJITDylib("kernel" + std::to_string(next_kernel_++));
-    if (!dylib) return Failed(dylib.takeError());
-    LoadedCode code;
-    code.owner = std::shared_ptr<const void>(&*dylib, [this](const void* d) { Remove(const_cast<void*>(d)); });
-    if (llvm::Error error = dylib->define(orc::absoluteSymbols(AllowedCalls()))) return Failed(std::move(error));
-    if (llvm::Error error = layer_->add(*dylib, std::move(object))) return Failed(std::move(error));
-    for (const std::string& symbol : symbols) {
-      llvm::Expected<orc::ExecutorSymbolDef> found = session_->lookup({&*dylib}, session_->intern(symbol));
-      if (!found) return Failed(found.takeError());
-      code.addresses.push_back(found->getAddress().toPtr<void*>());
-    }
-    code.code_bytes = counter_->Take();
-    return code;
+  void allocate(const jitlink::JITLinkDylib*, jitlink::LinkGraph& graph, OnAllocatedFunction on_allocated) override {
+    if (llvm::Error error = LayOut(graph)) return on_allocated(std::move(error));
+    on_allocated(std::make_unique<InFlight>(this));
+  }
+  // The pages go with their owner.
+  void deallocate(std::vector<FinalizedAlloc> allocations, OnDeallocatedFunction on_deallocated) override {
+    for (FinalizedAlloc& allocation : allocations) allocation.release();
+    on_deallocated(llvm::Error::success());
   }
 
  private:
-  static absl::StatusOr<Session*> Make() {
-    auto control = orc::SelfExecutorProcessControl::Create();
-    if (!control) return CannotLoad(llvm::toString(control.takeError()));
-    Session* session = new Session;
-    session->session_ = std::make_unique<orc::ExecutionSession>(std::move(*control));
-    session->layer_ = std::make_unique<orc::ObjectLinkingLayer>(*session->session_);
-    // Else the session prints what went wrong and tells its caller only that something did.
-    session->session_->setErrorReporter([session](llvm::Error error) { session->problems_ += llvm::toString(std::move(error)) + ": "; });
-    session->counter_ = std::make_shared<CountCode>();
-    session->layer_->addPlugin(session->counter_);
-    return session;
-  }
-
-  absl::Status Failed(llvm::Error error) { return CannotLoad(problems_ + llvm::toString(std::move(error))); }
-
-  orc::SymbolMap AllowedCalls() {
-    orc::SymbolMap map;
-    for (const RuntimeCall& call : AllRuntimeCalls()) {
-      map[session_->intern(call.name)] = {orc::ExecutorAddr::fromPtr(call.address),
-                                          llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+  class InFlight : public InFlightAlloc {
+   public:
+    explicit InFlight(KernelMemory* memory) : memory_(memory) {}
+    void abandon(OnAbandonedFunction on_abandoned) override { on_abandoned(llvm::Error::success()); }
+    void finalize(OnFinalizedFunction on_finalized) override {
+      Linked* linked = memory_->linked_;
+      linked->memory_problem = linked->pages.Commit(memory_->bytes_);
+      if (!linked->memory_problem.ok()) return on_finalized(LinkError("no memory"));
+      on_finalized(FinalizedAlloc(orc::ExecutorAddr(linked->pages.address())));
     }
-    return map;
+
+   private:
+    KernelMemory* memory_;
+  };
+
+  llvm::Error LayOut(jitlink::LinkGraph& graph) {
+    jitlink::BasicLayout layout(graph);
+    uint64_t size = 0;
+    std::vector<uint64_t> offsets;
+    for (auto& [group, segment] : layout.segments()) {
+      if ((group.getMemProt() & orc::MemProt::Write) != orc::MemProt::None) return LinkError("it has writable data");
+      // More than this no page could give.
+      if (segment.Alignment.value() > kSegmentAlignment) return LinkError("its sections want to be aligned to more than 64 bytes");
+      size = llvm::alignTo(size, kSegmentAlignment);
+      offsets.push_back(size);
+      size += segment.ContentSize + segment.ZeroFillSize;
+    }
+    absl::StatusOr<CodePages> pages = CodeMemory::OfProcess().Reserve(size);
+    if (!pages.ok()) {
+      linked_->memory_problem = pages.status();
+      return LinkError("no memory");
+    }
+    linked_->pages = *std::move(pages);
+    bytes_.assign(size, '\0');
+    auto offset = offsets.begin();
+    for (auto& [group, segment] : layout.segments()) {
+      segment.Addr = orc::ExecutorAddr(linked_->pages.address() + *offset);
+      segment.WorkingMem = bytes_.data() + *offset++;
+    }
+    return layout.apply();
   }
 
-  void Remove(void* dylib) {
-    if (llvm::Error error = session_->removeJITDylib(*static_cast<orc::JITDylib*>(dylib))) llvm::consumeError(std::move(error));
+  Linked* linked_;
+  std::string bytes_;
+};
+
+// Answers what JITLink asks of its surroundings. One link, from start to end, on the thread that called it.
+class KernelLink : public jitlink::JITLinkContext {
+ public:
+  KernelLink(const std::vector<std::string>& symbols, Linked* linked)
+      : JITLinkContext(nullptr), symbols_(symbols), memory_(linked), linked_(linked) {}
+
+  jitlink::JITLinkMemoryManager& getMemoryManager() override { return memory_; }
+
+  void notifyFailed(llvm::Error error) override { linked_->link_problem = llvm::toString(std::move(error)); }
+
+  void lookup(const LookupMap& names, std::unique_ptr<jitlink::JITLinkAsyncLookupContinuation> go_on) override {
+    jitlink::AsyncLookupResult found;
+    std::string unknown;
+    for (const auto& [name, flags] : names) {
+      const auto at = AllowedCalls().find(std::string_view((*name).data(), (*name).size()));
+      if (at == AllowedCalls().end()) {
+        unknown += (unknown.empty() ? "" : ", ") + (*name).str();
+        continue;
+      }
+      found[name] = {orc::ExecutorAddr::fromPtr(at->second), llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+    }
+    if (!unknown.empty()) return go_on->run(LinkError("it calls what it may not: " + unknown));
+    go_on->run(std::move(found));
   }
 
-  std::mutex mutex_;      // one link at a time, so that the counter and the problems belong to it
-  std::string problems_;  // of this link, as the session reports them
-  std::unique_ptr<orc::ExecutionSession> session_;
-  std::unique_ptr<orc::ObjectLinkingLayer> layer_;
-  std::shared_ptr<CountCode> counter_;
-  uint64_t next_kernel_ = 0;
+  llvm::Error notifyResolved(jitlink::LinkGraph& graph) override {
+    for (const std::string& wanted : symbols_) {
+      const jitlink::Symbol* symbol = graph.findDefinedSymbolByName(graph.intern(wanted));
+      if (symbol == nullptr) return LinkError("it has no " + wanted);
+      linked_->code.addresses.push_back(symbol->getAddress().toPtr<void*>());
+    }
+    for (jitlink::Section& section : graph.sections()) {
+      if (!IsCode(section)) continue;
+      for (const jitlink::Block* block : section.blocks()) linked_->code.code_bytes += block->getSize();
+    }
+    if (WantsCodeEvents()) Describe(graph);
+    return llvm::Error::success();
+  }
+
+  void notifyFinalized(jitlink::JITLinkMemoryManager::FinalizedAlloc allocation) override { allocation.release(); }
+
+ private:
+  static bool IsCode(const jitlink::Section& section) { return (section.getMemProt() & orc::MemProt::Exec) != orc::MemProt::None; }
+
+  void Describe(jitlink::LinkGraph& graph) {
+    for (jitlink::Section& section : graph.sections()) {
+      if (section.getMemLifetime() == orc::MemLifetime::NoAlloc || section.blocks_size() == 0) continue;
+      linked_->event.sections.push_back({section.getName().str(), jitlink::SectionRange(section).getStart().getValue()});
+      if (!IsCode(section)) continue;
+      for (const jitlink::Symbol* symbol : section.symbols()) {
+        if (!symbol->hasName() || symbol->getSize() == 0 || !symbol->isCallable()) continue;
+        linked_->event.functions.push_back({(*symbol->getName()).str(), symbol->getAddress().getValue(), symbol->getSize()});
+      }
+    }
+  }
+
+  const std::vector<std::string>& symbols_;
+  KernelMemory memory_;
+  Linked* linked_;
+};
+
+// What a kernel holds of its code. The announcement is taken back before the pages go.
+struct CodeOwner {
+  CodePages pages;
+  std::shared_ptr<const void> announcement;
 };
 
 }  // namespace
 
-absl::StatusOr<LoadedCode> LoadObject(std::unique_ptr<llvm::MemoryBuffer> object, const std::vector<std::string>& symbols,
-                                      const std::string&) {
-  QUERN_ASSIGN_OR_RETURN(Session * session, Session::Get());
-  return session->Load(std::move(object), symbols);
+absl::StatusOr<LoadedCode> LoadObject(std::string_view object, const std::vector<std::string>& symbols, const std::string& spec) {
+  const llvm::MemoryBufferRef bytes(llvm::StringRef(object.data(), object.size()), "kernel");
+  // Outlives the graph: what was looked up holds names while the graph goes, inside of the calls of `link`.
+  const auto names = std::make_shared<orc::SymbolStringPool>();
+  auto graph = jitlink::createLinkGraphFromObject(bytes, names);
+  if (!graph) return CannotLoad(llvm::toString(graph.takeError()));
+  if ((*graph)->getTargetTriple().getArch() != kArchitecture) return CannotLoad("it is for " + (*graph)->getTargetTriple().str());
+  Linked linked;
+  // Comes back when the link is done or has failed: nothing in it waits for another thread.
+  jitlink::link(std::move(*graph), std::make_unique<KernelLink>(symbols, &linked));
+  if (!linked.memory_problem.ok()) return linked.memory_problem;
+  if (!linked.link_problem.empty()) return CannotLoad(linked.link_problem);
+  auto owner = std::make_shared<CodeOwner>();
+  linked.code.page_bytes = linked.pages.bytes();
+  owner->pages = std::move(linked.pages);
+  if (WantsCodeEvents()) {
+    linked.event.spec = spec;
+    linked.event.object = object;
+    owner->announcement = AnnounceCode(linked.event);
+  }
+  linked.code.owner = std::move(owner);
+  return std::move(linked.code);
 }
 
 }  // namespace quern

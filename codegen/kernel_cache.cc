@@ -4,6 +4,8 @@
 // were an exception to leave it (LLVM and the standard library allocate), those who wait would wait for ever.
 #include "codegen/kernel_cache.h"
 
+#include <pthread.h>
+
 #include <exception>
 #include <new>
 #include <utility>
@@ -26,8 +28,18 @@ absl::StatusOr<std::shared_ptr<const Kernel>> MakeOrStatus(const KernelCache::Ma
 }  // namespace
 
 KernelCache& KernelCache::OfProcess() {
-  static KernelCache* cache = new KernelCache;
+  static KernelCache* cache = [] {
+    auto* made = new KernelCache;
+    pthread_atfork([] { OfProcess().mutex_.lock(); }, [] { OfProcess().mutex_.unlock(); }, [] { OfProcess().AfterForkInChild(); });
+    return made;
+  }();
   return *cache;
+}
+
+// What another thread was making is not made in this process.
+void KernelCache::AfterForkInChild() {
+  std::erase_if(entries_, [](const auto& item) { return !item.second->done; });
+  mutex_.unlock();
 }
 
 absl::StatusOr<CompiledKernel> KernelCache::FindOrMake(const std::string& key, const Make& make) {
@@ -65,7 +77,7 @@ absl::StatusOr<CompiledKernel> KernelCache::FindOrMake(const std::string& key, c
     order_.push_front(key);
     entry->used = order_.begin();
     ++stats_.kernels;
-    stats_.code_bytes += entry->kernel->code_bytes;
+    stats_.code_bytes += entry->kernel->page_bytes;
     evicted = Evict();
   }
   return CompiledKernel{entry->kernel, CacheOutcome::kMiss, ""};
@@ -80,19 +92,29 @@ std::shared_ptr<const Kernel> KernelCache::FindByName(const std::string& name) {
   return at->second->kernel;
 }
 
-void KernelCache::AddName(const std::string& name, const std::string& key) {
+void KernelCache::Name(const std::string& name, const std::shared_ptr<Entry>& entry) {
   constexpr size_t kMaxNames = 16;  // whoever spells one spec in more ways pays for the parser
+  if (entry->names.size() == kMaxNames) return;
+  if (names_.try_emplace(name, entry).second) entry->names.push_back(name);
+}
+
+void KernelCache::AddName(const std::string& name, const std::string& key) {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto at = entries_.find(key);
-  if (at == entries_.end() || !at->second->done || at->second->names.size() == kMaxNames) return;
-  if (names_.try_emplace(name, at->second).second) at->second->names.push_back(name);
+  if (at != entries_.end() && at->second->done) Name(name, at->second);
+}
+
+void KernelCache::AddAlias(const std::string& alias, const std::string& name) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto at = names_.find(name);
+  if (at != names_.end()) Name(alias, std::shared_ptr<Entry>(at->second));
 }
 
 std::vector<std::shared_ptr<KernelCache::Entry>> KernelCache::Evict() {
   std::vector<std::shared_ptr<Entry>> evicted;
   while (stats_.code_bytes > stats_.limit_bytes && !order_.empty()) {
     const auto victim = entries_.find(order_.back());
-    stats_.code_bytes -= victim->second->kernel->code_bytes;
+    stats_.code_bytes -= victim->second->kernel->page_bytes;
     --stats_.kernels;
     ++stats_.evictions;
     for (const std::string& name : victim->second->names) names_.erase(name);

@@ -32,6 +32,8 @@ class KernelCache {
   std::shared_ptr<const Kernel> FindByName(const std::string& name);
   // Gives a finished kernel one more name, which goes when the kernel goes. Does nothing for a key that is gone already.
   void AddName(const std::string& name, const std::string& key);
+  // The same for the kernel that has another name.
+  void AddAlias(const std::string& alias, const std::string& name);
 
   void SetLimit(uint64_t code_bytes);
   KernelCacheStats Stats();
@@ -46,7 +48,10 @@ class KernelCache {
     std::vector<std::string> names;
   };
 
+  void AfterForkInChild();
+
   // The functions and fields below want the lock.
+  void Name(const std::string& name, const std::shared_ptr<Entry>& entry);
   void Touch(Entry* entry) { order_.splice(order_.begin(), order_, entry->used); }
 
   // Takes the least recently used ones out until the limit holds. *Ownership*: the caller drops them after the lock, since to unmap code

@@ -22,12 +22,31 @@ LogState& State() {
   return *state;
 }
 
-void Say(const LogState& state, LogLevel level, std::string_view line) {
+void Say(const LogState& state, LogLevel level, std::string_view text) {
+  const std::string line = OneLine(text);
   if (state.callback) return state.callback(level, line);
-  std::fprintf(stderr, "%s%.*s\n", level == LogLevel::kWarning ? "quern: warning: " : "", static_cast<int>(line.size()), line.data());
+  std::fprintf(stderr, "%s%s\n", level == LogLevel::kWarning ? "quern: warning: " : "", line.c_str());
 }
 
 }  // namespace
+
+std::string OneLine(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n' || c == '\r' || c == '\t') {
+      if (!line.empty() && line.back() != ' ') line += ' ';
+    } else if (byte < 0x20 || byte == 0x7f) {
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "\\x%02x", byte);
+      line += escaped;
+    } else {
+      line += c;
+    }
+  }
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+  return line;
+}
 
 void SetLogCallback(LogCallback callback) {
   LogState& state = State();

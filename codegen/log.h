@@ -12,8 +12,11 @@ namespace quern {
 
 enum class LogLevel : uint8_t {
   kWarning,  // something is not as it should be; results are right all the same
-  kInfo,     // asked for by QUERN_VERBOSE
+  kInfo,     // asked for, by QUERN_VERBOSE or QUERN_OVERRIDE
 };
+
+// The text on one line: line ends become blanks, other control characters are escaped.
+std::string OneLine(std::string_view text);
 
 // One line, without its end. Called by any thread, one line at a time; must not call the library.
 using LogCallback = std::function<void(LogLevel, std::string_view)>;

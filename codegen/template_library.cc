@@ -6,10 +6,22 @@
 #include <fstream>
 #include <iterator>
 
+#include "codegen/code_events.h"
 #include "runtime/blocks.h"
 #include "runtime/status.h"
 
 namespace quern {
+namespace {
+
+const EmbeddedTemplate* Find(std::span<const EmbeddedTemplate> templates, std::string_view name, std::string_view arch) {
+  for (const EmbeddedTemplate& entry : templates)
+    if (name == entry.name && arch == entry.arch) return &entry;
+  return nullptr;
+}
+
+std::string_view BytesOf(const EmbeddedTemplate& entry) { return {reinterpret_cast<const char*>(entry.data), entry.size}; }
+
+}  // namespace
 
 absl::StatusOr<std::string_view> FindTemplate(std::string_view name, std::string_view arch, const std::string& directory,
                                               std::string* storage) {
@@ -20,8 +32,8 @@ absl::StatusOr<std::string_view> FindTemplate(std::string_view name, std::string
     storage->assign(std::istreambuf_iterator<char>(file), {});
     return std::string_view(*storage);
   }
-  for (const EmbeddedTemplate& entry : EmbeddedTemplates())
-    if (name == entry.name && arch == entry.arch) return std::string_view(reinterpret_cast<const char*>(entry.data), entry.size);
+  if (const EmbeddedTemplate* entry = WantsSourceLines() ? Find(EmbeddedTemplatesWithLines(), name, arch) : nullptr) return BytesOf(*entry);
+  if (const EmbeddedTemplate* entry = Find(EmbeddedTemplates(), name, arch)) return BytesOf(*entry);
   return absl::NotFoundError("no template for this architecture: " + std::string(arch) + "; accepted: x86-64, aarch64");
 }
 

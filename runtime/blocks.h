@@ -276,7 +276,9 @@ QUERN_INLINE Bytes BytesOf(const uint8_t* field, uint32_t width) {
 QUERN_INLINE bool EqualShort(Bytes s, const uint8_t* field) {
   typedef uint64_t U64x4 __attribute__((vector_size(32)));
   if (Load<uint32_t>(field) != s.length) return false;
-  if (!(static_cast<int>(MayReadShort(s.data)) & static_cast<int>(MayReadShort(field + 4)))) return EqualBytes(s.data, field + 4, s.length);
+  if (__builtin_expect(!(static_cast<int>(MayReadShort(s.data)) & static_cast<int>(MayReadShort(field + 4))), 0)) {
+    return quern_outlined_equal_bytes(s.data, field + 4, s.length);
+  }
   const U64x4 difference = (Load<U64x4>(s.data) ^ Load<U64x4>(field + 4)) & Load<U64x4>(ShortMask(s.length));
   return (difference[0] | difference[1] | difference[2] | difference[3]) == 0;
 }
@@ -287,7 +289,7 @@ QUERN_INLINE bool EqualString(Bytes s, const uint8_t* field, uint32_t width) {
   const uint32_t held = InlineBytes(width);
   if (held <= kShortBytes && s.length <= held && s.length != 0) return EqualShort(s, field);
   Bytes stored = BytesOf(field, width);
-  return s.length == stored.length && EqualBytes(s.data, stored.data, s.length);
+  return s.length == stored.length && quern_outlined_equal_bytes(s.data, stored.data, s.length);
 }
 
 // Asks for the bytes of a string that the tuple does not hold itself: the lines of the first 64, after which the machine sees a stream. A

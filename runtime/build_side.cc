@@ -33,15 +33,17 @@ void StoreWords(const uint64_t* words, uint32_t n, uint32_t tuple_bytes, uint8_t
 
 // The rows of one step that can match, packed or hashed.
 struct BuildSide::Step {
+  const QuernJoinEntryPoints& kernel;
   const BatchView& batch;
   uint64_t first_row_id;
   BatchRows rows;
 };
 
-BuildSide::BuildSide(std::shared_ptr<const JoinShape> shape, const QuernJoinEntryPoints& kernel, const JoinOptions& options,
-                     const std::shared_ptr<MemoryBudget>& budget)
+BuildSide::BuildSide(std::shared_ptr<const JoinShape> shape, JoinEntrySource entry_points, std::shared_ptr<CounterSet> counters,
+                     const JoinOptions& options, const std::shared_ptr<MemoryBudget>& budget)
     : shape_(std::move(shape)),
-      kernel_(kernel),
+      entry_points_(std::move(entry_points)),
+      counters_(std::move(counters)),
       options_(options),
       store_(FormatOf(*shape_->get()), budget, options.huge_pages),
       null_store_(FormatOf(*shape_->get()), budget, options.huge_pages),
@@ -74,7 +76,8 @@ absl::Status BuildSide::Append(const BatchView& batch, uint64_t first_row_id) {
 
 absl::Status BuildSide::AppendStep(const BatchView& batch, uint64_t first_row_id, uint64_t next, uint32_t n) {
   const QuernJoinShape* shape = shape_->get();
-  const Step step = {batch, first_row_id, SelectRows(kernel_, shape, batch.keys.data(), batch.selection, next, n, rows_.data())};
+  const QuernJoinEntryPoints& kernel = entry_points_.ForBatch(n, &counters_);
+  const Step step = {kernel, batch, first_row_id, SelectRows(kernel, shape, batch.keys.data(), batch.selection, next, n, rows_.data())};
   if (step.rows.n < n) {
     num_null_keys_ += n - step.rows.n;
     if (RowOf(shape_->spec().join_kind).build_row == RowsOut::kUnmatched) {
@@ -83,10 +86,10 @@ absl::Status BuildSide::AppendStep(const BatchView& batch, uint64_t first_row_id
     }
   }
   if (shape->word_bytes != 0) {
-    kernel_.pack(shape, batch.keys.data(), step.rows.first, step.rows.rows, step.rows.n, words_.data());
+    kernel.pack(shape, batch.keys.data(), step.rows.first, step.rows.rows, step.rows.n, words_.data());
     range_.Add(words_.data(), step.rows.n, sign_bit_);
   } else {
-    kernel_.hash(shape, batch.keys.data(), step.rows.first, step.rows.rows, step.rows.n, hashes_.data());
+    kernel.hash(shape, batch.keys.data(), step.rows.first, step.rows.rows, step.rows.n, hashes_.data());
   }
   if (store_.is_partitioned()) return StoreParts(step);
   QUERN_RETURN_IF_ERROR(StoreFlat(step));
@@ -103,8 +106,8 @@ bool BuildSide::LooksDense() const {
 // Tuples of `rows` to `tuples`.
 void BuildSide::Write(const Step& step, const BatchRows& rows, const uint64_t* words, uint8_t* tuples) const {
   const QuernJoinShape* shape = shape_->get();
-  if (kernel_.store != nullptr) {
-    kernel_.store(shape, step.batch.keys.data(), step.batch.payload.data(), rows.first, rows.rows, rows.n, step.first_row_id, tuples);
+  if (step.kernel.store != nullptr) {
+    step.kernel.store(shape, step.batch.keys.data(), step.batch.payload.data(), rows.first, rows.rows, rows.n, step.first_row_id, tuples);
   }
   if (words == nullptr || shape->word_bytes == 0) return;
   if (shape->word_bytes == 4) StoreWords<uint32_t>(words, rows.n, shape->tuple_bytes, tuples);

@@ -21,8 +21,8 @@ struct BatchView;
 
 class BuildSide {
  public:
-  BuildSide(std::shared_ptr<const JoinShape> shape, const QuernJoinEntryPoints& kernel, const JoinOptions& options,
-            const std::shared_ptr<MemoryBudget>& budget);
+  BuildSide(std::shared_ptr<const JoinShape> shape, JoinEntrySource entry_points, std::shared_ptr<CounterSet> counters,
+            const JoinOptions& options, const std::shared_ptr<MemoryBudget>& budget);
 
   // first_row_id: of the batch's row 0. *Errors*: ResourceExhausted, after which a part of the batch is there.
   absl::Status Append(const BatchView& batch, uint64_t first_row_id);
@@ -35,6 +35,7 @@ class BuildSide {
   const WordRange& range() const { return range_; }
   uint64_t num_rows() const { return num_rows_; }
   uint64_t num_null_keys() const { return num_null_keys_; }
+  CounterBlock* counters() { return &counters_; }
 
  private:
   struct Step;
@@ -46,7 +47,8 @@ class BuildSide {
   bool LooksDense() const;
 
   std::shared_ptr<const JoinShape> shape_;
-  const QuernJoinEntryPoints kernel_;
+  const JoinEntrySource entry_points_;
+  CounterBlock counters_;
   const JoinOptions options_;
   TupleStore store_;
   TupleStore null_store_;

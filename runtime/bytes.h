@@ -145,22 +145,47 @@ QUERN_INLINE Bytes TrimSpaces(Bytes s) {
   return s;
 }
 
-// n bytes against n bytes, reading none beyond. Up to 16 by two overlapping words, up to 128 by pairs of words and an overlapping pair at
-// the end, all of them before anything is decided: who comes here is equal in 99 of 100 cases, and a call costs more than 64 bytes do.
-QUERN_INLINE bool EqualBytes(const uint8_t* a, const uint8_t* b, uint32_t n) {
-  typedef uint64_t U64x2 __attribute__((vector_size(16)));
-  if (n > 128) return __builtin_memcmp(a, b, n) == 0;
-  if (n > 16) {
-    U64x2 difference = Load<U64x2>(a + n - 16) ^ Load<U64x2>(b + n - 16);
-    for (uint32_t i = 0; i + 16 < n; i += 16) difference |= Load<U64x2>(a + i) ^ Load<U64x2>(b + i);
-    return (difference[0] | difference[1]) == 0;
-  }
+// Up to 16 bytes against as many, reading none beyond, by two words that overlap.
+QUERN_INLINE bool EqualFewBytes(const uint8_t* a, const uint8_t* b, uint32_t n) {
   if (n >= 8) return ((Load<uint64_t>(a) ^ Load<uint64_t>(b)) | (Load<uint64_t>(a + n - 8) ^ Load<uint64_t>(b + n - 8))) == 0;
   if (n >= 4) return ((Load<uint32_t>(a) ^ Load<uint32_t>(b)) | (Load<uint32_t>(a + n - 4) ^ Load<uint32_t>(b + n - 4))) == 0;
   if (n == 0) return true;
   return ((a[0] ^ b[0]) | (a[n >> 1] ^ b[n >> 1]) | (a[n - 1] ^ b[n - 1])) == 0;
 }
 
+// n bytes against n bytes, reading none beyond. Up to 128 by pairs of words and an overlapping pair at the end, all of them before anything
+// is decided: who comes here is equal in 99 of 100 cases, and a call costs more than 64 bytes do.
+QUERN_INLINE bool EqualBytes(const uint8_t* a, const uint8_t* b, uint32_t n) {
+  typedef uint64_t U64x2 __attribute__((vector_size(16)));
+  if (n > 128) return __builtin_memcmp(a, b, n) == 0;
+  if (n <= 16) return EqualFewBytes(a, b, n);
+  U64x2 difference = Load<U64x2>(a + n - 16) ^ Load<U64x2>(b + n - 16);
+  for (uint32_t i = 0; i + 16 < n; i += 16) difference |= Load<U64x2>(a + i) ^ Load<U64x2>(b + i);
+  return (difference[0] | difference[1]) == 0;
+}
+
 }  // namespace quern::blocks
+
+// What a kernel has once and calls: paths that few strings take, of which a copy for every key would be half of what is compiled. Such a
+// function leaves all registers but r11 and the vectors as they are (preserve_most), so that its callers' loops need not spill; for that it
+// must call nothing itself. Elsewhere than in templates it is inlined like the rest.
+#if defined(QUERN_TEMPLATE)
+#define QUERN_OUTLINED inline __attribute__((noinline, preserve_most))
+#else
+#define QUERN_OUTLINED inline __attribute__((always_inline))
+#endif
+
+extern "C" {
+// EqualBytes.
+QUERN_OUTLINED bool quern_outlined_equal_bytes(const uint8_t* a, const uint8_t* b, uint32_t n) {
+  using quern::blocks::Load;
+  typedef uint64_t U64x2 __attribute__((vector_size(16)));
+  if (n <= 16) return quern::blocks::EqualFewBytes(a, b, n);
+  const uint8_t *const a_last = a + n - 16, *const b_last = b + n - 16;
+  U64x2 difference = Load<U64x2>(a_last) ^ Load<U64x2>(b_last);
+  for (; a < a_last; a += 16, b += 16) difference |= Load<U64x2>(a) ^ Load<U64x2>(b);
+  return (difference[0] | difference[1]) == 0;
+}
+}
 
 #endif  // QUERN_RUNTIME_BYTES_H_

@@ -46,9 +46,11 @@ struct FieldKeys {
   const GroupContext& context;
   const KeyRows& rows;
 
-  void Hash(uint64_t* hashes) const { context.kernel.hash(context.shape->group(), rows.keys, rows.first, rows.rows, rows.n, hashes); }
+  void Hash(uint64_t* hashes) const {
+    context.entry_points.Now().hash(context.shape->group(), rows.keys, rows.first, rows.rows, rows.n, hashes);
+  }
   uint32_t Compare(uint32_t n, const uint32_t* candidates, uint8_t* const* tuples, uint32_t* unequal) const {
-    return context.kernel.compare(context.shape->group(), rows.keys, rows.first, rows.rows, n, candidates, tuples, unequal);
+    return context.entry_points.Now().compare(context.shape->group(), rows.keys, rows.first, rows.rows, n, candidates, tuples, unequal);
   }
   void Store(const uint32_t* made, uint32_t n, uint8_t* tuples) const {
     uint32_t batch_rows[kMaxBatchRows];
@@ -217,7 +219,9 @@ absl::Status DirectoryGroups::FindAll(const Keys& keys, uint32_t n, uint8_t** tu
   Looking looking;
   keys.Hash(looking.hashes);
   TestOnce(n, &looking, tuples);
+  const uint32_t num_others = looking.n;
   Compare(keys, &looking, tuples);
+  tally()->hits += looking.num_candidates - (looking.n - num_others);  // those that differ take the step again
   TupleSpan& span = spans_.back();
   const uint64_t tuple_bytes = context_.shape->group()->tuple_bytes;
   while (looking.n > 0) {
@@ -233,7 +237,9 @@ absl::Status DirectoryGroups::FindAll(const Keys& keys, uint32_t n, uint8_t** tu
       num_groups_ += looking.num_made;
       QUERN_RETURN_IF_ERROR(key_bytes_.Keep(first_made, looking.num_made));
     }
+    tally()->hits += looking.num_candidates;
     Compare(keys, &looking, tuples);
+    tally()->steps += looking.n;
   }
   return absl::OkStatus();
 }
@@ -243,7 +249,7 @@ absl::Status DirectoryGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   const QuernJoinShape& group = *context_.shape->group();
   if (group.word_bytes == 0) return FindAll(FieldKeys{context_, rows}, rows.n, tuples);
   uint64_t words[kMaxBatchRows];
-  context_.kernel.pack(&group, rows.keys, rows.first, rows.rows, rows.n, words);
+  context_.entry_points.Now().pack(&group, rows.keys, rows.first, rows.rows, rows.n, words);
   return FindAll(WordKeys{context_, words, rows.n}, rows.n, tuples);
 }
 

@@ -25,6 +25,13 @@ int32_t quern_rt_filter_compare(const uint8_t* a, uint32_t a_length, const uint8
 bool quern_rt_filter_parts(const uint8_t* p, const uint8_t* end, const uint8_t* constants, uint32_t first, uint32_t num_parts);
 }
 
+// Eight vectors that make one word of a mask, side by side: unrolled when the library is built, because no pass of a kernel does it.
+#if defined(__clang__)
+#define QUERN_UNROLLED _Pragma("clang loop unroll(full)")
+#else
+#define QUERN_UNROLLED
+#endif
+
 namespace quern::blocks {
 
 // Lanes that are 0 or -1 as bits, the first lane lowest.
@@ -133,7 +140,7 @@ QUERN_INLINE uint32_t TestRange(const QuernColumn* column, uint64_t first, const
   for (uint32_t w = 0; w < num_words; ++w, values += 64 * sizeof(T)) {
     if (mask[w] == 0) continue;
     uint64_t bits = 0;
-    for (uint32_t b = 0; b < sizeof(T); ++b) {
+    QUERN_UNROLLED for (uint32_t b = 0; b < sizeof(T); ++b) {
       const V v = OrderedLanes<kStorage>(Load<V>(values + b * 64));
       bits |= MaskBits((V)((V)(v - static_cast<T>(low)) <= static_cast<T>(span))) << (b * (64 / sizeof(T)) % 64);
     }
@@ -210,7 +217,7 @@ QUERN_INLINE uint32_t TestColumns(const QuernColumn* a, const QuernColumn* b, ui
   for (uint32_t w = 0; w < num_words; ++w, x += 64 * sizeof(T), y += 64 * sizeof(T)) {
     if (mask[w] == 0) continue;
     uint64_t bits = 0;
-    for (uint32_t i = 0; i < sizeof(T); ++i) {
+    QUERN_UNROLLED for (uint32_t i = 0; i < sizeof(T); ++i) {
       const V left = OrderedLanes<kStorage>(Load<V>(x + i * 64)), right = OrderedLanes<kStorage>(Load<V>(y + i * 64));
       const uint64_t some = is_signed ? CompareLanes((S)left, (S)right, comparison) : CompareLanes(left, right, comparison);
       bits |= some << (i * (64 / sizeof(T)) % 64);

@@ -77,7 +77,7 @@ QUERN_INLINE uint64_t LengthWord(const uint8_t* offsets, uint32_t length) {
   typedef typename SignedOf<Offset>::Type S;
   typedef S V __attribute__((vector_size(64)));
   uint64_t bits = 0;
-  for (uint32_t b = 0; b < sizeof(Offset); ++b) {
+  QUERN_UNROLLED for (uint32_t b = 0; b < sizeof(Offset); ++b) {
     const V lengths = Load<V>(offsets + b * 64 + sizeof(Offset)) - Load<V>(offsets + b * 64);
     bits |= (kLonger ? MaskBits((V)(lengths > static_cast<S>(length))) : MaskBits((V)(lengths == static_cast<S>(length))))
             << (b * (64 / sizeof(Offset)) % 64);
@@ -90,7 +90,7 @@ template <class T>
 QUERN_INLINE uint64_t EqualRun(const uint8_t* p, Constant c) {
   typedef T V __attribute__((vector_size(64)));
   uint64_t bits = 0;
-  for (uint32_t b = 0; b < sizeof(T); ++b) {
+  QUERN_UNROLLED for (uint32_t b = 0; b < sizeof(T); ++b) {
     const V v = Load<V>(p + b * 64) | Load<T>(c.masks());
     bits |= MaskBits((V)(v == Load<T>(c.bytes))) << (b * (64 / sizeof(T)) % 64);
   }

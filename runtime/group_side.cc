@@ -72,6 +72,7 @@ struct GroupSide::Batch {
 
 GroupSide::GroupSide(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries, const std::atomic<uint32_t>* num_sides)
     : context_(context),
+      counters_(context.counters),
       dictionaries_(std::move(dictionaries)),
       num_sides_(num_sides),
       table_(MakeGroupTable(context, context.options.expected_groups)),
@@ -127,10 +128,19 @@ absl::Status GroupSide::Append(const BatchView& batch, uint64_t first_row_id) {
   for (uint64_t done = 0; done < batch.num_rows; done += n) {
     n = static_cast<uint32_t>(std::min<uint64_t>(BlockRows(), batch.num_rows - done));
     const uint32_t* selection = batch.selection == nullptr ? nullptr : batch.selection + done;
+    context_.entry_points.ForBatch(n, &counters_);
     QUERN_RETURN_IF_ERROR(AppendRows(rows, {keys.data(), selection == nullptr ? done : 0, selection, n}));
     num_rows_ += n;
   }
+  CountTable();
   return CheckPays();
+}
+
+void GroupSide::CountTable() {
+  const TableTally tally = table_->TakeTally();
+  counters_.Add(Counter::kTagHits, tally.hits);
+  counters_.Add(Counter::kChainSteps, tally.steps);
+  counters_.Add(Counter::kGrowths, tally.growths);
 }
 
 absl::Status GroupSide::AppendStates(const BatchView& batch) {
@@ -144,10 +154,12 @@ absl::Status GroupSide::AppendStates(const BatchView& batch) {
     const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(block, batch.num_rows - done));
     const uint32_t* selection = batch.selection == nullptr ? nullptr : batch.selection + done;
     const KeyRows key_rows = {keys.data(), selection == nullptr ? done : 0, selection, n};
+    context_.entry_points.ForBatch(n, &counters_);
     QUERN_RETURN_IF_ERROR(table_->Find(key_rows, tuples));
     QUERN_RETURN_IF_ERROR(MergeSaved(rows, key_rows, tuples));
     num_rows_ += n;
   }
+  CountTable();
   return absl::OkStatus();
 }
 
@@ -182,7 +194,7 @@ absl::Status GroupSide::Update(const Batch& batch, const KeyRows& rows, uint8_t*
   args.tuples = tuples;
   args.n = args.num_rows = rows.n;
   args.overflowed = overflowed_.data();
-  const QuernAggregateEntryPoints& kernel = context_.kernel;
+  const QuernAggregateEntryPoints& kernel = context_.entry_points.Now();
   if (kernel.update != nullptr) {
     uint8_t* run_tuples[kMaxBatchRows + 1];
     uint32_t run_ends[kMaxBatchRows + 1];
@@ -245,6 +257,7 @@ absl::Status GroupSide::CheckPays() {
 
 absl::Status GroupSide::DealOut() {
   if (!parts_.is_partitioned()) QUERN_RETURN_IF_ERROR(parts_.Partition(context_.options.partition_bits));
+  CountTable();
   uint8_t* tuples[kScanRows];
   uint64_t hashes[kScanRows];
   table_->Complete();
@@ -275,13 +288,13 @@ absl::Status GroupSide::DealRows(const Batch& batch, const KeyRows& rows) {
   uint64_t hashes[kMaxBatchRows];
   for (uint32_t i = 0; i < rows.n; ++i) tuples[i] = dealt + uint64_t{i} * group.tuple_bytes;
   if (group.word_bytes != 0) {
-    context_.kernel.pack(&group, rows.keys, rows.first, rows.rows, rows.n, hashes);
+    context_.entry_points.Now().pack(&group, rows.keys, rows.first, rows.rows, rows.n, hashes);
     for (uint32_t i = 0; i < rows.n; ++i) std::memcpy(tuples[i], &hashes[i], group.word_bytes);
     HashWords(hashes, rows.n, group.zero_hashes, hashes);
   } else {
     uint32_t batch_rows[kMaxBatchRows];
     for (uint32_t i = 0; i < rows.n; ++i) batch_rows[i] = blocks::RowAt(rows.rows, rows.first, i);
-    context_.kernel.hash(&group, rows.keys, rows.first, rows.rows, rows.n, hashes);
+    context_.entry_points.Now().hash(&group, rows.keys, rows.first, rows.rows, rows.n, hashes);
     StoreKeys(context_, rows.keys, batch_rows, rows.n, dealt);
     QUERN_RETURN_IF_ERROR(key_bytes_.Keep(dealt, rows.n));
   }

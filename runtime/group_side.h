@@ -35,6 +35,7 @@ class GroupSide {
   const TupleStore& parts() const { return parts_; }
   TupleStore* mutable_parts() { return &parts_; }
   AccumulatorMemory* memory() { return &memory_; }
+  CounterBlock* counters() { return &counters_; }
 
  private:
   struct Batch;
@@ -45,10 +46,12 @@ class GroupSide {
   absl::Status Update(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
   absl::Status UpdateCalled(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
   absl::Status MergeSaved(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
+  void CountTable();
   absl::Status CheckPays();
   absl::Status Compact();
 
   GroupContext context_;
+  CounterBlock counters_;
   std::shared_ptr<KeyDictionaries> dictionaries_;
   const std::atomic<uint32_t>* num_sides_;
   std::unique_ptr<GroupTable> table_;

@@ -11,10 +11,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "runtime/aggregate_options.h"
 #include "runtime/aggregate_shape.h"
+#include "runtime/entry_slot.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/memory.h"
 
@@ -38,10 +40,18 @@ struct GroupTuples {
 // What the tables of one aggregation have in common.
 struct GroupContext {
   std::shared_ptr<const AggregateShape> shape;
-  QuernAggregateEntryPoints kernel;
+  AggregateEntrySource entry_points;
   std::shared_ptr<MemoryBudget> budget;
   AggregateOptions options;
   uint32_t common_bits = 0;  // top bits that all hashes of a table have in common, since it is one part of 2^common_bits
+  std::shared_ptr<CounterSet> counters = nullptr;
+};
+
+// What tables count (counters.def).
+struct TableTally {
+  uint64_t hits = 0;   // tag_hits
+  uint64_t steps = 0;  // chain_steps
+  uint64_t growths = 0;
 };
 
 class GroupTable {
@@ -68,6 +78,20 @@ class GroupTable {
   virtual uint64_t num_growths() const = 0;
   virtual uint32_t prefetch_distance() const = 0;
   virtual const char* layout() const = 0;
+
+  // What was counted since the last call.
+  TableTally TakeTally() {
+    TableTally tally = std::exchange(tally_, {});
+    tally.growths = num_growths() - std::exchange(growths_taken_, num_growths());
+    return tally;
+  }
+
+ protected:
+  TableTally* tally() { return &tally_; }
+
+ private:
+  TableTally tally_;
+  uint64_t growths_taken_ = 0;
 };
 
 // How many groups there will be, if rows choose them all alike: of D groups, n rows meet D (1 - e^(-n/D)). 65,536 rows that met 65,322

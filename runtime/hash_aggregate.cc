@@ -40,10 +40,11 @@ std::vector<ColumnType> AggregateStateTypes(const KernelSpec& spec) {
   return types;
 }
 
-HashAggregate::HashAggregate(std::shared_ptr<const AggregateShape> shape, QuernAggregateEntryPoints entry_points,
+HashAggregate::HashAggregate(std::shared_ptr<const AggregateShape> shape, AggregateEntrySource entry_points,
                              std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget, const AggregateOptions& options)
     : shape_(std::move(shape)),
-      entry_points_(entry_points),
+      entry_points_(std::move(entry_points)),
+      counters_(entry_points_.NewCounters()),
       code_(std::move(code)),
       budget_(std::move(budget)),
       options_(options),
@@ -64,9 +65,11 @@ absl::Status HashAggregate::CheckOpen(const char* call) const {
   return absl::OkStatus();
 }
 
+GroupContext HashAggregate::Context() const { return {shape_, entry_points_, budget_, options_, 0, counters_}; }
+
 std::unique_ptr<GroupSide> HashAggregate::NewSide() {
   ++num_appenders_;
-  return std::make_unique<GroupSide>(GroupContext{shape_, entry_points_, budget_, options_}, dictionaries_, &num_appenders_);
+  return std::make_unique<GroupSide>(Context(), dictionaries_, &num_appenders_);
 }
 
 absl::Status HashAggregate::AppendTo(GroupSide* side, const BatchView& batch, bool states) {
@@ -74,6 +77,7 @@ absl::Status HashAggregate::AppendTo(GroupSide* side, const BatchView& batch, bo
   const KernelSpec& spec = shape_->spec();
   const size_t num_columns = states ? spec.aggregates.size() : shape_->get()->num_columns;
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, spec.keys.size(), num_columns, "aggregate columns"));
+  const CallTimer timer(side->counters());
   const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
   const uint64_t first_row_id = batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id;
   const absl::Status status = states ? side->AppendStates(batch) : side->Append(batch, first_row_id);
@@ -143,7 +147,7 @@ absl::Status HashAggregate::BeginMerge() {
   std::vector<GroupSide*> sides;
   for (const auto& side : sides_) sides.push_back(side.get());
   merges_ = true;
-  merger_ = std::make_unique<GroupMerger>(GroupContext{shape_, entry_points_, budget_, options_}, std::move(sides));
+  merger_ = std::make_unique<GroupMerger>(Context(), std::move(sides));
   return absl::OkStatus();
 }
 
@@ -152,7 +156,9 @@ void HashAggregate::Take() {
   result_ = std::make_unique<Result>();
   result_->tables = merger_->TakeTables();
   uint64_t position = 0;
+  CounterBlock counters(counters_);
   for (const auto& table : result_->tables) {
+    counters.Add(Counter::kGrowths, table->TakeTally().growths);
     table->Complete();
     result_->first_positions.push_back(position);
     position += table->num_positions();
@@ -160,6 +166,7 @@ void HashAggregate::Take() {
     stats_.table_bytes += table->bytes();
     stats_.num_growths += table->num_growths();
     stats_.prefetch_distance = table->prefetch_distance();
+    stats_.prefetch_class = shape_->group()->prefetches ? options_.prefetch.NameFor(table->bytes()) : "off";
     stats_.layout = table->layout();
   }
   result_->first_positions.push_back(position);
@@ -180,6 +187,8 @@ absl::Status HashAggregate::Finalise() {
 }
 
 absl::Status HashAggregate::Merge() {
+  CounterBlock counters(counters_);
+  const CallTimer timer(&counters);
   const absl::Status status = merger_->Help();
   if (!status.ok()) lost_rows_ = true;
   return status;
@@ -200,6 +209,9 @@ absl::Status HashAggregate::FinaliseShared() {
 // ---- reading ----------------------------------------------------------------------------------------------------
 
 struct GroupReader::State {
+  explicit State(std::shared_ptr<CounterSet> set) : counters(std::move(set)) {}
+
+  CounterBlock counters;
   GroupColumns columns;
   uint32_t partition;
   uint32_t num_partitions;
@@ -212,7 +224,7 @@ struct GroupReader::State {
 };
 
 GroupReader::GroupReader(std::shared_ptr<HashAggregate> aggregate, GroupColumns columns, uint32_t partition, uint32_t num_partitions)
-    : aggregate_(std::move(aggregate)), state_(std::make_unique<State>()) {
+    : aggregate_(std::move(aggregate)), state_(std::make_unique<State>(aggregate_->counters_)) {
   state_->columns = columns;
   state_->partition = partition;
   state_->num_partitions = std::max(num_partitions, 1u);
@@ -323,6 +335,7 @@ absl::Status GroupReader::WriteBatch(uint64_t n, OutputBatch* out) {
 }
 
 absl::StatusOr<bool> GroupReader::Next(OutputBatch* out) {
+  const CallTimer timer(&state_->counters);
   if (!aggregate_->finalised_) {
     return absl::FailedPreconditionError("groups before finalise: they are not complete; accepted: finalise first");
   }

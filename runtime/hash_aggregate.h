@@ -23,6 +23,8 @@
 #include "runtime/aggregate_options.h"
 #include "runtime/aggregate_shape.h"
 #include "runtime/batch_view.h"
+#include "runtime/counters.h"
+#include "runtime/entry_slot.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/memory.h"
 
@@ -30,13 +32,15 @@ namespace quern {
 
 struct AggregateStats {
   uint64_t input_rows = 0;
-  uint64_t num_groups = 0;         // after Finalise
-  uint64_t table_bytes = 0;        // of all tables at Finalise
-  uint64_t num_growths = 0;        // of tables
-  uint32_t prefetch_distance = 0;  // at Finalise; rows
-  const char* layout = "";         // of the table at Finalise: "single", "dense", "open", "directory"
+  uint64_t num_groups = 0;          // after Finalise
+  uint64_t table_bytes = 0;         // of all tables at Finalise
+  uint64_t num_growths = 0;         // of tables
+  uint32_t prefetch_distance = 0;   // at Finalise; rows
+  const char* prefetch_class = "";  // at Finalise: "l2", "l3", "dram" by the last table's bytes; "off" where the plan does not prefetch
+  const char* layout = "";          // of the table at Finalise: "single", "dense", "open", "directory"
 };
 
+struct GroupContext;
 class GroupMerger;
 class GroupSide;
 class GroupTable;
@@ -45,7 +49,7 @@ class KeyDictionaries;
 class HashAggregate {
  public:
   // *Ownership*: `code` keeps the kernel's machine code alive. *Errors*: none; memory is taken later.
-  HashAggregate(std::shared_ptr<const AggregateShape> shape, QuernAggregateEntryPoints entry_points, std::shared_ptr<const void> code,
+  HashAggregate(std::shared_ptr<const AggregateShape> shape, AggregateEntrySource entry_points, std::shared_ptr<const void> code,
                 std::shared_ptr<MemoryBudget> budget, const AggregateOptions& options);
   ~HashAggregate();
 
@@ -64,11 +68,14 @@ class HashAggregate {
   absl::Status FinaliseShared();
 
   const AggregateStats& stats() const { return stats_; }
+  // *Threads*: any, at any time.
+  Counters counters() const { return counters_->Sum(); }
   const AggregateShape& shape() const { return *shape_; }
 
  private:
   friend class AggregateAppender;
   friend class GroupReader;
+  GroupContext Context() const;
   absl::Status CheckOpen(const char* call) const;
   absl::Status AppendTo(GroupSide* side, const BatchView& batch, bool states);
   std::unique_ptr<GroupSide> NewSide();
@@ -80,7 +87,8 @@ class HashAggregate {
   uint64_t TakePositions(uint32_t partition, uint32_t num_partitions, uint64_t n);
 
   std::shared_ptr<const AggregateShape> shape_;
-  QuernAggregateEntryPoints entry_points_;
+  AggregateEntrySource entry_points_;
+  std::shared_ptr<CounterSet> counters_;
   std::shared_ptr<const void> code_;
   std::shared_ptr<MemoryBudget> budget_;
   AggregateOptions options_;

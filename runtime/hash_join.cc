@@ -29,14 +29,24 @@ size_t NumOutputColumns(const JoinShape& shape) {
 
 }  // namespace
 
+const char* PrefetchClasses::NameFor(uint64_t table_bytes) const {
+  if (table_bytes <= l2_bytes) return "l2";
+  return table_bytes <= l3_bytes ? "l3" : "dram";
+}
+
 uint32_t PrefetchClasses::DistanceFor(uint64_t table_bytes) const {
   if (table_bytes <= l2_bytes) return l2_distance;
   return table_bytes <= l3_bytes ? l3_distance : dram_distance;
 }
 
-HashJoin::HashJoin(std::shared_ptr<const JoinShape> shape, QuernJoinEntryPoints entry_points, std::shared_ptr<const void> code,
+HashJoin::HashJoin(std::shared_ptr<const JoinShape> shape, JoinEntrySource entry_points, std::shared_ptr<const void> code,
                    std::shared_ptr<MemoryBudget> budget, const JoinOptions& options)
-    : shape_(std::move(shape)), entry_points_(entry_points), code_(std::move(code)), budget_(std::move(budget)), options_(options) {}
+    : shape_(std::move(shape)),
+      entry_points_(std::move(entry_points)),
+      counters_(entry_points_.NewCounters()),
+      code_(std::move(code)),
+      budget_(std::move(budget)),
+      options_(options) {}
 
 HashJoin::~HashJoin() = default;
 
@@ -51,12 +61,15 @@ absl::Status HashJoin::CheckOpen(const char* call) const {
   return absl::OkStatus();
 }
 
-std::unique_ptr<BuildSide> HashJoin::NewBuildSide() const { return std::make_unique<BuildSide>(shape_, entry_points_, options_, budget_); }
+std::unique_ptr<BuildSide> HashJoin::NewBuildSide() const {
+  return std::make_unique<BuildSide>(shape_, entry_points_, counters_, options_, budget_);
+}
 
 absl::Status HashJoin::AppendTo(BuildSide* side, const BatchView& batch) {
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
   const QuernJoinShape& shape = *shape_->get();
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, shape.num_keys, shape.num_build + shape.num_residual));
+  const CallTimer timer(side->counters());
   const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
   const absl::Status status = side->Append(batch, batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id);
   if (!status.ok()) lost_rows_ = true;
@@ -108,6 +121,8 @@ void HashJoin::Take(TableBuilder* builder) {
                        : memory_.tuples.bytes() == 0                                          ? 0
                                                                                               : table_.null_tuple;
   stats_.prefetch_distance = table_.prefetch_distance;
+  const uint64_t probed_bytes = memory_.directory_bytes() + memory_.tuples.bytes();
+  stats_.prefetch_class = shape_->get()->prefetches ? options_.prefetch.NameFor(probed_bytes) : "off";
   stats_.layout = LayoutText(table_.layout);
   build_is_empty_ = stats_.build_rows == 0;
   build_has_null_key_ = num_null_keys > 0;
@@ -115,6 +130,8 @@ void HashJoin::Take(TableBuilder* builder) {
 }
 
 absl::Status HashJoin::Finalise() {
+  CounterBlock counters(counters_);
+  const CallTimer timer(&counters);
   std::unique_lock<std::mutex> lock(mutex_);
   if (finalised_) return absl::FailedPreconditionError("finalise called twice: the table is built; accepted: once");
   QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
@@ -125,6 +142,8 @@ absl::Status HashJoin::Finalise() {
 }
 
 absl::Status HashJoin::FinaliseShared() {
+  CounterBlock counters(counters_);
+  const CallTimer timer(&counters);
   TableBuilder* builder = nullptr;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -155,7 +174,7 @@ absl::Status JoinAppender::Finish() {
 // ---- probing ----------------------------------------------------------------------------------------------------
 
 JoinProber::JoinProber(std::shared_ptr<const HashJoin> join)
-    : join_(std::move(join)), args_(), scratch_(std::make_unique<QuernProbeScratch>()) {}
+    : join_(std::move(join)), args_(), scratch_(std::make_unique<QuernProbeScratch>()), counters_(join_->counters_) {}
 
 JoinProber::~JoinProber() = default;
 
@@ -193,6 +212,7 @@ void JoinProber::Begin(BatchView batch) {
   scratch_->num_matches = scratch_->match_next = 0;
   scratch_->num_dropped = 0;
   scratch_->batch_is_open = false;
+  num_new_candidates_ = 0;
   const JoinTable& table = join_->table_;
   args_ = {};
   args_.shape = join_->shape_->get();
@@ -210,17 +230,20 @@ void JoinProber::Begin(BatchView batch) {
 }
 
 absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
+  const CallTimer timer(&counters_);
   const JoinShape& shape = *join_->shape_;
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, NumOutputColumns(shape), NoColumns::kRefused));
   QUERN_RETURN_IF_ERROR(out->Reset());
   const bool has_mark = shape.spec().join_kind == JoinKind::kMark;
   JoinProbe probe;
-  probe.kernel = &join_->entry_points_;
+  probe.entry_points = &join_->entry_points_;
   probe.kind = &RowOf(shape.spec().join_kind);
   probe.table = &join_->table_;
   probe.build_is_empty = join_->build_is_empty_;
   probe.build_has_null_key = join_->build_has_null_key_;
   probe.counts = out->num_columns() == 0;
+  probe.counters = &counters_;
+  probe.num_new_candidates = &num_new_candidates_;
   args_.out_probe = out->columns();
   args_.out_build = out->columns() + shape.get()->num_probe + (has_mark ? 1 : 0);
   if (has_mark) probe.out_mark = out->columns() + shape.get()->num_probe;

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/batch_view.h"
+#include "runtime/counters.h"
 #include "runtime/join_loop.h"
 #include "runtime/join_options.h"
 #include "runtime/join_shape.h"
@@ -31,9 +32,10 @@ struct JoinStats {
   uint64_t build_rows = 0;  // appended, null keys included
   uint64_t table_rows = 0;  // of them in the table: without null keys that match nothing
   uint64_t directory_bytes = 0;
-  uint64_t tuple_bytes = 0;        // all tuples; slots, where the layout has slots
-  uint32_t prefetch_distance = 0;  // chosen at Finalise; rows; 0 where the plan does not prefetch
-  const char* layout = "";         // chosen at Finalise (join_table.h)
+  uint64_t tuple_bytes = 0;         // all tuples; slots, where the layout has slots
+  uint32_t prefetch_distance = 0;   // chosen at Finalise; rows; 0 where the plan does not prefetch
+  const char* prefetch_class = "";  // at Finalise: "l2", "l3", "dram" by the table's bytes; "off" where the plan does not prefetch
+  const char* layout = "";          // chosen at Finalise (join_table.h)
 };
 
 class BuildSide;
@@ -50,7 +52,7 @@ class JoinAppender;
 class HashJoin {
  public:
   // *Ownership*: `code` keeps the kernel's machine code alive. *Errors*: none; memory is taken later.
-  HashJoin(std::shared_ptr<const JoinShape> shape, QuernJoinEntryPoints entry_points, std::shared_ptr<const void> code,
+  HashJoin(std::shared_ptr<const JoinShape> shape, JoinEntrySource entry_points, std::shared_ptr<const void> code,
            std::shared_ptr<MemoryBudget> budget, const JoinOptions& options);
   ~HashJoin();
 
@@ -69,6 +71,8 @@ class HashJoin {
   absl::Status FinaliseShared();
 
   const JoinStats& stats() const { return stats_; }
+  // *Threads*: any, at any time.
+  Counters counters() const { return counters_->Sum(); }
   const JoinShape& shape() const { return *shape_; }
 
  private:
@@ -82,7 +86,8 @@ class HashJoin {
   void Take(TableBuilder* builder);
 
   std::shared_ptr<const JoinShape> shape_;
-  QuernJoinEntryPoints entry_points_;
+  JoinEntrySource entry_points_;
+  std::shared_ptr<CounterSet> counters_;
   std::shared_ptr<const void> code_;
   std::shared_ptr<MemoryBudget> budget_;
   JoinOptions options_;
@@ -150,6 +155,8 @@ class JoinProber {
   Drain drain_;
   uint64_t rows_seen_ = 0;
   std::unique_ptr<QuernProbeScratch> scratch_;
+  CounterBlock counters_;
+  uint32_t num_new_candidates_ = 0;
 };
 
 }  // namespace quern

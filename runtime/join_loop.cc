@@ -37,11 +37,17 @@ class Prober {
  public:
   Prober(const JoinProbe& probe, QuernJoinProbeArgs* args)
       : p_(probe),
+        kernel_(&probe.entry_points->Now()),
         a_(args),
         s_(args->scratch),
         rows_alone_(probe.kind->probe_row != RowsOut::kNever),
         counts_pairs_(probe.counts && probe.kind->pairs && !rows_alone_ && args->shape->num_residual == 0 &&
                       args->shape->mark_offset == 0) {}
+
+  ~Prober() {
+    p_.counters->Add(Counter::kTagHits, tally_.hits);
+    p_.counters->Add(Counter::kChainSteps, tally_.steps);
+  }
 
   int32_t Run() {
     const uint32_t max_matches = a_->shape->batch_rows;
@@ -73,9 +79,9 @@ class Prober {
     const uint32_t* rows = s_->match_rows + s_->match_next;
     const uint64_t* tuples = s_->match_tuples + s_->match_next;
     int64_t n = BatchSize(s_->num_matches - s_->match_next, a_->out_capacity - a_->out_rows);
-    if (p_.kernel->fit != nullptr) n = p_.kernel->fit(a_, rows, tuples, static_cast<uint32_t>(n));
+    if (kernel_->fit != nullptr) n = kernel_->fit(a_, rows, tuples, static_cast<uint32_t>(n));
     if (n < 0) return static_cast<int32_t>(n);
-    if (p_.kernel->emit != nullptr) p_.kernel->emit(a_, rows, tuples, static_cast<uint32_t>(n));
+    if (kernel_->emit != nullptr) kernel_->emit(a_, rows, tuples, static_cast<uint32_t>(n));
     if (p_.out_mark != nullptr) EmitMarks(static_cast<uint32_t>(n));
     a_->out_rows += static_cast<uint64_t>(n);
     s_->match_next += static_cast<uint32_t>(n);
@@ -92,16 +98,17 @@ class Prober {
 
   void BeginBatch() {
     const uint32_t n = BatchSize(a_->shape->batch_rows, a_->num_rows - a_->next_row);
-    const BatchRows batch = SelectRows(*p_.kernel, a_->shape, a_->keys, a_->selection, a_->next_row, n, s_->rows);
+    kernel_ = &p_.entry_points->ForBatch(n, p_.counters);
+    const BatchRows batch = SelectRows(*kernel_, a_->shape, a_->keys, a_->selection, a_->next_row, n, s_->rows);
     if (rows_alone_) {
       s_->num_dropped = batch.n < n ? DroppedRows(a_->selection, a_->next_row, n, batch, s_->dropped) : 0;
       std::memset(s_->found, 0, batch.n);
     }
     if (IsWord()) {
-      p_.kernel->pack(a_->shape, a_->keys, batch.first, batch.rows, batch.n, s_->words);
+      kernel_->pack(a_->shape, a_->keys, batch.first, batch.rows, batch.n, s_->words);
       if (p_.table->layout == Layout::kUnchained) HashWords(s_->words, batch.n, p_.table->zero_hashes, s_->hashes);
     } else {
-      p_.kernel->hash(a_->shape, a_->keys, batch.first, batch.rows, batch.n, s_->hashes);
+      kernel_->hash(a_->shape, a_->keys, batch.first, batch.rows, batch.n, s_->hashes);
     }
     s_->batch_numbers = batch.rows;
     s_->batch_first = batch.first;
@@ -115,27 +122,35 @@ class Prober {
     if (IsWord() && p_.table->layout != Layout::kUnchained) {
       s_->batch_next = s_->batch_rows;
       if (counts_pairs_) {
-        a_->out_rows += CountWords(*p_.table, s_);
+        a_->out_rows += CountWords(*p_.table, s_, &tally_);
         return kQuernDone;
       }
       const uint32_t before = s_->num_matches;
-      LookUpWords(*p_.table, s_);
+      LookUpWords(*p_.table, s_, &tally_);
+      *p_.num_new_candidates = s_->num_candidates;
       return Take(before);
     }
     // Groups are for prefetching; without it a whole batch is one.
     const uint32_t group_rows = p_.table->prefetch_distance == 0 ? s_->batch_rows : a_->shape->group_rows;
     const uint32_t begin = s_->batch_next, end = std::min(s_->batch_rows, begin + group_rows);
-    s_->num_candidates = IsWord() ? TestWords(*p_.table, *s_, begin, end, s_->candidates) : p_.kernel->test(a_, begin, end);
+    s_->num_candidates = IsWord() ? TestWords(*p_.table, *s_, begin, end, s_->candidates) : kernel_->test(a_, begin, end);
     s_->batch_next = end;
-    if (p_.kernel->reach != nullptr && p_.table->prefetch_distance != 0 && s_->num_candidates > 0) p_.kernel->reach(a_);
+    tally_.hits += * p_.num_new_candidates = s_->num_candidates;
+    if (kernel_->reach != nullptr && p_.table->prefetch_distance != 0 && s_->num_candidates > 0) kernel_->reach(a_);
     return kQuernDone;
   }
 
   int32_t TakeCandidates(uint32_t max_matches) {
     const uint32_t before = s_->num_matches;
-    if (IsRuns(p_.table->layout)) TakeRuns(max_matches);
+    const bool takes_runs = IsRuns(p_.table->layout);
+    uint32_t num_looked_at = std::min(s_->num_candidates, max_matches - before);
+    if (takes_runs) TakeRuns(max_matches);
     else if (IsWord()) CompareWords(*p_.table, *a_->shape, max_matches, s_);
-    else p_.kernel->compare(a_, max_matches);
+    else kernel_->compare(a_, max_matches);
+    if (takes_runs) num_looked_at = s_->num_matches - before;
+    const uint32_t num_new = std::min(*p_.num_new_candidates, num_looked_at);
+    *p_.num_new_candidates -= num_new;
+    tally_.steps += num_looked_at - num_new;
     return Take(before);
   }
 
@@ -166,7 +181,7 @@ class Prober {
     const uint32_t* rows = s_->batch_numbers;
     const uint32_t first = static_cast<uint32_t>(s_->batch_first);
     for (uint32_t i = begin; i < s_->num_matches; ++i) s_->match_rows[i] = rows ? rows[s_->match_index[i]] : first + s_->match_index[i];
-    if (a_->shape->num_residual != 0) s_->num_matches = p_.kernel->refine(a_, begin, s_->num_matches);
+    if (a_->shape->num_residual != 0) s_->num_matches = kernel_->refine(a_, begin, s_->num_matches);
     if (rows_alone_) {
       const bool is_single = p_.kind->id == JoinKind::kSingle;
       bool second = false;
@@ -222,8 +237,10 @@ class Prober {
   }
 
   const JoinProbe& p_;
+  const QuernJoinEntryPoints* kernel_;  // of the hash batch under way
   QuernJoinProbeArgs* const a_;
   QuernProbeScratch* const s_;
+  LookUpTally tally_;
   const bool rows_alone_;    // probe rows come out on their own
   const bool counts_pairs_;  // a number is all that is asked
 };

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "runtime/entry_slot.h"
 #include "runtime/join_table.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/spec.h"
@@ -28,13 +29,15 @@ uint32_t DroppedRows(const uint32_t* selection, uint64_t next, uint32_t n, const
 
 // What a probe reads and never changes but for tuples' marks.
 struct JoinProbe {
-  const QuernJoinEntryPoints* kernel = nullptr;
+  const JoinEntrySource* entry_points = nullptr;
   const JoinKindRow* kind = nullptr;
   const JoinTable* table = nullptr;
   bool build_is_empty = true;
   bool build_has_null_key = false;
   bool counts = false;                 // there are no output columns
   QuernOutColumn* out_mark = nullptr;  // mark joins
+  CounterBlock* counters = nullptr;
+  uint32_t* num_new_candidates = nullptr;  // in/out: of those under way, that have not been compared yet
 };
 
 // Fills the output batch until the input ends (kQuernDone) or the output is full (kQuernFull: call again with an emptied one).

@@ -16,6 +16,8 @@ struct PrefetchClasses {
   uint32_t dram_distance = 128;
 
   uint32_t DistanceFor(uint64_t table_bytes) const;
+  // "l2", "l3" or "dram".
+  const char* NameFor(uint64_t table_bytes) const;
 };
 
 // kAuto: dense where the keys' range allows it, else open where the keys are unique and the tuples narrow, else unchained. The others ask

@@ -310,13 +310,14 @@ StepLoop StepLoopOfMachine() {
 }  // namespace
 
 template <class Word, uint32_t kBytes, bool kHasZeros>
-void OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples) {
+OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples) {
   uint64_t hashes[kMaxBatchRows];
   uint32_t looking[kMaxBatchRows + 8];
   Hash(words, n, hashes);
   const uint64_t bytes = kBytes != 0 ? kBytes : slot_bytes_;
   static const StepLoop first_step = StepLoopOfMachine<Word, kHasZeros>();
   uint32_t num_looking = first_step({slots_, bytes, num_slots_ * bytes, shift_, distance}, words, hashes, n, tuples, looking);
+  Steps steps = {};
   uint8_t* const slots = slots_;
   uint8_t* const end = slots + num_slots_ * bytes;
   uint64_t num_made = 0;
@@ -336,18 +337,23 @@ void OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t distance, ui
       num_looking += !(is_empty | is_equal);
       if (distance != 0) __builtin_prefetch(tuples[row] + ((is_empty | is_equal) ? 0 : bytes), 1);
     }
+    steps.further += num_looking;
   }
   num_groups_ += num_made;
   has_zero_ |= kHasZeros;
+  steps.hits = n - num_made;
+  return steps;
 }
 
-void OpenGroups::Find(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples) {
+OpenGroups::Steps OpenGroups::Find(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples) {
+  Steps steps = {};
   bool has_zeros = false;
   for (uint32_t i = 0; i < n; ++i) has_zeros |= words[i] == 0;
   WithWordAndBytes([&]<class Word, uint32_t kBytes>() {
-    if (has_zeros) FindAs<Word, kBytes, true>(words, n, distance, tuples);
-    else FindAs<Word, kBytes, false>(words, n, distance, tuples);
+    if (has_zeros) steps = FindAs<Word, kBytes, true>(words, n, distance, tuples);
+    else steps = FindAs<Word, kBytes, false>(words, n, distance, tuples);
   });
+  return steps;
 }
 
 uint32_t OpenGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) const {

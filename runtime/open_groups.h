@@ -22,8 +22,13 @@ class OpenGroups {
   // ResourceExhausted, which leaves the table as it was.
   absl::Status Grow(uint32_t more_bits, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
 
+  // What finding words took: those that were there already, and slots that were looked at after a word's first.
+  struct Steps {
+    uint64_t hits, further;
+  };
+
   // There must be room for n more. *Cost*: one random line a word, prefetched `distance` rows ahead.
-  void Find(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples);
+  Steps Find(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples);
 
   uint64_t num_groups() const { return num_groups_ + (has_zero_ ? 1 : 0); }
   uint64_t num_slots() const { return num_slots_; }
@@ -37,7 +42,7 @@ class OpenGroups {
 
  private:
   template <class Word, uint32_t kBytes, bool kHasZeros>
-  void FindAs(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples);
+  Steps FindAs(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples);
   absl::Status Allocate(uint64_t bytes, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
   template <class F>
   void WithWordAndBytes(F&& f) const;

@@ -5,6 +5,9 @@
 //     word 3 = 0x0000000000000805      rows 192, 194, 203       (of a selection: its entries 192, 194, 203)
 //
 // A bitmap is the mask itself, since a machine's words here have their low byte first.
+//
+// A batch of a million rows goes through the kernel in pieces of 65,536, so that a job which is one batch can go on with the compiled
+// kernel too: the columns of the second piece are those of the batch, 65,536 rows further.
 #include "runtime/row_filter.h"
 
 #if defined(__x86_64__)
@@ -19,6 +22,8 @@
 
 namespace quern {
 namespace {
+
+constexpr uint64_t kPieceRows = 65536;  // a multiple of 64
 
 // Rows of masks that need no allocation.
 constexpr uint64_t kFewWords = 256;
@@ -77,20 +82,56 @@ bool HasVectors() {
 }
 #endif
 
+// The column without its first rows. Validity and bits of bool begin at bit_offset; all else at an address.
+QuernColumn Without(uint64_t first_rows, const ColumnType& type, QuernColumn column) {
+  column.bit_offset += first_rows;
+  const Storage storage = type.is_dictionary ? RowOf(type.index).storage : RowOf(type.id).storage;
+  const auto further = [&](const void* from, uint64_t row_bytes) { return static_cast<const uint8_t*>(from) + first_rows * row_bytes; };
+  switch (storage) {
+    case kBit:
+    case kRowId:
+    case kNoStorage: break;
+    case kVar32: column.offsets = further(column.offsets, sizeof(int32_t)); break;
+    case kVar64: column.offsets = further(column.offsets, sizeof(int64_t)); break;
+    case kFixed: column.values = further(column.values, type.width_bytes); break;
+    case k8:
+    case k16:
+    case k32:
+    case k64:
+    case k128:
+    case kF32:
+    case kF64:
+    case kView: column.values = further(column.values, StorageFieldBytes(storage)); break;
+  }
+  return column;
+}
+
 }  // namespace
 
 absl::StatusOr<uint64_t> RowFilter::Run(const BatchView& batch, uint64_t* mask) const {
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, shape_->columns().size(), 0));
+  CounterBlock* const counters = counters_.OfThread();
+  const CallTimer timer(counters);
   FilterMemo memo;
-  QuernFilterArgs args = {};
-  args.shape = shape_->get();
-  args.columns = batch.keys.data();
-  args.selection = batch.selection;
-  args.num_rows = batch.num_rows;
-  args.mask = mask;
-  args.memo = &memo;
-  entry_points_.mask(&args);
-  return args.num_true;
+  std::vector<QuernColumn> columns;  // of a piece
+  uint64_t num_true = 0;
+  for (uint64_t first = 0; first < batch.num_rows; first += kPieceRows) {
+    QuernFilterArgs args = {};
+    args.shape = shape_->get();
+    args.columns = batch.keys.data();
+    if (first != 0 && batch.selection == nullptr) {
+      columns.clear();
+      for (size_t c = 0; c < batch.keys.size(); ++c) columns.push_back(Without(first, shape_->columns()[c], batch.keys[c]));
+      args.columns = columns.data();
+    }
+    args.selection = batch.selection == nullptr ? nullptr : batch.selection + first;
+    args.num_rows = std::min(kPieceRows, batch.num_rows - first);
+    args.mask = mask + first / 64;
+    args.memo = &memo;
+    entry_points_.ForBatch(args.num_rows, counters).mask(&args);
+    num_true += args.num_true;
+  }
+  return num_true;
 }
 
 absl::StatusOr<uint64_t> RowFilter::Select(const BatchView& batch, uint32_t* rows) const {

@@ -4,15 +4,18 @@
 //     RowFilter filter(shape, entry_points);
 //     uint64_t passed = filter.Select(batch, rows).value();    // rows[0] .. rows[passed-1], ascending
 //
-// *Threads*: any number may call one filter at the same time; it keeps nothing between calls.
+// *Threads*: any number may call one filter at the same time; it keeps nothing between calls but counts.
 #ifndef QUERN_RUNTIME_ROW_FILTER_H_
 #define QUERN_RUNTIME_ROW_FILTER_H_
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "runtime/batch_view.h"
+#include "runtime/counters.h"
+#include "runtime/entry_slot.h"
 #include "runtime/filter_abi.h"
 #include "runtime/filter_shape.h"
 
@@ -21,9 +24,12 @@ namespace quern {
 class RowFilter {
  public:
   // code: what keeps the entry points' code; may be null where it stays.
-  RowFilter(std::shared_ptr<const FilterShape> shape, const QuernFilterEntryPoints& entry_points,
-            std::shared_ptr<const void> code = nullptr)
-      : shape_(std::move(shape)), entry_points_(entry_points), code_(std::move(code)) {}
+  RowFilter(std::shared_ptr<const FilterShape> shape, FilterEntrySource entry_points, std::shared_ptr<const void> code = nullptr)
+      : shape_(std::move(shape)),
+        entry_points_(std::move(entry_points)),
+        code_(std::move(code)),
+        counter_set_(entry_points_.NewCounters()),
+        counters_(counter_set_) {}
 
   // batch.keys are the condition's columns (ColumnsOf); batch.payload is not looked at. With a selection only its rows are tested.
   //
@@ -35,6 +41,8 @@ class RowFilter {
   // How many rows pass.
   absl::StatusOr<uint64_t> Count(const BatchView& batch) const;
 
+  // *Threads*: any, at any time.
+  Counters counters() const { return counter_set_->Sum(); }
   const FilterShape& shape() const { return *shape_; }
 
  private:
@@ -42,8 +50,10 @@ class RowFilter {
   absl::StatusOr<uint64_t> Run(const BatchView& batch, uint64_t* mask) const;
 
   std::shared_ptr<const FilterShape> shape_;
-  QuernFilterEntryPoints entry_points_;
+  FilterEntrySource entry_points_;
   std::shared_ptr<const void> code_;
+  std::shared_ptr<CounterSet> counter_set_;
+  ThreadCounters counters_;
 };
 
 }  // namespace quern

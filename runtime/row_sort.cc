@@ -76,10 +76,11 @@ absl::StatusOr<std::shared_ptr<const void>> OwnStrings(const QuernSortShape& sha
 
 }  // namespace
 
-RowSort::RowSort(std::shared_ptr<const SortShape> shape, QuernSortEntryPoints entry_points, std::shared_ptr<const void> code,
+RowSort::RowSort(std::shared_ptr<const SortShape> shape, SortEntrySource entry_points, std::shared_ptr<const void> code,
                  std::shared_ptr<MemoryBudget> budget, const SortOptions& options)
     : shape_(std::move(shape)),
-      entry_points_(entry_points),
+      entry_points_(std::move(entry_points)),
+      counters_(entry_points_.NewCounters()),
       code_(std::move(code)),
       budget_(std::move(budget)),
       options_(options),
@@ -101,12 +102,13 @@ absl::Status RowSort::CheckOpen(const char* call) const {
 }
 
 bool RowSort::keeps_strings() const { return !Context().keeps_top(); }
-SortContext RowSort::Context() const { return {shape_, entry_points_, budget_, options_, threshold_}; }
+SortContext RowSort::Context() const { return {shape_, entry_points_, budget_, options_, threshold_, counters_}; }
 std::unique_ptr<SortSide> RowSort::NewSide() const { return std::make_unique<SortSide>(Context()); }
 
 absl::Status RowSort::AppendTo(SortSide* side, const BatchView& batch) {
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, shape_->spec().keys.size(), shape_->spec().payload.size()));
+  const CallTimer timer(side->counters());
   const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
   const absl::Status status = side->Append(batch, batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id);
   if (!status.ok()) lost_rows_ = true;
@@ -170,7 +172,7 @@ absl::Status RowSort::SetThreshold(const BatchView& keys) {
   std::vector<uint64_t*> words;
   for (uint64_t& word : bound->words) words.push_back(&word);
   uint32_t incomplete = 0;
-  entry_points_.encode(shape_->get(), keys.keys.data(), 0, keys.selection, 1, words.data(), &incomplete);
+  entry_points_.Now().encode(shape_->get(), keys.keys.data(), 0, keys.selection, 1, words.data(), &incomplete);
   bound->incomplete = incomplete;
   if (shape_->has_tuples()) {
     const SortShape with_keys(KeysOnly(shape_->spec()), shape_->method());
@@ -222,6 +224,8 @@ absl::Status RowSort::FinaliseShared() {
 }
 
 absl::Status RowSort::Sort() {
+  CounterBlock counters(counters_);
+  const CallTimer timer(&counters);
   SortedRows* rows = nullptr;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -239,6 +243,7 @@ absl::Status RowSort::Sort() {
   stats_.key_bits = rows->key_bits();
   stats_.tied_rows = rows->tied_rows();
   stats_.method = rows->method();
+  stats_.prefetch_class = options_.prefetches ? "group" : "off";
   finalised_ = true;
   return absl::OkStatus();
 }
@@ -246,18 +251,19 @@ absl::Status RowSort::Sort() {
 // ---- reading -----------------------------------------------------------------------------------------------------------
 
 struct SortReader::State {
-  explicit State(const RowSort& sort, const QuernSortEntryPoints& entry_points) : writer(sort.shape_, entry_points) {}
+  explicit State(const RowSort& sort) : writer(sort.shape_, sort.entry_points_), counters(sort.counters_) {}
   SortColumnWriter writer;
   SortedRows::BlockBuffers buffers;
+  CounterBlock counters;
   uint64_t next = 0;  // rows that this reader took and has not given out
   uint64_t end = 0;
 };
 
-SortReader::SortReader(std::shared_ptr<RowSort> sort)
-    : sort_(std::move(sort)), state_(std::make_unique<State>(*sort_, sort_->entry_points_)) {}
+SortReader::SortReader(std::shared_ptr<RowSort> sort) : sort_(std::move(sort)), state_(std::make_unique<State>(*sort_)) {}
 SortReader::~SortReader() = default;
 
 absl::StatusOr<bool> SortReader::Next(OutputBatch* out) {
+  const CallTimer timer(&state_->counters);
   if (!sort_->finalised_) return absl::FailedPreconditionError("read before finalise: the rows are not sorted; accepted: finalise first");
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, sort_->shape_->columns().size()));
   QUERN_RETURN_IF_ERROR(out->Reset());

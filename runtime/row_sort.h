@@ -16,6 +16,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/batch_view.h"
+#include "runtime/counters.h"
+#include "runtime/entry_slot.h"
 #include "runtime/memory.h"
 #include "runtime/output_batch.h"
 #include "runtime/sort_options.h"
@@ -25,13 +27,14 @@ namespace quern {
 
 struct SortStats {
   uint64_t input_rows = 0;
-  uint64_t num_rows = 0;      // after Finalise: that come out
-  uint64_t dropped_rows = 0;  // that a limit or threshold left out as they arrived
-  uint64_t entry_bytes = 0;   // of an entry, after Finalise
-  uint32_t key_bits = 0;      // of the words, that vary
-  uint64_t tied_rows = 0;     // whose order the entries did not say
-  const char* method = "";    // how entries were sorted: "none", "sorted", "reversed", "nearly_sorted", "insertion", "vector", "radix",
-                              // "comparison"
+  uint64_t num_rows = 0;            // after Finalise: that come out
+  uint64_t dropped_rows = 0;        // that a limit or threshold left out as they arrived
+  uint64_t entry_bytes = 0;         // of an entry, after Finalise
+  uint32_t key_bits = 0;            // of the words, that vary
+  uint64_t tied_rows = 0;           // whose order the entries did not say
+  const char* prefetch_class = "";  // after Finalise: "group", or "off" where the plan does not prefetch
+  const char* method = "";  // how entries were sorted: "none", "sorted", "reversed", "nearly_sorted", "insertion", "vector", "radix",
+                            // "comparison"
 };
 
 class SortedRows;
@@ -43,7 +46,7 @@ struct SortContext;
 class RowSort {
  public:
   // *Ownership*: `code` keeps the kernel's machine code alive. *Errors*: none; memory is taken later.
-  RowSort(std::shared_ptr<const SortShape> shape, QuernSortEntryPoints entry_points, std::shared_ptr<const void> code,
+  RowSort(std::shared_ptr<const SortShape> shape, SortEntrySource entry_points, std::shared_ptr<const void> code,
           std::shared_ptr<MemoryBudget> budget, const SortOptions& options);
   ~RowSort();
 
@@ -71,6 +74,8 @@ class RowSort {
   bool keeps_strings() const;
 
   const SortStats& stats() const { return stats_; }
+  // *Threads*: any, at any time.
+  Counters counters() const { return counters_->Sum(); }
   const SortShape& shape() const { return *shape_; }
 
  private:
@@ -85,7 +90,8 @@ class RowSort {
   absl::Status Sort();
 
   std::shared_ptr<const SortShape> shape_;
-  QuernSortEntryPoints entry_points_;
+  SortEntrySource entry_points_;
+  std::shared_ptr<CounterSet> counters_;
   std::shared_ptr<const void> code_;
   std::shared_ptr<MemoryBudget> budget_;
   SortOptions options_;

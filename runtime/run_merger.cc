@@ -66,7 +66,9 @@ struct RunMerger::Run {
 // that was the last of the window before, for checking the order.
 struct RunMerger::State {
   std::shared_ptr<const SortShape> shape;
-  QuernSortEntryPoints kernel;
+  SortEntrySource entry_points;
+  std::shared_ptr<CounterSet> counter_set;
+  CounterBlock counters;
   std::shared_ptr<const void> code;
   std::shared_ptr<MemoryBudget> budget;
   SortColumnWriter writer;
@@ -102,8 +104,7 @@ struct RunMerger::State {
   uint64_t* block_row_ids = nullptr;   // the same
   uint64_t* block_tuples = nullptr;
 
-  State(std::shared_ptr<const SortShape> s, const QuernSortEntryPoints& k, std::shared_ptr<const void> c, std::shared_ptr<MemoryBudget> b,
-        uint32_t n);
+  State(std::shared_ptr<const SortShape> s, SortEntrySource k, std::shared_ptr<const void> c, std::shared_ptr<MemoryBudget> b, uint32_t n);
 
   absl::Status Check() const;
   absl::Status CheckRun(uint32_t run) const;
@@ -134,9 +135,16 @@ struct RunMerger::State {
 
 // ---- memory ----------------------------------------------------------------------------------------------------------
 
-RunMerger::State::State(std::shared_ptr<const SortShape> s, const QuernSortEntryPoints& k, std::shared_ptr<const void> c,
+RunMerger::State::State(std::shared_ptr<const SortShape> s, SortEntrySource k, std::shared_ptr<const void> c,
                         std::shared_ptr<MemoryBudget> b, uint32_t n)
-    : shape(std::move(s)), kernel(k), code(std::move(c)), budget(std::move(b)), writer(shape, k), num_runs(n) {
+    : shape(std::move(s)),
+      entry_points(std::move(k)),
+      counter_set(entry_points.NewCounters()),
+      counters(counter_set),
+      code(std::move(c)),
+      budget(std::move(b)),
+      writer(shape, entry_points),
+      num_runs(n) {
   num_open = n;
   steps = StepsOf(*shape->get(), 0);
   rows_left = shape->spec().limit == 0 ? UINT64_MAX : shape->spec().limit;
@@ -183,6 +191,7 @@ absl::Status RunMerger::State::Fill(uint32_t run) {
   r.end = r.begin + n;
   uint64_t* to[kMaxSortWords];
   for (uint32_t w = 0; w < sort->num_words; ++w) to[w] = words[w] + r.begin;
+  const QuernSortEntryPoints& kernel = entry_points.ForBatch(n, &counters);
   uint32_t found = 0;
   kernel.encode(sort, r.batch.keys.data(), r.next_row, rows, n, to, &found);
   if ((found & ~incomplete) != 0) {
@@ -439,9 +448,9 @@ absl::Status RunMerger::State::Fail(absl::Status status) {
   return status;
 }
 
-RunMerger::RunMerger(std::shared_ptr<const SortShape> shape, QuernSortEntryPoints entry_points, std::shared_ptr<const void> code,
+RunMerger::RunMerger(std::shared_ptr<const SortShape> shape, SortEntrySource entry_points, std::shared_ptr<const void> code,
                      std::shared_ptr<MemoryBudget> budget, uint32_t num_runs)
-    : state_(std::make_unique<State>(std::move(shape), entry_points, std::move(code), std::move(budget), num_runs)) {
+    : state_(std::make_unique<State>(std::move(shape), std::move(entry_points), std::move(code), std::move(budget), num_runs)) {
   if (num_runs > kMaxRuns) return;
   state_->runs.resize(num_runs);
   state_->leads.resize(num_runs);
@@ -449,8 +458,11 @@ RunMerger::RunMerger(std::shared_ptr<const SortShape> shape, QuernSortEntryPoint
 
 RunMerger::~RunMerger() = default;
 
+Counters RunMerger::counters() const { return state_->counter_set->Sum(); }
+
 absl::Status RunMerger::Input(uint32_t run, const BatchView& batch) {
   State& s = *state_;
+  const CallTimer timer(&s.counters);
   QUERN_RETURN_IF_ERROR(s.CheckRun(run));
   const KernelSpec& spec = s.shape->spec();
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, spec.keys.size(), spec.payload.size()));
@@ -481,6 +493,7 @@ absl::Status RunMerger::End(uint32_t run) {
 
 absl::StatusOr<MergeState> RunMerger::Next(OutputBatch* out) {
   State& s = *state_;
+  const CallTimer timer(&s.counters);
   QUERN_RETURN_IF_ERROR(s.Check());
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, s.shape->columns().size()));
   QUERN_RETURN_IF_ERROR(out->Reset());

@@ -18,6 +18,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/batch_view.h"
+#include "runtime/counters.h"
+#include "runtime/entry_slot.h"
 #include "runtime/memory.h"
 #include "runtime/output_batch.h"
 #include "runtime/sort_shape.h"
@@ -36,7 +38,7 @@ class RunMerger {
  public:
   // The spec's limit counts for the merged rows; rows with equal keys come in the order of their runs. Specs with window functions are
   // refused by the first call of Next. num_runs: 1 to 65536.
-  RunMerger(std::shared_ptr<const SortShape> shape, QuernSortEntryPoints entry_points, std::shared_ptr<const void> code,
+  RunMerger(std::shared_ptr<const SortShape> shape, SortEntrySource entry_points, std::shared_ptr<const void> code,
             std::shared_ptr<MemoryBudget> budget, uint32_t num_runs);
   ~RunMerger();
 
@@ -52,6 +54,8 @@ class RunMerger {
   // columns or of no rows, or rows that are not in order; ResourceExhausted. After rows out of order or missing memory, here or in Input,
   // all calls answer FailedPrecondition.
   absl::StatusOr<MergeState> Next(OutputBatch* out);
+  // *Threads*: any, at any time.
+  Counters counters() const;
   uint32_t needed_run() const { return needed_run_; }
 
  private:

@@ -104,8 +104,8 @@ void CopyNumbers(const uint64_t* from, uint32_t n, QuernOutColumn* out, uint64_t
 
 }  // namespace
 
-SortColumnWriter::SortColumnWriter(std::shared_ptr<const SortShape> shape, const QuernSortEntryPoints& entry_points)
-    : shape_(std::move(shape)), entry_points_(entry_points) {
+SortColumnWriter::SortColumnWriter(std::shared_ptr<const SortShape> shape, SortEntrySource entry_points)
+    : shape_(std::move(shape)), entry_points_(std::move(entry_points)) {
   const uint32_t num_fields = shape_->get()->rows.num_build;
   fields_.resize(num_fields);
   field_columns_.resize(num_fields);
@@ -155,8 +155,9 @@ absl::StatusOr<uint32_t> SortColumnWriter::AppendFields(const SortedBlock& block
   args.out_rows = out->num_rows();
   args.out_capacity = out->capacity();
   for (size_t f = 0; f < num_fields && !in_place; ++f) fields_[f] = out->columns()[field_columns_[f]];
-  const int64_t fit = entry_points_.fit != nullptr ? entry_points_.fit(&args, block.tuples, n) : n;
-  if (fit > 0 && entry_points_.emit != nullptr) entry_points_.emit(&args, block.tuples, static_cast<uint32_t>(fit));
+  const QuernSortEntryPoints& kernel = entry_points_.Now();
+  const int64_t fit = kernel.fit != nullptr ? kernel.fit(&args, block.tuples, n) : n;
+  if (fit > 0 && kernel.emit != nullptr) kernel.emit(&args, block.tuples, static_cast<uint32_t>(fit));
   // Even where nothing fits: room that was made has moved bytes.
   for (size_t f = 0; f < num_fields && !in_place; ++f) out->columns()[field_columns_[f]] = fields_[f];
   if (fit < 0) return StatusOfCode(fit);

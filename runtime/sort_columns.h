@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/entry_slot.h"
 #include "runtime/output_batch.h"
 #include "runtime/sort_shape.h"
 
@@ -28,7 +29,7 @@ struct SortedBlock {
 // *Threads*: one.
 class SortColumnWriter {
  public:
-  SortColumnWriter(std::shared_ptr<const SortShape> shape, const QuernSortEntryPoints& entry_points);
+  SortColumnWriter(std::shared_ptr<const SortShape> shape, SortEntrySource entry_points);
 
   // Appends the block's rows to `out`, whose columns are SortOutputTypes(spec), from row out->num_rows() on, and counts them there; answers
   // how many fit: fewer than n where the batch is full, or a string column's offsets end. A batch without columns counts. *Cost*: a random
@@ -40,7 +41,7 @@ class SortColumnWriter {
   void AppendWords(uint32_t key, const SortedBlock& block, uint32_t n, QuernOutColumn* out, uint64_t out_row) const;
 
   std::shared_ptr<const SortShape> shape_;
-  QuernSortEntryPoints entry_points_;
+  SortEntrySource entry_points_;
   std::vector<QuernOutColumn> fields_;  // those of the result that are fields, side by side as kernels want them
   std::vector<size_t> field_columns_;   // and their place in the result
 };

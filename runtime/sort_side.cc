@@ -149,6 +149,7 @@ void ForBytesParts(const QuernSortShape& shape, const QuernSortKey& key, Visit v
 
 SortSide::SortSide(SortContext context)
     : context_(std::move(context)),
+      counters_(context_.counters),
       memory_(std::make_shared<Memory>(context_.budget, context_.options.huge_pages)),
       bits_(context_.shape->get()->num_words) {
   const QuernJoinShape& rows = context_.shape->get()->rows;
@@ -174,6 +175,7 @@ absl::Status SortSide::Append(const BatchView& batch, uint64_t first_row_id) {
     const auto n = static_cast<uint32_t>(std::min<uint64_t>(batch_rows, batch.num_rows - row));
     const uint32_t* const rows = batch.selection == nullptr ? nullptr : batch.selection + row;
     const Block block = {&batch, &fields, rows == nullptr ? row : 0, rows, n, first_row_id};
+    context_.entry_points.ForBatch(n, &counters_);
     QUERN_RETURN_IF_ERROR(context_.keeps_top() ? AppendTop(block) : AppendRows(block));
   }
   num_input_rows_ += batch.num_rows;
@@ -196,10 +198,11 @@ absl::Status SortSide::AppendRows(const Block& block) {
 absl::Status SortSide::AppendToChunk(const Block& block) {
   SortChunk& chunk = chunks_.back();
   const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortEntryPoints& kernel = context_.entry_points.Now();
   uint64_t* words[kMaxSortWords];
   for (uint32_t w = 0; w < shape.num_words; ++w) words[w] = chunk.words + uint64_t{w} * chunk.capacity + chunk.num_rows;
   uint32_t incomplete = skipped_keys_ << kSkipKeyShift;
-  context_.entry_points.encode(&shape, block.batch->keys.data(), block.first, block.rows, block.n, words, &incomplete);
+  kernel.encode(&shape, block.batch->keys.data(), block.first, block.rows, block.n, words, &incomplete);
   incomplete_ |= incomplete & ((1u << kSkipKeyShift) - 1);
   for (uint32_t w = 0; w < shape.num_words; ++w) {
     if (!is_written_[w]) continue;
@@ -212,7 +215,7 @@ absl::Status SortSide::AppendToChunk(const Block& block) {
   }
   if (context_.shape->has_tuples()) {
     uint8_t* const tuples = chunk.tuples + uint64_t{chunk.num_rows} * shape.rows.tuple_bytes;
-    context_.entry_points.store(&shape.rows, block.fields->data(), block.first, block.rows, block.n, block.first_row_id, tuples);
+    kernel.store(&shape.rows, block.fields->data(), block.first, block.rows, block.n, block.first_row_id, tuples);
     if (context_.keeps_top()) QUERN_RETURN_IF_ERROR(CopyStrings(tuples, block.n));
   }
   if (context_.uses_row_ids()) QUERN_RETURN_IF_ERROR(AddRowIds(block, &chunk));
@@ -515,9 +518,10 @@ void SortSide::AddTo(SortInput* input) const {
 // The rows of a block that may come out, by their numbers in the batch; answers how many.
 uint32_t SortSide::SelectTop(const Block& block, uint32_t* rows) {
   const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortEntryPoints& kernel = context_.entry_points.Now();
   lead_.resize(kMaxBatchRows);
   picked_.resize(kMaxBatchRows);
-  context_.entry_points.lead(&shape, block.batch->keys.data(), block.first, block.rows, block.n, lead_.data());
+  kernel.lead(&shape, block.batch->keys.data(), block.first, block.rows, block.n, lead_.data());
 #if defined(__x86_64__)
   static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   const auto pick = has ? PickLeadsAvx512 : PickLeads;
@@ -532,7 +536,7 @@ uint32_t SortSide::SelectTop(const Block& block, uint32_t* rows) {
   uint64_t* words[kMaxSortWords];
   for (uint32_t w = 0; w < shape.num_words; ++w) words[w] = picked_words_.data() + uint64_t{w} * num_leading;
   uint32_t incomplete = 0;
-  context_.entry_points.encode(&shape, block.batch->keys.data(), 0, rows, num_leading, words, &incomplete);
+  kernel.encode(&shape, block.batch->keys.data(), 0, rows, num_leading, words, &incomplete);
   incomplete |= bound_->incomplete;
   if (incomplete != bound_incomplete_) bound_steps_ = WordSteps(shape, bound_incomplete_ = incomplete);
   const int most = drops_ties_ && incomplete == 0 ? -1 : 0;

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "runtime/batch_view.h"
+#include "runtime/entry_slot.h"
 #include "runtime/memory.h"
 #include "runtime/sort_chunk.h"
 #include "runtime/sort_entries.h"
@@ -44,10 +45,11 @@ class SortThreshold {
 // What a sort and its sides are made of.
 struct SortContext {
   std::shared_ptr<const SortShape> shape;
-  QuernSortEntryPoints entry_points;
+  SortEntrySource entry_points;
   std::shared_ptr<MemoryBudget> budget;
   SortOptions options;
   std::shared_ptr<SortThreshold> threshold;
+  std::shared_ptr<CounterSet> counters = nullptr;
 
   bool keeps_top() const {
     return shape->spec().limit != 0 && shape->spec().limit <= options.top_rows && shape->method() == SortMethod::kRadix;
@@ -88,6 +90,7 @@ class SortSide {
   // Adds this side's chunks and what is known of them. Keys that are coded here must be so in all sides.
   void AddTo(SortInput* input) const;
 
+  CounterBlock* counters() { return &counters_; }
   uint64_t num_input_rows() const { return num_input_rows_; }
   uint64_t num_rows() const { return num_rows_; }
 
@@ -125,6 +128,7 @@ class SortSide {
   absl::Status LowerBound();
 
   SortContext context_;
+  CounterBlock counters_;
   std::shared_ptr<Memory> memory_;
   std::deque<SortChunk> chunks_;
   std::vector<WordBits64> bits_;

@@ -433,7 +433,7 @@ absl::Status SortedRows::SortTuples(uint64_t) {
   const auto is_before = [&](uint64_t a, uint64_t b) { return std::pair(chunks_.RowId(a), a) < std::pair(chunks_.RowId(b), b); };
   if (by_row_id_) std::sort(numbers, numbers + num_rows_, is_before);
   for (uint64_t i = 0; i < num_rows_; ++i) tuples[i] = const_cast<uint8_t*>(chunks_.Tuple(numbers[i]));
-  context_.entry_points.sort(context_.shape->get(), tuples, num_rows_, tuples + num_rows_);
+  context_.entry_points.Now().sort(context_.shape->get(), tuples, num_rows_, tuples + num_rows_);
   return absl::OkStatus();
 }
 

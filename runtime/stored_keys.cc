@@ -28,7 +28,7 @@ void CountSpaces(const QuernColumn& key, const uint32_t* rows, uint32_t n, uint3
 
 void StoreKeys(const GroupContext& context, const QuernColumn* keys, const uint32_t* rows, uint32_t n, uint8_t* tuples) {
   const QuernJoinShape& group = *context.shape->group();
-  context.kernel.store(&group, keys, 0, rows, n, tuples);
+  context.entry_points.Now().store(&group, keys, 0, rows, n, tuples);
   for (size_t k = 0; k < group.num_keys; ++k) {
     const uint32_t offset = context.shape->spaces_offset(k);
     if (offset == 0) continue;

@@ -188,17 +188,22 @@ absl::Status WordGroups::FindWords(const uint64_t* words, uint32_t n, uint8_t** 
   for (;;) {
     if (!is_dense_) QUERN_RETURN_IF_ERROR(GrowOpen(words, n));
     if (!is_dense_) break;
-    if (dense_.Find(words, n, prefetch_distance(), tuples)) return absl::OkStatus();
+    if (dense_.Find(words, n, prefetch_distance(), tuples)) {
+      tally()->hits += n;
+      return absl::OkStatus();
+    }
     QUERN_RETURN_IF_ERROR(WidenDense(words, n));
   }
-  open_.Find(words, n, prefetch_distance(), tuples);
+  const OpenGroups::Steps steps = open_.Find(words, n, prefetch_distance(), tuples);
+  tally()->hits += steps.hits;
+  tally()->steps += steps.further;
   return absl::OkStatus();
 }
 
 absl::Status WordGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   if (rows.n == 0) return absl::OkStatus();  // there may be no columns to read
   uint64_t words[kMaxBatchRows];
-  context_.kernel.pack(context_.shape->group(), rows.keys, rows.first, rows.rows, rows.n, words);
+  context_.entry_points.Now().pack(context_.shape->group(), rows.keys, rows.first, rows.rows, rows.n, words);
   rows_seen_ += rows.n;
   uint32_t changes = 0;
   const uint32_t sample = std::min(rows.n, kSampleRows);

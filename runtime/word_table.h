@@ -42,11 +42,17 @@ void PlaceRuns(const JoinTable& table, const TupleFormat& format, const TupleSpa
 Inserted InsertOpen(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates, uint32_t* max_walk,
                     uint64_t* num_inserted);
 
+// What looking a batch up took: rows that bit or slot sent on to a tuple, and what was looked at further: slots, and tuples of a run.
+struct LookUpTally {
+  uint64_t hits = 0;
+  uint64_t steps = 0;
+};
+
 // Looks up all rows of the hash batch (scratch->words, hashes where the layout has any). Layouts of unique keys append to match_index and
 // match_tuples, where there must be room for the whole batch; layouts with runs leave candidates, all of whose tuples match.
-void LookUpWords(const JoinTable& table, QuernProbeScratch* scratch);
+void LookUpWords(const JoinTable& table, QuernProbeScratch* scratch, LookUpTally* tally);
 // How many pairs that gives.
-uint64_t CountWords(const JoinTable& table, QuernProbeScratch* scratch);
+uint64_t CountWords(const JoinTable& table, QuernProbeScratch* scratch, LookUpTally* tally);
 
 // The same for the unchained layout, in the two steps of a kernel with keys of its own (ir-templates/join.cc): the directory's test of rows
 // [begin, end), and one comparison of each candidate.

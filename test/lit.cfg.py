@@ -34,6 +34,8 @@ for name in [name for name in config.environment if name.startswith("QUERN_")]:
 config.environment["PATH"] = os.pathsep.join([config.llvm_tools, config.environment.get("PATH", os.environ["PATH"])])
 for variable, folder in [("HOME", "home"), ("XDG_CACHE_HOME", "cache"), ("XDG_CONFIG_HOME", "config")]:
     config.environment[variable] = os.path.join(config.test_exec_root, folder)
+# What a test compiles, it compiles: no kernel of an earlier run or of another test. Tests of the disk cache have folders of their own.
+config.environment["QUERN_CACHE"] = "off"
 config.environment["LC_ALL"] = "C.UTF-8"
 config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
 

@@ -51,6 +51,7 @@ absl::Status CreateAggregate(quern_kernel* kernel, uint64_t memory_limit, quern_
   QUERN_RETURN_IF_ERROR(CheckOperator(*kernel, Operator::kAggregate, "an aggregation"));
   auto state = std::make_shared<AggregateState>();
   state->kernel = kernel->compiled.kernel;
+  state->cache = kernel->compiled.cache;
   state->budget = std::make_shared<MemoryBudget>(memory_limit);
   state->aggregate = MakeHashAggregate(state->kernel, state->budget, state->hints);
   SetBatchTypes(state.get());

@@ -57,6 +57,7 @@ absl::Status RunAggregate(quern_aggregate* aggregate, const Batches& batches, ui
   QUERN_RETURN_IF_ERROR(CheckBatchRows(batch_rows));
   const std::shared_ptr<AggregateState>& state = aggregate->state;
   QUERN_RETURN_IF_ERROR(CheckOpen(*state, "run"));
+  ExpectRows(*state->kernel, RowsOf(morsels), threads);
   QUERN_RETURN_IF_ERROR(Build(state, morsels, threads));
   const uint32_t readers = NumReaders(*state, batch_rows, threads);
   return RunTasks(readers, readers, [&](uint32_t, uint64_t) { return ReadGroups(state, batch_rows, sink); });

@@ -56,7 +56,7 @@ int main(void) {
   quern_join* join = NULL;
   quern_prober* prober = NULL;
 
-  /* The library compiles machine code for this spec and this machine, once per process: the next quern_compile finds it. */
+  /* Answers at once. Once so many rows have come that it pays, machine code for this spec and this machine takes over. */
   CHECK(quern_compile(spec, QUERN_ENGINE_AUTO, NULL, &kernel, &error));
   const char* plan = quern_kernel_text(kernel, "plan");
   printf("%.*s\n", (int)strcspn(plan, "\n"), plan);

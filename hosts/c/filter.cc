@@ -28,10 +28,14 @@
 #include "runtime/status.h"
 
 struct quern_filter {
-  explicit quern_filter(std::shared_ptr<const quern::Kernel> of_kernel)
-      : kernel(std::move(of_kernel)), filter(quern::MakeRowFilter(kernel)), columns(quern::ColumnsOf(kernel->plan.spec.where)) {}
+  explicit quern_filter(const quern::CompiledKernel& compiled)
+      : kernel(compiled.kernel),
+        cache(compiled.cache),
+        filter(quern::MakeRowFilter(kernel)),
+        columns(quern::ColumnsOf(kernel->plan.spec.where)) {}
 
   std::shared_ptr<const quern::Kernel> kernel;
+  quern::CacheOutcome cache;
   std::shared_ptr<const quern::RowFilter> filter;
   std::vector<quern::ColumnType> columns;
   std::optional<quern::ColumnBinding> binding;
@@ -45,7 +49,7 @@ absl::Status CreateFilter(quern_kernel* kernel, quern_filter** filter) {
   *filter = nullptr;
   if (kernel == nullptr) return MissingArgument("kernel");
   QUERN_RETURN_IF_ERROR(CheckOperator(*kernel, Operator::kFilter, "a filter"));
-  *filter = new quern_filter(kernel->compiled.kernel);
+  *filter = new quern_filter(kernel->compiled);
   return absl::OkStatus();
 }
 
@@ -158,6 +162,11 @@ quern_status quern_filter_count(const quern_filter* filter, const quern_batch* b
 
 quern_status quern_filter_count_arrow(const quern_filter* filter, const ArrowArray* batch, uint64_t* num_rows, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::Answer(c_abi::Count(filter, batch, num_rows), num_rows); });
+}
+
+void quern_filter_get_counters(const quern_filter* filter, quern_counters* counters) {
+  c_abi::GetCounters(filter, counters,
+                     [&] { c_abi::CopyCounters(filter->filter->counters(), "off", *filter->kernel, filter->cache, counters); });
 }
 
 }  // extern "C"

@@ -3,6 +3,7 @@
 #ifndef QUERN_HOSTS_C_HANDLES_H_
 #define QUERN_HOSTS_C_HANDLES_H_
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <exception>
@@ -15,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "codegen/compiler.h"
+#include "codegen/tier.h"
 #include "hosts/c/quern.h"
 #include "runtime/arrow_import.h"
 #include "runtime/hash_join.h"
@@ -26,7 +28,15 @@ namespace quern::c_abi {
 
 absl::Status MissingArgument(const char* name);
 
-// What quern_kernel_text answers. Made at the first question, so that a cache hit does not print a plan.
+// Tells a kernel that is not compiled yet how many rows a run brings. What counts is how long it takes: the rows of one of its threads.
+inline void ExpectRows(const Kernel& kernel, uint64_t num_rows, uint32_t threads = 1) {
+  if (kernel.tier != nullptr) kernel.tier->Expect(num_rows / threads);
+}
+
+// What has become of a kernel: what it was made as, and of one with a tier the outcome of its compilation.
+enum class KernelState : uint8_t { kAsMade, kSwapped, kFailed };
+
+// What quern_kernel_text answers in one of these states. Made at the first question, so that a cache hit does not print a plan.
 struct KernelTexts {
   std::string spec, plan, layout, engine, cache, compile_ms, code_bytes, warning;
 };
@@ -71,7 +81,8 @@ struct InputStage {
 
   const InputTexts& texts;
   std::atomic<bool> finalised{false};
-  std::atomic<bool> append_failed{false};  // rows are missing: a host that went on would get wrong results
+  CacheOutcome cache = CacheOutcome::kOff;  // of the kernel, when the operator was made
+  std::atomic<bool> append_failed{false};   // rows are missing: a host that went on would get wrong results
 };
 
 // A join and all that it needs to live on when other handles are gone. *Threads*: what is no atomic is written before appenders and probers
@@ -117,6 +128,9 @@ class FailureMark {
 constexpr uint64_t kDefaultBatchRows = 65536;
 
 // ---- what operators share ----
+
+// As much of the counters as the host's struct_size has room for.
+void CopyCounters(const Counters& counted, const char* prefetch_class, const Kernel& kernel, CacheOutcome cache, quern_counters* counters);
 
 // FailedPrecondition after an append that failed; `call` is what the text names, here and below.
 absl::Status CheckNoFailedAppend(const InputStage& state, const char* call);
@@ -246,12 +260,24 @@ quern_status Boundary(quern_error* error, Body&& body) noexcept {
   }
 }
 
+// Fills the counters of a handle by copy(); of null with zeros.
+template <class Handle, class Copy>
+void GetCounters(const Handle* handle, quern_counters* counters, Copy&& copy) {
+  if (counters == nullptr) return;
+  Boundary(nullptr, [&] {
+    if (handle != nullptr) copy();
+    else CopyCounters({}, "", Kernel(), CacheOutcome::kOff, counters);
+    return absl::OkStatus();
+  });
+}
+
 }  // namespace quern::c_abi
 
 struct quern_kernel {
   quern::CompiledKernel compiled;
-  mutable std::once_flag texts_made;
-  mutable quern::c_abi::KernelTexts texts;
+  // Of each KernelState.
+  mutable std::array<std::once_flag, 3> texts_made;
+  mutable std::array<quern::c_abi::KernelTexts, 3> texts;
 };
 
 struct quern_join {

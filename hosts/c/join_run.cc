@@ -87,6 +87,7 @@ absl::Status RunJoin(quern_join* join, const Batches& build, const Batches& prob
   QUERN_ASSIGN_OR_RETURN(threads, NumThreads(threads));
   QUERN_RETURN_IF_ERROR(CheckBatchRows(batch_rows));
   QUERN_RETURN_IF_ERROR(CheckOpen(*join->state, "run"));
+  ExpectRows(*join->state->kernel, RowsOf(build_morsels) + RowsOf(probe_morsels), threads);
   QUERN_RETURN_IF_ERROR(Build(join->state, build_morsels, threads));
   Probers probers(join->state, batch_rows, threads, sink);
   QUERN_RETURN_IF_ERROR(RunTasks(threads, probe_morsels.size(),

@@ -49,7 +49,7 @@ absl::Status CreateMerge(quern_kernel* kernel, uint64_t memory_limit, uint32_t n
   if (kernel == nullptr) return MissingArgument("kernel");
   QUERN_RETURN_IF_ERROR(CheckMerge(*kernel, num_runs, batch_rows));
   const uint64_t result_rows = batch_rows == 0 ? kDefaultBatchRows : batch_rows;
-  *merge = new quern_merge(kernel->compiled.kernel, std::make_shared<MemoryBudget>(memory_limit), num_runs, result_rows);
+  *merge = new quern_merge(kernel->compiled, std::make_shared<MemoryBudget>(memory_limit), num_runs, result_rows);
   return absl::OkStatus();
 }
 
@@ -68,7 +68,7 @@ absl::Status Input(quern_merge* merge, uint32_t run, const quern_batch* batch) {
 absl::Status End(quern_merge* merge, uint32_t run) {
   if (merge == nullptr) return MissingArgument("merge");
   QUERN_RETURN_IF_ERROR(CheckNoFailure(*merge));
-  return merge->merger.End(run);
+  return merge->merger->End(run);
 }
 
 quern_merge_state StateOf(MergeState state) {
@@ -92,7 +92,7 @@ absl::Status NextResult(quern_merge* merge, quern_result* result, const MergeAns
 
 absl::Status StartRun(quern_merge* merge, uint32_t run, const BatchView& batch) {
   QUERN_RETURN_IF_ERROR(CheckNoFailure(*merge));
-  return merge->merger.Input(run, batch);
+  return merge->merger->Input(run, batch);
 }
 
 absl::Status NextMerged(quern_merge* merge, const MergeAnswer& answer) {
@@ -104,10 +104,10 @@ absl::Status NextMerged(quern_merge* merge, const MergeAnswer& answer) {
   QUERN_RETURN_IF_ERROR(CheckNoFailure(*merge));
   if (merge->read_state == ReadState::kDone) return ShowNothing(&merge->output);
   merge->read_state = ReadState::kFailed;
-  QUERN_ASSIGN_OR_RETURN(const MergeState state, merge->merger.Next(&merge->output));
+  QUERN_ASSIGN_OR_RETURN(const MergeState state, merge->merger->Next(&merge->output));
   merge->read_state = state == MergeState::kDone ? ReadState::kDone : ReadState::kRunning;
   *answer.state = StateOf(state);
-  if (state == MergeState::kNeedsInput) *answer.run = merge->merger.needed_run();
+  if (state == MergeState::kNeedsInput) *answer.run = merge->merger->needed_run();
   return absl::OkStatus();
 }
 

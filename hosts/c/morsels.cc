@@ -41,6 +41,12 @@ absl::StatusOr<std::vector<Morsel>> CutIntoMorsels(const Batches& side, const ch
   return morsels;
 }
 
+uint64_t RowsOf(const std::vector<Morsel>& morsels) {
+  uint64_t num_rows = 0;
+  for (const Morsel& morsel : morsels) num_rows += morsel.num_rows;
+  return num_rows;
+}
+
 absl::StatusOr<uint32_t> NumThreads(uint32_t threads) {
   if (threads > kMaxThreads) {
     return InvalidArgument("threads out of range: " + std::to_string(threads) + "; accepted: 0 to " + std::to_string(kMaxThreads));

@@ -33,6 +33,7 @@ struct Morsel {
 // Cuts batches into morsels of up to 65536 rows. *Errors*: InvalidArgument for a null pointer, which is called `name`, or a batch too
 // large.
 absl::StatusOr<std::vector<Morsel>> CutIntoMorsels(const Batches& side, const char* name);
+uint64_t RowsOf(const std::vector<Morsel>& morsels);
 
 // The threads of a run; 0: as many as the machine has. *Errors*: InvalidArgument above 1024.
 absl::StatusOr<uint32_t> NumThreads(uint32_t threads);

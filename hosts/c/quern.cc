@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI over the C++ inside: kernels, joins and probers as counted handles, batches as a host's own vectors. (Arrow: quern_arrow.cc;
-// aggregations: aggregate.cc; sorts: sort.cc; merges: merge.cc.)
+// The C ABI over the C++ inside: joins and probers as counted handles, batches as a host's own vectors. (Kernels: compile.cc; Arrow:
+// quern_arrow.cc; aggregations: aggregate.cc; sorts: sort.cc; merges: merge.cc.)
 //
 // Every function has the same shape: check what a caller can get wrong, do the work inside Boundary, which turns a Status into code and
 // text and lets no exception out. A handle is a small object around a shared_ptr; what it needs lives as long as any handle that needs it:
@@ -61,94 +61,6 @@ void SetText(std::string_view text, quern_error* error) noexcept {
   error->text[length] = '\0';
 }
 
-absl::StatusOr<Engine> EngineOf(const quern_engine& engine) {
-  const uint32_t number = NumberOf(engine);
-  if (number == QUERN_ENGINE_AUTO) return Engine::kAuto;
-  if (number == QUERN_ENGINE_JIT) return Engine::kJit;
-  if (number == QUERN_ENGINE_GENERIC) return Engine::kGeneric;
-  return InvalidArgument("unknown engine: " + std::to_string(number) +
-                         "; accepted: QUERN_ENGINE_AUTO (0), QUERN_ENGINE_JIT (1), QUERN_ENGINE_GENERIC (2)");
-}
-
-// "name=value name=value".
-absl::StatusOr<PlanOverrides> ParseParams(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  PlanOverrides overrides;
-  for (size_t begin = text.find_first_not_of(kBlanks); begin != std::string_view::npos;) {
-    const size_t end = std::min(text.find_first_of(kBlanks, begin), text.size());
-    const std::string_view word = text.substr(begin, end - begin);
-    const size_t equals = word.find('=');
-    if (equals == 0 || equals == std::string_view::npos || equals + 1 == word.size()) {
-      return InvalidArgument("bad parameter: " + std::string(word) + "; accepted: name=value, separated by spaces");
-    }
-    overrides.emplace_back(word.substr(0, equals), word.substr(equals + 1));
-    begin = text.find_first_not_of(kBlanks, end);
-  }
-  return overrides;
-}
-
-absl::Status CompileKernel(const char* spec_text, const quern_engine& engine, const char* params, quern_kernel** kernel) {
-  if (kernel == nullptr) return MissingArgument("kernel");
-  *kernel = nullptr;
-  if (spec_text == nullptr) return MissingArgument("spec");
-  CompileOptions options;
-  QUERN_ASSIGN_OR_RETURN(options.engine, EngineOf(engine));
-  QUERN_ASSIGN_OR_RETURN(options.overrides, ParseParams(params == nullptr ? "" : params));
-  QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, CompileText(spec_text, options));
-  auto handle = std::make_unique<quern_kernel>();
-  handle->compiled = std::move(compiled);
-  *kernel = handle.release();
-  return absl::OkStatus();
-}
-
-std::string CacheText(CacheOutcome outcome) {
-  switch (outcome) {
-    case CacheOutcome::kOff: return "off";
-    case CacheOutcome::kMiss: return "miss";
-    case CacheOutcome::kMemory: return "memory";
-    case CacheOutcome::kDisk: return "disk";
-  }
-  return "";
-}
-
-std::string LayoutText(const Kernel& kernel) {
-  switch (kernel.plan.spec.op) {
-    case Operator::kJoin: return kernel.shape->Print();
-    case Operator::kAggregate: return kernel.groups->Print();
-    case Operator::kSort: return kernel.rows->Print();
-    case Operator::kFilter: return kernel.where->Print();
-  }
-  return "";
-}
-
-KernelTexts MakeTexts(const CompiledKernel& compiled) {
-  const Kernel& kernel = *compiled.kernel;
-  char milliseconds[32];
-  std::snprintf(milliseconds, sizeof(milliseconds), "%.3f", kernel.times.total_ms);
-  KernelTexts texts;
-  texts.spec = PrintSpec(kernel.plan.spec);
-  texts.plan = PrintPlan(kernel.plan);
-  texts.layout = LayoutText(kernel);
-  texts.engine = kernel.engine == Engine::kJit ? "jit" : "generic";
-  texts.cache = CacheText(compiled.cache);
-  texts.compile_ms = milliseconds;
-  texts.code_bytes = std::to_string(kernel.code_bytes);
-  texts.warning = compiled.warning;
-  return texts;
-}
-
-const std::string* FindText(const KernelTexts& texts, std::string_view name) {
-  if (name == "spec") return &texts.spec;
-  if (name == "plan") return &texts.plan;
-  if (name == "layout") return &texts.layout;
-  if (name == "engine") return &texts.engine;
-  if (name == "cache") return &texts.cache;
-  if (name == "compile_ms") return &texts.compile_ms;
-  if (name == "code_bytes") return &texts.code_bytes;
-  if (name == "warning") return &texts.warning;
-  return nullptr;
-}
-
 // Batches bring the columns of the residual predicate after their payload.
 std::vector<ColumnType> WithResidual(std::vector<ColumnType> payload, const std::vector<ResidualSpec>& residual) {
   for (const ResidualSpec& conjunct : residual) payload.push_back(conjunct.type);
@@ -162,6 +74,7 @@ absl::Status CreateJoin(quern_kernel* kernel, uint64_t memory_limit, quern_join*
   QUERN_RETURN_IF_ERROR(CheckOperator(*kernel, Operator::kJoin, "a join"));
   auto state = std::make_shared<JoinState>();
   state->kernel = kernel->compiled.kernel;
+  state->cache = kernel->compiled.cache;
   state->budget = std::make_shared<MemoryBudget>(memory_limit);
   state->join = MakeHashJoin(state->kernel, state->budget);
   const KernelSpec& spec = state->spec();
@@ -434,23 +347,6 @@ extern "C" {
 uint32_t quern_abi_version(void) { return QUERN_ABI_VERSION; }
 const char* quern_version(void) { return QUERN_VERSION; }
 
-quern_status quern_compile(const char* spec, quern_engine engine, const char* params, quern_kernel** kernel, quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::CompileKernel(spec, engine, params, kernel); });
-}
-
-void quern_kernel_destroy(quern_kernel* kernel) { delete kernel; }
-
-const char* quern_kernel_text(const quern_kernel* kernel, const char* name) {
-  if (kernel == nullptr || name == nullptr) return nullptr;
-  try {
-    std::call_once(kernel->texts_made, [&] { kernel->texts = c_abi::MakeTexts(kernel->compiled); });
-    const std::string* text = c_abi::FindText(kernel->texts, name);
-    return text == nullptr ? nullptr : text->c_str();
-  } catch (...) {
-    return nullptr;
-  }
-}
-
 quern_status quern_join_create(quern_kernel* kernel, uint64_t memory_limit, quern_join** join, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::CreateJoin(kernel, memory_limit, join); });
 }
@@ -503,20 +399,6 @@ quern_status quern_prober_input_unmatched(quern_prober* prober, quern_error* err
 
 quern_status quern_prober_next(quern_prober* prober, quern_result* result, bool* more, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::NextResult(prober, result, more); });
-}
-
-void quern_cache_set_limit(uint64_t code_bytes) {
-  c_abi::Boundary(nullptr, [&] {
-    quern::SetKernelCacheLimit(code_bytes);
-    return absl::OkStatus();
-  });
-}
-
-void quern_cache_clear(void) {
-  c_abi::Boundary(nullptr, [] {
-    quern::ClearKernelCache();
-    return absl::OkStatus();
-  });
 }
 
 }  // extern "C"

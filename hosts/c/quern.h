@@ -42,9 +42,9 @@
  * it. A merge is one thread's at a time; a filter is any threads'. Handles are counted: destroy each once, in any order.
  * Exceptions never cross this boundary. Nothing aborts.
  *
- * ABI: functions are only added, never changed; structs carry no size and are frozen, except quern_aggregate_function, which tells its
- * size; quern_abi_version() tells the version of the library that was loaded, QUERN_ABI_VERSION that of this header. A library serves all
- * headers of the same major version.
+ * ABI: functions are only added, never changed; structs carry no size and are frozen, except those with a
+ * struct_size, which tell theirs; quern_abi_version() tells the version of the library that was loaded, QUERN_ABI_VERSION that of this
+ * header. A library serves all headers of the same major version.
  */
 #ifndef QUERN_H_
 #define QUERN_H_
@@ -58,7 +58,7 @@ extern "C" {
 #endif
 
 #define QUERN_ABI_VERSION_MAJOR 1
-#define QUERN_ABI_VERSION_MINOR 4
+#define QUERN_ABI_VERSION_MINOR 5
 #define QUERN_ABI_VERSION (QUERN_ABI_VERSION_MAJOR * 1000 + QUERN_ABI_VERSION_MINOR)
 
 #define QUERN_API __attribute__((visibility("default")))
@@ -103,20 +103,78 @@ QUERN_API const char* quern_version(void);
 /* ---- kernels ---- */
 
 typedef enum quern_engine {
-  QUERN_ENGINE_AUTO = 0,   /* compiled where possible, else generic */
-  QUERN_ENGINE_JIT = 1,    /* compiled, or an error */
-  QUERN_ENGINE_GENERIC = 2 /* never compile */
+  QUERN_ENGINE_AUTO = 0,   /* generic at first, compiled once that pays */
+  QUERN_ENGINE_JIT = 1,    /* compiled before it is answered, or an error */
+  QUERN_ENGINE_GENERIC = 2 /* never compiled */
 } quern_engine;
 
 /* Makes the kernel for a spec, or finds it in the process's cache. `params`: NULL or "name=value name=value" (see `quern dump plan`).
- * Cost: once about 10 ms and 1 to 3 ms more for each key and payload column beyond the first (so that a spec with hundreds of columns is
- * one for QUERN_ENGINE_GENERIC); below 1 us afterwards. */
+ *
+ * AUTO answers at once. What runs is the generic kernel, the same results to the bit, until so many rows have come (of all jobs that use
+ * the kernel) that compiling pays; then a thread of the library's compiles, and joins, aggregations, sorts and filters go on with machine
+ * code from their next batch on, with what they hold. A kernel that the process has compiled before is compiled from the start. Where
+ * compiling fails, the generic kernel goes on running, and one warning says why (quern_set_log_callback, quern_kernel_text).
+ * Cost: 10 to 50 us, below 1 us for a spec that was asked for before. JIT: once 3 to 40 ms, or 1 ms where an earlier process has left the
+ * kernel on disk; below 1 us afterwards. */
 QUERN_API quern_status quern_compile(const char* spec, quern_engine engine, const char* params, quern_kernel** kernel, quern_error* error);
 QUERN_API void quern_kernel_destroy(quern_kernel* kernel);
 
-/* What a kernel is: "spec" (canonical), "plan", "layout", "engine" ("jit" or "generic"), "cache" ("memory", "miss" or "off"),
- * "compile_ms", "code_bytes", "warning". NULL for another name. The text lives as long as the kernel. */
+typedef enum quern_compile_when {
+  QUERN_COMPILE_BACKGROUND = 0, /* as AUTO above */
+  QUERN_COMPILE_NOW = 1         /* before the call answers; where that fails, the generic kernel */
+} quern_compile_when;
+
+/* Zeros are what quern_compile does. */
+typedef struct quern_compile_options {
+  size_t struct_size; /* sizeof(quern_compile_options): later versions may add members at the end */
+  quern_engine engine;
+  quern_compile_when when; /* of AUTO alone, as all but params below */
+  const char* params;      /* NULL or "name=value name=value"; only read during the call */
+  /* Rows that one thread of the host's is about to process, of all inputs: where that pays, compiling begins now. 0: unknown. */
+  uint64_t expected_rows;
+  /* For tests: compile after so many rows, neither earlier nor later. The caller gets a kernel of its own, which is generic up to there
+   * even where the process has the compiled one. 0: when it pays. */
+  uint64_t compile_after_rows;
+  /* For tests: the call that brings the last of these rows answers when the compiled kernel is there, and the batch after it runs on it. */
+  bool swap_waits;
+} quern_compile_options;
+
+QUERN_API quern_status quern_compile_with(const char* spec, const quern_compile_options* options, quern_kernel** kernel,
+                                          quern_error* error);
+
+/* As expected_rows, for a job that uses a kernel which is there already. quern_join_run, _aggregate_run and _sort_run say it themselves. */
+QUERN_API void quern_kernel_expect_rows(quern_kernel* kernel, uint64_t num_rows);
+
+/* What a kernel is: "spec" (canonical), "plan", "layout", "engine" (what runs now: "jit" or "generic"), "cache" (where the compiled code
+ * came from: "memory", "disk", "miss"; "off" while there is none), "compile_ms", "code_bytes", "warning" (why it is not compiled and will
+ * not be). NULL for another name. The text lives as long as the kernel. */
 QUERN_API const char* quern_kernel_text(const quern_kernel* kernel, const char* name);
+
+/* ---- what kernels do ---- */
+
+/* What was counted, batch by batch, of a job or of all jobs of a kernel; asking is the only cost. Since 1.5. */
+typedef struct quern_counters {
+  size_t struct_size;                     /* sizeof(quern_counters), set by the caller: later versions may add members at the end */
+  uint64_t rows, batches;                 /* taken in, of a join on both sides; batches are the kernel's, of batch_size rows at most */
+  uint64_t ns;                            /* in the operator's calls, of all threads together; of short calls some are timed */
+  uint64_t tag_hits;                      /* rows that a table's tag or bit sent on to a tuple; of tables without, that found their slot */
+  uint64_t chain_steps;                   /* further tuples, slots or entries that were looked at */
+  uint64_t growths;                       /* of tables of groups */
+  uint64_t spills;                        /* 0: nothing is ever written to disk */
+  uint64_t generic_rows, generic_batches; /* of the rows and batches those that the generic kernel processed */
+  uint64_t compiled_rows, compiled_batches; /* and those that the compiled one did */
+  const char* prefetch_class; /* after finalise: "l2", "l3", "dram" by the table's bytes; sorts "group"; "off"; "" where there is none */
+  const char* tier;           /* which kernel ran: "generic", "compiled", "both", "none" */
+  const char* cache;          /* where the compiled kernel came from: "memory", "disk", "miss", "off" */
+} quern_counters;
+
+/* Of all jobs that ran the kernel so far, of any handle that shares it. At any time, from any thread, as the others are; NULL: zeros. */
+QUERN_API void quern_kernel_get_counters(const quern_kernel* kernel, quern_counters* counters);
+QUERN_API void quern_join_get_counters(const quern_join* join, quern_counters* counters);
+QUERN_API void quern_aggregate_get_counters(const quern_aggregate* aggregate, quern_counters* counters);
+QUERN_API void quern_sort_get_counters(const quern_sort* sort, quern_counters* counters);
+QUERN_API void quern_merge_get_counters(const quern_merge* merge, quern_counters* counters);
+QUERN_API void quern_filter_get_counters(const quern_filter* filter, quern_counters* counters);
 
 /* ---- columns of a host that has its own vectors ---- */
 
@@ -562,10 +620,50 @@ typedef struct quern_aggregate_function {
  * it. A second one of the same name is QUERN_INVALID_ARGUMENT. */
 QUERN_API quern_status quern_register_aggregate(const char* name, const quern_aggregate_function* function, quern_error* error);
 
+/* ---- what compiles in the background, and what it says ---- */
+
+typedef enum quern_compile_thread {
+  QUERN_COMPILE_THREAD_OWN = 0, /* one thread of the library's, started when it is first needed; of low priority, all signals blocked */
+  QUERN_COMPILE_THREAD_HOST = 1 /* threads of the host's that call quern_compile_work */
+} quern_compile_thread;
+
+/* Whose thread compiles in the background: for the process, from now on. */
+QUERN_API quern_status quern_compile_thread_mode(quern_compile_thread thread, quern_error* error);
+
+/* Runs one compilation that waits, or the first that comes within `timeout_ms` (0: does not wait). `worked`: whether it ran one. Any number
+ * of threads may call it, in either mode; each needs 1 MiB of stack. */
+QUERN_API quern_status quern_compile_work(uint32_t timeout_ms, bool* worked, quern_error* error);
+
+typedef enum quern_log_level {
+  QUERN_LOG_WARNING = 0, /* something is not as it should be; results are right all the same */
+  QUERN_LOG_INFO = 1     /* asked for by QUERN_VERBOSE */
+} quern_log_level;
+
+/* Takes one line, without its end. Called by any thread, one line at a time; must not call the library. */
+typedef void (*quern_on_log)(void* context, quern_log_level level, const char* line);
+
+/* Who hears the library's lines, for the process; NULL: stderr, as at first. The callback before is not called any more once this
+ * returns. */
+QUERN_API void quern_set_log_callback(quern_on_log on_log, void* context);
+
 /* ---- the process's kernel cache ---- */
 
 QUERN_API void quern_cache_set_limit(uint64_t code_bytes);
 QUERN_API void quern_cache_clear(void);
+
+/* What kernels take. The first five of the cache; the others of all kernels of the process, which handles may keep beyond the cache. Since
+ * 1.5. */
+typedef struct quern_cache_stats {
+  size_t struct_size;               /* sizeof(quern_cache_stats), set by the caller: later versions may add members at the end */
+  uint64_t kernels;                 /* that the cache keeps */
+  uint64_t code_bytes, limit_bytes; /* of machine code, in whole pages: kept, and at most */
+  uint64_t hits, misses, evictions;
+  uint64_t live_kernels, live_bytes; /* loaded; their pages */
+  uint64_t reserved_bytes;           /* addresses of the slabs that these pages are taken from: no memory */
+  uint64_t mappings;                 /* lines of /proc/PID/maps for all of it */
+} quern_cache_stats;
+
+QUERN_API void quern_cache_get_stats(quern_cache_stats* stats);
 
 #ifdef __cplusplus
 }

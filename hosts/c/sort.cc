@@ -39,7 +39,9 @@ absl::Status CreateSort(quern_kernel* kernel, uint64_t memory_limit, quern_sort*
   *sort = nullptr;
   if (kernel == nullptr) return MissingArgument("kernel");
   QUERN_RETURN_IF_ERROR(CheckOperator(*kernel, Operator::kSort, "a sort"));
-  *sort = new quern_sort(std::make_shared<SortState>(kernel->compiled.kernel, memory_limit));
+  auto state = std::make_shared<SortState>(kernel->compiled.kernel, memory_limit);
+  state->cache = kernel->compiled.cache;
+  *sort = new quern_sort(std::move(state));
   return absl::OkStatus();
 }
 

@@ -112,16 +112,18 @@ struct quern_sorted {
 };
 
 struct quern_merge {
-  quern_merge(std::shared_ptr<const quern::Kernel> of_kernel, const std::shared_ptr<quern::MemoryBudget>& budget, uint32_t num_runs,
+  quern_merge(const quern::CompiledKernel& compiled, const std::shared_ptr<quern::MemoryBudget>& budget, uint32_t num_runs,
               uint64_t batch_rows)
-      : kernel(std::move(of_kernel)),
+      : kernel(compiled.kernel),
+        cache(compiled.cache),
         input(kernel->plan.spec),
-        merger(kernel->rows, kernel->sort, kernel->code, budget, num_runs),
+        merger(quern::MakeRunMerger(kernel, budget, num_runs)),
         output(quern::SortOutputTypes(kernel->plan.spec), batch_rows, budget) {}
 
   std::shared_ptr<const quern::Kernel> kernel;
+  quern::CacheOutcome cache;
   quern::c_abi::RowInput input;
-  quern::RunMerger merger;
+  std::unique_ptr<quern::RunMerger> merger;
   quern::OutputBatch output;
   std::vector<quern_result_column> result_columns;
   quern::c_abi::ReadState read_state = quern::c_abi::ReadState::kRunning;

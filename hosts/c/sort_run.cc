@@ -53,6 +53,7 @@ absl::Status RunSort(quern_sort* sort, const Batches& batches, uint32_t threads,
   QUERN_RETURN_IF_ERROR(CheckBatchRows(batch_rows));
   const std::shared_ptr<SortState>& state = sort->state;
   QUERN_RETURN_IF_ERROR(CheckOpen(*state, "run"));
+  ExpectRows(*state->kernel, RowsOf(morsels), threads);
   QUERN_RETURN_IF_ERROR(Build(state, morsels, threads));
   return ReadRows(state, batch_rows, sink);
 }

@@ -105,6 +105,15 @@ Status Call(Function function, Arguments... arguments) {
   return function(arguments..., &error) == QUERN_OK ? Status() : Status(error);
 }
 
+// What a function of the ABI has counted.
+template <class Stats, class Function, class Handle>
+Stats StatsOf(Function get, const Handle* handle) {
+  Stats stats = {};
+  if constexpr (requires { stats.struct_size; }) stats.struct_size = sizeof(stats);
+  get(handle, &stats);
+  return stats;
+}
+
 template <auto kDestroy>
 struct Destroy {
   template <class Handle>
@@ -122,6 +131,22 @@ quern_on_result ResultCall() {
 }  // namespace internal
 
 enum class Engine { kAuto = QUERN_ENGINE_AUTO, kJit = QUERN_ENGINE_JIT, kGeneric = QUERN_ENGINE_GENERIC };
+
+// When a kernel of Engine::kAuto is compiled.
+enum class CompileWhen {
+  kBackground = QUERN_COMPILE_BACKGROUND,  // beside its jobs, once that pays
+  kNow = QUERN_COMPILE_NOW,                // before it is answered
+};
+
+// As quern_compile_options, which says what each of them does.
+struct CompileOptions {
+  Engine engine = Engine::kAuto;
+  CompileWhen when = CompileWhen::kBackground;
+  std::string_view params = {};
+  uint64_t expected_rows = 0;
+  uint64_t compile_after_rows = 0;
+  bool swap_waits = false;
+};
 
 // What becomes of the bytes of strings and binaries that are appended.
 enum class StringBytes {
@@ -141,6 +166,24 @@ class Kernel {
     if (!status.ok()) return status;
     return Kernel(handle);
   }
+  static Result<Kernel> Compile(std::string_view spec, const CompileOptions& options) {
+    const std::string params(options.params);
+    quern_compile_options given = {};
+    given.struct_size = sizeof(given);
+    given.engine = static_cast<quern_engine>(options.engine);
+    given.when = static_cast<quern_compile_when>(options.when);
+    given.params = params.c_str();
+    given.expected_rows = options.expected_rows;
+    given.compile_after_rows = options.compile_after_rows;
+    given.swap_waits = options.swap_waits;
+    quern_kernel* handle = nullptr;
+    Status status = internal::Call(quern_compile_with, std::string(spec).c_str(), &given, &handle);
+    if (!status.ok()) return status;
+    return Kernel(handle);
+  }
+
+  // Tells what a job is about to process, where the kernel was there before.
+  void ExpectRows(uint64_t num_rows) { quern_kernel_expect_rows(handle_.get(), num_rows); }
 
   // What the kernel is: "spec", "plan", "layout", "engine", "cache", "compile_ms", "code_bytes", "warning". Empty for another name.
   // *Ownership*: lives as long as the kernel.
@@ -149,12 +192,23 @@ class Kernel {
     return text == nullptr ? std::string_view() : std::string_view(text);
   }
 
+  // Of all jobs that ran the kernel so far. Those of an operator count its own.
+  quern_counters Counters() const { return internal::StatsOf<quern_counters>(quern_kernel_get_counters, handle_.get()); }
+
   quern_kernel* handle() const { return handle_.get(); }
 
  private:
   explicit Kernel(quern_kernel* handle) : handle_(handle) {}
   std::unique_ptr<quern_kernel, internal::Destroy<quern_kernel_destroy>> handle_;
 };
+
+// What the process's kernels take, and how often they were found.
+inline quern_cache_stats CacheStats() {
+  quern_cache_stats stats = {};
+  stats.struct_size = sizeof(stats);
+  quern_cache_get_stats(&stats);
+  return stats;
+}
 
 // Where the spec's columns of one side stand in Arrow batches: child numbers of the struct schema, -1 for a rowid.
 struct ArrowSide {
@@ -221,11 +275,8 @@ class Join {
   // The table's layout: "unchained", "dense", .. Empty before finalise. *Ownership*: static text.
   std::string_view Layout() const { return quern_join_layout(handle_.get()); }
 
-  quern_join_stats Stats() const {
-    quern_join_stats stats;
-    quern_join_get_stats(handle_.get(), &stats);
-    return stats;
-  }
+  quern_join_stats Stats() const { return internal::StatsOf<quern_join_stats>(quern_join_get_stats, handle_.get()); }
+  quern_counters Counters() const { return internal::StatsOf<quern_counters>(quern_join_get_counters, handle_.get()); }
 
   quern_join* handle() const { return handle_.get(); }
 
@@ -378,11 +429,8 @@ class Aggregate {
   // The table's layout: "single", "dense", .. Empty before finalise. *Ownership*: static text.
   std::string_view Layout() const { return quern_aggregate_layout(handle_.get()); }
 
-  quern_aggregate_stats Stats() const {
-    quern_aggregate_stats stats;
-    quern_aggregate_get_stats(handle_.get(), &stats);
-    return stats;
-  }
+  quern_aggregate_stats Stats() const { return internal::StatsOf<quern_aggregate_stats>(quern_aggregate_get_stats, handle_.get()); }
+  quern_counters Counters() const { return internal::StatsOf<quern_counters>(quern_aggregate_get_counters, handle_.get()); }
 
   quern_aggregate* handle() const { return handle_.get(); }
 
@@ -528,11 +576,8 @@ class Sort {
   // How rows were sorted: "radix", "sorted", .. Empty before finalise. *Ownership*: static text.
   std::string_view Method() const { return quern_sort_method(handle_.get()); }
 
-  quern_sort_stats Stats() const {
-    quern_sort_stats stats;
-    quern_sort_get_stats(handle_.get(), &stats);
-    return stats;
-  }
+  quern_sort_stats Stats() const { return internal::StatsOf<quern_sort_stats>(quern_sort_get_stats, handle_.get()); }
+  quern_counters Counters() const { return internal::StatsOf<quern_counters>(quern_sort_get_counters, handle_.get()); }
 
   quern_sort* handle() const { return handle_.get(); }
 
@@ -674,6 +719,7 @@ class Merge {
     return step;
   }
 
+  quern_counters Counters() const { return internal::StatsOf<quern_counters>(quern_merge_get_counters, handle_.get()); }
   quern_merge* handle() const { return handle_.get(); }
 
  private:
@@ -718,6 +764,7 @@ class Filter {
   Result<uint64_t> Count(const quern_batch& batch) const { return Counted(quern_filter_count, &batch); }
   Result<uint64_t> CountArrow(const ArrowArray& batch) const { return Counted(quern_filter_count_arrow, &batch); }
 
+  quern_counters Counters() const { return internal::StatsOf<quern_counters>(quern_filter_get_counters, handle_.get()); }
   quern_filter* handle() const { return handle_.get(); }
 
  private:
@@ -733,6 +780,19 @@ class Filter {
 
   std::unique_ptr<quern_filter, internal::Destroy<quern_filter_destroy>> handle_;
 };
+
+// Whose thread compiles in the background.
+enum class CompileThread { kOwn = QUERN_COMPILE_THREAD_OWN, kHost = QUERN_COMPILE_THREAD_HOST };
+inline Status SetCompileThread(CompileThread thread) {
+  return internal::Call(quern_compile_thread_mode, static_cast<quern_compile_thread>(thread));
+}
+// Runs one compilation that waits or comes within the time. Answers whether it ran one.
+inline Result<bool> CompileWork(uint32_t timeout_ms) {
+  bool worked = false;
+  Status status = internal::Call(quern_compile_work, timeout_ms, &worked);
+  if (!status.ok()) return status;
+  return worked;
+}
 
 }  // namespace v1
 }  // namespace quern

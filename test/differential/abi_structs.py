@@ -45,6 +45,20 @@ class SortStats(ctypes.Structure):
                 ("key_bits", ctypes.c_uint32)]
 
 
+class CompileOptions(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("engine", ctypes.c_int), ("when", ctypes.c_int), ("params", ctypes.c_char_p),
+                ("expected_rows", ctypes.c_uint64), ("compile_after_rows", ctypes.c_uint64), ("swap_waits", ctypes.c_bool)]
+
+
+_COUNTERS = ("rows", "batches", "ns", "tag_hits", "chain_steps", "growths", "spills", "generic_rows", "generic_batches", "compiled_rows",
+             "compiled_batches")
+
+
+class Counters(ctypes.Structure):
+    _fields_ = ([("struct_size", ctypes.c_size_t)] + [(name, ctypes.c_uint64) for name in _COUNTERS] +
+                [(name, ctypes.c_char_p) for name in ("prefetch_class", "tier", "cache")])
+
+
 _POINTERS = ctypes.POINTER(ctypes.c_void_p)
 UPDATE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Column), ctypes.c_uint32,
                                    ctypes.POINTER(ctypes.c_uint32), _POINTERS, ctypes.c_uint64)
@@ -134,6 +148,8 @@ SIGNATURES = {
 }
 # Added by version 1.1; Library.has() tells whether a library has one.
 ADDED_SIGNATURES = {
+    "quern_compile_with": (ctypes.c_int, [ctypes.c_char_p, ctypes.POINTER(CompileOptions), ctypes.POINTER(HANDLE), ERROR]),
+    "quern_kernel_get_counters": (None, [HANDLE, ctypes.POINTER(Counters)]),
     "quern_prober_input_unmatched": (ctypes.c_int, [HANDLE, ERROR]),
     "quern_appender_create": (ctypes.c_int, [HANDLE, ctypes.POINTER(HANDLE), ERROR]),
     "quern_appender_append": (ctypes.c_int, [HANDLE, ctypes.POINTER(Batch), ctypes.c_bool, ERROR]),

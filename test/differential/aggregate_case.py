@@ -14,8 +14,8 @@ import random
 
 from aggregate_functions import ORDERED
 from aggregate_rows import BATCHES, BIG_ROWS, MANY_GROUPS, group_keys, random_aggregates, random_keys, random_sizes
-from join_case import without_each
 from join_rows import WORD_BITS, key_bits
+from random_case import OneInputCase, RandomVariant, once_each, without_each
 from random_data import INTEGER_CODES, TEMPORAL_CODES
 
 MAX_ZERO_HASH_PAIRS = 300_000  # with equal hashes every row meets every group
@@ -28,7 +28,7 @@ def _fit_word(keys):
 
 
 @dataclasses.dataclass
-class Case:
+class Case(OneInputCase):
     seed: int
     number: int
     num_rows: int
@@ -54,17 +54,9 @@ class Case:
         case._order_children(rng)
         return case
 
-    def _order_children(self, rng):
-        self.child_order = list(range(len(self.columns())))
-        rng.shuffle(self.child_order)
-
     def columns(self):
         """All columns once each, keys first."""
-        columns = []
-        for column in [*self.keys, *self.payload()]:
-            if not any(column is other for other in columns):
-                columns.append(column)
-        return columns
+        return once_each([*self.keys, *self.payload()])
 
     def payload(self):
         """The columns of all aggregates as a batch brings them."""
@@ -78,11 +70,7 @@ class Case:
         case.aggregates = [case.aggregates[number] for number in reduction.get("aggs", range(len(case.aggregates)))]
         if not case.keys and not case.aggregates:
             raise ValueError("neither keys nor aggregates are left")
-        first, end = reduction.get("rows", (0, case.num_rows))
-        for column in case.columns():
-            column.indices = column.indices[first:end]
-        case.num_rows = end - first
-        case._order_children(random.Random(0))
+        case._keep_rows(*reduction.get("rows", (0, case.num_rows)))
         return case
 
     def spec(self):
@@ -99,35 +87,13 @@ class Case:
         """Whether the spec may ask for the layouts that need keys of one word."""
         return _fit_word(self.keys)
 
-    def replay(self):
-        return {"seed": self.seed, "case": self.number, **self.reduction}
-
     def smaller(self):
         """Reductions one step smaller than the case's own, the big steps first."""
         now = self.reduction
-        if not self.plain:
-            yield {**now, "plain": True}
-        yield from self._fewer_rows()
+        yield from self.simpler_inputs()
         for name, numbers in (("aggs", self.aggregates), ("keys", self.keys)):
             for kept in without_each(now.get(name, list(range(len(numbers)))), 0):
                 yield {**now, name: kept}
-
-    def _fewer_rows(self):
-        first, end = self.reduction.get("rows", [0, self.num_rows])
-        step = (end - first) // 2
-        while step > 0:
-            yield {**self.reduction, "rows": [first, end - step]}
-            yield {**self.reduction, "rows": [first + step, end]}
-            step //= 2 if end - first > 64 else 4
-
-    def rows_text(self, most=8):
-        """The first rows: keys, then arguments, as physical values."""
-        columns = self.columns()
-        lines = [f"input: {self.num_rows} rows; columns " + ", ".join(column.type.text() for column in columns)]
-        for row in range(min(self.num_rows, most)):
-            indices = [column.indices[row] for column in columns]
-            lines.append("  " + repr(tuple(None if index is None else column.values[index] for column, index in zip(columns, indices))))
-        return "\n".join(lines)
 
     def variants(self):
         """The ways to run this case: generic, compiled, and both again otherwise."""
@@ -137,7 +103,7 @@ class Case:
         variants = [dataclasses.replace(first, engine="generic"), dataclasses.replace(first, engine="jit"),
                     dataclasses.replace(simple, engine="generic"), dataclasses.replace(simple, engine="jit"),
                     dataclasses.replace(Variant.random(rng, self), engine="jit"),
-                    dataclasses.replace(Variant.random(rng, self), engine=rng.choice(("generic", "jit", "auto")))]
+                    dataclasses.replace(Variant.random(rng, self), engine=rng.choice(("generic", "jit", "auto", "auto")))]
         if not self.fits_word():  # a reduction may have left no keys
             for variant in variants:
                 variant.params = {name: value for name, value in variant.params.items() if value not in ("dense", "open")}
@@ -185,7 +151,7 @@ def _random_hints(rng, case):
 
 
 @dataclasses.dataclass
-class Variant:
+class Variant(RandomVariant):
     engine: str
     params: dict
     num_batches: int
@@ -215,9 +181,6 @@ class Variant:
                        rng.random() < 0.5, batch_rows, 1000 if batch_rows in (1, 7) and rng.random() < 0.7 else batch_rows,
                        _random_hints(rng, case), rng.random() < 0.3, rng.choice((1, 2, 3)) if rng.random() < 0.12 else 0,
                        rng.random() < 0.05, rng.getrandbits(32))
-
-    def params_text(self):
-        return " ".join(f"{name}={value}" for name, value in self.params.items())
 
     def is_concurrent(self):
         """Whether two threads may bring rows at once."""

@@ -9,18 +9,17 @@ in beside its own rows.
 import ctypes
 import dataclasses
 import functools
-import gc
 
 import pyarrow as pa
 
 import quern_abi
 from aggregate_expected import output_types
 from aggregate_functions import HOST_ARGUMENT, HOST_NAME, LAYOUTS
-from kernel_checks import check_made_anew, check_refused
-from random_data import ColumnType, GuardedBuffer
+from kernel_checks import check_inputs_released, check_made_anew, check_refused, compiled
+from random_data import ColumnType
 from result_columns import Mismatch, comparable, result_array
 from row_feed import Feeder
-from worker_threads import dealt, in_threads, taken
+from worker_threads import dealt, in_threads, run_each, taken
 
 DEFAULT_BATCH_ROWS = 65536
 
@@ -192,11 +191,7 @@ def _read(aggregate, case, variant):
         readers = [_Reader(types, variant.interfaces["result"] == "vectors", variant.batch_rows) for _ in handles]
         works = [functools.partial(reader.read, groups) for reader, groups in zip(readers, handles)]
         try:
-            if variant.threaded_read:
-                in_threads(works)
-            else:
-                for work in works:
-                    work()
+            run_each(works, variant.threaded_read)
         finally:
             for groups in handles:
                 groups.close()
@@ -322,20 +317,13 @@ def _aggregated(kernel, case, variant):
 def run(library, case, variant):
     """Compiles, appends, reads; answers groups or the error. Raises QuernError (of compiling alone) or Mismatch."""
     register_host_function(library)
-    with library.compile(case.spec(), variant.engine, variant.params_text() or None) as kernel:
-        if variant.engine != "auto" and kernel.text("engine") != variant.engine:
-            raise Mismatch(f"asked for engine {variant.engine}, got {kernel.text('engine')}")
+    with compiled(library, case.spec(), variant) as kernel:
         try:
             answer = _aggregated(kernel, case, variant)
         except quern_abi.QuernError as error:
             answer = _answer(case, variant, error=error.with_traceback(None))
     del kernel
-    if len(GuardedBuffer.live):
-        gc.collect()  # a reference cycle of Python's own may hold them
-    if len(GuardedBuffer.live):
-        held = len(GuardedBuffer.live)
-        GuardedBuffer.live.clear()
-        raise Mismatch(f"{held} input buffers are still held after all handles were destroyed")
+    check_inputs_released()
     return answer
 
 

@@ -12,6 +12,7 @@ import random
 
 from filter_conditions import Leaf, Node
 from filter_rows import BIG_ROWS, random_condition, random_size
+from random_case import OneInputCase, RandomVariant, once_each
 
 OUTPUTS = ("select", "mask", "count")
 
@@ -39,7 +40,7 @@ def _without(condition, dropped):
 
 
 @dataclasses.dataclass
-class Case:
+class Case(OneInputCase):
     seed: int
     number: int
     num_rows: int
@@ -59,10 +60,6 @@ class Case:
         case._order_children(rng)
         return case
 
-    def _order_children(self, rng):
-        self.child_order = list(range(len(self.columns())))
-        rng.shuffle(self.child_order)
-
     @property
     def keys(self):
         """The condition's columns as it mentions them, some of them twice."""
@@ -73,11 +70,7 @@ class Case:
 
     def columns(self):
         """All columns once each."""
-        columns = []
-        for column in self.keys:
-            if not any(column is other for other in columns):
-                columns.append(column)
-        return columns
+        return once_each(self.keys)
 
     def is_ordered(self):
         return False
@@ -89,11 +82,7 @@ class Case:
         case.condition = _without(case.condition, reduction.get("without", ()))
         if case.condition is None:
             raise ValueError("no leaf is left")
-        first, end = reduction.get("rows", (0, case.num_rows))
-        for column in case.columns():
-            column.indices = column.indices[first:end]
-        case.num_rows = end - first
-        case._order_children(random.Random(0))
+        case._keep_rows(*reduction.get("rows", (0, case.num_rows)))
         return case
 
     def spec(self):
@@ -106,15 +95,10 @@ class Case:
             return None
         return "filter " + self.condition.text().replace("(binary)", "")
 
-    def replay(self):
-        return {"seed": self.seed, "case": self.number, **self.reduction}
-
     def smaller(self):
         """Reductions one step smaller than the case's own, the big steps first."""
         now = self.reduction
-        if not self.plain:
-            yield {**now, "plain": True}
-        yield from self._fewer_rows()
+        yield from self.simpler_inputs()
         dropped = now.get("without", [])
         whole = len(Case.generate(self.seed, self.number).condition.leaves())
         kept = [number for number in range(whole) if number not in dropped]
@@ -124,30 +108,13 @@ class Case:
         for number in kept if len(kept) > 1 else ():
             yield {**now, "without": sorted([*dropped, number])}
 
-    def _fewer_rows(self):
-        first, end = self.reduction.get("rows", [0, self.num_rows])
-        step = (end - first) // 2
-        while step > 0:
-            yield {**self.reduction, "rows": [first, end - step]}
-            yield {**self.reduction, "rows": [first + step, end]}
-            step //= 2 if end - first > 64 else 4
-
-    def rows_text(self, most=8):
-        """The first rows, as physical values."""
-        columns = self.columns()
-        lines = [f"input: {self.num_rows} rows; columns " + ", ".join(column.type.text() for column in columns)]
-        for row in range(min(self.num_rows, most)):
-            indices = [column.indices[row] for column in columns]
-            lines.append("  " + repr(tuple(None if index is None else column.values[index] for column, index in zip(columns, indices))))
-        return "\n".join(lines)
-
     def variants(self):
         """The ways to run this case: generic, compiled, and both again otherwise."""
         rng = random.Random(f"filter variants/{self.seed}/{self.number}")
         first = Variant.random(rng)
         variants = [dataclasses.replace(first, engine="generic"), dataclasses.replace(first, engine="jit")]
         variants += [dataclasses.replace(Variant.random(rng), engine="jit"),
-                     dataclasses.replace(Variant.random(rng), engine=rng.choice(("generic", "jit", "auto")))]
+                     dataclasses.replace(Variant.random(rng), engine=rng.choice(("generic", "jit", "auto", "auto")))]
         return variants[:3] if self.generated_rows >= BIG_ROWS else variants
 
 
@@ -155,7 +122,7 @@ class Case:
 
 
 @dataclasses.dataclass
-class Variant:
+class Variant(RandomVariant):
     engine: str
     params: dict
     num_batches: int
@@ -172,9 +139,6 @@ class Variant:
     def random(rng):
         return Variant("jit", {}, rng.choice((1, 1, 2, 3, 7)), {"input": rng.choice(("arrow", "vectors"))}, rng.choice(OUTPUTS),
                        rng.choice((0, 0, 0, 2, 3)), rng.random() < 0.3, rng.random() < 0.05, rng.getrandbits(32))
-
-    def params_text(self):
-        return " ".join(f"{name}={value}" for name, value in self.params.items())
 
     def mixes_rows(self):
         return self.shuffled

@@ -5,11 +5,8 @@
 
 Several threads may ask one filter at the same time; each gets all batches, and all must get the same.
 """
-import gc
-
 from filter_expected import Answer
-from kernel_checks import check_made_anew
-from random_data import GuardedBuffer
+from kernel_checks import check_inputs_released, check_made_anew, compiled
 from result_columns import Mismatch
 from row_feed import Feeder
 from worker_threads import in_threads
@@ -75,9 +72,7 @@ def _asked_by_threads(condition, feeder, batches, variant):
 def run(library, case, variant):
     """Compiles and asks. Raises QuernError or Mismatch."""
     feeder = Feeder(case, variant)
-    with library.compile(case.spec(), variant.engine, variant.params_text() or None) as kernel:
-        if variant.engine != "auto" and kernel.text("engine") != variant.engine:
-            raise Mismatch(f"asked for engine {variant.engine}, got {kernel.text('engine')}")
+    with compiled(library, case.spec(), variant) as kernel:
         if case.canonical_spec() not in (None, kernel.text("spec")):
             raise Mismatch(f"the canonical spec is {kernel.text('spec')!r}; expected {case.canonical_spec()!r}")
         with kernel.filter() as condition:
@@ -87,17 +82,8 @@ def run(library, case, variant):
             batches = list(feeder.batches(in_order=True))
             answer = _asked_by_threads(condition, feeder, batches, variant)
     del batches
-    _check_released()
+    check_inputs_released()
     return answer
-
-
-def _check_released():
-    if len(GuardedBuffer.live):
-        gc.collect()  # a reference cycle of Python's own may hold them
-    if len(GuardedBuffer.live):
-        held = len(GuardedBuffer.live)
-        GuardedBuffer.live.clear()
-        raise Mismatch(f"{held} input buffers are still held after the filter was asked")
 
 
 def check_compiles_twice(library, case, variant):

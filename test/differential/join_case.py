@@ -15,6 +15,7 @@ import random
 from join_kinds import KINDS, NEVER, Kind
 from join_rows import SIDES, Column, fit_word, mixed_keys, narrow_keys, random_payload, random_residuals, random_sizes
 from oracle import count_pairs, rows_of_first_keys
+from random_case import RandomCase, RandomVariant, first_rows_text, once_each, without_each
 from random_data import ColumnType, with_nulls
 
 MAX_RESULT_ROWS = 200_000
@@ -66,19 +67,8 @@ def _with_nulls(rng, key):
     return _with_type(key, nullable=True)
 
 
-def without_each(numbers, fewest):
-    """The list without one of its numbers, in all ways that leave `fewest`."""
-    if len(numbers) <= fewest:
-        return
-    if len(numbers) > 2 + fewest:
-        yield numbers[:len(numbers) // 2]
-        yield numbers[len(numbers) // 2:]
-    for number in numbers:
-        yield [other for other in numbers if other != number]
-
-
 @dataclasses.dataclass
-class Case:
+class Case(RandomCase):
     seed: int
     number: int
     kind: Kind
@@ -121,11 +111,7 @@ class Case:
 
     def columns(self, side):
         """The side's columns once each, keys first."""
-        columns = list(self.keys)
-        for column in [item.column for item in side.payload] + [conjunct.column for conjunct in self.residuals]:
-            if column and not any(column is other for other in columns):
-                columns.append(column)
-        return columns
+        return once_each([*self.keys, *(item.column for item in side.payload), *(conjunct.column for conjunct in self.residuals)])
 
     def _keep_rows(self, side, rows):
         for column in self.columns(self.sides[side]):
@@ -183,15 +169,10 @@ class Case:
         """Whether the spec may ask for the layouts that need keys of one word."""
         return fit_word(self.keys)
 
-    def replay(self):
-        return {"seed": self.seed, "case": self.number, **self.reduction}
-
     def smaller(self):
         """Reductions one step smaller than the case's own, the big steps first."""
         now = self.reduction
-        if not self.plain:
-            yield {**now, "plain": True}
-        yield from self._fewer_rows()
+        yield from self.simpler_inputs()
         for side in SIDES:
             for kept in without_each(now.get(side, list(range(len(self.sides[side].payload)))), 0):
                 yield {**now, side: kept}
@@ -215,14 +196,11 @@ class Case:
 
     def rows_text(self, most=8):
         """The first rows of each side: keys, then payload and residual, as physical values."""
-        lines = []
+        texts = []
         for name, side in self.sides.items():
             columns = self.columns(side)
-            lines.append(f"{name}: {side.num_rows} rows; columns " + ", ".join(column.type.text() for column in columns))
-            for row in range(min(side.num_rows, most)):
-                indices = [column.indices[name][row] for column in columns]
-                lines.append("  " + repr(tuple(None if index is None else column.values[index] for column, index in zip(columns, indices))))
-        return "\n".join(lines)
+            texts.append(first_rows_text(name, side.num_rows, columns, [column.indices[name] for column in columns], most))
+        return "\n".join(texts)
 
     def variants(self):
         """The ways to run this case: generic, compiled, and both again otherwise."""
@@ -232,7 +210,7 @@ class Case:
         variants = [dataclasses.replace(first, engine="generic"), dataclasses.replace(first, engine="jit"),
                     dataclasses.replace(default, engine=rng.choice(("generic", "jit"))),
                     dataclasses.replace(Variant.random(rng, self), engine="jit"),
-                    dataclasses.replace(Variant.random(rng, self), engine=rng.choice(("generic", "jit", "auto")))]
+                    dataclasses.replace(Variant.random(rng, self), engine=rng.choice(("generic", "jit", "auto", "auto")))]
         return variants[:3] if max(self.generated_rows) > BIG_ROWS else variants
 
 
@@ -265,7 +243,7 @@ def _random_params(rng, case):
 
 
 @dataclasses.dataclass
-class Variant:
+class Variant(RandomVariant):
     engine: str
     params: dict
     batch_rows: int        # of results
@@ -289,6 +267,3 @@ class Variant:
                        {end: rng.choice(("arrow", "arrow", "vectors")) for end in (*SIDES, "result")}, rng.choice((0, 0, 1, 2, 3)),
                        rng.choice((0, 0, 1, 2, 3)), rng.choice((1, 1, 2, 3)), rng.random() < 0.5, rng.random() < 0.5, rng.random() < 0.05,
                        rng.getrandbits(32))
-
-    def params_text(self):
-        return " ".join(f"{name}={value}" for name, value in self.params.items())

@@ -7,7 +7,6 @@ Threads are Python's; the library is called without the interpreter's lock, so i
 """
 import ctypes
 import dataclasses
-import gc
 
 import pyarrow as pa
 
@@ -15,10 +14,10 @@ import quern_abi
 from join_feed import Feeder
 from join_kinds import LAYOUT_CLASSES
 from join_rows import SIDES
-from kernel_checks import check_made_anew, check_refused
-from random_data import ColumnType, GuardedBuffer, comparable_arrow
+from kernel_checks import check_inputs_released, check_made_anew, check_refused, compiled
+from random_data import ColumnType, comparable_arrow
 from result_columns import Mismatch, comparable, result_array
-from worker_threads import dealt, in_threads, taken
+from worker_threads import dealt, in_threads, run_each, taken
 
 # ---- results -----------------------------------------------------------------------------------------------------------------------------
 
@@ -149,11 +148,7 @@ def _probe_all(join, case, feeder, variant, readers):
                 _probe(probers[number % len(probers)], feeder, [batch], readers[number % len(probers)])
                 del batch
         drains = [lambda work=work: _drain(*work) for work in zip(probers, readers)] if case.kind.drains else []
-        if variant.threaded_probe:
-            in_threads(drains)
-        else:
-            for drain in drains:
-                drain()
+        run_each(drains, variant.threaded_probe)
     finally:
         for prober in probers:
             prober.close()
@@ -202,18 +197,11 @@ def _joined(join, case, variant, keep):
 def run(library, case, variant):
     """Compiles, builds, probes; answers the rows as bits. Raises QuernError (of anything but probing) or Mismatch."""
     keep = []
-    with library.compile(case.spec(), variant.engine, variant.params_text() or None) as kernel:
-        if variant.engine != "auto" and kernel.text("engine") != variant.engine:
-            raise Mismatch(f"asked for engine {variant.engine}, got {kernel.text('engine')}")
+    with compiled(library, case.spec(), variant) as kernel:
         with kernel.join() as join:
             answer = _joined(join, case, variant, keep)
     del keep, join, kernel
-    if len(GuardedBuffer.live):
-        gc.collect()  # a reference cycle of Python's own may hold them
-    if len(GuardedBuffer.live):
-        held = len(GuardedBuffer.live)
-        GuardedBuffer.live.clear()
-        raise Mismatch(f"{held} input buffers are still held after join and probers were destroyed")
+    check_inputs_released()
     return answer
 
 

@@ -1,9 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is asked of every kernel, whatever its operator: that it is made the same when it is made twice, and refuses what does not fit."""
+import contextlib
+import gc
+import random
+
 import quern_abi
+from random_data import GuardedBuffer
 from result_columns import Mismatch
 
 _TEXTS = ("spec", "plan", "layout", "engine", "code_bytes")
+
+
+def _rows_before_swap(variant):
+    """Of a variant of engine `auto`: how many rows the generic kernel gets; few as often as many."""
+    return int(2**random.Random(variant.layout_seed).uniform(0, 12))
+
+
+def _kernel_for(library, spec, variant):
+    if variant.engine == "auto":
+        return library.compile_after(_rows_before_swap(variant), spec, variant.params_text() or None)
+    kernel = library.compile(spec, variant.engine, variant.params_text() or None)
+    if kernel.text("engine") != variant.engine:
+        found = kernel.text("engine")
+        kernel.close()
+        raise Mismatch(f"asked for engine {variant.engine}, got {found}")
+    return kernel
+
+
+def _check_counted(counters, variant):
+    """That the kernels' shares are what the variant asks for. Of a swap: the batch with the last of the rows is the compiled one's."""
+    shares = {"generic": counters.generic_rows, "jit": counters.compiled_rows}
+    if counters.rows != sum(shares.values()):
+        raise Mismatch(f"{counters.rows} rows counted, of which {shares}")
+    if variant.engine in shares and counters.rows != shares[variant.engine]:
+        raise Mismatch(f"asked for engine {variant.engine}, which ran {shares[variant.engine]} of {counters.rows} rows")
+    if variant.engine == "auto" and counters.rows >= _rows_before_swap(variant) and not counters.compiled_rows:
+        raise Mismatch(f"{counters.rows} rows came and the compiled kernel got none; to be compiled after {_rows_before_swap(variant)}")
+
+
+@contextlib.contextmanager
+def compiled(library, spec, variant):
+    """The kernel that a variant asks for, for one job. `auto` goes on with the compiled kernel in the middle of it."""
+    with _kernel_for(library, spec, variant) as kernel:
+        before = kernel.counters()
+        yield kernel
+        if before is not None and before.rows == 0:  # no other job ran the kernel
+            _check_counted(kernel.counters(), variant)
+
+
+def check_inputs_released():
+    """That the library holds no buffer of a host any more: all handles are destroyed."""
+    if len(GuardedBuffer.live):
+        gc.collect()  # a reference cycle of Python's own may hold them
+    if len(GuardedBuffer.live):
+        held = len(GuardedBuffer.live)
+        GuardedBuffer.live.clear()
+        raise Mismatch(f"{held} input buffers are still held after all handles were destroyed")
 
 
 def check_made_anew(library, spec, variant):

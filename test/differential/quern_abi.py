@@ -33,8 +33,11 @@ import pyarrow as pa
 
 from abi_structs import (ADDED_SIGNATURES, AGGREGATE_SIGNATURES, FILTER_SIGNATURES, FINALISE_FUNCTION, HANDLE,  # noqa: F401
                          MERGE_FUNCTION, ON_RESULT, RELEASE_ARRAY, SIGNATURES, SORT_SIGNATURES, UPDATE_FUNCTION, AggregateFunction,
-                         AggregateStats, ArrowArray, ArrowSchema, Batch, Column, Error, JoinStats, Result, SortStats, export_batch,
-                         export_schema, int32s, release_array, release_schema)
+                         AggregateStats, ArrowArray, ArrowSchema, Batch, Column, CompileOptions, Counters, Error, JoinStats, Result,
+                         SortStats, export_batch, export_schema, int32s, release_array, release_schema)
+
+# What a test compiles, it compiles, and the user's own kernels stay as they are. Before the library is loaded.
+os.environ.setdefault("QUERN_CACHE", "off")
 
 STATUS_NAMES = ("OK", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "UNIMPLEMENTED", "INTERNAL")
 OK, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL = range(6)
@@ -151,6 +154,16 @@ class Library:
         self.call("quern_compile", spec, ENGINES[engine], params, ctypes.byref(handle))
         return Kernel(self, handle)
 
+    def compile_after(self, rows, spec, params=None):
+        """A kernel that is generic for `rows` rows; then the job waits for the compiled one and goes on with it. From libraries that have
+        no such thing: what `auto` gives."""
+        if not self.has("quern_compile_with"):
+            return self.compile(spec, "auto", params)
+        handle, options = HANDLE(), CompileOptions(struct_size=ctypes.sizeof(CompileOptions), compile_after_rows=rows, swap_waits=True)
+        options.params = params.encode() if params else None
+        self.call("quern_compile_with", spec.encode(), ctypes.byref(options), ctypes.byref(handle))
+        return Kernel(self, handle)
+
     def clear_cache(self):
         self.function("quern_cache_clear")()
 
@@ -185,6 +198,14 @@ class Kernel(Handle):
     def text(self, name):
         text = self.library.function("quern_kernel_text")(self.handle, name.encode())
         return None if text is None else text.decode()
+
+    def counters(self):
+        """What all jobs of the kernel have counted; None from a library that does not tell."""
+        if not self.library.has("quern_kernel_get_counters"):
+            return None
+        counters = Counters(struct_size=ctypes.sizeof(Counters))
+        self.library.function("quern_kernel_get_counters")(self.handle, ctypes.byref(counters))
+        return counters
 
     def join(self, memory_limit=0):
         handle = HANDLE()

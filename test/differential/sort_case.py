@@ -13,7 +13,7 @@ trying reductions.
 import dataclasses
 import random
 
-from join_case import without_each
+from random_case import OneInputCase, RandomVariant, once_each, without_each
 from random_data import ColumnType
 from sort_order import row_classes, window_columns
 from sort_rows import BIG_ROWS, WINDOW_FUNCTIONS, random_keys, random_limit, random_payload, random_size
@@ -31,7 +31,7 @@ class Output:
 
 
 @dataclasses.dataclass
-class Case:
+class Case(OneInputCase):
     seed: int
     number: int
     num_rows: int
@@ -61,17 +61,9 @@ class Case:
         case._order_children(rng)
         return case
 
-    def _order_children(self, rng):
-        self.child_order = list(range(len(self.columns())))
-        rng.shuffle(self.child_order)
-
     def columns(self):
         """All columns once each, keys first."""
-        columns = list(self.keys)
-        for column in self.payload():
-            if column and not any(column is other for other in columns):
-                columns.append(column)
-        return columns
+        return once_each([*self.keys, *self.payload()])
 
     def payload(self):
         """The payload as a batch brings it; None: a row id."""
@@ -87,11 +79,7 @@ class Case:
         case.limit, case.stable = reduction.get("limit", case.limit), reduction.get("stable", case.stable)
         case.window = reduction.get("window", case.window)
         case.partition = min(case.partition, len(case.keys)) if case.window else 0
-        first, end = reduction.get("rows", (0, case.num_rows))
-        for column in case.columns():
-            column.indices = column.indices[first:end]
-        case.num_rows = end - first
-        case._order_children(random.Random(0))
+        case._keep_rows(*reduction.get("rows", (0, case.num_rows)))
         return case
 
     def spec(self, window=True):
@@ -127,15 +115,10 @@ class Case:
     def window_columns(self, partitions, classes):
         return window_columns(self.window, partitions, classes)
 
-    def replay(self):
-        return {"seed": self.seed, "case": self.number, **self.reduction}
-
     def smaller(self):
         """Reductions one step smaller than the case's own, the big steps first."""
         now = self.reduction
-        if not self.plain:
-            yield {**now, "plain": True}
-        yield from self._fewer_rows()
+        yield from self.simpler_inputs()
         for name, numbers, fewest in (("payload", self.payload_items, 0), ("keys", self.keys, 1), ("window", self.window, 0)):
             kept = now.get(name, self.window if name == "window" else list(range(len(numbers))))
             for some in without_each(list(kept), fewest):
@@ -145,23 +128,6 @@ class Case:
         if self.stable:
             yield {**now, "stable": False}
 
-    def _fewer_rows(self):
-        first, end = self.reduction.get("rows", [0, self.num_rows])
-        step = (end - first) // 2
-        while step > 0:
-            yield {**self.reduction, "rows": [first, end - step]}
-            yield {**self.reduction, "rows": [first + step, end]}
-            step //= 2 if end - first > 64 else 4
-
-    def rows_text(self, most=8):
-        """The first rows: keys, then payload, as physical values."""
-        columns = self.columns()
-        lines = [f"input: {self.num_rows} rows; columns " + ", ".join(column.type.text() for column in columns)]
-        for row in range(min(self.num_rows, most)):
-            indices = [column.indices[row] for column in columns]
-            lines.append("  " + repr(tuple(None if index is None else column.values[index] for column, index in zip(columns, indices))))
-        return "\n".join(lines)
-
     def variants(self):
         """The ways to run this case: generic, compiled, both again otherwise, and a merge."""
         rng = random.Random(f"sort variants/{self.seed}/{self.number}")
@@ -170,7 +136,7 @@ class Case:
         variants = [dataclasses.replace(first, engine="generic"), dataclasses.replace(first, engine="jit"),
                     dataclasses.replace(simple, engine="generic"), dataclasses.replace(simple, engine="jit"),
                     dataclasses.replace(Variant.random(rng, self), engine="jit"),
-                    dataclasses.replace(Variant.random(rng, self), engine=rng.choice(("generic", "jit", "auto")))]
+                    dataclasses.replace(Variant.random(rng, self), engine=rng.choice(("generic", "jit", "auto", "auto")))]
         if rng.random() < 0.3:
             runs = rng.choice((1, 2, 3, 7, 20, max(self.generated_rows, 1) if self.generated_rows < 200 else 64))
             variants[5] = dataclasses.replace(variants[5], merged_runs=runs, whole_run=0)
@@ -195,7 +161,7 @@ def _random_params(rng, case):
 
 
 @dataclasses.dataclass
-class Variant:
+class Variant(RandomVariant):
     engine: str
     params: dict
     num_batches: int
@@ -227,9 +193,6 @@ class Variant:
                        rng.choice((1, 2, 3)) if rng.random() < 0.12 else 0, 0,
                        rng.choice((1000, 20_000, 100_000, 300_000, 3_000_000)) if rng.random() < 0.1 else 0, rng.random() < 0.05,
                        rng.getrandbits(32))
-
-    def params_text(self):
-        return " ".join(f"{name}={value}" for name, value in self.params.items())
 
     def is_concurrent(self):
         """Whether two threads may bring rows at once."""

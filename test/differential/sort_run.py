@@ -7,20 +7,18 @@ A merge gets its rows in runs that Python has sorted. The vectors of a batch are
 """
 import ctypes
 import dataclasses
-import gc
 import random
 import threading
 
 import pyarrow as pa
 
 import quern_abi
-from kernel_checks import check_made_anew
+from kernel_checks import check_inputs_released, check_made_anew, compiled
 from oracle import normalise
-from random_data import ColumnType, GuardedBuffer
 from result_columns import Mismatch, comparable, result_array
 from row_feed import Feeder
 from sort_expected import Answer, empty_table
-from worker_threads import dealt, in_threads, taken
+from worker_threads import dealt, in_threads, run_each, taken
 
 DEFAULT_BATCH_ROWS = 65536
 METHODS = ("none", "sorted", "reversed", "nearly_sorted", "insertion", "vector", "radix", "comparison")
@@ -227,11 +225,7 @@ def _read(sort, case, variant):
     handles = [sort.reader(variant.batch_rows) for _ in readers]
     works = [lambda work=work: work[0].read(work[1]) for work in zip(readers, handles)]
     try:
-        if variant.threaded_read:
-            in_threads(works)
-        else:
-            for work in works:
-                work()
+        run_each(works, variant.threaded_read)
     finally:
         for handle in handles:
             handle.close()
@@ -366,9 +360,7 @@ def _merged(kernel, case, variant):
 def run(library, case, variant):
     """Compiles, appends, reads. Raises QuernError or Mismatch."""
     keep, spec = [], case.spec(window=not variant.merged_runs)
-    with library.compile(spec, variant.engine, variant.params_text() or None) as kernel:
-        if variant.engine != "auto" and kernel.text("engine") != variant.engine:
-            raise Mismatch(f"asked for engine {variant.engine}, got {kernel.text('engine')}")
+    with compiled(library, spec, variant) as kernel:
         try:
             answer = _merged(kernel, case, variant) if variant.merged_runs else _sorted(kernel, case, variant, keep)
         except quern_abi.QuernError as error:
@@ -376,12 +368,7 @@ def run(library, case, variant):
                 raise
             answer = Answer(None, 0, [], out_of_memory=True)
     del keep, kernel
-    if len(GuardedBuffer.live):
-        gc.collect()  # a reference cycle of Python's own may hold them
-    if len(GuardedBuffer.live):
-        held = len(GuardedBuffer.live)
-        GuardedBuffer.live.clear()
-        raise Mismatch(f"{held} input buffers are still held after all handles were destroyed")
+    check_inputs_released()
     return answer
 
 

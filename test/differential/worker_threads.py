@@ -26,6 +26,14 @@ def in_threads(works):
         raise errors[0]
 
 
+def run_each(works, threaded):
+    """Calls each function: at once, or one after the other."""
+    if threaded:
+        return in_threads(works)
+    for work in works:
+        work()
+
+
 def dealt(batches, num_hands):
     """The batches dealt in turn; each hand gives up a batch when it is taken."""
     hands = [collections.deque() for _ in range(num_hands)]

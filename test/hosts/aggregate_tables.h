@@ -14,7 +14,7 @@
 
 namespace quern_test {
 
-inline quern::Aggregate NewAggregate(const std::string& spec, quern::Engine engine = quern::Engine::kAuto, uint64_t memory_limit = 0) {
+inline quern::Aggregate NewAggregate(const std::string& spec, quern::Engine engine = quern::Engine::kJit, uint64_t memory_limit = 0) {
   auto kernel = quern::Kernel::Compile(spec, engine);
   EXPECT_TRUE(kernel.ok()) << kernel.status().text();
   auto aggregate = quern::Aggregate::Create(*kernel, memory_limit);
@@ -30,7 +30,7 @@ inline Lines GroupsOf(const quern::Aggregate& aggregate, std::string_view kinds,
 }
 
 // An aggregation of these tables, one batch each.
-inline quern::Aggregate Aggregated(const std::string& spec, const std::vector<Table>& tables, quern::Engine engine = quern::Engine::kAuto) {
+inline quern::Aggregate Aggregated(const std::string& spec, const std::vector<Table>& tables, quern::Engine engine = quern::Engine::kJit) {
   quern::Aggregate aggregate = NewAggregate(spec, engine);
   for (const Table& table : tables) EXPECT_EQ(aggregate.Append(table.batch()).text(), "");
   EXPECT_EQ(aggregate.Finalise().text(), "");

@@ -13,7 +13,7 @@ namespace {
 
 using Rows = std::vector<uint32_t>;
 
-quern::Filter NewFilter(const std::string& spec, quern::Engine engine = quern::Engine::kAuto) {
+quern::Filter NewFilter(const std::string& spec, quern::Engine engine = quern::Engine::kJit) {
   auto kernel = quern::Kernel::Compile(spec, engine);
   EXPECT_TRUE(kernel.ok()) << kernel.status().text();
   auto filter = quern::Filter::Create(*kernel);
@@ -285,7 +285,7 @@ TEST(FilterErrors, Kernels) {
   EXPECT_EQ(Invalid(quern_compile, "filter i64 = 'a'", QUERN_ENGINE_AUTO, static_cast<const char*>(nullptr), &kernel),
             "constant of i64: 'a'; accepted: an integer from -9223372036854775808 to 9223372036854775807");
   EXPECT_EQ(Invalid(quern_compile, "filter bool", QUERN_ENGINE_AUTO, "hash=zero", &kernel),
-            "unknown plan parameter: hash; accepted: batch_size");
+            "unknown plan parameter: hash; accepted: batch_size, passes, codegen_level, toggled_pass");
 }
 
 TEST(FilterErrors, ColumnsWithoutPointers) {

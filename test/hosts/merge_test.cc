@@ -12,14 +12,14 @@ namespace {
 
 const char* const kLong = "a text of more than twelve bytes";
 
-quern::Kernel KernelOf(const std::string& spec, quern::Engine engine = quern::Engine::kAuto) {
+quern::Kernel KernelOf(const std::string& spec, quern::Engine engine = quern::Engine::kJit) {
   auto kernel = quern::Kernel::Compile(spec, engine);
   EXPECT_TRUE(kernel.ok()) << kernel.status().text();
   return *std::move(kernel);
 }
 
 quern::Merge NewMerge(const std::string& spec, uint32_t num_runs, const quern::MergeOptions& options = {},
-                      quern::Engine engine = quern::Engine::kAuto) {
+                      quern::Engine engine = quern::Engine::kJit) {
   auto merge = quern::Merge::Create(KernelOf(spec, engine), num_runs, options);
   EXPECT_TRUE(merge.ok()) << merge.status().text();
   return *std::move(merge);

@@ -13,7 +13,7 @@
 
 namespace quern_test {
 
-inline quern::Sort NewSort(const std::string& spec, quern::Engine engine = quern::Engine::kAuto, uint64_t memory_limit = 0) {
+inline quern::Sort NewSort(const std::string& spec, quern::Engine engine = quern::Engine::kJit, uint64_t memory_limit = 0) {
   auto kernel = quern::Kernel::Compile(spec, engine);
   EXPECT_TRUE(kernel.ok()) << kernel.status().text();
   auto sort = quern::Sort::Create(*kernel, memory_limit);
@@ -44,7 +44,7 @@ inline Lines RowsOf(const quern::Sort& sort, std::string_view kinds, uint64_t ba
 }
 
 // A sort of these tables, one batch each.
-inline quern::Sort Sorted(const std::string& spec, const std::vector<Table>& tables, quern::Engine engine = quern::Engine::kAuto,
+inline quern::Sort Sorted(const std::string& spec, const std::vector<Table>& tables, quern::Engine engine = quern::Engine::kJit,
                           quern::StringBytes bytes = quern::StringBytes::kStay) {
   quern::Sort sort = NewSort(spec, engine);
   for (const Table& table : tables) EXPECT_EQ(sort.Append(table.batch(), bytes).text(), "");

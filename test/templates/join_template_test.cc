@@ -239,7 +239,11 @@ class TemplateJoin {
     out_mark.values = marks.data();
     out_mark.validity = valid_marks.data();
     const bool has_mark = kind_.probe_row == RowsOut::kAlways;
-    const JoinProbe probe = {&kernel_, &kind_, &table_, is_empty_, has_null_key_, counts, has_mark && !counts ? &out_mark : nullptr};
+    CounterBlock counters(nullptr);
+    uint32_t num_new_candidates = 0;
+    const JoinProbe probe = {
+        &entry_points_,     &kind_, &table_, is_empty_, has_null_key_, counts, has_mark && !counts ? &out_mark : nullptr, &counters,
+        &num_new_candidates};
     args->out_probe = &out_probe;
     args->out_build = &out_build;
     args->out_capacity = counts ? UINT64_MAX : capacity;
@@ -262,6 +266,7 @@ class TemplateJoin {
 
   const JoinKindRow& kind_;
   const QuernJoinEntryPoints kernel_;
+  const JoinEntrySource entry_points_{kernel_};
   const Tuning tuning_;
   const Guard guard_;
   QuernJoinShape shape_ = {};

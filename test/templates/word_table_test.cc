@@ -142,12 +142,13 @@ struct TableOf {
     const GuardedBuffer scratch(sizeof(QuernProbeScratch), guard);
     QuernProbeScratch* const s = scratch.as<QuernProbeScratch>();
     Matches matches;
+    LookUpTally tally;
     for (size_t first = 0; first < probes.size(); first += batch_rows) {
       s->batch_rows = static_cast<uint32_t>(std::min<size_t>(batch_rows, probes.size() - first));
       std::copy_n(probes.begin() + static_cast<ptrdiff_t>(first), s->batch_rows, s->words);
       s->num_matches = s->num_candidates = 0;
-      if (counted != nullptr) *counted += CountWords(table, s);
-      LookUpWords(table, s);
+      if (counted != nullptr) *counted += CountWords(table, s, &tally);
+      LookUpWords(table, s, &tally);
       for (uint32_t m = 0; m < s->num_matches; ++m) {
         const uint32_t row = table.layout == Layout::kBitmap ? kNoRow : RowOf(s->match_tuples[m]);
         matches.emplace_back(first + s->match_index[m], row);
@@ -300,7 +301,8 @@ TEST(WordTable, RunsWithoutTuplesCount) {
     QuernProbeScratch* const s = scratch.template as<QuernProbeScratch>();
     s->batch_rows = static_cast<uint32_t>(probes.size());
     std::copy(probes.begin(), probes.end(), s->words);
-    EXPECT_EQ(CountWords(table->table, s), Expected(words, probes, false).size());
+    LookUpTally tally;
+    EXPECT_EQ(CountWords(table->table, s, &tally), Expected(words, probes, false).size());
   });
 }
 

@@ -3,6 +3,8 @@
 #include "codegen/kernel_cache.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <memory>
@@ -17,14 +19,14 @@ namespace {
 
 using Made = absl::StatusOr<std::shared_ptr<const Kernel>>;
 
-std::shared_ptr<const Kernel> KernelOf(uint64_t code_bytes) {
+std::shared_ptr<const Kernel> KernelOf(uint64_t page_bytes) {
   auto kernel = std::make_shared<Kernel>();
-  kernel->code_bytes = code_bytes;
+  kernel->page_bytes = page_bytes;
   return kernel;
 }
 
-KernelCache::Make Makes(uint64_t code_bytes) {
-  return [code_bytes] { return Made(KernelOf(code_bytes)); };
+KernelCache::Make Makes(uint64_t page_bytes) {
+  return [page_bytes] { return Made(KernelOf(page_bytes)); };
 }
 
 KernelCache::Make MustNotMake() {
@@ -143,7 +145,7 @@ TEST(KernelCache, AnEvictedKernelLivesWithItsUser) {
   KernelCache cache;
   bool is_gone = false;
   auto made = std::make_shared<Kernel>();
-  made->code_bytes = 10;
+  made->page_bytes = 10;
   made->code = std::shared_ptr<const void>(&is_gone, [&is_gone](const void*) { is_gone = true; });
   std::shared_ptr<const Kernel> kernel = cache.FindOrMake("key", [&] { return Made(std::move(made)); })->kernel;
   cache.SetLimit(0);
@@ -159,7 +161,7 @@ TEST(KernelCache, KernelsAreDroppedOutsideTheLock) {
   int dropped = 0;
   const auto make = [&] {
     auto kernel = std::make_shared<Kernel>();
-    kernel->code_bytes = 10;
+    kernel->page_bytes = 10;
     kernel->code = std::shared_ptr<const void>(&cache, [&](const void*) {
       cache.Stats();
       ++dropped;
@@ -206,6 +208,32 @@ TEST(KernelCache, AFindByNameIsAUse) {
   ASSERT_TRUE(cache.FindOrMake("c", Makes(100)).ok());
   EXPECT_NE(cache.FindByName("name of a"), nullptr);
   EXPECT_EQ(cache.FindOrMake("b", Makes(100))->cache, CacheOutcome::kMiss);
+}
+
+// The thread that makes a kernel is not there in a child: what it would have made is made anew, instead of being waited for.
+TEST(KernelCache, AForkedChildDoesNotWaitForItsParentsThreads) {
+  std::atomic<int> making{0}, forked{0};
+  std::thread maker([&] {
+    const auto made = KernelCache::OfProcess().FindOrMake("key of a fork", [&] {
+      ++making;
+      WaitFor(forked, 1);
+      return Made(KernelOf(1));
+    });
+    EXPECT_TRUE(made.ok());
+  });
+  WaitFor(making, 1);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // seconds
+    const auto made = KernelCache::OfProcess().FindOrMake("key of a fork", Makes(2));
+    _exit(made.ok() && made->cache == CacheOutcome::kMiss && made->kernel->page_bytes == 2 ? 0 : 1);
+  }
+  ++forked;
+  maker.join();
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  KernelCache::OfProcess().Clear();
 }
 
 }  // namespace

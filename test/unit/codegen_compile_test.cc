@@ -135,7 +135,7 @@ TEST(Compile, UnknownStagesAreRefused) {
     const auto dump = Dump(stage, *ParseSpec("join.inner keys=i64"), *HostMachine(), {});
     const std::string shown = *stage ? stage : "\"\"";
     EXPECT_EQ(std::string(dump.status().message()),
-              "unknown stage: " + shown + "; accepted: spec, plan, layout, template, ir, opt, asm, obj, remarks");
+              "unknown stage: " + shown + "; accepted: spec, plan, layout, template, ir, opt, asm, obj, remarks, mca");
   }
 }
 

@@ -75,7 +75,7 @@ TEST(Concurrency, ThreadsCompileDifferentSpecsAndJoin) {
 
 // Kernels are compiled, found, evicted and cleared while others of them run.
 TEST(Concurrency, NoRunningKernelIsHarmedByTheCache) {
-  SetKernelCacheLimit(3000);
+  SetKernelCacheLimit(3 * 4096);
   std::atomic<int> running{kThreads - 1};
   OnThreads(kThreads, [&](int i) {
     if (i == kThreads - 1) {

@@ -2,38 +2,19 @@
 // Loaded code: never writable and executable at once, gone when its last user is gone, and able to call nothing outside the allow-list.
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <fstream>
-#include <sstream>
+#include <cstring>
 #include <string>
 
 #include "codegen/compiler.h"
+#include "codegen/jit.h"
 #include "runtime/runtime_calls.h"
+#include "test/unit/kernel_object.h"
+#include "test/unit/process_memory.h"
 
 namespace quern {
 namespace {
 
-// The permissions of the mapping that holds an address ("r-xp"); empty where nothing is mapped.
-std::string PermissionsAt(const void* address) {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    uint64_t begin = 0, end = 0;
-    char dash = 0;
-    std::string permissions;
-    std::istringstream fields(line);
-    fields >> std::hex >> begin >> dash >> end >> permissions;
-    const uint64_t at = reinterpret_cast<uint64_t>(address);
-    if (begin <= at && at < end) return permissions;
-  }
-  return "";
-}
-
-bool AnyMappingIsWritableAndExecutable() {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);)
-    if (line.find(" rwx") != std::string::npos) return true;
-  return false;
-}
+using test::PermissionsAt;
 
 CompileOptions Uncached() {
   CompileOptions options;
@@ -46,7 +27,7 @@ TEST(Jit, CodeIsNeverWritableAndExecutable) {
   const auto compiled = CompileText("join.inner keys=i64,utf8 build=f64", Uncached());
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   EXPECT_EQ(PermissionsAt(reinterpret_cast<const void*>(compiled->kernel->join.compare)), "r-xp");
-  EXPECT_FALSE(AnyMappingIsWritableAndExecutable());
+  EXPECT_FALSE(test::AnyMappingIsWritableAndExecutable());
 }
 
 TEST(Jit, CodeGoesWithItsLastUser) {
@@ -80,6 +61,50 @@ TEST(Jit, EveryAllowedCallHasANameOfItsKind) {
         << name;
     EXPECT_NE(call.address, nullptr);
   }
+}
+
+// Objects that no compilation makes, but a damaged file might be.
+std::string MessageOf(const std::string& object, const std::vector<std::string>& symbols) {
+  return std::string(LoadObject(object, symbols, "join.inner keys=i64").status().message());
+}
+
+TEST(Jit, AnObjectIsLoadedAsOftenAsOneLikes) {
+  const test::KernelObject object = test::MakeKernelObject("join.inner keys=i64");
+  const auto first = LoadObject(object.bytes, object.symbols, "first"), second = LoadObject(object.bytes, object.symbols, "second");
+  ASSERT_TRUE(first.ok() && second.ok());
+  ASSERT_EQ(first->addresses.size(), object.symbols.size());
+  EXPECT_NE(first->addresses[0], second->addresses[0]);
+  EXPECT_GT(first->code_bytes, 0u);
+  EXPECT_EQ(first->page_bytes % 4096, 0u);
+  EXPECT_GE(first->page_bytes, first->code_bytes);
+  EXPECT_EQ(PermissionsAt(first->addresses[0]), "r-xp");
+}
+
+TEST(Jit, WhatIsNoKernelsObjectIsAnError) {
+  const test::KernelObject object = test::MakeKernelObject("join.inner keys=i64");
+  EXPECT_EQ(MessageOf("hello", object.symbols), "cannot load code: Unsupported file format; accepted: a kernel's object");
+  EXPECT_EQ(MessageOf("", object.symbols), "cannot load code: Unsupported file format; accepted: a kernel's object");
+  EXPECT_EQ(MessageOf(object.bytes, {"quern_join_probe"}), "cannot load code: it has no quern_join_probe; accepted: a kernel's object");
+  for (size_t length = 0; length < object.bytes.size(); ++length)
+    EXPECT_FALSE(LoadObject(object.bytes.substr(0, length), object.symbols, "").ok()) << length;
+}
+
+TEST(Jit, CodeThatCallsAnythingElseIsNotLoaded) {
+  test::KernelObject object = test::MakeKernelObject("join.inner keys=i64");
+  const size_t at = object.bytes.find("quern_rt_");
+  ASSERT_NE(at, std::string::npos);
+  const std::string renamed = std::string(object.bytes.c_str() + at).replace(0, 5, "other");
+  object.bytes.replace(at, renamed.size(), renamed);
+  EXPECT_EQ(MessageOf(object.bytes, object.symbols),
+            "cannot load code: it calls what it may not: " + renamed + "; accepted: a kernel's object");
+}
+
+TEST(Jit, AnotherArchitecturesCodeIsNotLoaded) {
+  test::KernelObject object = test::MakeKernelObject("join.inner keys=i64");
+  constexpr size_t kMachine = 18;  // of an ELF header
+  constexpr char kAarch64 = '\xb7', kX86 = '\x3e';
+  object.bytes[kMachine] = object.bytes[kMachine] == kX86 ? kAarch64 : kX86;
+  EXPECT_EQ(MessageOf(object.bytes, object.symbols).rfind("cannot load code: ", 0), 0u);
 }
 
 }  // namespace

@@ -123,11 +123,13 @@ TEST(Plan, ParametersOfAnotherOperatorAreUnknown) {
   EXPECT_EQ(Error({{"prefetch_group", "8"}}, kOperators[1].spec),
             "unknown plan parameter: prefetch_group; accepted: group_layout, group_load_percent, local_groups, partition_bits, "
             "inline_group_bytes, hash, batch_size, batch_size_l2, prefetch, prefetch_distance_l2, prefetch_distance_l3, "
-            "prefetch_distance_dram, huge_pages");
+            "prefetch_distance_dram, huge_pages, passes, codegen_level, toggled_pass");
   EXPECT_EQ(Error({{"hash", "zero"}}, kOperators[2].spec),
-            "unknown plan parameter: hash; accepted: sort_method, entry_words, code_rows, top_rows, batch_size, prefetch, huge_pages");
+            "unknown plan parameter: hash; accepted: sort_method, entry_words, code_rows, top_rows, batch_size, prefetch, huge_pages, "
+            "passes, codegen_level, toggled_pass");
   for (const char* name : {"prefetch", "hash", "huge_pages", "partition_bits"})
-    EXPECT_EQ(Error({{name, "1"}}, kOperators[3].spec), "unknown plan parameter: " + std::string(name) + "; accepted: batch_size");
+    EXPECT_EQ(Error({{name, "1"}}, kOperators[3].spec),
+              "unknown plan parameter: " + std::string(name) + "; accepted: batch_size, passes, codegen_level, toggled_pass");
   EXPECT_EQ(Error({{"entry_words", "3"}}).rfind("unknown plan parameter: entry_words; accepted: layout, ", 0), 0u);
 }
 
@@ -137,7 +139,8 @@ TEST(Plan, ErrorsNameWhatIsAccepted) {
   EXPECT_EQ(
       Error({{"batch", "1"}}),
       "unknown plan parameter: batch; accepted: layout, open_load_percent, partition_bits, inline_key_bytes, hash, batch_size, prefetch, "
-      "prefetch_group, prefetch_distance_l2, prefetch_distance_l3, prefetch_distance_dram, huge_pages");
+      "prefetch_group, prefetch_distance_l2, prefetch_distance_l3, prefetch_distance_dram, huge_pages, passes, codegen_level, "
+      "toggled_pass");
 }
 
 TEST(Plan, ErrorsOfSortsNameWhatIsAccepted) {

@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "runtime/generic_filter.h"
 #include "test/unit/filter_maker.h"
 
@@ -43,6 +46,28 @@ TEST(RowFilter, EveryLeafOnEveryType) {
       for (int i = 0; i < 12; ++i) ExpectRandomRows(maker.Leaf(kind, type), static_cast<uint32_t>(maker.Below(300)), &maker);
       if (testing::Test::HasFailure()) return;
     }
+  }
+}
+
+// Columns of a piece are those of the batch, so many rows further: the same as by a selection of all rows, which reads the batch's own.
+TEST(RowFilter, BatchesOfMoreThanOnePiece) {
+  constexpr uint32_t kRows = 65536 + 321;
+  FilterMaker maker(std::random_device{}());
+  std::vector<uint32_t> all(kRows), rows(kRows), selected(kRows);
+  std::iota(all.begin(), all.end(), 0u);
+  for (const ColumnType& type : test::FilterTypes()) {
+    const Predicate condition = maker.Leaf(PredicateKind::kCompareColumns, type);
+    const FilterColumns columns = maker.MakeColumns(condition, kRows, maker.AnyGuard());
+    const RowFilter filter = FilterOf(SpecOf(condition));
+    BatchView batch;
+    for (const auto& column : columns) batch.keys.push_back(column->column);
+    batch.num_rows = kRows;
+    const auto num_rows = filter.Select(batch, rows.data());
+    batch.selection = all.data();
+    const auto num_selected = filter.Select(batch, selected.data());
+    ASSERT_TRUE(num_rows.ok() && num_selected.ok());
+    ASSERT_EQ(*num_rows, *num_selected) << PrintCondition(condition);
+    EXPECT_TRUE(std::equal(rows.begin(), rows.begin() + static_cast<ptrdiff_t>(*num_rows), selected.begin())) << PrintCondition(condition);
   }
 }
 

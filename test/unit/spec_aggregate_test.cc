@@ -2,29 +2,28 @@
 // What aggregates add to specs: their texts, the columns that go in and come out, and every message in full.
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <ctime>
 #include <limits>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/host_aggregates.h"
 #include "runtime/spec.h"
+#include "test/unit/spec_texts.h"
 
 namespace quern {
 namespace {
 
-std::string Text(const absl::Status& status) { return status.ok() ? "no error" : std::string(status.message()); }
-std::string Error(std::string_view text) { return Text(ParseSpec(text).status()); }
-
-KernelSpec Parsed(std::string_view text) {
-  const auto spec = ParseSpec(text);
-  EXPECT_TRUE(spec.ok()) << Error(text);
-  return spec.ok() ? *spec : KernelSpec();
-}
+using spec_texts::Error;
+using spec_texts::ExpectDamageIsAnswered;
+using spec_texts::ExpectParseInvertsPrint;
+using spec_texts::kAllButRowId;
+using spec_texts::Parsed;
+using spec_texts::Random;
+using spec_texts::RandomKeyType;
+using spec_texts::Repeated;
+using spec_texts::Text;
+using spec_texts::Types;
 
 // Of one aggregate without keys.
 std::string Canonical(const std::string& aggregate) {
@@ -33,18 +32,6 @@ std::string Canonical(const std::string& aggregate) {
 }
 std::string AggError(const std::string& aggregate) { return Error("aggregate aggs=" + aggregate); }
 
-std::string Repeated(const std::string& item, int n) {
-  std::string list = item;
-  for (int i = 1; i < n; ++i) list += "," + item;
-  return list;
-}
-
-// "i64 f64:nullable"
-std::string Types(const std::vector<ColumnType>& types) {
-  std::string text;
-  for (const ColumnType& type : types) text += (text.empty() ? "" : " ") + PrintType(type) + (type.nullable ? ":nullable" : "");
-  return text;
-}
 std::string OutputOf(std::string_view text) { return Types(AggregateOutputTypes(Parsed(text))); }
 
 AggregateSpec Of(AggregateFunction function, std::vector<ColumnType> arguments = {}, double quantile = 0.5, std::string separator = "",
@@ -56,9 +43,6 @@ constexpr char kIntegers[] = "i8, i16, i32, i64, u8, u16, u32, u64";
 constexpr char kPlainNumbers[] = "i8, i16, i32, i64, u8, u16, u32, u64, f32, f64";
 constexpr char kNumbers[] = "i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal128";
 constexpr char kTexts[] = "binary, utf8, large_binary, large_utf8, binary_view, utf8_view";
-constexpr char kAllButRowId[] =
-    "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal128, date32, date64, time32, time64, timestamp, duration, fixed_binary, "
-    "binary, utf8, large_binary, large_utf8, binary_view, utf8_view";
 constexpr char kFunctions[] =
     "count_star, count, sum, sum128, avg, min, max, any, first, last, bool_and, bool_or, bit_and, bit_or, bit_xor, var_pop, var_samp, "
     "stddev_pop, stddev_samp, covar_pop, covar_samp, corr, count_distinct, sum_distinct, median, quantile, approx_count_distinct, "
@@ -373,38 +357,10 @@ TEST(AggregateValidation, Constants) {
 
 // ---- random ----
 
-class Random {
- public:
-  explicit Random(uint64_t seed) : generator_(seed) {}
-  uint64_t Below(uint64_t n) { return std::uniform_int_distribution<uint64_t>(0, n - 1)(generator_); }
-  double Fraction() { return std::uniform_real_distribution<double>(0, 1)(generator_); }
-
- private:
-  std::mt19937_64 generator_;
-};
-
-uint64_t Seed() {
-  const char* given = std::getenv("QUERN_TEST_SEED");
-  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : static_cast<uint64_t>(std::time(nullptr));
-  std::printf("QUERN_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  return seed;
-}
-
-ColumnType RandomType(Random* random) {
-  ColumnType type;
-  type.id = AllTypes()[random->Below(AllTypes().size() - 1)].id;  // rowid is the last
-  if (type.id == TypeId::kFixedBinary) type.width_bytes = static_cast<uint32_t>(1 + random->Below(65536));
-  if (IsVariable(RowOf(type.id).storage)) type.collation = AllCollations()[random->Below(AllCollations().size())].id;
-  type.nullable = random->Below(2) == 0;
-  type.is_dictionary = random->Below(3) == 0;
-  if (type.is_dictionary) type.index = static_cast<TypeId>(static_cast<uint64_t>(TypeId::kI8) + random->Below(8));
-  return type;
-}
-
 AggregateSpec RandomAggregate(Random* random) {
   const AggregateFunctionRow& row = AllAggregateFunctions()[random->Below(AllAggregateFunctions().size())];
   AggregateSpec aggregate = Of(row.id);
-  for (size_t i = 0; i < row.num_arguments; ++i) aggregate.arguments.push_back(RandomType(random));
+  for (size_t i = 0; i < row.num_arguments; ++i) aggregate.arguments.push_back(RandomKeyType(random));
   aggregate.filtered = random->Below(2) == 0;
   if (row.id == AggregateFunction::kQuantile) aggregate.quantile = random->Below(2) == 0 ? random->Fraction() : 1e-300 * random->Fraction();
   if (row.id == AggregateFunction::kStringAgg) {
@@ -420,7 +376,7 @@ KernelSpec RandomSpec(Random* random) {
   spec.op = Operator::kAggregate;
   spec.keys.resize(1 + random->Below(kMaxKeys));
   for (KeySpec& key : spec.keys) {
-    key.type = RandomType(random);
+    key.type = RandomKeyType(random);
     key.null_equal = key.type.nullable;
   }
   for (uint64_t n = random->Below(10); n > 0;) {
@@ -433,42 +389,14 @@ KernelSpec RandomSpec(Random* random) {
 }
 
 TEST(AggregateRandom, ParseIsTheInverseOfPrint) {
-  Random random(Seed());
-  for (int i = 0; i < 1000; ++i) {
-    const KernelSpec spec = RandomSpec(&random);
-    const std::string text = PrintSpec(spec);
-    const auto parsed = ParseSpec(text);
-    ASSERT_TRUE(parsed.ok()) << text << "\n" << Error(text);
-    EXPECT_TRUE(*parsed == spec) << text;
-    EXPECT_EQ(PrintSpec(*parsed), text);
+  ExpectParseInvertsPrint(1000, [](Random* random) {
+    KernelSpec spec = RandomSpec(random);
     EXPECT_EQ(AggregateOutputTypes(spec).size(), spec.keys.size() + spec.aggregates.size());
-  }
+    return spec;
+  });
 }
 
-// Texts that are nearly right reach further into the parser than random bytes do.
-TEST(AggregateRandom, DamagedTextsAreAnswered) {
-  Random random(Seed());
-  constexpr char kLikely[] = "(),:=' \t\n0x.";
-  for (int i = 0; i < 3000; ++i) {
-    std::string text = PrintSpec(RandomSpec(&random));
-    for (uint64_t n = 1 + random.Below(4); n > 0 && !text.empty(); --n) {
-      const size_t at = random.Below(text.size());
-      const uint64_t kind = random.Below(4);
-      if (kind == 0) text.erase(at, 1 + random.Below(8));
-      else if (kind == 1) text.insert(at, 1, kLikely[random.Below(sizeof(kLikely) - 1)]);
-      else if (kind == 2) text[at] = static_cast<char>(random.Below(256));
-      else text.insert(at, text.substr(random.Below(text.size()), random.Below(12)));
-    }
-    const auto spec = ParseSpec(text);
-    if (spec.ok()) {
-      EXPECT_TRUE(ParseSpec(PrintSpec(*spec)).value() == *spec) << text;
-      continue;
-    }
-    const std::string error = Error(text);
-    EXPECT_NE(error.find("accepted: "), std::string::npos) << text;
-    EXPECT_EQ(error.find('\n'), std::string::npos) << text;
-  }
-}
+TEST(AggregateRandom, DamagedTextsAreAnswered) { ExpectDamageIsAnswered(3000, "(),:=' \t\n0x.", RandomSpec); }
 
 }  // namespace
 }  // namespace quern

@@ -9,11 +9,14 @@
 
 #include "runtime/filter_spec.h"
 #include "runtime/spec.h"
+#include "test/unit/spec_texts.h"
 
 namespace quern {
 namespace {
 
-std::string Text(const absl::Status& status) { return status.ok() ? "no error" : std::string(status.message()); }
+using spec_texts::kAllButRowId;
+using spec_texts::Text;
+
 std::string Error(const std::string& condition) { return Text(ParseSpec("filter " + condition).status()); }
 
 Predicate Parsed(const std::string& condition) {
@@ -36,9 +39,6 @@ std::string Repeated(const std::string& item, size_t n) {
   return text;
 }
 
-constexpr char kAllButRowId[] =
-    "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal128, date32, date64, time32, time64, timestamp, duration, fixed_binary, "
-    "binary, utf8, large_binary, large_utf8, binary_view, utf8_view";
 constexpr char kLeafForms[] =
     "TYPE OP LITERAL, TYPE OP TYPE, TYPE [not] in (LITERAL,..), TYPE [not] between LITERAL and LITERAL, TYPE [not] like 'PATTERN' "
     "[escape 'C'], TYPE is [not] null, bool, not CONDITION, (CONDITION)";

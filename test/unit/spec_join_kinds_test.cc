@@ -6,33 +6,19 @@
 #include <vector>
 
 #include "runtime/spec.h"
+#include "test/unit/spec_texts.h"
 
 namespace quern {
 namespace {
 
-std::string Text(const absl::Status& status) { return status.ok() ? "no error" : std::string(status.message()); }
-std::string Error(std::string_view text) { return Text(ParseSpec(text).status()); }
+using spec_texts::Error;
+using spec_texts::kAllOperators;
+using spec_texts::Parsed;
+using spec_texts::Repeated;
+using spec_texts::Text;
+using spec_texts::Types;
 
-KernelSpec Parsed(std::string_view text) {
-  const auto spec = ParseSpec(text);
-  EXPECT_TRUE(spec.ok()) << Error(text);
-  return spec.ok() ? *spec : KernelSpec();
-}
-
-std::string Repeated(const std::string& item, int n) {
-  std::string list = item;
-  for (int i = 1; i < n; ++i) list += "," + item;
-  return list;
-}
-
-// "i64 f64:nullable"
-std::string OutputOf(std::string_view text) {
-  std::string types;
-  for (const ColumnType& type : JoinOutputTypes(Parsed(text))) {
-    types += (types.empty() ? "" : " ") + PrintType(type) + (type.nullable ? ":nullable" : "");
-  }
-  return types;
-}
+std::string OutputOf(std::string_view text) { return Types(JoinOutputTypes(Parsed(text))); }
 
 constexpr char kResidualTypes[] =
     "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal128, date32, date64, time32, time64, timestamp, duration";
@@ -61,9 +47,7 @@ TEST(JoinKinds, EveryKindParsesAndPrints) {
 }
 
 TEST(JoinKinds, NearestOperatorIsNamed) {
-  const std::string all =
-      "accepted: join.inner, join.left, join.right, join.full, join.semi, join.anti, join.right_semi, join.right_anti, "
-      "join.anti_null_aware, join.mark, join.single, aggregate, sort, filter";
+  const std::string all = "accepted: " + std::string(kAllOperators);
   EXPECT_EQ(Error("join.rihgt keys=i64"), "unknown operator: join.rihgt; did you mean join.right? " + all);
   EXPECT_EQ(Error("join.rightsemi keys=i64"), "unknown operator: join.rightsemi; did you mean join.right_semi? " + all);
   EXPECT_EQ(Error("join. keys=i64"), "unknown operator: join.; " + all);

@@ -2,48 +2,28 @@
 // Specs of sorts: what parses, the one text of each, the columns that come out, and every message in full.
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <ctime>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "runtime/spec.h"
+#include "test/unit/spec_texts.h"
 
 namespace quern {
 namespace {
 
-std::string Text(const absl::Status& status) { return status.ok() ? "no error" : std::string(status.message()); }
-std::string Error(std::string_view text) { return Text(ParseSpec(text).status()); }
+using spec_texts::Canonical;
+using spec_texts::Error;
+using spec_texts::ExpectDamageIsAnswered;
+using spec_texts::ExpectParseInvertsPrint;
+using spec_texts::kAllButRowId;
+using spec_texts::Parsed;
+using spec_texts::Random;
+using spec_texts::RandomKeyType;
+using spec_texts::RandomPayloadType;
+using spec_texts::Repeated;
+using spec_texts::Text;
+using spec_texts::Types;
 
-KernelSpec Parsed(std::string_view text) {
-  const auto spec = ParseSpec(text);
-  EXPECT_TRUE(spec.ok()) << Error(text);
-  return spec.ok() ? *spec : KernelSpec();
-}
-
-std::string Canonical(std::string_view text) {
-  const auto spec = ParseSpec(text);
-  return spec.ok() ? PrintSpec(*spec) : Text(spec.status());
-}
-
-std::string Repeated(const std::string& item, int n) {
-  std::string list = item;
-  for (int i = 1; i < n; ++i) list += "," + item;
-  return list;
-}
-
-// "i64 f64:nullable"
-std::string Types(const std::vector<ColumnType>& types) {
-  std::string text;
-  for (const ColumnType& type : types) text += (text.empty() ? "" : " ") + PrintType(type) + (type.nullable ? ":nullable" : "");
-  return text;
-}
-
-constexpr char kAllButRowId[] =
-    "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal128, date32, date64, time32, time64, timestamp, duration, fixed_binary, "
-    "binary, utf8, large_binary, large_utf8, binary_view, utf8_view";
 constexpr char kFields[] = "keys, payload, limit, stable, partition, window";
 constexpr char kFlags[] = "nullable, desc, asc, nulls_first, nulls_last, out";
 
@@ -262,42 +242,13 @@ TEST(SortSpecValidation, WhatOnlySortsHave) {
 
 // ---- random ----
 
-class Random {
- public:
-  explicit Random(uint64_t seed) : generator_(seed) {}
-  uint64_t Below(uint64_t n) { return std::uniform_int_distribution<uint64_t>(0, n - 1)(generator_); }
-  bool Coin() { return Below(2) == 0; }
-
- private:
-  std::mt19937_64 generator_;
-};
-
-uint64_t Seed() {
-  const char* given = std::getenv("QUERN_TEST_SEED");
-  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : static_cast<uint64_t>(std::time(nullptr));
-  std::printf("QUERN_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  return seed;
-}
-
-ColumnType RandomType(Random* random, bool is_key) {
-  ColumnType type;
-  type.id = AllTypes()[random->Below(AllTypes().size() - (is_key ? 1 : 0))].id;  // rowid is the last
-  if (type.id == TypeId::kRowId) return type;
-  if (type.id == TypeId::kFixedBinary) type.width_bytes = static_cast<uint32_t>(1 + random->Below(65536));
-  if (is_key && IsVariable(RowOf(type.id).storage)) type.collation = AllCollations()[random->Below(AllCollations().size())].id;
-  type.nullable = random->Coin();
-  type.is_dictionary = random->Below(3) == 0;
-  if (type.is_dictionary) type.index = static_cast<TypeId>(static_cast<uint64_t>(TypeId::kI8) + random->Below(8));
-  return type;
-}
-
 KernelSpec RandomSpec(Random* random) {
   KernelSpec spec;
   spec.op = Operator::kSort;
   spec.keys.resize(1 + random->Below(kMaxKeys));
-  for (KeySpec& key : spec.keys) key = {RandomType(random, true), false, random->Coin(), random->Coin(), random->Coin()};
+  for (KeySpec& key : spec.keys) key = {RandomKeyType(random), false, random->Coin(), random->Coin(), random->Coin()};
   spec.payload.resize(random->Below(8));
-  for (ColumnType& type : spec.payload) type = RandomType(random, false);
+  for (ColumnType& type : spec.payload) type = RandomPayloadType(random);
   if (random->Coin()) spec.limit = 1 + random->Below(~uint64_t{0} >> (1 + random->Below(63)));
   spec.stable = random->Coin();
   for (const int function : {2, 0, 1})
@@ -307,43 +258,14 @@ KernelSpec RandomSpec(Random* random) {
 }
 
 TEST(SortSpecRandom, ParseIsTheInverseOfPrint) {
-  Random random(Seed());
-  for (int i = 0; i < 2000; ++i) {
-    const KernelSpec spec = RandomSpec(&random);
-    ASSERT_EQ(Text(ValidateSpec(spec)), "no error");
-    const std::string text = PrintSpec(spec);
-    const auto parsed = ParseSpec(text);
-    ASSERT_TRUE(parsed.ok()) << text << "\n" << Error(text);
-    EXPECT_TRUE(*parsed == spec) << text;
-    EXPECT_EQ(PrintSpec(*parsed), text);
+  ExpectParseInvertsPrint(2000, [](Random* random) {
+    KernelSpec spec = RandomSpec(random);
     EXPECT_EQ(SortKeyTypes(spec).size(), spec.keys.size());
-  }
+    return spec;
+  });
 }
 
-// Texts that are nearly right reach further into the parser than random bytes do.
-TEST(SortSpecRandom, DamagedTextsAreAnswered) {
-  Random random(Seed());
-  constexpr char kLikely[] = "(),:= \t\n09x";
-  for (int i = 0; i < 3000; ++i) {
-    std::string text = PrintSpec(RandomSpec(&random));
-    for (uint64_t n = 1 + random.Below(4); n > 0 && !text.empty(); --n) {
-      const size_t at = random.Below(text.size());
-      const uint64_t kind = random.Below(4);
-      if (kind == 0) text.erase(at, 1 + random.Below(8));
-      else if (kind == 1) text.insert(at, 1, kLikely[random.Below(sizeof(kLikely) - 1)]);
-      else if (kind == 2) text[at] = static_cast<char>(random.Below(256));
-      else text.insert(at, text.substr(random.Below(text.size()), random.Below(12)));
-    }
-    const auto spec = ParseSpec(text);
-    if (spec.ok()) {
-      EXPECT_TRUE(ParseSpec(PrintSpec(*spec)).value() == *spec) << text;
-      continue;
-    }
-    const std::string error = Error(text);
-    EXPECT_NE(error.find("accepted: "), std::string::npos) << text;
-    EXPECT_EQ(error.find('\n'), std::string::npos) << text;
-  }
-}
+TEST(SortSpecRandom, DamagedTextsAreAnswered) { ExpectDamageIsAnswered(3000, "(),:= \t\n09x", RandomSpec); }
 
 }  // namespace
 }  // namespace quern

@@ -4,60 +4,30 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <ctime>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "runtime/icu_collation.h"
+#include "test/unit/spec_texts.h"
 
 namespace quern {
 namespace {
 
-std::string Error(std::string_view text) {
-  const auto spec = ParseSpec(text);
-  return spec.ok() ? "no error" : std::string(spec.status().message().data(), spec.status().message().size());
-}
+using spec_texts::Canonical;
+using spec_texts::Error;
+using spec_texts::ExpectDamageIsAnswered;
+using spec_texts::ExpectParseInvertsPrint;
+using spec_texts::kAllButRowId;
+using spec_texts::kAllOperators;
+using spec_texts::Parsed;
+using spec_texts::Random;
+using spec_texts::RandomKeyType;
+using spec_texts::RandomPayloadType;
+using spec_texts::Repeated;
+using spec_texts::Text;
 
-std::string KeyError(std::string_view text) {
-  const auto key = ParseKey(text);
-  return key.ok() ? "no error" : std::string(key.status().message().data(), key.status().message().size());
-}
-
-std::string ValidationError(const KernelSpec& spec) {
-  const absl::Status status = ValidateSpec(spec);
-  return status.ok() ? "no error" : std::string(status.message().data(), status.message().size());
-}
-
-std::string Canonical(std::string_view text) {
-  const auto spec = ParseSpec(text);
-  return spec.ok() ? PrintSpec(*spec) : Error(text);
-}
-
-// An error whose text begins the same in many cases: what comes before "accepted:".
-std::string Before(const std::string& error, const std::string& end) { return error.substr(0, error.find(end)); }
-
-std::string Repeated(const std::string& item, int n) {
-  std::string list = item;
-  for (int i = 1; i < n; ++i) list += "," + item;
-  return list;
-}
-
-KernelSpec Parsed(std::string_view text) {
-  const auto spec = ParseSpec(text);
-  EXPECT_TRUE(spec.ok()) << Error(text);
-  return spec.ok() ? *spec : KernelSpec();
-}
-
-constexpr char kAllButRowId[] =
-    "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal128, date32, date64, time32, time64, timestamp, duration, fixed_binary, "
-    "binary, utf8, large_binary, large_utf8, binary_view, utf8_view";
-
-constexpr char kOperators[] =
-    "join.inner, join.left, join.right, join.full, join.semi, join.anti, join.right_semi, join.right_anti, join.anti_null_aware, "
-    "join.mark, join.single, aggregate, sort, filter";
+std::string KeyError(std::string_view text) { return Text(ParseKey(text).status()); }
+std::string ValidationError(const KernelSpec& spec) { return Text(ValidateSpec(spec)); }
 
 // ---- what parses ----
 
@@ -120,10 +90,10 @@ TEST(Spec, KeyOfAnyOperator) {
 // ---- messages ----
 
 TEST(SpecErrors, Operator) {
-  EXPECT_EQ(Error("foo"), "unknown operator: foo; accepted: " + std::string(kOperators));
-  EXPECT_EQ(Error("join.iner keys=i64"), "unknown operator: join.iner; did you mean join.inner? accepted: " + std::string(kOperators));
-  EXPECT_EQ(Error(""), "missing operator: \"\"; accepted: " + std::string(kOperators));
-  EXPECT_EQ(Error(" \n"), "missing operator: \"\"; accepted: " + std::string(kOperators));
+  EXPECT_EQ(Error("foo"), "unknown operator: foo; accepted: " + std::string(kAllOperators));
+  EXPECT_EQ(Error("join.iner keys=i64"), "unknown operator: join.iner; did you mean join.inner? accepted: " + std::string(kAllOperators));
+  EXPECT_EQ(Error(""), "missing operator: \"\"; accepted: " + std::string(kAllOperators));
+  EXPECT_EQ(Error(" \n"), "missing operator: \"\"; accepted: " + std::string(kAllOperators));
 }
 
 TEST(SpecErrors, Fields) {
@@ -233,8 +203,8 @@ TEST(SpecErrors, Flags) {
 TEST(SpecErrors, AnyBytesAreShownOnOneLine) {
   EXPECT_EQ(Error(std::string_view("join.inner keys=\0\n\xff", 19)),
             "unknown column type: \\x00; accepted: " + std::string(kAllButRowId) + ", dictionary");
-  EXPECT_EQ(Error("j\xc3\xb6in"), "unknown operator: j\\xc3\\xb6in; accepted: " + std::string(kOperators));
-  EXPECT_EQ(Error(std::string(100, 'x')), "unknown operator: " + std::string(80, 'x') + "..; accepted: " + kOperators);
+  EXPECT_EQ(Error("j\xc3\xb6in"), "unknown operator: j\\xc3\\xb6in; accepted: " + std::string(kAllOperators));
+  EXPECT_EQ(Error(std::string(100, 'x')), "unknown operator: " + std::string(80, 'x') + "..; accepted: " + kAllOperators);
 }
 
 // ---- specs that were filled by a caller ----
@@ -303,37 +273,6 @@ TEST(SpecValidation, TextThatWouldNotParseAgain) {
 
 // ---- random ----
 
-class Random {
- public:
-  explicit Random(uint64_t seed) : generator_(seed) {}
-  uint64_t Below(uint64_t n) { return std::uniform_int_distribution<uint64_t>(0, n - 1)(generator_); }
-
- private:
-  std::mt19937_64 generator_;
-};
-
-uint64_t Seed() {
-  const char* given = std::getenv("QUERN_TEST_SEED");
-  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : static_cast<uint64_t>(std::time(nullptr));
-  std::printf("QUERN_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  return seed;
-}
-
-ColumnType RandomType(Random* random, bool is_key) {
-  ColumnType type;
-  type.id = AllTypes()[random->Below(AllTypes().size())].id;
-  if (type.id == TypeId::kRowId) {
-    if (is_key) type.id = TypeId::kU64;
-    else return type;
-  }
-  if (type.id == TypeId::kFixedBinary) type.width_bytes = static_cast<uint32_t>(1 + random->Below(65536));
-  if (is_key && IsVariable(RowOf(type.id).storage)) type.collation = AllCollations()[random->Below(AllCollations().size())].id;
-  type.nullable = random->Below(2) == 0;
-  type.is_dictionary = random->Below(3) == 0;
-  if (type.is_dictionary) type.index = static_cast<TypeId>(static_cast<uint64_t>(TypeId::kI8) + random->Below(8));
-  return type;
-}
-
 ResidualSpec RandomResidual(Random* random) {
   ResidualSpec residual;
   do residual.type.id = AllTypes()[random->Below(AllTypes().size())].id;
@@ -351,55 +290,21 @@ KernelSpec RandomSpec(Random* random) {
   const bool one_key = kind.id == JoinKind::kAntiNullAware || kind.id == JoinKind::kMark;
   spec.keys.resize(one_key ? 1 : 1 + random->Below(kMaxKeys));
   for (KeySpec& key : spec.keys) {
-    key.type = RandomType(random, true);
+    key.type = RandomKeyType(random);
     key.null_equal = key.type.nullable && random->Below(2) == 0;
   }
   if (kind.has_build_columns()) spec.build.resize(random->Below(8));
   if (kind.has_probe_columns()) spec.probe.resize(random->Below(8));
   for (std::vector<ColumnType>* payload : {&spec.build, &spec.probe})
-    for (ColumnType& type : *payload) type = RandomType(random, false);
+    for (ColumnType& type : *payload) type = RandomPayloadType(random);
   if (!one_key) spec.residual.resize(random->Below(4));
   for (ResidualSpec& residual : spec.residual) residual = RandomResidual(random);
   return spec;
 }
 
-TEST(SpecRandom, ParseIsTheInverseOfPrint) {
-  Random random(Seed());
-  for (int i = 0; i < 2000; ++i) {
-    const KernelSpec spec = RandomSpec(&random);
-    ASSERT_EQ(ValidationError(spec), "no error");
-    const std::string text = PrintSpec(spec);
-    const auto parsed = ParseSpec(text);
-    ASSERT_TRUE(parsed.ok()) << text << "\n" << Error(text);
-    EXPECT_TRUE(*parsed == spec) << text;
-    EXPECT_EQ(PrintSpec(*parsed), text);
-  }
-}
+TEST(SpecRandom, ParseIsTheInverseOfPrint) { ExpectParseInvertsPrint(2000, RandomSpec); }
 
-// Texts that are nearly right reach further into the parser than random bytes do.
-TEST(SpecRandom, DamagedTextsAreAnswered) {
-  Random random(Seed());
-  constexpr char kLikely[] = "(),:= \t\n0x";
-  for (int i = 0; i < 5000; ++i) {
-    std::string text = PrintSpec(RandomSpec(&random));
-    for (uint64_t n = 1 + random.Below(4); n > 0 && !text.empty(); --n) {
-      const size_t at = random.Below(text.size());
-      const uint64_t kind = random.Below(4);
-      if (kind == 0) text.erase(at, 1 + random.Below(8));
-      else if (kind == 1) text.insert(at, 1, kLikely[random.Below(sizeof(kLikely) - 1)]);
-      else if (kind == 2) text[at] = static_cast<char>(random.Below(256));
-      else text.insert(at, text.substr(random.Below(text.size()), random.Below(12)));
-    }
-    const auto spec = ParseSpec(text);
-    if (spec.ok()) {
-      EXPECT_TRUE(ParseSpec(PrintSpec(*spec)).value() == *spec) << text;
-      continue;
-    }
-    const std::string error = Error(text);
-    EXPECT_NE(Before(error, "accepted: "), error) << text;
-    EXPECT_EQ(error.find('\n'), std::string::npos) << text;
-  }
-}
+TEST(SpecRandom, DamagedTextsAreAnswered) { ExpectDamageIsAnswered(5000, "(),:= \t\n0x", RandomSpec); }
 
 }  // namespace
 }  // namespace quern

@@ -72,6 +72,7 @@ class AggregateOperator final : public FileOperator {
   absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
                                      Progress* progress) override;
   void AddStats(JsonObject* json) const override;
+  const char* prefetch_class() const override { return result_.stats.prefetch_class; }
 
  private:
   const AggregateCommand& command_;

@@ -19,12 +19,15 @@
 #include <vector>
 
 #include "codegen/compiler.h"
+#include "codegen/disk_cache.h"
 #include "codegen/machine.h"
+#include "codegen/mca.h"
 #include "runtime/icu_collation.h"
 #include "runtime/output_batch.h"
 #include "runtime/status.h"
 #include "tools/quern/arguments.h"
 #include "tools/quern/command.h"
+#include "tools/quern/disk_cache_text.h"
 #include "tools/quern/errors.h"
 #include "tools/quern/table_io.h"
 #include "tools/quern/version.h"
@@ -101,6 +104,35 @@ Fact CacheFact() {
   return {"kernel cache", "memory, up to " + std::to_string(cache.limit_bytes >> 20) + " MiB of code", ""};
 }
 
+// What the kernel that was tried takes: pages of it, addresses reserved for more.
+Fact CodeMemoryFact() {
+  const KernelCacheStats stats = GetKernelCacheStats();
+  return {"code memory",
+          std::to_string(stats.live_bytes >> 10) + " KiB used, " + std::to_string(stats.reserved_bytes >> 10) + " KiB reserved, " +
+              std::to_string(stats.mappings) + " mappings",
+          ""};
+}
+
+// Where kernels are kept for the next process, and why none are where it is so.
+Fact DiskCacheFact() {
+  const absl::StatusOr<DiskCachePlace> place = DiskCachePlaceOfEnvironment();
+  if (!place.ok()) return {"disk cache", "none", OneLine(std::string(place.status().message()))};
+  if (place->mode == DiskCacheMode::kOff) return {"disk cache", "off", ""};
+  const absl::StatusOr<DiskCacheContent> content = DiskCache(*place).Read();
+  if (!content.ok()) return {"disk cache", "none", OneLine(std::string(content.status().message()))};
+  const DiskCacheTotals totals = TotalsOf(*content);
+  return {"disk cache",
+          place->directory + ", " + ModeText(place->mode) + ", " + std::to_string(totals.kernels) + " kernels, " +
+              std::to_string(totals.bytes) + " bytes",
+          totals.problems == 0 ? "" : std::to_string(totals.problems) + " files are not loaded: quern cache ls"};
+}
+
+Fact LlvmMcaFact() {
+  const std::string path = FindLlvmMca();
+  return path.empty() ? Fact{"llvm-mca", "none", "for quern dump mca put that of LLVM 22 into PATH (Debian: apt install llvm-22)"}
+                      : Fact{"llvm-mca", path, ""};
+}
+
 Fact IcuFact() {
   if (!IcuVersion().empty()) return {"icu", std::string(IcuVersion()), ""};
   return {"icu", "none", "no collations icu:TAG; for them install libicu-dev and build again"};
@@ -120,8 +152,8 @@ BatchView BatchOf(const int64_t* keys, const int64_t* payload) {
   return batch;
 }
 
-// The join of three rows.
-absl::Status TryEngine(Engine engine) {
+// The join of three rows. Leaves its kernel.
+absl::Status TryEngine(Engine engine, std::shared_ptr<const Kernel>* kernel) {
   static constexpr int64_t kBuildKeys[] = {1, 2, 3};
   static constexpr int64_t kBuildPayload[] = {10, 20, 30};
   static constexpr int64_t kProbeKeys[] = {3, 4, 1};
@@ -130,6 +162,7 @@ absl::Status TryEngine(Engine engine) {
   options.use_cache = false;
   QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec("join.inner keys=i64 build=i64"));
   QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, Compile(spec, options));
+  *kernel = compiled.kernel;
   const auto budget = std::make_shared<MemoryBudget>();
   const std::shared_ptr<HashJoin> join = MakeHashJoin(compiled.kernel, budget);
   QUERN_RETURN_IF_ERROR(join->Append(BatchOf(kBuildKeys, kBuildPayload)));
@@ -188,17 +221,21 @@ absl::StatusOr<int> RunDoctor(const std::vector<std::string>& words) {
   QUERN_ASSIGN_OR_RETURN(const bool go_on, arguments.Parse(words));
   if (!go_on) return kExitOk;
   const absl::StatusOr<Machine> machine = HostMachine();
-  const absl::Status generic = TryEngine(Engine::kGeneric);
-  const absl::Status jit = TryEngine(Engine::kJit);
+  std::shared_ptr<const Kernel> kernel;
+  const absl::Status generic = TryEngine(Engine::kGeneric, &kernel);
+  const absl::Status jit = TryEngine(Engine::kJit, &kernel);
   std::vector<Fact> facts = {{"quern", kVersion, ""}};
   const std::vector<Fact> of_machine = MachineFacts(machine);
   facts.insert(facts.end(), of_machine.begin(), of_machine.end());
   facts.push_back({"llvm", kLlvmVersion, ""});
+  facts.push_back(LlvmMcaFact());
   facts.push_back(EngineFact("engine jit", jit, "joins run by --engine generic if that is ok"));
   facts.push_back(EngineFact("engine generic", generic, "this build is broken: build it again"));
   facts.push_back({"arrow", ArrowVersion(), ""});
   facts.push_back(IcuFact());
   facts.push_back(CacheFact());
+  facts.push_back(CodeMemoryFact());
+  facts.push_back(DiskCacheFact());
   PrintFacts(facts);
   return machine.ok() && generic.ok() && jit.ok() ? kExitOk : kExitData;
 }

@@ -38,7 +38,7 @@ struct DumpCommand {
 absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, DumpCommand* command) {
   Arguments arguments("dump", "Prints one stage of a kernel. The output is the same from run to run, byte for byte.",
                       "quern dump asm \"join.inner keys=i64,utf8(utf8mb4_bin):nullable build=f64\" --machine znver4");
-  arguments.Positional("STAGE", &command->stage, "spec, plan, layout, template, ir, opt, asm, obj or remarks");
+  arguments.Positional("STAGE", &command->stage, "spec, plan, layout, template, ir, opt, asm, obj, remarks or mca (needs llvm-mca)");
   arguments.PositionalRest("SPEC", &command->spec_words,
                            "a kernel spec, as \"join.inner keys=i64 build=f64\" or \"aggregate keys=i64 aggs=sum(f64)\"");
   arguments.Value("--machine", &command->machine, "CPU",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// quern env: every environment variable that this build honours, as a table of name, value, origin and meaning (environment.h).
+// quern env: every environment variable that this build honours, as a table of name, value, origin and meaning (environment.h). A value
+// that is not set and has no default is "-".
 #include <algorithm>
 #include <cstdio>
 
@@ -17,11 +18,16 @@ absl::StatusOr<int> RunEnv(const std::vector<std::string>& words) {
   QUERN_ASSIGN_OR_RETURN(const bool go_on, arguments.Parse(words));
   if (!go_on) return kExitOk;
   const std::vector<VariableRow> rows = ReadEnvironment();
-  size_t value_width = 0;
-  for (const VariableRow& row : rows) value_width = std::max(value_width, row.value.size());
+  size_t name_width = 0;
+  size_t value_width = 1;
   for (const VariableRow& row : rows) {
-    std::printf("%-15s %-*s  %-11s  %s (%s)\n", row.name.c_str(), static_cast<int>(value_width), row.value.c_str(),
-                row.from_environment ? "environment" : "default", row.meaning.c_str(), row.accepted.c_str());
+    name_width = std::max(name_width, row.name.size());
+    value_width = std::max(value_width, OneLine(row.value).size());
+  }
+  for (const VariableRow& row : rows) {
+    const std::string value = row.value.empty() ? "-" : OneLine(row.value);
+    std::printf("%-*s  %-*s  %-11s  %s (%s)\n", static_cast<int>(name_width), row.name.c_str(), static_cast<int>(value_width),
+                value.c_str(), row.from_environment ? "environment" : "default", row.meaning.c_str(), row.accepted.c_str());
   }
   return kExitOk;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every diagnostic of the CLI is one line of one form,
 //
-//     quern: error: unknown command: jion; did you mean join? accepted: join, aggregate, sort, filter, dump, doctor, env
+//     quern: error: unknown command: jion; did you mean join? accepted: join, aggregate, sort, filter, dump, cache, doctor, env
 //     ^program      ^what is wrong   ^value ^help
 //
 // so that scripts can cut it and tests can compare it whole. The nearest word is the one with the smallest number of characters to insert,
@@ -70,24 +70,6 @@ std::string UnknownWord(std::string_view noun, std::string_view value, const std
   const std::string nearest = NearestWord(value, accepted);
   return "unknown " + std::string(noun) + ": " + std::string(value) + (nearest.empty() ? "; " : "; did you mean " + nearest + "? ") +
          "accepted: " + JoinWords(accepted);
-}
-
-std::string OneLine(std::string_view text) {
-  std::string line;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n' || c == '\r' || c == '\t') {
-      if (!line.empty() && line.back() != ' ') line += ' ';
-    } else if (byte < 0x20 || byte == 0x7f) {
-      char escaped[8];
-      std::snprintf(escaped, sizeof escaped, "\\x%02x", byte);
-      line += escaped;
-    } else {
-      line += c;
-    }
-  }
-  while (!line.empty() && line.back() == ' ') line.pop_back();
-  return line;
 }
 
 int ReportError(const absl::Status& status) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "codegen/log.h"
 
 namespace quern::cli {
 
@@ -33,9 +34,6 @@ int ReportError(const absl::Status& status);
 
 // Prints `quern: warning: ...` as one line on stderr.
 void ReportWarning(std::string_view text);
-
-// The text on one line: line ends become blanks, other control characters are escaped.
-std::string OneLine(std::string_view text);
 
 }  // namespace quern::cli
 

@@ -31,6 +31,10 @@ std::string ProgressLine(const std::string& phase, uint64_t done, uint64_t total
          " of " + std::to_string(total) + " rows";
 }
 
+void WipeProgressLine() {
+  if (isatty(STDERR_FILENO) != 0) std::fputs(kClearLine, stderr);
+}
+
 Progress::Progress(bool wanted) {
   if (!wanted || isatty(STDERR_FILENO) == 0) return;
   try {

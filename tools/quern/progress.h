@@ -34,6 +34,9 @@ class Progress {
   std::thread thread_;
 };
 
+// Where stderr is a terminal, takes what is drawn off its line: for who has a line to say in between.
+void WipeProgressLine();
+
 // "probe  [#####               ]  25 %  1500000 of 6000000 rows". One line without its end, pure: a test can call it.
 std::string ProgressLine(const std::string& phase, uint64_t done, uint64_t total);
 

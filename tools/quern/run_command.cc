@@ -8,9 +8,10 @@
 // read_ms ends with columns of the spec's types in memory, run_ms with result columns in memory or with their number. peak_bytes and
 // --memory-limit count input columns, the operator's state and results.
 //
-// With QUERN_VERBOSE=1 each compilation and each run leaves a line on stderr whose last field can be pasted into a shell:
+// With QUERN_VERBOSE=1 the library leaves a line on stderr for each kernel that it makes (verbose.h), and each run one whose last field can
+// be pasted into a shell:
 //
-//     quern,compile,engine=jit,cache=miss,ms=8.125,repro="quern dump plan 'join.inner keys=i64'"
+//     quern,run,engine=jit,rows_in=5,rows_out=3,threads=1,ms=0.125,repro="quern join --on k --count probe.csv build.csv"
 #include "tools/quern/run_command.h"
 
 #include <arrow/memory_pool.h>
@@ -21,8 +22,11 @@
 #include <optional>
 #include <utility>
 
+#include "codegen/log.h"
 #include "codegen/machine.h"
 #include "codegen/plan.h"
+#include "codegen/tier.h"
+#include "codegen/verbose.h"
 #include "runtime/status.h"
 #include "tools/quern/errors.h"
 #include "tools/quern/table_io.h"
@@ -35,48 +39,37 @@ constexpr int64_t kRowsShown = 20;
 
 double NowMs() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-std::string CacheText(CacheOutcome outcome) {
-  switch (outcome) {
-    case CacheOutcome::kOff: return "off";
-    case CacheOutcome::kMiss: return "miss";
-    case CacheOutcome::kMemory: return "memory";
-    case CacheOutcome::kDisk: return "disk";
-  }
-  return "off";
-}
-
-// A word as a POSIX shell reads it back: in single quotes, each of its own as '\''.
-std::string ShellWord(const std::string& word) {
-  const std::string plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+%@";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
-std::string CommandLine(const std::vector<std::string>& words) {
-  std::string text = "quern";
-  for (const std::string& word : words) text += " " + ShellWord(word);
-  return text;
-}
-
-// Compiles under the options, with what --stats and QUERN_VERBOSE say of it. Warnings go to stderr.
-absl::StatusOr<CompiledKernel> CompileForRun(const KernelSpec& spec, const RunOptions& options, RunStats* stats) {
+// Compiles under the options, with what --stats says of it.
+absl::StatusOr<CompiledKernel> CompileForRun(const FileOperator& file_operator, const RunOptions& options, RunStats* stats) {
+  CompileOptions compile = options.compile;
+  compile.expected_rows = file_operator.rows_in() / options.threads;
   Stopwatch watch;
-  QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, Compile(spec, options.compile));
+  QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, Compile(file_operator.spec(), compile));
   stats->compile_ms = watch.Lap();
-  stats->spec = PrintSpec(spec);
+  stats->spec = PrintSpec(file_operator.spec());
   stats->plan_json = PlanJson(compiled.kernel->plan);
   stats->engine = compiled.kernel->engine == Engine::kGeneric ? "generic" : "jit";
   stats->cache = CacheText(compiled.cache);
-  if (!compiled.warning.empty() && !options.quiet) ReportWarning(compiled.warning);
-  if (options.verbose) {
-    std::vector<std::string> words = {"dump", "plan", stats->spec};
-    for (const std::string& param : options.param_texts) words.insert(words.end(), {"--param", param});
-    std::fprintf(stderr, "quern,compile,engine=%s,cache=%s,ms=%.3f,repro=\"%s\"\n", stats->engine.c_str(), stats->cache.c_str(),
-                 stats->compile_ms, CommandLine(words).c_str());
-  }
   return compiled;
+}
+
+// What became of a kernel that started as the generic one: --stats says what ran at the end, and what compiling it took on its thread.
+void NoteSwap(const Kernel& kernel, RunStats* stats) {
+  const auto compiled = kernel.tier == nullptr ? nullptr : kernel.tier->Compiled();
+  if (compiled == nullptr) return;
+  stats->engine = "jit";
+  stats->cache = CacheText(kernel.tier->cache());
+  stats->compile_ms = compiled->times.total_ms;
+}
+
+// What the library says goes to stderr, on a line of its own also where a progress bar is drawn; its warnings not under --quiet.
+void ListenToLibrary(bool quiet) {
+  SetLogCallback([quiet](LogLevel level, std::string_view line) {
+    if (level == LogLevel::kWarning && quiet) return;
+    WipeProgressLine();
+    if (level == LogLevel::kWarning) ReportWarning(line);
+    else std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
+  });
 }
 
 // The file of -o, before any work, so that a folder that does not take it is found; none for --explain.
@@ -116,6 +109,15 @@ absl::Status Deliver(const std::shared_ptr<arrow::Table>& table, uint64_t num_ro
   return absl::OkStatus();
 }
 
+// What the operator counted. The process runs one job, so that the kernel's numbers are the job's.
+std::string CountersJson(const Counters& counters, const FileOperator& file_operator, const RunStats& stats) {
+  JsonObject json;
+#define QUERN_COUNTER(id, name, meaning) json.Count(#name, counters.name);
+#include "runtime/counters.def"
+  json.Text("prefetch_class", file_operator.prefetch_class()).Text("tier", TierText(counters)).Text("cache", stats.cache);
+  return json.Finish();
+}
+
 // Prints what --stats and QUERN_VERBOSE ask for.
 void ReportRun(const RunOptions& options, const RunStats& stats, const JsonObject& json, const std::vector<std::string>& words) {
   if (options.stats) std::fprintf(stderr, "%s\n", json.Finish().c_str());
@@ -136,6 +138,7 @@ double Stopwatch::Lap() {
 
 absl::StatusOr<int> RunOnFiles(const std::string& name, const std::vector<std::string>& words, const RunOptions& options,
                                FileOperator* file_operator) {
+  ListenToLibrary(options.quiet);
   QUERN_RETURN_IF_ERROR(StartArrow(options.threads));
   std::optional<OutputFile> file;
   QUERN_RETURN_IF_ERROR(CreateOutput(options, &file));
@@ -151,8 +154,9 @@ absl::StatusOr<int> RunOnFiles(const std::string& name, const std::vector<std::s
     return kExitOk;
   }
   QUERN_ASSIGN_OR_RETURN(const auto budget, BudgetBesideInputs(options));
-  QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, CompileForRun(file_operator->spec(), options, &stats));
+  QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, CompileForRun(*file_operator, options, &stats));
   QUERN_ASSIGN_OR_RETURN(const OperatorResult result, file_operator->Run(compiled, budget, &*progress));
+  NoteSwap(*compiled.kernel, &stats);
   progress->Begin("write", 0);
   watch.Lap();
   QUERN_RETURN_IF_ERROR(Deliver(result.table, result.num_rows, options, &file, &progress));
@@ -164,6 +168,7 @@ absl::StatusOr<int> RunOnFiles(const std::string& name, const std::vector<std::s
   stats.threads = result.threads;
   JsonObject json = StatsJson(stats);
   file_operator->AddStats(&json);
+  json.Json("counters", CountersJson(compiled.kernel->counters->Sum(), *file_operator, stats));
   std::vector<std::string> command_line = {name};
   command_line.insert(command_line.end(), words.begin(), words.end());
   ReportRun(options, stats, json, command_line);

@@ -51,6 +51,8 @@ class FileOperator {
                                              Progress* progress) = 0;
   // The fields that --stats has for this operator alone.
   virtual void AddStats(JsonObject* json) const = 0;
+  // After Run: by which class of table it prefetched (JoinStats).
+  virtual const char* prefetch_class() const { return "off"; }
 };
 
 // Runs the operator and delivers its result as the options say. `name` and `words`: the command line. Answers the exit status.

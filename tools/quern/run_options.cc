@@ -34,7 +34,8 @@ void RunOptions::AddTo(Arguments* arguments) {
   arguments->Value("-o,--output", &output, "FILE", "write the result to FILE.parquet, FILE.csv or FILE.arrow");
   arguments->Flag("--count", &count, "print only the number of result rows");
   arguments->Value("--threads", &threads_text, "N", "threads, 1 to 1024 (default: QUERN_THREADS, else the number of cores)");
-  arguments->Value("--engine", &engine_text, "ENGINE", "jit, generic (compiles nothing) or auto (default)");
+  arguments->Value("--engine", &engine_text, "ENGINE",
+                   "auto (default): generic, then compiled once that pays; jit: compiled or an error; generic");
   arguments->Value("--memory-limit", &memory_limit_text, "SIZE", "fail rather than take more memory, as 512M or 2G (default: no limit)");
   arguments->Values("--param", &param_texts, "NAME=VALUE", "set a tuning parameter of the plan; may be given several times");
   arguments->Flag("--explain", &explain, "print the kernel spec and the plan, and do not run");
@@ -59,8 +60,12 @@ absl::Status RunOptions::Check() {
   if (engine_text.has_value()) {
     QUERN_ASSIGN_OR_RETURN(compile.engine, ParseEngine(*engine_text));
   }
+  compile.when = CompileWhen::kBackground;  // of auto
   QUERN_ASSIGN_OR_RETURN(compile.overrides, ParseParams(param_texts));
   QUERN_ASSIGN_OR_RETURN(verbose, SwitchOfEnvironment(Variable::kVerbose));
+  // The library would warn and go on.
+  QUERN_RETURN_IF_ERROR(StageDumpOfEnvironment().status());
+  QUERN_RETURN_IF_ERROR(FolderOfEnvironment(Variable::kOverride).status());
   return absl::OkStatus();
 }
 

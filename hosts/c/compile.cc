@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels, and what the process does about them: compiling, on whose thread, what is said of it, the cache.
+//
+// quern_compile is quern_compile_with under another name: the struct's zeros are its defaults, so that AUTO is compiled in the background
+// in both. A handle holds what Compile answered, and that stays: a compiled kernel, or the generic one with a tier, in which a compiled one
+// may appear while the host holds the handle. So its texts depend on when they are asked for, and yet each that was handed out must live
+// on:
+//
+//     kAsMade   engine generic, code_bytes 0      made at the first question
+//     kSwapped  engine jit, code_bytes 348        made at the first question after the swap; those before stay where they are
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "codegen/compile_queue.h"
+#include "codegen/log.h"
+#include "codegen/tier.h"
+#include "hosts/c/handles.h"
+#include "hosts/c/quern.h"
+#include "runtime/join_shape.h"
+
+namespace quern::c_abi {
+namespace {
+
+absl::StatusOr<Engine> EngineOf(const quern_engine& engine) {
+  const uint32_t number = NumberOf(engine);
+  if (number == QUERN_ENGINE_AUTO) return Engine::kAuto;
+  if (number == QUERN_ENGINE_JIT) return Engine::kJit;
+  if (number == QUERN_ENGINE_GENERIC) return Engine::kGeneric;
+  return InvalidArgument("unknown engine: " + std::to_string(number) +
+                         "; accepted: QUERN_ENGINE_AUTO (0), QUERN_ENGINE_JIT (1), QUERN_ENGINE_GENERIC (2)");
+}
+
+// "name=value name=value".
+absl::StatusOr<PlanOverrides> ParseParams(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  PlanOverrides overrides;
+  for (size_t begin = text.find_first_not_of(kBlanks); begin != std::string_view::npos;) {
+    const size_t end = std::min(text.find_first_of(kBlanks, begin), text.size());
+    const std::string_view word = text.substr(begin, end - begin);
+    const size_t equals = word.find('=');
+    if (equals == 0 || equals == std::string_view::npos || equals + 1 == word.size()) {
+      return InvalidArgument("bad parameter: " + std::string(word) + "; accepted: name=value, separated by spaces");
+    }
+    overrides.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+    begin = text.find_first_not_of(kBlanks, end);
+  }
+  return overrides;
+}
+
+absl::StatusOr<CompileWhen> WhenOf(const quern_compile_when& when) {
+  const uint32_t number = NumberOf(when);
+  if (number == QUERN_COMPILE_BACKGROUND) return CompileWhen::kBackground;
+  if (number == QUERN_COMPILE_NOW) return CompileWhen::kNow;
+  return InvalidArgument("unknown time to compile: " + std::to_string(number) +
+                         "; accepted: QUERN_COMPILE_BACKGROUND (0), QUERN_COMPILE_NOW (1)");
+}
+
+absl::StatusOr<CompileOptions> OptionsOf(const quern_compile_options& given) {
+  constexpr size_t kSize = sizeof(quern_compile_options);
+  if (given.struct_size < kSize) {
+    return InvalidArgument("struct_size too small: " + std::to_string(given.struct_size) + "; accepted: " + std::to_string(kSize) +
+                           " or more");
+  }
+  CompileOptions options;
+  QUERN_ASSIGN_OR_RETURN(options.engine, EngineOf(given.engine));
+  QUERN_ASSIGN_OR_RETURN(options.when, WhenOf(given.when));
+  QUERN_ASSIGN_OR_RETURN(options.overrides, ParseParams(given.params == nullptr ? "" : given.params));
+  options.expected_rows = given.expected_rows;
+  if (given.compile_after_rows != 0) options.compile_after_rows = given.compile_after_rows;
+  options.swap_waits = given.swap_waits;
+  return options;
+}
+
+absl::Status CompileWith(const char* spec_text, const quern_compile_options* given, quern_kernel** kernel) {
+  if (kernel == nullptr) return MissingArgument("kernel");
+  *kernel = nullptr;
+  if (spec_text == nullptr) return MissingArgument("spec");
+  if (given == nullptr) return MissingArgument("options");
+  QUERN_ASSIGN_OR_RETURN(const CompileOptions options, OptionsOf(*given));
+  QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, CompileText(spec_text, options));
+  auto handle = std::make_unique<quern_kernel>();
+  handle->compiled = std::move(compiled);
+  *kernel = handle.release();
+  return absl::OkStatus();
+}
+
+std::string LayoutText(const Kernel& kernel) {
+  switch (kernel.plan.spec.op) {
+    case Operator::kJoin: return kernel.shape->Print();
+    case Operator::kAggregate: return kernel.groups->Print();
+    case Operator::kSort: return kernel.rows->Print();
+    case Operator::kFilter: return kernel.where->Print();
+  }
+  return "";
+}
+
+KernelState StateOf(const Kernel& kernel) {
+  if (kernel.tier == nullptr) return KernelState::kAsMade;
+  if (kernel.tier->Compiled() != nullptr) return KernelState::kSwapped;
+  return kernel.tier->Failure().empty() ? KernelState::kAsMade : KernelState::kFailed;
+}
+
+// What runs in a state, where it came from, and what went wrong.
+CompiledKernel KernelIn(KernelState state, const CompiledKernel& made) {
+  switch (state) {
+    case KernelState::kAsMade: return made;
+    case KernelState::kSwapped: return {made.kernel->tier->Compiled(), made.kernel->tier->cache(), ""};
+    case KernelState::kFailed: return {made.kernel, made.cache, made.kernel->tier->Failure()};
+  }
+  return made;
+}
+
+KernelTexts MakeTexts(const CompiledKernel& compiled) {
+  const Kernel& kernel = *compiled.kernel;
+  char milliseconds[32];
+  std::snprintf(milliseconds, sizeof(milliseconds), "%.3f", kernel.times.total_ms);
+  KernelTexts texts;
+  texts.spec = PrintSpec(kernel.plan.spec);
+  texts.plan = PrintPlan(kernel.plan);
+  texts.layout = LayoutText(kernel);
+  texts.engine = kernel.engine == Engine::kJit ? "jit" : "generic";
+  texts.cache = CacheText(compiled.cache);
+  texts.compile_ms = milliseconds;
+  texts.code_bytes = std::to_string(kernel.code_bytes);
+  texts.warning = compiled.warning;
+  return texts;
+}
+
+const std::string* FindText(const KernelTexts& texts, std::string_view name) {
+  if (name == "spec") return &texts.spec;
+  if (name == "plan") return &texts.plan;
+  if (name == "layout") return &texts.layout;
+  if (name == "engine") return &texts.engine;
+  if (name == "cache") return &texts.cache;
+  if (name == "compile_ms") return &texts.compile_ms;
+  if (name == "code_bytes") return &texts.code_bytes;
+  if (name == "warning") return &texts.warning;
+  return nullptr;
+}
+
+const std::string* TextOf(const quern_kernel& handle, std::string_view name) {
+  const KernelState state = StateOf(*handle.compiled.kernel);
+  const auto at = static_cast<size_t>(state);
+  std::call_once(handle.texts_made[at], [&] { handle.texts[at] = MakeTexts(KernelIn(state, handle.compiled)); });
+  return FindText(handle.texts[at], name);
+}
+
+quern_log_level LevelOf(LogLevel level) {
+  switch (level) {
+    case LogLevel::kWarning: return QUERN_LOG_WARNING;
+    case LogLevel::kInfo: return QUERN_LOG_INFO;
+  }
+  return QUERN_LOG_WARNING;
+}
+
+// What a host in C++ throws goes no further.
+LogCallback CallbackOf(quern_on_log on_log, void* context) {
+  if (on_log == nullptr) return nullptr;
+  return [on_log, context](LogLevel level, std::string_view line) {
+    try {
+      on_log(context, LevelOf(level), std::string(line).c_str());
+    } catch (...) {
+      return;
+    }
+  };
+}
+
+absl::Status SetThread(const quern_compile_thread& thread) {
+  const uint32_t number = NumberOf(thread);
+  if (number != QUERN_COMPILE_THREAD_OWN && number != QUERN_COMPILE_THREAD_HOST) {
+    return InvalidArgument("unknown thread: " + std::to_string(number) +
+                           "; accepted: QUERN_COMPILE_THREAD_OWN (0), QUERN_COMPILE_THREAD_HOST (1)");
+  }
+  CompileQueue::OfProcess().SetThread(number == QUERN_COMPILE_THREAD_OWN ? CompileThread::kOwn : CompileThread::kHost);
+  return absl::OkStatus();
+}
+
+absl::Status Work(uint32_t timeout_ms, bool* worked) {
+  if (worked == nullptr) return MissingArgument("worked");
+  *worked = CompileQueue::OfProcess().RunOne(std::chrono::milliseconds(timeout_ms));
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace quern::c_abi
+
+namespace c_abi = quern::c_abi;
+
+extern "C" {
+
+quern_status quern_compile(const char* spec, quern_engine engine, const char* params, quern_kernel** kernel, quern_error* error) {
+  quern_compile_options options = {};
+  options.struct_size = sizeof(options);
+  options.engine = engine;
+  options.params = params;
+  return quern_compile_with(spec, &options, kernel, error);
+}
+
+quern_status quern_compile_with(const char* spec, const quern_compile_options* options, quern_kernel** kernel, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::CompileWith(spec, options, kernel); });
+}
+
+void quern_kernel_destroy(quern_kernel* kernel) { delete kernel; }
+
+const char* quern_kernel_text(const quern_kernel* kernel, const char* name) {
+  if (kernel == nullptr || name == nullptr) return nullptr;
+  try {
+    const std::string* text = c_abi::TextOf(*kernel, name);
+    return text == nullptr ? nullptr : text->c_str();
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+void quern_kernel_expect_rows(quern_kernel* kernel, uint64_t num_rows) {
+  c_abi::Boundary(nullptr, [&] {
+    if (kernel != nullptr) c_abi::ExpectRows(*kernel->compiled.kernel, num_rows);
+    return absl::OkStatus();
+  });
+}
+
+quern_status quern_compile_thread_mode(quern_compile_thread thread, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::SetThread(thread); });
+}
+
+quern_status quern_compile_work(uint32_t timeout_ms, bool* worked, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::Work(timeout_ms, worked); });
+}
+
+void quern_set_log_callback(quern_on_log on_log, void* context) {
+  c_abi::Boundary(nullptr, [&] {
+    quern::SetLogCallback(c_abi::CallbackOf(on_log, context));
+    return absl::OkStatus();
+  });
+}
+
+void quern_cache_set_limit(uint64_t code_bytes) {
+  c_abi::Boundary(nullptr, [&] {
+    quern::SetKernelCacheLimit(code_bytes);
+    return absl::OkStatus();
+  });
+}
+
+void quern_cache_clear(void) {
+  c_abi::Boundary(nullptr, [] {
+    quern::ClearKernelCache();
+    return absl::OkStatus();
+  });
+}
+
+void quern_cache_get_stats(quern_cache_stats* stats) {
+  if (stats == nullptr) return;
+  c_abi::Boundary(nullptr, [&] {
+    const quern::KernelCacheStats now = quern::GetKernelCacheStats();
+    const quern_cache_stats all = {stats->struct_size, now.kernels,      now.code_bytes, now.limit_bytes,    now.hits,    now.misses,
+                                   now.evictions,      now.live_kernels, now.live_bytes, now.reserved_bytes, now.mappings};
+    std::memcpy(stats, &all, std::min(stats->struct_size, sizeof(all)));
+    return absl::OkStatus();
+  });
+}
+
+}  // extern "C"

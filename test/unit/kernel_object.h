@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The object file of a kernel, as the stages make it and the loader takes it.
+#ifndef QUERN_TEST_UNIT_KERNEL_OBJECT_H_
+#define QUERN_TEST_UNIT_KERNEL_OBJECT_H_
+
+#include <string>
+#include <vector>
+
+namespace quern::test {
+
+struct KernelObject {
+  std::string bytes;                 // empty after a failure, which has been reported
+  std::vector<std::string> symbols;  // entry points
+};
+
+KernelObject MakeKernelObject(const std::string& text);
+
+}  // namespace quern::test
+
+#endif  // QUERN_TEST_UNIT_KERNEL_OBJECT_H_

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a C++ file that says which sources a build was made from, as part of the key of kernels that are kept on disk.
+
+    hash_sources.py --version VERSION --output FILE.cc SOURCE...
+
+A kernel on disk must not outlive the generator that made it: a change of an emitter, of a tuple's layout or of a template makes other
+code of the same spec. The version alone would not tell between two releases. The hash is of the contents and names of all files, so that
+two builds of the same sources share their kernels, wherever they lie.
+"""
+
+import argparse
+import hashlib
+import pathlib
+
+TEXT = """// Made by tools/hash_sources.py.
+#include "codegen/build_identity.h"
+
+namespace quern {{
+
+std::string_view BuildIdentity() {{ return "quern={version} sources={digest}"; }}
+
+}}  // namespace quern
+"""
+
+
+def digest_of(paths):
+    digest = hashlib.blake2b(digest_size=16)
+    for path in sorted(paths, key=lambda path: (path.parent.name, path.name)):
+        content = path.read_bytes()
+        digest.update(f"{path.parent.name}/{path.name} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--version", required=True)
+    parser.add_argument("--output", type=pathlib.Path, required=True)
+    parser.add_argument("sources", type=pathlib.Path, nargs="+")
+    arguments = parser.parse_args()
+    arguments.output.write_text(TEXT.format(version=arguments.version, digest=digest_of(arguments.sources)))
+
+
+if __name__ == "__main__":
+    main()
