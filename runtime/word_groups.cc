@@ -25,6 +25,10 @@ constexpr uint64_t kFewestCells = 1024, kMostCells = 65536;
 constexpr uint64_t kMostKnownCells = uint64_t{1} << 22;  // where the host says what the ranges are
 constexpr uint64_t kMostForcedCells = uint64_t{1} << 26;
 constexpr uint64_t kCellsPerGroup = 4;  // an array may be so much larger than its groups
+// An array that is moved grows by a quarter at least, or gives way to an open table: else keys that arrive in order, and fill just the
+// share of their range that an array is worth, would move all groups with every batch.
+constexpr uint64_t kLeastSlackShare = 4;
+constexpr uint64_t WithLeastSlack(uint64_t cells) { return cells + cells / kLeastSlackShare; }
 constexpr uint64_t kFewestGroupsToChange = 4096;
 constexpr uint64_t kMostGrowth = 8;  // at once, whatever is expected: the input may end soon
 constexpr uint32_t kMoveRows = 1024;
@@ -59,13 +63,14 @@ void CopyTuples(const QuernJoinShape& group, uint8_t* const* from, uint32_t n, u
   for (uint32_t i = 0; i < n; ++i) std::memcpy(to[i], from[i], group.tuple_bytes);
 }
 
-// Room on the side on which a range has grown, so that keys that arrive in order do not move the array with every batch.
-WordRanges WithSlack(const WordRanges& before, const WordRanges& now) {
+// Room on the side on which a range has grown, so that keys that arrive in order do not move the array with every batch: 1/share of what
+// the range is.
+WordRanges WithSlack(const WordRanges& before, const WordRanges& now, uint64_t share) {
   WordRanges wider = now;
   for (size_t k = 0; k < now.digits.size(); ++k) {
     WordDigit& digit = wider.digits[k];
     if (digit.is_empty()) continue;
-    const uint64_t slack = digit.max - digit.min;
+    const uint64_t slack = (digit.max - digit.min) / share;
     if (now.digits[k].max > before.digits[k].max) digit.max += std::min(slack, digit.mask - digit.max);
     if (now.digits[k].min < before.digits[k].min) digit.min -= std::min(slack, digit.min);
   }
@@ -158,10 +163,14 @@ absl::Status WordGroups::BecomeDense(const WordRanges& ranges) {
 absl::Status WordGroups::WidenDense(const uint64_t* words, uint32_t n) {
   WordRanges ranges = dense_.ranges();
   ranges.Add(words, n);
-  const WordRanges wider = WithSlack(dense_.ranges(), ranges);
   const uint64_t max_cells = std::max(MaxCells(), Expected(dense_.num_groups()) * kCellsPerGroup);
-  if (wider.num_cells() <= max_cells) return BecomeDense(wider);
-  if (ranges.num_cells() <= max_cells) return BecomeDense(ranges);
+  for (const uint64_t share : {uint64_t{1}, kLeastSlackShare}) {
+    const WordRanges wider = WithSlack(dense_.ranges(), ranges, share);
+    if (wider.num_cells() <= max_cells) return BecomeDense(wider);
+  }
+  const bool is_forced = context_.options.layout == GroupLayout::kDense;
+  if (ranges.num_cells() <= max_cells && (is_forced || ranges.num_cells() >= WithLeastSlack(dense_.num_cells())))
+    return BecomeDense(ranges);
   return BecomeOpen(n);
 }
 
@@ -176,7 +185,7 @@ absl::Status WordGroups::GrowOpen(const uint64_t* words, uint32_t n) {
     ForEachGroup(group, &open_, open_.num_positions(),
                  [&](uint8_t* const*, const uint64_t* held, uint32_t num_held) { ranges.Add(held, num_held); });
     ranges.Add(words, n);  // or the array would be given up again at once
-    if (ranges.num_cells() <= expected * kCellsPerGroup) return BecomeDense(ranges);
+    if (WithLeastSlack(ranges.num_cells()) <= expected * kCellsPerGroup) return BecomeDense(ranges);
   }
   ++num_growths_;
   return open_.Grow(std::max(bits, BitsFor(expected)) - now, context_.options.huge_pages, context_.budget);

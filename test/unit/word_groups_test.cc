@@ -117,6 +117,26 @@ TEST(WordGroups, KeysInOrderWidenTheArraySeldom) {
   counted.ExpectAll();
 }
 
+// Just so full that an array is worth it, or not: the table may change its mind, but seldom.
+TEST(WordGroups, KeysInOrderThatFillAShareOfTheirRangeMoveSeldom) {
+  for (const int64_t step : {2, 3, 4, 5, 6}) {
+    Counted counted;
+    counted.AddRange(0, 300'000 * step, step);
+    EXPECT_LE(counted.table.num_growths(), 40u) << step;
+    counted.ExpectAll();
+  }
+}
+
+// TPC-H numbers orders so: eight of 32, with some rows of each.
+TEST(WordGroups, SparseKeysInOrderWithRunsMoveSeldom) {
+  Counted counted;
+  std::vector<int64_t> keys;
+  for (int64_t i = 0; i < 600'000; ++i) keys.push_back(i / 4 / 8 * 32 + i / 4 % 8);
+  counted.Add(keys);
+  EXPECT_LE(counted.table.num_growths(), 40u);
+  counted.ExpectAll();
+}
+
 TEST(WordGroups, AFarWordMakesTheTableOpen) {
   Counted counted;
   counted.AddRange(0, 100);
