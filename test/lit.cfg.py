@@ -48,6 +48,11 @@ if "thread" in config.sanitizers:
     config.available_features.add("tsan")
 if config.have_cli:
     config.available_features.add("cli")
+# What tools/check builds of hosts/python; what bench/peers sets up.
+if os.path.isdir(os.path.join(config.build_root, "python-site", "quern")):
+    config.available_features.add("python-package")
+if os.path.isfile(os.path.join(config.build_root, "peers-venv", "bin", "python")):
+    config.available_features.add("peers")
 if lit_config.params.get("long"):
     config.available_features.add("long")
 config.available_features.add("host=" + config.host_arch)

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""quern.aggregate: from names to the spec of an aggregation. For
+
+    aggregate(t, by="flag", aggs="sum(price), count(price) filter (where qty >= 10)")
+
+with flag a string, price a decimal in which nulls were read and qty an integer, the kernel sees four columns, flag, price and whether
+qty >= 10, and the spec is
+
+    aggregate keys=utf8 aggs=sum(decimal128:nullable),count(decimal128:nullable):filter
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Union
+
+from quern import _quern
+from quern._arguments import Names, Params, plain_names, text_of, wrong
+from quern._conditions import Condition, apply_where
+from quern._inputs import Input
+from quern._results import Result
+from quern._run import Run
+
+Aggs = Union[str, Iterable[Union[str, tuple[str, ...]]], Mapping[str, Union[str, tuple[str, ...]]]]
+_IN_ORDER = ("first", "last", "string_agg")  # what they answer depends on the order of rows
+_NUMBERS = ("sum", "sum128", "avg", "sum_distinct", "bit_and", "bit_or", "bit_xor")
+_DOUBLES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr", "median", "quantile")
+
+
+def _call_text(call: str | tuple[str, ...]) -> str:
+    """ "sum(x)", or ("sum", "x") with a whole name."""
+    if not isinstance(call, tuple):
+        return text_of("aggs", call)
+    words = [text_of("aggs", word) for word in call]
+    if words == ["count"]:
+        return "count(*)"
+    return f"{words[0]}({', '.join(_quern.quote_name(name) for name in words[1:])})" if words else ""
+
+
+def _calls(aggs: Aggs | None) -> list[dict[str, Any]]:
+    """Of a text, a list of texts or tuples, or a dictionary of them by the names of the result's columns."""
+    if aggs is None:
+        return []
+    if isinstance(aggs, str):
+        return _quern.parse_aggregates("aggs", aggs)
+    if not isinstance(aggs, Mapping):
+        return [call for text in aggs for call in _quern.parse_aggregates("aggs", _call_text(text))]
+    calls = []
+    for name, text in aggs.items():
+        parsed = _quern.parse_aggregates("aggs", _call_text(text))
+        if len(parsed) != 1:
+            raise wrong("more than one aggregate for a name", _quern.quote_name(text_of("aggs", name)), "one")
+        calls.append({**parsed[0], "name": text_of("aggs", name)})
+    return calls
+
+
+def _keys(by: Names | None) -> list[tuple[str, str]]:
+    if by is None:
+        return []
+    if isinstance(by, str):
+        return _quern.parse_keys("by", by)
+    return [_key(item) for item in by]
+
+
+def _key(item: str | tuple[str, ...]) -> tuple[str, str]:
+    """ "name", whole, or ("name", "collate", COLLATION)."""
+    if not isinstance(item, tuple):
+        return text_of("by", item), ""
+    if len(item) == 3 and str(item[1]).lower() == "collate":
+        return text_of("by", item[0]), text_of("by", item[2])
+    raise wrong("bad key in by", item, 'a name, or ("NAME", "collate", "COLLATION")')
+
+
+class _AggregateSpec:
+    def __init__(self, data: Input, engine: str) -> None:
+        self.data = data
+        self.engine = engine
+        self.keys: list[int] = []
+        self.payload: list[int] = []
+        self.key_texts: list[str] = []
+        self.call_texts: list[str] = []
+
+    def add_key(self, name: str, collation: str) -> None:
+        column = self.data.find(name)
+        number = self.data.readable(column)
+        self.key_texts.append(self.data.kernel_type(number, self.data.nullable(column), collation))
+        self.keys.append(self.data.place(number))
+
+    def add_call(self, call: dict[str, Any]) -> None:
+        function = call["function"]
+        inside = [self._argument(function, name, collation) for name, collation in call["arguments"]]
+        if function == "quantile":
+            inside.append(repr(call["quantile"]))
+        if function == "string_agg":
+            inside.append(f"x'{call['separator'].hex()}'")
+        text = f"{function}({','.join(inside)})" if inside else function
+        if call["filter"] is not None:
+            condition = Condition(self.data, "aggs", call["filter"])
+            self.payload.append(self.data.place(self.data.add_test(condition.compile(self.engine), condition.columns)))
+            text += ":filter"
+        self.call_texts.append(text)
+
+    def _argument(self, function: str, name: str, collation: str) -> str:
+        column = self.data.find(name)
+        number = self.data.readable(column, _format_without_values(function))
+        self.payload.append(self.data.place(number))
+        return self.data.kernel_type(number, self.data.nullable(column), collation)
+
+
+def _format_without_values(function: str) -> str:
+    """What a column of type null counts as."""
+    if function.startswith("bool_"):
+        return "b"
+    return "l" if function in _NUMBERS + _DOUBLES else "u"
+
+
+def _check_names(names: list[str]) -> None:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise wrong("two result columns of one name", name, "different names, as by FUNCTION(COLUMN) as NAME")
+
+
+def aggregate(
+    t: object,
+    by: Names | None = None,
+    aggs: Aggs | None = None,
+    *,
+    where: str | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    engine: str = "auto",
+    params: Params = None,
+    stream: bool = False,
+) -> Result:
+    """One row for each group of rows of t whose keys are equal, in no order.
+
+    by: "a, s collate utf8mb4_bin", or ["a", ("s", "collate", "utf8mb4_bin")]; None: all rows are one group, also of no rows.
+    aggs: "count(*), sum(x) as total, count(distinct s), quantile(x, 0.9) filter (where y > 5)"; or a list of such calls, or of tuples
+        ("sum", "odd, name"); or a dictionary {"total": "sum(x)"}. None: the different keys alone.
+    where: only the rows for which the condition is true take part (filter has the grammar).
+    threads, memory_limit, engine, params: as in join. stream: t is pulled batch by batch, not collected first: memory for the groups alone.
+    Nulls: equal to each other as keys; skipped by all functions but count(*). Of no rows a function gives null, the counts 0.
+    Types: sums of integers have 64 bits, and one that does not fit is a RuntimeError (sum128 has 128); sums and averages of decimals are
+        decimals with 38 digits; dictionaries come out decoded.
+    Cost: README.md, "Performance". Errors: ValueError, MemoryError above the limit, RuntimeError.
+    """
+    run = Run(threads, memory_limit, engine, params)
+    keys, calls = _keys(by), _calls(aggs)
+    if not keys and not calls:
+        raise wrong("aggregation of nothing", "neither by nor aggs", "one of them, or both")
+    names = [name for name, _ in keys] + [call["name"] for call in calls]
+    _check_names(names)
+    data = Input(t, "t", stream)
+    spec = _AggregateSpec(data, engine)
+    for name, collation in keys:
+        spec.add_key(name, collation)
+    for call in calls:
+        spec.add_call(call)
+    apply_where(data, where, engine)
+    text = "aggregate"
+    text += " keys=" + ",".join(spec.key_texts) if keys else ""
+    text += " aggs=" + ",".join(spec.call_texts) if calls else ""
+    kernel = run.compile(text)
+    shape = _quern.Shape(list(range(len(names))), names)
+    source = data.kernel_input(spec.keys, spec.payload)
+    in_order = any(call["function"] in _IN_ORDER for call in calls)
+    return run.result(kernel, lambda: _quern.run_aggregate(kernel, source, shape, run.threads, run.memory_limit, in_order))

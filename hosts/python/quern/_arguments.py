@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that the functions share: names in their several forms, threads, limits, parameters of the plan."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Union
+
+from quern import _quern
+
+Names = Union[str, Iterable[str]]
+Params = Union[str, Mapping[str, object], None]
+MAX_THREADS = 1024
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def wrong(what: str, value: object, accepted: str) -> ValueError:
+    return ValueError(f"{what}: {value}; accepted: {accepted}")
+
+
+def text_of(what: str, value: object) -> str:
+    """A text of a list's grammar; TypeError where something else was given."""
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"bad type of {what}: {type(value).__name__}; accepted: a text, or a list of texts")
+
+
+def plain_names(what: str, names: Names) -> list[str]:
+    """Columns of one input: "a,b" as the command line has it, or ["a", "b"], where every text is a whole name."""
+    if isinstance(names, str):
+        return [whole or f"{side}.{name}" for whole, side, name in _quern.parse_names(what, names)]
+    return [text_of(what, name) for name in names]
+
+
+def threads_of(threads: int | None) -> int:
+    """None: QUERN_THREADS, else as many as this process may run on."""
+    if threads is None:
+        variable = os.environ.get("QUERN_THREADS", "")
+        if not variable:
+            return min(len(os.sched_getaffinity(0)), MAX_THREADS)
+        if not variable.isdecimal() or not 1 <= int(variable) <= MAX_THREADS:
+            raise wrong("bad value of QUERN_THREADS", variable, f"1 to {MAX_THREADS}")
+        return int(variable)
+    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= MAX_THREADS:
+        raise wrong("bad number of threads", threads, f"1 to {MAX_THREADS}")
+    return threads
+
+
+def bytes_of(limit: int | str | None) -> int:
+    """None: 0, which is no limit. "512M", "2G": in powers of 1024."""
+    if limit is None:
+        return 0
+    if isinstance(limit, int) and not isinstance(limit, bool) and 0 < limit < 1 << 63:
+        return limit
+    match = re.fullmatch(r"(\d+)([kmgtKMGT]?)", limit) if isinstance(limit, str) else None
+    size = int(match[1]) * _UNITS[match[2].lower()] if match else 0
+    if not 0 < size < 1 << 63:
+        raise wrong("bad memory_limit", limit, "bytes, or a text as 512M or 2G")
+    return size
+
+
+def params_text(params: Params) -> str:
+    """{"layout": "dense"} or "layout=dense prefetch=off"."""
+    if params is None:
+        return ""
+    if isinstance(params, str):
+        return params
+    return " ".join(f"{name}={value}" for name, value in params.items())

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The columns of one input of an operator: found by their names, cast where that is needed, and counted as its kernel reads them.
+
+For `aggregate(t, by="k", aggs="sum(x), avg(x)")` over columns k, y, x:
+
+    take("k") -> 0    take("x") -> 1    take("x") -> 1        the kernel sees columns 0 and 2 of t as its 0 and 1
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quern import _quern
+from quern._arguments import wrong
+from quern._types import ACCEPTED, Field, same_kind, type_name
+
+
+class Input:
+    """An object with Arrow data and the view of it that a kernel gets. `what` names the argument in errors."""
+
+    def __init__(self, data: object, what: str, stream: bool = False) -> None:
+        self.what = what
+        self.source = _quern.Source(data, what)
+        self.is_stream = stream
+        if not stream:
+            self.source.collect()
+        self.fields = [Field(*field) for field in self.source.fields]
+        self.names = [field.name for field in self.fields]
+        self.view = _quern.View(self.source)
+        self._all_fields = list(self.fields)  # those that were made too
+        self._has_nulls: dict[int, bool] = {}
+        self._made: dict[tuple[int, str], int] = {}
+        self._places: list[int] = []  # of the view's output: numbers of columns
+
+    def column_text(self, name: str) -> str:
+        return f"column {_quern.quote_name(name)} of {self.what}"
+
+    def type_text(self, name: str) -> str:
+        return f"{self.column_text(name)} is {type_name(self.fields[self.find(name)])}"
+
+    def find(self, name: str) -> int:
+        """The number of a column. *Errors*: ValueError with the nearest name, and for one that two columns have."""
+        found = self.names.count(name)
+        if found == 1:
+            return self.names.index(name)
+        if found > 1:
+            raise wrong(f"two columns of one name in {self.what}", _quern.quote_name(name), "one")
+        accepted = [_quern.quote_name(column) for column in self.names]
+        raise ValueError(_quern.unknown_word(f"column of {self.what}", _quern.quote_name(name), accepted))
+
+    def find_in_any_letters(self, name: str) -> int:
+        """The same; a name that no column has stands for the one that has it in other letters, large or small."""
+        if name in self.names:
+            return self.find(name)
+        alike = [column for column in self.names if column.lower() == name.lower()]
+        if len(alike) > 1:
+            raise wrong(f"column of {self.what} that is meant is not clear", _quern.quote_name(name), ", ".join(alike))
+        return self.find(alike[0] if alike else name)
+
+    def nullable(self, column: int) -> bool:
+        """Whether nulls were read; of a stream, whether there may be any."""
+        if self.fields[column].format == "n":
+            return True
+        if self.is_stream:
+            return self.fields[column].nullable
+        if column not in self._has_nulls:
+            self._has_nulls[column] = self.source.has_nulls(column)
+        return self._has_nulls[column]
+
+    def made(self, column: int, text: str) -> int:
+        """The column in another format: itself where it has that one, else the number of a cast."""
+        field = self.fields[column]
+        if not field.dictionary and (field.format == text or same_kind(field.format, text)):
+            return column
+        if (column, text) not in self._made:
+            self._made[column, text] = self.view.add_cast(column, text)
+            self._all_fields.append(field._replace(format=text, dictionary=""))
+        return self._made[column, text]
+
+    def readable(self, column: int, format_of_nulls: str = "u") -> int:
+        """The column, or one of nulls in a format that kernels read where it has type null."""
+        return self.made(column, "vu" if format_of_nulls == "u" else format_of_nulls) if self.fields[column].format == "n" else column
+
+    def kernel_type(self, number: int, nullable: bool, collation: str = "") -> str:
+        """What a spec calls the column, which may be a made one. *Errors*: ValueError for types that no kernel reads."""
+        field = self._all_fields[number]
+        if collation and field.value_format not in ("u", "U", "vu", "z", "Z", "vz"):
+            text = f"{self.column_text(field.name)} is {type_name(field)}"
+            raise wrong("collation on a column without text", text, "utf8 columns")
+        kernel = _quern.type_text(field.format, field.dictionary, collation, nullable)
+        if not kernel:
+            raise wrong(f"unsupported type of {self.column_text(field.name)}", type_name(field), ACCEPTED)
+        return kernel
+
+    def add_test(self, kernel: _quern.Kernel, columns: list[int]) -> int:
+        """A bool column that says where a filter's condition holds."""
+        self._all_fields.append(Field("", "b", "", False))
+        return self.view.add_test(kernel, columns)
+
+    def place(self, number: int) -> int:
+        """Where the column stands among those that the kernel sees; it does from now on."""
+        if number not in self._places:
+            self._places.append(number)
+        return self._places.index(number)
+
+    def finish(self) -> _quern.View:
+        self.view.set_output(self._places)
+        return self.view
+
+    def kernel_input(self, keys: list[int], payload: list[int]) -> Any:
+        return _quern.Input(self.finish(), keys, payload)

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""quern.join: from names to the spec of a join. For
+
+    join(probe, build, on="id = order", select="qty, probe.note, id")        probe: id, note    build: order, qty, note
+
+the key is the pair (id, order), and the columns of the result build qty, probe note, probe id. If id is an i64 and order an i32, order is
+cast, and the spec is
+
+    join.inner keys=i64 build=i64 probe=utf8,i64
+
+Its kernel writes probe payload, then build payload, here note, id, qty; `order` = 2, 0, 1 puts these into the order asked for. The mark of
+a mark join stands between the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple, Union, overload
+
+from quern import _quern
+from quern._arguments import Names, Params, text_of, wrong
+from quern._inputs import Input
+from quern._results import Reader, Result
+from quern._run import Run
+from quern._types import common_format
+
+_MARK = "mark"
+_MAX_KEYS = 16
+# kind: whether columns of probe and of build come out
+_KINDS = {
+    "inner": (True, True), "left": (True, True), "right": (True, True), "full": (True, True), "semi": (True, False),
+    "anti": (True, False), "right_semi": (False, True), "right_anti": (False, True), "anti_null_aware": (True, False),
+    "mark": (True, False), "single": (True, True),
+}  # fmt: skip
+_SIGNS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "!=": "ne", "=": "eq"}
+_KEY_TYPES = "the same type, two integers that one integer type holds, numbers with floats, strings with strings"
+On = Union[str, Iterable[Union[str, tuple[str, ...]]], Mapping[str, str]]
+Residual = Union[str, Iterable[Union[str, tuple[str, str, str]]], None]
+_Pair = tuple[str, str, str]  # probe, build, collation
+
+
+class _Column(NamedTuple):
+    side: int  # 0: probe, 1: build, 2: the mark
+    name: str
+
+
+# ---- arguments ----
+
+
+def _pairs(on: On) -> list[_Pair]:
+    """ "a = b, k collate C"; or ["k", ("a", "b"), ("s", "t", "collate C")] and {"a": "b"} of whole names."""
+    if isinstance(on, str):
+        return _quern.parse_key_pairs("on", on)
+    items = on.items() if isinstance(on, Mapping) else on
+    return [_pair(item) for item in items]
+
+
+def _pair(item: str | tuple[str, ...]) -> _Pair:
+    if not isinstance(item, tuple):
+        return text_of("on", item), item, ""
+    words = [text_of("on", word) for word in item]
+    if len(words) == 2:
+        return words[0], words[1], ""
+    if len(words) == 3 and words[2].lower().startswith("collate "):
+        return words[0], words[1], words[2][len("collate ") :].strip()
+    raise wrong("bad key in on", item, 'a name, ("LEFT", "RIGHT"), or ("LEFT", "RIGHT", "collate NAME")')
+
+
+def _comparisons(residual: Residual) -> list[tuple[str, str, str]]:
+    if residual is None:
+        return []
+    if isinstance(residual, str):
+        return _quern.parse_comparisons("residual", residual)
+    comparisons = []
+    for item in residual:
+        if not isinstance(item, tuple):
+            comparisons += _quern.parse_comparisons("residual", text_of("residual", item))
+            continue
+        if len(item) != 3 or item[1] not in _SIGNS:
+            raise wrong("bad comparison in residual", item, '("LEFT", "<", "RIGHT") with < <= > >= != or =')
+        comparisons.append((text_of("residual", item[0]), item[1], text_of("residual", item[2])))
+    return comparisons
+
+
+def _name_texts(what: str, names: Names) -> list[tuple[str, str, str]]:
+    """(whole, side, name) of each; of a list's texts "probe.x" may be both."""
+    if isinstance(names, str):
+        return _quern.parse_names(what, names)
+    texts = []
+    for name in names:
+        side, point, rest = text_of(what, name).partition(".")
+        has_side = point and rest and side in ("probe", "build")
+        texts.append((name, side if has_side else "", rest if has_side else name))
+    return texts
+
+
+# ---- columns of the result ----
+
+
+class _Columns:
+    """What select may name, and what it means."""
+
+    def __init__(self, how: str, sides: list[Input]) -> None:
+        self.how = how
+        self.sides = sides
+        self.comes_out = _KINDS[how]
+        self.has_mark = how == "mark"
+
+    def selectable(self) -> list[str]:
+        accepted = []
+        for side in (0, 1):
+            if not self.comes_out[side]:
+                continue
+            other = self.sides[1 - side].names if self.comes_out[1 - side] else []
+            for name in self.sides[side].names:
+                needs_side = name in other or (self.has_mark and name == _MARK)
+                accepted.append((("probe.", "build.")[side] if needs_side else "") + _quern.quote_name(name))
+        return accepted + [_MARK] * self.has_mark
+
+    def of_side(self, side: int, name: str) -> _Column:
+        if not self.comes_out[side]:
+            what = f"column of {self.sides[side].what} does not come out of join type {self.how}"
+            raise wrong(what, _quern.quote_name(name), ", ".join(self.selectable()))
+        self.sides[side].find(name)
+        return _Column(side, name)
+
+    def selected(self, whole: str, side: str, name: str) -> _Column:
+        if self.has_mark and whole == _MARK:
+            return _Column(2, _MARK)
+        found = [bool(whole) and whole in data.names for data in self.sides]
+        if all(found) and all(self.comes_out):
+            quoted = _quern.quote_name(whole)
+            raise wrong("ambiguous column", quoted, f"probe.{quoted}, build.{quoted}")
+        if any(found):
+            one = 0 if found[0] and (self.comes_out[0] or not found[1]) else 1
+            return self.of_side(one, whole)
+        if side:
+            return self.of_side(("probe", "build").index(side), name)
+        raise ValueError(_quern.unknown_word("column", _quern.quote_name(whole), self.selectable()))
+
+    def all(self) -> list[_Column]:
+        columns = [self.of_side(side, name) for side in (0, 1) if self.comes_out[side] for name in self.sides[side].names]
+        if self.has_mark and _MARK in self.sides[0].names:
+            raise wrong("two result columns of one name", _MARK, f"a select with {_MARK}, the join's own, or probe.{_MARK}")
+        return columns + [_Column(2, _MARK)] * self.has_mark
+
+    def names(self, columns: list[_Column]) -> list[str]:
+        """What they are called in the result: with their side where both sides' columns of a name are selected."""
+        names: list[str] = []
+        for index, column in enumerate(columns):
+            if column in columns[:index]:
+                prefix = ("probe.", "build.", "")[column.side]
+                raise wrong("column selected twice", prefix + _quern.quote_name(column.name), "once")
+            twins = [other for other in columns if other.name == column.name and other.side != column.side]
+            name = ("probe.", "build.")[column.side] + column.name if twins and column.side < 2 else column.name
+            if name in names:
+                raise wrong("two result columns of one name", _quern.quote_name(name), "a select with one of them")
+            names.append(name)
+        return names
+
+
+# ---- the spec ----
+
+
+class _JoinSpec:
+    def __init__(self, how: str, sides: list[Input]) -> None:
+        self.how = how
+        self.sides = sides
+        self.keys: list[list[int]] = [[], []]
+        self.payload: list[list[int]] = [[], []]
+        self.key_texts: list[str] = []
+        self.payload_texts: list[list[str]] = [[], []]
+        self.residual_texts: list[str] = []
+
+    def _types_text(self, names: tuple[str, str]) -> str:
+        return ", ".join(data.type_text(name) for data, name in zip(self.sides, names))
+
+    def _pair(self, names: tuple[str, str], what: str, accepted: str) -> tuple[list[int], bool]:
+        """The columns of both sides in the type that they have in common, and whether either may be null."""
+        columns = [data.find(name) for data, name in zip(self.sides, names)]
+        fields = [data.fields[column] for data, column in zip(self.sides, columns)]
+        nullable = any(data.nullable(column) for data, column in zip(self.sides, columns))
+        if fields[0][1:3] == fields[1][1:3] and fields[0].format != "n":
+            return columns, nullable
+        common = common_format(*fields)
+        if common is None:
+            raise wrong(what, self._types_text(names), accepted)
+        if common == "n":  # neither side has a value
+            common = "vu" if what.startswith("keys") else "b"
+        return [data.made(column, common) for data, column in zip(self.sides, columns)], nullable
+
+    def add_key(self, pair: _Pair, null_equal: bool) -> None:
+        names = (pair[0], pair[1])
+        numbers, nullable = self._pair(names, "keys of types that do not compare", _KEY_TYPES)
+        text = self.sides[0].kernel_type(numbers[0], nullable, pair[2])
+        self.sides[1].kernel_type(numbers[1], nullable, pair[2])
+        self.key_texts.append(text + (":nullequal" if null_equal and nullable else ""))
+        for side in (0, 1):
+            self.keys[side].append(self.sides[side].place(numbers[side]))
+
+    def add_payload(self, column: _Column) -> None:
+        data = self.sides[column.side]
+        place = data.find(column.name)
+        number = data.readable(place)
+        self.payload_texts[column.side].append(data.kernel_type(number, data.nullable(place)))
+        self.payload[column.side].append(data.place(number))
+
+    def add_residual(self, left: str, sign: str, right: str) -> None:
+        accepted = "the same type, two integers that one integer type holds, numbers with floats"
+        numbers, nullable = self._pair((left, right), "residual on types that do not compare", accepted)
+        numbers = [self._decoded(side, number) for side, number in enumerate(numbers)]
+        self.residual_texts.append(f"{self.sides[0].kernel_type(numbers[0], nullable)}:{_SIGNS[sign]}")
+        for side in (0, 1):
+            self.payload[side].append(self.sides[side].place(numbers[side]))
+
+    def _decoded(self, side: int, number: int) -> int:
+        data = self.sides[side]
+        is_dictionary = number < len(data.fields) and data.fields[number].dictionary
+        return data.made(number, common_format(data.fields[number], data.fields[number]) or "vu") if is_dictionary else number
+
+    def text(self) -> str:
+        text = f"join.{self.how} keys=" + ",".join(self.key_texts)
+        for name, texts in (("build", self.payload_texts[1]), ("probe", self.payload_texts[0]), ("residual", self.residual_texts)):
+            text += f" {name}=" + ",".join(texts) if texts else ""
+        return text
+
+
+def _null_equal_keys(null_equal: Names | None, pairs: list[_Pair]) -> set[int]:
+    """A key goes by its name on either side, the probe's first."""
+    found = set()
+    for whole, _, name in [] if null_equal is None else _name_texts("null_equal", null_equal):
+        by_side = [[pair[side] for pair in pairs] for side in (0, 1)]
+        side = next((names for names in by_side if whole in names), None)
+        if side is None:
+            accepted = [_quern.quote_name(pair[0]) for pair in pairs]
+            raise ValueError(_quern.unknown_word("key in null_equal", _quern.quote_name(whole or name), accepted))
+        found.add(side.index(whole))
+    return found
+
+
+def _order(columns: list[_Column]) -> list[int]:
+    """Of each column of the result where it stands in the kernel's: probe payload, the mark, build payload."""
+    kernel = [column for side in (0, 2, 1) for column in columns if column.side == side]
+    return [kernel.index(column) for column in columns]
+
+
+def _prepare(spec: _JoinSpec, pairs: list[_Pair], columns: list[_Column], residual: Residual, null_equal: Names | None) -> None:
+    if not 1 <= len(pairs) <= _MAX_KEYS:
+        raise wrong("bad number of keys", len(pairs), f"1 to {_MAX_KEYS}")
+    equal = _null_equal_keys(null_equal, pairs)
+    for index, pair in enumerate(pairs):
+        spec.add_key(pair, index in equal)
+    for column in columns:
+        if column.side < 2:
+            spec.add_payload(column)
+    for comparison in _comparisons(residual):
+        spec.add_residual(*comparison)
+
+
+@overload
+def join(probe: object, build: object, on: On, how: str = "inner", *, stream: Literal[False] = False, **options: Any) -> Result: ...
+@overload
+def join(probe: object, build: object, on: On, how: str = "inner", *, stream: Literal[True], **options: Any) -> Reader: ...
+def join(
+    probe: object,
+    build: object,
+    on: On,
+    how: str = "inner",
+    *,
+    null_equal: Names | None = None,
+    residual: Residual = None,
+    select: Names | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    engine: str = "auto",
+    params: Params = None,
+    stream: bool = False,
+) -> Result | Reader:
+    """Rows of two tables whose keys are equal, in the order of probe; build goes into a table, best the smaller one.
+
+    on: "a = b, k": column a of probe equals column b of build, and k those of that name; `s = t collate utf8mb4_bin` names a collation. Or
+        a list ["k", ("a", "b"), ("s", "t", "collate NAME")] or a dictionary {"a": "b"}, of whole names.
+    how: inner, left, right, full, semi, anti, right_semi, right_anti, anti_null_aware, mark, single; probe is left. Rows of build that come
+        on their own stand behind all others, in no order.
+    null_equal: keys, by name, whose nulls match nulls; otherwise a null matches nothing.
+    residual: "shipped < due": pairs match only where column shipped of probe < column due of build too; also [("shipped", "<", "due")].
+    select: columns of the result in order, "a, build.k" or ["a", "build.k"], `mark` of a mark join; None: all that come out, those that
+        both sides have as probe.x and build.x; []: none, for len() alone.
+    threads: None: QUERN_THREADS, else the number of cores. memory_limit: bytes that table and result may take, or "512M"; what the inputs
+        take is not counted. engine: "jit" (compiled, or an error), "generic" (nothing is compiled), "auto". params: {"layout": "dense"}.
+    stream: a Reader, which pulls probe batch by batch and never has more than one of it; a column is nullable where its schema says so.
+    Types: keys of two types are compared in one that holds both, exactly or with a ValueError. Columns come out as they are, dictionaries
+        decoded. Ownership: strings are shared with the inputs, which live as long as the result.
+    Cost: README.md, "Performance". Errors: ValueError, MemoryError above the limit, RuntimeError (a second match in a single join).
+    """
+    run = Run(threads, memory_limit, engine, params)
+    if how not in _KINDS:
+        raise ValueError(_quern.unknown_word("join type", str(how), list(_KINDS)))
+    pairs = _pairs(on)
+    sides = [Input(probe, "probe", stream), Input(build, "build")]
+    resolved = _Columns(how, sides)
+    columns = resolved.all() if select is None else [resolved.selected(*text) for text in _name_texts("select", select)]
+    shape = _quern.Shape(_order(columns), resolved.names(columns))
+    spec = _JoinSpec(how, sides)
+    _prepare(spec, pairs, columns, residual, null_equal)
+    kernel = run.compile(spec.text())
+    probe_input, build_input = (sides[side].kernel_input(spec.keys[side], spec.payload[side]) for side in (0, 1))
+    if stream:
+        return run.reader(kernel, _quern.read_join(kernel, build_input, probe_input, shape, run.threads, run.memory_limit))
+    return run.result(kernel, lambda: _quern.run_join(kernel, build_input, probe_input, shape, run.threads, run.memory_limit))

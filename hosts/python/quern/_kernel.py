@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels to look at: quern.compile."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+from quern import _quern
+from quern._arguments import Params, params_text
+
+_NUMBERS = {"compile_ms": float, "code_bytes": int}
+
+
+def kernel_stats(kernel: _quern.Kernel) -> dict[str, Any]:
+    """engine, cache, compile_ms, code_bytes; and warning, where there is one."""
+    stats: dict[str, Any] = {}
+    for name in ("engine", "cache", "compile_ms", "code_bytes", "warning"):
+        text = kernel.text(name)
+        if name != "warning" or text:
+            stats[name] = _NUMBERS.get(name, str)(text)
+    return stats
+
+
+class Kernel:
+    """A kernel that was made for one spec, and each stage of the way to it. Threads: any.
+
+    Cost: ir, opt and asm make the code anew, some 10 ms each; the rest is there.
+    """
+
+    __slots__ = ("_kernel", "_machine")
+
+    def __init__(self, kernel: _quern.Kernel, machine: str) -> None:
+        self._kernel = kernel
+        self._machine = machine
+
+    @property
+    def spec(self) -> str:
+        """The spec in its canonical form: equal specs are equal texts."""
+        return self._kernel.text("spec")
+
+    @property
+    def plan(self) -> str:
+        """What was decided, a line for each parameter (`quern dump plan`)."""
+        return self._kernel.text("plan")
+
+    @property
+    def layout(self) -> str:
+        """Where the fields of a tuple lie, or the steps of a filter."""
+        return self._kernel.text("layout")
+
+    @property
+    def ir(self) -> str:
+        """LLVM IR as it was put together from templates and the spec."""
+        return self.dump("ir")
+
+    @property
+    def opt(self) -> str:
+        """The same after the optimiser's passes."""
+        return self.dump("opt")
+
+    @property
+    def asm(self) -> str:
+        """Assembly for this machine, or for the one that quern.compile was told."""
+        return self.dump("asm")
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """engine ("jit", "generic"), cache ("miss", "memory", ..), compile_ms, code_bytes; warning where it had to be generic."""
+        return kernel_stats(self._kernel)
+
+    def dump(self, stage: str) -> str:
+        """spec, plan, layout, template, ir, opt, asm, obj or remarks: the same from run to run, byte for byte."""
+        return self._kernel.dump(stage, self._machine)
+
+    def __repr__(self) -> str:
+        stats = self.stats
+        return f"<quern.Kernel: {self.spec}; {stats['engine']}, {stats['code_bytes']:,} bytes>"
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the spec, the plan, and the code in folds."""
+        rows = "".join(f"<tr><td>{html.escape(name)}</td><td>{html.escape(str(value))}</td></tr>" for name, value in self.stats.items())
+        folds = "".join(
+            f"<details><summary>{name}</summary><pre>{html.escape(text)}</pre></details>"
+            for name, text in (("plan", self.plan), ("layout", self.layout), ("optimised IR", self.opt), ("assembly", self.asm))
+        )
+        return f"<div><code>{html.escape(self.spec)}</code><table>{rows}</table>{folds}</div>"
+
+
+def compile(spec: str, *, engine: str = "auto", params: Params = None, machine: str = "native") -> Kernel:
+    """Makes the kernel for a spec, or finds it in the process's cache.
+
+    spec: as `quern join --explain` prints it, "join.inner keys=i64 build=f64"; the README has the grammar.
+    engine: "auto" (compiled now where that can be), "jit" (compiled, or an error), "generic" (never compile).
+    params: parameters of the plan, {"layout": "dense"} or "layout=dense".
+    machine: whose code the dumps show, "native" or a CPU's name, "znver4", "aarch64:neoverse-n1"; what runs is made for this one.
+    Cost: some 10 ms once, 1 us afterwards. Errors: ValueError that names the part of the spec that is wrong, and what is accepted.
+    """
+    return Kernel(_quern.Kernel(spec, engine, params_text(params), True), machine)

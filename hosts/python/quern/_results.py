@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the operators give back.
+
+A Result keeps its rows and may be exported any number of times (DuckDB asks three times for one query). A Reader makes its rows when it is
+read, a batch at a time, and is read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from quern import _quern
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+_SHOWN_COLUMNS = 8
+
+
+def _shown_columns(names: list[str]) -> str:
+    more = "" if len(names) <= _SHOWN_COLUMNS else f", .. ({len(names)} in all)"
+    return ", ".join(names[:_SHOWN_COLUMNS]) + more
+
+
+class Result:
+    """Rows of a join, aggregation, sort or filter, in memory as Arrow columns.
+
+    Ownership: exports share the memory, which lives as long as the Result or anything that was made of it. Threads: any; it never changes.
+    Equal names cannot occur. Types are those of the inputs, dictionaries decoded (but those that a filter lets through).
+    """
+
+    __slots__ = ("_stats", "_table")
+
+    def __init__(self, table: _quern.Table, stats: dict[str, Any]) -> None:
+        self._table = table
+        self._stats = stats
+
+    def __arrow_c_schema__(self) -> object:
+        """A PyCapsule of an ArrowSchema, a struct of the columns."""
+        return self._table.schema_capsule()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """A PyCapsule of an ArrowArrayStream over all rows. requested_schema is not followed, which the protocol allows."""
+        return self._table.stream_capsule()
+
+    def __len__(self) -> int:
+        return self._table.num_rows
+
+    @property
+    def num_rows(self) -> int:
+        return self._table.num_rows
+
+    @property
+    def num_batches(self) -> int:
+        """Batches of the stream, of up to 65,536 rows each."""
+        return self._table.num_batches
+
+    @property
+    def column_names(self) -> list[str]:
+        return [field[0] for field in self._table.fields]
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """What ran: spec, engine ("jit", "generic"), cache ("miss", "memory", ..), compile_ms and run_ms, threads, num_rows."""
+        return dict(self._stats)
+
+    def to_pyarrow(self) -> pyarrow.Table:
+        """A pyarrow.Table of the same memory. Needs pyarrow."""
+        import pyarrow
+
+        return pyarrow.table(self)
+
+    def to_polars(self) -> polars.DataFrame:
+        """A polars.DataFrame, of the same memory where Polars keeps a type as it is. Needs polars."""
+        import polars
+
+        return polars.DataFrame(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A pandas.DataFrame, which copies. Needs pandas 3, and pyarrow, by which pandas reads Arrow."""
+        import pandas
+
+        return pandas.DataFrame.from_arrow(self)
+
+    def __repr__(self) -> str:
+        return f"<quern.Result: {len(self):,} rows, columns {_shown_columns(self.column_names)}>"
+
+
+class Reader:
+    """The same rows, made when they are asked for: iterate over it for one Result a batch, or give it to a consumer of Arrow streams.
+
+    Memory: of a join the table of the build side, and one batch of the probe side at a time. Threads: one reads, whichever it is; kernels
+    run on it. Errors: RuntimeError when it is read twice; what goes wrong on the way is raised by whoever reads, as a consumer wraps it.
+    """
+
+    __slots__ = ("_reader", "_stats")
+
+    def __init__(self, reader: _quern.Reader, stats: dict[str, Any]) -> None:
+        self._reader = reader
+        self._stats = stats
+
+    def __arrow_c_schema__(self) -> object:
+        """A PyCapsule of an ArrowSchema; as often as wanted."""
+        return self._reader.schema_capsule()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """A PyCapsule of an ArrowArrayStream; once."""
+        return self._reader.take_stream()
+
+    def __iter__(self) -> Iterator[Result]:
+        return self
+
+    def __next__(self) -> Result:
+        table = self._reader.next()
+        if table is None:
+            raise StopIteration
+        return Result(table, self._stats)
+
+    @property
+    def column_names(self) -> list[str]:
+        return [field[0] for field in self._reader.fields]
+
+    def __repr__(self) -> str:
+        return f"<quern.Reader: columns {_shown_columns(self.column_names)}>"

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the four functions share around the run of a kernel."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from quern import _quern
+from quern._arguments import Params, bytes_of, params_text, threads_of
+from quern._kernel import kernel_stats
+from quern._results import Reader, Result
+
+
+class Run:
+    """The options of one call, checked before anything is read."""
+
+    def __init__(self, threads: int | None, memory_limit: int | str | None, engine: str, params: Params = None) -> None:
+        if engine not in ("auto", "jit", "generic"):
+            raise ValueError(_quern.unknown_word("engine", str(engine), ["auto", "jit", "generic"]))
+        self.threads = threads_of(threads)
+        self.memory_limit = bytes_of(memory_limit)
+        self.engine = engine
+        self.params = params_text(params)
+        self._begin = time.perf_counter()
+
+    def compile(self, spec: str) -> _quern.Kernel:
+        return _quern.Kernel(spec, self.engine, self.params, False)
+
+    def stats(self, kernel: _quern.Kernel | None) -> dict[str, Any]:
+        stats: dict[str, Any] = {"threads": self.threads}
+        if kernel is not None:
+            stats = {"spec": kernel.text("spec"), **kernel_stats(kernel), **stats}
+        return stats
+
+    def result(self, kernel: _quern.Kernel | None, run: Callable[[], _quern.Table]) -> Result:
+        begin = time.perf_counter()
+        table = run()
+        stats = self.stats(kernel)
+        stats["run_ms"] = round((time.perf_counter() - begin) * 1e3, 3)
+        stats["total_ms"] = round((time.perf_counter() - self._begin) * 1e3, 3)
+        stats["num_rows"] = table.num_rows
+        return Result(table, stats)
+
+    def reader(self, kernel: _quern.Kernel | None, reader: _quern.Reader) -> Reader:
+        return Reader(reader, self.stats(kernel))

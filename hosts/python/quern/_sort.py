@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""quern.sort: from names to the spec of a sort. For
+
+    sort(t, by="price desc, name collate utf8mb4_bin", partition_by="shop", window="rank", select="name, id, price")
+
+with shop an i32, price a decimal in which nulls were read, name a string and id an i64, the spec is
+
+    sort keys=i32,decimal128:nullable:desc:out,utf8(utf8mb4_bin):out payload=i64 partition=1 window=rank
+
+A column that is wanted twice, as a key and in the result, is a key that comes out. The kernel writes keys, then payload, then window
+functions, here price, name, id, rank; `order` = 1, 2, 0, 3 puts these into the order asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Union
+
+from quern import _quern
+from quern._arguments import Names, Params, plain_names, text_of, wrong
+from quern._conditions import apply_where
+from quern._inputs import Input
+from quern._results import Result
+from quern._run import Run
+
+_MAX_KEYS = 16
+_MAX_LIMIT = 2**63 - 1
+By = Union[str, Iterable[Union[str, tuple[str, ...]]]]
+_Key = tuple[str, str, bool, bool]  # column, collation, descending, nulls first
+
+
+def _keys(by: By) -> list[_Key]:
+    """ "a desc, b" or ["a desc", ("b", "asc", "nulls first")]: of a tuple the first is a whole name."""
+    if isinstance(by, str):
+        return _quern.parse_sort_keys("by", by)
+    keys: list[_Key] = []
+    for item in by:
+        if isinstance(item, tuple):
+            words = [text_of("by", word) for word in item]
+            item = " ".join([_quern.quote_name(words[0]), *words[1:]]) if words else ""
+        keys += _quern.parse_sort_keys("by", text_of("by", item))
+    return keys
+
+
+def _windows(window: Names | dict[str, str] | None) -> list[tuple[str, str]]:
+    """ "rank as place" or ["rank"] or {"place": "rank"}."""
+    if window is None:
+        return []
+    if isinstance(window, str):
+        return _quern.parse_windows("window", window)
+    if isinstance(window, dict):
+        return [(_quern.parse_windows("window", text_of("window", function))[0][0], name) for name, function in window.items()]
+    return [pair for text in window for pair in _quern.parse_windows("window", text_of("window", text))]
+
+
+class _SortSpec:
+    """Keys, payload and window functions as the spec and the view want them."""
+
+    def __init__(self, data: Input, selected: list[str]) -> None:
+        self.data = data
+        self.selected = selected
+        self.keys: list[int] = []
+        self.payload: list[int] = []
+        self.key_texts: list[str] = []
+        self.payload_texts: list[str] = []
+        self.comes_out: list[str] = []  # columns of the kernel's result
+
+    def add_key(self, key: _Key) -> None:
+        name, collation, descending, nulls_first = key
+        column = self.data.find(name)
+        number = self.data.readable(column)
+        nullable = self.data.nullable(column)
+        text = self.data.kernel_type(number, nullable, collation)
+        text += ":desc" if descending else ""
+        text += ":nulls_first" if nulls_first and nullable else ""  # without nulls there are none to come first
+        if name in self.selected and name not in self.comes_out:
+            text += ":out"
+            self.comes_out.append(name)
+        self.keys.append(self.data.place(number))
+        self.key_texts.append(text)
+
+    def add_payload(self, name: str) -> None:
+        column = self.data.find(name)
+        number = self.data.readable(column)
+        self.payload_texts.append(self.data.kernel_type(number, self.data.nullable(column)))
+        self.payload.append(self.data.place(number))
+        self.comes_out.append(name)
+
+
+def _check_result(selected: list[str], windows: list[tuple[str, str]]) -> None:
+    names: set[str] = set()
+    for name in selected:
+        if name in names:
+            raise wrong("column selected twice", _quern.quote_name(name), "once")
+        names.add(name)
+    functions: set[str] = set()
+    for function, name in windows:
+        if function in functions:
+            raise wrong("window function given twice", function, "once")
+        if name in names:
+            raise wrong("two result columns of one name", _quern.quote_name(name), f"different names, as by window='{function} as NAME'")
+        functions.add(function)
+        names.add(name)
+
+
+def _check_keys(keys: list[_Key]) -> None:
+    if not 1 <= len(keys) <= _MAX_KEYS:
+        raise wrong("bad number of keys", len(keys), f"1 to {_MAX_KEYS}")
+    seen: set[tuple[str, str]] = set()
+    for name, collation, _, _ in keys:
+        if (name, collation) in seen:
+            raise wrong("key given twice", _quern.quote_name(name), "once, or with another collation")
+        seen.add((name, collation))
+
+
+def sort(
+    t: object,
+    by: By,
+    limit: int | None = None,
+    *,
+    select: Names | None = None,
+    stable: bool = False,
+    where: str | None = None,
+    window: Names | dict[str, str] | None = None,
+    partition_by: Names | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    engine: str = "auto",
+    params: Params = None,
+    stream: bool = False,
+) -> Result:
+    """The rows of t in the order of keys.
+
+    by: "day desc nulls first, name collate utf8mb4_bin", or a list of such keys, or of tuples ("odd, name", "desc"). Ascending and nulls
+        last, whatever the direction, unless a key says otherwise. NaN is the greatest number.
+    limit: only the first rows; what cannot be among them is dropped as it arrives. select: columns of the result in order; None: all.
+    stable: rows with equal keys stay in the order of t; otherwise in any. where: only the rows for which the condition is true (filter).
+    window: further columns, "row_number, rank as place, dense_rank", or {"place": "rank"}; they count anew where a column of partition_by
+        changes, which are sorted by first.
+    threads: None: QUERN_THREADS, else the number of cores. memory_limit: bytes that the rows and the result may take, or "512M".
+    engine: "jit", "generic" or "auto". params: {"sort_method": "comparison"}. stream: t is pulled batch by batch, not collected first: for
+        readers whose rows would not fit; with a limit that is memory for about the limit's rows.
+    Cost: README.md, "Performance". Errors: ValueError, MemoryError above the limit, RuntimeError.
+    """
+    run = Run(threads, memory_limit, engine, params)
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MAX_LIMIT):
+        raise wrong("bad limit", limit, "1 to 2^63-1")
+    data = Input(t, "t", stream)
+    partition = [] if partition_by is None else plain_names("partition_by", partition_by)
+    windows = _windows(window)
+    selected = list(data.names) if select is None else plain_names("select", select)
+    keys = [(name, "", False, False) for name in partition] + _keys(by)
+    _check_keys(keys)
+    _check_result(selected, windows)
+    spec = _SortSpec(data, selected)
+    for key in keys:
+        spec.add_key(key)
+    for name in selected:
+        if name not in spec.comes_out:
+            spec.add_payload(name)
+    apply_where(data, where, engine)
+    order = [spec.comes_out.index(name) for name in selected] + [len(spec.comes_out) + i for i in range(len(windows))]
+    kernel = run.compile(_sort_text(spec, limit, stable, len(partition), windows))
+    shape = _quern.Shape(order, selected + [name for _, name in windows])
+    source = data.kernel_input(spec.keys, spec.payload)
+    return run.result(kernel, lambda: _quern.run_sort(kernel, source, shape, run.threads, run.memory_limit, stable))
+
+
+def _sort_text(spec: _SortSpec, limit: int | None, stable: bool, partition: int, windows: list[tuple[str, str]]) -> str:
+    text = "sort keys=" + ",".join(spec.key_texts)
+    if spec.payload_texts:
+        text += " payload=" + ",".join(spec.payload_texts)
+    text += f" limit={limit}" if limit is not None else ""
+    text += " stable" if stable else ""
+    text += f" partition={partition}" if partition and windows else ""
+    return text + (" window=" + ",".join(function for function, _ in windows) if windows else "")

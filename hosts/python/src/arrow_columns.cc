@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// A producer hands over a struct array once; here its columns are used by several threads in parts, and results go out as often as
+// somebody asks. So the array is kept by a counted owner, and every ArrowArray that goes out is a copy of the few words of the struct with
+// one more reference:
+//
+//     producer's array (1,000,000 rows)  <- owner <- Column 0, Column 1
+//     morsel 3: rows 196608 to 262143    = Column with offset + 196608, length 65536
+//     its export                         = ArrowArray whose release drops one reference
+//
+// Children that go out have a release of their own each, as the C data interface wants it, since a consumer may move one out of its parent.
+#include "arrow_columns.h"
+
+#include <bit>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+namespace quern::python {
+namespace {
+
+std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
+
+// ---- schemas ----
+
+struct SchemaTexts {
+  std::string format, name;
+  ArrowSchema dictionary = {};
+};
+
+void ReleaseField(ArrowSchema* schema) {
+  auto* const texts = static_cast<SchemaTexts*>(schema->private_data);
+  if (texts->dictionary.release != nullptr) texts->dictionary.release(&texts->dictionary);
+  delete texts;
+  schema->release = nullptr;
+}
+
+ArrowSchema SchemaOf(const std::string& format, const std::string& name, int64_t flags) {
+  auto texts = std::make_unique<SchemaTexts>(SchemaTexts{format, name});
+  ArrowSchema schema = {};
+  schema.format = texts->format.c_str();
+  schema.name = texts->name.c_str();
+  schema.flags = flags;
+  schema.release = ReleaseField;
+  schema.private_data = texts.release();
+  return schema;
+}
+
+ArrowSchema SchemaOf(const Field& field) {
+  const int64_t flags = (field.nullable ? ARROW_FLAG_NULLABLE : 0) | (field.ordered ? ARROW_FLAG_DICTIONARY_ORDERED : 0);
+  ArrowSchema schema = SchemaOf(field.format, field.name, flags);
+  if (field.dictionary.empty()) return schema;
+  auto* const texts = static_cast<SchemaTexts*>(schema.private_data);
+  texts->dictionary = SchemaOf(field.dictionary, "", ARROW_FLAG_NULLABLE);
+  schema.dictionary = &texts->dictionary;
+  return schema;
+}
+
+struct Fields {
+  std::vector<ArrowSchema> children;
+  std::vector<ArrowSchema*> pointers;
+};
+
+void ReleaseFields(ArrowSchema* schema) {
+  const std::unique_ptr<Fields> fields(static_cast<Fields*>(schema->private_data));
+  for (ArrowSchema& child : fields->children)
+    if (child.release != nullptr) child.release(&child);
+  schema->release = nullptr;
+}
+
+// ---- arrays ----
+
+// What an array that went out keeps.
+struct Shared {
+  std::shared_ptr<const void> owner;
+  ArrowArray dictionary = {};
+};
+
+void ReleaseShared(ArrowArray* array) {
+  auto* const shared = static_cast<Shared*>(array->private_data);
+  if (shared->dictionary.release != nullptr) shared->dictionary.release(&shared->dictionary);
+  delete shared;
+  array->release = nullptr;
+}
+
+ArrowArray Share(const ArrowArray& array, const std::shared_ptr<const void>& owner) {
+  auto shared = std::make_unique<Shared>(Shared{owner});
+  ArrowArray copy = array;
+  if (array.dictionary != nullptr) {
+    shared->dictionary = Share(*array.dictionary, owner);
+    copy.dictionary = &shared->dictionary;
+  }
+  copy.release = ReleaseShared;
+  copy.private_data = shared.release();
+  return copy;
+}
+
+struct Children {
+  std::vector<ArrowArray> arrays;
+  std::vector<ArrowArray*> pointers;
+  const void* no_validity = nullptr;
+};
+
+void ReleaseChildren(ArrowArray* array) {
+  const std::unique_ptr<Children> children(static_cast<Children*>(array->private_data));
+  for (ArrowArray& child : children->arrays)
+    if (child.release != nullptr) child.release(&child);
+  array->release = nullptr;
+}
+
+// Keeps a moved array until the last reader is gone.
+struct MovedArray {
+  ArrowArray array;
+  explicit MovedArray(ArrowArray* from) : array(*from) { from->release = nullptr; }
+  MovedArray(const MovedArray&) = delete;
+  MovedArray& operator=(const MovedArray&) = delete;
+  ~MovedArray() {
+    if (array.release != nullptr) array.release(&array);
+  }
+};
+
+bool AnyBitClear(const uint8_t* bitmap, int64_t first, int64_t count) {
+  for (int64_t i = first, end = first + count; i < end;) {
+    if (i % 64 == 0 && end - i >= 64) {
+      uint64_t word = 0;
+      std::memcpy(&word, bitmap + i / 8, sizeof(word));
+      if (word != ~uint64_t{0}) return true;
+      i += 64;
+      continue;
+    }
+    if ((bitmap[i / 8] >> (i % 8) & 1) == 0) return true;
+    ++i;
+  }
+  return false;
+}
+
+bool HasNulls(const ArrowArray& array) {
+  if (array.null_count == 0 || array.length == 0) return false;
+  if (array.n_buffers == 0) return true;  // of type null
+  const auto* const validity = static_cast<const uint8_t*>(array.buffers[0]);
+  return validity != nullptr && AnyBitClear(validity, array.offset, array.length);
+}
+
+}  // namespace
+
+Field FieldOf(const ArrowSchema& schema) {
+  Field field{TextOf(schema.name), TextOf(schema.format), "", (schema.flags & ARROW_FLAG_NULLABLE) != 0,
+              (schema.flags & ARROW_FLAG_DICTIONARY_ORDERED) != 0};
+  if (schema.dictionary != nullptr) field.dictionary = TextOf(schema.dictionary->format);
+  return field;
+}
+
+void ExportSchema(const std::vector<Field>& fields, ArrowSchema* schema) {
+  auto owner = std::make_unique<Fields>();
+  owner->children.reserve(fields.size());
+  for (const Field& field : fields) owner->children.push_back(SchemaOf(field));
+  for (ArrowSchema& child : owner->children) owner->pointers.push_back(&child);
+  *schema = {};
+  schema->format = "+s";
+  schema->name = "";
+  schema->n_children = static_cast<int64_t>(fields.size());
+  schema->children = owner->pointers.data();
+  schema->release = ReleaseFields;
+  schema->private_data = owner.release();
+}
+
+Batch ImportBatch(ArrowArray* array, size_t num_columns) {
+  const auto moved = std::make_shared<MovedArray>(array);
+  const ArrowArray& whole = moved->array;
+  if (whole.n_children != static_cast<int64_t>(num_columns) || whole.length < 0 || whole.offset < 0) {
+    throw std::invalid_argument("batch that does not fit its schema: " + std::to_string(whole.n_children) +
+                                " columns; accepted: " + std::to_string(num_columns));
+  }
+  if (HasNulls(whole) && whole.n_buffers > 0) {
+    throw std::invalid_argument("batch whose rows are null as a whole: a struct array with nulls; accepted: rows of columns");
+  }
+  Batch batch{whole.length, {}};
+  for (size_t i = 0; i < num_columns; ++i) {
+    const ArrowArray& child = *whole.children[i];
+    if (child.offset < 0 || child.length - whole.offset < whole.length) {
+      throw std::invalid_argument("column that is shorter than its batch: " + std::to_string(child.length) +
+                                  " rows; accepted: " + std::to_string(whole.offset + whole.length));
+    }
+    batch.columns.push_back(SliceColumn({child, moved}, whole.offset, whole.length));
+  }
+  return batch;
+}
+
+void ExportBatch(const Batch& batch, ArrowArray* array) {
+  auto children = std::make_unique<Children>();
+  children->arrays.reserve(batch.columns.size());
+  for (const Column& column : batch.columns) children->arrays.push_back(Share(column.array, column.owner));
+  for (ArrowArray& child : children->arrays) children->pointers.push_back(&child);
+  *array = {};
+  array->length = batch.num_rows;
+  array->n_buffers = 1;
+  array->buffers = &children->no_validity;
+  array->n_children = static_cast<int64_t>(batch.columns.size());
+  array->children = children->pointers.data();
+  array->release = ReleaseChildren;
+  array->private_data = children.release();
+}
+
+Column SliceColumn(const Column& column, int64_t first, int64_t num_rows) {
+  Column slice = column;
+  const bool is_whole = first == 0 && num_rows == column.array.length;
+  slice.array.offset += first;
+  slice.array.length = num_rows;
+  if (!is_whole && column.array.null_count != 0) slice.array.null_count = -1;
+  return slice;
+}
+
+Batch SliceBatch(const Batch& batch, int64_t first, int64_t num_rows) {
+  if (first == 0 && num_rows == batch.num_rows) return batch;
+  Batch slice{num_rows, {}};
+  for (const Column& column : batch.columns) slice.columns.push_back(SliceColumn(column, first, num_rows));
+  return slice;
+}
+
+bool HasNulls(const Column& column) {
+  return HasNulls(column.array) || (column.array.dictionary != nullptr && HasNulls(*column.array.dictionary));
+}
+
+}  // namespace quern::python

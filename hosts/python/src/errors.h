@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the library's errors become Python's: ValueError for the caller's mistake, MemoryError for the limit, RuntimeError else.
+#ifndef QUERN_HOSTS_PYTHON_SRC_ERRORS_H_
+#define QUERN_HOSTS_PYTHON_SRC_ERRORS_H_
+
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "absl/status/status.h"
+#include "hosts/c/quern.h"
+
+namespace quern::python {
+
+// nanobind makes a MemoryError of every std::bad_alloc, with its text.
+class LimitError : public std::bad_alloc {
+ public:
+  explicit LimitError(std::string text) : text_(std::move(text)) {}
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  std::string text_;
+};
+
+// Throws what a call of the C ABI answered, unless it is QUERN_OK.
+inline void Check(quern_status status, const quern_error& error) {
+  if (status == QUERN_OK) return;
+  if (status == QUERN_RESOURCE_EXHAUSTED) throw LimitError(error.text);
+  if (status == QUERN_INVALID_ARGUMENT || status == QUERN_UNIMPLEMENTED) throw std::invalid_argument(error.text);
+  throw std::runtime_error(error.text);
+}
+
+inline void Check(const absl::Status& status) {
+  if (status.ok()) return;
+  const std::string text(status.message());
+  if (absl::IsResourceExhausted(status)) throw LimitError(text);
+  if (absl::IsInvalidArgument(status) || absl::IsUnimplemented(status)) throw std::invalid_argument(text);
+  throw std::runtime_error(text);
+}
+
+}  // namespace quern::python
+
+#endif  // QUERN_HOSTS_PYTHON_SRC_ERRORS_H_

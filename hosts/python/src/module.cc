@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// quern._quern: what Python sees of the C++ side. Nothing here is for users; the package's own functions (quern/*.py) call it with names
+// that are resolved, types that are known and a spec that is written.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "hosts/c/quern.h"
+#include "kernel.h"
+#include "operators.h"
+#include "results.h"
+#include "source.h"
+#include "texts.h"
+#include "view.h"
+
+namespace nb = nanobind;
+
+namespace quern::python {
+namespace {
+
+// Python's handles. What they point to may live on in a reader, and die there without the GIL.
+struct PySource {
+  std::shared_ptr<Source> source;
+};
+struct PyView {
+  std::shared_ptr<View> view;
+};
+struct PyTable {
+  Table table;
+};
+
+using FieldTuple = std::tuple<std::string, std::string, std::string, bool>;
+
+std::vector<FieldTuple> FieldTuples(const std::vector<Field>& fields) {
+  std::vector<FieldTuple> tuples;
+  for (const Field& field : fields) tuples.emplace_back(field.name, field.format, field.dictionary, field.nullable);
+  return tuples;
+}
+
+Input InputOf(const PyView& view, std::vector<int32_t> keys, std::vector<int32_t> payload) {
+  return {view.view, std::move(keys), std::move(payload)};
+}
+
+void DefineInputs(nb::module_* module) {
+  nb::class_<PySource>(*module, "Source", "What a producer gives: a schema and its batches.")
+      .def(
+          "__init__",
+          [](PySource* self, nb::object object, const std::string& what) { new (self) PySource{std::make_shared<Source>(object, what)}; },
+          nb::arg("object").none(), nb::arg("what"))
+      .def_prop_ro(
+          "fields", [](const PySource& self) { return FieldTuples(self.source->fields()); },
+          "(name, format, format of a dictionary's values or \"\", nullable) of each column.")
+      .def(
+          "collect", [](const PySource& self) { self.source->Collect(); }, "Takes all batches.")
+      .def_prop_ro("num_rows", [](const PySource& self) { return self.source->num_rows(); })
+      .def(
+          "has_nulls",
+          [](const PySource& self, size_t column) {
+            if (column >= self.source->fields().size()) throw nb::index_error("no such column");
+            return self.source->HasNulls(column);
+          },
+          nb::arg("column"));
+  nb::class_<PyView>(*module, "View", "The columns of a source that an operator reads.")
+      .def(
+          "__init__", [](PyView* self, const PySource& source) { new (self) PyView{std::make_shared<View>(source.source)}; },
+          nb::arg("source"))
+      .def(
+          "add_cast", [](PyView& self, uint32_t column, const std::string& format) { return self.view->AddCast(column, format); },
+          nb::arg("column"), nb::arg("format"))
+      .def(
+          "add_test",
+          [](PyView& self, const KernelHandle& kernel, const std::vector<uint32_t>& columns) {
+            return self.view->AddTest(kernel, columns);
+          },
+          nb::arg("kernel"), nb::arg("columns"))
+      .def(
+          "set_where",
+          [](PyView& self, const KernelHandle& kernel, const std::vector<uint32_t>& columns) { self.view->SetWhere(kernel, columns); },
+          nb::arg("kernel"), nb::arg("columns"))
+      .def("set_output", [](PyView& self, std::vector<uint32_t> columns) { self.view->SetOutput(std::move(columns)); }, nb::arg("columns"));
+}
+
+void DefineResults(nb::module_* module) {
+  nb::class_<PyTable>(*module, "Table", "Rows of a result, which never change.")
+      .def_prop_ro("num_rows", [](const PyTable& self) { return self.table->num_rows; })
+      .def_prop_ro("num_batches", [](const PyTable& self) { return self.table->batches.size(); })
+      .def_prop_ro("fields", [](const PyTable& self) { return FieldTuples(self.table->fields); })
+      .def("schema_capsule", [](const PyTable& self) { return SchemaCapsule(self.table->fields); })
+      .def("stream_capsule", [](const PyTable& self) { return StreamCapsule(self.table); });
+  nb::class_<Reader>(*module, "Reader", "Batches that are made when they are asked for.")
+      .def_prop_ro("fields", [](const Reader& self) { return FieldTuples(self.fields()); })
+      .def("next",
+           [](Reader& self) -> std::optional<PyTable> {
+             Table table = self.NextTable();
+             return table == nullptr ? std::nullopt : std::optional<PyTable>(PyTable{std::move(table)});
+           })
+      .def("schema_capsule", [](const Reader& self) { return SchemaCapsule(self.fields()); })
+      .def("take_stream", &Reader::TakeStream);
+}
+
+void DefineKernel(nb::module_* module) {
+  nb::class_<KernelHandle>(*module, "Kernel", "A kernel of the library.")
+      .def(nb::init<const std::string&, const std::string&, const std::string&, bool>(), nb::arg("spec"), nb::arg("engine"),
+           nb::arg("params"), nb::arg("now"))
+      .def("text", &KernelHandle::Text, nb::arg("name"))
+      .def("dump", &KernelHandle::Dump, nb::arg("stage"), nb::arg("machine"));
+  nb::class_<Input>(*module, "Input", "A view with the numbers of a kernel's keys and payload among its columns.")
+      .def(
+          "__init__",
+          [](Input* self, const PyView& view, std::vector<int32_t> keys, std::vector<int32_t> payload) {
+            new (self) Input(InputOf(view, std::move(keys), std::move(payload)));
+          },
+          nb::arg("view"), nb::arg("keys"), nb::arg("payload"));
+  nb::class_<ResultShape>(*module, "Shape", "Which columns of a kernel's result a table has, and what they are called there.")
+      .def(
+          "__init__",
+          [](ResultShape* self, std::vector<uint32_t> order, std::vector<std::string> names) {
+            if (order.size() != names.size()) throw nb::value_error("as many columns as names");
+            new (self) ResultShape{std::move(order), std::move(names)};
+          },
+          nb::arg("order"), nb::arg("names"));
+}
+
+void DefineOperators(nb::module_* module) {
+  module->def(
+      "run_join",
+      [](const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& shape, uint32_t threads, uint64_t limit) {
+        return PyTable{RunJoin(kernel, build, probe, shape, {threads, limit})};
+      },
+      nb::arg("kernel"), nb::arg("build"), nb::arg("probe"), nb::arg("shape"), nb::arg("threads"), nb::arg("memory_limit"));
+  module->def(
+      "read_join",
+      [](const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& shape, uint32_t threads, uint64_t limit) {
+        return ReadJoin(kernel, build, probe, shape, {threads, limit});
+      },
+      nb::arg("kernel"), nb::arg("build"), nb::arg("probe"), nb::arg("shape"), nb::arg("threads"), nb::arg("memory_limit"));
+  module->def(
+      "run_aggregate",
+      [](const KernelHandle& kernel, const Input& input, const ResultShape& shape, uint32_t threads, uint64_t limit, bool in_order) {
+        return PyTable{RunAggregate(kernel, input, shape, {threads, limit}, in_order)};
+      },
+      nb::arg("kernel"), nb::arg("input"), nb::arg("shape"), nb::arg("threads"), nb::arg("memory_limit"), nb::arg("in_order"));
+  module->def(
+      "run_sort",
+      [](const KernelHandle& kernel, const Input& input, const ResultShape& shape, uint32_t threads, uint64_t limit, bool in_order) {
+        return PyTable{RunSort(kernel, input, shape, {threads, limit}, in_order)};
+      },
+      nb::arg("kernel"), nb::arg("input"), nb::arg("shape"), nb::arg("threads"), nb::arg("memory_limit"), nb::arg("in_order"));
+  module->def(
+      "run_filter", [](const PyView& view, uint32_t threads) { return PyTable{RunFilter(view.view, {threads, 0})}; }, nb::arg("view"),
+      nb::arg("threads"));
+  module->def("read_filter", [](const PyView& view) { return ReadFilter(view.view); }, nb::arg("view"));
+}
+
+}  // namespace
+}  // namespace quern::python
+
+NB_MODULE(_quern, module) {
+  module.doc() = "The native part of quern; use the functions of the package.";
+  module.def("version", [] { return std::string(quern_version()); });
+  module.def("abi_version", &quern_abi_version);
+  quern::python::DefineInputs(&module);
+  quern::python::DefineResults(&module);
+  quern::python::DefineKernel(&module);
+  quern::python::DefineOperators(&module);
+  quern::python::DefineTexts(&module);
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the operators share: handles that close themselves, appending and reading by threads, and results in the order of their morsels.
+#ifndef QUERN_HOSTS_PYTHON_SRC_OPERATOR_PARTS_H_
+#define QUERN_HOSTS_PYTHON_SRC_OPERATOR_PARTS_H_
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "errors.h"
+#include "operators.h"
+#include "workers.h"
+
+namespace quern::python {
+
+template <class Handle>
+using Owned = std::unique_ptr<Handle, void (*)(Handle*)>;
+
+// A schema that is released where the block ends.
+class SchemaOfView {
+ public:
+  explicit SchemaOfView(const View& view) { ExportSchema(view.output_fields(), &schema_); }
+  SchemaOfView(const SchemaOfView&) = delete;
+  SchemaOfView& operator=(const SchemaOfView&) = delete;
+  ~SchemaOfView() { schema_.release(&schema_); }
+  const ArrowSchema* get() const { return &schema_; }
+
+ private:
+  ArrowSchema schema_ = {};
+};
+
+// Below this many rows a thread more costs more than it brings.
+constexpr uint64_t kRowsPerThread = 131072;
+
+inline uint32_t ThreadsFor(const View& view, uint32_t threads) {
+  if (!view.source()->is_collected()) return threads;
+  const uint64_t useful = (view.source()->num_rows() + kRowsPerThread - 1) / kRowsPerThread;
+  return static_cast<uint32_t>(std::clamp<uint64_t>(useful, 1, threads));
+}
+
+// Calls take(batch, number of its morsel) for all of a view's morsels that this thread gets.
+template <class Take>
+void TakeMorsels(Feed* feed, const View& view, const StopFlag& stop, const Take& take) {
+  while (!stop) {
+    std::optional<Feed::Morsel> morsel = feed->Next();
+    if (!morsel) return;
+    take(view.Apply(std::move(morsel->batch)), morsel->number);
+  }
+}
+
+// Append and finalise, of any operator whose handles and calls are these.
+template <class State, class Appender>
+struct AppendCalls {
+  quern_status (*append)(State*, ArrowArray*, quern_error*);
+  quern_status (*appender_create)(State*, Appender**, quern_error*);
+  void (*appender_destroy)(Appender*);
+  quern_status (*appender_append)(Appender*, ArrowArray*, quern_error*);
+  quern_status (*appender_finish)(Appender*, quern_error*);
+  quern_status (*finalise_shared)(State*, quern_error*);
+};
+
+template <class State, class Appender>
+void AppendByOne(const AppendCalls<State, Appender>& calls, State* state, const View& view) {
+  Feed feed(view.source());
+  RunWorkers(1, [&](uint32_t, const StopFlag& stop) {
+    TakeMorsels(&feed, view, stop, [&](const Batch& batch, uint64_t) {
+      ArrowArray array = {};
+      ExportBatch(batch, &array);
+      quern_error error;
+      Check(calls.append(state, &array, &error), error);
+    });
+  });
+}
+
+template <class State, class Appender>
+void AppendByAll(const AppendCalls<State, Appender>& calls, State* state, const View& view, uint32_t threads) {
+  Feed feed(view.source());
+  RunWorkers(threads, [&](uint32_t, const StopFlag& stop) {
+    quern_error error;
+    Appender* created = nullptr;
+    Check(calls.appender_create(state, &created, &error), error);
+    const Owned<Appender> appender(created, calls.appender_destroy);
+    TakeMorsels(&feed, view, stop, [&](const Batch& batch, uint64_t) {
+      ArrowArray array = {};
+      ExportBatch(batch, &array);
+      Check(calls.appender_append(created, &array, &error), error);
+    });
+    Check(calls.appender_finish(created, &error), error);
+  });
+}
+
+// threads: that finalise, and append unless in_order.
+template <class State, class Appender>
+void AppendAndFinalise(const AppendCalls<State, Appender>& calls, State* state, const View& view, uint32_t threads, bool in_order) {
+  const uint32_t useful = ThreadsFor(view, threads);
+  if (in_order || useful == 1) AppendByOne(calls, state, view);
+  else AppendByAll(calls, state, view, useful);
+  RunWorkers(in_order ? threads : useful, [&](uint32_t, const StopFlag&) {
+    quern_error error;
+    Check(calls.finalise_shared(state, &error), error);
+  });
+}
+
+// Batches that several threads made, put into order when all are there.
+class OrderedBatches {
+ public:
+  // place: of the batch among all; several batches of one place keep the order in which one thread adds them.
+  void Add(uint64_t place, Batch batch) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    batches_.push_back({place, batches_.size(), std::move(batch)});
+  }
+  std::vector<Batch> Take() {
+    const auto comes_before = [](const Made& a, const Made& b) { return std::tie(a.place, a.arrival) < std::tie(b.place, b.arrival); };
+    std::sort(batches_.begin(), batches_.end(), comes_before);
+    std::vector<Batch> batches;
+    for (Made& made : batches_) batches.push_back(std::move(made.batch));
+    return batches;
+  }
+
+ private:
+  struct Made {
+    uint64_t place;
+    size_t arrival;
+    Batch batch;
+  };
+
+  std::mutex mutex_;
+  std::vector<Made> batches_;
+};
+
+}  // namespace quern::python
+
+#endif  // QUERN_HOSTS_PYTHON_SRC_OPERATOR_PARTS_H_

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins, aggregations, sorts and filters over views: the C ABI's calls in their order, by several threads.
+#ifndef QUERN_HOSTS_PYTHON_SRC_OPERATORS_H_
+#define QUERN_HOSTS_PYTHON_SRC_OPERATORS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernel.h"
+#include "results.h"
+#include "view.h"
+
+namespace quern::python {
+
+// One input of a kernel: which columns of the view are its keys and which its payload.
+struct Input {
+  std::shared_ptr<const View> view;
+  std::vector<int32_t> keys;
+  std::vector<int32_t> payload;
+};
+
+struct RunOptions {
+  uint32_t threads = 1;
+  uint64_t memory_limit = 0;  // bytes that the library may take; 0: no limit
+};
+
+// All are called with the GIL, which is released while kernels run; Ctrl-C ends them between two morsels. Sources that were not collected
+// are read as the work goes on. *Errors*: those of the C ABI (errors.h).
+
+// Rows come out in the order of the probe side's, then build rows that come on their own.
+Table RunJoin(const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& shape, const RunOptions& options);
+// Builds the table; the reader pulls the probe side, a batch at a time, on one thread.
+std::unique_ptr<Reader> ReadJoin(const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& shape,
+                                 const RunOptions& options);
+// in_order: rows must arrive in the order of the source, as `first` and string_agg want it; then one thread brings them.
+Table RunAggregate(const KernelHandle& kernel, const Input& input, const ResultShape& shape, const RunOptions& options, bool in_order);
+Table RunSort(const KernelHandle& kernel, const Input& input, const ResultShape& shape, const RunOptions& options, bool in_order);
+// The view's own rows, in order.
+Table RunFilter(const std::shared_ptr<const View>& view, const RunOptions& options);
+std::unique_ptr<Reader> ReadFilter(const std::shared_ptr<const View>& view);
+
+}  // namespace quern::python
+
+#endif  // QUERN_HOSTS_PYTHON_SRC_OPERATORS_H_

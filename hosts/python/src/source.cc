@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Arrow PyCapsule interface: an object answers __arrow_c_stream__() with a capsule around an ArrowArrayStream, which is moved out of
+// it; a single batch may answer __arrow_c_array__() with two capsules, a schema and an array. Streams come first, since objects that have
+// both (pyarrow.RecordBatch) mean the same by both.
+//
+// A stream of a table in memory hands out its chunks without a copy: collecting 6,000,000 rows of a Polars frame takes microseconds.
+// Streams of readers and of lazy relations compute or read when they are asked, for which some take the GIL; it is never held here.
+#include "source.h"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "workers.h"
+
+namespace nb = nanobind;
+
+namespace quern::python {
+namespace {
+
+template <class Struct>
+Struct* InCapsule(const nb::object& capsule, const char* name) {
+  auto* const pointer = static_cast<Struct*>(PyCapsule_GetPointer(capsule.ptr(), name));
+  if (pointer == nullptr) throw nb::python_error();
+  return pointer;
+}
+
+// A producer that is written in Python may be where the signal's handler runs, and then its KeyboardInterrupt has become a text.
+void RaiseInterrupt(const std::string& text) {
+  if (text.find("KeyboardInterrupt") == std::string::npos) return;
+  const nb::gil_scoped_acquire gil;
+  PyErr_SetNone(PyExc_KeyboardInterrupt);
+  throw nb::python_error();
+}
+
+// What a call of a stream left.
+[[noreturn]] void Fail(ArrowArrayStream* stream, const std::string& what) {
+  const char* const text = stream->get_last_error(stream);
+  const std::string reason = text == nullptr ? "the producer gives no reason" : text;
+  RaiseInterrupt(reason);
+  throw std::runtime_error(what + ": " + reason.substr(0, reason.find('\n')));
+}
+
+}  // namespace
+
+Source::Source(nb::handle object, std::string what) : what_(std::move(what)) {
+  if (nb::hasattr(object, "__arrow_c_stream__")) OpenStream(object);
+  else if (nb::hasattr(object, "__arrow_c_array__")) OpenArray(object);
+  else Refuse(object);
+}
+
+void Source::Refuse(nb::handle object) const {
+  const std::string type = nb::cast<std::string>(object.type().attr("__name__"));
+  const std::string text = "no Arrow data in " + what_ + ": an object of type " + type +
+                           "; accepted: objects with __arrow_c_stream__ or __arrow_c_array__, as tables of pyarrow, Polars, pandas, DuckDB";
+  throw nb::type_error(text.c_str());
+}
+
+Source::~Source() {
+  if (stream_.release != nullptr) stream_.release(&stream_);
+}
+
+void Source::OpenStream(nb::handle object) {
+  const nb::object capsule = object.attr("__arrow_c_stream__")();
+  auto* const stream = InCapsule<ArrowArrayStream>(capsule, "arrow_array_stream");
+  if (stream->release == nullptr)
+    throw std::invalid_argument("stream of " + what_ + " that was read before: " + what_ + "; accepted: a new one");
+  stream_ = *stream;
+  stream->release = nullptr;
+  ArrowSchema schema = {};
+  {
+    const nb::gil_scoped_release no_gil;
+    if (stream_.get_schema(&stream_, &schema) != 0) Fail(&stream_, "no schema of " + what_);
+  }
+  TakeFields(schema);
+  schema.release(&schema);
+}
+
+void Source::OpenArray(nb::handle object) {
+  const nb::object pair = object.attr("__arrow_c_array__")();
+  const nb::object schema_capsule = pair[0], array_capsule = pair[1];
+  TakeFields(*InCapsule<ArrowSchema>(schema_capsule, "arrow_schema"));
+  batches_.push_back(ImportBatch(InCapsule<ArrowArray>(array_capsule, "arrow_array"), fields_.size()));
+  num_rows_ = static_cast<uint64_t>(batches_.back().num_rows);
+  is_collected_ = true;
+}
+
+void Source::TakeFields(const ArrowSchema& schema) {
+  const std::string format = schema.format == nullptr ? "" : schema.format;
+  if (format != "+s") {
+    throw std::invalid_argument("no table in " + what_ + ": Arrow format " + format + "; accepted: +s, rows made of columns");
+  }
+  for (int64_t i = 0; i < schema.n_children; ++i) fields_.push_back(FieldOf(*schema.children[i]));
+}
+
+std::optional<Batch> Source::Pull() {
+  if (stream_.release == nullptr) return std::nullopt;
+  ArrowArray array = {};
+  if (stream_.get_next(&stream_, &array) != 0) Fail(&stream_, "no batch of " + what_);
+  if (array.release != nullptr) return ImportBatch(&array, fields_.size());
+  stream_.release(&stream_);
+  stream_.release = nullptr;
+  return std::nullopt;
+}
+
+void Source::Collect() {
+  if (is_collected_) return;
+  const nb::gil_scoped_release no_gil;
+  SignalCheck check_signals;
+  while (std::optional<Batch> batch = Pull()) {
+    num_rows_ += static_cast<uint64_t>(batch->num_rows);
+    if (batch->num_rows > 0) batches_.push_back(std::move(*batch));
+    check_signals();
+  }
+  is_collected_ = true;
+}
+
+bool Source::HasNulls(size_t column) const {
+  return std::any_of(batches_.begin(), batches_.end(), [column](const Batch& batch) { return python::HasNulls(batch.columns[column]); });
+}
+
+std::optional<Batch> Feed::NextBatch() {
+  if (!source_.is_collected()) return source_.Pull();
+  if (next_batch_ == source_.batches().size()) return std::nullopt;
+  return source_.batches()[next_batch_++];
+}
+
+std::optional<Feed::Morsel> Feed::Next() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  while (next_row_ == batch_.num_rows) {
+    std::optional<Batch> batch = NextBatch();
+    if (!batch) {
+      batch_ = {};
+      next_row_ = 0;
+      return std::nullopt;
+    }
+    batch_ = std::move(*batch);
+    next_row_ = 0;
+  }
+  const int64_t rows = std::min(kMorselRows, batch_.num_rows - next_row_);
+  Morsel morsel{SliceBatch(batch_, next_row_, rows), next_number_++};
+  next_row_ += rows;
+  return morsel;
+}
+
+}  // namespace quern::python

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands between a source and a kernel. For
+//
+//     quern.aggregate(t, by="k", aggs="count(*) filter (where x > 5)", where="day < 1998-09-02")       t: k, x, day
+//
+// the view makes column 3 of column 1 (the test x > 5), keeps rows by a test of column 2, and lets columns 0 and 3 out. A morsel of 65,536
+// rows goes through at once, by whichever thread has taken it: casts and tests first, then the condition, then the rows that meet it are
+// gathered, of the columns that come out alone.
+#include "view.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "column_making.h"
+#include "errors.h"
+
+namespace quern::python {
+
+Test::Test(const KernelHandle& kernel, const std::vector<Field>& fields, const std::vector<uint32_t>& columns)
+    : filter_(nullptr, quern_filter_destroy) {
+  std::vector<int32_t> places;
+  std::vector<Field> children;
+  for (const uint32_t column : columns) {
+    const auto found = std::find(children_.begin(), children_.end(), column);
+    places.push_back(static_cast<int32_t>(found - children_.begin()));
+    if (found != children_.end()) continue;
+    children_.push_back(column);
+    children.push_back(fields.at(column));
+  }
+  quern_error error;
+  quern_filter* filter = nullptr;
+  Check(quern_filter_create(kernel.get(), &filter, &error), error);
+  filter_.reset(filter);
+  ArrowSchema schema = {};
+  ExportSchema(children, &schema);
+  const quern_status status = quern_filter_bind_arrow(filter, &schema, places.data(), &error);
+  schema.release(&schema);
+  Check(status, error);
+}
+
+Batch Test::Input(const Batch& batch) const {
+  Batch input{batch.num_rows, {}};
+  for (const uint32_t child : children_) input.columns.push_back(batch.columns[child]);
+  return input;
+}
+
+std::vector<uint32_t> Test::Select(const Batch& batch) const {
+  std::vector<uint32_t> rows(static_cast<size_t>(batch.num_rows));
+  ArrowArray array = {};
+  ExportBatch(Input(batch), &array);
+  uint64_t num_rows = 0;
+  quern_error error;
+  const quern_status status = quern_filter_select_arrow(filter_.get(), &array, rows.data(), &num_rows, &error);
+  array.release(&array);
+  Check(status, error);
+  rows.resize(num_rows);
+  return rows;
+}
+
+std::vector<uint8_t> Test::Bits(const Batch& batch) const {
+  std::vector<uint8_t> bits(static_cast<size_t>(batch.num_rows + 7) / 8);
+  ArrowArray array = {};
+  ExportBatch(Input(batch), &array);
+  quern_error error;
+  const quern_status status = quern_filter_bitmap_arrow(filter_.get(), &array, bits.data(), nullptr, &error);
+  array.release(&array);
+  Check(status, error);
+  return bits;
+}
+
+uint32_t View::AddCast(uint32_t column, const std::string& format) {
+  Field field = fields_.at(column);
+  field.format = format;
+  field.dictionary.clear();
+  fields_.push_back(std::move(field));
+  steps_.emplace_back(Cast{column, format});
+  return static_cast<uint32_t>(fields_.size() - 1);
+}
+
+uint32_t View::AddTest(const KernelHandle& kernel, const std::vector<uint32_t>& columns) {
+  steps_.emplace_back(std::in_place_type<Test>, kernel, fields_, columns);
+  fields_.push_back({"", "b", "", false, false});
+  return static_cast<uint32_t>(fields_.size() - 1);
+}
+
+void View::SetWhere(const KernelHandle& kernel, const std::vector<uint32_t>& columns) {
+  where_ = std::make_unique<Test>(kernel, fields_, columns);
+}
+
+void View::SetOutput(std::vector<uint32_t> columns) {
+  output_fields_.clear();
+  for (const uint32_t column : columns) output_fields_.push_back(fields_.at(column));
+  output_ = std::move(columns);
+}
+
+Batch View::Apply(Batch batch) const {
+  for (const auto& step : steps_) {
+    const Cast* const cast = std::get_if<Cast>(&step);
+    if (cast != nullptr) batch.columns.push_back(CastColumn(batch.columns[cast->column], fields_[cast->column], cast->format));
+    else batch.columns.push_back(BitColumn(std::get<Test>(step).Bits(batch), batch.num_rows));
+  }
+  std::vector<uint32_t> rows;
+  if (where_ != nullptr) rows = where_->Select(batch);
+  const bool all = where_ == nullptr || static_cast<int64_t>(rows.size()) == batch.num_rows;
+  Batch output{all ? batch.num_rows : static_cast<int64_t>(rows.size()), {}};
+  for (const uint32_t column : output_) {
+    output.columns.push_back(all ? batch.columns[column] : GatherColumn(batch.columns[column], fields_[column], rows.data(), rows.size()));
+  }
+  return output;
+}
+
+}  // namespace quern::python

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The columns of a source that an operator reads, some of them made on the way, of the rows that meet a condition.
+#ifndef QUERN_HOSTS_PYTHON_SRC_VIEW_H_
+#define QUERN_HOSTS_PYTHON_SRC_VIEW_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "arrow_columns.h"
+#include "hosts/c/quern.h"
+#include "kernel.h"
+#include "source.h"
+
+namespace quern::python {
+
+// A condition over columns: whether it holds, row by row.
+class Test {
+ public:
+  // `columns`: one for each mention of a column in the kernel's condition, numbers of `fields`.
+  Test(const KernelHandle& kernel, const std::vector<Field>& fields, const std::vector<uint32_t>& columns);
+
+  // *Threads*: any.
+  std::vector<uint32_t> Select(const Batch& batch) const;  // the rows where it holds
+  std::vector<uint8_t> Bits(const Batch& batch) const;     // a bitmap of them
+
+ private:
+  Batch Input(const Batch& batch) const;
+
+  std::vector<uint32_t> children_;  // of the batches that the filter sees, numbers of columns
+  std::unique_ptr<quern_filter, void (*)(quern_filter*)> filter_;
+};
+
+class View {
+ public:
+  explicit View(std::shared_ptr<Source> source) : source_(std::move(source)), fields_(source_->fields()) {}
+
+  // Further columns, behind those of the source and made so far; each answers its number. They are made of all rows.
+  uint32_t AddCast(uint32_t column, const std::string& format);
+  uint32_t AddTest(const KernelHandle& kernel, const std::vector<uint32_t>& columns);
+  // Only rows where it holds.
+  void SetWhere(const KernelHandle& kernel, const std::vector<uint32_t>& columns);
+  // The columns that come out, in order.
+  void SetOutput(std::vector<uint32_t> columns);
+
+  Source* source() const { return source_.get(); }
+  const std::vector<Field>& output_fields() const { return output_fields_; }
+  // What comes out of a batch of the source. *Threads*: any, without the GIL.
+  Batch Apply(Batch batch) const;
+
+ private:
+  struct Cast {
+    uint32_t column;
+    std::string format;
+  };
+
+  std::shared_ptr<Source> source_;
+  std::vector<Field> fields_;  // the source's, then the made columns'
+  std::vector<std::variant<Cast, Test>> steps_;
+  std::unique_ptr<Test> where_;
+  std::vector<uint32_t> output_;
+  std::vector<Field> output_fields_;
+};
+
+}  // namespace quern::python
+
+#endif  // QUERN_HOSTS_PYTHON_SRC_VIEW_H_

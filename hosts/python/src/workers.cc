@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python runs signal handlers in its main thread, between two of its own instructions; a call that computes for a minute would keep Ctrl-C
+// waiting for a minute. So the calling thread does not compute: it waits, and every 20 ms takes the GIL and asks for signals.
+//
+//     caller     wait 20 ms, PyErr_CheckSignals, wait 20 ms, .. (KeyboardInterrupt: stop = true, wait for the threads, raise)
+//     thread 0   morsel, stop?, morsel, stop?, ..
+//     thread 1   morsel, stop?, ..
+//
+// A morsel is 65,536 rows, a few milliseconds at most. In threads other than the main one the question is answered with no at once.
+#include "workers.h"
+
+#include <Python.h>
+#include <nanobind/nanobind.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace quern::python {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenChecks(20);
+
+// What the threads of one piece of work share with who waits for them.
+struct Team {
+  std::mutex mutex;
+  std::condition_variable ended;
+  uint32_t running = 0;
+  std::exception_ptr failure;
+  StopFlag stop = false;
+
+  void Fail(std::exception_ptr exception) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!failure) failure = std::move(exception);
+    stop = true;
+  }
+};
+
+void CheckSignals() {
+  const nanobind::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+}
+
+void Wait(Team* team) {
+  std::unique_lock<std::mutex> lock(team->mutex);
+  while (team->running > 0) {
+    if (team->ended.wait_for(lock, kBetweenChecks, [team] { return team->running == 0; })) return;
+    lock.unlock();
+    try {
+      CheckSignals();
+    } catch (...) {
+      team->Fail(std::current_exception());
+    }
+    lock.lock();
+  }
+}
+
+}  // namespace
+
+void RunWorkers(uint32_t threads, const std::function<void(uint32_t thread, const StopFlag& stop)>& work) {
+  Team team;
+  std::vector<std::thread> workers;
+  {
+    const nanobind::gil_scoped_release no_gil;
+    const auto run = [&team, &work](uint32_t thread) {
+      try {
+        work(thread, team.stop);
+      } catch (...) {
+        team.Fail(std::current_exception());
+      }
+      const std::lock_guard<std::mutex> lock(team.mutex);
+      --team.running;
+      team.ended.notify_all();
+    };
+    try {
+      for (uint32_t thread = 0; thread < threads; ++thread) {
+        {
+          const std::lock_guard<std::mutex> lock(team.mutex);
+          ++team.running;
+        }
+        workers.emplace_back(run, thread);
+      }
+    } catch (...) {  // the machine has no further thread
+      team.Fail(std::current_exception());
+      const std::lock_guard<std::mutex> lock(team.mutex);
+      --team.running;
+    }
+    Wait(&team);
+    for (std::thread& worker : workers) worker.join();
+  }
+  if (team.failure) std::rethrow_exception(team.failure);
+}
+
+void SignalCheck::operator()() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  const int64_t now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  if (now_ns < next_ns_) return;
+  next_ns_ = now_ns + std::chrono::nanoseconds(kBetweenChecks).count();
+  CheckSignals();
+}
+
+}  // namespace quern::python

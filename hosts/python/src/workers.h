@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads for one piece of work, which the calling Python thread waits for without the GIL and ends at Ctrl-C.
+#ifndef QUERN_HOSTS_PYTHON_SRC_WORKERS_H_
+#define QUERN_HOSTS_PYTHON_SRC_WORKERS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+namespace quern::python {
+
+// Set when the work is to end early: a thread failed, or the user pressed Ctrl-C.
+using StopFlag = std::atomic<bool>;
+
+// Calls work(thread, stop) by `threads` threads at once and waits for all. *Threads*: called with the GIL, which is released meanwhile.
+// *Errors*: the first exception of a thread, or what a signal handler of Python raised; all threads have ended then.
+void RunWorkers(uint32_t threads, const std::function<void(uint32_t thread, const StopFlag& stop)>& work);
+
+// Lets Python look at signals, at most every 20 ms. Called without the GIL, on a Python thread. *Errors*: as RunWorkers.
+class SignalCheck {
+ public:
+  void operator()();
+
+ private:
+  int64_t next_ns_ = 0;
+};
+
+}  // namespace quern::python
+
+#endif  // QUERN_HOSTS_PYTHON_SRC_WORKERS_H_

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of every library that speaks Arrow go in, and results go out to it. Libraries that are not installed are skipped."""
+
+import decimal
+import importlib
+import unittest
+
+from tables import ITEMS, ORDERS, items, orders, pa, quern, rows
+
+JOINED = [(2, "bob", 10), (3, None, 20), (3, None, 30)]
+
+
+def library(name):
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise unittest.SkipTest(f"no {name}") from None
+
+
+class Producers(unittest.TestCase):
+    """Each gives the same two tables, whatever types it has for them."""
+
+    def check(self, probe, build):
+        result = quern.join(probe(), build(), on="id = order", select="id, name, qty")
+        found = [tuple(None if value != value else value for value in row) for row in rows(result)]  # pandas has NaN for null
+        self.assertEqual(sorted(found, key=repr), sorted(JOINED, key=repr))
+        counts = quern.aggregate(build(), by="order", aggs="sum(qty) as qty", where="qty > 15")
+        self.assertEqual(sorted(rows(counts)), [(3, 50), (9, 40)])
+        self.assertEqual([row[1] for row in rows(quern.sort(build(), by="qty desc", limit=2))], [40, 30])
+        self.assertEqual([row[1] for row in rows(quern.filter(build(), "qty < 15"))], [10])
+
+    def test_pyarrow(self):
+        self.check(orders, items)
+        self.check(lambda: orders().to_batches()[0], lambda: items().to_reader())
+        self.check(lambda: pa.RecordBatchReader.from_stream(orders()), items)
+
+    def test_polars(self):
+        polars = library("polars")
+        self.check(lambda: polars.DataFrame(ORDERS, strict=False), lambda: polars.DataFrame(ITEMS))
+        categories = polars.DataFrame(ORDERS, strict=False).with_columns(polars.col("name").cast(polars.Categorical))
+        self.check(lambda: categories, lambda: polars.DataFrame(ITEMS))
+
+    def test_pandas(self):
+        pandas = library("pandas")
+        self.check(lambda: pandas.DataFrame(ORDERS), lambda: pandas.DataFrame(ITEMS))
+        categories = pandas.DataFrame(ORDERS).astype({"name": "category"})
+        self.check(lambda: categories, lambda: pandas.DataFrame(ITEMS))
+
+    def test_duckdb(self):
+        connection = library("duckdb").connect()
+        connection.register("o", orders())
+        connection.register("i", items())
+        self.check(lambda: connection.sql("from o"), lambda: connection.sql('select "order", qty from i'))
+        prices = connection.sql("select 1::decimal(15, 2) as p union all select 2.25::decimal(15, 2)")
+        self.assertEqual(rows(quern.aggregate(prices, aggs="sum(p)")), [(decimal.Decimal("3.25"),)])
+
+    def test_datafusion(self):
+        context = library("datafusion").SessionContext()
+        context.register_record_batches("o", [orders().to_batches()])
+        context.register_record_batches("i", [items().to_batches()])
+        self.check(lambda: context.table("o"), lambda: context.sql('select "order", qty from i'))
+
+    def test_nanoarrow(self):
+        nanoarrow = library("nanoarrow")
+        self.check(lambda: nanoarrow.ArrayStream(orders()), lambda: nanoarrow.ArrayStream(items()))
+        self.check(lambda: nanoarrow.c_array(orders().to_batches()[0]), lambda: nanoarrow.c_array_stream(items()))
+
+    def test_results_and_readers(self):
+        self.check(lambda: quern.filter(orders(), "id is null or id > 0"), lambda: quern.filter(items(), "qty > 0"))
+        self.check(lambda: quern.filter(orders(), "id is null or id > 0", stream=True), lambda: quern.filter(items(), "qty > 0"))
+
+
+class Consumers(unittest.TestCase):
+    def setUp(self):
+        self.result = quern.join(orders(), items(), on="id = order", select="id, name, qty")
+        self.expected = [{"id": row[0], "name": row[1], "qty": row[2]} for row in JOINED]
+
+    def test_pyarrow(self):
+        self.assertEqual(self.result.to_pyarrow().to_pylist(), self.expected)
+        self.assertEqual(pa.RecordBatchReader.from_stream(self.result).read_all().to_pylist(), self.expected)
+
+    def test_polars(self):
+        library("polars")
+        self.assertEqual(self.result.to_polars().to_dicts(), self.expected)
+
+    def test_pandas(self):
+        library("pandas")
+        self.assertEqual(self.result.to_pandas()["qty"].tolist(), [10, 20, 30])
+
+    def test_duckdb(self):
+        duckdb = library("duckdb")
+        joined = self.result
+        self.assertEqual(duckdb.sql("select count(*), sum(qty) from joined").fetchall(), [(3, 60)])
+        self.assertEqual(duckdb.sql("select a.qty from joined a join joined b using (qty) order by all").fetchall(), [(10,), (20,), (30,)])
+        del joined
+
+    def test_datafusion(self):
+        context = library("datafusion").SessionContext()
+        self.assertEqual(context.from_arrow(self.result).to_pylist(), self.expected)
+
+    def test_nanoarrow(self):
+        nanoarrow = library("nanoarrow")
+        self.assertEqual(nanoarrow.ArrayStream(self.result).read_all().to_pylist(), self.expected)
+
+
+class PolarsRecipes(unittest.TestCase):
+    """Those of hosts/python/README.md."""
+
+    def test_map_batches(self):
+        polars = library("polars")
+        lazy = polars.LazyFrame({"k": [1, 1, 2], "x": [1, 2, 3]})
+        totals = lazy.map_batches(
+            lambda frame: quern.aggregate(frame, by="k", aggs="sum(x) as x").to_polars(), schema={"k": polars.Int64, "x": polars.Int64}
+        )
+        self.assertEqual(totals.filter(polars.col("x") > 0).sort("k").collect().rows(), [(1, 3), (2, 3)])
+
+    def test_io_source(self):
+        polars = library("polars")
+        from polars.io.plugins import register_io_source
+
+        def joined(with_columns, predicate, n_rows, batch_size):
+            for batch in quern.join(orders(), items(), on="id = order", select="id, qty", stream=True):
+                frame = batch.to_polars()
+                frame = frame if predicate is None else frame.filter(predicate)
+                yield frame if with_columns is None else frame.select(with_columns)
+
+        lazy = register_io_source(joined, schema={"id": polars.Int64, "qty": polars.Int64})
+        self.assertEqual(lazy.filter(polars.col("qty") > 15).select("id").collect().rows(), [(3,), (3,)])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each function of the package on small tables, with its arguments in their several forms."""
+
+import unittest
+
+from tables import items, orders, pa, quern, rows, sorted_rows
+
+
+class Joins(unittest.TestCase):
+    def test_forms_of_on(self):
+        expected = [(2, 10), (3, 20), (3, 30)]
+        for on in ("id = order", [("id", "order")], {"id": "order"}):
+            self.assertEqual(rows(quern.join(orders(), items(), on=on, select=["id", "qty"])), expected)
+        self.assertEqual(len(quern.join(orders(), orders(), on="id", select=[])), 4)
+        self.assertEqual(len(quern.join(orders(), orders(), on=["id"], null_equal=["id"], select=[])), 5)
+
+    def test_every_kind(self):
+        counts = {"inner": 3, "left": 6, "right": 4, "full": 7, "semi": 2, "anti": 3, "right_semi": 3, "right_anti": 1,
+                  "anti_null_aware": 2, "mark": 5}  # fmt: skip
+        for how, count in counts.items():
+            for engine in ("jit", "generic"):
+                for threads in (1, 3):
+                    result = quern.join(orders(), items(), on="id = order", how=how, engine=engine, threads=threads)
+                    self.assertEqual(len(result), count, how)
+        with self.assertRaisesRegex(RuntimeError, "second match"):
+            quern.join(orders(), items(), on="id = order", how="single")
+
+    def test_names_of_the_result(self):
+        twice = quern.join(orders(), orders(), on="id", select="probe.id, build.id, probe.name")
+        self.assertEqual(twice.column_names, ["probe.id", "build.id", "name"])
+        mark = quern.join(orders(), items(), on="id = order", how="mark", select="mark, id")
+        self.assertEqual(rows(mark)[:3], [(False, 1), (True, 2), (True, 3)])
+
+    def test_residual(self):
+        late = pa.table({"order": [2, 3, 3], "least": [3.0, 1.0, 2.0]})
+        for residual in ("price < least", [("price", "<", "least")]):
+            self.assertEqual(rows(quern.join(orders(), late, on="id = order", residual=residual, select="id, least")), [(2, 3.0)])
+
+    def test_collation(self):
+        left, right = pa.table({"s": ["Ada ", "BOB"]}), pa.table({"t": ["ada", "bob", "x"]})
+        result = quern.join(left, right, on="s = t collate utf8mb4_general_ci")
+        self.assertEqual(rows(result), [("Ada ", "ada"), ("BOB", "bob")])
+        self.assertEqual(rows(quern.join(left, right, on=[("s", "t", "collate utf8mb4_general_ci")])), rows(result))
+
+    def test_large_inputs_keep_the_order_of_probe(self):
+        n = 300_000
+        probe, build = pa.table({"k": range(n)}), pa.table({"k": range(0, n, 3), "v": range(0, n, 3)})
+        for threads in (1, 4):
+            result = quern.join(probe, build, on="k", select="v", threads=threads)
+            self.assertEqual(pa.table(result)["v"].to_pylist(), list(range(0, n, 3)))
+
+
+class Aggregations(unittest.TestCase):
+    def test_forms_of_aggs(self):
+        t = pa.table({"k": ["a", "b", "a", None], "x": [1, 2, 3, None], "odd, name": [1, 1, 1, 1]})
+        expected = sorted([("a", 2, 4), ("b", 1, 2), (None, 1, None)], key=repr)
+        for aggs in ("count(*) as n, sum(x) as s", ["count(*) as n", "sum(x) as s"], {"n": "count(*)", "s": ("sum", "x")}):
+            self.assertEqual(sorted_rows(quern.aggregate(t, by="k", aggs=aggs)), expected)
+        whole = quern.aggregate(t, aggs=[("count",), ("sum", "odd, name")])
+        self.assertEqual((whole.column_names, rows(whole)), (["count(*)", 'sum("odd, name")'], [(4, 4)]))
+        self.assertEqual(sorted_rows(quern.aggregate(t, by=["k"])), [("a",), ("b",), (None,)])
+
+    def test_functions(self):
+        t = pa.table({"x": [1, 2, 3, 4], "b": [True, False, True, True], "s": ["p", "q", "r", "s"]})
+        aggs = "quantile(x, 0.5), bool_or(b), string_agg(s, '-'), count(distinct b), first(s), last(s), var_pop(x)"
+        aggs += ", sum(x) filter (where x >= 2.5)"
+        self.assertEqual(rows(quern.aggregate(t, aggs=aggs)), [(2.5, True, "p-q-r-s", 2, "p", "s", 1.25, 7)])
+        only = quern.aggregate(t, aggs="count(*)", where="b and s != 'p'")
+        self.assertEqual(rows(only), [(2,)])
+
+    def test_no_rows(self):
+        nothing = pa.table({"x": pa.array([], pa.int64())})
+        self.assertEqual(rows(quern.aggregate(nothing, aggs="sum(x), count(*)")), [(None, 0)])
+        self.assertEqual(rows(quern.aggregate(nothing, by="x", aggs="count(*)")), [])
+
+    def test_many_threads(self):
+        t = pa.table({"k": [i % 1000 for i in range(500_000)], "x": [1] * 500_000})
+        for stream in (False, True):
+            result = quern.aggregate(t, by="k", aggs="sum(x) as s", threads=4, stream=stream)
+            self.assertEqual(sorted_rows(result), sorted([(k, 500) for k in range(1000)], key=repr))
+
+
+class Sorts(unittest.TestCase):
+    def test_forms_of_by(self):
+        for by in ("id desc nulls first, name", [("id", "desc", "nulls first"), "name"], ["id desc nulls first"]):
+            self.assertEqual([row[0] for row in rows(quern.sort(orders(), by=by))], [None, 4, 3, 2, 1])
+        top = quern.sort(orders(), by="price desc", limit=2, select="name, id")
+        self.assertEqual(rows(top), [("a text of more than 12 bytes", None), ("dora", 4)])
+
+    def test_window(self):
+        t = pa.table({"shop": [1, 2, 1, 2], "price": [5, 7, 5, 9]})
+        result = quern.sort(t, by="price", partition_by="shop", window="rank as place, row_number")
+        self.assertEqual(rows(result), [(1, 5, 1, 1), (1, 5, 1, 2), (2, 7, 1, 1), (2, 9, 2, 2)])
+        self.assertEqual(quern.sort(t, by="price", window={"place": "dense_rank"}).column_names, ["shop", "price", "place"])
+
+    def test_stable_and_large(self):
+        n = 300_000
+        t = pa.table({"k": [i % 7 for i in range(n)], "row": range(n)})
+        for threads in (1, 4):
+            result = pa.table(quern.sort(t, by="k", stable=True, threads=threads))
+            self.assertEqual(result["row"].to_pylist(), sorted(range(n), key=lambda i: (i % 7, i)))
+        self.assertEqual(rows(quern.sort(t, by="row desc", limit=2, stream=True)), [((n - 1) % 7, n - 1), ((n - 2) % 7, n - 2)])
+
+
+class Filters(unittest.TestCase):
+    def test_conditions(self):
+        cases = {
+            "id < 2.5": [1, 2], "id = 2.5": [], "id != 2.5": [1, 2, 3, 4], "id between 1.5 and 3": [2, 3], "id in (1, 2.5, 4)": [1, 4],
+            "id > 1e30": [], "not (id >= 2)": [1], "name like '%o%' and price > 2": [2, 4, None], "id is null": [None], "NAME = 'ada'": [1],
+            "price >= id": [1, 2, 4], "price is null or id = 1": [1, 3], "name collate utf8mb4_general_ci = 'ADA'": [1],
+            "name in ('bob', 'it''s')": [2],
+        }  # fmt: skip
+        for where, expected in cases.items():
+            for engine in ("jit", "generic"):
+                self.assertEqual([row[0] for row in rows(quern.filter(orders(), where, "id", engine=engine))], expected, where)
+
+    def test_large_filters_keep_the_order(self):
+        n = 300_000
+        t = pa.table({"x": range(n), "s": [f"text number {i % 100}, long enough" for i in range(n)], "b": [i % 3 == 0 for i in range(n)]})
+        expected = [row for row in rows(t) if row[0] % 5 == 0 or row[2]][:1000]
+        t = t.append_column("m", pa.array([i % 5 for i in range(n)], pa.int8()))
+        for threads in (1, 4):
+            self.assertEqual(rows(quern.filter(t, "m = 0 or b", ["x", "s", "b"], threads=threads))[:1000], expected)
+
+
+if __name__ == "__main__":
+    unittest.main()
