@@ -90,6 +90,10 @@ class Readers(unittest.TestCase):
 
 
 class Interrupts(unittest.TestCase):
+    def setUp(self):
+        # A process that was started in the background of a shell ignores Ctrl-C.
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
+
     def endless(self):
         batch = pa.record_batch({"k": pa.array(range(1000))})
         return pa.RecordBatchReader.from_batches(SCHEMA, itertools.repeat(batch))
