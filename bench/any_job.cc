@@ -70,10 +70,11 @@ absl::StatusOr<uint64_t> RunJoin(const std::shared_ptr<const Kernel>& kernel, co
   JoinProber prober(join);
   OutputBatch out(JoinOutputTypes(input.spec()), OutputRows(input), budget);
   uint64_t rows_out = 0;
-  QUERN_RETURN_IF_ERROR(ForBatches(input.num_rows(), [&](uint64_t at, uint64_t rows) -> absl::Status {
+  const auto probe = [&](uint64_t at, uint64_t rows) -> absl::Status {
     QUERN_RETURN_IF_ERROR(prober.SetInput(input.Batch(at, rows)));
     return ReadAll(&prober, &out, &rows_out);
-  }));
+  };
+  QUERN_RETURN_IF_ERROR(ForBatches(input.num_rows(), probe));
   return rows_out;
 }
 

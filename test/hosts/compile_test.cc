@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "test/hosts/host_tables.h"
+#include "test/unit/sanitized.h"
 
 namespace quern_test {
 namespace {
@@ -38,14 +39,6 @@ quern::Kernel CompileOrDie(const quern::CompileOptions& options) {
   EXPECT_TRUE(kernel.ok()) << kernel.status().text();
   return *std::move(kernel);
 }
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(thread_sanitizer) || __has_feature(address_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // Runs a test that ends its process, or changes it for good, in one of its own.
 int ExitStatusOf(const std::string& test) {

@@ -16,17 +16,10 @@
 #include "test/unit/kernel_object.h"
 #include "test/unit/number_join.h"
 #include "test/unit/process_memory.h"
+#include "test/unit/sanitized.h"
 
 namespace quern {
 namespace {
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(thread_sanitizer) || __has_feature(address_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // What a process has: pages, mappings, bytes of the heap.
 struct Footprint {

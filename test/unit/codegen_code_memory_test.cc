@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "test/unit/process_memory.h"
+#include "test/unit/sanitized.h"
 
 namespace quern {
 namespace {
@@ -29,14 +30,6 @@ using test::Mappings;
 using test::PermissionsAt;
 
 const uint64_t kPage = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(thread_sanitizer) || __has_feature(address_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // mov eax, number; ret - for what the host's architecture is.
 std::string CodeThatAnswers(uint8_t number) {
@@ -274,12 +267,10 @@ TEST(CodeMemory, AProcessWithoutAddressesLeftGetsAnError) {
 }
 
 TEST(CodeMemory, ASystemThatForbidsNewCodeIsAnError) {
-#ifndef PR_SET_MDWE
-  constexpr int PR_SET_MDWE = 65;  // since Linux 6.3, younger than the headers
-#endif
+  constexpr int kSetMdwe = 65;  // PR_SET_MDWE, since Linux 6.3: younger than the headers
   const int status = ExitStatusOf([] {
     CodeMemory memory;
-    if (prctl(PR_SET_MDWE, 1UL, 0UL, 0UL, 0UL) != 0) return 77;
+    if (prctl(kSetMdwe, 1UL, 0UL, 0UL, 0UL) != 0) return 77;
     absl::StatusOr<CodePages> pages = memory.Reserve(1);
     if (!pages.ok()) return 1;
     const absl::Status committed = pages->Commit(CodeThatAnswers(1));
