@@ -13,6 +13,7 @@
 #include "codegen/machine.h"
 #include "errors.h"
 #include "runtime/spec.h"
+#include "without_gil.h"
 
 namespace quern::python {
 namespace {
@@ -41,7 +42,7 @@ KernelHandle::KernelHandle(const std::string& spec, const std::string& engine, c
   options.engine = EngineOf(engine);
   options.when = now ? QUERN_COMPILE_NOW : QUERN_COMPILE_BACKGROUND;
   options.params = params.c_str();
-  const nanobind::gil_scoped_release no_gil;
+  const WithoutGil no_gil;
   quern_error error;
   quern_kernel* kernel = nullptr;
   const quern_status status = quern_compile_with(spec.c_str(), &options, &kernel, &error);
@@ -58,7 +59,7 @@ std::string KernelHandle::Text(const std::string& name) const {
 
 std::string KernelHandle::Dump(const std::string& stage, const std::string& machine) const {
   const std::string text = Text("spec");
-  const nanobind::gil_scoped_release no_gil;
+  const WithoutGil no_gil;
   CompileOptions options;
   options.overrides = OverridesOf(params_);
   const absl::StatusOr<KernelSpec> spec = ParseSpec(text);

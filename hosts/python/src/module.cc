@@ -22,6 +22,7 @@
 #include "source.h"
 #include "texts.h"
 #include "view.h"
+#include "without_gil.h"
 
 namespace nb = nanobind;
 
@@ -169,6 +170,7 @@ NB_MODULE(_quern, module) {
   module.doc() = "The native part of quern; use the functions of the package.";
   module.def("version", [] { return std::string(quern_version()); });
   module.def("abi_version", &quern_abi_version);
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { quern::python::interpreter_ends = true; }));
   quern::python::DefineInputs(&module);
   quern::python::DefineResults(&module);
   quern::python::DefineKernel(&module);

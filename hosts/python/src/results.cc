@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "source.h"
+#include "without_gil.h"
 #include "workers.h"
 
 namespace nb = nanobind;
@@ -165,7 +166,7 @@ Reader::Reader(std::vector<Field> fields, Next next) : fields_(std::move(fields)
 
 Table Reader::NextTable() {
   if (is_taken_) throw std::runtime_error("reader that was given away: a stream was taken of it; accepted: one or the other");
-  const nb::gil_scoped_release no_gil;
+  const WithoutGil no_gil;
   std::optional<Batch> batch = state_->Read();
   if (!batch) return nullptr;
   std::vector<Batch> batches;

@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "without_gil.h"
 #include "workers.h"
 
 namespace nb = nanobind;
@@ -71,7 +72,7 @@ void Source::OpenStream(nb::handle object) {
   stream->release = nullptr;
   ArrowSchema schema = {};
   {
-    const nb::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     if (stream_.get_schema(&stream_, &schema) != 0) Fail(&stream_, "no schema of " + what_);
   }
   TakeFields(schema);
@@ -107,7 +108,7 @@ std::optional<Batch> Source::Pull() {
 
 void Source::Collect() {
   if (is_collected_) return;
-  const nb::gil_scoped_release no_gil;
+  const WithoutGil no_gil;
   SignalCheck check_signals;
   while (std::optional<Batch> batch = Pull()) {
     num_rows_ += static_cast<uint64_t>(batch->num_rows);

@@ -8,6 +8,7 @@
 //
 // A morsel is 65,536 rows, a few milliseconds at most. In threads other than the main one the question is answered with no at once.
 #include "workers.h"
+#include "without_gil.h"
 
 #include <Python.h>
 #include <nanobind/nanobind.h>
@@ -64,7 +65,7 @@ void RunWorkers(uint32_t threads, const std::function<void(uint32_t thread, cons
   Team team;
   std::vector<std::thread> workers;
   {
-    const nanobind::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     const auto run = [&team, &work](uint32_t thread) {
       try {
         work(thread, team.stop);
