@@ -89,9 +89,11 @@ TEST(CalledCollations, DistinctStringsAreThoseOfDifferentKeys) {
       const Texts expected(3, std::to_string(keys.size()));
       EXPECT_EQ(Results(Function::kCountDistinct, TypeOf(TypeId::kLargeUtf8, collation), texts), expected) << collation;
       const Texts estimates = Results(Function::kApproxCountDistinct, TypeOf(TypeId::kUtf8, collation), texts);
+      // 4096 registers: sets this small lose a key a few times in a hundred, so a relative bound alone would fail by chance.
+      const double tolerance = 6 + 0.05 * static_cast<double>(keys.size());
       for (const std::string& estimate : estimates) {
         EXPECT_EQ(estimate, estimates[0]);
-        EXPECT_NEAR(std::stod(estimate), static_cast<double>(keys.size()), 0.05 * static_cast<double>(keys.size())) << collation;
+        EXPECT_NEAR(std::stod(estimate), static_cast<double>(keys.size()), tolerance) << collation;
       }
     }
   }
