@@ -196,7 +196,8 @@ void AddSelfJoin(Cells* cells) {
 
 std::string QueueOf(int rows) {
   std::string params;
-  for (const char* const level : {"l2", "l3", "dram"}) params += " prefetch_distance_" + std::string(level) + "=" + std::to_string(rows);
+  for (const char* const loop : {"build_dense", "build_open", "build_unchained", "probe_dense", "probe_open", "probe_unchained"})
+    params += " prefetch_" + std::string(loop) + "=" + std::to_string(rows);
   return params;
 }
 

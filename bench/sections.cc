@@ -75,9 +75,7 @@ void PrintContext(const std::string& bench, const Settings& settings) {
   if (!machine.ok()) return;
   std::printf("%s: %s, %u cores, L2 %s, L3 %s; rows times %g; ns a row, best of interleaved turns\n", bench.c_str(), machine->cpu.c_str(),
               std::thread::hardware_concurrency(), Bytes(machine->l2_bytes).c_str(), Bytes(machine->l3_bytes).c_str(), settings.rows_scale);
-  const KernelPlan plan;
-  std::printf("prefetch distances of the plan: %u rows for tables in L2, %u in L3, %u beyond; !: ratio below 0.98\n",
-              plan.prefetch_distance_l2, plan.prefetch_distance_l3, plan.prefetch_distance_dram);
+  std::printf("!: ratio below 0.98\n");
 }
 
 void PrintPeak() {

@@ -23,6 +23,7 @@
 #include "codegen/kernel_cache.h"
 #include "codegen/log.h"
 #include "codegen/module.h"
+#include "codegen/profile.h"
 #include "codegen/stage_files.h"
 #include "codegen/template_library.h"
 #include "codegen/tier.h"
@@ -82,6 +83,16 @@ absl::StatusOr<std::shared_ptr<Kernel>> MakeGenericKernel(KernelPlan plan) {
   kernel->plan = std::move(plan);
   kernel->engine = Engine::kGeneric;
   return kernel;
+}
+
+// The same code under another plan, which asks for the same of the code.
+absl::StatusOr<std::shared_ptr<const Kernel>> Replanned(const Kernel& same_code, const KernelPlan& plan) {
+  auto kernel = std::make_shared<Kernel>(same_code);
+  QUERN_ASSIGN_OR_RETURN(KernelShape shape, MakeKernelShape(plan));
+  SetShape(std::move(shape), kernel.get());
+  kernel->plan = plan;
+  kernel->counters = std::make_shared<CounterSet>();
+  return std::shared_ptr<const Kernel>(std::move(kernel));
 }
 
 // The host's target machine for the time of one compilation. Making one costs a tenth of a compilation (a hundred CPU features are parsed),
@@ -246,6 +257,11 @@ std::string KernelKey(const KernelPlan& plan, const Machine& host) {
   return PrintSpec(plan.spec) + "\n" + PlanJson(plan) + "\n" + HostStates(plan.spec) + ProcessKey(host);
 }
 
+// What the machine code alone depends on: kernels of different tuning share it, on disk and in memory.
+std::string CodeKey(const KernelPlan& plan, const Machine& host) {
+  return PrintSpec(plan.spec) + "\n" + CodeParameters(plan) + "\n" + HostStates(plan.spec) + ProcessKey(host);
+}
+
 // A spec's text and the overrides as one string, each with its length in front: a text may hold any byte, also one that would separate.
 std::string NameOf(std::string_view text, const PlanOverrides& overrides) {
   std::string name = std::to_string(text.size()) + " ";
@@ -270,15 +286,19 @@ std::string NameOf(const KernelSpec& spec, const PlanOverrides& overrides) { ret
 // The compiled kernel of a plan for this machine: from memory, from disk or made.
 absl::StatusOr<CompiledKernel> CompilePlanned(const KernelPlan& plan, const Machine& host, const CompileOptions& options, double plan_ms,
                                               const std::atomic<bool>& stop) {
-  const std::string key = KernelKey(plan, host);
+  const std::string key = KernelKey(plan, host), code_key = CodeKey(plan, host);
   const bool is_cached = IsCached(options);
-  const auto make = [&] {
-    return MakeCompiledKernel({plan, host, key, options.template_dir, is_cached, plan_ms, &stop, options.overrides});
+  const auto make = [&]() -> absl::StatusOr<std::shared_ptr<const Kernel>> {
+    if (is_cached) {
+      if (const auto same_code = KernelCache::OfProcess().FindByName(code_key)) return Replanned(*same_code, plan);
+    }
+    return MakeCompiledKernel({plan, host, code_key, options.template_dir, is_cached, plan_ms, &stop, options.overrides});
   };
   if (is_cached) {
     QUERN_ASSIGN_OR_RETURN(CompiledKernel found, KernelCache::OfProcess().FindOrMake(key, make));
     if (found.cache == CacheOutcome::kMiss && found.kernel->from_disk) found.cache = CacheOutcome::kDisk;
     KernelCache::OfProcess().AddName(NameOf(plan.spec, options.overrides), key);
+    KernelCache::OfProcess().AddName(code_key, key);
     return found;
   }
   QUERN_ASSIGN_OR_RETURN(auto kernel, make());
@@ -288,7 +308,7 @@ absl::StatusOr<CompiledKernel> CompilePlanned(const KernelPlan& plan, const Mach
 absl::StatusOr<CompiledKernel> CompileForHost(const KernelSpec& spec, const CompileOptions& options) {
   const double start = NowMs();
   QUERN_ASSIGN_OR_RETURN(const Machine host, HostMachine());
-  QUERN_ASSIGN_OR_RETURN(const KernelPlan plan, MakePlan(spec, host, options.overrides));
+  QUERN_ASSIGN_OR_RETURN(const KernelPlan plan, MakePlan(spec, host, options.overrides, ProfileOfProcess().get()));
   return CompilePlanned(plan, host, options, NowMs() - start, kGoOn);
 }
 
@@ -308,7 +328,7 @@ class HostKernelMaker final : public KernelMaker {
   bool IsOnDisk() override {
     const auto generic = generic_.lock();
     if (generic == nullptr || !IsCached(options_) || HasStageFiles()) return false;
-    return DiskCache::OfProcess().Has(KernelKey(generic->plan, *Host()));
+    return DiskCache::OfProcess().Has(CodeKey(generic->plan, *Host()));
   }
   absl::StatusOr<CompiledKernel> Make(const std::atomic<bool>& stop) override {
     const auto generic = generic_.lock();
@@ -355,7 +375,7 @@ std::optional<CompiledKernel> FindShared(const std::string& name, const CompileO
 
 // The generic kernel with a tier, for all who ask for it by `name` (empty: for this caller alone).
 absl::StatusOr<CompiledKernel> CompileBeside(const KernelSpec& spec, const std::string& name, const CompileOptions& options) {
-  QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, *Host(), options.overrides));
+  QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, *Host(), options.overrides, ProfileOfProcess().get()));
   QUERN_ASSIGN_OR_RETURN(const std::shared_ptr<Kernel> generic, MakeGenericKernel(std::move(plan)));
   SayMade(*generic, CacheOutcome::kOff, options.overrides);
   AddTier(std::make_unique<HostKernelMaker>(generic, name, options), options.compile_after_rows, options.swap_waits, generic.get());
@@ -391,7 +411,7 @@ absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOpti
     if (!absl::IsCancelled(compiled.status())) WarnOnce(warning);
   }
   absl::StatusOr<Machine> host = HostMachine();
-  QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, host.ok() ? *host : Machine{}, options.overrides));
+  QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, host.ok() ? *host : Machine{}, options.overrides, ProfileOfProcess().get()));
   QUERN_ASSIGN_OR_RETURN(auto kernel, MakeGenericKernel(std::move(plan)));
   SayMade(*kernel, CacheOutcome::kOff, options.overrides);
   return CompiledKernel{std::move(kernel), CacheOutcome::kOff, std::move(warning)};

@@ -4,7 +4,7 @@
 //     plan join.inner keys=i64 build=f64
 //     layout = auto                       # table layout; auto: by the keys, ..; accepted: auto, unchained, dense, open
 //     batch_size = 1024                   # rows hashed, encoded or tested at a time (rows)
-//     prefetch_distance_dram = 128        # in those beyond (rows)
+//     prefetch_probe_open = 0@1M,64@32M,128   # settings by table size; estimate
 //     ..
 //     l2_bytes = 1048576                  # the machine's: where the classes of table size begin
 //
@@ -13,8 +13,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <sstream>
 
+#include "codegen/prefetch_choice.h"
 #include "runtime/status.h"
 #include "runtime/tuple_layout.h"
 
@@ -60,7 +62,35 @@ absl::Status SetChoice(std::string_view name, std::string_view value, std::strin
   return absl::OkStatus();
 }
 
-enum class Scope : uint8_t { kAll, kStored, kBoth, kJoin, kAggregate, kSort };
+absl::Status SetLadder(PrefetchLoop loop, std::string_view name, std::string_view value, bool applies, KernelPlan* plan) {
+  absl::StatusOr<PrefetchLadder> ladder = ParseLadder(value, DefaultHint(loop));
+  if (!ladder.ok())
+    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + std::string(ladder.status().message()));
+  if (!applies) return absl::OkStatus();
+#define QUERN_PLAN_LADDER(scope, Loop, parameter, meaning) \
+  if (loop == PrefetchLoop::Loop) {                        \
+    plan->parameter = *std::move(ladder);                  \
+    plan->parameter##_origin.text = "given";               \
+    return absl::OkStatus();                               \
+  }
+#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning)
+#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning)
+#include "codegen/plan_parameters.def"
+  return absl::OkStatus();
+}
+
+enum class Scope : uint8_t { kAll, kStored, kBoth, kJoin, kWordJoin, kAggregate, kWordAggregate, kSort };
+
+bool HasWordKeys(const KernelSpec& spec) {
+  std::vector<KeySpec> kernel_keys;
+  for (const KeySpec& key : spec.keys) kernel_keys.push_back(KernelKey(key));
+  return WordBits(kernel_keys) != 0;
+}
+
+// Ladders of loops over words are taken for all keys, so that one list of parameters serves many specs.
+Scope OperatorsOf(Scope scope) {
+  return scope == Scope::kWordJoin ? Scope::kJoin : scope == Scope::kWordAggregate ? Scope::kAggregate : scope;
+}
 
 bool IsIn(Scope scope, const KernelSpec& spec) {
   switch (scope) {
@@ -68,6 +98,8 @@ bool IsIn(Scope scope, const KernelSpec& spec) {
     case Scope::kStored: return spec.op != Operator::kFilter;
     case Scope::kBoth: return spec.op == Operator::kJoin || spec.op == Operator::kAggregate;
     case Scope::kJoin: return spec.op == Operator::kJoin;
+    case Scope::kWordJoin: return spec.op == Operator::kJoin && HasWordKeys(spec);
+    case Scope::kWordAggregate: return spec.op == Operator::kAggregate && HasWordKeys(spec);
     case Scope::kAggregate: return spec.op == Operator::kAggregate;
     case Scope::kSort: return spec.op == Operator::kSort;
   }
@@ -81,6 +113,7 @@ std::string ParameterNames(const KernelSpec& spec) {
   };
 #define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) add(Scope::scope, #name);
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) add(Scope::scope, #name);
+#define QUERN_PLAN_LADDER(scope, Loop, name, meaning) add(Scope::scope, #name);
 #include "codegen/plan_parameters.def"
   return names;
 }
@@ -90,6 +123,9 @@ absl::Status SetParameter(KernelPlan* plan, std::string_view name, std::string_v
   if (name == #parameter && IsIn(Scope::scope, plan->spec)) return SetNumber(name, value, min, max, unit, &plan->parameter);
 #define QUERN_PLAN_CHOICE(scope, parameter, default_value, accepted, meaning) \
   if (name == #parameter && IsIn(Scope::scope, plan->spec)) return SetChoice(name, value, accepted, &plan->parameter);
+#define QUERN_PLAN_LADDER(scope, Loop, parameter, meaning)               \
+  if (name == #parameter && IsIn(OperatorsOf(Scope::scope), plan->spec)) \
+    return SetLadder(PrefetchLoop::Loop, name, value, IsIn(Scope::scope, plan->spec), plan);
 #include "codegen/plan_parameters.def"
   return InvalidArgument("unknown plan parameter: " + Show(name) + "; accepted: " + ParameterNames(plan->spec));
 }
@@ -112,6 +148,8 @@ absl::Status Settle(KernelPlan* plan) {
   return absl::OkStatus();
 }
 
+std::string OriginText(const LadderOrigin& origin) { return origin.text.empty() ? "" : "; " + origin.text; }
+
 std::string Line(const std::string& setting, const std::string& meaning) {
   const size_t column = 36;
   return setting + std::string(setting.size() < column ? column - setting.size() : 1, ' ') + "# " + meaning + "\n";
@@ -119,12 +157,19 @@ std::string Line(const std::string& setting, const std::string& meaning) {
 
 }  // namespace
 
-absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machine, const PlanOverrides& overrides) {
+absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machine, const PlanOverrides& overrides,
+                                    const Profile* profile) {
   QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
   KernelPlan plan;
   plan.spec = spec;
   plan.l2_bytes = machine.l2_bytes;
   plan.l3_bytes = machine.l3_bytes;
+  const KeyClass keys = KeyClassOf(spec);
+#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning)
+#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning)
+#define QUERN_PLAN_LADDER(scope, Loop, name, meaning) \
+  if (IsIn(Scope::scope, spec)) plan.name = ChooseLadder(PrefetchLoop::Loop, keys, machine, profile, &plan.name##_origin.text);
+#include "codegen/plan_parameters.def"
   for (const auto& [name, value] : overrides) QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
   QUERN_RETURN_IF_ERROR(Settle(&plan));
   return plan;
@@ -136,6 +181,9 @@ std::string PrintPlan(const KernelPlan& plan) {
   if (IsIn(Scope::scope, plan.spec)) text += Line(#name " = " + std::to_string(plan.name), meaning " (" unit ")");
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) \
   if (IsIn(Scope::scope, plan.spec)) text += Line(#name " = " + plan.name, meaning "; accepted: " + CommaList(accepted));
+#define QUERN_PLAN_LADDER(scope, Loop, name, meaning) \
+  if (IsIn(Scope::scope, plan.spec))                  \
+    text += Line(#name " = " + PrintLadder(plan.name, DefaultHint(PrefetchLoop::Loop)), meaning + OriginText(plan.name##_origin));
 #include "codegen/plan_parameters.def"
   text += Line("l2_bytes = " + std::to_string(plan.l2_bytes), "the machine's: tables up to it are of class l2");
   text += Line("l3_bytes = " + std::to_string(plan.l3_bytes), "the machine's: tables up to it are of class l3, beyond of class dram");
@@ -172,8 +220,24 @@ std::string PlanJson(const KernelPlan& plan) {
   if (IsIn(Scope::scope, plan.spec)) text += "\"" #name "\":" + std::to_string(plan.name) + ",";
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) \
   if (IsIn(Scope::scope, plan.spec)) text += "\"" #name "\":\"" + plan.name + "\",";
+#define QUERN_PLAN_LADDER(scope, Loop, name, meaning) \
+  if (IsIn(Scope::scope, plan.spec)) text += "\"" #name "\":\"" + PrintLadder(plan.name, DefaultHint(PrefetchLoop::Loop)) + "\",";
 #include "codegen/plan_parameters.def"
   return text + "\"l2_bytes\":" + std::to_string(plan.l2_bytes) + ",\"l3_bytes\":" + std::to_string(plan.l3_bytes) + "}";
+}
+
+std::string CodeParameters(const KernelPlan& plan) {
+  constexpr std::string_view kOfCode[] = {"inline_key_bytes", "inline_group_bytes", "sort_method", "hash", "prefetch",
+                                          "passes",           "codegen_level",      "toggled_pass"};
+  std::string text;
+  const auto add = [&](Scope scope, std::string_view name, const std::string& value) {
+    if (!IsIn(scope, plan.spec) || std::find(std::begin(kOfCode), std::end(kOfCode), name) == std::end(kOfCode)) return;
+    text += (text.empty() ? "{\"" : ",\"") + std::string(name) + "\":" + value;
+  };
+#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) add(Scope::scope, #name, std::to_string(plan.name));
+#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) add(Scope::scope, #name, "\"" + plan.name + "\"");
+#include "codegen/plan_parameters.def"
+  return text + "}";
 }
 
 std::shared_ptr<const JoinShape> MakePlannedShape(const KernelPlan& plan) {
@@ -188,13 +252,12 @@ std::shared_ptr<const JoinShape> MakePlannedShape(const KernelPlan& plan) {
 
 namespace {
 
-PrefetchClasses PrefetchOf(const KernelPlan& plan) {
-  PrefetchClasses prefetch;
-  prefetch.l2_bytes = plan.l2_bytes;
-  prefetch.l3_bytes = plan.l3_bytes;
-  prefetch.l2_distance = plan.prefetch_distance_l2;
-  prefetch.l3_distance = plan.prefetch_distance_l3;
-  prefetch.dram_distance = plan.prefetch_distance_dram;
+PrefetchLadders PrefetchOf(const KernelPlan& plan) {
+  PrefetchLadders prefetch;
+#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning)
+#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning)
+#define QUERN_PLAN_LADDER(scope, Loop, name, meaning) prefetch[PrefetchLoop::Loop] = plan.name;
+#include "codegen/plan_parameters.def"
   return prefetch;
 }
 
@@ -212,11 +275,7 @@ absl::StatusOr<std::shared_ptr<const AggregateShape>> MakePlannedGroups(const Ke
 AggregateOptions MakeAggregateOptions(const KernelPlan& plan) {
   AggregateOptions options;
   options.prefetch = PrefetchOf(plan);
-  options.word_prefetch = options.prefetch;
-  // Words are looked for eight at a time, none of which waits for another: that gains by prefetching only from a quarter of the L3 cache on
-  // (100,000 groups of 32 bytes: 6.7 ns a row without, 7.1 with; 300,000: 13.5 and 9.9; `agg_bench --benchmark_filter=groups`).
-  options.word_prefetch.l2_bytes = std::max(plan.l2_bytes, plan.l3_bytes / 4);
-  options.l2_bytes = plan.l2_bytes;
+  options.caches = {plan.l2_bytes, plan.l3_bytes};
   options.l2_batch_rows = plan.batch_size_l2;
   options.huge_pages = plan.huge_pages == "on";
   options.layout = plan.group_layout == "dense"       ? GroupLayout::kDense
@@ -238,6 +297,7 @@ std::shared_ptr<const SortShape> MakePlannedSort(const KernelPlan& plan) {
 
 SortOptions MakeSortOptions(const KernelPlan& plan) {
   SortOptions options;
+  options.prefetch = PrefetchOf(plan);
   options.prefetches = plan.prefetch != "off";
   options.huge_pages = plan.huge_pages == "on";
   // A quarter of the L2 cache, since sorting wants as much again beside them (10 M entries of two words: 512 buckets 13 ns an entry for
@@ -258,6 +318,7 @@ std::shared_ptr<const FilterShape> MakePlannedFilter(const KernelPlan& plan) {
 JoinOptions MakeJoinOptions(const KernelPlan& plan) {
   JoinOptions options;
   options.prefetch = PrefetchOf(plan);
+  options.caches = {plan.l2_bytes, plan.l3_bytes};
   options.huge_pages = plan.huge_pages == "on";
   options.layout = plan.layout == "unchained" ? LayoutChoice::kUnchained
                    : plan.layout == "dense"   ? LayoutChoice::kDense

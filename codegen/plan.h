@@ -16,19 +16,32 @@
 #include "runtime/aggregate_shape.h"
 #include "runtime/filter_shape.h"
 #include "runtime/hash_join.h"
+#include "runtime/prefetch.h"
 #include "runtime/sort_options.h"
 #include "runtime/sort_shape.h"
 #include "runtime/spec.h"
 
 namespace quern {
 
+class Profile;
+
 // --param NAME=VALUE, in the order given; the last of a name counts.
 using PlanOverrides = std::vector<std::pair<std::string, std::string>>;
+
+// Where a ladder comes from, for people: "given", "estimate", "profile: 9 sizes exact, 3 nearest".
+struct LadderOrigin {
+  std::string text;
+
+  bool operator==(const LadderOrigin&) const { return true; }  // no part of what the plan is
+};
 
 struct KernelPlan {
   KernelSpec spec;
 #define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) uint32_t name = default_value;
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) std::string name = default_value;
+#define QUERN_PLAN_LADDER(scope, Loop, name, meaning) \
+  PrefetchLadder name;                                \
+  LadderOrigin name##_origin;
 #include "codegen/plan_parameters.def"
   // Where the classes of table size begin and end; from the machine.
   uint64_t l2_bytes = 0;
@@ -37,12 +50,17 @@ struct KernelPlan {
   bool operator==(const KernelPlan&) const = default;
 };
 
-// Makes the plan. *Errors*: InvalidArgument for an unknown parameter or a value out of range, with the accepted ones.
-absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machine, const PlanOverrides& overrides);
+// Makes the plan. `profile`: of the machine that the plan is for; null: none. *Errors*: InvalidArgument for an unknown parameter or a value
+// out of range, with the accepted ones.
+absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machine, const PlanOverrides& overrides,
+                                    const Profile* profile = nullptr);
 
 // First line "plan <spec>", then one "name = value  # meaning" a line. ParsePlan(PrintPlan(p)) == p.
 std::string PrintPlan(const KernelPlan& plan);
 absl::StatusOr<KernelPlan> ParsePlan(std::string_view text);
+// The parameters that the code of a kernel depends on, as a JSON object; the others are data of its jobs. What is kept on disk goes by
+// them, so that another profile finds the same code.
+std::string CodeParameters(const KernelPlan& plan);
 // The parameters as JSON object members, for --stats: {"layout":"unchained",...}.
 std::string PlanJson(const KernelPlan& plan);
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/join_options.h"
+#include "runtime/prefetch.h"
 
 namespace quern {
 
@@ -20,10 +20,9 @@ struct KeyRange {
 };
 
 struct AggregateOptions {
-  PrefetchClasses prefetch;               // of directories
-  PrefetchClasses word_prefetch;          // of tables over words
-  uint64_t l2_bytes = uint64_t{1} << 20;  // of the machine's L2 cache
-  uint32_t l2_batch_rows = 512;           // rows at a time, at most, while the table is no larger
+  PrefetchLadders prefetch;  // looked at before each batch, by the table's bytes then
+  CacheSizes caches;
+  uint32_t l2_batch_rows = 512;  // rows at a time, at most, while the table is no larger
   bool huge_pages = true;
   GroupLayout layout = GroupLayout::kAuto;
   uint32_t load_percent = 60;   // of an open table or directory, before it grows

@@ -143,8 +143,8 @@ struct DirectoryGroups::Looking {
 DirectoryGroups::DirectoryGroups(const GroupContext& context, uint64_t expected_groups)
     : context_(context), expected_groups_(expected_groups), arena_(context.budget, context.options.huge_pages), key_bytes_(context) {}
 
-uint32_t DirectoryGroups::prefetch_distance() const {
-  return context_.shape->group()->prefetches ? context_.options.prefetch.DistanceFor(bytes()) : 0;
+PrefetchSetting DirectoryGroups::prefetch() const {
+  return context_.shape->group()->prefetches ? context_.options.prefetch.For(PrefetchLoop::kUpdateDirectory, bytes()) : PrefetchSetting();
 }
 
 // The first step of all rows, which makes no groups: where groups are there, as most are where it matters, it needs no more than an entry's
@@ -152,7 +152,7 @@ uint32_t DirectoryGroups::prefetch_distance() const {
 void DirectoryGroups::TestOnce(uint32_t n, Looking* looking, uint8_t** tuples) const {
   const uint64_t* const entries = reinterpret_cast<const uint64_t*>(directory_.data());
   const uint64_t* const hashes = looking->hashes;
-  const uint32_t common_bits = context_.common_bits, shift = shift_, distance = std::min(prefetch_distance(), n);
+  const uint32_t common_bits = context_.common_bits, shift = shift_, distance = std::min<uint32_t>(prefetch().distance, n);
   const auto slot_of = [=](uint32_t i) { return (hashes[i] << common_bits) >> shift; };
   for (uint32_t i = 0; i < distance; ++i) __builtin_prefetch(&entries[slot_of(i)], 1);
   uint32_t num_candidates = 0, num_others = 0;
@@ -175,7 +175,7 @@ void DirectoryGroups::TestOnce(uint32_t n, Looking* looking, uint8_t** tuples) c
 void DirectoryGroups::Test(Looking* looking, uint8_t** tuples) {
   uint64_t* const entries = reinterpret_cast<uint64_t*>(directory_.data());
   const uint64_t mask = num_entries_ - 1, tuple_bytes = context_.shape->group()->tuple_bytes;
-  const uint32_t n = looking->n, distance = std::min(prefetch_distance(), n);
+  const uint32_t n = looking->n, distance = std::min<uint32_t>(prefetch().distance, n);
   uint8_t* next_tuple = looking->next_tuple;
   uint32_t num_made = looking->num_made, num_candidates = looking->num_candidates, num_further = 0;
   for (uint32_t r = 0; r < distance; ++r) __builtin_prefetch(&entries[looking->slots[looking->rows[r]]], 1);

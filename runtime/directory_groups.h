@@ -25,7 +25,7 @@ class DirectoryGroups : public GroupTable {
   void Release() override;
   uint64_t bytes() const override { return directory_.bytes() + arena_.bytes(); }
   uint64_t num_growths() const override { return num_growths_; }
-  uint32_t prefetch_distance() const override;
+  PrefetchSetting prefetch() const override;
   const char* layout() const override { return "directory"; }
 
  private:

@@ -115,8 +115,10 @@ bool HasNoNulls(const QuernAggregateShape& shape, const BatchView& batch) {
 }  // namespace
 
 uint32_t GroupSide::BlockRows() const {
+  const PrefetchSetting prefetch = table_->prefetch();
+  if (prefetch.batch_rows != 0) return prefetch.batch_rows;
   const uint32_t batch_rows = context_.shape->group()->batch_rows;
-  return table_->bytes() <= context_.options.l2_bytes ? std::min(batch_rows, context_.options.l2_batch_rows) : batch_rows;
+  return table_->bytes() <= context_.options.caches.l2_bytes ? std::min(batch_rows, context_.options.l2_batch_rows) : batch_rows;
 }
 
 absl::Status GroupSide::Append(const BatchView& batch, uint64_t first_row_id) {

@@ -34,7 +34,7 @@ class SingleGroup : public GroupTable {
   void Release() override { std::fill(tuple_.begin(), tuple_.end(), uint64_t{0}); }
   uint64_t bytes() const override { return tuple_.size() * sizeof(uint64_t); }
   uint64_t num_growths() const override { return 0; }
-  uint32_t prefetch_distance() const override { return 0; }
+  PrefetchSetting prefetch() const override { return {}; }
   const char* layout() const override { return "single"; }
 
  private:

@@ -76,7 +76,7 @@ class GroupTable {
 
   virtual uint64_t bytes() const = 0;
   virtual uint64_t num_growths() const = 0;
-  virtual uint32_t prefetch_distance() const = 0;
+  virtual PrefetchSetting prefetch() const = 0;  // by its present bytes; distance 0 where the plan does not prefetch
   virtual const char* layout() const = 0;
 
   // What was counted since the last call.

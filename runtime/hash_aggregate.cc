@@ -165,8 +165,8 @@ void HashAggregate::Take() {
     stats_.num_groups += table->num_groups();
     stats_.table_bytes += table->bytes();
     stats_.num_growths += table->num_growths();
-    stats_.prefetch_distance = table->prefetch_distance();
-    stats_.prefetch_class = shape_->group()->prefetches ? options_.prefetch.NameFor(table->bytes()) : "off";
+    stats_.prefetch_distance = table->prefetch().distance;
+    stats_.prefetch_class = shape_->group()->prefetches ? options_.caches.NameFor(table->bytes()) : "off";
     stats_.layout = table->layout();
   }
   result_->first_positions.push_back(position);

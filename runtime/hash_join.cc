@@ -29,16 +29,6 @@ size_t NumOutputColumns(const JoinShape& shape) {
 
 }  // namespace
 
-const char* PrefetchClasses::NameFor(uint64_t table_bytes) const {
-  if (table_bytes <= l2_bytes) return "l2";
-  return table_bytes <= l3_bytes ? "l3" : "dram";
-}
-
-uint32_t PrefetchClasses::DistanceFor(uint64_t table_bytes) const {
-  if (table_bytes <= l2_bytes) return l2_distance;
-  return table_bytes <= l3_bytes ? l3_distance : dram_distance;
-}
-
 HashJoin::HashJoin(std::shared_ptr<const JoinShape> shape, JoinEntrySource entry_points, std::shared_ptr<const void> code,
                    std::shared_ptr<MemoryBudget> budget, const JoinOptions& options)
     : shape_(std::move(shape)),
@@ -120,9 +110,9 @@ void HashJoin::Take(TableBuilder* builder) {
   stats_.tuple_bytes = table_.layout == Layout::kOpen || table_.layout == Layout::kOpenCounts ? table_.num_slots * table_.slot_bytes
                        : memory_.tuples.bytes() == 0                                          ? 0
                                                                                               : table_.null_tuple;
-  stats_.prefetch_distance = table_.prefetch_distance;
+  stats_.prefetch_distance = table_.probe.distance;
   const uint64_t probed_bytes = memory_.directory_bytes() + memory_.tuples.bytes();
-  stats_.prefetch_class = shape_->get()->prefetches ? options_.prefetch.NameFor(probed_bytes) : "off";
+  stats_.prefetch_class = shape_->get()->prefetches ? options_.caches.NameFor(probed_bytes) : "off";
   stats_.layout = LayoutText(table_.layout);
   build_is_empty_ = stats_.build_rows == 0;
   build_has_null_key_ = num_null_keys > 0;
@@ -225,7 +215,7 @@ void JoinProber::Begin(BatchView batch) {
   args_.directory = table.directory;
   args_.tags = DirectoryTags();
   args_.shift = table.shift;
-  args_.prefetch_distance = table.prefetch_distance;
+  args_.prefetch_distance = RingDistance(table.probe);
   args_.scratch = scratch_.get();
 }
 

@@ -131,12 +131,14 @@ class Prober {
       return Take(before);
     }
     // Groups are for prefetching; without it a whole batch is one.
-    const uint32_t group_rows = p_.table->prefetch_distance == 0 ? s_->batch_rows : a_->shape->group_rows;
+    const uint32_t group_rows = p_.table->probe.distance == 0     ? s_->batch_rows
+                                : p_.table->probe.group_rows != 0 ? p_.table->probe.group_rows
+                                                                  : a_->shape->group_rows;
     const uint32_t begin = s_->batch_next, end = std::min(s_->batch_rows, begin + group_rows);
     s_->num_candidates = IsWord() ? TestWords(*p_.table, *s_, begin, end, s_->candidates) : kernel_->test(a_, begin, end);
     s_->batch_next = end;
     tally_.hits += * p_.num_new_candidates = s_->num_candidates;
-    if (kernel_->reach != nullptr && p_.table->prefetch_distance != 0 && s_->num_candidates > 0) kernel_->reach(a_);
+    if (kernel_->reach != nullptr && p_.table->probe.distance != 0 && s_->num_candidates > 0) kernel_->reach(a_);
     return kQuernDone;
   }
 

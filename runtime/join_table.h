@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "runtime/kernel_abi.h"
+#include "runtime/prefetch.h"
 
 namespace quern {
 
@@ -26,8 +27,9 @@ struct JoinTable {
   Layout layout = Layout::kUnchained;
   bool zero_hashes = false;
   uint32_t tuple_bytes = 0;
-  uint32_t word_bytes = 0;         // 0: keys are no words
-  uint32_t prefetch_distance = 0;  // rows
+  uint32_t word_bytes = 0;  // 0: keys are no words
+  PrefetchSetting probe;    // of look-ups; distance 0 where the plan does not prefetch
+  PrefetchSetting build;    // of building
   uint64_t num_tuples = 0;
   uint8_t* tuples = nullptr;
   uint64_t null_tuple = 0;  // byte offset

@@ -93,7 +93,7 @@ uint64_t WordGroups::Expected(uint64_t groups) const { return std::min(ExpectedG
 uint32_t WordGroups::BitsFor(uint64_t groups) const {
   const uint32_t load_percent = context_.options.load_percent, roomy = SlotBitsFor(groups, load_percent / 2);
   const uint64_t roomy_bytes = (uint64_t{1} << roomy) * context_.shape->group()->tuple_bytes;
-  return roomy_bytes <= context_.options.l2_bytes ? roomy : SlotBitsFor(groups, load_percent);
+  return roomy_bytes <= context_.options.caches.l2_bytes ? roomy : SlotBitsFor(groups, load_percent);
 }
 
 absl::Status WordGroups::Begin(const uint64_t* words, uint32_t n) {
@@ -144,7 +144,7 @@ absl::Status WordGroups::BecomeDense(const WordRanges& ranges) {
   const QuernJoinShape& group = *context_.shape->group();
   DenseGroups dense;
   QUERN_RETURN_IF_ERROR(dense.Begin(group, ranges, context_.options.huge_pages, context_.budget));
-  const uint32_t distance = context_.options.word_prefetch.DistanceFor(dense.bytes());
+  const uint32_t distance = context_.options.prefetch.For(PrefetchLoop::kUpdateDense, dense.bytes()).distance;
   const auto move = [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
     uint8_t* to[kMoveRows];
     dense.Find(words, n, distance, to);
@@ -197,13 +197,13 @@ absl::Status WordGroups::FindWords(const uint64_t* words, uint32_t n, uint8_t** 
   for (;;) {
     if (!is_dense_) QUERN_RETURN_IF_ERROR(GrowOpen(words, n));
     if (!is_dense_) break;
-    if (dense_.Find(words, n, prefetch_distance(), tuples)) {
+    if (dense_.Find(words, n, prefetch().distance, tuples)) {
       tally()->hits += n;
       return absl::OkStatus();
     }
     QUERN_RETURN_IF_ERROR(WidenDense(words, n));
   }
-  const OpenGroups::Steps steps = open_.Find(words, n, prefetch_distance(), tuples);
+  const OpenGroups::Steps steps = open_.Find(words, n, prefetch().distance, tuples);
   tally()->hits += steps.hits;
   tally()->steps += steps.further;
   return absl::OkStatus();
@@ -249,8 +249,9 @@ absl::Status WordGroups::FindTuples(const GroupTuples& from, uint8_t** tuples) {
 uint64_t WordGroups::num_groups() const { return !has_begun_ ? 0 : is_dense_ ? dense_.num_groups() : open_.num_groups(); }
 uint64_t WordGroups::num_positions() const { return !has_begun_ ? 0 : is_dense_ ? dense_.num_cells() : open_.num_positions(); }
 uint64_t WordGroups::bytes() const { return is_dense_ ? dense_.bytes() : open_.bytes(); }
-uint32_t WordGroups::prefetch_distance() const {
-  return context_.shape->group()->prefetches ? context_.options.word_prefetch.DistanceFor(bytes()) : 0;
+PrefetchSetting WordGroups::prefetch() const {
+  const PrefetchLoop loop = is_dense_ ? PrefetchLoop::kUpdateDense : PrefetchLoop::kUpdateOpen;
+  return context_.shape->group()->prefetches ? context_.options.prefetch.For(loop, bytes()) : PrefetchSetting();
 }
 
 uint32_t WordGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) {

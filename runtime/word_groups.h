@@ -28,7 +28,7 @@ class WordGroups : public GroupTable {
   void Release() override;
   uint64_t bytes() const override;
   uint64_t num_growths() const override { return num_growths_; }
-  uint32_t prefetch_distance() const override;
+  PrefetchSetting prefetch() const override;
   const char* layout() const override { return is_dense_ ? "dense" : "open"; }
 
  private:

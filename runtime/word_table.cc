@@ -113,7 +113,7 @@ void PlaceDense(const JoinTable& table, const TupleFormat& format, const TupleSp
     ForEachBlock(format, span, [&](uint64_t* words, const uint8_t* tuple, uint32_t n) {
       for (uint32_t i = 0; i < n; ++i) {
         words[i] = ((words[i] ^ table.sign_bit) - table.base) * bytes;
-        if (table.prefetch_distance == 0) continue;
+        if (table.build.distance == 0) continue;
         __builtin_prefetch(table.tuples + words[i], 1);
         __builtin_prefetch(table.tuples + words[i] + bytes - 1, 1);
       }
@@ -127,7 +127,7 @@ void CountRuns(const JoinTable& table, const TupleFormat& format, const TupleSpa
   ForEachBlock(format, span, [&](uint64_t* words, const uint8_t*, uint32_t n) {
     for (uint32_t i = 0; i < n; ++i) {
       words[i] = (words[i] ^ table.sign_bit) - table.base;
-      if (table.prefetch_distance != 0) __builtin_prefetch(&runs[words[i]], 1);
+      if (table.build.distance != 0) __builtin_prefetch(&runs[words[i]], 1);
     }
     for (uint32_t i = 0; i < n; ++i) ++runs[words[i]];
     return true;
@@ -148,13 +148,13 @@ void PlaceRuns(const JoinTable& table, const TupleFormat& format, const TupleSpa
   ForEachBlock(format, span, [&](uint64_t* words, const uint8_t* tuple, uint32_t n) {
     for (uint32_t i = 0; i < n; ++i) {
       words[i] = (words[i] ^ table.sign_bit) - table.base;
-      if (table.prefetch_distance != 0) __builtin_prefetch(&runs[words[i]], 1);
+      if (table.build.distance != 0) __builtin_prefetch(&runs[words[i]], 1);
     }
     if (tuples == nullptr) {
       for (uint32_t i = 0; i < n; ++i) ++runs[words[i]];
       return true;
     }
-    if (table.prefetch_distance != 0)
+    if (table.build.distance != 0)
       for (uint32_t i = 0; i < n; ++i) __builtin_prefetch(tuples + runs[words[i]] * bytes, 1);
     for (uint32_t i = 0; i < n; ++i, tuple += bytes) std::memcpy(tuples + runs[words[i]]++ * bytes, tuple, bytes);
     return true;
@@ -232,7 +232,7 @@ Inserted Insert(const JoinTable& table, const TupleFormat& format, const TupleSp
     for (uint32_t i = 0; i < n; ++i) {
       pending.rows[i] = i;
       pending.slots[i] = SlotOf(pending.slots[i], table.num_slots);
-      if (table.prefetch_distance != 0) __builtin_prefetch(table.tuples + pending.slots[i] * slot_bytes, 1);
+      if (table.build.distance != 0) __builtin_prefetch(table.tuples + pending.slots[i] * slot_bytes, 1);
     }
     pending.n = n;
     for (uint32_t walk = 0; pending.n > 0; ++walk) {
@@ -298,9 +298,9 @@ uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s, LookUpTally* 
   const uint64_t base = table.base, sign_bit = table.sign_bit, range = table.range, bytes = table.tuple_bytes;
   const uint64_t* bitmap = table.bitmap;
   const uint8_t* tuples = table.tuples;
-  const bool prefetches = kTuples && table.prefetch_distance != 0, straddles = kLineBytes % bytes != 0;
+  const bool prefetches = kTuples && table.probe.distance != 0, straddles = kLineBytes % bytes != 0;
   const uint32_t n = s->batch_rows;
-  if (table.prefetch_distance != 0 && range > kPrefetchedBits) {
+  if (table.probe.distance != 0 && range > kPrefetchedBits) {
     for (uint32_t i = 0; i < n; ++i) {
       const uint64_t number = (s->words[i] ^ sign_bit) - base;
       __builtin_prefetch(&bitmap[(number < range ? number : 0) / 64]);
@@ -323,7 +323,7 @@ uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s, LookUpTally* 
 template <bool kCount>
 uint64_t LookUpRuns(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   const uint64_t base = table.base, sign_bit = table.sign_bit, range = table.range, bytes = table.tuple_bytes;
-  const uint32_t distance = table.prefetch_distance, n = s->batch_rows;
+  const uint32_t distance = table.probe.distance, n = s->batch_rows;
   uint64_t total = 0;
   uint32_t found = 0;
   const auto place_of = [&](uint64_t word) {
@@ -356,7 +356,7 @@ uint64_t LookUpRuns(const JoinTable& table, QuernProbeScratch* s, LookUpTally* t
 template <class Word, uint32_t kBytes, bool kCount, bool kCounts>
 uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   const uint64_t slot_bytes = kBytes != 0 ? kBytes : table.slot_bytes, num_slots = table.num_slots;
-  const uint32_t n = s->batch_rows, distance = table.prefetch_distance;
+  const uint32_t n = s->batch_rows, distance = table.probe.distance;
   const Word sentinel = static_cast<Word>(table.sentinel);
   const uint8_t* slots = table.tuples;
   const Walk walk = {table.line_mask, table.region_mask};
@@ -462,7 +462,7 @@ uint64_t CountWords(const JoinTable& table, QuernProbeScratch* s, LookUpTally* t
 uint32_t TestWords(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin, uint32_t end, QuernCandidate* candidates) {
   const uint64_t* directory = table.directory;
   const uint16_t* tags = DirectoryTags();
-  const uint32_t shift = table.shift, distance = table.prefetch_distance;
+  const uint32_t shift = table.shift, distance = RingDistance(table.probe);
   const bool prefetches = distance != 0;
   if (prefetches && begin == 0)
     for (uint32_t i = 0; i < distance; ++i) __builtin_prefetch(&directory[s.hashes[i] >> shift]);

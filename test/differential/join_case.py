@@ -15,7 +15,7 @@ import random
 from join_kinds import KINDS, NEVER, Kind
 from join_rows import SIDES, Column, fit_word, mixed_keys, narrow_keys, random_payload, random_residuals, random_sizes
 from oracle import count_pairs, rows_of_first_keys
-from random_case import RandomCase, RandomVariant, first_rows_text, once_each, without_each
+from random_case import RandomCase, RandomVariant, first_rows_text, once_each, random_ladder, without_each
 from random_data import ColumnType, with_nulls
 
 MAX_RESULT_ROWS = 200_000
@@ -228,9 +228,9 @@ def _random_params(rng, case):
         params["prefetch_group"] = rng.choice((1, 3, 64, 4096))
     if rng.random() < 0.2:
         params["prefetch"] = "off"
-    for cache in ("l2", "l3", "dram"):
+    for loop in ("build_dense", "build_open", "build_unchained", "probe_dense", "probe_open", "probe_unchained"):
         if rng.random() < 0.4:
-            params[f"prefetch_distance_{cache}"] = rng.choice((0, 1, 5, 64, 512))
+            params[f"prefetch_{loop}"] = random_ladder(rng)
     if rng.random() < 0.3:
         params["huge_pages"] = rng.choice(("on", "off"))
     for name, values in PARAMS_OF_KINDS.items():

@@ -83,3 +83,15 @@ class RandomVariant:
 
     def params_text(self):
         return " ".join(f"{name}={value}" for name, value in self.params.items())
+
+
+def random_ladder(rng: random.Random) -> str:
+    """Prefetch settings by table size, as plan parameters take them: `0@64K,all/stages=1@8M,64/hint=nta`."""
+    def setting() -> str:
+        text = rng.choice(("0", "1", "5", "64", "512", "all"))
+        for option in ("group=1", "group=33", "batch=7", "batch=4096", "stages=1", "stages=2", "hint=t1", "hint=nta", "hint=w"):
+            if rng.random() < 0.1:
+                text += "/" + option
+        return text
+    sizes = ("1K", "64K", "8M")[rng.randrange(4):]
+    return ",".join([f"{setting()}@{size}" for size in sizes] + [setting()])

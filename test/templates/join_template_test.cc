@@ -156,7 +156,7 @@ class TemplateJoin {
     table_.tuple_bytes = sizeof(Tuple);
     table_.word_bytes = shape_.word_bytes;
     table_.zero_hashes = tuning_.zero_hashes;
-    table_.prefetch_distance = tuning_.distance;
+    table_.probe.distance = table_.build.distance = static_cast<uint16_t>(tuning_.distance);
     table_.num_tuples = tuples_.num_tuples;
     table_.tuples = table_tuples_.data();
     table_.null_tuple = tuples_.num_tuples * sizeof(Tuple);

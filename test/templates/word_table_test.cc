@@ -89,7 +89,7 @@ struct TableOf {
     bitmap = GuardedBuffer((table.range + 63) / 64 * 8, guard);
     table.layout = Layout::kBitmap;
     table.bitmap = bitmap.as<uint64_t>();
-    table.prefetch_distance = distance;
+    table.probe.distance = table.build.distance = static_cast<uint16_t>(distance);
     return FillBitmap(table, format, span, duplicates, bitmap.as<uint64_t>());
   }
   Inserted MakeDense(uint32_t distance) {
@@ -107,7 +107,7 @@ struct TableOf {
     table.layout = Layout::kDenseRuns;
     table.runs = runs;
     table.tuples = tuples.data();
-    table.prefetch_distance = distance;
+    table.probe.distance = table.build.distance = static_cast<uint16_t>(distance);
     CountRuns(table, format, span, runs);
     SumRuns(table.range, runs);
     PlaceRuns(table, format, span, runs, places_tuples ? tuples.data() : nullptr);
@@ -120,7 +120,7 @@ struct TableOf {
     table.tuples = tuples.data();
     table.num_slots = num_slots;
     table.region_mask = region - 1;
-    table.prefetch_distance = distance;
+    table.probe.distance = table.build.distance = static_cast<uint16_t>(distance);
     return InsertOpen(table, format, span, duplicates, &table.max_walk, num_inserted);
   }
   void MakeUnchained(uint32_t bits, uint32_t distance) {
@@ -134,7 +134,7 @@ struct TableOf {
     table.tuples = tuples.data();
     table.directory = build.directory;
     table.shift = build.shift;
-    table.prefetch_distance = distance;
+    table.probe.distance = table.build.distance = static_cast<uint16_t>(distance);
   }
 
   // Looks probes up, batch by batch; runs are taken apart, with as many tuples as they have.

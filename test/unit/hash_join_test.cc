@@ -264,7 +264,7 @@ TEST(HashJoin, TuningChangesNoRow) {
   const auto build_rows = RowNumbers(700), probe_rows = RowNumbers(5000);
   const Pairs expected = NestedLoops(build, probe);
   JoinOptions far;
-  far.prefetch = {0, 0, kMaxPrefetchDistance, kMaxPrefetchDistance, kMaxPrefetchDistance};
+  for (PrefetchLadder& ladder : far.prefetch.all) ladder.rungs[0].setting.distance = kMaxPrefetchDistance;
   for (const Tuning& tuning : {Tuning{1, 1}, Tuning{7, 4096}, Tuning{4096, 1}, Tuning{4096, 4096}, Tuning{1024, 64, false}}) {
     auto join = Join(kNumbers, nullptr, tuning, far);
     ASSERT_TRUE(join->Append(Batch(build, build_rows)).ok());
