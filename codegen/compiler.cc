@@ -263,8 +263,10 @@ std::string CodeKey(const KernelPlan& plan, const Machine& host) {
 }
 
 // A spec's text and the overrides as one string, each with its length in front: a text may hold any byte, also one that would separate.
-std::string NameOf(std::string_view text, const PlanOverrides& overrides) {
-  std::string name = std::to_string(text.size()) + " ";
+// `profile_number`: read before the profile is, so that a kernel that was planned by an older profile has no name of a newer one's.
+std::string NameOf(std::string_view text, const PlanOverrides& overrides, uint64_t profile_number) {
+  std::string name = profile_number == 0 ? "" : "profile " + std::to_string(profile_number) + " ";
+  name += std::to_string(text.size()) + " ";
   name += text;
   for (const auto& [parameter, value] : overrides) {
     name += " " + std::to_string(parameter.size()) + " " + parameter + " " + std::to_string(value.size()) + " " + value;
@@ -281,11 +283,13 @@ const absl::StatusOr<Machine>& Host() {
 // A folder of templates may change between two calls.
 bool IsCached(const CompileOptions& options) { return options.use_cache && options.template_dir.empty(); }
 
-std::string NameOf(const KernelSpec& spec, const PlanOverrides& overrides) { return NameOf(PrintSpec(spec), overrides); }
+std::string NameOf(const KernelSpec& spec, const PlanOverrides& overrides, uint64_t profile_number) {
+  return NameOf(PrintSpec(spec), overrides, profile_number);
+}
 
 // The compiled kernel of a plan for this machine: from memory, from disk or made.
-absl::StatusOr<CompiledKernel> CompilePlanned(const KernelPlan& plan, const Machine& host, const CompileOptions& options, double plan_ms,
-                                              const std::atomic<bool>& stop) {
+absl::StatusOr<CompiledKernel> CompilePlanned(const KernelPlan& plan, const Machine& host, const CompileOptions& options,
+                                              uint64_t profile_number, double plan_ms, const std::atomic<bool>& stop) {
   const std::string key = KernelKey(plan, host), code_key = CodeKey(plan, host);
   const bool is_cached = IsCached(options);
   const auto make = [&]() -> absl::StatusOr<std::shared_ptr<const Kernel>> {
@@ -297,7 +301,7 @@ absl::StatusOr<CompiledKernel> CompilePlanned(const KernelPlan& plan, const Mach
   if (is_cached) {
     QUERN_ASSIGN_OR_RETURN(CompiledKernel found, KernelCache::OfProcess().FindOrMake(key, make));
     if (found.cache == CacheOutcome::kMiss && found.kernel->from_disk) found.cache = CacheOutcome::kDisk;
-    KernelCache::OfProcess().AddName(NameOf(plan.spec, options.overrides), key);
+    KernelCache::OfProcess().AddName(NameOf(plan.spec, options.overrides, profile_number), key);
     KernelCache::OfProcess().AddName(code_key, key);
     return found;
   }
@@ -305,23 +309,23 @@ absl::StatusOr<CompiledKernel> CompilePlanned(const KernelPlan& plan, const Mach
   return CompiledKernel{std::move(kernel), CacheOutcome::kOff, ""};
 }
 
-absl::StatusOr<CompiledKernel> CompileForHost(const KernelSpec& spec, const CompileOptions& options) {
+absl::StatusOr<CompiledKernel> CompileForHost(const KernelSpec& spec, const CompileOptions& options, uint64_t profile_number) {
   const double start = NowMs();
   QUERN_ASSIGN_OR_RETURN(const Machine host, HostMachine());
   QUERN_ASSIGN_OR_RETURN(const KernelPlan plan, MakePlan(spec, host, options.overrides, ProfileOfProcess().get()));
-  return CompilePlanned(plan, host, options, NowMs() - start, kGoOn);
+  return CompilePlanned(plan, host, options, profile_number, NowMs() - start, kGoOn);
 }
 
 // How the tier of a generic kernel comes by the compiled one. *Ownership*: the kernel has the tier, which has this.
 class HostKernelMaker final : public KernelMaker {
  public:
-  HostKernelMaker(const std::shared_ptr<const Kernel>& generic, std::string name, CompileOptions options)
-      : generic_(generic), name_(std::move(name)), options_(std::move(options)) {}
+  HostKernelMaker(const std::shared_ptr<const Kernel>& generic, std::string name, CompileOptions options, uint64_t profile_number)
+      : generic_(generic), name_(std::move(name)), options_(std::move(options)), profile_number_(profile_number) {}
 
   std::shared_ptr<const Kernel> FindInMemory() override {
     const auto generic = generic_.lock();
     if (generic == nullptr || !IsCached(options_)) return nullptr;
-    auto found = KernelCache::OfProcess().FindByName(NameOf(generic->plan.spec, options_.overrides));
+    auto found = KernelCache::OfProcess().FindByName(NameOf(generic->plan.spec, options_.overrides, profile_number_));
     if (found != nullptr) NameCompiled(*generic);
     return found;
   }
@@ -333,7 +337,7 @@ class HostKernelMaker final : public KernelMaker {
   absl::StatusOr<CompiledKernel> Make(const std::atomic<bool>& stop) override {
     const auto generic = generic_.lock();
     if (generic == nullptr) return absl::CancelledError("compilation stopped: nobody has the kernel any more; accepted: none");
-    QUERN_ASSIGN_OR_RETURN(CompiledKernel made, CompilePlanned(generic->plan, *Host(), options_, 0, stop));
+    QUERN_ASSIGN_OR_RETURN(CompiledKernel made, CompilePlanned(generic->plan, *Host(), options_, profile_number_, 0, stop));
     NameCompiled(*generic);
     return made;
   }
@@ -341,12 +345,13 @@ class HostKernelMaker final : public KernelMaker {
  private:
   // So that whoever spells the spec as this caller did finds the compiled kernel from now on.
   void NameCompiled(const Kernel& generic) const {
-    if (!name_.empty()) KernelCache::OfProcess().AddAlias(name_, NameOf(generic.plan.spec, options_.overrides));
+    if (!name_.empty()) KernelCache::OfProcess().AddAlias(name_, NameOf(generic.plan.spec, options_.overrides, profile_number_));
   }
 
   const std::weak_ptr<const Kernel> generic_;
   const std::string name_;  // in the table of tiers; empty: not there
   const CompileOptions options_;
+  const uint64_t profile_number_;
 };
 
 bool IsBackground(const CompileOptions& options) { return options.engine == Engine::kAuto && options.when == CompileWhen::kBackground; }
@@ -374,11 +379,13 @@ std::optional<CompiledKernel> FindShared(const std::string& name, const CompileO
 }
 
 // The generic kernel with a tier, for all who ask for it by `name` (empty: for this caller alone).
-absl::StatusOr<CompiledKernel> CompileBeside(const KernelSpec& spec, const std::string& name, const CompileOptions& options) {
+absl::StatusOr<CompiledKernel> CompileBeside(const KernelSpec& spec, const std::string& name, const CompileOptions& options,
+                                             uint64_t profile_number) {
   QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, *Host(), options.overrides, ProfileOfProcess().get()));
   QUERN_ASSIGN_OR_RETURN(const std::shared_ptr<Kernel> generic, MakeGenericKernel(std::move(plan)));
   SayMade(*generic, CacheOutcome::kOff, options.overrides);
-  AddTier(std::make_unique<HostKernelMaker>(generic, name, options), options.compile_after_rows, options.swap_waits, generic.get());
+  AddTier(std::make_unique<HostKernelMaker>(generic, name, options, profile_number), options.compile_after_rows, options.swap_waits,
+          generic.get());
   return StartJob(name.empty() ? generic : TierTable::OfProcess().Keep(name, generic), options);
 }
 
@@ -396,15 +403,16 @@ const char* CacheText(CacheOutcome outcome) {
 
 absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOptions& options) {
   std::string warning;
+  const uint64_t profile_number = ProfileNumber();
   if (IsBackground(options) && Host().ok()) {
-    const std::string name = IsShared(options) ? NameOf(spec, options.overrides) : "";
+    const std::string name = IsShared(options) ? NameOf(spec, options.overrides, profile_number) : "";
     if (IsShared(options)) {
       if (auto found = FindShared(name, options)) return *std::move(found);
     }
-    return CompileBeside(spec, name, options);
+    return CompileBeside(spec, name, options, profile_number);
   }
   if (options.engine != Engine::kGeneric) {
-    absl::StatusOr<CompiledKernel> compiled = CompileForHost(spec, options);
+    absl::StatusOr<CompiledKernel> compiled = CompileForHost(spec, options, profile_number);
     const bool callers_mistake = compiled.status().code() == absl::StatusCode::kInvalidArgument;
     if (compiled.ok() || options.engine == Engine::kJit || callers_mistake) return compiled;
     warning = "not compiled, running the generic kernel: " + std::string(compiled.status().message());
@@ -460,16 +468,18 @@ std::shared_ptr<RowFilter> MakeRowFilter(const std::shared_ptr<const Kernel>& ke
 
 absl::StatusOr<CompiledKernel> CompileText(std::string_view text, const CompileOptions& options) {
   const bool is_shared = options.engine != Engine::kGeneric && IsShared(options);
-  const std::string name = is_shared ? NameOf(text, options.overrides) : "";
+  const uint64_t profile_number = ProfileNumber();
+  const std::string name = is_shared ? NameOf(text, options.overrides, profile_number) : "";
   if (is_shared) {
     if (auto found = FindShared(name, options)) return *std::move(found);
   }
   QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec(text));
   // The canonical text is not asked for here: printing it takes as long as a small job. Whoever spells a spec in two ways gets two tiers,
   // which find each other's compiled kernel when it is worth a look.
-  if (IsBackground(options) && Host().ok()) return CompileBeside(spec, name, options);
+  if (IsBackground(options) && Host().ok()) return CompileBeside(spec, name, options, profile_number);
   QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, Compile(spec, options));
-  if (is_shared && compiled.kernel->engine == Engine::kJit) KernelCache::OfProcess().AddAlias(name, NameOf(spec, options.overrides));
+  if (is_shared && compiled.kernel->engine == Engine::kJit)
+    KernelCache::OfProcess().AddAlias(name, NameOf(spec, options.overrides, profile_number));
   return compiled;
 }
 

@@ -131,8 +131,10 @@ void ClearKernelCache();
 
 // One stage of the way as text, the same from run to run, for any machine that LLVM knows:
 // spec, plan, layout, template, ir, opt, asm, obj (a summary of sections and symbols), remarks, mca (loops, by the program llvm-mca of
-// PATH). *Errors*: InvalidArgument with the accepted stages; of mca, FailedPrecondition where there is no such program.
-absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec, const Machine& machine, const CompileOptions& options);
+// PATH). `profile`: null for the process's if `machine` is this one, and none otherwise. *Errors*: InvalidArgument with the accepted
+// stages; of mca, FailedPrecondition where there is no such program.
+absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec, const Machine& machine, const CompileOptions& options,
+                                 const Profile* profile = nullptr);
 
 }  // namespace quern
 

@@ -9,6 +9,7 @@
 #include "codegen/diagnostics.h"
 #include "codegen/mca.h"
 #include "codegen/module.h"
+#include "codegen/profile.h"
 #include "llvm/BinaryFormat/ELF.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/raw_ostream.h"
@@ -115,9 +116,11 @@ std::string PrintLayout(const KernelShape& shape) {
   return shape.aggregate != nullptr ? shape.aggregate->Print() : shape.sort->Print();
 }
 
-absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec, const Machine& machine, const CompileOptions& options) {
+absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec, const Machine& machine, const CompileOptions& options,
+                                 const Profile* profile) {
   if (!IsStage(stage)) return InvalidArgument("unknown stage: " + Show(stage) + "; accepted: " + kStages);
-  QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, machine, options.overrides));
+  const std::shared_ptr<const Profile> of_process = profile == nullptr && machine.is_host ? ProfileOfProcess() : nullptr;
+  QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, machine, options.overrides, profile == nullptr ? of_process.get() : profile));
   if (stage == "spec") return PrintSpec(spec) + "\n";
   if (stage == "plan") return PrintPlan(plan);
   if (stage == "layout") {

@@ -23,18 +23,18 @@ namespace {
 
 std::string CoresText() { return std::to_string(std::clamp(std::thread::hardware_concurrency(), 1u, 1024u)); }
 
-// The folder that the XDG base directory specification gives to a program's caches; a path of it that is not absolute is to be ignored.
-std::string UserCacheFolder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && *cache == '/') return std::string(cache) + "/quern";
+// A folder that the XDG base directory specification gives to a program; a path of it that is not absolute is to be ignored.
+std::string UserFolder(const char* variable, const char* below_home) {
+  const char* folder = std::getenv(variable);
+  if (folder != nullptr && *folder == '/') return std::string(folder) + "/quern";
   const char* home = std::getenv("HOME");
-  return home != nullptr && *home == '/' ? std::string(home) + "/.cache/quern" : "";
+  return home != nullptr && *home == '/' ? std::string(home) + below_home + "/quern" : "";
 }
 
 // What a variable that is not set counts as, where the table does not say.
 std::string FoundDefault(Variable id) {
   if (id == Variable::kThreads) return CoresText();
-  return id == Variable::kCacheDir ? UserCacheFolder() : "";
+  return id == Variable::kCacheDir ? UserFolder("XDG_CACHE_HOME", "/.cache") : "";
 }
 
 VariableRow MakeRow(Variable id, const char* name, const std::string& default_text, const char* accepted, const char* meaning) {
@@ -61,6 +61,8 @@ std::vector<VariableRow> ReadEnvironment() {
 #include "codegen/environment_variables.def"
   };
 }
+
+std::string UserConfigFolder() { return UserFolder("XDG_CONFIG_HOME", "/.config"); }
 
 VariableRow ReadVariable(Variable id) { return ReadEnvironment()[static_cast<size_t>(id)]; }
 

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Example: latency 90 ns, 6 ns a line where many are under way: 15 lines cover the latency, and 64 rows ahead is the power of two at four
-// times as many.
+// The formula. While one line is under way others can be: 90 ns of latency and 5 ns a line, where many are, make 18 lines that cover it.
+// Rows do not come evenly, so four times as many are asked for ahead, and the next power of two is taken: 72, 128. By size class:
+//
+//     2^20 bytes     5 ns, a hit in L2           0    less than asking costs
+//     2^25 bytes    20 ns, 2 ns a line    40 -> 64    in L3
+//     2^27 bytes    90 ns, 5 ns a line    72 -> 128   in memory
+//
+// which for caches of 1 MiB and 32 MiB is the ladder "0@1M,64@32M,128". Latencies are the machine's where a profile has measured them, and
+// these three numbers elsewhere. What a profile says of the loop itself comes first (profile.h).
 #include "codegen/prefetch_choice.h"
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "codegen/profile.h"
 #include "runtime/aggregate_shape.h"
@@ -19,12 +27,47 @@ bool HasVariable(const ColumnType& type) { return !type.is_dictionary && IsVaria
 
 uint64_t BytesOf(uint32_t size_class) { return uint64_t{1} << size_class; }
 
-// Where asking begins to pay. Words of groups are looked for eight at a time, none of which waits for another: that gains by prefetching
-// only from a quarter of the L3 cache on (100,000 groups of 32 bytes: 6.7 ns a row without, 7.1 with; 300,000: 13.5 and 9.9; `agg_bench
-// --benchmark_filter=groups`).
+// A load that is there sooner is not asked for: the instructions to ask take as long.
+constexpr double kAskingNs = 10;
+// Lines in flight beyond those that cover the latency.
+constexpr double kBursts = 4;
+constexpr uint32_t kLeastDistance = 8;
+constexpr uint32_t kMostDistance = 128;  // what is further ahead begins to push out what was asked for before
+constexpr uint32_t kTieDistance = 24;    // rows whose next bytes are asked for, where strings tie (tie_sort.cc)
+
+// Where asking begins to pay, whatever the latencies. Words of groups are looked for eight at a time, none of which waits for another: that
+// gains by prefetching only from a quarter of the L3 cache on (100,000 groups of 32 bytes: 6.7 ns a row without, 7.1 with; 300,000: 13.5
+// and 9.9; `agg_bench --benchmark_filter=groups`).
 uint64_t GateBytes(PrefetchLoop loop, const MemoryModel& model) {
   const bool is_words_of_groups = loop == PrefetchLoop::kUpdateDense || loop == PrefetchLoop::kUpdateOpen;
-  return is_words_of_groups ? std::max(model.l2_bytes, model.l3_bytes / 4) : model.l2_bytes;
+  return is_words_of_groups ? std::max(model.l2_bytes, model.l3_bytes / 4) : 0;
+}
+
+uint32_t DistanceOf(const MemoryModel& model, uint32_t class_number) {
+  const double latency = model.latency_ns[class_number], line = model.line_ns[class_number];
+  if (!(latency >= kAskingNs)) return 0;
+  const double rows = line > 0 ? std::min<double>(std::ceil(kBursts * latency / line), kMostDistance) : kLeastDistance;
+  return std::clamp(std::bit_ceil(static_cast<uint32_t>(rows)), kLeastDistance, kMostDistance);
+}
+
+// Up to where a class goes: that of a cache ends with the cache, also where its size is no power of two.
+uint64_t EndOfClass(const MemoryModel& model, uint32_t class_number) {
+  const uint64_t end = BytesOf(kSmallestSizeClass + class_number);
+  for (const uint64_t cache : {model.l2_bytes, model.l3_bytes})
+    if (cache >= end && cache < 2 * end) return cache;
+  return end;
+}
+
+PrefetchSetting SettingOf(PrefetchLoop loop, uint32_t distance) {
+  PrefetchSetting setting;
+  setting.distance = static_cast<uint16_t>(distance);
+  setting.hint = DefaultHint(loop);
+  return setting;
+}
+
+void AddRung(uint64_t max_bytes, const PrefetchSetting& setting, PrefetchLadder* ladder) {
+  if (!ladder->rungs.empty() && ladder->rungs.back().setting == setting) ladder->rungs.back().max_bytes = max_bytes;
+  else ladder->rungs.push_back({max_bytes, setting});
 }
 
 }  // namespace
@@ -70,22 +113,30 @@ MemoryModel BelievedModel(const Machine& machine) {
 PrefetchLadder EstimateLadder(PrefetchLoop loop, KeyClass, const MemoryModel& model) {
   PrefetchLadder ladder;
   ladder.rungs.clear();
-  const auto setting = [&](uint32_t distance) {
-    PrefetchSetting setting;
-    setting.distance = static_cast<uint16_t>(distance);
-    setting.hint = DefaultHint(loop);
-    return setting;
-  };
+  // Sorts read rows of all sizes of memory in blocks and in runs of ties, which are short enough to be asked for as a whole.
+  if (loop == PrefetchLoop::kGather || loop == PrefetchLoop::kTie) {
+    AddRung(UINT64_MAX, SettingOf(loop, loop == PrefetchLoop::kGather ? kWholeBatch : kTieDistance), &ladder);
+    return ladder;
+  }
+  // Blocks of a build are short, and nothing but the place of a tuple is needed to ask for it (100,000 tuples into slots: 10 % less than 64
+  // rows ahead; 3 M: 4 %).
+  const bool builds_words = loop == PrefetchLoop::kBuildOpen || loop == PrefetchLoop::kBuildDense;
   const uint64_t gate = GateBytes(loop, model);
-  ladder.rungs.push_back({gate, setting(0)});
-  if (model.l3_bytes > gate) ladder.rungs.push_back({model.l3_bytes, setting(64)});
-  ladder.rungs.push_back({UINT64_MAX, setting(128)});
+  for (uint32_t i = 0; i < kNumClasses; ++i) {
+    const uint64_t end = i + 1 == kNumClasses ? UINT64_MAX : EndOfClass(model, i);
+    const uint64_t begin = ladder.rungs.empty() ? 0 : ladder.rungs.back().max_bytes;
+    if (begin < gate) AddRung(std::min(gate, end), SettingOf(loop, 0), &ladder);
+    const uint32_t distance = DistanceOf(model, i);
+    if (end > gate) AddRung(end, SettingOf(loop, builds_words && distance != 0 ? kWholeBatch : distance), &ladder);
+  }
   return ladder;
 }
 
 PrefetchLadder ChooseLadder(PrefetchLoop loop, KeyClass keys, const Machine& machine, const Profile* profile, std::string* origin) {
-  const PrefetchLadder estimate = EstimateLadder(loop, keys, BelievedModel(machine));
-  *origin = "estimate";
+  const bool is_measured = profile != nullptr && profile->facts.has_value() && !profile->facts->memory.empty();
+  const MemoryModel model = is_measured ? ModelOf(*profile->facts, machine) : BelievedModel(machine);
+  const PrefetchLadder estimate = EstimateLadder(loop, keys, model);
+  *origin = is_measured ? "estimate by measured latencies" : "estimate";
   return profile == nullptr ? estimate : profile->Ladder(loop, keys, 1, estimate, origin);
 }
 

@@ -64,12 +64,16 @@ class Profile {
   // What a cell asks for. A size that was not measured takes the nearest one's within a factor of 4; other key classes and pipelines
   // stand in for one that was not measured at all. `estimate` where nothing fits.
   ProfileLookUp Find(const TuningCell& cell, const PrefetchSetting& estimate) const;
-  // The same for all sizes. *origin: "profile: 9 sizes exact, 3 nearest, 5 default".
+  // The same for all sizes. *origin: where the estimate comes from, "estimate"; then, if entries say anything, "profile: 9 sizes exact, 3
+  // nearest size, 5 default (estimate)".
   PrefetchLadder Ladder(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const PrefetchLadder& estimate, std::string* origin) const;
 
   // Puts entries in the place of those of the same cell.
   void Put(const std::vector<ProfileEntry>& news);
 };
+
+// What makes a profile one of another machine; "" where it is of this one.
+std::string ForeignMachine(const Profile& profile);
 
 // Of two profiles of one machine, the second one's entries winning. *Errors*: FailedPrecondition where the machines differ.
 absl::StatusOr<Profile> MergeProfiles(const Profile& first, const Profile& second);
@@ -91,6 +95,8 @@ absl::Status WriteProfile(const Profile& profile, const std::string& path);
 std::shared_ptr<const Profile> ProfileOfProcess();
 // Takes its place; kernels that are compiled from now on go by it. Code is kept.
 void SetProfileOfProcess(std::shared_ptr<const Profile> profile);
+// Another one after each change: what was planned under one number is not looked for under another. *Cost*: one load.
+uint64_t ProfileNumber();
 
 }  // namespace quern
 

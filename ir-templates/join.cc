@@ -56,6 +56,8 @@ QUERN_ENTRY uint32_t quern_join_test(const QuernJoinProbeArgs* a, uint32_t begin
   const uint16_t* tags = a->tags;
   QuernCandidate* candidates = a->scratch->candidates;
   const uint32_t shift = a->shift, distance = a->prefetch_distance;
+  // The distance is data, the instruction (into all caches) and what is asked for are compiled in; where a setting wants it otherwise, the
+  // runtime does the asking and calls this with distance 0 (runtime/join_loop.cc).
   // A table that fits the L2 cache is probed at distance 0, which means without any: a branch that is always predicted instead of six
   // instructions a row.
   const bool prefetches = quern_hole_prefetches(a->shape) && distance != 0;

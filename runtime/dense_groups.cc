@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "runtime/blocks.h"
+#include "runtime/prefetch_ask.h"
 #include "runtime/status.h"
 
 namespace quern {
@@ -152,23 +153,26 @@ bool DenseGroups::FindOneKey(const uint64_t* words, uint32_t n, uint8_t** tuples
   return num_outside == 0;
 }
 
-bool DenseGroups::Find(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples) {
-  if (places_.size() == 1 && places_[0].first == 0 && distance == 0) return FindOneKey(words, n, tuples);
-  uint64_t cells[kMaxBatchRows];
-  if (!PlaceOf(words, n, cells)) return false;
-  uint8_t* const base = tuples_;
-  uint8_t* const taken = taken_;
+// The tuples of numbered cells, which are taken now. A cell has two lines, its tuple's and that of its byte.
+template <class Ask>
+void DenseGroups::Take(const uint64_t* cells, uint32_t n, uint32_t ahead, uint8_t** tuples) {
+  uint8_t *const base = tuples_, *const taken = taken_;
   const uint64_t bytes = tuple_bytes_;
-  if (distance != 0) {
-    for (uint32_t i = 0; i < n; ++i) {
-      __builtin_prefetch(base + cells[i] * bytes, 1);
-      __builtin_prefetch(taken + cells[i], 1);
-    }
-  }
-  for (uint32_t i = 0; i < n; ++i) {
+  const auto ask = [=](uint32_t i) {
+    Ask::For(base + cells[i] * bytes);
+    Ask::For(taken + cells[i]);
+  };
+  ForEachRow<Ask>(n, ahead, ask, [=](uint32_t i) {
     tuples[i] = base + cells[i] * bytes;
     taken[cells[i]] = 1;
-  }
+  });
+}
+
+bool DenseGroups::Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples) {
+  if (places_.size() == 1 && places_[0].first == 0 && setting.distance == 0) return FindOneKey(words, n, tuples);
+  uint64_t cells[kMaxBatchRows];
+  if (!PlaceOf(words, n, cells)) return false;
+  WithAsk(setting, [&]<class Ask>() { Take<Ask>(cells, n, RowsAhead(setting, n), tuples); });
   return true;
 }
 

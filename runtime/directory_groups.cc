@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "runtime/blocks.h"
+#include "runtime/prefetch_ask.h"
 #include "runtime/status.h"
 
 namespace quern {
@@ -148,46 +149,48 @@ PrefetchSetting DirectoryGroups::prefetch() const {
 }
 
 // The first step of all rows, which makes no groups: where groups are there, as most are where it matters, it needs no more than an entry's
-// tag. Rows that are no candidates take the step again by Test.
-void DirectoryGroups::TestOnce(uint32_t n, Looking* looking, uint8_t** tuples) const {
+// tag. Rows that are no candidates take the step again by Test. A tuple is asked for when its entry is there, and used when the whole batch
+// has been tested.
+template <class Ask>
+void DirectoryGroups::TestOnce(uint32_t n, const PrefetchSetting& setting, Looking* looking, uint8_t** tuples) const {
   const uint64_t* const entries = reinterpret_cast<const uint64_t*>(directory_.data());
   const uint64_t* const hashes = looking->hashes;
-  const uint32_t common_bits = context_.common_bits, shift = shift_, distance = std::min<uint32_t>(prefetch().distance, n);
+  const uint32_t common_bits = context_.common_bits, shift = shift_;
+  const bool asks_tuples = setting.stages >= 2;
   const auto slot_of = [=](uint32_t i) { return (hashes[i] << common_bits) >> shift; };
-  for (uint32_t i = 0; i < distance; ++i) __builtin_prefetch(&entries[slot_of(i)], 1);
   uint32_t num_candidates = 0, num_others = 0;
-  for (uint32_t i = 0; i < n; ++i) {
-    if (distance != 0) __builtin_prefetch(&entries[slot_of(std::min(i + distance, n - 1))], 1);
+  const auto ask = [=](uint32_t i) { Ask::For(&entries[slot_of(i)]); };
+  ForEachRow<Ask>(n, RowsAhead(setting, n), ask, [&](uint32_t i) {
     const uint64_t slot = slot_of(i), found = entries[slot];
     const bool is_candidate = (found != 0) & (((found ^ hashes[i]) & kTagMask) == 0);
     tuples[i] = TupleOf(found);
-    if (distance != 0) __builtin_prefetch(tuples[i], 1);
+    if (Ask::kAsks && asks_tuples) Ask::For(tuples[i]);
     looking->candidates[num_candidates] = i;
     num_candidates += is_candidate;
     looking->slots[i] = slot;
     looking->rows[num_others] = i;
     num_others += !is_candidate;
-  }
+  });
   looking->num_candidates = num_candidates;
   looking->n = num_others;
 }
 
-void DirectoryGroups::Test(Looking* looking, uint8_t** tuples) {
+template <class Ask>
+void DirectoryGroups::Test(const PrefetchSetting& setting, Looking* looking, uint8_t** tuples) {
   uint64_t* const entries = reinterpret_cast<uint64_t*>(directory_.data());
   const uint64_t mask = num_entries_ - 1, tuple_bytes = context_.shape->group()->tuple_bytes;
-  const uint32_t n = looking->n, distance = std::min<uint32_t>(prefetch().distance, n);
+  const bool asks_tuples = setting.stages >= 2;
   uint8_t* next_tuple = looking->next_tuple;
   uint32_t num_made = looking->num_made, num_candidates = looking->num_candidates, num_further = 0;
-  for (uint32_t r = 0; r < distance; ++r) __builtin_prefetch(&entries[looking->slots[looking->rows[r]]], 1);
-  for (uint32_t r = 0; r < n; ++r) {
-    if (distance != 0) __builtin_prefetch(&entries[looking->slots[looking->rows[std::min(r + distance, n - 1)]]], 1);
+  const auto ask = [=](uint32_t r) { Ask::For(&entries[looking->slots[looking->rows[r]]]); };
+  ForEachRow<Ask>(looking->n, RowsAhead(setting, looking->n), ask, [&](uint32_t r) {
     const uint32_t i = looking->rows[r];
     const uint64_t slot = looking->slots[i], hash = looking->hashes[i], found = entries[slot];
     const bool is_empty = found == 0, is_candidate = !is_empty & (((found ^ hash) & kTagMask) == 0), goes_on = !is_empty & !is_candidate;
     const uint64_t entry = is_empty ? EntryOf(next_tuple, hash) : found;
     entries[slot] = entry;
     tuples[i] = TupleOf(entry);
-    if (distance != 0) __builtin_prefetch(tuples[i], 1);
+    if (Ask::kAsks && asks_tuples) Ask::For(tuples[i]);
     looking->made[num_made] = i;
     num_made += is_empty;
     next_tuple += is_empty ? tuple_bytes : 0;
@@ -196,7 +199,7 @@ void DirectoryGroups::Test(Looking* looking, uint8_t** tuples) {
     looking->slots[i] = (slot + 1) & mask;
     looking->rows[num_further] = i;
     num_further += goes_on;
-  }
+  });
   looking->next_tuple = next_tuple;
   looking->num_made = num_made;
   looking->num_candidates = num_candidates;
@@ -218,7 +221,8 @@ absl::Status DirectoryGroups::FindAll(const Keys& keys, uint32_t n, uint8_t** tu
   rows_seen_ += n;
   Looking looking;
   keys.Hash(looking.hashes);
-  TestOnce(n, &looking, tuples);
+  const PrefetchSetting setting = prefetch();
+  WithAsk(setting, [&]<class Ask>() { TestOnce<Ask>(n, setting, &looking, tuples); });
   const uint32_t num_others = looking.n;
   Compare(keys, &looking, tuples);
   tally()->hits += looking.num_candidates - (looking.n - num_others);  // those that differ take the step again
@@ -228,7 +232,7 @@ absl::Status DirectoryGroups::FindAll(const Keys& keys, uint32_t n, uint8_t** tu
     uint8_t* const first_made = span.tuples + span.num_tuples * tuple_bytes;
     looking.next_tuple = first_made;
     looking.num_made = looking.num_candidates = 0;
-    Test(&looking, tuples);
+    WithAsk(setting, [&]<class Ask>() { Test<Ask>(setting, &looking, tuples); });
     if (looking.num_made > 0) {
       keys.Store(looking.made, looking.num_made, first_made);
       for (uint32_t m = 0; m < looking.num_made; ++m) span.hashes[span.num_tuples + m] = looking.hashes[looking.made[m]];

@@ -26,6 +26,7 @@ class DirectoryGroups : public GroupTable {
   uint64_t bytes() const override { return directory_.bytes() + arena_.bytes(); }
   uint64_t num_growths() const override { return num_growths_; }
   PrefetchSetting prefetch() const override;
+  void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) override { context_.options.prefetch.Set(loop, setting); }
   const char* layout() const override { return "directory"; }
 
  private:
@@ -35,8 +36,10 @@ class DirectoryGroups : public GroupTable {
   absl::Status FindAll(const Keys& keys, uint32_t n, uint8_t** tuples);
   template <class Keys>
   void Compare(const Keys& keys, Looking* looking, uint8_t** tuples) const;
-  void TestOnce(uint32_t n, Looking* looking, uint8_t** tuples) const;
-  void Test(Looking* looking, uint8_t** tuples);
+  template <class Ask>
+  void TestOnce(uint32_t n, const PrefetchSetting& setting, Looking* looking, uint8_t** tuples) const;
+  template <class Ask>
+  void Test(const PrefetchSetting& setting, Looking* looking, uint8_t** tuples);
   absl::Status MakeRoom(uint32_t n);
   absl::Status Grow(uint64_t groups);
   uint64_t SlotOf(uint64_t hash) const { return (hash << context_.common_bits) >> shift_; }

@@ -121,6 +121,11 @@ uint32_t GroupSide::BlockRows() const {
   return table_->bytes() <= context_.options.caches.l2_bytes ? std::min(batch_rows, context_.options.l2_batch_rows) : batch_rows;
 }
 
+void GroupSide::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
+  context_.options.prefetch.Set(loop, setting);  // for tables to come
+  table_->SetPrefetch(loop, setting);
+}
+
 absl::Status GroupSide::Append(const BatchView& batch, uint64_t first_row_id) {
   if (batch.num_rows == 0) return absl::OkStatus();
   std::vector<QuernColumn> keys;
@@ -282,7 +287,8 @@ absl::Status GroupSide::DealRows(const Batch& batch, const KeyRows& rows) {
   const uint64_t bytes = uint64_t{rows.n} * group.tuple_bytes;
   if (dealt_tuples_.bytes() < bytes) {
     dealt_tuples_.Free();
-    QUERN_ASSIGN_OR_RETURN(dealt_tuples_, HugeBuffer::Allocate(context_.budget, uint64_t{group.batch_rows} * group.tuple_bytes, false));
+    const uint64_t most_rows = std::max(group.batch_rows, rows.n);
+    QUERN_ASSIGN_OR_RETURN(dealt_tuples_, HugeBuffer::Allocate(context_.budget, most_rows * group.tuple_bytes, false));
   }
   uint8_t* const dealt = dealt_tuples_.data();
   std::memset(dealt, 0, bytes);

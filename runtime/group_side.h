@@ -25,6 +25,9 @@ class GroupSide {
   absl::Status Append(const BatchView& batch, uint64_t first_row_id);
   absl::Status AppendStates(const BatchView& batch);
 
+  // From the next batch on.
+  void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
+
   // Moves the table's groups into 2^partition_bits parts. *Cost*: one pass.
   absl::Status DealOut();
 

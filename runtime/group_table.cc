@@ -35,6 +35,7 @@ class SingleGroup : public GroupTable {
   uint64_t bytes() const override { return tuple_.size() * sizeof(uint64_t); }
   uint64_t num_growths() const override { return 0; }
   PrefetchSetting prefetch() const override { return {}; }
+  void SetPrefetch(PrefetchLoop, const PrefetchSetting&) override {}
   const char* layout() const override { return "single"; }
 
  private:

@@ -77,6 +77,8 @@ class GroupTable {
   virtual uint64_t bytes() const = 0;
   virtual uint64_t num_growths() const = 0;
   virtual PrefetchSetting prefetch() const = 0;  // by its present bytes; distance 0 where the plan does not prefetch
+  // From the next batch on, at any size. Nothing changes where the plan does not prefetch.
+  virtual void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) = 0;
   virtual const char* layout() const = 0;
 
   // What was counted since the last call.

@@ -97,6 +97,11 @@ absl::Status HashAggregate::AppendStates(const BatchView& batch) {
   return AppendTo(own_side_.get(), batch, true);
 }
 
+void HashAggregate::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
+  options_.prefetch.Set(loop, setting);
+  if (own_side_ != nullptr) own_side_->SetPrefetch(loop, setting);
+}
+
 absl::Status HashAggregate::AddSide(std::unique_ptr<GroupSide> side) {
   const std::lock_guard<std::mutex> lock(mutex_);
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
@@ -125,6 +130,10 @@ absl::Status AggregateAppender::Append(const BatchView& batch) {
 absl::Status AggregateAppender::AppendStates(const BatchView& batch) {
   QUERN_RETURN_IF_ERROR(CheckHasSide(side_.get(), "append"));
   return aggregate_->AppendTo(side_.get(), batch, true);
+}
+
+void AggregateAppender::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
+  if (side_ != nullptr) side_->SetPrefetch(loop, setting);
 }
 
 absl::Status AggregateAppender::Finish() {
@@ -165,7 +174,9 @@ void HashAggregate::Take() {
     stats_.num_groups += table->num_groups();
     stats_.table_bytes += table->bytes();
     stats_.num_growths += table->num_growths();
-    stats_.prefetch_distance = table->prefetch().distance;
+    const PrefetchSetting prefetch = table->prefetch();
+    const uint32_t batch_rows = prefetch.batch_rows != 0 ? prefetch.batch_rows : shape_->group()->batch_rows;
+    stats_.prefetch_distance = prefetch.distance == kWholeBatch ? batch_rows : prefetch.distance;
     stats_.prefetch_class = shape_->group()->prefetches ? options_.caches.NameFor(table->bytes()) : "off";
     stats_.layout = table->layout();
   }

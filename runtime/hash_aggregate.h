@@ -35,7 +35,7 @@ struct AggregateStats {
   uint64_t num_groups = 0;          // after Finalise
   uint64_t table_bytes = 0;         // of all tables at Finalise
   uint64_t num_growths = 0;         // of tables
-  uint32_t prefetch_distance = 0;   // at Finalise; rows
+  uint32_t prefetch_distance = 0;   // at Finalise; rows, those of a batch where all of them are asked for
   const char* prefetch_class = "";  // at Finalise: "l2", "l3", "dram" by the last table's bytes; "off" where the plan does not prefetch
   const char* layout = "";          // of the table at Finalise: "single", "dense", "open", "directory"
 };
@@ -61,6 +61,10 @@ class HashAggregate {
   // Adds states that another aggregation of the same spec gave out: keys, and as payload a binary column for each aggregate.
   // *Errors*: also InvalidArgument for states that are damaged.
   absl::Status AppendStates(const BatchView& batch);
+
+  // Another setting for tables of any size, from the next batch of Append on and for appenders to come: for who measures settings. Nothing
+  // changes where the plan does not prefetch. *Threads*: none while another call is under way.
+  void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 
   // Brings the threads' tables together. *Errors*: ResourceExhausted, OutOfRange.
   absl::Status Finalise();
@@ -116,6 +120,8 @@ class AggregateAppender {
 
   absl::Status Append(const BatchView& batch);
   absl::Status AppendStates(const BatchView& batch);
+  // As the aggregation's, for the batches of this appender.
+  void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
   // Hands the groups over. An appender that goes without it takes its rows with it. *Errors*: FailedPrecondition after Finalise.
   absl::Status Finish();
 

@@ -110,7 +110,8 @@ void HashJoin::Take(TableBuilder* builder) {
   stats_.tuple_bytes = table_.layout == Layout::kOpen || table_.layout == Layout::kOpenCounts ? table_.num_slots * table_.slot_bytes
                        : memory_.tuples.bytes() == 0                                          ? 0
                                                                                               : table_.null_tuple;
-  stats_.prefetch_distance = table_.probe.distance;
+  const uint32_t batch_rows = table_.probe.batch_rows != 0 ? table_.probe.batch_rows : shape_->get()->batch_rows;
+  stats_.prefetch_distance = table_.probe.distance == kWholeBatch ? batch_rows : table_.probe.distance;
   const uint64_t probed_bytes = memory_.directory_bytes() + memory_.tuples.bytes();
   stats_.prefetch_class = shape_->get()->prefetches ? options_.caches.NameFor(probed_bytes) : "off";
   stats_.layout = LayoutText(table_.layout);
@@ -146,6 +147,13 @@ absl::Status HashJoin::FinaliseShared() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!finalised_) Take(builder);
   return absl::OkStatus();
+}
+
+void HashJoin::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
+  options_.prefetch.Set(loop, setting);
+  if (!finalised_ || !shape_->get()->prefetches || loop != ProbeLoopOf(table_.layout)) return;
+  table_.probe = setting;
+  stats_.prefetch_distance = setting.distance;
 }
 
 JoinAppender::JoinAppender(std::shared_ptr<HashJoin> join) : join_(std::move(join)), side_(join_->NewBuildSide()) {}
@@ -215,7 +223,6 @@ void JoinProber::Begin(BatchView batch) {
   args_.directory = table.directory;
   args_.tags = DirectoryTags();
   args_.shift = table.shift;
-  args_.prefetch_distance = RingDistance(table.probe);
   args_.scratch = scratch_.get();
 }
 

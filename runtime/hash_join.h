@@ -33,7 +33,7 @@ struct JoinStats {
   uint64_t table_rows = 0;  // of them in the table: without null keys that match nothing
   uint64_t directory_bytes = 0;
   uint64_t tuple_bytes = 0;         // all tuples; slots, where the layout has slots
-  uint32_t prefetch_distance = 0;   // chosen at Finalise; rows; 0 where the plan does not prefetch
+  uint32_t prefetch_distance = 0;   // chosen at Finalise; rows, or kWholeBatch; 0 where the plan does not prefetch
   const char* prefetch_class = "";  // at Finalise: "l2", "l3", "dram" by the table's bytes; "off" where the plan does not prefetch
   const char* layout = "";          // chosen at Finalise (join_table.h)
 };
@@ -69,6 +69,11 @@ class HashJoin {
   // The same by any number of threads at once, each of which takes part and comes back when the table is built (at once, where it is).
   // *Errors*: as Finalise, the same for all threads; then the join is of no use any more.
   absl::Status FinaliseShared();
+
+  // Another setting for a loop, whatever the size of the table: for tuners. A loop that probes takes it up at its next batch, one that
+  // builds before Finalise, and those that this join's table does not have never. Changes no row. *Threads*: none may append, build or
+  // probe at the same time.
+  void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 
   const JoinStats& stats() const { return stats_; }
   // *Threads*: any, at any time.

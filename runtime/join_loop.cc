@@ -21,6 +21,7 @@
 #include <cstring>
 
 #include "runtime/blocks.h"
+#include "runtime/unchained_table.h"
 #include "runtime/word_table.h"
 
 namespace quern {
@@ -29,6 +30,12 @@ namespace {
 constexpr uint64_t kDrainPositions = uint64_t{1} << 16;  // of a morsel
 
 uint32_t BatchSize(uint32_t batch_rows, uint64_t rows_left) { return static_cast<uint32_t>(std::min<uint64_t>(batch_rows, rows_left)); }
+
+// What a kernel's test stage asks for by itself, row by row, since that is compiled in: a ring of directory entries and their tuples, into
+// all caches. Other settings are followed here, a group of rows at a time, with the test's own asking off (distance 0).
+bool TestAsks(const PrefetchSetting& setting) {
+  return setting.distance != kWholeBatch && setting.stages >= 2 && setting.hint == PrefetchHint::kT0;
+}
 
 bool IsRuns(Layout layout) { return layout == Layout::kDenseRuns || layout == Layout::kOpenCounts; }
 
@@ -42,7 +49,9 @@ class Prober {
         s_(args->scratch),
         rows_alone_(probe.kind->probe_row != RowsOut::kNever),
         counts_pairs_(probe.counts && probe.kind->pairs && !rows_alone_ && args->shape->num_residual == 0 &&
-                      args->shape->mark_offset == 0) {}
+                      args->shape->mark_offset == 0) {
+    args->prefetch_distance = TestAsks(probe.table->probe) ? RingDistance(probe.table->probe) : 0;
+  }
 
   ~Prober() {
     p_.counters->Add(Counter::kTagHits, tally_.hits);
@@ -50,7 +59,7 @@ class Prober {
   }
 
   int32_t Run() {
-    const uint32_t max_matches = a_->shape->batch_rows;
+    const uint32_t max_matches = MaxBatchRows();
     for (;;) {
       if (s_->num_matches >= max_matches || NeedsRoom()) {
         if (const int32_t code = Emit(); code != kQuernDone) return code;
@@ -93,11 +102,16 @@ class Prober {
  private:
   bool IsWord() const { return a_->shape->word_bytes != 0; }
 
+  uint32_t MaxBatchRows() const {
+    const uint32_t rows = p_.table->probe.batch_rows;
+    return rows != 0 ? std::min(rows, kMaxBatchRows) : a_->shape->batch_rows;
+  }
+
   // Word tables look a whole batch up at once, and need room for a match of every row.
   bool NeedsRoom() const { return s_->batch_next < s_->batch_rows && s_->num_matches + s_->batch_rows > kMaxBatchRows; }
 
   void BeginBatch() {
-    const uint32_t n = BatchSize(a_->shape->batch_rows, a_->num_rows - a_->next_row);
+    const uint32_t n = BatchSize(MaxBatchRows(), a_->num_rows - a_->next_row);
     kernel_ = &p_.entry_points->ForBatch(n, p_.counters);
     const BatchRows batch = SelectRows(*kernel_, a_->shape, a_->keys, a_->selection, a_->next_row, n, s_->rows);
     if (rows_alone_) {
@@ -131,16 +145,30 @@ class Prober {
       return Take(before);
     }
     // Groups are for prefetching; without it a whole batch is one.
-    const uint32_t group_rows = p_.table->probe.distance == 0     ? s_->batch_rows
-                                : p_.table->probe.group_rows != 0 ? p_.table->probe.group_rows
-                                                                  : a_->shape->group_rows;
+    const PrefetchSetting& setting = p_.table->probe;
+    const uint32_t group_rows = setting.distance == 0     ? s_->batch_rows
+                                : setting.group_rows != 0 ? setting.group_rows
+                                                          : a_->shape->group_rows;
     const uint32_t begin = s_->batch_next, end = std::min(s_->batch_rows, begin + group_rows);
-    s_->num_candidates = IsWord() ? TestWords(*p_.table, *s_, begin, end, s_->candidates) : kernel_->test(a_, begin, end);
+    s_->num_candidates = IsWord() ? TestWords(*p_.table, *s_, begin, end, s_->candidates) : TestGroup(begin, end);
     s_->batch_next = end;
     tally_.hits += * p_.num_new_candidates = s_->num_candidates;
-    if (kernel_->reach != nullptr && p_.table->probe.distance != 0 && s_->num_candidates > 0) kernel_->reach(a_);
+    if (kernel_->reach != nullptr && setting.distance != 0 && setting.stages >= 3 && s_->num_candidates > 0) kernel_->reach(a_);
     return kQuernDone;
   }
+
+  uint32_t TestGroup(uint32_t begin, uint32_t end) {
+    const PrefetchSetting& setting = p_.table->probe;
+    const bool asks_here = setting.distance != 0 && !TestAsks(setting);
+    if (!asks_here) return kernel_->test(a_, begin, end);
+    AskForEntries(*p_.table, *s_, begin == 0 ? 0 : AskedUpTo(begin), AskedUpTo(end));
+    s_->num_candidates = kernel_->test(a_, begin, end);
+    if (setting.stages >= 2) AskForTuples(*p_.table, *s_);
+    return s_->num_candidates;
+  }
+
+  // Where the rows end whose entries were asked for when the group that ends at `end` is tested.
+  uint32_t AskedUpTo(uint32_t end) const { return std::min(s_->batch_rows, end + p_.table->probe.distance); }
 
   int32_t TakeCandidates(uint32_t max_matches) {
     const uint32_t before = s_->num_matches;

@@ -22,6 +22,9 @@ namespace quern {
 
 enum class Layout : uint8_t { kUnchained, kBitmap, kDense, kDenseRuns, kOpen, kOpenCounts };
 const char* LayoutText(Layout layout);
+// Those of prefetch_loops.def that build and probe it.
+PrefetchLoop BuildLoopOf(Layout layout);
+PrefetchLoop ProbeLoopOf(Layout layout);
 
 struct JoinTable {
   Layout layout = Layout::kUnchained;

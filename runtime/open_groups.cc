@@ -25,6 +25,7 @@
 #endif
 
 #include "runtime/blocks.h"
+#include "runtime/prefetch_ask.h"
 #include "runtime/status.h"
 #include "runtime/tuple_store.h"
 
@@ -200,22 +201,23 @@ struct FirstStep {
   uint64_t slot_bytes;
   uint64_t zeros_place;  // of the word 0's slot, in bytes
   uint32_t shift;
-  uint32_t distance;
+  PrefetchSetting setting;
 };
 
 // The first step of all rows: the slot that the hash names, whose address goes to `tuples`. Writes the rows that did not find their word
 // there to `looking` (room for n + 8) and answers how many; nothing is made yet, so that rows of groups that are there, which most rows are
-// where it matters, cost no store into the table. Beyond the L2 cache also asks for what a row will look at next, if its slot is another's.
+// where it matters, cost no store into the table. Where lines are asked for also asks for what a row will look at next, if its slot is
+// another's.
 using StepLoop = uint32_t (*)(const FirstStep& table, const uint64_t* words, const uint64_t* hashes, uint32_t n, uint8_t** tuples,
                               uint32_t* looking);
 
-template <class Word>
-void AskForNext(const FirstStep& table, uint8_t* at, uint64_t word) {
+template <class Word, class Ask>
+inline __attribute__((always_inline)) void AskForNext(const FirstStep& table, uint8_t* at, uint64_t word) {
   const Word found = Load<Word>(at);
-  __builtin_prefetch(at + (((found != 0) & (found != static_cast<Word>(word))) ? table.slot_bytes : 0), 1);
+  Ask::For(at + (((found != 0) & (found != static_cast<Word>(word))) ? table.slot_bytes : 0));
 }
 
-template <class Word, bool kHasZeros>
+template <class Word, bool kHasZeros, class Ask>
 uint32_t StepByRow(const FirstStep& table, const uint64_t* words, const uint64_t* hashes, uint32_t n, uint8_t** tuples, uint32_t* looking) {
   const FirstStep t = table;  // a copy, which no store can be taken for a change of
   for (uint32_t i = 0; i < n; ++i) {
@@ -224,17 +226,13 @@ uint32_t StepByRow(const FirstStep& table, const uint64_t* words, const uint64_t
     if constexpr (kHasZeros) place ^= (place ^ t.zeros_place) & (words[i] == 0 ? ~uint64_t{0} : 0);
     tuples[i] = t.slots + place;
   }
-  const uint32_t ahead = std::min(t.distance, n);
-  for (uint32_t i = 0; i < ahead; ++i) __builtin_prefetch(tuples[i], 1);
   uint32_t num_looking = 0;
-  for (uint32_t i = 0; i < n; ++i) {
-    if (ahead != 0) {
-      __builtin_prefetch(tuples[std::min(i + ahead, n - 1)], 1);
-      AskForNext<Word>(t, tuples[i], words[i]);
-    }
+  const auto ask = [=](uint32_t i) { Ask::For(tuples[i]); };
+  ForEachRow<Ask>(n, RowsAhead(t.setting, n), ask, [&](uint32_t i) {
+    if constexpr (Ask::kAsks) AskForNext<Word, Ask>(t, tuples[i], words[i]);
     looking[num_looking] = i;
     num_looking += Load<Word>(tuples[i]) != static_cast<Word>(words[i]);
-  }
+  });
   return num_looking;
 }
 
@@ -242,11 +240,11 @@ uint32_t StepByRow(const FirstStep& table, const uint64_t* words, const uint64_t
 #define QUERN_AVX512 __attribute__((target("avx512f,avx512dq,avx512vl")))
 
 // Eight rows at a time: their words are gathered, and the rows that did not find theirs are moved together.
-template <class Word, bool kHasZeros>
+template <class Word, bool kHasZeros, class Ask>
 QUERN_AVX512 uint32_t StepByEight(const FirstStep& table, const uint64_t* words, const uint64_t* hashes, uint32_t n, uint8_t** tuples,
                                   uint32_t* looking) {
   const FirstStep t = table;
-  const uint32_t whole = n / 8 * 8, ahead = std::min(t.distance, whole);
+  const uint32_t whole = n / 8 * 8, ahead = RowsAhead(t.setting, whole);
   const __m512i slots = _mm512_set1_epi64(static_cast<int64_t>(reinterpret_cast<uint64_t>(t.slots)));
   const __m512i slot_bytes = _mm512_set1_epi64(static_cast<int64_t>(t.slot_bytes));
   const __m512i zeros_at = _mm512_add_epi64(slots, _mm512_set1_epi64(static_cast<int64_t>(t.zeros_place)));
@@ -258,12 +256,15 @@ QUERN_AVX512 uint32_t StepByEight(const FirstStep& table, const uint64_t* words,
       at = _mm512_mask_mov_epi64(at, _mm512_testn_epi64_mask(_mm512_loadu_si512(words + i), _mm512_loadu_si512(words + i)), zeros_at);
     _mm512_storeu_si512(tuples + i, at);
   }
-  for (uint32_t i = 0; i < ahead; ++i) __builtin_prefetch(tuples[i], 1);
+  if constexpr (Ask::kAsks)
+    for (uint32_t i = 0; i < ahead; ++i) Ask::For(tuples[i]);
   uint32_t num_looking = 0;
   __m256i rows = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   for (uint32_t i = 0; i < whole; i += 8) {
-    if (ahead != 0) {
-      for (uint32_t k = 0; k < 8; ++k) __builtin_prefetch(tuples[std::min(i + k + ahead, whole - 1)], 1);
+    if constexpr (Ask::kAsks) {
+      // Past the last row the last one again, so that no row has a branch of its own.
+      if (i + ahead < whole)
+        for (uint32_t k = 0; k < 8; ++k) Ask::For(tuples[std::min(i + k + ahead, whole - 1)]);
     }
     const __m512i at = _mm512_loadu_si512(tuples + i), word = _mm512_loadu_si512(words + i);
     __mmask8 unequal;
@@ -276,15 +277,15 @@ QUERN_AVX512 uint32_t StepByEight(const FirstStep& table, const uint64_t* words,
       // To a register and then to memory, which is ten times as fast as at once; what is written too much is overwritten.
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(looking + num_looking), _mm256_maskz_compress_epi32(unequal, rows));
       const uint32_t end = num_looking + static_cast<uint32_t>(__builtin_popcount(unequal));
-      if (ahead != 0)
-        for (uint32_t k = num_looking; k < end; ++k) AskForNext<Word>(t, tuples[looking[k]], words[looking[k]]);
+      if constexpr (Ask::kAsks)
+        for (uint32_t k = num_looking; k < end; ++k) AskForNext<Word, Ask>(t, tuples[looking[k]], words[looking[k]]);
       num_looking = end;
     }
     rows = _mm256_add_epi32(rows, _mm256_set1_epi32(8));
   }
   if (whole == n) return num_looking;
   uint32_t rest[16];
-  const uint32_t num_rest = StepByRow<Word, kHasZeros>(t, words + whole, hashes + whole, n - whole, tuples + whole, rest);
+  const uint32_t num_rest = StepByRow<Word, kHasZeros, Ask>(t, words + whole, hashes + whole, n - whole, tuples + whole, rest);
   for (uint32_t k = 0; k < num_rest; ++k) looking[num_looking++] = whole + rest[k];
   return num_looking;
 }
@@ -300,23 +301,25 @@ bool HasAvx512() {
 }
 
 template <class Word, bool kHasZeros>
-StepLoop StepLoopOfMachine() {
+StepLoop StepLoopFor(const PrefetchSetting& setting) {
+  return WithAsk(setting, []<class Ask>() -> StepLoop {
 #if defined(__x86_64__)
-  if (HasAvx512()) return StepByEight<Word, kHasZeros>;
+    if (HasAvx512()) return StepByEight<Word, kHasZeros, Ask>;
 #endif
-  return StepByRow<Word, kHasZeros>;
+    return StepByRow<Word, kHasZeros, Ask>;
+  });
 }
 
 }  // namespace
 
 template <class Word, uint32_t kBytes, bool kHasZeros>
-OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples) {
+OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples) {
   uint64_t hashes[kMaxBatchRows];
   uint32_t looking[kMaxBatchRows + 8];
   Hash(words, n, hashes);
   const uint64_t bytes = kBytes != 0 ? kBytes : slot_bytes_;
-  static const StepLoop first_step = StepLoopOfMachine<Word, kHasZeros>();
-  uint32_t num_looking = first_step({slots_, bytes, num_slots_ * bytes, shift_, distance}, words, hashes, n, tuples, looking);
+  const StepLoop first_step = StepLoopFor<Word, kHasZeros>(setting);
+  uint32_t num_looking = first_step({slots_, bytes, num_slots_ * bytes, shift_, setting}, words, hashes, n, tuples, looking);
   Steps steps = {};
   uint8_t* const slots = slots_;
   uint8_t* const end = slots + num_slots_ * bytes;
@@ -335,7 +338,8 @@ OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t
       tuples[row] = (is_empty | is_equal) ? at : next;
       looking[num_looking] = row;
       num_looking += !(is_empty | is_equal);
-      if (distance != 0) __builtin_prefetch(tuples[row] + ((is_empty | is_equal) ? 0 : bytes), 1);
+      // Few rows get here, and read what the first step asked for: without a hint of their own.
+      if (setting.distance != 0) __builtin_prefetch(tuples[row] + ((is_empty | is_equal) ? 0 : bytes), 1);
     }
     steps.further += num_looking;
   }
@@ -345,13 +349,13 @@ OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t
   return steps;
 }
 
-OpenGroups::Steps OpenGroups::Find(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples) {
+OpenGroups::Steps OpenGroups::Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples) {
   Steps steps = {};
   bool has_zeros = false;
   for (uint32_t i = 0; i < n; ++i) has_zeros |= words[i] == 0;
   WithWordAndBytes([&]<class Word, uint32_t kBytes>() {
-    if (has_zeros) steps = FindAs<Word, kBytes, true>(words, n, distance, tuples);
-    else steps = FindAs<Word, kBytes, false>(words, n, distance, tuples);
+    if (has_zeros) steps = FindAs<Word, kBytes, true>(words, n, setting, tuples);
+    else steps = FindAs<Word, kBytes, false>(words, n, setting, tuples);
   });
   return steps;
 }

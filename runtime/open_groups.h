@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "runtime/aggregate_abi.h"
 #include "runtime/memory.h"
+#include "runtime/prefetch.h"
 
 namespace quern {
 
@@ -27,8 +28,8 @@ class OpenGroups {
     uint64_t hits, further;
   };
 
-  // There must be room for n more. *Cost*: one random line a word, prefetched `distance` rows ahead.
-  Steps Find(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples);
+  // There must be room for n more. *Cost*: one random line a word, asked for as the setting says.
+  Steps Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples);
 
   uint64_t num_groups() const { return num_groups_ + (has_zero_ ? 1 : 0); }
   uint64_t num_slots() const { return num_slots_; }
@@ -42,7 +43,7 @@ class OpenGroups {
 
  private:
   template <class Word, uint32_t kBytes, bool kHasZeros>
-  Steps FindAs(const uint64_t* words, uint32_t n, uint32_t distance, uint8_t** tuples);
+  Steps FindAs(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples);
   absl::Status Allocate(uint64_t bytes, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
   template <class F>
   void WithWordAndBytes(F&& f) const;

@@ -83,6 +83,8 @@ struct PrefetchLadders {
   PrefetchLadder& operator[](PrefetchLoop loop) { return all[static_cast<size_t>(loop)]; }
   const PrefetchLadder& operator[](PrefetchLoop loop) const { return all[static_cast<size_t>(loop)]; }
   const PrefetchSetting& For(PrefetchLoop loop, uint64_t table_bytes) const { return (*this)[loop].For(table_bytes); }
+  // One setting for tables of any size.
+  void Set(PrefetchLoop loop, const PrefetchSetting& setting) { (*this)[loop].rungs = {{UINT64_MAX, setting}}; }
   bool operator==(const PrefetchLadders&) const = default;
 };
 
@@ -102,7 +104,14 @@ inline __attribute__((always_inline)) void PrefetchLine(const void* address) {
   if constexpr (kHint == PrefetchHint::kT1) __builtin_prefetch(address, 0, 2);
   if constexpr (kHint == PrefetchHint::kT2) __builtin_prefetch(address, 0, 1);
   if constexpr (kHint == PrefetchHint::kNta) __builtin_prefetch(address, 0, 0);
-  if constexpr (kHint == PrefetchHint::kWrite) __builtin_prefetch(address, 1, 3);
+  if constexpr (kHint == PrefetchHint::kWrite) {
+#if defined(__x86_64__)
+    // Compilers make a read of it for processors that need not have the instruction; those without do nothing.
+    asm volatile("prefetchw (%0)" : : "r"(address));
+#else
+    __builtin_prefetch(address, 1, 3);
+#endif
+  }
 }
 
 }  // namespace quern

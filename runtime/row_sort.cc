@@ -121,6 +121,11 @@ absl::Status RowSort::Append(const BatchView& batch) {
   return AppendTo(own_side_.get(), batch);
 }
 
+void RowSort::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
+  options_.prefetch.Set(loop, setting);
+  if (rows_ != nullptr) rows_->SetPrefetch(loop, setting);
+}
+
 absl::Status RowSort::AddSide(std::unique_ptr<SortSide> side) {
   const std::lock_guard<std::mutex> lock(mutex_);
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
@@ -243,6 +248,7 @@ absl::Status RowSort::Sort() {
   stats_.key_bits = rows->key_bits();
   stats_.tied_rows = rows->tied_rows();
   stats_.method = rows->method();
+  stats_.stored_bytes = rows->stored_bytes();
   stats_.prefetch_class = options_.prefetches ? "group" : "off";
   finalised_ = true;
   return absl::OkStatus();
@@ -281,7 +287,7 @@ absl::StatusOr<bool> SortReader::Next(OutputBatch* out) {
   }
   while (state_->next < state_->end && out->num_rows() < out->capacity()) {
     const uint64_t room = std::min(state_->end - state_->next, out->capacity() - out->num_rows());
-    const auto n = static_cast<uint32_t>(std::min<uint64_t>(room, SortedRows::kBlockRows));
+    const auto n = static_cast<uint32_t>(std::min<uint64_t>(room, sort_->rows_->block_rows()));
     QUERN_ASSIGN_OR_RETURN(const uint32_t written, state_->writer.Append(sort_->rows_->Read(state_->next, n, &state_->buffers), out));
     state_->next += written;
     if (written < n) break;

@@ -44,9 +44,10 @@ class SortChunks {
   }
   const uint8_t* Tuple(uint64_t row) const { return chunks_[row >> kChunkShift]->tuples + (row & (kChunkRows - 1)) * tuple_bytes_; }
   uint64_t RowId(uint64_t row) const { return chunks_[row >> kChunkShift]->RowId(row & (kChunkRows - 1)); }
-  void PrefetchRowId(uint64_t row) const {
+  // What is to be asked for before RowId; null where it is near by anyway.
+  const uint64_t* RowIdAt(uint64_t row) const {
     const SortChunk& chunk = *chunks_[row >> kChunkShift];
-    if (chunk.row_ids != nullptr) __builtin_prefetch(chunk.row_ids + (row & (kChunkRows - 1)));
+    return chunk.row_ids == nullptr ? nullptr : chunk.row_ids + (row & (kChunkRows - 1));
   }
 
  private:

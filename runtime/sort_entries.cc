@@ -21,6 +21,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "runtime/prefetch_ask.h"
+
 namespace quern {
 namespace {
 
@@ -167,7 +169,8 @@ const EntryLayout::Piece* EntryLayout::HolderOf(uint32_t w) const {
   return nullptr;
 }
 
-void EntryLayout::Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w, bool prefetches, uint64_t* out) const {
+void EntryLayout::Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w, const PrefetchSetting& setting,
+                         uint64_t* out) const {
   const uint64_t varying = bits_[w].varying(), constant = bits_[w].all;
   const Piece* const held = HolderOf(w);
   if (varying == 0) {
@@ -189,11 +192,11 @@ void EntryLayout::Unpack(const SortChunks& chunks, const uint64_t* entries, uint
       ScatterBits(out, n, held->mask, constant);
     }
   } else {
-    constexpr uint32_t kAhead = 16;
-    for (uint32_t i = 0; i < n; ++i) {
-      if (prefetches && i + kAhead < n) __builtin_prefetch(chunks.WordAt(w, RowOf(entries + uint64_t{i + kAhead} * words_)));
-      out[i] = chunks.Word(w, RowOf(entries + uint64_t{i} * words_));
-    }
+    const uint32_t ahead = setting.distance == kWholeBatch ? std::min(kWordsAhead, n) : RowsAhead(setting, n);
+    WithAsk(setting, [&]<class Ask>() {
+      const auto word_at = [&](uint32_t i) { return chunks.WordAt(w, RowOf(entries + uint64_t{i} * words_)); };
+      ForEachRow<Ask>(n, ahead, [&](uint32_t i) { Ask::For(word_at(i)); }, [&](uint32_t i) { out[i] = *word_at(i); });
+    });
   }
 }
 

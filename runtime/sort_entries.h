@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/prefetch.h"
 #include "runtime/sort_chunk.h"
 #include "runtime/sort_steps.h"
 
@@ -40,9 +41,11 @@ class EntryLayout {
   // The first word of each entry alone, without the row's number.
   void PackFirst(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t* first_words) const;
 
-  // Word w of the rows that n entries stand for. *Cost*: a random line a row where the entry does not hold it, asked for
-  // ahead if so wished.
-  void Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w, bool prefetches, uint64_t* out) const;
+  // Word w of the rows that n entries stand for. *Cost*: a random line a row where the entry does not hold it, asked for as the setting
+  // says; at kWholeBatch kWordsAhead rows ahead, since nothing waits for these lines but the copying of a word.
+  static constexpr uint32_t kWordsAhead = 16;
+  void Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w, const PrefetchSetting& setting,
+              uint64_t* out) const;
   uint64_t RowOf(const uint64_t* entry) const { return entry[words_ - 1] & row_mask(); }
   // Whether an entry and the one behind it are equal but for their rows' numbers.
   bool IsTied(const uint64_t* entry) const {

@@ -18,6 +18,7 @@
 #include <cstring>
 
 #include "runtime/blocks.h"
+#include "runtime/prefetch_ask.h"
 #include "runtime/status.h"
 
 namespace quern {
@@ -31,9 +32,8 @@ constexpr uint64_t kSampleWords = 16384;
 }  // namespace
 
 struct SortedRows::Worker {
-  Worker(const SortContext& context, const EntryLayout& layout, const SortChunks& chunks, bool by_row_id)
-      : sorter(layout.words(), context.budget),
-        ties(context.shape->get(), &layout, &chunks, by_row_id, context.options.prefetches, context.budget) {}
+  Worker(const SortContext& context, const EntryLayout& layout, const SortChunks& chunks, bool by_row_id, const PrefetchSetting& of_ties)
+      : sorter(layout.words(), context.budget), ties(context.shape->get(), &layout, &chunks, by_row_id, of_ties, context.budget) {}
   EntrySorter sorter;
   TieSorter ties;
 };
@@ -45,7 +45,11 @@ SortedRows::SortedRows(const SortContext& context, SortInput input, bool needs_r
   for (const SortChunk* chunk : input_.chunks) {
     bases_.push_back(num_rows_);
     num_rows_ += chunk->num_rows;
+    const uint64_t row_bytes = uint64_t{shape.num_words} * sizeof(uint64_t) + shape.rows.tuple_bytes;
+    stored_bytes_ += chunk->num_rows * (row_bytes + (chunk->row_ids == nullptr ? 0 : sizeof(uint64_t)));
   }
+  for (uint32_t f = 0; f < shape.rows.num_build; ++f)
+    if (blocks::IsVariableStorage(shape.rows.build[f].storage)) string_offsets_.push_back(shape.rows.build[f].tuple_offset);
   by_row_id_ = context_.shape->spec().stable && !input_.rows_in_order;
   for (const SortColumn& column : context_.shape->columns()) {
     reads_row_ids_ |= column.source == SortColumn::Source::kRowId;
@@ -375,7 +379,7 @@ std::unique_ptr<SortedRows::Worker> SortedRows::TakeWorker() {
       return worker;
     }
   }
-  return std::make_unique<Worker>(context_, *layout_, chunks_, by_row_id_);
+  return std::make_unique<Worker>(context_, *layout_, chunks_, by_row_id_, SettingOf(PrefetchLoop::kTie));
 }
 
 void SortedRows::GiveWorker(std::unique_ptr<Worker> worker) {
@@ -418,7 +422,7 @@ absl::Status SortedRows::SortSmall(uint64_t) {
   if (!is_sorted) order_ = Order::kNone;
   if (num_rows_ > 1) method_ = is_sorted ? "sorted" : EntrySorter::MethodFor(layout_->words(), num_rows_);
   if (is_sorted && layout_->rest().empty() && !by_row_id_) return absl::OkStatus();
-  Worker worker(context_, *layout_, chunks_, by_row_id_);
+  Worker worker(context_, *layout_, chunks_, by_row_id_, SettingOf(PrefetchLoop::kTie));
   QUERN_RETURN_IF_ERROR(SortRange(0, num_rows_, &worker));
   tied_rows_ += worker.ties.num_tied();
   return absl::OkStatus();
@@ -474,50 +478,90 @@ absl::Status SortedRows::MarkWindows(uint64_t task) {
 
 // ---- reading -----------------------------------------------------------------------------------------------------------
 
+PrefetchSetting SortedRows::SettingOf(PrefetchLoop loop) const {
+  return context_.options.prefetches ? context_.options.prefetch.For(loop, stored_bytes_) : PrefetchSetting();
+}
+
+uint32_t SortedRows::block_rows() const {
+  const uint32_t batch_rows = SettingOf(PrefetchLoop::kGather).batch_rows;
+  return batch_rows == 0 ? kBlockRows : std::min(batch_rows, kBlockRows);
+}
+
+const uint8_t* SortedRows::TupleAt(uint64_t position) const {
+  if (compares()) return reinterpret_cast<const uint8_t* const*>(pointers_.data())[position];
+  return chunks_.Tuple(layout_->RowOf(EntryAt(position)));
+}
+
+namespace {
+
+template <class Ask>
+void AskForString(const uint8_t* field) {
+  const uint32_t length = blocks::Load<uint32_t>(field);
+  if (length <= kInlineStringBytes) return;
+  const uint8_t* const bytes = blocks::Load<const uint8_t*>(field + 8);
+  Ask::For(bytes);
+  Ask::For(bytes + (length < 64 ? length - 1 : 63));  // after which the machine sees a stream
+}
+
+}  // namespace
+
+// A block is used a column at a time, so that the distance counts from its end; the bytes of strings that tuples only point to are asked
+// for half as far ahead, when the tuples are there. What was found with the block before stays, unless another reader took the rows
+// between.
+template <class Ask>
+void SortedRows::FindTuples(uint64_t position, uint32_t n, const PrefetchSetting& setting, BlockBuffers* buffers) const {
+  const uint64_t tuple_bytes = context_.shape->get()->rows.tuple_bytes, ahead = setting.distance == kWholeBatch ? 0 : RingDistance(setting);
+  const uint64_t gone = buffers->end == position ? buffers->end - buffers->begin : buffers->num_tuples;
+  uint64_t* const tuples = buffers->tuples.data();
+  std::copy(tuples + gone, tuples + buffers->num_tuples, tuples);
+  buffers->num_tuples -= gone;
+  buffers->num_asked -= std::min(gone, buffers->num_asked);
+  buffers->begin = position;
+  buffers->end = position + n;
+  const uint64_t most = num_rows_ - position, end = std::min(n + ahead, most), strings_end = std::min(n + ahead / 2, most);
+  for (; buffers->num_tuples < end; ++buffers->num_tuples) {
+    const uint8_t* const tuple = TupleAt(position + buffers->num_tuples);
+    tuples[buffers->num_tuples] = reinterpret_cast<uint64_t>(tuple);
+    Ask::For(tuple);
+    if ((reinterpret_cast<uint64_t>(tuple) & 63) + tuple_bytes > 64) Ask::For(tuple + tuple_bytes - 1);
+  }
+  if (!Ask::kAsks || setting.stages < 2) return;
+  for (const uint32_t offset : string_offsets_)
+    for (uint64_t i = buffers->num_asked; i < strings_end; ++i) AskForString<Ask>(reinterpret_cast<const uint8_t*>(tuples[i]) + offset);
+  buffers->num_asked = std::max(buffers->num_asked, strings_end);
+}
+
+template <class Ask>
+void SortedRows::ReadRowIds(uint64_t position, uint32_t n, const PrefetchSetting& setting, uint64_t* row_ids) const {
+  const auto ask = [&](uint32_t i) {
+    if (const uint64_t* const at = chunks_.RowIdAt(RowAt(position + i))) Ask::For(at);
+  };
+  ForEachRow<Ask>(n, RowsAhead(setting, n), ask, [&](uint32_t i) { row_ids[i] = chunks_.RowId(RowAt(position + i)); });
+}
+
 SortedBlock SortedRows::Read(uint64_t position, uint32_t n, BlockBuffers* buffers) const {
   const QuernSortShape& shape = *context_.shape->get();
+  const PrefetchSetting setting = SettingOf(PrefetchLoop::kGather);
   SortedBlock block;
   block.n = n;
-  buffers->tuples.resize(kBlockRows);
-  const uint64_t tuple_bytes = shape.rows.tuple_bytes;
-  const bool prefetches = context_.options.prefetches;
-  if (compares()) {
-    const auto* const tuples = reinterpret_cast<const uint64_t*>(pointers_.data()) + position;
-    for (uint32_t i = 0; i < n; ++i) {
-      buffers->tuples[i] = tuples[i];
-      if (prefetches) __builtin_prefetch(reinterpret_cast<const void*>(tuples[i]));
-    }
-  } else {
-    const uint64_t* const entries = EntryAt(position);
-    if (tuple_bytes != 0) {
-      for (uint32_t i = 0; i < n; ++i) {
-        const uint8_t* const tuple = chunks_.Tuple(layout_->RowOf(entries + uint64_t{i} * layout_->words()));
-        buffers->tuples[i] = reinterpret_cast<uint64_t>(tuple);
-        if (!prefetches) continue;
-        __builtin_prefetch(tuple);
-        if ((buffers->tuples[i] & 63) + tuple_bytes > 64) __builtin_prefetch(tuple + tuple_bytes - 1);
-      }
-    }
+  if (shape.rows.tuple_bytes != 0) {
+    buffers->tuples.resize(kBlockRows + kMaxPrefetchDistance);
+    WithAsk(setting, [&]<class Ask>() { FindTuples<Ask>(position, n, setting, buffers); });
+  }
+  if (!compares()) {
     buffers->words.resize(uint64_t{shape.num_words} * kBlockRows);
     buffers->word_columns.resize(shape.num_words);
     for (const uint32_t w : words_read_) {
       uint64_t* const words = buffers->words.data() + uint64_t{w} * kBlockRows;
-      layout_->Unpack(chunks_, entries, n, w, prefetches, words);
+      layout_->Unpack(chunks_, EntryAt(position), n, w, setting, words);
       buffers->word_columns[w] = words;
     }
     block.words = buffers->word_columns.data();
     if (reads_row_ids_) {
       buffers->row_ids.resize(kBlockRows);
-      for (uint32_t i = 0; i < n && prefetches; ++i) chunks_.PrefetchRowId(layout_->RowOf(entries + uint64_t{i} * layout_->words()));
-      for (uint32_t i = 0; i < n; ++i) buffers->row_ids[i] = chunks_.RowId(layout_->RowOf(entries + uint64_t{i} * layout_->words()));
+      WithAsk(setting, [&]<class Ask>() { ReadRowIds<Ask>(position, n, setting, buffers->row_ids.data()); });
       block.row_ids = buffers->row_ids.data();
     }
-  }
-  // The bytes of strings that tuples only point to: asked for when the first tuples are there.
-  for (uint32_t f = 0; f < shape.rows.num_build && prefetches; ++f) {
-    const QuernField& field = shape.rows.build[f];
-    if (!blocks::IsVariableStorage(field.storage)) continue;
-    for (uint32_t i = 0; i < n; ++i) blocks::PrefetchString(reinterpret_cast<const uint8_t*>(buffers->tuples[i]) + field.tuple_offset, 0);
   }
   block.tuples = buffers->tuples.data();
   if (!context_.shape->spec().window.empty()) {

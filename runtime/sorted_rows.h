@@ -38,6 +38,9 @@ class SortedRows {
   uint32_t entry_bytes() const;
   uint32_t key_bits() const;
   const SortChunks& chunks() const { return chunks_; }
+  uint64_t stored_bytes() const { return stored_bytes_; }  // of the rows, without the bytes of long strings
+  // For blocks read from now on, and for what is sorted later.
+  void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) { context_.options.prefetch.Set(loop, setting); }
   // The number of the row at a position; entries must lead back to rows.
   uint64_t RowAt(uint64_t position) const;
 
@@ -46,9 +49,15 @@ class SortedRows {
     std::vector<uint64_t> words;  // by word, of kBlockRows each
     std::vector<const uint64_t*> word_columns;
     std::vector<uint64_t> tuples, row_ids, row_numbers, ranks, dense_ranks;
+    uint64_t begin = 0, end = 0;  // of the block
+    uint64_t num_tuples = 0;      // from its begin on: of the block, and of blocks to come
+    uint64_t num_asked = 0;       // those whose strings were asked for
   };
   static constexpr uint32_t kBlockRows = EntryLayout::kBlockRows;
-  // Rows position .. position+n-1, n up to kBlockRows. *Cost*: a random line a row where the shape has tuples; they are prefetched.
+  // Rows of a block, up to kBlockRows.
+  uint32_t block_rows() const;
+  // Rows position .. position+n-1, n up to kBlockRows. *Cost*: a random line a row where the shape has tuples; they are asked for as the
+  // setting says: those of the block, and of so many rows behind it as the distance has.
   SortedBlock Read(uint64_t position, uint32_t n, BlockBuffers* buffers) const;
 
  private:
@@ -88,6 +97,12 @@ class SortedRows {
   SortRow WordsOf(uint64_t row) const;
   bool IsSamePartition(uint64_t position) const;
   bool HasSameKeys(uint64_t position) const;
+  PrefetchSetting SettingOf(PrefetchLoop loop) const;
+  const uint8_t* TupleAt(uint64_t position) const;
+  template <class Ask>
+  void FindTuples(uint64_t position, uint32_t n, const PrefetchSetting& setting, BlockBuffers* buffers) const;
+  template <class Ask>
+  void ReadRowIds(uint64_t position, uint32_t n, const PrefetchSetting& setting, uint64_t* row_ids) const;
   std::unique_ptr<Worker> TakeWorker();
   void GiveWorker(std::unique_ptr<Worker> worker);
   uint64_t* EntryAt(uint64_t i) const { return reinterpret_cast<uint64_t*>(entries_.data()) + i * layout_->words(); }
@@ -101,6 +116,8 @@ class SortedRows {
   SortChunks chunks_;
   std::vector<uint64_t> bases_;  // by chunk: rows before it
   uint64_t num_rows_ = 0;
+  uint64_t stored_bytes_ = 0;
+  std::vector<uint32_t> string_offsets_;  // in a tuple, of fields that may point to bytes
   std::optional<EntryLayout> layout_;
   HugeBuffer entries_;
   HugeBuffer pointers_;                                    // of tuples: comparison sorts

@@ -65,6 +65,30 @@ const char* LayoutText(Layout layout) {
   return "";
 }
 
+PrefetchLoop BuildLoopOf(Layout layout) {
+  switch (layout) {
+    case Layout::kUnchained: return PrefetchLoop::kBuildUnchained;
+    case Layout::kBitmap:
+    case Layout::kDense:
+    case Layout::kDenseRuns: return PrefetchLoop::kBuildDense;
+    case Layout::kOpen:
+    case Layout::kOpenCounts: return PrefetchLoop::kBuildOpen;
+  }
+  return PrefetchLoop::kBuildUnchained;
+}
+
+PrefetchLoop ProbeLoopOf(Layout layout) {
+  switch (layout) {
+    case Layout::kUnchained: return PrefetchLoop::kProbeUnchained;
+    case Layout::kBitmap:
+    case Layout::kDense:
+    case Layout::kDenseRuns: return PrefetchLoop::kProbeDense;
+    case Layout::kOpen:
+    case Layout::kOpenCounts: return PrefetchLoop::kProbeOpen;
+  }
+  return PrefetchLoop::kProbeUnchained;
+}
+
 TableBuilder::TableBuilder(const QuernJoinShape& shape, const JoinKindRow& kind, const JoinOptions& options,
                            std::shared_ptr<MemoryBudget> budget, std::vector<TupleStore*> stores, const WordRange& range)
     : shape_(shape),
@@ -205,10 +229,10 @@ absl::Status TableBuilder::AllocateTuples(uint64_t num_places, uint32_t place_by
 }
 
 // By all that a probe touches at random.
-void TableBuilder::SetPrefetch(PrefetchLoop build, PrefetchLoop probe) {
+void TableBuilder::SetPrefetch() {
   const uint64_t bytes = memory.directory_bytes() + memory.tuples.bytes();
-  table.build = shape_.prefetches ? options_.prefetch.For(build, bytes) : PrefetchSetting();
-  table.probe = shape_.prefetches ? options_.prefetch.For(probe, bytes) : PrefetchSetting();
+  table.build = shape_.prefetches ? options_.prefetch.For(BuildLoopOf(table.layout), bytes) : PrefetchSetting();
+  table.probe = shape_.prefetches ? options_.prefetch.For(ProbeLoopOf(table.layout), bytes) : PrefetchSetting();
 }
 
 // ---- unchained ----------------------------------------------------------------------------------------------------
@@ -221,7 +245,7 @@ absl::Status TableBuilder::BeginUnchained() {
   QUERN_RETURN_IF_ERROR(AllocateTuples(num_tuples_, shape_.tuple_bytes));
   table.directory = reinterpret_cast<const uint64_t*>(memory.directory.data()) + 1;
   table.shift = 64 - bits;
-  SetPrefetch(PrefetchLoop::kBuildUnchained, PrefetchLoop::kProbeUnchained);
+  SetPrefetch();
   part_begin_.assign(1, 0);
   for (uint64_t part = 0; is_partitioned_ && part < stores_[0]->parts().size(); ++part) {
     uint64_t n = 0;
@@ -243,7 +267,7 @@ void TableBuilder::BuildUnchainedPart(uint64_t part, const TupleList& spans) {
   build.first_slot = part * slots_of_part;
   build.end_slot = build.first_slot + slots_of_part;
   build.first_byte = part_begin_[part];
-  build.prefetch_distance = table.build.distance;
+  build.prefetch = table.build;
   build.target = table.tuples;
   for (const TupleSpan& span : spans) CountTuples(build, span);
   SumSlots(build);
@@ -266,7 +290,7 @@ absl::Status TableBuilder::BeginOpen(Layout layout) {
   table.region_mask = region - 1;
   FindSentinel(range_, WordMask(shape_.word_bits), shape_.word_sign_bit, &table.sentinel);
   QUERN_RETURN_IF_ERROR(AllocateTuples(table.num_slots, table.slot_bytes));
-  SetPrefetch(PrefetchLoop::kBuildOpen, PrefetchLoop::kProbeOpen);
+  SetPrefetch();
   num_inserted_ = 0;
   max_walk_ = 0;
   const Duplicates duplicates = layout == Layout::kOpenCounts ? Duplicates::kCount
@@ -304,7 +328,7 @@ absl::Status TableBuilder::BeginBitmap(Layout layout) {
     QUERN_ASSIGN_OR_RETURN(HugeBuffer bitmap, HugeBuffer::Allocate(budget_, bytes, options_.huge_pages));
     store_bitmaps_.push_back(std::move(bitmap));
   }
-  SetPrefetch(PrefetchLoop::kBuildDense, PrefetchLoop::kProbeDense);
+  SetPrefetch();
   const Duplicates duplicates = OneMatchIsEnough() ? Duplicates::kDrop : Duplicates::kStop;
   phases_.push_back(PerStore([this, duplicates](uint64_t store, const TupleList& spans) { FillBitmapOf(store, spans, duplicates); }));
   if (!store_bitmaps_.empty()) {
@@ -349,7 +373,7 @@ absl::Status TableBuilder::BeginRuns() {
   QUERN_RETURN_IF_ERROR(AllocateTuples(NeedsTuples() ? num_tuples_ : 0, shape_.tuple_bytes));
   uint32_t* const runs = reinterpret_cast<uint32_t*>(memory.directory.data()) + 1;
   table.runs = runs;
-  SetPrefetch(PrefetchLoop::kBuildDense, PrefetchLoop::kProbeDense);
+  SetPrefetch();
   phases_.push_back({1, [this, runs](uint64_t) {
                        std::vector<TupleSpan> spans;
                        for (const TupleStore* store : stores_) {

@@ -55,7 +55,7 @@ class TableBuilder {
   absl::Status BeginBitmap(Layout layout);
   absl::Status BeginRuns();
   absl::Status AllocateTuples(uint64_t num_places, uint32_t place_bytes);
-  void SetPrefetch(PrefetchLoop build, PrefetchLoop probe);
+  void SetPrefetch();
   Phase PerPart(std::function<void(uint64_t part, const TupleList& spans)> run);
   Phase PerStore(std::function<void(uint64_t store, const TupleList& spans)> run);
   void BuildUnchainedPart(uint64_t part, const TupleList& spans);

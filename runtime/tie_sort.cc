@@ -22,10 +22,13 @@
 
 #include "runtime/collation.h"
 #include "runtime/encode.h"
+#include "runtime/prefetch_ask.h"
 #include "runtime/status.h"
 
 namespace quern {
 namespace {
+
+constexpr uint32_t kBatchRows = 256;  // asked for together where a setting says the whole batch: their lines fit the L1 cache
 
 // Bytes from .. from+7 of a string as a number; behind its end the bytes of `fill`.
 uint64_t WordAt(blocks::Bytes s, uint32_t from, uint64_t fill) {
@@ -47,13 +50,13 @@ blocks::Bytes AsBytes(const std::string& s) { return {reinterpret_cast<const uin
 
 }  // namespace
 
-TieSorter::TieSorter(const QuernSortShape* shape, const EntryLayout* layout, const SortChunks* chunks, bool by_row_id, bool prefetches,
-                     std::shared_ptr<MemoryBudget> budget)
+TieSorter::TieSorter(const QuernSortShape* shape, const EntryLayout* layout, const SortChunks* chunks, bool by_row_id,
+                     const PrefetchSetting& setting, std::shared_ptr<MemoryBudget> budget)
     : shape_(shape),
       layout_(layout),
       chunks_(chunks),
       by_row_id_(by_row_id),
-      prefetches_(prefetches),
+      setting_(setting),
       sorter_(2, budget),
       budget_(std::move(budget)) {}
 
@@ -82,21 +85,26 @@ absl::Status TieSorter::FindTies(const uint64_t* entries, uint64_t n) {
 }
 
 // Asks for what a group's step reads first of one of its rows: a word, a row id, or the field that leads to a string.
+template <class Ask>
 void TieSorter::AskFar(const Group& group, uint64_t i) const {
   const uint64_t row = pairs_[group.begin + i].row;
-  if (group.step == layout_->rest().size()) return chunks_->PrefetchRowId(row);
+  if (group.step == layout_->rest().size()) {
+    if (const uint64_t* const at = chunks_->RowIdAt(row)) Ask::For(at);
+    return;
+  }
   const SortStep& step = layout_->rest()[group.step];
-  if (step.is_tail()) __builtin_prefetch(chunks_->Tuple(row) + SortFieldOf(shape_, &shape_->keys[step.tail_key])->tuple_offset);
-  else __builtin_prefetch(chunks_->WordAt(step.word, row));
+  if (step.is_tail()) Ask::For(chunks_->Tuple(row) + SortFieldOf(shape_, &shape_->keys[step.tail_key])->tuple_offset);
+  else Ask::For(chunks_->WordAt(step.word, row));
 }
 
 // And for a string's bytes, when its field is there.
+template <class Ask>
 void TieSorter::AskNear(const Group& group, uint64_t i) const {
   if (group.step == layout_->rest().size() || !layout_->rest()[group.step].is_tail()) return;
   const QuernSortKey& key = shape_->keys[layout_->rest()[group.step].tail_key];
   const uint8_t* const field = chunks_->Tuple(pairs_[group.begin + i].row) + SortFieldOf(shape_, &key)->tuple_offset;
   if (key.storage == kFixed || blocks::Load<uint32_t>(field) <= group.from_byte) return;
-  __builtin_prefetch(blocks::Load<const uint8_t*>(field + 8) + group.from_byte);
+  Ask::For(blocks::Load<const uint8_t*>(field + 8) + group.from_byte);
 }
 
 // Goes through the rows of all groups in order.
@@ -116,22 +124,40 @@ struct TieSorter::Cursor {
   }
 };
 
+// Before the rows up to `done` are used. At a distance of 24 fields are asked for 48 rows ahead of them, and bytes 24 rows ahead; at
+// kWholeBatch fields of the next so many rows, then their bytes, when the rows asked for before have been used.
+template <class Ask>
+void TieSorter::AskAhead(uint64_t done, Cursor* far, Cursor* near) const {
+  uint64_t far_to = done + 2 * uint64_t{setting_.distance}, near_to = done + setting_.distance;
+  if (setting_.distance == kWholeBatch) {
+    if (done <= far->position) return;
+    far_to = near_to =
+        far->position + std::max<uint64_t>(done - far->position, setting_.batch_rows != 0 ? setting_.batch_rows : kBatchRows);
+  }
+  far->GoTo(far_to, groups_, [this](const Group& g, uint64_t i) { AskFar<Ask>(g, i); });
+  if (setting_.stages < 2) return;
+  near->GoTo(near_to, groups_, [this](const Group& g, uint64_t i) { AskNear<Ask>(g, i); });
+}
+
+// One step of each group.
+template <class Ask>
+absl::Status TieSorter::TakeRound() {
+  Cursor far, near;
+  uint64_t done = 0;
+  for (const Group& group : groups_) {
+    done += group.n;
+    if constexpr (Ask::kAsks) AskAhead<Ask>(done, &far, &near);
+    QUERN_RETURN_IF_ERROR(TakeStep(group));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TieSorter::Sort(uint64_t* entries, uint64_t n) {
-  constexpr uint64_t kAhead = 24;
   QUERN_RETURN_IF_ERROR(FindTies(entries, n));
   const std::vector<Group> runs = groups_;
   while (!groups_.empty()) {
     next_groups_.clear();
-    Cursor far, near;
-    uint64_t done = 0;
-    for (const Group& group : groups_) {
-      done += group.n;
-      if (prefetches_) {
-        far.GoTo(done + 2 * kAhead, groups_, [this](const Group& g, uint64_t i) { AskFar(g, i); });
-        near.GoTo(done + kAhead, groups_, [this](const Group& g, uint64_t i) { AskNear(g, i); });
-      }
-      QUERN_RETURN_IF_ERROR(TakeStep(group));
-    }
+    QUERN_RETURN_IF_ERROR(WithAsk(setting_, [this]<class Ask>() { return TakeRound<Ask>(); }));
     std::swap(groups_, next_groups_);
   }
   const uint32_t words = layout_->words();

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "runtime/entry_sort.h"
+#include "runtime/prefetch.h"
 #include "runtime/sort_chunk.h"
 #include "runtime/sort_entries.h"
 
@@ -17,9 +18,10 @@ namespace quern {
 // *Threads*: one.
 class TieSorter {
  public:
-  // by_row_id: rows that are equal by all steps are put in the order of their row ids. prefetches: what steps read is asked for ahead.
-  TieSorter(const QuernSortShape* shape, const EntryLayout* layout, const SortChunks* chunks, bool by_row_id, bool prefetches,
-            std::shared_ptr<MemoryBudget> budget);
+  // by_row_id: rows that are equal by all steps are put in the order of their row ids. setting: of what steps read; its first
+  // stage a word, a row id or a string's field, twice the distance ahead, the second a string's bytes.
+  TieSorter(const QuernSortShape* shape, const EntryLayout* layout, const SortChunks* chunks, bool by_row_id,
+            const PrefetchSetting& setting, std::shared_ptr<MemoryBudget> budget);
 
   // n sorted entries. *Cost*: a random line or two for each row that ties, asked for ahead, and sorting of pairs of words. *Errors*:
   // ResourceExhausted.
@@ -41,8 +43,14 @@ class TieSorter {
   };
   struct Cursor;
   absl::Status FindTies(const uint64_t* entries, uint64_t n);
+  template <class Ask>
   void AskFar(const Group& group, uint64_t i) const;
+  template <class Ask>
   void AskNear(const Group& group, uint64_t i) const;
+  template <class Ask>
+  void AskAhead(uint64_t done, Cursor* far, Cursor* near) const;
+  template <class Ask>
+  absl::Status TakeRound();
   absl::Status TakeStep(const Group& group);
   absl::Status TakeTailStep(const Group& group, const QuernSortKey& key);
   absl::Status TakeWeighedStep(const Group& group, const QuernSortKey& key);
@@ -59,7 +67,7 @@ class TieSorter {
   const EntryLayout* layout_;
   const SortChunks* chunks_;
   const bool by_row_id_;
-  const bool prefetches_;
+  const PrefetchSetting setting_;
   EntrySorter sorter_;
   std::shared_ptr<MemoryBudget> budget_;
   HugeBuffer memory_;  // of the pairs

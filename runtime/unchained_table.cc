@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "runtime/kernel_abi.h"
+#include "runtime/prefetch_ask.h"
 
 namespace quern {
 namespace {
@@ -37,44 +38,51 @@ constexpr uint32_t kBlockRows = 1024;
 struct Block {
   const uint8_t* tuples;
   uint32_t n;
-  uint32_t distance;
-  uint64_t hashes[kBlockRows + 2 * kMaxPrefetchDistance];
+  uint64_t hashes[kBlockRows];
 
-  // Looking ahead ends at the block's last row; it is looked at again and again then, which costs an instruction and no miss.
-  void Load(const TupleSpan& span, uint64_t first, const TupleFormat& format, uint32_t wanted_distance) {
+  void Load(const TupleSpan& span, uint64_t first, const TupleFormat& format, uint32_t max_rows) {
     tuples = span.tuples + first * format.tuple_bytes;
-    n = static_cast<uint32_t>(std::min<uint64_t>(kBlockRows, span.num_tuples - first));
-    distance = std::min(wanted_distance, kMaxPrefetchDistance);
+    n = static_cast<uint32_t>(std::min<uint64_t>(max_rows, span.num_tuples - first));
     LoadHashes(span, first, n, format, hashes);
-    for (uint32_t i = 0; i < 2 * distance; ++i) hashes[n + i] = hashes[n - 1];
   }
 };
 
 // kBytes 0: any size, known at run time.
-template <uint32_t kBytes, bool kPrefetch>
-void Scatter(const UnchainedBuild& build, const Block& block) {
+template <uint32_t kBytes, class Ask>
+[[gnu::noinline]] void Scatter(const UnchainedBuild& build, const Block& block) {
   const uint32_t bytes = kBytes != 0 ? kBytes : build.format.tuple_bytes;
-  const uint32_t shift = build.shift, distance = block.distance;
+  const uint32_t shift = build.shift, n = block.n;
   const uint64_t* hashes = block.hashes;
   uint64_t* directory = build.directory;
-  const uint8_t* tuple = block.tuples;
+  const uint8_t* tuples = block.tuples;
   uint8_t* target = build.target;
-  for (uint32_t i = 0; i < block.n; ++i, tuple += bytes) {
-    if constexpr (kPrefetch) {
-      // The place read ahead may have moved on by the time it is used, by a tuple or two: the same line or its neighbour.
-      __builtin_prefetch(&directory[hashes[i + 2 * distance] >> shift], 1);
-      __builtin_prefetch(target + (directory[hashes[i + distance] >> shift] >> kTagBits), 1);
-    }
-    uint64_t* entry = &directory[hashes[i] >> shift];
-    std::memcpy(target + (*entry >> kTagBits), tuple, bytes);
-    *entry += static_cast<uint64_t>(bytes) << kTagBits;
+  // The place read ahead may have moved on by the time it is used, by a tuple or two: the same line or its neighbour.
+  const bool asks_places = build.prefetch.stages >= 2;
+  const uint32_t entries_ahead = asks_places ? RowsAheadTwice(build.prefetch, n) : RowsAhead(build.prefetch, n);
+  const uint32_t places_ahead = asks_places ? RowsAhead(build.prefetch, n) : n;
+  const auto ask_entry = [&](uint32_t i) { Ask::For(&directory[hashes[i] >> shift]); };
+  const auto ask_place = [&](uint32_t i) { Ask::For(target + (directory[hashes[i] >> shift] >> kTagBits)); };
+  if constexpr (Ask::kAsks) {
+    for (uint32_t i = 0; i < entries_ahead; ++i) ask_entry(i);
+    for (uint32_t i = 0; i < places_ahead && asks_places; ++i) ask_place(i);
   }
+  uint32_t i = 0;
+  const auto place = [&] {
+    uint64_t* entry = &directory[hashes[i] >> shift];
+    std::memcpy(target + (*entry >> kTagBits), tuples + uint64_t{i} * bytes, bytes);
+    *entry += static_cast<uint64_t>(bytes) << kTagBits;
+  };
+  for (; Ask::kAsks && i + std::min(entries_ahead, places_ahead) < n; ++i) {
+    if (i + entries_ahead < n) ask_entry(i + entries_ahead);
+    if (i + places_ahead < n) ask_place(i + places_ahead);
+    place();
+  }
+  for (; i < n; ++i) place();
 }
 
 template <uint32_t kBytes>
 void ScatterSized(const UnchainedBuild& build, const Block& block) {
-  if (block.distance != 0) Scatter<kBytes, true>(build, block);
-  else Scatter<kBytes, false>(build, block);
+  WithAsk(build.prefetch, [&]<class Ask>() { Scatter<kBytes, Ask>(build, block); });
 }
 
 void ScatterBlock(const UnchainedBuild& build, const Block& block) {
@@ -92,25 +100,26 @@ void ScatterBlock(const UnchainedBuild& build, const Block& block) {
   }
 }
 
-template <bool kPrefetch>
+template <class Ask>
 void Count(const UnchainedBuild& build, const Block& block) {
   const uint64_t one_tuple = static_cast<uint64_t>(build.format.tuple_bytes) << kTagBits;
-  const uint32_t shift = build.shift, distance = block.distance;
+  const uint32_t shift = build.shift;
   const uint64_t* hashes = block.hashes;
   uint64_t* directory = build.directory;
   const uint16_t* tags = kTags.patterns;
-  for (uint32_t i = 0; i < block.n; ++i) {
-    if constexpr (kPrefetch) __builtin_prefetch(&directory[hashes[i + distance] >> shift], 1);
+  const auto ask = [&](uint32_t i) { Ask::For(&directory[hashes[i] >> shift]); };
+  ForEachRow<Ask>(block.n, RowsAhead(build.prefetch, block.n), ask, [&](uint32_t i) {
     uint64_t* entry = &directory[hashes[i] >> shift];
     *entry = (*entry + one_tuple) | TagOf(tags, hashes[i]);
-  }
+  });
 }
 
 template <class F>
 void ForEachBlock(const UnchainedBuild& build, const TupleSpan& span, F&& f) {
   Block block;
-  for (uint64_t first = 0; first < span.num_tuples; first += kBlockRows) {
-    block.Load(span, first, build.format, build.prefetch_distance);
+  const uint32_t max_rows = build.prefetch.batch_rows == 0 ? kBlockRows : std::min<uint32_t>(build.prefetch.batch_rows, kBlockRows);
+  for (uint64_t first = 0; first < span.num_tuples; first += max_rows) {
+    block.Load(span, first, build.format, max_rows);
     f(block);
   }
 }
@@ -120,10 +129,7 @@ void ForEachBlock(const UnchainedBuild& build, const TupleSpan& span, F&& f) {
 const uint16_t* DirectoryTags() { return kTags.patterns; }
 
 void CountTuples(const UnchainedBuild& build, const TupleSpan& span) {
-  ForEachBlock(build, span, [&](const Block& block) {
-    if (block.distance != 0) Count<true>(build, block);
-    else Count<false>(build, block);
-  });
+  ForEachBlock(build, span, [&](const Block& block) { WithAsk(build.prefetch, [&]<class Ask>() { Count<Ask>(build, block); }); });
 }
 
 void SumSlots(const UnchainedBuild& build) {
@@ -137,6 +143,24 @@ void SumSlots(const UnchainedBuild& build) {
 
 void ScatterTuples(const UnchainedBuild& build, const TupleSpan& span) {
   ForEachBlock(build, span, [&](const Block& block) { ScatterBlock(build, block); });
+}
+
+void AskForEntries(const JoinTable& table, const QuernProbeScratch& scratch, uint32_t begin, uint32_t end) {
+  const uint64_t *directory = table.directory, *hashes = scratch.hashes;
+  const uint32_t shift = table.shift;
+  WithAsk(table.probe, [&]<class Ask>() {
+    for (uint32_t i = begin; i < end; ++i) Ask::For(&directory[hashes[i] >> shift]);
+  });
+}
+
+void AskForTuples(const JoinTable& table, const QuernProbeScratch& scratch) {
+  const uint8_t* tuples = table.tuples;
+  WithAsk(table.probe, [&]<class Ask>() {
+    for (uint32_t c = 0; c < scratch.num_candidates; ++c) {
+      Ask::For(tuples + scratch.candidates[c].begin);
+      Ask::For(tuples + scratch.candidates[c].end - 1);
+    }
+  });
 }
 
 }  // namespace quern

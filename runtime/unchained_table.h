@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "runtime/join_table.h"
+#include "runtime/prefetch.h"
 #include "runtime/tuple_store.h"
 
 namespace quern {
@@ -16,9 +18,9 @@ struct UnchainedBuild {
   uint32_t shift = 0;             // slot of hash h: h >> shift
   uint64_t first_slot = 0;
   uint64_t end_slot = 0;
-  uint64_t first_byte = 0;         // where the tuples of the first slot begin
-  uint32_t prefetch_distance = 0;  // rows; 0: no prefetch
-  uint8_t* target = nullptr;       // the table's tuples
+  uint64_t first_byte = 0;    // where the tuples of the first slot begin
+  PrefetchSetting prefetch;   // stages: 1 the directory, 2 the tuples too; batch_rows: up to 1024
+  uint8_t* target = nullptr;  // the table's tuples
 };
 
 // The patterns that TagOf looks up.
@@ -33,6 +35,11 @@ void SumSlots(const UnchainedBuild& build);
 // Copies each tuple to its slot's next place; the entries then hold where the slots' tuples end. *Cost*: two dependent random lines a
 // tuple, each prefetched.
 void ScatterTuples(const UnchainedBuild& build, const TupleSpan& span);
+
+// For the probing of keys that are no words, where the setting is another than the one that the kernel's test stage follows: asks for the
+// directory entries of rows [begin, end) of the hash batch, and for the first and the last tuple of each candidate.
+void AskForEntries(const JoinTable& table, const QuernProbeScratch& scratch, uint32_t begin, uint32_t end);
+void AskForTuples(const JoinTable& table, const QuernProbeScratch& scratch);
 
 }  // namespace quern
 

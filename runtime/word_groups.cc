@@ -130,7 +130,7 @@ absl::Status WordGroups::BecomeOpen(uint64_t groups) {
   dense_.WriteWords();
   ForEachGroup(group, &dense_, dense_.num_cells(), [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
     uint8_t* to[kMoveRows];
-    open.Find(words, n, 0, to);
+    open.Find(words, n, PrefetchSetting(), to);
     CopyTuples(group, from, n, to);
   });
   dense_.Free();
@@ -144,10 +144,10 @@ absl::Status WordGroups::BecomeDense(const WordRanges& ranges) {
   const QuernJoinShape& group = *context_.shape->group();
   DenseGroups dense;
   QUERN_RETURN_IF_ERROR(dense.Begin(group, ranges, context_.options.huge_pages, context_.budget));
-  const uint32_t distance = context_.options.prefetch.For(PrefetchLoop::kUpdateDense, dense.bytes()).distance;
+  const PrefetchSetting setting = SettingOf(PrefetchLoop::kUpdateDense, dense.bytes());
   const auto move = [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
     uint8_t* to[kMoveRows];
-    dense.Find(words, n, distance, to);
+    dense.Find(words, n, setting, to);
     CopyTuples(group, from, n, to);
   };
   if (is_dense_) dense_.WriteWords();
@@ -197,13 +197,13 @@ absl::Status WordGroups::FindWords(const uint64_t* words, uint32_t n, uint8_t** 
   for (;;) {
     if (!is_dense_) QUERN_RETURN_IF_ERROR(GrowOpen(words, n));
     if (!is_dense_) break;
-    if (dense_.Find(words, n, prefetch().distance, tuples)) {
+    if (dense_.Find(words, n, prefetch(), tuples)) {
       tally()->hits += n;
       return absl::OkStatus();
     }
     QUERN_RETURN_IF_ERROR(WidenDense(words, n));
   }
-  const OpenGroups::Steps steps = open_.Find(words, n, prefetch().distance, tuples);
+  const OpenGroups::Steps steps = open_.Find(words, n, prefetch(), tuples);
   tally()->hits += steps.hits;
   tally()->steps += steps.further;
   return absl::OkStatus();
@@ -249,9 +249,12 @@ absl::Status WordGroups::FindTuples(const GroupTuples& from, uint8_t** tuples) {
 uint64_t WordGroups::num_groups() const { return !has_begun_ ? 0 : is_dense_ ? dense_.num_groups() : open_.num_groups(); }
 uint64_t WordGroups::num_positions() const { return !has_begun_ ? 0 : is_dense_ ? dense_.num_cells() : open_.num_positions(); }
 uint64_t WordGroups::bytes() const { return is_dense_ ? dense_.bytes() : open_.bytes(); }
+PrefetchSetting WordGroups::SettingOf(PrefetchLoop loop, uint64_t table_bytes) const {
+  return context_.shape->group()->prefetches ? context_.options.prefetch.For(loop, table_bytes) : PrefetchSetting();
+}
+
 PrefetchSetting WordGroups::prefetch() const {
-  const PrefetchLoop loop = is_dense_ ? PrefetchLoop::kUpdateDense : PrefetchLoop::kUpdateOpen;
-  return context_.shape->group()->prefetches ? context_.options.prefetch.For(loop, bytes()) : PrefetchSetting();
+  return SettingOf(is_dense_ ? PrefetchLoop::kUpdateDense : PrefetchLoop::kUpdateOpen, bytes());
 }
 
 uint32_t WordGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) {

@@ -29,6 +29,7 @@ class WordGroups : public GroupTable {
   uint64_t bytes() const override;
   uint64_t num_growths() const override { return num_growths_; }
   PrefetchSetting prefetch() const override;
+  void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) override { context_.options.prefetch.Set(loop, setting); }
   const char* layout() const override { return is_dense_ ? "dense" : "open"; }
 
  private:
@@ -39,6 +40,7 @@ class WordGroups : public GroupTable {
   absl::Status GrowOpen(const uint64_t* words, uint32_t n);
   absl::Status BecomeOpen(uint64_t groups);
   absl::Status BecomeDense(const WordRanges& ranges);
+  PrefetchSetting SettingOf(PrefetchLoop loop, uint64_t table_bytes) const;
   uint64_t MaxCells() const;
   uint64_t Expected(uint64_t groups) const;
   uint32_t BitsFor(uint64_t groups) const;

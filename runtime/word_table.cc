@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "runtime/blocks.h"
+#include "runtime/prefetch_ask.h"
 #include "runtime/unchained_table.h"
 
 namespace quern {
@@ -24,7 +25,8 @@ using blocks::Load;
 using blocks::Store;
 
 constexpr uint64_t kLineBytes = 64;
-constexpr uint32_t kBlockRows = 256;  // of a build: more than any useful prefetch distance, little enough for the L1 cache
+constexpr uint32_t kBlockRows = 256;                     // of a build, where the setting says nothing else
+constexpr uint32_t kMaxBlockRows = 1024;                 // little enough for the L1 cache
 constexpr uint64_t kPrefetchedBits = uint64_t{1} << 26;  // of a bitmap: 8 MB; below, the L2 and L3 caches answer soon enough
 constexpr uint32_t kLongestWalk = 96;                    // of an open table; beyond, the hash or the data does not suit it
 
@@ -48,10 +50,11 @@ struct Walk {
 
 // Calls f(words of a block, its first tuple, its number of rows) for all of a span until f answers false.
 template <class F>
-bool ForEachBlock(const TupleFormat& format, const TupleSpan& span, F&& f) {
-  uint64_t words[kBlockRows];
-  for (uint64_t first = 0; first < span.num_tuples; first += kBlockRows) {
-    const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(kBlockRows, span.num_tuples - first));
+bool ForEachBlock(const PrefetchSetting& setting, const TupleFormat& format, const TupleSpan& span, F&& f) {
+  uint64_t words[kMaxBlockRows];
+  const uint32_t max_rows = setting.batch_rows == 0 ? kBlockRows : std::min<uint32_t>(setting.batch_rows, kMaxBlockRows);
+  for (uint64_t first = 0; first < span.num_tuples; first += max_rows) {
+    const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(max_rows, span.num_tuples - first));
     const uint8_t* tuples = span.tuples + first * format.tuple_bytes;
     LoadWords(tuples, n, format, words);
     if (!f(words, tuples, n)) return false;
@@ -92,45 +95,98 @@ void WordRange::Add(const uint64_t* words, uint32_t n, uint64_t sign_bit) {
 
 // ---- dense ----------------------------------------------------------------------------------------------------
 
-Inserted FillBitmap(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates, uint64_t* bitmap) {
-  const bool all = ForEachBlock(format, span, [&](const uint64_t* words, const uint8_t*, uint32_t n) {
+namespace {
+
+// kStops: at a bit that is set already.
+template <bool kStops, class Ask>
+[[gnu::noinline]] Inserted Fill(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint64_t* bitmap) {
+  const uint64_t base = table.base, sign_bit = table.sign_bit;
+  const bool all = ForEachBlock(table.build, format, span, [&](const uint64_t* words, const uint8_t*, uint32_t n) {
     uint64_t twice = 0;
-    for (uint32_t i = 0; i < n; ++i) {
-      const uint64_t number = (words[i] ^ table.sign_bit) - table.base;
-      uint64_t* const bits = &bitmap[number / 64];
-      const uint64_t before = *bits;
-      *bits = before | uint64_t{1} << (number % 64);
-      twice |= before >> (number % 64);
-    }
-    return duplicates != Duplicates::kStop || (twice & 1) == 0;
+    const auto ask = [&](uint32_t i) { Ask::For(&bitmap[((words[i] ^ sign_bit) - base) / 64]); };
+    const auto set = [&](uint32_t i) {
+      const uint64_t number = (words[i] ^ sign_bit) - base;
+      if constexpr (kStops) twice |= bitmap[number / 64] >> (number % 64);
+      bitmap[number / 64] |= uint64_t{1} << (number % 64);
+    };
+    ForEachRow<Ask>(n, RowsAhead(table.build, n), ask, set);
+    return (twice & 1) == 0;
   });
   return all ? Inserted::kAll : Inserted::kDuplicate;
 }
 
-void PlaceDense(const JoinTable& table, const TupleFormat& format, const TupleSpan& span) {
-  WithTupleBytes(format.tuple_bytes, [&]<uint32_t kBytes>() {
-    const uint64_t bytes = kBytes != 0 ? kBytes : format.tuple_bytes;
-    ForEachBlock(format, span, [&](uint64_t* words, const uint8_t* tuple, uint32_t n) {
-      for (uint32_t i = 0; i < n; ++i) {
-        words[i] = ((words[i] ^ table.sign_bit) - table.base) * bytes;
-        if (table.build.distance == 0) continue;
-        __builtin_prefetch(table.tuples + words[i], 1);
-        __builtin_prefetch(table.tuples + words[i] + bytes - 1, 1);
-      }
-      for (uint32_t i = 0; i < n; ++i, tuple += bytes) std::memcpy(table.tuples + words[i], tuple, bytes);
-      return true;
-    });
-  });
+}  // namespace
+
+Inserted FillBitmap(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates, uint64_t* bitmap) {
+  const auto fill = [&]<class Ask>() {
+    if (duplicates == Duplicates::kStop) return Fill<true, Ask>(table, format, span, bitmap);
+    return Fill<false, Ask>(table, format, span, bitmap);
+  };
+  return table.range > kPrefetchedBits ? WithAsk(table.build, fill) : fill.operator()<AskNothing>();
 }
 
+void PlaceDense(const JoinTable& table, const TupleFormat& format, const TupleSpan& span) {
+  const auto place = [&]<uint32_t kBytes, class Ask>() {
+    const uint64_t bytes = kBytes != 0 ? kBytes : format.tuple_bytes;
+    uint8_t* const places = table.tuples;
+    ForEachBlock(table.build, format, span, [&](uint64_t* words, const uint8_t* tuple, uint32_t n) {
+      for (uint32_t i = 0; i < n; ++i) words[i] = ((words[i] ^ table.sign_bit) - table.base) * bytes;
+      const auto ask = [&](uint32_t i) {
+        Ask::For(places + words[i]);
+        Ask::For(places + words[i] + bytes - 1);
+      };
+      ForEachRow<Ask>(n, RowsAhead(table.build, n), ask, [&](uint32_t i) { std::memcpy(places + words[i], tuple + i * bytes, bytes); });
+      return true;
+    });
+  };
+  WithAsk(table.build,
+          [&]<class Ask>() { WithTupleBytes(format.tuple_bytes, [&]<uint32_t kBytes>() { place.template operator()<kBytes, Ask>(); }); });
+}
+
+namespace {
+
+// Counts the rows of a block whose words are numbers of runs.
+template <class Ask>
+void CountBlock(const PrefetchSetting& setting, const uint64_t* numbers, uint32_t n, uint32_t* runs) {
+  ForEachRow<Ask>(n, RowsAhead(setting, n), [&](uint32_t i) { Ask::For(&runs[numbers[i]]); }, [&](uint32_t i) { ++runs[numbers[i]]; });
+}
+
+// Two dependent lines: where a run has come to, and there.
+template <class Ask>
+void PlaceBlock(const PrefetchSetting& setting, const uint64_t* numbers, uint32_t n, uint32_t* runs, const uint8_t* tuple, uint64_t bytes,
+                uint8_t* tuples) {
+  const bool asks_places = setting.stages >= 2;
+  const uint32_t runs_ahead = asks_places ? RowsAheadTwice(setting, n) : RowsAhead(setting, n);
+  const uint32_t places_ahead = asks_places ? RowsAhead(setting, n) : n;
+  const auto ask_run = [&](uint32_t i) { Ask::For(&runs[numbers[i]]); };
+  const auto ask_place = [&](uint32_t i) { Ask::For(tuples + runs[numbers[i]] * bytes); };
+  if constexpr (Ask::kAsks) {
+    for (uint32_t i = 0; i < runs_ahead; ++i) ask_run(i);
+    for (uint32_t i = 0; i < places_ahead && asks_places; ++i) ask_place(i);
+  }
+  uint32_t i = 0;
+  const auto place = [&] { std::memcpy(tuples + runs[numbers[i]]++ * bytes, tuple + i * bytes, bytes); };
+  for (; Ask::kAsks && i + std::min(runs_ahead, places_ahead) < n; ++i) {
+    if (i + runs_ahead < n) ask_run(i + runs_ahead);
+    if (i + places_ahead < n) ask_place(i + places_ahead);
+    place();
+  }
+  for (; i < n; ++i) place();
+}
+
+void ToNumbers(const JoinTable& table, uint64_t* words, uint32_t n) {
+  for (uint32_t i = 0; i < n; ++i) words[i] = (words[i] ^ table.sign_bit) - table.base;
+}
+
+}  // namespace
+
 void CountRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint32_t* runs) {
-  ForEachBlock(format, span, [&](uint64_t* words, const uint8_t*, uint32_t n) {
-    for (uint32_t i = 0; i < n; ++i) {
-      words[i] = (words[i] ^ table.sign_bit) - table.base;
-      if (table.build.distance != 0) __builtin_prefetch(&runs[words[i]], 1);
-    }
-    for (uint32_t i = 0; i < n; ++i) ++runs[words[i]];
-    return true;
+  WithAsk(table.build, [&]<class Ask>() {
+    ForEachBlock(table.build, format, span, [&](uint64_t* words, const uint8_t*, uint32_t n) {
+      ToNumbers(table, words, n);
+      CountBlock<Ask>(table.build, words, n, runs);
+      return true;
+    });
   });
 }
 
@@ -144,20 +200,13 @@ void SumRuns(uint64_t range, uint32_t* runs) {
 }
 
 void PlaceRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint32_t* runs, uint8_t* tuples) {
-  const uint64_t bytes = format.tuple_bytes;
-  ForEachBlock(format, span, [&](uint64_t* words, const uint8_t* tuple, uint32_t n) {
-    for (uint32_t i = 0; i < n; ++i) {
-      words[i] = (words[i] ^ table.sign_bit) - table.base;
-      if (table.build.distance != 0) __builtin_prefetch(&runs[words[i]], 1);
-    }
-    if (tuples == nullptr) {
-      for (uint32_t i = 0; i < n; ++i) ++runs[words[i]];
+  if (tuples == nullptr) return CountRuns(table, format, span, runs);
+  WithAsk(table.build, [&]<class Ask>() {
+    ForEachBlock(table.build, format, span, [&](uint64_t* words, const uint8_t* tuple, uint32_t n) {
+      ToNumbers(table, words, n);
+      PlaceBlock<Ask>(table.build, words, n, runs, tuple, format.tuple_bytes, tuples);
       return true;
-    }
-    if (table.build.distance != 0)
-      for (uint32_t i = 0; i < n; ++i) __builtin_prefetch(tuples + runs[words[i]] * bytes, 1);
-    for (uint32_t i = 0; i < n; ++i, tuple += bytes) std::memcpy(tuples + runs[words[i]]++ * bytes, tuple, bytes);
-    return true;
+    });
   });
 }
 
@@ -167,8 +216,8 @@ namespace {
 
 // Rows of a block that have no slot yet, and where they look next.
 struct Pending {
-  uint64_t slots[kBlockRows];
-  uint32_t rows[kBlockRows];
+  uint64_t slots[kMaxBlockRows];
+  uint32_t rows[kMaxBlockRows];
   uint32_t n = 0;
 };
 
@@ -181,7 +230,7 @@ struct InsertOutcome {
 // One step of each pending row: a row that finds its slot empty takes it, one that finds another key stays for the next step. A row that
 // may not write writes to a place that nobody reads, so that no branch depends on what was found. kBytes: of a tuple; 0: known at run time.
 // Slots are the next power of two. kCounts: a slot is a word and a number.
-template <class Word, uint32_t kBytes, bool kCounts>
+template <class Word, uint32_t kBytes, bool kCounts, class Ask>
 void StepAll(const JoinTable& table, const TupleFormat& format, const uint64_t* words, const uint8_t* tuples, uint32_t step,
              Pending* pending, InsertOutcome* outcome) {
   const uint64_t slot_bytes = kCounts ? 2 * sizeof(Word) : std::has_single_bit(kBytes) ? kBytes : table.slot_bytes;
@@ -194,7 +243,8 @@ void StepAll(const JoinTable& table, const TupleFormat& format, const uint64_t* 
   uint64_t num_inserted = 0;
   uint32_t left = 0;
   bool met_duplicate = false;
-  for (uint32_t i = 0; i < n; ++i) {
+  const auto ask = [&](uint32_t i) { Ask::For(slots + pending->slots[i] * slot_bytes); };
+  ForEachRow<Ask>(n, RowsAhead(table.build, n), ask, [&](uint32_t i) {
     const uint32_t row = pending->rows[i];
     const uint64_t at = pending->slots[i];
     uint8_t* slot = slots + at * slot_bytes;
@@ -215,33 +265,46 @@ void StepAll(const JoinTable& table, const TupleFormat& format, const uint64_t* 
     pending->rows[left] = row;
     pending->slots[left] = walk.NextSlot(at, step);
     left += !(is_empty | is_equal);
-  }
+  });
   asm volatile("" : : "r"(nowhere) : "memory");  // or a compiler sees that nobody reads it, and branches round the store
   pending->n = left;
   outcome->num_inserted += num_inserted;
   outcome->met_duplicate |= met_duplicate;
 }
 
+// The steps behind the first are shared by all settings.
 template <class Word, uint32_t kBytes, bool kCounts>
-Inserted Insert(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates, InsertOutcome* outcome) {
+[[gnu::noinline]] void StepOn(const JoinTable& table, const TupleFormat& format, const uint64_t* words, const uint8_t* tuples,
+                              uint32_t step, Pending* pending, InsertOutcome* outcome) {
+  StepAll<Word, kBytes, kCounts, AskNothing>(table, format, words, tuples, step, pending, outcome);
+}
+
+// Only the first step asks for lines: a walk stays in its own for as long as there are slots.
+template <class Word, uint32_t kBytes, bool kCounts, class Ask>
+[[gnu::noinline]] Inserted Insert(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates,
+                                  InsertOutcome* outcome) {
   const uint64_t slot_bytes = table.slot_bytes;
+  const uint8_t* const slots = table.tuples;
   Inserted result = Inserted::kAll;
-  ForEachBlock(format, span, [&](const uint64_t* words, const uint8_t* tuples, uint32_t n) {
+  ForEachBlock(table.build, format, span, [&](const uint64_t* words, const uint8_t* tuples, uint32_t n) {
     Pending pending;
+    const bool asks_all = Ask::kAsks && RowsAhead(table.build, n) == n;
     HashWords(words, n, table.zero_hashes, pending.slots);
     for (uint32_t i = 0; i < n; ++i) {
       pending.rows[i] = i;
       pending.slots[i] = SlotOf(pending.slots[i], table.num_slots);
-      if (table.build.distance != 0) __builtin_prefetch(table.tuples + pending.slots[i] * slot_bytes, 1);
+      if (asks_all) Ask::For(slots + pending.slots[i] * slot_bytes);
     }
     pending.n = n;
-    for (uint32_t walk = 0; pending.n > 0; ++walk) {
+    if (asks_all) StepAll<Word, kBytes, kCounts, AskNothing>(table, format, words, tuples, 1, &pending, outcome);
+    else StepAll<Word, kBytes, kCounts, Ask>(table, format, words, tuples, 1, &pending, outcome);
+    for (uint32_t walk = 1; pending.n > 0; ++walk) {
       if (walk > kLongestWalk) {
         result = Inserted::kTooFar;
         return false;
       }
       outcome->longest_walk = std::max(outcome->longest_walk, walk);
-      StepAll<Word, kBytes, kCounts>(table, format, words, tuples, walk + 1, &pending, outcome);
+      StepOn<Word, kBytes, kCounts>(table, format, words, tuples, walk + 1, &pending, outcome);
     }
     if (!outcome->met_duplicate || duplicates != Duplicates::kStop) return true;
     result = Inserted::kDuplicate;
@@ -255,12 +318,14 @@ Inserted Insert(const JoinTable& table, const TupleFormat& format, const TupleSp
 Inserted InsertOpen(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates, uint32_t* max_walk,
                     uint64_t* num_inserted) {
   InsertOutcome outcome;
-  const auto insert = [&]<class Word>() {
-    if (table.layout == Layout::kOpenCounts) return Insert<Word, 0, true>(table, format, span, duplicates, &outcome);
+  const auto insert = [&]<class Word, class Ask>() {
+    if (table.layout == Layout::kOpenCounts) return Insert<Word, 0, true, Ask>(table, format, span, duplicates, &outcome);
     return WithTupleBytes(format.tuple_bytes,
-                          [&]<uint32_t kBytes>() { return Insert<Word, kBytes, false>(table, format, span, duplicates, &outcome); });
+                          [&]<uint32_t kBytes>() { return Insert<Word, kBytes, false, Ask>(table, format, span, duplicates, &outcome); });
   };
-  const Inserted result = table.word_bytes == 4 ? insert.operator()<uint32_t>() : insert.operator()<uint64_t>();
+  const Inserted result = WithAsk(table.build, [&]<class Ask>() {
+    return table.word_bytes == 4 ? insert.template operator()<uint32_t, Ask>() : insert.template operator()<uint64_t, Ask>();
+  });
   *max_walk = std::max(*max_walk, outcome.longest_walk);
   *num_inserted += outcome.num_inserted;
   return result;
@@ -290,73 +355,74 @@ struct Matches {
   }
 };
 
-// kTuples: the tuple's line is asked for, so that it is on its way when the match is emitted.
-template <bool kCount, bool kTuples>
-uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+// kTupleLines: lines of a tuple that are asked for, where the key's number says that it lies, so that it is on its way when the match is
+// emitted. A bitmap is asked for by a ring, where it is big.
+template <bool kCount, uint32_t kTupleLines, class Ask>
+[[gnu::noinline]] uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   Matches<kCount> matches(s);
   const uint32_t first_match = matches.n;
   const uint64_t base = table.base, sign_bit = table.sign_bit, range = table.range, bytes = table.tuple_bytes;
   const uint64_t* bitmap = table.bitmap;
   const uint8_t* tuples = table.tuples;
-  const bool prefetches = kTuples && table.probe.distance != 0, straddles = kLineBytes % bytes != 0;
-  const uint32_t n = s->batch_rows;
-  if (table.probe.distance != 0 && range > kPrefetchedBits) {
-    for (uint32_t i = 0; i < n; ++i) {
-      const uint64_t number = (s->words[i] ^ sign_bit) - base;
-      __builtin_prefetch(&bitmap[(number < range ? number : 0) / 64]);
-    }
-  }
-  for (uint32_t i = 0; i < n; ++i) {
+  const auto look = [&](uint32_t i) {
     const uint64_t number = (s->words[i] ^ sign_bit) - base;
     const bool inside = number < range;
     const uint64_t place = inside ? number : 0;
     const uint64_t bit = bitmap[place / 64] >> (place % 64);
-    if (prefetches) __builtin_prefetch(tuples + place * bytes);
-    if (prefetches && straddles) __builtin_prefetch(tuples + place * bytes + bytes - 1);
+    if constexpr (kTupleLines >= 1) Ask::For(tuples + place * bytes);
+    if constexpr (kTupleLines >= 2) Ask::For(tuples + place * bytes + bytes - 1);
     matches.Add(i, place * bytes, (bit & inside) != 0);
-  }
+  };
+  const auto ask = [&](uint32_t i) {
+    const uint64_t number = (s->words[i] ^ sign_bit) - base;
+    Ask::For(&bitmap[(number < range ? number : 0) / 64]);
+  };
+  const uint32_t n = s->batch_rows;
+  if (range > kPrefetchedBits) ForEachRow<Ask>(n, RowsAhead(table.probe, n), ask, look);
+  else
+    for (uint32_t i = 0; i < n; ++i) look(i);
   const uint64_t num_matches = matches.End();
   tally->hits += num_matches - first_match;
   return num_matches;
 }
 
-template <bool kCount>
-uint64_t LookUpRuns(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+template <bool kCount, class Ask>
+[[gnu::noinline]] uint64_t LookUpRuns(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   const uint64_t base = table.base, sign_bit = table.sign_bit, range = table.range, bytes = table.tuple_bytes;
-  const uint32_t distance = table.probe.distance, n = s->batch_rows;
+  const uint32_t n = s->batch_rows;
+  const uint32_t* runs = table.runs;
+  const uint8_t* tuples = table.tuples;
+  const bool asks_tuples = !kCount && table.probe.stages >= 2;
   uint64_t total = 0;
   uint32_t found = 0;
   const auto place_of = [&](uint64_t word) {
     const uint64_t number = (word ^ sign_bit) - base;
     return number < range ? number : range;
   };
-  if (distance != 0)
-    for (uint32_t i = 0; i < n; ++i) __builtin_prefetch(&table.runs[place_of(s->words[i])]);
-  for (uint32_t i = 0; i < n; ++i) {
+  const auto look = [&](uint32_t i) {
     const uint64_t place = place_of(s->words[i]);
     const bool inside = place < range;
     const uint64_t safe = inside ? place : 0;
-    const uint64_t end = table.runs[safe], begin = inside ? table.runs[static_cast<int64_t>(safe) - 1] : end;
+    const uint64_t end = runs[safe], begin = inside ? runs[static_cast<int64_t>(safe) - 1] : end;
     if constexpr (kCount) {
       total += end - begin;
     } else {
       s->candidates[found] = {begin * bytes, end * bytes, i};
-      if (distance != 0) {
-        __builtin_prefetch(table.tuples + begin * bytes);
-        __builtin_prefetch(table.tuples + end * bytes - 1);
-      }
+      if (asks_tuples) Ask::For(tuples + begin * bytes);
+      if (asks_tuples) Ask::For(tuples + end * bytes - 1);
       found += begin != end;
     }
-  }
+  };
+  ForEachRow<Ask>(n, RowsAhead(table.probe, n), [&](uint32_t i) { Ask::For(&runs[place_of(s->words[i])]); }, look);
   if constexpr (!kCount) s->num_candidates = found;
   tally->hits += found;  // not of runs that are only counted: it would take a quarter longer
   return total;
 }
 
-template <class Word, uint32_t kBytes, bool kCount, bool kCounts>
-uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+template <class Word, uint32_t kBytes, bool kCount, bool kCounts, class Ask>
+[[gnu::noinline]] uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   const uint64_t slot_bytes = kBytes != 0 ? kBytes : table.slot_bytes, num_slots = table.num_slots;
-  const uint32_t n = s->batch_rows, distance = table.probe.distance;
+  const uint32_t n = s->batch_rows;
   const Word sentinel = static_cast<Word>(table.sentinel);
   const uint8_t* slots = table.tuples;
   const Walk walk = {table.line_mask, table.region_mask};
@@ -382,14 +448,8 @@ uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s, LookUpTally* t
     num_looking += (found != 0) & (found != key);
   };
   for (uint32_t i = 0; i < n; ++i) where[i] = SlotOf(where[i], num_slots);
-  const uint32_t ahead = std::min(distance, n);
-  for (uint32_t i = 0; i < ahead; ++i) __builtin_prefetch(slots + where[i] * slot_bytes);
-  uint32_t i = 0;
-  for (; i + ahead < n; ++i) {
-    if (distance != 0) __builtin_prefetch(slots + where[i + ahead] * slot_bytes);
-    look(where[i], i);
-  }
-  for (; i < n; ++i) look(where[i], i);
+  const auto ask = [&](uint32_t i) { Ask::For(slots + where[i] * slot_bytes); };
+  ForEachRow<Ask>(n, RowsAhead(table.probe, n), ask, [&](uint32_t i) { look(where[i], i); });
   for (uint32_t round = 1; num_looking > 0 && round <= table.max_walk; ++round) {
     const uint32_t num_rows = num_looking;
     tally->steps += num_rows;
@@ -409,14 +469,33 @@ uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s, LookUpTally* t
 template <bool kCount>
 uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   HashWords(s->words, s->batch_rows, table.zero_hashes, s->hashes);
-  const auto look_up = [&]<class Word>() -> uint64_t {
-    if (table.layout == Layout::kOpenCounts) return LookUpOpen<Word, 2 * sizeof(Word), kCount, true>(table, s, tally);
-    if (table.slot_bytes == 4) return LookUpOpen<Word, 4, kCount, false>(table, s, tally);
-    if (table.slot_bytes == 8) return LookUpOpen<Word, 8, kCount, false>(table, s, tally);
-    if (table.slot_bytes == 16) return LookUpOpen<Word, 16, kCount, false>(table, s, tally);
-    return LookUpOpen<Word, 0, kCount, false>(table, s, tally);
+  const auto look_up = [&]<class Word, class Ask>() -> uint64_t {
+    if (table.layout == Layout::kOpenCounts) return LookUpOpen<Word, 2 * sizeof(Word), kCount, true, Ask>(table, s, tally);
+    if (table.slot_bytes == 4) return LookUpOpen<Word, 4, kCount, false, Ask>(table, s, tally);
+    if (table.slot_bytes == 8) return LookUpOpen<Word, 8, kCount, false, Ask>(table, s, tally);
+    if (table.slot_bytes == 16) return LookUpOpen<Word, 16, kCount, false, Ask>(table, s, tally);
+    return LookUpOpen<Word, 0, kCount, false, Ask>(table, s, tally);
   };
-  return table.word_bytes == 4 ? look_up.template operator()<uint32_t>() : look_up.template operator()<uint64_t>();
+  return WithAsk(table.probe, [&]<class Ask>() {
+    return table.word_bytes == 4 ? look_up.template operator()<uint32_t, Ask>() : look_up.template operator()<uint64_t, Ask>();
+  });
+}
+
+template <bool kCount, bool kTuples>
+uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+  const bool straddles = kLineBytes % table.tuple_bytes != 0;
+  return WithAsk(table.probe, [&]<class Ask>() {
+    if constexpr (kTuples && Ask::kAsks) {
+      if (table.probe.stages >= 2 && straddles) return LookUpDense<kCount, 2, Ask>(table, s, tally);
+      if (table.probe.stages >= 2) return LookUpDense<kCount, 1, Ask>(table, s, tally);
+    }
+    return LookUpDense<kCount, 0, Ask>(table, s, tally);
+  });
+}
+
+template <bool kCount>
+uint64_t LookUpRuns(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+  return WithAsk(table.probe, [&]<class Ask>() { return LookUpRuns<kCount, Ask>(table, s, tally); });
 }
 
 // Numbers of rows as runs of as many tuples, none of which is ever read.
@@ -459,28 +538,43 @@ uint64_t CountWords(const JoinTable& table, QuernProbeScratch* s, LookUpTally* t
 
 // ---- unchained ----------------------------------------------------------------------------------------------------
 
-uint32_t TestWords(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin, uint32_t end, QuernCandidate* candidates) {
-  const uint64_t* directory = table.directory;
+namespace {
+
+// A ring goes on over the batch's last row, where hashes of an earlier batch are: slot numbers all the same, and no branch is needed.
+template <class Ask>
+uint32_t Test(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin, uint32_t end, QuernCandidate* candidates) {
+  const uint64_t *directory = table.directory, *hashes = s.hashes;
+  const uint8_t* tuples = table.tuples;
   const uint16_t* tags = DirectoryTags();
-  const uint32_t shift = table.shift, distance = RingDistance(table.probe);
-  const bool prefetches = distance != 0;
-  if (prefetches && begin == 0)
-    for (uint32_t i = 0; i < distance; ++i) __builtin_prefetch(&directory[s.hashes[i] >> shift]);
+  const uint32_t shift = table.shift;
+  const bool is_ring = table.probe.distance != kWholeBatch, asks_tuples = table.probe.stages >= 2;
+  const uint32_t ahead = is_ring ? RingDistance(table.probe) : s.batch_rows;
+  if constexpr (Ask::kAsks)
+    for (uint32_t i = 0; i < ahead && begin == 0; ++i) Ask::For(&directory[hashes[i] >> shift]);
   uint32_t found = 0;
   for (uint32_t i = begin; i < end; ++i) {
-    if (prefetches) __builtin_prefetch(&directory[s.hashes[i + distance] >> shift]);
-    const uint64_t hash = s.hashes[i], tag = TagOf(tags, hash);
+    if constexpr (Ask::kAsks)
+      if (is_ring) Ask::For(&directory[hashes[i + ahead] >> shift]);
+    const uint64_t hash = hashes[i], tag = TagOf(tags, hash);
     const uint64_t* entry = &directory[hash >> shift];
     const uint64_t tuples_end = entry[0] >> kTagBits, tuples_begin = entry[-1] >> kTagBits;
     const bool passes = (entry[0] & tag) == tag;
     candidates[found] = {tuples_begin, tuples_end, i};
-    if (prefetches) {
-      __builtin_prefetch(passes ? static_cast<const void*>(table.tuples + tuples_begin) : entry);
-      __builtin_prefetch(passes ? static_cast<const void*>(table.tuples + tuples_end - 1) : entry);
+    if constexpr (Ask::kAsks) {
+      if (asks_tuples) {
+        Ask::For(passes ? static_cast<const void*>(tuples + tuples_begin) : entry);
+        Ask::For(passes ? static_cast<const void*>(tuples + tuples_end - 1) : entry);
+      }
     }
     found += passes;
   }
   return found;
+}
+
+}  // namespace
+
+uint32_t TestWords(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin, uint32_t end, QuernCandidate* candidates) {
+  return WithAsk(table.probe, [&]<class Ask>() { return Test<Ask>(table, s, begin, end, candidates); });
 }
 
 namespace {

@@ -36,6 +36,8 @@ for variable, folder in [("HOME", "home"), ("XDG_CACHE_HOME", "cache"), ("XDG_CO
     config.environment[variable] = os.path.join(config.test_exec_root, folder)
 # What a test compiles, it compiles: no kernel of an earlier run or of another test. Tests of the disk cache have folders of their own.
 config.environment["QUERN_CACHE"] = "off"
+# Plans are those of a machine that nobody has tuned.
+config.environment["QUERN_PROFILE"] = "off"
 config.environment["LC_ALL"] = "C.UTF-8"
 config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
 

@@ -21,7 +21,7 @@ class TuningJob {
 
   // Nanoseconds a row of one run with this setting. A run takes about SliceMs(). *Errors*: the operator's.
   virtual absl::StatusOr<double> Run(const PrefetchSetting& setting) = 0;
-  // What the plan would take without a profile; what is compared to.
+  // What the plan would take where nothing has been tuned; what is compared to.
   virtual PrefetchSetting Default() const = 0;
   // Bytes of the table that the loop touches, once it is there.
   virtual uint64_t table_bytes() const = 0;
@@ -31,11 +31,12 @@ class TuningJob {
 struct TuningData {
   uint64_t build_rows = 0;  // or groups, or rows to sort; 0: as many as make a table of the cell's size class
   uint32_t hits_percent = 100;
-  double zipf = 0;            // exponent by which probe rows choose keys; 0: all alike
-  uint32_t rows_per_key = 1;  // of the build side
-  uint32_t key_bytes = 0;     // of strings; 0: 16
-  double slice_ms = 2;        // of one run
-  std::string spec;           // to run instead of the cell's own; "": that
+  double zipf = 0;                 // exponent by which probe rows choose keys; 0: all alike
+  uint32_t rows_per_key = 1;       // of the build side
+  uint32_t key_bytes = 0;          // of strings; 0: 16
+  double slice_ms = 2;             // of one run
+  std::string spec;                // to run instead of the cell's own; "": that
+  const Profile* facts = nullptr;  // by whose facts the default is estimated; null: by the caches
 };
 
 // Builds the table; compiles (or finds) one kernel, whatever is tried with it. *Cost*: of the table. *Errors*: ResourceExhausted where it

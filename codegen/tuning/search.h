@@ -30,7 +30,7 @@ struct CellResult {
   uint64_t table_bytes = 0;
   std::vector<CandidateResult> candidates;   // in the order tried; the default and "off" are among them
   size_t best = 0, by_default = 0, off = 0;  // places in candidates
-  double noise = 0;                          // share of ns by which two runs of the same setting differ
+  double noise = 0;                          // share of ns by which two measurements (medians) of the same setting may differ
   bool beats_default = false;                // beyond the noise: the only ones that go to a profile as settings
   double seconds = 0;
 

@@ -112,8 +112,9 @@ Result Expected(const JoinKindRow& kind, const Rows& build, const Rows& probe, b
 // ---- the join, with all buffers of exactly the size that the ABI promises, each against a red zone ----
 
 struct Tuning {
-  uint32_t batch_rows, group_rows, distance, directory_bits;
+  uint32_t batch_rows, group_rows, directory_bits;
   bool zero_hashes;
+  PrefetchSetting prefetch;
 };
 
 class TemplateJoin {
@@ -126,7 +127,7 @@ class TemplateJoin {
         directory_(((uint64_t{1} << tuning.directory_bits) + 1) * sizeof(uint64_t), guard),
         scratch_(sizeof(QuernProbeScratch), guard) {
     g_zero_hashes = tuning.zero_hashes;
-    g_prefetches = tuning.distance != 1;
+    g_prefetches = tuning.prefetch.distance != 1;
     shape_.num_keys = shape_.num_build = shape_.num_probe = 1;
     shape_.num_residual = residual ? 1 : 0;
     shape_.tuple_bytes = sizeof(Tuple);
@@ -147,7 +148,7 @@ class TemplateJoin {
     unchained.directory = directory_.as<uint64_t>() + 1;
     unchained.shift = 64 - tuning_.directory_bits;
     unchained.end_slot = uint64_t{1} << tuning_.directory_bits;
-    unchained.prefetch_distance = tuning_.distance;
+    unchained.prefetch = tuning_.prefetch;
     unchained.target = table_tuples_.data();
     CountTuples(unchained, tuples_);
     SumSlots(unchained);
@@ -156,7 +157,7 @@ class TemplateJoin {
     table_.tuple_bytes = sizeof(Tuple);
     table_.word_bytes = shape_.word_bytes;
     table_.zero_hashes = tuning_.zero_hashes;
-    table_.probe.distance = table_.build.distance = static_cast<uint16_t>(tuning_.distance);
+    table_.probe = table_.build = tuning_.prefetch;
     table_.num_tuples = tuples_.num_tuples;
     table_.tuples = table_tuples_.data();
     table_.null_tuple = tuples_.num_tuples * sizeof(Tuple);
@@ -180,7 +181,6 @@ class TemplateJoin {
     args.directory = table_.directory;
     args.tags = DirectoryTags();
     args.shift = table_.shift;
-    args.prefetch_distance = tuning_.distance;
     args.scratch = scratch_.as<QuernProbeScratch>();
     Result result;
     std::atomic<uint64_t> next_morsel{0};
@@ -282,8 +282,16 @@ struct Size {
   uint64_t build_rows, distinct;  // 0: unique
 };
 constexpr Size kSizes[] = {{0, 1}, {1, 1}, {2, 1}, {7, 4}, {300, 150}, {300, 0}, {1025, 512}};
-constexpr Tuning kTunings[] = {{1, 1, 0, 4, false},     {7, 3, 1, 4, false},       {7, 7, 512, 11, false}, {1024, 64, 0, 11, false},
-                               {1024, 3, 16, 4, false}, {4096, 4096, 2, 8, false}, {1024, 64, 16, 4, true}};
+constexpr Tuning kTunings[] = {{1, 1, 4, false, {0}},
+                               {7, 3, 4, false, {1}},
+                               {7, 7, 11, false, {kMaxPrefetchDistance}},
+                               {1024, 64, 11, false, {0}},
+                               {1024, 3, 4, false, {16}},
+                               {4096, 4096, 8, false, {2, 5, 100, 1, PrefetchHint::kT0}},
+                               {1024, 64, 11, false, {kWholeBatch, 0, 0, 3, PrefetchHint::kNta}},
+                               {64, 64, 8, false, {kWholeBatch, 32, 4096, 1, PrefetchHint::kT1}},
+                               {1024, 1, 8, false, {40, 7, 0, 2, PrefetchHint::kWrite}},
+                               {1024, 64, 4, true, {16}}};
 
 class JoinTemplate : public testing::TestWithParam<std::tuple<JoinKind, bool, bool>> {};
 

@@ -26,6 +26,15 @@ namespace b = quern::blocks;
 
 constexpr uint32_t kNoRow = UINT32_MAX;  // of tuples without room for a row number
 
+// Every hint, each number of stages, rings within a batch and beyond it, whole batches, batches of any size.
+constexpr PrefetchSetting kSettings[] = {{0},
+                                         {16},
+                                         {1, 1, 1, 2, PrefetchHint::kT1},
+                                         {3, 5, 7, 1, PrefetchHint::kNta},
+                                         {kMaxPrefetchDistance, 0, 1000, 3, PrefetchHint::kWrite},
+                                         {kWholeBatch},
+                                         {kWholeBatch, 64, 300, 1, PrefetchHint::kT2}};
+
 using Matches = std::vector<std::pair<uint32_t, uint32_t>>;  // number of the probe, row of the build side
 
 uint64_t MaskOf(uint32_t word_bytes) { return word_bytes == 4 ? UINT32_MAX : UINT64_MAX; }
@@ -85,34 +94,35 @@ struct TableOf {
   bool HasRows() const { return format.tuple_bytes >= format.word_bytes + 4; }
   uint32_t RowOf(uint64_t tuple) const { return HasRows() ? b::Load<uint32_t>(table.tuples + tuple + format.word_bytes) : kNoRow; }
 
-  Inserted MakeBitmap(Duplicates duplicates, uint32_t distance) {
+  Inserted MakeBitmap(Duplicates duplicates, const PrefetchSetting& setting) {
     bitmap = GuardedBuffer((table.range + 63) / 64 * 8, guard);
     table.layout = Layout::kBitmap;
     table.bitmap = bitmap.as<uint64_t>();
-    table.probe.distance = table.build.distance = static_cast<uint16_t>(distance);
+    table.probe = table.build = setting;
     return FillBitmap(table, format, span, duplicates, bitmap.as<uint64_t>());
   }
-  Inserted MakeDense(uint32_t distance) {
-    const Inserted inserted = MakeBitmap(Duplicates::kStop, distance);
+  Inserted MakeDense(const PrefetchSetting& setting) {
+    const Inserted inserted = MakeBitmap(Duplicates::kStop, setting);
     tuples = GuardedBuffer(table.range * format.tuple_bytes, guard);
     table.layout = Layout::kDense;
     table.tuples = tuples.data();
     if (inserted == Inserted::kAll) PlaceDense(table, format, span);
     return inserted;
   }
-  void MakeRuns(uint32_t distance, bool places_tuples) {
+  void MakeRuns(const PrefetchSetting& setting, bool places_tuples) {
     numbers = GuardedBuffer((table.range + 1) * sizeof(uint32_t), guard);
     tuples = GuardedBuffer(places_tuples ? span.num_tuples * format.tuple_bytes : 0, guard);
     uint32_t* const runs = numbers.as<uint32_t>() + 1;
     table.layout = Layout::kDenseRuns;
     table.runs = runs;
     table.tuples = tuples.data();
-    table.probe.distance = table.build.distance = static_cast<uint16_t>(distance);
+    table.probe = table.build = setting;
     CountRuns(table, format, span, runs);
     SumRuns(table.range, runs);
     PlaceRuns(table, format, span, runs, places_tuples ? tuples.data() : nullptr);
   }
-  Inserted MakeOpen(Layout layout, Duplicates duplicates, uint64_t num_slots, uint64_t region, uint32_t distance, uint64_t* num_inserted) {
+  Inserted MakeOpen(Layout layout, Duplicates duplicates, uint64_t num_slots, uint64_t region, const PrefetchSetting& setting,
+                    uint64_t* num_inserted) {
     table.layout = layout;
     table.slot_bytes = layout == Layout::kOpenCounts ? 2 * format.word_bytes : std::bit_ceil(format.tuple_bytes);
     table.line_mask = 64 / table.slot_bytes - 1;
@@ -120,13 +130,13 @@ struct TableOf {
     table.tuples = tuples.data();
     table.num_slots = num_slots;
     table.region_mask = region - 1;
-    table.probe.distance = table.build.distance = static_cast<uint16_t>(distance);
+    table.probe = table.build = setting;
     return InsertOpen(table, format, span, duplicates, &table.max_walk, num_inserted);
   }
-  void MakeUnchained(uint32_t bits, uint32_t distance) {
+  void MakeUnchained(uint32_t bits, const PrefetchSetting& setting) {
     numbers = GuardedBuffer(((uint64_t{1} << bits) + 1) * sizeof(uint64_t), guard);
     tuples = GuardedBuffer(span.num_tuples * format.tuple_bytes, guard);
-    const UnchainedBuild build = {format, numbers.as<uint64_t>() + 1, 64 - bits, 0, uint64_t{1} << bits, 0, distance, tuples.data()};
+    const UnchainedBuild build = {format, numbers.as<uint64_t>() + 1, 64 - bits, 0, uint64_t{1} << bits, 0, setting, tuples.data()};
     CountTuples(build, span);
     SumSlots(build);
     ScatterTuples(build, span);
@@ -134,7 +144,7 @@ struct TableOf {
     table.tuples = tuples.data();
     table.directory = build.directory;
     table.shift = build.shift;
-    table.probe.distance = table.build.distance = static_cast<uint16_t>(distance);
+    table.probe = table.build = setting;
   }
 
   // Looks probes up, batch by batch; runs are taken apart, with as many tuples as they have.
@@ -243,7 +253,7 @@ TEST(WordRange, IsInTheKeysOrder) {
 
 TEST(WordTable, ABitmapKnowsItsKeysAndNoOthers) {
   ForEachTable(UniqueData(), [](const auto& words, const auto& probes, TableOf* table) {
-    EXPECT_EQ(table->MakeBitmap(Duplicates::kStop, 16), Inserted::kAll);
+    EXPECT_EQ(table->MakeBitmap(Duplicates::kStop, {16}), Inserted::kAll);
     uint64_t counted = 0;
     EXPECT_EQ(table->LookUp(probes, 64, &counted), Expected(words, probes, false));
     EXPECT_EQ(counted, Expected(words, probes, false).size());
@@ -256,8 +266,8 @@ TEST(WordTable, ABitmapStopsAtADuplicateOrDropsIt) {
     std::vector<uint64_t> twice = offsets;
     twice.insert(twice.begin() + static_cast<ptrdiff_t>(at), twice[0]);
     ForEachTable({{twice, 5000}}, [](const auto& words, const auto& probes, TableOf* table) {
-      EXPECT_EQ(table->MakeBitmap(Duplicates::kStop, 0), Inserted::kDuplicate);
-      EXPECT_EQ(table->MakeBitmap(Duplicates::kDrop, 0), Inserted::kAll);
+      EXPECT_EQ(table->MakeBitmap(Duplicates::kStop, {0}), Inserted::kDuplicate);
+      EXPECT_EQ(table->MakeBitmap(Duplicates::kDrop, {0}), Inserted::kAll);
       Matches expected = Expected(words, probes, false);
       expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
       EXPECT_EQ(table->LookUp(probes, 1024), expected);
@@ -267,8 +277,8 @@ TEST(WordTable, ABitmapStopsAtADuplicateOrDropsIt) {
 
 TEST(WordTable, DenseTuplesLieAtTheirKeysPlaces) {
   ForEachTable(UniqueData(), [](const auto& words, const auto& probes, TableOf* table) {
-    for (const uint32_t distance : {0, 16}) {
-      EXPECT_EQ(table->MakeDense(distance), Inserted::kAll);
+    for (const PrefetchSetting& setting : kSettings) {
+      EXPECT_EQ(table->MakeDense(setting), Inserted::kAll);
       EXPECT_EQ(table->LookUp(probes, 256), Expected(words, probes, table->HasRows()));
     }
     uint64_t found = 0;
@@ -283,8 +293,8 @@ TEST(WordTable, RunsHoldAllTuplesOfAKey) {
   data.push_back({{4, 4, 4, 4}, 9});
   ForEachTable(data, [](const auto& words, const auto& probes, TableOf* table) {
     const Matches expected = Expected(words, probes, table->HasRows());
-    for (const uint32_t distance : {0, 16}) {
-      table->MakeRuns(distance, true);
+    for (const PrefetchSetting& setting : kSettings) {
+      table->MakeRuns(setting, true);
       uint64_t counted = 0;
       EXPECT_EQ(table->LookUp(probes, 256, &counted), expected);
       EXPECT_EQ(counted, expected.size());
@@ -293,9 +303,28 @@ TEST(WordTable, RunsHoldAllTuplesOfAKey) {
   });
 }
 
+// A bitmap of 16 MB: one that is asked for. 3000 keys all over it, more than a block and a batch.
+TEST(WordTable, ABigBitmapIsTheSameWhateverIsAskedFor) {
+  constexpr uint64_t kRange = uint64_t{1} << 27;
+  const std::vector<uint64_t> words = WordsAt(5, RandomOffsets(3000, kRange, 9, true), 8);
+  std::vector<uint64_t> probes = words;
+  for (uint64_t i = 0; i < 1000; ++i) probes.push_back(i * 300007);
+  std::vector<uint64_t> sorted = words;
+  std::sort(sorted.begin(), sorted.end());
+  const auto is_key = [&](uint64_t word) { return std::binary_search(sorted.begin(), sorted.end(), word); };
+  const auto hits = static_cast<size_t>(std::count_if(probes.begin(), probes.end(), is_key));
+  TableOf table(words, 5, kRange, {8, 8, false}, Guard::kBehind);
+  for (const PrefetchSetting& setting : kSettings) {
+    EXPECT_EQ(table.MakeBitmap(Duplicates::kStop, setting), Inserted::kAll);
+    uint64_t counted = 0;
+    EXPECT_EQ(table.LookUp(probes, 1024, &counted).size(), hits);
+    EXPECT_EQ(counted, hits);
+  }
+}
+
 TEST(WordTable, RunsWithoutTuplesCount) {
   ForEachTable({{RandomOffsets(900, 100, 4, false), 100}}, [](const auto& words, const auto& probes, TableOf* table) {
-    table->MakeRuns(0, false);
+    table->MakeRuns({0}, false);
     table->table.tuples = nullptr;  // what an access would have to go through
     const GuardedBuffer scratch(sizeof(QuernProbeScratch), Guard::kBehind);
     QuernProbeScratch* const s = scratch.template as<QuernProbeScratch>();
@@ -312,9 +341,9 @@ TEST(WordTable, RunsWithoutTuplesCount) {
 TEST(WordTable, AnOpenTableKnowsItsKeysAndNoOthers) {
   ForEachTable(UniqueData(), [](const auto& words, const auto& probes, TableOf* table) {
     const Matches expected = Expected(words, probes, table->HasRows());
-    for (const uint32_t distance : {0, 16, 512}) {
+    for (const PrefetchSetting& setting : kSettings) {
       uint64_t num_inserted = 0, counted = 0;
-      EXPECT_EQ(table->MakeOpen(Layout::kOpen, Duplicates::kStop, 2048, 256, distance, &num_inserted), Inserted::kAll);
+      EXPECT_EQ(table->MakeOpen(Layout::kOpen, Duplicates::kStop, 2048, 256, setting, &num_inserted), Inserted::kAll);
       EXPECT_EQ(num_inserted, words.size());
       EXPECT_EQ(table->LookUp(probes, 1000, &counted), expected);
       EXPECT_EQ(counted, expected.size());
@@ -332,7 +361,7 @@ TEST(WordTable, AnyNumberOfRegionsAndAnyBatchWillDo) {
       const std::vector<uint64_t> words = WordsAt(77, offsets, 8), probes = ProbesFor(words, 77, 8);
       TableOf table(words, 77, 1 << 20, {16, 8, false}, Guard::kBehind);
       uint64_t num_inserted = 0;
-      ASSERT_EQ(table.MakeOpen(Layout::kOpen, Duplicates::kStop, regions * 1024, 1024, 4, &num_inserted), Inserted::kAll);
+      ASSERT_EQ(table.MakeOpen(Layout::kOpen, Duplicates::kStop, regions * 1024, 1024, {4}, &num_inserted), Inserted::kAll);
       EXPECT_EQ(table.LookUp(probes, batch_rows), Expected(words, probes, true));
     }
   }
@@ -342,19 +371,19 @@ TEST(WordTable, DuplicatesStopOrAreDroppedOrCounted) {
   std::vector<Data> data = {{RandomOffsets(700, 200, 6, false), 200}, {{3, 3}, 7}};
   ForEachTable(data, [](const auto& words, const auto& probes, TableOf* table) {
     uint64_t num_inserted = 0;
-    EXPECT_EQ(table->MakeOpen(Layout::kOpen, Duplicates::kStop, 1024, 256, 0, &num_inserted), Inserted::kDuplicate);
+    EXPECT_EQ(table->MakeOpen(Layout::kOpen, Duplicates::kStop, 1024, 256, {0}, &num_inserted), Inserted::kDuplicate);
     std::vector<uint64_t> distinct = words;
     std::sort(distinct.begin(), distinct.end());
     distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
     table->table.max_walk = 0;
     num_inserted = 0;
-    EXPECT_EQ(table->MakeOpen(Layout::kOpen, Duplicates::kDrop, 1024, 256, 16, &num_inserted), Inserted::kAll);
+    EXPECT_EQ(table->MakeOpen(Layout::kOpen, Duplicates::kDrop, 1024, 256, {16}, &num_inserted), Inserted::kAll);
     EXPECT_EQ(num_inserted, distinct.size());
     EXPECT_EQ(table->LookUp(probes, 512).size(), Expected(distinct, probes, false).size());
     table->table.max_walk = 0;
     num_inserted = 0;
     uint64_t counted = 0;
-    EXPECT_EQ(table->MakeOpen(Layout::kOpenCounts, Duplicates::kCount, 1024, 256, 16, &num_inserted), Inserted::kAll);
+    EXPECT_EQ(table->MakeOpen(Layout::kOpenCounts, Duplicates::kCount, 1024, 256, {16}, &num_inserted), Inserted::kAll);
     EXPECT_EQ(num_inserted, distinct.size());
     EXPECT_EQ(table->LookUp(probes, 512, &counted), Expected(words, probes, false));
     EXPECT_EQ(counted, Expected(words, probes, false).size());
@@ -366,11 +395,11 @@ TEST(WordTable, AFullRegionIsWalkedRoundOnceAndNoFurther) {
   const std::vector<uint64_t> words = WordsAt(10, {0, 1, 2, 3, 4, 5, 6, 7}, 8), probes = ProbesFor(words, 10, 8);
   TableOf table(words, 10, 8, {16, 8, true}, Guard::kInFront);
   uint64_t num_inserted = 0;
-  ASSERT_EQ(table.MakeOpen(Layout::kOpen, Duplicates::kStop, 16, 8, 0, &num_inserted), Inserted::kAll);
+  ASSERT_EQ(table.MakeOpen(Layout::kOpen, Duplicates::kStop, 16, 8, {0}, &num_inserted), Inserted::kAll);
   EXPECT_EQ(table.table.max_walk, 7u);
   EXPECT_EQ(table.LookUp(probes, 100), Expected(words, probes, true));
   TableOf nine(WordsAt(10, {0, 1, 2, 3, 4, 5, 6, 7, 8}, 8), 10, 9, {16, 8, true}, Guard::kInFront);
-  EXPECT_EQ(nine.MakeOpen(Layout::kOpen, Duplicates::kStop, 16, 8, 0, &num_inserted), Inserted::kTooFar);
+  EXPECT_EQ(nine.MakeOpen(Layout::kOpen, Duplicates::kStop, 16, 8, {0}, &num_inserted), Inserted::kTooFar);
 }
 
 // A walk goes round the slots of its cache line, here 4, and from its last line to the first one of its region, of 16: 31 28 29 30, 19 16.
@@ -383,7 +412,7 @@ TEST(WordTable, WalksGoRoundLinesAndThenTheirRegion) {
   }
   TableOf table(words, 1, 1 << 20, {16, 8, false}, Guard::kBehind);
   uint64_t num_inserted = 0;
-  ASSERT_EQ(table.MakeOpen(Layout::kOpen, Duplicates::kStop, kSlots, kRegion, 0, &num_inserted), Inserted::kAll);
+  ASSERT_EQ(table.MakeOpen(Layout::kOpen, Duplicates::kStop, kSlots, kRegion, {0}, &num_inserted), Inserted::kAll);
   EXPECT_EQ(table.table.max_walk, 5u);
   std::vector<uint64_t> taken;
   for (uint64_t slot = 0; slot < kSlots; ++slot)
@@ -400,7 +429,7 @@ TEST(WordTable, TooLongAWalkIsRefused) {
     for (uint32_t i = 0; i < n; ++i) offsets[i] = i;
     TableOf table(WordsAt(5, offsets, 4), 5, n, {4, 4, true}, Guard::kBehind);
     uint64_t num_inserted = 0;
-    const Inserted inserted = table.MakeOpen(Layout::kOpen, Duplicates::kStop, 4096, 1024, 0, &num_inserted);
+    const Inserted inserted = table.MakeOpen(Layout::kOpen, Duplicates::kStop, 4096, 1024, {0}, &num_inserted);
     EXPECT_EQ(inserted, n == 97 ? Inserted::kAll : Inserted::kTooFar) << n;
   }
 }
@@ -436,8 +465,8 @@ TEST(WordTable, AnUnchainedTableHasEveryMatch) {
   data.push_back({RandomOffsets(300, 60, 7, false), 60});
   ForEachTable(data, [](const auto& words, const auto& probes, TableOf* table) {
     const Matches expected = Expected(words, probes, table->HasRows());
-    for (const uint32_t distance : {0, 16}) {
-      table->MakeUnchained(words.size() > 300 ? 11 : 4, distance);
+    for (const PrefetchSetting& setting : kSettings) {
+      table->MakeUnchained(words.size() > 300 ? 11 : 4, setting);
       EXPECT_EQ(CompareAll(*table, probes, 64, false), expected);
       Matches first = CompareAll(*table, probes, 7, true);
       EXPECT_TRUE(std::adjacent_find(first.begin(), first.end(), [](auto& a, auto& c) { return a.first == c.first; }) == first.end());

@@ -42,9 +42,9 @@ struct Array {
     ranges.Add(words.data(), static_cast<uint32_t>(words.size()));
     ASSERT_EQ(groups.Begin(group(), ranges, false, nullptr), absl::OkStatus());
   }
-  bool Find(const std::vector<uint64_t>& of, std::vector<uint8_t*>* tuples, uint32_t distance = 0) {
+  bool Find(const std::vector<uint64_t>& of, std::vector<uint8_t*>* tuples, const PrefetchSetting& setting = {}) {
     tuples->resize(of.size());
-    return groups.Find(of.data(), static_cast<uint32_t>(of.size()), distance, tuples->data());
+    return groups.Find(of.data(), static_cast<uint32_t>(of.size()), setting, tuples->data());
   }
   std::vector<uint64_t> Scanned() {
     groups.WriteWords();
@@ -57,9 +57,9 @@ struct Array {
     return found;
   }
   // All rows are found, each distinct one has a tuple of its own, and Scan gives back the words.
-  void ExpectRoundTrip(uint32_t distance) {
+  void ExpectRoundTrip(const PrefetchSetting& setting) {
     std::vector<uint8_t*> tuples;
-    ASSERT_TRUE(Find(words, &tuples, distance));
+    ASSERT_TRUE(Find(words, &tuples, setting));
     std::vector<uint64_t> distinct = words;
     std::sort(distinct.begin(), distinct.end());
     distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
@@ -94,12 +94,12 @@ TEST(DenseGroups, EveryWordOfItsRangesHasAPlace) {
       {"date32,u16", {{-5, 65535}, {-6, 65530}}, 12},
   };
   for (const RangeCase& c : cases) {
-    for (const uint32_t distance : {0u, 8u}) {
+    for (const uint16_t distance : {uint16_t{0}, uint16_t{1}, uint16_t{16}, kWholeBatch}) {
       SCOPED_TRACE(c.keys);
       Array array(c.keys);
       array.Begin(c.rows);
       EXPECT_EQ(array.groups.num_cells(), c.num_cells);
-      array.ExpectRoundTrip(distance);
+      array.ExpectRoundTrip({.distance = distance});
     }
   }
 }
@@ -127,8 +127,8 @@ TEST(DenseGroups, AWordOutsideIsNoticedWhereverItIs) {
       std::vector<uint8_t*> tuples;
       EXPECT_TRUE(array.Find(words, &tuples));
       words[at] = array.Word(c.outside);
-      EXPECT_FALSE(array.Find(words, &tuples, 0)) << c.keys << " " << at;
-      EXPECT_FALSE(array.Find(words, &tuples, 8)) << c.keys << " " << at;
+      EXPECT_FALSE(array.Find(words, &tuples)) << c.keys << " " << at;
+      EXPECT_FALSE(array.Find(words, &tuples, {.distance = 8})) << c.keys << " " << at;
       EXPECT_EQ(array.groups.num_groups(), 1u) << c.keys;
     }
   }

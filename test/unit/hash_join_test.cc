@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -272,6 +273,126 @@ TEST(HashJoin, TuningChangesNoRow) {
     EXPECT_EQ(join->stats().prefetch_distance, tuning.prefetches ? kMaxPrefetchDistance : 0);
     EXPECT_EQ(Probe(join, Batch(probe, probe_rows), 999), expected) << tuning.batch_rows << " " << tuning.group_rows;
   }
+}
+
+// Rings and whole batches, every number of stages and every hint, groups and batches of any size.
+std::vector<PrefetchSetting> SomeSettings() {
+  std::vector<PrefetchSetting> settings;
+  for (const uint16_t distance : {uint16_t{0}, uint16_t{1}, uint16_t{100}, uint16_t{kMaxPrefetchDistance}, kWholeBatch}) {
+    for (const uint8_t stages : {1, 2, 3}) {
+      const auto n = static_cast<uint16_t>(settings.size());
+      const uint16_t group_rows = n % 3 == 0 ? 0 : static_cast<uint16_t>(n * 7),
+                     batch_rows = n % 2 == 0 ? 0 : static_cast<uint16_t>(n * 50);
+      settings.push_back({distance, group_rows, batch_rows, stages, static_cast<PrefetchHint>(n % 5)});
+    }
+  }
+  return settings;
+}
+
+// Keys of every layout: dense, runs, open, unchained of words and of two words.
+struct Shapes {
+  const char* spec;
+  LayoutChoice layout;
+  uint64_t distinct;  // 0: unique
+  const char* expected_layout;
+};
+constexpr Shapes kShapes[] = {{kNumbers, LayoutChoice::kAuto, 0, "dense"},
+                              {kNumbers, LayoutChoice::kAuto, 300, "dense_runs"},
+                              {kNumbers, LayoutChoice::kOpen, 0, "open"},
+                              {kNumbers, LayoutChoice::kUnchained, 300, "unchained"},
+                              {"join.inner keys=i64,i64 build=i64 probe=i64", LayoutChoice::kAuto, 300, "unchained"}};
+
+TEST(HashJoin, NoSettingChangesARow) {
+  const auto build_rows = RowNumbers(1500), probe_rows = RowNumbers(5000);
+  for (const Shapes& shape : kShapes) {
+    const auto build = shape.distinct == 0 ? build_rows : SomeKeys(1500, shape.distinct, 3), probe = SomeKeys(5000, 1700, 4);
+    const size_t num_keys = ParseSpec(shape.spec)->keys.size();
+    const auto batch_of = [&](const std::vector<int64_t>& keys, const std::vector<int64_t>& rows) {
+      BatchView batch = Batch(keys, rows);
+      batch.keys.resize(num_keys, batch.keys[0]);
+      return batch;
+    };
+    const Pairs expected = NestedLoops(build, probe);
+    for (const PrefetchSetting& setting : SomeSettings()) {
+      JoinOptions options;
+      options.layout = shape.layout;
+      for (PrefetchLadder& ladder : options.prefetch.all) ladder.rungs[0].setting = setting;
+      auto join = Join(shape.spec, nullptr, {}, options);
+      ASSERT_TRUE(join->Append(batch_of(build, build_rows)).ok());
+      ASSERT_TRUE(join->Finalise().ok());
+      EXPECT_STREQ(join->stats().layout, shape.expected_layout);
+      EXPECT_EQ(Probe(join, batch_of(probe, probe_rows), 999), expected) << PrintSetting(setting, PrefetchHint::kT0);
+    }
+  }
+}
+
+// 40 bytes each, which lie outside of the tuples: the third stage asks for them.
+TEST(HashJoin, NoSettingChangesHowManyLongKeysAreFound) {
+  std::vector<std::string> values;
+  for (int i = 0; i < 1200; ++i) values.push_back("a key of which a tuple holds no more than " + std::to_string(i % 400));
+  const Strings build(values), probe(std::vector<std::string>(values.begin() + 100, values.begin() + 600));
+  for (const PrefetchSetting& setting : SomeSettings()) {
+    JoinOptions options;
+    options.prefetch.Set(PrefetchLoop::kBuildUnchained, setting);
+    options.prefetch.Set(PrefetchLoop::kProbeUnchained, setting);
+    auto join = Join("join.inner keys=utf8", nullptr, {}, options);
+    ASSERT_TRUE(join->Append(KeysOf(build)).ok());
+    ASSERT_TRUE(join->Finalise().ok());
+    OutputBatch out({}, 0, nullptr);
+    JoinProber prober(join);
+    ASSERT_TRUE(prober.SetInput(KeysOf(probe)).ok());
+    const auto more = prober.Next(&out);
+    ASSERT_TRUE(more.ok());
+    EXPECT_FALSE(*more);
+    EXPECT_EQ(out.num_rows(), 1500u) << PrintSetting(setting, PrefetchHint::kT0);
+  }
+}
+
+TEST(HashJoin, ASettingMayChangeBetweenBatches) {
+  const auto build_rows = RowNumbers(1500), probe_rows = RowNumbers(5000);
+  for (const Shapes& shape : kShapes) {
+    if (ParseSpec(shape.spec)->keys.size() > 1) continue;
+    const auto build = shape.distinct == 0 ? build_rows : SomeKeys(1500, shape.distinct, 3), probe = SomeKeys(5000, 1700, 4);
+    const Pairs expected = NestedLoops(build, probe);
+    JoinOptions options;
+    options.layout = shape.layout;
+    auto join = Join(shape.spec, nullptr, {}, options);
+    join->SetPrefetch(PrefetchLoop::kBuildOpen, {kWholeBatch});
+    ASSERT_TRUE(join->Append(Batch(build, build_rows)).ok());
+    ASSERT_TRUE(join->Finalise().ok());
+    JoinProber prober(join);
+    ASSERT_TRUE(prober.SetInput(Batch(probe, probe_rows)).ok());
+    std::vector<ColumnType> types = {join->shape().spec().probe[0], join->shape().spec().build[0]};
+    OutputBatch out(types, 700, nullptr);
+    const std::vector<PrefetchSetting> settings = SomeSettings();
+    Pairs found;
+    size_t turn = 0;
+    for (bool more = true; more;) {
+      for (const PrefetchLoop loop : {PrefetchLoop::kProbeDense, PrefetchLoop::kProbeOpen, PrefetchLoop::kProbeUnchained}) {
+        join->SetPrefetch(loop, settings[turn % settings.size()]);
+      }
+      EXPECT_EQ(join->stats().prefetch_distance, settings[turn++ % settings.size()].distance);
+      const auto next = prober.Next(&out);
+      ASSERT_TRUE(next.ok());
+      test::AddRows(out, &found);
+      more = *next;
+    }
+    std::sort(found.begin(), found.end());
+    EXPECT_EQ(found, expected) << shape.expected_layout;
+  }
+}
+
+// A plan without prefetching has none, whoever asks.
+TEST(HashJoin, WithoutPrefetchingNoSettingCounts) {
+  const auto keys = RowNumbers(100);
+  Tuning off;
+  off.prefetches = false;
+  auto join = Join(kNumbers, nullptr, off);
+  ASSERT_TRUE(join->Append(Batch(keys, keys)).ok());
+  ASSERT_TRUE(join->Finalise().ok());
+  join->SetPrefetch(PrefetchLoop::kProbeDense, {64});
+  EXPECT_EQ(join->stats().prefetch_distance, 0u);
+  EXPECT_EQ(Probe(join, Batch(keys, keys), 64), NestedLoops(keys, keys));
 }
 
 TEST(HashJoin, OneSlotForAllHashesGivesTheSameRows) {

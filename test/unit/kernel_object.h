@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "codegen/plan.h"
+
 namespace quern::test {
 
 struct KernelObject {
@@ -14,6 +16,8 @@ struct KernelObject {
 };
 
 KernelObject MakeKernelObject(const std::string& text);
+// Of a plan for this machine.
+KernelObject MakeKernelObject(const KernelPlan& plan);
 
 }  // namespace quern::test
 

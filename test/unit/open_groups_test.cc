@@ -31,9 +31,9 @@ uint64_t WordAt(const uint8_t* tuple, uint32_t word_bytes) {
   return word_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple);
 }
 
-std::vector<uint8_t*> Find(OpenGroups* groups, const std::vector<uint64_t>& words, uint32_t distance = 0) {
+std::vector<uint8_t*> Find(OpenGroups* groups, const std::vector<uint64_t>& words, const PrefetchSetting& setting = {}) {
   std::vector<uint8_t*> tuples(words.size());
-  groups->Find(words.data(), static_cast<uint32_t>(words.size()), distance, tuples.data());
+  groups->Find(words.data(), static_cast<uint32_t>(words.size()), setting, tuples.data());
   return tuples;
 }
 
@@ -112,7 +112,7 @@ void ExpectGroupsStay(uint32_t word_bytes, uint32_t tuple_bytes, bool zero_hashe
     for (uint64_t& word : words) word = random() % 7 == 0 ? random() % 4 : random() % 500 * (word_bytes == 4 ? 0x10001u : 0x100000001u);
     while ((groups.num_groups() + words.size()) * 2 > groups.num_slots())
       ASSERT_EQ(groups.Grow(1 + round % 2, false, nullptr), absl::OkStatus());
-    const auto tuples = Find(&groups, words, round % 3 * 5);
+    const auto tuples = Find(&groups, words, {.distance = static_cast<uint16_t>(round % 3 * 5)});
     for (size_t i = 0; i < words.size(); ++i) {
       ASSERT_EQ(WordAt(tuples[i], word_bytes), words[i]);
       if (has_state) blocks::Store(tuples[i] + state_at, blocks::Load<uint32_t>(tuples[i] + state_at) + 1);

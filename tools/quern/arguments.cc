@@ -134,6 +134,10 @@ void Arguments::PositionalRest(const std::string& name, std::vector<std::string>
   parser_->positionals.push_back({name, nullptr, target});
 }
 
+void Arguments::OptionalRest(const std::string& name, std::vector<std::string>* target, const std::string& meaning) {
+  parser_->app.add_option("[" + name + "...]", *target, meaning)->option_text(" ");
+}
+
 absl::StatusOr<bool> Arguments::Parse(const std::vector<std::string>& words) {
   CLI::App& app = parser_->app;
   try {

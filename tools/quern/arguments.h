@@ -30,6 +30,8 @@ class Arguments {
   void Positional(const std::string& name, std::string* target, const std::string& meaning);
   // Takes all that is left, at least one word.
   void PositionalRest(const std::string& name, std::vector<std::string>* target, const std::string& meaning);
+  // The same, or none.
+  void OptionalRest(const std::string& name, std::vector<std::string>* target, const std::string& meaning);
 
   // Answers false when --help was asked and printed: there is nothing more to do. *Errors*: those of the command, in our form.
   absl::StatusOr<bool> Parse(const std::vector<std::string>& words);

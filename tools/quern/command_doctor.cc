@@ -22,6 +22,7 @@
 #include "codegen/disk_cache.h"
 #include "codegen/machine.h"
 #include "codegen/mca.h"
+#include "codegen/profile.h"
 #include "runtime/icu_collation.h"
 #include "runtime/output_batch.h"
 #include "runtime/status.h"
@@ -127,6 +128,22 @@ Fact DiskCacheFact() {
           totals.problems == 0 ? "" : std::to_string(totals.problems) + " files are not loaded: quern cache ls"};
 }
 
+// The profile that kernels go by: the first place that has a file decides, whether it can be used or not.
+Fact ProfileFact() {
+  const std::vector<std::string> places = ProfilePlaces(HostSignature());
+  if (places.empty()) return {"profile", "off", ""};
+  for (const std::string& path : places) {
+    const absl::StatusOr<Profile> profile = ReadProfile(path);
+    if (absl::IsNotFound(profile.status())) continue;
+    if (!profile.ok()) return {"profile", "not used", OneLine(std::string(profile.status().message()))};
+    const std::string difference = ForeignMachine(*profile);
+    if (!difference.empty())
+      return {"profile", "not used", path + " is of another machine: " + difference + "; quern tune makes one of this"};
+    return {"profile", path + ", " + std::to_string(profile->entries.size()) + " entries", ""};
+  }
+  return {"profile", "none", "distances are estimated; quern tune measures them"};
+}
+
 Fact LlvmMcaFact() {
   const std::string path = FindLlvmMca();
   return path.empty() ? Fact{"llvm-mca", "none", "for quern dump mca put that of LLVM 22 into PATH (Debian: apt install llvm-22)"}
@@ -182,7 +199,7 @@ Fact EngineFact(const char* name, const absl::Status& status, const char* advice
   return {name, "failed", OneLine(std::string(status.message())) + "; " + advice};
 }
 
-std::vector<Fact> MachineFacts(const absl::StatusOr<Machine>& machine) {
+std::vector<Fact> FactsOfMachine(const absl::StatusOr<Machine>& machine) {
   const std::string model = Field("/proc/cpuinfo", "model name");
   std::vector<Fact> facts;
   if (machine.ok()) {
@@ -225,7 +242,7 @@ absl::StatusOr<int> RunDoctor(const std::vector<std::string>& words) {
   const absl::Status generic = TryEngine(Engine::kGeneric, &kernel);
   const absl::Status jit = TryEngine(Engine::kJit, &kernel);
   std::vector<Fact> facts = {{"quern", kVersion, ""}};
-  const std::vector<Fact> of_machine = MachineFacts(machine);
+  const std::vector<Fact> of_machine = FactsOfMachine(machine);
   facts.insert(facts.end(), of_machine.begin(), of_machine.end());
   facts.push_back({"llvm", kLlvmVersion, ""});
   facts.push_back(LlvmMcaFact());
@@ -236,6 +253,7 @@ absl::StatusOr<int> RunDoctor(const std::vector<std::string>& words) {
   facts.push_back(CacheFact());
   facts.push_back(CodeMemoryFact());
   facts.push_back(DiskCacheFact());
+  facts.push_back(ProfileFact());
   PrintFacts(facts);
   return machine.ok() && generic.ok() && jit.ok() ? kExitOk : kExitData;
 }

@@ -6,10 +6,12 @@
 //
 // A spec contains blanks. Quoted it is one word; unquoted it arrives as several, which are put together again.
 #include <cstdio>
+#include <memory>
 #include <optional>
 
 #include "codegen/compiler.h"
 #include "codegen/environment.h"
+#include "codegen/profile.h"
 #include "runtime/status.h"
 #include "tools/quern/arguments.h"
 #include "tools/quern/command.h"
@@ -27,6 +29,7 @@ struct DumpCommand {
   std::optional<std::string> template_dir;
   std::optional<std::string> output;
   std::vector<std::string> params;
+  std::optional<std::string> profile;
 
   std::string SpecText() const {
     std::string text;
@@ -44,6 +47,8 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, DumpCom
   arguments.Value("--machine", &command->machine, "CPU",
                   "native or a CPU name, as znver4, x86-64-v3, aarch64:neoverse-n1 (default: QUERN_MACHINE)");
   arguments.Values("--param", &command->params, "NAME=VALUE", "set a tuning parameter of the plan; may be given several times");
+  arguments.Value("--profile", &command->profile, "FILE",
+                  "go by this tuning profile, or off (default: QUERN_PROFILE, else this machine's; none for another CPU)");
   arguments.Value("--template-dir", &command->template_dir, "DIR", "take template bitcode from DIR in place of the embedded one");
   arguments.Value("-o,--output", &command->output, "FILE", "write to FILE");
   return arguments.Parse(words);
@@ -76,7 +81,9 @@ absl::StatusOr<int> RunDump(const std::vector<std::string>& words) {
   QUERN_ASSIGN_OR_RETURN(options.overrides, ParseParams(command.params));
   QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec(command.SpecText()));
   QUERN_ASSIGN_OR_RETURN(const Machine machine, ChooseMachine(command));
-  QUERN_ASSIGN_OR_RETURN(const std::string text, Dump(command.stage, spec, machine, options));
+  if (command.profile.has_value()) QUERN_RETURN_IF_ERROR(UseProfile(*command.profile, !machine.is_host));
+  const std::shared_ptr<const Profile> given = command.profile.has_value() ? ProfileOfProcess() : nullptr;
+  QUERN_ASSIGN_OR_RETURN(const std::string text, Dump(command.stage, spec, machine, options, given.get()));
   if (command.output.has_value()) {
     QUERN_RETURN_IF_ERROR(WriteFile(*command.output, text));
   } else {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every diagnostic of the CLI is one line of one form,
 //
-//     quern: error: unknown command: jion; did you mean join? accepted: join, aggregate, sort, filter, dump, cache, doctor, env
+//     quern: error: unknown command: jion; did you mean join? accepted: join, aggregate, sort, .., doctor, env
 //     ^program      ^what is wrong   ^value ^help
 //
 // so that scripts can cut it and tests can compare it whole. The nearest word is the one with the smallest number of characters to insert,

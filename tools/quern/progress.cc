@@ -20,7 +20,7 @@ constexpr const char* kClearLine = "\r\033[K";
 
 }  // namespace
 
-std::string ProgressLine(const std::string& phase, uint64_t done, uint64_t total) {
+std::string ProgressLine(const std::string& phase, uint64_t done, uint64_t total, const std::string& unit) {
   if (total == 0) return phase + " ...";
   const uint64_t shown = done < total ? done : total;
   const double part = static_cast<double>(shown) / static_cast<double>(total);
@@ -28,7 +28,7 @@ std::string ProgressLine(const std::string& phase, uint64_t done, uint64_t total
   char percent[16];
   std::snprintf(percent, sizeof percent, "%3d %%", static_cast<int>(part * 100));
   return phase + "  [" + std::string(filled, '#') + std::string(kBarWidth - filled, ' ') + "] " + percent + "  " + std::to_string(shown) +
-         " of " + std::to_string(total) + " rows";
+         " of " + std::to_string(total) + " " + unit;
 }
 
 void WipeProgressLine() {
@@ -57,9 +57,10 @@ Progress::~Progress() {
   thread_.join();
 }
 
-void Progress::Begin(const std::string& phase, uint64_t total) {
+void Progress::Begin(const std::string& phase, uint64_t total, const std::string& unit) {
   const std::lock_guard<std::mutex> lock(mutex_);
   phase_ = phase;
+  unit_ = unit;
   total_ = total;
   done_.store(0, std::memory_order_relaxed);
 }
@@ -67,7 +68,7 @@ void Progress::Begin(const std::string& phase, uint64_t total) {
 void Progress::Draw(std::unique_lock<std::mutex>* lock) {
   if (changed_.wait_for(*lock, kSilence, [this] { return ends_; })) return;
   do {
-    std::fprintf(stderr, "%s%s", kClearLine, ProgressLine(phase_, done_.load(std::memory_order_relaxed), total_).c_str());
+    std::fprintf(stderr, "%s%s", kClearLine, ProgressLine(phase_, done_.load(std::memory_order_relaxed), total_, unit_).c_str());
     std::fflush(stderr);
   } while (!changed_.wait_for(*lock, kInterval, [this] { return ends_; }));
   std::fputs(kClearLine, stderr);

@@ -18,8 +18,8 @@ class Progress {
   explicit Progress(bool wanted);
   ~Progress();
 
-  // Begins a phase of `total` rows; 0: no total is known.
-  void Begin(const std::string& phase, uint64_t total);
+  // Begins a phase of `total` rows, or what else is counted; 0: no total is known.
+  void Begin(const std::string& phase, uint64_t total, const std::string& unit = "rows");
   void Add(uint64_t rows) { done_.fetch_add(rows, std::memory_order_relaxed); }
 
  private:
@@ -28,6 +28,7 @@ class Progress {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::string phase_;
+  std::string unit_;
   uint64_t total_ = 0;
   std::atomic<uint64_t> done_{0};
   bool ends_ = false;
@@ -38,7 +39,7 @@ class Progress {
 void WipeProgressLine();
 
 // "probe  [#####               ]  25 %  1500000 of 6000000 rows". One line without its end, pure: a test can call it.
-std::string ProgressLine(const std::string& phase, uint64_t done, uint64_t total);
+std::string ProgressLine(const std::string& phase, uint64_t done, uint64_t total, const std::string& unit = "rows");
 
 }  // namespace quern::cli
 

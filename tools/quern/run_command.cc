@@ -25,6 +25,7 @@
 #include "codegen/log.h"
 #include "codegen/machine.h"
 #include "codegen/plan.h"
+#include "codegen/profile.h"
 #include "codegen/tier.h"
 #include "codegen/verbose.h"
 #include "runtime/status.h"
@@ -83,7 +84,7 @@ absl::Status CreateOutput(const RunOptions& options, std::optional<OutputFile>* 
 // --explain: spec and plan, to stdout.
 absl::Status ExplainSpec(const KernelSpec& spec, const RunOptions& options) {
   QUERN_ASSIGN_OR_RETURN(const Machine machine, HostMachine());
-  QUERN_ASSIGN_OR_RETURN(const KernelPlan plan, MakePlan(spec, machine, options.compile.overrides));
+  QUERN_ASSIGN_OR_RETURN(const KernelPlan plan, MakePlan(spec, machine, options.compile.overrides, ProfileOfProcess().get()));
   std::printf("%s\n%s", PrintSpec(spec).c_str(), PrintPlan(plan).c_str());
   return absl::OkStatus();
 }

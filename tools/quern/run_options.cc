@@ -5,9 +5,11 @@
 //     --threads 3  >  QUERN_THREADS=2  >  the number of cores
 #include "tools/quern/run_options.h"
 
+#include <memory>
 #include <utility>
 
 #include "codegen/environment.h"
+#include "codegen/profile.h"
 #include "runtime/status.h"
 #include "tools/quern/errors.h"
 
@@ -38,6 +40,7 @@ void RunOptions::AddTo(Arguments* arguments) {
                    "auto (default): generic, then compiled once that pays; jit: compiled or an error; generic");
   arguments->Value("--memory-limit", &memory_limit_text, "SIZE", "fail rather than take more memory, as 512M or 2G (default: no limit)");
   arguments->Values("--param", &param_texts, "NAME=VALUE", "set a tuning parameter of the plan; may be given several times");
+  arguments->Value("--profile", &profile_path, "FILE", "go by this tuning profile, or off (default: QUERN_PROFILE, else this machine's)");
   arguments->Flag("--explain", &explain, "print the kernel spec and the plan, and do not run");
   arguments->Flag("--stats", &stats, "print what the run did as one JSON object on one line of stderr");
   arguments->Flag("--quiet", &quiet, "no progress bar and no warnings");
@@ -63,9 +66,23 @@ absl::Status RunOptions::Check() {
   compile.when = CompileWhen::kBackground;  // of auto
   QUERN_ASSIGN_OR_RETURN(compile.overrides, ParseParams(param_texts));
   QUERN_ASSIGN_OR_RETURN(verbose, SwitchOfEnvironment(Variable::kVerbose));
+  if (profile_path.has_value()) QUERN_RETURN_IF_ERROR(UseProfile(*profile_path, quiet));
   // The library would warn and go on.
   QUERN_RETURN_IF_ERROR(StageDumpOfEnvironment().status());
   QUERN_RETURN_IF_ERROR(FolderOfEnvironment(Variable::kOverride).status());
+  return absl::OkStatus();
+}
+
+absl::Status UseProfile(const std::string& path, bool quiet) {
+  if (path == "off") {
+    SetProfileOfProcess(nullptr);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<Profile> profile = ReadProfile(path);
+  QUERN_RETURN_IF_ERROR(AsDataError(profile.status()));
+  const std::string difference = ForeignMachine(*profile);
+  if (!difference.empty() && !quiet) ReportWarning("profile of another machine is used: " + path + " (" + difference + ")");
+  SetProfileOfProcess(std::make_shared<const Profile>(*std::move(profile)));
   return absl::OkStatus();
 }
 

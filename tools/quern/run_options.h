@@ -25,6 +25,7 @@ struct RunOptions {
   std::optional<std::string> engine_text;
   std::optional<std::string> memory_limit_text;
   std::vector<std::string> param_texts;
+  std::optional<std::string> profile_path;
   bool explain = false;
   bool stats = false;
   bool quiet = false;
@@ -55,6 +56,10 @@ absl::StatusOr<bool> ParseOneInput(const std::vector<std::string>& words, Argume
   QUERN_RETURN_IF_ERROR(options->Check());
   return true;
 }
+
+// --profile FILE, of any command: what plans go by from now on; "off": nothing. One of another machine is used all the same, and warned of.
+// *Errors*: those of the file.
+absl::Status UseProfile(const std::string& path, bool quiet);
 
 // --param of commands that do not run.
 absl::StatusOr<PlanOverrides> ParseParams(const std::vector<std::string>& texts);

@@ -2,7 +2,7 @@
 """Runs the cases of a diagnostics test: cases.py QUERN TEST FOLDER. A case is two lines of TEST, the status with the whole text, then the
 command that causes it, which runs in FOLDER:
 
-    2: unknown command: jion; did you mean join? accepted: join, aggregate, sort, filter, dump, cache, doctor, env
+    2: unknown command: jion; did you mean join? accepted: join, aggregate, sort, .., doctor, env
     $ quern jion
 
 It passes when the command ends with that status, with exactly `quern: error: TEXT` on stderr and nothing on stdout, and leaves no new file.

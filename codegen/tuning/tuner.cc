@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// A budget is spent from the most useful cell on: what is left is dealt out evenly over the cells that are left, so that a cell which is
+// done early leaves its time to the others, and a budget that is too small for all ends with the useful ones measured well. Example, 60 s
+// and 60 cells:
+//
+//     0 s    machine facts, 3 s (none where the profile that it starts from has them)
+//     3 s    probe_open word 2^27: 57 s / 60 = 0.95 s for its table and its race; 0.8 s used
+//     3.8 s  update_open word 2^27: 56.2 s / 59
+//     ..
+//
+// With several threads a third of the budget is kept for the second pass: cells whose setting beat the default at one thread race again
+// with all of them, and both entries are kept.
+//
+// A table that would not be there before the end is not begun; how long one takes is known from smaller ones of the same loop.
+//
+// Errors of one cell do not end a tuning: a table that finds no memory, or a layout that its keys do not get, is left out.
+#include "codegen/tuning/tuner.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "codegen/tuning/job.h"
+#include "codegen/tuning/job_data.h"
+#include "runtime/status.h"
+
+namespace quern {
+namespace {
+
+using tuning::NowSeconds;
+
+constexpr double kFactsShare = 0.1;  // of the budget, at most 3 s
+constexpr double kThreadsShare = 1. / 3;
+constexpr double kLeastCellSeconds = 0.1;  // a race in less says nothing
+constexpr double kMostCellSeconds = 3;     // a patient one needs no more
+constexpr uint64_t kMostTableBytes = uint64_t{2} << 30;
+constexpr double kGuessedSetUpPerByte = 2e-9;
+constexpr uint32_t kSetUpClass = 24;
+constexpr size_t kCheckedEntries = 8;
+
+std::string ShowBytes(uint64_t bytes) {
+  if (bytes >> 20 != 0) return std::to_string(bytes >> 20) + " MiB";
+  return std::to_string(bytes >> 10) + " KiB";
+}
+
+std::string Doing(const TuningCell& cell) {
+  std::string text = std::string(LoopText(cell.loop)) + " " + KeyClassText(cell.keys) + " " + ShowBytes(uint64_t{1} << cell.size_class);
+  if (cell.pipeline > 1) text += ", " + std::to_string(cell.pipeline) + " in a pipeline";
+  return cell.threads > 1 ? text + ", " + std::to_string(cell.threads) + " threads" : text;
+}
+
+bool IsSkipped(const absl::Status& status) { return absl::IsUnimplemented(status) || absl::IsResourceExhausted(status); }
+
+// A cell, and the spec that it is measured with ("": the cell's own).
+struct CellJob {
+  TuningCell cell;
+  std::string spec;
+};
+
+bool HasLoop(const KernelSpec& spec, PrefetchLoop loop) {
+  switch (loop) {
+    case PrefetchLoop::kBuildDense:
+    case PrefetchLoop::kBuildOpen:
+    case PrefetchLoop::kBuildUnchained:
+    case PrefetchLoop::kProbeDense:
+    case PrefetchLoop::kProbeOpen:
+    case PrefetchLoop::kProbeUnchained: return spec.op == Operator::kJoin;
+    case PrefetchLoop::kUpdateDense:
+    case PrefetchLoop::kUpdateOpen:
+    case PrefetchLoop::kUpdateDirectory: return spec.op == Operator::kAggregate && !spec.keys.empty();
+    case PrefetchLoop::kGather:
+    case PrefetchLoop::kTie: return spec.op == Operator::kSort;
+  }
+  return false;
+}
+
+// Of all cells those whose loops a spec has, with its keys.
+absl::Status AddCellsOf(const std::string& text, const std::vector<TuningCell>& all, std::vector<CellJob>* jobs) {
+  QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec(text));
+  if (spec.op == Operator::kFilter)
+    return InvalidArgument("spec to tune: " + Show(text) + "; accepted: joins, aggregations and sorts, which touch tables at random");
+  for (const TuningCell& cell : all) {
+    const auto is_it = [&](const CellJob& job) { return job.cell == cell; };
+    const bool applies = HasLoop(spec, cell.loop) && KeyClassOf(spec) == cell.keys;
+    if (applies && std::none_of(jobs->begin(), jobs->end(), is_it)) jobs->push_back({cell, PrintSpec(spec)});
+  }
+  return absl::OkStatus();
+}
+
+class Tuner {
+ public:
+  explicit Tuner(const TuningOptions& options) : options_(options), begin_(NowSeconds()) { result_.effort = options.effort; }
+
+  absl::StatusOr<TuningResult> Run() {
+    QUERN_RETURN_IF_ERROR(FindFacts());
+    QUERN_ASSIGN_OR_RETURN(const std::vector<CellJob> jobs, Jobs());
+    untuned_.machine = result_.facts.signature;
+    if (!result_.facts.memory.empty()) untuned_.facts = result_.facts;
+    const bool checks_threads = options_.threads > 1;
+    size_t next = 0;
+    QUERN_RETURN_IF_ERROR(TuneAll(jobs, options_.budget_seconds * (checks_threads ? 1 - kThreadsShare : 1), &next));
+    if (checks_threads) {
+      size_t next_with_threads = 0;
+      QUERN_RETURN_IF_ERROR(TuneAll(WithThreads(jobs), options_.budget_seconds, &next_with_threads));
+      QUERN_RETURN_IF_ERROR(TuneAll(jobs, options_.budget_seconds, &next));  // the rest, if there is time left
+    }
+    result_.seconds = Now();
+    MakeProfile();
+    return std::move(result_);
+  }
+
+ private:
+  double Now() const { return NowSeconds() - begin_; }
+  bool Stops() {
+    if (options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed)) result_.stopped = true;
+    return result_.stopped;
+  }
+  void Say(const std::string& doing) const {
+    if (options_.progress) options_.progress({std::min(Now() / options_.budget_seconds, 1.0), doing});
+  }
+
+  uint64_t MostTableBytes() const {
+    return options_.max_bytes != 0 ? options_.max_bytes : std::min(kMostTableBytes, tuning::FreeMemoryBytes() / 2);
+  }
+
+  // Whether the start has facts of this machine, up to about the largest table.
+  bool Knows(const MachineSignature& here) const {
+    if (options_.start == nullptr || !options_.start->facts || !SignatureDifference(here, options_.start->machine).empty()) return false;
+    uint64_t largest = 0;
+    for (const MemoryFact& fact : options_.start->facts->memory) largest = std::max(largest, fact.bytes);
+    return largest >= MostTableBytes() / 4;
+  }
+
+  absl::Status FindFacts() {
+    const MachineSignature here = HostSignature();
+    const bool knows = Knows(here);
+    if (knows) result_.facts = *options_.start->facts;
+    result_.facts.signature = here;
+    if (knows || options_.effort == TuningEffort::kEstimate) return absl::OkStatus();
+    MachineFactsOptions measure;
+    measure.seconds = std::min(3.0, options_.budget_seconds * kFactsShare);
+    measure.max_bytes = options_.max_bytes;
+    measure.progress = [this](const std::string& doing) { Say(doing); };
+    QUERN_ASSIGN_OR_RETURN(result_.facts, MeasureMachine(measure));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<CellJob>> Jobs() const {
+    // Few loops have time for all sizes.
+    const bool all_sizes = !options_.specs.empty() && options_.effort == TuningEffort::kMeasure;
+    const TuningEffort effort = all_sizes ? TuningEffort::kPatient : options_.effort;
+    const std::vector<TuningCell> cells = CellsToTune(effort, result_.facts, MostTableBytes());
+    std::vector<CellJob> jobs;
+    for (const std::string& spec : options_.specs) QUERN_RETURN_IF_ERROR(AddCellsOf(spec, cells, &jobs));
+    if (!options_.specs.empty()) return jobs;
+    for (const TuningCell& cell : cells) jobs.push_back({cell, ""});
+    return jobs;
+  }
+
+  // From jobs[*next] on, until `until` seconds from the beginning.
+  absl::Status TuneAll(const std::vector<CellJob>& jobs, double until, size_t* next) {
+    for (size_t& i = *next; i < jobs.size(); ++i) {
+      const double left = until - Now();
+      if (Stops() || left < kLeastCellSeconds) return absl::OkStatus();
+      if (SetUpSeconds(jobs[i].cell) + kLeastCellSeconds > left) continue;
+      const double share = left / static_cast<double>(jobs.size() - i);
+      const absl::Status status = TuneOne(jobs[i], std::min(std::clamp(share, kLeastCellSeconds, kMostCellSeconds), left));
+      if (!status.ok() && !IsSkipped(status)) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  // About how long it takes to make a cell's table and rows: by the bytes, as others of the loop took, or a guess.
+  double SetUpSeconds(const TuningCell& cell) const {
+    const double per_byte = set_up_per_byte_[static_cast<size_t>(cell.loop)];
+    const double bytes = static_cast<double>(uint64_t{cell.pipeline} * cell.threads << cell.size_class);
+    return bytes * (per_byte != 0 ? per_byte : kGuessedSetUpPerByte);
+  }
+  void SawSetUp(const TuningCell& cell, double seconds) {
+    // Of small tables the time is the pool's and the compiler's.
+    if (cell.size_class < kSetUpClass) return;
+    double& per_byte = set_up_per_byte_[static_cast<size_t>(cell.loop)];
+    per_byte = std::max(per_byte, seconds / static_cast<double>(uint64_t{cell.pipeline} * cell.threads << cell.size_class));
+  }
+
+  absl::Status TuneOne(const CellJob& cell_job, double seconds) {
+    Say(Doing(cell_job.cell));
+    const double start = NowSeconds();
+    TuningData data;
+    data.spec = cell_job.spec;
+    data.facts = &untuned_;
+    QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<TuningJob> job, MakeTuningJob(cell_job.cell, data));
+    SawSetUp(cell_job.cell, NowSeconds() - start);
+    TuningCell cell = cell_job.cell;
+    cell.size_class = SizeClassOf(job->table_bytes());  // what is measured, where tables come in powers of two
+    if (std::any_of(result_.cells.begin(), result_.cells.end(), [&](const CellResult& result) { return result.cell == cell; }))
+      return absl::OkStatus();
+    SearchOptions search;
+    search.effort = options_.effort;
+    search.seconds = std::max(seconds - (NowSeconds() - start), kLeastCellSeconds);
+    QUERN_ASSIGN_OR_RETURN(CellResult found, SearchCell(cell, job.get(), search));
+    result_.cells.push_back(std::move(found));
+    return absl::OkStatus();
+  }
+
+  // What beat the default at one thread, with all of them.
+  std::vector<CellJob> WithThreads(const std::vector<CellJob>& jobs) const {
+    std::vector<CellJob> with_threads;
+    for (const CellResult& result : result_.cells) {
+      if (!result.beats_default) continue;
+      CellJob job = {result.cell, ""};
+      job.cell.threads = options_.threads;
+      for (const CellJob& other : jobs)
+        if (other.cell.loop == result.cell.loop && other.cell.keys == result.cell.keys) job.spec = other.spec;
+      with_threads.push_back(job);
+    }
+    return with_threads;
+  }
+
+  void MakeProfile() {
+    Profile& profile = result_.profile;
+    const bool same = options_.start != nullptr && SignatureDifference(result_.facts.signature, options_.start->machine).empty();
+    if (same) profile = *options_.start;
+    profile.machine = result_.facts.signature;
+    if (!result_.facts.memory.empty()) profile.facts = result_.facts;
+    std::vector<ProfileEntry> entries;
+    for (const CellResult& cell : result_.cells) entries.push_back(cell.Entry());
+    profile.Put(entries);
+  }
+
+  const TuningOptions& options_;
+  const double begin_;
+  std::array<double, kNumPrefetchLoops> set_up_per_byte_ = {};
+  Profile untuned_;  // the machine's facts, and no entries
+  TuningResult result_;
+};
+
+// Those that promise most are those that drift costs most.
+std::vector<ProfileEntry> Sample(const Profile& profile) {
+  std::vector<ProfileEntry> entries;
+  for (const ProfileEntry& entry : profile.entries)
+    if (!entry.is_default && entry.ns > 0) entries.push_back(entry);
+  std::sort(entries.begin(), entries.end(),
+            [](const ProfileEntry& a, const ProfileEntry& b) { return a.default_ns / a.ns > b.default_ns / b.ns; });
+  entries.resize(std::min(entries.size(), kCheckedEntries));
+  return entries;
+}
+
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// The setting and the default by turns; the first run of each warms up.
+absl::StatusOr<DriftRow> CheckEntry(const ProfileEntry& entry, const Profile& untuned, double seconds) {
+  constexpr size_t kLeastRuns = 4;
+  TuningData data;
+  data.facts = &untuned;
+  const double end = NowSeconds() + seconds;
+  QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<TuningJob> job, MakeTuningJob(entry.cell, data));
+  const PrefetchSetting by_default = job->Default();
+  std::vector<double> tuned_ns, default_ns;
+  for (size_t run = 0; run < kLeastRuns || NowSeconds() < end; ++run) {
+    QUERN_ASSIGN_OR_RETURN(const double tuned, job->Run(entry.setting));
+    QUERN_ASSIGN_OR_RETURN(const double untuned, job->Run(by_default));
+    if (run == 0) continue;
+    tuned_ns.push_back(tuned);
+    default_ns.push_back(untuned);
+  }
+  DriftRow row = {entry, Median(tuned_ns), Median(default_ns), false};
+  row.drifted = row.ns > row.default_ns * (1 + entry.noise);
+  return row;
+}
+
+}  // namespace
+
+absl::StatusOr<TuningResult> Tune(const TuningOptions& options) { return Tuner(options).Run(); }
+
+absl::StatusOr<DriftReport> CheckProfile(const Profile& profile, double budget_seconds) {
+  DriftReport report;
+  report.machine_difference = SignatureDifference(HostSignature(), profile.machine);
+  const std::vector<ProfileEntry> sample = Sample(profile);
+  Profile untuned = profile;
+  untuned.entries.clear();
+  for (const ProfileEntry& entry : sample) {
+    absl::StatusOr<DriftRow> row = CheckEntry(entry, untuned, budget_seconds / static_cast<double>(sample.size()));
+    if (row.ok()) report.rows.push_back(*row);
+    else if (!IsSkipped(row.status())) return row.status();
+  }
+  return report;
+}
+
+}  // namespace quern
