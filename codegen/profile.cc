@@ -59,6 +59,19 @@ FoundEntry FindEntry(const std::vector<ProfileEntry>& entries, const TuningCell&
   return {best, best->cell == cell ? ProfileMatch::kExact : ProfileMatch::kNearestSize};
 }
 
+// Whether a setting counts: a plan does not know how many threads will run it, so one that wins at one thread must win at as many as were
+// tried, or the default stays. Entries of a cell lie side by side, by threads.
+bool Counts(const std::vector<ProfileEntry>& entries, const ProfileEntry& entry) {
+  if (entry.is_default) return false;
+  for (const ProfileEntry* other = &entry + 1; other != entries.data() + entries.size(); ++other) {
+    TuningCell cell = other->cell;
+    cell.threads = entry.cell.threads;
+    if (cell != entry.cell) break;
+    if (other->is_default) return false;
+  }
+  return true;
+}
+
 void AddRung(uint64_t max_bytes, const PrefetchSetting& setting, PrefetchLadder* ladder) {
   if (!ladder->rungs.empty() && ladder->rungs.back().setting == setting) ladder->rungs.back().max_bytes = max_bytes;
   else ladder->rungs.push_back({max_bytes, setting});
@@ -107,7 +120,7 @@ const char* MatchText(ProfileMatch match) {
 
 ProfileLookUp Profile::Find(const TuningCell& cell, const PrefetchSetting& estimate) const {
   const FoundEntry found = FindEntry(entries, cell);
-  return {found.entry == nullptr || found.entry->is_default ? estimate : found.entry->setting, found.match};
+  return {found.entry == nullptr || !Counts(entries, *found.entry) ? estimate : found.entry->setting, found.match};
 }
 
 PrefetchLadder Profile::Ladder(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const PrefetchLadder& estimate,
@@ -120,7 +133,7 @@ PrefetchLadder Profile::Ladder(PrefetchLoop loop, KeyClass keys, uint32_t pipeli
     const uint64_t end = size_class == kLargestSizeClass ? UINT64_MAX : uint64_t{1} << size_class;
     const FoundEntry found = FindEntry(entries, {loop, keys, pipeline, size_class, 1});
     ++counts[static_cast<size_t>(found.match)];
-    if (found.entry == nullptr || found.entry->is_default) CopyRungs(estimate, begin, end, &ladder);
+    if (found.entry == nullptr || !Counts(entries, *found.entry)) CopyRungs(estimate, begin, end, &ladder);
     else AddRung(end, found.entry->setting, &ladder);
     begin = end;
   }

@@ -270,6 +270,18 @@ TEST(ProfileLadder, IsWhatALookUpOfEachSizeSays) {
   }
 }
 
+TEST(Profile, WhatLosesWithMoreThreadsDoesNotCount) {
+  ProfileEntry one = Word(22, 48), two = Word(22, 48);
+  two.cell.threads = 2;
+  std::string origin;
+  EXPECT_EQ(LadderText(Of({one, two}), "7", &origin), "7@512K,48@16M,7");
+  two.is_default = true;
+  EXPECT_EQ(LadderText(Of({one, two}), "7", &origin), "7");
+  EXPECT_EQ(Of({one, two}).Find(one.cell, {}).setting.distance, 0);
+  two.cell.size_class = 23;  // of another size: nobody's business
+  EXPECT_EQ(LadderText(Of({one, two}), "7", &origin), "7@512K,48@16M,7");
+}
+
 // ---- estimates -------------------------------------------------------------------------------------------------
 
 std::string Estimate(PrefetchLoop loop, const MemoryModel& model) {

@@ -13,12 +13,14 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/compile_queue.h"
 #include "codegen/machine.h"
 #include "codegen/prefetch_choice.h"
 #include "codegen/profile.h"
+#include "codegen/tuning/proof.h"
 #include "codegen/tuning/report.h"
 #include "codegen/tuning/tuner.h"
 #include "runtime/status.h"
@@ -32,14 +34,14 @@
 namespace quern::cli {
 namespace {
 
-constexpr double kDefaultSeconds = 60, kDefaultCheckSeconds = 10;
+constexpr double kDefaultSeconds = 60, kDefaultCheckSeconds = 10, kDefaultProofSeconds = 120;
 constexpr double kLeastSeconds = 0.1, kMostSeconds = 24 * 3600;
 constexpr uint64_t kLeastBytes = uint64_t{1} << kSmallestSizeClass, kMostBytes = uint64_t{1} << kLargestSizeClass;
 
 struct TuneCommand {
   std::vector<std::string> specs;
   std::optional<std::string> effort, budget, threads, max_size, profile, report, csv;
-  bool check = false;
+  bool check = false, prove = false;
 
   // Of the texts above.
   TuningOptions options;
@@ -54,13 +56,17 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, TuneCom
   arguments.OptionalRest("SPEC", &command->specs, "tune the loops that these kernels run, each in quotes (default: every loop)");
   arguments.Value("--effort", &command->effort, "EFFORT",
                   "estimate: print what the formula says, measure nothing; measure (default); patient: more sizes and more settings");
-  arguments.Value("--budget", &command->budget, "TIME", "how long it may take, as 60s, 5m or 500ms (default: 60s; of --check 10s)");
+  arguments.Value("--budget", &command->budget, "TIME",
+                  "how long it may take, as 60s, 5m or 500ms (default: 60s; of --check 10s, of --prove 120s)");
   arguments.Value("--threads", &command->threads, "N", "check what holds at one thread with so many (default: 2 where there are as many)");
   arguments.Value("--max-size", &command->max_size, "SIZE", "largest table, 32K to 2G (default: 2G or half of the memory that is free)");
   arguments.Value("--profile", &command->profile, "FILE", "the profile to begin with and to write (default: this machine's)");
   arguments.Value("--report", &command->report, "FILE.html", "write a page with a curve for each loop and table size");
   arguments.Value("--csv", &command->csv, "FILE", "write a line for each setting that was tried");
   arguments.Flag("--check", &command->check, "measure a sample of the profile again; exit status 1 where settings do not hold any more");
+  arguments.Flag(
+      "--prove", &command->prove,
+      "what the profile is worth over a grid of sizes, keys, hit rates, skew and duplicates: beside no prefetch, 16 rows, and the best");
   return arguments.Parse(words);
 }
 
@@ -88,7 +94,8 @@ absl::Status CheckCommand(TuneCommand* command) {
   if (command->effort) {
     QUERN_ASSIGN_OR_RETURN(options.effort, ParseEffort(*command->effort));
   }
-  options.budget_seconds = command->check ? kDefaultCheckSeconds : kDefaultSeconds;
+  if (command->check && command->prove) return CommandError("what to do: --check and --prove; accepted: one of them");
+  options.budget_seconds = command->check ? kDefaultCheckSeconds : command->prove ? kDefaultProofSeconds : kDefaultSeconds;
   if (command->budget) {
     QUERN_ASSIGN_OR_RETURN(options.budget_seconds, ParseSeconds(*command->budget));
   }
@@ -185,6 +192,32 @@ absl::StatusOr<int> TuneAndKeep(TuneCommand* command, const std::optional<Profil
   return kExitOk;
 }
 
+// ---- proving ---------------------------------------------------------------------------------------------------------
+
+absl::StatusOr<std::vector<ProofResult>> ProveUnderProgress(const Profile& profile, ProofOptions options) {
+  Progress progress(/*wanted=*/true);
+  const auto budget = static_cast<uint64_t>(std::lround(options.budget_seconds));
+  options.progress = [&progress, budget](const TuningProgress& at) {
+    progress.Begin(at.doing, budget, "s");
+    progress.Add(static_cast<uint64_t>(at.share * static_cast<double>(budget)));
+  };
+  options.stop = &stop_asked;
+  std::signal(SIGINT, AskToStop);
+  absl::StatusOr<std::vector<ProofResult>> results = Prove(profile, options);
+  std::signal(SIGINT, SIG_DFL);
+  return results;
+}
+
+absl::StatusOr<int> ProveProfile(const TuneCommand& command, const std::optional<Profile>& profile) {
+  if (!profile) return DataError("no profile to prove: " + command.path + "; accepted: one that quern tune has written");
+  ProofOptions options;
+  options.budget_seconds = command.options.budget_seconds;
+  options.max_bytes = command.options.max_bytes;
+  QUERN_ASSIGN_OR_RETURN(const std::vector<ProofResult> results, ProveUnderProgress(*profile, std::move(options)));
+  std::fputs(ProofTable(results, profile->machine).c_str(), stdout);
+  return kExitOk;
+}
+
 // ---- checking --------------------------------------------------------------------------------------------------------
 
 absl::StatusOr<int> Check(const TuneCommand& command, const std::optional<Profile>& profile) {
@@ -210,7 +243,7 @@ absl::StatusOr<int> RunTune(const std::vector<std::string>& words) {
   if (!go_on) return kExitOk;
   QUERN_RETURN_IF_ERROR(CheckCommand(&command));
   QUERN_ASSIGN_OR_RETURN(const Machine host, HostMachine());
-  const bool estimates = command.options.effort == TuningEffort::kEstimate && !command.check;
+  const bool estimates = command.options.effort == TuningEffort::kEstimate && !command.check && !command.prove;
   absl::StatusOr<std::string> path = PlaceOfProfile(command);
   if (!path.ok() && !estimates) return path.status();
   std::optional<Profile> start;
@@ -222,6 +255,7 @@ absl::StatusOr<int> RunTune(const std::vector<std::string>& words) {
     PrintEstimates(host, start ? &*start : nullptr);
     return kExitOk;
   }
+  if (command.prove) return ProveProfile(command, start);
   return command.check ? Check(command, start) : TuneAndKeep(&command, start);
 }
 
