@@ -69,7 +69,9 @@ std::vector<Row> RowsOf(const std::vector<Family>& families) {
                       std::to_string(cell->cell.threads), BytesText(cell->table_bytes), SettingOf(*cell, cell->by_default),
                       NsText(candidates[cell->by_default]), cell->beats_default ? SettingOf(*cell, cell->best) : "default",
                       NsText(candidates[cell->best]), NsText(candidates[cell->off]), GainText(*cell),
-                      candidates[cell->by_default].runs == 0 ? "-" : PercentText(cell->noise)});
+                      candidates[cell->by_default].runs == 0 ? "-"
+                      : cell->noise >= 1                     ? "undecided"
+                                                             : PercentText(cell->noise)});
     }
   }
   return rows;
