@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "runtime/kernel_abi.h"
 
@@ -63,7 +63,9 @@ struct PrefetchRung {
 
 // Settings by table size, smallest first; the last rung has no upper end.
 struct PrefetchLadder {
-  std::vector<PrefetchRung> rungs = {PrefetchRung()};
+  // As many as most have lie inside: operators copy ladders for each job, and a job of a hundred rows takes a microsecond.
+  using Rungs = absl::InlinedVector<PrefetchRung, 6>;
+  Rungs rungs = Rungs(1);
 
   const PrefetchSetting& For(uint64_t table_bytes) const;
   bool operator==(const PrefetchLadder&) const = default;
