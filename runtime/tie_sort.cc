@@ -14,7 +14,9 @@
 // each step that looks at it, as far as it looks.
 //
 // All groups of a bucket take their steps round by round, one step each: so that what a step reads, of rows that lie anywhere, can be asked
-// for some rows ahead whatever the groups' sizes, and nothing is called by itself, since a million strings may share a million bytes.
+// for some rows ahead also where groups are small, and nothing is called by itself, since a million strings may share a million bytes. A
+// group of more rows than the L1 cache has lines asks for them as it reads them; one whose rows still lie in the order in which they came
+// does not ask, since that is what the machine's own prefetch is made for.
 #include "runtime/tie_sort.h"
 
 #include <algorithm>
@@ -28,7 +30,8 @@
 namespace quern {
 namespace {
 
-constexpr uint32_t kBatchRows = 256;  // asked for together where a setting says the whole batch: their lines fit the L1 cache
+// Asked for together where a setting says the whole batch, and at most before a group is read: their lines fit the L1 cache.
+constexpr uint32_t kBatchRows = 256;
 
 // Bytes from .. from+7 of a string as a number; behind its end the bytes of `fill`.
 uint64_t WordAt(blocks::Bytes s, uint32_t from, uint64_t fill) {
@@ -107,7 +110,30 @@ void TieSorter::AskNear(const Group& group, uint64_t i) const {
   Ask::For(blocks::Load<const uint8_t*>(field + 8) + group.from_byte);
 }
 
-// Goes through the rows of all groups in order.
+// Before row i of a group is read that asks for its rows itself.
+template <class Ask>
+inline __attribute__((always_inline)) void TieSorter::AskInside(const Group& group, uint64_t i) const {
+  if constexpr (Ask::kAsks) {
+    const uint64_t ahead = i + std::min<uint32_t>(setting_.distance, kBatchRows);
+    const uint64_t twice = ahead + (ahead - i);
+    if (twice < group.ask_rows) AskFar<Ask>(group, twice);
+    if (ahead < group.ask_rows && setting_.stages >= 2) AskNear<Ask>(group, ahead);
+  }
+}
+
+// Large groups ask for their own rows, unless these lie in the order in which they came, as they do where all strings begin alike.
+uint64_t TieSorter::RowsToAskInside(const Group& group) const {
+  if (group.n <= kBatchRows) return 0;
+  const Pair* const pairs = pairs_ + group.begin;
+  bool in_order = true;
+  for (uint64_t part = 1; part < 4; ++part) {
+    const uint64_t i = group.n / 4 * part;
+    in_order &= pairs[i].row - pairs[i - 1].row < 4;
+  }
+  return in_order ? 0 : group.n;
+}
+
+// Goes through the rows of all small groups in order.
 struct TieSorter::Cursor {
   size_t group = 0;
   uint64_t i = 0;
@@ -115,9 +141,12 @@ struct TieSorter::Cursor {
 
   template <class Ask>
   void GoTo(uint64_t to, const std::vector<Group>& groups, Ask ask) {
-    for (; position < to && group < groups.size(); ++position) {
-      ask(groups[group], i);
-      if (++i < groups[group].n) continue;
+    while (position < to && group < groups.size()) {
+      if (groups[group].n <= kBatchRows) {
+        ask(groups[group], i);
+        ++position;
+        if (++i < groups[group].n) continue;
+      }
       ++group;
       i = 0;
     }
@@ -144,10 +173,15 @@ template <class Ask>
 absl::Status TieSorter::TakeRound() {
   Cursor far, near;
   uint64_t done = 0;
-  for (const Group& group : groups_) {
-    done += group.n;
-    if constexpr (Ask::kAsks) AskAhead<Ask>(done, &far, &near);
-    QUERN_RETURN_IF_ERROR(TakeStep(group));
+  for (Group& group : groups_) {
+    if constexpr (Ask::kAsks) {
+      group.ask_rows = RowsToAskInside(group);
+      if (group.n <= kBatchRows) {
+        done += group.n;
+        AskAhead<Ask>(done, &far, &near);
+      }
+    }
+    QUERN_RETURN_IF_ERROR(TakeStep<Ask>(group));
   }
   return absl::OkStatus();
 }
@@ -169,28 +203,37 @@ absl::Status TieSorter::Sort(uint64_t* entries, uint64_t n) {
   return absl::OkStatus();
 }
 
+template <class Ask>
 absl::Status TieSorter::TakeStep(const Group& group) {
   Pair* const pairs = pairs_ + group.begin;
   if (group.step == layout_->rest().size()) {
     if (!by_row_id_) return absl::OkStatus();
-    for (uint64_t i = 0; i < group.n; ++i) pairs[i].word = chunks_->RowId(pairs[i].row);
+    for (uint64_t i = 0; i < group.n; ++i) {
+      AskInside<Ask>(group, i);
+      pairs[i].word = chunks_->RowId(pairs[i].row);
+    }
     return sorter_.Sort(reinterpret_cast<uint64_t*>(pairs), group.n);
   }
   const SortStep& step = layout_->rest()[group.step];
   if (step.is_tail()) {
     const QuernSortKey& key = shape_->keys[step.tail_key];
-    return (key.rule & kWeighsOrder) != 0 ? TakeWeighedStep(group, key) : TakeTailStep(group, key);
+    return (key.rule & kWeighsOrder) != 0 ? TakeWeighedStep<Ask>(group, key) : TakeTailStep<Ask>(group, key);
   }
-  for (uint64_t i = 0; i < group.n; ++i) pairs[i].word = chunks_->Word(step.word, pairs[i].row) & step.mask;
+  for (uint64_t i = 0; i < group.n; ++i) {
+    AskInside<Ask>(group, i);
+    pairs[i].word = chunks_->Word(step.word, pairs[i].row) & step.mask;
+  }
   return Split(group, group.step + 1, kSortPrefixBytes);
 }
 
+template <class Ask>
 absl::Status TieSorter::TakeTailStep(const Group& group, const QuernSortKey& key) {
   Pair* const pairs = pairs_ + group.begin;
   const uint64_t turned = key.descending ? ~uint64_t{0} : 0, fill = blocks::FillOf(key.rule);
   const blocks::Bytes first = SortBytes(*shape_, key, chunks_->Tuple(pairs[0].row));
   uint32_t longest = first.length, shortest = first.length, common = first.length;
   for (uint64_t i = 1; i < group.n; ++i) {
+    AskInside<Ask>(group, i);
     const blocks::Bytes bytes = SortBytes(*shape_, key, chunks_->Tuple(pairs[i].row));
     longest = std::max(longest, bytes.length);
     shortest = std::min(shortest, bytes.length);
@@ -204,6 +247,7 @@ absl::Status TieSorter::TakeTailStep(const Group& group, const QuernSortKey& key
     return absl::OkStatus();
   }
   for (uint64_t i = 0; i < group.n; ++i) {
+    AskInside<Ask>(group, i);
     const blocks::Bytes bytes = SortBytes(*shape_, key, chunks_->Tuple(pairs[i].row));
     pairs[i].word = (by_bytes ? WordAt(bytes, from, fill) : bytes.length) ^ turned;
   }
@@ -212,13 +256,14 @@ absl::Status TieSorter::TakeTailStep(const Group& group, const QuernSortKey& key
 
 // The same by order keys, which are made as far as they are looked at. What follows a key's end is no byte of a key, or what all keys are
 // compared as if it followed: equal words and no key that goes on are equal keys.
+template <class Ask>
 absl::Status TieSorter::TakeWeighedStep(const Group& group, const QuernSortKey& key) {
   Pair* const pairs = pairs_ + group.begin;
   uint32_t from = group.from_byte;
-  WeighedWords words = ReadKeys(group, key, from);
+  WeighedWords words = ReadKeys<Ask>(group, key, from);
   if (words.are_equal && words.go_on) {
     from = CommonKeyBytes(group, key, from + 8);
-    words = from == kAllBytes ? WeighedWords{true, false} : ReadKeys(group, key, from);
+    words = from == kAllBytes ? WeighedWords{true, false} : ReadKeys<Ask>(group, key, from);
   }
   if (words.are_equal && !words.go_on) {
     next_groups_.push_back({group.begin, group.n, group.step + 1, kSortPrefixBytes});
@@ -230,6 +275,7 @@ absl::Status TieSorter::TakeWeighedStep(const Group& group, const QuernSortKey& 
 }
 
 // Bytes from .. from+7 of the group's order keys as its pairs' words.
+template <class Ask>
 TieSorter::WeighedWords TieSorter::ReadKeys(const Group& group, const QuernSortKey& key, uint32_t from) {
   constexpr uint32_t kBlock = 64;
   blocks::Bytes strings[kBlock];
@@ -238,7 +284,10 @@ TieSorter::WeighedWords TieSorter::ReadKeys(const Group& group, const QuernSortK
   WeighedWords words = {true, false};
   for (uint64_t begin = 0; begin < group.n; begin += kBlock) {
     const auto n = static_cast<uint32_t>(std::min<uint64_t>(kBlock, group.n - begin));
-    for (uint32_t i = 0; i < n; ++i) strings[i] = SortBytes(*shape_, key, chunks_->Tuple(pairs[begin + i].row));
+    for (uint32_t i = 0; i < n; ++i) {
+      AskInside<Ask>(group, begin + i);
+      strings[i] = SortBytes(*shape_, key, chunks_->Tuple(pairs[begin + i].row));
+    }
     words.go_on |= blocks::OrderWords(strings, n, key.rule, from, block);
     for (uint32_t i = 0; i < n; ++i) {
       pairs[begin + i].word = block[i];

@@ -40,6 +40,7 @@ class TieSorter {
     uint64_t n;
     uint32_t step;
     uint32_t from_byte;
+    uint64_t ask_rows = 0;  // n where the group asks for its rows itself
   };
   struct Cursor;
   absl::Status FindTies(const uint64_t* entries, uint64_t n);
@@ -48,17 +49,24 @@ class TieSorter {
   template <class Ask>
   void AskNear(const Group& group, uint64_t i) const;
   template <class Ask>
+  void AskInside(const Group& group, uint64_t i) const;
+  uint64_t RowsToAskInside(const Group& group) const;
+  template <class Ask>
   void AskAhead(uint64_t done, Cursor* far, Cursor* near) const;
   template <class Ask>
   absl::Status TakeRound();
+  template <class Ask>
   absl::Status TakeStep(const Group& group);
+  template <class Ask>
   absl::Status TakeTailStep(const Group& group, const QuernSortKey& key);
+  template <class Ask>
   absl::Status TakeWeighedStep(const Group& group, const QuernSortKey& key);
   struct WeighedWords {
     bool are_equal;
     bool go_on;  // a key has more bytes
   };
   static constexpr uint32_t kAllBytes = 0xffffffffu;
+  template <class Ask>
   WeighedWords ReadKeys(const Group& group, const QuernSortKey& key, uint32_t from);
   uint32_t CommonKeyBytes(const Group& group, const QuernSortKey& key, uint32_t from);
   absl::Status Split(const Group& group, uint32_t next_step, uint32_t from_byte);

@@ -105,6 +105,9 @@ void NumberColumn::PutText(uint64_t row, uint64_t number) {
   static constexpr char kCharacters[] = "0123456789abcdefghijklmnopqrstuv";
   uint8_t* const to = bytes_.data() + row * width_bytes_;
   std::memset(to, 'p', prefix_bytes_);
+  // Which of the beginnings, so that rows that tie are found in no order, a few together.
+  if (prefix_bytes_ >= 8)
+    for (uint32_t i = 0; i < 8; ++i) to[i] = static_cast<uint8_t>(kCharacters[(Scatter40(number / kRowsPerPrefix) >> (5 * i)) & 31]);
   for (uint32_t at = prefix_bytes_; at < width_bytes_; at += 8) {
     const uint64_t bits = at == prefix_bytes_ ? Scatter40(number) : SplitMix(number * kGolden + at);
     for (uint32_t i = 0; i < 8 && at + i < width_bytes_; ++i) to[at + i] = static_cast<uint8_t>(kCharacters[(bits >> (5 * i)) & 31]);

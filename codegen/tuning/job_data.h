@@ -24,6 +24,8 @@ enum class Values : uint8_t {
   kZero,    // the same value for all
 };
 
+constexpr uint64_t kRowsPerPrefix = 16;
+
 // *Threads*: any may read it once it is filled.
 class NumberColumn {
  public:
@@ -46,7 +48,7 @@ class NumberColumn {
   Storage storage_ = k64;
   Values values_ = Values::kSpread;
   uint32_t width_bytes_ = 8;   // of a value; of a string's bytes
-  uint32_t prefix_bytes_ = 0;  // of a string, that all have
+  uint32_t prefix_bytes_ = 0;  // of a string, that kRowsPerPrefix share
   std::vector<uint8_t> bytes_;
   std::vector<uint8_t> places_;  // offsets or views
   const uint8_t* buffer_ = nullptr;
@@ -58,7 +60,7 @@ struct RowMaker {
   std::vector<ColumnType> payload;
   bool dense = false;         // keys are numbers without gaps, in the widest key column
   uint32_t text_bytes = 16;   // of strings
-  uint32_t prefix_bytes = 0;  // of string keys, that all have
+  uint32_t prefix_bytes = 0;  // of string keys, that kRowsPerPrefix share; 0, or 8 and more
 };
 
 // The place of the key that tells numbers apart: the widest.

@@ -4,8 +4,8 @@
 //     1,000,000 rows, slices of 200,000     sort, 5 runs, sort, 5 runs, ..
 //     1,000 rows                            sort and read, 17 times a run
 //
-// A tie job sorts strings that begin with the same bytes, so that all rows tie until the sort has looked at bytes that entries do not hold;
-// a run is a whole sort, or as many as fill a slice.
+// A tie job sorts strings of which sixteen each begin with the same bytes, so that rows that lie anywhere tie until the sort has looked at
+// bytes that entries do not hold; a run is a whole sort, or as many as fill a slice.
 #include <algorithm>
 #include <utility>
 
