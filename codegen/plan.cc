@@ -165,10 +165,14 @@ absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machi
   plan.l2_bytes = machine.l2_bytes;
   plan.l3_bytes = machine.l3_bytes;
   const KeyClass keys = KeyClassOf(spec);
+  // Ladders are chosen by it, and may be given beside it.
+  for (const auto& [name, value] : overrides)
+    if (name == "pipeline") QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
 #define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning)
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning)
 #define QUERN_PLAN_LADDER(scope, Loop, name, meaning) \
-  if (IsIn(Scope::scope, spec)) plan.name = ChooseLadder(PrefetchLoop::Loop, keys, machine, profile, &plan.name##_origin.text);
+  if (IsIn(Scope::scope, spec))                       \
+    plan.name = ChooseLadder(PrefetchLoop::Loop, keys, plan.pipeline, machine, profile, &plan.name##_origin.text);
 #include "codegen/plan_parameters.def"
   for (const auto& [name, value] : overrides) QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
   QUERN_RETURN_IF_ERROR(Settle(&plan));

@@ -136,12 +136,13 @@ PrefetchLadder EstimateLadder(PrefetchLoop loop, KeyClass, const MemoryModel& mo
   return ladder;
 }
 
-PrefetchLadder ChooseLadder(PrefetchLoop loop, KeyClass keys, const Machine& machine, const Profile* profile, std::string* origin) {
+PrefetchLadder ChooseLadder(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const Machine& machine, const Profile* profile,
+                            std::string* origin) {
   const bool is_measured = profile != nullptr && profile->facts.has_value() && !profile->facts->memory.empty();
   const MemoryModel model = is_measured ? ModelOf(*profile->facts, machine) : BelievedModel(machine);
   const PrefetchLadder estimate = EstimateLadder(loop, keys, model);
   *origin = is_measured ? "estimate by measured latencies" : "estimate";
-  return profile == nullptr ? estimate : profile->Ladder(loop, keys, 1, estimate, origin);
+  return profile == nullptr ? estimate : profile->Ladder(loop, keys, pipeline, estimate, origin);
 }
 
 }  // namespace quern

@@ -41,7 +41,8 @@ MemoryModel BelievedModel(const Machine& machine);
 PrefetchLadder EstimateLadder(PrefetchLoop loop, KeyClass keys, const MemoryModel& model);
 
 // *origin: as LadderOrigin says.
-PrefetchLadder ChooseLadder(PrefetchLoop loop, KeyClass keys, const Machine& machine, const Profile* profile, std::string* origin);
+PrefetchLadder ChooseLadder(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const Machine& machine, const Profile* profile,
+                            std::string* origin);
 
 }  // namespace quern
 

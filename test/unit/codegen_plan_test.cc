@@ -149,7 +149,8 @@ TEST(Plan, ErrorsNameWhatIsAccepted) {
   EXPECT_EQ(
       Error({{"batch", "1"}}),
       "unknown plan parameter: batch; accepted: layout, open_load_percent, partition_bits, inline_key_bytes, hash, batch_size, prefetch, "
-      "prefetch_group, prefetch_build_dense, prefetch_build_open, prefetch_build_unchained, prefetch_probe_dense, prefetch_probe_open, "
+      "prefetch_group, pipeline, prefetch_build_dense, prefetch_build_open, prefetch_build_unchained, prefetch_probe_dense, "
+      "prefetch_probe_open, "
       "prefetch_probe_unchained, huge_pages, passes, codegen_level, "
       "toggled_pass");
 }
