@@ -142,7 +142,11 @@ struct DirectoryGroups::Looking {
 };
 
 DirectoryGroups::DirectoryGroups(const GroupContext& context, uint64_t expected_groups)
-    : context_(context), expected_groups_(expected_groups), arena_(context.budget, context.options.huge_pages), key_bytes_(context) {}
+    : context_(context),
+      expected_groups_(expected_groups),
+      arena_(context.budget, context.options.huge_pages),
+      key_bytes_(context),
+      short_keys_(*context_.shape->group()) {}
 
 PrefetchSetting DirectoryGroups::prefetch() const {
   return context_.shape->group()->prefetches ? context_.options.prefetch.For(PrefetchLoop::kUpdateDirectory, bytes()) : PrefetchSetting();
@@ -251,10 +255,27 @@ absl::Status DirectoryGroups::FindAll(const Keys& keys, uint32_t n, uint8_t** tu
 absl::Status DirectoryGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   if (rows.n == 0) return absl::OkStatus();  // there may be no columns to read
   const QuernJoinShape& group = *context_.shape->group();
-  if (group.word_bytes == 0) return FindAll(FieldKeys{context_, rows}, rows.n, tuples);
+  if (group.word_bytes == 0) {
+    uint32_t others[kMaxBatchRows], num_others = 0;
+    if (!short_keys_.Look(rows, tuples, others, &num_others)) return FindAll(FieldKeys{context_, rows}, rows.n, tuples);
+    rows_seen_ += rows.n - num_others;
+    tally()->hits += rows.n - num_others;
+    return num_others == 0 ? absl::OkStatus() : FindOthers(rows, others, num_others, tuples);
+  }
   uint64_t words[kMaxBatchRows];
   context_.entry_points.Now().pack(&group, rows.keys, rows.first, rows.rows, rows.n, words);
   return FindAll(WordKeys{context_, words, rows.n}, rows.n, tuples);
+}
+
+// Rows whose short keys are not known yet.
+absl::Status DirectoryGroups::FindOthers(const KeyRows& rows, const uint32_t* others, uint32_t n, uint8_t** tuples) {
+  uint32_t batch_rows[kMaxBatchRows];
+  uint8_t* found[kMaxBatchRows];
+  for (uint32_t o = 0; o < n; ++o) batch_rows[o] = RowOf(rows, others[o]);
+  QUERN_RETURN_IF_ERROR(FindAll(FieldKeys{context_, {rows.keys, 0, batch_rows, n}}, n, found));
+  for (uint32_t o = 0; o < n; ++o) tuples[others[o]] = found[o];
+  short_keys_.Learn(others, n, found);
+  return absl::OkStatus();
 }
 
 absl::Status DirectoryGroups::FindTuples(const GroupTuples& from, uint8_t** tuples) {
@@ -316,6 +337,7 @@ absl::Status DirectoryGroups::Grow(uint64_t groups) {
 }
 
 void DirectoryGroups::Release() {
+  short_keys_.Forget();
   spans_.clear();
   span_positions_.clear();
   arena_.Clear();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/group_table.h"
+#include "runtime/short_key_memo.h"
 #include "runtime/stored_keys.h"
 #include "runtime/tuple_store.h"
 
@@ -40,6 +41,7 @@ class DirectoryGroups : public GroupTable {
   void TestOnce(uint32_t n, const PrefetchSetting& setting, Looking* looking, uint8_t** tuples) const;
   template <class Ask>
   void Test(const PrefetchSetting& setting, Looking* looking, uint8_t** tuples);
+  absl::Status FindOthers(const KeyRows& rows, const uint32_t* others, uint32_t n, uint8_t** tuples);
   absl::Status MakeRoom(uint32_t n);
   absl::Status Grow(uint64_t groups);
   uint64_t SlotOf(uint64_t hash) const { return (hash << context_.common_bits) >> shift_; }
@@ -54,6 +56,7 @@ class DirectoryGroups : public GroupTable {
   TupleList spans_;
   std::vector<uint64_t> span_positions_;  // of each span's first tuple
   KeyBytes key_bytes_;
+  ShortKeyMemo short_keys_;
   uint64_t num_groups_ = 0;
   uint64_t num_positions_ = 0;
   uint64_t rows_seen_ = 0;

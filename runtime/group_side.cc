@@ -48,12 +48,16 @@ uint32_t FindRuns(uint8_t* const* tuples, uint32_t n, uint32_t most, uint8_t** r
   const uint32_t sample = std::min(n, kSampleRows);
   for (uint32_t i = 1; i < sample; ++i) changes += tuples[i] != tuples[i - 1];
   if (changes > sample / 2) return most + 1;
+  // No branch depends on where a run ends. Stops early where there are too many.
   uint32_t runs = 0;
-  for (uint32_t i = 1; i < n; ++i) {
-    if (tuples[i] == tuples[i - 1]) continue;
-    if (runs == most) return most + 1;
-    run_tuples[runs] = tuples[i - 1];
-    run_ends[runs++] = i;
+  for (uint32_t begin = 1; begin < n; begin += kSampleRows) {
+    const uint32_t end = std::min(n, begin + kSampleRows);
+    for (uint32_t i = begin; i < end; ++i) {
+      run_tuples[runs] = tuples[i - 1];
+      run_ends[runs] = i;
+      runs += tuples[i] != tuples[i - 1];
+    }
+    if (runs >= most) return most + 1;
   }
   run_tuples[runs] = tuples[n - 1];
   run_ends[runs++] = n;
