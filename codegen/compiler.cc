@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "codegen/build_identity.h"
+#include "codegen/capture.h"
 #include "codegen/code_events.h"
 #include "codegen/code_memory.h"
 #include "codegen/diagnostics.h"
@@ -439,8 +440,10 @@ EntrySource<EntryPoints> SourceOf(const Kernel& kernel, const EntryPoints& entry
 }  // namespace
 
 std::shared_ptr<HashJoin> MakeHashJoin(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget) {
-  return std::make_shared<HashJoin>(kernel->shape, SourceOf(*kernel, kernel->join, &KernelTier::join), kernel, std::move(budget),
-                                    MakeJoinOptions(kernel->plan));
+  auto join = std::make_shared<HashJoin>(kernel->shape, SourceOf(*kernel, kernel->join, &KernelTier::join), kernel, std::move(budget),
+                                         MakeJoinOptions(kernel->plan));
+  if (auto observer = ObserverOf(kernel->plan)) join->Observe(std::move(observer));
+  return join;
 }
 
 std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget,
@@ -448,13 +451,17 @@ std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Ker
   AggregateOptions options = MakeAggregateOptions(kernel->plan);
   options.expected_groups = hints.expected_groups;
   options.ranges = hints.ranges;
-  return std::make_shared<HashAggregate>(kernel->groups, SourceOf(*kernel, kernel->aggregate, &KernelTier::aggregate), kernel,
-                                         std::move(budget), options);
+  auto aggregate = std::make_shared<HashAggregate>(kernel->groups, SourceOf(*kernel, kernel->aggregate, &KernelTier::aggregate), kernel,
+                                                   std::move(budget), options);
+  if (auto observer = ObserverOf(kernel->plan)) aggregate->Observe(std::move(observer));
+  return aggregate;
 }
 
 std::shared_ptr<RowSort> MakeRowSort(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget) {
-  return std::make_shared<RowSort>(kernel->rows, SourceOf(*kernel, kernel->sort, &KernelTier::sort), kernel, std::move(budget),
-                                   MakeSortOptions(kernel->plan));
+  auto sort = std::make_shared<RowSort>(kernel->rows, SourceOf(*kernel, kernel->sort, &KernelTier::sort), kernel, std::move(budget),
+                                        MakeSortOptions(kernel->plan));
+  if (auto observer = ObserverOf(kernel->plan)) sort->Observe(std::move(observer));
+  return sort;
 }
 
 std::unique_ptr<RunMerger> MakeRunMerger(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget,

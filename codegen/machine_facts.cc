@@ -388,6 +388,11 @@ std::string SizeText(uint64_t bytes) {
   return bytes >> 20 != 0 ? std::to_string(bytes >> 20) + " MiB" : std::to_string(bytes >> 10) + " KiB";
 }
 
+absl::Status CheckNotStopped(const MachineFactsOptions& options) {
+  if (options.stop == nullptr || !options.stop->load(std::memory_order_relaxed)) return absl::OkStatus();
+  return absl::CancelledError("measuring the machine: ended early; accepted: to its end");
+}
+
 // All sizes on one kind of page. Leaves the pages to who goes on with them.
 absl::StatusOr<Pages> MeasurePages(const MachineFactsOptions& options, uint64_t largest, bool huge, double deadline, MachineFacts* facts) {
   absl::StatusOr<Pages> pages = Pages::Reserve(largest, huge);
@@ -401,6 +406,7 @@ absl::StatusOr<Pages> MeasurePages(const MachineFactsOptions& options, uint64_t 
   const double slice_seconds = kLinesShare * options.seconds / kSlicesASize / num_sizes;
   for (uint64_t bytes = kSmallestBytes; bytes <= largest; bytes *= 2) {
     if (options.progress) options.progress("random lines of " + SizeText(bytes) + (huge ? " on huge pages" : " on small pages"));
+    QUERN_RETURN_IF_ERROR(CheckNotStopped(options));
     // At least the caches are measured, however little time there is.
     if (!pages->Take(bytes, deadline) || (Now() > deadline && bytes > kHugePageBytes)) {
       facts->is_cut = true;
@@ -483,6 +489,7 @@ absl::StatusOr<MachineFacts> MeasureMachine(const MachineFactsOptions& options) 
     const uint64_t wanted = std::clamp(2 * std::bit_ceil(facts.signature.l3_bytes), uint64_t{64} << 20, uint64_t{256} << 20);
     const uint64_t bytes = std::min(wanted, pages.taken_bytes());
     if (options.progress) options.progress("stores and streams of " + SizeText(bytes));
+    QUERN_RETURN_IF_ERROR(CheckNotStopped(options));
     MeasureStores(pages.data(), bytes, kStoresShare * options.seconds, &facts);
     MeasureStreams(pages.data(), bytes, &facts);
   }

@@ -3,6 +3,7 @@
 #ifndef QUERN_CODEGEN_MACHINE_FACTS_H_
 #define QUERN_CODEGEN_MACHINE_FACTS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -63,9 +64,11 @@ struct MachineFactsOptions {
   double seconds = 3;                                // at most, about
   uint64_t max_bytes = 0;                            // largest table; 0: 2 GiB or half of the memory that is free
   std::function<void(const std::string&)> progress;  // what is measured now; may be empty
+  const std::atomic<bool>* stop = nullptr;           // set: ends with Cancelled before the next table
 };
 
-// *Cost*: options.seconds. *Threads*: one at a time; nothing else should run. *Errors*: ResourceExhausted where no memory can be had.
+// *Cost*: options.seconds. *Threads*: one at a time; nothing else should run. *Errors*: ResourceExhausted where no memory can be had;
+// Cancelled.
 absl::StatusOr<MachineFacts> MeasureMachine(const MachineFactsOptions& options = {});
 
 // Bytes that this process may still take: what the system has available, or what its control groups leave of their limits.

@@ -93,6 +93,8 @@ absl::Status WriteProfile(const Profile& profile, const std::string& path);
 // What Compile goes by; null: none. Read at the first call from the first place that has one; a bad or foreign one is one warning, and
 // none. *Threads*: any.
 std::shared_ptr<const Profile> ProfileOfProcess();
+// What it finds at first. *Errors*: none; a warning that was said is not said again.
+std::shared_ptr<const Profile> FindProfile();
 // Takes its place; kernels that are compiled from now on go by it. Code is kept.
 void SetProfileOfProcess(std::shared_ptr<const Profile> profile);
 // Another one after each change: what was planned under one number is not looked for under another. *Cost*: one load.

@@ -100,24 +100,6 @@ absl::Status WriteAll(const std::string& path, std::string_view text) {
 
 void WarnOf(const absl::Status& status) { WarnOnce("tuning profile is not used: " + std::string(status.message())); }
 
-// The first one that is there, if it can be used.
-std::shared_ptr<const Profile> FindProfile() {
-  // Of a program that has more rights than its user, the environment is the user's, and must not choose what it reads.
-  if (getauxval(AT_SECURE) != 0) return nullptr;
-  const bool is_asked_for = ReadVariable(Variable::kProfile).from_environment;
-  for (const std::string& path : ProfilePlaces(HostSignature())) {
-    absl::StatusOr<Profile> profile = ReadProfile(path);
-    if (absl::IsNotFound(profile.status()) && !is_asked_for) continue;
-    const std::string difference = profile.ok() ? ForeignMachine(*profile) : "";
-    if (profile.ok() && difference.empty()) return std::make_shared<const Profile>(*std::move(profile));
-    WarnOf(profile.ok() ? InvalidArgument("profile of another machine: " + Show(path) + " (" + difference +
-                                          "); accepted: one of this machine, which quern tune makes")
-                        : profile.status());
-    return nullptr;
-  }
-  return nullptr;
-}
-
 struct ProfileState {
   std::mutex mutex;
   bool is_known = false;
@@ -180,6 +162,23 @@ absl::Status WriteProfile(const Profile& profile, const std::string& path) {
     status = Failed("cannot write profile", path, ErrorText(errno), "the name of a file");
   if (!status.ok()) unlink(temporary.c_str());
   return status;
+}
+
+std::shared_ptr<const Profile> FindProfile() {
+  // Of a program that has more rights than its user, the environment is the user's, and must not choose what it reads.
+  if (getauxval(AT_SECURE) != 0) return nullptr;
+  const bool is_asked_for = ReadVariable(Variable::kProfile).from_environment;
+  for (const std::string& path : ProfilePlaces(HostSignature())) {
+    absl::StatusOr<Profile> profile = ReadProfile(path);
+    if (absl::IsNotFound(profile.status()) && !is_asked_for) continue;
+    const std::string difference = profile.ok() ? ForeignMachine(*profile) : "";
+    if (profile.ok() && difference.empty()) return std::make_shared<const Profile>(*std::move(profile));
+    WarnOf(profile.ok() ? InvalidArgument("profile of another machine: " + Show(path) + " (" + difference +
+                                          "); accepted: one of this machine, which quern tune makes")
+                        : profile.status());
+    return nullptr;
+  }
+  return nullptr;
 }
 
 std::shared_ptr<const Profile> ProfileOfProcess() {

@@ -12,12 +12,11 @@
 // whole one; a wrong line anywhere, and nothing of the file is used. A number is written with six digits and reads back as what was
 // written, whatever the language of the process.
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <iterator>
 
 #include "codegen/profile.h"
+#include "codegen/text_words.h"
 #include "runtime/status.h"
 
 namespace quern {
@@ -28,30 +27,6 @@ constexpr uint32_t kMaxPipeline = 64;
 constexpr uint32_t kMaxThreads = 1024;
 constexpr KeyClass kKeyClasses[] = {KeyClass::kWord, KeyClass::kFixed, KeyClass::kString};
 constexpr const char* kEntryForm = "entry LOOP KEYS 2^SIZE pipeline=N threads=N setting=SETTING ns=N default_ns=N off_ns=N noise=N";
-
-std::string_view TakeWord(std::string_view* line) {
-  const size_t begin = std::min(line->find_first_not_of(" \t"), line->size());
-  const size_t end = std::min(line->find_first_of(" \t", begin), line->size());
-  const std::string_view word = line->substr(begin, end - begin);
-  line->remove_prefix(end);
-  return word;
-}
-
-bool ReadCount(std::string_view text, uint64_t min, uint64_t max, uint64_t* value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
-  return error == std::errc() && end == text.data() + text.size() && *value >= min && *value <= max;
-}
-
-bool ReadReal(std::string_view text, double* value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
-  return error == std::errc() && end == text.data() + text.size() && std::isfinite(*value) && *value >= 0;
-}
-
-std::string PrintReal(double value) {
-  char text[32];
-  const auto [end, error] = std::to_chars(text, text + sizeof text, std::isfinite(value) ? value : 0, std::chars_format::general, 6);
-  return error == std::errc() ? std::string(text, end) : "0";
-}
 
 absl::Status Bad(const char* what, std::string_view value, const std::string& accepted) {
   return InvalidArgument(std::string(what) + ": " + Show(value) + "; accepted: " + accepted);
@@ -242,10 +217,7 @@ absl::StatusOr<Profile> Profile::Parse(std::string_view text, std::string_view n
   Reader reader(&profile);
   uint64_t line_number = 0;
   while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    const std::string_view line = TakeLine(&text);
     ++line_number;
     const absl::Status status = reader.ReadLine(line);
     if (!status.ok()) return AtLine(name, line_number, status);

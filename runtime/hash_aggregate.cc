@@ -19,6 +19,7 @@
 #include "runtime/group_merger.h"
 #include "runtime/group_side.h"
 #include "runtime/group_states.h"
+#include "runtime/job_observer.h"
 #include "runtime/key_dictionaries.h"
 #include "runtime/output_batch.h"
 #include "runtime/status.h"
@@ -50,7 +51,24 @@ HashAggregate::HashAggregate(std::shared_ptr<const AggregateShape> shape, Aggreg
       options_(options),
       dictionaries_(std::make_shared<KeyDictionaries>(shape_->spec(), budget_)) {}
 
-HashAggregate::~HashAggregate() = default;
+HashAggregate::~HashAggregate() {
+  if (observer_ == nullptr || !finalised_) return;
+  JobSummary job;
+  job.keys = stats_.num_groups;
+  job.table_bytes = stats_.table_bytes;
+  job.ns = counters().ns;
+  job.layout = stats_.layout;
+  observer_->End(std::move(job));
+}
+
+uint64_t HashAggregate::num_groups_so_far() const {
+  const bool has_table = own_side_ != nullptr && own_side_->table() != nullptr;
+  return has_table ? own_side_->table()->num_groups() : 0;
+}
+
+uint64_t HashAggregate::table_bytes() const { return own_side_ == nullptr ? 0 : own_side_->table()->bytes(); }
+
+void HashAggregate::Observe(std::unique_ptr<JobObserver> observer) { observer_ = std::move(observer); }
 
 // ---- appending ----------------------------------------------------------------------------------------------------
 
@@ -77,6 +95,7 @@ absl::Status HashAggregate::AppendTo(GroupSide* side, const BatchView& batch, bo
   const KernelSpec& spec = shape_->spec();
   const size_t num_columns = states ? spec.aggregates.size() : shape_->get()->num_columns;
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, spec.keys.size(), num_columns, "aggregate columns"));
+  if (observer_ != nullptr && !states) observer_->SeeInput(batch);
   const CallTimer timer(side->counters());
   const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
   const uint64_t first_row_id = batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id;

@@ -44,6 +44,7 @@ struct GroupContext;
 class GroupMerger;
 class GroupSide;
 class GroupTable;
+class JobObserver;
 class KeyDictionaries;
 
 class HashAggregate {
@@ -70,6 +71,14 @@ class HashAggregate {
   absl::Status Finalise();
   // The same by any number of threads at once, each of which takes part and comes back when all is done (at once, where it is).
   absl::Status FinaliseShared();
+
+  // Of the table that Append fills. *Threads*: none while another call is under way.
+  uint64_t table_bytes() const;
+  // Its groups so far. *Threads*: likewise.
+  uint64_t num_groups_so_far() const;
+
+  // Who looks on from now on, until the aggregation is gone; to be called before Append.
+  void Observe(std::unique_ptr<JobObserver> observer);
 
   const AggregateStats& stats() const { return stats_; }
   // *Threads*: any, at any time.
@@ -110,6 +119,7 @@ class HashAggregate {
   std::unique_ptr<Result> result_;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> next_positions_;  // by partition and their number: how far its readers have come
   std::atomic<bool> finalised_{false};
+  std::unique_ptr<JobObserver> observer_;  // mostly null
 };
 
 // Adds batches from one thread while others do the same from theirs.

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "runtime/build_side.h"
+#include "runtime/job_observer.h"
 #include "runtime/output_batch.h"
 #include "runtime/status.h"
 #include "runtime/unchained_table.h"
@@ -38,7 +39,18 @@ HashJoin::HashJoin(std::shared_ptr<const JoinShape> shape, JoinEntrySource entry
       budget_(std::move(budget)),
       options_(options) {}
 
-HashJoin::~HashJoin() = default;
+HashJoin::~HashJoin() {
+  if (observer_ == nullptr || !finalised_) return;
+  const Counters counted = counters();
+  JobSummary job;
+  job.table_bytes = stats_.directory_bytes + stats_.tuple_bytes;
+  job.num_hits = counted.tag_hits;
+  job.ns = counted.ns;
+  job.layout = stats_.layout;
+  observer_->End(std::move(job));
+}
+
+void HashJoin::Observe(std::unique_ptr<JobObserver> observer) { observer_ = std::move(observer); }
 
 // ---- building ----------------------------------------------------------------------------------------------------
 
@@ -59,6 +71,7 @@ absl::Status HashJoin::AppendTo(BuildSide* side, const BatchView& batch) {
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
   const QuernJoinShape& shape = *shape_->get();
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, shape.num_keys, shape.num_build + shape.num_residual));
+  if (observer_ != nullptr) observer_->SeeBuild(batch);
   const CallTimer timer(side->counters());
   const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
   const absl::Status status = side->Append(batch, batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id);
@@ -180,6 +193,7 @@ absl::Status JoinProber::SetInput(BatchView batch) {
   if (!join_->finalised_) return absl::FailedPreconditionError("probe before finalise: the table is not built; accepted: finalise first");
   const QuernJoinShape& shape = *join_->shape_->get();
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, shape.num_keys, shape.num_probe + shape.num_residual));
+  if (join_->observer_ != nullptr) join_->observer_->SeeProbe(batch);
   Begin(std::move(batch));
   rows_seen_ += input_.num_rows;
   return absl::OkStatus();
@@ -250,6 +264,7 @@ absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   const int32_t code = drains_ ? DrainRows(probe, &drain_, &args_) : ProbeRows(probe, &args_);
   if (code < 0) return StatusOfCode(code);
   out->set_num_rows(args_.out_rows);
+  if (join_->observer_ != nullptr) join_->observer_->SeeMatches(args_.out_rows);
   return code == kQuernFull;
 }
 

@@ -39,6 +39,7 @@ struct JoinStats {
 };
 
 class BuildSide;
+class JobObserver;
 class JoinAppender;
 
 // *Example* with threads of the caller's own, each of which runs
@@ -75,6 +76,9 @@ class HashJoin {
   // probe at the same time.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 
+  // Who looks on from now on, until the join is gone; to be called before Append.
+  void Observe(std::unique_ptr<JobObserver> observer);
+
   const JoinStats& stats() const { return stats_; }
   // *Threads*: any, at any time.
   Counters counters() const { return counters_->Sum(); }
@@ -109,6 +113,7 @@ class HashJoin {
   TupleList null_rows_;
   bool build_is_empty_ = true;
   bool build_has_null_key_ = false;
+  std::unique_ptr<JobObserver> observer_;         // mostly null
   mutable std::atomic<uint64_t> next_morsel_{0};  // of the drain
 };
 

@@ -16,6 +16,7 @@
 
 #include "runtime/blocks.h"
 #include "runtime/generic_sort.h"
+#include "runtime/job_observer.h"
 #include "runtime/sort_columns.h"
 #include "runtime/sort_side.h"
 #include "runtime/sorted_rows.h"
@@ -86,7 +87,17 @@ RowSort::RowSort(std::shared_ptr<const SortShape> shape, SortEntrySource entry_p
       options_(options),
       threshold_(std::make_shared<SortThreshold>(shape_)) {}
 
-RowSort::~RowSort() = default;
+RowSort::~RowSort() {
+  if (observer_ == nullptr || !finalised_) return;
+  JobSummary job;
+  job.table_bytes = stats_.stored_bytes;
+  job.tied_rows = stats_.tied_rows;
+  job.ns = counters().ns;
+  job.layout = stats_.method;
+  observer_->End(std::move(job));
+}
+
+void RowSort::Observe(std::unique_ptr<JobObserver> observer) { observer_ = std::move(observer); }
 
 // ---- appending -----------------------------------------------------------------------------------------------------
 
@@ -108,6 +119,7 @@ std::unique_ptr<SortSide> RowSort::NewSide() const { return std::make_unique<Sor
 absl::Status RowSort::AppendTo(SortSide* side, const BatchView& batch) {
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, shape_->spec().keys.size(), shape_->spec().payload.size()));
+  if (observer_ != nullptr) observer_->SeeInput(batch);
   const CallTimer timer(side->counters());
   const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
   const absl::Status status = side->Append(batch, batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id);

@@ -38,6 +38,7 @@ struct SortStats {
                             // "comparison"
 };
 
+class JobObserver;
 class SortedRows;
 class SortSide;
 
@@ -78,6 +79,9 @@ class RowSort {
   // Whether bytes of strings above 12 must stay where they are, as Append says.
   bool keeps_strings() const;
 
+  // Who looks on from now on, until the sort is gone; to be called before Append.
+  void Observe(std::unique_ptr<JobObserver> observer);
+
   const SortStats& stats() const { return stats_; }
   // *Threads*: any, at any time.
   Counters counters() const { return counters_->Sum(); }
@@ -111,6 +115,7 @@ class RowSort {
   std::unique_ptr<SortedRows> rows_;
   std::atomic<uint64_t> next_position_{0};  // how far the readers have come
   std::atomic<bool> finalised_{false};
+  std::unique_ptr<JobObserver> observer_;  // mostly null
 };
 
 // Adds batches from one thread while others do the same from theirs.

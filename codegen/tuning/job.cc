@@ -136,7 +136,8 @@ absl::StatusOr<JobKernel> MakeKernel(const TuningCell& cell, const TuningData& d
   if (spec.op != OperatorOf(cell.loop) || KeyClassOf(spec) != cell.keys) return NoJob(cell);
   CompileOptions options;
   options.engine = Engine::kJit;
-  options.overrides = OverridesOf(cell.loop);
+  options.overrides = data.params;
+  for (const auto& param : OverridesOf(cell.loop)) options.overrides.push_back(param);
   QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, Compile(spec, options));
   job.kernel = compiled.kernel;
   QUERN_ASSIGN_OR_RETURN(const Machine host, HostMachine());

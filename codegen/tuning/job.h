@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -29,14 +30,16 @@ class TuningJob {
 
 // The rows of a job.
 struct TuningData {
-  uint64_t build_rows = 0;  // or groups, or rows to sort; 0: as many as make a table of the cell's size class
+  uint64_t build_rows = 0;   // or groups, or rows to sort; 0: as many as make a table of the cell's size class
+  uint64_t group_bytes = 0;  // a table of groups should not grow beyond, where there are build_rows; 0: any
   uint32_t hits_percent = 100;
-  double zipf = 0;                 // exponent by which probe rows choose keys; 0: all alike
-  uint32_t rows_per_key = 1;       // of the build side
-  uint32_t key_bytes = 0;          // of strings; 0: 16
-  double slice_ms = 2;             // of one run
-  std::string spec;                // to run instead of the cell's own; "": that
-  const Profile* facts = nullptr;  // by whose facts the default is estimated; null: by the caches
+  double zipf = 0;                                          // exponent by which probe rows choose keys; 0: all alike
+  uint32_t rows_per_key = 1;                                // of the build side
+  uint32_t key_bytes = 0;                                   // of strings; 0: 16
+  double slice_ms = 2;                                      // of one run
+  std::string spec;                                         // to run instead of the cell's own; "": that
+  std::vector<std::pair<std::string, std::string>> params;  // of its plan, but for the layout, which is the loop's
+  const Profile* facts = nullptr;                           // by whose facts the default is estimated; null: by the caches
 };
 
 // Builds the table; compiles (or finds) one kernel, whatever is tried with it. *Cost*: of the table. *Errors*: ResourceExhausted where it

@@ -24,9 +24,19 @@ constexpr double kDirectoryBytesPerGroup = 16;
 // Of slots, which are the power of two above what 60 % would take; in the L2 cache above what 30 % would (word_groups.cc).
 constexpr double kOpenLoad = 0.45, kOpenLoadInL2 = 0.22;
 
+// As many groups as are asked for, or those for which the next block finds room in an open table of so many bytes: a table that was about
+// to grow is the same with a few groups less.
+uint64_t GivenGroups(const JobKernel& job) {
+  const uint64_t groups = std::max<uint64_t>(job.data.build_rows / std::max(job.data.rows_per_key, 1u), 1);
+  const uint64_t slots = std::bit_floor(job.data.group_bytes / job.kernel->groups->group()->tuple_bytes);
+  const uint64_t room = slots * job.plan.group_load_percent / 100;
+  const bool is_near = job.cell.loop == PrefetchLoop::kUpdateOpen && room >= groups && room < groups + job.plan.batch_size;
+  return is_near ? std::max<uint64_t>(groups - std::min<uint64_t>(groups / 2, job.plan.batch_size), 1) : groups;
+}
+
 // Groups that make a table of the cell's class.
 uint64_t GroupsFor(const JobKernel& job) {
-  if (job.data.build_rows != 0) return std::max<uint64_t>(job.data.build_rows / std::max(job.data.rows_per_key, 1u), 1);
+  if (job.data.build_rows != 0) return GivenGroups(job);
   const uint64_t tuple_bytes = job.kernel->groups->group()->tuple_bytes;
   if (job.cell.loop == PrefetchLoop::kUpdateDense) return job.RowsFor(static_cast<double>(tuple_bytes) + 1);
   if (job.cell.loop == PrefetchLoop::kUpdateDirectory) return job.RowsFor(static_cast<double>(tuple_bytes) + kDirectoryBytesPerGroup);
@@ -71,8 +81,7 @@ class UpdateJob final : public TuningJob {
   }
 
   PrefetchSetting Default() const override { return job_.Planned(table_bytes()); }
-  // All that it took: the table and what is beside it, which is little.
-  uint64_t table_bytes() const override { return workers_[0]->budget->used_bytes() / job_.cell.pipeline; }
+  uint64_t table_bytes() const override { return workers_[0]->aggregates[0]->table_bytes(); }
 
  private:
   // One thread's.

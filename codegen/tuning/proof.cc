@@ -16,6 +16,7 @@
 #include <memory>
 #include <utility>
 
+#include "codegen/capture.h"
 #include "codegen/tuning/job.h"
 #include "codegen/tuning/job_data.h"
 #include "runtime/status.h"
@@ -168,6 +169,7 @@ std::vector<ProofCell> ProofGrid() {
 }
 
 absl::StatusOr<std::vector<ProofResult>> Prove(const Profile& profile, const ProofOptions& options) {
+  const CapturePause pause;
   Profile untuned = profile;
   untuned.entries.clear();
   const std::vector<ProofCell> grid = ProofGrid();

@@ -23,6 +23,7 @@
 
 #include "codegen/tuning/job.h"
 #include "codegen/tuning/job_data.h"
+#include "codegen/tuning/replay.h"
 #include "runtime/status.h"
 
 namespace quern {
@@ -52,12 +53,6 @@ std::string Doing(const TuningCell& cell) {
 
 bool IsSkipped(const absl::Status& status) { return absl::IsUnimplemented(status) || absl::IsResourceExhausted(status); }
 
-// A cell, and the spec that it is measured with ("": the cell's own).
-struct CellJob {
-  TuningCell cell;
-  std::string spec;
-};
-
 bool HasLoop(const KernelSpec& spec, PrefetchLoop loop) {
   switch (loop) {
     case PrefetchLoop::kBuildDense:
@@ -75,15 +70,21 @@ bool HasLoop(const KernelSpec& spec, PrefetchLoop loop) {
   return false;
 }
 
+absl::StatusOr<KernelSpec> ParseTunedSpec(const std::string& text) {
+  QUERN_ASSIGN_OR_RETURN(KernelSpec spec, ParseSpec(text));
+  if (spec.op != Operator::kFilter) return spec;
+  return InvalidArgument("spec to tune: " + Show(text) + "; accepted: joins, aggregations and sorts, which touch tables at random");
+}
+
 // Of all cells those whose loops a spec has, with its keys.
 absl::Status AddCellsOf(const std::string& text, const std::vector<TuningCell>& all, std::vector<CellJob>* jobs) {
-  QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec(text));
-  if (spec.op == Operator::kFilter)
-    return InvalidArgument("spec to tune: " + Show(text) + "; accepted: joins, aggregations and sorts, which touch tables at random");
+  QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseTunedSpec(text));
   for (const TuningCell& cell : all) {
     const auto is_it = [&](const CellJob& job) { return job.cell == cell; };
     const bool applies = HasLoop(spec, cell.loop) && KeyClassOf(spec) == cell.keys;
-    if (applies && std::none_of(jobs->begin(), jobs->end(), is_it)) jobs->push_back({cell, PrintSpec(spec)});
+    if (!applies || std::any_of(jobs->begin(), jobs->end(), is_it)) continue;
+    jobs->push_back({cell, {}});
+    jobs->back().data.spec = PrintSpec(spec);
   }
   return absl::OkStatus();
 }
@@ -93,6 +94,7 @@ class Tuner {
   explicit Tuner(const TuningOptions& options) : options_(options), begin_(NowSeconds()) { result_.effort = options.effort; }
 
   absl::StatusOr<TuningResult> Run() {
+    for (const std::string& spec : options_.specs) QUERN_RETURN_IF_ERROR(ParseTunedSpec(spec).status());
     QUERN_RETURN_IF_ERROR(FindFacts());
     QUERN_ASSIGN_OR_RETURN(const std::vector<CellJob> jobs, Jobs());
     untuned_.machine = result_.facts.signature;
@@ -102,10 +104,11 @@ class Tuner {
     QUERN_RETURN_IF_ERROR(TuneAll(jobs, options_.budget_seconds * (checks_threads ? 1 - kThreadsShare : 1), &next));
     if (checks_threads) {
       size_t next_with_threads = 0;
-      QUERN_RETURN_IF_ERROR(TuneAll(WithThreads(jobs), options_.budget_seconds, &next_with_threads));
+      QUERN_RETURN_IF_ERROR(TuneAll(WithThreads(), options_.budget_seconds, &next_with_threads));
       QUERN_RETURN_IF_ERROR(TuneAll(jobs, options_.budget_seconds, &next));  // the rest, if there is time left
     }
     result_.seconds = Now();
+    CountReplayed();
     MakeProfile();
     return std::move(result_);
   }
@@ -142,11 +145,16 @@ class Tuner {
     measure.seconds = std::min(3.0, options_.budget_seconds * kFactsShare);
     measure.max_bytes = options_.max_bytes;
     measure.progress = [this](const std::string& doing) { Say(doing); };
-    QUERN_ASSIGN_OR_RETURN(result_.facts, MeasureMachine(measure));
+    measure.stop = options_.stop;
+    absl::StatusOr<MachineFacts> facts = MeasureMachine(measure);
+    if (absl::IsCancelled(facts.status()) && Stops()) return absl::OkStatus();  // before the first cell
+    QUERN_RETURN_IF_ERROR(facts.status());
+    result_.facts = *std::move(facts);
     return absl::OkStatus();
   }
 
   absl::StatusOr<std::vector<CellJob>> Jobs() const {
+    if (!options_.replay.empty()) return CellsToReplay(options_.replay, MostTableBytes());
     // Few loops have time for all sizes.
     const bool all_sizes = !options_.specs.empty() && options_.effort == TuningEffort::kMeasure;
     const TuningEffort effort = all_sizes ? TuningEffort::kPatient : options_.effort;
@@ -154,7 +162,7 @@ class Tuner {
     std::vector<CellJob> jobs;
     for (const std::string& spec : options_.specs) QUERN_RETURN_IF_ERROR(AddCellsOf(spec, cells, &jobs));
     if (!options_.specs.empty()) return jobs;
-    for (const TuningCell& cell : cells) jobs.push_back({cell, ""});
+    for (const TuningCell& cell : cells) jobs.push_back({cell, {}});
     return jobs;
   }
 
@@ -164,9 +172,13 @@ class Tuner {
       const double left = until - Now();
       if (Stops() || left < kLeastCellSeconds) return absl::OkStatus();
       if (SetUpSeconds(jobs[i].cell) + kLeastCellSeconds > left) continue;
-      const double share = left / static_cast<double>(jobs.size() - i);
-      const absl::Status status = TuneOne(jobs[i], std::min(std::clamp(share, kLeastCellSeconds, kMostCellSeconds), left));
-      if (!status.ok() && !IsSkipped(status)) return status;
+      double weight_left = 0;
+      for (size_t k = i; k < jobs.size(); ++k) weight_left += jobs[k].weight;
+      const double share = left * jobs[i].weight / weight_left;
+      const absl::Status status =
+          TuneOne(jobs[i], std::min(std::clamp(share, kLeastCellSeconds, kMostCellSeconds + SetUpSeconds(jobs[i].cell)), left));
+      // Of a host's jobs some cannot run here: those that call its own functions, say.
+      if (!status.ok() && !IsSkipped(status) && options_.replay.empty()) return status;
     }
     return absl::OkStatus();
   }
@@ -186,9 +198,9 @@ class Tuner {
 
   absl::Status TuneOne(const CellJob& cell_job, double seconds) {
     Say(Doing(cell_job.cell));
+    if (Stops()) return absl::OkStatus();  // who hears it may have said so
     const double start = NowSeconds();
-    TuningData data;
-    data.spec = cell_job.spec;
+    TuningData data = cell_job.data;
     data.facts = &untuned_;
     QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<TuningJob> job, MakeTuningJob(cell_job.cell, data));
     SawSetUp(cell_job.cell, NowSeconds() - start);
@@ -201,27 +213,44 @@ class Tuner {
     search.seconds = std::max(seconds - (NowSeconds() - start), kLeastCellSeconds);
     QUERN_ASSIGN_OR_RETURN(CellResult found, SearchCell(cell, job.get(), search));
     result_.cells.push_back(std::move(found));
+    measured_.push_back(cell_job);
     return absl::OkStatus();
   }
 
   // What beat the default at one thread, with all of them.
-  std::vector<CellJob> WithThreads(const std::vector<CellJob>& jobs) const {
+  std::vector<CellJob> WithThreads() const {
     std::vector<CellJob> with_threads;
-    for (const CellResult& result : result_.cells) {
-      if (!result.beats_default) continue;
-      CellJob job = {result.cell, ""};
+    for (size_t i = 0; i < result_.cells.size(); ++i) {
+      if (!result_.cells[i].beats_default) continue;
+      CellJob job = measured_[i];
+      job.cell = result_.cells[i].cell;
       job.cell.threads = options_.threads;
-      for (const CellJob& other : jobs)
-        if (other.cell.loop == result.cell.loop && other.cell.keys == result.cell.keys) job.spec = other.spec;
-      with_threads.push_back(job);
+      with_threads.push_back(std::move(job));
     }
     return with_threads;
+  }
+
+  // A job shares a cell with dearer ones, or has one of its own.
+  void CountReplayed() {
+    double all_ns = 0, replayed_ns = 0;
+    for (const CapturedJob& job : options_.replay) {
+      const std::vector<CellJob> cells = CellsToReplay({job}, UINT64_MAX);
+      const auto is_measured = [&](const CellJob& cell) {
+        return std::any_of(measured_.begin(), measured_.end(), [&](const CellJob& measured) { return measured.cell == cell.cell; });
+      };
+      const bool is_replayed = std::any_of(cells.begin(), cells.end(), is_measured);
+      result_.replayed += is_replayed ? 1 : 0;
+      all_ns += job.total_ns();
+      replayed_ns += is_replayed ? job.total_ns() : 0;
+    }
+    if (all_ns > 0) result_.replayed_share = replayed_ns / all_ns;
   }
 
   void MakeProfile() {
     Profile& profile = result_.profile;
     const bool same = options_.start != nullptr && SignatureDifference(result_.facts.signature, options_.start->machine).empty();
     if (same) profile = *options_.start;
+    profile.path.clear();
     profile.machine = result_.facts.signature;
     if (!result_.facts.memory.empty()) profile.facts = result_.facts;
     std::vector<ProfileEntry> entries;
@@ -234,6 +263,23 @@ class Tuner {
   std::array<double, kNumPrefetchLoops> set_up_per_byte_ = {};
   Profile untuned_;  // the machine's facts, and no entries
   TuningResult result_;
+  std::vector<CellJob> measured_;  // of the result's cells
+};
+
+// The process's only one, while it lives.
+class OnlyTuning {
+ public:
+  OnlyTuning() : is_only_(!running.exchange(true)) {}
+  OnlyTuning(const OnlyTuning&) = delete;
+  OnlyTuning& operator=(const OnlyTuning&) = delete;
+  ~OnlyTuning() {
+    if (is_only_) running = false;
+  }
+  bool is_only() const { return is_only_; }
+
+ private:
+  static inline std::atomic<bool> running{false};
+  const bool is_only_;
 };
 
 // Those that promise most are those that drift costs most.
@@ -276,9 +322,16 @@ absl::StatusOr<DriftRow> CheckEntry(const ProfileEntry& entry, const Profile& un
 
 }  // namespace
 
-absl::StatusOr<TuningResult> Tune(const TuningOptions& options) { return Tuner(options).Run(); }
+absl::StatusOr<TuningResult> Tune(const TuningOptions& options) {
+  const OnlyTuning only;
+  if (!only.is_only())
+    return absl::FailedPreconditionError("tuning beside another one: two would measure each other; accepted: one at a time in a process");
+  const CapturePause pause;
+  return Tuner(options).Run();
+}
 
 absl::StatusOr<DriftReport> CheckProfile(const Profile& profile, double budget_seconds) {
+  const CapturePause pause;
   DriftReport report;
   report.machine_difference = SignatureDifference(HostSignature(), profile.machine);
   const std::vector<ProfileEntry> sample = Sample(profile);

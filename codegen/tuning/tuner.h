@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "codegen/capture.h"
 #include "codegen/machine_facts.h"
 #include "codegen/profile.h"
 #include "codegen/tuning/search.h"
@@ -23,10 +24,11 @@ struct TuningProgress {
 struct TuningOptions {
   TuningEffort effort = TuningEffort::kMeasure;
   double budget_seconds = 60;
-  uint32_t threads = 1;            // what holds at 1 is checked at so many
-  uint64_t max_bytes = 0;          // largest table; 0: half of the memory that is free, at most 2 GiB
-  std::vector<std::string> specs;  // tune what these kernels run, at all sizes; empty: every loop
-  const Profile* start = nullptr;  // what is known already: its facts are taken, its entries kept where nothing better is found
+  uint32_t threads = 1;             // what holds at 1 is checked at so many
+  uint64_t max_bytes = 0;           // largest table; 0: half of the memory that is free, at most 2 GiB
+  std::vector<std::string> specs;   // tune what these kernels run, at all sizes; empty: every loop
+  std::vector<CapturedJob> replay;  // tune what these jobs ran, at their sizes; empty: as above
+  const Profile* start = nullptr;   // what is known already: its facts are taken, its entries kept where nothing better is found
   std::function<void(const TuningProgress&)> progress;
   const std::atomic<bool>* stop = nullptr;  // set: ends early with what there is
 };
@@ -34,14 +36,16 @@ struct TuningOptions {
 struct TuningResult {
   MachineFacts facts;
   std::vector<CellResult> cells;
-  Profile profile;  // ready to be written
+  size_t replayed = 0;        // of the jobs to replay, those of which a loop was measured
+  double replayed_share = 0;  // of the time that all of them took
+  Profile profile;            // ready to be written
   TuningEffort effort = TuningEffort::kMeasure;
   double seconds = 0;
   bool stopped = false;
 };
 
-// *Cost*: the budget. *Threads*: one at a time in a process, and nothing else should run. *Errors*: InvalidArgument for a bad spec; those
-// of the operators.
+// *Cost*: the budget. *Threads*: one at a time in a process, and nothing else should run. *Errors*: InvalidArgument for a bad spec;
+// FailedPrecondition while another one runs; those of the operators.
 absl::StatusOr<TuningResult> Tune(const TuningOptions& options);
 
 // Re-measures a sample of a profile's entries: what each said and what is now.

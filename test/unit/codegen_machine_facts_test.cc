@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -304,6 +305,19 @@ TEST(MachineFacts, NoTimeStillMeasuresTheSmallTables) {
   ASSERT_TRUE(facts.ok()) << facts.status();
   ASSERT_FALSE(facts->memory.empty());
   for (const MemoryFact& fact : facts->memory) EXPECT_EQ(fact.bytes, 32768u);
+}
+
+TEST(MachineFacts, MeasuringEndsBeforeTheNextTable) {
+  std::atomic<bool> stop{false};
+  int said = 0;
+  MachineFactsOptions options;
+  options.seconds = 60;
+  options.stop = &stop;
+  options.progress = [&](const std::string&) { stop = ++said == 1; };
+  const auto facts = MeasureMachine(options);
+  EXPECT_TRUE(absl::IsCancelled(facts.status())) << facts.status();
+  EXPECT_EQ(facts.status().message(), "measuring the machine: ended early; accepted: to its end");
+  EXPECT_EQ(said, 1);
 }
 
 TEST(MachineFacts, SomeMemoryIsFree) { EXPECT_GT(FreeMemoryBytes(), uint64_t{1} << 20); }

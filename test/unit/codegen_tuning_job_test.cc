@@ -298,6 +298,19 @@ TEST(Tuner, StopsWhenItIsAsked) {
   EXPECT_TRUE(result->cells.empty());
 }
 
+// No half of what the machine does goes to a profile.
+TEST(Tuner, StopsWhileTheMachineIsMeasured) {
+  std::atomic<bool> stop{false};
+  TuningOptions options;
+  options.progress = [&](const TuningProgress& at) { stop = at.doing.find("random lines of 64 KiB") == 0; };
+  options.stop = &stop;
+  const auto result = Tune(options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->stopped);
+  EXPECT_TRUE(result->facts.memory.empty());
+  EXPECT_FALSE(result->profile.facts.has_value());
+}
+
 TEST(Tuner, EstimatesWithoutMeasuring) {
   TuningOptions options;
   options.effort = TuningEffort::kEstimate;

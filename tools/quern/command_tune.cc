@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // quern tune: measures which prefetch settings are best on this machine and writes them to a profile, by which all later kernels go
 // (codegen/tuning/tuner.h). What it measured is a table on the terminal, and with --report and --csv a page and lines for other programs.
-// --check measures a sample of a profile's entries again and tells which do not hold any more.
+// --check measures a sample of a profile's entries again and tells which do not hold any more. --replay tunes for the jobs that processes
+// with QUERN_CAPTURE have left a record of (codegen/capture.h), and for nothing else.
 //
 // Ctrl-C ends the tuning, not the command: what has been measured until then is kept. A second one ends the command.
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/capture.h"
 #include "codegen/compile_queue.h"
 #include "codegen/machine.h"
 #include "codegen/prefetch_choice.h"
@@ -40,7 +42,7 @@ constexpr uint64_t kLeastBytes = uint64_t{1} << kSmallestSizeClass, kMostBytes =
 
 struct TuneCommand {
   std::vector<std::string> specs;
-  std::optional<std::string> effort, budget, threads, max_size, profile, report, csv;
+  std::optional<std::string> effort, budget, threads, max_size, profile, report, csv, replay;
   bool check = false, prove = false;
 
   // Of the texts above.
@@ -62,6 +64,7 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, TuneCom
   arguments.Value("--max-size", &command->max_size, "SIZE", "largest table, 32K to 2G (default: 2G or half of the memory that is free)");
   arguments.Value("--profile", &command->profile, "FILE", "the profile to begin with and to write (default: this machine's)");
   arguments.Value("--report", &command->report, "FILE.html", "write a page with a curve for each loop and table size");
+  arguments.Value("--replay", &command->replay, "DIR", "tune for the jobs that processes with QUERN_CAPTURE=DIR have run, at their sizes");
   arguments.Value("--csv", &command->csv, "FILE", "write a line for each setting that was tried");
   arguments.Flag("--check", &command->check, "measure a sample of the profile again; exit status 1 where settings do not hold any more");
   arguments.Flag(
@@ -89,12 +92,25 @@ absl::StatusOr<TuningEffort> ParseEffort(const std::string& text) {
   return CommandError("bad value of --effort: " + Show(text) + "; accepted: estimate, measure or patient");
 }
 
+// What is asked for together and cannot be.
+absl::Status CheckTasks(const TuneCommand& command) {
+  const auto not_both = [](const char* first, const char* second) {
+    return CommandError(std::string("what to do: ") + first + " and " + second + "; accepted: one of them");
+  };
+  if (command.check && command.prove) return not_both("--check", "--prove");
+  if (!command.replay) return absl::OkStatus();
+  if (command.check || command.prove) return not_both(command.check ? "--check" : "--prove", "--replay");
+  if (!command.specs.empty()) return not_both("SPEC", "--replay");
+  if (command.options.effort == TuningEffort::kEstimate) return not_both("--effort estimate", "--replay");
+  return absl::OkStatus();
+}
+
 absl::Status CheckCommand(TuneCommand* command) {
   TuningOptions& options = command->options;
   if (command->effort) {
     QUERN_ASSIGN_OR_RETURN(options.effort, ParseEffort(*command->effort));
   }
-  if (command->check && command->prove) return CommandError("what to do: --check and --prove; accepted: one of them");
+  QUERN_RETURN_IF_ERROR(CheckTasks(*command));
   options.budget_seconds = command->check ? kDefaultCheckSeconds : command->prove ? kDefaultProofSeconds : kDefaultSeconds;
   if (command->budget) {
     QUERN_ASSIGN_OR_RETURN(options.budget_seconds, ParseSeconds(*command->budget));
@@ -153,6 +169,18 @@ extern "C" void AskToStop(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
+// Threads that are checked are those of the jobs, unless others are asked for.
+absl::Status ReadReplay(TuneCommand* command) {
+  if (!command->replay) return absl::OkStatus();
+  absl::StatusOr<std::vector<CapturedJob>> jobs = ReadCaptures(*command->replay);
+  QUERN_RETURN_IF_ERROR(AsDataError(jobs.status()));
+  uint32_t threads = 1;
+  for (const CapturedJob& job : *jobs) threads = std::max(threads, job.threads);
+  if (!command->threads) command->options.threads = std::min(threads, NumUsableCpus());
+  command->options.replay = *std::move(jobs);
+  return absl::OkStatus();
+}
+
 // Where plans would go without any measurement.
 void PrintEstimates(const Machine& host, const Profile* start) {
   const bool knows = start != nullptr && start->facts.has_value();
@@ -188,6 +216,10 @@ absl::StatusOr<int> TuneAndKeep(TuneCommand* command, const std::optional<Profil
   QUERN_RETURN_IF_ERROR(WriteText(command->report, HtmlReport(*result)));
   QUERN_RETURN_IF_ERROR(WriteText(command->csv, CsvReport(*result)));
   std::fputs(TerminalReport(*result).c_str(), stdout);
+  if (command->replay) {
+    std::printf("replayed %zu of %zu kinds of jobs, which took %.0f %% of the time that was captured\n", result->replayed,
+                command->options.replay.size(), result->replayed_share * 100);
+  }
   std::printf("%swritten: %s\n", result->stopped ? "stopped; what had been measured is " : "", command->path.c_str());
   return kExitOk;
 }
@@ -242,6 +274,7 @@ absl::StatusOr<int> RunTune(const std::vector<std::string>& words) {
   QUERN_ASSIGN_OR_RETURN(const bool go_on, ParseCommand(words, &command));
   if (!go_on) return kExitOk;
   QUERN_RETURN_IF_ERROR(CheckCommand(&command));
+  QUERN_RETURN_IF_ERROR(ReadReplay(&command));
   QUERN_ASSIGN_OR_RETURN(const Machine host, HostMachine());
   const bool estimates = command.options.effort == TuningEffort::kEstimate && !command.check && !command.prove;
   absl::StatusOr<std::string> path = PlaceOfProfile(command);

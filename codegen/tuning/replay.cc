@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// A captured job names a spec and a layout, and so the loops that it ran; each is a cell, with the job's own sizes instead of the middle of
+// a class. What the job took is shared out over its loops by their rows:
+//
+//     jobs=12 layout=open build_rows=1000000 probe_rows=59986052 hits=97.5 zipf=0.74 ns=512000000 spec=join.inner keys=i64 build=i64
+//
+//     probe_open word 2^26    1,000,000 rows, 98 % hits, exponent 0.74     weight 12 * 512 ms * 60 / 61
+//     build_open word 2^26    1,000,000 rows                               weight 12 * 512 ms * 1 / 61
+//
+// A profile has one setting for a cell, so of jobs that share one the dearest decides.
+#include "codegen/tuning/replay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "codegen/prefetch_choice.h"
+
+namespace quern {
+namespace {
+
+// A loop of a job, and the rows that go through it.
+struct LoopRows {
+  PrefetchLoop loop;
+  double rows;
+};
+
+std::vector<LoopRows> JoinLoops(const CapturedJob& job) {
+  const auto both = [&](PrefetchLoop probe, PrefetchLoop build) {
+    return std::vector<LoopRows>{{probe, job.probe_rows}, {build, job.build_rows}};
+  };
+  if (job.layout == "unchained") return both(PrefetchLoop::kProbeUnchained, PrefetchLoop::kBuildUnchained);
+  if (job.layout.starts_with("open")) return both(PrefetchLoop::kProbeOpen, PrefetchLoop::kBuildOpen);
+  if (job.layout.starts_with("dense") || job.layout == "bitmap") return both(PrefetchLoop::kProbeDense, PrefetchLoop::kBuildDense);
+  return {};
+}
+
+std::vector<LoopRows> AggregateLoops(const CapturedJob& job) {
+  if (job.layout == "dense") return {{PrefetchLoop::kUpdateDense, job.build_rows}};
+  if (job.layout == "open") return {{PrefetchLoop::kUpdateOpen, job.build_rows}};
+  if (job.layout == "directory") return {{PrefetchLoop::kUpdateDirectory, job.build_rows}};
+  return {};
+}
+
+std::vector<LoopRows> LoopsOf(const KernelSpec& spec, const CapturedJob& job) {
+  switch (spec.op) {
+    case Operator::kJoin: return JoinLoops(job);
+    case Operator::kAggregate: return AggregateLoops(job);
+    case Operator::kSort: return {{PrefetchLoop::kGather, job.build_rows}, {PrefetchLoop::kTie, job.tied_rows}};
+    case Operator::kFilter: return {};
+  }
+  return {};
+}
+
+TuningData DataOf(const KernelSpec& spec, const CapturedJob& job) {
+  TuningData data;
+  const bool is_aggregate = spec.op == Operator::kAggregate;
+  data.build_rows = static_cast<uint64_t>(std::llround(is_aggregate ? job.keys : job.build_rows));
+  if (spec.op == Operator::kJoin) {
+    data.hits_percent = static_cast<uint32_t>(std::lround(job.hits_percent));
+    data.rows_per_key = static_cast<uint32_t>(std::max<int64_t>(std::llround(job.build_rows / std::max(job.keys, 1.0)), 1));
+  }
+  // Rows that come out are what is gathered.
+  if (spec.op == Operator::kSort && spec.limit != 0) data.build_rows = std::min(data.build_rows, spec.limit);
+  data.group_bytes = is_aggregate ? static_cast<uint64_t>(job.table_bytes) : 0;
+  data.zipf = job.zipf;
+  data.key_bytes = static_cast<uint32_t>(std::min(std::llround(job.key_bytes), 65536LL));
+  data.spec = job.spec;
+  data.params = job.params;
+  return data;
+}
+
+bool Prefetches(const CapturedJob& job) {
+  return std::none_of(job.params.begin(), job.params.end(), [](const auto& param) { return param.first == "prefetch"; });
+}
+
+void AddCellsOf(const CapturedJob& job, std::vector<CellJob>* cells) {
+  const absl::StatusOr<KernelSpec> spec = ParseSpec(job.spec);
+  if (!spec.ok() || !Prefetches(job)) return;
+  const TuningData data = DataOf(*spec, job);
+  if (data.build_rows == 0) return;
+  const std::vector<LoopRows> loops = LoopsOf(*spec, job);
+  double all_rows = 0;
+  for (const LoopRows& loop : loops) all_rows += loop.rows;
+  for (const LoopRows& loop : loops) {
+    if (loop.rows < 0.5) continue;
+    const TuningCell cell = {loop.loop, KeyClassOf(*spec), 1, SizeClassOf(static_cast<uint64_t>(job.table_bytes)), 1};
+    cells->push_back({cell, data, std::max(job.total_ns(), 1.0) * loop.rows / all_rows});
+  }
+}
+
+}  // namespace
+
+std::vector<CellJob> CellsToReplay(const std::vector<CapturedJob>& jobs, uint64_t max_bytes) {
+  std::vector<CellJob> all, cells;
+  for (const CapturedJob& job : jobs)
+    if (job.table_bytes <= static_cast<double>(max_bytes)) AddCellsOf(job, &all);
+  std::sort(all.begin(), all.end(), [](const CellJob& a, const CellJob& b) { return a.weight > b.weight; });
+  for (const CellJob& job : all) {
+    const auto is_it = [&](const CellJob& other) { return other.cell == job.cell; };
+    if (std::none_of(cells.begin(), cells.end(), is_it)) cells.push_back(job);
+  }
+  return cells;
+}
+
+}  // namespace quern
