@@ -34,9 +34,9 @@ struct MemoryModel {
   double latency_ns[kLargestSizeClass - kSmallestSizeClass + 1] = {};
   double line_ns[kLargestSizeClass - kSmallestSizeClass + 1] = {};
 };
-// From the cache sizes alone: 5, 20 and 90 ns.
+// From the cache sizes alone: 5, 20 and 130 ns.
 MemoryModel BelievedModel(const Machine& machine);
-// The formula: enough lines under way to cover the latency of the class, four times over, since they come in bursts; none where waiting
+// The formula: enough lines under way to cover the latency of the class, twice over, since they come in bursts; none where waiting
 // costs less than asking.
 PrefetchLadder EstimateLadder(PrefetchLoop loop, KeyClass keys, const MemoryModel& model);
 

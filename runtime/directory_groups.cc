@@ -349,17 +349,7 @@ void DirectoryGroups::Release() {
 // ---- reading ----------------------------------------------------------------------------------------------------
 
 uint32_t DirectoryGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) {
-  end = std::min(end, num_positions_);
-  if (begin >= end) return 0;
-  const uint64_t tuple_bytes = context_.shape->group()->tuple_bytes;
-  size_t s = static_cast<size_t>(std::upper_bound(span_positions_.begin(), span_positions_.end(), begin) - span_positions_.begin()) - 1;
-  uint32_t n = 0;
-  for (uint64_t position = begin; position < end; ++s) {
-    const TupleSpan& span = spans_[s];
-    for (uint64_t t = position - span_positions_[s]; t < span.num_tuples && position < end; ++t, ++position)
-      tuples[n++] = span.tuples + t * tuple_bytes;
-  }
-  return n;
+  return ScanSpans(spans_, span_positions_, context_.shape->group()->tuple_bytes, begin, end, tuples);
 }
 
 void DirectoryGroups::HashesOf(uint64_t begin, uint8_t* const*, uint32_t n, uint64_t* hashes) const {

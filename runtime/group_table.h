@@ -5,6 +5,7 @@
 //     single      no keys                       one tuple
 //     dense       word keys of a small range    an array of tuples, the key's place is computed       word_groups.h
 //     open        word keys                     open addressing, slots are tuples: a line a row       word_groups.h
+//     sorted      word keys that come in order  tuples in order of arrival, nothing is looked for     word_groups.h
 //     directory   all others, wide tuples       tags and addresses; tuples in order of arrival        directory_groups.h
 #ifndef QUERN_RUNTIME_GROUP_TABLE_H_
 #define QUERN_RUNTIME_GROUP_TABLE_H_

@@ -37,7 +37,7 @@ struct AggregateStats {
   uint64_t num_growths = 0;         // of tables
   uint32_t prefetch_distance = 0;   // at Finalise; rows, those of a batch where all of them are asked for
   const char* prefetch_class = "";  // at Finalise: "l2", "l3", "dram" by the last table's bytes; "off" where the plan does not prefetch
-  const char* layout = "";          // of the table at Finalise: "single", "dense", "open", "directory"
+  const char* layout = "";          // of the table at Finalise: "single", "dense", "open", "sorted", "directory"
 };
 
 struct GroupContext;

@@ -83,6 +83,21 @@ void LoadHashes(const TupleSpan& span, uint64_t first, uint32_t n, const TupleFo
   HashWords(hashes, n, format.zero_hashes, hashes);
 }
 
+uint32_t ScanSpans(const TupleList& spans, const std::vector<uint64_t>& positions, uint64_t tuple_bytes, uint64_t begin, uint64_t end,
+                   uint8_t** tuples) {
+  if (spans.empty()) return 0;
+  end = std::min(end, positions.back() + spans.back().num_tuples);
+  if (begin >= end) return 0;
+  size_t s = static_cast<size_t>(std::upper_bound(positions.begin(), positions.end(), begin) - positions.begin()) - 1;
+  uint32_t n = 0;
+  for (uint64_t position = begin; position < end; ++s) {
+    const TupleSpan& span = spans[s];
+    for (uint64_t t = position - positions[s]; t < span.num_tuples && position < end; ++t, ++position)
+      tuples[n++] = span.tuples + t * tuple_bytes;
+  }
+  return n;
+}
+
 TupleStore::TupleStore(const TupleFormat& format, std::shared_ptr<MemoryBudget> budget, bool huge_pages)
     : format_(format), flat_arena_(budget, huge_pages), part_arena_(std::move(budget), huge_pages) {}
 

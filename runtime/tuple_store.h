@@ -36,6 +36,11 @@ void LoadWords(const uint8_t* tuples, uint32_t n, const TupleFormat& format, uin
 // Hashes of n tuples of a span, from the first-th on.
 void LoadHashes(const TupleSpan& span, uint64_t first, uint32_t n, const TupleFormat& format, uint64_t* hashes);
 
+// The addresses of tuples begin .. end-1 of a list, whose spans begin at `positions`; answers how many there are. *Cost*: a search, then 1
+// ns a tuple. *Threads*: any number at once.
+uint32_t ScanSpans(const TupleList& spans, const std::vector<uint64_t>& positions, uint64_t tuple_bytes, uint64_t begin, uint64_t end,
+                   uint8_t** tuples);
+
 class TupleStore {
  public:
   TupleStore(const TupleFormat& format, std::shared_ptr<MemoryBudget> budget, bool huge_pages);

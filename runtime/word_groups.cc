@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the two word tables holds the groups, and when that changes:
+// Which of the word tables holds the groups, and when that changes:
 //
-//     first batch's range small   --> dense --- a word outside, range still small ---> dense, wider
-//                                       |---- a word outside, range large -----------> open
-//     else                        --> open  --- full, groups will fill a quarter of their range -> dense
-//                                       |---- full --------------------------------------------> open, larger
+//     first batch's range small   --> dense  --- a word outside, range still small ---> dense, wider
+//                                       |---- a word outside, all come in order ------> sorted
+//                                       |---- a word outside, range large ------------> open
+//     first batch in order        --> sorted --- a word smaller than the largest -----> open
+//     else                        --> open   --- full, groups will fill a quarter of their range -> dense
+//                                       |---- full ---------------------------------------------> open, larger
 //
 // "Small" grows with the rows seen, from 1,024 cells to 65,536: a thousand rows must not pay for clearing a megabyte. A table that is full
 // doubles, or grows by up to 8 times where the rows so far let expect so many groups.
@@ -30,9 +32,10 @@ constexpr uint64_t kCellsPerGroup = 4;  // an array may be so much larger than i
 constexpr uint64_t kLeastSlackShare = 4;
 constexpr uint64_t WithLeastSlack(uint64_t cells) { return cells + cells / kLeastSlackShare; }
 constexpr uint64_t kFewestGroupsToChange = 4096;
-constexpr uint64_t kMostGrowth = 8;  // at once, whatever is expected: the input may end soon
+constexpr uint32_t kFewestInOrder = 64;  // words, which do not come in order by chance
+constexpr uint64_t kMostGrowth = 8;      // at once, whatever is expected: the input may end soon
 constexpr uint32_t kMoveRows = 1024;
-constexpr uint32_t kSampleRows = 64, kRowsPerRun = 4;  // a block has runs where its first rows change so seldom
+constexpr uint32_t kSampleRows = 64, kRowsPerRun = 2;  // a block has runs where its first rows change so seldom
 
 uint32_t SlotBitsFor(uint64_t groups, uint32_t load_percent) {
   const uint64_t slots = std::max<uint64_t>(groups * 100 / load_percent + 1, 16);
@@ -111,13 +114,18 @@ absl::Status WordGroups::Begin(const uint64_t* words, uint32_t n) {
     }
   }
   ranges.Add(words, n);
+  sorted_.Begin(group, context_.options.huge_pages, context_.budget);
   const GroupLayout layout = context_.options.layout;
   const uint64_t max_cells = all_known ? std::max(MaxCells(), kMostKnownCells) : MaxCells();
-  has_begun_ = true;
   if (layout != GroupLayout::kOpen && ranges.num_cells() <= max_cells) {
-    is_dense_ = true;
+    table_ = Table::kDense;
     return dense_.Begin(group, ranges, context_.options.huge_pages, context_.budget);
   }
+  if (layout == GroupLayout::kAuto && n >= kFewestInOrder && sorted_.IsInOrder(words, n)) {
+    table_ = Table::kSorted;
+    return absl::OkStatus();
+  }
+  table_ = Table::kOpen;
   const uint64_t groups = std::max<uint64_t>(expected_groups_, n);
   return open_.Begin(group, BitsFor(groups), context_.common_bits, context_.options.huge_pages, context_.budget);
 }
@@ -125,17 +133,58 @@ absl::Status WordGroups::Begin(const uint64_t* words, uint32_t n) {
 absl::Status WordGroups::BecomeOpen(uint64_t groups) {
   const QuernJoinShape& group = *context_.shape->group();
   OpenGroups open;
-  const uint64_t wanted = std::max(groups + dense_.num_groups(), expected_groups_);
+  const uint64_t wanted = std::max(groups + num_groups(), expected_groups_);
   QUERN_RETURN_IF_ERROR(open.Begin(group, BitsFor(wanted), context_.common_bits, context_.options.huge_pages, context_.budget));
-  dense_.WriteWords();
-  ForEachGroup(group, &dense_, dense_.num_cells(), [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
+  const PrefetchSetting setting = SettingOf(PrefetchLoop::kUpdateOpen, open.bytes());
+  const auto move = [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
     uint8_t* to[kMoveRows];
-    open.Find(words, n, PrefetchSetting(), to);
+    open.Find(words, n, setting, to);
     CopyTuples(group, from, n, to);
-  });
-  dense_.Free();
+  };
+  if (table_ == Table::kDense) {
+    dense_.WriteWords();
+    ForEachGroup(group, &dense_, dense_.num_cells(), move);
+    dense_.Free();
+  } else {
+    ForEachGroup(group, &sorted_, sorted_.num_groups(), move);
+    sorted_.Free();
+  }
   open_ = std::move(open);
-  is_dense_ = false;
+  table_ = Table::kOpen;
+  ++num_growths_;
+  return absl::OkStatus();
+}
+
+// Whether the last word lies behind a dense table of one key; only then is nothing made of the batch before that is seen.
+bool WordGroups::EndsBehind(const uint64_t* words, uint32_t n) const {
+  const std::vector<WordDigit>& digits = dense_.ranges().digits;
+  return digits.size() == 1 && digits[0].null_bit == 64 && ((words[n - 1] & digits[0].mask) ^ digits[0].sign_bit) > digits[0].max;
+}
+
+// Whether these words come after all that are there, one behind the other, as the words of a dense table may have.
+bool WordGroups::GoesOnInOrder(const uint64_t* words, uint32_t n) {
+  const QuernJoinShape& group = *context_.shape->group();
+  if (context_.options.layout != GroupLayout::kAuto || n < kFewestInOrder || !EndsBehind(words, n) || !sorted_.IsInOrder(words, n))
+    return false;
+  bool are_before = true;
+  dense_.WriteWords();
+  ForEachGroup(group, &dense_, dense_.num_cells(), [&](uint8_t* const*, const uint64_t* held, uint32_t num_held) {
+    for (uint32_t i = 0; i < num_held; ++i) are_before &= (held[i] ^ group.word_sign_bit) <= (words[0] ^ group.word_sign_bit);
+  });
+  return are_before;
+}
+
+absl::Status WordGroups::BecomeSorted() {
+  absl::Status status;
+  ForEachGroup(*context_.shape->group(), &dense_, dense_.num_cells(), [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
+    if (status.ok()) status = sorted_.Copy(from, words, n);
+  });
+  if (!status.ok()) {
+    sorted_.Free();
+    return status;
+  }
+  dense_.Free();
+  table_ = Table::kSorted;
   ++num_growths_;
   return absl::OkStatus();
 }
@@ -150,12 +199,12 @@ absl::Status WordGroups::BecomeDense(const WordRanges& ranges) {
     dense.Find(words, n, setting, to);
     CopyTuples(group, from, n, to);
   };
-  if (is_dense_) dense_.WriteWords();
-  if (is_dense_) ForEachGroup(group, &dense_, dense_.num_cells(), move);
+  if (table_ == Table::kDense) dense_.WriteWords();
+  if (table_ == Table::kDense) ForEachGroup(group, &dense_, dense_.num_cells(), move);
   else ForEachGroup(group, &open_, open_.num_positions(), move);
   open_.Free();
   dense_ = std::move(dense);
-  is_dense_ = true;
+  table_ = Table::kDense;
   ++num_growths_;
   return absl::OkStatus();
 }
@@ -164,6 +213,7 @@ absl::Status WordGroups::WidenDense(const uint64_t* words, uint32_t n) {
   WordRanges ranges = dense_.ranges();
   ranges.Add(words, n);
   const uint64_t max_cells = std::max(MaxCells(), Expected(dense_.num_groups()) * kCellsPerGroup);
+  if (ranges.num_cells() > MaxCells() && GoesOnInOrder(words, n)) return BecomeSorted();
   for (const uint64_t share : {uint64_t{1}, kLeastSlackShare}) {
     const WordRanges wider = WithSlack(dense_.ranges(), ranges, share);
     if (wider.num_cells() <= max_cells) return BecomeDense(wider);
@@ -171,7 +221,7 @@ absl::Status WordGroups::WidenDense(const uint64_t* words, uint32_t n) {
   const bool is_forced = context_.options.layout == GroupLayout::kDense;
   if (ranges.num_cells() <= max_cells && (is_forced || ranges.num_cells() >= WithLeastSlack(dense_.num_cells())))
     return BecomeDense(ranges);
-  return BecomeOpen(n);
+  return GoesOnInOrder(words, n) ? BecomeSorted() : BecomeOpen(n);
 }
 
 absl::Status WordGroups::GrowOpen(const uint64_t* words, uint32_t n) {
@@ -193,15 +243,23 @@ absl::Status WordGroups::GrowOpen(const uint64_t* words, uint32_t n) {
 
 absl::Status WordGroups::FindWords(const uint64_t* words, uint32_t n, uint8_t** tuples) {
   if (n == 0) return absl::OkStatus();
-  if (!has_begun_) QUERN_RETURN_IF_ERROR(Begin(words, n));
+  if (table_ == Table::kNone) QUERN_RETURN_IF_ERROR(Begin(words, n));
+  if (table_ == Table::kSorted) {
+    if (sorted_.IsInOrder(words, n)) {
+      tally()->hits += n;
+      return sorted_.Find(words, n, tuples);
+    }
+    QUERN_RETURN_IF_ERROR(BecomeOpen(n));
+  }
   for (;;) {
-    if (!is_dense_) QUERN_RETURN_IF_ERROR(GrowOpen(words, n));
-    if (!is_dense_) break;
-    if (dense_.Find(words, n, prefetch(), tuples)) {
+    if (table_ == Table::kOpen) QUERN_RETURN_IF_ERROR(GrowOpen(words, n));
+    if (table_ != Table::kDense) break;
+    if (!EndsBehind(words, n) && dense_.Find(words, n, prefetch(), tuples)) {
       tally()->hits += n;
       return absl::OkStatus();
     }
     QUERN_RETURN_IF_ERROR(WidenDense(words, n));
+    if (table_ == Table::kSorted) return FindWords(words, n, tuples);
   }
   const OpenGroups::Steps steps = open_.Find(words, n, prefetch(), tuples);
   tally()->hits += steps.hits;
@@ -217,25 +275,26 @@ absl::Status WordGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   uint32_t changes = 0;
   const uint32_t sample = std::min(rows.n, kSampleRows);
   for (uint32_t i = 1; i < sample; ++i) changes += words[i] != words[i - 1];
-  return changes * kRowsPerRun < sample ? FindRuns(words, rows.n, tuples) : FindWords(words, rows.n, tuples);
+  const bool has_runs = changes * kRowsPerRun < sample && table_ != Table::kSorted;
+  return has_runs ? FindRuns(words, rows.n, tuples) : FindWords(words, rows.n, tuples);
 }
 
 // Rows of a group come one after another: the first of each is looked for.
 absl::Status WordGroups::FindRuns(const uint64_t* words, uint32_t n, uint8_t** tuples) {
   uint64_t heads[kMaxBatchRows];
-  uint32_t begins[kMaxBatchRows + 1];
+  uint32_t run_of[kMaxBatchRows];
   uint8_t* found[kMaxBatchRows];
+  // No branch depends on where a run ends.
+  uint32_t run = 0;
   heads[0] = words[0];
-  begins[0] = 0;
-  uint32_t num_runs = 1;
+  run_of[0] = 0;
   for (uint32_t i = 1; i < n; ++i) {
-    if (words[i] == words[i - 1]) continue;
-    heads[num_runs] = words[i];
-    begins[num_runs++] = i;
+    run += words[i] != words[i - 1];
+    heads[run] = words[i];
+    run_of[i] = run;
   }
-  begins[num_runs] = n;
-  QUERN_RETURN_IF_ERROR(FindWords(heads, num_runs, found));
-  for (uint32_t run = 0; run < num_runs; ++run) std::fill(tuples + begins[run], tuples + begins[run + 1], found[run]);
+  QUERN_RETURN_IF_ERROR(FindWords(heads, run + 1, found));
+  for (uint32_t i = 0; i < n; ++i) tuples[i] = found[run_of[i]];
   return absl::OkStatus();
 }
 
@@ -246,19 +305,58 @@ absl::Status WordGroups::FindTuples(const GroupTuples& from, uint8_t** tuples) {
   return FindWords(words, from.n, tuples);
 }
 
-uint64_t WordGroups::num_groups() const { return !has_begun_ ? 0 : is_dense_ ? dense_.num_groups() : open_.num_groups(); }
-uint64_t WordGroups::num_positions() const { return !has_begun_ ? 0 : is_dense_ ? dense_.num_cells() : open_.num_positions(); }
-uint64_t WordGroups::bytes() const { return is_dense_ ? dense_.bytes() : open_.bytes(); }
+uint64_t WordGroups::num_groups() const {
+  switch (table_) {
+    case Table::kNone: return 0;
+    case Table::kDense: return dense_.num_groups();
+    case Table::kOpen: return open_.num_groups();
+    case Table::kSorted: return sorted_.num_groups();
+  }
+  return 0;
+}
+
+uint64_t WordGroups::num_positions() const {
+  switch (table_) {
+    case Table::kNone: return 0;
+    case Table::kDense: return dense_.num_cells();
+    case Table::kOpen: return open_.num_positions();
+    case Table::kSorted: return sorted_.num_groups();
+  }
+  return 0;
+}
+
+uint64_t WordGroups::bytes() const {
+  switch (table_) {
+    case Table::kNone: return 0;
+    case Table::kDense: return dense_.bytes();
+    case Table::kOpen: return open_.bytes();
+    case Table::kSorted: return sorted_.bytes();
+  }
+  return 0;
+}
+
+const char* WordGroups::layout() const {
+  switch (table_) {
+    case Table::kNone: break;
+    case Table::kDense: return "dense";
+    case Table::kOpen: break;
+    case Table::kSorted: return "sorted";
+  }
+  return "open";
+}
+
 PrefetchSetting WordGroups::SettingOf(PrefetchLoop loop, uint64_t table_bytes) const {
   return context_.shape->group()->prefetches ? context_.options.prefetch.For(loop, table_bytes) : PrefetchSetting();
 }
 
 PrefetchSetting WordGroups::prefetch() const {
-  return SettingOf(is_dense_ ? PrefetchLoop::kUpdateDense : PrefetchLoop::kUpdateOpen, bytes());
+  if (table_ == Table::kSorted) return {};
+  return SettingOf(table_ == Table::kDense ? PrefetchLoop::kUpdateDense : PrefetchLoop::kUpdateOpen, bytes());
 }
 
 uint32_t WordGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) {
-  return is_dense_ ? dense_.Scan(begin, end, tuples) : open_.Scan(begin, end, tuples);
+  if (table_ == Table::kSorted) return sorted_.Scan(begin, end, tuples);
+  return table_ == Table::kDense ? dense_.Scan(begin, end, tuples) : open_.Scan(begin, end, tuples);
 }
 
 void WordGroups::HashesOf(uint64_t, uint8_t* const* tuples, uint32_t n, uint64_t* hashes) const {
@@ -268,13 +366,14 @@ void WordGroups::HashesOf(uint64_t, uint8_t* const* tuples, uint32_t n, uint64_t
 }
 
 void WordGroups::Complete() {
-  if (has_begun_ && is_dense_) dense_.WriteWords();
+  if (table_ == Table::kDense) dense_.WriteWords();
 }
 
 void WordGroups::Release() {
   dense_.Free();
   open_.Free();
-  has_begun_ = is_dense_ = false;
+  sorted_.Free();
+  table_ = Table::kNone;
 }
 
 }  // namespace quern

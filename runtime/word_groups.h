@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups whose keys are one machine word (kernel_abi.h): an array where the keys' range is small, else open addressing.
+// Groups whose keys are one machine word (kernel_abi.h): an array where the keys' range is small, a list where they come in order, else
+// open addressing.
 #ifndef QUERN_RUNTIME_WORD_GROUPS_H_
 #define QUERN_RUNTIME_WORD_GROUPS_H_
 
@@ -9,11 +10,12 @@
 #include "runtime/dense_groups.h"
 #include "runtime/group_table.h"
 #include "runtime/open_groups.h"
+#include "runtime/sorted_groups.h"
 
 namespace quern {
 
-// Begins as an array where the first batch's words have a small range, and changes over when a word falls outside it or, the other way,
-// when it grows and finds that an array would be no larger.
+// Begins as an array where the first batch's words have a small range, or as a list where they come in order, and changes over when a word
+// falls outside or behind or, the other way, when it grows and finds that an array would be no larger.
 class WordGroups : public GroupTable {
  public:
   WordGroups(const GroupContext& context, uint64_t expected_groups);
@@ -30,7 +32,7 @@ class WordGroups : public GroupTable {
   uint64_t num_growths() const override { return num_growths_; }
   PrefetchSetting prefetch() const override;
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) override { context_.options.prefetch.Set(loop, setting); }
-  const char* layout() const override { return is_dense_ ? "dense" : "open"; }
+  const char* layout() const override;
 
  private:
   absl::Status FindRuns(const uint64_t* words, uint32_t n, uint8_t** tuples);
@@ -40,6 +42,9 @@ class WordGroups : public GroupTable {
   absl::Status GrowOpen(const uint64_t* words, uint32_t n);
   absl::Status BecomeOpen(uint64_t groups);
   absl::Status BecomeDense(const WordRanges& ranges);
+  bool EndsBehind(const uint64_t* words, uint32_t n) const;
+  bool GoesOnInOrder(const uint64_t* words, uint32_t n);
+  absl::Status BecomeSorted();
   PrefetchSetting SettingOf(PrefetchLoop loop, uint64_t table_bytes) const;
   uint64_t MaxCells() const;
   uint64_t Expected(uint64_t groups) const;
@@ -47,12 +52,13 @@ class WordGroups : public GroupTable {
 
   GroupContext context_;
   uint64_t expected_groups_;
-  bool has_begun_ = false;
-  bool is_dense_ = false;
+  enum class Table : uint8_t { kNone, kDense, kOpen, kSorted };
+  Table table_ = Table::kNone;
   uint64_t rows_seen_ = 0;
   uint64_t num_growths_ = 0;
   DenseGroups dense_;
   OpenGroups open_;
+  SortedGroups sorted_;
 };
 
 }  // namespace quern

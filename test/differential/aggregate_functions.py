@@ -83,4 +83,4 @@ FUNCTIONS = {function.name: function for function in (
 )}
 
 # What quern_aggregate_layout may answer.
-LAYOUTS = ("single", "dense", "open", "directory")
+LAYOUTS = ("single", "dense", "open", "sorted", "directory")

@@ -94,6 +94,16 @@ def _as_group_key(key):
     return Column(dataclasses.replace(key.type, null_equal=key.type.nullable), key.values, key.indices["build"])
 
 
+def _in_order(rng, key, rows):
+    """By the key's values, nulls first, but perhaps for a few rows at the end."""
+    index_of = {row: key.indices[row] for row in rows}
+    values = {row: None if index is None else key.values[index] for row, index in index_of.items()}
+    rows = sorted(rows, key=lambda row: (values[row] is not None, 0 if values[row] is None else values[row]))
+    if rng.random() < 0.4:
+        rows += [rows.pop(rng.randrange(len(rows) // 2 + 1)) for _ in range(min(3, len(rows) // 2))]
+    return rows
+
+
 def random_keys(rng, num_tuples, num_rows):
     """Key columns of so many rows. Few types have many values: those are drawn anew."""
     if num_tuples < MANY_GROUPS and rng.random() < 0.12:
@@ -113,6 +123,8 @@ def random_keys(rng, num_tuples, num_rows):
         rows = random_indices(rng, num_rows, size, rng.choice(("uniform", "uniform", "zipf", "sequential", "equal")))
     if rng.random() < 0.25:
         rows.sort(reverse=rng.random() < 0.2)  # runs of equal keys
+    elif len(keys) == 1 and rng.random() < 0.6:
+        rows = _in_order(rng, keys[0], rows)
     for key in keys:
         key.indices = [key.indices[row] for row in rows]
         if key.type.nullable and rng.random() < 0.4:

@@ -233,7 +233,7 @@ def _check_layout(case, variant, layout):
         raise Mismatch(f"unknown table layout: {layout}; accepted: {', '.join(LAYOUTS)}")
     if (layout == "single") != (not case.keys):
         raise Mismatch(f"the layout is {layout} with {len(case.keys)} keys")
-    if layout in ("dense", "open") and variant.params.get("group_layout") == "directory":
+    if layout in ("dense", "open", "sorted") and variant.params.get("group_layout") == "directory":
         raise Mismatch(f"the layout is {layout}; it has to be directory")
 
 

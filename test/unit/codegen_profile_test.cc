@@ -309,19 +309,21 @@ TEST(Estimate, OfBelievedMemoryGoesByTheCaches) {
   EXPECT_EQ(Estimate(PrefetchLoop::kTie, BelievedModel(With(2 << 20, 32 << 20))), "0@1M,24");
 }
 
-TEST(Estimate, CoversMeasuredLatencyFourTimes) {
+TEST(Estimate, CoversMeasuredLatencyTwice) {
   MemoryModel model = BelievedModel(With(1 << 20, 32 << 20));
-  for (uint32_t i = 6; i < 12; ++i) model.latency_ns[i] = 40;  // 2^21 to 2^26: 40 / 2 * 4 = 80
+  for (uint32_t i = 6; i < 12; ++i) {
+    model.latency_ns[i] = 40;  // 2^21 to 2^26: 40 / 2 * 2 = 40
+    model.line_ns[i] = 2;
+  }
   for (uint32_t i = 12; i < 17; ++i) {
-    model.latency_ns[i] = 300;  // 300 / 4 * 4 = 300
+    model.latency_ns[i] = 300;  // 300 / 4 * 2 = 150
     model.line_ns[i] = 4;
   }
-  model.line_ns[11] = 2;
-  EXPECT_EQ(Estimate(PrefetchLoop::kProbeOpen, model), "0@1M,128");
+  EXPECT_EQ(Estimate(PrefetchLoop::kProbeOpen, model), "0@1M,64@64M,128");
   EXPECT_EQ(Estimate(PrefetchLoop::kBuildOpen, model), "0@1M,all");
-  for (uint32_t i = 6; i < 12; ++i) model.latency_ns[i] = 12;  // 12 / 2 * 4 = 24
-  EXPECT_EQ(Estimate(PrefetchLoop::kProbeOpen, model), "0@1M,32@64M,128");
-  for (double& ns : model.latency_ns) ns = 9;  // sooner there than asked for
+  for (uint32_t i = 6; i < 12; ++i) model.latency_ns[i] = 12;  // 12 / 2 * 2 = 12
+  EXPECT_EQ(Estimate(PrefetchLoop::kProbeOpen, model), "0@1M,16@64M,128");
+  for (double& ns : model.latency_ns) ns = 5;  // sooner there than asked for
   EXPECT_EQ(Estimate(PrefetchLoop::kProbeOpen, model), "0");
   for (double& ns : model.latency_ns) ns = 1e9;
   for (double& ns : model.line_ns) ns = 0;
@@ -342,7 +344,7 @@ TEST(Estimate, PlansSayWhereTheirLaddersComeFrom) {
   profile.facts->memory.push_back({uint64_t{1} << 27, true, 60, 4, 16, 4, 16});
   const auto measured = MakePlan(spec, machine, {}, &profile);
   EXPECT_EQ(measured->prefetch_probe_dense_origin.text, "estimate by measured latencies");
-  EXPECT_EQ(measured->prefetch_probe_dense.For(uint64_t{1} << 27).distance, 64);
+  EXPECT_EQ(measured->prefetch_probe_dense.For(uint64_t{1} << 27).distance, 32);
 }
 
 // ---- two profiles ----------------------------------------------------------------------------------------------

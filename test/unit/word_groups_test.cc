@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the two word tables holds the groups, when that changes, and that no group is lost on the way.
+// Which of the word tables holds the groups, when that changes, and that no group is lost on the way.
 #include "runtime/word_groups.h"
 
 #include <gtest/gtest.h>
@@ -93,10 +93,57 @@ TEST(WordGroups, WhatIsSmallGrowsWithTheRows) {
   EXPECT_EQ(layout_of({0, 1023}), "dense");
   EXPECT_EQ(layout_of({0, 1024}), "open");
   std::vector<int64_t> keys(1000, 0);
-  keys[999] = 15999;
+  keys[500] = 15999;
   EXPECT_EQ(layout_of(keys), "dense");
-  keys[999] = 16000;
+  keys[500] = 16000;
   EXPECT_EQ(layout_of(keys), "open");
+}
+
+TEST(WordGroups, KeysInOrderAreAListUntilOneIsSmaller) {
+  for (const int64_t first : {int64_t{-500'000'000}, int64_t{0}, INT64_MAX - 2'000'000'000}) {
+    Counted counted;
+    for (int64_t batch = 0; batch < 20; ++batch) {
+      std::vector<int64_t> keys;
+      for (int64_t i = 0; i < 1000; ++i) keys.push_back(first + (batch * 1000 + i) / 3 * 1'000'007 % 1'900'000'000);
+      std::sort(keys.begin(), keys.end());
+      if (batch == 0 || keys[0] >= first) counted.Add(keys);
+    }
+    counted.ExpectAll();
+  }
+  Counted counted;
+  counted.AddRange(0, 40'000'000, 1009);
+  EXPECT_STREQ(counted.table.layout(), "sorted");
+  EXPECT_EQ(counted.table.num_growths(), 0u);
+  counted.ExpectAll();
+  counted.Add({39'999'000, 0, 1009, -1});
+  EXPECT_STREQ(counted.table.layout(), "open");
+  counted.AddRange(-20'000, 30'000'000, 4001);
+  counted.ExpectAll();
+}
+
+// The array's range ends within a batch, or between two, or has room left over.
+TEST(WordGroups, AnArrayThatIsOutgrownInOrderBecomesAList) {
+  for (const int64_t step : {1, 2, 7}) {
+    for (const int64_t rows_per_key : {1, 3}) {
+      Counted counted;
+      std::vector<int64_t> keys;
+      for (int64_t i = 0; i < 60'000; ++i) keys.push_back((i / rows_per_key - 5000) * step);
+      counted.Add(keys);
+      counted.ExpectAll();
+      EXPECT_STREQ(counted.table.layout(), keys.back() - keys.front() >= 131'072 ? "sorted" : "dense") << step << " " << rows_per_key;
+      counted.AddRange(-300, 300);
+      counted.ExpectAll();
+    }
+  }
+}
+
+// Keys that came in no order before may go on in order; of the array's own words some lie behind.
+TEST(WordGroups, AnArrayWithLargerWordsIsNoList) {
+  Counted counted;
+  counted.Add({900, 5, 1000, 7});
+  counted.AddRange(950, 90'000);
+  EXPECT_STRNE(counted.table.layout(), "sorted");
+  counted.ExpectAll();
 }
 
 TEST(WordGroups, AWordOutsideWidensTheArray) {
