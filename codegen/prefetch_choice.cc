@@ -29,8 +29,8 @@ uint64_t BytesOf(uint32_t size_class) { return uint64_t{1} << size_class; }
 
 // A load that is there sooner is not asked for: the instructions to ask take as long.
 constexpr double kAskingNs = 6;
-// Lines in flight beyond those that cover the latency (of 37 cells that `quern tune` found better ones for, most wanted fewer than four times
-// as many: 6 MiB, 13 ns and 1.2 ns a line: 16 rows ahead 3.5 ns a probe, 128 ahead 3.8).
+// Lines in flight beyond those that cover the latency (of 37 cells that `quern tune` found better ones for, most wanted fewer than four
+// times as many: 6 MiB, 13 ns and 1.2 ns a line: 16 rows ahead 3.5 ns a probe, 128 ahead 3.8).
 constexpr double kBursts = 2;
 constexpr uint32_t kLeastDistance = 8;
 constexpr uint32_t kMostDistance = 128;  // what is further ahead begins to push out what was asked for before

@@ -46,6 +46,7 @@ class alignas(64) CounterBlock {
   CounterBlock& operator=(const CounterBlock&) = delete;
 
   void Add(Counter counter, uint64_t n) { Raise(&values_[static_cast<size_t>(counter)], n); }
+  uint64_t Now(Counter counter) const { return values_[static_cast<size_t>(counter)].load(std::memory_order_relaxed); }
   void CountBatch(uint64_t num_rows, bool is_compiled) {
     Add(is_compiled ? Counter::kCompiledRows : Counter::kGenericRows, num_rows);
     Add(is_compiled ? Counter::kCompiledBatches : Counter::kGenericBatches, 1);

@@ -215,7 +215,25 @@ absl::Status JoinProber::SetUnmatched() {
   return absl::OkStatus();
 }
 
+// Rows that a directory entry's tag turns away touch one line, and no branch waits for it that could be guessed wrong: so many are under way
+// by themselves that to ask for them only costs (65,536 build rows, no hits: 2.3 ns a row without, 3.3 with; a million: 42 % more). A row that
+// is let through leads to a tuple, by a branch.
+void JoinProber::JudgeHits() {
+  constexpr uint64_t kRowsToJudge = 4096, kRowsPerHit = 32;
+  if (join_->table_.layout != Layout::kUnchained || rows_seen_ - judged_rows_ < kRowsToJudge) return;
+  const uint64_t hits = counters_.Now(Counter::kTagHits);
+  const bool are_rare = (hits - judged_hits_) * kRowsPerHit < rows_seen_ - judged_rows_;
+  judged_hits_ = hits;
+  judged_rows_ = rows_seen_;
+  if (are_rare && !hits_are_rare_) {
+    quiet_table_ = join_->table_;
+    quiet_table_.probe.distance = 0;
+  }
+  hits_are_rare_ = are_rare;
+}
+
 void JoinProber::Begin(BatchView batch) {
+  JudgeHits();
   input_ = std::move(batch);
   drains_ = false;
   drain_ = {};
@@ -249,7 +267,7 @@ absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   JoinProbe probe;
   probe.entry_points = &join_->entry_points_;
   probe.kind = &RowOf(shape.spec().join_kind);
-  probe.table = &join_->table_;
+  probe.table = hits_are_rare_ ? &quiet_table_ : &join_->table_;
   probe.build_is_empty = join_->build_is_empty_;
   probe.build_has_null_key = join_->build_has_null_key_;
   probe.counts = out->num_columns() == 0;

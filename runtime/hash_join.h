@@ -157,8 +157,12 @@ class JoinProber {
 
  private:
   void Begin(BatchView batch);
+  void JudgeHits();
 
   std::shared_ptr<const HashJoin> join_;
+  JoinTable quiet_table_;  // the join's, that asks for nothing; where hits are rare
+  bool hits_are_rare_ = false;
+  uint64_t judged_rows_ = 0, judged_hits_ = 0;
   BatchView input_;
   QuernJoinProbeArgs args_;
   bool drains_ = false;

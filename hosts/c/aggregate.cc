@@ -131,7 +131,7 @@ void GetStats(const quern_aggregate* aggregate, quern_aggregate_stats* stats) {
   if (aggregate == nullptr) return;
   const AggregateStats& counted = aggregate->state->aggregate->stats();
   stats->input_rows = counted.input_rows;
-  stats->num_groups = counted.num_groups;
+  stats->num_groups = aggregate->state->finalised ? counted.num_groups : aggregate->state->aggregate->num_groups_so_far();
   stats->table_bytes = counted.table_bytes;
   stats->num_growths = counted.num_growths;
   stats->peak_bytes = aggregate->state->budget->peak_bytes();

@@ -138,11 +138,12 @@ absl::StatusOr<BatchView> ImportRows(ArrowArray* batch, const AggregateState& st
 }
 
 template <class Handle>
-absl::Status AppendArrow(Handle* handle, ArrowArray* batch, RowKind kind) {
+absl::Status AppendArrow(Handle* handle, ArrowArray* batch, const quern_arrow_rows* rows, RowKind kind) {
   if (batch == nullptr) return MissingArgument("batch");
   const MovedInArray moved(batch);
   QUERN_ASSIGN_OR_RETURN(const Inlet inlet, InletOf(handle));
-  QUERN_ASSIGN_OR_RETURN(const BatchView view, ImportRows(batch, *inlet.state, kind));
+  QUERN_ASSIGN_OR_RETURN(BatchView view, ImportRows(batch, *inlet.state, kind));
+  QUERN_RETURN_IF_ERROR(SelectArrowRows(rows, &view));
   return AddBatch(inlet, view, kind);
 }
 
@@ -176,19 +177,29 @@ quern_status quern_aggregate_result_schema(const quern_aggregate* aggregate, que
 }
 
 quern_status quern_aggregate_append_arrow(quern_aggregate* aggregate, ArrowArray* batch, quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(aggregate, batch, RowKind::kInput); });
+  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(aggregate, batch, nullptr, RowKind::kInput); });
+}
+
+quern_status quern_aggregate_append_arrow_rows(quern_aggregate* aggregate, ArrowArray* batch, const quern_arrow_rows* rows,
+                                               quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(aggregate, batch, rows, RowKind::kInput); });
 }
 
 quern_status quern_aggregate_append_states_arrow(quern_aggregate* aggregate, ArrowArray* batch, quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(aggregate, batch, RowKind::kStates); });
+  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(aggregate, batch, nullptr, RowKind::kStates); });
 }
 
 quern_status quern_aggregate_appender_append_arrow(quern_aggregate_appender* appender, ArrowArray* batch, quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(appender, batch, RowKind::kInput); });
+  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(appender, batch, nullptr, RowKind::kInput); });
+}
+
+quern_status quern_aggregate_appender_append_arrow_rows(quern_aggregate_appender* appender, ArrowArray* batch, const quern_arrow_rows* rows,
+                                                        quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(appender, batch, rows, RowKind::kInput); });
 }
 
 quern_status quern_aggregate_appender_append_states_arrow(quern_aggregate_appender* appender, ArrowArray* batch, quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(appender, batch, RowKind::kStates); });
+  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(appender, batch, nullptr, RowKind::kStates); });
 }
 
 quern_status quern_groups_next_arrow(quern_groups* groups, ArrowArray* result, bool* more, quern_error* error) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrow schemas out, and what is read of those that come in.
+// Arrow schemas out, what is read of those that come in, and which rows of an array take part.
 //
 // A schema is a tree of structs, each with a release callback of its own, since the C data interface lets a consumer move a child out and
 // release the parent first. So each field owns its texts, and the struct above owns the array of fields:
@@ -12,9 +12,12 @@
 // passes over it, and the texts of the copy live until its own release is called.
 #include "hosts/c/arrow_fields.h"
 
+#include <algorithm>
 #include <memory>
+#include <span>
 #include <utility>
 
+#include "hosts/c/raw_batch.h"
 #include "runtime/status.h"
 
 namespace quern::c_abi {
@@ -59,6 +62,33 @@ absl::StatusOr<std::vector<int>> ChildNumbers(const int32_t* numbers, size_t cou
   if (count == 0) return std::vector<int>();
   if (numbers == nullptr) return MissingArgument(name);
   return std::vector<int>(numbers, numbers + count);
+}
+
+absl::Status SelectArrowRows(const quern_arrow_rows* rows, BatchView* view) {
+  if (rows == nullptr) return absl::OkStatus();
+  constexpr size_t kSize = sizeof(quern_arrow_rows);
+  if (rows->struct_size < kSize) {
+    return InvalidArgument("struct_size too small: " + std::to_string(rows->struct_size) + "; accepted: " + std::to_string(kSize) +
+                           " or more");
+  }
+  QUERN_RETURN_IF_ERROR(CheckNumRows(rows->num_rows));
+  if (rows->selection == nullptr && rows->num_rows > view->num_rows) {
+    return InvalidArgument("more rows than the array has: " + std::to_string(rows->num_rows) + "; accepted: 0 to " +
+                           std::to_string(view->num_rows) + ", or a selection");
+  }
+  const std::span<const uint32_t> selection(rows->selection, rows->selection == nullptr ? 0 : rows->num_rows);
+  uint32_t highest = 0;
+  for (const uint32_t row : selection) highest = std::max(highest, row);
+  if (!selection.empty() && highest >= view->num_rows) {
+    const auto beyond = std::find_if(selection.begin(), selection.end(), [view](uint32_t row) { return row >= view->num_rows; });
+    const std::string accepted = view->num_rows == 0 ? "no row, as the array has none" : "0 to " + std::to_string(view->num_rows - 1);
+    return InvalidArgument("selection of a row that is not there: selection[" + std::to_string(beyond - selection.begin()) + "] is " +
+                           std::to_string(*beyond) + "; accepted: " + accepted);
+  }
+  view->selection = rows->selection;
+  view->num_rows = rows->num_rows;
+  view->first_row_id = rows->first_row_id;
+  return absl::OkStatus();
 }
 
 std::string TextOf(const char* text) { return text == nullptr ? "" : text; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Arrow sides of operators share (quern_arrow.cc, aggregate_arrow.cc, sort_arrow.cc): arrays that are moved in, child numbers,
-// formats, and schemas that go out. Internal.
+// What the Arrow sides of operators share (quern_arrow.cc, aggregate_arrow.cc, sort_arrow.cc): arrays that are moved in, their rows, child
+// numbers, formats, and schemas that go out. Internal.
 #ifndef QUERN_HOSTS_C_ARROW_FIELDS_H_
 #define QUERN_HOSTS_C_ARROW_FIELDS_H_
 
@@ -11,7 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "hosts/c/handles.h"
+#include "hosts/c/quern.h"
 #include "runtime/arrow_abi.h"
+#include "runtime/batch_view.h"
 
 namespace quern::c_abi {
 
@@ -31,6 +33,10 @@ class MovedInArray {
 
 // A caller's list of child numbers. *Errors*: InvalidArgument where there should be some and none are given; `name` is the parameter's.
 absl::StatusOr<std::vector<int>> ChildNumbers(const int32_t* numbers, size_t count, const char* name);
+
+// Lets only these rows of an imported array take part (null: all of them). The view points to the caller's selection.
+// *Cost*: one pass over the selection. *Errors*: InvalidArgument for a number that is no row of the array, and a struct of another size.
+absl::Status SelectArrowRows(const quern_arrow_rows* rows, BatchView* view);
 
 // Empty for null.
 std::string TextOf(const char* text);

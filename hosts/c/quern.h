@@ -58,7 +58,7 @@ extern "C" {
 #endif
 
 #define QUERN_ABI_VERSION_MAJOR 1
-#define QUERN_ABI_VERSION_MINOR 5
+#define QUERN_ABI_VERSION_MINOR 6
 #define QUERN_ABI_VERSION (QUERN_ABI_VERSION_MAJOR * 1000 + QUERN_ABI_VERSION_MINOR)
 
 #define QUERN_API __attribute__((visibility("default")))
@@ -207,6 +207,18 @@ typedef struct quern_batch {
   uint64_t first_row_id;
 } quern_batch;
 
+/* Which rows of an Arrow array take part, and what they are called, as the members of quern_batch say it: for the calls that end in
+ * _arrow_rows, where NULL means all rows, called on from those of the batch before. Since 1.6.
+ * `selection`: for one, what quern_filter_select_arrow has written. Checked: each number is below the array's length, where row 0 is the
+ * first one behind its offset. Only read during the call; of a prober and a merge, as long as the host's vectors of a quern_batch.
+ * Cost: one pass over it. The rest of the array is checked too, as without. */
+typedef struct quern_arrow_rows {
+  size_t struct_size;        /* sizeof(quern_arrow_rows): later versions may add members at the end */
+  const uint32_t* selection; /* NULL: the first num_rows rows */
+  uint64_t num_rows;         /* that take part */
+  uint64_t first_row_id;     /* as quern_batch's */
+} quern_arrow_rows;
+
 /* One column of a result. Same layouts as quern_column, from bit 0. Valid until the next call on its prober, quern_groups, quern_sorted or
  * quern_merge. */
 typedef struct quern_result_column {
@@ -248,6 +260,8 @@ QUERN_API quern_status quern_join_result_schema(const quern_join* join, struct A
 /* Adds a batch to the build side. Moves the array in: its release callback is called when the join no longer needs it (also on error).
  * The array is checked: O(columns), plus one pass over bitmaps (rows/8 bytes), string offsets, views and dictionary indices. */
 QUERN_API quern_status quern_join_append_arrow(quern_join* join, struct ArrowArray* batch, quern_error* error);
+QUERN_API quern_status quern_join_append_arrow_rows(quern_join* join, struct ArrowArray* batch, const quern_arrow_rows* rows,
+                                                    quern_error* error);
 
 /* Adds a batch of the host's own vectors. Fixed-width values are copied into the table. Strings and binaries are not: their bytes must
  * stay where they are until the join is destroyed, unless copy_bytes is true, which costs one copy of them. */
@@ -286,6 +300,8 @@ QUERN_API void quern_appender_destroy(quern_appender* appender);
  * before, of any appender. */
 QUERN_API quern_status quern_appender_append(quern_appender* appender, const quern_batch* batch, bool copy_bytes, quern_error* error);
 QUERN_API quern_status quern_appender_append_arrow(quern_appender* appender, struct ArrowArray* batch, quern_error* error);
+QUERN_API quern_status quern_appender_append_arrow_rows(quern_appender* appender, struct ArrowArray* batch, const quern_arrow_rows* rows,
+                                                        quern_error* error);
 
 /* Hands the rows over to the join; once, before finalise. An appender that is destroyed without it takes its rows with it. */
 QUERN_API quern_status quern_appender_finish(quern_appender* appender, quern_error* error);
@@ -299,6 +315,8 @@ QUERN_API void quern_prober_destroy(quern_prober* prober);
 /* Starts on a probe batch. The host's vectors must stay until quern_prober_next has answered more = false; an array is moved in. */
 QUERN_API quern_status quern_prober_input(quern_prober* prober, const quern_batch* batch, quern_error* error);
 QUERN_API quern_status quern_prober_input_arrow(quern_prober* prober, struct ArrowArray* batch, quern_error* error);
+QUERN_API quern_status quern_prober_input_arrow_rows(quern_prober* prober, struct ArrowArray* batch, const quern_arrow_rows* rows,
+                                                     quern_error* error);
 
 /* Starts on the build rows that come out on their own, when all probers of the join are done with all inputs: those without a match (right,
  * full, right_anti) or with one (right_semi); none for the other kinds. Probers that do so share the rows: each comes out of one, once. */
@@ -351,6 +369,8 @@ QUERN_API quern_status quern_aggregate_bind_arrow(quern_aggregate* aggregate, co
  * whatever batch came before. */
 QUERN_API quern_status quern_aggregate_append(quern_aggregate* aggregate, const quern_batch* batch, quern_error* error);
 QUERN_API quern_status quern_aggregate_append_arrow(quern_aggregate* aggregate, struct ArrowArray* batch, quern_error* error);
+QUERN_API quern_status quern_aggregate_append_arrow_rows(quern_aggregate* aggregate, struct ArrowArray* batch, const quern_arrow_rows* rows,
+                                                         quern_error* error);
 
 /* Adds states that another aggregation of the same spec let out (QUERN_GROUP_STATES), in this process or on another machine: a batch whose
  * keys are those of results (dictionaries decoded), and whose payload is a binary column for each aggregate; or the array of
@@ -364,13 +384,13 @@ QUERN_API quern_status quern_aggregate_finalise(quern_aggregate* aggregate, quer
 /* The same by any number of threads at once, as quern_join_finalise_shared. */
 QUERN_API quern_status quern_aggregate_finalise_shared(quern_aggregate* aggregate, quern_error* error);
 
-/* How the groups' table is laid out: "single", "dense", "open", "directory"; there may be more one day. Static text; "" before finalise;
- * NULL for NULL. */
+/* How the groups' table is laid out: "single", "dense", "open", "sorted", "directory"; there may be more one day. Static text; "" before
+ * finalise; NULL for NULL. */
 QUERN_API const char* quern_aggregate_layout(const quern_aggregate* aggregate);
 
 typedef struct quern_aggregate_stats {
   uint64_t input_rows;
-  uint64_t num_groups;  /* after finalise */
+  uint64_t num_groups;  /* before finalise: so far, without those of appenders, where counting them may read the table */
   uint64_t table_bytes; /* of all tables at finalise */
   uint64_t num_growths; /* of tables */
   uint64_t peak_bytes;  /* of memory taken so far */
@@ -387,6 +407,8 @@ QUERN_API void quern_aggregate_appender_destroy(quern_aggregate_appender* append
 QUERN_API quern_status quern_aggregate_appender_append(quern_aggregate_appender* appender, const quern_batch* batch, quern_error* error);
 QUERN_API quern_status quern_aggregate_appender_append_arrow(quern_aggregate_appender* appender, struct ArrowArray* batch,
                                                              quern_error* error);
+QUERN_API quern_status quern_aggregate_appender_append_arrow_rows(quern_aggregate_appender* appender, struct ArrowArray* batch,
+                                                                  const quern_arrow_rows* rows, quern_error* error);
 QUERN_API quern_status quern_aggregate_appender_append_states(quern_aggregate_appender* appender, const quern_batch* batch,
                                                               quern_error* error);
 QUERN_API quern_status quern_aggregate_appender_append_states_arrow(quern_aggregate_appender* appender, struct ArrowArray* batch,
@@ -455,6 +477,8 @@ QUERN_API quern_status quern_sort_result_schema(const quern_sort* sort, struct A
  * failed append may have added a part of the batch: from then on the sort does not go on. */
 QUERN_API quern_status quern_sort_append(quern_sort* sort, const quern_batch* batch, bool copy_bytes, quern_error* error);
 QUERN_API quern_status quern_sort_append_arrow(quern_sort* sort, struct ArrowArray* batch, quern_error* error);
+QUERN_API quern_status quern_sort_append_arrow_rows(quern_sort* sort, struct ArrowArray* batch, const quern_arrow_rows* rows,
+                                                    quern_error* error);
 
 /* Sorts. No append after it, no reader before it. */
 QUERN_API quern_status quern_sort_finalise(quern_sort* sort, quern_error* error);
@@ -498,6 +522,8 @@ QUERN_API void quern_sort_appender_destroy(quern_sort_appender* appender);
 QUERN_API quern_status quern_sort_appender_append(quern_sort_appender* appender, const quern_batch* batch, bool copy_bytes,
                                                   quern_error* error);
 QUERN_API quern_status quern_sort_appender_append_arrow(quern_sort_appender* appender, struct ArrowArray* batch, quern_error* error);
+QUERN_API quern_status quern_sort_appender_append_arrow_rows(quern_sort_appender* appender, struct ArrowArray* batch,
+                                                             const quern_arrow_rows* rows, quern_error* error);
 
 /* Hands the rows over to the sort; once, before finalise. An appender that is destroyed without it takes its rows with it. */
 QUERN_API quern_status quern_sort_appender_finish(quern_sort_appender* appender, quern_error* error);
@@ -545,6 +571,8 @@ QUERN_API quern_status quern_merge_result_schema(const quern_merge* merge, struc
  * QUERN_INVALID_ARGUMENT, here or when they are to come out. */
 QUERN_API quern_status quern_merge_input(quern_merge* merge, uint32_t run, const quern_batch* batch, quern_error* error);
 QUERN_API quern_status quern_merge_input_arrow(quern_merge* merge, uint32_t run, struct ArrowArray* batch, quern_error* error);
+QUERN_API quern_status quern_merge_input_arrow_rows(quern_merge* merge, uint32_t run, struct ArrowArray* batch,
+                                                    const quern_arrow_rows* rows, quern_error* error);
 
 /* Says that run number `run` has no further batch. */
 QUERN_API quern_status quern_merge_end(quern_merge* merge, uint32_t run, quern_error* error);
@@ -645,6 +673,56 @@ typedef void (*quern_on_log)(void* context, quern_log_level level, const char* l
 /* Who hears the library's lines, for the process; NULL: stderr, as at first. The callback before is not called any more once this
  * returns. */
 QUERN_API void quern_set_log_callback(quern_on_log on_log, void* context);
+
+/* ---- tuning to the machine ---- */
+
+/* Which prefetch settings kernels go by: those of a profile that `quern tune` or quern_tune has written, else estimates. Without any of
+ * these calls the process looks for one when it makes its first kernel: QUERN_PROFILE, then the user's folder, then /etc/quern. It changes
+ * speed alone, never a result, and no code is compiled for it. For the process, kernels that are asked for from now on; jobs go on as they
+ * began. All since 1.6.
+ *
+ * quern_set_profile: `path`: a file; "off": none; NULL: looks again where the process does by itself, which warns of what it cannot use and
+ * does not fail. _text: the same of a profile's text, num_bytes long, only read during the call.
+ * On failure what was before stays. A file that is missing or wrong in any line is an error (which names the line), and so is a profile of
+ * another machine: QUERN_FAILED_PRECONDITION.
+ * Cost: some 0.2 ms, and 5 us a loop when a kernel is next asked for. Threads: any. */
+QUERN_API quern_status quern_set_profile(const char* path, quern_error* error);
+QUERN_API quern_status quern_set_profile_text(const char* text, size_t num_bytes, quern_error* error);
+
+typedef struct quern_profile quern_profile;
+
+typedef enum quern_tune_effort {
+  QUERN_TUNE_MEASURE = 0, /* four table sizes of each loop, the most useful settings */
+  QUERN_TUNE_PATIENT = 1  /* all sizes from 32 KiB, more settings */
+} quern_tune_effort;
+
+/* Says how far tuning is, a share of the budget from 0 to 1, and what comes next, "probe_open word 16 MiB"; on the thread that tunes. false
+ * ends the tuning before that. */
+typedef bool (*quern_on_tune)(void* context, double share, const char* doing);
+
+/* Zeros are what `quern tune` does. */
+typedef struct quern_tune_options {
+  size_t struct_size;       /* sizeof(quern_tune_options): later versions may add members at the end */
+  const char* const* specs; /* tune what these kernels run (joins, aggregations, sorts); only read during the call */
+  size_t num_specs;         /* 0: every loop */
+  quern_tune_effort effort;
+  double budget_seconds; /* 0.1 to 86400; 0: 60 */
+  uint32_t threads;      /* what holds with one thread is tried with so many, 1 to 1024; 0: 2, where there are as many */
+  uint64_t max_bytes;    /* of a table, 32 KiB to 2 GiB; 0: 2 GiB, or half of the memory that is free */
+  const char* start;     /* NULL, or the text of a profile of this machine to begin with: what it has is kept where nothing is measured */
+  quern_on_tune on_progress; /* may be NULL */
+  void* context;             /* handed to on_progress */
+} quern_tune_options;
+
+/* Measures which settings are best on this machine: real joins, aggregations and sorts on this thread and those it starts. What comes out
+ * is not used and not written: hand its text to quern_set_profile_text, or keep it in a file. `options`: NULL is zeros. Where on_progress
+ * ends it, what was measured until then comes out.
+ * Cost: the budget; memory for one table at a time. Threads: one at a time in a process, else QUERN_FAILED_PRECONDITION; nothing else
+ * should run. */
+QUERN_API quern_status quern_tune(const quern_tune_options* options, quern_profile** profile, quern_error* error);
+QUERN_API void quern_profile_destroy(quern_profile* profile);
+/* NUL-terminated, one thing a line; lives as long as the profile. NULL of NULL. */
+QUERN_API const char* quern_profile_text(const quern_profile* profile);
 
 /* ---- the process's kernel cache ---- */
 

@@ -107,37 +107,39 @@ absl::Status ResultSchema(const quern_join* join, ArrowSchema* schema) {
 
 // ---- batches -------------------------------------------------------------------------------------------------------------------------
 
-absl::Status AppendImported(JoinState* state, JoinAppender* appender, ArrowArray* batch) {
+absl::Status AppendImported(JoinState* state, JoinAppender* appender, ArrowArray* batch, const quern_arrow_rows* rows) {
   QUERN_RETURN_IF_ERROR(CheckBound(*state));
   QUERN_ASSIGN_OR_RETURN(BatchView view, ImportArrow(batch, state->binding->build, state->key_types, state->build_types));
+  QUERN_RETURN_IF_ERROR(SelectArrowRows(rows, &view));
   const std::shared_ptr<const void> needed_for_this_call = view.owner;
   if (!state->keeps_strings) view.owner = nullptr;
   return AppendToBuild(state, appender, view);
 }
 
-absl::Status AppendArrow(quern_join* join, ArrowArray* batch) {
+absl::Status AppendArrow(quern_join* join, ArrowArray* batch, const quern_arrow_rows* rows) {
   if (batch == nullptr) return MissingArgument("batch");
   const MovedInArray moved(batch);
   if (join == nullptr) return MissingArgument("join");
   QUERN_RETURN_IF_ERROR(CheckOpen(*join->state, "append"));
-  return AppendImported(join->state.get(), nullptr, batch);
+  return AppendImported(join->state.get(), nullptr, batch, rows);
 }
 
-absl::Status AppendArrow(quern_appender* appender, ArrowArray* batch) {
+absl::Status AppendArrow(quern_appender* appender, ArrowArray* batch, const quern_arrow_rows* rows) {
   if (batch == nullptr) return MissingArgument("batch");
   const MovedInArray moved(batch);
   if (appender == nullptr) return MissingArgument("appender");
   QUERN_RETURN_IF_ERROR(CheckAppender(*appender, "append"));
-  return AppendImported(appender->state.get(), &appender->appender, batch);
+  return AppendImported(appender->state.get(), &appender->appender, batch, rows);
 }
 
-absl::Status InputArrow(quern_prober* prober, ArrowArray* batch) {
+absl::Status InputArrow(quern_prober* prober, ArrowArray* batch, const quern_arrow_rows* rows) {
   if (batch == nullptr) return MissingArgument("batch");
   const MovedInArray moved(batch);
   if (prober == nullptr) return MissingArgument("prober");
   const JoinState& state = *prober->state;
   QUERN_RETURN_IF_ERROR(CheckBound(state));
   QUERN_ASSIGN_OR_RETURN(BatchView view, ImportArrow(batch, state.binding->probe, state.key_types, state.probe_types));
+  QUERN_RETURN_IF_ERROR(SelectArrowRows(rows, &view));
   return StartProbe(prober, std::move(view));
 }
 
@@ -171,15 +173,28 @@ quern_status quern_join_result_schema(const quern_join* join, ArrowSchema* schem
 }
 
 quern_status quern_join_append_arrow(quern_join* join, ArrowArray* batch, quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(join, batch); });
+  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(join, batch, nullptr); });
+}
+
+quern_status quern_join_append_arrow_rows(quern_join* join, ArrowArray* batch, const quern_arrow_rows* rows, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(join, batch, rows); });
 }
 
 quern_status quern_appender_append_arrow(quern_appender* appender, ArrowArray* batch, quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(appender, batch); });
+  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(appender, batch, nullptr); });
+}
+
+quern_status quern_appender_append_arrow_rows(quern_appender* appender, ArrowArray* batch, const quern_arrow_rows* rows,
+                                              quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(appender, batch, rows); });
 }
 
 quern_status quern_prober_input_arrow(quern_prober* prober, ArrowArray* batch, quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::InputArrow(prober, batch); });
+  return c_abi::Boundary(error, [&] { return c_abi::InputArrow(prober, batch, nullptr); });
+}
+
+quern_status quern_prober_input_arrow_rows(quern_prober* prober, ArrowArray* batch, const quern_arrow_rows* rows, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::InputArrow(prober, batch, rows); });
 }
 
 quern_status quern_prober_next_arrow(quern_prober* prober, ArrowArray* result, bool* more, quern_error* error) {

@@ -94,11 +94,12 @@ absl::Status SortSchema(const quern_sort* sort, ArrowSchema* schema) {
 }
 
 template <class Handle>
-absl::Status AppendArrow(Handle* handle, ArrowArray* batch) {
+absl::Status AppendArrow(Handle* handle, ArrowArray* batch, const quern_arrow_rows* rows) {
   if (batch == nullptr) return MissingArgument("batch");
   const MovedInArray moved(batch);
   QUERN_ASSIGN_OR_RETURN(const SortInlet inlet, InletOf(handle));
   QUERN_ASSIGN_OR_RETURN(BatchView view, ImportRows(batch, inlet.state->input, "sort"));
+  QUERN_RETURN_IF_ERROR(SelectArrowRows(rows, &view));
   const std::shared_ptr<const void> needed_for_this_call = view.owner;
   if (!inlet.state->keeps_strings) view.owner = nullptr;
   return AddBatch(inlet, view);
@@ -132,11 +133,12 @@ absl::Status MergeSchema(const quern_merge* merge, ArrowSchema* schema) {
   return ExportFields(merge->input.binding->result, schema);
 }
 
-absl::Status InputArrow(quern_merge* merge, uint32_t run, ArrowArray* batch) {
+absl::Status InputArrow(quern_merge* merge, uint32_t run, ArrowArray* batch, const quern_arrow_rows* rows) {
   if (batch == nullptr) return MissingArgument("batch");
   const MovedInArray moved(batch);
   if (merge == nullptr) return MissingArgument("merge");
-  QUERN_ASSIGN_OR_RETURN(const BatchView view, ImportRows(batch, merge->input, "merge"));
+  QUERN_ASSIGN_OR_RETURN(BatchView view, ImportRows(batch, merge->input, "merge"));
+  QUERN_RETURN_IF_ERROR(SelectArrowRows(rows, &view));
   return StartRun(merge, run, view);
 }
 
@@ -165,11 +167,20 @@ quern_status quern_sort_result_schema(const quern_sort* sort, ArrowSchema* schem
 }
 
 quern_status quern_sort_append_arrow(quern_sort* sort, ArrowArray* batch, quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(sort, batch); });
+  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(sort, batch, nullptr); });
+}
+
+quern_status quern_sort_append_arrow_rows(quern_sort* sort, ArrowArray* batch, const quern_arrow_rows* rows, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(sort, batch, rows); });
 }
 
 quern_status quern_sort_appender_append_arrow(quern_sort_appender* appender, ArrowArray* batch, quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(appender, batch); });
+  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(appender, batch, nullptr); });
+}
+
+quern_status quern_sort_appender_append_arrow_rows(quern_sort_appender* appender, ArrowArray* batch, const quern_arrow_rows* rows,
+                                                   quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(appender, batch, rows); });
 }
 
 quern_status quern_sorted_next_arrow(quern_sorted* sorted, ArrowArray* result, uint64_t* position, bool* more, quern_error* error) {
@@ -186,7 +197,12 @@ quern_status quern_merge_result_schema(const quern_merge* merge, ArrowSchema* sc
 }
 
 quern_status quern_merge_input_arrow(quern_merge* merge, uint32_t run, ArrowArray* batch, quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::InputArrow(merge, run, batch); });
+  return c_abi::Boundary(error, [&] { return c_abi::InputArrow(merge, run, batch, nullptr); });
+}
+
+quern_status quern_merge_input_arrow_rows(quern_merge* merge, uint32_t run, ArrowArray* batch, const quern_arrow_rows* rows,
+                                          quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::InputArrow(merge, run, batch, rows); });
 }
 
 quern_status quern_merge_next_arrow(quern_merge* merge, ArrowArray* result, quern_merge_state* state, uint32_t* run, quern_error* error) {

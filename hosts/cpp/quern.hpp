@@ -105,6 +105,15 @@ Status Call(Function function, Arguments... arguments) {
   return function(arguments..., &error) == QUERN_OK ? Status() : Status(error);
 }
 
+// The same where the parameter before the error object is what the function answers.
+template <class Value, class Function, class... Arguments>
+Result<Value> Answer(Function function, Arguments... arguments) {
+  Value value = {};
+  Status status = Call(function, arguments..., &value);
+  if (!status.ok()) return status;
+  return value;
+}
+
 // What a function of the ABI has counted.
 template <class Stats, class Function, class Handle>
 Stats StatsOf(Function get, const Handle* handle) {
@@ -176,10 +185,9 @@ class Kernel {
     given.expected_rows = options.expected_rows;
     given.compile_after_rows = options.compile_after_rows;
     given.swap_waits = options.swap_waits;
-    quern_kernel* handle = nullptr;
-    Status status = internal::Call(quern_compile_with, std::string(spec).c_str(), &given, &handle);
-    if (!status.ok()) return status;
-    return Kernel(handle);
+    auto handle = internal::Answer<quern_kernel*>(quern_compile_with, std::string(spec).c_str(), &given);
+    if (!handle.ok()) return handle.status();
+    return Kernel(*handle);
   }
 
   // Tells what a job is about to process, where the kernel was there before.
@@ -210,6 +218,10 @@ inline quern_cache_stats CacheStats() {
   return stats;
 }
 
+// Which tuning profile kernels go by: a file, "off", nullptr for what the process finds; or a profile's text. Tuning: quern_tune.
+inline Status SetProfile(const char* path) { return internal::Call(quern_set_profile, path); }
+inline Status SetProfileText(std::string_view text) { return internal::Call(quern_set_profile_text, text.data(), text.size()); }
+
 // Where the spec's columns of one side stand in Arrow batches: child numbers of the struct schema, -1 for a rowid.
 struct ArrowSide {
   const ArrowSchema* schema = nullptr;
@@ -229,10 +241,9 @@ class Join {
  public:
   // *Units*: memory_limit in bytes, of table and results; 0: none.
   static Result<Join> Create(const Kernel& kernel, uint64_t memory_limit = 0) {
-    quern_join* handle = nullptr;
-    Status status = internal::Call(quern_join_create, kernel.handle(), memory_limit, &handle);
-    if (!status.ok()) return status;
-    return Join(handle);
+    auto handle = internal::Answer<quern_join*>(quern_join_create, kernel.handle(), memory_limit);
+    if (!handle.ok()) return handle.status();
+    return Join(*handle);
   }
 
   // Adds a batch of the host's own vectors. *Ownership*: see StringBytes; nothing else is needed afterwards.
@@ -249,8 +260,10 @@ class Join {
   // *Ownership*: the caller releases `schema`.
   Status ResultSchema(ArrowSchema* schema) const { return internal::Call(quern_join_result_schema, handle_.get(), schema); }
 
-  // *Ownership*: the array is moved in, also on error. *Cost*: see quern_join_append_arrow.
-  Status AppendArrow(ArrowArray* batch) { return internal::Call(quern_join_append_arrow, handle_.get(), batch); }
+  // *Ownership*: the array is moved in, also on error; `rows` is only read. *Cost*: see quern_join_append_arrow.
+  Status AppendArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
+    return internal::Call(quern_join_append_arrow_rows, handle_.get(), batch, rows);
+  }
 
   Status Finalise() { return internal::Call(quern_join_finalise, handle_.get()); }
 
@@ -285,11 +298,8 @@ class Join {
 
   Result<uint64_t> RunWith(std::span<const quern_batch> build, std::span<const quern_batch> probe, const RunOptions& options,
                            quern_on_result on_result, void* context) {
-    uint64_t num_rows = 0;
-    Status status = internal::Call(quern_join_run, handle_.get(), build.data(), build.size(), probe.data(), probe.size(), options.threads,
-                                   options.batch_rows, on_result, context, &num_rows);
-    if (!status.ok()) return status;
-    return num_rows;
+    return internal::Answer<uint64_t>(quern_join_run, handle_.get(), build.data(), build.size(), probe.data(), probe.size(),
+                                      options.threads, options.batch_rows, on_result, context);
   }
 
   std::unique_ptr<quern_join, internal::Destroy<quern_join_destroy>> handle_;
@@ -299,17 +309,18 @@ class Join {
 class Appender {
  public:
   static Result<Appender> Create(const Join& join) {
-    quern_appender* handle = nullptr;
-    Status status = internal::Call(quern_appender_create, join.handle(), &handle);
-    if (!status.ok()) return status;
-    return Appender(handle);
+    auto handle = internal::Answer<quern_appender*>(quern_appender_create, join.handle());
+    if (!handle.ok()) return handle.status();
+    return Appender(*handle);
   }
 
   // As those of Join. A failure ends the work of all appenders of the join.
   Status Append(const quern_batch& batch, StringBytes bytes = StringBytes::kStay) {
     return internal::Call(quern_appender_append, handle_.get(), &batch, bytes == StringBytes::kCopied);
   }
-  Status AppendArrow(ArrowArray* batch) { return internal::Call(quern_appender_append_arrow, handle_.get(), batch); }
+  Status AppendArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
+    return internal::Call(quern_appender_append_arrow_rows, handle_.get(), batch, rows);
+  }
 
   // Hands the rows over, before the join is finalised. An appender that goes without it takes its rows with it.
   Status Finish() { return internal::Call(quern_appender_finish, handle_.get()); }
@@ -332,15 +343,16 @@ class Prober {
  public:
   // batch_rows: rows of a result at most; 0: 65536.
   static Result<Prober> Create(const Join& join, uint64_t batch_rows = 0) {
-    quern_prober* handle = nullptr;
-    Status status = internal::Call(quern_prober_create, join.handle(), batch_rows, &handle);
-    if (!status.ok()) return status;
-    return Prober(handle);
+    auto handle = internal::Answer<quern_prober*>(quern_prober_create, join.handle(), batch_rows);
+    if (!handle.ok()) return handle.status();
+    return Prober(*handle);
   }
 
-  // Starts on a batch. *Ownership*: vectors stay until Next has answered more = false; an array is moved in, also on error.
+  // Starts on a batch. *Ownership*: vectors and selections stay until Next has answered more = false; an array is moved in, also on error.
   Status Input(const quern_batch& batch) { return internal::Call(quern_prober_input, handle_.get(), &batch); }
-  Status InputArrow(ArrowArray* batch) { return internal::Call(quern_prober_input_arrow, handle_.get(), batch); }
+  Status InputArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
+    return internal::Call(quern_prober_input_arrow_rows, handle_.get(), batch, rows);
+  }
 
   // Starts on the build rows that come out on their own, shared with other probers that do so, when all of them are through with all
   // inputs.
@@ -354,12 +366,7 @@ class Prober {
   }
 
   // The same as an Arrow struct array, answering `more`. *Ownership*: the caller releases `result`; it may outlive prober and join.
-  Result<bool> NextArrow(ArrowArray* result) {
-    bool more = false;
-    Status status = internal::Call(quern_prober_next_arrow, handle_.get(), result, &more);
-    if (!status.ok()) return status;
-    return more;
-  }
+  Result<bool> NextArrow(ArrowArray* result) { return internal::Answer<bool>(quern_prober_next_arrow, handle_.get(), result); }
 
  private:
   explicit Prober(quern_prober* handle) : handle_(handle) {}
@@ -377,10 +384,9 @@ class Aggregate {
  public:
   // *Units*: memory_limit in bytes, of tables and results; 0: none.
   static Result<Aggregate> Create(const Kernel& kernel, uint64_t memory_limit = 0) {
-    quern_aggregate* handle = nullptr;
-    Status status = internal::Call(quern_aggregate_create, kernel.handle(), memory_limit, &handle);
-    if (!status.ok()) return status;
-    return Aggregate(handle);
+    auto handle = internal::Answer<quern_aggregate*>(quern_aggregate_create, kernel.handle(), memory_limit);
+    if (!handle.ok()) return handle.status();
+    return Aggregate(*handle);
   }
 
   // What the host knows of the groups, before the first batch; slower where it is wrong, never false.
@@ -405,7 +411,9 @@ class Aggregate {
   }
 
   // *Ownership*: the array is moved in, and released when they return. *Cost*: see quern_join_append_arrow.
-  Status AppendArrow(ArrowArray* batch) { return internal::Call(quern_aggregate_append_arrow, handle_.get(), batch); }
+  Status AppendArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
+    return internal::Call(quern_aggregate_append_arrow_rows, handle_.get(), batch, rows);
+  }
   Status AppendStatesArrow(ArrowArray* batch) { return internal::Call(quern_aggregate_append_states_arrow, handle_.get(), batch); }
 
   Status Finalise() { return internal::Call(quern_aggregate_finalise, handle_.get()); }
@@ -438,11 +446,8 @@ class Aggregate {
   explicit Aggregate(quern_aggregate* handle) : handle_(handle) {}
 
   Result<uint64_t> RunWith(std::span<const quern_batch> batches, const RunOptions& options, quern_on_result on_result, void* context) {
-    uint64_t num_groups = 0;
-    Status status = internal::Call(quern_aggregate_run, handle_.get(), batches.data(), batches.size(), options.threads, options.batch_rows,
-                                   on_result, context, &num_groups);
-    if (!status.ok()) return status;
-    return num_groups;
+    return internal::Answer<uint64_t>(quern_aggregate_run, handle_.get(), batches.data(), batches.size(), options.threads,
+                                      options.batch_rows, on_result, context);
   }
 
   std::unique_ptr<quern_aggregate, internal::Destroy<quern_aggregate_destroy>> handle_;
@@ -452,16 +457,17 @@ class Aggregate {
 class AggregateAppender {
  public:
   static Result<AggregateAppender> Create(const Aggregate& aggregate) {
-    quern_aggregate_appender* handle = nullptr;
-    Status status = internal::Call(quern_aggregate_appender_create, aggregate.handle(), &handle);
-    if (!status.ok()) return status;
-    return AggregateAppender(handle);
+    auto handle = internal::Answer<quern_aggregate_appender*>(quern_aggregate_appender_create, aggregate.handle());
+    if (!handle.ok()) return handle.status();
+    return AggregateAppender(*handle);
   }
 
   // As those of Aggregate. A failure ends the work of all appenders of the aggregation.
   Status Append(const quern_batch& batch) { return internal::Call(quern_aggregate_appender_append, handle_.get(), &batch); }
   Status AppendStates(const quern_batch& batch) { return internal::Call(quern_aggregate_appender_append_states, handle_.get(), &batch); }
-  Status AppendArrow(ArrowArray* batch) { return internal::Call(quern_aggregate_appender_append_arrow, handle_.get(), batch); }
+  Status AppendArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
+    return internal::Call(quern_aggregate_appender_append_arrow_rows, handle_.get(), batch, rows);
+  }
   Status AppendStatesArrow(ArrowArray* batch) { return internal::Call(quern_aggregate_appender_append_states_arrow, handle_.get(), batch); }
 
   // Hands the groups over, before the aggregation is finalised. An appender that goes without it takes its rows with it.
@@ -488,11 +494,11 @@ struct GroupOptions {
 class Groups {
  public:
   static Result<Groups> Create(const Aggregate& aggregate, const GroupOptions& options = {}) {
-    quern_groups* handle = nullptr;
-    Status status = internal::Call(quern_groups_create_partition, aggregate.handle(), static_cast<quern_group_columns>(options.columns),
-                                   options.partition, options.num_partitions, options.batch_rows, &handle);
-    if (!status.ok()) return status;
-    return Groups(handle);
+    auto handle = internal::Answer<quern_groups*>(quern_groups_create_partition, aggregate.handle(),
+                                                  static_cast<quern_group_columns>(options.columns), options.partition,
+                                                  options.num_partitions, options.batch_rows);
+    if (!handle.ok()) return handle.status();
+    return Groups(*handle);
   }
 
   Result<Rows> Next() {
@@ -503,12 +509,7 @@ class Groups {
   }
 
   // The same as an Arrow struct array, answering `more`. *Ownership*: the caller releases `result`; it may outlive all handles.
-  Result<bool> NextArrow(ArrowArray* result) {
-    bool more = false;
-    Status status = internal::Call(quern_groups_next_arrow, handle_.get(), result, &more);
-    if (!status.ok()) return status;
-    return more;
-  }
+  Result<bool> NextArrow(ArrowArray* result) { return internal::Answer<bool>(quern_groups_next_arrow, handle_.get(), result); }
 
  private:
   explicit Groups(quern_groups* handle) : handle_(handle) {}
@@ -521,10 +522,9 @@ class Sort {
  public:
   // *Units*: memory_limit in bytes, of rows and results; 0: none.
   static Result<Sort> Create(const Kernel& kernel, uint64_t memory_limit = 0) {
-    quern_sort* handle = nullptr;
-    Status status = internal::Call(quern_sort_create, kernel.handle(), memory_limit, &handle);
-    if (!status.ok()) return status;
-    return Sort(handle);
+    auto handle = internal::Answer<quern_sort*>(quern_sort_create, kernel.handle(), memory_limit);
+    if (!handle.ok()) return handle.status();
+    return Sort(*handle);
   }
 
   // Adds a batch of the host's own vectors. *Ownership*: see StringBytes; nothing else is needed afterwards.
@@ -541,7 +541,9 @@ class Sort {
   Status ResultSchema(ArrowSchema* schema) const { return internal::Call(quern_sort_result_schema, handle_.get(), schema); }
 
   // *Ownership*: the array is moved in, also on error. *Cost*: see quern_join_append_arrow.
-  Status AppendArrow(ArrowArray* batch) { return internal::Call(quern_sort_append_arrow, handle_.get(), batch); }
+  Status AppendArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
+    return internal::Call(quern_sort_append_arrow_rows, handle_.get(), batch, rows);
+  }
 
   // The keys, as one row, that later rows must come before (or tie with) to be among those that a limit lets out; nothing while that is not
   // known. *Ownership*: valid until the next GetThreshold. *Threads*: one at a time, while appenders append.
@@ -585,11 +587,8 @@ class Sort {
   explicit Sort(quern_sort* handle) : handle_(handle) {}
 
   Result<uint64_t> RunWith(std::span<const quern_batch> batches, const RunOptions& options, quern_on_result on_result, void* context) {
-    uint64_t num_rows = 0;
-    Status status = internal::Call(quern_sort_run, handle_.get(), batches.data(), batches.size(), options.threads, options.batch_rows,
-                                   on_result, context, &num_rows);
-    if (!status.ok()) return status;
-    return num_rows;
+    return internal::Answer<uint64_t>(quern_sort_run, handle_.get(), batches.data(), batches.size(), options.threads, options.batch_rows,
+                                      on_result, context);
   }
 
   std::unique_ptr<quern_sort, internal::Destroy<quern_sort_destroy>> handle_;
@@ -599,17 +598,18 @@ class Sort {
 class SortAppender {
  public:
   static Result<SortAppender> Create(const Sort& sort) {
-    quern_sort_appender* handle = nullptr;
-    Status status = internal::Call(quern_sort_appender_create, sort.handle(), &handle);
-    if (!status.ok()) return status;
-    return SortAppender(handle);
+    auto handle = internal::Answer<quern_sort_appender*>(quern_sort_appender_create, sort.handle());
+    if (!handle.ok()) return handle.status();
+    return SortAppender(*handle);
   }
 
   // As those of Sort. A failure ends the work of all appenders of the sort.
   Status Append(const quern_batch& batch, StringBytes bytes = StringBytes::kStay) {
     return internal::Call(quern_sort_appender_append, handle_.get(), &batch, bytes == StringBytes::kCopied);
   }
-  Status AppendArrow(ArrowArray* batch) { return internal::Call(quern_sort_appender_append_arrow, handle_.get(), batch); }
+  Status AppendArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
+    return internal::Call(quern_sort_appender_append_arrow_rows, handle_.get(), batch, rows);
+  }
 
   // Hands the rows over, before the sort is finalised. An appender that goes without it takes its rows with it.
   Status Finish() { return internal::Call(quern_sort_appender_finish, handle_.get()); }
@@ -637,10 +637,9 @@ class SortedRows {
  public:
   // batch_rows: rows of a result at most; 0: 65536.
   static Result<SortedRows> Create(const Sort& sort, uint64_t batch_rows = 0) {
-    quern_sorted* handle = nullptr;
-    Status status = internal::Call(quern_sorted_create, sort.handle(), batch_rows, &handle);
-    if (!status.ok()) return status;
-    return SortedRows(handle);
+    auto handle = internal::Answer<quern_sorted*>(quern_sorted_create, sort.handle(), batch_rows);
+    if (!handle.ok()) return handle.status();
+    return SortedRows(*handle);
   }
 
   Result<PlacedRows> Next() {
@@ -684,16 +683,17 @@ class Merge {
  public:
   // A kernel of a sort without window functions. num_runs: 1 to 65536.
   static Result<Merge> Create(const Kernel& kernel, uint32_t num_runs, const MergeOptions& options = {}) {
-    quern_merge* handle = nullptr;
-    Status status = internal::Call(quern_merge_create, kernel.handle(), options.memory_limit, num_runs, options.batch_rows, &handle);
-    if (!status.ok()) return status;
-    return Merge(handle);
+    auto handle = internal::Answer<quern_merge*>(quern_merge_create, kernel.handle(), options.memory_limit, num_runs, options.batch_rows);
+    if (!handle.ok()) return handle.status();
+    return Merge(*handle);
   }
 
   // The next batch of a run, when it is asked for or before the first Next. *Ownership*: vectors stay until the run is asked for again; an
   // array is moved in, also on error.
   Status Input(uint32_t run, const quern_batch& batch) { return internal::Call(quern_merge_input, handle_.get(), run, &batch); }
-  Status InputArrow(uint32_t run, ArrowArray* batch) { return internal::Call(quern_merge_input_arrow, handle_.get(), run, batch); }
+  Status InputArrow(uint32_t run, ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
+    return internal::Call(quern_merge_input_arrow_rows, handle_.get(), run, batch, rows);
+  }
 
   // A run has no further batch.
   Status End(uint32_t run) { return internal::Call(quern_merge_end, handle_.get(), run); }
@@ -739,10 +739,9 @@ inline Status RegisterAggregate(std::string_view name, const quern_aggregate_fun
 class Filter {
  public:
   static Result<Filter> Create(const Kernel& kernel) {
-    quern_filter* handle = nullptr;
-    Status status = internal::Call(quern_filter_create, kernel.handle(), &handle);
-    if (!status.ok()) return status;
-    return Filter(handle);
+    auto handle = internal::Answer<quern_filter*>(quern_filter_create, kernel.handle());
+    if (!handle.ok()) return handle.status();
+    return Filter(*handle);
   }
 
   // Child numbers of the struct schema, one for each column that the condition mentions.
@@ -772,10 +771,7 @@ class Filter {
 
   template <class Function, class... Arguments>
   Result<uint64_t> Counted(Function function, Arguments... arguments) const {
-    uint64_t num_rows = 0;
-    Status status = internal::Call(function, handle_.get(), arguments..., &num_rows);
-    if (!status.ok()) return status;
-    return num_rows;
+    return internal::Answer<uint64_t>(function, handle_.get(), arguments...);
   }
 
   std::unique_ptr<quern_filter, internal::Destroy<quern_filter_destroy>> handle_;

@@ -111,8 +111,10 @@ TEST(Aggregates, GiveNoGroupsAfterTheLast) {
 TEST(Aggregates, TellWhatTheyHave) {
   const Items items;
   quern::Aggregate aggregate = NewAggregate(kSpec);
+  EXPECT_EQ(aggregate.Stats().num_groups, 0u);
   ASSERT_EQ(aggregate.Append(items.table.batch()).text(), "");
   EXPECT_EQ(aggregate.Layout(), "");
+  EXPECT_EQ(aggregate.Stats().num_groups, 3u) << "so far";
   ASSERT_EQ(aggregate.Finalise().text(), "");
   EXPECT_NE(aggregate.Layout(), "");
   const quern_aggregate_stats stats = aggregate.Stats();

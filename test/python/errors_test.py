@@ -50,6 +50,12 @@ BAD_VALUES = [
      "columns of types that do not compare: column id of t is int64, column name of t is utf8;"),
     (lambda: quern.compile("join.iner keys=i64"), "join"),
     (lambda: quern.compile("join.inner keys=i64").dump("asmm"), "asm"),
+    (lambda: quern.sort(pa.table({}), by="k"), "unknown column of t: k; accepted: none, since t has no columns"),
+    (lambda: quern.sort(orders(), by="id", window={"place": "rank, row_number"}),
+     "bad number of window functions for a name: rank, row_number; accepted: one"),
+    (lambda: quern.filter(orders(), "name = '\ud800'"), r"text of where that is no Unicode: '\ud800'; accepted: no lone surrogates"),
+    (lambda: quern.aggregate(orders(), aggs="summ\n(id)"), "summ"),
+    (lambda: quern.filter(orders(), "id = 1 \0 2"), "accepted: "),
     (lambda: quern.join(pa.chunked_array([[1]]), items(), on="id"),
      "no table in probe: Arrow format l; accepted: +s, rows made of columns"),
 ]  # fmt: skip
@@ -69,6 +75,17 @@ class Errors(unittest.TestCase):
                 quern.join(orders(), data, on="id")
         with self.assertRaisesRegex(TypeError, "bad type of where: int; accepted: a text"):
             quern.filter(orders(), 5)
+        for call, what in ((lambda: quern.join(orders(), items(), on=5), "on: int"),
+                           (lambda: quern.aggregate(orders(), by=5), "by: int"),
+                           (lambda: quern.sort(orders(), by=None), "by: NoneType"),
+                           (lambda: quern.sort(orders(), by=[b"id"]), "by: bytes"),
+                           (lambda: quern.filter(orders(), "id = 1", 5), "select: int")):  # fmt: skip
+            with self.assertRaisesRegex(TypeError, f"^bad type of {what}; accepted: a text, or a list of texts$"):
+                call()
+        with self.assertRaisesRegex(TypeError, "^bad type of params: list; accepted: a dictionary, or a text as layout=dense$"):
+            quern.sort(orders(), by="id", params=["layout=dense"])
+        with self.assertRaisesRegex(TypeError, "^bad type of progress: str; accepted: True, False, or a function of done and total$"):
+            quern.sort(orders(), by="id", progress="bar")
 
     def test_memory_limit(self):
         t = pa.table({"k": range(200_000)})
@@ -91,7 +108,7 @@ class Errors(unittest.TestCase):
         schema = pa.schema({"x": pa.int64()})
         for stream in (False, True):
             reader = pa.RecordBatchReader.from_batches(schema, batches())
-            with self.assertRaisesRegex(RuntimeError, "no batch of t: .*the disk is gone"):
+            with self.assertRaisesRegex(RuntimeError, "^no batch of t: .*the disk is gone$"):
                 quern.aggregate(reader, aggs="sum(x)", stream=stream)
         reader = pa.RecordBatchReader.from_batches(schema, batches())
         with self.assertRaisesRegex(OSError, "the disk is gone"):

@@ -2,6 +2,7 @@
 """Results as streams: any number of times, lazily with stream=True; Ctrl-C; threads of Python."""
 
 import gc
+import io
 import itertools
 import signal
 import threading
@@ -9,6 +10,8 @@ import time
 import unittest
 
 from tables import items, orders, pa, quern, rows
+
+from quern._progress import ProgressBar
 
 SCHEMA = pa.schema({"k": pa.int64()})
 
@@ -133,6 +136,61 @@ class Interrupts(unittest.TestCase):
         self.interrupted(read)
 
 
+class Stopped(Exception):
+    pass
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class ProgressOfCalls(unittest.TestCase):
+    def test_function(self):
+        t = pa.table({"k": range(300_000)})
+        calls = {
+            "sort": (lambda told: quern.sort(t, by="k desc", progress=told), 300_000),
+            "aggregate": (lambda told: quern.aggregate(t, by="k", progress=told, where="k < 5"), 300_000),
+            "join": (lambda told: quern.join(t, t, on="k", select=[], progress=told), 600_000),
+            "table": (lambda told: quern.join(t, t.slice(0, 10), on="k", stream=True, progress=told), 10),
+        }
+        for name, (call, total) in calls.items():
+            with self.subTest(name):
+                told = []
+                call(lambda done, total: told.append((done, total)))
+                self.assertEqual(told[-1], (total, total))
+                self.assertEqual(told, sorted(told))
+
+    def test_of_a_stream(self):
+        told = []
+        quern.aggregate(Counted(100), aggs="count(*)", stream=True, threads=2, progress=lambda *numbers: told.append(numbers))
+        self.assertEqual(told[-1], (100_000, None))
+
+    def test_what_it_raises_ends_the_call(self):
+        batch = pa.record_batch({"k": pa.array(range(1000))})
+        endless = pa.RecordBatchReader.from_batches(SCHEMA, itertools.repeat(batch))
+
+        def stop(done, total):
+            if done > 10_000:
+                raise Stopped
+
+        with self.assertRaises(Stopped):
+            quern.aggregate(endless, by="k", aggs="count(*)", stream=True, threads=2, progress=stop)
+
+    def test_bar(self):
+        terminal, file = Terminal(), io.StringIO()
+        for stream in (terminal, file):
+            with ProgressBar(1000, "sort", stream) as bar:
+                bar.update(400, "half way")
+        self.assertEqual(file.getvalue(), "")
+        line = terminal.getvalue().split("\r")[1]
+        self.assertRegex(line, r"^\[########\.{12}\]  40%  sort: 400 of 1,000, half way, \d+\.\d s$")
+        self.assertTrue(terminal.getvalue().endswith("\r" + " " * len(line) + "\r"))
+        terminal = Terminal()
+        ProgressBar(None, "sort", terminal).update(12_345)
+        self.assertRegex(terminal.getvalue(), r"^\rsort: 12,345 rows, \d+\.\d s$")
+
+
 class Threads(unittest.TestCase):
     def test_several_python_threads(self):
         t = pa.table({"k": [i % 100 for i in range(200_000)]})
@@ -180,6 +238,22 @@ class Kernels(unittest.TestCase):
         self.assertTrue(repr(kernel).startswith("<quern.Kernel: join.inner keys=i64 build=i32; jit, "))
         self.assertEqual(quern.compile("sort keys=i64:out", engine="generic").stats["engine"], "generic")
         self.assertIn("dense", quern.compile("join.inner keys=i64", params={"layout": "dense"}).plan)
+
+    def test_in_notebooks(self):
+        kernel = quern.compile("join.inner keys=i64:nullable build=i32")
+        html = kernel._repr_html_()
+        for part in ("<code>join.inner keys=i64:nullable build=i32</code>", "<th>code_bytes</th>", "<summary>plan</summary><pre>plan join"):
+            self.assertIn(part, html)
+        self.assertNotIn("<i8", html)
+        t = pa.table({"<b>": ["<i>", None], "t": pa.array([1000, None], pa.time64("ns")), "year": [2026, 5]})
+        html = quern.sort(t, by="year desc")._repr_html_()
+        self.assertIn("<th>&lt;b&gt;<br><small>utf8</small></th>", html)
+        first = "<td>&lt;i&gt;</td><td>00:00:00.000001</td><td class=number>2026</td>"
+        second = '<td class="null">null</td><td class="null">null</td><td class=number>5</td>'
+        self.assertIn(f"<tr>{first}</tr><tr>{second}</tr>", html)
+        self.assertIn("2 rows", html)
+        self.assertIn("0 rows", quern.filter(t, "year < 0")._repr_html_())
+        self.assertIn("3 rows", quern.join(orders(), items(), on="id = order", select=[])._repr_html_())
 
     def test_versions(self):
         self.assertRegex(quern.version, r"^\d+\.\d+\.\d+$")

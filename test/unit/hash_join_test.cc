@@ -382,6 +382,39 @@ TEST(HashJoin, ASettingMayChangeBetweenBatches) {
   }
 }
 
+// Where hits are rare a prober asks for nothing from some input on, and again when they are not: inputs without a hit, with all, without.
+TEST(HashJoin, HowManyHitChangesNoRow) {
+  for (const PrefetchSetting& setting : SomeSettings()) {
+    JoinOptions options;
+    options.layout = LayoutChoice::kUnchained;
+    for (PrefetchLadder& ladder : options.prefetch.all) ladder.rungs[0].setting = setting;
+    const auto build = RowNumbers(1500);
+    auto join = Join(kNumbers, nullptr, {}, options);
+    ASSERT_TRUE(join->Append(Batch(build, build)).ok());
+    ASSERT_TRUE(join->Finalise().ok());
+    EXPECT_STREQ(join->stats().layout, "unchained");
+    JoinProber prober(join);
+    OutputBatch out({join->shape().spec().probe[0], join->shape().spec().build[0]}, 700, nullptr);
+    for (const int64_t first : {100'000, 0, 0, 200'000, 300'000, 700, 700, 0}) {
+      std::vector<int64_t> probe = RowNumbers(4500);
+      Pairs expected, found;
+      for (size_t i = 0; i < probe.size(); ++i) {
+        probe[i] = first + static_cast<int64_t>(i % 1500);
+        if (probe[i] < 1500) expected.emplace_back(i, probe[i]);
+      }
+      ASSERT_TRUE(prober.SetInput(Batch(probe, RowNumbers(4500))).ok());
+      for (bool more = true; more;) {
+        const auto next = prober.Next(&out);
+        ASSERT_TRUE(next.ok());
+        test::AddRows(out, &found);
+        more = *next;
+      }
+      std::sort(found.begin(), found.end());
+      EXPECT_EQ(found, expected) << first;
+    }
+  }
+}
+
 // A plan without prefetching has none, whoever asks.
 TEST(HashJoin, WithoutPrefetchingNoSettingCounts) {
   const auto keys = RowNumbers(100);

@@ -29,34 +29,44 @@ def q1(t, **options):
 
 
 def q3(t, **options):
-    customers = quern.filter(t["customer"], "c_mktsegment = 'BUILDING'", "c_custkey", **options)
-    orders = quern.filter(t["orders"], "o_orderdate < date '1995-03-15'", "o_orderkey, o_custkey, o_orderdate, o_shippriority", **options)
-    orders = quern.join(orders, customers, on="o_custkey = c_custkey", how="semi", **options)
-    items = quern.filter(t["lineitem"], "l_shipdate > date '1995-03-15'", "l_orderkey, l_extendedprice, l_discount", **options)
-    chosen = "l_orderkey, l_extendedprice, l_discount, o_orderdate, o_shippriority"
-    joined = quern.join(items, orders, on="l_orderkey = o_orderkey", select=chosen, **options).to_polars().with_columns(revenue=REVENUE)
-    groups = quern.aggregate(joined, by="l_orderkey, o_orderdate, o_shippriority", aggs="sum(revenue) as revenue", **options)
+    orders = quern.join(
+        t["orders"], t["customer"], on="o_custkey = c_custkey", how="semi", probe_where="o_orderdate < date '1995-03-15'",
+        build_where="c_mktsegment = 'BUILDING'", select="o_orderkey, o_orderdate, o_shippriority", **options
+    )  # fmt: skip
+    items = quern.join(
+        t["lineitem"], orders, on="l_orderkey = o_orderkey", probe_where="l_shipdate > date '1995-03-15'",
+        select="l_orderkey, l_extendedprice, l_discount, o_orderdate, o_shippriority", **options
+    )  # fmt: skip
+    revenues = items.to_polars().with_columns(revenue=REVENUE)
+    groups = quern.aggregate(revenues, by="l_orderkey, o_orderdate, o_shippriority", aggs="sum(revenue) as revenue", **options)
     chosen = "l_orderkey, revenue, o_orderdate, o_shippriority"
     return quern.sort(groups, by="revenue desc, o_orderdate", limit=10, select=chosen, **options)
 
 
 def q9(t, **options):
-    parts = quern.filter(t["part"], "p_name like '%green%'", "p_partkey", **options)
-    items = quern.join(t["lineitem"], parts, on="l_partkey = p_partkey", how="semi", select=list(Q9_COLUMNS), **options)
-    costs = list(Q9_COLUMNS) + ["ps_supplycost"]
-    items = quern.join(items, t["partsupp"], on="l_suppkey = ps_suppkey, l_partkey = ps_partkey", select=costs, **options)
     nations = quern.join(t["supplier"], t["nation"], on="s_nationkey = n_nationkey", select="s_suppkey, n_name", **options)
-    items = quern.join(items, nations, on="l_suppkey = s_suppkey", select=costs + ["n_name"], **options)
-    dates = quern.join(t["orders"], items, on="o_orderkey = l_orderkey", select=costs + ["n_name", "o_orderdate"], **options).to_polars()
+    costs = quern.join(
+        t["partsupp"], t["part"], on="ps_partkey = p_partkey", how="semi", build_where="p_name like '%green%'",
+        select="ps_partkey, ps_suppkey, ps_supplycost", **options
+    )  # fmt: skip
+    costs = quern.join(costs, nations, on="ps_suppkey = s_suppkey", select="ps_partkey, ps_suppkey, ps_supplycost, n_name", **options)
+    items = quern.join(
+        t["lineitem"], costs, on="l_partkey = ps_partkey, l_suppkey = ps_suppkey",
+        select="l_orderkey, l_quantity, l_extendedprice, l_discount, ps_supplycost, n_name", **options
+    ).to_polars()  # fmt: skip
     amount = REVENUE - pl.col("ps_supplycost") * pl.col("l_quantity")
-    profit = dates.select(nation="n_name", o_year=pl.col("o_orderdate").dt.year(), amount=amount)
+    amounts = items.select("l_orderkey", nation="n_name", amount=amount)
+    dates = quern.join(amounts, t["orders"], on="l_orderkey = o_orderkey", select="nation, o_orderdate, amount", **options).to_polars()
+    profit = dates.select("nation", o_year=pl.col("o_orderdate").dt.year(), amount="amount")
     groups = quern.aggregate(profit, by="nation, o_year", aggs="sum(amount) as sum_profit", **options)
     return quern.sort(groups, by="nation, o_year desc", **options)
 
 
 def q13(t, **options):
-    orders = quern.filter(t["orders"], "o_comment not like '%special%requests%'", "o_orderkey, o_custkey", **options)
-    joined = quern.join(orders, t["customer"], on="o_custkey = c_custkey", how="right", select="c_custkey, o_orderkey", **options)
+    joined = quern.join(
+        t["orders"], t["customer"], on="o_custkey = c_custkey", how="right", probe_where="o_comment not like '%special%requests%'",
+        select="c_custkey, o_orderkey", **options
+    )  # fmt: skip
     counts = quern.aggregate(joined, by="c_custkey", aggs="count(o_orderkey) as c_count", **options)
     groups = quern.aggregate(counts, by="c_count", aggs="count(*) as custdist", **options)
     return quern.sort(groups, by="custdist desc, c_count desc", **options)
@@ -64,15 +74,13 @@ def q13(t, **options):
 
 def q18(t, **options):
     sums = quern.aggregate(t["lineitem"], by="l_orderkey", aggs="sum(l_quantity) as sum_qty", **options)
-    large = quern.filter(sums, "sum_qty > 300", **options)
-    orders = quern.join(t["orders"], large, on="o_orderkey = l_orderkey",
-                        select="o_custkey, o_orderkey, o_orderdate, o_totalprice, sum_qty", **options)  # fmt: skip
+    chosen = "o_custkey, o_orderkey, o_orderdate, o_totalprice, sum_qty"
+    orders = quern.join(t["orders"], sums, on="o_orderkey = l_orderkey", build_where="sum_qty > 300", select=chosen, **options)
     chosen = "c_name, c_custkey, o_orderkey, o_orderdate, o_totalprice, sum_qty"
     joined = quern.join(t["customer"], orders, on="c_custkey = o_custkey", select=chosen, **options)
     return quern.sort(joined, by="o_totalprice desc, o_orderdate", limit=100, **options)
 
 
-Q9_COLUMNS = ("l_orderkey", "l_suppkey", "l_partkey", "l_quantity", "l_extendedprice", "l_discount")
 QUERN = {"1": q1, "3": q3, "9": q9, "13": q13, "18": q18}
 
 

@@ -18,10 +18,17 @@ from quern._aggregate import aggregate
 from quern._filter import filter  # shadows the built-in one for those who import * from here, which __all__ keeps in bounds
 from quern._join import join
 from quern._kernel import Kernel, compile
+from quern._machine import Machine, MemoryFact, machine
+from quern._plot import plot_profile
+from quern._profile import Entry, Profile, profile, use_profile
 from quern._results import Reader, Result
 from quern._sort import sort
+from quern._tuning import tune
 
-__all__ = ["Kernel", "Reader", "Result", "abi_version", "aggregate", "compile", "filter", "join", "sort", "version"]
+__all__ = [
+    "Entry", "Kernel", "Machine", "MemoryFact", "Profile", "Reader", "Result", "abi_version", "aggregate", "compile", "filter", "join",
+    "machine", "plot_profile", "profile", "sort", "tune", "use_profile", "version",
+]  # fmt: skip
 
 version: str = _quern.version()
 abi_version: int = _quern.abi_version()

@@ -15,14 +15,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Union
 
 from quern import _quern
-from quern._arguments import Names, Params, plain_names, text_of, wrong
+from quern._arguments import Names, Params, items_of, text_of, wrong
 from quern._conditions import Condition, apply_where
 from quern._inputs import Input
+from quern._progress import Progress
 from quern._results import Result
 from quern._run import Run
 
 Aggs = Union[str, Iterable[Union[str, tuple[str, ...]]], Mapping[str, Union[str, tuple[str, ...]]]]
-_IN_ORDER = ("first", "last", "string_agg")  # what they answer depends on the order of rows
 _NUMBERS = ("sum", "sum128", "avg", "sum_distinct", "bit_and", "bit_or", "bit_xor")
 _DOUBLES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr", "median", "quantile")
 
@@ -42,9 +42,9 @@ def _calls(aggs: Aggs | None) -> list[dict[str, Any]]:
     if aggs is None:
         return []
     if isinstance(aggs, str):
-        return _quern.parse_aggregates("aggs", aggs)
+        return _quern.parse_aggregates("aggs", text_of("aggs", aggs))
     if not isinstance(aggs, Mapping):
-        return [call for text in aggs for call in _quern.parse_aggregates("aggs", _call_text(text))]
+        return [call for text in items_of("aggs", aggs) for call in _quern.parse_aggregates("aggs", _call_text(text))]
     calls = []
     for name, text in aggs.items():
         parsed = _quern.parse_aggregates("aggs", _call_text(text))
@@ -58,8 +58,8 @@ def _keys(by: Names | None) -> list[tuple[str, str]]:
     if by is None:
         return []
     if isinstance(by, str):
-        return _quern.parse_keys("by", by)
-    return [_key(item) for item in by]
+        return _quern.parse_keys("by", text_of("by", by))
+    return [_key(item) for item in items_of("by", by)]
 
 
 def _key(item: str | tuple[str, ...]) -> tuple[str, str]:
@@ -131,6 +131,7 @@ def aggregate(
     engine: str = "auto",
     params: Params = None,
     stream: bool = False,
+    progress: Progress = None,
 ) -> Result:
     """One row for each group of rows of t whose keys are equal, in no order.
 
@@ -138,13 +139,14 @@ def aggregate(
     aggs: "count(*), sum(x) as total, count(distinct s), quantile(x, 0.9) filter (where y > 5)"; or a list of such calls, or of tuples
         ("sum", "odd, name"); or a dictionary {"total": "sum(x)"}. None: the different keys alone.
     where: only the rows for which the condition is true take part (filter has the grammar).
-    threads, memory_limit, engine, params: as in join. stream: t is pulled batch by batch, not collected first: memory for the groups alone.
+    threads, memory_limit, engine, params, progress: as in join. stream: t is pulled batch by batch, not collected first: memory for the
+        groups alone.
     Nulls: equal to each other as keys; skipped by all functions but count(*). Of no rows a function gives null, the counts 0.
     Types: sums of integers have 64 bits, and one that does not fit is a RuntimeError (sum128 has 128); sums and averages of decimals are
         decimals with 38 digits; dictionaries come out decoded.
     Cost: README.md, "Performance". Errors: ValueError, MemoryError above the limit, RuntimeError.
     """
-    run = Run(threads, memory_limit, engine, params)
+    run = Run(threads, memory_limit, engine, params, progress)
     keys, calls = _keys(by), _calls(aggs)
     if not keys and not calls:
         raise wrong("aggregation of nothing", "neither by nor aggs", "one of them, or both")
@@ -163,5 +165,8 @@ def aggregate(
     kernel = run.compile(text)
     shape = _quern.Shape(list(range(len(names))), names)
     source = data.kernel_input(spec.keys, spec.payload)
-    in_order = any(call["function"] in _IN_ORDER for call in calls)
-    return run.result(kernel, lambda: _quern.run_aggregate(kernel, source, shape, run.threads, run.memory_limit, in_order))
+
+    def compute() -> _quern.Table:
+        return _quern.run_aggregate(kernel, source, shape, run.threads, run.memory_limit)
+
+    return run.result(kernel, lambda: run.watched("aggregate", [data], compute))

@@ -5,33 +5,47 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
-from typing import Union
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar, Union
 
 from quern import _quern
 
 Names = Union[str, Iterable[str]]
 Params = Union[str, Mapping[str, object], None]
 MAX_THREADS = 1024
+_Item = TypeVar("_Item")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def wrong(what: str, value: object, accepted: str) -> ValueError:
-    return ValueError(f"{what}: {value}; accepted: {accepted}")
+    text = str(value).replace("\n", "\\n")
+    return ValueError(f"{what}: {text}; accepted: {accepted}")
 
 
 def text_of(what: str, value: object) -> str:
-    """A text of a list's grammar; TypeError where something else was given."""
-    if isinstance(value, str):
-        return value
-    raise TypeError(f"bad type of {what}: {type(value).__name__}; accepted: a text, or a list of texts")
+    """A text of a list's grammar; TypeError where something else was given, ValueError for one that has no UTF-8."""
+    if not isinstance(value, str):
+        raise TypeError(f"bad type of {what}: {type(value).__name__}; accepted: a text, or a list of texts")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise wrong(f"text of {what} that is no Unicode", ascii(value[error.start]), "no lone surrogates") from None
+    return value
+
+
+def items_of(what: str, values: Iterable[_Item]) -> Iterator[_Item]:
+    """What a list has; TypeError where no list was given."""
+    try:
+        return iter(values)
+    except TypeError:
+        raise TypeError(f"bad type of {what}: {type(values).__name__}; accepted: a text, or a list of texts") from None
 
 
 def plain_names(what: str, names: Names) -> list[str]:
     """Columns of one input: "a,b" as the command line has it, or ["a", "b"], where every text is a whole name."""
     if isinstance(names, str):
-        return [whole or f"{side}.{name}" for whole, side, name in _quern.parse_names(what, names)]
-    return [text_of(what, name) for name in names]
+        return [whole or f"{side}.{name}" for whole, side, name in _quern.parse_names(what, text_of(what, names))]
+    return [text_of(what, name) for name in items_of(what, names)]
 
 
 def threads_of(threads: int | None) -> int:
@@ -48,7 +62,7 @@ def threads_of(threads: int | None) -> int:
     return threads
 
 
-def bytes_of(limit: int | str | None) -> int:
+def bytes_of(limit: int | str | None, what: str = "memory_limit") -> int:
     """None: 0, which is no limit. "512M", "2G": in powers of 1024."""
     if limit is None:
         return 0
@@ -57,7 +71,7 @@ def bytes_of(limit: int | str | None) -> int:
     match = re.fullmatch(r"(\d+)([kmgtKMGT]?)", limit) if isinstance(limit, str) else None
     size = int(match[1]) * _UNITS[match[2].lower()] if match else 0
     if not 0 < size < 1 << 63:
-        raise wrong("bad memory_limit", limit, "bytes, or a text as 512M or 2G")
+        raise wrong(f"bad {what}", limit, "bytes, or a text as 512M or 2G")
     return size
 
 
@@ -66,5 +80,7 @@ def params_text(params: Params) -> str:
     if params is None:
         return ""
     if isinstance(params, str):
-        return params
-    return " ".join(f"{name}={value}" for name, value in params.items())
+        return text_of("params", params)
+    if not isinstance(params, Mapping):
+        raise TypeError(f"bad type of params: {type(params).__name__}; accepted: a dictionary, or a text as layout=dense")
+    return text_of("params", " ".join(f"{name}={value}" for name, value in params.items()))

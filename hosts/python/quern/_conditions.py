@@ -79,9 +79,10 @@ def condition_of(data: Input, what: str, text: str) -> Condition:
     return Condition(data, what, _quern.parse_where(what, text_of(what, text)))
 
 
-def apply_where(data: Input, where: str | None, engine: str) -> None:
-    """Only the rows of the input for which the condition is true take part."""
+def apply_where(data: Input, where: str | None, engine: str, what: str = "where") -> None:
+    """Only the rows of the input for which the condition is true take part: its kernel selects them, the operator's reads them where they
+    are. `what` is the argument that `where` was given as."""
     if where is None:
         return
-    condition = condition_of(data, "where", where)
+    condition = condition_of(data, what, where)
     data.view.set_where(condition.compile(engine), condition.columns)

@@ -21,7 +21,7 @@ import re
 import struct
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from quern._arguments import wrong
 from quern._types import Field, decimal_scale, is_decimal, is_integer, type_name
@@ -31,6 +31,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?")
 _MOST_EXPONENT = 400  # of a number that is compared exactly; beyond, all columns are passed
 _PER_SECOND = {"s": 1, "m": 1000, "u": 1_000_000, "n": 1_000_000_000}
 _EPOCH = datetime.datetime(1970, 1, 1)
+_Value = TypeVar("_Value")
 
 
 class Operand(NamedTuple):
@@ -70,7 +71,7 @@ def _number(operand: Operand, constant: Constant) -> Fraction:
     return Fraction(mantissa) * Fraction(10) ** (power + scale)
 
 
-def _parsed(operand: Operand, constant: Constant, parse: Callable[[str], Any], accepted: str) -> Any:
+def _parsed(operand: Operand, constant: Constant, parse: Callable[[str], _Value], accepted: str) -> _Value:
     form, text, shown = constant
     if form == "bytes":
         raise operand.bad(shown, accepted)

@@ -19,6 +19,9 @@ def filter(t: object, where: str, select: Names | None = None, *, threads: int |
 @overload
 def filter(t: object, where: str, select: Names | None = None, *, threads: int | None = None, engine: str = "auto", params: Params = None,
            stream: Literal[True]) -> Reader: ...
+@overload
+def filter(t: object, where: str, select: Names | None = None, *, threads: int | None = None, engine: str = "auto", params: Params = None,
+           stream: bool) -> Result | Reader: ...
 def filter(
     t: object,
     where: str,

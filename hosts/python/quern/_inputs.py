@@ -8,8 +8,6 @@ For `aggregate(t, by="k", aggs="sum(x), avg(x)")` over columns k, y, x:
 
 from __future__ import annotations
 
-from typing import Any
-
 from quern import _quern
 from quern._arguments import wrong
 from quern._types import ACCEPTED, Field, same_kind, type_name
@@ -45,6 +43,8 @@ class Input:
             return self.names.index(name)
         if found > 1:
             raise wrong(f"two columns of one name in {self.what}", _quern.quote_name(name), "one")
+        if not self.names:
+            raise wrong(f"unknown column of {self.what}", _quern.quote_name(name), f"none, since {self.what} has no columns")
         accepted = [_quern.quote_name(column) for column in self.names]
         raise ValueError(_quern.unknown_word(f"column of {self.what}", _quern.quote_name(name), accepted))
 
@@ -107,5 +107,5 @@ class Input:
         self.view.set_output(self._places)
         return self.view
 
-    def kernel_input(self, keys: list[int], payload: list[int]) -> Any:
+    def kernel_input(self, keys: list[int], payload: list[int]) -> _quern.Input:
         return _quern.Input(self.finish(), keys, payload)

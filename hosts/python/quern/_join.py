@@ -18,8 +18,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, Union, overload
 
 from quern import _quern
-from quern._arguments import Names, Params, text_of, wrong
+from quern._arguments import Names, Params, items_of, text_of, wrong
+from quern._conditions import apply_where
 from quern._inputs import Input
+from quern._progress import Progress
 from quern._results import Reader, Result
 from quern._run import Run
 from quern._types import common_format
@@ -50,8 +52,8 @@ class _Column(NamedTuple):
 def _pairs(on: On) -> list[_Pair]:
     """ "a = b, k collate C"; or ["k", ("a", "b"), ("s", "t", "collate C")] and {"a": "b"} of whole names."""
     if isinstance(on, str):
-        return _quern.parse_key_pairs("on", on)
-    items = on.items() if isinstance(on, Mapping) else on
+        return _quern.parse_key_pairs("on", text_of("on", on))
+    items: Iterable[Any] = on.items() if isinstance(on, Mapping) else items_of("on", on)
     return [_pair(item) for item in items]
 
 
@@ -70,9 +72,9 @@ def _comparisons(residual: Residual) -> list[tuple[str, str, str]]:
     if residual is None:
         return []
     if isinstance(residual, str):
-        return _quern.parse_comparisons("residual", residual)
-    comparisons = []
-    for item in residual:
+        return _quern.parse_comparisons("residual", text_of("residual", residual))
+    comparisons: list[tuple[str, str, str]] = []
+    for item in items_of("residual", residual):
         if not isinstance(item, tuple):
             comparisons += _quern.parse_comparisons("residual", text_of("residual", item))
             continue
@@ -85,9 +87,9 @@ def _comparisons(residual: Residual) -> list[tuple[str, str, str]]:
 def _name_texts(what: str, names: Names) -> list[tuple[str, str, str]]:
     """(whole, side, name) of each; of a list's texts "probe.x" may be both."""
     if isinstance(names, str):
-        return _quern.parse_names(what, names)
-    texts = []
-    for name in names:
+        return _quern.parse_names(what, text_of(what, names))
+    texts: list[tuple[str, str, str]] = []
+    for name in items_of(what, names):
         side, point, rest = text_of(what, name).partition(".")
         has_side = point and rest and side in ("probe", "build")
         texts.append((name, side if has_side else "", rest if has_side else name))
@@ -107,7 +109,7 @@ class _Columns:
         self.has_mark = how == "mark"
 
     def selectable(self) -> list[str]:
-        accepted = []
+        accepted: list[str] = []
         for side in (0, 1):
             if not self.comes_out[side]:
                 continue
@@ -227,7 +229,7 @@ class _JoinSpec:
 
 def _null_equal_keys(null_equal: Names | None, pairs: list[_Pair]) -> set[int]:
     """A key goes by its name on either side, the probe's first."""
-    found = set()
+    found: set[int] = set()
     for whole, _, name in [] if null_equal is None else _name_texts("null_equal", null_equal):
         by_side = [[pair[side] for pair in pairs] for side in (0, 1)]
         side = next((names for names in by_side if whole in names), None)
@@ -258,9 +260,20 @@ def _prepare(spec: _JoinSpec, pairs: list[_Pair], columns: list[_Column], residu
 
 
 @overload
-def join(probe: object, build: object, on: On, how: str = "inner", *, stream: Literal[False] = False, **options: Any) -> Result: ...
+def join(probe: object, build: object, on: On, how: str = "inner", *, null_equal: Names | None = None, residual: Residual = None,
+         probe_where: str | None = None, build_where: str | None = None, select: Names | None = None, threads: int | None = None,
+         memory_limit: int | str | None = None, engine: str = "auto", params: Params = None,
+         stream: Literal[False] = False, progress: Progress = None) -> Result: ...
 @overload
-def join(probe: object, build: object, on: On, how: str = "inner", *, stream: Literal[True], **options: Any) -> Reader: ...
+def join(probe: object, build: object, on: On, how: str = "inner", *, null_equal: Names | None = None, residual: Residual = None,
+         probe_where: str | None = None, build_where: str | None = None, select: Names | None = None, threads: int | None = None,
+         memory_limit: int | str | None = None, engine: str = "auto", params: Params = None,
+         stream: Literal[True], progress: Progress = None) -> Reader: ...
+@overload
+def join(probe: object, build: object, on: On, how: str = "inner", *, null_equal: Names | None = None, residual: Residual = None,
+         probe_where: str | None = None, build_where: str | None = None, select: Names | None = None, threads: int | None = None,
+         memory_limit: int | str | None = None, engine: str = "auto", params: Params = None,
+         stream: bool, progress: Progress = None) -> Result | Reader: ...
 def join(
     probe: object,
     build: object,
@@ -269,12 +282,15 @@ def join(
     *,
     null_equal: Names | None = None,
     residual: Residual = None,
+    probe_where: str | None = None,
+    build_where: str | None = None,
     select: Names | None = None,
     threads: int | None = None,
     memory_limit: int | str | None = None,
     engine: str = "auto",
     params: Params = None,
     stream: bool = False,
+    progress: Progress = None,
 ) -> Result | Reader:
     """Rows of two tables whose keys are equal, in the order of probe; build goes into a table, best the smaller one.
 
@@ -284,16 +300,20 @@ def join(
         on their own stand behind all others, in no order.
     null_equal: keys, by name, whose nulls match nulls; otherwise a null matches nothing.
     residual: "shipped < due": pairs match only where column shipped of probe < column due of build too; also [("shipped", "<", "due")].
+    probe_where, build_where: only the rows of that table for which the condition is true take part, as if filtered before (filter has the
+        grammar), but no row is copied.
     select: columns of the result in order, "a, build.k" or ["a", "build.k"], `mark` of a mark join; None: all that come out, those that
         both sides have as probe.x and build.x; []: none, for len() alone.
     threads: None: QUERN_THREADS, else the number of cores. memory_limit: bytes that table and result may take, or "512M"; what the inputs
         take is not counted. engine: "jit" (compiled, or an error), "generic" (nothing is compiled), "auto". params: {"layout": "dense"}.
     stream: a Reader, which pulls probe batch by batch and never has more than one of it; a column is nullable where its schema says so.
+    progress: True for a line on the terminal, or a function of the rows taken of both tables so far and of all their rows (None of a
+        stream), called some times a second; what it raises ends the call. Of a Reader: while its table is built.
     Types: keys of two types are compared in one that holds both, exactly or with a ValueError. Columns come out as they are, dictionaries
         decoded. Ownership: strings are shared with the inputs, which live as long as the result.
     Cost: README.md, "Performance". Errors: ValueError, MemoryError above the limit, RuntimeError (a second match in a single join).
     """
-    run = Run(threads, memory_limit, engine, params)
+    run = Run(threads, memory_limit, engine, params, progress)
     if how not in _KINDS:
         raise ValueError(_quern.unknown_word("join type", str(how), list(_KINDS)))
     pairs = _pairs(on)
@@ -303,8 +323,18 @@ def join(
     shape = _quern.Shape(_order(columns), resolved.names(columns))
     spec = _JoinSpec(how, sides)
     _prepare(spec, pairs, columns, residual, null_equal)
+    apply_where(sides[0], probe_where, engine, "probe_where")
+    apply_where(sides[1], build_where, engine, "build_where")
     kernel = run.compile(spec.text())
     probe_input, build_input = (sides[side].kernel_input(spec.keys[side], spec.payload[side]) for side in (0, 1))
     if stream:
-        return run.reader(kernel, _quern.read_join(kernel, build_input, probe_input, shape, run.threads, run.memory_limit))
-    return run.result(kernel, lambda: _quern.run_join(kernel, build_input, probe_input, shape, run.threads, run.memory_limit))
+
+        def build_table() -> _quern.Reader:
+            return _quern.read_join(kernel, build_input, probe_input, shape, run.threads, run.memory_limit)
+
+        return run.reader(kernel, run.watched("table of join", sides[1:], build_table))
+
+    def compute() -> _quern.Table:
+        return _quern.run_join(kernel, build_input, probe_input, shape, run.threads, run.memory_limit)
+
+    return run.result(kernel, lambda: run.watched("join", sides, compute))

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import html
 from typing import Any
 
 from quern import _quern
-from quern._arguments import Params, params_text
+from quern._arguments import Params, params_text, text_of
+from quern._html import code, fold, page, table
 
 _NUMBERS = {"compile_ms": float, "code_bytes": int}
 
@@ -78,13 +78,10 @@ class Kernel:
         return f"<quern.Kernel: {self.spec}; {stats['engine']}, {stats['code_bytes']:,} bytes>"
 
     def _repr_html_(self) -> str:
-        """In a notebook: the spec, the plan, and the code in folds."""
-        rows = "".join(f"<tr><td>{html.escape(name)}</td><td>{html.escape(str(value))}</td></tr>" for name, value in self.stats.items())
-        folds = "".join(
-            f"<details><summary>{name}</summary><pre>{html.escape(text)}</pre></details>"
-            for name, text in (("plan", self.plan), ("layout", self.layout), ("optimised IR", self.opt), ("assembly", self.asm))
-        )
-        return f"<div><code>{html.escape(self.spec)}</code><table>{rows}</table>{folds}</div>"
+        """In a notebook: the spec, what was made of it, and the plan and the code in folds."""
+        stats = self.stats
+        folds = (("plan", self.plan), ("layout", self.layout), ("optimised IR", self.opt), ("assembly", self.asm))
+        return page([code(self.spec), table(list(stats), [stats.values()]), *(fold(name, text) for name, text in folds)])
 
 
 def compile(spec: str, *, engine: str = "auto", params: Params = None, machine: str = "native") -> Kernel:
@@ -96,4 +93,4 @@ def compile(spec: str, *, engine: str = "auto", params: Params = None, machine: 
     machine: whose code the dumps show, "native" or a CPU's name, "znver4", "aarch64:neoverse-n1"; what runs is made for this one.
     Cost: some 10 ms once, 1 us afterwards. Errors: ValueError that names the part of the spec that is wrong, and what is accepted.
     """
-    return Kernel(_quern.Kernel(spec, engine, params_text(params), True), machine)
+    return Kernel(_quern.Kernel(text_of("spec", spec), text_of("engine", engine), params_text(params), True), text_of("machine", machine))

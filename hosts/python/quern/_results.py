@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from quern import _quern
+from quern._html import fold, head, page, table
+from quern._types import Field, type_name
 
 if TYPE_CHECKING:
     import pandas
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 _SHOWN_COLUMNS = 8
+_SHOWN_ROWS = 10
 
 
 def _shown_columns(names: list[str]) -> str:
@@ -84,6 +87,31 @@ class Result:
         import pandas
 
         return pandas.DataFrame.from_arrow(self)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the first rows, where pyarrow is installed to read them; names, types and number of rows in any case."""
+        names = [head(field[0], type_name(Field(*field))) for field in self._table.fields]
+        parts = [table(names, self._first_rows()), f"<div>{len(self):,} rows</div>"]
+        if "spec" in self._stats:
+            parts.append(fold("how", "\n".join(f"{name:<12}{value}" for name, value in self._stats.items())))
+        return page(parts)
+
+    def _first_rows(self) -> list[list[object]]:
+        try:
+            import pyarrow
+        except ImportError:
+            return []
+        for batch in pyarrow.RecordBatchReader.from_stream(self):
+            return [list(row) for row in zip(*(self._values(column) for column in batch.slice(0, _SHOWN_ROWS).columns))]
+        return []
+
+    @staticmethod
+    def _values(column: pyarrow.Array) -> list[object]:
+        try:
+            values: list[object] = column.to_pylist()
+        except ValueError:  # Python has no nanoseconds
+            values = column.cast("string").to_pylist()
+        return values
 
     def __repr__(self) -> str:
         return f"<quern.Result: {len(self):,} rows, columns {_shown_columns(self.column_names)}>"

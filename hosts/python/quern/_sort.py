@@ -17,9 +17,10 @@ from collections.abc import Iterable
 from typing import Union
 
 from quern import _quern
-from quern._arguments import Names, Params, plain_names, text_of, wrong
+from quern._arguments import Names, Params, items_of, plain_names, text_of, wrong
 from quern._conditions import apply_where
 from quern._inputs import Input
+from quern._progress import Progress
 from quern._results import Result
 from quern._run import Run
 
@@ -32,9 +33,9 @@ _Key = tuple[str, str, bool, bool]  # column, collation, descending, nulls first
 def _keys(by: By) -> list[_Key]:
     """ "a desc, b" or ["a desc", ("b", "asc", "nulls first")]: of a tuple the first is a whole name."""
     if isinstance(by, str):
-        return _quern.parse_sort_keys("by", by)
+        return _quern.parse_sort_keys("by", text_of("by", by))
     keys: list[_Key] = []
-    for item in by:
+    for item in items_of("by", by):
         if isinstance(item, tuple):
             words = [text_of("by", word) for word in item]
             item = " ".join([_quern.quote_name(words[0]), *words[1:]]) if words else ""
@@ -42,15 +43,22 @@ def _keys(by: By) -> list[_Key]:
     return keys
 
 
+def _window(text: str) -> str:
+    functions = _quern.parse_windows("window", text_of("window", text))
+    if len(functions) != 1:
+        raise wrong("bad number of window functions for a name", text, "one")
+    return functions[0][0]
+
+
 def _windows(window: Names | dict[str, str] | None) -> list[tuple[str, str]]:
     """ "rank as place" or ["rank"] or {"place": "rank"}."""
     if window is None:
         return []
     if isinstance(window, str):
-        return _quern.parse_windows("window", window)
+        return _quern.parse_windows("window", text_of("window", window))
     if isinstance(window, dict):
-        return [(_quern.parse_windows("window", text_of("window", function))[0][0], name) for name, function in window.items()]
-    return [pair for text in window for pair in _quern.parse_windows("window", text_of("window", text))]
+        return [(_window(function), text_of("window", name)) for name, function in window.items()]
+    return [pair for text in items_of("window", window) for pair in _quern.parse_windows("window", text_of("window", text))]
 
 
 class _SortSpec:
@@ -128,6 +136,7 @@ def sort(
     engine: str = "auto",
     params: Params = None,
     stream: bool = False,
+    progress: Progress = None,
 ) -> Result:
     """The rows of t in the order of keys.
 
@@ -139,10 +148,10 @@ def sort(
         changes, which are sorted by first.
     threads: None: QUERN_THREADS, else the number of cores. memory_limit: bytes that the rows and the result may take, or "512M".
     engine: "jit", "generic" or "auto". params: {"sort_method": "comparison"}. stream: t is pulled batch by batch, not collected first: for
-        readers whose rows would not fit; with a limit that is memory for about the limit's rows.
+        readers whose rows would not fit; with a limit that is memory for about the limit's rows. progress: as in join.
     Cost: README.md, "Performance". Errors: ValueError, MemoryError above the limit, RuntimeError.
     """
-    run = Run(threads, memory_limit, engine, params)
+    run = Run(threads, memory_limit, engine, params, progress)
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MAX_LIMIT):
         raise wrong("bad limit", limit, "1 to 2^63-1")
     data = Input(t, "t", stream)
@@ -163,7 +172,11 @@ def sort(
     kernel = run.compile(_sort_text(spec, limit, stable, len(partition), windows))
     shape = _quern.Shape(order, selected + [name for _, name in windows])
     source = data.kernel_input(spec.keys, spec.payload)
-    return run.result(kernel, lambda: _quern.run_sort(kernel, source, shape, run.threads, run.memory_limit, stable))
+
+    def compute() -> _quern.Table:
+        return _quern.run_sort(kernel, source, shape, run.threads, run.memory_limit)
+
+    return run.result(kernel, lambda: run.watched("sort", [data], compute))
 
 
 def _sort_text(spec: _SortSpec, limit: int | None, stable: bool, partition: int, windows: list[tuple[str, str]]) -> str:

@@ -6,6 +6,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "hosts/c/quern.h"
@@ -22,17 +23,25 @@ class LimitError : public std::bad_alloc {
   std::string text_;
 };
 
+// What an operator answers to further calls when one has failed: true, but not the reason, which another thread got.
+class FollowUpError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 // Throws what a call of the C ABI answered, unless it is QUERN_OK.
 inline void Check(quern_status status, const quern_error& error) {
   if (status == QUERN_OK) return;
   if (status == QUERN_RESOURCE_EXHAUSTED) throw LimitError(error.text);
   if (status == QUERN_INVALID_ARGUMENT || status == QUERN_UNIMPLEMENTED) throw std::invalid_argument(error.text);
+  if (std::string_view(error.text).find(" after a fail") != std::string_view::npos) throw FollowUpError(error.text);
   throw std::runtime_error(error.text);
 }
 
 inline void Check(const absl::Status& status) {
   if (status.ok()) return;
-  const std::string text(status.message());
+  std::string text(status.message());
+  for (size_t at = 0; (at = text.find('\0', at)) != std::string::npos;) text.replace(at, 1, "\\0");  // texts of Python end there
   if (absl::IsResourceExhausted(status)) throw LimitError(text);
   if (absl::IsInvalidArgument(status) || absl::IsUnimplemented(status)) throw std::invalid_argument(text);
   throw std::runtime_error(text);

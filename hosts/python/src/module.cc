@@ -21,8 +21,10 @@
 #include "results.h"
 #include "source.h"
 #include "texts.h"
+#include "tuning.h"
 #include "view.h"
 #include "without_gil.h"
+#include "workers.h"
 
 namespace nb = nanobind;
 
@@ -64,6 +66,8 @@ void DefineInputs(nb::module_* module) {
       .def(
           "collect", [](const PySource& self) { self.source->Collect(); }, "Takes all batches.")
       .def_prop_ro("num_rows", [](const PySource& self) { return self.source->num_rows(); })
+      .def_prop_ro(
+          "rows_taken", [](const PySource& self) { return self.source->rows_taken(); }, "Rows that operators took so far.")
       .def(
           "has_nulls",
           [](const PySource& self, size_t column) {
@@ -147,19 +151,28 @@ void DefineOperators(nb::module_* module) {
       nb::arg("kernel"), nb::arg("build"), nb::arg("probe"), nb::arg("shape"), nb::arg("threads"), nb::arg("memory_limit"));
   module->def(
       "run_aggregate",
-      [](const KernelHandle& kernel, const Input& input, const ResultShape& shape, uint32_t threads, uint64_t limit, bool in_order) {
-        return PyTable{RunAggregate(kernel, input, shape, {threads, limit}, in_order)};
+      [](const KernelHandle& kernel, const Input& input, const ResultShape& shape, uint32_t threads, uint64_t limit) {
+        return PyTable{RunAggregate(kernel, input, shape, {threads, limit})};
       },
-      nb::arg("kernel"), nb::arg("input"), nb::arg("shape"), nb::arg("threads"), nb::arg("memory_limit"), nb::arg("in_order"));
+      nb::arg("kernel"), nb::arg("input"), nb::arg("shape"), nb::arg("threads"), nb::arg("memory_limit"));
   module->def(
       "run_sort",
-      [](const KernelHandle& kernel, const Input& input, const ResultShape& shape, uint32_t threads, uint64_t limit, bool in_order) {
-        return PyTable{RunSort(kernel, input, shape, {threads, limit}, in_order)};
+      [](const KernelHandle& kernel, const Input& input, const ResultShape& shape, uint32_t threads, uint64_t limit) {
+        return PyTable{RunSort(kernel, input, shape, {threads, limit})};
       },
-      nb::arg("kernel"), nb::arg("input"), nb::arg("shape"), nb::arg("threads"), nb::arg("memory_limit"), nb::arg("in_order"));
+      nb::arg("kernel"), nb::arg("input"), nb::arg("shape"), nb::arg("threads"), nb::arg("memory_limit"));
   module->def(
       "run_filter", [](const PyView& view, uint32_t threads) { return PyTable{RunFilter(view.view, {threads, 0})}; }, nb::arg("view"),
       nb::arg("threads"));
+  module->def(
+      "with_ticks",
+      [](nb::object tick, nb::object call) {
+        const Ticks ticks(tick);
+        return nb::object(call());
+      },
+      nb::arg("tick"), nb::arg("call"),
+      nb::sig("def with_ticks(tick: collections.abc.Callable[[], None], call: collections.abc.Callable[[], typing.Any]) -> typing.Any"),
+      "What call() returns; tick() is called now and then while it computes, and ends it by raising.");
   module->def("read_filter", [](const PyView& view) { return ReadFilter(view.view); }, nb::arg("view"));
 }
 
@@ -167,6 +180,9 @@ void DefineOperators(nb::module_* module) {
 }  // namespace quern::python
 
 NB_MODULE(_quern, module) {
+  // Objects that other libraries still hold when the process ends (a lazy frame of Polars and its function hold each other, and with it all
+  // globals) are nothing to warn their user of.
+  nanobind::set_leak_warnings(false);
   module.doc() = "The native part of quern; use the functions of the package.";
   module.def("version", [] { return std::string(quern_version()); });
   module.def("abi_version", &quern_abi_version);
@@ -176,4 +192,6 @@ NB_MODULE(_quern, module) {
   quern::python::DefineKernel(&module);
   quern::python::DefineOperators(&module);
   quern::python::DefineTexts(&module);
+  quern::python::DefineProfiles(&module);
+  quern::python::DefineTuning(&module);
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "errors.h"
+#include "hosts/c/quern.h"
 #include "operators.h"
 #include "workers.h"
 
@@ -36,70 +37,86 @@ class SchemaOfView {
 // Below this many rows a thread more costs more than it brings.
 constexpr uint64_t kRowsPerThread = 131072;
 
+// 0, the calling thread, for a single morsel: threads that are made for it would take longer than its rows.
 inline uint32_t ThreadsFor(const View& view, uint32_t threads) {
   if (!view.source()->is_collected()) return threads;
+  if (view.source()->num_rows() <= static_cast<uint64_t>(kMorselRows)) return 0;
   const uint64_t useful = (view.source()->num_rows() + kRowsPerThread - 1) / kRowsPerThread;
   return static_cast<uint32_t>(std::clamp<uint64_t>(useful, 1, threads));
 }
 
-// Calls take(batch, number of its morsel) for all of a view's morsels that this thread gets.
+// A batch on its way into the library.
+struct Handover {
+  ArrowArray array = {};
+  quern_arrow_rows rows = {};
+
+  Handover(const Taken& taken, uint64_t first_row) {
+    ExportBatch(taken.batch, &array);
+    rows = {sizeof(rows), taken.rows, taken.num_rows, first_row};
+  }
+};
+
+// Calls take(what the view makes of it, morsel) for the next morsel, where it has rows then; false where there is no further one.
+template <class Take>
+bool TakeMorsel(Feed* feed, const View& view, RowRoom* room, const Take& take) {
+  std::optional<Feed::Morsel> morsel = feed->Next();
+  if (!morsel) return false;
+  const Taken taken = view.Take(std::move(morsel->batch), room);
+  if (taken.num_rows > 0) take(taken, *morsel);
+  return true;
+}
+
+// The same for all that this thread gets.
 template <class Take>
 void TakeMorsels(Feed* feed, const View& view, const StopFlag& stop, const Take& take) {
-  while (!stop) {
-    std::optional<Feed::Morsel> morsel = feed->Next();
-    if (!morsel) return;
-    take(view.Apply(std::move(morsel->batch)), morsel->number);
+  RowRoom room;
+  while (!stop && TakeMorsel(feed, view, &room, take)) {
   }
 }
 
 // Append and finalise, of any operator whose handles and calls are these.
 template <class State, class Appender>
 struct AppendCalls {
-  quern_status (*append)(State*, ArrowArray*, quern_error*);
+  quern_status (*append)(State*, ArrowArray*, const quern_arrow_rows*, quern_error*);
   quern_status (*appender_create)(State*, Appender**, quern_error*);
   void (*appender_destroy)(Appender*);
-  quern_status (*appender_append)(Appender*, ArrowArray*, quern_error*);
+  quern_status (*appender_append)(Appender*, ArrowArray*, const quern_arrow_rows*, quern_error*);
   quern_status (*appender_finish)(Appender*, quern_error*);
   quern_status (*finalise_shared)(State*, quern_error*);
 };
 
 template <class State, class Appender>
-void AppendByOne(const AppendCalls<State, Appender>& calls, State* state, const View& view) {
-  Feed feed(view.source());
-  RunWorkers(1, [&](uint32_t, const StopFlag& stop) {
-    TakeMorsels(&feed, view, stop, [&](const Batch& batch, uint64_t) {
-      ArrowArray array = {};
-      ExportBatch(batch, &array);
+void AppendByOne(const AppendCalls<State, Appender>& calls, State* state, const View& view, Feed* feed, uint32_t threads) {
+  RunWorkers(threads, [&](uint32_t, const StopFlag& stop) {
+    TakeMorsels(feed, view, stop, [&](const Taken& taken, const Feed::Morsel& morsel) {
+      Handover batch(taken, morsel.first_row);
       quern_error error;
-      Check(calls.append(state, &array, &error), error);
+      Check(calls.append(state, &batch.array, &batch.rows, &error), error);
     });
   });
 }
 
 template <class State, class Appender>
-void AppendByAll(const AppendCalls<State, Appender>& calls, State* state, const View& view, uint32_t threads) {
-  Feed feed(view.source());
+void AppendByAll(const AppendCalls<State, Appender>& calls, State* state, const View& view, Feed* feed, uint32_t threads) {
   RunWorkers(threads, [&](uint32_t, const StopFlag& stop) {
     quern_error error;
     Appender* created = nullptr;
     Check(calls.appender_create(state, &created, &error), error);
     const Owned<Appender> appender(created, calls.appender_destroy);
-    TakeMorsels(&feed, view, stop, [&](const Batch& batch, uint64_t) {
-      ArrowArray array = {};
-      ExportBatch(batch, &array);
-      Check(calls.appender_append(created, &array, &error), error);
+    TakeMorsels(feed, view, stop, [&](const Taken& taken, const Feed::Morsel& morsel) {
+      Handover batch(taken, morsel.first_row);
+      Check(calls.appender_append(created, &batch.array, &batch.rows, &error), error);
     });
     Check(calls.appender_finish(created, &error), error);
   });
 }
 
-// threads: that finalise, and append unless in_order.
+// threads: as of RunWorkers. What the feed has left.
 template <class State, class Appender>
-void AppendAndFinalise(const AppendCalls<State, Appender>& calls, State* state, const View& view, uint32_t threads, bool in_order) {
-  const uint32_t useful = ThreadsFor(view, threads);
-  if (in_order || useful == 1) AppendByOne(calls, state, view);
-  else AppendByAll(calls, state, view, useful);
-  RunWorkers(in_order ? threads : useful, [&](uint32_t, const StopFlag&) {
+void AppendAndFinalise(const AppendCalls<State, Appender>& calls, State* state, const View& view, Feed* feed, uint32_t threads) {
+  if (threads <= 1) AppendByOne(calls, state, view, feed, threads);
+  else AppendByAll(calls, state, view, feed, threads);
+  RunWorkers(threads, [&](uint32_t, const StopFlag&) {
     quern_error error;
     Check(calls.finalise_shared(state, &error), error);
   });

@@ -33,9 +33,9 @@ Table RunJoin(const KernelHandle& kernel, const Input& build, const Input& probe
 // Builds the table; the reader pulls the probe side, a batch at a time, on one thread.
 std::unique_ptr<Reader> ReadJoin(const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& shape,
                                  const RunOptions& options);
-// in_order: rows must arrive in the order of the source, as `first` and string_agg want it; then one thread brings them.
-Table RunAggregate(const KernelHandle& kernel, const Input& input, const ResultShape& shape, const RunOptions& options, bool in_order);
-Table RunSort(const KernelHandle& kernel, const Input& input, const ResultShape& shape, const RunOptions& options, bool in_order);
+// Aggregates that go by the order of rows, and stable sorts, go by that of the source, whichever thread brings a row.
+Table RunAggregate(const KernelHandle& kernel, const Input& input, const ResultShape& shape, const RunOptions& options);
+Table RunSort(const KernelHandle& kernel, const Input& input, const ResultShape& shape, const RunOptions& options);
 // The view's own rows, in order.
 Table RunFilter(const std::shared_ptr<const View>& view, const RunOptions& options);
 std::unique_ptr<Reader> ReadFilter(const std::shared_ptr<const View>& view);

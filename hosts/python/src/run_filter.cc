@@ -10,23 +10,28 @@ Table RunFilter(const std::shared_ptr<const View>& view, const RunOptions& optio
   OrderedBatches out;
   Feed feed(view->source());
   RunWorkers(ThreadsFor(*view, options.threads), [&](uint32_t, const StopFlag& stop) {
-    TakeMorsels(&feed, *view, stop, [&out](Batch batch, uint64_t number) {
-      if (batch.num_rows > 0) out.Add(number, std::move(batch));
-    });
+    RowRoom room;
+    while (!stop) {
+      std::optional<Feed::Morsel> morsel = feed.Next();
+      if (!morsel) return;
+      Batch batch = view->Gather(std::move(morsel->batch), &room);
+      if (batch.num_rows > 0) out.Add(morsel->number, std::move(batch));
+    }
   });
   return MakeTable(view->output_fields(), out.Take());
 }
 
 std::unique_ptr<Reader> ReadFilter(const std::shared_ptr<const View>& view) {
   const auto feed = std::make_shared<Feed>(view->source());
-  return std::make_unique<Reader>(view->output_fields(), [view, feed](const Reader::Pause& pause) -> std::optional<Batch> {
-    while (std::optional<Feed::Morsel> morsel = feed->Next()) {
-      pause();
-      Batch batch = view->Apply(std::move(morsel->batch));
-      if (batch.num_rows > 0) return batch;
-    }
-    return std::nullopt;
-  });
+  return std::make_unique<Reader>(view->output_fields(),
+                                  [view, feed, room = RowRoom()](const Reader::Pause& pause) mutable -> std::optional<Batch> {
+                                    while (std::optional<Feed::Morsel> morsel = feed->Next()) {
+                                      pause();
+                                      Batch batch = view->Gather(std::move(morsel->batch), &room);
+                                      if (batch.num_rows > 0) return batch;
+                                    }
+                                    return std::nullopt;
+                                  });
 }
 
 }  // namespace quern::python

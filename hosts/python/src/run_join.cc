@@ -20,8 +20,9 @@ namespace {
 
 constexpr uint64_t kAtTheEnd = std::numeric_limits<uint64_t>::max();
 
-constexpr AppendCalls<quern_join, quern_appender> kCalls = {quern_join_append_arrow,     quern_appender_create, quern_appender_destroy,
-                                                            quern_appender_append_arrow, quern_appender_finish, quern_join_finalise_shared};
+constexpr AppendCalls<quern_join, quern_appender> kCalls = {quern_join_append_arrow_rows, quern_appender_create,
+                                                            quern_appender_destroy,       quern_appender_append_arrow_rows,
+                                                            quern_appender_finish,        quern_join_finalise_shared};
 
 Owned<quern_join> MakeJoin(const KernelHandle& kernel, const Input& build, const Input& probe, const RunOptions& options) {
   quern_error error;
@@ -33,6 +34,11 @@ Owned<quern_join> MakeJoin(const KernelHandle& kernel, const Input& build, const
                               probe.payload.data(), &error),
         error);
   return owned;
+}
+
+void BuildTable(quern_join* join, const View& build, uint32_t threads) {
+  Feed feed(build.source());
+  AppendAndFinalise(kCalls, join, build, &feed, ThreadsFor(build, threads));
 }
 
 std::vector<Field> FieldsOf(const quern_join* join, const ResultShape& shape) {
@@ -51,10 +57,10 @@ class Prober {
     prober_.reset(prober);
   }
 
-  void Input(const Batch& batch) {
-    ArrowArray array = {};
-    ExportBatch(batch, &array);
-    Check(quern_prober_input_arrow(prober_.get(), &array, &error_), error_);
+  // Rows that were selected must stay until Next has answered nullopt.
+  void Input(const Taken& taken, uint64_t first_row) {
+    Handover batch(taken, first_row);
+    Check(quern_prober_input_arrow_rows(prober_.get(), &batch.array, &batch.rows, &error_), error_);
     more_ = true;
   }
   void InputUnmatched() {
@@ -105,6 +111,7 @@ struct JoinReading {
   Feed feed;
   Prober prober;
   ResultShape shape;
+  RowRoom room;
   bool is_unmatched = false;
 
   JoinReading(Owned<quern_join> made, const Input& input, ResultShape result)
@@ -123,7 +130,7 @@ struct JoinReading {
       if (is_unmatched) return std::nullopt;
       std::optional<Feed::Morsel> morsel = feed.Next();
       is_unmatched = !morsel.has_value();
-      if (morsel) prober.Input(probe->Apply(std::move(morsel->batch)));
+      if (morsel) prober.Input(probe->Take(std::move(morsel->batch), &room), morsel->first_row);
       else prober.InputUnmatched();
     }
   }
@@ -134,19 +141,19 @@ struct JoinReading {
 Table RunJoin(const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& shape, const RunOptions& options) {
   const Owned<quern_join> join = MakeJoin(kernel, build, probe, options);
   std::vector<Field> fields = FieldsOf(join.get(), shape);
-  AppendAndFinalise(kCalls, join.get(), *build.view, options.threads, false);
+  BuildTable(join.get(), *build.view, options.threads);
   const uint32_t threads = std::max(ThreadsFor(*probe.view, options.threads), ThreadsFor(*build.view, options.threads));
   const size_t num_columns = NumColumns(join.get());
   std::vector<std::unique_ptr<Prober>> probers;
-  for (uint32_t i = 0; i < threads; ++i) probers.push_back(std::make_unique<Prober>(join.get(), num_columns));
+  for (uint32_t i = 0; i < std::max(threads, 1U); ++i) probers.push_back(std::make_unique<Prober>(join.get(), num_columns));
   OrderedBatches out;
   const ProbeWork work{shape, &out};
   Feed feed(probe.view->source());
   RunWorkers(threads, [&](uint32_t thread, const StopFlag& stop) {
     Prober* const prober = probers[thread].get();
-    TakeMorsels(&feed, *probe.view, stop, [&](const Batch& batch, uint64_t number) {
-      prober->Input(batch);
-      Drain(prober, work, number, stop);
+    TakeMorsels(&feed, *probe.view, stop, [&](const Taken& taken, const Feed::Morsel& morsel) {
+      prober->Input(taken, morsel.first_row);
+      Drain(prober, work, morsel.number, stop);
     });
   });
   RunWorkers(threads, [&](uint32_t thread, const StopFlag& stop) {
@@ -160,7 +167,7 @@ std::unique_ptr<Reader> ReadJoin(const KernelHandle& kernel, const Input& build,
                                  const RunOptions& options) {
   Owned<quern_join> join = MakeJoin(kernel, build, probe, options);
   std::vector<Field> fields = FieldsOf(join.get(), shape);
-  AppendAndFinalise(kCalls, join.get(), *build.view, options.threads, false);
+  BuildTable(join.get(), *build.view, options.threads);
   const auto reading = std::make_shared<JoinReading>(std::move(join), probe, shape);
   return std::make_unique<Reader>(std::move(fields), [reading](const Reader::Pause& pause) { return reading->Next(pause); });
 }

@@ -10,9 +10,9 @@
 namespace quern::python {
 namespace {
 
-constexpr AppendCalls<quern_sort, quern_sort_appender> kCalls = {quern_sort_append_arrow,     quern_sort_appender_create,
-                                                                 quern_sort_appender_destroy, quern_sort_appender_append_arrow,
-                                                                 quern_sort_appender_finish,  quern_sort_finalise_shared};
+constexpr AppendCalls<quern_sort, quern_sort_appender> kCalls = {quern_sort_append_arrow_rows, quern_sort_appender_create,
+                                                                 quern_sort_appender_destroy,  quern_sort_appender_append_arrow_rows,
+                                                                 quern_sort_appender_finish,   quern_sort_finalise_shared};
 
 Owned<quern_sort> MakeSort(const KernelHandle& kernel, const Input& input, const RunOptions& options) {
   quern_error error;
@@ -40,14 +40,15 @@ void ReadSorted(quern_sort* sort, size_t num_columns, const ResultShape& shape, 
 
 }  // namespace
 
-Table RunSort(const KernelHandle& kernel, const Input& input, const ResultShape& shape, const RunOptions& options, bool in_order) {
+Table RunSort(const KernelHandle& kernel, const Input& input, const ResultShape& shape, const RunOptions& options) {
   const Owned<quern_sort> sort = MakeSort(kernel, input, options);
   quern_error error;
   ArrowSchema schema = {};
   Check(quern_sort_result_schema(sort.get(), &schema, &error), error);
   const auto num_columns = static_cast<size_t>(schema.n_children);
   std::vector<Field> fields = shape.Fields(&schema);
-  AppendAndFinalise(kCalls, sort.get(), *input.view, options.threads, in_order);
+  Feed feed(input.view->source());
+  AppendAndFinalise(kCalls, sort.get(), *input.view, &feed, ThreadsFor(*input.view, options.threads));
   OrderedBatches out;
   RunWorkers(ThreadsFor(*input.view, options.threads),
              [&](uint32_t, const StopFlag& stop) { ReadSorted(sort.get(), num_columns, shape, stop, &out); });

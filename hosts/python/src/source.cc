@@ -10,6 +10,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 
@@ -41,7 +42,9 @@ void RaiseInterrupt(const std::string& text) {
   const char* const text = stream->get_last_error(stream);
   const std::string reason = text == nullptr ? "the producer gives no reason" : text;
   RaiseInterrupt(reason);
-  throw std::runtime_error(what + ": " + reason.substr(0, reason.find('\n')));
+  // pyarrow gives the traceback of a producer in Python behind what was raised.
+  const size_t end = std::min(reason.find('\n'), reason.find(". Detail: Python exception:"));
+  throw std::runtime_error(what + ": " + reason.substr(0, end));
 }
 
 }  // namespace
@@ -75,8 +78,10 @@ void Source::OpenStream(nb::handle object) {
     const WithoutGil no_gil;
     if (stream_.get_schema(&stream_, &schema) != 0) Fail(&stream_, "no schema of " + what_);
   }
+  const std::unique_ptr<ArrowSchema, void (*)(ArrowSchema*)> owned(&schema, [](ArrowSchema* given) {
+    if (given->release != nullptr) given->release(given);
+  });
   TakeFields(schema);
-  schema.release(&schema);
 }
 
 void Source::OpenArray(nb::handle object) {
@@ -141,8 +146,10 @@ std::optional<Feed::Morsel> Feed::Next() {
     next_row_ = 0;
   }
   const int64_t rows = std::min(kMorselRows, batch_.num_rows - next_row_);
-  Morsel morsel{SliceBatch(batch_, next_row_, rows), next_number_++};
+  Morsel morsel{SliceBatch(batch_, next_row_, rows), next_number_++, rows_dealt_};
   next_row_ += rows;
+  rows_dealt_ += static_cast<uint64_t>(rows);
+  source_.CountTaken(rows);
   return morsel;
 }
 

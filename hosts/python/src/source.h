@@ -5,6 +5,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -36,7 +37,10 @@ class Source {
   bool is_collected() const { return is_collected_; }
   const std::vector<Batch>& batches() const { return batches_; }
   uint64_t num_rows() const { return num_rows_; }  // that were collected
-  bool HasNulls(size_t column) const;              // in what was collected
+  // Rows that operators took so far, of all runs. Any thread may ask and count.
+  uint64_t rows_taken() const { return rows_taken_.load(std::memory_order_relaxed); }
+  void CountTaken(int64_t rows) { rows_taken_.fetch_add(static_cast<uint64_t>(rows), std::memory_order_relaxed); }
+  bool HasNulls(size_t column) const;  // in what was collected
 
   // The next batch of a source that is not collected. By one thread at a time, with or without the GIL.
   std::optional<Batch> Pull();
@@ -52,6 +56,7 @@ class Source {
   ArrowArrayStream stream_ = {};
   std::vector<Batch> batches_;
   uint64_t num_rows_ = 0;
+  std::atomic<uint64_t> rows_taken_ = 0;
   bool is_collected_ = false;
 };
 
@@ -62,9 +67,12 @@ class Feed {
 
   struct Morsel {
     Batch batch;
-    uint64_t number;  // from 0, in the order of the rows
+    uint64_t number;     // from 0, in the order of the rows
+    uint64_t first_row;  // of the source's
   };
   std::optional<Morsel> Next();
+  // *Threads*: none while another calls Next.
+  uint64_t rows_dealt() const { return rows_dealt_; }
 
  private:
   std::optional<Batch> NextBatch();
@@ -75,6 +83,7 @@ class Feed {
   int64_t next_row_ = 0;
   size_t next_batch_ = 0;
   uint64_t next_number_ = 0;
+  uint64_t rows_dealt_ = 0;
 };
 
 }  // namespace quern::python

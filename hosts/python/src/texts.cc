@@ -197,14 +197,26 @@ std::string UnknownWord(const std::string& noun, const std::string& value, const
 }  // namespace
 
 void DefineTexts(nb::module_* module) {
-  module->def("parse_names", ParseNames, nb::arg("what"), nb::arg("text"), "[(whole, side, name), ..] of a list of columns.");
-  module->def("parse_keys", ParseKeys, nb::arg("what"), nb::arg("text"), "[(name, collation), ..].");
-  module->def("parse_key_pairs", ParseKeyPairs, nb::arg("what"), nb::arg("text"), "[(probe, build, collation), ..].");
-  module->def("parse_comparisons", ParseComparisons, nb::arg("what"), nb::arg("text"), "[(probe, sign, build), ..].");
-  module->def("parse_sort_keys", ParseSortKeys, nb::arg("what"), nb::arg("text"), "[(name, collation, descending, nulls_first), ..].");
-  module->def("parse_windows", ParseWindows, nb::arg("what"), nb::arg("text"), "[(function, name), ..].");
-  module->def("parse_where", ParseWhere, nb::arg("what"), nb::arg("text"), "The tree of a condition, as dictionaries.");
-  module->def("parse_aggregates", ParseAggregates, nb::arg("what"), nb::arg("text"), "The calls of a list, as dictionaries.");
+  // The stub for type checkers (_quern.pyi) has these signatures: a plain nb::list would be a list of anything there.
+  module->def("parse_names", ParseNames, nb::arg("what"), nb::arg("text"),
+              nb::sig("def parse_names(what: str, text: str) -> list[tuple[str, str, str]]"),
+              "[(whole, side, name), ..] of a list of columns.");
+  module->def("parse_keys", ParseKeys, nb::arg("what"), nb::arg("text"),
+              nb::sig("def parse_keys(what: str, text: str) -> list[tuple[str, str]]"), "[(name, collation), ..].");
+  module->def("parse_key_pairs", ParseKeyPairs, nb::arg("what"), nb::arg("text"),
+              nb::sig("def parse_key_pairs(what: str, text: str) -> list[tuple[str, str, str]]"), "[(probe, build, collation), ..].");
+  module->def("parse_comparisons", ParseComparisons, nb::arg("what"), nb::arg("text"),
+              nb::sig("def parse_comparisons(what: str, text: str) -> list[tuple[str, str, str]]"), "[(probe, sign, build), ..].");
+  module->def("parse_sort_keys", ParseSortKeys, nb::arg("what"), nb::arg("text"),
+              nb::sig("def parse_sort_keys(what: str, text: str) -> list[tuple[str, str, bool, bool]]"),
+              "[(name, collation, descending, nulls_first), ..].");
+  module->def("parse_windows", ParseWindows, nb::arg("what"), nb::arg("text"),
+              nb::sig("def parse_windows(what: str, text: str) -> list[tuple[str, str]]"), "[(function, name), ..].");
+  module->def("parse_where", ParseWhere, nb::arg("what"), nb::arg("text"),
+              nb::sig("def parse_where(what: str, text: str) -> dict[str, typing.Any]"), "The tree of a condition, as dictionaries.");
+  module->def("parse_aggregates", ParseAggregates, nb::arg("what"), nb::arg("text"),
+              nb::sig("def parse_aggregates(what: str, text: str) -> list[dict[str, typing.Any]]"),
+              "The calls of a list, as dictionaries.");
   module->def("type_text", TypeText, nb::arg("format"), nb::arg("dictionary"), nb::arg("collation"), nb::arg("nullable"),
               "A type as a spec writes it; \"\" where no kernel reads the Arrow format.");
   module->def(

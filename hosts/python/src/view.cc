@@ -3,9 +3,9 @@
 //
 //     quern.aggregate(t, by="k", aggs="count(*) filter (where x > 5)", where="day < 1998-09-02")       t: k, x, day
 //
-// the view makes column 3 of column 1 (the test x > 5), keeps rows by a test of column 2, and lets columns 0 and 3 out. A morsel of 65,536
-// rows goes through at once, by whichever thread has taken it: casts and tests first, then the condition, then the rows that meet it are
-// gathered, of the columns that come out alone.
+// the view makes column 3 of column 1 (the test x > 5), selects rows by a test of column 2, and lets columns 0 and 3 out. A morsel of
+// 65,536 rows goes through at once, by whichever thread has taken it: casts and tests first, then the condition. The rows that meet it stay
+// where they are: their numbers go to the kernel beside the columns. Only a filter, whose rows are the result, gathers them.
 #include "view.h"
 
 #include <algorithm>
@@ -45,17 +45,15 @@ Batch Test::Input(const Batch& batch) const {
   return input;
 }
 
-std::vector<uint32_t> Test::Select(const Batch& batch) const {
-  std::vector<uint32_t> rows(static_cast<size_t>(batch.num_rows));
+uint64_t Test::Select(const Batch& batch, uint32_t* rows) const {
   ArrowArray array = {};
   ExportBatch(Input(batch), &array);
   uint64_t num_rows = 0;
   quern_error error;
-  const quern_status status = quern_filter_select_arrow(filter_.get(), &array, rows.data(), &num_rows, &error);
+  const quern_status status = quern_filter_select_arrow(filter_.get(), &array, rows, &num_rows, &error);
   array.release(&array);
   Check(status, error);
-  rows.resize(num_rows);
-  return rows;
+  return num_rows;
 }
 
 std::vector<uint8_t> Test::Bits(const Batch& batch) const {
@@ -94,20 +92,30 @@ void View::SetOutput(std::vector<uint32_t> columns) {
   output_ = std::move(columns);
 }
 
-Batch View::Apply(Batch batch) const {
+Taken View::Take(Batch batch, RowRoom* room) const {
   for (const auto& step : steps_) {
     const Cast* const cast = std::get_if<Cast>(&step);
     if (cast != nullptr) batch.columns.push_back(CastColumn(batch.columns[cast->column], fields_[cast->column], cast->format));
     else batch.columns.push_back(BitColumn(std::get<Test>(step).Bits(batch), batch.num_rows));
   }
-  std::vector<uint32_t> rows;
-  if (where_ != nullptr) rows = where_->Select(batch);
-  const bool all = where_ == nullptr || static_cast<int64_t>(rows.size()) == batch.num_rows;
-  Batch output{all ? batch.num_rows : static_cast<int64_t>(rows.size()), {}};
-  for (const uint32_t column : output_) {
-    output.columns.push_back(all ? batch.columns[column] : GatherColumn(batch.columns[column], fields_[column], rows.data(), rows.size()));
+  Taken taken{{batch.num_rows, {}}, nullptr, static_cast<uint64_t>(batch.num_rows)};
+  if (where_ != nullptr) {
+    taken.rows = room->For(batch.num_rows);
+    taken.num_rows = where_->Select(batch, room->For(batch.num_rows));
+    if (taken.num_rows == static_cast<uint64_t>(batch.num_rows)) taken.rows = nullptr;
   }
-  return output;
+  for (const uint32_t column : output_) taken.batch.columns.push_back(batch.columns[column]);
+  return taken;
+}
+
+Batch View::Gather(Batch batch, RowRoom* room) const {
+  Taken taken = Take(std::move(batch), room);
+  if (taken.rows == nullptr) return std::move(taken.batch);
+  Batch gathered{static_cast<int64_t>(taken.num_rows), {}};
+  for (size_t i = 0; i < output_.size(); ++i) {
+    gathered.columns.push_back(GatherColumn(taken.batch.columns[i], output_fields_[i], taken.rows, taken.num_rows));
+  }
+  return gathered;
 }
 
 }  // namespace quern::python

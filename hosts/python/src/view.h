@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The columns of a source that an operator reads, some of them made on the way, of the rows that meet a condition.
+// The columns of a source that an operator reads, some of them made on the way, and which of their rows meet a condition.
 #ifndef QUERN_HOSTS_PYTHON_SRC_VIEW_H_
 #define QUERN_HOSTS_PYTHON_SRC_VIEW_H_
 
@@ -24,14 +24,33 @@ class Test {
   Test(const KernelHandle& kernel, const std::vector<Field>& fields, const std::vector<uint32_t>& columns);
 
   // *Threads*: any.
-  std::vector<uint32_t> Select(const Batch& batch) const;  // the rows where it holds
-  std::vector<uint8_t> Bits(const Batch& batch) const;     // a bitmap of them
+  uint64_t Select(const Batch& batch, uint32_t* rows) const;  // writes the rows where it holds, and answers how many they are
+  std::vector<uint8_t> Bits(const Batch& batch) const;        // a bitmap of them
 
  private:
   Batch Input(const Batch& batch) const;
 
   std::vector<uint32_t> children_;  // of the batches that the filter sees, numbers of columns
   std::unique_ptr<quern_filter, void (*)(quern_filter*)> filter_;
+};
+
+// What a view makes of a batch.
+struct Taken {
+  Batch batch;                     // all rows
+  const uint32_t* rows = nullptr;  // those that meet the condition, in order; nullptr: all
+  uint64_t num_rows = 0;           // of these
+};
+
+// Room for the numbers of a batch's rows, used again from batch to batch: of one thread.
+class RowRoom {
+ public:
+  uint32_t* For(int64_t num_rows) {
+    if (rows_.size() < static_cast<size_t>(num_rows)) rows_.resize(static_cast<size_t>(num_rows));
+    return rows_.data();
+  }
+
+ private:
+  std::vector<uint32_t> rows_;
 };
 
 class View {
@@ -48,8 +67,10 @@ class View {
 
   Source* source() const { return source_.get(); }
   const std::vector<Field>& output_fields() const { return output_fields_; }
-  // What comes out of a batch of the source. *Threads*: any, without the GIL.
-  Batch Apply(Batch batch) const;
+  // What comes out of a batch of the source; its rows lie in `room`. *Threads*: any, without the GIL.
+  Taken Take(Batch batch, RowRoom* room) const;
+  // The same as a batch of these rows alone. *Cost*: a copy of them, unless all come out.
+  Batch Gather(Batch batch, RowRoom* room) const;
 
  private:
   struct Cast {

@@ -6,12 +6,13 @@
 //     thread 0   morsel, stop?, morsel, stop?, ..
 //     thread 1   morsel, stop?, ..
 //
-// A morsel is 65,536 rows, a few milliseconds at most. In threads other than the main one the question is answered with no at once.
+// A morsel is 65,536 rows, a few milliseconds at most. In threads other than the main one the question is answered with no at once. A bar
+// that shows how far the work is (quern/_progress.py) is drawn at the same moments, by the same thread.
 #include "workers.h"
+#include "errors.h"
 #include "without_gil.h"
 
 #include <Python.h>
-#include <nanobind/nanobind.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -25,6 +26,17 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenChecks(20);
 
+// A thread that fails makes the calls of the others fail too, and one of these may tell of it first.
+bool IsFollowUp(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const FollowUpError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 // What the threads of one piece of work share with who waits for them.
 struct Team {
   std::mutex mutex;
@@ -35,14 +47,21 @@ struct Team {
 
   void Fail(std::exception_ptr exception) {
     const std::lock_guard<std::mutex> lock(mutex);
-    if (!failure) failure = std::move(exception);
+    if (!failure || (IsFollowUp(failure) && !IsFollowUp(exception))) failure = std::move(exception);
     stop = true;
   }
 };
 
+// What the thread's Ticks was made with.
+thread_local nanobind::handle current_tick;
+
 void CheckSignals() {
   const nanobind::gil_scoped_acquire gil;
   if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+  if (!current_tick) return;
+  const nanobind::handle tick = current_tick;
+  const Ticks none{nanobind::handle()};
+  tick();
 }
 
 void Wait(Team* team) {
@@ -61,7 +80,14 @@ void Wait(Team* team) {
 
 }  // namespace
 
+Ticks::Ticks(nanobind::handle tick) : outer_(current_tick) { current_tick = tick; }
+Ticks::~Ticks() { current_tick = outer_; }
+
 void RunWorkers(uint32_t threads, const std::function<void(uint32_t thread, const StopFlag& stop)>& work) {
+  if (threads == 0) {
+    const WithoutGil no_gil;
+    return work(0, StopFlag(false));
+  }
   Team team;
   std::vector<std::thread> workers;
   {
