@@ -40,9 +40,10 @@ constexpr uint32_t kTieDistance = 24;    // rows whose next bytes are asked for,
 // gains by prefetching only from a quarter of the L3 cache on (100,000 groups of 32 bytes: 6.7 ns a row without, 7.1 with; 300,000: 13.5
 // and 9.9; `agg_bench --benchmark_filter=groups`).
 uint64_t GateBytes(PrefetchLoop loop, const MemoryModel& model) {
-  // Sorted rows are read one after another and none waits for another (192 KiB: 1.8 ns a row without, 2.0 with; 1.5 MiB: 3.0 and 2.2;
-  // `quern tune "sort keys=i64 payload=i64"`).
-  if (loop == PrefetchLoop::kGather || loop == PrefetchLoop::kTie) return model.l2_bytes / 2;
+  // Sorted rows are read one after another and none waits for another (four columns, 1.5 MiB: 2.4 ns a row without, 5.7 with; 3 MiB: 8.4
+  // and 5.9).
+  if (loop == PrefetchLoop::kGather) return 2 * model.l2_bytes;
+  if (loop == PrefetchLoop::kTie) return model.l2_bytes / 2;
   const bool is_words_of_groups = loop == PrefetchLoop::kUpdateDense || loop == PrefetchLoop::kUpdateOpen;
   return is_words_of_groups ? std::max(model.l2_bytes, model.l3_bytes / 4) : 0;
 }

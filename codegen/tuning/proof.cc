@@ -203,6 +203,19 @@ absl::StatusOr<std::vector<ProofResult>> Prove(const Profile& profile, const Pro
   return results;
 }
 
+std::string ProofCsv(const std::vector<ProofResult>& results) {
+  std::string csv = "shape,log2_rows,hits_percent,zipf,rows_per_key,table_bytes,tuned,best,tuned_ns,off_ns,fixed16_ns,best_ns\n";
+  for (const ProofResult& r : results) {
+    const PrefetchHint hint = DefaultHint(r.cell.loop);
+    char text[240];
+    std::snprintf(text, sizeof text, "\"%s\",%u,%u,%g,%u,%llu,%s,%s,%.3f,%.3f,%.3f,%.3f\n", r.cell.shape.c_str(), r.cell.log2_rows,
+                  r.cell.hits_percent, r.cell.zipf, r.cell.rows_per_key, static_cast<unsigned long long>(r.table_bytes),
+                  PrintSetting(r.tuned, hint).c_str(), PrintSetting(r.best, hint).c_str(), r.tuned_ns, r.off_ns, r.fixed16_ns, r.best_ns);
+    csv += text;
+  }
+  return csv;
+}
+
 std::string ProofTable(const std::vector<ProofResult>& results, const MachineSignature& machine) {
   if (results.empty()) return "no cell was measured\n";
   std::map<std::pair<std::string, uint32_t>, std::vector<const ProofResult*>> lines;

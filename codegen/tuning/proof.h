@@ -48,6 +48,9 @@ std::vector<ProofCell> ProofGrid();
 // Measures cells until the budget is spent. *Cost*: the budget. *Errors*: the operators'; a cell that finds no memory is left out.
 absl::StatusOr<std::vector<ProofResult>> Prove(const Profile& profile, const ProofOptions& options);
 
+// A line for each cell, for other programs: what it is, the settings, ns a row.
+std::string ProofCsv(const std::vector<ProofResult>& results);
+
 // A line for each shape and size; then the targets, each with what was measured and whether it is met.
 std::string ProofTable(const std::vector<ProofResult>& results, const MachineSignature& machine);
 

@@ -388,7 +388,7 @@ TEST(HashJoin, HowManyHitChangesNoRow) {
     JoinOptions options;
     options.layout = LayoutChoice::kUnchained;
     for (PrefetchLadder& ladder : options.prefetch.all) ladder.rungs[0].setting = setting;
-    const auto build = RowNumbers(1500);
+    const auto build = RowNumbers(1500), numbers = RowNumbers(4500);
     auto join = Join(kNumbers, nullptr, {}, options);
     ASSERT_TRUE(join->Append(Batch(build, build)).ok());
     ASSERT_TRUE(join->Finalise().ok());
@@ -396,13 +396,13 @@ TEST(HashJoin, HowManyHitChangesNoRow) {
     JoinProber prober(join);
     OutputBatch out({join->shape().spec().probe[0], join->shape().spec().build[0]}, 700, nullptr);
     for (const int64_t first : {100'000, 0, 0, 200'000, 300'000, 700, 700, 0}) {
-      std::vector<int64_t> probe = RowNumbers(4500);
+      std::vector<int64_t> probe(4500);
       Pairs expected, found;
       for (size_t i = 0; i < probe.size(); ++i) {
         probe[i] = first + static_cast<int64_t>(i % 1500);
         if (probe[i] < 1500) expected.emplace_back(i, probe[i]);
       }
-      ASSERT_TRUE(prober.SetInput(Batch(probe, RowNumbers(4500))).ok());
+      ASSERT_TRUE(prober.SetInput(Batch(probe, numbers)).ok());
       for (bool more = true; more;) {
         const auto next = prober.Next(&out);
         ASSERT_TRUE(next.ok());

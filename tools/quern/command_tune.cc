@@ -65,7 +65,7 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, TuneCom
   arguments.Value("--profile", &command->profile, "FILE", "the profile to begin with and to write (default: this machine's)");
   arguments.Value("--report", &command->report, "FILE.html", "write a page with a curve for each loop and table size");
   arguments.Value("--replay", &command->replay, "DIR", "tune for the jobs that processes with QUERN_CAPTURE=DIR have run, at their sizes");
-  arguments.Value("--csv", &command->csv, "FILE", "write a line for each setting that was tried");
+  arguments.Value("--csv", &command->csv, "FILE", "write a line for each setting that was tried; of --prove for each job");
   arguments.Flag("--check", &command->check, "measure a sample of the profile again; exit status 1 where settings do not hold any more");
   arguments.Flag(
       "--prove", &command->prove,
@@ -247,6 +247,7 @@ absl::StatusOr<int> ProveProfile(const TuneCommand& command, const std::optional
   options.max_bytes = command.options.max_bytes;
   QUERN_ASSIGN_OR_RETURN(const std::vector<ProofResult> results, ProveUnderProgress(*profile, std::move(options)));
   std::fputs(ProofTable(results, profile->machine).c_str(), stdout);
+  QUERN_RETURN_IF_ERROR(WriteText(command.csv, ProofCsv(results)));
   return kExitOk;
 }
 
