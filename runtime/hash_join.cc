@@ -232,6 +232,7 @@ void JoinProber::JudgeHits() {
   if (are_rare && !hits_are_rare_) {
     quiet_table_ = join_->table_;
     quiet_table_.probe.distance = 0;
+    quiet_table_.probe.group_rows = kMaxBatchRows;
   }
   hits_are_rare_ = are_rare;
 }

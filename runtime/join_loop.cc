@@ -144,11 +144,8 @@ class Prober {
       *p_.num_new_candidates = s_->num_candidates;
       return Take(before);
     }
-    // Groups are for prefetching; without it a whole batch is one.
     const PrefetchSetting& setting = p_.table->probe;
-    const uint32_t group_rows = setting.distance == 0     ? s_->batch_rows
-                                : setting.group_rows != 0 ? setting.group_rows
-                                                          : a_->shape->group_rows;
+    const uint32_t group_rows = setting.group_rows != 0 ? setting.group_rows : a_->shape->group_rows;
     const uint32_t begin = s_->batch_next, end = std::min(s_->batch_rows, begin + group_rows);
     s_->num_candidates = IsWord() ? TestWords(*p_.table, *s_, begin, end, s_->candidates) : TestGroup(begin, end);
     s_->batch_next = end;
