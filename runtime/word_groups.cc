@@ -175,8 +175,10 @@ bool WordGroups::GoesOnInOrder(const uint64_t* words, uint32_t n) {
 }
 
 absl::Status WordGroups::BecomeSorted() {
+  const QuernJoinShape& group = *context_.shape->group();
   absl::Status status;
-  ForEachGroup(*context_.shape->group(), &dense_, dense_.num_cells(), [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
+  sorted_.Begin(group, context_.options.huge_pages, context_.budget);  // may have been one before, and freed
+  ForEachGroup(group, &dense_, dense_.num_cells(), [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
     if (status.ok()) status = sorted_.Copy(from, words, n);
   });
   if (!status.ok()) {

@@ -137,6 +137,26 @@ TEST(WordGroups, AnArrayThatIsOutgrownInOrderBecomesAList) {
   }
 }
 
+// A list that was left for slots, these for an array, and that for a list again.
+TEST(WordGroups, AListMayBecomeAListAgain) {
+  Counted counted;
+  counted.AddRange(0, 20'000, 50);
+  EXPECT_STREQ(counted.table.layout(), "sorted");
+  counted.Add({19'950, 3});
+  EXPECT_STREQ(counted.table.layout(), "open");
+  std::vector<int64_t> keys;
+  for (int64_t i = 0; i < 30'000; ++i) keys.push_back(i * 7919 % 30'000);
+  counted.Add(keys);
+  EXPECT_STREQ(counted.table.layout(), "dense");
+  counted.AddRange(29'000, 2'000'000, 11);
+  EXPECT_STREQ(counted.table.layout(), "sorted");
+  counted.ExpectAll();
+  counted.AddRange(5, 100'000);
+  counted.ExpectAll();
+  counted.table.Release();
+  EXPECT_EQ(counted.context.budget->used_bytes(), 0u);
+}
+
 // Keys that came in no order before may go on in order; of the array's own words some lie behind.
 TEST(WordGroups, AnArrayWithLargerWordsIsNoList) {
   Counted counted;
