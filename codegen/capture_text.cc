@@ -179,10 +179,6 @@ class Reader {
   bool has_version_ = false, has_end_ = false;
 };
 
-absl::Status AtLine(std::string_view name, uint64_t line, const absl::Status& status) {
-  return InvalidArgument(Show(name) + ":" + std::to_string(line) + ": " + std::string(status.message()));
-}
-
 }  // namespace
 
 bool CaptureLog::Add(const CapturedJob& job) {
@@ -213,15 +209,7 @@ std::string CaptureLog::Print() const {
 absl::StatusOr<CaptureLog> CaptureLog::Parse(std::string_view text, std::string_view name) {
   CaptureLog log;
   Reader reader(&log);
-  uint64_t line_number = 0;
-  while (!text.empty()) {
-    const std::string_view line = TakeLine(&text);
-    ++line_number;
-    const absl::Status status = reader.ReadLine(line);
-    if (!status.ok()) return AtLine(name, line_number, status);
-  }
-  const absl::Status status = reader.CheckComplete();
-  if (!status.ok()) return AtLine(name, std::max<uint64_t>(line_number, 1), status);
+  QUERN_RETURN_IF_ERROR(ReadLines(text, name, &reader));
   return log;
 }
 

@@ -11,6 +11,9 @@
 #include <string_view>
 #include <system_error>
 
+#include "absl/status/status.h"
+#include "runtime/status.h"
+
 namespace quern {
 
 // The next word of a line, which goes on behind it; "" at its end.
@@ -29,6 +32,23 @@ inline std::string_view TakeLine(std::string_view* text) {
   text->remove_prefix(std::min(end + 1, text->size()));
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   return line;
+}
+
+// Gives each line to reader->ReadLine and asks reader->CheckComplete at the end. *Errors*: those of the reader, behind "NAME:LINE: ".
+template <class Reader>
+absl::Status ReadLines(std::string_view text, std::string_view name, Reader* reader) {
+  uint64_t line_number = 0;
+  const auto at_line = [&](const absl::Status& status) {
+    const uint64_t line = std::max<uint64_t>(line_number, 1);
+    return InvalidArgument(Show(name) + ":" + std::to_string(line) + ": " + std::string(status.message()));
+  };
+  while (!text.empty()) {
+    const std::string_view line = TakeLine(&text);
+    ++line_number;
+    if (const absl::Status status = reader->ReadLine(line); !status.ok()) return at_line(status);
+  }
+  const absl::Status status = reader->CheckComplete();
+  return status.ok() ? status : at_line(status);
 }
 
 // Whether all of the text is a number from min to max.

@@ -28,13 +28,7 @@ struct Table {
   explicit Table(const std::string& spec, const AggregateOptions& options = {}, const test::Tuning& tuning = {})
       : context(test::ContextOf(spec, options, tuning)), groups(context, 0) {}
 
-  std::vector<uint8_t*> Find(const std::vector<ColumnPtr>& keys, uint32_t n) {
-    std::vector<QuernColumn> columns;
-    for (const ColumnPtr& key : keys) columns.push_back(key->column);
-    std::vector<uint8_t*> tuples(n);
-    EXPECT_EQ(groups.Find({columns.data(), 0, nullptr, n}, tuples.data()), absl::OkStatus());
-    return tuples;
-  }
+  std::vector<uint8_t*> Find(const std::vector<ColumnPtr>& keys, uint32_t n) { return test::FindGroups(&groups, keys, n); }
   std::vector<uint8_t*> Scanned() {
     std::vector<uint8_t*> tuples(groups.num_positions() + 1);
     uint32_t n = 0;

@@ -46,6 +46,15 @@ inline std::shared_ptr<HashAggregate> Aggregation(const std::string& text, const
   return std::make_shared<HashAggregate>(ShapeOf(text, tuning), GenericAggregateKernel(), nullptr, std::move(budget), options);
 }
 
+// The groups of n rows with these keys.
+inline std::vector<uint8_t*> FindGroups(GroupTable* groups, const std::vector<ColumnPtr>& keys, uint32_t n) {
+  std::vector<QuernColumn> columns;
+  for (const ColumnPtr& key : keys) columns.push_back(key->column);
+  std::vector<uint8_t*> tuples(n);
+  EXPECT_EQ(groups->Find({columns.data(), 0, nullptr, n}, tuples.data()), absl::OkStatus());
+  return tuples;
+}
+
 // A batch that keeps its columns.
 inline BatchView Rows(uint64_t num_rows, const std::vector<ColumnPtr>& keys, const std::vector<ColumnPtr>& payload = {}) {
   BatchView batch;

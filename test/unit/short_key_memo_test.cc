@@ -26,13 +26,7 @@ struct Table {
 
   explicit Table(const std::string& spec) : context(test::ContextOf(spec)), groups(context, 0) {}
 
-  std::vector<uint8_t*> Find(const std::vector<ColumnPtr>& keys, uint32_t n) {
-    std::vector<QuernColumn> columns;
-    for (const ColumnPtr& key : keys) columns.push_back(key->column);
-    std::vector<uint8_t*> tuples(n);
-    EXPECT_EQ(groups.Find({columns.data(), 0, nullptr, n}, tuples.data()), absl::OkStatus());
-    return tuples;
-  }
+  std::vector<uint8_t*> Find(const std::vector<ColumnPtr>& keys, uint32_t n) { return test::FindGroups(&groups, keys, n); }
 };
 
 // The groups of rows of several batches, by how their keys count: rows are of one group if and only if they are equal.

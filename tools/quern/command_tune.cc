@@ -194,7 +194,9 @@ void PrintEstimates(const Machine& host, const Profile* start) {
               knows ? "the memory of this machine as it was measured" : "the sizes of this machine's caches");
 }
 
-absl::StatusOr<TuningResult> TuneUnderProgress(TuningOptions options) {
+// Calls run(options) under a progress bar of the budget; Ctrl-C asks it to stop.
+template <class Options, class Run>
+auto UnderProgress(Options options, Run&& run) {
   Progress progress(/*wanted=*/true);
   const auto budget = static_cast<uint64_t>(std::lround(options.budget_seconds));
   options.progress = [&progress, budget](const TuningProgress& at) {
@@ -203,14 +205,14 @@ absl::StatusOr<TuningResult> TuneUnderProgress(TuningOptions options) {
   };
   options.stop = &stop_asked;
   std::signal(SIGINT, AskToStop);
-  absl::StatusOr<TuningResult> result = Tune(options);
+  auto result = run(options);
   std::signal(SIGINT, SIG_DFL);
   return result;
 }
 
 absl::StatusOr<int> TuneAndKeep(TuneCommand* command, const std::optional<Profile>& start) {
   if (start) command->options.start = &*start;
-  absl::StatusOr<TuningResult> result = TuneUnderProgress(command->options);
+  absl::StatusOr<TuningResult> result = UnderProgress(command->options, Tune);
   QUERN_RETURN_IF_ERROR(result.status());
   QUERN_RETURN_IF_ERROR(AsDataError(WriteProfile(result->profile, command->path)));
   QUERN_RETURN_IF_ERROR(WriteText(command->report, HtmlReport(*result)));
@@ -226,26 +228,13 @@ absl::StatusOr<int> TuneAndKeep(TuneCommand* command, const std::optional<Profil
 
 // ---- proving ---------------------------------------------------------------------------------------------------------
 
-absl::StatusOr<std::vector<ProofResult>> ProveUnderProgress(const Profile& profile, ProofOptions options) {
-  Progress progress(/*wanted=*/true);
-  const auto budget = static_cast<uint64_t>(std::lround(options.budget_seconds));
-  options.progress = [&progress, budget](const TuningProgress& at) {
-    progress.Begin(at.doing, budget, "s");
-    progress.Add(static_cast<uint64_t>(at.share * static_cast<double>(budget)));
-  };
-  options.stop = &stop_asked;
-  std::signal(SIGINT, AskToStop);
-  absl::StatusOr<std::vector<ProofResult>> results = Prove(profile, options);
-  std::signal(SIGINT, SIG_DFL);
-  return results;
-}
-
 absl::StatusOr<int> ProveProfile(const TuneCommand& command, const std::optional<Profile>& profile) {
   if (!profile) return DataError("no profile to prove: " + command.path + "; accepted: one that quern tune has written");
   ProofOptions options;
   options.budget_seconds = command.options.budget_seconds;
   options.max_bytes = command.options.max_bytes;
-  QUERN_ASSIGN_OR_RETURN(const std::vector<ProofResult> results, ProveUnderProgress(*profile, std::move(options)));
+  const auto prove = [&](const ProofOptions& watched) { return Prove(*profile, watched); };
+  QUERN_ASSIGN_OR_RETURN(const std::vector<ProofResult> results, UnderProgress(std::move(options), prove));
   std::fputs(ProofTable(results, profile->machine).c_str(), stdout);
   QUERN_RETURN_IF_ERROR(WriteText(command.csv, ProofCsv(results)));
   return kExitOk;
