@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "codegen/prefetch_choice.h"
+#include "codegen/text_words.h"
 
 namespace quern {
 namespace {
@@ -75,6 +76,15 @@ bool Prefetches(const CapturedJob& job) {
   return std::none_of(job.params.begin(), job.params.end(), [](const auto& param) { return param.first == "prefetch"; });
 }
 
+// Joins that took turns with this one's probes, as the host said when it compiled.
+uint32_t PipelineOf(PrefetchLoop loop, const CapturedJob& job) {
+  const bool probes = loop == PrefetchLoop::kProbeDense || loop == PrefetchLoop::kProbeOpen || loop == PrefetchLoop::kProbeUnchained;
+  uint64_t pipeline = 1;
+  for (const auto& [name, value] : job.params)
+    if (probes && name == "pipeline" && !ReadCount(value, 1, UINT32_MAX, &pipeline)) pipeline = 1;
+  return static_cast<uint32_t>(pipeline);
+}
+
 void AddCellsOf(const CapturedJob& job, std::vector<CellJob>* cells) {
   const absl::StatusOr<KernelSpec> spec = ParseSpec(job.spec);
   if (!spec.ok() || !Prefetches(job)) return;
@@ -85,7 +95,8 @@ void AddCellsOf(const CapturedJob& job, std::vector<CellJob>* cells) {
   for (const LoopRows& loop : loops) all_rows += loop.rows;
   for (const LoopRows& loop : loops) {
     if (loop.rows < 0.5) continue;
-    const TuningCell cell = {loop.loop, KeyClassOf(*spec), 1, SizeClassOf(static_cast<uint64_t>(job.table_bytes)), 1};
+    const TuningCell cell = {loop.loop, KeyClassOf(*spec), PipelineOf(loop.loop, job), SizeClassOf(static_cast<uint64_t>(job.table_bytes)),
+                             1};
     cells->push_back({cell, data, std::max(job.total_ns(), 1.0) * loop.rows / all_rows});
   }
 }

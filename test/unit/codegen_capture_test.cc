@@ -325,6 +325,9 @@ TEST(Replay, TunesTheLoopsOfAJobAtItsSizes) {
   EXPECT_TRUE(CellsToReplay({job}, uint64_t{1} << 25).empty());
   job.params = {{"prefetch", "off"}};
   EXPECT_TRUE(CellsToReplay({job}, uint64_t{1} << 31).empty());
+  job.params = {{"pipeline", "2"}};
+  EXPECT_EQ(PrintCell(CellsToReplay({job}, uint64_t{1} << 31)[0].cell), "probe_open word 2^26 pipeline=2 threads=1");
+  EXPECT_EQ(PrintCell(CellsToReplay({job}, uint64_t{1} << 31)[1].cell), "build_open word 2^26 pipeline=1 threads=1");
 }
 
 TEST(Replay, TakesTheDearestOfTwoJobsInACell) {
