@@ -20,12 +20,15 @@
 //       do { .. as above, into local .. } while (++i < run_ends[run]);
 //       *tuples[run] = local;
 //     }
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/emitter.h"
+#include "codegen/state_vectors.h"
 #include "runtime/accumulators.h"
 #include "runtime/aggregate_abi.h"
 #include "runtime/column_type.h"
@@ -60,22 +63,64 @@ const char* ReaderText(StepReads reads) {
   return "";
 }
 
+constexpr uint32_t kRowsPerAsk = 8, kLineBytes = 64;
+constexpr uint32_t kToRead = 0, kToAllCaches = 3, kOfData = 1;  // of llvm.prefetch
+
+// What of a column is read one element after the other.
+struct ColumnStream {
+  uint32_t bytes;  // of an element; 0: nothing that is worth a request of its own
+  uint64_t pointer_offset;
+};
+
+ColumnStream StreamOf(Storage storage) {
+  constexpr uint64_t kValues = offsetof(QuernColumn, values), kOffsets = offsetof(QuernColumn, offsets);
+  switch (storage) {
+    case k16: return {2, kValues};
+    case k32:
+    case kF32: return {4, kValues};
+    case k64:
+    case kF64: return {8, kValues};
+    case k128:
+    case kView: return {16, kValues};
+    case kVar32: return {4, kOffsets};
+    case kVar64: return {8, kOffsets};
+    case kBit:
+    case k8:
+    case kFixed:
+    case kRowId:
+    case kNoStorage: break;
+  }
+  return {0, kValues};
+}
+
 // One of the three loops.
 class UpdateEmitter {
  public:
-  UpdateEmitter(const QuernAggregateShape& shape, Emitter* emitter, bool tests_nulls)
-      : shape_(shape), e_(*emitter), tests_nulls_(tests_nulls) {}
+  UpdateEmitter(const QuernAggregateShape& shape, const UpdateChoices& choices, Emitter* emitter, bool tests_nulls)
+      : shape_(shape), choices_(choices), e_(*emitter), tests_nulls_(tests_nulls) {}
 
   void EmitRows(const char* name) {
     if (!Begin(name)) return;
-    BasicBlock *entry = e_.ir().GetInsertBlock(), *loop = e_.NewBlock("row"), *done = e_.NewBlock("done");
-    e_.ir().CreateCondBr(e_.ir().CreateICmpNE(n_, e_.I32(0), "any"), loop, done);
+    AddKeyStreams();
+    if (choices_.uses_vectors) BeginVectors(StateVectorsOf(shape_, tests_nulls_));
+    BasicBlock *entry = e_.ir().GetInsertBlock(), *rows_loop = e_.NewBlock("rows"), *loop = e_.NewBlock("row");
+    BasicBlock *rows_end = e_.NewBlock("rows_end"), *done = e_.NewBlock("done");
+    e_.ir().CreateCondBr(e_.ir().CreateICmpNE(n_, e_.I32(0), "any"), rows_loop, done);
+    e_.ir().SetInsertPoint(rows_loop);
+    PHINode* begin = Counter(entry, e_.I32(0), "begin");
+    AskForInput(begin);
+    Value* end = e_.ir().CreateBinaryIntrinsic(llvm::Intrinsic::umin, e_.ir().CreateAdd(begin, e_.I32(kRowsPerAsk)), n_, nullptr, "end");
+    e_.ir().CreateBr(loop);
     e_.ir().SetInsertPoint(loop);
-    PHINode* i = Counter(entry, e_.I32(0), "i");
+    PHINode* i = Counter(rows_loop, begin, "i");
     EmitRow(i, LoadTuple(i));
     Value* next = Next(i);
-    e_.ir().CreateCondBr(e_.ir().CreateICmpULT(next, n_, "more"), loop, done);
+    e_.ir().CreateCondBr(e_.ir().CreateICmpULT(next, end, "more"), loop, rows_end);
+    e_.ir().SetInsertPoint(rows_end);
+    begin->addIncoming(end, rows_end);
+    e_.ir().CreateCondBr(e_.ir().CreateICmpULT(end, n_, "more_rows"), rows_loop, done);
     e_.ir().SetInsertPoint(done);
+    EndVectors();
     e_.ir().CreateRetVoid();
   }
 
@@ -123,6 +168,36 @@ class UpdateEmitter {
     return true;
   }
 
+  // One element of each column that is read, input_ahead rows further: a cache line of eight-byte values every kRowsPerAsk rows.
+  void AskForInput(Value* i) {
+    if (choices_.input_ahead == 0) return;
+    Value* row = e_.ir().CreateZExt(e_.ir().CreateAdd(first_, LoadElement(rows_, i, "picked"), "row"), e_.ir().getInt64Ty(), "ask_row");
+    for (const Stream& stream : streams_) {
+      for (uint32_t line = 0; line < std::max(1u, stream.bytes * kRowsPerAsk / kLineBytes); ++line) {
+        Value* offset = e_.ir().CreateAdd(e_.ir().CreateMul(row, e_.I64(stream.bytes)),
+                                          e_.I64(uint64_t{choices_.input_ahead} * stream.bytes + line * kLineBytes), "ask_offset");
+        Value* at = e_.ir().CreateGEP(e_.ir().getInt8Ty(), stream.begin, offset, "ask_at");
+        e_.ir().CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()}, {at, e_.I32(kToRead), e_.I32(kToAllCaches), e_.I32(kOfData)});
+      }
+    }
+  }
+
+  // values[] or offsets[] of a column, where its elements are whole bytes.
+  void AddStream(Value* column, Storage storage) {
+    if (choices_.input_ahead == 0) return;
+    const ColumnStream stream = StreamOf(storage);
+    if (stream.bytes != 0) streams_.push_back({e_.LoadPointer(column, stream.pointer_offset, "stream"), stream.bytes});
+  }
+
+  void AddKeyStreams() {
+    if (choices_.input_ahead == 0) return;
+    Value* keys = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, keys), "keys");
+    for (uint32_t k = 0; k < shape_.group.num_keys; ++k) {
+      const QuernField& key = shape_.group.keys[k];
+      AddStream(e_.Element(keys, k, sizeof(QuernColumn), "key" + llvm::Twine(k)), key.storage);
+    }
+  }
+
   Value* Local(llvm::Type* type, const llvm::Twine& name) {
     llvm::IRBuilder<> at_entry(&e_.function()->getEntryBlock(), e_.function()->getEntryBlock().begin());
     return at_entry.CreateAlloca(type, nullptr, name);
@@ -133,14 +208,16 @@ class UpdateEmitter {
     for (uint32_t k = 0; k < shape_.num_accumulators; ++k) {
       const QuernAccumulator& a = shape_.accumulators[k];
       if (a.step == kStepCalled) continue;
-      for (uint32_t i = 0; i < a.num_arguments; ++i) CopyColumn(a.arguments[i].column, a.arguments[i].index_storage);
-      if (a.filtered) CopyColumn(a.filter_column, kNoStorage);
+      for (uint32_t i = 0; i < a.num_arguments; ++i)
+        CopyColumn(a.arguments[i].column, a.arguments[i].storage, a.arguments[i].index_storage);
+      if (a.filtered) CopyColumn(a.filter_column, kBit, kNoStorage);
     }
   }
 
-  void CopyColumn(uint32_t column, Storage index) {
+  void CopyColumn(uint32_t column, Storage storage, Storage index) {
     if (locals_.count(column) != 0) return;
     Value* from = e_.Element(columns_, column, sizeof(QuernColumn), "column" + llvm::Twine(column));
+    AddStream(from, index == kNoStorage ? storage : index);
     if (index != kNoStorage) {
       // uint32_t translated3[kMaxBatchRows]; quern_block_dictionary_rows_32(&columns[3], first, rows, n, translated3);
       Value* translated = Local(llvm::ArrayType::get(e_.ir().getInt32Ty(), kMaxBatchRows), "translated" + llvm::Twine(column));
@@ -198,6 +275,8 @@ class UpdateEmitter {
   // All accumulators of row i.
   void EmitRow(Value* i, Value* tuple) {
     Value* row = e_.ir().CreateAdd(first_, LoadElement(rows_, i, "picked"), "row");
+    for (VectorStates& states : vectors_) EmitVector(states, i, row, tuple);
+    if (!vectors_.empty()) return;
     std::map<uint32_t, uint8_t> seen_by_all;  // byte of the tuple: bits of accumulators that every row of this loop gives a value
     for (uint32_t k = 0; k < shape_.num_accumulators; ++k) {
       const QuernAccumulator& a = shape_.accumulators[k];
@@ -292,22 +371,180 @@ class UpdateEmitter {
     }
   }
 
+  // ---- states as vectors (state_vectors.h) -------------------------------------------------------------------------------------------
+
+  struct VectorStates {
+    StateVector states;
+    Value*
+        overflows[2];  // local vectors whose sign bits are set where a sum did not fit: of signed, of unsigned sums; null: there are none
+  };
+
+  static bool Is(const StateLane& lane, LaneStep step) { return lane.step == step; }
+  static bool Is(const StateLane& lane, LaneValue value) { return lane.value == value && lane.step != LaneStep::kNone; }
+
+  llvm::Type* VectorType(const StateVector& states) {
+    return llvm::FixedVectorType::get(e_.ir().getInt64Ty(), static_cast<unsigned>(states.lanes.size()));
+  }
+
+  // <lane 0's, lane 1's, ..>
+  template <class F>
+  llvm::Constant* EachLane(const StateVector& states, F&& constant_of) {
+    std::vector<uint64_t> constants;
+    for (const StateLane& lane : states.lanes) constants.push_back(constant_of(lane));
+    return llvm::ConstantDataVector::get(e_.ir().getContext(), constants);
+  }
+
+  // The lanes that have this step or value; null where none has.
+  template <class T>
+  llvm::Constant* LanesOf(const StateVector& states, T which) {
+    std::vector<llvm::Constant*> lanes;
+    bool any = false;
+    for (const StateLane& lane : states.lanes) {
+      lanes.push_back(e_.ir().getInt1(Is(lane, which)));
+      any |= Is(lane, which);
+    }
+    return any ? llvm::ConstantVector::get(lanes) : nullptr;
+  }
+
+  void BeginVectors(std::vector<StateVector> all) {
+    for (StateVector& states : all) {
+      VectorStates vector = {std::move(states), {nullptr, nullptr}};
+      const LaneStep checked[] = {LaneStep::kAddSigned, LaneStep::kAddUnsigned};
+      for (int k = 0; k < 2; ++k) {
+        if (LanesOf(vector.states, checked[k]) == nullptr) continue;
+        llvm::Type* type = VectorType(vector.states);
+        vector.overflows[k] = Local(type, "overflows");
+        e_.ir().CreateStore(llvm::Constant::getNullValue(type), vector.overflows[k]);
+      }
+      vectors_.push_back(std::move(vector));
+    }
+  }
+
+  // Sets the byte of each aggregate whose sum did not fit in some row.
+  void EndVectors() {
+    for (const VectorStates& vector : vectors_) {
+      for (size_t lane = 0; lane < vector.states.lanes.size(); ++lane) {
+        const StateLane& sum = vector.states.lanes[lane];
+        const bool is_signed = Is(sum, LaneStep::kAddSigned);
+        if (!is_signed && !Is(sum, LaneStep::kAddUnsigned)) continue;
+        Value* all = e_.ir().CreateLoad(VectorType(vector.states), vector.overflows[is_signed ? 0 : 1], "overflows");
+        Value* does_not_fit = e_.ir().CreateICmpSLT(e_.ir().CreateExtractElement(all, lane, "overflow"), e_.I64(0), "does_not_fit");
+        Value* at = e_.Element(overflowed_, sum.accumulator, 1, "overflowed");
+        Value* before = e_.ir().CreateLoad(e_.ir().getInt8Ty(), at, "before");
+        e_.ir().CreateStore(e_.ir().CreateOr(before, e_.ir().CreateZExt(does_not_fit, e_.ir().getInt8Ty())), at);
+      }
+    }
+  }
+
+  // A lane's value before what is done to all lanes at once.
+  Value* ReadLane(const StateLane& lane, Value* i, Value* row) {
+    const QuernArgument& argument = shape_.accumulators[lane.accumulator].arguments[0];
+    switch (lane.value) {
+      case LaneValue::kInteger: return Read(argument, kReadsInteger, i, row);
+      case LaneValue::kNumber: return Read(argument, kReadsNumber, i, row);
+      case LaneValue::kOrderedF32: return Read(argument, kReadsOrdered, i, row);
+      case LaneValue::kBits: return Read(argument, kReadsBits, i, row);
+      case LaneValue::kOrderedF64: return Read(argument, kReadsNumber, i, row);  // the number's bits
+      case LaneValue::kConstant: break;
+    }
+    return e_.I64(0);
+  }
+
+  // What one row gives to all lanes: constants, and each value that is read put where it is wanted.
+  Value* RowVector(const StateVector& states, Value* i, Value* row) {
+    Value* vector = EachLane(states, [](const StateLane& lane) { return Is(lane, LaneValue::kConstant) ? lane.constant : 0; });
+    // Lanes that read the same bits, whatever they make of them, share a load and its way into the vector.
+    std::map<std::pair<uint32_t, bool>, std::pair<const StateLane*, std::vector<llvm::Constant*>>> values;
+    for (size_t k = 0; k < states.lanes.size(); ++k) {
+      const StateLane& lane = states.lanes[k];
+      if (Is(lane, LaneStep::kNone) || Is(lane, LaneValue::kConstant)) continue;
+      const QuernArgument& argument = shape_.accumulators[lane.accumulator].arguments[0];
+      const bool is_turned = argument.storage == kF32 && Is(lane, LaneValue::kOrderedF32);
+      auto& [first, lanes] = values[{argument.column, is_turned}];
+      if (first == nullptr) first = &lane;
+      lanes.resize(states.lanes.size(), e_.ir().getFalse());
+      lanes[k] = e_.ir().getTrue();
+    }
+    for (const auto& [key, value] : values) {
+      Value* splat = e_.ir().CreateVectorSplat(static_cast<unsigned>(states.lanes.size()), ReadLane(*value.first, i, row), "value");
+      vector = e_.ir().CreateSelect(llvm::ConstantVector::get(value.second), splat, vector, "row_vector");
+    }
+    return Turned(states, vector);
+  }
+
+  // Floats that are ordered as blocks::OrderedBits has them; then what is turned over.
+  Value* Turned(const StateVector& states, Value* vector) {
+    const auto splat = [&](uint64_t bits) { return e_.ir().CreateVectorSplat(static_cast<unsigned>(states.lanes.size()), e_.I64(bits)); };
+    if (llvm::Constant* floats = LanesOf(states, LaneValue::kOrderedF64)) {
+      Value* negative = e_.ir().CreateAShr(vector, splat(63), "negative");
+      Value* turned = e_.ir().CreateXor(vector, e_.ir().CreateOr(negative, splat(uint64_t{1} << 63)), "turned");
+      Value* ordered = e_.ir().CreateSub(turned, splat(blocks::kOrderedNegativeInfinity), "ordered");
+      vector = e_.ir().CreateSelect(floats, ordered, vector, "row_vector");
+    }
+    llvm::Constant* turned = EachLane(states, [](const StateLane& lane) { return Is(lane, LaneValue::kConstant) ? 0 : lane.constant; });
+    return turned->isNullValue() ? vector : e_.ir().CreateXor(vector, turned, "row_vector");
+  }
+
+  void EmitVector(const VectorStates& vector, Value* i, Value* row, Value* tuple) {
+    const StateVector& states = vector.states;
+    llvm::Type* type = VectorType(states);
+    Value* values = RowVector(states, i, row);
+    Value* at = e_.Element(tuple, states.first_lane, kLaneBytes, "states_at");
+    Value* before = e_.ir().CreateAlignedLoad(type, at, llvm::Align(kLaneBytes), "states");
+    // Lanes without a step have a value of 0 here.
+    Value* sum = e_.ir().CreateAdd(before, values, "sums");
+    Value* after = sum;
+    const auto step = [&](LaneStep which, auto&& emit) {
+      if (llvm::Constant* lanes = LanesOf(states, which)) after = e_.ir().CreateSelect(lanes, emit(), after, "after");
+    };
+    step(LaneStep::kAddFloat, [&] {
+      llvm::Type* floats = llvm::FixedVectorType::get(e_.ir().getDoubleTy(), static_cast<unsigned>(states.lanes.size()));
+      Value* added = e_.ir().CreateFAdd(e_.ir().CreateBitCast(before, floats), e_.ir().CreateBitCast(values, floats), "float_sums");
+      return e_.ir().CreateBitCast(added, type);
+    });
+    step(LaneStep::kMax, [&] { return e_.ir().CreateBinaryIntrinsic(llvm::Intrinsic::umax, before, values, nullptr, "greater"); });
+    step(LaneStep::kOr, [&] { return e_.ir().CreateOr(before, values, "either"); });
+    step(LaneStep::kXor, [&] { return e_.ir().CreateXor(before, values, "one_of"); });
+    Value* not_sum = e_.ir().CreateNot(sum);
+    if (vector.overflows[0] != nullptr) {
+      // The sum's sign is neither's.
+      Note(vector.overflows[0], type, e_.ir().CreateAnd(e_.ir().CreateXor(before, sum), e_.ir().CreateXor(values, sum)));
+    }
+    if (vector.overflows[1] != nullptr) {
+      // A carry out of the top: both have the bit, or one has it and the sum has not.
+      Value* carry = e_.ir().CreateOr(e_.ir().CreateAnd(before, values), e_.ir().CreateAnd(e_.ir().CreateOr(before, values), not_sum));
+      Note(vector.overflows[1], type, carry);
+    }
+    e_.ir().CreateAlignedStore(after, at, llvm::Align(kLaneBytes));
+  }
+
+  void Note(Value* overflows, llvm::Type* type, Value* now) {
+    e_.ir().CreateStore(e_.ir().CreateOr(e_.ir().CreateLoad(type, overflows, "before"), now, "overflows"), overflows);
+  }
+
   const QuernAggregateShape& shape_;
+  const UpdateChoices choices_;
   Emitter& e_;
   const bool tests_nulls_;
   Value *args_ = nullptr, *n_ = nullptr, *rows_ = nullptr, *first_ = nullptr, *first_row_id_ = nullptr;
   Value *tuples_ = nullptr, *overflowed_ = nullptr, *columns_ = nullptr;
   std::map<uint32_t, Value*> locals_;      // by column of the batch
   std::map<uint32_t, Value*> translated_;  // likewise
+  struct Stream {
+    Value* begin;
+    uint32_t bytes;  // of an element
+  };
+  std::vector<Stream> streams_;
+  std::vector<VectorStates> vectors_;
 };
 
 }  // namespace
 
-void EmitAggregateHoles(const QuernAggregateShape& shape, Emitter* emitter) {
+void EmitAggregateHoles(const QuernAggregateShape& shape, const UpdateChoices& choices, Emitter* emitter) {
   EmitJoinHoles(shape.group, emitter);
-  UpdateEmitter(shape, emitter, /*tests_nulls=*/true).EmitRows("update_rows");
-  UpdateEmitter(shape, emitter, /*tests_nulls=*/false).EmitRows("update_valid_rows");
-  UpdateEmitter(shape, emitter, /*tests_nulls=*/true).EmitRuns("update_run_rows");
+  UpdateEmitter(shape, choices, emitter, /*tests_nulls=*/true).EmitRows("update_rows");
+  UpdateEmitter(shape, choices, emitter, /*tests_nulls=*/false).EmitRows("update_valid_rows");
+  UpdateEmitter(shape, {}, emitter, /*tests_nulls=*/true).EmitRuns("update_run_rows");
 }
 
 }  // namespace quern

@@ -62,8 +62,14 @@ class Emitter {
 
 // Emits every hole of the join template for one shape.
 void EmitJoinHoles(const QuernJoinShape& shape, Emitter* emitter);
+// How groups are brought up to date.
+struct UpdateChoices {
+  uint32_t input_ahead = 0;   // rows that the input is prefetched by; 0: it is not
+  bool uses_vectors = false;  // a group's states as vectors, where they can be (state_vectors.h)
+};
+
 // The same for the aggregation and the sort template.
-void EmitAggregateHoles(const QuernAggregateShape& shape, Emitter* emitter);
+void EmitAggregateHoles(const QuernAggregateShape& shape, const UpdateChoices& choices, Emitter* emitter);
 void EmitSortHoles(const QuernSortShape& shape, Emitter* emitter);
 void EmitFilterHoles(const QuernFilterShape& shape, Emitter* emitter);
 

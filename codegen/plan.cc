@@ -231,8 +231,9 @@ std::string PlanJson(const KernelPlan& plan) {
 }
 
 std::string CodeParameters(const KernelPlan& plan) {
-  constexpr std::string_view kOfCode[] = {"inline_key_bytes", "inline_group_bytes", "sort_method", "hash", "prefetch",
-                                          "passes",           "codegen_level",      "toggled_pass"};
+  constexpr std::string_view kOfCode[] = {"inline_key_bytes", "inline_group_bytes", "sort_method", "hash",
+                                          "prefetch",         "input_ahead",        "states",      "passes",
+                                          "codegen_level",    "toggled_pass"};
   std::string text;
   const auto add = [&](Scope scope, std::string_view name, const std::string& value) {
     if (!IsIn(scope, plan.spec) || std::find(std::begin(kOfCode), std::end(kOfCode), name) == std::end(kOfCode)) return;

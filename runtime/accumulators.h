@@ -39,6 +39,8 @@ QUERN_INLINE double ReadNumber(const QuernColumn* column, uint32_t row, bool is_
 // A value as an unsigned number of the same order, in which every NaN is greater than all numbers. Of floats, the bits of negative ones are
 // turned over and the sign bit of all: that puts NaNs with a sign bit below -inf, at 0 and up; counted from -inf they come last, by
 // wrapping round. No comparison, no branch.
+constexpr uint64_t kOrderedNegativeInfinity = 0x000fffffffffffffu;  // of an f64, before it is counted from
+
 QUERN_INLINE uint64_t OrderedBits(uint64_t bits, Storage storage) {
   if (storage == kF32) {
     const uint32_t b = static_cast<uint32_t>(bits);
@@ -46,7 +48,7 @@ QUERN_INLINE uint64_t OrderedBits(uint64_t bits, Storage storage) {
     return static_cast<uint32_t>((b ^ (negative | 0x80000000u)) - 0x007fffffu);
   }
   const uint64_t negative = static_cast<uint64_t>(static_cast<int64_t>(bits) >> 63);
-  return (bits ^ (negative | uint64_t{1} << 63)) - 0x000fffffffffffffu;
+  return (bits ^ (negative | uint64_t{1} << 63)) - kOrderedNegativeInfinity;
 }
 
 template <Storage kStorage>
@@ -72,7 +74,7 @@ QUERN_INLINE uint64_t BitsOfOrdered(uint64_t ordered, Storage storage, bool is_s
     return (bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc00000u : bits;
   }
   if (storage == kF64) {
-    const uint64_t turned = ordered + 0x000fffffffffffffu;
+    const uint64_t turned = ordered + kOrderedNegativeInfinity;
     const uint64_t bits = turned ^ ((turned >> 63) != 0 ? uint64_t{1} << 63 : ~uint64_t{0});
     return (bits & ~(uint64_t{1} << 63)) > 0x7ff0000000000000u ? 0x7ff8000000000000u : bits;
   }

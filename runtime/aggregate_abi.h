@@ -57,6 +57,7 @@ struct QuernAggregateShape {
 // Rows of one batch and the groups that they belong to. Row i is first + rows[i], and selection ? selection[i] : first + i as well.
 struct QuernUpdateArgs {
   const QuernAggregateShape* shape;
+  const QuernColumn* keys;  // of the batch; only asked for ahead
   const QuernColumn* columns;
   uint64_t first;
   const uint32_t* rows;       // never null

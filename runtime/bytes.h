@@ -86,12 +86,26 @@ constexpr uint32_t kShortBytes = 32;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define QUERN_SANITIZED 1
 #endif
+constexpr uint32_t kPageBytes = 4096;  // the smallest that there are
+QUERN_INLINE uint32_t PlaceInPage(const uint8_t* p) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(p)) & (kPageBytes - 1); }
+
 QUERN_INLINE bool MayReadShort(const uint8_t* p) {
 #if defined(QUERN_SANITIZED)
   (void)p;
   return false;
 #else
-  return (reinterpret_cast<uintptr_t>(p) & 4095) <= 4096 - kShortBytes;
+  return PlaceInPage(p) <= kPageBytes - kShortBytes;
+#endif
+}
+
+// The same of a string of n bytes, more than none: one that goes on in the next page has both.
+QUERN_INLINE bool MayReadShort(const uint8_t* p, uint32_t n) {
+#if defined(QUERN_SANITIZED)
+  (void)p, (void)n;
+  return false;
+#else
+  const uint64_t place = PlaceInPage(p);
+  return __builtin_expect(static_cast<int>(place <= kPageBytes - kShortBytes), 1) || place + n > kPageBytes;
 #endif
 }
 
@@ -109,27 +123,48 @@ QUERN_INLINE uint64_t ReadTail(const uint8_t* p, uint32_t n) {
   return word;
 }
 
-// Up to kShortBytes bytes as words, zero behind the last byte.
-QUERN_INLINE ShortWords ReadShort(const uint8_t* p, uint32_t n) {
-  if (__builtin_expect(static_cast<int>(MayReadShort(p)) & static_cast<int>(n != 0), 1)) {
-    const uint8_t* mask = ShortMask(n);
-    return {{Load<uint64_t>(p) & Load<uint64_t>(mask), Load<uint64_t>(p + 8) & Load<uint64_t>(mask + 8),
-             Load<uint64_t>(p + 16) & Load<uint64_t>(mask + 16), Load<uint64_t>(p + 24) & Load<uint64_t>(mask + 24)}};
-  }
+QUERN_INLINE ShortWords MaskedShort(const uint8_t* p, uint32_t n) {
+  const uint8_t* mask = ShortMask(n);
+  return {{Load<uint64_t>(p) & Load<uint64_t>(mask), Load<uint64_t>(p + 8) & Load<uint64_t>(mask + 8),
+           Load<uint64_t>(p + 16) & Load<uint64_t>(mask + 16), Load<uint64_t>(p + 24) & Load<uint64_t>(mask + 24)}};
+}
+
+// ReadShort of a string that ends in the last kShortBytes bytes of its page: by the page's last bytes.
+QUERN_INLINE ShortWords ReadShortAtPageEnd(const uint8_t* p, uint32_t n) {
+#if defined(QUERN_SANITIZED)
   return {
       {ReadTail(p, n), n > 8 ? ReadTail(p + 8, n - 8) : 0, n > 16 ? ReadTail(p + 16, n - 16) : 0, n > 24 ? ReadTail(p + 24, n - 24) : 0}};
+#else
+  const uint32_t before = PlaceInPage(p) - (kPageBytes - kShortBytes);
+  uint8_t bytes[2 * kShortBytes] = {};
+  __builtin_memcpy(bytes, p - before, kShortBytes);
+  return MaskedShort(bytes + before, n);
+#endif
+}
+
+// Up to kShortBytes bytes as words, zero behind the last byte. No branch depends on the length, also where there is none.
+QUERN_INLINE ShortWords ReadShort(const uint8_t* p, uint32_t n) {
+  const uint8_t* const bytes = n == 0 ? quern_constant_short_masks : p;
+  if (__builtin_expect(static_cast<int>(MayReadShort(bytes, n)), 1)) return MaskedShort(bytes, n);
+  return ReadShortAtPageEnd(bytes, n);
 }
 
 // Hashes n bytes (after wyhash, Wang Yi): words are multiplied by each other in pairs. Strings of up to 32 bytes, that is nearly all keys,
 // are read as four words, zero behind the last byte, so that no branch depends on a length, which nobody can predict. *Cost*: up to 32
 // bytes two multiplications, then one per 16 bytes.
-QUERN_INLINE uint64_t HashBytes(const uint8_t* p, uint64_t n) {
-  uint64_t seed = kMultiplier2 ^ n, rest = n;
-  for (; rest > kShortBytes; rest -= 16, p += 16) seed = FoldedMultiply(Load<uint64_t>(p) ^ kMultiplier1, Load<uint64_t>(p + 8) ^ seed);
-  const ShortWords s = ReadShort(p, static_cast<uint32_t>(rest));
+QUERN_INLINE uint64_t HashLastWords(ShortWords s, uint64_t seed) {
   const uint64_t front = FoldedMultiply(s.words[0] ^ kMultiplier1, s.words[1] ^ seed);
   return FoldedMultiply(s.words[2] ^ kCombine, s.words[3] ^ front);
 }
+
+QUERN_INLINE uint64_t HashBytes(const uint8_t* p, uint64_t n) {
+  uint64_t seed = kMultiplier2 ^ n, rest = n;
+  for (; rest > kShortBytes; rest -= 16, p += 16) seed = FoldedMultiply(Load<uint64_t>(p) ^ kMultiplier1, Load<uint64_t>(p + 8) ^ seed);
+  return HashLastWords(ReadShort(p, static_cast<uint32_t>(rest)), seed);
+}
+
+// The same of n bytes up to kShortBytes that are words already.
+QUERN_INLINE uint64_t HashShort(ShortWords s, uint64_t n) { return HashLastWords(s, kMultiplier2 ^ n); }
 
 // ---- strings -----------------------------------------------------------------------------------------------------------------------
 

@@ -4,18 +4,29 @@
 //     cell   0        1        2       3        4       ..
 //     keys   10,null  11,null  12,null 10,-1    11,-1   ..
 //
-// Nothing is compared and nothing hashed: a key outside the ranges has a digit that is too large, which one test for the whole batch finds.
-// The cell number is the key, so the tuples hold none until somebody asks for them (WriteWords).
+// Nothing is hashed: a key outside the ranges has a digit that is too large, which one test for the whole batch finds. A cell is a group's
+// if it holds the group's word, which is put there by the first row; of the word 0, which empty cells hold, the array remembers whether it
+// came.
 #include "runtime/dense_groups.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "runtime/blocks.h"
+#include "runtime/cpu.h"
 #include "runtime/prefetch_ask.h"
 #include "runtime/status.h"
+#include "runtime/word_lanes.h"
 
 namespace quern {
+namespace {
+
+using blocks::Load;
+using blocks::Store;
+
+constexpr uint64_t kScanAheadBytes = 4096;
+
+}  // namespace
 
 uint64_t WordDigit::num_values() const {
   const uint64_t for_null = null_bit < 64 ? 1 : 0;
@@ -73,7 +84,6 @@ absl::Status DenseGroups::Begin(const QuernJoinShape& group, const WordRanges& r
   QUERN_ASSIGN_OR_RETURN(HugeBuffer memory, HugeBuffer::Allocate(budget, (num_cells + 1) * (group.tuple_bytes + 1), huge_pages));
   memory_ = std::move(memory);
   tuples_ = memory_.data();
-  taken_ = tuples_ + (num_cells + 1) * group.tuple_bytes;
   num_cells_ = num_cells;
   tuple_bytes_ = group.tuple_bytes;
   word_bytes_ = group.word_bytes;
@@ -86,6 +96,11 @@ absl::Status DenseGroups::Begin(const QuernJoinShape& group, const WordRanges& r
                        digit.null_bit, first});
     stride *= digit.num_values();
   }
+  const uint64_t zero = 0;
+  uint64_t zero_cell = 0;
+  zero_cell_ = PlaceOf(&zero, 1, &zero_cell) ? zero_cell : num_cells;
+  has_zero_ = false;
+  num_groups_ = 0;
   return absl::OkStatus();
 }
 
@@ -127,88 +142,130 @@ bool DenseGroups::PlaceOf(const uint64_t* words, uint32_t n, uint64_t* cells) co
       return PlaceAll(w, n, p, k, nowhere, c);
     }
   };
-  static const int width = __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") ? 8
-                           : __builtin_cpu_supports("avx2")                                         ? 4
-                                                                                                    : 2;
+  static const int width = HasAvx512() ? 8 : HasAvx2() ? 4 : 2;
   if (width == 8) return Loops::Avx512(words, n, places_.data(), places_.size(), num_cells_, cells);
   if (width == 4) return Loops::Avx2(words, n, places_.data(), places_.size(), num_cells_, cells);
 #endif
   return PlaceAll(words, n, places_.data(), places_.size(), num_cells_, cells);
 }
 
-// One key that is never null: its word is the key, and a word outside goes to the cell behind the last until the batch is repeated.
-bool DenseGroups::FindOneKey(const uint64_t* words, uint32_t n, uint8_t** tuples) {
-  const Place p = places_[0];
-  uint8_t *const base = tuples_, *const taken = taken_;
-  const uint64_t bytes = tuple_bytes_;
-  uint64_t num_outside = 0;
+namespace {
+
+// An array, and what to ask for.
+struct Cells {
+  uint8_t* tuples;
+  uint64_t tuple_bytes;
+  uint64_t sign_bit, min, size;  // of one key that is never null
+  uint32_t words_ahead;          // of the words; 0: they are in the cache
+};
+
+// One key that is never null: its word is the key. Writes the tuples; answers whether all words lie within the range.
+bool PlaceByRow(const Cells& c, const uint64_t* words, uint32_t n, uint8_t** tuples) {
+  bool any_outside = false;
   for (uint32_t i = 0; i < n; ++i) {
-    const uint64_t digit = (words[i] ^ p.sign_bit) - p.min;
-    const bool is_outside = digit >= p.size;
-    const uint64_t cell = is_outside ? p.size : digit;
-    num_outside += is_outside;
-    tuples[i] = base + cell * bytes;
-    taken[cell] = 1;
+    const uint64_t digit = (words[i] ^ c.sign_bit) - c.min;
+    any_outside |= digit >= c.size;
+    tuples[i] = c.tuples + std::min(digit, c.size) * c.tuple_bytes;
   }
-  return num_outside == 0;
+  return !any_outside;
 }
 
-// The tuples of numbered cells, which are taken now. A cell has two lines, its tuple's and that of its byte.
-template <class Ask>
-void DenseGroups::Take(const uint64_t* cells, uint32_t n, uint32_t ahead, uint8_t** tuples) {
-  uint8_t *const base = tuples_, *const taken = taken_;
-  const uint64_t bytes = tuple_bytes_;
-  const auto ask = [=](uint32_t i) {
-    Ask::For(base + cells[i] * bytes);
-    Ask::For(taken + cells[i]);
-  };
-  ForEachRow<Ask>(n, ahead, ask, [=](uint32_t i) {
-    tuples[i] = base + cells[i] * bytes;
-    taken[cells[i]] = 1;
+// Puts the rows' words into their tuples; answers how many of those were empty. The word 0 is never seen to be new.
+template <class Word, class Ask>
+uint64_t TakeByRow(const PrefetchSetting& setting, const uint64_t* words, uint32_t n, uint8_t* const* tuples) {
+  uint64_t num_new = 0;
+  const auto ask = [=](uint32_t i) { Ask::For(tuples[i]); };
+  ForEachRow<Ask>(n, RowsAhead(setting, n), ask, [&](uint32_t i) {
+    const Word word = static_cast<Word>(words[i]);
+    num_new += (Load<Word>(tuples[i]) == 0) & (word != 0);
+    Store(tuples[i], word);
+  });
+  return num_new;
+}
+
+#if defined(__x86_64__)
+QUERN_AVX512 bool PlaceByEight(const Cells& cells, const uint64_t* words, uint32_t n, uint8_t** tuples) {
+  const Cells c = cells;  // a copy, which no store can be taken for a change of
+  const __m512i first = AllEight(c.tuples), bytes = AllEight(c.tuple_bytes), sign_bit = AllEight(c.sign_bit);
+  const __m512i min = AllEight(c.min), size = AllEight(c.size);
+  const uint32_t whole = n / 8 * 8;
+  uint32_t outside = 0;
+  for (uint32_t i = 0; i < whole; i += 8) {
+    __builtin_prefetch(words + i + c.words_ahead);
+    const __m512i digit = _mm512_sub_epi64(_mm512_xor_si512(_mm512_loadu_si512(words + i), sign_bit), min);
+    outside |= _mm512_cmpge_epu64_mask(digit, size);
+    const __m512i cell = _mm512_min_epu64(digit, size);
+    _mm512_storeu_si512(tuples + i, _mm512_add_epi64(first, _mm512_mullo_epi64(cell, bytes)));
+  }
+  return PlaceByRow(c, words + whole, n - whole, tuples + whole) && outside == 0;
+}
+
+// Mostly all eight are there, and nothing is written.
+template <class Word, class Ask>
+QUERN_AVX512 uint64_t TakeByEight(const PrefetchSetting& setting, const uint64_t* words, uint32_t n, uint8_t* const* tuples) {
+  const uint32_t whole = n / 8 * 8, ahead = RowsAhead(setting, whole);
+  uint64_t num_new = 0;
+  if constexpr (Ask::kAsks)
+    for (uint32_t i = 0; i < ahead; ++i) Ask::For(tuples[i]);
+  for (uint32_t i = 0; i < whole; i += 8) {
+    if constexpr (Ask::kAsks) {
+      if (i + ahead < whole)
+        for (uint32_t k = 0; k < 8; ++k) Ask::For(tuples[std::min(i + k + ahead, whole - 1)]);
+    }
+    if (_mm512_cmpneq_epi64_mask(WordsIn<Word>(tuples + i, 0), WordsOfRows<Word>(words + i)) != 0)
+      num_new += TakeByRow<Word, AskNothing>({}, words + i, 8, tuples + i);
+  }
+  return num_new + TakeByRow<Word, AskNothing>({}, words + whole, n - whole, tuples + whole);
+}
+#endif
+
+template <class Word>
+uint64_t TakeAll(const PrefetchSetting& setting, const uint64_t* words, uint32_t n, uint8_t* const* tuples) {
+  return WithAsk(setting, [&]<class Ask>() {
+#if defined(__x86_64__)
+    if (HasAvx512()) return TakeByEight<Word, Ask>(setting, words, n, tuples);
+#endif
+    return TakeByRow<Word, Ask>(setting, words, n, tuples);
   });
 }
 
-bool DenseGroups::Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples) {
-  if (places_.size() == 1 && places_[0].first == 0 && setting.distance == 0) return FindOneKey(words, n, tuples);
-  uint64_t cells[kMaxBatchRows];
-  if (!PlaceOf(words, n, cells)) return false;
-  WithAsk(setting, [&]<class Ask>() { Take<Ask>(cells, n, RowsAhead(setting, n), tuples); });
+}  // namespace
+
+bool DenseGroups::PlaceRows(const uint64_t* words, uint32_t n, uint32_t words_ahead, uint8_t** tuples) const {
+  if (places_.size() != 1 || places_[0].first != 0) {
+    uint64_t cells[kMaxBatchRows];
+    if (!PlaceOf(words, n, cells)) return false;
+    for (uint32_t i = 0; i < n; ++i) tuples[i] = tuples_ + cells[i] * tuple_bytes_;
+    return true;
+  }
+  const Cells cells = {tuples_, tuple_bytes_, places_[0].sign_bit, places_[0].min, places_[0].size, words_ahead};
+#if defined(__x86_64__)
+  if (HasAvx512()) return PlaceByEight(cells, words, n, tuples);
+#endif
+  return PlaceByRow(cells, words, n, tuples);
+}
+
+bool DenseGroups::Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples, uint32_t words_ahead) {
+  if (!PlaceRows(words, n, words_ahead, tuples)) return false;
+  num_groups_ += word_bytes_ == 4 ? TakeAll<uint32_t>(setting, words, n, tuples) : TakeAll<uint64_t>(setting, words, n, tuples);
+  if (zero_cell_ == num_cells_ || has_zero_) return true;
+  for (uint32_t i = 0; i < n; ++i) has_zero_ |= words[i] == 0;
   return true;
-}
-
-uint64_t DenseGroups::num_groups() const {
-  uint64_t n = 0;
-  for (uint64_t cell = 0; cell < num_cells_; ++cell) n += taken_[cell];
-  return n;
-}
-
-uint64_t DenseGroups::WordOf(uint64_t cell) const {
-  uint64_t word = 0;
-  for (const Place& p : places_) {
-    const uint64_t num_values = p.size + p.first, digit = cell % num_values;
-    cell /= num_values;
-    if (p.first == 1 && digit == 0) word |= uint64_t{1} << p.null_bit;
-    else word |= ((digit - p.first + p.min) ^ p.sign_bit) << p.shift;
-  }
-  return word;
-}
-
-void DenseGroups::WriteWords() {
-  for (uint64_t cell = 0; cell < num_cells_; ++cell) {
-    if (taken_[cell] == 0) continue;
-    const uint64_t word = WordOf(cell);
-    uint8_t* tuple = tuples_ + cell * tuple_bytes_;
-    if (word_bytes_ == 4) blocks::Store(tuple, static_cast<uint32_t>(word));
-    else blocks::Store(tuple, word);
-  }
 }
 
 uint32_t DenseGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) const {
   uint32_t n = 0;
-  for (uint64_t cell = begin; cell < std::min(end, num_cells_); ++cell) {
-    tuples[n] = tuples_ + cell * tuple_bytes_;
-    n += taken_[cell];
-  }
+  const auto scan = [&]<class Word>() {
+    const uint64_t zero_cell = has_zero_ ? zero_cell_ : num_cells_;
+    uint8_t* tuple = tuples_ + begin * tuple_bytes_;
+    for (uint64_t cell = begin; cell < std::min(end, num_cells_); ++cell, tuple += tuple_bytes_) {
+      __builtin_prefetch(tuple + kScanAheadBytes);
+      tuples[n] = tuple;
+      n += (Load<Word>(tuple) != 0) | (cell == zero_cell);
+    }
+  };
+  if (word_bytes_ == 4) scan.operator()<uint32_t>();
+  else scan.operator()<uint64_t>();
   return n;
 }
 

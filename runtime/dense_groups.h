@@ -44,15 +44,13 @@ class DenseGroups {
   // Makes an empty array for the ranges. *Errors*: ResourceExhausted, which leaves the array as it was.
   absl::Status Begin(const QuernJoinShape& group, const WordRanges& ranges, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
 
-  // Answers whether all words lie within the ranges; where not, `tuples` says nothing, and groups may have been made of those that do.
-  // *Cost*: two lines a word, asked for as the setting says, and half a nanosecond a key.
-  bool Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples);
+  // Answers whether all words lie within the ranges; where not, `tuples` says nothing, and no group is made. words_ahead: words further on
+  // that are asked for, where they are a column that is read for the first time. *Cost*: one line a word, asked for as the setting says.
+  bool Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples, uint32_t words_ahead = 0);
 
   const WordRanges& ranges() const { return ranges_; }
   uint64_t num_cells() const { return num_cells_; }
-  uint64_t num_groups() const;
-  // Writes the words into the tuples; to be called again before a Scan after which groups were made.
-  void WriteWords();
+  uint64_t num_groups() const { return num_groups_ + (has_zero_ ? 1 : 0); }
   // *Threads*: any number at once.
   uint32_t Scan(uint64_t begin, uint64_t end, uint8_t** tuples) const;
   uint64_t bytes() const { return memory_.bytes(); }
@@ -64,17 +62,16 @@ class DenseGroups {
     uint64_t shift, mask, sign_bit, min, size, stride, null_bit, first;
   };
   bool PlaceOf(const uint64_t* words, uint32_t n, uint64_t* cells) const;
-  template <class Ask>
-  void Take(const uint64_t* cells, uint32_t n, uint32_t ahead, uint8_t** tuples);
-  bool FindOneKey(const uint64_t* words, uint32_t n, uint8_t** tuples);
-  uint64_t WordOf(uint64_t cell) const;
+  bool PlaceRows(const uint64_t* words, uint32_t n, uint32_t words_ahead, uint8_t** tuples) const;
 
   WordRanges ranges_;
   std::vector<Place> places_;
   HugeBuffer memory_;
   uint8_t* tuples_ = nullptr;
-  uint8_t* taken_ = nullptr;  // a byte a cell
   uint64_t num_cells_ = 0;
+  uint64_t num_groups_ = 0;  // without the word 0's
+  uint64_t zero_cell_ = 0;   // num_cells_: the word 0 has none
+  bool has_zero_ = false;
   uint32_t tuple_bytes_ = 0;
   uint32_t word_bytes_ = 0;
 };

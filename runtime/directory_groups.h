@@ -6,8 +6,10 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/directory_step.h"
 #include "runtime/group_table.h"
 #include "runtime/short_key_memo.h"
+#include "runtime/short_string_step.h"
 #include "runtime/stored_keys.h"
 #include "runtime/tuple_store.h"
 
@@ -31,16 +33,18 @@ class DirectoryGroups : public GroupTable {
   const char* layout() const override { return "directory"; }
 
  private:
-  // A batch on its way: rows are those of a batch or of another table's groups.
-  struct Looking;
   template <class Keys>
   absl::Status FindAll(const Keys& keys, uint32_t n, uint8_t** tuples);
   template <class Keys>
-  void Compare(const Keys& keys, Looking* looking, uint8_t** tuples) const;
+  void Compare(const Keys& keys, DirectoryRows* looking, uint8_t** tuples) const;
   template <class Ask>
-  void TestOnce(uint32_t n, const PrefetchSetting& setting, Looking* looking, uint8_t** tuples) const;
-  template <class Ask>
-  void Test(const PrefetchSetting& setting, Looking* looking, uint8_t** tuples);
+  void TestOnce(uint32_t n, const PrefetchSetting& setting, DirectoryRows* looking, uint8_t** tuples) const;
+  template <class Keys>
+  void FindMost(const Keys& keys, uint32_t n, const PrefetchSetting& setting, DirectoryRows* looking, uint8_t** tuples);
+  void PlaceAll(uint32_t n, DirectoryRows* looking) const;
+  template <class Keys>
+  absl::Status MakeGroups(const Keys& keys, const PrefetchSetting& setting, DirectoryRows* looking, uint8_t** tuples);
+  void AskForCandidates(const DirectoryRows& looking, uint8_t* const* tuples) const;
   absl::Status FindOthers(const KeyRows& rows, const uint32_t* others, uint32_t n, uint8_t** tuples);
   absl::Status MakeRoom(uint32_t n);
   absl::Status Grow(uint64_t groups);
@@ -57,6 +61,8 @@ class DirectoryGroups : public GroupTable {
   std::vector<uint64_t> span_positions_;  // of each span's first tuple
   KeyBytes key_bytes_;
   ShortKeyMemo short_keys_;
+  bool makes_many_ = false;  // new groups, of the rows of the last batch
+  ShortStringStep short_strings_;
   uint64_t num_groups_ = 0;
   uint64_t num_positions_ = 0;
   uint64_t rows_seen_ = 0;

@@ -14,6 +14,7 @@
 
 #include "runtime/blocks.h"
 #include "runtime/sort_abi.h"
+#include "runtime/string_prefix.h"
 
 // Strings of two tuples (their StringRefs): negative, 0 or positive, as the rule orders them.
 extern "C" int32_t quern_rt_order_string(const uint8_t* a, const uint8_t* b, CollationRule rule);
@@ -200,6 +201,16 @@ struct KeyRows {
   QUERN_INLINE KeyRows From(uint32_t begin) const { return {key, column, first + begin, rows != nullptr ? rows + begin : nullptr}; }
 };
 
+// Offsets of a column's strings, which lie one behind the other. Views do not.
+template <Storage kStorage>
+constexpr bool kIsRun = kStorage == kVar32 || kStorage == kVar64;
+template <Storage kStorage>
+QUERN_INLINE auto RunOf(const QuernColumn& column, uint64_t first, uint32_t n) {
+  const auto* values = static_cast<const uint8_t*>(column.values);
+  if constexpr (kStorage == kVar32) return StringRun<int32_t>{values, static_cast<const int32_t*>(column.offsets) + first, n + 1};
+  else return StringRun<int64_t>{values, static_cast<const int64_t*>(column.offsets) + first, n + 1};
+}
+
 // Reads the prefixes of n rows, turned where the key is descending and 0 for nulls; answers whether a value is not in them as a whole.
 template <Storage kStorage, bool kPlain, CollationRule kRule>
 QUERN_INLINE bool ReadPrefixesOf(const KeyRows& from, uint32_t n, uint64_t* high, uint64_t* low) {
@@ -208,8 +219,14 @@ QUERN_INLINE bool ReadPrefixesOf(const KeyRows& from, uint32_t n, uint64_t* high
   const bool nullable = from.key->nullable;
   const uint32_t width = from.key->width_bytes;
   const uint32_t* const rows = kPlain ? nullptr : from.rows;
-  uint32_t incomplete = 0;
-  for (uint32_t i = 0; i < n; ++i) {
+  uint32_t incomplete = 0, i = 0;
+  if constexpr (kIsRun<kStorage> && kPlain && kRule == 0) {
+    bool more = false;
+    i = ReadPrefixes(RunOf<kStorage>(c, first, n), n, high, low, &more);
+    incomplete = more ? 1 : 0;
+    for (uint32_t j = 0; j < i && flip != 0; ++j) high[j] ^= flip, low[j] ^= flip;
+  }
+  for (; i < n; ++i) {
     const uint32_t row = RowAt(rows, first, i);
     if (!kPlain && nullable && !IsValid(&c, row)) {
       high[i] = low[i] = 0;
@@ -305,6 +322,26 @@ QUERN_INLINE uint64_t ReadFront(const uint8_t* p, uint32_t n) {
   return __builtin_bswap64(Filled(Load<uint64_t>(p), ShortMask(n < 8 ? n : 8), kFill));
 }
 
+// The first of neighbouring strings eight at a time, as many as go so.
+template <Storage kStorage>
+QUERN_INLINE uint32_t EncodeFrontRun(const KeyRows& from, const QuernSortPart& part, uint32_t n, uint64_t fill, uint64_t* words) {
+  const uint64_t flip = from.key->descending ? ~uint64_t{0} : 0;
+  const uint32_t dropped = 64u - part.bits, shift = part.shift;
+  const bool begins_word = part.begins_word;
+  uint64_t fronts[kPrefixRows];
+  const auto run = RunOf<kStorage>(*from.column, from.first, n);
+  for (uint32_t begin = 0, done = 0; begin < n; begin += done) {
+    const uint32_t some = n - begin < kPrefixRows ? n - begin : kPrefixRows;
+    done = ReadFronts({run.values, run.offsets + begin, run.num_offsets - begin}, some, fill, fronts);
+    for (uint32_t i = 0; i < done; ++i) {
+      const uint64_t word = (fronts[i] ^ flip) >> dropped << shift;
+      words[begin + i] = begins_word ? word : words[begin + i] | word;
+    }
+    if (done < some) return begin + done;
+  }
+  return n;
+}
+
 // Of a key's bytes those in word 0 alone, `part`.
 template <Storage kStorage, bool kPlain, CollationRule kRule>
 QUERN_INLINE void EncodeFrontOf(const KeyRows& from, const QuernSortPart& part, uint32_t n, uint64_t* words) {
@@ -313,7 +350,12 @@ QUERN_INLINE void EncodeFrontOf(const KeyRows& from, const QuernSortPart& part, 
   const bool nullable = from.key->nullable, begins_word = part.begins_word;
   const uint32_t width = from.key->width_bytes, dropped = 64u - part.bits, shift = part.shift;
   const uint32_t* const rows = kPlain ? nullptr : from.rows;
-  for (uint32_t i = 0; i < n; ++i) {
+  uint32_t i = 0;
+  // Spaces behind the end are the same whether those before it are trimmed or not.
+  if constexpr (kIsRun<kStorage> && kPlain && (kRule == 0 || (kRule & kPadsSpaces) != 0)) {
+    i = EncodeFrontRun<kStorage>(from, part, n, FillOf(kRule), words);
+  }
+  for (; i < n; ++i) {
     const uint32_t row = RowAt(rows, first, i);
     uint64_t word = 0;
     if (kPlain || !nullable || IsValid(&c, row)) {

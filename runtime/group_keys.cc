@@ -5,6 +5,7 @@
 #include "runtime/group_keys.h"
 
 #include <string>
+#include <type_traits>
 
 #include "runtime/blocks.h"
 #include "runtime/status.h"
@@ -89,18 +90,66 @@ struct DictionarySource {
   const uint8_t* ReadFixed(uint32_t i) const { return reinterpret_cast<const uint8_t*>(ValueOf(i).data()); }
 };
 
+// How many of n strings fit, with room made for their bytes.
+template <Storage kStorage, class Source>
+absl::StatusOr<uint32_t> Fit(const Source& source, uint32_t n, QuernOutColumn* out) {
+  const int64_t fit = blocks::FitStrings<kStorage>(source, n, out);
+  if (fit == kQuernValueTooLarge) {
+    return absl::ResourceExhaustedError("value too large for an output column: above 2147483647 bytes; accepted: large_utf8, large_binary");
+  }
+  if (fit < 0) return absl::ResourceExhaustedError("memory limit exceeded: result strings; accepted: a higher memory limit");
+  return static_cast<uint32_t>(fit);
+}
+
 template <Storage kStorage, class Source>
 absl::StatusOr<uint32_t> Write(const Source& source, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
   if constexpr (blocks::IsVariableStorage(kStorage)) {
-    const int64_t fit = blocks::FitStrings<kStorage>(source, n, out);
-    if (fit == kQuernValueTooLarge) {
-      return absl::ResourceExhaustedError(
-          "value too large for an output column: above 2147483647 bytes; accepted: large_utf8, large_binary");
-    }
-    if (fit < 0) return absl::ResourceExhaustedError("memory limit exceeded: result strings; accepted: a higher memory limit");
-    n = static_cast<uint32_t>(fit);
+    QUERN_ASSIGN_OR_RETURN(n, Fit<kStorage>(source, n, out));
   }
   blocks::EmitColumn<kStorage>(source, n, out, out_row, out->validity != nullptr);
+  return n;
+}
+
+// Strings that most of their groups' fields hold themselves, of a key without nulls and with nothing cut off.
+struct HeldSource {
+  uint8_t* const* tuples;
+  uint32_t field_offset;
+  uint32_t width;
+
+  static bool Valid(uint32_t) { return true; }
+  Bytes ReadString(uint32_t i) const { return {nullptr, blocks::Load<uint32_t>(tuples[i] + field_offset)}; }  // its length only
+};
+
+bool IsHeld(const QuernField& key, uint32_t spaces_offset) {
+  return !key.nullable && spaces_offset == 0 && key.width_bytes >= 16 && key.width_bytes <= blocks::kShortBytes;
+}
+
+// Of a string that its field holds all bytes are copied that the field has, in two pieces that overlap, and the next string is written over
+// what is too much: no branch depends on a length.
+template <Storage kStorage>
+absl::StatusOr<uint32_t> WriteHeld(const HeldSource& source, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
+  typedef uint64_t U64x2 __attribute__((vector_size(16)));
+  using Offset = std::conditional_t<kStorage == kVar32, int32_t, int64_t>;
+  static_assert(blocks::kCopySlackBytes >= blocks::kShortBytes);
+  QUERN_ASSIGN_OR_RETURN(n, Fit<kStorage>(source, n, out));
+  const uint32_t last = source.width - 16;
+  uint8_t* const bytes = out->bytes;
+  Offset* const ends = static_cast<Offset*>(out->offsets) + out_row + 1;
+  uint64_t end = out->num_bytes;
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint8_t* const field = source.tuples[i] + source.field_offset;
+    const uint32_t length = blocks::Load<uint32_t>(field);
+    if (__builtin_expect(length > source.width, 0)) {
+      blocks::CopyBytes(bytes + end, blocks::Load<const uint8_t*>(field + 8), length);
+    } else {
+      const U64x2 front = blocks::Load<U64x2>(field + 4), back = blocks::Load<U64x2>(field + 4 + last);
+      blocks::Store(bytes + end, front);
+      blocks::Store(bytes + end + last, back);
+    }
+    end += length;
+    ends[i] = static_cast<Offset>(end);
+  }
+  out->num_bytes = end;
   return n;
 }
 
@@ -154,6 +203,11 @@ absl::StatusOr<uint32_t> WriteKey(const AggregateShape& shape, const KeyDictiona
     }
     if constexpr (FitsWord(kStorage)) {
       if (group.word_bytes != 0) return Write<kStorage>(WordSource{group, field, tuples}, n, out, out_row);
+    }
+    if constexpr (kStorage == kVar32 || kStorage == kVar64) {
+      if (IsHeld(field, shape.spaces_offset(key)) && out->validity == nullptr) {
+        return WriteHeld<kStorage>({tuples, field.tuple_offset, field.width_bytes}, n, out, out_row);
+      }
     }
     return Write<kStorage>(FieldSource{group, field, tuples, type.width_bytes, shape.spaces_offset(key)}, n, out, out_row);
   });

@@ -67,7 +67,6 @@ absl::Status GroupMerger::MergeIntoFirst() {
   uint64_t hashes[kScanRows];
   for (size_t s = 1; s < sides_.size(); ++s) {
     GroupTable* const table = sides_[s]->table();
-    table->Complete();
     for (uint64_t begin = 0; begin < table->num_positions(); begin += kScanRows) {
       const uint32_t n = table->Scan(begin, std::min<uint64_t>(begin + kScanRows, table->num_positions()), from);
       if (n == 0) continue;

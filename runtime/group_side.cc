@@ -2,7 +2,8 @@
 // One thread's share of an aggregation. A batch is cut into blocks of batch_rows rows; of each block the groups are found, then all
 // accumulators brought up to date, by the loop that fits the block:
 //
-//     update_runs     rows of a group lie side by side, four or more on average: sorted input, or no keys at all
+//     update_runs     rows of a group lie side by side, four or more on average: sorted input, no keys at all, or so few groups that rows
+//                     can be brought side by side (group_runs.h)
 //     update_valid    no argument is null
 //     update          any other
 //
@@ -18,14 +19,14 @@
 
 #include "runtime/blocks.h"
 #include "runtime/group_states.h"
+#include "runtime/prefetch_ask.h"
 #include "runtime/status.h"
 
 namespace quern {
 namespace {
 
-constexpr uint32_t kRowsPerRun = 4;   // at least, for update_runs
-constexpr uint32_t kSampleRows = 64;  // enough to see that a block has no runs
 constexpr uint32_t kScanRows = 1024;
+constexpr uint64_t kLineBytes = 64;
 constexpr uint64_t kGroupsToJudge = 65536;  // enough to expect the number of groups by
 
 struct Iota {
@@ -40,29 +41,20 @@ const uint32_t* FirstRows() {
   return iota.rows;
 }
 
-TupleFormat FormatOf(const QuernJoinShape& group) { return {group.tuple_bytes, group.word_bytes, group.zero_hashes}; }
-
-// Tuples of one group side by side; answers how many runs there are, more than `most` where there are more.
-uint32_t FindRuns(uint8_t* const* tuples, uint32_t n, uint32_t most, uint8_t** run_tuples, uint32_t* run_ends) {
-  uint32_t changes = 0;
-  const uint32_t sample = std::min(n, kSampleRows);
-  for (uint32_t i = 1; i < sample; ++i) changes += tuples[i] != tuples[i - 1];
-  if (changes > sample / 2) return most + 1;
-  // No branch depends on where a run ends. Stops early where there are too many.
-  uint32_t runs = 0;
-  for (uint32_t begin = 1; begin < n; begin += kSampleRows) {
-    const uint32_t end = std::min(n, begin + kSampleRows);
-    for (uint32_t i = begin; i < end; ++i) {
-      run_tuples[runs] = tuples[i - 1];
-      run_ends[runs] = i;
-      runs += tuples[i] != tuples[i - 1];
+// Finding asks for a tuple's first line, where its key is; states may lie in further ones.
+void AskForStates(const PrefetchSetting& setting, uint64_t tuple_bytes, uint8_t* const* tuples, uint32_t n) {
+  if (tuple_bytes <= kLineBytes) return;
+  WithAsk(setting, [&]<class Ask>() {
+    if constexpr (Ask::kAsks) {
+      for (uint32_t i = 0; i < n; ++i) {
+        for (uint64_t at = kLineBytes; at < tuple_bytes; at += kLineBytes) Ask::For(tuples[i] + at);
+        Ask::For(tuples[i] + tuple_bytes - 1);
+      }
     }
-    if (runs >= most) return most + 1;
-  }
-  run_tuples[runs] = tuples[n - 1];
-  run_ends[runs++] = n;
-  return runs;
+  });
 }
+
+TupleFormat FormatOf(const QuernJoinShape& group) { return {group.tuple_bytes, group.word_bytes, group.zero_hashes}; }
 
 }  // namespace
 
@@ -80,6 +72,7 @@ GroupSide::GroupSide(const GroupContext& context, std::shared_ptr<KeyDictionarie
       dictionaries_(std::move(dictionaries)),
       num_sides_(num_sides),
       table_(MakeGroupTable(context, context.options.expected_groups)),
+      splitter_(context.shape->get()->states_bytes),
       parts_(FormatOf(*context.shape->group()), context.budget, context.options.huge_pages),
       compact_at_(context.options.compact_tuples),
       key_bytes_(context),
@@ -191,12 +184,14 @@ absl::Status GroupSide::AppendRows(const Batch& batch, const KeyRows& rows) {
   if (deals_) return DealRows(batch, rows);
   uint8_t* tuples[kMaxBatchRows];
   QUERN_RETURN_IF_ERROR(table_->Find(rows, tuples));
+  AskForStates(table_->prefetch(), context_.shape->group()->tuple_bytes, tuples, rows.n);
   return Update(batch, rows, tuples);
 }
 
 absl::Status GroupSide::Update(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples) {
   QuernUpdateArgs args = {};
   args.shape = context_.shape->get();
+  args.keys = batch.keys;
   args.columns = batch.view.payload.data();
   args.first = rows.first;
   args.rows = rows.rows != nullptr ? rows.rows : FirstRows();
@@ -207,13 +202,17 @@ absl::Status GroupSide::Update(const Batch& batch, const KeyRows& rows, uint8_t*
   args.overflowed = overflowed_.data();
   const QuernAggregateEntryPoints& kernel = context_.entry_points.Now();
   if (kernel.update != nullptr) {
-    uint8_t* run_tuples[kMaxBatchRows + 1];
-    uint32_t run_ends[kMaxBatchRows + 1];
-    const uint32_t most = rows.n / kRowsPerRun, runs = FindRuns(tuples, rows.n, most, run_tuples, run_ends);
-    if (runs <= most) {
-      args.tuples = run_tuples;
-      args.run_ends = run_ends;
-      args.n = runs;
+    GroupRuns runs;
+    const bool has_runs = !splitter_.knows_groups() && FindRuns(tuples, rows.n, &runs);
+    const bool is_split = !has_runs && splitter_.Split(rows, tuples, &runs);
+    if (is_split) {
+      args.first = 0;
+      args.rows = args.selection = runs.rows;
+    }
+    if (has_runs || is_split) {
+      args.tuples = runs.tuples;
+      args.run_ends = runs.ends;
+      args.n = runs.n;
       kernel.update_runs(&args);
     } else if (batch.is_valid && kernel.update_valid != nullptr) {
       kernel.update_valid(&args);
@@ -271,7 +270,6 @@ absl::Status GroupSide::DealOut() {
   CountTable();
   uint8_t* tuples[kScanRows];
   uint64_t hashes[kScanRows];
-  table_->Complete();
   const uint64_t num_positions = table_->num_positions();
   for (uint64_t begin = 0; begin < num_positions; begin += kScanRows) {
     const uint32_t n = table_->Scan(begin, std::min<uint64_t>(begin + kScanRows, num_positions), tuples);

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "runtime/batch_view.h"
+#include "runtime/group_runs.h"
 #include "runtime/group_table.h"
 #include "runtime/key_dictionaries.h"
 #include "runtime/stored_keys.h"
@@ -58,6 +59,7 @@ class GroupSide {
   std::shared_ptr<KeyDictionaries> dictionaries_;
   const std::atomic<uint32_t>* num_sides_;
   std::unique_ptr<GroupTable> table_;
+  RunSplitter splitter_;
   TupleStore parts_;
   bool deals_ = false;  // rows go to the parts at once
   uint64_t num_dealt_ = 0;

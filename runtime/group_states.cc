@@ -126,10 +126,15 @@ void WriteNull(QuernOutColumn* out, uint64_t row, bool valid) {
 // Writes n values of T; value(i) is only called where has(i).
 template <class T, class Has, class Value>
 void WriteFixed(uint32_t n, QuernOutColumn* out, uint64_t out_row, Has&& has, Value&& value) {
+  uint8_t* const values = static_cast<uint8_t*>(out->values) + out_row * sizeof(T);  // read once: a store might change it
+  if (out->validity == nullptr) {
+    for (uint32_t i = 0; i < n; ++i) Store(values + i * sizeof(T), has(i) ? static_cast<T>(value(i)) : T{0});
+    return;
+  }
   for (uint32_t i = 0; i < n; ++i) {
     const bool valid = has(i);
     WriteNull(out, out_row + i, valid);
-    Store(static_cast<uint8_t*>(out->values) + (out_row + i) * sizeof(T), valid ? static_cast<T>(value(i)) : T{0});
+    Store(values + i * sizeof(T), valid ? static_cast<T>(value(i)) : T{0});
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which table a shape gets, and the table of one group. Slots of an open table move when it grows and are half empty, so a tuple in one
 // should be no wider than a cache line: beyond, tuples lie in order of arrival behind a directory, as those of all keys that are no words
-// do.
+// do, unless they are few.
 #include "runtime/group_table.h"
 
 #include <algorithm>
@@ -10,12 +10,14 @@
 
 #include "runtime/directory_groups.h"
 #include "runtime/status.h"
+#include "runtime/wide_groups.h"
 #include "runtime/word_groups.h"
 
 namespace quern {
 namespace {
 
 constexpr uint32_t kWidestSlotBytes = 64;
+constexpr uint32_t kWidestSmallSlotBytes = 256;  // of a table that fits the cache
 
 class SingleGroup : public GroupTable {
  public:
@@ -62,10 +64,13 @@ uint64_t ExpectedGroups(uint64_t rows, uint64_t groups) {
 std::unique_ptr<GroupTable> MakeGroupTable(const GroupContext& context, uint64_t expected_groups) {
   const QuernJoinShape& group = *context.shape->group();
   if (group.num_keys == 0) return std::make_unique<SingleGroup>(context);
-  const bool fits_slot = group.tuple_bytes <= kWidestSlotBytes || context.options.layout == GroupLayout::kOpen;
-  if (group.word_bytes != 0 && fits_slot && context.options.layout != GroupLayout::kDirectory) {
+  const GroupLayout layout = context.options.layout;
+  const bool fits_slot = group.tuple_bytes <= kWidestSlotBytes;
+  if (group.word_bytes != 0 && layout != GroupLayout::kDirectory && (fits_slot || layout == GroupLayout::kOpen)) {
     return std::make_unique<WordGroups>(context, expected_groups);
   }
+  const bool may_fit_slot = group.tuple_bytes <= kWidestSmallSlotBytes;
+  if (group.word_bytes != 0 && layout == GroupLayout::kAuto && may_fit_slot) return std::make_unique<WideGroups>(context, expected_groups);
   return std::make_unique<DirectoryGroups>(context, expected_groups);
 }
 

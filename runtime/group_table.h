@@ -70,8 +70,6 @@ class GroupTable {
   virtual uint32_t Scan(uint64_t begin, uint64_t end, uint8_t** tuples) = 0;
   // The hashes that go with such addresses.
   virtual void HashesOf(uint64_t begin, uint8_t* const* tuples, uint32_t n, uint64_t* hashes) const = 0;
-  // To be called when no group is added any more: from then on any threads may scan at the same time.
-  virtual void Complete() {}
   // Forgets all groups and gives the memory back, but for the bytes of long strings, which copies of the tuples point to.
   virtual void Release() = 0;
 

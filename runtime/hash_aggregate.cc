@@ -187,7 +187,6 @@ void HashAggregate::Take() {
   CounterBlock counters(counters_);
   for (const auto& table : result_->tables) {
     counters.Add(Counter::kGrowths, table->TakeTally().growths);
-    table->Complete();
     result_->first_positions.push_back(position);
     position += table->num_positions();
     stats_.num_groups += table->num_groups();
@@ -248,8 +247,10 @@ struct GroupReader::State {
   uint64_t next = 0;  // position within the morsel
   uint64_t end = 0;
   size_t table = 0;
-  std::vector<uint8_t*> groups;  // room for those that were found
-  size_t num_groups = 0;         // not yet given out
+  uint8_t* groups[kScanRows];  // that were found
+  uint32_t first_group = 0;    // not yet given out: as many as num_groups, from here on
+  uint32_t num_groups = 0;
+  std::vector<QuernOutColumn> before;  // WriteFitting: as the columns were
   std::string saved;
 };
 
@@ -276,7 +277,7 @@ bool GroupReader::NextMorsel() {
   return true;
 }
 
-// Appends the groups of the next positions; answers whether there were positions left.
+// The groups of the next positions, where all that were found are given out; answers whether there were positions left.
 bool GroupReader::FindGroups() {
   State& s = *state_;
   if (s.next == s.end && !NextMorsel()) return false;
@@ -285,11 +286,10 @@ bool GroupReader::FindGroups() {
   GroupTable* const table = result.tables[s.table].get();
   const uint64_t first = result.first_positions[s.table], begin = s.next - first;
   const uint64_t end = std::min({begin + kScanRows, s.end - first, result.first_positions[s.table + 1] - first});
-  if (s.groups.size() < s.num_groups + kScanRows) s.groups.resize(s.num_groups + std::max<size_t>(s.num_groups, 2 * kScanRows));
-  uint8_t** const found = s.groups.data() + s.num_groups;
-  const uint32_t n = table->Scan(begin, end, found);
+  const uint32_t n = table->Scan(begin, end, s.groups);
   s.next = first + end;
-  s.num_groups += s.num_partitions == 1 || n == 0 ? n : KeepPartition(*table, begin, n, found);
+  s.first_group = 0;
+  s.num_groups = s.num_partitions == 1 || n == 0 ? n : KeepPartition(*table, begin, n, s.groups);
   return true;
 }
 
@@ -338,30 +338,44 @@ absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32
   return fit;
 }
 
-// The first `n` groups that were found. Where a string column is full to its offsets' limit, the batch is written again with as many as
-// fit.
-absl::Status GroupReader::WriteBatch(uint64_t n, OutputBatch* out) {
-  uint8_t** const groups = state_->groups.data();
+// As WriteGroups, with nothing written of those that do not fit: where a string column is full to its offsets' limit, the columns before it
+// have taken more, and all are written again with as many as fit.
+absl::StatusOr<uint32_t> GroupReader::WriteFitting(uint8_t* const* tuples, uint32_t n, OutputBatch* out, uint64_t out_row) {
+  state_->before.assign(out->columns(), out->columns() + out->num_columns());
+  QUERN_ASSIGN_OR_RETURN(const uint32_t fit, WriteGroups(tuples, n, out, out_row));
+  if (fit == n) return n;
+  for (size_t c = 0; c < out->num_columns(); ++c) {
+    out->columns()[c].num_bytes = state_->before[c].num_bytes;
+    out->columns()[c].null_count = state_->before[c].null_count;
+  }
+  return fit == 0 ? 0 : WriteGroups(tuples, fit, out, out_row);
+}
+
+// Groups are written as they are found, while their tuples are in the cache. Answers whether there are more than the batch has taken.
+absl::StatusOr<bool> GroupReader::WriteBatch(OutputBatch* out) {
+  State& s = *state_;
   uint64_t written = 0;
-  while (written < n) {
-    const uint32_t block = static_cast<uint32_t>(std::min<uint64_t>(kScanRows, n - written));
-    QUERN_ASSIGN_OR_RETURN(const uint32_t fit, WriteGroups(groups + written, block, out, written));
-    if (fit < block && written + fit == 0) {
+  bool more = true;
+  while (written < out->capacity()) {
+    if (s.num_groups == 0) {
+      more = FindGroups();
+      if (!more) break;
+      continue;
+    }
+    const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(s.num_groups, out->capacity() - written));
+    QUERN_ASSIGN_OR_RETURN(const uint32_t fit, WriteFitting(s.groups + s.first_group, n, out, written));
+    written += fit;
+    s.first_group += fit;
+    s.num_groups -= fit;
+    if (fit == n) continue;
+    if (written == 0) {
       return absl::ResourceExhaustedError(
           "value too large for an output column: above 2147483647 bytes; accepted: large_utf8, large_binary");
     }
-    if (fit < block) {
-      n = written + fit;
-      written = 0;
-      QUERN_RETURN_IF_ERROR(out->Reset());
-      continue;
-    }
-    written += block;
+    break;
   }
-  out->set_num_rows(n);
-  std::copy(groups + n, groups + state_->num_groups, groups);
-  state_->num_groups -= n;
-  return absl::OkStatus();
+  out->set_num_rows(written);
+  return more || s.num_groups > 0;
 }
 
 absl::StatusOr<bool> GroupReader::Next(OutputBatch* out) {
@@ -372,19 +386,14 @@ absl::StatusOr<bool> GroupReader::Next(OutputBatch* out) {
   const KernelSpec& spec = aggregate_->shape_->spec();
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, spec.keys.size() + spec.aggregates.size()));
   QUERN_RETURN_IF_ERROR(out->Reset());
-  const bool counts = out->num_columns() == 0;
+  if (out->num_columns() != 0) return WriteBatch(out);
   uint64_t counted = 0;
-  bool more = true;
-  while (more && (counts || state_->num_groups < out->capacity())) {
-    more = FindGroups();
-    if (!counts) continue;
+  for (bool more = true; more; more = FindGroups()) {
     counted += state_->num_groups;
     state_->num_groups = 0;
   }
   out->set_num_rows(counted);
-  if (counts) return false;
-  QUERN_RETURN_IF_ERROR(WriteBatch(std::min<uint64_t>(state_->num_groups, out->capacity()), out));
-  return more || state_->num_groups > 0;
+  return false;
 }
 
 uint64_t HashAggregate::TakePositions(uint32_t partition, uint32_t num_partitions, uint64_t n) {

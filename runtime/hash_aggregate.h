@@ -170,7 +170,8 @@ class GroupReader {
   uint32_t KeepPartition(const GroupTable& table, uint64_t begin, uint32_t n, uint8_t** groups) const;
   absl::StatusOr<uint32_t> WriteStates(size_t aggregate, uint8_t* const* tuples, uint32_t n, QuernOutColumn* out, uint64_t out_row);
   absl::StatusOr<uint32_t> WriteGroups(uint8_t* const* tuples, uint32_t n, OutputBatch* out, uint64_t out_row);
-  absl::Status WriteBatch(uint64_t n, OutputBatch* out);
+  absl::StatusOr<uint32_t> WriteFitting(uint8_t* const* tuples, uint32_t n, OutputBatch* out, uint64_t out_row);
+  absl::StatusOr<bool> WriteBatch(OutputBatch* out);
 
   std::shared_ptr<HashAggregate> aggregate_;
   std::unique_ptr<State> state_;

@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-constexpr uint32_t kKernelAbiVersion = 5;
+constexpr uint32_t kKernelAbiVersion = 6;
 
 // Upper bounds of what a plan may choose; buffers between the stages of a kernel have these sizes.
 constexpr uint32_t kMaxBatchRows = 4096;

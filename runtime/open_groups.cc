@@ -8,6 +8,9 @@
 //
 // The first step makes no groups, which costs new ones a step and saves all others a store.
 //
+// In a large table a word begins at the first slot of a pair, which lie in one cache line, and the first step looks at both: a step further
+// would cost another line.
+//
 // At 50 % taken slots a row takes 1.5 steps on average. The word 0 cannot be told from an empty slot, and has one behind the last.
 //
 // Since the slots are in the order of the hashes, a table of twice as many holds the same groups in the same order: growing is a sequential
@@ -20,14 +23,11 @@
 #include <cstring>
 #include <vector>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 #include "runtime/blocks.h"
 #include "runtime/prefetch_ask.h"
 #include "runtime/status.h"
 #include "runtime/tuple_store.h"
+#include "runtime/word_lanes.h"
 
 namespace quern {
 namespace {
@@ -38,7 +38,10 @@ using blocks::Store;
 constexpr uint32_t kCopyRows = 256;
 constexpr uint64_t kGrowingBytes = uint64_t{1} << 20;  // tables from here on grow where they are
 constexpr uint64_t kReservedTimes = 64;                // as many addresses as a table that grows so far needs
-constexpr uint64_t kFirstSlots = 4096;                 // moved last when a table grows where it is
+constexpr uint64_t kScanAheadBytes = 4096;
+constexpr uint64_t kPairedBytes = uint64_t{1} << 20;  // words of larger tables begin at pairs of slots
+constexpr uint64_t kWidestPairedSlot = 32;            // bytes: two are a line
+constexpr uint64_t kFirstSlots = 4096;                // moved last when a table grows where it is
 
 }  // namespace
 
@@ -67,11 +70,17 @@ absl::Status OpenGroups::Begin(const QuernJoinShape& group, uint32_t bits, uint3
   shift_ = 64 - bits;
   common_bits_ = common_bits;
   slot_bytes_ = group.tuple_bytes;
+  SetPairs();
   word_bytes_ = group.word_bytes;
   zero_hashes_ = group.zero_hashes;
   num_groups_ = 0;
   has_zero_ = false;
   return absl::OkStatus();
+}
+
+void OpenGroups::SetPairs() {
+  const bool has_pairs = slot_bytes_ <= kWidestPairedSlot && num_slots_ * slot_bytes_ > kPairedBytes;
+  first_slot_mask_ = has_pairs ? ~uint64_t{1} : ~uint64_t{0};
 }
 
 // Calls f for the sizes of word and slot as constants; 0 stands for those that are rare.
@@ -111,7 +120,7 @@ void OpenGroups::CopyTo(OpenGroups* larger) const {
     }
     Hash(words, n, hashes);
     for (uint32_t i = 0; i < n; ++i) {
-      uint64_t to = hashes[i] >> larger->shift_;
+      uint64_t to = larger->FirstSlot(hashes[i]);
       while (Load<Word>(larger->slots_ + to * bytes) != 0) to = (to + 1) & mask;
       std::memcpy(larger->slots_ + to * bytes, from[i], bytes);
     }
@@ -125,7 +134,7 @@ void OpenGroups::CopyTo(OpenGroups* larger) const {
 template <class Word, uint32_t kBytes>
 bool OpenGroups::PutFrom(const uint8_t* tuple, uint64_t hash, uint64_t first_free) {
   const uint64_t bytes = kBytes != 0 ? kBytes : slot_bytes_;
-  uint64_t to = hash >> shift_;
+  uint64_t to = FirstSlot(hash);
   if (to < first_free) return false;
   while (Load<Word>(slots_ + to * bytes) != 0)
     if (++to == num_slots_) return false;
@@ -164,7 +173,7 @@ void OpenGroups::SpreadOut(uint64_t old_num_slots) {
     words[0] = Load<Word>(tuple);
     if (words[0] == 0) continue;
     Hash(words, 1, hashes);
-    uint64_t to = hashes[0] >> shift_;
+    uint64_t to = FirstSlot(hashes[0]);
     while (Load<Word>(slots_ + to * bytes) != 0) to = (to + 1) & (num_slots_ - 1);
     std::memcpy(slots_ + to * bytes, tuple, bytes);
   }
@@ -176,6 +185,7 @@ absl::Status OpenGroups::Grow(uint32_t more_bits, bool huge_pages, const std::sh
     QUERN_RETURN_IF_ERROR(growing_.Grow(bytes));
     num_slots_ = num_slots;
     shift_ -= more_bits;
+    SetPairs();
     uint8_t* const old_end = slots_ + old_num_slots * slot_bytes_;  // the word 0's slot
     std::memcpy(slots_ + num_slots * slot_bytes_, old_end, slot_bytes_);
     std::memset(old_end, 0, slot_bytes_);
@@ -198,67 +208,84 @@ namespace {
 // What the first step needs to know of a table.
 struct FirstStep {
   uint8_t* slots;
+  uint8_t* end;  // of all slots but the word 0's, which lies there
   uint64_t slot_bytes;
-  uint64_t zeros_place;  // of the word 0's slot, in bytes
+  uint64_t first_slot_mask;
   uint32_t shift;
+  uint32_t common_bits;
+  bool zero_hashes;
+  uint32_t words_ahead;  // of the words, that are asked for; 0: they are in the cache
   PrefetchSetting setting;
 };
 
-// The first step of all rows: the slot that the hash names, whose address goes to `tuples`. Writes the rows that did not find their word
-// there to `looking` (room for n + 8) and answers how many; nothing is made yet, so that rows of groups that are there, which most rows are
-// where it matters, cost no store into the table. Where lines are asked for also asks for what a row will look at next, if its slot is
-// another's.
-using StepLoop = uint32_t (*)(const FirstStep& table, const uint64_t* words, const uint64_t* hashes, uint32_t n, uint8_t** tuples,
-                              uint32_t* looking);
+// What it did. Rows that look on are those that did not find their word in the slot that the hash names.
+struct FirstStepped {
+  uint32_t num_looking = 0;
+  uint32_t num_further = 0;  // slots that they have left behind
+  bool has_zeros = false;
+};
+
+// The first step of all rows: writes the address of each row's slot to `tuples`, or of the one behind it where that is another's, and the
+// rows that look on to `looking` (room for n + 8). Nothing is made yet, so that rows of groups that are there, which most rows are where
+// it matters, cost no store into the table. Where lines are asked for also asks for what a row will look at next.
+using StepLoop = FirstStepped (*)(const FirstStep& table, const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t* looking);
 
 template <class Word, class Ask>
-inline __attribute__((always_inline)) void AskForNext(const FirstStep& table, uint8_t* at, uint64_t word) {
-  const Word found = Load<Word>(at);
-  Ask::For(at + (((found != 0) & (found != static_cast<Word>(word))) ? table.slot_bytes : 0));
-}
-
-template <class Word, bool kHasZeros, class Ask>
-uint32_t StepByRow(const FirstStep& table, const uint64_t* words, const uint64_t* hashes, uint32_t n, uint8_t** tuples, uint32_t* looking) {
+FirstStepped StepByRow(const FirstStep& table, const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t* looking) {
   const FirstStep t = table;  // a copy, which no store can be taken for a change of
+  FirstStepped done;
+  uint64_t hashes[kMaxBatchRows];
+  HashWords(words, n, t.zero_hashes, hashes);
   for (uint32_t i = 0; i < n; ++i) {
-    uint64_t place = (hashes[i] >> t.shift) * t.slot_bytes;
-    // The word 0's slot is always equal to it. By arithmetic, since nobody can predict which rows have it.
-    if constexpr (kHasZeros) place ^= (place ^ t.zeros_place) & (words[i] == 0 ? ~uint64_t{0} : 0);
-    tuples[i] = t.slots + place;
+    const bool is_zero = words[i] == 0;
+    uint8_t* const at = t.slots + (((hashes[i] << t.common_bits) >> t.shift) & t.first_slot_mask) * t.slot_bytes;
+    tuples[i] = is_zero ? t.end : at;  // always equal to it
+    done.has_zeros |= is_zero;
   }
-  uint32_t num_looking = 0;
   const auto ask = [=](uint32_t i) { Ask::For(tuples[i]); };
   ForEachRow<Ask>(n, RowsAhead(t.setting, n), ask, [&](uint32_t i) {
-    if constexpr (Ask::kAsks) AskForNext<Word, Ask>(t, tuples[i], words[i]);
-    looking[num_looking] = i;
-    num_looking += Load<Word>(tuples[i]) != static_cast<Word>(words[i]);
+    uint8_t* const at = tuples[i];
+    const Word found = Load<Word>(at);
+    const bool looks = found != static_cast<Word>(words[i]), leaves = looks & (found != 0);
+    uint8_t* const next = at + t.slot_bytes == t.end ? t.slots : at + t.slot_bytes;
+    tuples[i] = leaves ? next : at;
+    if constexpr (Ask::kAsks) Ask::For(tuples[i]);
+    looking[done.num_looking] = i;
+    done.num_looking += looks;
+    done.num_further += leaves;
   });
-  return num_looking;
+  return done;
 }
 
 #if defined(__x86_64__)
-#define QUERN_AVX512 __attribute__((target("avx512f,avx512dq,avx512vl")))
+// Writes the slots that the hashes of `whole` rows, a multiple of eight, name; answers whether one of the words is 0.
+QUERN_AVX512 bool PlaceByEight(const FirstStep& t, const uint64_t* words, uint32_t whole, uint8_t** tuples) {
+  const __m512i slots = AllEight(t.slots), end = AllEight(t.end), slot_bytes = AllEight(t.slot_bytes);
+  const __m512i hashed = AllEight(t.zero_hashes ? 0 : ~uint64_t{0}), slot_mask = AllEight(t.first_slot_mask);
+  const __m128i common_bits = _mm_cvtsi32_si128(static_cast<int>(t.common_bits)), shift = _mm_cvtsi32_si128(static_cast<int>(t.shift));
+  uint32_t zeros = 0;
+  for (uint32_t i = 0; i < whole; i += 8) {
+    __builtin_prefetch(words + i + t.words_ahead);
+    const __m512i word = _mm512_loadu_si512(words + i), hash = _mm512_and_si512(HashEight(word), hashed);
+    const __m512i slot = _mm512_and_si512(_mm512_srl_epi64(_mm512_sll_epi64(hash, common_bits), shift), slot_mask);
+    const __mmask8 is_zero = _mm512_testn_epi64_mask(word, word);
+    const __m512i at = _mm512_add_epi64(slots, _mm512_mullo_epi64(slot, slot_bytes));
+    _mm512_storeu_si512(tuples + i, _mm512_mask_mov_epi64(at, is_zero, end));  // always equal to it
+    zeros |= is_zero;
+  }
+  return zeros != 0;
+}
 
-// Eight rows at a time: their words are gathered, and the rows that did not find theirs are moved together.
-template <class Word, bool kHasZeros, class Ask>
-QUERN_AVX512 uint32_t StepByEight(const FirstStep& table, const uint64_t* words, const uint64_t* hashes, uint32_t n, uint8_t** tuples,
-                                  uint32_t* looking) {
+// Eight rows at a time, without a branch that depends on what they find.
+template <class Word, bool kPairs, class Ask>
+QUERN_AVX512 FirstStepped StepByEight(const FirstStep& table, const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t* looking) {
   const FirstStep t = table;
   const uint32_t whole = n / 8 * 8, ahead = RowsAhead(t.setting, whole);
-  const __m512i slots = _mm512_set1_epi64(static_cast<int64_t>(reinterpret_cast<uint64_t>(t.slots)));
-  const __m512i slot_bytes = _mm512_set1_epi64(static_cast<int64_t>(t.slot_bytes));
-  const __m512i zeros_at = _mm512_add_epi64(slots, _mm512_set1_epi64(static_cast<int64_t>(t.zeros_place)));
-  const __m128i shift = _mm_cvtsi32_si128(static_cast<int>(t.shift));
-  for (uint32_t i = 0; i < whole; i += 8) {
-    const __m512i slot = _mm512_srl_epi64(_mm512_loadu_si512(hashes + i), shift);
-    __m512i at = _mm512_add_epi64(slots, _mm512_mullo_epi64(slot, slot_bytes));
-    if constexpr (kHasZeros)
-      at = _mm512_mask_mov_epi64(at, _mm512_testn_epi64_mask(_mm512_loadu_si512(words + i), _mm512_loadu_si512(words + i)), zeros_at);
-    _mm512_storeu_si512(tuples + i, at);
-  }
+  const __m512i slots = AllEight(t.slots), end = AllEight(t.end), slot_bytes = AllEight(t.slot_bytes);
+  FirstStepped done;
+  done.has_zeros = PlaceByEight(t, words, whole, tuples);
   if constexpr (Ask::kAsks)
     for (uint32_t i = 0; i < ahead; ++i) Ask::For(tuples[i]);
-  uint32_t num_looking = 0;
   __m256i rows = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   for (uint32_t i = 0; i < whole; i += 8) {
     if constexpr (Ask::kAsks) {
@@ -266,65 +293,64 @@ QUERN_AVX512 uint32_t StepByEight(const FirstStep& table, const uint64_t* words,
       if (i + ahead < whole)
         for (uint32_t k = 0; k < 8; ++k) Ask::For(tuples[std::min(i + k + ahead, whole - 1)]);
     }
-    const __m512i at = _mm512_loadu_si512(tuples + i), word = _mm512_loadu_si512(words + i);
-    __mmask8 unequal;
-    if constexpr (sizeof(Word) == 8) {
-      unequal = _mm512_cmpneq_epi64_mask(_mm512_i64gather_epi64(at, nullptr, 1), word);
-    } else {
-      unequal = _mm256_cmpneq_epi32_mask(_mm512_i64gather_epi32(at, nullptr, 1), _mm512_cvtepi64_epi32(word));
+    const __m512i word = WordsOfRows<Word>(words + i), found = WordsIn<Word>(tuples + i, 0);
+    __mmask8 looks = _mm512_cmpneq_epi64_mask(found, word);
+    const __mmask8 leaves = _mm512_mask_test_epi64_mask(looks, found, found);
+    __m512i at = _mm512_loadu_si512(tuples + i);
+    at = _mm512_mask_add_epi64(at, leaves, at, slot_bytes);
+    done.num_further += static_cast<uint32_t>(__builtin_popcount(leaves));
+    if constexpr (kPairs) {
+      const __m512i second = WordsIn<Word>(tuples + i, t.slot_bytes);
+      const __mmask8 finds = _mm512_mask_cmpeq_epi64_mask(leaves, second, word);
+      const __mmask8 leaves_both = _mm512_mask_test_epi64_mask(static_cast<__mmask8>(leaves & ~finds), second, second);
+      at = _mm512_mask_add_epi64(at, leaves_both, at, slot_bytes);
+      done.num_further += static_cast<uint32_t>(__builtin_popcount(leaves_both));
+      looks = static_cast<__mmask8>(looks & ~finds);
     }
-    if (unequal != 0) {
-      // To a register and then to memory, which is ten times as fast as at once; what is written too much is overwritten.
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(looking + num_looking), _mm256_maskz_compress_epi32(unequal, rows));
-      const uint32_t end = num_looking + static_cast<uint32_t>(__builtin_popcount(unequal));
-      if constexpr (Ask::kAsks)
-        for (uint32_t k = num_looking; k < end; ++k) AskForNext<Word, Ask>(t, tuples[looking[k]], words[looking[k]]);
-      num_looking = end;
-    }
+    at = _mm512_mask_mov_epi64(at, _mm512_mask_cmpeq_epi64_mask(leaves, at, end), slots);
+    _mm512_storeu_si512(tuples + i, at);
+    // To a register and then to memory, which is ten times as fast as at once; what is written too much is overwritten.
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(looking + done.num_looking), _mm256_maskz_compress_epi32(looks, rows));
+    const uint32_t looking_end = done.num_looking + static_cast<uint32_t>(__builtin_popcount(looks));
+    if constexpr (Ask::kAsks)
+      for (uint32_t k = done.num_looking; k < looking_end; ++k) Ask::For(tuples[looking[k]]);
+    done.num_looking = looking_end;
     rows = _mm256_add_epi32(rows, _mm256_set1_epi32(8));
   }
-  if (whole == n) return num_looking;
+  if (whole == n) return done;
   uint32_t rest[16];
-  const uint32_t num_rest = StepByRow<Word, kHasZeros, Ask>(t, words + whole, hashes + whole, n - whole, tuples + whole, rest);
-  for (uint32_t k = 0; k < num_rest; ++k) looking[num_looking++] = whole + rest[k];
-  return num_looking;
+  const FirstStepped after = StepByRow<Word, Ask>(t, words + whole, n - whole, tuples + whole, rest);
+  for (uint32_t k = 0; k < after.num_looking; ++k) looking[done.num_looking++] = whole + rest[k];
+  done.num_further += after.num_further;
+  done.has_zeros |= after.has_zeros;
+  return done;
 }
 #endif
 
-bool HasAvx512() {
+template <class Word>
+StepLoop StepLoopFor(const PrefetchSetting& setting, [[maybe_unused]] bool has_pairs) {
+  return WithAsk(setting, [=]<class Ask>() -> StepLoop {
 #if defined(__x86_64__)
-  static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  return has;
-#else
-  return false;
+    if (HasAvx512()) return has_pairs ? StepByEight<Word, true, Ask> : StepByEight<Word, false, Ask>;
 #endif
-}
-
-template <class Word, bool kHasZeros>
-StepLoop StepLoopFor(const PrefetchSetting& setting) {
-  return WithAsk(setting, []<class Ask>() -> StepLoop {
-#if defined(__x86_64__)
-    if (HasAvx512()) return StepByEight<Word, kHasZeros, Ask>;
-#endif
-    return StepByRow<Word, kHasZeros, Ask>;
+    return StepByRow<Word, Ask>;
   });
 }
 
 }  // namespace
 
-template <class Word, uint32_t kBytes, bool kHasZeros>
-OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples) {
-  uint64_t hashes[kMaxBatchRows];
+template <class Word, uint32_t kBytes>
+OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t words_ahead, const PrefetchSetting& setting,
+                                     uint8_t** tuples) {
   uint32_t looking[kMaxBatchRows + 8];
-  Hash(words, n, hashes);
   const uint64_t bytes = kBytes != 0 ? kBytes : slot_bytes_;
-  const StepLoop first_step = StepLoopFor<Word, kHasZeros>(setting);
-  uint32_t num_looking = first_step({slots_, bytes, num_slots_ * bytes, shift_, setting}, words, hashes, n, tuples, looking);
-  Steps steps = {};
   uint8_t* const slots = slots_;
   uint8_t* const end = slots + num_slots_ * bytes;
+  const FirstStep table = {slots, end, bytes, first_slot_mask_, shift_, common_bits_, zero_hashes_, words_ahead, setting};
+  const FirstStepped first = StepLoopFor<Word>(setting, first_slot_mask_ != ~uint64_t{0})(table, words, n, tuples, looking);
+  Steps steps = {0, first.num_further};
   uint64_t num_made = 0;
-  while (num_looking > 0) {
+  for (uint32_t num_looking = first.num_looking; num_looking > 0; steps.further += num_looking) {
     const uint32_t num_rows = num_looking;
     num_looking = 0;
     for (uint32_t r = 0; r < num_rows; ++r) {
@@ -341,22 +367,17 @@ OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, const Pr
       // Few rows get here, and read what the first step asked for: without a hint of their own.
       if (setting.distance != 0) __builtin_prefetch(tuples[row] + ((is_empty | is_equal) ? 0 : bytes), 1);
     }
-    steps.further += num_looking;
   }
   num_groups_ += num_made;
-  has_zero_ |= kHasZeros;
+  has_zero_ |= first.has_zeros;
   steps.hits = n - num_made;
   return steps;
 }
 
-OpenGroups::Steps OpenGroups::Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples) {
+OpenGroups::Steps OpenGroups::Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples,
+                                   uint32_t words_ahead) {
   Steps steps = {};
-  bool has_zeros = false;
-  for (uint32_t i = 0; i < n; ++i) has_zeros |= words[i] == 0;
-  WithWordAndBytes([&]<class Word, uint32_t kBytes>() {
-    if (has_zeros) steps = FindAs<Word, kBytes, true>(words, n, setting, tuples);
-    else steps = FindAs<Word, kBytes, false>(words, n, setting, tuples);
-  });
+  WithWordAndBytes([&]<class Word, uint32_t kBytes>() { steps = FindAs<Word, kBytes>(words, n, words_ahead, setting, tuples); });
   return steps;
 }
 
@@ -366,6 +387,7 @@ uint32_t OpenGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) const 
   const auto scan = [&]<class Word>() {
     uint8_t* tuple = slots_ + begin * bytes;
     for (uint64_t slot = begin; slot < std::min(end, num_slots_); ++slot, tuple += bytes) {
+      __builtin_prefetch(tuple + kScanAheadBytes);
       tuples[n] = tuple;
       n += Load<Word>(tuple) != 0;
     }

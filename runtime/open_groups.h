@@ -28,8 +28,9 @@ class OpenGroups {
     uint64_t hits, further;
   };
 
-  // There must be room for n more. *Cost*: one random line a word, asked for as the setting says.
-  Steps Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples);
+  // There must be room for n more. words_ahead: words further on that are asked for, where they are a column that is read for the first
+  // time. *Cost*: one random line a word, asked for as the setting says.
+  Steps Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples, uint32_t words_ahead = 0);
 
   uint64_t num_groups() const { return num_groups_ + (has_zero_ ? 1 : 0); }
   uint64_t num_slots() const { return num_slots_; }
@@ -42,8 +43,8 @@ class OpenGroups {
   }
 
  private:
-  template <class Word, uint32_t kBytes, bool kHasZeros>
-  Steps FindAs(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples);
+  template <class Word, uint32_t kBytes>
+  Steps FindAs(const uint64_t* words, uint32_t n, uint32_t words_ahead, const PrefetchSetting& setting, uint8_t** tuples);
   absl::Status Allocate(uint64_t bytes, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
   template <class F>
   void WithWordAndBytes(F&& f) const;
@@ -54,13 +55,17 @@ class OpenGroups {
   template <class Word, uint32_t kBytes>
   bool PutFrom(const uint8_t* tuple, uint64_t hash, uint64_t first_free);
   void Hash(const uint64_t* words, uint32_t n, uint64_t* hashes) const;
+  void SetPairs();
+  // Of a hash that Hash has made: where a word is looked for first.
+  uint64_t FirstSlot(uint64_t hash) const { return (hash >> shift_) & first_slot_mask_; }
 
   HugeBuffer memory_;      // of a small table
   GrowingBuffer growing_;  // of a large one
   uint8_t* slots_ = nullptr;
   uint64_t num_slots_ = 0;
-  uint32_t shift_ = 64;  // slot of hash h: (h << common_bits_) >> shift_
+  uint32_t shift_ = 64;  // slot of hash h: ((h << common_bits_) >> shift_) & first_slot_mask_
   uint32_t common_bits_ = 0;
+  uint64_t first_slot_mask_ = ~uint64_t{0};
   uint32_t slot_bytes_ = 0;
   uint32_t word_bytes_ = 0;
   bool zero_hashes_ = false;

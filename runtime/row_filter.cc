@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "runtime/cpu.h"
 #include "runtime/filter_leaves.h"
 #include "runtime/status.h"
 
@@ -76,10 +77,6 @@ __attribute__((target("avx512f,popcnt"))) uint64_t WriteWordsOfRows(const uint64
   return n;
 }
 
-bool HasVectors() {
-  static const bool has = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("popcnt") != 0;
-  return has;
-}
 #endif
 
 // The column without its first rows. Validity and bits of bool begin at bit_offset; all else at an address.
@@ -139,7 +136,7 @@ absl::StatusOr<uint64_t> RowFilter::Select(const BatchView& batch, uint32_t* row
   QUERN_ASSIGN_OR_RETURN(const uint64_t num_true, Run(batch, mask.data()));
   uint64_t done = 0;  // words
 #if defined(__x86_64__)
-  if (HasVectors()) {
+  if (HasAvx512()) {
     done = batch.num_rows / 64;
     rows += WriteWordsOfRows(mask.data(), done, batch.selection, rows);
   }

@@ -202,17 +202,28 @@ absl::Status RowSort::SetThreshold(const BatchView& keys) {
 
 // ---- sorting -----------------------------------------------------------------------------------------------------------
 
-// Under the mutex.
-SortedRows* RowSort::BeginSorting() {
-  if (rows_ != nullptr) return rows_.get();
-  sorts_ = true;
-  if (own_side_ != nullptr) sides_.push_back(std::move(own_side_));
-  // Codes are of use only where all sides have them.
+// Codes are of use only where all sides have them, and so is doing without tuples.
+absl::Status RowSort::MakeSidesAlike() {
   for (uint32_t k = 0; k < shape_->get()->num_keys; ++k) {
     const auto has_bytes = [k](const auto& side) { return side->num_rows() != 0 && !side->IsCoded(k); };
     if (std::none_of(sides_.begin(), sides_.end(), has_bytes)) continue;
     for (const auto& side : sides_)
-      if (side->IsCoded(k)) side->Uncode(k);
+      if (side->IsCoded(k)) QUERN_RETURN_IF_ERROR(side->Uncode(k));
+  }
+  const auto needs_tuples = [](const auto& side) { return side->num_rows() != 0 && side->NeedsTuples(); };
+  if (std::any_of(sides_.begin(), sides_.end(), needs_tuples))
+    for (const auto& side : sides_) QUERN_RETURN_IF_ERROR(side->RestoreTuples());
+  return absl::OkStatus();
+}
+
+// Under the mutex.
+absl::StatusOr<SortedRows*> RowSort::BeginSorting() {
+  if (rows_ != nullptr) return rows_.get();
+  sorts_ = true;
+  if (own_side_ != nullptr) sides_.push_back(std::move(own_side_));
+  if (const absl::Status status = MakeSidesAlike(); !status.ok()) {
+    lost_rows_ = true;
+    return status;
   }
   SortInput input;
   for (const auto& side : sides_) {
@@ -235,7 +246,7 @@ absl::Status RowSort::FinaliseShared() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (rows_ == nullptr) QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
-    BeginSorting();
+    QUERN_RETURN_IF_ERROR(BeginSorting().status());
   }
   return Sort();
 }
@@ -246,7 +257,7 @@ absl::Status RowSort::Sort() {
   SortedRows* rows = nullptr;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    rows = BeginSorting();
+    QUERN_ASSIGN_OR_RETURN(rows, BeginSorting());
   }
   if (const absl::Status status = rows->Help(); !status.ok()) {
     lost_rows_ = true;

@@ -95,7 +95,8 @@ class RowSort {
   SortContext Context() const;
   std::unique_ptr<SortSide> NewSide() const;
   absl::Status AddSide(std::unique_ptr<SortSide> side);
-  SortedRows* BeginSorting();
+  absl::Status MakeSidesAlike();
+  absl::StatusOr<SortedRows*> BeginSorting();
   absl::Status Sort();
 
   std::shared_ptr<const SortShape> shape_;

@@ -23,6 +23,9 @@ class ShortKeyMemo {
   void Learn(const uint32_t* others, uint32_t num_others, uint8_t* const* found);
   void Forget();
 
+  // To be called by tests: without what only some processors have.
+  void UseNoVectors() { uses_vectors_ = false; }
+
  private:
   struct Entry {
     uint64_t word;  // 0: nothing
@@ -30,9 +33,12 @@ class ShortKeyMemo {
   };
   bool PackKeys(const KeyRows& rows);
   bool Fits(const std::vector<uint32_t>& bytes);
+  uint32_t LookUp(uint32_t n, uint8_t** tuples, uint32_t* others) const;
+  uint32_t LookAmongFew(uint32_t n, uint8_t** tuples, uint32_t* others) const;
   Entry* EntryOf(uint64_t word) { return &entries_[word * kMultiplier >> (64 - kNumEntriesLog2)]; }
 
   static constexpr uint32_t kNumEntriesLog2 = 10;  // 16 KiB, half of an L1 cache
+  static constexpr uint32_t kFewWords = 8;
   static constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
 
   const QuernJoinShape& group_;
@@ -42,6 +48,9 @@ class ShortKeyMemo {
   uint32_t refusals_ = 0;  // batches in a row whose keys did not fit
   std::vector<uint64_t> words_;
   std::vector<Entry> entries_;
+  Entry few_[kFewWords] = {};  // words that were learnt first
+  uint32_t num_words_known_ = 0;
+  bool uses_vectors_ = true;
 };
 
 }  // namespace quern

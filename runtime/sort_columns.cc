@@ -2,7 +2,8 @@
 // A column of a sort's result comes out of one of three places. For `sort keys=i32:desc:out,utf8:out payload=i64 window=row_number`:
 //
 //     i32          its bits of a word, since that is all that there is of it: no field of a tuple holds a number that a word has
-//     utf8, i64    a field of the tuple; the kernel's emit writes all fields of a block of rows at once
+//     utf8, i64    a field of the tuple; the kernel's emit writes all fields of a block of rows at once. Of rows without tuples (here none,
+//                  as the i64 is payload) strings are looked up by their ranks, and floats come out of their words as numbers do
 //     row_number   an array of the caller's
 //
 // Decoding a number undoes its encoding (sort_abi.h). The i32 key 5, descending, has the upper half of word 0, sign and all bits turned:
@@ -23,46 +24,13 @@
 
 #include "runtime/batch_view.h"
 #include "runtime/blocks.h"
+#include "runtime/sort_decode.h"
 #include "runtime/status.h"
 
 namespace quern {
 namespace {
 
 using blocks::uint128_t;
-
-// The bits of one part in rows of one word.
-struct PartRows {
-  const uint64_t* words;
-  uint32_t shift;
-  uint64_t flip;
-
-  PartRows(const QuernSortKey* key, const QuernSortPart* part, const uint64_t* const* all_words)
-      : words(all_words[part->word]),
-        shift(part->shift),
-        flip(part->kind == kNullPart ? uint64_t{key->nulls_first} : SortFlip(key, part)) {}
-
-  // The lowest bits of the answer, as many as the part has. The null part: 1 for null.
-  uint64_t operator[](uint32_t i) const { return words[i] >> shift ^ flip; }
-};
-
-// A key's parts: its null bit first, the upper half before the lower.
-struct KeyRows {
-  const QuernSortPart* parts;  // of its value
-  PartRows nulls, low, high;
-
-  KeyRows(const QuernSortShape* shape, const QuernSortKey* key, const uint64_t* const* words)
-      : parts(shape->parts + key->first_part + (key->nullable ? 1 : 0)),
-        nulls(key, shape->parts + key->first_part, words),
-        low(key, parts + (key->storage == k128 ? 1 : 0), words),
-        high(key, parts, words) {}
-
-  template <class T>
-  T Value(uint32_t i) const {
-    if constexpr (sizeof(T) == 16) return static_cast<T>(high[i]) << 64 | low[i];
-    else return static_cast<T>(low[i]);
-  }
-  bool Valid(uint32_t i) const { return (nulls[i] & 1) == 0; }
-};
 
 // Sets bits row, row+1, .. of a zeroed bitmap to bit(0), bit(1), .., a byte at a time where it can; answers how many of them are 1.
 template <class Bit>
@@ -85,17 +53,52 @@ uint32_t WriteBits(Bit&& bit, uint32_t n, uint8_t* bitmap, uint64_t row) {
 }
 
 // Numbers of a fixed width. Nulls are written as zeros, so that no byte of a result is left over from before.
-template <class T>
-void WriteNumbers(const KeyRows& rows, bool nullable, uint32_t n, T* to) {
-  const KeyRows r = rows;  // a copy, which no store of a number can be taken for a change of
-  if (!nullable) {
-    for (uint32_t i = 0; i < n; ++i) to[i] = r.Value<T>(i);
+template <class T, bool kIsFloat>
+void WriteNumbers(const RowParts& rows, uint32_t n, T* to) {
+  const RowParts r = rows;  // a copy, which no store of a number can be taken for a change of
+  const auto read = [&r](uint32_t i) {
+    if constexpr (kIsFloat) return r.Float<T>(i);
+    else return r.Value<T>(i);
+  };
+  if (!r.nullable) {
+    for (uint32_t i = 0; i < n; ++i) to[i] = read(i);
     return;
   }
   for (uint32_t i = 0; i < n; ++i) {
-    const T value = r.Value<T>(i);
+    const T value = read(i);
     to[i] = r.Valid(i) ? value : T{0};
   }
+}
+
+// Strings by their ranks.
+struct RankedSource {
+  RowParts rows;
+  RowCodes ranks;
+  const blocks::Bytes* strings;
+  bool Valid(uint32_t i) const { return rows.Valid(i); }
+  blocks::Bytes ReadString(uint32_t i) const { return strings[ranks[i]]; }
+};
+
+// visit.operator()<kStorage>() of a variable storage.
+template <class Visit>
+auto DispatchText(Storage storage, Visit&& visit) {
+  switch (storage) {
+    case kVar64: return visit.template operator()<kVar64>();
+    case kView: return visit.template operator()<kView>();
+    case kVar32:
+    case kBit:
+    case k8:
+    case k16:
+    case k32:
+    case k64:
+    case k128:
+    case kF32:
+    case kF64:
+    case kFixed:
+    case kRowId:
+    case kNoStorage: break;
+  }
+  return visit.template operator()<kVar32>();
 }
 
 void CopyNumbers(const uint64_t* from, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
@@ -117,11 +120,11 @@ SortColumnWriter::SortColumnWriter(std::shared_ptr<const SortShape> shape, SortE
 
 void SortColumnWriter::AppendWords(uint32_t key, const SortedBlock& block, uint32_t n, QuernOutColumn* out, uint64_t out_row) const {
   const QuernSortKey& k = shape_->get()->keys[key];
-  const KeyRows rows(shape_->get(), &k, block.words);
+  const RowParts rows(shape_->get(), &k, block.words);
   if (k.nullable) out->null_count += n - WriteBits([&](uint32_t i) { return rows.Valid(i); }, n, out->validity, out_row);
-  const auto write = [&](auto zero) {
+  const auto write = [&]<bool kIsFloat = false>(auto zero) {
     using T = decltype(zero);
-    WriteNumbers<T>(rows, k.nullable, n, static_cast<T*>(out->values) + out_row);
+    WriteNumbers<T, kIsFloat>(rows, n, static_cast<T*>(out->values) + out_row);
   };
   switch (k.storage) {
     case kBit: {
@@ -134,15 +137,46 @@ void SortColumnWriter::AppendWords(uint32_t key, const SortedBlock& block, uint3
     case k32: return write(uint32_t{0});
     case k64: return write(uint64_t{0});
     case k128: return write(uint128_t{0});
-    case kF32:  // these have fields: words do not tell -0 from 0, one NaN from another, or a string's trailing spaces
-    case kF64:
-    case kFixed:
+    case kF32: return write.template operator()<true>(uint32_t{0});
+    case kF64: return write.template operator()<true>(uint64_t{0});
+    case kFixed:  // these have fields
     case kVar32:
     case kVar64:
     case kView:
     case kRowId:
     case kNoStorage: return;
   }
+}
+
+// Fields of rows that have no tuples: strings by their ranks, floats out of their words.
+absl::StatusOr<uint32_t> SortColumnWriter::AppendRanked(const SortedBlock& block, uint32_t n, OutputBatch* out) {
+  const QuernSortShape& shape = *shape_->get();
+  const auto for_strings = [&](auto visit) {
+    for (uint32_t f = 0; f < shape.rows.num_build; ++f) {
+      const uint32_t key = shape_->fields()[f].index;
+      if (!IsVariable(shape.keys[key].storage)) continue;
+      visit(shape.rows.build[f],
+            RankedSource{{&shape, &shape.keys[key], block.words}, {&shape, &shape.keys[key], block.words}, block.ranked[key]},
+            &out->columns()[field_columns_[f]]);
+    }
+  };
+  int64_t fit = n;
+  for_strings([&](const QuernField& field, const RankedSource& source, QuernOutColumn* column) {
+    if (fit <= 0) return;
+    fit = DispatchText(field.storage,
+                       [&]<Storage kStorage>() { return blocks::FitStrings<kStorage>(source, static_cast<uint32_t>(fit), column); });
+  });
+  if (fit < 0) return StatusOfCode(fit);
+  n = static_cast<uint32_t>(fit);
+  for_strings([&](const QuernField& field, const RankedSource& source, QuernOutColumn* column) {
+    DispatchText(field.storage,
+                 [&]<Storage kStorage>() { blocks::EmitColumn<kStorage>(source, n, column, out->num_rows(), source.rows.nullable); });
+  });
+  for (uint32_t f = 0; f < shape.rows.num_build; ++f) {
+    const uint32_t key = shape_->fields()[f].index;
+    if (!IsVariable(shape.keys[key].storage)) AppendWords(key, block, n, &out->columns()[field_columns_[f]], out->num_rows());
+  }
+  return n;
 }
 
 absl::StatusOr<uint32_t> SortColumnWriter::AppendFields(const SortedBlock& block, uint32_t n, OutputBatch* out) {
@@ -172,7 +206,7 @@ absl::StatusOr<uint32_t> SortColumnWriter::Append(const SortedBlock& block, Outp
   }
   uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(block.n, out->capacity() - out_row));
   if (!fields_.empty() && n > 0) {
-    QUERN_ASSIGN_OR_RETURN(n, AppendFields(block, n, out));
+    QUERN_ASSIGN_OR_RETURN(n, block.ranked != nullptr ? AppendRanked(block, n, out) : AppendFields(block, n, out));
   }
   for (size_t c = 0; c < out->num_columns(); ++c) {
     const SortColumn& source = shape_->columns()[c];

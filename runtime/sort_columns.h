@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/blocks.h"
 #include "runtime/entry_slot.h"
 #include "runtime/output_batch.h"
 #include "runtime/sort_shape.h"
@@ -24,6 +25,8 @@ struct SortedBlock {
   const uint64_t* row_numbers = nullptr;
   const uint64_t* ranks = nullptr;
   const uint64_t* dense_ranks = nullptr;
+  // Where rows have no tuples, but words say all fields: the strings of each key by their ranks, which are in the words.
+  const blocks::Bytes* const* ranked = nullptr;
 };
 
 // *Threads*: one.
@@ -37,6 +40,7 @@ class SortColumnWriter {
   absl::StatusOr<uint32_t> Append(const SortedBlock& block, OutputBatch* out);
 
  private:
+  absl::StatusOr<uint32_t> AppendRanked(const SortedBlock& block, uint32_t n, OutputBatch* out);
   absl::StatusOr<uint32_t> AppendFields(const SortedBlock& block, uint32_t n, OutputBatch* out);
   void AppendWords(uint32_t key, const SortedBlock& block, uint32_t n, QuernOutColumn* out, uint64_t out_row) const;
 

@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "runtime/cpu.h"
 #include "runtime/prefetch_ask.h"
 
 namespace quern {
@@ -33,10 +34,7 @@ __attribute__((target("bmi2"))) void GatherBits(const uint64_t* source, uint32_t
 __attribute__((target("bmi2"))) void ScatterBits(uint64_t* values, uint32_t n, uint64_t mask, uint64_t constant) {
   for (uint32_t i = 0; i < n; ++i) values[i] = __builtin_ia32_pdep_di(values[i], mask) | constant;
 }
-bool GathersBits() {
-  static const bool has = __builtin_cpu_supports("bmi2");
-  return has;
-}
+bool GathersBits() { return HasAvx2(); }
 #else
 void GatherBits(const uint64_t*, uint32_t, uint64_t, uint64_t*) {}
 void ScatterBits(uint64_t*, uint32_t, uint64_t, uint64_t) {}

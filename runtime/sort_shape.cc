@@ -18,8 +18,9 @@
 // without care for gaps, but in order and never across two words. Bytes of a string begin in a word that others began where four of them
 // fit, so that the first word, which decides most comparisons, says as much as it can.
 //
-// Integers come out of their words again. Floats do not, since -0 and NaNs lose their bits in them, nor do strings: these are fields of the
-// tuple, and so are, not coming out, keys whose words may not say all. A comparison sort has all keys as fields and reads no words.
+// Integers come out of their words again. Floats may not, since -0 and NaNs lose their bits in them, nor do strings: these are fields of
+// the tuple, and so are, not coming out, keys whose words may not say all. Where all fields are such keys, a sort may find that it needs no
+// tuples (sort_side.cc). A comparison sort has all keys as fields and reads no words.
 #include "runtime/sort_shape.h"
 
 #include <algorithm>
@@ -190,6 +191,11 @@ void SortShape::PlaceFields() {
     keys_[k].field = num_build + AddField(false, type, RowOf(type.id).storage, {true, k});
   }
   fields_.insert(fields_.end(), hidden_sources_.begin(), hidden_sources_.end());
+  const auto may_be_said = [this](const SortFieldSource& field) {
+    const QuernSortKey* const key = field.is_key ? &keys_[field.index] : nullptr;
+    return key != nullptr && (IsFloat(key->storage) || (IsVariable(key->storage) && key->rule == 0));
+  };
+  may_drop_tuples_ = !compares && !fields_.empty() && std::all_of(fields_.begin(), fields_.end(), may_be_said);
   TupleLayout layout;
   layout.Place({&build_, &hidden_});
   for (std::vector<QuernField>* fields : {&build_, &hidden_})

@@ -56,6 +56,10 @@ class SortShape {
   const std::vector<SortFieldSource>& fields() const { return fields_; }
   // Whether tuples have any field at all.
   bool has_tuples() const { return !fields_.empty(); }
+  // Of a number of fields().
+  const QuernField& field(uint32_t f) const { return f < build_.size() ? build_[f] : hidden_[f - build_.size()]; }
+  // Whether all fields are keys that words may say as they came: floats, and strings that have codes and no collation.
+  bool may_drop_tuples() const { return may_drop_tuples_; }
   // Whether the words alone say all, whatever the values: no strings, no fixed_binary above kSortPrefixBytes.
   bool words_say_all() const { return words_say_all_; }
 
@@ -78,6 +82,7 @@ class SortShape {
   std::vector<SortFieldSource> fields_, hidden_sources_;
   std::vector<SortColumn> columns_;
   bool words_say_all_ = true;
+  bool may_drop_tuples_ = false;
   QuernSortShape shape_;
 };
 

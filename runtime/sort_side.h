@@ -73,6 +73,7 @@ struct SortInput {
   uint32_t num_sides = 0;
   std::vector<uint32_t> sides;  // by chunk: its side
   std::vector<CodedKey> coded;
+  bool needs_tuples = false;  // words and codes do not say all fields
 };
 
 class SortSide {
@@ -85,7 +86,11 @@ class SortSide {
 
   // Whether a key's rows have codes, and how to make them bytes again.
   bool IsCoded(uint32_t key) const;
-  void Uncode(uint32_t key);
+  absl::Status Uncode(uint32_t key);
+
+  // Whether words and codes do not say all that tuples hold: then all sides must have tuples, of all rows. *Errors*: ResourceExhausted.
+  bool NeedsTuples() const;
+  absl::Status RestoreTuples();
 
   // Adds this side's chunks and what is known of them. Keys that are coded here must be so in all sides.
   void AddTo(SortInput* input) const;
@@ -109,6 +114,9 @@ class SortSide {
   void ReadStrings(const SortChunk& chunk, uint32_t key, uint32_t begin, uint32_t n, blocks::Bytes* strings) const;
   void ReadStrings(const Block& block, uint32_t key, blocks::Bytes* strings) const;
   absl::Status CodeRows(const Block& block, SortChunk* chunk);
+  void StoreTuples(const Block& block, uint32_t at, const SortChunk& chunk) const;
+  void FindOddFloats(const Block& block);
+  void RestoreField(uint32_t f, const uint64_t* const* words, uint32_t n, uint8_t* tuples) const;
   void WriteBytes(uint32_t key, uint32_t begin, uint32_t n, SortChunk* chunk);
   absl::Status TryCodes(KeyCodes* key);
   absl::StatusOr<bool> CodeSome(KeyCodes* key, const blocks::Bytes* strings, SortChunk* chunk, uint32_t begin, uint32_t n);
@@ -117,8 +125,8 @@ class SortSide {
   void FindCodedWords();
   absl::StatusOr<SortChunk*> ChunkFor(uint64_t n);
   absl::Status GrowFirst(uint32_t capacity);
-  void SetMemory(uint8_t* memory, uint32_t capacity, SortChunk* chunk) const;
-  uint64_t RowBytes() const;
+  void SetMemory(uint8_t* memory, uint32_t capacity, bool has_tuples, SortChunk* chunk) const;
+  uint64_t RowBytes(bool has_tuples) const;
   static bool FollowsInBlocks(const SortChunk& chunk, const Block& block);
   absl::Status AddRowIds(const Block& block, SortChunk* chunk);
   absl::Status MakeRowIds(SortChunk* chunk);
@@ -144,6 +152,9 @@ class SortSide {
   std::vector<std::unique_ptr<StringCodes>> old_codes_;
   uint32_t skipped_keys_ = 0;     // that have codes: their bytes are not encoded
   std::vector<bool> is_written_;  // by word: whether encoding writes to it
+  bool may_drop_tuples_ = false;  // all fields are keys that words or codes may say
+  uint32_t float_fields_ = 0;     // keys that are fields for being floats
+  uint32_t odd_floats_ = 0;       // those of them with a value that its word does not give back
   // Under a limit.
   std::vector<SortStep> bound_steps_;  // those that words decide
   uint32_t bound_incomplete_ = ~0u;    // what they were made for

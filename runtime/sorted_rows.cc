@@ -10,7 +10,8 @@
 // An entry is made where it is dealt out, never stored before; scanning makes its first word alone. Where words never fall (or never rise,
 // and are all different), entries are placed in order (or back to front), and sorting looks only at those whose first words are equal.
 // Where they fall seldom, what is out of place is taken out and merged back; if that is too much, entries are dealt out after all. What
-// fits a part of the L2 cache is one task without a scan. A comparison sort has but one task: it sorts the addresses of tuples.
+// fits a part of the L2 cache is one task without a scan. Where all columns come out of words (of strings: ranks), an entry has no row's
+// number, and nothing of the row it was made of is read again. A comparison sort has but one task: it sorts the addresses of tuples.
 #include "runtime/sorted_rows.h"
 
 #include <algorithm>
@@ -45,21 +46,32 @@ SortedRows::SortedRows(const SortContext& context, SortInput input, bool needs_r
   for (const SortChunk* chunk : input_.chunks) {
     bases_.push_back(num_rows_);
     num_rows_ += chunk->num_rows;
-    const uint64_t row_bytes = uint64_t{shape.num_words} * sizeof(uint64_t) + shape.rows.tuple_bytes;
+    const uint64_t row_bytes = uint64_t{shape.num_words} * sizeof(uint64_t) + (chunk->tuples == nullptr ? 0 : shape.rows.tuple_bytes);
     stored_bytes_ += chunk->num_rows * (row_bytes + (chunk->row_ids == nullptr ? 0 : sizeof(uint64_t)));
   }
   for (uint32_t f = 0; f < shape.rows.num_build; ++f)
     if (blocks::IsVariableStorage(shape.rows.build[f].storage)) string_offsets_.push_back(shape.rows.build[f].tuple_offset);
   by_row_id_ = context_.shape->spec().stable && !input_.rows_in_order;
+  decodes_ = context_.shape->has_tuples() && num_rows_ != 0 && !input_.needs_tuples;
+  ranked_of_key_.resize(shape.num_keys);
+  FindWordsRead();
+  needs_rows_ |= reads_row_ids_ || (context_.shape->has_tuples() && !decodes_);
+}
+
+void SortedRows::FindWordsRead() {
+  const QuernSortShape& shape = *context_.shape->get();
   for (const SortColumn& column : context_.shape->columns()) {
+    const bool is_field = column.source == SortColumn::Source::kField && decodes_;
     reads_row_ids_ |= column.source == SortColumn::Source::kRowId;
-    if (column.source != SortColumn::Source::kWords) continue;
-    const QuernSortKey& key = shape.keys[column.index];
-    for (uint32_t p = key.first_part; p < key.first_part + key.num_parts; ++p) words_read_.push_back(shape.parts[p].word);
+    if (column.source != SortColumn::Source::kWords && !is_field) continue;
+    const QuernSortKey& key = shape.keys[is_field ? context_.shape->fields()[column.index].index : column.index];
+    for (uint32_t p = key.first_part; p < key.first_part + key.num_parts; ++p) {
+      const bool is_rest = shape.parts[p].kind == kBytesPart && shape.parts[p].first_byte != 0;  // ranks are in the first
+      if (!is_rest) words_read_.push_back(shape.parts[p].word);
+    }
   }
   std::sort(words_read_.begin(), words_read_.end());
   words_read_.erase(std::unique(words_read_.begin(), words_read_.end()), words_read_.end());
-  needs_rows_ |= reads_row_ids_ || context_.shape->has_tuples();
 }
 
 SortedRows::~SortedRows() = default;
@@ -189,6 +201,7 @@ absl::Status SortedRows::RankCodes() {
     QUERN_ASSIGN_OR_RETURN(const uint32_t num_strings, RankStrings(coded.codes, key.rule, context_.budget, &ranks_.emplace_back()));
     for (std::vector<uint32_t>& ranks : ranks_.back())
       for (uint32_t& rank : ranks) rank = key.descending ? num_strings - 1 - rank : rank;
+    if (decodes_) QUERN_RETURN_IF_ERROR(OrderStrings(coded, ranks_.back(), num_strings));
     input_.incomplete &= ~(1u << coded.key);
     uint64_t varying = (uint64_t{1} << std::bit_width(num_strings - 1)) - 1;
     for (uint32_t p = key.first_part; p < key.first_part + key.num_parts; ++p) {
@@ -199,6 +212,28 @@ absl::Status SortedRows::RankCodes() {
       input_.bits[part.word].all &= ~mask;
     }
   }
+  return absl::OkStatus();
+}
+
+// The strings of a key by their ranks, of which no two strings share one. Short ones lie in that order too: those that come out one after
+// the other are often neighbours.
+absl::Status SortedRows::OrderStrings(const CodedKey& coded, const std::vector<std::vector<uint32_t>>& ranks, uint32_t num_ranks) {
+  constexpr uint32_t kMoved = 256;
+  RankedStrings& ranked = ranked_.emplace_back();
+  ranked.strings.resize(num_ranks);
+  for (size_t side = 0; side < ranks.size(); ++side)
+    for (size_t code = 0; code < ranks[side].size(); ++code) ranked.strings[ranks[side][code]] = coded.codes[side]->strings()[code];
+  uint64_t num_bytes = 0;
+  for (const blocks::Bytes& string : ranked.strings) num_bytes += string.length <= kMoved ? string.length : 0;
+  QUERN_ASSIGN_OR_RETURN(ranked.bytes, HugeBuffer::Allocate(context_.budget, std::max<uint64_t>(num_bytes, 1), false));
+  uint8_t* to = ranked.bytes.data();
+  for (blocks::Bytes& string : ranked.strings) {
+    if (string.length > kMoved) continue;
+    if (string.length != 0) std::memcpy(to, string.data, string.length);
+    string.data = to;
+    to += string.length;
+  }
+  ranked_of_key_[coded.key] = ranked.strings.data();
   return absl::OkStatus();
 }
 
@@ -444,7 +479,8 @@ absl::Status SortedRows::SortTuples(uint64_t) {
 // ---- windows ---------------------------------------------------------------------------------------------------------
 
 SortRow SortedRows::WordsOf(uint64_t row) const {
-  return {chunks_.WordAt(0, row), chunks_[row >> kChunkShift].capacity, context_.shape->has_tuples() ? chunks_.Tuple(row) : nullptr};
+  return {chunks_.WordAt(0, row), chunks_[row >> kChunkShift].capacity,
+          context_.shape->has_tuples() && !decodes_ ? chunks_.Tuple(row) : nullptr};
 }
 
 // Whether the row at a position has the same first `partition` keys as the one before.
@@ -544,7 +580,7 @@ SortedBlock SortedRows::Read(uint64_t position, uint32_t n, BlockBuffers* buffer
   const PrefetchSetting setting = SettingOf(PrefetchLoop::kGather);
   SortedBlock block;
   block.n = n;
-  if (shape.rows.tuple_bytes != 0) {
+  if (shape.rows.tuple_bytes != 0 && !decodes_) {
     buffers->tuples.resize(kBlockRows + kMaxPrefetchDistance);
     WithAsk(setting, [&]<class Ask>() { FindTuples<Ask>(position, n, setting, buffers); });
   }
@@ -564,6 +600,7 @@ SortedBlock SortedRows::Read(uint64_t position, uint32_t n, BlockBuffers* buffer
     }
   }
   block.tuples = buffers->tuples.data();
+  block.ranked = decodes_ ? ranked_of_key_.data() : nullptr;
   if (!context_.shape->spec().window.empty()) {
     buffers->row_numbers.resize(kBlockRows);
     buffers->ranks.resize(kBlockRows);

@@ -74,7 +74,9 @@ class SortedRows {
 
   absl::StatusOr<std::optional<SharedWork::Phase>> NextPhase();
   absl::StatusOr<std::optional<SharedWork::Phase>> Begin();
+  void FindWordsRead();
   absl::Status RankCodes();
+  absl::Status OrderStrings(const CodedKey& coded, const std::vector<std::vector<uint32_t>>& ranks, uint32_t num_ranks);
   void MakeRanks(uint64_t c);
   SharedWork::Phase PhaseOver(uint64_t num_tasks, absl::Status (SortedRows::*run)(uint64_t task));
   uint32_t BucketBits() const;
@@ -112,6 +114,7 @@ class SortedRows {
   SortInput input_;
   bool needs_rows_;
   bool reads_row_ids_ = false;
+  bool decodes_ = false;    // all fields come out of words: rows have no tuples
   bool by_row_id_ = false;  // ties must be put in the order of row ids, which is not theirs
   SortChunks chunks_;
   std::vector<uint64_t> bases_;  // by chunk: rows before it
@@ -123,6 +126,12 @@ class SortedRows {
   HugeBuffer pointers_;                                    // of tuples: comparison sorts
   std::vector<uint32_t> words_read_;                       // words of keys that come out of them
   std::vector<std::vector<std::vector<uint32_t>>> ranks_;  // by coded key, side and code; in the order of the key
+  struct RankedStrings {
+    std::vector<blocks::Bytes> strings;  // by rank
+    HugeBuffer bytes;
+  };
+  std::vector<RankedStrings> ranked_;                // by coded key
+  std::vector<const blocks::Bytes*> ranked_of_key_;  // by key
   const char* method_ = "none";
   Stage stage_ = Stage::kBegin;
   Order order_ = Order::kNone;

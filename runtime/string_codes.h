@@ -21,29 +21,44 @@ class StringCodes {
 
   explicit StringCodes(std::shared_ptr<MemoryBudget> budget) : budget_(budget), bytes_(std::move(budget), false) {}
 
-  // The codes of n strings, and the addresses of their copies, which stay as long as this does. Answers false once there would be more than
-  // kMostStrings different ones; what it has written by then is of no use.
-  // *Cost*: about 5 ns a string of up to 32 bytes that was seen before. *Errors*: ResourceExhausted.
+  // The codes of n strings, and the addresses of their copies, which stay as long as this does; copies: null where nobody wants them.
+  // Answers false once there would be more than kMostStrings different ones; what it has written by then is of no use.
+  // *Cost*: about 5 ns a string of up to 31 bytes that was seen before. *Errors*: ResourceExhausted.
   absl::StatusOr<bool> Add(const blocks::Bytes* strings, uint32_t n, uint32_t* codes, const uint8_t** copies);
 
   uint32_t size() const { return static_cast<uint32_t>(strings_.size()); }
   const std::vector<blocks::Bytes>& strings() const { return strings_; }
 
  private:
-  // One cache line: a string of up to 32 bytes is compared without another one, and without a branch on its length.
-  struct alignas(64) Slot {
-    blocks::ShortWords front;
-    const uint8_t* bytes;
-    uint32_t length;
-    uint32_t code_plus_one;  // 0: empty
+  // Places of strings whose hashes share their low bits, filled one after the other; what does not fit goes to the next bucket.
+  static constexpr uint32_t kPlaces = 16;
+  struct alignas(64) Bucket {
+    uint16_t tags[kPlaces];  // of the hash; 0: empty
+    uint16_t codes[kPlaces];
   };
-  static bool IsString(const Slot& slot, const blocks::ShortWords& words, blocks::Bytes string);
+  // A string of up to 31 bytes as a whole, zeros behind its end; the last byte is its length and one, or 255 where it is longer.
+  struct alignas(32) Front {
+    uint64_t words[4];
+  };
+  struct Sought {
+    Front front;
+    uint64_t hash;
+  };
+  static void Seek(blocks::Bytes string, Sought* sought);
+  static uint32_t LanesOf(const Bucket& bucket, uint16_t tag);
+  static bool IsFront(const Front& a, const Front& b);
+  bool IsString(uint32_t code, const Front& front, blocks::Bytes string) const;
+  const Front* fronts() const { return reinterpret_cast<const Front*>(fronts_.data()); }
+  Bucket* buckets() { return reinterpret_cast<Bucket*>(buckets_.data()); }
+  uint64_t num_buckets() const { return buckets_.bytes() / sizeof(Bucket); }
   absl::Status Grow();
-  absl::Status AddNew(const blocks::ShortWords& words, blocks::Bytes string, Slot* slot);
+  void Place(uint64_t hash, uint32_t code);
+  absl::StatusOr<uint32_t> FindOrAdd(const Sought& sought, blocks::Bytes string);
 
   std::shared_ptr<MemoryBudget> budget_;
   Arena bytes_;
-  HugeBuffer slots_;
+  HugeBuffer buckets_;
+  HugeBuffer fronts_;  // by code
   uint64_t mask_ = 0;
   std::vector<blocks::Bytes> strings_;
 };

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "runtime/blocks.h"
+#include "runtime/cpu.h"
 #include "runtime/status.h"
 
 namespace quern {
@@ -55,8 +56,8 @@ __attribute__((target("avx512f,avx512dq,avx512vl"))) void HashAvx512(const uint6
 
 HashLoop HashLoopOfMachine() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) return HashAvx512;
-  if (__builtin_cpu_supports("avx2")) return HashAvx2;
+  if (HasAvx512()) return HashAvx512;
+  if (HasAvx2()) return HashAvx2;
 #endif
   return HashBaseline;
 }

@@ -35,6 +35,8 @@ constexpr uint64_t kFewestGroupsToChange = 4096;
 constexpr uint32_t kFewestInOrder = 64;  // words, which do not come in order by chance
 constexpr uint64_t kMostGrowth = 8;      // at once, whatever is expected: the input may end soon
 constexpr uint32_t kMoveRows = 1024;
+// Random accesses keep the machine from seeing that a column is read front to back.
+constexpr uint32_t kWordsAhead = 1024;
 constexpr uint32_t kSampleRows = 64, kRowsPerRun = 2;  // a block has runs where its first rows change so seldom
 
 uint32_t SlotBitsFor(uint64_t groups, uint32_t load_percent) {
@@ -142,7 +144,6 @@ absl::Status WordGroups::BecomeOpen(uint64_t groups) {
     CopyTuples(group, from, n, to);
   };
   if (table_ == Table::kDense) {
-    dense_.WriteWords();
     ForEachGroup(group, &dense_, dense_.num_cells(), move);
     dense_.Free();
   } else {
@@ -167,7 +168,6 @@ bool WordGroups::GoesOnInOrder(const uint64_t* words, uint32_t n) {
   if (context_.options.layout != GroupLayout::kAuto || n < kFewestInOrder || !EndsBehind(words, n) || !sorted_.IsInOrder(words, n))
     return false;
   bool are_before = true;
-  dense_.WriteWords();
   ForEachGroup(group, &dense_, dense_.num_cells(), [&](uint8_t* const*, const uint64_t* held, uint32_t num_held) {
     for (uint32_t i = 0; i < num_held; ++i) are_before &= (held[i] ^ group.word_sign_bit) <= (words[0] ^ group.word_sign_bit);
   });
@@ -201,7 +201,6 @@ absl::Status WordGroups::BecomeDense(const WordRanges& ranges) {
     dense.Find(words, n, setting, to);
     CopyTuples(group, from, n, to);
   };
-  if (table_ == Table::kDense) dense_.WriteWords();
   if (table_ == Table::kDense) ForEachGroup(group, &dense_, dense_.num_cells(), move);
   else ForEachGroup(group, &open_, open_.num_positions(), move);
   open_.Free();
@@ -233,17 +232,20 @@ absl::Status WordGroups::GrowOpen(const uint64_t* words, uint32_t n) {
   if (bits <= now) return absl::OkStatus();
   const uint64_t expected = Expected(groups);
   if (context_.options.layout == GroupLayout::kAuto && groups >= kFewestGroupsToChange) {
+    const auto pays = [&](const WordRanges& ranges) { return WithLeastSlack(ranges.num_cells()) <= expected * kCellsPerGroup; };
     WordRanges ranges(group);
-    ForEachGroup(group, &open_, open_.num_positions(),
-                 [&](uint8_t* const*, const uint64_t* held, uint32_t num_held) { ranges.Add(held, num_held); });
-    ranges.Add(words, n);  // or the array would be given up again at once
-    if (WithLeastSlack(ranges.num_cells()) <= expected * kCellsPerGroup) return BecomeDense(ranges);
+    ranges.Add(words, n);  // or the array would be given up again at once; mostly they alone are too far from one another
+    if (pays(ranges)) {
+      ForEachGroup(group, &open_, open_.num_positions(),
+                   [&](uint8_t* const*, const uint64_t* held, uint32_t num_held) { ranges.Add(held, num_held); });
+      if (pays(ranges)) return BecomeDense(ranges);
+    }
   }
   ++num_growths_;
   return open_.Grow(std::max(bits, BitsFor(expected)) - now, context_.options.huge_pages, context_.budget);
 }
 
-absl::Status WordGroups::FindWords(const uint64_t* words, uint32_t n, uint8_t** tuples) {
+absl::Status WordGroups::FindWords(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t words_ahead) {
   if (n == 0) return absl::OkStatus();
   if (table_ == Table::kNone) QUERN_RETURN_IF_ERROR(Begin(words, n));
   if (table_ == Table::kSorted) {
@@ -256,29 +258,43 @@ absl::Status WordGroups::FindWords(const uint64_t* words, uint32_t n, uint8_t** 
   for (;;) {
     if (table_ == Table::kOpen) QUERN_RETURN_IF_ERROR(GrowOpen(words, n));
     if (table_ != Table::kDense) break;
-    if (!EndsBehind(words, n) && dense_.Find(words, n, prefetch(), tuples)) {
+    if (!EndsBehind(words, n) && dense_.Find(words, n, prefetch(), tuples, words_ahead)) {
       tally()->hits += n;
       return absl::OkStatus();
     }
     QUERN_RETURN_IF_ERROR(WidenDense(words, n));
     if (table_ == Table::kSorted) return FindWords(words, n, tuples);
   }
-  const OpenGroups::Steps steps = open_.Find(words, n, prefetch(), tuples);
+  const OpenGroups::Steps steps = open_.Find(words, n, prefetch(), tuples, words_ahead);
   tally()->hits += steps.hits;
   tally()->steps += steps.further;
   return absl::OkStatus();
 }
 
+// The rows' words where a column holds them as they are, one behind the other; else null.
+const uint64_t* WordGroups::ColumnOfWords(const KeyRows& rows) const {
+  const QuernJoinShape& group = *context_.shape->group();
+  const QuernField& key = group.keys[0];
+  if (group.num_keys != 1 || key.storage != k64 || key.nullable || key.index_storage != kNoStorage || rows.rows != nullptr) return nullptr;
+  const uint64_t* const words = static_cast<const uint64_t*>(rows.keys[0].values) + rows.first;
+  return reinterpret_cast<uintptr_t>(words) % alignof(uint64_t) == 0 ? words : nullptr;
+}
+
 absl::Status WordGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   if (rows.n == 0) return absl::OkStatus();  // there may be no columns to read
-  uint64_t words[kMaxBatchRows];
-  context_.entry_points.Now().pack(context_.shape->group(), rows.keys, rows.first, rows.rows, rows.n, words);
+  uint64_t packed[kMaxBatchRows];
+  const uint64_t* words = ColumnOfWords(rows);
+  const uint32_t words_ahead = words != nullptr ? kWordsAhead : 0;
+  if (words == nullptr) {
+    context_.entry_points.Now().pack(context_.shape->group(), rows.keys, rows.first, rows.rows, rows.n, packed);
+    words = packed;
+  }
   rows_seen_ += rows.n;
   uint32_t changes = 0;
   const uint32_t sample = std::min(rows.n, kSampleRows);
   for (uint32_t i = 1; i < sample; ++i) changes += words[i] != words[i - 1];
   const bool has_runs = changes * kRowsPerRun < sample && table_ != Table::kSorted;
-  return has_runs ? FindRuns(words, rows.n, tuples) : FindWords(words, rows.n, tuples);
+  return has_runs ? FindRuns(words, rows.n, tuples) : FindWords(words, rows.n, tuples, words_ahead);
 }
 
 // Rows of a group come one after another: the first of each is looked for.
@@ -365,10 +381,6 @@ void WordGroups::HashesOf(uint64_t, uint8_t* const* tuples, uint32_t n, uint64_t
   const QuernJoinShape& group = *context_.shape->group();
   WordsOf(group, tuples, n, hashes);
   HashWords(hashes, n, group.zero_hashes, hashes);
-}
-
-void WordGroups::Complete() {
-  if (table_ == Table::kDense) dense_.WriteWords();
 }
 
 void WordGroups::Release() {

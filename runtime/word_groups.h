@@ -26,7 +26,6 @@ class WordGroups : public GroupTable {
   uint64_t num_positions() const override;
   uint32_t Scan(uint64_t begin, uint64_t end, uint8_t** tuples) override;
   void HashesOf(uint64_t begin, uint8_t* const* tuples, uint32_t n, uint64_t* hashes) const override;
-  void Complete() override;
   void Release() override;
   uint64_t bytes() const override;
   uint64_t num_growths() const override { return num_growths_; }
@@ -36,7 +35,8 @@ class WordGroups : public GroupTable {
 
  private:
   absl::Status FindRuns(const uint64_t* words, uint32_t n, uint8_t** tuples);
-  absl::Status FindWords(const uint64_t* words, uint32_t n, uint8_t** tuples);
+  absl::Status FindWords(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t words_ahead = 0);
+  const uint64_t* ColumnOfWords(const KeyRows& rows) const;
   absl::Status Begin(const uint64_t* words, uint32_t n);
   absl::Status WidenDense(const uint64_t* words, uint32_t n);
   absl::Status GrowOpen(const uint64_t* words, uint32_t n);

@@ -127,6 +127,43 @@ TEST(Blocks, StringsAreReadToTheirLastByteAndNoFurther) {
   }
 }
 
+// Neighbours are hashed by loads that go over into the next string, the last ones by others.
+template <Storage kStorage, class Offset>
+void CheckNeighbours(Guard guard, uint32_t first, bool combine) {
+  std::string text;
+  std::vector<Offset> offsets = {0};
+  for (uint32_t i = 0; i < 90; ++i) {
+    text += Letters(i % 3 == 0 ? i * 13 % 70 : i % 30).substr(0, i >= 80 ? i % 4 : std::string::npos);
+    offsets.push_back(static_cast<Offset>(text.size()));
+  }
+  const GuardedBuffer bytes = GuardedBuffer::Of(std::vector<char>(text.begin(), text.end()), guard);
+  const GuardedBuffer offset_bytes = GuardedBuffer::Of(offsets, guard);
+  QuernColumn column = {};
+  column.values = bytes.data();
+  column.offsets = offset_bytes.data();
+  for (uint32_t n : {0u, 1u, 2u, 17u, 90u - first}) {
+    std::vector<uint64_t> hashes(n, 77);
+    b::HashColumn<kStorage>(&column, first, nullptr, n, hashes.data(), combine, false, 0, 0);
+    for (uint32_t i = 0; i < n; ++i) {
+      const std::string alone =
+          text.substr(static_cast<size_t>(offsets[first + i]), static_cast<size_t>(offsets[first + i + 1] - offsets[first + i]));
+      const uint64_t hash = b::HashBytes(reinterpret_cast<const uint8_t*>(alone.data()), alone.size());
+      ASSERT_EQ(hashes[i], combine ? b::Combine(uint64_t{77}, hash) : hash) << i << " of " << n << " from " << first;
+    }
+  }
+}
+
+TEST(Blocks, NeighbouringStringsAreHashedAsStringsAlone) {
+  for (Guard guard : kGuards) {
+    for (uint32_t first : {0u, 5u, 60u}) {
+      for (bool combine : {false, true}) {
+        CheckNeighbours<kVar32, int32_t>(guard, first, combine);
+        CheckNeighbours<kVar64, int64_t>(guard, first, combine);
+      }
+    }
+  }
+}
+
 TEST(Blocks, PaddingCollationsIgnoreTrailingSpacesOnly) {
   const auto hash = [](const std::string& text) {
     const OneString s(text, Guard::kInFront);

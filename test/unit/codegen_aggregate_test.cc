@@ -3,6 +3,7 @@
 // what is the same from run to run.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <memory>
 #include <random>
 #include <string>
@@ -147,7 +148,43 @@ TEST(CompileAggregate, EveryStepGivesTheGenericResult) {
     ExpectGenericResults(std::string("aggregate") + keys + kAllSteps, {}, false);
 }
 
+// Steps that states as vectors have, in tuples of 2 to 23 lanes.
+TEST(CompileAggregate, StatesAsVectorsGiveTheGenericResult) {
+  for (const char* aggregates :
+       {"count_star,sum(i64),max(f64)", "sum(i64),min(i64)", "count_star,sum(i8),sum(u32)", "sum(i64:nullable),sum(f32:nullable),any(u8)",
+        "sum(i32:nullable),min(f64:nullable),max(f32:nullable),avg(f64:nullable),bit_and(u16:nullable),count(i64:nullable)",
+        "min(f64),max(f64),min(f32),max(f32),min(u64),max(u64),min(i16),max(i16),bool_and(bool),bool_or(bool),bit_and(i64),bit_or(u8),"
+        "min(bool),max(bool),min(date32),bit_xor(i64),avg(i32),avg(u8),avg(f32),count_star,sum(dictionary(u8,i64)),min(dictionary(u8,f64))",
+        "count_star,min(utf8),sum(i64),count_distinct(i64),max(i64),sum(f64)"}) {
+    for (const char* keys : {" keys=i64", " keys=i32:nullable", " keys=i64,utf8:nullable", ""}) {
+      const std::string text = std::string("aggregate") + keys + " aggs=" + aggregates;
+      for (const char* states : {"vectors", "single"}) ExpectGenericResults(text, {{"states", states}, {"input_ahead", "3"}}, false);
+    }
+  }
+}
+
+TEST(CompileAggregate, SumsInVectorsAreChecked) {
+  const auto run = [](const std::string& type, const ColumnPtr& values) {
+    const auto aggregate =
+        Compiled("aggregate keys=i64 aggs=count_star,sum(" + type + "),max(f64)", With(Engine::kJit, {{"states", "vectors"}}));
+    const std::vector<int64_t> keys = {1, 2, 1, 2, 1};
+    return aggregate->Append(test::Rows(5, {test::NumberColumn(keys)}, {values, test::NumberColumn<double>({1, 2, 3, 4, 5})}));
+  };
+  constexpr int64_t kMin = std::numeric_limits<int64_t>::min(), kMax = std::numeric_limits<int64_t>::max();
+  constexpr uint64_t kTop = std::numeric_limits<uint64_t>::max();
+  EXPECT_EQ(run("i64", test::NumberColumn<int64_t>({kMax, kMin, -5, 4, 5})), absl::OkStatus());
+  EXPECT_EQ(run("u64", test::NumberColumn<uint64_t>({kTop - 2, kTop, 1, 0, 1})), absl::OkStatus());
+  for (const ColumnPtr& values : {test::NumberColumn<int64_t>({kMax, 1, 0, 1, 1}), test::NumberColumn<int64_t>({1, kMin, 1, -1, 1})})
+    EXPECT_EQ(run("i64", values).code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(run("u64", test::NumberColumn<uint64_t>({1, kTop, 1, 1, 1})).code(), absl::StatusCode::kOutOfRange);
+}
+
 TEST(CompileAggregate, RunsGiveTheGenericResult) { ExpectGenericResults(std::string("aggregate keys=i64") + kAllSteps, {}, true); }
+
+// Rows are brought into runs.
+TEST(CompileAggregate, FewGroupsGiveTheGenericResult) {
+  ExpectGenericResults(std::string("aggregate keys=bool:nullable") + kAllSteps, {}, false);
+}
 
 TEST(CompileAggregate, KeysOfEveryKindGiveTheGenericResult) {
   for (const char* key : {"bool:nullable", "i8,u16:nullable", "u64", "f32:nullable", "decimal128:nullable", "fixed_binary(5)", "large_utf8",

@@ -42,7 +42,7 @@ std::vector<ParameterRow> Parameters() {
 
 constexpr const char* kSpecs[] = {
     "join.inner keys=i64 build=f64",         "join.left keys=utf8:nullable,i32 build=utf8",
-    "aggregate keys=utf8,i64 aggs=sum(i64)", "aggregate keys=i64 aggs=count_star",
+    "aggregate keys=utf8,i64 aggs=sum(i64)", "aggregate keys=i64 aggs=count_star,sum(i64),max(f64)",
     "sort keys=utf8,i64 payload=utf8",       "filter i64 >= 5",
 };
 
@@ -96,7 +96,7 @@ TEST(CodeParameters, EachOfThemChangesAnObject) {
     ++num_said;
     EXPECT_TRUE(ChangesAnObject(row)) << row.name;
   }
-  EXPECT_EQ(num_said, 8u);
+  EXPECT_EQ(num_said, 10u);
 }
 
 TEST(CodeParameters, AProfileChangesNoneOfThem) {

@@ -47,7 +47,6 @@ struct Array {
     return groups.Find(of.data(), static_cast<uint32_t>(of.size()), setting, tuples->data());
   }
   std::vector<uint64_t> Scanned() {
-    groups.WriteWords();
     std::vector<uint8_t*> tuples(groups.num_cells() + 1);
     tuples.resize(groups.Scan(0, groups.num_cells(), tuples.data()));
     std::vector<uint64_t> found;
@@ -131,6 +130,28 @@ TEST(DenseGroups, AWordOutsideIsNoticedWhereverItIs) {
       EXPECT_FALSE(array.Find(words, &tuples, {.distance = 8})) << c.keys << " " << at;
       EXPECT_EQ(array.groups.num_groups(), 1u) << c.keys;
     }
+  }
+}
+
+// The word 0 is what an empty cell holds.
+TEST(DenseGroups, TheWordZeroIsAGroupOnlyIfItCame) {
+  for (const char* keys : {"i64", "i32", "i32,i16"}) {
+    SCOPED_TRACE(keys);
+    Array array(keys);
+    const bool is_pair = array.group().num_keys == 2;
+    const auto word = [&](int64_t k) { return array.Word(is_pair ? std::vector<int64_t>{k, 0} : std::vector<int64_t>{k}); };
+    array.Begin(is_pair ? std::vector<std::vector<int64_t>>{{-2, 0}, {20, 0}} : std::vector<std::vector<int64_t>>{{-2}, {20}});
+    std::vector<uint8_t*> tuples;
+    std::vector<uint64_t> words;
+    for (int64_t k = 1; k <= 20; ++k) words.push_back(word(k));
+    ASSERT_TRUE(array.Find(words, &tuples));
+    EXPECT_EQ(array.groups.num_groups(), 20u);
+    EXPECT_EQ(array.Scanned(), words);
+    words.insert(words.begin(), word(0));
+    ASSERT_TRUE(array.Find(words, &tuples));
+    ASSERT_TRUE(array.Find(words, &tuples, {.distance = 4}));
+    EXPECT_EQ(array.groups.num_groups(), 21u);
+    EXPECT_EQ(array.Scanned(), words);
   }
 }
 

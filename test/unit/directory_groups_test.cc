@@ -120,6 +120,76 @@ TEST(DirectoryGroups, FloatsAreNormalised) {
   EXPECT_EQ(table.Keys(), (Lines{"0", "nan", "1"}));
 }
 
+// Neighbours whose strings fit their tuples are found in one pass over directory and tuples, and rows that a host picked in two.
+struct Words {
+  std::vector<std::string> texts;
+  std::vector<uint32_t> numbers;
+  std::vector<uint32_t> rows;
+
+  // Of all lengths from none on, and of numbers that are not the texts' own.
+  Words(uint32_t n, uint32_t num_distinct) {
+    for (uint32_t i = 0; i < n; ++i) {
+      const uint32_t word = i * 7919 % num_distinct;
+      const std::string digits = std::to_string(word);
+      texts.push_back(word % 41 == 0 ? "" : (digits + LongText(word % 41, 'x')).substr(0, std::max<size_t>(digits.size(), word % 41)));
+      numbers.push_back(word % 3);
+      rows.push_back(i);
+    }
+  }
+};
+
+void CheckBothPasses(const std::string& spec, const std::vector<ColumnPtr>& keys, const std::vector<uint32_t>& rows) {
+  Table table(spec);
+  std::vector<QuernColumn> columns;
+  for (const ColumnPtr& key : keys) columns.push_back(key->column);
+  const uint32_t n = static_cast<uint32_t>(rows.size());
+  std::vector<uint8_t*> neighbours(n), picked(n);
+  for (int round = 0; round < 3; ++round) {  // the first one makes the groups
+    for (uint32_t first = 0; first < n; first += 1000) {
+      const uint32_t num_rows = std::min(1000u, n - first);
+      ASSERT_EQ(table.groups.Find({columns.data(), first, nullptr, num_rows}, neighbours.data() + first), absl::OkStatus());
+      ASSERT_EQ(table.groups.Find({columns.data(), 0, rows.data() + first, num_rows}, picked.data() + first), absl::OkStatus());
+    }
+    ASSERT_EQ(neighbours, picked) << spec;
+  }
+  Table other(spec);
+  for (uint32_t first = 0; first < n; first += 1000)
+    ASSERT_EQ(other.groups.Find({columns.data(), 0, rows.data() + first, std::min(1000u, n - first)}, picked.data()), absl::OkStatus());
+  EXPECT_EQ(table.groups.num_groups(), other.groups.num_groups()) << spec;
+}
+
+TEST(DirectoryGroups, NeighboursAreFoundAsPickedRowsAre) {
+  for (uint32_t num_distinct : {5u, 300u, 4000u}) {
+    const Words words(20'000, num_distinct);
+    const ColumnPtr texts = StringColumn(kVar32, words.texts), numbers = test::NumberColumn<uint32_t>(words.numbers);
+    const ColumnPtr wide = test::NumberColumn<int64_t>(std::vector<int64_t>(words.numbers.begin(), words.numbers.end()));
+    CheckBothPasses("aggregate keys=utf8 aggs=sum(i64)", {texts}, words.rows);
+    CheckBothPasses("aggregate keys=utf8:nullable aggs=sum(i64)", {texts}, words.rows);
+    CheckBothPasses("aggregate keys=u32,utf8 aggs=sum(i64)", {numbers, texts}, words.rows);
+    CheckBothPasses("aggregate keys=utf8,i64 aggs=sum(i64)", {texts, wide}, words.rows);
+    CheckBothPasses("aggregate keys=utf8:nullable,i64:nullable aggs=sum(i64)", {texts, wide}, words.rows);
+    CheckBothPasses("aggregate keys=u32,utf8,i64 aggs=sum(i64)", {numbers, texts, wide}, words.rows);
+    CheckBothPasses("aggregate keys=utf8,utf8 aggs=sum(i64)", {texts, texts}, words.rows);
+  }
+}
+
+// The tuples of null and of the empty string differ by a bit, also for batches that have no nulls.
+TEST(DirectoryGroups, AnEmptyStringIsNotTheNullOfAnotherBatch) {
+  Table table("aggregate keys=utf8:nullable,i64:nullable aggs=sum(i64)");
+  const std::vector<std::string> texts(64, "");
+  const auto text_nulls = test::WithNulls(StringColumn(kVar32, texts), std::vector<bool>(64, false));
+  const auto zeros = test::NumberColumn<int64_t>(std::vector<int64_t>(64, 0));
+  const auto zero_nulls = test::WithNulls(test::NumberColumn<int64_t>(std::vector<int64_t>(64, 0)), std::vector<bool>(64, false));
+  const auto both_null = table.Find({text_nulls, zero_nulls}, 64), text_null = table.Find({text_nulls, zeros}, 64);
+  const auto number_null = table.Find({StringColumn(kVar32, texts), zero_nulls}, 64);
+  for (int round = 0; round < 2; ++round) {
+    const auto neither = table.Find({StringColumn(kVar32, texts), zeros}, 64);
+    EXPECT_EQ(std::set<uint8_t*>({both_null[0], text_null[0], number_null[0], neither[0]}).size(), 4u);
+    EXPECT_EQ(neither, std::vector<uint8_t*>(64, neither[0]));
+  }
+  EXPECT_EQ(table.groups.num_groups(), 4u);
+}
+
 // Of the hash's bits a tag is the last 16: with all hashes alike, every entry is a candidate.
 TEST(DirectoryGroups, KeysWithTheSameHashAreToldApart) {
   Table table("aggregate keys=utf8", {}, {.zero_hashes = true});

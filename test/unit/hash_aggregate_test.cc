@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -170,6 +171,54 @@ TEST(HashAggregate, RunsGiveWhatRowsGive) {
   std::sort(order.begin(), order.end(), [](uint32_t a, uint32_t b) { return std::pair(a % 37, a) < std::pair(b % 37, b); });
   batch.selection = order.data();
   EXPECT_EQ(GroupsOf(spec, {batch}), sorted);
+}
+
+// Rows of few groups are brought into runs, but not of blocks of 7 rows. Sums of these floats depend on their order.
+TEST(HashAggregate, FewGroupsGiveWhatRowsGive) {
+  const char* spec =
+      " aggs=count_star,sum(f64):filter,avg(f64),var_pop(f64:nullable),first(i64),last(i64),any(i64),sum(dictionary(u8,f64)),"
+      "string_agg(utf8,x'2c')";
+  auto random = test::PrintedRandom();
+  constexpr uint32_t kRows = 5000;
+  std::vector<std::string> keys, texts;
+  std::vector<int16_t> short_keys;
+  std::vector<double> numbers;
+  std::vector<int64_t> ids;
+  std::vector<uint8_t> indices;
+  std::vector<bool> valid, filter;
+  std::vector<uint32_t> picked;
+  for (uint32_t i = 0; i < kRows; ++i) {
+    short_keys.push_back(static_cast<int16_t>(random() % 5 * 7000));
+    keys.push_back(std::string(1, static_cast<char>('a' + short_keys.back() % 26)));
+    numbers.push_back(std::ldexp(static_cast<double>(random() % 1000), static_cast<int>(random() % 100)));
+    ids.push_back(i);
+    indices.push_back(static_cast<uint8_t>(random() % 3));
+    texts.push_back(std::to_string(i));
+    valid.push_back(random() % 3 != 0);
+    filter.push_back(random() % 2 != 0);
+    if (random() % 8 != 0) picked.push_back(i);
+  }
+  const auto n = NumberColumn(numbers), r = NumberColumn(ids);
+  const std::vector<test::ColumnPtr> payload = {n,
+                                                BoolColumn(filter),
+                                                n,
+                                                WithNulls(n, valid),
+                                                r,
+                                                r,
+                                                r,
+                                                DictionaryColumn(indices, NumberColumn<double>({0.1, 1e30, -7})),
+                                                StringColumn(kVar32, texts)};
+  for (const bool has_texts : {false, true}) {
+    BatchView batch = Rows(kRows, {has_texts ? StringColumn(kVar32, keys) : NumberColumn(short_keys)}, payload);
+    const std::string text = std::string("aggregate keys=") + (has_texts ? "utf8" : "i16") + spec;
+    for (const bool is_picked : {false, true}) {
+      if (is_picked) batch.selection = picked.data();
+      if (is_picked) batch.num_rows = picked.size();
+      const Lines expected = GroupsOf(text, {batch}, {}, {.batch_rows = 7});
+      EXPECT_EQ(expected.size(), 5u);
+      EXPECT_EQ(GroupsOf(text, {batch}), expected);
+    }
+  }
 }
 
 TEST(HashAggregate, BatchesOfAnySizeGiveTheSame) {
@@ -463,6 +512,10 @@ TEST(HashAggregate, EveryLimitIsAnError) {
   deals.partition_bits = 2;
   for (const AggregateOptions& options : {AggregateOptions(), deals}) {
     ExpectEveryLimitIsAnError("aggregate keys=i64 aggs=sum(i64)", Rows(600, {number}, {number}), options, 200);
+    AggregateOptions moves = options;
+    moves.caches.l2_bytes = 10000;
+    ExpectEveryLimitIsAnError("aggregate keys=i64 aggs=avg(i64),avg(i64),var_pop(i64)", Rows(600, {number}, {number, number, number}),
+                              moves, 400);
     ExpectEveryLimitIsAnError("aggregate keys=utf8 aggs=sum(i64)", Rows(600, {text}, {number}), options, 400);
     ExpectEveryLimitIsAnError("aggregate keys=dictionary(u8,utf8) aggs=sum(i64)", Rows(600, {dictionary}, {number}), options, 200);
     ExpectEveryLimitIsAnError("aggregate keys=i64 aggs=max(utf8),string_agg(utf8,x'2c'),count_distinct(utf8)",

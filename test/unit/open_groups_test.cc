@@ -149,6 +149,42 @@ TEST(OpenGroups, AllHashesMayBeZero) {
 
 TEST(OpenGroups, BitsThatAllHashesShareMayBeLeftOut) { ExpectGroupsStay(8, 16, false, 6); }
 
+// From 1 MiB on words begin at pairs of slots. Small batches go row by row, large ones by eight where the machine can: they must agree.
+void ExpectPairsAgree(uint32_t word_bytes, uint32_t tuple_bytes, uint16_t distance) {
+  SCOPED_TRACE(std::to_string(word_bytes) + " " + std::to_string(tuple_bytes) + " " + std::to_string(distance));
+  uint32_t bits = 0;
+  while ((uint64_t{tuple_bytes} << bits) < (uint64_t{1} << 19)) ++bits;
+  OpenGroups groups;
+  ASSERT_EQ(groups.Begin(Slots(word_bytes, tuple_bytes), bits, 0, false, nullptr), absl::OkStatus());
+  std::vector<uint64_t> words = WordsOfTheLastSlot(bits, 9);
+  words.push_back(0);
+  for (uint64_t i = 1; words.size() < groups.num_slots() * 55 / 100; ++i) words.push_back(word_bytes == 4 ? i << 12 | 5 : i << 40 | 5);
+  const auto find = [&](size_t batch_rows) {
+    std::vector<uint8_t*> tuples(words.size());
+    for (size_t first = 0; first < words.size(); first += batch_rows) {
+      const auto n = static_cast<uint32_t>(std::min(batch_rows, words.size() - first));
+      groups.Find(words.data() + first, n, {.distance = distance}, tuples.data() + first);
+    }
+    return tuples;
+  };
+  for (uint32_t growth = 0; growth < 3; ++growth) {
+    const auto by_eight = find(growth == 0 ? 1003 : 1024);
+    EXPECT_EQ(groups.num_groups(), words.size());
+    EXPECT_EQ(find(7), by_eight);
+    for (size_t i = 0; i < words.size(); ++i) ASSERT_EQ(WordAt(by_eight[i], word_bytes), words[i]);
+    ASSERT_EQ(groups.Grow(1, false, nullptr), absl::OkStatus());
+  }
+  std::sort(words.begin(), words.end());
+  EXPECT_EQ(Scanned(groups, word_bytes), words);
+}
+
+TEST(OpenGroups, LargeTablesBeginAtPairsOfSlots) {
+  for (const uint16_t distance : {0, 16}) {
+    for (const uint32_t tuple_bytes : {16u, 32u, 64u}) ExpectPairsAgree(8, tuple_bytes, distance);
+    for (const uint32_t tuple_bytes : {8u, 24u, 32u}) ExpectPairsAgree(4, tuple_bytes, distance);
+  }
+}
+
 // Words of one part of 64 fill a table evenly: no slot is looked for far from where its hash points.
 TEST(OpenGroups, SharedBitsDoNotCrowdTheTable) {
   std::vector<uint64_t> words;

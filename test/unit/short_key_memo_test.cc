@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
+#include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/directory_groups.h"
@@ -124,6 +127,94 @@ TEST(ShortKeys, AreForgottenWithTheirGroups) {
   table.groups.Release();
   EXPECT_EQ(table.groups.num_groups(), 0u);
   ExpectGroups(&table, batches, [](std::string s) { return s; });
+}
+
+// The memo on its own: what it answers for rows of one or two string keys, and that no other way answers anything else.
+class ShortKeyRows : public testing::TestWithParam<bool> {
+ protected:
+  ShortKeyRows() : shape_(test::ShapeOf("aggregate keys=utf8,large_utf8 aggs=count_star")), memo_(*shape_->group()) {
+    if (!GetParam()) memo_.UseNoVectors();
+  }
+
+  // rows: of the columns; empty: all from `first` on.
+  void ExpectGroups(const std::vector<std::string>& a, const std::vector<std::string>& b, const std::vector<uint32_t>& picked,
+                    uint32_t first, bool looks = true) {
+    const ColumnPtr columns[] = {StringColumn(kVar32, a), StringColumn(kVar64, b)};
+    const QuernColumn keys[] = {columns[0]->column, columns[1]->column};
+    const auto n = static_cast<uint32_t>(picked.empty() ? a.size() - first : picked.size());
+    std::vector<uint8_t*> tuples(n), found;
+    std::vector<uint32_t> others(n);
+    uint32_t num_others = 0;
+    ASSERT_EQ(memo_.Look({keys, first, picked.empty() ? nullptr : picked.data(), n}, tuples.data(), others.data(), &num_others), looks);
+    if (!looks) return;
+    const auto group_of = [&](uint32_t i) {
+      const uint32_t row = picked.empty() ? first + i : picked[i];
+      return memory_ + groups_.emplace(std::pair(a[row], b[row]), groups_.size()).first->second;
+    };
+    for (uint32_t o = 0; o < num_others; ++o) found.push_back(group_of(others[o]));
+    for (uint32_t o = 0; o < num_others; ++o) tuples[others[o]] = found[o];
+    for (uint32_t i = 0; i < n; ++i) ASSERT_EQ(tuples[i], group_of(i)) << i;
+    num_others_ = num_others;
+    memo_.Learn(others.data(), num_others, found.data());
+  }
+
+  std::shared_ptr<AggregateShape> shape_;
+  ShortKeyMemo memo_;
+  std::map<std::pair<std::string, std::string>, size_t> groups_;
+  uint8_t memory_[4096];
+  uint32_t num_others_ = 0;
+  std::mt19937_64 random_ = test::PrintedRandom();
+
+  // Of `letters` letters that are one of `different`; of mixed lengths up to that.
+  std::vector<std::string> Texts(uint32_t n, uint32_t letters, uint32_t different, bool is_mixed = false) {
+    std::vector<std::string> texts(n);
+    for (std::string& text : texts) {
+      text.assign(is_mixed ? random_() % (letters + 1) : letters, 'x');
+      for (char& c : text) c = static_cast<char>('a' + random_() % different);
+    }
+    return texts;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(WithVectors, ShortKeyRows, testing::Values(false, true));
+
+TEST_P(ShortKeyRows, OfOneLengthAndOfSeveral) {
+  for (const uint32_t n : {513u, 7u, 64u, 65u, 1u, 512u, 1000u}) {
+    ExpectGroups(Texts(n, 1, 3), Texts(n, 1, 2), {}, 0);
+    ExpectGroups(Texts(n, 2, 2), Texts(n, 1, 2), {}, n / 3);
+    ExpectGroups(Texts(n, 2, 2, true), Texts(n, 2, 2), {}, 0);
+  }
+  // One longer string among letters.
+  std::vector<std::string> a = Texts(700, 1, 2);
+  a[650] = "no";
+  ExpectGroups(a, Texts(700, 1, 2), {}, 1);
+}
+
+TEST_P(ShortKeyRows, WithGapsAndInAnyOrder) {
+  for (const uint32_t every : {2u, 3u, 9u, 60u, 1000u}) {
+    for (const uint32_t n : {30u, 300u, 4000u}) {
+      std::vector<uint32_t> picked;
+      for (uint32_t i = 5; i < n; ++i)
+        if (i % every != every / 2) picked.push_back(i);
+      const std::vector<std::string> a = Texts(n, 1, 3), b = Texts(n, 1, 2);
+      ExpectGroups(a, b, picked, 0);
+      ExpectGroups(a, b, picked, 0);
+      EXPECT_EQ(num_others_, 0u);
+      std::swap(picked.front(), picked.back());
+      ExpectGroups(a, b, picked, 0);
+      picked[1] = picked[0];
+      ExpectGroups(a, b, picked, 0);
+    }
+  }
+}
+
+TEST_P(ShortKeyRows, MoreWordsThanAreComparedWithAtOnce) {
+  for (uint32_t different = 2; different < 8; ++different)
+    for (int b = 0; b < 20; ++b) ExpectGroups(Texts(100, 1, different), Texts(100, 1, different), {}, 0);
+  memo_.Forget();
+  groups_.clear();
+  ExpectGroups(Texts(500, 1, 2), Texts(500, 1, 2), {}, 0);
+  EXPECT_EQ(num_others_, 500u);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -46,7 +47,6 @@ struct Counted {
   // All groups with their counts, each once.
   void ExpectAll() {
     EXPECT_EQ(table.num_groups(), rows.size());
-    table.Complete();
     std::unordered_map<int64_t, uint64_t> found;
     uint8_t* tuples[100];
     for (uint64_t begin = 0; begin < table.num_positions(); begin += 100) {
@@ -212,6 +212,30 @@ TEST(WordGroups, AFarWordMakesTheTableOpen) {
   counted.ExpectAll();
 }
 
+// A column of words is read where it lies, another one is packed: a selection, and values that do not lie at a multiple of their size.
+TEST(WordGroups, AllWaysOfReadingAColumnFindTheSameGroups) {
+  std::vector<int64_t> keys(1000);
+  std::vector<uint32_t> rows(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i)
+    keys[i] = static_cast<int64_t>(i % 7 == 0 ? 0 : i * i % 331 * 0x100000001), rows[i] = static_cast<uint32_t>(i);
+  std::vector<uint8_t> bytes(keys.size() * 8 + 1);
+  std::memcpy(bytes.data() + 1, keys.data(), keys.size() * 8);
+  const auto column = test::NumberColumn(keys);
+  QuernColumn odd = column->column;
+  odd.values = bytes.data() + 1;
+  for (const GroupLayout layout : {GroupLayout::kOpen, GroupLayout::kAuto}) {
+    Counted counted(With(layout));
+    counted.Add(keys);
+    std::vector<uint8_t*> tuples(keys.size()), selected(keys.size()), unaligned(keys.size());
+    ASSERT_EQ(counted.table.Find({&column->column, 0, nullptr, 1000}, tuples.data()), absl::OkStatus());
+    ASSERT_EQ(counted.table.Find({&column->column, 0, rows.data(), 1000}, selected.data()), absl::OkStatus());
+    ASSERT_EQ(counted.table.Find({&odd, 0, nullptr, 1000}, unaligned.data()), absl::OkStatus());
+    EXPECT_EQ(selected, tuples);
+    EXPECT_EQ(unaligned, tuples);
+    for (size_t i = 0; i < keys.size(); ++i) ASSERT_EQ(blocks::Load<int64_t>(tuples[i]), keys[i]);
+  }
+}
+
 TEST(WordGroups, AFullTableWhoseRangeIsSmallBecomesAnArrayAndBack) {
   Counted counted;
   counted.Add({0, 20000});
@@ -289,7 +313,6 @@ TEST(WordGroups, GroupsOfAnotherTableAreFoundByTheirWords) {
   from.AddRange(0, 300);
   into.AddRange(200, 400);
   uint8_t *tuples[512], *found[512];
-  from.table.Complete();
   const uint32_t n = from.table.Scan(0, from.table.num_positions(), tuples);
   ASSERT_EQ(n, 300u);
   ASSERT_EQ(into.table.FindTuples({tuples, nullptr, n}, found), absl::OkStatus());
@@ -305,7 +328,6 @@ TEST(WordGroups, HashesAreThoseOfTheWords) {
   counted.AddRange(-5, 5);
   uint8_t* tuples[64];
   uint64_t hashes[64];
-  counted.table.Complete();
   const uint32_t n = counted.table.Scan(0, counted.table.num_positions(), tuples);
   counted.table.HashesOf(0, tuples, n, hashes);
   for (uint32_t i = 0; i < n; ++i) EXPECT_EQ(hashes[i], blocks::Mix(blocks::Load<uint64_t>(tuples[i])));
