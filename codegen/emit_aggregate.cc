@@ -375,8 +375,7 @@ class UpdateEmitter {
 
   struct VectorStates {
     StateVector states;
-    Value*
-        overflows[2];  // local vectors whose sign bits are set where a sum did not fit: of signed, of unsigned sums; null: there are none
+    Value* overflows[2];  // local vectors, of signed and of unsigned sums: sign bits set where one did not fit; null: there are none
   };
 
   static bool Is(const StateLane& lane, LaneStep step) { return lane.step == step; }
@@ -505,14 +504,14 @@ class UpdateEmitter {
     step(LaneStep::kMax, [&] { return e_.ir().CreateBinaryIntrinsic(llvm::Intrinsic::umax, before, values, nullptr, "greater"); });
     step(LaneStep::kOr, [&] { return e_.ir().CreateOr(before, values, "either"); });
     step(LaneStep::kXor, [&] { return e_.ir().CreateXor(before, values, "one_of"); });
-    Value* not_sum = e_.ir().CreateNot(sum);
     if (vector.overflows[0] != nullptr) {
       // The sum's sign is neither's.
       Note(vector.overflows[0], type, e_.ir().CreateAnd(e_.ir().CreateXor(before, sum), e_.ir().CreateXor(values, sum)));
     }
     if (vector.overflows[1] != nullptr) {
       // A carry out of the top: both have the bit, or one has it and the sum has not.
-      Value* carry = e_.ir().CreateOr(e_.ir().CreateAnd(before, values), e_.ir().CreateAnd(e_.ir().CreateOr(before, values), not_sum));
+      Value* either_not_sum = e_.ir().CreateAnd(e_.ir().CreateOr(before, values), e_.ir().CreateNot(sum));
+      Value* carry = e_.ir().CreateOr(e_.ir().CreateAnd(before, values), either_not_sum);
       Note(vector.overflows[1], type, carry);
     }
     e_.ir().CreateAlignedStore(after, at, llvm::Align(kLaneBytes));

@@ -148,16 +148,6 @@ std::vector<std::string> EntryPointSymbols(const KernelShape& shape) {
   return symbols;
 }
 
-namespace {
-
-// Without masks and maxima of 64 bits, vectors of states of several kinds are slower than states one by one.
-bool UsesVectors(const KernelPlan& plan, const llvm::TargetMachine& target) {
-  if (plan.states != "auto") return plan.states == "vectors";
-  return target.getTargetTriple().isX86() && target.getMCSubtargetInfo()->checkFeatures("+avx512f,+avx512dq,+avx512vl");
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<llvm::Module>> LoadTemplate(Operator op, const Machine& machine, const std::string& template_dir,
                                                            llvm::LLVMContext* context) {
   return Parse(TemplateName(op), machine, template_dir, /*lazily=*/false, context);
@@ -182,7 +172,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan
   Emitter emitter(module.get(), blocks.get());
   if (shape.join != nullptr) EmitJoinHoles(*shape.join->get(), &emitter);
   else if (shape.aggregate != nullptr)
-    EmitAggregateHoles(*shape.aggregate->get(), {plan.prefetch == "off" ? 0 : plan.input_ahead, UsesVectors(plan, *target)}, &emitter);
+    EmitAggregateHoles(*shape.aggregate->get(), {plan.input_ahead, plan.states == "vectors"}, &emitter);
   else if (shape.filter != nullptr) EmitFilterHoles(*shape.filter->get(), &emitter);
   else EmitSortHoles(*shape.sort->get(), &emitter);
   if (!emitter.errors().empty()) return Internal("template and emitters disagree: " + emitter.errors());

@@ -131,13 +131,22 @@ bool IsKnownCpu(const std::string& arch, const std::string& cpu) {
   return info && info->isCPUStringValid(cpu);
 }
 
-// 64-bit and at least x86-64-v2: what every kernel is allowed to assume.
-bool IsAtLeastV2(const std::string& cpu) {
+// Of a known x86-64 CPU.
+bool HasFeatures(const std::string& cpu, const std::string& more, const char* features) {
+  InitialiseTargets();
   std::string error;
   const llvm::Triple triple(TripleOf("x86-64"));
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
-  const std::unique_ptr<llvm::MCSubtargetInfo> info(target->createMCSubtargetInfo(triple, cpu, ""));
-  return info->checkFeatures("+sse4.2,+popcnt,+cx16,+64bit");
+  if (target == nullptr) return false;
+  const std::unique_ptr<llvm::MCSubtargetInfo> info(target->createMCSubtargetInfo(triple, cpu, more));
+  return info && info->checkFeatures(features);
+}
+
+// 64-bit and at least x86-64-v2: what every kernel is allowed to assume.
+bool IsAtLeastV2(const std::string& cpu) { return HasFeatures(cpu, "", "+sse4.2,+popcnt,+cx16,+64bit"); }
+
+bool ReadVectorMasks(const Machine& machine) {
+  return machine.arch == "x86-64" && HasFeatures(machine.cpu, machine.features, "+avx512f,+avx512dq,+avx512vl");
 }
 
 }  // namespace
@@ -161,6 +170,12 @@ absl::StatusOr<Machine> MachineByName(std::string_view name) {
   if (machine.arch == "x86-64" && !IsAtLeastV2(machine.cpu))
     return InvalidArgument("CPU below x86-64-v2: " + Show(machine.cpu) + kAccepted);
   return machine;
+}
+
+bool HasVectorMasks(const Machine& machine) {
+  if (!machine.is_host) return ReadVectorMasks(machine);
+  static const bool host_has = ReadVectorMasks(machine);  // a plan is made for every kernel that is asked for
+  return host_has;
 }
 
 std::string PrintMachine(const Machine& machine) {

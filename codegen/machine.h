@@ -30,6 +30,9 @@ absl::StatusOr<Machine> HostMachine();
 // above, so that plans for it are the same wherever they are made. *Errors*: InvalidArgument that names the CPU and what is accepted.
 absl::StatusOr<Machine> MachineByName(std::string_view name);
 
+// Whether vectors of states of several kinds pay: masks and maxima of 64 bits (AVX-512).
+bool HasVectorMasks(const Machine& machine);
+
 // One line: "machine x86-64 cpu=znver4 l2_bytes=... l3_bytes=... features=...". ParseMachine(PrintMachine(m)) == m but for is_host.
 std::string PrintMachine(const Machine& machine);
 absl::StatusOr<Machine> ParseMachine(std::string_view text);

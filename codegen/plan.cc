@@ -137,6 +137,7 @@ absl::Status Settle(KernelPlan* plan) {
   if ((plan->group_layout == "dense" || plan->group_layout == "open") && WordBits(kernel_keys) == 0) {
     return InvalidArgument("layout for keys that fit one machine word: " + Show(plan->group_layout) + "; accepted: auto, directory");
   }
+  if (plan->prefetch == "off") plan->input_ahead = 0;
   // A group cannot be longer than the batch that it is a part of.
   plan->prefetch_group = std::min(plan->prefetch_group, plan->batch_size);
   // A string's field ends at a multiple of 8, so that the next field lies where it would have to anyway.
@@ -175,6 +176,7 @@ absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machi
     plan.name = ChooseLadder(PrefetchLoop::Loop, keys, plan.pipeline, machine, profile, &plan.name##_origin.text);
 #include "codegen/plan_parameters.def"
   for (const auto& [name, value] : overrides) QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
+  if (plan.states == "auto" && spec.op == Operator::kAggregate) plan.states = HasVectorMasks(machine) ? "vectors" : "single";
   QUERN_RETURN_IF_ERROR(Settle(&plan));
   return plan;
 }
@@ -290,6 +292,7 @@ AggregateOptions MakeAggregateOptions(const KernelPlan& plan) {
   options.load_percent = plan.group_load_percent;
   options.partition_bits = plan.partition_bits;
   options.local_groups = plan.local_groups;
+  options.input_ahead = plan.input_ahead;
   return options;
 }
 

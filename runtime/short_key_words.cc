@@ -122,8 +122,14 @@ uint32_t AddShortKeys(Storage storage, const QuernColumn& column, const KeyRows&
     case kVar32: return AddKeys<kVar32>(column, rows, part, words);
     case kVar64: return AddKeys<kVar64>(column, rows, part, words);
     case kView: return AddKeys<kView>(column, rows, part, words);
-    default: return 0;
+    case k64:
+    case k128:
+    case kF64:
+    case kFixed:
+    case kRowId:
+    case kNoStorage: break;
   }
+  return 0;
 }
 
 }  // namespace quern

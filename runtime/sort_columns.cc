@@ -26,6 +26,7 @@
 #include "runtime/blocks.h"
 #include "runtime/sort_decode.h"
 #include "runtime/status.h"
+#include "runtime/storage_dispatch.h"
 
 namespace quern {
 namespace {
@@ -78,28 +79,6 @@ struct RankedSource {
   bool Valid(uint32_t i) const { return rows.Valid(i); }
   blocks::Bytes ReadString(uint32_t i) const { return strings[ranks[i]]; }
 };
-
-// visit.operator()<kStorage>() of a variable storage.
-template <class Visit>
-auto DispatchText(Storage storage, Visit&& visit) {
-  switch (storage) {
-    case kVar64: return visit.template operator()<kVar64>();
-    case kView: return visit.template operator()<kView>();
-    case kVar32:
-    case kBit:
-    case k8:
-    case k16:
-    case k32:
-    case k64:
-    case k128:
-    case kF32:
-    case kF64:
-    case kFixed:
-    case kRowId:
-    case kNoStorage: break;
-  }
-  return visit.template operator()<kVar32>();
-}
 
 void CopyNumbers(const uint64_t* from, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
   if (n > 0) std::memcpy(static_cast<uint64_t*>(out->values) + out_row, from, n * sizeof(uint64_t));
@@ -163,14 +142,18 @@ absl::StatusOr<uint32_t> SortColumnWriter::AppendRanked(const SortedBlock& block
   int64_t fit = n;
   for_strings([&](const QuernField& field, const RankedSource& source, QuernOutColumn* column) {
     if (fit <= 0) return;
-    fit = DispatchText(field.storage,
-                       [&]<Storage kStorage>() { return blocks::FitStrings<kStorage>(source, static_cast<uint32_t>(fit), column); });
+    DispatchStorage(field.storage, [&](auto storage) {
+      if constexpr (blocks::IsVariableStorage(storage.value))
+        fit = blocks::FitStrings<storage.value>(source, static_cast<uint32_t>(fit), column);
+    });
   });
   if (fit < 0) return StatusOfCode(fit);
   n = static_cast<uint32_t>(fit);
   for_strings([&](const QuernField& field, const RankedSource& source, QuernOutColumn* column) {
-    DispatchText(field.storage,
-                 [&]<Storage kStorage>() { blocks::EmitColumn<kStorage>(source, n, column, out->num_rows(), source.rows.nullable); });
+    DispatchStorage(field.storage, [&](auto storage) {
+      if constexpr (blocks::IsVariableStorage(storage.value))
+        blocks::EmitColumn<storage.value>(source, n, column, out->num_rows(), source.rows.nullable);
+    });
   });
   for (uint32_t f = 0; f < shape.rows.num_build; ++f) {
     const uint32_t key = shape_->fields()[f].index;

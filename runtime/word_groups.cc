@@ -35,8 +35,6 @@ constexpr uint64_t kFewestGroupsToChange = 4096;
 constexpr uint32_t kFewestInOrder = 64;  // words, which do not come in order by chance
 constexpr uint64_t kMostGrowth = 8;      // at once, whatever is expected: the input may end soon
 constexpr uint32_t kMoveRows = 1024;
-// Random accesses keep the machine from seeing that a column is read front to back.
-constexpr uint32_t kWordsAhead = 1024;
 constexpr uint32_t kSampleRows = 64, kRowsPerRun = 2;  // a block has runs where its first rows change so seldom
 
 uint32_t SlotBitsFor(uint64_t groups, uint32_t load_percent) {
@@ -284,7 +282,7 @@ absl::Status WordGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   if (rows.n == 0) return absl::OkStatus();  // there may be no columns to read
   uint64_t packed[kMaxBatchRows];
   const uint64_t* words = ColumnOfWords(rows);
-  const uint32_t words_ahead = words != nullptr ? kWordsAhead : 0;
+  const uint32_t words_ahead = words != nullptr ? context_.options.input_ahead : 0;
   if (words == nullptr) {
     context_.entry_points.Now().pack(context_.shape->group(), rows.keys, rows.first, rows.rows, rows.n, packed);
     words = packed;
