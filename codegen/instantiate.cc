@@ -171,8 +171,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan
   ForgetLinesOfHoles(module.get());
   Emitter emitter(module.get(), blocks.get());
   if (shape.join != nullptr) EmitJoinHoles(*shape.join->get(), &emitter);
-  else if (shape.aggregate != nullptr)
-    EmitAggregateHoles(*shape.aggregate->get(), {plan.input_ahead, plan.states == "vectors"}, &emitter);
+  else if (shape.aggregate != nullptr) EmitAggregateHoles(*shape.aggregate->get(), {plan.input_ahead, plan.states == "vectors"}, &emitter);
   else if (shape.filter != nullptr) EmitFilterHoles(*shape.filter->get(), &emitter);
   else EmitSortHoles(*shape.sort->get(), &emitter);
   if (!emitter.errors().empty()) return Internal("template and emitters disagree: " + emitter.errors());

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <sstream>
 #include <vector>
@@ -145,10 +146,6 @@ bool HasFeatures(const std::string& cpu, const std::string& more, const char* fe
 // 64-bit and at least x86-64-v2: what every kernel is allowed to assume.
 bool IsAtLeastV2(const std::string& cpu) { return HasFeatures(cpu, "", "+sse4.2,+popcnt,+cx16,+64bit"); }
 
-bool ReadVectorMasks(const Machine& machine) {
-  return machine.arch == "x86-64" && HasFeatures(machine.cpu, machine.features, "+avx512f,+avx512dq,+avx512vl");
-}
-
 }  // namespace
 
 absl::StatusOr<Machine> HostMachine() {
@@ -173,9 +170,13 @@ absl::StatusOr<Machine> MachineByName(std::string_view name) {
 }
 
 bool HasVectorMasks(const Machine& machine) {
-  if (!machine.is_host) return ReadVectorMasks(machine);
-  static const bool host_has = ReadVectorMasks(machine);  // a plan is made for every kernel that is asked for
-  return host_has;
+  constexpr const char* kFeatures[] = {"avx512f", "avx512dq", "avx512vl"};
+  if (machine.arch != "x86-64") return false;
+  if (!machine.is_host) return HasFeatures(machine.cpu, machine.features, "+avx512f,+avx512dq,+avx512vl");
+  // Of the host all features are listed. LLVM is not asked: a process whose kernels are all on disk never starts it.
+  const std::string listed = "," + machine.features + ",";
+  return std::all_of(std::begin(kFeatures), std::end(kFeatures),
+                     [&](const char* feature) { return listed.find(",+" + std::string(feature) + ",") != std::string::npos; });
 }
 
 std::string PrintMachine(const Machine& machine) {
