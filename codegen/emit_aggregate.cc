@@ -64,7 +64,8 @@ const char* ReaderText(StepReads reads) {
 }
 
 constexpr uint32_t kRowsPerAsk = 8, kLineBytes = 64;
-constexpr uint32_t kToRead = 0, kToAllCaches = 3, kOfData = 1;  // of llvm.prefetch
+// Of llvm.prefetch. To the L2 cache: so many rows ahead are more than an L1 cache holds beside the groups.
+constexpr uint32_t kToRead = 0, kToL2 = 2, kOfData = 1;
 
 // What of a column is read one element after the other.
 struct ColumnStream {
@@ -101,18 +102,17 @@ class UpdateEmitter {
 
   void EmitRows(const char* name) {
     if (!Begin(name)) return;
-    AddKeyStreams();
     if (choices_.uses_vectors) BeginVectors(StateVectorsOf(shape_, tests_nulls_));
     BasicBlock *entry = e_.ir().GetInsertBlock(), *rows_loop = e_.NewBlock("rows"), *loop = e_.NewBlock("row");
     BasicBlock *rows_end = e_.NewBlock("rows_end"), *done = e_.NewBlock("done");
     e_.ir().CreateCondBr(e_.ir().CreateICmpNE(n_, e_.I32(0), "any"), rows_loop, done);
     e_.ir().SetInsertPoint(rows_loop);
     PHINode* begin = Counter(entry, e_.I32(0), "begin");
-    AskForInput(begin);
-    Value* end = e_.ir().CreateBinaryIntrinsic(llvm::Intrinsic::umin, e_.ir().CreateAdd(begin, e_.I32(kRowsPerAsk)), n_, nullptr, "end");
+    Value* end = RowsOf(begin, n_);
+    BasicBlock* asked = e_.ir().GetInsertBlock();
     e_.ir().CreateBr(loop);
     e_.ir().SetInsertPoint(loop);
-    PHINode* i = Counter(rows_loop, begin, "i");
+    PHINode* i = Counter(asked, begin, "i");
     EmitRow(i, LoadTuple(i));
     Value* next = Next(i);
     e_.ir().CreateCondBr(e_.ir().CreateICmpULT(next, end, "more"), loop, rows_end);
@@ -128,25 +128,34 @@ class UpdateEmitter {
     if (!Begin(name)) return;
     Value* run_ends = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, run_ends), "run_ends");
     Value* local = Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), shape_.group.tuple_bytes / 8), "local");
-    BasicBlock *entry = e_.ir().GetInsertBlock(), *run_loop = e_.NewBlock("run"), *row_loop = e_.NewBlock("row");
-    BasicBlock *run_end = e_.NewBlock("run_end"), *done = e_.NewBlock("done");
+    BasicBlock *entry = e_.ir().GetInsertBlock(), *run_loop = e_.NewBlock("run"), *rows_loop = e_.NewBlock("rows");
+    BasicBlock *row_loop = e_.NewBlock("row"), *rows_end = e_.NewBlock("rows_end"), *run_end = e_.NewBlock("run_end");
+    BasicBlock* done = e_.NewBlock("done");
     e_.ir().CreateCondBr(e_.ir().CreateICmpNE(n_, e_.I32(0), "any"), run_loop, done);
     e_.ir().SetInsertPoint(run_loop);
     PHINode* run = Counter(entry, e_.I32(0), "run");
     PHINode* run_begin = Counter(entry, e_.I32(0), "run_begin");
     Value* tuple = LoadTuple(run);
-    Value* end = LoadElement(run_ends, run, "end");
+    Value* run_end_row = LoadElement(run_ends, run, "run_end_row");
     CopyStates(local, tuple);
+    e_.ir().CreateBr(rows_loop);
+    e_.ir().SetInsertPoint(rows_loop);
+    PHINode* begin = Counter(run_loop, run_begin, "begin");
+    Value* end = RowsOf(begin, run_end_row);
+    BasicBlock* asked = e_.ir().GetInsertBlock();
     e_.ir().CreateBr(row_loop);
     e_.ir().SetInsertPoint(row_loop);
-    PHINode* i = Counter(run_loop, run_begin, "i");
+    PHINode* i = Counter(asked, begin, "i");
     EmitRow(i, local);
     Value* next = Next(i);
-    e_.ir().CreateCondBr(e_.ir().CreateICmpULT(next, end, "more_rows"), row_loop, run_end);
+    e_.ir().CreateCondBr(e_.ir().CreateICmpULT(next, end, "more"), row_loop, rows_end);
+    e_.ir().SetInsertPoint(rows_end);
+    begin->addIncoming(end, rows_end);
+    e_.ir().CreateCondBr(e_.ir().CreateICmpULT(end, run_end_row, "more_rows"), rows_loop, run_end);
     e_.ir().SetInsertPoint(run_end);
     CopyStates(tuple, local);
     Value* next_run = Next(run);
-    run_begin->addIncoming(next, run_end);
+    run_begin->addIncoming(end, run_end);
     e_.ir().CreateCondBr(e_.ir().CreateICmpULT(next_run, n_, "more_runs"), run_loop, done);
     e_.ir().SetInsertPoint(done);
     e_.ir().CreateRetVoid();
@@ -165,37 +174,69 @@ class UpdateEmitter {
     overflowed_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, overflowed), "overflowed");
     columns_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, columns), "columns");
     CopyColumns();
+    if (choices_.input_ahead == 0) return true;
+    AddKeyStreams();
+    ask_first_ = e_.LoadI64(args_, offsetof(QuernUpdateArgs, ask_first), "ask_first");
+    ask_rows_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, ask_rows), "ask_rows");
     return true;
   }
 
-  // One element of each column that is read, input_ahead rows further: a cache line of eight-byte values every kRowsPerAsk rows.
+  // The next kRowsPerAsk rows from `begin` on, which end at `most` or before. Asks for what as many rows further ahead will read.
+  Value* RowsOf(Value* begin, Value* most) {
+    AskForInput(begin);
+    return e_.ir().CreateBinaryIntrinsic(llvm::Intrinsic::umin, e_.ir().CreateAdd(begin, e_.I32(kRowsPerAsk)), most, nullptr, "end");
+  }
+
+  // One element of each column that is read, input_ahead rows further: a cache line of eight-byte values every kRowsPerAsk rows. Rows that
+  // were brought side by side are asked for in the order in which they lie.
+  //
+  //     uint64_t row = ask_first + ask_rows[i];   prefetch(&values0[row + 2048]);
+  //     if (asks_keys) prefetch(&key_values0[row + 2048]);
   void AskForInput(Value* i) {
-    if (choices_.input_ahead == 0) return;
-    Value* row = e_.ir().CreateZExt(e_.ir().CreateAdd(first_, LoadElement(rows_, i, "picked"), "row"), e_.ir().getInt64Ty(), "ask_row");
-    for (const Stream& stream : streams_) {
+    if (streams_.empty() && key_streams_.empty()) return;
+    Value* picked = e_.ir().CreateZExt(LoadElement(ask_rows_, i, "ask_picked"), e_.ir().getInt64Ty());
+    Value* row = e_.ir().CreateAdd(ask_first_, picked, "ask_row");
+    AskFor(streams_, row);
+    if (key_streams_.empty()) return;
+    BasicBlock *ask_keys = e_.NewBlock("ask_keys"), *asked = e_.NewBlock("asked");
+    e_.ir().CreateCondBr(asks_keys_, ask_keys, asked);
+    e_.ir().SetInsertPoint(ask_keys);
+    AskFor(key_streams_, row);
+    e_.ir().CreateBr(asked);
+    e_.ir().SetInsertPoint(asked);
+  }
+
+  struct Stream {
+    Value* begin;
+    uint32_t bytes;  // of an element
+  };
+
+  void AskFor(const std::vector<Stream>& streams, Value* row) {
+    for (const Stream& stream : streams) {
       for (uint32_t line = 0; line < std::max(1u, stream.bytes * kRowsPerAsk / kLineBytes); ++line) {
         Value* offset = e_.ir().CreateAdd(e_.ir().CreateMul(row, e_.I64(stream.bytes)),
                                           e_.I64(uint64_t{choices_.input_ahead} * stream.bytes + line * kLineBytes), "ask_offset");
         Value* at = e_.ir().CreateGEP(e_.ir().getInt8Ty(), stream.begin, offset, "ask_at");
-        e_.ir().CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()}, {at, e_.I32(kToRead), e_.I32(kToAllCaches), e_.I32(kOfData)});
+        e_.ir().CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()}, {at, e_.I32(kToRead), e_.I32(kToL2), e_.I32(kOfData)});
       }
     }
   }
 
   // values[] or offsets[] of a column, where its elements are whole bytes.
-  void AddStream(Value* column, Storage storage) {
+  void AddStream(Value* column, Storage storage, std::vector<Stream>* streams) {
     if (choices_.input_ahead == 0) return;
     const ColumnStream stream = StreamOf(storage);
-    if (stream.bytes != 0) streams_.push_back({e_.LoadPointer(column, stream.pointer_offset, "stream"), stream.bytes});
+    if (stream.bytes != 0) streams->push_back({e_.LoadPointer(column, stream.pointer_offset, "stream"), stream.bytes});
   }
 
   void AddKeyStreams() {
-    if (choices_.input_ahead == 0) return;
     Value* keys = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, keys), "keys");
     for (uint32_t k = 0; k < shape_.group.num_keys; ++k) {
       const QuernField& key = shape_.group.keys[k];
-      AddStream(e_.Element(keys, k, sizeof(QuernColumn), "key" + llvm::Twine(k)), key.storage);
+      AddStream(e_.Element(keys, k, sizeof(QuernColumn), "key" + llvm::Twine(k)), key.storage, &key_streams_);
     }
+    Value* asks_keys = e_.Element(args_, offsetof(QuernUpdateArgs, asks_keys), 1, "asks_keys_at");
+    asks_keys_ = e_.ir().CreateICmpNE(e_.ir().CreateLoad(e_.ir().getInt32Ty(), asks_keys), e_.I32(0), "asks_keys");
   }
 
   Value* Local(llvm::Type* type, const llvm::Twine& name) {
@@ -217,7 +258,7 @@ class UpdateEmitter {
   void CopyColumn(uint32_t column, Storage storage, Storage index) {
     if (locals_.count(column) != 0) return;
     Value* from = e_.Element(columns_, column, sizeof(QuernColumn), "column" + llvm::Twine(column));
-    AddStream(from, index == kNoStorage ? storage : index);
+    AddStream(from, index == kNoStorage ? storage : index, &streams_);
     if (index != kNoStorage) {
       // uint32_t translated3[kMaxBatchRows]; quern_block_dictionary_rows_32(&columns[3], first, rows, n, translated3);
       Value* translated = Local(llvm::ArrayType::get(e_.ir().getInt32Ty(), kMaxBatchRows), "translated" + llvm::Twine(column));
@@ -526,14 +567,11 @@ class UpdateEmitter {
   Emitter& e_;
   const bool tests_nulls_;
   Value *args_ = nullptr, *n_ = nullptr, *rows_ = nullptr, *first_ = nullptr, *first_row_id_ = nullptr;
-  Value *tuples_ = nullptr, *overflowed_ = nullptr, *columns_ = nullptr;
+  Value *tuples_ = nullptr, *overflowed_ = nullptr, *columns_ = nullptr, *ask_first_ = nullptr, *ask_rows_ = nullptr;
   std::map<uint32_t, Value*> locals_;      // by column of the batch
   std::map<uint32_t, Value*> translated_;  // likewise
-  struct Stream {
-    Value* begin;
-    uint32_t bytes;  // of an element
-  };
-  std::vector<Stream> streams_;
+  Value* asks_keys_ = nullptr;
+  std::vector<Stream> streams_, key_streams_;
   std::vector<VectorStates> vectors_;
 };
 
@@ -543,7 +581,7 @@ void EmitAggregateHoles(const QuernAggregateShape& shape, const UpdateChoices& c
   EmitJoinHoles(shape.group, emitter);
   UpdateEmitter(shape, choices, emitter, /*tests_nulls=*/true).EmitRows("update_rows");
   UpdateEmitter(shape, choices, emitter, /*tests_nulls=*/false).EmitRows("update_valid_rows");
-  UpdateEmitter(shape, {}, emitter, /*tests_nulls=*/true).EmitRuns("update_run_rows");
+  UpdateEmitter(shape, choices, emitter, /*tests_nulls=*/true).EmitRuns("update_run_rows");
 }
 
 }  // namespace quern

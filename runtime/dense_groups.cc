@@ -191,7 +191,7 @@ QUERN_AVX512 bool PlaceByEight(const Cells& cells, const uint64_t* words, uint32
   const uint32_t whole = n / 8 * 8;
   uint32_t outside = 0;
   for (uint32_t i = 0; i < whole; i += 8) {
-    __builtin_prefetch(words + i + c.words_ahead);
+    PrefetchLine<kInputHint>(words + i + c.words_ahead);
     const __m512i digit = _mm512_sub_epi64(_mm512_xor_si512(_mm512_loadu_si512(words + i), sign_bit), min);
     outside |= _mm512_cmpge_epu64_mask(digit, size);
     const __m512i cell = _mm512_min_epu64(digit, size);

@@ -79,6 +79,8 @@ class GroupTable {
   // From the next batch on, at any size. Nothing changes where the plan does not prefetch.
   virtual void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) = 0;
   virtual const char* layout() const = 0;
+  // Whether the last Find asked for columns of keys ahead, so that nobody else need.
+  virtual bool has_asked_for_keys() const { return false; }
 
   // What was counted since the last call.
   TableTally TakeTally() {

@@ -265,7 +265,7 @@ QUERN_AVX512 bool PlaceByEight(const FirstStep& t, const uint64_t* words, uint32
   const __m128i common_bits = _mm_cvtsi32_si128(static_cast<int>(t.common_bits)), shift = _mm_cvtsi32_si128(static_cast<int>(t.shift));
   uint32_t zeros = 0;
   for (uint32_t i = 0; i < whole; i += 8) {
-    __builtin_prefetch(words + i + t.words_ahead);
+    PrefetchLine<kInputHint>(words + i + t.words_ahead);
     const __m512i word = _mm512_loadu_si512(words + i), hash = _mm512_and_si512(HashEight(word), hashed);
     const __m512i slot = _mm512_and_si512(_mm512_srl_epi64(_mm512_sll_epi64(hash, common_bits), shift), slot_mask);
     const __mmask8 is_zero = _mm512_testn_epi64_mask(word, word);

@@ -14,6 +14,9 @@
 
 namespace quern {
 
+// Columns are asked for so far ahead that they would push groups out of an L1 cache: 10,000 groups take a tenth less with the hint for L2.
+constexpr PrefetchHint kInputHint = PrefetchHint::kT1;
+
 struct AskNothing {
   static constexpr bool kAsks = false;
   static void For(const void*) {}

@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "runtime/blocks.h"
+#include "runtime/cpu.h"
 #include "runtime/status.h"
 #include "runtime/tuple_store.h"
 
@@ -282,7 +283,7 @@ absl::Status WordGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   if (rows.n == 0) return absl::OkStatus();  // there may be no columns to read
   uint64_t packed[kMaxBatchRows];
   const uint64_t* words = ColumnOfWords(rows);
-  const uint32_t words_ahead = words != nullptr ? context_.options.input_ahead : 0;
+  const uint32_t words_ahead = words != nullptr && HasAvx512() ? context_.options.input_ahead : 0;  // only loops over eight words ask
   if (words == nullptr) {
     context_.entry_points.Now().pack(context_.shape->group(), rows.keys, rows.first, rows.rows, rows.n, packed);
     words = packed;
@@ -292,6 +293,7 @@ absl::Status WordGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   const uint32_t sample = std::min(rows.n, kSampleRows);
   for (uint32_t i = 1; i < sample; ++i) changes += words[i] != words[i - 1];
   const bool has_runs = changes * kRowsPerRun < sample && table_ != Table::kSorted;
+  has_asked_for_keys_ = words_ahead != 0 && !has_runs && table_ != Table::kSorted;
   return has_runs ? FindRuns(words, rows.n, tuples) : FindWords(words, rows.n, tuples, words_ahead);
 }
 
