@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "runtime/blocks.h"
 #include "runtime/cpu.h"
@@ -264,10 +265,33 @@ absl::Status WordGroups::FindWords(const uint64_t* words, uint32_t n, uint8_t** 
     QUERN_RETURN_IF_ERROR(WidenDense(words, n));
     if (table_ == Table::kSorted) return FindWords(words, n, tuples);
   }
-  const OpenGroups::Steps steps = open_.Find(words, n, prefetch(), tuples, words_ahead);
+  FindOpen(words, n, tuples, words_ahead);
+  return absl::OkStatus();
+}
+
+// In the open table, which has room. Where there are few words their groups are known without it.
+void WordGroups::FindOpen(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t words_ahead) {
+  if (std::exchange(few_growths_, num_growths_) != num_growths_) few_.Forget();
+  OpenGroups::Steps steps = {};
+  if (few_.serves()) {
+    uint64_t other_words[kMaxBatchRows];
+    uint8_t* found[kMaxBatchRows];
+    uint32_t others[kMaxBatchRows + 8];
+    const uint32_t num_others = few_.Look(words, n, words_ahead, tuples, others);
+    steps.hits = n - num_others;
+    if (num_others != 0) {
+      for (uint32_t o = 0; o < num_others; ++o) other_words[o] = words[others[o]];
+      const OpenGroups::Steps other_steps = open_.Find(other_words, num_others, prefetch(), found);
+      for (uint32_t o = 0; o < num_others; ++o) tuples[others[o]] = found[o];
+      few_.LearnOthers(words, n, others, num_others, tuples);
+      steps = {steps.hits + other_steps.hits, other_steps.further};
+    }
+  } else {
+    steps = open_.Find(words, n, prefetch(), tuples, words_ahead);
+    if (!context_.shape->group()->zero_hashes) few_.Learn(words, n, tuples);
+  }
   tally()->hits += steps.hits;
   tally()->steps += steps.further;
-  return absl::OkStatus();
 }
 
 // The rows' words where a column holds them as they are, one behind the other; else null.
@@ -387,6 +411,7 @@ void WordGroups::Release() {
   dense_.Free();
   open_.Free();
   sorted_.Free();
+  few_.Forget();
   table_ = Table::kNone;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/dense_groups.h"
+#include "runtime/few_words.h"
 #include "runtime/group_table.h"
 #include "runtime/open_groups.h"
 #include "runtime/sorted_groups.h"
@@ -37,6 +38,7 @@ class WordGroups : public GroupTable {
  private:
   absl::Status FindRuns(const uint64_t* words, uint32_t n, uint8_t** tuples);
   absl::Status FindWords(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t words_ahead = 0);
+  void FindOpen(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t words_ahead);
   const uint64_t* ColumnOfWords(const KeyRows& rows) const;
   absl::Status Begin(const uint64_t* words, uint32_t n);
   absl::Status WidenDense(const uint64_t* words, uint32_t n);
@@ -60,6 +62,8 @@ class WordGroups : public GroupTable {
   uint64_t num_growths_ = 0;
   DenseGroups dense_;
   OpenGroups open_;
+  FewWords few_;              // of open_
+  uint64_t few_growths_ = 0;  // num_growths_ when few_ was told of words last
   SortedGroups sorted_;
 };
 

@@ -66,6 +66,27 @@ AggregateOptions With(GroupLayout layout, uint32_t load_percent = 50) {
   return options;
 }
 
+// Few keys are known without the table, until it moves.
+TEST(WordGroups, FewKeysAreFoundBesideRareOnesAndAfterGrowth) {
+  auto random = test::PrintedRandom();
+  for (const bool has_zero : {false, true}) {
+    Counted counted(With(GroupLayout::kOpen));
+    std::vector<int64_t> few(10);
+    for (int64_t& key : few) key = static_cast<int64_t>(random());
+    if (has_zero) few[3] = 0;
+    const auto draw = [&](uint32_t rare_in) {
+      std::vector<int64_t> keys(5000);
+      for (int64_t& key : keys) key = rare_in != 0 && random() % rare_in == 0 ? static_cast<int64_t>(random()) : few[random() % few.size()];
+      return keys;
+    };
+    for (const uint32_t rare_in : {0, 0, 100, 0, 2, 0, 0, 20, 1, 0, 0, 1000, 1, 0}) counted.Add(draw(rare_in));
+    EXPECT_GT(counted.table.num_growths(), 0u);
+    counted.ExpectAll();
+    const TableTally tally = counted.table.TakeTally();
+    EXPECT_EQ(tally.hits, 14 * 5000 - counted.rows.size() + (has_zero ? 1 : 0));  // the word 0 is never new
+  }
+}
+
 TEST(WordGroups, AnEmptyTableHasNothing) {
   Counted counted;
   EXPECT_EQ(counted.table.num_groups(), 0u);
