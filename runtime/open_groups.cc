@@ -327,6 +327,35 @@ QUERN_AVX512 FirstStepped StepByEight(const FirstStep& table, const uint64_t* wo
 }
 #endif
 
+// The second step of rows that look on, as long as no row makes a group: so that rows whose group is there take none with a store. Answers
+// how many look on then, those that are left over from the last eight among them.
+template <class Word>
+QUERN_AVX512 uint32_t StepAgainByEight(const FirstStep& table, const uint64_t* words, uint8_t** tuples, uint32_t* looking, uint32_t n,
+                                       uint64_t* num_further) {
+  const FirstStep t = table;
+  const __m512i slots = AllEight(t.slots), end = AllEight(t.end), slot_bytes = AllEight(t.slot_bytes);
+  const uint32_t whole = n / 8 * 8;
+  uint32_t num_looking = 0;
+  for (uint32_t r = 0; r < whole; r += 8) {
+    const uint32_t* const rows = looking + r;
+    uint8_t* eight[8];
+    for (uint32_t k = 0; k < 8; ++k) eight[k] = tuples[rows[k]];
+    const __m512i word = AsInSlots<Word>(OfRows(words, rows)), found = WordsIn<Word>(eight, 0);
+    const __mmask8 looks = _mm512_cmpneq_epi64_mask(found, word), leaves = _mm512_mask_test_epi64_mask(looks, found, found);
+    __m512i at = OfRows(tuples, rows);
+    at = _mm512_mask_add_epi64(at, leaves, at, slot_bytes);
+    at = _mm512_mask_mov_epi64(at, _mm512_mask_cmpeq_epi64_mask(leaves, at, end), slots);
+    _mm512_storeu_si512(eight, at);
+    for (uint32_t k = 0; k < 8; ++k) tuples[rows[k]] = eight[k];
+    const __m256i still = _mm256_maskz_compress_epi32(looks, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows)));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(looking + num_looking), still);
+    num_looking += static_cast<uint32_t>(__builtin_popcount(looks));
+    *num_further += static_cast<uint32_t>(__builtin_popcount(leaves));
+  }
+  for (uint32_t r = whole; r < n; ++r) looking[num_looking++] = looking[r];
+  return num_looking;
+}
+
 template <class Word>
 StepLoop StepLoopFor(const PrefetchSetting& setting, [[maybe_unused]] bool has_pairs) {
   return WithAsk(setting, [=]<class Ask>() -> StepLoop {
@@ -350,7 +379,13 @@ OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t
   const FirstStepped first = StepLoopFor<Word>(setting, first_slot_mask_ != ~uint64_t{0})(table, words, n, tuples, looking);
   Steps steps = {0, first.num_further};
   uint64_t num_made = 0;
-  for (uint32_t num_looking = first.num_looking; num_looking > 0; steps.further += num_looking) {
+  uint32_t num_looking = first.num_looking;
+#if defined(__x86_64__)
+  // Not where most rows look at an empty slot: their groups are new.
+  if (HasAvx512() && setting.distance == 0 && first.num_further > first.num_looking / 2)
+    num_looking = StepAgainByEight<Word>(table, words, tuples, looking, num_looking, &steps.further);
+#endif
+  for (; num_looking > 0; steps.further += num_looking) {
     const uint32_t num_rows = num_looking;
     num_looking = 0;
     for (uint32_t r = 0; r < num_rows; ++r) {

@@ -28,9 +28,14 @@ QUERN_AVX512_INLINE __m512i HashEight(__m512i words) {
   return _mm512_xor_si512(twice, _mm512_srli_epi64(twice, 32));
 }
 
-QUERN_AVX512_INLINE __m128i TwoWords(uint8_t* const* slots, uint64_t offset) {
-  return _mm_unpacklo_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(slots[0] + offset)),
-                            _mm_loadl_epi64(reinterpret_cast<const __m128i*>(slots[1] + offset)));
+QUERN_AVX512_INLINE __m128i TwoWords(const void* low, const void* high) {
+  const __m128d first = _mm_castsi128_pd(_mm_loadl_epi64(static_cast<const __m128i*>(low)));
+  return _mm_castpd_si128(_mm_loadh_pd(first, static_cast<const double*>(high)));
+}
+
+QUERN_AVX512_INLINE __m512i EightWords(__m128i a, __m128i b, __m128i c, __m128i d) {
+  const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
+  return _mm512_inserti64x4(_mm512_castsi256_si512(low), _mm256_inserti128_si256(_mm256_castsi128_si256(c), d, 1), 1);
 }
 
 QUERN_AVX512_INLINE __m128i FourHalfWords(uint8_t* const* slots, uint64_t offset) {
@@ -46,17 +51,27 @@ QUERN_AVX512_INLINE __m512i WordsIn(uint8_t* const* slots, uint64_t offset) {
     const __m128i low = FourHalfWords(slots, offset), high = FourHalfWords(slots + 4, offset);
     return _mm512_cvtepu32_epi64(_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
   } else {
-    const __m128i a = TwoWords(slots, offset), b = TwoWords(slots + 2, offset);
-    const __m128i c = TwoWords(slots + 4, offset), d = TwoWords(slots + 6, offset);
-    const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
-    return _mm512_inserti64x4(_mm512_castsi256_si512(low), _mm256_inserti128_si256(_mm256_castsi128_si256(c), d, 1), 1);
+    return EightWords(TwoWords(slots[0] + offset, slots[1] + offset), TwoWords(slots[2] + offset, slots[3] + offset),
+                      TwoWords(slots[4] + offset, slots[5] + offset), TwoWords(slots[6] + offset, slots[7] + offset));
   }
+}
+
+// from[rows[0]] .. from[rows[7]].
+template <class T>
+QUERN_AVX512_INLINE __m512i OfRows(const T* from, const uint32_t* rows) {
+  static_assert(sizeof(T) == 8);
+  return EightWords(TwoWords(from + rows[0], from + rows[1]), TwoWords(from + rows[2], from + rows[3]),
+                    TwoWords(from + rows[4], from + rows[5]), TwoWords(from + rows[6], from + rows[7]));
 }
 
 // Eight words of a batch as slots hold them.
 template <class Word>
+QUERN_AVX512_INLINE __m512i AsInSlots(__m512i words) {
+  return _mm512_and_si512(words, AllEight(static_cast<Word>(-1)));
+}
+template <class Word>
 QUERN_AVX512_INLINE __m512i WordsOfRows(const uint64_t* words) {
-  return _mm512_and_si512(_mm512_loadu_si512(words), AllEight(static_cast<Word>(-1)));
+  return AsInSlots<Word>(_mm512_loadu_si512(words));
 }
 #endif
 
