@@ -17,7 +17,7 @@
 namespace quern {
 
 BucketMap::BucketMap(uint32_t bits, std::vector<uint64_t> sample) : shift_(64 - bits), num_buckets_(1u << bits) {
-  std::sort(sample.begin(), sample.end());
+  if (!std::is_sorted(sample.begin(), sample.end())) std::sort(sample.begin(), sample.end());
   const uint64_t fair = std::max<uint64_t>(sample.size() >> bits, 1);
   uint64_t largest = 0;
   for (size_t begin = 0, end = 0; begin < sample.size(); begin = end) {

@@ -159,7 +159,7 @@ absl::Status EntrySorter::SortAll(uint64_t* entries, uint64_t n) {
   const uint64_t bytes = n * sizeof(Entry<kWords>);
   if (scratch_.bytes() < bytes) {
     scratch_.Free();
-    QUERN_ASSIGN_OR_RETURN(scratch_, HugeBuffer::Allocate(budget_, bytes, true));
+    QUERN_ASSIGN_OR_RETURN(scratch_, HugeBuffer::Allocate(budget_, bytes, true, Contents::kAnything));
   }
   RadixSort<kWords>(&counts_).Sort(array, reinterpret_cast<Entry<kWords>*>(scratch_.data()), n, 0, false, 0);
   return absl::OkStatus();
@@ -264,7 +264,8 @@ class DropMerge {
 template <uint32_t kWords>
 absl::StatusOr<bool> EntrySorter::SortFew(uint64_t* entries, uint64_t n) {
   using E = Entry<kWords>;
-  QUERN_ASSIGN_OR_RETURN(const HugeBuffer memory, HugeBuffer::Allocate(budget_, DropMerge<kWords>::MostDropped(n) * sizeof(E), true));
+  QUERN_ASSIGN_OR_RETURN(const HugeBuffer memory,
+                         HugeBuffer::Allocate(budget_, DropMerge<kWords>::MostDropped(n) * sizeof(E), true, Contents::kAnything));
   auto* const dropped = reinterpret_cast<E*>(memory.data());
   DropMerge<kWords> drop_merge(reinterpret_cast<E*>(entries), dropped);
   if (!drop_merge.Split(n)) return false;

@@ -19,6 +19,8 @@
 #include <cstring>
 #include <string>
 
+#include "runtime/kept_pages.h"
+
 namespace quern {
 namespace {
 
@@ -44,11 +46,22 @@ uint8_t* MapAligned(uint64_t bytes, uint64_t alignment, int protection = PROT_RE
 // in mappings alone, and one of 50,000 rows 28 ns a row where it takes 7. From here on pages are large, and one fault makes 2 MiB of them.
 constexpr uint64_t kSmallestMappingBytes = kHugePageBytes;
 
-uint8_t* AllocateSmall(uint64_t bytes) {
+uint8_t* AllocateSmall(uint64_t bytes, Contents contents) {
   const uint64_t rounded = RoundUp(bytes, 64);
   void* data = std::aligned_alloc(64, rounded);
-  if (data != nullptr) std::memset(data, 0, rounded);
+  if (data != nullptr && contents == Contents::kZeros) std::memset(data, 0, rounded);
   return static_cast<uint8_t*>(data);
+}
+
+// So that no user takes it for zeros, nor for all the same. Not where it is too much to be touched by who asks for it.
+[[maybe_unused]] void FillWithAnything(uint8_t* data, uint64_t bytes) {
+  constexpr uint64_t kMostBytes = uint64_t{64} << 20;
+  if (bytes > kMostBytes) return;
+  uint64_t anything = 0;
+  for (uint64_t i = 0; i + sizeof(anything) <= bytes; i += sizeof(anything)) {
+    anything += 0x9e3779b97f4a7c15;
+    std::memcpy(data + i, &anything, sizeof(anything));
+  }
 }
 
 }  // namespace
@@ -71,7 +84,7 @@ absl::Status MemoryBudget::Reserve(uint64_t bytes) {
 
 void MemoryBudget::Release(uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
 
-absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> budget, uint64_t bytes, bool huge_pages) {
+absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> budget, uint64_t bytes, bool huge_pages, Contents contents) {
   HugeBuffer buffer;
   if (bytes == 0) return buffer;
   if (budget) {
@@ -79,20 +92,32 @@ absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> bu
   }
   const bool huge = huge_pages && bytes >= kHugePageBytes;
   const bool mapped = bytes >= kSmallestMappingBytes;
-  const uint64_t mapping_bytes = mapped && bytes < kAddressSpaceBytes ? RoundUp(bytes, kPageBytes) : 0;
+  const bool keeps_pages = huge && contents == Contents::kAnything;
+  const uint64_t page_bytes = keeps_pages ? kHugePageBytes : kPageBytes;
+  const uint64_t mapping_bytes = mapped && bytes < kAddressSpaceBytes ? RoundUp(bytes, page_bytes) : 0;
   uint8_t* data = nullptr;
-  if (!mapped) data = AllocateSmall(bytes);
-  else if (mapping_bytes != 0) data = MapAligned(mapping_bytes, huge ? kHugePageBytes : kPageBytes);
+  bool is_new = true;
+  if (!mapped) {
+    data = AllocateSmall(bytes, contents);
+  } else if (mapping_bytes != 0) {
+    if (keeps_pages) data = KeptPages::OfProcess().Take(mapping_bytes);
+    is_new = data == nullptr;
+    if (is_new) data = MapAligned(mapping_bytes, huge ? kHugePageBytes : kPageBytes);
+  }
   if (data == nullptr) {
     if (budget) budget->Release(bytes);
     return absl::ResourceExhaustedError("out of memory: " + std::to_string(bytes) + " bytes asked; accepted: what the system has free");
   }
   // A request only: where the system has switched large pages off, small ones work too.
-  if (huge) madvise(data, mapping_bytes, MADV_HUGEPAGE);
+  if (huge && is_new) madvise(data, mapping_bytes, MADV_HUGEPAGE);
+#if !defined(NDEBUG)
+  if (contents == Contents::kAnything) FillWithAnything(data, bytes);
+#endif
   buffer.budget_ = std::move(budget);
   buffer.data_ = data;
   buffer.bytes_ = bytes;
   buffer.mapping_bytes_ = mapping_bytes;
+  buffer.keeps_pages_ = keeps_pages;
   return buffer;
 }
 
@@ -103,12 +128,14 @@ HugeBuffer& HugeBuffer::operator=(HugeBuffer&& other) noexcept {
   data_ = std::exchange(other.data_, nullptr);
   bytes_ = std::exchange(other.bytes_, 0);
   mapping_bytes_ = std::exchange(other.mapping_bytes_, 0);
+  keeps_pages_ = other.keeps_pages_;
   return *this;
 }
 
 void HugeBuffer::Free() {
-  if (mapping_bytes_ != 0) munmap(data_, mapping_bytes_);
-  else std::free(data_);
+  if (mapping_bytes_ == 0) std::free(data_);
+  else if (keeps_pages_) KeptPages::OfProcess().Give(data_, mapping_bytes_);
+  else munmap(data_, mapping_bytes_);
   if (budget_) budget_->Release(bytes_);
   budget_.reset();
   data_ = nullptr;
@@ -182,8 +209,10 @@ absl::StatusOr<uint8_t*> Arena::Allocate(uint64_t bytes) {
   constexpr uint64_t kFirstBytes = uint64_t{16} << 10, kLargestBytes = uint64_t{16} << 20;
   bytes = RoundUp(bytes, 64);
   if (buffers_.empty() || buffers_.back().bytes() - used_bytes_ < bytes) {
-    const uint64_t grown = std::clamp(bytes_, kFirstBytes, kLargestBytes);
-    absl::StatusOr<HugeBuffer> buffer = HugeBuffer::Allocate(budget_, std::max(bytes, grown), huge_pages_);
+    // A piece that is most of a large page is worth one, though two of them come.
+    const uint64_t least = contents_ == Contents::kAnything && bytes >= kHugePageBytes / 2 ? kHugePageBytes : kFirstBytes;
+    const uint64_t grown = std::clamp(bytes_, least, kLargestBytes);
+    absl::StatusOr<HugeBuffer> buffer = HugeBuffer::Allocate(budget_, std::max(bytes, grown), huge_pages_, contents_);
     if (!buffer.ok()) return buffer.status();
     bytes_ += buffer->bytes();
     buffers_.push_back(*std::move(buffer));

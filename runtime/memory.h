@@ -34,8 +34,12 @@ class MemoryBudget {
   std::atomic<uint64_t> peak_{0};
 };
 
-// Zeroed memory: pages straight from the system, never touched before their user does, so that "empty is 0" costs nothing, on huge pages
-// where asked and above 2 MiB; a small one from the allocator.
+// What new memory is to have in it. kAnything: what was written to it before, perhaps.
+enum class Contents : uint8_t { kZeros, kAnything };
+
+// Memory on huge pages where asked and above 2 MiB; less from the allocator. Of zeros it is pages straight from the system, never touched
+// before their user does, so that "empty is 0" costs nothing; with anything in it, pages that were used before, where there are any: they
+// are kept for that (kept_pages.h), and writing to them first costs half.
 class HugeBuffer {
  public:
   HugeBuffer() = default;
@@ -44,7 +48,8 @@ class HugeBuffer {
   ~HugeBuffer() { Free(); }
 
   // *Errors*: ResourceExhausted over the budget or when the system has no memory.
-  static absl::StatusOr<HugeBuffer> Allocate(std::shared_ptr<MemoryBudget> budget, uint64_t bytes, bool huge_pages);
+  static absl::StatusOr<HugeBuffer> Allocate(std::shared_ptr<MemoryBudget> budget, uint64_t bytes, bool huge_pages,
+                                             Contents contents = Contents::kZeros);
 
   uint8_t* data() const { return data_; }
   uint64_t bytes() const { return bytes_; }
@@ -55,6 +60,7 @@ class HugeBuffer {
   uint8_t* data_ = nullptr;
   uint64_t bytes_ = 0;
   uint64_t mapping_bytes_ = 0;  // 0: from the allocator
+  bool keeps_pages_ = false;
 };
 
 // Zeroed memory that grows where it is: addresses are reserved first and pages taken as it grows, so that what is there neither moves nor
@@ -88,9 +94,10 @@ class GrowingBuffer {
 // huge pages this way, at one system call for many pieces. *Threads*: one.
 class Arena {
  public:
-  Arena(std::shared_ptr<MemoryBudget> budget, bool huge_pages) : budget_(std::move(budget)), huge_pages_(huge_pages) {}
+  Arena(std::shared_ptr<MemoryBudget> budget, bool huge_pages, Contents contents = Contents::kZeros)
+      : budget_(std::move(budget)), huge_pages_(huge_pages), contents_(contents) {}
 
-  // Zeroed, aligned to 64 bytes, valid until the arena goes. *Errors*: ResourceExhausted.
+  // Aligned to 64 bytes, valid until the arena goes. *Errors*: ResourceExhausted.
   absl::StatusOr<uint8_t*> Allocate(uint64_t bytes);
   uint64_t bytes() const { return bytes_; }
   void Clear();
@@ -98,6 +105,7 @@ class Arena {
  private:
   std::shared_ptr<MemoryBudget> budget_;
   bool huge_pages_;
+  Contents contents_;
   std::vector<HugeBuffer> buffers_;
   uint64_t used_bytes_ = 0;  // of the last one
   uint64_t bytes_ = 0;       // of all

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <type_traits>
 
 #include "runtime/cpu.h"
 #include "runtime/prefetch_ask.h"
@@ -167,6 +168,28 @@ const EntryLayout::Piece* EntryLayout::HolderOf(uint32_t w) const {
   return nullptr;
 }
 
+namespace {
+
+// visit(the words of an entry), where it is known when it is compiled.
+template <class Visit>
+void WithWords(uint32_t words, Visit visit) {
+  switch (words) {
+    case 1: return visit(std::integral_constant<uint32_t, 1>());
+    case 2: return visit(std::integral_constant<uint32_t, 2>());
+    case 3: return visit(std::integral_constant<uint32_t, 3>());
+    default: return visit(std::integral_constant<uint32_t, kMaxEntryWords>());
+  }
+}
+
+}  // namespace
+
+void EntryLayout::UnpackRows(const uint64_t* entries, uint32_t n, uint64_t* rows) const {
+  const uint64_t mask = row_mask();
+  WithWords(words_, [&]<uint32_t kWords>(std::integral_constant<uint32_t, kWords>) {
+    for (uint32_t i = 0; i < n; ++i) rows[i] = entries[uint64_t{i} * kWords + kWords - 1] & mask;
+  });
+}
+
 void EntryLayout::Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w, const PrefetchSetting& setting,
                          uint64_t* out) const {
   const uint64_t varying = bits_[w].varying(), constant = bits_[w].all;
@@ -175,20 +198,20 @@ void EntryLayout::Unpack(const SortChunks& chunks, const uint64_t* entries, uint
     std::fill(out, out + n, constant);
   } else if (held != nullptr) {
     const uint32_t word = held->position / 64, end = held->position % 64 + held->bits;
-    const uint64_t mask = Ones(held->bits);
-    if (end <= 64) {
-      for (uint32_t i = 0; i < n; ++i) out[i] = entries[uint64_t{i} * words_ + word] >> (64 - end) & mask;
-    } else {
-      for (uint32_t i = 0; i < n; ++i) {
-        const uint64_t* entry = entries + uint64_t{i} * words_ + word;
-        out[i] = (entry[0] << (end - 64) | entry[1] >> (128 - end)) & mask;
+    const uint64_t mask = Ones(held->bits), filler = held->is_contiguous ? constant : 0;
+    const uint32_t up = held->is_contiguous ? held->shift : 0;
+    WithWords(words_, [&]<uint32_t kWords>(std::integral_constant<uint32_t, kWords>) {
+      const uint64_t* const from = entries + word;
+      if (end <= 64) {
+        for (uint32_t i = 0; i < n; ++i) out[i] = (from[uint64_t{i} * kWords] >> (64 - end) & mask) << up | filler;
+      } else {
+        for (uint32_t i = 0; i < n; ++i) {
+          const uint64_t* const entry = from + uint64_t{i} * kWords;
+          out[i] = ((entry[0] << (end - 64) | entry[1] >> (128 - end)) & mask) << up | filler;
+        }
       }
-    }
-    if (held->is_contiguous) {
-      for (uint32_t i = 0; i < n; ++i) out[i] = out[i] << held->shift | constant;
-    } else {
-      ScatterBits(out, n, held->mask, constant);
-    }
+    });
+    if (!held->is_contiguous) ScatterBits(out, n, held->mask, constant);
   } else {
     const uint32_t ahead = setting.distance == kWholeBatch ? std::min(kWordsAhead, n) : RowsAhead(setting, n);
     WithAsk(setting, [&]<class Ask>() {

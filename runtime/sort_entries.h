@@ -46,6 +46,8 @@ class EntryLayout {
   static constexpr uint32_t kWordsAhead = 16;
   void Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w, const PrefetchSetting& setting,
               uint64_t* out) const;
+  // The numbers of the rows that n entries stand for.
+  void UnpackRows(const uint64_t* entries, uint32_t n, uint64_t* rows) const;
   uint64_t RowOf(const uint64_t* entry) const { return entry[words_ - 1] & row_mask(); }
   // Whether an entry and the one behind it are equal but for their rows' numbers.
   bool IsTied(const uint64_t* entry) const {

@@ -82,7 +82,10 @@ absl::Status SortSide::AppendToChunk(const Block& block) {
   const QuernSortShape& shape = *context_.shape->get();
   const QuernSortEntryPoints& kernel = context_.entry_points.Now();
   uint64_t* words[kMaxSortWords];
-  for (uint32_t w = 0; w < shape.num_words; ++w) words[w] = chunk.words + uint64_t{w} * chunk.capacity + chunk.num_rows;
+  for (uint32_t w = 0; w < shape.num_words; ++w) {
+    words[w] = chunk.words + uint64_t{w} * chunk.capacity + chunk.num_rows;
+    if (skipped_keys_ != 0 && is_zeroed_[w]) std::fill_n(words[w], block.n, uint64_t{0});
+  }
   uint32_t incomplete = skipped_keys_ << kSkipKeyShift;
   kernel.encode(&shape, block.batch->keys.data(), block.first, block.rows, block.n, words, &incomplete);
   incomplete_ |= incomplete & ((1u << kSkipKeyShift) - 1);
@@ -155,14 +158,15 @@ absl::Status SortSide::GrowFirst(uint32_t capacity) {
   SortChunk& chunk = chunks_.front();
   SortChunk grown = chunk;
   const bool has_tuples = chunk.capacity == 0 ? NeedsTuples() : chunk.tuples != nullptr;
-  QUERN_ASSIGN_OR_RETURN(HugeBuffer memory, HugeBuffer::Allocate(context_.budget, capacity * RowBytes(has_tuples), false));
+  QUERN_ASSIGN_OR_RETURN(HugeBuffer memory, HugeBuffer::Allocate(context_.budget, capacity * RowBytes(has_tuples),
+                                                                 context_.options.huge_pages, Contents::kAnything));
   SetMemory(memory.data(), capacity, has_tuples, &grown);
   const uint64_t n = chunk.num_rows;
   for (uint32_t w = 0; w < shape.num_words && n != 0; ++w)
     std::memcpy(grown.words + uint64_t{w} * capacity, chunk.words + uint64_t{w} * chunk.capacity, n * 8);
   if (grown.tuples != nullptr && n != 0) std::memcpy(grown.tuples, chunk.tuples, n * shape.rows.tuple_bytes);
   if (chunk.row_ids != nullptr) {
-    QUERN_ASSIGN_OR_RETURN(HugeBuffer ids, HugeBuffer::Allocate(context_.budget, uint64_t{capacity} * 8, false));
+    QUERN_ASSIGN_OR_RETURN(HugeBuffer ids, HugeBuffer::Allocate(context_.budget, uint64_t{capacity} * 8, false, Contents::kAnything));
     grown.row_ids = reinterpret_cast<uint64_t*>(ids.data());
     std::memcpy(grown.row_ids, chunk.row_ids, n * 8);
     memory_->first_row_ids = std::move(ids);
@@ -198,7 +202,7 @@ absl::Status SortSide::MakeRowIds(SortChunk* chunk) {
   const uint64_t bytes = uint64_t{chunk->capacity} * 8;
   uint64_t* ids = nullptr;
   if (chunk == &chunks_.front()) {
-    QUERN_ASSIGN_OR_RETURN(memory_->first_row_ids, HugeBuffer::Allocate(context_.budget, bytes, false));
+    QUERN_ASSIGN_OR_RETURN(memory_->first_row_ids, HugeBuffer::Allocate(context_.budget, bytes, false, Contents::kAnything));
     ids = reinterpret_cast<uint64_t*>(memory_->first_row_ids.data());
   } else {
     QUERN_ASSIGN_OR_RETURN(uint8_t* memory, memory_->chunks.Allocate(bytes));

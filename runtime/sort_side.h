@@ -122,6 +122,7 @@ class SortSide {
   absl::StatusOr<bool> CodeSome(KeyCodes* key, const blocks::Bytes* strings, SortChunk* chunk, uint32_t begin, uint32_t n);
   void PointToCopies(const QuernSortKey& key, const blocks::Bytes* strings, const uint8_t* const* copies, uint32_t n,
                      uint8_t* tuples) const;
+  bool IsSkipped(const QuernSortPart& part) const;
   void FindCodedWords();
   absl::StatusOr<SortChunk*> ChunkFor(uint64_t n);
   absl::Status GrowFirst(uint32_t capacity);
@@ -152,6 +153,7 @@ class SortSide {
   std::vector<std::unique_ptr<StringCodes>> old_codes_;
   uint32_t skipped_keys_ = 0;     // that have codes: their bytes are not encoded
   std::vector<bool> is_written_;  // by word: whether encoding writes to it
+  std::vector<bool> is_zeroed_;   // by word, where keys are skipped: it must be zeros before, as what it begins with is not encoded
   bool may_drop_tuples_ = false;  // all fields are keys that words or codes may say
   uint32_t float_fields_ = 0;     // keys that are fields for being floats
   uint32_t odd_floats_ = 0;       // those of them with a value that its word does not give back

@@ -12,7 +12,8 @@ namespace quern {
 
 // What chunks point to.
 struct SortSide::Memory {
-  Memory(const std::shared_ptr<MemoryBudget>& budget, bool huge_pages) : chunks(budget, huge_pages), strings(budget, false) {}
+  Memory(const std::shared_ptr<MemoryBudget>& budget, bool huge_pages)
+      : chunks(budget, huge_pages, Contents::kAnything), strings(budget, false) {}
   HugeBuffer first;  // the first chunk, as long as it grows
   Arena chunks;
   HugeBuffer first_row_ids;

@@ -92,7 +92,9 @@ absl::Status SortSide::CodeRows(const Block& block, SortChunk* chunk) {
   return absl::OkStatus();
 }
 
-// Words that hold nothing but skipped bytes are never touched, nor are their pages.
+bool SortSide::IsSkipped(const QuernSortPart& part) const { return part.kind == kBytesPart && (skipped_keys_ >> part.key & 1) != 0; }
+
+// Words that hold nothing but skipped bytes, and no codes in their place, are never touched: there may be anything in them.
 void SortSide::FindCodedWords() {
   const QuernSortShape& shape = *context_.shape->get();
   skipped_keys_ = 0;
@@ -100,9 +102,18 @@ void SortSide::FindCodedWords() {
   is_written_.assign(shape.num_words, false);
   for (uint32_t p = 0; p < shape.num_parts; ++p) {
     const QuernSortPart& part = shape.parts[p];
-    const bool is_skipped = part.kind == kBytesPart && (skipped_keys_ >> part.key & 1) != 0;
-    if (!is_skipped) is_written_[part.word] = true;
+    if (!IsSkipped(part)) is_written_[part.word] = true;
   }
+  if (skipped_keys_ == 0) return;
+  std::vector<bool> has_codes(shape.num_words), begins_empty(shape.num_words);
+  for (uint32_t k = 0; k < shape.num_keys; ++k)
+    if ((skipped_keys_ >> k & 1) != 0) has_codes[FirstBytesPart(&shape, &shape.keys[k])->word] = true;
+  for (uint32_t p = 0; p < shape.num_parts; ++p) {
+    const QuernSortPart& part = shape.parts[p];
+    if (part.begins_word && IsSkipped(part)) begins_empty[part.word] = true;
+  }
+  is_zeroed_.resize(shape.num_words);
+  for (uint32_t w = 0; w < shape.num_words; ++w) is_zeroed_[w] = begins_empty[w] && (is_written_[w] || has_codes[w]);
 }
 
 // Takes up codes where a sample of the rows so far has duplicates enough to expect few strings, and there are few.
@@ -183,7 +194,12 @@ absl::Status SortSide::Uncode(uint32_t key) {
   QUERN_RETURN_IF_ERROR(RestoreTuples());
   for (KeyCodes& codes : key_codes_)
     if (codes.key == key && codes.codes != nullptr) old_codes_.push_back(std::move(codes.codes));  // tuples point to copies
+  const std::vector<bool> were_written = is_written_, were_zeroed = is_zeroed_;
   FindCodedWords();
+  for (uint32_t w = 0; w < is_written_.size(); ++w) {
+    if (!is_written_[w] || were_written[w] || were_zeroed[w]) continue;
+    for (SortChunk& chunk : chunks_) std::fill_n(chunk.words + uint64_t{w} * chunk.capacity, chunk.num_rows, uint64_t{0});
+  }
   for (SortChunk& chunk : chunks_)
     for (uint32_t begin = 0; begin < chunk.num_rows; begin += blocks::kPrefixRows)
       WriteBytes(key, begin, std::min(blocks::kPrefixRows, chunk.num_rows - begin), &chunk);
@@ -248,6 +264,7 @@ absl::Status SortSide::RestoreTuples() {
   for (SortChunk& chunk : chunks_) {
     if (chunk.tuples != nullptr || chunk.capacity == 0 || shape.rows.tuple_bytes == 0) continue;
     QUERN_ASSIGN_OR_RETURN(chunk.tuples, memory_->chunks.Allocate(uint64_t{chunk.capacity} * shape.rows.tuple_bytes));
+    std::memset(chunk.tuples, 0, uint64_t{chunk.num_rows} * shape.rows.tuple_bytes);
     uint64_t* words[kMaxSortWords];
     for (uint32_t w = 0; w < shape.num_words; ++w) words[w] = chunk.words + uint64_t{w} * chunk.capacity;
     for (uint32_t f = 0; f < context_.shape->fields().size(); ++f) RestoreField(f, words, chunk.num_rows, chunk.tuples);

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 
 #include "runtime/blocks.h"
 #include "runtime/prefetch_ask.h"
@@ -55,6 +56,7 @@ SortedRows::SortedRows(const SortContext& context, SortInput input, bool needs_r
   decodes_ = context_.shape->has_tuples() && num_rows_ != 0 && !input_.needs_tuples;
   ranked_of_key_.resize(shape.num_keys);
   FindWordsRead();
+  FindIdBases();
   needs_rows_ |= reads_row_ids_ || (context_.shape->has_tuples() && !decodes_);
 }
 
@@ -128,7 +130,8 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
   if (compares()) {
     stage_ = Stage::kSort;
     method_ = "comparison";
-    QUERN_ASSIGN_OR_RETURN(pointers_, HugeBuffer::Allocate(context_.budget, num_rows_ * 2 * sizeof(uint8_t*), context_.options.huge_pages));
+    QUERN_ASSIGN_OR_RETURN(pointers_, HugeBuffer::Allocate(context_.budget, num_rows_ * 2 * sizeof(uint8_t*), context_.options.huge_pages,
+                                                           Contents::kAnything));
     return PhaseOver(1, &SortedRows::SortTuples);
   }
   input_.bits.resize(shape.num_words);
@@ -152,14 +155,19 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
     QuernSortShape prefix = shape;
     while (prefix.num_parts > 0 && prefix.parts[prefix.num_parts - 1].key >= context_.shape->spec().partition) --prefix.num_parts;
     partition_steps_ = StepsOf(prefix, input_.incomplete);
+    for (SortStep& step : partition_steps_)  // the bytes of strings that have codes are anything
+      if (!step.is_tail()) step.mask &= input_.bits[step.word].varying();
   }
-  QUERN_ASSIGN_OR_RETURN(entries_, HugeBuffer::Allocate(context_.budget, num_rows_ * layout_->bytes(), context_.options.huge_pages));
+  QUERN_ASSIGN_OR_RETURN(
+      entries_, HugeBuffer::Allocate(context_.budget, num_rows_ * layout_->bytes(), context_.options.huge_pages, Contents::kAnything));
   const uint32_t bucket_bits = BucketBits();
   if (bucket_bits == 0) {
     stage_ = Stage::kSort;
     return PhaseOver(1, &SortedRows::SortSmall);
   }
-  buckets_.emplace(bucket_bits, SampleFirstWords());
+  std::vector<uint64_t> sample = SampleFirstWords();
+  QUERN_RETURN_IF_ERROR(EntrySorter(1, context_.budget).Sort(sample.data(), sample.size()));
+  buckets_.emplace(bucket_bits, std::move(sample));
   stage_ = Stage::kScan;
   scans_.resize(chunks_.size());
   return PhaseOver(chunks_.size(), &SortedRows::ScanChunk);
@@ -567,8 +575,31 @@ void SortedRows::FindTuples(uint64_t position, uint32_t n, const PrefetchSetting
   buffers->num_asked = std::max(buffers->num_asked, strings_end);
 }
 
+// Where ids follow each other within each 1024 rows, a row's is its number and what those rows have in common; often that is one number
+// for all of them.
+void SortedRows::FindIdBases() {
+  const auto keeps_ids = [](const SortChunk* chunk) { return chunk->row_ids != nullptr; };
+  if (!reads_row_ids_ || std::any_of(input_.chunks.begin(), input_.chunks.end(), keeps_ids)) return;
+  for (uint64_t c = 0; c < chunks_.size(); ++c) {
+    const SortChunk& chunk = chunks_[c];
+    id_bases_.resize(c << (kChunkShift - SortChunk::kIdShift));
+    for (uint32_t i = 0; i < chunk.num_rows; i += 1u << SortChunk::kIdShift) id_bases_.push_back(chunk.RowId(i) - (c << kChunkShift | i));
+  }
+  if (std::adjacent_find(id_bases_.begin(), id_bases_.end(), std::not_equal_to<>()) == id_bases_.end()) id_bases_.resize(1);
+}
+
 template <class Ask>
 void SortedRows::ReadRowIds(uint64_t position, uint32_t n, const PrefetchSetting& setting, uint64_t* row_ids) const {
+  if (!id_bases_.empty()) {
+    const uint64_t* const bases = id_bases_.data();
+    layout_->UnpackRows(EntryAt(position), n, row_ids);
+    if (id_bases_.size() == 1) {
+      for (uint32_t i = 0; i < n; ++i) row_ids[i] += bases[0];
+    } else {
+      for (uint32_t i = 0; i < n; ++i) row_ids[i] += bases[row_ids[i] >> SortChunk::kIdShift];
+    }
+    return;
+  }
   const auto ask = [&](uint32_t i) {
     if (const uint64_t* const at = chunks_.RowIdAt(RowAt(position + i))) Ask::For(at);
   };

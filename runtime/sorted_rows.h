@@ -75,6 +75,7 @@ class SortedRows {
   absl::StatusOr<std::optional<SharedWork::Phase>> NextPhase();
   absl::StatusOr<std::optional<SharedWork::Phase>> Begin();
   void FindWordsRead();
+  void FindIdBases();
   absl::Status RankCodes();
   absl::Status OrderStrings(const CodedKey& coded, const std::vector<std::vector<uint32_t>>& ranks, uint32_t num_ranks);
   void MakeRanks(uint64_t c);
@@ -114,8 +115,9 @@ class SortedRows {
   SortInput input_;
   bool needs_rows_;
   bool reads_row_ids_ = false;
-  bool decodes_ = false;    // all fields come out of words: rows have no tuples
-  bool by_row_id_ = false;  // ties must be put in the order of row ids, which is not theirs
+  bool decodes_ = false;            // all fields come out of words: rows have no tuples
+  std::vector<uint64_t> id_bases_;  // by 1024 rows, or one for all: a row's id less its number; empty where each row has its own
+  bool by_row_id_ = false;          // ties must be put in the order of row ids, which is not theirs
   SortChunks chunks_;
   std::vector<uint64_t> bases_;  // by chunk: rows before it
   uint64_t num_rows_ = 0;

@@ -258,8 +258,36 @@ class StringOrder {
 
 }  // namespace
 
+namespace {
+
+// Numbers the strings of all numberings as one, which threads that see the same strings have nearly the same of: looking one up costs less
+// than ordering it. False: there are too many for that.
+absl::StatusOr<bool> NumberAsOne(const std::vector<const StringCodes*>& codes, StringCodes* all,
+                                 std::vector<std::vector<uint32_t>>* numbers) {
+  for (const StringCodes* numbering : codes) {
+    std::vector<uint32_t>& of_numbering = numbers->emplace_back(numbering->size());
+    QUERN_ASSIGN_OR_RETURN(const bool few, all->Add(numbering->strings().data(), numbering->size(), of_numbering.data(), nullptr));
+    if (!few) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 absl::StatusOr<uint32_t> RankStrings(const std::vector<const StringCodes*>& codes, CollationRule rule,
                                      const std::shared_ptr<MemoryBudget>& budget, std::vector<std::vector<uint32_t>>* ranks) {
+  if (codes.size() > 1) {
+    StringCodes all(budget);
+    std::vector<std::vector<uint32_t>> numbers, ranks_of_all;
+    QUERN_ASSIGN_OR_RETURN(const bool few, NumberAsOne(codes, &all, &numbers));
+    if (few) {
+      QUERN_ASSIGN_OR_RETURN(const uint32_t num_ranks, RankStrings({&all}, rule, budget, &ranks_of_all));
+      for (std::vector<uint32_t>& of_numbering : numbers)
+        for (uint32_t& number : of_numbering) number = ranks_of_all[0][number];
+      *ranks = std::move(numbers);
+      return num_ranks;
+    }
+  }
   ranks->assign(codes.size(), {});
   for (uint32_t i = 0; i < codes.size(); ++i) (*ranks)[i].resize(codes[i]->size());
   StringOrder order(codes, rule, budget);

@@ -78,7 +78,8 @@ absl::Status TieSorter::FindTies(const uint64_t* entries, uint64_t n) {
   }
   if (memory_.bytes() < num_pairs * sizeof(Pair)) {
     memory_.Free();
-    QUERN_ASSIGN_OR_RETURN(memory_, HugeBuffer::Allocate(budget_, std::max<uint64_t>(num_pairs, 64) * sizeof(Pair), true));
+    QUERN_ASSIGN_OR_RETURN(memory_,
+                           HugeBuffer::Allocate(budget_, std::max<uint64_t>(num_pairs, 64) * sizeof(Pair), true, Contents::kAnything));
     pairs_ = reinterpret_cast<Pair*>(memory_.data());
   }
   for (size_t g = 0; g < groups_.size(); ++g)

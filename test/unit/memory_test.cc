@@ -3,11 +3,14 @@
 #include "runtime/memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "runtime/kept_pages.h"
 
 namespace quern {
 namespace {
@@ -90,6 +93,62 @@ TEST(HugeBuffer, MovesItsMemory) {
 TEST(HugeBuffer, NothingIsNothing) {
   auto budget = std::make_shared<MemoryBudget>(10);
   EXPECT_EQ(HugeBuffer::Allocate(budget, 0, true).value().data(), nullptr);
+}
+
+TEST(HugeBuffer, PagesOfAnythingAreTakenAgain) {
+  auto budget = std::make_shared<MemoryBudget>();
+  KeptPages& kept = KeptPages::OfProcess();
+  kept.Clear();
+  HugeBuffer buffer = HugeBuffer::Allocate(budget, 2 * kHugePageBytes + 1, true, Contents::kAnything).value();
+  uint8_t* const data = buffer.data();
+  EXPECT_EQ(budget->used_bytes(), 2 * kHugePageBytes + 1);
+  data[2 * kHugePageBytes] = 1;
+  buffer.Free();
+  EXPECT_EQ(budget->used_bytes(), 0u);
+  EXPECT_EQ(kept.bytes(), 3 * kHugePageBytes);
+  EXPECT_NE(HugeBuffer::Allocate(budget, 2 * kHugePageBytes, true).value().data(), data);  // which must be zeros
+  buffer = HugeBuffer::Allocate(budget, 2 * kHugePageBytes, true, Contents::kAnything).value();
+  EXPECT_EQ(buffer.data(), data);
+  EXPECT_EQ(kept.bytes(), kHugePageBytes);
+  HugeBuffer small = HugeBuffer::Allocate(budget, 5000, true, Contents::kAnything).value();
+  small.data()[4999] = 1;
+  small.Free();
+  buffer.Free();
+  EXPECT_EQ(kept.bytes(), 3 * kHugePageBytes);
+  kept.Clear();
+}
+
+uint8_t* MapPages(uint64_t pages) {
+  void* const data = mmap(nullptr, pages * kHugePageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return data == MAP_FAILED ? nullptr : static_cast<uint8_t*>(data);
+}
+
+TEST(KeptPages, JoinsNeighboursAndCutsTheSmallestRangeThatSuffices) {
+  KeptPages kept(100 * kHugePageBytes);
+  EXPECT_EQ(kept.Take(kHugePageBytes), nullptr);
+  uint8_t* const a = MapPages(8);
+  uint8_t* const b = MapPages(4);
+  kept.Give(a, 2 * kHugePageBytes);
+  kept.Give(a + 5 * kHugePageBytes, 3 * kHugePageBytes);
+  EXPECT_EQ(kept.Take(4 * kHugePageBytes), nullptr);
+  EXPECT_EQ(kept.Take(3 * kHugePageBytes), a + 5 * kHugePageBytes);
+  kept.Give(a + 5 * kHugePageBytes, 3 * kHugePageBytes);
+  kept.Give(a + 2 * kHugePageBytes, 3 * kHugePageBytes);  // between both
+  EXPECT_EQ(kept.bytes(), 8 * kHugePageBytes);
+  kept.Give(b, 4 * kHugePageBytes);
+  if (a + 8 * kHugePageBytes != b && b + 4 * kHugePageBytes != a) EXPECT_EQ(kept.Take(3 * kHugePageBytes), b);
+  kept.Clear();
+  EXPECT_EQ(kept.bytes(), 0u);
+}
+
+TEST(KeptPages, KeepsNoMoreThanItMay) {
+  KeptPages kept(2 * kHugePageBytes);
+  kept.Give(MapPages(2), 2 * kHugePageBytes);
+  EXPECT_EQ(kept.bytes(), 2 * kHugePageBytes);
+  kept.Give(MapPages(1), kHugePageBytes);
+  EXPECT_EQ(kept.bytes(), 2 * kHugePageBytes);
+  EXPECT_NE(kept.Take(kHugePageBytes), nullptr);
+  EXPECT_EQ(kept.bytes(), kHugePageBytes);
 }
 
 TEST(HugeBuffer, FailuresLeaveTheBudgetAlone) {

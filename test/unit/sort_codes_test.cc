@@ -139,6 +139,35 @@ TEST(SortCodes, TwoKeysAndNumbersBetween) {
 }
 
 // Strings that a collation takes for equal have one rank, and each comes out as it was.
+// Each side's strings are few, all of them together are not.
+TEST(SortCodes, SidesTogetherHaveTooManyStringsForOneNumbering) {
+  std::vector<Texts> sides;
+  for (size_t first : {0, 20000, 1000}) {
+    Texts texts = SomeTexts(1200, 60, "stem ", first);
+    const Texts more = SomeTexts(18000, 18000, "stem ", first);
+    texts.insert(texts.end(), more.begin(), more.end());
+    sides.push_back(std::move(texts));
+  }
+  for (const char* spec :
+       {"sort keys=utf8:nullable:out payload=rowid stable", "sort keys=utf8(utf8mb4_bin):nullable:out payload=rowid stable"}) {
+    const auto sort = SortSides(spec, sides, kCodeRows);
+    EXPECT_EQ(SortedLines(sort), SortedLines(SortSides(spec, sides, 0))) << spec;
+    EXPECT_LE(sort->stats().key_bits, 17u) << spec;
+  }
+}
+
+// Words that hold nothing but bytes of coded strings are not written; partitions are not told by them.
+TEST(SortCodes, PartitionsAreThoseOfTheStrings) {
+  const auto numbered = SomeTexts(3000, 40, "a stem of more than sixteen bytes "),
+             long_ones = SomeTexts(3000, 2900, "another such long stem ");
+  for (const char* partition : {"1", "2"}) {
+    const std::string spec =
+        "sort keys=utf8:out,utf8:out partition=" + std::string(partition) + " window=row_number,rank,dense_rank stable";
+    const std::vector<BatchView> batches = {Rows(3000, {StringColumn(kVar32, numbered), StringColumn(kVar32, long_ones)})};
+    EXPECT_EQ(SortedLines(spec, batches, CodesFrom(kCodeRows)), SortedLines(spec, batches, CodesFrom(0))) << spec;
+  }
+}
+
 TEST(SortCodes, EqualStringsKeepTheirBytes) {
   Texts texts;
   for (int i = 0; i < 1000; ++i)
