@@ -52,6 +52,12 @@ absl::StatusOr<std::optional<SharedWork::Phase>> GroupMerger::FirstPhase() {
 absl::StatusOr<std::optional<SharedWork::Phase>> GroupMerger::NextPhase() {
   if (++num_phases_ == 1) return FirstPhase();
   if (num_phases_ > 2 || !by_parts_) return std::optional<SharedWork::Phase>();
+  uint64_t num_rows = 0;
+  for (const GroupSide* side : sides_) {
+    num_rows += side->num_rows();
+    expected_groups_ = std::max(expected_groups_, side->expected_groups());
+  }
+  expected_groups_ = GroupsMet(num_rows, expected_groups_);
   SharedWork::Phase phase;
   phase.num_tasks = uint64_t{1} << context_.options.partition_bits;
   tables_.resize(phase.num_tasks);
@@ -86,7 +92,8 @@ absl::Status GroupMerger::MergePartition(uint64_t part) {
   context.common_bits = context_.options.partition_bits;
   // A part's groups are scattered over the whole range of keys: no array.
   if (context.options.layout != GroupLayout::kDirectory) context.options.layout = GroupLayout::kOpen;
-  tables_[part] = MakeGroupTable(context, num_tuples);  // at most so many groups
+  // Not one for each tuple, of which a group may have many: the table would be larger than the cache, and most of it empty.
+  tables_[part] = MakeGroupTable(context, std::min(num_tuples, (expected_groups_ >> context_.options.partition_bits) + 1));
   memories_[part] = std::make_unique<AccumulatorMemory>(context_.budget);
   for (GroupSide* side : sides_)
     QUERN_RETURN_IF_ERROR(MergePart(context, side->parts().parts()[part], tables_[part].get(), memories_[part].get()));

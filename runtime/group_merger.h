@@ -33,6 +33,7 @@ class GroupMerger {
   std::vector<GroupSide*> sides_;
   uint32_t num_phases_ = 0;
   bool by_parts_ = false;
+  uint64_t expected_groups_ = 0;  // of all rows
   std::vector<std::unique_ptr<GroupTable>> tables_;
   std::vector<std::unique_ptr<AccumulatorMemory>> memories_;  // of states that merging made
   SharedWork work_;

@@ -269,6 +269,7 @@ absl::Status GroupSide::CheckPays() {
 }
 
 absl::Status GroupSide::DealOut() {
+  if (!deals_ && num_rows_ != 0) expected_groups_ = ExpectedGroups(num_rows_, table_->num_groups());
   if (!parts_.is_partitioned()) QUERN_RETURN_IF_ERROR(parts_.Partition(context_.options.partition_bits));
   CountTable();
   uint8_t* tuples[kScanRows];

@@ -34,6 +34,8 @@ class GroupSide {
 
   uint64_t num_rows() const { return num_rows_; }
   bool deals() const { return deals_; }
+  // In all, as the rows so far let expect.
+  uint64_t expected_groups() const { return expected_groups_; }
   GroupTable* table() { return table_.get(); }
   std::unique_ptr<GroupTable> TakeTable() { return std::move(table_); }
   const TupleStore& parts() const { return parts_; }
@@ -63,6 +65,7 @@ class GroupSide {
   TupleStore parts_;
   bool deals_ = false;  // rows go to the parts at once
   uint64_t num_dealt_ = 0;
+  uint64_t expected_groups_ = 0;
   uint64_t compact_at_;
   KeyBytes key_bytes_;  // of rows that were dealt
   AccumulatorMemory memory_;

@@ -51,14 +51,25 @@ class SingleGroup : public GroupTable {
 
 }  // namespace
 
+namespace {
+
+double Met(double rows, double groups) { return -groups * std::expm1(-rows / groups); }
+
+}  // namespace
+
 uint64_t ExpectedGroups(uint64_t rows, uint64_t groups) {
   if (groups >= rows) return UINT64_MAX;
   double low = static_cast<double>(groups), high = 1e18;
   for (int i = 0; i < 64; ++i) {
-    const double d = std::sqrt(low * high), met = -d * std::expm1(-static_cast<double>(rows) / d);
-    (met < static_cast<double>(groups) ? low : high) = d;
+    const double d = std::sqrt(low * high);
+    (Met(static_cast<double>(rows), d) < static_cast<double>(groups) ? low : high) = d;
   }
   return static_cast<uint64_t>(low);
+}
+
+uint64_t GroupsMet(uint64_t rows, uint64_t groups) {
+  if (groups == 0 || rows == 0) return 0;
+  return std::min(rows, static_cast<uint64_t>(Met(static_cast<double>(rows), static_cast<double>(groups))) + 1);
 }
 
 std::unique_ptr<GroupTable> MakeGroupTable(const GroupContext& context, uint64_t expected_groups) {

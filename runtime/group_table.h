@@ -100,6 +100,8 @@ class GroupTable {
 // How many groups there will be, if rows choose them all alike: of D groups, n rows meet D (1 - e^(-n/D)). 65,536 rows that met 65,322
 // groups say 10 million; that they met 1,000 says 1,000.
 uint64_t ExpectedGroups(uint64_t rows, uint64_t groups);
+// The other way round: how many of so many groups that many rows meet.
+uint64_t GroupsMet(uint64_t rows, uint64_t groups);
 
 // The table for a shape; expected_groups: a guess, 0 for none. *Errors*: none, memory is taken later.
 std::unique_ptr<GroupTable> MakeGroupTable(const GroupContext& context, uint64_t expected_groups);
