@@ -167,14 +167,16 @@ absl::Status GrowingBuffer::Grow(uint64_t bytes) {
   }
   // Whole large pages from the beginning: a table of 1 MiB in small ones needs more translations than the first-level TLB holds.
   const uint64_t unit = huge_pages_ ? kHugePageBytes : kPageBytes, begin = RoundUp(bytes_, unit), end = RoundUp(bytes, unit);
-  if (end > begin && mprotect(data_ + begin, end - begin, PROT_READ | PROT_WRITE) != 0) {
+  const uint64_t kept = huge_pages_ ? KeptPages::OfProcess().MoveTo(data_ + begin, end - begin) : 0, fresh = begin + kept;
+  std::memset(data_ + begin, 0, kept);
+  if (end > fresh && mprotect(data_ + fresh, end - fresh, PROT_READ | PROT_WRITE) != 0) {
     if (budget_) budget_->Release(bytes - bytes_);
     return absl::ResourceExhaustedError("out of memory: " + std::to_string(bytes) + " bytes asked; accepted: what the system has free");
   }
-  if (huge_pages_ && end > begin) madvise(data_ + begin, end - begin, MADV_HUGEPAGE);
+  if (huge_pages_ && end > fresh) madvise(data_ + fresh, end - fresh, MADV_HUGEPAGE);
 #if defined(MADV_POPULATE_WRITE)
   // Pages that are read before they are written would be faulted twice. A request only: before Linux 5.14 they fault one by one.
-  if (end > begin) madvise(data_ + begin, end - begin, MADV_POPULATE_WRITE);
+  if (end > fresh) madvise(data_ + fresh, end - fresh, MADV_POPULATE_WRITE);
 #endif
   bytes_ = bytes;
   return absl::OkStatus();
@@ -192,7 +194,11 @@ GrowingBuffer& GrowingBuffer::operator=(GrowingBuffer&& other) noexcept {
 }
 
 void GrowingBuffer::Free() {
-  if (data_ != nullptr) munmap(data_, most_bytes_);
+  if (data_ != nullptr) {
+    const uint64_t kept = huge_pages_ ? RoundUp(bytes_, kHugePageBytes) : 0;
+    if (kept < most_bytes_) munmap(data_ + kept, most_bytes_ - kept);
+    if (kept > 0) KeptPages::OfProcess().Give(data_, kept);
+  }
   if (budget_) budget_->Release(bytes_);
   budget_.reset();
   data_ = nullptr;

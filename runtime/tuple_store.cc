@@ -100,7 +100,7 @@ uint32_t ScanSpans(const TupleList& spans, const std::vector<uint64_t>& position
 }
 
 TupleStore::TupleStore(const TupleFormat& format, std::shared_ptr<MemoryBudget> budget, bool huge_pages)
-    : format_(format), flat_arena_(budget, huge_pages), part_arena_(std::move(budget), huge_pages) {}
+    : format_(format), flat_arena_(budget, huge_pages), part_arena_(std::move(budget), huge_pages, Contents::kAnything) {}
 
 absl::Status TupleStore::Extend(TupleList* list, Arena* arena, uint64_t rows) {
   const uint64_t tuple_bytes = (rows * format_.tuple_bytes + 7) / 8 * 8;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <cstring>
 #include <string>
 #include <thread>
 #include <utility>
@@ -149,6 +150,43 @@ TEST(KeptPages, KeepsNoMoreThanItMay) {
   EXPECT_EQ(kept.bytes(), 2 * kHugePageBytes);
   EXPECT_NE(kept.Take(kHugePageBytes), nullptr);
   EXPECT_EQ(kept.bytes(), kHugePageBytes);
+}
+
+TEST(KeptPages, MovesPagesOfSeveralMappings) {
+  KeptPages kept(100 * kHugePageBytes);
+  for (int i = 0; i < 3; ++i) {
+    uint8_t* const pages = MapPages(1);
+    pages[0] = 7;
+    kept.Give(pages, kHugePageBytes);
+  }
+  uint8_t* const to = MapPages(5);
+  EXPECT_EQ(kept.MoveTo(to, 2 * kHugePageBytes), 2 * kHugePageBytes);
+  EXPECT_EQ(kept.bytes(), kHugePageBytes);
+  EXPECT_EQ(kept.MoveTo(to + 2 * kHugePageBytes, 3 * kHugePageBytes), kHugePageBytes);
+  EXPECT_EQ(kept.MoveTo(to, kHugePageBytes), 0u);
+  for (uint64_t i = 0; i < 5; ++i) to[i * kHugePageBytes] = static_cast<uint8_t>(i);  // all can be written to
+  munmap(to, 5 * kHugePageBytes);
+}
+
+// Its pages come from what is kept and from the system, and all are zeros.
+TEST(GrowingBuffer, IsZeroedWhereverItsPagesComeFrom) {
+  auto budget = std::make_shared<MemoryBudget>();
+  KeptPages& kept = KeptPages::OfProcess();
+  kept.Clear();
+  for (int round = 0; round < 3; ++round) {
+    GrowingBuffer buffer = GrowingBuffer::Reserve(budget, 64 * kHugePageBytes, true).value();
+    for (const uint64_t bytes : {uint64_t{1000}, kHugePageBytes + 5, 3 * kHugePageBytes + round * kHugePageBytes}) {
+      const uint64_t before = buffer.bytes();
+      ASSERT_TRUE(buffer.Grow(bytes).ok());
+      for (uint64_t i = before; i < bytes; ++i) ASSERT_EQ(buffer.data()[i], 0) << i;
+      std::memset(buffer.data(), 0x5a, bytes);
+    }
+    EXPECT_EQ(buffer.data()[0], 0x5a);
+    buffer.Free();
+    EXPECT_EQ(kept.bytes(), (3 + static_cast<uint64_t>(round)) * kHugePageBytes);
+    EXPECT_EQ(budget->used_bytes(), 0u);
+  }
+  kept.Clear();
 }
 
 TEST(HugeBuffer, FailuresLeaveTheBudgetAlone) {
