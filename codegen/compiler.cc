@@ -20,6 +20,7 @@
 #include "codegen/code_memory.h"
 #include "codegen/diagnostics.h"
 #include "codegen/disk_cache.h"
+#include "codegen/environment.h"
 #include "codegen/jit.h"
 #include "codegen/kernel_cache.h"
 #include "codegen/log.h"
@@ -36,6 +37,7 @@
 #include "runtime/generic_join.h"
 #include "runtime/generic_sort.h"
 #include "runtime/host_aggregates.h"
+#include "runtime/kept_pages.h"
 #include "runtime/status.h"
 
 namespace quern {
@@ -390,6 +392,17 @@ absl::StatusOr<CompiledKernel> CompileBeside(const KernelSpec& spec, const std::
   return StartJob(name.empty() ? generic : TierTable::OfProcess().Keep(name, generic), options);
 }
 
+// Before the first job of the process.
+void SettleKeptMemory() {
+  static const bool settled = [] {
+    const absl::StatusOr<uint64_t> bytes = KeptBytesOfEnvironment();
+    if (bytes.ok()) KeptPages::OfProcess().SetMost(*bytes);
+    else WarnOnce(std::string(bytes.status().message()));
+    return true;
+  }();
+  (void)settled;
+}
+
 }  // namespace
 
 const char* CacheText(CacheOutcome outcome) {
@@ -403,6 +416,7 @@ const char* CacheText(CacheOutcome outcome) {
 }
 
 absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOptions& options) {
+  SettleKeptMemory();
   std::string warning;
   const uint64_t profile_number = ProfileNumber();
   if (IsBackground(options) && Host().ok()) {
@@ -474,6 +488,7 @@ std::shared_ptr<RowFilter> MakeRowFilter(const std::shared_ptr<const Kernel>& ke
 }
 
 absl::StatusOr<CompiledKernel> CompileText(std::string_view text, const CompileOptions& options) {
+  SettleKeptMemory();
   const bool is_shared = options.engine != Engine::kGeneric && IsShared(options);
   const uint64_t profile_number = ProfileNumber();
   const std::string name = is_shared ? NameOf(text, options.overrides, profile_number) : "";

@@ -10,12 +10,14 @@
 #include "codegen/environment.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <system_error>
 #include <thread>
 
+#include "runtime/kept_pages.h"
 #include "runtime/status.h"
 
 namespace quern {
@@ -34,6 +36,7 @@ std::string UserFolder(const char* variable, const char* below_home) {
 // What a variable that is not set counts as, where the table does not say.
 std::string FoundDefault(Variable id) {
   if (id == Variable::kThreads) return CoresText();
+  if (id == Variable::kKeptMemory) return std::to_string(KeptPages::DefaultBytes() >> 20);
   return id == Variable::kCacheDir ? UserFolder("XDG_CACHE_HOME", "/.cache") : "";
 }
 
@@ -94,6 +97,16 @@ absl::StatusOr<std::string> FolderOfEnvironment(Variable id) {
   if (!row.from_environment) return std::string();
   std::error_code ignored;
   if (std::filesystem::is_directory(row.value, ignored)) return AbsolutePath(row.value);
+  return absl::FailedPreconditionError("bad value of " + row.name + ": " + Show(row.value) + "; accepted: " + row.accepted);
+}
+
+absl::StatusOr<uint64_t> KeptBytesOfEnvironment() {
+  constexpr uint64_t kMostMib = uint64_t{1} << 20;
+  const VariableRow row = ReadVariable(Variable::kKeptMemory);
+  uint64_t mib = 0;
+  const char* const begin = row.value.data();
+  const auto [end, error] = std::from_chars(begin, begin + row.value.size(), mib);
+  if (error == std::errc() && end == begin + row.value.size() && mib <= kMostMib) return mib << 20;
   return absl::FailedPreconditionError("bad value of " + row.name + ": " + Show(row.value) + "; accepted: " + row.accepted);
 }
 

@@ -46,6 +46,9 @@ std::string UserConfigFolder();
 // A variable that names a folder that is there: its absolute path, "" where it is not set. *Errors*: FailedPrecondition.
 absl::StatusOr<std::string> FolderOfEnvironment(Variable id);
 
+// QUERN_KEPT_MEMORY in bytes. *Errors*: FailedPrecondition.
+absl::StatusOr<uint64_t> KeptBytesOfEnvironment();
+
 // The value of a variable that is 0 or 1. *Errors*: FailedPrecondition that names the variable and what is accepted.
 absl::StatusOr<bool> SwitchOfEnvironment(Variable id);
 

@@ -21,20 +21,26 @@
 namespace quern {
 namespace {
 
-uint64_t MostKeptBytes() {
-  const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-  const uint64_t memory = pages > 0 && page_bytes > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes) : 0;
-  return std::min(uint64_t{1} << 30, memory / 16);
-}
-
 void* AddressOf(uint64_t at) { return reinterpret_cast<void*>(at); }
 
 }  // namespace
 
 // Never destroyed: buffers may outlive what is.
 KeptPages& KeptPages::OfProcess() {
-  static auto* const pages = new KeptPages(MostKeptBytes());
+  static auto* const pages = new KeptPages(DefaultBytes());
   return *pages;
+}
+
+uint64_t KeptPages::DefaultBytes() {
+  const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+  const uint64_t memory = pages > 0 && page_bytes > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes) : 0;
+  return std::min(uint64_t{1} << 30, memory / 16);
+}
+
+void KeptPages::SetMost(uint64_t most_bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  most_bytes_ = most_bytes;
+  if (bytes_ > most_bytes) UnmapAll();
 }
 
 uint8_t* KeptPages::Take(uint64_t bytes) {
@@ -99,6 +105,11 @@ void KeptPages::Give(uint8_t* pages, uint64_t bytes) {
 
 void KeptPages::Clear() {
   const std::lock_guard<std::mutex> lock(mutex_);
+  UnmapAll();
+}
+
+// Under the mutex.
+void KeptPages::UnmapAll() {
   for (const auto& [begin, length] : ranges_) munmap(AddressOf(begin), length);
   ranges_.clear();
   bytes_ = 0;

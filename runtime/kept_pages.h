@@ -18,8 +18,13 @@ class KeptPages {
   explicit KeptPages(uint64_t most_bytes) : most_bytes_(most_bytes) {}
   ~KeptPages() { Clear(); }
 
-  // The process's: up to 1 GiB, and a sixteenth of the machine's memory.
+  // The process's, of DefaultBytes() until somebody says otherwise.
   static KeptPages& OfProcess();
+  // 1 GiB, or a sixteenth of the machine's memory where that is less.
+  static uint64_t DefaultBytes();
+
+  // From now on; unmaps all that is kept where that is more.
+  void SetMost(uint64_t most_bytes);
 
   // `bytes` side by side, with anything in them, or nullptr where none are kept.
   uint8_t* Take(uint64_t bytes);
@@ -33,8 +38,10 @@ class KeptPages {
   uint64_t bytes() const;
 
  private:
-  const uint64_t most_bytes_;
+  void UnmapAll();
+
   mutable std::mutex mutex_;
+  uint64_t most_bytes_;
   std::map<uint64_t, uint64_t> ranges_;  // bytes by address; none touches another
   uint64_t bytes_ = 0;
 };

@@ -152,6 +152,17 @@ TEST(KeptPages, KeepsNoMoreThanItMay) {
   EXPECT_EQ(kept.bytes(), kHugePageBytes);
 }
 
+TEST(KeptPages, MayBeToldToKeepLess) {
+  KeptPages kept(4 * kHugePageBytes);
+  kept.Give(MapPages(2), 2 * kHugePageBytes);
+  kept.SetMost(2 * kHugePageBytes);
+  EXPECT_EQ(kept.bytes(), 2 * kHugePageBytes);
+  kept.SetMost(0);
+  EXPECT_EQ(kept.bytes(), 0u);
+  kept.Give(MapPages(1), kHugePageBytes);
+  EXPECT_EQ(kept.bytes(), 0u);
+}
+
 TEST(KeptPages, MovesPagesOfSeveralMappings) {
   KeptPages kept(100 * kHugePageBytes);
   for (int i = 0; i < 3; ++i) {
