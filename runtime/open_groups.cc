@@ -325,7 +325,6 @@ QUERN_AVX512 FirstStepped StepByEight(const FirstStep& table, const uint64_t* wo
   done.has_zeros |= after.has_zeros;
   return done;
 }
-#endif
 
 // The second step of rows that look on, as long as no row makes a group: so that rows whose group is there take none with a store. Answers
 // how many look on then, those that are left over from the last eight among them.
@@ -355,6 +354,7 @@ QUERN_AVX512 uint32_t StepAgainByEight(const FirstStep& table, const uint64_t* w
   for (uint32_t r = whole; r < n; ++r) looking[num_looking++] = looking[r];
   return num_looking;
 }
+#endif
 
 template <class Word>
 StepLoop StepLoopFor(const PrefetchSetting& setting, [[maybe_unused]] bool has_pairs) {
