@@ -26,6 +26,7 @@ namespace quern {
 namespace {
 
 constexpr uint32_t kScanRows = 1024;
+constexpr uint32_t kMergeRows = 256;  // whose tuples, twice, stay in an L1 cache from one aggregate to the next
 constexpr uint64_t kLineBytes = 64;
 constexpr uint64_t kGroupsToJudge = 65536;  // enough to expect the number of groups by
 
@@ -319,10 +320,11 @@ absl::Status GroupSide::DealRows(const Batch& batch, const KeyRows& rows) {
 
 absl::Status MergePart(const GroupContext& context, const TupleList& part, GroupTable* table, AccumulatorMemory* memory) {
   const QuernJoinShape& group = *context.shape->group();
+  const uint32_t batch_rows = std::min(group.batch_rows, kMergeRows);
   uint8_t *from[kMaxBatchRows], *into[kMaxBatchRows];
   for (const TupleSpan& span : part) {
-    for (uint64_t first = 0; first < span.num_tuples; first += group.batch_rows) {
-      const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(group.batch_rows, span.num_tuples - first));
+    for (uint64_t first = 0; first < span.num_tuples; first += batch_rows) {
+      const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(batch_rows, span.num_tuples - first));
       for (uint32_t i = 0; i < n; ++i) from[i] = span.tuples + (first + i) * group.tuple_bytes;
       QUERN_RETURN_IF_ERROR(table->FindTuples({from, span.hashes == nullptr ? nullptr : span.hashes + first, n}, into));
       QUERN_RETURN_IF_ERROR(MergeStates(*context.shape, into, from, n, memory));
