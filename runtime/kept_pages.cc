@@ -65,7 +65,7 @@ uint64_t KeptPages::MoveTo(uint8_t* to, uint64_t bytes) {
     void* const at = to + moved;
     if (mremap(AddressOf(begin), kPageBytes, kPageBytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) != at) {
       // What was there may be gone by then.
-      mmap(at, kPageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+      static_cast<void>(mmap(at, kPageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
       break;
     }
     ranges_.erase(ranges_.begin());
