@@ -137,7 +137,10 @@ TEST(KeptPages, JoinsNeighboursAndCutsTheSmallestRangeThatSuffices) {
   kept.Give(a + 2 * kHugePageBytes, 3 * kHugePageBytes);  // between both
   EXPECT_EQ(kept.bytes(), 8 * kHugePageBytes);
   kept.Give(b, 4 * kHugePageBytes);
-  if (a + 8 * kHugePageBytes != b && b + 4 * kHugePageBytes != a) EXPECT_EQ(kept.Take(3 * kHugePageBytes), b);
+  const bool is_apart = a + 8 * kHugePageBytes != b && b + 4 * kHugePageBytes != a;
+  if (is_apart) {
+    EXPECT_EQ(kept.Take(3 * kHugePageBytes), b);
+  }
   kept.Clear();
   EXPECT_EQ(kept.bytes(), 0u);
 }
