@@ -85,13 +85,13 @@ TEST(Blocks, EveryNanIsOneValueAndMinusZeroIsZero) {
 // A string column with one value of exactly `text`, its bytes against a red zone.
 struct OneString {
   OneString(const std::string& text, Guard guard)
-      : bytes(GuardedBuffer::Of(std::vector<char>(text.begin(), text.end()), guard)), offsets{0, static_cast<int32_t>(text.size())} {
+      : bytes(GuardedBuffer::Of(std::vector<char>(text.begin(), text.end()), guard)),
+        offsets(GuardedBuffer::Of(std::vector<int32_t>{0, static_cast<int32_t>(text.size())}, guard)) {
     column = {};
     column.values = bytes.data();
-    column.offsets = offsets;
+    column.offsets = offsets.data();
   }
-  GuardedBuffer bytes;
-  int32_t offsets[2];
+  GuardedBuffer bytes, offsets;
   QuernColumn column;
 };
 

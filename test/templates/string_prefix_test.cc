@@ -67,7 +67,9 @@ void ExpectLikeOneByOne(const std::vector<std::string>& texts, Guard guard) {
     }
     EXPECT_EQ(incomplete, expected) << loops.name;
     // All but the strings in whose place eight, or sixteen, bytes do not follow any more.
-    if (n >= 64 && bytes.size() > size_t{n} * 2) EXPECT_GE(std::min(num_fronts, num_prefixes) + 40, n) << loops.name;
+    if (n >= 64 && bytes.size() > size_t{n} * 2) {
+      EXPECT_GE(std::min(num_fronts, num_prefixes) + 40, n) << loops.name;
+    }
   }
 }
 
