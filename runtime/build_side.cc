@@ -22,7 +22,7 @@ constexpr uint64_t kFlatRows = uint64_t{1} << 17;  // a table of so many fits th
 constexpr uint64_t kDenseRangePerRow = 8192;
 constexpr uint64_t kStagedBytes = uint64_t{256} << 10;  // wide tuples: fewer rows at a time, so that they are dealt out from cache
 
-TupleFormat FormatOf(const QuernJoinShape& shape) { return {shape.tuple_bytes, shape.word_bytes, shape.zero_hashes}; }
+TupleFormat FormatOf(const QuernJoinShape& shape) { return {shape.tuple_bytes, shape.word_bytes, shape.zero_hashes, shape.prefetches}; }
 
 template <class Word>
 void StoreWords(const uint64_t* words, uint32_t n, uint32_t tuple_bytes, uint8_t* tuples) {

@@ -55,7 +55,7 @@ void AskForStates(const PrefetchSetting& setting, uint64_t tuple_bytes, uint8_t*
   });
 }
 
-TupleFormat FormatOf(const QuernJoinShape& group) { return {group.tuple_bytes, group.word_bytes, group.zero_hashes}; }
+TupleFormat FormatOf(const QuernJoinShape& group) { return {group.tuple_bytes, group.word_bytes, group.zero_hashes, group.prefetches}; }
 
 }  // namespace
 

@@ -130,6 +130,7 @@ absl::StatusOr<TupleSpan*> TupleStore::FlatSpan(uint64_t rows) {
 template <class TupleAt>
 absl::Status TupleStore::DealAll(TupleAt tuple_at, const uint64_t* hashes, uint32_t n) {
   const uint32_t bytes = format_.tuple_bytes;
+  const bool prefetches = format_.prefetches;
   const auto deal = [&]<uint32_t kBytes>() -> absl::Status {
     for (uint32_t i = 0; i < n; ++i) {
       TupleList& part = parts_[hashes[i] >> part_shift_];
@@ -139,7 +140,7 @@ absl::Status TupleStore::DealAll(TupleAt tuple_at, const uint64_t* hashes, uint3
       TupleSpan& span = part.back();
       uint8_t* const to = span.tuples + span.num_tuples * bytes;
       CopyTuple<kBytes>(to, tuple_at(i), bytes);
-      __builtin_prefetch(to + kDealAheadBytes, 1);
+      if (prefetches) __builtin_prefetch(to + kDealAheadBytes, 1);
       if (span.hashes != nullptr) span.hashes[span.num_tuples] = hashes[i];
       ++span.num_tuples;
     }

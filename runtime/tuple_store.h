@@ -27,6 +27,7 @@ struct TupleFormat {
   uint32_t tuple_bytes = 0;
   uint32_t word_bytes = 0;  // 0: hashes are kept beside the tuples
   bool zero_hashes = false;
+  bool prefetches = true;  // lines that tuples will be dealt to
 };
 
 // Hashes of n words; all 0 where `zero`. *Cost*: about 1 ns a word.

@@ -62,16 +62,7 @@ void AppendTexts(const Texts& texts, size_t first_row, SortAppender* side) {
 }
 
 std::shared_ptr<RowSort> SortSides(const std::string& spec, const std::vector<Texts>& sides, uint32_t code_rows) {
-  const auto sort = SortOf(spec, CodesFrom(code_rows));
-  size_t first_row = 0;
-  for (const Texts& texts : sides) {
-    SortAppender side(sort);
-    AppendTexts(texts, first_row, &side);
-    EXPECT_EQ(side.Finish(), absl::OkStatus());
-    first_row += texts.size();
-  }
-  EXPECT_EQ(sort->Finalise(), absl::OkStatus());
-  return sort;
+  return SortOfSides(spec, CodesFrom(code_rows), sides, AppendTexts, [](const Texts& texts) { return texts.size(); });
 }
 
 // Compares with a sort without codes, for all collations, up and down, nulls last and first; answers the key bits of the last one.

@@ -91,16 +91,7 @@ void AppendFloats(const Floats& floats, size_t first_row, SortAppender* side) {
 std::shared_ptr<RowSort> SortFloats(const std::vector<Floats>& sides, SortMethod method) {
   SortTuning tuning;
   tuning.method = method;
-  const auto sort = SortOf(kFloats, tuning);
-  size_t num_rows = 0;
-  for (const Floats& floats : sides) {
-    SortAppender side(sort);
-    AppendFloats(floats, num_rows, &side);
-    EXPECT_EQ(side.Finish(), absl::OkStatus());
-    num_rows += floats.f64.size();
-  }
-  EXPECT_EQ(sort->Finalise(), absl::OkStatus());
-  return sort;
+  return SortOfSides(kFloats, tuning, sides, AppendFloats, [](const Floats& floats) { return floats.f64.size(); });
 }
 
 void ExpectFloats(const std::vector<Floats>& sides, bool has_tuples) {
@@ -186,16 +177,7 @@ void AppendTexts(const Texts& texts, size_t first_row, SortAppender* side) {
 std::shared_ptr<RowSort> SortTexts(const std::string& spec, const std::vector<Texts>& sides, uint32_t code_rows) {
   SortTuning tuning;
   tuning.options.code_rows = code_rows;
-  const auto sort = SortOf(spec, tuning);
-  size_t first_row = 0;
-  for (const Texts& texts : sides) {
-    SortAppender side(sort);
-    AppendTexts(texts, first_row, &side);
-    EXPECT_EQ(side.Finish(), absl::OkStatus());
-    first_row += texts.size();
-  }
-  EXPECT_EQ(sort->Finalise(), absl::OkStatus());
-  return sort;
+  return SortOfSides(spec, tuning, sides, AppendTexts, [](const Texts& texts) { return texts.size(); });
 }
 
 constexpr const char* kUp = "sort keys=utf8:nullable:out,f64:out,utf8_view:out payload=rowid stable";
