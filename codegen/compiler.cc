@@ -14,31 +14,31 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/build_identity.h"
-#include "codegen/capture.h"
-#include "codegen/code_events.h"
-#include "codegen/code_memory.h"
-#include "codegen/diagnostics.h"
-#include "codegen/disk_cache.h"
-#include "codegen/environment.h"
-#include "codegen/jit.h"
-#include "codegen/kernel_cache.h"
-#include "codegen/log.h"
-#include "codegen/module.h"
-#include "codegen/profile.h"
-#include "codegen/stage_files.h"
-#include "codegen/template_library.h"
-#include "codegen/tier.h"
-#include "codegen/tier_policy.h"
-#include "codegen/verbose.h"
+#include "codegen/base/environment.h"
+#include "codegen/base/log.h"
+#include "codegen/cache/build_identity.h"
+#include "codegen/cache/disk_cache.h"
+#include "codegen/cache/kernel_cache.h"
+#include "codegen/inspect/capture.h"
+#include "codegen/inspect/stage_files.h"
+#include "codegen/inspect/verbose.h"
+#include "codegen/listeners/code_events.h"
+#include "codegen/llvm/code_memory.h"
+#include "codegen/llvm/diagnostics.h"
+#include "codegen/llvm/jit.h"
+#include "codegen/llvm/module.h"
+#include "codegen/llvm/template_library.h"
+#include "codegen/machine/profile.h"
+#include "codegen/tier/tier.h"
+#include "codegen/tier/tier_policy.h"
+#include "ir-templates/generic/generic_aggregate.h"
+#include "ir-templates/generic/generic_filter.h"
+#include "ir-templates/generic/generic_join.h"
+#include "ir-templates/generic/generic_sort.h"
 #include "llvm/Config/llvm-config.h"
-#include "runtime/generic_aggregate.h"
-#include "runtime/generic_filter.h"
-#include "runtime/generic_join.h"
-#include "runtime/generic_sort.h"
-#include "runtime/host_aggregates.h"
-#include "runtime/kept_pages.h"
-#include "runtime/status.h"
+#include "runtime/base/kept_pages.h"
+#include "runtime/base/status.h"
+#include "runtime/spec/host_aggregates.h"
 
 namespace quern {
 namespace {
@@ -57,19 +57,19 @@ void SetEntryPoints(const std::vector<void*>& addresses, Kernel* kernel) {
     const NeededEntryPoints needed = EntryPointsOf(*kernel->shape->get());
 #define QUERN_JOIN_ENTRY(field, result, parameters) \
   if (needed.field) kernel->join.field = reinterpret_cast<result(*) parameters>(addresses[i++]);
-#include "runtime/join_entry_points.def"
+#include "runtime/abi/join_entry_points.def"
   } else if (kernel->groups != nullptr) {
     const NeededAggregateEntryPoints needed = EntryPointsOf(*kernel->groups->get());
 #define QUERN_AGGREGATE_ENTRY(field, result, parameters) \
   if (needed.field) kernel->aggregate.field = reinterpret_cast<result(*) parameters>(addresses[i++]);
-#include "runtime/aggregate_entry_points.def"
+#include "runtime/abi/aggregate_entry_points.def"
   } else if (kernel->where != nullptr) {
     kernel->filter.mask = reinterpret_cast<void (*)(QuernFilterArgs*)>(addresses[i++]);
   } else {
     const NeededSortEntryPoints needed = EntryPointsOf(*kernel->rows->get());
 #define QUERN_SORT_ENTRY(field, result, parameters) \
   if (needed.field) kernel->sort.field = reinterpret_cast<result(*) parameters>(addresses[i++]);
-#include "runtime/sort_entry_points.def"
+#include "runtime/abi/sort_entry_points.def"
   }
 }
 
@@ -405,16 +405,6 @@ void SettleKeptMemory() {
 
 }  // namespace
 
-const char* CacheText(CacheOutcome outcome) {
-  switch (outcome) {
-    case CacheOutcome::kOff: return "off";
-    case CacheOutcome::kMiss: return "miss";
-    case CacheOutcome::kMemory: return "memory";
-    case CacheOutcome::kDisk: return "disk";
-  }
-  return "off";
-}
-
 absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOptions& options) {
   SettleKeptMemory();
   std::string warning;
@@ -472,8 +462,8 @@ std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Ker
 }
 
 std::shared_ptr<RowSort> MakeRowSort(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget) {
-  auto sort = std::make_shared<RowSort>(kernel->rows, SourceOf(*kernel, kernel->sort, &KernelTier::sort), kernel, std::move(budget),
-                                        MakeSortOptions(kernel->plan));
+  auto sort = std::make_shared<RowSort>(kernel->rows, SourceOf(*kernel, kernel->sort, &KernelTier::sort), GenericSortKernel(), kernel,
+                                        std::move(budget), MakeSortOptions(kernel->plan));
   if (auto observer = ObserverOf(kernel->plan)) sort->Observe(std::move(observer));
   return sort;
 }

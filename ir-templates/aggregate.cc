@@ -2,8 +2,8 @@
 // The loops of a hash aggregation that depend on its spec. A batch of the input passes through three stages:
 //
 //     pack | hash      batch_rows rows     the key as one word, or its hash; no memory but the key columns
-//     find             the same rows       the address of each row's group, made where there is none: runtime/group_table.h
-//     update           the same rows       all accumulators of a row, in one loop
+//     find             the same rows       the address of each row's group, made where there is none:
+//     runtime/aggregate/tables/group_table.h update           the same rows       all accumulators of a row, in one loop
 //
 // Finding is the same for every spec as long as keys are words, and so is not compiled at run time. For all other keys it takes two of the
 // stages below: `compare` for rows whose group, by the tag in the directory, is probably there, and `store` for those of new groups, which
@@ -13,7 +13,7 @@
 // accumulator each would touch that line eight times, and load the group's address as often. Rows of one group that come one after another
 // (`update_runs`) keep its states in registers from the first to the last.
 #include "ir-templates/holes.h"
-#include "runtime/aggregate_abi.h"
+#include "runtime/abi/aggregate_abi.h"
 
 #define QUERN_ENTRY extern "C" __attribute__((visibility("default")))
 

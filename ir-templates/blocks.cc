@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks as bitcode: functions of runtime/blocks.h under the names that emitters call. They are linked into a kernel only where called,
-// always inlined, and none is left after the first pass. Those of runtime/called_blocks.def are inlined too, down to a call of the runtime,
-// so that emitters need not know which are which.
-#include "runtime/blocks.h"
-#include "runtime/accumulators.h"
-#include "runtime/block_signatures.h"
-#include "runtime/encode.h"
+// The blocks as bitcode: functions of runtime/blocks/blocks.h under the names that emitters call. They are linked into a kernel only where
+// called, always inlined, and none is left after the first pass. Those of runtime/blocks/out_of_line_blocks.def are inlined too, down to a
+// call of the runtime, so that emitters need not know which are which.
+#include "runtime/blocks/blocks.h"
+#include "runtime/blocks/accumulators.h"
+#include "runtime/blocks/block_signatures.h"
+#include "runtime/blocks/encode.h"
 
 namespace b = quern::blocks;
 
@@ -141,7 +141,7 @@ QUERN_EMIT_BLOCKS(128, k128)
   QUERN_BLOCK int64_t quern_block_fit_build_##text QUERN_FIT_BUILD_PARAMETERS {                                                         \
     return quern_rt_fit_build_##text QUERN_FIT_BUILD_ARGUMENTS;                                                                         \
   }
-#include "runtime/called_blocks.def"
+#include "runtime/blocks/out_of_line_blocks.def"
 
 // ---- accumulators: a value in 64 bits, whatever it is, and what a step does with it ---------------------------------------------------
 
@@ -193,7 +193,7 @@ QUERN_BITS_BLOCK(bit, kBit)
 #define QUERN_STEP_kReadsWide QUERN_STEP_WIDE
 #define QUERN_STEP_kReadsNumbers QUERN_STEP_TWO
 #define QUERN_STEP(Id, text, reads, state_bytes) QUERN_STEP_##reads(Id, text)
-#include "runtime/accumulator_steps.def"
+#include "runtime/abi/update_functions.def"
 
 // ---- sorting: keys to words, and tuples' fields in order ------------------------------------------------------------------------------
 
@@ -225,7 +225,7 @@ QUERN_BLOCK void quern_block_encode_bit QUERN_ENCODE_PARAMETERS {
 
 #define QUERN_CALLED_BYTES(text, kStorage) \
   QUERN_BLOCK void quern_block_encode_##text QUERN_ENCODE_BYTES_PARAMETERS { quern_rt_encode_##text QUERN_ENCODE_BYTES_ARGUMENTS; }
-#include "runtime/called_blocks.def"
+#include "runtime/blocks/out_of_line_blocks.def"
 
 #define QUERN_ORDER_BLOCK(text, kStorage) \
   QUERN_BLOCK int32_t quern_block_order_##text QUERN_ORDER_PARAMETERS { return b::OrderField<kStorage>(a, b, is_signed, rule, width); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The blocks of filters as bitcode, beside blocks.cc: a module of their own, so that other kernels need not look through them. Each tests
 // whole words and hands the rest to the runtime, so that emitters need not know which rows that is.
-#include "runtime/filter_strings.h"
+#include "runtime/blocks/filter_strings.h"
 
 namespace b = quern::blocks;
 

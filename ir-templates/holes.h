@@ -3,10 +3,10 @@
 #ifndef QUERN_IR_TEMPLATES_HOLES_H_
 #define QUERN_IR_TEMPLATES_HOLES_H_
 
-#include "runtime/aggregate_abi.h"
-#include "runtime/filter_abi.h"
-#include "runtime/kernel_abi.h"
-#include "runtime/sort_abi.h"
+#include "runtime/abi/aggregate_abi.h"
+#include "runtime/abi/filter_abi.h"
+#include "runtime/abi/kernel_abi.h"
+#include "runtime/abi/sort_abi.h"
 
 // A constant hole has no effect and gives the same number at every call, so that it can be moved out of loops.
 #define QUERN_HOLE_ATTRIBUTES_constant __attribute__((pure))

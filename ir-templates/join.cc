@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of a hash join over an unchained table (layout: runtime/kernel_abi.h), one entry point per stage. A stage runs over many rows
-// before the next one starts, so that many cache misses are under way at once and none is followed by a branch that waits for it. Building:
+// The loops of a hash join over an unchained table (layout: runtime/abi/kernel_abi.h), one entry point per stage. A stage runs over many
+// rows before the next one starts, so that many cache misses are under way at once and none is followed by a branch that waits for it.
+// Building:
 //
 //     filter    leave out rows that can match nothing              only where a key may be null
 //     hash      batch_rows rows                                    vectorised, no memory but the key columns
-//     store     columns -> tuples in order of arrival              then runtime/unchained_table.cc brings those of a slot side by side
+//     store     columns -> tuples in order of arrival              then runtime/join/unchained_table.cc brings those of a slot side by side
 //
 // and probing:
 //
@@ -16,13 +17,14 @@
 //     refine    their matches              residual predicate
 //     fit, emit up to batch_rows matches   payload, column by column
 //
-// Keys that fit one machine word are packed into it instead (pack), and word tables (runtime/word_table.cc) take the place of hash, test
-// and compare: with the keys out of the way those loops are the same for every spec, and what is the same is not compiled at run time.
+// Keys that fit one machine word are packed into it instead (pack), and word tables (runtime/join/packed_key_table.cc) take the place of
+// hash, test and compare: with the keys out of the way those loops are the same for every spec, and what is the same is not compiled at run
+// time.
 //
 // Example: 10 M unique keys, directory of 32 M slots: of 100 probe rows with 10 hits, 67 fall on an empty slot and 23 are turned away by
 // the tag (one in a thousand slips through); so 10 tuples are touched, not 33.
 //
-// What drives the stages, batch after batch, depends on no spec and is not compiled at run time: runtime/join_loop.cc.
+// What drives the stages, batch after batch, depends on no spec and is not compiled at run time: runtime/join/join_loop.cc.
 #include "ir-templates/holes.h"
 
 #define QUERN_ENTRY extern "C" __attribute__((visibility("default")))
@@ -57,7 +59,7 @@ QUERN_ENTRY uint32_t quern_join_test(const QuernJoinProbeArgs* a, uint32_t begin
   QuernCandidate* candidates = a->scratch->candidates;
   const uint32_t shift = a->shift, distance = a->prefetch_distance;
   // The distance is data, the instruction (into all caches) and what is asked for are compiled in; where a setting wants it otherwise, the
-  // runtime does the asking and calls this with distance 0 (runtime/join_loop.cc).
+  // runtime does the asking and calls this with distance 0 (runtime/join/join_loop.cc).
   // A table that fits the L2 cache is probed at distance 0, which means without any: a branch that is always predicted instead of six
   // instructions a row.
   const bool prefetches = quern_hole_prefetches(a->shape) && distance != 0;

@@ -4,8 +4,8 @@
 //     encode | lead    batch_rows rows      keys to words, or to the first word alone     vectorised, no memory but the key columns
 //     store            the same rows        what comes out, and keys that words do not say all of, to tuples in order of arrival
 //
-// Words, with the numbers of their rows, are then sorted by runtime/entry_sort.cc, which is the same for every spec and so is not compiled
-// at run time. Rows whose words tie while they may differ (two strings of 20 bytes with the same first 16) are told apart by
+// Words, with the numbers of their rows, are then sorted by runtime/sort/prefix_sort.cc, which is the same for every spec and so is not
+// compiled at run time. Rows whose words tie while they may differ (two strings of 20 bytes with the same first 16) are told apart by
 //
 //     compare          two tuples           one key after the other, in a straight line
 //

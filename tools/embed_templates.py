@@ -110,7 +110,8 @@ def main():
         if holes - used:
             sys.exit(f"holes that no template uses: {', '.join(sorted(holes - used))}; accepted: none")
     options.output.write_text(
-        '#include "codegen/template_library.h"\n\nnamespace quern {\nnamespace {\n' + "".join(array for array, _ in plain + with_lines) +
+        '#include "codegen/llvm/template_library.h"\n\nnamespace quern {\nnamespace {\n' +
+        "".join(array for array, _ in plain + with_lines) +
         table_text("kTemplates", plain) + table_text("kTemplatesWithLines", with_lines) + "}  // namespace\n"
         "std::span<const EmbeddedTemplate> EmbeddedTemplates() { return kTemplates; }\n"
         "std::span<const EmbeddedTemplate> EmbeddedTemplatesWithLines() { return kTemplatesWithLines; }\n}  // namespace quern\n")

@@ -11,10 +11,11 @@ two builds of the same sources share their kernels, wherever they lie.
 
 import argparse
 import hashlib
+import os
 import pathlib
 
 TEXT = """// Made by tools/hash_sources.py.
-#include "codegen/build_identity.h"
+#include "codegen/cache/build_identity.h"
 
 namespace quern {{
 
@@ -26,9 +27,10 @@ std::string_view BuildIdentity() {{ return "quern={version} sources={digest}"; }
 
 def digest_of(paths):
     digest = hashlib.blake2b(digest_size=16)
-    for path in sorted(paths, key=lambda path: (path.parent.name, path.name)):
+    root = os.path.commonpath(paths)
+    for name, path in sorted((path.relative_to(root).as_posix(), path) for path in paths):
         content = path.read_bytes()
-        digest.update(f"{path.parent.name}/{path.name} {len(content)}\n".encode())
+        digest.update(f"{name} {len(content)}\n".encode())
         digest.update(content)
     return digest.hexdigest()
 

@@ -19,7 +19,7 @@
 
 #include "codegen/compiler.h"
 #include "codegen/tuning/job_makers.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace quern {
 
@@ -35,7 +35,7 @@ PrefetchLadder* LadderOf(KernelPlan* plan, PrefetchLoop loop) {
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning)
 #define QUERN_PLAN_LADDER(scope, Loop, name, meaning) \
   case PrefetchLoop::Loop: return &plan->name;
-#include "codegen/plan_parameters.def"
+#include "codegen/plan/plan_parameters.def"
   }
   return nullptr;
 }

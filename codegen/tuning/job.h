@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "codegen/profile.h"
+#include "codegen/machine/profile.h"
 
 namespace quern {
 

@@ -13,15 +13,15 @@
 #include <utility>
 
 #include "codegen/tuning/job_makers.h"
-#include "runtime/aggregate_shape.h"
-#include "runtime/hash_aggregate.h"
-#include "runtime/status.h"
+#include "runtime/aggregate/aggregate_descriptor.h"
+#include "runtime/aggregate/hash_aggregate.h"
+#include "runtime/base/status.h"
 
 namespace quern::tuning {
 namespace {
 
 constexpr double kDirectoryBytesPerGroup = 16;
-// Of slots, which are the power of two above what 60 % would take; in the L2 cache above what 30 % would (word_groups.cc).
+// Of slots, which are the power of two above what 60 % would take; in the L2 cache above what 30 % would (packed_key_groups.cc).
 constexpr double kOpenLoad = 0.45, kOpenLoadInL2 = 0.22;
 
 // As many groups as are asked for, or those for which the next block finds room in an open table of so many bytes: a table that was about

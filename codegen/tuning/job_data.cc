@@ -25,7 +25,7 @@
 #include <thread>
 #include <utility>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace quern::tuning {
 namespace {

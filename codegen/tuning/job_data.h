@@ -11,9 +11,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/batch_view.h"
-#include "runtime/column_type.h"
-#include "runtime/spec.h"
+#include "runtime/rows/batch_view.h"
+#include "runtime/spec/column_type.h"
+#include "runtime/spec/spec.h"
 
 namespace quern::tuning {
 

@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "codegen/tuning/job_makers.h"
-#include "runtime/hash_join.h"
-#include "runtime/output_batch.h"
-#include "runtime/status.h"
-#include "runtime/tuple_layout.h"
+#include "runtime/base/status.h"
+#include "runtime/join/hash_join.h"
+#include "runtime/rows/output_batch.h"
+#include "runtime/rows/tuple_layout.h"
 
 namespace quern::tuning {
 namespace {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "codegen/tuning/job_makers.h"
-#include "runtime/output_batch.h"
-#include "runtime/row_sort.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
+#include "runtime/rows/output_batch.h"
+#include "runtime/sort/row_sort.h"
 
 namespace quern::tuning {
 namespace {

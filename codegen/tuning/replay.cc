@@ -15,8 +15,8 @@
 #include <string>
 #include <utility>
 
-#include "codegen/prefetch_choice.h"
-#include "codegen/text_words.h"
+#include "codegen/base/text_words.h"
+#include "codegen/machine/prefetch_choice.h"
 
 namespace quern {
 namespace {

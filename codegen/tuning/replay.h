@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was captured of a host's jobs (codegen/capture.h), as jobs that a tuner can time.
+// What was captured of a host's jobs (codegen/inspect/capture.h), as jobs that a tuner can time.
 #ifndef QUERN_CODEGEN_TUNING_REPLAY_H_
 #define QUERN_CODEGEN_TUNING_REPLAY_H_
 
 #include <cstddef>
 #include <vector>
 
-#include "codegen/capture.h"
+#include "codegen/inspect/capture.h"
 #include "codegen/tuning/job.h"
 
 namespace quern {

@@ -34,7 +34,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace quern {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "codegen/profile.h"
+#include "codegen/machine/profile.h"
 #include "codegen/tuning/job.h"
 
 namespace quern {

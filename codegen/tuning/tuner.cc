@@ -24,7 +24,7 @@
 #include "codegen/tuning/job.h"
 #include "codegen/tuning/job_data.h"
 #include "codegen/tuning/replay.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace quern {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "codegen/capture.h"
-#include "codegen/machine_facts.h"
-#include "codegen/profile.h"
+#include "codegen/inspect/capture.h"
+#include "codegen/machine/machine_facts.h"
+#include "codegen/machine/profile.h"
 #include "codegen/tuning/search.h"
 
 namespace quern {

@@ -24,7 +24,7 @@
 #include "hosts/c/aggregate_handles.h"
 #include "hosts/c/quern.h"
 #include "hosts/c/raw_batch.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace quern::c_abi {
 namespace {

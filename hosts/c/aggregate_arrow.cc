@@ -20,11 +20,11 @@
 #include "hosts/c/aggregate_handles.h"
 #include "hosts/c/arrow_fields.h"
 #include "hosts/c/quern.h"
-#include "runtime/aggregate_spec.h"
-#include "runtime/arrow_abi.h"
-#include "runtime/arrow_import.h"
-#include "runtime/spec_text.h"
-#include "runtime/status.h"
+#include "runtime/abi/arrow_abi.h"
+#include "runtime/base/status.h"
+#include "runtime/rows/arrow_import.h"
+#include "runtime/spec/aggregate_spec.h"
+#include "runtime/spec/spec_text.h"
 
 namespace quern::c_abi {
 namespace {

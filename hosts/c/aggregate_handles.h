@@ -15,10 +15,10 @@
 #include "codegen/compiler.h"
 #include "hosts/c/handles.h"
 #include "hosts/c/quern.h"
-#include "runtime/arrow_import.h"
-#include "runtime/hash_aggregate.h"
-#include "runtime/memory.h"
-#include "runtime/output_batch.h"
+#include "runtime/aggregate/hash_aggregate.h"
+#include "runtime/base/memory.h"
+#include "runtime/rows/arrow_import.h"
+#include "runtime/rows/output_batch.h"
 
 namespace quern::c_abi {
 

@@ -20,7 +20,7 @@
 #include "hosts/c/morsels.h"
 #include "hosts/c/quern.h"
 #include "hosts/c/raw_batch.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace quern::c_abi {
 namespace {

@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "hosts/c/raw_batch.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace quern::c_abi {
 namespace {

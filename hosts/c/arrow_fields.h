@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "hosts/c/handles.h"
 #include "hosts/c/quern.h"
-#include "runtime/arrow_abi.h"
-#include "runtime/batch_view.h"
+#include "runtime/abi/arrow_abi.h"
+#include "runtime/rows/batch_view.h"
 
 namespace quern::c_abi {
 

@@ -17,12 +17,12 @@
 #include <string_view>
 #include <utility>
 
-#include "codegen/compile_queue.h"
-#include "codegen/log.h"
-#include "codegen/tier.h"
+#include "codegen/base/log.h"
+#include "codegen/tier/compile_queue.h"
+#include "codegen/tier/tier.h"
 #include "hosts/c/handles.h"
 #include "hosts/c/quern.h"
-#include "runtime/join_shape.h"
+#include "runtime/join/join_descriptor.h"
 
 namespace quern::c_abi {
 namespace {

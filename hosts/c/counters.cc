@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "codegen/tier.h"
+#include "codegen/tier/tier.h"
 #include "hosts/c/aggregate_handles.h"
 #include "hosts/c/handles.h"
 #include "hosts/c/sort_handles.h"
@@ -17,7 +17,7 @@ void CopyCounters(const Counters& counted, const char* prefetch_class, const Ker
   quern_counters all = {};
   all.struct_size = counters->struct_size;
 #define QUERN_COUNTER(id, name, meaning) all.name = counted.name;
-#include "runtime/counters.def"
+#include "runtime/base/counters.def"
   all.prefetch_class = prefetch_class;
   all.tier = TierText(counted);
   all.cache = CacheText(kernel.tier == nullptr ? cache : kernel.tier->cache());

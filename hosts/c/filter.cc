@@ -21,11 +21,11 @@
 #include "hosts/c/handles.h"
 #include "hosts/c/quern.h"
 #include "hosts/c/raw_batch.h"
-#include "runtime/arrow_abi.h"
-#include "runtime/arrow_import.h"
-#include "runtime/filter_spec.h"
-#include "runtime/row_filter.h"
-#include "runtime/status.h"
+#include "runtime/abi/arrow_abi.h"
+#include "runtime/base/status.h"
+#include "runtime/filter/row_filter.h"
+#include "runtime/rows/arrow_import.h"
+#include "runtime/spec/filter_spec.h"
 
 struct quern_filter {
   explicit quern_filter(const quern::CompiledKernel& compiled)

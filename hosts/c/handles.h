@@ -16,13 +16,13 @@
 
 #include "absl/status/status.h"
 #include "codegen/compiler.h"
-#include "codegen/tier.h"
+#include "codegen/tier/tier.h"
 #include "hosts/c/quern.h"
-#include "runtime/arrow_import.h"
-#include "runtime/hash_join.h"
-#include "runtime/memory.h"
-#include "runtime/output_batch.h"
-#include "runtime/status.h"
+#include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/join/hash_join.h"
+#include "runtime/rows/arrow_import.h"
+#include "runtime/rows/output_batch.h"
 
 namespace quern::c_abi {
 

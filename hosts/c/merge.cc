@@ -22,8 +22,8 @@
 #include "hosts/c/quern.h"
 #include "hosts/c/raw_batch.h"
 #include "hosts/c/sort_handles.h"
-#include "runtime/spec_text.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
+#include "runtime/spec/spec_text.h"
 
 namespace quern::c_abi {
 namespace {

@@ -17,8 +17,8 @@
 
 #include "hosts/c/handles.h"
 #include "hosts/c/raw_batch.h"
-#include "runtime/shared_work.h"
-#include "runtime/status.h"
+#include "runtime/base/shared_work.h"
+#include "runtime/base/status.h"
 
 namespace quern::c_abi {
 namespace {

@@ -17,9 +17,9 @@
 #include <string_view>
 #include <utility>
 
-#include "codegen/compile_queue.h"
-#include "codegen/machine.h"
-#include "codegen/profile.h"
+#include "codegen/machine/machine.h"
+#include "codegen/machine/profile.h"
+#include "codegen/tier/compile_queue.h"
 #include "codegen/tuning/tuner.h"
 #include "hosts/c/handles.h"
 #include "hosts/c/quern.h"

@@ -26,7 +26,7 @@
 
 #include "hosts/c/handles.h"
 #include "hosts/c/raw_batch.h"
-#include "runtime/join_shape.h"
+#include "runtime/join/join_descriptor.h"
 
 namespace quern::c_abi {
 namespace {

@@ -2,8 +2,8 @@
 // The C ABI's Arrow side: struct arrays in and out, by the Arrow C data interface.
 //
 // A kernel knows columns by position, a record batch by name and child number. The binding stands between them and is checked once against
-// the schemas; every array is then checked by itself (runtime/arrow_import.h). Example: spec `join.inner keys=i64 build=f64 probe=rowid`,
-// build schema {price: g, id: l}, probe schema {order_id: l}:
+// the schemas; every array is then checked by itself (runtime/rows/arrow_import.h). Example: spec `join.inner keys=i64 build=f64
+// probe=rowid`, build schema {price: g, id: l}, probe schema {order_id: l}:
 //
 //     build_keys = {1}   build_payload = {0}    probe_keys = {0}   probe_payload = {-1}
 //     result schema      {probe_rowid: L, price: g}
@@ -19,8 +19,8 @@
 #include "hosts/c/arrow_fields.h"
 #include "hosts/c/handles.h"
 #include "hosts/c/quern.h"
-#include "runtime/arrow_abi.h"
-#include "runtime/arrow_import.h"
+#include "runtime/abi/arrow_abi.h"
+#include "runtime/rows/arrow_import.h"
 
 namespace quern::c_abi {
 namespace {

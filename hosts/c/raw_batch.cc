@@ -25,8 +25,8 @@
 #include <string>
 #include <utility>
 
-#include "runtime/blocks.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
+#include "runtime/blocks/blocks.h"
 
 namespace quern::c_abi {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "hosts/c/quern.h"
-#include "runtime/batch_view.h"
-#include "runtime/column_type.h"
-#include "runtime/memory.h"
+#include "runtime/base/memory.h"
+#include "runtime/rows/batch_view.h"
+#include "runtime/spec/column_type.h"
 
 namespace quern::c_abi {
 

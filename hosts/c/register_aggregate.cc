@@ -17,9 +17,9 @@
 
 #include "hosts/c/handles.h"
 #include "hosts/c/quern.h"
-#include "runtime/host_aggregates.h"
-#include "runtime/spec.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
+#include "runtime/spec/host_aggregates.h"
+#include "runtime/spec/spec.h"
 
 namespace quern::c_abi {
 namespace {

@@ -25,11 +25,11 @@
 #include <string>
 #include <utility>
 
-#include "codegen/plan.h"
+#include "codegen/plan/plan.h"
 #include "hosts/c/quern.h"
 #include "hosts/c/raw_batch.h"
 #include "hosts/c/sort_handles.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace quern::c_abi {
 namespace {

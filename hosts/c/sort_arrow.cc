@@ -18,10 +18,10 @@
 #include "hosts/c/arrow_fields.h"
 #include "hosts/c/quern.h"
 #include "hosts/c/sort_handles.h"
-#include "runtime/arrow_abi.h"
-#include "runtime/arrow_import.h"
-#include "runtime/spec_text.h"
-#include "runtime/status.h"
+#include "runtime/abi/arrow_abi.h"
+#include "runtime/base/status.h"
+#include "runtime/rows/arrow_import.h"
+#include "runtime/spec/spec_text.h"
 
 namespace quern::c_abi {
 namespace {

@@ -14,11 +14,11 @@
 #include "codegen/compiler.h"
 #include "hosts/c/handles.h"
 #include "hosts/c/quern.h"
-#include "runtime/arrow_import.h"
-#include "runtime/memory.h"
-#include "runtime/output_batch.h"
-#include "runtime/row_sort.h"
-#include "runtime/run_merger.h"
+#include "runtime/base/memory.h"
+#include "runtime/rows/arrow_import.h"
+#include "runtime/rows/output_batch.h"
+#include "runtime/sort/row_sort.h"
+#include "runtime/sort/run_merger.h"
 
 namespace quern::c_abi {
 

@@ -17,7 +17,7 @@
 #include "hosts/c/quern.h"
 #include "hosts/c/raw_batch.h"
 #include "hosts/c/sort_handles.h"
-#include "runtime/status.h"
+#include "runtime/base/status.h"
 
 namespace quern::c_abi {
 namespace {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The aggregate functions: runtime/aggregate_functions.def, which self_check.py compares with this table.
+"""The aggregate functions: runtime/spec/aggregate_functions.def, which self_check.py compares with this table.
 
     FUNCTIONS["avg"].result_type([ColumnType("i32", nullable=True)])       f64
 """

@@ -73,7 +73,7 @@ RUNTIME = pathlib.Path(__file__).resolve().parents[2] / "runtime"
 
 
 def check_kinds():
-    """join_kinds.py = runtime/join_kinds.def."""
+    """join_kinds.py = runtime/spec/join_kinds.def."""
     path = RUNTIME / "join_kinds.def"
     rows = re.findall(r'^QUERN_JOIN_KIND\(\w+, "(\w+)", (true|false), k(\w+), k(\w+)\)', path.read_text(), re.MULTILINE)
     theirs = [(name, pairs == "true", probe.lower(), build.lower()) for name, pairs, probe, build in rows]
@@ -104,7 +104,7 @@ def check_comparison(case, expected):
 
 
 def check_functions():
-    """aggregate_functions.py = runtime/aggregate_functions.def."""
+    """aggregate_functions.py = runtime/spec/aggregate_functions.def."""
     path = RUNTIME / "aggregate_functions.def"
     rows = re.findall(r'^QUERN_AGGREGATE\(\w+, "(\w+)", (\d), k(\w+), k(\w+)\)', path.read_text(), re.MULTILINE)
     snake = lambda name: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
@@ -268,7 +268,7 @@ _WEIGHTS = {"kBytes": "bytes", "kAsciiUpper": "upper", "kLatin1": "latin1", "kGe
 
 
 def check_collations():
-    """collation_oracle.py = runtime/collations.def."""
+    """collation_oracle.py = runtime/collation/collations.def."""
     path = RUNTIME / "collations.def"
     rows = re.findall(r'^QUERN_COLLATION\(\w+, "([^"]+)", (\w+), \w+, (\w+)\)', path.read_text(), re.MULTILINE)
     theirs = [(name, _PADS[pad], _WEIGHTS[weights]) for name, pad, weights in rows]

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "test/hosts/host_tables.h"
-#include "test/unit/sanitized.h"
+#include "test/unit/runtime/base/sanitized.h"
 
 namespace quern_test {
 namespace {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Hash, equality and order agree: what a sort calls equal, groups, joins and filters call equal too, and the same is smaller to a sort and
-to a filter. Of any strings, those among them that no other system was asked for, under every collation of runtime/collations.def.
+to a filter. Of any strings, those among them that no other system was asked for, under every collation of runtime/collation/collations.def.
 
     properties.py --lib build/lib/libquern.so --seed 7
 

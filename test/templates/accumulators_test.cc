@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Accumulator blocks alone: the order-preserving numbers of every kind of value and the way back, readers, and steps told not to count.
-#include "runtime/accumulators.h"
+#include "runtime/blocks/accumulators.h"
 
 #include <gtest/gtest.h>
 #include <bit>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks natively: eight lanes and one agree, and none reads or writes a byte that is not its own.
-#include "runtime/blocks.h"
+#include "runtime/blocks/blocks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks over strings of every collation, natively and between red zones: a string's hash is that of its equality key, and two strings are
 // equal where their keys are, whatever their lengths, their bytes and the field that one of them lies in.
-#include "runtime/collate.h"
+#include "runtime/collation/collate.h"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/blocks.h"
-#include "runtime/collation.h"
+#include "runtime/blocks/blocks.h"
+#include "runtime/collation/collation.h"
 #include "test/templates/guarded_buffer.h"
-#include "test/unit/collated_texts.h"
+#include "test/unit/runtime/collation/collated_texts.h"
 
 namespace quern::test {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Encoding natively: words order as values do, eight lanes and one agree, and no block reads or writes a byte that is not its own.
-#include "runtime/encode.h"
+#include "runtime/blocks/encode.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/block_signatures.h"
+#include "runtime/blocks/block_signatures.h"
 #include "test/templates/guarded_buffer.h"
 
 namespace quern::test {

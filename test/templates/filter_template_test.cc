@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ir-templates/holes.h"
-#include "runtime/filter_strings.h"
+#include "runtime/blocks/filter_strings.h"
 #include "test/templates/guarded_buffer.h"
 
 extern "C" void quern_filter_mask(QuernFilterArgs* args);

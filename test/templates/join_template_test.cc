@@ -2,7 +2,7 @@
 // The join template, compiled natively and linked with the simplest holes that make a join of it: one u64 key, which is null where all its
 // bits are set, one u64 of payload, and the residual predicate `probe payload < build payload`. No LLVM and no generator: a debugger and
 // the sanitizers see the loops as they were written. Each kind of join is done twice, with the key as a field of its own (hash, test,
-// compare of the template) and as a word (the loops of runtime/word_table.cc), and must give the rows of two nested loops:
+// compare of the template) and as a word (the loops of runtime/join/packed_key_table.cc), and must give the rows of two nested loops:
 //
 //     build  7:70 7:71 null:72     probe  7 null 9     full  (0,70) (0,71) (1,-) (2,-) (-,72)     right_semi  (-,70) (-,71)
 #include <gtest/gtest.h>
@@ -14,15 +14,15 @@
 #include <vector>
 
 #include "ir-templates/holes.h"
-#include "runtime/blocks.h"
-#include "runtime/join_loop.h"
-#include "runtime/unchained_table.h"
-#include "runtime/word_table.h"
+#include "runtime/blocks/blocks.h"
+#include "runtime/join/join_loop.h"
+#include "runtime/join/packed_key_table.h"
+#include "runtime/join/unchained_table.h"
 #include "test/templates/guarded_buffer.h"
 
 extern "C" {
 #define QUERN_JOIN_ENTRY(field, result, parameters) result quern_join_##field parameters;
-#include "runtime/join_entry_points.def"
+#include "runtime/abi/join_entry_points.def"
 }
 
 namespace b = quern::blocks;
@@ -47,7 +47,7 @@ const uint64_t* Values(const QuernColumn* column) { return static_cast<const uin
 QuernJoinEntryPoints Kernel() {
   return {
 #define QUERN_JOIN_ENTRY(field, result, parameters) quern_join_##field,
-#include "runtime/join_entry_points.def"
+#include "runtime/abi/join_entry_points.def"
   };
 }
 

@@ -13,7 +13,7 @@
 
 extern "C" {
 #define QUERN_SORT_ENTRY(field, result, parameters) result quern_sort_##field parameters;
-#include "runtime/sort_entry_points.def"
+#include "runtime/abi/sort_entry_points.def"
 }
 
 namespace quern::test {

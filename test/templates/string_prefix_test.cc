@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // First bytes of neighbouring strings, by each loop that this machine has: they are what one string at a time gives, and no byte behind the
 // column's last one is read.
-#include "runtime/string_prefix.h"
+#include "runtime/blocks/string_prefix.h"
 
 #include <gtest/gtest.h>
 

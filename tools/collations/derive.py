@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derives runtime/weights_*.cc from published Unicode data. Run it again only to check the tables or to add one:
+"""Derives runtime/collation/weights_*.cc from published Unicode data. Run it again only to check the tables or to add one:
 
     apt-get install unicode-data                                     # UnicodeData.txt and DerivedAge.txt, version 15.0.0
     pip download --no-deps pyuca==1.2 && unzip pyuca-1.2*.whl        # allkeys-5.2.0.txt and allkeys-9.0.0.txt
-    python3 tools/collations/derive.py --to runtime --unicode-data /usr/share/unicode/UnicodeData.txt \\
+    python3 tools/collations/derive.py --to runtime/collation --unicode-data /usr/share/unicode/UnicodeData.txt \\
         --derived-age /usr/share/unicode/DerivedAge.txt --allkeys-400 allkeys-4.0.0.txt --allkeys-520 pyuca/allkeys-5.2.0.txt \\
         --allkeys-900 pyuca/allkeys-9.0.0.txt
 
@@ -174,7 +174,7 @@ def source(table, name, what, comes_from):
 // {what}
 // Written by tools/collations/derive.py, which says how to read it, from {comes_from}:
 // data of Unicode, Inc., under the terms of UNICODE-LICENSE.txt beside this file. {len(table)} code points.
-#include "runtime/packed_weights.h"
+#include "runtime/collation/packed_weights.h"
 
 namespace quern {{
 

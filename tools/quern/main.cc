@@ -17,10 +17,10 @@
 #include <string>
 #include <vector>
 
-#include "tools/quern/command.h"
-#include "tools/quern/errors.h"
-#include "tools/quern/table_io.h"
-#include "tools/quern/version.h"
+#include "tools/frontend/errors.h"
+#include "tools/quern/commands/command.h"
+#include "tools/quern/files/table_io.h"
+#include "tools/quern/run/version.h"
 
 namespace quern::cli {
 namespace {
@@ -33,7 +33,7 @@ struct CommandRow {
 
 constexpr CommandRow kCommands[] = {
 #define QUERN_COMMAND(name, Function, summary) {#name, &Function, summary},
-#include "tools/quern/commands.def"
+#include "tools/quern/commands/commands.def"
 };
 
 void PrintHelp() {

@@ -10,7 +10,7 @@ between two that a column can hold, and the comparison is changed so that the ne
       x < 1000    always          x = 1000     never          x in (3, 1000)   x in (3)
 
 `always` and `never` are still unknown where x is null, so they are comparisons too: x between (not between) the ends of its type. (The
-command line does the same: tools/quern/where_leaf.cc.)
+command line does the same: tools/frontend/where_leaf.cc.)
 """
 
 from __future__ import annotations

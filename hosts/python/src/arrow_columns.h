@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/arrow_abi.h"
+#include "runtime/abi/arrow_abi.h"
 
 namespace quern::python {
 

@@ -18,8 +18,8 @@
 #include <utility>
 
 #include "errors.h"
-#include "runtime/arrow_import.h"
-#include "runtime/column_type.h"
+#include "runtime/rows/arrow_import.h"
+#include "runtime/spec/column_type.h"
 
 namespace quern::python {
 namespace {

@@ -10,9 +10,11 @@
 #include <utility>
 
 #include "codegen/compiler.h"
-#include "codegen/machine.h"
+#include "codegen/inspect/dump.h"
+#include "codegen/machine/machine.h"
 #include "errors.h"
-#include "runtime/spec.h"
+#include "runtime/spec/spec.h"
+#include "tools/report/mca.h"
 #include "without_gil.h"
 
 namespace quern::python {
@@ -66,7 +68,7 @@ std::string KernelHandle::Dump(const std::string& stage, const std::string& mach
   Check(spec.status());
   const absl::StatusOr<Machine> made_for = MachineByName(machine);
   Check(made_for.status());
-  absl::StatusOr<std::string> dump = quern::Dump(stage, *spec, *made_for, options);
+  absl::StatusOr<std::string> dump = DumpWithMca(stage, *spec, *made_for, options);
   Check(dump.status());
   return *std::move(dump);
 }

@@ -17,11 +17,11 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/machine.h"
-#include "codegen/prefetch_choice.h"
-#include "codegen/tuning/report.h"
+#include "codegen/machine/machine.h"
+#include "codegen/machine/prefetch_choice.h"
 #include "errors.h"
 #include "results.h"
+#include "tools/report/report.h"
 #include "tuning.h"
 #include "without_gil.h"
 

@@ -18,16 +18,16 @@
 
 #include "arrow_columns.h"
 #include "errors.h"
-#include "runtime/aggregate_spec.h"
-#include "runtime/arrow_import.h"
-#include "runtime/collation.h"
-#include "runtime/spec_text.h"
-#include "tools/quern/aggregate_text.h"
-#include "tools/quern/column_names.h"
-#include "tools/quern/condition_text.h"
-#include "tools/quern/errors.h"
-#include "tools/quern/sort_text.h"
-#include "tools/quern/where_text.h"
+#include "runtime/collation/collation.h"
+#include "runtime/rows/arrow_import.h"
+#include "runtime/spec/aggregate_spec.h"
+#include "runtime/spec/spec_text.h"
+#include "tools/frontend/aggregate_text.h"
+#include "tools/frontend/column_names.h"
+#include "tools/frontend/condition_text.h"
+#include "tools/frontend/errors.h"
+#include "tools/frontend/sort_text.h"
+#include "tools/frontend/where_text.h"
 
 namespace nb = nanobind;
 

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/machine_facts.h"
+#include "codegen/machine/machine_facts.h"
 #include "errors.h"
 #include "without_gil.h"
 #include "workers.h"

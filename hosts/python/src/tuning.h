@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "codegen/profile.h"
+#include "codegen/machine/profile.h"
 #include "codegen/tuning/tuner.h"
 
 namespace quern::python {

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What agg_bench measures.
+#ifndef QUERN_BENCH_AGGREGATE_AGG_SECTIONS_H_
+#define QUERN_BENCH_AGGREGATE_AGG_SECTIONS_H_
+
+#include <vector>
+
+#include "bench/common/sections.h"
+
+namespace quern::bench {
+
+std::vector<NamedCell> AllAggregateCells(const Settings& settings);
+
+}  // namespace quern::bench
+
+#endif  // QUERN_BENCH_AGGREGATE_AGG_SECTIONS_H_

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a host does with a kernel of each operator, in batches of 64 Ki rows. Example, `join.inner keys=i64 build=i64` and 100,000 rows: a
+// build side of one batch of 10,000, a probe side of two batches of 65,536 and 34,464. Both draw their keys from 10,000 values, so that a
+// probe row finds one build row on average.
+#include "bench/common/any_job.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/rows/output_batch.h"
+
+namespace quern::bench {
+namespace {
+
+constexpr uint64_t kBatchRows = uint64_t{1} << 16;
+constexpr uint64_t kOutputRows = uint64_t{1} << 14;
+
+std::vector<ColumnType> TypesOf(const std::vector<KeySpec>& keys) {
+  std::vector<ColumnType> types;
+  for (const KeySpec& key : keys) types.push_back(key.type);
+  return types;
+}
+
+void AddLeafTypes(const Predicate& predicate, std::vector<ColumnType>* types) {
+  if (predicate.children.empty()) types->push_back(predicate.column);
+  if (predicate.kind == PredicateKind::kCompareColumns) types->push_back(predicate.other);
+  for (const Predicate& child : predicate.children) AddLeafTypes(child, types);
+}
+
+std::vector<ColumnType> KeyTypes(const KernelSpec& spec) {
+  std::vector<ColumnType> types = TypesOf(spec.keys);
+  if (spec.op == Operator::kFilter) AddLeafTypes(spec.where, &types);
+  return types;
+}
+
+std::vector<ColumnType> PayloadTypes(const KernelSpec& spec) {
+  switch (spec.op) {
+    case Operator::kJoin: return spec.probe;
+    case Operator::kAggregate: return AggregateInputTypes(spec.aggregates);
+    case Operator::kSort: return spec.payload;
+    case Operator::kFilter: return {};
+  }
+  return {};
+}
+
+template <class Take>
+absl::Status ForBatches(uint64_t num_rows, Take take) {
+  for (uint64_t at = 0; at < num_rows; at += kBatchRows) QUERN_RETURN_IF_ERROR(take(at, std::min(kBatchRows, num_rows - at)));
+  return absl::OkStatus();
+}
+
+template <class Reader>
+absl::Status ReadAll(Reader* reader, OutputBatch* out, uint64_t* rows_out) {
+  for (bool more = true; more;) {
+    QUERN_ASSIGN_OR_RETURN(more, reader->Next(out));
+    *rows_out += out->num_rows();
+  }
+  return absl::OkStatus();
+}
+
+uint64_t OutputRows(const AnyInput& input) { return std::clamp<uint64_t>(input.num_rows(), 1, kOutputRows); }
+
+absl::StatusOr<uint64_t> RunJoin(const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
+  const auto budget = std::make_shared<MemoryBudget>();
+  const std::shared_ptr<HashJoin> join = MakeHashJoin(kernel, budget);
+  QUERN_RETURN_IF_ERROR(
+      ForBatches(input.build_rows(), [&](uint64_t at, uint64_t rows) { return join->Append(input.BuildBatch(at, rows)); }));
+  QUERN_RETURN_IF_ERROR(join->Finalise());
+  JoinProber prober(join);
+  OutputBatch out(JoinOutputTypes(input.spec()), OutputRows(input), budget);
+  uint64_t rows_out = 0;
+  const auto probe = [&](uint64_t at, uint64_t rows) -> absl::Status {
+    QUERN_RETURN_IF_ERROR(prober.SetInput(input.Batch(at, rows)));
+    return ReadAll(&prober, &out, &rows_out);
+  };
+  QUERN_RETURN_IF_ERROR(ForBatches(input.num_rows(), probe));
+  return rows_out;
+}
+
+absl::StatusOr<uint64_t> RunAggregate(const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
+  const auto budget = std::make_shared<MemoryBudget>();
+  const std::shared_ptr<HashAggregate> aggregate = MakeHashAggregate(kernel, budget);
+  QUERN_RETURN_IF_ERROR(ForBatches(input.num_rows(), [&](uint64_t at, uint64_t rows) { return aggregate->Append(input.Batch(at, rows)); }));
+  QUERN_RETURN_IF_ERROR(aggregate->Finalise());
+  GroupReader reader(aggregate);
+  OutputBatch out(AggregateOutputTypes(input.spec()), OutputRows(input), budget);
+  uint64_t rows_out = 0;
+  QUERN_RETURN_IF_ERROR(ReadAll(&reader, &out, &rows_out));
+  return rows_out;
+}
+
+absl::StatusOr<uint64_t> RunSort(const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
+  const auto budget = std::make_shared<MemoryBudget>();
+  const std::shared_ptr<RowSort> sort = MakeRowSort(kernel, budget);
+  QUERN_RETURN_IF_ERROR(ForBatches(input.num_rows(), [&](uint64_t at, uint64_t rows) { return sort->Append(input.Batch(at, rows)); }));
+  QUERN_RETURN_IF_ERROR(sort->Finalise());
+  SortReader reader(sort);
+  OutputBatch out(SortOutputTypes(input.spec()), OutputRows(input), budget);
+  uint64_t rows_out = 0;
+  QUERN_RETURN_IF_ERROR(ReadAll(&reader, &out, &rows_out));
+  return rows_out;
+}
+
+absl::StatusOr<uint64_t> RunFilter(const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
+  const std::shared_ptr<RowFilter> filter = MakeRowFilter(kernel);
+  std::vector<uint8_t> bits(kBatchRows / 8);
+  uint64_t rows_out = 0;
+  QUERN_RETURN_IF_ERROR(ForBatches(input.num_rows(), [&](uint64_t at, uint64_t rows) -> absl::Status {
+    QUERN_ASSIGN_OR_RETURN(const uint64_t passed, filter->Mask(input.Batch(at, rows), bits.data()));
+    rows_out += passed;
+    return absl::OkStatus();
+  }));
+  return rows_out;
+}
+
+}  // namespace
+
+AnyInput::AnyInput(const KernelSpec& spec, uint64_t num_rows)
+    : spec_(spec), num_rows_(num_rows), build_rows_(spec.op == Operator::kJoin ? std::max<uint64_t>(num_rows / 10, 1) : 0) {
+  const uint64_t distinct = std::max<uint64_t>(num_rows / 10, 4);
+  keys_ = std::make_unique<AnyTable>(KeyTypes(spec), num_rows, distinct);
+  payload_ = std::make_unique<AnyTable>(PayloadTypes(spec), num_rows, distinct);
+  build_keys_ = std::make_unique<AnyTable>(KeyTypes(spec), build_rows_, distinct);
+  build_payload_ = std::make_unique<AnyTable>(spec.build, build_rows_, distinct);
+}
+
+BatchView AnyInput::Batch(uint64_t first, uint64_t rows) const {
+  BatchView batch;
+  batch.keys = keys_->From(first);
+  batch.payload = payload_->From(first);
+  batch.num_rows = rows;
+  return batch;
+}
+
+BatchView AnyInput::BuildBatch(uint64_t first, uint64_t rows) const {
+  BatchView batch;
+  batch.keys = build_keys_->From(first);
+  batch.payload = build_payload_->From(first);
+  batch.num_rows = rows;
+  return batch;
+}
+
+absl::StatusOr<uint64_t> RunAny(const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
+  switch (input.spec().op) {
+    case Operator::kJoin: return RunJoin(kernel, input);
+    case Operator::kAggregate: return RunAggregate(kernel, input);
+    case Operator::kSort: return RunSort(kernel, input);
+    case Operator::kFilter: return RunFilter(kernel, input);
+  }
+  return 0;
+}
+
+}  // namespace quern::bench

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run of a join is five phases with a clock between them, each on as many threads as asked:
+//
+//     append | finalise | probe | drain (kinds that keep build rows)         2 threads, 10 M rows: 153 batches, whoever is free takes one
+//
+// One thread uses the plain calls, several the shared ones, so that a speed-up is one over what a caller without threads gets. Result rows
+// are written to an output batch and dropped: no consumer is timed.
+#include "bench/join/join_run.h"
+
+#include <algorithm>
+#include <atomic>
+#include <sstream>
+#include <utility>
+
+#include "bench/common/timing.h"
+#include "runtime/base/status.h"
+#include "runtime/rows/output_batch.h"
+
+namespace quern::bench {
+namespace {
+
+constexpr uint64_t kBatchRows = uint64_t{1} << 16;
+constexpr uint64_t kOutputRows = uint64_t{1} << 14;  // four columns of 8 bytes stay in the L2 cache
+constexpr uint64_t kRowsBuiltATurn = 200'000;
+constexpr uint64_t kMaxBuildsATurn = 200;
+
+// One join from its first row to its last.
+class JoinRun {
+ public:
+  JoinRun(const Contender& contender, const JoinWorkload& workload)
+      : threads_(contender.threads),
+        workload_(workload),
+        spec_(contender.kernel->plan.spec),
+        probe_rows_(contender.ProbeRows(workload)),
+        budget_(std::make_shared<MemoryBudget>()),
+        join_(MakeHashJoin(contender.kernel, budget_)) {}
+
+  absl::Status Append();
+  absl::Status Finalise();
+  absl::Status Probe();
+  absl::Status Drain();
+  uint64_t rows_out() const { return rows_out_; }
+  const JoinStats& stats() const { return join_->stats(); }
+
+ private:
+  template <class Side>
+  absl::Status AppendBatches(Side* side);
+  absl::Status TakeRows(JoinProber* prober, OutputBatch* out);
+
+  unsigned threads_;
+  const JoinWorkload& workload_;
+  const KernelSpec& spec_;
+  uint64_t probe_rows_;
+  std::shared_ptr<MemoryBudget> budget_;
+  std::shared_ptr<HashJoin> join_;
+  std::atomic<uint64_t> next_build_{0}, next_probe_{0}, rows_out_{0};
+};
+
+template <class Side>
+absl::Status JoinRun::AppendBatches(Side* side) {
+  const uint64_t rows = workload_.spec().build_rows;
+  for (uint64_t at; (at = next_build_.fetch_add(kBatchRows)) < rows;) {
+    QUERN_RETURN_IF_ERROR(side->Append(workload_.Build(at, std::min(kBatchRows, rows - at), spec_.build.size())));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JoinRun::Append() {
+  if (threads_ == 1) return AppendBatches(join_.get());
+  return OnThreads(threads_, [this]() -> absl::Status {
+    JoinAppender appender(join_);
+    QUERN_RETURN_IF_ERROR(AppendBatches(&appender));
+    return appender.Finish();
+  });
+}
+
+absl::Status JoinRun::Finalise() {
+  if (threads_ == 1) return join_->Finalise();
+  return OnThreads(threads_, [this] { return join_->FinaliseShared(); });
+}
+
+absl::Status JoinRun::TakeRows(JoinProber* prober, OutputBatch* out) {
+  uint64_t rows = 0;
+  for (bool more = true; more;) {
+    QUERN_ASSIGN_OR_RETURN(more, prober->Next(out));
+    rows += out->num_rows();
+  }
+  rows_out_ += rows;
+  return absl::OkStatus();
+}
+
+absl::Status JoinRun::Probe() {
+  return OnThreads(threads_, [this]() -> absl::Status {
+    JoinProber prober(join_);
+    OutputBatch out(JoinOutputTypes(spec_), kOutputRows, budget_);
+    for (uint64_t at; (at = next_probe_.fetch_add(kBatchRows)) < probe_rows_;) {
+      QUERN_RETURN_IF_ERROR(prober.SetInput(workload_.Probe(at, std::min(kBatchRows, probe_rows_ - at), spec_.probe.size())));
+      QUERN_RETURN_IF_ERROR(TakeRows(&prober, &out));
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status JoinRun::Drain() {
+  if (RowOf(spec_.join_kind).build_row == RowsOut::kNever) return absl::OkStatus();
+  return OnThreads(threads_, [this]() -> absl::Status {
+    JoinProber prober(join_);
+    OutputBatch out(JoinOutputTypes(spec_), kOutputRows, budget_);
+    QUERN_RETURN_IF_ERROR(prober.SetUnmatched());
+    return TakeRows(&prober, &out);
+  });
+}
+
+absl::Status Time(absl::Status (JoinRun::*phase)(), JoinRun* run, double* best_s) {
+  const double start = Now();
+  QUERN_RETURN_IF_ERROR((run->*phase)());
+  *best_s = std::min(*best_s, Now() - start);
+  return absl::OkStatus();
+}
+
+absl::Status TakeTurn(const JoinWorkload& workload, Contender* contender) {
+  JoinTimes& best = contender->best;
+  const uint64_t builds = std::clamp<uint64_t>(kRowsBuiltATurn / workload.spec().build_rows, 1, kMaxBuildsATurn);
+  std::unique_ptr<JoinRun> run;
+  for (uint64_t i = 0; i < builds; ++i) {
+    run = std::make_unique<JoinRun>(*contender, workload);
+    QUERN_RETURN_IF_ERROR(Time(&JoinRun::Append, run.get(), &best.append_s));
+    QUERN_RETURN_IF_ERROR(Time(&JoinRun::Finalise, run.get(), &best.finalise_s));
+  }
+  QUERN_RETURN_IF_ERROR(Time(&JoinRun::Probe, run.get(), &best.probe_s));
+  QUERN_RETURN_IF_ERROR(Time(&JoinRun::Drain, run.get(), &best.drain_s));
+  best.stats = run->stats();
+  best.rows_out = run->rows_out();
+  const KernelSpec& spec = contender->kernel->plan.spec;
+  const uint64_t expected = workload.ResultRows(spec.join_kind);
+  if (contender->ProbeRows(workload) == workload.spec().probe_rows && best.rows_out != expected) {
+    return Internal("wrong number of result rows of " + PrintSpec(spec) + ": " + std::to_string(best.rows_out) +
+                    "; accepted: " + std::to_string(expected));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Contender> Compete(const std::string& spec, const std::string& params) {
+  CompileOptions options;
+  options.engine = Engine::kJit;
+  std::istringstream words(params);
+  for (std::string word; words >> word;) {
+    const size_t equals = std::min(word.find('='), word.size() - 1);
+    options.overrides.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  }
+  QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, CompileText(spec, options));
+  return Contender{compiled.kernel};
+}
+
+absl::Status TakeTurns(const JoinWorkload& workload, int turns, std::vector<Contender>* contenders) {
+  for (int turn = 0; turn < turns; ++turn) {
+    for (Contender& contender : *contenders) {
+      if (turn < contender.turns) QUERN_RETURN_IF_ERROR(TakeTurn(workload, &contender));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quern::bench

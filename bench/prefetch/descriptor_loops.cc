@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// A descriptor is what a sort's entry, a join's match or a packet's header is: a small record in a row of small records, which the
+// processor reads ahead of by itself, with the address of a larger one that it cannot guess. The loops are made of the same templates as
+// those of the operators (runtime/rows/prefetch_lines.h), so that what is measured is what these can have.
+//
+//     descriptors   [0 |*][1 |*][2 |*][3 |*] ..         16 bytes each, one after the other
+//                        \   \    \_________
+//     payloads      [..1..][..3..][..0..][..2..] ..     a line each, in random order
+//
+// Rows 0 .. n-1 at distance 64: row 64's payload is asked for when row 0's is used. 64 rows of 1 ns are less than a line takes, so the loop
+// with little to do wants more of them than the one that computes 100 ns a row, for which 2 are plenty.
+#include "bench/prefetch/descriptor_loops.h"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/blocks/blocks.h"
+#include "runtime/rows/prefetch_lines.h"
+
+namespace quern::bench {
+namespace {
+
+constexpr uint32_t kWorkSteps = 48;  // each waits for the one before it: about 10 cycles
+
+template <bool kWrites, int kLocality>
+struct AskLike {
+  static constexpr bool kAsks = true;
+  static inline __attribute__((always_inline)) void For(const void* address) {
+    if constexpr (kWrites) {
+#if defined(__x86_64__)
+      PrefetchLine<PrefetchHint::kWrite>(address);  // prefetchw, which knows no locality
+#else
+      __builtin_prefetch(address, 1, kLocality);
+#endif
+    } else {
+      constexpr PrefetchHint kHints[] = {PrefetchHint::kNta, PrefetchHint::kT2, PrefetchHint::kT1, PrefetchHint::kT0};
+      PrefetchLine<kHints[kLocality]>(address);
+    }
+  }
+};
+
+// What a row costs in each loop. `sum` keeps the compiler from leaving it out.
+inline __attribute__((always_inline)) void Branch(const Payload& payload, uint64_t* sum) {
+  if ((payload.words[0] & 1) == 0) return;
+  asm volatile("" : "+r"(*sum));  // a jump, not a conditional move: it is guessed before the line is there
+  *sum += payload.words[0];
+}
+
+inline __attribute__((always_inline)) uint64_t Work(const Payload& payload) {
+  uint64_t x = payload.words[0];
+  for (uint32_t step = 0; step < kWorkSteps; ++step) x = blocks::Mix(x + payload.words[step % 7]);
+  return x;
+}
+
+template <class Ask>
+__attribute__((noinline)) uint64_t Run(DescriptorLoop loop, uint32_t distance, const Descriptor* all, uint32_t n) {
+  uint64_t sum = 0;
+  const uint32_t ahead = std::min(distance, n);
+  const auto ask_payload = [&](uint32_t i) { Ask::For(all[i].payload); };
+  switch (loop) {
+    case DescriptorLoop::kDescriptors:
+      ForEachRow<Ask>(n, ahead, [&](uint32_t i) { Ask::For(&all[i]); }, [&](uint32_t i) { sum += all[i].number; });
+      break;
+    case DescriptorLoop::kPayload: ForEachRow<Ask>(n, ahead, ask_payload, [&](uint32_t i) { sum += all[i].payload->words[0]; }); break;
+    case DescriptorLoop::kBranch: ForEachRow<Ask>(n, ahead, ask_payload, [&](uint32_t i) { Branch(*all[i].payload, &sum); }); break;
+    case DescriptorLoop::kWork: ForEachRow<Ask>(n, ahead, ask_payload, [&](uint32_t i) { sum += Work(*all[i].payload); }); break;
+    case DescriptorLoop::kUpdate:
+      ForEachRow<Ask>(n, ahead, ask_payload, [&](uint32_t i) {
+        all[i].payload->words[7] += all[i].number;
+        sum += all[i].number;
+      });
+      break;
+  }
+  return sum;
+}
+
+}  // namespace
+
+const char* LoopName(DescriptorLoop loop) {
+  switch (loop) {
+    case DescriptorLoop::kDescriptors: return "descriptors";
+    case DescriptorLoop::kPayload: return "payload";
+    case DescriptorLoop::kBranch: return "branch";
+    case DescriptorLoop::kWork: return "work";
+    case DescriptorLoop::kUpdate: return "update";
+  }
+  return "";
+}
+
+absl::StatusOr<DescriptorArray> DescriptorArray::Make(uint32_t rows) {
+  DescriptorArray array;
+  array.rows_ = rows;
+  const auto budget = std::make_shared<MemoryBudget>();
+  QUERN_ASSIGN_OR_RETURN(array.descriptors_, HugeBuffer::Allocate(budget, std::max<uint64_t>(rows, 1) * sizeof(Descriptor), true));
+  QUERN_ASSIGN_OR_RETURN(array.payloads_, HugeBuffer::Allocate(budget, (uint64_t{rows} + 1) * sizeof(Payload), true));
+  std::vector<uint32_t> order(rows);
+  std::iota(order.begin(), order.end(), 0U);
+  std::shuffle(order.begin(), order.end(), std::mt19937_64(rows));  // the same from run to run
+  auto* const descriptors = reinterpret_cast<Descriptor*>(array.descriptors_.data());
+  auto* const payloads = reinterpret_cast<Payload*>((reinterpret_cast<uintptr_t>(array.payloads_.data()) + 63) / 64 * 64);
+  for (uint32_t i = 0; i < rows; ++i) {
+    descriptors[i] = {uint64_t{i} + 1, &payloads[order[i]]};
+    for (uint64_t word = 0; word < 8; ++word) payloads[i].words[word] = blocks::Mix(uint64_t{i} * 8 + word + 1) | uint64_t{1} << 63;
+  }
+  return array;
+}
+
+uint64_t RunDescriptorLoop(DescriptorLoop loop, AskKind how, uint32_t distance, const Descriptor* descriptors, uint32_t n) {
+  if (distance == 0) return Run<AskNothing>(loop, 0, descriptors, n);
+  using Loop = uint64_t (*)(DescriptorLoop, uint32_t, const Descriptor*, uint32_t);
+  constexpr Loop kReads[] = {Run<AskLike<false, 0>>, Run<AskLike<false, 1>>, Run<AskLike<false, 2>>, Run<AskLike<false, 3>>};
+  constexpr Loop kWrites[] = {Run<AskLike<true, 0>>, Run<AskLike<true, 1>>, Run<AskLike<true, 2>>, Run<AskLike<true, 3>>};
+  return (how.writes ? kWrites : kReads)[how.locality & 3](loop, distance, descriptors, n);
+}
+
+}  // namespace quern::bench

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading the environment. One row of environment_variables.def gives the name, the default and the two texts; `quern env` prints all
+// rows, a command asks for the one it needs:
+//
+//     $ QUERN_THREADS=4 quern env
+//     QUERN_THREADS  4       environment  threads of a run; --threads wins
+//     QUERN_MACHINE  native  default      CPU that dump makes code for; --machine wins
+//
+// A bad value is an error of the environment (exit status 1), and only of the commands that read the variable.
+#include "codegen/base/environment.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <system_error>
+#include <thread>
+
+#include "runtime/base/kept_pages.h"
+#include "runtime/base/status.h"
+
+namespace quern {
+namespace {
+
+std::string CoresText() { return std::to_string(std::clamp(std::thread::hardware_concurrency(), 1u, 1024u)); }
+
+// A folder that the XDG base directory specification gives to a program; a path of it that is not absolute is to be ignored.
+std::string UserFolder(const char* variable, const char* below_home) {
+  const char* folder = std::getenv(variable);
+  if (folder != nullptr && *folder == '/') return std::string(folder) + "/quern";
+  const char* home = std::getenv("HOME");
+  return home != nullptr && *home == '/' ? std::string(home) + below_home + "/quern" : "";
+}
+
+// What a variable that is not set counts as, where the table does not say.
+std::string FoundDefault(Variable id) {
+  if (id == Variable::kThreads) return CoresText();
+  if (id == Variable::kKeptMemory) return std::to_string(KeptPages::DefaultBytes() >> 20);
+  return id == Variable::kCacheDir ? UserFolder("XDG_CACHE_HOME", "/.cache") : "";
+}
+
+VariableRow MakeRow(Variable id, const char* name, const std::string& default_text, const char* accepted, const char* meaning) {
+  const char* value = std::getenv(name);
+  const bool is_set = value != nullptr && *value != '\0';
+  return {id, name, is_set ? value : default_text.empty() ? FoundDefault(id) : default_text, is_set, accepted, meaning};
+}
+
+constexpr std::string_view kFileStages[] = {"plan", "layout", "ir", "opt", "asm"};
+constexpr const char* kFileStagesText = "plan, layout, ir, opt, asm";
+
+// What a relative folder means now, also after the process went elsewhere.
+std::string AbsolutePath(const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(folder, error);
+  return error ? folder : path.string();
+}
+
+}  // namespace
+
+std::vector<VariableRow> ReadEnvironment() {
+  return {
+#define QUERN_ENVIRONMENT_VARIABLE(Id, name, default_text, accepted, meaning) MakeRow(Variable::Id, #name, default_text, accepted, meaning),
+#include "codegen/base/environment_variables.def"
+  };
+}
+
+std::string UserConfigFolder() { return UserFolder("XDG_CONFIG_HOME", "/.config"); }
+
+VariableRow ReadVariable(Variable id) { return ReadEnvironment()[static_cast<size_t>(id)]; }
+
+bool StageDump::Leaves(std::string_view stage) const { return std::find(stages.begin(), stages.end(), stage) != stages.end(); }
+
+absl::StatusOr<StageDump> StageDumpOfEnvironment() {
+  const VariableRow row = ReadVariable(Variable::kDump);
+  if (!row.from_environment) return StageDump{};
+  const size_t colon = row.value.find(':');
+  if (colon == std::string::npos || colon + 1 == row.value.size()) {
+    return absl::FailedPreconditionError("bad value of QUERN_DUMP: " + Show(row.value) + "; accepted: STAGE,STAGE,..:DIR with stages " +
+                                         kFileStagesText);
+  }
+  StageDump dump{{}, AbsolutePath(row.value.substr(colon + 1))};
+  for (size_t begin = 0; begin <= colon;) {
+    const size_t end = std::min(row.value.find(',', begin), colon);
+    const std::string stage = row.value.substr(begin, end - begin);
+    if (std::find(std::begin(kFileStages), std::end(kFileStages), stage) == std::end(kFileStages)) {
+      return absl::FailedPreconditionError("unknown stage of QUERN_DUMP: " + Show(stage) + "; accepted: " + kFileStagesText);
+    }
+    dump.stages.push_back(stage);
+    begin = end + 1;
+  }
+  return dump;
+}
+
+absl::StatusOr<std::string> FolderOfEnvironment(Variable id) {
+  const VariableRow row = ReadVariable(id);
+  if (!row.from_environment) return std::string();
+  std::error_code ignored;
+  if (std::filesystem::is_directory(row.value, ignored)) return AbsolutePath(row.value);
+  return absl::FailedPreconditionError("bad value of " + row.name + ": " + Show(row.value) + "; accepted: " + row.accepted);
+}
+
+absl::StatusOr<uint64_t> KeptBytesOfEnvironment() {
+  constexpr uint64_t kMostMib = uint64_t{1} << 20;
+  const VariableRow row = ReadVariable(Variable::kKeptMemory);
+  uint64_t mib = 0;
+  const char* const begin = row.value.data();
+  const auto [end, error] = std::from_chars(begin, begin + row.value.size(), mib);
+  if (error == std::errc() && end == begin + row.value.size() && mib <= kMostMib) return mib << 20;
+  return absl::FailedPreconditionError("bad value of " + row.name + ": " + Show(row.value) + "; accepted: " + row.accepted);
+}
+
+absl::StatusOr<bool> SwitchOfEnvironment(Variable id) {
+  const VariableRow row = ReadVariable(id);
+  if (row.value == "0" || row.value == "1") return row.value == "1";
+  return absl::FailedPreconditionError("bad value of " + row.name + ": " + Show(row.value) + "; accepted: " + row.accepted);
+}
+
+}  // namespace quern

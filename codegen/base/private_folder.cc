@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whoever can write to the folder of kernels can have any code run by the user, so the folder and its files are looked at before anything
+// in them is:
+//
+//     drwx------  ann  /home/ann/.cache/quern     well
+//     drwxrwx---  ann  /srv/quern                 refused: her group could put kernels there
+//     drwx------  bob  /tmp/quern                 refused: bob can, also where he has let her in
+//     lrwxrwxrwx  bob  /tmp/quern -> /home/ann    refused: a link is his who made it (links above the folder are followed)
+//
+// What was looked at is what is used: folder and file are opened first and asked by descriptor, and files are opened below the open folder,
+// so that nothing can be put in the place of either in between. They are read into memory, not mapped: a mapping changes with its file,
+// after it was checked, or ends in SIGBUS where the file is cut. Opening does not wait where the name is a pipe's.
+//
+// Nothing is flushed to the disk (fsync). A rename may reach it before the bytes do, so after a loss of power a file may hold less than was
+// written, or zeros; its checksum says so, and it is written anew. Waiting for the disk would make every compilation slower by
+// milliseconds, to save one compilation after a crash.
+#include "codegen/base/private_folder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+#include <system_error>
+
+#include "runtime/base/status.h"
+
+namespace quern {
+namespace {
+
+constexpr char kOfYours[] = "a folder of yours that nobody else can write to";
+
+std::string ErrorText(int number) { return std::generic_category().message(number); }
+
+absl::Status Refused(const std::string& what, const std::string& path, const std::string& detail, const std::string& accepted = kOfYours) {
+  return absl::FailedPreconditionError(what + ": " + path + (detail.empty() ? "" : " (" + detail + ")") + "; accepted: " + accepted);
+}
+
+absl::Status CannotOpen(const std::string& path, int number) {
+  if (number == ENOENT) return absl::NotFoundError("no folder: " + path + "; accepted: " + kOfYours);
+  // With O_DIRECTORY and O_NOFOLLOW, a link is no folder.
+  if (number == ENOTDIR || number == ELOOP) return Refused("kernel cache is not a folder", path, "");
+  return Refused("cannot open kernel cache", path, ErrorText(number));
+}
+
+absl::Status CannotWrite(const std::string& path, int number) {
+  return Refused("cannot write to kernel cache", path, ErrorText(number), "a folder that takes new files");
+}
+
+std::string ModeText(mode_t mode) {
+  char text[16];
+  std::snprintf(text, sizeof text, "mode %04o", static_cast<unsigned>(mode & 07777));
+  return text;
+}
+
+bool OthersCanWrite(const struct stat& about) { return (about.st_mode & (S_IWGRP | S_IWOTH)) != 0; }
+
+absl::Status CheckFolder(const std::string& path, const struct stat& about) {
+  if (about.st_uid != geteuid()) return Refused("kernel cache of another user", path, "user " + std::to_string(about.st_uid));
+  if (OthersCanWrite(about)) {
+    return Refused("kernel cache that others can write to", path, ModeText(about.st_mode), kOfYours + (", as after chmod go-w " + path));
+  }
+  return absl::OkStatus();
+}
+
+// True where the folder is there, whoever made it.
+bool MakeFolder(const std::string& path) {
+  constexpr mode_t kForTheUser = 0700;
+  if (mkdir(path.c_str(), kForTheUser) == 0 || errno == EEXIST) return true;
+  const size_t slash = path.rfind('/');
+  if (errno != ENOENT || slash == 0 || slash == std::string::npos) return false;
+  return MakeFolder(path.substr(0, slash)) && (mkdir(path.c_str(), kForTheUser) == 0 || errno == EEXIST);
+}
+
+int64_t Nanoseconds(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
+
+// Up to so many bytes; fewer where the file ends before. *Errors*: errno's number, else 0.
+int ReadBytes(int file, size_t bytes, std::string* content) {
+  content->resize(bytes);
+  size_t done = 0;
+  while (done < bytes) {
+    const ssize_t n = read(file, content->data() + done, bytes - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    if (n == 0) break;
+    done += static_cast<size_t>(n);
+  }
+  content->resize(done);
+  return 0;
+}
+
+int WriteBytes(int file, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t n = write(file, content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    if (n == 0) return ENOSPC;
+    content.remove_prefix(static_cast<size_t>(n));
+  }
+  return 0;
+}
+
+// A write beyond this limit would end the process with SIGXFSZ, which is not ours to catch.
+bool IsOverFileLimit(size_t bytes) {
+  struct rlimit limit;
+  return getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur;
+}
+
+}  // namespace
+
+Descriptor::~Descriptor() { Close(); }
+
+int Descriptor::Close() {
+  const int number = std::exchange(number_, -1);
+  if (number < 0 || close(number) == 0 || errno == EINTR) return 0;  // after EINTR it is closed too
+  return errno;
+}
+
+int64_t FileTimeNow() {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return Nanoseconds(now);
+}
+
+absl::StatusOr<PrivateFolder> PrivateFolder::Open(const std::string& path) {
+  Descriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (folder.get() < 0) return CannotOpen(path, errno);
+  struct stat about;
+  if (fstat(folder.get(), &about) != 0) return CannotOpen(path, errno);
+  QUERN_RETURN_IF_ERROR(CheckFolder(path, about));
+  return PrivateFolder(path, std::move(folder));
+}
+
+absl::StatusOr<PrivateFolder> PrivateFolder::OpenOrMake(const std::string& path) {
+  absl::StatusOr<PrivateFolder> folder = Open(path);
+  if (!absl::IsNotFound(folder.status())) return folder;
+  if (!MakeFolder(path)) return Refused("cannot make kernel cache", path, ErrorText(errno), "a folder that takes new files");
+  return Open(path);
+}
+
+absl::StatusOr<std::string> PrivateFolder::Read(const std::string& name, size_t max_bytes, int64_t touch_after_ns) const {
+  const Descriptor file(openat(descriptor_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (file.get() < 0) {
+    if (errno == ENOENT) return absl::NotFoundError("no file");
+    return absl::FailedPreconditionError(errno == ELOOP ? "a link" : ErrorText(errno));
+  }
+  struct stat about;
+  if (fstat(file.get(), &about) != 0) return absl::FailedPreconditionError(ErrorText(errno));
+  if (!S_ISREG(about.st_mode)) return absl::FailedPreconditionError("not a file");
+  if (about.st_uid != geteuid()) return absl::FailedPreconditionError("of user " + std::to_string(about.st_uid));
+  if (OthersCanWrite(about)) return absl::FailedPreconditionError("others can write to it, " + ModeText(about.st_mode));
+  if (static_cast<uint64_t>(about.st_size) > max_bytes) return absl::FailedPreconditionError("too large");
+  std::string content;
+  if (const int error = ReadBytes(file.get(), static_cast<size_t>(about.st_size), &content)) {
+    return absl::FailedPreconditionError(ErrorText(error));
+  }
+  if (touch_after_ns > 0 && FileTimeNow() - Nanoseconds(about.st_mtim) > touch_after_ns) futimens(file.get(), nullptr);
+  return content;
+}
+
+absl::Status PrivateFolder::WriteNew(const std::string& name, std::string_view content) const {
+  if (IsOverFileLimit(content.size())) return CannotWrite(path_, EFBIG);
+  Descriptor file(openat(descriptor_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (file.get() < 0) return CannotWrite(path_, errno);
+  const int write_error = WriteBytes(file.get(), content);
+  const int close_error = file.Close();
+  if (write_error == 0 && close_error == 0) return absl::OkStatus();
+  Remove(name);
+  return CannotWrite(path_, write_error != 0 ? write_error : close_error);
+}
+
+absl::Status PrivateFolder::Replace(const std::string& name, const std::string& temporary, std::string_view content) const {
+  QUERN_RETURN_IF_ERROR(WriteNew(temporary, content));
+  if (renameat(descriptor_.get(), temporary.c_str(), descriptor_.get(), name.c_str()) == 0) return absl::OkStatus();
+  const int error = errno;
+  if (error == ENOENT) return absl::OkStatus();  // the folder was cleared meanwhile, by a user who wants it empty
+  Remove(temporary);
+  return CannotWrite(path_, error);
+}
+
+absl::StatusOr<std::vector<FolderEntry>> PrivateFolder::Entries() const {
+  // Of its own: reading moves the position, which a duplicate would share.
+  const int again = openat(descriptor_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(again < 0 ? nullptr : fdopendir(again), closedir);
+  if (listing == nullptr) {
+    const int error = errno;
+    if (again >= 0) close(again);
+    return Refused("cannot list kernel cache", path_, ErrorText(error));
+  }
+  std::vector<FolderEntry> entries;
+  while (const dirent* entry = readdir(listing.get())) {
+    struct stat about;
+    if (fstatat(descriptor_.get(), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0 || S_ISDIR(about.st_mode)) continue;
+    entries.push_back({entry->d_name, static_cast<uint64_t>(about.st_size), Nanoseconds(about.st_mtim)});
+  }
+  return entries;
+}
+
+bool PrivateFolder::Remove(const std::string& name) const { return unlinkat(descriptor_.get(), name.c_str(), 0) == 0; }
+
+}  // namespace quern

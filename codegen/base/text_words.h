@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words and numbers of the line based files that people may edit: profiles and captures.
+#ifndef QUERN_CODEGEN_BASE_TEXT_WORDS_H_
+#define QUERN_CODEGEN_BASE_TEXT_WORDS_H_
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "absl/status/status.h"
+#include "runtime/base/status.h"
+
+namespace quern {
+
+// The next word of a line, which goes on behind it; "" at its end.
+inline std::string_view TakeWord(std::string_view* line) {
+  const size_t begin = std::min(line->find_first_not_of(" \t"), line->size());
+  const size_t end = std::min(line->find_first_of(" \t", begin), line->size());
+  const std::string_view word = line->substr(begin, end - begin);
+  line->remove_prefix(end);
+  return word;
+}
+
+// The next line of a text, without its end.
+inline std::string_view TakeLine(std::string_view* text) {
+  const size_t end = std::min(text->find('\n'), text->size());
+  std::string_view line = text->substr(0, end);
+  text->remove_prefix(std::min(end + 1, text->size()));
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  return line;
+}
+
+// Gives each line to reader->ReadLine and asks reader->CheckComplete at the end. *Errors*: those of the reader, behind "NAME:LINE: ".
+template <class Reader>
+absl::Status ReadLines(std::string_view text, std::string_view name, Reader* reader) {
+  uint64_t line_number = 0;
+  const auto at_line = [&](const absl::Status& status) {
+    const uint64_t line = std::max<uint64_t>(line_number, 1);
+    return InvalidArgument(Show(name) + ":" + std::to_string(line) + ": " + std::string(status.message()));
+  };
+  while (!text.empty()) {
+    const std::string_view line = TakeLine(&text);
+    ++line_number;
+    if (const absl::Status status = reader->ReadLine(line); !status.ok()) return at_line(status);
+  }
+  const absl::Status status = reader->CheckComplete();
+  return status.ok() ? status : at_line(status);
+}
+
+// Whether all of the text is a number from min to max.
+inline bool ReadCount(std::string_view text, uint64_t min, uint64_t max, uint64_t* value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return error == std::errc() && end == text.data() + text.size() && *value >= min && *value <= max;
+}
+
+// Whether all of the text is a finite number of 0 or more.
+inline bool ReadReal(std::string_view text, double* value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return error == std::errc() && end == text.data() + text.size() && std::isfinite(*value) && *value >= 0;
+}
+
+// Six digits, whatever the language of the process.
+inline std::string PrintReal(double value) {
+  char text[32];
+  const auto [end, error] = std::to_chars(text, text + sizeof text, std::isfinite(value) ? value : 0, std::chars_format::general, 6);
+  return error == std::errc() ? std::string(text, end) : "0";
+}
+
+}  // namespace quern
+
+#endif  // QUERN_CODEGEN_BASE_TEXT_WORDS_H_

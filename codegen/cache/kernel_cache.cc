@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Single flight: the first thread that misses puts an unfinished entry in the map and compiles outside the lock; those that come meanwhile
+// find the entry and wait on it. A compilation that fails takes its entry out again, so that the next caller tries anew. It has to end:
+// were an exception to leave it (LLVM and the standard library allocate), those who wait would wait for ever.
+#include "codegen/cache/kernel_cache.h"
+
+#include <pthread.h>
+
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "runtime/base/status.h"
+
+namespace quern {
+namespace {
+
+absl::StatusOr<std::shared_ptr<const Kernel>> MakeOrStatus(const KernelCache::Make& make) {
+  try {
+    return make();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("out of memory: while compiling; accepted: what the system has free");
+  } catch (const std::exception& thrown) {
+    return Internal("exception while compiling: " + std::string(thrown.what()) + "; accepted: none");
+  }
+}
+
+}  // namespace
+
+KernelCache& KernelCache::OfProcess() {
+  static KernelCache* cache = [] {
+    auto* made = new KernelCache;
+    pthread_atfork([] { OfProcess().mutex_.lock(); }, [] { OfProcess().mutex_.unlock(); }, [] { OfProcess().AfterForkInChild(); });
+    return made;
+  }();
+  return *cache;
+}
+
+// What another thread was making is not made in this process.
+void KernelCache::AfterForkInChild() {
+  std::erase_if(entries_, [](const auto& item) { return !item.second->done; });
+  mutex_.unlock();
+}
+
+absl::StatusOr<CompiledKernel> KernelCache::FindOrMake(const std::string& key, const Make& make) {
+  std::shared_ptr<Entry> entry;
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    auto [at, inserted] = entries_.try_emplace(key);
+    if (!inserted) {
+      entry = at->second;
+      done_.wait(lock, [&] { return entry->done; });
+      if (!entry->error.ok()) return entry->error;
+      ++stats_.hits;
+      // It may have been evicted while this thread waited for it; then it is no longer in the order.
+      const auto still = entries_.find(key);
+      if (still != entries_.end() && still->second == entry) Touch(entry.get());
+      return CompiledKernel{entry->kernel, CacheOutcome::kMemory, ""};
+    }
+    entry = at->second = std::make_shared<Entry>();
+    ++stats_.misses;
+  }
+  absl::StatusOr<std::shared_ptr<const Kernel>> made = MakeOrStatus(make);
+  std::vector<std::shared_ptr<Entry>> evicted;
+  std::lock_guard<std::mutex> lock(mutex_);
+  entry->done = true;
+  done_.notify_all();
+  if (!made.ok()) {
+    entry->error = made.status();
+    const auto at = entries_.find(key);
+    if (at != entries_.end() && at->second == entry) entries_.erase(at);
+    return made.status();
+  }
+  entry->kernel = *std::move(made);
+  const auto at = entries_.find(key);
+  if (at != entries_.end() && at->second == entry) {  // not cleared meanwhile
+    order_.push_front(key);
+    entry->used = order_.begin();
+    ++stats_.kernels;
+    stats_.code_bytes += entry->kernel->page_bytes;
+    evicted = Evict();
+  }
+  return CompiledKernel{entry->kernel, CacheOutcome::kMiss, ""};
+}
+
+std::shared_ptr<const Kernel> KernelCache::FindByName(const std::string& name) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto at = names_.find(name);
+  if (at == names_.end()) return nullptr;
+  ++stats_.hits;
+  Touch(at->second.get());
+  return at->second->kernel;
+}
+
+void KernelCache::Name(const std::string& name, const std::shared_ptr<Entry>& entry) {
+  constexpr size_t kMaxNames = 16;  // whoever spells one spec in more ways pays for the parser
+  if (entry->names.size() == kMaxNames) return;
+  if (names_.try_emplace(name, entry).second) entry->names.push_back(name);
+}
+
+void KernelCache::AddName(const std::string& name, const std::string& key) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto at = entries_.find(key);
+  if (at != entries_.end() && at->second->done) Name(name, at->second);
+}
+
+void KernelCache::AddAlias(const std::string& alias, const std::string& name) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto at = names_.find(name);
+  if (at != names_.end()) Name(alias, std::shared_ptr<Entry>(at->second));
+}
+
+std::vector<std::shared_ptr<KernelCache::Entry>> KernelCache::Evict() {
+  std::vector<std::shared_ptr<Entry>> evicted;
+  while (stats_.code_bytes > stats_.limit_bytes && !order_.empty()) {
+    const auto victim = entries_.find(order_.back());
+    stats_.code_bytes -= victim->second->kernel->page_bytes;
+    --stats_.kernels;
+    ++stats_.evictions;
+    for (const std::string& name : victim->second->names) names_.erase(name);
+    evicted.push_back(std::move(victim->second));
+    entries_.erase(victim);
+    order_.pop_back();
+  }
+  return evicted;
+}
+
+void KernelCache::SetLimit(uint64_t code_bytes) {
+  std::vector<std::shared_ptr<Entry>> evicted;
+  std::lock_guard<std::mutex> lock(mutex_);
+  stats_.limit_bytes = code_bytes;
+  evicted = Evict();
+}
+
+KernelCacheStats KernelCache::Stats() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return stats_;
+}
+
+void KernelCache::Clear() {
+  std::unordered_map<std::string, std::shared_ptr<Entry>> cleared;  // dropped after the lock
+  std::lock_guard<std::mutex> lock(mutex_);
+  // Unfinished ones finish for those who wait, and are not kept.
+  names_.clear();
+  cleared.swap(entries_);
+  order_.clear();
+  stats_.kernels = 0;
+  stats_.code_bytes = 0;
+}
+
+}  // namespace quern

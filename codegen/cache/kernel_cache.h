@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process's kernels, by key, least recently used first out.
+#ifndef QUERN_CODEGEN_CACHE_KERNEL_CACHE_H_
+#define QUERN_CODEGEN_CACHE_KERNEL_CACHE_H_
+
+#include <condition_variable>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "codegen/kernel/kernel.h"
+
+namespace quern {
+
+// *Threads*: any. *Ownership*: callers share kernels with the cache; an evicted kernel lives on until its last user is gone.
+class KernelCache {
+ public:
+  using Make = std::function<absl::StatusOr<std::shared_ptr<const Kernel>>()>;
+
+  static KernelCache& OfProcess();
+
+  // Finds the kernel, or makes it once however many threads ask for it at the same time: the others wait and get the same kernel, or the
+  // same error, which is not kept. *Cost* of a hit: one hash of the key and one lock.
+  absl::StatusOr<CompiledKernel> FindOrMake(const std::string& key, const Make& make);
+
+  // Finds a finished kernel by a name that was given to its key; null if there is none. *Cost*: one hash of the name and one lock.
+  std::shared_ptr<const Kernel> FindByName(const std::string& name);
+  // Gives a finished kernel one more name, which goes when the kernel goes. Does nothing for a key that is gone already.
+  void AddName(const std::string& name, const std::string& key);
+  // The same for the kernel that has another name.
+  void AddAlias(const std::string& alias, const std::string& name);
+
+  void SetLimit(uint64_t code_bytes);
+  KernelCacheStats Stats();
+  void Clear();
+
+ private:
+  struct Entry {
+    std::shared_ptr<const Kernel> kernel;  // null while it is being made
+    absl::Status error;
+    bool done = false;
+    std::list<std::string>::iterator used;
+    std::vector<std::string> names;
+  };
+
+  void AfterForkInChild();
+
+  // The functions and fields below want the lock.
+  void Name(const std::string& name, const std::shared_ptr<Entry>& entry);
+  void Touch(Entry* entry) { order_.splice(order_.begin(), order_, entry->used); }
+
+  // Takes the least recently used ones out until the limit holds. *Ownership*: the caller drops them after the lock, since to unmap code
+  // takes longer than a thousand hits.
+  std::vector<std::shared_ptr<Entry>> Evict();
+
+  std::mutex mutex_;
+  std::condition_variable done_;  // of any entry
+  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
+  std::unordered_map<std::string, std::shared_ptr<Entry>> names_;  // of entries in `entries_` alone
+  std::list<std::string> order_;                                   // finished ones, most recently used first
+  KernelCacheStats stats_ = {.limit_bytes = uint64_t{64} << 20};
+};
+
+}  // namespace quern
+
+#endif  // QUERN_CODEGEN_CACHE_KERNEL_CACHE_H_

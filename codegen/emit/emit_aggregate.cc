@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: Apache-2.0
+// The holes of the aggregation template that update accumulators; those that read keys are the join's (emit_join.cc). For
+// aggs=count_star,sum(i64:nullable) one loop is emitted:
+//
+//     QuernColumn column0 = args->columns[0];             // copies, which stores into groups cannot be taken for a change of
+//     for (i = 0; i < args->n; ++i) {
+//       uint32_t row = first + rows[i];   uint8_t* tuple = tuples[i];
+//       quern_block_step_rows(0, tuple + 8, /*one=*/1, ..);
+//       bool takes = quern_block_valid(&column0, row);     // only where the variant tests for nulls
+//       uint64_t value = quern_block_integer_64(&column0, row, /*is_signed=*/true);
+//       quern_block_step_sum(takes ? value : 0, tuple + 16, takes, ..);
+//       tuple[24] |= takes;                                // it has seen a value
+//     }
+//
+// A row that does not take part adds 0 where a step allows that (IsMasked), and is branched round where not. The loop over runs copies a
+// group's states to local variables, which become registers, and back:
+//
+//     for (run = 0, i = 0; run < args->n; ++run) {
+//       Group local = *tuples[run];
+//       do { .. as above, into local .. } while (++i < run_ends[run]);
+//       *tuples[run] = local;
+//     }
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/emit/emitter.h"
+#include "codegen/emit/state_vectors.h"
+#include "runtime/abi/aggregate_abi.h"
+#include "runtime/blocks/accumulators.h"
+#include "runtime/spec/column_type.h"
+
+namespace quern {
+namespace {
+
+using llvm::BasicBlock;
+using llvm::PHINode;
+using llvm::Value;
+
+struct StepText {
+  StepReads reads;
+  const char* text;
+};
+
+constexpr StepText kSteps[] = {
+#define QUERN_STEP(Id, text, reads, state_bytes) {reads, #text},
+#include "runtime/abi/update_functions.def"
+};
+
+const char* ReaderText(StepReads reads) {
+  switch (reads) {
+    case kReadsInteger: return "integer_";
+    case kReadsNumber:
+    case kReadsNumbers: return "number_";
+    case kReadsOrdered: return "ordered_";
+    case kReadsBits: return "bits_";
+    case kReadsNothing:
+    case kReadsWide: break;
+  }
+  return "";
+}
+
+constexpr uint32_t kRowsPerAsk = 8, kLineBytes = 64;
+// Of llvm.prefetch. To the L2 cache: so many rows ahead are more than an L1 cache holds beside the groups.
+constexpr uint32_t kToRead = 0, kToL2 = 2, kOfData = 1;
+
+// What of a column is read one element after the other.
+struct ColumnStream {
+  uint32_t bytes;  // of an element; 0: nothing that is worth a request of its own
+  uint64_t pointer_offset;
+};
+
+ColumnStream StreamOf(Storage storage) {
+  constexpr uint64_t kValues = offsetof(QuernColumn, values), kOffsets = offsetof(QuernColumn, offsets);
+  switch (storage) {
+    case k16: return {2, kValues};
+    case k32:
+    case kF32: return {4, kValues};
+    case k64:
+    case kF64: return {8, kValues};
+    case k128:
+    case kView: return {16, kValues};
+    case kVar32: return {4, kOffsets};
+    case kVar64: return {8, kOffsets};
+    case kBit:
+    case k8:
+    case kFixed:
+    case kRowId:
+    case kNoStorage: break;
+  }
+  return {0, kValues};
+}
+
+// One of the three loops.
+class UpdateEmitter {
+ public:
+  UpdateEmitter(const QuernAggregateShape& shape, const UpdateChoices& choices, Emitter* emitter, bool tests_nulls)
+      : shape_(shape), choices_(choices), e_(*emitter), tests_nulls_(tests_nulls) {}
+
+  void EmitRows(const char* name) {
+    if (!Begin(name)) return;
+    if (choices_.uses_vectors) BeginVectors(StateVectorsOf(shape_, tests_nulls_));
+    BasicBlock *entry = e_.ir().GetInsertBlock(), *rows_loop = e_.NewBlock("rows"), *loop = e_.NewBlock("row");
+    BasicBlock *rows_end = e_.NewBlock("rows_end"), *done = e_.NewBlock("done");
+    e_.ir().CreateCondBr(e_.ir().CreateICmpNE(n_, e_.I32(0), "any"), rows_loop, done);
+    e_.ir().SetInsertPoint(rows_loop);
+    PHINode* begin = Counter(entry, e_.I32(0), "begin");
+    Value* end = RowsOf(begin, n_);
+    BasicBlock* asked = e_.ir().GetInsertBlock();
+    e_.ir().CreateBr(loop);
+    e_.ir().SetInsertPoint(loop);
+    PHINode* i = Counter(asked, begin, "i");
+    EmitRow(i, LoadTuple(i));
+    Value* next = Next(i);
+    e_.ir().CreateCondBr(e_.ir().CreateICmpULT(next, end, "more"), loop, rows_end);
+    e_.ir().SetInsertPoint(rows_end);
+    begin->addIncoming(end, rows_end);
+    e_.ir().CreateCondBr(e_.ir().CreateICmpULT(end, n_, "more_rows"), rows_loop, done);
+    e_.ir().SetInsertPoint(done);
+    EndVectors();
+    e_.ir().CreateRetVoid();
+  }
+
+  void EmitRuns(const char* name) {
+    if (!Begin(name)) return;
+    Value* run_ends = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, run_ends), "run_ends");
+    Value* local = Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), shape_.group.tuple_bytes / 8), "local");
+    BasicBlock *entry = e_.ir().GetInsertBlock(), *run_loop = e_.NewBlock("run"), *rows_loop = e_.NewBlock("rows");
+    BasicBlock *row_loop = e_.NewBlock("row"), *rows_end = e_.NewBlock("rows_end"), *run_end = e_.NewBlock("run_end");
+    BasicBlock* done = e_.NewBlock("done");
+    e_.ir().CreateCondBr(e_.ir().CreateICmpNE(n_, e_.I32(0), "any"), run_loop, done);
+    e_.ir().SetInsertPoint(run_loop);
+    PHINode* run = Counter(entry, e_.I32(0), "run");
+    PHINode* run_begin = Counter(entry, e_.I32(0), "run_begin");
+    Value* tuple = LoadTuple(run);
+    Value* run_end_row = LoadElement(run_ends, run, "run_end_row");
+    CopyStates(local, tuple);
+    e_.ir().CreateBr(rows_loop);
+    e_.ir().SetInsertPoint(rows_loop);
+    PHINode* begin = Counter(run_loop, run_begin, "begin");
+    Value* end = RowsOf(begin, run_end_row);
+    BasicBlock* asked = e_.ir().GetInsertBlock();
+    e_.ir().CreateBr(row_loop);
+    e_.ir().SetInsertPoint(row_loop);
+    PHINode* i = Counter(asked, begin, "i");
+    EmitRow(i, local);
+    Value* next = Next(i);
+    e_.ir().CreateCondBr(e_.ir().CreateICmpULT(next, end, "more"), row_loop, rows_end);
+    e_.ir().SetInsertPoint(rows_end);
+    begin->addIncoming(end, rows_end);
+    e_.ir().CreateCondBr(e_.ir().CreateICmpULT(end, run_end_row, "more_rows"), rows_loop, run_end);
+    e_.ir().SetInsertPoint(run_end);
+    CopyStates(tuple, local);
+    Value* next_run = Next(run);
+    run_begin->addIncoming(end, run_end);
+    e_.ir().CreateCondBr(e_.ir().CreateICmpULT(next_run, n_, "more_runs"), run_loop, done);
+    e_.ir().SetInsertPoint(done);
+    e_.ir().CreateRetVoid();
+  }
+
+ private:
+  bool Begin(const char* name) {
+    auto p = e_.Begin(name, {"args"});
+    if (p.empty()) return false;
+    args_ = p[0];
+    n_ = e_.ir().CreateLoad(e_.ir().getInt32Ty(), e_.Element(args_, offsetof(QuernUpdateArgs, n), 1, "n_at"), "n");
+    rows_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, rows), "rows");
+    first_ = e_.ir().CreateTrunc(e_.LoadI64(args_, offsetof(QuernUpdateArgs, first), "first"), e_.ir().getInt32Ty(), "first");
+    first_row_id_ = e_.LoadI64(args_, offsetof(QuernUpdateArgs, first_row_id), "first_row_id");
+    tuples_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, tuples), "tuples");
+    overflowed_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, overflowed), "overflowed");
+    columns_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, columns), "columns");
+    CopyColumns();
+    if (choices_.input_ahead == 0) return true;
+    AddKeyStreams();
+    ask_first_ = e_.LoadI64(args_, offsetof(QuernUpdateArgs, ask_first), "ask_first");
+    ask_rows_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, ask_rows), "ask_rows");
+    return true;
+  }
+
+  // The next kRowsPerAsk rows from `begin` on, which end at `most` or before. Asks for what as many rows further ahead will read.
+  Value* RowsOf(Value* begin, Value* most) {
+    AskForInput(begin);
+    return e_.ir().CreateBinaryIntrinsic(llvm::Intrinsic::umin, e_.ir().CreateAdd(begin, e_.I32(kRowsPerAsk)), most, nullptr, "end");
+  }
+
+  // One element of each column that is read, input_ahead rows further: a cache line of eight-byte values every kRowsPerAsk rows. Rows that
+  // were brought side by side are asked for in the order in which they lie.
+  //
+  //     uint64_t row = ask_first + ask_rows[i];   prefetch(&values0[row + 2048]);
+  //     if (asks_keys) prefetch(&key_values0[row + 2048]);
+  void AskForInput(Value* i) {
+    if (streams_.empty() && key_streams_.empty()) return;
+    Value* picked = e_.ir().CreateZExt(LoadElement(ask_rows_, i, "ask_picked"), e_.ir().getInt64Ty());
+    Value* row = e_.ir().CreateAdd(ask_first_, picked, "ask_row");
+    AskFor(streams_, row);
+    if (key_streams_.empty()) return;
+    BasicBlock *ask_keys = e_.NewBlock("ask_keys"), *asked = e_.NewBlock("asked");
+    e_.ir().CreateCondBr(asks_keys_, ask_keys, asked);
+    e_.ir().SetInsertPoint(ask_keys);
+    AskFor(key_streams_, row);
+    e_.ir().CreateBr(asked);
+    e_.ir().SetInsertPoint(asked);
+  }
+
+  struct Stream {
+    Value* begin;
+    uint32_t bytes;  // of an element
+  };
+
+  void AskFor(const std::vector<Stream>& streams, Value* row) {
+    for (const Stream& stream : streams) {
+      for (uint32_t line = 0; line < std::max(1u, stream.bytes * kRowsPerAsk / kLineBytes); ++line) {
+        Value* offset = e_.ir().CreateAdd(e_.ir().CreateMul(row, e_.I64(stream.bytes)),
+                                          e_.I64(uint64_t{choices_.input_ahead} * stream.bytes + line * kLineBytes), "ask_offset");
+        Value* at = e_.ir().CreateGEP(e_.ir().getInt8Ty(), stream.begin, offset, "ask_at");
+        e_.ir().CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()}, {at, e_.I32(kToRead), e_.I32(kToL2), e_.I32(kOfData)});
+      }
+    }
+  }
+
+  // values[] or offsets[] of a column, where its elements are whole bytes.
+  void AddStream(Value* column, Storage storage, std::vector<Stream>* streams) {
+    if (choices_.input_ahead == 0) return;
+    const ColumnStream stream = StreamOf(storage);
+    if (stream.bytes != 0) streams->push_back({e_.LoadPointer(column, stream.pointer_offset, "stream"), stream.bytes});
+  }
+
+  void AddKeyStreams() {
+    Value* keys = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, keys), "keys");
+    for (uint32_t k = 0; k < shape_.group.num_keys; ++k) {
+      const QuernField& key = shape_.group.keys[k];
+      AddStream(e_.Element(keys, k, sizeof(QuernColumn), "key" + llvm::Twine(k)), key.storage, &key_streams_);
+    }
+    Value* asks_keys = e_.Element(args_, offsetof(QuernUpdateArgs, asks_keys), 1, "asks_keys_at");
+    asks_keys_ = e_.ir().CreateICmpNE(e_.ir().CreateLoad(e_.ir().getInt32Ty(), asks_keys), e_.I32(0), "asks_keys");
+  }
+
+  Value* Local(llvm::Type* type, const llvm::Twine& name) {
+    llvm::IRBuilder<> at_entry(&e_.function()->getEntryBlock(), e_.function()->getEntryBlock().begin());
+    return at_entry.CreateAlloca(type, nullptr, name);
+  }
+
+  // QuernColumn column3 = args->columns[3];    for each that an accumulator reads; the dictionary's where there is one
+  void CopyColumns() {
+    for (uint32_t k = 0; k < shape_.num_accumulators; ++k) {
+      const QuernAccumulator& a = shape_.accumulators[k];
+      if (a.step == kStepCalled) continue;
+      for (uint32_t i = 0; i < a.num_arguments; ++i)
+        CopyColumn(a.arguments[i].column, a.arguments[i].storage, a.arguments[i].index_storage);
+      if (a.filtered) CopyColumn(a.filter_column, kBit, kNoStorage);
+    }
+  }
+
+  void CopyColumn(uint32_t column, Storage storage, Storage index) {
+    if (locals_.count(column) != 0) return;
+    Value* from = e_.Element(columns_, column, sizeof(QuernColumn), "column" + llvm::Twine(column));
+    AddStream(from, index == kNoStorage ? storage : index, &streams_);
+    if (index != kNoStorage) {
+      // uint32_t translated3[kMaxBatchRows]; quern_block_dictionary_rows_32(&columns[3], first, rows, n, translated3);
+      Value* translated = Local(llvm::ArrayType::get(e_.ir().getInt32Ty(), kMaxBatchRows), "translated" + llvm::Twine(column));
+      TranslateRows(from, index, translated);
+      translated_[column] = translated;
+      from = e_.LoadPointer(from, offsetof(QuernColumn, dictionary), "dictionary");
+    }
+    Value* local = Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), sizeof(QuernColumn) / 8), "local_column" + llvm::Twine(column));
+    e_.ir().CreateMemCpy(local, llvm::MaybeAlign(8), from, llvm::MaybeAlign(8), sizeof(QuernColumn));
+    locals_[column] = local;
+  }
+
+  void TranslateRows(Value* column, Storage index, Value* translated) {
+    Value* selection = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, selection), "selection");
+    Value* first = e_.LoadI64(args_, offsetof(QuernUpdateArgs, first), "first");
+    Value* num_rows =
+        e_.ir().CreateLoad(e_.ir().getInt32Ty(), e_.Element(args_, offsetof(QuernUpdateArgs, num_rows), 1, "num_rows_at"), "num_rows");
+    e_.Call("dictionary_rows_" + std::string(StorageText(index)), {column, first, selection, num_rows, translated});
+  }
+
+  PHINode* Counter(BasicBlock* from, Value* begin, const char* name) {
+    PHINode* phi = e_.ir().CreatePHI(e_.ir().getInt32Ty(), 2, name);
+    phi->addIncoming(begin, from);
+    return phi;
+  }
+
+  Value* Next(PHINode* counter) {
+    Value* next = e_.ir().CreateAdd(counter, e_.I32(1), "next", /*HasNUW=*/true);
+    counter->addIncoming(next, e_.ir().GetInsertBlock());
+    return next;
+  }
+
+  Value* At(Value* array, Value* i, uint64_t bytes, const char* name) {
+    Value* offset = e_.ir().CreateMul(e_.ir().CreateZExt(i, e_.ir().getInt64Ty()), e_.I64(bytes), "offset", /*HasNUW=*/true);
+    return e_.ir().CreateInBoundsGEP(e_.ir().getInt8Ty(), array, offset, name);
+  }
+
+  Value* LoadElement(Value* array, Value* i, const char* name) {
+    return e_.ir().CreateLoad(e_.ir().getInt32Ty(), At(array, i, 4, "at"), name);
+  }
+  Value* LoadTuple(Value* i) { return e_.ir().CreateLoad(e_.ir().getPtrTy(), At(tuples_, i, 8, "tuple_at"), "tuple"); }
+
+  // States and bits; the key stays where it is.
+  void CopyStates(Value* to, Value* from) {
+    CopyBytes(to, from, shape_.states_offset, shape_.states_bytes);
+    CopyBytes(to, from, shape_.bits_offset, shape_.bits_bytes);
+  }
+
+  void CopyBytes(Value* to, Value* from, uint32_t offset, uint32_t bytes) {
+    if (bytes == 0) return;
+    e_.ir().CreateMemCpy(e_.Element(to, offset, 1, "to"), llvm::MaybeAlign(1), e_.Element(from, offset, 1, "from"), llvm::MaybeAlign(1),
+                         bytes);
+  }
+
+  // All accumulators of row i.
+  void EmitRow(Value* i, Value* tuple) {
+    Value* row = e_.ir().CreateAdd(first_, LoadElement(rows_, i, "picked"), "row");
+    for (VectorStates& states : vectors_) EmitVector(states, i, row, tuple);
+    if (!vectors_.empty()) return;
+    std::map<uint32_t, uint8_t> seen_by_all;  // byte of the tuple: bits of accumulators that every row of this loop gives a value
+    for (uint32_t k = 0; k < shape_.num_accumulators; ++k) {
+      const QuernAccumulator& a = shape_.accumulators[k];
+      if (a.step == kStepCalled) continue;
+      Value* takes = Takes(a, row);
+      if (takes == nullptr && a.seen_mask != 0) seen_by_all[a.seen_offset] |= a.seen_mask;
+      EmitAccumulator(k, i, row, tuple, takes);
+    }
+    for (const auto& [offset, mask] : seen_by_all) SetSeen(tuple, offset, e_.I8(mask));
+  }
+
+  void SetSeen(Value* tuple, uint32_t offset, Value* mask) {
+    Value* at = e_.Element(tuple, offset, 1, "seen_at");
+    e_.ir().CreateStore(e_.ir().CreateOr(e_.ir().CreateLoad(e_.ir().getInt8Ty(), at, "seen"), mask), at);
+  }
+
+  // Whether the row takes part: its arguments have values and its filter is true. Null where it always does.
+  Value* Takes(const QuernAccumulator& a, Value* row) {
+    Value* takes = nullptr;
+    const auto also = [&](Value* condition) { takes = takes == nullptr ? condition : e_.ir().CreateAnd(takes, condition, "takes"); };
+    for (uint32_t i = 0; i < a.num_arguments && tests_nulls_; ++i) {
+      // The indices' nulls: the local copy of a dictionary column is that of its values.
+      if (a.arguments[i].nullable) also(e_.Call("valid", {ValidityColumn(a.arguments[i]), row}, "valid", 1));
+    }
+    if (!a.filtered) return takes;
+    Value* filter = locals_[a.filter_column];
+    also(e_.Call("valid", {filter, row}, "filter_valid", 1));
+    also(e_.ir().CreateICmpNE(e_.Call("bits_bit", {filter, row, e_.Bool(false)}, "filter", 64), e_.I64(0), "passes"));
+    return takes;
+  }
+
+  Value* ValidityColumn(const QuernArgument& argument) {
+    if (argument.index_storage == kNoStorage) return locals_[argument.column];
+    return e_.Element(columns_, argument.column, sizeof(QuernColumn), "column" + llvm::Twine(argument.column));
+  }
+
+  Value* RowOf(const QuernArgument& argument, Value* i, Value* row) {
+    const auto translated = translated_.find(argument.column);
+    return translated == translated_.end() ? row : LoadElement(translated->second, i, "value_row");
+  }
+
+  void EmitAccumulator(uint32_t k, Value* i, Value* row, Value* tuple, Value* takes) {
+    const QuernAccumulator& a = shape_.accumulators[k];
+    const bool is_dictionary = a.num_arguments > 0 && a.arguments[0].index_storage != kNoStorage;
+    const bool is_masked = blocks::IsMasked(a.step) && !is_dictionary;
+    BasicBlock* next = nullptr;
+    if (takes != nullptr && !is_masked) {
+      BasicBlock* takes_part = e_.NewBlock("takes_part");
+      next = e_.NewBlock("next_accumulator");
+      e_.ir().CreateCondBr(takes, takes_part, next);
+      e_.ir().SetInsertPoint(takes_part);
+    }
+    EmitStep(k, i, row, tuple, is_masked ? takes : nullptr);
+    if (takes != nullptr && a.seen_mask != 0) {
+      Value* mask = e_.I8(a.seen_mask);
+      SetSeen(tuple, a.seen_offset, is_masked ? e_.ir().CreateSelect(takes, mask, e_.I8(0), "seen_mask") : mask);
+    }
+    if (next == nullptr) return;
+    e_.ir().CreateBr(next);
+    e_.ir().SetInsertPoint(next);
+  }
+
+  Value* RowId(Value* row) { return e_.ir().CreateAdd(first_row_id_, e_.ir().CreateZExt(row, e_.ir().getInt64Ty()), "row_id"); }
+
+  // quern_block_<reader>_<storage>(&column, row, is_signed)
+  Value* Read(const QuernArgument& argument, StepReads reads, Value* i, Value* row) {
+    return e_.Call(ReaderText(reads) + std::string(StorageText(argument.storage)),
+                   {locals_[argument.column], RowOf(argument, i, row), e_.Bool(argument.is_signed)}, "value", 64);
+  }
+
+  void EmitStep(uint32_t k, Value* i, Value* row, Value* tuple, Value* mask) {
+    const QuernAccumulator& a = shape_.accumulators[k];
+    const StepReads reads = kSteps[a.step].reads;
+    const std::string block = std::string("step_") + kSteps[a.step].text;
+    Value* state = e_.Element(tuple, a.state_offset, 1, "state");
+    Value* overflowed = e_.Element(overflowed_, k, 1, "overflowed");
+    if (reads == kReadsNumbers) {
+      Value *x = Read(a.arguments[0], reads, i, row), *y = Read(a.arguments[1], reads, i, row);
+      e_.Call(block, {x, y, state});
+    } else if (reads == kReadsWide) {
+      e_.Call(block, {locals_[a.arguments[0].column], RowOf(a.arguments[0], i, row), state, RowId(row), overflowed});
+    } else {
+      Value* value = e_.I64(0);
+      if (reads != kReadsNothing) {
+        value = Read(a.arguments[0], reads, i, row);
+        const uint64_t turned = blocks::TurnedBits(a.step, a.negated);
+        if (turned != 0) value = e_.ir().CreateXor(value, e_.I64(turned), "turned");
+        if (mask != nullptr) value = e_.ir().CreateSelect(mask, value, e_.I64(0), "masked");
+      }
+      Value* one = mask == nullptr ? e_.I64(1) : e_.ir().CreateZExt(mask, e_.ir().getInt64Ty(), "one");
+      e_.Call(block, {value, state, one, e_.Bool(a.arguments[0].is_signed), RowId(row), overflowed});
+    }
+  }
+
+  // ---- states as vectors (state_vectors.h) -------------------------------------------------------------------------------------------
+
+  struct VectorStates {
+    StateVector states;
+    Value* overflows[2];  // local vectors, of signed and of unsigned sums: sign bits set where one did not fit; null: there are none
+  };
+
+  static bool Is(const StateLane& lane, LaneStep step) { return lane.step == step; }
+  static bool Is(const StateLane& lane, LaneValue value) { return lane.value == value && lane.step != LaneStep::kNone; }
+
+  llvm::Type* VectorType(const StateVector& states) {
+    return llvm::FixedVectorType::get(e_.ir().getInt64Ty(), static_cast<unsigned>(states.lanes.size()));
+  }
+
+  // <lane 0's, lane 1's, ..>
+  template <class F>
+  llvm::Constant* EachLane(const StateVector& states, F&& constant_of) {
+    std::vector<uint64_t> constants;
+    for (const StateLane& lane : states.lanes) constants.push_back(constant_of(lane));
+    return llvm::ConstantDataVector::get(e_.ir().getContext(), constants);
+  }
+
+  // The lanes that have this step or value; null where none has.
+  template <class T>
+  llvm::Constant* LanesOf(const StateVector& states, T which) {
+    std::vector<llvm::Constant*> lanes;
+    bool any = false;
+    for (const StateLane& lane : states.lanes) {
+      lanes.push_back(e_.ir().getInt1(Is(lane, which)));
+      any |= Is(lane, which);
+    }
+    return any ? llvm::ConstantVector::get(lanes) : nullptr;
+  }
+
+  void BeginVectors(std::vector<StateVector> all) {
+    for (StateVector& states : all) {
+      VectorStates vector = {std::move(states), {nullptr, nullptr}};
+      const LaneStep checked[] = {LaneStep::kAddSigned, LaneStep::kAddUnsigned};
+      for (int k = 0; k < 2; ++k) {
+        if (LanesOf(vector.states, checked[k]) == nullptr) continue;
+        llvm::Type* type = VectorType(vector.states);
+        vector.overflows[k] = Local(type, "overflows");
+        e_.ir().CreateStore(llvm::Constant::getNullValue(type), vector.overflows[k]);
+      }
+      vectors_.push_back(std::move(vector));
+    }
+  }
+
+  // Sets the byte of each aggregate whose sum did not fit in some row.
+  void EndVectors() {
+    for (const VectorStates& vector : vectors_) {
+      for (size_t lane = 0; lane < vector.states.lanes.size(); ++lane) {
+        const StateLane& sum = vector.states.lanes[lane];
+        const bool is_signed = Is(sum, LaneStep::kAddSigned);
+        if (!is_signed && !Is(sum, LaneStep::kAddUnsigned)) continue;
+        Value* all = e_.ir().CreateLoad(VectorType(vector.states), vector.overflows[is_signed ? 0 : 1], "overflows");
+        Value* does_not_fit = e_.ir().CreateICmpSLT(e_.ir().CreateExtractElement(all, lane, "overflow"), e_.I64(0), "does_not_fit");
+        Value* at = e_.Element(overflowed_, sum.accumulator, 1, "overflowed");
+        Value* before = e_.ir().CreateLoad(e_.ir().getInt8Ty(), at, "before");
+        e_.ir().CreateStore(e_.ir().CreateOr(before, e_.ir().CreateZExt(does_not_fit, e_.ir().getInt8Ty())), at);
+      }
+    }
+  }
+
+  // A lane's value before what is done to all lanes at once.
+  Value* ReadLane(const StateLane& lane, Value* i, Value* row) {
+    const QuernArgument& argument = shape_.accumulators[lane.accumulator].arguments[0];
+    switch (lane.value) {
+      case LaneValue::kInteger: return Read(argument, kReadsInteger, i, row);
+      case LaneValue::kNumber: return Read(argument, kReadsNumber, i, row);
+      case LaneValue::kOrderedF32: return Read(argument, kReadsOrdered, i, row);
+      case LaneValue::kBits: return Read(argument, kReadsBits, i, row);
+      case LaneValue::kOrderedF64: return Read(argument, kReadsNumber, i, row);  // the number's bits
+      case LaneValue::kConstant: break;
+    }
+    return e_.I64(0);
+  }
+
+  // What one row gives to all lanes: constants, and each value that is read put where it is wanted.
+  Value* RowVector(const StateVector& states, Value* i, Value* row) {
+    Value* vector = EachLane(states, [](const StateLane& lane) { return Is(lane, LaneValue::kConstant) ? lane.constant : 0; });
+    // Lanes that read the same bits, whatever they make of them, share a load and its way into the vector.
+    std::map<std::pair<uint32_t, bool>, std::pair<const StateLane*, std::vector<llvm::Constant*>>> values;
+    for (size_t k = 0; k < states.lanes.size(); ++k) {
+      const StateLane& lane = states.lanes[k];
+      if (Is(lane, LaneStep::kNone) || Is(lane, LaneValue::kConstant)) continue;
+      const QuernArgument& argument = shape_.accumulators[lane.accumulator].arguments[0];
+      const bool is_turned = argument.storage == kF32 && Is(lane, LaneValue::kOrderedF32);
+      auto& [first, lanes] = values[{argument.column, is_turned}];
+      if (first == nullptr) first = &lane;
+      lanes.resize(states.lanes.size(), e_.ir().getFalse());
+      lanes[k] = e_.ir().getTrue();
+    }
+    for (const auto& [key, value] : values) {
+      Value* splat = e_.ir().CreateVectorSplat(static_cast<unsigned>(states.lanes.size()), ReadLane(*value.first, i, row), "value");
+      vector = e_.ir().CreateSelect(llvm::ConstantVector::get(value.second), splat, vector, "row_vector");
+    }
+    return Turned(states, vector);
+  }
+
+  // Floats that are ordered as blocks::OrderedBits has them; then what is turned over.
+  Value* Turned(const StateVector& states, Value* vector) {
+    const auto splat = [&](uint64_t bits) { return e_.ir().CreateVectorSplat(static_cast<unsigned>(states.lanes.size()), e_.I64(bits)); };
+    if (llvm::Constant* floats = LanesOf(states, LaneValue::kOrderedF64)) {
+      Value* negative = e_.ir().CreateAShr(vector, splat(63), "negative");
+      Value* turned = e_.ir().CreateXor(vector, e_.ir().CreateOr(negative, splat(uint64_t{1} << 63)), "turned");
+      Value* ordered = e_.ir().CreateSub(turned, splat(blocks::kOrderedNegativeInfinity), "ordered");
+      vector = e_.ir().CreateSelect(floats, ordered, vector, "row_vector");
+    }
+    llvm::Constant* turned = EachLane(states, [](const StateLane& lane) { return Is(lane, LaneValue::kConstant) ? 0 : lane.constant; });
+    return turned->isNullValue() ? vector : e_.ir().CreateXor(vector, turned, "row_vector");
+  }
+
+  void EmitVector(const VectorStates& vector, Value* i, Value* row, Value* tuple) {
+    const StateVector& states = vector.states;
+    llvm::Type* type = VectorType(states);
+    Value* values = RowVector(states, i, row);
+    Value* at = e_.Element(tuple, states.first_lane, kLaneBytes, "states_at");
+    Value* before = e_.ir().CreateAlignedLoad(type, at, llvm::Align(kLaneBytes), "states");
+    // Lanes without a step have a value of 0 here.
+    Value* sum = e_.ir().CreateAdd(before, values, "sums");
+    Value* after = sum;
+    const auto step = [&](LaneStep which, auto&& emit) {
+      if (llvm::Constant* lanes = LanesOf(states, which)) after = e_.ir().CreateSelect(lanes, emit(), after, "after");
+    };
+    step(LaneStep::kAddFloat, [&] {
+      llvm::Type* floats = llvm::FixedVectorType::get(e_.ir().getDoubleTy(), static_cast<unsigned>(states.lanes.size()));
+      Value* added = e_.ir().CreateFAdd(e_.ir().CreateBitCast(before, floats), e_.ir().CreateBitCast(values, floats), "float_sums");
+      return e_.ir().CreateBitCast(added, type);
+    });
+    step(LaneStep::kMax, [&] { return e_.ir().CreateBinaryIntrinsic(llvm::Intrinsic::umax, before, values, nullptr, "greater"); });
+    step(LaneStep::kOr, [&] { return e_.ir().CreateOr(before, values, "either"); });
+    step(LaneStep::kXor, [&] { return e_.ir().CreateXor(before, values, "one_of"); });
+    if (vector.overflows[0] != nullptr) {
+      // The sum's sign is neither's.
+      Note(vector.overflows[0], type, e_.ir().CreateAnd(e_.ir().CreateXor(before, sum), e_.ir().CreateXor(values, sum)));
+    }
+    if (vector.overflows[1] != nullptr) {
+      // A carry out of the top: both have the bit, or one has it and the sum has not.
+      Value* either_not_sum = e_.ir().CreateAnd(e_.ir().CreateOr(before, values), e_.ir().CreateNot(sum));
+      Value* carry = e_.ir().CreateOr(e_.ir().CreateAnd(before, values), either_not_sum);
+      Note(vector.overflows[1], type, carry);
+    }
+    e_.ir().CreateAlignedStore(after, at, llvm::Align(kLaneBytes));
+  }
+
+  void Note(Value* overflows, llvm::Type* type, Value* now) {
+    e_.ir().CreateStore(e_.ir().CreateOr(e_.ir().CreateLoad(type, overflows, "before"), now, "overflows"), overflows);
+  }
+
+  const QuernAggregateShape& shape_;
+  const UpdateChoices choices_;
+  Emitter& e_;
+  const bool tests_nulls_;
+  Value *args_ = nullptr, *n_ = nullptr, *rows_ = nullptr, *first_ = nullptr, *first_row_id_ = nullptr;
+  Value *tuples_ = nullptr, *overflowed_ = nullptr, *columns_ = nullptr, *ask_first_ = nullptr, *ask_rows_ = nullptr;
+  std::map<uint32_t, Value*> locals_;      // by column of the batch
+  std::map<uint32_t, Value*> translated_;  // likewise
+  Value* asks_keys_ = nullptr;
+  std::vector<Stream> streams_, key_streams_;
+  std::vector<VectorStates> vectors_;
+};
+
+}  // namespace
+
+void EmitAggregateHoles(const QuernAggregateShape& shape, const UpdateChoices& choices, Emitter* emitter) {
+  EmitJoinHoles(shape.group, emitter);
+  UpdateEmitter(shape, choices, emitter, /*tests_nulls=*/true).EmitRows("update_rows");
+  UpdateEmitter(shape, choices, emitter, /*tests_nulls=*/false).EmitRows("update_valid_rows");
+  UpdateEmitter(shape, choices, emitter, /*tests_nulls=*/true).EmitRuns("update_run_rows");
+}
+
+}  // namespace quern

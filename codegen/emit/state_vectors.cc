@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// A group's tuple as lanes of 64 bits. For keys=i64 aggs=count_star,sum(i64),max(f64) the four lanes of its 32 bytes and what a row with
+// the values v and f does to them:
+//
+//     lane      0      1         2           3
+//     tuple     word   count     sum         max
+//     row       0      1         v           ordered(f)
+//     step      -      add       add, check  greater of the two
+//
+// Lane 0 takes part unchanged, since four lanes are a vector and three are not. Lanes that no aggregate of the loop has (the key, states of
+// called accumulators) are written back as they were read, and no vector is longer than the tuple.
+//
+// Nine lanes are a vector of eight and one of one; three of a tuple of three, one of two and one of one. Vectors do not overlap: a load of
+// bytes that two stores have written last waits until both have reached the cache.
+#include "codegen/emit/state_vectors.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/blocks/accumulators.h"
+
+namespace quern {
+namespace {
+
+// Two states are as quick one by one.
+constexpr uint32_t kFewestLanes = 3;
+
+LaneValue OrderedValue(const QuernArgument& argument) {
+  if (argument.storage == kF64) return LaneValue::kOrderedF64;
+  if (argument.storage == kF32) return LaneValue::kOrderedF32;
+  return argument.storage == kBit ? LaneValue::kBits : LaneValue::kInteger;
+}
+
+// The tuple's lanes as they are filled.
+class Lanes {
+ public:
+  explicit Lanes(uint32_t tuple_bytes) : lanes_(tuple_bytes / kLaneBytes) {}
+
+  void Set(uint32_t offset, StateLane lane) { lanes_[offset / kLaneBytes] = lane; }
+
+  // Answers whether the accumulator's step is one of vectors.
+  bool Add(uint32_t k, const QuernAccumulator& a) {
+    const QuernArgument& argument = a.arguments[0];
+    const auto set = [&](uint32_t offset, LaneStep step, LaneValue value, uint64_t constant) {
+      Set(a.state_offset + offset, {step, value, constant, k});
+    };
+    const uint64_t turned = blocks::TurnedBits(a.step, a.negated);
+    switch (a.step) {
+      case kStepRows: set(0, LaneStep::kAdd, LaneValue::kConstant, 1); return true;
+      case kStepSum: set(0, argument.is_signed ? LaneStep::kAddSigned : LaneStep::kAddUnsigned, LaneValue::kInteger, 0); return true;
+      case kStepSumFloat: set(0, LaneStep::kAddFloat, LaneValue::kNumber, 0); return true;
+      case kStepAvgSmall:
+        set(0, LaneStep::kAdd, LaneValue::kInteger, 0);
+        set(kLaneBytes, LaneStep::kAdd, LaneValue::kConstant, 1);
+        return true;
+      case kStepAvgFloat:
+        set(0, LaneStep::kAddFloat, LaneValue::kNumber, 0);
+        set(kLaneBytes, LaneStep::kAdd, LaneValue::kConstant, 1);
+        return true;
+      case kStepMin:
+      case kStepMax: {
+        const LaneValue value = OrderedValue(argument);
+        const bool is_signed = (value == LaneValue::kInteger || value == LaneValue::kBits) && argument.is_signed;
+        set(0, LaneStep::kMax, value, turned ^ (is_signed ? uint64_t{1} << 63 : 0));
+        return true;
+      }
+      case kStepBitAnd:
+      case kStepBitOr: set(0, LaneStep::kOr, LaneValue::kBits, turned); return true;
+      case kStepBitXor: set(0, LaneStep::kXor, LaneValue::kBits, turned); return true;
+      case kStepCalled: return true;
+      case kStepSum128:
+      case kStepSumDecimal:
+      case kStepAvg:
+      case kStepAvgDecimal:
+      case kStepMinWide:
+      case kStepMaxWide:
+      case kStepAny:
+      case kStepAnyWide:
+      case kStepFirst:
+      case kStepLast:
+      case kStepFirstWide:
+      case kStepLastWide:
+      case kStepMoments:
+      case kStepComoments:
+      case kStepCorrelation: return false;
+    }
+    return false;
+  }
+
+  // A bit that every row sets.
+  void AddSeen(const QuernAccumulator& a) {
+    StateLane& lane = lanes_[a.seen_offset / kLaneBytes];
+    lane.step = LaneStep::kOr;
+    lane.constant |= uint64_t{a.seen_mask} << (a.seen_offset % kLaneBytes * 8);
+  }
+
+  std::vector<StateVector> Cut() const {
+    std::vector<StateVector> vectors;
+    const uint32_t total = static_cast<uint32_t>(lanes_.size());
+    uint32_t at = 0, end = total;
+    while (at < total && lanes_[at].step == LaneStep::kNone) ++at;
+    while (end > at && lanes_[end - 1].step == LaneStep::kNone) --end;
+    if (end - at < kFewestLanes) return {};
+    for (uint32_t previous_end = 0; at < end; at = previous_end) {
+      uint32_t n = std::min(kMostLanes, std::bit_ceil(end - at));
+      if (previous_end + n > total) n = std::bit_floor(end - at);
+      const uint32_t first = std::max(previous_end, std::min(at, total - n));
+      previous_end = first + n;
+      vectors.push_back({first, {lanes_.begin() + first, lanes_.begin() + previous_end}});
+    }
+    return vectors;
+  }
+
+ private:
+  std::vector<StateLane> lanes_;
+};
+
+bool AlwaysTakes(const QuernAccumulator& a, bool tests_nulls) {
+  if (a.filtered) return false;
+  for (uint32_t i = 0; i < a.num_arguments; ++i)
+    if (tests_nulls && a.arguments[i].nullable) return false;
+  return true;
+}
+
+}  // namespace
+
+std::vector<StateVector> StateVectorsOf(const QuernAggregateShape& shape, bool tests_nulls) {
+  Lanes lanes(shape.group.tuple_bytes);
+  for (uint32_t k = 0; k < shape.num_accumulators; ++k) {
+    const QuernAccumulator& a = shape.accumulators[k];
+    if (a.step != kStepCalled && !AlwaysTakes(a, tests_nulls)) return {};
+    if (!lanes.Add(k, a)) return {};
+    if (a.step != kStepCalled && a.seen_mask != 0) lanes.AddSeen(a);
+  }
+  return lanes.Cut();
+}
+
+}  // namespace quern

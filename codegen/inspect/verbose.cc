@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// One line a kernel that is made, whoever asked for it, and whether a caller waits or a compile thread made it beside its jobs:
+//
+//     quern,compile,engine=jit,cache=miss,ms=8.125,repro="quern dump plan 'join.inner keys=i64' --param batch_size=7"
+//
+// A kernel that is found in the process's memory was made before, and leaves no line: quern_compile may be called a million times a second.
+#include "codegen/inspect/verbose.h"
+
+#include <cstdio>
+
+#include "codegen/base/environment.h"
+#include "codegen/base/log.h"
+
+namespace quern {
+namespace {
+
+// In single quotes where a shell would see more than a word, each quote of its own as '\''.
+std::string ShellWord(const std::string& word) {
+  const std::string plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+%@";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace
+
+bool IsVerbose() {
+  static const bool is_verbose = [] {
+    const absl::StatusOr<bool> wanted = SwitchOfEnvironment(Variable::kVerbose);
+    if (!wanted.ok()) WarnOnce(std::string(wanted.status().message()));
+    return wanted.ok() && *wanted;
+  }();
+  return is_verbose;
+}
+
+std::string CommandLine(const std::vector<std::string>& words) {
+  std::string text = "quern";
+  for (const std::string& word : words) text += " " + ShellWord(word);
+  return text;
+}
+
+void SayMade(const Kernel& kernel, CacheOutcome cache, const PlanOverrides& overrides) {
+  if (!IsVerbose()) return;
+  std::vector<std::string> words = {"dump", "plan", PrintSpec(kernel.plan.spec)};
+  for (const auto& [name, value] : overrides) words.insert(words.end(), {"--param", name + "=" + value});
+  char front[96];
+  std::snprintf(front, sizeof front, "quern,compile,engine=%s,cache=%s,ms=%.3f,repro=\"", kernel.engine == Engine::kJit ? "jit" : "generic",
+                CacheText(cache), kernel.times.total_ms);
+  Log(LogLevel::kInfo, front + CommandLine(words) + "\"");
+}
+
+}  // namespace quern

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ready kernel, how it was asked for, and what it took to make it. No LLVM header reaches the includer.
+#ifndef QUERN_CODEGEN_KERNEL_KERNEL_H_
+#define QUERN_CODEGEN_KERNEL_KERNEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "codegen/plan/plan.h"
+#include "runtime/abi/aggregate_abi.h"
+#include "runtime/abi/filter_abi.h"
+#include "runtime/abi/kernel_abi.h"
+#include "runtime/abi/sort_abi.h"
+#include "runtime/aggregate/aggregate_descriptor.h"
+#include "runtime/base/counters.h"
+#include "runtime/filter/filter_descriptor.h"
+#include "runtime/join/join_descriptor.h"
+#include "runtime/sort/sort_descriptor.h"
+
+namespace quern {
+
+enum class Engine : uint8_t {
+  kAuto,     // the compiled kernel where it can be had, else the generic one
+  kJit,      // the compiled kernel or an error
+  kGeneric,  // the generic kernel; nothing is compiled
+};
+
+enum class CompileWhen : uint8_t {
+  kNow,         // before Compile returns
+  kBackground,  // kAuto: Compile returns the generic kernel, which is compiled beside its jobs once that pays (tier.h)
+};
+
+struct CompileOptions {
+  Engine engine = Engine::kAuto;
+  PlanOverrides overrides;
+  std::string template_dir;  // bitcode from here instead of the embedded one; empty: embedded
+  bool use_cache = true;     // the process's memory cache, and the disk's
+  // Of kBackground alone:
+  CompileWhen when = CompileWhen::kNow;
+  uint64_t expected_rows = 0;                  // what the caller thinks one of its threads will process with it; 0: unknown
+  std::optional<uint64_t> compile_after_rows;  // of all jobs together; nullopt: as soon as it pays
+  bool swap_waits = false;                     // the job that brings the last of these rows waits for the compiled kernel: for tests
+};
+
+// Milliseconds of each stage of one compilation.
+struct CompileTimes {
+  double plan_ms = 0, load_ms = 0, emit_ms = 0, link_ms = 0, optimise_ms = 0, codegen_ms = 0, jit_ms = 0;
+  double total_ms = 0;
+};
+
+enum class CacheOutcome : uint8_t { kOff, kMiss, kMemory, kDisk };
+const char* CacheText(CacheOutcome outcome);  // "off", "miss", "memory", "disk"
+
+class KernelTier;
+
+// One ready kernel. Immutable, shared by threads; its code lives as long as it does.
+struct Kernel {
+  KernelPlan plan;
+  // Of the operator of plan.spec; the others' are null.
+  std::shared_ptr<const JoinShape> shape;
+  QuernJoinEntryPoints join = {};
+  std::shared_ptr<const AggregateShape> groups;
+  QuernAggregateEntryPoints aggregate = {};
+  std::shared_ptr<const SortShape> rows;
+  QuernSortEntryPoints sort = {};
+  std::shared_ptr<const FilterShape> where;
+  QuernFilterEntryPoints filter = {};
+  Engine engine = Engine::kGeneric;  // kJit or kGeneric: which it is
+  uint64_t code_bytes = 0;
+  uint64_t page_bytes = 0;           // of the pages that code and constants take; what the cache counts
+  CompileTimes times;                // of the compilation that made it
+  bool from_disk = false;            // loaded, not compiled
+  std::shared_ptr<const void> code;  // owner of the machine code; null for generic
+  // What all jobs have counted that ran it. Not a part of what the kernel is, which does not change.
+  std::shared_ptr<CounterSet> counters = std::make_shared<CounterSet>();
+  std::shared_ptr<KernelTier> tier;  // kBackground: this kernel is the generic one, and here is what becomes of it; else null
+};
+
+struct CompiledKernel {
+  std::shared_ptr<const Kernel> kernel;
+  CacheOutcome cache = CacheOutcome::kOff;
+  std::string warning;  // kAuto fell back to the generic kernel: why. Else empty.
+};
+
+// The process's kernels.
+struct KernelCacheStats {
+  uint64_t kernels = 0, code_bytes = 0, limit_bytes = 0, hits = 0, misses = 0, evictions = 0;
+  // Of all kernels of the process, those too that the cache no longer keeps or never did (code_memory.h).
+  uint64_t live_kernels = 0, live_bytes = 0, reserved_bytes = 0, mappings = 0;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_CODEGEN_KERNEL_KERNEL_H_

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The oldest way and the one that most profilers know: a text file with a line for each function, its address and length in hexadecimal.
+//
+//     7f3a004010a0 1c4 quern_join_compare [join.inner keys=i64]
+//
+// It has no time: what was unloaded stays in it, and where other code lies there now perf may give either name. In a process that evicts
+// kernels use jitdump. A file that is there is added to, since another JIT of the same process may write to it.
+#include <cinttypes>
+#include <cstdio>
+#include <mutex>
+#include <utility>
+
+#include "codegen/listeners/announcement_file.h"
+#include "codegen/listeners/code_listener.h"
+
+namespace quern {
+namespace {
+
+class PerfMap : public CodeListener {
+ public:
+  explicit PerfMap(std::string folder) : file_(std::move(folder), "perf-", ".map") {}
+
+  std::shared_ptr<const void> Announce(const CodeLoaded&, const std::vector<NamedFunction>& functions) override {
+    std::string lines;
+    for (const NamedFunction& function : functions) {
+      char range[40];
+      std::snprintf(range, sizeof range, "%" PRIx64 " %" PRIx64 " ", function.address, function.bytes);
+      lines += range + function.name + "\n";
+    }
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (file_.Open(/*truncate=*/false) != AnnouncementFile::Opened::kFailed) file_.Append(lines);
+    return nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  AnnouncementFile file_;
+};
+
+}  // namespace
+
+std::unique_ptr<CodeListener> MakePerfMap(std::string folder) { return std::make_unique<PerfMap>(std::move(folder)); }
+
+}  // namespace quern

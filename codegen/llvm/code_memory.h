@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory for machine code: whole pages out of a few slabs, never writable and executable at once.
+#ifndef QUERN_CODEGEN_LLVM_CODE_MEMORY_H_
+#define QUERN_CODEGEN_LLVM_CODE_MEMORY_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace quern {
+
+class CodeMemory;
+struct CodeSlab;
+
+// The pages of one kernel. *Ownership*: of the pages: freeing it takes them back. *Threads*: one, but any may run what lies there.
+class CodePages {
+ public:
+  CodePages() = default;
+  CodePages(CodePages&& other) noexcept { *this = std::move(other); }
+  CodePages& operator=(CodePages&& other) noexcept;
+  ~CodePages() { Free(); }
+
+  // Where the code will lie: aligned to a page.
+  uint64_t address() const { return reinterpret_cast<uint64_t>(base_); }
+  uint64_t bytes() const { return bytes_; }  // of whole pages
+
+  // Puts the code there, from `address` on, and makes it executable. Once. *Errors*: ResourceExhausted where the system has neither memory
+  // nor mappings left, FailedPrecondition where it forbids new code.
+  absl::Status Commit(std::string_view code);
+
+  void Free();
+
+ private:
+  friend class CodeMemory;
+  CodePages(CodeMemory* memory, CodeSlab* slab, char* base, uint64_t bytes) : memory_(memory), slab_(slab), base_(base), bytes_(bytes) {}
+
+  CodeMemory* memory_ = nullptr;
+  CodeSlab* slab_ = nullptr;
+  char* base_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
+struct CodeMemoryStats {
+  uint64_t kernels = 0;         // that have pages
+  uint64_t used_bytes = 0;      // of their pages
+  uint64_t reserved_bytes = 0;  // of slabs: addresses, not memory
+  uint64_t mappings = 0;        // lines of /proc/self/maps that these are, while nothing is being written
+};
+
+// *Threads*: any.
+class CodeMemory {
+ public:
+  // `limit_bytes` of slabs; only tests want another limit than what the system gives.
+  explicit CodeMemory(uint64_t slab_bytes = uint64_t{2} << 20, uint64_t limit_bytes = UINT64_MAX);
+  CodeMemory(const CodeMemory&) = delete;
+  CodeMemory& operator=(const CodeMemory&) = delete;
+  // All pages must have been freed.
+  ~CodeMemory();
+
+  // The one that kernels lie in. Never destroyed: a host may keep a kernel in a static variable.
+  static CodeMemory& OfProcess();
+
+  // Whole pages for so many bytes, which nothing can touch before they are committed. *Cost*: a walk over the pages of a slab.
+  // *Errors*: ResourceExhausted.
+  absl::StatusOr<CodePages> Reserve(uint64_t bytes);
+
+  CodeMemoryStats Stats();
+
+ private:
+  friend class CodePages;
+
+  // The functions below want the lock.
+  absl::StatusOr<CodeSlab*> AddSlab(uint64_t bytes);
+  void DropSlab(CodeSlab* slab);
+  absl::Status Write(const CodePages& pages, std::string_view code);
+  void TakeBack(const CodePages& pages);
+
+  const uint64_t slab_bytes_;
+  const uint64_t limit_bytes_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<CodeSlab>> slabs_;  // oldest first
+  uint64_t reserved_bytes_ = 0;
+  uint64_t kernels_ = 0;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_CODEGEN_LLVM_CODE_MEMORY_H_

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// From template to kernel module: fill holes, link blocks, aim at the machine, lock the doors.
+//
+// Two details decide about speed and safety here:
+//
+// * Clang writes target-cpu, target-features and tune-cpu onto every function of a template, and they win over what the JIT aims at: on a
+//   machine with AVX-512 one would run SSE code. All are replaced by the machine's.
+// * Blocks are loaded lazily and linked only where called: of about a hundred, a one-key join materialises five.
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+#include "codegen/emit/emitter.h"
+#include "codegen/listeners/code_listener.h"
+#include "codegen/llvm/diagnostics.h"
+#include "codegen/llvm/module.h"
+#include "codegen/llvm/template_library.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Linker/Linker.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+#include "runtime/base/status.h"
+#include "runtime/blocks/runtime_calls.h"
+
+namespace quern {
+namespace {
+
+absl::StatusOr<std::unique_ptr<llvm::Module>> Parse(std::string_view name, const Machine& machine, const std::string& template_dir,
+                                                    bool lazily, llvm::LLVMContext* context) {
+  std::string storage;
+  QUERN_ASSIGN_OR_RETURN(std::string_view bitcode, FindTemplate(name, machine.arch, template_dir, &storage));
+  const llvm::StringRef bytes(bitcode.data(), bitcode.size());
+  const std::string identifier = "quern/" + std::string(name);
+  llvm::Expected<std::unique_ptr<llvm::Module>> module = [&]() -> llvm::Expected<std::unique_ptr<llvm::Module>> {
+    if (lazily && storage.empty()) return llvm::getLazyBitcodeModule(llvm::MemoryBufferRef(bytes, identifier), *context);
+    return llvm::parseBitcodeFile(llvm::MemoryBufferRef(bytes, identifier), *context);
+  }();
+  if (!module)
+    return Internal("bad template: " + std::string(name) + ": " + llvm::toString(module.takeError()) + "; accepted: LLVM 22.1 bitcode");
+  return std::move(*module);
+}
+
+void AimAtMachine(llvm::Function* function, const llvm::TargetMachine& target) {
+  for (const char* name : {"target-cpu", "target-features", "tune-cpu"}) function->removeFnAttr(name);
+  function->addFnAttr("target-cpu", target.getTargetCPU());
+  if (!target.getTargetFeatureString().empty()) function->addFnAttr("target-features", target.getTargetFeatureString());
+  function->addFnAttr("frame-pointer", "all");
+}
+
+bool IsEntryPoint(const llvm::Function& function) {
+  const llvm::StringRef name = function.getName();
+  return name.starts_with("quern_join_") || name.starts_with("quern_aggregate_") || name.starts_with("quern_sort_") ||
+         name.starts_with("quern_filter_");
+}
+
+// Slow paths that a kernel has once and calls (runtime/base/bytes.h).
+bool IsOutlined(const llvm::Function& function) { return function.getName().starts_with("quern_outlined_"); }
+
+// The two sides of source lines, where templates have them. The bodies that holes get have none: a block that is inlined there counts for
+// its own lines, at the line of the template that the hole stands on.
+void ForgetLinesOfHoles(llvm::Module* module) {
+  for (llvm::Function& function : *module)
+    if (function.isDeclaration()) function.setSubprogram(nullptr);
+}
+
+// Debuggers show frames under the name that profilers do. Symbols keep theirs, so that breakpoints find them.
+void NameFramesAfter(const std::string& spec, llvm::Module* module) {
+  constexpr unsigned kNameOperand = 2;  // of a DISubprogram
+  for (llvm::Function& function : *module) {
+    llvm::DISubprogram* subprogram = function.getSubprogram();
+    if (subprogram == nullptr || function.isDeclaration() || !(IsEntryPoint(function) || IsOutlined(function))) continue;
+    const std::string name = FrameName(function.getName().str(), spec);
+    subprogram->replaceOperandWith(kNameOperand, llvm::MDString::get(module->getContext(), name));
+  }
+}
+
+// Takes out the entry points that the shape has no use for, and the holes that only they call: what is not there costs no compile time.
+void RemoveUnneeded(const KernelShape& shape, llvm::Module* module) {
+  const std::vector<std::string> needed = EntryPointSymbols(shape);
+  for (llvm::Function& function : llvm::make_early_inc_range(*module)) {
+    if (IsEntryPoint(function) && !llvm::is_contained(needed, function.getName().str())) function.eraseFromParent();
+  }
+  for (llvm::Function& function : llvm::make_early_inc_range(*module)) {
+    if (function.isDeclaration() && !function.isIntrinsic() && function.use_empty()) function.eraseFromParent();
+  }
+}
+
+absl::Status LinkBlocks(llvm::Module* module, std::unique_ptr<llvm::Module> blocks) {
+  if (llvm::Linker::linkModules(*module, std::move(blocks), llvm::Linker::Flags::LinkOnlyNeeded)) {
+    return Internal("blocks do not link: " + Diagnostics::ErrorsOf(module->getContext()) + "; accepted: blocks made with the template");
+  }
+  return absl::OkStatus();
+}
+
+// Filters have their own, so that no kernel looks through blocks that it cannot have.
+const char* BlocksName(Operator op) { return op == Operator::kFilter ? "filter_blocks" : "blocks"; }
+
+}  // namespace
+
+const char* TemplateName(Operator op) {
+  switch (op) {
+    case Operator::kJoin: return "join";
+    case Operator::kAggregate: return "aggregate";
+    case Operator::kSort: return "sort";
+    case Operator::kFilter: return "filter";
+  }
+  __builtin_unreachable();
+}
+
+absl::StatusOr<KernelShape> MakeKernelShape(const KernelPlan& plan) {
+  KernelShape shape;
+  switch (plan.spec.op) {
+    case Operator::kJoin: shape.join = MakePlannedShape(plan); break;
+    case Operator::kAggregate: {
+      QUERN_ASSIGN_OR_RETURN(shape.aggregate, MakePlannedGroups(plan));
+      break;
+    }
+    case Operator::kSort: shape.sort = MakePlannedSort(plan); break;
+    case Operator::kFilter: shape.filter = MakePlannedFilter(plan); break;
+  }
+  return shape;
+}
+
+std::vector<std::string> EntryPointSymbols(const KernelShape& shape) {
+  std::vector<std::string> symbols;
+  if (shape.join != nullptr) {
+    const NeededEntryPoints needed = EntryPointsOf(*shape.join->get());
+#define QUERN_JOIN_ENTRY(field, result, parameters) \
+  if (needed.field) symbols.emplace_back("quern_join_" #field);
+#include "runtime/abi/join_entry_points.def"
+  } else if (shape.aggregate != nullptr) {
+    const NeededAggregateEntryPoints needed = EntryPointsOf(*shape.aggregate->get());
+#define QUERN_AGGREGATE_ENTRY(field, result, parameters) \
+  if (needed.field) symbols.emplace_back("quern_aggregate_" #field);
+#include "runtime/abi/aggregate_entry_points.def"
+  } else if (shape.filter != nullptr) {
+    symbols.emplace_back("quern_filter_mask");
+  } else {
+    const NeededSortEntryPoints needed = EntryPointsOf(*shape.sort->get());
+#define QUERN_SORT_ENTRY(field, result, parameters) \
+  if (needed.field) symbols.emplace_back("quern_sort_" #field);
+#include "runtime/abi/sort_entry_points.def"
+  }
+  return symbols;
+}
+
+absl::StatusOr<std::unique_ptr<llvm::Module>> LoadTemplate(Operator op, const Machine& machine, const std::string& template_dir,
+                                                           llvm::LLVMContext* context) {
+  return Parse(TemplateName(op), machine, template_dir, /*lazily=*/false, context);
+}
+
+absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan, const KernelShape& shape, const Machine& machine,
+                                                          llvm::TargetMachine* target, const std::string& template_dir,
+                                                          llvm::LLVMContext* context, CompileTimes* times) {
+  const double start = NowMs();
+  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module, LoadTemplate(plan.spec.op, machine, template_dir, context));
+  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> blocks,
+                         Parse(BlocksName(plan.spec.op), machine, template_dir, /*lazily=*/true, context));
+  const double loaded = NowMs();
+  module->setModuleIdentifier(PrintSpec(plan.spec));
+  module->setSourceFileName("ir-templates/" + std::string(TemplateName(plan.spec.op)) + ".cc");
+  module->setDataLayout(target->createDataLayout());
+  module->setTargetTriple(target->getTargetTriple());
+  blocks->setDataLayout(module->getDataLayout());
+  blocks->setTargetTriple(module->getTargetTriple());
+  RemoveUnneeded(shape, module.get());
+  ForgetLinesOfHoles(module.get());
+  Emitter emitter(module.get(), blocks.get());
+  if (shape.join != nullptr) EmitJoinHoles(*shape.join->get(), &emitter);
+  else if (shape.aggregate != nullptr) EmitAggregateHoles(*shape.aggregate->get(), {plan.input_ahead, plan.states == "vectors"}, &emitter);
+  else if (shape.filter != nullptr) EmitFilterHoles(*shape.filter->get(), &emitter);
+  else EmitSortHoles(*shape.sort->get(), &emitter);
+  if (!emitter.errors().empty()) return Internal("template and emitters disagree: " + emitter.errors());
+  const double emitted = NowMs();
+  QUERN_RETURN_IF_ERROR(LinkBlocks(module.get(), std::move(blocks)));
+  Settle(module.get(), *target);
+  NameFramesAfter(PrintSpec(plan.spec), module.get());
+  QUERN_RETURN_IF_ERROR(CheckInstantiated(*module, *target));
+  times->load_ms = loaded - start;
+  times->emit_ms = emitted - loaded;
+  times->link_ms = NowMs() - emitted;
+  return module;
+}
+
+void Settle(llvm::Module* module, const llvm::TargetMachine& target) {
+  for (llvm::GlobalVariable& constant : module->globals()) {
+    if (constant.isDeclaration()) continue;
+    constant.setLinkage(llvm::GlobalValue::PrivateLinkage);
+    constant.setComdat(nullptr);
+  }
+  for (llvm::Function& function : *module) {
+    AimAtMachine(&function, target);
+    if (function.isDeclaration()) continue;
+    if (IsEntryPoint(function)) continue;
+    function.setLinkage(llvm::GlobalValue::InternalLinkage);
+    function.setComdat(nullptr);
+    if (IsOutlined(function)) continue;
+    function.removeFnAttr(llvm::Attribute::NoInline);
+    function.addFnAttr(llvm::Attribute::AlwaysInline);
+  }
+}
+
+absl::Status CheckInstantiated(const llvm::Module& module, const llvm::TargetMachine& target) {
+  for (const llvm::Function& function : module) {
+    const std::string name = function.getName().str();
+    if (function.isIntrinsic()) continue;
+    if (function.isDeclaration()) {
+      const auto& calls = AllRuntimeCalls();
+      const bool allowed = std::any_of(calls.begin(), calls.end(), [&](const RuntimeCall& call) { return name == call.name; });
+      if (name.rfind("quern_hole_", 0) == 0) return Internal("unfilled hole: " + name + "; accepted: none");
+      if (!allowed) return Internal("undefined symbol: " + name + "; accepted: the calls of runtime_calls.h");
+      continue;
+    }
+    if (!IsEntryPoint(function) && function.use_empty()) return Internal("unused body: " + name + "; accepted: none");
+    const std::string cpu = function.getFnAttribute("target-cpu").getValueAsString().str();
+    if (cpu != target.getTargetCPU())
+      return Internal("function for another CPU: " + name + " for " + cpu + "; accepted: " + target.getTargetCPU().str());
+    const std::string features = function.getFnAttribute("target-features").getValueAsString().str();
+    if (features != target.getTargetFeatureString())
+      return Internal("function with other CPU features: " + name + "; accepted: the machine's");
+  }
+  for (const llvm::GlobalVariable& variable : module.globals()) {
+    if (variable.isDeclaration())
+      return Internal("undefined symbol: " + variable.getName().str() + "; accepted: the calls of runtime_calls.h");
+  }
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  if (llvm::verifyModule(module, &stream)) return Internal("module does not verify: " + problem + "; accepted: valid IR");
+  return absl::OkStatus();
+}
+
+}  // namespace quern

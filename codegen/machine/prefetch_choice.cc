@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The formula. While one line is under way others can be: 130 ns of latency and 3 ns a line, where many are, make 44 lines that cover it.
+// Rows do not come evenly, so twice as many are asked for ahead, and the next power of two is taken: 88, 128. By size class:
+//
+//     2^20 bytes     5 ns, a hit in L2             0    less than asking costs
+//     2^25 bytes    20 ns, 1.2 ns a line    34 -> 64    in L3
+//     2^27 bytes   130 ns, 3 ns a line      87 -> 128   in memory
+//
+// which for caches of 1 MiB and 32 MiB is the ladder "0@1M,64@32M,128". Latencies are the machine's where a profile has measured them, and
+// these three numbers elsewhere. What a profile says of the loop itself comes first (profile.h).
+#include "codegen/machine/prefetch_choice.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "codegen/machine/profile.h"
+#include "runtime/aggregate/aggregate_descriptor.h"
+#include "runtime/rows/tuple_layout.h"
+
+namespace quern {
+namespace {
+
+constexpr uint32_t kNumClasses = kLargestSizeClass - kSmallestSizeClass + 1;
+
+bool HasVariable(const ColumnType& type) { return !type.is_dictionary && IsVariable(RowOf(type.id).storage); }
+
+uint64_t BytesOf(uint32_t size_class) { return uint64_t{1} << size_class; }
+
+// A load that is there sooner is not asked for: the instructions to ask take as long.
+constexpr double kAskingNs = 6;
+// Lines in flight beyond those that cover the latency (of 37 cells that `quern tune` found better ones for, most wanted fewer than four
+// times as many: 6 MiB, 13 ns and 1.2 ns a line: 16 rows ahead 3.5 ns a probe, 128 ahead 3.8).
+constexpr double kBursts = 2;
+constexpr uint32_t kLeastDistance = 8;
+constexpr uint32_t kMostDistance = 128;  // what is further ahead begins to push out what was asked for before
+constexpr uint32_t kTieDistance = 24;    // rows whose next bytes are asked for, where strings tie (collision_sort.cc)
+
+// Where asking begins to pay, whatever the latencies. Words of groups are looked for eight at a time, none of which waits for another: that
+// gains by prefetching only from a quarter of the L3 cache on (100,000 groups of 32 bytes: 6.7 ns a row without, 7.1 with; 300,000: 13.5
+// and 9.9; `agg_bench --benchmark_filter=groups`).
+uint64_t GateBytes(PrefetchLoop loop, const MemoryModel& model) {
+  // Sorted rows are read one after another and none waits for another (four columns, 1.5 MiB: 2.4 ns a row without, 5.7 with; 3 MiB: 8.4
+  // and 5.9).
+  if (loop == PrefetchLoop::kGather) return 2 * model.l2_bytes;
+  if (loop == PrefetchLoop::kTie) return model.l2_bytes / 2;
+  const bool is_words_of_groups = loop == PrefetchLoop::kUpdateDense || loop == PrefetchLoop::kUpdateOpen;
+  return is_words_of_groups ? std::max(model.l2_bytes, model.l3_bytes / 4) : 0;
+}
+
+uint32_t DistanceOf(const MemoryModel& model, uint32_t class_number) {
+  const double latency = model.latency_ns[class_number], line = model.line_ns[class_number];
+  if (!(latency >= kAskingNs)) return 0;
+  const double rows = line > 0 ? std::min<double>(std::ceil(kBursts * latency / line), kMostDistance) : kLeastDistance;
+  return std::clamp(std::bit_ceil(static_cast<uint32_t>(rows)), kLeastDistance, kMostDistance);
+}
+
+// Up to where a class goes: that of a cache ends with the cache, also where its size is no power of two.
+uint64_t EndOfClass(const MemoryModel& model, uint32_t class_number) {
+  const uint64_t end = BytesOf(kSmallestSizeClass + class_number);
+  for (const uint64_t cache : {model.l2_bytes, model.l3_bytes})
+    if (cache >= end && cache < 2 * end) return cache;
+  return end;
+}
+
+PrefetchSetting SettingOf(PrefetchLoop loop, uint32_t distance) {
+  PrefetchSetting setting;
+  setting.distance = static_cast<uint16_t>(distance);
+  setting.hint = DefaultHint(loop);
+  return setting;
+}
+
+void AddRung(uint64_t max_bytes, const PrefetchSetting& setting, PrefetchLadder* ladder) {
+  if (!ladder->rungs.empty() && ladder->rungs.back().setting == setting) ladder->rungs.back().max_bytes = max_bytes;
+  else ladder->rungs.push_back({max_bytes, setting});
+}
+
+}  // namespace
+
+const char* KeyClassText(KeyClass keys) {
+  switch (keys) {
+    case KeyClass::kWord: return "word";
+    case KeyClass::kFixed: return "fixed";
+    case KeyClass::kString: return "string";
+  }
+  return "fixed";
+}
+
+KeyClass KeyClassOf(const KernelSpec& spec) {
+  std::vector<KeySpec> kernel_keys;
+  bool has_variable = false;
+  for (const KeySpec& key : spec.keys) {
+    kernel_keys.push_back(KernelKey(key));
+    has_variable |= HasVariable(key.type);
+  }
+  if (spec.op == Operator::kSort)
+    for (const ColumnType& type : spec.payload) has_variable |= HasVariable(type);
+  if (has_variable) return KeyClass::kString;
+  if (spec.op == Operator::kSort) return spec.payload.empty() ? KeyClass::kWord : KeyClass::kFixed;
+  return WordBits(kernel_keys) != 0 ? KeyClass::kWord : KeyClass::kFixed;
+}
+
+uint32_t SizeClassOf(uint64_t table_bytes) {
+  const auto bits = static_cast<uint32_t>(std::bit_width(std::max<uint64_t>(table_bytes, 1) - 1));
+  return std::clamp(bits, kSmallestSizeClass, kLargestSizeClass);
+}
+
+MemoryModel BelievedModel(const Machine& machine) {
+  MemoryModel model = {machine.l2_bytes, machine.l3_bytes, {}, {}};
+  for (uint32_t i = 0; i < kNumClasses; ++i) {
+    const uint64_t bytes = BytesOf(kSmallestSizeClass + i);
+    model.latency_ns[i] = bytes <= machine.l2_bytes ? 5 : bytes <= machine.l3_bytes ? 20 : 130;
+    model.line_ns[i] = bytes <= machine.l2_bytes ? 1 : bytes <= machine.l3_bytes ? 1.2 : 3;
+  }
+  return model;
+}
+
+PrefetchLadder EstimateLadder(PrefetchLoop loop, KeyClass, const MemoryModel& model) {
+  PrefetchLadder ladder;
+  ladder.rungs.clear();
+  // Sorts read rows in blocks, which are short enough to be asked for as a whole, and in ties.
+  if (loop == PrefetchLoop::kGather || loop == PrefetchLoop::kTie) {
+    if (const uint64_t gate = GateBytes(loop, model); gate != 0) AddRung(gate, SettingOf(loop, 0), &ladder);
+    AddRung(UINT64_MAX, SettingOf(loop, loop == PrefetchLoop::kGather ? kWholeBatch : kTieDistance), &ladder);
+    return ladder;
+  }
+  // Blocks of a build are short, and nothing but the place of a tuple is needed to ask for it (100,000 tuples into slots: 10 % less than 64
+  // rows ahead; 3 M: 4 %).
+  const bool builds_words = loop == PrefetchLoop::kBuildOpen || loop == PrefetchLoop::kBuildDense;
+  const uint64_t gate = GateBytes(loop, model);
+  for (uint32_t i = 0; i < kNumClasses; ++i) {
+    const uint64_t end = i + 1 == kNumClasses ? UINT64_MAX : EndOfClass(model, i);
+    const uint64_t begin = ladder.rungs.empty() ? 0 : ladder.rungs.back().max_bytes;
+    if (begin < gate) AddRung(std::min(gate, end), SettingOf(loop, 0), &ladder);
+    const uint32_t distance = DistanceOf(model, i);
+    if (end > gate) AddRung(end, SettingOf(loop, builds_words && distance != 0 ? kWholeBatch : distance), &ladder);
+  }
+  return ladder;
+}
+
+PrefetchLadder ChooseLadder(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const Machine& machine, const Profile* profile,
+                            std::string* origin) {
+  const bool is_measured = profile != nullptr && profile->facts.has_value() && !profile->facts->memory.empty();
+  const MemoryModel model = is_measured ? ModelOf(*profile->facts, machine) : BelievedModel(machine);
+  const PrefetchLadder estimate = EstimateLadder(loop, keys, model);
+  *origin = is_measured ? "estimate by measured latencies" : "estimate";
+  return profile == nullptr ? estimate : profile->Ladder(loop, keys, pipeline, estimate, origin);
+}
+
+}  // namespace quern

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a profile says of a loop. Nobody measures all of loops x key classes x sizes x pipelines x threads, so a look-up goes from near to
+// far. Of a profile with these two entries
+//
+//     entry probe_open word 2^22 pipeline=1 threads=1 setting=48 ..
+//     entry probe_open word 2^27 pipeline=1 threads=1 setting=96 ..
+//
+// a join of i64 keys whose table has 3 MiB takes 48 (exact), one of 10 MiB too (2^24: nearest size, a factor of 4), one of 100 MiB takes
+// 96. Between equally near sizes the larger one counts, since to ask in vain costs less than to wait. A table of 16 KiB is 7 classes from
+// anything that was measured: default, which is the estimate of prefetch_choice.h. Two probes in one pipeline, or strings as keys, take
+// the same entries (same family) as long as nothing was measured of them.
+//
+// "Measured, and the default is best" is an answer too: the entry has no setting, and what is estimated here and now counts.
+#include "codegen/machine/profile.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "runtime/base/status.h"
+
+namespace quern {
+namespace {
+
+constexpr uint32_t kNearClasses = 2;  // a factor of 4
+
+uint32_t Distance(uint32_t a, uint32_t b) { return a < b ? b - a : a - b; }
+
+// How much of a cell an entry shares: whose measurements stand in for those of the cell, the lowest first.
+uint32_t FamilyRank(const TuningCell& cell, const TuningCell& entry) {
+  return (entry.keys != cell.keys ? 4u : 0u) + (entry.pipeline != cell.pipeline ? 2u : 0u) + (entry.threads != cell.threads ? 1u : 0u);
+}
+
+struct FoundEntry {
+  const ProfileEntry* entry = nullptr;
+  ProfileMatch match = ProfileMatch::kDefault;
+};
+
+// Of two sizes, the one that says more of a cell's.
+bool IsNearer(uint32_t size_class, uint32_t than, uint32_t wanted) {
+  const uint32_t a = Distance(size_class, wanted), b = Distance(than, wanted);
+  return a != b ? a < b : size_class > than;
+}
+
+// The nearest family that anything was measured of, and of that the nearest size. *Cost*: one look at each entry, since plans are made for
+// jobs of milliseconds.
+FoundEntry FindEntry(const std::vector<ProfileEntry>& entries, const TuningCell& cell) {
+  const ProfileEntry* best = nullptr;
+  uint32_t best_rank = UINT32_MAX;
+  for (const ProfileEntry& entry : entries) {
+    if (entry.cell.loop != cell.loop) continue;
+    const uint32_t rank = FamilyRank(cell, entry.cell);
+    if (rank > best_rank) continue;
+    if (rank == best_rank && !IsNearer(entry.cell.size_class, best->cell.size_class, cell.size_class)) continue;
+    best = &entry;
+    best_rank = rank;
+  }
+  if (best == nullptr || Distance(best->cell.size_class, cell.size_class) > kNearClasses) return {};
+  if (best_rank != 0) return {best, ProfileMatch::kSameFamily};
+  return {best, best->cell == cell ? ProfileMatch::kExact : ProfileMatch::kNearestSize};
+}
+
+// Whether a setting counts: a plan does not know how many threads will run it, so one that wins at one thread must win at as many as were
+// tried, or the default stays. Entries of a cell lie side by side, by threads.
+bool Counts(const std::vector<ProfileEntry>& entries, const ProfileEntry& entry) {
+  if (entry.is_default) return false;
+  for (const ProfileEntry* other = &entry + 1; other != entries.data() + entries.size(); ++other) {
+    TuningCell cell = other->cell;
+    cell.threads = entry.cell.threads;
+    if (cell != entry.cell) break;
+    if (other->is_default) return false;
+  }
+  return true;
+}
+
+void AddRung(uint64_t max_bytes, const PrefetchSetting& setting, PrefetchLadder* ladder) {
+  if (!ladder->rungs.empty() && ladder->rungs.back().setting == setting) ladder->rungs.back().max_bytes = max_bytes;
+  else ladder->rungs.push_back({max_bytes, setting});
+}
+
+// The rungs of a ladder for tables of more than `begin` and up to `end` bytes.
+void CopyRungs(const PrefetchLadder& from, uint64_t begin, uint64_t end, PrefetchLadder* ladder) {
+  for (const PrefetchRung& rung : from.rungs) {
+    if (rung.max_bytes <= begin) continue;
+    AddRung(std::min(rung.max_bytes, end), rung.setting, ladder);
+    if (rung.max_bytes >= end) return;
+  }
+}
+
+// "profile: 9 sizes exact, 3 nearest size": the ways that were taken, in the order of their worth.
+std::string OriginOf(const uint32_t (&counts)[4], const std::string& estimate_origin) {
+  std::string text;
+  for (const ProfileMatch match : {ProfileMatch::kExact, ProfileMatch::kNearestSize, ProfileMatch::kSameFamily, ProfileMatch::kDefault}) {
+    const uint32_t count = counts[static_cast<size_t>(match)];
+    if (count == 0) continue;
+    text +=
+        (text.empty() ? "profile: " + std::to_string(count) + (count == 1 ? " size " : " sizes ") : ", " + std::to_string(count) + " ") +
+        MatchText(match);
+  }
+  return counts[static_cast<size_t>(ProfileMatch::kDefault)] == 0 ? text : text + " (" + estimate_origin + ")";
+}
+
+std::string EntryText(const ProfileEntry& entry) {
+  return entry.is_default ? "default" : PrintSetting(entry.setting, DefaultHint(entry.cell.loop));
+}
+
+// What counts of an entry; times are never twice the same.
+bool SayTheSame(const ProfileEntry& first, const ProfileEntry& second) { return EntryText(first) == EntryText(second); }
+
+}  // namespace
+
+const char* MatchText(ProfileMatch match) {
+  switch (match) {
+    case ProfileMatch::kExact: return "exact";
+    case ProfileMatch::kNearestSize: return "nearest size";
+    case ProfileMatch::kSameFamily: return "same family";
+    case ProfileMatch::kDefault: return "default";
+  }
+  return "default";
+}
+
+ProfileLookUp Profile::Find(const TuningCell& cell, const PrefetchSetting& estimate) const {
+  const FoundEntry found = FindEntry(entries, cell);
+  return {found.entry == nullptr || !Counts(entries, *found.entry) ? estimate : found.entry->setting, found.match};
+}
+
+PrefetchLadder Profile::Ladder(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const PrefetchLadder& estimate,
+                               std::string* origin) const {
+  PrefetchLadder ladder;
+  ladder.rungs.clear();
+  uint32_t counts[4] = {};
+  uint64_t begin = 0;
+  for (uint32_t size_class = kSmallestSizeClass; size_class <= kLargestSizeClass; ++size_class) {
+    const uint64_t end = size_class == kLargestSizeClass ? UINT64_MAX : uint64_t{1} << size_class;
+    const FoundEntry found = FindEntry(entries, {loop, keys, pipeline, size_class, 1});
+    ++counts[static_cast<size_t>(found.match)];
+    if (found.entry == nullptr || !Counts(entries, *found.entry)) CopyRungs(estimate, begin, end, &ladder);
+    else AddRung(end, found.entry->setting, &ladder);
+    begin = end;
+  }
+  const bool says_nothing = counts[static_cast<size_t>(ProfileMatch::kDefault)] == kLargestSizeClass - kSmallestSizeClass + 1;
+  if (!says_nothing) *origin = OriginOf(counts, *origin);
+  return ladder;
+}
+
+void Profile::Put(const std::vector<ProfileEntry>& news) {
+  for (const ProfileEntry& entry : news) {
+    const auto at = std::lower_bound(entries.begin(), entries.end(), entry.cell,
+                                     [](const ProfileEntry& e, const TuningCell& cell) { return e.cell < cell; });
+    if (at != entries.end() && at->cell == entry.cell) *at = entry;
+    else entries.insert(at, entry);
+  }
+}
+
+absl::StatusOr<Profile> MergeProfiles(const Profile& first, const Profile& second) {
+  const std::string difference = SignatureDifference(first.machine, second.machine);
+  if (!difference.empty()) {
+    return absl::FailedPreconditionError("profiles of different machines: " + difference + "; accepted: profiles of one machine");
+  }
+  Profile merged = first;
+  merged.machine = second.machine;
+  merged.path.clear();
+  if (second.facts.has_value()) merged.facts = second.facts;
+  merged.Put(second.entries);
+  return merged;
+}
+
+std::string DiffProfiles(const Profile& first, const Profile& second) {
+  std::string text;
+  const std::string machines = SignatureDifference(first.machine, second.machine);
+  if (!machines.empty()) text += "~ machine: " + machines + "\n";
+  auto a = first.entries.begin();
+  auto b = second.entries.begin();
+  while (a != first.entries.end() || b != second.entries.end()) {
+    if (b == second.entries.end() || (a != first.entries.end() && a->cell < b->cell)) {
+      text += "- " + PrintCell(a->cell) + ": " + EntryText(*a) + "\n";
+      ++a;
+    } else if (a == first.entries.end() || b->cell < a->cell) {
+      text += "+ " + PrintCell(b->cell) + ": " + EntryText(*b) + "\n";
+      ++b;
+    } else {
+      if (!SayTheSame(*a, *b)) text += "~ " + PrintCell(a->cell) + ": " + EntryText(*a) + " -> " + EntryText(*b) + "\n";
+      ++a;
+      ++b;
+    }
+  }
+  return text;
+}
+
+}  // namespace quern

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel plan: every choice that is made for a spec on a machine. The only place where choices are made.
+#ifndef QUERN_CODEGEN_PLAN_PLAN_H_
+#define QUERN_CODEGEN_PLAN_PLAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "codegen/machine/machine.h"
+#include "runtime/aggregate/aggregate_descriptor.h"
+#include "runtime/aggregate/aggregate_options.h"
+#include "runtime/filter/filter_descriptor.h"
+#include "runtime/join/hash_join.h"
+#include "runtime/rows/prefetch.h"
+#include "runtime/sort/sort_descriptor.h"
+#include "runtime/sort/sort_options.h"
+#include "runtime/spec/spec.h"
+
+namespace quern {
+
+class Profile;
+
+// --param NAME=VALUE, in the order given; the last of a name counts.
+using PlanOverrides = std::vector<std::pair<std::string, std::string>>;
+
+// Where a ladder comes from, for people: "given", "estimate", "profile: 9 sizes exact, 3 nearest".
+struct LadderOrigin {
+  std::string text;
+
+  bool operator==(const LadderOrigin&) const { return true; }  // no part of what the plan is
+};
+
+struct KernelPlan {
+  KernelSpec spec;
+#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) uint32_t name = default_value;
+#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) std::string name = default_value;
+#define QUERN_PLAN_LADDER(scope, Loop, name, meaning) \
+  PrefetchLadder name;                                \
+  LadderOrigin name##_origin;
+#include "codegen/plan/plan_parameters.def"
+  // Where the classes of table size begin and end; from the machine.
+  uint64_t l2_bytes = 0;
+  uint64_t l3_bytes = 0;
+
+  bool operator==(const KernelPlan&) const = default;
+};
+
+// Makes the plan. `profile`: of the machine that the plan is for; null: none. *Errors*: InvalidArgument for an unknown parameter or a value
+// out of range, with the accepted ones.
+absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machine, const PlanOverrides& overrides,
+                                    const Profile* profile = nullptr);
+
+// First line "plan <spec>", then one "name = value  # meaning" a line. ParsePlan(PrintPlan(p)) == p.
+std::string PrintPlan(const KernelPlan& plan);
+absl::StatusOr<KernelPlan> ParsePlan(std::string_view text);
+// The parameters that the code of a kernel depends on, as a JSON object; the others are data of its jobs. What is kept on disk goes by
+// them, so that another profile finds the same code.
+std::string CodeParameters(const KernelPlan& plan);
+// The parameters as JSON object members, for --stats: {"layout":"unchained",...}.
+std::string PlanJson(const KernelPlan& plan);
+
+// What the plan means for the runtime: the shape with its tuning fields set, and the operator's options.
+std::shared_ptr<const JoinShape> MakePlannedShape(const KernelPlan& plan);
+JoinOptions MakeJoinOptions(const KernelPlan& plan);
+// *Errors*: NotFound for a host's function that is not registered.
+absl::StatusOr<std::shared_ptr<const AggregateShape>> MakePlannedGroups(const KernelPlan& plan);
+AggregateOptions MakeAggregateOptions(const KernelPlan& plan);
+std::shared_ptr<const SortShape> MakePlannedSort(const KernelPlan& plan);
+SortOptions MakeSortOptions(const KernelPlan& plan);
+std::shared_ptr<const FilterShape> MakePlannedFilter(const KernelPlan& plan);
+
+}  // namespace quern
+
+#endif  // QUERN_CODEGEN_PLAN_PLAN_H_

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// One thread, first come first served. A compilation takes 3 to 40 ms and a process needs few of them, so that more threads would only take
+// more of the host's CPUs at the same time.
+//
+// The thread is polite: it has a nice value of 10, on a machine of one CPU of 19. A CPU that is idle gives itself to it at once all the
+// same. Where all are busy with the host's own threads, Linux weighs it with 110 against 1024 (with 15 against 1024): a job that shares its
+// CPU loses a tenth of it (one part in seventy) for the time of a compilation, and no more however long that takes.
+//
+// Three ways in which threads of a library harm their process, and what is done about them:
+//   exit   Static objects are destroyed while threads still run. Stop runs at exit before them: it waits until the present job comes to its
+//          next stage, a few milliseconds, where it sees that it is to stop.
+//   fork   The copy has only the thread that called fork, and whatever lock another one held is held there for ever. So fork waits until no
+//          job runs and no lock of the queue is held. (posix_spawn, vfork and what is made of them do not come here.)
+//   signals  A handler of the host's would run on a thread that it does not know. Ours blocks all signals but those of a crash.
+#include "codegen/tier/compile_queue.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <csignal>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "codegen/base/process_end.h"
+#include "codegen/cache/kernel_cache.h"
+#include "codegen/llvm/code_memory.h"
+
+namespace quern {
+namespace {
+
+constexpr int kNice = 10;
+constexpr int kNiceOnOneCpu = 19;
+
+// This thread runs a job: fork by a log callback, say, must not wait for itself.
+thread_local bool runs_job = false;
+
+void BePolite() {
+  // Of a thread, not of the process: Linux takes thread ids here. A failure leaves it as urgent as any other.
+  const auto thread = static_cast<id_t>(syscall(SYS_gettid));
+  (void)setpriority(PRIO_PROCESS, thread, NumUsableCpus() == 1 ? kNiceOnOneCpu : kNice);
+  pthread_setname_np(pthread_self(), "quern-compile");
+}
+
+}  // namespace
+
+struct CompileQueue::State {
+  std::mutex mutex;
+  std::condition_variable changed;  // of any field below
+  std::deque<std::weak_ptr<CompileJob>> waiting;
+  unsigned num_running = 0;
+  CompileThread whose = CompileThread::kOwn;
+  bool has_thread = false;
+  std::thread thread;
+  std::atomic<bool> stop{false};
+
+  // All below want the lock.
+  std::shared_ptr<CompileJob> TakeFirst() {
+    while (!waiting.empty()) {
+      std::shared_ptr<CompileJob> job = waiting.front().lock();
+      waiting.pop_front();
+      if (job != nullptr) return job;
+    }
+    return nullptr;
+  }
+
+  // Gives the lock back for the time of the job.
+  void Run(std::shared_ptr<CompileJob> job, std::unique_lock<std::mutex>* lock) {
+    ++num_running;
+    lock->unlock();
+    runs_job = true;
+    job->Run(stop);
+    job.reset();
+    runs_job = false;
+    lock->lock();
+    --num_running;
+    changed.notify_all();
+  }
+
+  bool StartThread() {
+    // Handlers run in the reverse order of their registration: this one before the destructors of what the host had before the first job,
+    // which its log callback may use. (Ours and LLVM's do not run at all.)
+    static const bool registered = (AtProcessEnd([] { OfProcess().Stop(); }), true);
+    (void)registered;
+    sigset_t all, before;
+    sigfillset(&all);
+    for (const int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) sigdelset(&all, crash);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      thread = std::thread([this] { Loop(this); });
+      has_thread = true;
+    } catch (const std::system_error&) {  // the limit of threads, or no memory for a stack
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return has_thread;
+  }
+};
+
+CompileQueue* CompileQueue::MakeForProcess() {
+  auto* queue = new CompileQueue;
+  queue->state_ = new State;
+  return queue;
+}
+
+CompileQueue& CompileQueue::OfProcess() {
+  static CompileQueue* queue = [] {
+    CompileQueue* made = MakeForProcess();
+    // What is registered first is called last: the wait for a job comes before the locks that the job still needs.
+    KernelCache::OfProcess();
+    CodeMemory::OfProcess();
+    pthread_atfork(&BeforeFork, &AfterForkInParent, &AfterForkInChild);
+    return made;
+  }();
+  return *queue;
+}
+
+void CompileQueue::Loop(State* state) {
+  BePolite();
+  std::unique_lock<std::mutex> lock(state->mutex);
+  while (true) {
+    state->changed.wait(lock, [&] { return state->stop || (state->whose == CompileThread::kOwn && !state->waiting.empty()); });
+    if (state->stop) return;
+    if (auto job = state->TakeFirst()) state->Run(std::move(job), &lock);
+  }
+}
+
+Added CompileQueue::Add(const std::shared_ptr<CompileJob>& job) {
+  State* state = state_;
+  std::lock_guard<std::mutex> lock(state->mutex);
+  if (state->stop) return Added::kEnding;
+  if (state->whose == CompileThread::kOwn && !state->has_thread) {
+    if (!state->StartThread()) return Added::kNoThread;
+  }
+  state->waiting.push_back(job);
+  state->changed.notify_all();
+  return Added::kWaiting;
+}
+
+bool CompileQueue::RunOne(std::chrono::milliseconds timeout) {
+  State* state = state_;
+  const auto until = std::chrono::steady_clock::now() + timeout;
+  std::unique_lock<std::mutex> lock(state->mutex);
+  while (true) {
+    state->changed.wait_until(lock, until, [&] { return state->stop || !state->waiting.empty(); });
+    if (state->stop || state->waiting.empty()) return false;
+    if (auto job = state->TakeFirst()) {
+      state->Run(std::move(job), &lock);
+      return true;
+    }
+  }
+}
+
+bool CompileQueue::RunIfWaiting(const CompileJob& job) {
+  State* state = state_;
+  std::unique_lock<std::mutex> lock(state->mutex);
+  for (auto at = state->waiting.begin(); at != state->waiting.end(); ++at) {
+    std::shared_ptr<CompileJob> found = at->lock();
+    if (found.get() != &job) continue;
+    state->waiting.erase(at);
+    state->Run(std::move(found), &lock);
+    return true;
+  }
+  return false;
+}
+
+bool CompileQueue::IsIdle() {
+  std::lock_guard<std::mutex> lock(state_->mutex);
+  return state_->waiting.empty() && state_->num_running == 0;
+}
+
+void CompileQueue::SetThread(CompileThread thread) {
+  State* state = state_;
+  std::lock_guard<std::mutex> lock(state->mutex);
+  state->whose = thread;
+  if (thread == CompileThread::kOwn && !state->has_thread && !state->waiting.empty()) state->StartThread();
+  state->changed.notify_all();
+}
+
+CompileThread CompileQueue::thread() {
+  std::lock_guard<std::mutex> lock(state_->mutex);
+  return state_->whose;
+}
+
+void CompileQueue::Stop() {
+  State* state = state_;
+  {
+    std::unique_lock<std::mutex> lock(state->mutex);
+    state->stop = true;
+    state->waiting.clear();
+    state->changed.notify_all();
+    // Jobs on threads of the host's.
+    const unsigned own = runs_job ? 1 : 0;
+    state->changed.wait(lock, [&] { return state->num_running <= own; });
+  }
+  if (state->has_thread && state->thread.get_id() != std::this_thread::get_id() && state->thread.joinable()) state->thread.join();
+}
+
+void CompileQueue::BeforeFork() {
+  State* state = OfProcess().state_;
+  std::unique_lock<std::mutex> lock(state->mutex);
+  const unsigned own = runs_job ? 1 : 0;
+  state->changed.wait(lock, [&] { return state->num_running <= own; });
+  lock.release();
+}
+
+void CompileQueue::AfterForkInParent() { OfProcess().state_->mutex.unlock(); }
+
+// The old state stays as it is: its thread is not there, and nobody may touch locks on which others waited.
+void CompileQueue::AfterForkInChild() {
+  CompileQueue& queue = OfProcess();
+  State* old = std::exchange(queue.state_, new State);
+  queue.state_->whose = old->whose;
+  for (const auto& waiting : old->waiting) {
+    if (auto job = waiting.lock()) job->Forgotten();
+  }
+}
+
+unsigned NumUsableCpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return std::max(std::thread::hardware_concurrency(), 1u);
+  return static_cast<unsigned>(std::max(CPU_COUNT(&set), 1));
+}
+
+}  // namespace quern

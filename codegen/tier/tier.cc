@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tier is in one of three stages, and goes through them once:
+//
+//     counting ──> waiting ──> over          compiled, or failed for good
+//         │  ^        └─ fork: its copy counts again
+//         │  └─ not yet: so many more rows
+//         └─ found in memory ──> over
+//
+// Example: `aggregate keys=i64 aggs=sum(i64)`, 4 ms to compile, 15 ns a row, a CPU to spare. Ten jobs of 30,000 rows come one
+// after the other. The meter is set to 67,000 rows, after which it is worth a look whether the kernel is on disk: in the third job it is
+// due, the kernel is not, and the meter is set to what is left of 267,000 (4 ms). The ninth job brings the last of them. It counts on the
+// generic kernel while the compile thread works; whatever batch comes next after that finds the compiled entry points in the slot. The
+// tenth job's Compile finds the compiled kernel in the process's cache, and the tier, which has left the table, goes with the last job that
+// has its generic kernel.
+//
+// A meter is counted down by any number of threads, and the one that brings it to nothing, and no other, decides. So all that decides is
+// on one thread at a time, but for Expect: hence `stage_` is changed by compare-and-swap.
+#include "codegen/tier/tier.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <list>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+#include <utility>
+
+#include "codegen/base/log.h"
+#include "codegen/tier/compile_queue.h"
+#include "codegen/tier/tier_policy.h"
+
+namespace quern {
+namespace {
+
+class Tier final : public KernelTier, public CompileJob, public std::enable_shared_from_this<Tier> {
+ public:
+  Tier(std::unique_ptr<KernelMaker> maker, std::optional<uint64_t> compile_after_rows, bool swap_waits, const Kernel& generic)
+      : maker_(std::move(maker)),
+        costs_(EstimateCosts(generic.plan.spec)),
+        asked_rows_(compile_after_rows),
+        swap_waits_(swap_waits),
+        first_rows_(asked_rows_.has_value() ? *asked_rows_ : TierPolicy::OfProcess().RowsBeforeLooking(costs_)) {}
+
+  // What a constructor cannot do: slots and meter lead back here.
+  void Open(const Kernel& generic);
+
+  std::shared_ptr<const Kernel> Compiled() const override;
+  CacheOutcome cache() const override;
+  std::string Failure() const override;
+  void Expect(uint64_t num_rows) override;
+
+  void Run(const std::atomic<bool>& stop) override;
+  void Forgotten() override;
+
+ private:
+  enum class Stage : uint8_t { kCounting, kWaiting, kOver };
+
+  class Meter final : public RowMeter {
+   public:
+    Meter(std::weak_ptr<Tier> tier, uint64_t rows) : RowMeter(AsCount(rows)), tier_(std::move(tier)) {}
+    void SetAgain(uint64_t rows) { Set(AsCount(rows)); }
+
+   private:
+    static int64_t AsCount(uint64_t rows) { return static_cast<int64_t>(std::min<uint64_t>(rows, INT64_MAX)); }
+    void Due() override {
+      if (const auto tier = tier_.lock()) tier->RowsHaveCome();
+    }
+    const std::weak_ptr<Tier> tier_;
+  };
+
+  void RowsHaveCome();
+  void Begin();
+  void Publish(const CompiledKernel& compiled);
+  void Fail(const absl::Status& status);
+  // From one stage to another; false where another thread was there first.
+  bool Advance(Stage from, Stage to) { return stage_.compare_exchange_strong(from, to); }
+  void EndWaits() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stage_ = Stage::kOver;
+    over_.notify_all();
+  }
+
+  const std::unique_ptr<KernelMaker> maker_;
+  const KernelCosts costs_;
+  const std::optional<uint64_t> asked_rows_;
+  const bool swap_waits_;
+  const uint64_t first_rows_;
+  std::atomic<bool> has_looked_{false};
+  std::shared_ptr<Meter> meter_;
+  // The slot of the operator, which the base class shows to readers.
+  std::shared_ptr<EntrySlot<QuernJoinEntryPoints>> join_;
+  std::shared_ptr<EntrySlot<QuernAggregateEntryPoints>> aggregate_;
+  std::shared_ptr<EntrySlot<QuernSortEntryPoints>> sort_;
+  std::shared_ptr<EntrySlot<QuernFilterEntryPoints>> filter_;
+
+  std::atomic<Stage> stage_{Stage::kCounting};
+  mutable std::mutex mutex_;
+  std::condition_variable over_;
+  std::shared_ptr<const Kernel> compiled_;
+  CacheOutcome cache_ = CacheOutcome::kOff;
+  std::string failure_;
+};
+
+void Tier::Open(const Kernel& generic) {
+  // A meter that nothing is left of counts nothing, so that 0 rows are one.
+  meter_ = std::make_shared<Meter>(weak_from_this(), std::max<uint64_t>(first_rows_, 1));
+  switch (generic.plan.spec.op) {
+    case Operator::kJoin: join = join_ = std::make_shared<EntrySlot<QuernJoinEntryPoints>>(generic.join, meter_); break;
+    case Operator::kAggregate:
+      aggregate = aggregate_ = std::make_shared<EntrySlot<QuernAggregateEntryPoints>>(generic.aggregate, meter_);
+      break;
+    case Operator::kSort: sort = sort_ = std::make_shared<EntrySlot<QuernSortEntryPoints>>(generic.sort, meter_); break;
+    case Operator::kFilter: filter = filter_ = std::make_shared<EntrySlot<QuernFilterEntryPoints>>(generic.filter, meter_); break;
+  }
+}
+
+std::shared_ptr<const Kernel> Tier::Compiled() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return compiled_;
+}
+
+CacheOutcome Tier::cache() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return cache_;
+}
+
+std::string Tier::Failure() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return failure_;
+}
+
+void Tier::Expect(uint64_t num_rows) {
+  if (asked_rows_.has_value() || num_rows < TierPolicy::OfProcess().RowsBeforeLooking(costs_)) return;
+  if (stage_.load(std::memory_order_relaxed) != Stage::kCounting) return;
+  if (auto kernel = maker_->FindInMemory()) {
+    if (Advance(Stage::kCounting, Stage::kWaiting)) Publish({std::move(kernel), CacheOutcome::kMemory, ""});
+    return;
+  }
+  if (TierPolicy::OfProcess().Pays(costs_, num_rows, maker_->IsOnDisk())) Begin();
+}
+
+void Tier::RowsHaveCome() {
+  if (asked_rows_.has_value()) return Begin();
+  if (auto kernel = maker_->FindInMemory()) {
+    if (Advance(Stage::kCounting, Stage::kWaiting)) Publish({std::move(kernel), CacheOutcome::kMemory, ""});
+    return;
+  }
+  const uint64_t enough = TierPolicy::OfProcess().RowsBeforeCompiling(costs_);
+  const bool waits_for_more = !has_looked_.exchange(true) && enough > first_rows_ && !maker_->IsOnDisk();
+  if (!waits_for_more) return Begin();
+  meter_->SetAgain(enough - first_rows_);
+}
+
+void Tier::Begin() {
+  if (!Advance(Stage::kCounting, Stage::kWaiting)) return;
+  switch (CompileQueue::OfProcess().Add(shared_from_this())) {
+    case Added::kWaiting: break;
+    case Added::kNoThread:
+      return Fail(absl::ResourceExhaustedError("no thread to compile on: the system started none; accepted: a higher limit of threads"));
+    case Added::kEnding: return EndWaits();
+  }
+  if (!swap_waits_ || CompileQueue::OfProcess().RunIfWaiting(*this)) return;
+  std::unique_lock<std::mutex> lock(mutex_);
+  over_.wait(lock, [&] { return stage_ == Stage::kOver; });
+}
+
+void Tier::Run(const std::atomic<bool>& stop) {
+  absl::StatusOr<CompiledKernel> made = absl::CancelledError();
+  try {
+    made = maker_->Make(stop);
+  } catch (const std::bad_alloc&) {
+    made = absl::ResourceExhaustedError("out of memory: while compiling; accepted: what the system has free");
+  } catch (const std::exception& thrown) {
+    made = absl::InternalError("exception while compiling: " + std::string(thrown.what()) + "; accepted: none");
+  }
+  if (stop) return EndWaits();
+  if (made.ok()) return Publish(*made);
+  Fail(made.status());
+}
+
+void Tier::Publish(const CompiledKernel& compiled) {
+  const Kernel& kernel = *compiled.kernel;
+  if (join_ != nullptr) join_->Publish(kernel.join, compiled.kernel);
+  if (aggregate_ != nullptr) aggregate_->Publish(kernel.aggregate, compiled.kernel);
+  if (sort_ != nullptr) sort_->Publish(kernel.sort, compiled.kernel);
+  if (filter_ != nullptr) filter_->Publish(kernel.filter, compiled.kernel);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    compiled_ = compiled.kernel;
+    cache_ = compiled.cache;
+  }
+  EndWaits();
+  TierTable::OfProcess().Drop(*this);
+}
+
+void Tier::Fail(const absl::Status& status) {
+  const std::string warning = "not compiled, running the generic kernel: " + std::string(status.message());
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    failure_ = warning;
+  }
+  EndWaits();
+  WarnOnce(warning);
+}
+
+// The next batch decides as the last one did. No lock: in the copy of a process another thread may hold it for ever.
+void Tier::Forgotten() {
+  has_looked_ = true;
+  stage_ = Stage::kCounting;
+  meter_->SetAgain(1);
+}
+
+constexpr size_t kMaxNames = 1024;
+
+}  // namespace
+
+void AddTier(std::unique_ptr<KernelMaker> maker, std::optional<uint64_t> compile_after_rows, bool swap_waits, Kernel* generic) {
+  const auto tier = std::make_shared<Tier>(std::move(maker), compile_after_rows, swap_waits, *generic);
+  tier->Open(*generic);
+  generic->tier = tier;
+}
+
+struct TierTable::State {
+  struct Entry {
+    std::shared_ptr<const Kernel> kernel;
+    std::list<const std::string*>::iterator used;
+  };
+  std::mutex mutex;
+  std::unordered_map<std::string, Entry> entries;
+  std::list<const std::string*> order;  // keys of `entries`, most recently used first
+};
+
+TierTable& TierTable::OfProcess() {
+  static TierTable* table = [] {
+    auto* made = new TierTable;
+    made->state_ = new State;
+    return made;
+  }();
+  return *table;
+}
+
+std::shared_ptr<const Kernel> TierTable::Find(const std::string& name) {
+  std::lock_guard<std::mutex> lock(state_->mutex);
+  const auto at = state_->entries.find(name);
+  if (at == state_->entries.end()) return nullptr;
+  state_->order.splice(state_->order.begin(), state_->order, at->second.used);
+  return at->second.kernel;
+}
+
+std::shared_ptr<const Kernel> TierTable::Keep(const std::string& name, const std::shared_ptr<const Kernel>& kernel) {
+  std::shared_ptr<const Kernel> oldest;  // dropped after the lock
+  std::lock_guard<std::mutex> lock(state_->mutex);
+  const auto [at, inserted] = state_->entries.try_emplace(name);
+  if (!inserted) return at->second.kernel;
+  state_->order.push_front(&at->first);
+  at->second = {kernel, state_->order.begin()};
+  if (state_->entries.size() > kMaxNames) {
+    const auto victim = state_->entries.find(*state_->order.back());
+    oldest = std::move(victim->second.kernel);
+    state_->order.pop_back();
+    state_->entries.erase(victim);
+  }
+  return kernel;
+}
+
+void TierTable::Drop(const KernelTier& tier) {
+  std::shared_ptr<const Kernel> dropped;  // as above
+  std::lock_guard<std::mutex> lock(state_->mutex);
+  for (auto at = state_->entries.begin(); at != state_->entries.end();) {
+    if (at->second.kernel->tier.get() != &tier) {
+      ++at;
+      continue;
+    }
+    dropped = std::move(at->second.kernel);
+    state_->order.erase(at->second.used);
+    at = state_->entries.erase(at);
+  }
+}
+
+void TierTable::Clear() {
+  std::unordered_map<std::string, State::Entry> cleared;  // as above
+  std::lock_guard<std::mutex> lock(state_->mutex);
+  state_->order.clear();
+  cleared.swap(state_->entries);
+}
+
+size_t TierTable::size() {
+  std::lock_guard<std::mutex> lock(state_->mutex);
+  return state_->entries.size();
+}
+
+}  // namespace quern

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Accumulators whose state has no fixed size, or is a host's: minima of strings, distinct values, quantiles. A kernel does not know them;
+// they are brought up to date by calls, one per batch, which cost nothing beside their work.
+//
+// A state is `state_bytes` bytes in its group's row (zero: no values so far), a multiple of 8, aligned to 8; what it points to lies in an
+// AccumulatorMemory. Group rows are copied as bytes when tables grow or are dealt out, so a state must not point into itself, and only one
+// copy of it is used afterwards.
+#ifndef QUERN_RUNTIME_AGGREGATE_ACCUMULATORS_OUT_OF_LINE_AGGREGATES_H_
+#define QUERN_RUNTIME_AGGREGATE_ACCUMULATORS_OUT_OF_LINE_AGGREGATES_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/abi/kernel_abi.h"
+#include "runtime/base/memory.h"
+#include "runtime/spec/aggregate_spec.h"
+
+namespace quern {
+
+// Memory of many small pieces of one thread's states: pieces are powers of two from 16 bytes, reused when given back, all freed at once.
+// What is left of a piece that moved to a larger one is reused by others. *Threads*: one.
+class AccumulatorMemory {
+ public:
+  explicit AccumulatorMemory(std::shared_ptr<MemoryBudget> budget);
+
+  // A piece of at least `bytes` bytes, not zeroed. *Errors*: ResourceExhausted.
+  absl::StatusOr<uint8_t*> Take(uint64_t bytes);
+  // `bytes` as at Take.
+  void GiveBack(uint8_t* piece, uint64_t bytes);
+  static uint64_t PieceBytes(uint64_t bytes);
+
+ private:
+  Arena arena_;
+  uint8_t* end_of_small_ = nullptr;  // rest of a piece of the arena that small pieces are cut from
+  uint64_t small_bytes_ = 0;
+  uint8_t* free_[64] = {};  // by log2 of their size: each holds the address of the next one
+};
+
+// Rows of one batch for one accumulator: those that pass its filter and whose arguments all have values.
+struct AccumulatorRows {
+  const QuernColumn* columns;  // its arguments; dictionaries are not decoded
+  const uint32_t* rows;        // of the batch
+  uint64_t first_row_id;       // of the batch's row 0
+  uint8_t* const* states;      // of each row's group; the same one may come many times
+  uint32_t n;
+};
+
+class CalledAccumulator {
+ public:
+  virtual ~CalledAccumulator() = default;
+
+  virtual uint32_t state_bytes() const = 0;
+  // *Errors*: ResourceExhausted, or a host's failure; then states are of no use any more.
+  virtual absl::Status Update(const AccumulatorRows& rows, AccumulatorMemory* memory) const = 0;
+  // Adds from[i] to into[i]; what from[i] points to may be taken over (its memory lives as long as all states do).
+  virtual absl::Status Merge(uint8_t* const* into, uint8_t* const* from, uint32_t n, AccumulatorMemory* memory) const = 0;
+  // Writes n values of AggregateResultType to out, from out_row on (fixed width: in place; strings: appended, quern_rt_reserve_bytes gives
+  // room). A state without values is null where the column has a validity bitmap. Answers how many fit: fewer than n only at the limit of
+  // 32-bit offsets. *Errors*: ResourceExhausted; OutOfRange for a sum that does not fit.
+  virtual absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out, uint64_t out_row) const = 0;
+  // The state as bytes that mean the same in another process of the same version; appended.
+  virtual void Save(const uint8_t* state, std::string* bytes) const = 0;
+  // Adds a saved state. *Errors*: InvalidArgument for bytes that Save does not write; ResourceExhausted.
+  virtual absl::Status MergeSaved(uint8_t* state, std::string_view bytes, AccumulatorMemory* memory) const = 0;
+};
+
+// Whether an aggregate is kept up to date by calls; the others are part of the kernel's loop.
+bool IsCalled(const AggregateSpec& aggregate);
+
+// *Errors*: NotFound for a host's function that is not registered.
+absl::StatusOr<std::unique_ptr<CalledAccumulator>> MakeCalledAccumulator(const AggregateSpec& aggregate);
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_AGGREGATE_ACCUMULATORS_OUT_OF_LINE_AGGREGATES_H_

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where key, states and bits of a group lie. For keys=i32 aggs=count_star,sum(i32),max(f64:nullable) the tuple is
+//
+//     offset  bytes  field     type    state
+//          0      4  word      32 bits
+//          4      1  bits      of aggs[2]
+//          8      8  aggs[0]   count_star
+//         16      8  aggs[1]   sum
+//         24      8  aggs[2]   max
+//     tuple_bytes 32
+//
+// The bits go into the gap behind a narrow word where they fit. Tuples with word keys are slots of a table, so their size is brought up to
+// a power of two where that wastes a quarter at most: then no tuple of up to 64 bytes lies in two cache lines.
+//
+// A dictionary key is the number of its value (u32), a word's worth, whatever the value's type (key_dictionaries.h).
+#include "runtime/aggregate/aggregate_descriptor.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "runtime/base/status.h"
+#include "runtime/rows/tuple_layout.h"
+
+namespace quern {
+namespace {
+
+struct StepRow {
+  StepReads reads;
+  uint32_t state_bytes;
+  const char* text;
+};
+
+constexpr StepRow kSteps[] = {
+#define QUERN_STEP(Id, text, reads, state_bytes) {reads, state_bytes, #text},
+#include "runtime/abi/update_functions.def"
+};
+
+bool IsFloat(Storage storage) { return storage == kF32 || storage == kF64; }
+
+Step SumStep(Storage storage) { return storage == k128 ? kStepSumDecimal : IsFloat(storage) ? kStepSumFloat : kStepSum; }
+
+Step AverageStep(Storage storage) {
+  if (storage == k128) return kStepAvgDecimal;
+  if (IsFloat(storage)) return kStepAvgFloat;
+  return storage == k64 ? kStepAvg : kStepAvgSmall;
+}
+
+Step StepOf(const AggregateSpec& aggregate) {
+  const Storage storage = aggregate.arguments.empty() ? kNoStorage : RowOf(aggregate.arguments[0].id).key_storage;
+  const bool wide = storage == k128;
+  if (IsCalled(aggregate)) return kStepCalled;
+  switch (aggregate.function) {
+    case AggregateFunction::kCountStar:
+    case AggregateFunction::kCount: return kStepRows;
+    case AggregateFunction::kSum: return SumStep(storage);
+    case AggregateFunction::kSum128: return kStepSum128;
+    case AggregateFunction::kAvg: return AverageStep(storage);
+    case AggregateFunction::kMin: return wide ? kStepMinWide : kStepMin;
+    case AggregateFunction::kMax: return wide ? kStepMaxWide : kStepMax;
+    case AggregateFunction::kAny: return wide ? kStepAnyWide : kStepAny;
+    case AggregateFunction::kFirst: return wide ? kStepFirstWide : kStepFirst;
+    case AggregateFunction::kLast: return wide ? kStepLastWide : kStepLast;
+    case AggregateFunction::kBoolAnd:
+    case AggregateFunction::kBoolOr: return kStepBitOr;
+    case AggregateFunction::kBitAnd: return kStepBitAnd;
+    case AggregateFunction::kBitOr: return kStepBitOr;
+    case AggregateFunction::kBitXor: return kStepBitXor;
+    case AggregateFunction::kVarPop:
+    case AggregateFunction::kVarSamp:
+    case AggregateFunction::kStddevPop:
+    case AggregateFunction::kStddevSamp: return kStepMoments;
+    case AggregateFunction::kCovarPop:
+    case AggregateFunction::kCovarSamp: return kStepComoments;
+    case AggregateFunction::kCorr: return kStepCorrelation;
+    case AggregateFunction::kCountDistinct:
+    case AggregateFunction::kSumDistinct:
+    case AggregateFunction::kMedian:
+    case AggregateFunction::kQuantile:
+    case AggregateFunction::kApproxCountDistinct:
+    case AggregateFunction::kStringAgg:
+    case AggregateFunction::kHost: return kStepCalled;
+  }
+  return kStepCalled;
+}
+
+// Whether the state itself does not tell that there were no values.
+bool NeedsSeenBit(Step step) {
+  switch (kSteps[step].reads) {
+    case kReadsNothing:
+    case kReadsNumbers: return false;
+    case kReadsInteger: return step == kStepSum || step == kStepSum128;
+    case kReadsNumber: return step == kStepSumFloat;
+    case kReadsWide: return step != kStepAvgDecimal && step != kStepFirstWide && step != kStepLastWide;
+    case kReadsOrdered: return true;
+    case kReadsBits: return step != kStepFirst && step != kStepLast;
+  }
+  return true;
+}
+
+QuernArgument MakeArgument(const ColumnType& type, uint32_t column) {
+  QuernArgument argument = {};
+  argument.column = column;
+  argument.storage = RowOf(type.id).key_storage;
+  argument.index_storage = type.is_dictionary ? RowOf(type.index).storage : kNoStorage;
+  argument.nullable = type.nullable;
+  argument.is_signed = !IsUnsigned(type.id);
+  return argument;
+}
+
+}  // namespace
+
+KeySpec KernelKey(const KeySpec& key) {
+  if (!key.type.is_dictionary) return key;
+  KeySpec code;
+  code.type.id = TypeId::kU32;
+  code.type.nullable = key.type.nullable;
+  code.null_equal = key.type.nullable;
+  return code;
+}
+
+NeededAggregateEntryPoints EntryPointsOf(const QuernAggregateShape& shape) {
+  const auto any = [&](auto&& is) { return std::any_of(shape.accumulators, shape.accumulators + shape.num_accumulators, is); };
+  const bool wide = shape.group.num_keys != 0 && shape.group.word_bytes == 0;
+  NeededAggregateEntryPoints needed = {};
+  needed.pack = shape.group.word_bytes != 0;
+  needed.hash = needed.store = needed.compare = wide;
+  needed.update = any([](const QuernAccumulator& a) { return a.step != kStepCalled; });
+  needed.update_runs = needed.update;
+  needed.update_valid = any([](const QuernAccumulator& a) {
+    return a.step != kStepCalled && ((a.num_arguments > 0 && a.arguments[0].nullable) || (a.num_arguments > 1 && a.arguments[1].nullable));
+  });
+  return needed;
+}
+
+AggregateShape::AggregateShape(const KernelSpec& spec) : spec_(spec), shape_() {}
+
+absl::StatusOr<std::shared_ptr<AggregateShape>> AggregateShape::Make(const KernelSpec& spec, uint32_t inline_key_bytes) {
+  std::shared_ptr<AggregateShape> shape(new AggregateShape(spec));
+  QUERN_RETURN_IF_ERROR(shape->AddAccumulators());
+  shape->PlaceTuple(inline_key_bytes);
+  return shape;
+}
+
+absl::Status AggregateShape::AddAccumulators() {
+  uint32_t column = 0;
+  for (const AggregateSpec& aggregate : spec_.aggregates) {
+    first_columns_.push_back(column);
+    called_.emplace_back();
+    if (IsCalled(aggregate)) {
+      QUERN_ASSIGN_OR_RETURN(called_.back(), MakeCalledAccumulator(aggregate));
+      has_called_ = true;
+    }
+    AddAccumulator(aggregate, column);
+    column += static_cast<uint32_t>(aggregate.arguments.size()) + (aggregate.filtered ? 1 : 0);
+  }
+  shape_.num_columns = column;
+  return absl::OkStatus();
+}
+
+void AggregateShape::AddAccumulator(const AggregateSpec& aggregate, uint32_t first_column) {
+  QuernAccumulator a = {};
+  a.step = StepOf(aggregate);
+  a.filtered = aggregate.filtered;
+  a.negated = aggregate.function == AggregateFunction::kBoolAnd;
+  a.filter_column = first_column + static_cast<uint32_t>(aggregate.arguments.size());
+  a.state_bytes = a.step == kStepCalled ? called_.back()->state_bytes() : kSteps[a.step].state_bytes;
+  if (a.step != kStepCalled) {
+    for (const ColumnType& type : aggregate.arguments) {
+      a.arguments[a.num_arguments] = MakeArgument(type, first_column + a.num_arguments);
+      ++a.num_arguments;
+    }
+  }
+  // Raw bits, so that what comes out is what went in.
+  if (kSteps[a.step].reads == kReadsBits) a.arguments[0].storage = RowOf(aggregate.arguments[0].id).storage;
+  accumulators_.push_back(a);
+}
+
+void AggregateShape::PlaceKeys(uint32_t inline_key_bytes, TupleLayout* layout) {
+  std::vector<KeySpec> kernel_keys;
+  for (const KeySpec& key : spec_.keys) kernel_keys.push_back(KernelKey(key));
+  for (const KeySpec& key : kernel_keys) keys_.push_back(MakeKey(key, inline_key_bytes));
+  QuernJoinShape& group = shape_.group;
+  group.num_keys = static_cast<uint32_t>(keys_.size());
+  group.word_bits = keys_.empty() ? 0 : WordBits(kernel_keys);
+  group.word_bytes = group.word_bits == 0 ? 0 : group.word_bits <= 32 ? 4 : 8;
+  if (group.word_bytes != 0) {
+    group.word_sign_bit = PackKeys(kernel_keys, &keys_);
+    layout->PlaceWord(group.word_bytes);
+  } else {
+    layout->Place({&keys_});
+  }
+  for (const QuernField& key : keys_) {
+    spaces_offsets_.push_back((key.rule & kTrimsSpaces) != 0 ? RoundUp(layout->end, 4) : 0);
+    if ((key.rule & kTrimsSpaces) != 0) layout->end = spaces_offsets_.back() + 4;
+  }
+}
+
+void AggregateShape::PlaceBits(TupleLayout* layout) {
+  shape_.bits_offset = layout->end;
+  for (QuernField& key : keys_)
+    if (shape_.group.word_bytes == 0 && key.nullable) layout->PlaceNullBit(&key);
+  for (size_t i = 0; i < accumulators_.size(); ++i) {
+    QuernAccumulator& a = accumulators_[i];
+    if (a.step == kStepCalled || !NeedsSeenBit(a.step) || !AggregateResultType(spec_.aggregates[i], !keys_.empty()).nullable) continue;
+    QuernField bit = {};
+    layout->PlaceNullBit(&bit);
+    a.seen_offset = bit.null_offset;
+    a.seen_mask = bit.null_mask;
+  }
+  shape_.bits_bytes = (layout->num_null_bits + 7) / 8;
+}
+
+void AggregateShape::PlaceTuple(uint32_t inline_key_bytes) {
+  TupleLayout layout;
+  PlaceKeys(inline_key_bytes, &layout);
+  QuernJoinShape& group = shape_.group;
+  TupleLayout bits = layout;
+  PlaceBits(&bits);
+  const bool bits_fit_gap = layout.end % 8 != 0 && layout.end + shape_.bits_bytes <= RoundUp(layout.end, 8);
+  shape_.states_offset = RoundUp(layout.end, 8);
+  uint32_t end = shape_.states_offset;
+  for (QuernAccumulator& a : accumulators_) {
+    a.state_offset = end;
+    end += a.state_bytes;
+  }
+  shape_.states_bytes = end - shape_.states_offset;
+  if (!bits_fit_gap) {
+    layout.end = end;
+    PlaceBits(&layout);
+    end += shape_.bits_bytes;
+  }
+  end = std::max(RoundUp(end, 8), 8u);
+  const uint32_t power = std::bit_ceil(end);
+  if (group.word_bytes != 0 && power <= 64 && 4 * end >= 3 * power) end = power;
+  group.tuple_bytes = end;
+  group.null_bits_offset = shape_.bits_offset;
+  group.null_bits_bytes = shape_.bits_bytes;
+  group.keys = keys_.data();
+  group.batch_rows = kDefaultBatchRows;
+  group.group_rows = kDefaultGroupRows;
+  group.prefetches = true;
+  shape_.num_accumulators = static_cast<uint32_t>(accumulators_.size());
+  shape_.accumulators = accumulators_.data();
+}
+
+std::string AggregateShape::Print() const {
+  std::vector<LayoutLine> lines;
+  LayoutLine bits = {shape_.bits_offset, shape_.bits_bytes, "bits", "", ""};
+  const QuernJoinShape& group = shape_.group;
+  if (group.word_bytes != 0) lines.push_back({0, group.word_bytes, "word", std::to_string(group.word_bits) + " bits", WordText(keys_)});
+  for (size_t i = 0; i < keys_.size() && group.word_bytes == 0; ++i) {
+    lines.push_back(MakeLine(keys_[i], KernelKey(spec_.keys[i]).type, Numbered("keys", i)));
+    AddNullBit(keys_[i], lines.back().field, &bits);
+  }
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    if (spaces_offsets_[i] != 0) lines.push_back({spaces_offsets_[i], 4, "spaces", "cut off " + Numbered("keys", i), ""});
+  }
+  for (size_t i = 0; i < accumulators_.size(); ++i) {
+    const QuernAccumulator& a = accumulators_[i];
+    const std::string name = Numbered("aggs", i);
+    lines.push_back({a.state_offset, a.state_bytes, name, std::string(RowOf(spec_.aggregates[i].function).text), kSteps[a.step].text});
+    if (a.seen_mask != 0) bits.type += (bits.type.empty() ? "of " : ", ") + name;
+  }
+  std::sort(lines.begin(), lines.end(), [](const LayoutLine& a, const LayoutLine& b) { return a.offset < b.offset; });
+  if (bits.bytes > 0) lines.push_back(bits);
+  return PrintTable(lines) + "tuple_bytes " + std::to_string(group.tuple_bytes) + "\n";
+}
+
+}  // namespace quern

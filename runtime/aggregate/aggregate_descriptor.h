@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// From an aggregation's spec to the shape that kernels are specialised for: where key, states and bits of a group lie in its tuple.
+#ifndef QUERN_RUNTIME_AGGREGATE_AGGREGATE_DESCRIPTOR_H_
+#define QUERN_RUNTIME_AGGREGATE_AGGREGATE_DESCRIPTOR_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/abi/aggregate_abi.h"
+#include "runtime/aggregate/accumulators/out_of_line_aggregates.h"
+#include "runtime/spec/spec.h"
+
+namespace quern {
+
+// Which entry points a kernel of this shape has (aggregate_entry_points.def).
+struct NeededAggregateEntryPoints {
+#define QUERN_AGGREGATE_ENTRY(field, result, parameters) bool field;
+#include "runtime/abi/aggregate_entry_points.def"
+};
+NeededAggregateEntryPoints EntryPointsOf(const QuernAggregateShape& shape);
+
+// A shape with the fields that it points to.
+class AggregateShape {
+ public:
+  // inline_key_bytes: of a string key that a tuple holds itself; 12 to 60, 4 more than a multiple of 8.
+  // *Errors*: NotFound for a host's function that is not registered.
+  static absl::StatusOr<std::shared_ptr<AggregateShape>> Make(const KernelSpec& spec, uint32_t inline_key_bytes = kInlineStringBytes);
+  AggregateShape(const AggregateShape&) = delete;
+  AggregateShape& operator=(const AggregateShape&) = delete;
+
+  const QuernAggregateShape* get() const { return &shape_; }
+  const QuernJoinShape* group() const { return &shape_.group; }
+  QuernJoinShape* mutable_tuning() { return &shape_.group; }
+  const KernelSpec& spec() const { return spec_; }
+  // By aggregate; null where the kernel's loop keeps it up to date.
+  const CalledAccumulator* called(size_t aggregate) const { return called_[aggregate].get(); }
+  bool has_called() const { return has_called_; }
+  // The first of the batch's columns that belong to an aggregate.
+  uint32_t first_column(size_t aggregate) const { return first_columns_[aggregate]; }
+  // PAD SPACE keys: the tuple's u32 that counts the spaces which were cut off the group's first key; 0: the key is no such one.
+  uint32_t spaces_offset(size_t key) const { return spaces_offsets_[key]; }
+
+  // The tuple as a table: offset, bytes, field, type. What `quern dump layout` prints.
+  std::string Print() const;
+
+ private:
+  explicit AggregateShape(const KernelSpec& spec);
+  absl::Status AddAccumulators();
+  void AddAccumulator(const AggregateSpec& aggregate, uint32_t first_column);
+  void PlaceTuple(uint32_t inline_key_bytes);
+  void PlaceKeys(uint32_t inline_key_bytes, struct TupleLayout* layout);
+  void PlaceBits(struct TupleLayout* layout);
+
+  KernelSpec spec_;
+  std::vector<QuernField> keys_;
+  std::vector<QuernAccumulator> accumulators_;
+  std::vector<std::unique_ptr<CalledAccumulator>> called_;
+  std::vector<uint32_t> first_columns_;
+  std::vector<uint32_t> spaces_offsets_;
+  bool has_called_ = false;
+  QuernAggregateShape shape_;
+};
+
+// The type of a key as kernels see it: dictionaries as numbers of their values (u32).
+KeySpec KernelKey(const KeySpec& key);
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_AGGREGATE_AGGREGATE_DESCRIPTOR_H_

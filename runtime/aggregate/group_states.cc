@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adding up states and making results, accumulator by accumulator over many groups: a switch per batch, then a loop. Two halves of a group
+// that two threads have aggregated, say (count 3, mean 2.0, squares 6.0) and (count 1, mean 6.0, squares 0.0), make
+//
+//     count 4, mean 2.0 + 4.0 * 1/4 = 3.0, squares 6.0 + 0.0 + 4.0^2 * 3*1/4 = 18.0
+//
+// which is what one thread would have found (Chan, Golub, LeVeque 1983). Minima and maxima are numbers of which the greater one stays;
+// what is 0 for no rows adds nothing, so that no case needs to be told apart.
+#include "runtime/aggregate/group_states.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "runtime/base/status.h"
+#include "runtime/blocks/accumulators.h"
+
+namespace quern {
+namespace {
+
+using blocks::int128_t;
+using blocks::Load;
+using blocks::Store;
+using blocks::uint128_t;
+
+const QuernAccumulator& AccumulatorOf(const AggregateShape& shape, size_t aggregate) { return shape.get()->accumulators[aggregate]; }
+
+bool HasSeen(const QuernAccumulator& a, const uint8_t* tuple) { return a.seen_mask == 0 || (tuple[a.seen_offset] & a.seen_mask) != 0; }
+
+// ---- adding up ----------------------------------------------------------------------------------------------------
+
+void MergeMoments(const uint8_t* from, uint8_t* into) {
+  const blocks::Moments a = Load<blocks::Moments>(into), b = Load<blocks::Moments>(from);
+  if (b.count == 0) return;
+  blocks::Moments sum;
+  sum.count = a.count + b.count;
+  const double distance = b.mean - a.mean;
+  sum.mean = a.mean + distance * (b.count / sum.count);
+  sum.squares = a.squares + b.squares + distance * distance * (a.count * (b.count / sum.count));
+  Store(into, a.count == 0 ? b : sum);
+}
+
+// Both kinds: a correlation begins with the members of comoments.
+template <class State>
+void MergeComoments(const uint8_t* from, uint8_t* into) {
+  const State a = Load<State>(into), b = Load<State>(from);
+  if (b.count == 0) return;
+  State sum = a;
+  sum.count = a.count + b.count;
+  const double x = b.mean_x - a.mean_x, y = b.mean_y - a.mean_y, weight = b.count / sum.count;
+  sum.mean_x = a.mean_x + x * weight;
+  sum.mean_y = a.mean_y + y * weight;
+  sum.products = a.products + b.products + x * y * (a.count * weight);
+  if constexpr (requires { sum.squares_x; }) {
+    sum.squares_x = a.squares_x + b.squares_x + x * x * (a.count * weight);
+    sum.squares_y = a.squares_y + b.squares_y + y * y * (a.count * weight);
+  }
+  Store(into, a.count == 0 ? b : sum);
+}
+
+// One state of a step added to another. `seen`: whether `from` has a value.
+template <Step kStep>
+void MergeOne(const uint8_t* from, bool seen, bool is_signed, uint8_t* into, uint8_t* overflowed) {
+  using namespace blocks;  // NOLINT: the steps
+  const auto word = [&](uint32_t offset) { return Load<uint64_t>(from + offset); };
+  if constexpr (kStep == kStepRows) AddTo<uint64_t>(into, word(0));
+  if constexpr (kStep == kStepSum) StepSum(Load<int64_t>(from), into, is_signed, overflowed);
+  if constexpr (kStep == kStepSum128) AddTo<int128_t>(into, Load<int128_t>(from));
+  if constexpr (kStep == kStepSumFloat) AddTo<double>(into, Load<double>(from));
+  if constexpr (kStep == kStepSumDecimal) StepSumWide(Load<int128_t>(from), into, overflowed);
+  if constexpr (kStep == kStepAvgSmall) {
+    AddTo<uint64_t>(into, word(0));
+    AddTo<uint64_t>(into + 8, word(8));
+  }
+  if constexpr (kStep == kStepAvg) AddTo<int128_t>(into, Load<int128_t>(from));
+  if constexpr (kStep == kStepAvgDecimal) StepSumWide(Load<int128_t>(from), into, overflowed);
+  if constexpr (kStep == kStepAvg || kStep == kStepAvgDecimal) AddTo<uint64_t>(into + 16, word(16));
+  if constexpr (kStep == kStepAvgFloat) {
+    AddTo<double>(into, Load<double>(from));
+    AddTo<uint64_t>(into + 8, word(8));
+  }
+  if constexpr (kStep == kStepMin || kStep == kStepMax) StepExtreme(word(0), into);
+  if constexpr (kStep == kStepMinWide || kStep == kStepMaxWide) StepExtremeWide(Load<uint128_t>(from), into);
+  if constexpr (kStep == kStepAny) {
+    if (seen) Store(into, word(0));
+  }
+  if constexpr (kStep == kStepAnyWide) {
+    if (seen) Store(into, Load<int128_t>(from));
+  }
+  if constexpr (kStep == kStepFirst || kStep == kStepLast) StepPick(word(8), word(0), into);
+  if constexpr (kStep == kStepFirstWide || kStep == kStepLastWide) StepPickWide(Load<int128_t>(from + 8), word(0), into);
+  if constexpr (kStep == kStepBitAnd || kStep == kStepBitOr) StepBitOr(word(0), into);
+  if constexpr (kStep == kStepBitXor) StepBitXor(word(0), into);
+  if constexpr (kStep == kStepMoments) MergeMoments(from, into);
+  if constexpr (kStep == kStepComoments) MergeComoments<Comoments>(from, into);
+  if constexpr (kStep == kStepCorrelation) MergeComoments<Correlation>(from, into);
+}
+
+template <Step kStep>
+void MergeAll(const QuernAccumulator& a, uint8_t* const* into, uint8_t* const* from, uint32_t n, uint8_t* overflowed) {
+  const uint32_t offset = a.state_offset;
+  const bool is_signed = a.arguments[0].is_signed;
+  for (uint32_t i = 0; i < n; ++i) MergeOne<kStep>(from[i] + offset, HasSeen(a, from[i]), is_signed, into[i] + offset, overflowed);
+  if (a.seen_mask == 0) return;
+  for (uint32_t i = 0; i < n; ++i) {
+    uint8_t* seen = into[i] + a.seen_offset;
+    *seen = static_cast<uint8_t>(*seen | (from[i][a.seen_offset] & a.seen_mask));
+  }
+}
+
+void MergeFused(const QuernAccumulator& a, uint8_t* const* into, uint8_t* const* from, uint32_t n, uint8_t* overflowed) {
+  switch (a.step) {
+#define QUERN_STEP(Id, text, reads, state_bytes) \
+  case Id: return MergeAll<Id>(a, into, from, n, overflowed);
+#include "runtime/abi/update_functions.def"
+  }
+}
+
+// ---- results ----------------------------------------------------------------------------------------------------
+
+void WriteNull(QuernOutColumn* out, uint64_t row, bool valid) {
+  if (out->validity == nullptr) return;
+  blocks::SetBitTo(out->validity, row, valid);
+  out->null_count += !valid;
+}
+
+// Writes n values of T; value(i) is only called where has(i).
+template <class T, class Has, class Value>
+void WriteFixed(uint32_t n, QuernOutColumn* out, uint64_t out_row, Has&& has, Value&& value) {
+  uint8_t* const values = static_cast<uint8_t*>(out->values) + out_row * sizeof(T);  // read once: a store might change it
+  if (out->validity == nullptr) {
+    for (uint32_t i = 0; i < n; ++i) Store(values + i * sizeof(T), has(i) ? static_cast<T>(value(i)) : T{0});
+    return;
+  }
+  for (uint32_t i = 0; i < n; ++i) {
+    const bool valid = has(i);
+    WriteNull(out, out_row + i, valid);
+    Store(values + i * sizeof(T), valid ? static_cast<T>(value(i)) : T{0});
+  }
+}
+
+template <class Has, class Value>
+void WriteBits(Storage storage, uint32_t n, QuernOutColumn* out, uint64_t out_row, Has&& has, Value&& value) {
+  if (storage == k8) return WriteFixed<uint8_t>(n, out, out_row, has, value);
+  if (storage == k16) return WriteFixed<uint16_t>(n, out, out_row, has, value);
+  if (storage == k32 || storage == kF32) return WriteFixed<uint32_t>(n, out, out_row, has, value);
+  if (storage == k64 || storage == kF64) return WriteFixed<uint64_t>(n, out, out_row, has, value);
+  for (uint32_t i = 0; i < n; ++i) {  // kBit
+    const bool valid = has(i);
+    WriteNull(out, out_row + i, valid);
+    blocks::SetBitTo(static_cast<uint8_t*>(out->values), out_row + i, valid && (value(i) & 1) != 0);
+  }
+}
+
+// Half away from zero.
+int128_t RoundedQuotient(int128_t sum, uint64_t count) {
+  const int128_t divisor = static_cast<int128_t>(count), quotient = sum / divisor, rest = sum % divisor;
+  const int128_t magnitude = rest < 0 ? -rest : rest;
+  if (magnitude < divisor - magnitude) return quotient;
+  return quotient + (sum < 0 ? -1 : 1);
+}
+
+// Groups of one aggregate.
+struct GroupStates {
+  const QuernAccumulator& accumulator;
+  uint8_t* const* tuples;
+
+  bool HasSeen(uint32_t i) const { return quern::HasSeen(accumulator, tuples[i]); }
+  template <class T>
+  T At(uint32_t i, uint32_t offset = 0) const {
+    return Load<T>(tuples[i] + accumulator.state_offset + offset);
+  }
+};
+
+double Spread(AggregateFunction function, const blocks::Moments& m) {
+  const bool is_sample = function == AggregateFunction::kVarSamp || function == AggregateFunction::kStddevSamp;
+  const bool is_root = function == AggregateFunction::kStddevPop || function == AggregateFunction::kStddevSamp;
+  const double variance = m.squares / (is_sample ? m.count - 1 : m.count);
+  return is_root ? std::sqrt(variance) : variance;
+}
+
+void WriteMoments(AggregateFunction function, const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
+  const bool is_sample = function == AggregateFunction::kVarSamp || function == AggregateFunction::kStddevSamp;
+  WriteFixed<double>(
+      n, out, out_row, [&](uint32_t i) { return s.At<double>(i) > (is_sample ? 1 : 0); },
+      [&](uint32_t i) { return Spread(function, s.At<blocks::Moments>(i)); });
+}
+
+void WriteComoments(AggregateFunction function, const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
+  const double fewest = function == AggregateFunction::kCovarSamp ? 1 : 0;
+  WriteFixed<double>(
+      n, out, out_row, [&](uint32_t i) { return s.At<double>(i) > fewest; },
+      [&](uint32_t i) {
+        const auto m = s.At<blocks::Comoments>(i);
+        return m.products / (m.count - fewest);
+      });
+}
+
+void WriteCorrelations(const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
+  const auto varies = [](double squares) { return squares > 0 || std::isnan(squares); };
+  WriteFixed<double>(
+      n, out, out_row,
+      [&](uint32_t i) {
+        const auto m = s.At<blocks::Correlation>(i);
+        return m.count > 0 && varies(m.squares_x) && varies(m.squares_y);
+      },
+      [&](uint32_t i) {
+        const auto m = s.At<blocks::Correlation>(i);
+        return m.products / std::sqrt(m.squares_x) / std::sqrt(m.squares_y);
+      });
+}
+
+void WriteAverages(const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
+  const Step step = s.accumulator.step;
+  const uint32_t count_at = step == kStepAvgSmall || step == kStepAvgFloat ? 8 : 16;
+  const auto count = [&](uint32_t i) { return s.At<uint64_t>(i, count_at); };
+  const auto has = [&](uint32_t i) { return count(i) != 0; };
+  if (step == kStepAvgDecimal) {
+    return WriteFixed<int128_t>(n, out, out_row, has, [&](uint32_t i) { return RoundedQuotient(s.At<int128_t>(i), count(i)); });
+  }
+  WriteFixed<double>(n, out, out_row, has, [&](uint32_t i) {
+    const double sum = step == kStepAvgFloat                  ? s.At<double>(i)
+                       : step == kStepAvg                     ? static_cast<double>(s.At<int128_t>(i))
+                       : s.accumulator.arguments[0].is_signed ? static_cast<double>(s.At<int64_t>(i))
+                                                              : static_cast<double>(s.At<uint64_t>(i));
+    return sum / static_cast<double>(count(i));
+  });
+}
+
+void WriteExtremes(const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
+  const QuernAccumulator& a = s.accumulator;
+  const auto has = [&](uint32_t i) { return s.HasSeen(i); };
+  const uint64_t turned = blocks::TurnedBits(a.step, false);
+  const Storage storage = a.arguments[0].storage;
+  WriteBits(storage, n, out, out_row, has,
+            [&](uint32_t i) { return blocks::BitsOfOrdered(s.At<uint64_t>(i) ^ turned, storage, a.arguments[0].is_signed); });
+}
+
+void WriteWide(const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
+  const Step step = s.accumulator.step;
+  const bool picks = step == kStepFirstWide || step == kStepLastWide;
+  const auto has = [&](uint32_t i) { return picks ? s.At<uint64_t>(i) != 0 : s.HasSeen(i); };
+  WriteFixed<int128_t>(n, out, out_row, has, [&](uint32_t i) {
+    if (picks) return s.At<int128_t>(i, 8);
+    const uint128_t ordered = s.At<uint128_t>(i);
+    if (step == kStepMinWide) return static_cast<int128_t>(blocks::OrderedWide(static_cast<int128_t>(~ordered)));
+    if (step == kStepMaxWide) return static_cast<int128_t>(blocks::OrderedWide(static_cast<int128_t>(ordered)));
+    return static_cast<int128_t>(ordered);
+  });
+}
+
+void WriteBitStates(const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
+  const QuernAccumulator& a = s.accumulator;
+  const bool picks = a.step == kStepFirst || a.step == kStepLast;
+  const uint64_t turned = blocks::TurnedBits(a.step, a.negated);
+  const auto has = [&](uint32_t i) { return picks ? s.At<uint64_t>(i) != 0 : s.HasSeen(i); };
+  WriteBits(a.arguments[0].storage, n, out, out_row, has, [&](uint32_t i) { return s.At<uint64_t>(i, picks ? 8 : 0) ^ turned; });
+}
+
+void WriteFused(AggregateFunction function, const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
+  switch (s.accumulator.step) {
+    case kStepRows:
+      return WriteFixed<uint64_t>(n, out, out_row, [](uint32_t) { return true; }, [&](uint32_t i) { return s.At<uint64_t>(i); });
+    case kStepSum:
+    case kStepSumFloat:
+      return WriteFixed<uint64_t>(n, out, out_row, [&](uint32_t i) { return s.HasSeen(i); }, [&](uint32_t i) { return s.At<uint64_t>(i); });
+    case kStepAvgSmall:
+    case kStepAvg:
+    case kStepAvgFloat:
+    case kStepAvgDecimal: return WriteAverages(s, n, out, out_row);
+    case kStepMin:
+    case kStepMax: return WriteExtremes(s, n, out, out_row);
+    case kStepSum128:
+    case kStepSumDecimal:
+    case kStepMinWide:
+    case kStepMaxWide:
+    case kStepAnyWide:
+    case kStepFirstWide:
+    case kStepLastWide: return WriteWide(s, n, out, out_row);
+    case kStepAny:
+    case kStepFirst:
+    case kStepLast:
+    case kStepBitAnd:
+    case kStepBitOr:
+    case kStepBitXor: return WriteBitStates(s, n, out, out_row);
+    case kStepMoments: return WriteMoments(function, s, n, out, out_row);
+    case kStepComoments: return WriteComoments(function, s, n, out, out_row);
+    case kStepCorrelation: return WriteCorrelations(s, n, out, out_row);
+    case kStepCalled: return;
+  }
+}
+
+std::string TextOf(const AggregateSpec& aggregate) {
+  std::string text(RowOf(aggregate.function).text);
+  for (size_t i = 0; i < aggregate.arguments.size(); ++i) text += (i == 0 ? "(" : ",") + PrintType(aggregate.arguments[i]);
+  return aggregate.arguments.empty() ? text : text + ")";
+}
+
+template <class Out>
+void StatesOf(const QuernAccumulator& a, uint8_t* const* tuples, uint32_t n, Out* states) {
+  for (uint32_t i = 0; i < n; ++i) states[i] = tuples[i] + a.state_offset;
+}
+
+}  // namespace
+
+absl::Status SumOutOfRange(const AggregateSpec& aggregate) {
+  const bool is_decimal = !aggregate.arguments.empty() && aggregate.arguments[0].id == TypeId::kDecimal128;
+  return absl::OutOfRangeError("sum out of range: " + TextOf(aggregate) + "; accepted: sums within " +
+                               (is_decimal ? "128 bits" : "64 bits, or sum128"));
+}
+
+absl::Status MergeState(const AggregateShape& shape, size_t aggregate, uint8_t* const* into, uint8_t* const* from, uint32_t n,
+                        AccumulatorMemory* memory) {
+  const QuernAccumulator& a = AccumulatorOf(shape, aggregate);
+  if (a.step != kStepCalled) {
+    uint8_t overflowed = 0;
+    MergeFused(a, into, from, n, &overflowed);
+    return overflowed != 0 ? SumOutOfRange(shape.spec().aggregates[aggregate]) : absl::OkStatus();
+  }
+  uint8_t *into_states[kMaxBatchRows], *from_states[kMaxBatchRows];
+  StatesOf(a, into, n, into_states);
+  StatesOf(a, from, n, from_states);
+  return shape.called(aggregate)->Merge(into_states, from_states, n, memory);
+}
+
+absl::Status MergeStates(const AggregateShape& shape, uint8_t* const* into, uint8_t* const* from, uint32_t n, AccumulatorMemory* memory) {
+  for (size_t a = 0; a < shape.spec().aggregates.size(); ++a) QUERN_RETURN_IF_ERROR(MergeState(shape, a, into, from, n, memory));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint32_t> WriteResults(const AggregateShape& shape, size_t aggregate, uint8_t* const* tuples, uint32_t n,
+                                      QuernOutColumn* out, uint64_t out_row) {
+  const QuernAccumulator& a = AccumulatorOf(shape, aggregate);
+  if (a.step != kStepCalled) {
+    WriteFused(shape.spec().aggregates[aggregate].function, {a, tuples}, n, out, out_row);
+    return n;
+  }
+  const uint8_t* states[kMaxBatchRows];
+  StatesOf(a, tuples, n, states);
+  return shape.called(aggregate)->Finalise(states, n, out, out_row);
+}
+
+void SaveState(const AggregateShape& shape, size_t aggregate, const uint8_t* tuple, std::string* bytes) {
+  const QuernAccumulator& a = AccumulatorOf(shape, aggregate);
+  const uint8_t* state = tuple + a.state_offset;
+  if (a.step == kStepCalled) return shape.called(aggregate)->Save(state, bytes);
+  bytes->append(reinterpret_cast<const char*>(state), a.state_bytes);
+  bytes->push_back(HasSeen(a, tuple) ? 1 : 0);
+}
+
+absl::Status MergeSavedState(const AggregateShape& shape, size_t aggregate, std::string_view bytes, uint8_t* tuple,
+                             AccumulatorMemory* memory) {
+  const QuernAccumulator& a = AccumulatorOf(shape, aggregate);
+  uint8_t* state = tuple + a.state_offset;
+  if (a.step == kStepCalled) return shape.called(aggregate)->MergeSaved(state, bytes, memory);
+  if (bytes.size() != a.state_bytes + 1u || static_cast<uint8_t>(bytes.back()) > 1) {
+    return InvalidArgument("saved state of " + TextOf(shape.spec().aggregates[aggregate]) + " is damaged: " + std::to_string(bytes.size()) +
+                           " bytes; accepted: bytes that this version wrote");
+  }
+  // A tuple of its own, as far as its fields are read. The place of the seen bit may lie before or behind the state.
+  std::string other(shape.get()->group.tuple_bytes, '\0');
+  uint8_t* from = reinterpret_cast<uint8_t*>(other.data());
+  std::memcpy(from + a.state_offset, bytes.data(), a.state_bytes);
+  if (bytes.back() != 0) from[a.seen_offset] = static_cast<uint8_t>(from[a.seen_offset] | a.seen_mask);
+  return MergeState(shape, aggregate, &tuple, &from, 1, memory);
+}
+
+}  // namespace quern

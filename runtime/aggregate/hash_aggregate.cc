@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of an aggregation around its tables. Each thread aggregates into a side of its own (local_groups.h); finalising brings the
+// sides together (group_merger.h); readers share the groups of what comes of it, and make result columns or saved states of them:
+//
+//     Append            -> GroupSide -+
+//     AggregateAppender -> GroupSide -+->  GroupMerger -> tables  <- GroupReader, GroupReader, ..
+//     AggregateAppender -> GroupSide -+
+//
+// 20 M rows of 10 groups by two threads: two tables of 10 groups, one of which gets the other's. Of 10 M groups: each thread's table until
+// it has a million, then 64 parts, each merged by one thread.
+#include "runtime/aggregate/hash_aggregate.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "runtime/aggregate/group_keys.h"
+#include "runtime/aggregate/group_merger.h"
+#include "runtime/aggregate/group_states.h"
+#include "runtime/aggregate/key_dictionaries.h"
+#include "runtime/aggregate/local_groups.h"
+#include "runtime/base/status.h"
+#include "runtime/blocks/blocks.h"
+#include "runtime/rows/job_observer.h"
+#include "runtime/rows/output_batch.h"
+
+namespace quern {
+namespace {
+
+constexpr uint64_t kMorselPositions = 65536;
+constexpr uint32_t kScanRows = 1024;
+
+}  // namespace
+
+std::vector<ColumnType> AggregateStateTypes(const KernelSpec& spec) {
+  std::vector<ColumnType> types = AggregateOutputTypes(spec);
+  for (size_t i = spec.keys.size(); i < types.size(); ++i) {
+    types[i] = ColumnType();
+    types[i].id = TypeId::kBinary;
+  }
+  return types;
+}
+
+HashAggregate::HashAggregate(std::shared_ptr<const AggregateShape> shape, AggregateEntrySource entry_points,
+                             std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget, const AggregateOptions& options)
+    : shape_(std::move(shape)),
+      entry_points_(std::move(entry_points)),
+      counters_(entry_points_.NewCounters()),
+      code_(std::move(code)),
+      budget_(std::move(budget)),
+      options_(options),
+      dictionaries_(std::make_shared<KeyDictionaries>(shape_->spec(), budget_)) {}
+
+HashAggregate::~HashAggregate() {
+  if (observer_ == nullptr || !finalised_) return;
+  JobSummary job;
+  job.keys = stats_.num_groups;
+  job.table_bytes = stats_.table_bytes;
+  job.ns = counters().ns;
+  job.layout = stats_.layout;
+  observer_->End(std::move(job));
+}
+
+uint64_t HashAggregate::num_groups_so_far() const {
+  const bool has_table = own_side_ != nullptr && own_side_->table() != nullptr;
+  return has_table ? own_side_->table()->num_groups() : 0;
+}
+
+uint64_t HashAggregate::table_bytes() const { return own_side_ == nullptr ? 0 : own_side_->table()->bytes(); }
+
+void HashAggregate::Observe(std::unique_ptr<JobObserver> observer) { observer_ = std::move(observer); }
+
+// ---- appending ----------------------------------------------------------------------------------------------------
+
+absl::Status HashAggregate::CheckOpen(const char* call) const {
+  if (lost_rows_) {
+    return absl::FailedPreconditionError(std::string(call) + " after a failed " + (merges_ ? "finalise" : "append") +
+                                         ": rows are missing from the groups; accepted: a new aggregation");
+  }
+  if (merges_) {
+    return absl::FailedPreconditionError(std::string(call) + " after finalise: the groups are complete; accepted: a new aggregation");
+  }
+  return absl::OkStatus();
+}
+
+GroupContext HashAggregate::Context() const { return {shape_, entry_points_, budget_, options_, 0, counters_}; }
+
+std::unique_ptr<GroupSide> HashAggregate::NewSide() {
+  ++num_appenders_;
+  return std::make_unique<GroupSide>(Context(), dictionaries_, &num_appenders_);
+}
+
+absl::Status HashAggregate::AppendTo(GroupSide* side, const BatchView& batch, bool states) {
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  const KernelSpec& spec = shape_->spec();
+  const size_t num_columns = states ? spec.aggregates.size() : shape_->get()->num_columns;
+  QUERN_RETURN_IF_ERROR(CheckBatch(batch, spec.keys.size(), num_columns, "aggregate columns"));
+  if (observer_ != nullptr && !states) observer_->SeeInput(batch);
+  const CallTimer timer(side->counters());
+  const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
+  const uint64_t first_row_id = batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id;
+  const absl::Status status = states ? side->AppendStates(batch) : side->Append(batch, first_row_id);
+  if (!status.ok()) lost_rows_ = true;
+  return status;
+}
+
+absl::Status HashAggregate::Append(const BatchView& batch) {
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  if (own_side_ == nullptr) own_side_ = NewSide();
+  return AppendTo(own_side_.get(), batch, false);
+}
+
+absl::Status HashAggregate::AppendStates(const BatchView& batch) {
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  if (own_side_ == nullptr) own_side_ = NewSide();
+  return AppendTo(own_side_.get(), batch, true);
+}
+
+void HashAggregate::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
+  options_.prefetch.Set(loop, setting);
+  if (own_side_ != nullptr) own_side_->SetPrefetch(loop, setting);
+}
+
+absl::Status HashAggregate::AddSide(std::unique_ptr<GroupSide> side) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  sides_.push_back(std::move(side));
+  return absl::OkStatus();
+}
+
+AggregateAppender::AggregateAppender(std::shared_ptr<HashAggregate> aggregate)
+    : aggregate_(std::move(aggregate)), side_(aggregate_->NewSide()) {}
+AggregateAppender::~AggregateAppender() = default;
+
+namespace {
+
+absl::Status CheckHasSide(const GroupSide* side, const char* call) {
+  if (side != nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(std::string(call) + " after finish: the groups were handed over; accepted: a new appender");
+}
+
+}  // namespace
+
+absl::Status AggregateAppender::Append(const BatchView& batch) {
+  QUERN_RETURN_IF_ERROR(CheckHasSide(side_.get(), "append"));
+  return aggregate_->AppendTo(side_.get(), batch, false);
+}
+
+absl::Status AggregateAppender::AppendStates(const BatchView& batch) {
+  QUERN_RETURN_IF_ERROR(CheckHasSide(side_.get(), "append"));
+  return aggregate_->AppendTo(side_.get(), batch, true);
+}
+
+void AggregateAppender::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
+  if (side_ != nullptr) side_->SetPrefetch(loop, setting);
+}
+
+absl::Status AggregateAppender::Finish() {
+  QUERN_RETURN_IF_ERROR(CheckHasSide(side_.get(), "finish"));
+  return aggregate_->AddSide(std::move(side_));
+}
+
+// ---- finalising ----------------------------------------------------------------------------------------------------
+
+struct HashAggregate::Result {
+  std::vector<std::unique_ptr<GroupTable>> tables;
+  std::vector<uint64_t> first_positions;  // of each table, and of one more behind the last
+};
+
+// Under the mutex.
+absl::Status HashAggregate::BeginMerge() {
+  QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
+  if (own_side_ != nullptr) sides_.push_back(std::move(own_side_));
+  if (sides_.empty()) sides_.push_back(NewSide());
+  std::vector<GroupSide*> sides;
+  for (const auto& side : sides_) sides.push_back(side.get());
+  merges_ = true;
+  merger_ = std::make_unique<GroupMerger>(Context(), std::move(sides));
+  return absl::OkStatus();
+}
+
+// Under the mutex.
+void HashAggregate::Take() {
+  result_ = std::make_unique<Result>();
+  result_->tables = merger_->TakeTables();
+  uint64_t position = 0;
+  CounterBlock counters(counters_);
+  for (const auto& table : result_->tables) {
+    counters.Add(Counter::kGrowths, table->TakeTally().growths);
+    result_->first_positions.push_back(position);
+    position += table->num_positions();
+    stats_.num_groups += table->num_groups();
+    stats_.table_bytes += table->bytes();
+    stats_.num_growths += table->num_growths();
+    const PrefetchSetting prefetch = table->prefetch();
+    const uint32_t batch_rows = prefetch.batch_rows != 0 ? prefetch.batch_rows : shape_->group()->batch_rows;
+    stats_.prefetch_distance = prefetch.distance == kWholeBatch ? batch_rows : prefetch.distance;
+    stats_.prefetch_class = shape_->group()->prefetches ? options_.caches.NameFor(table->bytes()) : "off";
+    stats_.layout = table->layout();
+  }
+  result_->first_positions.push_back(position);
+  for (const auto& side : sides_) {
+    stats_.input_rows += side->num_rows();
+    side->mutable_parts()->Clear();
+  }
+  finalised_ = true;
+}
+
+absl::Status HashAggregate::Finalise() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (finalised_) return absl::FailedPreconditionError("finalise called twice: the groups are complete; accepted: once");
+  QUERN_RETURN_IF_ERROR(BeginMerge());
+  QUERN_RETURN_IF_ERROR(Merge());
+  Take();
+  return absl::OkStatus();
+}
+
+absl::Status HashAggregate::Merge() {
+  CounterBlock counters(counters_);
+  const CallTimer timer(&counters);
+  const absl::Status status = merger_->Help();
+  if (!status.ok()) lost_rows_ = true;
+  return status;
+}
+
+absl::Status HashAggregate::FinaliseShared() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (finalised_) return absl::OkStatus();
+    if (merger_ == nullptr) QUERN_RETURN_IF_ERROR(BeginMerge());
+  }
+  QUERN_RETURN_IF_ERROR(Merge());
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!finalised_) Take();
+  return absl::OkStatus();
+}
+
+// ---- reading ----------------------------------------------------------------------------------------------------
+
+struct GroupReader::State {
+  explicit State(std::shared_ptr<CounterSet> set) : counters(std::move(set)) {}
+
+  CounterBlock counters;
+  GroupColumns columns;
+  uint32_t partition;
+  uint32_t num_partitions;
+  uint64_t next = 0;  // position within the morsel
+  uint64_t end = 0;
+  size_t table = 0;
+  uint8_t* groups[kScanRows];  // that were found
+  uint32_t first_group = 0;    // not yet given out: as many as num_groups, from here on
+  uint32_t num_groups = 0;
+  std::vector<QuernOutColumn> before;  // WriteFitting: as the columns were
+  std::string saved;
+};
+
+GroupReader::GroupReader(std::shared_ptr<HashAggregate> aggregate, GroupColumns columns, uint32_t partition, uint32_t num_partitions)
+    : aggregate_(std::move(aggregate)), state_(std::make_unique<State>(aggregate_->counters_)) {
+  state_->columns = columns;
+  state_->partition = partition;
+  state_->num_partitions = std::max(num_partitions, 1u);
+}
+
+GroupReader::~GroupReader() = default;
+
+// Takes the next morsel of positions, of those that readers of the same partition share. Answers whether there was one.
+bool GroupReader::NextMorsel() {
+  const HashAggregate::Result& result = *aggregate_->result_;
+  State& s = *state_;
+  const uint64_t num_positions = result.first_positions.back();
+  const uint64_t begin = aggregate_->TakePositions(s.partition, s.num_partitions, kMorselPositions);
+  if (begin >= num_positions) return false;
+  s.next = begin;
+  s.end = std::min(begin + kMorselPositions, num_positions);
+  const auto after = std::upper_bound(result.first_positions.begin(), result.first_positions.end(), s.next);
+  s.table = static_cast<size_t>(after - result.first_positions.begin()) - 1;
+  return true;
+}
+
+// The groups of the next positions, where all that were found are given out; answers whether there were positions left.
+bool GroupReader::FindGroups() {
+  State& s = *state_;
+  if (s.next == s.end && !NextMorsel()) return false;
+  const HashAggregate::Result& result = *aggregate_->result_;
+  while (s.next >= result.first_positions[s.table + 1]) ++s.table;
+  GroupTable* const table = result.tables[s.table].get();
+  const uint64_t first = result.first_positions[s.table], begin = s.next - first;
+  const uint64_t end = std::min({begin + kScanRows, s.end - first, result.first_positions[s.table + 1] - first});
+  const uint32_t n = table->Scan(begin, end, s.groups);
+  s.next = first + end;
+  s.first_group = 0;
+  s.num_groups = s.num_partitions == 1 || n == 0 ? n : KeepPartition(*table, begin, n, s.groups);
+  return true;
+}
+
+// Keeps those of n groups that belong to our partition; answers how many.
+uint32_t GroupReader::KeepPartition(const GroupTable& table, uint64_t begin, uint32_t n, uint8_t** groups) const {
+  uint64_t hashes[kScanRows];
+  if (aggregate_->dictionaries_->has_any()) HashKeys(*aggregate_->shape_, *aggregate_->dictionaries_, groups, n, hashes);
+  else table.HashesOf(begin, groups, n, hashes);
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    groups[kept] = groups[i];
+    kept += static_cast<uint64_t>((static_cast<unsigned __int128>(hashes[i]) * state_->num_partitions) >> 64) == state_->partition;
+  }
+  return kept;
+}
+
+absl::StatusOr<uint32_t> GroupReader::WriteStates(size_t aggregate, uint8_t* const* tuples, uint32_t n, QuernOutColumn* out,
+                                                  uint64_t out_row) {
+  for (uint32_t i = 0; i < n; ++i) {
+    state_->saved.clear();
+    SaveState(*aggregate_->shape_, aggregate, tuples[i], &state_->saved);
+    if (out->num_bytes + state_->saved.size() > INT32_MAX) return i;
+    if (out->num_bytes + state_->saved.size() > out->bytes_capacity && quern_rt_reserve_bytes(out, state_->saved.size()) != 0) {
+      return absl::ResourceExhaustedError("memory limit exceeded: saved states; accepted: a higher memory limit");
+    }
+    blocks::WriteString<kVar32>({reinterpret_cast<const uint8_t*>(state_->saved.data()), static_cast<uint32_t>(state_->saved.size())}, out,
+                                out_row + i);
+  }
+  return n;
+}
+
+// Writes groups to all columns, from row out_row on; answers how many fit all of them.
+absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32_t n, OutputBatch* out, uint64_t out_row) {
+  const AggregateShape& shape = *aggregate_->shape_;
+  const size_t num_keys = shape.spec().keys.size();
+  uint32_t fit = n;
+  for (size_t c = 0; c < out->num_columns() && fit > 0; ++c) {
+    QuernOutColumn* column = &out->columns()[c];
+    absl::StatusOr<uint32_t> written = 0;
+    if (c < num_keys) written = WriteKey(shape, *aggregate_->dictionaries_, c, tuples, fit, column, out_row);
+    else if (state_->columns == GroupColumns::kStates) written = WriteStates(c - num_keys, tuples, fit, column, out_row);
+    else written = WriteResults(shape, c - num_keys, tuples, fit, column, out_row);
+    QUERN_RETURN_IF_ERROR(written.status());
+    fit = std::min(fit, *written);
+  }
+  return fit;
+}
+
+// As WriteGroups, with nothing written of those that do not fit: where a string column is full to its offsets' limit, the columns before it
+// have taken more, and all are written again with as many as fit.
+absl::StatusOr<uint32_t> GroupReader::WriteFitting(uint8_t* const* tuples, uint32_t n, OutputBatch* out, uint64_t out_row) {
+  state_->before.assign(out->columns(), out->columns() + out->num_columns());
+  QUERN_ASSIGN_OR_RETURN(const uint32_t fit, WriteGroups(tuples, n, out, out_row));
+  if (fit == n) return n;
+  for (size_t c = 0; c < out->num_columns(); ++c) {
+    out->columns()[c].num_bytes = state_->before[c].num_bytes;
+    out->columns()[c].null_count = state_->before[c].null_count;
+  }
+  return fit == 0 ? 0 : WriteGroups(tuples, fit, out, out_row);
+}
+
+// Groups are written as they are found, while their tuples are in the cache. Answers whether there are more than the batch has taken.
+absl::StatusOr<bool> GroupReader::WriteBatch(OutputBatch* out) {
+  State& s = *state_;
+  uint64_t written = 0;
+  bool more = true;
+  while (written < out->capacity()) {
+    if (s.num_groups == 0) {
+      more = FindGroups();
+      if (!more) break;
+      continue;
+    }
+    const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(s.num_groups, out->capacity() - written));
+    QUERN_ASSIGN_OR_RETURN(const uint32_t fit, WriteFitting(s.groups + s.first_group, n, out, written));
+    written += fit;
+    s.first_group += fit;
+    s.num_groups -= fit;
+    if (fit == n) continue;
+    if (written == 0) {
+      return absl::ResourceExhaustedError(
+          "value too large for an output column: above 2147483647 bytes; accepted: large_utf8, large_binary");
+    }
+    break;
+  }
+  out->set_num_rows(written);
+  return more || s.num_groups > 0;
+}
+
+absl::StatusOr<bool> GroupReader::Next(OutputBatch* out) {
+  const CallTimer timer(&state_->counters);
+  if (!aggregate_->finalised_) {
+    return absl::FailedPreconditionError("groups before finalise: they are not complete; accepted: finalise first");
+  }
+  const KernelSpec& spec = aggregate_->shape_->spec();
+  QUERN_RETURN_IF_ERROR(CheckOutput(*out, spec.keys.size() + spec.aggregates.size()));
+  QUERN_RETURN_IF_ERROR(out->Reset());
+  if (out->num_columns() != 0) return WriteBatch(out);
+  uint64_t counted = 0;
+  for (bool more = true; more; more = FindGroups()) {
+    counted += state_->num_groups;
+    state_->num_groups = 0;
+  }
+  out->set_num_rows(counted);
+  return false;
+}
+
+uint64_t HashAggregate::TakePositions(uint32_t partition, uint32_t num_partitions, uint64_t n) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  uint64_t& next = next_positions_[{partition, num_partitions}];
+  const uint64_t taken = next;
+  next += n;
+  return taken;
+}
+
+}  // namespace quern

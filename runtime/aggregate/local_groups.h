@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one thread aggregates: a table of its own, and, where that stops to pay, parts by hash for the threads to merge.
+#ifndef QUERN_RUNTIME_AGGREGATE_LOCAL_GROUPS_H_
+#define QUERN_RUNTIME_AGGREGATE_LOCAL_GROUPS_H_
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/aggregate/group_runs.h"
+#include "runtime/aggregate/key_dictionaries.h"
+#include "runtime/aggregate/tables/group_table.h"
+#include "runtime/aggregate/tables/stored_keys.h"
+#include "runtime/rows/batch_view.h"
+#include "runtime/rows/tuple_store.h"
+
+namespace quern {
+
+class GroupSide {
+ public:
+  // num_sides: how many take part; with one alone nothing is dealt out, since nobody would merge it.
+  GroupSide(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries, const std::atomic<uint32_t>* num_sides);
+
+  // *Errors*: as HashAggregate::Append.
+  absl::Status Append(const BatchView& batch, uint64_t first_row_id);
+  absl::Status AppendStates(const BatchView& batch);
+
+  // From the next batch on.
+  void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
+
+  // Moves the table's groups into 2^partition_bits parts. *Cost*: one pass.
+  absl::Status DealOut();
+
+  uint64_t num_rows() const { return num_rows_; }
+  bool deals() const { return deals_; }
+  // In all, as the rows so far let expect.
+  uint64_t expected_groups() const { return expected_groups_; }
+  GroupTable* table() { return table_.get(); }
+  std::unique_ptr<GroupTable> TakeTable() { return std::move(table_); }
+  const TupleStore& parts() const { return parts_; }
+  TupleStore* mutable_parts() { return &parts_; }
+  AccumulatorMemory* memory() { return &memory_; }
+  CounterBlock* counters() { return &counters_; }
+
+ private:
+  struct Batch;
+  absl::Status EncodeKeys(const BatchView& batch, bool is_plain, std::vector<QuernColumn>* keys);
+  uint32_t BlockRows() const;
+  absl::Status AppendRows(const Batch& batch, const KeyRows& rows);
+  absl::Status DealRows(const Batch& batch, const KeyRows& rows);
+  absl::Status Update(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
+  absl::Status UpdateCalled(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
+  absl::Status MergeSaved(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
+  void CountTable();
+  absl::Status CheckPays();
+  absl::Status Compact();
+
+  GroupContext context_;
+  CounterBlock counters_;
+  std::shared_ptr<KeyDictionaries> dictionaries_;
+  const std::atomic<uint32_t>* num_sides_;
+  std::unique_ptr<GroupTable> table_;
+  RunSplitter splitter_;
+  TupleStore parts_;
+  bool deals_ = false;  // rows go to the parts at once
+  uint64_t num_dealt_ = 0;
+  uint64_t expected_groups_ = 0;
+  uint64_t compact_at_;
+  KeyBytes key_bytes_;  // of rows that were dealt
+  AccumulatorMemory memory_;
+  std::vector<std::vector<uint32_t>> codes_;          // of dictionary keys, for one batch
+  std::vector<uint8_t> overflowed_;                   // by aggregate
+  std::vector<std::unique_ptr<GroupTable>> emptied_;  // whose strings parts still point to
+  HugeBuffer dealt_tuples_;
+  uint64_t num_rows_ = 0;
+};
+
+// Adds all tuples of one part of a store to a table, states included. *Errors*: ResourceExhausted, OutOfRange.
+absl::Status MergePart(const GroupContext& context, const TupleList& part, GroupTable* table, AccumulatorMemory* memory);
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_AGGREGATE_LOCAL_GROUPS_H_

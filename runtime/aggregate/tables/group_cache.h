@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the groups of keys lie whose bytes fit a machine word together, of which there are mostly few.
+#ifndef QUERN_RUNTIME_AGGREGATE_TABLES_GROUP_CACHE_H_
+#define QUERN_RUNTIME_AGGREGATE_TABLES_GROUP_CACHE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/aggregate/tables/group_table.h"
+
+namespace quern {
+
+// *Ownership*: of nothing; addresses that it learnt are given back until Forget. *Threads*: one.
+class ShortKeyMemo {
+ public:
+  // A key's hash may be a test's constant, and its collisions what is to be tested: then all rows are looked for.
+  explicit ShortKeyMemo(const QuernJoinShape& group);
+
+  // Answers whether the rows were looked at. If so tuples[i] is the group of row i, but for the rows that are listed in `others` (room for
+  // rows.n), whose group is to be told by Learn. *Cost*: 1 ns a string and 1 ns a row; where it does not pay, of a few batches.
+  bool Look(const KeyRows& rows, uint8_t** tuples, uint32_t* others, uint32_t* num_others);
+  // found[o] is the group of row others[o] of the last Look.
+  void Learn(const uint32_t* others, uint32_t num_others, uint8_t* const* found);
+  void Forget();
+
+  // To be called by tests: without what only some processors have.
+  void UseNoVectors() { uses_vectors_ = false; }
+
+ private:
+  struct Entry {
+    uint64_t word;  // 0: nothing
+    uint8_t* tuple;
+  };
+  bool PackKeys(const KeyRows& rows);
+  bool Fits(const std::vector<uint32_t>& bytes);
+  uint32_t LookUp(uint32_t n, uint8_t** tuples, uint32_t* others) const;
+  uint32_t LookAmongFew(uint32_t n, uint8_t** tuples, uint32_t* others) const;
+  Entry* EntryOf(uint64_t word) { return &entries_[word * kMultiplier >> (64 - kNumEntriesLog2)]; }
+
+  static constexpr uint32_t kNumEntriesLog2 = 10;  // 16 KiB, half of an L1 cache
+  static constexpr uint32_t kFewWords = 8;
+  static constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
+
+  const QuernJoinShape& group_;
+  bool pays_;
+  std::vector<uint32_t> bytes_;  // of the word, by key; a string has one more than its bytes
+  uint64_t rows_ = 0, misses_ = 0;
+  uint32_t refusals_ = 0;  // batches in a row whose keys did not fit
+  std::vector<uint64_t> words_;
+  std::vector<Entry> entries_;
+  Entry few_[kFewWords] = {};  // words that were learnt first
+  uint32_t num_words_known_ = 0;
+  bool uses_vectors_ = true;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_AGGREGATE_TABLES_GROUP_CACHE_H_

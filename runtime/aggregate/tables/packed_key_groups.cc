@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of the word tables holds the groups, and when that changes:
+//
+//     first batch's range small   --> dense  --- a word outside, range still small ---> dense, wider
+//                                       |---- a word outside, all come in order ------> sorted
+//                                       |---- a word outside, range large ------------> open
+//     first batch in order        --> sorted --- a word smaller than the largest -----> open
+//     else                        --> open   --- full, groups will fill a quarter of their range -> dense
+//                                       |---- full ---------------------------------------------> open, larger
+//
+// "Small" grows with the rows seen, from 1,024 cells to 65,536: a thousand rows must not pay for clearing a megabyte. A table that is full
+// doubles, or grows by up to 8 times where the rows so far let expect so many groups.
+#include "runtime/aggregate/tables/packed_key_groups.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "runtime/base/cpu.h"
+#include "runtime/base/status.h"
+#include "runtime/blocks/blocks.h"
+#include "runtime/rows/tuple_store.h"
+
+namespace quern {
+namespace {
+
+constexpr uint64_t kFewestCells = 1024, kMostCells = 65536;
+constexpr uint64_t kMostKnownCells = uint64_t{1} << 22;  // where the host says what the ranges are
+constexpr uint64_t kMostForcedCells = uint64_t{1} << 26;
+constexpr uint64_t kCellsPerGroup = 4;  // an array may be so much larger than its groups
+// An array that is moved grows by a quarter at least, or gives way to an open table: else keys that arrive in order, and fill just the
+// share of their range that an array is worth, would move all groups with every batch.
+constexpr uint64_t kLeastSlackShare = 4;
+constexpr uint64_t WithLeastSlack(uint64_t cells) { return cells + cells / kLeastSlackShare; }
+constexpr uint64_t kFewestGroupsToChange = 4096;
+constexpr uint32_t kFewestInOrder = 64;  // words, which do not come in order by chance
+constexpr uint64_t kMostGrowth = 8;      // at once, whatever is expected: the input may end soon
+constexpr uint32_t kMoveRows = 1024;
+constexpr uint32_t kSampleRows = 64, kRowsPerRun = 2;  // a block has runs where its first rows change so seldom
+
+uint32_t SlotBitsFor(uint64_t groups, uint32_t load_percent) {
+  const uint64_t slots = std::max<uint64_t>(groups * 100 / load_percent + 1, 16);
+  return static_cast<uint32_t>(std::bit_width(slots - 1));
+}
+
+uint64_t WordOf(const QuernJoinShape& group, const uint8_t* tuple) {
+  return group.word_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple);
+}
+
+void WordsOf(const QuernJoinShape& group, uint8_t* const* tuples, uint32_t n, uint64_t* words) {
+  for (uint32_t i = 0; i < n; ++i) words[i] = WordOf(group, tuples[i]);
+}
+
+// Calls f(tuples, words, n) for all groups of a table that scans.
+template <class Table, class F>
+void ForEachGroup(const QuernJoinShape& group, Table* table, uint64_t num_positions, F&& f) {
+  uint8_t* tuples[kMoveRows];
+  uint64_t words[kMoveRows];
+  for (uint64_t begin = 0; begin < num_positions; begin += kMoveRows) {
+    const uint32_t n = table->Scan(begin, std::min(begin + kMoveRows, num_positions), tuples);
+    WordsOf(group, tuples, n, words);
+    f(tuples, words, n);
+  }
+}
+
+void CopyTuples(const QuernJoinShape& group, uint8_t* const* from, uint32_t n, uint8_t* const* to) {
+  for (uint32_t i = 0; i < n; ++i) std::memcpy(to[i], from[i], group.tuple_bytes);
+}
+
+// Room on the side on which a range has grown, so that keys that arrive in order do not move the array with every batch: 1/share of what
+// the range is.
+WordRanges WithSlack(const WordRanges& before, const WordRanges& now, uint64_t share) {
+  WordRanges wider = now;
+  for (size_t k = 0; k < now.digits.size(); ++k) {
+    WordDigit& digit = wider.digits[k];
+    if (digit.is_empty()) continue;
+    const uint64_t slack = (digit.max - digit.min) / share;
+    if (now.digits[k].max > before.digits[k].max) digit.max += std::min(slack, digit.mask - digit.max);
+    if (now.digits[k].min < before.digits[k].min) digit.min -= std::min(slack, digit.min);
+  }
+  return wider;
+}
+
+}  // namespace
+
+WordGroups::WordGroups(const GroupContext& context, uint64_t expected_groups) : context_(context), expected_groups_(expected_groups) {}
+
+uint64_t WordGroups::MaxCells() const {
+  if (context_.options.layout == GroupLayout::kDense) return kMostForcedCells;
+  return std::clamp(16 * rows_seen_, kFewestCells, kMostCells);
+}
+
+// Groups to make room for, where so many are there.
+uint64_t WordGroups::Expected(uint64_t groups) const { return std::min(ExpectedGroups(rows_seen_, groups), kMostGrowth * groups); }
+
+// Slots, log2, for so many groups. Tables that stay in the L2 cache are half as full as others: a second step costs more there than room.
+uint32_t WordGroups::BitsFor(uint64_t groups) const {
+  const uint32_t load_percent = context_.options.load_percent, roomy = SlotBitsFor(groups, load_percent / 2);
+  const uint64_t roomy_bytes = (uint64_t{1} << roomy) * context_.shape->group()->tuple_bytes;
+  return roomy_bytes <= context_.options.caches.l2_bytes ? roomy : SlotBitsFor(groups, load_percent);
+}
+
+absl::Status WordGroups::Begin(const uint64_t* words, uint32_t n) {
+  const QuernJoinShape& group = *context_.shape->group();
+  WordRanges ranges(group);
+  const std::vector<KeyRange>& known = context_.options.ranges;
+  bool all_known = !ranges.digits.empty();
+  for (size_t k = 0; k < ranges.digits.size(); ++k) {
+    const bool is_known = k < known.size() && known[k].known && group.keys[k].storage != kF32 && group.keys[k].storage != kF64;
+    all_known &= is_known;
+    const WordDigit& digit = ranges.digits[k];
+    if (is_known && known[k].min <= known[k].max) {
+      ranges.Add(k, (static_cast<uint64_t>(known[k].min) & digit.mask) ^ digit.sign_bit,
+                 (static_cast<uint64_t>(known[k].max) & digit.mask) ^ digit.sign_bit);
+    }
+  }
+  ranges.Add(words, n);
+  sorted_.Begin(group, context_.options.huge_pages, context_.budget);
+  const GroupLayout layout = context_.options.layout;
+  const uint64_t max_cells = all_known ? std::max(MaxCells(), kMostKnownCells) : MaxCells();
+  if (layout != GroupLayout::kOpen && ranges.num_cells() <= max_cells) {
+    table_ = Table::kDense;
+    return dense_.Begin(group, ranges, context_.options.huge_pages, context_.budget);
+  }
+  if (layout == GroupLayout::kAuto && n >= kFewestInOrder && sorted_.IsInOrder(words, n)) {
+    table_ = Table::kSorted;
+    return absl::OkStatus();
+  }
+  table_ = Table::kOpen;
+  const uint64_t groups = std::max<uint64_t>(expected_groups_, n);
+  return open_.Begin(group, BitsFor(groups), context_.common_bits, context_.options.huge_pages, context_.budget);
+}
+
+absl::Status WordGroups::BecomeOpen(uint64_t groups) {
+  const QuernJoinShape& group = *context_.shape->group();
+  OpenGroups open;
+  const uint64_t wanted = std::max(groups + num_groups(), expected_groups_);
+  QUERN_RETURN_IF_ERROR(open.Begin(group, BitsFor(wanted), context_.common_bits, context_.options.huge_pages, context_.budget));
+  const PrefetchSetting setting = SettingOf(PrefetchLoop::kUpdateOpen, open.bytes());
+  const auto move = [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
+    uint8_t* to[kMoveRows];
+    open.Find(words, n, setting, to);
+    CopyTuples(group, from, n, to);
+  };
+  if (table_ == Table::kDense) {
+    ForEachGroup(group, &dense_, dense_.num_cells(), move);
+    dense_.Free();
+  } else {
+    ForEachGroup(group, &sorted_, sorted_.num_groups(), move);
+    sorted_.Free();
+  }
+  open_ = std::move(open);
+  table_ = Table::kOpen;
+  ++num_growths_;
+  return absl::OkStatus();
+}
+
+// Whether the last word lies behind a dense table of one key; only then is nothing made of the batch before that is seen.
+bool WordGroups::EndsBehind(const uint64_t* words, uint32_t n) const {
+  const std::vector<WordDigit>& digits = dense_.ranges().digits;
+  return digits.size() == 1 && digits[0].null_bit == 64 && ((words[n - 1] & digits[0].mask) ^ digits[0].sign_bit) > digits[0].max;
+}
+
+// Whether these words come after all that are there, one behind the other, as the words of a dense table may have.
+bool WordGroups::GoesOnInOrder(const uint64_t* words, uint32_t n) {
+  const QuernJoinShape& group = *context_.shape->group();
+  if (context_.options.layout != GroupLayout::kAuto || n < kFewestInOrder || !EndsBehind(words, n) || !sorted_.IsInOrder(words, n))
+    return false;
+  bool are_before = true;
+  ForEachGroup(group, &dense_, dense_.num_cells(), [&](uint8_t* const*, const uint64_t* held, uint32_t num_held) {
+    for (uint32_t i = 0; i < num_held; ++i) are_before &= (held[i] ^ group.word_sign_bit) <= (words[0] ^ group.word_sign_bit);
+  });
+  return are_before;
+}
+
+absl::Status WordGroups::BecomeSorted() {
+  const QuernJoinShape& group = *context_.shape->group();
+  absl::Status status;
+  sorted_.Begin(group, context_.options.huge_pages, context_.budget);  // may have been one before, and freed
+  ForEachGroup(group, &dense_, dense_.num_cells(), [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
+    if (status.ok()) status = sorted_.Copy(from, words, n);
+  });
+  if (!status.ok()) {
+    sorted_.Free();
+    return status;
+  }
+  dense_.Free();
+  table_ = Table::kSorted;
+  ++num_growths_;
+  return absl::OkStatus();
+}
+
+absl::Status WordGroups::BecomeDense(const WordRanges& ranges) {
+  const QuernJoinShape& group = *context_.shape->group();
+  DenseGroups dense;
+  QUERN_RETURN_IF_ERROR(dense.Begin(group, ranges, context_.options.huge_pages, context_.budget));
+  const PrefetchSetting setting = SettingOf(PrefetchLoop::kUpdateDense, dense.bytes());
+  const auto move = [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
+    uint8_t* to[kMoveRows];
+    dense.Find(words, n, setting, to);
+    CopyTuples(group, from, n, to);
+  };
+  if (table_ == Table::kDense) ForEachGroup(group, &dense_, dense_.num_cells(), move);
+  else ForEachGroup(group, &open_, open_.num_positions(), move);
+  open_.Free();
+  dense_ = std::move(dense);
+  table_ = Table::kDense;
+  ++num_growths_;
+  return absl::OkStatus();
+}
+
+absl::Status WordGroups::WidenDense(const uint64_t* words, uint32_t n) {
+  WordRanges ranges = dense_.ranges();
+  ranges.Add(words, n);
+  const uint64_t max_cells = std::max(MaxCells(), Expected(dense_.num_groups()) * kCellsPerGroup);
+  if (ranges.num_cells() > MaxCells() && GoesOnInOrder(words, n)) return BecomeSorted();
+  for (const uint64_t share : {uint64_t{1}, kLeastSlackShare}) {
+    const WordRanges wider = WithSlack(dense_.ranges(), ranges, share);
+    if (wider.num_cells() <= max_cells) return BecomeDense(wider);
+  }
+  const bool is_forced = context_.options.layout == GroupLayout::kDense;
+  if (ranges.num_cells() <= max_cells && (is_forced || ranges.num_cells() >= WithLeastSlack(dense_.num_cells())))
+    return BecomeDense(ranges);
+  return GoesOnInOrder(words, n) ? BecomeSorted() : BecomeOpen(n);
+}
+
+absl::Status WordGroups::GrowOpen(const uint64_t* words, uint32_t n) {
+  const QuernJoinShape& group = *context_.shape->group();
+  const uint64_t groups = open_.num_groups();
+  const uint32_t bits = BitsFor(groups + n), now = static_cast<uint32_t>(std::bit_width(open_.num_slots() - 1));
+  if (bits <= now) return absl::OkStatus();
+  const uint64_t expected = Expected(groups);
+  if (context_.options.layout == GroupLayout::kAuto && groups >= kFewestGroupsToChange) {
+    const auto pays = [&](const WordRanges& ranges) { return WithLeastSlack(ranges.num_cells()) <= expected * kCellsPerGroup; };
+    WordRanges ranges(group);
+    ranges.Add(words, n);  // or the array would be given up again at once; mostly they alone are too far from one another
+    if (pays(ranges)) {
+      ForEachGroup(group, &open_, open_.num_positions(),
+                   [&](uint8_t* const*, const uint64_t* held, uint32_t num_held) { ranges.Add(held, num_held); });
+      if (pays(ranges)) return BecomeDense(ranges);
+    }
+  }
+  ++num_growths_;
+  return open_.Grow(std::max(bits, BitsFor(expected)) - now, context_.options.huge_pages, context_.budget);
+}
+
+absl::Status WordGroups::FindWords(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t words_ahead) {
+  if (n == 0) return absl::OkStatus();
+  if (table_ == Table::kNone) QUERN_RETURN_IF_ERROR(Begin(words, n));
+  if (table_ == Table::kSorted) {
+    if (sorted_.IsInOrder(words, n)) {
+      tally()->hits += n;
+      return sorted_.Find(words, n, tuples);
+    }
+    QUERN_RETURN_IF_ERROR(BecomeOpen(n));
+  }
+  for (;;) {
+    if (table_ == Table::kOpen) QUERN_RETURN_IF_ERROR(GrowOpen(words, n));
+    if (table_ != Table::kDense) break;
+    if (!EndsBehind(words, n) && dense_.Find(words, n, prefetch(), tuples, words_ahead)) {
+      tally()->hits += n;
+      return absl::OkStatus();
+    }
+    QUERN_RETURN_IF_ERROR(WidenDense(words, n));
+    if (table_ == Table::kSorted) return FindWords(words, n, tuples);
+  }
+  FindOpen(words, n, tuples, words_ahead);
+  return absl::OkStatus();
+}
+
+// In the open table, which has room. Where there are few words their groups are known without it.
+void WordGroups::FindOpen(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t words_ahead) {
+  if (std::exchange(few_growths_, num_growths_) != num_growths_) few_.Forget();
+  OpenGroups::Steps steps = {};
+  if (few_.serves()) {
+    uint64_t other_words[kMaxBatchRows];
+    uint8_t* found[kMaxBatchRows];
+    uint32_t others[kMaxBatchRows + 8];
+    const uint32_t num_others = few_.Look(words, n, words_ahead, tuples, others);
+    steps.hits = n - num_others;
+    if (num_others != 0) {
+      for (uint32_t o = 0; o < num_others; ++o) other_words[o] = words[others[o]];
+      const OpenGroups::Steps other_steps = open_.Find(other_words, num_others, prefetch(), found);
+      for (uint32_t o = 0; o < num_others; ++o) tuples[others[o]] = found[o];
+      few_.LearnOthers(words, n, others, num_others, tuples);
+      steps = {steps.hits + other_steps.hits, other_steps.further};
+    }
+  } else {
+    steps = open_.Find(words, n, prefetch(), tuples, words_ahead);
+    if (!context_.shape->group()->zero_hashes) few_.Learn(words, n, tuples);
+  }
+  tally()->hits += steps.hits;
+  tally()->steps += steps.further;
+}
+
+// The rows' words where a column holds them as they are, one behind the other; else null.
+const uint64_t* WordGroups::ColumnOfWords(const KeyRows& rows) const {
+  const QuernJoinShape& group = *context_.shape->group();
+  const QuernField& key = group.keys[0];
+  if (group.num_keys != 1 || key.storage != k64 || key.nullable || key.index_storage != kNoStorage || rows.rows != nullptr) return nullptr;
+  const uint64_t* const words = static_cast<const uint64_t*>(rows.keys[0].values) + rows.first;
+  return reinterpret_cast<uintptr_t>(words) % alignof(uint64_t) == 0 ? words : nullptr;
+}
+
+absl::Status WordGroups::Find(const KeyRows& rows, uint8_t** tuples) {
+  if (rows.n == 0) return absl::OkStatus();  // there may be no columns to read
+  uint64_t packed[kMaxBatchRows];
+  const uint64_t* words = ColumnOfWords(rows);
+  const uint32_t words_ahead = words != nullptr && HasAvx512() ? context_.options.input_ahead : 0;  // only loops over eight words ask
+  if (words == nullptr) {
+    context_.entry_points.Now().pack(context_.shape->group(), rows.keys, rows.first, rows.rows, rows.n, packed);
+    words = packed;
+  }
+  rows_seen_ += rows.n;
+  uint32_t changes = 0;
+  const uint32_t sample = std::min(rows.n, kSampleRows);
+  for (uint32_t i = 1; i < sample; ++i) changes += words[i] != words[i - 1];
+  const bool has_runs = changes * kRowsPerRun < sample && table_ != Table::kSorted;
+  has_asked_for_keys_ = words_ahead != 0 && !has_runs && table_ != Table::kSorted;
+  return has_runs ? FindRuns(words, rows.n, tuples) : FindWords(words, rows.n, tuples, words_ahead);
+}
+
+// Rows of a group come one after another: the first of each is looked for.
+absl::Status WordGroups::FindRuns(const uint64_t* words, uint32_t n, uint8_t** tuples) {
+  uint64_t heads[kMaxBatchRows];
+  uint32_t run_of[kMaxBatchRows];
+  uint8_t* found[kMaxBatchRows];
+  // No branch depends on where a run ends.
+  uint32_t run = 0;
+  heads[0] = words[0];
+  run_of[0] = 0;
+  for (uint32_t i = 1; i < n; ++i) {
+    run += words[i] != words[i - 1];
+    heads[run] = words[i];
+    run_of[i] = run;
+  }
+  QUERN_RETURN_IF_ERROR(FindWords(heads, run + 1, found));
+  for (uint32_t i = 0; i < n; ++i) tuples[i] = found[run_of[i]];
+  return absl::OkStatus();
+}
+
+absl::Status WordGroups::FindTuples(const GroupTuples& from, uint8_t** tuples) {
+  uint64_t words[kMaxBatchRows];
+  WordsOf(*context_.shape->group(), from.tuples, from.n, words);
+  rows_seen_ += from.n;
+  return FindWords(words, from.n, tuples);
+}
+
+uint64_t WordGroups::num_groups() const {
+  switch (table_) {
+    case Table::kNone: return 0;
+    case Table::kDense: return dense_.num_groups();
+    case Table::kOpen: return open_.num_groups();
+    case Table::kSorted: return sorted_.num_groups();
+  }
+  return 0;
+}
+
+uint64_t WordGroups::num_positions() const {
+  switch (table_) {
+    case Table::kNone: return 0;
+    case Table::kDense: return dense_.num_cells();
+    case Table::kOpen: return open_.num_positions();
+    case Table::kSorted: return sorted_.num_groups();
+  }
+  return 0;
+}
+
+uint64_t WordGroups::bytes() const {
+  switch (table_) {
+    case Table::kNone: return 0;
+    case Table::kDense: return dense_.bytes();
+    case Table::kOpen: return open_.bytes();
+    case Table::kSorted: return sorted_.bytes();
+  }
+  return 0;
+}
+
+const char* WordGroups::layout() const {
+  switch (table_) {
+    case Table::kNone: break;
+    case Table::kDense: return "dense";
+    case Table::kOpen: break;
+    case Table::kSorted: return "sorted";
+  }
+  return "open";
+}
+
+PrefetchSetting WordGroups::SettingOf(PrefetchLoop loop, uint64_t table_bytes) const {
+  return context_.shape->group()->prefetches ? context_.options.prefetch.For(loop, table_bytes) : PrefetchSetting();
+}
+
+PrefetchSetting WordGroups::prefetch() const {
+  if (table_ == Table::kSorted) return {};
+  return SettingOf(table_ == Table::kDense ? PrefetchLoop::kUpdateDense : PrefetchLoop::kUpdateOpen, bytes());
+}
+
+uint32_t WordGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) {
+  if (table_ == Table::kSorted) return sorted_.Scan(begin, end, tuples);
+  return table_ == Table::kDense ? dense_.Scan(begin, end, tuples) : open_.Scan(begin, end, tuples);
+}
+
+void WordGroups::HashesOf(uint64_t, uint8_t* const* tuples, uint32_t n, uint64_t* hashes) const {
+  const QuernJoinShape& group = *context_.shape->group();
+  WordsOf(group, tuples, n, hashes);
+  HashWords(hashes, n, group.zero_hashes, hashes);
+}
+
+void WordGroups::Release() {
+  dense_.Free();
+  open_.Free();
+  sorted_.Free();
+  few_.Forget();
+  table_ = Table::kNone;
+}
+
+}  // namespace quern

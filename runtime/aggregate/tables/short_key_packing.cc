@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flags and codes, of which keys of few groups mostly are, have one length: then their bytes lie side by side, and a block of them is a
+// column of numbers, which needs no offsets and is widened many at a time:
+//
+//     offsets  7 8 9 10 11      all differ by one        bytes  N N R A      words  02 4e | 02 4e | 02 52 | 02 41
+#include "runtime/aggregate/tables/short_key_packing.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "runtime/base/cpu.h"
+#include "runtime/blocks/blocks.h"
+
+namespace quern {
+namespace {
+
+constexpr uint32_t kRowsAhead = 1024;
+constexpr uint32_t kLineBytes = 64;
+
+// Loops are compiled twice, for all processors of the architecture and for those with wider registers.
+#if defined(__x86_64__)
+#define QUERN_WIDE __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#endif
+
+// Calls f(begin, end) for pieces of a stream of so many values a line of memory, having asked for a line further on: between one block's
+// rows of a column and the next one's the machine reads so much else that it does not foresee the stream.
+template <class F>
+QUERN_INLINE void ForEachLine(const uint8_t* values, uint32_t value_bytes, uint32_t n, F&& f) {
+  const uint32_t per_line = kLineBytes / value_bytes;
+  uint32_t i = 0;
+  for (; i + per_line <= n; i += per_line) {
+    __builtin_prefetch(values + (i + kRowsAhead) * value_bytes);
+    f(i, i + per_line);
+  }
+  f(i, n);
+}
+
+template <class Offset>
+QUERN_INLINE bool HaveLength(const Offset* offsets, uint32_t n, Offset length) {
+  Offset differing = 0;
+  ForEachLine(reinterpret_cast<const uint8_t*>(offsets), sizeof(Offset), n, [&](uint32_t begin, uint32_t end) {
+    for (uint32_t i = begin; i < end; ++i) differing |= (offsets[i + 1] - offsets[i]) ^ length;
+  });
+  return differing == 0;
+}
+
+template <class Letters>
+QUERN_INLINE void AddLetters(const uint8_t* bytes, uint32_t n, uint32_t shift, uint64_t* words) {
+  ForEachLine(bytes, sizeof(Letters), n, [&](uint32_t begin, uint32_t end) {
+    for (uint32_t i = begin; i < end; ++i) {
+      words[i] |= (static_cast<uint64_t>(blocks::LoadAt<Letters>(bytes, i)) << 8 | (sizeof(Letters) + 1)) << shift;
+    }
+  });
+}
+
+// Adds n neighbouring strings if all have the length of the first, and that is one or two. Answers this length; 0: nothing was added.
+template <class Offset>
+QUERN_INLINE uint32_t AddEven(const Offset* offsets, const uint8_t* bytes, uint32_t n, uint32_t shift, uint64_t* words) {
+  const Offset length = offsets[1] - offsets[0];
+  if ((length != 1 && length != 2) || !HaveLength(offsets, n, length)) return 0;
+  if (length == 1) AddLetters<uint8_t>(bytes + offsets[0], n, shift, words);
+  else AddLetters<uint16_t>(bytes + offsets[0], n, shift, words);
+  return static_cast<uint32_t>(length);
+}
+
+#if defined(__x86_64__)
+template <class Offset>
+QUERN_WIDE uint32_t AddEvenWide(const Offset* offsets, const uint8_t* bytes, uint32_t n, uint32_t shift, uint64_t* words) {
+  return AddEven(offsets, bytes, n, shift, words);
+}
+#endif
+
+template <class Offset>
+uint32_t AddEvenStrings(const QuernColumn& column, const KeyRows& rows, const WordPart& part, uint64_t* words) {
+  const Offset* const offsets = static_cast<const Offset*>(column.offsets) + rows.first;
+  const uint8_t* const bytes = static_cast<const uint8_t*>(column.values);
+#if defined(__x86_64__)
+  if (part.uses_vectors && HasAvx512()) return AddEvenWide(offsets, bytes, rows.n, part.shift, words);
+#endif
+  return AddEven(offsets, bytes, rows.n, part.shift, words);
+}
+
+// The first 8 bytes as a number, zero behind the last.
+QUERN_INLINE uint64_t FirstBytes(blocks::Bytes s) {
+  if (__builtin_expect(static_cast<int>(s.length != 0) & static_cast<int>(blocks::MayReadShort(s.data)), 1))
+    return blocks::Load<uint64_t>(s.data) & blocks::Load<uint64_t>(blocks::ShortMask(std::min(s.length, blocks::kShortBytes)));
+  return blocks::ReadTail(s.data, s.length);
+}
+
+template <Storage kStorage>
+uint32_t AddKeys(const QuernColumn& column, const KeyRows& rows, const WordPart& part, uint64_t* words) {
+  const QuernColumn c = column;  // a copy, which no store of a word can be taken for a change of
+  const uint32_t shift = part.shift;
+  uint32_t longest = 0;
+  if constexpr (kStorage == kVar32 || kStorage == kVar64) {
+    using Offset = std::conditional_t<kStorage == kVar32, int32_t, int64_t>;
+    if (rows.rows == nullptr) longest = AddEvenStrings<Offset>(c, rows, part, words);
+    if (longest != 0) return longest;
+  }
+  for (uint32_t i = 0; i < rows.n; ++i) {
+    const uint32_t row = blocks::RowAt(rows.rows, rows.first, i);
+    if constexpr (blocks::IsVariableStorage(kStorage)) {
+      const blocks::Bytes s = blocks::ReaderOf<kStorage>::Read(&c, row);
+      longest = std::max(longest, s.length);
+      words[i] |= (FirstBytes(s) << 8 | ((s.length + 1) & 0xff)) << shift;
+    } else {
+      words[i] |= static_cast<uint64_t>(blocks::ReaderOf<kStorage>::Read(&c, row)) << shift;
+    }
+  }
+  return longest;
+}
+
+}  // namespace
+
+uint32_t AddShortKeys(Storage storage, const QuernColumn& column, const KeyRows& rows, const WordPart& part, uint64_t* words) {
+  switch (storage) {
+    case kBit: return AddKeys<kBit>(column, rows, part, words);
+    case k8: return AddKeys<k8>(column, rows, part, words);
+    case k16: return AddKeys<k16>(column, rows, part, words);
+    case k32:
+    case kF32: return AddKeys<k32>(column, rows, part, words);
+    case kVar32: return AddKeys<kVar32>(column, rows, part, words);
+    case kVar64: return AddKeys<kVar64>(column, rows, part, words);
+    case kView: return AddKeys<kView>(column, rows, part, words);
+    case k64:
+    case k128:
+    case kF64:
+    case kFixed:
+    case kRowId:
+    case kNoStorage: break;
+  }
+  return 0;
+}
+
+}  // namespace quern

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looking at the directory and comparing keys are two passes over a batch (directory_groups.cc), so that lines are there when they are
+// used. Where directory and tuples are in a cache, a third of a row's time is what lies between the passes: lists of candidates, the column
+// read anew for each, tests for all that a key may be. One pass is enough there, in which the machine itself has several rows under way:
+//
+//     entry      of the slot, or the one behind it where its tag is another: by arithmetic, since nobody can predict which
+//     compare    the length, and 32 bytes of string and tuple under a mask of the length; the number
+//
+// Strings that lie side by side need no test of where they end: behind each but the last ones there are bytes of the next ones.
+#include "runtime/aggregate/tables/short_string_probe.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "runtime/base/cpu.h"
+#include "runtime/blocks/blocks.h"
+
+namespace quern {
+namespace {
+
+constexpr uint32_t kEntriesAhead = ShortStringStep::kHashesBehind;
+constexpr uint32_t kSkippedBatches = 8;
+
+// What stands for the tuple of an empty entry: a length that no string has.
+constexpr uint32_t kNobodyBytes = 256;
+struct Nobody {
+  alignas(64) uint8_t bytes[kNobodyBytes];
+  constexpr Nobody() : bytes() {
+    for (uint8_t& byte : bytes) byte = 0xff;
+  }
+};
+constexpr Nobody kNobody;
+
+struct Strings {
+  const uint8_t* offsets;  // of the batch's first row
+  const uint8_t* bytes;
+  const uint8_t* numbers;
+  uint64_t number_offset;  // in a tuple, whose string lies at its beginning
+  uint32_t held_bytes;
+  ShortStringStep::NullBit string_null, number_null;
+};
+
+struct NoNumber {};
+
+QUERN_INLINE bool IsNull(const ShortStringStep::NullBit& bit, const uint8_t* tuple) { return (tuple[bit.offset] & bit.mask) != 0; }
+
+QUERN_INLINE bool IsString(const uint8_t* string, uint32_t length, uint32_t held_bytes, const uint8_t* tuple) {
+  typedef uint64_t U64x4 __attribute__((vector_size(32)));
+  const uint8_t* const mask = blocks::ShortMask(std::min(length, held_bytes));
+  const U64x4 difference = (blocks::Load<U64x4>(string) ^ blocks::Load<U64x4>(tuple + 4)) & blocks::Load<U64x4>(mask);
+  const bool is_equal = (difference[0] | difference[1] | difference[2] | difference[3]) == 0;
+  return (static_cast<int>(is_equal) & static_cast<int>(blocks::Load<uint32_t>(tuple) == length) &
+          static_cast<int>(length <= held_bytes)) != 0;
+}
+
+template <class Number, bool kNullable, bool kAsks>
+QUERN_INLINE uint32_t FindRows(const DirectoryView& directory, const Strings& strings, const uint64_t* hashes, uint32_t n, uint8_t** tuples,
+                               uint32_t* others) {
+  const Strings s = strings;
+  const uint64_t* const entries = directory.entries;
+  const uint64_t mask = directory.mask, shift = directory.shift - directory.common_bits;
+  uint64_t num_others = 0;
+  for (uint64_t i = 0; i < n; ++i) {
+    if constexpr (kAsks) __builtin_prefetch(&entries[(hashes[i + kEntriesAhead] >> shift) & mask]);
+    const uint64_t hash = hashes[i], slot = hash >> shift;
+    const uint64_t is_other = ((entries[slot & mask] ^ hash) & kTagMask) != 0;
+    const uint64_t found = entries[(slot + is_other) & mask];
+    const uint8_t* const tuple = found == 0 ? kNobody.bytes : reinterpret_cast<const uint8_t*>(found >> kTagBits);
+    tuples[i] = const_cast<uint8_t*>(tuple);
+    others[num_others] = static_cast<uint32_t>(i);
+    const int32_t begin = blocks::LoadAt<int32_t>(s.offsets, i);
+    const uint32_t length = static_cast<uint32_t>(blocks::LoadAt<int32_t>(s.offsets, i + 1) - begin);
+    int is_group = IsString(s.bytes + begin, length, s.held_bytes, tuple);
+    if constexpr (!std::is_same_v<Number, NoNumber>)
+      is_group &= blocks::LoadAt<Number>(s.numbers, i) == blocks::Load<Number>(tuple + s.number_offset);
+    if constexpr (kNullable) is_group &= static_cast<int>(!IsNull(s.string_null, tuple)) & static_cast<int>(!IsNull(s.number_null, tuple));
+    num_others += is_group ^ 1;
+  }
+  return static_cast<uint32_t>(num_others);
+}
+
+template <class Number, bool kNullable, bool kAsks>
+struct Loops {
+  static uint32_t Portable(const DirectoryView& directory, const Strings& strings, const uint64_t* hashes, uint32_t n, uint8_t** tuples,
+                           uint32_t* others) {
+    return FindRows<Number, kNullable, kAsks>(directory, strings, hashes, n, tuples, others);
+  }
+#if defined(__x86_64__)
+  __attribute__((target("avx2,bmi,bmi2"))) static uint32_t Avx2(const DirectoryView& directory, const Strings& strings,
+                                                                const uint64_t* hashes, uint32_t n, uint8_t** tuples, uint32_t* others) {
+    return FindRows<Number, kNullable, kAsks>(directory, strings, hashes, n, tuples, others);
+  }
+#endif
+};
+
+// Calls f.operator()<Number, kNullable>().
+template <class F>
+uint32_t WithNumber(uint32_t number_bytes, bool nullable, F&& f) {
+  if (number_bytes == 0) return nullable ? f.template operator()<NoNumber, true>() : f.template operator()<NoNumber, false>();
+  if (number_bytes == 4) return nullable ? f.template operator()<uint32_t, true>() : f.template operator()<uint32_t, false>();
+  return nullable ? f.template operator()<uint64_t, true>() : f.template operator()<uint64_t, false>();
+}
+
+// Rows whose strings have kShortBytes bytes of the column behind their first one.
+uint32_t RowsBeforeLast(const uint8_t* offsets, uint32_t n) {
+  const int64_t end = blocks::LoadAt<int32_t>(offsets, n);
+  while (n > 0 && end - blocks::LoadAt<int32_t>(offsets, n - 1) < blocks::kShortBytes) --n;
+  return n;
+}
+
+}  // namespace
+
+ShortStringStep::ShortStringStep(const QuernJoinShape& group) : serves_(group.word_bytes == 0) {
+  uint32_t num_strings = 0, num_numbers = 0;
+  for (uint32_t k = 0; k < group.num_keys && serves_; ++k) {
+    const QuernField& key = group.keys[k];
+    const bool is_string = key.storage == kVar32;
+    const uint32_t number_bytes = key.storage == k32 ? 4 : key.storage == k64 ? 8 : 0;
+    const uint32_t end = key.tuple_offset + (is_string ? 4 + blocks::kShortBytes : number_bytes);
+    serves_ = (is_string ? key.rule == 0 && key.tuple_offset == 0 : number_bytes != 0) && key.index_storage == kNoStorage &&
+              end <= std::min(group.tuple_bytes, kNobodyBytes) && key.null_offset < kNobodyBytes;
+    nullable_ |= key.null_mask != 0;
+    if (is_string) {
+      ++num_strings;
+      string_key_ = k;
+      string_null_ = {key.null_offset, key.null_mask};
+      held_bytes_ = std::min(blocks::InlineBytes(key.width_bytes), blocks::kShortBytes);
+    } else {
+      ++num_numbers;
+      number_key_ = k;
+      number_null_ = {key.null_offset, key.null_mask};
+      number_bytes_ = number_bytes;
+      number_offset_ = key.tuple_offset;
+    }
+  }
+  serves_ &= num_strings == 1 && num_numbers <= 1;
+}
+
+bool ShortStringStep::Takes(const KeyRows& rows) {
+  if (!serves_ || rows.rows != nullptr) return false;
+  const bool has_nulls = rows.keys[string_key_].validity != nullptr || (number_bytes_ != 0 && rows.keys[number_key_].validity != nullptr);
+  if (nullable_ && has_nulls) return false;
+  if (num_skipped_ == 0) return true;
+  --num_skipped_;
+  return false;
+}
+
+uint32_t ShortStringStep::Find(const DirectoryView& directory, bool asks, const KeyRows& rows, uint64_t* hashes, uint8_t** tuples,
+                               uint32_t* others) {
+  const QuernColumn& column = rows.keys[string_key_];
+  Strings strings = {};
+  strings.offsets = static_cast<const uint8_t*>(column.offsets) + rows.first * sizeof(int32_t);
+  strings.bytes = static_cast<const uint8_t*>(column.values);
+  if (number_bytes_ != 0) strings.numbers = static_cast<const uint8_t*>(rows.keys[number_key_].values) + rows.first * number_bytes_;
+  strings.number_offset = number_offset_;
+  strings.held_bytes = held_bytes_;
+  strings.string_null = string_null_;
+  strings.number_null = number_null_;
+  const uint32_t n = RowsBeforeLast(strings.offsets, rows.n);
+  std::fill_n(hashes + rows.n, kEntriesAhead, 0);
+  uint32_t num_others = WithNumber(number_bytes_, nullable_, [&]<class Number, bool kNullable>() {
+#if defined(__x86_64__)
+    if (HasAvx2())
+      return asks ? Loops<Number, kNullable, true>::Avx2(directory, strings, hashes, n, tuples, others)
+                  : Loops<Number, kNullable, false>::Avx2(directory, strings, hashes, n, tuples, others);
+#endif
+    return asks ? Loops<Number, kNullable, true>::Portable(directory, strings, hashes, n, tuples, others)
+                : Loops<Number, kNullable, false>::Portable(directory, strings, hashes, n, tuples, others);
+  });
+  for (uint32_t i = n; i < rows.n; ++i) others[num_others++] = i;
+  if (num_others > rows.n / 2) num_skipped_ = kSkippedBatches;
+  return num_others;
+}
+
+}  // namespace quern

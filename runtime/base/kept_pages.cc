@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// A page that is new to a process is zeroed by the system first: 10 GB/s a core and 15 for two (Zen 4, 2 virtual cores), where writing to a
+// page that is there does 24. A sort of 10 M i64 takes 160 MB, 1.6 of its 8 ns a row; and where a virtual machine has not had the page
+// either, its host makes it as well: 0.4 GB/s. So what large buffers give back is kept, and given to the next one that does not ask for
+// zeros, or, zeroed by who takes them, become part of one that grows (a core zeroes its own pages at 20 GB/s):
+//
+//     sort 1   16 MiB | 16 MiB | 160 MiB          from the system
+//              given back, side by side:          |========== 192 MiB ==========|
+//     sort 2   16 MiB | 16 MiB | 160 MiB          from what is kept, the smallest range that suffices
+//
+// What is kept is the system's for the asking (MADV_FREE: 0.4 us for 1 MiB): it takes such pages first when memory gets short, and a
+// page that it took is a new one when it is touched again.
+#include "runtime/base/kept_pages.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace quern {
+namespace {
+
+void* AddressOf(uint64_t at) { return reinterpret_cast<void*>(at); }
+
+}  // namespace
+
+// Never destroyed: buffers may outlive what is.
+KeptPages& KeptPages::OfProcess() {
+  static auto* const pages = new KeptPages(DefaultBytes());
+  return *pages;
+}
+
+uint64_t KeptPages::DefaultBytes() {
+  const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+  const uint64_t memory = pages > 0 && page_bytes > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes) : 0;
+  return std::min(uint64_t{1} << 30, memory / 16);
+}
+
+void KeptPages::SetMost(uint64_t most_bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  most_bytes_ = most_bytes;
+  if (bytes_ > most_bytes) UnmapAll();
+}
+
+uint8_t* KeptPages::Take(uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  auto best = ranges_.end();
+  for (auto range = ranges_.begin(); range != ranges_.end(); ++range)
+    if (range->second >= bytes && (best == ranges_.end() || range->second < best->second)) best = range;
+  if (best == ranges_.end()) return nullptr;
+  const auto [begin, length] = *best;
+  ranges_.erase(best);
+  if (length > bytes) ranges_.emplace(begin + bytes, length - bytes);
+  bytes_ -= bytes;
+  return static_cast<uint8_t*>(AddressOf(begin));
+}
+
+uint64_t KeptPages::MoveTo(uint8_t* to, uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  uint64_t moved = 0;
+  // Page by page: what lies side by side may have come from several mappings, of which one call moves one.
+  while (moved < bytes && !ranges_.empty()) {
+    const auto [begin, length] = *ranges_.begin();
+    void* const at = to + moved;
+    if (mremap(AddressOf(begin), kPageBytes, kPageBytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) != at) {
+      // What was there may be gone by then.
+      static_cast<void>(mmap(at, kPageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
+      break;
+    }
+    ranges_.erase(ranges_.begin());
+    if (length > kPageBytes) ranges_.emplace(begin + kPageBytes, length - kPageBytes);
+    bytes_ -= kPageBytes;
+    moved += kPageBytes;
+  }
+  return moved;
+}
+
+void KeptPages::Give(uint8_t* pages, uint64_t bytes) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  bool is_kept = bytes <= most_bytes_ - bytes_;
+#if defined(MADV_FREE)
+  is_kept = is_kept && madvise(pages, bytes, MADV_FREE) == 0;
+#else
+  is_kept = false;
+#endif
+  if (!is_kept) {
+    lock.unlock();
+    munmap(pages, bytes);
+    return;
+  }
+  bytes_ += bytes;
+  auto [range, is_new] = ranges_.emplace(reinterpret_cast<uint64_t>(pages), bytes);
+  const auto after = std::next(range);
+  if (after != ranges_.end() && range->first + range->second == after->first) {
+    range->second += after->second;
+    ranges_.erase(after);
+  }
+  if (range == ranges_.begin()) return;
+  const auto before = std::prev(range);
+  if (before->first + before->second != range->first) return;
+  before->second += range->second;
+  ranges_.erase(range);
+}
+
+void KeptPages::Clear() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  UnmapAll();
+}
+
+// Under the mutex.
+void KeptPages::UnmapAll() {
+  for (const auto& [begin, length] : ranges_) munmap(AddressOf(begin), length);
+  ranges_.clear();
+  bytes_ = 0;
+}
+
+uint64_t KeptPages::bytes() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return bytes_;
+}
+
+}  // namespace quern

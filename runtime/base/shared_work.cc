@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// A phase of 64 tasks with 3 threads: each takes the next number under the mutex, runs it without, comes back. Who finds no number left
+// waits, unless nothing runs any more: then it begins the next phase. A task is hundreds of microseconds, so the mutex is not felt.
+#include "runtime/base/shared_work.h"
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace quern {
+namespace {
+
+template <class Body>
+absl::Status WithoutExceptions(Body&& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("out of memory: an allocation failed; accepted: what the system has free");
+  }
+}
+
+}  // namespace
+
+// Under the mutex, nothing running, no task left. Answers whether there is a phase with tasks to take.
+bool SharedWork::BeginPhase() {
+  while (!ended_ && next_task_ == phase_.num_tasks) {
+    absl::StatusOr<std::optional<Phase>> next = std::optional<Phase>();
+    status_ = WithoutExceptions([&] {
+      next = next_();
+      return next.status();
+    });
+    ended_ = !status_.ok() || !next->has_value();
+    if (ended_) break;
+    phase_ = **std::move(next);
+    next_task_ = 0;
+  }
+  changed_.notify_all();
+  return !ended_;
+}
+
+absl::Status SharedWork::Help() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!ended_) {
+    if (next_task_ == phase_.num_tasks) {
+      if (num_running_ == 0) BeginPhase();
+      else changed_.wait(lock);
+      continue;
+    }
+    const uint64_t task = next_task_++;
+    ++num_running_;
+    lock.unlock();
+    absl::Status status = WithoutExceptions([&] { return phase_.run(task); });
+    lock.lock();
+    --num_running_;
+    if (!status.ok() && status_.ok()) {
+      status_ = std::move(status);
+      next_task_ = phase_.num_tasks;
+    }
+    if (num_running_ > 0 || next_task_ < phase_.num_tasks) continue;
+    if (!status_.ok()) {
+      ended_ = true;
+      changed_.notify_all();
+    } else {
+      BeginPhase();
+    }
+  }
+  return status_;
+}
+
+absl::Status RunMorsels(uint32_t threads, uint64_t num_tasks, const std::function<absl::Status(uint32_t thread, uint64_t task)>& run) {
+  std::atomic<uint64_t> next{0};
+  std::atomic<bool> failed{false};
+  std::mutex mutex;
+  absl::Status first;
+  const auto work = [&](uint32_t thread) {
+    for (uint64_t task = next++; task < num_tasks && !failed; task = next++) {
+      absl::Status status = WithoutExceptions([&] { return run(thread, task); });
+      if (status.ok()) continue;
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (!failed.exchange(true)) first = std::move(status);
+    }
+  };
+  std::vector<std::thread> others;
+  while (others.size() + 1 < std::min<uint64_t>(std::max(threads, 1u), num_tasks)) {
+    try {
+      others.emplace_back(work, static_cast<uint32_t>(others.size()) + 1);
+    } catch (const std::system_error&) {
+      break;
+    }
+  }
+  work(0);
+  for (std::thread& thread : others) thread.join();
+  return first;
+}
+
+}  // namespace quern

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values in messages. A message is one line of printable ASCII whatever the value was, since it ends in logs and terminals: "i6\x015", and
+// of a megabyte of nonsense the first 80 bytes.
+#include "runtime/base/status.h"
+
+namespace quern {
+
+std::string Show(std::string_view value) {
+  constexpr size_t kMaxShownBytes = 80;
+  constexpr char kHex[] = "0123456789abcdef";
+  if (value.empty()) return "\"\"";
+  std::string shown;
+  for (char c : value.substr(0, kMaxShownBytes)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7f) shown += c;
+    else shown += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+  }
+  return value.size() > kMaxShownBytes ? shown + ".." : shown;
+}
+
+}  // namespace quern

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shortcuts for absl::Status. Every message reads `<what is wrong>: <the value>; <what is accepted>`.
+#ifndef QUERN_RUNTIME_BASE_STATUS_H_
+#define QUERN_RUNTIME_BASE_STATUS_H_
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#define QUERN_RETURN_IF_ERROR(expression)                                                     \
+  do {                                                                                        \
+    if (absl::Status quern_status_ = (expression); !quern_status_.ok()) return quern_status_; \
+  } while (false)
+
+#define QUERN_CONCAT_INNER_(a, b) a##b
+#define QUERN_CONCAT_(a, b) QUERN_CONCAT_INNER_(a, b)
+#define QUERN_ASSIGN_OR_RETURN(lhs, expression) QUERN_ASSIGN_OR_RETURN_(QUERN_CONCAT_(quern_or_, __LINE__), lhs, expression)
+#define QUERN_ASSIGN_OR_RETURN_(temporary, lhs, expression)  \
+  auto temporary = (expression);                             \
+  if (!temporary.ok()) return std::move(temporary).status(); \
+  lhs = std::move(temporary).value()
+
+namespace quern {
+
+inline absl::Status InvalidArgument(const std::string& text) { return absl::InvalidArgumentError(text); }
+inline absl::Status Internal(const std::string& text) { return absl::InternalError(text); }
+
+// A value as it stands in a message: one line, printable, not too long.
+std::string Show(std::string_view value);
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_BASE_STATUS_H_

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leaves of filters row by row: what blocks leave to the runtime (filter_leaves.cc).
+#ifndef QUERN_RUNTIME_BLOCKS_FILTER_LEAVES_H_
+#define QUERN_RUNTIME_BLOCKS_FILTER_LEAVES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/abi/filter_abi.h"
+#include "runtime/blocks/blocks.h"
+
+namespace quern {
+
+// What a leaf says of a dictionary's values, each asked once per call of a filter. One for each call, made by the caller of a kernel.
+struct FilterMemo {
+  enum Truth : uint8_t { kUnknown, kAsked, kFalse, kTrue };
+  std::vector<std::vector<uint8_t>> truths;  // by leaf, by row of the dictionary
+};
+
+// A leaf's rows: row i of the piece is rows ? rows[i] : first + i of `column`.
+struct LeafRows {
+  const QuernFilterLeaf& leaf;
+  const QuernColumn* column;
+  const QuernColumn* other;
+  uint64_t first;
+  const uint32_t* rows;
+  uint32_t n;
+  uint64_t* mask;
+
+  uint32_t RowAt(uint32_t i) const { return blocks::RowAt(rows, first, i); }
+};
+
+// Rows first .. first+n-1 of args' batch, or of its selection.
+LeafRows RowsOf(const QuernFilterArgs* args, uint32_t leaf, uint64_t first, uint32_t n, uint64_t* mask);
+
+// Clears the bits of rows that the leaf refuses; those that are set have values.
+void TestLeafRows(const QuernFilterArgs* args, uint32_t leaf, const LeafRows& rows);
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_BLOCKS_FILTER_LEAVES_H_

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strings under a collation that weighs them, where they are hashed and compared: what kernels and loops over batches do themselves, before
+// they call on the weights (collation.h). Of strings of U+0020 to U+007E all that such a collation ignores is the case of letters, so that
+// they are read as they are, 32 bytes at once, and made capitals in the register:
+//
+//     'Air '   41 69 72 20 00 .. 00       (c + 5) > 101, signed: c is one of 'a' .. 'z'        41 49 52 20 00 .. 00
+//     'rök'    72 c3 b6 6b 00 .. 00       (c + 1) > 32, signed: c is one of U+0020 .. U+007E; c3 and b6 are not: to the weights
+//
+// The hash of such a string is that of its capitals, and that of any other string HashBytes of its equality key, which for them is the
+// same. A column of few different strings is weighed once per different string and batch (HashMemo), and strings of the same bytes are
+// equal before anything else is asked.
+#ifndef QUERN_RUNTIME_COLLATION_COLLATE_H_
+#define QUERN_RUNTIME_COLLATION_COLLATE_H_
+
+#include "runtime/base/bytes.h"
+
+// HashString and EqualStrings of collation.h, for kernels.
+extern "C" {
+uint64_t quern_rt_hash_collated(const uint8_t* data, uint32_t length, CollationRule rule);
+bool quern_rt_equal_collated(const uint8_t* a, uint32_t a_length, const uint8_t* b, uint32_t b_length, CollationRule rule);
+}
+
+namespace quern::blocks {
+
+typedef int8_t I8x16 __attribute__((vector_size(16)));
+typedef int8_t I8x32 __attribute__((vector_size(32)));
+typedef uint64_t U64x2 __attribute__((vector_size(16)));
+typedef uint64_t U64x4 __attribute__((vector_size(32)));
+static_assert(sizeof(I8x32) == kShortBytes);
+
+// Strings as bytes are compared: what trimming leaves.
+QUERN_INLINE Bytes Trimmed(Bytes s, CollationRule rule) { return (rule & kTrimsSpaces) != 0 ? TrimSpaces(s) : s; }
+
+// Letters as capitals; all other bytes as they are. V: I8x16 or I8x32.
+template <class V>
+QUERN_INLINE V Capitals(V bytes) {
+  return bytes ^ ((V)(bytes + int8_t{5} > int8_t{101}) & int8_t{0x20});
+}
+
+// Ones where a byte is not one of U+0020 to U+007E.
+template <class V>
+QUERN_INLINE V OtherThanPrintable(V bytes) {
+  return ~(V)(bytes + int8_t{1} > int8_t{32});
+}
+
+QUERN_INLINE bool AnyBit(U64x2 v) { return (v[0] | v[1]) != 0; }
+QUERN_INLINE bool AnyBit(U64x4 v) { return (v[0] | v[1] | v[2] | v[3]) != 0; }
+
+// Up to kShortBytes bytes, zero behind the last byte.
+QUERN_INLINE I8x32 ReadShortBytes(const uint8_t* p, uint32_t n) {
+  if (__builtin_expect(static_cast<int>(MayReadShort(p)) & static_cast<int>(n != 0), 1)) return Load<I8x32>(p) & Load<I8x32>(ShortMask(n));
+  const ShortWords s = ReadShort(p, n);
+  return Load<I8x32>(&s);
+}
+
+// HashBytes of n bytes made capitals; false where they are not all of U+0020 to U+007E.
+QUERN_INLINE bool HashPrintable(const uint8_t* p, uint64_t n, uint64_t* hash) {
+  uint64_t seed = kMultiplier2 ^ n, rest = n;
+  I8x16 others = {};
+  for (; rest > kShortBytes; rest -= 16, p += 16) {
+    const I8x16 bytes = Load<I8x16>(p);
+    const U64x2 words = (U64x2)Capitals(bytes);
+    others |= OtherThanPrintable(bytes);
+    seed = FoldedMultiply(words[0] ^ kMultiplier1, words[1] ^ seed);
+  }
+  const I8x32 last = ReadShortBytes(p, static_cast<uint32_t>(rest));
+  const I8x32 last_others = OtherThanPrintable(last) & Load<I8x32>(ShortMask(static_cast<uint32_t>(rest)));
+  const U64x4 words = (U64x4)Capitals(last);
+  const uint64_t front = FoldedMultiply(words[0] ^ kMultiplier1, words[1] ^ seed);
+  *hash = FoldedMultiply(words[2] ^ kCombine, words[3] ^ front);
+  return !AnyBit((U64x4)last_others) && (n <= kShortBytes || !AnyBit((U64x2)others));
+}
+
+// The hash of a string under a rule that weighs equality, spaces trimmed.
+QUERN_INLINE uint64_t HashCollated(Bytes s, CollationRule rule) {
+  uint64_t hash;
+  if ((rule & kFoldsAscii) != 0 && __builtin_expect(HashPrintable(s.data, s.length, &hash), 1)) return hash;
+  return quern_rt_hash_collated(s.data, s.length, rule);
+}
+
+// HashCollated for the strings of one batch and rule, where those that were weighed are remembered: kNumEntries at most, each in one of two
+// places. It points to the batch's bytes. *Cost*: of a string that is remembered that of HashBytes and EqualBytes; the first that is
+// weighed also clears 6 KB.
+class HashMemo {
+ public:
+  uint64_t Hash(Bytes s, CollationRule rule) {
+    uint64_t hash;
+    if ((rule & kFoldsAscii) != 0 && __builtin_expect(HashPrintable(s.data, s.length, &hash), 1)) return hash;
+    return Weighed(s, rule);
+  }
+
+ private:
+  static constexpr uint32_t kNumEntriesLog2 = 8, kNumEntries = 1u << kNumEntriesLog2;
+  struct Entry {
+    const uint8_t* data;
+    uint64_t length;  // 0: nothing
+    uint64_t hash;
+
+    bool Holds(Bytes s) const { return length == s.length && EqualBytes(data, s.data, s.length); }
+  };
+
+  __attribute__((noinline)) uint64_t Weighed(Bytes s, CollationRule rule) {
+    if (s.length == 0) return quern_rt_hash_collated(s.data, 0, rule);
+    if (!is_clear_) __builtin_memset(entries_, 0, sizeof(entries_));
+    is_clear_ = true;
+    const uint64_t place = HashBytes(s.data, s.length) >> (64 - kNumEntriesLog2);
+    Entry *entry = &entries_[place], *other = &entries_[place ^ 1];
+    if (entry->Holds(s)) return entry->hash;
+    if (other->Holds(s)) return other->hash;
+    if (entry->length != 0 && other->length == 0) entry = other;
+    *entry = {s.data, s.length, quern_rt_hash_collated(s.data, s.length, rule)};
+    return entry->hash;
+  }
+
+  bool is_clear_ = false;
+  Entry entries_[kNumEntries];
+};
+
+// Strings of up to kShortBytes bytes, spaces trimmed: same bytes first, then capitals, then the weights. Strings of U+0020 to U+007E have
+// no byte 0, so that those of different length differ in the zeros behind the shorter one.
+QUERN_INLINE bool EqualCollated(Bytes a, Bytes b, CollationRule rule) {
+  const int both_short = static_cast<int>(a.length - 1 < kShortBytes) & static_cast<int>(b.length - 1 < kShortBytes);
+  if ((rule & kFoldsAscii) != 0 && (both_short & static_cast<int>(MayReadShort(a.data)) & static_cast<int>(MayReadShort(b.data))) != 0) {
+    const I8x32 a_mask = Load<I8x32>(ShortMask(a.length)), b_mask = Load<I8x32>(ShortMask(b.length));
+    const I8x32 x = Load<I8x32>(a.data) & a_mask, y = Load<I8x32>(b.data) & b_mask;
+    if (!AnyBit((U64x4)(x ^ y)) && a.length == b.length) return true;
+    const I8x32 others = (OtherThanPrintable(x) & a_mask) | (OtherThanPrintable(y) & b_mask);
+    if (!AnyBit((U64x4)others)) return !AnyBit((U64x4)(Capitals(x) ^ Capitals(y)));
+  }
+  return quern_rt_equal_collated(a.data, a.length, b.data, b.length, rule);
+}
+
+}  // namespace quern::blocks
+
+#endif  // QUERN_RUNTIME_COLLATION_COLLATE_H_

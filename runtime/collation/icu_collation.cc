@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// A collator of ICU is opened when its tag is named first, and never closed: kernels have its number as a constant, and rows of collations
+// are handed out by reference. The number is a hash of the tag as ICU writes it, so that it is the same in every process:
+//
+//     "icu:DE-u-CO-phonebk"  ->  locale de@collation=phonebook  ->  "icu:de-u-co-phonebk"  ->  2^26 + hash below 2^26
+//
+// Two tags whose hashes are the same cannot be open at once, and the second one is an error: of a hundred tags in one process two are with
+// a chance of 1 in 13,000. Open ones lie in an open addressing table of pointers, each written once, so that readers take no lock.
+//
+// ICU answers for every tag, with the root's rules where it has none for it; here these are errors, since such a tag is misspelt, or asks
+// for what is not there. Collators are only read, which any number of threads may do.
+#include "runtime/collation/icu_collation.h"
+
+#include "runtime/base/status.h"
+
+#ifdef QUERN_HAS_ICU
+#include <unicode/ucol.h>
+#include <unicode/uloc.h>
+#include <unicode/ustring.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <vector>
+#endif
+
+namespace quern {
+
+#ifndef QUERN_HAS_ICU
+
+std::string_view IcuVersion() { return {}; }
+absl::StatusOr<Collation> OpenIcuCollation(std::string_view tag) {
+  const std::string name = std::string(kIcuPrefix) + std::string(tag);
+  return InvalidArgument("collation of ICU in a build without ICU: " + Show(name) + "; accepted: names that do not begin with icu:");
+}
+const CollationRow* FindIcuRow(Collation /*id*/) { return nullptr; }
+void AppendIcuKey(Collation /*collation*/, blocks::Bytes /*s*/, std::string* /*key*/) {}
+int CompareIcu(Collation /*collation*/, blocks::Bytes /*a*/, blocks::Bytes /*b*/) { return 0; }
+
+#else
+
+namespace {
+
+struct OpenCollation {
+  std::string name;
+  CollationRow row;
+  const UCollator* collator;
+};
+
+constexpr uint32_t kMaxOpen = 1024;
+// Of a string; what is beyond does not count. ICU's lengths, and those of keys, are 31 bits.
+constexpr uint32_t kMaxBytes = 1u << 26;
+constexpr uint32_t kNumSlots = 4 * kMaxOpen;
+std::array<std::atomic<const OpenCollation*>, kNumSlots> open_collations;
+uint32_t num_open = 0;
+std::mutex open_mutex;  // of writers
+
+// Its slot or the empty one where its would be.
+std::atomic<const OpenCollation*>& SlotOf(Collation id) {
+  for (uint32_t i = id;; ++i) {
+    std::atomic<const OpenCollation*>& slot = open_collations[i % kNumSlots];
+    const OpenCollation* const open = slot.load(std::memory_order_acquire);
+    if (open == nullptr || open->row.id == id) return slot;
+  }
+}
+
+const UCollator* CollatorOf(Collation id) { return SlotOf(id).load(std::memory_order_acquire)->collator; }
+
+absl::Status UnknownTag(std::string_view tag) {
+  const std::string name = std::string(kIcuPrefix) + std::string(tag);
+  return InvalidArgument("unknown collation of ICU: " + Show(name) +
+                         "; accepted: icu: and a BCP 47 tag that ICU has rules for, as icu:und, icu:de-u-co-phonebk, icu:und-u-ks-level1");
+}
+
+constexpr int32_t kMaxTagBytes = 200;
+
+struct Locale {
+  char name[kMaxTagBytes * 2];  // "de@collation=phonebook"
+  char tag[kMaxTagBytes * 2];   // "de-u-co-phonebk"
+};
+
+// ICU's forms of a tag, of which it must understand all.
+bool ReadTag(std::string_view tag, Locale* locale) {
+  if (tag.empty() || tag.size() > kMaxTagBytes || tag.find('\0') != std::string_view::npos) return false;
+  const std::string text(tag);
+  UErrorCode code = U_ZERO_ERROR;
+  int32_t read = 0;
+  uloc_forLanguageTag(text.c_str(), locale->name, sizeof(locale->name), &read, &code);
+  if (code != U_ZERO_ERROR || read != static_cast<int32_t>(tag.size())) return false;
+  uloc_toLanguageTag(locale->name, locale->tag, sizeof(locale->tag), true, &code);
+  return code == U_ZERO_ERROR;
+}
+
+std::string Keyword(const char* locale, const char* keyword) {
+  char value[kMaxTagBytes] = {};
+  UErrorCode code = U_ZERO_ERROR;
+  const int32_t size = uloc_getKeywordValue(locale, keyword, value, sizeof(value), &code);
+  return U_SUCCESS(code) && size < kMaxTagBytes ? std::string(value, static_cast<size_t>(size)) : std::string();
+}
+
+// Whether the collator has rules of the locale's language and of its collation type.
+bool HasRules(const UCollator* collator, const Locale& locale) {
+  UErrorCode code = U_ZERO_ERROR;
+  const char* const valid = ucol_getLocaleByType(collator, ULOC_VALID_LOCALE, &code);
+  if (U_FAILURE(code) || valid == nullptr) return false;
+  char language[kMaxTagBytes] = {};
+  uloc_getLanguage(locale.name, language, sizeof(language), &code);
+  const bool is_root = language[0] == '\0' || std::strcmp(language, "root") == 0 || std::strcmp(language, "und") == 0;
+  if (!is_root && (valid[0] == '@' || valid[0] == '\0' || std::strncmp(valid, "root", 4) == 0)) return false;
+  const std::string type = Keyword(locale.name, "collation");
+  return type.empty() || type == "standard" || type == Keyword(valid, "collation");
+}
+
+// Whether all is of U+0020 to U+007E.
+bool IsPlain(blocks::Bytes s) {
+  uint32_t num_others = 0;
+  for (uint32_t i = 0; i < s.length; ++i) num_others += static_cast<uint8_t>(s.data[i] - ' ') > '~' - ' ';
+  return num_others == 0;
+}
+
+// Adds an opened one, or finds it there. Called with the mutex.
+absl::StatusOr<Collation> Register(const std::string& name, Collation id, UCollator* collator) {
+  std::atomic<const OpenCollation*>& slot = SlotOf(id);
+  const OpenCollation* const there = slot.load(std::memory_order_relaxed);
+  if (there != nullptr || num_open == kMaxOpen) {
+    ucol_close(collator);
+    if (there != nullptr && there->name == name) return id;
+    if (there != nullptr)
+      return InvalidArgument("collation of ICU whose number another one has: " + name + "; accepted: others than " + name +
+                             " in a process that uses " + there->name);
+    return InvalidArgument("too many collations of ICU: " + name + "; accepted: " + std::to_string(kMaxOpen) + " in one process");
+  }
+  auto* const open = new OpenCollation{name, {}, collator};
+  open->row = {id, open->name, PadRule::kNoPad, Weights::kIcu, Weights::kIcu};
+  ++num_open;
+  slot.store(open, std::memory_order_release);
+  return id;
+}
+
+}  // namespace
+
+std::string_view IcuVersion() { return U_ICU_VERSION; }
+
+absl::StatusOr<Collation> OpenIcuCollation(std::string_view tag) {
+  Locale locale;
+  if (!ReadTag(tag, &locale)) return UnknownTag(tag);
+  const std::string name = std::string(kIcuPrefix) + locale.tag;
+  const uint64_t hash = blocks::HashBytes(reinterpret_cast<const uint8_t*>(name.data()), name.size());
+  const auto id = static_cast<Collation>(kFirstIcuCollation + hash % kFirstIcuCollation);
+  if (const OpenCollation* const open = SlotOf(id).load(std::memory_order_acquire); open != nullptr && open->name == name) return id;
+  const std::lock_guard lock(open_mutex);
+  UErrorCode code = U_ZERO_ERROR;
+  UCollator* const collator = ucol_open(locale.name, &code);
+  if (U_FAILURE(code)) return UnknownTag(tag);
+  if (!HasRules(collator, locale)) {
+    ucol_close(collator);
+    return UnknownTag(tag);
+  }
+  return Register(name, id, collator);
+}
+
+const CollationRow* FindIcuRow(Collation id) {
+  if (id < kFirstIcuCollation) return nullptr;
+  const OpenCollation* const open = SlotOf(id).load(std::memory_order_acquire);
+  return open == nullptr ? nullptr : &open->row;
+}
+
+void AppendIcuKey(Collation collation, blocks::Bytes s, std::string* key) {
+  constexpr size_t kStack = 512;
+  s.length = std::min(s.length, kMaxBytes);
+  UChar stack[kStack];
+  std::vector<UChar> heap;
+  if (s.length > kStack) heap.resize(s.length);  // UTF-16 never has more units than UTF-8 has bytes
+  UChar* const units = s.length > kStack ? heap.data() : stack;
+  const auto length = static_cast<int32_t>(s.length);
+  int32_t num_units = 0;
+  UErrorCode code = U_ZERO_ERROR;
+  u_strFromUTF8WithSub(units, length, &num_units, reinterpret_cast<const char*>(s.data), length, 0xfffd, nullptr, &code);
+  const size_t begin = key->size();
+  key->resize(begin + size_t{s.length} * 4 + 16);
+  const UCollator* const collator = CollatorOf(collation);
+  const auto write = [&] {
+    return ucol_getSortKey(collator, units, num_units, reinterpret_cast<uint8_t*>(key->data()) + begin,
+                           static_cast<int32_t>(key->size() - begin));
+  };
+  const auto size = static_cast<size_t>(write());
+  if (begin + size > key->size()) {
+    key->resize(begin + size);
+    write();
+  }
+  key->resize(begin + (size == 0 ? 0 : size - 1));  // without the zero that ends it
+}
+
+// Sort keys decide. ICU's own comparison, which is faster, does not always agree with them: under icu:und-u-ka-shifted U+FF62 and U+FF62
+// U+FF9E have the same key, and compare unequal. Of U+0020 to U+007E, where no mark follows a letter, it does.
+int CompareIcu(Collation collation, blocks::Bytes a, blocks::Bytes b) {
+  if (a.length == b.length && blocks::EqualBytes(a.data, b.data, a.length)) return 0;
+  if (IsPlain(a) && IsPlain(b)) {
+    a.length = std::min(a.length, kMaxBytes);
+    b.length = std::min(b.length, kMaxBytes);
+    UErrorCode code = U_ZERO_ERROR;
+    return ucol_strcollUTF8(CollatorOf(collation), reinterpret_cast<const char*>(a.data), static_cast<int32_t>(a.length),
+                            reinterpret_cast<const char*>(b.data), static_cast<int32_t>(b.length), &code);
+  }
+  std::string x, y;
+  AppendIcuKey(collation, a, &x);
+  AppendIcuKey(collation, b, &y);
+  return x.compare(y);
+}
+
+#endif
+
+}  // namespace quern

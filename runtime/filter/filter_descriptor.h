@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a filter's condition to the shape that kernels are specialised for: leaves, and the steps that put them together.
+#ifndef QUERN_RUNTIME_FILTER_FILTER_DESCRIPTOR_H_
+#define QUERN_RUNTIME_FILTER_FILTER_DESCRIPTOR_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/abi/filter_abi.h"
+#include "runtime/blocks/filter_set.h"
+#include "runtime/collation/like_pattern.h"
+#include "runtime/spec/spec.h"
+
+namespace quern {
+
+// IN lists up to so many values are as many comparisons; longer ones a set.
+constexpr size_t kMaxUnrolledValues = 8;
+
+class FilterShape {
+ public:
+  explicit FilterShape(const KernelSpec& spec);
+  FilterShape(const FilterShape&) = delete;
+  FilterShape& operator=(const FilterShape&) = delete;
+
+  const QuernFilterShape* get() const { return &shape_; }
+  const KernelSpec& spec() const { return spec_; }
+  // The types of the batch's columns.
+  const std::vector<ColumnType>& columns() const { return columns_; }
+  // Rounded up to a multiple of 64.
+  void set_batch_rows(uint32_t rows) { shape_.batch_rows = (rows + 63) / 64 * 64; }
+
+  // The steps as a table. What `quern dump layout` prints.
+  std::string Print() const;
+
+ private:
+  struct Node;
+
+  Node MakeNode(const Predicate& condition, bool negated);
+  Node MakeLeafNode(const Predicate& condition, bool negated);
+  Node Compare(const ColumnType& type, uint32_t column, Comparison op, const Literal& value);
+  Node Between(const Predicate& condition, uint32_t column, bool negated);
+  Node In(const Predicate& condition, uint32_t column, bool negated);
+  Node CompareColumns(const Predicate& condition, bool negated);
+  Node Like(const Predicate& condition, uint32_t column, bool negated);
+  Node IsNull(const Predicate& condition, uint32_t column, bool negated);
+  Node Range(const ColumnType& type, uint32_t column, __int128 low, __int128 high, bool negated);
+  Node CompareStrings(const ColumnType& type, uint32_t column, Comparison op, const std::string& text);
+
+  QuernFilterLeaf NewLeaf(FilterLeafKind kind, const ColumnType& type, uint32_t column) const;
+  Node AddLeaf(QuernFilterLeaf leaf, std::string constants, std::string text);
+  void SetEqual(const ColumnType& type, const std::string& text, QuernFilterLeaf* leaf, std::string* constants) const;
+  uint32_t AddColumn(const ColumnType& type);
+
+  void EmitNode(const Node& node, uint32_t mask);
+  void EmitLeaf(uint32_t leaf, uint32_t mask);
+  void EmitOr(const Node& node, uint32_t mask);
+  void AddStep(QuernFilterStep step);
+  std::string StepText(const QuernFilterStep& step) const;
+
+  KernelSpec spec_;
+  std::vector<ColumnType> columns_;
+  std::vector<QuernFilterLeaf> leaves_;
+  std::vector<std::string> texts_;                       // by leaf, for people
+  std::vector<std::unique_ptr<std::string>> constants_;  // by leaf
+  std::vector<std::unique_ptr<const LikePattern>> patterns_;
+  std::vector<std::unique_ptr<const FilterSet>> sets_;
+  std::vector<QuernFilterStep> steps_;
+  QuernFilterShape shape_;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_FILTER_FILTER_DESCRIPTOR_H_

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a kernel's mask to what hosts take: rows, a bitmap, or their number. The mask of a batch of 1000 rows is 16 words; words of 0 are
+// stepped over, and of the others the set bits are counted off from the lowest:
+//
+//     word 3 = 0x0000000000000805      rows 192, 194, 203       (of a selection: its entries 192, 194, 203)
+//
+// A bitmap is the mask itself, since a machine's words here have their low byte first.
+//
+// A batch of a million rows goes through the kernel in pieces of 65,536, so that a job which is one batch can go on with the compiled
+// kernel too: the columns of the second piece are those of the batch, 65,536 rows further.
+#include "runtime/filter/row_filter.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/base/cpu.h"
+#include "runtime/base/status.h"
+#include "runtime/blocks/filter_leaves.h"
+
+namespace quern {
+namespace {
+
+constexpr uint64_t kPieceRows = 65536;  // a multiple of 64
+
+// Rows of masks that need no allocation.
+constexpr uint64_t kFewWords = 256;
+
+class MaskBuffer {
+ public:
+  explicit MaskBuffer(uint64_t num_rows) : num_words_((num_rows + 63) / 64) {
+    if (num_words_ > kFewWords) many_.resize(num_words_);
+  }
+  uint64_t* data() { return many_.empty() ? few_ : many_.data(); }
+  uint64_t num_words() const { return num_words_; }
+
+ private:
+  uint64_t num_words_;
+  uint64_t few_[kFewWords];
+  std::vector<uint64_t> many_;
+};
+
+// Writes the rows of the set bits of a word, of which the lowest is row `first`; answers how many.
+uint32_t WriteRows(uint64_t word, uint32_t first, const uint32_t* selection, uint32_t* rows) {
+  uint32_t n = 0;
+  for (; word != 0; word &= word - 1, ++n) {
+    const uint32_t i = first + static_cast<uint32_t>(__builtin_ctzll(word));
+    rows[n] = selection != nullptr ? selection[i] : i;
+  }
+  return n;
+}
+
+uint64_t WriteAllRows(const uint64_t* mask, uint64_t first, uint64_t num_words, const uint32_t* selection, uint32_t* rows) {
+  uint64_t n = 0;
+  for (uint64_t w = first; w < num_words; ++w) n += WriteRows(mask[w], static_cast<uint32_t>(w * 64), selection, rows + n);
+  return n;
+}
+
+#if defined(__x86_64__)
+// The same of words of 64 rows, 16 rows at a time: a register of them is made dense by the mask and written as a whole. What is written too
+// much lies in the room of rows that are yet to come.
+__attribute__((target("avx512f,popcnt"))) uint64_t WriteWordsOfRows(const uint64_t* mask, uint64_t num_words, const uint32_t* selection,
+                                                                    uint32_t* rows) {
+  const __m512i step = _mm512_set1_epi32(16);
+  __m512i numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  uint64_t n = 0;
+  for (uint64_t i = 0; i < num_words * 4; ++i) {
+    const auto bits = static_cast<__mmask16>(mask[i / 4] >> (i % 4 * 16));
+    const __m512i from = selection != nullptr ? _mm512_loadu_si512(selection + i * 16) : numbers;
+    _mm512_storeu_si512(rows + n, _mm512_maskz_compress_epi32(bits, from));
+    n += static_cast<uint64_t>(__builtin_popcount(bits));
+    numbers = _mm512_add_epi32(numbers, step);
+  }
+  return n;
+}
+
+#endif
+
+// The column without its first rows. Validity and bits of bool begin at bit_offset; all else at an address.
+QuernColumn Without(uint64_t first_rows, const ColumnType& type, QuernColumn column) {
+  column.bit_offset += first_rows;
+  const Storage storage = type.is_dictionary ? RowOf(type.index).storage : RowOf(type.id).storage;
+  const auto further = [&](const void* from, uint64_t row_bytes) { return static_cast<const uint8_t*>(from) + first_rows * row_bytes; };
+  switch (storage) {
+    case kBit:
+    case kRowId:
+    case kNoStorage: break;
+    case kVar32: column.offsets = further(column.offsets, sizeof(int32_t)); break;
+    case kVar64: column.offsets = further(column.offsets, sizeof(int64_t)); break;
+    case kFixed: column.values = further(column.values, type.width_bytes); break;
+    case k8:
+    case k16:
+    case k32:
+    case k64:
+    case k128:
+    case kF32:
+    case kF64:
+    case kView: column.values = further(column.values, StorageFieldBytes(storage)); break;
+  }
+  return column;
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> RowFilter::Run(const BatchView& batch, uint64_t* mask) const {
+  QUERN_RETURN_IF_ERROR(CheckBatch(batch, shape_->columns().size(), 0));
+  CounterBlock* const counters = counters_.OfThread();
+  const CallTimer timer(counters);
+  FilterMemo memo;
+  std::vector<QuernColumn> columns;  // of a piece
+  uint64_t num_true = 0;
+  for (uint64_t first = 0; first < batch.num_rows; first += kPieceRows) {
+    QuernFilterArgs args = {};
+    args.shape = shape_->get();
+    args.columns = batch.keys.data();
+    if (first != 0 && batch.selection == nullptr) {
+      columns.clear();
+      for (size_t c = 0; c < batch.keys.size(); ++c) columns.push_back(Without(first, shape_->columns()[c], batch.keys[c]));
+      args.columns = columns.data();
+    }
+    args.selection = batch.selection == nullptr ? nullptr : batch.selection + first;
+    args.num_rows = std::min(kPieceRows, batch.num_rows - first);
+    args.mask = mask + first / 64;
+    args.memo = &memo;
+    entry_points_.ForBatch(args.num_rows, counters).mask(&args);
+    num_true += args.num_true;
+  }
+  return num_true;
+}
+
+absl::StatusOr<uint64_t> RowFilter::Select(const BatchView& batch, uint32_t* rows) const {
+  MaskBuffer mask(batch.num_rows);
+  QUERN_ASSIGN_OR_RETURN(const uint64_t num_true, Run(batch, mask.data()));
+  uint64_t done = 0;  // words
+#if defined(__x86_64__)
+  if (HasAvx512()) {
+    done = batch.num_rows / 64;
+    rows += WriteWordsOfRows(mask.data(), done, batch.selection, rows);
+  }
+#endif
+  WriteAllRows(mask.data(), done, mask.num_words(), batch.selection, rows);
+  return num_true;
+}
+
+absl::StatusOr<uint64_t> RowFilter::Mask(const BatchView& batch, uint8_t* bitmap) const {
+  MaskBuffer mask(batch.num_rows);
+  QUERN_ASSIGN_OR_RETURN(const uint64_t num_true, Run(batch, mask.data()));
+  std::copy_n(reinterpret_cast<const uint8_t*>(mask.data()), (batch.num_rows + 7) / 8, bitmap);
+  return num_true;
+}
+
+absl::StatusOr<uint64_t> RowFilter::Count(const BatchView& batch) const {
+  MaskBuffer mask(batch.num_rows);
+  return Run(batch, mask.data());
+}
+
+}  // namespace quern

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Appending, a kernel's batch of 1024 rows at a time: filter, pack or hash, store. Few tuples go where they will stay until the table is
+// built; many are first stored in a batch's own buffer, in cache, and then dealt out to parts by their hashes (tuple_store.h). Word keys
+// that look dense are not dealt out: a table over a plain range needs no hash, and is built in one sequential pass.
+//
+// "Looks dense" after 128 Ki rows: keys 0 .. 10 M have a range of 10 M = 76 a row, and 20 M rows more may fill it. Random keys of 64 bits
+// have 1.4e14 a row. The line is drawn at 8192.
+#include "runtime/join/build_side.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "runtime/base/status.h"
+#include "runtime/blocks/blocks.h"
+#include "runtime/join/hash_join.h"
+
+namespace quern {
+namespace {
+
+constexpr uint64_t kFlatRows = uint64_t{1} << 17;  // a table of so many fits the L2 or L3 cache, and gains nothing from parts
+constexpr uint64_t kDenseRangePerRow = 8192;
+constexpr uint64_t kStagedBytes = uint64_t{256} << 10;  // wide tuples: fewer rows at a time, so that they are dealt out from cache
+
+TupleFormat FormatOf(const QuernJoinShape& shape) { return {shape.tuple_bytes, shape.word_bytes, shape.zero_hashes, shape.prefetches}; }
+
+template <class Word>
+void StoreWords(const uint64_t* words, uint32_t n, uint32_t tuple_bytes, uint8_t* tuples) {
+  for (uint32_t i = 0; i < n; ++i) blocks::Store(tuples + uint64_t{i} * tuple_bytes, static_cast<Word>(words[i]));
+}
+
+}  // namespace
+
+// The rows of one step that can match, packed or hashed.
+struct BuildSide::Step {
+  const QuernJoinEntryPoints& kernel;
+  const BatchView& batch;
+  uint64_t first_row_id;
+  BatchRows rows;
+};
+
+BuildSide::BuildSide(std::shared_ptr<const JoinShape> shape, JoinEntrySource entry_points, std::shared_ptr<CounterSet> counters,
+                     const JoinOptions& options, const std::shared_ptr<MemoryBudget>& budget)
+    : shape_(std::move(shape)),
+      entry_points_(std::move(entry_points)),
+      counters_(std::move(counters)),
+      options_(options),
+      store_(FormatOf(*shape_->get()), budget, options.huge_pages),
+      null_store_(FormatOf(*shape_->get()), budget, options.huge_pages),
+      sign_bit_(shape_->get()->word_sign_bit) {
+  const QuernJoinShape& s = *shape_->get();
+  step_rows_ = static_cast<uint32_t>(std::clamp<uint64_t>(kStagedBytes / s.tuple_bytes, 1, s.batch_rows));
+  rows_.resize(step_rows_);
+  dropped_.resize(step_rows_);
+  words_.resize(step_rows_);
+  hashes_.resize(step_rows_);
+}
+
+void BuildSide::DropTuples() {
+  store_.Clear();
+  for (std::vector<uint32_t>* scratch : {&rows_, &dropped_}) std::vector<uint32_t>().swap(*scratch);
+  for (std::vector<uint64_t>* scratch : {&words_, &hashes_}) std::vector<uint64_t>().swap(*scratch);
+  std::vector<uint8_t>().swap(staged_);
+}
+
+absl::Status BuildSide::Append(const BatchView& batch, uint64_t first_row_id) {
+  if (batch.owner) owners_.push_back(batch.owner);
+  for (uint64_t next = 0; next < batch.num_rows;) {
+    const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(step_rows_, batch.num_rows - next));
+    QUERN_RETURN_IF_ERROR(AppendStep(batch, first_row_id, next, n));
+    next += n;
+  }
+  num_rows_ += batch.num_rows;
+  return absl::OkStatus();
+}
+
+absl::Status BuildSide::AppendStep(const BatchView& batch, uint64_t first_row_id, uint64_t next, uint32_t n) {
+  const QuernJoinShape* shape = shape_->get();
+  const QuernJoinEntryPoints& kernel = entry_points_.ForBatch(n, &counters_);
+  const Step step = {kernel, batch, first_row_id, SelectRows(kernel, shape, batch.keys.data(), batch.selection, next, n, rows_.data())};
+  if (step.rows.n < n) {
+    num_null_keys_ += n - step.rows.n;
+    if (RowOf(shape_->spec().join_kind).build_row == RowsOut::kUnmatched) {
+      const uint32_t num_dropped = DroppedRows(batch.selection, next, n, step.rows, dropped_.data());
+      QUERN_RETURN_IF_ERROR(StoreNullRows(step, dropped_.data(), num_dropped));
+    }
+  }
+  if (shape->word_bytes != 0) {
+    kernel.pack(shape, batch.keys.data(), step.rows.first, step.rows.rows, step.rows.n, words_.data());
+    range_.Add(words_.data(), step.rows.n, sign_bit_);
+  } else {
+    kernel.hash(shape, batch.keys.data(), step.rows.first, step.rows.rows, step.rows.n, hashes_.data());
+  }
+  if (store_.is_partitioned()) return StoreParts(step);
+  QUERN_RETURN_IF_ERROR(StoreFlat(step));
+  if (num_flat_ < kFlatRows || options_.partition_bits == 0 || LooksDense()) return absl::OkStatus();
+  return store_.Partition(options_.partition_bits);
+}
+
+bool BuildSide::LooksDense() const {
+  if (shape_->get()->word_bytes == 0) return false;
+  if (options_.layout == LayoutChoice::kUnchained || options_.layout == LayoutChoice::kOpen) return false;
+  return (range_.max - range_.min) / kDenseRangePerRow < num_flat_ || options_.layout == LayoutChoice::kDense;
+}
+
+// Tuples of `rows` to `tuples`.
+void BuildSide::Write(const Step& step, const BatchRows& rows, const uint64_t* words, uint8_t* tuples) const {
+  const QuernJoinShape* shape = shape_->get();
+  if (step.kernel.store != nullptr) {
+    step.kernel.store(shape, step.batch.keys.data(), step.batch.payload.data(), rows.first, rows.rows, rows.n, step.first_row_id, tuples);
+  }
+  if (words == nullptr || shape->word_bytes == 0) return;
+  if (shape->word_bytes == 4) StoreWords<uint32_t>(words, rows.n, shape->tuple_bytes, tuples);
+  else StoreWords<uint64_t>(words, rows.n, shape->tuple_bytes, tuples);
+}
+
+absl::Status BuildSide::StoreFlat(const Step& step) {
+  for (uint32_t done = 0; done < step.rows.n;) {
+    QUERN_ASSIGN_OR_RETURN(TupleSpan* const span, store_.FlatSpan(step.batch.num_rows));
+    const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(step.rows.n - done, span->capacity - span->num_tuples));
+    const BatchRows rows = {step.rows.rows ? step.rows.rows + done : nullptr, step.rows.first + done, n};
+    Write(step, rows, words_.data() + done, span->tuples + span->num_tuples * shape_->get()->tuple_bytes);
+    if (span->hashes != nullptr) std::memcpy(span->hashes + span->num_tuples, hashes_.data() + done, n * sizeof(uint64_t));
+    span->num_tuples += n;
+    num_flat_ += n;
+    done += n;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BuildSide::StoreParts(const Step& step) {
+  const QuernJoinShape& shape = *shape_->get();
+  if (staged_.empty()) staged_.resize(size_t{step_rows_} * shape.tuple_bytes);
+  Write(step, step.rows, words_.data(), staged_.data());
+  if (shape.word_bytes != 0) HashWords(words_.data(), step.rows.n, shape.zero_hashes, hashes_.data());
+  return store_.Deal(staged_.data(), hashes_.data(), step.rows.n);
+}
+
+absl::Status BuildSide::StoreNullRows(const Step& step, const uint32_t* rows, uint32_t n) {
+  for (uint32_t done = 0; done < n;) {
+    QUERN_ASSIGN_OR_RETURN(TupleSpan* const span, null_store_.FlatSpan(n));
+    const uint32_t fit = static_cast<uint32_t>(std::min<uint64_t>(n - done, span->capacity - span->num_tuples));
+    Write(step, {rows + done, 0, fit}, nullptr, span->tuples + span->num_tuples * shape_->get()->tuple_bytes);
+    span->num_tuples += fit;
+    done += fit;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quern

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one appender has brought: its tuples and what is known of them.
+#ifndef QUERN_RUNTIME_JOIN_BUILD_SIDE_H_
+#define QUERN_RUNTIME_JOIN_BUILD_SIDE_H_
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/base/memory.h"
+#include "runtime/join/join_descriptor.h"
+#include "runtime/join/join_loop.h"
+#include "runtime/join/join_options.h"
+#include "runtime/join/packed_key_table.h"
+#include "runtime/rows/tuple_store.h"
+
+namespace quern {
+
+struct BatchView;
+
+class BuildSide {
+ public:
+  BuildSide(std::shared_ptr<const JoinShape> shape, JoinEntrySource entry_points, std::shared_ptr<CounterSet> counters,
+            const JoinOptions& options, const std::shared_ptr<MemoryBudget>& budget);
+
+  // first_row_id: of the batch's row 0. *Errors*: ResourceExhausted, after which a part of the batch is there.
+  absl::Status Append(const BatchView& batch, uint64_t first_row_id);
+
+  TupleStore* store() { return &store_; }
+  // Frees all but null rows and what strings point into: the table has the tuples now.
+  void DropTuples();
+  // Rows with a null key that matches nothing, where the kind lets them come out.
+  const TupleList& null_rows() const { return null_store_.flat(); }
+  const WordRange& range() const { return range_; }
+  uint64_t num_rows() const { return num_rows_; }
+  uint64_t num_null_keys() const { return num_null_keys_; }
+  CounterBlock* counters() { return &counters_; }
+
+ private:
+  struct Step;
+  absl::Status AppendStep(const BatchView& batch, uint64_t first_row_id, uint64_t next, uint32_t n);
+  absl::Status StoreFlat(const Step& step);
+  absl::Status StoreParts(const Step& step);
+  absl::Status StoreNullRows(const Step& step, const uint32_t* rows, uint32_t n);
+  void Write(const Step& step, const BatchRows& rows, const uint64_t* words, uint8_t* tuples) const;
+  bool LooksDense() const;
+
+  std::shared_ptr<const JoinShape> shape_;
+  const JoinEntrySource entry_points_;
+  CounterBlock counters_;
+  const JoinOptions options_;
+  TupleStore store_;
+  TupleStore null_store_;
+  WordRange range_;
+  uint64_t sign_bit_;
+  uint32_t step_rows_;
+  uint64_t num_rows_ = 0;
+  uint64_t num_null_keys_ = 0;
+  uint64_t num_flat_ = 0;
+  std::vector<std::shared_ptr<const void>> owners_;
+  std::vector<uint32_t> rows_;  // scratch, a batch each
+  std::vector<uint32_t> dropped_;
+  std::vector<uint64_t> words_;
+  std::vector<uint64_t> hashes_;
+  std::vector<uint8_t> staged_;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_JOIN_BUILD_SIDE_H_

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where each field of a build tuple lies. For keys=i32,utf8:nullable:nullequal build=u16:nullable,f64 the tuple is
+//
+//     offset  bytes  field      type   storage
+//          0     16  keys[1]    utf8   var32
+//         16      4  keys[0]    i32    32
+//         24      8  build[1]   f64    64
+//         32      2  build[0]   u16    16
+//         34      1  null bits  of keys[1], build[0]
+//     tuple_bytes 40
+//
+// Keys that fit 64 bits together are packed into one word instead, at the tuple's beginning: keys=i32,bool build=f64 gives
+//
+//     offset  bytes  field      type       storage
+//          0      8  word       33 bits    keys[0] from bit 0, keys[1] from bit 32
+//          8      8  build[0]   f64        64
+//     tuple_bytes 16
+//
+// Keys come first, because a probe that ends with "not equal" reads nothing else: the fewer cache lines they touch the better. The widest
+// go first in each part, so that natural alignment costs padding only between the parts and at the end. A null takes one bit where it
+// has to be told apart from a value: a nullable payload column, and a nullable key whose nulls are equal. A null key that equals nothing
+// never gets into the table; where its row comes out all the same (right, full, right_anti), the bit says that the field was not written.
+#include "runtime/join/join_descriptor.h"
+
+#include <algorithm>
+#include <string>
+
+#include "runtime/rows/tuple_layout.h"
+
+namespace quern {
+namespace {
+
+QuernField MakeResidual(const ResidualSpec& residual) {
+  QuernField field = MakeField(residual.type, RowOf(residual.type.id).key_storage);
+  field.comparison = static_cast<uint8_t>(residual.op);
+  return field;
+}
+
+}  // namespace
+
+uint32_t WordBits(const KernelSpec& spec) { return WordBits(spec.keys); }
+
+NeededEntryPoints EntryPointsOf(const QuernJoinShape& shape) {
+  const auto any = [](const QuernField* fields, uint32_t n, auto&& is) { return std::any_of(fields, fields + n, is); };
+  const auto varies = [](const QuernField& field) { return IsVariable(field.storage); };
+  const bool wide = shape.word_bytes == 0;
+  NeededEntryPoints needed = {};
+  needed.filter = any(shape.keys, shape.num_keys, [](const QuernField& key) { return key.nullable && !key.null_equal; });
+  needed.pack = !wide;
+  needed.hash = needed.test = needed.compare = wide;
+  needed.reach = wide && shape.prefetches && any(shape.keys, shape.num_keys, varies);
+  needed.store = wide || shape.num_build + shape.num_residual + shape.null_bits_bytes != 0;
+  needed.refine = shape.num_residual != 0;
+  needed.fit = any(shape.probe, shape.num_probe, varies) || any(shape.build, shape.num_build, varies);
+  needed.emit = shape.num_probe + shape.num_build != 0;
+  return needed;
+}
+
+JoinShape::JoinShape(const KernelSpec& spec, uint32_t inline_key_bytes) : spec_(spec), shape_() {
+  const JoinKindRow& kind = RowOf(spec_.join_kind);
+  for (const KeySpec& key : spec_.keys) keys_.push_back(MakeKey(key, inline_key_bytes));
+  for (const ColumnType& type : spec_.build) build_.push_back(MakeField(type, RowOf(type.id).storage));
+  for (const ColumnType& type : spec_.probe) probe_.push_back(MakeField(type, RowOf(type.id).storage));
+  for (const ResidualSpec& residual : spec_.residual) build_residual_.push_back(MakeResidual(residual));
+  probe_residual_ = build_residual_;
+  for (QuernField& column : build_) column.nullable |= kind.nulls_build_columns();
+  for (QuernField& column : probe_) column.nullable |= kind.nulls_probe_columns();
+  shape_.word_bits = WordBits(spec_);
+  shape_.word_bytes = shape_.word_bits == 0 ? 0 : shape_.word_bits <= 32 ? 4 : 8;
+  TupleLayout layout;
+  if (shape_.word_bytes != 0) {
+    shape_.word_sign_bit = PackKeys(spec_.keys, &keys_);
+    layout.PlaceWord(shape_.word_bytes);
+  } else {
+    layout.Place({&keys_});
+  }
+  layout.Place({&build_, &build_residual_});
+  for (QuernField& key : keys_)
+    if (shape_.word_bytes == 0 && key.nullable && (key.null_equal || kind.build_row == RowsOut::kUnmatched)) layout.PlaceNullBit(&key);
+  for (QuernField& column : build_)
+    if (column.nullable) layout.PlaceNullBit(&column);
+  for (QuernField& column : build_residual_)
+    if (column.nullable) layout.PlaceNullBit(&column);
+  shape_.num_keys = static_cast<uint32_t>(keys_.size());
+  shape_.num_build = static_cast<uint32_t>(build_.size());
+  shape_.num_probe = static_cast<uint32_t>(probe_.size());
+  shape_.num_residual = static_cast<uint32_t>(build_residual_.size());
+  shape_.null_bits_offset = layout.end;
+  shape_.null_bits_bytes = (layout.num_null_bits + 7) / 8;
+  if (kind.marks_build_rows()) shape_.mark_offset = layout.end + shape_.null_bits_bytes++;  // zeroed with the null bits
+  shape_.tuple_bytes = std::max(RoundUp(layout.end + shape_.null_bits_bytes, layout.alignment), 1u);
+  shape_.stops_at_first = !kind.pairs && !kind.marks_build_rows() && spec_.residual.empty();
+  shape_.stops_at_marked = !kind.pairs && kind.marks_build_rows() && spec_.residual.empty();
+  shape_.keys = keys_.data();
+  shape_.build = build_.data();
+  shape_.probe = probe_.data();
+  shape_.build_residual = build_residual_.data();
+  shape_.probe_residual = probe_residual_.data();
+  shape_.batch_rows = kDefaultBatchRows;
+  shape_.group_rows = kDefaultGroupRows;
+}
+
+std::string JoinShape::Print() const {
+  std::vector<LayoutLine> lines;
+  LayoutLine null_bits = {shape_.null_bits_offset, shape_.null_bits_bytes - (shape_.mark_offset != 0 ? 1 : 0), "null bits", "", ""};
+  if (shape_.word_bytes != 0) lines.push_back({0, shape_.word_bytes, "word", std::to_string(shape_.word_bits) + " bits", WordText(keys_)});
+  for (size_t i = 0; i < keys_.size() && shape_.word_bytes == 0; ++i) {
+    lines.push_back(MakeLine(keys_[i], spec_.keys[i].type, Numbered("keys", i)));
+    AddNullBit(keys_[i], lines.back().field, &null_bits);
+  }
+  for (size_t i = 0; i < build_.size(); ++i) {
+    lines.push_back(MakeLine(build_[i], spec_.build[i], Numbered("build", i)));
+    AddNullBit(build_[i], lines.back().field, &null_bits);
+  }
+  for (size_t i = 0; i < build_residual_.size(); ++i) {
+    lines.push_back(MakeLine(build_residual_[i], spec_.residual[i].type, Numbered("residual", i)));
+    AddNullBit(build_residual_[i], lines.back().field, &null_bits);
+  }
+  std::sort(lines.begin(), lines.end(), [](const LayoutLine& a, const LayoutLine& b) { return a.offset < b.offset; });
+  if (null_bits.bytes > 0) lines.push_back(null_bits);
+  if (shape_.mark_offset != 0) lines.push_back({shape_.mark_offset, 1, "mark", "set once a probe row matched", ""});
+  return PrintTable(lines) + "tuple_bytes " + std::to_string(shape_.tuple_bytes) + "\n";
+}
+
+}  // namespace quern

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of a kernel's stages. Each call of one covers tens to thousands of rows, so that a call through a pointer costs nothing beside
+// it; and since nothing here depends on the spec, nothing of it has to be compiled at run time.
+//
+// Every stage can stop and be resumed: an output batch may be full anywhere, also between two tuples of one slot. What is under way lies in
+// the scratch:
+//
+//     hashes or words [batch_next .. batch_rows)   ->  candidates [0 .. num_candidates)  ->  matches [match_next .. num_matches)
+//
+// A match is a row of the hash batch and a tuple with equal keys. The kind of join decides what becomes of it:
+//
+//     kind            of a match                                   at the end of a hash batch of 1024 rows
+//     inner, right    a result row                                 --
+//     left, full      a result row, and found[row] = 1             rows not found, with the null tuple
+//     semi, anti      found[row] = 1                               rows found, or not found
+//     mark            found[row] = 1                               all rows, with found as a column
+//     right_semi ..   the tuple's mark is set                      -- (the drain reads the marks when all is probed)
+#include "runtime/join/join_loop.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/blocks/blocks.h"
+#include "runtime/join/packed_key_table.h"
+#include "runtime/join/unchained_table.h"
+
+namespace quern {
+namespace {
+
+constexpr uint64_t kDrainPositions = uint64_t{1} << 16;  // of a morsel
+
+uint32_t BatchSize(uint32_t batch_rows, uint64_t rows_left) { return static_cast<uint32_t>(std::min<uint64_t>(batch_rows, rows_left)); }
+
+// What a kernel's test stage asks for by itself, row by row, since that is compiled in: a ring of directory entries and their tuples, into
+// all caches. Other settings are followed here, a group of rows at a time, with the test's own asking off (distance 0).
+bool TestAsks(const PrefetchSetting& setting) {
+  return setting.distance != kWholeBatch && setting.stages >= 2 && setting.hint == PrefetchHint::kT0;
+}
+
+bool IsRuns(Layout layout) { return layout == Layout::kDenseRuns || layout == Layout::kOpenCounts; }
+
+// One prober's turn at one input.
+class Prober {
+ public:
+  Prober(const JoinProbe& probe, QuernJoinProbeArgs* args)
+      : p_(probe),
+        kernel_(&probe.entry_points->Now()),
+        a_(args),
+        s_(args->scratch),
+        rows_alone_(probe.kind->probe_row != RowsOut::kNever),
+        counts_pairs_(probe.counts && probe.kind->pairs && !rows_alone_ && args->shape->num_residual == 0 &&
+                      args->shape->mark_offset == 0) {
+    args->prefetch_distance = TestAsks(probe.table->probe) ? RingDistance(probe.table->probe) : 0;
+  }
+
+  ~Prober() {
+    p_.counters->Add(Counter::kTagHits, tally_.hits);
+    p_.counters->Add(Counter::kChainSteps, tally_.steps);
+  }
+
+  int32_t Run() {
+    const uint32_t max_matches = MaxBatchRows();
+    for (;;) {
+      if (s_->num_matches >= max_matches || NeedsRoom()) {
+        if (const int32_t code = Emit(); code != kQuernDone) return code;
+      }
+      if (s_->num_candidates > 0) {
+        if (const int32_t code = TakeCandidates(max_matches); code != kQuernDone) return code;
+      } else if (s_->batch_next < s_->batch_rows) {
+        if (const int32_t code = Test(); code != kQuernDone) return code;
+      } else if (s_->batch_is_open) {
+        if (const int32_t code = EndBatch(); code != kQuernDone) return code;
+      } else if (a_->next_row < a_->num_rows) {
+        BeginBatch();
+      } else {
+        return s_->num_matches > 0 ? Emit() : kQuernDone;
+      }
+    }
+  }
+
+  // Moves matches to the output.
+  int32_t Emit() {
+    if (p_.counts) {
+      a_->out_rows += s_->num_matches - s_->match_next;
+      s_->num_matches = s_->match_next = 0;
+      return kQuernDone;
+    }
+    const uint32_t* rows = s_->match_rows + s_->match_next;
+    const uint64_t* tuples = s_->match_tuples + s_->match_next;
+    int64_t n = BatchSize(s_->num_matches - s_->match_next, a_->out_capacity - a_->out_rows);
+    if (kernel_->fit != nullptr) n = kernel_->fit(a_, rows, tuples, static_cast<uint32_t>(n));
+    if (n < 0) return static_cast<int32_t>(n);
+    if (kernel_->emit != nullptr) kernel_->emit(a_, rows, tuples, static_cast<uint32_t>(n));
+    if (p_.out_mark != nullptr) EmitMarks(static_cast<uint32_t>(n));
+    a_->out_rows += static_cast<uint64_t>(n);
+    s_->match_next += static_cast<uint32_t>(n);
+    if (s_->match_next < s_->num_matches) return kQuernFull;
+    s_->num_matches = s_->match_next = 0;
+    return kQuernDone;
+  }
+
+ private:
+  bool IsWord() const { return a_->shape->word_bytes != 0; }
+
+  uint32_t MaxBatchRows() const {
+    const uint32_t rows = p_.table->probe.batch_rows;
+    return rows != 0 ? std::min(rows, kMaxBatchRows) : a_->shape->batch_rows;
+  }
+
+  // Word tables look a whole batch up at once, and need room for a match of every row.
+  bool NeedsRoom() const { return s_->batch_next < s_->batch_rows && s_->num_matches + s_->batch_rows > kMaxBatchRows; }
+
+  void BeginBatch() {
+    const uint32_t n = BatchSize(MaxBatchRows(), a_->num_rows - a_->next_row);
+    kernel_ = &p_.entry_points->ForBatch(n, p_.counters);
+    const BatchRows batch = SelectRows(*kernel_, a_->shape, a_->keys, a_->selection, a_->next_row, n, s_->rows);
+    if (rows_alone_) {
+      s_->num_dropped = batch.n < n ? DroppedRows(a_->selection, a_->next_row, n, batch, s_->dropped) : 0;
+      std::memset(s_->found, 0, batch.n);
+    }
+    if (IsWord()) {
+      kernel_->pack(a_->shape, a_->keys, batch.first, batch.rows, batch.n, s_->words);
+      if (p_.table->layout == Layout::kUnchained) HashWords(s_->words, batch.n, p_.table->zero_hashes, s_->hashes);
+    } else {
+      kernel_->hash(a_->shape, a_->keys, batch.first, batch.rows, batch.n, s_->hashes);
+    }
+    s_->batch_numbers = batch.rows;
+    s_->batch_first = batch.first;
+    s_->batch_rows = batch.n;
+    s_->batch_next = 0;
+    s_->batch_is_open = rows_alone_;
+    a_->next_row += n;
+  }
+
+  int32_t Test() {
+    if (IsWord() && p_.table->layout != Layout::kUnchained) {
+      s_->batch_next = s_->batch_rows;
+      if (counts_pairs_) {
+        a_->out_rows += CountWords(*p_.table, s_, &tally_);
+        return kQuernDone;
+      }
+      const uint32_t before = s_->num_matches;
+      LookUpWords(*p_.table, s_, &tally_);
+      *p_.num_new_candidates = s_->num_candidates;
+      return Take(before);
+    }
+    const PrefetchSetting& setting = p_.table->probe;
+    const uint32_t group_rows = setting.group_rows != 0 ? setting.group_rows : a_->shape->group_rows;
+    const uint32_t begin = s_->batch_next, end = std::min(s_->batch_rows, begin + group_rows);
+    s_->num_candidates = IsWord() ? TestWords(*p_.table, *s_, begin, end, s_->candidates) : TestGroup(begin, end);
+    s_->batch_next = end;
+    tally_.hits += * p_.num_new_candidates = s_->num_candidates;
+    if (kernel_->reach != nullptr && setting.distance != 0 && setting.stages >= 3 && s_->num_candidates > 0) kernel_->reach(a_);
+    return kQuernDone;
+  }
+
+  uint32_t TestGroup(uint32_t begin, uint32_t end) {
+    const PrefetchSetting& setting = p_.table->probe;
+    const bool asks_here = setting.distance != 0 && !TestAsks(setting);
+    if (!asks_here) return kernel_->test(a_, begin, end);
+    AskForEntries(*p_.table, *s_, begin == 0 ? 0 : AskedUpTo(begin), AskedUpTo(end));
+    s_->num_candidates = kernel_->test(a_, begin, end);
+    if (setting.stages >= 2) AskForTuples(*p_.table, *s_);
+    return s_->num_candidates;
+  }
+
+  // Where the rows end whose entries were asked for when the group that ends at `end` is tested.
+  uint32_t AskedUpTo(uint32_t end) const { return std::min(s_->batch_rows, end + p_.table->probe.distance); }
+
+  int32_t TakeCandidates(uint32_t max_matches) {
+    const uint32_t before = s_->num_matches;
+    const bool takes_runs = IsRuns(p_.table->layout);
+    uint32_t num_looked_at = std::min(s_->num_candidates, max_matches - before);
+    if (takes_runs) TakeRuns(max_matches);
+    else if (IsWord()) CompareWords(*p_.table, *a_->shape, max_matches, s_);
+    else kernel_->compare(a_, max_matches);
+    if (takes_runs) num_looked_at = s_->num_matches - before;
+    const uint32_t num_new = std::min(*p_.num_new_candidates, num_looked_at);
+    *p_.num_new_candidates -= num_new;
+    tally_.steps += num_looked_at - num_new;
+    return Take(before);
+  }
+
+  // All tuples of a run match, or the first one where that is enough.
+  void TakeRuns(uint32_t max_matches) {
+    uint32_t matches = s_->num_matches, remaining = 0;
+    for (uint32_t c = 0; c < s_->num_candidates; ++c) {
+      QuernCandidate run = s_->candidates[c];
+      for (; run.begin != run.end && matches < max_matches; run.begin += a_->shape->tuple_bytes) {
+        s_->match_index[matches] = run.index;
+        s_->match_tuples[matches++] = run.begin;
+        if (a_->shape->stops_at_first) run.end = run.begin + a_->shape->tuple_bytes;
+      }
+      s_->candidates[remaining] = run;
+      remaining += run.begin != run.end;
+    }
+    s_->num_candidates = remaining;
+    s_->num_matches = matches;
+  }
+
+  // Makes of the key matches from `begin` on what the kind wants.
+  int32_t Take(uint32_t begin) {
+    if (counts_pairs_) {
+      a_->out_rows += s_->num_matches - begin;
+      s_->num_matches = begin;
+      return kQuernDone;
+    }
+    const uint32_t* rows = s_->batch_numbers;
+    const uint32_t first = static_cast<uint32_t>(s_->batch_first);
+    for (uint32_t i = begin; i < s_->num_matches; ++i) s_->match_rows[i] = rows ? rows[s_->match_index[i]] : first + s_->match_index[i];
+    if (a_->shape->num_residual != 0) s_->num_matches = kernel_->refine(a_, begin, s_->num_matches);
+    if (rows_alone_) {
+      const bool is_single = p_.kind->id == JoinKind::kSingle;
+      bool second = false;
+      for (uint32_t i = begin; i < s_->num_matches; ++i) {
+        second |= s_->found[s_->match_index[i]] != 0;
+        s_->found[s_->match_index[i]] = 1;
+      }
+      if (is_single && second) return kQuernSecondMatch;
+    }
+    if (a_->shape->mark_offset != 0 && !(a_->shape->stops_at_marked && p_.table->layout == Layout::kUnchained)) {
+      uint8_t* marks = a_->tuples + a_->shape->mark_offset;
+      for (uint32_t i = begin; i < s_->num_matches; ++i) TestAndSetMark(marks + s_->match_tuples[i]);
+    }
+    if (!p_.kind->pairs) s_->num_matches = begin;
+    return kQuernDone;
+  }
+
+  // The rows of the batch that come out on their own take the matches' place, when those are out.
+  int32_t EndBatch() {
+    if (s_->num_matches > 0) {
+      if (const int32_t code = Emit(); code != kQuernDone) return code;
+    }
+    s_->batch_is_open = false;
+    const JoinKind id = p_.kind->id;
+    if (id == JoinKind::kAntiNullAware && p_.build_has_null_key) return kQuernDone;
+    const bool all = p_.kind->probe_row == RowsOut::kAlways;
+    const uint8_t wanted = p_.kind->probe_row == RowsOut::kMatched ? 1 : 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s_->batch_rows; ++i) {
+      s_->match_rows[n] = s_->batch_numbers ? s_->batch_numbers[i] : static_cast<uint32_t>(s_->batch_first) + i;
+      s_->marks[n] = s_->found[i] != 0 ? 1 : p_.build_has_null_key ? 2 : 0;
+      n += all || s_->found[i] == wanted;
+    }
+    const bool keeps_dropped = all || (wanted == 0 && (id != JoinKind::kAntiNullAware || p_.build_is_empty));
+    for (uint32_t i = 0; keeps_dropped && i < s_->num_dropped; ++i) {
+      s_->match_rows[n] = s_->dropped[i];
+      s_->marks[n++] = p_.build_is_empty ? 0 : 2;
+    }
+    std::fill_n(s_->match_tuples, n, p_.table->null_tuple);
+    s_->num_matches = n;
+    return n > 0 ? Emit() : kQuernDone;
+  }
+
+  void EmitMarks(uint32_t n) {
+    QuernOutColumn* out = p_.out_mark;
+    for (uint32_t i = 0; i < n; ++i) {
+      const uint8_t mark = s_->marks[s_->match_next + i];
+      blocks::SetBitTo(static_cast<uint8_t*>(out->values), a_->out_rows + i, mark == 1);
+      if (out->validity == nullptr) continue;
+      blocks::SetBitTo(out->validity, a_->out_rows + i, mark != 2);
+      out->null_count += mark == 2;
+    }
+  }
+
+  const JoinProbe& p_;
+  const QuernJoinEntryPoints* kernel_;  // of the hash batch under way
+  QuernJoinProbeArgs* const a_;
+  QuernProbeScratch* const s_;
+  LookUpTally tally_;
+  const bool rows_alone_;    // probe rows come out on their own
+  const bool counts_pairs_;  // a number is all that is asked
+};
+
+}  // namespace
+
+BatchRows SelectRows(const QuernJoinEntryPoints& kernel, const QuernJoinShape* shape, const QuernColumn* keys, const uint32_t* selection,
+                     uint64_t next, uint32_t n, uint32_t* scratch) {
+  const uint32_t* rows = selection ? selection + next : nullptr;
+  const uint32_t kept = kernel.filter != nullptr ? kernel.filter(shape, keys, next, rows, n, scratch) : kAllRows;
+  if (kept == kAllRows) return {rows, next, n};
+  return {scratch, 0, kept};
+}
+
+uint32_t DroppedRows(const uint32_t* selection, uint64_t next, uint32_t n, const BatchRows& kept, uint32_t* dropped) {
+  uint32_t k = 0, num_dropped = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint32_t row = selection ? selection[next + i] : static_cast<uint32_t>(next + i);
+    if (k < kept.n && kept.rows[k] == row) ++k;
+    else dropped[num_dropped++] = row;
+  }
+  return num_dropped;
+}
+
+int32_t ProbeRows(const JoinProbe& probe, QuernJoinProbeArgs* args) { return Prober(probe, args).Run(); }
+
+// ---- drains ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Takes the next morsel; answers false where none is left.
+bool TakeMorsel(const JoinProbe& probe, Drain* drain) {
+  const uint64_t positions = NumPositions(*probe.table);
+  const uint64_t of_table = (positions + kDrainPositions - 1) / kDrainPositions;
+  const uint64_t morsel = drain->next_morsel->fetch_add(1, std::memory_order_relaxed);
+  drain->is_table = morsel < of_table;
+  if (drain->is_table) {
+    drain->tuples = probe.table->tuples;
+    drain->position = morsel * kDrainPositions;
+    drain->end = std::min(drain->position + kDrainPositions, positions);
+    return true;
+  }
+  if (morsel - of_table >= drain->null_rows->size()) return false;
+  const TupleSpan& span = (*drain->null_rows)[morsel - of_table];
+  drain->tuples = span.tuples;
+  drain->position = 0;
+  drain->end = span.num_tuples;
+  return true;
+}
+
+// Tuples of the morsel that come out, as matches of no probe row.
+void CollectTuples(const JoinProbe& probe, Drain* drain, const QuernJoinShape& shape, QuernProbeScratch* s) {
+  const bool wants_marked = probe.kind->build_row == RowsOut::kMatched;
+  const uint64_t stride = drain->is_table && probe.table->layout == Layout::kOpen ? probe.table->slot_bytes : shape.tuple_bytes;
+  uint32_t n = 0;
+  for (; drain->position < drain->end && n < shape.batch_rows; ++drain->position) {
+    if (drain->is_table && !HasTuple(*probe.table, drain->position)) continue;
+    const uint64_t tuple = drain->position * stride;
+    const bool is_marked = __atomic_load_n(drain->tuples + tuple + shape.mark_offset, __ATOMIC_RELAXED) != 0;
+    s->match_rows[n] = kNullRow;
+    s->match_tuples[n] = tuple;
+    n += is_marked == wants_marked;
+  }
+  s->num_matches = n;
+  s->match_next = 0;
+}
+
+}  // namespace
+
+int32_t DrainRows(const JoinProbe& probe, Drain* drain, QuernJoinProbeArgs* args) {
+  for (;;) {
+    if (args->scratch->num_matches > 0) {
+      args->tuples = drain->tuples;
+      if (const int32_t code = Prober(probe, args).Emit(); code != kQuernDone) return code;
+    }
+    if (drain->position == drain->end && !TakeMorsel(probe, drain)) return kQuernDone;
+    CollectTuples(probe, drain, *args->shape, args->scratch);
+  }
+}
+
+}  // namespace quern

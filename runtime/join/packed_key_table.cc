@@ -1,0 +1,647 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops over words. All of them take a block of rows, compute where each row has to look, ask for those lines, and then look, without a
+// branch that depends on what is found there: a row that finds its key is appended to the matches by adding a comparison's 0 or 1 to their
+// number. In an open table, rows that found another key there stay for the next round, one slot further:
+//
+//     keys 7 9 4     slots .. |9| |7|4| ..     round 0: 9 found at once, 7 and 4 both look at |7|: 7 found, 4 stays
+//                                              round 1: 4 looks at |4|: found
+//
+// At 40 % taken slots 1 row in 4 needs a second round and 1 in 15 a third, and nobody can predict which: a branch for it costs 15 cycles
+// where it is wrong.
+#include "runtime/join/packed_key_table.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "runtime/blocks/blocks.h"
+#include "runtime/join/unchained_table.h"
+#include "runtime/rows/prefetch_lines.h"
+
+namespace quern {
+namespace {
+
+using blocks::Load;
+using blocks::Store;
+
+constexpr uint64_t kLineBytes = 64;
+constexpr uint32_t kBlockRows = 256;                     // of a build, where the setting says nothing else
+constexpr uint32_t kMaxBlockRows = 1024;                 // little enough for the L1 cache
+constexpr uint64_t kPrefetchedBits = uint64_t{1} << 26;  // of a bitmap: 8 MB; below, the L2 and L3 caches answer soon enough
+constexpr uint32_t kLongestWalk = 96;                    // of an open table; beyond, the hash or the data does not suit it
+
+uint64_t SlotOf(uint64_t hash, uint64_t num_slots) {
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(hash) * num_slots) >> 64);
+}
+
+// The slot that a walk comes to by its step-th step: round the slots of its cache line first, and only then to the next line of the region.
+// A line of 8 slots of which 40 % are taken is full once in 300, so that hardly any walk touches a second line.
+// By value: what a loop stores cannot be taken for a change of it.
+struct Walk {
+  uint64_t line_mask;
+  uint64_t region_mask;
+
+  uint64_t NextSlot(uint64_t slot, uint32_t step) const {
+    const uint64_t next = (slot & ~line_mask) | ((slot + 1) & line_mask);
+    if ((step & line_mask) != 0) return next;
+    return (next & ~region_mask) | ((next + line_mask + 1) & region_mask);
+  }
+};
+
+// Calls f(words of a block, its first tuple, its number of rows) for all of a span until f answers false.
+template <class F>
+bool ForEachBlock(const PrefetchSetting& setting, const TupleFormat& format, const TupleSpan& span, F&& f) {
+  uint64_t words[kMaxBlockRows];
+  const uint32_t max_rows = setting.batch_rows == 0 ? kBlockRows : std::min<uint32_t>(setting.batch_rows, kMaxBlockRows);
+  for (uint64_t first = 0; first < span.num_tuples; first += max_rows) {
+    const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(max_rows, span.num_tuples - first));
+    const uint8_t* tuples = span.tuples + first * format.tuple_bytes;
+    LoadWords(tuples, n, format, words);
+    if (!f(words, tuples, n)) return false;
+  }
+  return true;
+}
+
+// Copies of the common sizes are moves of registers.
+template <class F>
+auto WithTupleBytes(uint32_t bytes, F&& f) {
+  switch (bytes) {
+    case 4: return f.template operator()<4>();
+    case 8: return f.template operator()<8>();
+    case 16: return f.template operator()<16>();
+    case 24: return f.template operator()<24>();
+    case 32: return f.template operator()<32>();
+    default: return f.template operator()<0>();
+  }
+}
+
+}  // namespace
+
+void WordRange::Add(const WordRange& other) {
+  min = std::min(min, other.min);
+  max = std::max(max, other.max);
+}
+
+void WordRange::Add(const uint64_t* words, uint32_t n, uint64_t sign_bit) {
+  uint64_t low = min, high = max;
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint64_t ordered = words[i] ^ sign_bit;
+    low = std::min(low, ordered);
+    high = std::max(high, ordered);
+  }
+  min = low;
+  max = high;
+}
+
+// ---- dense ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// kStops: at a bit that is set already.
+template <bool kStops, class Ask>
+[[gnu::noinline]] Inserted Fill(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint64_t* bitmap) {
+  const uint64_t base = table.base, sign_bit = table.sign_bit;
+  const bool all = ForEachBlock(table.build, format, span, [&](const uint64_t* words, const uint8_t*, uint32_t n) {
+    uint64_t twice = 0;
+    const auto ask = [&](uint32_t i) { Ask::For(&bitmap[((words[i] ^ sign_bit) - base) / 64]); };
+    const auto set = [&](uint32_t i) {
+      const uint64_t number = (words[i] ^ sign_bit) - base;
+      if constexpr (kStops) twice |= bitmap[number / 64] >> (number % 64);
+      bitmap[number / 64] |= uint64_t{1} << (number % 64);
+    };
+    ForEachRow<Ask>(n, RowsAhead(table.build, n), ask, set);
+    return (twice & 1) == 0;
+  });
+  return all ? Inserted::kAll : Inserted::kDuplicate;
+}
+
+}  // namespace
+
+Inserted FillBitmap(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates, uint64_t* bitmap) {
+  const auto fill = [&]<class Ask>() {
+    if (duplicates == Duplicates::kStop) return Fill<true, Ask>(table, format, span, bitmap);
+    return Fill<false, Ask>(table, format, span, bitmap);
+  };
+  return table.range > kPrefetchedBits ? WithAsk(table.build, fill) : fill.operator()<AskNothing>();
+}
+
+void PlaceDense(const JoinTable& table, const TupleFormat& format, const TupleSpan& span) {
+  const auto place = [&]<uint32_t kBytes, class Ask>() {
+    const uint64_t bytes = kBytes != 0 ? kBytes : format.tuple_bytes;
+    uint8_t* const places = table.tuples;
+    ForEachBlock(table.build, format, span, [&](uint64_t* words, const uint8_t* tuple, uint32_t n) {
+      for (uint32_t i = 0; i < n; ++i) words[i] = ((words[i] ^ table.sign_bit) - table.base) * bytes;
+      const auto ask = [&](uint32_t i) {
+        Ask::For(places + words[i]);
+        Ask::For(places + words[i] + bytes - 1);
+      };
+      ForEachRow<Ask>(n, RowsAhead(table.build, n), ask, [&](uint32_t i) { std::memcpy(places + words[i], tuple + i * bytes, bytes); });
+      return true;
+    });
+  };
+  WithAsk(table.build,
+          [&]<class Ask>() { WithTupleBytes(format.tuple_bytes, [&]<uint32_t kBytes>() { place.template operator()<kBytes, Ask>(); }); });
+}
+
+namespace {
+
+// Counts the rows of a block whose words are numbers of runs.
+template <class Ask>
+void CountBlock(const PrefetchSetting& setting, const uint64_t* numbers, uint32_t n, uint32_t* runs) {
+  ForEachRow<Ask>(n, RowsAhead(setting, n), [&](uint32_t i) { Ask::For(&runs[numbers[i]]); }, [&](uint32_t i) { ++runs[numbers[i]]; });
+}
+
+// Two dependent lines: where a run has come to, and there.
+template <class Ask>
+void PlaceBlock(const PrefetchSetting& setting, const uint64_t* numbers, uint32_t n, uint32_t* runs, const uint8_t* tuple, uint64_t bytes,
+                uint8_t* tuples) {
+  const bool asks_places = setting.stages >= 2;
+  const uint32_t runs_ahead = asks_places ? RowsAheadTwice(setting, n) : RowsAhead(setting, n);
+  const uint32_t places_ahead = asks_places ? RowsAhead(setting, n) : n;
+  const auto ask_run = [&](uint32_t i) { Ask::For(&runs[numbers[i]]); };
+  const auto ask_place = [&](uint32_t i) { Ask::For(tuples + runs[numbers[i]] * bytes); };
+  if constexpr (Ask::kAsks) {
+    for (uint32_t i = 0; i < runs_ahead; ++i) ask_run(i);
+    for (uint32_t i = 0; i < places_ahead && asks_places; ++i) ask_place(i);
+  }
+  uint32_t i = 0;
+  const auto place = [&] { std::memcpy(tuples + runs[numbers[i]]++ * bytes, tuple + i * bytes, bytes); };
+  for (; Ask::kAsks && i + std::min(runs_ahead, places_ahead) < n; ++i) {
+    if (i + runs_ahead < n) ask_run(i + runs_ahead);
+    if (i + places_ahead < n) ask_place(i + places_ahead);
+    place();
+  }
+  for (; i < n; ++i) place();
+}
+
+void ToNumbers(const JoinTable& table, uint64_t* words, uint32_t n) {
+  for (uint32_t i = 0; i < n; ++i) words[i] = (words[i] ^ table.sign_bit) - table.base;
+}
+
+}  // namespace
+
+void CountRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint32_t* runs) {
+  WithAsk(table.build, [&]<class Ask>() {
+    ForEachBlock(table.build, format, span, [&](uint64_t* words, const uint8_t*, uint32_t n) {
+      ToNumbers(table, words, n);
+      CountBlock<Ask>(table.build, words, n, runs);
+      return true;
+    });
+  });
+}
+
+void SumRuns(uint64_t range, uint32_t* runs) {
+  uint32_t begin = 0;
+  for (uint64_t i = 0; i < range; ++i) {
+    const uint32_t n = runs[i];
+    runs[i] = begin;
+    begin += n;
+  }
+}
+
+void PlaceRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint32_t* runs, uint8_t* tuples) {
+  if (tuples == nullptr) return CountRuns(table, format, span, runs);
+  WithAsk(table.build, [&]<class Ask>() {
+    ForEachBlock(table.build, format, span, [&](uint64_t* words, const uint8_t* tuple, uint32_t n) {
+      ToNumbers(table, words, n);
+      PlaceBlock<Ask>(table.build, words, n, runs, tuple, format.tuple_bytes, tuples);
+      return true;
+    });
+  });
+}
+
+// ---- open: building ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Rows of a block that have no slot yet, and where they look next.
+struct Pending {
+  uint64_t slots[kMaxBlockRows];
+  uint32_t rows[kMaxBlockRows];
+  uint32_t n = 0;
+};
+
+struct InsertOutcome {
+  uint32_t longest_walk = 0;
+  uint64_t num_inserted = 0;
+  bool met_duplicate = false;
+};
+
+// One step of each pending row: a row that finds its slot empty takes it, one that finds another key stays for the next step. A row that
+// may not write writes to a place that nobody reads, so that no branch depends on what was found. kBytes: of a tuple; 0: known at run time.
+// Slots are the next power of two. kCounts: a slot is a word and a number.
+template <class Word, uint32_t kBytes, bool kCounts, class Ask>
+void StepAll(const JoinTable& table, const TupleFormat& format, const uint64_t* words, const uint8_t* tuples, uint32_t step,
+             Pending* pending, InsertOutcome* outcome) {
+  const uint64_t slot_bytes = kCounts ? 2 * sizeof(Word) : std::has_single_bit(kBytes) ? kBytes : table.slot_bytes;
+  const uint64_t tuple_bytes = kBytes != 0 ? kBytes : format.tuple_bytes;
+  const Word sentinel = static_cast<Word>(table.sentinel);
+  alignas(64) uint8_t nowhere[64];
+  uint8_t* const slots = table.tuples;
+  const Walk walk = {table.line_mask, table.region_mask};
+  const uint32_t n = pending->n;
+  uint64_t num_inserted = 0;
+  uint32_t left = 0;
+  bool met_duplicate = false;
+  const auto ask = [&](uint32_t i) { Ask::For(slots + pending->slots[i] * slot_bytes); };
+  ForEachRow<Ask>(n, RowsAhead(table.build, n), ask, [&](uint32_t i) {
+    const uint32_t row = pending->rows[i];
+    const uint64_t at = pending->slots[i];
+    uint8_t* slot = slots + at * slot_bytes;
+    const Word key = static_cast<Word>(static_cast<Word>(words[row]) - sentinel), found = Load<Word>(slot);
+    const bool is_empty = found == 0, is_equal = found == key;
+    if constexpr (kCounts) {
+      const Word count = Load<Word>(slot + sizeof(Word));
+      uint8_t* to = (is_empty | is_equal) ? slot : nowhere;
+      Store(to, key);
+      Store(to + sizeof(Word), static_cast<Word>(count + 1));
+    } else {
+      uint8_t* to = is_empty ? slot : nowhere;
+      std::memcpy(to, tuples + row * tuple_bytes, tuple_bytes);
+      Store(to, key);
+    }
+    num_inserted += is_empty;
+    met_duplicate |= is_equal;
+    pending->rows[left] = row;
+    pending->slots[left] = walk.NextSlot(at, step);
+    left += !(is_empty | is_equal);
+  });
+  asm volatile("" : : "r"(nowhere) : "memory");  // or a compiler sees that nobody reads it, and branches round the store
+  pending->n = left;
+  outcome->num_inserted += num_inserted;
+  outcome->met_duplicate |= met_duplicate;
+}
+
+// The steps behind the first are shared by all settings.
+template <class Word, uint32_t kBytes, bool kCounts>
+[[gnu::noinline]] void StepOn(const JoinTable& table, const TupleFormat& format, const uint64_t* words, const uint8_t* tuples,
+                              uint32_t step, Pending* pending, InsertOutcome* outcome) {
+  StepAll<Word, kBytes, kCounts, AskNothing>(table, format, words, tuples, step, pending, outcome);
+}
+
+// Only the first step asks for lines: a walk stays in its own for as long as there are slots.
+template <class Word, uint32_t kBytes, bool kCounts, class Ask>
+[[gnu::noinline]] Inserted Insert(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates,
+                                  InsertOutcome* outcome) {
+  const uint64_t slot_bytes = table.slot_bytes;
+  const uint8_t* const slots = table.tuples;
+  Inserted result = Inserted::kAll;
+  ForEachBlock(table.build, format, span, [&](const uint64_t* words, const uint8_t* tuples, uint32_t n) {
+    Pending pending;
+    const bool asks_all = Ask::kAsks && RowsAhead(table.build, n) == n;
+    HashWords(words, n, table.zero_hashes, pending.slots);
+    for (uint32_t i = 0; i < n; ++i) {
+      pending.rows[i] = i;
+      pending.slots[i] = SlotOf(pending.slots[i], table.num_slots);
+      if (asks_all) Ask::For(slots + pending.slots[i] * slot_bytes);
+    }
+    pending.n = n;
+    if (asks_all) StepAll<Word, kBytes, kCounts, AskNothing>(table, format, words, tuples, 1, &pending, outcome);
+    else StepAll<Word, kBytes, kCounts, Ask>(table, format, words, tuples, 1, &pending, outcome);
+    for (uint32_t walk = 1; pending.n > 0; ++walk) {
+      if (walk > kLongestWalk) {
+        result = Inserted::kTooFar;
+        return false;
+      }
+      outcome->longest_walk = std::max(outcome->longest_walk, walk);
+      StepOn<Word, kBytes, kCounts>(table, format, words, tuples, walk + 1, &pending, outcome);
+    }
+    if (!outcome->met_duplicate || duplicates != Duplicates::kStop) return true;
+    result = Inserted::kDuplicate;
+    return false;
+  });
+  return result;
+}
+
+}  // namespace
+
+Inserted InsertOpen(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates, uint32_t* max_walk,
+                    uint64_t* num_inserted) {
+  InsertOutcome outcome;
+  const auto insert = [&]<class Word, class Ask>() {
+    if (table.layout == Layout::kOpenCounts) return Insert<Word, 0, true, Ask>(table, format, span, duplicates, &outcome);
+    return WithTupleBytes(format.tuple_bytes,
+                          [&]<uint32_t kBytes>() { return Insert<Word, kBytes, false, Ask>(table, format, span, duplicates, &outcome); });
+  };
+  const Inserted result = WithAsk(table.build, [&]<class Ask>() {
+    return table.word_bytes == 4 ? insert.template operator()<uint32_t, Ask>() : insert.template operator()<uint64_t, Ask>();
+  });
+  *max_walk = std::max(*max_walk, outcome.longest_walk);
+  *num_inserted += outcome.num_inserted;
+  return result;
+}
+
+// ---- looking up ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Matches of one batch, appended to the scratch's, or counted where nobody wants to know them.
+template <bool kCount>
+struct Matches {
+  QuernProbeScratch* scratch;
+  uint32_t n;
+
+  explicit Matches(QuernProbeScratch* s) : scratch(s), n(kCount ? 0 : s->num_matches) {}
+  void Add(uint32_t index, uint64_t tuple, bool is_match) {
+    if constexpr (!kCount) {
+      scratch->match_index[n] = index;
+      scratch->match_tuples[n] = tuple;
+    }
+    n += is_match;
+  }
+  uint64_t End() {
+    if constexpr (!kCount) scratch->num_matches = n;
+    return n;
+  }
+};
+
+// kTupleLines: lines of a tuple that are asked for, where the key's number says that it lies, so that it is on its way when the match is
+// emitted. A bitmap is asked for by a ring, where it is big.
+template <bool kCount, uint32_t kTupleLines, class Ask>
+[[gnu::noinline]] uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+  Matches<kCount> matches(s);
+  const uint32_t first_match = matches.n;
+  const uint64_t base = table.base, sign_bit = table.sign_bit, range = table.range, bytes = table.tuple_bytes;
+  const uint64_t* bitmap = table.bitmap;
+  const uint8_t* tuples = table.tuples;
+  const auto look = [&](uint32_t i) {
+    const uint64_t number = (s->words[i] ^ sign_bit) - base;
+    const bool inside = number < range;
+    const uint64_t place = inside ? number : 0;
+    const uint64_t bit = bitmap[place / 64] >> (place % 64);
+    if constexpr (kTupleLines >= 1) Ask::For(tuples + place * bytes);
+    if constexpr (kTupleLines >= 2) Ask::For(tuples + place * bytes + bytes - 1);
+    matches.Add(i, place * bytes, (bit & inside) != 0);
+  };
+  const auto ask = [&](uint32_t i) {
+    const uint64_t number = (s->words[i] ^ sign_bit) - base;
+    Ask::For(&bitmap[(number < range ? number : 0) / 64]);
+  };
+  const uint32_t n = s->batch_rows;
+  if (range > kPrefetchedBits) ForEachRow<Ask>(n, RowsAhead(table.probe, n), ask, look);
+  else
+    for (uint32_t i = 0; i < n; ++i) look(i);
+  const uint64_t num_matches = matches.End();
+  tally->hits += num_matches - first_match;
+  return num_matches;
+}
+
+template <bool kCount, class Ask>
+[[gnu::noinline]] uint64_t LookUpRuns(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+  const uint64_t base = table.base, sign_bit = table.sign_bit, range = table.range, bytes = table.tuple_bytes;
+  const uint32_t n = s->batch_rows;
+  const uint32_t* runs = table.runs;
+  const uint8_t* tuples = table.tuples;
+  const bool asks_tuples = !kCount && table.probe.stages >= 2;
+  uint64_t total = 0;
+  uint32_t found = 0;
+  const auto place_of = [&](uint64_t word) {
+    const uint64_t number = (word ^ sign_bit) - base;
+    return number < range ? number : range;
+  };
+  const auto look = [&](uint32_t i) {
+    const uint64_t place = place_of(s->words[i]);
+    const bool inside = place < range;
+    const uint64_t safe = inside ? place : 0;
+    const uint64_t end = runs[safe], begin = inside ? runs[static_cast<int64_t>(safe) - 1] : end;
+    if constexpr (kCount) {
+      total += end - begin;
+    } else {
+      s->candidates[found] = {begin * bytes, end * bytes, i};
+      if (asks_tuples) Ask::For(tuples + begin * bytes);
+      if (asks_tuples) Ask::For(tuples + end * bytes - 1);
+      found += begin != end;
+    }
+  };
+  ForEachRow<Ask>(n, RowsAhead(table.probe, n), [&](uint32_t i) { Ask::For(&runs[place_of(s->words[i])]); }, look);
+  if constexpr (!kCount) s->num_candidates = found;
+  tally->hits += found;  // not of runs that are only counted: it would take a quarter longer
+  return total;
+}
+
+template <class Word, uint32_t kBytes, bool kCount, bool kCounts, class Ask>
+[[gnu::noinline]] uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+  const uint64_t slot_bytes = kBytes != 0 ? kBytes : table.slot_bytes, num_slots = table.num_slots;
+  const uint32_t n = s->batch_rows;
+  const Word sentinel = static_cast<Word>(table.sentinel);
+  const uint8_t* slots = table.tuples;
+  const Walk walk = {table.line_mask, table.region_mask};
+  uint64_t* where = s->hashes;     // of each row its slot, in place of its hash
+  uint32_t* looking = s->looking;  // rows that have found another key so far
+  uint32_t num_looking = 0;
+  uint64_t total = 0;
+  Matches<kCount> matches(s);
+  const uint32_t first_match = matches.n;
+  const auto look = [&](uint64_t slot, uint32_t row) {
+    const Word key = static_cast<Word>(static_cast<Word>(s->words[row]) - sentinel);
+    const uint8_t* at = slots + slot * slot_bytes;
+    const Word found = Load<Word>(at);
+    const bool equal = (found == key) & (key != 0);
+    if constexpr (kCounts) {
+      const uint64_t rows = Load<Word>(at + sizeof(Word));
+      total += equal ? rows : 0;
+      matches.Add(row, rows, equal);
+    } else {
+      matches.Add(row, slot * slot_bytes, equal);
+    }
+    looking[num_looking] = row;
+    num_looking += (found != 0) & (found != key);
+  };
+  for (uint32_t i = 0; i < n; ++i) where[i] = SlotOf(where[i], num_slots);
+  const auto ask = [&](uint32_t i) { Ask::For(slots + where[i] * slot_bytes); };
+  ForEachRow<Ask>(n, RowsAhead(table.probe, n), ask, [&](uint32_t i) { look(where[i], i); });
+  for (uint32_t round = 1; num_looking > 0 && round <= table.max_walk; ++round) {
+    const uint32_t num_rows = num_looking;
+    tally->steps += num_rows;
+    num_looking = 0;
+    for (uint32_t r = 0; r < num_rows; ++r) {
+      const uint32_t row = looking[r];
+      where[row] = walk.NextSlot(where[row], round);
+      look(where[row], row);
+    }
+  }
+  const uint64_t num_matches = matches.End();
+  tally->hits += num_matches - first_match;
+  if constexpr (kCount && kCounts) tally->steps += total - num_matches;
+  return kCounts ? total : num_matches;
+}
+
+template <bool kCount>
+uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+  HashWords(s->words, s->batch_rows, table.zero_hashes, s->hashes);
+  const auto look_up = [&]<class Word, class Ask>() -> uint64_t {
+    if (table.layout == Layout::kOpenCounts) return LookUpOpen<Word, 2 * sizeof(Word), kCount, true, Ask>(table, s, tally);
+    if (table.slot_bytes == 4) return LookUpOpen<Word, 4, kCount, false, Ask>(table, s, tally);
+    if (table.slot_bytes == 8) return LookUpOpen<Word, 8, kCount, false, Ask>(table, s, tally);
+    if (table.slot_bytes == 16) return LookUpOpen<Word, 16, kCount, false, Ask>(table, s, tally);
+    return LookUpOpen<Word, 0, kCount, false, Ask>(table, s, tally);
+  };
+  return WithAsk(table.probe, [&]<class Ask>() {
+    return table.word_bytes == 4 ? look_up.template operator()<uint32_t, Ask>() : look_up.template operator()<uint64_t, Ask>();
+  });
+}
+
+template <bool kCount, bool kTuples>
+uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+  const bool straddles = kLineBytes % table.tuple_bytes != 0;
+  return WithAsk(table.probe, [&]<class Ask>() {
+    if constexpr (kTuples && Ask::kAsks) {
+      if (table.probe.stages >= 2 && straddles) return LookUpDense<kCount, 2, Ask>(table, s, tally);
+      if (table.probe.stages >= 2) return LookUpDense<kCount, 1, Ask>(table, s, tally);
+    }
+    return LookUpDense<kCount, 0, Ask>(table, s, tally);
+  });
+}
+
+template <bool kCount>
+uint64_t LookUpRuns(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+  return WithAsk(table.probe, [&]<class Ask>() { return LookUpRuns<kCount, Ask>(table, s, tally); });
+}
+
+// Numbers of rows as runs of as many tuples, none of which is ever read.
+void MatchesToRuns(const JoinTable& table, uint32_t first_match, QuernProbeScratch* s) {
+  for (uint32_t m = first_match; m < s->num_matches; ++m) {
+    s->candidates[m - first_match] = {0, s->match_tuples[m] * table.tuple_bytes, s->match_index[m]};
+  }
+  s->num_candidates = s->num_matches - first_match;
+  s->num_matches = first_match;
+}
+
+}  // namespace
+
+void LookUpWords(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+  const uint32_t first_match = s->num_matches;
+  switch (table.layout) {
+    case Layout::kBitmap: LookUpDense<false, false>(table, s, tally); return;
+    case Layout::kDense: LookUpDense<false, true>(table, s, tally); return;
+    case Layout::kDenseRuns: LookUpRuns<false>(table, s, tally); return;
+    case Layout::kOpen: LookUpOpen<false>(table, s, tally); return;
+    case Layout::kOpenCounts:
+      LookUpOpen<false>(table, s, tally);
+      MatchesToRuns(table, first_match, s);
+      return;
+    case Layout::kUnchained: return;
+  }
+}
+
+uint64_t CountWords(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+  switch (table.layout) {
+    case Layout::kBitmap:
+    case Layout::kDense: return LookUpDense<true, false>(table, s, tally);
+    case Layout::kDenseRuns: return LookUpRuns<true>(table, s, tally);
+    case Layout::kOpen:
+    case Layout::kOpenCounts: return LookUpOpen<true>(table, s, tally);
+    case Layout::kUnchained: return 0;
+  }
+  return 0;
+}
+
+// ---- unchained ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// A ring goes on over the batch's last row, where hashes of an earlier batch are: slot numbers all the same, and no branch is needed.
+template <class Ask>
+uint32_t Test(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin, uint32_t end, QuernCandidate* candidates) {
+  const uint64_t *directory = table.directory, *hashes = s.hashes;
+  const uint8_t* tuples = table.tuples;
+  const uint16_t* tags = DirectoryTags();
+  const uint32_t shift = table.shift;
+  const bool is_ring = table.probe.distance != kWholeBatch, asks_tuples = table.probe.stages >= 2;
+  const uint32_t ahead = is_ring ? RingDistance(table.probe) : s.batch_rows;
+  if constexpr (Ask::kAsks)
+    for (uint32_t i = 0; i < ahead && begin == 0; ++i) Ask::For(&directory[hashes[i] >> shift]);
+  uint32_t found = 0;
+  for (uint32_t i = begin; i < end; ++i) {
+    if constexpr (Ask::kAsks)
+      if (is_ring) Ask::For(&directory[hashes[i + ahead] >> shift]);
+    const uint64_t hash = hashes[i], tag = TagOf(tags, hash);
+    const uint64_t* entry = &directory[hash >> shift];
+    const uint64_t tuples_end = entry[0] >> kTagBits, tuples_begin = entry[-1] >> kTagBits;
+    const bool passes = (entry[0] & tag) == tag;
+    candidates[found] = {tuples_begin, tuples_end, i};
+    if constexpr (Ask::kAsks) {
+      if (asks_tuples) {
+        Ask::For(passes ? static_cast<const void*>(tuples + tuples_begin) : entry);
+        Ask::For(passes ? static_cast<const void*>(tuples + tuples_end - 1) : entry);
+      }
+    }
+    found += passes;
+  }
+  return found;
+}
+
+}  // namespace
+
+uint32_t TestWords(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin, uint32_t end, QuernCandidate* candidates) {
+  return WithAsk(table.probe, [&]<class Ask>() { return Test<Ask>(table, s, begin, end, candidates); });
+}
+
+namespace {
+
+template <class Word, bool kStopsAtMarked>
+void Compare(const JoinTable& table, const QuernJoinShape& shape, uint32_t capacity, QuernProbeScratch* s) {
+  const uint32_t room = capacity - s->num_matches, num_compared = std::min(s->num_candidates, room);
+  const bool stops_at_first = shape.stops_at_first;
+  uint32_t matches = s->num_matches, remaining = 0, c = 0;
+  for (; c < num_compared; ++c) {
+    const QuernCandidate candidate = s->candidates[c];
+    uint8_t* tuple = table.tuples + candidate.begin;
+    const bool equal = Load<Word>(tuple) == static_cast<Word>(s->words[candidate.index]);
+    s->match_index[matches] = candidate.index;
+    s->match_tuples[matches] = candidate.begin;
+    matches += equal;
+    bool stops = stops_at_first && equal;
+    if constexpr (kStopsAtMarked) {
+      if (equal) stops = TestAndSetMark(tuple + shape.mark_offset);
+    }
+    const uint64_t next = candidate.begin + table.tuple_bytes;
+    s->candidates[remaining] = {next, candidate.end, candidate.index};
+    remaining += (next != candidate.end) & !stops;
+  }
+  for (; c < s->num_candidates; ++c, ++remaining) s->candidates[remaining] = s->candidates[c];
+  s->num_candidates = remaining;
+  s->num_matches = matches;
+}
+
+}  // namespace
+
+void CompareWords(const JoinTable& table, const QuernJoinShape& shape, uint32_t capacity, QuernProbeScratch* s) {
+  if (table.word_bytes == 4) {
+    if (shape.stops_at_marked) return Compare<uint32_t, true>(table, shape, capacity, s);
+    return Compare<uint32_t, false>(table, shape, capacity, s);
+  }
+  if (shape.stops_at_marked) return Compare<uint64_t, true>(table, shape, capacity, s);
+  Compare<uint64_t, false>(table, shape, capacity, s);
+}
+
+// ---- drains ----------------------------------------------------------------------------------------------------
+
+uint64_t NumPositions(const JoinTable& table) {
+  switch (table.layout) {
+    case Layout::kUnchained:
+    case Layout::kDenseRuns: return table.num_tuples;
+    case Layout::kDense: return table.range;
+    case Layout::kOpen: return table.num_slots;
+    case Layout::kBitmap:
+    case Layout::kOpenCounts: return 0;
+  }
+  return 0;
+}
+
+bool HasTuple(const JoinTable& table, uint64_t position) {
+  switch (table.layout) {
+    case Layout::kUnchained:
+    case Layout::kDenseRuns: return true;
+    case Layout::kDense: return ((table.bitmap[position / 64] >> (position % 64)) & 1) != 0;
+    case Layout::kOpen: {
+      const uint8_t* slot = table.tuples + position * table.slot_bytes;
+      return table.word_bytes == 4 ? Load<uint32_t>(slot) != 0 : Load<uint64_t>(slot) != 0;
+    }
+    case Layout::kBitmap:
+    case Layout::kOpenCounts: return false;
+  }
+  return false;
+}
+
+}  // namespace quern

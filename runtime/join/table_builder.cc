@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layout is chosen here, when all rows have come and their number, the keys' range and the tuple's size are known. Whether keys are
+// unique is not: that is found by building, and a duplicate ends the attempt. So there is a list to try, and unchained, at its end, takes
+// anything:
+//
+//     10 M i32 keys 0 .. 9,999,999, count    bitmap           1.25 MB
+//     the same with 8 bytes of payload       dense            10 M x 16 bytes, bitmap
+//     the same keys, each twice              dense_runs       20 M x 16 bytes, 10 M x 4 bytes of ends     (dense stopped at the first one)
+//     10 M random i64, count                 open             25 M slots x 8 bytes
+//     each of them 4 times, count            open_counts      25 M slots x 16 bytes: one line a probe, whatever the number of duplicates
+//     each of them 4 times, with payload     unchained
+//     strings, wide tuples                   unchained
+//
+// A duplicate in data that has any worth mentioning is met early: of 10 M rows with 2.5 M keys the first 3,000 have one.
+#include "runtime/join/table_builder.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "runtime/base/status.h"
+#include "runtime/join/unchained_table.h"
+
+namespace quern {
+namespace {
+
+constexpr uint32_t kMinDirectoryBits = 4;
+constexpr uint64_t kLineBytes = 64;
+constexpr uint32_t kMaxSlotBytes = 32;  // a wider tuple in the slot moves neighbours out of its cache line
+constexpr uint64_t kBitsPerRow = 64;    // bitmap: as many bytes a row as an open table of 4-byte words takes
+constexpr uint64_t kRunsPerRow = 8;     // dense_runs: 4 bytes each; a directory has 16 to 32 bytes a row
+constexpr uint64_t kForcedFactor = 16;  // where the plan asks for dense
+constexpr uint64_t kSmallRange = uint64_t{1} << 14;
+constexpr uint64_t kMaxRunTuples = UINT32_MAX;
+
+// Slots for n tuples: the power of two above 2 n, so that 0.25 to 0.5 of them are taken. Twice as many cost nothing at 10 M probe rows of
+// 1,000, 100,000 and 10 M build rows (7.0, 7.7, 29 ns against 8.8, 11, 33 at half of them): fewer slots have two tuples.
+uint32_t DirectoryBits(uint64_t n) { return std::max(static_cast<uint32_t>(std::bit_width(n * 2)), kMinDirectoryBits); }
+
+uint64_t WordMask(uint32_t bits) { return bits == 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1; }
+
+// A word that no key of the range is, or false: what empty slots are, as it were.
+bool FindSentinel(const WordRange& range, uint64_t mask, uint64_t sign_bit, uint64_t* sentinel) {
+  if (range.is_empty() || range.min > 0) *sentinel = (range.is_empty() ? 0 : range.min - 1) ^ sign_bit;
+  else if (range.max < mask) *sentinel = (range.max + 1) ^ sign_bit;
+  else return false;
+  return true;
+}
+
+uint64_t RangeOf(const WordRange& range) { return range.max - range.min + 1; }  // 0: 2^64
+
+}  // namespace
+
+const char* LayoutText(Layout layout) {
+  switch (layout) {
+    case Layout::kUnchained: return "unchained";
+    case Layout::kBitmap: return "bitmap";
+    case Layout::kDense: return "dense";
+    case Layout::kDenseRuns: return "dense_runs";
+    case Layout::kOpen: return "open";
+    case Layout::kOpenCounts: return "open_counts";
+  }
+  return "";
+}
+
+PrefetchLoop BuildLoopOf(Layout layout) {
+  switch (layout) {
+    case Layout::kUnchained: return PrefetchLoop::kBuildUnchained;
+    case Layout::kBitmap:
+    case Layout::kDense:
+    case Layout::kDenseRuns: return PrefetchLoop::kBuildDense;
+    case Layout::kOpen:
+    case Layout::kOpenCounts: return PrefetchLoop::kBuildOpen;
+  }
+  return PrefetchLoop::kBuildUnchained;
+}
+
+PrefetchLoop ProbeLoopOf(Layout layout) {
+  switch (layout) {
+    case Layout::kUnchained: return PrefetchLoop::kProbeUnchained;
+    case Layout::kBitmap:
+    case Layout::kDense:
+    case Layout::kDenseRuns: return PrefetchLoop::kProbeDense;
+    case Layout::kOpen:
+    case Layout::kOpenCounts: return PrefetchLoop::kProbeOpen;
+  }
+  return PrefetchLoop::kProbeUnchained;
+}
+
+TableBuilder::TableBuilder(const QuernJoinShape& shape, const JoinKindRow& kind, const JoinOptions& options,
+                           std::shared_ptr<MemoryBudget> budget, std::vector<TupleStore*> stores, const WordRange& range)
+    : shape_(shape),
+      kind_(kind),
+      options_(options),
+      budget_(std::move(budget)),
+      stores_(std::move(stores)),
+      range_(range),
+      format_{shape.tuple_bytes, shape.word_bytes, shape.zero_hashes},
+      work_([this] { return NextPhase(); }) {
+  bool all = true;
+  for (const TupleStore* store : stores_) {
+    num_tuples_ += store->num_tuples();
+    is_partitioned_ |= store->is_partitioned();
+    all &= store->is_partitioned();
+  }
+  partitions_first_ = is_partitioned_ && !all;
+  table.tuple_bytes = shape_.tuple_bytes;
+  table.word_bytes = shape_.word_bytes;
+  table.zero_hashes = shape_.zero_hashes;
+  table.num_tuples = num_tuples_;
+  table.sign_bit = shape_.word_sign_bit;
+  table.base = range_.min;
+  to_try_ = LayoutsToTry();
+}
+
+bool TableBuilder::NeedsTuples() const { return shape_.num_build + shape_.num_residual + shape_.mark_offset != 0; }
+bool TableBuilder::OneMatchIsEnough() const { return shape_.stops_at_first; }
+
+std::vector<Layout> TableBuilder::LayoutsToTry() const {
+  std::vector<Layout> layouts;
+  const bool asks = options_.layout != LayoutChoice::kAuto;
+  const uint64_t n = num_tuples_, factor = asks ? kForcedFactor : 1;
+  if (shape_.word_bytes != 0 && n > 0 && options_.layout != LayoutChoice::kUnchained) {
+    const uint64_t range = RangeOf(range_);
+    const bool dense = options_.layout != LayoutChoice::kOpen;
+    const auto within = [&](uint64_t limit) { return dense && range != 0 && range <= std::max(limit * factor, kSmallRange); };
+    const uint64_t dense_bytes = 2 * (n * shape_.tuple_bytes + 4 * sizeof(uint64_t) * n);
+    if (!NeedsTuples() && within(n * kBitsPerRow)) layouts.push_back(Layout::kBitmap);
+    if (NeedsTuples() && within(dense_bytes / shape_.tuple_bytes)) layouts.push_back(Layout::kDense);
+    uint64_t sentinel = 0;
+    const bool open =
+        FindSentinel(range_, WordMask(shape_.word_bits), shape_.word_sign_bit, &sentinel) && shape_.tuple_bytes <= kMaxSlotBytes;
+    if (open) layouts.push_back(Layout::kOpen);
+    // Of duplicates; and of unique keys in wide tuples.
+    if (within(n * kRunsPerRow) && n < kMaxRunTuples) layouts.push_back(Layout::kDenseRuns);
+    if (open && !NeedsTuples() && kind_.pairs) layouts.push_back(Layout::kOpenCounts);
+  }
+  layouts.push_back(Layout::kUnchained);
+  std::reverse(layouts.begin(), layouts.end());  // taken from the back
+  return layouts;
+}
+
+// ---- phases ----------------------------------------------------------------------------------------------------
+
+absl::StatusOr<std::optional<SharedWork::Phase>> TableBuilder::NextPhase() {
+  if (partitions_first_) {
+    partitions_first_ = false;
+    return Phase{stores_.size(), [this](uint64_t i) {
+                   return stores_[i]->is_partitioned() ? absl::OkStatus() : stores_[i]->Partition(options_.partition_bits);
+                 }};
+  }
+  for (;;) {
+    const Inserted stopped = stopped_.exchange(Inserted::kAll);
+    if (stopped != Inserted::kAll) {
+      phases_.clear();
+      // Known duplicates: no layout of unique keys has a chance any more.
+      const auto hopeless = [&](Layout layout) { return layout == Layout::kOpen && stopped == Inserted::kDuplicate; };
+      std::erase_if(to_try_, hopeless);
+      has_begun_ = false;
+    }
+    if (!phases_.empty()) {
+      Phase phase = std::move(phases_.front());
+      phases_.pop_front();
+      return phase;
+    }
+    if (has_begun_) {
+      table.max_walk = max_walk_;
+      store_bitmaps_.clear();
+      return std::nullopt;
+    }
+    const Layout layout = to_try_.back();
+    to_try_.pop_back();
+    has_begun_ = true;
+    memory = {};
+    QUERN_RETURN_IF_ERROR(BeginLayout(layout));
+  }
+}
+
+void TableBuilder::Stop(Inserted why) {
+  Inserted none = Inserted::kAll;
+  stopped_.compare_exchange_strong(none, why);
+}
+
+SharedWork::Phase TableBuilder::PerPart(std::function<void(uint64_t part, const TupleList& spans)> run) {
+  const uint64_t num_parts = is_partitioned_ ? stores_[0]->parts().size() : 1;
+  return {num_parts, [this, run = std::move(run)](uint64_t part) {
+            TupleList spans;
+            for (const TupleStore* store : stores_) {
+              const TupleList& list = is_partitioned_ ? store->parts()[part] : store->flat();
+              spans.insert(spans.end(), list.begin(), list.end());
+            }
+            run(part, spans);
+            return absl::OkStatus();
+          }};
+}
+
+SharedWork::Phase TableBuilder::PerStore(std::function<void(uint64_t store, const TupleList& spans)> run) {
+  return {stores_.size(), [this, run = std::move(run)](uint64_t i) {
+            TupleList spans = stores_[i]->flat();
+            for (const TupleList& part : stores_[i]->parts()) spans.insert(spans.end(), part.begin(), part.end());
+            run(i, spans);
+            return absl::OkStatus();
+          }};
+}
+
+absl::Status TableBuilder::BeginLayout(Layout layout) {
+  table.layout = layout;
+  switch (layout) {
+    case Layout::kUnchained: return BeginUnchained();
+    case Layout::kBitmap:
+    case Layout::kDense: return BeginBitmap(layout);
+    case Layout::kDenseRuns: return BeginRuns();
+    case Layout::kOpen:
+    case Layout::kOpenCounts: return BeginOpen(layout);
+  }
+  return absl::OkStatus();
+}
+
+// Memory for tuples and the null tuple behind them.
+absl::Status TableBuilder::AllocateTuples(uint64_t num_places, uint32_t place_bytes) {
+  const uint64_t bytes = num_places * place_bytes + std::max(shape_.tuple_bytes, 64u);
+  QUERN_ASSIGN_OR_RETURN(memory.tuples, HugeBuffer::Allocate(budget_, bytes, options_.huge_pages));
+  table.tuples = memory.tuples.data();
+  table.null_tuple = num_places * place_bytes;
+  std::memset(table.tuples + table.null_tuple + shape_.null_bits_offset, 0xff, shape_.null_bits_bytes);
+  return absl::OkStatus();
+}
+
+// By all that a probe touches at random.
+void TableBuilder::SetPrefetch() {
+  const uint64_t bytes = memory.directory_bytes() + memory.tuples.bytes();
+  table.build = shape_.prefetches ? options_.prefetch.For(BuildLoopOf(table.layout), bytes) : PrefetchSetting();
+  table.probe = shape_.prefetches ? options_.prefetch.For(ProbeLoopOf(table.layout), bytes) : PrefetchSetting();
+}
+
+// ---- unchained ----------------------------------------------------------------------------------------------------
+
+absl::Status TableBuilder::BeginUnchained() {
+  uint32_t bits = DirectoryBits(num_tuples_);
+  if (is_partitioned_) bits = std::max(bits, options_.partition_bits);
+  const uint64_t slots = uint64_t{1} << bits;
+  QUERN_ASSIGN_OR_RETURN(memory.directory, HugeBuffer::Allocate(budget_, (slots + 1) * sizeof(uint64_t), options_.huge_pages));
+  QUERN_RETURN_IF_ERROR(AllocateTuples(num_tuples_, shape_.tuple_bytes));
+  table.directory = reinterpret_cast<const uint64_t*>(memory.directory.data()) + 1;
+  table.shift = 64 - bits;
+  SetPrefetch();
+  part_begin_.assign(1, 0);
+  for (uint64_t part = 0; is_partitioned_ && part < stores_[0]->parts().size(); ++part) {
+    uint64_t n = 0;
+    for (const TupleStore* store : stores_)
+      for (const TupleSpan& span : store->parts()[part]) n += span.num_tuples;
+    part_begin_.push_back(part_begin_.back() + n * shape_.tuple_bytes);
+  }
+  phases_.push_back(PerPart([this](uint64_t part, const TupleList& spans) { BuildUnchainedPart(part, spans); }));
+  return absl::OkStatus();
+}
+
+void TableBuilder::BuildUnchainedPart(uint64_t part, const TupleList& spans) {
+  const uint64_t slots = uint64_t{1} << (64 - table.shift);
+  const uint64_t slots_of_part = is_partitioned_ ? slots / stores_[0]->parts().size() : slots;
+  UnchainedBuild build;
+  build.format = format_;
+  build.directory = reinterpret_cast<uint64_t*>(memory.directory.data()) + 1;
+  build.shift = table.shift;
+  build.first_slot = part * slots_of_part;
+  build.end_slot = build.first_slot + slots_of_part;
+  build.first_byte = part_begin_[part];
+  build.prefetch = table.build;
+  build.target = table.tuples;
+  for (const TupleSpan& span : spans) CountTuples(build, span);
+  SumSlots(build);
+  for (const TupleSpan& span : spans) ScatterTuples(build, span);
+}
+
+// ---- open ----------------------------------------------------------------------------------------------------
+
+// Slots are numbered by the hash as a fraction of all of them, so that there may be any number of regions; a walk stays in its region, so
+// that a part's walks stay in the part's slots. 10 M tuples at 40 %: 64 parts x 12 regions of 32768 slots.
+absl::Status TableBuilder::BeginOpen(Layout layout) {
+  constexpr uint64_t kSmallestRegion = 256;
+  const uint64_t parts = is_partitioned_ ? stores_[0]->parts().size() : 1;
+  const uint64_t slots_of_part = num_tuples_ * 100 / options_.open_load_percent / parts + 1;
+  const uint64_t region = std::max(std::bit_floor(slots_of_part / 8 + 1), kSmallestRegion);
+  const uint64_t regions = (slots_of_part + region - 1) / region * parts;
+  table.slot_bytes = layout == Layout::kOpenCounts ? 2 * shape_.word_bytes : std::bit_ceil(shape_.tuple_bytes);
+  table.line_mask = kLineBytes / table.slot_bytes - 1;
+  table.num_slots = regions * region;
+  table.region_mask = region - 1;
+  FindSentinel(range_, WordMask(shape_.word_bits), shape_.word_sign_bit, &table.sentinel);
+  QUERN_RETURN_IF_ERROR(AllocateTuples(table.num_slots, table.slot_bytes));
+  SetPrefetch();
+  num_inserted_ = 0;
+  max_walk_ = 0;
+  const Duplicates duplicates = layout == Layout::kOpenCounts ? Duplicates::kCount
+                                : OneMatchIsEnough()          ? Duplicates::kDrop
+                                                              : Duplicates::kStop;
+  phases_.push_back(PerPart([this, duplicates](uint64_t, const TupleList& spans) { InsertPart(spans, duplicates); }));
+  return absl::OkStatus();
+}
+
+void TableBuilder::InsertPart(const TupleList& spans, Duplicates duplicates) {
+  uint32_t max_walk = 0;
+  uint64_t num_inserted = 0;
+  for (const TupleSpan& span : spans) {
+    if (stopped_.load(std::memory_order_relaxed) != Inserted::kAll) return;
+    const Inserted inserted = InsertOpen(table, format_, span, duplicates, &max_walk, &num_inserted);
+    if (inserted != Inserted::kAll) return Stop(inserted);
+  }
+  num_inserted_ += num_inserted;
+  uint32_t seen = max_walk_;
+  while (seen < max_walk && !max_walk_.compare_exchange_weak(seen, max_walk)) {
+  }
+}
+
+// ---- dense ----------------------------------------------------------------------------------------------------
+
+// Each store fills a bitmap of its own, the first one the table's; then they are merged, and then tuples go to their places.
+absl::Status TableBuilder::BeginBitmap(Layout layout) {
+  table.range = RangeOf(range_);
+  const uint64_t bytes = (table.range + 63) / 64 * sizeof(uint64_t);
+  QUERN_ASSIGN_OR_RETURN(memory.bitmap, HugeBuffer::Allocate(budget_, bytes, options_.huge_pages));
+  table.bitmap = reinterpret_cast<const uint64_t*>(memory.bitmap.data());
+  if (layout == Layout::kDense) QUERN_RETURN_IF_ERROR(AllocateTuples(table.range, shape_.tuple_bytes));
+  store_bitmaps_.clear();
+  for (size_t i = 1; i < stores_.size(); ++i) {
+    QUERN_ASSIGN_OR_RETURN(HugeBuffer bitmap, HugeBuffer::Allocate(budget_, bytes, options_.huge_pages));
+    store_bitmaps_.push_back(std::move(bitmap));
+  }
+  SetPrefetch();
+  const Duplicates duplicates = OneMatchIsEnough() ? Duplicates::kDrop : Duplicates::kStop;
+  phases_.push_back(PerStore([this, duplicates](uint64_t store, const TupleList& spans) { FillBitmapOf(store, spans, duplicates); }));
+  if (!store_bitmaps_.empty()) {
+    phases_.push_back({1, [this, duplicates](uint64_t) {
+                         MergeBitmaps(duplicates);
+                         return absl::OkStatus();
+                       }});
+  }
+  if (layout == Layout::kDense) {
+    phases_.push_back(PerStore([this](uint64_t, const TupleList& spans) {
+      for (const TupleSpan& span : spans) PlaceDense(table, format_, span);
+    }));
+  }
+  return absl::OkStatus();
+}
+
+void TableBuilder::FillBitmapOf(uint64_t store, const TupleList& spans, Duplicates duplicates) {
+  uint8_t* const bitmap = store == 0 ? memory.bitmap.data() : store_bitmaps_[store - 1].data();
+  for (const TupleSpan& span : spans) {
+    if (stopped_.load(std::memory_order_relaxed) != Inserted::kAll) return;
+    const Inserted inserted = FillBitmap(table, format_, span, duplicates, reinterpret_cast<uint64_t*>(bitmap));
+    if (inserted != Inserted::kAll) return Stop(inserted);
+  }
+}
+
+void TableBuilder::MergeBitmaps(Duplicates duplicates) {
+  uint64_t* const all = reinterpret_cast<uint64_t*>(memory.bitmap.data());
+  uint64_t twice = 0;
+  for (const HugeBuffer& of_store : store_bitmaps_) {
+    const uint64_t* const bits = reinterpret_cast<const uint64_t*>(of_store.data());
+    for (uint64_t i = 0; i < of_store.bytes() / sizeof(uint64_t); ++i) {
+      twice |= all[i] & bits[i];
+      all[i] |= bits[i];
+    }
+  }
+  if (twice != 0 && duplicates == Duplicates::kStop) Stop(Inserted::kDuplicate);
+}
+
+absl::Status TableBuilder::BeginRuns() {
+  table.range = RangeOf(range_);
+  QUERN_ASSIGN_OR_RETURN(memory.directory, HugeBuffer::Allocate(budget_, (table.range + 1) * sizeof(uint32_t), options_.huge_pages));
+  QUERN_RETURN_IF_ERROR(AllocateTuples(NeedsTuples() ? num_tuples_ : 0, shape_.tuple_bytes));
+  uint32_t* const runs = reinterpret_cast<uint32_t*>(memory.directory.data()) + 1;
+  table.runs = runs;
+  SetPrefetch();
+  phases_.push_back({1, [this, runs](uint64_t) {
+                       std::vector<TupleSpan> spans;
+                       for (const TupleStore* store : stores_) {
+                         spans.insert(spans.end(), store->flat().begin(), store->flat().end());
+                         for (const TupleList& part : store->parts()) spans.insert(spans.end(), part.begin(), part.end());
+                       }
+                       for (const TupleSpan& span : spans) CountRuns(table, format_, span, runs);
+                       SumRuns(table.range, runs);
+                       for (const TupleSpan& span : spans) PlaceRuns(table, format_, span, runs, NeedsTuples() ? table.tuples : nullptr);
+                       return absl::OkStatus();
+                     }});
+  return absl::OkStatus();
+}
+
+}  // namespace quern

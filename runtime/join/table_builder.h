@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the tuples of all appenders to a finished table: which layout, and the phases that build it.
+#ifndef QUERN_RUNTIME_JOIN_TABLE_BUILDER_H_
+#define QUERN_RUNTIME_JOIN_TABLE_BUILDER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/abi/kernel_abi.h"
+#include "runtime/base/memory.h"
+#include "runtime/base/shared_work.h"
+#include "runtime/join/join_options.h"
+#include "runtime/join/join_table.h"
+#include "runtime/join/packed_key_table.h"
+#include "runtime/rows/tuple_store.h"
+#include "runtime/spec/spec.h"
+
+namespace quern {
+
+// What a JoinTable points to.
+struct TableMemory {
+  HugeBuffer tuples;     // slots of an open table
+  HugeBuffer directory;  // unchained: directory; dense_runs: runs
+  HugeBuffer bitmap;
+
+  uint64_t directory_bytes() const { return directory.bytes() + bitmap.bytes(); }
+};
+
+class TableBuilder {
+ public:
+  // *Ownership*: the stores stay the caller's, and are only read but for being partitioned.
+  TableBuilder(const QuernJoinShape& shape, const JoinKindRow& kind, const JoinOptions& options, std::shared_ptr<MemoryBudget> budget,
+               std::vector<TupleStore*> stores, const WordRange& range);
+
+  // Takes part in building until the table is there. *Threads*: any. *Errors*: ResourceExhausted, the same for all threads.
+  absl::Status Help() { return work_.Help(); }
+
+  JoinTable table;
+  TableMemory memory;
+
+ private:
+  using Phase = SharedWork::Phase;
+  std::vector<Layout> LayoutsToTry() const;
+  bool NeedsTuples() const;
+  bool OneMatchIsEnough() const;
+  absl::StatusOr<std::optional<Phase>> NextPhase();
+  absl::Status BeginLayout(Layout layout);
+  absl::Status BeginUnchained();
+  absl::Status BeginOpen(Layout layout);
+  absl::Status BeginBitmap(Layout layout);
+  absl::Status BeginRuns();
+  absl::Status AllocateTuples(uint64_t num_places, uint32_t place_bytes);
+  void SetPrefetch();
+  Phase PerPart(std::function<void(uint64_t part, const TupleList& spans)> run);
+  Phase PerStore(std::function<void(uint64_t store, const TupleList& spans)> run);
+  void BuildUnchainedPart(uint64_t part, const TupleList& spans);
+  void InsertPart(const TupleList& spans, Duplicates duplicates);
+  void FillBitmapOf(uint64_t store, const TupleList& spans, Duplicates duplicates);
+  void MergeBitmaps(Duplicates duplicates);
+  void Stop(Inserted why);
+
+  const QuernJoinShape& shape_;
+  const JoinKindRow& kind_;
+  const JoinOptions& options_;
+  std::shared_ptr<MemoryBudget> budget_;
+  std::vector<TupleStore*> stores_;
+  WordRange range_;
+  TupleFormat format_;
+  uint64_t num_tuples_ = 0;
+  bool is_partitioned_ = false;
+  bool partitions_first_ = false;  // some stores are partitioned and some are not yet
+  bool has_begun_ = false;
+  std::vector<Layout> to_try_;
+  std::deque<Phase> phases_;
+  std::vector<uint64_t> part_begin_;       // unchained: byte offset of each part's first tuple
+  std::vector<HugeBuffer> store_bitmaps_;  // of all stores but the first
+  std::atomic<uint64_t> num_inserted_{0};  // open
+  std::atomic<uint32_t> max_walk_{0};      // open
+  std::atomic<Inserted> stopped_{Inserted::kAll};
+  SharedWork work_;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_JOIN_TABLE_BUILDER_H_

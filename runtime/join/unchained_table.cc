@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Three passes bring tuples of one slot side by side (Birler, Schmidt, Fent, Neumann: Simple, Efficient, and Robust Hash Tables for Join
+// Processing, DaMoN 2024). With 8-byte tuples and hashes whose slots are 2, 0, 2:
+//
+//     count      directory  [8|t1]  [0]  [16|t0+t2]  [0]          bytes per slot, tags or-ed
+//     sum        directory  [0|t1]  [8]  [8|t0+t2]  [24]          where each slot begins
+//     scatter    directory  [8|t1]  [8]  [24|t0+t2] [24]          where each slot ends; tuples: 1, 0, 2
+//
+// Nothing here depends on a kernel spec but the size of a tuple, so none of it is compiled at run time: the common sizes are instantiated
+// below, which makes a copy a move of registers, and the others call memcpy.
+#include "runtime/join/unchained_table.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "runtime/abi/kernel_abi.h"
+#include "runtime/rows/prefetch_lines.h"
+
+namespace quern {
+namespace {
+
+// All 1820 patterns of 4 of 16 bits, the first 228 of them twice to fill the table.
+struct Tags {
+  uint16_t patterns[kNumTags];
+  constexpr Tags() : patterns() {
+    uint32_t n = 0;
+    while (n < kNumTags)
+      for (uint32_t bits = 0; bits < 65536 && n < kNumTags; ++bits)
+        if (std::popcount(bits) == 4) patterns[n++] = static_cast<uint16_t>(bits);
+  }
+};
+const Tags kTags;
+
+// Hashes are brought into a block's array first, where there is room to look ahead.
+constexpr uint32_t kBlockRows = 1024;
+
+struct Block {
+  const uint8_t* tuples;
+  uint32_t n;
+  uint64_t hashes[kBlockRows];
+
+  void Load(const TupleSpan& span, uint64_t first, const TupleFormat& format, uint32_t max_rows) {
+    tuples = span.tuples + first * format.tuple_bytes;
+    n = static_cast<uint32_t>(std::min<uint64_t>(max_rows, span.num_tuples - first));
+    LoadHashes(span, first, n, format, hashes);
+  }
+};
+
+// kBytes 0: any size, known at run time.
+template <uint32_t kBytes, class Ask>
+[[gnu::noinline]] void Scatter(const UnchainedBuild& build, const Block& block) {
+  const uint32_t bytes = kBytes != 0 ? kBytes : build.format.tuple_bytes;
+  const uint32_t shift = build.shift, n = block.n;
+  const uint64_t* hashes = block.hashes;
+  uint64_t* directory = build.directory;
+  const uint8_t* tuples = block.tuples;
+  uint8_t* target = build.target;
+  // The place read ahead may have moved on by the time it is used, by a tuple or two: the same line or its neighbour.
+  const bool asks_places = build.prefetch.stages >= 2;
+  const uint32_t entries_ahead = asks_places ? RowsAheadTwice(build.prefetch, n) : RowsAhead(build.prefetch, n);
+  const uint32_t places_ahead = asks_places ? RowsAhead(build.prefetch, n) : n;
+  const auto ask_entry = [&](uint32_t i) { Ask::For(&directory[hashes[i] >> shift]); };
+  const auto ask_place = [&](uint32_t i) { Ask::For(target + (directory[hashes[i] >> shift] >> kTagBits)); };
+  if constexpr (Ask::kAsks) {
+    for (uint32_t i = 0; i < entries_ahead; ++i) ask_entry(i);
+    for (uint32_t i = 0; i < places_ahead && asks_places; ++i) ask_place(i);
+  }
+  uint32_t i = 0;
+  const auto place = [&] {
+    uint64_t* entry = &directory[hashes[i] >> shift];
+    std::memcpy(target + (*entry >> kTagBits), tuples + uint64_t{i} * bytes, bytes);
+    *entry += static_cast<uint64_t>(bytes) << kTagBits;
+  };
+  for (; Ask::kAsks && i + std::min(entries_ahead, places_ahead) < n; ++i) {
+    if (i + entries_ahead < n) ask_entry(i + entries_ahead);
+    if (i + places_ahead < n) ask_place(i + places_ahead);
+    place();
+  }
+  for (; i < n; ++i) place();
+}
+
+template <uint32_t kBytes>
+void ScatterSized(const UnchainedBuild& build, const Block& block) {
+  WithAsk(build.prefetch, [&]<class Ask>() { Scatter<kBytes, Ask>(build, block); });
+}
+
+void ScatterBlock(const UnchainedBuild& build, const Block& block) {
+  switch (build.format.tuple_bytes) {
+    case 4: return ScatterSized<4>(build, block);
+    case 8: return ScatterSized<8>(build, block);
+    case 16: return ScatterSized<16>(build, block);
+    case 24: return ScatterSized<24>(build, block);
+    case 32: return ScatterSized<32>(build, block);
+    case 40: return ScatterSized<40>(build, block);
+    case 48: return ScatterSized<48>(build, block);
+    case 56: return ScatterSized<56>(build, block);
+    case 64: return ScatterSized<64>(build, block);
+    default: return ScatterSized<0>(build, block);
+  }
+}
+
+template <class Ask>
+void Count(const UnchainedBuild& build, const Block& block) {
+  const uint64_t one_tuple = static_cast<uint64_t>(build.format.tuple_bytes) << kTagBits;
+  const uint32_t shift = build.shift;
+  const uint64_t* hashes = block.hashes;
+  uint64_t* directory = build.directory;
+  const uint16_t* tags = kTags.patterns;
+  const auto ask = [&](uint32_t i) { Ask::For(&directory[hashes[i] >> shift]); };
+  ForEachRow<Ask>(block.n, RowsAhead(build.prefetch, block.n), ask, [&](uint32_t i) {
+    uint64_t* entry = &directory[hashes[i] >> shift];
+    *entry = (*entry + one_tuple) | TagOf(tags, hashes[i]);
+  });
+}
+
+template <class F>
+void ForEachBlock(const UnchainedBuild& build, const TupleSpan& span, F&& f) {
+  Block block;
+  const uint32_t max_rows = build.prefetch.batch_rows == 0 ? kBlockRows : std::min<uint32_t>(build.prefetch.batch_rows, kBlockRows);
+  for (uint64_t first = 0; first < span.num_tuples; first += max_rows) {
+    block.Load(span, first, build.format, max_rows);
+    f(block);
+  }
+}
+
+}  // namespace
+
+const uint16_t* DirectoryTags() { return kTags.patterns; }
+
+void CountTuples(const UnchainedBuild& build, const TupleSpan& span) {
+  ForEachBlock(build, span, [&](const Block& block) { WithAsk(build.prefetch, [&]<class Ask>() { Count<Ask>(build, block); }); });
+}
+
+void SumSlots(const UnchainedBuild& build) {
+  uint64_t begin = build.first_byte;
+  for (uint64_t slot = build.first_slot; slot < build.end_slot; ++slot) {
+    const uint64_t entry = build.directory[slot];
+    build.directory[slot] = begin << kTagBits | (entry & kTagMask);
+    begin += entry >> kTagBits;
+  }
+}
+
+void ScatterTuples(const UnchainedBuild& build, const TupleSpan& span) {
+  ForEachBlock(build, span, [&](const Block& block) { ScatterBlock(build, block); });
+}
+
+void AskForEntries(const JoinTable& table, const QuernProbeScratch& scratch, uint32_t begin, uint32_t end) {
+  const uint64_t *directory = table.directory, *hashes = scratch.hashes;
+  const uint32_t shift = table.shift;
+  WithAsk(table.probe, [&]<class Ask>() {
+    for (uint32_t i = begin; i < end; ++i) Ask::For(&directory[hashes[i] >> shift]);
+  });
+}
+
+void AskForTuples(const JoinTable& table, const QuernProbeScratch& scratch) {
+  const uint8_t* tuples = table.tuples;
+  WithAsk(table.probe, [&]<class Ask>() {
+    for (uint32_t c = 0; c < scratch.num_candidates; ++c) {
+      Ask::For(tuples + scratch.candidates[c].begin);
+      Ask::For(tuples + scratch.candidates[c].end - 1);
+    }
+  });
+}
+
+}  // namespace quern

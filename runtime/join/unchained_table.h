@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bringing the tuples of an unchained table to their places (layout: kernel_abi.h).
+#ifndef QUERN_RUNTIME_JOIN_UNCHAINED_TABLE_H_
+#define QUERN_RUNTIME_JOIN_UNCHAINED_TABLE_H_
+
+#include <cstdint>
+
+#include "runtime/join/join_table.h"
+#include "runtime/rows/prefetch.h"
+#include "runtime/rows/tuple_store.h"
+
+namespace quern {
+
+// A range of slots and the table that it belongs to. Ranges that do not overlap may be built at the same time.
+struct UnchainedBuild {
+  TupleFormat format;
+  uint64_t* directory = nullptr;  // directory[-1] exists and is 0
+  uint32_t shift = 0;             // slot of hash h: h >> shift
+  uint64_t first_slot = 0;
+  uint64_t end_slot = 0;
+  uint64_t first_byte = 0;    // where the tuples of the first slot begin
+  PrefetchSetting prefetch;   // stages: 1 the directory, 2 the tuples too; batch_rows: up to 1024
+  uint8_t* target = nullptr;  // the table's tuples
+};
+
+// The patterns that TagOf looks up.
+const uint16_t* DirectoryTags();
+
+// Adds each tuple's bytes and tag to its slot's entry. *Cost*: one random line a tuple, prefetched for writing.
+void CountTuples(const UnchainedBuild& build, const TupleSpan& span);
+
+// Turns the bytes of each slot into where its tuples begin. *Cost*: one sequential pass over the slots.
+void SumSlots(const UnchainedBuild& build);
+
+// Copies each tuple to its slot's next place; the entries then hold where the slots' tuples end. *Cost*: two dependent random lines a
+// tuple, each prefetched.
+void ScatterTuples(const UnchainedBuild& build, const TupleSpan& span);
+
+// For the probing of keys that are no words, where the setting is another than the one that the kernel's test stage follows: asks for the
+// directory entries of rows [begin, end) of the hash batch, and for the first and the last tuple of each candidate.
+void AskForEntries(const JoinTable& table, const QuernProbeScratch& scratch, uint32_t begin, uint32_t end);
+void AskForTuples(const JoinTable& table, const QuernProbeScratch& scratch);
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_JOIN_UNCHAINED_TABLE_H_

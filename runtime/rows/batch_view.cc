@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks that every operator makes, in one wording:
+//
+//     batch without the spec's columns: 1 keys, 0 payload columns; accepted: 1 and 2
+//     output batch of other columns: 3; accepted: 2
+//     memory limit exceeded: result strings; accepted: a higher memory limit
+#include "runtime/rows/batch_view.h"
+
+#include <string>
+
+#include "runtime/base/status.h"
+#include "runtime/rows/output_batch.h"
+
+namespace quern {
+
+absl::Status CheckBatch(const BatchView& batch, size_t num_keys, size_t num_payload, const char* payload_name) {
+  if (batch.num_rows >= kNullRow) {
+    return InvalidArgument("batch too large: " + std::to_string(batch.num_rows) + " rows; accepted: below 4294967295");
+  }
+  if (batch.num_rows == 0 || (batch.keys.size() >= num_keys && batch.payload.size() >= num_payload)) return absl::OkStatus();
+  return InvalidArgument("batch without the spec's columns: " + std::to_string(batch.keys.size()) + " keys, " +
+                         std::to_string(batch.payload.size()) + " " + payload_name + "; accepted: " + std::to_string(num_keys) + " and " +
+                         std::to_string(num_payload));
+}
+
+absl::Status CheckOutput(const OutputBatch& out, size_t num_columns, NoColumns no_columns) {
+  const bool counts = out.num_columns() == 0 && no_columns == NoColumns::kCounts;
+  if (out.num_columns() != num_columns && !counts) {
+    return InvalidArgument("output batch of other columns: " + std::to_string(out.num_columns()) +
+                           "; accepted: " + std::to_string(num_columns));
+  }
+  if (out.num_columns() == 0 || out.capacity() != 0) return absl::OkStatus();
+  return InvalidArgument("output batch too small: 0 rows; accepted: 1 to 2147483647");
+}
+
+absl::Status StatusOfCode(int64_t code) {
+  if (code == kQuernOutOfMemory)
+    return absl::ResourceExhaustedError("memory limit exceeded: result strings; accepted: a higher memory limit");
+  if (code == kQuernValueTooLarge) {
+    return absl::ResourceExhaustedError("value too large for an output column: above 2147483647 bytes; accepted: large_utf8, large_binary");
+  }
+  if (code == kQuernSecondMatch) {
+    return absl::FailedPreconditionError("second match of a probe row: in a join of kind single; accepted: at most one build row a key");
+  }
+  return Internal("kernel failed: code " + std::to_string(code) + "; accepted: 0 or more");
+}
+
+}  // namespace quern

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where kernels write their result columns.
+#ifndef QUERN_RUNTIME_ROWS_OUTPUT_BATCH_H_
+#define QUERN_RUNTIME_ROWS_OUTPUT_BATCH_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/abi/arrow_abi.h"
+#include "runtime/abi/kernel_abi.h"
+#include "runtime/base/memory.h"
+#include "runtime/spec/column_type.h"
+
+namespace quern {
+
+// The buffers of one batch of result rows. Reused from call to call unless they were exported.
+// *Nulls*: a column whose type is nullable has a validity bitmap, the others none. *Threads*: one.
+class OutputBatch {
+ public:
+  // Types as in the spec; dictionary types come out decoded, as their value type.
+  // capacity_rows: at most 2^31 - 1.
+  OutputBatch(std::vector<ColumnType> types, uint64_t capacity_rows, std::shared_ptr<MemoryBudget> budget);
+  ~OutputBatch();
+
+  // Takes (or zeroes) the buffers for a new batch. *Errors*: ResourceExhausted.
+  absl::Status Reset();
+
+  uint64_t capacity() const { return capacity_rows_; }
+  uint64_t num_rows() const { return num_rows_; }
+  void set_num_rows(uint64_t rows) { num_rows_ = rows; }
+  size_t num_columns() const { return types_.size(); }
+  const ColumnType& type(size_t column) const { return types_[column]; }
+  QuernOutColumn* columns() { return columns_.data(); }
+  const QuernOutColumn& column(size_t i) const { return columns_[i]; }
+
+  // Moves the rows out as an Arrow struct array, one child per column, whose release callback frees the buffers; the batch is empty
+  // after it. *Ownership*: the caller releases `out`. *Cost*: no row is copied.
+  void ExportArrow(ArrowArray* out);
+
+ private:
+  struct Buffers;
+  std::vector<ColumnType> types_;
+  uint64_t capacity_rows_;
+  uint64_t num_rows_ = 0;
+  std::shared_ptr<MemoryBudget> budget_;
+  std::vector<QuernOutColumn> columns_;
+  std::vector<std::unique_ptr<Buffers>> buffers_;
+  std::vector<uint64_t> exported_bytes_;  // by column, of strings: the last batch's, which the next one is likely to have as well
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_ROWS_OUTPUT_BATCH_H_

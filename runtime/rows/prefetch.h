@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// How loops over tables ask for cache lines before they use them, by the table's size. Data, not code: one kernel runs with any of it, and
+// a job may be told another setting while it runs, so that measuring a candidate costs no compilation.
+#ifndef QUERN_RUNTIME_ROWS_PREFETCH_H_
+#define QUERN_RUNTIME_ROWS_PREFETCH_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
+#include "runtime/abi/kernel_abi.h"
+
+namespace quern {
+
+// The instruction: into all caches, from L2 on, from L3 on, past the caches (x86: prefetchnta), or to be written (prefetchw).
+enum class PrefetchHint : uint8_t { kT0, kT1, kT2, kNta, kWrite };
+const char* HintText(PrefetchHint hint);  // "t0", "t1", "t2", "nta", "w"
+
+enum class PrefetchLoop : uint8_t {
+#define QUERN_PREFETCH_LOOP(Id, name, scope, hint, stages, meaning) Id,
+#include "runtime/rows/prefetch_loops.def"
+};
+constexpr size_t kNumPrefetchLoops = 0
+#define QUERN_PREFETCH_LOOP(Id, name, scope, hint, stages, meaning) +1
+#include "runtime/rows/prefetch_loops.def"
+    ;
+const char* LoopText(PrefetchLoop loop);  // "probe_open"
+
+// In place of a distance: every line of a batch is asked for before the first is used (group prefetching), not so many rows ahead of the
+// one that is used (a ring).
+constexpr uint16_t kWholeBatch = 0xffff;
+
+struct PrefetchSetting {
+  uint16_t distance = 0;    // rows, up to kMaxPrefetchDistance, or kWholeBatch; 0: nothing is asked for
+  uint16_t group_rows = 0;  // whose tuples are asked for before the first is compared; 0: as the plan says
+  uint16_t batch_rows = 0;  // hashed at a time; 0: as the plan says
+  uint8_t stages = 3;       // dependent lines that are asked for; those that a loop does not have are nobody's
+  PrefetchHint hint = PrefetchHint::kT0;
+
+  bool operator==(const PrefetchSetting&) const = default;
+};
+
+// Rows ahead of a ring whose arrays go on for kMaxPrefetchDistance rows behind the batch.
+inline uint32_t RingDistance(const PrefetchSetting& setting) {
+  return setting.distance < kMaxPrefetchDistance ? setting.distance : kMaxPrefetchDistance;
+}
+
+// "0", "64", "all/group=32/batch=512/stages=1/hint=nta": the distance, then what is not the default. *Errors*: InvalidArgument that names
+// the text and what is accepted.
+std::string PrintSetting(const PrefetchSetting& setting, PrefetchHint default_hint);
+absl::StatusOr<PrefetchSetting> ParseSetting(std::string_view text, PrefetchHint default_hint);
+
+struct PrefetchRung {
+  uint64_t max_bytes = UINT64_MAX;  // of the table
+  PrefetchSetting setting;
+
+  bool operator==(const PrefetchRung&) const = default;
+};
+
+// Settings by table size, smallest first; the last rung has no upper end.
+struct PrefetchLadder {
+  // As many as most have lie inside: operators copy ladders for each job, and a job of a hundred rows takes a microsecond.
+  using Rungs = absl::InlinedVector<PrefetchRung, 6>;
+  Rungs rungs = Rungs(1);
+
+  const PrefetchSetting& For(uint64_t table_bytes) const;
+  bool operator==(const PrefetchLadder&) const = default;
+};
+
+// "0@1M,64@32M,128": settings, each with the size up to which it counts; the last has none. Sizes are bytes, or K, M, G where they are
+// whole. Neighbours with the same setting are one rung. ParseLadder(PrintLadder(l)) == l where they are.
+std::string PrintLadder(const PrefetchLadder& ladder, PrefetchHint default_hint);
+absl::StatusOr<PrefetchLadder> ParseLadder(std::string_view text, PrefetchHint default_hint);
+PrefetchHint DefaultHint(PrefetchLoop loop);
+uint32_t NumStages(PrefetchLoop loop);
+
+// One ladder for each loop; those of other operators are not looked at.
+struct PrefetchLadders {
+  std::array<PrefetchLadder, kNumPrefetchLoops> all;
+
+  PrefetchLadder& operator[](PrefetchLoop loop) { return all[static_cast<size_t>(loop)]; }
+  const PrefetchLadder& operator[](PrefetchLoop loop) const { return all[static_cast<size_t>(loop)]; }
+  const PrefetchSetting& For(PrefetchLoop loop, uint64_t table_bytes) const { return (*this)[loop].For(table_bytes); }
+  // One setting for tables of any size.
+  void Set(PrefetchLoop loop, const PrefetchSetting& setting) { (*this)[loop].rungs = {{UINT64_MAX, setting}}; }
+  bool operator==(const PrefetchLadders&) const = default;
+};
+
+// Sizes of the machine's caches, by which a table gets a name.
+struct CacheSizes {
+  uint64_t l2_bytes = uint64_t{1} << 20;
+  uint64_t l3_bytes = uint64_t{32} << 20;
+
+  // "l2", "l3" or "dram".
+  const char* NameFor(uint64_t table_bytes) const;
+};
+
+// Asks for the line of an address.
+template <PrefetchHint kHint>
+inline __attribute__((always_inline)) void PrefetchLine(const void* address) {
+  if constexpr (kHint == PrefetchHint::kT0) __builtin_prefetch(address, 0, 3);
+  if constexpr (kHint == PrefetchHint::kT1) __builtin_prefetch(address, 0, 2);
+  if constexpr (kHint == PrefetchHint::kT2) __builtin_prefetch(address, 0, 1);
+  if constexpr (kHint == PrefetchHint::kNta) __builtin_prefetch(address, 0, 0);
+  if constexpr (kHint == PrefetchHint::kWrite) {
+#if defined(__x86_64__)
+    // Compilers make a read of it for processors that need not have the instruction; those without do nothing.
+    asm volatile("prefetchw (%0)" : : "r"(address));
+#else
+    __builtin_prefetch(address, 1, 3);
+#endif
+  }
+}
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_ROWS_PREFETCH_H_

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Placing fields: the widest first, each at a multiple of its own width (8 at most, which is the most that is read at once), then the bits
+// that tell nulls. For an i16 and a string: the string at 0, the number at 16.
+#include "runtime/rows/tuple_layout.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <utility>
+
+namespace quern {
+namespace {
+
+// Bits of a key in a word, the null bit included; more than 64 where it does not fit at all.
+uint32_t BitsInWord(const KeySpec& key) {
+  const Storage storage = RowOf(key.type.id).key_storage;
+  const uint32_t null_bits = key.type.nullable && key.null_equal ? 1 : 0;
+  if (storage == kBit) return 1 + null_bits;
+  if (storage == kFixed || IsVariable(storage)) return 65;
+  return 8 * StorageFieldBytes(storage) + null_bits;
+}
+
+// Nothing in a tuple is read in units above 8 bytes; fixed binaries are read bytewise.
+uint32_t Alignment(const QuernField& field) { return field.storage == kFixed ? 1 : std::min<uint32_t>(FieldBytes(field), 8); }
+
+std::string PadLeft(const std::string& text, size_t width) { return std::string(width - std::min(width, text.size()), ' ') + text; }
+std::string PadRight(const std::string& text, size_t width) { return text + std::string(width - std::min(width, text.size()), ' '); }
+
+}  // namespace
+
+bool IsUnsigned(TypeId id) { return id == TypeId::kBool || (id >= TypeId::kU8 && id <= TypeId::kU64); }
+
+QuernField MakeField(const ColumnType& type, Storage storage) {
+  QuernField field = {};
+  field.storage = storage;
+  field.index_storage = type.is_dictionary ? RowOf(type.index).storage : kNoStorage;
+  field.index_is_signed = type.is_dictionary && type.index >= TypeId::kI8 && type.index <= TypeId::kI64;
+  field.nullable = type.nullable;
+  field.width_bytes = type.width_bytes;
+  field.is_signed = !IsUnsigned(type.id);
+  return field;
+}
+
+QuernField MakeKey(const KeySpec& key, uint32_t inline_key_bytes) {
+  QuernField field = MakeField(key.type, RowOf(key.type.id).key_storage);
+  field.null_equal = key.null_equal;
+  field.rule = RuleOf(key.type.collation);
+  if (IsVariable(field.storage)) field.width_bytes = inline_key_bytes;
+  return field;
+}
+
+uint32_t FieldBytes(const QuernField& field) {
+  if (field.storage == kFixed) return field.width_bytes;
+  if (IsVariable(field.storage) && field.width_bytes > kInlineStringBytes) return field.width_bytes + 4;
+  return StorageFieldBytes(field.storage);
+}
+
+uint32_t RoundUp(uint32_t n, uint32_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+void TupleLayout::Place(std::initializer_list<std::vector<QuernField>*> parts) {
+  std::multimap<uint32_t, QuernField*, std::greater<>> widest_first;
+  for (std::vector<QuernField>* fields : parts)
+    for (QuernField& field : *fields) widest_first.emplace(FieldBytes(field), &field);
+  for (const auto& [bytes, field] : widest_first) {
+    field->tuple_offset = RoundUp(end, Alignment(*field));
+    end = field->tuple_offset + bytes;
+    alignment = std::max(alignment, Alignment(*field));
+  }
+}
+
+void TupleLayout::PlaceNullBit(QuernField* field) {
+  field->null_offset = end + num_null_bits / 8;
+  field->null_mask = static_cast<uint8_t>(1u << (num_null_bits % 8));
+  ++num_null_bits;
+}
+
+std::string Numbered(std::string_view name, size_t i) { return std::string(name) + "[" + std::to_string(i) + "]"; }
+
+LayoutLine MakeLine(const QuernField& field, const ColumnType& type, std::string name) {
+  return {field.tuple_offset, FieldBytes(field), std::move(name), PrintType(type), std::string(StorageText(field.storage))};
+}
+
+void AddNullBit(const QuernField& field, const std::string& name, LayoutLine* null_bits) {
+  if (field.null_mask != 0) null_bits->type += (null_bits->type.empty() ? "of " : ", ") + name;
+}
+
+std::string PrintTable(const std::vector<LayoutLine>& lines) {
+  size_t field_width = 5, type_width = 4;
+  for (const LayoutLine& line : lines) {
+    field_width = std::max(field_width, line.field.size());
+    if (!line.storage.empty()) type_width = std::max(type_width, line.type.size());
+  }
+  std::string text = "offset  bytes  " + PadRight("field", field_width) + "  " + PadRight("type", type_width) + "  storage\n";
+  for (const LayoutLine& line : lines) {
+    text += PadLeft(std::to_string(line.offset), 6) + "  " + PadLeft(std::to_string(line.bytes), 5) + "  " +
+            PadRight(line.field, field_width) + "  ";
+    text += line.storage.empty() ? line.type : PadRight(line.type, type_width) + "  " + line.storage;
+    text += "\n";
+  }
+  return text;
+}
+
+uint32_t WordBits(const std::vector<KeySpec>& keys) {
+  uint32_t bits = 0;
+  for (const KeySpec& key : keys) bits += BitsInWord(key);
+  return bits <= 64 ? bits : 0;
+}
+
+uint64_t PackKeys(const std::vector<KeySpec>& specs, std::vector<QuernField>* keys) {
+  uint32_t bit = 0;
+  for (size_t i = 0; i < keys->size(); ++i) {
+    const uint32_t bits = BitsInWord(specs[i]);
+    (*keys)[i].word_shift = static_cast<uint8_t>(bit);
+    bit += bits;
+    (*keys)[i].word_null_bit = static_cast<uint8_t>(bit - 1);
+  }
+  const QuernField& key = keys->front();
+  const bool is_ordered = keys->size() == 1 && key.is_signed && key.storage != kF32 && key.storage != kF64;
+  return is_ordered ? uint64_t{1} << (8 * StorageFieldBytes(key.storage) - 1) : 0;
+}
+
+std::string WordText(const std::vector<QuernField>& keys) {
+  std::string text;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + Numbered("keys", i) + " from bit " + std::to_string(keys[i].word_shift);
+    if (keys[i].nullable && keys[i].null_equal) text += " (null: bit " + std::to_string(keys[i].word_null_bit) + ")";
+  }
+  return text;
+}
+
+}  // namespace quern

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where one appender keeps its tuples until the table is built: in order of arrival while they are few (*flat*), then dealt out by the top
+// bits of their hashes into *parts*, each of which is a contiguous range of the table, to be built by one thread in its cache.
+#ifndef QUERN_RUNTIME_ROWS_TUPLE_STORE_H_
+#define QUERN_RUNTIME_ROWS_TUPLE_STORE_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/abi/kernel_abi.h"
+#include "runtime/base/memory.h"
+
+namespace quern {
+
+// Neighbouring tuples.
+struct TupleSpan {
+  uint8_t* tuples = nullptr;
+  uint64_t* hashes = nullptr;  // one each; nullptr: word keys, whose hash is made of the word
+  uint64_t num_tuples = 0;
+  uint64_t capacity = 0;
+};
+using TupleList = std::vector<TupleSpan>;
+
+struct TupleFormat {
+  uint32_t tuple_bytes = 0;
+  uint32_t word_bytes = 0;  // 0: hashes are kept beside the tuples
+  bool zero_hashes = false;
+  bool prefetches = true;  // lines that tuples will be dealt to
+};
+
+// Hashes of n words; all 0 where `zero`. *Cost*: about 1 ns a word.
+void HashWords(const uint64_t* words, uint32_t n, bool zero, uint64_t* hashes);
+// The words of n neighbouring tuples.
+void LoadWords(const uint8_t* tuples, uint32_t n, const TupleFormat& format, uint64_t* words);
+// Hashes of n tuples of a span, from the first-th on.
+void LoadHashes(const TupleSpan& span, uint64_t first, uint32_t n, const TupleFormat& format, uint64_t* hashes);
+
+// The addresses of tuples begin .. end-1 of a list, whose spans begin at `positions`; answers how many there are. *Cost*: a search, then 1
+// ns a tuple. *Threads*: any number at once.
+uint32_t ScanSpans(const TupleList& spans, const std::vector<uint64_t>& positions, uint64_t tuple_bytes, uint64_t begin, uint64_t end,
+                   uint8_t** tuples);
+
+class TupleStore {
+ public:
+  TupleStore(const TupleFormat& format, std::shared_ptr<MemoryBudget> budget, bool huge_pages);
+
+  // The end of the flat list, with room for one tuple at least; `rows` is how many will come. The caller writes and raises num_tuples.
+  absl::StatusOr<TupleSpan*> FlatSpan(uint64_t rows);
+
+  // Moves the flat tuples into 2^bits parts. *Cost*: one pass. *Errors*: ResourceExhausted, which leaves them flat.
+  absl::Status Partition(uint32_t bits);
+  bool is_partitioned() const { return !parts_.empty(); }
+  // Adds tuples to their parts. *Cost*: one copy each, into as many streams as there are parts.
+  absl::Status Deal(const uint8_t* tuples, const uint64_t* hashes, uint32_t n);
+  // The same for tuples that lie anywhere.
+  absl::Status Deal(uint8_t* const* tuples, const uint64_t* hashes, uint32_t n);
+
+  const TupleList& flat() const { return flat_; }
+  const std::vector<TupleList>& parts() const { return parts_; }
+  uint64_t num_tuples() const;
+  void Clear();
+
+ private:
+  absl::Status Extend(TupleList* list, Arena* arena, uint64_t rows);
+  absl::Status DealFlat();
+  template <class TupleAt>
+  absl::Status DealAll(TupleAt tuple_at, const uint64_t* hashes, uint32_t n);
+
+  TupleFormat format_;
+  Arena flat_arena_;
+  Arena part_arena_;
+  TupleList flat_;
+  uint32_t part_shift_ = 0;
+  std::vector<TupleList> parts_;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_ROWS_TUPLE_STORE_H_

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// A group of rows that tie is sorted by the next step: eight more bytes of each row's key beside the row's number, a pair, and the pairs
+// are entries of two words. What ties again goes on with the step after it. Three rows of keys=utf8 that share 16 bytes:
+//
+//     entry            bytes 16 to 23    bytes 24 to 31     length
+//     row 7, tied      "lemon ch"
+//     row 2, tied      "lavender"        "blush"            (differs from none)
+//     row 9, tied      "lemon ch"        "iffon"  ties with row 7 up to here, and so on to the strings' ends
+//
+// ("Caching multikey quicksort": Bentley, Sedgewick 1997; Ng, Kakehi 2007. Here the cached bytes are sorted by radix.) Since all rows of a
+// group are equal up to the step, they share it.
+//
+// Of a weighted collation the bytes are those of the order key, "LEMON CH" for each of "lemon ch" and "Lemon Ch"; a key is made again for
+// each step that looks at it, as far as it looks.
+//
+// All groups of a bucket take their steps round by round, one step each: so that what a step reads, of rows that lie anywhere, can be asked
+// for some rows ahead also where groups are small, and nothing is called by itself, since a million strings may share a million bytes. A
+// group of more rows than the L1 cache has lines asks for them as it reads them; one whose rows still lie in the order in which they came
+// does not ask, since that is what the machine's own prefetch is made for.
+#include "runtime/sort/collision_sort.h"
+
+#include <algorithm>
+#include <string>
+
+#include "runtime/base/status.h"
+#include "runtime/blocks/encode.h"
+#include "runtime/collation/collation.h"
+#include "runtime/rows/prefetch_lines.h"
+
+namespace quern {
+namespace {
+
+// Asked for together where a setting says the whole batch, and at most before a group is read: their lines fit the L1 cache.
+constexpr uint32_t kBatchRows = 256;
+
+// Bytes from .. from+7 of a string as a number; behind its end the bytes of `fill`.
+uint64_t WordAt(blocks::Bytes s, uint32_t from, uint64_t fill) {
+  if (s.length <= from) return fill;
+  const uint32_t left = s.length - from;
+  if (left >= 8) return __builtin_bswap64(blocks::Load<uint64_t>(s.data + from));
+  return __builtin_bswap64(blocks::ReadTail(s.data + from, left)) | fill >> (8 * left);
+}
+
+// How many bytes two strings share, which do share the first `from`; `most` at most.
+uint32_t CommonBytes(blocks::Bytes a, blocks::Bytes b, uint32_t from, uint32_t most) {
+  uint32_t i = from;
+  while (i + 8 <= most && blocks::Load<uint64_t>(a.data + i) == blocks::Load<uint64_t>(b.data + i)) i += 8;
+  while (i < most && a.data[i] == b.data[i]) ++i;
+  return std::min(i, most);
+}
+
+blocks::Bytes AsBytes(const std::string& s) { return {reinterpret_cast<const uint8_t*>(s.data()), static_cast<uint32_t>(s.size())}; }
+
+}  // namespace
+
+TieSorter::TieSorter(const QuernSortShape* shape, const EntryLayout* layout, const SortChunks* chunks, bool by_row_id,
+                     const PrefetchSetting& setting, std::shared_ptr<MemoryBudget> budget)
+    : shape_(shape),
+      layout_(layout),
+      chunks_(chunks),
+      by_row_id_(by_row_id),
+      setting_(setting),
+      sorter_(2, budget),
+      budget_(std::move(budget)) {}
+
+// The groups of entries that tie, and their rows as pairs.
+absl::Status TieSorter::FindTies(const uint64_t* entries, uint64_t n) {
+  const uint32_t words = layout_->words();
+  runs_.clear();
+  groups_.clear();
+  uint64_t num_pairs = 0;
+  for (uint64_t begin = 0, end = 0; begin < n; begin = end) {
+    for (end = begin + 1; end < n && layout_->IsTied(entries + (end - 1) * words);) ++end;
+    if (end - begin == 1) continue;
+    runs_.push_back(begin);
+    groups_.push_back({num_pairs, end - begin, 0, kSortPrefixBytes});
+    num_pairs += end - begin;
+  }
+  if (memory_.bytes() < num_pairs * sizeof(Pair)) {
+    memory_.Free();
+    QUERN_ASSIGN_OR_RETURN(memory_,
+                           HugeBuffer::Allocate(budget_, std::max<uint64_t>(num_pairs, 64) * sizeof(Pair), true, Contents::kAnything));
+    pairs_ = reinterpret_cast<Pair*>(memory_.data());
+  }
+  for (size_t g = 0; g < groups_.size(); ++g)
+    for (uint64_t i = 0; i < groups_[g].n; ++i) pairs_[groups_[g].begin + i] = {0, layout_->RowOf(entries + (runs_[g] + i) * words)};
+  num_tied_ += num_pairs;
+  return absl::OkStatus();
+}
+
+// Asks for what a group's step reads first of one of its rows: a word, a row id, or the field that leads to a string.
+template <class Ask>
+void TieSorter::AskFar(const Group& group, uint64_t i) const {
+  const uint64_t row = pairs_[group.begin + i].row;
+  if (group.step == layout_->rest().size()) {
+    if (const uint64_t* const at = chunks_->RowIdAt(row)) Ask::For(at);
+    return;
+  }
+  const SortStep& step = layout_->rest()[group.step];
+  if (step.is_tail()) Ask::For(chunks_->Tuple(row) + SortFieldOf(shape_, &shape_->keys[step.tail_key])->tuple_offset);
+  else Ask::For(chunks_->WordAt(step.word, row));
+}
+
+// And for a string's bytes, when its field is there.
+template <class Ask>
+void TieSorter::AskNear(const Group& group, uint64_t i) const {
+  if (group.step == layout_->rest().size() || !layout_->rest()[group.step].is_tail()) return;
+  const QuernSortKey& key = shape_->keys[layout_->rest()[group.step].tail_key];
+  const uint8_t* const field = chunks_->Tuple(pairs_[group.begin + i].row) + SortFieldOf(shape_, &key)->tuple_offset;
+  if (key.storage == kFixed || blocks::Load<uint32_t>(field) <= group.from_byte) return;
+  Ask::For(blocks::Load<const uint8_t*>(field + 8) + group.from_byte);
+}
+
+// Before row i of a group is read that asks for its rows itself.
+template <class Ask>
+inline __attribute__((always_inline)) void TieSorter::AskInside(const Group& group, uint64_t i) const {
+  if constexpr (Ask::kAsks) {
+    const uint64_t ahead = i + std::min<uint32_t>(setting_.distance, kBatchRows);
+    const uint64_t twice = ahead + (ahead - i);
+    if (twice < group.ask_rows) AskFar<Ask>(group, twice);
+    if (ahead < group.ask_rows && setting_.stages >= 2) AskNear<Ask>(group, ahead);
+  }
+}
+
+// Large groups ask for their own rows, unless these lie in the order in which they came, as they do where all strings begin alike.
+uint64_t TieSorter::RowsToAskInside(const Group& group) const {
+  if (group.n <= kBatchRows) return 0;
+  const Pair* const pairs = pairs_ + group.begin;
+  bool in_order = true;
+  for (uint64_t part = 1; part < 4; ++part) {
+    const uint64_t i = group.n / 4 * part;
+    in_order &= pairs[i].row - pairs[i - 1].row < 4;
+  }
+  return in_order ? 0 : group.n;
+}
+
+// Goes through the rows of all small groups in order.
+struct TieSorter::Cursor {
+  size_t group = 0;
+  uint64_t i = 0;
+  uint64_t position = 0;
+
+  template <class Ask>
+  void GoTo(uint64_t to, const std::vector<Group>& groups, Ask ask) {
+    while (position < to && group < groups.size()) {
+      if (groups[group].n <= kBatchRows) {
+        ask(groups[group], i);
+        ++position;
+        if (++i < groups[group].n) continue;
+      }
+      ++group;
+      i = 0;
+    }
+  }
+};
+
+// Before the rows up to `done` are used. At a distance of 24 fields are asked for 48 rows ahead of them, and bytes 24 rows ahead; at
+// kWholeBatch fields of the next so many rows, then their bytes, when the rows asked for before have been used.
+template <class Ask>
+void TieSorter::AskAhead(uint64_t done, Cursor* far, Cursor* near) const {
+  uint64_t far_to = done + 2 * uint64_t{setting_.distance}, near_to = done + setting_.distance;
+  if (setting_.distance == kWholeBatch) {
+    if (done <= far->position) return;
+    far_to = near_to =
+        far->position + std::max<uint64_t>(done - far->position, setting_.batch_rows != 0 ? setting_.batch_rows : kBatchRows);
+  }
+  far->GoTo(far_to, groups_, [this](const Group& g, uint64_t i) { AskFar<Ask>(g, i); });
+  if (setting_.stages < 2) return;
+  near->GoTo(near_to, groups_, [this](const Group& g, uint64_t i) { AskNear<Ask>(g, i); });
+}
+
+// One step of each group.
+template <class Ask>
+absl::Status TieSorter::TakeRound() {
+  Cursor far, near;
+  uint64_t done = 0;
+  for (Group& group : groups_) {
+    if constexpr (Ask::kAsks) {
+      group.ask_rows = RowsToAskInside(group);
+      if (group.n <= kBatchRows) {
+        done += group.n;
+        AskAhead<Ask>(done, &far, &near);
+      }
+    }
+    QUERN_RETURN_IF_ERROR(TakeStep<Ask>(group));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TieSorter::Sort(uint64_t* entries, uint64_t n) {
+  QUERN_RETURN_IF_ERROR(FindTies(entries, n));
+  const std::vector<Group> runs = groups_;
+  while (!groups_.empty()) {
+    next_groups_.clear();
+    QUERN_RETURN_IF_ERROR(WithAsk(setting_, [this]<class Ask>() { return TakeRound<Ask>(); }));
+    std::swap(groups_, next_groups_);
+  }
+  const uint32_t words = layout_->words();
+  for (size_t r = 0; r < runs.size(); ++r) {
+    uint64_t* last_word = entries + runs_[r] * words + words - 1;
+    const uint64_t rest = *last_word & ~layout_->row_mask();
+    for (uint64_t i = 0; i < runs[r].n; ++i, last_word += words) *last_word = rest | pairs_[runs[r].begin + i].row;
+  }
+  return absl::OkStatus();
+}
+
+template <class Ask>
+absl::Status TieSorter::TakeStep(const Group& group) {
+  Pair* const pairs = pairs_ + group.begin;
+  if (group.step == layout_->rest().size()) {
+    if (!by_row_id_) return absl::OkStatus();
+    for (uint64_t i = 0; i < group.n; ++i) {
+      AskInside<Ask>(group, i);
+      pairs[i].word = chunks_->RowId(pairs[i].row);
+    }
+    return sorter_.Sort(reinterpret_cast<uint64_t*>(pairs), group.n);
+  }
+  const SortStep& step = layout_->rest()[group.step];
+  if (step.is_tail()) {
+    const QuernSortKey& key = shape_->keys[step.tail_key];
+    return (key.rule & kWeighsOrder) != 0 ? TakeWeighedStep<Ask>(group, key) : TakeTailStep<Ask>(group, key);
+  }
+  for (uint64_t i = 0; i < group.n; ++i) {
+    AskInside<Ask>(group, i);
+    pairs[i].word = chunks_->Word(step.word, pairs[i].row) & step.mask;
+  }
+  return Split(group, group.step + 1, kSortPrefixBytes);
+}
+
+template <class Ask>
+absl::Status TieSorter::TakeTailStep(const Group& group, const QuernSortKey& key) {
+  Pair* const pairs = pairs_ + group.begin;
+  const uint64_t turned = key.descending ? ~uint64_t{0} : 0, fill = blocks::FillOf(key.rule);
+  const blocks::Bytes first = SortBytes(*shape_, key, chunks_->Tuple(pairs[0].row));
+  uint32_t longest = first.length, shortest = first.length, common = first.length;
+  for (uint64_t i = 1; i < group.n; ++i) {
+    AskInside<Ask>(group, i);
+    const blocks::Bytes bytes = SortBytes(*shape_, key, chunks_->Tuple(pairs[i].row));
+    longest = std::max(longest, bytes.length);
+    shortest = std::min(shortest, bytes.length);
+    common = CommonBytes(first, bytes, group.from_byte, std::min(common, bytes.length));
+  }
+  const uint32_t from = std::max(common, group.from_byte);
+  const bool by_bytes = longest > from;
+  // Where all bytes are equal, or zeros behind an end, the shorter one comes first. Strings that pad are of the same length then.
+  if (!by_bytes && shortest == longest) {
+    next_groups_.push_back({group.begin, group.n, group.step + 1, kSortPrefixBytes});
+    return absl::OkStatus();
+  }
+  for (uint64_t i = 0; i < group.n; ++i) {
+    AskInside<Ask>(group, i);
+    const blocks::Bytes bytes = SortBytes(*shape_, key, chunks_->Tuple(pairs[i].row));
+    pairs[i].word = (by_bytes ? WordAt(bytes, from, fill) : bytes.length) ^ turned;
+  }
+  return by_bytes ? Split(group, group.step, from + 8) : Split(group, group.step + 1, kSortPrefixBytes);
+}
+
+// The same by order keys, which are made as far as they are looked at. What follows a key's end is no byte of a key, or what all keys are
+// compared as if it followed: equal words and no key that goes on are equal keys.
+template <class Ask>
+absl::Status TieSorter::TakeWeighedStep(const Group& group, const QuernSortKey& key) {
+  Pair* const pairs = pairs_ + group.begin;
+  uint32_t from = group.from_byte;
+  WeighedWords words = ReadKeys<Ask>(group, key, from);
+  if (words.are_equal && words.go_on) {
+    from = CommonKeyBytes(group, key, from + 8);
+    words = from == kAllBytes ? WeighedWords{true, false} : ReadKeys<Ask>(group, key, from);
+  }
+  if (words.are_equal && !words.go_on) {
+    next_groups_.push_back({group.begin, group.n, group.step + 1, kSortPrefixBytes});
+    return absl::OkStatus();
+  }
+  if (key.descending)
+    for (uint64_t i = 0; i < group.n; ++i) pairs[i].word = ~pairs[i].word;
+  return Split(group, group.step, from + 8);
+}
+
+// Bytes from .. from+7 of the group's order keys as its pairs' words.
+template <class Ask>
+TieSorter::WeighedWords TieSorter::ReadKeys(const Group& group, const QuernSortKey& key, uint32_t from) {
+  constexpr uint32_t kBlock = 64;
+  blocks::Bytes strings[kBlock];
+  uint64_t block[kBlock];
+  Pair* const pairs = pairs_ + group.begin;
+  WeighedWords words = {true, false};
+  for (uint64_t begin = 0; begin < group.n; begin += kBlock) {
+    const auto n = static_cast<uint32_t>(std::min<uint64_t>(kBlock, group.n - begin));
+    for (uint32_t i = 0; i < n; ++i) {
+      AskInside<Ask>(group, begin + i);
+      strings[i] = SortBytes(*shape_, key, chunks_->Tuple(pairs[begin + i].row));
+    }
+    words.go_on |= blocks::OrderWords(strings, n, key.rule, from, block);
+    for (uint32_t i = 0; i < n; ++i) {
+      pairs[begin + i].word = block[i];
+      words.are_equal &= block[i] == pairs[0].word;
+    }
+  }
+  return words;
+}
+
+// How many bytes all order keys of a group share, which do share the first `from`, with what follows their ends; kAllBytes: they are equal.
+// *Cost*: each key as a whole, so that the rows of a group whose keys have a long beginning in common pay for it once and not every eight
+// bytes.
+uint32_t TieSorter::CommonKeyBytes(const Group& group, const QuernSortKey& key, uint32_t from) {
+  std::string first, other;
+  const auto make_key = [&](uint64_t i, std::string* to) {
+    to->clear();
+    AppendOrderKey(SortBytes(*shape_, key, chunks_->Tuple(pairs_[group.begin + i].row)), key.rule, to);
+  };
+  const char pad = (key.rule & kPadsSpaces) != 0 ? static_cast<char>(PadByte(key.rule)) : '\0';
+  uint32_t common = kAllBytes;
+  make_key(0, &first);
+  for (uint64_t i = 1; i < group.n; ++i) {
+    make_key(i, &other);
+    const auto shorter = static_cast<uint32_t>(std::min(first.size(), other.size()));
+    uint32_t equal = CommonBytes(AsBytes(first), AsBytes(other), from, std::min(common, shorter));
+    const std::string& longer = first.size() > other.size() ? first : other;
+    if (equal == shorter) {
+      while (equal < longer.size() && longer[equal] == pad) ++equal;
+      if (equal == longer.size()) continue;
+    }
+    common = std::min(common, equal);
+  }
+  return std::max(common, from);
+}
+
+// Sorts the group's pairs, and puts those that still tie on the list of the next round, for the step after.
+absl::Status TieSorter::Split(const Group& group, uint32_t next_step, uint32_t from_byte) {
+  Pair* const pairs = pairs_ + group.begin;
+  QUERN_RETURN_IF_ERROR(sorter_.Sort(reinterpret_cast<uint64_t*>(pairs), group.n));
+  for (uint64_t begin = 0, end = 0; begin < group.n; begin = end) {
+    for (end = begin + 1; end < group.n && pairs[end].word == pairs[begin].word;) ++end;
+    if (end - begin > 1) next_groups_.push_back({group.begin + begin, end - begin, next_step, from_byte});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quern

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts rows right whose entries are equal as far as they go.
+#ifndef QUERN_RUNTIME_SORT_COLLISION_SORT_H_
+#define QUERN_RUNTIME_SORT_COLLISION_SORT_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/rows/prefetch.h"
+#include "runtime/sort/prefix_sort.h"
+#include "runtime/sort/sort_chunk.h"
+#include "runtime/sort/sort_prefixes.h"
+
+namespace quern {
+
+// *Threads*: one.
+class TieSorter {
+ public:
+  // by_row_id: rows that are equal by all steps are put in the order of their row ids. setting: of what steps read; its first
+  // stage a word, a row id or a string's field, twice the distance ahead, the second a string's bytes.
+  TieSorter(const QuernSortShape* shape, const EntryLayout* layout, const SortChunks* chunks, bool by_row_id,
+            const PrefetchSetting& setting, std::shared_ptr<MemoryBudget> budget);
+
+  // n sorted entries. *Cost*: a random line or two for each row that ties, asked for ahead, and sorting of pairs of words. *Errors*:
+  // ResourceExhausted.
+  absl::Status Sort(uint64_t* entries, uint64_t n);
+  uint64_t num_tied() const { return num_tied_; }
+
+ private:
+  // Eight more bytes of a row's key, and the row.
+  struct Pair {
+    uint64_t word;
+    uint64_t row;
+  };
+  // Pairs that are equal in all steps before `step` and, where that is a tail, in the bytes before from_byte.
+  struct Group {
+    uint64_t begin;
+    uint64_t n;
+    uint32_t step;
+    uint32_t from_byte;
+    uint64_t ask_rows = 0;  // n where the group asks for its rows itself
+  };
+  struct Cursor;
+  absl::Status FindTies(const uint64_t* entries, uint64_t n);
+  template <class Ask>
+  void AskFar(const Group& group, uint64_t i) const;
+  template <class Ask>
+  void AskNear(const Group& group, uint64_t i) const;
+  template <class Ask>
+  void AskInside(const Group& group, uint64_t i) const;
+  uint64_t RowsToAskInside(const Group& group) const;
+  template <class Ask>
+  void AskAhead(uint64_t done, Cursor* far, Cursor* near) const;
+  template <class Ask>
+  absl::Status TakeRound();
+  template <class Ask>
+  absl::Status TakeStep(const Group& group);
+  template <class Ask>
+  absl::Status TakeTailStep(const Group& group, const QuernSortKey& key);
+  template <class Ask>
+  absl::Status TakeWeighedStep(const Group& group, const QuernSortKey& key);
+  struct WeighedWords {
+    bool are_equal;
+    bool go_on;  // a key has more bytes
+  };
+  static constexpr uint32_t kAllBytes = 0xffffffffu;
+  template <class Ask>
+  WeighedWords ReadKeys(const Group& group, const QuernSortKey& key, uint32_t from);
+  uint32_t CommonKeyBytes(const Group& group, const QuernSortKey& key, uint32_t from);
+  absl::Status Split(const Group& group, uint32_t next_step, uint32_t from_byte);
+
+  const QuernSortShape* shape_;
+  const EntryLayout* layout_;
+  const SortChunks* chunks_;
+  const bool by_row_id_;
+  const PrefetchSetting setting_;
+  EntrySorter sorter_;
+  std::shared_ptr<MemoryBudget> budget_;
+  HugeBuffer memory_;  // of the pairs
+  Pair* pairs_ = nullptr;
+  std::vector<uint64_t> runs_;  // where the ties of entries begin
+  std::vector<Group> groups_;   // of this round, and of the next
+  std::vector<Group> next_groups_;
+  uint64_t num_tied_ = 0;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_SORT_COLLISION_SORT_H_

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Words order rows only as far as they say all. Two rows of keys=utf8,i64, whose strings differ in their 18th byte:
+//
+//     "Manufacturer#1 B2", 9       words  "Manufact" "urer#1 B" 9
+//     "Manufacturer#1 B1 ", 8      words  "Manufact" "urer#1 B" 8
+//
+// By words alone the second would come first; by its string's rest it does as well here, but need not. So the steps of this spec are word
+// 0, word 1, the string's tail, word 2. Where no value is longer than its words (which encoding tells), there are no tails, and steps are
+// words.
+//
+// A tail is what the string's collation says of it: bytes and then the length; bytes behind which spaces follow for ever; or the rest of
+// the order key, which is not kept anywhere, so that the strings are compared as a whole.
+#include "runtime/sort/key_comparison.h"
+
+#include "runtime/blocks/encode.h"
+#include "runtime/collation/collation.h"
+
+namespace quern {
+
+std::vector<SortStep> StepsOf(const QuernSortShape& shape, uint32_t incomplete) {
+  std::vector<SortStep> steps;
+  SortStep step;
+  const auto end_step = [&] {
+    if (step.mask != 0) steps.push_back(step);
+    step.mask = 0;
+  };
+  for (uint32_t p = 0; p < shape.num_parts; ++p) {
+    const QuernSortPart& part = shape.parts[p];
+    if (part.word != step.word) end_step();
+    step.word = part.word;
+    step.mask |= SortPartMask(&part);
+    const bool ends_key = p + 1 == shape.num_parts || shape.parts[p + 1].key != part.key;
+    if (!ends_key || (incomplete >> part.key & 1) == 0) continue;
+    end_step();
+    SortStep tail;
+    tail.tail_key = part.key;
+    steps.push_back(tail);
+  }
+  end_step();
+  return steps;
+}
+
+blocks::Bytes SortBytes(const QuernSortShape& shape, const QuernSortKey& key, const uint8_t* tuple) {
+  const QuernField& field = *SortFieldOf(&shape, &key);
+  if (field.null_mask != 0 && (tuple[field.null_offset] & field.null_mask) != 0) return {nullptr, 0};
+  if (key.storage == kFixed) return {tuple + field.tuple_offset, key.width_bytes};
+  const blocks::Bytes bytes = blocks::BytesOf(tuple + field.tuple_offset, 0);
+  return (key.rule & kTrimsSpaces) != 0 ? blocks::TrimSpaces(bytes) : bytes;
+}
+
+int CompareTails(const QuernSortShape& shape, const QuernSortKey& key, const uint8_t* a, const uint8_t* b) {
+  const blocks::Bytes x = SortBytes(shape, key, a), y = SortBytes(shape, key, b);
+  // The first bytes of order keys say nothing of where these strings go on.
+  const bool weighs = (key.rule & kWeighsOrder) != 0;
+  const int order = weighs ? CompareStrings(x, y, key.rule) : blocks::OrderBytes(x, y, kSortPrefixBytes, key.rule);
+  return order == 0 ? 0 : (order < 0) != key.descending ? -1 : 1;
+}
+
+int CompareRows(const QuernSortShape& shape, const std::vector<SortStep>& steps, const SortRow& a, const SortRow& b) {
+  for (const SortStep& step : steps) {
+    if (step.is_tail()) {
+      const int order = CompareTails(shape, shape.keys[step.tail_key], a.tuple, b.tuple);
+      if (order != 0) return order;
+      continue;
+    }
+    const uint64_t x = a.words[step.word * a.stride] & step.mask, y = b.words[step.word * b.stride] & step.mask;
+    if (x != y) return x < y ? -1 : 1;
+  }
+  return 0;
+}
+
+}  // namespace quern

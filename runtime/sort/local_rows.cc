@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// A batch is encoded and stored 1024 rows at a time: words to the chunk's word arrays, fields to its tuples, both in the order of arrival.
+// Which bits of each word vary is known by or-ing and and-ing them while they are in the cache. A chunk has 131,072 rows; the first one
+// begins with 1,024 and is copied as it grows, so that a sort of a hundred rows takes 8 KiB a word.
+//
+// What there is of a row beside its words, and when there is nothing, is in local_rows_dictionary.cc; how few rows a limit leaves, in
+// sort_top.cc.
+#include "runtime/sort/local_rows.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/base/status.h"
+#include "runtime/blocks/encode.h"
+#include "runtime/sort/local_rows_batch.h"
+
+namespace quern {
+namespace {
+
+constexpr uint32_t kFirstRows = 1024;
+
+}  // namespace
+
+bool SortContext::uses_row_ids() const {
+  const auto is_row_id = [](const SortColumn& column) { return column.source == SortColumn::Source::kRowId; };
+  return shape->spec().stable || std::any_of(shape->columns().begin(), shape->columns().end(), is_row_id);
+}
+
+SortSide::SortSide(SortContext context)
+    : context_(std::move(context)),
+      counters_(context_.counters),
+      memory_(std::make_shared<Memory>(context_.budget, context_.options.huge_pages)),
+      bits_(context_.shape->get()->num_words) {
+  const QuernJoinShape& rows = context_.shape->get()->rows;
+  const auto is_variable = [](const QuernField& field) { return IsVariable(field.storage); };
+  keeps_owners_ = !context_.keeps_top() && (std::any_of(rows.build, rows.build + rows.num_build, is_variable) ||
+                                            std::any_of(rows.build_residual, rows.build_residual + rows.num_residual, is_variable));
+  FindCodedWords();
+  may_drop_tuples_ = !context_.keeps_top() && context_.shape->may_drop_tuples();
+  for (const SortFieldSource& field : context_.shape->fields())
+    if (may_drop_tuples_ && blocks::IsFloatStorage(context_.shape->get()->keys[field.index].storage)) float_fields_ |= 1u << field.index;
+  if (context_.keeps_top() || context_.shape->method() != SortMethod::kRadix || context_.options.code_rows == 0) return;
+  const QuernSortShape& shape = *context_.shape->get();
+  for (uint32_t k = 0; k < shape.num_keys; ++k)
+    if (IsVariable(shape.keys[k].storage)) key_codes_.push_back({k, nullptr});
+}
+
+SortSide::~SortSide() = default;
+
+absl::Status SortSide::Append(const BatchView& batch, uint64_t first_row_id) {
+  std::vector<QuernColumn> fields;
+  for (const SortFieldSource& source : context_.shape->fields())
+    fields.push_back(source.is_key ? batch.keys[source.index] : batch.payload[source.index]);
+  if (keeps_owners_ && batch.owner != nullptr) owners_.push_back(batch.owner);
+  const uint32_t batch_rows = context_.shape->get()->batch_rows;
+  for (uint64_t row = 0; row < batch.num_rows; row += batch_rows) {
+    const auto n = static_cast<uint32_t>(std::min<uint64_t>(batch_rows, batch.num_rows - row));
+    const uint32_t* const rows = batch.selection == nullptr ? nullptr : batch.selection + row;
+    const Block block = {&batch, &fields, rows == nullptr ? row : 0, rows, n, first_row_id};
+    context_.entry_points.ForBatch(n, &counters_);
+    QUERN_RETURN_IF_ERROR(context_.keeps_top() ? AppendTop(block) : AppendRows(block));
+  }
+  num_input_rows_ += batch.num_rows;
+  return absl::OkStatus();
+}
+
+absl::Status SortSide::AppendRows(const Block& block) {
+  for (uint32_t done = 0; done < block.n;) {
+    QUERN_ASSIGN_OR_RETURN(SortChunk * chunk, ChunkFor(block.n - done));
+    Block piece = block;
+    piece.n = std::min(block.n - done, chunk->capacity - chunk->num_rows);
+    if (block.rows != nullptr) piece.rows = block.rows + done;
+    else piece.first = block.first + done;
+    QUERN_RETURN_IF_ERROR(AppendToChunk(piece));
+    done += piece.n;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SortSide::AppendToChunk(const Block& block) {
+  SortChunk& chunk = chunks_.back();
+  const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortEntryPoints& kernel = context_.entry_points.Now();
+  uint64_t* words[kMaxSortWords];
+  for (uint32_t w = 0; w < shape.num_words; ++w) {
+    words[w] = chunk.words + uint64_t{w} * chunk.capacity + chunk.num_rows;
+    if (skipped_keys_ != 0 && is_zeroed_[w]) std::fill_n(words[w], block.n, uint64_t{0});
+  }
+  uint32_t incomplete = skipped_keys_ << kSkipKeyShift;
+  kernel.encode(&shape, block.batch->keys.data(), block.first, block.rows, block.n, words, &incomplete);
+  incomplete_ |= incomplete & ((1u << kSkipKeyShift) - 1);
+  for (uint32_t w = 0; w < shape.num_words; ++w) {
+    if (!is_written_[w]) continue;
+    WordBits64 bits = bits_[w];
+    for (uint32_t i = 0; i < block.n; ++i) {
+      bits.any |= words[w][i];
+      bits.all &= words[w][i];
+    }
+    bits_[w] = bits;
+  }
+  if (context_.shape->has_tuples()) {
+    FindOddFloats(block);
+    if (chunk.tuples == nullptr && NeedsTuples()) QUERN_RETURN_IF_ERROR(RestoreTuples());
+    if (chunk.tuples != nullptr) StoreTuples(block, chunk.num_rows, chunk);
+    if (context_.keeps_top()) QUERN_RETURN_IF_ERROR(CopyStrings(chunk.tuples + uint64_t{chunk.num_rows} * shape.rows.tuple_bytes, block.n));
+  }
+  if (context_.uses_row_ids()) QUERN_RETURN_IF_ERROR(AddRowIds(block, &chunk));
+  chunk.num_rows += block.n;
+  num_rows_ += block.n;
+  return CodeRows(block, &chunk);
+}
+
+void SortSide::StoreTuples(const Block& block, uint32_t at, const SortChunk& chunk) const {
+  const QuernJoinShape& rows = context_.shape->get()->rows;
+  uint8_t* const tuples = chunk.tuples + uint64_t{at} * rows.tuple_bytes;
+  context_.entry_points.Now().store(&rows, block.fields->data(), block.first, block.rows, block.n, block.first_row_id, tuples);
+}
+
+// ---- row ids ---------------------------------------------------------------------------------------------------------
+
+// Whether the block's row ids follow each other, and those of the 1024 rows that it goes on with.
+bool SortSide::FollowsInBlocks(const SortChunk& chunk, const Block& block) {
+  if (block.RowId(block.n - 1) - block.RowId(0) != block.n - 1 || (block.rows != nullptr && block.n > 1)) return false;
+  const bool begins = chunk.num_rows % (1u << SortChunk::kIdShift) == 0;
+  return begins || chunk.RowId(chunk.num_rows - 1) + 1 == block.RowId(0);
+}
+
+// Row ids are kept one by one only where they do not follow each other.
+absl::Status SortSide::AddRowIds(const Block& block, SortChunk* chunk) {
+  const uint64_t first = block.RowId(0), last = block.RowId(block.n - 1);
+  if (num_rows_ == 0) first_row_id_ = first;
+  else row_ids_grow_ &= first > last_row_id_;
+  for (uint32_t i = 1; i < block.n && block.rows != nullptr; ++i) row_ids_grow_ &= block.rows[i] > block.rows[i - 1];
+  last_row_id_ = last;
+  if (chunk->row_ids == nullptr && FollowsInBlocks(*chunk, block)) {
+    constexpr uint32_t kBlock = 1u << SortChunk::kIdShift;
+    uint32_t at = (chunk->num_rows + kBlock - 1) / kBlock * kBlock;
+    for (; at < chunk->num_rows + block.n; at += kBlock) chunk->block_ids[at / kBlock] = first + (at - chunk->num_rows);
+    return absl::OkStatus();
+  }
+  if (chunk->row_ids == nullptr) QUERN_RETURN_IF_ERROR(MakeRowIds(chunk));
+  for (uint32_t i = 0; i < block.n; ++i) chunk->row_ids[chunk->num_rows + i] = block.RowId(i);
+  return absl::OkStatus();
+}
+
+// ---- chunks ----------------------------------------------------------------------------------------------------------
+
+void SortSide::SetMemory(uint8_t* memory, uint32_t capacity, bool has_tuples, SortChunk* chunk) const {
+  const QuernSortShape& shape = *context_.shape->get();
+  chunk->capacity = capacity;
+  chunk->words = reinterpret_cast<uint64_t*>(memory);
+  chunk->tuples = !has_tuples || shape.rows.tuple_bytes == 0 ? nullptr : memory + uint64_t{capacity} * shape.num_words * 8;
+}
+
+// Moves the first chunk to memory for more rows.
+absl::Status SortSide::GrowFirst(uint32_t capacity) {
+  const QuernSortShape& shape = *context_.shape->get();
+  SortChunk& chunk = chunks_.front();
+  SortChunk grown = chunk;
+  const bool has_tuples = chunk.capacity == 0 ? NeedsTuples() : chunk.tuples != nullptr;
+  QUERN_ASSIGN_OR_RETURN(HugeBuffer memory, HugeBuffer::Allocate(context_.budget, capacity * RowBytes(has_tuples),
+                                                                 context_.options.huge_pages, Contents::kAnything));
+  SetMemory(memory.data(), capacity, has_tuples, &grown);
+  const uint64_t n = chunk.num_rows;
+  for (uint32_t w = 0; w < shape.num_words && n != 0; ++w)
+    std::memcpy(grown.words + uint64_t{w} * capacity, chunk.words + uint64_t{w} * chunk.capacity, n * 8);
+  if (grown.tuples != nullptr && n != 0) std::memcpy(grown.tuples, chunk.tuples, n * shape.rows.tuple_bytes);
+  if (chunk.row_ids != nullptr) {
+    QUERN_ASSIGN_OR_RETURN(HugeBuffer ids, HugeBuffer::Allocate(context_.budget, uint64_t{capacity} * 8, false, Contents::kAnything));
+    grown.row_ids = reinterpret_cast<uint64_t*>(ids.data());
+    std::memcpy(grown.row_ids, chunk.row_ids, n * 8);
+    memory_->first_row_ids = std::move(ids);
+  }
+  memory_->first = std::move(memory);
+  chunk = grown;
+  return absl::OkStatus();
+}
+
+// The chunk that the next n rows go to, with room for one of them at least.
+absl::StatusOr<SortChunk*> SortSide::ChunkFor(uint64_t n) {
+  if (chunks_.empty()) chunks_.emplace_back();
+  SortChunk* chunk = &chunks_.back();
+  if (chunk->num_rows < chunk->capacity) return chunk;
+  if (chunk->capacity < kChunkRows) {
+    uint64_t capacity = std::max(chunk->capacity * 4, kFirstRows);
+    while (capacity < chunk->num_rows + n && capacity < kChunkRows) capacity *= 4;
+    QUERN_RETURN_IF_ERROR(GrowFirst(static_cast<uint32_t>(std::min<uint64_t>(capacity, kChunkRows))));
+    return chunk;
+  }
+  const bool has_tuples = NeedsTuples();
+  QUERN_ASSIGN_OR_RETURN(uint8_t* memory, memory_->chunks.Allocate(kChunkRows * RowBytes(has_tuples)));
+  SetMemory(memory, kChunkRows, has_tuples, &chunks_.emplace_back());
+  return &chunks_.back();
+}
+
+uint64_t SortSide::RowBytes(bool has_tuples) const {
+  const QuernSortShape& shape = *context_.shape->get();
+  return uint64_t{shape.num_words} * 8 + (has_tuples ? shape.rows.tuple_bytes : 0);
+}
+
+absl::Status SortSide::MakeRowIds(SortChunk* chunk) {
+  const uint64_t bytes = uint64_t{chunk->capacity} * 8;
+  uint64_t* ids = nullptr;
+  if (chunk == &chunks_.front()) {
+    QUERN_ASSIGN_OR_RETURN(memory_->first_row_ids, HugeBuffer::Allocate(context_.budget, bytes, false, Contents::kAnything));
+    ids = reinterpret_cast<uint64_t*>(memory_->first_row_ids.data());
+  } else {
+    QUERN_ASSIGN_OR_RETURN(uint8_t* memory, memory_->chunks.Allocate(bytes));
+    ids = reinterpret_cast<uint64_t*>(memory);
+  }
+  for (uint32_t i = 0; i < chunk->num_rows; ++i) ids[i] = chunk->RowId(i);
+  chunk->row_ids = ids;
+  return absl::OkStatus();
+}
+
+void SortSide::AddTo(SortInput* input) const {
+  input->bits.resize(bits_.size());
+  for (size_t w = 0; w < bits_.size(); ++w) {
+    input->bits[w].any |= bits_[w].any;
+    input->bits[w].all &= bits_[w].all;
+  }
+  input->incomplete |= incomplete_;
+  const bool follows = input->chunks.empty() || num_rows_ == 0 || input->last_row_id < first_row_id_;
+  input->rows_in_order = input->rows_in_order && row_ids_grow_ && follows;
+  if (num_rows_ != 0) input->last_row_id = last_row_id_;
+  for (const SortChunk& chunk : chunks_) {
+    if (chunk.num_rows == 0) continue;
+    input->chunks.push_back(&chunk);
+    input->sides.push_back(input->num_sides);
+  }
+  if (num_rows_ == 0) return;
+  input->needs_tuples |= NeedsTuples();
+  ++input->num_sides;
+  for (const KeyCodes& key : key_codes_) {
+    if (key.codes == nullptr) continue;
+    const auto has_key = [&](const CodedKey& coded) { return coded.key == key.key; };
+    auto coded = std::find_if(input->coded.begin(), input->coded.end(), has_key);
+    if (coded == input->coded.end()) coded = input->coded.insert(coded, {key.key, {}});
+    coded->codes.push_back(key.codes.get());
+  }
+}
+
+}  // namespace quern

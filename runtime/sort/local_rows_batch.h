@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of a side (local_rows.cc, local_rows_dictionary.cc, sort_top.cc) share and nobody else sees.
+#ifndef QUERN_RUNTIME_SORT_LOCAL_ROWS_BATCH_H_
+#define QUERN_RUNTIME_SORT_LOCAL_ROWS_BATCH_H_
+
+#include <memory>
+#include <vector>
+
+#include "runtime/sort/local_rows.h"
+
+namespace quern {
+
+// What chunks point to.
+struct SortSide::Memory {
+  Memory(const std::shared_ptr<MemoryBudget>& budget, bool huge_pages)
+      : chunks(budget, huge_pages, Contents::kAnything), strings(budget, false) {}
+  HugeBuffer first;  // the first chunk, as long as it grows
+  Arena chunks;
+  HugeBuffer first_row_ids;
+  Arena strings;  // copied bytes of strings, under a limit
+};
+
+// Up to batch_rows rows of a batch.
+struct SortSide::Block {
+  const BatchView* batch;
+  const std::vector<QuernColumn>* fields;
+  uint64_t first;        // the block's rows are rows[i], or first + i
+  const uint32_t* rows;  // null: they follow each other
+  uint32_t n;
+  uint64_t first_row_id;  // of the batch's row 0
+  uint64_t RowId(uint32_t i) const { return first_row_id + (rows != nullptr ? rows[i] : first + i); }
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_SORT_LOCAL_ROWS_BATCH_H_

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strings that are few, and rows without tuples. A key's strings are tried for codes when a side has 65,536 rows: codes take the place of
+// the bytes in the words of all rows, and give it back with the string that is one too many.
+//
+// A chunk has tuples where something comes out that is not in its words. Floats are, as long as none was -0 or an odd NaN; strings are by
+// their codes, as long as they have them. Of keys=f64:out,i64:out a row is 16 bytes then, and no random line is read for it when it comes
+// out. The float, or the string, that ends this makes tuples for the rows before it:
+//
+//     rows of keys=f64:out    2.5 | 0 | 1e9 | -0 | 7      words alone as far as 1e9; then tuples of 2.5, 0 and 1e9 from their words, and
+//                                                         -0 and 7 are stored as they come
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "runtime/base/status.h"
+#include "runtime/blocks/blocks.h"
+#include "runtime/blocks/encode.h"
+#include "runtime/blocks/storage_dispatch.h"
+#include "runtime/sort/key_comparison.h"
+#include "runtime/sort/local_rows.h"
+#include "runtime/sort/local_rows_batch.h"
+#include "runtime/sort/sort_decode.h"
+
+namespace quern {
+namespace {
+
+// Whether codes pay is seen from a sample of so many rows.
+constexpr uint32_t kSampleRows = 4096;
+
+template <class Visit>
+void ForBytesParts(const QuernSortShape& shape, const QuernSortKey& key, Visit visit) {
+  for (uint32_t p = key.first_part; p < key.first_part + key.num_parts; ++p) {
+    const QuernSortPart& part = shape.parts[p];
+    if (part.kind == kBytesPart) visit(part, SortPartMask(&part));
+  }
+}
+
+}  // namespace
+
+// ---- codes -------------------------------------------------------------------------------------------------------------
+
+// The strings of a key in a chunk's tuples; those of nulls have no address.
+void SortSide::ReadStrings(const SortChunk& chunk, uint32_t key, uint32_t begin, uint32_t n, blocks::Bytes* strings) const {
+  const QuernSortShape& shape = *context_.shape->get();
+  for (uint32_t i = 0; i < n; ++i)
+    strings[i] = SortBytes(shape, shape.keys[key], chunk.tuples + uint64_t{begin + i} * shape.rows.tuple_bytes);
+}
+
+// The same from the batch that they came in: without the branch on its length that a string in a tuple costs.
+void SortSide::ReadStrings(const Block& block, uint32_t key, blocks::Bytes* strings) const {
+  const QuernSortKey& sort_key = context_.shape->get()->keys[key];
+  const QuernColumn* column = &block.batch->keys[key];
+  uint32_t translated[kMaxBatchRows];
+  uint64_t first = block.first;
+  const uint32_t* rows = block.rows;
+  if (sort_key.index_storage != kNoStorage) {
+    TranslateRows(sort_key.index_storage, column, first, rows, block.n, translated);
+    column = column->dictionary;
+    rows = translated;
+  }
+  DispatchStorage(sort_key.storage, [&](auto tag) {
+    constexpr Storage kStorage = decltype(tag)::value;
+    if constexpr (blocks::IsVariableStorage(kStorage)) {
+      const QuernColumn c = *column;
+      for (uint32_t i = 0; i < block.n; ++i) {
+        const uint32_t row = blocks::RowAt(rows, first, i);
+        const bool is_null = sort_key.nullable && !blocks::IsValid(&c, row);
+        strings[i] = is_null ? blocks::Bytes{nullptr, 0} : blocks::ReadBytes<kStorage>(&c, row, sort_key.rule, 0);
+      }
+    }
+  });
+}
+
+absl::Status SortSide::CodeRows(const Block& block, SortChunk* chunk) {
+  blocks::Bytes strings[kMaxBatchRows];
+  for (KeyCodes& key : key_codes_) {
+    if (key.codes == nullptr && (!key.may_try || num_rows_ < context_.options.code_rows)) continue;
+    if (key.codes == nullptr) {
+      QUERN_RETURN_IF_ERROR(TryCodes(&key));
+      continue;
+    }
+    ReadStrings(block, key.key, strings);
+    const uint32_t at = chunk->num_rows - block.n;
+    QUERN_ASSIGN_OR_RETURN(const bool coded, CodeSome(&key, strings, chunk, at, block.n));
+    if (coded) continue;
+    if (chunk->tuples == nullptr) {
+      QUERN_RETURN_IF_ERROR(RestoreTuples());
+      StoreTuples(block, at, *chunk);
+    }
+    QUERN_RETURN_IF_ERROR(Uncode(key.key));
+  }
+  return absl::OkStatus();
+}
+
+bool SortSide::IsSkipped(const QuernSortPart& part) const { return part.kind == kBytesPart && (skipped_keys_ >> part.key & 1) != 0; }
+
+// Words that hold nothing but skipped bytes, and no codes in their place, are never touched: there may be anything in them.
+void SortSide::FindCodedWords() {
+  const QuernSortShape& shape = *context_.shape->get();
+  skipped_keys_ = 0;
+  for (const KeyCodes& key : key_codes_) skipped_keys_ |= key.codes == nullptr ? 0 : 1u << key.key;
+  is_written_.assign(shape.num_words, false);
+  for (uint32_t p = 0; p < shape.num_parts; ++p) {
+    const QuernSortPart& part = shape.parts[p];
+    if (!IsSkipped(part)) is_written_[part.word] = true;
+  }
+  if (skipped_keys_ == 0) return;
+  std::vector<bool> has_codes(shape.num_words), begins_empty(shape.num_words);
+  for (uint32_t k = 0; k < shape.num_keys; ++k)
+    if ((skipped_keys_ >> k & 1) != 0) has_codes[FirstBytesPart(&shape, &shape.keys[k])->word] = true;
+  for (uint32_t p = 0; p < shape.num_parts; ++p) {
+    const QuernSortPart& part = shape.parts[p];
+    if (part.begins_word && IsSkipped(part)) begins_empty[part.word] = true;
+  }
+  is_zeroed_.resize(shape.num_words);
+  for (uint32_t w = 0; w < shape.num_words; ++w) is_zeroed_[w] = begins_empty[w] && (is_written_[w] || has_codes[w]);
+}
+
+// Takes up codes where a sample of the rows so far has duplicates enough to expect few strings, and there are few.
+absl::Status SortSide::TryCodes(KeyCodes* key) {
+  key->may_try = false;
+  SortChunk& chunk = chunks_.front();
+  blocks::Bytes strings[kMaxBatchRows];
+  uint32_t codes[kMaxBatchRows];
+  const uint8_t* copies[kMaxBatchRows];
+  StringCodes sample(context_.budget);
+  const uint32_t num_sampled = std::min(kSampleRows, chunk.num_rows), step = chunk.num_rows / num_sampled;
+  for (uint32_t i = 0; i < num_sampled; ++i) ReadStrings(chunk, key->key, i * step, 1, strings + i);
+  QUERN_RETURN_IF_ERROR(sample.Add(strings, num_sampled, codes, copies).status());
+  if (sample.size() > num_sampled - num_sampled / 32) return absl::OkStatus();
+  key->codes = std::make_unique<StringCodes>(context_.budget);
+  // Nulls have code 0: the empty string's, whose rank is the same in all sides.
+  const blocks::Bytes empty = {nullptr, 0};
+  QUERN_RETURN_IF_ERROR(key->codes->Add(&empty, 1, codes, copies).status());
+  for (uint32_t begin = 0; begin < chunk.num_rows; begin += kMaxBatchRows) {
+    const uint32_t n = std::min(kMaxBatchRows, chunk.num_rows - begin);
+    ReadStrings(chunk, key->key, begin, n, strings);
+    QUERN_ASSIGN_OR_RETURN(const bool few, key->codes->Add(strings, n, codes, copies));
+    if (few && key->codes->size() <= chunk.num_rows / 2) continue;
+    key->codes.reset();
+    return absl::OkStatus();
+  }
+  for (uint32_t begin = 0; begin < chunk.num_rows; begin += kMaxBatchRows) {
+    const uint32_t n = std::min(kMaxBatchRows, chunk.num_rows - begin);
+    ForBytesParts(*context_.shape->get(), context_.shape->get()->keys[key->key], [&](const QuernSortPart& part, uint64_t mask) {
+      uint64_t* const words = chunk.words + uint64_t{part.word} * chunk.capacity + begin;
+      for (uint32_t i = 0; i < n; ++i) words[i] &= ~mask;
+    });
+    ReadStrings(chunk, key->key, begin, n, strings);
+    QUERN_RETURN_IF_ERROR(CodeSome(key, strings, &chunk, begin, n).status());
+  }
+  FindCodedWords();
+  return absl::OkStatus();
+}
+
+// Puts codes into the words of n rows, in which the key's bits are zero; answers false, and leaves them as they are, where there are too
+// many strings.
+absl::StatusOr<bool> SortSide::CodeSome(KeyCodes* key, const blocks::Bytes* strings, SortChunk* chunk, uint32_t begin, uint32_t n) {
+  const QuernSortShape& shape = *context_.shape->get();
+  uint32_t codes[kMaxBatchRows];
+  const uint8_t* copies[kMaxBatchRows];
+  const bool has_tuples = chunk->tuples != nullptr;
+  QUERN_ASSIGN_OR_RETURN(const bool few, key->codes->Add(strings, n, codes, has_tuples ? copies : nullptr));
+  if (!few) return false;
+  if (has_tuples) PointToCopies(shape.keys[key->key], strings, copies, n, chunk->tuples + uint64_t{begin} * shape.rows.tuple_bytes);
+  for (uint32_t i = 0; i < n; ++i)
+    if (strings[i].data == nullptr) codes[i] = 0;  // its null bit decides
+  const QuernSortPart& part = *FirstBytesPart(&shape, &shape.keys[key->key]);
+  uint64_t* const words = chunk->words + uint64_t{part.word} * chunk->capacity + begin;
+  for (uint32_t i = 0; i < n; ++i) words[i] |= uint64_t{codes[i]} << part.shift;
+  return true;
+}
+
+// Tuples take the copy of a string's bytes in place of the bytes that came: the copies of few strings are in the cache when rows come out.
+// What trimming has cut off is not in the copy.
+void SortSide::PointToCopies(const QuernSortKey& key, const blocks::Bytes* strings, const uint8_t* const* copies, uint32_t n,
+                             uint8_t* tuples) const {
+  const QuernSortShape& shape = *context_.shape->get();
+  const uint32_t offset = SortFieldOf(&shape, &key)->tuple_offset;
+  for (uint32_t i = 0; i < n; ++i) {
+    uint8_t* const field = tuples + uint64_t{i} * shape.rows.tuple_bytes + offset;
+    const bool is_copied = strings[i].length > kInlineStringBytes && blocks::Load<uint32_t>(field) == strings[i].length;
+    const auto address = reinterpret_cast<uintptr_t>(copies[i]);
+    blocks::Store(field + 8, is_copied ? address : blocks::Load<uintptr_t>(field + 8));
+  }
+}
+
+bool SortSide::IsCoded(uint32_t key) const {
+  return std::any_of(key_codes_.begin(), key_codes_.end(),
+                     [&](const KeyCodes& codes) { return codes.key == key && codes.codes != nullptr; });
+}
+
+absl::Status SortSide::Uncode(uint32_t key) {
+  QUERN_RETURN_IF_ERROR(RestoreTuples());
+  for (KeyCodes& codes : key_codes_)
+    if (codes.key == key && codes.codes != nullptr) old_codes_.push_back(std::move(codes.codes));  // tuples point to copies
+  const std::vector<bool> were_written = is_written_, were_zeroed = is_zeroed_;
+  FindCodedWords();
+  for (uint32_t w = 0; w < is_written_.size(); ++w) {
+    if (!is_written_[w] || were_written[w] || were_zeroed[w]) continue;
+    for (SortChunk& chunk : chunks_) std::fill_n(chunk.words + uint64_t{w} * chunk.capacity, chunk.num_rows, uint64_t{0});
+  }
+  for (SortChunk& chunk : chunks_)
+    for (uint32_t begin = 0; begin < chunk.num_rows; begin += blocks::kPrefixRows)
+      WriteBytes(key, begin, std::min(blocks::kPrefixRows, chunk.num_rows - begin), &chunk);
+  return absl::OkStatus();
+}
+
+// Puts the first bytes of a key's strings, which tuples have, into the words of n rows, up to kPrefixRows.
+void SortSide::WriteBytes(uint32_t key, uint32_t begin, uint32_t n, SortChunk* chunk) {
+  const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortKey& sort_key = shape.keys[key];
+  const uint64_t turned = sort_key.descending ? ~uint64_t{0} : 0;
+  blocks::Bytes strings[blocks::kPrefixRows] = {};
+  uint64_t high[blocks::kPrefixRows], low[blocks::kPrefixRows];
+  ReadStrings(*chunk, key, begin, n, strings);
+  incomplete_ |= blocks::OrderPrefixes(strings, n, sort_key.rule, high, low) ? 1u << key : 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    const bool is_null = strings[i].data == nullptr;
+    high[i] = is_null ? 0 : high[i] ^ turned;
+    low[i] = is_null ? 0 : low[i] ^ turned;
+  }
+  ForBytesParts(shape, sort_key, [&](const QuernSortPart& part, uint64_t mask) {
+    uint64_t* const words = chunk->words + uint64_t{part.word} * chunk->capacity + begin;
+    for (uint32_t i = 0; i < n; ++i) words[i] &= ~mask;
+    QuernSortPart others = part;
+    others.begins_word = false;
+    blocks::WriteBytesPart(others, high, low, n, words);
+    for (uint32_t i = 0; i < n; ++i) {
+      bits_[part.word].any |= words[i];
+      bits_[part.word].all &= words[i];
+    }
+  });
+}
+
+// ---- rows without tuples -----------------------------------------------------------------------------------------------
+
+bool SortSide::NeedsTuples() const {
+  if (!may_drop_tuples_ || odd_floats_ != 0) return context_.shape->has_tuples();
+  const std::vector<SortFieldSource>& fields = context_.shape->fields();
+  return !std::all_of(fields.begin(), fields.end(),
+                      [this](const SortFieldSource& field) { return (float_fields_ >> field.index & 1) != 0 || IsCoded(field.index); });
+}
+
+void SortSide::FindOddFloats(const Block& block) {
+  uint32_t translated[kMaxBatchRows];
+  for (uint32_t keys = float_fields_ & ~odd_floats_; keys != 0; keys &= keys - 1) {
+    const auto k = static_cast<uint32_t>(std::countr_zero(keys));
+    const QuernSortKey& key = context_.shape->get()->keys[k];
+    const QuernColumn* column = &block.batch->keys[k];
+    const uint32_t* rows = block.rows;
+    if (key.index_storage != kNoStorage) {
+      TranslateRows(key.index_storage, column, block.first, rows, block.n, translated);
+      column = column->dictionary;
+      rows = translated;
+    }
+    if (HasOddFloat(key, *column, block.first, rows, block.n)) odd_floats_ |= 1u << k;
+  }
+}
+
+// Makes the tuples of rows that were appended without them, from words and codes.
+absl::Status SortSide::RestoreTuples() {
+  const QuernSortShape& shape = *context_.shape->get();
+  for (SortChunk& chunk : chunks_) {
+    if (chunk.tuples != nullptr || chunk.capacity == 0 || shape.rows.tuple_bytes == 0) continue;
+    QUERN_ASSIGN_OR_RETURN(chunk.tuples, memory_->chunks.Allocate(uint64_t{chunk.capacity} * shape.rows.tuple_bytes));
+    std::memset(chunk.tuples, 0, uint64_t{chunk.num_rows} * shape.rows.tuple_bytes);
+    uint64_t* words[kMaxSortWords];
+    for (uint32_t w = 0; w < shape.num_words; ++w) words[w] = chunk.words + uint64_t{w} * chunk.capacity;
+    for (uint32_t f = 0; f < context_.shape->fields().size(); ++f) RestoreField(f, words, chunk.num_rows, chunk.tuples);
+  }
+  return absl::OkStatus();
+}
+
+// In tuples of zeros.
+void SortSide::RestoreField(uint32_t f, const uint64_t* const* words, uint32_t n, uint8_t* tuples) const {
+  const QuernSortShape& shape = *context_.shape->get();
+  const uint32_t k = context_.shape->fields()[f].index;
+  const QuernField& field = context_.shape->field(f);
+  const RowParts rows(&shape, &shape.keys[k], words);
+  const bool is_float = (float_fields_ >> k & 1) != 0;
+  const auto coded = std::find_if(key_codes_.begin(), key_codes_.end(), [k](const KeyCodes& key) { return key.key == k; });
+  for (uint32_t i = 0; i < n; ++i) {
+    uint8_t* const tuple = tuples + uint64_t{i} * shape.rows.tuple_bytes;
+    uint8_t* const to = tuple + field.tuple_offset;
+    if (!rows.Valid(i)) tuple[field.null_offset] |= field.null_mask;
+    else if (!is_float) blocks::Store(to, blocks::MakeStringRef(coded->codes->strings()[RowCodes(&shape, &shape.keys[k], words)[i]]));
+    else if (shape.keys[k].storage == kF32) blocks::Store(to, rows.Float<uint32_t>(i));
+    else blocks::Store(to, rows.Float<uint64_t>(i));
+  }
+}
+
+}  // namespace quern

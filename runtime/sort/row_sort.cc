@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of a sort. Each thread keeps rows in a side of its own (local_rows.h); finalising sorts the rows of all sides (sorted_rows.h);
+// readers take the sorted rows in turns:
+//
+//     Append       -> SortSide -+
+//     SortAppender -> SortSide -+->  SortedRows  <- SortReader, SortReader, ..
+//     SortAppender -> SortSide -+
+//
+// Rows are only read once they are sorted: a limit cuts what readers see.
+#include "runtime/sort/row_sort.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "runtime/base/status.h"
+#include "runtime/blocks/blocks.h"
+#include "runtime/rows/job_observer.h"
+#include "runtime/rows/tuple_layout.h"
+#include "runtime/sort/local_rows.h"
+#include "runtime/sort/sort_columns.h"
+#include "runtime/sort/sorted_rows.h"
+
+namespace quern {
+namespace {
+
+// The spec whose result is the keys of a sort, and no more.
+KernelSpec KeysOnly(const KernelSpec& spec) {
+  KernelSpec keys = spec;
+  keys.payload.clear();
+  keys.window.clear();
+  keys.partition = 0;
+  for (KeySpec& key : keys.keys) key.out = true;
+  return keys;
+}
+
+// A tuple of `to` from one of `from`: the fields of the keys that both have. What else there is of it is zero.
+std::vector<uint8_t> KeyTuple(const QuernSortShape& to, const QuernSortShape& from, const std::vector<uint8_t>& tuple) {
+  std::vector<uint8_t> keys(to.rows.tuple_bytes);
+  for (uint32_t k = 0; k < to.num_keys; ++k) {
+    if (to.keys[k].field == kNoField || from.keys[k].field == kNoField) continue;
+    const QuernField &field = *SortFieldOf(&to, &to.keys[k]), &source = *SortFieldOf(&from, &from.keys[k]);
+    std::memcpy(keys.data() + field.tuple_offset, tuple.data() + source.tuple_offset, FieldBytes(field));
+    if (field.null_mask != 0 && (tuple[source.null_offset] & source.null_mask) != 0) keys[field.null_offset] |= field.null_mask;
+  }
+  return keys;
+}
+
+// The tuple of the one row of `keys`, of a shape whose fields are keys alone.
+std::vector<uint8_t> StoreKeys(const SortShape& shape, const QuernSortEntryPoints& generic, const BatchView& keys) {
+  std::vector<uint8_t> tuple(shape.get()->rows.tuple_bytes);
+  std::vector<QuernColumn> fields;
+  for (const SortFieldSource& source : shape.fields()) fields.push_back(keys.keys[source.index]);
+  if (shape.has_tuples()) generic.store(&shape.get()->rows, fields.data(), 0, keys.selection, 1, 0, tuple.data());
+  return tuple;
+}
+
+// The bytes of a tuple's keys that it only points to move to memory of their own.
+absl::StatusOr<std::shared_ptr<const void>> OwnStrings(const QuernSortShape& shape, const std::shared_ptr<MemoryBudget>& budget,
+                                                       std::vector<uint8_t>* tuple) {
+  const auto bytes = std::make_shared<Arena>(budget, false);
+  for (uint32_t k = 0; k < shape.num_keys; ++k) {
+    if (shape.keys[k].field == kNoField || !IsVariable(shape.keys[k].storage)) continue;
+    const QuernField& field = *SortFieldOf(&shape, &shape.keys[k]);
+    auto ref = blocks::Load<StringRef>(tuple->data() + field.tuple_offset);
+    const bool is_null = field.null_mask != 0 && ((*tuple)[field.null_offset] & field.null_mask) != 0;
+    if (is_null || ref.length <= kInlineStringBytes) continue;
+    QUERN_ASSIGN_OR_RETURN(uint8_t* copy, bytes->Allocate(ref.length));
+    std::memcpy(copy, ref.bytes, ref.length);
+    ref.bytes = reinterpret_cast<const char*>(copy);
+    blocks::Store(tuple->data() + field.tuple_offset, ref);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+RowSort::RowSort(std::shared_ptr<const SortShape> shape, SortEntrySource entry_points, const QuernSortEntryPoints& generic,
+                 std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget, const SortOptions& options)
+    : shape_(std::move(shape)),
+      entry_points_(std::move(entry_points)),
+      generic_(generic),
+      counters_(entry_points_.NewCounters()),
+      code_(std::move(code)),
+      budget_(std::move(budget)),
+      options_(options),
+      threshold_(std::make_shared<SortThreshold>(shape_)) {}
+
+RowSort::~RowSort() {
+  if (observer_ == nullptr || !finalised_) return;
+  JobSummary job;
+  job.table_bytes = stats_.stored_bytes;
+  job.tied_rows = stats_.tied_rows;
+  job.ns = counters().ns;
+  job.layout = stats_.method;
+  observer_->End(std::move(job));
+}
+
+void RowSort::Observe(std::unique_ptr<JobObserver> observer) { observer_ = std::move(observer); }
+
+// ---- appending -----------------------------------------------------------------------------------------------------
+
+absl::Status RowSort::CheckOpen(const char* call) const {
+  if (lost_rows_) {
+    return absl::FailedPreconditionError(std::string(call) + " after a failed " + (sorts_ ? "finalise" : "append") +
+                                         ": rows are missing from the sort; accepted: a new sort");
+  }
+  if (sorts_) {
+    return absl::FailedPreconditionError(std::string(call) + " after finalise: the rows are complete; accepted: a new sort");
+  }
+  return absl::OkStatus();
+}
+
+bool RowSort::keeps_strings() const { return !Context().keeps_top(); }
+SortContext RowSort::Context() const { return {shape_, entry_points_, budget_, options_, threshold_, counters_}; }
+std::unique_ptr<SortSide> RowSort::NewSide() const { return std::make_unique<SortSide>(Context()); }
+
+absl::Status RowSort::AppendTo(SortSide* side, const BatchView& batch) {
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  QUERN_RETURN_IF_ERROR(CheckBatch(batch, shape_->spec().keys.size(), shape_->spec().payload.size()));
+  if (observer_ != nullptr) observer_->SeeInput(batch);
+  const CallTimer timer(side->counters());
+  const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
+  const absl::Status status = side->Append(batch, batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id);
+  if (!status.ok()) lost_rows_ = true;
+  return status;
+}
+
+absl::Status RowSort::Append(const BatchView& batch) {
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  if (own_side_ == nullptr) own_side_ = NewSide();
+  return AppendTo(own_side_.get(), batch);
+}
+
+void RowSort::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
+  options_.prefetch.Set(loop, setting);
+  if (rows_ != nullptr) rows_->SetPrefetch(loop, setting);
+}
+
+absl::Status RowSort::AddSide(std::unique_ptr<SortSide> side) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  sides_.push_back(std::move(side));
+  return absl::OkStatus();
+}
+
+SortAppender::SortAppender(std::shared_ptr<RowSort> sort) : sort_(std::move(sort)), side_(sort_->NewSide()) {}
+SortAppender::~SortAppender() = default;
+
+absl::Status SortAppender::Append(const BatchView& batch) {
+  if (side_ == nullptr) return absl::FailedPreconditionError("append after finish: the rows are the sort's; accepted: a new appender");
+  return sort_->AppendTo(side_.get(), batch);
+}
+
+absl::Status SortAppender::Finish() {
+  if (side_ == nullptr) return absl::FailedPreconditionError("finish called twice: the rows are the sort's; accepted: once");
+  return sort_->AddSide(std::move(side_));
+}
+
+// ---- thresholds ------------------------------------------------------------------------------------------------------
+
+absl::StatusOr<bool> RowSort::GetThreshold(OutputBatch* out) const {
+  QUERN_RETURN_IF_ERROR(CheckOutput(*out, shape_->spec().keys.size(), NoColumns::kRefused));
+  QUERN_RETURN_IF_ERROR(out->Reset());
+  const std::shared_ptr<const SortBound> bound = threshold_->Get();
+  if (bound == nullptr || (bound->tuple.empty() && shape_->get()->rows.tuple_bytes != 0)) return false;
+  const auto keys = std::make_shared<const SortShape>(KeysOnly(shape_->spec()));
+  const std::vector<uint8_t> tuple = KeyTuple(*keys->get(), *shape_->get(), bound->tuple);
+  const auto address = reinterpret_cast<uint64_t>(tuple.data());
+  std::vector<const uint64_t*> words;
+  for (const uint64_t& word : bound->words) words.push_back(&word);
+  SortedBlock block;
+  block.n = 1;
+  block.words = words.data();
+  block.tuples = &address;
+  SortColumnWriter writer(keys, generic_);
+  QUERN_RETURN_IF_ERROR(writer.Append(block, out).status());
+  return true;
+}
+
+absl::Status RowSort::SetThreshold(const BatchView& keys) {
+  if (shape_->spec().limit == 0)
+    return InvalidArgument("threshold of a sort without limit: " + PrintSpec(shape_->spec()) + "; accepted: limit=N");
+  if (keys.num_rows != 1) return InvalidArgument("rows of a threshold: " + std::to_string(keys.num_rows) + "; accepted: 1");
+  QUERN_RETURN_IF_ERROR(CheckBatch(keys, shape_->spec().keys.size(), 0));
+  auto bound = std::make_shared<SortBound>();
+  bound->words.resize(shape_->get()->num_words);
+  std::vector<uint64_t*> words;
+  for (uint64_t& word : bound->words) words.push_back(&word);
+  uint32_t incomplete = 0;
+  entry_points_.Now().encode(shape_->get(), keys.keys.data(), 0, keys.selection, 1, words.data(), &incomplete);
+  bound->incomplete = incomplete;
+  if (shape_->has_tuples()) {
+    const SortShape with_keys(KeysOnly(shape_->spec()), shape_->method());
+    bound->tuple = KeyTuple(*shape_->get(), *with_keys.get(), StoreKeys(with_keys, generic_, keys));
+    QUERN_ASSIGN_OR_RETURN(bound->memory, OwnStrings(*shape_->get(), budget_, &bound->tuple));
+  }
+  threshold_->Lower(std::move(bound));
+  return absl::OkStatus();
+}
+
+// ---- sorting -----------------------------------------------------------------------------------------------------------
+
+// Codes are of use only where all sides have them, and so is doing without tuples.
+absl::Status RowSort::MakeSidesAlike() {
+  for (uint32_t k = 0; k < shape_->get()->num_keys; ++k) {
+    const auto has_bytes = [k](const auto& side) { return side->num_rows() != 0 && !side->IsCoded(k); };
+    if (std::none_of(sides_.begin(), sides_.end(), has_bytes)) continue;
+    for (const auto& side : sides_)
+      if (side->IsCoded(k)) QUERN_RETURN_IF_ERROR(side->Uncode(k));
+  }
+  const auto needs_tuples = [](const auto& side) { return side->num_rows() != 0 && side->NeedsTuples(); };
+  if (std::any_of(sides_.begin(), sides_.end(), needs_tuples))
+    for (const auto& side : sides_) QUERN_RETURN_IF_ERROR(side->RestoreTuples());
+  return absl::OkStatus();
+}
+
+// Under the mutex.
+absl::StatusOr<SortedRows*> RowSort::BeginSorting() {
+  if (rows_ != nullptr) return rows_.get();
+  sorts_ = true;
+  if (own_side_ != nullptr) sides_.push_back(std::move(own_side_));
+  if (const absl::Status status = MakeSidesAlike(); !status.ok()) {
+    lost_rows_ = true;
+    return status;
+  }
+  SortInput input;
+  for (const auto& side : sides_) {
+    side->AddTo(&input);
+    stats_.input_rows += side->num_input_rows();
+    stats_.dropped_rows += side->num_input_rows() - side->num_rows();
+  }
+  rows_ = std::make_unique<SortedRows>(Context(), std::move(input), /*needs_rows=*/false);
+  return rows_.get();
+}
+
+absl::Status RowSort::Finalise() {
+  if (sorts_ && !lost_rows_) return absl::FailedPreconditionError("finalise called twice: the rows are sorted; accepted: once");
+  QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
+  return Sort();
+}
+
+absl::Status RowSort::FinaliseShared() {
+  if (finalised_) return absl::OkStatus();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (rows_ == nullptr) QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
+    QUERN_RETURN_IF_ERROR(BeginSorting().status());
+  }
+  return Sort();
+}
+
+absl::Status RowSort::Sort() {
+  CounterBlock counters(counters_);
+  const CallTimer timer(&counters);
+  SortedRows* rows = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    QUERN_ASSIGN_OR_RETURN(rows, BeginSorting());
+  }
+  if (const absl::Status status = rows->Help(); !status.ok()) {
+    lost_rows_ = true;
+    return status;
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (finalised_) return absl::OkStatus();
+  const uint64_t limit = shape_->spec().limit;
+  stats_.num_rows = limit == 0 ? rows->num_rows() : std::min(rows->num_rows(), limit);
+  stats_.entry_bytes = rows->entry_bytes();
+  stats_.key_bits = rows->key_bits();
+  stats_.tied_rows = rows->tied_rows();
+  stats_.method = rows->method();
+  stats_.stored_bytes = rows->stored_bytes();
+  stats_.prefetch_class = options_.prefetches ? "group" : "off";
+  finalised_ = true;
+  return absl::OkStatus();
+}
+
+// ---- reading -----------------------------------------------------------------------------------------------------------
+
+struct SortReader::State {
+  explicit State(const RowSort& sort) : writer(sort.shape_, sort.entry_points_), counters(sort.counters_) {}
+  SortColumnWriter writer;
+  SortedRows::BlockBuffers buffers;
+  CounterBlock counters;
+  uint64_t next = 0;  // rows that this reader took and has not given out
+  uint64_t end = 0;
+};
+
+SortReader::SortReader(std::shared_ptr<RowSort> sort) : sort_(std::move(sort)), state_(std::make_unique<State>(*sort_)) {}
+SortReader::~SortReader() = default;
+
+absl::StatusOr<bool> SortReader::Next(OutputBatch* out) {
+  const CallTimer timer(&state_->counters);
+  if (!sort_->finalised_) return absl::FailedPreconditionError("read before finalise: the rows are not sorted; accepted: finalise first");
+  QUERN_RETURN_IF_ERROR(CheckOutput(*out, sort_->shape_->columns().size()));
+  QUERN_RETURN_IF_ERROR(out->Reset());
+  const uint64_t num_rows = sort_->stats_.num_rows;
+  const bool counts = out->num_columns() == 0;
+  if (state_->next == state_->end) {
+    const uint64_t taken = counts ? num_rows : out->capacity();
+    state_->next = std::min(sort_->next_position_.fetch_add(taken, std::memory_order_relaxed), num_rows);
+    state_->end = std::min(state_->next + taken, num_rows);
+  }
+  position_ = state_->next;
+  if (counts) {
+    out->set_num_rows(state_->end - std::exchange(state_->next, state_->end));
+    return false;
+  }
+  while (state_->next < state_->end && out->num_rows() < out->capacity()) {
+    const uint64_t room = std::min(state_->end - state_->next, out->capacity() - out->num_rows());
+    const auto n = static_cast<uint32_t>(std::min<uint64_t>(room, sort_->rows_->block_rows()));
+    QUERN_ASSIGN_OR_RETURN(const uint32_t written, state_->writer.Append(sort_->rows_->Read(state_->next, n, &state_->buffers), out));
+    state_->next += written;
+    if (written < n) break;
+  }
+  return state_->next < state_->end || sort_->next_position_.load(std::memory_order_relaxed) < num_rows;
+}
+
+}  // namespace quern

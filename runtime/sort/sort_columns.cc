@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// A column of a sort's result comes out of one of three places. For `sort keys=i32:desc:out,utf8:out payload=i64 window=row_number`:
+//
+//     i32          its bits of a word, since that is all that there is of it: no field of a tuple holds a number that a word has
+//     utf8, i64    a field of the tuple; the kernel's emit writes all fields of a block of rows at once. Of rows without tuples (here none,
+//                  as the i64 is payload) strings are looked up by their ranks, and floats come out of their words as numbers do
+//     row_number   an array of the caller's
+//
+// Decoding a number undoes its encoding (sort_abi.h). The i32 key 5, descending, has the upper half of word 0, sign and all bits turned:
+//
+//     word 0       0x7ffffffa'........
+//     >> shift     0x7ffffffa
+//     ^ flip       0x00000005               flip = 0x7fffffff: all bits turned, and the sign bit once more
+//
+// which is a shift and an xor for every row of a block, so that one loop a key and storage is all code there is, and a vector's worth of
+// rows goes through it at a time.
+#include "runtime/sort/sort_columns.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "runtime/base/status.h"
+#include "runtime/blocks/blocks.h"
+#include "runtime/blocks/storage_dispatch.h"
+#include "runtime/rows/batch_view.h"
+#include "runtime/sort/sort_decode.h"
+
+namespace quern {
+namespace {
+
+using blocks::uint128_t;
+
+// Sets bits row, row+1, .. of a zeroed bitmap to bit(0), bit(1), .., a byte at a time where it can; answers how many of them are 1.
+template <class Bit>
+uint32_t WriteBits(Bit&& bit, uint32_t n, uint8_t* bitmap, uint64_t row) {
+  uint32_t num_set = 0, i = 0;
+  const auto write_one = [&](uint32_t at) {
+    const bool value = bit(at);
+    blocks::SetBitTo(bitmap, row + at, value);
+    num_set += value;
+  };
+  for (; i < n && (row + i) % 8 != 0; ++i) write_one(i);
+  for (; i + 8 <= n; i += 8) {
+    uint32_t byte = 0;
+    for (uint32_t j = 0; j < 8; ++j) byte |= (bit(i + j) ? 1u : 0u) << j;
+    bitmap[(row + i) / 8] = static_cast<uint8_t>(byte);
+    num_set += static_cast<uint32_t>(std::popcount(byte));
+  }
+  for (; i < n; ++i) write_one(i);
+  return num_set;
+}
+
+// Numbers of a fixed width. Nulls are written as zeros, so that no byte of a result is left over from before.
+template <class T, bool kIsFloat>
+void WriteNumbers(const RowParts& rows, uint32_t n, T* to) {
+  const RowParts r = rows;  // a copy, which no store of a number can be taken for a change of
+  const auto read = [&r](uint32_t i) {
+    if constexpr (kIsFloat) return r.Float<T>(i);
+    else return r.Value<T>(i);
+  };
+  if (!r.nullable) {
+    for (uint32_t i = 0; i < n; ++i) to[i] = read(i);
+    return;
+  }
+  for (uint32_t i = 0; i < n; ++i) {
+    const T value = read(i);
+    to[i] = r.Valid(i) ? value : T{0};
+  }
+}
+
+// Strings by their ranks.
+struct RankedSource {
+  RowParts rows;
+  RowCodes ranks;
+  const blocks::Bytes* strings;
+  bool Valid(uint32_t i) const { return rows.Valid(i); }
+  blocks::Bytes ReadString(uint32_t i) const { return strings[ranks[i]]; }
+};
+
+void CopyNumbers(const uint64_t* from, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
+  if (n > 0) std::memcpy(static_cast<uint64_t*>(out->values) + out_row, from, n * sizeof(uint64_t));
+}
+
+}  // namespace
+
+SortColumnWriter::SortColumnWriter(std::shared_ptr<const SortShape> shape, SortEntrySource entry_points)
+    : shape_(std::move(shape)), entry_points_(std::move(entry_points)) {
+  const uint32_t num_fields = shape_->get()->rows.num_build;
+  fields_.resize(num_fields);
+  field_columns_.resize(num_fields);
+  for (size_t c = 0; c < shape_->columns().size(); ++c) {
+    const SortColumn& column = shape_->columns()[c];
+    if (column.source == SortColumn::Source::kField) field_columns_[column.index] = c;
+  }
+}
+
+void SortColumnWriter::AppendWords(uint32_t key, const SortedBlock& block, uint32_t n, QuernOutColumn* out, uint64_t out_row) const {
+  const QuernSortKey& k = shape_->get()->keys[key];
+  const RowParts rows(shape_->get(), &k, block.words);
+  if (k.nullable) out->null_count += n - WriteBits([&](uint32_t i) { return rows.Valid(i); }, n, out->validity, out_row);
+  const auto write = [&]<bool kIsFloat = false>(auto zero) {
+    using T = decltype(zero);
+    WriteNumbers<T, kIsFloat>(rows, n, static_cast<T*>(out->values) + out_row);
+  };
+  switch (k.storage) {
+    case kBit: {
+      const auto bit = [&](uint32_t i) { return (rows.low[i] & 1) != 0 && (!k.nullable || rows.Valid(i)); };
+      WriteBits(bit, n, static_cast<uint8_t*>(out->values), out_row);
+      return;
+    }
+    case k8: return write(uint8_t{0});
+    case k16: return write(uint16_t{0});
+    case k32: return write(uint32_t{0});
+    case k64: return write(uint64_t{0});
+    case k128: return write(uint128_t{0});
+    case kF32: return write.template operator()<true>(uint32_t{0});
+    case kF64: return write.template operator()<true>(uint64_t{0});
+    case kFixed:  // these have fields
+    case kVar32:
+    case kVar64:
+    case kView:
+    case kRowId:
+    case kNoStorage: return;
+  }
+}
+
+// Fields of rows that have no tuples: strings by their ranks, floats out of their words.
+absl::StatusOr<uint32_t> SortColumnWriter::AppendRanked(const SortedBlock& block, uint32_t n, OutputBatch* out) {
+  const QuernSortShape& shape = *shape_->get();
+  const auto for_strings = [&](auto visit) {
+    for (uint32_t f = 0; f < shape.rows.num_build; ++f) {
+      const uint32_t key = shape_->fields()[f].index;
+      if (!IsVariable(shape.keys[key].storage)) continue;
+      visit(shape.rows.build[f],
+            RankedSource{{&shape, &shape.keys[key], block.words}, {&shape, &shape.keys[key], block.words}, block.ranked[key]},
+            &out->columns()[field_columns_[f]]);
+    }
+  };
+  int64_t fit = n;
+  for_strings([&](const QuernField& field, const RankedSource& source, QuernOutColumn* column) {
+    if (fit <= 0) return;
+    DispatchStorage(field.storage, [&](auto storage) {
+      if constexpr (blocks::IsVariableStorage(storage.value))
+        fit = blocks::FitStrings<storage.value>(source, static_cast<uint32_t>(fit), column);
+    });
+  });
+  if (fit < 0) return StatusOfCode(fit);
+  n = static_cast<uint32_t>(fit);
+  for_strings([&](const QuernField& field, const RankedSource& source, QuernOutColumn* column) {
+    DispatchStorage(field.storage, [&](auto storage) {
+      if constexpr (blocks::IsVariableStorage(storage.value))
+        blocks::EmitColumn<storage.value>(source, n, column, out->num_rows(), source.rows.nullable);
+    });
+  });
+  for (uint32_t f = 0; f < shape.rows.num_build; ++f) {
+    const uint32_t key = shape_->fields()[f].index;
+    if (!IsVariable(shape.keys[key].storage)) AppendWords(key, block, n, &out->columns()[field_columns_[f]], out->num_rows());
+  }
+  return n;
+}
+
+absl::StatusOr<uint32_t> SortColumnWriter::AppendFields(const SortedBlock& block, uint32_t n, OutputBatch* out) {
+  const size_t num_fields = fields_.size();
+  // Where all columns are fields they lie side by side already.
+  const bool in_place = num_fields == out->num_columns() && std::is_sorted(field_columns_.begin(), field_columns_.end());
+  QuernJoinProbeArgs args = {};
+  args.shape = &shape_->get()->rows;
+  args.out_build = in_place ? out->columns() : fields_.data();
+  args.out_rows = out->num_rows();
+  args.out_capacity = out->capacity();
+  for (size_t f = 0; f < num_fields && !in_place; ++f) fields_[f] = out->columns()[field_columns_[f]];
+  const QuernSortEntryPoints& kernel = entry_points_.Now();
+  const int64_t fit = kernel.fit != nullptr ? kernel.fit(&args, block.tuples, n) : n;
+  if (fit > 0 && kernel.emit != nullptr) kernel.emit(&args, block.tuples, static_cast<uint32_t>(fit));
+  // Even where nothing fits: room that was made has moved bytes.
+  for (size_t f = 0; f < num_fields && !in_place; ++f) out->columns()[field_columns_[f]] = fields_[f];
+  if (fit < 0) return StatusOfCode(fit);
+  return static_cast<uint32_t>(fit);
+}
+
+absl::StatusOr<uint32_t> SortColumnWriter::Append(const SortedBlock& block, OutputBatch* out) {
+  const uint64_t out_row = out->num_rows();
+  if (out->num_columns() == 0) {
+    out->set_num_rows(out_row + block.n);
+    return block.n;
+  }
+  uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(block.n, out->capacity() - out_row));
+  if (!fields_.empty() && n > 0) {
+    QUERN_ASSIGN_OR_RETURN(n, block.ranked != nullptr ? AppendRanked(block, n, out) : AppendFields(block, n, out));
+  }
+  for (size_t c = 0; c < out->num_columns(); ++c) {
+    const SortColumn& source = shape_->columns()[c];
+    QuernOutColumn* column = &out->columns()[c];
+    switch (source.source) {
+      case SortColumn::Source::kField: break;
+      case SortColumn::Source::kWords: AppendWords(source.index, block, n, column, out_row); break;
+      case SortColumn::Source::kRowId: CopyNumbers(block.row_ids, n, column, out_row); break;
+      case SortColumn::Source::kRowNumber: CopyNumbers(block.row_numbers, n, column, out_row); break;
+      case SortColumn::Source::kRank: CopyNumbers(block.ranks, n, column, out_row); break;
+      case SortColumn::Source::kDenseRank: CopyNumbers(block.dense_ranks, n, column, out_row); break;
+    }
+  }
+  out->set_num_rows(out_row + n);
+  return n;
+}
+
+}  // namespace quern

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a sort's spec to the shape that kernels are specialised for: which bits of which word each key takes, and what a tuple holds.
+#ifndef QUERN_RUNTIME_SORT_SORT_DESCRIPTOR_H_
+#define QUERN_RUNTIME_SORT_SORT_DESCRIPTOR_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/abi/sort_abi.h"
+#include "runtime/sort/sort_options.h"
+#include "runtime/spec/spec.h"
+
+namespace quern {
+
+// Which entry points a kernel of this shape has (sort_entry_points.def).
+struct NeededSortEntryPoints {
+#define QUERN_SORT_ENTRY(field, result, parameters) bool field;
+#include "runtime/abi/sort_entry_points.def"
+};
+NeededSortEntryPoints EntryPointsOf(const QuernSortShape& shape);
+
+// Where a column of the result comes from.
+struct SortColumn {
+  enum class Source : uint8_t {
+    kField,  // field number `index` of the tuple
+    kWords,  // key number `index`, decoded from its words
+    kRowId,
+    kRowNumber,
+    kRank,
+    kDenseRank,
+  };
+  Source source;
+  uint32_t index = 0;
+};
+
+// Where a field of a tuple comes from: a batch's key column, or its payload column.
+struct SortFieldSource {
+  bool is_key;
+  uint32_t index;
+};
+
+class SortShape {
+ public:
+  explicit SortShape(const KernelSpec& spec, SortMethod method = SortMethod::kRadix);
+  SortShape(const SortShape&) = delete;
+  SortShape& operator=(const SortShape&) = delete;
+
+  const QuernSortShape* get() const { return &shape_; }
+  QuernSortShape* mutable_tuning() { return &shape_; }
+  const KernelSpec& spec() const { return spec_; }
+  SortMethod method() const { return method_; }
+  // By column of SortOutputTypes(spec).
+  const std::vector<SortColumn>& columns() const { return columns_; }
+  // By field: those of rows.build, then those of rows.build_residual.
+  const std::vector<SortFieldSource>& fields() const { return fields_; }
+  // Whether tuples have any field at all.
+  bool has_tuples() const { return !fields_.empty(); }
+  // Of a number of fields().
+  const QuernField& field(uint32_t f) const { return f < build_.size() ? build_[f] : hidden_[f - build_.size()]; }
+  // Whether all fields are keys that words may say as they came: floats, and strings that have codes and no collation.
+  bool may_drop_tuples() const { return may_drop_tuples_; }
+  // Whether the words alone say all, whatever the values: no strings, no fixed_binary above kSortPrefixBytes.
+  bool words_say_all() const { return words_say_all_; }
+
+  // The words and the tuple as tables. What `quern dump layout` prints.
+  std::string Print() const;
+
+ private:
+  void PlaceParts();
+  void PlacePart(QuernSortPart part, uint32_t* used_bits);
+  void PlaceBytes(uint32_t key, uint32_t num_bytes, uint32_t* used_bits);
+  void PlaceFields();
+  uint32_t AddField(bool comes_out, const ColumnType& type, Storage storage, SortFieldSource source);
+
+  KernelSpec spec_;
+  SortMethod method_;
+  std::vector<QuernSortKey> keys_;
+  std::vector<QuernSortPart> parts_;
+  std::vector<QuernField> build_, hidden_;
+  std::vector<ColumnType> build_types_, hidden_types_;
+  std::vector<SortFieldSource> fields_, hidden_sources_;
+  std::vector<SortColumn> columns_;
+  bool words_say_all_ = true;
+  bool may_drop_tuples_ = false;
+  QuernSortShape shape_;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_SORT_SORT_DESCRIPTOR_H_

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Under a limit of 100, a side keeps up to 1,224 rows. When they are there, it sorts them, keeps the first 100, and remembers the words of
+// the last of these, the bound: a row that comes after it can never come out. From then on a batch is encoded by word 0 alone ("lead"), and
+// looked at again only where that word is not above the bound's; of 10 million random rows about a thousand are. Sides tell each other
+// their bounds. (Top-N with a threshold that is pushed down: as DuckDB and DataFusion do.)
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "runtime/base/cpu.h"
+#include "runtime/base/status.h"
+#include "runtime/blocks/blocks.h"
+#include "runtime/sort/key_comparison.h"
+#include "runtime/sort/local_rows.h"
+#include "runtime/sort/local_rows_batch.h"
+#include "runtime/sort/sorted_rows.h"
+
+namespace quern {
+namespace {
+
+constexpr uint64_t kRowsBesideLimit = 1024;
+
+// The steps that words decide, before the first tail.
+std::vector<SortStep> WordSteps(const QuernSortShape& shape, uint32_t incomplete) {
+  std::vector<SortStep> steps = StepsOf(shape, incomplete);
+  steps.erase(std::find_if(steps.begin(), steps.end(), [](const SortStep& step) { return step.is_tail(); }), steps.end());
+  return steps;
+}
+
+// As far as words say it.
+int CompareWords(const std::vector<SortStep>& steps, const uint64_t* a, uint64_t stride, const std::vector<uint64_t>& b) {
+  for (const SortStep& step : steps) {
+    const uint64_t x = a[step.word * stride] & step.mask, y = b[step.word] & step.mask;
+    if (x != y) return x < y ? -1 : 1;
+  }
+  return 0;
+}
+
+int CompareBounds(const QuernSortShape& shape, const SortBound& a, const SortBound& b) {
+  return CompareWords(WordSteps(shape, a.incomplete | b.incomplete), a.words.data(), 1, b.words);
+}
+
+// Adds the numbers of those of 64 leads from `first` on that are not above `most`.
+inline uint32_t PickSome(const uint64_t* leads, uint32_t first, uint32_t n, uint64_t most, uint32_t* picked) {
+  uint32_t num_picked = 0;
+  for (uint32_t i = first; i < first + n; ++i) {
+    picked[num_picked] = i;
+    num_picked += leads[i] <= most ? 1 : 0;
+  }
+  return num_picked;
+}
+
+// The numbers of those of n leads that are not above `most`. 64 at a time, where none is.
+uint32_t PickLeads(const uint64_t* leads, uint32_t n, uint64_t most, uint32_t* picked) {
+  uint32_t num_picked = 0;
+  for (uint32_t i = 0; i < n; i += 64) {
+    const uint32_t some = std::min(n - i, 64u);
+    uint64_t lowest = ~uint64_t{0};
+    for (uint32_t j = 0; j < some; ++j) lowest = std::min(lowest, leads[i + j]);
+    if (lowest <= most) num_picked += PickSome(leads, i, some, most, picked + num_picked);
+  }
+  return num_picked;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f,avx512dq,avx512vl"))) uint32_t PickLeadsAvx512(const uint64_t* leads, uint32_t n, uint64_t most,
+                                                                              uint32_t* picked) {
+  typedef uint64_t U64x8 __attribute__((vector_size(64)));
+  uint32_t num_picked = 0, i = 0;
+  for (; i + 64 <= n; i += 64) {
+    U64x8 lowest, next;
+    std::memcpy(&lowest, leads + i, sizeof(lowest));
+    for (uint32_t j = 8; j < 64; j += 8) {
+      std::memcpy(&next, leads + i + j, sizeof(next));
+      lowest = next < lowest ? next : lowest;
+    }
+    uint64_t least = lowest[0];
+    for (uint32_t j = 1; j < 8; ++j) least = lowest[j] < least ? lowest[j] : least;
+    if (least <= most) num_picked += PickSome(leads, i, 64, most, picked + num_picked);
+  }
+  return num_picked + PickSome(leads, i, n - i, most, picked + num_picked);
+}
+#endif
+
+// The bits of word 0 from the first one on that `lead` leaves out.
+uint64_t UndecidedByLead(const QuernSortShape& shape) {
+  for (uint32_t p = 0; p < shape.num_parts && shape.parts[p].word == 0; ++p) {
+    const QuernSortPart& part = shape.parts[p];
+    if (IsLeftOutOfLead(&shape, &part)) return ~uint64_t{0} >> (64 - part.shift - part.bits);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void SortThreshold::Lower(std::shared_ptr<const SortBound> bound) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (bound_ == nullptr || CompareBounds(*shape_->get(), *bound, *bound_) < 0) bound_ = std::move(bound);
+}
+
+std::shared_ptr<const SortBound> SortThreshold::Get() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return bound_;
+}
+
+// The rows of a block that may come out, by their numbers in the batch; answers how many.
+uint32_t SortSide::SelectTop(const Block& block, uint32_t* rows) {
+  const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortEntryPoints& kernel = context_.entry_points.Now();
+  lead_.resize(kMaxBatchRows);
+  picked_.resize(kMaxBatchRows);
+  kernel.lead(&shape, block.batch->keys.data(), block.first, block.rows, block.n, lead_.data());
+#if defined(__x86_64__)
+  const auto pick = HasAvx512() ? PickLeadsAvx512 : PickLeads;
+#else
+  const auto pick = PickLeads;
+#endif
+  const uint32_t num_leading = pick(lead_.data(), block.n, bound_->words[0] | UndecidedByLead(shape), picked_.data());
+  if (num_leading == 0) return 0;
+  for (uint32_t i = 0; i < num_leading; ++i)
+    rows[i] = block.rows != nullptr ? block.rows[picked_[i]] : static_cast<uint32_t>(block.first + picked_[i]);
+  picked_words_.resize(uint64_t{num_leading} * shape.num_words);
+  uint64_t* words[kMaxSortWords];
+  for (uint32_t w = 0; w < shape.num_words; ++w) words[w] = picked_words_.data() + uint64_t{w} * num_leading;
+  uint32_t incomplete = 0;
+  kernel.encode(&shape, block.batch->keys.data(), 0, rows, num_leading, words, &incomplete);
+  incomplete |= bound_->incomplete;
+  if (incomplete != bound_incomplete_) bound_steps_ = WordSteps(shape, bound_incomplete_ = incomplete);
+  const int most = drops_ties_ && incomplete == 0 ? -1 : 0;
+  uint32_t num_picked = 0;
+  for (uint32_t i = 0; i < num_leading; ++i) {
+    rows[num_picked] = rows[i];
+    num_picked += CompareWords(bound_steps_, words[0] + i, num_leading, bound_->words) <= most ? 1 : 0;
+  }
+  return num_picked;
+}
+
+absl::Status SortSide::AppendTop(const Block& block) {
+  const std::shared_ptr<const SortBound> shared = context_.threshold->Get();
+  if (shared != nullptr && shared != bound_ && (bound_ == nullptr || CompareBounds(*context_.shape->get(), *shared, *bound_) < 0)) {
+    bound_ = shared;
+    drops_ties_ = shared->drops_ties;
+  }
+  arrivals_grow_ &= num_arrived_ == 0 || block.RowId(0) > last_arrival_;
+  for (uint32_t i = 1; i < block.n && block.rows != nullptr; ++i) arrivals_grow_ &= block.rows[i] > block.rows[i - 1];
+  last_arrival_ = block.RowId(block.n - 1);
+  num_arrived_ += block.n;
+  if (!arrivals_grow_ && context_.shape->spec().stable) drops_ties_ = false;
+  uint32_t rows[kMaxBatchRows];
+  Block picked = block;
+  if (bound_ != nullptr) {
+    picked.first = 0;
+    picked.rows = rows;
+    picked.n = SelectTop(block, rows);
+  }
+  if (picked.n == 0) return absl::OkStatus();
+  QUERN_RETURN_IF_ERROR(AppendRows(picked));
+  return num_rows_ > 2 * context_.shape->spec().limit + kRowsBesideLimit ? KeepTop() : absl::OkStatus();
+}
+
+// A tuple's strings that it does not hold itself move to memory of this side: nothing of a batch is kept under a limit.
+absl::Status SortSide::CopyStrings(uint8_t* tuples, uint32_t n) {
+  const QuernJoinShape& shape = context_.shape->get()->rows;
+  for (uint32_t f = 0; f < shape.num_build + shape.num_residual; ++f) {
+    const QuernField& field = f < shape.num_build ? shape.build[f] : shape.build_residual[f - shape.num_build];
+    if (!IsVariable(field.storage)) continue;
+    for (uint32_t i = 0; i < n; ++i) {
+      uint8_t* const tuple = tuples + uint64_t{i} * shape.tuple_bytes;
+      if (field.null_mask != 0 && (tuple[field.null_offset] & field.null_mask) != 0) continue;
+      auto ref = blocks::Load<StringRef>(tuple + field.tuple_offset);
+      if (ref.length <= kInlineStringBytes) continue;
+      QUERN_ASSIGN_OR_RETURN(uint8_t* bytes, memory_->strings.Allocate(ref.length));
+      std::memcpy(bytes, ref.bytes, ref.length);
+      ref.bytes = reinterpret_cast<const char*>(bytes);
+      blocks::Store(tuple + field.tuple_offset, ref);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Copies one row of what was sorted to the next place.
+absl::Status SortSide::KeepRow(const SortedRows& sorted, uint64_t row, uint64_t num_left) {
+  const QuernSortShape& shape = *context_.shape->get();
+  QUERN_ASSIGN_OR_RETURN(SortChunk * chunk, ChunkFor(num_left));
+  const uint32_t at = chunk->num_rows;
+  for (uint32_t w = 0; w < shape.num_words; ++w) chunk->words[uint64_t{w} * chunk->capacity + at] = sorted.chunks().Word(w, row);
+  if (shape.rows.tuple_bytes != 0) {
+    uint8_t* const tuple = chunk->tuples + uint64_t{at} * shape.rows.tuple_bytes;
+    std::memcpy(tuple, sorted.chunks().Tuple(row), shape.rows.tuple_bytes);
+    QUERN_RETURN_IF_ERROR(CopyStrings(tuple, 1));
+  }
+  if (context_.uses_row_ids()) {
+    if (chunk->row_ids == nullptr) QUERN_RETURN_IF_ERROR(MakeRowIds(chunk));
+    chunk->row_ids[at] = sorted.chunks().RowId(row);
+  }
+  ++chunk->num_rows;
+  ++num_rows_;
+  return absl::OkStatus();
+}
+
+// Sorts what is there and keeps the first `limit` rows, in order, in new memory. Of rows that are equal but for their row ids, places say
+// from now on which came first.
+absl::Status SortSide::KeepTop() {
+  SortInput input;
+  AddTo(&input);
+  SortedRows sorted(context_, std::move(input), /*needs_rows=*/true);
+  QUERN_RETURN_IF_ERROR(sorted.Help());
+  const auto old_memory = std::exchange(memory_, std::make_shared<Memory>(context_.budget, context_.options.huge_pages));
+  const auto old_chunks = std::exchange(chunks_, {});
+  num_rows_ = 0;
+  row_ids_grow_ = false;
+  const uint64_t limit = context_.shape->spec().limit;
+  for (uint64_t i = 0; i < limit; ++i) QUERN_RETURN_IF_ERROR(KeepRow(sorted, sorted.RowAt(i), limit - i));
+  return LowerBound();
+}
+
+// The last row is the bound from now on, of this side and of all others.
+absl::Status SortSide::LowerBound() {
+  const QuernSortShape& shape = *context_.shape->get();
+  const SortChunk& chunk = chunks_.back();
+  const uint32_t last = chunk.num_rows - 1;
+  auto bound = std::make_shared<SortBound>();
+  for (uint32_t w = 0; w < shape.num_words; ++w) bound->words.push_back(chunk.words[uint64_t{w} * chunk.capacity + last]);
+  bound->incomplete = incomplete_;
+  bound->drops_ties = !context_.shape->spec().stable;
+  if (shape.rows.tuple_bytes != 0) {
+    const uint8_t* const tuple = chunk.tuples + uint64_t{last} * shape.rows.tuple_bytes;
+    bound->tuple.assign(tuple, tuple + shape.rows.tuple_bytes);
+    bound->memory = memory_;
+  }
+  context_.threshold->Lower(bound);
+  if (bound_ != nullptr && CompareBounds(shape, *bound, *bound_) > 0) return absl::OkStatus();
+  // Ties that come later have higher row ids, as long as rows arrive in order.
+  drops_ties_ = bound->drops_ties || arrivals_grow_;
+  bound_ = std::move(bound);
+  return absl::OkStatus();
+}
+
+}  // namespace quern

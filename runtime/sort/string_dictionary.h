@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The different strings of a sort's key, while they are few: rows are sorted by their ranks instead of their bytes.
+#ifndef QUERN_RUNTIME_SORT_STRING_DICTIONARY_H_
+#define QUERN_RUNTIME_SORT_STRING_DICTIONARY_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/base/memory.h"
+#include "runtime/blocks/blocks.h"
+
+namespace quern {
+
+// Numbers strings in the order in which they are first seen. *Threads*: one.
+class StringCodes {
+ public:
+  static constexpr uint32_t kMostStrings = 1u << 15;
+
+  explicit StringCodes(std::shared_ptr<MemoryBudget> budget) : budget_(budget), bytes_(std::move(budget), false) {}
+
+  // The codes of n strings, and the addresses of their copies, which stay as long as this does; copies: null where nobody wants them.
+  // Answers false once there would be more than kMostStrings different ones; what it has written by then is of no use.
+  // *Cost*: about 5 ns a string of up to 31 bytes that was seen before. *Errors*: ResourceExhausted.
+  absl::StatusOr<bool> Add(const blocks::Bytes* strings, uint32_t n, uint32_t* codes, const uint8_t** copies);
+
+  uint32_t size() const { return static_cast<uint32_t>(strings_.size()); }
+  const std::vector<blocks::Bytes>& strings() const { return strings_; }
+
+ private:
+  // Places of strings whose hashes share their low bits, filled one after the other; what does not fit goes to the next bucket.
+  static constexpr uint32_t kPlaces = 16;
+  struct alignas(64) Bucket {
+    uint16_t tags[kPlaces];  // of the hash; 0: empty
+    uint16_t codes[kPlaces];
+  };
+  // A string of up to 31 bytes as a whole, zeros behind its end; the last byte is its length and one, or 255 where it is longer.
+  struct alignas(32) Front {
+    uint64_t words[4];
+  };
+  struct Sought {
+    Front front;
+    uint64_t hash;
+  };
+  static void Seek(blocks::Bytes string, Sought* sought);
+  static uint32_t LanesOf(const Bucket& bucket, uint16_t tag);
+  static bool IsFront(const Front& a, const Front& b);
+  bool IsString(uint32_t code, const Front& front, blocks::Bytes string) const;
+  const Front* fronts() const { return reinterpret_cast<const Front*>(fronts_.data()); }
+  Bucket* buckets() { return reinterpret_cast<Bucket*>(buckets_.data()); }
+  uint64_t num_buckets() const { return buckets_.bytes() / sizeof(Bucket); }
+  absl::Status Grow();
+  void Place(uint64_t hash, uint32_t code);
+  absl::StatusOr<uint32_t> FindOrAdd(const Sought& sought, blocks::Bytes string);
+
+  std::shared_ptr<MemoryBudget> budget_;
+  Arena bytes_;
+  HugeBuffer buckets_;
+  HugeBuffer fronts_;  // by code
+  uint64_t mask_ = 0;
+  std::vector<blocks::Bytes> strings_;
+};
+
+// The ranks of the strings of several numberings among all of them: (*ranks)[i][code], strings that are equal by the rule having equal
+// ranks. Answers how many different ranks there are. Strings come trimmed, where the rule trims. *Errors*: ResourceExhausted.
+absl::StatusOr<uint32_t> RankStrings(const std::vector<const StringCodes*>& codes, CollationRule rule,
+                                     const std::shared_ptr<MemoryBudget>& budget, std::vector<std::vector<uint32_t>>* ranks);
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_SORT_STRING_DICTIONARY_H_

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pieces that the text form of every operator's spec is made of (spec.cc, aggregate_spec.cc): messages, lists, types and flags.
+#ifndef QUERN_RUNTIME_SPEC_SPEC_TEXT_H_
+#define QUERN_RUNTIME_SPEC_SPEC_TEXT_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/base/messages.h"
+#include "runtime/spec/spec.h"
+
+namespace quern {
+
+// ---- splitting ----
+
+// Splits at separators outside parentheses. An empty text is one empty part.
+std::vector<std::string_view> Split(std::string_view text, char separator);
+std::vector<std::string_view> SplitWords(std::string_view text);
+
+// NAME or NAME(PARAMETER) in its parts: "utf8(ascii_bin)" is utf8 and ascii_bin.
+struct NamedText {
+  std::string_view whole;
+  std::string_view name;
+  std::string_view parameter;
+  bool has_parameter = false;
+};
+// *Errors*: unbalanced parentheses, or text behind them; `form` is what the message says is accepted.
+absl::StatusOr<NamedText> SplitName(std::string_view text, const std::string& form);
+
+// ---- items: a type and its flags ----
+
+// Where an item stands decides what it may be.
+enum class Role { kKey, kJoinKey, kPayload, kResidual, kAggregateKey, kAggregate, kArgument, kSortKey, kCondition };
+
+// One item of a list, with what its flags say.
+struct Item {
+  KeySpec key;
+  Comparison op = Comparison::kLess;
+  bool filtered = false;
+};
+
+absl::StatusOr<Item> ParseItem(std::string_view text, Role role);
+absl::StatusOr<WindowFunction> ParseWindowFunction(std::string_view text);
+// Reads the flags parts[1..] of an item whose text before them is parts[0].
+absl::Status ParseFlags(const std::vector<std::string_view>& parts, Role role, Item* item);
+
+std::string PrintItem(const KeySpec& key);
+std::string PrintItem(const ColumnType& type);
+std::string PrintItem(const ResidualSpec& residual);
+std::string PrintItem(WindowFunction function);
+
+// ---- specs that a caller filled; `where` names the value: "keys[0]" ----
+
+absl::Status CheckType(const ColumnType& type, const std::string& where);
+absl::Status CheckJoinKey(const KeySpec& key, const std::string& where);
+absl::Status CheckAggregateKey(const KeySpec& key, const std::string& where);
+absl::Status CheckSortKey(const KeySpec& key, const std::string& where);
+absl::Status CheckPayload(const std::vector<ColumnType>& types, const char* name);
+absl::Status CheckResidual(const ResidualSpec& residual, const std::string& where);
+absl::Status CheckConditionColumn(const ColumnType& type, const std::string& where);
+absl::Status CheckWindowFunction(WindowFunction function, const std::string& where);
+
+// ---- aggregates (aggregate_spec.cc) ----
+
+absl::StatusOr<AggregateSpec> ParseAggregate(std::string_view text);
+std::string PrintItem(const AggregateSpec& aggregate);
+absl::Status CheckAggregate(const AggregateSpec& aggregate, const std::string& where);
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_SPEC_SPEC_TEXT_H_

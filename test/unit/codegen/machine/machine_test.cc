@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Machines: this one, others by name, their text.
+#include "codegen/machine/machine.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace quern {
+namespace {
+
+std::string Error(const absl::StatusOr<Machine>& machine) { return std::string(machine.status().message()); }
+
+constexpr const char* kAccepted =
+    "; accepted: native, an x86-64 CPU from x86-64-v2 up (x86-64-v3, znver4, ..), aarch64:CPU (aarch64:neoverse-n1, ..)";
+
+// First in this file, before anything has looked at LLVM's targets: those of both architectures are asked for at once.
+TEST(Machine, AnyThreadMayAskFirst) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([i] { EXPECT_TRUE(MachineByName(i % 2 == 0 ? "x86-64-v3" : "aarch64:neoverse-n1").ok()); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Machine, TheHostIsTheSameAtEveryCall) {
+  const auto host = HostMachine();
+  ASSERT_TRUE(host.ok()) << host.status();
+  EXPECT_TRUE(host->is_host);
+  EXPECT_FALSE(host->cpu.empty());
+  EXPECT_FALSE(host->features.empty());
+  EXPECT_GE(host->l2_bytes, uint64_t{64} << 10);
+  EXPECT_GE(host->l3_bytes, host->l2_bytes);
+  EXPECT_EQ(*HostMachine(), *host);
+  EXPECT_EQ(*MachineByName("native"), *host);
+}
+
+TEST(Machine, ANamedOneDependsOnNothingOfTheHost) {
+  const auto machine = MachineByName("znver4");
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  EXPECT_EQ(PrintMachine(*machine), "machine x86-64 cpu=znver4 l2_bytes=1048576 l3_bytes=33554432 features=");
+  EXPECT_FALSE(machine->is_host);
+  EXPECT_EQ(MachineByName("x86-64:znver4")->cpu, "znver4");
+  EXPECT_EQ(MachineByName("aarch64:neoverse-n1")->arch, "aarch64");
+}
+
+TEST(Machine, UnknownAndTooOldOnesAreRefused) {
+  for (const char* name : {"znver99", "", "aarch64:", "aarch64:znver4", "arm:neoverse-n1", "neoverse-n1"}) {
+    EXPECT_EQ(Error(MachineByName(name)), "unknown machine: " + (*name ? std::string(name) : "\"\"") + kAccepted);
+  }
+  for (const char* name : {"x86-64", "i386", "core2"}) {
+    EXPECT_EQ(Error(MachineByName(name)), "CPU below x86-64-v2: " + std::string(name) + kAccepted);
+  }
+}
+
+TEST(Machine, TextParsesBack) {
+  for (const char* name : {"native", "x86-64-v4", "aarch64:neoverse-v1"}) {
+    Machine machine = *MachineByName(name);
+    const auto parsed = ParseMachine(PrintMachine(machine));
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    machine.is_host = false;
+    EXPECT_EQ(*parsed, machine);
+  }
+}
+
+TEST(Machine, TextThatIsNoMachineIsRefused) {
+  constexpr const char* kForm = "; accepted: machine ARCH cpu=.. l2_bytes=.. l3_bytes=.. features=..";
+  EXPECT_EQ(Error(ParseMachine("")), std::string("bad machine: \"\"") + kForm);
+  EXPECT_EQ(Error(ParseMachine("machine")), std::string("bad machine: machine") + kForm);
+  EXPECT_EQ(Error(ParseMachine("machine x86-64 l2_bytes=1M")), std::string("bad field of a machine: l2_bytes=1M") + kForm);
+  EXPECT_EQ(Error(ParseMachine("machine x86-64 cores=4")), std::string("bad field of a machine: cores=4") + kForm);
+}
+
+}  // namespace
+}  // namespace quern

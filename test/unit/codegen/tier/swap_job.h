@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs that start on the generic kernel and go on with the compiled one from a chosen moment on, and what comes out of them, to the bit.
+//
+//     SwapJob job("join.left keys=i64,utf8 build=f64", {{"batch_size", "8"}});
+//     Lines before = job.Run(kNever);       // all of it on the generic kernel
+//     Lines swapped = job.Run(17);          // the 18th call of the generic kernel publishes the compiled one
+#ifndef QUERN_TEST_UNIT_CODEGEN_TIER_SWAP_JOB_H_
+#define QUERN_TEST_UNIT_CODEGEN_TIER_SWAP_JOB_H_
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/compiler.h"
+#include "codegen/tier/tier.h"
+#include "ir-templates/generic/generic_aggregate.h"
+#include "ir-templates/generic/generic_filter.h"
+#include "ir-templates/generic/generic_join.h"
+#include "ir-templates/generic/generic_sort.h"
+#include "test/unit/runtime/aggregate/group_rows.h"
+#include "test/unit/runtime/filter/filter_maker.h"
+
+namespace quern::test {
+
+inline constexpr int64_t kNever = -1;
+
+// What becomes of a job's calls of the generic kernel: one of them publishes. One thread at a time.
+struct SwapMoment {
+  int64_t at_call = kNever;
+  int64_t num_calls = 0;
+  std::function<void()> publish;
+};
+inline SwapMoment& Moment() {
+  static SwapMoment moment;
+  return moment;
+}
+
+template <class EntryPoints>
+const EntryPoints& GenericEntryPoints();
+template <>
+inline const QuernJoinEntryPoints& GenericEntryPoints() {
+  static const QuernJoinEntryPoints kernel = GenericJoinKernel();
+  return kernel;
+}
+template <>
+inline const QuernAggregateEntryPoints& GenericEntryPoints() {
+  static const QuernAggregateEntryPoints kernel = GenericAggregateKernel();
+  return kernel;
+}
+template <>
+inline const QuernSortEntryPoints& GenericEntryPoints() {
+  static const QuernSortEntryPoints kernel = GenericSortKernel();
+  return kernel;
+}
+template <>
+inline const QuernFilterEntryPoints& GenericEntryPoints() {
+  static const QuernFilterEntryPoints kernel = GenericFilterKernel();
+  return kernel;
+}
+
+// An entry point of the generic kernel that counts its calls.
+template <class EntryPoints, auto kField>
+struct Counted;
+template <class EntryPoints, class Result, class... Args, Result (*EntryPoints::*kField)(Args...)>
+struct Counted<EntryPoints, kField> {
+  static Result Call(Args... args) {
+    if (Moment().num_calls++ == Moment().at_call) Moment().publish();
+    return (GenericEntryPoints<EntryPoints>().*kField)(args...);
+  }
+};
+
+inline QuernJoinEntryPoints CountedJoin() {
+  return {
+#define QUERN_JOIN_ENTRY(field, result, parameters) Counted<QuernJoinEntryPoints, &QuernJoinEntryPoints::field>::Call,
+#include "runtime/abi/join_entry_points.def"
+  };
+}
+inline QuernAggregateEntryPoints CountedAggregate() {
+  return {
+#define QUERN_AGGREGATE_ENTRY(field, result, parameters) Counted<QuernAggregateEntryPoints, &QuernAggregateEntryPoints::field>::Call,
+#include "runtime/abi/aggregate_entry_points.def"
+  };
+}
+inline QuernSortEntryPoints CountedSort() {
+  return {
+#define QUERN_SORT_ENTRY(field, result, parameters) Counted<QuernSortEntryPoints, &QuernSortEntryPoints::field>::Call,
+#include "runtime/abi/sort_entry_points.def"
+  };
+}
+inline QuernFilterEntryPoints CountedFilter() { return {Counted<QuernFilterEntryPoints, &QuernFilterEntryPoints::mask>::Call}; }
+
+// What counts calls is for one thread.
+enum class Calls : uint8_t { kCounted, kNotCounted };
+
+// A tier whose compiled kernel is there from the start, and is published when a test says so.
+class TestTier : public KernelTier {
+ public:
+  explicit TestTier(std::shared_ptr<const Kernel> compiled, const std::shared_ptr<RowMeter>& meter = nullptr, Calls calls = Calls::kCounted)
+      : compiled_(std::move(compiled)) {
+    const bool counts = calls == Calls::kCounted;
+    join = join_ = std::make_shared<EntrySlot<QuernJoinEntryPoints>>(counts ? CountedJoin() : GenericJoinKernel(), meter);
+    aggregate = aggregate_ =
+        std::make_shared<EntrySlot<QuernAggregateEntryPoints>>(counts ? CountedAggregate() : GenericAggregateKernel(), meter);
+    sort = sort_ = std::make_shared<EntrySlot<QuernSortEntryPoints>>(counts ? CountedSort() : GenericSortKernel(), meter);
+    filter = filter_ = std::make_shared<EntrySlot<QuernFilterEntryPoints>>(counts ? CountedFilter() : GenericFilterKernel(), meter);
+  }
+  std::shared_ptr<const Kernel> Compiled() const override { return compiled_; }
+  CacheOutcome cache() const override { return CacheOutcome::kOff; }
+  std::string Failure() const override { return ""; }
+  void Expect(uint64_t) override {}
+
+  void Publish() {
+    switch (compiled_->plan.spec.op) {
+      case Operator::kJoin: return join_->Publish(compiled_->join, compiled_);
+      case Operator::kAggregate: return aggregate_->Publish(compiled_->aggregate, compiled_);
+      case Operator::kSort: return sort_->Publish(compiled_->sort, compiled_);
+      case Operator::kFilter: return filter_->Publish(compiled_->filter, compiled_);
+    }
+  }
+
+ private:
+  std::shared_ptr<const Kernel> compiled_;
+  std::shared_ptr<EntrySlot<QuernJoinEntryPoints>> join_;
+  std::shared_ptr<EntrySlot<QuernAggregateEntryPoints>> aggregate_;
+  std::shared_ptr<EntrySlot<QuernSortEntryPoints>> sort_;
+  std::shared_ptr<EntrySlot<QuernFilterEntryPoints>> filter_;
+};
+
+// The two kernels of one spec.
+struct BothKernels {
+  std::shared_ptr<const Kernel> generic, compiled;
+
+  explicit BothKernels(const std::string& spec, const PlanOverrides& overrides = {}) {
+    for (const Engine engine : {Engine::kGeneric, Engine::kJit}) {
+      CompileOptions options;
+      options.engine = engine;
+      options.overrides = overrides;
+      const auto kernel = CompileText(spec, options);
+      EXPECT_TRUE(kernel.ok()) << spec << ": " << kernel.status();
+      if (kernel.ok()) (engine == Engine::kJit ? compiled : generic) = kernel->kernel;
+    }
+  }
+  bool ok() const { return generic != nullptr && compiled != nullptr; }
+
+  // The generic kernel as one that has a tier.
+  std::shared_ptr<const Kernel> With(std::shared_ptr<TestTier> tier) const {
+    auto kernel = std::make_shared<Kernel>(*generic);
+    kernel->tier = std::move(tier);
+    return kernel;
+  }
+};
+
+// Columns with few different values, so that keys meet and rows tie; those of sums are such that their order shows in the last bits.
+class SwapColumns {
+ public:
+  explicit SwapColumns(uint64_t seed) : maker_(seed) {}
+
+  FilterColumns Make(const std::vector<ColumnType>& types, uint32_t num_rows, uint64_t distinct) {
+    FilterColumns columns;
+    for (const ColumnType& type : types) {
+      std::vector<FilterCell> cells(num_rows);
+      for (FilterCell& cell : cells) cell = Cell(type, distinct);
+      columns.push_back(type.id == TypeId::kRowId ? std::make_unique<FilterColumn>()
+                                                  : MakeFilterColumn(type, std::move(cells), Guard::kBehind));
+    }
+    return columns;
+  }
+
+ private:
+  FilterCell Cell(const ColumnType& type, uint64_t distinct) {
+    FilterCell cell;
+    cell.is_null = type.nullable && maker_.Below(6) == 0;
+    const uint64_t value = maker_.Below(distinct);
+    cell.number = static_cast<__int128>(type.id == TypeId::kBool ? value % 2 : value % 127);
+    cell.real = static_cast<double>(value) * 0.1 - 3;
+    cell.text = "key " + std::to_string(value % 50);
+    if (value % 3 == 0) cell.text += " and what no tuple holds itself, nor a word";
+    if (value % 5 == 0) cell.text += " ";
+    if (RowOf(type.id).storage == kFixed) cell.text.resize(type.width_bytes, 'x');
+    return cell;
+  }
+
+  FilterMaker maker_;
+};
+
+// A batch that keeps its columns.
+inline BatchView ViewOf(const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload, uint32_t num_rows, uint64_t distinct,
+                        uint64_t seed) {
+  struct Owner {
+    FilterColumns keys, payload;
+    std::vector<uint32_t> selection;
+  };
+  SwapColumns maker(seed);
+  const auto owner = std::make_shared<Owner>();
+  owner->keys = maker.Make(keys, num_rows, distinct);
+  owner->payload = maker.Make(payload, num_rows, 1000);
+  BatchView batch;
+  for (const auto& column : owner->keys) batch.keys.push_back(column->column);
+  for (const auto& column : owner->payload) batch.payload.push_back(column->column);
+  batch.num_rows = num_rows;
+  if (seed % 2 == 1) {  // every other batch has a selection
+    for (uint32_t row = 0; row < num_rows; ++row)
+      if (row % 5 != 2) owner->selection.push_back(row);
+    batch.selection = owner->selection.data();
+    batch.num_rows = owner->selection.size();
+  }
+  batch.owner = owner;
+  return batch;
+}
+
+inline std::vector<ColumnType> TypesOf(const std::vector<KeySpec>& keys) {
+  std::vector<ColumnType> types;
+  for (const KeySpec& key : keys) types.push_back(key.type);
+  return types;
+}
+
+// Rows of an output batch with the bits of their floating-point numbers.
+inline void AddBits(const OutputBatch& out, Lines* lines) {
+  for (uint64_t row = 0; row < out.num_rows(); ++row) {
+    std::string line;
+    for (size_t c = 0; c < out.num_columns(); ++c) {
+      const bool is_null = out.column(c).validity != nullptr && !blocks::Bit(out.column(c).validity, row);
+      const TypeId id = out.type(c).id;
+      line += c == 0 ? "" : "|";
+      if (id == TypeId::kF64 && !is_null) line += std::to_string(blocks::LoadAt<uint64_t>(out.column(c).values, row));
+      else if (id == TypeId::kF32 && !is_null) line += std::to_string(blocks::LoadAt<uint32_t>(out.column(c).values, row));
+      else line += CellOf(out.column(c), out.type(c), row);
+    }
+    lines->push_back(std::move(line));
+  }
+}
+
+// All that a reader, prober or merger gives out by calls of next(&out), in order.
+template <class Next>
+void AddAll(const std::vector<ColumnType>& types, uint64_t capacity, Next&& next, Lines* lines) {
+  OutputBatch out(types, capacity, nullptr);
+  for (bool more = true; more;) {
+    const absl::StatusOr<bool> answer = next(&out);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    AddBits(out, lines);
+    more = *answer;
+  }
+}
+
+// One job of a spec on always the same rows. `capacity`: of the result's batches, little enough that calls end in the middle of a kernel's
+// batch.
+class SwapJob {
+ public:
+  SwapJob(const std::string& spec, const PlanOverrides& overrides, uint32_t num_rows = 60, uint64_t distinct = 40)
+      : kernels(spec, overrides), num_rows_(num_rows), distinct_(distinct) {}
+
+  // The kernel's generic calls before the swap are at_call and one more; kNever: all.
+  Lines Run(int64_t at_call, uint64_t capacity = 7) {
+    tier_ = std::make_shared<TestTier>(kernels.compiled);
+    Moment() = {at_call, 0, [this] { tier_->Publish(); }};
+    return RunOn(kernels.With(tier_), capacity);
+  }
+
+  Lines RunOn(const std::shared_ptr<const Kernel>& kernel, uint64_t capacity) const {
+    Lines lines;
+    switch (kernel->plan.spec.op) {
+      case Operator::kJoin: Join(kernel, capacity, &lines); break;
+      case Operator::kAggregate: Aggregate(kernel, capacity, &lines); break;
+      case Operator::kSort: Sort(kernel, capacity, &lines); break;
+      case Operator::kFilter: Filter(kernel, &lines); break;
+    }
+    return lines;
+  }
+
+  const BothKernels kernels;
+
+ private:
+  void Join(const std::shared_ptr<const Kernel>& kernel, uint64_t capacity, Lines* lines) const {
+    const KernelSpec& spec = kernel->plan.spec;
+    const auto join = MakeHashJoin(kernel, NoLimit());
+    std::vector<ColumnType> build = spec.build, probe = spec.probe;
+    for (const ResidualSpec& residual : spec.residual) {
+      build.push_back(residual.type);
+      probe.push_back(residual.type);
+    }
+    for (uint64_t seed = 0; seed < 3; ++seed) ASSERT_TRUE(join->Append(ViewOf(TypesOf(spec.keys), build, num_rows_, distinct_, seed)).ok());
+    ASSERT_TRUE(join->Finalise().ok());
+    JoinProber prober(join);
+    const auto next = [&](OutputBatch* out) { return prober.Next(out); };
+    for (uint64_t seed = 10; seed < 12; ++seed) {
+      ASSERT_TRUE(prober.SetInput(ViewOf(TypesOf(spec.keys), probe, num_rows_, distinct_, seed)).ok());
+      AddAll(JoinOutputTypes(spec), capacity, next, lines);
+    }
+    ASSERT_TRUE(prober.SetUnmatched().ok());
+    AddAll(JoinOutputTypes(spec), capacity, next, lines);
+  }
+
+  // In two phases: the first one's states are what the second one is made of, and rows besides.
+  void Aggregate(const std::shared_ptr<const Kernel>& kernel, uint64_t capacity, Lines* lines) const {
+    const KernelSpec& spec = kernel->plan.spec;
+    const auto first = MakeHashAggregate(kernel, NoLimit()), second = MakeHashAggregate(kernel, NoLimit());
+    const std::vector<ColumnType> inputs = AggregateInputTypes(spec.aggregates);
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      ASSERT_TRUE(first->Append(ViewOf(TypesOf(spec.keys), inputs, num_rows_, distinct_, seed)).ok());
+      ASSERT_TRUE(second->Append(ViewOf(TypesOf(spec.keys), inputs, num_rows_, 2 * distinct_, seed + 7)).ok());
+    }
+    ASSERT_TRUE(first->Finalise().ok());
+    OutputBatch states(AggregateStateTypes(spec), 20, nullptr);
+    GroupReader reader(first, GroupColumns::kStates);
+    for (bool more = true; more;) {
+      const absl::StatusOr<bool> next = reader.Next(&states);
+      ASSERT_TRUE(next.ok()) << next.status();
+      more = *next;
+      BatchView batch;
+      batch.num_rows = states.num_rows();
+      for (size_t c = 0; c < states.num_columns(); ++c) {
+        const QuernOutColumn& from = states.column(c);
+        const void* const values = from.values != nullptr ? from.values : from.bytes;
+        (c < spec.keys.size() ? batch.keys : batch.payload).push_back({from.validity, values, from.offsets, &from.bytes, nullptr, 0});
+      }
+      ASSERT_TRUE(second->AppendStates(batch).ok());
+    }
+    ASSERT_TRUE(second->Finalise().ok());
+    GroupReader groups(second);
+    AddAll(AggregateOutputTypes(spec), capacity, [&](OutputBatch* out) { return groups.Next(out); }, lines);
+  }
+
+  // Two sorts, and what merging their results gives.
+  void Sort(const std::shared_ptr<const Kernel>& kernel, uint64_t capacity, Lines* lines) const {
+    const KernelSpec& spec = kernel->plan.spec;
+    const auto sort = MakeRowSort(kernel, NoLimit());
+    for (uint64_t seed = 0; seed < 4; ++seed)
+      ASSERT_TRUE(sort->Append(ViewOf(TypesOf(spec.keys), spec.payload, num_rows_, distinct_, seed)).ok());
+    ASSERT_TRUE(sort->Finalise().ok());
+    SortReader reader(sort);
+    AddAll(SortOutputTypes(spec), capacity, [&](OutputBatch* out) { return reader.Next(out); }, lines);
+    if (spec.window.empty()) Merge(kernel, capacity, lines);
+  }
+
+  // Runs whose keys are all the same: sorted, whatever the order.
+  void Merge(const std::shared_ptr<const Kernel>& kernel, uint64_t capacity, Lines* lines) const {
+    const KernelSpec& spec = kernel->plan.spec;
+    constexpr uint32_t kRuns = 3;
+    std::vector<ColumnType> keys = TypesOf(spec.keys);
+    for (ColumnType& key : keys) key.nullable = false;
+    const auto merger = MakeRunMerger(kernel, NoLimit(), kRuns);
+    std::vector<uint64_t> num_fed(kRuns);
+    OutputBatch out(SortOutputTypes(spec), capacity, nullptr);
+    for (MergeState state = MergeState::kRows; state != MergeState::kDone;) {
+      const absl::StatusOr<MergeState> next = merger->Next(&out);
+      ASSERT_TRUE(next.ok()) << next.status();
+      state = *next;
+      AddBits(out, lines);
+      if (state != MergeState::kNeedsInput) continue;
+      const uint32_t run = merger->needed_run();
+      if (num_fed[run]++ == 2) ASSERT_TRUE(merger->End(run).ok());
+      else ASSERT_TRUE(merger->Input(run, ViewOf(keys, spec.payload, 20, 1, 2 * run)).ok());
+    }
+  }
+
+  void Filter(const std::shared_ptr<const Kernel>& kernel, Lines* lines) const {
+    const auto filter = MakeRowFilter(kernel);
+    const std::vector<ColumnType> types = ColumnsOf(kernel->plan.spec.where);
+    for (uint64_t seed = 0; seed < 6; ++seed) {
+      const BatchView batch = ViewOf(types, {}, num_rows_ + static_cast<uint32_t>(seed), distinct_, seed);
+      std::vector<uint32_t> rows(batch.num_rows);
+      std::vector<uint8_t> bitmap((batch.num_rows + 7) / 8);
+      const auto selected = filter->Select(batch, rows.data()), masked = filter->Mask(batch, bitmap.data()), counted = filter->Count(batch);
+      ASSERT_TRUE(selected.ok() && masked.ok() && counted.ok());
+      lines->push_back(std::to_string(*selected) + " " + std::to_string(*masked) + " " + std::to_string(*counted));
+      for (uint64_t i = 0; i < *selected; ++i) lines->push_back(std::to_string(rows[i]));
+      for (const uint8_t byte : bitmap) lines->push_back(std::to_string(byte));
+    }
+  }
+
+  const uint32_t num_rows_;
+  const uint64_t distinct_;
+  std::shared_ptr<TestTier> tier_;
+};
+
+}  // namespace quern::test
+
+#endif  // QUERN_TEST_UNIT_CODEGEN_TIER_SWAP_JOB_H_

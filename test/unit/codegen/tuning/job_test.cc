@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs and the tuner: every cell that there is has a job over a table of its class, rows hit and miss as they are asked to, and a short
+// tuning gives a profile of what it measured. No expectation goes by how fast anything is.
+#include "codegen/tuning/job.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/tuning/job_data.h"
+#include "codegen/tuning/tuner.h"
+#include "runtime/base/status.h"
+
+namespace quern {
+namespace {
+
+constexpr uint32_t kClass = 19;  // large enough for tables of groups not to grow beyond it for a batch
+
+TuningCell Cell(PrefetchLoop loop, KeyClass keys, uint32_t size_class, uint32_t threads = 1, uint32_t pipeline = 1) {
+  return {loop, keys, pipeline, size_class, threads};
+}
+
+TuningData ShortRuns() {
+  TuningData data;
+  data.slice_ms = 0.05;
+  return data;
+}
+
+std::vector<PrefetchSetting> Settings(PrefetchLoop loop) {
+  PrefetchSetting off, far, whole;
+  off.hint = far.hint = whole.hint = DefaultHint(loop);
+  far.distance = 64;
+  whole.distance = kWholeBatch;
+  return {off, far, whole};
+}
+
+MachineFacts SomeFacts() {
+  MachineFacts facts;
+  facts.l2_bytes = uint64_t{1} << 20;
+  facts.l3_bytes = uint64_t{32} << 20;
+  return facts;
+}
+
+// ---- data ------------------------------------------------------------------------------------------------------------
+
+TEST(TuningData, PermutesEveryNumberOnce) {
+  for (const uint64_t n : {1, 2, 3, 17, 1000, 4096}) {
+    std::set<uint64_t> seen;
+    for (uint64_t i = 0; i < n; ++i) seen.insert(tuning::Permute(i, n));
+    EXPECT_EQ(seen.size(), n);
+    EXPECT_EQ(*seen.rbegin(), n - 1);
+  }
+}
+
+TEST(TuningData, HitsAsManyRowsAsAsked) {
+  for (const uint32_t percent : {0u, 10u, 100u}) {
+    tuning::KeyChooser chooser(1000, 0, percent);
+    uint32_t hits = 0;
+    for (int i = 0; i < 20000; ++i) hits += chooser.Next() < 1000 ? 1 : 0;
+    EXPECT_NEAR(hits / 200.0, percent, 2);
+  }
+}
+
+// The heaviest key of n has the share 1 / (1 + 2^-s + .. + n^-s).
+TEST(TuningData, FollowsZipfsLaw) {
+  for (const double s : {0.75, 1.0, 1.25}) {
+    constexpr uint64_t kKeys = 1000, kRows = 100000;
+    tuning::KeyChooser chooser(kKeys, s, 100);
+    std::map<uint64_t, uint64_t> counts;
+    for (uint64_t i = 0; i < kRows; ++i) ++counts[chooser.Next()];
+    uint64_t most = 0;
+    for (const auto& [key, count] : counts) most = std::max(most, count);
+    double sum = 0;
+    for (uint64_t k = 1; k <= kKeys; ++k) sum += std::pow(static_cast<double>(k), -s);
+    EXPECT_NEAR(static_cast<double>(most) / kRows, 1 / sum, 0.1 / sum) << s;
+  }
+}
+
+// Values of different numbers differ in all types that are wide enough, and lie where the column says.
+TEST(TuningData, MakesColumnsOfAllTypes) {
+  const std::vector<uint64_t> numbers = {7, 3, 7, 1};
+  for (const char* type : {"i64", "i32", "u16", "f32", "f64", "decimal128", "fixed_binary(5)", "bool", "date32"}) {
+    tuning::RowMaker maker;
+    maker.keys = {*ParseKey(type)};
+    const auto rows = tuning::JobRows::Make(maker, numbers);
+    ASSERT_TRUE(rows.ok()) << type;
+    const BatchView all = (*rows)->View(0, 4), rest = (*rows)->View(2, 2);
+    EXPECT_EQ(all.num_rows, 4);
+    ASSERT_NE(all.keys[0].values, nullptr);
+    if (maker.keys[0].type.id == TypeId::kBool) {
+      EXPECT_EQ(rest.keys[0].bit_offset, 2);
+      continue;
+    }
+    const auto* const first = static_cast<const char*>(all.keys[0].values);
+    const auto width = static_cast<size_t>(static_cast<const char*>(rest.keys[0].values) - first) / 2;
+    EXPECT_EQ(std::string(first, width), std::string(first + 2 * width, width)) << type;
+    EXPECT_NE(std::string(first, width), std::string(first + width, width)) << type;
+  }
+}
+
+TEST(TuningData, MakesStrings) {
+  for (const char* type : {"utf8", "large_binary", "utf8_view"}) {
+    tuning::RowMaker maker;
+    maker.keys = {*ParseKey(type)};
+    maker.prefix_bytes = 4;
+    const auto rows = tuning::JobRows::Make(maker, {5, 6});
+    ASSERT_TRUE(rows.ok()) << type;
+    EXPECT_EQ(*tuning::BytesOfRow(maker), 20 + (std::string(type) == "utf8" ? 4 : std::string(type) == "utf8_view" ? 16 : 8));
+    const QuernColumn column = (*rows)->View(0, 2).keys[0];
+    if (std::string(type) == "utf8") {
+      const auto* const ends = static_cast<const int32_t*>(column.offsets);
+      EXPECT_EQ(ends[0], 0);
+      EXPECT_EQ(ends[1], 20);
+      EXPECT_EQ(ends[2], 40);
+      EXPECT_EQ(std::string(static_cast<const char*>(column.values), 4), "pppp");
+    }
+  }
+}
+
+TEST(TuningData, HasNoDictionaries) {
+  tuning::RowMaker maker;
+  maker.keys = {*ParseKey("dictionary(i32,utf8)")};
+  EXPECT_EQ(tuning::BytesOfRow(maker).status().message(),
+            "column of a tuning job: dictionary(i32,utf8); accepted: all types but dictionaries");
+}
+
+TEST(TuningData, RefusesStringsThatOffsetsDoNotReach) {
+  const auto column = tuning::NumberColumn::Make(ParseKey("utf8")->type, tuning::Values::kSpread, 1024, 0);
+  ASSERT_TRUE(column.ok());
+  EXPECT_TRUE(column->CheckRows(1 << 20).ok());
+  EXPECT_EQ(column->CheckRows(1 << 21).message(),
+            "bytes of a column of a tuning job: 2147483648; accepted: up to 2147483647, which 32-bit offsets reach");
+}
+
+TEST(TuningData, StartsThreadsTogetherAndGivesTheFirstError) {
+  std::atomic<uint32_t> ran{0};
+  EXPECT_TRUE(tuning::OnThreads(3, [&](uint32_t t) { return ran |= 1u << t, absl::OkStatus(); }).ok());
+  EXPECT_EQ(ran, 7);
+  const absl::Status failed =
+      tuning::OnThreads(2, [](uint32_t t) { return t == 1 ? Internal("broken: 1; accepted: none") : absl::OkStatus(); });
+  EXPECT_EQ(failed.message(), "broken: 1; accepted: none");
+}
+
+TEST(TuningData, RefusesMoreMemoryThanThereIs) {
+  EXPECT_TRUE(tuning::CheckMemory(1 << 20).ok());
+  const absl::Status status = tuning::CheckMemory(uint64_t{1} << 60);
+  EXPECT_TRUE(absl::IsResourceExhausted(status));
+  EXPECT_EQ(std::string(status.message()).rfind("memory of a tuning job: 1152921504606846976 bytes; accepted: up to ", 0), 0u);
+}
+
+// ---- jobs ------------------------------------------------------------------------------------------------------------
+
+class TuningJobs : public testing::TestWithParam<PrefetchLoop> {};
+
+// Every loop has a job for each key class that has the loop, over a table of its class, with one thread and with two.
+TEST_P(TuningJobs, RunsEverySetting) {
+  const PrefetchLoop loop = GetParam();
+  uint32_t num_jobs = 0;
+  for (const KeyClass keys : {KeyClass::kWord, KeyClass::kFixed, KeyClass::kString}) {
+    for (const uint32_t threads : {1u, 2u}) {
+      const auto job = MakeTuningJob(Cell(loop, keys, kClass, threads), ShortRuns());
+      if (absl::IsUnimplemented(job.status())) continue;
+      ASSERT_TRUE(job.ok()) << job.status();
+      ++num_jobs;
+      for (const PrefetchSetting& setting : Settings(loop)) {
+        const auto ns = (*job)->Run(setting);
+        ASSERT_TRUE(ns.ok()) << ns.status();
+        EXPECT_GT(*ns, 0);
+      }
+      // An arena of groups comes in spans that double.
+      EXPECT_NEAR(SizeClassOf((*job)->table_bytes()), kClass, loop == PrefetchLoop::kUpdateDirectory ? 1 : 0) << (*job)->table_bytes();
+      EXPECT_EQ((*job)->Default().hint, DefaultHint(loop));
+    }
+  }
+  EXPECT_GE(num_jobs, 2u);
+}
+
+std::vector<PrefetchLoop> AllLoops() {
+  return {
+#define QUERN_PREFETCH_LOOP(Id, name, scope, hint, stages, meaning) PrefetchLoop::Id,
+#include "runtime/rows/prefetch_loops.def"
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(AllLoops, TuningJobs, testing::ValuesIn(AllLoops()),
+                         [](const auto& info) { return std::string(LoopText(info.param)); });
+
+TEST(TuningJob, RunsPipelinesOfTwo) {
+  for (const PrefetchLoop loop : {PrefetchLoop::kProbeOpen, PrefetchLoop::kUpdateOpen}) {
+    const auto job = MakeTuningJob(Cell(loop, KeyClass::kWord, kClass, 1, 2), ShortRuns());
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_TRUE((*job)->Run(Settings(loop)[1]).ok());
+    EXPECT_EQ(SizeClassOf((*job)->table_bytes()), kClass);
+  }
+}
+
+TEST(TuningJob, TakesOtherRowsAndSpecs) {
+  TuningData data = ShortRuns();
+  data.build_rows = 500;
+  data.rows_per_key = 4;
+  data.hits_percent = 10;
+  data.zipf = 1.25;
+  data.spec = "join.left keys=i32:nullable build=utf8,f64 probe=i64";
+  const auto job = MakeTuningJob(Cell(PrefetchLoop::kProbeUnchained, KeyClass::kWord, 20), data);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_TRUE((*job)->Run(Settings(PrefetchLoop::kProbeUnchained)[2]).ok());
+}
+
+TEST(TuningJob, RefusesCellsThatHaveNone) {
+  const auto error = [](const TuningCell& cell, const std::string& spec = "") {
+    TuningData data;
+    data.spec = spec;
+    return std::string(MakeTuningJob(cell, data).status().message());
+  };
+  EXPECT_EQ(
+      error(Cell(PrefetchLoop::kProbeDense, KeyClass::kString, 20)),
+      "tuning job of a cell: probe_dense string 2^20 pipeline=1 threads=1; accepted: loops that these keys have; pipelines of one for "
+      "builds and sorts");
+  EXPECT_NE(error(Cell(PrefetchLoop::kGather, KeyClass::kFixed, 20, 1, 2)), "");
+  EXPECT_NE(error(Cell(PrefetchLoop::kProbeOpen, KeyClass::kWord, 20), "sort keys=i64"), "");
+  EXPECT_EQ(error(Cell(PrefetchLoop::kProbeOpen, KeyClass::kWord, 20), "nonsense").empty(), false);
+}
+
+// ---- cells -----------------------------------------------------------------------------------------------------------
+
+TEST(CellsToTune, AreEachOnceAndAllHaveJobs) {
+  for (const TuningEffort effort : {TuningEffort::kMeasure, TuningEffort::kPatient}) {
+    const std::vector<TuningCell> cells = CellsToTune(effort, SomeFacts(), uint64_t{1} << 28);
+    EXPECT_EQ(std::set<TuningCell>(cells.begin(), cells.end()).size(), cells.size());
+    std::set<PrefetchLoop> loops;
+    for (const TuningCell& cell : cells) {
+      loops.insert(cell.loop);
+      EXPECT_LE(cell.size_class, 28u);
+    }
+    EXPECT_EQ(loops.size(), kNumPrefetchLoops);
+  }
+  EXPECT_GT(CellsToTune(TuningEffort::kPatient, SomeFacts(), uint64_t{1} << 28).size(),
+            CellsToTune(TuningEffort::kMeasure, SomeFacts(), uint64_t{1} << 28).size());
+  EXPECT_TRUE(CellsToTune(TuningEffort::kEstimate, SomeFacts(), uint64_t{1} << 28).empty());
+}
+
+// ---- the tuner -------------------------------------------------------------------------------------------------------
+
+// What a tuning starts from, so that it need not measure the machine.
+Profile StartHere() {
+  Profile start;
+  start.machine = HostSignature();
+  start.facts = SomeFacts();
+  start.facts->signature = start.machine;
+  MemoryFact fact;
+  fact.bytes = uint64_t{2} << 30;
+  fact.latency_ns = fact.read_ns = fact.write_ns = 1;
+  start.facts->memory = {fact};
+  return start;
+}
+
+TEST(Tuner, GivesAProfileOfWhatItMeasured) {
+  const Profile start = StartHere();
+  TuningOptions options;
+  options.budget_seconds = 0.5;
+  options.max_bytes = 1 << 19;
+  options.threads = 2;
+  options.specs = {"aggregate keys=i64 aggs=count_star", "join.inner keys=i64 build=i64"};
+  options.start = &start;
+  std::vector<std::string> doing;
+  options.progress = [&](const TuningProgress& at) { doing.push_back(at.doing); };
+  const auto result = Tune(options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_FALSE(result->cells.empty());
+  EXPECT_EQ(result->profile.machine, HostSignature());
+  EXPECT_FALSE(result->stopped);
+  EXPECT_FALSE(doing.empty());
+  EXPECT_EQ(result->profile.entries.size(), result->cells.size());
+  for (const CellResult& cell : result->cells) {
+    EXPECT_EQ(cell.cell.keys, KeyClass::kWord);
+    EXPECT_GE(cell.candidates.size(), 2u);
+  }
+  const auto parsed = Profile::Parse(result->profile.Print(), "printed");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->entries.size(), result->profile.entries.size());
+}
+
+TEST(Tuner, StopsWhenItIsAsked) {
+  const Profile start = StartHere();
+  const std::atomic<bool> stop{true};
+  TuningOptions options;
+  options.start = &start;
+  options.stop = &stop;
+  const auto result = Tune(options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->stopped);
+  EXPECT_TRUE(result->cells.empty());
+}
+
+// No half of what the machine does goes to a profile.
+TEST(Tuner, StopsWhileTheMachineIsMeasured) {
+  std::atomic<bool> stop{false};
+  TuningOptions options;
+  options.progress = [&](const TuningProgress& at) { stop = at.doing.find("random lines of 64 KiB") == 0; };
+  options.stop = &stop;
+  const auto result = Tune(options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->stopped);
+  EXPECT_TRUE(result->facts.memory.empty());
+  EXPECT_FALSE(result->profile.facts.has_value());
+}
+
+TEST(Tuner, EstimatesWithoutMeasuring) {
+  TuningOptions options;
+  options.effort = TuningEffort::kEstimate;
+  const auto result = Tune(options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->cells.empty());
+  EXPECT_TRUE(result->facts.memory.empty());
+}
+
+TEST(Tuner, RefusesBadSpecs) {
+  const Profile start = StartHere();
+  TuningOptions options;
+  options.start = &start;
+  options.specs = {"filter i64 >= 5"};
+  EXPECT_EQ(Tune(options).status().message(),
+            "spec to tune: filter i64 >= 5; accepted: joins, aggregations and sorts, which touch tables at random");
+  options.specs = {"nonsense"};
+  EXPECT_TRUE(absl::IsInvalidArgument(Tune(options).status()));
+}
+
+// An entry that says 1000 times what it is has drifted nowhere; one whose setting is the default can not be worse than it by 10 times.
+TEST(Tuner, ChecksEntriesAgain) {
+  Profile profile = StartHere();
+  ProfileEntry entry;
+  entry.cell = Cell(PrefetchLoop::kProbeOpen, KeyClass::kWord, 16);
+  entry.setting.distance = 32;
+  entry.ns = 1;
+  entry.default_ns = 2;
+  entry.noise = 10;
+  profile.Put({entry});
+  entry.cell.size_class = 17;
+  entry.is_default = true;
+  profile.Put({entry});
+  const auto report = CheckProfile(profile, 0.1);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->machine_difference, "");
+  ASSERT_EQ(report->rows.size(), 1u);
+  EXPECT_EQ(report->rows[0].entry.cell.size_class, 16u);
+  EXPECT_GT(report->rows[0].ns, 0);
+  EXPECT_FALSE(report->rows[0].drifted);
+}
+
+}  // namespace
+}  // namespace quern

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Budgets and large buffers.
+#include "runtime/base/memory.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/kept_pages.h"
+
+namespace quern {
+namespace {
+
+constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
+
+std::string Message(const absl::Status& status) { return std::string(status.message().data(), status.message().size()); }
+
+TEST(MemoryBudget, RefusesWhatPassesTheLimitAndSaysSo) {
+  MemoryBudget budget(1000000);
+  ASSERT_TRUE(budget.Reserve(1000).ok());
+  const absl::Status status = budget.Reserve(123456789);
+  EXPECT_TRUE(absl::IsResourceExhausted(status));
+  EXPECT_EQ(Message(status), "memory limit exceeded: 123456789 bytes asked, 1000 in use; limit 1000000");
+  EXPECT_EQ(budget.used_bytes(), 1000u);
+  EXPECT_TRUE(budget.Reserve(999000).ok());
+  EXPECT_FALSE(budget.Reserve(1).ok());
+  EXPECT_TRUE(budget.Reserve(0).ok());
+}
+
+TEST(MemoryBudget, RemembersThePeak) {
+  MemoryBudget budget;
+  ASSERT_TRUE(budget.Reserve(700).ok());
+  budget.Release(500);
+  ASSERT_TRUE(budget.Reserve(100).ok());
+  EXPECT_EQ(budget.used_bytes(), 300u);
+  EXPECT_EQ(budget.peak_bytes(), 700u);
+}
+
+TEST(MemoryBudget, WithoutLimitTheSumDoesNotWrap) {
+  MemoryBudget budget;
+  ASSERT_TRUE(budget.Reserve(10).ok());
+  EXPECT_FALSE(budget.Reserve(UINT64_MAX).ok());
+  EXPECT_EQ(budget.used_bytes(), 10u);
+}
+
+TEST(MemoryBudget, ThreadsTogetherStayWithinTheLimit) {
+  MemoryBudget budget(100);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&budget] {
+      for (int i = 0; i < 20000; ++i)
+        if (budget.Reserve(40).ok()) budget.Release(40);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(budget.used_bytes(), 0u);
+  EXPECT_LE(budget.peak_bytes(), 80u);
+}
+
+TEST(HugeBuffer, IsZeroedAlignedAndGivenBack) {
+  auto budget = std::make_shared<MemoryBudget>();
+  for (const uint64_t bytes : {uint64_t{1}, uint64_t{4097}, uint64_t{200000}, kHugePageBytes, kHugePageBytes * 3 + 5}) {
+    auto buffer = HugeBuffer::Allocate(budget, bytes, true);
+    ASSERT_TRUE(buffer.ok());
+    EXPECT_EQ(buffer->bytes(), bytes);
+    EXPECT_EQ(budget->used_bytes(), bytes);
+    const uint64_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : 64;
+    EXPECT_EQ(reinterpret_cast<uint64_t>(buffer->data()) % alignment, 0u);
+    for (uint64_t i = 0; i < bytes; i += 511) EXPECT_EQ(buffer->data()[i], 0);
+    buffer->data()[0] = buffer->data()[bytes - 1] = 1;
+    buffer->Free();
+    EXPECT_EQ(budget->used_bytes(), 0u);
+    EXPECT_EQ(buffer->data(), nullptr);
+  }
+}
+
+TEST(HugeBuffer, MovesItsMemory) {
+  auto budget = std::make_shared<MemoryBudget>();
+  HugeBuffer a = HugeBuffer::Allocate(budget, 5000, false).value();
+  uint8_t* data = a.data();
+  HugeBuffer b = std::move(a);
+  EXPECT_EQ(b.data(), data);
+  HugeBuffer c = HugeBuffer::Allocate(budget, 100, false).value();
+  c = std::move(b);
+  EXPECT_EQ(c.data(), data);
+  EXPECT_EQ(budget->used_bytes(), 5000u);
+}
+
+TEST(HugeBuffer, NothingIsNothing) {
+  auto budget = std::make_shared<MemoryBudget>(10);
+  EXPECT_EQ(HugeBuffer::Allocate(budget, 0, true).value().data(), nullptr);
+}
+
+TEST(HugeBuffer, PagesOfAnythingAreTakenAgain) {
+  auto budget = std::make_shared<MemoryBudget>();
+  KeptPages& kept = KeptPages::OfProcess();
+  kept.Clear();
+  HugeBuffer buffer = HugeBuffer::Allocate(budget, 2 * kHugePageBytes + 1, true, Contents::kAnything).value();
+  uint8_t* const data = buffer.data();
+  EXPECT_EQ(budget->used_bytes(), 2 * kHugePageBytes + 1);
+  data[2 * kHugePageBytes] = 1;
+  buffer.Free();
+  EXPECT_EQ(budget->used_bytes(), 0u);
+  EXPECT_EQ(kept.bytes(), 3 * kHugePageBytes);
+  EXPECT_NE(HugeBuffer::Allocate(budget, 2 * kHugePageBytes, true).value().data(), data);  // which must be zeros
+  buffer = HugeBuffer::Allocate(budget, 2 * kHugePageBytes, true, Contents::kAnything).value();
+  EXPECT_EQ(buffer.data(), data);
+  EXPECT_EQ(kept.bytes(), kHugePageBytes);
+  HugeBuffer small = HugeBuffer::Allocate(budget, 5000, true, Contents::kAnything).value();
+  small.data()[4999] = 1;
+  small.Free();
+  buffer.Free();
+  EXPECT_EQ(kept.bytes(), 3 * kHugePageBytes);
+  kept.Clear();
+}
+
+uint8_t* MapPages(uint64_t pages) {
+  void* const data = mmap(nullptr, pages * kHugePageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return data == MAP_FAILED ? nullptr : static_cast<uint8_t*>(data);
+}
+
+TEST(KeptPages, JoinsNeighboursAndCutsTheSmallestRangeThatSuffices) {
+  KeptPages kept(100 * kHugePageBytes);
+  EXPECT_EQ(kept.Take(kHugePageBytes), nullptr);
+  uint8_t* const a = MapPages(8);
+  uint8_t* const b = MapPages(4);
+  kept.Give(a, 2 * kHugePageBytes);
+  kept.Give(a + 5 * kHugePageBytes, 3 * kHugePageBytes);
+  EXPECT_EQ(kept.Take(4 * kHugePageBytes), nullptr);
+  EXPECT_EQ(kept.Take(3 * kHugePageBytes), a + 5 * kHugePageBytes);
+  kept.Give(a + 5 * kHugePageBytes, 3 * kHugePageBytes);
+  kept.Give(a + 2 * kHugePageBytes, 3 * kHugePageBytes);  // between both
+  EXPECT_EQ(kept.bytes(), 8 * kHugePageBytes);
+  kept.Give(b, 4 * kHugePageBytes);
+  const bool is_apart = a + 8 * kHugePageBytes != b && b + 4 * kHugePageBytes != a;
+  if (is_apart) {
+    EXPECT_EQ(kept.Take(3 * kHugePageBytes), b);
+  }
+  kept.Clear();
+  EXPECT_EQ(kept.bytes(), 0u);
+}
+
+TEST(KeptPages, KeepsNoMoreThanItMay) {
+  KeptPages kept(2 * kHugePageBytes);
+  kept.Give(MapPages(2), 2 * kHugePageBytes);
+  EXPECT_EQ(kept.bytes(), 2 * kHugePageBytes);
+  kept.Give(MapPages(1), kHugePageBytes);
+  EXPECT_EQ(kept.bytes(), 2 * kHugePageBytes);
+  EXPECT_NE(kept.Take(kHugePageBytes), nullptr);
+  EXPECT_EQ(kept.bytes(), kHugePageBytes);
+}
+
+TEST(KeptPages, MayBeToldToKeepLess) {
+  KeptPages kept(4 * kHugePageBytes);
+  kept.Give(MapPages(2), 2 * kHugePageBytes);
+  kept.SetMost(2 * kHugePageBytes);
+  EXPECT_EQ(kept.bytes(), 2 * kHugePageBytes);
+  kept.SetMost(0);
+  EXPECT_EQ(kept.bytes(), 0u);
+  kept.Give(MapPages(1), kHugePageBytes);
+  EXPECT_EQ(kept.bytes(), 0u);
+}
+
+TEST(KeptPages, MovesPagesOfSeveralMappings) {
+  KeptPages kept(100 * kHugePageBytes);
+  for (int i = 0; i < 3; ++i) {
+    uint8_t* const pages = MapPages(1);
+    pages[0] = 7;
+    kept.Give(pages, kHugePageBytes);
+  }
+  uint8_t* const to = MapPages(5);
+  EXPECT_EQ(kept.MoveTo(to, 2 * kHugePageBytes), 2 * kHugePageBytes);
+  EXPECT_EQ(kept.bytes(), kHugePageBytes);
+  EXPECT_EQ(kept.MoveTo(to + 2 * kHugePageBytes, 3 * kHugePageBytes), kHugePageBytes);
+  EXPECT_EQ(kept.MoveTo(to, kHugePageBytes), 0u);
+  for (uint64_t i = 0; i < 5; ++i) to[i * kHugePageBytes] = static_cast<uint8_t>(i);  // all can be written to
+  munmap(to, 5 * kHugePageBytes);
+}
+
+// Its pages come from what is kept and from the system, and all are zeros.
+TEST(GrowingBuffer, IsZeroedWhereverItsPagesComeFrom) {
+  auto budget = std::make_shared<MemoryBudget>();
+  KeptPages& kept = KeptPages::OfProcess();
+  kept.Clear();
+  for (int round = 0; round < 3; ++round) {
+    GrowingBuffer buffer = GrowingBuffer::Reserve(budget, 64 * kHugePageBytes, true).value();
+    for (const uint64_t bytes : {uint64_t{1000}, kHugePageBytes + 5, 3 * kHugePageBytes + round * kHugePageBytes}) {
+      const uint64_t before = buffer.bytes();
+      ASSERT_TRUE(buffer.Grow(bytes).ok());
+      for (uint64_t i = before; i < bytes; ++i) ASSERT_EQ(buffer.data()[i], 0) << i;
+      std::memset(buffer.data(), 0x5a, bytes);
+    }
+    EXPECT_EQ(buffer.data()[0], 0x5a);
+    buffer.Free();
+    EXPECT_EQ(kept.bytes(), (3 + static_cast<uint64_t>(round)) * kHugePageBytes);
+    EXPECT_EQ(budget->used_bytes(), 0u);
+  }
+  kept.Clear();
+}
+
+TEST(HugeBuffer, FailuresLeaveTheBudgetAlone) {
+  auto budget = std::make_shared<MemoryBudget>(1000);
+  EXPECT_EQ(Message(HugeBuffer::Allocate(budget, 1001, true).status()), "memory limit exceeded: 1001 bytes asked, 0 in use; limit 1000");
+  auto unlimited = std::make_shared<MemoryBudget>();
+  EXPECT_EQ(Message(HugeBuffer::Allocate(unlimited, uint64_t{1} << 60, true).status()),
+            "out of memory: 1152921504606846976 bytes asked; accepted: what the system has free");
+  EXPECT_EQ(unlimited->used_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace quern

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work that threads share: each task is run once, no phase begins before the one before is done, and the first failure ends it for all.
+#include "runtime/base/shared_work.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace quern {
+namespace {
+
+// Statuses of `n` threads that all help.
+std::vector<absl::Status> HelpBy(SharedWork* work, size_t n) {
+  std::vector<absl::Status> statuses(n);
+  std::vector<std::thread> threads;
+  for (absl::Status& status : statuses) threads.emplace_back([work, &status] { status = work->Help(); });
+  for (std::thread& thread : threads) thread.join();
+  return statuses;
+}
+
+// Phases of so many tasks, each of which notes that it ran and that all phases before are done.
+struct CountedPhases {
+  std::vector<uint64_t> sizes;
+  std::vector<std::vector<std::atomic<int>>> runs;
+  std::atomic<uint64_t> num_done{0};
+  std::atomic<bool> in_order{true};
+  size_t next = 0;
+
+  explicit CountedPhases(std::vector<uint64_t> of) : sizes(std::move(of)) {
+    for (const uint64_t n : sizes) runs.emplace_back(n);
+  }
+  absl::StatusOr<std::optional<SharedWork::Phase>> Next() {
+    if (next == sizes.size()) return std::nullopt;
+    uint64_t before = 0;
+    for (size_t i = 0; i < next; ++i) before += sizes[i];
+    in_order = in_order && num_done == before;
+    const size_t phase = next++;
+    return SharedWork::Phase{sizes[phase], [this, phase, before](uint64_t task) {
+                               if (num_done < before) in_order = false;
+                               ++runs[phase][task];
+                               ++num_done;
+                               return absl::OkStatus();
+                             }};
+  }
+};
+
+TEST(SharedWork, EachTaskRunsOnceAndPhasesFollowOneAnother) {
+  for (const size_t threads : {1, 2, 4}) {
+    CountedPhases phases({3, 0, 1, 200, 0, 7});
+    SharedWork work([&] { return phases.Next(); });
+    for (const absl::Status& status : HelpBy(&work, threads)) EXPECT_TRUE(status.ok()) << status;
+    EXPECT_TRUE(phases.in_order);
+    EXPECT_EQ(phases.num_done, 211u);
+    for (const auto& phase : phases.runs)
+      for (const std::atomic<int>& runs : phase) EXPECT_EQ(runs, 1);
+  }
+}
+
+TEST(SharedWork, NoPhaseIsNoWork) {
+  CountedPhases none({}), empty({0, 0});
+  SharedWork nothing([&] { return none.Next(); }), no_tasks([&] { return empty.Next(); });
+  EXPECT_TRUE(nothing.Help().ok());
+  EXPECT_TRUE(no_tasks.Help().ok());
+}
+
+TEST(SharedWork, WhoComesLateComesBackAtOnce) {
+  CountedPhases phases({5});
+  SharedWork work([&] { return phases.Next(); });
+  EXPECT_TRUE(work.Help().ok());
+  EXPECT_TRUE(work.Help().ok());
+  EXPECT_EQ(phases.num_done, 5u);
+  SharedWork failed([]() -> absl::StatusOr<std::optional<SharedWork::Phase>> { return absl::ResourceExhaustedError("no room"); });
+  EXPECT_EQ(failed.Help(), absl::ResourceExhaustedError("no room"));
+  EXPECT_EQ(failed.Help(), absl::ResourceExhaustedError("no room"));
+}
+
+TEST(SharedWork, ATaskThatFailsEndsItForAll) {
+  std::atomic<int> phases{0}, tasks{0};
+  SharedWork work([&]() -> absl::StatusOr<std::optional<SharedWork::Phase>> {
+    ++phases;
+    return SharedWork::Phase{1000, [&](uint64_t task) {
+                               ++tasks;
+                               return task == 3 ? absl::ResourceExhaustedError("task 3") : absl::OkStatus();
+                             }};
+  });
+  for (const absl::Status& status : HelpBy(&work, 4)) EXPECT_EQ(status, absl::ResourceExhaustedError("task 3"));
+  EXPECT_EQ(phases, 1);
+  EXPECT_LT(tasks, 1000);
+}
+
+TEST(SharedWork, AFailedAllocationIsAStatus) {
+  SharedWork in_task([]() -> absl::StatusOr<std::optional<SharedWork::Phase>> {
+    return SharedWork::Phase{2, [](uint64_t) -> absl::Status { throw std::bad_alloc(); }};
+  });
+  SharedWork between([]() -> absl::StatusOr<std::optional<SharedWork::Phase>> { throw std::bad_alloc(); });
+  for (SharedWork* work : {&in_task, &between}) {
+    EXPECT_EQ(work->Help(), absl::ResourceExhaustedError("out of memory: an allocation failed; accepted: what the system has free"));
+  }
+}
+
+// ---- morsels
+// ------------------------------------------------------------------------------------------------------------------------------
+
+TEST(RunMorsels, EachTaskRunsOnceOnAThreadBelowTheNumber) {
+  for (const uint32_t threads : {0, 1, 3, 100}) {
+    for (const uint64_t num_tasks : {0, 1, 2, 500}) {
+      std::vector<std::atomic<int>> runs(num_tasks);
+      std::atomic<uint32_t> largest{0};
+      const absl::Status status = RunMorsels(threads, num_tasks, [&](uint32_t thread, uint64_t task) {
+        ++runs[task];
+        for (uint32_t seen = largest; seen < thread && !largest.compare_exchange_weak(seen, thread);) {
+        }
+        return absl::OkStatus();
+      });
+      EXPECT_TRUE(status.ok());
+      EXPECT_LT(largest, std::max(threads, 1u));
+      for (const std::atomic<int>& n : runs) EXPECT_EQ(n, 1);
+    }
+  }
+}
+
+TEST(RunMorsels, TheFirstErrorIsTheAnswerAndEndsIt) {
+  std::atomic<int> runs{0};
+  const auto fails = [&](uint32_t, uint64_t task) {
+    ++runs;
+    return task < 5 ? absl::OkStatus() : absl::InternalError("task " + std::to_string(task));
+  };
+  EXPECT_EQ(RunMorsels(1, 100, fails), absl::InternalError("task 5"));
+  EXPECT_EQ(runs, 6);
+  EXPECT_EQ(RunMorsels(4, 100, fails).code(), absl::StatusCode::kInternal);
+  const auto throws = [](uint32_t, uint64_t) -> absl::Status { throw std::bad_alloc(); };
+  EXPECT_EQ(RunMorsels(2, 3, throws).code(), absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace quern

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Filters by the generic kernel against one row at a time (filter_rows.h), with columns against pages that cannot be touched; what callers
+// get of a mask; how steps are printed.
+#include "runtime/filter/row_filter.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "ir-templates/generic/generic_filter.h"
+#include "test/unit/runtime/filter/filter_maker.h"
+
+namespace quern {
+namespace {
+
+using test::FilterColumns;
+using test::FilterMaker;
+
+KernelSpec SpecOf(const Predicate& condition) {
+  KernelSpec spec;
+  spec.op = Operator::kFilter;
+  spec.where = condition;
+  return spec;
+}
+
+RowFilter FilterOf(const KernelSpec& spec, uint32_t batch_rows = 1024) {
+  auto shape = std::make_shared<FilterShape>(spec);
+  shape->set_batch_rows(batch_rows);
+  return RowFilter(shape, GenericFilterKernel());
+}
+
+void ExpectRandomRows(const Predicate& condition, uint32_t num_rows, FilterMaker* maker) {
+  SCOPED_TRACE(PrintCondition(condition));
+  const FilterColumns columns = maker->MakeColumns(condition, num_rows, maker->AnyGuard());
+  const RowFilter filter = FilterOf(SpecOf(condition), static_cast<uint32_t>(1 + maker->Below(1024)));
+  test::ExpectRowsAndPicked(condition, columns, maker->Selection(num_rows), num_rows, filter);
+}
+
+TEST(RowFilter, EveryLeafOnEveryType) {
+  FilterMaker maker(std::random_device{}());
+  for (const ColumnType& type : test::FilterTypes()) {
+    for (const PredicateKind kind : {PredicateKind::kCompare, PredicateKind::kCompareColumns, PredicateKind::kIn, PredicateKind::kBetween,
+                                     PredicateKind::kIsNull, PredicateKind::kLike}) {
+      if (kind == PredicateKind::kLike && !IsVariable(RowOf(type.id).storage)) continue;
+      for (int i = 0; i < 12; ++i) ExpectRandomRows(maker.Leaf(kind, type), static_cast<uint32_t>(maker.Below(300)), &maker);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+// Columns of a piece are those of the batch, so many rows further: the same as by a selection of all rows, which reads the batch's own.
+TEST(RowFilter, BatchesOfMoreThanOnePiece) {
+  constexpr uint32_t kRows = 65536 + 321;
+  FilterMaker maker(std::random_device{}());
+  std::vector<uint32_t> all(kRows), rows(kRows), selected(kRows);
+  std::iota(all.begin(), all.end(), 0u);
+  for (const ColumnType& type : test::FilterTypes()) {
+    const Predicate condition = maker.Leaf(PredicateKind::kCompareColumns, type);
+    const FilterColumns columns = maker.MakeColumns(condition, kRows, maker.AnyGuard());
+    const RowFilter filter = FilterOf(SpecOf(condition));
+    BatchView batch;
+    for (const auto& column : columns) batch.keys.push_back(column->column);
+    batch.num_rows = kRows;
+    const auto num_rows = filter.Select(batch, rows.data());
+    batch.selection = all.data();
+    const auto num_selected = filter.Select(batch, selected.data());
+    ASSERT_TRUE(num_rows.ok() && num_selected.ok());
+    ASSERT_EQ(*num_rows, *num_selected) << PrintCondition(condition);
+    EXPECT_TRUE(std::equal(rows.begin(), rows.begin() + static_cast<ptrdiff_t>(*num_rows), selected.begin())) << PrintCondition(condition);
+  }
+}
+
+TEST(RowFilter, ConstantsOfEveryLength) {
+  FilterMaker maker(std::random_device{}());
+  for (const ColumnType& type : test::FilterTypes()) {
+    if (!IsVariable(RowOf(type.id).storage)) continue;
+    for (size_t length = 0; length <= 40 && !testing::Test::HasFailure(); ++length) {
+      const Predicate condition = maker.EqualityOfLength(type, length);
+      const FilterColumns columns = maker.AlmostEqual(condition, 200);
+      test::ExpectRowsAndPicked(condition, columns, maker.Selection(200), 200, FilterOf(SpecOf(condition)));
+    }
+  }
+}
+
+TEST(RowFilter, RandomConditions) {
+  FilterMaker maker(std::random_device{}());
+  for (int i = 0; i < 300 && !testing::Test::HasFailure(); ++i) {
+    ExpectRandomRows(maker.Condition(test::FilterTypes(), 4), static_cast<uint32_t>(maker.Below(500)), &maker);
+  }
+}
+
+TEST(RowFilter, EveryLayoutOfPartsAndLengths) {
+  FilterMaker maker(std::random_device{}());
+  for (const char* text :
+       {"utf8", "utf8:nullable", "large_utf8(utf8mb4_0900_ai_ci)", "utf8_view", "binary_view", "utf8(utf8mb4_unicode_ci)"}) {
+    for (int i = 0; i < 60 && !testing::Test::HasFailure(); ++i) {
+      ExpectRandomRows(maker.Leaf(PredicateKind::kLike, test::TypeNamed(text)), static_cast<uint32_t>(maker.Below(1500)), &maker);
+    }
+  }
+}
+
+// Rows that are few of a dictionary's values are not remembered, nor translated further than they are.
+TEST(RowFilter, DictionaryFarLargerThanTheBatch) {
+  std::vector<int64_t> values(100000);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int64_t>(i);
+  const std::vector<uint32_t> indices = {99999, 5, 77, 99999, 3};
+  QuernColumn dictionary = {}, column = {};
+  dictionary.values = values.data();
+  column.values = indices.data();
+  column.dictionary = &dictionary;
+  BatchView batch;
+  batch.keys.push_back(column);
+  batch.num_rows = indices.size();
+  std::vector<uint32_t> rows(indices.size());
+  const RowFilter filter = FilterOf(ParseSpec("filter dictionary(u32,i64) > 50").value());
+  ASSERT_EQ(filter.Select(batch, rows.data()).value(), 3u);
+  rows.resize(3);
+  EXPECT_EQ(rows, (std::vector<uint32_t>{0, 2, 3}));
+}
+
+TEST(RowFilter, BatchWithoutColumns) {
+  const RowFilter filter = FilterOf(ParseSpec("filter i64 = 1 and utf8 = 'a'").value());
+  BatchView batch;
+  EXPECT_EQ(filter.Count(batch).value(), 0u);
+  batch.num_rows = 1;
+  EXPECT_EQ(filter.Count(batch).status().message(), "batch without the spec's columns: 0 keys, 0 payload columns; accepted: 2 and 0");
+}
+
+TEST(FilterShape, RangesOfNumbers) {
+  const auto text = [](const char* spec) { return FilterShape(ParseSpec(spec).value()).Print(); };
+  EXPECT_EQ(text("filter u8 in (1, 2, 3, 7) and u8 >= 0"),
+            "step  mask  does\n"
+            "   0     0  split into 1\n"
+            "   1     2  copy of 1\n"
+            "   2     2  leaf 0\n"
+            "   3     0  keep 2, 1 without them\n"
+            "   4     1  leaf 1\n"
+            "   5     0  merge 1\n"
+            "num_masks 3\n\n"
+            "leaf  kind     column       storage  test\n"
+            "   0  range    columns[0]   8        u8; low 1, span 2\n"
+            "   1  range    columns[0]   8        u8; low 7, span 0\n");
+  EXPECT_EQ(text("filter u8 < 0"),
+            "step  mask  does\n"
+            "   0     0  nothing\n"
+            "num_masks 1\n\n"
+            "leaf  kind     column       storage  test\n");
+}
+
+TEST(FilterShape, ConstantsOfStrings) {
+  const auto leaf = [](const char* spec) {
+    const std::string text = FilterShape(ParseSpec(spec).value()).Print();
+    return text.substr(text.rfind("   0  "));
+  };
+  EXPECT_EQ(leaf("filter utf8(utf8mb4_bin) = 'a b  '"),
+            "   0  equal    columns[0]   var32    utf8(utf8mb4_bin) = 'a b  '; key 'a b', spaces trimmed\n");
+  EXPECT_EQ(leaf("filter not utf8(utf8mb4_general_ci) = 'Ab1'"),
+            "   0  equal    columns[0]   var32    utf8(utf8mb4_general_ci) <> 'Ab1'; key 'ab1', case ignored, spaces trimmed, negated\n");
+  EXPECT_EQ(leaf("filter large_utf8 like 'a%b%%c%d'"),
+            "   0  parts    columns[0]   var64    large_utf8 like 'a%b%%c%d'; prefix 'a', suffix 'd', contains 'b', contains 'c'\n");
+  EXPECT_EQ(leaf("filter utf8 like 'abc'"), "   0  equal    columns[0]   var32    utf8 like 'abc'; key 'abc'\n");
+  EXPECT_EQ(leaf("filter utf8 like 'a_c'"), "   0  pattern  columns[0]   var32    utf8 like 'a_c'\n");
+  EXPECT_EQ(leaf("filter utf8 not in ('1','2','3','4','5','6','7','8','9')"),
+            "   0  set      columns[0]   var32    utf8 in 9 values; negated\n");
+}
+
+}  // namespace
+}  // namespace quern

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which layout data gets, what the plan can ask for, and what happens where memory ends. Whatever the layout, the number of pairs is that
+// of two nested loops.
+#include "runtime/join/table_builder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir-templates/generic/generic_join.h"
+#include "runtime/join/hash_join.h"
+#include "runtime/rows/output_batch.h"
+#include "test/unit/runtime/join/number_join.h"
+
+namespace quern {
+namespace {
+
+using test::Column;
+using test::RowNumbers;
+
+using Keys = std::vector<int64_t>;
+
+Keys Dense(size_t n, int64_t first = 0) {
+  Keys keys = RowNumbers(n);
+  for (int64_t& key : keys) key = (key * 7 % static_cast<int64_t>(n)) + first;  // n no multiple of 7
+  return keys;
+}
+
+// Of random 64 bits, unique.
+Keys Sparse(size_t n) {
+  Keys keys(n);
+  for (size_t i = 0; i < n; ++i) keys[i] = static_cast<int64_t>((i + 1) * 0x9e3779b97f4a7c15u);
+  return keys;
+}
+
+Keys Stepped(size_t n, int64_t step) {
+  Keys keys = RowNumbers(n);
+  for (int64_t& key : keys) key *= step;
+  return keys;
+}
+
+Keys Times(size_t times, const Keys& keys) {
+  Keys all;
+  for (size_t i = 0; i < times; ++i) all.insert(all.end(), keys.begin(), keys.end());
+  return all;
+}
+
+// Every column of a batch is the keys themselves.
+BatchView BatchOf(const Keys& keys, size_t num_keys, size_t num_payload) {
+  BatchView batch;
+  batch.keys.assign(num_keys, Column(keys));
+  batch.payload.assign(num_payload, Column(keys));
+  batch.num_rows = keys.size();
+  return batch;
+}
+
+std::shared_ptr<HashJoin> Join(const std::string& spec, LayoutChoice layout, std::shared_ptr<MemoryBudget> budget = nullptr,
+                               bool zero_hashes = false) {
+  auto shape = std::make_shared<JoinShape>(*ParseSpec(spec));
+  shape->mutable_tuning()->zero_hashes = zero_hashes;
+  JoinOptions options;
+  options.layout = layout;
+  return std::make_shared<HashJoin>(shape, GenericJoinKernel(), nullptr, std::move(budget), options);
+}
+
+absl::StatusOr<uint64_t> CountRows(const std::shared_ptr<HashJoin>& join, const BatchView& probe, std::shared_ptr<MemoryBudget> budget) {
+  OutputBatch out(JoinOutputTypes(join->shape().spec()), 1000, std::move(budget));
+  JoinProber prober(join);
+  if (absl::Status status = prober.SetInput(probe); !status.ok()) return status;
+  uint64_t rows = 0;
+  for (;;) {
+    const absl::StatusOr<bool> more = prober.Next(&out);
+    if (!more.ok()) return more.status();
+    rows += out.num_rows();
+    if (!*more) return rows;
+  }
+}
+
+uint64_t NumPairs(const Keys& build, const Keys& probe) {
+  std::map<int64_t, uint64_t> counts;
+  for (const int64_t key : build) ++counts[key];
+  uint64_t pairs = 0;
+  for (const int64_t key : probe)
+    if (const auto at = counts.find(key); at != counts.end()) pairs += at->second;
+  return pairs;
+}
+
+// Builds by one appender or, keys dealt out in turn, by three; checks the number of pairs of inner joins.
+std::string LayoutOf(const std::string& spec, const Keys& build, LayoutChoice layout = LayoutChoice::kAuto, bool zero_hashes = false) {
+  std::string name;
+  for (const size_t num_appenders : {1, 3}) {
+    auto join = Join(spec, layout, nullptr, zero_hashes);
+    const KernelSpec& parsed = join->shape().spec();
+    std::vector<Keys> dealt(num_appenders);
+    for (size_t i = 0; i < build.size(); ++i) dealt[i % num_appenders].push_back(build[i]);
+    for (const Keys& keys : dealt) {
+      JoinAppender appender(join);
+      EXPECT_TRUE(appender.Append(BatchOf(keys, parsed.keys.size(), parsed.build.size())).ok());
+      EXPECT_TRUE(appender.Finish().ok());
+    }
+    EXPECT_TRUE(join->Finalise().ok());
+    EXPECT_EQ(join->stats().table_rows, build.size());
+    if (num_appenders == 3) {
+      EXPECT_EQ(name, join->stats().layout) << spec;
+    }
+    name = join->stats().layout;
+    Keys probe = build;
+    for (const int64_t key : build) probe.push_back(static_cast<int64_t>(static_cast<uint64_t>(key) * 3 + 1));
+    const auto rows = CountRows(join, BatchOf(probe, parsed.keys.size(), parsed.probe.size()), nullptr);
+    EXPECT_TRUE(rows.ok()) << rows.status();
+    if (parsed.join_kind == JoinKind::kInner && rows.ok()) {
+      EXPECT_EQ(*rows, NumPairs(build, probe)) << spec << " " << name;
+    }
+  }
+  return name;
+}
+
+// ---- chosen by the data
+// -------------------------------------------------------------------------------------------------------------------
+
+TEST(TableBuilder, DenseKeysNeedNoHash) {
+  EXPECT_EQ(LayoutOf("join.inner keys=i64", Dense(10000)), "bitmap");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64", Dense(10000, -5000)), "bitmap");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", Dense(10000)), "dense");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", Dense(10000, INT64_MIN)), "dense");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", Dense(10000, INT64_MAX - 9999)), "dense");
+  EXPECT_EQ(LayoutOf("join.inner keys=u64 build=i64", Dense(10000, -10000)), "dense");  // the largest of all
+}
+
+TEST(TableBuilder, DuplicatesOfDenseKeysAreRuns) {
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", Times(2, Dense(5000))), "dense_runs");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64", Times(2, Dense(5000, -77))), "dense_runs");
+  Keys one_twice = Dense(5000);
+  one_twice.push_back(17);
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", one_twice), "dense_runs");
+  EXPECT_EQ(LayoutOf("join.right keys=i64 build=i64", one_twice), "dense_runs");
+}
+
+TEST(TableBuilder, SparseKeysAreHashed) {
+  EXPECT_EQ(LayoutOf("join.inner keys=i64", Sparse(3000)), "open");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", Sparse(3000)), "open");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64,i64,i64", Sparse(3000)), "open");           // 32 bytes
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64,i64,i64,i64", Sparse(3000)), "unchained");  // 40 bytes
+  EXPECT_EQ(LayoutOf("join.inner keys=i64", Times(4, Sparse(1000))), "open_counts");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", Times(4, Sparse(1000))), "unchained");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64,i64", Sparse(3000)), "unchained");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64,i64", Dense(3000)), "unchained");
+}
+
+TEST(TableBuilder, WhereOneMatchIsEnoughDuplicatesGo) {
+  for (const char* kind : {"semi", "anti", "mark", "anti_null_aware"}) {
+    const std::string spec = "join." + std::string(kind) + " keys=i64 probe=i64";
+    EXPECT_EQ(LayoutOf(spec, Times(3, Dense(3000))), "bitmap") << kind;
+    EXPECT_EQ(LayoutOf(spec, Times(3, Sparse(3000))), "open") << kind;
+  }
+  EXPECT_EQ(LayoutOf("join.right_semi keys=i64 build=i64", Times(3, Sparse(3000))), "unchained");
+  EXPECT_EQ(LayoutOf("join.semi keys=i64 residual=i64:lt", {}), "unchained");
+}
+
+TEST(TableBuilder, FewRowsAndTheEndsOfTheType) {
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", {}), "unchained");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", {-1}), "dense");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", {0, 16383}), "dense");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", {0, 16384}), "open");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", {INT64_MIN, INT64_MAX - 1}), "open");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", {INT64_MIN + 1, INT64_MAX}), "open");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", {INT64_MIN, INT64_MAX}), "unchained");  // no word is left to stand for "empty"
+  EXPECT_EQ(LayoutOf("join.inner keys=i64", {INT64_MIN, 0, INT64_MAX, 0}), "unchained");
+}
+
+// ---- asked for
+// ----------------------------------------------------------------------------------------------------------------------------
+
+TEST(TableBuilder, APlanCanAskForALayout) {
+  const char *plain = "join.inner keys=i64", *payload = "join.inner keys=i64 build=i64";
+  EXPECT_EQ(LayoutOf(payload, Dense(3000), LayoutChoice::kUnchained), "unchained");
+  EXPECT_EQ(LayoutOf(plain, Dense(3000), LayoutChoice::kUnchained), "unchained");
+  EXPECT_EQ(LayoutOf(payload, Dense(3000), LayoutChoice::kOpen), "open");
+  EXPECT_EQ(LayoutOf(plain, Times(2, Dense(3000)), LayoutChoice::kOpen), "open_counts");
+  const Keys stepped = Stepped(1000, 500);  // 500 words a row
+  EXPECT_EQ(LayoutOf(plain, stepped), "open");
+  EXPECT_EQ(LayoutOf(plain, stepped, LayoutChoice::kDense), "bitmap");
+  EXPECT_EQ(LayoutOf(payload, stepped), "open");
+  EXPECT_EQ(LayoutOf(payload, Stepped(5000, 40), LayoutChoice::kDense), "dense");
+  EXPECT_EQ(LayoutOf(payload, Times(2, Stepped(5000, 100)), LayoutChoice::kDense), "dense_runs");
+}
+
+TEST(TableBuilder, WhatTheDataDoesNotAllowFallsBack) {
+  const char *plain = "join.inner keys=i64", *payload = "join.inner keys=i64 build=i64";
+  EXPECT_EQ(LayoutOf(payload, Sparse(3000), LayoutChoice::kDense), "open");
+  EXPECT_EQ(LayoutOf(payload, Times(2, Sparse(3000)), LayoutChoice::kDense), "unchained");
+  EXPECT_EQ(LayoutOf(payload, Times(2, Dense(3000)), LayoutChoice::kOpen), "unchained");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64,i64", Dense(3000), LayoutChoice::kDense), "unchained");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64,i64", Dense(3000), LayoutChoice::kOpen), "unchained");
+  EXPECT_EQ(LayoutOf(plain, Sparse(90), LayoutChoice::kAuto, true), "open");
+  EXPECT_EQ(LayoutOf(plain, Sparse(300), LayoutChoice::kAuto, true), "unchained");  // all hashes 0: walks of 300 slots
+}
+
+// ---- memory
+// -------------------------------------------------------------------------------------------------------------------------------
+
+// A join under a limit, from the first append to the last result row.
+absl::Status RunUnder(const std::shared_ptr<MemoryBudget>& budget, const std::string& spec, const Keys& build) {
+  auto join = Join(spec, LayoutChoice::kAuto, budget);
+  const KernelSpec& parsed = join->shape().spec();
+  const BatchView batch = BatchOf(build, parsed.keys.size(), parsed.build.size());
+  if (absl::Status status = join->Append(batch); !status.ok()) return status;
+  if (absl::Status status = join->Finalise(); !status.ok()) return status;
+  const auto rows = CountRows(join, batch, budget);
+  if (rows.ok()) {
+    EXPECT_EQ(*rows, NumPairs(build, build));
+  }
+  return rows.status();
+}
+
+TEST(TableBuilder, OverTheBudgetIsAnErrorAndLeavesNothing) {
+  struct Case {
+    const char* spec;
+    Keys build;
+  };
+  const std::vector<Case> cases = {{"join.inner keys=i64", Dense(20000)},
+                                   {"join.inner keys=i64 build=i64", Dense(20000)},
+                                   {"join.inner keys=i64 build=i64", Times(2, Dense(10000))},
+                                   {"join.inner keys=i64 build=i64", Sparse(20000)},
+                                   {"join.inner keys=i64", Times(4, Sparse(5000))},
+                                   {"join.inner keys=i64 build=i64", Times(4, Sparse(5000))},
+                                   {"join.inner keys=i64,i64 build=i64", Sparse(20000)}};
+  for (const Case& of : cases) {
+    uint64_t needed = 0;
+    {
+      auto unlimited = std::make_shared<MemoryBudget>();
+      ASSERT_TRUE(RunUnder(unlimited, of.spec, of.build).ok());
+      EXPECT_EQ(unlimited->used_bytes(), 0u);
+      needed = unlimited->peak_bytes();
+    }
+    for (uint64_t percent = 5; percent <= 100; percent += 5) {
+      auto budget = std::make_shared<MemoryBudget>(needed * percent / 100);
+      const absl::Status status = RunUnder(budget, of.spec, of.build);
+      EXPECT_EQ(status.code(), percent == 100 ? absl::StatusCode::kOk : absl::StatusCode::kResourceExhausted) << of.spec << " " << status;
+      EXPECT_EQ(budget->used_bytes(), 0u) << of.spec << " " << percent << " %";
+      EXPECT_LE(budget->peak_bytes(), budget->limit_bytes());
+    }
+  }
+}
+
+// A layout that was tried in vain has given its memory back when the next one takes its own.
+TEST(TableBuilder, AttemptsDoNotAddUp) {
+  const Keys build = Times(4, Sparse(20000));
+  const auto peak_of = [&](LayoutChoice layout) {
+    auto budget = std::make_shared<MemoryBudget>();
+    auto join = Join("join.inner keys=i64 build=i64", layout, budget);
+    EXPECT_TRUE(join->Append(BatchOf(build, 1, 1)).ok());
+    EXPECT_TRUE(join->Finalise().ok());
+    EXPECT_EQ(std::string(join->stats().layout), "unchained");
+    return std::make_pair(budget->peak_bytes(), budget->used_bytes());
+  };
+  const auto [auto_peak, auto_used] = peak_of(LayoutChoice::kAuto);
+  const auto [peak, used] = peak_of(LayoutChoice::kUnchained);
+  EXPECT_EQ(auto_used, used);
+  EXPECT_LE(auto_peak, peak * 5 / 4);  // an open table is about as large as directory and tuples, each of which is half of the peak
+}
+
+}  // namespace
+}  // namespace quern

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tuples until the table is built: flat lists grow and stay within bounds, and partitioning loses none and keeps their order in each part.
+#include "runtime/rows/tuple_store.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "runtime/blocks/blocks.h"
+
+namespace quern {
+namespace {
+
+// Tuples of a word and their number, in the store's order of arrival.
+struct Filled {
+  TupleFormat format;
+  TupleStore store;
+  std::vector<uint64_t> words, hashes;
+
+  Filled(const TupleFormat& f, std::shared_ptr<MemoryBudget> budget) : format(f), store(f, std::move(budget), true) {}
+
+  std::vector<uint8_t> MakeTuples(uint64_t n) {
+    std::vector<uint8_t> tuples(n * format.tuple_bytes);
+    for (uint64_t i = 0; i < n; ++i) {
+      const uint64_t number = words.size();
+      words.push_back(number * 2654435761u & (format.word_bytes == 4 ? UINT32_MAX : UINT64_MAX));
+      hashes.push_back(format.zero_hashes ? 0 : blocks::Mix(words.back()));
+      uint8_t* const tuple = tuples.data() + i * format.tuple_bytes;
+      std::memcpy(tuple, &words.back(), format.word_bytes == 4 ? 4 : 8);
+      std::memcpy(tuple + format.tuple_bytes - 4, &number, 4);
+    }
+    return tuples;
+  }
+  absl::Status AddFlat(uint64_t n) {
+    const std::vector<uint8_t> tuples = MakeTuples(n);
+    for (uint64_t i = 0; i < n; ++i) {
+      const auto span = store.FlatSpan(n);
+      if (!span.ok()) return span.status();
+      TupleSpan& to = **span;
+      std::memcpy(to.tuples + to.num_tuples * format.tuple_bytes, tuples.data() + i * format.tuple_bytes, format.tuple_bytes);
+      if (to.hashes != nullptr) to.hashes[to.num_tuples] = hashes[hashes.size() - n + i];
+      ++to.num_tuples;
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Deal(uint32_t n) {
+    const std::vector<uint8_t> tuples = MakeTuples(n);
+    return store.Deal(tuples.data(), hashes.data() + hashes.size() - n, n);
+  }
+  uint32_t NumberOf(const TupleSpan& span, uint64_t i) const {
+    return blocks::Load<uint32_t>(span.tuples + (i + 1) * format.tuple_bytes - 4);
+  }
+};
+
+// All numbers once, in their hash's part, in rising order.
+void ExpectParts(const Filled& filled, uint32_t bits) {
+  ASSERT_EQ(filled.store.parts().size(), size_t{1} << bits);
+  std::vector<int> seen(filled.words.size(), 0);
+  for (uint64_t part = 0; part < filled.store.parts().size(); ++part) {
+    int64_t last = -1;
+    for (const TupleSpan& span : filled.store.parts()[part]) {
+      EXPECT_LE(span.num_tuples, span.capacity);
+      EXPECT_EQ(span.hashes == nullptr, filled.format.word_bytes != 0);
+      for (uint64_t i = 0; i < span.num_tuples; ++i) {
+        const uint32_t number = filled.NumberOf(span, i);
+        ASSERT_LT(number, seen.size());
+        ++seen[number];
+        EXPECT_EQ(filled.hashes[number] >> (64 - bits), part);
+        if (span.hashes != nullptr) {
+          EXPECT_EQ(span.hashes[i], filled.hashes[number]);
+        }
+        EXPECT_GT(number, last);
+        last = number;
+      }
+    }
+  }
+  for (const int n : seen) EXPECT_EQ(n, 1);
+  EXPECT_EQ(filled.store.num_tuples(), filled.words.size());
+}
+
+TEST(TupleStore, FewRowsTakeLittleAndManyMore) {
+  auto budget = std::make_shared<MemoryBudget>();
+  TupleStore few({16, 8, false}, budget, true), many({16, 8, false}, budget, true);
+  EXPECT_EQ((*few.FlatSpan(10))->capacity, 1024u);
+  EXPECT_LE(budget->used_bytes(), uint64_t{16} << 10);
+  EXPECT_EQ((*many.FlatSpan(1000000))->capacity, 65536u);
+  TupleSpan* span = *few.FlatSpan(10);
+  EXPECT_EQ(few.flat().size(), 1u);  // there is room still
+  span->num_tuples = span->capacity;
+  EXPECT_EQ((*few.FlatSpan(10))->capacity, 2048u);
+  EXPECT_EQ(few.num_tuples(), 1024u);
+  few.Clear();
+  many.Clear();
+  EXPECT_EQ(budget->used_bytes(), 0u);
+}
+
+TEST(TupleStore, NoSpanOfWideTuplesIsLargerThan64MiB) {
+  auto budget = std::make_shared<MemoryBudget>();
+  TupleStore store({1 << 20, 0, false}, budget, false);
+  EXPECT_EQ((*store.FlatSpan(1))->capacity, 1u);
+  for (const uint64_t capacity : {2, 4, 8, 16, 32, 64, 64}) {
+    TupleSpan* const span = *store.FlatSpan(1);
+    span->num_tuples = span->capacity;
+    EXPECT_EQ((*store.FlatSpan(1))->capacity, capacity);
+  }
+}
+
+TEST(TupleStore, WordsAndHashesOfASpan) {
+  for (const bool zero : {false, true}) {
+    Filled filled({12, 4, zero}, nullptr);
+    ASSERT_TRUE(filled.AddFlat(100).ok());
+    const TupleSpan& span = filled.store.flat()[0];
+    uint64_t words[60], hashes[60];
+    LoadWords(span.tuples, 60, filled.format, words);
+    for (uint32_t i = 0; i < 60; ++i) EXPECT_EQ(words[i], filled.words[i]);
+    LoadHashes(span, 40, 60, filled.format, hashes);
+    for (uint32_t i = 0; i < 60; ++i) EXPECT_EQ(hashes[i], filled.hashes[40 + i]);
+  }
+}
+
+TEST(TupleStore, PartitioningLosesNothingAndKeepsTheOrder) {
+  for (const TupleFormat& format : {TupleFormat{8, 4, false}, TupleFormat{16, 8, false}, TupleFormat{12, 0, false},
+                                    TupleFormat{44, 0, false}, TupleFormat{16, 8, true}}) {
+    for (const uint32_t bits : {1, 6, 10}) {
+      Filled filled(format, nullptr);
+      ASSERT_TRUE(filled.AddFlat(5000).ok());
+      EXPECT_FALSE(filled.store.is_partitioned());
+      ASSERT_TRUE(filled.store.Partition(bits).ok());
+      EXPECT_TRUE(filled.store.is_partitioned());
+      EXPECT_TRUE(filled.store.flat().empty());
+      ExpectParts(filled, bits);
+      for (int i = 0; i < 3; ++i) ASSERT_TRUE(filled.Deal(1000).ok());
+      ExpectParts(filled, bits);
+    }
+  }
+}
+
+TEST(TupleStore, NothingCanBePartitionedToo) {
+  TupleStore store({8, 8, false}, nullptr, false);
+  ASSERT_TRUE(store.Partition(6).ok());
+  EXPECT_TRUE(store.is_partitioned());
+  EXPECT_EQ(store.num_tuples(), 0u);
+}
+
+TEST(TupleStore, OverTheBudgetIsAnErrorAndAllIsGivenBack) {
+  auto budget = std::make_shared<MemoryBudget>(uint64_t{1} << 20);
+  {
+    Filled filled({16, 8, false}, budget);
+    EXPECT_EQ(filled.AddFlat(200000).code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_GT(filled.store.num_tuples(), 1024u);
+    EXPECT_EQ(filled.store.Partition(10).code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_LE(budget->peak_bytes(), budget->limit_bytes());
+    filled.store.Clear();
+    EXPECT_EQ(budget->used_bytes(), 0u);
+    EXPECT_EQ(filled.store.num_tuples(), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace quern

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// The grammar of --agg, which is SQL's where SQL has one:
+//
+//     list      := aggregate (',' aggregate)*
+//     aggregate := word '(' inside ')' ['filter' '(' 'where' condition ')'] ['as' name]
+//     inside    := '*'   |   ['distinct'] key (',' key)* [',' constant]          key: name ['collate' word], condition: condition_text.cc
+//
+// Which functions there are is aggregate_functions.def's to say; here are only the three that SQL spells otherwise, count(*) for
+// count_star, and count(distinct x) and sum(distinct x) for count_distinct and sum_distinct. A constant is expected by its place: behind
+// its column, the second of quantile(x, 0.9) is a number though a column could be called 0.9.
+//
+// A result column is called what the user wrote. Runs of blanks become one, and none stands after '(' or before ')' and ',', so that
+//
+//     "sum( x )  filter (where  b)"  ->  "sum(x) filter (where b)"          "quantile(x,0.9)"  ->  "quantile(x,0.9)"
+//
+// while blanks between quotes are left alone.
+#include "tools/frontend/aggregate_text.h"
+
+#include <charconv>
+#include <utility>
+
+#include "runtime/base/status.h"
+#include "tools/frontend/errors.h"
+#include "tools/frontend/list_parser.h"
+
+namespace quern::cli {
+namespace {
+
+constexpr const char* kAggregatesForm =
+    "FUNCTION(COLUMN) [filter (where CONDITION)] [as NAME][,...], as count(*) or min(s collate NAME), odd names in double quotes";
+
+// ---- names of result columns ----
+
+bool EndsWith(const std::string& text, std::string_view characters) {
+  return !text.empty() && characters.find(text.back()) != std::string_view::npos;
+}
+
+std::string WithNormalisedBlanks(std::string_view text) {
+  std::string normalised;
+  char quote = '\0';  // the one that is open
+  for (const char c : text) {
+    const bool is_open = quote != '\0';
+    if (!is_open && IsBlank(c)) {
+      if (!EndsWith(normalised, " (")) normalised += ' ';
+      continue;
+    }
+    if (!is_open && (c == ')' || c == ',') && EndsWith(normalised, " ")) normalised.pop_back();
+    if (c == '"' || c == '\'') quote = is_open ? (c == quote ? '\0' : quote) : c;
+    normalised += c;
+  }
+  while (EndsWith(normalised, " ")) normalised.pop_back();
+  return normalised;
+}
+
+// ---- functions ----
+
+bool IsSpeltOtherwise(AggregateFunction function) {
+  return function == AggregateFunction::kCountStar || function == AggregateFunction::kHost;
+}
+
+absl::StatusOr<AggregateFunction> FunctionByName(const std::string& name) {
+  std::vector<std::string> accepted;
+  for (const AggregateFunctionRow& row : AllAggregateFunctions()) {
+    if (IsSpeltOtherwise(row.id)) continue;
+    if (row.text == name) return row.id;
+    accepted.emplace_back(row.text);
+  }
+  return CommandError(UnknownWord("aggregate function", name, accepted));
+}
+
+bool HasConstant(AggregateFunction function) {
+  return function == AggregateFunction::kQuantile || function == AggregateFunction::kStringAgg;
+}
+
+// How a function is called: "covar_pop(x, y)".
+std::string Form(AggregateFunction function) {
+  const AggregateFunctionRow& row = RowOf(function);
+  if (function == AggregateFunction::kCountStar) return "count(*)";
+  if (function == AggregateFunction::kCountDistinct) return "count(distinct x)";
+  if (function == AggregateFunction::kSumDistinct) return "sum(distinct x)";
+  if (function == AggregateFunction::kQuantile) return "quantile(x, 0.9)";
+  if (function == AggregateFunction::kStringAgg) return "string_agg(s, ', ')";
+  return std::string(row.text) + (row.num_arguments == 2 ? "(x, y)" : "(x)");
+}
+
+// ---- calls ----
+
+// Reads one aggregate of a list.
+class CallParser {
+ public:
+  explicit CallParser(ListParser* parser) : parser_(*parser), begin_(parser->position()) {}
+  absl::StatusOr<AggregateText> Parse();
+
+ private:
+  absl::Status ParseFunction();
+  absl::Status ParseInside();
+  absl::Status ParseArguments();
+  absl::Status ParseConstant();
+  absl::Status ParseFilter();
+  std::string Written() const { return WithNormalisedBlanks(parser_.TextFrom(begin_)); }
+
+  ListParser& parser_;
+  size_t begin_;
+  std::string word_;
+  AggregateText call_;
+};
+
+// Behind '(': which function it is depends on `*` and `distinct`, too.
+absl::Status CallParser::ParseInside() {
+  if (word_ == "count" && parser_.Take('*')) {
+    if (!parser_.Take(')')) return parser_.Bad();
+    call_.function = AggregateFunction::kCountStar;
+    return absl::OkStatus();
+  }
+  QUERN_ASSIGN_OR_RETURN(call_.function, FunctionByName(word_));
+  if (!parser_.TakeWord("distinct")) return ParseArguments();
+  if (call_.function == AggregateFunction::kCount) {
+    call_.function = AggregateFunction::kCountDistinct;
+  } else if (call_.function == AggregateFunction::kSum) {
+    call_.function = AggregateFunction::kSumDistinct;
+  } else {
+    return CommandError("distinct where it is not known: " + word_ + "(distinct ..); accepted: count(distinct x), sum(distinct x)");
+  }
+  return ParseArguments();
+}
+
+absl::Status CallParser::ParseArguments() {
+  const size_t num_columns = RowOf(call_.function).num_arguments;
+  bool has_constant = false;
+  size_t num_arguments = 0;
+  if (!parser_.Take(')')) {
+    do {
+      ++num_arguments;
+      if (num_arguments == num_columns + 1 && HasConstant(call_.function)) {
+        QUERN_RETURN_IF_ERROR(ParseConstant());
+        has_constant = true;
+        continue;
+      }
+      QUERN_ASSIGN_OR_RETURN(KeyText column, ParseKey(&parser_));
+      call_.arguments.push_back(std::move(column));
+    } while (parser_.Take(','));
+    if (!parser_.Take(')')) return parser_.Bad();
+  }
+  const bool may_go_without = call_.function == AggregateFunction::kStringAgg;
+  if (call_.arguments.size() == num_columns && (has_constant || may_go_without || !HasConstant(call_.function))) return absl::OkStatus();
+  return CommandError("wrong number of arguments: " + Written() + "; accepted: " + Form(call_.function));
+}
+
+absl::Status CallParser::ParseConstant() {
+  if (call_.function == AggregateFunction::kStringAgg) {
+    QUERN_ASSIGN_OR_RETURN(call_.separator, parser_.QuotedText());
+    return absl::OkStatus();
+  }
+  const std::string word = parser_.BareWord();
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), call_.quantile);
+  return error == std::errc() && end == word.data() + word.size() ? absl::OkStatus() : parser_.Bad();
+}
+
+absl::Status CallParser::ParseFilter() {
+  if (!parser_.TakeWord("filter")) return absl::OkStatus();
+  if (!parser_.Take('(') || !parser_.TakeWord("where")) return parser_.Bad();
+  QUERN_ASSIGN_OR_RETURN(call_.filter, ParseCondition("--agg", &parser_));
+  return parser_.Take(')') ? absl::OkStatus() : parser_.Bad();
+}
+
+absl::StatusOr<AggregateText> CallParser::Parse() {
+  word_ = LowerCase(parser_.BareWord());
+  if (word_.empty() || !parser_.Take('(')) return parser_.Bad();
+  call_.separator = ",";  // string_agg(s) has SQL's
+  QUERN_RETURN_IF_ERROR(ParseInside());
+  if (call_.function != AggregateFunction::kStringAgg) call_.separator.clear();
+  QUERN_RETURN_IF_ERROR(ParseFilter());
+  call_.name = Written();
+  if (parser_.TakeWord("as")) {
+    QUERN_ASSIGN_OR_RETURN(call_.name, parser_.PlainName());
+  }
+  return std::move(call_);
+}
+
+}  // namespace
+
+std::string FunctionsText() {
+  std::string text;
+  for (const AggregateFunctionRow& row : AllAggregateFunctions()) {
+    if (row.id != AggregateFunction::kHost) text += (text.empty() ? "" : ", ") + Form(row.id);
+  }
+  return text;
+}
+
+absl::StatusOr<std::vector<AggregateText>> ParseAggregates(std::string_view what, std::string_view text) {
+  ListParser parser(what, kAggregatesForm, text, kEndsInCalls);
+  std::vector<AggregateText> aggregates;
+  do {
+    QUERN_ASSIGN_OR_RETURN(AggregateText aggregate, CallParser(&parser).Parse());
+    aggregates.push_back(std::move(aggregate));
+  } while (parser.Take(','));
+  if (!parser.AtEnd()) return parser.Bad();
+  return aggregates;
+}
+
+}  // namespace quern::cli

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind --agg: calls of aggregate functions.
+#ifndef QUERN_TOOLS_FRONTEND_AGGREGATE_TEXT_H_
+#define QUERN_TOOLS_FRONTEND_AGGREGATE_TEXT_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/spec/aggregate_spec.h"
+#include "tools/frontend/column_names.h"
+#include "tools/frontend/condition_text.h"
+
+namespace quern::cli {
+
+// One call; its constants are in the fields that AggregateSpec has for them.
+struct AggregateText {
+  AggregateFunction function = AggregateFunction::kCountStar;
+  std::vector<KeyText> arguments;
+  double quantile = 0.5;
+  std::string separator;
+  std::optional<ConditionText> filter;
+  std::string name;  // of the result column: the user's, or the call as it was written with its blanks normalised
+};
+
+// "count(*), count(x), sum(x), ..": how each function is called.
+std::string FunctionsText();
+
+// "count(*), sum(x) filter (where b) as total, count(distinct s collate utf8mb4_bin), quantile(x, 0.9), string_agg(s, ', ')".
+// *Errors*: InvalidArgument with the text and the grammar, or with the one call that is wrong.
+absl::StatusOr<std::vector<AggregateText>> ParseAggregates(std::string_view what, std::string_view text);
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_FRONTEND_AGGREGATE_TEXT_H_

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists of column names as they stand on the command line: --on, --by, --residual, --select, --null-equal.
+#ifndef QUERN_TOOLS_FRONTEND_COLUMN_NAMES_H_
+#define QUERN_TOOLS_FRONTEND_COLUMN_NAMES_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/spec/spec.h"
+
+namespace quern::cli {
+
+class ListParser;
+
+// One name. `whole` is the text as a name ("probe.x"); where the text has a side before its first point, `side` and `name` are its parts.
+// In probe."a.b" only the parts are meant, and `whole` is empty; in "a.b" only the whole, and `side` is empty.
+struct NameText {
+  std::string whole;
+  std::string side;  // "probe", "build" or ""
+  std::string name;
+};
+
+// A column, with the collation that was named after it.
+struct KeyText {
+  std::string name;
+  std::string collation;  // "": none was named
+};
+
+// L=R, or one name for both sides, with the collation that was named after either.
+struct KeyPairText {
+  std::string probe;
+  std::string build;
+  std::string collation;  // "": none was named
+};
+
+// L OP R, L a column of PROBE and R one of BUILD.
+struct ComparisonText {
+  std::string probe;
+  std::string build;
+  Comparison op;
+};
+
+// "a,build.b,\"odd, name\"". *Errors*: InvalidArgument with `what` (the option), the text and the grammar.
+absl::StatusOr<std::vector<NameText>> ParseNames(std::string_view what, std::string_view text);
+
+// The same of a command with one input, where probe.x is a column of that name.
+absl::StatusOr<std::vector<std::string>> ParsePlainNames(std::string_view what, std::string_view text);
+
+// "a,\"odd name\" collate utf8mb4_bin".
+absl::StatusOr<std::vector<KeyText>> ParseKeys(std::string_view what, std::string_view text);
+// One of them, in another list.
+absl::StatusOr<KeyText> ParseKey(ListParser* parser);
+
+// "a=b,\"odd name\" collate utf8mb4_bin=c,k".
+absl::StatusOr<std::vector<KeyPairText>> ParseKeyPairs(std::string_view what, std::string_view text);
+
+// "a<b,\"odd name\" >= c".
+absl::StatusOr<std::vector<ComparisonText>> ParseComparisons(std::string_view what, std::string_view text);
+
+// The name as it has to be written in a list: in double quotes where it needs them.
+std::string QuoteName(std::string_view name);
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_FRONTEND_COLUMN_NAMES_H_

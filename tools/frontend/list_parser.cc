@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of the little grammars:
+//
+//     name     := any run of characters but blanks and the ends   |   '"' anything, with "" for one " '"'   |   both, side first: probe."a
+//     b" sign     := '<' | '<=' | '>' | '>=' | '!=' | '=' constant := a bare word   |   "'" anything, with '' for one ' "'"
+//
+// Which characters end a bare name is the list's choice: in `--on a=b` it is , = and ", in `--agg sum(a)` the parentheses too. So a column
+// that is called f(x) can stand bare in --on and needs its quotes in --agg; QuoteName gives every odd name quotes, which all lists take.
+//
+// After blanks a word is compared without regard to case, as SQL does: in "s COLLATE binary" TakeWord("collate") takes 7 characters. What
+// a list does not expect is refused as a whole, with the option, the text and the list's grammar.
+#include "tools/frontend/list_parser.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "runtime/base/status.h"
+#include "tools/frontend/errors.h"
+
+namespace quern::cli {
+namespace {
+
+bool EqualsWord(std::string_view word, std::string_view lower_case) {
+  const auto same = [](char c, char lower) { return std::tolower(static_cast<unsigned char>(c)) == lower; };
+  return std::equal(word.begin(), word.end(), lower_case.begin(), lower_case.end(), same);
+}
+
+struct Sign {
+  std::string_view text;
+  Comparison op;
+};
+
+// A sign that begins another one stands behind it.
+constexpr Sign kSigns[] = {{"<=", Comparison::kLessEqual}, {">=", Comparison::kGreaterEqual}, {"!=", Comparison::kNotEqual},
+                           {"<", Comparison::kLess},       {">", Comparison::kGreater},       {"=", Comparison::kEqual}};
+
+NameText BareName(const std::string& bare) {
+  const std::string side = bare.substr(0, 6);
+  if ((side == "probe." || side == "build.") && bare.size() > side.size()) return {bare, side.substr(0, 5), bare.substr(6)};
+  return {bare, "", bare};
+}
+
+}  // namespace
+
+bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
+
+std::string LowerCase(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+bool ListParser::AtEnd() {
+  SkipBlanks();
+  return next_ == text_.size();
+}
+
+bool ListParser::At(char c) { return !AtEnd() && text_[next_] == c; }
+
+bool ListParser::Take(char c) { return Take(std::string_view(&c, 1)); }
+
+bool ListParser::Take(std::string_view sign) {
+  SkipBlanks();
+  if (text_.substr(next_, sign.size()) != sign) return false;
+  next_ += sign.size();
+  return true;
+}
+
+bool ListParser::TakeWord(std::string_view lower_case) {
+  SkipBlanks();
+  if (!EqualsWord(BareWordAt(next_), lower_case)) return false;
+  next_ += lower_case.size();
+  return true;
+}
+
+std::optional<Comparison> ListParser::TakeSign() {
+  for (const Sign& sign : kSigns)
+    if (Take(sign.text)) return sign.op;
+  return std::nullopt;
+}
+
+std::string ListParser::BareWord() {
+  SkipBlanks();
+  const std::string_view word = BareWordAt(next_);
+  next_ += word.size();
+  return std::string(word);
+}
+
+absl::StatusOr<NameText> ListParser::Name() {
+  const std::string bare = BareWord();
+  const bool quoted = next_ < text_.size() && text_[next_] == '"';
+  if (bare.empty() && !quoted) return Bad();
+  if (!quoted) return BareName(bare);
+  if (!(bare.empty() || bare == "probe." || bare == "build.")) return Bad();
+  QUERN_ASSIGN_OR_RETURN(std::string name, Quoted());
+  if (name.empty()) return Bad();
+  if (bare.empty()) return NameText{name, "", name};
+  return NameText{"", bare.substr(0, bare.size() - 1), std::move(name)};
+}
+
+absl::StatusOr<std::string> ListParser::PlainName() {
+  QUERN_ASSIGN_OR_RETURN(const NameText name, Name());
+  if (name.whole.empty()) return Bad();
+  return name.whole;
+}
+
+absl::StatusOr<std::string> ListParser::QuotedText() {
+  SkipBlanks();
+  if (next_ == text_.size() || text_[next_] != '\'') return Bad();
+  return Quoted();
+}
+
+size_t ListParser::position() {
+  SkipBlanks();
+  return next_;
+}
+
+absl::Status ListParser::Bad() const {
+  return CommandError("bad value of " + what_ + ": " + std::string(text_) + "; accepted: " + accepted_);
+}
+
+void ListParser::SkipBlanks() {
+  while (next_ < text_.size() && IsBlank(text_[next_])) ++next_;
+}
+
+std::string_view ListParser::BareWordAt(size_t begin) const {
+  size_t end = begin;
+  while (end < text_.size() && !IsBlank(text_[end]) && ends_.find(text_[end]) == std::string_view::npos) ++end;
+  return text_.substr(begin, end - begin);
+}
+
+// From the opening quote, of either kind, to behind the closing one.
+absl::StatusOr<std::string> ListParser::Quoted() {
+  const char quote = text_[next_];
+  std::string inside;
+  for (++next_; next_ < text_.size(); ++next_) {
+    if (text_[next_] == quote) {
+      ++next_;
+      if (next_ == text_.size() || text_[next_] != quote) return inside;
+    }
+    inside += text_[next_];
+  }
+  return Bad();  // no closing quote
+}
+
+}  // namespace quern::cli

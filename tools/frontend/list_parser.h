@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the little grammars of the command line have in common: names, words, signs and constants, read from left to right.
+#ifndef QUERN_TOOLS_FRONTEND_LIST_PARSER_H_
+#define QUERN_TOOLS_FRONTEND_LIST_PARSER_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/spec/spec.h"
+#include "tools/frontend/column_names.h"
+
+namespace quern::cli {
+
+// Where a bare name ends, beside blanks: in lists of keys, in lists with signs between names, in lists with calls.
+constexpr std::string_view kEnds = ",=\"";
+constexpr std::string_view kEndsInTests = ",=\"<>!";
+constexpr std::string_view kEndsInCalls = ",=\"<>!()'";
+
+bool IsBlank(char c);
+
+std::string LowerCase(std::string text);  // of ASCII letters
+
+// Each Take answers whether that stood there, after blanks, and is behind it then. *Ownership*: `text` must outlive it.
+class ListParser {
+ public:
+  // what: the option; accepted: the grammar, for errors.
+  ListParser(std::string_view what, std::string_view accepted, std::string_view text, std::string_view ends = kEnds)
+      : what_(what), accepted_(accepted), text_(text), ends_(ends) {}
+
+  bool AtEnd();
+  bool At(char c);  // it comes next, and is left there
+  bool Take(char c);
+  bool Take(std::string_view sign);
+  bool TakeWord(std::string_view lower_case);  // a bare word, of letters in either case
+  std::optional<Comparison> TakeSign();
+  std::string BareWord();  // "": there is none
+
+  absl::StatusOr<NameText> Name();
+  absl::StatusOr<std::string> PlainName();   // one without a side before the quotes
+  absl::StatusOr<std::string> QuotedText();  // 'text', with '' for one '
+
+  size_t position();  // of what comes next
+  std::string_view TextFrom(size_t begin) const { return text_.substr(begin, next_ - begin); }
+  std::string_view Rest() { return text_.substr(position()); }
+  absl::Status Bad() const;
+
+ private:
+  void SkipBlanks();
+  std::string_view BareWordAt(size_t begin) const;
+  absl::StatusOr<std::string> Quoted();
+
+  std::string what_;
+  std::string accepted_;
+  std::string_view text_;
+  std::string_view ends_;
+  size_t next_ = 0;
+};
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_FRONTEND_LIST_PARSER_H_

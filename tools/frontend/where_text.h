@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind --where of a filter: a condition on any columns of a file.
+#ifndef QUERN_TOOLS_FRONTEND_WHERE_TEXT_H_
+#define QUERN_TOOLS_FRONTEND_WHERE_TEXT_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/spec/filter_spec.h"
+#include "runtime/spec/spec.h"
+#include "tools/frontend/column_names.h"
+
+namespace quern::cli {
+
+// A constant as it was written: what type it is read as is the column's to say.
+struct WhereConstant {
+  enum class Form : uint8_t { kBare, kText, kBytes };  // 42, 1998-09-02, true; 'text', date 'text'; x'00ff'
+
+  Form form = Form::kBare;
+  std::string text;   // without quotes; of kBytes the bytes
+  std::string shown;  // all of it, for errors
+};
+
+// Like Predicate, with names in place of types. A bool column alone is a comparison with true.
+struct WhereText {
+  PredicateKind kind = PredicateKind::kAnd;
+  std::vector<WhereText> children = {};
+  KeyText column = {};
+  KeyText other = {};
+  Comparison op = Comparison::kEqual;
+  bool is_bare = false;  // kCompare: the column alone
+  bool negated = false;
+  std::vector<WhereConstant> constants = {};
+  char32_t escape = U'\\';
+};
+
+// "l_shipmode in ('MAIL', 'SHIP') and not (l_tax > 0.05 or name collate utf8mb4_general_ci like 'a%')".
+// *Errors*: InvalidArgument with `what` (the option), the text from where it is wrong, and what is accepted there.
+absl::StatusOr<WhereText> ParseWhere(std::string_view what, std::string_view text);
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_FRONTEND_WHERE_TEXT_H_

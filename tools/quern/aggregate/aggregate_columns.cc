@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names are checked before columns are read; then the columns say what the spec is. For
+//
+//     quern aggregate --by flag --agg 'sum(price), count(price) filter (where qty>=10)' --filter ok sales.parquet
+//
+// with flag a string, price a decimal(15, 2) in which nulls were read, qty an integer and ok a bool, the kernel's table has four columns,
+//
+//     0 flag    1 price    2 whether qty>=10    3 ok            keys: 0    payload: 1, 1, 2    filter: 3
+//     aggregate keys=utf8 aggs=sum(decimal128:nullable),count(decimal128:nullable):filter
+//
+// of which 2 was made here. Column 3 is no column of the kernel's: its true rows become the selection of each batch. The result has the
+// columns flag: string, sum(price): decimal(38, 2), count(..): int64. A kernel knows of decimals that they have 128 bits; precision and
+// scale, the units and zones of times are put back here, since sums, averages, least and largest values keep them.
+//
+// A CSV column without values has type null. It counts as one of the first type that its function takes: its sum is null, not an error.
+#include "tools/quern/aggregate/aggregate_columns.h"
+
+#include <arrow/api.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "runtime/base/status.h"
+#include "tools/frontend/errors.h"
+#include "tools/quern/files/input_columns.h"
+#include "tools/quern/files/key_types.h"
+#include "tools/quern/files/row_condition.h"
+
+namespace quern::cli {
+namespace {
+
+using TypePointer = std::shared_ptr<arrow::DataType>;
+
+constexpr int kMaxDecimalDigits = 38;  // of decimal128
+
+// ---- names ----
+
+// All columns that a request speaks of.
+std::vector<KeyText> AllColumns(const AggregateRequest& request) {
+  std::vector<KeyText> columns = request.keys;
+  for (const AggregateText& aggregate : request.aggregates) {
+    columns.insert(columns.end(), aggregate.arguments.begin(), aggregate.arguments.end());
+    if (aggregate.filter.has_value()) columns.push_back({aggregate.filter->column, ""});
+  }
+  for (const ConditionText& filter : request.filters) columns.push_back({filter.column, ""});
+  return columns;
+}
+
+absl::Status CheckResultNames(const AggregateRequest& request) {
+  std::set<std::string> names;
+  const auto check = [&names](const std::string& name) {
+    if (names.insert(name).second) return absl::OkStatus();
+    return CommandError("two result columns of one name: " + name + "; accepted: different names, as by FUNCTION(COLUMN) as NAME");
+  };
+  for (const KeyText& key : request.keys) QUERN_RETURN_IF_ERROR(check(key.name));
+  for (const AggregateText& aggregate : request.aggregates) QUERN_RETURN_IF_ERROR(check(aggregate.name));
+  return absl::OkStatus();
+}
+
+// ---- types ----
+
+TypePointer TypeWithoutValues(Accepts accepts) {
+  switch (accepts) {
+    case Accepts::kNumbers:
+    case Accepts::kPlainNumbers:
+    case Accepts::kIntegers: return arrow::int64();
+    case Accepts::kBooleans: return arrow::boolean();
+    case Accepts::kAnything:
+    case Accepts::kTexts: return arrow::utf8();
+  }
+  return arrow::utf8();
+}
+
+TypePointer SumType(const ColumnType& result, const TypePointer& argument) {
+  if (result.id == TypeId::kDecimal128) {
+    return arrow::decimal128(kMaxDecimalDigits, static_cast<const arrow::DecimalType&>(*argument).scale());
+  }
+  if (result.id == TypeId::kF64) return arrow::float64();
+  return result.id == TypeId::kU64 ? arrow::uint64() : arrow::int64();
+}
+
+// `argument`: the first one's type, decoded.
+TypePointer ResultType(const AggregateSpec& aggregate, const ColumnType& result, const TypePointer& argument) {
+  switch (RowOf(aggregate.function).result) {
+    case ResultRule::kSumOf:
+    case ResultRule::kAverageOf: return SumType(result, argument);
+    case ResultRule::kSame: return argument;
+    case ResultRule::kDecimal: return arrow::decimal128(kMaxDecimalDigits, 0);
+    case ResultRule::kDouble: return arrow::float64();
+    case ResultRule::kCount:
+    case ResultRule::kOfHost: return arrow::int64();
+  }
+  return arrow::int64();
+}
+
+// ---- preparing ----
+
+// Builds a PreparedAggregate column by column.
+class Preparation {
+ public:
+  Preparation(const TableInput& input, const std::shared_ptr<arrow::Table>& table) : columns_(input.what(), table) {
+    prepared_.spec.op = Operator::kAggregate;
+  }
+
+  absl::Status AddKey(const KeyText& key);
+  absl::Status AddAggregate(const AggregateText& text);
+  absl::Status AddFilters(const std::vector<ConditionText>& filters);
+  absl::StatusOr<PreparedAggregate> Finish();
+
+ private:
+  InputColumns columns_;
+  PreparedAggregate prepared_;
+  arrow::FieldVector fields_;           // of the keys' results
+  std::vector<TypePointer> arguments_;  // the first of each aggregate, decoded; null: it has none
+  std::vector<std::string> names_;      // of the aggregates' results
+};
+
+absl::Status Preparation::AddKey(const KeyText& key) {
+  QUERN_ASSIGN_OR_RETURN(const ReadColumn column, columns_.Add(key, arrow::utf8()));
+  prepared_.spec.keys.push_back({.type = column.type, .null_equal = column.type.nullable});
+  prepared_.input.keys.push_back(column.type);
+  prepared_.input.binding.keys.push_back(column.place);
+  fields_.push_back(arrow::field(key.name, DecodedType(column.arrow)));
+  return absl::OkStatus();
+}
+
+absl::Status Preparation::AddAggregate(const AggregateText& text) {
+  AggregateSpec aggregate;
+  aggregate.function = text.function;
+  aggregate.quantile = text.quantile;
+  aggregate.separator = text.separator;
+  TypePointer first;
+  for (const KeyText& argument : text.arguments) {
+    QUERN_ASSIGN_OR_RETURN(const ReadColumn column, columns_.Add(argument, TypeWithoutValues(RowOf(text.function).accepts)));
+    aggregate.arguments.push_back(column.type);
+    prepared_.input.binding.payload.push_back(column.place);
+    if (first == nullptr) first = DecodedType(column.arrow);
+  }
+  if (text.filter.has_value()) {
+    QUERN_ASSIGN_OR_RETURN(const int place, AddCondition(*text.filter, &columns_));
+    aggregate.filtered = true;
+    prepared_.input.binding.payload.push_back(place);
+  }
+  prepared_.spec.aggregates.push_back(std::move(aggregate));
+  arguments_.push_back(std::move(first));
+  names_.push_back(text.name);
+  return absl::OkStatus();
+}
+
+absl::Status Preparation::AddFilters(const std::vector<ConditionText>& filters) {
+  QUERN_ASSIGN_OR_RETURN(prepared_.input.filter, cli::AddFilters(filters, &columns_));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PreparedAggregate> Preparation::Finish() {
+  const KernelSpec& spec = prepared_.spec;
+  QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
+  const std::vector<ColumnType> types = AggregateOutputTypes(spec);
+  for (size_t i = 0; i < spec.aggregates.size(); ++i) {
+    fields_.push_back(arrow::field(names_[i], ResultType(spec.aggregates[i], types[spec.keys.size() + i], arguments_[i])));
+  }
+  for (size_t i = 0; i < fields_.size(); ++i) fields_[i] = fields_[i]->WithNullable(types[i].nullable);
+  prepared_.schema = arrow::schema(std::move(fields_));
+  prepared_.input.payload = AggregateInputTypes(spec.aggregates);
+  prepared_.input.table = columns_.Finish();
+  return std::move(prepared_);
+}
+
+}  // namespace
+
+absl::Status CheckRequest(const AggregateRequest& request, const TableInput& input) {
+  for (const KeyText& column : AllColumns(request)) {
+    QUERN_RETURN_IF_ERROR(CheckColumn(input.column_names(), input.what(), column.name));
+    QUERN_RETURN_IF_ERROR(CollationByName(column.collation).status());
+  }
+  return CheckResultNames(request);
+}
+
+std::vector<std::string> ColumnsToRead(const AggregateRequest& request, const TableInput& input) {
+  std::vector<std::string> names;
+  for (const KeyText& column : AllColumns(request)) {
+    if (std::find(names.begin(), names.end(), column.name) == names.end()) names.push_back(column.name);
+  }
+  if (names.empty()) names.push_back(input.column_names().front());
+  return names;
+}
+
+absl::StatusOr<PreparedAggregate> PrepareAggregate(const AggregateRequest& request, const TableInput& input,
+                                                   const std::shared_ptr<arrow::Table>& table) {
+  Preparation preparation(input, table);
+  for (const KeyText& key : request.keys) QUERN_RETURN_IF_ERROR(preparation.AddKey(key));
+  for (const AggregateText& aggregate : request.aggregates) QUERN_RETURN_IF_ERROR(preparation.AddAggregate(aggregate));
+  QUERN_RETURN_IF_ERROR(preparation.AddFilters(request.filters));
+  return preparation.Finish();
+}
+
+}  // namespace quern::cli

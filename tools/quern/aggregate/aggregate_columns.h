@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the names on the command line to the columns, types and spec of one aggregation.
+#ifndef QUERN_TOOLS_AGGREGATE_AGGREGATE_COLUMNS_H_
+#define QUERN_TOOLS_AGGREGATE_AGGREGATE_COLUMNS_H_
+
+#include <arrow/type_fwd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/spec/spec.h"
+#include "tools/frontend/aggregate_text.h"
+#include "tools/frontend/column_names.h"
+#include "tools/quern/files/batches.h"
+#include "tools/quern/files/table_io.h"
+
+namespace quern::cli {
+
+// What --by, --agg and --filter say.
+struct AggregateRequest {
+  std::vector<KeyText> keys;
+  std::vector<AggregateText> aggregates;
+  std::vector<ConditionText> filters;  // rows that meet all of them take part
+};
+
+// *Errors*: unknown columns and collations, result columns of one name.
+absl::Status CheckRequest(const AggregateRequest& request, const TableInput& input);
+
+// The columns that must be read, each once. At least one, since a file is counted by its rows.
+std::vector<std::string> ColumnsToRead(const AggregateRequest& request, const TableInput& input);
+
+struct PreparedAggregate {
+  KernelSpec spec;
+  KernelInput input;
+  std::shared_ptr<arrow::Schema> schema;  // of the result: keys in the order of --by, then aggregates in the order of --agg
+};
+
+// Finds the types, evaluates the conditions and writes the spec. A column is nullable in the spec where nulls were read. *Cost*: one pass
+// over each column of a condition, and over the bitmaps. *Errors*: types that cannot be grouped, or that a function does not take.
+absl::StatusOr<PreparedAggregate> PrepareAggregate(const AggregateRequest& request, const TableInput& input,
+                                                   const std::shared_ptr<arrow::Table>& table);
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_AGGREGATE_AGGREGATE_COLUMNS_H_

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running one prepared aggregation with threads: append, finalise, read the groups.
+#ifndef QUERN_TOOLS_AGGREGATE_AGGREGATE_RUN_H_
+#define QUERN_TOOLS_AGGREGATE_AGGREGATE_RUN_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "codegen/compiler.h"
+#include "runtime/base/memory.h"
+#include "tools/quern/aggregate/aggregate_columns.h"
+#include "tools/quern/files/progress.h"
+#include "tools/quern/run/run_command.h"
+
+namespace quern::cli {
+
+struct AggregateResult {
+  OperatorResult result;
+  AggregateStats stats;
+};
+
+// count: the groups' number alone. *Threads*: up to `threads`, and one for each batch at most. *Errors*: over the budget; sums that do not
+// fit; data that is not what its Arrow type says.
+absl::StatusOr<AggregateResult> RunPreparedAggregate(const PreparedAggregate& prepared, const CompiledKernel& compiled, bool count,
+                                                     const std::shared_ptr<MemoryBudget>& budget, uint32_t threads, Progress* progress);
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_AGGREGATE_AGGREGATE_RUN_H_

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// quern sort: from a file to its rows in order, by a kernel made for just these keys and columns.
+//
+//     $ quern sort --by 'price desc, name' --limit 2 --select name,price orders.csv
+//     name  price
+//     ada     8.5
+//     bob    2.25
+//     2 rows
+//
+// The steps are those of every command that runs (run_command.h). Here: read the command line; find the columns by their names; read these
+// and no others; evaluate the conditions of --filter, find types and spec (sort_request.h); run the kernel (sort_run.h). read_ms of --stats
+// ends with the conditions as bools in memory.
+#include <arrow/api.h>
+
+#include <optional>
+#include <utility>
+
+#include "runtime/base/status.h"
+#include "tools/frontend/errors.h"
+#include "tools/frontend/sort_text.h"
+#include "tools/quern/commands/command.h"
+#include "tools/quern/run/arguments.h"
+#include "tools/quern/run/run_command.h"
+#include "tools/quern/sort/sort_request.h"
+#include "tools/quern/sort/sort_run.h"
+
+namespace quern::cli {
+namespace {
+
+struct SortCommand {
+  RunOptions options;
+  SortRequest request;
+  std::string input_path;
+};
+
+// The options of a sort as they were given.
+struct GivenOptions {
+  std::vector<std::string> by;
+  std::vector<std::string> partition_by;
+  std::vector<std::string> window;
+  std::vector<std::string> filter;
+  std::optional<std::string> limit;
+  std::optional<std::string> select;
+};
+
+absl::Status ParsePartition(const GivenOptions& given, SortRequest* request) {
+  std::vector<KeyText> columns;
+  QUERN_RETURN_IF_ERROR(ParseLists("--partition-by", given.partition_by, ParseKeys, &columns));
+  if (!columns.empty() && request->windows.empty()) {
+    return CommandError("--partition-by without --window: " + given.partition_by.front() +
+                        "; accepted: with --window LIST, as row_number, rank, dense_rank");
+  }
+  for (KeyText& column : columns) request->keys.push_back({.column = std::move(column)});
+  request->num_partition_keys = static_cast<uint32_t>(columns.size());
+  return absl::OkStatus();
+}
+
+absl::Status ParseRequest(const GivenOptions& given, SortRequest* request) {
+  if (given.by.empty()) return CommandError("missing option: --by; accepted: --by KEYS, as 'day desc, name'");
+  QUERN_RETURN_IF_ERROR(ParseLists("--window", given.window, ParseWindows, &request->windows));
+  QUERN_RETURN_IF_ERROR(ParsePartition(given, request));
+  QUERN_RETURN_IF_ERROR(ParseLists("--by", given.by, ParseSortKeys, &request->keys));
+  QUERN_ASSIGN_OR_RETURN(request->filters, ParseConditions("--filter", given.filter));
+  if (given.limit.has_value()) {
+    QUERN_ASSIGN_OR_RETURN(request->limit, ParseNumber("--limit", *given.limit, 1, INT64_MAX));
+  }
+  if (given.select.has_value()) {
+    QUERN_ASSIGN_OR_RETURN(request->select, ParsePlainNames("--select", *given.select));
+  }
+  return absl::OkStatus();
+}
+
+// Answers false where help was asked for.
+absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, SortCommand* command) {
+  GivenOptions given;
+  Arguments arguments("sort", "Puts the rows of a file in order. NaN is greater than all numbers; nulls come last, whatever the direction.",
+                      "quern sort --by 'l_shipdate desc, l_extendedprice' --limit 10 --select l_orderkey,l_shipdate lineitem.parquet");
+  arguments.Values("--by", &given.by, "KEYS",
+                   "columns in the order of their weight, as 'a desc, s collate NAME nulls first' (default: asc, nulls last)");
+  arguments.Value("--limit", &given.limit, "N", "only the first N rows");
+  arguments.Flag("--stable", &command->request.stable, "rows whose keys are equal stay in the order of the file (default: any order)");
+  arguments.Value("--select", &given.select, "COLS", "result columns in order (default: all)");
+  arguments.Values("--filter", &given.filter, "CONDITION",
+                   "only rows where a bool column is true, or COLUMN<CONSTANT with < <= > >= != or =; several: where all hold");
+  arguments.Values("--window", &given.window, "LIST",
+                   "further result columns: row_number, rank, dense_rank, each with 'as NAME' where wanted");
+  arguments.Values("--partition-by", &given.partition_by, "COLS", "columns to sort by first; --window counts anew where they change");
+  return ParseOneInput(words, &arguments, &command->options, &command->input_path, [&] { return ParseRequest(given, &command->request); });
+}
+
+class SortOperator final : public FileOperator {
+ public:
+  explicit SortOperator(const SortCommand& command) : command_(command) {}
+
+  absl::Status Read() override;
+  const KernelSpec& spec() const override { return prepared_.spec; }
+  uint64_t rows_in() const override { return static_cast<uint64_t>(prepared_.input.table->num_rows()); }
+  absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
+                                     Progress* progress) override;
+  void AddStats(JsonObject* json) const override;
+  const char* prefetch_class() const override { return result_.stats.prefetch_class; }
+
+ private:
+  const SortCommand& command_;
+  PreparedSort prepared_;
+  SortResult result_;
+};
+
+absl::Status SortOperator::Read() {
+  QUERN_ASSIGN_OR_RETURN(const TableInput input, TableInput::Open("INPUT", command_.input_path));
+  QUERN_ASSIGN_OR_RETURN(const auto selected, SelectColumns(command_.request, input, command_.options.count));
+  QUERN_ASSIGN_OR_RETURN(const auto table, input.Read(ColumnsToRead(command_.request, selected)));
+  QUERN_ASSIGN_OR_RETURN(prepared_, PrepareSort(command_.request, selected, input, table));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OperatorResult> SortOperator::Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
+                                                 Progress* progress) {
+  const RunOptions& options = command_.options;
+  QUERN_ASSIGN_OR_RETURN(result_, RunPreparedSort(prepared_, compiled, options.count, budget, options.threads, progress));
+  return result_.result;
+}
+
+void SortOperator::AddStats(JsonObject* json) const {
+  json->Text("method", result_.stats.method).Count("entry_bytes", result_.stats.entry_bytes).Count("key_bits", result_.stats.key_bits);
+  json->Count("tied_rows", result_.stats.tied_rows).Count("dropped_rows", result_.stats.dropped_rows);
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunSort(const std::vector<std::string>& words) {
+  SortCommand command;
+  QUERN_ASSIGN_OR_RETURN(const bool go_on, ParseCommand(words, &command));
+  if (!go_on) return kExitOk;
+  SortOperator sort(command);
+  return RunOnFiles("sort", words, command.options, &sort);
+}
+
+}  // namespace quern::cli

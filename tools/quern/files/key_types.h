@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one type that two key columns are compared in.
+#ifndef QUERN_TOOLS_FILES_KEY_TYPES_H_
+#define QUERN_TOOLS_FILES_KEY_TYPES_H_
+
+#include <arrow/type_fwd.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/spec/column_type.h"
+
+namespace quern::cli {
+
+// The type that both columns are cast to before they are compared, so that equal values stay equal and no others become so:
+//
+//     the same type                          that type
+//     integers                               the narrowest that holds both
+//     integer and float, two floats          f64 (a whole number that f64 does not hold is refused when it is met)
+//     utf8, large and view twins             the probe column's; likewise binary
+//     a dictionary and anything else         as its value type
+//     decimals                               the larger scale, with room for the larger integer part
+//     null (a column without values)         the other's
+//
+// nullptr: none.
+std::shared_ptr<arrow::DataType> CommonKeyType(const std::shared_ptr<arrow::DataType>& probe,
+                                               const std::shared_ptr<arrow::DataType>& build);
+
+// The type of a dictionary's values; any other type as it is.
+std::shared_ptr<arrow::DataType> DecodedType(const std::shared_ptr<arrow::DataType>& type);
+
+// The kernel's column type that reads an Arrow type. `column` names the column in the error, as "column k of PROBE".
+absl::StatusOr<ColumnType> KernelType(const std::string& column, const arrow::DataType& type);
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_FILES_KEY_TYPES_H_

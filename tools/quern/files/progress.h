@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// A progress bar on a terminal for anything above a second.
+#ifndef QUERN_TOOLS_FILES_PROGRESS_H_
+#define QUERN_TOOLS_FILES_PROGRESS_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace quern::cli {
+
+// Draws on stderr from a thread of its own, if stderr is a terminal and `wanted`; wiped when it ends. *Threads*: Add from any.
+class Progress {
+ public:
+  explicit Progress(bool wanted);
+  ~Progress();
+
+  // Begins a phase of `total` rows, or what else is counted; 0: no total is known.
+  void Begin(const std::string& phase, uint64_t total, const std::string& unit = "rows");
+  void Add(uint64_t rows) { done_.fetch_add(rows, std::memory_order_relaxed); }
+
+ private:
+  void Draw(std::unique_lock<std::mutex>* lock);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string phase_;
+  std::string unit_;
+  uint64_t total_ = 0;
+  std::atomic<uint64_t> done_{0};
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+// Where stderr is a terminal, takes what is drawn off its line: for who has a line to say in between.
+void WipeProgressLine();
+
+// "probe  [#####               ]  25 %  1500000 of 6000000 rows". One line without its end, pure: a test can call it.
+std::string ProgressLine(const std::string& phase, uint64_t done, uint64_t total, const std::string& unit = "rows");
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_FILES_PROGRESS_H_

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files to tables and tables to files: .parquet, .csv, .arrow, through Arrow C++.
+#ifndef QUERN_TOOLS_FILES_TABLE_IO_H_
+#define QUERN_TOOLS_FILES_TABLE_IO_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace arrow {
+class Status;
+class Table;
+}  // namespace arrow
+
+namespace quern::cli {
+
+enum class FileFormat : uint8_t { kParquet, kCsv, kArrow };
+
+// By the extension. *Errors*: InvalidArgument that names `what` (the argument), the file and the extensions.
+absl::StatusOr<FileFormat> FormatOfFile(std::string_view what, const std::string& path);
+
+// One input of a command: one file, or all that a pattern matches, sorted by name.
+class TableInput {
+ public:
+  // Finds the files and reads the names of the columns. `what` names the argument in errors ("PROBE").
+  // *Errors*: no such file, unknown extension, a file that cannot be read, files whose columns differ.
+  static absl::StatusOr<TableInput> Open(const std::string& what, const std::string& pattern);
+
+  const std::string& what() const { return what_; }
+  const std::vector<std::string>& column_names() const { return column_names_; }
+
+  // Reads the named columns, and nothing else of Parquet and Arrow files, in that order. CSV columns get their types from their values.
+  absl::StatusOr<std::shared_ptr<arrow::Table>> Read(const std::vector<std::string>& columns) const;
+
+ private:
+  TableInput() = default;
+  std::string what_;
+  FileFormat format_ = FileFormat::kParquet;
+  std::vector<std::string> files_;
+  std::vector<std::string> column_names_;
+};
+
+// A file that appears under its name when it is complete, or not at all. Written as a temporary file in the same folder, which is removed
+// by every other end: errors, and the signals INT, TERM and HUP. *Threads*: one; at most one object at a time.
+class OutputFile {
+ public:
+  // *Errors*: the folder does not take the file.
+  static absl::StatusOr<OutputFile> Create(const std::string& path);
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&&) = delete;
+  ~OutputFile();
+
+  absl::Status WriteTable(const std::shared_ptr<arrow::Table>& table, FileFormat format);
+  absl::Status WriteText(const std::string& text);
+
+  // Gives the file its name, over a file that has it.
+  absl::Status Commit();
+
+ private:
+  OutputFile(std::string path, std::string temporary) : path_(std::move(path)), temporary_(std::move(temporary)) {}
+  std::string path_;
+  std::string temporary_;  // "": committed or moved from
+};
+
+// Must be called once before the rest: sets the threads that files are read with and makes Arrow's casts known to it.
+absl::Status StartArrow(uint32_t threads);
+
+// The version of Arrow C++ that runs.
+std::string ArrowVersion();
+
+// An Arrow error as one of data: "<what>: <value>; <Arrow's text>".
+absl::Status FromArrow(const arrow::Status& status, const std::string& what);
+
+#define QUERN_ASSIGN_OR_RETURN_ARROW(lhs, expression, what) \
+  QUERN_ASSIGN_OR_RETURN_ARROW_(QUERN_CONCAT_(quern_arrow_, __LINE__), lhs, expression, what)
+#define QUERN_ASSIGN_OR_RETURN_ARROW_(temporary, lhs, expression, what)        \
+  auto temporary = (expression);                                               \
+  if (!temporary.ok()) return quern::cli::FromArrow(temporary.status(), what); \
+  lhs = std::move(temporary).ValueUnsafe()
+
+#define QUERN_RETURN_IF_ARROW_ERROR(expression, what)                                                                          \
+  do {                                                                                                                         \
+    if (const arrow::Status quern_arrow_ = (expression); !quern_arrow_.ok()) return quern::cli::FromArrow(quern_arrow_, what); \
+  } while (false)
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_FILES_TABLE_IO_H_

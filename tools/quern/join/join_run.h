@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running one prepared join with threads: build, probe, and the rows of the build side that come out on their own.
+#ifndef QUERN_TOOLS_JOIN_JOIN_RUN_H_
+#define QUERN_TOOLS_JOIN_JOIN_RUN_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "codegen/compiler.h"
+#include "runtime/base/memory.h"
+#include "tools/quern/files/progress.h"
+#include "tools/quern/join/join_columns.h"
+#include "tools/quern/run/run_command.h"
+
+namespace quern::cli {
+
+struct JoinResult {
+  OperatorResult result;  // run_ms: build_ms + probe_ms; threads: the most of any phase
+  double build_ms = 0;
+  double probe_ms = 0;
+  JoinStats stats;
+};
+
+// *Threads*: up to `threads` in each phase; one builds and drains where the build side is small. *Errors*: over the budget; data that is
+// not what its Arrow type says; a second match in a single join.
+absl::StatusOr<JoinResult> RunPreparedJoin(const PreparedJoin& join, const CompiledKernel& compiled,
+                                           const std::shared_ptr<MemoryBudget>& budget, uint32_t threads, Progress* progress);
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_JOIN_JOIN_RUN_H_

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of a run, of which a command brings those of its operator:
+//
+//     open the result file -> read -> spec -> compile -> run -> write or print -> report
+//                             ^operator                  ^operator
+//
+// The result file comes first, so that a folder that does not take it is found before any work. The times of --stats follow the steps:
+// read_ms ends with columns of the spec's types in memory, run_ms with result columns in memory or with their number. peak_bytes and
+// --memory-limit count input columns, the operator's state and results.
+//
+// With QUERN_VERBOSE=1 the library leaves a line on stderr for each kernel that it makes (verbose.h), and each run one whose last field can
+// be pasted into a shell:
+//
+//     quern,run,engine=jit,rows_in=5,rows_out=3,threads=1,ms=0.125,repro="quern join --on k --count probe.csv build.csv"
+#include "tools/quern/run/run_command.h"
+
+#include <arrow/memory_pool.h>
+#include <arrow/table.h>
+
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "codegen/base/log.h"
+#include "codegen/inspect/verbose.h"
+#include "codegen/machine/machine.h"
+#include "codegen/machine/profile.h"
+#include "codegen/plan/plan.h"
+#include "codegen/tier/tier.h"
+#include "runtime/base/status.h"
+#include "tools/frontend/errors.h"
+#include "tools/quern/files/table_io.h"
+#include "tools/quern/files/table_print.h"
+
+namespace quern::cli {
+namespace {
+
+constexpr int64_t kRowsShown = 20;
+
+double NowMs() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// Compiles under the options, with what --stats says of it.
+absl::StatusOr<CompiledKernel> CompileForRun(const FileOperator& file_operator, const RunOptions& options, RunStats* stats) {
+  CompileOptions compile = options.compile;
+  compile.expected_rows = file_operator.rows_in() / options.threads;
+  Stopwatch watch;
+  QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, Compile(file_operator.spec(), compile));
+  stats->compile_ms = watch.Lap();
+  stats->spec = PrintSpec(file_operator.spec());
+  stats->plan_json = PlanJson(compiled.kernel->plan);
+  stats->engine = compiled.kernel->engine == Engine::kGeneric ? "generic" : "jit";
+  stats->cache = CacheText(compiled.cache);
+  return compiled;
+}
+
+// What became of a kernel that started as the generic one: --stats says what ran at the end, and what compiling it took on its thread.
+void NoteSwap(const Kernel& kernel, RunStats* stats) {
+  const auto compiled = kernel.tier == nullptr ? nullptr : kernel.tier->Compiled();
+  if (compiled == nullptr) return;
+  stats->engine = "jit";
+  stats->cache = CacheText(kernel.tier->cache());
+  stats->compile_ms = compiled->times.total_ms;
+}
+
+// What the library says goes to stderr, on a line of its own also where a progress bar is drawn; its warnings not under --quiet.
+void ListenToLibrary(bool quiet) {
+  SetLogCallback([quiet](LogLevel level, std::string_view line) {
+    if (level == LogLevel::kWarning && quiet) return;
+    WipeProgressLine();
+    if (level == LogLevel::kWarning) ReportWarning(line);
+    else std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
+  });
+}
+
+// The file of -o, before any work, so that a folder that does not take it is found; none for --explain.
+absl::Status CreateOutput(const RunOptions& options, std::optional<OutputFile>* file) {
+  if (!options.output.has_value() || options.explain) return absl::OkStatus();
+  QUERN_ASSIGN_OR_RETURN(OutputFile created, OutputFile::Create(*options.output));
+  file->emplace(std::move(created));
+  return absl::OkStatus();
+}
+
+// --explain: spec and plan, to stdout.
+absl::Status ExplainSpec(const KernelSpec& spec, const RunOptions& options) {
+  QUERN_ASSIGN_OR_RETURN(const Machine machine, HostMachine());
+  QUERN_ASSIGN_OR_RETURN(const KernelPlan plan, MakePlan(spec, machine, options.compile.overrides, ProfileOfProcess().get()));
+  std::printf("%s\n%s", PrintSpec(spec).c_str(), PrintPlan(plan).c_str());
+  return absl::OkStatus();
+}
+
+// The budget of --memory-limit, with what Arrow holds already taken: the input's columns. *Errors*: they are over it.
+absl::StatusOr<std::shared_ptr<MemoryBudget>> BudgetBesideInputs(const RunOptions& options) {
+  auto budget = std::make_shared<MemoryBudget>(options.memory_limit_bytes);
+  QUERN_RETURN_IF_ERROR(budget->Reserve(static_cast<uint64_t>(arrow::default_memory_pool()->bytes_allocated())));
+  return budget;
+}
+
+// The last step of every run: the table to the file or its first rows to stdout, where there is one, and the number that --count asks for.
+// Ends the progress bar before it prints.
+absl::Status Deliver(const std::shared_ptr<arrow::Table>& table, uint64_t num_rows, const RunOptions& options,
+                     std::optional<OutputFile>* file, std::optional<Progress>* progress) {
+  if (table != nullptr && file->has_value()) {
+    QUERN_RETURN_IF_ERROR((*file)->WriteTable(table, options.output_format));
+    QUERN_RETURN_IF_ERROR((*file)->Commit());
+  }
+  progress->reset();
+  if (table != nullptr && !file->has_value()) std::fputs(PrintTable(*table, kRowsShown).c_str(), stdout);
+  if (options.count) std::printf("%llu\n", static_cast<unsigned long long>(num_rows));
+  return absl::OkStatus();
+}
+
+// What the operator counted. The process runs one job, so that the kernel's numbers are the job's.
+std::string CountersJson(const Counters& counters, const FileOperator& file_operator, const RunStats& stats) {
+  JsonObject json;
+#define QUERN_COUNTER(id, name, meaning) json.Count(#name, counters.name);
+#include "runtime/base/counters.def"
+  json.Text("prefetch_class", file_operator.prefetch_class()).Text("tier", TierText(counters)).Text("cache", stats.cache);
+  return json.Finish();
+}
+
+// Prints what --stats and QUERN_VERBOSE ask for.
+void ReportRun(const RunOptions& options, const RunStats& stats, const JsonObject& json, const std::vector<std::string>& words) {
+  if (options.stats) std::fprintf(stderr, "%s\n", json.Finish().c_str());
+  if (!options.verbose) return;
+  std::fprintf(stderr, "quern,run,engine=%s,rows_in=%llu,rows_out=%llu,threads=%u,ms=%.3f,repro=\"%s\"\n", stats.engine.c_str(),
+               static_cast<unsigned long long>(stats.rows_in), static_cast<unsigned long long>(stats.rows_out), stats.threads, stats.run_ms,
+               CommandLine(words).c_str());
+}
+
+}  // namespace
+
+Stopwatch::Stopwatch() : last_ms_(NowMs()) {}
+
+double Stopwatch::Lap() {
+  const double now_ms = NowMs();
+  return now_ms - std::exchange(last_ms_, now_ms);
+}
+
+absl::StatusOr<int> RunOnFiles(const std::string& name, const std::vector<std::string>& words, const RunOptions& options,
+                               FileOperator* file_operator) {
+  ListenToLibrary(options.quiet);
+  QUERN_RETURN_IF_ERROR(StartArrow(options.threads));
+  std::optional<OutputFile> file;
+  QUERN_RETURN_IF_ERROR(CreateOutput(options, &file));
+  std::optional<Progress> progress(std::in_place, !options.quiet);
+  RunStats stats;
+  Stopwatch watch;
+  progress->Begin("read", 0);
+  QUERN_RETURN_IF_ERROR(file_operator->Read());
+  stats.read_ms = watch.Lap();
+  if (options.explain) {
+    progress.reset();
+    QUERN_RETURN_IF_ERROR(ExplainSpec(file_operator->spec(), options));
+    return kExitOk;
+  }
+  QUERN_ASSIGN_OR_RETURN(const auto budget, BudgetBesideInputs(options));
+  QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, CompileForRun(*file_operator, options, &stats));
+  QUERN_ASSIGN_OR_RETURN(const OperatorResult result, file_operator->Run(compiled, budget, &*progress));
+  NoteSwap(*compiled.kernel, &stats);
+  progress->Begin("write", 0);
+  watch.Lap();
+  QUERN_RETURN_IF_ERROR(Deliver(result.table, result.num_rows, options, &file, &progress));
+  stats.write_ms = watch.Lap();
+  stats.run_ms = result.run_ms;
+  stats.rows_in = file_operator->rows_in();
+  stats.rows_out = result.num_rows;
+  stats.peak_bytes = budget->peak_bytes();
+  stats.threads = result.threads;
+  JsonObject json = StatsJson(stats);
+  file_operator->AddStats(&json);
+  json.Json("counters", CountersJson(compiled.kernel->counters->Sum(), *file_operator, stats));
+  std::vector<std::string> command_line = {name};
+  command_line.insert(command_line.end(), words.begin(), words.end());
+  ReportRun(options, stats, json, command_line);
+  return kExitOk;
+}
+
+}  // namespace quern::cli

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running a kernel over files: the steps that all commands share that do, around the operator's own.
+#ifndef QUERN_TOOLS_RUN_RUN_COMMAND_H_
+#define QUERN_TOOLS_RUN_RUN_COMMAND_H_
+
+#include <arrow/type_fwd.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "codegen/compiler.h"
+#include "runtime/base/memory.h"
+#include "tools/quern/files/progress.h"
+#include "tools/quern/run/run_options.h"
+#include "tools/quern/run/stats_json.h"
+
+namespace quern::cli {
+
+// Milliseconds since it was made, or since the last Lap.
+class Stopwatch {
+ public:
+  Stopwatch();
+  double Lap();
+
+ private:
+  double last_ms_;
+};
+
+// What comes out of every operator.
+struct OperatorResult {
+  std::shared_ptr<arrow::Table> table;  // nullptr where rows were counted
+  uint64_t num_rows = 0;
+  double run_ms = 0;
+  uint32_t threads = 1;
+};
+
+// What a command does itself, in the order of the calls; --explain ends after spec().
+class FileOperator {
+ public:
+  virtual ~FileOperator() = default;
+
+  // Reads the files and finds the spec.
+  virtual absl::Status Read() = 0;
+  virtual const KernelSpec& spec() const = 0;
+  virtual uint64_t rows_in() const = 0;
+  virtual absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
+                                             Progress* progress) = 0;
+  // The fields that --stats has for this operator alone.
+  virtual void AddStats(JsonObject* json) const = 0;
+  // After Run: by which class of table it prefetched (JoinStats).
+  virtual const char* prefetch_class() const { return "off"; }
+};
+
+// Runs the operator and delivers its result as the options say. `name` and `words`: the command line. Answers the exit status.
+absl::StatusOr<int> RunOnFiles(const std::string& name, const std::vector<std::string>& words, const RunOptions& options,
+                               FileOperator* file_operator);
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_RUN_RUN_COMMAND_H_

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options that every command has that runs a kernel over files: texts as the command line brings them, values as Check makes them. What
+// is left out comes from the environment, here --threads from QUERN_THREADS; where that says nothing either, from the machine:
+//
+//     --threads 3  >  QUERN_THREADS=2  >  the number of cores
+#include "tools/quern/run/run_options.h"
+
+#include <memory>
+#include <utility>
+
+#include "codegen/base/environment.h"
+#include "codegen/machine/profile.h"
+#include "runtime/base/status.h"
+#include "tools/frontend/errors.h"
+
+namespace quern::cli {
+namespace {
+
+absl::StatusOr<Engine> ParseEngine(const std::string& text) {
+  if (text == "jit") return Engine::kJit;
+  if (text == "generic") return Engine::kGeneric;
+  if (text == "auto") return Engine::kAuto;
+  return CommandError(UnknownWord("engine", text, {"jit", "generic", "auto"}));
+}
+
+absl::StatusOr<uint32_t> ThreadsOfEnvironment() {
+  const VariableRow row = ReadVariable(Variable::kThreads);
+  const absl::StatusOr<uint64_t> threads = ParseNumber(row.name, row.value, 1, kMaxThreads);
+  if (!threads.ok()) return AsDataError(threads.status());
+  return static_cast<uint32_t>(*threads);
+}
+
+}  // namespace
+
+void RunOptions::AddTo(Arguments* arguments) {
+  arguments->Value("-o,--output", &output, "FILE", "write the result to FILE.parquet, FILE.csv or FILE.arrow");
+  arguments->Flag("--count", &count, "print only the number of result rows");
+  arguments->Value("--threads", &threads_text, "N", "threads, 1 to 1024 (default: QUERN_THREADS, else the number of cores)");
+  arguments->Value("--engine", &engine_text, "ENGINE",
+                   "auto (default): generic, then compiled once that pays; jit: compiled or an error; generic");
+  arguments->Value("--memory-limit", &memory_limit_text, "SIZE", "fail rather than take more memory, as 512M or 2G (default: no limit)");
+  arguments->Values("--param", &param_texts, "NAME=VALUE", "set a tuning parameter of the plan; may be given several times");
+  arguments->Value("--profile", &profile_path, "FILE", "go by this tuning profile, or off (default: QUERN_PROFILE, else this machine's)");
+  arguments->Flag("--explain", &explain, "print the kernel spec and the plan, and do not run");
+  arguments->Flag("--stats", &stats, "print what the run did as one JSON object on one line of stderr");
+  arguments->Flag("--quiet", &quiet, "no progress bar and no warnings");
+}
+
+absl::Status RunOptions::Check() {
+  if (output.has_value() && count) return CommandError("options exclude each other: -o and --count; accepted: one of them");
+  if (output.has_value()) {
+    QUERN_ASSIGN_OR_RETURN(output_format, FormatOfFile("-o", *output));
+  }
+  if (threads_text.has_value()) {
+    QUERN_ASSIGN_OR_RETURN(const uint64_t number, ParseNumber("--threads", *threads_text, 1, kMaxThreads));
+    threads = static_cast<uint32_t>(number);
+  } else {
+    QUERN_ASSIGN_OR_RETURN(threads, ThreadsOfEnvironment());
+  }
+  if (memory_limit_text.has_value()) {
+    QUERN_ASSIGN_OR_RETURN(memory_limit_bytes, ParseBytes("--memory-limit", *memory_limit_text));
+  }
+  if (engine_text.has_value()) {
+    QUERN_ASSIGN_OR_RETURN(compile.engine, ParseEngine(*engine_text));
+  }
+  compile.when = CompileWhen::kBackground;  // of auto
+  QUERN_ASSIGN_OR_RETURN(compile.overrides, ParseParams(param_texts));
+  QUERN_ASSIGN_OR_RETURN(verbose, SwitchOfEnvironment(Variable::kVerbose));
+  if (profile_path.has_value()) QUERN_RETURN_IF_ERROR(UseProfile(*profile_path, quiet));
+  // The library would warn and go on.
+  QUERN_RETURN_IF_ERROR(StageDumpOfEnvironment().status());
+  QUERN_RETURN_IF_ERROR(FolderOfEnvironment(Variable::kOverride).status());
+  return absl::OkStatus();
+}
+
+absl::Status UseProfile(const std::string& path, bool quiet) {
+  if (path == "off") {
+    SetProfileOfProcess(nullptr);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<Profile> profile = ReadProfile(path);
+  QUERN_RETURN_IF_ERROR(AsDataError(profile.status()));
+  const std::string difference = ForeignMachine(*profile);
+  if (!difference.empty() && !quiet) ReportWarning("profile of another machine is used: " + path + " (" + difference + ")");
+  SetProfileOfProcess(std::make_shared<const Profile>(*std::move(profile)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PlanOverrides> ParseParams(const std::vector<std::string>& texts) {
+  PlanOverrides overrides;
+  for (const std::string& text : texts) {
+    QUERN_ASSIGN_OR_RETURN(auto assignment, ParseAssignment("--param", text));
+    overrides.push_back(std::move(assignment));
+  }
+  return overrides;
+}
+
+}  // namespace quern::cli

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options that all commands share that run a kernel over files.
+#ifndef QUERN_TOOLS_RUN_RUN_OPTIONS_H_
+#define QUERN_TOOLS_RUN_RUN_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "codegen/compiler.h"
+#include "runtime/base/status.h"
+#include "tools/quern/files/table_io.h"
+#include "tools/quern/run/arguments.h"
+
+namespace quern::cli {
+
+constexpr uint32_t kMaxThreads = 1024;
+
+struct RunOptions {
+  std::optional<std::string> output;
+  bool count = false;
+  std::optional<std::string> threads_text;
+  std::optional<std::string> engine_text;
+  std::optional<std::string> memory_limit_text;
+  std::vector<std::string> param_texts;
+  std::optional<std::string> profile_path;
+  bool explain = false;
+  bool stats = false;
+  bool quiet = false;
+
+  // Of the texts above and of the environment, set by Check.
+  FileFormat output_format = FileFormat::kParquet;
+  uint32_t threads = 1;
+  uint64_t memory_limit_bytes = 0;  // 0: none
+  bool verbose = false;
+  CompileOptions compile;
+
+  void AddTo(Arguments* arguments);
+  // Turns texts into values. *Errors*: those of the command or the environment.
+  absl::Status Check();
+};
+
+// The words of a command that reads INPUT: adds the argument and the options that all share to its own, parses, has the command read its
+// own (parse_request, which answers a Status), and checks the rest. Answers false where help was asked for.
+template <class ParseRequest>
+absl::StatusOr<bool> ParseOneInput(const std::vector<std::string>& words, Arguments* arguments, RunOptions* options,
+                                   std::string* input_path, const ParseRequest& parse_request) {
+  arguments->Positional("INPUT", input_path, ".parquet, .csv or .arrow file, or a quoted pattern");
+  options->AddTo(arguments);
+  QUERN_ASSIGN_OR_RETURN(const bool go_on, arguments->Parse(words));
+  if (!go_on) return false;
+  QUERN_RETURN_IF_ERROR(parse_request());
+  QUERN_RETURN_IF_ERROR(FormatOfFile("INPUT", *input_path).status());
+  QUERN_RETURN_IF_ERROR(options->Check());
+  return true;
+}
+
+// --profile FILE, of any command: what plans go by from now on; "off": nothing. One of another machine is used all the same, and warned of.
+// *Errors*: those of the file.
+absl::Status UseProfile(const std::string& path, bool quiet);
+
+// --param of commands that do not run.
+absl::StatusOr<PlanOverrides> ParseParams(const std::vector<std::string>& texts);
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_RUN_RUN_OPTIONS_H_

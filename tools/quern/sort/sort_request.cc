@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names are checked before columns are read; then the columns say what the spec is. For
+//
+//     quern sort --partition-by shop --by 'price desc, name collate utf8mb4_bin' --window rank --select name,id,price sales.parquet
+//
+// with shop an i32, price a decimal(15, 2) in which nulls were read, name a string and id an i64, the spec is
+//
+//     sort keys=i32,decimal128:desc:nullable:out,utf8(utf8mb4_bin):out payload=i64 partition=1 window=rank
+//
+// A column that is wanted twice, as a key and in the result, is a key that comes out: the sort keeps its value as it was, the blanks that a
+// collation does not see and the sign of -0 included. shop is a key alone, id payload. The kernel writes keys, then payload, then window
+// functions, here price, name, id, rank. `order` = 1, 2, 0, 3 puts these into the order asked for.
+//
+// A column may be a key twice, under two collations: what one says is equal, the other may order. A CSV column without values has type
+// null, and counts as one of strings.
+#include "tools/quern/sort/sort_request.h"
+
+#include <arrow/api.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "runtime/base/status.h"
+#include "runtime/sort/row_sort.h"
+#include "tools/frontend/errors.h"
+#include "tools/quern/files/input_columns.h"
+#include "tools/quern/files/key_types.h"
+#include "tools/quern/files/row_condition.h"
+
+namespace quern::cli {
+namespace {
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// ---- names ----
+
+absl::Status CheckKeys(const SortRequest& request, const TableInput& input) {
+  std::set<std::pair<std::string, Collation>> keys;
+  for (const SortKeyText& key : request.keys) {
+    QUERN_RETURN_IF_ERROR(CheckColumn(input.column_names(), input.what(), key.column.name));
+    QUERN_ASSIGN_OR_RETURN(const Collation collation, CollationByName(key.column.collation));
+    if (keys.insert({key.column.name, collation}).second) continue;
+    return CommandError("key given twice: " + QuoteName(key.column.name) + "; accepted: once, or with another collation");
+  }
+  if (request.keys.size() <= kMaxKeys) return absl::OkStatus();
+  return CommandError("too many keys: " + std::to_string(request.keys.size()) + "; accepted: 1 to " + std::to_string(kMaxKeys));
+}
+
+absl::Status CheckWindows(const SortRequest& request) {
+  std::set<WindowFunction> functions;
+  for (const WindowText& window : request.windows) {
+    if (functions.insert(window.function).second) continue;
+    return CommandError("window function given twice: " + window.text + "; accepted: once");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckResultNames(const SortRequest& request, const std::vector<std::string>& selected) {
+  std::set<std::string> names;
+  for (const std::string& name : selected) {
+    if (!names.insert(name).second) return CommandError("column selected twice: " + QuoteName(name) + "; accepted: once");
+  }
+  for (const WindowText& window : request.windows) {
+    if (names.insert(window.name).second) continue;
+    return CommandError("two result columns of one name: " + QuoteName(window.name) + "; accepted: different names, as by --window '" +
+                        window.text + " as NAME'");
+  }
+  if (selected.size() <= kMaxPayloadColumns) return absl::OkStatus();
+  return CommandError("too many columns selected: " + std::to_string(selected.size()) + "; accepted: up to " +
+                      std::to_string(kMaxPayloadColumns));
+}
+
+// ---- preparing ----
+
+// Builds a PreparedSort column by column.
+class Preparation {
+ public:
+  Preparation(const SortRequest& request, const std::vector<std::string>& selected, const TableInput& input,
+              const std::shared_ptr<arrow::Table>& table)
+      : request_(request), selected_(selected), columns_(input.what(), table) {}
+
+  absl::StatusOr<PreparedSort> Prepare();
+
+ private:
+  absl::Status AddKey(const SortKeyText& text);
+  absl::Status AddPayload(const std::string& name);
+  void AddWindows();
+  void OrderColumns();
+  bool ComesOut(const std::string& name) const;
+
+  const SortRequest& request_;
+  const std::vector<std::string>& selected_;
+  InputColumns columns_;
+  PreparedSort prepared_;
+  arrow::FieldVector fields_;  // of the kernel's columns
+};
+
+// Whether the kernel has a result column of that name already.
+bool Preparation::ComesOut(const std::string& name) const {
+  return std::any_of(fields_.begin(), fields_.end(), [&name](const auto& field) { return field->name() == name; });
+}
+
+absl::Status Preparation::AddKey(const SortKeyText& text) {
+  QUERN_ASSIGN_OR_RETURN(const ReadColumn column, columns_.Add(text.column, arrow::utf8()));
+  KeySpec key;
+  key.type = column.type;
+  key.descending = text.descending;
+  key.nulls_first = text.nulls_first && column.type.nullable;  // without nulls there are none to come first
+  key.out = Contains(selected_, text.column.name) && !ComesOut(text.column.name);
+  if (key.out) fields_.push_back(arrow::field(text.column.name, DecodedType(column.arrow)));
+  prepared_.spec.keys.push_back(key);
+  prepared_.input.keys.push_back(column.type);
+  prepared_.input.binding.keys.push_back(column.place);
+  return absl::OkStatus();
+}
+
+absl::Status Preparation::AddPayload(const std::string& name) {
+  QUERN_ASSIGN_OR_RETURN(const ReadColumn column, columns_.Add(KeyText{name, ""}, arrow::utf8()));
+  prepared_.input.payload.push_back(column.type);
+  prepared_.input.binding.payload.push_back(column.place);
+  fields_.push_back(arrow::field(name, DecodedType(column.arrow)));
+  return absl::OkStatus();
+}
+
+void Preparation::AddWindows() {
+  for (const WindowText& window : request_.windows) {
+    prepared_.spec.window.push_back(window.function);
+    fields_.push_back(arrow::field(window.name, arrow::uint64()));
+  }
+  prepared_.spec.partition = request_.num_partition_keys;
+}
+
+// The columns of the file in the order asked, then the window functions, which are last already.
+void Preparation::OrderColumns() {
+  const size_t first_window = fields_.size() - request_.windows.size();
+  for (const std::string& name : selected_) {
+    const auto field = std::find_if(fields_.begin(), fields_.end(), [&name](const auto& other) { return other->name() == name; });
+    prepared_.order.push_back(static_cast<int>(field - fields_.begin()));
+  }
+  for (size_t i = first_window; i < fields_.size(); ++i) prepared_.order.push_back(static_cast<int>(i));
+}
+
+absl::StatusOr<PreparedSort> Preparation::Prepare() {
+  KernelSpec& spec = prepared_.spec;
+  spec.op = Operator::kSort;
+  spec.limit = request_.limit;
+  spec.stable = request_.stable;
+  for (const SortKeyText& key : request_.keys) QUERN_RETURN_IF_ERROR(AddKey(key));
+  for (const std::string& name : selected_) {
+    if (!ComesOut(name)) QUERN_RETURN_IF_ERROR(AddPayload(name));
+  }
+  AddWindows();
+  spec.payload = prepared_.input.payload;
+  QUERN_ASSIGN_OR_RETURN(prepared_.input.filter, AddFilters(request_.filters, &columns_));
+  QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
+  OrderColumns();
+  const std::vector<ColumnType> types = SortOutputTypes(spec);
+  for (size_t i = 0; i < fields_.size(); ++i) fields_[i] = fields_[i]->WithNullable(types[i].nullable);
+  prepared_.kernel_schema = arrow::schema(std::move(fields_));
+  prepared_.input.table = columns_.Finish();
+  return std::move(prepared_);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> SelectColumns(const SortRequest& request, const TableInput& input, bool count) {
+  QUERN_RETURN_IF_ERROR(CheckKeys(request, input));
+  QUERN_RETURN_IF_ERROR(CheckWindows(request));
+  for (const ConditionText& filter : request.filters) {
+    QUERN_RETURN_IF_ERROR(CheckColumn(input.column_names(), input.what(), filter.column));
+  }
+  if (count && !request.select.has_value()) return std::vector<std::string>();
+  std::vector<std::string> selected = request.select.value_or(input.column_names());
+  for (const std::string& name : selected) QUERN_RETURN_IF_ERROR(CheckColumn(input.column_names(), input.what(), name));
+  QUERN_RETURN_IF_ERROR(CheckResultNames(request, selected));
+  if (count) selected.clear();  // the names were right; nobody reads the columns
+  return selected;
+}
+
+std::vector<std::string> ColumnsToRead(const SortRequest& request, const std::vector<std::string>& selected) {
+  std::vector<std::string> names;
+  const auto add = [&names](const std::string& name) {
+    if (!Contains(names, name)) names.push_back(name);
+  };
+  for (const SortKeyText& key : request.keys) add(key.column.name);
+  for (const std::string& name : selected) add(name);
+  for (const ConditionText& filter : request.filters) add(filter.column);
+  return names;
+}
+
+absl::StatusOr<PreparedSort> PrepareSort(const SortRequest& request, const std::vector<std::string>& selected, const TableInput& input,
+                                         const std::shared_ptr<arrow::Table>& table) {
+  return Preparation(request, selected, input, table).Prepare();
+}
+
+}  // namespace quern::cli

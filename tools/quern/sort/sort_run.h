@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running one prepared sort with threads: append, sort, read the rows.
+#ifndef QUERN_TOOLS_SORT_SORT_RUN_H_
+#define QUERN_TOOLS_SORT_SORT_RUN_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "codegen/compiler.h"
+#include "runtime/base/memory.h"
+#include "runtime/sort/row_sort.h"
+#include "tools/quern/files/progress.h"
+#include "tools/quern/run/run_command.h"
+#include "tools/quern/sort/sort_request.h"
+
+namespace quern::cli {
+
+struct SortResult {
+  OperatorResult result;
+  SortStats stats;
+};
+
+// count: the rows' number alone, after all the work but writing them. *Threads*: up to `threads`, and one for each batch at most. *Errors*:
+// over the budget; data that is not what its Arrow type says.
+absl::StatusOr<SortResult> RunPreparedSort(const PreparedSort& prepared, const CompiledKernel& compiled, bool count,
+                                           const std::shared_ptr<MemoryBudget>& budget, uint32_t threads, Progress* progress);
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_SORT_SORT_RUN_H_

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pictures of a report, as SVG that stands in an HTML page and takes its colours from there.
+#ifndef QUERN_TOOLS_REPORT_CHARTS_H_
+#define QUERN_TOOLS_REPORT_CHARTS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/machine/machine_facts.h"
+#include "codegen/tuning/search.h"
+
+namespace quern {
+
+// With &, <, > and quotes as HTML and SVG want them.
+std::string EscapeHtml(std::string_view text);
+// "12.30", with a point in every locale.
+std::string FixedText(double value, int digits);
+// "48 KiB", "1.5 GiB".
+std::string BytesText(uint64_t bytes);
+
+// Nanoseconds below which a row of a cell cannot get: one random line, at the best number of misses under way, for each table that it looks
+// into. 0 where that is not known: no facts, or several threads, for which none was measured.
+double FloorNs(const MachineFacts& facts, const CellResult& cell);
+// Bytes of the largest table up to which prefetch is off in all cells, which are one loop's by size; 0 where it is on in the first.
+uint64_t GateBytes(const std::vector<const CellResult*>& cells);
+
+// ns/row over distance: the curve of what differs in distance alone, the others as points, with quartiles, the band of noise around the
+// default, the floor, the losers and the chosen one.
+std::string DistanceChart(const CellResult& cell, double floor_ns);
+// ns/row over table size: off, default, chosen, floor; the gate. `cells`: of one loop by size.
+std::string SizeChart(const std::vector<const CellResult*>& cells, const MachineFacts& facts);
+// Latency and floor over table size, for both kinds of page.
+std::string MemoryChart(const MachineFacts& facts);
+// The style sheet of all charts.
+std::string_view ChartStyle();
+
+}  // namespace quern
+
+#endif  // QUERN_TOOLS_REPORT_CHARTS_H_

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The view of `dump mca`: what llvm-mca, a program of LLVM, says of a kernel's loops.
+#ifndef QUERN_TOOLS_REPORT_MCA_H_
+#define QUERN_TOOLS_REPORT_MCA_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "codegen/inspect/dump.h"
+#include "codegen/machine/machine.h"
+
+namespace quern {
+
+// One loop of a kernel's assembly without the loops inside it.
+struct AssemblyLoop {
+  std::string name;  // "quern_join_compare.BB4_1": function, and header as the assembly labels it
+  int depth = 1;     // 1: in no other loop
+  std::vector<std::string> instructions;
+};
+
+// The loops of assembly that was printed with LLVM's comments, in its order.
+std::vector<AssemblyLoop> FindLoops(std::string_view assembly);
+
+// The path of llvm-mca, from PATH: of LLVM 22 where it is there; else empty.
+std::string FindLlvmMca();
+
+// A table of the loops, then what llvm-mca says of each. `triple`: LLVM's, of the machine. *Errors*: FailedPrecondition where there is no
+// llvm-mca, or it fails.
+absl::StatusOr<std::string> McaView(std::string_view assembly, const Machine& machine, const std::string& triple);
+
+// The stages of Dump (codegen/inspect/dump.h), and `mca`: the loops of the kernel as llvm-mca sees them. *Errors*: InvalidArgument with the
+// accepted stages; as McaView.
+absl::StatusOr<std::string> DumpWithMca(std::string_view stage, const KernelSpec& spec, const Machine& machine,
+                                        const CompileOptions& options, const Profile* profile = nullptr);
+
+}  // namespace quern
+
+#endif  // QUERN_TOOLS_REPORT_MCA_H_

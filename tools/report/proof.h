@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a profile is worth, over a grid of jobs that it was not tuned for one by one: tuned settings beside none, beside the 16 rows that
+// engines hard-code, and beside the best that can be had.
+#ifndef QUERN_TOOLS_REPORT_PROOF_H_
+#define QUERN_TOOLS_REPORT_PROOF_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "codegen/machine/profile.h"
+#include "codegen/tuning/tuner.h"
+
+namespace quern {
+
+// One job of the grid: table size x key shape x hit rate x skew x duplicates.
+struct ProofCell {
+  std::string shape;  // "join i64, open", "aggregate utf8"
+  PrefetchLoop loop = PrefetchLoop::kProbeOpen;
+  KeyClass keys = KeyClass::kWord;
+  uint32_t log2_rows = 10;  // of the build side, or groups
+  uint32_t hits_percent = 100;
+  double zipf = 0;
+  uint32_t rows_per_key = 1;
+};
+
+// A cell with what was measured, ns a row: medians of runs that took turns, others than those that chose the best.
+struct ProofResult {
+  ProofCell cell;
+  uint64_t table_bytes = 0;
+  PrefetchSetting tuned, best;  // what the profile says, with estimates where it says nothing; the best of all distances
+  double tuned_ns = 0, off_ns = 0, fixed16_ns = 0, best_ns = 0;
+};
+
+struct ProofOptions {
+  double budget_seconds = 120;
+  uint64_t max_bytes = 0;  // largest table; 0: whatever fits the memory
+  std::function<void(const TuningProgress&)> progress;
+  const std::atomic<bool>* stop = nullptr;  // set: ends early with what there is
+};
+
+// All cells, in an order in which any part of them is spread over the grid.
+std::vector<ProofCell> ProofGrid();
+
+// Measures cells until the budget is spent. *Cost*: the budget. *Errors*: the operators'; a cell that finds no memory is left out.
+absl::StatusOr<std::vector<ProofResult>> Prove(const Profile& profile, const ProofOptions& options);
+
+// A line for each cell, for other programs: what it is, the settings, ns a row.
+std::string ProofCsv(const std::vector<ProofResult>& results);
+
+// A line for each shape and size; then the targets, each with what was measured and whether it is met.
+std::string ProofTable(const std::vector<ProofResult>& results, const MachineSignature& machine);
+
+}  // namespace quern
+
+#endif  // QUERN_TOOLS_REPORT_PROOF_H_
