@@ -43,18 +43,18 @@
 namespace quern {
 namespace {
 
-void SetShape(KernelShape shape, Kernel* kernel) {
-  kernel->shape = std::move(shape.join);
-  kernel->groups = std::move(shape.aggregate);
-  kernel->rows = std::move(shape.sort);
-  kernel->where = std::move(shape.filter);
+void SetDescriptor(KernelDescriptor descriptor, Kernel* kernel) {
+  kernel->descriptor = std::move(descriptor.join);
+  kernel->groups = std::move(descriptor.aggregate);
+  kernel->rows = std::move(descriptor.sort);
+  kernel->where = std::move(descriptor.filter);
 }
 
 // Addresses in the order of EntryPointSymbols.
 void SetEntryPoints(const std::vector<void*>& addresses, Kernel* kernel) {
   size_t i = 0;
-  if (kernel->shape != nullptr) {
-    const NeededEntryPoints needed = EntryPointsOf(*kernel->shape->get());
+  if (kernel->descriptor != nullptr) {
+    const NeededEntryPoints needed = EntryPointsOf(*kernel->descriptor->get());
 #define QUERN_JOIN_ENTRY(field, result, parameters) \
   if (needed.field) kernel->join.field = reinterpret_cast<result(*) parameters>(addresses[i++]);
 #include "runtime/abi/join_entry_points.def"
@@ -75,8 +75,8 @@ void SetEntryPoints(const std::vector<void*>& addresses, Kernel* kernel) {
 
 absl::StatusOr<std::shared_ptr<Kernel>> MakeGenericKernel(KernelPlan plan) {
   auto kernel = std::make_shared<Kernel>();
-  QUERN_ASSIGN_OR_RETURN(KernelShape shape, MakeKernelShape(plan));
-  SetShape(std::move(shape), kernel.get());
+  QUERN_ASSIGN_OR_RETURN(KernelDescriptor descriptor, MakeKernelDescriptor(plan));
+  SetDescriptor(std::move(descriptor), kernel.get());
   switch (plan.spec.op) {
     case Operator::kJoin: kernel->join = GenericJoinKernel(); break;
     case Operator::kAggregate: kernel->aggregate = GenericAggregateKernel(); break;
@@ -91,8 +91,8 @@ absl::StatusOr<std::shared_ptr<Kernel>> MakeGenericKernel(KernelPlan plan) {
 // The same code under another plan, which asks for the same of the code.
 absl::StatusOr<std::shared_ptr<const Kernel>> Replanned(const Kernel& same_code, const KernelPlan& plan) {
   auto kernel = std::make_shared<Kernel>(same_code);
-  QUERN_ASSIGN_OR_RETURN(KernelShape shape, MakeKernelShape(plan));
-  SetShape(std::move(shape), kernel.get());
+  QUERN_ASSIGN_OR_RETURN(KernelDescriptor descriptor, MakeKernelDescriptor(plan));
+  SetDescriptor(std::move(descriptor), kernel.get());
   kernel->plan = plan;
   kernel->counters = std::make_shared<CounterSet>();
   return std::shared_ptr<const Kernel>(std::move(kernel));
@@ -154,8 +154,8 @@ absl::Status CheckMemory() {
 // For compilations that nobody stops.
 const std::atomic<bool> kGoOn{false};
 
-// The stages that need LLVM's code generator: a shape in, the bytes of an object file out. Fills all of `times` but plan and jit.
-absl::StatusOr<std::string> MakeObject(const KernelPlan& plan, const KernelShape& shape, const Machine& machine, const std::string& key,
+// The stages that need LLVM's code generator: a descriptor in, the bytes of an object file out. Fills all of `times` but plan and jit.
+absl::StatusOr<std::string> MakeObject(const KernelPlan& plan, const KernelDescriptor& descriptor, const Machine& machine, const std::string& key,
                                        const std::string& template_dir, const std::atomic<bool>& stop, CompileTimes* times) {
   QUERN_RETURN_IF_ERROR(CheckMemory());
   QUERN_RETURN_IF_ERROR(CheckGoOn(stop));
@@ -163,7 +163,7 @@ absl::StatusOr<std::string> MakeObject(const KernelPlan& plan, const KernelShape
   context.setDiagnosticHandler(std::make_unique<Diagnostics>());
   context.setDiscardValueNames(!HasStageFiles());  // for people; dumps keep them
   QUERN_ASSIGN_OR_RETURN(TargetLease target, TargetLease::Take(machine));
-  QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(plan, shape, machine, target.get(), template_dir, &context, times));
+  QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(plan, descriptor, machine, target.get(), template_dir, &context, times));
   if (HasStageFiles()) {
     module = OverrideModule(plan, key, *target.get(), std::move(module));
     DumpInstantiated(plan, key, *module);
@@ -203,8 +203,8 @@ absl::StatusOr<LoadedCode> LoadFromDisk(const KernelRequest& request, const std:
 absl::StatusOr<std::shared_ptr<const Kernel>> MakeCompiledKernel(KernelRequest request) {
   const double start = NowMs();
   auto kernel = std::make_shared<Kernel>();
-  QUERN_ASSIGN_OR_RETURN(KernelShape shape, MakeKernelShape(request.plan));
-  const std::vector<std::string> symbols = EntryPointSymbols(shape);
+  QUERN_ASSIGN_OR_RETURN(KernelDescriptor descriptor, MakeKernelDescriptor(request.plan));
+  const std::vector<std::string> symbols = EntryPointSymbols(descriptor);
   CompileTimes& times = kernel->times;
   times.plan_ms = request.plan_ms;
   const bool uses_disk = request.is_cached && !HasStageFiles();
@@ -213,13 +213,13 @@ absl::StatusOr<std::shared_ptr<const Kernel>> MakeCompiledKernel(KernelRequest r
   kernel->from_disk = code.ok();
   if (!code.ok() && !absl::IsResourceExhausted(code.status())) {
     QUERN_ASSIGN_OR_RETURN(const std::string object,
-                           MakeObject(request.plan, shape, request.machine, request.key, request.template_dir, *request.stop, &times));
+                           MakeObject(request.plan, descriptor, request.machine, request.key, request.template_dir, *request.stop, &times));
     if (uses_disk) DiskCache::OfProcess().Store(request.key, object);
     generated = NowMs();
     code = LoadObject(object, symbols, PrintSpec(request.plan.spec));
   }
   QUERN_RETURN_IF_ERROR(code.status());
-  SetShape(std::move(shape), kernel.get());
+  SetDescriptor(std::move(descriptor), kernel.get());
   SetEntryPoints(code->addresses, kernel.get());
   kernel->code = std::move(code->owner);
   kernel->code_bytes = code->code_bytes;
@@ -444,7 +444,7 @@ EntrySource<EntryPoints> SourceOf(const Kernel& kernel, const EntryPoints& entry
 }  // namespace
 
 std::shared_ptr<HashJoin> MakeHashJoin(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget) {
-  auto join = std::make_shared<HashJoin>(kernel->shape, SourceOf(*kernel, kernel->join, &KernelTier::join), kernel, std::move(budget),
+  auto join = std::make_shared<HashJoin>(kernel->descriptor, SourceOf(*kernel, kernel->join, &KernelTier::join), kernel, std::move(budget),
                                          MakeJoinOptions(kernel->plan));
   if (auto observer = ObserverOf(kernel->plan)) join->Observe(std::move(observer));
   return join;

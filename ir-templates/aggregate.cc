@@ -17,25 +17,25 @@
 
 #define QUERN_ENTRY extern "C" __attribute__((visibility("default")))
 
-QUERN_ENTRY void quern_aggregate_pack(const QuernJoinShape* group, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
+QUERN_ENTRY void quern_aggregate_pack(const QuernJoinDescriptor* group, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
                                       uint32_t n, uint64_t* words) {
   quern_hole_pack_rows(group, keys, first, rows, n, words);
 }
 
-QUERN_ENTRY void quern_aggregate_hash(const QuernJoinShape* group, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
+QUERN_ENTRY void quern_aggregate_hash(const QuernJoinDescriptor* group, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
                                       uint32_t n, uint64_t* hashes) {
   quern_hole_hash_rows(group, keys, first, rows, n, hashes);
 }
 
 // Keys and bits of n new groups, whose states are zero already.
-QUERN_ENTRY void quern_aggregate_store(const QuernJoinShape* group, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
+QUERN_ENTRY void quern_aggregate_store(const QuernJoinDescriptor* group, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
                                        uint32_t n, uint8_t* tuples) {
   quern_hole_store_rows(group, keys, nullptr, first, rows, n, 0, tuples);
 }
 
 // Of n candidates, rows of the batch by their number in it, writes those to `unequal` whose key is another than their tuple's, and answers
 // how many. Without a branch that depends on the outcome.
-QUERN_ENTRY uint32_t quern_aggregate_compare(const QuernJoinShape* group, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
+QUERN_ENTRY uint32_t quern_aggregate_compare(const QuernJoinDescriptor* group, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
                                              uint32_t n, const uint32_t* candidates, uint8_t* const* tuples, uint32_t* unequal) {
   uint32_t num_unequal = 0;
   for (uint32_t c = 0; c < n; ++c) {

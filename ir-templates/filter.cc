@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop of a filter: pieces of a batch, of which each leaf of the condition is asked in turn. A piece's masks and, where leaves share a
-// column, its values stay in the cache from leaf to leaf; batch_rows of the shape says how many rows it has, a multiple of 64.
+// column, its values stay in the cache from leaf to leaf; batch_rows of the descriptor says how many rows it has, a multiple of 64.
 //
 //     6,000,000 rows, batch_rows 1024:   5860 pieces of 16 words of mask, the last of 384 rows and 6 words
 //
@@ -10,7 +10,7 @@
 #define QUERN_ENTRY extern "C" __attribute__((visibility("default")))
 
 QUERN_ENTRY void quern_filter_mask(QuernFilterArgs* args) {
-  const uint64_t num_rows = args->num_rows, batch_rows = args->shape->batch_rows;
+  const uint64_t num_rows = args->num_rows, batch_rows = args->descriptor->batch_rows;
   uint64_t num_true = 0;
   for (uint64_t first = 0; first < num_rows; first += batch_rows) {
     const uint64_t left = num_rows - first;

@@ -29,24 +29,24 @@
 
 #define QUERN_ENTRY extern "C" __attribute__((visibility("default")))
 
-QUERN_ENTRY uint32_t quern_join_filter(const QuernJoinShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
+QUERN_ENTRY uint32_t quern_join_filter(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
                                        uint32_t n, uint32_t* out) {
-  return quern_hole_filter_rows(shape, keys, first, rows, n, out);
+  return quern_hole_filter_rows(descriptor, keys, first, rows, n, out);
 }
 
-QUERN_ENTRY void quern_join_pack(const QuernJoinShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+QUERN_ENTRY void quern_join_pack(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                                  uint64_t* words) {
-  quern_hole_pack_rows(shape, keys, first, rows, n, words);
+  quern_hole_pack_rows(descriptor, keys, first, rows, n, words);
 }
 
-QUERN_ENTRY void quern_join_hash(const QuernJoinShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+QUERN_ENTRY void quern_join_hash(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                                  uint64_t* hashes) {
-  quern_hole_hash_rows(shape, keys, first, rows, n, hashes);
+  quern_hole_hash_rows(descriptor, keys, first, rows, n, hashes);
 }
 
-QUERN_ENTRY void quern_join_store(const QuernJoinShape* shape, const QuernColumn* keys, const QuernColumn* payload, uint64_t first,
+QUERN_ENTRY void quern_join_store(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, const QuernColumn* payload, uint64_t first,
                                   const uint32_t* rows, uint32_t n, uint64_t first_row_id, uint8_t* tuples) {
-  quern_hole_store_rows(shape, keys, payload, first, rows, n, first_row_id, tuples);
+  quern_hole_store_rows(descriptor, keys, payload, first, rows, n, first_row_id, tuples);
 }
 
 // Tests rows [begin, end) of the hash batch; answers how many candidates it wrote. Hashes beyond the batch are stale ones of an earlier
@@ -62,7 +62,7 @@ QUERN_ENTRY uint32_t quern_join_test(const QuernJoinProbeArgs* a, uint32_t begin
   // runtime does the asking and calls this with distance 0 (runtime/join/join_loop.cc).
   // A table that fits the L2 cache is probed at distance 0, which means without any: a branch that is always predicted instead of six
   // instructions a row.
-  const bool prefetches = quern_hole_prefetches(a->shape) && distance != 0;
+  const bool prefetches = quern_hole_prefetches(a->descriptor) && distance != 0;
   if (prefetches && begin == 0)
     for (uint32_t i = 0; i < distance; ++i) __builtin_prefetch(&directory[hashes[i] >> shift]);
   uint32_t found = 0;
@@ -86,7 +86,7 @@ QUERN_ENTRY uint32_t quern_join_test(const QuernJoinProbeArgs* a, uint32_t begin
 // Asks for what the candidates' first tuples point to: keys that are longer than a tuple holds itself.
 QUERN_ENTRY void quern_join_reach(const QuernJoinProbeArgs* a) {
   const QuernProbeScratch* s = a->scratch;
-  for (uint32_t c = 0; c < s->num_candidates; ++c) quern_hole_prefetch_keys(a->shape, a->tuples + s->candidates[c].begin);
+  for (uint32_t c = 0; c < s->num_candidates; ++c) quern_hole_prefetch_keys(a->descriptor, a->tuples + s->candidates[c].begin);
 }
 
 // Compares each candidate (there is at least one) with its next tuple; those with more tuples stay for the next call. So no branch depends
@@ -94,13 +94,13 @@ QUERN_ENTRY void quern_join_reach(const QuernJoinProbeArgs* a) {
 // are there (there is room for one at least). Where marks stop a row (right_semi, right_anti), tuples are marked here.
 QUERN_ENTRY void quern_join_compare(const QuernJoinProbeArgs* a, uint32_t capacity) {
   QuernProbeScratch* s = a->scratch;
-  const QuernJoinShape* shape = a->shape;
+  const QuernJoinDescriptor* descriptor = a->descriptor;
   const QuernColumn* keys = a->keys;
   uint8_t* tuples = a->tuples;
   const uint32_t* rows = s->batch_numbers;
   const uint32_t first = static_cast<uint32_t>(s->batch_first);
-  const uint32_t tuple_bytes = quern_hole_tuple_bytes(shape), mark_offset = quern_hole_mark_offset(shape);
-  const bool stops_at_first = quern_hole_stops_at_first(shape), stops_at_marked = quern_hole_stops_at_marked(shape);
+  const uint32_t tuple_bytes = quern_hole_tuple_bytes(descriptor), mark_offset = quern_hole_mark_offset(descriptor);
+  const bool stops_at_first = quern_hole_stops_at_first(descriptor), stops_at_marked = quern_hole_stops_at_marked(descriptor);
   const uint32_t num_candidates = s->num_candidates, room = capacity - s->num_matches;
   const uint32_t num_compared = num_candidates < room ? num_candidates : room;
   uint32_t matches = s->num_matches, remaining = 0, c = 0;
@@ -109,7 +109,7 @@ QUERN_ENTRY void quern_join_compare(const QuernJoinProbeArgs* a, uint32_t capaci
     const uint32_t row = rows ? rows[candidate.index] : first + candidate.index;
     s->match_index[matches] = candidate.index;
     s->match_tuples[matches] = candidate.begin;
-    const bool equal = quern_hole_equal_row(shape, keys, row, tuples + candidate.begin);
+    const bool equal = quern_hole_equal_row(descriptor, keys, row, tuples + candidate.begin);
     bool stops = stops_at_first && equal;
     if (stops_at_marked && equal) stops = TestAndSetMark(tuples + candidate.begin + mark_offset);
     matches += equal;
@@ -134,7 +134,7 @@ QUERN_ENTRY uint32_t quern_join_refine(const QuernJoinProbeArgs* a, uint32_t beg
     s->match_rows[kept] = row;
     s->match_tuples[kept] = tuple;
     s->match_index[kept] = s->match_index[i];
-    kept += quern_hole_residual_row(a->shape, payload, row, tuples + tuple);
+    kept += quern_hole_residual_row(a->descriptor, payload, row, tuples + tuple);
   }
   return kept;
 }

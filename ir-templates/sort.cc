@@ -35,30 +35,30 @@ inline __attribute__((always_inline)) void PrefetchAhead(uint8_t* const* next, u
   __builtin_prefetch(end - next > kPrefetchDistance ? next[kPrefetchDistance] : *next);
 }
 
-inline __attribute__((always_inline)) void InsertionSort(const QuernSortShape* shape, uint8_t** begin, uint8_t** end) {
+inline __attribute__((always_inline)) void InsertionSort(const QuernSortDescriptor* descriptor, uint8_t** begin, uint8_t** end) {
   for (uint8_t** next = begin + 1; next < end; ++next) {
     uint8_t* tuple = *next;
     uint8_t** hole = next;
-    for (; hole > begin && quern_hole_compare_tuples(shape, hole[-1], tuple) > 0; --hole) *hole = hole[-1];
+    for (; hole > begin && quern_hole_compare_tuples(descriptor, hole[-1], tuple) > 0; --hole) *hole = hole[-1];
     *hole = tuple;
   }
 }
 
 // Merges [begin, middle) and [middle, end), both sorted, in place; of equal tuples the first run's come first. The first run is moved to
 // `scratch`, so that what is written never overtakes what is yet to be read. No branch depends on which tuple is taken.
-inline __attribute__((always_inline)) void Merge(const QuernSortShape* shape, uint8_t** begin, uint8_t** middle, uint8_t** end,
+inline __attribute__((always_inline)) void Merge(const QuernSortDescriptor* descriptor, uint8_t** begin, uint8_t** middle, uint8_t** end,
                                                  uint8_t** scratch) {
   uint8_t** left_end = scratch + (middle - begin);
   __builtin_memcpy(scratch, begin, static_cast<uint64_t>(middle - begin) * sizeof(uint8_t*));
   uint8_t **left = scratch, **right = middle, **out = begin;
-  const bool prefetches = quern_hole_prefetches(&shape->rows) && static_cast<uint64_t>(end - begin) >= kPrefetchedRows;
+  const bool prefetches = quern_hole_prefetches(&descriptor->rows) && static_cast<uint64_t>(end - begin) >= kPrefetchedRows;
   while (left < left_end && right < end) {
     if (prefetches) {
       PrefetchAhead(left, left_end);
       PrefetchAhead(right, end);
     }
     uint8_t *first = *left, *second = *right;
-    const bool takes_right = quern_hole_compare_tuples(shape, first, second) > 0;
+    const bool takes_right = quern_hole_compare_tuples(descriptor, first, second) > 0;
     *out++ = takes_right ? second : first;
     left += !takes_right;
     right += takes_right;
@@ -68,35 +68,35 @@ inline __attribute__((always_inline)) void Merge(const QuernSortShape* shape, ui
 
 }  // namespace
 
-QUERN_ENTRY void quern_sort_encode(const QuernSortShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+QUERN_ENTRY void quern_sort_encode(const QuernSortDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                                    uint64_t* const* words, uint32_t* incomplete) {
-  quern_hole_encode_rows(shape, keys, first, rows, n, words, incomplete);
+  quern_hole_encode_rows(descriptor, keys, first, rows, n, words, incomplete);
 }
 
-QUERN_ENTRY void quern_sort_lead(const QuernSortShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+QUERN_ENTRY void quern_sort_lead(const QuernSortDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                                  uint64_t* lead) {
-  quern_hole_lead_rows(shape, keys, first, rows, n, lead);
+  quern_hole_lead_rows(descriptor, keys, first, rows, n, lead);
 }
 
 // `fields`: the columns of all fields, those that come out first.
-QUERN_ENTRY void quern_sort_store(const QuernJoinShape* rows_shape, const QuernColumn* fields, uint64_t first, const uint32_t* rows,
+QUERN_ENTRY void quern_sort_store(const QuernJoinDescriptor* rows_descriptor, const QuernColumn* fields, uint64_t first, const uint32_t* rows,
                                   uint32_t n, uint64_t first_row_id, uint8_t* tuples) {
-  quern_hole_store_rows(rows_shape, nullptr, fields, first, rows, n, first_row_id, tuples);
+  quern_hole_store_rows(rows_descriptor, nullptr, fields, first, rows, n, first_row_id, tuples);
 }
 
-QUERN_ENTRY int32_t quern_sort_compare(const QuernSortShape* shape, const uint8_t* a, const uint8_t* b) {
-  return quern_hole_compare_tuples(shape, a, b);
+QUERN_ENTRY int32_t quern_sort_compare(const QuernSortDescriptor* descriptor, const uint8_t* a, const uint8_t* b) {
+  return quern_hole_compare_tuples(descriptor, a, b);
 }
 
 // Runs are merged as soon as there are two of the same length, as a binary counter carries: tuples are still in the cache then. After 5
 // runs of 8 there is one of 32 and one of 8; after the last one all are merged, whatever their lengths.
-QUERN_ENTRY void quern_sort_sort(const QuernSortShape* shape, uint8_t** tuples, uint64_t n, uint8_t** scratch) {
+QUERN_ENTRY void quern_sort_sort(const QuernSortDescriptor* descriptor, uint8_t** tuples, uint64_t n, uint8_t** scratch) {
   for (uint64_t begin = 0; begin < n; begin += kInsertionRows) {
     const uint64_t end = n - begin < kInsertionRows ? n : begin + kInsertionRows;
-    InsertionSort(shape, tuples + begin, tuples + end);
+    InsertionSort(descriptor, tuples + begin, tuples + end);
     for (uint64_t width = kInsertionRows; width <= begin; width *= 2) {
       const uint64_t middle = begin & ~(width - 1);
-      if ((begin & width) != 0) Merge(shape, tuples + middle - width, tuples + middle, tuples + end, scratch);
+      if ((begin & width) != 0) Merge(descriptor, tuples + middle - width, tuples + middle, tuples + end, scratch);
       else if (end < n) break;
     }
   }

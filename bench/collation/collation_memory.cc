@@ -85,7 +85,7 @@ struct Bench {
   Places a, b;
 };
 
-// A part of a LIKE pattern as a filter's shape has it: its bytes, and masks that fold nothing.
+// A part of a LIKE pattern as a filter's descriptor has it: its bytes, and masks that fold nothing.
 struct Needle {
   explicit Needle(std::string_view text) : bytes(2 * text.size() + kSlack), length(static_cast<uint32_t>(text.size())) {
     std::copy(text.begin(), text.end(), bytes.begin());

@@ -252,8 +252,8 @@ Timed HashBlock(const StringColumn& column, CollationRule rule) {
 // What kernels of sorts call for a batch.
 absl::StatusOr<Timed> EncodeBlock(const StringColumn& column, const std::string& collation) {
   QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec("sort keys=utf8(" + collation + ")"));
-  const auto shape = std::make_shared<SortShape>(spec);
-  const uint32_t num_words = shape->get()->num_words;
+  const auto descriptor = std::make_shared<SortDescriptor>(spec);
+  const uint32_t num_words = descriptor->get()->num_words;
   const auto memory = std::make_shared<std::vector<uint64_t>>(uint64_t{num_words} * kBatchRows);
   std::vector<uint64_t*> words;
   for (uint32_t i = 0; i < num_words; ++i) words.push_back(memory->data() + uint64_t{i} * kBatchRows);
@@ -262,7 +262,7 @@ absl::StatusOr<Timed> EncodeBlock(const StringColumn& column, const std::string&
     uint32_t incomplete = 0;
     for (uint64_t first = 0; first < column.num_rows(); first += kBatchRows) {
       const auto n = static_cast<uint32_t>(std::min<uint64_t>(kBatchRows, column.num_rows() - first));
-      quern_rt_encode_var32(shape->get(), 0, &view, first, nullptr, n, words.data(), num_words, &incomplete);
+      quern_rt_encode_var32(descriptor->get(), 0, &view, first, nullptr, n, words.data(), num_words, &incomplete);
     }
     return memory->empty() ? Internal("no words") : absl::OkStatus();
   }};

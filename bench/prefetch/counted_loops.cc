@@ -51,9 +51,9 @@ absl::StatusOr<std::function<absl::Status()>> MakeProbe(uint32_t distance, uint3
   probe->workload.emplace(WorkloadSpec{.build_rows = rows, .probe_rows = rows, .payload_columns = 1});
   JoinOptions options;
   options.layout = LayoutChoice::kOpen;
-  const auto shape = std::make_shared<JoinShape>(spec);
-  shape->mutable_tuning()->prefetches = true;
-  probe->join = std::make_shared<HashJoin>(shape, GenericJoinKernel(), nullptr, probe->budget, options);
+  const auto descriptor = std::make_shared<JoinDescriptor>(spec);
+  descriptor->mutable_tuning()->prefetches = true;
+  probe->join = std::make_shared<HashJoin>(descriptor, GenericJoinKernel(), nullptr, probe->budget, options);
   QUERN_RETURN_IF_ERROR(probe->join->Append(probe->workload->Build(0, rows, 1)));
   QUERN_RETURN_IF_ERROR(probe->join->Finalise());
   PrefetchSetting setting;

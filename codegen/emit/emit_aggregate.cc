@@ -97,12 +97,12 @@ ColumnStream StreamOf(Storage storage) {
 // One of the three loops.
 class UpdateEmitter {
  public:
-  UpdateEmitter(const QuernAggregateShape& shape, const UpdateChoices& choices, Emitter* emitter, bool tests_nulls)
-      : shape_(shape), choices_(choices), e_(*emitter), tests_nulls_(tests_nulls) {}
+  UpdateEmitter(const QuernAggregateDescriptor& descriptor, const UpdateChoices& choices, Emitter* emitter, bool tests_nulls)
+      : descriptor_(descriptor), choices_(choices), e_(*emitter), tests_nulls_(tests_nulls) {}
 
   void EmitRows(const char* name) {
     if (!Begin(name)) return;
-    if (choices_.uses_vectors) BeginVectors(StateVectorsOf(shape_, tests_nulls_));
+    if (choices_.uses_vectors) BeginVectors(StateVectorsOf(descriptor_, tests_nulls_));
     BasicBlock *entry = e_.ir().GetInsertBlock(), *rows_loop = e_.NewBlock("rows"), *loop = e_.NewBlock("row");
     BasicBlock *rows_end = e_.NewBlock("rows_end"), *done = e_.NewBlock("done");
     e_.ir().CreateCondBr(e_.ir().CreateICmpNE(n_, e_.I32(0), "any"), rows_loop, done);
@@ -127,7 +127,7 @@ class UpdateEmitter {
   void EmitRuns(const char* name) {
     if (!Begin(name)) return;
     Value* run_ends = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, run_ends), "run_ends");
-    Value* local = Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), shape_.group.tuple_bytes / 8), "local");
+    Value* local = Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), descriptor_.group.tuple_bytes / 8), "local");
     BasicBlock *entry = e_.ir().GetInsertBlock(), *run_loop = e_.NewBlock("run"), *rows_loop = e_.NewBlock("rows");
     BasicBlock *row_loop = e_.NewBlock("row"), *rows_end = e_.NewBlock("rows_end"), *run_end = e_.NewBlock("run_end");
     BasicBlock* done = e_.NewBlock("done");
@@ -231,8 +231,8 @@ class UpdateEmitter {
 
   void AddKeyStreams() {
     Value* keys = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, keys), "keys");
-    for (uint32_t k = 0; k < shape_.group.num_keys; ++k) {
-      const QuernField& key = shape_.group.keys[k];
+    for (uint32_t k = 0; k < descriptor_.group.num_keys; ++k) {
+      const QuernField& key = descriptor_.group.keys[k];
       AddStream(e_.Element(keys, k, sizeof(QuernColumn), "key" + llvm::Twine(k)), key.storage, &key_streams_);
     }
     Value* asks_keys = e_.Element(args_, offsetof(QuernUpdateArgs, asks_keys), 1, "asks_keys_at");
@@ -246,8 +246,8 @@ class UpdateEmitter {
 
   // QuernColumn column3 = args->columns[3];    for each that an accumulator reads; the dictionary's where there is one
   void CopyColumns() {
-    for (uint32_t k = 0; k < shape_.num_accumulators; ++k) {
-      const QuernAccumulator& a = shape_.accumulators[k];
+    for (uint32_t k = 0; k < descriptor_.num_accumulators; ++k) {
+      const QuernAccumulator& a = descriptor_.accumulators[k];
       if (a.step == kStepCalled) continue;
       for (uint32_t i = 0; i < a.num_arguments; ++i)
         CopyColumn(a.arguments[i].column, a.arguments[i].storage, a.arguments[i].index_storage);
@@ -303,8 +303,8 @@ class UpdateEmitter {
 
   // States and bits; the key stays where it is.
   void CopyStates(Value* to, Value* from) {
-    CopyBytes(to, from, shape_.states_offset, shape_.states_bytes);
-    CopyBytes(to, from, shape_.bits_offset, shape_.bits_bytes);
+    CopyBytes(to, from, descriptor_.states_offset, descriptor_.states_bytes);
+    CopyBytes(to, from, descriptor_.bits_offset, descriptor_.bits_bytes);
   }
 
   void CopyBytes(Value* to, Value* from, uint32_t offset, uint32_t bytes) {
@@ -319,8 +319,8 @@ class UpdateEmitter {
     for (VectorStates& states : vectors_) EmitVector(states, i, row, tuple);
     if (!vectors_.empty()) return;
     std::map<uint32_t, uint8_t> seen_by_all;  // byte of the tuple: bits of accumulators that every row of this loop gives a value
-    for (uint32_t k = 0; k < shape_.num_accumulators; ++k) {
-      const QuernAccumulator& a = shape_.accumulators[k];
+    for (uint32_t k = 0; k < descriptor_.num_accumulators; ++k) {
+      const QuernAccumulator& a = descriptor_.accumulators[k];
       if (a.step == kStepCalled) continue;
       Value* takes = Takes(a, row);
       if (takes == nullptr && a.seen_mask != 0) seen_by_all[a.seen_offset] |= a.seen_mask;
@@ -360,7 +360,7 @@ class UpdateEmitter {
   }
 
   void EmitAccumulator(uint32_t k, Value* i, Value* row, Value* tuple, Value* takes) {
-    const QuernAccumulator& a = shape_.accumulators[k];
+    const QuernAccumulator& a = descriptor_.accumulators[k];
     const bool is_dictionary = a.num_arguments > 0 && a.arguments[0].index_storage != kNoStorage;
     const bool is_masked = blocks::IsMasked(a.step) && !is_dictionary;
     BasicBlock* next = nullptr;
@@ -389,7 +389,7 @@ class UpdateEmitter {
   }
 
   void EmitStep(uint32_t k, Value* i, Value* row, Value* tuple, Value* mask) {
-    const QuernAccumulator& a = shape_.accumulators[k];
+    const QuernAccumulator& a = descriptor_.accumulators[k];
     const StepReads reads = kSteps[a.step].reads;
     const std::string block = std::string("step_") + kSteps[a.step].text;
     Value* state = e_.Element(tuple, a.state_offset, 1, "state");
@@ -478,7 +478,7 @@ class UpdateEmitter {
 
   // A lane's value before what is done to all lanes at once.
   Value* ReadLane(const StateLane& lane, Value* i, Value* row) {
-    const QuernArgument& argument = shape_.accumulators[lane.accumulator].arguments[0];
+    const QuernArgument& argument = descriptor_.accumulators[lane.accumulator].arguments[0];
     switch (lane.value) {
       case LaneValue::kInteger: return Read(argument, kReadsInteger, i, row);
       case LaneValue::kNumber: return Read(argument, kReadsNumber, i, row);
@@ -498,7 +498,7 @@ class UpdateEmitter {
     for (size_t k = 0; k < states.lanes.size(); ++k) {
       const StateLane& lane = states.lanes[k];
       if (Is(lane, LaneStep::kNone) || Is(lane, LaneValue::kConstant)) continue;
-      const QuernArgument& argument = shape_.accumulators[lane.accumulator].arguments[0];
+      const QuernArgument& argument = descriptor_.accumulators[lane.accumulator].arguments[0];
       const bool is_turned = argument.storage == kF32 && Is(lane, LaneValue::kOrderedF32);
       auto& [first, lanes] = values[{argument.column, is_turned}];
       if (first == nullptr) first = &lane;
@@ -562,7 +562,7 @@ class UpdateEmitter {
     e_.ir().CreateStore(e_.ir().CreateOr(e_.ir().CreateLoad(type, overflows, "before"), now, "overflows"), overflows);
   }
 
-  const QuernAggregateShape& shape_;
+  const QuernAggregateDescriptor& descriptor_;
   const UpdateChoices choices_;
   Emitter& e_;
   const bool tests_nulls_;
@@ -577,11 +577,11 @@ class UpdateEmitter {
 
 }  // namespace
 
-void EmitAggregateHoles(const QuernAggregateShape& shape, const UpdateChoices& choices, Emitter* emitter) {
-  EmitJoinHoles(shape.group, emitter);
-  UpdateEmitter(shape, choices, emitter, /*tests_nulls=*/true).EmitRows("update_rows");
-  UpdateEmitter(shape, choices, emitter, /*tests_nulls=*/false).EmitRows("update_valid_rows");
-  UpdateEmitter(shape, choices, emitter, /*tests_nulls=*/true).EmitRuns("update_run_rows");
+void EmitAggregateHoles(const QuernAggregateDescriptor& descriptor, const UpdateChoices& choices, Emitter* emitter) {
+  EmitJoinHoles(descriptor.group, emitter);
+  UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/true).EmitRows("update_rows");
+  UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/false).EmitRows("update_valid_rows");
+  UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/true).EmitRuns("update_run_rows");
 }
 
 }  // namespace quern

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hole of the filter template: the shape's steps as a straight line of calls of blocks, with constants. For
+// The hole of the filter template: the descriptor's steps as a straight line of calls of blocks, with constants. For
 // filter i64 >= 5 and utf8 = 'zzzz' that is
 //
 //     void quern_hole_filter_batch(args, first, n, mask) {
@@ -11,7 +11,7 @@
 // left of the second leaf is a vector comparison of lengths with 4, and of words with 0x7a7a7a7a.
 //
 // Masks other than the first are arrays on the stack. Leaves that no block is made for (dictionaries, long lists, `_`) call the runtime,
-// which finds them in args->shape by their number. This file reads the shape as ir-templates/generic/generic_filter.cc does, step by step.
+// which finds them in args->descriptor by their number. This file reads the descriptor as ir-templates/generic/generic_filter.cc does, step by step.
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -28,7 +28,7 @@ using llvm::Value;
 
 class FilterEmitter {
  public:
-  FilterEmitter(const QuernFilterShape& shape, Emitter* emitter) : shape_(shape), e_(*emitter) {}
+  FilterEmitter(const QuernFilterDescriptor& descriptor, Emitter* emitter) : descriptor_(descriptor), e_(*emitter) {}
 
   void EmitAll() {
     auto p = e_.Begin("filter_batch", {"args", "first", "n", "mask"});
@@ -37,11 +37,11 @@ class FilterEmitter {
     first_ = p[1];
     n_ = p[2];
     masks_.push_back(p[3]);
-    for (uint32_t m = 1; m < shape_.num_masks; ++m) {
+    for (uint32_t m = 1; m < descriptor_.num_masks; ++m) {
       masks_.push_back(e_.ir().CreateAlloca(llvm::ArrayType::get(e_.ir().getInt64Ty(), kMaskWords), nullptr, "mask" + llvm::Twine(m)));
     }
     columns_ = e_.LoadPointer(args_, offsetof(QuernFilterArgs, columns), "columns");
-    for (uint32_t s = 0; s < shape_.num_steps; ++s) EmitStep(shape_.steps[s]);
+    for (uint32_t s = 0; s < descriptor_.num_steps; ++s) EmitStep(descriptor_.steps[s]);
     e_.ir().CreateRetVoid();
   }
 
@@ -68,7 +68,7 @@ class FilterEmitter {
 
   // quern_block_filter_<kind>_<storage>(args, leaf, &columns[c], first, n, mask, ..);
   void EmitLeaf(uint32_t leaf, Value* mask) {
-    const QuernFilterLeaf& l = shape_.leaves[leaf];
+    const QuernFilterLeaf& l = descriptor_.leaves[leaf];
     if (l.kind == kNullLeaf) return EmitValid(l.column, mask, !l.negated);
     std::vector<Value*> arguments = {args_, e_.I32(leaf), Column(l.column), first_, n_, mask};
     const std::string block = BlockOf(l);
@@ -133,7 +133,7 @@ class FilterEmitter {
                                     "quern_constant_leaf" + llvm::Twine(leaf));
   }
 
-  const QuernFilterShape& shape_;
+  const QuernFilterDescriptor& descriptor_;
   Emitter& e_;
   Value *args_ = nullptr, *first_ = nullptr, *n_ = nullptr, *columns_ = nullptr;
   std::vector<Value*> masks_;
@@ -141,6 +141,6 @@ class FilterEmitter {
 
 }  // namespace
 
-void EmitFilterHoles(const QuernFilterShape& shape, Emitter* emitter) { FilterEmitter(shape, emitter).EmitAll(); }
+void EmitFilterHoles(const QuernFilterDescriptor& descriptor, Emitter* emitter) { FilterEmitter(descriptor, emitter).EmitAll(); }
 
 }  // namespace quern

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The holes of the join template, for one shape: calls of blocks with constants, key after key, column after column. Above each piece
+// The holes of the join template, for one descriptor: calls of blocks with constants, key after key, column after column. Above each piece
 // stands the C++ that it emits. For keys i64,utf8 the hash stage becomes
 //
-//     void quern_hole_hash_rows(shape, keys, first, rows, n, hashes) {
+//     void quern_hole_hash_rows(descriptor, keys, first, rows, n, hashes) {
 //       quern_block_hash_64(&keys[0], first, rows, n, hashes, /*combine=*/false, /*nullable=*/false, /*rule=*/0, 0);
 //       quern_block_hash_var32(&keys[1], first, rows, n, hashes, /*combine=*/true, /*nullable=*/false, /*rule=*/0, 0);
 //     }
@@ -14,7 +14,7 @@
 //       quern_block_dictionary_rows_32(&keys[0], first, rows, n, translated);
 //       quern_block_hash_64(keys[0].dictionary, first, translated, n, hashes, ..);
 //
-// This file reads the shape as ir-templates/generic/generic_join.cc does, hole by hole; whoever changes one changes the other, and the
+// This file reads the descriptor as ir-templates/generic/generic_join.cc does, hole by hole; whoever changes one changes the other, and the
 // differential tests hold them together.
 #include <cstddef>
 
@@ -31,14 +31,14 @@ bool IsDictionary(const QuernField& field) { return field.index_storage != kNoSt
 
 class JoinEmitter {
  public:
-  JoinEmitter(const QuernJoinShape& shape, Emitter* emitter) : shape_(shape), e_(*emitter) {}
+  JoinEmitter(const QuernJoinDescriptor& descriptor, Emitter* emitter) : descriptor_(descriptor), e_(*emitter) {}
 
   void EmitAll() {
-    EmitConstant("tuple_bytes", shape_.tuple_bytes);
-    EmitConstant("mark_offset", shape_.mark_offset);
-    EmitFlag("prefetches", shape_.prefetches);
-    EmitFlag("stops_at_first", shape_.stops_at_first);
-    EmitFlag("stops_at_marked", shape_.stops_at_marked);
+    EmitConstant("tuple_bytes", descriptor_.tuple_bytes);
+    EmitConstant("mark_offset", descriptor_.mark_offset);
+    EmitFlag("prefetches", descriptor_.prefetches);
+    EmitFlag("stops_at_first", descriptor_.stops_at_first);
+    EmitFlag("stops_at_marked", descriptor_.stops_at_marked);
     EmitFilterRows();
     EmitPackRows();
     EmitHashRows();
@@ -58,12 +58,12 @@ class JoinEmitter {
   };
 
   void EmitConstant(const char* name, uint32_t value) {
-    if (e_.Begin(name, {"shape"}).empty()) return;
+    if (e_.Begin(name, {"descriptor"}).empty()) return;
     e_.ir().CreateRet(e_.I32(value));
   }
 
   void EmitFlag(const char* name, bool value) {
-    if (e_.Begin(name, {"shape"}).empty()) return;
+    if (e_.Begin(name, {"descriptor"}).empty()) return;
     e_.ir().CreateRet(e_.Bool(value));
   }
 
@@ -94,11 +94,11 @@ class JoinEmitter {
   // if (keys[k].validity) { n = quern_block_filter_valid(&keys[k], first, rows, n, out); rows = out; filtered = true; }    for each such k
   // return filtered ? n : kAllRows;
   void EmitFilterRows() {
-    auto p = e_.Begin("filter_rows", {"shape", "keys", "first", "rows", "n", "out"});
+    auto p = e_.Begin("filter_rows", {"descriptor", "keys", "first", "rows", "n", "out"});
     if (p.empty()) return;
     Value *keys = p[1], *first = p[2], *rows = p[3], *n = p[4], *out = p[5], *filtered = e_.Bool(false);
-    for (uint32_t k = 0; k < shape_.num_keys; ++k) {
-      if (!shape_.keys[k].nullable || shape_.keys[k].null_equal) continue;
+    for (uint32_t k = 0; k < descriptor_.num_keys; ++k) {
+      if (!descriptor_.keys[k].nullable || descriptor_.keys[k].null_equal) continue;
       Value* key = Column(keys, k, "key");
       Value* has_nulls = e_.ir().CreateIsNotNull(e_.LoadPointer(key, offsetof(QuernColumn, validity), "validity"), "has_nulls");
       llvm::BasicBlock *before = e_.ir().GetInsertBlock(), *filter = e_.NewBlock("filter"), *next = e_.NewBlock("next_key");
@@ -123,12 +123,12 @@ class JoinEmitter {
 
   // quern_block_pack_<storage>(&keys[k], first, rows, n, words, combine, nullable, word_shift, word_null_bit);    for each k
   void EmitPackRows() {
-    auto p = e_.Begin("pack_rows", {"shape", "keys", "first", "rows", "n", "words"});
+    auto p = e_.Begin("pack_rows", {"descriptor", "keys", "first", "rows", "n", "words"});
     if (p.empty()) return;
     BeginBody();
     Value *keys = p[1], *first = p[2], *rows = p[3], *n = p[4], *words = p[5];
-    for (uint32_t k = 0; k < shape_.num_keys; ++k) {
-      const QuernField& key = shape_.keys[k];
+    for (uint32_t k = 0; k < descriptor_.num_keys; ++k) {
+      const QuernField& key = descriptor_.keys[k];
       Source source = Translate(key, Column(keys, k, "key"), first, rows, n);
       e_.Call("pack_" + Text(key.storage), {source.column, first, source.rows, n, words, e_.Bool(k > 0), e_.Bool(IsNullEqual(key)),
                                             e_.I32(key.word_shift), e_.I32(key.word_null_bit)});
@@ -138,16 +138,16 @@ class JoinEmitter {
 
   // quern_block_hash_<storage>(&keys[k], first, rows, n, hashes, combine, nullable, rule, width);    for each k
   void EmitHashRows() {
-    auto p = e_.Begin("hash_rows", {"shape", "keys", "first", "rows", "n", "hashes"});
+    auto p = e_.Begin("hash_rows", {"descriptor", "keys", "first", "rows", "n", "hashes"});
     if (p.empty()) return;
     BeginBody();
     Value *keys = p[1], *first = p[2], *rows = p[3], *n = p[4], *hashes = p[5];
-    if (shape_.zero_hashes) {
+    if (descriptor_.zero_hashes) {
       Value* bytes = e_.ir().CreateShl(e_.ir().CreateZExt(n, e_.ir().getInt64Ty()), 3, "bytes");
       e_.ir().CreateMemSet(hashes, e_.I8(0), bytes, llvm::MaybeAlign(8));
     }
-    for (uint32_t k = 0; k < shape_.num_keys && !shape_.zero_hashes; ++k) {
-      const QuernField& key = shape_.keys[k];
+    for (uint32_t k = 0; k < descriptor_.num_keys && !descriptor_.zero_hashes; ++k) {
+      const QuernField& key = descriptor_.keys[k];
       Source source = Translate(key, Column(keys, k, "key"), first, rows, n);
       e_.Call("hash_" + Text(key.storage), {source.column, first, source.rows, n, hashes, e_.Bool(k > 0), e_.Bool(IsNullEqual(key)),
                                             e_.I32(key.rule), e_.I32(key.width_bytes)});
@@ -158,38 +158,38 @@ class JoinEmitter {
   // quern_block_zero_null_bits(tuples, n, tuple_bytes, null_bits_offset, null_bits_bytes);                   where there are any
   // quern_block_store_<storage>(&keys[k], first, rows, n, tuples, tuple_bytes, field_offset, ..);            for each k, then payload
   void EmitStoreRows() {
-    auto p = e_.Begin("store_rows", {"shape", "keys", "payload", "first", "rows", "n", "first_row_id", "tuples"});
+    auto p = e_.Begin("store_rows", {"descriptor", "keys", "payload", "first", "rows", "n", "first_row_id", "tuples"});
     if (p.empty()) return;
     BeginBody();
     Value *n = p[5], *tuples = p[7];
-    if (shape_.null_bits_bytes != 0) {
-      e_.Call("zero_null_bits", {tuples, n, e_.I32(shape_.tuple_bytes), e_.I32(shape_.null_bits_offset), e_.I32(shape_.null_bits_bytes)});
+    if (descriptor_.null_bits_bytes != 0) {
+      e_.Call("zero_null_bits", {tuples, n, e_.I32(descriptor_.tuple_bytes), e_.I32(descriptor_.null_bits_offset), e_.I32(descriptor_.null_bits_bytes)});
     }
-    for (uint32_t k = 0; k < shape_.num_keys && shape_.word_bytes == 0; ++k) StoreField(shape_.keys[k], Column(p[1], k, "key"), p);
-    for (uint32_t c = 0; c < shape_.num_build; ++c) StoreField(shape_.build[c], Column(p[2], c, "payload"), p);
-    for (uint32_t r = 0; r < shape_.num_residual; ++r)
-      StoreField(shape_.build_residual[r], Column(p[2], shape_.num_build + r, "residual"), p);
+    for (uint32_t k = 0; k < descriptor_.num_keys && descriptor_.word_bytes == 0; ++k) StoreField(descriptor_.keys[k], Column(p[1], k, "key"), p);
+    for (uint32_t c = 0; c < descriptor_.num_build; ++c) StoreField(descriptor_.build[c], Column(p[2], c, "payload"), p);
+    for (uint32_t r = 0; r < descriptor_.num_residual; ++r)
+      StoreField(descriptor_.build_residual[r], Column(p[2], descriptor_.num_build + r, "residual"), p);
     e_.ir().CreateRetVoid();
   }
 
   void StoreField(const QuernField& field, Value* column, const std::vector<Value*>& p) {
     Value *first = p[3], *rows = p[4], *n = p[5], *first_row_id = p[6], *tuples = p[7];
     if (field.storage == kRowId) {
-      e_.Call("store_rowid", {first, rows, n, tuples, first_row_id, e_.I32(shape_.tuple_bytes), e_.I32(field.tuple_offset)});
+      e_.Call("store_rowid", {first, rows, n, tuples, first_row_id, e_.I32(descriptor_.tuple_bytes), e_.I32(field.tuple_offset)});
       return;
     }
     Source source = Translate(field, column, first, rows, n);
     e_.Call("store_" + Text(field.storage),
-            {source.column, first, source.rows, n, tuples, e_.I32(shape_.tuple_bytes), e_.I32(field.tuple_offset),
+            {source.column, first, source.rows, n, tuples, e_.I32(descriptor_.tuple_bytes), e_.I32(field.tuple_offset),
              e_.I32(field.null_offset), e_.I8(field.null_mask), e_.I32(field.rule), e_.I32(field.width_bytes)});
   }
 
   // quern_block_prefetch_string(tuple + offset, width);    for each key of variable length
   void EmitPrefetchKeys() {
-    auto p = e_.Begin("prefetch_keys", {"shape", "tuple"});
+    auto p = e_.Begin("prefetch_keys", {"descriptor", "tuple"});
     if (p.empty()) return;
-    for (uint32_t k = 0; k < shape_.num_keys; ++k) {
-      const QuernField& key = shape_.keys[k];
+    for (uint32_t k = 0; k < descriptor_.num_keys; ++k) {
+      const QuernField& key = descriptor_.keys[k];
       if (!IsVariable(key.storage)) continue;
       e_.Call("prefetch_string", {e_.Element(p[1], key.tuple_offset, 1, "field"), e_.I32(key.width_bytes)});
     }
@@ -201,19 +201,19 @@ class JoinEmitter {
   //
   // return (keys[0] == tuple.key0 & keys[2] == tuple.key2) && quern_block_equal_var32(&keys[1], row, tuple + offset, ..) && ..;
   void EmitEqualRow() {
-    auto p = e_.Begin("equal_row", {"shape", "keys", "row", "tuple"});
+    auto p = e_.Begin("equal_row", {"descriptor", "keys", "row", "tuple"});
     if (p.empty()) return;
     Value* words_equal = nullptr;
-    for (uint32_t k = 0; k < shape_.num_keys; ++k) {
-      if (!IsMachineWord(shape_.keys[k])) continue;
-      Value* equal = EqualValue(shape_.keys[k], Column(p[1], k, "key"), p[2], p[3]);
+    for (uint32_t k = 0; k < descriptor_.num_keys; ++k) {
+      if (!IsMachineWord(descriptor_.keys[k])) continue;
+      Value* equal = EqualValue(descriptor_.keys[k], Column(p[1], k, "key"), p[2], p[3]);
       words_equal = words_equal ? e_.ir().CreateAnd(words_equal, equal, "words_equal") : equal;
     }
     llvm::BasicBlock* unequal = nullptr;
     if (words_equal != nullptr) unequal = ContinueIf(words_equal, unequal);
-    for (uint32_t k = 0; k < shape_.num_keys; ++k) {
-      if (IsMachineWord(shape_.keys[k])) continue;
-      unequal = ContinueIf(EqualKey(shape_.keys[k], Column(p[1], k, "key"), p[2], p[3]), unequal);
+    for (uint32_t k = 0; k < descriptor_.num_keys; ++k) {
+      if (IsMachineWord(descriptor_.keys[k])) continue;
+      unequal = ContinueIf(EqualKey(descriptor_.keys[k], Column(p[1], k, "key"), p[2], p[3]), unequal);
     }
     e_.ir().CreateRet(e_.Bool(true));
     e_.ir().SetInsertPoint(unequal);
@@ -269,13 +269,13 @@ class JoinEmitter {
   // return quern_block_compare_<storage>(&payload[num_probe + r], row, tuple + offset, comparison, is_signed) && ..;    for each r, and
   // where its columns may be null: quern_block_valid(..) && !(tuple[null_offset] & null_mask) before it
   void EmitResidualRow() {
-    auto p = e_.Begin("residual_row", {"shape", "payload", "row", "tuple"});
+    auto p = e_.Begin("residual_row", {"descriptor", "payload", "row", "tuple"});
     if (p.empty()) return;
     Value *row = p[2], *tuple = p[3];
     llvm::BasicBlock* fails = nullptr;
-    for (uint32_t r = 0; r < shape_.num_residual; ++r) {
-      const QuernField& field = shape_.build_residual[r];
-      Value* column = Column(p[1], shape_.num_probe + r, "residual");
+    for (uint32_t r = 0; r < descriptor_.num_residual; ++r) {
+      const QuernField& field = descriptor_.build_residual[r];
+      Value* column = Column(p[1], descriptor_.num_probe + r, "residual");
       if (field.nullable) {
         Value* valid = e_.ir().CreateAnd(e_.Call("valid", {column, row}, "valid", 1), e_.ir().CreateNot(StoredNull(field, tuple)), "valid");
         fails = ContinueIf(valid, fails);
@@ -305,16 +305,16 @@ class JoinEmitter {
     if (p.empty()) return;
     BeginBody();
     Value *args = p[0], *n = p[3], *fit = e_.ir().CreateZExt(n, e_.ir().getInt64Ty(), "fit");
-    for (uint32_t c = 0; c < shape_.num_probe; ++c) {
-      const QuernField& field = shape_.probe[c];
+    for (uint32_t c = 0; c < descriptor_.num_probe; ++c) {
+      const QuernField& field = descriptor_.probe[c];
       if (!IsVariable(field.storage)) continue;
       Source source = Translate(field, Column(Payload(args), c, "payload"), e_.I64(0), p[1], n);
       fit = e_.Call("fit_probe_" + Text(field.storage),
                     {source.column, source.rows, n, OutColumn(OutProbe(args), c), e_.Bool(field.nullable)}, "fit", 64);
       n = ReturnUnlessPositive(fit);
     }
-    for (uint32_t c = 0; c < shape_.num_build; ++c) {
-      const QuernField& field = shape_.build[c];
+    for (uint32_t c = 0; c < descriptor_.num_build; ++c) {
+      const QuernField& field = descriptor_.build[c];
       if (!IsVariable(field.storage)) continue;
       fit = e_.Call("fit_build_" + Text(field.storage),
                     {Base(args), p[2], n, OutColumn(OutBuild(args), c), e_.I32(field.tuple_offset), e_.I32(field.null_offset),
@@ -342,8 +342,8 @@ class JoinEmitter {
     BeginBody();
     Value *args = p[0], *rows = p[1], *tuples = p[2], *n = p[3];
     Value* out_row = e_.LoadI64(args, offsetof(QuernJoinProbeArgs, out_rows), "out_row");
-    for (uint32_t c = 0; c < shape_.num_probe; ++c) {
-      const QuernField& field = shape_.probe[c];
+    for (uint32_t c = 0; c < descriptor_.num_probe; ++c) {
+      const QuernField& field = descriptor_.probe[c];
       Value* out = OutColumn(OutProbe(args), c);
       if (field.storage == kRowId) {
         e_.Call("emit_rowid", {rows, n, out, out_row, e_.LoadI64(args, offsetof(QuernJoinProbeArgs, first_row_id), "first_row_id"),
@@ -354,8 +354,8 @@ class JoinEmitter {
       e_.Call("emit_probe_" + Text(field.storage),
               {source.column, source.rows, n, out, out_row, e_.Bool(field.nullable), e_.I32(field.width_bytes)});
     }
-    for (uint32_t c = 0; c < shape_.num_build; ++c) {
-      const QuernField& field = shape_.build[c];
+    for (uint32_t c = 0; c < descriptor_.num_build; ++c) {
+      const QuernField& field = descriptor_.build[c];
       e_.Call("emit_build_" + Text(field.storage == kRowId ? k64 : field.storage),
               {Base(args), tuples, n, OutColumn(OutBuild(args), c), out_row, e_.I32(field.tuple_offset), e_.I32(field.null_offset),
                e_.I8(field.null_mask), e_.I32(field.width_bytes)});
@@ -368,13 +368,13 @@ class JoinEmitter {
   Value* OutProbe(Value* args) { return e_.LoadPointer(args, offsetof(QuernJoinProbeArgs, out_probe), "out_probe"); }
   Value* OutBuild(Value* args) { return e_.LoadPointer(args, offsetof(QuernJoinProbeArgs, out_build), "out_build"); }
 
-  const QuernJoinShape& shape_;
+  const QuernJoinDescriptor& descriptor_;
   Emitter& e_;
   Value* translated_ = nullptr;
 };
 
 }  // namespace
 
-void EmitJoinHoles(const QuernJoinShape& shape, Emitter* emitter) { JoinEmitter(shape, emitter).EmitAll(); }
+void EmitJoinHoles(const QuernJoinDescriptor& descriptor, Emitter* emitter) { JoinEmitter(descriptor, emitter).EmitAll(); }
 
 }  // namespace quern

@@ -2,7 +2,7 @@
 // The holes of the sort template that read keys; those that read and write tuples are the join's (emit_join.cc). Above each piece stands
 // the C++ that it emits. For keys i32:nullable,i64:desc the encode stage becomes
 //
-//     void quern_hole_encode_rows(shape, keys, first, rows, n, words, incomplete) {
+//     void quern_hole_encode_rows(descriptor, keys, first, rows, n, words, incomplete) {
 //       quern_block_encode_nulls(&keys[0], first, rows, n, words[0], /*combine=*/false, /*shift=*/63, /*null_is_one=*/true);
 //       quern_block_encode_32(&keys[0], first, rows, n, words[0], /*combine=*/true, /*nullable=*/true, /*shift=*/31, 0x80000000);
 //       quern_block_encode_64(&keys[1], first, rows, n, words[1], /*combine=*/false, /*nullable=*/false, 0, 0x7fff'ffff'ffff'ffff);
@@ -10,14 +10,14 @@
 //
 // and inlining leaves, of the last line, a loop of a load, a xor and a store. Two tuples are compared key after key in a straight line:
 //
-//     int32_t quern_hole_compare_tuples(shape, a, b) {
+//     int32_t quern_hole_compare_tuples(descriptor, a, b) {
 //       int32_t order = quern_block_order_64(/*descending: the other way round*/ b + 8, a + 8, /*is_signed=*/true, false, 0);
 //       if (order != 0) return order;
 //       ..
 //       return 0;
 //     }
 //
-// This file reads the shape as ir-templates/generic/generic_sort.cc does, hole by hole; whoever changes one changes the other, and the
+// This file reads the descriptor as ir-templates/generic/generic_sort.cc does, hole by hole; whoever changes one changes the other, and the
 // differential tests hold them together.
 #include <cstddef>
 
@@ -34,7 +34,7 @@ std::string Text(Storage storage) { return std::string(StorageText(storage)); }
 
 class SortEmitter {
  public:
-  SortEmitter(const QuernSortShape& shape, Emitter* emitter) : shape_(shape), e_(*emitter) {}
+  SortEmitter(const QuernSortDescriptor& descriptor, Emitter* emitter) : descriptor_(descriptor), e_(*emitter) {}
 
   void EmitAll() {
     EmitEncodeRows();
@@ -45,7 +45,7 @@ class SortEmitter {
  private:
   // The rows of a batch, and where their words go.
   struct Batch {
-    Value *shape, *keys, *first, *rows, *n;
+    Value *descriptor, *keys, *first, *rows, *n;
     Value* words;  // array of the words' arrays
     uint32_t num_words;
     Value* incomplete;
@@ -58,40 +58,40 @@ class SortEmitter {
 
   // quern_block_encode_..(..);    for each part
   void EmitEncodeRows() {
-    auto p = e_.Begin("encode_rows", {"shape", "keys", "first", "rows", "n", "words", "incomplete"});
+    auto p = e_.Begin("encode_rows", {"descriptor", "keys", "first", "rows", "n", "words", "incomplete"});
     if (p.empty()) return;
-    EmitKeys({p[0], p[1], p[2], p[3], p[4], p[5], shape_.num_words, p[6]});
+    EmitKeys({p[0], p[1], p[2], p[3], p[4], p[5], descriptor_.num_words, p[6]});
   }
 
   // uint32_t incomplete = 0;  uint64_t* words[] = {lead};
   // quern_block_encode_..(..);    for each part of word 0; where there is no other word, that is done already:
-  // quern_sort_encode(shape, keys, first, rows, n, words, &incomplete);
+  // quern_sort_encode(descriptor, keys, first, rows, n, words, &incomplete);
   void EmitLeadRows() {
-    auto p = e_.Begin("lead_rows", {"shape", "keys", "first", "rows", "n", "lead"});
+    auto p = e_.Begin("lead_rows", {"descriptor", "keys", "first", "rows", "n", "lead"});
     if (p.empty()) return;
     llvm::Function* encode = e_.function()->getParent()->getFunction("quern_sort_encode");
     Value* incomplete = e_.ir().CreateAlloca(e_.ir().getInt32Ty(), nullptr, "incomplete");
     Value* words = e_.ir().CreateAlloca(e_.ir().getPtrTy(), nullptr, "words");
     e_.ir().CreateStore(e_.I32(0), incomplete);
     e_.ir().CreateStore(p[5], words);
-    if (shape_.num_words > 1 || encode == nullptr) return EmitKeys({p[0], p[1], p[2], p[3], p[4], words, 1, incomplete});
+    if (descriptor_.num_words > 1 || encode == nullptr) return EmitKeys({p[0], p[1], p[2], p[3], p[4], words, 1, incomplete});
     e_.ir().CreateCall(encode, {p[0], p[1], p[2], p[3], p[4], words, incomplete});
     e_.ir().CreateRetVoid();
   }
 
   void EmitKeys(const Batch& batch) {
     translated_ = nullptr;
-    for (uint32_t k = 0; k < shape_.num_keys; ++k) {
-      if (shape_.parts[shape_.keys[k].first_part].word < batch.num_words) EmitKey(batch, k);
+    for (uint32_t k = 0; k < descriptor_.num_keys; ++k) {
+      if (descriptor_.parts[descriptor_.keys[k].first_part].word < batch.num_words) EmitKey(batch, k);
     }
     e_.ir().CreateRetVoid();
   }
 
   void EmitKey(const Batch& batch, uint32_t k) {
-    const QuernSortKey& key = shape_.keys[k];
+    const QuernSortKey& key = descriptor_.keys[k];
     const Source source = Translate(batch, k);
     for (uint32_t p = key.first_part; p < key.first_part + key.num_parts; ++p) {
-      const QuernSortPart& part = shape_.parts[p];
+      const QuernSortPart& part = descriptor_.parts[p];
       if (part.word >= batch.num_words) return;
       if (part.kind == kBytesPart) return EmitBytes(batch, k, source);  // all of them
       if (part.kind == kNullPart) EmitNulls(batch, key, part, source);
@@ -102,7 +102,7 @@ class SortEmitter {
   // uint32_t translated[kMaxBatchRows];                                                        one buffer serves all dictionaries of a body
   // quern_block_dictionary_rows_<index storage>(&keys[k], first, rows, n, translated);
   Source Translate(const Batch& batch, uint32_t k) {
-    const QuernSortKey& key = shape_.keys[k];
+    const QuernSortKey& key = descriptor_.keys[k];
     Value* column = e_.Element(batch.keys, k, sizeof(QuernColumn), "key" + llvm::Twine(k));
     if (key.index_storage == kNoStorage) return {column, column, batch.rows};
     if (translated_ == nullptr) {
@@ -129,25 +129,25 @@ class SortEmitter {
              e_.I32(part.shift), e_.I64(SortFlip(&key, &part))});
   }
 
-  // quern_block_encode_<storage>(shape, k, column, first, rows, n, words, num_words, incomplete);
+  // quern_block_encode_<storage>(descriptor, k, column, first, rows, n, words, num_words, incomplete);
   void EmitBytes(const Batch& batch, uint32_t k, const Source& source) {
-    e_.Call("encode_" + Text(shape_.keys[k].storage), {batch.shape, e_.I32(k), source.column, batch.first, source.rows, batch.n,
+    e_.Call("encode_" + Text(descriptor_.keys[k].storage), {batch.descriptor, e_.I32(k), source.column, batch.first, source.rows, batch.n,
                                                        batch.words, e_.I32(batch.num_words), batch.incomplete});
   }
 
   // order = ..;  if (order != 0) return order;    for each key with a field
   // return 0;
   void EmitCompareTuples() {
-    auto p = e_.Begin("compare_tuples", {"shape", "a", "b"});
+    auto p = e_.Begin("compare_tuples", {"descriptor", "a", "b"});
     if (p.empty()) return;
-    for (uint32_t k = 0; k < shape_.num_keys; ++k) {
-      if (shape_.keys[k].field != kNoField) CompareKey(shape_.keys[k], p[1], p[2]);
+    for (uint32_t k = 0; k < descriptor_.num_keys; ++k) {
+      if (descriptor_.keys[k].field != kNoField) CompareKey(descriptor_.keys[k], p[1], p[2]);
     }
     e_.ir().CreateRet(e_.I32(0));
   }
 
   void CompareKey(const QuernSortKey& key, Value* a, Value* b) {
-    const QuernField& field = *SortFieldOf(&shape_, &key);
+    const QuernField& field = *SortFieldOf(&descriptor_, &key);
     BasicBlock* next = e_.NewBlock("next_key");
     if (field.null_mask != 0) CompareNulls(key, field, a, b, next);
     Value* left = e_.Element(key.descending ? b : a, field.tuple_offset, 1, "left");
@@ -181,16 +181,16 @@ class SortEmitter {
     return e_.ir().CreateICmpNE(e_.ir().CreateAnd(null_byte, e_.I8(field.null_mask)), e_.I8(0), "is_null");
   }
 
-  const QuernSortShape& shape_;
+  const QuernSortDescriptor& descriptor_;
   Emitter& e_;
   Value* translated_ = nullptr;
 };
 
 }  // namespace
 
-void EmitSortHoles(const QuernSortShape& shape, Emitter* emitter) {
-  EmitJoinHoles(shape.rows, emitter);
-  SortEmitter(shape, emitter).EmitAll();
+void EmitSortHoles(const QuernSortDescriptor& descriptor, Emitter* emitter) {
+  EmitJoinHoles(descriptor.rows, emitter);
+  SortEmitter(descriptor, emitter).EmitAll();
 }
 
 }  // namespace quern

@@ -60,8 +60,8 @@ class Emitter {
   std::string errors_;
 };
 
-// Emits every hole of the join template for one shape.
-void EmitJoinHoles(const QuernJoinShape& shape, Emitter* emitter);
+// Emits every hole of the join template for one descriptor.
+void EmitJoinHoles(const QuernJoinDescriptor& descriptor, Emitter* emitter);
 // How groups are brought up to date.
 struct UpdateChoices {
   uint32_t input_ahead = 0;   // rows that the input is prefetched by; 0: it is not
@@ -69,9 +69,9 @@ struct UpdateChoices {
 };
 
 // The same for the aggregation and the sort template.
-void EmitAggregateHoles(const QuernAggregateShape& shape, const UpdateChoices& choices, Emitter* emitter);
-void EmitSortHoles(const QuernSortShape& shape, Emitter* emitter);
-void EmitFilterHoles(const QuernFilterShape& shape, Emitter* emitter);
+void EmitAggregateHoles(const QuernAggregateDescriptor& descriptor, const UpdateChoices& choices, Emitter* emitter);
+void EmitSortHoles(const QuernSortDescriptor& descriptor, Emitter* emitter);
+void EmitFilterHoles(const QuernFilterDescriptor& descriptor, Emitter* emitter);
 
 }  // namespace quern
 

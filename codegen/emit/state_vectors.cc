@@ -124,10 +124,10 @@ bool AlwaysTakes(const QuernAccumulator& a, bool tests_nulls) {
 
 }  // namespace
 
-std::vector<StateVector> StateVectorsOf(const QuernAggregateShape& shape, bool tests_nulls) {
-  Lanes lanes(shape.group.tuple_bytes);
-  for (uint32_t k = 0; k < shape.num_accumulators; ++k) {
-    const QuernAccumulator& a = shape.accumulators[k];
+std::vector<StateVector> StateVectorsOf(const QuernAggregateDescriptor& descriptor, bool tests_nulls) {
+  Lanes lanes(descriptor.group.tuple_bytes);
+  for (uint32_t k = 0; k < descriptor.num_accumulators; ++k) {
+    const QuernAccumulator& a = descriptor.accumulators[k];
     if (a.step != kStepCalled && !AlwaysTakes(a, tests_nulls)) return {};
     if (!lanes.Add(k, a)) return {};
     if (a.step != kStepCalled && a.seen_mask != 0) lanes.AddSeen(a);

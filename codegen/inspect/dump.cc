@@ -79,9 +79,9 @@ absl::StatusOr<std::string> DumpModule(std::string_view stage, const KernelPlan&
     return PrintModule(*module);
   }
   CompileTimes times;
-  QUERN_ASSIGN_OR_RETURN(const KernelShape shape, MakeKernelShape(plan));
+  QUERN_ASSIGN_OR_RETURN(const KernelDescriptor descriptor, MakeKernelDescriptor(plan));
   QUERN_ASSIGN_OR_RETURN(auto target, MakeTargetMachine(machine));
-  QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(plan, shape, machine, target.get(), options.template_dir, &context, &times));
+  QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(plan, descriptor, machine, target.get(), options.template_dir, &context, &times));
   if (stage == "ir") return PrintModule(*module);
   QUERN_RETURN_IF_ERROR(Optimise(module.get(), target.get(), PassesOf(plan)));
   if (stage == "opt") return PrintModule(*module);
@@ -108,10 +108,10 @@ std::string PrintModule(const llvm::Module& module) {
   return text;
 }
 
-std::string PrintLayout(const KernelShape& shape) {
-  if (shape.join != nullptr) return shape.join->Print();
-  if (shape.filter != nullptr) return shape.filter->Print();
-  return shape.aggregate != nullptr ? shape.aggregate->Print() : shape.sort->Print();
+std::string PrintLayout(const KernelDescriptor& descriptor) {
+  if (descriptor.join != nullptr) return descriptor.join->Print();
+  if (descriptor.filter != nullptr) return descriptor.filter->Print();
+  return descriptor.aggregate != nullptr ? descriptor.aggregate->Print() : descriptor.sort->Print();
 }
 
 absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec, const Machine& machine, const CompileOptions& options,
@@ -122,8 +122,8 @@ absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec,
   if (stage == "spec") return PrintSpec(spec) + "\n";
   if (stage == "plan") return PrintPlan(plan);
   if (stage == "layout") {
-    QUERN_ASSIGN_OR_RETURN(const KernelShape shape, MakeKernelShape(plan));
-    return PrintLayout(shape);
+    QUERN_ASSIGN_OR_RETURN(const KernelDescriptor descriptor, MakeKernelDescriptor(plan));
+    return PrintLayout(descriptor);
   }
   return DumpModule(stage, plan, machine, options);
 }

@@ -140,8 +140,8 @@ void EraseUncalled(llvm::Module* module) {
 }
 
 absl::Status CheckEntryPoints(const KernelPlan& plan, const llvm::Module& module) {
-  QUERN_ASSIGN_OR_RETURN(const KernelShape shape, MakeKernelShape(plan));
-  for (const std::string& symbol : EntryPointSymbols(shape)) {
+  QUERN_ASSIGN_OR_RETURN(const KernelDescriptor descriptor, MakeKernelDescriptor(plan));
+  for (const std::string& symbol : EntryPointSymbols(descriptor)) {
     const llvm::Function* function = module.getFunction(symbol);
     if (function == nullptr || function->isDeclaration() || !function->hasExternalLinkage()) {
       return InvalidArgument("no such function: " + symbol + "; accepted: a module that defines it");
@@ -217,7 +217,7 @@ void DumpInstantiated(const KernelPlan& plan, std::string_view key, const llvm::
   const std::string name = FileName(plan, key);
   if (dump.Leaves("plan")) WriteStage(name + ".plan", PrintPlan(plan));
   if (dump.Leaves("layout")) {
-    if (const absl::StatusOr<KernelShape> shape = MakeKernelShape(plan); shape.ok()) WriteStage(name + ".layout", PrintLayout(*shape));
+    if (const absl::StatusOr<KernelDescriptor> descriptor = MakeKernelDescriptor(plan); descriptor.ok()) WriteStage(name + ".layout", PrintLayout(*descriptor));
   }
   if (dump.Leaves("ir") && !IsOverride(fs::path(dump.folder) / (name + ".ll"))) WriteStage(name + ".ll", PrintModule(module));
 }

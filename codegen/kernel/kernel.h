@@ -59,13 +59,13 @@ class KernelTier;
 struct Kernel {
   KernelPlan plan;
   // Of the operator of plan.spec; the others' are null.
-  std::shared_ptr<const JoinShape> shape;
+  std::shared_ptr<const JoinDescriptor> descriptor;
   QuernJoinEntryPoints join = {};
-  std::shared_ptr<const AggregateShape> groups;
+  std::shared_ptr<const AggregateDescriptor> groups;
   QuernAggregateEntryPoints aggregate = {};
-  std::shared_ptr<const SortShape> rows;
+  std::shared_ptr<const SortDescriptor> rows;
   QuernSortEntryPoints sort = {};
-  std::shared_ptr<const FilterShape> where;
+  std::shared_ptr<const FilterDescriptor> where;
   QuernFilterEntryPoints filter = {};
   Engine engine = Engine::kGeneric;  // kJit or kGeneric: which it is
   uint64_t code_bytes = 0;

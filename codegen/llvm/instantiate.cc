@@ -78,9 +78,9 @@ void NameFramesAfter(const std::string& spec, llvm::Module* module) {
   }
 }
 
-// Takes out the entry points that the shape has no use for, and the holes that only they call: what is not there costs no compile time.
-void RemoveUnneeded(const KernelShape& shape, llvm::Module* module) {
-  const std::vector<std::string> needed = EntryPointSymbols(shape);
+// Takes out the entry points that the descriptor has no use for, and the holes that only they call: what is not there costs no compile time.
+void RemoveUnneeded(const KernelDescriptor& descriptor, llvm::Module* module) {
+  const std::vector<std::string> needed = EntryPointSymbols(descriptor);
   for (llvm::Function& function : llvm::make_early_inc_range(*module)) {
     if (IsEntryPoint(function) && !llvm::is_contained(needed, function.getName().str())) function.eraseFromParent();
   }
@@ -111,36 +111,36 @@ const char* TemplateName(Operator op) {
   __builtin_unreachable();
 }
 
-absl::StatusOr<KernelShape> MakeKernelShape(const KernelPlan& plan) {
-  KernelShape shape;
+absl::StatusOr<KernelDescriptor> MakeKernelDescriptor(const KernelPlan& plan) {
+  KernelDescriptor descriptor;
   switch (plan.spec.op) {
-    case Operator::kJoin: shape.join = MakePlannedShape(plan); break;
+    case Operator::kJoin: descriptor.join = MakePlannedDescriptor(plan); break;
     case Operator::kAggregate: {
-      QUERN_ASSIGN_OR_RETURN(shape.aggregate, MakePlannedGroups(plan));
+      QUERN_ASSIGN_OR_RETURN(descriptor.aggregate, MakePlannedGroups(plan));
       break;
     }
-    case Operator::kSort: shape.sort = MakePlannedSort(plan); break;
-    case Operator::kFilter: shape.filter = MakePlannedFilter(plan); break;
+    case Operator::kSort: descriptor.sort = MakePlannedSort(plan); break;
+    case Operator::kFilter: descriptor.filter = MakePlannedFilter(plan); break;
   }
-  return shape;
+  return descriptor;
 }
 
-std::vector<std::string> EntryPointSymbols(const KernelShape& shape) {
+std::vector<std::string> EntryPointSymbols(const KernelDescriptor& descriptor) {
   std::vector<std::string> symbols;
-  if (shape.join != nullptr) {
-    const NeededEntryPoints needed = EntryPointsOf(*shape.join->get());
+  if (descriptor.join != nullptr) {
+    const NeededEntryPoints needed = EntryPointsOf(*descriptor.join->get());
 #define QUERN_JOIN_ENTRY(field, result, parameters) \
   if (needed.field) symbols.emplace_back("quern_join_" #field);
 #include "runtime/abi/join_entry_points.def"
-  } else if (shape.aggregate != nullptr) {
-    const NeededAggregateEntryPoints needed = EntryPointsOf(*shape.aggregate->get());
+  } else if (descriptor.aggregate != nullptr) {
+    const NeededAggregateEntryPoints needed = EntryPointsOf(*descriptor.aggregate->get());
 #define QUERN_AGGREGATE_ENTRY(field, result, parameters) \
   if (needed.field) symbols.emplace_back("quern_aggregate_" #field);
 #include "runtime/abi/aggregate_entry_points.def"
-  } else if (shape.filter != nullptr) {
+  } else if (descriptor.filter != nullptr) {
     symbols.emplace_back("quern_filter_mask");
   } else {
-    const NeededSortEntryPoints needed = EntryPointsOf(*shape.sort->get());
+    const NeededSortEntryPoints needed = EntryPointsOf(*descriptor.sort->get());
 #define QUERN_SORT_ENTRY(field, result, parameters) \
   if (needed.field) symbols.emplace_back("quern_sort_" #field);
 #include "runtime/abi/sort_entry_points.def"
@@ -153,7 +153,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> LoadTemplate(Operator op, const Ma
   return Parse(TemplateName(op), machine, template_dir, /*lazily=*/false, context);
 }
 
-absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan, const KernelShape& shape, const Machine& machine,
+absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan, const KernelDescriptor& descriptor, const Machine& machine,
                                                           llvm::TargetMachine* target, const std::string& template_dir,
                                                           llvm::LLVMContext* context, CompileTimes* times) {
   const double start = NowMs();
@@ -167,13 +167,13 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan
   module->setTargetTriple(target->getTargetTriple());
   blocks->setDataLayout(module->getDataLayout());
   blocks->setTargetTriple(module->getTargetTriple());
-  RemoveUnneeded(shape, module.get());
+  RemoveUnneeded(descriptor, module.get());
   ForgetLinesOfHoles(module.get());
   Emitter emitter(module.get(), blocks.get());
-  if (shape.join != nullptr) EmitJoinHoles(*shape.join->get(), &emitter);
-  else if (shape.aggregate != nullptr) EmitAggregateHoles(*shape.aggregate->get(), {plan.input_ahead, plan.states == "vectors"}, &emitter);
-  else if (shape.filter != nullptr) EmitFilterHoles(*shape.filter->get(), &emitter);
-  else EmitSortHoles(*shape.sort->get(), &emitter);
+  if (descriptor.join != nullptr) EmitJoinHoles(*descriptor.join->get(), &emitter);
+  else if (descriptor.aggregate != nullptr) EmitAggregateHoles(*descriptor.aggregate->get(), {plan.input_ahead, plan.states == "vectors"}, &emitter);
+  else if (descriptor.filter != nullptr) EmitFilterHoles(*descriptor.filter->get(), &emitter);
+  else EmitSortHoles(*descriptor.sort->get(), &emitter);
   if (!emitter.errors().empty()) return Internal("template and emitters disagree: " + emitter.errors());
   const double emitted = NowMs();
   QUERN_RETURN_IF_ERROR(LinkBlocks(module.get(), std::move(blocks)));

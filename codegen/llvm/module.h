@@ -29,32 +29,32 @@ namespace quern {
 double NowMs();
 
 // What a kernel is specialised for: one of the four.
-struct KernelShape {
-  std::shared_ptr<const JoinShape> join;
-  std::shared_ptr<const AggregateShape> aggregate;
-  std::shared_ptr<const SortShape> sort;
-  std::shared_ptr<const FilterShape> filter;
+struct KernelDescriptor {
+  std::shared_ptr<const JoinDescriptor> join;
+  std::shared_ptr<const AggregateDescriptor> aggregate;
+  std::shared_ptr<const SortDescriptor> sort;
+  std::shared_ptr<const FilterDescriptor> filter;
 };
 // *Errors*: as MakePlannedGroups.
-absl::StatusOr<KernelShape> MakeKernelShape(const KernelPlan& plan);
+absl::StatusOr<KernelDescriptor> MakeKernelDescriptor(const KernelPlan& plan);
 
 // The name of an operator's template.
 const char* TemplateName(Operator op);
 
-// The entry points that a kernel of this shape has, by their symbols, in the order of its struct.
-std::vector<std::string> EntryPointSymbols(const KernelShape& shape);
+// The entry points that a kernel of this descriptor has, by their symbols, in the order of its struct.
+std::vector<std::string> EntryPointSymbols(const KernelDescriptor& descriptor);
 
 // A kernel's fields as `dump layout` prints them, a module as `dump ir` does.
-std::string PrintLayout(const KernelShape& shape);
+std::string PrintLayout(const KernelDescriptor& descriptor);
 std::string PrintModule(const llvm::Module& module);
 
 // The template of an operator as it was built, holes open.
 absl::StatusOr<std::unique_ptr<llvm::Module>> LoadTemplate(Operator op, const Machine& machine, const std::string& template_dir,
                                                            llvm::LLVMContext* context);
 
-// Loads the template, defines its holes for `shape`, links the blocks in, gives every function the machine's attributes, makes all but the
+// Loads the template, defines its holes for `descriptor`, links the blocks in, gives every function the machine's attributes, makes all but the
 // entry points internal, and checks the invariants (CheckInstantiated). Fills load, emit and link of `times`.
-absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan, const KernelShape& shape, const Machine& machine,
+absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan, const KernelDescriptor& descriptor, const Machine& machine,
                                                           llvm::TargetMachine* target, const std::string& template_dir,
                                                           llvm::LLVMContext* context, CompileTimes* times);
 

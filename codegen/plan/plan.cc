@@ -247,14 +247,14 @@ std::string CodeParameters(const KernelPlan& plan) {
   return text + "}";
 }
 
-std::shared_ptr<const JoinShape> MakePlannedShape(const KernelPlan& plan) {
-  auto shape = std::make_shared<JoinShape>(plan.spec, plan.inline_key_bytes);
-  QuernJoinShape* tuning = shape->mutable_tuning();
+std::shared_ptr<const JoinDescriptor> MakePlannedDescriptor(const KernelPlan& plan) {
+  auto descriptor = std::make_shared<JoinDescriptor>(plan.spec, plan.inline_key_bytes);
+  QuernJoinDescriptor* tuning = descriptor->mutable_tuning();
   tuning->batch_rows = plan.batch_size;
   tuning->group_rows = plan.prefetch_group;
   tuning->prefetches = plan.prefetch != "off";
   tuning->zero_hashes = plan.hash == "zero";
-  return shape;
+  return descriptor;
 }
 
 namespace {
@@ -270,13 +270,13 @@ PrefetchLadders PrefetchOf(const KernelPlan& plan) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const AggregateShape>> MakePlannedGroups(const KernelPlan& plan) {
-  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<AggregateShape> shape, AggregateShape::Make(plan.spec, plan.inline_group_bytes));
-  QuernJoinShape* tuning = shape->mutable_tuning();
+absl::StatusOr<std::shared_ptr<const AggregateDescriptor>> MakePlannedGroups(const KernelPlan& plan) {
+  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<AggregateDescriptor> descriptor, AggregateDescriptor::Make(plan.spec, plan.inline_group_bytes));
+  QuernJoinDescriptor* tuning = descriptor->mutable_tuning();
   tuning->batch_rows = plan.batch_size;
   tuning->prefetches = plan.prefetch != "off";
   tuning->zero_hashes = plan.hash == "zero";
-  return std::shared_ptr<const AggregateShape>(std::move(shape));
+  return std::shared_ptr<const AggregateDescriptor>(std::move(descriptor));
 }
 
 AggregateOptions MakeAggregateOptions(const KernelPlan& plan) {
@@ -296,11 +296,11 @@ AggregateOptions MakeAggregateOptions(const KernelPlan& plan) {
   return options;
 }
 
-std::shared_ptr<const SortShape> MakePlannedSort(const KernelPlan& plan) {
-  auto shape = std::make_shared<SortShape>(plan.spec, plan.sort_method == "comparison" ? SortMethod::kComparison : SortMethod::kRadix);
-  shape->mutable_tuning()->batch_rows = plan.batch_size;
-  shape->mutable_tuning()->rows.prefetches = plan.prefetch != "off";
-  return shape;
+std::shared_ptr<const SortDescriptor> MakePlannedSort(const KernelPlan& plan) {
+  auto descriptor = std::make_shared<SortDescriptor>(plan.spec, plan.sort_method == "comparison" ? SortMethod::kComparison : SortMethod::kRadix);
+  descriptor->mutable_tuning()->batch_rows = plan.batch_size;
+  descriptor->mutable_tuning()->rows.prefetches = plan.prefetch != "off";
+  return descriptor;
 }
 
 SortOptions MakeSortOptions(const KernelPlan& plan) {
@@ -317,10 +317,10 @@ SortOptions MakeSortOptions(const KernelPlan& plan) {
   return options;
 }
 
-std::shared_ptr<const FilterShape> MakePlannedFilter(const KernelPlan& plan) {
-  auto shape = std::make_shared<FilterShape>(plan.spec);
-  shape->set_batch_rows(plan.batch_size);
-  return shape;
+std::shared_ptr<const FilterDescriptor> MakePlannedFilter(const KernelPlan& plan) {
+  auto descriptor = std::make_shared<FilterDescriptor>(plan.spec);
+  descriptor->set_batch_rows(plan.batch_size);
+  return descriptor;
 }
 
 JoinOptions MakeJoinOptions(const KernelPlan& plan) {

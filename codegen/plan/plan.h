@@ -64,15 +64,15 @@ std::string CodeParameters(const KernelPlan& plan);
 // The parameters as JSON object members, for --stats: {"layout":"unchained",...}.
 std::string PlanJson(const KernelPlan& plan);
 
-// What the plan means for the runtime: the shape with its tuning fields set, and the operator's options.
-std::shared_ptr<const JoinShape> MakePlannedShape(const KernelPlan& plan);
+// What the plan means for the runtime: the descriptor with its tuning fields set, and the operator's options.
+std::shared_ptr<const JoinDescriptor> MakePlannedDescriptor(const KernelPlan& plan);
 JoinOptions MakeJoinOptions(const KernelPlan& plan);
 // *Errors*: NotFound for a host's function that is not registered.
-absl::StatusOr<std::shared_ptr<const AggregateShape>> MakePlannedGroups(const KernelPlan& plan);
+absl::StatusOr<std::shared_ptr<const AggregateDescriptor>> MakePlannedGroups(const KernelPlan& plan);
 AggregateOptions MakeAggregateOptions(const KernelPlan& plan);
-std::shared_ptr<const SortShape> MakePlannedSort(const KernelPlan& plan);
+std::shared_ptr<const SortDescriptor> MakePlannedSort(const KernelPlan& plan);
 SortOptions MakeSortOptions(const KernelPlan& plan);
-std::shared_ptr<const FilterShape> MakePlannedFilter(const KernelPlan& plan);
+std::shared_ptr<const FilterDescriptor> MakePlannedFilter(const KernelPlan& plan);
 
 }  // namespace quern
 

@@ -34,10 +34,10 @@ struct SortInputRows {
     const bool ties = job.cell.loop == PrefetchLoop::kTie;
     maker = {spec.keys, spec.payload, false, job.text_bytes(), ties ? kTiePrefixBytes : 0};
     QUERN_ASSIGN_OR_RETURN(const uint64_t source_bytes, BytesOfRow(maker));
-    const QuernSortShape& shape = *job.kernel->rows->get();
+    const QuernSortDescriptor& descriptor = *job.kernel->rows->get();
     const bool has_row_ids =
         std::any_of(spec.payload.begin(), spec.payload.end(), [](const ColumnType& t) { return t.id == TypeId::kRowId; });
-    bytes_per_row = uint64_t{8} * (shape.num_words + (has_row_ids ? 1 : 0)) + shape.rows.tuple_bytes;
+    bytes_per_row = uint64_t{8} * (descriptor.num_words + (has_row_ids ? 1 : 0)) + descriptor.rows.tuple_bytes;
     num_rows = job.RowsFor(static_cast<double>(bytes_per_row));
     constexpr uint64_t kEntryBytes = uint64_t{3} * 24;  // as placed, as sorted, and what sorting wants beside
     QUERN_RETURN_IF_ERROR(CheckMemory(num_rows * (source_bytes + 8 + bytes_per_row + kEntryBytes)));

@@ -2,7 +2,7 @@
 // The C ABI of aggregations: batches of a host's own vectors in, groups out. (Arrow: aggregate_arrow.cc; threads of our own:
 // aggregate_run.cc.)
 //
-// Its functions have the shape that quern.cc describes, and so have its handles:
+// Its functions have the descriptor that quern.cc describes, and so have its handles:
 //
 //     quern_kernel -> Kernel (machine code) <- AggregateState (tables, memory budget) <- quern_aggregate
 //                                              AggregateState                         <- quern_aggregate_appender, ..

@@ -92,7 +92,7 @@ absl::Status CompileWith(const char* spec_text, const quern_compile_options* giv
 
 std::string LayoutText(const Kernel& kernel) {
   switch (kernel.plan.spec.op) {
-    case Operator::kJoin: return kernel.shape->Print();
+    case Operator::kJoin: return kernel.descriptor->Print();
     case Operator::kAggregate: return kernel.groups->Print();
     case Operator::kSort: return kernel.rows->Print();
     case Operator::kFilter: return kernel.where->Print();

@@ -2,7 +2,7 @@
 // The C ABI over the C++ inside: joins and probers as counted handles, batches as a host's own vectors. (Kernels: compile.cc; Arrow:
 // quern_arrow.cc; aggregations: aggregate.cc; sorts: sort.cc; merges: merge.cc.)
 //
-// Every function has the same shape: check what a caller can get wrong, do the work inside Boundary, which turns a Status into code and
+// Every function has the same descriptor: check what a caller can get wrong, do the work inside Boundary, which turns a Status into code and
 // text and lets no exception out. A handle is a small object around a shared_ptr; what it needs lives as long as any handle that needs it:
 //
 //     quern_kernel -> Kernel (machine code) <- JoinState (table, memory budget) <- quern_join

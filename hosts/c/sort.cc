@@ -2,7 +2,7 @@
 // The C ABI of sorts: batches of a host's own vectors in, rows in order out. (Arrow: sort_arrow.cc; threads of our own: sort_run.cc; merges
 // of what several sorts gave out: merge.cc.)
 //
-// Its functions have the shape that quern.cc describes, and so have its handles:
+// Its functions have the descriptor that quern.cc describes, and so have its handles:
 //
 //     quern_kernel -> Kernel (machine code) <- SortState (rows, memory budget) <- quern_sort
 //                                              SortState                       <- quern_sort_appender, ..

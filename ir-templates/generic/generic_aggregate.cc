@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generic aggregation kernel: the template ir-templates/aggregate.cc, compiled natively, with holes that interpret the shape. Keys take
+// The generic aggregation kernel: the template ir-templates/aggregate.cc, compiled natively, with holes that interpret the descriptor. Keys take
 // the join's holes (generic_join.cc). Accumulators are brought up to date one after the other, each in two loops over the batch:
 //
 //     read    column -> 1024 values of 64 bits       switch (storage), then a loop without branches
@@ -41,7 +41,7 @@ struct StepRows {
   uint32_t Row(uint32_t i) const { return static_cast<uint32_t>(args->first + args->rows[i]); }
   uint8_t* State(uint32_t i) const { return tuples[i] + accumulator->state_offset; }
   uint64_t RowId(uint32_t i) const { return args->first_row_id + Row(i); }
-  uint8_t* overflowed() const { return args->overflowed + (accumulator - args->shape->accumulators); }
+  uint8_t* overflowed() const { return args->overflowed + (accumulator - args->descriptor->accumulators); }
 };
 
 // An argument's column with the rows to read it at.
@@ -192,8 +192,8 @@ void SetSeen(const StepRows& r, const uint8_t* takes) {
 
 void UpdateAll(const QuernUpdateArgs* args, uint8_t* const* tuples, uint32_t n, bool tests_nulls) {
   uint8_t taking[kMaxBatchRows];
-  for (uint32_t k = 0; k < args->shape->num_accumulators; ++k) {
-    const QuernAccumulator& a = args->shape->accumulators[k];
+  for (uint32_t k = 0; k < args->descriptor->num_accumulators; ++k) {
+    const QuernAccumulator& a = args->descriptor->accumulators[k];
     if (a.step == kStepCalled) continue;
     const StepRows rows = {args, &a, tuples, n, tests_nulls};
     const uint8_t* takes = FindTaking(rows, taking) ? taking : nullptr;

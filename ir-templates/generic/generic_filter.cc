@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generic filter kernel: the template ir-templates/filter.cc, compiled natively, with a hole that interprets the shape's steps. A leaf
+// The generic filter kernel: the template ir-templates/filter.cc, compiled natively, with a hole that interprets the descriptor's steps. A leaf
 // is tested by the same blocks as in a compiled kernel, 64 rows at a time, and by the same calls for what they leave over
 // (filter_leaves.cc):
 //
@@ -119,7 +119,7 @@ extern "C" {
 
 void quern_hole_filter_batch(const QuernFilterArgs* args, uint64_t first, uint32_t n, uint64_t* mask) {
   constexpr uint32_t kFewMasks = 8;
-  const uint32_t num_masks = args->shape->num_masks;
+  const uint32_t num_masks = args->descriptor->num_masks;
   uint64_t few[kFewMasks * kMaskWords];
   uint64_t* pointers[kFewMasks + 1] = {mask};
   std::vector<uint64_t> many;
@@ -133,7 +133,7 @@ void quern_hole_filter_batch(const QuernFilterArgs* args, uint64_t first, uint32
     masks[0] = mask;
   }
   for (uint32_t m = 1; m < num_masks; ++m) masks[m] = space + size_t{m - 1} * kMaskWords;
-  for (uint32_t s = 0; s < args->shape->num_steps; ++s) RunStep(args, args->shape->steps[s], first, n, masks);
+  for (uint32_t s = 0; s < args->descriptor->num_steps; ++s) RunStep(args, args->descriptor->steps[s], first, n, masks);
 }
 
 }  // extern "C"

@@ -7,7 +7,7 @@
 
 namespace quern {
 
-// Entry points that read everything from the shape.
+// Entry points that read everything from the descriptor.
 QuernFilterEntryPoints GenericFilterKernel();
 
 }  // namespace quern

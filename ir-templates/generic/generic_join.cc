@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generic join kernel: the template ir-templates/join.cc, compiled natively, with holes that interpret the shape. It needs no
+// The generic join kernel: the template ir-templates/join.cc, compiled natively, with holes that interpret the descriptor. It needs no
 // compilation and gives the same bits as a compiled kernel, because both are made of the same template and the same blocks.
 //
 // Batch holes dispatch once per batch and column, and so cost nothing beside the loops; row holes dispatch once per row and column, which
 // is what a compiled kernel saves, together with the calls. Dispatch is a switch over the storage that picks an instantiation:
 //
-//     for (key of shape)  switch (key.storage) { case k64: HashColumn<k64>(..); case kVar32: HashColumn<kVar32>(..); .. }
+//     for (key of descriptor)  switch (key.storage) { case k64: HashColumn<k64>(..); case kVar32: HashColumn<kVar32>(..); .. }
 #include "ir-templates/generic/generic_join.h"
 
 #include "ir-templates/holes.h"
@@ -107,17 +107,17 @@ using namespace quern;  // NOLINT: the holes below are C symbols made of the abo
 
 extern "C" {
 
-uint32_t quern_hole_tuple_bytes(const QuernJoinShape* shape) { return shape->tuple_bytes; }
-bool quern_hole_prefetches(const QuernJoinShape* shape) { return shape->prefetches; }
-uint32_t quern_hole_mark_offset(const QuernJoinShape* shape) { return shape->mark_offset; }
-bool quern_hole_stops_at_first(const QuernJoinShape* shape) { return shape->stops_at_first; }
-bool quern_hole_stops_at_marked(const QuernJoinShape* shape) { return shape->stops_at_marked; }
+uint32_t quern_hole_tuple_bytes(const QuernJoinDescriptor* descriptor) { return descriptor->tuple_bytes; }
+bool quern_hole_prefetches(const QuernJoinDescriptor* descriptor) { return descriptor->prefetches; }
+uint32_t quern_hole_mark_offset(const QuernJoinDescriptor* descriptor) { return descriptor->mark_offset; }
+bool quern_hole_stops_at_first(const QuernJoinDescriptor* descriptor) { return descriptor->stops_at_first; }
+bool quern_hole_stops_at_marked(const QuernJoinDescriptor* descriptor) { return descriptor->stops_at_marked; }
 
-uint32_t quern_hole_filter_rows(const QuernJoinShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+uint32_t quern_hole_filter_rows(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                                 uint32_t* out) {
   bool filtered = false;
-  for (uint32_t k = 0; k < shape->num_keys; ++k) {
-    if (!shape->keys[k].nullable || shape->keys[k].null_equal || keys[k].validity == nullptr) continue;
+  for (uint32_t k = 0; k < descriptor->num_keys; ++k) {
+    if (!descriptor->keys[k].nullable || descriptor->keys[k].null_equal || keys[k].validity == nullptr) continue;
     n = b::FilterValid(&keys[k], first, rows, n, out);
     rows = out;
     filtered = true;
@@ -125,10 +125,10 @@ uint32_t quern_hole_filter_rows(const QuernJoinShape* shape, const QuernColumn* 
   return filtered ? n : kAllRows;
 }
 
-void quern_hole_pack_rows(const QuernJoinShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+void quern_hole_pack_rows(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                           uint64_t* words) {
-  for (uint32_t k = 0; k < shape->num_keys; ++k) {
-    const QuernField& key = shape->keys[k];
+  for (uint32_t k = 0; k < descriptor->num_keys; ++k) {
+    const QuernField& key = descriptor->keys[k];
     ColumnRows source(key, &keys[k], first, rows, n);
     DispatchStorage(key.storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
@@ -140,14 +140,14 @@ void quern_hole_pack_rows(const QuernJoinShape* shape, const QuernColumn* keys, 
   }
 }
 
-void quern_hole_hash_rows(const QuernJoinShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+void quern_hole_hash_rows(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                           uint64_t* hashes) {
-  if (shape->zero_hashes) {
+  if (descriptor->zero_hashes) {
     __builtin_memset(hashes, 0, n * sizeof(uint64_t));
     return;
   }
-  for (uint32_t k = 0; k < shape->num_keys; ++k) {
-    const QuernField& key = shape->keys[k];
+  for (uint32_t k = 0; k < descriptor->num_keys; ++k) {
+    const QuernField& key = descriptor->keys[k];
     ColumnRows source(key, &keys[k], first, rows, n);
     DispatchStorage(key.storage, [&](auto tag) {
       b::HashColumn<decltype(tag)::value>(source.column, first, source.rows, n, hashes, k > 0, key.nullable && key.null_equal, key.rule,
@@ -156,32 +156,32 @@ void quern_hole_hash_rows(const QuernJoinShape* shape, const QuernColumn* keys, 
   }
 }
 
-void quern_hole_store_rows(const QuernJoinShape* shape, const QuernColumn* keys, const QuernColumn* payload, uint64_t first,
+void quern_hole_store_rows(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, const QuernColumn* payload, uint64_t first,
                            const uint32_t* rows, uint32_t n, uint64_t first_row_id, uint8_t* tuples) {
-  const StoreTarget target = {first, rows, n, first_row_id, tuples, shape->tuple_bytes};
-  b::ZeroNullBits(tuples, n, shape->tuple_bytes, shape->null_bits_offset, shape->null_bits_bytes);
-  for (uint32_t k = 0; k < shape->num_keys && shape->word_bytes == 0; ++k) StoreField(shape->keys[k], &keys[k], target);
-  for (uint32_t c = 0; c < shape->num_build; ++c) StoreField(shape->build[c], &payload[c], target);
-  for (uint32_t r = 0; r < shape->num_residual; ++r) StoreField(shape->build_residual[r], &payload[shape->num_build + r], target);
+  const StoreTarget target = {first, rows, n, first_row_id, tuples, descriptor->tuple_bytes};
+  b::ZeroNullBits(tuples, n, descriptor->tuple_bytes, descriptor->null_bits_offset, descriptor->null_bits_bytes);
+  for (uint32_t k = 0; k < descriptor->num_keys && descriptor->word_bytes == 0; ++k) StoreField(descriptor->keys[k], &keys[k], target);
+  for (uint32_t c = 0; c < descriptor->num_build; ++c) StoreField(descriptor->build[c], &payload[c], target);
+  for (uint32_t r = 0; r < descriptor->num_residual; ++r) StoreField(descriptor->build_residual[r], &payload[descriptor->num_build + r], target);
 }
 
-bool quern_hole_equal_row(const QuernJoinShape* shape, const QuernColumn* keys, uint32_t row, const uint8_t* tuple) {
-  for (uint32_t k = 0; k < shape->num_keys; ++k)
-    if (!EqualKey(shape->keys[k], &keys[k], row, tuple)) return false;
+bool quern_hole_equal_row(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint32_t row, const uint8_t* tuple) {
+  for (uint32_t k = 0; k < descriptor->num_keys; ++k)
+    if (!EqualKey(descriptor->keys[k], &keys[k], row, tuple)) return false;
   return true;
 }
 
-void quern_hole_prefetch_keys(const QuernJoinShape* shape, const uint8_t* tuple) {
-  for (uint32_t k = 0; k < shape->num_keys; ++k) {
-    const QuernField& key = shape->keys[k];
+void quern_hole_prefetch_keys(const QuernJoinDescriptor* descriptor, const uint8_t* tuple) {
+  for (uint32_t k = 0; k < descriptor->num_keys; ++k) {
+    const QuernField& key = descriptor->keys[k];
     if (b::IsVariableStorage(key.storage)) b::PrefetchString(tuple + key.tuple_offset, key.width_bytes);
   }
 }
 
-bool quern_hole_residual_row(const QuernJoinShape* shape, const QuernColumn* payload, uint32_t row, const uint8_t* tuple) {
-  for (uint32_t r = 0; r < shape->num_residual; ++r) {
-    const QuernField& field = shape->build_residual[r];
-    const QuernColumn* column = &payload[shape->num_probe + r];
+bool quern_hole_residual_row(const QuernJoinDescriptor* descriptor, const QuernColumn* payload, uint32_t row, const uint8_t* tuple) {
+  for (uint32_t r = 0; r < descriptor->num_residual; ++r) {
+    const QuernField& field = descriptor->build_residual[r];
+    const QuernColumn* column = &payload[descriptor->num_probe + r];
     if (field.nullable && (!b::IsValid(column, row) || (tuple[field.null_offset] & field.null_mask) != 0)) return false;
     const bool holds = DispatchStorage(field.storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
@@ -194,10 +194,10 @@ bool quern_hole_residual_row(const QuernJoinShape* shape, const QuernColumn* pay
 }
 
 int64_t quern_hole_fit_matches(QuernJoinProbeArgs* args, const uint32_t* rows, const uint64_t* tuples, uint32_t n) {
-  const QuernJoinShape* shape = args->shape;
+  const QuernJoinDescriptor* descriptor = args->descriptor;
   int64_t fit = n;
-  for (uint32_t c = 0; c < shape->num_probe && fit > 0; ++c) {
-    const QuernField& field = shape->probe[c];
+  for (uint32_t c = 0; c < descriptor->num_probe && fit > 0; ++c) {
+    const QuernField& field = descriptor->probe[c];
     if (!b::IsVariableStorage(field.storage)) continue;
     ColumnRows source(field, &args->payload[c], 0, rows, static_cast<uint32_t>(fit));
     DispatchString(field.storage, [&](auto tag) {
@@ -206,8 +206,8 @@ int64_t quern_hole_fit_matches(QuernJoinProbeArgs* args, const uint32_t* rows, c
                                     &args->out_probe[c]);
     });
   }
-  for (uint32_t c = 0; c < shape->num_build && fit > 0; ++c) {
-    const QuernField& field = shape->build[c];
+  for (uint32_t c = 0; c < descriptor->num_build && fit > 0; ++c) {
+    const QuernField& field = descriptor->build[c];
     if (!b::IsVariableStorage(field.storage)) continue;
     DispatchString(field.storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
@@ -220,9 +220,9 @@ int64_t quern_hole_fit_matches(QuernJoinProbeArgs* args, const uint32_t* rows, c
 }
 
 void quern_hole_emit_matches(QuernJoinProbeArgs* args, const uint32_t* rows, const uint64_t* tuples, uint32_t n) {
-  const QuernJoinShape* shape = args->shape;
-  for (uint32_t c = 0; c < shape->num_probe; ++c) {
-    const QuernField& field = shape->probe[c];
+  const QuernJoinDescriptor* descriptor = args->descriptor;
+  for (uint32_t c = 0; c < descriptor->num_probe; ++c) {
+    const QuernField& field = descriptor->probe[c];
     if (field.storage == kRowId) {
       b::EmitRowIds(rows, n, args->first_row_id, &args->out_probe[c], args->out_rows, field.nullable);
       continue;
@@ -234,8 +234,8 @@ void quern_hole_emit_matches(QuernJoinProbeArgs* args, const uint32_t* rows, con
                               &args->out_probe[c], args->out_rows, field.nullable);
     });
   }
-  for (uint32_t c = 0; c < shape->num_build; ++c) {
-    const QuernField& field = shape->build[c];
+  for (uint32_t c = 0; c < descriptor->num_build; ++c) {
+    const QuernField& field = descriptor->build[c];
     DispatchStorage(OutputStorage(field), [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
       b::EmitColumn<kStorage>(

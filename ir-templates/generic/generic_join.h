@@ -7,7 +7,7 @@
 
 namespace quern {
 
-// Entry points that read everything from args->shape, tuning included.
+// Entry points that read everything from args->descriptor, tuning included.
 QuernJoinEntryPoints GenericJoinKernel();
 
 }  // namespace quern

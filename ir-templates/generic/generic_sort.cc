@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generic sort kernel: the template ir-templates/sort.cc, compiled natively, with holes that interpret the shape. Tuples take the
+// The generic sort kernel: the template ir-templates/sort.cc, compiled natively, with holes that interpret the descriptor. Tuples take the
 // join's holes (generic_join.cc). Encoding goes part by part, and dispatches once per batch and part:
 //
 //     keys=i32:nullable,utf8       null part of keys[0]    EncodeNulls
@@ -33,14 +33,14 @@ struct BatchRows {
 // Encodes the parts of a batch that lie in words below num_words.
 class BatchEncoder {
  public:
-  BatchEncoder(const QuernSortShape* shape, const QuernColumn* keys, const BatchRows& batch, uint64_t* const* words, uint32_t num_words,
+  BatchEncoder(const QuernSortDescriptor* descriptor, const QuernColumn* keys, const BatchRows& batch, uint64_t* const* words, uint32_t num_words,
                uint32_t* incomplete)
-      : shape_(shape), keys_(keys), batch_(batch), words_(words), num_words_(num_words), incomplete_(incomplete) {}
+      : descriptor_(descriptor), keys_(keys), batch_(batch), words_(words), num_words_(num_words), incomplete_(incomplete) {}
 
   void EncodeAll() {
-    for (uint32_t k = 0; k < shape_->num_keys; ++k) {
-      const QuernSortKey& key = shape_->keys[k];
-      if (shape_->parts[key.first_part].word >= num_words_) return;
+    for (uint32_t k = 0; k < descriptor_->num_keys; ++k) {
+      const QuernSortKey& key = descriptor_->keys[k];
+      if (descriptor_->parts[key.first_part].word >= num_words_) return;
       EncodeKey(k, key);
     }
   }
@@ -55,7 +55,7 @@ class BatchEncoder {
       rows = translated_;
     }
     for (uint32_t p = key.first_part; p < key.first_part + key.num_parts; ++p) {
-      const QuernSortPart& part = shape_->parts[p];
+      const QuernSortPart& part = descriptor_->parts[p];
       if (part.word >= num_words_) return;
       if (part.kind == kNullPart) {
         b::EncodeNulls(&keys_[k], batch_.first, batch_.rows, batch_.n, words_[part.word], !part.begins_word, part.shift, !key.nulls_first);
@@ -87,12 +87,12 @@ class BatchEncoder {
     DispatchStorage(key.storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
       if constexpr (b::IsVariableStorage(kStorage) || kStorage == kFixed) {
-        b::EncodeBytes<kStorage>(shape_, k, column, batch_.first, rows, batch_.n, words_, num_words_, incomplete_);
+        b::EncodeBytes<kStorage>(descriptor_, k, column, batch_.first, rows, batch_.n, words_, num_words_, incomplete_);
       }
     });
   }
 
-  const QuernSortShape* shape_;
+  const QuernSortDescriptor* descriptor_;
   const QuernColumn* keys_;
   BatchRows batch_;
   uint64_t* const* words_;
@@ -130,23 +130,23 @@ using namespace quern;  // NOLINT: the holes below are C symbols made of the abo
 
 extern "C" {
 
-void quern_hole_encode_rows(const QuernSortShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+void quern_hole_encode_rows(const QuernSortDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                             uint64_t* const* words, uint32_t* incomplete) {
-  BatchEncoder(shape, keys, {first, rows, n}, words, shape->num_words, incomplete).EncodeAll();
+  BatchEncoder(descriptor, keys, {first, rows, n}, words, descriptor->num_words, incomplete).EncodeAll();
 }
 
-void quern_hole_lead_rows(const QuernSortShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+void quern_hole_lead_rows(const QuernSortDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                           uint64_t* lead) {
   uint32_t incomplete = 0;
   uint64_t* const words[] = {lead};
-  BatchEncoder(shape, keys, {first, rows, n}, words, 1, &incomplete).EncodeAll();
+  BatchEncoder(descriptor, keys, {first, rows, n}, words, 1, &incomplete).EncodeAll();
 }
 
-int32_t quern_hole_compare_tuples(const QuernSortShape* shape, const uint8_t* a, const uint8_t* b) {
-  for (uint32_t k = 0; k < shape->num_keys; ++k) {
-    const QuernSortKey& key = shape->keys[k];
+int32_t quern_hole_compare_tuples(const QuernSortDescriptor* descriptor, const uint8_t* a, const uint8_t* b) {
+  for (uint32_t k = 0; k < descriptor->num_keys; ++k) {
+    const QuernSortKey& key = descriptor->keys[k];
     if (key.field == kNoField) continue;
-    const int32_t order = CompareKey(key, *SortFieldOf(shape, &key), a, b);
+    const int32_t order = CompareKey(key, *SortFieldOf(descriptor, &key), a, b);
     if (order != 0) return order;
   }
   return 0;

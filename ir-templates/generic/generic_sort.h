@@ -7,7 +7,7 @@
 
 namespace quern {
 
-// Entry points that read everything from the shape, tuning included.
+// Entry points that read everything from the descriptor, tuning included.
 QuernSortEntryPoints GenericSortKernel();
 
 }  // namespace quern

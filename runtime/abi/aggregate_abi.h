@@ -43,8 +43,8 @@ struct QuernAccumulator {
 };
 
 // What an aggregation kernel is specialised for. Built by MakeAggregateShape (aggregate_descriptor.h).
-struct QuernAggregateShape {
-  QuernJoinShape group;  // its keys as a join's build side has them; tuple_bytes and null bits are the whole tuple's
+struct QuernAggregateDescriptor {
+  QuernJoinDescriptor group;  // its keys as a join's build side has them; tuple_bytes and null bits are the whole tuple's
   uint32_t num_accumulators;
   uint32_t num_columns;    // that a batch brings for aggregates
   uint32_t states_offset;  // of the first state; all lie side by side
@@ -56,7 +56,7 @@ struct QuernAggregateShape {
 
 // Rows of one batch and the groups that they belong to. Row i is first + rows[i], and selection ? selection[i] : first + i as well.
 struct QuernUpdateArgs {
-  const QuernAggregateShape* shape;
+  const QuernAggregateDescriptor* descriptor;
   const QuernColumn* keys;  // of the batch; only asked for ahead
   const QuernColumn* columns;
   uint64_t first;

@@ -80,9 +80,9 @@ struct QuernFilterStep {
   uint32_t todo;
 };
 
-// What a filter kernel is specialised for; built by FilterShape. Emitters unroll over it, generic kernels interpret it, and what leaves
+// What a filter kernel is specialised for; built by FilterDescriptor. Emitters unroll over it, generic kernels interpret it, and what leaves
 // leave to the runtime reads it.
-struct QuernFilterShape {
+struct QuernFilterDescriptor {
   uint32_t num_steps;
   uint32_t num_leaves;
   uint32_t num_columns;
@@ -93,7 +93,7 @@ struct QuernFilterShape {
 };
 
 struct QuernFilterArgs {
-  const QuernFilterShape* shape;
+  const QuernFilterDescriptor* descriptor;
   const QuernColumn* columns;  // one for each column that the condition mentions
   const uint32_t* selection;   // nullptr: rows 0 .. num_rows-1
   uint64_t num_rows;

@@ -103,7 +103,7 @@ struct QuernOutColumn {
   void* owner;  // of `bytes`: quern_rt_reserve_bytes hands it back to the runtime
 };
 
-// One key or payload column of a shape.
+// One key or payload column of a descriptor.
 struct QuernField {
   Storage storage;        // of a value (keys: key_storage)
   Storage index_storage;  // dictionary columns: of an index; else kNoStorage
@@ -122,7 +122,7 @@ struct QuernField {
 };
 
 // What a join kernel is specialised for. Emitters unroll over it; generic kernels interpret it. Built by MakeJoinShape (join_descriptor.h).
-struct QuernJoinShape {
+struct QuernJoinDescriptor {
   uint32_t num_keys;
   uint32_t num_build;
   uint32_t num_probe;
@@ -180,7 +180,7 @@ struct QuernProbeScratch {
 };
 
 struct QuernJoinProbeArgs {
-  const QuernJoinShape* shape;
+  const QuernJoinDescriptor* descriptor;
   const QuernColumn* keys;
   const QuernColumn* payload;  // then the columns of the residual predicate
   const uint32_t* selection;   // the batch's row of each row to probe; nullptr: rows 0 .. num_rows-1

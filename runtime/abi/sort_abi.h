@@ -59,8 +59,8 @@ struct QuernSortKey {
   uint32_t field;
 };
 
-// What a sort kernel is specialised for. Built by SortShape (sort_descriptor.h).
-struct QuernSortShape {
+// What a sort kernel is specialised for. Built by SortDescriptor (sort_descriptor.h).
+struct QuernSortDescriptor {
   uint32_t num_keys;
   uint32_t num_parts;
   uint32_t num_words;
@@ -69,13 +69,13 @@ struct QuernSortShape {
   const QuernSortPart* parts;  // in order: of a key one after the other
   // Tuples, which hold what comes out and is not in the words, and keys whose words may not say all: no keys, `build` the fields that come
   // out, `build_residual` the fields that do not. Both come as payload columns to the store stage, in this order.
-  QuernJoinShape rows;
+  QuernJoinDescriptor rows;
 };
 
 // The field that holds a key's value; its key has one.
-inline __attribute__((always_inline)) const QuernField* SortFieldOf(const QuernSortShape* shape, const QuernSortKey* key) {
-  const uint32_t num_build = shape->rows.num_build;
-  return key->field < num_build ? &shape->rows.build[key->field] : &shape->rows.build_residual[key->field - num_build];
+inline __attribute__((always_inline)) const QuernField* SortFieldOf(const QuernSortDescriptor* descriptor, const QuernSortKey* key) {
+  const uint32_t num_build = descriptor->rows.num_build;
+  return key->field < num_build ? &descriptor->rows.build[key->field] : &descriptor->rows.build_residual[key->field - num_build];
 }
 
 // The bits of its word that a part takes.
@@ -84,8 +84,8 @@ inline __attribute__((always_inline)) uint64_t SortPartMask(const QuernSortPart*
 }
 
 // A string's first bytes: the part that follows the null bit, where there is one.
-inline __attribute__((always_inline)) const QuernSortPart* FirstBytesPart(const QuernSortShape* shape, const QuernSortKey* key) {
-  return &shape->parts[key->first_part + (key->nullable ? 1 : 0)];
+inline __attribute__((always_inline)) const QuernSortPart* FirstBytesPart(const QuernSortDescriptor* descriptor, const QuernSortKey* key) {
+  return &descriptor->parts[key->first_part + (key->nullable ? 1 : 0)];
 }
 
 // What is xor-ed to the bits of a value part (for floats: of the number of the same order), within part->bits.
@@ -99,11 +99,11 @@ inline __attribute__((always_inline)) uint64_t SortFlip(const QuernSortKey* key,
 
 // Whether word 0 on its own, as the entry point `lead` writes it, leaves a bytes part out: where numbers of 16 bits or more stand before
 // it, it is they that decide, and reading strings costs more than looking again at the rows for which they do not.
-inline __attribute__((always_inline)) bool IsLeftOutOfLead(const QuernSortShape* shape, const QuernSortPart* part) {
-  return part->kind == kBytesPart && shape->num_words > 1 && part->shift + part->bits <= 48;
+inline __attribute__((always_inline)) bool IsLeftOutOfLead(const QuernSortDescriptor* descriptor, const QuernSortPart* part) {
+  return part->kind == kBytesPart && descriptor->num_words > 1 && part->shift + part->bits <= 48;
 }
 
-// The entry points of one sort kernel. A compiled one has nullptr where its shape leaves nothing to do.
+// The entry points of one sort kernel. A compiled one has nullptr where its descriptor leaves nothing to do.
 struct QuernSortEntryPoints {
 #define QUERN_SORT_ENTRY(field, result, parameters) result(*field) parameters;
 #include "runtime/abi/sort_entry_points.def"

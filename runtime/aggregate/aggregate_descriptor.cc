@@ -119,11 +119,11 @@ KeySpec KernelKey(const KeySpec& key) {
   return code;
 }
 
-NeededAggregateEntryPoints EntryPointsOf(const QuernAggregateShape& shape) {
-  const auto any = [&](auto&& is) { return std::any_of(shape.accumulators, shape.accumulators + shape.num_accumulators, is); };
-  const bool wide = shape.group.num_keys != 0 && shape.group.word_bytes == 0;
+NeededAggregateEntryPoints EntryPointsOf(const QuernAggregateDescriptor& descriptor) {
+  const auto any = [&](auto&& is) { return std::any_of(descriptor.accumulators, descriptor.accumulators + descriptor.num_accumulators, is); };
+  const bool wide = descriptor.group.num_keys != 0 && descriptor.group.word_bytes == 0;
   NeededAggregateEntryPoints needed = {};
-  needed.pack = shape.group.word_bytes != 0;
+  needed.pack = descriptor.group.word_bytes != 0;
   needed.hash = needed.store = needed.compare = wide;
   needed.update = any([](const QuernAccumulator& a) { return a.step != kStepCalled; });
   needed.update_runs = needed.update;
@@ -133,16 +133,16 @@ NeededAggregateEntryPoints EntryPointsOf(const QuernAggregateShape& shape) {
   return needed;
 }
 
-AggregateShape::AggregateShape(const KernelSpec& spec) : spec_(spec), shape_() {}
+AggregateDescriptor::AggregateDescriptor(const KernelSpec& spec) : spec_(spec), descriptor_() {}
 
-absl::StatusOr<std::shared_ptr<AggregateShape>> AggregateShape::Make(const KernelSpec& spec, uint32_t inline_key_bytes) {
-  std::shared_ptr<AggregateShape> shape(new AggregateShape(spec));
-  QUERN_RETURN_IF_ERROR(shape->AddAccumulators());
-  shape->PlaceTuple(inline_key_bytes);
-  return shape;
+absl::StatusOr<std::shared_ptr<AggregateDescriptor>> AggregateDescriptor::Make(const KernelSpec& spec, uint32_t inline_key_bytes) {
+  std::shared_ptr<AggregateDescriptor> descriptor(new AggregateDescriptor(spec));
+  QUERN_RETURN_IF_ERROR(descriptor->AddAccumulators());
+  descriptor->PlaceTuple(inline_key_bytes);
+  return descriptor;
 }
 
-absl::Status AggregateShape::AddAccumulators() {
+absl::Status AggregateDescriptor::AddAccumulators() {
   uint32_t column = 0;
   for (const AggregateSpec& aggregate : spec_.aggregates) {
     first_columns_.push_back(column);
@@ -154,11 +154,11 @@ absl::Status AggregateShape::AddAccumulators() {
     AddAccumulator(aggregate, column);
     column += static_cast<uint32_t>(aggregate.arguments.size()) + (aggregate.filtered ? 1 : 0);
   }
-  shape_.num_columns = column;
+  descriptor_.num_columns = column;
   return absl::OkStatus();
 }
 
-void AggregateShape::AddAccumulator(const AggregateSpec& aggregate, uint32_t first_column) {
+void AggregateDescriptor::AddAccumulator(const AggregateSpec& aggregate, uint32_t first_column) {
   QuernAccumulator a = {};
   a.step = StepOf(aggregate);
   a.filtered = aggregate.filtered;
@@ -176,11 +176,11 @@ void AggregateShape::AddAccumulator(const AggregateSpec& aggregate, uint32_t fir
   accumulators_.push_back(a);
 }
 
-void AggregateShape::PlaceKeys(uint32_t inline_key_bytes, TupleLayout* layout) {
+void AggregateDescriptor::PlaceKeys(uint32_t inline_key_bytes, TupleLayout* layout) {
   std::vector<KeySpec> kernel_keys;
   for (const KeySpec& key : spec_.keys) kernel_keys.push_back(KernelKey(key));
   for (const KeySpec& key : kernel_keys) keys_.push_back(MakeKey(key, inline_key_bytes));
-  QuernJoinShape& group = shape_.group;
+  QuernJoinDescriptor& group = descriptor_.group;
   group.num_keys = static_cast<uint32_t>(keys_.size());
   group.word_bits = keys_.empty() ? 0 : WordBits(kernel_keys);
   group.word_bytes = group.word_bits == 0 ? 0 : group.word_bits <= 32 ? 4 : 8;
@@ -196,10 +196,10 @@ void AggregateShape::PlaceKeys(uint32_t inline_key_bytes, TupleLayout* layout) {
   }
 }
 
-void AggregateShape::PlaceBits(TupleLayout* layout) {
-  shape_.bits_offset = layout->end;
+void AggregateDescriptor::PlaceBits(TupleLayout* layout) {
+  descriptor_.bits_offset = layout->end;
   for (QuernField& key : keys_)
-    if (shape_.group.word_bytes == 0 && key.nullable) layout->PlaceNullBit(&key);
+    if (descriptor_.group.word_bytes == 0 && key.nullable) layout->PlaceNullBit(&key);
   for (size_t i = 0; i < accumulators_.size(); ++i) {
     QuernAccumulator& a = accumulators_[i];
     if (a.step == kStepCalled || !NeedsSeenBit(a.step) || !AggregateResultType(spec_.aggregates[i], !keys_.empty()).nullable) continue;
@@ -208,46 +208,46 @@ void AggregateShape::PlaceBits(TupleLayout* layout) {
     a.seen_offset = bit.null_offset;
     a.seen_mask = bit.null_mask;
   }
-  shape_.bits_bytes = (layout->num_null_bits + 7) / 8;
+  descriptor_.bits_bytes = (layout->num_null_bits + 7) / 8;
 }
 
-void AggregateShape::PlaceTuple(uint32_t inline_key_bytes) {
+void AggregateDescriptor::PlaceTuple(uint32_t inline_key_bytes) {
   TupleLayout layout;
   PlaceKeys(inline_key_bytes, &layout);
-  QuernJoinShape& group = shape_.group;
+  QuernJoinDescriptor& group = descriptor_.group;
   TupleLayout bits = layout;
   PlaceBits(&bits);
-  const bool bits_fit_gap = layout.end % 8 != 0 && layout.end + shape_.bits_bytes <= RoundUp(layout.end, 8);
-  shape_.states_offset = RoundUp(layout.end, 8);
-  uint32_t end = shape_.states_offset;
+  const bool bits_fit_gap = layout.end % 8 != 0 && layout.end + descriptor_.bits_bytes <= RoundUp(layout.end, 8);
+  descriptor_.states_offset = RoundUp(layout.end, 8);
+  uint32_t end = descriptor_.states_offset;
   for (QuernAccumulator& a : accumulators_) {
     a.state_offset = end;
     end += a.state_bytes;
   }
-  shape_.states_bytes = end - shape_.states_offset;
+  descriptor_.states_bytes = end - descriptor_.states_offset;
   if (!bits_fit_gap) {
     layout.end = end;
     PlaceBits(&layout);
-    end += shape_.bits_bytes;
+    end += descriptor_.bits_bytes;
   }
   end = std::max(RoundUp(end, 8), 8u);
   const uint32_t power = std::bit_ceil(end);
   if (group.word_bytes != 0 && power <= 64 && 4 * end >= 3 * power) end = power;
   group.tuple_bytes = end;
-  group.null_bits_offset = shape_.bits_offset;
-  group.null_bits_bytes = shape_.bits_bytes;
+  group.null_bits_offset = descriptor_.bits_offset;
+  group.null_bits_bytes = descriptor_.bits_bytes;
   group.keys = keys_.data();
   group.batch_rows = kDefaultBatchRows;
   group.group_rows = kDefaultGroupRows;
   group.prefetches = true;
-  shape_.num_accumulators = static_cast<uint32_t>(accumulators_.size());
-  shape_.accumulators = accumulators_.data();
+  descriptor_.num_accumulators = static_cast<uint32_t>(accumulators_.size());
+  descriptor_.accumulators = accumulators_.data();
 }
 
-std::string AggregateShape::Print() const {
+std::string AggregateDescriptor::Print() const {
   std::vector<LayoutLine> lines;
-  LayoutLine bits = {shape_.bits_offset, shape_.bits_bytes, "bits", "", ""};
-  const QuernJoinShape& group = shape_.group;
+  LayoutLine bits = {descriptor_.bits_offset, descriptor_.bits_bytes, "bits", "", ""};
+  const QuernJoinDescriptor& group = descriptor_.group;
   if (group.word_bytes != 0) lines.push_back({0, group.word_bytes, "word", std::to_string(group.word_bits) + " bits", WordText(keys_)});
   for (size_t i = 0; i < keys_.size() && group.word_bytes == 0; ++i) {
     lines.push_back(MakeLine(keys_[i], KernelKey(spec_.keys[i]).type, Numbered("keys", i)));

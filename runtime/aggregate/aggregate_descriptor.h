@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an aggregation's spec to the shape that kernels are specialised for: where key, states and bits of a group lie in its tuple.
+// From an aggregation's spec to the descriptor that kernels are specialised for: where key, states and bits of a group lie in its tuple.
 #ifndef QUERN_RUNTIME_AGGREGATE_AGGREGATE_DESCRIPTOR_H_
 #define QUERN_RUNTIME_AGGREGATE_AGGREGATE_DESCRIPTOR_H_
 
@@ -14,25 +14,25 @@
 
 namespace quern {
 
-// Which entry points a kernel of this shape has (aggregate_entry_points.def).
+// Which entry points a kernel of this descriptor has (aggregate_entry_points.def).
 struct NeededAggregateEntryPoints {
 #define QUERN_AGGREGATE_ENTRY(field, result, parameters) bool field;
 #include "runtime/abi/aggregate_entry_points.def"
 };
-NeededAggregateEntryPoints EntryPointsOf(const QuernAggregateShape& shape);
+NeededAggregateEntryPoints EntryPointsOf(const QuernAggregateDescriptor& descriptor);
 
-// A shape with the fields that it points to.
-class AggregateShape {
+// A descriptor with the fields that it points to.
+class AggregateDescriptor {
  public:
   // inline_key_bytes: of a string key that a tuple holds itself; 12 to 60, 4 more than a multiple of 8.
   // *Errors*: NotFound for a host's function that is not registered.
-  static absl::StatusOr<std::shared_ptr<AggregateShape>> Make(const KernelSpec& spec, uint32_t inline_key_bytes = kInlineStringBytes);
-  AggregateShape(const AggregateShape&) = delete;
-  AggregateShape& operator=(const AggregateShape&) = delete;
+  static absl::StatusOr<std::shared_ptr<AggregateDescriptor>> Make(const KernelSpec& spec, uint32_t inline_key_bytes = kInlineStringBytes);
+  AggregateDescriptor(const AggregateDescriptor&) = delete;
+  AggregateDescriptor& operator=(const AggregateDescriptor&) = delete;
 
-  const QuernAggregateShape* get() const { return &shape_; }
-  const QuernJoinShape* group() const { return &shape_.group; }
-  QuernJoinShape* mutable_tuning() { return &shape_.group; }
+  const QuernAggregateDescriptor* get() const { return &descriptor_; }
+  const QuernJoinDescriptor* group() const { return &descriptor_.group; }
+  QuernJoinDescriptor* mutable_tuning() { return &descriptor_.group; }
   const KernelSpec& spec() const { return spec_; }
   // By aggregate; null where the kernel's loop keeps it up to date.
   const CalledAccumulator* called(size_t aggregate) const { return called_[aggregate].get(); }
@@ -46,7 +46,7 @@ class AggregateShape {
   std::string Print() const;
 
  private:
-  explicit AggregateShape(const KernelSpec& spec);
+  explicit AggregateDescriptor(const KernelSpec& spec);
   absl::Status AddAccumulators();
   void AddAccumulator(const AggregateSpec& aggregate, uint32_t first_column);
   void PlaceTuple(uint32_t inline_key_bytes);
@@ -60,7 +60,7 @@ class AggregateShape {
   std::vector<uint32_t> first_columns_;
   std::vector<uint32_t> spaces_offsets_;
   bool has_called_ = false;
-  QuernAggregateShape shape_;
+  QuernAggregateDescriptor descriptor_;
 };
 
 // The type of a key as kernels see it: dictionaries as numbers of their values (u32).

@@ -18,18 +18,18 @@ using blocks::Bytes;
 
 constexpr bool FitsWord(Storage storage) { return blocks::HasLanes(storage) || storage == kBit; }
 
-uint64_t WordAt(const QuernJoinShape& group, const uint8_t* tuple) {
+uint64_t WordAt(const QuernJoinDescriptor& group, const uint8_t* tuple) {
   return group.word_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple);
 }
 
-bool IsNull(const QuernJoinShape& group, const QuernField& key, const uint8_t* tuple) {
+bool IsNull(const QuernJoinDescriptor& group, const QuernField& key, const uint8_t* tuple) {
   if (!key.nullable) return false;
   if (group.word_bytes != 0) return (WordAt(group, tuple) >> key.word_null_bit & 1) != 0;
   return (tuple[key.null_offset] & key.null_mask) != 0;
 }
 
 struct WordSource {
-  const QuernJoinShape& group;
+  const QuernJoinDescriptor& group;
   const QuernField& key;
   uint8_t* const* tuples;
   uint32_t width = 0;
@@ -45,7 +45,7 @@ struct WordSource {
 };
 
 struct FieldSource {
-  const QuernJoinShape& group;
+  const QuernJoinDescriptor& group;
   const QuernField& key;
   uint8_t* const* tuples;
   uint32_t width;          // of kFixed
@@ -69,7 +69,7 @@ struct FieldSource {
 };
 
 struct DictionarySource {
-  const QuernJoinShape& group;
+  const QuernJoinDescriptor& group;
   const QuernField& key;
   uint8_t* const* tuples;
   uint32_t width;
@@ -171,11 +171,11 @@ uint64_t HashOf(const Source& source, uint32_t i, CollationRule rule) {
 
 }  // namespace
 
-void HashKeys(const AggregateShape& shape, const KeyDictionaries& dictionaries, uint8_t* const* tuples, uint32_t n, uint64_t* hashes) {
-  const QuernJoinShape& group = *shape.group();
+void HashKeys(const AggregateDescriptor& descriptor, const KeyDictionaries& dictionaries, uint8_t* const* tuples, uint32_t n, uint64_t* hashes) {
+  const QuernJoinDescriptor& group = *descriptor.group();
   for (size_t key = 0; key < group.num_keys; ++key) {
     const QuernField& field = group.keys[key];
-    const ColumnType& type = shape.spec().keys[key].type;
+    const ColumnType& type = descriptor.spec().keys[key].type;
     const CollationRule rule = RuleOf(type.collation);
     DispatchStorage(RowOf(type.id).key_storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
@@ -191,11 +191,11 @@ void HashKeys(const AggregateShape& shape, const KeyDictionaries& dictionaries, 
   }
 }
 
-absl::StatusOr<uint32_t> WriteKey(const AggregateShape& shape, const KeyDictionaries& dictionaries, size_t key, uint8_t* const* tuples,
+absl::StatusOr<uint32_t> WriteKey(const AggregateDescriptor& descriptor, const KeyDictionaries& dictionaries, size_t key, uint8_t* const* tuples,
                                   uint32_t n, QuernOutColumn* out, uint64_t out_row) {
-  const QuernJoinShape& group = *shape.group();
+  const QuernJoinDescriptor& group = *descriptor.group();
   const QuernField& field = group.keys[key];
-  const ColumnType& type = shape.spec().keys[key].type;
+  const ColumnType& type = descriptor.spec().keys[key].type;
   return DispatchStorage(RowOf(type.id).key_storage, [&](auto tag) -> absl::StatusOr<uint32_t> {
     constexpr Storage kStorage = decltype(tag)::value;
     if (dictionaries.has(key)) {
@@ -205,11 +205,11 @@ absl::StatusOr<uint32_t> WriteKey(const AggregateShape& shape, const KeyDictiona
       if (group.word_bytes != 0) return Write<kStorage>(WordSource{group, field, tuples}, n, out, out_row);
     }
     if constexpr (kStorage == kVar32 || kStorage == kVar64) {
-      if (IsHeld(field, shape.spaces_offset(key)) && out->validity == nullptr) {
+      if (IsHeld(field, descriptor.spaces_offset(key)) && out->validity == nullptr) {
         return WriteHeld<kStorage>({tuples, field.tuple_offset, field.width_bytes}, n, out, out_row);
       }
     }
-    return Write<kStorage>(FieldSource{group, field, tuples, type.width_bytes, shape.spaces_offset(key)}, n, out, out_row);
+    return Write<kStorage>(FieldSource{group, field, tuples, type.width_bytes, descriptor.spaces_offset(key)}, n, out, out_row);
   });
 }
 

@@ -41,7 +41,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> GroupMerger::FirstPhase() {
     tables_.push_back(sides_[0]->TakeTable());
     return std::optional<SharedWork::Phase>();
   }
-  const bool has_keys = context_.shape->group()->num_keys != 0;
+  const bool has_keys = context_.descriptor->group()->num_keys != 0;
   by_parts_ = any_dealt || (has_keys && num_groups > kFewGroups && context_.options.partition_bits != 0);
   SharedWork::Phase phase;
   phase.num_tasks = by_parts_ ? sides_.size() : 1;
@@ -78,7 +78,7 @@ absl::Status GroupMerger::MergeIntoFirst() {
       if (n == 0) continue;
       table->HashesOf(begin, from, n, hashes);
       QUERN_RETURN_IF_ERROR(into->FindTuples({from, hashes, n}, found));
-      QUERN_RETURN_IF_ERROR(MergeStates(*context_.shape, found, from, n, sides_[0]->memory()));
+      QUERN_RETURN_IF_ERROR(MergeStates(*context_.descriptor, found, from, n, sides_[0]->memory()));
     }
   }
   tables_.push_back(sides_[0]->TakeTable());

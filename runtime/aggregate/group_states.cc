@@ -22,7 +22,7 @@ using blocks::Load;
 using blocks::Store;
 using blocks::uint128_t;
 
-const QuernAccumulator& AccumulatorOf(const AggregateShape& shape, size_t aggregate) { return shape.get()->accumulators[aggregate]; }
+const QuernAccumulator& AccumulatorOf(const AggregateDescriptor& descriptor, size_t aggregate) { return descriptor.get()->accumulators[aggregate]; }
 
 bool HasSeen(const QuernAccumulator& a, const uint8_t* tuple) { return a.seen_mask == 0 || (tuple[a.seen_offset] & a.seen_mask) != 0; }
 
@@ -308,60 +308,60 @@ absl::Status SumOutOfRange(const AggregateSpec& aggregate) {
                                (is_decimal ? "128 bits" : "64 bits, or sum128"));
 }
 
-absl::Status MergeState(const AggregateShape& shape, size_t aggregate, uint8_t* const* into, uint8_t* const* from, uint32_t n,
+absl::Status MergeState(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* into, uint8_t* const* from, uint32_t n,
                         AccumulatorMemory* memory) {
-  const QuernAccumulator& a = AccumulatorOf(shape, aggregate);
+  const QuernAccumulator& a = AccumulatorOf(descriptor, aggregate);
   if (a.step != kStepCalled) {
     uint8_t overflowed = 0;
     MergeFused(a, into, from, n, &overflowed);
-    return overflowed != 0 ? SumOutOfRange(shape.spec().aggregates[aggregate]) : absl::OkStatus();
+    return overflowed != 0 ? SumOutOfRange(descriptor.spec().aggregates[aggregate]) : absl::OkStatus();
   }
   uint8_t *into_states[kMaxBatchRows], *from_states[kMaxBatchRows];
   StatesOf(a, into, n, into_states);
   StatesOf(a, from, n, from_states);
-  return shape.called(aggregate)->Merge(into_states, from_states, n, memory);
+  return descriptor.called(aggregate)->Merge(into_states, from_states, n, memory);
 }
 
-absl::Status MergeStates(const AggregateShape& shape, uint8_t* const* into, uint8_t* const* from, uint32_t n, AccumulatorMemory* memory) {
-  for (size_t a = 0; a < shape.spec().aggregates.size(); ++a) QUERN_RETURN_IF_ERROR(MergeState(shape, a, into, from, n, memory));
+absl::Status MergeStates(const AggregateDescriptor& descriptor, uint8_t* const* into, uint8_t* const* from, uint32_t n, AccumulatorMemory* memory) {
+  for (size_t a = 0; a < descriptor.spec().aggregates.size(); ++a) QUERN_RETURN_IF_ERROR(MergeState(descriptor, a, into, from, n, memory));
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint32_t> WriteResults(const AggregateShape& shape, size_t aggregate, uint8_t* const* tuples, uint32_t n,
+absl::StatusOr<uint32_t> WriteResults(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* tuples, uint32_t n,
                                       QuernOutColumn* out, uint64_t out_row) {
-  const QuernAccumulator& a = AccumulatorOf(shape, aggregate);
+  const QuernAccumulator& a = AccumulatorOf(descriptor, aggregate);
   if (a.step != kStepCalled) {
-    WriteFused(shape.spec().aggregates[aggregate].function, {a, tuples}, n, out, out_row);
+    WriteFused(descriptor.spec().aggregates[aggregate].function, {a, tuples}, n, out, out_row);
     return n;
   }
   const uint8_t* states[kMaxBatchRows];
   StatesOf(a, tuples, n, states);
-  return shape.called(aggregate)->Finalise(states, n, out, out_row);
+  return descriptor.called(aggregate)->Finalise(states, n, out, out_row);
 }
 
-void SaveState(const AggregateShape& shape, size_t aggregate, const uint8_t* tuple, std::string* bytes) {
-  const QuernAccumulator& a = AccumulatorOf(shape, aggregate);
+void SaveState(const AggregateDescriptor& descriptor, size_t aggregate, const uint8_t* tuple, std::string* bytes) {
+  const QuernAccumulator& a = AccumulatorOf(descriptor, aggregate);
   const uint8_t* state = tuple + a.state_offset;
-  if (a.step == kStepCalled) return shape.called(aggregate)->Save(state, bytes);
+  if (a.step == kStepCalled) return descriptor.called(aggregate)->Save(state, bytes);
   bytes->append(reinterpret_cast<const char*>(state), a.state_bytes);
   bytes->push_back(HasSeen(a, tuple) ? 1 : 0);
 }
 
-absl::Status MergeSavedState(const AggregateShape& shape, size_t aggregate, std::string_view bytes, uint8_t* tuple,
+absl::Status MergeSavedState(const AggregateDescriptor& descriptor, size_t aggregate, std::string_view bytes, uint8_t* tuple,
                              AccumulatorMemory* memory) {
-  const QuernAccumulator& a = AccumulatorOf(shape, aggregate);
+  const QuernAccumulator& a = AccumulatorOf(descriptor, aggregate);
   uint8_t* state = tuple + a.state_offset;
-  if (a.step == kStepCalled) return shape.called(aggregate)->MergeSaved(state, bytes, memory);
+  if (a.step == kStepCalled) return descriptor.called(aggregate)->MergeSaved(state, bytes, memory);
   if (bytes.size() != a.state_bytes + 1u || static_cast<uint8_t>(bytes.back()) > 1) {
-    return InvalidArgument("saved state of " + TextOf(shape.spec().aggregates[aggregate]) + " is damaged: " + std::to_string(bytes.size()) +
+    return InvalidArgument("saved state of " + TextOf(descriptor.spec().aggregates[aggregate]) + " is damaged: " + std::to_string(bytes.size()) +
                            " bytes; accepted: bytes that this version wrote");
   }
   // A tuple of its own, as far as its fields are read. The place of the seen bit may lie before or behind the state.
-  std::string other(shape.get()->group.tuple_bytes, '\0');
+  std::string other(descriptor.get()->group.tuple_bytes, '\0');
   uint8_t* from = reinterpret_cast<uint8_t*>(other.data());
   std::memcpy(from + a.state_offset, bytes.data(), a.state_bytes);
   if (bytes.back() != 0) from[a.seen_offset] = static_cast<uint8_t>(from[a.seen_offset] | a.seen_mask);
-  return MergeState(shape, aggregate, &tuple, &from, 1, memory);
+  return MergeState(descriptor, aggregate, &tuple, &from, 1, memory);
 }
 
 }  // namespace quern

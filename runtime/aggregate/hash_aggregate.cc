@@ -41,15 +41,15 @@ std::vector<ColumnType> AggregateStateTypes(const KernelSpec& spec) {
   return types;
 }
 
-HashAggregate::HashAggregate(std::shared_ptr<const AggregateShape> shape, AggregateEntrySource entry_points,
+HashAggregate::HashAggregate(std::shared_ptr<const AggregateDescriptor> descriptor, AggregateEntrySource entry_points,
                              std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget, const AggregateOptions& options)
-    : shape_(std::move(shape)),
+    : descriptor_(std::move(descriptor)),
       entry_points_(std::move(entry_points)),
       counters_(entry_points_.NewCounters()),
       code_(std::move(code)),
       budget_(std::move(budget)),
       options_(options),
-      dictionaries_(std::make_shared<KeyDictionaries>(shape_->spec(), budget_)) {}
+      dictionaries_(std::make_shared<KeyDictionaries>(descriptor_->spec(), budget_)) {}
 
 HashAggregate::~HashAggregate() {
   if (observer_ == nullptr || !finalised_) return;
@@ -83,7 +83,7 @@ absl::Status HashAggregate::CheckOpen(const char* call) const {
   return absl::OkStatus();
 }
 
-GroupContext HashAggregate::Context() const { return {shape_, entry_points_, budget_, options_, 0, counters_}; }
+GroupContext HashAggregate::Context() const { return {descriptor_, entry_points_, budget_, options_, 0, counters_}; }
 
 std::unique_ptr<GroupSide> HashAggregate::NewSide() {
   ++num_appenders_;
@@ -92,8 +92,8 @@ std::unique_ptr<GroupSide> HashAggregate::NewSide() {
 
 absl::Status HashAggregate::AppendTo(GroupSide* side, const BatchView& batch, bool states) {
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
-  const KernelSpec& spec = shape_->spec();
-  const size_t num_columns = states ? spec.aggregates.size() : shape_->get()->num_columns;
+  const KernelSpec& spec = descriptor_->spec();
+  const size_t num_columns = states ? spec.aggregates.size() : descriptor_->get()->num_columns;
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, spec.keys.size(), num_columns, "aggregate columns"));
   if (observer_ != nullptr && !states) observer_->SeeInput(batch);
   const CallTimer timer(side->counters());
@@ -193,9 +193,9 @@ void HashAggregate::Take() {
     stats_.table_bytes += table->bytes();
     stats_.num_growths += table->num_growths();
     const PrefetchSetting prefetch = table->prefetch();
-    const uint32_t batch_rows = prefetch.batch_rows != 0 ? prefetch.batch_rows : shape_->group()->batch_rows;
+    const uint32_t batch_rows = prefetch.batch_rows != 0 ? prefetch.batch_rows : descriptor_->group()->batch_rows;
     stats_.prefetch_distance = prefetch.distance == kWholeBatch ? batch_rows : prefetch.distance;
-    stats_.prefetch_class = shape_->group()->prefetches ? options_.caches.NameFor(table->bytes()) : "off";
+    stats_.prefetch_class = descriptor_->group()->prefetches ? options_.caches.NameFor(table->bytes()) : "off";
     stats_.layout = table->layout();
   }
   result_->first_positions.push_back(position);
@@ -296,7 +296,7 @@ bool GroupReader::FindGroups() {
 // Keeps those of n groups that belong to our partition; answers how many.
 uint32_t GroupReader::KeepPartition(const GroupTable& table, uint64_t begin, uint32_t n, uint8_t** groups) const {
   uint64_t hashes[kScanRows];
-  if (aggregate_->dictionaries_->has_any()) HashKeys(*aggregate_->shape_, *aggregate_->dictionaries_, groups, n, hashes);
+  if (aggregate_->dictionaries_->has_any()) HashKeys(*aggregate_->descriptor_, *aggregate_->dictionaries_, groups, n, hashes);
   else table.HashesOf(begin, groups, n, hashes);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < n; ++i) {
@@ -310,7 +310,7 @@ absl::StatusOr<uint32_t> GroupReader::WriteStates(size_t aggregate, uint8_t* con
                                                   uint64_t out_row) {
   for (uint32_t i = 0; i < n; ++i) {
     state_->saved.clear();
-    SaveState(*aggregate_->shape_, aggregate, tuples[i], &state_->saved);
+    SaveState(*aggregate_->descriptor_, aggregate, tuples[i], &state_->saved);
     if (out->num_bytes + state_->saved.size() > INT32_MAX) return i;
     if (out->num_bytes + state_->saved.size() > out->bytes_capacity && quern_rt_reserve_bytes(out, state_->saved.size()) != 0) {
       return absl::ResourceExhaustedError("memory limit exceeded: saved states; accepted: a higher memory limit");
@@ -323,15 +323,15 @@ absl::StatusOr<uint32_t> GroupReader::WriteStates(size_t aggregate, uint8_t* con
 
 // Writes groups to all columns, from row out_row on; answers how many fit all of them.
 absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32_t n, OutputBatch* out, uint64_t out_row) {
-  const AggregateShape& shape = *aggregate_->shape_;
-  const size_t num_keys = shape.spec().keys.size();
+  const AggregateDescriptor& descriptor = *aggregate_->descriptor_;
+  const size_t num_keys = descriptor.spec().keys.size();
   uint32_t fit = n;
   for (size_t c = 0; c < out->num_columns() && fit > 0; ++c) {
     QuernOutColumn* column = &out->columns()[c];
     absl::StatusOr<uint32_t> written = 0;
-    if (c < num_keys) written = WriteKey(shape, *aggregate_->dictionaries_, c, tuples, fit, column, out_row);
+    if (c < num_keys) written = WriteKey(descriptor, *aggregate_->dictionaries_, c, tuples, fit, column, out_row);
     else if (state_->columns == GroupColumns::kStates) written = WriteStates(c - num_keys, tuples, fit, column, out_row);
-    else written = WriteResults(shape, c - num_keys, tuples, fit, column, out_row);
+    else written = WriteResults(descriptor, c - num_keys, tuples, fit, column, out_row);
     QUERN_RETURN_IF_ERROR(written.status());
     fit = std::min(fit, *written);
   }
@@ -383,7 +383,7 @@ absl::StatusOr<bool> GroupReader::Next(OutputBatch* out) {
   if (!aggregate_->finalised_) {
     return absl::FailedPreconditionError("groups before finalise: they are not complete; accepted: finalise first");
   }
-  const KernelSpec& spec = aggregate_->shape_->spec();
+  const KernelSpec& spec = aggregate_->descriptor_->spec();
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, spec.keys.size() + spec.aggregates.size()));
   QUERN_RETURN_IF_ERROR(out->Reset());
   if (out->num_columns() != 0) return WriteBatch(out);

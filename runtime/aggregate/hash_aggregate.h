@@ -2,7 +2,7 @@
 // The state of one aggregation: batches in, finalise, groups out. It owns the memory and the order of the steps; the loops are a kernel's
 // (generic or compiled), reached through QuernAggregateEntryPoints, and the tables' (group_table.h).
 //
-//     HashAggregate aggregate(shape, entry points, code, budget, options);
+//     HashAggregate aggregate(descriptor, entry points, code, budget, options);
 //     aggregate.Append(...)*  ->  aggregate.Finalise()  ->  GroupReader: Next(...)*
 //
 // In two phases, with a host's shuffle between them: the first aggregation's GroupReader reads states instead of results, and those batches
@@ -50,7 +50,7 @@ class KeyDictionaries;
 class HashAggregate {
  public:
   // *Ownership*: `code` keeps the kernel's machine code alive. *Errors*: none; memory is taken later.
-  HashAggregate(std::shared_ptr<const AggregateShape> shape, AggregateEntrySource entry_points, std::shared_ptr<const void> code,
+  HashAggregate(std::shared_ptr<const AggregateDescriptor> descriptor, AggregateEntrySource entry_points, std::shared_ptr<const void> code,
                 std::shared_ptr<MemoryBudget> budget, const AggregateOptions& options);
   ~HashAggregate();
 
@@ -83,7 +83,7 @@ class HashAggregate {
   const AggregateStats& stats() const { return stats_; }
   // *Threads*: any, at any time.
   Counters counters() const { return counters_->Sum(); }
-  const AggregateShape& shape() const { return *shape_; }
+  const AggregateDescriptor& descriptor() const { return *descriptor_; }
 
  private:
   friend class AggregateAppender;
@@ -99,7 +99,7 @@ class HashAggregate {
   // The first of the next n positions that readers of a partition have not taken yet.
   uint64_t TakePositions(uint32_t partition, uint32_t num_partitions, uint64_t n);
 
-  std::shared_ptr<const AggregateShape> shape_;
+  std::shared_ptr<const AggregateDescriptor> descriptor_;
   AggregateEntrySource entry_points_;
   std::shared_ptr<CounterSet> counters_;
   std::shared_ptr<const void> code_;

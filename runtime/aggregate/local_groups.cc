@@ -55,7 +55,7 @@ void AskForStates(const PrefetchSetting& setting, uint64_t tuple_bytes, uint8_t*
   });
 }
 
-TupleFormat FormatOf(const QuernJoinShape& group) { return {group.tuple_bytes, group.word_bytes, group.zero_hashes, group.prefetches}; }
+TupleFormat FormatOf(const QuernJoinDescriptor& group) { return {group.tuple_bytes, group.word_bytes, group.zero_hashes, group.prefetches}; }
 
 }  // namespace
 
@@ -73,13 +73,13 @@ GroupSide::GroupSide(const GroupContext& context, std::shared_ptr<KeyDictionarie
       dictionaries_(std::move(dictionaries)),
       num_sides_(num_sides),
       table_(MakeGroupTable(context, context.options.expected_groups)),
-      splitter_(context.shape->get()->states_bytes),
-      parts_(FormatOf(*context.shape->group()), context.budget, context.options.huge_pages),
+      splitter_(context.descriptor->get()->states_bytes),
+      parts_(FormatOf(*context.descriptor->group()), context.budget, context.options.huge_pages),
       compact_at_(context.options.compact_tuples),
       key_bytes_(context),
       memory_(context.budget),
-      codes_(context.shape->spec().keys.size()),
-      overflowed_(context.shape->spec().aggregates.size()) {}
+      codes_(context.descriptor->spec().keys.size()),
+      overflowed_(context.descriptor->spec().aggregates.size()) {}
 
 // ---- appending ----------------------------------------------------------------------------------------------------
 
@@ -101,9 +101,9 @@ absl::Status GroupSide::EncodeKeys(const BatchView& batch, bool is_plain, std::v
 
 namespace {
 
-bool HasNoNulls(const QuernAggregateShape& shape, const BatchView& batch) {
-  for (uint32_t k = 0; k < shape.num_accumulators; ++k) {
-    const QuernAccumulator& a = shape.accumulators[k];
+bool HasNoNulls(const QuernAggregateDescriptor& descriptor, const BatchView& batch) {
+  for (uint32_t k = 0; k < descriptor.num_accumulators; ++k) {
+    const QuernAccumulator& a = descriptor.accumulators[k];
     for (uint32_t i = 0; i < a.num_arguments; ++i)
       if (a.arguments[i].nullable && batch.payload[a.arguments[i].column].validity != nullptr) return false;
   }
@@ -115,7 +115,7 @@ bool HasNoNulls(const QuernAggregateShape& shape, const BatchView& batch) {
 uint32_t GroupSide::BlockRows() const {
   const PrefetchSetting prefetch = table_->prefetch();
   if (prefetch.batch_rows != 0) return prefetch.batch_rows;
-  const uint32_t batch_rows = context_.shape->group()->batch_rows;
+  const uint32_t batch_rows = context_.descriptor->group()->batch_rows;
   return table_->bytes() <= context_.options.caches.l2_bytes ? std::min(batch_rows, context_.options.l2_batch_rows) : batch_rows;
 }
 
@@ -128,7 +128,7 @@ absl::Status GroupSide::Append(const BatchView& batch, uint64_t first_row_id) {
   if (batch.num_rows == 0) return absl::OkStatus();
   std::vector<QuernColumn> keys;
   QUERN_RETURN_IF_ERROR(EncodeKeys(batch, false, &keys));
-  const Batch rows = {batch, keys.data(), first_row_id, HasNoNulls(*context_.shape->get(), batch), false};
+  const Batch rows = {batch, keys.data(), first_row_id, HasNoNulls(*context_.descriptor->get(), batch), false};
   uint32_t n = 0;
   for (uint64_t done = 0; done < batch.num_rows; done += n) {
     n = static_cast<uint32_t>(std::min<uint64_t>(BlockRows(), batch.num_rows - done));
@@ -153,7 +153,7 @@ absl::Status GroupSide::AppendStates(const BatchView& batch) {
   std::vector<QuernColumn> keys;
   QUERN_RETURN_IF_ERROR(EncodeKeys(batch, true, &keys));
   const Batch rows = {batch, keys.data(), 0, false, true};
-  const uint32_t block = context_.shape->group()->batch_rows;
+  const uint32_t block = context_.descriptor->group()->batch_rows;
   uint8_t* tuples[kMaxBatchRows];
   for (uint64_t done = 0; done < batch.num_rows; done += block) {
     const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(block, batch.num_rows - done));
@@ -169,13 +169,13 @@ absl::Status GroupSide::AppendStates(const BatchView& batch) {
 }
 
 absl::Status GroupSide::MergeSaved(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples) {
-  for (size_t a = 0; a < context_.shape->spec().aggregates.size(); ++a) {
+  for (size_t a = 0; a < context_.descriptor->spec().aggregates.size(); ++a) {
     const QuernColumn* column = &batch.view.payload[a];
     for (uint32_t i = 0; i < rows.n; ++i) {
       const uint32_t row = blocks::RowAt(rows.rows, rows.first, i);
       const blocks::Bytes bytes = blocks::IsValid(column, row) ? blocks::ReadBytes<kVar32>(column, row, 0, 0) : blocks::Bytes{nullptr, 0};
       const std::string_view saved(reinterpret_cast<const char*>(bytes.data), bytes.length);
-      QUERN_RETURN_IF_ERROR(MergeSavedState(*context_.shape, a, saved, tuples[i], &memory_));
+      QUERN_RETURN_IF_ERROR(MergeSavedState(*context_.descriptor, a, saved, tuples[i], &memory_));
     }
   }
   return absl::OkStatus();
@@ -185,13 +185,13 @@ absl::Status GroupSide::AppendRows(const Batch& batch, const KeyRows& rows) {
   if (deals_) return DealRows(batch, rows);
   uint8_t* tuples[kMaxBatchRows];
   QUERN_RETURN_IF_ERROR(table_->Find(rows, tuples));
-  AskForStates(table_->prefetch(), context_.shape->group()->tuple_bytes, tuples, rows.n);
+  AskForStates(table_->prefetch(), context_.descriptor->group()->tuple_bytes, tuples, rows.n);
   return Update(batch, rows, tuples);
 }
 
 absl::Status GroupSide::Update(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples) {
   QuernUpdateArgs args = {};
-  args.shape = context_.shape->get();
+  args.descriptor = context_.descriptor->get();
   args.keys = batch.keys;
   args.columns = batch.view.payload.data();
   args.first = rows.first;
@@ -225,19 +225,19 @@ absl::Status GroupSide::Update(const Batch& batch, const KeyRows& rows, uint8_t*
     }
   }
   for (size_t a = 0; a < overflowed_.size(); ++a)
-    if (overflowed_[a] != 0) return SumOutOfRange(context_.shape->spec().aggregates[a]);
-  return context_.shape->has_called() ? UpdateCalled(batch, rows, tuples) : absl::OkStatus();
+    if (overflowed_[a] != 0) return SumOutOfRange(context_.descriptor->spec().aggregates[a]);
+  return context_.descriptor->has_called() ? UpdateCalled(batch, rows, tuples) : absl::OkStatus();
 }
 
 absl::Status GroupSide::UpdateCalled(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples) {
-  const std::vector<AggregateSpec>& aggregates = context_.shape->spec().aggregates;
+  const std::vector<AggregateSpec>& aggregates = context_.descriptor->spec().aggregates;
   uint32_t taking[kMaxBatchRows];
   uint8_t* states[kMaxBatchRows];
   for (size_t a = 0; a < aggregates.size(); ++a) {
-    const CalledAccumulator* called = context_.shape->called(a);
+    const CalledAccumulator* called = context_.descriptor->called(a);
     if (called == nullptr) continue;
-    const QuernAccumulator& accumulator = context_.shape->get()->accumulators[a];
-    const QuernColumn* columns = batch.view.payload.data() + context_.shape->first_column(a);
+    const QuernAccumulator& accumulator = context_.descriptor->get()->accumulators[a];
+    const QuernColumn* columns = batch.view.payload.data() + context_.descriptor->first_column(a);
     const QuernColumn* filter = aggregates[a].filtered ? &batch.view.payload[accumulator.filter_column] : nullptr;
     uint32_t n = 0;
     for (uint32_t i = 0; i < rows.n; ++i) {
@@ -256,12 +256,12 @@ absl::Status GroupSide::UpdateCalled(const Batch& batch, const KeyRows& rows, ui
 // ---- dealing ----------------------------------------------------------------------------------------------------
 
 absl::Status GroupSide::CheckPays() {
-  if (context_.shape->group()->num_keys == 0) return absl::OkStatus();
+  if (context_.descriptor->group()->num_keys == 0) return absl::OkStatus();
   if (deals_ || num_sides_->load(std::memory_order_relaxed) < 2 || context_.options.partition_bits == 0) {
     return deals_ && num_dealt_ > compact_at_ ? Compact() : absl::OkStatus();
   }
   const uint64_t local_groups = context_.options.local_groups, enough = std::min(local_groups, kGroupsToJudge);
-  if (table_->bytes() < enough * context_.shape->group()->tuple_bytes) return absl::OkStatus();
+  if (table_->bytes() < enough * context_.descriptor->group()->tuple_bytes) return absl::OkStatus();
   const uint64_t groups = table_->num_groups();
   if (groups < enough || num_rows_ >= 2 * groups || ExpectedGroups(num_rows_, groups) < local_groups) return absl::OkStatus();
   QUERN_RETURN_IF_ERROR(DealOut());
@@ -290,7 +290,7 @@ absl::Status GroupSide::DealOut() {
 }
 
 absl::Status GroupSide::DealRows(const Batch& batch, const KeyRows& rows) {
-  const QuernJoinShape& group = *context_.shape->group();
+  const QuernJoinDescriptor& group = *context_.descriptor->group();
   const uint64_t bytes = uint64_t{rows.n} * group.tuple_bytes;
   if (dealt_tuples_.bytes() < bytes) {
     dealt_tuples_.Free();
@@ -319,7 +319,7 @@ absl::Status GroupSide::DealRows(const Batch& batch, const KeyRows& rows) {
 }
 
 absl::Status MergePart(const GroupContext& context, const TupleList& part, GroupTable* table, AccumulatorMemory* memory) {
-  const QuernJoinShape& group = *context.shape->group();
+  const QuernJoinDescriptor& group = *context.descriptor->group();
   const uint32_t batch_rows = std::min(group.batch_rows, kMergeRows);
   uint8_t *from[kMaxBatchRows], *into[kMaxBatchRows];
   for (const TupleSpan& span : part) {
@@ -327,7 +327,7 @@ absl::Status MergePart(const GroupContext& context, const TupleList& part, Group
       const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(batch_rows, span.num_tuples - first));
       for (uint32_t i = 0; i < n; ++i) from[i] = span.tuples + (first + i) * group.tuple_bytes;
       QUERN_RETURN_IF_ERROR(table->FindTuples({from, span.hashes == nullptr ? nullptr : span.hashes + first, n}, into));
-      QUERN_RETURN_IF_ERROR(MergeStates(*context.shape, into, from, n, memory));
+      QUERN_RETURN_IF_ERROR(MergeStates(*context.descriptor, into, from, n, memory));
     }
   }
   return absl::OkStatus();
@@ -336,7 +336,7 @@ absl::Status MergePart(const GroupContext& context, const TupleList& part, Group
 // Brings rows of one group together that were dealt one by one, so that memory is bounded by the groups and not by the rows: at twice as
 // many tuples as after the last time.
 absl::Status GroupSide::Compact() {
-  TupleStore compacted(FormatOf(*context_.shape->group()), context_.budget, context_.options.huge_pages);
+  TupleStore compacted(FormatOf(*context_.descriptor->group()), context_.budget, context_.options.huge_pages);
   QUERN_RETURN_IF_ERROR(compacted.Partition(context_.options.partition_bits));
   std::swap(parts_, compacted);
   num_dealt_ = 0;

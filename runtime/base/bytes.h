@@ -49,7 +49,7 @@ constexpr uint64_t kMultiplier2 = 0xff51afd7ed558ccdu;
 constexpr uint64_t kCombine = 0x9e3779b97f4a7c15u;
 constexpr uint64_t kNullInput = 0x5bd1e9955bd1e995u;
 
-// A bijection of 64 bits in which every input bit reaches every output bit (the shape of MurmurHash3's finaliser, two multiplications).
+// A bijection of 64 bits in which every input bit reaches every output bit (the descriptor of MurmurHash3's finaliser, two multiplications).
 // The slot is taken from the top bits, the tag from the bottom ones. V: uint64_t or U64x8.
 template <class V>
 QUERN_INLINE V Mix(V x) {

@@ -38,9 +38,9 @@
   (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine, uint32_t shift, \
    bool null_is_one)
 #define QUERN_ENCODE_BYTES_PARAMETERS                                                                                      \
-  (const QuernSortShape* shape, uint32_t key, const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, \
+  (const QuernSortDescriptor* descriptor, uint32_t key, const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, \
    uint64_t* const* words, uint32_t num_words, uint32_t* incomplete)
-#define QUERN_ENCODE_BYTES_ARGUMENTS (shape, key, column, first, rows, n, words, num_words, incomplete)
+#define QUERN_ENCODE_BYTES_ARGUMENTS (descriptor, key, column, first, rows, n, words, num_words, incomplete)
 #define QUERN_ORDER_PARAMETERS (const uint8_t* a, const uint8_t* b, bool is_signed, CollationRule rule, uint32_t width)
 
 extern "C" {

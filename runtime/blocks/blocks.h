@@ -4,7 +4,7 @@
 //
 //     compiled kernel   the emitters (codegen/emit_*.cc) call blocks with constants, key after key, in a straight line; the blocks come
 //                       as bitcode (ir-templates/blocks.cc) and are always inlined, so that the constants fold their branches away
-//     generic kernel    ir-templates/generic/generic_join.cc calls the same functions in a loop over the shape's fields
+//     generic kernel    ir-templates/generic/generic_join.cc calls the same functions in a loop over the descriptor's fields
 //
 // Hence both agree to the bit on every hash and every tuple, and a table that one has begun the other can go on with.
 //

@@ -395,15 +395,15 @@ QUERN_INLINE void EncodeFront(const KeyRows& from, const QuernSortPart& part, ui
 // where the words may not tell two different values apart; not where num_words is 1. Each value is read once.
 // *Cost*: about 3 ns a row, for word 0 alone half of it. Does nothing where bit kSkipKeyShift + key of *incomplete is set.
 template <Storage kStorage>
-QUERN_INLINE void EncodeBytes(const QuernSortShape* shape, uint32_t key, const QuernColumn* column, uint64_t first, const uint32_t* rows,
+QUERN_INLINE void EncodeBytes(const QuernSortDescriptor* descriptor, uint32_t key, const QuernColumn* column, uint64_t first, const uint32_t* rows,
                               uint32_t n, uint64_t* const* words, uint32_t num_words, uint32_t* incomplete) {
   if ((*incomplete >> (kSkipKeyShift + key) & 1) != 0) return;
-  const QuernSortKey* k = &shape->keys[key];
+  const QuernSortKey* k = &descriptor->keys[key];
   const KeyRows from = {k, column, first, rows};
   if (num_words == 1) {
     for (uint32_t p = k->first_part; p < k->first_part + k->num_parts; ++p) {
-      const QuernSortPart part = shape->parts[p];
-      if (part.kind != kBytesPart || part.word != 0 || IsLeftOutOfLead(shape, &part)) continue;
+      const QuernSortPart part = descriptor->parts[p];
+      if (part.kind != kBytesPart || part.word != 0 || IsLeftOutOfLead(descriptor, &part)) continue;
       return EncodeFront<kStorage>(from, part, n, words[0]);
     }
     return;
@@ -414,7 +414,7 @@ QUERN_INLINE void EncodeBytes(const QuernSortShape* shape, uint32_t key, const Q
     const bool is_incomplete = ReadPrefixes<kStorage>(from.From(begin), chunk, high, low);
     *incomplete |= uint32_t{is_incomplete} << key;
     for (uint32_t p = k->first_part; p < k->first_part + k->num_parts; ++p) {
-      const QuernSortPart part = shape->parts[p];
+      const QuernSortPart part = descriptor->parts[p];
       if (part.kind == kBytesPart && part.word < num_words) WriteBytesPart(part, high, low, chunk, words[part.word] + begin);
     }
   }

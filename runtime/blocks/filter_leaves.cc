@@ -197,7 +197,7 @@ void TestDictionary(const QuernFilterArgs* args, uint32_t leaf, const LeafRows& 
 }  // namespace
 
 LeafRows RowsOf(const QuernFilterArgs* args, uint32_t leaf, uint64_t first, uint32_t n, uint64_t* mask) {
-  const QuernFilterLeaf& l = args->shape->leaves[leaf];
+  const QuernFilterLeaf& l = args->descriptor->leaves[leaf];
   const uint32_t* rows = args->selection != nullptr ? args->selection + first : nullptr;
   return {l, &args->columns[l.column], &args->columns[l.other_column], first, rows, n, mask};
 }

@@ -197,31 +197,31 @@ std::string ConstantsText(const QuernFilterLeaf& leaf) {
 
 }  // namespace
 
-struct FilterShape::Node {
+struct FilterDescriptor::Node {
   enum Kind : uint8_t { kLeaf, kAnd, kOr, kAll, kNone };
   Kind kind;
   uint32_t leaf = 0;
   std::vector<Node> children = {};
 };
 
-FilterShape::FilterShape(const KernelSpec& spec) : spec_(spec), shape_() {
+FilterDescriptor::FilterDescriptor(const KernelSpec& spec) : spec_(spec), descriptor_() {
   const Node root = MakeNode(spec_.where, false);
-  shape_.num_masks = 1;
+  descriptor_.num_masks = 1;
   EmitNode(root, 0);
-  shape_.num_steps = static_cast<uint32_t>(steps_.size());
-  shape_.num_leaves = static_cast<uint32_t>(leaves_.size());
-  shape_.num_columns = static_cast<uint32_t>(columns_.size());
-  shape_.steps = steps_.data();
-  shape_.leaves = leaves_.data();
+  descriptor_.num_steps = static_cast<uint32_t>(steps_.size());
+  descriptor_.num_leaves = static_cast<uint32_t>(leaves_.size());
+  descriptor_.num_columns = static_cast<uint32_t>(columns_.size());
+  descriptor_.steps = steps_.data();
+  descriptor_.leaves = leaves_.data();
   set_batch_rows(kDefaultFilterRows);
 }
 
-uint32_t FilterShape::AddColumn(const ColumnType& type) {
+uint32_t FilterDescriptor::AddColumn(const ColumnType& type) {
   columns_.push_back(type);
   return static_cast<uint32_t>(columns_.size()) - 1;
 }
 
-FilterShape::Node FilterShape::MakeNode(const Predicate& condition, bool negated) {
+FilterDescriptor::Node FilterDescriptor::MakeNode(const Predicate& condition, bool negated) {
   if (condition.kind == PredicateKind::kNot) return MakeNode(condition.children[0], !negated);
   if (condition.kind != PredicateKind::kAnd && condition.kind != PredicateKind::kOr) return MakeLeafNode(condition, negated);
   const bool is_and = (condition.kind == PredicateKind::kAnd) != negated;
@@ -239,7 +239,7 @@ FilterShape::Node FilterShape::MakeNode(const Predicate& condition, bool negated
   return node;
 }
 
-FilterShape::Node FilterShape::MakeLeafNode(const Predicate& condition, bool negated) {
+FilterDescriptor::Node FilterDescriptor::MakeLeafNode(const Predicate& condition, bool negated) {
   if (condition.kind == PredicateKind::kCompareColumns) return CompareColumns(condition, negated);
   const uint32_t column = AddColumn(condition.column);
   switch (condition.kind) {
@@ -259,7 +259,7 @@ FilterShape::Node FilterShape::MakeLeafNode(const Predicate& condition, bool neg
   __builtin_unreachable();
 }
 
-QuernFilterLeaf FilterShape::NewLeaf(FilterLeafKind kind, const ColumnType& type, uint32_t column) const {
+QuernFilterLeaf FilterDescriptor::NewLeaf(FilterLeafKind kind, const ColumnType& type, uint32_t column) const {
   QuernFilterLeaf leaf = {};
   leaf.kind = kind;
   leaf.storage = KeyStorageOf(type);
@@ -272,7 +272,7 @@ QuernFilterLeaf FilterShape::NewLeaf(FilterLeafKind kind, const ColumnType& type
   return leaf;
 }
 
-FilterShape::Node FilterShape::AddLeaf(QuernFilterLeaf leaf, std::string constants, std::string text) {
+FilterDescriptor::Node FilterDescriptor::AddLeaf(QuernFilterLeaf leaf, std::string constants, std::string text) {
   constants_.push_back(std::make_unique<std::string>(std::move(constants)));
   leaf.constants = reinterpret_cast<const uint8_t*>(constants_.back()->data());
   leaf.constants_bytes = static_cast<uint32_t>(constants_.back()->size());
@@ -281,14 +281,14 @@ FilterShape::Node FilterShape::AddLeaf(QuernFilterLeaf leaf, std::string constan
   return {Node::kLeaf, static_cast<uint32_t>(leaves_.size()) - 1};
 }
 
-FilterShape::Node FilterShape::IsNull(const Predicate& condition, uint32_t column, bool negated) {
+FilterDescriptor::Node FilterDescriptor::IsNull(const Predicate& condition, uint32_t column, bool negated) {
   if (!condition.column.nullable) return {negated ? Node::kAll : Node::kNone};
   QuernFilterLeaf leaf = NewLeaf(kNullLeaf, condition.column, column);
   leaf.negated = negated;
   return AddLeaf(leaf, "", PrintType(condition.column) + (negated ? " is not null" : " is null"));
 }
 
-FilterShape::Node FilterShape::Range(const ColumnType& type, uint32_t column, __int128 low, __int128 high, bool negated) {
+FilterDescriptor::Node FilterDescriptor::Range(const ColumnType& type, uint32_t column, __int128 low, __int128 high, bool negated) {
   const Bounds bounds = BoundsOf(type);
   low = std::max(low, bounds.low);
   high = std::min(high, bounds.high);
@@ -311,7 +311,7 @@ FilterShape::Node FilterShape::Range(const ColumnType& type, uint32_t column, __
   return AddLeaf(leaf, "", PrintType(type));
 }
 
-FilterShape::Node FilterShape::Compare(const ColumnType& type, uint32_t column, Comparison op, const Literal& value) {
+FilterDescriptor::Node FilterDescriptor::Compare(const ColumnType& type, uint32_t column, Comparison op, const Literal& value) {
   if (IsString(KeyStorageOf(type))) return CompareStrings(type, column, op, value.bytes);
   const Bounds bounds = BoundsOf(type);
   const __int128 number = OrderedNumber(type, value);
@@ -327,7 +327,7 @@ FilterShape::Node FilterShape::Compare(const ColumnType& type, uint32_t column, 
   __builtin_unreachable();
 }
 
-void FilterShape::SetEqual(const ColumnType& type, const std::string& text, QuernFilterLeaf* leaf, std::string* constants) const {
+void FilterDescriptor::SetEqual(const ColumnType& type, const std::string& text, QuernFilterLeaf* leaf, std::string* constants) const {
   std::string key = text;
   if ((leaf->rule & kWeighsEquality) != 0) {
     key.clear();
@@ -356,7 +356,7 @@ void FilterShape::SetEqual(const ColumnType& type, const std::string& text, Quer
   *constants += text;
 }
 
-FilterShape::Node FilterShape::CompareStrings(const ColumnType& type, uint32_t column, Comparison op, const std::string& text) {
+FilterDescriptor::Node FilterDescriptor::CompareStrings(const ColumnType& type, uint32_t column, Comparison op, const std::string& text) {
   Predicate leaf_text = {};
   leaf_text.kind = PredicateKind::kCompare;
   leaf_text.column = type;
@@ -381,7 +381,7 @@ FilterShape::Node FilterShape::CompareStrings(const ColumnType& type, uint32_t c
   return AddLeaf(leaf, std::move(constants), PrintCondition(leaf_text));
 }
 
-FilterShape::Node FilterShape::Between(const Predicate& condition, uint32_t column, bool negated) {
+FilterDescriptor::Node FilterDescriptor::Between(const Predicate& condition, uint32_t column, bool negated) {
   const Literal &low = condition.values[0], &high = condition.values[1];
   const ColumnType& type = condition.column;
   if (!IsString(KeyStorageOf(type))) return Range(type, column, OrderedNumber(type, low), OrderedNumber(type, high), negated);
@@ -391,7 +391,7 @@ FilterShape::Node FilterShape::Between(const Predicate& condition, uint32_t colu
   return node;
 }
 
-FilterShape::Node FilterShape::In(const Predicate& condition, uint32_t column, bool negated) {
+FilterDescriptor::Node FilterDescriptor::In(const Predicate& condition, uint32_t column, bool negated) {
   const ColumnType& type = condition.column;
   const bool is_string = IsString(KeyStorageOf(type));
   std::vector<Bounds> ranges;
@@ -430,7 +430,7 @@ FilterShape::Node FilterShape::In(const Predicate& condition, uint32_t column, b
   return node;
 }
 
-FilterShape::Node FilterShape::CompareColumns(const Predicate& condition, bool negated) {
+FilterDescriptor::Node FilterDescriptor::CompareColumns(const Predicate& condition, bool negated) {
   QuernFilterLeaf leaf = NewLeaf(kColumnsLeaf, condition.column, AddColumn(condition.column));
   leaf.other_column = AddColumn(condition.other);
   leaf.other_index_storage = condition.other.is_dictionary ? RowOf(condition.other.index).storage : kNoStorage;
@@ -440,7 +440,7 @@ FilterShape::Node FilterShape::CompareColumns(const Predicate& condition, bool n
   return AddLeaf(leaf, "", PrintCondition(text));
 }
 
-FilterShape::Node FilterShape::Like(const Predicate& condition, uint32_t column, bool negated) {
+FilterDescriptor::Node FilterDescriptor::Like(const Predicate& condition, uint32_t column, bool negated) {
   const ColumnType& type = condition.column;
   const CollationRule rule = RuleFor(type);
   patterns_.push_back(std::make_unique<LikePattern>(condition.values[0].bytes, condition.escape, rule,
@@ -482,9 +482,9 @@ FilterShape::Node FilterShape::Like(const Predicate& condition, uint32_t column,
 
 // ---- steps
 
-void FilterShape::AddStep(QuernFilterStep step) { steps_.push_back(step); }
+void FilterDescriptor::AddStep(QuernFilterStep step) { steps_.push_back(step); }
 
-void FilterShape::EmitLeaf(uint32_t leaf, uint32_t mask) {
+void FilterDescriptor::EmitLeaf(uint32_t leaf, uint32_t mask) {
   const QuernFilterLeaf& l = leaves_[leaf];
   if (l.kind != kNullLeaf) {
     if (columns_[l.column].nullable) AddStep({.kind = kValidStep, .leaf = 0, .column = l.column, .to = mask, .from = 0, .todo = 0});
@@ -495,9 +495,9 @@ void FilterShape::EmitLeaf(uint32_t leaf, uint32_t mask) {
   AddStep({.kind = kTestStep, .leaf = leaf, .column = l.column, .to = mask, .from = 0, .todo = 0});
 }
 
-void FilterShape::EmitOr(const Node& node, uint32_t mask) {
+void FilterDescriptor::EmitOr(const Node& node, uint32_t mask) {
   const uint32_t todo = mask + 1, one = mask + 2;
-  shape_.num_masks = std::max(shape_.num_masks, one + 1);
+  descriptor_.num_masks = std::max(descriptor_.num_masks, one + 1);
   AddStep({.kind = kSplitStep, .leaf = 0, .column = 0, .to = mask, .from = todo, .todo = 0});
   for (size_t i = 0; i + 1 < node.children.size(); ++i) {
     AddStep({.kind = kCopyStep, .leaf = 0, .column = 0, .to = one, .from = todo, .todo = 0});
@@ -508,7 +508,7 @@ void FilterShape::EmitOr(const Node& node, uint32_t mask) {
   AddStep({.kind = kMergeStep, .leaf = 0, .column = 0, .to = mask, .from = todo, .todo = 0});
 }
 
-void FilterShape::EmitNode(const Node& node, uint32_t mask) {
+void FilterDescriptor::EmitNode(const Node& node, uint32_t mask) {
   switch (node.kind) {
     case Node::kLeaf: return EmitLeaf(node.leaf, mask);
     case Node::kAnd:
@@ -520,7 +520,7 @@ void FilterShape::EmitNode(const Node& node, uint32_t mask) {
   }
 }
 
-std::string FilterShape::StepText(const QuernFilterStep& step) const {
+std::string FilterDescriptor::StepText(const QuernFilterStep& step) const {
   switch (step.kind) {
     case kValidStep: return Numbered("columns", step.column) + " has a value";
     case kTestStep: return "leaf " + std::to_string(step.leaf);
@@ -533,7 +533,7 @@ std::string FilterShape::StepText(const QuernFilterStep& step) const {
   __builtin_unreachable();
 }
 
-std::string FilterShape::Print() const {
+std::string FilterDescriptor::Print() const {
   const auto right = [](uint64_t number, size_t width) {
     const std::string text = std::to_string(number);
     return std::string(width - std::min(width, text.size()), ' ') + text;
@@ -541,7 +541,7 @@ std::string FilterShape::Print() const {
   const auto left = [](const std::string& text, size_t width) { return text + std::string(width - std::min(width, text.size()), ' '); };
   std::string text = "step  mask  does\n";
   for (size_t s = 0; s < steps_.size(); ++s) text += right(s, 4) + "  " + right(steps_[s].to, 4) + "  " + StepText(steps_[s]) + "\n";
-  text += "num_masks " + std::to_string(shape_.num_masks) + "\n\nleaf  kind     column       storage  test\n";
+  text += "num_masks " + std::to_string(descriptor_.num_masks) + "\n\nleaf  kind     column       storage  test\n";
   for (size_t l = 0; l < leaves_.size(); ++l) {
     const QuernFilterLeaf& leaf = leaves_[l];
     const std::string constants = ConstantsText(leaf);

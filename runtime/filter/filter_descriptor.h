@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a filter's condition to the shape that kernels are specialised for: leaves, and the steps that put them together.
+// From a filter's condition to the descriptor that kernels are specialised for: leaves, and the steps that put them together.
 #ifndef QUERN_RUNTIME_FILTER_FILTER_DESCRIPTOR_H_
 #define QUERN_RUNTIME_FILTER_FILTER_DESCRIPTOR_H_
 
@@ -17,18 +17,18 @@ namespace quern {
 // IN lists up to so many values are as many comparisons; longer ones a set.
 constexpr size_t kMaxUnrolledValues = 8;
 
-class FilterShape {
+class FilterDescriptor {
  public:
-  explicit FilterShape(const KernelSpec& spec);
-  FilterShape(const FilterShape&) = delete;
-  FilterShape& operator=(const FilterShape&) = delete;
+  explicit FilterDescriptor(const KernelSpec& spec);
+  FilterDescriptor(const FilterDescriptor&) = delete;
+  FilterDescriptor& operator=(const FilterDescriptor&) = delete;
 
-  const QuernFilterShape* get() const { return &shape_; }
+  const QuernFilterDescriptor* get() const { return &descriptor_; }
   const KernelSpec& spec() const { return spec_; }
   // The types of the batch's columns.
   const std::vector<ColumnType>& columns() const { return columns_; }
   // Rounded up to a multiple of 64.
-  void set_batch_rows(uint32_t rows) { shape_.batch_rows = (rows + 63) / 64 * 64; }
+  void set_batch_rows(uint32_t rows) { descriptor_.batch_rows = (rows + 63) / 64 * 64; }
 
   // The steps as a table. What `quern dump layout` prints.
   std::string Print() const;
@@ -66,7 +66,7 @@ class FilterShape {
   std::vector<std::unique_ptr<const LikePattern>> patterns_;
   std::vector<std::unique_ptr<const FilterSet>> sets_;
   std::vector<QuernFilterStep> steps_;
-  QuernFilterShape shape_;
+  QuernFilterDescriptor descriptor_;
 };
 
 }  // namespace quern

@@ -106,7 +106,7 @@ QuernColumn Without(uint64_t first_rows, const ColumnType& type, QuernColumn col
 }  // namespace
 
 absl::StatusOr<uint64_t> RowFilter::Run(const BatchView& batch, uint64_t* mask) const {
-  QUERN_RETURN_IF_ERROR(CheckBatch(batch, shape_->columns().size(), 0));
+  QUERN_RETURN_IF_ERROR(CheckBatch(batch, descriptor_->columns().size(), 0));
   CounterBlock* const counters = counters_.OfThread();
   const CallTimer timer(counters);
   FilterMemo memo;
@@ -114,11 +114,11 @@ absl::StatusOr<uint64_t> RowFilter::Run(const BatchView& batch, uint64_t* mask) 
   uint64_t num_true = 0;
   for (uint64_t first = 0; first < batch.num_rows; first += kPieceRows) {
     QuernFilterArgs args = {};
-    args.shape = shape_->get();
+    args.descriptor = descriptor_->get();
     args.columns = batch.keys.data();
     if (first != 0 && batch.selection == nullptr) {
       columns.clear();
-      for (size_t c = 0; c < batch.keys.size(); ++c) columns.push_back(Without(first, shape_->columns()[c], batch.keys[c]));
+      for (size_t c = 0; c < batch.keys.size(); ++c) columns.push_back(Without(first, descriptor_->columns()[c], batch.keys[c]));
       args.columns = columns.data();
     }
     args.selection = batch.selection == nullptr ? nullptr : batch.selection + first;

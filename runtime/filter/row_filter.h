@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A filter: which rows of a batch a condition holds for.
 //
-//     RowFilter filter(shape, entry_points);
+//     RowFilter filter(descriptor, entry_points);
 //     uint64_t passed = filter.Select(batch, rows).value();    // rows[0] .. rows[passed-1], ascending
 //
 // *Threads*: any number may call one filter at the same time; it keeps nothing between calls but counts.
@@ -24,8 +24,8 @@ namespace quern {
 class RowFilter {
  public:
   // code: what keeps the entry points' code; may be null where it stays.
-  RowFilter(std::shared_ptr<const FilterShape> shape, FilterEntrySource entry_points, std::shared_ptr<const void> code = nullptr)
-      : shape_(std::move(shape)),
+  RowFilter(std::shared_ptr<const FilterDescriptor> descriptor, FilterEntrySource entry_points, std::shared_ptr<const void> code = nullptr)
+      : descriptor_(std::move(descriptor)),
         entry_points_(std::move(entry_points)),
         code_(std::move(code)),
         counter_set_(entry_points_.NewCounters()),
@@ -43,13 +43,13 @@ class RowFilter {
 
   // *Threads*: any, at any time.
   Counters counters() const { return counter_set_->Sum(); }
-  const FilterShape& shape() const { return *shape_; }
+  const FilterDescriptor& descriptor() const { return *descriptor_; }
 
  private:
   // Writes the batch's mask, (batch.num_rows + 63) / 64 words.
   absl::StatusOr<uint64_t> Run(const BatchView& batch, uint64_t* mask) const;
 
-  std::shared_ptr<const FilterShape> shape_;
+  std::shared_ptr<const FilterDescriptor> descriptor_;
   FilterEntrySource entry_points_;
   std::shared_ptr<const void> code_;
   std::shared_ptr<CounterSet> counter_set_;

@@ -22,7 +22,7 @@ constexpr uint64_t kFlatRows = uint64_t{1} << 17;  // a table of so many fits th
 constexpr uint64_t kDenseRangePerRow = 8192;
 constexpr uint64_t kStagedBytes = uint64_t{256} << 10;  // wide tuples: fewer rows at a time, so that they are dealt out from cache
 
-TupleFormat FormatOf(const QuernJoinShape& shape) { return {shape.tuple_bytes, shape.word_bytes, shape.zero_hashes, shape.prefetches}; }
+TupleFormat FormatOf(const QuernJoinDescriptor& descriptor) { return {descriptor.tuple_bytes, descriptor.word_bytes, descriptor.zero_hashes, descriptor.prefetches}; }
 
 template <class Word>
 void StoreWords(const uint64_t* words, uint32_t n, uint32_t tuple_bytes, uint8_t* tuples) {
@@ -39,16 +39,16 @@ struct BuildSide::Step {
   BatchRows rows;
 };
 
-BuildSide::BuildSide(std::shared_ptr<const JoinShape> shape, JoinEntrySource entry_points, std::shared_ptr<CounterSet> counters,
+BuildSide::BuildSide(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntrySource entry_points, std::shared_ptr<CounterSet> counters,
                      const JoinOptions& options, const std::shared_ptr<MemoryBudget>& budget)
-    : shape_(std::move(shape)),
+    : descriptor_(std::move(descriptor)),
       entry_points_(std::move(entry_points)),
       counters_(std::move(counters)),
       options_(options),
-      store_(FormatOf(*shape_->get()), budget, options.huge_pages),
-      null_store_(FormatOf(*shape_->get()), budget, options.huge_pages),
-      sign_bit_(shape_->get()->word_sign_bit) {
-  const QuernJoinShape& s = *shape_->get();
+      store_(FormatOf(*descriptor_->get()), budget, options.huge_pages),
+      null_store_(FormatOf(*descriptor_->get()), budget, options.huge_pages),
+      sign_bit_(descriptor_->get()->word_sign_bit) {
+  const QuernJoinDescriptor& s = *descriptor_->get();
   step_rows_ = static_cast<uint32_t>(std::clamp<uint64_t>(kStagedBytes / s.tuple_bytes, 1, s.batch_rows));
   rows_.resize(step_rows_);
   dropped_.resize(step_rows_);
@@ -75,21 +75,21 @@ absl::Status BuildSide::Append(const BatchView& batch, uint64_t first_row_id) {
 }
 
 absl::Status BuildSide::AppendStep(const BatchView& batch, uint64_t first_row_id, uint64_t next, uint32_t n) {
-  const QuernJoinShape* shape = shape_->get();
+  const QuernJoinDescriptor* descriptor = descriptor_->get();
   const QuernJoinEntryPoints& kernel = entry_points_.ForBatch(n, &counters_);
-  const Step step = {kernel, batch, first_row_id, SelectRows(kernel, shape, batch.keys.data(), batch.selection, next, n, rows_.data())};
+  const Step step = {kernel, batch, first_row_id, SelectRows(kernel, descriptor, batch.keys.data(), batch.selection, next, n, rows_.data())};
   if (step.rows.n < n) {
     num_null_keys_ += n - step.rows.n;
-    if (RowOf(shape_->spec().join_kind).build_row == RowsOut::kUnmatched) {
+    if (RowOf(descriptor_->spec().join_kind).build_row == RowsOut::kUnmatched) {
       const uint32_t num_dropped = DroppedRows(batch.selection, next, n, step.rows, dropped_.data());
       QUERN_RETURN_IF_ERROR(StoreNullRows(step, dropped_.data(), num_dropped));
     }
   }
-  if (shape->word_bytes != 0) {
-    kernel.pack(shape, batch.keys.data(), step.rows.first, step.rows.rows, step.rows.n, words_.data());
+  if (descriptor->word_bytes != 0) {
+    kernel.pack(descriptor, batch.keys.data(), step.rows.first, step.rows.rows, step.rows.n, words_.data());
     range_.Add(words_.data(), step.rows.n, sign_bit_);
   } else {
-    kernel.hash(shape, batch.keys.data(), step.rows.first, step.rows.rows, step.rows.n, hashes_.data());
+    kernel.hash(descriptor, batch.keys.data(), step.rows.first, step.rows.rows, step.rows.n, hashes_.data());
   }
   if (store_.is_partitioned()) return StoreParts(step);
   QUERN_RETURN_IF_ERROR(StoreFlat(step));
@@ -98,20 +98,20 @@ absl::Status BuildSide::AppendStep(const BatchView& batch, uint64_t first_row_id
 }
 
 bool BuildSide::LooksDense() const {
-  if (shape_->get()->word_bytes == 0) return false;
+  if (descriptor_->get()->word_bytes == 0) return false;
   if (options_.layout == LayoutChoice::kUnchained || options_.layout == LayoutChoice::kOpen) return false;
   return (range_.max - range_.min) / kDenseRangePerRow < num_flat_ || options_.layout == LayoutChoice::kDense;
 }
 
 // Tuples of `rows` to `tuples`.
 void BuildSide::Write(const Step& step, const BatchRows& rows, const uint64_t* words, uint8_t* tuples) const {
-  const QuernJoinShape* shape = shape_->get();
+  const QuernJoinDescriptor* descriptor = descriptor_->get();
   if (step.kernel.store != nullptr) {
-    step.kernel.store(shape, step.batch.keys.data(), step.batch.payload.data(), rows.first, rows.rows, rows.n, step.first_row_id, tuples);
+    step.kernel.store(descriptor, step.batch.keys.data(), step.batch.payload.data(), rows.first, rows.rows, rows.n, step.first_row_id, tuples);
   }
-  if (words == nullptr || shape->word_bytes == 0) return;
-  if (shape->word_bytes == 4) StoreWords<uint32_t>(words, rows.n, shape->tuple_bytes, tuples);
-  else StoreWords<uint64_t>(words, rows.n, shape->tuple_bytes, tuples);
+  if (words == nullptr || descriptor->word_bytes == 0) return;
+  if (descriptor->word_bytes == 4) StoreWords<uint32_t>(words, rows.n, descriptor->tuple_bytes, tuples);
+  else StoreWords<uint64_t>(words, rows.n, descriptor->tuple_bytes, tuples);
 }
 
 absl::Status BuildSide::StoreFlat(const Step& step) {
@@ -119,7 +119,7 @@ absl::Status BuildSide::StoreFlat(const Step& step) {
     QUERN_ASSIGN_OR_RETURN(TupleSpan* const span, store_.FlatSpan(step.batch.num_rows));
     const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(step.rows.n - done, span->capacity - span->num_tuples));
     const BatchRows rows = {step.rows.rows ? step.rows.rows + done : nullptr, step.rows.first + done, n};
-    Write(step, rows, words_.data() + done, span->tuples + span->num_tuples * shape_->get()->tuple_bytes);
+    Write(step, rows, words_.data() + done, span->tuples + span->num_tuples * descriptor_->get()->tuple_bytes);
     if (span->hashes != nullptr) std::memcpy(span->hashes + span->num_tuples, hashes_.data() + done, n * sizeof(uint64_t));
     span->num_tuples += n;
     num_flat_ += n;
@@ -129,10 +129,10 @@ absl::Status BuildSide::StoreFlat(const Step& step) {
 }
 
 absl::Status BuildSide::StoreParts(const Step& step) {
-  const QuernJoinShape& shape = *shape_->get();
-  if (staged_.empty()) staged_.resize(size_t{step_rows_} * shape.tuple_bytes);
+  const QuernJoinDescriptor& descriptor = *descriptor_->get();
+  if (staged_.empty()) staged_.resize(size_t{step_rows_} * descriptor.tuple_bytes);
   Write(step, step.rows, words_.data(), staged_.data());
-  if (shape.word_bytes != 0) HashWords(words_.data(), step.rows.n, shape.zero_hashes, hashes_.data());
+  if (descriptor.word_bytes != 0) HashWords(words_.data(), step.rows.n, descriptor.zero_hashes, hashes_.data());
   return store_.Deal(staged_.data(), hashes_.data(), step.rows.n);
 }
 
@@ -140,7 +140,7 @@ absl::Status BuildSide::StoreNullRows(const Step& step, const uint32_t* rows, ui
   for (uint32_t done = 0; done < n;) {
     QUERN_ASSIGN_OR_RETURN(TupleSpan* const span, null_store_.FlatSpan(n));
     const uint32_t fit = static_cast<uint32_t>(std::min<uint64_t>(n - done, span->capacity - span->num_tuples));
-    Write(step, {rows + done, 0, fit}, nullptr, span->tuples + span->num_tuples * shape_->get()->tuple_bytes);
+    Write(step, {rows + done, 0, fit}, nullptr, span->tuples + span->num_tuples * descriptor_->get()->tuple_bytes);
     span->num_tuples += fit;
     done += fit;
   }

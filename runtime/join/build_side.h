@@ -21,7 +21,7 @@ struct BatchView;
 
 class BuildSide {
  public:
-  BuildSide(std::shared_ptr<const JoinShape> shape, JoinEntrySource entry_points, std::shared_ptr<CounterSet> counters,
+  BuildSide(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntrySource entry_points, std::shared_ptr<CounterSet> counters,
             const JoinOptions& options, const std::shared_ptr<MemoryBudget>& budget);
 
   // first_row_id: of the batch's row 0. *Errors*: ResourceExhausted, after which a part of the batch is there.
@@ -46,7 +46,7 @@ class BuildSide {
   void Write(const Step& step, const BatchRows& rows, const uint64_t* words, uint8_t* tuples) const;
   bool LooksDense() const;
 
-  std::shared_ptr<const JoinShape> shape_;
+  std::shared_ptr<const JoinDescriptor> descriptor_;
   const JoinEntrySource entry_points_;
   CounterBlock counters_;
   const JoinOptions options_;

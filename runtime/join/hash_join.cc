@@ -23,16 +23,16 @@
 namespace quern {
 namespace {
 
-size_t NumOutputColumns(const JoinShape& shape) {
-  const bool has_mark = shape.spec().join_kind == JoinKind::kMark;
-  return size_t{shape.get()->num_probe} + shape.get()->num_build + (has_mark ? 1 : 0);
+size_t NumOutputColumns(const JoinDescriptor& descriptor) {
+  const bool has_mark = descriptor.spec().join_kind == JoinKind::kMark;
+  return size_t{descriptor.get()->num_probe} + descriptor.get()->num_build + (has_mark ? 1 : 0);
 }
 
 }  // namespace
 
-HashJoin::HashJoin(std::shared_ptr<const JoinShape> shape, JoinEntrySource entry_points, std::shared_ptr<const void> code,
+HashJoin::HashJoin(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntrySource entry_points, std::shared_ptr<const void> code,
                    std::shared_ptr<MemoryBudget> budget, const JoinOptions& options)
-    : shape_(std::move(shape)),
+    : descriptor_(std::move(descriptor)),
       entry_points_(std::move(entry_points)),
       counters_(entry_points_.NewCounters()),
       code_(std::move(code)),
@@ -64,13 +64,13 @@ absl::Status HashJoin::CheckOpen(const char* call) const {
 }
 
 std::unique_ptr<BuildSide> HashJoin::NewBuildSide() const {
-  return std::make_unique<BuildSide>(shape_, entry_points_, counters_, options_, budget_);
+  return std::make_unique<BuildSide>(descriptor_, entry_points_, counters_, options_, budget_);
 }
 
 absl::Status HashJoin::AppendTo(BuildSide* side, const BatchView& batch) {
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
-  const QuernJoinShape& shape = *shape_->get();
-  QUERN_RETURN_IF_ERROR(CheckBatch(batch, shape.num_keys, shape.num_build + shape.num_residual));
+  const QuernJoinDescriptor& descriptor = *descriptor_->get();
+  QUERN_RETURN_IF_ERROR(CheckBatch(batch, descriptor.num_keys, descriptor.num_build + descriptor.num_residual));
   if (observer_ != nullptr) observer_->SeeBuild(batch);
   const CallTimer timer(side->counters());
   const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
@@ -104,7 +104,7 @@ std::unique_ptr<TableBuilder> HashJoin::NewBuilder() {
     stores.push_back(side->store());
     range.Add(side->range());
   }
-  return std::make_unique<TableBuilder>(*shape_->get(), RowOf(shape_->spec().join_kind), options_, budget_, std::move(stores), range);
+  return std::make_unique<TableBuilder>(*descriptor_->get(), RowOf(descriptor_->spec().join_kind), options_, budget_, std::move(stores), range);
 }
 
 // Under the mutex: takes the finished table over, and with it what is known of the rows.
@@ -123,10 +123,10 @@ void HashJoin::Take(TableBuilder* builder) {
   stats_.tuple_bytes = table_.layout == Layout::kOpen || table_.layout == Layout::kOpenCounts ? table_.num_slots * table_.slot_bytes
                        : memory_.tuples.bytes() == 0                                          ? 0
                                                                                               : table_.null_tuple;
-  const uint32_t batch_rows = table_.probe.batch_rows != 0 ? table_.probe.batch_rows : shape_->get()->batch_rows;
+  const uint32_t batch_rows = table_.probe.batch_rows != 0 ? table_.probe.batch_rows : descriptor_->get()->batch_rows;
   stats_.prefetch_distance = table_.probe.distance == kWholeBatch ? batch_rows : table_.probe.distance;
   const uint64_t probed_bytes = memory_.directory_bytes() + memory_.tuples.bytes();
-  stats_.prefetch_class = shape_->get()->prefetches ? options_.caches.NameFor(probed_bytes) : "off";
+  stats_.prefetch_class = descriptor_->get()->prefetches ? options_.caches.NameFor(probed_bytes) : "off";
   stats_.layout = LayoutText(table_.layout);
   build_is_empty_ = stats_.build_rows == 0;
   build_has_null_key_ = num_null_keys > 0;
@@ -164,7 +164,7 @@ absl::Status HashJoin::FinaliseShared() {
 
 void HashJoin::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
   options_.prefetch.Set(loop, setting);
-  if (!finalised_ || !shape_->get()->prefetches || loop != ProbeLoopOf(table_.layout)) return;
+  if (!finalised_ || !descriptor_->get()->prefetches || loop != ProbeLoopOf(table_.layout)) return;
   table_.probe = setting;
   stats_.prefetch_distance = setting.distance;
 }
@@ -191,8 +191,8 @@ JoinProber::~JoinProber() = default;
 
 absl::Status JoinProber::SetInput(BatchView batch) {
   if (!join_->finalised_) return absl::FailedPreconditionError("probe before finalise: the table is not built; accepted: finalise first");
-  const QuernJoinShape& shape = *join_->shape_->get();
-  QUERN_RETURN_IF_ERROR(CheckBatch(batch, shape.num_keys, shape.num_probe + shape.num_residual));
+  const QuernJoinDescriptor& descriptor = *join_->descriptor_->get();
+  QUERN_RETURN_IF_ERROR(CheckBatch(batch, descriptor.num_keys, descriptor.num_probe + descriptor.num_residual));
   if (join_->observer_ != nullptr) join_->observer_->SeeProbe(batch);
   Begin(std::move(batch));
   rows_seen_ += input_.num_rows;
@@ -206,9 +206,9 @@ absl::Status JoinProber::SetUnmatched() {
   QuernColumn column = {};
   column.dictionary = &kNoColumn;
   BatchView no_rows;
-  no_rows.payload.assign(join_->shape_->get()->num_probe, column);
+  no_rows.payload.assign(join_->descriptor_->get()->num_probe, column);
   Begin(std::move(no_rows));
-  if (!RowOf(join_->shape_->spec().join_kind).marks_build_rows()) return absl::OkStatus();
+  if (!RowOf(join_->descriptor_->spec().join_kind).marks_build_rows()) return absl::OkStatus();
   drains_ = true;
   drain_.next_morsel = &join_->next_morsel_;
   drain_.null_rows = &join_->null_rows_;
@@ -250,7 +250,7 @@ void JoinProber::Begin(BatchView batch) {
   num_new_candidates_ = 0;
   const JoinTable& table = join_->table_;
   args_ = {};
-  args_.shape = join_->shape_->get();
+  args_.descriptor = join_->descriptor_->get();
   args_.keys = input_.keys.data();
   args_.payload = input_.payload.data();
   args_.selection = input_.selection;
@@ -265,13 +265,13 @@ void JoinProber::Begin(BatchView batch) {
 
 absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   const CallTimer timer(&counters_);
-  const JoinShape& shape = *join_->shape_;
-  QUERN_RETURN_IF_ERROR(CheckOutput(*out, NumOutputColumns(shape), NoColumns::kRefused));
+  const JoinDescriptor& descriptor = *join_->descriptor_;
+  QUERN_RETURN_IF_ERROR(CheckOutput(*out, NumOutputColumns(descriptor), NoColumns::kRefused));
   QUERN_RETURN_IF_ERROR(out->Reset());
-  const bool has_mark = shape.spec().join_kind == JoinKind::kMark;
+  const bool has_mark = descriptor.spec().join_kind == JoinKind::kMark;
   JoinProbe probe;
   probe.entry_points = &join_->entry_points_;
-  probe.kind = &RowOf(shape.spec().join_kind);
+  probe.kind = &RowOf(descriptor.spec().join_kind);
   probe.table = hits_are_rare_ ? &quiet_table_ : &join_->table_;
   probe.build_is_empty = join_->build_is_empty_;
   probe.build_has_null_key = join_->build_has_null_key_;
@@ -279,11 +279,11 @@ absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   probe.counters = &counters_;
   probe.num_new_candidates = &num_new_candidates_;
   args_.out_probe = out->columns();
-  args_.out_build = out->columns() + shape.get()->num_probe + (has_mark ? 1 : 0);
-  if (has_mark) probe.out_mark = out->columns() + shape.get()->num_probe;
+  args_.out_build = out->columns() + descriptor.get()->num_probe + (has_mark ? 1 : 0);
+  if (has_mark) probe.out_mark = out->columns() + descriptor.get()->num_probe;
   args_.out_rows = 0;
   args_.out_capacity = probe.counts ? UINT64_MAX : out->capacity();
-  if (args_.shape == nullptr) return false;
+  if (args_.descriptor == nullptr) return false;
   const int32_t code = drains_ ? DrainRows(probe, &drain_, &args_) : ProbeRows(probe, &args_);
   if (code < 0) return StatusOfCode(code);
   out->set_num_rows(args_.out_rows);

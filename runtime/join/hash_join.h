@@ -2,7 +2,7 @@
 // The state of one hash join: build batches in, finalise, probe batches in, output batches out. It owns the memory and the order of the
 // steps; the loops are a kernel's (generic or compiled), reached through QuernJoinEntryPoints.
 //
-//     HashJoin join(shape, entry points, code, budget, options);
+//     HashJoin join(descriptor, entry points, code, budget, options);
 //     join.Append(...)*  ->  join.Finalise()  ->  any number of JoinProber: SetInput(...), Next(...)*
 #ifndef QUERN_RUNTIME_JOIN_HASH_JOIN_H_
 #define QUERN_RUNTIME_JOIN_HASH_JOIN_H_
@@ -53,7 +53,7 @@ class JoinAppender;
 class HashJoin {
  public:
   // *Ownership*: `code` keeps the kernel's machine code alive. *Errors*: none; memory is taken later.
-  HashJoin(std::shared_ptr<const JoinShape> shape, JoinEntrySource entry_points, std::shared_ptr<const void> code,
+  HashJoin(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntrySource entry_points, std::shared_ptr<const void> code,
            std::shared_ptr<MemoryBudget> budget, const JoinOptions& options);
   ~HashJoin();
 
@@ -82,7 +82,7 @@ class HashJoin {
   const JoinStats& stats() const { return stats_; }
   // *Threads*: any, at any time.
   Counters counters() const { return counters_->Sum(); }
-  const JoinShape& shape() const { return *shape_; }
+  const JoinDescriptor& descriptor() const { return *descriptor_; }
 
  private:
   friend class JoinProber;
@@ -94,7 +94,7 @@ class HashJoin {
   std::unique_ptr<TableBuilder> NewBuilder();
   void Take(TableBuilder* builder);
 
-  std::shared_ptr<const JoinShape> shape_;
+  std::shared_ptr<const JoinDescriptor> descriptor_;
   JoinEntrySource entry_points_;
   std::shared_ptr<CounterSet> counters_;
   std::shared_ptr<const void> code_;

@@ -40,23 +40,23 @@ QuernField MakeResidual(const ResidualSpec& residual) {
 
 uint32_t WordBits(const KernelSpec& spec) { return WordBits(spec.keys); }
 
-NeededEntryPoints EntryPointsOf(const QuernJoinShape& shape) {
+NeededEntryPoints EntryPointsOf(const QuernJoinDescriptor& descriptor) {
   const auto any = [](const QuernField* fields, uint32_t n, auto&& is) { return std::any_of(fields, fields + n, is); };
   const auto varies = [](const QuernField& field) { return IsVariable(field.storage); };
-  const bool wide = shape.word_bytes == 0;
+  const bool wide = descriptor.word_bytes == 0;
   NeededEntryPoints needed = {};
-  needed.filter = any(shape.keys, shape.num_keys, [](const QuernField& key) { return key.nullable && !key.null_equal; });
+  needed.filter = any(descriptor.keys, descriptor.num_keys, [](const QuernField& key) { return key.nullable && !key.null_equal; });
   needed.pack = !wide;
   needed.hash = needed.test = needed.compare = wide;
-  needed.reach = wide && shape.prefetches && any(shape.keys, shape.num_keys, varies);
-  needed.store = wide || shape.num_build + shape.num_residual + shape.null_bits_bytes != 0;
-  needed.refine = shape.num_residual != 0;
-  needed.fit = any(shape.probe, shape.num_probe, varies) || any(shape.build, shape.num_build, varies);
-  needed.emit = shape.num_probe + shape.num_build != 0;
+  needed.reach = wide && descriptor.prefetches && any(descriptor.keys, descriptor.num_keys, varies);
+  needed.store = wide || descriptor.num_build + descriptor.num_residual + descriptor.null_bits_bytes != 0;
+  needed.refine = descriptor.num_residual != 0;
+  needed.fit = any(descriptor.probe, descriptor.num_probe, varies) || any(descriptor.build, descriptor.num_build, varies);
+  needed.emit = descriptor.num_probe + descriptor.num_build != 0;
   return needed;
 }
 
-JoinShape::JoinShape(const KernelSpec& spec, uint32_t inline_key_bytes) : spec_(spec), shape_() {
+JoinDescriptor::JoinDescriptor(const KernelSpec& spec, uint32_t inline_key_bytes) : spec_(spec), descriptor_() {
   const JoinKindRow& kind = RowOf(spec_.join_kind);
   for (const KeySpec& key : spec_.keys) keys_.push_back(MakeKey(key, inline_key_bytes));
   for (const ColumnType& type : spec_.build) build_.push_back(MakeField(type, RowOf(type.id).storage));
@@ -65,46 +65,46 @@ JoinShape::JoinShape(const KernelSpec& spec, uint32_t inline_key_bytes) : spec_(
   probe_residual_ = build_residual_;
   for (QuernField& column : build_) column.nullable |= kind.nulls_build_columns();
   for (QuernField& column : probe_) column.nullable |= kind.nulls_probe_columns();
-  shape_.word_bits = WordBits(spec_);
-  shape_.word_bytes = shape_.word_bits == 0 ? 0 : shape_.word_bits <= 32 ? 4 : 8;
+  descriptor_.word_bits = WordBits(spec_);
+  descriptor_.word_bytes = descriptor_.word_bits == 0 ? 0 : descriptor_.word_bits <= 32 ? 4 : 8;
   TupleLayout layout;
-  if (shape_.word_bytes != 0) {
-    shape_.word_sign_bit = PackKeys(spec_.keys, &keys_);
-    layout.PlaceWord(shape_.word_bytes);
+  if (descriptor_.word_bytes != 0) {
+    descriptor_.word_sign_bit = PackKeys(spec_.keys, &keys_);
+    layout.PlaceWord(descriptor_.word_bytes);
   } else {
     layout.Place({&keys_});
   }
   layout.Place({&build_, &build_residual_});
   for (QuernField& key : keys_)
-    if (shape_.word_bytes == 0 && key.nullable && (key.null_equal || kind.build_row == RowsOut::kUnmatched)) layout.PlaceNullBit(&key);
+    if (descriptor_.word_bytes == 0 && key.nullable && (key.null_equal || kind.build_row == RowsOut::kUnmatched)) layout.PlaceNullBit(&key);
   for (QuernField& column : build_)
     if (column.nullable) layout.PlaceNullBit(&column);
   for (QuernField& column : build_residual_)
     if (column.nullable) layout.PlaceNullBit(&column);
-  shape_.num_keys = static_cast<uint32_t>(keys_.size());
-  shape_.num_build = static_cast<uint32_t>(build_.size());
-  shape_.num_probe = static_cast<uint32_t>(probe_.size());
-  shape_.num_residual = static_cast<uint32_t>(build_residual_.size());
-  shape_.null_bits_offset = layout.end;
-  shape_.null_bits_bytes = (layout.num_null_bits + 7) / 8;
-  if (kind.marks_build_rows()) shape_.mark_offset = layout.end + shape_.null_bits_bytes++;  // zeroed with the null bits
-  shape_.tuple_bytes = std::max(RoundUp(layout.end + shape_.null_bits_bytes, layout.alignment), 1u);
-  shape_.stops_at_first = !kind.pairs && !kind.marks_build_rows() && spec_.residual.empty();
-  shape_.stops_at_marked = !kind.pairs && kind.marks_build_rows() && spec_.residual.empty();
-  shape_.keys = keys_.data();
-  shape_.build = build_.data();
-  shape_.probe = probe_.data();
-  shape_.build_residual = build_residual_.data();
-  shape_.probe_residual = probe_residual_.data();
-  shape_.batch_rows = kDefaultBatchRows;
-  shape_.group_rows = kDefaultGroupRows;
+  descriptor_.num_keys = static_cast<uint32_t>(keys_.size());
+  descriptor_.num_build = static_cast<uint32_t>(build_.size());
+  descriptor_.num_probe = static_cast<uint32_t>(probe_.size());
+  descriptor_.num_residual = static_cast<uint32_t>(build_residual_.size());
+  descriptor_.null_bits_offset = layout.end;
+  descriptor_.null_bits_bytes = (layout.num_null_bits + 7) / 8;
+  if (kind.marks_build_rows()) descriptor_.mark_offset = layout.end + descriptor_.null_bits_bytes++;  // zeroed with the null bits
+  descriptor_.tuple_bytes = std::max(RoundUp(layout.end + descriptor_.null_bits_bytes, layout.alignment), 1u);
+  descriptor_.stops_at_first = !kind.pairs && !kind.marks_build_rows() && spec_.residual.empty();
+  descriptor_.stops_at_marked = !kind.pairs && kind.marks_build_rows() && spec_.residual.empty();
+  descriptor_.keys = keys_.data();
+  descriptor_.build = build_.data();
+  descriptor_.probe = probe_.data();
+  descriptor_.build_residual = build_residual_.data();
+  descriptor_.probe_residual = probe_residual_.data();
+  descriptor_.batch_rows = kDefaultBatchRows;
+  descriptor_.group_rows = kDefaultGroupRows;
 }
 
-std::string JoinShape::Print() const {
+std::string JoinDescriptor::Print() const {
   std::vector<LayoutLine> lines;
-  LayoutLine null_bits = {shape_.null_bits_offset, shape_.null_bits_bytes - (shape_.mark_offset != 0 ? 1 : 0), "null bits", "", ""};
-  if (shape_.word_bytes != 0) lines.push_back({0, shape_.word_bytes, "word", std::to_string(shape_.word_bits) + " bits", WordText(keys_)});
-  for (size_t i = 0; i < keys_.size() && shape_.word_bytes == 0; ++i) {
+  LayoutLine null_bits = {descriptor_.null_bits_offset, descriptor_.null_bits_bytes - (descriptor_.mark_offset != 0 ? 1 : 0), "null bits", "", ""};
+  if (descriptor_.word_bytes != 0) lines.push_back({0, descriptor_.word_bytes, "word", std::to_string(descriptor_.word_bits) + " bits", WordText(keys_)});
+  for (size_t i = 0; i < keys_.size() && descriptor_.word_bytes == 0; ++i) {
     lines.push_back(MakeLine(keys_[i], spec_.keys[i].type, Numbered("keys", i)));
     AddNullBit(keys_[i], lines.back().field, &null_bits);
   }
@@ -118,8 +118,8 @@ std::string JoinShape::Print() const {
   }
   std::sort(lines.begin(), lines.end(), [](const LayoutLine& a, const LayoutLine& b) { return a.offset < b.offset; });
   if (null_bits.bytes > 0) lines.push_back(null_bits);
-  if (shape_.mark_offset != 0) lines.push_back({shape_.mark_offset, 1, "mark", "set once a probe row matched", ""});
-  return PrintTable(lines) + "tuple_bytes " + std::to_string(shape_.tuple_bytes) + "\n";
+  if (descriptor_.mark_offset != 0) lines.push_back({descriptor_.mark_offset, 1, "mark", "set once a probe row matched", ""});
+  return PrintTable(lines) + "tuple_bytes " + std::to_string(descriptor_.tuple_bytes) + "\n";
 }
 
 }  // namespace quern

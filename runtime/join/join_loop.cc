@@ -48,8 +48,8 @@ class Prober {
         a_(args),
         s_(args->scratch),
         rows_alone_(probe.kind->probe_row != RowsOut::kNever),
-        counts_pairs_(probe.counts && probe.kind->pairs && !rows_alone_ && args->shape->num_residual == 0 &&
-                      args->shape->mark_offset == 0) {
+        counts_pairs_(probe.counts && probe.kind->pairs && !rows_alone_ && args->descriptor->num_residual == 0 &&
+                      args->descriptor->mark_offset == 0) {
     args->prefetch_distance = TestAsks(probe.table->probe) ? RingDistance(probe.table->probe) : 0;
   }
 
@@ -100,11 +100,11 @@ class Prober {
   }
 
  private:
-  bool IsWord() const { return a_->shape->word_bytes != 0; }
+  bool IsWord() const { return a_->descriptor->word_bytes != 0; }
 
   uint32_t MaxBatchRows() const {
     const uint32_t rows = p_.table->probe.batch_rows;
-    return rows != 0 ? std::min(rows, kMaxBatchRows) : a_->shape->batch_rows;
+    return rows != 0 ? std::min(rows, kMaxBatchRows) : a_->descriptor->batch_rows;
   }
 
   // Word tables look a whole batch up at once, and need room for a match of every row.
@@ -113,16 +113,16 @@ class Prober {
   void BeginBatch() {
     const uint32_t n = BatchSize(MaxBatchRows(), a_->num_rows - a_->next_row);
     kernel_ = &p_.entry_points->ForBatch(n, p_.counters);
-    const BatchRows batch = SelectRows(*kernel_, a_->shape, a_->keys, a_->selection, a_->next_row, n, s_->rows);
+    const BatchRows batch = SelectRows(*kernel_, a_->descriptor, a_->keys, a_->selection, a_->next_row, n, s_->rows);
     if (rows_alone_) {
       s_->num_dropped = batch.n < n ? DroppedRows(a_->selection, a_->next_row, n, batch, s_->dropped) : 0;
       std::memset(s_->found, 0, batch.n);
     }
     if (IsWord()) {
-      kernel_->pack(a_->shape, a_->keys, batch.first, batch.rows, batch.n, s_->words);
+      kernel_->pack(a_->descriptor, a_->keys, batch.first, batch.rows, batch.n, s_->words);
       if (p_.table->layout == Layout::kUnchained) HashWords(s_->words, batch.n, p_.table->zero_hashes, s_->hashes);
     } else {
-      kernel_->hash(a_->shape, a_->keys, batch.first, batch.rows, batch.n, s_->hashes);
+      kernel_->hash(a_->descriptor, a_->keys, batch.first, batch.rows, batch.n, s_->hashes);
     }
     s_->batch_numbers = batch.rows;
     s_->batch_first = batch.first;
@@ -145,7 +145,7 @@ class Prober {
       return Take(before);
     }
     const PrefetchSetting& setting = p_.table->probe;
-    const uint32_t group_rows = setting.group_rows != 0 ? setting.group_rows : a_->shape->group_rows;
+    const uint32_t group_rows = setting.group_rows != 0 ? setting.group_rows : a_->descriptor->group_rows;
     const uint32_t begin = s_->batch_next, end = std::min(s_->batch_rows, begin + group_rows);
     s_->num_candidates = IsWord() ? TestWords(*p_.table, *s_, begin, end, s_->candidates) : TestGroup(begin, end);
     s_->batch_next = end;
@@ -172,7 +172,7 @@ class Prober {
     const bool takes_runs = IsRuns(p_.table->layout);
     uint32_t num_looked_at = std::min(s_->num_candidates, max_matches - before);
     if (takes_runs) TakeRuns(max_matches);
-    else if (IsWord()) CompareWords(*p_.table, *a_->shape, max_matches, s_);
+    else if (IsWord()) CompareWords(*p_.table, *a_->descriptor, max_matches, s_);
     else kernel_->compare(a_, max_matches);
     if (takes_runs) num_looked_at = s_->num_matches - before;
     const uint32_t num_new = std::min(*p_.num_new_candidates, num_looked_at);
@@ -186,10 +186,10 @@ class Prober {
     uint32_t matches = s_->num_matches, remaining = 0;
     for (uint32_t c = 0; c < s_->num_candidates; ++c) {
       QuernCandidate run = s_->candidates[c];
-      for (; run.begin != run.end && matches < max_matches; run.begin += a_->shape->tuple_bytes) {
+      for (; run.begin != run.end && matches < max_matches; run.begin += a_->descriptor->tuple_bytes) {
         s_->match_index[matches] = run.index;
         s_->match_tuples[matches++] = run.begin;
-        if (a_->shape->stops_at_first) run.end = run.begin + a_->shape->tuple_bytes;
+        if (a_->descriptor->stops_at_first) run.end = run.begin + a_->descriptor->tuple_bytes;
       }
       s_->candidates[remaining] = run;
       remaining += run.begin != run.end;
@@ -208,7 +208,7 @@ class Prober {
     const uint32_t* rows = s_->batch_numbers;
     const uint32_t first = static_cast<uint32_t>(s_->batch_first);
     for (uint32_t i = begin; i < s_->num_matches; ++i) s_->match_rows[i] = rows ? rows[s_->match_index[i]] : first + s_->match_index[i];
-    if (a_->shape->num_residual != 0) s_->num_matches = kernel_->refine(a_, begin, s_->num_matches);
+    if (a_->descriptor->num_residual != 0) s_->num_matches = kernel_->refine(a_, begin, s_->num_matches);
     if (rows_alone_) {
       const bool is_single = p_.kind->id == JoinKind::kSingle;
       bool second = false;
@@ -218,8 +218,8 @@ class Prober {
       }
       if (is_single && second) return kQuernSecondMatch;
     }
-    if (a_->shape->mark_offset != 0 && !(a_->shape->stops_at_marked && p_.table->layout == Layout::kUnchained)) {
-      uint8_t* marks = a_->tuples + a_->shape->mark_offset;
+    if (a_->descriptor->mark_offset != 0 && !(a_->descriptor->stops_at_marked && p_.table->layout == Layout::kUnchained)) {
+      uint8_t* marks = a_->tuples + a_->descriptor->mark_offset;
       for (uint32_t i = begin; i < s_->num_matches; ++i) TestAndSetMark(marks + s_->match_tuples[i]);
     }
     if (!p_.kind->pairs) s_->num_matches = begin;
@@ -274,10 +274,10 @@ class Prober {
 
 }  // namespace
 
-BatchRows SelectRows(const QuernJoinEntryPoints& kernel, const QuernJoinShape* shape, const QuernColumn* keys, const uint32_t* selection,
+BatchRows SelectRows(const QuernJoinEntryPoints& kernel, const QuernJoinDescriptor* descriptor, const QuernColumn* keys, const uint32_t* selection,
                      uint64_t next, uint32_t n, uint32_t* scratch) {
   const uint32_t* rows = selection ? selection + next : nullptr;
-  const uint32_t kept = kernel.filter != nullptr ? kernel.filter(shape, keys, next, rows, n, scratch) : kAllRows;
+  const uint32_t kept = kernel.filter != nullptr ? kernel.filter(descriptor, keys, next, rows, n, scratch) : kAllRows;
   if (kept == kAllRows) return {rows, next, n};
   return {scratch, 0, kept};
 }
@@ -319,14 +319,14 @@ bool TakeMorsel(const JoinProbe& probe, Drain* drain) {
 }
 
 // Tuples of the morsel that come out, as matches of no probe row.
-void CollectTuples(const JoinProbe& probe, Drain* drain, const QuernJoinShape& shape, QuernProbeScratch* s) {
+void CollectTuples(const JoinProbe& probe, Drain* drain, const QuernJoinDescriptor& descriptor, QuernProbeScratch* s) {
   const bool wants_marked = probe.kind->build_row == RowsOut::kMatched;
-  const uint64_t stride = drain->is_table && probe.table->layout == Layout::kOpen ? probe.table->slot_bytes : shape.tuple_bytes;
+  const uint64_t stride = drain->is_table && probe.table->layout == Layout::kOpen ? probe.table->slot_bytes : descriptor.tuple_bytes;
   uint32_t n = 0;
-  for (; drain->position < drain->end && n < shape.batch_rows; ++drain->position) {
+  for (; drain->position < drain->end && n < descriptor.batch_rows; ++drain->position) {
     if (drain->is_table && !HasTuple(*probe.table, drain->position)) continue;
     const uint64_t tuple = drain->position * stride;
-    const bool is_marked = __atomic_load_n(drain->tuples + tuple + shape.mark_offset, __ATOMIC_RELAXED) != 0;
+    const bool is_marked = __atomic_load_n(drain->tuples + tuple + descriptor.mark_offset, __ATOMIC_RELAXED) != 0;
     s->match_rows[n] = kNullRow;
     s->match_tuples[n] = tuple;
     n += is_marked == wants_marked;
@@ -344,7 +344,7 @@ int32_t DrainRows(const JoinProbe& probe, Drain* drain, QuernJoinProbeArgs* args
       if (const int32_t code = Prober(probe, args).Emit(); code != kQuernDone) return code;
     }
     if (drain->position == drain->end && !TakeMorsel(probe, drain)) return kQuernDone;
-    CollectTuples(probe, drain, *args->shape, args->scratch);
+    CollectTuples(probe, drain, *args->descriptor, args->scratch);
   }
 }
 

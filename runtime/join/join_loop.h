@@ -22,7 +22,7 @@ struct BatchRows {
 };
 
 // Filters n rows of a batch, from its row `next` on; `scratch` holds n rows.
-BatchRows SelectRows(const QuernJoinEntryPoints& kernel, const QuernJoinShape* shape, const QuernColumn* keys, const uint32_t* selection,
+BatchRows SelectRows(const QuernJoinEntryPoints& kernel, const QuernJoinDescriptor* descriptor, const QuernColumn* keys, const uint32_t* selection,
                      uint64_t next, uint32_t n, uint32_t* scratch);
 // Those of the same n rows that are not in `kept`; answers how many.
 uint32_t DroppedRows(const uint32_t* selection, uint64_t next, uint32_t n, const BatchRows& kept, uint32_t* dropped);

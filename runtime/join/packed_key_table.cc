@@ -580,9 +580,9 @@ uint32_t TestWords(const JoinTable& table, const QuernProbeScratch& s, uint32_t 
 namespace {
 
 template <class Word, bool kStopsAtMarked>
-void Compare(const JoinTable& table, const QuernJoinShape& shape, uint32_t capacity, QuernProbeScratch* s) {
+void Compare(const JoinTable& table, const QuernJoinDescriptor& descriptor, uint32_t capacity, QuernProbeScratch* s) {
   const uint32_t room = capacity - s->num_matches, num_compared = std::min(s->num_candidates, room);
-  const bool stops_at_first = shape.stops_at_first;
+  const bool stops_at_first = descriptor.stops_at_first;
   uint32_t matches = s->num_matches, remaining = 0, c = 0;
   for (; c < num_compared; ++c) {
     const QuernCandidate candidate = s->candidates[c];
@@ -593,7 +593,7 @@ void Compare(const JoinTable& table, const QuernJoinShape& shape, uint32_t capac
     matches += equal;
     bool stops = stops_at_first && equal;
     if constexpr (kStopsAtMarked) {
-      if (equal) stops = TestAndSetMark(tuple + shape.mark_offset);
+      if (equal) stops = TestAndSetMark(tuple + descriptor.mark_offset);
     }
     const uint64_t next = candidate.begin + table.tuple_bytes;
     s->candidates[remaining] = {next, candidate.end, candidate.index};
@@ -606,13 +606,13 @@ void Compare(const JoinTable& table, const QuernJoinShape& shape, uint32_t capac
 
 }  // namespace
 
-void CompareWords(const JoinTable& table, const QuernJoinShape& shape, uint32_t capacity, QuernProbeScratch* s) {
+void CompareWords(const JoinTable& table, const QuernJoinDescriptor& descriptor, uint32_t capacity, QuernProbeScratch* s) {
   if (table.word_bytes == 4) {
-    if (shape.stops_at_marked) return Compare<uint32_t, true>(table, shape, capacity, s);
-    return Compare<uint32_t, false>(table, shape, capacity, s);
+    if (descriptor.stops_at_marked) return Compare<uint32_t, true>(table, descriptor, capacity, s);
+    return Compare<uint32_t, false>(table, descriptor, capacity, s);
   }
-  if (shape.stops_at_marked) return Compare<uint64_t, true>(table, shape, capacity, s);
-  Compare<uint64_t, false>(table, shape, capacity, s);
+  if (descriptor.stops_at_marked) return Compare<uint64_t, true>(table, descriptor, capacity, s);
+  Compare<uint64_t, false>(table, descriptor, capacity, s);
 }
 
 // ---- drains ----------------------------------------------------------------------------------------------------

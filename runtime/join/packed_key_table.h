@@ -57,7 +57,7 @@ uint64_t CountWords(const JoinTable& table, QuernProbeScratch* scratch, LookUpTa
 // The same for the unchained layout, in the two steps of a kernel with keys of its own (ir-templates/join.cc): the directory's test of rows
 // [begin, end), and one comparison of each candidate.
 uint32_t TestWords(const JoinTable& table, const QuernProbeScratch& scratch, uint32_t begin, uint32_t end, QuernCandidate* candidates);
-void CompareWords(const JoinTable& table, const QuernJoinShape& shape, uint32_t capacity, QuernProbeScratch* scratch);
+void CompareWords(const JoinTable& table, const QuernJoinDescriptor& descriptor, uint32_t capacity, QuernProbeScratch* scratch);
 
 }  // namespace quern
 

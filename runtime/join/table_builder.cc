@@ -89,15 +89,15 @@ PrefetchLoop ProbeLoopOf(Layout layout) {
   return PrefetchLoop::kProbeUnchained;
 }
 
-TableBuilder::TableBuilder(const QuernJoinShape& shape, const JoinKindRow& kind, const JoinOptions& options,
+TableBuilder::TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKindRow& kind, const JoinOptions& options,
                            std::shared_ptr<MemoryBudget> budget, std::vector<TupleStore*> stores, const WordRange& range)
-    : shape_(shape),
+    : descriptor_(descriptor),
       kind_(kind),
       options_(options),
       budget_(std::move(budget)),
       stores_(std::move(stores)),
       range_(range),
-      format_{shape.tuple_bytes, shape.word_bytes, shape.zero_hashes},
+      format_{descriptor.tuple_bytes, descriptor.word_bytes, descriptor.zero_hashes},
       work_([this] { return NextPhase(); }) {
   bool all = true;
   for (const TupleStore* store : stores_) {
@@ -106,32 +106,32 @@ TableBuilder::TableBuilder(const QuernJoinShape& shape, const JoinKindRow& kind,
     all &= store->is_partitioned();
   }
   partitions_first_ = is_partitioned_ && !all;
-  table.tuple_bytes = shape_.tuple_bytes;
-  table.word_bytes = shape_.word_bytes;
-  table.zero_hashes = shape_.zero_hashes;
+  table.tuple_bytes = descriptor_.tuple_bytes;
+  table.word_bytes = descriptor_.word_bytes;
+  table.zero_hashes = descriptor_.zero_hashes;
   table.num_tuples = num_tuples_;
-  table.sign_bit = shape_.word_sign_bit;
+  table.sign_bit = descriptor_.word_sign_bit;
   table.base = range_.min;
   to_try_ = LayoutsToTry();
 }
 
-bool TableBuilder::NeedsTuples() const { return shape_.num_build + shape_.num_residual + shape_.mark_offset != 0; }
-bool TableBuilder::OneMatchIsEnough() const { return shape_.stops_at_first; }
+bool TableBuilder::NeedsTuples() const { return descriptor_.num_build + descriptor_.num_residual + descriptor_.mark_offset != 0; }
+bool TableBuilder::OneMatchIsEnough() const { return descriptor_.stops_at_first; }
 
 std::vector<Layout> TableBuilder::LayoutsToTry() const {
   std::vector<Layout> layouts;
   const bool asks = options_.layout != LayoutChoice::kAuto;
   const uint64_t n = num_tuples_, factor = asks ? kForcedFactor : 1;
-  if (shape_.word_bytes != 0 && n > 0 && options_.layout != LayoutChoice::kUnchained) {
+  if (descriptor_.word_bytes != 0 && n > 0 && options_.layout != LayoutChoice::kUnchained) {
     const uint64_t range = RangeOf(range_);
     const bool dense = options_.layout != LayoutChoice::kOpen;
     const auto within = [&](uint64_t limit) { return dense && range != 0 && range <= std::max(limit * factor, kSmallRange); };
-    const uint64_t dense_bytes = 2 * (n * shape_.tuple_bytes + 4 * sizeof(uint64_t) * n);
+    const uint64_t dense_bytes = 2 * (n * descriptor_.tuple_bytes + 4 * sizeof(uint64_t) * n);
     if (!NeedsTuples() && within(n * kBitsPerRow)) layouts.push_back(Layout::kBitmap);
-    if (NeedsTuples() && within(dense_bytes / shape_.tuple_bytes)) layouts.push_back(Layout::kDense);
+    if (NeedsTuples() && within(dense_bytes / descriptor_.tuple_bytes)) layouts.push_back(Layout::kDense);
     uint64_t sentinel = 0;
     const bool open =
-        FindSentinel(range_, WordMask(shape_.word_bits), shape_.word_sign_bit, &sentinel) && shape_.tuple_bytes <= kMaxSlotBytes;
+        FindSentinel(range_, WordMask(descriptor_.word_bits), descriptor_.word_sign_bit, &sentinel) && descriptor_.tuple_bytes <= kMaxSlotBytes;
     if (open) layouts.push_back(Layout::kOpen);
     // Of duplicates; and of unique keys in wide tuples.
     if (within(n * kRunsPerRow) && n < kMaxRunTuples) layouts.push_back(Layout::kDenseRuns);
@@ -220,19 +220,19 @@ absl::Status TableBuilder::BeginLayout(Layout layout) {
 
 // Memory for tuples and the null tuple behind them.
 absl::Status TableBuilder::AllocateTuples(uint64_t num_places, uint32_t place_bytes) {
-  const uint64_t bytes = num_places * place_bytes + std::max(shape_.tuple_bytes, 64u);
+  const uint64_t bytes = num_places * place_bytes + std::max(descriptor_.tuple_bytes, 64u);
   QUERN_ASSIGN_OR_RETURN(memory.tuples, HugeBuffer::Allocate(budget_, bytes, options_.huge_pages));
   table.tuples = memory.tuples.data();
   table.null_tuple = num_places * place_bytes;
-  std::memset(table.tuples + table.null_tuple + shape_.null_bits_offset, 0xff, shape_.null_bits_bytes);
+  std::memset(table.tuples + table.null_tuple + descriptor_.null_bits_offset, 0xff, descriptor_.null_bits_bytes);
   return absl::OkStatus();
 }
 
 // By all that a probe touches at random.
 void TableBuilder::SetPrefetch() {
   const uint64_t bytes = memory.directory_bytes() + memory.tuples.bytes();
-  table.build = shape_.prefetches ? options_.prefetch.For(BuildLoopOf(table.layout), bytes) : PrefetchSetting();
-  table.probe = shape_.prefetches ? options_.prefetch.For(ProbeLoopOf(table.layout), bytes) : PrefetchSetting();
+  table.build = descriptor_.prefetches ? options_.prefetch.For(BuildLoopOf(table.layout), bytes) : PrefetchSetting();
+  table.probe = descriptor_.prefetches ? options_.prefetch.For(ProbeLoopOf(table.layout), bytes) : PrefetchSetting();
 }
 
 // ---- unchained ----------------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ absl::Status TableBuilder::BeginUnchained() {
   if (is_partitioned_) bits = std::max(bits, options_.partition_bits);
   const uint64_t slots = uint64_t{1} << bits;
   QUERN_ASSIGN_OR_RETURN(memory.directory, HugeBuffer::Allocate(budget_, (slots + 1) * sizeof(uint64_t), options_.huge_pages));
-  QUERN_RETURN_IF_ERROR(AllocateTuples(num_tuples_, shape_.tuple_bytes));
+  QUERN_RETURN_IF_ERROR(AllocateTuples(num_tuples_, descriptor_.tuple_bytes));
   table.directory = reinterpret_cast<const uint64_t*>(memory.directory.data()) + 1;
   table.shift = 64 - bits;
   SetPrefetch();
@@ -251,7 +251,7 @@ absl::Status TableBuilder::BeginUnchained() {
     uint64_t n = 0;
     for (const TupleStore* store : stores_)
       for (const TupleSpan& span : store->parts()[part]) n += span.num_tuples;
-    part_begin_.push_back(part_begin_.back() + n * shape_.tuple_bytes);
+    part_begin_.push_back(part_begin_.back() + n * descriptor_.tuple_bytes);
   }
   phases_.push_back(PerPart([this](uint64_t part, const TupleList& spans) { BuildUnchainedPart(part, spans); }));
   return absl::OkStatus();
@@ -284,11 +284,11 @@ absl::Status TableBuilder::BeginOpen(Layout layout) {
   const uint64_t slots_of_part = num_tuples_ * 100 / options_.open_load_percent / parts + 1;
   const uint64_t region = std::max(std::bit_floor(slots_of_part / 8 + 1), kSmallestRegion);
   const uint64_t regions = (slots_of_part + region - 1) / region * parts;
-  table.slot_bytes = layout == Layout::kOpenCounts ? 2 * shape_.word_bytes : std::bit_ceil(shape_.tuple_bytes);
+  table.slot_bytes = layout == Layout::kOpenCounts ? 2 * descriptor_.word_bytes : std::bit_ceil(descriptor_.tuple_bytes);
   table.line_mask = kLineBytes / table.slot_bytes - 1;
   table.num_slots = regions * region;
   table.region_mask = region - 1;
-  FindSentinel(range_, WordMask(shape_.word_bits), shape_.word_sign_bit, &table.sentinel);
+  FindSentinel(range_, WordMask(descriptor_.word_bits), descriptor_.word_sign_bit, &table.sentinel);
   QUERN_RETURN_IF_ERROR(AllocateTuples(table.num_slots, table.slot_bytes));
   SetPrefetch();
   num_inserted_ = 0;
@@ -322,7 +322,7 @@ absl::Status TableBuilder::BeginBitmap(Layout layout) {
   const uint64_t bytes = (table.range + 63) / 64 * sizeof(uint64_t);
   QUERN_ASSIGN_OR_RETURN(memory.bitmap, HugeBuffer::Allocate(budget_, bytes, options_.huge_pages));
   table.bitmap = reinterpret_cast<const uint64_t*>(memory.bitmap.data());
-  if (layout == Layout::kDense) QUERN_RETURN_IF_ERROR(AllocateTuples(table.range, shape_.tuple_bytes));
+  if (layout == Layout::kDense) QUERN_RETURN_IF_ERROR(AllocateTuples(table.range, descriptor_.tuple_bytes));
   store_bitmaps_.clear();
   for (size_t i = 1; i < stores_.size(); ++i) {
     QUERN_ASSIGN_OR_RETURN(HugeBuffer bitmap, HugeBuffer::Allocate(budget_, bytes, options_.huge_pages));
@@ -370,7 +370,7 @@ void TableBuilder::MergeBitmaps(Duplicates duplicates) {
 absl::Status TableBuilder::BeginRuns() {
   table.range = RangeOf(range_);
   QUERN_ASSIGN_OR_RETURN(memory.directory, HugeBuffer::Allocate(budget_, (table.range + 1) * sizeof(uint32_t), options_.huge_pages));
-  QUERN_RETURN_IF_ERROR(AllocateTuples(NeedsTuples() ? num_tuples_ : 0, shape_.tuple_bytes));
+  QUERN_RETURN_IF_ERROR(AllocateTuples(NeedsTuples() ? num_tuples_ : 0, descriptor_.tuple_bytes));
   uint32_t* const runs = reinterpret_cast<uint32_t*>(memory.directory.data()) + 1;
   table.runs = runs;
   SetPrefetch();

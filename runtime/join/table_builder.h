@@ -34,7 +34,7 @@ struct TableMemory {
 class TableBuilder {
  public:
   // *Ownership*: the stores stay the caller's, and are only read but for being partitioned.
-  TableBuilder(const QuernJoinShape& shape, const JoinKindRow& kind, const JoinOptions& options, std::shared_ptr<MemoryBudget> budget,
+  TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKindRow& kind, const JoinOptions& options, std::shared_ptr<MemoryBudget> budget,
                std::vector<TupleStore*> stores, const WordRange& range);
 
   // Takes part in building until the table is there. *Threads*: any. *Errors*: ResourceExhausted, the same for all threads.
@@ -64,7 +64,7 @@ class TableBuilder {
   void MergeBitmaps(Duplicates duplicates);
   void Stop(Inserted why);
 
-  const QuernJoinShape& shape_;
+  const QuernJoinDescriptor& descriptor_;
   const JoinKindRow& kind_;
   const JoinOptions& options_;
   std::shared_ptr<MemoryBudget> budget_;

@@ -58,7 +58,7 @@ struct KeySampler::Scratch {
 };
 
 KeySampler::KeySampler(const KernelSpec& spec, const QuernJoinEntryPoints& kernel, Done done)
-    : shape_(KeysOf(spec)), kernel_(kernel), done_(std::move(done)) {}
+    : descriptor_(KeysOf(spec)), kernel_(kernel), done_(std::move(done)) {}
 
 void KeySampler::SeeBuild(const BatchView& batch) {
   build_rows_.fetch_add(batch.num_rows, std::memory_order_relaxed);
@@ -79,12 +79,12 @@ void KeySampler::SeeInput(const BatchView& batch) {
 
 // Up to kBlockRows rows; answers how many have hashes.
 uint32_t KeySampler::HashRows(const BatchView& batch, const uint32_t* rows, uint32_t n, Scratch* scratch) const {
-  const QuernJoinShape* const shape = shape_.get();
-  const uint32_t kept = kernel_.filter(shape, batch.keys.data(), 0, rows, n, scratch->rows);
+  const QuernJoinDescriptor* const descriptor = descriptor_.get();
+  const uint32_t kept = kernel_.filter(descriptor, batch.keys.data(), 0, rows, n, scratch->rows);
   if (kept == kAllRows) std::copy_n(rows, n, scratch->rows);
   else n = kept;
-  const auto make = shape->word_bytes != 0 ? kernel_.pack : kernel_.hash;
-  make(shape, batch.keys.data(), 0, scratch->rows, n, scratch->hashes);
+  const auto make = descriptor->word_bytes != 0 ? kernel_.pack : kernel_.hash;
+  make(descriptor, batch.keys.data(), 0, scratch->rows, n, scratch->hashes);
   // The sum keeps 0 from the hash 0.
   for (uint32_t i = 0; i < n; ++i) scratch->hashes[i] = blocks::Mix(scratch->hashes[i] + blocks::kCombine);
   return n;
@@ -111,8 +111,8 @@ void KeySampler::SampleKeys(const BatchView& batch, RowSample* sample) {
   for (size_t first = 0; first < rows.size() && !batch.keys.empty(); first += kBlockRows) {
     const auto n = static_cast<uint32_t>(std::min<size_t>(kBlockRows, rows.size() - first));
     const uint32_t num_hashes = HashRows(batch, rows.data() + first, n, &scratch);
-    for (uint32_t k = 0; k < shape_.get()->num_keys; ++k) {
-      const QuernField& key = shape_.get()->keys[k];
+    for (uint32_t k = 0; k < descriptor_.get()->num_keys; ++k) {
+      const QuernField& key = descriptor_.get()->keys[k];
       for (uint32_t i = 0; i < num_hashes && IsVariable(key.storage); ++i)
         bytes += AddString(key, &batch.keys[k], scratch.rows[i], &num_strings);
     }

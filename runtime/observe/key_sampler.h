@@ -43,7 +43,7 @@ class KeySampler final : public JobObserver {
   void SampleKeys(const BatchView& batch, RowSample* sample);
   void CountThread();
 
-  const JoinShape shape_;  // of a join with these keys
+  const JoinDescriptor descriptor_;  // of a join with these keys
   const QuernJoinEntryPoints kernel_;
   const Done done_;
   DistinctCounter distinct_;

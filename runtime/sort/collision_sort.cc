@@ -53,9 +53,9 @@ blocks::Bytes AsBytes(const std::string& s) { return {reinterpret_cast<const uin
 
 }  // namespace
 
-TieSorter::TieSorter(const QuernSortShape* shape, const EntryLayout* layout, const SortChunks* chunks, bool by_row_id,
+TieSorter::TieSorter(const QuernSortDescriptor* descriptor, const EntryLayout* layout, const SortChunks* chunks, bool by_row_id,
                      const PrefetchSetting& setting, std::shared_ptr<MemoryBudget> budget)
-    : shape_(shape),
+    : descriptor_(descriptor),
       layout_(layout),
       chunks_(chunks),
       by_row_id_(by_row_id),
@@ -97,7 +97,7 @@ void TieSorter::AskFar(const Group& group, uint64_t i) const {
     return;
   }
   const SortStep& step = layout_->rest()[group.step];
-  if (step.is_tail()) Ask::For(chunks_->Tuple(row) + SortFieldOf(shape_, &shape_->keys[step.tail_key])->tuple_offset);
+  if (step.is_tail()) Ask::For(chunks_->Tuple(row) + SortFieldOf(descriptor_, &descriptor_->keys[step.tail_key])->tuple_offset);
   else Ask::For(chunks_->WordAt(step.word, row));
 }
 
@@ -105,8 +105,8 @@ void TieSorter::AskFar(const Group& group, uint64_t i) const {
 template <class Ask>
 void TieSorter::AskNear(const Group& group, uint64_t i) const {
   if (group.step == layout_->rest().size() || !layout_->rest()[group.step].is_tail()) return;
-  const QuernSortKey& key = shape_->keys[layout_->rest()[group.step].tail_key];
-  const uint8_t* const field = chunks_->Tuple(pairs_[group.begin + i].row) + SortFieldOf(shape_, &key)->tuple_offset;
+  const QuernSortKey& key = descriptor_->keys[layout_->rest()[group.step].tail_key];
+  const uint8_t* const field = chunks_->Tuple(pairs_[group.begin + i].row) + SortFieldOf(descriptor_, &key)->tuple_offset;
   if (key.storage == kFixed || blocks::Load<uint32_t>(field) <= group.from_byte) return;
   Ask::For(blocks::Load<const uint8_t*>(field + 8) + group.from_byte);
 }
@@ -217,7 +217,7 @@ absl::Status TieSorter::TakeStep(const Group& group) {
   }
   const SortStep& step = layout_->rest()[group.step];
   if (step.is_tail()) {
-    const QuernSortKey& key = shape_->keys[step.tail_key];
+    const QuernSortKey& key = descriptor_->keys[step.tail_key];
     return (key.rule & kWeighsOrder) != 0 ? TakeWeighedStep<Ask>(group, key) : TakeTailStep<Ask>(group, key);
   }
   for (uint64_t i = 0; i < group.n; ++i) {
@@ -231,11 +231,11 @@ template <class Ask>
 absl::Status TieSorter::TakeTailStep(const Group& group, const QuernSortKey& key) {
   Pair* const pairs = pairs_ + group.begin;
   const uint64_t turned = key.descending ? ~uint64_t{0} : 0, fill = blocks::FillOf(key.rule);
-  const blocks::Bytes first = SortBytes(*shape_, key, chunks_->Tuple(pairs[0].row));
+  const blocks::Bytes first = SortBytes(*descriptor_, key, chunks_->Tuple(pairs[0].row));
   uint32_t longest = first.length, shortest = first.length, common = first.length;
   for (uint64_t i = 1; i < group.n; ++i) {
     AskInside<Ask>(group, i);
-    const blocks::Bytes bytes = SortBytes(*shape_, key, chunks_->Tuple(pairs[i].row));
+    const blocks::Bytes bytes = SortBytes(*descriptor_, key, chunks_->Tuple(pairs[i].row));
     longest = std::max(longest, bytes.length);
     shortest = std::min(shortest, bytes.length);
     common = CommonBytes(first, bytes, group.from_byte, std::min(common, bytes.length));
@@ -249,7 +249,7 @@ absl::Status TieSorter::TakeTailStep(const Group& group, const QuernSortKey& key
   }
   for (uint64_t i = 0; i < group.n; ++i) {
     AskInside<Ask>(group, i);
-    const blocks::Bytes bytes = SortBytes(*shape_, key, chunks_->Tuple(pairs[i].row));
+    const blocks::Bytes bytes = SortBytes(*descriptor_, key, chunks_->Tuple(pairs[i].row));
     pairs[i].word = (by_bytes ? WordAt(bytes, from, fill) : bytes.length) ^ turned;
   }
   return by_bytes ? Split(group, group.step, from + 8) : Split(group, group.step + 1, kSortPrefixBytes);
@@ -287,7 +287,7 @@ TieSorter::WeighedWords TieSorter::ReadKeys(const Group& group, const QuernSortK
     const auto n = static_cast<uint32_t>(std::min<uint64_t>(kBlock, group.n - begin));
     for (uint32_t i = 0; i < n; ++i) {
       AskInside<Ask>(group, begin + i);
-      strings[i] = SortBytes(*shape_, key, chunks_->Tuple(pairs[begin + i].row));
+      strings[i] = SortBytes(*descriptor_, key, chunks_->Tuple(pairs[begin + i].row));
     }
     words.go_on |= blocks::OrderWords(strings, n, key.rule, from, block);
     for (uint32_t i = 0; i < n; ++i) {
@@ -305,7 +305,7 @@ uint32_t TieSorter::CommonKeyBytes(const Group& group, const QuernSortKey& key, 
   std::string first, other;
   const auto make_key = [&](uint64_t i, std::string* to) {
     to->clear();
-    AppendOrderKey(SortBytes(*shape_, key, chunks_->Tuple(pairs_[group.begin + i].row)), key.rule, to);
+    AppendOrderKey(SortBytes(*descriptor_, key, chunks_->Tuple(pairs_[group.begin + i].row)), key.rule, to);
   };
   const char pad = (key.rule & kPadsSpaces) != 0 ? static_cast<char>(PadByte(key.rule)) : '\0';
   uint32_t common = kAllBytes;

@@ -20,7 +20,7 @@ class TieSorter {
  public:
   // by_row_id: rows that are equal by all steps are put in the order of their row ids. setting: of what steps read; its first
   // stage a word, a row id or a string's field, twice the distance ahead, the second a string's bytes.
-  TieSorter(const QuernSortShape* shape, const EntryLayout* layout, const SortChunks* chunks, bool by_row_id,
+  TieSorter(const QuernSortDescriptor* descriptor, const EntryLayout* layout, const SortChunks* chunks, bool by_row_id,
             const PrefetchSetting& setting, std::shared_ptr<MemoryBudget> budget);
 
   // n sorted entries. *Cost*: a random line or two for each row that ties, asked for ahead, and sorting of pairs of words. *Errors*:
@@ -71,7 +71,7 @@ class TieSorter {
   uint32_t CommonKeyBytes(const Group& group, const QuernSortKey& key, uint32_t from);
   absl::Status Split(const Group& group, uint32_t next_step, uint32_t from_byte);
 
-  const QuernSortShape* shape_;
+  const QuernSortDescriptor* descriptor_;
   const EntryLayout* layout_;
   const SortChunks* chunks_;
   const bool by_row_id_;

@@ -17,19 +17,19 @@
 
 namespace quern {
 
-std::vector<SortStep> StepsOf(const QuernSortShape& shape, uint32_t incomplete) {
+std::vector<SortStep> StepsOf(const QuernSortDescriptor& descriptor, uint32_t incomplete) {
   std::vector<SortStep> steps;
   SortStep step;
   const auto end_step = [&] {
     if (step.mask != 0) steps.push_back(step);
     step.mask = 0;
   };
-  for (uint32_t p = 0; p < shape.num_parts; ++p) {
-    const QuernSortPart& part = shape.parts[p];
+  for (uint32_t p = 0; p < descriptor.num_parts; ++p) {
+    const QuernSortPart& part = descriptor.parts[p];
     if (part.word != step.word) end_step();
     step.word = part.word;
     step.mask |= SortPartMask(&part);
-    const bool ends_key = p + 1 == shape.num_parts || shape.parts[p + 1].key != part.key;
+    const bool ends_key = p + 1 == descriptor.num_parts || descriptor.parts[p + 1].key != part.key;
     if (!ends_key || (incomplete >> part.key & 1) == 0) continue;
     end_step();
     SortStep tail;
@@ -40,26 +40,26 @@ std::vector<SortStep> StepsOf(const QuernSortShape& shape, uint32_t incomplete) 
   return steps;
 }
 
-blocks::Bytes SortBytes(const QuernSortShape& shape, const QuernSortKey& key, const uint8_t* tuple) {
-  const QuernField& field = *SortFieldOf(&shape, &key);
+blocks::Bytes SortBytes(const QuernSortDescriptor& descriptor, const QuernSortKey& key, const uint8_t* tuple) {
+  const QuernField& field = *SortFieldOf(&descriptor, &key);
   if (field.null_mask != 0 && (tuple[field.null_offset] & field.null_mask) != 0) return {nullptr, 0};
   if (key.storage == kFixed) return {tuple + field.tuple_offset, key.width_bytes};
   const blocks::Bytes bytes = blocks::BytesOf(tuple + field.tuple_offset, 0);
   return (key.rule & kTrimsSpaces) != 0 ? blocks::TrimSpaces(bytes) : bytes;
 }
 
-int CompareTails(const QuernSortShape& shape, const QuernSortKey& key, const uint8_t* a, const uint8_t* b) {
-  const blocks::Bytes x = SortBytes(shape, key, a), y = SortBytes(shape, key, b);
+int CompareTails(const QuernSortDescriptor& descriptor, const QuernSortKey& key, const uint8_t* a, const uint8_t* b) {
+  const blocks::Bytes x = SortBytes(descriptor, key, a), y = SortBytes(descriptor, key, b);
   // The first bytes of order keys say nothing of where these strings go on.
   const bool weighs = (key.rule & kWeighsOrder) != 0;
   const int order = weighs ? CompareStrings(x, y, key.rule) : blocks::OrderBytes(x, y, kSortPrefixBytes, key.rule);
   return order == 0 ? 0 : (order < 0) != key.descending ? -1 : 1;
 }
 
-int CompareRows(const QuernSortShape& shape, const std::vector<SortStep>& steps, const SortRow& a, const SortRow& b) {
+int CompareRows(const QuernSortDescriptor& descriptor, const std::vector<SortStep>& steps, const SortRow& a, const SortRow& b) {
   for (const SortStep& step : steps) {
     if (step.is_tail()) {
-      const int order = CompareTails(shape, shape.keys[step.tail_key], a.tuple, b.tuple);
+      const int order = CompareTails(descriptor, descriptor.keys[step.tail_key], a.tuple, b.tuple);
       if (order != 0) return order;
       continue;
     }

@@ -21,13 +21,13 @@ struct SortStep {
 
 // The steps that decide the order of rows, first one first. `incomplete`: the keys with values that their words do not say whole. The words
 // of keys after such a one count only after its tail: for keys=utf8,i64 and strings of 20 bytes, bytes 0 to 15, bytes 16 to 19, the number.
-std::vector<SortStep> StepsOf(const QuernSortShape& shape, uint32_t incomplete);
+std::vector<SortStep> StepsOf(const QuernSortDescriptor& descriptor, uint32_t incomplete);
 
 // A key's string as it counts, from a tuple that holds it; empty for a null.
-blocks::Bytes SortBytes(const QuernSortShape& shape, const QuernSortKey& key, const uint8_t* tuple);
+blocks::Bytes SortBytes(const QuernSortDescriptor& descriptor, const QuernSortKey& key, const uint8_t* tuple);
 
 // What of two strings the words do not say, whose words are equal: negative, 0 or positive, the key's direction included.
-int CompareTails(const QuernSortShape& shape, const QuernSortKey& key, const uint8_t* a, const uint8_t* b);
+int CompareTails(const QuernSortDescriptor& descriptor, const QuernSortKey& key, const uint8_t* a, const uint8_t* b);
 
 // One row: word w is words[w * stride].
 struct SortRow {
@@ -36,7 +36,7 @@ struct SortRow {
   const uint8_t* tuple;  // null where there are none
 };
 // Negative, 0 or positive.
-int CompareRows(const QuernSortShape& shape, const std::vector<SortStep>& steps, const SortRow& a, const SortRow& b);
+int CompareRows(const QuernSortDescriptor& descriptor, const std::vector<SortStep>& steps, const SortRow& a, const SortRow& b);
 
 }  // namespace quern
 

@@ -23,36 +23,36 @@ constexpr uint32_t kFirstRows = 1024;
 
 bool SortContext::uses_row_ids() const {
   const auto is_row_id = [](const SortColumn& column) { return column.source == SortColumn::Source::kRowId; };
-  return shape->spec().stable || std::any_of(shape->columns().begin(), shape->columns().end(), is_row_id);
+  return descriptor->spec().stable || std::any_of(descriptor->columns().begin(), descriptor->columns().end(), is_row_id);
 }
 
 SortSide::SortSide(SortContext context)
     : context_(std::move(context)),
       counters_(context_.counters),
       memory_(std::make_shared<Memory>(context_.budget, context_.options.huge_pages)),
-      bits_(context_.shape->get()->num_words) {
-  const QuernJoinShape& rows = context_.shape->get()->rows;
+      bits_(context_.descriptor->get()->num_words) {
+  const QuernJoinDescriptor& rows = context_.descriptor->get()->rows;
   const auto is_variable = [](const QuernField& field) { return IsVariable(field.storage); };
   keeps_owners_ = !context_.keeps_top() && (std::any_of(rows.build, rows.build + rows.num_build, is_variable) ||
                                             std::any_of(rows.build_residual, rows.build_residual + rows.num_residual, is_variable));
   FindCodedWords();
-  may_drop_tuples_ = !context_.keeps_top() && context_.shape->may_drop_tuples();
-  for (const SortFieldSource& field : context_.shape->fields())
-    if (may_drop_tuples_ && blocks::IsFloatStorage(context_.shape->get()->keys[field.index].storage)) float_fields_ |= 1u << field.index;
-  if (context_.keeps_top() || context_.shape->method() != SortMethod::kRadix || context_.options.code_rows == 0) return;
-  const QuernSortShape& shape = *context_.shape->get();
-  for (uint32_t k = 0; k < shape.num_keys; ++k)
-    if (IsVariable(shape.keys[k].storage)) key_codes_.push_back({k, nullptr});
+  may_drop_tuples_ = !context_.keeps_top() && context_.descriptor->may_drop_tuples();
+  for (const SortFieldSource& field : context_.descriptor->fields())
+    if (may_drop_tuples_ && blocks::IsFloatStorage(context_.descriptor->get()->keys[field.index].storage)) float_fields_ |= 1u << field.index;
+  if (context_.keeps_top() || context_.descriptor->method() != SortMethod::kRadix || context_.options.code_rows == 0) return;
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
+  for (uint32_t k = 0; k < descriptor.num_keys; ++k)
+    if (IsVariable(descriptor.keys[k].storage)) key_codes_.push_back({k, nullptr});
 }
 
 SortSide::~SortSide() = default;
 
 absl::Status SortSide::Append(const BatchView& batch, uint64_t first_row_id) {
   std::vector<QuernColumn> fields;
-  for (const SortFieldSource& source : context_.shape->fields())
+  for (const SortFieldSource& source : context_.descriptor->fields())
     fields.push_back(source.is_key ? batch.keys[source.index] : batch.payload[source.index]);
   if (keeps_owners_ && batch.owner != nullptr) owners_.push_back(batch.owner);
-  const uint32_t batch_rows = context_.shape->get()->batch_rows;
+  const uint32_t batch_rows = context_.descriptor->get()->batch_rows;
   for (uint64_t row = 0; row < batch.num_rows; row += batch_rows) {
     const auto n = static_cast<uint32_t>(std::min<uint64_t>(batch_rows, batch.num_rows - row));
     const uint32_t* const rows = batch.selection == nullptr ? nullptr : batch.selection + row;
@@ -79,17 +79,17 @@ absl::Status SortSide::AppendRows(const Block& block) {
 
 absl::Status SortSide::AppendToChunk(const Block& block) {
   SortChunk& chunk = chunks_.back();
-  const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const QuernSortEntryPoints& kernel = context_.entry_points.Now();
   uint64_t* words[kMaxSortWords];
-  for (uint32_t w = 0; w < shape.num_words; ++w) {
+  for (uint32_t w = 0; w < descriptor.num_words; ++w) {
     words[w] = chunk.words + uint64_t{w} * chunk.capacity + chunk.num_rows;
     if (skipped_keys_ != 0 && is_zeroed_[w]) std::fill_n(words[w], block.n, uint64_t{0});
   }
   uint32_t incomplete = skipped_keys_ << kSkipKeyShift;
-  kernel.encode(&shape, block.batch->keys.data(), block.first, block.rows, block.n, words, &incomplete);
+  kernel.encode(&descriptor, block.batch->keys.data(), block.first, block.rows, block.n, words, &incomplete);
   incomplete_ |= incomplete & ((1u << kSkipKeyShift) - 1);
-  for (uint32_t w = 0; w < shape.num_words; ++w) {
+  for (uint32_t w = 0; w < descriptor.num_words; ++w) {
     if (!is_written_[w]) continue;
     WordBits64 bits = bits_[w];
     for (uint32_t i = 0; i < block.n; ++i) {
@@ -98,11 +98,11 @@ absl::Status SortSide::AppendToChunk(const Block& block) {
     }
     bits_[w] = bits;
   }
-  if (context_.shape->has_tuples()) {
+  if (context_.descriptor->has_tuples()) {
     FindOddFloats(block);
     if (chunk.tuples == nullptr && NeedsTuples()) QUERN_RETURN_IF_ERROR(RestoreTuples());
     if (chunk.tuples != nullptr) StoreTuples(block, chunk.num_rows, chunk);
-    if (context_.keeps_top()) QUERN_RETURN_IF_ERROR(CopyStrings(chunk.tuples + uint64_t{chunk.num_rows} * shape.rows.tuple_bytes, block.n));
+    if (context_.keeps_top()) QUERN_RETURN_IF_ERROR(CopyStrings(chunk.tuples + uint64_t{chunk.num_rows} * descriptor.rows.tuple_bytes, block.n));
   }
   if (context_.uses_row_ids()) QUERN_RETURN_IF_ERROR(AddRowIds(block, &chunk));
   chunk.num_rows += block.n;
@@ -111,7 +111,7 @@ absl::Status SortSide::AppendToChunk(const Block& block) {
 }
 
 void SortSide::StoreTuples(const Block& block, uint32_t at, const SortChunk& chunk) const {
-  const QuernJoinShape& rows = context_.shape->get()->rows;
+  const QuernJoinDescriptor& rows = context_.descriptor->get()->rows;
   uint8_t* const tuples = chunk.tuples + uint64_t{at} * rows.tuple_bytes;
   context_.entry_points.Now().store(&rows, block.fields->data(), block.first, block.rows, block.n, block.first_row_id, tuples);
 }
@@ -146,15 +146,15 @@ absl::Status SortSide::AddRowIds(const Block& block, SortChunk* chunk) {
 // ---- chunks ----------------------------------------------------------------------------------------------------------
 
 void SortSide::SetMemory(uint8_t* memory, uint32_t capacity, bool has_tuples, SortChunk* chunk) const {
-  const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   chunk->capacity = capacity;
   chunk->words = reinterpret_cast<uint64_t*>(memory);
-  chunk->tuples = !has_tuples || shape.rows.tuple_bytes == 0 ? nullptr : memory + uint64_t{capacity} * shape.num_words * 8;
+  chunk->tuples = !has_tuples || descriptor.rows.tuple_bytes == 0 ? nullptr : memory + uint64_t{capacity} * descriptor.num_words * 8;
 }
 
 // Moves the first chunk to memory for more rows.
 absl::Status SortSide::GrowFirst(uint32_t capacity) {
-  const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   SortChunk& chunk = chunks_.front();
   SortChunk grown = chunk;
   const bool has_tuples = chunk.capacity == 0 ? NeedsTuples() : chunk.tuples != nullptr;
@@ -162,9 +162,9 @@ absl::Status SortSide::GrowFirst(uint32_t capacity) {
                                                                  context_.options.huge_pages, Contents::kAnything));
   SetMemory(memory.data(), capacity, has_tuples, &grown);
   const uint64_t n = chunk.num_rows;
-  for (uint32_t w = 0; w < shape.num_words && n != 0; ++w)
+  for (uint32_t w = 0; w < descriptor.num_words && n != 0; ++w)
     std::memcpy(grown.words + uint64_t{w} * capacity, chunk.words + uint64_t{w} * chunk.capacity, n * 8);
-  if (grown.tuples != nullptr && n != 0) std::memcpy(grown.tuples, chunk.tuples, n * shape.rows.tuple_bytes);
+  if (grown.tuples != nullptr && n != 0) std::memcpy(grown.tuples, chunk.tuples, n * descriptor.rows.tuple_bytes);
   if (chunk.row_ids != nullptr) {
     QUERN_ASSIGN_OR_RETURN(HugeBuffer ids, HugeBuffer::Allocate(context_.budget, uint64_t{capacity} * 8, false, Contents::kAnything));
     grown.row_ids = reinterpret_cast<uint64_t*>(ids.data());
@@ -194,8 +194,8 @@ absl::StatusOr<SortChunk*> SortSide::ChunkFor(uint64_t n) {
 }
 
 uint64_t SortSide::RowBytes(bool has_tuples) const {
-  const QuernSortShape& shape = *context_.shape->get();
-  return uint64_t{shape.num_words} * 8 + (has_tuples ? shape.rows.tuple_bytes : 0);
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
+  return uint64_t{descriptor.num_words} * 8 + (has_tuples ? descriptor.rows.tuple_bytes : 0);
 }
 
 absl::Status SortSide::MakeRowIds(SortChunk* chunk) {

@@ -32,19 +32,19 @@ struct SortBound {
 // The lowest bound that is known. *Threads*: any.
 class SortThreshold {
  public:
-  explicit SortThreshold(std::shared_ptr<const SortShape> shape) : shape_(std::move(shape)) {}
+  explicit SortThreshold(std::shared_ptr<const SortDescriptor> descriptor) : descriptor_(std::move(descriptor)) {}
   void Lower(std::shared_ptr<const SortBound> bound);
   std::shared_ptr<const SortBound> Get() const;
 
  private:
-  std::shared_ptr<const SortShape> shape_;
+  std::shared_ptr<const SortDescriptor> descriptor_;
   mutable std::mutex mutex_;
   std::shared_ptr<const SortBound> bound_;
 };
 
 // What a sort and its sides are made of.
 struct SortContext {
-  std::shared_ptr<const SortShape> shape;
+  std::shared_ptr<const SortDescriptor> descriptor;
   SortEntrySource entry_points;
   std::shared_ptr<MemoryBudget> budget;
   SortOptions options;
@@ -52,7 +52,7 @@ struct SortContext {
   std::shared_ptr<CounterSet> counters = nullptr;
 
   bool keeps_top() const {
-    return shape->spec().limit != 0 && shape->spec().limit <= options.top_rows && shape->method() == SortMethod::kRadix;
+    return descriptor->spec().limit != 0 && descriptor->spec().limit <= options.top_rows && descriptor->method() == SortMethod::kRadix;
   }
   bool uses_row_ids() const;
 };

@@ -28,9 +28,9 @@ namespace {
 constexpr uint32_t kSampleRows = 4096;
 
 template <class Visit>
-void ForBytesParts(const QuernSortShape& shape, const QuernSortKey& key, Visit visit) {
+void ForBytesParts(const QuernSortDescriptor& descriptor, const QuernSortKey& key, Visit visit) {
   for (uint32_t p = key.first_part; p < key.first_part + key.num_parts; ++p) {
-    const QuernSortPart& part = shape.parts[p];
+    const QuernSortPart& part = descriptor.parts[p];
     if (part.kind == kBytesPart) visit(part, SortPartMask(&part));
   }
 }
@@ -41,14 +41,14 @@ void ForBytesParts(const QuernSortShape& shape, const QuernSortKey& key, Visit v
 
 // The strings of a key in a chunk's tuples; those of nulls have no address.
 void SortSide::ReadStrings(const SortChunk& chunk, uint32_t key, uint32_t begin, uint32_t n, blocks::Bytes* strings) const {
-  const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   for (uint32_t i = 0; i < n; ++i)
-    strings[i] = SortBytes(shape, shape.keys[key], chunk.tuples + uint64_t{begin + i} * shape.rows.tuple_bytes);
+    strings[i] = SortBytes(descriptor, descriptor.keys[key], chunk.tuples + uint64_t{begin + i} * descriptor.rows.tuple_bytes);
 }
 
 // The same from the batch that they came in: without the branch on its length that a string in a tuple costs.
 void SortSide::ReadStrings(const Block& block, uint32_t key, blocks::Bytes* strings) const {
-  const QuernSortKey& sort_key = context_.shape->get()->keys[key];
+  const QuernSortKey& sort_key = context_.descriptor->get()->keys[key];
   const QuernColumn* column = &block.batch->keys[key];
   uint32_t translated[kMaxBatchRows];
   uint64_t first = block.first;
@@ -96,24 +96,24 @@ bool SortSide::IsSkipped(const QuernSortPart& part) const { return part.kind == 
 
 // Words that hold nothing but skipped bytes, and no codes in their place, are never touched: there may be anything in them.
 void SortSide::FindCodedWords() {
-  const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   skipped_keys_ = 0;
   for (const KeyCodes& key : key_codes_) skipped_keys_ |= key.codes == nullptr ? 0 : 1u << key.key;
-  is_written_.assign(shape.num_words, false);
-  for (uint32_t p = 0; p < shape.num_parts; ++p) {
-    const QuernSortPart& part = shape.parts[p];
+  is_written_.assign(descriptor.num_words, false);
+  for (uint32_t p = 0; p < descriptor.num_parts; ++p) {
+    const QuernSortPart& part = descriptor.parts[p];
     if (!IsSkipped(part)) is_written_[part.word] = true;
   }
   if (skipped_keys_ == 0) return;
-  std::vector<bool> has_codes(shape.num_words), begins_empty(shape.num_words);
-  for (uint32_t k = 0; k < shape.num_keys; ++k)
-    if ((skipped_keys_ >> k & 1) != 0) has_codes[FirstBytesPart(&shape, &shape.keys[k])->word] = true;
-  for (uint32_t p = 0; p < shape.num_parts; ++p) {
-    const QuernSortPart& part = shape.parts[p];
+  std::vector<bool> has_codes(descriptor.num_words), begins_empty(descriptor.num_words);
+  for (uint32_t k = 0; k < descriptor.num_keys; ++k)
+    if ((skipped_keys_ >> k & 1) != 0) has_codes[FirstBytesPart(&descriptor, &descriptor.keys[k])->word] = true;
+  for (uint32_t p = 0; p < descriptor.num_parts; ++p) {
+    const QuernSortPart& part = descriptor.parts[p];
     if (part.begins_word && IsSkipped(part)) begins_empty[part.word] = true;
   }
-  is_zeroed_.resize(shape.num_words);
-  for (uint32_t w = 0; w < shape.num_words; ++w) is_zeroed_[w] = begins_empty[w] && (is_written_[w] || has_codes[w]);
+  is_zeroed_.resize(descriptor.num_words);
+  for (uint32_t w = 0; w < descriptor.num_words; ++w) is_zeroed_[w] = begins_empty[w] && (is_written_[w] || has_codes[w]);
 }
 
 // Takes up codes where a sample of the rows so far has duplicates enough to expect few strings, and there are few.
@@ -142,7 +142,7 @@ absl::Status SortSide::TryCodes(KeyCodes* key) {
   }
   for (uint32_t begin = 0; begin < chunk.num_rows; begin += kMaxBatchRows) {
     const uint32_t n = std::min(kMaxBatchRows, chunk.num_rows - begin);
-    ForBytesParts(*context_.shape->get(), context_.shape->get()->keys[key->key], [&](const QuernSortPart& part, uint64_t mask) {
+    ForBytesParts(*context_.descriptor->get(), context_.descriptor->get()->keys[key->key], [&](const QuernSortPart& part, uint64_t mask) {
       uint64_t* const words = chunk.words + uint64_t{part.word} * chunk.capacity + begin;
       for (uint32_t i = 0; i < n; ++i) words[i] &= ~mask;
     });
@@ -156,16 +156,16 @@ absl::Status SortSide::TryCodes(KeyCodes* key) {
 // Puts codes into the words of n rows, in which the key's bits are zero; answers false, and leaves them as they are, where there are too
 // many strings.
 absl::StatusOr<bool> SortSide::CodeSome(KeyCodes* key, const blocks::Bytes* strings, SortChunk* chunk, uint32_t begin, uint32_t n) {
-  const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   uint32_t codes[kMaxBatchRows];
   const uint8_t* copies[kMaxBatchRows];
   const bool has_tuples = chunk->tuples != nullptr;
   QUERN_ASSIGN_OR_RETURN(const bool few, key->codes->Add(strings, n, codes, has_tuples ? copies : nullptr));
   if (!few) return false;
-  if (has_tuples) PointToCopies(shape.keys[key->key], strings, copies, n, chunk->tuples + uint64_t{begin} * shape.rows.tuple_bytes);
+  if (has_tuples) PointToCopies(descriptor.keys[key->key], strings, copies, n, chunk->tuples + uint64_t{begin} * descriptor.rows.tuple_bytes);
   for (uint32_t i = 0; i < n; ++i)
     if (strings[i].data == nullptr) codes[i] = 0;  // its null bit decides
-  const QuernSortPart& part = *FirstBytesPart(&shape, &shape.keys[key->key]);
+  const QuernSortPart& part = *FirstBytesPart(&descriptor, &descriptor.keys[key->key]);
   uint64_t* const words = chunk->words + uint64_t{part.word} * chunk->capacity + begin;
   for (uint32_t i = 0; i < n; ++i) words[i] |= uint64_t{codes[i]} << part.shift;
   return true;
@@ -175,10 +175,10 @@ absl::StatusOr<bool> SortSide::CodeSome(KeyCodes* key, const blocks::Bytes* stri
 // What trimming has cut off is not in the copy.
 void SortSide::PointToCopies(const QuernSortKey& key, const blocks::Bytes* strings, const uint8_t* const* copies, uint32_t n,
                              uint8_t* tuples) const {
-  const QuernSortShape& shape = *context_.shape->get();
-  const uint32_t offset = SortFieldOf(&shape, &key)->tuple_offset;
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
+  const uint32_t offset = SortFieldOf(&descriptor, &key)->tuple_offset;
   for (uint32_t i = 0; i < n; ++i) {
-    uint8_t* const field = tuples + uint64_t{i} * shape.rows.tuple_bytes + offset;
+    uint8_t* const field = tuples + uint64_t{i} * descriptor.rows.tuple_bytes + offset;
     const bool is_copied = strings[i].length > kInlineStringBytes && blocks::Load<uint32_t>(field) == strings[i].length;
     const auto address = reinterpret_cast<uintptr_t>(copies[i]);
     blocks::Store(field + 8, is_copied ? address : blocks::Load<uintptr_t>(field + 8));
@@ -208,8 +208,8 @@ absl::Status SortSide::Uncode(uint32_t key) {
 
 // Puts the first bytes of a key's strings, which tuples have, into the words of n rows, up to kPrefixRows.
 void SortSide::WriteBytes(uint32_t key, uint32_t begin, uint32_t n, SortChunk* chunk) {
-  const QuernSortShape& shape = *context_.shape->get();
-  const QuernSortKey& sort_key = shape.keys[key];
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
+  const QuernSortKey& sort_key = descriptor.keys[key];
   const uint64_t turned = sort_key.descending ? ~uint64_t{0} : 0;
   blocks::Bytes strings[blocks::kPrefixRows] = {};
   uint64_t high[blocks::kPrefixRows], low[blocks::kPrefixRows];
@@ -220,7 +220,7 @@ void SortSide::WriteBytes(uint32_t key, uint32_t begin, uint32_t n, SortChunk* c
     high[i] = is_null ? 0 : high[i] ^ turned;
     low[i] = is_null ? 0 : low[i] ^ turned;
   }
-  ForBytesParts(shape, sort_key, [&](const QuernSortPart& part, uint64_t mask) {
+  ForBytesParts(descriptor, sort_key, [&](const QuernSortPart& part, uint64_t mask) {
     uint64_t* const words = chunk->words + uint64_t{part.word} * chunk->capacity + begin;
     for (uint32_t i = 0; i < n; ++i) words[i] &= ~mask;
     QuernSortPart others = part;
@@ -236,8 +236,8 @@ void SortSide::WriteBytes(uint32_t key, uint32_t begin, uint32_t n, SortChunk* c
 // ---- rows without tuples -----------------------------------------------------------------------------------------------
 
 bool SortSide::NeedsTuples() const {
-  if (!may_drop_tuples_ || odd_floats_ != 0) return context_.shape->has_tuples();
-  const std::vector<SortFieldSource>& fields = context_.shape->fields();
+  if (!may_drop_tuples_ || odd_floats_ != 0) return context_.descriptor->has_tuples();
+  const std::vector<SortFieldSource>& fields = context_.descriptor->fields();
   return !std::all_of(fields.begin(), fields.end(),
                       [this](const SortFieldSource& field) { return (float_fields_ >> field.index & 1) != 0 || IsCoded(field.index); });
 }
@@ -246,7 +246,7 @@ void SortSide::FindOddFloats(const Block& block) {
   uint32_t translated[kMaxBatchRows];
   for (uint32_t keys = float_fields_ & ~odd_floats_; keys != 0; keys &= keys - 1) {
     const auto k = static_cast<uint32_t>(std::countr_zero(keys));
-    const QuernSortKey& key = context_.shape->get()->keys[k];
+    const QuernSortKey& key = context_.descriptor->get()->keys[k];
     const QuernColumn* column = &block.batch->keys[k];
     const uint32_t* rows = block.rows;
     if (key.index_storage != kNoStorage) {
@@ -260,32 +260,32 @@ void SortSide::FindOddFloats(const Block& block) {
 
 // Makes the tuples of rows that were appended without them, from words and codes.
 absl::Status SortSide::RestoreTuples() {
-  const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   for (SortChunk& chunk : chunks_) {
-    if (chunk.tuples != nullptr || chunk.capacity == 0 || shape.rows.tuple_bytes == 0) continue;
-    QUERN_ASSIGN_OR_RETURN(chunk.tuples, memory_->chunks.Allocate(uint64_t{chunk.capacity} * shape.rows.tuple_bytes));
-    std::memset(chunk.tuples, 0, uint64_t{chunk.num_rows} * shape.rows.tuple_bytes);
+    if (chunk.tuples != nullptr || chunk.capacity == 0 || descriptor.rows.tuple_bytes == 0) continue;
+    QUERN_ASSIGN_OR_RETURN(chunk.tuples, memory_->chunks.Allocate(uint64_t{chunk.capacity} * descriptor.rows.tuple_bytes));
+    std::memset(chunk.tuples, 0, uint64_t{chunk.num_rows} * descriptor.rows.tuple_bytes);
     uint64_t* words[kMaxSortWords];
-    for (uint32_t w = 0; w < shape.num_words; ++w) words[w] = chunk.words + uint64_t{w} * chunk.capacity;
-    for (uint32_t f = 0; f < context_.shape->fields().size(); ++f) RestoreField(f, words, chunk.num_rows, chunk.tuples);
+    for (uint32_t w = 0; w < descriptor.num_words; ++w) words[w] = chunk.words + uint64_t{w} * chunk.capacity;
+    for (uint32_t f = 0; f < context_.descriptor->fields().size(); ++f) RestoreField(f, words, chunk.num_rows, chunk.tuples);
   }
   return absl::OkStatus();
 }
 
 // In tuples of zeros.
 void SortSide::RestoreField(uint32_t f, const uint64_t* const* words, uint32_t n, uint8_t* tuples) const {
-  const QuernSortShape& shape = *context_.shape->get();
-  const uint32_t k = context_.shape->fields()[f].index;
-  const QuernField& field = context_.shape->field(f);
-  const RowParts rows(&shape, &shape.keys[k], words);
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
+  const uint32_t k = context_.descriptor->fields()[f].index;
+  const QuernField& field = context_.descriptor->field(f);
+  const RowParts rows(&descriptor, &descriptor.keys[k], words);
   const bool is_float = (float_fields_ >> k & 1) != 0;
   const auto coded = std::find_if(key_codes_.begin(), key_codes_.end(), [k](const KeyCodes& key) { return key.key == k; });
   for (uint32_t i = 0; i < n; ++i) {
-    uint8_t* const tuple = tuples + uint64_t{i} * shape.rows.tuple_bytes;
+    uint8_t* const tuple = tuples + uint64_t{i} * descriptor.rows.tuple_bytes;
     uint8_t* const to = tuple + field.tuple_offset;
     if (!rows.Valid(i)) tuple[field.null_offset] |= field.null_mask;
-    else if (!is_float) blocks::Store(to, blocks::MakeStringRef(coded->codes->strings()[RowCodes(&shape, &shape.keys[k], words)[i]]));
-    else if (shape.keys[k].storage == kF32) blocks::Store(to, rows.Float<uint32_t>(i));
+    else if (!is_float) blocks::Store(to, blocks::MakeStringRef(coded->codes->strings()[RowCodes(&descriptor, &descriptor.keys[k], words)[i]]));
+    else if (descriptor.keys[k].storage == kF32) blocks::Store(to, rows.Float<uint32_t>(i));
     else blocks::Store(to, rows.Float<uint64_t>(i));
   }
 }

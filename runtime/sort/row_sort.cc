@@ -36,7 +36,7 @@ KernelSpec KeysOnly(const KernelSpec& spec) {
 }
 
 // A tuple of `to` from one of `from`: the fields of the keys that both have. What else there is of it is zero.
-std::vector<uint8_t> KeyTuple(const QuernSortShape& to, const QuernSortShape& from, const std::vector<uint8_t>& tuple) {
+std::vector<uint8_t> KeyTuple(const QuernSortDescriptor& to, const QuernSortDescriptor& from, const std::vector<uint8_t>& tuple) {
   std::vector<uint8_t> keys(to.rows.tuple_bytes);
   for (uint32_t k = 0; k < to.num_keys; ++k) {
     if (to.keys[k].field == kNoField || from.keys[k].field == kNoField) continue;
@@ -47,22 +47,22 @@ std::vector<uint8_t> KeyTuple(const QuernSortShape& to, const QuernSortShape& fr
   return keys;
 }
 
-// The tuple of the one row of `keys`, of a shape whose fields are keys alone.
-std::vector<uint8_t> StoreKeys(const SortShape& shape, const QuernSortEntryPoints& generic, const BatchView& keys) {
-  std::vector<uint8_t> tuple(shape.get()->rows.tuple_bytes);
+// The tuple of the one row of `keys`, of a descriptor whose fields are keys alone.
+std::vector<uint8_t> StoreKeys(const SortDescriptor& descriptor, const QuernSortEntryPoints& generic, const BatchView& keys) {
+  std::vector<uint8_t> tuple(descriptor.get()->rows.tuple_bytes);
   std::vector<QuernColumn> fields;
-  for (const SortFieldSource& source : shape.fields()) fields.push_back(keys.keys[source.index]);
-  if (shape.has_tuples()) generic.store(&shape.get()->rows, fields.data(), 0, keys.selection, 1, 0, tuple.data());
+  for (const SortFieldSource& source : descriptor.fields()) fields.push_back(keys.keys[source.index]);
+  if (descriptor.has_tuples()) generic.store(&descriptor.get()->rows, fields.data(), 0, keys.selection, 1, 0, tuple.data());
   return tuple;
 }
 
 // The bytes of a tuple's keys that it only points to move to memory of their own.
-absl::StatusOr<std::shared_ptr<const void>> OwnStrings(const QuernSortShape& shape, const std::shared_ptr<MemoryBudget>& budget,
+absl::StatusOr<std::shared_ptr<const void>> OwnStrings(const QuernSortDescriptor& descriptor, const std::shared_ptr<MemoryBudget>& budget,
                                                        std::vector<uint8_t>* tuple) {
   const auto bytes = std::make_shared<Arena>(budget, false);
-  for (uint32_t k = 0; k < shape.num_keys; ++k) {
-    if (shape.keys[k].field == kNoField || !IsVariable(shape.keys[k].storage)) continue;
-    const QuernField& field = *SortFieldOf(&shape, &shape.keys[k]);
+  for (uint32_t k = 0; k < descriptor.num_keys; ++k) {
+    if (descriptor.keys[k].field == kNoField || !IsVariable(descriptor.keys[k].storage)) continue;
+    const QuernField& field = *SortFieldOf(&descriptor, &descriptor.keys[k]);
     auto ref = blocks::Load<StringRef>(tuple->data() + field.tuple_offset);
     const bool is_null = field.null_mask != 0 && ((*tuple)[field.null_offset] & field.null_mask) != 0;
     if (is_null || ref.length <= kInlineStringBytes) continue;
@@ -76,16 +76,16 @@ absl::StatusOr<std::shared_ptr<const void>> OwnStrings(const QuernSortShape& sha
 
 }  // namespace
 
-RowSort::RowSort(std::shared_ptr<const SortShape> shape, SortEntrySource entry_points, const QuernSortEntryPoints& generic,
+RowSort::RowSort(std::shared_ptr<const SortDescriptor> descriptor, SortEntrySource entry_points, const QuernSortEntryPoints& generic,
                  std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget, const SortOptions& options)
-    : shape_(std::move(shape)),
+    : descriptor_(std::move(descriptor)),
       entry_points_(std::move(entry_points)),
       generic_(generic),
       counters_(entry_points_.NewCounters()),
       code_(std::move(code)),
       budget_(std::move(budget)),
       options_(options),
-      threshold_(std::make_shared<SortThreshold>(shape_)) {}
+      threshold_(std::make_shared<SortThreshold>(descriptor_)) {}
 
 RowSort::~RowSort() {
   if (observer_ == nullptr || !finalised_) return;
@@ -113,12 +113,12 @@ absl::Status RowSort::CheckOpen(const char* call) const {
 }
 
 bool RowSort::keeps_strings() const { return !Context().keeps_top(); }
-SortContext RowSort::Context() const { return {shape_, entry_points_, budget_, options_, threshold_, counters_}; }
+SortContext RowSort::Context() const { return {descriptor_, entry_points_, budget_, options_, threshold_, counters_}; }
 std::unique_ptr<SortSide> RowSort::NewSide() const { return std::make_unique<SortSide>(Context()); }
 
 absl::Status RowSort::AppendTo(SortSide* side, const BatchView& batch) {
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
-  QUERN_RETURN_IF_ERROR(CheckBatch(batch, shape_->spec().keys.size(), shape_->spec().payload.size()));
+  QUERN_RETURN_IF_ERROR(CheckBatch(batch, descriptor_->spec().keys.size(), descriptor_->spec().payload.size()));
   if (observer_ != nullptr) observer_->SeeInput(batch);
   const CallTimer timer(side->counters());
   const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
@@ -161,12 +161,12 @@ absl::Status SortAppender::Finish() {
 // ---- thresholds ------------------------------------------------------------------------------------------------------
 
 absl::StatusOr<bool> RowSort::GetThreshold(OutputBatch* out) const {
-  QUERN_RETURN_IF_ERROR(CheckOutput(*out, shape_->spec().keys.size(), NoColumns::kRefused));
+  QUERN_RETURN_IF_ERROR(CheckOutput(*out, descriptor_->spec().keys.size(), NoColumns::kRefused));
   QUERN_RETURN_IF_ERROR(out->Reset());
   const std::shared_ptr<const SortBound> bound = threshold_->Get();
-  if (bound == nullptr || (bound->tuple.empty() && shape_->get()->rows.tuple_bytes != 0)) return false;
-  const auto keys = std::make_shared<const SortShape>(KeysOnly(shape_->spec()));
-  const std::vector<uint8_t> tuple = KeyTuple(*keys->get(), *shape_->get(), bound->tuple);
+  if (bound == nullptr || (bound->tuple.empty() && descriptor_->get()->rows.tuple_bytes != 0)) return false;
+  const auto keys = std::make_shared<const SortDescriptor>(KeysOnly(descriptor_->spec()));
+  const std::vector<uint8_t> tuple = KeyTuple(*keys->get(), *descriptor_->get(), bound->tuple);
   const auto address = reinterpret_cast<uint64_t>(tuple.data());
   std::vector<const uint64_t*> words;
   for (const uint64_t& word : bound->words) words.push_back(&word);
@@ -180,21 +180,21 @@ absl::StatusOr<bool> RowSort::GetThreshold(OutputBatch* out) const {
 }
 
 absl::Status RowSort::SetThreshold(const BatchView& keys) {
-  if (shape_->spec().limit == 0)
-    return InvalidArgument("threshold of a sort without limit: " + PrintSpec(shape_->spec()) + "; accepted: limit=N");
+  if (descriptor_->spec().limit == 0)
+    return InvalidArgument("threshold of a sort without limit: " + PrintSpec(descriptor_->spec()) + "; accepted: limit=N");
   if (keys.num_rows != 1) return InvalidArgument("rows of a threshold: " + std::to_string(keys.num_rows) + "; accepted: 1");
-  QUERN_RETURN_IF_ERROR(CheckBatch(keys, shape_->spec().keys.size(), 0));
+  QUERN_RETURN_IF_ERROR(CheckBatch(keys, descriptor_->spec().keys.size(), 0));
   auto bound = std::make_shared<SortBound>();
-  bound->words.resize(shape_->get()->num_words);
+  bound->words.resize(descriptor_->get()->num_words);
   std::vector<uint64_t*> words;
   for (uint64_t& word : bound->words) words.push_back(&word);
   uint32_t incomplete = 0;
-  entry_points_.Now().encode(shape_->get(), keys.keys.data(), 0, keys.selection, 1, words.data(), &incomplete);
+  entry_points_.Now().encode(descriptor_->get(), keys.keys.data(), 0, keys.selection, 1, words.data(), &incomplete);
   bound->incomplete = incomplete;
-  if (shape_->has_tuples()) {
-    const SortShape with_keys(KeysOnly(shape_->spec()), shape_->method());
-    bound->tuple = KeyTuple(*shape_->get(), *with_keys.get(), StoreKeys(with_keys, generic_, keys));
-    QUERN_ASSIGN_OR_RETURN(bound->memory, OwnStrings(*shape_->get(), budget_, &bound->tuple));
+  if (descriptor_->has_tuples()) {
+    const SortDescriptor with_keys(KeysOnly(descriptor_->spec()), descriptor_->method());
+    bound->tuple = KeyTuple(*descriptor_->get(), *with_keys.get(), StoreKeys(with_keys, generic_, keys));
+    QUERN_ASSIGN_OR_RETURN(bound->memory, OwnStrings(*descriptor_->get(), budget_, &bound->tuple));
   }
   threshold_->Lower(std::move(bound));
   return absl::OkStatus();
@@ -204,7 +204,7 @@ absl::Status RowSort::SetThreshold(const BatchView& keys) {
 
 // Codes are of use only where all sides have them, and so is doing without tuples.
 absl::Status RowSort::MakeSidesAlike() {
-  for (uint32_t k = 0; k < shape_->get()->num_keys; ++k) {
+  for (uint32_t k = 0; k < descriptor_->get()->num_keys; ++k) {
     const auto has_bytes = [k](const auto& side) { return side->num_rows() != 0 && !side->IsCoded(k); };
     if (std::none_of(sides_.begin(), sides_.end(), has_bytes)) continue;
     for (const auto& side : sides_)
@@ -265,7 +265,7 @@ absl::Status RowSort::Sort() {
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   if (finalised_) return absl::OkStatus();
-  const uint64_t limit = shape_->spec().limit;
+  const uint64_t limit = descriptor_->spec().limit;
   stats_.num_rows = limit == 0 ? rows->num_rows() : std::min(rows->num_rows(), limit);
   stats_.entry_bytes = rows->entry_bytes();
   stats_.key_bits = rows->key_bits();
@@ -280,7 +280,7 @@ absl::Status RowSort::Sort() {
 // ---- reading -----------------------------------------------------------------------------------------------------------
 
 struct SortReader::State {
-  explicit State(const RowSort& sort) : writer(sort.shape_, sort.entry_points_), counters(sort.counters_) {}
+  explicit State(const RowSort& sort) : writer(sort.descriptor_, sort.entry_points_), counters(sort.counters_) {}
   SortColumnWriter writer;
   SortedRows::BlockBuffers buffers;
   CounterBlock counters;
@@ -294,7 +294,7 @@ SortReader::~SortReader() = default;
 absl::StatusOr<bool> SortReader::Next(OutputBatch* out) {
   const CallTimer timer(&state_->counters);
   if (!sort_->finalised_) return absl::FailedPreconditionError("read before finalise: the rows are not sorted; accepted: finalise first");
-  QUERN_RETURN_IF_ERROR(CheckOutput(*out, sort_->shape_->columns().size()));
+  QUERN_RETURN_IF_ERROR(CheckOutput(*out, sort_->descriptor_->columns().size()));
   QUERN_RETURN_IF_ERROR(out->Reset());
   const uint64_t num_rows = sort_->stats_.num_rows;
   const bool counts = out->num_columns() == 0;

@@ -2,7 +2,7 @@
 // The state of one sort: batches in, finalise, sorted rows out. It owns the memory and the order of the steps; what depends on the spec is
 // a kernel's (generic or compiled), reached through QuernSortEntryPoints; sorting entries of words depends on no spec (prefix_sort.h).
 //
-//     RowSort sort(shape, entry points, code, budget, options);
+//     RowSort sort(descriptor, entry points, code, budget, options);
 //     sort.Append(...)*  ->  sort.Finalise()  ->  SortReader: Next(...)*
 #ifndef QUERN_RUNTIME_SORT_ROW_SORT_H_
 #define QUERN_RUNTIME_SORT_ROW_SORT_H_
@@ -48,7 +48,7 @@ struct SortContext;
 class RowSort {
  public:
   // *Ownership*: `code` keeps the kernel's machine code alive. *Errors*: none; memory is taken later.
-  RowSort(std::shared_ptr<const SortShape> shape, SortEntrySource entry_points, const QuernSortEntryPoints& generic,
+  RowSort(std::shared_ptr<const SortDescriptor> descriptor, SortEntrySource entry_points, const QuernSortEntryPoints& generic,
           std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget, const SortOptions& options);
   ~RowSort();
 
@@ -85,7 +85,7 @@ class RowSort {
   const SortStats& stats() const { return stats_; }
   // *Threads*: any, at any time.
   Counters counters() const { return counters_->Sum(); }
-  const SortShape& shape() const { return *shape_; }
+  const SortDescriptor& descriptor() const { return *descriptor_; }
 
  private:
   friend class SortAppender;
@@ -99,7 +99,7 @@ class RowSort {
   absl::StatusOr<SortedRows*> BeginSorting();
   absl::Status Sort();
 
-  std::shared_ptr<const SortShape> shape_;
+  std::shared_ptr<const SortDescriptor> descriptor_;
   SortEntrySource entry_points_;
   const QuernSortEntryPoints generic_;
   std::shared_ptr<CounterSet> counters_;

@@ -65,7 +65,7 @@ struct RunMerger::Run {
 // A *place* is a number of a row in a window; those of run r are [r * run_places, (r + 1) * run_places), of which the first one is the row
 // that was the last of the window before, for checking the order.
 struct RunMerger::State {
-  std::shared_ptr<const SortShape> shape;
+  std::shared_ptr<const SortDescriptor> descriptor;
   SortEntrySource entry_points;
   std::shared_ptr<CounterSet> counter_set;
   CounterBlock counters;
@@ -104,7 +104,7 @@ struct RunMerger::State {
   uint64_t* block_row_ids = nullptr;   // the same
   uint64_t* block_tuples = nullptr;
 
-  State(std::shared_ptr<const SortShape> s, SortEntrySource k, std::shared_ptr<const void> c, std::shared_ptr<MemoryBudget> b, uint32_t n);
+  State(std::shared_ptr<const SortDescriptor> s, SortEntrySource k, std::shared_ptr<const void> c, std::shared_ptr<MemoryBudget> b, uint32_t n);
 
   absl::Status Check() const;
   absl::Status CheckRun(uint32_t run) const;
@@ -116,7 +116,7 @@ struct RunMerger::State {
   absl::Status KeepLast(uint32_t run);
   absl::Status Advance();
 
-  const uint8_t* TupleAt(uint32_t place) const { return tuples + uint64_t{place} * shape->get()->rows.tuple_bytes; }
+  const uint8_t* TupleAt(uint32_t place) const { return tuples + uint64_t{place} * descriptor->get()->rows.tuple_bytes; }
   int Compare(uint32_t a, uint32_t b) const;
   bool Before(uint32_t a, uint32_t b) const;
   bool BeforeAtTie(uint32_t a, uint32_t b) const;
@@ -135,24 +135,24 @@ struct RunMerger::State {
 
 // ---- memory ----------------------------------------------------------------------------------------------------------
 
-RunMerger::State::State(std::shared_ptr<const SortShape> s, SortEntrySource k, std::shared_ptr<const void> c,
+RunMerger::State::State(std::shared_ptr<const SortDescriptor> s, SortEntrySource k, std::shared_ptr<const void> c,
                         std::shared_ptr<MemoryBudget> b, uint32_t n)
-    : shape(std::move(s)),
+    : descriptor(std::move(s)),
       entry_points(std::move(k)),
       counter_set(entry_points.NewCounters()),
       counters(counter_set),
       code(std::move(c)),
       budget(std::move(b)),
-      writer(shape, entry_points),
+      writer(descriptor, entry_points),
       num_runs(n) {
   num_open = n;
-  steps = StepsOf(*shape->get(), 0);
-  rows_left = shape->spec().limit == 0 ? UINT64_MAX : shape->spec().limit;
+  steps = StepsOf(*descriptor->get(), 0);
+  rows_left = descriptor->spec().limit == 0 ? UINT64_MAX : descriptor->spec().limit;
 }
 
 // All arrays at once, as soon as there is a row. Addresses and row ids come before tuples, for alignment.
 absl::Status RunMerger::State::Allocate() {
-  const QuernSortShape& sort = *shape->get();
+  const QuernSortDescriptor& sort = *descriptor->get();
   const uint64_t window_rows = std::clamp(kWindowRows / num_runs, kMinWindowRows, kMaxBatchRows);
   run_places = static_cast<uint32_t>(std::min(window_rows, rows_left)) + 1;
   num_places = uint64_t{run_places} * num_runs;
@@ -167,7 +167,7 @@ absl::Status RunMerger::State::Allocate() {
   picked = reinterpret_cast<uint32_t*>(next);
   block_tuples = next += kMaxBatchRows;
   block_words.assign(sort.num_words, nullptr);
-  for (const SortColumn& column : shape->columns()) {
+  for (const SortColumn& column : descriptor->columns()) {
     if (column.source == SortColumn::Source::kRowId && block_row_ids == nullptr) block_row_ids = next += kMaxBatchRows;
     if (column.source != SortColumn::Source::kWords) continue;
     const QuernSortKey& key = sort.keys[column.index];
@@ -183,7 +183,7 @@ absl::Status RunMerger::State::Allocate() {
 
 // The next rows of the run's batch, of which there are some, into its window, which is empty.
 absl::Status RunMerger::State::Fill(uint32_t run) {
-  const QuernSortShape* sort = shape->get();
+  const QuernSortDescriptor* sort = descriptor->get();
   Run& r = runs[run];
   const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(run_places - 1, r.batch.num_rows - r.next_row));
   const uint32_t* rows = r.batch.selection != nullptr ? r.batch.selection + r.next_row : nullptr;
@@ -199,7 +199,7 @@ absl::Status RunMerger::State::Fill(uint32_t run) {
     steps = StepsOf(*sort, incomplete);
   }
   uint8_t* const tuples_to = tuples + uint64_t{r.begin} * sort->rows.tuple_bytes;
-  if (kernel.store != nullptr && shape->has_tuples()) {
+  if (kernel.store != nullptr && descriptor->has_tuples()) {
     kernel.store(&sort->rows, r.fields.data(), r.next_row, rows, n, r.first_row_id, tuples_to);
   }
   for (uint32_t i = 0; i < n; ++i) row_ids[r.begin + i] = r.first_row_id + blocks::RowAt(rows, r.next_row, i);
@@ -220,12 +220,12 @@ absl::Status RunMerger::State::CheckOrder(uint32_t run) {
 
 // Keeps the window's last row for a comparison with the next batch's first, when the strings of its keys may be gone.
 absl::Status RunMerger::State::KeepLast(uint32_t run) {
-  const QuernSortShape* sort = shape->get();
+  const QuernSortDescriptor* sort = descriptor->get();
   Run& r = runs[run];
   const uint32_t kept = run * run_places, last = r.end - 1;
   for (uint64_t* of_word : words) of_word[kept] = of_word[last];
   r.has_last = true;
-  if (!shape->has_tuples()) return absl::OkStatus();
+  if (!descriptor->has_tuples()) return absl::OkStatus();
   uint8_t* const tuple = tuples + uint64_t{kept} * sort->rows.tuple_bytes;
   std::memcpy(tuple, TupleAt(last), sort->rows.tuple_bytes);
   struct Long {
@@ -273,7 +273,7 @@ absl::Status RunMerger::State::Advance() {
 
 // Two rows by their keys: negative, 0 or positive.
 int RunMerger::State::Compare(uint32_t a, uint32_t b) const {
-  return CompareRows(*shape->get(), steps, {words[0] + a, num_places, TupleAt(a)}, {words[0] + b, num_places, TupleAt(b)});
+  return CompareRows(*descriptor->get(), steps, {words[0] + a, num_places, TupleAt(a)}, {words[0] + b, num_places, TupleAt(b)});
 }
 
 // Whether the first row of run a comes before that of run b.
@@ -378,7 +378,7 @@ absl::Status RunMerger::State::Write(OutputBatch* out) {
   for (size_t w = 0; w < block_words.size(); ++w)
     for (uint32_t i = 0; i < n && block_words[w] != nullptr; ++i) block_words[w][i] = words[w][places[i]];
   for (uint32_t i = 0; i < n && block_row_ids != nullptr; ++i) block_row_ids[i] = row_ids[places[i]];
-  for (uint32_t i = 0; i < n && shape->has_tuples(); ++i) block_tuples[i] = reinterpret_cast<uint64_t>(TupleAt(places[i]));
+  for (uint32_t i = 0; i < n && descriptor->has_tuples(); ++i) block_tuples[i] = reinterpret_cast<uint64_t>(TupleAt(places[i]));
   SortedBlock block;
   block.n = n;
   block.words = block_words.data();
@@ -421,8 +421,8 @@ absl::Status RunMerger::State::Check() const {
   if (num_runs == 0 || num_runs > kMaxRuns) {
     return InvalidArgument("number of runs out of range: " + std::to_string(num_runs) + "; accepted: 1 to 65536");
   }
-  if (!shape->spec().window.empty()) {
-    return InvalidArgument("window function in a merge: " + std::string(TextOf(shape->spec().window[0])) +
+  if (!descriptor->spec().window.empty()) {
+    return InvalidArgument("window function in a merge: " + std::string(TextOf(descriptor->spec().window[0])) +
                            "; accepted: specs without window functions");
   }
   if (!has_failed) return absl::OkStatus();
@@ -448,9 +448,9 @@ absl::Status RunMerger::State::Fail(absl::Status status) {
   return status;
 }
 
-RunMerger::RunMerger(std::shared_ptr<const SortShape> shape, SortEntrySource entry_points, std::shared_ptr<const void> code,
+RunMerger::RunMerger(std::shared_ptr<const SortDescriptor> descriptor, SortEntrySource entry_points, std::shared_ptr<const void> code,
                      std::shared_ptr<MemoryBudget> budget, uint32_t num_runs)
-    : state_(std::make_unique<State>(std::move(shape), std::move(entry_points), std::move(code), std::move(budget), num_runs)) {
+    : state_(std::make_unique<State>(std::move(descriptor), std::move(entry_points), std::move(code), std::move(budget), num_runs)) {
   if (num_runs > kMaxRuns) return;
   state_->runs.resize(num_runs);
   state_->leads.resize(num_runs);
@@ -464,7 +464,7 @@ absl::Status RunMerger::Input(uint32_t run, const BatchView& batch) {
   State& s = *state_;
   const CallTimer timer(&s.counters);
   QUERN_RETURN_IF_ERROR(s.CheckRun(run));
-  const KernelSpec& spec = s.shape->spec();
+  const KernelSpec& spec = s.descriptor->spec();
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, spec.keys.size(), spec.payload.size()));
   Run& r = s.runs[run];
   const uint64_t counted = r.num_rows;
@@ -474,7 +474,7 @@ absl::Status RunMerger::Input(uint32_t run, const BatchView& batch) {
   r.first_row_id = batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id;
   r.next_row = 0;
   r.fields.clear();
-  for (const SortFieldSource& field : s.shape->fields())
+  for (const SortFieldSource& field : s.descriptor->fields())
     r.fields.push_back(field.is_key ? batch.keys[field.index] : batch.payload[field.index]);
   if (s.memory.data() == nullptr) QUERN_RETURN_IF_ERROR(s.Fail(s.Allocate()));
   if (s.waiting == run) s.waiting = kNoRun;
@@ -495,7 +495,7 @@ absl::StatusOr<MergeState> RunMerger::Next(OutputBatch* out) {
   State& s = *state_;
   const CallTimer timer(&s.counters);
   QUERN_RETURN_IF_ERROR(s.Check());
-  QUERN_RETURN_IF_ERROR(CheckOutput(*out, s.shape->columns().size()));
+  QUERN_RETURN_IF_ERROR(CheckOutput(*out, s.descriptor->columns().size()));
   QUERN_RETURN_IF_ERROR(out->Reset());
   absl::StatusOr<MergeState> next = s.Next(out, &needed_run_);
   if (!next.ok()) s.has_failed = true;

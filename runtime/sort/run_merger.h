@@ -2,7 +2,7 @@
 // Merges sorted runs into one sorted stream, batch by batch: what comes out of several sorts (of threads, machines, files) of the same
 // spec.
 //
-//     RunMerger merger(shape, entry points, code, budget, num_runs);
+//     RunMerger merger(descriptor, entry points, code, budget, num_runs);
 //     for (;;) {
 //       next = merger.Next(&out);                 // rows that are certain by now are in `out`
 //       if (next == kDone) break;
@@ -38,7 +38,7 @@ class RunMerger {
  public:
   // The spec's limit counts for the merged rows; rows with equal keys come in the order of their runs. Specs with window functions are
   // refused by the first call of Next. num_runs: 1 to 65536.
-  RunMerger(std::shared_ptr<const SortShape> shape, SortEntrySource entry_points, std::shared_ptr<const void> code,
+  RunMerger(std::shared_ptr<const SortDescriptor> descriptor, SortEntrySource entry_points, std::shared_ptr<const void> code,
             std::shared_ptr<MemoryBudget> budget, uint32_t num_runs);
   ~RunMerger();
 

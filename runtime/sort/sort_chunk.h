@@ -19,7 +19,7 @@ struct SortChunk {
   uint32_t num_rows = 0;
   uint32_t capacity = 0;
   uint64_t* words = nullptr;                   // word w of row i: words[w * capacity + i]
-  uint8_t* tuples = nullptr;                   // of tuple_bytes each; null where the shape has none, or words say all fields
+  uint8_t* tuples = nullptr;                   // of tuple_bytes each; null where the descriptor has none, or words say all fields
   uint64_t* row_ids = nullptr;                 // of each row; null where ids follow each other within each 1024 rows
   uint64_t block_ids[kChunkRows >> kIdShift];  // of the first of each 1024 rows, where row_ids is null
 

@@ -86,20 +86,20 @@ void CopyNumbers(const uint64_t* from, uint32_t n, QuernOutColumn* out, uint64_t
 
 }  // namespace
 
-SortColumnWriter::SortColumnWriter(std::shared_ptr<const SortShape> shape, SortEntrySource entry_points)
-    : shape_(std::move(shape)), entry_points_(std::move(entry_points)) {
-  const uint32_t num_fields = shape_->get()->rows.num_build;
+SortColumnWriter::SortColumnWriter(std::shared_ptr<const SortDescriptor> descriptor, SortEntrySource entry_points)
+    : descriptor_(std::move(descriptor)), entry_points_(std::move(entry_points)) {
+  const uint32_t num_fields = descriptor_->get()->rows.num_build;
   fields_.resize(num_fields);
   field_columns_.resize(num_fields);
-  for (size_t c = 0; c < shape_->columns().size(); ++c) {
-    const SortColumn& column = shape_->columns()[c];
+  for (size_t c = 0; c < descriptor_->columns().size(); ++c) {
+    const SortColumn& column = descriptor_->columns()[c];
     if (column.source == SortColumn::Source::kField) field_columns_[column.index] = c;
   }
 }
 
 void SortColumnWriter::AppendWords(uint32_t key, const SortedBlock& block, uint32_t n, QuernOutColumn* out, uint64_t out_row) const {
-  const QuernSortKey& k = shape_->get()->keys[key];
-  const RowParts rows(shape_->get(), &k, block.words);
+  const QuernSortKey& k = descriptor_->get()->keys[key];
+  const RowParts rows(descriptor_->get(), &k, block.words);
   if (k.nullable) out->null_count += n - WriteBits([&](uint32_t i) { return rows.Valid(i); }, n, out->validity, out_row);
   const auto write = [&]<bool kIsFloat = false>(auto zero) {
     using T = decltype(zero);
@@ -129,13 +129,13 @@ void SortColumnWriter::AppendWords(uint32_t key, const SortedBlock& block, uint3
 
 // Fields of rows that have no tuples: strings by their ranks, floats out of their words.
 absl::StatusOr<uint32_t> SortColumnWriter::AppendRanked(const SortedBlock& block, uint32_t n, OutputBatch* out) {
-  const QuernSortShape& shape = *shape_->get();
+  const QuernSortDescriptor& descriptor = *descriptor_->get();
   const auto for_strings = [&](auto visit) {
-    for (uint32_t f = 0; f < shape.rows.num_build; ++f) {
-      const uint32_t key = shape_->fields()[f].index;
-      if (!IsVariable(shape.keys[key].storage)) continue;
-      visit(shape.rows.build[f],
-            RankedSource{{&shape, &shape.keys[key], block.words}, {&shape, &shape.keys[key], block.words}, block.ranked[key]},
+    for (uint32_t f = 0; f < descriptor.rows.num_build; ++f) {
+      const uint32_t key = descriptor_->fields()[f].index;
+      if (!IsVariable(descriptor.keys[key].storage)) continue;
+      visit(descriptor.rows.build[f],
+            RankedSource{{&descriptor, &descriptor.keys[key], block.words}, {&descriptor, &descriptor.keys[key], block.words}, block.ranked[key]},
             &out->columns()[field_columns_[f]]);
     }
   };
@@ -155,9 +155,9 @@ absl::StatusOr<uint32_t> SortColumnWriter::AppendRanked(const SortedBlock& block
         blocks::EmitColumn<storage.value>(source, n, column, out->num_rows(), source.rows.nullable);
     });
   });
-  for (uint32_t f = 0; f < shape.rows.num_build; ++f) {
-    const uint32_t key = shape_->fields()[f].index;
-    if (!IsVariable(shape.keys[key].storage)) AppendWords(key, block, n, &out->columns()[field_columns_[f]], out->num_rows());
+  for (uint32_t f = 0; f < descriptor.rows.num_build; ++f) {
+    const uint32_t key = descriptor_->fields()[f].index;
+    if (!IsVariable(descriptor.keys[key].storage)) AppendWords(key, block, n, &out->columns()[field_columns_[f]], out->num_rows());
   }
   return n;
 }
@@ -167,7 +167,7 @@ absl::StatusOr<uint32_t> SortColumnWriter::AppendFields(const SortedBlock& block
   // Where all columns are fields they lie side by side already.
   const bool in_place = num_fields == out->num_columns() && std::is_sorted(field_columns_.begin(), field_columns_.end());
   QuernJoinProbeArgs args = {};
-  args.shape = &shape_->get()->rows;
+  args.descriptor = &descriptor_->get()->rows;
   args.out_build = in_place ? out->columns() : fields_.data();
   args.out_rows = out->num_rows();
   args.out_capacity = out->capacity();
@@ -192,7 +192,7 @@ absl::StatusOr<uint32_t> SortColumnWriter::Append(const SortedBlock& block, Outp
     QUERN_ASSIGN_OR_RETURN(n, block.ranked != nullptr ? AppendRanked(block, n, out) : AppendFields(block, n, out));
   }
   for (size_t c = 0; c < out->num_columns(); ++c) {
-    const SortColumn& source = shape_->columns()[c];
+    const SortColumn& source = descriptor_->columns()[c];
     QuernOutColumn* column = &out->columns()[c];
     switch (source.source) {
       case SortColumn::Source::kField: break;

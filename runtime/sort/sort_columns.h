@@ -16,7 +16,7 @@
 
 namespace quern {
 
-// Rows in the order in which they come out; what no column of the shape is made of may be null.
+// Rows in the order in which they come out; what no column of the descriptor is made of may be null.
 struct SortedBlock {
   uint32_t n = 0;                          // up to kMaxBatchRows
   const uint64_t* const* words = nullptr;  // words[w][i]: word w of row i; only the words of keys that come out of them are read
@@ -32,7 +32,7 @@ struct SortedBlock {
 // *Threads*: one.
 class SortColumnWriter {
  public:
-  SortColumnWriter(std::shared_ptr<const SortShape> shape, SortEntrySource entry_points);
+  SortColumnWriter(std::shared_ptr<const SortDescriptor> descriptor, SortEntrySource entry_points);
 
   // Appends the block's rows to `out`, whose columns are SortOutputTypes(spec), from row out->num_rows() on, and counts them there; answers
   // how many fit: fewer than n where the batch is full, or a string column's offsets end. A batch without columns counts. *Cost*: a random
@@ -44,7 +44,7 @@ class SortColumnWriter {
   absl::StatusOr<uint32_t> AppendFields(const SortedBlock& block, uint32_t n, OutputBatch* out);
   void AppendWords(uint32_t key, const SortedBlock& block, uint32_t n, QuernOutColumn* out, uint64_t out_row) const;
 
-  std::shared_ptr<const SortShape> shape_;
+  std::shared_ptr<const SortDescriptor> descriptor_;
   SortEntrySource entry_points_;
   std::vector<QuernOutColumn> fields_;  // those of the result that are fields, side by side as kernels want them
   std::vector<size_t> field_columns_;   // and their place in the result

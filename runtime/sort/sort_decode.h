@@ -38,10 +38,10 @@ struct RowParts {
   const QuernSortPart* parts;  // of its value
   PartRows nulls, low, high;
 
-  RowParts(const QuernSortShape* shape, const QuernSortKey* key, const uint64_t* const* words)
+  RowParts(const QuernSortDescriptor* descriptor, const QuernSortKey* key, const uint64_t* const* words)
       : nullable(key->nullable),
-        parts(shape->parts + key->first_part + (key->nullable ? 1 : 0)),
-        nulls(key, shape->parts + key->first_part, words),
+        parts(descriptor->parts + key->first_part + (key->nullable ? 1 : 0)),
+        nulls(key, descriptor->parts + key->first_part, words),
         low(key, parts + (key->storage == k128 ? 1 : 0), words),
         high(key, parts, words) {}
 
@@ -64,8 +64,8 @@ struct RowCodes {
   uint32_t shift;
   uint64_t mask;
 
-  RowCodes(const QuernSortShape* shape, const QuernSortKey* key, const uint64_t* const* all_words) {
-    const QuernSortPart& part = *FirstBytesPart(shape, key);
+  RowCodes(const QuernSortDescriptor* descriptor, const QuernSortKey* key, const uint64_t* const* all_words) {
+    const QuernSortPart& part = *FirstBytesPart(descriptor, key);
     words = all_words[part.word];
     shift = part.shift;
     mask = ~uint64_t{0} >> (64 - part.bits);

@@ -68,33 +68,33 @@ std::string PartText(const QuernSortPart& part, const KeySpec& key) {
 
 }  // namespace
 
-NeededSortEntryPoints EntryPointsOf(const QuernSortShape& shape) {
+NeededSortEntryPoints EntryPointsOf(const QuernSortDescriptor& descriptor) {
   const auto has_field = [](const QuernSortKey& key) { return key.field != kNoField; };
   NeededSortEntryPoints needed = {};
   needed.encode = needed.lead = true;
-  needed.store = shape.rows.num_build + shape.rows.num_residual != 0;
-  needed.compare = std::any_of(shape.keys, shape.keys + shape.num_keys, has_field);
-  needed.sort = std::all_of(shape.keys, shape.keys + shape.num_keys, has_field);
-  needed.fit = std::any_of(shape.rows.build, shape.rows.build + shape.rows.num_build,
+  needed.store = descriptor.rows.num_build + descriptor.rows.num_residual != 0;
+  needed.compare = std::any_of(descriptor.keys, descriptor.keys + descriptor.num_keys, has_field);
+  needed.sort = std::all_of(descriptor.keys, descriptor.keys + descriptor.num_keys, has_field);
+  needed.fit = std::any_of(descriptor.rows.build, descriptor.rows.build + descriptor.rows.num_build,
                            [](const QuernField& field) { return IsVariable(field.storage); });
-  needed.emit = shape.rows.num_build != 0;
+  needed.emit = descriptor.rows.num_build != 0;
   return needed;
 }
 
-SortShape::SortShape(const KernelSpec& spec, SortMethod method)
-    : spec_(spec), method_(spec.window.empty() ? method : SortMethod::kRadix), shape_() {
+SortDescriptor::SortDescriptor(const KernelSpec& spec, SortMethod method)
+    : spec_(spec), method_(spec.window.empty() ? method : SortMethod::kRadix), descriptor_() {
   for (const KeySpec& key : spec_.keys) keys_.push_back(MakeSortKey(key));
   PlaceParts();
   PlaceFields();
-  shape_.num_keys = static_cast<uint32_t>(keys_.size());
-  shape_.num_parts = static_cast<uint32_t>(parts_.size());
-  shape_.num_words = parts_.back().word + 1u;
-  shape_.batch_rows = kDefaultBatchRows;
-  shape_.keys = keys_.data();
-  shape_.parts = parts_.data();
+  descriptor_.num_keys = static_cast<uint32_t>(keys_.size());
+  descriptor_.num_parts = static_cast<uint32_t>(parts_.size());
+  descriptor_.num_words = parts_.back().word + 1u;
+  descriptor_.batch_rows = kDefaultBatchRows;
+  descriptor_.keys = keys_.data();
+  descriptor_.parts = parts_.data();
 }
 
-void SortShape::PlacePart(QuernSortPart part, uint32_t* used_bits) {
+void SortDescriptor::PlacePart(QuernSortPart part, uint32_t* used_bits) {
   const uint32_t left = 64 - *used_bits % 64;
   if (part.bits > left) *used_bits += left;
   part.word = static_cast<uint8_t>(*used_bits / 64);
@@ -104,7 +104,7 @@ void SortShape::PlacePart(QuernSortPart part, uint32_t* used_bits) {
   parts_.push_back(part);
 }
 
-void SortShape::PlaceBytes(uint32_t key, uint32_t num_bytes, uint32_t* used_bits) {
+void SortDescriptor::PlaceBytes(uint32_t key, uint32_t num_bytes, uint32_t* used_bits) {
   for (uint32_t first = 0; first < num_bytes;) {
     uint32_t left = (64 - *used_bits % 64) / 8;
     if (left == 0 || (first == 0 && left < 4 && left < num_bytes)) left = 8;
@@ -121,7 +121,7 @@ void SortShape::PlaceBytes(uint32_t key, uint32_t num_bytes, uint32_t* used_bits
   }
 }
 
-void SortShape::PlaceParts() {
+void SortDescriptor::PlaceParts() {
   uint32_t used_bits = 0;
   for (uint32_t k = 0; k < keys_.size(); ++k) {
     QuernSortKey& key = keys_[k];
@@ -149,7 +149,7 @@ void SortShape::PlaceParts() {
   }
 }
 
-uint32_t SortShape::AddField(bool comes_out, const ColumnType& type, Storage storage, SortFieldSource source) {
+uint32_t SortDescriptor::AddField(bool comes_out, const ColumnType& type, Storage storage, SortFieldSource source) {
   std::vector<QuernField>& fields = comes_out ? build_ : hidden_;
   fields.push_back(MakeField(type, storage));
   (comes_out ? build_types_ : hidden_types_).push_back(type);
@@ -157,7 +157,7 @@ uint32_t SortShape::AddField(bool comes_out, const ColumnType& type, Storage sto
   return static_cast<uint32_t>(fields.size()) - 1;
 }
 
-void SortShape::PlaceFields() {
+void SortDescriptor::PlaceFields() {
   const bool compares = method_ == SortMethod::kComparison;
   std::vector<uint32_t> hidden_keys;
   for (uint32_t k = 0; k < keys_.size(); ++k) {
@@ -201,7 +201,7 @@ void SortShape::PlaceFields() {
   for (std::vector<QuernField>* fields : {&build_, &hidden_})
     for (QuernField& field : *fields)
       if (field.nullable) layout.PlaceNullBit(&field);
-  QuernJoinShape& rows = shape_.rows;
+  QuernJoinDescriptor& rows = descriptor_.rows;
   rows.num_build = num_build;
   rows.num_residual = static_cast<uint32_t>(hidden_.size());
   rows.null_bits_offset = layout.end;
@@ -213,7 +213,7 @@ void SortShape::PlaceFields() {
   rows.group_rows = kDefaultGroupRows;
 }
 
-std::string SortShape::Print() const {
+std::string SortDescriptor::Print() const {
   const auto pad = [](const std::string& text, size_t width) { return text + std::string(width - std::min(width, text.size()), ' '); };
   std::string text = "word  bits    of        part\n";
   for (const QuernSortPart& part : parts_) {
@@ -223,10 +223,10 @@ std::string SortShape::Print() const {
     text += std::string(4 - word.size(), ' ') + word + "  " + pad(bits, 6) + "  " + pad(Numbered("keys", part.key), 8) + "  " +
             PartText(part, spec_.keys[part.key]) + "\n";
   }
-  text += "num_words " + std::to_string(shape_.num_words) + "\n";
+  text += "num_words " + std::to_string(descriptor_.num_words) + "\n";
   if (!has_tuples()) return text + "tuple_bytes 0\n";
   std::vector<LayoutLine> lines;
-  LayoutLine null_bits = {shape_.rows.null_bits_offset, shape_.rows.null_bits_bytes, "null bits", "", ""};
+  LayoutLine null_bits = {descriptor_.rows.null_bits_offset, descriptor_.rows.null_bits_bytes, "null bits", "", ""};
   for (size_t f = 0; f < fields_.size(); ++f) {
     const bool comes_out = f < build_.size();
     const size_t i = comes_out ? f : f - build_.size();
@@ -237,7 +237,7 @@ std::string SortShape::Print() const {
   }
   std::sort(lines.begin(), lines.end(), [](const LayoutLine& a, const LayoutLine& b) { return a.offset < b.offset; });
   if (null_bits.bytes > 0) lines.push_back(null_bits);
-  return text + "\n" + PrintTable(lines) + "tuple_bytes " + std::to_string(shape_.rows.tuple_bytes) + "\n";
+  return text + "\n" + PrintTable(lines) + "tuple_bytes " + std::to_string(descriptor_.rows.tuple_bytes) + "\n";
 }
 
 }  // namespace quern

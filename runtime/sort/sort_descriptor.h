@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a sort's spec to the shape that kernels are specialised for: which bits of which word each key takes, and what a tuple holds.
+// From a sort's spec to the descriptor that kernels are specialised for: which bits of which word each key takes, and what a tuple holds.
 #ifndef QUERN_RUNTIME_SORT_SORT_DESCRIPTOR_H_
 #define QUERN_RUNTIME_SORT_SORT_DESCRIPTOR_H_
 
@@ -13,12 +13,12 @@
 
 namespace quern {
 
-// Which entry points a kernel of this shape has (sort_entry_points.def).
+// Which entry points a kernel of this descriptor has (sort_entry_points.def).
 struct NeededSortEntryPoints {
 #define QUERN_SORT_ENTRY(field, result, parameters) bool field;
 #include "runtime/abi/sort_entry_points.def"
 };
-NeededSortEntryPoints EntryPointsOf(const QuernSortShape& shape);
+NeededSortEntryPoints EntryPointsOf(const QuernSortDescriptor& descriptor);
 
 // Where a column of the result comes from.
 struct SortColumn {
@@ -40,14 +40,14 @@ struct SortFieldSource {
   uint32_t index;
 };
 
-class SortShape {
+class SortDescriptor {
  public:
-  explicit SortShape(const KernelSpec& spec, SortMethod method = SortMethod::kRadix);
-  SortShape(const SortShape&) = delete;
-  SortShape& operator=(const SortShape&) = delete;
+  explicit SortDescriptor(const KernelSpec& spec, SortMethod method = SortMethod::kRadix);
+  SortDescriptor(const SortDescriptor&) = delete;
+  SortDescriptor& operator=(const SortDescriptor&) = delete;
 
-  const QuernSortShape* get() const { return &shape_; }
-  QuernSortShape* mutable_tuning() { return &shape_; }
+  const QuernSortDescriptor* get() const { return &descriptor_; }
+  QuernSortDescriptor* mutable_tuning() { return &descriptor_; }
   const KernelSpec& spec() const { return spec_; }
   SortMethod method() const { return method_; }
   // By column of SortOutputTypes(spec).
@@ -83,7 +83,7 @@ class SortShape {
   std::vector<SortColumn> columns_;
   bool words_say_all_ = true;
   bool may_drop_tuples_ = false;
-  QuernSortShape shape_;
+  QuernSortDescriptor descriptor_;
 };
 
 }  // namespace quern

@@ -221,10 +221,10 @@ void EntryLayout::Unpack(const SortChunks& chunks, const uint64_t* entries, uint
   }
 }
 
-uint32_t EntryLayout::PrefixBits(const QuernSortShape& shape, uint32_t num_keys) const {
-  std::vector<uint64_t> masks(shape.num_words);
-  for (uint32_t p = 0; p < shape.num_parts; ++p) {
-    const QuernSortPart& part = shape.parts[p];
+uint32_t EntryLayout::PrefixBits(const QuernSortDescriptor& descriptor, uint32_t num_keys) const {
+  std::vector<uint64_t> masks(descriptor.num_words);
+  for (uint32_t p = 0; p < descriptor.num_parts; ++p) {
+    const QuernSortPart& part = descriptor.parts[p];
     if (part.key < num_keys) masks[part.word] |= SortPartMask(&part);
   }
   for (const SortStep& step : rest_) {

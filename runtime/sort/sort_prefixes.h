@@ -60,7 +60,7 @@ class EntryLayout {
   bool Holds(uint32_t w) const { return bits_[w].varying() == 0 || HolderOf(w) != nullptr; }
 
   // How many of an entry's highest bits say whether rows are equal by the first `num_keys` keys; UINT32_MAX where it does not say.
-  uint32_t PrefixBits(const QuernSortShape& shape, uint32_t num_keys) const;
+  uint32_t PrefixBits(const QuernSortDescriptor& descriptor, uint32_t num_keys) const;
 
  private:
   struct Piece {

@@ -21,8 +21,8 @@ namespace {
 constexpr uint64_t kRowsBesideLimit = 1024;
 
 // The steps that words decide, before the first tail.
-std::vector<SortStep> WordSteps(const QuernSortShape& shape, uint32_t incomplete) {
-  std::vector<SortStep> steps = StepsOf(shape, incomplete);
+std::vector<SortStep> WordSteps(const QuernSortDescriptor& descriptor, uint32_t incomplete) {
+  std::vector<SortStep> steps = StepsOf(descriptor, incomplete);
   steps.erase(std::find_if(steps.begin(), steps.end(), [](const SortStep& step) { return step.is_tail(); }), steps.end());
   return steps;
 }
@@ -36,8 +36,8 @@ int CompareWords(const std::vector<SortStep>& steps, const uint64_t* a, uint64_t
   return 0;
 }
 
-int CompareBounds(const QuernSortShape& shape, const SortBound& a, const SortBound& b) {
-  return CompareWords(WordSteps(shape, a.incomplete | b.incomplete), a.words.data(), 1, b.words);
+int CompareBounds(const QuernSortDescriptor& descriptor, const SortBound& a, const SortBound& b) {
+  return CompareWords(WordSteps(descriptor, a.incomplete | b.incomplete), a.words.data(), 1, b.words);
 }
 
 // Adds the numbers of those of 64 leads from `first` on that are not above `most`.
@@ -83,10 +83,10 @@ __attribute__((target("avx512f,avx512dq,avx512vl"))) uint32_t PickLeadsAvx512(co
 #endif
 
 // The bits of word 0 from the first one on that `lead` leaves out.
-uint64_t UndecidedByLead(const QuernSortShape& shape) {
-  for (uint32_t p = 0; p < shape.num_parts && shape.parts[p].word == 0; ++p) {
-    const QuernSortPart& part = shape.parts[p];
-    if (IsLeftOutOfLead(&shape, &part)) return ~uint64_t{0} >> (64 - part.shift - part.bits);
+uint64_t UndecidedByLead(const QuernSortDescriptor& descriptor) {
+  for (uint32_t p = 0; p < descriptor.num_parts && descriptor.parts[p].word == 0; ++p) {
+    const QuernSortPart& part = descriptor.parts[p];
+    if (IsLeftOutOfLead(&descriptor, &part)) return ~uint64_t{0} >> (64 - part.shift - part.bits);
   }
   return 0;
 }
@@ -95,7 +95,7 @@ uint64_t UndecidedByLead(const QuernSortShape& shape) {
 
 void SortThreshold::Lower(std::shared_ptr<const SortBound> bound) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (bound_ == nullptr || CompareBounds(*shape_->get(), *bound, *bound_) < 0) bound_ = std::move(bound);
+  if (bound_ == nullptr || CompareBounds(*descriptor_->get(), *bound, *bound_) < 0) bound_ = std::move(bound);
 }
 
 std::shared_ptr<const SortBound> SortThreshold::Get() const {
@@ -105,27 +105,27 @@ std::shared_ptr<const SortBound> SortThreshold::Get() const {
 
 // The rows of a block that may come out, by their numbers in the batch; answers how many.
 uint32_t SortSide::SelectTop(const Block& block, uint32_t* rows) {
-  const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const QuernSortEntryPoints& kernel = context_.entry_points.Now();
   lead_.resize(kMaxBatchRows);
   picked_.resize(kMaxBatchRows);
-  kernel.lead(&shape, block.batch->keys.data(), block.first, block.rows, block.n, lead_.data());
+  kernel.lead(&descriptor, block.batch->keys.data(), block.first, block.rows, block.n, lead_.data());
 #if defined(__x86_64__)
   const auto pick = HasAvx512() ? PickLeadsAvx512 : PickLeads;
 #else
   const auto pick = PickLeads;
 #endif
-  const uint32_t num_leading = pick(lead_.data(), block.n, bound_->words[0] | UndecidedByLead(shape), picked_.data());
+  const uint32_t num_leading = pick(lead_.data(), block.n, bound_->words[0] | UndecidedByLead(descriptor), picked_.data());
   if (num_leading == 0) return 0;
   for (uint32_t i = 0; i < num_leading; ++i)
     rows[i] = block.rows != nullptr ? block.rows[picked_[i]] : static_cast<uint32_t>(block.first + picked_[i]);
-  picked_words_.resize(uint64_t{num_leading} * shape.num_words);
+  picked_words_.resize(uint64_t{num_leading} * descriptor.num_words);
   uint64_t* words[kMaxSortWords];
-  for (uint32_t w = 0; w < shape.num_words; ++w) words[w] = picked_words_.data() + uint64_t{w} * num_leading;
+  for (uint32_t w = 0; w < descriptor.num_words; ++w) words[w] = picked_words_.data() + uint64_t{w} * num_leading;
   uint32_t incomplete = 0;
-  kernel.encode(&shape, block.batch->keys.data(), 0, rows, num_leading, words, &incomplete);
+  kernel.encode(&descriptor, block.batch->keys.data(), 0, rows, num_leading, words, &incomplete);
   incomplete |= bound_->incomplete;
-  if (incomplete != bound_incomplete_) bound_steps_ = WordSteps(shape, bound_incomplete_ = incomplete);
+  if (incomplete != bound_incomplete_) bound_steps_ = WordSteps(descriptor, bound_incomplete_ = incomplete);
   const int most = drops_ties_ && incomplete == 0 ? -1 : 0;
   uint32_t num_picked = 0;
   for (uint32_t i = 0; i < num_leading; ++i) {
@@ -137,7 +137,7 @@ uint32_t SortSide::SelectTop(const Block& block, uint32_t* rows) {
 
 absl::Status SortSide::AppendTop(const Block& block) {
   const std::shared_ptr<const SortBound> shared = context_.threshold->Get();
-  if (shared != nullptr && shared != bound_ && (bound_ == nullptr || CompareBounds(*context_.shape->get(), *shared, *bound_) < 0)) {
+  if (shared != nullptr && shared != bound_ && (bound_ == nullptr || CompareBounds(*context_.descriptor->get(), *shared, *bound_) < 0)) {
     bound_ = shared;
     drops_ties_ = shared->drops_ties;
   }
@@ -145,7 +145,7 @@ absl::Status SortSide::AppendTop(const Block& block) {
   for (uint32_t i = 1; i < block.n && block.rows != nullptr; ++i) arrivals_grow_ &= block.rows[i] > block.rows[i - 1];
   last_arrival_ = block.RowId(block.n - 1);
   num_arrived_ += block.n;
-  if (!arrivals_grow_ && context_.shape->spec().stable) drops_ties_ = false;
+  if (!arrivals_grow_ && context_.descriptor->spec().stable) drops_ties_ = false;
   uint32_t rows[kMaxBatchRows];
   Block picked = block;
   if (bound_ != nullptr) {
@@ -155,17 +155,17 @@ absl::Status SortSide::AppendTop(const Block& block) {
   }
   if (picked.n == 0) return absl::OkStatus();
   QUERN_RETURN_IF_ERROR(AppendRows(picked));
-  return num_rows_ > 2 * context_.shape->spec().limit + kRowsBesideLimit ? KeepTop() : absl::OkStatus();
+  return num_rows_ > 2 * context_.descriptor->spec().limit + kRowsBesideLimit ? KeepTop() : absl::OkStatus();
 }
 
 // A tuple's strings that it does not hold itself move to memory of this side: nothing of a batch is kept under a limit.
 absl::Status SortSide::CopyStrings(uint8_t* tuples, uint32_t n) {
-  const QuernJoinShape& shape = context_.shape->get()->rows;
-  for (uint32_t f = 0; f < shape.num_build + shape.num_residual; ++f) {
-    const QuernField& field = f < shape.num_build ? shape.build[f] : shape.build_residual[f - shape.num_build];
+  const QuernJoinDescriptor& descriptor = context_.descriptor->get()->rows;
+  for (uint32_t f = 0; f < descriptor.num_build + descriptor.num_residual; ++f) {
+    const QuernField& field = f < descriptor.num_build ? descriptor.build[f] : descriptor.build_residual[f - descriptor.num_build];
     if (!IsVariable(field.storage)) continue;
     for (uint32_t i = 0; i < n; ++i) {
-      uint8_t* const tuple = tuples + uint64_t{i} * shape.tuple_bytes;
+      uint8_t* const tuple = tuples + uint64_t{i} * descriptor.tuple_bytes;
       if (field.null_mask != 0 && (tuple[field.null_offset] & field.null_mask) != 0) continue;
       auto ref = blocks::Load<StringRef>(tuple + field.tuple_offset);
       if (ref.length <= kInlineStringBytes) continue;
@@ -180,13 +180,13 @@ absl::Status SortSide::CopyStrings(uint8_t* tuples, uint32_t n) {
 
 // Copies one row of what was sorted to the next place.
 absl::Status SortSide::KeepRow(const SortedRows& sorted, uint64_t row, uint64_t num_left) {
-  const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   QUERN_ASSIGN_OR_RETURN(SortChunk * chunk, ChunkFor(num_left));
   const uint32_t at = chunk->num_rows;
-  for (uint32_t w = 0; w < shape.num_words; ++w) chunk->words[uint64_t{w} * chunk->capacity + at] = sorted.chunks().Word(w, row);
-  if (shape.rows.tuple_bytes != 0) {
-    uint8_t* const tuple = chunk->tuples + uint64_t{at} * shape.rows.tuple_bytes;
-    std::memcpy(tuple, sorted.chunks().Tuple(row), shape.rows.tuple_bytes);
+  for (uint32_t w = 0; w < descriptor.num_words; ++w) chunk->words[uint64_t{w} * chunk->capacity + at] = sorted.chunks().Word(w, row);
+  if (descriptor.rows.tuple_bytes != 0) {
+    uint8_t* const tuple = chunk->tuples + uint64_t{at} * descriptor.rows.tuple_bytes;
+    std::memcpy(tuple, sorted.chunks().Tuple(row), descriptor.rows.tuple_bytes);
     QUERN_RETURN_IF_ERROR(CopyStrings(tuple, 1));
   }
   if (context_.uses_row_ids()) {
@@ -209,27 +209,27 @@ absl::Status SortSide::KeepTop() {
   const auto old_chunks = std::exchange(chunks_, {});
   num_rows_ = 0;
   row_ids_grow_ = false;
-  const uint64_t limit = context_.shape->spec().limit;
+  const uint64_t limit = context_.descriptor->spec().limit;
   for (uint64_t i = 0; i < limit; ++i) QUERN_RETURN_IF_ERROR(KeepRow(sorted, sorted.RowAt(i), limit - i));
   return LowerBound();
 }
 
 // The last row is the bound from now on, of this side and of all others.
 absl::Status SortSide::LowerBound() {
-  const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const SortChunk& chunk = chunks_.back();
   const uint32_t last = chunk.num_rows - 1;
   auto bound = std::make_shared<SortBound>();
-  for (uint32_t w = 0; w < shape.num_words; ++w) bound->words.push_back(chunk.words[uint64_t{w} * chunk.capacity + last]);
+  for (uint32_t w = 0; w < descriptor.num_words; ++w) bound->words.push_back(chunk.words[uint64_t{w} * chunk.capacity + last]);
   bound->incomplete = incomplete_;
-  bound->drops_ties = !context_.shape->spec().stable;
-  if (shape.rows.tuple_bytes != 0) {
-    const uint8_t* const tuple = chunk.tuples + uint64_t{last} * shape.rows.tuple_bytes;
-    bound->tuple.assign(tuple, tuple + shape.rows.tuple_bytes);
+  bound->drops_ties = !context_.descriptor->spec().stable;
+  if (descriptor.rows.tuple_bytes != 0) {
+    const uint8_t* const tuple = chunk.tuples + uint64_t{last} * descriptor.rows.tuple_bytes;
+    bound->tuple.assign(tuple, tuple + descriptor.rows.tuple_bytes);
     bound->memory = memory_;
   }
   context_.threshold->Lower(bound);
-  if (bound_ != nullptr && CompareBounds(shape, *bound, *bound_) > 0) return absl::OkStatus();
+  if (bound_ != nullptr && CompareBounds(descriptor, *bound, *bound_) > 0) return absl::OkStatus();
   // Ties that come later have higher row ids, as long as rows arrive in order.
   drops_ties_ = bound->drops_ties || arrivals_grow_;
   bound_ = std::move(bound);

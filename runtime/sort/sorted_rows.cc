@@ -35,41 +35,41 @@ constexpr uint64_t kSampleWords = 16384;
 
 struct SortedRows::Worker {
   Worker(const SortContext& context, const EntryLayout& layout, const SortChunks& chunks, bool by_row_id, const PrefetchSetting& of_ties)
-      : sorter(layout.words(), context.budget), ties(context.shape->get(), &layout, &chunks, by_row_id, of_ties, context.budget) {}
+      : sorter(layout.words(), context.budget), ties(context.descriptor->get(), &layout, &chunks, by_row_id, of_ties, context.budget) {}
   EntrySorter sorter;
   TieSorter ties;
 };
 
 SortedRows::SortedRows(const SortContext& context, SortInput input, bool needs_rows)
     : context_(context), input_(std::move(input)), needs_rows_(needs_rows), work_([this] { return NextPhase(); }) {
-  const QuernSortShape& shape = *context_.shape->get();
-  chunks_ = SortChunks(input_.chunks, shape.rows.tuple_bytes);
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
+  chunks_ = SortChunks(input_.chunks, descriptor.rows.tuple_bytes);
   for (const SortChunk* chunk : input_.chunks) {
     bases_.push_back(num_rows_);
     num_rows_ += chunk->num_rows;
-    const uint64_t row_bytes = uint64_t{shape.num_words} * sizeof(uint64_t) + (chunk->tuples == nullptr ? 0 : shape.rows.tuple_bytes);
+    const uint64_t row_bytes = uint64_t{descriptor.num_words} * sizeof(uint64_t) + (chunk->tuples == nullptr ? 0 : descriptor.rows.tuple_bytes);
     stored_bytes_ += chunk->num_rows * (row_bytes + (chunk->row_ids == nullptr ? 0 : sizeof(uint64_t)));
   }
-  for (uint32_t f = 0; f < shape.rows.num_build; ++f)
-    if (blocks::IsVariableStorage(shape.rows.build[f].storage)) string_offsets_.push_back(shape.rows.build[f].tuple_offset);
-  by_row_id_ = context_.shape->spec().stable && !input_.rows_in_order;
-  decodes_ = context_.shape->has_tuples() && num_rows_ != 0 && !input_.needs_tuples;
-  ranked_of_key_.resize(shape.num_keys);
+  for (uint32_t f = 0; f < descriptor.rows.num_build; ++f)
+    if (blocks::IsVariableStorage(descriptor.rows.build[f].storage)) string_offsets_.push_back(descriptor.rows.build[f].tuple_offset);
+  by_row_id_ = context_.descriptor->spec().stable && !input_.rows_in_order;
+  decodes_ = context_.descriptor->has_tuples() && num_rows_ != 0 && !input_.needs_tuples;
+  ranked_of_key_.resize(descriptor.num_keys);
   FindWordsRead();
   FindIdBases();
-  needs_rows_ |= reads_row_ids_ || (context_.shape->has_tuples() && !decodes_);
+  needs_rows_ |= reads_row_ids_ || (context_.descriptor->has_tuples() && !decodes_);
 }
 
 void SortedRows::FindWordsRead() {
-  const QuernSortShape& shape = *context_.shape->get();
-  for (const SortColumn& column : context_.shape->columns()) {
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
+  for (const SortColumn& column : context_.descriptor->columns()) {
     const bool is_field = column.source == SortColumn::Source::kField && decodes_;
     reads_row_ids_ |= column.source == SortColumn::Source::kRowId;
     if (column.source != SortColumn::Source::kWords && !is_field) continue;
-    const QuernSortKey& key = shape.keys[is_field ? context_.shape->fields()[column.index].index : column.index];
+    const QuernSortKey& key = descriptor.keys[is_field ? context_.descriptor->fields()[column.index].index : column.index];
     for (uint32_t p = key.first_part; p < key.first_part + key.num_parts; ++p) {
-      const bool is_rest = shape.parts[p].kind == kBytesPart && shape.parts[p].first_byte != 0;  // ranks are in the first
-      if (!is_rest) words_read_.push_back(shape.parts[p].word);
+      const bool is_rest = descriptor.parts[p].kind == kBytesPart && descriptor.parts[p].first_byte != 0;  // ranks are in the first
+      if (!is_rest) words_read_.push_back(descriptor.parts[p].word);
     }
   }
   std::sort(words_read_.begin(), words_read_.end());
@@ -112,7 +112,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::NextPhase() {
     case Stage::kSort:
       workers_.clear();
       scans_.clear();
-      stage_ = context_.shape->spec().window.empty() ? Stage::kDone : Stage::kWindows;
+      stage_ = context_.descriptor->spec().window.empty() ? Stage::kDone : Stage::kWindows;
       if (stage_ == Stage::kDone) return std::nullopt;
       QUERN_RETURN_IF_ERROR(windows_.Begin(num_rows_, context_.budget));
       return PhaseOver((num_rows_ + kTaskRows - 1) / kTaskRows, &SortedRows::MarkWindows);
@@ -126,7 +126,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::NextPhase() {
 }
 
 absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
-  const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   if (compares()) {
     stage_ = Stage::kSort;
     method_ = "comparison";
@@ -134,9 +134,9 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
                                                            Contents::kAnything));
     return PhaseOver(1, &SortedRows::SortTuples);
   }
-  input_.bits.resize(shape.num_words);
+  input_.bits.resize(descriptor.num_words);
   QUERN_RETURN_IF_ERROR(RankCodes());
-  const std::vector<SortStep> steps = StepsOf(shape, input_.incomplete);
+  const std::vector<SortStep> steps = StepsOf(descriptor, input_.incomplete);
   const uint64_t last_number = chunks_.size() == 0   ? 0
                                : chunks_.size() == 1 ? std::max<uint64_t>(num_rows_, 1) - 1
                                                      : (chunks_.size() << kChunkShift) - 1;
@@ -150,10 +150,10 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
     EntryLayout wider(steps, input_.bits, row_bits, context_.options.entry_words + 1);
     if (wider.rest().empty()) layout_.emplace(std::move(wider));
   }
-  partition_bits_ = layout_->PrefixBits(shape, context_.shape->spec().partition);
+  partition_bits_ = layout_->PrefixBits(descriptor, context_.descriptor->spec().partition);
   if (partition_bits_ == UINT32_MAX) {
-    QuernSortShape prefix = shape;
-    while (prefix.num_parts > 0 && prefix.parts[prefix.num_parts - 1].key >= context_.shape->spec().partition) --prefix.num_parts;
+    QuernSortDescriptor prefix = descriptor;
+    while (prefix.num_parts > 0 && prefix.parts[prefix.num_parts - 1].key >= context_.descriptor->spec().partition) --prefix.num_parts;
     partition_steps_ = StepsOf(prefix, input_.incomplete);
     for (SortStep& step : partition_steps_)  // the bytes of strings that have codes are anything
       if (!step.is_tail()) step.mask &= input_.bits[step.word].varying();
@@ -203,9 +203,9 @@ std::vector<uint64_t> SortedRows::SampleFirstWords() const {
 
 // Finds the ranks of coded keys' strings, and how many bits they vary in.
 absl::Status SortedRows::RankCodes() {
-  const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   for (const CodedKey& coded : input_.coded) {
-    const QuernSortKey& key = shape.keys[coded.key];
+    const QuernSortKey& key = descriptor.keys[coded.key];
     QUERN_ASSIGN_OR_RETURN(const uint32_t num_strings, RankStrings(coded.codes, key.rule, context_.budget, &ranks_.emplace_back()));
     for (std::vector<uint32_t>& ranks : ranks_.back())
       for (uint32_t& rank : ranks) rank = key.descending ? num_strings - 1 - rank : rank;
@@ -213,7 +213,7 @@ absl::Status SortedRows::RankCodes() {
     input_.incomplete &= ~(1u << coded.key);
     uint64_t varying = (uint64_t{1} << std::bit_width(num_strings - 1)) - 1;
     for (uint32_t p = key.first_part; p < key.first_part + key.num_parts; ++p) {
-      const QuernSortPart& part = shape.parts[p];
+      const QuernSortPart& part = descriptor.parts[p];
       if (part.kind != kBytesPart) continue;
       const uint64_t mask = SortPartMask(&part);
       input_.bits[part.word].any = (input_.bits[part.word].any & ~mask) | std::exchange(varying, 0) << part.shift;
@@ -247,11 +247,11 @@ absl::Status SortedRows::OrderStrings(const CodedKey& coded, const std::vector<s
 
 // Makes the codes of a chunk ranks.
 void SortedRows::MakeRanks(uint64_t c) {
-  const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const SortChunk& chunk = chunks_[c];
   for (size_t k = 0; k < input_.coded.size(); ++k) {
     const uint32_t* const ranks = ranks_[k][input_.sides[c]].data();
-    const QuernSortPart& part = *FirstBytesPart(&shape, &shape.keys[input_.coded[k].key]);
+    const QuernSortPart& part = *FirstBytesPart(&descriptor, &descriptor.keys[input_.coded[k].key]);
     const uint64_t mask = SortPartMask(&part);
     uint64_t* const words = chunk.words + uint64_t{part.word} * chunk.capacity;
     for (uint32_t i = 0; i < chunk.num_rows; ++i)
@@ -480,7 +480,7 @@ absl::Status SortedRows::SortTuples(uint64_t) {
   const auto is_before = [&](uint64_t a, uint64_t b) { return std::pair(chunks_.RowId(a), a) < std::pair(chunks_.RowId(b), b); };
   if (by_row_id_) std::sort(numbers, numbers + num_rows_, is_before);
   for (uint64_t i = 0; i < num_rows_; ++i) tuples[i] = const_cast<uint8_t*>(chunks_.Tuple(numbers[i]));
-  context_.entry_points.Now().sort(context_.shape->get(), tuples, num_rows_, tuples + num_rows_);
+  context_.entry_points.Now().sort(context_.descriptor->get(), tuples, num_rows_, tuples + num_rows_);
   return absl::OkStatus();
 }
 
@@ -488,14 +488,14 @@ absl::Status SortedRows::SortTuples(uint64_t) {
 
 SortRow SortedRows::WordsOf(uint64_t row) const {
   return {chunks_.WordAt(0, row), chunks_[row >> kChunkShift].capacity,
-          context_.shape->has_tuples() && !decodes_ ? chunks_.Tuple(row) : nullptr};
+          context_.descriptor->has_tuples() && !decodes_ ? chunks_.Tuple(row) : nullptr};
 }
 
 // Whether the row at a position has the same first `partition` keys as the one before.
 bool SortedRows::IsSamePartition(uint64_t position) const {
   const uint64_t *a = EntryAt(position - 1), *b = EntryAt(position);
   if (partition_bits_ == UINT32_MAX) {
-    return CompareRows(*context_.shape->get(), partition_steps_, WordsOf(layout_->RowOf(a)), WordsOf(layout_->RowOf(b))) == 0;
+    return CompareRows(*context_.descriptor->get(), partition_steps_, WordsOf(layout_->RowOf(a)), WordsOf(layout_->RowOf(b))) == 0;
   }
   const uint32_t whole = partition_bits_ / 64, bits = partition_bits_ % 64;
   for (uint32_t w = 0; w < whole; ++w)
@@ -507,7 +507,7 @@ bool SortedRows::HasSameKeys(uint64_t position) const {
   const uint64_t *a = EntryAt(position - 1), *b = EntryAt(position);
   if (!layout_->IsTied(a)) return false;
   if (layout_->rest().empty()) return true;
-  return CompareRows(*context_.shape->get(), layout_->rest(), WordsOf(layout_->RowOf(a)), WordsOf(layout_->RowOf(b))) == 0;
+  return CompareRows(*context_.descriptor->get(), layout_->rest(), WordsOf(layout_->RowOf(a)), WordsOf(layout_->RowOf(b))) == 0;
 }
 
 absl::Status SortedRows::MarkWindows(uint64_t task) {
@@ -554,7 +554,7 @@ void AskForString(const uint8_t* field) {
 // between.
 template <class Ask>
 void SortedRows::FindTuples(uint64_t position, uint32_t n, const PrefetchSetting& setting, BlockBuffers* buffers) const {
-  const uint64_t tuple_bytes = context_.shape->get()->rows.tuple_bytes, ahead = setting.distance == kWholeBatch ? 0 : RingDistance(setting);
+  const uint64_t tuple_bytes = context_.descriptor->get()->rows.tuple_bytes, ahead = setting.distance == kWholeBatch ? 0 : RingDistance(setting);
   const uint64_t gone = buffers->end == position ? buffers->end - buffers->begin : buffers->num_tuples;
   uint64_t* const tuples = buffers->tuples.data();
   std::copy(tuples + gone, tuples + buffers->num_tuples, tuples);
@@ -607,17 +607,17 @@ void SortedRows::ReadRowIds(uint64_t position, uint32_t n, const PrefetchSetting
 }
 
 SortedBlock SortedRows::Read(uint64_t position, uint32_t n, BlockBuffers* buffers) const {
-  const QuernSortShape& shape = *context_.shape->get();
+  const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const PrefetchSetting setting = SettingOf(PrefetchLoop::kGather);
   SortedBlock block;
   block.n = n;
-  if (shape.rows.tuple_bytes != 0 && !decodes_) {
+  if (descriptor.rows.tuple_bytes != 0 && !decodes_) {
     buffers->tuples.resize(kBlockRows + kMaxPrefetchDistance);
     WithAsk(setting, [&]<class Ask>() { FindTuples<Ask>(position, n, setting, buffers); });
   }
   if (!compares()) {
-    buffers->words.resize(uint64_t{shape.num_words} * kBlockRows);
-    buffers->word_columns.resize(shape.num_words);
+    buffers->words.resize(uint64_t{descriptor.num_words} * kBlockRows);
+    buffers->word_columns.resize(descriptor.num_words);
     for (const uint32_t w : words_read_) {
       uint64_t* const words = buffers->words.data() + uint64_t{w} * kBlockRows;
       layout_->Unpack(chunks_, EntryAt(position), n, w, setting, words);
@@ -632,7 +632,7 @@ SortedBlock SortedRows::Read(uint64_t position, uint32_t n, BlockBuffers* buffer
   }
   block.tuples = buffers->tuples.data();
   block.ranked = decodes_ ? ranked_of_key_.data() : nullptr;
-  if (!context_.shape->spec().window.empty()) {
+  if (!context_.descriptor->spec().window.empty()) {
     buffers->row_numbers.resize(kBlockRows);
     buffers->ranks.resize(kBlockRows);
     buffers->dense_ranks.resize(kBlockRows);

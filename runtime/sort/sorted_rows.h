@@ -25,7 +25,7 @@ namespace quern {
 
 class SortedRows {
  public:
-  // needs_rows: entries must lead back to rows, whatever the shape says.
+  // needs_rows: entries must lead back to rows, whatever the descriptor says.
   SortedRows(const SortContext& context, SortInput input, bool needs_rows);
   ~SortedRows();
 
@@ -56,7 +56,7 @@ class SortedRows {
   static constexpr uint32_t kBlockRows = EntryLayout::kBlockRows;
   // Rows of a block, up to kBlockRows.
   uint32_t block_rows() const;
-  // Rows position .. position+n-1, n up to kBlockRows. *Cost*: a random line a row where the shape has tuples; they are asked for as the
+  // Rows position .. position+n-1, n up to kBlockRows. *Cost*: a random line a row where the descriptor has tuples; they are asked for as the
   // setting says: those of the block, and of so many rows behind it as the distance has.
   SortedBlock Read(uint64_t position, uint32_t n, BlockBuffers* buffers) const;
 
@@ -109,7 +109,7 @@ class SortedRows {
   std::unique_ptr<Worker> TakeWorker();
   void GiveWorker(std::unique_ptr<Worker> worker);
   uint64_t* EntryAt(uint64_t i) const { return reinterpret_cast<uint64_t*>(entries_.data()) + i * layout_->words(); }
-  bool compares() const { return context_.shape->method() == SortMethod::kComparison; }
+  bool compares() const { return context_.descriptor->method() == SortMethod::kComparison; }
 
   SortContext context_;
   SortInput input_;

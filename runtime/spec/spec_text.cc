@@ -441,7 +441,7 @@ absl::Status CheckJoinKey(const KeySpec& key, const std::string& where) {
   return CheckUnordered(key, Role::kJoinKey);
 }
 
-// Nulls are one group, always: shapes read that from null_equal, as they do for joins.
+// Nulls are one group, always: descriptors read that from null_equal, as they do for joins.
 absl::Status CheckAggregateKey(const KeySpec& key, const std::string& where) {
   QUERN_RETURN_IF_ERROR(CheckType(key.type, where));
   if (key.type.id == TypeId::kRowId) return RowIdIsNoKey(where, Role::kAggregateKey);

@@ -229,16 +229,16 @@ struct BytesShape {
       first += bytes;
     }
     key.num_parts = static_cast<uint32_t>(parts.size());
-    shape.num_keys = 1;
-    shape.num_words = key.num_parts;
-    shape.keys = &key;
-    shape.parts = parts.data();
+    descriptor.num_keys = 1;
+    descriptor.num_words = key.num_parts;
+    descriptor.keys = &key;
+    descriptor.parts = parts.data();
   }
   BytesShape(const BytesShape&) = delete;
 
   QuernSortKey key = {};
   std::vector<QuernSortPart> parts;
-  QuernSortShape shape = {};
+  QuernSortDescriptor descriptor = {};
 };
 
 // The words that encoding n rows gives, word by word.
@@ -283,8 +283,8 @@ TEST(Encode, StringsOfAnyLengthAreReadToTheirLastByteAndNoFurther) {
           column.values = bytes.data();
           column.offsets = offsets;
           uint32_t incomplete = 0;
-          const auto words = WordsOf(s.shape.num_words, 1, [&](uint64_t* const* to) {
-            b::EncodeBytes<kVar64>(&s.shape, 0, &column, 0, nullptr, 1, to, s.shape.num_words, &incomplete);
+          const auto words = WordsOf(s.descriptor.num_words, 1, [&](uint64_t* const* to) {
+            b::EncodeBytes<kVar64>(&s.descriptor, 0, &column, 0, nullptr, 1, to, s.descriptor.num_words, &incomplete);
           });
           for (const QuernSortPart& part : s.parts) EXPECT_EQ(words[part.word][0], ExpectedBytes(text, part, descending)) << length;
           EXPECT_EQ(incomplete, length > 16 ? 1u : 0u) << length;
@@ -323,7 +323,7 @@ TEST(Encode, ManyStringsWithNullsAndPickedRows) {
   for (const bool picked : {false, true}) {
     uint32_t incomplete = 0;
     const auto words = WordsOf(3, 900, [&](uint64_t* const* to) {
-      b::EncodeBytes<kVar32>(&s.shape, 0, &strings.column, picked ? 0 : 100, picked ? rows.data() : nullptr, 900, to, 3, &incomplete);
+      b::EncodeBytes<kVar32>(&s.descriptor, 0, &strings.column, picked ? 0 : 100, picked ? rows.data() : nullptr, 900, to, 3, &incomplete);
     });
     for (uint32_t i = 0; i < 900; ++i) {
       const uint32_t row = picked ? rows[i] : i + 100;
@@ -342,7 +342,7 @@ std::vector<uint64_t> FirstWords(const std::vector<uint32_t>& cuts) {
   const BytesShape s(cuts);
   uint32_t incomplete = 0;
   const auto words =
-      WordsOf(1, 2, [&](uint64_t* const* to) { b::EncodeBytes<kVar32>(&s.shape, 0, &strings.column, 0, nullptr, 2, to, 1, &incomplete); });
+      WordsOf(1, 2, [&](uint64_t* const* to) { b::EncodeBytes<kVar32>(&s.descriptor, 0, &strings.column, 0, nullptr, 2, to, 1, &incomplete); });
   EXPECT_EQ(incomplete, 0u);
   return words[0];
 }
@@ -362,7 +362,7 @@ uint32_t IncompleteOf(const std::string& text, CollationRule rule) {
   const Strings strings({"x", text, "y"});
   const BytesShape s({8, 8}, false, rule);
   uint32_t incomplete = 0;
-  WordsOf(2, 3, [&](uint64_t* const* to) { b::EncodeBytes<kVar32>(&s.shape, 0, &strings.column, 0, nullptr, 3, to, 2, &incomplete); });
+  WordsOf(2, 3, [&](uint64_t* const* to) { b::EncodeBytes<kVar32>(&s.descriptor, 0, &strings.column, 0, nullptr, 3, to, 2, &incomplete); });
   return incomplete;
 }
 
@@ -405,8 +405,8 @@ TEST(Encode, SpacesStandBehindTheEndOfStringsThatPad) {
           const uint32_t rows[] = {0};
           for (const uint32_t* picked : {static_cast<const uint32_t*>(nullptr), rows}) {
             uint32_t incomplete = 0;
-            const auto words = WordsOf(s.shape.num_words, 1, [&](uint64_t* const* to) {
-              b::EncodeBytes<kVar64>(&s.shape, 0, &column, 0, picked, 1, to, s.shape.num_words, &incomplete);
+            const auto words = WordsOf(s.descriptor.num_words, 1, [&](uint64_t* const* to) {
+              b::EncodeBytes<kVar64>(&s.descriptor, 0, &column, 0, picked, 1, to, s.descriptor.num_words, &incomplete);
             });
             const std::string padded = text + std::string(16, ' ');
             for (const QuernSortPart& part : s.parts) EXPECT_EQ(words[part.word][0], ExpectedBytes(padded, part, descending)) << length;
@@ -414,7 +414,7 @@ TEST(Encode, SpacesStandBehindTheEndOfStringsThatPad) {
           if (s.parts[0].bits != 64) continue;
           const auto lead = WordsOf(1, 1, [&](uint64_t* const* to) {
             uint32_t incomplete = 0;
-            b::EncodeBytes<kVar64>(&s.shape, 0, &column, 0, nullptr, 1, to, 1, &incomplete);
+            b::EncodeBytes<kVar64>(&s.descriptor, 0, &column, 0, nullptr, 1, to, 1, &incomplete);
           });
           EXPECT_EQ(lead[0][0], ExpectedBytes(text + std::string(16, ' '), s.parts[0], descending)) << length;
         }
@@ -433,8 +433,8 @@ TEST(Encode, FixedBytesAreIncompleteOnlyWhereTheyAreLong) {
       QuernColumn column = {};
       column.values = bytes.data();
       uint32_t incomplete = 0;
-      const auto words = WordsOf(s.shape.num_words, 1, [&](uint64_t* const* to) {
-        b::EncodeBytes<kFixed>(&s.shape, 0, &column, 0, nullptr, 1, to, s.shape.num_words, &incomplete);
+      const auto words = WordsOf(s.descriptor.num_words, 1, [&](uint64_t* const* to) {
+        b::EncodeBytes<kFixed>(&s.descriptor, 0, &column, 0, nullptr, 1, to, s.descriptor.num_words, &incomplete);
       });
       for (const QuernSortPart& part : s.parts) EXPECT_EQ(words[part.word][0], ExpectedBytes(text, part, false)) << width;
       EXPECT_EQ(incomplete, width > 16 ? 1u : 0u);
@@ -456,7 +456,7 @@ TEST(Encode, ViewsAreReadInPlaceAndElsewhere) {
   const BytesShape s({8, 8});
   uint32_t incomplete = 0;
   const auto words =
-      WordsOf(2, 2, [&](uint64_t* const* to) { b::EncodeBytes<kView>(&s.shape, 0, &column, 0, nullptr, 2, to, 2, &incomplete); });
+      WordsOf(2, 2, [&](uint64_t* const* to) { b::EncodeBytes<kView>(&s.descriptor, 0, &column, 0, nullptr, 2, to, 2, &incomplete); });
   EXPECT_EQ(words[0][0], ExpectedBytes("elsewher", s.parts[0], false));
   EXPECT_EQ(words[1][0], ExpectedBytes(elsewhere, s.parts[1], false));
   EXPECT_EQ(words[1][1], ExpectedBytes("in the view.", s.parts[1], false));

@@ -24,11 +24,11 @@ std::vector<Piece>* pieces = nullptr;
 TEST(FilterTemplate, PiecesOfBatch) {
   std::vector<Piece> seen;
   pieces = &seen;
-  QuernFilterShape shape = {};
-  shape.batch_rows = 128;
+  QuernFilterDescriptor descriptor = {};
+  descriptor.batch_rows = 128;
   std::vector<uint64_t> mask(6, 0x5555);
   QuernFilterArgs args = {};
-  args.shape = &shape;
+  args.descriptor = &descriptor;
   args.num_rows = 300;
   args.mask = mask.data();
   quern_filter_mask(&args);
@@ -41,10 +41,10 @@ TEST(FilterTemplate, PiecesOfBatch) {
 }
 
 TEST(FilterTemplate, NoRows) {
-  QuernFilterShape shape = {};
-  shape.batch_rows = 64;
+  QuernFilterDescriptor descriptor = {};
+  descriptor.batch_rows = 64;
   QuernFilterArgs args = {};
-  args.shape = &shape;
+  args.descriptor = &descriptor;
   args.num_true = 7;
   quern_filter_mask(&args);
   EXPECT_EQ(args.num_true, 0u);

@@ -128,23 +128,23 @@ class TemplateJoin {
         scratch_(sizeof(QuernProbeScratch), guard) {
     g_zero_hashes = tuning.zero_hashes;
     g_prefetches = tuning.prefetch.distance != 1;
-    shape_.num_keys = shape_.num_build = shape_.num_probe = 1;
-    shape_.num_residual = residual ? 1 : 0;
-    shape_.tuple_bytes = sizeof(Tuple);
-    shape_.mark_offset = kind.marks_build_rows() ? offsetof(Tuple, mark) : 0;
-    shape_.word_bytes = is_word ? 8 : 0;
-    shape_.stops_at_first = !kind.pairs && !kind.marks_build_rows() && !residual;
-    shape_.stops_at_marked = !kind.pairs && kind.marks_build_rows() && !residual;
-    shape_.batch_rows = tuning.batch_rows;
-    shape_.group_rows = tuning.group_rows;
-    shape_.zero_hashes = tuning.zero_hashes;
+    descriptor_.num_keys = descriptor_.num_build = descriptor_.num_probe = 1;
+    descriptor_.num_residual = residual ? 1 : 0;
+    descriptor_.tuple_bytes = sizeof(Tuple);
+    descriptor_.mark_offset = kind.marks_build_rows() ? offsetof(Tuple, mark) : 0;
+    descriptor_.word_bytes = is_word ? 8 : 0;
+    descriptor_.stops_at_first = !kind.pairs && !kind.marks_build_rows() && !residual;
+    descriptor_.stops_at_marked = !kind.pairs && kind.marks_build_rows() && !residual;
+    descriptor_.batch_rows = tuning.batch_rows;
+    descriptor_.group_rows = tuning.group_rows;
+    descriptor_.zero_hashes = tuning.zero_hashes;
   }
 
   void Build(const Rows& build) {
     StoreRows(build);
     table_tuples_ = GuardedBuffer((tuples_.num_tuples + 1) * sizeof(Tuple), guard_);
     UnchainedBuild unchained;
-    unchained.format = {sizeof(Tuple), shape_.word_bytes, tuning_.zero_hashes};
+    unchained.format = {sizeof(Tuple), descriptor_.word_bytes, tuning_.zero_hashes};
     unchained.directory = directory_.as<uint64_t>() + 1;
     unchained.shift = 64 - tuning_.directory_bits;
     unchained.end_slot = uint64_t{1} << tuning_.directory_bits;
@@ -155,7 +155,7 @@ class TemplateJoin {
     ScatterTuples(unchained, tuples_);
     EXPECT_EQ(unchained.directory[unchained.end_slot - 1] >> kTagBits, tuples_.num_tuples * sizeof(Tuple));
     table_.tuple_bytes = sizeof(Tuple);
-    table_.word_bytes = shape_.word_bytes;
+    table_.word_bytes = descriptor_.word_bytes;
     table_.zero_hashes = tuning_.zero_hashes;
     table_.probe = table_.build = tuning_.prefetch;
     table_.num_tuples = tuples_.num_tuples;
@@ -173,7 +173,7 @@ class TemplateJoin {
     key_column.values = keys.data();
     payload_columns[1].values = payload.data();  // the residual predicate's, after the payload's
     QuernJoinProbeArgs args = {};
-    args.shape = &shape_;
+    args.descriptor = &descriptor_;
     args.keys = &key_column;
     args.payload = payload_columns;
     args.num_rows = probe.keys.size();
@@ -204,7 +204,7 @@ class TemplateJoin {
     flat_ = GuardedBuffer(n * sizeof(Tuple), guard_);
     null_tuples_ = GuardedBuffer(n * sizeof(Tuple), guard_);
     hashes_ = GuardedBuffer(n * sizeof(uint64_t), guard_);
-    tuples_ = {flat_.data(), shape_.word_bytes == 0 ? hashes_.as<uint64_t>() : nullptr, 0, n};
+    tuples_ = {flat_.data(), descriptor_.word_bytes == 0 ? hashes_.as<uint64_t>() : nullptr, 0, n};
     TupleSpan null_rows = {null_tuples_.data(), nullptr, 0, n};
     QuernColumn key_column = {}, payload_column = {};
     key_column.values = keys.data();
@@ -212,12 +212,12 @@ class TemplateJoin {
     std::vector<uint32_t> kept(tuning_.batch_rows), dropped(tuning_.batch_rows);
     for (uint64_t next = 0; next < n; next += tuning_.batch_rows) {
       const uint32_t rows = static_cast<uint32_t>(std::min<uint64_t>(tuning_.batch_rows, n - next));
-      const BatchRows batch = SelectRows(kernel_, &shape_, &key_column, nullptr, next, rows, kept.data());
+      const BatchRows batch = SelectRows(kernel_, &descriptor_, &key_column, nullptr, next, rows, kept.data());
       const uint32_t num_dropped = batch.n < rows ? DroppedRows(nullptr, next, rows, batch, dropped.data()) : 0;
       const auto append = [&](const BatchRows& of, TupleSpan* to) {
         uint8_t* const tuples = to->tuples + to->num_tuples * sizeof(Tuple);
-        kernel_.store(&shape_, &key_column, &payload_column, of.first, of.rows, of.n, 0, tuples);
-        if (to->hashes) kernel_.hash(&shape_, &key_column, of.first, of.rows, of.n, to->hashes + to->num_tuples);
+        kernel_.store(&descriptor_, &key_column, &payload_column, of.first, of.rows, of.n, 0, tuples);
+        if (to->hashes) kernel_.hash(&descriptor_, &key_column, of.first, of.rows, of.n, to->hashes + to->num_tuples);
         to->num_tuples += of.n;
       };
       append(batch, &tuples_);
@@ -269,7 +269,7 @@ class TemplateJoin {
   const JoinEntrySource entry_points_{kernel_};
   const Tuning tuning_;
   const Guard guard_;
-  QuernJoinShape shape_ = {};
+  QuernJoinDescriptor descriptor_ = {};
   GuardedBuffer directory_, scratch_;
   GuardedBuffer flat_{0, Guard::kBehind}, null_tuples_{0, Guard::kBehind}, hashes_{0, Guard::kBehind}, table_tuples_{0, Guard::kBehind};
   TupleSpan tuples_;
@@ -338,38 +338,38 @@ INSTANTIATE_TEST_SUITE_P(Kinds, JoinTemplate, testing::Combine(testing::ValuesIn
 using namespace quern::test;  // NOLINT
 
 extern "C" {
-uint32_t quern_hole_tuple_bytes(const QuernJoinShape*) { return sizeof(Tuple); }
-bool quern_hole_prefetches(const QuernJoinShape*) { return g_prefetches; }
-uint32_t quern_hole_mark_offset(const QuernJoinShape* shape) { return shape->mark_offset; }
-bool quern_hole_stops_at_first(const QuernJoinShape* shape) { return shape->stops_at_first; }
-void quern_hole_prefetch_keys(const QuernJoinShape*, const uint8_t*) {}
-bool quern_hole_stops_at_marked(const QuernJoinShape* shape) { return shape->stops_at_marked; }
-uint32_t quern_hole_filter_rows(const QuernJoinShape*, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+uint32_t quern_hole_tuple_bytes(const QuernJoinDescriptor*) { return sizeof(Tuple); }
+bool quern_hole_prefetches(const QuernJoinDescriptor*) { return g_prefetches; }
+uint32_t quern_hole_mark_offset(const QuernJoinDescriptor* descriptor) { return descriptor->mark_offset; }
+bool quern_hole_stops_at_first(const QuernJoinDescriptor* descriptor) { return descriptor->stops_at_first; }
+void quern_hole_prefetch_keys(const QuernJoinDescriptor*, const uint8_t*) {}
+bool quern_hole_stops_at_marked(const QuernJoinDescriptor* descriptor) { return descriptor->stops_at_marked; }
+uint32_t quern_hole_filter_rows(const QuernJoinDescriptor*, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                                 uint32_t* out) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < n; ++i)
     if (const uint32_t row = b::RowAt(rows, first, i); Values(keys)[row] != kNullKey) out[kept++] = row;
   return kept == n && rows == nullptr ? kAllRows : kept;
 }
-void quern_hole_pack_rows(const QuernJoinShape*, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+void quern_hole_pack_rows(const QuernJoinDescriptor*, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                           uint64_t* words) {
   for (uint32_t i = 0; i < n; ++i) words[i] = Values(keys)[b::RowAt(rows, first, i)];
 }
-void quern_hole_hash_rows(const QuernJoinShape*, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+void quern_hole_hash_rows(const QuernJoinDescriptor*, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                           uint64_t* hashes) {
   for (uint32_t i = 0; i < n; ++i) hashes[i] = g_zero_hashes ? 0 : b::Mix(Values(keys)[b::RowAt(rows, first, i)]);
 }
-void quern_hole_store_rows(const QuernJoinShape*, const QuernColumn* keys, const QuernColumn* payload, uint64_t first, const uint32_t* rows,
+void quern_hole_store_rows(const QuernJoinDescriptor*, const QuernColumn* keys, const QuernColumn* payload, uint64_t first, const uint32_t* rows,
                            uint32_t n, uint64_t, uint8_t* tuples) {
   for (uint32_t i = 0; i < n; ++i) {
     const uint32_t row = b::RowAt(rows, first, i);
     b::Store(tuples + i * sizeof(Tuple), Tuple{Values(keys)[row], Values(payload)[row], 0, 0, {}});
   }
 }
-bool quern_hole_equal_row(const QuernJoinShape*, const QuernColumn* keys, uint32_t row, const uint8_t* tuple) {
+bool quern_hole_equal_row(const QuernJoinDescriptor*, const QuernColumn* keys, uint32_t row, const uint8_t* tuple) {
   return Values(keys)[row] == b::Load<Tuple>(tuple).key;
 }
-bool quern_hole_residual_row(const QuernJoinShape*, const QuernColumn* payload, uint32_t row, const uint8_t* tuple) {
+bool quern_hole_residual_row(const QuernJoinDescriptor*, const QuernColumn* payload, uint32_t row, const uint8_t* tuple) {
   return Values(&payload[1])[row] < b::Load<Tuple>(tuple).payload;
 }
 int64_t quern_hole_fit_matches(QuernJoinProbeArgs*, const uint32_t*, const uint64_t*, uint32_t n) { return n; }

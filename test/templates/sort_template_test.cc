@@ -34,9 +34,9 @@ void ExpectSorted(std::vector<uint64_t> keys) {
   std::sort(expected.begin(), expected.end(),
             [](const uint8_t* a, const uint8_t* b) { return std::pair(KeyOf(a), a) < std::pair(KeyOf(b), b); });
   const GuardedBuffer sorted = GuardedBuffer::Of(tuples, Guard::kBehind);
-  const QuernSortShape shape = {};
+  const QuernSortDescriptor descriptor = {};
   const GuardedBuffer scratch(tuples.size() * sizeof(uint8_t*), Guard::kBehind);
-  quern_sort_sort(&shape, sorted.as<uint8_t*>(), tuples.size(), scratch.as<uint8_t*>());
+  quern_sort_sort(&descriptor, sorted.as<uint8_t*>(), tuples.size(), scratch.as<uint8_t*>());
   EXPECT_EQ(std::vector<uint8_t*>(sorted.as<uint8_t*>(), sorted.as<uint8_t*>() + tuples.size()), expected) << tuples.size();
 }
 
@@ -85,15 +85,15 @@ TEST(SortTemplate, OtherStagesAreTheirHoles) {
 
 extern "C" {
 
-void quern_hole_lead_rows(const QuernSortShape*, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+void quern_hole_lead_rows(const QuernSortDescriptor*, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                           uint64_t* lead) {
   for (uint32_t i = 0; i < n; ++i) lead[i] = static_cast<const uint64_t*>(keys[0].values)[rows ? rows[i] : first + i];
 }
-void quern_hole_encode_rows(const QuernSortShape* shape, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+void quern_hole_encode_rows(const QuernSortDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                             uint64_t* const* words, uint32_t*) {
-  quern_hole_lead_rows(shape, keys, first, rows, n, words[0]);
+  quern_hole_lead_rows(descriptor, keys, first, rows, n, words[0]);
 }
-int32_t quern_hole_compare_tuples(const QuernSortShape*, const uint8_t* a, const uint8_t* b) {
+int32_t quern_hole_compare_tuples(const QuernSortDescriptor*, const uint8_t* a, const uint8_t* b) {
   const uint64_t x = *reinterpret_cast<const uint64_t*>(a), y = *reinterpret_cast<const uint64_t*>(b);
   return static_cast<int32_t>(x > y) - static_cast<int32_t>(x < y);
 }

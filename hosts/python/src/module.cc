@@ -126,7 +126,7 @@ void DefineKernel(nb::module_* module) {
             new (self) Input(InputOf(view, std::move(keys), std::move(payload)));
           },
           nb::arg("view"), nb::arg("keys"), nb::arg("payload"));
-  nb::class_<ResultShape>(*module, "Shape", "Which columns of a kernel's result a table has, and what they are called there.")
+  nb::class_<ResultShape>(*module, "Descriptor", "Which columns of a kernel's result a table has, and what they are called there.")
       .def(
           "__init__",
           [](ResultShape* self, std::vector<uint32_t> order, std::vector<std::string> names) {
@@ -139,28 +139,28 @@ void DefineKernel(nb::module_* module) {
 void DefineOperators(nb::module_* module) {
   module->def(
       "run_join",
-      [](const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& shape, uint32_t threads, uint64_t limit) {
-        return PyTable{RunJoin(kernel, build, probe, shape, {threads, limit})};
+      [](const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& descriptor, uint32_t threads, uint64_t limit) {
+        return PyTable{RunJoin(kernel, build, probe, descriptor, {threads, limit})};
       },
-      nb::arg("kernel"), nb::arg("build"), nb::arg("probe"), nb::arg("shape"), nb::arg("threads"), nb::arg("memory_limit"));
+      nb::arg("kernel"), nb::arg("build"), nb::arg("probe"), nb::arg("descriptor"), nb::arg("threads"), nb::arg("memory_limit"));
   module->def(
       "read_join",
-      [](const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& shape, uint32_t threads, uint64_t limit) {
-        return ReadJoin(kernel, build, probe, shape, {threads, limit});
+      [](const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& descriptor, uint32_t threads, uint64_t limit) {
+        return ReadJoin(kernel, build, probe, descriptor, {threads, limit});
       },
-      nb::arg("kernel"), nb::arg("build"), nb::arg("probe"), nb::arg("shape"), nb::arg("threads"), nb::arg("memory_limit"));
+      nb::arg("kernel"), nb::arg("build"), nb::arg("probe"), nb::arg("descriptor"), nb::arg("threads"), nb::arg("memory_limit"));
   module->def(
       "run_aggregate",
-      [](const KernelHandle& kernel, const Input& input, const ResultShape& shape, uint32_t threads, uint64_t limit) {
-        return PyTable{RunAggregate(kernel, input, shape, {threads, limit})};
+      [](const KernelHandle& kernel, const Input& input, const ResultShape& descriptor, uint32_t threads, uint64_t limit) {
+        return PyTable{RunAggregate(kernel, input, descriptor, {threads, limit})};
       },
-      nb::arg("kernel"), nb::arg("input"), nb::arg("shape"), nb::arg("threads"), nb::arg("memory_limit"));
+      nb::arg("kernel"), nb::arg("input"), nb::arg("descriptor"), nb::arg("threads"), nb::arg("memory_limit"));
   module->def(
       "run_sort",
-      [](const KernelHandle& kernel, const Input& input, const ResultShape& shape, uint32_t threads, uint64_t limit) {
-        return PyTable{RunSort(kernel, input, shape, {threads, limit})};
+      [](const KernelHandle& kernel, const Input& input, const ResultShape& descriptor, uint32_t threads, uint64_t limit) {
+        return PyTable{RunSort(kernel, input, descriptor, {threads, limit})};
       },
-      nb::arg("kernel"), nb::arg("input"), nb::arg("shape"), nb::arg("threads"), nb::arg("memory_limit"));
+      nb::arg("kernel"), nb::arg("input"), nb::arg("descriptor"), nb::arg("threads"), nb::arg("memory_limit"));
   module->def(
       "run_filter", [](const PyView& view, uint32_t threads) { return PyTable{RunFilter(view.view, {threads, 0})}; }, nb::arg("view"),
       nb::arg("threads"));

@@ -64,7 +64,7 @@ uint32_t ThreadsAfterALook(quern_aggregate* aggregate, const View& view, Feed* f
   return GroupsSoFar(aggregate) <= groups + groups / 2 ? threads : 1;
 }
 
-void ReadGroups(quern_aggregate* aggregate, size_t num_columns, const ResultShape& shape, const StopFlag& stop, OrderedBatches* out) {
+void ReadGroups(quern_aggregate* aggregate, size_t num_columns, const ResultShape& descriptor, const StopFlag& stop, OrderedBatches* out) {
   quern_error error;
   quern_groups* created = nullptr;
   Check(quern_groups_create(aggregate, QUERN_GROUP_RESULTS, 0, &created, &error), error);
@@ -73,24 +73,24 @@ void ReadGroups(quern_aggregate* aggregate, size_t num_columns, const ResultShap
     ArrowArray array = {};
     Check(quern_groups_next_arrow(created, &array, &more, &error), error);
     const Batch batch = ImportBatch(&array, num_columns);
-    if (batch.num_rows > 0) out->Add(0, shape.Arranged(batch));
+    if (batch.num_rows > 0) out->Add(0, descriptor.Arranged(batch));
   }
 }
 
 }  // namespace
 
-Table RunAggregate(const KernelHandle& kernel, const Input& input, const ResultShape& shape, const RunOptions& options) {
+Table RunAggregate(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor, const RunOptions& options) {
   const Owned<quern_aggregate> aggregate = MakeAggregate(kernel, input, options);
   quern_error error;
   ArrowSchema schema = {};
   Check(quern_aggregate_result_schema(aggregate.get(), QUERN_GROUP_RESULTS, &schema, &error), error);
   const auto num_columns = static_cast<size_t>(schema.n_children);
-  std::vector<Field> fields = shape.Fields(&schema);
+  std::vector<Field> fields = descriptor.Fields(&schema);
   Feed feed(input.view->source());
   const uint32_t threads = ThreadsFor(*input.view, options.threads);
   AppendAndFinalise(kCalls, aggregate.get(), *input.view, &feed, ThreadsAfterALook(aggregate.get(), *input.view, &feed, threads));
   OrderedBatches out;
-  RunWorkers(threads, [&](uint32_t, const StopFlag& stop) { ReadGroups(aggregate.get(), num_columns, shape, stop, &out); });
+  RunWorkers(threads, [&](uint32_t, const StopFlag& stop) { ReadGroups(aggregate.get(), num_columns, descriptor, stop, &out); });
   return MakeTable(std::move(fields), out.Take());
 }
 

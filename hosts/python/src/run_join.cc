@@ -41,11 +41,11 @@ void BuildTable(quern_join* join, const View& build, uint32_t threads) {
   AppendAndFinalise(kCalls, join, build, &feed, ThreadsFor(build, threads));
 }
 
-std::vector<Field> FieldsOf(const quern_join* join, const ResultShape& shape) {
+std::vector<Field> FieldsOf(const quern_join* join, const ResultShape& descriptor) {
   quern_error error;
   ArrowSchema schema = {};
   Check(quern_join_result_schema(join, &schema, &error), error);
-  return shape.Fields(&schema);
+  return descriptor.Fields(&schema);
 }
 
 // One thread's prober, with how many columns its results have.
@@ -83,7 +83,7 @@ class Prober {
 };
 
 struct ProbeWork {
-  const ResultShape& shape;
+  const ResultShape& descriptor;
   OrderedBatches* out;
 };
 
@@ -91,7 +91,7 @@ void Drain(Prober* prober, const ProbeWork& work, uint64_t place, const StopFlag
   while (!stop) {
     std::optional<Batch> batch = prober->Next();
     if (!batch) return;
-    if (batch->num_rows > 0) work.out->Add(place, work.shape.Arranged(*batch));
+    if (batch->num_rows > 0) work.out->Add(place, work.descriptor.Arranged(*batch));
   }
 }
 
@@ -110,7 +110,7 @@ struct JoinReading {
   std::shared_ptr<const View> probe;
   Feed feed;
   Prober prober;
-  ResultShape shape;
+  ResultShape descriptor;
   RowRoom room;
   bool is_unmatched = false;
 
@@ -119,14 +119,14 @@ struct JoinReading {
         probe(input.view),
         feed(probe->source()),
         prober(join.get(), NumColumns(join.get())),
-        shape(std::move(result)) {}
+        descriptor(std::move(result)) {}
 
   std::optional<Batch> Next(const Reader::Pause& pause) {
     while (true) {
       pause();
       std::optional<Batch> batch = prober.Next();
       if (batch && batch->num_rows == 0) continue;
-      if (batch) return shape.Arranged(*batch);
+      if (batch) return descriptor.Arranged(*batch);
       if (is_unmatched) return std::nullopt;
       std::optional<Feed::Morsel> morsel = feed.Next();
       is_unmatched = !morsel.has_value();
@@ -138,16 +138,16 @@ struct JoinReading {
 
 }  // namespace
 
-Table RunJoin(const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& shape, const RunOptions& options) {
+Table RunJoin(const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& descriptor, const RunOptions& options) {
   const Owned<quern_join> join = MakeJoin(kernel, build, probe, options);
-  std::vector<Field> fields = FieldsOf(join.get(), shape);
+  std::vector<Field> fields = FieldsOf(join.get(), descriptor);
   BuildTable(join.get(), *build.view, options.threads);
   const uint32_t threads = std::max(ThreadsFor(*probe.view, options.threads), ThreadsFor(*build.view, options.threads));
   const size_t num_columns = NumColumns(join.get());
   std::vector<std::unique_ptr<Prober>> probers;
   for (uint32_t i = 0; i < std::max(threads, 1U); ++i) probers.push_back(std::make_unique<Prober>(join.get(), num_columns));
   OrderedBatches out;
-  const ProbeWork work{shape, &out};
+  const ProbeWork work{descriptor, &out};
   Feed feed(probe.view->source());
   RunWorkers(threads, [&](uint32_t thread, const StopFlag& stop) {
     Prober* const prober = probers[thread].get();
@@ -163,12 +163,12 @@ Table RunJoin(const KernelHandle& kernel, const Input& build, const Input& probe
   return MakeTable(std::move(fields), out.Take());
 }
 
-std::unique_ptr<Reader> ReadJoin(const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& shape,
+std::unique_ptr<Reader> ReadJoin(const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& descriptor,
                                  const RunOptions& options) {
   Owned<quern_join> join = MakeJoin(kernel, build, probe, options);
-  std::vector<Field> fields = FieldsOf(join.get(), shape);
+  std::vector<Field> fields = FieldsOf(join.get(), descriptor);
   BuildTable(join.get(), *build.view, options.threads);
-  const auto reading = std::make_shared<JoinReading>(std::move(join), probe, shape);
+  const auto reading = std::make_shared<JoinReading>(std::move(join), probe, descriptor);
   return std::make_unique<Reader>(std::move(fields), [reading](const Reader::Pause& pause) { return reading->Next(pause); });
 }
 

@@ -24,7 +24,7 @@ Owned<quern_sort> MakeSort(const KernelHandle& kernel, const Input& input, const
   return owned;
 }
 
-void ReadSorted(quern_sort* sort, size_t num_columns, const ResultShape& shape, const StopFlag& stop, OrderedBatches* out) {
+void ReadSorted(quern_sort* sort, size_t num_columns, const ResultShape& descriptor, const StopFlag& stop, OrderedBatches* out) {
   quern_error error;
   quern_sorted* created = nullptr;
   Check(quern_sorted_create(sort, 0, &created, &error), error);
@@ -34,24 +34,24 @@ void ReadSorted(quern_sort* sort, size_t num_columns, const ResultShape& shape, 
     uint64_t position = 0;
     Check(quern_sorted_next_arrow(created, &array, &position, &more, &error), error);
     const Batch batch = ImportBatch(&array, num_columns);
-    if (batch.num_rows > 0) out->Add(position, shape.Arranged(batch));
+    if (batch.num_rows > 0) out->Add(position, descriptor.Arranged(batch));
   }
 }
 
 }  // namespace
 
-Table RunSort(const KernelHandle& kernel, const Input& input, const ResultShape& shape, const RunOptions& options) {
+Table RunSort(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor, const RunOptions& options) {
   const Owned<quern_sort> sort = MakeSort(kernel, input, options);
   quern_error error;
   ArrowSchema schema = {};
   Check(quern_sort_result_schema(sort.get(), &schema, &error), error);
   const auto num_columns = static_cast<size_t>(schema.n_children);
-  std::vector<Field> fields = shape.Fields(&schema);
+  std::vector<Field> fields = descriptor.Fields(&schema);
   Feed feed(input.view->source());
   AppendAndFinalise(kCalls, sort.get(), *input.view, &feed, ThreadsFor(*input.view, options.threads));
   OrderedBatches out;
   RunWorkers(ThreadsFor(*input.view, options.threads),
-             [&](uint32_t, const StopFlag& stop) { ReadSorted(sort.get(), num_columns, shape, stop, &out); });
+             [&](uint32_t, const StopFlag& stop) { ReadSorted(sort.get(), num_columns, descriptor, stop, &out); });
   return MakeTable(std::move(fields), out.Take());
 }
 

@@ -34,7 +34,7 @@ uint64_t WordDigit::num_values() const {
   return max - min >= UINT64_MAX - 1 ? UINT64_MAX : max - min + 1 + for_null;
 }
 
-WordRanges::WordRanges(const QuernJoinShape& group) {
+WordRanges::WordRanges(const QuernJoinDescriptor& group) {
   for (uint32_t k = 0; k < group.num_keys; ++k) {
     const QuernField& key = group.keys[k];
     const uint32_t bits = key.storage == kBit ? 1
@@ -78,7 +78,7 @@ uint64_t WordRanges::num_cells() const {
   return cells;
 }
 
-absl::Status DenseGroups::Begin(const QuernJoinShape& group, const WordRanges& ranges, bool huge_pages,
+absl::Status DenseGroups::Begin(const QuernJoinDescriptor& group, const WordRanges& ranges, bool huge_pages,
                                 const std::shared_ptr<MemoryBudget>& budget) {
   const uint64_t num_cells = std::max<uint64_t>(ranges.num_cells(), 1);
   QUERN_ASSIGN_OR_RETURN(HugeBuffer memory, HugeBuffer::Allocate(budget, (num_cells + 1) * (group.tuple_bytes + 1), huge_pages));

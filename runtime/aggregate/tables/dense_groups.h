@@ -32,7 +32,7 @@ struct WordDigit {
 struct WordRanges {
   std::vector<WordDigit> digits;
 
-  explicit WordRanges(const QuernJoinShape& group);
+  explicit WordRanges(const QuernJoinDescriptor& group);
   WordRanges() = default;
   void Add(const uint64_t* words, uint32_t n);
   void Add(size_t key, uint64_t min, uint64_t max);
@@ -42,7 +42,7 @@ struct WordRanges {
 class DenseGroups {
  public:
   // Makes an empty array for the ranges. *Errors*: ResourceExhausted, which leaves the array as it was.
-  absl::Status Begin(const QuernJoinShape& group, const WordRanges& ranges, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
+  absl::Status Begin(const QuernJoinDescriptor& group, const WordRanges& ranges, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
 
   // Answers whether all words lie within the ranges; where not, `tuples` says nothing, and no group is made. words_ahead: words further on
   // that are asked for, where they are a column that is read for the first time. *Cost*: one line a word, asked for as the setting says.

@@ -57,10 +57,10 @@ struct FieldKeys {
   const KeyRows& rows;
 
   void Hash(uint64_t* hashes) const {
-    context.entry_points.Now().hash(context.shape->group(), rows.keys, rows.first, rows.rows, rows.n, hashes);
+    context.entry_points.Now().hash(context.descriptor->group(), rows.keys, rows.first, rows.rows, rows.n, hashes);
   }
   uint32_t Compare(uint32_t n, const uint32_t* candidates, uint8_t* const* tuples, uint32_t* unequal) const {
-    return context.entry_points.Now().compare(context.shape->group(), rows.keys, rows.first, rows.rows, n, candidates, tuples, unequal);
+    return context.entry_points.Now().compare(context.descriptor->group(), rows.keys, rows.first, rows.rows, n, candidates, tuples, unequal);
   }
   void Store(const uint32_t* made, uint32_t n, uint8_t* tuples) const {
     uint32_t batch_rows[kMaxBatchRows];
@@ -75,13 +75,13 @@ struct WordKeys {
   const uint64_t* words;
   uint32_t n;
 
-  void Hash(uint64_t* hashes) const { HashWords(words, n, context.shape->group()->zero_hashes, hashes); }
+  void Hash(uint64_t* hashes) const { HashWords(words, n, context.descriptor->group()->zero_hashes, hashes); }
   uint32_t Compare(uint32_t num_candidates, const uint32_t* candidates, uint8_t* const* tuples, uint32_t* unequal) const {
-    if (context.shape->group()->word_bytes == 4) return CompareWords<uint32_t>(words, num_candidates, candidates, tuples, unequal);
+    if (context.descriptor->group()->word_bytes == 4) return CompareWords<uint32_t>(words, num_candidates, candidates, tuples, unequal);
     return CompareWords<uint64_t>(words, num_candidates, candidates, tuples, unequal);
   }
   void Store(const uint32_t* made, uint32_t num_made, uint8_t* tuples) const {
-    const QuernJoinShape& group = *context.shape->group();
+    const QuernJoinDescriptor& group = *context.descriptor->group();
     for (uint32_t i = 0; i < num_made; ++i) std::memcpy(tuples + uint64_t{i} * group.tuple_bytes, &words[made[i]], group.word_bytes);
   }
 };
@@ -106,7 +106,7 @@ struct TupleKeys {
 
   void Hash(uint64_t* hashes) const { std::memcpy(hashes, from.hashes, from.n * sizeof(uint64_t)); }
   bool Equal(const uint8_t* a, const uint8_t* b) const {
-    const QuernJoinShape& group = *context.shape->group();
+    const QuernJoinDescriptor& group = *context.descriptor->group();
     for (uint32_t k = 0; k < group.num_keys; ++k)
       if (!EqualStored(group.keys[k], a, b)) return false;
     return true;
@@ -122,14 +122,14 @@ struct TupleKeys {
   }
   // Keys with their nulls; states and what they have seen stay zero.
   void Store(const uint32_t* made, uint32_t n, uint8_t* tuples) const {
-    const QuernAggregateShape& shape = *context.shape->get();
+    const QuernAggregateDescriptor& descriptor = *context.descriptor->get();
     for (uint32_t i = 0; i < n; ++i) {
       const uint8_t* source = from.tuples[made[i]];
-      uint8_t* tuple = tuples + uint64_t{i} * shape.group.tuple_bytes;
-      std::memcpy(tuple, source, shape.states_offset);
-      std::memset(tuple + shape.bits_offset, 0, shape.bits_bytes);
-      for (uint32_t k = 0; k < shape.group.num_keys; ++k) {
-        const QuernField& key = shape.group.keys[k];
+      uint8_t* tuple = tuples + uint64_t{i} * descriptor.group.tuple_bytes;
+      std::memcpy(tuple, source, descriptor.states_offset);
+      std::memset(tuple + descriptor.bits_offset, 0, descriptor.bits_bytes);
+      for (uint32_t k = 0; k < descriptor.group.num_keys; ++k) {
+        const QuernField& key = descriptor.group.keys[k];
         tuple[key.null_offset] = static_cast<uint8_t>(tuple[key.null_offset] | (source[key.null_offset] & key.null_mask));
       }
     }
@@ -143,11 +143,11 @@ DirectoryGroups::DirectoryGroups(const GroupContext& context, uint64_t expected_
       expected_groups_(expected_groups),
       arena_(context.budget, context.options.huge_pages),
       key_bytes_(context),
-      short_keys_(*context_.shape->group()),
-      short_strings_(*context_.shape->group()) {}
+      short_keys_(*context_.descriptor->group()),
+      short_strings_(*context_.descriptor->group()) {}
 
 PrefetchSetting DirectoryGroups::prefetch() const {
-  return context_.shape->group()->prefetches ? context_.options.prefetch.For(PrefetchLoop::kUpdateDirectory, bytes()) : PrefetchSetting();
+  return context_.descriptor->group()->prefetches ? context_.options.prefetch.For(PrefetchLoop::kUpdateDirectory, bytes()) : PrefetchSetting();
 }
 
 // The first step of all rows, which makes no groups: where groups are there, as most are where it matters, it needs no more than an entry's
@@ -186,7 +186,7 @@ void DirectoryGroups::PlaceAll(uint32_t n, DirectoryRows* looking) const {
 
 // Tuples that are compared when the keys of the new ones have been stored: both lines that one may lie in.
 void DirectoryGroups::AskForCandidates(const DirectoryRows& looking, uint8_t* const* tuples) const {
-  const uint64_t last_byte = context_.shape->group()->tuple_bytes - 1;
+  const uint64_t last_byte = context_.descriptor->group()->tuple_bytes - 1;
   for (uint32_t c = 0; c < looking.num_candidates; ++c) {
     const uint8_t* const tuple = tuples[looking.candidates[c]];
     PrefetchLine<PrefetchHint::kWrite>(tuple);
@@ -206,7 +206,7 @@ void DirectoryGroups::Compare(const Keys& keys, DirectoryRows* looking, uint8_t*
 template <class Keys>
 void DirectoryGroups::FindMost(const Keys& keys, uint32_t n, const PrefetchSetting& setting, DirectoryRows* looking, uint8_t** tuples) {
   if constexpr (std::is_same_v<Keys, FieldKeys>) {
-    const uint64_t used_bytes = num_entries_ * sizeof(uint64_t) + num_groups_ * context_.shape->group()->tuple_bytes;
+    const uint64_t used_bytes = num_entries_ * sizeof(uint64_t) + num_groups_ * context_.descriptor->group()->tuple_bytes;
     if (used_bytes <= context_.options.caches.l3_bytes / kOnePassShare && short_strings_.Takes(keys.rows)) {
       const DirectoryView directory = {reinterpret_cast<const uint64_t*>(directory_.data()), num_entries_ - 1, context_.common_bits,
                                        shift_};
@@ -245,7 +245,7 @@ absl::Status DirectoryGroups::FindAll(const Keys& keys, uint32_t n, uint8_t** tu
 template <class Keys>
 absl::Status DirectoryGroups::MakeGroups(const Keys& keys, const PrefetchSetting& setting, DirectoryRows* looking, uint8_t** tuples) {
   TupleSpan& span = spans_.back();
-  const uint64_t tuple_bytes = context_.shape->group()->tuple_bytes;
+  const uint64_t tuple_bytes = context_.descriptor->group()->tuple_bytes;
   uint8_t* const first_made = span.tuples + span.num_tuples * tuple_bytes;
   const DirectoryEntries directory = {reinterpret_cast<uint64_t*>(directory_.data()), num_entries_};
   StepThroughLines(directory, {first_made, span.hashes + span.num_tuples, tuple_bytes}, setting, looking, tuples);
@@ -265,7 +265,7 @@ absl::Status DirectoryGroups::MakeGroups(const Keys& keys, const PrefetchSetting
 
 absl::Status DirectoryGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   if (rows.n == 0) return absl::OkStatus();  // there may be no columns to read
-  const QuernJoinShape& group = *context_.shape->group();
+  const QuernJoinDescriptor& group = *context_.descriptor->group();
   if (group.word_bytes == 0) {
     uint32_t others[kMaxBatchRows], num_others = 0;
     if (!short_keys_.Look(rows, tuples, others, &num_others)) return FindAll(FieldKeys{context_, rows}, rows.n, tuples);
@@ -290,7 +290,7 @@ absl::Status DirectoryGroups::FindOthers(const KeyRows& rows, const uint32_t* ot
 }
 
 absl::Status DirectoryGroups::FindTuples(const GroupTuples& from, uint8_t** tuples) {
-  const QuernJoinShape& group = *context_.shape->group();
+  const QuernJoinDescriptor& group = *context_.descriptor->group();
   if (group.word_bytes == 0) return FindAll(TupleKeys{context_, from}, from.n, tuples);
   uint64_t words[kMaxBatchRows];
   for (uint32_t i = 0; i < from.n; ++i)
@@ -301,7 +301,7 @@ absl::Status DirectoryGroups::FindTuples(const GroupTuples& from, uint8_t** tupl
 // ---- memory ----------------------------------------------------------------------------------------------------
 
 absl::Status DirectoryGroups::MakeRoom(uint32_t n) {
-  const uint64_t tuple_bytes = context_.shape->group()->tuple_bytes;
+  const uint64_t tuple_bytes = context_.descriptor->group()->tuple_bytes;
   if ((num_groups_ + n) * 100 > num_entries_ * context_.options.load_percent) QUERN_RETURN_IF_ERROR(Grow(num_groups_ + n));
   if (!spans_.empty() && spans_.back().capacity - spans_.back().num_tuples >= n) return absl::OkStatus();
   const uint64_t row_bytes = tuple_bytes + sizeof(uint64_t);
@@ -337,7 +337,7 @@ absl::Status DirectoryGroups::Grow(uint64_t groups) {
   groups_at_growth_ = num_groups_;
   constexpr uint64_t kAhead = 32;
   const uint64_t* const entries = reinterpret_cast<const uint64_t*>(directory_.data());
-  const uint64_t tuple_bytes = context_.shape->group()->tuple_bytes;
+  const uint64_t tuple_bytes = context_.descriptor->group()->tuple_bytes;
   for (const TupleSpan& span : spans_) {
     for (uint64_t t = 0; t < span.num_tuples; ++t) {
       PrefetchLine<PrefetchHint::kWrite>(&entries[SlotOf(span.hashes[std::min(t + kAhead, span.num_tuples - 1)])]);
@@ -360,7 +360,7 @@ void DirectoryGroups::Release() {
 // ---- reading ----------------------------------------------------------------------------------------------------
 
 uint32_t DirectoryGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) {
-  return ScanSpans(spans_, span_positions_, context_.shape->group()->tuple_bytes, begin, end, tuples);
+  return ScanSpans(spans_, span_positions_, context_.descriptor->group()->tuple_bytes, begin, end, tuples);
 }
 
 void DirectoryGroups::HashesOf(uint64_t begin, uint8_t* const*, uint32_t n, uint64_t* hashes) const {

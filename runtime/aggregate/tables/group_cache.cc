@@ -84,7 +84,7 @@ void CloseGaps(const KeyRows& rows, uint64_t* words) {
 
 }  // namespace
 
-ShortKeyMemo::ShortKeyMemo(const QuernJoinShape& group) : group_(group), pays_(!group.zero_hashes) {
+ShortKeyMemo::ShortKeyMemo(const QuernJoinDescriptor& group) : group_(group), pays_(!group.zero_hashes) {
   uint32_t fewest = 0;
   bool has_strings = false;
   for (uint32_t k = 0; k < group.num_keys && pays_; ++k) {

@@ -14,7 +14,7 @@ namespace quern {
 class ShortKeyMemo {
  public:
   // A key's hash may be a test's constant, and its collisions what is to be tested: then all rows are looked for.
-  explicit ShortKeyMemo(const QuernJoinShape& group);
+  explicit ShortKeyMemo(const QuernJoinDescriptor& group);
 
   // Answers whether the rows were looked at. If so tuples[i] is the group of row i, but for the rows that are listed in `others` (room for
   // rows.n), whose group is to be told by Learn. *Cost*: 1 ns a string and 1 ns a row; where it does not pay, of a few batches.
@@ -41,7 +41,7 @@ class ShortKeyMemo {
   static constexpr uint32_t kFewWords = 8;
   static constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
 
-  const QuernJoinShape& group_;
+  const QuernJoinDescriptor& group_;
   bool pays_;
   std::vector<uint32_t> bytes_;  // of the word, by key; a string has one more than its bytes
   uint64_t rows_ = 0, misses_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which table a shape gets, and the table of one group. Slots of an open table move when it grows and are half empty, so a tuple in one
+// Which table a descriptor gets, and the table of one group. Slots of an open table move when it grows and are half empty, so a tuple in one
 // should be no wider than a cache line: beyond, tuples lie in order of arrival behind a directory, as those of all keys that are no words
 // do, unless they are few.
 #include "runtime/aggregate/tables/group_table.h"
@@ -21,7 +21,7 @@ constexpr uint32_t kWidestSmallSlotBytes = 256;  // of a table that fits the cac
 
 class SingleGroup : public GroupTable {
  public:
-  explicit SingleGroup(const GroupContext& context) : tuple_(context.shape->group()->tuple_bytes / sizeof(uint64_t)) {}
+  explicit SingleGroup(const GroupContext& context) : tuple_(context.descriptor->group()->tuple_bytes / sizeof(uint64_t)) {}
 
   absl::Status Find(const KeyRows& rows, uint8_t** tuples) override { return FindAll(rows.n, tuples); }
   absl::Status FindTuples(const GroupTuples& from, uint8_t** tuples) override { return FindAll(from.n, tuples); }
@@ -73,7 +73,7 @@ uint64_t GroupsMet(uint64_t rows, uint64_t groups) {
 }
 
 std::unique_ptr<GroupTable> MakeGroupTable(const GroupContext& context, uint64_t expected_groups) {
-  const QuernJoinShape& group = *context.shape->group();
+  const QuernJoinDescriptor& group = *context.descriptor->group();
   if (group.num_keys == 0) return std::make_unique<SingleGroup>(context);
   const GroupLayout layout = context.options.layout;
   const bool fits_slot = group.tuple_bytes <= kWidestSlotBytes;

@@ -31,7 +31,7 @@ struct KeyRows {
   uint32_t n;
 };
 
-// Groups of another table with the same shape. n is at most kMaxBatchRows.
+// Groups of another table with the same descriptor. n is at most kMaxBatchRows.
 struct GroupTuples {
   uint8_t* const* tuples;
   const uint64_t* hashes;  // keys that are no words: one each
@@ -40,7 +40,7 @@ struct GroupTuples {
 
 // What the tables of one aggregation have in common.
 struct GroupContext {
-  std::shared_ptr<const AggregateShape> shape;
+  std::shared_ptr<const AggregateDescriptor> descriptor;
   AggregateEntrySource entry_points;
   std::shared_ptr<MemoryBudget> budget;
   AggregateOptions options;
@@ -103,7 +103,7 @@ uint64_t ExpectedGroups(uint64_t rows, uint64_t groups);
 // The other way round: how many of so many groups that many rows meet.
 uint64_t GroupsMet(uint64_t rows, uint64_t groups);
 
-// The table for a shape; expected_groups: a guess, 0 for none. *Errors*: none, memory is taken later.
+// The table for a descriptor; expected_groups: a guess, 0 for none. *Errors*: none, memory is taken later.
 std::unique_ptr<GroupTable> MakeGroupTable(const GroupContext& context, uint64_t expected_groups);
 
 }  // namespace quern

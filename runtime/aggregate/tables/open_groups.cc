@@ -62,7 +62,7 @@ absl::Status OpenGroups::Allocate(uint64_t bytes, bool huge_pages, const std::sh
   return absl::OkStatus();
 }
 
-absl::Status OpenGroups::Begin(const QuernJoinShape& group, uint32_t bits, uint32_t common_bits, bool huge_pages,
+absl::Status OpenGroups::Begin(const QuernJoinDescriptor& group, uint32_t bits, uint32_t common_bits, bool huge_pages,
                                const std::shared_ptr<MemoryBudget>& budget) {
   const uint64_t num_slots = uint64_t{1} << bits;
   QUERN_RETURN_IF_ERROR(Allocate((num_slots + 1) * group.tuple_bytes, huge_pages, budget));
@@ -192,7 +192,7 @@ absl::Status OpenGroups::Grow(uint32_t more_bits, bool huge_pages, const std::sh
     WithWordAndBytes([&]<class Word, uint32_t kBytes>() { SpreadOut<Word, kBytes>(old_num_slots); });
     return absl::OkStatus();
   }
-  QuernJoinShape group = {};
+  QuernJoinDescriptor group = {};
   group.tuple_bytes = slot_bytes_;
   group.word_bytes = word_bytes_;
   group.zero_hashes = zero_hashes_;

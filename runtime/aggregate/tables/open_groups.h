@@ -17,7 +17,7 @@ class OpenGroups {
  public:
   // Makes an empty table of 2^bits slots. common_bits: top bits of the hash that tell nothing here.
   // *Errors*: ResourceExhausted, which leaves the table as it was.
-  absl::Status Begin(const QuernJoinShape& group, uint32_t bits, uint32_t common_bits, bool huge_pages,
+  absl::Status Begin(const QuernJoinDescriptor& group, uint32_t bits, uint32_t common_bits, bool huge_pages,
                      const std::shared_ptr<MemoryBudget>& budget);
   // Makes it 2^more_bits times as large. *Cost*: one sequential pass over both, since slots are in the order of hashes. *Errors*:
   // ResourceExhausted, which leaves the table as it was.

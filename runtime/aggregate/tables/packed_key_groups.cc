@@ -44,17 +44,17 @@ uint32_t SlotBitsFor(uint64_t groups, uint32_t load_percent) {
   return static_cast<uint32_t>(std::bit_width(slots - 1));
 }
 
-uint64_t WordOf(const QuernJoinShape& group, const uint8_t* tuple) {
+uint64_t WordOf(const QuernJoinDescriptor& group, const uint8_t* tuple) {
   return group.word_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple);
 }
 
-void WordsOf(const QuernJoinShape& group, uint8_t* const* tuples, uint32_t n, uint64_t* words) {
+void WordsOf(const QuernJoinDescriptor& group, uint8_t* const* tuples, uint32_t n, uint64_t* words) {
   for (uint32_t i = 0; i < n; ++i) words[i] = WordOf(group, tuples[i]);
 }
 
 // Calls f(tuples, words, n) for all groups of a table that scans.
 template <class Table, class F>
-void ForEachGroup(const QuernJoinShape& group, Table* table, uint64_t num_positions, F&& f) {
+void ForEachGroup(const QuernJoinDescriptor& group, Table* table, uint64_t num_positions, F&& f) {
   uint8_t* tuples[kMoveRows];
   uint64_t words[kMoveRows];
   for (uint64_t begin = 0; begin < num_positions; begin += kMoveRows) {
@@ -64,7 +64,7 @@ void ForEachGroup(const QuernJoinShape& group, Table* table, uint64_t num_positi
   }
 }
 
-void CopyTuples(const QuernJoinShape& group, uint8_t* const* from, uint32_t n, uint8_t* const* to) {
+void CopyTuples(const QuernJoinDescriptor& group, uint8_t* const* from, uint32_t n, uint8_t* const* to) {
   for (uint32_t i = 0; i < n; ++i) std::memcpy(to[i], from[i], group.tuple_bytes);
 }
 
@@ -97,12 +97,12 @@ uint64_t WordGroups::Expected(uint64_t groups) const { return std::min(ExpectedG
 // Slots, log2, for so many groups. Tables that stay in the L2 cache are half as full as others: a second step costs more there than room.
 uint32_t WordGroups::BitsFor(uint64_t groups) const {
   const uint32_t load_percent = context_.options.load_percent, roomy = SlotBitsFor(groups, load_percent / 2);
-  const uint64_t roomy_bytes = (uint64_t{1} << roomy) * context_.shape->group()->tuple_bytes;
+  const uint64_t roomy_bytes = (uint64_t{1} << roomy) * context_.descriptor->group()->tuple_bytes;
   return roomy_bytes <= context_.options.caches.l2_bytes ? roomy : SlotBitsFor(groups, load_percent);
 }
 
 absl::Status WordGroups::Begin(const uint64_t* words, uint32_t n) {
-  const QuernJoinShape& group = *context_.shape->group();
+  const QuernJoinDescriptor& group = *context_.descriptor->group();
   WordRanges ranges(group);
   const std::vector<KeyRange>& known = context_.options.ranges;
   bool all_known = !ranges.digits.empty();
@@ -133,7 +133,7 @@ absl::Status WordGroups::Begin(const uint64_t* words, uint32_t n) {
 }
 
 absl::Status WordGroups::BecomeOpen(uint64_t groups) {
-  const QuernJoinShape& group = *context_.shape->group();
+  const QuernJoinDescriptor& group = *context_.descriptor->group();
   OpenGroups open;
   const uint64_t wanted = std::max(groups + num_groups(), expected_groups_);
   QUERN_RETURN_IF_ERROR(open.Begin(group, BitsFor(wanted), context_.common_bits, context_.options.huge_pages, context_.budget));
@@ -164,7 +164,7 @@ bool WordGroups::EndsBehind(const uint64_t* words, uint32_t n) const {
 
 // Whether these words come after all that are there, one behind the other, as the words of a dense table may have.
 bool WordGroups::GoesOnInOrder(const uint64_t* words, uint32_t n) {
-  const QuernJoinShape& group = *context_.shape->group();
+  const QuernJoinDescriptor& group = *context_.descriptor->group();
   if (context_.options.layout != GroupLayout::kAuto || n < kFewestInOrder || !EndsBehind(words, n) || !sorted_.IsInOrder(words, n))
     return false;
   bool are_before = true;
@@ -175,7 +175,7 @@ bool WordGroups::GoesOnInOrder(const uint64_t* words, uint32_t n) {
 }
 
 absl::Status WordGroups::BecomeSorted() {
-  const QuernJoinShape& group = *context_.shape->group();
+  const QuernJoinDescriptor& group = *context_.descriptor->group();
   absl::Status status;
   sorted_.Begin(group, context_.options.huge_pages, context_.budget);  // may have been one before, and freed
   ForEachGroup(group, &dense_, dense_.num_cells(), [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
@@ -192,7 +192,7 @@ absl::Status WordGroups::BecomeSorted() {
 }
 
 absl::Status WordGroups::BecomeDense(const WordRanges& ranges) {
-  const QuernJoinShape& group = *context_.shape->group();
+  const QuernJoinDescriptor& group = *context_.descriptor->group();
   DenseGroups dense;
   QUERN_RETURN_IF_ERROR(dense.Begin(group, ranges, context_.options.huge_pages, context_.budget));
   const PrefetchSetting setting = SettingOf(PrefetchLoop::kUpdateDense, dense.bytes());
@@ -226,7 +226,7 @@ absl::Status WordGroups::WidenDense(const uint64_t* words, uint32_t n) {
 }
 
 absl::Status WordGroups::GrowOpen(const uint64_t* words, uint32_t n) {
-  const QuernJoinShape& group = *context_.shape->group();
+  const QuernJoinDescriptor& group = *context_.descriptor->group();
   const uint64_t groups = open_.num_groups();
   const uint32_t bits = BitsFor(groups + n), now = static_cast<uint32_t>(std::bit_width(open_.num_slots() - 1));
   if (bits <= now) return absl::OkStatus();
@@ -288,7 +288,7 @@ void WordGroups::FindOpen(const uint64_t* words, uint32_t n, uint8_t** tuples, u
     }
   } else {
     steps = open_.Find(words, n, prefetch(), tuples, words_ahead);
-    if (!context_.shape->group()->zero_hashes) few_.Learn(words, n, tuples);
+    if (!context_.descriptor->group()->zero_hashes) few_.Learn(words, n, tuples);
   }
   tally()->hits += steps.hits;
   tally()->steps += steps.further;
@@ -296,7 +296,7 @@ void WordGroups::FindOpen(const uint64_t* words, uint32_t n, uint8_t** tuples, u
 
 // The rows' words where a column holds them as they are, one behind the other; else null.
 const uint64_t* WordGroups::ColumnOfWords(const KeyRows& rows) const {
-  const QuernJoinShape& group = *context_.shape->group();
+  const QuernJoinDescriptor& group = *context_.descriptor->group();
   const QuernField& key = group.keys[0];
   if (group.num_keys != 1 || key.storage != k64 || key.nullable || key.index_storage != kNoStorage || rows.rows != nullptr) return nullptr;
   const uint64_t* const words = static_cast<const uint64_t*>(rows.keys[0].values) + rows.first;
@@ -309,7 +309,7 @@ absl::Status WordGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   const uint64_t* words = ColumnOfWords(rows);
   const uint32_t words_ahead = words != nullptr && HasAvx512() ? context_.options.input_ahead : 0;  // only loops over eight words ask
   if (words == nullptr) {
-    context_.entry_points.Now().pack(context_.shape->group(), rows.keys, rows.first, rows.rows, rows.n, packed);
+    context_.entry_points.Now().pack(context_.descriptor->group(), rows.keys, rows.first, rows.rows, rows.n, packed);
     words = packed;
   }
   rows_seen_ += rows.n;
@@ -342,7 +342,7 @@ absl::Status WordGroups::FindRuns(const uint64_t* words, uint32_t n, uint8_t** t
 
 absl::Status WordGroups::FindTuples(const GroupTuples& from, uint8_t** tuples) {
   uint64_t words[kMaxBatchRows];
-  WordsOf(*context_.shape->group(), from.tuples, from.n, words);
+  WordsOf(*context_.descriptor->group(), from.tuples, from.n, words);
   rows_seen_ += from.n;
   return FindWords(words, from.n, tuples);
 }
@@ -388,7 +388,7 @@ const char* WordGroups::layout() const {
 }
 
 PrefetchSetting WordGroups::SettingOf(PrefetchLoop loop, uint64_t table_bytes) const {
-  return context_.shape->group()->prefetches ? context_.options.prefetch.For(loop, table_bytes) : PrefetchSetting();
+  return context_.descriptor->group()->prefetches ? context_.options.prefetch.For(loop, table_bytes) : PrefetchSetting();
 }
 
 PrefetchSetting WordGroups::prefetch() const {
@@ -402,7 +402,7 @@ uint32_t WordGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) {
 }
 
 void WordGroups::HashesOf(uint64_t, uint8_t* const* tuples, uint32_t n, uint64_t* hashes) const {
-  const QuernJoinShape& group = *context_.shape->group();
+  const QuernJoinDescriptor& group = *context_.descriptor->group();
   WordsOf(group, tuples, n, hashes);
   HashWords(hashes, n, group.zero_hashes, hashes);
 }

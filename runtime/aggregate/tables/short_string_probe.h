@@ -30,7 +30,7 @@ class ShortStringStep {
     uint8_t mask = 0;     // 0: not nullable
   };
 
-  explicit ShortStringStep(const QuernJoinShape& group);
+  explicit ShortStringStep(const QuernJoinDescriptor& group);
 
   // Whether these rows are worth a Find: neighbours, none of them null, of which enough were found lately.
   bool Takes(const KeyRows& rows);

@@ -17,7 +17,7 @@ namespace quern {
 class SortedGroups {
  public:
   // Takes no memory yet.
-  void Begin(const QuernJoinShape& group, bool huge_pages, std::shared_ptr<MemoryBudget> budget);
+  void Begin(const QuernJoinDescriptor& group, bool huge_pages, std::shared_ptr<MemoryBudget> budget);
 
   // Whether the words come in order, none of them before the largest that is there.
   bool IsInOrder(const uint64_t* words, uint32_t n) const;

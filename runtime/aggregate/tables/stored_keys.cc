@@ -27,10 +27,10 @@ void CountSpaces(const QuernColumn& key, const uint32_t* rows, uint32_t n, uint3
 }  // namespace
 
 void StoreKeys(const GroupContext& context, const QuernColumn* keys, const uint32_t* rows, uint32_t n, uint8_t* tuples) {
-  const QuernJoinShape& group = *context.shape->group();
+  const QuernJoinDescriptor& group = *context.descriptor->group();
   context.entry_points.Now().store(&group, keys, 0, rows, n, tuples);
   for (size_t k = 0; k < group.num_keys; ++k) {
-    const uint32_t offset = context.shape->spaces_offset(k);
+    const uint32_t offset = context.descriptor->spaces_offset(k);
     if (offset == 0) continue;
     DispatchStorage(group.keys[k].storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
@@ -39,7 +39,7 @@ void StoreKeys(const GroupContext& context, const QuernColumn* keys, const uint3
   }
 }
 
-KeyBytes::KeyBytes(const GroupContext& context) : shape_(context.shape), arena_(context.budget, context.options.huge_pages) {}
+KeyBytes::KeyBytes(const GroupContext& context) : descriptor_(context.descriptor), arena_(context.budget, context.options.huge_pages) {}
 
 absl::StatusOr<uint8_t*> KeyBytes::Take(uint32_t bytes) {
   if (bytes > left_bytes_) {
@@ -52,7 +52,7 @@ absl::StatusOr<uint8_t*> KeyBytes::Take(uint32_t bytes) {
 }
 
 absl::Status KeyBytes::Keep(uint8_t* tuples, uint32_t n) {
-  const QuernJoinShape& group = *shape_->group();
+  const QuernJoinDescriptor& group = *descriptor_->group();
   if (group.word_bytes != 0) return absl::OkStatus();
   for (uint32_t k = 0; k < group.num_keys; ++k) {
     const QuernField& key = group.keys[k];

@@ -24,7 +24,7 @@ class KeyBytes {
  private:
   absl::StatusOr<uint8_t*> Take(uint32_t bytes);
 
-  std::shared_ptr<const AggregateShape> shape_;
+  std::shared_ptr<const AggregateDescriptor> descriptor_;
   Arena arena_;
   uint8_t* end_ = nullptr;  // of what is in use of the arena's last piece
   uint64_t left_bytes_ = 0;

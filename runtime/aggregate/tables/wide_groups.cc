@@ -31,11 +31,11 @@ WideGroups::WideGroups(const GroupContext& context, uint64_t expected_groups)
 }
 
 bool WideGroups::IsTooLarge(uint64_t groups) const {
-  return groups > context_.options.caches.l2_bytes / context_.shape->group()->tuple_bytes;
+  return groups > context_.options.caches.l2_bytes / context_.descriptor->group()->tuple_bytes;
 }
 
 absl::Status WideGroups::MoveToDirectory() {
-  const uint64_t tuple_bytes = context_.shape->group()->tuple_bytes, num_positions = table_->num_positions();
+  const uint64_t tuple_bytes = context_.descriptor->group()->tuple_bytes, num_positions = table_->num_positions();
   auto directory = std::make_unique<DirectoryGroups>(context_, std::max(expected_groups_, 2 * table_->num_groups()));
   uint8_t *from[kMoveRows], *to[kMoveRows];
   for (uint64_t begin = 0; begin < num_positions; begin += kMoveRows) {

@@ -43,7 +43,7 @@ TEST(CompileAggregate, EqualSpecsShareOneKernel) {
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(second->cache, CacheOutcome::kMemory);
   EXPECT_EQ(first->kernel, second->kernel);
-  EXPECT_EQ(first->kernel->shape, nullptr);  // a join's
+  EXPECT_EQ(first->kernel->descriptor, nullptr);  // a join's
   EXPECT_EQ(first->kernel->join.pack, nullptr);
 }
 

@@ -252,7 +252,7 @@ class SortKernels {
 
   bool ok() const { return kernels_.size() == 2; }
   const KernelSpec& spec() const { return kernels_[0]->plan.spec; }
-  const SortShape& shape() const { return *kernels_[0]->rows; }
+  const SortDescriptor& descriptor() const { return *kernels_[0]->rows; }
   const QuernSortEntryPoints& jit() const { return kernels_[0]->sort; }
   const QuernSortEntryPoints& generic() const { return kernels_[1]->sort; }
 
@@ -264,7 +264,7 @@ class SortKernels {
   }
 
   uint64_t LeftOutOfLead() const {
-    const QuernSortShape& s = *shape().get();
+    const QuernSortDescriptor& s = *descriptor().get();
     uint64_t mask = 0;
     for (uint32_t p = 0; p < s.num_parts; ++p) {
       const QuernSortPart& part = s.parts[p];
@@ -297,13 +297,13 @@ class SortKernels {
     const std::vector<uint8_t> tuples = Store(jit());
     EXPECT_EQ(tuples, Store(generic())) << text_;
     if (jit().compare == nullptr) return;
-    const uint32_t bytes = shape().get()->rows.tuple_bytes;
+    const uint32_t bytes = descriptor().get()->rows.tuple_bytes;
     for (uint32_t i = 0; i < n_; ++i) {
       for (uint32_t j = 0; j < n_; ++j) {
         const int expected = Compare(i, j, true).order;
         const uint8_t *a = &tuples[size_t{i} * bytes], *b = &tuples[size_t{j} * bytes];
-        ASSERT_EQ(SignOf(jit().compare(shape().get(), a, b)), expected) << text_ << " rows " << i << " " << j;
-        ASSERT_EQ(SignOf(generic().compare(shape().get(), a, b)), expected) << text_ << " rows " << i << " " << j;
+        ASSERT_EQ(SignOf(jit().compare(descriptor().get(), a, b)), expected) << text_ << " rows " << i << " " << j;
+        ASSERT_EQ(SignOf(generic().compare(descriptor().get(), a, b)), expected) << text_ << " rows " << i << " " << j;
       }
     }
   }
@@ -314,8 +314,8 @@ class SortKernels {
     for (const QuernSortEntryPoints* kernel : {&jit(), &generic()}) {
       ASSERT_NE(kernel->sort, nullptr) << text_;
       std::vector<uint8_t*> sorted(n_), scratch(n_);
-      for (uint32_t i = 0; i < n_; ++i) sorted[i] = &tuples[size_t{i} * shape().get()->rows.tuple_bytes];
-      kernel->sort(shape().get(), sorted.data(), n_, scratch.data());
+      for (uint32_t i = 0; i < n_; ++i) sorted[i] = &tuples[size_t{i} * descriptor().get()->rows.tuple_bytes];
+      kernel->sort(descriptor().get(), sorted.data(), n_, scratch.data());
       for (uint32_t i = 0; i < n_; ++i) ASSERT_EQ(RowOfTuple(tuples, sorted[i]), expected[i]) << text_ << " at " << i;
     }
   }
@@ -324,12 +324,12 @@ class SortKernels {
   void ExpectTuplesComeOut(const std::vector<ColumnType>& types) {
     const std::vector<uint8_t> tuples = Store(jit());
     std::vector<uint64_t> addresses;
-    for (uint32_t i = 0; i < n_; ++i) addresses.push_back(reinterpret_cast<uint64_t>(&tuples[size_t{i} * shape().get()->rows.tuple_bytes]));
+    for (uint32_t i = 0; i < n_; ++i) addresses.push_back(reinterpret_cast<uint64_t>(&tuples[size_t{i} * descriptor().get()->rows.tuple_bytes]));
     for (const QuernSortEntryPoints* kernel : {&jit(), &generic()}) {
       OutputBatch out(types, kRows, std::make_shared<MemoryBudget>());
       ASSERT_EQ(out.Reset(), absl::OkStatus());
       QuernJoinProbeArgs args = {};
-      args.shape = &shape().get()->rows;
+      args.descriptor = &descriptor().get()->rows;
       args.out_build = out.columns();
       args.out_capacity = kRows;
       ASSERT_NE(kernel->fit, nullptr);
@@ -345,7 +345,7 @@ class SortKernels {
   // Rows i and j of the batch by all keys, or by those that have fields.
   Decision Compare(uint32_t i, uint32_t j, bool by_fields) const {
     for (uint32_t k = 0; k < spec().keys.size(); ++k) {
-      if (by_fields && shape().get()->keys[k].field == kNoField) continue;
+      if (by_fields && descriptor().get()->keys[k].field == kNoField) continue;
       const int order = CompareCells(spec().keys[k], columns_[k]->cells[Row(i)], columns_[k]->cells[Row(j)]);
       if (order != 0) return {order, k};
     }
@@ -363,11 +363,11 @@ class SortKernels {
   }
 
   uint32_t RowOfTuple(const std::vector<uint8_t>& tuples, const uint8_t* tuple) const {
-    return static_cast<uint32_t>(static_cast<size_t>(tuple - tuples.data()) / shape().get()->rows.tuple_bytes);
+    return static_cast<uint32_t>(static_cast<size_t>(tuple - tuples.data()) / descriptor().get()->rows.tuple_bytes);
   }
 
   std::vector<std::vector<uint64_t>> Encode(const QuernSortEntryPoints& kernel) {
-    const uint32_t num_words = shape().get()->num_words;
+    const uint32_t num_words = descriptor().get()->num_words;
     std::vector<GuardedBuffer> buffers;
     std::vector<uint64_t*> words;
     for (uint32_t w = 0; w < num_words; ++w) {
@@ -375,7 +375,7 @@ class SortKernels {
       words.push_back(buffers.back().as<uint64_t>());
     }
     incomplete_ = 0;
-    kernel.encode(shape().get(), views_.data(), first_, rows_, n_, words.data(), &incomplete_);
+    kernel.encode(descriptor().get(), views_.data(), first_, rows_, n_, words.data(), &incomplete_);
     std::vector<std::vector<uint64_t>> result;
     for (uint64_t* word : words) result.emplace_back(word, word + n_);
     return result;
@@ -383,17 +383,17 @@ class SortKernels {
 
   std::vector<uint64_t> Lead(const QuernSortEntryPoints& kernel) {
     const GuardedBuffer lead = GuardedBuffer::Of(std::vector<uint64_t>(n_, 0x5555555555555555u), Guard::kBehind);
-    kernel.lead(shape().get(), views_.data(), first_, rows_, n_, lead.as<uint64_t>());
+    kernel.lead(descriptor().get(), views_.data(), first_, rows_, n_, lead.as<uint64_t>());
     return {lead.as<uint64_t>(), lead.as<uint64_t>() + n_};
   }
 
   std::vector<uint8_t> Store(const QuernSortEntryPoints& kernel) {
     if (kernel.store == nullptr) return {};
     std::vector<QuernColumn> fields;
-    for (const SortFieldSource& field : shape().fields())
+    for (const SortFieldSource& field : descriptor().fields())
       fields.push_back(views_[field.is_key ? field.index : spec().keys.size() + field.index]);
-    const GuardedBuffer tuples(size_t{n_} * shape().get()->rows.tuple_bytes, Guard::kBehind);
-    kernel.store(&shape().get()->rows, fields.data(), first_, rows_, n_, /*first_row_id=*/1000, tuples.data());
+    const GuardedBuffer tuples(size_t{n_} * descriptor().get()->rows.tuple_bytes, Guard::kBehind);
+    kernel.store(&descriptor().get()->rows, fields.data(), first_, rows_, n_, /*first_row_id=*/1000, tuples.data());
     return {tuples.data(), tuples.data() + tuples.bytes()};
   }
 
@@ -401,7 +401,7 @@ class SortKernels {
   void ExpectRow(const OutputBatch& out, uint32_t i) const {
     for (size_t c = 0; c < out.num_columns(); ++c) {
       const QuernOutColumn& column = out.column(c);
-      const SortFieldSource source = shape().fields()[c];
+      const SortFieldSource source = descriptor().fields()[c];
       const Cell* cell = source.is_key ? &columns_[source.index]->cells[Row(i)] : nullptr;
       if (cell == nullptr && spec().payload[source.index].id == TypeId::kRowId) {
         ASSERT_EQ(static_cast<const uint64_t*>(column.values)[i], 1000u + Row(i));
@@ -544,7 +544,7 @@ TEST(SortKernel, EqualSpecsShareOneKernel) {
   const auto second = CompileText("sort payload=f64 keys=i64:desc,utf8:asc", options);
   ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
   EXPECT_EQ(first->kernel, second->kernel);
-  EXPECT_EQ(first->kernel->shape, nullptr);   // a join's
+  EXPECT_EQ(first->kernel->descriptor, nullptr);   // a join's
   EXPECT_EQ(first->kernel->groups, nullptr);  // an aggregation's
 }
 

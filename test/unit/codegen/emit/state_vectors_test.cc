@@ -47,8 +47,8 @@ TEST(StateVectors, LeaveCalledStatesAsTheyAre) {
 }
 
 TEST(StateVectors, SayWhatARowDoesToALane) {
-  const auto shape = test::ShapeOf("aggregate keys=i32 aggs=min(i64:nullable),sum(u32),max(f32)");
-  const auto vectors = StateVectorsOf(*shape->get(), false);
+  const auto descriptor = test::ShapeOf("aggregate keys=i32 aggs=min(i64:nullable),sum(u32),max(f32)");
+  const auto vectors = StateVectorsOf(*descriptor->get(), false);
   ASSERT_EQ(vectors.size(), 1u);
   const std::vector<StateLane>& lanes = vectors[0].lanes;
   ASSERT_EQ(lanes.size(), 4u);

@@ -126,7 +126,7 @@ TEST(Frames, EveryInstructionOfAKernelHasAWayToItsCaller) {
   const QuernJoinEntryPoints stepped = Watch(*compiled->kernel);
   const std::vector<int64_t> build = {1, 2, 3, 3, 5, 8, 13}, probe = {3, 4, 13, 1, 21, 3};
   const std::vector<int64_t> build_rows = RowNumbers(build.size()), probe_rows = RowNumbers(probe.size());
-  const auto join = std::make_shared<HashJoin>(compiled->kernel->shape, stepped, compiled->kernel, std::make_shared<MemoryBudget>(),
+  const auto join = std::make_shared<HashJoin>(compiled->kernel->descriptor, stepped, compiled->kernel, std::make_shared<MemoryBudget>(),
                                                MakeJoinOptions(compiled->kernel->plan));
   const Pairs pairs = BuildAndProbe(join, Batch(build, build_rows), Batch(probe, probe_rows));
   EXPECT_EQ(pairs, NestedLoops(build, probe));

@@ -24,20 +24,20 @@ KernelObject MakeKernelObject(const std::string& text) {
 KernelObject MakeKernelObject(const KernelPlan& plan) {
   const auto host = HostMachine();
   KernelObject object;
-  const auto shape = MakeKernelShape(plan);
+  const auto descriptor = MakeKernelDescriptor(plan);
   auto target = MakeTargetMachine(*host);
-  EXPECT_TRUE(shape.ok() && target.ok());
+  EXPECT_TRUE(descriptor.ok() && target.ok());
   llvm::LLVMContext context;
   context.setDiagnosticHandler(std::make_unique<Diagnostics>());
   CompileTimes times;
-  auto module = Instantiate(plan, *shape, *host, target->get(), "", &context, &times);
+  auto module = Instantiate(plan, *descriptor, *host, target->get(), "", &context, &times);
   EXPECT_TRUE(module.ok()) << module.status();
   if (!module.ok()) return object;
   llvm::SmallVector<char, 0> bytes;
   EXPECT_TRUE(Optimise(module->get(), target->get(), PassesOf(plan)).ok());
   EXPECT_TRUE(GenerateCode(module->get(), target->get(), CodeFormat::kObject, &bytes, PassesOf(plan)).ok());
   object.bytes.assign(bytes.data(), bytes.size());
-  object.symbols = EntryPointSymbols(*shape);
+  object.symbols = EntryPointSymbols(*descriptor);
   return object;
 }
 

@@ -172,11 +172,11 @@ TEST(Plan, AGroupIsNoLongerThanItsBatch) {
 
 TEST(Plan, TheRuntimeIsToldWhatThePlanSays) {
   const auto plan = Plan({{"batch_size", "8"}, {"prefetch_group", "3"}, {"prefetch", "off"}, {"hash", "zero"}, {"huge_pages", "off"}});
-  const auto shape = MakePlannedShape(*plan);
-  EXPECT_EQ(shape->get()->batch_rows, 8u);
-  EXPECT_EQ(shape->get()->group_rows, 3u);
-  EXPECT_FALSE(shape->get()->prefetches);
-  EXPECT_TRUE(shape->get()->zero_hashes);
+  const auto descriptor = MakePlannedDescriptor(*plan);
+  EXPECT_EQ(descriptor->get()->batch_rows, 8u);
+  EXPECT_EQ(descriptor->get()->group_rows, 3u);
+  EXPECT_FALSE(descriptor->get()->prefetches);
+  EXPECT_TRUE(descriptor->get()->zero_hashes);
   EXPECT_FALSE(MakeJoinOptions(*plan).huge_pages);
   EXPECT_EQ(MakeJoinOptions(*plan).layout, LayoutChoice::kAuto);
   const JoinOptions options =
@@ -203,11 +203,11 @@ TEST(Plan, TheRuntimeIsToldWhatAnAggregationsPlanSays) {
                           {"local_groups", "7"},
                           {"partition_bits", "3"}},
                          kOperators[1].spec);
-  const auto shape = MakePlannedGroups(*plan);
-  ASSERT_TRUE(shape.ok()) << shape.status();
-  EXPECT_EQ((*shape)->group()->batch_rows, 8u);
-  EXPECT_FALSE((*shape)->group()->prefetches);
-  EXPECT_TRUE((*shape)->group()->zero_hashes);
+  const auto descriptor = MakePlannedGroups(*plan);
+  ASSERT_TRUE(descriptor.ok()) << descriptor.status();
+  EXPECT_EQ((*descriptor)->group()->batch_rows, 8u);
+  EXPECT_FALSE((*descriptor)->group()->prefetches);
+  EXPECT_TRUE((*descriptor)->group()->zero_hashes);
   const AggregateOptions options = MakeAggregateOptions(*plan);
   EXPECT_EQ(options.layout, GroupLayout::kDirectory);
   EXPECT_EQ(options.load_percent, 33u);
@@ -228,10 +228,10 @@ TEST(Plan, TheRuntimeIsToldWhatASortsPlanSays) {
                           {"top_rows", "0"},
                           {"huge_pages", "off"}},
                          spec);
-  const auto shape = MakePlannedSort(*plan);
-  EXPECT_EQ(shape->get()->batch_rows, 8u);
-  EXPECT_EQ(shape->method(), SortMethod::kComparison);
-  EXPECT_EQ(shape->spec(), plan->spec);
+  const auto descriptor = MakePlannedSort(*plan);
+  EXPECT_EQ(descriptor->get()->batch_rows, 8u);
+  EXPECT_EQ(descriptor->method(), SortMethod::kComparison);
+  EXPECT_EQ(descriptor->spec(), plan->spec);
   const SortOptions options = MakeSortOptions(*plan);
   EXPECT_EQ(options.bucket_bytes, Machine{}.l2_bytes / 4);
   EXPECT_FALSE(options.huge_pages);

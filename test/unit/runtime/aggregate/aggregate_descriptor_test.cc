@@ -14,7 +14,7 @@ namespace {
 
 using test::ShapeOf;
 
-TEST(AggregateShape, ANarrowWordIsFollowedByTheBits) {
+TEST(AggregateDescriptor, ANarrowWordIsFollowedByTheBits) {
   EXPECT_EQ(ShapeOf("aggregate keys=i32 aggs=count_star,sum(i32),max(f64:nullable)")->Print(),
             "offset  bytes  field    type        storage\n"
             "     0      4  word     32 bits     keys[0] from bit 0\n"
@@ -25,7 +25,7 @@ TEST(AggregateShape, ANarrowWordIsFollowedByTheBits) {
             "tuple_bytes 32\n");
 }
 
-TEST(AggregateShape, AFullWordPutsTheBitsBehindTheStates) {
+TEST(AggregateDescriptor, AFullWordPutsTheBitsBehindTheStates) {
   EXPECT_EQ(ShapeOf("aggregate keys=i64 aggs=count_star,sum(i64:nullable),max(f64)")->Print(),
             "offset  bytes  field    type        storage\n"
             "     0      8  word     64 bits     keys[0] from bit 0\n"
@@ -36,9 +36,9 @@ TEST(AggregateShape, AFullWordPutsTheBitsBehindTheStates) {
             "tuple_bytes 40\n");
 }
 
-TEST(AggregateShape, APadSpaceKeyCountsItsSpaces) {
-  const auto shape = ShapeOf("aggregate keys=i32,utf8(utf8mb4_bin):nullable aggs=sum(i64:nullable)");
-  EXPECT_EQ(shape->Print(),
+TEST(AggregateDescriptor, APadSpaceKeyCountsItsSpaces) {
+  const auto descriptor = ShapeOf("aggregate keys=i32,utf8(utf8mb4_bin):nullable aggs=sum(i64:nullable)");
+  EXPECT_EQ(descriptor->Print(),
             "offset  bytes  field    type               storage\n"
             "     0     16  keys[1]  utf8(utf8mb4_bin)  var32\n"
             "    16      4  keys[0]  i32                32\n"
@@ -46,12 +46,12 @@ TEST(AggregateShape, APadSpaceKeyCountsItsSpaces) {
             "    24      8  aggs[0]  sum                sum\n"
             "    32      1  bits     of keys[1], aggs[0]\n"
             "tuple_bytes 40\n");
-  EXPECT_EQ(shape->spaces_offset(0), 0u);
-  EXPECT_EQ(shape->spaces_offset(1), 20u);
+  EXPECT_EQ(descriptor->spaces_offset(0), 0u);
+  EXPECT_EQ(descriptor->spaces_offset(1), 20u);
   EXPECT_EQ(ShapeOf("aggregate keys=utf8(utf8mb4_0900_bin) aggs=count_star")->spaces_offset(0), 0u);
 }
 
-TEST(AggregateShape, WithoutKeysThereAreStatesAlone) {
+TEST(AggregateDescriptor, WithoutKeysThereAreStatesAlone) {
   EXPECT_EQ(ShapeOf("aggregate aggs=sum(i64)")->Print(),
             "offset  bytes  field    type  storage\n"
             "     0      8  aggs[0]  sum   sum\n"
@@ -59,19 +59,19 @@ TEST(AggregateShape, WithoutKeysThereAreStatesAlone) {
             "tuple_bytes 16\n");
 }
 
-TEST(AggregateShape, ADictionaryKeyIsANumber) {
-  const auto shape = ShapeOf("aggregate keys=dictionary(i8,utf8):nullable aggs=count_star");
-  EXPECT_EQ(shape->Print(),
+TEST(AggregateDescriptor, ADictionaryKeyIsANumber) {
+  const auto descriptor = ShapeOf("aggregate keys=dictionary(i8,utf8):nullable aggs=count_star");
+  EXPECT_EQ(descriptor->Print(),
             "offset  bytes  field    type        storage\n"
             "     0      8  word     33 bits     keys[0] from bit 0 (null: bit 32)\n"
             "     8      8  aggs[0]  count_star  rows\n"
             "tuple_bytes 16\n");
-  EXPECT_EQ(shape->get()->group.keys[0].storage, k32);
-  EXPECT_EQ(shape->get()->group.keys[0].index_storage, kNoStorage);
+  EXPECT_EQ(descriptor->get()->group.keys[0].storage, k32);
+  EXPECT_EQ(descriptor->get()->group.keys[0].index_storage, kNoStorage);
 }
 
 // Up to 64 bytes, and where no more than a quarter is wasted.
-TEST(AggregateShape, SlotsAreBroughtUpToAPowerOfTwo) {
+TEST(AggregateDescriptor, SlotsAreBroughtUpToAPowerOfTwo) {
   const auto bytes = [](int num_sums, const char* keys) {
     std::string aggs = "count_star";
     for (int i = 1; i < num_sums; ++i) aggs += ",sum(i64)";
@@ -85,8 +85,8 @@ TEST(AggregateShape, SlotsAreBroughtUpToAPowerOfTwo) {
 }
 
 std::string Needed(const char* text) {
-  const auto shape = ShapeOf(text);
-  const NeededAggregateEntryPoints entries = EntryPointsOf(*shape->get());
+  const auto descriptor = ShapeOf(text);
+  const NeededAggregateEntryPoints entries = EntryPointsOf(*descriptor->get());
   std::string names;
 #define QUERN_AGGREGATE_ENTRY(field, result, parameters) \
   if (entries.field) names += #field " ";
@@ -94,7 +94,7 @@ std::string Needed(const char* text) {
   return names;
 }
 
-TEST(AggregateShape, EntryPointsAreThoseWithWorkToDo) {
+TEST(AggregateDescriptor, EntryPointsAreThoseWithWorkToDo) {
   EXPECT_EQ(Needed("aggregate keys=i64"), "pack ");
   EXPECT_EQ(Needed("aggregate aggs=count_star"), "update update_runs ");
   EXPECT_EQ(Needed("aggregate keys=i64 aggs=min(utf8),median(f64)"), "pack ");  // only called ones
@@ -105,21 +105,21 @@ TEST(AggregateShape, EntryPointsAreThoseWithWorkToDo) {
   EXPECT_EQ(Needed("aggregate keys=dictionary(i8,utf8) aggs=count_star"), "pack update update_runs ");
 }
 
-TEST(AggregateShape, ColumnsOfABatchAreCountedAggregateByAggregate) {
-  const auto shape = ShapeOf("aggregate keys=i64 aggs=count_star:filter,corr(f64,f32),median(f64):filter,sum(i64)");
-  EXPECT_EQ(shape->get()->num_columns, 6u);
+TEST(AggregateDescriptor, ColumnsOfABatchAreCountedAggregateByAggregate) {
+  const auto descriptor = ShapeOf("aggregate keys=i64 aggs=count_star:filter,corr(f64,f32),median(f64):filter,sum(i64)");
+  EXPECT_EQ(descriptor->get()->num_columns, 6u);
   const std::vector<uint32_t> first = {0, 1, 3, 5};
-  for (size_t i = 0; i < first.size(); ++i) EXPECT_EQ(shape->first_column(i), first[i]) << i;
-  EXPECT_EQ(shape->get()->accumulators[0].filter_column, 0u);
-  EXPECT_EQ(shape->get()->accumulators[1].arguments[1].column, 2u);
-  EXPECT_EQ(shape->get()->accumulators[2].filter_column, 4u);
-  EXPECT_EQ(shape->called(0), nullptr);
-  EXPECT_NE(shape->called(2), nullptr);
-  EXPECT_TRUE(shape->has_called());
+  for (size_t i = 0; i < first.size(); ++i) EXPECT_EQ(descriptor->first_column(i), first[i]) << i;
+  EXPECT_EQ(descriptor->get()->accumulators[0].filter_column, 0u);
+  EXPECT_EQ(descriptor->get()->accumulators[1].arguments[1].column, 2u);
+  EXPECT_EQ(descriptor->get()->accumulators[2].filter_column, 4u);
+  EXPECT_EQ(descriptor->called(0), nullptr);
+  EXPECT_NE(descriptor->called(2), nullptr);
+  EXPECT_TRUE(descriptor->has_called());
 }
 
 // A group has rows, so only what may be null for each of them needs to remember whether it saw a value.
-TEST(AggregateShape, SeenBitsAreThereWhereAGroupMayHaveNoValue) {
+TEST(AggregateDescriptor, SeenBitsAreThereWhereAGroupMayHaveNoValue) {
   const auto has_bit = [](const std::string& text) { return ShapeOf("aggregate " + text)->get()->accumulators[0].seen_mask != 0; };
   EXPECT_FALSE(has_bit("keys=i64 aggs=sum(i64)"));
   EXPECT_TRUE(has_bit("keys=i64 aggs=sum(i64:nullable)"));
@@ -130,14 +130,14 @@ TEST(AggregateShape, SeenBitsAreThereWhereAGroupMayHaveNoValue) {
     EXPECT_FALSE(has_bit(std::string("aggs=") + counts_itself)) << counts_itself;
 }
 
-TEST(AggregateShape, FieldsOfAllFunctionsDoNotOverlap) {
+TEST(AggregateDescriptor, FieldsOfAllFunctionsDoNotOverlap) {
   std::string aggs;
   for (const char* type : {"i8", "u64", "f32", "f64", "decimal128"})
     for (const char* function : {"sum", "avg", "min", "max", "any", "first", "last"})
       aggs += std::string(aggs.empty() ? "" : ",") + function + "(" + type + ":nullable)";
-  const auto shape = ShapeOf("aggregate keys=i16:nullable,utf8(ascii_bin):nullable,fixed_binary(3):nullable aggs=" + aggs +
+  const auto descriptor = ShapeOf("aggregate keys=i16:nullable,utf8(ascii_bin):nullable,fixed_binary(3):nullable aggs=" + aggs +
                              ",bit_xor(i8):filter,bool_and(bool):filter,corr(f64,f32),count_distinct(i64)");
-  const QuernAggregateShape& s = *shape->get();
+  const QuernAggregateDescriptor& s = *descriptor->get();
   std::vector<int> uses(s.group.tuple_bytes, 0);
   const auto use = [&](uint32_t begin, uint32_t bytes) {
     for (uint32_t i = begin; i < begin + bytes; ++i) ++uses.at(i);
@@ -145,7 +145,7 @@ TEST(AggregateShape, FieldsOfAllFunctionsDoNotOverlap) {
   use(s.group.keys[0].tuple_offset, 2);
   use(s.group.keys[1].tuple_offset, 16);
   use(s.group.keys[2].tuple_offset, 3);
-  use(shape->spaces_offset(1), 4);
+  use(descriptor->spaces_offset(1), 4);
   use(s.bits_offset, s.bits_bytes);
   for (uint32_t k = 0; k < s.num_accumulators; ++k) {
     const QuernAccumulator& a = s.accumulators[k];
@@ -159,8 +159,8 @@ TEST(AggregateShape, FieldsOfAllFunctionsDoNotOverlap) {
   EXPECT_EQ(s.group.tuple_bytes % 8, 0u);
 }
 
-TEST(AggregateShape, AFunctionThatNoHostHasIsRefused) {
-  const absl::Status status = AggregateShape::Make(*ParseSpec("aggregate keys=i64 aggs=host.of_nobody(i64)")).status();
+TEST(AggregateDescriptor, AFunctionThatNoHostHasIsRefused) {
+  const absl::Status status = AggregateDescriptor::Make(*ParseSpec("aggregate keys=i64 aggs=host.of_nobody(i64)")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(std::string(status.message()), "unknown host aggregate: of_nobody; accepted: a name that the host registered");
 }

@@ -25,14 +25,14 @@ struct Tuning {
   bool prefetches = true, zero_hashes = false;
 };
 
-inline std::shared_ptr<AggregateShape> ShapeOf(const std::string& text, const Tuning& tuning = {}) {
+inline std::shared_ptr<AggregateDescriptor> ShapeOf(const std::string& text, const Tuning& tuning = {}) {
   const auto spec = ParseSpec(text);
   EXPECT_TRUE(spec.ok()) << spec.status();
-  std::shared_ptr<AggregateShape> shape = *AggregateShape::Make(*spec);
-  shape->mutable_tuning()->batch_rows = tuning.batch_rows;
-  shape->mutable_tuning()->prefetches = tuning.prefetches;
-  shape->mutable_tuning()->zero_hashes = tuning.zero_hashes;
-  return shape;
+  std::shared_ptr<AggregateDescriptor> descriptor = *AggregateDescriptor::Make(*spec);
+  descriptor->mutable_tuning()->batch_rows = tuning.batch_rows;
+  descriptor->mutable_tuning()->prefetches = tuning.prefetches;
+  descriptor->mutable_tuning()->zero_hashes = tuning.zero_hashes;
+  return descriptor;
 }
 
 inline std::shared_ptr<MemoryBudget> NoLimit() { return std::make_shared<MemoryBudget>(); }
@@ -130,7 +130,7 @@ inline void AddLines(const OutputBatch& out, Lines* lines) {
 
 // The groups of a share of a finalised aggregation, sorted.
 inline Lines ShareOf(const std::shared_ptr<HashAggregate>& aggregate, uint32_t partition, uint32_t num_partitions, uint64_t capacity) {
-  OutputBatch out(AggregateOutputTypes(aggregate->shape().spec()), capacity, nullptr);
+  OutputBatch out(AggregateOutputTypes(aggregate->descriptor().spec()), capacity, nullptr);
   GroupReader reader(aggregate, GroupColumns::kResults, partition, num_partitions);
   Lines lines;
   for (bool more = true; more;) {

@@ -27,9 +27,9 @@ constexpr __int128 kLargest128 = (static_cast<__int128>(INT64_MAX) << 64) | stat
 class Group {
  public:
   explicit Group(const std::string& aggregate)
-      : shape_(test::ShapeOf("aggregate aggs=" + aggregate)),
+      : descriptor_(test::ShapeOf("aggregate aggs=" + aggregate)),
         memory_(nullptr),
-        words_(shape_->group()->tuple_bytes / 8),
+        words_(descriptor_->group()->tuple_bytes / 8),
         tuple_(reinterpret_cast<uint8_t*>(words_.data())) {}
 
   bool Add(const std::vector<ColumnPtr>& columns, uint32_t n, uint64_t first_row_id = 0) {
@@ -40,7 +40,7 @@ class Group {
     for (uint32_t i = 0; i < n; ++i) rows[i] = i;
     uint8_t overflowed = 0;
     QuernUpdateArgs args = {};
-    args.shape = shape_->get();
+    args.descriptor = descriptor_->get();
     args.columns = raw.data();
     args.rows = rows.data();
     args.first_row_id = first_row_id;
@@ -52,25 +52,25 @@ class Group {
   }
   absl::Status Merge(const Group& from) {
     uint8_t* source = from.tuple_;
-    return MergeStates(*shape_, &tuple_, &source, 1, &memory_);
+    return MergeStates(*descriptor_, &tuple_, &source, 1, &memory_);
   }
   std::string Saved() const {
     std::string bytes;
-    SaveState(*shape_, 0, tuple_, &bytes);
+    SaveState(*descriptor_, 0, tuple_, &bytes);
     return bytes;
   }
-  absl::Status MergeSaved(std::string_view bytes) { return MergeSavedState(*shape_, 0, bytes, tuple_, &memory_); }
+  absl::Status MergeSaved(std::string_view bytes) { return MergeSavedState(*descriptor_, 0, bytes, tuple_, &memory_); }
   std::string Result() const {
-    OutputBatch out(AggregateOutputTypes(shape_->spec()), 1, nullptr);
+    OutputBatch out(AggregateOutputTypes(descriptor_->spec()), 1, nullptr);
     EXPECT_EQ(out.Reset(), absl::OkStatus());
-    const auto n = WriteResults(*shape_, 0, &tuple_, 1, out.columns(), 0);
+    const auto n = WriteResults(*descriptor_, 0, &tuple_, 1, out.columns(), 0);
     EXPECT_TRUE(n.ok()) << n.status();
     return test::CellOf(out.column(0), out.type(0), 0);
   }
   bool IsZero() const { return words_ == std::vector<uint64_t>(words_.size()); }
 
  private:
-  std::shared_ptr<AggregateShape> shape_;
+  std::shared_ptr<AggregateDescriptor> descriptor_;
   AccumulatorMemory memory_;
   std::vector<uint64_t> words_;
   uint8_t* tuple_;

@@ -38,7 +38,7 @@ BatchView Pairs(const std::vector<int64_t>& keys, const std::vector<int64_t>& va
 
 TEST(HashAggregate, StepsOutOfOrderAreRefused) {
   auto aggregate = Aggregation(kSums);
-  OutputBatch out(AggregateOutputTypes(aggregate->shape().spec()), 8, nullptr);
+  OutputBatch out(AggregateOutputTypes(aggregate->descriptor().spec()), 8, nullptr);
   GroupReader early(aggregate);
   EXPECT_EQ(Message(early.Next(&out).status()), "groups before finalise: they are not complete; accepted: finalise first");
   ASSERT_EQ(aggregate->Append(Pairs({1, 2}, {3, 4})), absl::OkStatus());
@@ -316,7 +316,7 @@ BatchView StatesOf(const std::shared_ptr<HashAggregate>& from, OutputBatch* out)
   for (size_t c = 0; c < out->num_columns(); ++c) {
     const QuernOutColumn& column = out->column(c);
     const bool is_text = column.offsets != nullptr;
-    (c < from->shape().spec().keys.size() ? batch.keys : batch.payload)
+    (c < from->descriptor().spec().keys.size() ? batch.keys : batch.payload)
         .push_back({column.validity, is_text ? column.bytes : column.values, column.offsets, nullptr, nullptr, 0});
   }
   return batch;
@@ -357,7 +357,7 @@ TEST(HashAggregate, StatesGoThroughAnotherAggregation) {
   ASSERT_EQ(second->Append(two), absl::OkStatus());
   for (const auto& from : {first, second}) {
     ASSERT_EQ(from->Finalise(), absl::OkStatus());
-    OutputBatch out(AggregateStateTypes(from->shape().spec()), 100, nullptr);
+    OutputBatch out(AggregateStateTypes(from->descriptor().spec()), 100, nullptr);
     ASSERT_EQ(both->AppendStates(StatesOf(from, &out)), absl::OkStatus());
   }
   ASSERT_EQ(both->Finalise(), absl::OkStatus());
@@ -371,7 +371,7 @@ TEST(HashAggregate, StatesWithoutKeysGoThroughToo) {
             absl::OkStatus());
   for (const auto& from : {empty, full}) {
     ASSERT_EQ(from->Finalise(), absl::OkStatus());
-    OutputBatch out(AggregateStateTypes(from->shape().spec()), 100, nullptr);
+    OutputBatch out(AggregateStateTypes(from->descriptor().spec()), 100, nullptr);
     ASSERT_EQ(both->AppendStates(StatesOf(from, &out)), absl::OkStatus());
   }
   ASSERT_EQ(both->Finalise(), absl::OkStatus());
@@ -440,7 +440,7 @@ TEST(HashAggregate, ReadersShareTheGroups) {
   auto aggregate = Aggregation("aggregate keys=i64");
   ASSERT_EQ(aggregate->Append(Rows(keys.size(), {NumberColumn(keys)})), absl::OkStatus());
   ASSERT_EQ(aggregate->Finalise(), absl::OkStatus());
-  OutputBatch out(AggregateOutputTypes(aggregate->shape().spec()), 100, nullptr);
+  OutputBatch out(AggregateOutputTypes(aggregate->descriptor().spec()), 100, nullptr);
   std::vector<int64_t> found;
   GroupReader one(aggregate), two(aggregate);
   bool more_one = true, more_two = true;
@@ -477,7 +477,7 @@ void ExpectEveryLimitIsAnError(const std::string& spec, const BatchView& batch, 
       if (status.ok()) status = other.Append(batch);
       if (status.ok()) status = other.Finish();
       if (status.ok()) status = aggregate->Finalise();
-      OutputBatch out(AggregateOutputTypes(aggregate->shape().spec()), 64, budget);
+      OutputBatch out(AggregateOutputTypes(aggregate->descriptor().spec()), 64, budget);
       GroupReader reader(aggregate);
       for (bool more = status.ok(); more && status.ok();) {
         const auto next = reader.Next(&out);
@@ -532,7 +532,7 @@ TEST(HashAggregate, AMergeThatFailsFailsForAll) {
   ASSERT_EQ(other.Finish(), absl::OkStatus());
   for (int i = 0; i < 2; ++i)
     EXPECT_EQ(Message(aggregate->FinaliseShared()), "sum out of range: sum(i64); accepted: sums within 64 bits, or sum128");
-  OutputBatch out(AggregateOutputTypes(aggregate->shape().spec()), 8, nullptr);
+  OutputBatch out(AggregateOutputTypes(aggregate->descriptor().spec()), 8, nullptr);
   GroupReader reader(aggregate);
   EXPECT_EQ(Message(reader.Next(&out).status()), "groups before finalise: they are not complete; accepted: finalise first");
 }

@@ -117,15 +117,15 @@ TEST(Counters, ThreadsThatTakeTurnsWithManyOperatorsLoseNothing) {
 // All that a join of these keys has counted; the hash of every key is 0 where zero_hashes.
 Counters OfJoin(LayoutChoice layout, bool zero_hashes, const std::vector<int64_t>& build, const std::vector<int64_t>& probe,
                 const char* expected_layout, bool only_counts = false) {
-  const auto shape =
-      std::make_shared<JoinShape>(*ParseSpec(only_counts ? "join.inner keys=i64" : "join.inner keys=i64 build=i64 probe=i64"));
-  shape->mutable_tuning()->batch_rows = 8;
-  shape->mutable_tuning()->group_rows = 4;
-  shape->mutable_tuning()->zero_hashes = zero_hashes;
-  shape->mutable_tuning()->prefetches = true;
+  const auto descriptor =
+      std::make_shared<JoinDescriptor>(*ParseSpec(only_counts ? "join.inner keys=i64" : "join.inner keys=i64 build=i64 probe=i64"));
+  descriptor->mutable_tuning()->batch_rows = 8;
+  descriptor->mutable_tuning()->group_rows = 4;
+  descriptor->mutable_tuning()->zero_hashes = zero_hashes;
+  descriptor->mutable_tuning()->prefetches = true;
   JoinOptions options;
   options.layout = layout;
-  const auto join = std::make_shared<HashJoin>(shape, GenericJoinKernel(), nullptr, test::NoLimit(), options);
+  const auto join = std::make_shared<HashJoin>(descriptor, GenericJoinKernel(), nullptr, test::NoLimit(), options);
   const auto build_rows = RowNumbers(build.size()), probe_rows = RowNumbers(probe.size());
   const auto keys_of = [&](const std::vector<int64_t>& keys, const std::vector<int64_t>& rows) {
     BatchView batch = Batch(keys, rows);
@@ -190,8 +190,8 @@ TEST(Counters, OfOpenTables) {
 }
 
 TEST(Counters, ProbersCountWhileTheyWorkAndAfterTheyAreGone) {
-  const auto shape = std::make_shared<JoinShape>(*ParseSpec("join.inner keys=i64 build=i64 probe=i64"));
-  const auto join = std::make_shared<HashJoin>(shape, GenericJoinKernel(), nullptr, test::NoLimit(), JoinOptions());
+  const auto descriptor = std::make_shared<JoinDescriptor>(*ParseSpec("join.inner keys=i64 build=i64 probe=i64"));
+  const auto join = std::make_shared<HashJoin>(descriptor, GenericJoinKernel(), nullptr, test::NoLimit(), JoinOptions());
   const auto keys = RowNumbers(3000);
   ASSERT_TRUE(join->Append(Batch(keys, keys)).ok());
   ASSERT_TRUE(join->FinaliseShared().ok());
@@ -284,8 +284,8 @@ TEST(Counters, OfSorts) {
 
 // A batch of 200,000 rows goes through the kernel in four pieces.
 TEST(Counters, OfFilters) {
-  const auto shape = std::make_shared<FilterShape>(*ParseSpec("filter i64 > 100"));
-  const RowFilter filter(shape, GenericFilterKernel());
+  const auto descriptor = std::make_shared<FilterDescriptor>(*ParseSpec("filter i64 > 100"));
+  const RowFilter filter(descriptor, GenericFilterKernel());
   const auto keys = RowNumbers(200000);
   BatchView batch;
   batch.keys.push_back(test::Column(keys));

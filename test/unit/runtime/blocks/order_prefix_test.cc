@@ -144,16 +144,16 @@ struct KeyShape {
       parts[w].first_byte = static_cast<uint8_t>(8 * w);
       parts[w].begins_word = true;
     }
-    shape.num_keys = 1;
-    shape.num_words = 2;
-    shape.keys = &key;
-    shape.parts = parts;
+    descriptor.num_keys = 1;
+    descriptor.num_words = 2;
+    descriptor.keys = &key;
+    descriptor.parts = parts;
   }
   KeyShape(const KeyShape&) = delete;
 
   QuernSortKey key = {};
   QuernSortPart parts[2] = {};
-  QuernSortShape shape = {};
+  QuernSortDescriptor descriptor = {};
 };
 
 template <Storage kStorage>
@@ -172,8 +172,8 @@ void ExpectEncoded(const std::vector<std::string>& texts, CollationRule rule, bo
   uint64_t* const to[] = {words[0].data(), words[1].data()};
   uint64_t* const lead_to[] = {lead.data()};
   uint32_t incomplete = 0, none = 0;
-  blocks::EncodeBytes<kStorage>(&s.shape, 0, &column, 0, picked ? rows.data() : nullptr, n, to, 2, &incomplete);
-  blocks::EncodeBytes<kStorage>(&s.shape, 0, &column, 0, picked ? rows.data() : nullptr, n, lead_to, 1, &none);
+  blocks::EncodeBytes<kStorage>(&s.descriptor, 0, &column, 0, picked ? rows.data() : nullptr, n, to, 2, &incomplete);
+  blocks::EncodeBytes<kStorage>(&s.descriptor, 0, &column, 0, picked ? rows.data() : nullptr, n, lead_to, 1, &none);
   EXPECT_EQ(none, 0u);
   EXPECT_EQ(incomplete, 1u);
   EXPECT_EQ(lead, words[0]);

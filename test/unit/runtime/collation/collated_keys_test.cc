@@ -98,9 +98,9 @@ void ForEachName(F&& f) {
 std::shared_ptr<HashJoin> Join(const std::string& spec, uint32_t width_tuning = 1024) {
   const auto parsed = ParseSpec(spec);
   EXPECT_TRUE(parsed.ok()) << parsed.status();
-  auto shape = std::make_shared<JoinShape>(*parsed);
-  shape->mutable_tuning()->batch_rows = width_tuning;
-  return std::make_shared<HashJoin>(shape, GenericJoinKernel(), nullptr, nullptr, JoinOptions());
+  auto descriptor = std::make_shared<JoinDescriptor>(*parsed);
+  descriptor->mutable_tuning()->batch_rows = width_tuning;
+  return std::make_shared<HashJoin>(descriptor, GenericJoinKernel(), nullptr, nullptr, JoinOptions());
 }
 
 test::Pairs JoinOf(const std::string& spec, const BatchView& build, const BatchView& probe) {
@@ -178,7 +178,7 @@ TEST(CollatedKeys, OtherKindsCountTheSameRows) {
       const auto join = Join("join." + std::string(kind) + " keys=utf8(" + name + ")", 100);
       ASSERT_EQ(join->Append(Rows(build.size(), {StringColumn(kVar32, build)})), absl::OkStatus());
       ASSERT_EQ(join->Finalise(), absl::OkStatus());
-      OutputBatch out(JoinOutputTypes(join->shape().spec()), 64, nullptr);
+      OutputBatch out(JoinOutputTypes(join->descriptor().spec()), 64, nullptr);
       JoinProber prober(join);
       uint64_t num_rows = 0;
       const BatchView input = Rows(probe.size(), {StringColumn(kVar32, probe)});

@@ -25,9 +25,9 @@ KernelSpec SpecOf(const Predicate& condition) {
 }
 
 RowFilter FilterOf(const KernelSpec& spec, uint32_t batch_rows = 1024) {
-  auto shape = std::make_shared<FilterShape>(spec);
-  shape->set_batch_rows(batch_rows);
-  return RowFilter(shape, GenericFilterKernel());
+  auto descriptor = std::make_shared<FilterDescriptor>(spec);
+  descriptor->set_batch_rows(batch_rows);
+  return RowFilter(descriptor, GenericFilterKernel());
 }
 
 void ExpectRandomRows(const Predicate& condition, uint32_t num_rows, FilterMaker* maker) {
@@ -127,8 +127,8 @@ TEST(RowFilter, BatchWithoutColumns) {
   EXPECT_EQ(filter.Count(batch).status().message(), "batch without the spec's columns: 0 keys, 0 payload columns; accepted: 2 and 0");
 }
 
-TEST(FilterShape, RangesOfNumbers) {
-  const auto text = [](const char* spec) { return FilterShape(ParseSpec(spec).value()).Print(); };
+TEST(FilterDescriptor, RangesOfNumbers) {
+  const auto text = [](const char* spec) { return FilterDescriptor(ParseSpec(spec).value()).Print(); };
   EXPECT_EQ(text("filter u8 in (1, 2, 3, 7) and u8 >= 0"),
             "step  mask  does\n"
             "   0     0  split into 1\n"
@@ -148,9 +148,9 @@ TEST(FilterShape, RangesOfNumbers) {
             "leaf  kind     column       storage  test\n");
 }
 
-TEST(FilterShape, ConstantsOfStrings) {
+TEST(FilterDescriptor, ConstantsOfStrings) {
   const auto leaf = [](const char* spec) {
-    const std::string text = FilterShape(ParseSpec(spec).value()).Print();
+    const std::string text = FilterDescriptor(ParseSpec(spec).value()).Print();
     return text.substr(text.rfind("   0  "));
   };
   EXPECT_EQ(leaf("filter utf8(utf8mb4_bin) = 'a b  '"),

@@ -186,9 +186,9 @@ class Runner {
  public:
   Runner(const Case& of, LayoutChoice layout, uint64_t capacity)
       : case_(of),
-        join_(std::make_shared<HashJoin>(std::make_shared<JoinShape>(*ParseSpec(of.Spec())), GenericJoinKernel(), nullptr, nullptr,
+        join_(std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpec(of.Spec())), GenericJoinKernel(), nullptr, nullptr,
                                          OptionsOf(layout))),
-        out_(JoinOutputTypes(join_->shape().spec()), capacity, nullptr) {
+        out_(JoinOutputTypes(join_->descriptor().spec()), capacity, nullptr) {
     for (int i = 0; i < 3; ++i) probers_.push_back(std::make_unique<JoinProber>(join_));
   }
 

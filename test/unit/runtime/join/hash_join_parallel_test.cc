@@ -75,7 +75,7 @@ const std::vector<Case>& AllCases() {
 std::shared_ptr<HashJoin> Join(const Case& of, std::shared_ptr<MemoryBudget> budget = nullptr) {
   JoinOptions options;
   options.layout = of.choice;
-  return std::make_shared<HashJoin>(std::make_shared<JoinShape>(*ParseSpec(of.spec)), GenericJoinKernel(), nullptr, std::move(budget),
+  return std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpec(of.spec)), GenericJoinKernel(), nullptr, std::move(budget),
                                     options);
 }
 
@@ -152,9 +152,9 @@ absl::Status RunThread(const Case& of, const std::shared_ptr<HashJoin>& join, ui
   all->arrive_and_wait();
   if (status.ok()) status = join->FinaliseShared();
   all->arrive_and_wait();
-  const bool has_probe = !join->shape().spec().probe.empty();
+  const bool has_probe = !join->descriptor().spec().probe.empty();
   JoinProber prober(join);
-  OutputBatch out(JoinOutputTypes(join->shape().spec()), 1000, nullptr);
+  OutputBatch out(JoinOutputTypes(join->descriptor().spec()), 1000, nullptr);
   for (uint64_t begin = thread * kBatchRows; begin < num_probes && status.ok(); begin += kThreads * kBatchRows) {
     const Rows rows(of, begin, std::min(kBatchRows, num_probes - begin), UINT64_MAX);
     status = prober.SetInput(rows.Batch(of, has_probe));
@@ -188,7 +188,7 @@ TEST_P(ParallelJoin, EachRowComesOutAsOftenAsItHasTo) {
     EXPECT_EQ(std::string(join->stats().layout), of.layout);
     EXPECT_EQ(join->stats().table_rows, of.NumRows());
     EXPECT_EQ(outcome.wrong_pairs, 0u);
-    const JoinKindRow& kind = RowOf(join->shape().spec().join_kind);
+    const JoinKindRow& kind = RowOf(join->descriptor().spec().join_kind);
     EXPECT_EQ(outcome.probe_rows_alone, kind.probe_row == RowsOut::kUnmatched && !half ? num_probes - num_keys : 0);
     uint64_t wrong = 0;
     for (uint64_t row = 0; row < of.NumRows(); ++row) {
@@ -267,7 +267,7 @@ TEST(HashJoinThreads, AppendersFinishOnceAndBeforeTheTableIsBuilt) {
 // Row ids that nobody gives go on from whatever batch came before, of any appender.
 TEST(HashJoinThreads, CountedRowIdsAreUniqueOverAllAppenders) {
   const std::vector<int64_t> keys = {1, 2, 3, 4, 5};
-  auto join = std::make_shared<HashJoin>(std::make_shared<JoinShape>(*ParseSpec("join.right keys=i64 build=rowid")), GenericJoinKernel(),
+  auto join = std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpec("join.right keys=i64 build=rowid")), GenericJoinKernel(),
                                          nullptr, nullptr, JoinOptions());
   JoinAppender a(join), b(join);
   BatchView batch;
@@ -278,7 +278,7 @@ TEST(HashJoinThreads, CountedRowIdsAreUniqueOverAllAppenders) {
   ASSERT_TRUE(a.Finish().ok() && b.Finish().ok() && join->Finalise().ok());
   JoinProber prober(join);
   ASSERT_TRUE(prober.SetUnmatched().ok());
-  OutputBatch out(JoinOutputTypes(join->shape().spec()), 100, nullptr);
+  OutputBatch out(JoinOutputTypes(join->descriptor().spec()), 100, nullptr);
   ASSERT_TRUE(prober.Next(&out).ok());
   const auto* const ids = static_cast<const uint64_t*>(out.column(0).values);
   std::vector<uint64_t> sorted(ids, ids + out.num_rows());

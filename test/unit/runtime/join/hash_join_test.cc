@@ -34,12 +34,12 @@ struct Tuning {
 
 std::shared_ptr<HashJoin> Join(const std::string& spec, std::shared_ptr<MemoryBudget> budget = nullptr, const Tuning& tuning = {},
                                const JoinOptions& options = {}) {
-  auto shape = std::make_shared<JoinShape>(*ParseSpec(spec));
-  shape->mutable_tuning()->batch_rows = tuning.batch_rows;
-  shape->mutable_tuning()->group_rows = tuning.group_rows;
-  shape->mutable_tuning()->prefetches = tuning.prefetches;
-  shape->mutable_tuning()->zero_hashes = tuning.zero_hashes;
-  return std::make_shared<HashJoin>(shape, GenericJoinKernel(), nullptr, std::move(budget), options);
+  auto descriptor = std::make_shared<JoinDescriptor>(*ParseSpec(spec));
+  descriptor->mutable_tuning()->batch_rows = tuning.batch_rows;
+  descriptor->mutable_tuning()->group_rows = tuning.group_rows;
+  descriptor->mutable_tuning()->prefetches = tuning.prefetches;
+  descriptor->mutable_tuning()->zero_hashes = tuning.zero_hashes;
+  return std::make_shared<HashJoin>(descriptor, GenericJoinKernel(), nullptr, std::move(budget), options);
 }
 
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
@@ -194,7 +194,7 @@ TEST(HashJoin, ResultsThatDoNotFitAreAnErrorAndTheNextInputWorks) {
   ASSERT_TRUE(join->Append(Batch({1, 2}, {})).ok());
   ASSERT_TRUE(join->Finalise().ok());
   auto budget = std::make_shared<MemoryBudget>(4096);
-  std::vector<ColumnType> types = join->shape().spec().probe;
+  std::vector<ColumnType> types = join->descriptor().spec().probe;
   OutputBatch out(types, 16, budget), huge(types, 1 << 20, budget);
   JoinProber prober(join);
   const std::vector<int64_t> keys = {1};
@@ -290,13 +290,13 @@ std::vector<PrefetchSetting> SomeSettings() {
 }
 
 // Keys of every layout: dense, runs, open, unchained of words and of two words.
-struct Shapes {
+struct Descriptors {
   const char* spec;
   LayoutChoice layout;
   uint64_t distinct;  // 0: unique
   const char* expected_layout;
 };
-constexpr Shapes kShapes[] = {{kNumbers, LayoutChoice::kAuto, 0, "dense"},
+constexpr Descriptors kDescriptors[] = {{kNumbers, LayoutChoice::kAuto, 0, "dense"},
                               {kNumbers, LayoutChoice::kAuto, 300, "dense_runs"},
                               {kNumbers, LayoutChoice::kOpen, 0, "open"},
                               {kNumbers, LayoutChoice::kUnchained, 300, "unchained"},
@@ -304,9 +304,9 @@ constexpr Shapes kShapes[] = {{kNumbers, LayoutChoice::kAuto, 0, "dense"},
 
 TEST(HashJoin, NoSettingChangesARow) {
   const auto build_rows = RowNumbers(1500), probe_rows = RowNumbers(5000);
-  for (const Shapes& shape : kShapes) {
-    const auto build = shape.distinct == 0 ? build_rows : SomeKeys(1500, shape.distinct, 3), probe = SomeKeys(5000, 1700, 4);
-    const size_t num_keys = ParseSpec(shape.spec)->keys.size();
+  for (const Descriptors& descriptor : kDescriptors) {
+    const auto build = descriptor.distinct == 0 ? build_rows : SomeKeys(1500, descriptor.distinct, 3), probe = SomeKeys(5000, 1700, 4);
+    const size_t num_keys = ParseSpec(descriptor.spec)->keys.size();
     const auto batch_of = [&](const std::vector<int64_t>& keys, const std::vector<int64_t>& rows) {
       BatchView batch = Batch(keys, rows);
       batch.keys.resize(num_keys, batch.keys[0]);
@@ -315,12 +315,12 @@ TEST(HashJoin, NoSettingChangesARow) {
     const Pairs expected = NestedLoops(build, probe);
     for (const PrefetchSetting& setting : SomeSettings()) {
       JoinOptions options;
-      options.layout = shape.layout;
+      options.layout = descriptor.layout;
       for (PrefetchLadder& ladder : options.prefetch.all) ladder.rungs[0].setting = setting;
-      auto join = Join(shape.spec, nullptr, {}, options);
+      auto join = Join(descriptor.spec, nullptr, {}, options);
       ASSERT_TRUE(join->Append(batch_of(build, build_rows)).ok());
       ASSERT_TRUE(join->Finalise().ok());
-      EXPECT_STREQ(join->stats().layout, shape.expected_layout);
+      EXPECT_STREQ(join->stats().layout, descriptor.expected_layout);
       EXPECT_EQ(Probe(join, batch_of(probe, probe_rows), 999), expected) << PrintSetting(setting, PrefetchHint::kT0);
     }
   }
@@ -350,19 +350,19 @@ TEST(HashJoin, NoSettingChangesHowManyLongKeysAreFound) {
 
 TEST(HashJoin, ASettingMayChangeBetweenBatches) {
   const auto build_rows = RowNumbers(1500), probe_rows = RowNumbers(5000);
-  for (const Shapes& shape : kShapes) {
-    if (ParseSpec(shape.spec)->keys.size() > 1) continue;
-    const auto build = shape.distinct == 0 ? build_rows : SomeKeys(1500, shape.distinct, 3), probe = SomeKeys(5000, 1700, 4);
+  for (const Descriptors& descriptor : kDescriptors) {
+    if (ParseSpec(descriptor.spec)->keys.size() > 1) continue;
+    const auto build = descriptor.distinct == 0 ? build_rows : SomeKeys(1500, descriptor.distinct, 3), probe = SomeKeys(5000, 1700, 4);
     const Pairs expected = NestedLoops(build, probe);
     JoinOptions options;
-    options.layout = shape.layout;
-    auto join = Join(shape.spec, nullptr, {}, options);
+    options.layout = descriptor.layout;
+    auto join = Join(descriptor.spec, nullptr, {}, options);
     join->SetPrefetch(PrefetchLoop::kBuildOpen, {kWholeBatch});
     ASSERT_TRUE(join->Append(Batch(build, build_rows)).ok());
     ASSERT_TRUE(join->Finalise().ok());
     JoinProber prober(join);
     ASSERT_TRUE(prober.SetInput(Batch(probe, probe_rows)).ok());
-    std::vector<ColumnType> types = {join->shape().spec().probe[0], join->shape().spec().build[0]};
+    std::vector<ColumnType> types = {join->descriptor().spec().probe[0], join->descriptor().spec().build[0]};
     OutputBatch out(types, 700, nullptr);
     const std::vector<PrefetchSetting> settings = SomeSettings();
     Pairs found;
@@ -378,7 +378,7 @@ TEST(HashJoin, ASettingMayChangeBetweenBatches) {
       more = *next;
     }
     std::sort(found.begin(), found.end());
-    EXPECT_EQ(found, expected) << shape.expected_layout;
+    EXPECT_EQ(found, expected) << descriptor.expected_layout;
   }
 }
 
@@ -394,7 +394,7 @@ TEST(HashJoin, HowManyHitChangesNoRow) {
     ASSERT_TRUE(join->Finalise().ok());
     EXPECT_STREQ(join->stats().layout, "unchained");
     JoinProber prober(join);
-    OutputBatch out({join->shape().spec().probe[0], join->shape().spec().build[0]}, 700, nullptr);
+    OutputBatch out({join->descriptor().spec().probe[0], join->descriptor().spec().build[0]}, 700, nullptr);
     for (const int64_t first : {100'000, 0, 0, 200'000, 300'000, 700, 700, 0}) {
       std::vector<int64_t> probe(4500);
       Pairs expected, found;
@@ -574,8 +574,8 @@ TEST(HashJoin, NullsOfADictionaryColumnComeOutAsNulls) {
     ASSERT_TRUE(join->Finalise().ok());
     JoinProber prober(join);
     ASSERT_TRUE(prober.SetInput(batch).ok());
-    std::vector<ColumnType> types = join->shape().spec().probe;
-    types.push_back(join->shape().spec().build[0]);
+    std::vector<ColumnType> types = join->descriptor().spec().probe;
+    types.push_back(join->descriptor().spec().build[0]);
     OutputBatch out(types, 16, nullptr);
     ASSERT_TRUE(prober.Next(&out).ok());
     const bool null_equal = std::string(flags) != ":nullable";

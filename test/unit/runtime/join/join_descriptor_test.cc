@@ -17,9 +17,9 @@ KernelSpec Parsed(const std::string& text) {
   return spec.ok() ? *spec : KernelSpec();
 }
 
-TEST(JoinShape, PrintsTheLayout) {
-  const JoinShape shape(Parsed("join.inner keys=i32,utf8(utf8mb4_bin):nullable:nullequal build=u16:nullable,f64 probe=i8:nullable"));
-  EXPECT_EQ(shape.Print(),
+TEST(JoinDescriptor, PrintsTheLayout) {
+  const JoinDescriptor descriptor(Parsed("join.inner keys=i32,utf8(utf8mb4_bin):nullable:nullequal build=u16:nullable,f64 probe=i8:nullable"));
+  EXPECT_EQ(descriptor.Print(),
             "offset  bytes  field      type               storage\n"
             "     0     16  keys[1]    utf8(utf8mb4_bin)  var32\n"
             "    16      4  keys[0]    i32                32\n"
@@ -29,22 +29,22 @@ TEST(JoinShape, PrintsTheLayout) {
             "tuple_bytes 40\n");
 }
 
-TEST(JoinShape, OneKeyAlone) {
-  const JoinShape shape(Parsed("join.inner keys=bool"));
-  EXPECT_EQ(shape.Print(),
+TEST(JoinDescriptor, OneKeyAlone) {
+  const JoinDescriptor descriptor(Parsed("join.inner keys=bool"));
+  EXPECT_EQ(descriptor.Print(),
             "offset  bytes  field  type    storage\n"
             "     0      4  word   1 bits  keys[0] from bit 0\n"
             "tuple_bytes 4\n");
-  EXPECT_EQ(shape.get()->num_keys, 1u);
-  EXPECT_EQ(shape.get()->num_build, 0u);
-  EXPECT_EQ(shape.get()->batch_rows, 1024u);
-  EXPECT_EQ(shape.get()->group_rows, 64u);
-  EXPECT_FALSE(shape.get()->zero_hashes);
+  EXPECT_EQ(descriptor.get()->num_keys, 1u);
+  EXPECT_EQ(descriptor.get()->num_build, 0u);
+  EXPECT_EQ(descriptor.get()->batch_rows, 1024u);
+  EXPECT_EQ(descriptor.get()->group_rows, 64u);
+  EXPECT_FALSE(descriptor.get()->zero_hashes);
 }
 
-TEST(JoinShape, PrintsWordResidualAndMark) {
-  const JoinShape shape(Parsed("join.right_anti keys=i32,i16:nullable:nullequal,bool build=f64:nullable residual=i64:lt,u8:nullable:ne"));
-  EXPECT_EQ(shape.Print(),
+TEST(JoinDescriptor, PrintsWordResidualAndMark) {
+  const JoinDescriptor descriptor(Parsed("join.right_anti keys=i32,i16:nullable:nullequal,bool build=f64:nullable residual=i64:lt,u8:nullable:ne"));
+  EXPECT_EQ(descriptor.Print(),
             "offset  bytes  field        type     storage\n"
             "     0      8  word         50 bits  keys[0] from bit 0, keys[1] from bit 32 (null: bit 48), keys[2] from bit 49\n"
             "     8      8  build[0]     f64      64\n"
@@ -55,7 +55,7 @@ TEST(JoinShape, PrintsWordResidualAndMark) {
             "tuple_bytes 32\n");
 }
 
-TEST(JoinShape, KeysThatFitOneWordArePacked) {
+TEST(JoinDescriptor, KeysThatFitOneWordArePacked) {
   const auto bits = [](const char* keys) { return WordBits(Parsed(std::string("join.inner keys=") + keys)); };
   EXPECT_EQ(bits("i64"), 64u);
   EXPECT_EQ(bits("i64:nullable"), 64u);           // a null key is never stored
@@ -68,21 +68,21 @@ TEST(JoinShape, KeysThatFitOneWordArePacked) {
   EXPECT_EQ(bits("date32,bool:nullable:nullequal"), 34u);
   EXPECT_EQ(bits("dictionary(i8,i64)"), 64u);
   for (const char* keys : {"decimal128", "fixed_binary(4)", "utf8", "dictionary(i8,utf8)", "i8,utf8"}) EXPECT_EQ(bits(keys), 0u) << keys;
-  const JoinShape narrow(Parsed("join.inner keys=u8,u16 build=i8")), wide(Parsed("join.inner keys=i32,bool build=i8"));
+  const JoinDescriptor narrow(Parsed("join.inner keys=u8,u16 build=i8")), wide(Parsed("join.inner keys=i32,bool build=i8"));
   EXPECT_EQ(narrow.get()->word_bytes, 4u);
   EXPECT_EQ(narrow.get()->tuple_bytes, 8u);
   EXPECT_EQ(wide.get()->word_bytes, 8u);
   EXPECT_EQ(wide.get()->keys[1].word_shift, 32);
   EXPECT_EQ(wide.get()->build[0].tuple_offset, 8u);
   EXPECT_FALSE(narrow.get()->word_sign_bit);
-  EXPECT_TRUE(JoinShape(Parsed("join.inner keys=i16")).get()->word_sign_bit);
-  EXPECT_FALSE(JoinShape(Parsed("join.inner keys=f32")).get()->word_sign_bit);
+  EXPECT_TRUE(JoinDescriptor(Parsed("join.inner keys=i16")).get()->word_sign_bit);
+  EXPECT_FALSE(JoinDescriptor(Parsed("join.inner keys=f32")).get()->word_sign_bit);
 }
 
-TEST(JoinShape, EntryPointsAreThoseWithWorkToDo) {
+TEST(JoinDescriptor, EntryPointsAreThoseWithWorkToDo) {
   const auto needed = [](const char* text) {
-    const JoinShape shape(Parsed(text));
-    const NeededEntryPoints entries = EntryPointsOf(*shape.get());
+    const JoinDescriptor descriptor(Parsed(text));
+    const NeededEntryPoints entries = EntryPointsOf(*descriptor.get());
     std::string names;
 #define QUERN_JOIN_ENTRY(field, result, parameters) \
   if (entries.field) names += #field " ";
@@ -98,36 +98,36 @@ TEST(JoinShape, EntryPointsAreThoseWithWorkToDo) {
   EXPECT_EQ(needed("join.left keys=utf8:nullable build=rowid"), "filter hash store test compare emit ");
 }
 
-TEST(JoinShape, RowsStopWhereOneMatchIsEnough) {
+TEST(JoinDescriptor, RowsStopWhereOneMatchIsEnough) {
   for (const JoinKindRow& kind : AllJoinKinds()) {
-    const JoinShape shape(Parsed("join." + std::string(kind.text) + " keys=i64"));
-    EXPECT_EQ(shape.get()->stops_at_first, !kind.pairs && !kind.marks_build_rows()) << kind.text;
-    EXPECT_EQ(shape.get()->stops_at_marked, !kind.pairs && kind.marks_build_rows()) << kind.text;
-    EXPECT_EQ(shape.get()->mark_offset != 0, kind.marks_build_rows()) << kind.text;
+    const JoinDescriptor descriptor(Parsed("join." + std::string(kind.text) + " keys=i64"));
+    EXPECT_EQ(descriptor.get()->stops_at_first, !kind.pairs && !kind.marks_build_rows()) << kind.text;
+    EXPECT_EQ(descriptor.get()->stops_at_marked, !kind.pairs && kind.marks_build_rows()) << kind.text;
+    EXPECT_EQ(descriptor.get()->mark_offset != 0, kind.marks_build_rows()) << kind.text;
     if (kind.id == JoinKind::kAntiNullAware) continue;
-    const JoinShape refined(Parsed("join." + std::string(kind.text) + " keys=i64 residual=i64:lt"));
+    const JoinDescriptor refined(Parsed("join." + std::string(kind.text) + " keys=i64 residual=i64:lt"));
     EXPECT_FALSE(refined.get()->stops_at_first || refined.get()->stops_at_marked) << kind.text;
   }
 }
 
-TEST(JoinShape, KeysAreReadAsKeysAndPayloadAsIs) {
-  const JoinShape shape(Parsed("join.inner keys=f64,utf8(ascii_bin),utf8(utf8mb4_0900_bin) build=f64 probe=f32"));
-  EXPECT_EQ(shape.get()->keys[0].storage, kF64);
-  EXPECT_TRUE(shape.get()->keys[1].rule & kTrimsSpaces);
-  EXPECT_FALSE(shape.get()->keys[2].rule & kTrimsSpaces);
-  EXPECT_EQ(shape.get()->build[0].storage, k64);
-  EXPECT_EQ(shape.get()->probe[0].storage, k32);
-  EXPECT_EQ(shape.get()->probe[0].tuple_offset, 0u);
-  EXPECT_EQ(shape.get()->keys[0].index_storage, kNoStorage);
+TEST(JoinDescriptor, KeysAreReadAsKeysAndPayloadAsIs) {
+  const JoinDescriptor descriptor(Parsed("join.inner keys=f64,utf8(ascii_bin),utf8(utf8mb4_0900_bin) build=f64 probe=f32"));
+  EXPECT_EQ(descriptor.get()->keys[0].storage, kF64);
+  EXPECT_TRUE(descriptor.get()->keys[1].rule & kTrimsSpaces);
+  EXPECT_FALSE(descriptor.get()->keys[2].rule & kTrimsSpaces);
+  EXPECT_EQ(descriptor.get()->build[0].storage, k64);
+  EXPECT_EQ(descriptor.get()->probe[0].storage, k32);
+  EXPECT_EQ(descriptor.get()->probe[0].tuple_offset, 0u);
+  EXPECT_EQ(descriptor.get()->keys[0].index_storage, kNoStorage);
 }
 
-TEST(JoinShape, Dictionaries) {
-  const JoinShape shape(Parsed("join.inner keys=dictionary(i8,f32) build=dictionary(u64,fixed_binary(5)):nullable"));
-  const QuernField& key = shape.get()->keys[0];
+TEST(JoinDescriptor, Dictionaries) {
+  const JoinDescriptor descriptor(Parsed("join.inner keys=dictionary(i8,f32) build=dictionary(u64,fixed_binary(5)):nullable"));
+  const QuernField& key = descriptor.get()->keys[0];
   EXPECT_EQ(key.storage, kF32);
   EXPECT_EQ(key.index_storage, k8);
   EXPECT_TRUE(key.index_is_signed);
-  const QuernField& column = shape.get()->build[0];
+  const QuernField& column = descriptor.get()->build[0];
   EXPECT_EQ(column.storage, kFixed);
   EXPECT_EQ(column.width_bytes, 5u);
   EXPECT_EQ(column.index_storage, k64);
@@ -135,36 +135,36 @@ TEST(JoinShape, Dictionaries) {
   EXPECT_EQ(column.tuple_offset, 4u);
   EXPECT_EQ(column.null_offset, 9u);
   EXPECT_EQ(column.null_mask, 1);
-  EXPECT_EQ(shape.get()->tuple_bytes, 12u);
+  EXPECT_EQ(descriptor.get()->tuple_bytes, 12u);
 }
 
-TEST(JoinShape, OnlyNullsThatAreStoredHaveBits) {
-  const JoinShape shape(Parsed("join.inner keys=i64:nullable,i32:nullable:nullequal build=i8,i8:nullable probe=i8:nullable"));
-  EXPECT_EQ(shape.get()->keys[0].null_mask, 0);
-  EXPECT_EQ(shape.get()->keys[1].null_mask, 1);
-  EXPECT_EQ(shape.get()->build[0].null_mask, 0);
-  EXPECT_EQ(shape.get()->build[1].null_mask, 2);
-  EXPECT_EQ(shape.get()->probe[0].null_mask, 0);
-  EXPECT_EQ(shape.get()->null_bits_offset, 14u);
-  EXPECT_EQ(shape.get()->null_bits_bytes, 1u);
-  EXPECT_EQ(shape.get()->tuple_bytes, 16u);
+TEST(JoinDescriptor, OnlyNullsThatAreStoredHaveBits) {
+  const JoinDescriptor descriptor(Parsed("join.inner keys=i64:nullable,i32:nullable:nullequal build=i8,i8:nullable probe=i8:nullable"));
+  EXPECT_EQ(descriptor.get()->keys[0].null_mask, 0);
+  EXPECT_EQ(descriptor.get()->keys[1].null_mask, 1);
+  EXPECT_EQ(descriptor.get()->build[0].null_mask, 0);
+  EXPECT_EQ(descriptor.get()->build[1].null_mask, 2);
+  EXPECT_EQ(descriptor.get()->probe[0].null_mask, 0);
+  EXPECT_EQ(descriptor.get()->null_bits_offset, 14u);
+  EXPECT_EQ(descriptor.get()->null_bits_bytes, 1u);
+  EXPECT_EQ(descriptor.get()->tuple_bytes, 16u);
 }
 
-TEST(JoinShape, NullBitsGoOnInTheNextByte) {
+TEST(JoinDescriptor, NullBitsGoOnInTheNextByte) {
   std::string build = "i8:nullable";
   for (int i = 1; i < 17; ++i) build += ",i8:nullable";
-  const JoinShape shape(Parsed("join.inner keys=i64 build=" + build));
-  EXPECT_EQ(shape.get()->null_bits_offset, 25u);
-  EXPECT_EQ(shape.get()->null_bits_bytes, 3u);
-  EXPECT_EQ(shape.get()->build[7].null_mask, 0x80);
-  EXPECT_EQ(shape.get()->build[7].null_offset, 25u);
-  EXPECT_EQ(shape.get()->build[16].null_mask, 1);
-  EXPECT_EQ(shape.get()->build[16].null_offset, 27u);
+  const JoinDescriptor descriptor(Parsed("join.inner keys=i64 build=" + build));
+  EXPECT_EQ(descriptor.get()->null_bits_offset, 25u);
+  EXPECT_EQ(descriptor.get()->null_bits_bytes, 3u);
+  EXPECT_EQ(descriptor.get()->build[7].null_mask, 0x80);
+  EXPECT_EQ(descriptor.get()->build[7].null_offset, 25u);
+  EXPECT_EQ(descriptor.get()->build[16].null_mask, 1);
+  EXPECT_EQ(descriptor.get()->build[16].null_offset, 27u);
 }
 
-TEST(JoinShape, WidestFirstAndStable) {
-  const JoinShape shape(Parsed("join.inner keys=i8,i64,decimal128,i64 build=fixed_binary(3),i16,rowid"));
-  const QuernJoinShape& s = *shape.get();
+TEST(JoinDescriptor, WidestFirstAndStable) {
+  const JoinDescriptor descriptor(Parsed("join.inner keys=i8,i64,decimal128,i64 build=fixed_binary(3),i16,rowid"));
+  const QuernJoinDescriptor& s = *descriptor.get();
   EXPECT_EQ(s.keys[2].tuple_offset, 0u);
   EXPECT_EQ(s.keys[1].tuple_offset, 16u);
   EXPECT_EQ(s.keys[3].tuple_offset, 24u);
@@ -176,14 +176,14 @@ TEST(JoinShape, WidestFirstAndStable) {
   EXPECT_EQ(s.tuple_bytes, 56u);
 }
 
-TEST(JoinShape, FieldsOfEveryTypeDoNotOverlap) {
+TEST(JoinDescriptor, FieldsOfEveryTypeDoNotOverlap) {
   std::string types;
   for (const TypeRow& row : AllTypes()) {
     if (row.id == TypeId::kRowId) continue;
     types += (types.empty() ? "" : ",") + std::string(row.text) + (row.id == TypeId::kFixedBinary ? "(13)" : "") + ":nullable";
   }
-  const JoinShape shape(Parsed("join.inner keys=fixed_binary(7),u16,bool build=" + types));
-  const QuernJoinShape& s = *shape.get();
+  const JoinDescriptor descriptor(Parsed("join.inner keys=fixed_binary(7),u16,bool build=" + types));
+  const QuernJoinDescriptor& s = *descriptor.get();
   std::vector<int> uses(s.tuple_bytes, 0);
   const auto use = [&](uint32_t begin, uint32_t bytes) {
     for (uint32_t i = begin; i < begin + bytes; ++i) ++uses.at(i);

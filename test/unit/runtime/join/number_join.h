@@ -42,8 +42,8 @@ inline void AddRows(const OutputBatch& out, Pairs* pairs) {
 
 // Probes a finalised join with one batch, by output batches of `capacity` rows.
 inline Pairs Probe(const std::shared_ptr<HashJoin>& join, const BatchView& batch, uint64_t capacity) {
-  std::vector<ColumnType> types = join->shape().spec().probe;
-  const auto& build = join->shape().spec().build;
+  std::vector<ColumnType> types = join->descriptor().spec().probe;
+  const auto& build = join->descriptor().spec().build;
   types.insert(types.end(), build.begin(), build.end());
   OutputBatch out(types, capacity, nullptr);
   JoinProber prober(join);

@@ -60,15 +60,15 @@ BatchView BatchOf(const Keys& keys, size_t num_keys, size_t num_payload) {
 
 std::shared_ptr<HashJoin> Join(const std::string& spec, LayoutChoice layout, std::shared_ptr<MemoryBudget> budget = nullptr,
                                bool zero_hashes = false) {
-  auto shape = std::make_shared<JoinShape>(*ParseSpec(spec));
-  shape->mutable_tuning()->zero_hashes = zero_hashes;
+  auto descriptor = std::make_shared<JoinDescriptor>(*ParseSpec(spec));
+  descriptor->mutable_tuning()->zero_hashes = zero_hashes;
   JoinOptions options;
   options.layout = layout;
-  return std::make_shared<HashJoin>(shape, GenericJoinKernel(), nullptr, std::move(budget), options);
+  return std::make_shared<HashJoin>(descriptor, GenericJoinKernel(), nullptr, std::move(budget), options);
 }
 
 absl::StatusOr<uint64_t> CountRows(const std::shared_ptr<HashJoin>& join, const BatchView& probe, std::shared_ptr<MemoryBudget> budget) {
-  OutputBatch out(JoinOutputTypes(join->shape().spec()), 1000, std::move(budget));
+  OutputBatch out(JoinOutputTypes(join->descriptor().spec()), 1000, std::move(budget));
   JoinProber prober(join);
   if (absl::Status status = prober.SetInput(probe); !status.ok()) return status;
   uint64_t rows = 0;
@@ -94,7 +94,7 @@ std::string LayoutOf(const std::string& spec, const Keys& build, LayoutChoice la
   std::string name;
   for (const size_t num_appenders : {1, 3}) {
     auto join = Join(spec, layout, nullptr, zero_hashes);
-    const KernelSpec& parsed = join->shape().spec();
+    const KernelSpec& parsed = join->descriptor().spec();
     std::vector<Keys> dealt(num_appenders);
     for (size_t i = 0; i < build.size(); ++i) dealt[i % num_appenders].push_back(build[i]);
     for (const Keys& keys : dealt) {
@@ -206,7 +206,7 @@ TEST(TableBuilder, WhatTheDataDoesNotAllowFallsBack) {
 // A join under a limit, from the first append to the last result row.
 absl::Status RunUnder(const std::shared_ptr<MemoryBudget>& budget, const std::string& spec, const Keys& build) {
   auto join = Join(spec, LayoutChoice::kAuto, budget);
-  const KernelSpec& parsed = join->shape().spec();
+  const KernelSpec& parsed = join->descriptor().spec();
   const BatchView batch = BatchOf(build, parsed.keys.size(), parsed.build.size());
   if (absl::Status status = join->Append(batch); !status.ok()) return status;
   if (absl::Status status = join->Finalise(); !status.ok()) return status;

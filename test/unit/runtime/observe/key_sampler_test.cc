@@ -32,7 +32,7 @@ std::unique_ptr<JobObserver> ObserverInto(const KernelSpec& spec, const Seen& se
 }
 
 std::shared_ptr<HashJoin> NumberJoin() {
-  return std::make_shared<HashJoin>(std::make_shared<JoinShape>(*ParseSpec("join.inner keys=i64 build=i64 probe=i64")), GenericJoinKernel(),
+  return std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpec("join.inner keys=i64 build=i64 probe=i64")), GenericJoinKernel(),
                                     nullptr, nullptr, JoinOptions());
 }
 
@@ -42,7 +42,7 @@ TEST(ObservedJoin, TellsOfItsJobAndGivesTheSameRows) {
   const test::Pairs expected = test::NestedLoops(build, probe);
   const auto seen = std::make_shared<std::optional<JobSummary>>();
   std::shared_ptr<HashJoin> join = NumberJoin();
-  join->Observe(ObserverInto(join->shape().spec(), seen));
+  join->Observe(ObserverInto(join->descriptor().spec(), seen));
   ASSERT_TRUE(join->Append(Batch(build, build_rows)).ok());
   ASSERT_TRUE(join->Finalise().ok());
   EXPECT_EQ(test::Probe(join, Batch(probe, probe_rows), 100), expected);
@@ -66,7 +66,7 @@ TEST(ObservedJoin, SaysNothingWhereTheTableIsNotBuilt) {
   const auto seen = std::make_shared<std::optional<JobSummary>>();
   const std::vector<int64_t> keys = RowNumbers(10);
   std::shared_ptr<HashJoin> join = NumberJoin();
-  join->Observe(ObserverInto(join->shape().spec(), seen));
+  join->Observe(ObserverInto(join->descriptor().spec(), seen));
   ASSERT_TRUE(join->Append(Batch(keys, keys)).ok());
   join = nullptr;
   EXPECT_FALSE(seen->has_value());
@@ -77,7 +77,7 @@ TEST(ObservedJoin, MayHaveThreads) {
   constexpr size_t kRows = 20'000;
   const auto seen = std::make_shared<std::optional<JobSummary>>();
   std::shared_ptr<HashJoin> join = NumberJoin();
-  join->Observe(ObserverInto(join->shape().spec(), seen));
+  join->Observe(ObserverInto(join->descriptor().spec(), seen));
   const std::vector<int64_t> keys = RowNumbers(kRows);
   const auto on_threads = [](auto&& work) {
     std::vector<std::thread> threads;
@@ -110,7 +110,7 @@ TEST(ObservedAggregation, TellsOfItsGroups) {
   batch.payload.clear();
   const std::string text = "aggregate keys=i64 aggs=count_star";
   std::shared_ptr<HashAggregate> plain = test::Aggregation(text), observed = test::Aggregation(text);
-  observed->Observe(ObserverInto(observed->shape().spec(), seen));
+  observed->Observe(ObserverInto(observed->descriptor().spec(), seen));
   for (const auto& aggregate : {plain, observed}) {
     ASSERT_TRUE(aggregate->Append(batch).ok());
     ASSERT_TRUE(aggregate->Finalise().ok());
@@ -131,7 +131,7 @@ TEST(ObservedSort, TellsOfItsRows) {
   const std::vector<int64_t> keys = SomeKeys(5000, 100, 4);
   const std::string text = "sort keys=i64:out payload=i64 stable";
   std::shared_ptr<RowSort> plain = test::SortOf(text), observed = test::SortOf(text);
-  observed->Observe(ObserverInto(observed->shape().spec(), seen));
+  observed->Observe(ObserverInto(observed->descriptor().spec(), seen));
   for (const auto& sort : {plain, observed}) {
     ASSERT_TRUE(sort->Append(Batch(keys, keys)).ok());
     ASSERT_TRUE(sort->Finalise().ok());

@@ -84,7 +84,7 @@ Lines Together(const Case& c, const char* rest, uint32_t num_threads, const Sort
   for (uint32_t t = 0; t < num_threads; ++t) {
     threads.emplace_back([&, t] {
       SortAppender appender(sort);
-      OutputBatch threshold(SortKeyTypes(sort->shape().spec()), 1, nullptr);
+      OutputBatch threshold(SortKeyTypes(sort->descriptor().spec()), 1, nullptr);
       all_here.arrive_and_wait();
       for (size_t number; (number = next.fetch_add(1)) < c.batches.size();) {
         EXPECT_EQ(appender.Append(c.batches[number]), absl::OkStatus());

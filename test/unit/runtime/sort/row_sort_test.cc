@@ -69,7 +69,7 @@ NumberRows SortedNumbers(const std::string& text, const std::vector<int64_t>& ke
 
 TEST(RowSort, StepsOutOfOrderAreRefused) {
   const auto sort = SortOf(kStable);
-  OutputBatch out(SortOutputTypes(sort->shape().spec()), 8, nullptr);
+  OutputBatch out(SortOutputTypes(sort->descriptor().spec()), 8, nullptr);
   SortReader early(sort);
   EXPECT_EQ(Message(early.Next(&out).status()), "read before finalise: the rows are not sorted; accepted: finalise first");
   const std::vector<BatchView> batches = NumberBatches({2, 1}, 2);
@@ -118,7 +118,7 @@ TEST(RowSort, ThresholdsThatAreNoneAreRefused) {
             "threshold of a sort without limit: sort keys=i64:out payload=rowid stable; accepted: limit=N");
   EXPECT_EQ(Message(with->SetThreshold(Rows(2, {numbers}))), "rows of a threshold: 2; accepted: 1");
   EXPECT_EQ(Message(with->SetThreshold(Rows(1, {}))), "batch without the spec's columns: 0 keys, 0 payload columns; accepted: 1 and 0");
-  OutputBatch row(SortKeyTypes(without->shape().spec()), 1, nullptr), other({}, 1, nullptr);
+  OutputBatch row(SortKeyTypes(without->descriptor().spec()), 1, nullptr), other({}, 1, nullptr);
   const auto exists = without->GetThreshold(&row);
   ASSERT_TRUE(exists.ok()) << exists.status();
   EXPECT_FALSE(*exists);
@@ -135,7 +135,7 @@ absl::Status SortWithin(const std::string& spec, const BatchView& batch, const S
   if (status.ok()) status = other.Append(batch);
   if (status.ok()) status = other.Finish();
   if (status.ok()) status = sort->Finalise();
-  OutputBatch out(SortOutputTypes(sort->shape().spec()), 64, tuning.budget);
+  OutputBatch out(SortOutputTypes(sort->descriptor().spec()), 64, tuning.budget);
   SortReader reader(sort);
   for (bool more = status.ok(); more && status.ok();) {
     const auto next = reader.Next(&out);
@@ -501,7 +501,7 @@ TEST(RowSort, ABoundFromAnotherAppenderMayBeLonger) {
 // ---- thresholds ----
 
 Lines ThresholdOf(const RowSort& sort) {
-  OutputBatch row(SortKeyTypes(sort.shape().spec()), 1, nullptr);
+  OutputBatch row(SortKeyTypes(sort.descriptor().spec()), 1, nullptr);
   const absl::StatusOr<bool> exists = sort.GetThreshold(&row);
   EXPECT_TRUE(exists.ok()) << exists.status();
   Lines lines;

@@ -31,10 +31,10 @@ using test::PrintedRandom;
 using test::StringColumn;
 using test::WithNulls;
 
-std::shared_ptr<SortShape> ShapeOf(const std::string& text, SortMethod method = SortMethod::kRadix) {
+std::shared_ptr<SortDescriptor> ShapeOf(const std::string& text, SortMethod method = SortMethod::kRadix) {
   const auto spec = ParseSpec(text);
   EXPECT_TRUE(spec.ok()) << spec.status();
-  return std::make_shared<SortShape>(*spec, method);
+  return std::make_shared<SortDescriptor>(*spec, method);
 }
 
 RunMerger Merger(const std::string& spec, uint32_t num_runs, std::shared_ptr<MemoryBudget> budget = nullptr) {

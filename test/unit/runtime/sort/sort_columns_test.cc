@@ -28,15 +28,15 @@ using test::RandomColumn;
 using test::StringColumn;
 using test::WithNulls;
 
-std::shared_ptr<SortShape> ShapeOf(const std::string& text) {
+std::shared_ptr<SortDescriptor> ShapeOf(const std::string& text) {
   const auto spec = ParseSpec(text);
   EXPECT_TRUE(spec.ok()) << spec.status();
-  return std::make_shared<SortShape>(*spec);
+  return std::make_shared<SortDescriptor>(*spec);
 }
 
 // Rows of a batch as a block, in the order in which they came.
 struct EncodedRows {
-  std::shared_ptr<SortShape> shape;
+  std::shared_ptr<SortDescriptor> descriptor;
   std::vector<ColumnPtr> columns;  // which tuples point to
   std::vector<std::vector<uint64_t>> words;
   std::vector<const uint64_t*> word_rows;
@@ -45,20 +45,20 @@ struct EncodedRows {
   uint32_t num_rows;
 
   EncodedRows(const std::string& spec, uint32_t n, const std::vector<ColumnPtr>& keys, const std::vector<ColumnPtr>& payload = {})
-      : shape(ShapeOf(spec)), columns(keys), num_rows(n) {
+      : descriptor(ShapeOf(spec)), columns(keys), num_rows(n) {
     columns.insert(columns.end(), payload.begin(), payload.end());
-    const QuernSortShape* sort = shape->get();
+    const QuernSortDescriptor* sort = descriptor->get();
     words.assign(sort->num_words, std::vector<uint64_t>(n));
     std::vector<uint64_t*> to;
     for (auto& word : words) to.push_back(word.data());
     word_rows.assign(to.begin(), to.end());
     std::vector<QuernColumn> key_columns, fields;
     for (const ColumnPtr& key : keys) key_columns.push_back(key->column);
-    for (const SortFieldSource& field : shape->fields()) fields.push_back((field.is_key ? keys : payload)[field.index]->column);
+    for (const SortFieldSource& field : descriptor->fields()) fields.push_back((field.is_key ? keys : payload)[field.index]->column);
     uint32_t incomplete = 0;
     GenericSortKernel().encode(sort, key_columns.data(), 0, nullptr, n, to.data(), &incomplete);
     tuples.resize(uint64_t{n} * sort->rows.tuple_bytes + 1);
-    if (shape->has_tuples()) GenericSortKernel().store(&sort->rows, fields.data(), 0, nullptr, n, 0, tuples.data());
+    if (descriptor->has_tuples()) GenericSortKernel().store(&sort->rows, fields.data(), 0, nullptr, n, 0, tuples.data());
     for (uint32_t i = 0; i < n; ++i) {
       addresses.push_back(reinterpret_cast<uint64_t>(tuples.data() + uint64_t{i} * sort->rows.tuple_bytes));
       numbers.push_back(1000 + i);
@@ -71,13 +71,13 @@ struct EncodedRows {
     return {n, word_rows.data(), addresses.data() + begin, of_rows, of_rows, of_rows, of_rows};
   }
 
-  OutputBatch MakeBatch(uint64_t capacity) const { return {SortOutputTypes(shape->spec()), capacity, nullptr}; }
+  OutputBatch MakeBatch(uint64_t capacity) const { return {SortOutputTypes(descriptor->spec()), capacity, nullptr}; }
 
   // All rows, in blocks of these sizes and what is left.
   Lines Written(const std::vector<uint32_t>& blocks = {}) {
     OutputBatch out = MakeBatch(num_rows);
     EXPECT_EQ(out.Reset(), absl::OkStatus());
-    SortColumnWriter writer(shape, GenericSortKernel());
+    SortColumnWriter writer(descriptor, GenericSortKernel());
     uint32_t begin = 0;
     const auto append = [&](uint32_t n) {
       const auto written = writer.Append(From(begin, n), &out);
@@ -147,7 +147,7 @@ TEST(SortColumns, NullsComeOutAsZeros) {
                     WithNulls(BoolColumn({true, true, true}), {false, true, false})});
   OutputBatch out = rows.MakeBatch(3);
   ASSERT_EQ(out.Reset(), absl::OkStatus());
-  ASSERT_TRUE(SortColumnWriter(rows.shape, GenericSortKernel()).Append(rows.From(0, 3), &out).ok());
+  ASSERT_TRUE(SortColumnWriter(rows.descriptor, GenericSortKernel()).Append(rows.From(0, 3), &out).ok());
   EXPECT_EQ(static_cast<const int32_t*>(out.column(0).values)[1], 0);
   EXPECT_EQ(*static_cast<const uint8_t*>(out.column(1).values), 2);
   EXPECT_EQ(out.column(0).null_count, 1u);
@@ -185,7 +185,7 @@ TEST(SortColumns, BatchesWithoutColumnsCount) {
   EncodedRows rows("sort keys=utf8:out", 2, {StringColumn(kVar32, {"a", "b"})});
   OutputBatch out({}, 1, nullptr);
   ASSERT_EQ(out.Reset(), absl::OkStatus());
-  SortColumnWriter writer(rows.shape, GenericSortKernel());
+  SortColumnWriter writer(rows.descriptor, GenericSortKernel());
   EXPECT_EQ(writer.Append(rows.From(0, 2), &out).value(), 2u);
   EXPECT_EQ(writer.Append(rows.From(0, 2), &out).value(), 2u);
   EXPECT_EQ(out.num_rows(), 4u);
@@ -197,7 +197,7 @@ TEST(SortColumns, AFullBatchTakesAsManyRowsAsItHasRoomFor) {
   EncodedRows rows("sort keys=i32:out payload=utf8", 3, {NumberColumn<int32_t>({1, 2, 3})}, {StringColumn(kVar32, {"a", "b", "c"})});
   OutputBatch out = rows.MakeBatch(2);
   ASSERT_EQ(out.Reset(), absl::OkStatus());
-  SortColumnWriter writer(rows.shape, GenericSortKernel());
+  SortColumnWriter writer(rows.descriptor, GenericSortKernel());
   EXPECT_EQ(writer.Append(rows.From(0, 3), &out).value(), 2u);
   EXPECT_EQ(writer.Append(rows.From(2, 1), &out).value(), 0u);
   Lines lines;
@@ -213,7 +213,7 @@ TEST(SortColumns, WhatDoesNotFitAStringColumnIsLeft) {
   };
   OutputBatch out = rows.MakeBatch(3);
   ASSERT_EQ(out.Reset(), absl::OkStatus());
-  EXPECT_EQ(SortColumnWriter(rows.shape, kernel).Append(rows.From(0, 3), &out).value(), 2u);
+  EXPECT_EQ(SortColumnWriter(rows.descriptor, kernel).Append(rows.From(0, 3), &out).value(), 2u);
   Lines lines;
   test::AddLines(out, &lines);
   EXPECT_EQ(lines, (Lines{"1|a", "2|b"}));
@@ -225,7 +225,7 @@ std::string MessageOf(decltype(QuernSortEntryPoints::fit) fit) {
   kernel.fit = fit;
   OutputBatch out = rows.MakeBatch(1);
   EXPECT_EQ(out.Reset(), absl::OkStatus());
-  const auto written = SortColumnWriter(rows.shape, kernel).Append(rows.From(0, 1), &out);
+  const auto written = SortColumnWriter(rows.descriptor, kernel).Append(rows.From(0, 1), &out);
   EXPECT_EQ(out.num_rows(), 0u);
   return Message(written.status());
 }
@@ -242,9 +242,9 @@ TEST(SortColumns, WhatAKernelAnswersBecomesAMessage) {
 TEST(SortColumns, StringsBeyondTheMemoryLimitAreAnError) {
   EncodedRows rows("sort keys=i32:out payload=utf8", 2, {NumberColumn<int32_t>({1, 2})},
                    {StringColumn(kVar32, {std::string(10000, 'x'), std::string(10000, 'y')})});
-  OutputBatch out(SortOutputTypes(rows.shape->spec()), 2, std::make_shared<MemoryBudget>(4096));
+  OutputBatch out(SortOutputTypes(rows.descriptor->spec()), 2, std::make_shared<MemoryBudget>(4096));
   ASSERT_EQ(out.Reset(), absl::OkStatus());
-  const auto written = SortColumnWriter(rows.shape, GenericSortKernel()).Append(rows.From(0, 2), &out);
+  const auto written = SortColumnWriter(rows.descriptor, GenericSortKernel()).Append(rows.From(0, 2), &out);
   EXPECT_EQ(Message(written.status()), "memory limit exceeded: result strings; accepted: a higher memory limit");
 }
 

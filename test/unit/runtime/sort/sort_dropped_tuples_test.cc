@@ -31,7 +31,7 @@ constexpr const char* kFloats = "sort keys=f64:nullable:out,f32:desc:out payload
 
 // All rows of a sort, as the bytes of its columns.
 std::string BytesOfResult(const std::shared_ptr<RowSort>& sort) {
-  OutputBatch out(SortOutputTypes(sort->shape().spec()), sort->stats().num_rows, nullptr);
+  OutputBatch out(SortOutputTypes(sort->descriptor().spec()), sort->stats().num_rows, nullptr);
   SortReader reader(sort);
   const absl::StatusOr<bool> next = reader.Next(&out);
   EXPECT_TRUE(next.ok() && !*next) << next.status();
@@ -51,8 +51,8 @@ std::string BytesOfResult(const std::shared_ptr<RowSort>& sort) {
 }
 
 bool HasAllTuples(const RowSort& sort) {
-  const QuernSortShape& shape = *sort.shape().get();
-  return sort.stats().stored_bytes >= sort.stats().input_rows * (shape.num_words * 8 + shape.rows.tuple_bytes);
+  const QuernSortDescriptor& descriptor = *sort.descriptor().get();
+  return sort.stats().stored_bytes >= sort.stats().input_rows * (descriptor.num_words * 8 + descriptor.rows.tuple_bytes);
 }
 
 // ---- floats ----

@@ -93,7 +93,7 @@ TEST(SortPrefetch, ItMayChangeWhileRowsAreRead) {
   const std::vector<PrefetchSetting> settings = ManySettings();
   // Two readers in turns, so that neither reads on where it stopped.
   SortReader one(sort), two(sort);
-  OutputBatch out(SortOutputTypes(sort->shape().spec()), 41, nullptr);
+  OutputBatch out(SortOutputTypes(sort->descriptor().spec()), 41, nullptr);
   Lines lines;
   bool more = true;
   for (size_t i = 0; more; ++i) {
@@ -133,8 +133,8 @@ TEST(SortPrefetch, WhereThePlanDoesNotPrefetchSettingsAreNotLookedAt) {
 
 TEST(SortPrefetch, StatsTellTheBytesThatRowsTake) {
   const auto sort = Sorted(RowsToSort(600), {});
-  const QuernSortShape& shape = *sort->shape().get();
-  const uint64_t row_bytes = shape.num_words * 8 + shape.rows.tuple_bytes;
+  const QuernSortDescriptor& descriptor = *sort->descriptor().get();
+  const uint64_t row_bytes = descriptor.num_words * 8 + descriptor.rows.tuple_bytes;
   EXPECT_GE(sort->stats().stored_bytes, 600 * row_bytes);
   EXPECT_LE(sort->stats().stored_bytes, 600 * (row_bytes + 8));
 }

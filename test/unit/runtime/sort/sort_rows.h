@@ -29,9 +29,9 @@ struct SortTuning {
 inline std::shared_ptr<RowSort> SortOf(const std::string& text, const SortTuning& tuning = {}) {
   const auto spec = ParseSpec(text);
   EXPECT_TRUE(spec.ok()) << spec.status();
-  auto shape = std::make_shared<SortShape>(*spec, tuning.method);
-  shape->mutable_tuning()->batch_rows = tuning.batch_rows;
-  return std::make_shared<RowSort>(shape, GenericSortKernel(), GenericSortKernel(), nullptr, tuning.budget, tuning.options);
+  auto descriptor = std::make_shared<SortDescriptor>(*spec, tuning.method);
+  descriptor->mutable_tuning()->batch_rows = tuning.batch_rows;
+  return std::make_shared<RowSort>(descriptor, GenericSortKernel(), GenericSortKernel(), nullptr, tuning.budget, tuning.options);
 }
 
 // A rowid among the payload has a column without data.
@@ -43,7 +43,7 @@ struct SortedBatch {
   Lines lines;
 };
 inline std::vector<SortedBatch> BatchesOf(const std::shared_ptr<RowSort>& sort, uint64_t capacity) {
-  OutputBatch out(SortOutputTypes(sort->shape().spec()), capacity, nullptr);
+  OutputBatch out(SortOutputTypes(sort->descriptor().spec()), capacity, nullptr);
   SortReader reader(sort);
   std::vector<SortedBatch> batches;
   for (bool more = true; more;) {
@@ -146,7 +146,7 @@ inline NumberRows StablySorted(const std::vector<int64_t>& keys, uint64_t limit 
 
 // What one reader gets of "sort keys=i64:out payload=rowid".
 inline NumberRows NumberRowsOf(const std::shared_ptr<RowSort>& sort, uint64_t capacity = 4096) {
-  OutputBatch out(SortOutputTypes(sort->shape().spec()), capacity, nullptr);
+  OutputBatch out(SortOutputTypes(sort->descriptor().spec()), capacity, nullptr);
   SortReader reader(sort);
   NumberRows rows;
   for (bool more = true; more;) {

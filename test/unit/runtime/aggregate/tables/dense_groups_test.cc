@@ -18,13 +18,13 @@ namespace {
 constexpr int64_t kNull = INT64_MIN + 77;
 
 struct Array {
-  std::shared_ptr<AggregateShape> shape;
+  std::shared_ptr<AggregateDescriptor> descriptor;
   DenseGroups groups;
   std::vector<uint64_t> words;
 
-  explicit Array(const std::string& keys) : shape(test::ShapeOf("aggregate keys=" + keys + " aggs=count_star")) {}
+  explicit Array(const std::string& keys) : descriptor(test::ShapeOf("aggregate keys=" + keys + " aggs=count_star")) {}
 
-  const QuernJoinShape& group() const { return *shape->group(); }
+  const QuernJoinDescriptor& group() const { return *descriptor->group(); }
   uint64_t Word(const std::vector<int64_t>& values) const {
     uint64_t word = 0;
     for (size_t k = 0; k < values.size(); ++k) {
@@ -177,11 +177,11 @@ TEST(DenseGroups, TuplesBeginZeroAndKeepWhatIsWrittenThere) {
 }
 
 TEST(DenseGroups, RangesGrowWithTheWords) {
-  const auto shape = test::ShapeOf("aggregate keys=i8,u8:nullable");
-  WordRanges ranges(*shape->group());
+  const auto descriptor = test::ShapeOf("aggregate keys=i8,u8:nullable");
+  WordRanges ranges(*descriptor->group());
   EXPECT_TRUE(ranges.digits[0].is_empty());
   EXPECT_EQ(ranges.num_cells(), 0u);
-  const uint64_t null_word = uint64_t{1} << shape->group()->keys[1].word_null_bit;
+  const uint64_t null_word = uint64_t{1} << descriptor->group()->keys[1].word_null_bit;
   const std::vector<uint64_t> words = {0xff, 0x01 | null_word, 0x02 | 9 << 8};
   ranges.Add(words.data(), 3);
   EXPECT_EQ(ranges.digits[0].num_values(), 4u);   // -1 .. 2
@@ -190,8 +190,8 @@ TEST(DenseGroups, RangesGrowWithTheWords) {
 }
 
 TEST(DenseGroups, ARangeOf64BitsHasNoNumberOfCells) {
-  const auto shape = test::ShapeOf("aggregate keys=i64"), two = test::ShapeOf("aggregate keys=u32,u32");
-  WordRanges ranges(*shape->group()), product(*two->group());
+  const auto descriptor = test::ShapeOf("aggregate keys=i64"), two = test::ShapeOf("aggregate keys=u32,u32");
+  WordRanges ranges(*descriptor->group()), product(*two->group());
   const std::vector<uint64_t> words = {0, UINT64_MAX};
   ranges.Add(words.data(), 2);
   ranges.Add(0, 0, UINT64_MAX);
@@ -201,12 +201,12 @@ TEST(DenseGroups, ARangeOf64BitsHasNoNumberOfCells) {
 }
 
 TEST(DenseGroups, MemoryIsTakenFromTheBudget) {
-  const auto shape = test::ShapeOf("aggregate keys=i64");
-  WordRanges ranges(*shape->group());
+  const auto descriptor = test::ShapeOf("aggregate keys=i64");
+  WordRanges ranges(*descriptor->group());
   ranges.Add(0, 0, 99999);
   const auto budget = std::make_shared<MemoryBudget>(100000);
   DenseGroups groups;
-  EXPECT_EQ(groups.Begin(*shape->group(), ranges, false, budget).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(groups.Begin(*descriptor->group(), ranges, false, budget).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(budget->used_bytes(), 0u);
 }
 

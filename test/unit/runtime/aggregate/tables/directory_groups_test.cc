@@ -39,11 +39,11 @@ struct Table {
   }
   // Key 0 of all groups, in order of arrival.
   Lines Keys() {
-    const KeyDictionaries none(context.shape->spec(), context.budget);
+    const KeyDictionaries none(context.descriptor->spec(), context.budget);
     const std::vector<uint8_t*> tuples = Scanned();
-    OutputBatch out(AggregateOutputTypes(context.shape->spec()), tuples.size() + 1, nullptr);
+    OutputBatch out(AggregateOutputTypes(context.descriptor->spec()), tuples.size() + 1, nullptr);
     EXPECT_EQ(out.Reset(), absl::OkStatus());
-    const auto n = WriteKey(*context.shape, none, 0, tuples.data(), static_cast<uint32_t>(tuples.size()), out.columns(), 0);
+    const auto n = WriteKey(*context.descriptor, none, 0, tuples.data(), static_cast<uint32_t>(tuples.size()), out.columns(), 0);
     EXPECT_TRUE(n.ok()) << n.status();
     Lines lines;
     for (size_t i = 0; i < tuples.size(); ++i) lines.push_back(test::CellOf(out.column(0), out.type(0), i));
@@ -78,7 +78,7 @@ TEST(DirectoryGroups, ANewKeyMayComeManyTimesInABatch) {
 TEST(DirectoryGroups, StringsOfAnyLengthOutliveTheirBatch) {
   for (const char* spec : {"aggregate keys=utf8", "aggregate keys=large_utf8", "aggregate keys=utf8_view"}) {
     Table table(spec);
-    const Storage storage = table.context.shape->group()->keys[0].storage;
+    const Storage storage = table.context.descriptor->group()->keys[0].storage;
     Lines expected;
     for (size_t length = 0; length <= 200; ++length) {
       expected.push_back(LongText(length, static_cast<char>('a' + length % 26)));
@@ -212,7 +212,7 @@ TEST(DirectoryGroups, KeysWithTheSameTagAreToldApart) {
     const ColumnPtr one = test::NumberColumn<__int128>({value});
     column = &one->column;
     uint64_t hash = 0;
-    probe.context.entry_points.Now().hash(probe.context.shape->group(), column, 0, nullptr, 1, &hash);
+    probe.context.entry_points.Now().hash(probe.context.descriptor->group(), column, 0, nullptr, 1, &hash);
     if ((hash & 0xfff) == 0x123) values.push_back(value);
   }
   Table table("aggregate keys=decimal128");
@@ -259,7 +259,7 @@ TEST(DirectoryGroups, GroupsOfAnotherTableBringKeyAndHash) {
       test::WithNulls(StringColumn(kVar32, {"short ", "a string that is longer than a field", "x", "short"}), {true, true, false, true});
   const auto numbers = test::WithNulls(test::NumberColumn<int32_t>({1, 2, 3, 4}), {true, false, true, true});
   const auto made = from->Find({texts, numbers}, 4);
-  for (uint8_t* tuple : made) tuple[from->context.shape->get()->accumulators[0].seen_offset] |= 0xfc;  // not the keys' business
+  for (uint8_t* tuple : made) tuple[from->context.descriptor->get()->accumulators[0].seen_offset] |= 0xfc;  // not the keys' business
   Table into(spec);
   const auto own = into.Find({texts, numbers}, 1);
   std::vector<uint8_t*> tuples = from->Scanned(), found(4);
@@ -270,7 +270,7 @@ TEST(DirectoryGroups, GroupsOfAnotherTableBringKeyAndHash) {
   from.reset();
   EXPECT_EQ(into.groups.num_groups(), 4u);
   EXPECT_EQ(into.Keys(), (Lines{"short ", "a string that is longer than a field", "null", "short"}));
-  const QuernAccumulator& a = into.context.shape->get()->accumulators[0];
+  const QuernAccumulator& a = into.context.descriptor->get()->accumulators[0];
   for (const uint8_t* tuple : into.Scanned()) EXPECT_EQ(tuple[a.seen_offset] & a.seen_mask, 0);
   EXPECT_EQ(into.Find({texts, numbers}, 4), found);
 }

@@ -132,7 +132,7 @@ TEST(ShortKeys, AreForgottenWithTheirGroups) {
 // The memo on its own: what it answers for rows of one or two string keys, and that no other way answers anything else.
 class ShortKeyRows : public testing::TestWithParam<bool> {
  protected:
-  ShortKeyRows() : shape_(test::ShapeOf("aggregate keys=utf8,large_utf8 aggs=count_star")), memo_(*shape_->group()) {
+  ShortKeyRows() : descriptor_(test::ShapeOf("aggregate keys=utf8,large_utf8 aggs=count_star")), memo_(*descriptor_->group()) {
     if (!GetParam()) memo_.UseNoVectors();
   }
 
@@ -158,7 +158,7 @@ class ShortKeyRows : public testing::TestWithParam<bool> {
     memo_.Learn(others.data(), num_others, found.data());
   }
 
-  std::shared_ptr<AggregateShape> shape_;
+  std::shared_ptr<AggregateDescriptor> descriptor_;
   ShortKeyMemo memo_;
   std::map<std::pair<std::string, std::string>, size_t> groups_;
   uint8_t memory_[4096];

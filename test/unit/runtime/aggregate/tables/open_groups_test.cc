@@ -19,8 +19,8 @@
 namespace quern {
 namespace {
 
-QuernJoinShape Slots(uint32_t word_bytes, uint32_t tuple_bytes, bool zero_hashes = false) {
-  QuernJoinShape group = {};
+QuernJoinDescriptor Slots(uint32_t word_bytes, uint32_t tuple_bytes, bool zero_hashes = false) {
+  QuernJoinDescriptor group = {};
   group.word_bytes = word_bytes;
   group.tuple_bytes = tuple_bytes;
   group.zero_hashes = zero_hashes;

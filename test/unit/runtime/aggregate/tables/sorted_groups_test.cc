@@ -22,7 +22,7 @@ struct Sorted {
   std::map<uint64_t, uint8_t*> tuple_of;
 
   explicit Sorted(const char* spec, std::shared_ptr<MemoryBudget> budget = test::NoLimit()) : context(test::ContextOf(spec)) {
-    groups.Begin(*context.shape->group(), true, std::move(budget));
+    groups.Begin(*context.descriptor->group(), true, std::move(budget));
   }
 
   void Add(const std::vector<uint64_t>& words) {
@@ -59,7 +59,7 @@ TEST(SortedGroups, ARowIsOfTheGroupBeforeItOrOfANewOne) {
     size_t i = 0;
     for (const auto& [word, tuple] : sorted.tuple_of) {
       EXPECT_EQ(tuples[i++], tuple);
-      const bool is_short = sorted.context.shape->group()->word_bytes == 4;
+      const bool is_short = sorted.context.descriptor->group()->word_bytes == 4;
       EXPECT_EQ(is_short ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple), word);
     }
   }
@@ -94,7 +94,7 @@ TEST(SortedGroups, GroupsThatLieElsewhereComeFirst) {
     tuples[2 * i + 1] = 100 + words[i];
     from.push_back(reinterpret_cast<uint8_t*>(&tuples[2 * i]));
   }
-  ASSERT_EQ(sorted.context.shape->group()->tuple_bytes, 16u);
+  ASSERT_EQ(sorted.context.descriptor->group()->tuple_bytes, 16u);
   ASSERT_EQ(sorted.groups.Copy(from.data(), words.data(), 4), absl::OkStatus());
   const uint64_t next[] = {9, 10}, smaller[] = {8};
   EXPECT_FALSE(sorted.groups.IsInOrder(smaller, 1));

@@ -441,8 +441,8 @@ TEST(WordTable, TooLongAWalkIsRefused) {
 Matches CompareAll(const TableOf& of, const std::vector<uint64_t>& probes, uint32_t group_rows, bool stops) {
   const GuardedBuffer scratch(sizeof(QuernProbeScratch), of.guard);
   QuernProbeScratch* const s = scratch.as<QuernProbeScratch>();
-  QuernJoinShape shape = {};
-  shape.stops_at_first = stops;
+  QuernJoinDescriptor descriptor = {};
+  descriptor.stops_at_first = stops;
   Matches matches;
   s->batch_rows = static_cast<uint32_t>(probes.size());
   std::copy(probes.begin(), probes.end(), s->words);
@@ -451,7 +451,7 @@ Matches CompareAll(const TableOf& of, const std::vector<uint64_t>& probes, uint3
     s->num_candidates = TestWords(of.table, *s, begin, std::min(begin + group_rows, s->batch_rows), s->candidates);
     while (s->num_candidates > 0) {
       s->num_matches = 0;
-      CompareWords(of.table, shape, 3, s);
+      CompareWords(of.table, descriptor, 3, s);
       EXPECT_LE(s->num_matches, 3u);
       for (uint32_t m = 0; m < s->num_matches; ++m) matches.emplace_back(s->match_index[m], of.RowOf(s->match_tuples[m]));
     }
