@@ -17,7 +17,7 @@
 //     refine    their matches              residual predicate
 //     fit, emit up to batch_rows matches   payload, column by column
 //
-// Keys that fit one machine word are packed into it instead (pack), and word tables (runtime/join/packed_key_table.cc) take the place of
+// Keys that fit one machine word are packed into it instead (pack), and packed-key tables (runtime/join/packed_key_table.cc) take the place of
 // hash, test and compare: with the keys out of the way those loops are the same for every spec, and what is the same is not compiled at run
 // time.
 //

@@ -121,7 +121,7 @@ class JoinEmitter {
     return phi;
   }
 
-  // quern_block_pack_<storage>(&keys[k], first, rows, n, words, combine, nullable, word_shift, word_null_bit);    for each k
+  // quern_block_pack_<storage>(&keys[k], first, rows, n, words, combine, nullable, packed_shift, packed_null_bit);    for each k
   void EmitPackRows() {
     auto p = e_.Begin("pack_rows", {"descriptor", "keys", "first", "rows", "n", "words"});
     if (p.empty()) return;
@@ -131,7 +131,7 @@ class JoinEmitter {
       const QuernField& key = descriptor_.keys[k];
       Source source = Translate(key, Column(keys, k, "key"), first, rows, n);
       e_.Call("pack_" + Text(key.storage), {source.column, first, source.rows, n, words, e_.Bool(k > 0), e_.Bool(IsNullEqual(key)),
-                                            e_.I32(key.word_shift), e_.I32(key.word_null_bit)});
+                                            e_.I32(key.packed_shift), e_.I32(key.packed_null_bit)});
     }
     e_.ir().CreateRetVoid();
   }
@@ -165,7 +165,7 @@ class JoinEmitter {
     if (descriptor_.null_bits_bytes != 0) {
       e_.Call("zero_null_bits", {tuples, n, e_.I32(descriptor_.tuple_bytes), e_.I32(descriptor_.null_bits_offset), e_.I32(descriptor_.null_bits_bytes)});
     }
-    for (uint32_t k = 0; k < descriptor_.num_keys && descriptor_.word_bytes == 0; ++k) StoreField(descriptor_.keys[k], Column(p[1], k, "key"), p);
+    for (uint32_t k = 0; k < descriptor_.num_keys && descriptor_.packed_bytes == 0; ++k) StoreField(descriptor_.keys[k], Column(p[1], k, "key"), p);
     for (uint32_t c = 0; c < descriptor_.num_build; ++c) StoreField(descriptor_.build[c], Column(p[2], c, "payload"), p);
     for (uint32_t r = 0; r < descriptor_.num_residual; ++r)
       StoreField(descriptor_.build_residual[r], Column(p[2], descriptor_.num_build + r, "residual"), p);

@@ -44,8 +44,8 @@ uint64_t GateBytes(PrefetchLoop loop, const MemoryModel& model) {
   // and 5.9).
   if (loop == PrefetchLoop::kGather) return 2 * model.l2_bytes;
   if (loop == PrefetchLoop::kTie) return model.l2_bytes / 2;
-  const bool is_words_of_groups = loop == PrefetchLoop::kUpdateDense || loop == PrefetchLoop::kUpdateOpen;
-  return is_words_of_groups ? std::max(model.l2_bytes, model.l3_bytes / 4) : 0;
+  const bool is_packed_key_groups = loop == PrefetchLoop::kUpdateDense || loop == PrefetchLoop::kUpdateOpen;
+  return is_packed_key_groups ? std::max(model.l2_bytes, model.l3_bytes / 4) : 0;
 }
 
 uint32_t DistanceOf(const MemoryModel& model, uint32_t class_number) {
@@ -126,14 +126,14 @@ PrefetchLadder EstimateLadder(PrefetchLoop loop, KeyClass, const MemoryModel& mo
   }
   // Blocks of a build are short, and nothing but the place of a tuple is needed to ask for it (100,000 tuples into slots: 10 % less than 64
   // rows ahead; 3 M: 4 %).
-  const bool builds_words = loop == PrefetchLoop::kBuildOpen || loop == PrefetchLoop::kBuildDense;
+  const bool builds_packed_keys = loop == PrefetchLoop::kBuildOpen || loop == PrefetchLoop::kBuildDense;
   const uint64_t gate = GateBytes(loop, model);
   for (uint32_t i = 0; i < kNumClasses; ++i) {
     const uint64_t end = i + 1 == kNumClasses ? UINT64_MAX : EndOfClass(model, i);
     const uint64_t begin = ladder.rungs.empty() ? 0 : ladder.rungs.back().max_bytes;
     if (begin < gate) AddRung(std::min(gate, end), SettingOf(loop, 0), &ladder);
     const uint32_t distance = DistanceOf(model, i);
-    if (end > gate) AddRung(end, SettingOf(loop, builds_words && distance != 0 ? kWholeBatch : distance), &ladder);
+    if (end > gate) AddRung(end, SettingOf(loop, builds_packed_keys && distance != 0 ? kWholeBatch : distance), &ladder);
   }
   return ladder;
 }

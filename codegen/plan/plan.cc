@@ -79,9 +79,9 @@ absl::Status SetLadder(PrefetchLoop loop, std::string_view name, std::string_vie
   return absl::OkStatus();
 }
 
-enum class Scope : uint8_t { kAll, kStored, kBoth, kJoin, kWordJoin, kAggregate, kWordAggregate, kSort };
+enum class Scope : uint8_t { kAll, kStored, kBoth, kJoin, kPackedJoin, kAggregate, kPackedAggregate, kSort };
 
-bool HasWordKeys(const KernelSpec& spec) {
+bool HasPackedKeys(const KernelSpec& spec) {
   std::vector<KeySpec> kernel_keys;
   for (const KeySpec& key : spec.keys) kernel_keys.push_back(KernelKey(key));
   return WordBits(kernel_keys) != 0;
@@ -89,7 +89,7 @@ bool HasWordKeys(const KernelSpec& spec) {
 
 // Ladders of loops over words are taken for all keys, so that one list of parameters serves many specs.
 Scope OperatorsOf(Scope scope) {
-  return scope == Scope::kWordJoin ? Scope::kJoin : scope == Scope::kWordAggregate ? Scope::kAggregate : scope;
+  return scope == Scope::kPackedJoin ? Scope::kJoin : scope == Scope::kPackedAggregate ? Scope::kAggregate : scope;
 }
 
 bool IsIn(Scope scope, const KernelSpec& spec) {
@@ -98,8 +98,8 @@ bool IsIn(Scope scope, const KernelSpec& spec) {
     case Scope::kStored: return spec.op != Operator::kFilter;
     case Scope::kBoth: return spec.op == Operator::kJoin || spec.op == Operator::kAggregate;
     case Scope::kJoin: return spec.op == Operator::kJoin;
-    case Scope::kWordJoin: return spec.op == Operator::kJoin && HasWordKeys(spec);
-    case Scope::kWordAggregate: return spec.op == Operator::kAggregate && HasWordKeys(spec);
+    case Scope::kPackedJoin: return spec.op == Operator::kJoin && HasPackedKeys(spec);
+    case Scope::kPackedAggregate: return spec.op == Operator::kAggregate && HasPackedKeys(spec);
     case Scope::kAggregate: return spec.op == Operator::kAggregate;
     case Scope::kSort: return spec.op == Operator::kSort;
   }

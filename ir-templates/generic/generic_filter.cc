@@ -68,7 +68,7 @@ uint32_t TestColumnWords(const LeafRows& r) {
 }
 
 // How many rows the leaf's blocks have tested.
-uint32_t TestWords(const LeafRows& r) {
+uint32_t TestPackedKeys(const LeafRows& r) {
   const QuernFilterLeaf& l = r.leaf;
   if (l.index_storage != kNoStorage || l.other_index_storage != kNoStorage) return 0;
   switch (l.kind) {
@@ -88,7 +88,7 @@ uint32_t TestWords(const LeafRows& r) {
 }
 
 void TestLeaf(const QuernFilterArgs* args, uint32_t leaf, uint64_t first, uint32_t n, uint64_t* mask) {
-  const uint32_t done = TestWords(RowsOf(args, leaf, first, n, mask));
+  const uint32_t done = TestPackedKeys(RowsOf(args, leaf, first, n, mask));
   if (done < n) TestLeafRows(args, leaf, RowsOf(args, leaf, first + done, n - done, mask + done / 64));
 }
 

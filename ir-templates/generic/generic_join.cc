@@ -133,8 +133,8 @@ void quern_hole_pack_rows(const QuernJoinDescriptor* descriptor, const QuernColu
     DispatchStorage(key.storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
       if constexpr (b::HasLanes(kStorage) || kStorage == kBit) {  // no other storage fits a word: WordBits
-        b::PackColumn<kStorage>(source.column, first, source.rows, n, words, k > 0, key.nullable && key.null_equal, key.word_shift,
-                                key.word_null_bit);
+        b::PackColumn<kStorage>(source.column, first, source.rows, n, words, k > 0, key.nullable && key.null_equal, key.packed_shift,
+                                key.packed_null_bit);
       }
     });
   }
@@ -160,7 +160,7 @@ void quern_hole_store_rows(const QuernJoinDescriptor* descriptor, const QuernCol
                            const uint32_t* rows, uint32_t n, uint64_t first_row_id, uint8_t* tuples) {
   const StoreTarget target = {first, rows, n, first_row_id, tuples, descriptor->tuple_bytes};
   b::ZeroNullBits(tuples, n, descriptor->tuple_bytes, descriptor->null_bits_offset, descriptor->null_bits_bytes);
-  for (uint32_t k = 0; k < descriptor->num_keys && descriptor->word_bytes == 0; ++k) StoreField(descriptor->keys[k], &keys[k], target);
+  for (uint32_t k = 0; k < descriptor->num_keys && descriptor->packed_bytes == 0; ++k) StoreField(descriptor->keys[k], &keys[k], target);
   for (uint32_t c = 0; c < descriptor->num_build; ++c) StoreField(descriptor->build[c], &payload[c], target);
   for (uint32_t r = 0; r < descriptor->num_residual; ++r) StoreField(descriptor->build_residual[r], &payload[descriptor->num_build + r], target);
 }

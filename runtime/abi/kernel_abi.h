@@ -15,8 +15,8 @@
 //
 //     directory[s]:  | end of slot s's tuples, byte offset (48 bits) | tag (16 bits) |
 //
-// Keys that fit one machine word together are *word keys*: they are packed into it, the first one lowest, and the word is what is hashed,
-// compared and stored, in 4 or 8 bytes at the tuple's beginning. Tables over words have more layouts (packed_key_table.h).
+// Keys that fit one machine word together are *packed keys*: they are packed into it, the first one lowest, and the word is what is hashed,
+// compared and stored, in 4 or 8 bytes at the tuple's beginning. Packed-key tables have more layouts (packed_key_table.h).
 #ifndef QUERN_RUNTIME_ABI_KERNEL_ABI_H_
 #define QUERN_RUNTIME_ABI_KERNEL_ABI_H_
 
@@ -110,11 +110,11 @@ struct QuernField {
   bool index_is_signed;
   bool nullable;
   bool null_equal;        // keys: null matches null
-  bool is_signed;         // order of integers: residual predicates, ranges of word keys
+  bool is_signed;         // order of integers: residual predicates, ranges of packed keys
   uint8_t null_mask;      // bit of the tuple's null byte; 0: no null bit in the tuple
   uint8_t comparison;     // residual predicate: a Comparison of spec.h
-  uint8_t word_shift;     // word keys: lowest bit of the value in the word
-  uint8_t word_null_bit;  // word keys whose nulls are equal: the bit that stands for null; the value's bits are 0 then
+  uint8_t packed_shift;     // packed keys: lowest bit of the value in the word
+  uint8_t packed_null_bit;  // packed keys whose nulls are equal: the bit that stands for null; the value's bits are 0 then
   CollationRule rule;     // keys of variable length
   uint32_t width_bytes;   // kFixed: n. Keys of variable length: bytes that a tuple holds itself (kInlineStringBytes at least)
   uint32_t tuple_offset;  // build side
@@ -131,9 +131,9 @@ struct QuernJoinDescriptor {
   uint32_t null_bits_offset;
   uint32_t null_bits_bytes;
   uint32_t mark_offset;    // byte of a tuple that tells whether a probe row has met it; 0: there is none
-  uint32_t word_bytes;     // word keys: 4 or 8; 0: keys are fields of their own
-  uint32_t word_bits;      // word keys: bits in use
-  uint64_t word_sign_bit;  // one signed integer key: its sign bit; else 0
+  uint32_t packed_bytes;     // packed keys: 4 or 8; 0: keys are fields of their own
+  uint32_t packed_bits;      // packed keys: bits in use
+  uint64_t packed_sign_bit;  // one signed integer key: its sign bit; else 0
   bool stops_at_first;     // a probe row needs no more than one match
   bool stops_at_marked;    // nor a tuple that was met before, since all with its key are marked then
   const QuernField* keys;

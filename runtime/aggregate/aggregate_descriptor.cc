@@ -9,7 +9,7 @@
 //         24      8  aggs[2]   max
 //     tuple_bytes 32
 //
-// The bits go into the gap behind a narrow word where they fit. Tuples with word keys are slots of a table, so their size is brought up to
+// The bits go into the gap behind a narrow word where they fit. Tuples with packed keys are slots of a table, so their size is brought up to
 // a power of two where that wastes a quarter at most: then no tuple of up to 64 bytes lies in two cache lines.
 //
 // A dictionary key is the number of its value (u32), a word's worth, whatever the value's type (key_dictionaries.h).
@@ -121,9 +121,9 @@ KeySpec KernelKey(const KeySpec& key) {
 
 NeededAggregateEntryPoints EntryPointsOf(const QuernAggregateDescriptor& descriptor) {
   const auto any = [&](auto&& is) { return std::any_of(descriptor.accumulators, descriptor.accumulators + descriptor.num_accumulators, is); };
-  const bool wide = descriptor.group.num_keys != 0 && descriptor.group.word_bytes == 0;
+  const bool wide = descriptor.group.num_keys != 0 && descriptor.group.packed_bytes == 0;
   NeededAggregateEntryPoints needed = {};
-  needed.pack = descriptor.group.word_bytes != 0;
+  needed.pack = descriptor.group.packed_bytes != 0;
   needed.hash = needed.store = needed.compare = wide;
   needed.update = any([](const QuernAccumulator& a) { return a.step != kStepCalled; });
   needed.update_runs = needed.update;
@@ -182,11 +182,11 @@ void AggregateDescriptor::PlaceKeys(uint32_t inline_key_bytes, TupleLayout* layo
   for (const KeySpec& key : kernel_keys) keys_.push_back(MakeKey(key, inline_key_bytes));
   QuernJoinDescriptor& group = descriptor_.group;
   group.num_keys = static_cast<uint32_t>(keys_.size());
-  group.word_bits = keys_.empty() ? 0 : WordBits(kernel_keys);
-  group.word_bytes = group.word_bits == 0 ? 0 : group.word_bits <= 32 ? 4 : 8;
-  if (group.word_bytes != 0) {
-    group.word_sign_bit = PackKeys(kernel_keys, &keys_);
-    layout->PlaceWord(group.word_bytes);
+  group.packed_bits = keys_.empty() ? 0 : WordBits(kernel_keys);
+  group.packed_bytes = group.packed_bits == 0 ? 0 : group.packed_bits <= 32 ? 4 : 8;
+  if (group.packed_bytes != 0) {
+    group.packed_sign_bit = PackKeys(kernel_keys, &keys_);
+    layout->PlacePackedKey(group.packed_bytes);
   } else {
     layout->Place({&keys_});
   }
@@ -199,7 +199,7 @@ void AggregateDescriptor::PlaceKeys(uint32_t inline_key_bytes, TupleLayout* layo
 void AggregateDescriptor::PlaceBits(TupleLayout* layout) {
   descriptor_.bits_offset = layout->end;
   for (QuernField& key : keys_)
-    if (descriptor_.group.word_bytes == 0 && key.nullable) layout->PlaceNullBit(&key);
+    if (descriptor_.group.packed_bytes == 0 && key.nullable) layout->PlaceNullBit(&key);
   for (size_t i = 0; i < accumulators_.size(); ++i) {
     QuernAccumulator& a = accumulators_[i];
     if (a.step == kStepCalled || !NeedsSeenBit(a.step) || !AggregateResultType(spec_.aggregates[i], !keys_.empty()).nullable) continue;
@@ -232,7 +232,7 @@ void AggregateDescriptor::PlaceTuple(uint32_t inline_key_bytes) {
   }
   end = std::max(RoundUp(end, 8), 8u);
   const uint32_t power = std::bit_ceil(end);
-  if (group.word_bytes != 0 && power <= 64 && 4 * end >= 3 * power) end = power;
+  if (group.packed_bytes != 0 && power <= 64 && 4 * end >= 3 * power) end = power;
   group.tuple_bytes = end;
   group.null_bits_offset = descriptor_.bits_offset;
   group.null_bits_bytes = descriptor_.bits_bytes;
@@ -248,8 +248,8 @@ std::string AggregateDescriptor::Print() const {
   std::vector<LayoutLine> lines;
   LayoutLine bits = {descriptor_.bits_offset, descriptor_.bits_bytes, "bits", "", ""};
   const QuernJoinDescriptor& group = descriptor_.group;
-  if (group.word_bytes != 0) lines.push_back({0, group.word_bytes, "word", std::to_string(group.word_bits) + " bits", WordText(keys_)});
-  for (size_t i = 0; i < keys_.size() && group.word_bytes == 0; ++i) {
+  if (group.packed_bytes != 0) lines.push_back({0, group.packed_bytes, "packed key", std::to_string(group.packed_bits) + " bits", WordText(keys_)});
+  for (size_t i = 0; i < keys_.size() && group.packed_bytes == 0; ++i) {
     lines.push_back(MakeLine(keys_[i], KernelKey(spec_.keys[i]).type, Numbered("keys", i)));
     AddNullBit(keys_[i], lines.back().field, &bits);
   }

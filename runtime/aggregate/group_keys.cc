@@ -19,12 +19,12 @@ using blocks::Bytes;
 constexpr bool FitsWord(Storage storage) { return blocks::HasLanes(storage) || storage == kBit; }
 
 uint64_t WordAt(const QuernJoinDescriptor& group, const uint8_t* tuple) {
-  return group.word_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple);
+  return group.packed_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple);
 }
 
 bool IsNull(const QuernJoinDescriptor& group, const QuernField& key, const uint8_t* tuple) {
   if (!key.nullable) return false;
-  if (group.word_bytes != 0) return (WordAt(group, tuple) >> key.word_null_bit & 1) != 0;
+  if (group.packed_bytes != 0) return (WordAt(group, tuple) >> key.packed_null_bit & 1) != 0;
   return (tuple[key.null_offset] & key.null_mask) != 0;
 }
 
@@ -38,7 +38,7 @@ struct WordSource {
   Bytes ReadString(uint32_t) const { return {nullptr, 0}; }
   template <class T>
   T ReadValue(uint32_t i) const {
-    const uint64_t bits = WordAt(group, tuples[i]) >> key.word_shift;
+    const uint64_t bits = WordAt(group, tuples[i]) >> key.packed_shift;
     return static_cast<T>(key.storage == kBit ? bits & 1 : bits);
   }
   const uint8_t* ReadFixed(uint32_t) const { return nullptr; }
@@ -78,7 +78,7 @@ struct DictionarySource {
 
   bool Valid(uint32_t i) const { return !IsNull(group, key, tuples[i]); }
   std::string_view ValueOf(uint32_t i) const {
-    const uint32_t code = group.word_bytes != 0 ? static_cast<uint32_t>(WordAt(group, tuples[i]) >> key.word_shift)
+    const uint32_t code = group.packed_bytes != 0 ? static_cast<uint32_t>(WordAt(group, tuples[i]) >> key.packed_shift)
                                                 : blocks::Load<uint32_t>(tuples[i] + key.tuple_offset);
     return dictionaries.ValueOf(number, code);
   }
@@ -183,9 +183,9 @@ void HashKeys(const AggregateDescriptor& descriptor, const KeyDictionaries& dict
         for (uint32_t i = 0; i < n; ++i) hashes[i] = blocks::Combine(key == 0 ? uint64_t{0} : hashes[i], HashOf<kStorage>(source, i, rule));
       };
       if (dictionaries.has(key)) add(DictionarySource{group, field, tuples, type.width_bytes, dictionaries, key});
-      else if (group.word_bytes == 0) add(FieldSource{group, field, tuples, type.width_bytes, 0});
+      else if (group.packed_bytes == 0) add(FieldSource{group, field, tuples, type.width_bytes, 0});
       if constexpr (FitsWord(kStorage)) {
-        if (!dictionaries.has(key) && group.word_bytes != 0) add(WordSource{group, field, tuples});
+        if (!dictionaries.has(key) && group.packed_bytes != 0) add(WordSource{group, field, tuples});
       }
     });
   }
@@ -202,7 +202,7 @@ absl::StatusOr<uint32_t> WriteKey(const AggregateDescriptor& descriptor, const K
       return Write<kStorage>(DictionarySource{group, field, tuples, type.width_bytes, dictionaries, key}, n, out, out_row);
     }
     if constexpr (FitsWord(kStorage)) {
-      if (group.word_bytes != 0) return Write<kStorage>(WordSource{group, field, tuples}, n, out, out_row);
+      if (group.packed_bytes != 0) return Write<kStorage>(WordSource{group, field, tuples}, n, out, out_row);
     }
     if constexpr (kStorage == kVar32 || kStorage == kVar64) {
       if (IsHeld(field, descriptor.spaces_offset(key)) && out->validity == nullptr) {

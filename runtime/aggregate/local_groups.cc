@@ -55,7 +55,7 @@ void AskForStates(const PrefetchSetting& setting, uint64_t tuple_bytes, uint8_t*
   });
 }
 
-TupleFormat FormatOf(const QuernJoinDescriptor& group) { return {group.tuple_bytes, group.word_bytes, group.zero_hashes, group.prefetches}; }
+TupleFormat FormatOf(const QuernJoinDescriptor& group) { return {group.tuple_bytes, group.packed_bytes, group.zero_hashes, group.prefetches}; }
 
 }  // namespace
 
@@ -302,10 +302,10 @@ absl::Status GroupSide::DealRows(const Batch& batch, const KeyRows& rows) {
   uint8_t* tuples[kMaxBatchRows];
   uint64_t hashes[kMaxBatchRows];
   for (uint32_t i = 0; i < rows.n; ++i) tuples[i] = dealt + uint64_t{i} * group.tuple_bytes;
-  if (group.word_bytes != 0) {
+  if (group.packed_bytes != 0) {
     context_.entry_points.Now().pack(&group, rows.keys, rows.first, rows.rows, rows.n, hashes);
-    for (uint32_t i = 0; i < rows.n; ++i) std::memcpy(tuples[i], &hashes[i], group.word_bytes);
-    HashWords(hashes, rows.n, group.zero_hashes, hashes);
+    for (uint32_t i = 0; i < rows.n; ++i) std::memcpy(tuples[i], &hashes[i], group.packed_bytes);
+    HashPackedKeys(hashes, rows.n, group.zero_hashes, hashes);
   } else {
     uint32_t batch_rows[kMaxBatchRows];
     for (uint32_t i = 0; i < rows.n; ++i) batch_rows[i] = blocks::RowAt(rows.rows, rows.first, i);

@@ -236,7 +236,7 @@ QUERN_INLINE void HashColumn(const QuernColumn* column, uint64_t first, const ui
   }
 }
 
-// ---- word keys ---------------------------------------------------------------------------------------------------------------------
+// ---- packed keys ---------------------------------------------------------------------------------------------------------------------
 
 // Packs one key column of a batch: words[i] = value << shift, or-ed to what is there where a key came before. A null (only where
 // `nullable`: keys whose nulls are equal) is bit `null_bit` over a value of 0. *Cost*: about 0.2 ns a row on lanes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Appending, a kernel's batch of 1024 rows at a time: filter, pack or hash, store. Few tuples go where they will stay until the table is
-// built; many are first stored in a batch's own buffer, in cache, and then dealt out to parts by their hashes (tuple_store.h). Word keys
+// built; many are first stored in a batch's own buffer, in cache, and then dealt out to parts by their hashes (tuple_store.h). Packed keys
 // that look dense are not dealt out: a table over a plain range needs no hash, and is built in one sequential pass.
 //
 // "Looks dense" after 128 Ki rows: keys 0 .. 10 M have a range of 10 M = 76 a row, and 20 M rows more may fill it. Random keys of 64 bits
@@ -22,10 +22,10 @@ constexpr uint64_t kFlatRows = uint64_t{1} << 17;  // a table of so many fits th
 constexpr uint64_t kDenseRangePerRow = 8192;
 constexpr uint64_t kStagedBytes = uint64_t{256} << 10;  // wide tuples: fewer rows at a time, so that they are dealt out from cache
 
-TupleFormat FormatOf(const QuernJoinDescriptor& descriptor) { return {descriptor.tuple_bytes, descriptor.word_bytes, descriptor.zero_hashes, descriptor.prefetches}; }
+TupleFormat FormatOf(const QuernJoinDescriptor& descriptor) { return {descriptor.tuple_bytes, descriptor.packed_bytes, descriptor.zero_hashes, descriptor.prefetches}; }
 
 template <class Word>
-void StoreWords(const uint64_t* words, uint32_t n, uint32_t tuple_bytes, uint8_t* tuples) {
+void StorePackedKeys(const uint64_t* words, uint32_t n, uint32_t tuple_bytes, uint8_t* tuples) {
   for (uint32_t i = 0; i < n; ++i) blocks::Store(tuples + uint64_t{i} * tuple_bytes, static_cast<Word>(words[i]));
 }
 
@@ -47,7 +47,7 @@ BuildSide::BuildSide(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntry
       options_(options),
       store_(FormatOf(*descriptor_->get()), budget, options.huge_pages),
       null_store_(FormatOf(*descriptor_->get()), budget, options.huge_pages),
-      sign_bit_(descriptor_->get()->word_sign_bit) {
+      sign_bit_(descriptor_->get()->packed_sign_bit) {
   const QuernJoinDescriptor& s = *descriptor_->get();
   step_rows_ = static_cast<uint32_t>(std::clamp<uint64_t>(kStagedBytes / s.tuple_bytes, 1, s.batch_rows));
   rows_.resize(step_rows_);
@@ -85,7 +85,7 @@ absl::Status BuildSide::AppendStep(const BatchView& batch, uint64_t first_row_id
       QUERN_RETURN_IF_ERROR(StoreNullRows(step, dropped_.data(), num_dropped));
     }
   }
-  if (descriptor->word_bytes != 0) {
+  if (descriptor->packed_bytes != 0) {
     kernel.pack(descriptor, batch.keys.data(), step.rows.first, step.rows.rows, step.rows.n, words_.data());
     range_.Add(words_.data(), step.rows.n, sign_bit_);
   } else {
@@ -98,7 +98,7 @@ absl::Status BuildSide::AppendStep(const BatchView& batch, uint64_t first_row_id
 }
 
 bool BuildSide::LooksDense() const {
-  if (descriptor_->get()->word_bytes == 0) return false;
+  if (descriptor_->get()->packed_bytes == 0) return false;
   if (options_.layout == LayoutChoice::kUnchained || options_.layout == LayoutChoice::kOpen) return false;
   return (range_.max - range_.min) / kDenseRangePerRow < num_flat_ || options_.layout == LayoutChoice::kDense;
 }
@@ -109,9 +109,9 @@ void BuildSide::Write(const Step& step, const BatchRows& rows, const uint64_t* w
   if (step.kernel.store != nullptr) {
     step.kernel.store(descriptor, step.batch.keys.data(), step.batch.payload.data(), rows.first, rows.rows, rows.n, step.first_row_id, tuples);
   }
-  if (words == nullptr || descriptor->word_bytes == 0) return;
-  if (descriptor->word_bytes == 4) StoreWords<uint32_t>(words, rows.n, descriptor->tuple_bytes, tuples);
-  else StoreWords<uint64_t>(words, rows.n, descriptor->tuple_bytes, tuples);
+  if (words == nullptr || descriptor->packed_bytes == 0) return;
+  if (descriptor->packed_bytes == 4) StorePackedKeys<uint32_t>(words, rows.n, descriptor->tuple_bytes, tuples);
+  else StorePackedKeys<uint64_t>(words, rows.n, descriptor->tuple_bytes, tuples);
 }
 
 absl::Status BuildSide::StoreFlat(const Step& step) {
@@ -132,7 +132,7 @@ absl::Status BuildSide::StoreParts(const Step& step) {
   const QuernJoinDescriptor& descriptor = *descriptor_->get();
   if (staged_.empty()) staged_.resize(size_t{step_rows_} * descriptor.tuple_bytes);
   Write(step, step.rows, words_.data(), staged_.data());
-  if (descriptor.word_bytes != 0) HashWords(words_.data(), step.rows.n, descriptor.zero_hashes, hashes_.data());
+  if (descriptor.packed_bytes != 0) HashPackedKeys(words_.data(), step.rows.n, descriptor.zero_hashes, hashes_.data());
   return store_.Deal(staged_.data(), hashes_.data(), step.rows.n);
 }
 

@@ -32,7 +32,7 @@ class BuildSide {
   void DropTuples();
   // Rows with a null key that matches nothing, where the kind lets them come out.
   const TupleList& null_rows() const { return null_store_.flat(); }
-  const WordRange& range() const { return range_; }
+  const PackedKeyRange& range() const { return range_; }
   uint64_t num_rows() const { return num_rows_; }
   uint64_t num_null_keys() const { return num_null_keys_; }
   CounterBlock* counters() { return &counters_; }
@@ -52,7 +52,7 @@ class BuildSide {
   const JoinOptions options_;
   TupleStore store_;
   TupleStore null_store_;
-  WordRange range_;
+  PackedKeyRange range_;
   uint64_t sign_bit_;
   uint32_t step_rows_;
   uint64_t num_rows_ = 0;

@@ -99,7 +99,7 @@ std::unique_ptr<TableBuilder> HashJoin::NewBuilder() {
   if (own_side_ != nullptr) sides_.push_back(std::move(own_side_));
   if (sides_.empty()) sides_.push_back(NewBuildSide());
   std::vector<TupleStore*> stores;
-  WordRange range;
+  PackedKeyRange range;
   for (const auto& side : sides_) {
     stores.push_back(side->store());
     range.Add(side->range());

@@ -43,7 +43,7 @@ uint32_t WordBits(const KernelSpec& spec) { return WordBits(spec.keys); }
 NeededEntryPoints EntryPointsOf(const QuernJoinDescriptor& descriptor) {
   const auto any = [](const QuernField* fields, uint32_t n, auto&& is) { return std::any_of(fields, fields + n, is); };
   const auto varies = [](const QuernField& field) { return IsVariable(field.storage); };
-  const bool wide = descriptor.word_bytes == 0;
+  const bool wide = descriptor.packed_bytes == 0;
   NeededEntryPoints needed = {};
   needed.filter = any(descriptor.keys, descriptor.num_keys, [](const QuernField& key) { return key.nullable && !key.null_equal; });
   needed.pack = !wide;
@@ -65,18 +65,18 @@ JoinDescriptor::JoinDescriptor(const KernelSpec& spec, uint32_t inline_key_bytes
   probe_residual_ = build_residual_;
   for (QuernField& column : build_) column.nullable |= kind.nulls_build_columns();
   for (QuernField& column : probe_) column.nullable |= kind.nulls_probe_columns();
-  descriptor_.word_bits = WordBits(spec_);
-  descriptor_.word_bytes = descriptor_.word_bits == 0 ? 0 : descriptor_.word_bits <= 32 ? 4 : 8;
+  descriptor_.packed_bits = WordBits(spec_);
+  descriptor_.packed_bytes = descriptor_.packed_bits == 0 ? 0 : descriptor_.packed_bits <= 32 ? 4 : 8;
   TupleLayout layout;
-  if (descriptor_.word_bytes != 0) {
-    descriptor_.word_sign_bit = PackKeys(spec_.keys, &keys_);
-    layout.PlaceWord(descriptor_.word_bytes);
+  if (descriptor_.packed_bytes != 0) {
+    descriptor_.packed_sign_bit = PackKeys(spec_.keys, &keys_);
+    layout.PlacePackedKey(descriptor_.packed_bytes);
   } else {
     layout.Place({&keys_});
   }
   layout.Place({&build_, &build_residual_});
   for (QuernField& key : keys_)
-    if (descriptor_.word_bytes == 0 && key.nullable && (key.null_equal || kind.build_row == RowsOut::kUnmatched)) layout.PlaceNullBit(&key);
+    if (descriptor_.packed_bytes == 0 && key.nullable && (key.null_equal || kind.build_row == RowsOut::kUnmatched)) layout.PlaceNullBit(&key);
   for (QuernField& column : build_)
     if (column.nullable) layout.PlaceNullBit(&column);
   for (QuernField& column : build_residual_)
@@ -103,8 +103,8 @@ JoinDescriptor::JoinDescriptor(const KernelSpec& spec, uint32_t inline_key_bytes
 std::string JoinDescriptor::Print() const {
   std::vector<LayoutLine> lines;
   LayoutLine null_bits = {descriptor_.null_bits_offset, descriptor_.null_bits_bytes - (descriptor_.mark_offset != 0 ? 1 : 0), "null bits", "", ""};
-  if (descriptor_.word_bytes != 0) lines.push_back({0, descriptor_.word_bytes, "word", std::to_string(descriptor_.word_bits) + " bits", WordText(keys_)});
-  for (size_t i = 0; i < keys_.size() && descriptor_.word_bytes == 0; ++i) {
+  if (descriptor_.packed_bytes != 0) lines.push_back({0, descriptor_.packed_bytes, "packed key", std::to_string(descriptor_.packed_bits) + " bits", WordText(keys_)});
+  for (size_t i = 0; i < keys_.size() && descriptor_.packed_bytes == 0; ++i) {
     lines.push_back(MakeLine(keys_[i], spec_.keys[i].type, Numbered("keys", i)));
     AddNullBit(keys_[i], lines.back().field, &null_bits);
   }

@@ -100,7 +100,7 @@ class Prober {
   }
 
  private:
-  bool IsWord() const { return a_->descriptor->word_bytes != 0; }
+  bool IsPackedKey() const { return a_->descriptor->packed_bytes != 0; }
 
   uint32_t MaxBatchRows() const {
     const uint32_t rows = p_.table->probe.batch_rows;
@@ -118,9 +118,9 @@ class Prober {
       s_->num_dropped = batch.n < n ? DroppedRows(a_->selection, a_->next_row, n, batch, s_->dropped) : 0;
       std::memset(s_->found, 0, batch.n);
     }
-    if (IsWord()) {
+    if (IsPackedKey()) {
       kernel_->pack(a_->descriptor, a_->keys, batch.first, batch.rows, batch.n, s_->words);
-      if (p_.table->layout == Layout::kUnchained) HashWords(s_->words, batch.n, p_.table->zero_hashes, s_->hashes);
+      if (p_.table->layout == Layout::kUnchained) HashPackedKeys(s_->words, batch.n, p_.table->zero_hashes, s_->hashes);
     } else {
       kernel_->hash(a_->descriptor, a_->keys, batch.first, batch.rows, batch.n, s_->hashes);
     }
@@ -133,21 +133,21 @@ class Prober {
   }
 
   int32_t Test() {
-    if (IsWord() && p_.table->layout != Layout::kUnchained) {
+    if (IsPackedKey() && p_.table->layout != Layout::kUnchained) {
       s_->batch_next = s_->batch_rows;
       if (counts_pairs_) {
-        a_->out_rows += CountWords(*p_.table, s_, &tally_);
+        a_->out_rows += CountPackedKeys(*p_.table, s_, &tally_);
         return kQuernDone;
       }
       const uint32_t before = s_->num_matches;
-      LookUpWords(*p_.table, s_, &tally_);
+      LookUpPackedKeys(*p_.table, s_, &tally_);
       *p_.num_new_candidates = s_->num_candidates;
       return Take(before);
     }
     const PrefetchSetting& setting = p_.table->probe;
     const uint32_t group_rows = setting.group_rows != 0 ? setting.group_rows : a_->descriptor->group_rows;
     const uint32_t begin = s_->batch_next, end = std::min(s_->batch_rows, begin + group_rows);
-    s_->num_candidates = IsWord() ? TestWords(*p_.table, *s_, begin, end, s_->candidates) : TestGroup(begin, end);
+    s_->num_candidates = IsPackedKey() ? TestPackedKeys(*p_.table, *s_, begin, end, s_->candidates) : TestGroup(begin, end);
     s_->batch_next = end;
     tally_.hits += * p_.num_new_candidates = s_->num_candidates;
     if (kernel_->reach != nullptr && setting.distance != 0 && setting.stages >= 3 && s_->num_candidates > 0) kernel_->reach(a_);
@@ -172,7 +172,7 @@ class Prober {
     const bool takes_runs = IsRuns(p_.table->layout);
     uint32_t num_looked_at = std::min(s_->num_candidates, max_matches - before);
     if (takes_runs) TakeRuns(max_matches);
-    else if (IsWord()) CompareWords(*p_.table, *a_->descriptor, max_matches, s_);
+    else if (IsPackedKey()) ComparePackedKeys(*p_.table, *a_->descriptor, max_matches, s_);
     else kernel_->compare(a_, max_matches);
     if (takes_runs) num_looked_at = s_->num_matches - before;
     const uint32_t num_new = std::min(*p_.num_new_candidates, num_looked_at);

@@ -8,7 +8,7 @@
 //     open_counts  [  |k,2|  |k,1|..]          as open, with the number of the key's rows in place of a tuple
 //     unchained    directory + tuples          kernel_abi.h; duplicates, wide tuples, keys of any type
 //
-// All but unchained are tables over words (packed_key_table.h). A null tuple, whose null bits are all set, stands for the build side of a
+// All but unchained are packed-key tables (packed_key_table.h). A null tuple, whose null bits are all set, stands for the build side of a
 // probe row that comes out on its own.
 #ifndef QUERN_RUNTIME_JOIN_JOIN_TABLE_H_
 #define QUERN_RUNTIME_JOIN_JOIN_TABLE_H_
@@ -30,7 +30,7 @@ struct JoinTable {
   Layout layout = Layout::kUnchained;
   bool zero_hashes = false;
   uint32_t tuple_bytes = 0;
-  uint32_t word_bytes = 0;  // 0: keys are no words
+  uint32_t packed_bytes = 0;  // 0: keys are no words
   PrefetchSetting probe;    // of look-ups; distance 0 where the plan does not prefetch
   PrefetchSetting build;    // of building
   uint64_t num_tuples = 0;

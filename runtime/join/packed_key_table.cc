@@ -56,7 +56,7 @@ bool ForEachBlock(const PrefetchSetting& setting, const TupleFormat& format, con
   for (uint64_t first = 0; first < span.num_tuples; first += max_rows) {
     const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(max_rows, span.num_tuples - first));
     const uint8_t* tuples = span.tuples + first * format.tuple_bytes;
-    LoadWords(tuples, n, format, words);
+    LoadPackedKeys(tuples, n, format, words);
     if (!f(words, tuples, n)) return false;
   }
   return true;
@@ -77,12 +77,12 @@ auto WithTupleBytes(uint32_t bytes, F&& f) {
 
 }  // namespace
 
-void WordRange::Add(const WordRange& other) {
+void PackedKeyRange::Add(const PackedKeyRange& other) {
   min = std::min(min, other.min);
   max = std::max(max, other.max);
 }
 
-void WordRange::Add(const uint64_t* words, uint32_t n, uint64_t sign_bit) {
+void PackedKeyRange::Add(const uint64_t* words, uint32_t n, uint64_t sign_bit) {
   uint64_t low = min, high = max;
   for (uint32_t i = 0; i < n; ++i) {
     const uint64_t ordered = words[i] ^ sign_bit;
@@ -289,7 +289,7 @@ template <class Word, uint32_t kBytes, bool kCounts, class Ask>
   ForEachBlock(table.build, format, span, [&](const uint64_t* words, const uint8_t* tuples, uint32_t n) {
     Pending pending;
     const bool asks_all = Ask::kAsks && RowsAhead(table.build, n) == n;
-    HashWords(words, n, table.zero_hashes, pending.slots);
+    HashPackedKeys(words, n, table.zero_hashes, pending.slots);
     for (uint32_t i = 0; i < n; ++i) {
       pending.rows[i] = i;
       pending.slots[i] = SlotOf(pending.slots[i], table.num_slots);
@@ -324,7 +324,7 @@ Inserted InsertOpen(const JoinTable& table, const TupleFormat& format, const Tup
                           [&]<uint32_t kBytes>() { return Insert<Word, kBytes, false, Ask>(table, format, span, duplicates, &outcome); });
   };
   const Inserted result = WithAsk(table.build, [&]<class Ask>() {
-    return table.word_bytes == 4 ? insert.template operator()<uint32_t, Ask>() : insert.template operator()<uint64_t, Ask>();
+    return table.packed_bytes == 4 ? insert.template operator()<uint32_t, Ask>() : insert.template operator()<uint64_t, Ask>();
   });
   *max_walk = std::max(*max_walk, outcome.longest_walk);
   *num_inserted += outcome.num_inserted;
@@ -468,7 +468,7 @@ template <class Word, uint32_t kBytes, bool kCount, bool kCounts, class Ask>
 
 template <bool kCount>
 uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
-  HashWords(s->words, s->batch_rows, table.zero_hashes, s->hashes);
+  HashPackedKeys(s->words, s->batch_rows, table.zero_hashes, s->hashes);
   const auto look_up = [&]<class Word, class Ask>() -> uint64_t {
     if (table.layout == Layout::kOpenCounts) return LookUpOpen<Word, 2 * sizeof(Word), kCount, true, Ask>(table, s, tally);
     if (table.slot_bytes == 4) return LookUpOpen<Word, 4, kCount, false, Ask>(table, s, tally);
@@ -477,7 +477,7 @@ uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s, LookUpTally* t
     return LookUpOpen<Word, 0, kCount, false, Ask>(table, s, tally);
   };
   return WithAsk(table.probe, [&]<class Ask>() {
-    return table.word_bytes == 4 ? look_up.template operator()<uint32_t, Ask>() : look_up.template operator()<uint64_t, Ask>();
+    return table.packed_bytes == 4 ? look_up.template operator()<uint32_t, Ask>() : look_up.template operator()<uint64_t, Ask>();
   });
 }
 
@@ -509,7 +509,7 @@ void MatchesToRuns(const JoinTable& table, uint32_t first_match, QuernProbeScrat
 
 }  // namespace
 
-void LookUpWords(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+void LookUpPackedKeys(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   const uint32_t first_match = s->num_matches;
   switch (table.layout) {
     case Layout::kBitmap: LookUpDense<false, false>(table, s, tally); return;
@@ -524,7 +524,7 @@ void LookUpWords(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tall
   }
 }
 
-uint64_t CountWords(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+uint64_t CountPackedKeys(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   switch (table.layout) {
     case Layout::kBitmap:
     case Layout::kDense: return LookUpDense<true, false>(table, s, tally);
@@ -573,7 +573,7 @@ uint32_t Test(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin
 
 }  // namespace
 
-uint32_t TestWords(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin, uint32_t end, QuernCandidate* candidates) {
+uint32_t TestPackedKeys(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin, uint32_t end, QuernCandidate* candidates) {
   return WithAsk(table.probe, [&]<class Ask>() { return Test<Ask>(table, s, begin, end, candidates); });
 }
 
@@ -606,8 +606,8 @@ void Compare(const JoinTable& table, const QuernJoinDescriptor& descriptor, uint
 
 }  // namespace
 
-void CompareWords(const JoinTable& table, const QuernJoinDescriptor& descriptor, uint32_t capacity, QuernProbeScratch* s) {
-  if (table.word_bytes == 4) {
+void ComparePackedKeys(const JoinTable& table, const QuernJoinDescriptor& descriptor, uint32_t capacity, QuernProbeScratch* s) {
+  if (table.packed_bytes == 4) {
     if (descriptor.stops_at_marked) return Compare<uint32_t, true>(table, descriptor, capacity, s);
     return Compare<uint32_t, false>(table, descriptor, capacity, s);
   }
@@ -636,7 +636,7 @@ bool HasTuple(const JoinTable& table, uint64_t position) {
     case Layout::kDense: return ((table.bitmap[position / 64] >> (position % 64)) & 1) != 0;
     case Layout::kOpen: {
       const uint8_t* slot = table.tuples + position * table.slot_bytes;
-      return table.word_bytes == 4 ? Load<uint32_t>(slot) != 0 : Load<uint64_t>(slot) != 0;
+      return table.packed_bytes == 4 ? Load<uint32_t>(slot) != 0 : Load<uint64_t>(slot) != 0;
     }
     case Layout::kBitmap:
     case Layout::kOpenCounts: return false;

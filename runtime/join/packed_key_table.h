@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables over word keys (layouts: join_table.h): building them and looking words up. Nothing here depends on a spec but the sizes of a word
+// Tables over packed keys (layouts: join_table.h): building them and looking words up. Nothing here depends on a spec but the sizes of a word
 // and of a tuple, so none of it is compiled at run time.
 #ifndef QUERN_RUNTIME_JOIN_PACKED_KEY_TABLE_H_
 #define QUERN_RUNTIME_JOIN_PACKED_KEY_TABLE_H_
@@ -12,12 +12,12 @@
 namespace quern {
 
 // Smallest and largest word, as unsigned numbers in the keys' order: of signed keys the sign bit is turned over.
-struct WordRange {
+struct PackedKeyRange {
   uint64_t min = UINT64_MAX;
   uint64_t max = 0;
 
   bool is_empty() const { return min > max; }
-  void Add(const WordRange& other);
+  void Add(const PackedKeyRange& other);
   // *Cost*: about 0.5 ns a word.
   void Add(const uint64_t* words, uint32_t n, uint64_t sign_bit);
 };
@@ -50,14 +50,14 @@ struct LookUpTally {
 
 // Looks up all rows of the hash batch (scratch->words, hashes where the layout has any). Layouts of unique keys append to match_index and
 // match_tuples, where there must be room for the whole batch; layouts with runs leave candidates, all of whose tuples match.
-void LookUpWords(const JoinTable& table, QuernProbeScratch* scratch, LookUpTally* tally);
+void LookUpPackedKeys(const JoinTable& table, QuernProbeScratch* scratch, LookUpTally* tally);
 // How many pairs that gives.
-uint64_t CountWords(const JoinTable& table, QuernProbeScratch* scratch, LookUpTally* tally);
+uint64_t CountPackedKeys(const JoinTable& table, QuernProbeScratch* scratch, LookUpTally* tally);
 
 // The same for the unchained layout, in the two steps of a kernel with keys of its own (ir-templates/join.cc): the directory's test of rows
 // [begin, end), and one comparison of each candidate.
-uint32_t TestWords(const JoinTable& table, const QuernProbeScratch& scratch, uint32_t begin, uint32_t end, QuernCandidate* candidates);
-void CompareWords(const JoinTable& table, const QuernJoinDescriptor& descriptor, uint32_t capacity, QuernProbeScratch* scratch);
+uint32_t TestPackedKeys(const JoinTable& table, const QuernProbeScratch& scratch, uint32_t begin, uint32_t end, QuernCandidate* candidates);
+void ComparePackedKeys(const JoinTable& table, const QuernJoinDescriptor& descriptor, uint32_t capacity, QuernProbeScratch* scratch);
 
 }  // namespace quern
 

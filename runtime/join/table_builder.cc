@@ -42,14 +42,14 @@ uint32_t DirectoryBits(uint64_t n) { return std::max(static_cast<uint32_t>(std::
 uint64_t WordMask(uint32_t bits) { return bits == 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1; }
 
 // A word that no key of the range is, or false: what empty slots are, as it were.
-bool FindSentinel(const WordRange& range, uint64_t mask, uint64_t sign_bit, uint64_t* sentinel) {
+bool FindSentinel(const PackedKeyRange& range, uint64_t mask, uint64_t sign_bit, uint64_t* sentinel) {
   if (range.is_empty() || range.min > 0) *sentinel = (range.is_empty() ? 0 : range.min - 1) ^ sign_bit;
   else if (range.max < mask) *sentinel = (range.max + 1) ^ sign_bit;
   else return false;
   return true;
 }
 
-uint64_t RangeOf(const WordRange& range) { return range.max - range.min + 1; }  // 0: 2^64
+uint64_t RangeOf(const PackedKeyRange& range) { return range.max - range.min + 1; }  // 0: 2^64
 
 }  // namespace
 
@@ -90,14 +90,14 @@ PrefetchLoop ProbeLoopOf(Layout layout) {
 }
 
 TableBuilder::TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKindRow& kind, const JoinOptions& options,
-                           std::shared_ptr<MemoryBudget> budget, std::vector<TupleStore*> stores, const WordRange& range)
+                           std::shared_ptr<MemoryBudget> budget, std::vector<TupleStore*> stores, const PackedKeyRange& range)
     : descriptor_(descriptor),
       kind_(kind),
       options_(options),
       budget_(std::move(budget)),
       stores_(std::move(stores)),
       range_(range),
-      format_{descriptor.tuple_bytes, descriptor.word_bytes, descriptor.zero_hashes},
+      format_{descriptor.tuple_bytes, descriptor.packed_bytes, descriptor.zero_hashes},
       work_([this] { return NextPhase(); }) {
   bool all = true;
   for (const TupleStore* store : stores_) {
@@ -107,10 +107,10 @@ TableBuilder::TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKind
   }
   partitions_first_ = is_partitioned_ && !all;
   table.tuple_bytes = descriptor_.tuple_bytes;
-  table.word_bytes = descriptor_.word_bytes;
+  table.packed_bytes = descriptor_.packed_bytes;
   table.zero_hashes = descriptor_.zero_hashes;
   table.num_tuples = num_tuples_;
-  table.sign_bit = descriptor_.word_sign_bit;
+  table.sign_bit = descriptor_.packed_sign_bit;
   table.base = range_.min;
   to_try_ = LayoutsToTry();
 }
@@ -122,7 +122,7 @@ std::vector<Layout> TableBuilder::LayoutsToTry() const {
   std::vector<Layout> layouts;
   const bool asks = options_.layout != LayoutChoice::kAuto;
   const uint64_t n = num_tuples_, factor = asks ? kForcedFactor : 1;
-  if (descriptor_.word_bytes != 0 && n > 0 && options_.layout != LayoutChoice::kUnchained) {
+  if (descriptor_.packed_bytes != 0 && n > 0 && options_.layout != LayoutChoice::kUnchained) {
     const uint64_t range = RangeOf(range_);
     const bool dense = options_.layout != LayoutChoice::kOpen;
     const auto within = [&](uint64_t limit) { return dense && range != 0 && range <= std::max(limit * factor, kSmallRange); };
@@ -131,7 +131,7 @@ std::vector<Layout> TableBuilder::LayoutsToTry() const {
     if (NeedsTuples() && within(dense_bytes / descriptor_.tuple_bytes)) layouts.push_back(Layout::kDense);
     uint64_t sentinel = 0;
     const bool open =
-        FindSentinel(range_, WordMask(descriptor_.word_bits), descriptor_.word_sign_bit, &sentinel) && descriptor_.tuple_bytes <= kMaxSlotBytes;
+        FindSentinel(range_, WordMask(descriptor_.packed_bits), descriptor_.packed_sign_bit, &sentinel) && descriptor_.tuple_bytes <= kMaxSlotBytes;
     if (open) layouts.push_back(Layout::kOpen);
     // Of duplicates; and of unique keys in wide tuples.
     if (within(n * kRunsPerRow) && n < kMaxRunTuples) layouts.push_back(Layout::kDenseRuns);
@@ -284,11 +284,11 @@ absl::Status TableBuilder::BeginOpen(Layout layout) {
   const uint64_t slots_of_part = num_tuples_ * 100 / options_.open_load_percent / parts + 1;
   const uint64_t region = std::max(std::bit_floor(slots_of_part / 8 + 1), kSmallestRegion);
   const uint64_t regions = (slots_of_part + region - 1) / region * parts;
-  table.slot_bytes = layout == Layout::kOpenCounts ? 2 * descriptor_.word_bytes : std::bit_ceil(descriptor_.tuple_bytes);
+  table.slot_bytes = layout == Layout::kOpenCounts ? 2 * descriptor_.packed_bytes : std::bit_ceil(descriptor_.tuple_bytes);
   table.line_mask = kLineBytes / table.slot_bytes - 1;
   table.num_slots = regions * region;
   table.region_mask = region - 1;
-  FindSentinel(range_, WordMask(descriptor_.word_bits), descriptor_.word_sign_bit, &table.sentinel);
+  FindSentinel(range_, WordMask(descriptor_.packed_bits), descriptor_.packed_sign_bit, &table.sentinel);
   QUERN_RETURN_IF_ERROR(AllocateTuples(table.num_slots, table.slot_bytes));
   SetPrefetch();
   num_inserted_ = 0;

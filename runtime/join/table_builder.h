@@ -35,7 +35,7 @@ class TableBuilder {
  public:
   // *Ownership*: the stores stay the caller's, and are only read but for being partitioned.
   TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKindRow& kind, const JoinOptions& options, std::shared_ptr<MemoryBudget> budget,
-               std::vector<TupleStore*> stores, const WordRange& range);
+               std::vector<TupleStore*> stores, const PackedKeyRange& range);
 
   // Takes part in building until the table is there. *Threads*: any. *Errors*: ResourceExhausted, the same for all threads.
   absl::Status Help() { return work_.Help(); }
@@ -69,7 +69,7 @@ class TableBuilder {
   const JoinOptions& options_;
   std::shared_ptr<MemoryBudget> budget_;
   std::vector<TupleStore*> stores_;
-  WordRange range_;
+  PackedKeyRange range_;
   TupleFormat format_;
   uint64_t num_tuples_ = 0;
   bool is_partitioned_ = false;

@@ -83,7 +83,7 @@ uint32_t KeySampler::HashRows(const BatchView& batch, const uint32_t* rows, uint
   const uint32_t kept = kernel_.filter(descriptor, batch.keys.data(), 0, rows, n, scratch->rows);
   if (kept == kAllRows) std::copy_n(rows, n, scratch->rows);
   else n = kept;
-  const auto make = descriptor->word_bytes != 0 ? kernel_.pack : kernel_.hash;
+  const auto make = descriptor->packed_bytes != 0 ? kernel_.pack : kernel_.hash;
   make(descriptor, batch.keys.data(), 0, scratch->rows, n, scratch->hashes);
   // The sum keeps 0 from the hash 0.
   for (uint32_t i = 0; i < n; ++i) scratch->hashes[i] = blocks::Mix(scratch->hashes[i] + blocks::kCombine);

@@ -110,9 +110,9 @@ uint64_t PackKeys(const std::vector<KeySpec>& specs, std::vector<QuernField>* ke
   uint32_t bit = 0;
   for (size_t i = 0; i < keys->size(); ++i) {
     const uint32_t bits = BitsInWord(specs[i]);
-    (*keys)[i].word_shift = static_cast<uint8_t>(bit);
+    (*keys)[i].packed_shift = static_cast<uint8_t>(bit);
     bit += bits;
-    (*keys)[i].word_null_bit = static_cast<uint8_t>(bit - 1);
+    (*keys)[i].packed_null_bit = static_cast<uint8_t>(bit - 1);
   }
   const QuernField& key = keys->front();
   const bool is_ordered = keys->size() == 1 && key.is_signed && key.storage != kF32 && key.storage != kF64;
@@ -122,8 +122,8 @@ uint64_t PackKeys(const std::vector<KeySpec>& specs, std::vector<QuernField>* ke
 std::string WordText(const std::vector<QuernField>& keys) {
   std::string text;
   for (size_t i = 0; i < keys.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + Numbered("keys", i) + " from bit " + std::to_string(keys[i].word_shift);
-    if (keys[i].nullable && keys[i].null_equal) text += " (null: bit " + std::to_string(keys[i].word_null_bit) + ")";
+    text += (i == 0 ? "" : ", ") + Numbered("keys", i) + " from bit " + std::to_string(keys[i].packed_shift);
+    if (keys[i].nullable && keys[i].null_equal) text += " (null: bit " + std::to_string(keys[i].packed_null_bit) + ")";
   }
   return text;
 }

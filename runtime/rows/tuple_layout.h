@@ -40,7 +40,7 @@ struct TupleLayout {
   uint32_t alignment = 1;
   uint32_t num_null_bits = 0;
 
-  void PlaceWord(uint32_t bytes) { end = alignment = bytes; }
+  void PlacePackedKey(uint32_t bytes) { end = alignment = bytes; }
   // The widest first, so that natural alignment costs padding only between parts; equally wide ones in the given order.
   void Place(std::initializer_list<std::vector<QuernField>*> parts);
   // In the bytes from `end` on, which must not move after it.

@@ -32,7 +32,7 @@ void CopyTuple(uint8_t* to, const uint8_t* from, uint32_t bytes) {
 }
 
 template <class Word>
-void LoadWordsOf(const uint8_t* tuples, uint32_t n, uint32_t tuple_bytes, uint64_t* words) {
+void LoadPackedKeysOf(const uint8_t* tuples, uint32_t n, uint32_t tuple_bytes, uint64_t* words) {
   for (uint32_t i = 0; i < n; ++i) words[i] = blocks::Load<Word>(tuples + uint64_t{i} * tuple_bytes);
 }
 
@@ -67,15 +67,15 @@ HashLoop HashLoopOfMachine() {
 
 }  // namespace
 
-void HashWords(const uint64_t* words, uint32_t n, bool zero, uint64_t* hashes) {
+void HashPackedKeys(const uint64_t* words, uint32_t n, bool zero, uint64_t* hashes) {
   static const HashLoop hash_loop = HashLoopOfMachine();
   if (zero) std::memset(hashes, 0, n * sizeof(uint64_t));
   else hash_loop(words, n, hashes);
 }
 
-void LoadWords(const uint8_t* tuples, uint32_t n, const TupleFormat& format, uint64_t* words) {
-  if (format.word_bytes == 4) return LoadWordsOf<uint32_t>(tuples, n, format.tuple_bytes, words);
-  LoadWordsOf<uint64_t>(tuples, n, format.tuple_bytes, words);
+void LoadPackedKeys(const uint8_t* tuples, uint32_t n, const TupleFormat& format, uint64_t* words) {
+  if (format.packed_bytes == 4) return LoadPackedKeysOf<uint32_t>(tuples, n, format.tuple_bytes, words);
+  LoadPackedKeysOf<uint64_t>(tuples, n, format.tuple_bytes, words);
 }
 
 void LoadHashes(const TupleSpan& span, uint64_t first, uint32_t n, const TupleFormat& format, uint64_t* hashes) {
@@ -83,8 +83,8 @@ void LoadHashes(const TupleSpan& span, uint64_t first, uint32_t n, const TupleFo
     std::memcpy(hashes, span.hashes + first, n * sizeof(uint64_t));
     return;
   }
-  LoadWords(span.tuples + first * format.tuple_bytes, n, format, hashes);
-  HashWords(hashes, n, format.zero_hashes, hashes);
+  LoadPackedKeys(span.tuples + first * format.tuple_bytes, n, format, hashes);
+  HashPackedKeys(hashes, n, format.zero_hashes, hashes);
 }
 
 uint32_t ScanSpans(const TupleList& spans, const std::vector<uint64_t>& positions, uint64_t tuple_bytes, uint64_t begin, uint64_t end,
@@ -107,7 +107,7 @@ TupleStore::TupleStore(const TupleFormat& format, std::shared_ptr<MemoryBudget> 
 
 absl::Status TupleStore::Extend(TupleList* list, Arena* arena, uint64_t rows) {
   const uint64_t tuple_bytes = (rows * format_.tuple_bytes + 7) / 8 * 8;
-  const uint64_t hash_bytes = format_.word_bytes == 0 ? rows * sizeof(uint64_t) : 0;
+  const uint64_t hash_bytes = format_.packed_bytes == 0 ? rows * sizeof(uint64_t) : 0;
   TupleSpan span;
   span.capacity = rows;
   QUERN_ASSIGN_OR_RETURN(span.tuples, arena->Allocate(tuple_bytes + hash_bytes));

@@ -17,7 +17,7 @@ namespace quern {
 // Neighbouring tuples.
 struct TupleSpan {
   uint8_t* tuples = nullptr;
-  uint64_t* hashes = nullptr;  // one each; nullptr: word keys, whose hash is made of the word
+  uint64_t* hashes = nullptr;  // one each; nullptr: packed keys, whose hash is made of the word
   uint64_t num_tuples = 0;
   uint64_t capacity = 0;
 };
@@ -25,15 +25,15 @@ using TupleList = std::vector<TupleSpan>;
 
 struct TupleFormat {
   uint32_t tuple_bytes = 0;
-  uint32_t word_bytes = 0;  // 0: hashes are kept beside the tuples
+  uint32_t packed_bytes = 0;  // 0: hashes are kept beside the tuples
   bool zero_hashes = false;
   bool prefetches = true;  // lines that tuples will be dealt to
 };
 
 // Hashes of n words; all 0 where `zero`. *Cost*: about 1 ns a word.
-void HashWords(const uint64_t* words, uint32_t n, bool zero, uint64_t* hashes);
+void HashPackedKeys(const uint64_t* words, uint32_t n, bool zero, uint64_t* hashes);
 // The words of n neighbouring tuples.
-void LoadWords(const uint8_t* tuples, uint32_t n, const TupleFormat& format, uint64_t* words);
+void LoadPackedKeys(const uint8_t* tuples, uint32_t n, const TupleFormat& format, uint64_t* words);
 // Hashes of n tuples of a span, from the first-th on.
 void LoadHashes(const TupleSpan& span, uint64_t first, uint32_t n, const TupleFormat& format, uint64_t* hashes);
 

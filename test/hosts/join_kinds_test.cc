@@ -92,7 +92,7 @@ TEST(JoinKinds, ThatPairRows) {
   expect("join.full keys=i64:nullable build=f64 probe=rowid", with(true, true));
   Lines equal_nulls = {"3|30", "2|null", "null|40"};
   equal_nulls.insert(equal_nulls.end(), pairs.begin(), pairs.end());
-  // 64 bits and one for null are too many for the layouts of word keys.
+  // 64 bits and one for null are too many for the layouts of packed keys.
   ExpectKindRows("join.full keys=i64:nullable:nullequal build=f64 probe=rowid", tables.build(), tables.probe(), "rd", equal_nulls,
                  AllVariants());
 }

@@ -279,7 +279,7 @@ class Pictures(unittest.TestCase):
         from matplotlib import pyplot
 
         (axes,) = quern.plot_profile(profile_of())
-        self.assertEqual(axes.get_title(), "probe_open, word keys")
+        self.assertEqual(axes.get_title(), "probe_open, packed keys")
         lines = {line.get_label(): list(line.get_ydata()) for line in axes.lines if not line.get_label().startswith("_")}
         self.assertEqual(lines, {"off": [6, 15], "default": [4, 5], "chosen": [3, 5]})
         self.assertIn("48", [text.get_text() for text in axes.texts])
@@ -290,7 +290,7 @@ class Pictures(unittest.TestCase):
         for call, text in (
             (lambda: quern.plot_profile(), "no profile to plot: kernels go by estimates; accepted: after quern.tune, or a Profile, or"),
             (lambda: quern.plot_profile(profile_of(), threads=3), "no entries to plot: threads=3 pipeline=1; accepted: threads=1 "),
-            (lambda: quern.plot_profile(profile_of(), [own, own]), "number of axes: 2; accepted: 1, one for each of probe_open, word keys"),
+            (lambda: quern.plot_profile(profile_of(), [own, own]), "number of axes: 2; accepted: 1, one for each of probe_open, packed keys"),
         ):
             with self.assertRaises(ValueError) as error:
                 call()

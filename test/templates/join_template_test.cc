@@ -132,7 +132,7 @@ class TemplateJoin {
     descriptor_.num_residual = residual ? 1 : 0;
     descriptor_.tuple_bytes = sizeof(Tuple);
     descriptor_.mark_offset = kind.marks_build_rows() ? offsetof(Tuple, mark) : 0;
-    descriptor_.word_bytes = is_word ? 8 : 0;
+    descriptor_.packed_bytes = is_word ? 8 : 0;
     descriptor_.stops_at_first = !kind.pairs && !kind.marks_build_rows() && !residual;
     descriptor_.stops_at_marked = !kind.pairs && kind.marks_build_rows() && !residual;
     descriptor_.batch_rows = tuning.batch_rows;
@@ -144,7 +144,7 @@ class TemplateJoin {
     StoreRows(build);
     table_tuples_ = GuardedBuffer((tuples_.num_tuples + 1) * sizeof(Tuple), guard_);
     UnchainedBuild unchained;
-    unchained.format = {sizeof(Tuple), descriptor_.word_bytes, tuning_.zero_hashes};
+    unchained.format = {sizeof(Tuple), descriptor_.packed_bytes, tuning_.zero_hashes};
     unchained.directory = directory_.as<uint64_t>() + 1;
     unchained.shift = 64 - tuning_.directory_bits;
     unchained.end_slot = uint64_t{1} << tuning_.directory_bits;
@@ -155,7 +155,7 @@ class TemplateJoin {
     ScatterTuples(unchained, tuples_);
     EXPECT_EQ(unchained.directory[unchained.end_slot - 1] >> kTagBits, tuples_.num_tuples * sizeof(Tuple));
     table_.tuple_bytes = sizeof(Tuple);
-    table_.word_bytes = descriptor_.word_bytes;
+    table_.packed_bytes = descriptor_.packed_bytes;
     table_.zero_hashes = tuning_.zero_hashes;
     table_.probe = table_.build = tuning_.prefetch;
     table_.num_tuples = tuples_.num_tuples;
@@ -204,7 +204,7 @@ class TemplateJoin {
     flat_ = GuardedBuffer(n * sizeof(Tuple), guard_);
     null_tuples_ = GuardedBuffer(n * sizeof(Tuple), guard_);
     hashes_ = GuardedBuffer(n * sizeof(uint64_t), guard_);
-    tuples_ = {flat_.data(), descriptor_.word_bytes == 0 ? hashes_.as<uint64_t>() : nullptr, 0, n};
+    tuples_ = {flat_.data(), descriptor_.packed_bytes == 0 ? hashes_.as<uint64_t>() : nullptr, 0, n};
     TupleSpan null_rows = {null_tuples_.data(), nullptr, 0, n};
     QuernColumn key_column = {}, payload_column = {};
     key_column.values = keys.data();

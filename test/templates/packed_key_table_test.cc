@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables over words, each of whose buffers has exactly the size that it promises and lies against a red zone. Keys are a base and offsets
+// Packed-key tables, each of whose buffers has exactly the size that it promises and lies against a red zone. Keys are a base and offsets
 // to it, so that one list of offsets is tried at every place where a range can lie: from 0, up to the largest word, across the signed zero,
 // at both ends of the signed numbers:
 //
@@ -37,11 +37,11 @@ constexpr PrefetchSetting kSettings[] = {{0},
 
 using Matches = std::vector<std::pair<uint32_t, uint32_t>>;  // number of the probe, row of the build side
 
-uint64_t MaskOf(uint32_t word_bytes) { return word_bytes == 4 ? UINT32_MAX : UINT64_MAX; }
+uint64_t MaskOf(uint32_t packed_bytes) { return packed_bytes == 4 ? UINT32_MAX : UINT64_MAX; }
 
-std::vector<uint64_t> WordsAt(uint64_t base, const std::vector<uint64_t>& offsets, uint32_t word_bytes) {
+std::vector<uint64_t> WordsAt(uint64_t base, const std::vector<uint64_t>& offsets, uint32_t packed_bytes) {
   std::vector<uint64_t> words;
-  for (const uint64_t offset : offsets) words.push_back((base + offset) & MaskOf(word_bytes));
+  for (const uint64_t offset : offsets) words.push_back((base + offset) & MaskOf(packed_bytes));
   return words;
 }
 
@@ -58,8 +58,8 @@ std::vector<uint64_t> RandomOffsets(size_t n, uint64_t range, uint64_t seed, boo
 }
 
 // Where a range of so many words can lie.
-std::vector<uint64_t> BasesFor(uint64_t range, uint32_t word_bytes) {
-  const uint64_t mask = MaskOf(word_bytes), smallest = (mask >> 1) + 1;
+std::vector<uint64_t> BasesFor(uint64_t range, uint32_t packed_bytes) {
+  const uint64_t mask = MaskOf(packed_bytes), smallest = (mask >> 1) + 1;
   return {0, 1, mask - range / 2, smallest, smallest - range, mask - range + 1};
 }
 
@@ -76,23 +76,23 @@ struct TableOf {
     span = {flat.data(), nullptr, words.size(), words.size()};
     for (uint32_t row = 0; row < words.size(); ++row) {
       uint8_t* const tuple = flat.data() + uint64_t{row} * f.tuple_bytes;
-      std::memcpy(tuple, &words[row], f.word_bytes);
-      if (HasRows()) b::Store(tuple + f.word_bytes, row);
+      std::memcpy(tuple, &words[row], f.packed_bytes);
+      if (HasRows()) b::Store(tuple + f.packed_bytes, row);
     }
     table.tuple_bytes = table.slot_bytes = f.tuple_bytes;
-    table.word_bytes = f.word_bytes;
+    table.packed_bytes = f.packed_bytes;
     table.zero_hashes = f.zero_hashes;
     table.num_tuples = words.size();
     // A range that goes over the largest word is one of signed keys.
-    const uint64_t mask = MaskOf(f.word_bytes);
+    const uint64_t mask = MaskOf(f.packed_bytes);
     table.sign_bit = base > mask - range + 1 ? (mask >> 1) + 1 : 0;
     table.base = base ^ table.sign_bit;
     table.range = range;
     table.sentinel = (base - 1) & mask;
   }
 
-  bool HasRows() const { return format.tuple_bytes >= format.word_bytes + 4; }
-  uint32_t RowOf(uint64_t tuple) const { return HasRows() ? b::Load<uint32_t>(table.tuples + tuple + format.word_bytes) : kNoRow; }
+  bool HasRows() const { return format.tuple_bytes >= format.packed_bytes + 4; }
+  uint32_t RowOf(uint64_t tuple) const { return HasRows() ? b::Load<uint32_t>(table.tuples + tuple + format.packed_bytes) : kNoRow; }
 
   Inserted MakeBitmap(Duplicates duplicates, const PrefetchSetting& setting) {
     bitmap = GuardedBuffer((table.range + 63) / 64 * 8, guard);
@@ -124,7 +124,7 @@ struct TableOf {
   Inserted MakeOpen(Layout layout, Duplicates duplicates, uint64_t num_slots, uint64_t region, const PrefetchSetting& setting,
                     uint64_t* num_inserted) {
     table.layout = layout;
-    table.slot_bytes = layout == Layout::kOpenCounts ? 2 * format.word_bytes : std::bit_ceil(format.tuple_bytes);
+    table.slot_bytes = layout == Layout::kOpenCounts ? 2 * format.packed_bytes : std::bit_ceil(format.tuple_bytes);
     table.line_mask = 64 / table.slot_bytes - 1;
     tuples = GuardedBuffer(num_slots * table.slot_bytes, guard);
     table.tuples = tuples.data();
@@ -157,8 +157,8 @@ struct TableOf {
       s->batch_rows = static_cast<uint32_t>(std::min<size_t>(batch_rows, probes.size() - first));
       std::copy_n(probes.begin() + static_cast<ptrdiff_t>(first), s->batch_rows, s->words);
       s->num_matches = s->num_candidates = 0;
-      if (counted != nullptr) *counted += CountWords(table, s, &tally);
-      LookUpWords(table, s, &tally);
+      if (counted != nullptr) *counted += CountPackedKeys(table, s, &tally);
+      LookUpPackedKeys(table, s, &tally);
       for (uint32_t m = 0; m < s->num_matches; ++m) {
         const uint32_t row = table.layout == Layout::kBitmap ? kNoRow : RowOf(s->match_tuples[m]);
         matches.emplace_back(first + s->match_index[m], row);
@@ -184,8 +184,8 @@ Matches Expected(const std::vector<uint64_t>& build, const std::vector<uint64_t>
 }
 
 // The keys, their neighbours, the ends of the type, the sentinel of an open table.
-std::vector<uint64_t> ProbesFor(const std::vector<uint64_t>& words, uint64_t base, uint32_t word_bytes) {
-  const uint64_t mask = MaskOf(word_bytes);
+std::vector<uint64_t> ProbesFor(const std::vector<uint64_t>& words, uint64_t base, uint32_t packed_bytes) {
+  const uint64_t mask = MaskOf(packed_bytes);
   std::vector<uint64_t> probes = {0, 1, mask, mask >> 1, (mask >> 1) + 1, (base - 1) & mask, base, (base - 1) & mask};
   for (const uint64_t word : words) {
     probes.push_back(word);
@@ -209,14 +209,14 @@ template <class F>
 void ForEachTable(const std::vector<Data>& all, F&& f) {
   uint32_t turn = 0;
   for (const Data& data : all) {
-    for (const uint32_t word_bytes : {4, 8}) {
-      for (const uint64_t base : BasesFor(data.range, word_bytes)) {
-        const std::vector<uint64_t> words = WordsAt(base, data.offsets, word_bytes), probes = ProbesFor(words, base, word_bytes);
+    for (const uint32_t packed_bytes : {4, 8}) {
+      for (const uint64_t base : BasesFor(data.range, packed_bytes)) {
+        const std::vector<uint64_t> words = WordsAt(base, data.offsets, packed_bytes), probes = ProbesFor(words, base, packed_bytes);
         for (const uint32_t tuple_words : {1, 2, 3, 5}) {
-          SCOPED_TRACE(std::to_string(words.size()) + " words of " + std::to_string(word_bytes) + " bytes from " + std::to_string(base) +
+          SCOPED_TRACE(std::to_string(words.size()) + " words of " + std::to_string(packed_bytes) + " bytes from " + std::to_string(base) +
                        ", tuples of " + std::to_string(tuple_words) + " words");
           const Guard guard = turn++ % 2 == 0 ? Guard::kBehind : Guard::kInFront;
-          TableOf table(words, base, data.range, {tuple_words * word_bytes, word_bytes, false}, guard);
+          TableOf table(words, base, data.range, {tuple_words * packed_bytes, packed_bytes, false}, guard);
           f(words, probes, &table);
         }
       }
@@ -227,8 +227,8 @@ void ForEachTable(const std::vector<Data>& all, F&& f) {
 // ---- ranges
 // -------------------------------------------------------------------------------------------------------------------------------
 
-TEST(WordRange, IsInTheKeysOrder) {
-  WordRange range;
+TEST(PackedKeyRange, IsInTheKeysOrder) {
+  PackedKeyRange range;
   EXPECT_TRUE(range.is_empty());
   const uint64_t sign = uint64_t{1} << 31;
   const std::vector<uint64_t> words = {3, 0xfffffffb, 7, 0x7fffffff};  // 3, -5, 7, the largest
@@ -237,12 +237,12 @@ TEST(WordRange, IsInTheKeysOrder) {
   EXPECT_EQ(range.min ^ sign, 0xfffffffbu);
   EXPECT_EQ(range.max ^ sign, 7u);
   EXPECT_EQ(range.max - range.min, 12u);
-  WordRange other, none;
+  PackedKeyRange other, none;
   other.Add(words.data() + 3, 1, sign);
   range.Add(other);
   range.Add(none);
   EXPECT_EQ(range.max ^ sign, 0x7fffffffu);
-  WordRange plain;
+  PackedKeyRange plain;
   plain.Add(words.data(), 2, 0);
   EXPECT_EQ(plain.min, 3u);
   EXPECT_EQ(plain.max, 0xfffffffbu);
@@ -251,7 +251,7 @@ TEST(WordRange, IsInTheKeysOrder) {
 // ---- dense
 // --------------------------------------------------------------------------------------------------------------------------------
 
-TEST(WordTable, ABitmapKnowsItsKeysAndNoOthers) {
+TEST(PackedKeyTable, ABitmapKnowsItsKeysAndNoOthers) {
   ForEachTable(UniqueData(), [](const auto& words, const auto& probes, TableOf* table) {
     EXPECT_EQ(table->MakeBitmap(Duplicates::kStop, {16}), Inserted::kAll);
     uint64_t counted = 0;
@@ -260,7 +260,7 @@ TEST(WordTable, ABitmapKnowsItsKeysAndNoOthers) {
   });
 }
 
-TEST(WordTable, ABitmapStopsAtADuplicateOrDropsIt) {
+TEST(PackedKeyTable, ABitmapStopsAtADuplicateOrDropsIt) {
   std::vector<uint64_t> offsets = RandomOffsets(1000, 5000, 2, true);
   for (const size_t at : {size_t{1}, size_t{300}, offsets.size()}) {
     std::vector<uint64_t> twice = offsets;
@@ -275,7 +275,7 @@ TEST(WordTable, ABitmapStopsAtADuplicateOrDropsIt) {
   }
 }
 
-TEST(WordTable, DenseTuplesLieAtTheirKeysPlaces) {
+TEST(PackedKeyTable, DenseTuplesLieAtTheirKeysPlaces) {
   ForEachTable(UniqueData(), [](const auto& words, const auto& probes, TableOf* table) {
     for (const PrefetchSetting& setting : kSettings) {
       EXPECT_EQ(table->MakeDense(setting), Inserted::kAll);
@@ -287,7 +287,7 @@ TEST(WordTable, DenseTuplesLieAtTheirKeysPlaces) {
   });
 }
 
-TEST(WordTable, RunsHoldAllTuplesOfAKey) {
+TEST(PackedKeyTable, RunsHoldAllTuplesOfAKey) {
   std::vector<Data> data = UniqueData();
   data.push_back({RandomOffsets(900, 100, 3, false), 100});
   data.push_back({{4, 4, 4, 4}, 9});
@@ -304,7 +304,7 @@ TEST(WordTable, RunsHoldAllTuplesOfAKey) {
 }
 
 // A bitmap of 16 MB: one that is asked for. 3000 keys all over it, more than a block and a batch.
-TEST(WordTable, ABigBitmapIsTheSameWhateverIsAskedFor) {
+TEST(PackedKeyTable, ABigBitmapIsTheSameWhateverIsAskedFor) {
   constexpr uint64_t kRange = uint64_t{1} << 27;
   const std::vector<uint64_t> words = WordsAt(5, RandomOffsets(3000, kRange, 9, true), 8);
   std::vector<uint64_t> probes = words;
@@ -322,7 +322,7 @@ TEST(WordTable, ABigBitmapIsTheSameWhateverIsAskedFor) {
   }
 }
 
-TEST(WordTable, RunsWithoutTuplesCount) {
+TEST(PackedKeyTable, RunsWithoutTuplesCount) {
   ForEachTable({{RandomOffsets(900, 100, 4, false), 100}}, [](const auto& words, const auto& probes, TableOf* table) {
     table->MakeRuns({0}, false);
     table->table.tuples = nullptr;  // what an access would have to go through
@@ -331,14 +331,14 @@ TEST(WordTable, RunsWithoutTuplesCount) {
     s->batch_rows = static_cast<uint32_t>(probes.size());
     std::copy(probes.begin(), probes.end(), s->words);
     LookUpTally tally;
-    EXPECT_EQ(CountWords(table->table, s, &tally), Expected(words, probes, false).size());
+    EXPECT_EQ(CountPackedKeys(table->table, s, &tally), Expected(words, probes, false).size());
   });
 }
 
 // ---- open
 // ---------------------------------------------------------------------------------------------------------------------------------
 
-TEST(WordTable, AnOpenTableKnowsItsKeysAndNoOthers) {
+TEST(PackedKeyTable, AnOpenTableKnowsItsKeysAndNoOthers) {
   ForEachTable(UniqueData(), [](const auto& words, const auto& probes, TableOf* table) {
     const Matches expected = Expected(words, probes, table->HasRows());
     for (const PrefetchSetting& setting : kSettings) {
@@ -354,7 +354,7 @@ TEST(WordTable, AnOpenTableKnowsItsKeysAndNoOthers) {
   });
 }
 
-TEST(WordTable, AnyNumberOfRegionsAndAnyBatchWillDo) {
+TEST(PackedKeyTable, AnyNumberOfRegionsAndAnyBatchWillDo) {
   const std::vector<uint64_t> offsets = RandomOffsets(500, 1 << 20, 5, true);
   for (const uint32_t batch_rows : {1, 7, 4096}) {
     for (const uint64_t regions : {1, 3, 5}) {
@@ -367,7 +367,7 @@ TEST(WordTable, AnyNumberOfRegionsAndAnyBatchWillDo) {
   }
 }
 
-TEST(WordTable, DuplicatesStopOrAreDroppedOrCounted) {
+TEST(PackedKeyTable, DuplicatesStopOrAreDroppedOrCounted) {
   std::vector<Data> data = {{RandomOffsets(700, 200, 6, false), 200}, {{3, 3}, 7}};
   ForEachTable(data, [](const auto& words, const auto& probes, TableOf* table) {
     uint64_t num_inserted = 0;
@@ -391,7 +391,7 @@ TEST(WordTable, DuplicatesStopOrAreDroppedOrCounted) {
 }
 
 // All walks begin at slot 0 of a region of 8: every slot is taken, and nobody stops at an empty one.
-TEST(WordTable, AFullRegionIsWalkedRoundOnceAndNoFurther) {
+TEST(PackedKeyTable, AFullRegionIsWalkedRoundOnceAndNoFurther) {
   const std::vector<uint64_t> words = WordsAt(10, {0, 1, 2, 3, 4, 5, 6, 7}, 8), probes = ProbesFor(words, 10, 8);
   TableOf table(words, 10, 8, {16, 8, true}, Guard::kInFront);
   uint64_t num_inserted = 0;
@@ -403,7 +403,7 @@ TEST(WordTable, AFullRegionIsWalkedRoundOnceAndNoFurther) {
 }
 
 // A walk goes round the slots of its cache line, here 4, and from its last line to the first one of its region, of 16: 31 28 29 30, 19 16.
-TEST(WordTable, WalksGoRoundLinesAndThenTheirRegion) {
+TEST(PackedKeyTable, WalksGoRoundLinesAndThenTheirRegion) {
   constexpr uint64_t kSlots = 64, kRegion = 16;
   std::vector<uint64_t> words;
   for (uint64_t word = 1; words.size() < 6; ++word) {
@@ -423,7 +423,7 @@ TEST(WordTable, WalksGoRoundLinesAndThenTheirRegion) {
 }
 
 // 97 steps are walked, 98 are too far: with all hashes 0 a table of 300 keys is refused, whatever its size.
-TEST(WordTable, TooLongAWalkIsRefused) {
+TEST(PackedKeyTable, TooLongAWalkIsRefused) {
   for (const uint32_t n : {97, 98, 300}) {
     std::vector<uint64_t> offsets(n);
     for (uint32_t i = 0; i < n; ++i) offsets[i] = i;
@@ -446,12 +446,12 @@ Matches CompareAll(const TableOf& of, const std::vector<uint64_t>& probes, uint3
   Matches matches;
   s->batch_rows = static_cast<uint32_t>(probes.size());
   std::copy(probes.begin(), probes.end(), s->words);
-  HashWords(s->words, s->batch_rows, of.format.zero_hashes, s->hashes);
+  HashPackedKeys(s->words, s->batch_rows, of.format.zero_hashes, s->hashes);
   for (uint32_t begin = 0; begin < s->batch_rows; begin += group_rows) {
-    s->num_candidates = TestWords(of.table, *s, begin, std::min(begin + group_rows, s->batch_rows), s->candidates);
+    s->num_candidates = TestPackedKeys(of.table, *s, begin, std::min(begin + group_rows, s->batch_rows), s->candidates);
     while (s->num_candidates > 0) {
       s->num_matches = 0;
-      CompareWords(of.table, descriptor, 3, s);
+      ComparePackedKeys(of.table, descriptor, 3, s);
       EXPECT_LE(s->num_matches, 3u);
       for (uint32_t m = 0; m < s->num_matches; ++m) matches.emplace_back(s->match_index[m], of.RowOf(s->match_tuples[m]));
     }
@@ -460,7 +460,7 @@ Matches CompareAll(const TableOf& of, const std::vector<uint64_t>& probes, uint3
   return matches;
 }
 
-TEST(WordTable, AnUnchainedTableHasEveryMatch) {
+TEST(PackedKeyTable, AnUnchainedTableHasEveryMatch) {
   std::vector<Data> data = UniqueData();
   data.push_back({RandomOffsets(300, 60, 7, false), 60});
   ForEachTable(data, [](const auto& words, const auto& probes, TableOf* table) {

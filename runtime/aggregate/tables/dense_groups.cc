@@ -28,13 +28,13 @@ constexpr uint64_t kScanAheadBytes = 4096;
 
 }  // namespace
 
-uint64_t WordDigit::num_values() const {
+uint64_t PackedKeyDigit::num_values() const {
   const uint64_t for_null = null_bit < 64 ? 1 : 0;
   if (is_empty()) return for_null;
   return max - min >= UINT64_MAX - 1 ? UINT64_MAX : max - min + 1 + for_null;
 }
 
-WordRanges::WordRanges(const QuernJoinDescriptor& group) {
+PackedKeyRanges::PackedKeyRanges(const QuernJoinDescriptor& group) {
   for (uint32_t k = 0; k < group.num_keys; ++k) {
     const QuernField& key = group.keys[k];
     const uint32_t bits = key.storage == kBit ? 1
@@ -43,17 +43,17 @@ WordRanges::WordRanges(const QuernJoinDescriptor& group) {
                                                      : key.storage == k32 || key.storage == kF32 ? 4
                                                                                                  : 8);
     const bool is_ordered = key.is_signed && key.storage != kF32 && key.storage != kF64 && key.storage != kBit;
-    WordDigit digit;
-    digit.shift = key.word_shift;
+    PackedKeyDigit digit;
+    digit.shift = key.packed_shift;
     digit.mask = bits == 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1;
     digit.sign_bit = is_ordered ? uint64_t{1} << (bits - 1) : 0;
-    if (key.nullable && key.null_equal) digit.null_bit = key.word_null_bit;
+    if (key.nullable && key.null_equal) digit.null_bit = key.packed_null_bit;
     digits.push_back(digit);
   }
 }
 
-void WordRanges::Add(const uint64_t* words, uint32_t n) {
-  for (WordDigit& digit : digits) {
+void PackedKeyRanges::Add(const uint64_t* words, uint32_t n) {
+  for (PackedKeyDigit& digit : digits) {
     uint64_t min = digit.min, max = digit.max;
     for (uint32_t i = 0; i < n; ++i) {
       const uint64_t value = ((words[i] >> digit.shift) & digit.mask) ^ digit.sign_bit;
@@ -66,19 +66,19 @@ void WordRanges::Add(const uint64_t* words, uint32_t n) {
   }
 }
 
-void WordRanges::Add(size_t key, uint64_t min, uint64_t max) {
+void PackedKeyRanges::Add(size_t key, uint64_t min, uint64_t max) {
   digits[key].min = std::min(digits[key].min, min);
   digits[key].max = std::max(digits[key].max, max);
 }
 
-uint64_t WordRanges::num_cells() const {
+uint64_t PackedKeyRanges::num_cells() const {
   uint64_t cells = 1;
-  for (const WordDigit& digit : digits)
+  for (const PackedKeyDigit& digit : digits)
     if (__builtin_mul_overflow(cells, digit.num_values(), &cells)) return UINT64_MAX;
   return cells;
 }
 
-absl::Status DenseGroups::Begin(const QuernJoinDescriptor& group, const WordRanges& ranges, bool huge_pages,
+absl::Status DenseGroups::Begin(const QuernJoinDescriptor& group, const PackedKeyRanges& ranges, bool huge_pages,
                                 const std::shared_ptr<MemoryBudget>& budget) {
   const uint64_t num_cells = std::max<uint64_t>(ranges.num_cells(), 1);
   QUERN_ASSIGN_OR_RETURN(HugeBuffer memory, HugeBuffer::Allocate(budget, (num_cells + 1) * (group.tuple_bytes + 1), huge_pages));
@@ -86,11 +86,11 @@ absl::Status DenseGroups::Begin(const QuernJoinDescriptor& group, const WordRang
   tuples_ = memory_.data();
   num_cells_ = num_cells;
   tuple_bytes_ = group.tuple_bytes;
-  word_bytes_ = group.word_bytes;
+  packed_bytes_ = group.packed_bytes;
   ranges_ = ranges;
   places_.clear();
   uint64_t stride = 1;
-  for (const WordDigit& digit : ranges_.digits) {
+  for (const PackedKeyDigit& digit : ranges_.digits) {
     const uint64_t first = digit.null_bit < 64 ? 1 : 0;
     places_.push_back({digit.shift, digit.mask, digit.sign_bit, digit.is_empty() ? 0 : digit.min, digit.num_values() - first, stride,
                        digit.null_bit, first});
@@ -129,7 +129,7 @@ inline __attribute__((always_inline)) bool PlaceAll(const uint64_t* words, uint3
 
 }  // namespace
 
-// As HashWords: the same loop for the vectors that the machine has.
+// As HashPackedKeys: the same loop for the vectors that the machine has.
 bool DenseGroups::PlaceOf(const uint64_t* words, uint32_t n, uint64_t* cells) const {
 #if defined(__x86_64__)
   struct Loops {
@@ -156,7 +156,7 @@ struct Cells {
   uint8_t* tuples;
   uint64_t tuple_bytes;
   uint64_t sign_bit, min, size;  // of one key that is never null
-  uint32_t words_ahead;          // of the words; 0: they are in the cache
+  uint32_t packed_keys_ahead;          // of the words; 0: they are in the cache
 };
 
 // One key that is never null: its word is the key. Writes the tuples; answers whether all words lie within the range.
@@ -191,7 +191,7 @@ QUERN_AVX512 bool PlaceByEight(const Cells& cells, const uint64_t* words, uint32
   const uint32_t whole = n / 8 * 8;
   uint32_t outside = 0;
   for (uint32_t i = 0; i < whole; i += 8) {
-    PrefetchLine<kInputHint>(words + i + c.words_ahead);
+    PrefetchLine<kInputHint>(words + i + c.packed_keys_ahead);
     const __m512i digit = _mm512_sub_epi64(_mm512_xor_si512(_mm512_loadu_si512(words + i), sign_bit), min);
     outside |= _mm512_cmpge_epu64_mask(digit, size);
     const __m512i cell = _mm512_min_epu64(digit, size);
@@ -231,23 +231,23 @@ uint64_t TakeAll(const PrefetchSetting& setting, const uint64_t* words, uint32_t
 
 }  // namespace
 
-bool DenseGroups::PlaceRows(const uint64_t* words, uint32_t n, uint32_t words_ahead, uint8_t** tuples) const {
+bool DenseGroups::PlaceRows(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead, uint8_t** tuples) const {
   if (places_.size() != 1 || places_[0].first != 0) {
     uint64_t cells[kMaxBatchRows];
     if (!PlaceOf(words, n, cells)) return false;
     for (uint32_t i = 0; i < n; ++i) tuples[i] = tuples_ + cells[i] * tuple_bytes_;
     return true;
   }
-  const Cells cells = {tuples_, tuple_bytes_, places_[0].sign_bit, places_[0].min, places_[0].size, words_ahead};
+  const Cells cells = {tuples_, tuple_bytes_, places_[0].sign_bit, places_[0].min, places_[0].size, packed_keys_ahead};
 #if defined(__x86_64__)
   if (HasAvx512()) return PlaceByEight(cells, words, n, tuples);
 #endif
   return PlaceByRow(cells, words, n, tuples);
 }
 
-bool DenseGroups::Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples, uint32_t words_ahead) {
-  if (!PlaceRows(words, n, words_ahead, tuples)) return false;
-  num_groups_ += word_bytes_ == 4 ? TakeAll<uint32_t>(setting, words, n, tuples) : TakeAll<uint64_t>(setting, words, n, tuples);
+bool DenseGroups::Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples, uint32_t packed_keys_ahead) {
+  if (!PlaceRows(words, n, packed_keys_ahead, tuples)) return false;
+  num_groups_ += packed_bytes_ == 4 ? TakeAll<uint32_t>(setting, words, n, tuples) : TakeAll<uint64_t>(setting, words, n, tuples);
   if (zero_cell_ == num_cells_ || has_zero_) return true;
   for (uint32_t i = 0; i < n; ++i) has_zero_ |= words[i] == 0;
   return true;
@@ -264,7 +264,7 @@ uint32_t DenseGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) const
       n += (Load<Word>(tuple) != 0) | (cell == zero_cell);
     }
   };
-  if (word_bytes_ == 4) scan.operator()<uint32_t>();
+  if (packed_bytes_ == 4) scan.operator()<uint32_t>();
   else scan.operator()<uint64_t>();
   return n;
 }

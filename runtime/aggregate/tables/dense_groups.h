@@ -15,7 +15,7 @@
 namespace quern {
 
 // One key's share of a word, and the values that were seen there, as unsigned numbers in the keys' order.
-struct WordDigit {
+struct PackedKeyDigit {
   uint32_t shift = 0;
   uint64_t mask = 0;       // of the value's bits
   uint64_t sign_bit = 0;   // turned over, so that unsigned order is the keys'
@@ -29,11 +29,11 @@ struct WordDigit {
 };
 
 // The ranges of all keys. A product that is no 64-bit number is UINT64_MAX.
-struct WordRanges {
-  std::vector<WordDigit> digits;
+struct PackedKeyRanges {
+  std::vector<PackedKeyDigit> digits;
 
-  explicit WordRanges(const QuernJoinDescriptor& group);
-  WordRanges() = default;
+  explicit PackedKeyRanges(const QuernJoinDescriptor& group);
+  PackedKeyRanges() = default;
   void Add(const uint64_t* words, uint32_t n);
   void Add(size_t key, uint64_t min, uint64_t max);
   uint64_t num_cells() const;
@@ -42,13 +42,13 @@ struct WordRanges {
 class DenseGroups {
  public:
   // Makes an empty array for the ranges. *Errors*: ResourceExhausted, which leaves the array as it was.
-  absl::Status Begin(const QuernJoinDescriptor& group, const WordRanges& ranges, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
+  absl::Status Begin(const QuernJoinDescriptor& group, const PackedKeyRanges& ranges, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
 
-  // Answers whether all words lie within the ranges; where not, `tuples` says nothing, and no group is made. words_ahead: words further on
+  // Answers whether all words lie within the ranges; where not, `tuples` says nothing, and no group is made. packed_keys_ahead: words further on
   // that are asked for, where they are a column that is read for the first time. *Cost*: one line a word, asked for as the setting says.
-  bool Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples, uint32_t words_ahead = 0);
+  bool Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples, uint32_t packed_keys_ahead = 0);
 
-  const WordRanges& ranges() const { return ranges_; }
+  const PackedKeyRanges& ranges() const { return ranges_; }
   uint64_t num_cells() const { return num_cells_; }
   uint64_t num_groups() const { return num_groups_ + (has_zero_ ? 1 : 0); }
   // *Threads*: any number at once.
@@ -62,9 +62,9 @@ class DenseGroups {
     uint64_t shift, mask, sign_bit, min, size, stride, null_bit, first;
   };
   bool PlaceOf(const uint64_t* words, uint32_t n, uint64_t* cells) const;
-  bool PlaceRows(const uint64_t* words, uint32_t n, uint32_t words_ahead, uint8_t** tuples) const;
+  bool PlaceRows(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead, uint8_t** tuples) const;
 
-  WordRanges ranges_;
+  PackedKeyRanges ranges_;
   std::vector<Place> places_;
   HugeBuffer memory_;
   uint8_t* tuples_ = nullptr;
@@ -73,7 +73,7 @@ class DenseGroups {
   uint64_t zero_cell_ = 0;   // num_cells_: the word 0 has none
   bool has_zero_ = false;
   uint32_t tuple_bytes_ = 0;
-  uint32_t word_bytes_ = 0;
+  uint32_t packed_bytes_ = 0;
 };
 
 }  // namespace quern

@@ -70,19 +70,19 @@ struct FieldKeys {
 };
 
 // Rows of a batch, or groups, whose keys are words: tuples too wide for slots of a table.
-struct WordKeys {
+struct PackedKeys {
   const GroupContext& context;
   const uint64_t* words;
   uint32_t n;
 
-  void Hash(uint64_t* hashes) const { HashWords(words, n, context.descriptor->group()->zero_hashes, hashes); }
+  void Hash(uint64_t* hashes) const { HashPackedKeys(words, n, context.descriptor->group()->zero_hashes, hashes); }
   uint32_t Compare(uint32_t num_candidates, const uint32_t* candidates, uint8_t* const* tuples, uint32_t* unequal) const {
-    if (context.descriptor->group()->word_bytes == 4) return CompareWords<uint32_t>(words, num_candidates, candidates, tuples, unequal);
+    if (context.descriptor->group()->packed_bytes == 4) return CompareWords<uint32_t>(words, num_candidates, candidates, tuples, unequal);
     return CompareWords<uint64_t>(words, num_candidates, candidates, tuples, unequal);
   }
   void Store(const uint32_t* made, uint32_t num_made, uint8_t* tuples) const {
     const QuernJoinDescriptor& group = *context.descriptor->group();
-    for (uint32_t i = 0; i < num_made; ++i) std::memcpy(tuples + uint64_t{i} * group.tuple_bytes, &words[made[i]], group.word_bytes);
+    for (uint32_t i = 0; i < num_made; ++i) std::memcpy(tuples + uint64_t{i} * group.tuple_bytes, &words[made[i]], group.packed_bytes);
   }
 };
 
@@ -266,7 +266,7 @@ absl::Status DirectoryGroups::MakeGroups(const Keys& keys, const PrefetchSetting
 absl::Status DirectoryGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   if (rows.n == 0) return absl::OkStatus();  // there may be no columns to read
   const QuernJoinDescriptor& group = *context_.descriptor->group();
-  if (group.word_bytes == 0) {
+  if (group.packed_bytes == 0) {
     uint32_t others[kMaxBatchRows], num_others = 0;
     if (!short_keys_.Look(rows, tuples, others, &num_others)) return FindAll(FieldKeys{context_, rows}, rows.n, tuples);
     rows_seen_ += rows.n - num_others;
@@ -275,7 +275,7 @@ absl::Status DirectoryGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   }
   uint64_t words[kMaxBatchRows];
   context_.entry_points.Now().pack(&group, rows.keys, rows.first, rows.rows, rows.n, words);
-  return FindAll(WordKeys{context_, words, rows.n}, rows.n, tuples);
+  return FindAll(PackedKeys{context_, words, rows.n}, rows.n, tuples);
 }
 
 // Rows whose short keys are not known yet.
@@ -291,11 +291,11 @@ absl::Status DirectoryGroups::FindOthers(const KeyRows& rows, const uint32_t* ot
 
 absl::Status DirectoryGroups::FindTuples(const GroupTuples& from, uint8_t** tuples) {
   const QuernJoinDescriptor& group = *context_.descriptor->group();
-  if (group.word_bytes == 0) return FindAll(TupleKeys{context_, from}, from.n, tuples);
+  if (group.packed_bytes == 0) return FindAll(TupleKeys{context_, from}, from.n, tuples);
   uint64_t words[kMaxBatchRows];
   for (uint32_t i = 0; i < from.n; ++i)
-    words[i] = group.word_bytes == 4 ? blocks::Load<uint32_t>(from.tuples[i]) : blocks::Load<uint64_t>(from.tuples[i]);
-  return FindAll(WordKeys{context_, words, from.n}, from.n, tuples);
+    words[i] = group.packed_bytes == 4 ? blocks::Load<uint32_t>(from.tuples[i]) : blocks::Load<uint64_t>(from.tuples[i]);
+  return FindAll(PackedKeys{context_, words, from.n}, from.n, tuples);
 }
 
 // ---- memory ----------------------------------------------------------------------------------------------------

@@ -77,11 +77,11 @@ std::unique_ptr<GroupTable> MakeGroupTable(const GroupContext& context, uint64_t
   if (group.num_keys == 0) return std::make_unique<SingleGroup>(context);
   const GroupLayout layout = context.options.layout;
   const bool fits_slot = group.tuple_bytes <= kWidestSlotBytes;
-  if (group.word_bytes != 0 && layout != GroupLayout::kDirectory && (fits_slot || layout == GroupLayout::kOpen)) {
-    return std::make_unique<WordGroups>(context, expected_groups);
+  if (group.packed_bytes != 0 && layout != GroupLayout::kDirectory && (fits_slot || layout == GroupLayout::kOpen)) {
+    return std::make_unique<PackedKeyGroups>(context, expected_groups);
   }
   const bool may_fit_slot = group.tuple_bytes <= kWidestSmallSlotBytes;
-  if (group.word_bytes != 0 && layout == GroupLayout::kAuto && may_fit_slot) return std::make_unique<WideGroups>(context, expected_groups);
+  if (group.packed_bytes != 0 && layout == GroupLayout::kAuto && may_fit_slot) return std::make_unique<WideGroups>(context, expected_groups);
   return std::make_unique<DirectoryGroups>(context, expected_groups);
 }
 

@@ -3,9 +3,9 @@
 // the group is no table's business.
 //
 //     single      no keys                       one tuple
-//     dense       word keys of a small range    an array of tuples, the key's place is computed       packed_key_groups.h
-//     open        word keys                     open addressing, slots are tuples: a line a row       packed_key_groups.h
-//     sorted      word keys that come in order  tuples in order of arrival, nothing is looked for     packed_key_groups.h
+//     dense       packed keys of a small range    an array of tuples, the key's place is computed       packed_key_groups.h
+//     open        packed keys                     open addressing, slots are tuples: a line a row       packed_key_groups.h
+//     sorted      packed keys that come in order  tuples in order of arrival, nothing is looked for     packed_key_groups.h
 //     directory   all others, wide tuples       tags and addresses; tuples in order of arrival        directory_groups.h
 #ifndef QUERN_RUNTIME_AGGREGATE_TABLES_GROUP_TABLE_H_
 #define QUERN_RUNTIME_AGGREGATE_TABLES_GROUP_TABLE_H_

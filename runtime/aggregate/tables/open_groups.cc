@@ -71,7 +71,7 @@ absl::Status OpenGroups::Begin(const QuernJoinDescriptor& group, uint32_t bits, 
   common_bits_ = common_bits;
   slot_bytes_ = group.tuple_bytes;
   SetPairs();
-  word_bytes_ = group.word_bytes;
+  packed_bytes_ = group.packed_bytes;
   zero_hashes_ = group.zero_hashes;
   num_groups_ = 0;
   has_zero_ = false;
@@ -95,12 +95,12 @@ void OpenGroups::WithWordAndBytes(F&& f) const {
       default: return f.template operator()<Word, 0>();
     }
   };
-  if (word_bytes_ == 4) with_bytes.template operator()<uint32_t>();
+  if (packed_bytes_ == 4) with_bytes.template operator()<uint32_t>();
   else with_bytes.template operator()<uint64_t>();
 }
 
 void OpenGroups::Hash(const uint64_t* words, uint32_t n, uint64_t* hashes) const {
-  HashWords(words, n, zero_hashes_, hashes);
+  HashPackedKeys(words, n, zero_hashes_, hashes);
   if (common_bits_ == 0) return;
   for (uint32_t i = 0; i < n; ++i) hashes[i] <<= common_bits_;
 }
@@ -194,7 +194,7 @@ absl::Status OpenGroups::Grow(uint32_t more_bits, bool huge_pages, const std::sh
   }
   QuernJoinDescriptor group = {};
   group.tuple_bytes = slot_bytes_;
-  group.word_bytes = word_bytes_;
+  group.packed_bytes = packed_bytes_;
   group.zero_hashes = zero_hashes_;
   OpenGroups larger;
   QUERN_RETURN_IF_ERROR(larger.Begin(group, 64 - shift_ + more_bits, common_bits_, huge_pages, budget));
@@ -214,7 +214,7 @@ struct FirstStep {
   uint32_t shift;
   uint32_t common_bits;
   bool zero_hashes;
-  uint32_t words_ahead;  // of the words, that are asked for; 0: they are in the cache
+  uint32_t packed_keys_ahead;  // of the words, that are asked for; 0: they are in the cache
   PrefetchSetting setting;
 };
 
@@ -235,7 +235,7 @@ FirstStepped StepByRow(const FirstStep& table, const uint64_t* words, uint32_t n
   const FirstStep t = table;  // a copy, which no store can be taken for a change of
   FirstStepped done;
   uint64_t hashes[kMaxBatchRows];
-  HashWords(words, n, t.zero_hashes, hashes);
+  HashPackedKeys(words, n, t.zero_hashes, hashes);
   for (uint32_t i = 0; i < n; ++i) {
     const bool is_zero = words[i] == 0;
     uint8_t* const at = t.slots + (((hashes[i] << t.common_bits) >> t.shift) & t.first_slot_mask) * t.slot_bytes;
@@ -265,7 +265,7 @@ QUERN_AVX512 bool PlaceByEight(const FirstStep& t, const uint64_t* words, uint32
   const __m128i common_bits = _mm_cvtsi32_si128(static_cast<int>(t.common_bits)), shift = _mm_cvtsi32_si128(static_cast<int>(t.shift));
   uint32_t zeros = 0;
   for (uint32_t i = 0; i < whole; i += 8) {
-    PrefetchLine<kInputHint>(words + i + t.words_ahead);
+    PrefetchLine<kInputHint>(words + i + t.packed_keys_ahead);
     const __m512i word = _mm512_loadu_si512(words + i), hash = _mm512_and_si512(HashEight(word), hashed);
     const __m512i slot = _mm512_and_si512(_mm512_srl_epi64(_mm512_sll_epi64(hash, common_bits), shift), slot_mask);
     const __mmask8 is_zero = _mm512_testn_epi64_mask(word, word);
@@ -369,13 +369,13 @@ StepLoop StepLoopFor(const PrefetchSetting& setting, [[maybe_unused]] bool has_p
 }  // namespace
 
 template <class Word, uint32_t kBytes>
-OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t words_ahead, const PrefetchSetting& setting,
+OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead, const PrefetchSetting& setting,
                                      uint8_t** tuples) {
   uint32_t looking[kMaxBatchRows + 8];
   const uint64_t bytes = kBytes != 0 ? kBytes : slot_bytes_;
   uint8_t* const slots = slots_;
   uint8_t* const end = slots + num_slots_ * bytes;
-  const FirstStep table = {slots, end, bytes, first_slot_mask_, shift_, common_bits_, zero_hashes_, words_ahead, setting};
+  const FirstStep table = {slots, end, bytes, first_slot_mask_, shift_, common_bits_, zero_hashes_, packed_keys_ahead, setting};
   const FirstStepped first = StepLoopFor<Word>(setting, first_slot_mask_ != ~uint64_t{0})(table, words, n, tuples, looking);
   Steps steps = {0, first.num_further};
   uint64_t num_made = 0;
@@ -410,9 +410,9 @@ OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t
 }
 
 OpenGroups::Steps OpenGroups::Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples,
-                                   uint32_t words_ahead) {
+                                   uint32_t packed_keys_ahead) {
   Steps steps = {};
-  WithWordAndBytes([&]<class Word, uint32_t kBytes>() { steps = FindAs<Word, kBytes>(words, n, words_ahead, setting, tuples); });
+  WithWordAndBytes([&]<class Word, uint32_t kBytes>() { steps = FindAs<Word, kBytes>(words, n, packed_keys_ahead, setting, tuples); });
   return steps;
 }
 
@@ -427,7 +427,7 @@ uint32_t OpenGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) const 
       n += Load<Word>(tuple) != 0;
     }
   };
-  if (word_bytes_ == 4) scan.operator()<uint32_t>();
+  if (packed_bytes_ == 4) scan.operator()<uint32_t>();
   else scan.operator()<uint64_t>();
   if (end > num_slots_ && has_zero_) tuples[n++] = slots_ + num_slots_ * bytes;
   return n;

@@ -28,9 +28,9 @@ class OpenGroups {
     uint64_t hits, further;
   };
 
-  // There must be room for n more. words_ahead: words further on that are asked for, where they are a column that is read for the first
+  // There must be room for n more. packed_keys_ahead: words further on that are asked for, where they are a column that is read for the first
   // time. *Cost*: one random line a word, asked for as the setting says.
-  Steps Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples, uint32_t words_ahead = 0);
+  Steps Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples, uint32_t packed_keys_ahead = 0);
 
   uint64_t num_groups() const { return num_groups_ + (has_zero_ ? 1 : 0); }
   uint64_t num_slots() const { return num_slots_; }
@@ -44,7 +44,7 @@ class OpenGroups {
 
  private:
   template <class Word, uint32_t kBytes>
-  Steps FindAs(const uint64_t* words, uint32_t n, uint32_t words_ahead, const PrefetchSetting& setting, uint8_t** tuples);
+  Steps FindAs(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead, const PrefetchSetting& setting, uint8_t** tuples);
   absl::Status Allocate(uint64_t bytes, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
   template <class F>
   void WithWordAndBytes(F&& f) const;
@@ -67,7 +67,7 @@ class OpenGroups {
   uint32_t common_bits_ = 0;
   uint64_t first_slot_mask_ = ~uint64_t{0};
   uint32_t slot_bytes_ = 0;
-  uint32_t word_bytes_ = 0;
+  uint32_t packed_bytes_ = 0;
   bool zero_hashes_ = false;
   uint64_t num_groups_ = 0;  // without the word 0's
   bool has_zero_ = false;

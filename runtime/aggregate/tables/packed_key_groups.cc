@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the word tables holds the groups, and when that changes:
+// Which of the packed-key tables holds the groups, and when that changes:
 //
 //     first batch's range small   --> dense  --- a word outside, range still small ---> dense, wider
 //                                       |---- a word outside, all come in order ------> sorted
@@ -45,7 +45,7 @@ uint32_t SlotBitsFor(uint64_t groups, uint32_t load_percent) {
 }
 
 uint64_t WordOf(const QuernJoinDescriptor& group, const uint8_t* tuple) {
-  return group.word_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple);
+  return group.packed_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple);
 }
 
 void WordsOf(const QuernJoinDescriptor& group, uint8_t* const* tuples, uint32_t n, uint64_t* words) {
@@ -70,10 +70,10 @@ void CopyTuples(const QuernJoinDescriptor& group, uint8_t* const* from, uint32_t
 
 // Room on the side on which a range has grown, so that keys that arrive in order do not move the array with every batch: 1/share of what
 // the range is.
-WordRanges WithSlack(const WordRanges& before, const WordRanges& now, uint64_t share) {
-  WordRanges wider = now;
+PackedKeyRanges WithSlack(const PackedKeyRanges& before, const PackedKeyRanges& now, uint64_t share) {
+  PackedKeyRanges wider = now;
   for (size_t k = 0; k < now.digits.size(); ++k) {
-    WordDigit& digit = wider.digits[k];
+    PackedKeyDigit& digit = wider.digits[k];
     if (digit.is_empty()) continue;
     const uint64_t slack = (digit.max - digit.min) / share;
     if (now.digits[k].max > before.digits[k].max) digit.max += std::min(slack, digit.mask - digit.max);
@@ -84,32 +84,32 @@ WordRanges WithSlack(const WordRanges& before, const WordRanges& now, uint64_t s
 
 }  // namespace
 
-WordGroups::WordGroups(const GroupContext& context, uint64_t expected_groups) : context_(context), expected_groups_(expected_groups) {}
+PackedKeyGroups::PackedKeyGroups(const GroupContext& context, uint64_t expected_groups) : context_(context), expected_groups_(expected_groups) {}
 
-uint64_t WordGroups::MaxCells() const {
+uint64_t PackedKeyGroups::MaxCells() const {
   if (context_.options.layout == GroupLayout::kDense) return kMostForcedCells;
   return std::clamp(16 * rows_seen_, kFewestCells, kMostCells);
 }
 
 // Groups to make room for, where so many are there.
-uint64_t WordGroups::Expected(uint64_t groups) const { return std::min(ExpectedGroups(rows_seen_, groups), kMostGrowth * groups); }
+uint64_t PackedKeyGroups::Expected(uint64_t groups) const { return std::min(ExpectedGroups(rows_seen_, groups), kMostGrowth * groups); }
 
 // Slots, log2, for so many groups. Tables that stay in the L2 cache are half as full as others: a second step costs more there than room.
-uint32_t WordGroups::BitsFor(uint64_t groups) const {
+uint32_t PackedKeyGroups::BitsFor(uint64_t groups) const {
   const uint32_t load_percent = context_.options.load_percent, roomy = SlotBitsFor(groups, load_percent / 2);
   const uint64_t roomy_bytes = (uint64_t{1} << roomy) * context_.descriptor->group()->tuple_bytes;
   return roomy_bytes <= context_.options.caches.l2_bytes ? roomy : SlotBitsFor(groups, load_percent);
 }
 
-absl::Status WordGroups::Begin(const uint64_t* words, uint32_t n) {
+absl::Status PackedKeyGroups::Begin(const uint64_t* words, uint32_t n) {
   const QuernJoinDescriptor& group = *context_.descriptor->group();
-  WordRanges ranges(group);
+  PackedKeyRanges ranges(group);
   const std::vector<KeyRange>& known = context_.options.ranges;
   bool all_known = !ranges.digits.empty();
   for (size_t k = 0; k < ranges.digits.size(); ++k) {
     const bool is_known = k < known.size() && known[k].known && group.keys[k].storage != kF32 && group.keys[k].storage != kF64;
     all_known &= is_known;
-    const WordDigit& digit = ranges.digits[k];
+    const PackedKeyDigit& digit = ranges.digits[k];
     if (is_known && known[k].min <= known[k].max) {
       ranges.Add(k, (static_cast<uint64_t>(known[k].min) & digit.mask) ^ digit.sign_bit,
                  (static_cast<uint64_t>(known[k].max) & digit.mask) ^ digit.sign_bit);
@@ -132,7 +132,7 @@ absl::Status WordGroups::Begin(const uint64_t* words, uint32_t n) {
   return open_.Begin(group, BitsFor(groups), context_.common_bits, context_.options.huge_pages, context_.budget);
 }
 
-absl::Status WordGroups::BecomeOpen(uint64_t groups) {
+absl::Status PackedKeyGroups::BecomeOpen(uint64_t groups) {
   const QuernJoinDescriptor& group = *context_.descriptor->group();
   OpenGroups open;
   const uint64_t wanted = std::max(groups + num_groups(), expected_groups_);
@@ -157,24 +157,24 @@ absl::Status WordGroups::BecomeOpen(uint64_t groups) {
 }
 
 // Whether the last word lies behind a dense table of one key; only then is nothing made of the batch before that is seen.
-bool WordGroups::EndsBehind(const uint64_t* words, uint32_t n) const {
-  const std::vector<WordDigit>& digits = dense_.ranges().digits;
+bool PackedKeyGroups::EndsBehind(const uint64_t* words, uint32_t n) const {
+  const std::vector<PackedKeyDigit>& digits = dense_.ranges().digits;
   return digits.size() == 1 && digits[0].null_bit == 64 && ((words[n - 1] & digits[0].mask) ^ digits[0].sign_bit) > digits[0].max;
 }
 
 // Whether these words come after all that are there, one behind the other, as the words of a dense table may have.
-bool WordGroups::GoesOnInOrder(const uint64_t* words, uint32_t n) {
+bool PackedKeyGroups::GoesOnInOrder(const uint64_t* words, uint32_t n) {
   const QuernJoinDescriptor& group = *context_.descriptor->group();
   if (context_.options.layout != GroupLayout::kAuto || n < kFewestInOrder || !EndsBehind(words, n) || !sorted_.IsInOrder(words, n))
     return false;
   bool are_before = true;
   ForEachGroup(group, &dense_, dense_.num_cells(), [&](uint8_t* const*, const uint64_t* held, uint32_t num_held) {
-    for (uint32_t i = 0; i < num_held; ++i) are_before &= (held[i] ^ group.word_sign_bit) <= (words[0] ^ group.word_sign_bit);
+    for (uint32_t i = 0; i < num_held; ++i) are_before &= (held[i] ^ group.packed_sign_bit) <= (words[0] ^ group.packed_sign_bit);
   });
   return are_before;
 }
 
-absl::Status WordGroups::BecomeSorted() {
+absl::Status PackedKeyGroups::BecomeSorted() {
   const QuernJoinDescriptor& group = *context_.descriptor->group();
   absl::Status status;
   sorted_.Begin(group, context_.options.huge_pages, context_.budget);  // may have been one before, and freed
@@ -191,7 +191,7 @@ absl::Status WordGroups::BecomeSorted() {
   return absl::OkStatus();
 }
 
-absl::Status WordGroups::BecomeDense(const WordRanges& ranges) {
+absl::Status PackedKeyGroups::BecomeDense(const PackedKeyRanges& ranges) {
   const QuernJoinDescriptor& group = *context_.descriptor->group();
   DenseGroups dense;
   QUERN_RETURN_IF_ERROR(dense.Begin(group, ranges, context_.options.huge_pages, context_.budget));
@@ -210,13 +210,13 @@ absl::Status WordGroups::BecomeDense(const WordRanges& ranges) {
   return absl::OkStatus();
 }
 
-absl::Status WordGroups::WidenDense(const uint64_t* words, uint32_t n) {
-  WordRanges ranges = dense_.ranges();
+absl::Status PackedKeyGroups::WidenDense(const uint64_t* words, uint32_t n) {
+  PackedKeyRanges ranges = dense_.ranges();
   ranges.Add(words, n);
   const uint64_t max_cells = std::max(MaxCells(), Expected(dense_.num_groups()) * kCellsPerGroup);
   if (ranges.num_cells() > MaxCells() && GoesOnInOrder(words, n)) return BecomeSorted();
   for (const uint64_t share : {uint64_t{1}, kLeastSlackShare}) {
-    const WordRanges wider = WithSlack(dense_.ranges(), ranges, share);
+    const PackedKeyRanges wider = WithSlack(dense_.ranges(), ranges, share);
     if (wider.num_cells() <= max_cells) return BecomeDense(wider);
   }
   const bool is_forced = context_.options.layout == GroupLayout::kDense;
@@ -225,15 +225,15 @@ absl::Status WordGroups::WidenDense(const uint64_t* words, uint32_t n) {
   return GoesOnInOrder(words, n) ? BecomeSorted() : BecomeOpen(n);
 }
 
-absl::Status WordGroups::GrowOpen(const uint64_t* words, uint32_t n) {
+absl::Status PackedKeyGroups::GrowOpen(const uint64_t* words, uint32_t n) {
   const QuernJoinDescriptor& group = *context_.descriptor->group();
   const uint64_t groups = open_.num_groups();
   const uint32_t bits = BitsFor(groups + n), now = static_cast<uint32_t>(std::bit_width(open_.num_slots() - 1));
   if (bits <= now) return absl::OkStatus();
   const uint64_t expected = Expected(groups);
   if (context_.options.layout == GroupLayout::kAuto && groups >= kFewestGroupsToChange) {
-    const auto pays = [&](const WordRanges& ranges) { return WithLeastSlack(ranges.num_cells()) <= expected * kCellsPerGroup; };
-    WordRanges ranges(group);
+    const auto pays = [&](const PackedKeyRanges& ranges) { return WithLeastSlack(ranges.num_cells()) <= expected * kCellsPerGroup; };
+    PackedKeyRanges ranges(group);
     ranges.Add(words, n);  // or the array would be given up again at once; mostly they alone are too far from one another
     if (pays(ranges)) {
       ForEachGroup(group, &open_, open_.num_positions(),
@@ -245,7 +245,7 @@ absl::Status WordGroups::GrowOpen(const uint64_t* words, uint32_t n) {
   return open_.Grow(std::max(bits, BitsFor(expected)) - now, context_.options.huge_pages, context_.budget);
 }
 
-absl::Status WordGroups::FindWords(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t words_ahead) {
+absl::Status PackedKeyGroups::FindPackedKeys(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t packed_keys_ahead) {
   if (n == 0) return absl::OkStatus();
   if (table_ == Table::kNone) QUERN_RETURN_IF_ERROR(Begin(words, n));
   if (table_ == Table::kSorted) {
@@ -258,26 +258,26 @@ absl::Status WordGroups::FindWords(const uint64_t* words, uint32_t n, uint8_t** 
   for (;;) {
     if (table_ == Table::kOpen) QUERN_RETURN_IF_ERROR(GrowOpen(words, n));
     if (table_ != Table::kDense) break;
-    if (!EndsBehind(words, n) && dense_.Find(words, n, prefetch(), tuples, words_ahead)) {
+    if (!EndsBehind(words, n) && dense_.Find(words, n, prefetch(), tuples, packed_keys_ahead)) {
       tally()->hits += n;
       return absl::OkStatus();
     }
     QUERN_RETURN_IF_ERROR(WidenDense(words, n));
-    if (table_ == Table::kSorted) return FindWords(words, n, tuples);
+    if (table_ == Table::kSorted) return FindPackedKeys(words, n, tuples);
   }
-  FindOpen(words, n, tuples, words_ahead);
+  FindOpen(words, n, tuples, packed_keys_ahead);
   return absl::OkStatus();
 }
 
 // In the open table, which has room. Where there are few words their groups are known without it.
-void WordGroups::FindOpen(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t words_ahead) {
+void PackedKeyGroups::FindOpen(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t packed_keys_ahead) {
   if (std::exchange(few_growths_, num_growths_) != num_growths_) few_.Forget();
   OpenGroups::Steps steps = {};
   if (few_.serves()) {
     uint64_t other_words[kMaxBatchRows];
     uint8_t* found[kMaxBatchRows];
     uint32_t others[kMaxBatchRows + 8];
-    const uint32_t num_others = few_.Look(words, n, words_ahead, tuples, others);
+    const uint32_t num_others = few_.Look(words, n, packed_keys_ahead, tuples, others);
     steps.hits = n - num_others;
     if (num_others != 0) {
       for (uint32_t o = 0; o < num_others; ++o) other_words[o] = words[others[o]];
@@ -287,7 +287,7 @@ void WordGroups::FindOpen(const uint64_t* words, uint32_t n, uint8_t** tuples, u
       steps = {steps.hits + other_steps.hits, other_steps.further};
     }
   } else {
-    steps = open_.Find(words, n, prefetch(), tuples, words_ahead);
+    steps = open_.Find(words, n, prefetch(), tuples, packed_keys_ahead);
     if (!context_.descriptor->group()->zero_hashes) few_.Learn(words, n, tuples);
   }
   tally()->hits += steps.hits;
@@ -295,7 +295,7 @@ void WordGroups::FindOpen(const uint64_t* words, uint32_t n, uint8_t** tuples, u
 }
 
 // The rows' words where a column holds them as they are, one behind the other; else null.
-const uint64_t* WordGroups::ColumnOfWords(const KeyRows& rows) const {
+const uint64_t* PackedKeyGroups::ColumnOfPackedKeys(const KeyRows& rows) const {
   const QuernJoinDescriptor& group = *context_.descriptor->group();
   const QuernField& key = group.keys[0];
   if (group.num_keys != 1 || key.storage != k64 || key.nullable || key.index_storage != kNoStorage || rows.rows != nullptr) return nullptr;
@@ -303,11 +303,11 @@ const uint64_t* WordGroups::ColumnOfWords(const KeyRows& rows) const {
   return reinterpret_cast<uintptr_t>(words) % alignof(uint64_t) == 0 ? words : nullptr;
 }
 
-absl::Status WordGroups::Find(const KeyRows& rows, uint8_t** tuples) {
+absl::Status PackedKeyGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   if (rows.n == 0) return absl::OkStatus();  // there may be no columns to read
   uint64_t packed[kMaxBatchRows];
-  const uint64_t* words = ColumnOfWords(rows);
-  const uint32_t words_ahead = words != nullptr && HasAvx512() ? context_.options.input_ahead : 0;  // only loops over eight words ask
+  const uint64_t* words = ColumnOfPackedKeys(rows);
+  const uint32_t packed_keys_ahead = words != nullptr && HasAvx512() ? context_.options.input_ahead : 0;  // only loops over eight words ask
   if (words == nullptr) {
     context_.entry_points.Now().pack(context_.descriptor->group(), rows.keys, rows.first, rows.rows, rows.n, packed);
     words = packed;
@@ -317,12 +317,12 @@ absl::Status WordGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   const uint32_t sample = std::min(rows.n, kSampleRows);
   for (uint32_t i = 1; i < sample; ++i) changes += words[i] != words[i - 1];
   const bool has_runs = changes * kRowsPerRun < sample && table_ != Table::kSorted;
-  has_asked_for_keys_ = words_ahead != 0 && !has_runs && table_ != Table::kSorted;
-  return has_runs ? FindRuns(words, rows.n, tuples) : FindWords(words, rows.n, tuples, words_ahead);
+  has_asked_for_keys_ = packed_keys_ahead != 0 && !has_runs && table_ != Table::kSorted;
+  return has_runs ? FindRuns(words, rows.n, tuples) : FindPackedKeys(words, rows.n, tuples, packed_keys_ahead);
 }
 
 // Rows of a group come one after another: the first of each is looked for.
-absl::Status WordGroups::FindRuns(const uint64_t* words, uint32_t n, uint8_t** tuples) {
+absl::Status PackedKeyGroups::FindRuns(const uint64_t* words, uint32_t n, uint8_t** tuples) {
   uint64_t heads[kMaxBatchRows];
   uint32_t run_of[kMaxBatchRows];
   uint8_t* found[kMaxBatchRows];
@@ -335,19 +335,19 @@ absl::Status WordGroups::FindRuns(const uint64_t* words, uint32_t n, uint8_t** t
     heads[run] = words[i];
     run_of[i] = run;
   }
-  QUERN_RETURN_IF_ERROR(FindWords(heads, run + 1, found));
+  QUERN_RETURN_IF_ERROR(FindPackedKeys(heads, run + 1, found));
   for (uint32_t i = 0; i < n; ++i) tuples[i] = found[run_of[i]];
   return absl::OkStatus();
 }
 
-absl::Status WordGroups::FindTuples(const GroupTuples& from, uint8_t** tuples) {
+absl::Status PackedKeyGroups::FindTuples(const GroupTuples& from, uint8_t** tuples) {
   uint64_t words[kMaxBatchRows];
   WordsOf(*context_.descriptor->group(), from.tuples, from.n, words);
   rows_seen_ += from.n;
-  return FindWords(words, from.n, tuples);
+  return FindPackedKeys(words, from.n, tuples);
 }
 
-uint64_t WordGroups::num_groups() const {
+uint64_t PackedKeyGroups::num_groups() const {
   switch (table_) {
     case Table::kNone: return 0;
     case Table::kDense: return dense_.num_groups();
@@ -357,7 +357,7 @@ uint64_t WordGroups::num_groups() const {
   return 0;
 }
 
-uint64_t WordGroups::num_positions() const {
+uint64_t PackedKeyGroups::num_positions() const {
   switch (table_) {
     case Table::kNone: return 0;
     case Table::kDense: return dense_.num_cells();
@@ -367,7 +367,7 @@ uint64_t WordGroups::num_positions() const {
   return 0;
 }
 
-uint64_t WordGroups::bytes() const {
+uint64_t PackedKeyGroups::bytes() const {
   switch (table_) {
     case Table::kNone: return 0;
     case Table::kDense: return dense_.bytes();
@@ -377,7 +377,7 @@ uint64_t WordGroups::bytes() const {
   return 0;
 }
 
-const char* WordGroups::layout() const {
+const char* PackedKeyGroups::layout() const {
   switch (table_) {
     case Table::kNone: break;
     case Table::kDense: return "dense";
@@ -387,27 +387,27 @@ const char* WordGroups::layout() const {
   return "open";
 }
 
-PrefetchSetting WordGroups::SettingOf(PrefetchLoop loop, uint64_t table_bytes) const {
+PrefetchSetting PackedKeyGroups::SettingOf(PrefetchLoop loop, uint64_t table_bytes) const {
   return context_.descriptor->group()->prefetches ? context_.options.prefetch.For(loop, table_bytes) : PrefetchSetting();
 }
 
-PrefetchSetting WordGroups::prefetch() const {
+PrefetchSetting PackedKeyGroups::prefetch() const {
   if (table_ == Table::kSorted) return {};
   return SettingOf(table_ == Table::kDense ? PrefetchLoop::kUpdateDense : PrefetchLoop::kUpdateOpen, bytes());
 }
 
-uint32_t WordGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) {
+uint32_t PackedKeyGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) {
   if (table_ == Table::kSorted) return sorted_.Scan(begin, end, tuples);
   return table_ == Table::kDense ? dense_.Scan(begin, end, tuples) : open_.Scan(begin, end, tuples);
 }
 
-void WordGroups::HashesOf(uint64_t, uint8_t* const* tuples, uint32_t n, uint64_t* hashes) const {
+void PackedKeyGroups::HashesOf(uint64_t, uint8_t* const* tuples, uint32_t n, uint64_t* hashes) const {
   const QuernJoinDescriptor& group = *context_.descriptor->group();
   WordsOf(group, tuples, n, hashes);
-  HashWords(hashes, n, group.zero_hashes, hashes);
+  HashPackedKeys(hashes, n, group.zero_hashes, hashes);
 }
 
-void WordGroups::Release() {
+void PackedKeyGroups::Release() {
   dense_.Free();
   open_.Free();
   sorted_.Free();

@@ -17,9 +17,9 @@ namespace quern {
 
 // Begins as an array where the first batch's words have a small range, or as a list where they come in order, and changes over when a word
 // falls outside or behind or, the other way, when it grows and finds that an array would be no larger.
-class WordGroups : public GroupTable {
+class PackedKeyGroups : public GroupTable {
  public:
-  WordGroups(const GroupContext& context, uint64_t expected_groups);
+  PackedKeyGroups(const GroupContext& context, uint64_t expected_groups);
 
   absl::Status Find(const KeyRows& rows, uint8_t** tuples) override;
   absl::Status FindTuples(const GroupTuples& from, uint8_t** tuples) override;
@@ -37,14 +37,14 @@ class WordGroups : public GroupTable {
 
  private:
   absl::Status FindRuns(const uint64_t* words, uint32_t n, uint8_t** tuples);
-  absl::Status FindWords(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t words_ahead = 0);
-  void FindOpen(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t words_ahead);
-  const uint64_t* ColumnOfWords(const KeyRows& rows) const;
+  absl::Status FindPackedKeys(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t packed_keys_ahead = 0);
+  void FindOpen(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t packed_keys_ahead);
+  const uint64_t* ColumnOfPackedKeys(const KeyRows& rows) const;
   absl::Status Begin(const uint64_t* words, uint32_t n);
   absl::Status WidenDense(const uint64_t* words, uint32_t n);
   absl::Status GrowOpen(const uint64_t* words, uint32_t n);
   absl::Status BecomeOpen(uint64_t groups);
-  absl::Status BecomeDense(const WordRanges& ranges);
+  absl::Status BecomeDense(const PackedKeyRanges& ranges);
   bool EndsBehind(const uint64_t* words, uint32_t n) const;
   bool GoesOnInOrder(const uint64_t* words, uint32_t n);
   absl::Status BecomeSorted();

@@ -87,7 +87,7 @@ void FewWords::LearnOthers(const uint64_t* words, uint32_t num_rows, const uint3
 }
 
 #if defined(__x86_64__)
-QUERN_AVX512 uint32_t FewWords::Look(const uint64_t* words, uint32_t n, uint32_t words_ahead, uint8_t** tuples, uint32_t* others) const {
+QUERN_AVX512 uint32_t FewWords::Look(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead, uint8_t** tuples, uint32_t* others) const {
   constexpr uint32_t kHalf = kNumPlaces / 2;
   const __m512i multiplier = AllEight(multiplier_);
   const __m512i word0 = _mm512_loadu_si512(words_), word1 = _mm512_loadu_si512(words_ + 8);
@@ -97,7 +97,7 @@ QUERN_AVX512 uint32_t FewWords::Look(const uint64_t* words, uint32_t n, uint32_t
   __m256i rows = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   uint32_t num_others = 0;
   for (uint32_t i = 0; i < n; i += 8) {
-    PrefetchLine<kInputHint>(words + i + words_ahead);
+    PrefetchLine<kInputHint>(words + i + packed_keys_ahead);
     const auto there = static_cast<__mmask8>(n - i < 8 ? (1u << (n - i)) - 1 : 0xff);
     const __m512i word = _mm512_maskz_loadu_epi64(there, words + i), product = _mm512_mullo_epi64(word, multiplier);
     const __mmask8 upper = _mm512_movepi64_mask(product);

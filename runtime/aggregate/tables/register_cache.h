@@ -16,8 +16,8 @@ class FewWords {
   bool serves() const { return num_words_ != 0; }
 
   // tuples[i] = the group of row i, but for rows of unknown words, which are listed in `others` (room for n + 8): answers how many.
-  // words_ahead: words further on that are asked for. *Cost*: 0.1 ns a row in the L1 cache.
-  uint32_t Look(const uint64_t* words, uint32_t n, uint32_t words_ahead, uint8_t** tuples, uint32_t* others) const;
+  // packed_keys_ahead: words further on that are asked for. *Cost*: 0.1 ns a row in the L1 cache.
+  uint32_t Look(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead, uint8_t** tuples, uint32_t* others) const;
 
   // To be told the groups of a block where Look did not serve, and of the rows that it listed where it did; of `num_rows` in all.
   // *Cost*: of blocks whose words are too many one in sixteen is looked at, for 0.2 us; 1 us where a word becomes known.

@@ -110,7 +110,7 @@ uint32_t RowsBeforeLast(const uint8_t* offsets, uint32_t n) {
 
 }  // namespace
 
-ShortStringStep::ShortStringStep(const QuernJoinDescriptor& group) : serves_(group.word_bytes == 0) {
+ShortStringStep::ShortStringStep(const QuernJoinDescriptor& group) : serves_(group.packed_bytes == 0) {
   uint32_t num_strings = 0, num_numbers = 0;
   for (uint32_t k = 0; k < group.num_keys && serves_; ++k) {
     const QuernField& key = group.keys[k];

@@ -41,8 +41,8 @@ void SortedGroups::Begin(const QuernJoinDescriptor& group, bool huge_pages, std:
   Free();
   arena_ = std::make_unique<Arena>(std::move(budget), huge_pages);
   bytes_ = group.tuple_bytes;
-  word_bytes_ = group.word_bytes;
-  sign_bit_ = group.word_sign_bit;
+  packed_bytes_ = group.packed_bytes;
+  sign_bit_ = group.packed_sign_bit;
 }
 
 bool SortedGroups::IsInOrder(const uint64_t* words, uint32_t n) const {
@@ -67,7 +67,7 @@ absl::Status SortedGroups::Find(const uint64_t* words, uint32_t n, uint8_t** tup
   if (num_new > 0) QUERN_RETURN_IF_ERROR(MakeRoom(num_new));
   uint8_t* const next = spans_.back().tuples + spans_.back().num_tuples * bytes_;
   const uint64_t last_word = num_groups_ == 0 ? ~words[0] : last_word_;
-  if (word_bytes_ == 4) FindNeighbours<uint32_t>(words, n, last_word, last_tuple_, next, bytes_, tuples);
+  if (packed_bytes_ == 4) FindNeighbours<uint32_t>(words, n, last_word, last_tuple_, next, bytes_, tuples);
   else FindNeighbours<uint64_t>(words, n, last_word, last_tuple_, next, bytes_, tuples);
   spans_.back().num_tuples += num_new;
   num_groups_ += num_new;

@@ -46,7 +46,7 @@ class SortedGroups {
   uint8_t* last_tuple_ = nullptr;
   uint64_t sign_bit_ = 0;  // turned over, so that unsigned order is the keys'
   uint32_t bytes_ = 0;     // of a tuple
-  uint32_t word_bytes_ = 0;
+  uint32_t packed_bytes_ = 0;
 };
 
 }  // namespace quern

@@ -53,7 +53,7 @@ absl::StatusOr<uint8_t*> KeyBytes::Take(uint32_t bytes) {
 
 absl::Status KeyBytes::Keep(uint8_t* tuples, uint32_t n) {
   const QuernJoinDescriptor& group = *descriptor_->group();
-  if (group.word_bytes != 0) return absl::OkStatus();
+  if (group.packed_bytes != 0) return absl::OkStatus();
   for (uint32_t k = 0; k < group.num_keys; ++k) {
     const QuernField& key = group.keys[k];
     if (!blocks::IsVariableStorage(key.storage)) continue;

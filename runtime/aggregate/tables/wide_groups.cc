@@ -26,7 +26,7 @@ constexpr uint32_t kMoveRows = 1024;
 
 WideGroups::WideGroups(const GroupContext& context, uint64_t expected_groups)
     : context_(context), expected_groups_(expected_groups), has_slots_(!IsTooLarge(expected_groups)) {
-  if (has_slots_) table_ = std::make_unique<WordGroups>(context, expected_groups);
+  if (has_slots_) table_ = std::make_unique<PackedKeyGroups>(context, expected_groups);
   else table_ = std::make_unique<DirectoryGroups>(context, expected_groups);
 }
 

@@ -138,7 +138,7 @@ TEST(TuningReport, PageIsWellFormedAndAsksForNothing) {
 
 TEST(TuningReport, PageShowsWhatWasMeasured) {
   const std::string html = HtmlReport(SomeResult());
-  EXPECT_EQ(Count(html, "<h2>probe_open, word keys, 1 thread</h2>"), 1U);
+  EXPECT_EQ(Count(html, "<h2>probe_open, packed keys, 1 thread</h2>"), 1U);
   EXPECT_EQ(Count(html, "Gate: prefetch is off in tables up to 64 KiB of those that were measured."), 1U);
   EXPECT_EQ(Count(html, ">gate 64 KiB</text>"), 1U);
   EXPECT_EQ(Count(html, "<h3>64 KiB: default stays</h3>"), 1U);
@@ -168,8 +168,8 @@ TEST(TuningReport, FamiliesAreApart) {
   }
   const std::string html = HtmlReport(result);
   EXPECT_EQ(Misnested(html), "");
-  for (const char* const title : {"update_open, word keys, 1 thread", "probe_open, string keys, 1 thread",
-                                  "probe_open, word keys, 2 in a pipeline, 1 thread", "probe_open, word keys, 2 threads"})
+  for (const char* const title : {"update_open, packed keys, 1 thread", "probe_open, string keys, 1 thread",
+                                  "probe_open, packed keys, 2 in a pipeline, 1 thread", "probe_open, packed keys, 2 threads"})
     EXPECT_EQ(Count(html, "<h2>" + std::string(title) + "</h2>"), 1U) << title;
 }
 

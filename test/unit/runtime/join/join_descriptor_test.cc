@@ -69,14 +69,14 @@ TEST(JoinDescriptor, KeysThatFitOneWordArePacked) {
   EXPECT_EQ(bits("dictionary(i8,i64)"), 64u);
   for (const char* keys : {"decimal128", "fixed_binary(4)", "utf8", "dictionary(i8,utf8)", "i8,utf8"}) EXPECT_EQ(bits(keys), 0u) << keys;
   const JoinDescriptor narrow(Parsed("join.inner keys=u8,u16 build=i8")), wide(Parsed("join.inner keys=i32,bool build=i8"));
-  EXPECT_EQ(narrow.get()->word_bytes, 4u);
+  EXPECT_EQ(narrow.get()->packed_bytes, 4u);
   EXPECT_EQ(narrow.get()->tuple_bytes, 8u);
-  EXPECT_EQ(wide.get()->word_bytes, 8u);
-  EXPECT_EQ(wide.get()->keys[1].word_shift, 32);
+  EXPECT_EQ(wide.get()->packed_bytes, 8u);
+  EXPECT_EQ(wide.get()->keys[1].packed_shift, 32);
   EXPECT_EQ(wide.get()->build[0].tuple_offset, 8u);
-  EXPECT_FALSE(narrow.get()->word_sign_bit);
-  EXPECT_TRUE(JoinDescriptor(Parsed("join.inner keys=i16")).get()->word_sign_bit);
-  EXPECT_FALSE(JoinDescriptor(Parsed("join.inner keys=f32")).get()->word_sign_bit);
+  EXPECT_FALSE(narrow.get()->packed_sign_bit);
+  EXPECT_TRUE(JoinDescriptor(Parsed("join.inner keys=i16")).get()->packed_sign_bit);
+  EXPECT_FALSE(JoinDescriptor(Parsed("join.inner keys=f32")).get()->packed_sign_bit);
 }
 
 TEST(JoinDescriptor, EntryPointsAreThoseWithWorkToDo) {

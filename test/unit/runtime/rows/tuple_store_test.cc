@@ -25,10 +25,10 @@ struct Filled {
     std::vector<uint8_t> tuples(n * format.tuple_bytes);
     for (uint64_t i = 0; i < n; ++i) {
       const uint64_t number = words.size();
-      words.push_back(number * 2654435761u & (format.word_bytes == 4 ? UINT32_MAX : UINT64_MAX));
+      words.push_back(number * 2654435761u & (format.packed_bytes == 4 ? UINT32_MAX : UINT64_MAX));
       hashes.push_back(format.zero_hashes ? 0 : blocks::Mix(words.back()));
       uint8_t* const tuple = tuples.data() + i * format.tuple_bytes;
-      std::memcpy(tuple, &words.back(), format.word_bytes == 4 ? 4 : 8);
+      std::memcpy(tuple, &words.back(), format.packed_bytes == 4 ? 4 : 8);
       std::memcpy(tuple + format.tuple_bytes - 4, &number, 4);
     }
     return tuples;
@@ -62,7 +62,7 @@ void ExpectParts(const Filled& filled, uint32_t bits) {
     int64_t last = -1;
     for (const TupleSpan& span : filled.store.parts()[part]) {
       EXPECT_LE(span.num_tuples, span.capacity);
-      EXPECT_EQ(span.hashes == nullptr, filled.format.word_bytes != 0);
+      EXPECT_EQ(span.hashes == nullptr, filled.format.packed_bytes != 0);
       for (uint64_t i = 0; i < span.num_tuples; ++i) {
         const uint32_t number = filled.NumberOf(span, i);
         ASSERT_LT(number, seen.size());
@@ -113,7 +113,7 @@ TEST(TupleStore, WordsAndHashesOfASpan) {
     ASSERT_TRUE(filled.AddFlat(100).ok());
     const TupleSpan& span = filled.store.flat()[0];
     uint64_t words[60], hashes[60];
-    LoadWords(span.tuples, 60, filled.format, words);
+    LoadPackedKeys(span.tuples, 60, filled.format, words);
     for (uint32_t i = 0; i < 60; ++i) EXPECT_EQ(words[i], filled.words[i]);
     LoadHashes(span, 40, 60, filled.format, hashes);
     for (uint32_t i = 0; i < 60; ++i) EXPECT_EQ(hashes[i], filled.hashes[40 + i]);

@@ -31,14 +31,14 @@ struct Array {
       const QuernField& key = group().keys[k];
       const uint32_t bits = key.storage == kBit ? 1 : 8 * StorageFieldBytes(key.storage);
       const uint64_t mask = bits == 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1;
-      word |= values[k] == kNull ? uint64_t{1} << key.word_null_bit : (static_cast<uint64_t>(values[k]) & mask) << key.word_shift;
+      word |= values[k] == kNull ? uint64_t{1} << key.packed_null_bit : (static_cast<uint64_t>(values[k]) & mask) << key.packed_shift;
     }
     return word;
   }
   // An array for these rows.
   void Begin(const std::vector<std::vector<int64_t>>& rows) {
     for (const auto& row : rows) words.push_back(Word(row));
-    WordRanges ranges(group());
+    PackedKeyRanges ranges(group());
     ranges.Add(words.data(), static_cast<uint32_t>(words.size()));
     ASSERT_EQ(groups.Begin(group(), ranges, false, nullptr), absl::OkStatus());
   }
@@ -51,7 +51,7 @@ struct Array {
     tuples.resize(groups.Scan(0, groups.num_cells(), tuples.data()));
     std::vector<uint64_t> found;
     for (const uint8_t* tuple : tuples)
-      found.push_back(group().word_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple));
+      found.push_back(group().packed_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple));
     std::sort(found.begin(), found.end());
     return found;
   }
@@ -118,7 +118,7 @@ TEST(DenseGroups, AWordOutsideIsNoticedWhereverItIs) {
                                    {"i32,i16", {{1, 1}, {3, 3}}, {2, 4}},
                                    {"i32,i16", {{1, 1}, {3, 3}}, {0, 2}}};
   for (const Case& c : cases) {
-    if (test::ShapeOf(std::string("aggregate keys=") + c.keys)->group()->word_bytes == 0) continue;
+    if (test::ShapeOf(std::string("aggregate keys=") + c.keys)->group()->packed_bytes == 0) continue;
     for (size_t at : {0, 1, 17}) {
       Array array(c.keys);
       array.Begin(c.inside);
@@ -178,10 +178,10 @@ TEST(DenseGroups, TuplesBeginZeroAndKeepWhatIsWrittenThere) {
 
 TEST(DenseGroups, RangesGrowWithTheWords) {
   const auto descriptor = test::ShapeOf("aggregate keys=i8,u8:nullable");
-  WordRanges ranges(*descriptor->group());
+  PackedKeyRanges ranges(*descriptor->group());
   EXPECT_TRUE(ranges.digits[0].is_empty());
   EXPECT_EQ(ranges.num_cells(), 0u);
-  const uint64_t null_word = uint64_t{1} << descriptor->group()->keys[1].word_null_bit;
+  const uint64_t null_word = uint64_t{1} << descriptor->group()->keys[1].packed_null_bit;
   const std::vector<uint64_t> words = {0xff, 0x01 | null_word, 0x02 | 9 << 8};
   ranges.Add(words.data(), 3);
   EXPECT_EQ(ranges.digits[0].num_values(), 4u);   // -1 .. 2
@@ -191,7 +191,7 @@ TEST(DenseGroups, RangesGrowWithTheWords) {
 
 TEST(DenseGroups, ARangeOf64BitsHasNoNumberOfCells) {
   const auto descriptor = test::ShapeOf("aggregate keys=i64"), two = test::ShapeOf("aggregate keys=u32,u32");
-  WordRanges ranges(*descriptor->group()), product(*two->group());
+  PackedKeyRanges ranges(*descriptor->group()), product(*two->group());
   const std::vector<uint64_t> words = {0, UINT64_MAX};
   ranges.Add(words.data(), 2);
   ranges.Add(0, 0, UINT64_MAX);
@@ -202,7 +202,7 @@ TEST(DenseGroups, ARangeOf64BitsHasNoNumberOfCells) {
 
 TEST(DenseGroups, MemoryIsTakenFromTheBudget) {
   const auto descriptor = test::ShapeOf("aggregate keys=i64");
-  WordRanges ranges(*descriptor->group());
+  PackedKeyRanges ranges(*descriptor->group());
   ranges.Add(0, 0, 99999);
   const auto budget = std::make_shared<MemoryBudget>(100000);
   DenseGroups groups;

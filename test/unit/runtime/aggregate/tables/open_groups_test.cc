@@ -19,16 +19,16 @@
 namespace quern {
 namespace {
 
-QuernJoinDescriptor Slots(uint32_t word_bytes, uint32_t tuple_bytes, bool zero_hashes = false) {
+QuernJoinDescriptor Slots(uint32_t packed_bytes, uint32_t tuple_bytes, bool zero_hashes = false) {
   QuernJoinDescriptor group = {};
-  group.word_bytes = word_bytes;
+  group.packed_bytes = packed_bytes;
   group.tuple_bytes = tuple_bytes;
   group.zero_hashes = zero_hashes;
   return group;
 }
 
-uint64_t WordAt(const uint8_t* tuple, uint32_t word_bytes) {
-  return word_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple);
+uint64_t WordAt(const uint8_t* tuple, uint32_t packed_bytes) {
+  return packed_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple);
 }
 
 std::vector<uint8_t*> Find(OpenGroups* groups, const std::vector<uint64_t>& words, const PrefetchSetting& setting = {}) {
@@ -37,12 +37,12 @@ std::vector<uint8_t*> Find(OpenGroups* groups, const std::vector<uint64_t>& word
   return tuples;
 }
 
-std::vector<uint64_t> Scanned(const OpenGroups& groups, uint32_t word_bytes) {
+std::vector<uint64_t> Scanned(const OpenGroups& groups, uint32_t packed_bytes) {
   std::vector<uint64_t> words;
   uint8_t* tuples[8];
   for (uint64_t begin = 0; begin < groups.num_positions(); begin += 7) {
     const uint32_t n = groups.Scan(begin, std::min(begin + 7, groups.num_positions()), tuples);
-    for (uint32_t i = 0; i < n; ++i) words.push_back(WordAt(tuples[i], word_bytes));
+    for (uint32_t i = 0; i < n; ++i) words.push_back(WordAt(tuples[i], packed_bytes));
   }
   std::sort(words.begin(), words.end());
   return words;
@@ -53,16 +53,16 @@ std::vector<uint64_t> WordsOfTheLastSlot(uint32_t bits, size_t n) {
   std::vector<uint64_t> words;
   for (uint64_t word = 1; words.size() < n; ++word) {
     uint64_t hash = 0;
-    HashWords(&word, 1, false, &hash);
+    HashPackedKeys(&word, 1, false, &hash);
     if (hash >> (64 - bits) == (uint64_t{1} << bits) - 1) words.push_back(word);
   }
   return words;
 }
 
 TEST(OpenGroups, TheWordZeroHasASlotOfItsOwn) {
-  for (const uint32_t word_bytes : {4u, 8u}) {
+  for (const uint32_t packed_bytes : {4u, 8u}) {
     OpenGroups groups;
-    ASSERT_EQ(groups.Begin(Slots(word_bytes, 16), 4, 0, false, nullptr), absl::OkStatus());
+    ASSERT_EQ(groups.Begin(Slots(packed_bytes, 16), 4, 0, false, nullptr), absl::OkStatus());
     EXPECT_EQ(groups.num_groups(), 0u);
     const auto tuples = Find(&groups, {5, 0, 5, 0, 0});
     EXPECT_EQ(tuples[1], tuples[3]);
@@ -71,7 +71,7 @@ TEST(OpenGroups, TheWordZeroHasASlotOfItsOwn) {
     EXPECT_EQ(groups.num_groups(), 2u);
     EXPECT_EQ(Find(&groups, {0})[0], tuples[1]);
     EXPECT_EQ(groups.num_groups(), 2u);
-    EXPECT_EQ(Scanned(groups, word_bytes), (std::vector<uint64_t>{0, 5}));
+    EXPECT_EQ(Scanned(groups, packed_bytes), (std::vector<uint64_t>{0, 5}));
   }
 }
 
@@ -99,22 +99,22 @@ TEST(OpenGroups, AWalkGoesOnAtTheBeginning) {
 }
 
 // Random words in batches with repetitions, with growths in between; states must stay with their words.
-void ExpectGroupsStay(uint32_t word_bytes, uint32_t tuple_bytes, bool zero_hashes, uint32_t common_bits) {
-  SCOPED_TRACE(std::to_string(word_bytes) + " " + std::to_string(tuple_bytes) + (zero_hashes ? " zero" : ""));
-  std::mt19937_64 random(tuple_bytes * 8 + word_bytes);
+void ExpectGroupsStay(uint32_t packed_bytes, uint32_t tuple_bytes, bool zero_hashes, uint32_t common_bits) {
+  SCOPED_TRACE(std::to_string(packed_bytes) + " " + std::to_string(tuple_bytes) + (zero_hashes ? " zero" : ""));
+  std::mt19937_64 random(tuple_bytes * 8 + packed_bytes);
   const uint32_t state_at = tuple_bytes - 4;
-  const bool has_state = tuple_bytes > word_bytes;
+  const bool has_state = tuple_bytes > packed_bytes;
   OpenGroups groups;
-  ASSERT_EQ(groups.Begin(Slots(word_bytes, tuple_bytes, zero_hashes), 7, common_bits, false, nullptr), absl::OkStatus());
+  ASSERT_EQ(groups.Begin(Slots(packed_bytes, tuple_bytes, zero_hashes), 7, common_bits, false, nullptr), absl::OkStatus());
   std::unordered_map<uint64_t, uint32_t> rows;
   for (uint32_t round = 0; round < 30; ++round) {
     std::vector<uint64_t> words(40);
-    for (uint64_t& word : words) word = random() % 7 == 0 ? random() % 4 : random() % 500 * (word_bytes == 4 ? 0x10001u : 0x100000001u);
+    for (uint64_t& word : words) word = random() % 7 == 0 ? random() % 4 : random() % 500 * (packed_bytes == 4 ? 0x10001u : 0x100000001u);
     while ((groups.num_groups() + words.size()) * 2 > groups.num_slots())
       ASSERT_EQ(groups.Grow(1 + round % 2, false, nullptr), absl::OkStatus());
     const auto tuples = Find(&groups, words, {.distance = static_cast<uint16_t>(round % 3 * 5)});
     for (size_t i = 0; i < words.size(); ++i) {
-      ASSERT_EQ(WordAt(tuples[i], word_bytes), words[i]);
+      ASSERT_EQ(WordAt(tuples[i], packed_bytes), words[i]);
       if (has_state) blocks::Store(tuples[i] + state_at, blocks::Load<uint32_t>(tuples[i] + state_at) + 1);
       ++rows[words[i]];
     }
@@ -124,7 +124,7 @@ void ExpectGroupsStay(uint32_t word_bytes, uint32_t tuple_bytes, bool zero_hashe
   std::vector<uint8_t*> tuples(groups.num_positions());
   tuples.resize(groups.Scan(0, groups.num_positions(), tuples.data()));
   for (const uint8_t* tuple : tuples) {
-    const uint64_t word = WordAt(tuple, word_bytes);
+    const uint64_t word = WordAt(tuple, packed_bytes);
     ASSERT_EQ(rows.count(word), 1u) << word;
     if (has_state) {
       EXPECT_EQ(blocks::Load<uint32_t>(tuple + state_at), rows[word]) << word;
@@ -150,15 +150,15 @@ TEST(OpenGroups, AllHashesMayBeZero) {
 TEST(OpenGroups, BitsThatAllHashesShareMayBeLeftOut) { ExpectGroupsStay(8, 16, false, 6); }
 
 // From 1 MiB on words begin at pairs of slots. Small batches go row by row, large ones by eight where the machine can: they must agree.
-void ExpectPairsAgree(uint32_t word_bytes, uint32_t tuple_bytes, uint16_t distance) {
-  SCOPED_TRACE(std::to_string(word_bytes) + " " + std::to_string(tuple_bytes) + " " + std::to_string(distance));
+void ExpectPairsAgree(uint32_t packed_bytes, uint32_t tuple_bytes, uint16_t distance) {
+  SCOPED_TRACE(std::to_string(packed_bytes) + " " + std::to_string(tuple_bytes) + " " + std::to_string(distance));
   uint32_t bits = 0;
   while ((uint64_t{tuple_bytes} << bits) < (uint64_t{1} << 19)) ++bits;
   OpenGroups groups;
-  ASSERT_EQ(groups.Begin(Slots(word_bytes, tuple_bytes), bits, 0, false, nullptr), absl::OkStatus());
+  ASSERT_EQ(groups.Begin(Slots(packed_bytes, tuple_bytes), bits, 0, false, nullptr), absl::OkStatus());
   std::vector<uint64_t> words = WordsOfTheLastSlot(bits, 9);
   words.push_back(0);
-  for (uint64_t i = 1; words.size() < groups.num_slots() * 55 / 100; ++i) words.push_back(word_bytes == 4 ? i << 12 | 5 : i << 40 | 5);
+  for (uint64_t i = 1; words.size() < groups.num_slots() * 55 / 100; ++i) words.push_back(packed_bytes == 4 ? i << 12 | 5 : i << 40 | 5);
   const auto find = [&](size_t batch_rows) {
     std::vector<uint8_t*> tuples(words.size());
     for (size_t first = 0; first < words.size(); first += batch_rows) {
@@ -171,11 +171,11 @@ void ExpectPairsAgree(uint32_t word_bytes, uint32_t tuple_bytes, uint16_t distan
     const auto by_eight = find(growth == 0 ? 1003 : 1024);
     EXPECT_EQ(groups.num_groups(), words.size());
     EXPECT_EQ(find(7), by_eight);
-    for (size_t i = 0; i < words.size(); ++i) ASSERT_EQ(WordAt(by_eight[i], word_bytes), words[i]);
+    for (size_t i = 0; i < words.size(); ++i) ASSERT_EQ(WordAt(by_eight[i], packed_bytes), words[i]);
     ASSERT_EQ(groups.Grow(1, false, nullptr), absl::OkStatus());
   }
   std::sort(words.begin(), words.end());
-  EXPECT_EQ(Scanned(groups, word_bytes), words);
+  EXPECT_EQ(Scanned(groups, packed_bytes), words);
 }
 
 TEST(OpenGroups, LargeTablesBeginAtPairsOfSlots) {
@@ -190,7 +190,7 @@ TEST(OpenGroups, SharedBitsDoNotCrowdTheTable) {
   std::vector<uint64_t> words;
   for (uint64_t word = 1; words.size() < 64; ++word) {
     uint64_t hash = 0;
-    HashWords(&word, 1, false, &hash);
+    HashPackedKeys(&word, 1, false, &hash);
     if (hash >> 58 == 5) words.push_back(word);
   }
   OpenGroups groups;

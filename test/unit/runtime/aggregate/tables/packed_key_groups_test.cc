@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the word tables holds the groups, when that changes, and that no group is lost on the way.
+// Which of the packed-key tables holds the groups, when that changes, and that no group is lost on the way.
 #include "runtime/aggregate/tables/packed_key_groups.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ constexpr const char* kSpec = "aggregate keys=i64 aggs=count_star";
 // Rows of i64 keys, counted in the table and beside it.
 struct Counted {
   GroupContext context;
-  WordGroups table;
+  PackedKeyGroups table;
   std::unordered_map<int64_t, uint64_t> rows;
 
   explicit Counted(const AggregateOptions& options = {}, uint64_t expected_groups = 0)
@@ -67,7 +67,7 @@ AggregateOptions With(GroupLayout layout, uint32_t load_percent = 50) {
 }
 
 // Few keys are known without the table, until it moves.
-TEST(WordGroups, FewKeysAreFoundBesideRareOnesAndAfterGrowth) {
+TEST(PackedKeyGroups, FewKeysAreFoundBesideRareOnesAndAfterGrowth) {
   auto random = test::PrintedRandom();
   for (const bool has_zero : {false, true}) {
     Counted counted(With(GroupLayout::kOpen));
@@ -87,7 +87,7 @@ TEST(WordGroups, FewKeysAreFoundBesideRareOnesAndAfterGrowth) {
   }
 }
 
-TEST(WordGroups, AnEmptyTableHasNothing) {
+TEST(PackedKeyGroups, AnEmptyTableHasNothing) {
   Counted counted;
   EXPECT_EQ(counted.table.num_groups(), 0u);
   EXPECT_EQ(counted.table.num_positions(), 0u);
@@ -96,7 +96,7 @@ TEST(WordGroups, AnEmptyTableHasNothing) {
   counted.ExpectAll();
 }
 
-TEST(WordGroups, ASmallRangeIsAnArray) {
+TEST(PackedKeyGroups, ASmallRangeIsAnArray) {
   Counted counted;
   counted.Add({5, -5, 0, 5, 100});
   EXPECT_STREQ(counted.table.layout(), "dense");
@@ -104,7 +104,7 @@ TEST(WordGroups, ASmallRangeIsAnArray) {
 }
 
 // 1,024 cells for the first rows, 16 for each row from then on, 65,536 at most.
-TEST(WordGroups, WhatIsSmallGrowsWithTheRows) {
+TEST(PackedKeyGroups, WhatIsSmallGrowsWithTheRows) {
   const auto layout_of = [](const std::vector<int64_t>& keys) {
     Counted counted;
     counted.Add(keys);
@@ -120,7 +120,7 @@ TEST(WordGroups, WhatIsSmallGrowsWithTheRows) {
   EXPECT_EQ(layout_of(keys), "open");
 }
 
-TEST(WordGroups, KeysInOrderAreAListUntilOneIsSmaller) {
+TEST(PackedKeyGroups, KeysInOrderAreAListUntilOneIsSmaller) {
   for (const int64_t first : {int64_t{-500'000'000}, int64_t{0}, INT64_MAX - 2'000'000'000}) {
     Counted counted;
     for (int64_t batch = 0; batch < 20; ++batch) {
@@ -143,7 +143,7 @@ TEST(WordGroups, KeysInOrderAreAListUntilOneIsSmaller) {
 }
 
 // The array's range ends within a batch, or between two, or has room left over.
-TEST(WordGroups, AnArrayThatIsOutgrownInOrderBecomesAList) {
+TEST(PackedKeyGroups, AnArrayThatIsOutgrownInOrderBecomesAList) {
   for (const int64_t step : {1, 2, 7}) {
     for (const int64_t rows_per_key : {1, 3}) {
       Counted counted;
@@ -159,7 +159,7 @@ TEST(WordGroups, AnArrayThatIsOutgrownInOrderBecomesAList) {
 }
 
 // A list that was left for slots, these for an array, and that for a list again.
-TEST(WordGroups, AListMayBecomeAListAgain) {
+TEST(PackedKeyGroups, AListMayBecomeAListAgain) {
   Counted counted;
   counted.AddRange(0, 20'000, 50);
   EXPECT_STREQ(counted.table.layout(), "sorted");
@@ -179,7 +179,7 @@ TEST(WordGroups, AListMayBecomeAListAgain) {
 }
 
 // Keys that came in no order before may go on in order; of the array's own words some lie behind.
-TEST(WordGroups, AnArrayWithLargerWordsIsNoList) {
+TEST(PackedKeyGroups, AnArrayWithLargerWordsIsNoList) {
   Counted counted;
   counted.Add({900, 5, 1000, 7});
   counted.AddRange(950, 90'000);
@@ -187,7 +187,7 @@ TEST(WordGroups, AnArrayWithLargerWordsIsNoList) {
   counted.ExpectAll();
 }
 
-TEST(WordGroups, AWordOutsideWidensTheArray) {
+TEST(PackedKeyGroups, AWordOutsideWidensTheArray) {
   Counted counted;
   counted.AddRange(0, 100);
   counted.AddRange(-50, 150);
@@ -197,7 +197,7 @@ TEST(WordGroups, AWordOutsideWidensTheArray) {
 }
 
 // Keys in order bring room on the side where they come, so that not every batch moves the array.
-TEST(WordGroups, KeysInOrderWidenTheArraySeldom) {
+TEST(PackedKeyGroups, KeysInOrderWidenTheArraySeldom) {
   Counted counted;
   for (int64_t batch = 0; batch < 64; ++batch) counted.AddRange(batch * 100, batch * 100 + 100);
   EXPECT_STREQ(counted.table.layout(), "dense");
@@ -206,7 +206,7 @@ TEST(WordGroups, KeysInOrderWidenTheArraySeldom) {
 }
 
 // Just so full that an array is worth it, or not: the table may change its mind, but seldom.
-TEST(WordGroups, KeysInOrderThatFillAShareOfTheirRangeMoveSeldom) {
+TEST(PackedKeyGroups, KeysInOrderThatFillAShareOfTheirRangeMoveSeldom) {
   for (const int64_t step : {2, 3, 4, 5, 6}) {
     Counted counted;
     counted.AddRange(0, 300'000 * step, step);
@@ -216,7 +216,7 @@ TEST(WordGroups, KeysInOrderThatFillAShareOfTheirRangeMoveSeldom) {
 }
 
 // TPC-H numbers orders so: eight of 32, with some rows of each.
-TEST(WordGroups, SparseKeysInOrderWithRunsMoveSeldom) {
+TEST(PackedKeyGroups, SparseKeysInOrderWithRunsMoveSeldom) {
   Counted counted;
   std::vector<int64_t> keys;
   for (int64_t i = 0; i < 600'000; ++i) keys.push_back(i / 4 / 8 * 32 + i / 4 % 8);
@@ -225,7 +225,7 @@ TEST(WordGroups, SparseKeysInOrderWithRunsMoveSeldom) {
   counted.ExpectAll();
 }
 
-TEST(WordGroups, AFarWordMakesTheTableOpen) {
+TEST(PackedKeyGroups, AFarWordMakesTheTableOpen) {
   Counted counted;
   counted.AddRange(0, 100);
   counted.Add({50, INT64_MAX, INT64_MIN, 0});
@@ -234,7 +234,7 @@ TEST(WordGroups, AFarWordMakesTheTableOpen) {
 }
 
 // A column of words is read where it lies, another one is packed: a selection, and values that do not lie at a multiple of their size.
-TEST(WordGroups, AllWaysOfReadingAColumnFindTheSameGroups) {
+TEST(PackedKeyGroups, AllWaysOfReadingAColumnFindTheSameGroups) {
   std::vector<int64_t> keys(1000);
   std::vector<uint32_t> rows(keys.size());
   for (size_t i = 0; i < keys.size(); ++i)
@@ -257,7 +257,7 @@ TEST(WordGroups, AllWaysOfReadingAColumnFindTheSameGroups) {
   }
 }
 
-TEST(WordGroups, AFullTableWhoseRangeIsSmallBecomesAnArrayAndBack) {
+TEST(PackedKeyGroups, AFullTableWhoseRangeIsSmallBecomesAnArrayAndBack) {
   Counted counted;
   counted.Add({0, 20000});
   EXPECT_STREQ(counted.table.layout(), "open");
@@ -270,7 +270,7 @@ TEST(WordGroups, AFullTableWhoseRangeIsSmallBecomesAnArrayAndBack) {
 }
 
 // The batch that makes the table an array may itself hold a word far away.
-TEST(WordGroups, ABecomingArrayMayMeetAFarWordAtOnce) {
+TEST(PackedKeyGroups, ABecomingArrayMayMeetAFarWordAtOnce) {
   Counted counted(With(GroupLayout::kAuto, 10));
   counted.Add({0, 100000});  // open
   std::vector<int64_t> keys;
@@ -279,7 +279,7 @@ TEST(WordGroups, ABecomingArrayMayMeetAFarWordAtOnce) {
   counted.ExpectAll();
 }
 
-TEST(WordGroups, ALayoutThatIsAskedForIsKept) {
+TEST(PackedKeyGroups, ALayoutThatIsAskedForIsKept) {
   Counted open(With(GroupLayout::kOpen));
   open.AddRange(0, 20000);
   EXPECT_STREQ(open.table.layout(), "open");
@@ -292,7 +292,7 @@ TEST(WordGroups, ALayoutThatIsAskedForIsKept) {
   dense.ExpectAll();
 }
 
-TEST(WordGroups, LoadsOfAnyPercentKeepAllGroups) {
+TEST(PackedKeyGroups, LoadsOfAnyPercentKeepAllGroups) {
   for (const uint32_t load : {10u, 50u, 75u}) {
     Counted counted(With(GroupLayout::kOpen, load));
     for (int64_t i = 0; i < 40; ++i) counted.AddRange(i * 7000, i * 7000 + 500);
@@ -301,7 +301,7 @@ TEST(WordGroups, LoadsOfAnyPercentKeepAllGroups) {
   }
 }
 
-TEST(WordGroups, AGuessSavesGrowths) {
+TEST(PackedKeyGroups, AGuessSavesGrowths) {
   Counted guessed(With(GroupLayout::kOpen), 20000), unguessed(With(GroupLayout::kOpen));
   for (Counted* counted : {&guessed, &unguessed}) {
     counted->AddRange(0, 20000);
@@ -311,7 +311,7 @@ TEST(WordGroups, AGuessSavesGrowths) {
   EXPECT_GT(unguessed.table.num_growths(), 2u);
 }
 
-TEST(WordGroups, RangesThatTheHostKnowsMakeAnArrayOfFourMillionCells) {
+TEST(PackedKeyGroups, RangesThatTheHostKnowsMakeAnArrayOfFourMillionCells) {
   AggregateOptions options;
   options.ranges = {{true, -10, 1000000}};
   Counted counted(options);
@@ -329,7 +329,7 @@ TEST(WordGroups, RangesThatTheHostKnowsMakeAnArrayOfFourMillionCells) {
   wrong.ExpectAll();
 }
 
-TEST(WordGroups, GroupsOfAnotherTableAreFoundByTheirWords) {
+TEST(PackedKeyGroups, GroupsOfAnotherTableAreFoundByTheirWords) {
   Counted from, into(With(GroupLayout::kOpen));
   from.AddRange(0, 300);
   into.AddRange(200, 400);
@@ -344,7 +344,7 @@ TEST(WordGroups, GroupsOfAnotherTableAreFoundByTheirWords) {
   EXPECT_EQ(into.table.num_groups(), 400u);
 }
 
-TEST(WordGroups, HashesAreThoseOfTheWords) {
+TEST(PackedKeyGroups, HashesAreThoseOfTheWords) {
   Counted counted;
   counted.AddRange(-5, 5);
   uint8_t* tuples[64];
@@ -354,7 +354,7 @@ TEST(WordGroups, HashesAreThoseOfTheWords) {
   for (uint32_t i = 0; i < n; ++i) EXPECT_EQ(hashes[i], blocks::Mix(blocks::Load<uint64_t>(tuples[i])));
 }
 
-TEST(WordGroups, AfterReleaseTheTableBeginsAgain) {
+TEST(PackedKeyGroups, AfterReleaseTheTableBeginsAgain) {
   Counted counted;
   counted.AddRange(0, 5000, 100);
   counted.table.Release();

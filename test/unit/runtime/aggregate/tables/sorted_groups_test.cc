@@ -59,7 +59,7 @@ TEST(SortedGroups, ARowIsOfTheGroupBeforeItOrOfANewOne) {
     size_t i = 0;
     for (const auto& [word, tuple] : sorted.tuple_of) {
       EXPECT_EQ(tuples[i++], tuple);
-      const bool is_short = sorted.context.descriptor->group()->word_bytes == 4;
+      const bool is_short = sorted.context.descriptor->group()->packed_bytes == 4;
       EXPECT_EQ(is_short ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple), word);
     }
   }
