@@ -64,9 +64,9 @@ Side WholeSide(const BatchView& batch) {
 uint32_t PartOf(uint64_t key) { return static_cast<uint32_t>(key % kParts); }
 
 // A side dealt out. The memory is taken once, so that dealing out again writes to pages that are there.
-class DealtSide {
+class PartitionedGroups {
  public:
-  explicit DealtSide(const Side& from) : from_(from), columns_(from.columns.size(), std::vector<uint64_t>(from.begins.back(), 1)) {
+  explicit PartitionedGroups(const Side& from) : from_(from), columns_(from.columns.size(), std::vector<uint64_t>(from.begins.back(), 1)) {
     for (const std::vector<uint64_t>& column : columns_) side_.columns.push_back(column.data());
   }
 
@@ -80,7 +80,7 @@ class DealtSide {
   std::vector<std::vector<uint64_t>> columns_;
 };
 
-void DealtSide::Deal() {
+void PartitionedGroups::Deal() {
   const uint64_t rows = from_.begins.back();
   side_.begins.assign(kParts + 1, 0);
   for (uint64_t row = 0; row < rows; ++row) ++side_.begins[PartOf(from_.columns[0][row]) + 1];
@@ -89,7 +89,7 @@ void DealtSide::Deal() {
 }
 
 // A line of each part lies in the cache until it is full.
-void DealtSide::DealColumn(const uint64_t* from, uint64_t* to) const {
+void PartitionedGroups::DealColumn(const uint64_t* from, uint64_t* to) const {
   struct alignas(64) Line {
     uint64_t values[kLineValues];
   };
@@ -192,7 +192,7 @@ absl::StatusOr<std::vector<Rival>> MakeRivals(const PartitionCase& which) {
 }
 
 // Whole joins: a part's best turn beside another part's would be no join that ever ran.
-absl::Status TakeTurns(int turns, uint64_t expected, const Side& build, const Side& probe, DealtSide* dealt_build, DealtSide* dealt_probe,
+absl::Status TakeTurns(int turns, uint64_t expected, const Side& build, const Side& probe, PartitionedGroups* dealt_build, PartitionedGroups* dealt_probe,
                        std::vector<Rival>* rivals, double* deal_s) {
   *deal_s = 1e9;
   for (int turn = 0; turn < turns; ++turn) {
@@ -235,7 +235,7 @@ absl::Status PartitionedCell(const Settings& settings, const PartitionCase& whic
   const JoinWorkload workload(
       {.keys = KeyKind::kSparseI64, .build_rows = rows, .probe_rows = rows, .payload_columns = static_cast<uint32_t>(which.columns)});
   const Side build = WholeSide(workload.Build(0, rows, which.columns)), probe = WholeSide(workload.Probe(0, rows, 0));
-  DealtSide dealt_build(build), dealt_probe(probe);
+  PartitionedGroups dealt_build(build), dealt_probe(probe);
   QUERN_ASSIGN_OR_RETURN(std::vector<Rival> rivals, MakeRivals(which));
   double deal_s = 0;
   QUERN_RETURN_IF_ERROR(

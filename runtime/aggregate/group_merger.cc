@@ -27,25 +27,25 @@ uint64_t NumTuples(const TupleList& list) {
 
 }  // namespace
 
-GroupMerger::GroupMerger(const GroupContext& context, std::vector<GroupSide*> sides)
-    : context_(context), sides_(std::move(sides)), work_([this] { return NextPhase(); }) {}
+GroupMerger::GroupMerger(const GroupContext& context, std::vector<LocalGroups*> locals)
+    : context_(context), local_states_(std::move(locals)), work_([this] { return NextPhase(); }) {}
 
 absl::StatusOr<std::optional<SharedWork::Phase>> GroupMerger::FirstPhase() {
   uint64_t num_groups = 0;
   bool any_dealt = false;
-  for (GroupSide* side : sides_) {
-    num_groups += side->table()->num_groups();
-    any_dealt |= side->parts().is_partitioned();
+  for (LocalGroups* local : local_states_) {
+    num_groups += local->table()->num_groups();
+    any_dealt |= local->parts().is_partitioned();
   }
-  if (sides_.size() == 1 && !any_dealt) {
-    tables_.push_back(sides_[0]->TakeTable());
+  if (local_states_.size() == 1 && !any_dealt) {
+    tables_.push_back(local_states_[0]->TakeTable());
     return std::optional<SharedWork::Phase>();
   }
   const bool has_keys = context_.descriptor->group()->num_keys != 0;
   by_parts_ = any_dealt || (has_keys && num_groups > kFewGroups && context_.options.partition_bits != 0);
   SharedWork::Phase phase;
-  phase.num_tasks = by_parts_ ? sides_.size() : 1;
-  phase.run = [this](uint64_t task) { return by_parts_ ? sides_[task]->DealOut() : MergeIntoFirst(); };
+  phase.num_tasks = by_parts_ ? local_states_.size() : 1;
+  phase.run = [this](uint64_t task) { return by_parts_ ? local_states_[task]->DealOut() : MergeIntoFirst(); };
   return std::optional<SharedWork::Phase>(std::move(phase));
 }
 
@@ -53,9 +53,9 @@ absl::StatusOr<std::optional<SharedWork::Phase>> GroupMerger::NextPhase() {
   if (++num_phases_ == 1) return FirstPhase();
   if (num_phases_ > 2 || !by_parts_) return std::optional<SharedWork::Phase>();
   uint64_t num_rows = 0;
-  for (const GroupSide* side : sides_) {
-    num_rows += side->num_rows();
-    expected_groups_ = std::max(expected_groups_, side->expected_groups());
+  for (const LocalGroups* local : local_states_) {
+    num_rows += local->num_rows();
+    expected_groups_ = std::max(expected_groups_, local->expected_groups());
   }
   expected_groups_ = GroupsMet(num_rows, expected_groups_);
   SharedWork::Phase phase;
@@ -67,27 +67,27 @@ absl::StatusOr<std::optional<SharedWork::Phase>> GroupMerger::NextPhase() {
 }
 
 absl::Status GroupMerger::MergeIntoFirst() {
-  std::sort(sides_.begin(), sides_.end(), [](GroupSide* a, GroupSide* b) { return a->table()->bytes() > b->table()->bytes(); });
-  GroupTable* const into = sides_[0]->table();
+  std::sort(local_states_.begin(), local_states_.end(), [](LocalGroups* a, LocalGroups* b) { return a->table()->bytes() > b->table()->bytes(); });
+  GroupTable* const into = local_states_[0]->table();
   uint8_t *from[kScanRows], *found[kScanRows];
   uint64_t hashes[kScanRows];
-  for (size_t s = 1; s < sides_.size(); ++s) {
-    GroupTable* const table = sides_[s]->table();
+  for (size_t s = 1; s < local_states_.size(); ++s) {
+    GroupTable* const table = local_states_[s]->table();
     for (uint64_t begin = 0; begin < table->num_positions(); begin += kScanRows) {
       const uint32_t n = table->Scan(begin, std::min<uint64_t>(begin + kScanRows, table->num_positions()), from);
       if (n == 0) continue;
       table->HashesOf(begin, from, n, hashes);
       QUERN_RETURN_IF_ERROR(into->FindTuples({from, hashes, n}, found));
-      QUERN_RETURN_IF_ERROR(MergeStates(*context_.descriptor, found, from, n, sides_[0]->memory()));
+      QUERN_RETURN_IF_ERROR(MergeStates(*context_.descriptor, found, from, n, local_states_[0]->memory()));
     }
   }
-  tables_.push_back(sides_[0]->TakeTable());
+  tables_.push_back(local_states_[0]->TakeTable());
   return absl::OkStatus();
 }
 
 absl::Status GroupMerger::MergePartition(uint64_t part) {
   uint64_t num_tuples = 0;
-  for (GroupSide* side : sides_) num_tuples += NumTuples(side->parts().parts()[part]);
+  for (LocalGroups* local : local_states_) num_tuples += NumTuples(local->parts().parts()[part]);
   GroupContext context = context_;
   context.common_bits = context_.options.partition_bits;
   // A part's groups are scattered over the whole range of keys: no array.
@@ -95,8 +95,8 @@ absl::Status GroupMerger::MergePartition(uint64_t part) {
   // Not one for each tuple, of which a group may have many: the table would be larger than the cache, and most of it empty.
   tables_[part] = MakeGroupTable(context, std::min(num_tuples, (expected_groups_ >> context_.options.partition_bits) + 1));
   memories_[part] = std::make_unique<AccumulatorMemory>(context_.budget);
-  for (GroupSide* side : sides_)
-    QUERN_RETURN_IF_ERROR(MergePart(context, side->parts().parts()[part], tables_[part].get(), memories_[part].get()));
+  for (LocalGroups* local : local_states_)
+    QUERN_RETURN_IF_ERROR(MergePart(context, local->parts().parts()[part], tables_[part].get(), memories_[part].get()));
   return absl::OkStatus();
 }
 

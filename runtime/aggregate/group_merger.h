@@ -15,7 +15,7 @@ namespace quern {
 
 class GroupMerger {
  public:
-  GroupMerger(const GroupContext& context, std::vector<GroupSide*> sides);
+  GroupMerger(const GroupContext& context, std::vector<LocalGroups*> locals);
 
   // Takes part until the tables are complete. *Threads*: any number, once each. *Errors*: ResourceExhausted, OutOfRange; the same for all.
   absl::Status Help() { return work_.Help(); }
@@ -30,7 +30,7 @@ class GroupMerger {
   absl::Status MergePartition(uint64_t part);
 
   GroupContext context_;
-  std::vector<GroupSide*> sides_;
+  std::vector<LocalGroups*> local_states_;
   uint32_t num_phases_ = 0;
   bool by_parts_ = false;
   uint64_t expected_groups_ = 0;  // of all rows

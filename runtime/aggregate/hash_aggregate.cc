@@ -2,9 +2,9 @@
 // The steps of an aggregation around its tables. Each thread aggregates into a side of its own (local_groups.h); finalising brings the
 // sides together (group_merger.h); readers share the groups of what comes of it, and make result columns or saved states of them:
 //
-//     Append            -> GroupSide -+
-//     AggregateAppender -> GroupSide -+->  GroupMerger -> tables  <- GroupReader, GroupReader, ..
-//     AggregateAppender -> GroupSide -+
+//     Append            -> LocalGroups -+
+//     AggregateAppender -> LocalGroups -+->  GroupMerger -> tables  <- GroupReader, GroupReader, ..
+//     AggregateAppender -> LocalGroups -+
 //
 // 20 M rows of 10 groups by two threads: two tables of 10 groups, one of which gets the other's. Of 10 M groups: each thread's table until
 // it has a million, then 64 parts, each merged by one thread.
@@ -62,11 +62,11 @@ HashAggregate::~HashAggregate() {
 }
 
 uint64_t HashAggregate::num_groups_so_far() const {
-  const bool has_table = own_side_ != nullptr && own_side_->table() != nullptr;
-  return has_table ? own_side_->table()->num_groups() : 0;
+  const bool has_table = own_local_state_ != nullptr && own_local_state_->table() != nullptr;
+  return has_table ? own_local_state_->table()->num_groups() : 0;
 }
 
-uint64_t HashAggregate::table_bytes() const { return own_side_ == nullptr ? 0 : own_side_->table()->bytes(); }
+uint64_t HashAggregate::table_bytes() const { return own_local_state_ == nullptr ? 0 : own_local_state_->table()->bytes(); }
 
 void HashAggregate::Observe(std::unique_ptr<JobObserver> observer) { observer_ = std::move(observer); }
 
@@ -85,79 +85,79 @@ absl::Status HashAggregate::CheckOpen(const char* call) const {
 
 GroupContext HashAggregate::Context() const { return {descriptor_, entry_points_, budget_, options_, 0, counters_}; }
 
-std::unique_ptr<GroupSide> HashAggregate::NewSide() {
+std::unique_ptr<LocalGroups> HashAggregate::NewLocalState() {
   ++num_appenders_;
-  return std::make_unique<GroupSide>(Context(), dictionaries_, &num_appenders_);
+  return std::make_unique<LocalGroups>(Context(), dictionaries_, &num_appenders_);
 }
 
-absl::Status HashAggregate::AppendTo(GroupSide* side, const BatchView& batch, bool states) {
+absl::Status HashAggregate::AppendTo(LocalGroups* local, const BatchView& batch, bool states) {
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
   const KernelSpec& spec = descriptor_->spec();
   const size_t num_columns = states ? spec.aggregates.size() : descriptor_->get()->num_columns;
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, spec.keys.size(), num_columns, "aggregate columns"));
   if (observer_ != nullptr && !states) observer_->SeeInput(batch);
-  const CallTimer timer(side->counters());
+  const CallTimer timer(local->counters());
   const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
   const uint64_t first_row_id = batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id;
-  const absl::Status status = states ? side->AppendStates(batch) : side->Append(batch, first_row_id);
+  const absl::Status status = states ? local->AppendStates(batch) : local->Append(batch, first_row_id);
   if (!status.ok()) lost_rows_ = true;
   return status;
 }
 
 absl::Status HashAggregate::Append(const BatchView& batch) {
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
-  if (own_side_ == nullptr) own_side_ = NewSide();
-  return AppendTo(own_side_.get(), batch, false);
+  if (own_local_state_ == nullptr) own_local_state_ = NewLocalState();
+  return AppendTo(own_local_state_.get(), batch, false);
 }
 
 absl::Status HashAggregate::AppendStates(const BatchView& batch) {
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
-  if (own_side_ == nullptr) own_side_ = NewSide();
-  return AppendTo(own_side_.get(), batch, true);
+  if (own_local_state_ == nullptr) own_local_state_ = NewLocalState();
+  return AppendTo(own_local_state_.get(), batch, true);
 }
 
 void HashAggregate::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
   options_.prefetch.Set(loop, setting);
-  if (own_side_ != nullptr) own_side_->SetPrefetch(loop, setting);
+  if (own_local_state_ != nullptr) own_local_state_->SetPrefetch(loop, setting);
 }
 
-absl::Status HashAggregate::AddSide(std::unique_ptr<GroupSide> side) {
+absl::Status HashAggregate::AddLocalState(std::unique_ptr<LocalGroups> local) {
   const std::lock_guard<std::mutex> lock(mutex_);
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
-  sides_.push_back(std::move(side));
+  local_states_.push_back(std::move(local));
   return absl::OkStatus();
 }
 
 AggregateAppender::AggregateAppender(std::shared_ptr<HashAggregate> aggregate)
-    : aggregate_(std::move(aggregate)), side_(aggregate_->NewSide()) {}
+    : aggregate_(std::move(aggregate)), local_state_(aggregate_->NewLocalState()) {}
 AggregateAppender::~AggregateAppender() = default;
 
 namespace {
 
-absl::Status CheckHasSide(const GroupSide* side, const char* call) {
-  if (side != nullptr) return absl::OkStatus();
+absl::Status CheckHasSide(const LocalGroups* local, const char* call) {
+  if (local != nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(std::string(call) + " after finish: the groups were handed over; accepted: a new appender");
 }
 
 }  // namespace
 
 absl::Status AggregateAppender::Append(const BatchView& batch) {
-  QUERN_RETURN_IF_ERROR(CheckHasSide(side_.get(), "append"));
-  return aggregate_->AppendTo(side_.get(), batch, false);
+  QUERN_RETURN_IF_ERROR(CheckHasSide(local_state_.get(), "append"));
+  return aggregate_->AppendTo(local_state_.get(), batch, false);
 }
 
 absl::Status AggregateAppender::AppendStates(const BatchView& batch) {
-  QUERN_RETURN_IF_ERROR(CheckHasSide(side_.get(), "append"));
-  return aggregate_->AppendTo(side_.get(), batch, true);
+  QUERN_RETURN_IF_ERROR(CheckHasSide(local_state_.get(), "append"));
+  return aggregate_->AppendTo(local_state_.get(), batch, true);
 }
 
 void AggregateAppender::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
-  if (side_ != nullptr) side_->SetPrefetch(loop, setting);
+  if (local_state_ != nullptr) local_state_->SetPrefetch(loop, setting);
 }
 
 absl::Status AggregateAppender::Finish() {
-  QUERN_RETURN_IF_ERROR(CheckHasSide(side_.get(), "finish"));
-  return aggregate_->AddSide(std::move(side_));
+  QUERN_RETURN_IF_ERROR(CheckHasSide(local_state_.get(), "finish"));
+  return aggregate_->AddLocalState(std::move(local_state_));
 }
 
 // ---- finalising ----------------------------------------------------------------------------------------------------
@@ -170,12 +170,12 @@ struct HashAggregate::Result {
 // Under the mutex.
 absl::Status HashAggregate::BeginMerge() {
   QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
-  if (own_side_ != nullptr) sides_.push_back(std::move(own_side_));
-  if (sides_.empty()) sides_.push_back(NewSide());
-  std::vector<GroupSide*> sides;
-  for (const auto& side : sides_) sides.push_back(side.get());
+  if (own_local_state_ != nullptr) local_states_.push_back(std::move(own_local_state_));
+  if (local_states_.empty()) local_states_.push_back(NewLocalState());
+  std::vector<LocalGroups*> locals;
+  for (const auto& local : local_states_) locals.push_back(local.get());
   merges_ = true;
-  merger_ = std::make_unique<GroupMerger>(Context(), std::move(sides));
+  merger_ = std::make_unique<GroupMerger>(Context(), std::move(locals));
   return absl::OkStatus();
 }
 
@@ -199,9 +199,9 @@ void HashAggregate::Take() {
     stats_.layout = table->layout();
   }
   result_->first_positions.push_back(position);
-  for (const auto& side : sides_) {
-    stats_.input_rows += side->num_rows();
-    side->mutable_parts()->Clear();
+  for (const auto& local : local_states_) {
+    stats_.input_rows += local->num_rows();
+    local->mutable_parts()->Clear();
   }
   finalised_ = true;
 }

@@ -42,7 +42,7 @@ struct AggregateStats {
 
 struct GroupContext;
 class GroupMerger;
-class GroupSide;
+class LocalGroups;
 class GroupTable;
 class JobObserver;
 class KeyDictionaries;
@@ -90,9 +90,9 @@ class HashAggregate {
   friend class GroupReader;
   GroupContext Context() const;
   absl::Status CheckOpen(const char* call) const;
-  absl::Status AppendTo(GroupSide* side, const BatchView& batch, bool states);
-  std::unique_ptr<GroupSide> NewSide();
-  absl::Status AddSide(std::unique_ptr<GroupSide> side);
+  absl::Status AppendTo(LocalGroups* local, const BatchView& batch, bool states);
+  std::unique_ptr<LocalGroups> NewLocalState();
+  absl::Status AddLocalState(std::unique_ptr<LocalGroups> local);
   absl::Status BeginMerge();
   absl::Status Merge();
   void Take();
@@ -108,8 +108,8 @@ class HashAggregate {
   AggregateStats stats_;
   std::shared_ptr<KeyDictionaries> dictionaries_;  // values of dictionary keys, shared by all sides
   std::mutex mutex_;
-  std::unique_ptr<GroupSide> own_side_;
-  std::vector<std::unique_ptr<GroupSide>> sides_;
+  std::unique_ptr<LocalGroups> own_local_state_;
+  std::vector<std::unique_ptr<LocalGroups>> local_states_;
   std::atomic<uint32_t> num_appenders_{0};
   std::atomic<uint64_t> next_row_id_{0};
   std::atomic<bool> lost_rows_{false};  // an append or a merge failed
@@ -137,7 +137,7 @@ class AggregateAppender {
 
  private:
   std::shared_ptr<HashAggregate> aggregate_;
-  std::unique_ptr<GroupSide> side_;
+  std::unique_ptr<LocalGroups> local_state_;
 };
 
 enum class GroupColumns : uint8_t {

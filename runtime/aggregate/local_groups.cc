@@ -59,7 +59,7 @@ TupleFormat FormatOf(const QuernJoinDescriptor& group) { return {group.tuple_byt
 
 }  // namespace
 
-struct GroupSide::Batch {
+struct LocalGroups::Batch {
   const BatchView& view;
   const QuernColumn* keys;
   uint64_t first_row_id;
@@ -67,11 +67,11 @@ struct GroupSide::Batch {
   bool is_states;  // payload is states
 };
 
-GroupSide::GroupSide(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries, const std::atomic<uint32_t>* num_sides)
+LocalGroups::LocalGroups(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries, const std::atomic<uint32_t>* num_local_states)
     : context_(context),
       counters_(context.counters),
       dictionaries_(std::move(dictionaries)),
-      num_sides_(num_sides),
+      num_local_states_(num_local_states),
       table_(MakeGroupTable(context, context.options.expected_groups)),
       splitter_(context.descriptor->get()->states_bytes),
       parts_(FormatOf(*context.descriptor->group()), context.budget, context.options.huge_pages),
@@ -83,7 +83,7 @@ GroupSide::GroupSide(const GroupContext& context, std::shared_ptr<KeyDictionarie
 
 // ---- appending ----------------------------------------------------------------------------------------------------
 
-absl::Status GroupSide::EncodeKeys(const BatchView& batch, bool is_plain, std::vector<QuernColumn>* keys) {
+absl::Status LocalGroups::EncodeKeys(const BatchView& batch, bool is_plain, std::vector<QuernColumn>* keys) {
   keys->assign(batch.keys.begin(), batch.keys.end());
   if (!dictionaries_->has_any()) return absl::OkStatus();
   uint64_t num_rows = batch.num_rows;
@@ -112,19 +112,19 @@ bool HasNoNulls(const QuernAggregateDescriptor& descriptor, const BatchView& bat
 
 }  // namespace
 
-uint32_t GroupSide::BlockRows() const {
+uint32_t LocalGroups::BlockRows() const {
   const PrefetchSetting prefetch = table_->prefetch();
   if (prefetch.batch_rows != 0) return prefetch.batch_rows;
   const uint32_t batch_rows = context_.descriptor->group()->batch_rows;
   return table_->bytes() <= context_.options.caches.l2_bytes ? std::min(batch_rows, context_.options.l2_batch_rows) : batch_rows;
 }
 
-void GroupSide::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
+void LocalGroups::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
   context_.options.prefetch.Set(loop, setting);  // for tables to come
   table_->SetPrefetch(loop, setting);
 }
 
-absl::Status GroupSide::Append(const BatchView& batch, uint64_t first_row_id) {
+absl::Status LocalGroups::Append(const BatchView& batch, uint64_t first_row_id) {
   if (batch.num_rows == 0) return absl::OkStatus();
   std::vector<QuernColumn> keys;
   QUERN_RETURN_IF_ERROR(EncodeKeys(batch, false, &keys));
@@ -141,14 +141,14 @@ absl::Status GroupSide::Append(const BatchView& batch, uint64_t first_row_id) {
   return CheckPays();
 }
 
-void GroupSide::CountTable() {
+void LocalGroups::CountTable() {
   const TableTally tally = table_->TakeTally();
   counters_.Add(Counter::kTagHits, tally.hits);
   counters_.Add(Counter::kChainSteps, tally.steps);
   counters_.Add(Counter::kGrowths, tally.growths);
 }
 
-absl::Status GroupSide::AppendStates(const BatchView& batch) {
+absl::Status LocalGroups::AppendStates(const BatchView& batch) {
   if (batch.num_rows == 0) return absl::OkStatus();
   std::vector<QuernColumn> keys;
   QUERN_RETURN_IF_ERROR(EncodeKeys(batch, true, &keys));
@@ -168,7 +168,7 @@ absl::Status GroupSide::AppendStates(const BatchView& batch) {
   return absl::OkStatus();
 }
 
-absl::Status GroupSide::MergeSaved(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples) {
+absl::Status LocalGroups::MergeSaved(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples) {
   for (size_t a = 0; a < context_.descriptor->spec().aggregates.size(); ++a) {
     const QuernColumn* column = &batch.view.payload[a];
     for (uint32_t i = 0; i < rows.n; ++i) {
@@ -181,7 +181,7 @@ absl::Status GroupSide::MergeSaved(const Batch& batch, const KeyRows& rows, uint
   return absl::OkStatus();
 }
 
-absl::Status GroupSide::AppendRows(const Batch& batch, const KeyRows& rows) {
+absl::Status LocalGroups::AppendRows(const Batch& batch, const KeyRows& rows) {
   if (deals_) return DealRows(batch, rows);
   uint8_t* tuples[kMaxBatchRows];
   QUERN_RETURN_IF_ERROR(table_->Find(rows, tuples));
@@ -189,7 +189,7 @@ absl::Status GroupSide::AppendRows(const Batch& batch, const KeyRows& rows) {
   return Update(batch, rows, tuples);
 }
 
-absl::Status GroupSide::Update(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples) {
+absl::Status LocalGroups::Update(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples) {
   QuernUpdateArgs args = {};
   args.descriptor = context_.descriptor->get();
   args.keys = batch.keys;
@@ -229,7 +229,7 @@ absl::Status GroupSide::Update(const Batch& batch, const KeyRows& rows, uint8_t*
   return context_.descriptor->has_called() ? UpdateCalled(batch, rows, tuples) : absl::OkStatus();
 }
 
-absl::Status GroupSide::UpdateCalled(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples) {
+absl::Status LocalGroups::UpdateCalled(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples) {
   const std::vector<AggregateSpec>& aggregates = context_.descriptor->spec().aggregates;
   uint32_t taking[kMaxBatchRows];
   uint8_t* states[kMaxBatchRows];
@@ -255,9 +255,9 @@ absl::Status GroupSide::UpdateCalled(const Batch& batch, const KeyRows& rows, ui
 
 // ---- dealing ----------------------------------------------------------------------------------------------------
 
-absl::Status GroupSide::CheckPays() {
+absl::Status LocalGroups::CheckPays() {
   if (context_.descriptor->group()->num_keys == 0) return absl::OkStatus();
-  if (deals_ || num_sides_->load(std::memory_order_relaxed) < 2 || context_.options.partition_bits == 0) {
+  if (deals_ || num_local_states_->load(std::memory_order_relaxed) < 2 || context_.options.partition_bits == 0) {
     return deals_ && num_dealt_ > compact_at_ ? Compact() : absl::OkStatus();
   }
   const uint64_t local_groups = context_.options.local_groups, enough = std::min(local_groups, kGroupsToJudge);
@@ -269,7 +269,7 @@ absl::Status GroupSide::CheckPays() {
   return absl::OkStatus();
 }
 
-absl::Status GroupSide::DealOut() {
+absl::Status LocalGroups::DealOut() {
   if (!deals_ && num_rows_ != 0) expected_groups_ = ExpectedGroups(num_rows_, table_->num_groups());
   if (!parts_.is_partitioned()) QUERN_RETURN_IF_ERROR(parts_.Partition(context_.options.partition_bits));
   CountTable();
@@ -289,7 +289,7 @@ absl::Status GroupSide::DealOut() {
   return absl::OkStatus();
 }
 
-absl::Status GroupSide::DealRows(const Batch& batch, const KeyRows& rows) {
+absl::Status LocalGroups::DealRows(const Batch& batch, const KeyRows& rows) {
   const QuernJoinDescriptor& group = *context_.descriptor->group();
   const uint64_t bytes = uint64_t{rows.n} * group.tuple_bytes;
   if (dealt_tuples_.bytes() < bytes) {
@@ -335,7 +335,7 @@ absl::Status MergePart(const GroupContext& context, const TupleList& part, Group
 
 // Brings rows of one group together that were dealt one by one, so that memory is bounded by the groups and not by the rows: at twice as
 // many tuples as after the last time.
-absl::Status GroupSide::Compact() {
+absl::Status LocalGroups::Compact() {
   TupleStore compacted(FormatOf(*context_.descriptor->group()), context_.budget, context_.options.huge_pages);
   QUERN_RETURN_IF_ERROR(compacted.Partition(context_.options.partition_bits));
   std::swap(parts_, compacted);

@@ -17,10 +17,10 @@
 
 namespace quern {
 
-class GroupSide {
+class LocalGroups {
  public:
-  // num_sides: how many take part; with one alone nothing is dealt out, since nobody would merge it.
-  GroupSide(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries, const std::atomic<uint32_t>* num_sides);
+  // num_local_states: how many take part; with one alone nothing is dealt out, since nobody would merge it.
+  LocalGroups(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries, const std::atomic<uint32_t>* num_local_states);
 
   // *Errors*: as HashAggregate::Append.
   absl::Status Append(const BatchView& batch, uint64_t first_row_id);
@@ -59,7 +59,7 @@ class GroupSide {
   GroupContext context_;
   CounterBlock counters_;
   std::shared_ptr<KeyDictionaries> dictionaries_;
-  const std::atomic<uint32_t>* num_sides_;
+  const std::atomic<uint32_t>* num_local_states_;
   std::unique_ptr<GroupTable> table_;
   RunSplitter splitter_;
   TupleStore parts_;

@@ -26,7 +26,7 @@ bool SortContext::uses_row_ids() const {
   return descriptor->spec().stable || std::any_of(descriptor->columns().begin(), descriptor->columns().end(), is_row_id);
 }
 
-SortSide::SortSide(SortContext context)
+LocalRows::LocalRows(SortContext context)
     : context_(std::move(context)),
       counters_(context_.counters),
       memory_(std::make_shared<Memory>(context_.budget, context_.options.huge_pages)),
@@ -45,9 +45,9 @@ SortSide::SortSide(SortContext context)
     if (IsVariable(descriptor.keys[k].storage)) key_codes_.push_back({k, nullptr});
 }
 
-SortSide::~SortSide() = default;
+LocalRows::~LocalRows() = default;
 
-absl::Status SortSide::Append(const BatchView& batch, uint64_t first_row_id) {
+absl::Status LocalRows::Append(const BatchView& batch, uint64_t first_row_id) {
   std::vector<QuernColumn> fields;
   for (const SortFieldSource& source : context_.descriptor->fields())
     fields.push_back(source.is_key ? batch.keys[source.index] : batch.payload[source.index]);
@@ -64,7 +64,7 @@ absl::Status SortSide::Append(const BatchView& batch, uint64_t first_row_id) {
   return absl::OkStatus();
 }
 
-absl::Status SortSide::AppendRows(const Block& block) {
+absl::Status LocalRows::AppendRows(const Block& block) {
   for (uint32_t done = 0; done < block.n;) {
     QUERN_ASSIGN_OR_RETURN(SortChunk * chunk, ChunkFor(block.n - done));
     Block piece = block;
@@ -77,7 +77,7 @@ absl::Status SortSide::AppendRows(const Block& block) {
   return absl::OkStatus();
 }
 
-absl::Status SortSide::AppendToChunk(const Block& block) {
+absl::Status LocalRows::AppendToChunk(const Block& block) {
   SortChunk& chunk = chunks_.back();
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const QuernSortEntryPoints& kernel = context_.entry_points.Now();
@@ -110,7 +110,7 @@ absl::Status SortSide::AppendToChunk(const Block& block) {
   return CodeRows(block, &chunk);
 }
 
-void SortSide::StoreTuples(const Block& block, uint32_t at, const SortChunk& chunk) const {
+void LocalRows::StoreTuples(const Block& block, uint32_t at, const SortChunk& chunk) const {
   const QuernJoinDescriptor& rows = context_.descriptor->get()->rows;
   uint8_t* const tuples = chunk.tuples + uint64_t{at} * rows.tuple_bytes;
   context_.entry_points.Now().store(&rows, block.fields->data(), block.first, block.rows, block.n, block.first_row_id, tuples);
@@ -119,14 +119,14 @@ void SortSide::StoreTuples(const Block& block, uint32_t at, const SortChunk& chu
 // ---- row ids ---------------------------------------------------------------------------------------------------------
 
 // Whether the block's row ids follow each other, and those of the 1024 rows that it goes on with.
-bool SortSide::FollowsInBlocks(const SortChunk& chunk, const Block& block) {
+bool LocalRows::FollowsInBlocks(const SortChunk& chunk, const Block& block) {
   if (block.RowId(block.n - 1) - block.RowId(0) != block.n - 1 || (block.rows != nullptr && block.n > 1)) return false;
   const bool begins = chunk.num_rows % (1u << SortChunk::kIdShift) == 0;
   return begins || chunk.RowId(chunk.num_rows - 1) + 1 == block.RowId(0);
 }
 
 // Row ids are kept one by one only where they do not follow each other.
-absl::Status SortSide::AddRowIds(const Block& block, SortChunk* chunk) {
+absl::Status LocalRows::AddRowIds(const Block& block, SortChunk* chunk) {
   const uint64_t first = block.RowId(0), last = block.RowId(block.n - 1);
   if (num_rows_ == 0) first_row_id_ = first;
   else row_ids_grow_ &= first > last_row_id_;
@@ -145,7 +145,7 @@ absl::Status SortSide::AddRowIds(const Block& block, SortChunk* chunk) {
 
 // ---- chunks ----------------------------------------------------------------------------------------------------------
 
-void SortSide::SetMemory(uint8_t* memory, uint32_t capacity, bool has_tuples, SortChunk* chunk) const {
+void LocalRows::SetMemory(uint8_t* memory, uint32_t capacity, bool has_tuples, SortChunk* chunk) const {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   chunk->capacity = capacity;
   chunk->words = reinterpret_cast<uint64_t*>(memory);
@@ -153,7 +153,7 @@ void SortSide::SetMemory(uint8_t* memory, uint32_t capacity, bool has_tuples, So
 }
 
 // Moves the first chunk to memory for more rows.
-absl::Status SortSide::GrowFirst(uint32_t capacity) {
+absl::Status LocalRows::GrowFirst(uint32_t capacity) {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   SortChunk& chunk = chunks_.front();
   SortChunk grown = chunk;
@@ -177,7 +177,7 @@ absl::Status SortSide::GrowFirst(uint32_t capacity) {
 }
 
 // The chunk that the next n rows go to, with room for one of them at least.
-absl::StatusOr<SortChunk*> SortSide::ChunkFor(uint64_t n) {
+absl::StatusOr<SortChunk*> LocalRows::ChunkFor(uint64_t n) {
   if (chunks_.empty()) chunks_.emplace_back();
   SortChunk* chunk = &chunks_.back();
   if (chunk->num_rows < chunk->capacity) return chunk;
@@ -193,12 +193,12 @@ absl::StatusOr<SortChunk*> SortSide::ChunkFor(uint64_t n) {
   return &chunks_.back();
 }
 
-uint64_t SortSide::RowBytes(bool has_tuples) const {
+uint64_t LocalRows::RowBytes(bool has_tuples) const {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   return uint64_t{descriptor.num_words} * 8 + (has_tuples ? descriptor.rows.tuple_bytes : 0);
 }
 
-absl::Status SortSide::MakeRowIds(SortChunk* chunk) {
+absl::Status LocalRows::MakeRowIds(SortChunk* chunk) {
   const uint64_t bytes = uint64_t{chunk->capacity} * 8;
   uint64_t* ids = nullptr;
   if (chunk == &chunks_.front()) {
@@ -213,7 +213,7 @@ absl::Status SortSide::MakeRowIds(SortChunk* chunk) {
   return absl::OkStatus();
 }
 
-void SortSide::AddTo(SortInput* input) const {
+void LocalRows::AddTo(SortInput* input) const {
   input->bits.resize(bits_.size());
   for (size_t w = 0; w < bits_.size(); ++w) {
     input->bits[w].any |= bits_[w].any;
@@ -226,11 +226,11 @@ void SortSide::AddTo(SortInput* input) const {
   for (const SortChunk& chunk : chunks_) {
     if (chunk.num_rows == 0) continue;
     input->chunks.push_back(&chunk);
-    input->sides.push_back(input->num_sides);
+    input->locals.push_back(input->num_local_states);
   }
   if (num_rows_ == 0) return;
   input->needs_tuples |= NeedsTuples();
-  ++input->num_sides;
+  ++input->num_local_states;
   for (const KeyCodes& key : key_codes_) {
     if (key.codes == nullptr) continue;
     const auto has_key = [&](const CodedKey& coded) { return coded.key == key.key; };

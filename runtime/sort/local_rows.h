@@ -70,16 +70,16 @@ struct SortInput {
   uint32_t incomplete = 0;       // keys with values that their words do not say whole
   bool rows_in_order = true;     // row ids grow with the numbers of rows
   uint64_t last_row_id = 0;      // of the last chunk's last row
-  uint32_t num_sides = 0;
-  std::vector<uint32_t> sides;  // by chunk: its side
+  uint32_t num_local_states = 0;
+  std::vector<uint32_t> locals;  // by chunk: its side
   std::vector<CodedKey> coded;
   bool needs_tuples = false;  // words and codes do not say all fields
 };
 
-class SortSide {
+class LocalRows {
  public:
-  explicit SortSide(SortContext context);
-  ~SortSide();
+  explicit LocalRows(SortContext context);
+  ~LocalRows();
 
   // *Errors*: ResourceExhausted.
   absl::Status Append(const BatchView& batch, uint64_t first_row_id);

@@ -11,7 +11,7 @@
 namespace quern {
 
 // What chunks point to.
-struct SortSide::Memory {
+struct LocalRows::Memory {
   Memory(const std::shared_ptr<MemoryBudget>& budget, bool huge_pages)
       : chunks(budget, huge_pages, Contents::kAnything), strings(budget, false) {}
   HugeBuffer first;  // the first chunk, as long as it grows
@@ -21,7 +21,7 @@ struct SortSide::Memory {
 };
 
 // Up to batch_rows rows of a batch.
-struct SortSide::Block {
+struct LocalRows::Block {
   const BatchView* batch;
   const std::vector<QuernColumn>* fields;
   uint64_t first;        // the block's rows are rows[i], or first + i

@@ -40,14 +40,14 @@ void ForBytesParts(const QuernSortDescriptor& descriptor, const QuernSortKey& ke
 // ---- codes -------------------------------------------------------------------------------------------------------------
 
 // The strings of a key in a chunk's tuples; those of nulls have no address.
-void SortSide::ReadStrings(const SortChunk& chunk, uint32_t key, uint32_t begin, uint32_t n, blocks::Bytes* strings) const {
+void LocalRows::ReadStrings(const SortChunk& chunk, uint32_t key, uint32_t begin, uint32_t n, blocks::Bytes* strings) const {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   for (uint32_t i = 0; i < n; ++i)
     strings[i] = SortBytes(descriptor, descriptor.keys[key], chunk.tuples + uint64_t{begin + i} * descriptor.rows.tuple_bytes);
 }
 
 // The same from the batch that they came in: without the branch on its length that a string in a tuple costs.
-void SortSide::ReadStrings(const Block& block, uint32_t key, blocks::Bytes* strings) const {
+void LocalRows::ReadStrings(const Block& block, uint32_t key, blocks::Bytes* strings) const {
   const QuernSortKey& sort_key = context_.descriptor->get()->keys[key];
   const QuernColumn* column = &block.batch->keys[key];
   uint32_t translated[kMaxBatchRows];
@@ -71,7 +71,7 @@ void SortSide::ReadStrings(const Block& block, uint32_t key, blocks::Bytes* stri
   });
 }
 
-absl::Status SortSide::CodeRows(const Block& block, SortChunk* chunk) {
+absl::Status LocalRows::CodeRows(const Block& block, SortChunk* chunk) {
   blocks::Bytes strings[kMaxBatchRows];
   for (KeyCodes& key : key_codes_) {
     if (key.codes == nullptr && (!key.may_try || num_rows_ < context_.options.code_rows)) continue;
@@ -92,10 +92,10 @@ absl::Status SortSide::CodeRows(const Block& block, SortChunk* chunk) {
   return absl::OkStatus();
 }
 
-bool SortSide::IsSkipped(const QuernSortPart& part) const { return part.kind == kBytesPart && (skipped_keys_ >> part.key & 1) != 0; }
+bool LocalRows::IsSkipped(const QuernSortPart& part) const { return part.kind == kBytesPart && (skipped_keys_ >> part.key & 1) != 0; }
 
 // Words that hold nothing but skipped bytes, and no codes in their place, are never touched: there may be anything in them.
-void SortSide::FindCodedWords() {
+void LocalRows::FindCodedWords() {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   skipped_keys_ = 0;
   for (const KeyCodes& key : key_codes_) skipped_keys_ |= key.codes == nullptr ? 0 : 1u << key.key;
@@ -117,7 +117,7 @@ void SortSide::FindCodedWords() {
 }
 
 // Takes up codes where a sample of the rows so far has duplicates enough to expect few strings, and there are few.
-absl::Status SortSide::TryCodes(KeyCodes* key) {
+absl::Status LocalRows::TryCodes(KeyCodes* key) {
   key->may_try = false;
   SortChunk& chunk = chunks_.front();
   blocks::Bytes strings[kMaxBatchRows];
@@ -155,7 +155,7 @@ absl::Status SortSide::TryCodes(KeyCodes* key) {
 
 // Puts codes into the words of n rows, in which the key's bits are zero; answers false, and leaves them as they are, where there are too
 // many strings.
-absl::StatusOr<bool> SortSide::CodeSome(KeyCodes* key, const blocks::Bytes* strings, SortChunk* chunk, uint32_t begin, uint32_t n) {
+absl::StatusOr<bool> LocalRows::CodeSome(KeyCodes* key, const blocks::Bytes* strings, SortChunk* chunk, uint32_t begin, uint32_t n) {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   uint32_t codes[kMaxBatchRows];
   const uint8_t* copies[kMaxBatchRows];
@@ -173,7 +173,7 @@ absl::StatusOr<bool> SortSide::CodeSome(KeyCodes* key, const blocks::Bytes* stri
 
 // Tuples take the copy of a string's bytes in place of the bytes that came: the copies of few strings are in the cache when rows come out.
 // What trimming has cut off is not in the copy.
-void SortSide::PointToCopies(const QuernSortKey& key, const blocks::Bytes* strings, const uint8_t* const* copies, uint32_t n,
+void LocalRows::PointToCopies(const QuernSortKey& key, const blocks::Bytes* strings, const uint8_t* const* copies, uint32_t n,
                              uint8_t* tuples) const {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const uint32_t offset = SortFieldOf(&descriptor, &key)->tuple_offset;
@@ -185,12 +185,12 @@ void SortSide::PointToCopies(const QuernSortKey& key, const blocks::Bytes* strin
   }
 }
 
-bool SortSide::IsCoded(uint32_t key) const {
+bool LocalRows::IsCoded(uint32_t key) const {
   return std::any_of(key_codes_.begin(), key_codes_.end(),
                      [&](const KeyCodes& codes) { return codes.key == key && codes.codes != nullptr; });
 }
 
-absl::Status SortSide::Uncode(uint32_t key) {
+absl::Status LocalRows::Uncode(uint32_t key) {
   QUERN_RETURN_IF_ERROR(RestoreTuples());
   for (KeyCodes& codes : key_codes_)
     if (codes.key == key && codes.codes != nullptr) old_codes_.push_back(std::move(codes.codes));  // tuples point to copies
@@ -207,7 +207,7 @@ absl::Status SortSide::Uncode(uint32_t key) {
 }
 
 // Puts the first bytes of a key's strings, which tuples have, into the words of n rows, up to kPrefixRows.
-void SortSide::WriteBytes(uint32_t key, uint32_t begin, uint32_t n, SortChunk* chunk) {
+void LocalRows::WriteBytes(uint32_t key, uint32_t begin, uint32_t n, SortChunk* chunk) {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const QuernSortKey& sort_key = descriptor.keys[key];
   const uint64_t turned = sort_key.descending ? ~uint64_t{0} : 0;
@@ -235,14 +235,14 @@ void SortSide::WriteBytes(uint32_t key, uint32_t begin, uint32_t n, SortChunk* c
 
 // ---- rows without tuples -----------------------------------------------------------------------------------------------
 
-bool SortSide::NeedsTuples() const {
+bool LocalRows::NeedsTuples() const {
   if (!may_drop_tuples_ || odd_floats_ != 0) return context_.descriptor->has_tuples();
   const std::vector<SortFieldSource>& fields = context_.descriptor->fields();
   return !std::all_of(fields.begin(), fields.end(),
                       [this](const SortFieldSource& field) { return (float_fields_ >> field.index & 1) != 0 || IsCoded(field.index); });
 }
 
-void SortSide::FindOddFloats(const Block& block) {
+void LocalRows::FindOddFloats(const Block& block) {
   uint32_t translated[kMaxBatchRows];
   for (uint32_t keys = float_fields_ & ~odd_floats_; keys != 0; keys &= keys - 1) {
     const auto k = static_cast<uint32_t>(std::countr_zero(keys));
@@ -259,7 +259,7 @@ void SortSide::FindOddFloats(const Block& block) {
 }
 
 // Makes the tuples of rows that were appended without them, from words and codes.
-absl::Status SortSide::RestoreTuples() {
+absl::Status LocalRows::RestoreTuples() {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   for (SortChunk& chunk : chunks_) {
     if (chunk.tuples != nullptr || chunk.capacity == 0 || descriptor.rows.tuple_bytes == 0) continue;
@@ -273,7 +273,7 @@ absl::Status SortSide::RestoreTuples() {
 }
 
 // In tuples of zeros.
-void SortSide::RestoreField(uint32_t f, const uint64_t* const* words, uint32_t n, uint8_t* tuples) const {
+void LocalRows::RestoreField(uint32_t f, const uint64_t* const* words, uint32_t n, uint8_t* tuples) const {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const uint32_t k = context_.descriptor->fields()[f].index;
   const QuernField& field = context_.descriptor->field(f);

@@ -2,9 +2,9 @@
 // The steps of a sort. Each thread keeps rows in a side of its own (local_rows.h); finalising sorts the rows of all sides (sorted_rows.h);
 // readers take the sorted rows in turns:
 //
-//     Append       -> SortSide -+
-//     SortAppender -> SortSide -+->  SortedRows  <- SortReader, SortReader, ..
-//     SortAppender -> SortSide -+
+//     Append       -> LocalRows -+
+//     SortAppender -> LocalRows -+->  SortedRows  <- SortReader, SortReader, ..
+//     SortAppender -> LocalRows -+
 //
 // Rows are only read once they are sorted: a limit cuts what readers see.
 #include "runtime/sort/row_sort.h"
@@ -114,23 +114,23 @@ absl::Status RowSort::CheckOpen(const char* call) const {
 
 bool RowSort::keeps_strings() const { return !Context().keeps_top(); }
 SortContext RowSort::Context() const { return {descriptor_, entry_points_, budget_, options_, threshold_, counters_}; }
-std::unique_ptr<SortSide> RowSort::NewSide() const { return std::make_unique<SortSide>(Context()); }
+std::unique_ptr<LocalRows> RowSort::NewLocalState() const { return std::make_unique<LocalRows>(Context()); }
 
-absl::Status RowSort::AppendTo(SortSide* side, const BatchView& batch) {
+absl::Status RowSort::AppendTo(LocalRows* local, const BatchView& batch) {
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, descriptor_->spec().keys.size(), descriptor_->spec().payload.size()));
   if (observer_ != nullptr) observer_->SeeInput(batch);
-  const CallTimer timer(side->counters());
+  const CallTimer timer(local->counters());
   const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
-  const absl::Status status = side->Append(batch, batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id);
+  const absl::Status status = local->Append(batch, batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id);
   if (!status.ok()) lost_rows_ = true;
   return status;
 }
 
 absl::Status RowSort::Append(const BatchView& batch) {
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
-  if (own_side_ == nullptr) own_side_ = NewSide();
-  return AppendTo(own_side_.get(), batch);
+  if (own_local_state_ == nullptr) own_local_state_ = NewLocalState();
+  return AppendTo(own_local_state_.get(), batch);
 }
 
 void RowSort::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
@@ -138,24 +138,24 @@ void RowSort::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
   if (rows_ != nullptr) rows_->SetPrefetch(loop, setting);
 }
 
-absl::Status RowSort::AddSide(std::unique_ptr<SortSide> side) {
+absl::Status RowSort::AddLocalState(std::unique_ptr<LocalRows> local) {
   const std::lock_guard<std::mutex> lock(mutex_);
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
-  sides_.push_back(std::move(side));
+  local_states_.push_back(std::move(local));
   return absl::OkStatus();
 }
 
-SortAppender::SortAppender(std::shared_ptr<RowSort> sort) : sort_(std::move(sort)), side_(sort_->NewSide()) {}
+SortAppender::SortAppender(std::shared_ptr<RowSort> sort) : sort_(std::move(sort)), local_state_(sort_->NewLocalState()) {}
 SortAppender::~SortAppender() = default;
 
 absl::Status SortAppender::Append(const BatchView& batch) {
-  if (side_ == nullptr) return absl::FailedPreconditionError("append after finish: the rows are the sort's; accepted: a new appender");
-  return sort_->AppendTo(side_.get(), batch);
+  if (local_state_ == nullptr) return absl::FailedPreconditionError("append after finish: the rows are the sort's; accepted: a new appender");
+  return sort_->AppendTo(local_state_.get(), batch);
 }
 
 absl::Status SortAppender::Finish() {
-  if (side_ == nullptr) return absl::FailedPreconditionError("finish called twice: the rows are the sort's; accepted: once");
-  return sort_->AddSide(std::move(side_));
+  if (local_state_ == nullptr) return absl::FailedPreconditionError("finish called twice: the rows are the sort's; accepted: once");
+  return sort_->AddLocalState(std::move(local_state_));
 }
 
 // ---- thresholds ------------------------------------------------------------------------------------------------------
@@ -203,16 +203,16 @@ absl::Status RowSort::SetThreshold(const BatchView& keys) {
 // ---- sorting -----------------------------------------------------------------------------------------------------------
 
 // Codes are of use only where all sides have them, and so is doing without tuples.
-absl::Status RowSort::MakeSidesAlike() {
+absl::Status RowSort::UnifyLocalStates() {
   for (uint32_t k = 0; k < descriptor_->get()->num_keys; ++k) {
-    const auto has_bytes = [k](const auto& side) { return side->num_rows() != 0 && !side->IsCoded(k); };
-    if (std::none_of(sides_.begin(), sides_.end(), has_bytes)) continue;
-    for (const auto& side : sides_)
-      if (side->IsCoded(k)) QUERN_RETURN_IF_ERROR(side->Uncode(k));
+    const auto has_bytes = [k](const auto& local) { return local->num_rows() != 0 && !local->IsCoded(k); };
+    if (std::none_of(local_states_.begin(), local_states_.end(), has_bytes)) continue;
+    for (const auto& local : local_states_)
+      if (local->IsCoded(k)) QUERN_RETURN_IF_ERROR(local->Uncode(k));
   }
-  const auto needs_tuples = [](const auto& side) { return side->num_rows() != 0 && side->NeedsTuples(); };
-  if (std::any_of(sides_.begin(), sides_.end(), needs_tuples))
-    for (const auto& side : sides_) QUERN_RETURN_IF_ERROR(side->RestoreTuples());
+  const auto needs_tuples = [](const auto& local) { return local->num_rows() != 0 && local->NeedsTuples(); };
+  if (std::any_of(local_states_.begin(), local_states_.end(), needs_tuples))
+    for (const auto& local : local_states_) QUERN_RETURN_IF_ERROR(local->RestoreTuples());
   return absl::OkStatus();
 }
 
@@ -220,16 +220,16 @@ absl::Status RowSort::MakeSidesAlike() {
 absl::StatusOr<SortedRows*> RowSort::BeginSorting() {
   if (rows_ != nullptr) return rows_.get();
   sorts_ = true;
-  if (own_side_ != nullptr) sides_.push_back(std::move(own_side_));
-  if (const absl::Status status = MakeSidesAlike(); !status.ok()) {
+  if (own_local_state_ != nullptr) local_states_.push_back(std::move(own_local_state_));
+  if (const absl::Status status = UnifyLocalStates(); !status.ok()) {
     lost_rows_ = true;
     return status;
   }
   SortInput input;
-  for (const auto& side : sides_) {
-    side->AddTo(&input);
-    stats_.input_rows += side->num_input_rows();
-    stats_.dropped_rows += side->num_input_rows() - side->num_rows();
+  for (const auto& local : local_states_) {
+    local->AddTo(&input);
+    stats_.input_rows += local->num_input_rows();
+    stats_.dropped_rows += local->num_input_rows() - local->num_rows();
   }
   rows_ = std::make_unique<SortedRows>(Context(), std::move(input), /*needs_rows=*/false);
   return rows_.get();

@@ -40,7 +40,7 @@ struct SortStats {
 
 class JobObserver;
 class SortedRows;
-class SortSide;
+class LocalRows;
 
 class SortThreshold;
 struct SortContext;
@@ -91,11 +91,11 @@ class RowSort {
   friend class SortAppender;
   friend class SortReader;
   absl::Status CheckOpen(const char* call) const;
-  absl::Status AppendTo(SortSide* side, const BatchView& batch);
+  absl::Status AppendTo(LocalRows* local, const BatchView& batch);
   SortContext Context() const;
-  std::unique_ptr<SortSide> NewSide() const;
-  absl::Status AddSide(std::unique_ptr<SortSide> side);
-  absl::Status MakeSidesAlike();
+  std::unique_ptr<LocalRows> NewLocalState() const;
+  absl::Status AddLocalState(std::unique_ptr<LocalRows> local);
+  absl::Status UnifyLocalStates();
   absl::StatusOr<SortedRows*> BeginSorting();
   absl::Status Sort();
 
@@ -109,8 +109,8 @@ class RowSort {
   SortStats stats_;
   std::shared_ptr<SortThreshold> threshold_;
   std::mutex mutex_;
-  std::unique_ptr<SortSide> own_side_;
-  std::vector<std::unique_ptr<SortSide>> sides_;
+  std::unique_ptr<LocalRows> own_local_state_;
+  std::vector<std::unique_ptr<LocalRows>> local_states_;
   std::atomic<uint64_t> next_row_id_{0};
   std::atomic<bool> lost_rows_{false};  // an append or the sort failed
   std::atomic<bool> sorts_{false};
@@ -132,7 +132,7 @@ class SortAppender {
 
  private:
   std::shared_ptr<RowSort> sort_;
-  std::unique_ptr<SortSide> side_;
+  std::unique_ptr<LocalRows> local_state_;
 };
 
 // Gives out the rows of a finalised sort in order. *Threads*: each reader belongs to one thread; any number of them share the rows: each

@@ -104,7 +104,7 @@ std::shared_ptr<const SortBound> SortThreshold::Get() const {
 }
 
 // The rows of a block that may come out, by their numbers in the batch; answers how many.
-uint32_t SortSide::SelectTop(const Block& block, uint32_t* rows) {
+uint32_t LocalRows::SelectTop(const Block& block, uint32_t* rows) {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const QuernSortEntryPoints& kernel = context_.entry_points.Now();
   lead_.resize(kMaxBatchRows);
@@ -135,7 +135,7 @@ uint32_t SortSide::SelectTop(const Block& block, uint32_t* rows) {
   return num_picked;
 }
 
-absl::Status SortSide::AppendTop(const Block& block) {
+absl::Status LocalRows::AppendTop(const Block& block) {
   const std::shared_ptr<const SortBound> shared = context_.threshold->Get();
   if (shared != nullptr && shared != bound_ && (bound_ == nullptr || CompareBounds(*context_.descriptor->get(), *shared, *bound_) < 0)) {
     bound_ = shared;
@@ -159,7 +159,7 @@ absl::Status SortSide::AppendTop(const Block& block) {
 }
 
 // A tuple's strings that it does not hold itself move to memory of this side: nothing of a batch is kept under a limit.
-absl::Status SortSide::CopyStrings(uint8_t* tuples, uint32_t n) {
+absl::Status LocalRows::CopyStrings(uint8_t* tuples, uint32_t n) {
   const QuernJoinDescriptor& descriptor = context_.descriptor->get()->rows;
   for (uint32_t f = 0; f < descriptor.num_build + descriptor.num_residual; ++f) {
     const QuernField& field = f < descriptor.num_build ? descriptor.build[f] : descriptor.build_residual[f - descriptor.num_build];
@@ -179,7 +179,7 @@ absl::Status SortSide::CopyStrings(uint8_t* tuples, uint32_t n) {
 }
 
 // Copies one row of what was sorted to the next place.
-absl::Status SortSide::KeepRow(const SortedRows& sorted, uint64_t row, uint64_t num_left) {
+absl::Status LocalRows::KeepRow(const SortedRows& sorted, uint64_t row, uint64_t num_left) {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   QUERN_ASSIGN_OR_RETURN(SortChunk * chunk, ChunkFor(num_left));
   const uint32_t at = chunk->num_rows;
@@ -200,7 +200,7 @@ absl::Status SortSide::KeepRow(const SortedRows& sorted, uint64_t row, uint64_t 
 
 // Sorts what is there and keeps the first `limit` rows, in order, in new memory. Of rows that are equal but for their row ids, places say
 // from now on which came first.
-absl::Status SortSide::KeepTop() {
+absl::Status LocalRows::KeepTop() {
   SortInput input;
   AddTo(&input);
   SortedRows sorted(context_, std::move(input), /*needs_rows=*/true);
@@ -215,7 +215,7 @@ absl::Status SortSide::KeepTop() {
 }
 
 // The last row is the bound from now on, of this side and of all others.
-absl::Status SortSide::LowerBound() {
+absl::Status LocalRows::LowerBound() {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const SortChunk& chunk = chunks_.back();
   const uint32_t last = chunk.num_rows - 1;

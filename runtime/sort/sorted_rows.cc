@@ -229,8 +229,8 @@ absl::Status SortedRows::OrderStrings(const CodedKey& coded, const std::vector<s
   constexpr uint32_t kMoved = 256;
   RankedStrings& ranked = ranked_.emplace_back();
   ranked.strings.resize(num_ranks);
-  for (size_t side = 0; side < ranks.size(); ++side)
-    for (size_t code = 0; code < ranks[side].size(); ++code) ranked.strings[ranks[side][code]] = coded.codes[side]->strings()[code];
+  for (size_t local = 0; local < ranks.size(); ++local)
+    for (size_t code = 0; code < ranks[local].size(); ++code) ranked.strings[ranks[local][code]] = coded.codes[local]->strings()[code];
   uint64_t num_bytes = 0;
   for (const blocks::Bytes& string : ranked.strings) num_bytes += string.length <= kMoved ? string.length : 0;
   QUERN_ASSIGN_OR_RETURN(ranked.bytes, HugeBuffer::Allocate(context_.budget, std::max<uint64_t>(num_bytes, 1), false));
@@ -250,7 +250,7 @@ void SortedRows::MakeRanks(uint64_t c) {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const SortChunk& chunk = chunks_[c];
   for (size_t k = 0; k < input_.coded.size(); ++k) {
-    const uint32_t* const ranks = ranks_[k][input_.sides[c]].data();
+    const uint32_t* const ranks = ranks_[k][input_.locals[c]].data();
     const QuernSortPart& part = *FirstBytesPart(&descriptor, &descriptor.keys[input_.coded[k].key]);
     const uint64_t mask = SortPartMask(&part);
     uint64_t* const words = chunk.words + uint64_t{part.word} * chunk.capacity;

@@ -49,7 +49,7 @@ Texts SomeTexts(size_t n, size_t num_different, const std::string& stem, size_t 
 }
 
 // Batches of 400 rows, every 17th of which is null; `first_row` counts over sides.
-void AppendTexts(const Texts& texts, size_t first_row, SortAppender* side) {
+void AppendTexts(const Texts& texts, size_t first_row, SortAppender* local) {
   for (size_t begin = 0; begin < texts.size(); begin += 400) {
     const size_t end = std::min(begin + 400, texts.size());
     const Texts some(texts.begin() + static_cast<ptrdiff_t>(begin), texts.begin() + static_cast<ptrdiff_t>(end));
@@ -57,22 +57,22 @@ void AppendTexts(const Texts& texts, size_t first_row, SortAppender* side) {
     for (size_t i = begin; i < end; ++i) valid.push_back((first_row + i) % 17 != 0);
     BatchView batch = Rows(end - begin, {WithNulls(StringColumn(kVar32, some), valid)}, {RowIdColumn()});
     batch.first_row_id = first_row + begin;
-    ASSERT_EQ(side->Append(batch), absl::OkStatus());
+    ASSERT_EQ(local->Append(batch), absl::OkStatus());
   }
 }
 
-std::shared_ptr<RowSort> SortSides(const std::string& spec, const std::vector<Texts>& sides, uint32_t code_rows) {
-  return SortOfSides(spec, CodesFrom(code_rows), sides, AppendTexts, [](const Texts& texts) { return texts.size(); });
+std::shared_ptr<RowSort> LocalRowSets(const std::string& spec, const std::vector<Texts>& locals, uint32_t code_rows) {
+  return SortOfSides(spec, CodesFrom(code_rows), locals, AppendTexts, [](const Texts& texts) { return texts.size(); });
 }
 
 // Compares with a sort without codes, for all collations, up and down, nulls last and first; answers the key bits of the last one.
-uint32_t ExpectTheSameWithoutCodes(const std::vector<Texts>& sides) {
+uint32_t ExpectTheSameWithoutCodes(const std::vector<Texts>& locals) {
   uint32_t key_bits = 0;
   for (const char* collation : kCollations) {
     for (const char* flags : {"", ":desc", ":desc:nulls_first"}) {
       const std::string spec = "sort keys=utf8(" + std::string(collation) + "):nullable:out" + flags + " payload=rowid stable";
-      const auto sort = SortSides(spec, sides, kCodeRows);
-      EXPECT_EQ(SortedLines(sort), SortedLines(SortSides(spec, sides, 0))) << spec;
+      const auto sort = LocalRowSets(spec, locals, kCodeRows);
+      EXPECT_EQ(SortedLines(sort), SortedLines(LocalRowSets(spec, locals, 0))) << spec;
       key_bits = sort->stats().key_bits;
     }
   }
@@ -108,7 +108,7 @@ TEST(SortCodes, AFloodOfStringsComesLate) {
     for (const char* spec :
          {"sort keys=utf8:nullable:out payload=rowid stable", "sort keys=utf8(utf8mb4_bin):nullable:desc:out payload=rowid stable",
           "sort keys=utf8(utf8mb4_general_ci):nullable:out payload=rowid stable"}) {
-      EXPECT_EQ(SortedLines(SortSides(spec, {texts, after}, kCodeRows)), SortedLines(SortSides(spec, {texts, after}, 0))) << spec << stem;
+      EXPECT_EQ(SortedLines(LocalRowSets(spec, {texts, after}, kCodeRows)), SortedLines(LocalRowSets(spec, {texts, after}, 0))) << spec << stem;
     }
   }
 }
@@ -132,17 +132,17 @@ TEST(SortCodes, TwoKeysAndNumbersBetween) {
 // Strings that a collation takes for equal have one rank, and each comes out as it was.
 // Each side's strings are few, all of them together are not.
 TEST(SortCodes, SidesTogetherHaveTooManyStringsForOneNumbering) {
-  std::vector<Texts> sides;
+  std::vector<Texts> locals;
   for (size_t first : {0, 20000, 1000}) {
     Texts texts = SomeTexts(1200, 60, "stem ", first);
     const Texts more = SomeTexts(18000, 18000, "stem ", first);
     texts.insert(texts.end(), more.begin(), more.end());
-    sides.push_back(std::move(texts));
+    locals.push_back(std::move(texts));
   }
   for (const char* spec :
        {"sort keys=utf8:nullable:out payload=rowid stable", "sort keys=utf8(utf8mb4_bin):nullable:out payload=rowid stable"}) {
-    const auto sort = SortSides(spec, sides, kCodeRows);
-    EXPECT_EQ(SortedLines(sort), SortedLines(SortSides(spec, sides, 0))) << spec;
+    const auto sort = LocalRowSets(spec, locals, kCodeRows);
+    EXPECT_EQ(SortedLines(sort), SortedLines(LocalRowSets(spec, locals, 0))) << spec;
     EXPECT_LE(sort->stats().key_bits, 17u) << spec;
   }
 }

@@ -75,7 +75,7 @@ Floats SomeFloats(size_t n, uint32_t seed) {
 }
 
 // Batches of 10,000 rows, every 19th f64 null.
-void AppendFloats(const Floats& floats, size_t first_row, SortAppender* side) {
+void AppendFloats(const Floats& floats, size_t first_row, SortAppender* local) {
   for (size_t begin = 0; begin < floats.f64.size(); begin += 10000) {
     const auto from = static_cast<ptrdiff_t>(begin), to = static_cast<ptrdiff_t>(std::min(begin + 10000, floats.f64.size()));
     std::vector<bool> valid;
@@ -84,20 +84,20 @@ void AppendFloats(const Floats& floats, size_t first_row, SortAppender* side) {
     const ColumnPtr f32 = NumberColumn(std::vector<float>(floats.f32.begin() + from, floats.f32.begin() + to));
     BatchView batch = Rows(static_cast<size_t>(to - from), {WithNulls(f64, valid), f32}, {RowIdColumn()});
     batch.first_row_id = first_row + begin;
-    ASSERT_EQ(side->Append(batch), absl::OkStatus());
+    ASSERT_EQ(local->Append(batch), absl::OkStatus());
   }
 }
 
-std::shared_ptr<RowSort> SortFloats(const std::vector<Floats>& sides, SortMethod method) {
+std::shared_ptr<RowSort> SortFloats(const std::vector<Floats>& locals, SortMethod method) {
   SortTuning tuning;
   tuning.method = method;
-  return SortOfSides(kFloats, tuning, sides, AppendFloats, [](const Floats& floats) { return floats.f64.size(); });
+  return SortOfSides(kFloats, tuning, locals, AppendFloats, [](const Floats& floats) { return floats.f64.size(); });
 }
 
-void ExpectFloats(const std::vector<Floats>& sides, bool has_tuples) {
-  const auto sort = SortFloats(sides, SortMethod::kRadix);
+void ExpectFloats(const std::vector<Floats>& locals, bool has_tuples) {
+  const auto sort = SortFloats(locals, SortMethod::kRadix);
   EXPECT_EQ(HasAllTuples(*sort), has_tuples);
-  EXPECT_TRUE(BytesOfResult(sort) == BytesOfResult(SortFloats(sides, SortMethod::kComparison)));
+  EXPECT_TRUE(BytesOfResult(sort) == BytesOfResult(SortFloats(locals, SortMethod::kComparison)));
 }
 
 TEST(SortDroppedTuples, FloatsComeOutOfTheirWords) {
@@ -158,7 +158,7 @@ Texts SomeTexts(size_t n, size_t num_different, size_t first) {
 }
 
 // Batches of 10,000 rows of a text, every 17th of which is null, the text before it, and a number.
-void AppendTexts(const Texts& texts, size_t first_row, SortAppender* side) {
+void AppendTexts(const Texts& texts, size_t first_row, SortAppender* local) {
   for (size_t begin = 0; begin < texts.size(); begin += 10000) {
     const auto from = static_cast<ptrdiff_t>(begin), to = static_cast<ptrdiff_t>(std::min(begin + 10000, texts.size()));
     std::vector<bool> valid;
@@ -170,23 +170,23 @@ void AppendTexts(const Texts& texts, size_t first_row, SortAppender* side) {
     BatchView batch = Rows(some.size(), {WithNulls(StringColumn(kVar32, some), valid), NumberColumn(numbers), StringColumn(kView, others)},
                            {RowIdColumn()});
     batch.first_row_id = first_row + begin;
-    ASSERT_EQ(side->Append(batch), absl::OkStatus());
+    ASSERT_EQ(local->Append(batch), absl::OkStatus());
   }
 }
 
-std::shared_ptr<RowSort> SortTexts(const std::string& spec, const std::vector<Texts>& sides, uint32_t code_rows) {
+std::shared_ptr<RowSort> SortTexts(const std::string& spec, const std::vector<Texts>& locals, uint32_t code_rows) {
   SortTuning tuning;
   tuning.options.code_rows = code_rows;
-  return SortOfSides(spec, tuning, sides, AppendTexts, [](const Texts& texts) { return texts.size(); });
+  return SortOfSides(spec, tuning, locals, AppendTexts, [](const Texts& texts) { return texts.size(); });
 }
 
 constexpr const char* kUp = "sort keys=utf8:nullable:out,f64:out,utf8_view:out payload=rowid stable";
 constexpr const char* kDown = "sort keys=utf8:nullable:desc:nulls_first:out,f64:desc,utf8_view:desc:out payload=rowid stable";
 
 // Compares with a sort that has no codes. has_codes: whether this one still has them at its end.
-void ExpectTexts(const char* spec, const std::vector<Texts>& sides, bool has_codes) {
-  const auto sort = SortTexts(spec, sides, 500);
-  EXPECT_TRUE(BytesOfResult(sort) == BytesOfResult(SortTexts(spec, sides, 0)));
+void ExpectTexts(const char* spec, const std::vector<Texts>& locals, bool has_codes) {
+  const auto sort = SortTexts(spec, locals, 500);
+  EXPECT_TRUE(BytesOfResult(sort) == BytesOfResult(SortTexts(spec, locals, 0)));
   EXPECT_EQ(!HasAllTuples(*sort), has_codes);
 }
 

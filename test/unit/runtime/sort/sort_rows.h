@@ -78,16 +78,16 @@ inline Lines SortedLines(const std::string& text, const std::vector<BatchView>& 
 }
 
 // Sorted once append(side, first row, appender) has given an appender of its own the rows of each side, num_rows_of(side) of them.
-template <class Side, class Append, class NumRowsOf>
-std::shared_ptr<RowSort> SortOfSides(const std::string& text, const SortTuning& tuning, const std::vector<Side>& sides, Append append,
+template <class LocalState, class Append, class NumRowsOf>
+std::shared_ptr<RowSort> SortOfSides(const std::string& text, const SortTuning& tuning, const std::vector<LocalState>& locals, Append append,
                                      NumRowsOf num_rows_of) {
   const auto sort = SortOf(text, tuning);
   size_t first_row = 0;
-  for (const Side& side : sides) {
+  for (const LocalState& local : locals) {
     SortAppender appender(sort);
-    append(side, first_row, &appender);
+    append(local, first_row, &appender);
     EXPECT_EQ(appender.Finish(), absl::OkStatus());
-    first_row += num_rows_of(side);
+    first_row += num_rows_of(local);
   }
   EXPECT_EQ(sort->Finalise(), absl::OkStatus());
   return sort;

@@ -100,8 +100,8 @@ TEST(StringCodes, RanksAreByTheCollation) {
     const auto num_ranks = RankStrings({&a, &b}, rule, nullptr, &ranks);
     ASSERT_TRUE(num_ranks.ok());
     uint32_t highest = 0;
-    for (const int side : {0, 1})
-      for (size_t i = 0; i < all[side].size(); ++i) ranked.emplace_back(all[side][i], ranks[side][codes[side][i]]);
+    for (const int local : {0, 1})
+      for (size_t i = 0; i < all[local].size(); ++i) ranked.emplace_back(all[local][i], ranks[local][codes[local][i]]);
     for (const auto& [text, rank] : ranked) {
       highest = std::max(highest, rank);
       const auto& [other, other_rank] = ranked[random() % ranked.size()];
