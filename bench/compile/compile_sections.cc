@@ -202,11 +202,11 @@ absl::Status DiskHitCell(int turns, Section* section) {
   std::string folder = (std::filesystem::temp_directory_path() / "quern-bench-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return Internal("no folder: " + folder + "; accepted: a temporary folder that takes files");
   // The first to be asked compiles it.
-  const auto ask = [&] { return AskFreshProcess({"--from-disk", kColdSpecs[4]}, {{"QUERN_CACHE", "rw"}, {"QUERN_CACHE_DIR", folder}}, 2); };
-  QUERN_RETURN_IF_ERROR(ask().status());
+  const auto prefetch = [&] { return AskFreshProcess({"--from-disk", kColdSpecs[4]}, {{"QUERN_CACHE", "rw"}, {"QUERN_CACHE_DIR", folder}}, 2); };
+  QUERN_RETURN_IF_ERROR(prefetch().status());
   std::vector<double> first, later;
   for (int turn = 0; turn < turns; ++turn) {
-    QUERN_ASSIGN_OR_RETURN(const std::vector<double> us, ask());
+    QUERN_ASSIGN_OR_RETURN(const std::vector<double> us, prefetch());
     first.push_back(us[0]);
     later.push_back(us[1]);
   }

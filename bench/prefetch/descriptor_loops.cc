@@ -27,8 +27,8 @@ namespace {
 constexpr uint32_t kWorkSteps = 48;  // each waits for the one before it: about 10 cycles
 
 template <bool kWrites, int kLocality>
-struct AskLike {
-  static constexpr bool kAsks = true;
+struct PrefetchLike {
+  static constexpr bool kPrefetches = true;
   static inline __attribute__((always_inline)) void For(const void* address) {
     if constexpr (kWrites) {
 #if defined(__x86_64__)
@@ -56,20 +56,20 @@ inline __attribute__((always_inline)) uint64_t Work(const Payload& payload) {
   return x;
 }
 
-template <class Ask>
+template <class Prefetch>
 __attribute__((noinline)) uint64_t Run(DescriptorLoop loop, uint32_t distance, const Descriptor* all, uint32_t n) {
   uint64_t sum = 0;
   const uint32_t ahead = std::min(distance, n);
-  const auto ask_payload = [&](uint32_t i) { Ask::For(all[i].payload); };
+  const auto ask_payload = [&](uint32_t i) { Prefetch::For(all[i].payload); };
   switch (loop) {
     case DescriptorLoop::kDescriptors:
-      ForEachRow<Ask>(n, ahead, [&](uint32_t i) { Ask::For(&all[i]); }, [&](uint32_t i) { sum += all[i].number; });
+      ForEachRow<Prefetch>(n, ahead, [&](uint32_t i) { Prefetch::For(&all[i]); }, [&](uint32_t i) { sum += all[i].number; });
       break;
-    case DescriptorLoop::kPayload: ForEachRow<Ask>(n, ahead, ask_payload, [&](uint32_t i) { sum += all[i].payload->words[0]; }); break;
-    case DescriptorLoop::kBranch: ForEachRow<Ask>(n, ahead, ask_payload, [&](uint32_t i) { Branch(*all[i].payload, &sum); }); break;
-    case DescriptorLoop::kWork: ForEachRow<Ask>(n, ahead, ask_payload, [&](uint32_t i) { sum += Work(*all[i].payload); }); break;
+    case DescriptorLoop::kPayload: ForEachRow<Prefetch>(n, ahead, ask_payload, [&](uint32_t i) { sum += all[i].payload->words[0]; }); break;
+    case DescriptorLoop::kBranch: ForEachRow<Prefetch>(n, ahead, ask_payload, [&](uint32_t i) { Branch(*all[i].payload, &sum); }); break;
+    case DescriptorLoop::kWork: ForEachRow<Prefetch>(n, ahead, ask_payload, [&](uint32_t i) { sum += Work(*all[i].payload); }); break;
     case DescriptorLoop::kUpdate:
-      ForEachRow<Ask>(n, ahead, ask_payload, [&](uint32_t i) {
+      ForEachRow<Prefetch>(n, ahead, ask_payload, [&](uint32_t i) {
         all[i].payload->words[7] += all[i].number;
         sum += all[i].number;
       });
@@ -109,11 +109,11 @@ absl::StatusOr<DescriptorArray> DescriptorArray::Make(uint32_t rows) {
   return array;
 }
 
-uint64_t RunDescriptorLoop(DescriptorLoop loop, AskKind how, uint32_t distance, const Descriptor* descriptors, uint32_t n) {
-  if (distance == 0) return Run<AskNothing>(loop, 0, descriptors, n);
+uint64_t RunDescriptorLoop(DescriptorLoop loop, PrefetchKind how, uint32_t distance, const Descriptor* descriptors, uint32_t n) {
+  if (distance == 0) return Run<NoPrefetch>(loop, 0, descriptors, n);
   using Loop = uint64_t (*)(DescriptorLoop, uint32_t, const Descriptor*, uint32_t);
-  constexpr Loop kReads[] = {Run<AskLike<false, 0>>, Run<AskLike<false, 1>>, Run<AskLike<false, 2>>, Run<AskLike<false, 3>>};
-  constexpr Loop kWrites[] = {Run<AskLike<true, 0>>, Run<AskLike<true, 1>>, Run<AskLike<true, 2>>, Run<AskLike<true, 3>>};
+  constexpr Loop kReads[] = {Run<PrefetchLike<false, 0>>, Run<PrefetchLike<false, 1>>, Run<PrefetchLike<false, 2>>, Run<PrefetchLike<false, 3>>};
+  constexpr Loop kWrites[] = {Run<PrefetchLike<true, 0>>, Run<PrefetchLike<true, 1>>, Run<PrefetchLike<true, 2>>, Run<PrefetchLike<true, 3>>};
   return (how.writes ? kWrites : kReads)[how.locality & 3](loop, distance, descriptors, n);
 }
 

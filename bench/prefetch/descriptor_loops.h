@@ -24,7 +24,7 @@ constexpr DescriptorLoop kDescriptorLoops[] = {DescriptorLoop::kDescriptors, Des
 const char* LoopName(DescriptorLoop loop);  // "payload"
 
 // The second and the third argument of __builtin_prefetch.
-struct AskKind {
+struct PrefetchKind {
   bool writes = false;
   int locality = 3;  // 0 to 3
 };
@@ -55,7 +55,7 @@ class DescriptorArray {
 
 // Over n descriptors, each payload (of kDescriptors: each descriptor) asked for `distance` rows before it is used; 0: no instruction of it.
 // Answers a sum that does not depend on how.
-uint64_t RunDescriptorLoop(DescriptorLoop loop, AskKind how, uint32_t distance, const Descriptor* descriptors, uint32_t n);
+uint64_t RunDescriptorLoop(DescriptorLoop loop, PrefetchKind how, uint32_t distance, const Descriptor* descriptors, uint32_t n);
 
 }  // namespace quern::bench
 

@@ -36,12 +36,12 @@ constexpr uint64_t kDescriptors = 4'000'000;
 uint32_t NumSlices(DescriptorLoop loop) { return loop == DescriptorLoop::kWork ? 128 : 16; }
 
 // Columns of a table, and the arguments of __builtin_prefetch.
-const std::vector<std::string>& AskKindNames() {
+const std::vector<std::string>& PrefetchKindNames() {
   static const std::vector<std::string> names = {"read 3", "read 2", "read 1", "read 0", "write 3", "write 2", "write 1", "write 0"};
   return names;
 }
 
-AskKind AskKindOf(size_t way) { return {way >= 4, 3 - static_cast<int>(way % 4)}; }
+PrefetchKind PrefetchKindOf(size_t way) { return {way >= 4, 3 - static_cast<int>(way % 4)}; }
 
 // The floor of a random line, measured once.
 const MemoryFloor& FloorOf(const DescriptorArray& array) {
@@ -61,7 +61,7 @@ absl::Status DescriptorsCell(const Settings& settings, DescriptorLoop loop, Sect
   QUERN_ASSIGN_OR_RETURN(const DescriptorArray* const array, TheDescriptors(settings));
   const uint32_t num_slices = NumSlices(loop), rows = std::max(array->rows() / num_slices, 1U);
   std::vector<uint64_t> sums(num_slices);
-  const auto run_slice = [&](uint32_t slice, AskKind how, uint32_t distance) {
+  const auto run_slice = [&](uint32_t slice, PrefetchKind how, uint32_t distance) {
     return RunDescriptorLoop(loop, how, distance, array->descriptors() + uint64_t{slice} * rows, rows);
   };
   for (uint32_t slice = 0; slice < num_slices; ++slice) sums[slice] = run_slice(slice, {}, 0);
@@ -69,19 +69,19 @@ absl::Status DescriptorsCell(const Settings& settings, DescriptorLoop loop, Sect
   const auto run = [&](size_t way, uint32_t distance) -> absl::StatusOr<double> {
     slice = (slice + 1) % num_slices;
     const double start = Now();
-    const uint64_t sum = run_slice(slice, AskKindOf(way), distance);
+    const uint64_t sum = run_slice(slice, PrefetchKindOf(way), distance);
     const double ns = (Now() - start) / rows * 1e9;
     if (sum == sums[slice]) return ns;
     return Internal("wrong sum at distance " + std::to_string(distance) + ": " + std::to_string(sum) +
                     "; accepted: " + std::to_string(sums[slice]));
   };
-  PrefetchSweep sweep(AskKindNames(), {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024});
+  PrefetchSweep sweep(PrefetchKindNames(), {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024});
   QUERN_RETURN_IF_ERROR(sweep.Measure(settings.Turns(11), run));
   sweep.Print(LoopName(loop), *section);
 #if defined(__x86_64__)
   sweep.PrintReading(LoopName(loop), 4);
 #else
-  sweep.PrintReading(LoopName(loop), AskKindNames().size());
+  sweep.PrintReading(LoopName(loop), PrefetchKindNames().size());
 #endif
   if (loop == DescriptorLoop::kDescriptors) return absl::OkStatus();
   const MemoryFloor& floor = FloorOf(*array);
@@ -92,7 +92,7 @@ absl::Status DescriptorsCell(const Settings& settings, DescriptorLoop loop, Sect
 
 const char* QuestionOf(DescriptorLoop loop) {
   switch (loop) {
-    case DescriptorLoop::kDescriptors: return "descriptors one after the other, no payload: is there anything to ask for? ns a row";
+    case DescriptorLoop::kDescriptors: return "descriptors one after the other, no payload: is there anything to prefetch for? ns a row";
     case DescriptorLoop::kPayload: return "a word of each payload, at random: what do distance, locality and read or write gain? ns a row";
     case DescriptorLoop::kBranch: return "and a branch that its value decides, as a comparison of keys does; ns a row";
     case DescriptorLoop::kWork: return "and 48 dependent steps of a hash with it: work to hide behind; ns a row";
@@ -104,7 +104,7 @@ const char* QuestionOf(DescriptorLoop loop) {
 void AddDescriptors(Cells* cells) {
   for (const DescriptorLoop loop : kDescriptorLoops) {
     std::vector<TextColumn> columns = {{"loop", -13}, {"distance", 9}};
-    for (const std::string& name : AskKindNames())
+    for (const std::string& name : PrefetchKindNames())
       columns.push_back({name.substr(name.find(' ') + 1) + " ", 9, name.substr(0, name.find(' ')) + ", locality"});
     cells->Begin(LoopName(loop), QuestionOf(loop), std::move(columns));
     cells->Add("sweep", [settings = cells->settings(), loop](Section* section) { return DescriptorsCell(settings, loop, section); });

@@ -63,7 +63,7 @@ const char* ReaderText(StepReads reads) {
   return "";
 }
 
-constexpr uint32_t kRowsPerAsk = 8, kLineBytes = 64;
+constexpr uint32_t kRowsPerPrefetch = 8, kLineBytes = 64;
 // Of llvm.prefetch. To the L2 cache: so many rows ahead are more than an L1 cache holds beside the groups.
 constexpr uint32_t kToRead = 0, kToL2 = 2, kOfData = 1;
 
@@ -174,34 +174,34 @@ class UpdateEmitter {
     overflowed_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, overflowed), "overflowed");
     columns_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, columns), "columns");
     CopyColumns();
-    if (choices_.input_ahead == 0) return true;
+    if (choices_.prefetch_input_rows == 0) return true;
     AddKeyStreams();
     ask_first_ = e_.LoadI64(args_, offsetof(QuernUpdateArgs, ask_first), "ask_first");
     ask_rows_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, ask_rows), "ask_rows");
     return true;
   }
 
-  // The next kRowsPerAsk rows from `begin` on, which end at `most` or before. Asks for what as many rows further ahead will read.
+  // The next kRowsPerPrefetch rows from `begin` on, which end at `most` or before. Asks for what as many rows further ahead will read.
   Value* RowsOf(Value* begin, Value* most) {
-    AskForInput(begin);
-    return e_.ir().CreateBinaryIntrinsic(llvm::Intrinsic::umin, e_.ir().CreateAdd(begin, e_.I32(kRowsPerAsk)), most, nullptr, "end");
+    PrefetchInput(begin);
+    return e_.ir().CreateBinaryIntrinsic(llvm::Intrinsic::umin, e_.ir().CreateAdd(begin, e_.I32(kRowsPerPrefetch)), most, nullptr, "end");
   }
 
-  // One element of each column that is read, input_ahead rows further: a cache line of eight-byte values every kRowsPerAsk rows. Rows that
+  // One element of each column that is read, prefetch_input_rows rows further: a cache line of eight-byte values every kRowsPerPrefetch rows. Rows that
   // were brought side by side are asked for in the order in which they lie.
   //
   //     uint64_t row = ask_first + ask_rows[i];   prefetch(&values0[row + 2048]);
   //     if (asks_keys) prefetch(&key_values0[row + 2048]);
-  void AskForInput(Value* i) {
+  void PrefetchInput(Value* i) {
     if (streams_.empty() && key_streams_.empty()) return;
     Value* picked = e_.ir().CreateZExt(LoadElement(ask_rows_, i, "ask_picked"), e_.ir().getInt64Ty());
     Value* row = e_.ir().CreateAdd(ask_first_, picked, "ask_row");
-    AskFor(streams_, row);
+    PrefetchFor(streams_, row);
     if (key_streams_.empty()) return;
     BasicBlock *ask_keys = e_.NewBlock("ask_keys"), *asked = e_.NewBlock("asked");
     e_.ir().CreateCondBr(asks_keys_, ask_keys, asked);
     e_.ir().SetInsertPoint(ask_keys);
-    AskFor(key_streams_, row);
+    PrefetchFor(key_streams_, row);
     e_.ir().CreateBr(asked);
     e_.ir().SetInsertPoint(asked);
   }
@@ -211,11 +211,11 @@ class UpdateEmitter {
     uint32_t bytes;  // of an element
   };
 
-  void AskFor(const std::vector<Stream>& streams, Value* row) {
+  void PrefetchFor(const std::vector<Stream>& streams, Value* row) {
     for (const Stream& stream : streams) {
-      for (uint32_t line = 0; line < std::max(1u, stream.bytes * kRowsPerAsk / kLineBytes); ++line) {
+      for (uint32_t line = 0; line < std::max(1u, stream.bytes * kRowsPerPrefetch / kLineBytes); ++line) {
         Value* offset = e_.ir().CreateAdd(e_.ir().CreateMul(row, e_.I64(stream.bytes)),
-                                          e_.I64(uint64_t{choices_.input_ahead} * stream.bytes + line * kLineBytes), "ask_offset");
+                                          e_.I64(uint64_t{choices_.prefetch_input_rows} * stream.bytes + line * kLineBytes), "ask_offset");
         Value* at = e_.ir().CreateGEP(e_.ir().getInt8Ty(), stream.begin, offset, "ask_at");
         e_.ir().CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()}, {at, e_.I32(kToRead), e_.I32(kToL2), e_.I32(kOfData)});
       }
@@ -224,7 +224,7 @@ class UpdateEmitter {
 
   // values[] or offsets[] of a column, where its elements are whole bytes.
   void AddStream(Value* column, Storage storage, std::vector<Stream>* streams) {
-    if (choices_.input_ahead == 0) return;
+    if (choices_.prefetch_input_rows == 0) return;
     const ColumnStream stream = StreamOf(storage);
     if (stream.bytes != 0) streams->push_back({e_.LoadPointer(column, stream.pointer_offset, "stream"), stream.bytes});
   }

@@ -64,7 +64,7 @@ class Emitter {
 void EmitJoinHoles(const QuernJoinDescriptor& descriptor, Emitter* emitter);
 // How groups are brought up to date.
 struct UpdateChoices {
-  uint32_t input_ahead = 0;   // rows that the input is prefetched by; 0: it is not
+  uint32_t prefetch_input_rows = 0;   // rows that the input is prefetched by; 0: it is not
   bool uses_vectors = false;  // a group's states as vectors, where they can be (state_vectors.h)
 };
 

@@ -99,13 +99,13 @@ class Walk {
   template <bool kWrite>
   void Begin(uint32_t ahead) {
     ahead_ = ahead;
-    for (uint64_t i = 0; i < ahead; ++i) Ask<kWrite>(next_ + i);
+    for (uint64_t i = 0; i < ahead; ++i) Prefetch<kWrite>(next_ + i);
   }
   template <bool kWrite>
   void Use(uint64_t steps) {
     uint64_t sum = 0;
     for (uint64_t i = next_; i < next_ + steps; ++i) {
-      if (ahead_ != 0) Ask<kWrite>(i + ahead_);
+      if (ahead_ != 0) Prefetch<kWrite>(i + ahead_);
       uint8_t* const line = data_ + (ahead_ != 0 ? ring_[i % kRing] : Line(i));
       uint64_t found = 0;
       if (kWrite) found = i % (kSmallestBytes / kLineBytes) * kLineBytes, std::memcpy(line, &found, sizeof found);
@@ -120,7 +120,7 @@ class Walk {
 
   uint64_t Line(uint64_t i) const { return blocks::Mix(i + 1) & mask_; }
   template <bool kWrite>
-  void Ask(uint64_t i) {
+  void Prefetch(uint64_t i) {
     const uint64_t line = Line(i);
     PrefetchLine<kWrite ? PrefetchHint::kWrite : PrefetchHint::kT0>(data_ + line);
     ring_[i % kRing] = line;

@@ -185,7 +185,7 @@ std::string MemoryTable(const MachineFacts& facts) {
     text += Padded(Size(bytes), 10) + MemoryColumns(FindFact(facts, bytes, false));
     text += (has_huge ? MemoryColumns(FindFact(facts, bytes, true)) : "") + "\n";
   }
-  text += "latency: of a load that the next one waits for; (n): lines asked for ahead at which read and write were best\n";
+  text += "latency: of a load that the next one waits for; (n): lines prefetched at which read and write were best\n";
   if (facts.is_cut) text += "larger tables: left out for want of time or memory (--seconds)\n";
   return text + (has_huge ? "" : "huge pages: the system gave none\n");
 }

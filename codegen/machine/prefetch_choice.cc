@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The formula. While one line is under way others can be: 130 ns of latency and 3 ns a line, where many are, make 44 lines that cover it.
-// Rows do not come evenly, so twice as many are asked for ahead, and the next power of two is taken: 88, 128. By size class:
+// Rows do not come evenly, so twice as many are prefetched, and the next power of two is taken: 88, 128. By size class:
 //
 //     2^20 bytes     5 ns, a hit in L2             0    less than asking costs
 //     2^25 bytes    20 ns, 1.2 ns a line    34 -> 64    in L3
@@ -28,7 +28,7 @@ bool HasVariable(const ColumnType& type) { return !type.is_dictionary && IsVaria
 uint64_t BytesOf(uint32_t size_class) { return uint64_t{1} << size_class; }
 
 // A load that is there sooner is not asked for: the instructions to ask take as long.
-constexpr double kAskingNs = 6;
+constexpr double kPrefetchNs = 6;
 // Lines in flight beyond those that cover the latency (of 37 cells that `quern tune` found better ones for, most wanted fewer than four
 // times as many: 6 MiB, 13 ns and 1.2 ns a line: 16 rows ahead 3.5 ns a probe, 128 ahead 3.8).
 constexpr double kBursts = 2;
@@ -50,7 +50,7 @@ uint64_t GateBytes(PrefetchLoop loop, const MemoryModel& model) {
 
 uint32_t DistanceOf(const MemoryModel& model, uint32_t class_number) {
   const double latency = model.latency_ns[class_number], line = model.line_ns[class_number];
-  if (!(latency >= kAskingNs)) return 0;
+  if (!(latency >= kPrefetchNs)) return 0;
   const double rows = line > 0 ? std::min<double>(std::ceil(kBursts * latency / line), kMostDistance) : kLeastDistance;
   return std::clamp(std::bit_ceil(static_cast<uint32_t>(rows)), kLeastDistance, kMostDistance);
 }

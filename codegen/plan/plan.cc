@@ -137,7 +137,7 @@ absl::Status Settle(KernelPlan* plan) {
   if ((plan->group_layout == "dense" || plan->group_layout == "open") && WordBits(kernel_keys) == 0) {
     return InvalidArgument("layout for keys that fit one machine word: " + Show(plan->group_layout) + "; accepted: auto, directory");
   }
-  if (plan->prefetch == "off") plan->input_ahead = 0;
+  if (plan->prefetch == "off") plan->prefetch_input_rows = 0;
   // A group cannot be longer than the batch that it is a part of.
   plan->prefetch_group = std::min(plan->prefetch_group, plan->batch_size);
   // A string's field ends at a multiple of 8, so that the next field lies where it would have to anyway.
@@ -234,7 +234,7 @@ std::string PlanJson(const KernelPlan& plan) {
 
 std::string CodeParameters(const KernelPlan& plan) {
   constexpr std::string_view kOfCode[] = {"inline_key_bytes", "inline_group_bytes", "sort_method", "hash",
-                                          "prefetch",         "input_ahead",        "states",      "passes",
+                                          "prefetch",         "prefetch_input_rows",        "states",      "passes",
                                           "codegen_level",    "toggled_pass"};
   std::string text;
   const auto add = [&](Scope scope, std::string_view name, const std::string& value) {
@@ -292,7 +292,7 @@ AggregateOptions MakeAggregateOptions(const KernelPlan& plan) {
   options.load_percent = plan.group_load_percent;
   options.partition_bits = plan.partition_bits;
   options.local_groups = plan.local_groups;
-  options.input_ahead = plan.input_ahead;
+  options.prefetch_input_rows = plan.prefetch_input_rows;
   return options;
 }
 

@@ -57,12 +57,12 @@ struct QuernAggregateDescriptor {
 // Rows of one batch and the groups that they belong to. Row i is first + rows[i], and selection ? selection[i] : first + i as well.
 struct QuernUpdateArgs {
   const QuernAggregateDescriptor* descriptor;
-  const QuernColumn* keys;  // of the batch; only asked for ahead
+  const QuernColumn* keys;  // of the batch; only prefetched
   const QuernColumn* columns;
   uint64_t first;
   const uint32_t* rows;       // never null
   const uint32_t* selection;  // the batch's, or null
-  uint64_t ask_first;         // likewise, of the rows in the order in which their values lie in the columns: what is asked for ahead
+  uint64_t ask_first;         // likewise, of the rows in the order in which their values lie in the columns: what is prefetched
   const uint32_t* ask_rows;   // never null
   uint64_t first_row_id;      // number of the batch's row 0
   uint8_t* const* tuples;     // of each row; update_runs: of each run

@@ -23,7 +23,7 @@ struct AggregateOptions {
   PrefetchLadders prefetch;  // looked at before each batch, by the table's bytes then
   CacheSizes caches;
   uint32_t l2_batch_rows = 512;  // rows at a time, at most, while the table is no larger
-  uint32_t input_ahead = 2048;   // rows that a column of keys is asked for ahead of where it is read; 0: not
+  uint32_t prefetch_input_rows = 2048;   // rows that a column of keys is prefetched of where it is read; 0: not
   bool huge_pages = true;
   GroupLayout layout = GroupLayout::kAuto;
   uint32_t load_percent = 60;   // of an open table or directory, before it grows

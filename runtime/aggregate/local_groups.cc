@@ -43,13 +43,13 @@ const uint32_t* FirstRows() {
 }
 
 // Finding asks for a tuple's first line, where its key is; states may lie in further ones.
-void AskForStates(const PrefetchSetting& setting, uint64_t tuple_bytes, uint8_t* const* tuples, uint32_t n) {
+void PrefetchStates(const PrefetchSetting& setting, uint64_t tuple_bytes, uint8_t* const* tuples, uint32_t n) {
   if (tuple_bytes <= kLineBytes) return;
-  WithAsk(setting, [&]<class Ask>() {
-    if constexpr (Ask::kAsks) {
+  WithPrefetch(setting, [&]<class Prefetch>() {
+    if constexpr (Prefetch::kPrefetches) {
       for (uint32_t i = 0; i < n; ++i) {
-        for (uint64_t at = kLineBytes; at < tuple_bytes; at += kLineBytes) Ask::For(tuples[i] + at);
-        Ask::For(tuples[i] + tuple_bytes - 1);
+        for (uint64_t at = kLineBytes; at < tuple_bytes; at += kLineBytes) Prefetch::For(tuples[i] + at);
+        Prefetch::For(tuples[i] + tuple_bytes - 1);
       }
     }
   });
@@ -185,7 +185,7 @@ absl::Status LocalGroups::AppendRows(const Batch& batch, const KeyRows& rows) {
   if (deals_) return DealRows(batch, rows);
   uint8_t* tuples[kMaxBatchRows];
   QUERN_RETURN_IF_ERROR(table_->Find(rows, tuples));
-  AskForStates(table_->prefetch(), context_.descriptor->group()->tuple_bytes, tuples, rows.n);
+  PrefetchStates(table_->prefetch(), context_.descriptor->group()->tuple_bytes, tuples, rows.n);
   return Update(batch, rows, tuples);
 }
 

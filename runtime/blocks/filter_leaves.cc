@@ -165,7 +165,7 @@ void AskNewValues(const LeafRows& r, const uint32_t* at, std::vector<uint8_t>* t
   b::TestRows(r.mask, r.n, false, [&](uint32_t i) {
     uint8_t& truth = (*truths)[at[i]];
     if (truth == FilterMemo::kUnknown) {
-      truth = FilterMemo::kAsked;
+      truth = FilterMemo::kPrefetched;
       values[num_values++] = at[i];
     }
     return true;

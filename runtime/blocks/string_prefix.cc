@@ -59,7 +59,7 @@ QUERN_INLINE Words Turned(Words v) {
 // Asks for the offsets and the bytes of strings to come: what lies ahead is taken to be as long as these eight. Of long strings one line
 // each is asked for, some strings ahead, since those between are not read.
 template <class Offset>
-QUERN_INLINE void AskAhead(const StringRun<Offset>& strings, uint32_t i) {
+QUERN_INLINE void PrefetchAhead(const StringRun<Offset>& strings, uint32_t i) {
   __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(strings.offsets + i) + kAheadBytes));
   const uintptr_t here = reinterpret_cast<uintptr_t>(strings.values) + static_cast<uint64_t>(strings.offsets[i]);
   const auto bytes = static_cast<uint64_t>(strings.offsets[i + kStrings] - strings.offsets[i]);
@@ -79,7 +79,7 @@ QUERN_INLINE uint32_t FrontsOf(const StringRun<Offset>& strings, uint32_t n, uin
   const Offset end = s.offsets[s.num_offsets - 1];
   uint32_t i = 0;
   for (; i + kStrings <= n && end - s.offsets[i + kStrings - 1] >= 8; i += kStrings) {
-    AskAhead(s, i);
+    PrefetchAhead(s, i);
     const Words read = ReadEight(s.values, s.offsets + i), mask = MasksOf(LengthsOf(s.offsets + i));
     Store(fronts + i, Turned(((read ^ fill) & mask) ^ fill));
   }
@@ -100,7 +100,7 @@ QUERN_INLINE uint32_t PrefixesOf(const StringRun<Offset>& strings, uint32_t n, u
   Words more = {};
   uint32_t i = 0;
   for (; i + kStrings <= n && end - s.offsets[i + kStrings - 1] >= 16; i += kStrings) {
-    AskAhead(s, i);
+    PrefetchAhead(s, i);
     const Words lengths = LengthsOf(s.offsets + i);
     const Words front = ReadEight(s.values, s.offsets + i), back = ReadEight(s.values + 8, s.offsets + i);
     more |= IsMore(lengths, front, back);

@@ -33,7 +33,7 @@ uint32_t BatchSize(uint32_t batch_rows, uint64_t rows_left) { return static_cast
 
 // What a kernel's test stage asks for by itself, row by row, since that is compiled in: a ring of directory entries and their tuples, into
 // all caches. Other settings are followed here, a group of rows at a time, with the test's own asking off (distance 0).
-bool TestAsks(const PrefetchSetting& setting) {
+bool TestPrefetches(const PrefetchSetting& setting) {
   return setting.distance != kWholeBatch && setting.stages >= 2 && setting.hint == PrefetchHint::kT0;
 }
 
@@ -50,7 +50,7 @@ class Prober {
         rows_alone_(probe.kind->probe_row != RowsOut::kNever),
         counts_pairs_(probe.counts && probe.kind->pairs && !rows_alone_ && args->descriptor->num_residual == 0 &&
                       args->descriptor->mark_offset == 0) {
-    args->prefetch_distance = TestAsks(probe.table->probe) ? RingDistance(probe.table->probe) : 0;
+    args->prefetch_distance = TestPrefetches(probe.table->probe) ? RingDistance(probe.table->probe) : 0;
   }
 
   ~Prober() {
@@ -156,16 +156,16 @@ class Prober {
 
   uint32_t TestGroup(uint32_t begin, uint32_t end) {
     const PrefetchSetting& setting = p_.table->probe;
-    const bool asks_here = setting.distance != 0 && !TestAsks(setting);
+    const bool asks_here = setting.distance != 0 && !TestPrefetches(setting);
     if (!asks_here) return kernel_->test(a_, begin, end);
-    AskForEntries(*p_.table, *s_, begin == 0 ? 0 : AskedUpTo(begin), AskedUpTo(end));
+    PrefetchEntries(*p_.table, *s_, begin == 0 ? 0 : PrefetchedUpTo(begin), PrefetchedUpTo(end));
     s_->num_candidates = kernel_->test(a_, begin, end);
-    if (setting.stages >= 2) AskForTuples(*p_.table, *s_);
+    if (setting.stages >= 2) PrefetchTuples(*p_.table, *s_);
     return s_->num_candidates;
   }
 
   // Where the rows end whose entries were asked for when the group that ends at `end` is tested.
-  uint32_t AskedUpTo(uint32_t end) const { return std::min(s_->batch_rows, end + p_.table->probe.distance); }
+  uint32_t PrefetchedUpTo(uint32_t end) const { return std::min(s_->batch_rows, end + p_.table->probe.distance); }
 
   int32_t TakeCandidates(uint32_t max_matches) {
     const uint32_t before = s_->num_matches;

@@ -98,18 +98,18 @@ void PackedKeyRange::Add(const uint64_t* words, uint32_t n, uint64_t sign_bit) {
 namespace {
 
 // kStops: at a bit that is set already.
-template <bool kStops, class Ask>
+template <bool kStops, class Prefetch>
 [[gnu::noinline]] Inserted Fill(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint64_t* bitmap) {
   const uint64_t base = table.base, sign_bit = table.sign_bit;
   const bool all = ForEachBlock(table.build, format, span, [&](const uint64_t* words, const uint8_t*, uint32_t n) {
     uint64_t twice = 0;
-    const auto ask = [&](uint32_t i) { Ask::For(&bitmap[((words[i] ^ sign_bit) - base) / 64]); };
+    const auto prefetch = [&](uint32_t i) { Prefetch::For(&bitmap[((words[i] ^ sign_bit) - base) / 64]); };
     const auto set = [&](uint32_t i) {
       const uint64_t number = (words[i] ^ sign_bit) - base;
       if constexpr (kStops) twice |= bitmap[number / 64] >> (number % 64);
       bitmap[number / 64] |= uint64_t{1} << (number % 64);
     };
-    ForEachRow<Ask>(n, RowsAhead(table.build, n), ask, set);
+    ForEachRow<Prefetch>(n, RowsAhead(table.build, n), prefetch, set);
     return (twice & 1) == 0;
   });
   return all ? Inserted::kAll : Inserted::kDuplicate;
@@ -118,55 +118,55 @@ template <bool kStops, class Ask>
 }  // namespace
 
 Inserted FillBitmap(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates, uint64_t* bitmap) {
-  const auto fill = [&]<class Ask>() {
-    if (duplicates == Duplicates::kStop) return Fill<true, Ask>(table, format, span, bitmap);
-    return Fill<false, Ask>(table, format, span, bitmap);
+  const auto fill = [&]<class Prefetch>() {
+    if (duplicates == Duplicates::kStop) return Fill<true, Prefetch>(table, format, span, bitmap);
+    return Fill<false, Prefetch>(table, format, span, bitmap);
   };
-  return table.range > kPrefetchedBits ? WithAsk(table.build, fill) : fill.operator()<AskNothing>();
+  return table.range > kPrefetchedBits ? WithPrefetch(table.build, fill) : fill.operator()<NoPrefetch>();
 }
 
 void PlaceDense(const JoinTable& table, const TupleFormat& format, const TupleSpan& span) {
-  const auto place = [&]<uint32_t kBytes, class Ask>() {
+  const auto place = [&]<uint32_t kBytes, class Prefetch>() {
     const uint64_t bytes = kBytes != 0 ? kBytes : format.tuple_bytes;
     uint8_t* const places = table.tuples;
     ForEachBlock(table.build, format, span, [&](uint64_t* words, const uint8_t* tuple, uint32_t n) {
       for (uint32_t i = 0; i < n; ++i) words[i] = ((words[i] ^ table.sign_bit) - table.base) * bytes;
-      const auto ask = [&](uint32_t i) {
-        Ask::For(places + words[i]);
-        Ask::For(places + words[i] + bytes - 1);
+      const auto prefetch = [&](uint32_t i) {
+        Prefetch::For(places + words[i]);
+        Prefetch::For(places + words[i] + bytes - 1);
       };
-      ForEachRow<Ask>(n, RowsAhead(table.build, n), ask, [&](uint32_t i) { std::memcpy(places + words[i], tuple + i * bytes, bytes); });
+      ForEachRow<Prefetch>(n, RowsAhead(table.build, n), prefetch, [&](uint32_t i) { std::memcpy(places + words[i], tuple + i * bytes, bytes); });
       return true;
     });
   };
-  WithAsk(table.build,
-          [&]<class Ask>() { WithTupleBytes(format.tuple_bytes, [&]<uint32_t kBytes>() { place.template operator()<kBytes, Ask>(); }); });
+  WithPrefetch(table.build,
+          [&]<class Prefetch>() { WithTupleBytes(format.tuple_bytes, [&]<uint32_t kBytes>() { place.template operator()<kBytes, Prefetch>(); }); });
 }
 
 namespace {
 
 // Counts the rows of a block whose words are numbers of runs.
-template <class Ask>
+template <class Prefetch>
 void CountBlock(const PrefetchSetting& setting, const uint64_t* numbers, uint32_t n, uint32_t* runs) {
-  ForEachRow<Ask>(n, RowsAhead(setting, n), [&](uint32_t i) { Ask::For(&runs[numbers[i]]); }, [&](uint32_t i) { ++runs[numbers[i]]; });
+  ForEachRow<Prefetch>(n, RowsAhead(setting, n), [&](uint32_t i) { Prefetch::For(&runs[numbers[i]]); }, [&](uint32_t i) { ++runs[numbers[i]]; });
 }
 
 // Two dependent lines: where a run has come to, and there.
-template <class Ask>
+template <class Prefetch>
 void PlaceBlock(const PrefetchSetting& setting, const uint64_t* numbers, uint32_t n, uint32_t* runs, const uint8_t* tuple, uint64_t bytes,
                 uint8_t* tuples) {
   const bool asks_places = setting.stages >= 2;
   const uint32_t runs_ahead = asks_places ? RowsAheadTwice(setting, n) : RowsAhead(setting, n);
   const uint32_t places_ahead = asks_places ? RowsAhead(setting, n) : n;
-  const auto ask_run = [&](uint32_t i) { Ask::For(&runs[numbers[i]]); };
-  const auto ask_place = [&](uint32_t i) { Ask::For(tuples + runs[numbers[i]] * bytes); };
-  if constexpr (Ask::kAsks) {
+  const auto ask_run = [&](uint32_t i) { Prefetch::For(&runs[numbers[i]]); };
+  const auto ask_place = [&](uint32_t i) { Prefetch::For(tuples + runs[numbers[i]] * bytes); };
+  if constexpr (Prefetch::kPrefetches) {
     for (uint32_t i = 0; i < runs_ahead; ++i) ask_run(i);
     for (uint32_t i = 0; i < places_ahead && asks_places; ++i) ask_place(i);
   }
   uint32_t i = 0;
   const auto place = [&] { std::memcpy(tuples + runs[numbers[i]]++ * bytes, tuple + i * bytes, bytes); };
-  for (; Ask::kAsks && i + std::min(runs_ahead, places_ahead) < n; ++i) {
+  for (; Prefetch::kPrefetches && i + std::min(runs_ahead, places_ahead) < n; ++i) {
     if (i + runs_ahead < n) ask_run(i + runs_ahead);
     if (i + places_ahead < n) ask_place(i + places_ahead);
     place();
@@ -181,10 +181,10 @@ void ToNumbers(const JoinTable& table, uint64_t* words, uint32_t n) {
 }  // namespace
 
 void CountRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint32_t* runs) {
-  WithAsk(table.build, [&]<class Ask>() {
+  WithPrefetch(table.build, [&]<class Prefetch>() {
     ForEachBlock(table.build, format, span, [&](uint64_t* words, const uint8_t*, uint32_t n) {
       ToNumbers(table, words, n);
-      CountBlock<Ask>(table.build, words, n, runs);
+      CountBlock<Prefetch>(table.build, words, n, runs);
       return true;
     });
   });
@@ -201,10 +201,10 @@ void SumRuns(uint64_t range, uint32_t* runs) {
 
 void PlaceRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint32_t* runs, uint8_t* tuples) {
   if (tuples == nullptr) return CountRuns(table, format, span, runs);
-  WithAsk(table.build, [&]<class Ask>() {
+  WithPrefetch(table.build, [&]<class Prefetch>() {
     ForEachBlock(table.build, format, span, [&](uint64_t* words, const uint8_t* tuple, uint32_t n) {
       ToNumbers(table, words, n);
-      PlaceBlock<Ask>(table.build, words, n, runs, tuple, format.tuple_bytes, tuples);
+      PlaceBlock<Prefetch>(table.build, words, n, runs, tuple, format.tuple_bytes, tuples);
       return true;
     });
   });
@@ -230,7 +230,7 @@ struct InsertOutcome {
 // One step of each pending row: a row that finds its slot empty takes it, one that finds another key stays for the next step. A row that
 // may not write writes to a place that nobody reads, so that no branch depends on what was found. kBytes: of a tuple; 0: known at run time.
 // Slots are the next power of two. kCounts: a slot is a word and a number.
-template <class Word, uint32_t kBytes, bool kCounts, class Ask>
+template <class Word, uint32_t kBytes, bool kCounts, class Prefetch>
 void StepAll(const JoinTable& table, const TupleFormat& format, const uint64_t* words, const uint8_t* tuples, uint32_t step,
              Pending* pending, InsertOutcome* outcome) {
   const uint64_t slot_bytes = kCounts ? 2 * sizeof(Word) : std::has_single_bit(kBytes) ? kBytes : table.slot_bytes;
@@ -243,8 +243,8 @@ void StepAll(const JoinTable& table, const TupleFormat& format, const uint64_t* 
   uint64_t num_inserted = 0;
   uint32_t left = 0;
   bool met_duplicate = false;
-  const auto ask = [&](uint32_t i) { Ask::For(slots + pending->slots[i] * slot_bytes); };
-  ForEachRow<Ask>(n, RowsAhead(table.build, n), ask, [&](uint32_t i) {
+  const auto prefetch = [&](uint32_t i) { Prefetch::For(slots + pending->slots[i] * slot_bytes); };
+  ForEachRow<Prefetch>(n, RowsAhead(table.build, n), prefetch, [&](uint32_t i) {
     const uint32_t row = pending->rows[i];
     const uint64_t at = pending->slots[i];
     uint8_t* slot = slots + at * slot_bytes;
@@ -276,11 +276,11 @@ void StepAll(const JoinTable& table, const TupleFormat& format, const uint64_t* 
 template <class Word, uint32_t kBytes, bool kCounts>
 [[gnu::noinline]] void StepOn(const JoinTable& table, const TupleFormat& format, const uint64_t* words, const uint8_t* tuples,
                               uint32_t step, Pending* pending, InsertOutcome* outcome) {
-  StepAll<Word, kBytes, kCounts, AskNothing>(table, format, words, tuples, step, pending, outcome);
+  StepAll<Word, kBytes, kCounts, NoPrefetch>(table, format, words, tuples, step, pending, outcome);
 }
 
 // Only the first step asks for lines: a walk stays in its own for as long as there are slots.
-template <class Word, uint32_t kBytes, bool kCounts, class Ask>
+template <class Word, uint32_t kBytes, bool kCounts, class Prefetch>
 [[gnu::noinline]] Inserted Insert(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates,
                                   InsertOutcome* outcome) {
   const uint64_t slot_bytes = table.slot_bytes;
@@ -288,16 +288,16 @@ template <class Word, uint32_t kBytes, bool kCounts, class Ask>
   Inserted result = Inserted::kAll;
   ForEachBlock(table.build, format, span, [&](const uint64_t* words, const uint8_t* tuples, uint32_t n) {
     Pending pending;
-    const bool asks_all = Ask::kAsks && RowsAhead(table.build, n) == n;
+    const bool asks_all = Prefetch::kPrefetches && RowsAhead(table.build, n) == n;
     HashPackedKeys(words, n, table.zero_hashes, pending.slots);
     for (uint32_t i = 0; i < n; ++i) {
       pending.rows[i] = i;
       pending.slots[i] = SlotOf(pending.slots[i], table.num_slots);
-      if (asks_all) Ask::For(slots + pending.slots[i] * slot_bytes);
+      if (asks_all) Prefetch::For(slots + pending.slots[i] * slot_bytes);
     }
     pending.n = n;
-    if (asks_all) StepAll<Word, kBytes, kCounts, AskNothing>(table, format, words, tuples, 1, &pending, outcome);
-    else StepAll<Word, kBytes, kCounts, Ask>(table, format, words, tuples, 1, &pending, outcome);
+    if (asks_all) StepAll<Word, kBytes, kCounts, NoPrefetch>(table, format, words, tuples, 1, &pending, outcome);
+    else StepAll<Word, kBytes, kCounts, Prefetch>(table, format, words, tuples, 1, &pending, outcome);
     for (uint32_t walk = 1; pending.n > 0; ++walk) {
       if (walk > kLongestWalk) {
         result = Inserted::kTooFar;
@@ -318,13 +318,13 @@ template <class Word, uint32_t kBytes, bool kCounts, class Ask>
 Inserted InsertOpen(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates, uint32_t* max_walk,
                     uint64_t* num_inserted) {
   InsertOutcome outcome;
-  const auto insert = [&]<class Word, class Ask>() {
-    if (table.layout == Layout::kOpenCounts) return Insert<Word, 0, true, Ask>(table, format, span, duplicates, &outcome);
+  const auto insert = [&]<class Word, class Prefetch>() {
+    if (table.layout == Layout::kOpenCounts) return Insert<Word, 0, true, Prefetch>(table, format, span, duplicates, &outcome);
     return WithTupleBytes(format.tuple_bytes,
-                          [&]<uint32_t kBytes>() { return Insert<Word, kBytes, false, Ask>(table, format, span, duplicates, &outcome); });
+                          [&]<uint32_t kBytes>() { return Insert<Word, kBytes, false, Prefetch>(table, format, span, duplicates, &outcome); });
   };
-  const Inserted result = WithAsk(table.build, [&]<class Ask>() {
-    return table.packed_bytes == 4 ? insert.template operator()<uint32_t, Ask>() : insert.template operator()<uint64_t, Ask>();
+  const Inserted result = WithPrefetch(table.build, [&]<class Prefetch>() {
+    return table.packed_bytes == 4 ? insert.template operator()<uint32_t, Prefetch>() : insert.template operator()<uint64_t, Prefetch>();
   });
   *max_walk = std::max(*max_walk, outcome.longest_walk);
   *num_inserted += outcome.num_inserted;
@@ -357,7 +357,7 @@ struct Matches {
 
 // kTupleLines: lines of a tuple that are asked for, where the key's number says that it lies, so that it is on its way when the match is
 // emitted. A bitmap is asked for by a ring, where it is big.
-template <bool kCount, uint32_t kTupleLines, class Ask>
+template <bool kCount, uint32_t kTupleLines, class Prefetch>
 [[gnu::noinline]] uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   Matches<kCount> matches(s);
   const uint32_t first_match = matches.n;
@@ -369,16 +369,16 @@ template <bool kCount, uint32_t kTupleLines, class Ask>
     const bool inside = number < range;
     const uint64_t place = inside ? number : 0;
     const uint64_t bit = bitmap[place / 64] >> (place % 64);
-    if constexpr (kTupleLines >= 1) Ask::For(tuples + place * bytes);
-    if constexpr (kTupleLines >= 2) Ask::For(tuples + place * bytes + bytes - 1);
+    if constexpr (kTupleLines >= 1) Prefetch::For(tuples + place * bytes);
+    if constexpr (kTupleLines >= 2) Prefetch::For(tuples + place * bytes + bytes - 1);
     matches.Add(i, place * bytes, (bit & inside) != 0);
   };
-  const auto ask = [&](uint32_t i) {
+  const auto prefetch = [&](uint32_t i) {
     const uint64_t number = (s->words[i] ^ sign_bit) - base;
-    Ask::For(&bitmap[(number < range ? number : 0) / 64]);
+    Prefetch::For(&bitmap[(number < range ? number : 0) / 64]);
   };
   const uint32_t n = s->batch_rows;
-  if (range > kPrefetchedBits) ForEachRow<Ask>(n, RowsAhead(table.probe, n), ask, look);
+  if (range > kPrefetchedBits) ForEachRow<Prefetch>(n, RowsAhead(table.probe, n), prefetch, look);
   else
     for (uint32_t i = 0; i < n; ++i) look(i);
   const uint64_t num_matches = matches.End();
@@ -386,7 +386,7 @@ template <bool kCount, uint32_t kTupleLines, class Ask>
   return num_matches;
 }
 
-template <bool kCount, class Ask>
+template <bool kCount, class Prefetch>
 [[gnu::noinline]] uint64_t LookUpRuns(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   const uint64_t base = table.base, sign_bit = table.sign_bit, range = table.range, bytes = table.tuple_bytes;
   const uint32_t n = s->batch_rows;
@@ -408,18 +408,18 @@ template <bool kCount, class Ask>
       total += end - begin;
     } else {
       s->candidates[found] = {begin * bytes, end * bytes, i};
-      if (asks_tuples) Ask::For(tuples + begin * bytes);
-      if (asks_tuples) Ask::For(tuples + end * bytes - 1);
+      if (asks_tuples) Prefetch::For(tuples + begin * bytes);
+      if (asks_tuples) Prefetch::For(tuples + end * bytes - 1);
       found += begin != end;
     }
   };
-  ForEachRow<Ask>(n, RowsAhead(table.probe, n), [&](uint32_t i) { Ask::For(&runs[place_of(s->words[i])]); }, look);
+  ForEachRow<Prefetch>(n, RowsAhead(table.probe, n), [&](uint32_t i) { Prefetch::For(&runs[place_of(s->words[i])]); }, look);
   if constexpr (!kCount) s->num_candidates = found;
   tally->hits += found;  // not of runs that are only counted: it would take a quarter longer
   return total;
 }
 
-template <class Word, uint32_t kBytes, bool kCount, bool kCounts, class Ask>
+template <class Word, uint32_t kBytes, bool kCount, bool kCounts, class Prefetch>
 [[gnu::noinline]] uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   const uint64_t slot_bytes = kBytes != 0 ? kBytes : table.slot_bytes, num_slots = table.num_slots;
   const uint32_t n = s->batch_rows;
@@ -448,8 +448,8 @@ template <class Word, uint32_t kBytes, bool kCount, bool kCounts, class Ask>
     num_looking += (found != 0) & (found != key);
   };
   for (uint32_t i = 0; i < n; ++i) where[i] = SlotOf(where[i], num_slots);
-  const auto ask = [&](uint32_t i) { Ask::For(slots + where[i] * slot_bytes); };
-  ForEachRow<Ask>(n, RowsAhead(table.probe, n), ask, [&](uint32_t i) { look(where[i], i); });
+  const auto prefetch = [&](uint32_t i) { Prefetch::For(slots + where[i] * slot_bytes); };
+  ForEachRow<Prefetch>(n, RowsAhead(table.probe, n), prefetch, [&](uint32_t i) { look(where[i], i); });
   for (uint32_t round = 1; num_looking > 0 && round <= table.max_walk; ++round) {
     const uint32_t num_rows = num_looking;
     tally->steps += num_rows;
@@ -469,33 +469,33 @@ template <class Word, uint32_t kBytes, bool kCount, bool kCounts, class Ask>
 template <bool kCount>
 uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   HashPackedKeys(s->words, s->batch_rows, table.zero_hashes, s->hashes);
-  const auto look_up = [&]<class Word, class Ask>() -> uint64_t {
-    if (table.layout == Layout::kOpenCounts) return LookUpOpen<Word, 2 * sizeof(Word), kCount, true, Ask>(table, s, tally);
-    if (table.slot_bytes == 4) return LookUpOpen<Word, 4, kCount, false, Ask>(table, s, tally);
-    if (table.slot_bytes == 8) return LookUpOpen<Word, 8, kCount, false, Ask>(table, s, tally);
-    if (table.slot_bytes == 16) return LookUpOpen<Word, 16, kCount, false, Ask>(table, s, tally);
-    return LookUpOpen<Word, 0, kCount, false, Ask>(table, s, tally);
+  const auto look_up = [&]<class Word, class Prefetch>() -> uint64_t {
+    if (table.layout == Layout::kOpenCounts) return LookUpOpen<Word, 2 * sizeof(Word), kCount, true, Prefetch>(table, s, tally);
+    if (table.slot_bytes == 4) return LookUpOpen<Word, 4, kCount, false, Prefetch>(table, s, tally);
+    if (table.slot_bytes == 8) return LookUpOpen<Word, 8, kCount, false, Prefetch>(table, s, tally);
+    if (table.slot_bytes == 16) return LookUpOpen<Word, 16, kCount, false, Prefetch>(table, s, tally);
+    return LookUpOpen<Word, 0, kCount, false, Prefetch>(table, s, tally);
   };
-  return WithAsk(table.probe, [&]<class Ask>() {
-    return table.packed_bytes == 4 ? look_up.template operator()<uint32_t, Ask>() : look_up.template operator()<uint64_t, Ask>();
+  return WithPrefetch(table.probe, [&]<class Prefetch>() {
+    return table.packed_bytes == 4 ? look_up.template operator()<uint32_t, Prefetch>() : look_up.template operator()<uint64_t, Prefetch>();
   });
 }
 
 template <bool kCount, bool kTuples>
 uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   const bool straddles = kLineBytes % table.tuple_bytes != 0;
-  return WithAsk(table.probe, [&]<class Ask>() {
-    if constexpr (kTuples && Ask::kAsks) {
-      if (table.probe.stages >= 2 && straddles) return LookUpDense<kCount, 2, Ask>(table, s, tally);
-      if (table.probe.stages >= 2) return LookUpDense<kCount, 1, Ask>(table, s, tally);
+  return WithPrefetch(table.probe, [&]<class Prefetch>() {
+    if constexpr (kTuples && Prefetch::kPrefetches) {
+      if (table.probe.stages >= 2 && straddles) return LookUpDense<kCount, 2, Prefetch>(table, s, tally);
+      if (table.probe.stages >= 2) return LookUpDense<kCount, 1, Prefetch>(table, s, tally);
     }
-    return LookUpDense<kCount, 0, Ask>(table, s, tally);
+    return LookUpDense<kCount, 0, Prefetch>(table, s, tally);
   });
 }
 
 template <bool kCount>
 uint64_t LookUpRuns(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
-  return WithAsk(table.probe, [&]<class Ask>() { return LookUpRuns<kCount, Ask>(table, s, tally); });
+  return WithPrefetch(table.probe, [&]<class Prefetch>() { return LookUpRuns<kCount, Prefetch>(table, s, tally); });
 }
 
 // Numbers of rows as runs of as many tuples, none of which is ever read.
@@ -541,7 +541,7 @@ uint64_t CountPackedKeys(const JoinTable& table, QuernProbeScratch* s, LookUpTal
 namespace {
 
 // A ring goes on over the batch's last row, where hashes of an earlier batch are: slot numbers all the same, and no branch is needed.
-template <class Ask>
+template <class Prefetch>
 uint32_t Test(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin, uint32_t end, QuernCandidate* candidates) {
   const uint64_t *directory = table.directory, *hashes = s.hashes;
   const uint8_t* tuples = table.tuples;
@@ -549,21 +549,21 @@ uint32_t Test(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin
   const uint32_t shift = table.shift;
   const bool is_ring = table.probe.distance != kWholeBatch, asks_tuples = table.probe.stages >= 2;
   const uint32_t ahead = is_ring ? RingDistance(table.probe) : s.batch_rows;
-  if constexpr (Ask::kAsks)
-    for (uint32_t i = 0; i < ahead && begin == 0; ++i) Ask::For(&directory[hashes[i] >> shift]);
+  if constexpr (Prefetch::kPrefetches)
+    for (uint32_t i = 0; i < ahead && begin == 0; ++i) Prefetch::For(&directory[hashes[i] >> shift]);
   uint32_t found = 0;
   for (uint32_t i = begin; i < end; ++i) {
-    if constexpr (Ask::kAsks)
-      if (is_ring) Ask::For(&directory[hashes[i + ahead] >> shift]);
+    if constexpr (Prefetch::kPrefetches)
+      if (is_ring) Prefetch::For(&directory[hashes[i + ahead] >> shift]);
     const uint64_t hash = hashes[i], tag = TagOf(tags, hash);
     const uint64_t* entry = &directory[hash >> shift];
     const uint64_t tuples_end = entry[0] >> kTagBits, tuples_begin = entry[-1] >> kTagBits;
     const bool passes = (entry[0] & tag) == tag;
     candidates[found] = {tuples_begin, tuples_end, i};
-    if constexpr (Ask::kAsks) {
+    if constexpr (Prefetch::kPrefetches) {
       if (asks_tuples) {
-        Ask::For(passes ? static_cast<const void*>(tuples + tuples_begin) : entry);
-        Ask::For(passes ? static_cast<const void*>(tuples + tuples_end - 1) : entry);
+        Prefetch::For(passes ? static_cast<const void*>(tuples + tuples_begin) : entry);
+        Prefetch::For(passes ? static_cast<const void*>(tuples + tuples_end - 1) : entry);
       }
     }
     found += passes;
@@ -574,7 +574,7 @@ uint32_t Test(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin
 }  // namespace
 
 uint32_t TestPackedKeys(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin, uint32_t end, QuernCandidate* candidates) {
-  return WithAsk(table.probe, [&]<class Ask>() { return Test<Ask>(table, s, begin, end, candidates); });
+  return WithPrefetch(table.probe, [&]<class Prefetch>() { return Test<Prefetch>(table, s, begin, end, candidates); });
 }
 
 namespace {

@@ -48,7 +48,7 @@ struct Block {
 };
 
 // kBytes 0: any size, known at run time.
-template <uint32_t kBytes, class Ask>
+template <uint32_t kBytes, class Prefetch>
 [[gnu::noinline]] void Scatter(const UnchainedBuild& build, const Block& block) {
   const uint32_t bytes = kBytes != 0 ? kBytes : build.format.tuple_bytes;
   const uint32_t shift = build.shift, n = block.n;
@@ -60,9 +60,9 @@ template <uint32_t kBytes, class Ask>
   const bool asks_places = build.prefetch.stages >= 2;
   const uint32_t entries_ahead = asks_places ? RowsAheadTwice(build.prefetch, n) : RowsAhead(build.prefetch, n);
   const uint32_t places_ahead = asks_places ? RowsAhead(build.prefetch, n) : n;
-  const auto ask_entry = [&](uint32_t i) { Ask::For(&directory[hashes[i] >> shift]); };
-  const auto ask_place = [&](uint32_t i) { Ask::For(target + (directory[hashes[i] >> shift] >> kTagBits)); };
-  if constexpr (Ask::kAsks) {
+  const auto ask_entry = [&](uint32_t i) { Prefetch::For(&directory[hashes[i] >> shift]); };
+  const auto ask_place = [&](uint32_t i) { Prefetch::For(target + (directory[hashes[i] >> shift] >> kTagBits)); };
+  if constexpr (Prefetch::kPrefetches) {
     for (uint32_t i = 0; i < entries_ahead; ++i) ask_entry(i);
     for (uint32_t i = 0; i < places_ahead && asks_places; ++i) ask_place(i);
   }
@@ -72,7 +72,7 @@ template <uint32_t kBytes, class Ask>
     std::memcpy(target + (*entry >> kTagBits), tuples + uint64_t{i} * bytes, bytes);
     *entry += static_cast<uint64_t>(bytes) << kTagBits;
   };
-  for (; Ask::kAsks && i + std::min(entries_ahead, places_ahead) < n; ++i) {
+  for (; Prefetch::kPrefetches && i + std::min(entries_ahead, places_ahead) < n; ++i) {
     if (i + entries_ahead < n) ask_entry(i + entries_ahead);
     if (i + places_ahead < n) ask_place(i + places_ahead);
     place();
@@ -82,7 +82,7 @@ template <uint32_t kBytes, class Ask>
 
 template <uint32_t kBytes>
 void ScatterSized(const UnchainedBuild& build, const Block& block) {
-  WithAsk(build.prefetch, [&]<class Ask>() { Scatter<kBytes, Ask>(build, block); });
+  WithPrefetch(build.prefetch, [&]<class Prefetch>() { Scatter<kBytes, Prefetch>(build, block); });
 }
 
 void ScatterBlock(const UnchainedBuild& build, const Block& block) {
@@ -100,15 +100,15 @@ void ScatterBlock(const UnchainedBuild& build, const Block& block) {
   }
 }
 
-template <class Ask>
+template <class Prefetch>
 void Count(const UnchainedBuild& build, const Block& block) {
   const uint64_t one_tuple = static_cast<uint64_t>(build.format.tuple_bytes) << kTagBits;
   const uint32_t shift = build.shift;
   const uint64_t* hashes = block.hashes;
   uint64_t* directory = build.directory;
   const uint16_t* tags = kTags.patterns;
-  const auto ask = [&](uint32_t i) { Ask::For(&directory[hashes[i] >> shift]); };
-  ForEachRow<Ask>(block.n, RowsAhead(build.prefetch, block.n), ask, [&](uint32_t i) {
+  const auto prefetch = [&](uint32_t i) { Prefetch::For(&directory[hashes[i] >> shift]); };
+  ForEachRow<Prefetch>(block.n, RowsAhead(build.prefetch, block.n), prefetch, [&](uint32_t i) {
     uint64_t* entry = &directory[hashes[i] >> shift];
     *entry = (*entry + one_tuple) | TagOf(tags, hashes[i]);
   });
@@ -129,7 +129,7 @@ void ForEachBlock(const UnchainedBuild& build, const TupleSpan& span, F&& f) {
 const uint16_t* DirectoryTags() { return kTags.patterns; }
 
 void CountTuples(const UnchainedBuild& build, const TupleSpan& span) {
-  ForEachBlock(build, span, [&](const Block& block) { WithAsk(build.prefetch, [&]<class Ask>() { Count<Ask>(build, block); }); });
+  ForEachBlock(build, span, [&](const Block& block) { WithPrefetch(build.prefetch, [&]<class Prefetch>() { Count<Prefetch>(build, block); }); });
 }
 
 void SumSlots(const UnchainedBuild& build) {
@@ -145,20 +145,20 @@ void ScatterTuples(const UnchainedBuild& build, const TupleSpan& span) {
   ForEachBlock(build, span, [&](const Block& block) { ScatterBlock(build, block); });
 }
 
-void AskForEntries(const JoinTable& table, const QuernProbeScratch& scratch, uint32_t begin, uint32_t end) {
+void PrefetchEntries(const JoinTable& table, const QuernProbeScratch& scratch, uint32_t begin, uint32_t end) {
   const uint64_t *directory = table.directory, *hashes = scratch.hashes;
   const uint32_t shift = table.shift;
-  WithAsk(table.probe, [&]<class Ask>() {
-    for (uint32_t i = begin; i < end; ++i) Ask::For(&directory[hashes[i] >> shift]);
+  WithPrefetch(table.probe, [&]<class Prefetch>() {
+    for (uint32_t i = begin; i < end; ++i) Prefetch::For(&directory[hashes[i] >> shift]);
   });
 }
 
-void AskForTuples(const JoinTable& table, const QuernProbeScratch& scratch) {
+void PrefetchTuples(const JoinTable& table, const QuernProbeScratch& scratch) {
   const uint8_t* tuples = table.tuples;
-  WithAsk(table.probe, [&]<class Ask>() {
+  WithPrefetch(table.probe, [&]<class Prefetch>() {
     for (uint32_t c = 0; c < scratch.num_candidates; ++c) {
-      Ask::For(tuples + scratch.candidates[c].begin);
-      Ask::For(tuples + scratch.candidates[c].end - 1);
+      Prefetch::For(tuples + scratch.candidates[c].begin);
+      Prefetch::For(tuples + scratch.candidates[c].end - 1);
     }
   });
 }

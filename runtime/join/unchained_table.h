@@ -38,8 +38,8 @@ void ScatterTuples(const UnchainedBuild& build, const TupleSpan& span);
 
 // For the probing of keys that are no words, where the setting is another than the one that the kernel's test stage follows: asks for the
 // directory entries of rows [begin, end) of the hash batch, and for the first and the last tuple of each candidate.
-void AskForEntries(const JoinTable& table, const QuernProbeScratch& scratch, uint32_t begin, uint32_t end);
-void AskForTuples(const JoinTable& table, const QuernProbeScratch& scratch);
+void PrefetchEntries(const JoinTable& table, const QuernProbeScratch& scratch, uint32_t begin, uint32_t end);
+void PrefetchTuples(const JoinTable& table, const QuernProbeScratch& scratch);
 
 }  // namespace quern
 

@@ -17,29 +17,29 @@ namespace quern {
 // Columns are asked for so far ahead that they would push groups out of an L1 cache: 10,000 groups take a tenth less with the hint for L2.
 constexpr PrefetchHint kInputHint = PrefetchHint::kT1;
 
-struct AskNothing {
-  static constexpr bool kAsks = false;
+struct NoPrefetch {
+  static constexpr bool kPrefetches = false;
   static void For(const void*) {}
 };
 
 template <PrefetchHint kHint>
-struct AskWith {
-  static constexpr bool kAsks = true;
+struct PrefetchWith {
+  static constexpr bool kPrefetches = true;
   static inline __attribute__((always_inline)) void For(const void* address) { PrefetchLine<kHint>(address); }
 };
 
-// Calls f.operator()<Ask>().
+// Calls f.operator()<Prefetch>().
 template <class F>
-inline __attribute__((always_inline)) decltype(auto) WithAsk(const PrefetchSetting& setting, F&& f) {
-  if (setting.distance == 0) return f.template operator()<AskNothing>();
+inline __attribute__((always_inline)) decltype(auto) WithPrefetch(const PrefetchSetting& setting, F&& f) {
+  if (setting.distance == 0) return f.template operator()<NoPrefetch>();
   switch (setting.hint) {
     case PrefetchHint::kT0: break;
-    case PrefetchHint::kT1: return f.template operator()<AskWith<PrefetchHint::kT1>>();
-    case PrefetchHint::kT2: return f.template operator()<AskWith<PrefetchHint::kT2>>();
-    case PrefetchHint::kNta: return f.template operator()<AskWith<PrefetchHint::kNta>>();
-    case PrefetchHint::kWrite: return f.template operator()<AskWith<PrefetchHint::kWrite>>();
+    case PrefetchHint::kT1: return f.template operator()<PrefetchWith<PrefetchHint::kT1>>();
+    case PrefetchHint::kT2: return f.template operator()<PrefetchWith<PrefetchHint::kT2>>();
+    case PrefetchHint::kNta: return f.template operator()<PrefetchWith<PrefetchHint::kNta>>();
+    case PrefetchHint::kWrite: return f.template operator()<PrefetchWith<PrefetchHint::kWrite>>();
   }
-  return f.template operator()<AskWith<PrefetchHint::kT0>>();
+  return f.template operator()<PrefetchWith<PrefetchHint::kT0>>();
 }
 
 // Rows of a batch of n that are asked for before the first is used. kWholeBatch is more than any batch has.
@@ -48,13 +48,13 @@ inline uint32_t RowsAhead(const PrefetchSetting& setting, uint32_t n) { return s
 inline uint32_t RowsAheadTwice(const PrefetchSetting& setting, uint32_t n) { return std::min<uint32_t>(2u * setting.distance, n); }
 
 // use(i) for rows 0 .. n-1, ask(i) `ahead` rows before.
-template <class Ask, class AskRow, class UseRow>
-inline __attribute__((always_inline)) void ForEachRow(uint32_t n, uint32_t ahead, AskRow&& ask, UseRow&& use) {
+template <class Prefetch, class PrefetchRow, class UseRow>
+inline __attribute__((always_inline)) void ForEachRow(uint32_t n, uint32_t ahead, PrefetchRow&& prefetch, UseRow&& use) {
   uint32_t i = 0;
-  if constexpr (Ask::kAsks) {
-    for (; i < ahead; ++i) ask(i);
+  if constexpr (Prefetch::kPrefetches) {
+    for (; i < ahead; ++i) prefetch(i);
     for (i = 0; i + ahead < n; ++i) {
-      ask(i + ahead);
+      prefetch(i + ahead);
       use(i);
     }
   }

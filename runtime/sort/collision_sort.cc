@@ -89,41 +89,41 @@ absl::Status TieSorter::FindTies(const uint64_t* entries, uint64_t n) {
 }
 
 // Asks for what a group's step reads first of one of its rows: a word, a row id, or the field that leads to a string.
-template <class Ask>
-void TieSorter::AskFar(const Group& group, uint64_t i) const {
+template <class Prefetch>
+void TieSorter::PrefetchFar(const Group& group, uint64_t i) const {
   const uint64_t row = pairs_[group.begin + i].row;
   if (group.step == layout_->rest().size()) {
-    if (const uint64_t* const at = chunks_->RowIdAt(row)) Ask::For(at);
+    if (const uint64_t* const at = chunks_->RowIdAt(row)) Prefetch::For(at);
     return;
   }
   const SortStep& step = layout_->rest()[group.step];
-  if (step.is_tail()) Ask::For(chunks_->Tuple(row) + SortFieldOf(descriptor_, &descriptor_->keys[step.tail_key])->tuple_offset);
-  else Ask::For(chunks_->WordAt(step.word, row));
+  if (step.is_tail()) Prefetch::For(chunks_->Tuple(row) + SortFieldOf(descriptor_, &descriptor_->keys[step.tail_key])->tuple_offset);
+  else Prefetch::For(chunks_->WordAt(step.word, row));
 }
 
 // And for a string's bytes, when its field is there.
-template <class Ask>
-void TieSorter::AskNear(const Group& group, uint64_t i) const {
+template <class Prefetch>
+void TieSorter::PrefetchNear(const Group& group, uint64_t i) const {
   if (group.step == layout_->rest().size() || !layout_->rest()[group.step].is_tail()) return;
   const QuernSortKey& key = descriptor_->keys[layout_->rest()[group.step].tail_key];
   const uint8_t* const field = chunks_->Tuple(pairs_[group.begin + i].row) + SortFieldOf(descriptor_, &key)->tuple_offset;
   if (key.storage == kFixed || blocks::Load<uint32_t>(field) <= group.from_byte) return;
-  Ask::For(blocks::Load<const uint8_t*>(field + 8) + group.from_byte);
+  Prefetch::For(blocks::Load<const uint8_t*>(field + 8) + group.from_byte);
 }
 
 // Before row i of a group is read that asks for its rows itself.
-template <class Ask>
-inline __attribute__((always_inline)) void TieSorter::AskInside(const Group& group, uint64_t i) const {
-  if constexpr (Ask::kAsks) {
+template <class Prefetch>
+inline __attribute__((always_inline)) void TieSorter::PrefetchInside(const Group& group, uint64_t i) const {
+  if constexpr (Prefetch::kPrefetches) {
     const uint64_t ahead = i + std::min<uint32_t>(setting_.distance, kBatchRows);
     const uint64_t twice = ahead + (ahead - i);
-    if (twice < group.ask_rows) AskFar<Ask>(group, twice);
-    if (ahead < group.ask_rows && setting_.stages >= 2) AskNear<Ask>(group, ahead);
+    if (twice < group.ask_rows) PrefetchFar<Prefetch>(group, twice);
+    if (ahead < group.ask_rows && setting_.stages >= 2) PrefetchNear<Prefetch>(group, ahead);
   }
 }
 
 // Large groups ask for their own rows, unless these lie in the order in which they came, as they do where all strings begin alike.
-uint64_t TieSorter::RowsToAskInside(const Group& group) const {
+uint64_t TieSorter::RowsToPrefetchInside(const Group& group) const {
   if (group.n <= kBatchRows) return 0;
   const Pair* const pairs = pairs_ + group.begin;
   bool in_order = true;
@@ -140,11 +140,11 @@ struct TieSorter::Cursor {
   uint64_t i = 0;
   uint64_t position = 0;
 
-  template <class Ask>
-  void GoTo(uint64_t to, const std::vector<Group>& groups, Ask ask) {
+  template <class Prefetch>
+  void GoTo(uint64_t to, const std::vector<Group>& groups, Prefetch prefetch) {
     while (position < to && group < groups.size()) {
       if (groups[group].n <= kBatchRows) {
-        ask(groups[group], i);
+        prefetch(groups[group], i);
         ++position;
         if (++i < groups[group].n) continue;
       }
@@ -156,33 +156,33 @@ struct TieSorter::Cursor {
 
 // Before the rows up to `done` are used. At a distance of 24 fields are asked for 48 rows ahead of them, and bytes 24 rows ahead; at
 // kWholeBatch fields of the next so many rows, then their bytes, when the rows asked for before have been used.
-template <class Ask>
-void TieSorter::AskAhead(uint64_t done, Cursor* far, Cursor* near) const {
+template <class Prefetch>
+void TieSorter::PrefetchAhead(uint64_t done, Cursor* far, Cursor* near) const {
   uint64_t far_to = done + 2 * uint64_t{setting_.distance}, near_to = done + setting_.distance;
   if (setting_.distance == kWholeBatch) {
     if (done <= far->position) return;
     far_to = near_to =
         far->position + std::max<uint64_t>(done - far->position, setting_.batch_rows != 0 ? setting_.batch_rows : kBatchRows);
   }
-  far->GoTo(far_to, groups_, [this](const Group& g, uint64_t i) { AskFar<Ask>(g, i); });
+  far->GoTo(far_to, groups_, [this](const Group& g, uint64_t i) { PrefetchFar<Prefetch>(g, i); });
   if (setting_.stages < 2) return;
-  near->GoTo(near_to, groups_, [this](const Group& g, uint64_t i) { AskNear<Ask>(g, i); });
+  near->GoTo(near_to, groups_, [this](const Group& g, uint64_t i) { PrefetchNear<Prefetch>(g, i); });
 }
 
 // One step of each group.
-template <class Ask>
+template <class Prefetch>
 absl::Status TieSorter::TakeRound() {
   Cursor far, near;
   uint64_t done = 0;
   for (Group& group : groups_) {
-    if constexpr (Ask::kAsks) {
-      group.ask_rows = RowsToAskInside(group);
+    if constexpr (Prefetch::kPrefetches) {
+      group.ask_rows = RowsToPrefetchInside(group);
       if (group.n <= kBatchRows) {
         done += group.n;
-        AskAhead<Ask>(done, &far, &near);
+        PrefetchAhead<Prefetch>(done, &far, &near);
       }
     }
-    QUERN_RETURN_IF_ERROR(TakeStep<Ask>(group));
+    QUERN_RETURN_IF_ERROR(TakeStep<Prefetch>(group));
   }
   return absl::OkStatus();
 }
@@ -192,7 +192,7 @@ absl::Status TieSorter::Sort(uint64_t* entries, uint64_t n) {
   const std::vector<Group> runs = groups_;
   while (!groups_.empty()) {
     next_groups_.clear();
-    QUERN_RETURN_IF_ERROR(WithAsk(setting_, [this]<class Ask>() { return TakeRound<Ask>(); }));
+    QUERN_RETURN_IF_ERROR(WithPrefetch(setting_, [this]<class Prefetch>() { return TakeRound<Prefetch>(); }));
     std::swap(groups_, next_groups_);
   }
   const uint32_t words = layout_->words();
@@ -204,13 +204,13 @@ absl::Status TieSorter::Sort(uint64_t* entries, uint64_t n) {
   return absl::OkStatus();
 }
 
-template <class Ask>
+template <class Prefetch>
 absl::Status TieSorter::TakeStep(const Group& group) {
   Pair* const pairs = pairs_ + group.begin;
   if (group.step == layout_->rest().size()) {
     if (!by_row_id_) return absl::OkStatus();
     for (uint64_t i = 0; i < group.n; ++i) {
-      AskInside<Ask>(group, i);
+      PrefetchInside<Prefetch>(group, i);
       pairs[i].word = chunks_->RowId(pairs[i].row);
     }
     return sorter_.Sort(reinterpret_cast<uint64_t*>(pairs), group.n);
@@ -218,23 +218,23 @@ absl::Status TieSorter::TakeStep(const Group& group) {
   const SortStep& step = layout_->rest()[group.step];
   if (step.is_tail()) {
     const QuernSortKey& key = descriptor_->keys[step.tail_key];
-    return (key.rule & kWeighsOrder) != 0 ? TakeWeighedStep<Ask>(group, key) : TakeTailStep<Ask>(group, key);
+    return (key.rule & kWeighsOrder) != 0 ? TakeWeighedStep<Prefetch>(group, key) : TakeTailStep<Prefetch>(group, key);
   }
   for (uint64_t i = 0; i < group.n; ++i) {
-    AskInside<Ask>(group, i);
+    PrefetchInside<Prefetch>(group, i);
     pairs[i].word = chunks_->Word(step.word, pairs[i].row) & step.mask;
   }
   return Split(group, group.step + 1, kSortPrefixBytes);
 }
 
-template <class Ask>
+template <class Prefetch>
 absl::Status TieSorter::TakeTailStep(const Group& group, const QuernSortKey& key) {
   Pair* const pairs = pairs_ + group.begin;
   const uint64_t turned = key.descending ? ~uint64_t{0} : 0, fill = blocks::FillOf(key.rule);
   const blocks::Bytes first = SortBytes(*descriptor_, key, chunks_->Tuple(pairs[0].row));
   uint32_t longest = first.length, shortest = first.length, common = first.length;
   for (uint64_t i = 1; i < group.n; ++i) {
-    AskInside<Ask>(group, i);
+    PrefetchInside<Prefetch>(group, i);
     const blocks::Bytes bytes = SortBytes(*descriptor_, key, chunks_->Tuple(pairs[i].row));
     longest = std::max(longest, bytes.length);
     shortest = std::min(shortest, bytes.length);
@@ -248,7 +248,7 @@ absl::Status TieSorter::TakeTailStep(const Group& group, const QuernSortKey& key
     return absl::OkStatus();
   }
   for (uint64_t i = 0; i < group.n; ++i) {
-    AskInside<Ask>(group, i);
+    PrefetchInside<Prefetch>(group, i);
     const blocks::Bytes bytes = SortBytes(*descriptor_, key, chunks_->Tuple(pairs[i].row));
     pairs[i].word = (by_bytes ? WordAt(bytes, from, fill) : bytes.length) ^ turned;
   }
@@ -257,14 +257,14 @@ absl::Status TieSorter::TakeTailStep(const Group& group, const QuernSortKey& key
 
 // The same by order keys, which are made as far as they are looked at. What follows a key's end is no byte of a key, or what all keys are
 // compared as if it followed: equal words and no key that goes on are equal keys.
-template <class Ask>
+template <class Prefetch>
 absl::Status TieSorter::TakeWeighedStep(const Group& group, const QuernSortKey& key) {
   Pair* const pairs = pairs_ + group.begin;
   uint32_t from = group.from_byte;
-  WeighedWords words = ReadKeys<Ask>(group, key, from);
+  WeighedWords words = ReadKeys<Prefetch>(group, key, from);
   if (words.are_equal && words.go_on) {
     from = CommonKeyBytes(group, key, from + 8);
-    words = from == kAllBytes ? WeighedWords{true, false} : ReadKeys<Ask>(group, key, from);
+    words = from == kAllBytes ? WeighedWords{true, false} : ReadKeys<Prefetch>(group, key, from);
   }
   if (words.are_equal && !words.go_on) {
     next_groups_.push_back({group.begin, group.n, group.step + 1, kSortPrefixBytes});
@@ -276,7 +276,7 @@ absl::Status TieSorter::TakeWeighedStep(const Group& group, const QuernSortKey& 
 }
 
 // Bytes from .. from+7 of the group's order keys as its pairs' words.
-template <class Ask>
+template <class Prefetch>
 TieSorter::WeighedWords TieSorter::ReadKeys(const Group& group, const QuernSortKey& key, uint32_t from) {
   constexpr uint32_t kBlock = 64;
   blocks::Bytes strings[kBlock];
@@ -286,7 +286,7 @@ TieSorter::WeighedWords TieSorter::ReadKeys(const Group& group, const QuernSortK
   for (uint64_t begin = 0; begin < group.n; begin += kBlock) {
     const auto n = static_cast<uint32_t>(std::min<uint64_t>(kBlock, group.n - begin));
     for (uint32_t i = 0; i < n; ++i) {
-      AskInside<Ask>(group, begin + i);
+      PrefetchInside<Prefetch>(group, begin + i);
       strings[i] = SortBytes(*descriptor_, key, chunks_->Tuple(pairs[begin + i].row));
     }
     words.go_on |= blocks::OrderWords(strings, n, key.rule, from, block);

@@ -23,7 +23,7 @@ class TieSorter {
   TieSorter(const QuernSortDescriptor* descriptor, const EntryLayout* layout, const SortChunks* chunks, bool by_row_id,
             const PrefetchSetting& setting, std::shared_ptr<MemoryBudget> budget);
 
-  // n sorted entries. *Cost*: a random line or two for each row that ties, asked for ahead, and sorting of pairs of words. *Errors*:
+  // n sorted entries. *Cost*: a random line or two for each row that ties, prefetched, and sorting of pairs of words. *Errors*:
   // ResourceExhausted.
   absl::Status Sort(uint64_t* entries, uint64_t n);
   uint64_t num_tied() const { return num_tied_; }
@@ -44,29 +44,29 @@ class TieSorter {
   };
   struct Cursor;
   absl::Status FindTies(const uint64_t* entries, uint64_t n);
-  template <class Ask>
-  void AskFar(const Group& group, uint64_t i) const;
-  template <class Ask>
-  void AskNear(const Group& group, uint64_t i) const;
-  template <class Ask>
-  void AskInside(const Group& group, uint64_t i) const;
-  uint64_t RowsToAskInside(const Group& group) const;
-  template <class Ask>
-  void AskAhead(uint64_t done, Cursor* far, Cursor* near) const;
-  template <class Ask>
+  template <class Prefetch>
+  void PrefetchFar(const Group& group, uint64_t i) const;
+  template <class Prefetch>
+  void PrefetchNear(const Group& group, uint64_t i) const;
+  template <class Prefetch>
+  void PrefetchInside(const Group& group, uint64_t i) const;
+  uint64_t RowsToPrefetchInside(const Group& group) const;
+  template <class Prefetch>
+  void PrefetchAhead(uint64_t done, Cursor* far, Cursor* near) const;
+  template <class Prefetch>
   absl::Status TakeRound();
-  template <class Ask>
+  template <class Prefetch>
   absl::Status TakeStep(const Group& group);
-  template <class Ask>
+  template <class Prefetch>
   absl::Status TakeTailStep(const Group& group, const QuernSortKey& key);
-  template <class Ask>
+  template <class Prefetch>
   absl::Status TakeWeighedStep(const Group& group, const QuernSortKey& key);
   struct WeighedWords {
     bool are_equal;
     bool go_on;  // a key has more bytes
   };
   static constexpr uint32_t kAllBytes = 0xffffffffu;
-  template <class Ask>
+  template <class Prefetch>
   WeighedWords ReadKeys(const Group& group, const QuernSortKey& key, uint32_t from);
   uint32_t CommonKeyBytes(const Group& group, const QuernSortKey& key, uint32_t from);
   absl::Status Split(const Group& group, uint32_t next_step, uint32_t from_byte);

@@ -214,9 +214,9 @@ void EntryLayout::Unpack(const SortChunks& chunks, const uint64_t* entries, uint
     if (!held->is_contiguous) ScatterBits(out, n, held->mask, constant);
   } else {
     const uint32_t ahead = setting.distance == kWholeBatch ? std::min(kWordsAhead, n) : RowsAhead(setting, n);
-    WithAsk(setting, [&]<class Ask>() {
+    WithPrefetch(setting, [&]<class Prefetch>() {
       const auto word_at = [&](uint32_t i) { return chunks.WordAt(w, RowOf(entries + uint64_t{i} * words_)); };
-      ForEachRow<Ask>(n, ahead, [&](uint32_t i) { Ask::For(word_at(i)); }, [&](uint32_t i) { out[i] = *word_at(i); });
+      ForEachRow<Prefetch>(n, ahead, [&](uint32_t i) { Prefetch::For(word_at(i)); }, [&](uint32_t i) { out[i] = *word_at(i); });
     });
   }
 }

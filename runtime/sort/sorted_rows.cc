@@ -538,13 +538,13 @@ const uint8_t* SortedRows::TupleAt(uint64_t position) const {
 
 namespace {
 
-template <class Ask>
-void AskForString(const uint8_t* field) {
+template <class Prefetch>
+void PrefetchString(const uint8_t* field) {
   const uint32_t length = blocks::Load<uint32_t>(field);
   if (length <= kInlineStringBytes) return;
   const uint8_t* const bytes = blocks::Load<const uint8_t*>(field + 8);
-  Ask::For(bytes);
-  Ask::For(bytes + (length < 64 ? length - 1 : 63));  // after which the machine sees a stream
+  Prefetch::For(bytes);
+  Prefetch::For(bytes + (length < 64 ? length - 1 : 63));  // after which the machine sees a stream
 }
 
 }  // namespace
@@ -552,7 +552,7 @@ void AskForString(const uint8_t* field) {
 // A block is used a column at a time, so that the distance counts from its end; the bytes of strings that tuples only point to are asked
 // for half as far ahead, when the tuples are there. What was found with the block before stays, unless another reader took the rows
 // between.
-template <class Ask>
+template <class Prefetch>
 void SortedRows::FindTuples(uint64_t position, uint32_t n, const PrefetchSetting& setting, BlockBuffers* buffers) const {
   const uint64_t tuple_bytes = context_.descriptor->get()->rows.tuple_bytes, ahead = setting.distance == kWholeBatch ? 0 : RingDistance(setting);
   const uint64_t gone = buffers->end == position ? buffers->end - buffers->begin : buffers->num_tuples;
@@ -566,12 +566,12 @@ void SortedRows::FindTuples(uint64_t position, uint32_t n, const PrefetchSetting
   for (; buffers->num_tuples < end; ++buffers->num_tuples) {
     const uint8_t* const tuple = TupleAt(position + buffers->num_tuples);
     tuples[buffers->num_tuples] = reinterpret_cast<uint64_t>(tuple);
-    Ask::For(tuple);
-    if ((reinterpret_cast<uint64_t>(tuple) & 63) + tuple_bytes > 64) Ask::For(tuple + tuple_bytes - 1);
+    Prefetch::For(tuple);
+    if ((reinterpret_cast<uint64_t>(tuple) & 63) + tuple_bytes > 64) Prefetch::For(tuple + tuple_bytes - 1);
   }
-  if (!Ask::kAsks || setting.stages < 2) return;
+  if (!Prefetch::kPrefetches || setting.stages < 2) return;
   for (const uint32_t offset : string_offsets_)
-    for (uint64_t i = buffers->num_asked; i < strings_end; ++i) AskForString<Ask>(reinterpret_cast<const uint8_t*>(tuples[i]) + offset);
+    for (uint64_t i = buffers->num_asked; i < strings_end; ++i) PrefetchString<Prefetch>(reinterpret_cast<const uint8_t*>(tuples[i]) + offset);
   buffers->num_asked = std::max(buffers->num_asked, strings_end);
 }
 
@@ -588,7 +588,7 @@ void SortedRows::FindIdBases() {
   if (std::adjacent_find(id_bases_.begin(), id_bases_.end(), std::not_equal_to<>()) == id_bases_.end()) id_bases_.resize(1);
 }
 
-template <class Ask>
+template <class Prefetch>
 void SortedRows::ReadRowIds(uint64_t position, uint32_t n, const PrefetchSetting& setting, uint64_t* row_ids) const {
   if (!id_bases_.empty()) {
     const uint64_t* const bases = id_bases_.data();
@@ -600,10 +600,10 @@ void SortedRows::ReadRowIds(uint64_t position, uint32_t n, const PrefetchSetting
     }
     return;
   }
-  const auto ask = [&](uint32_t i) {
-    if (const uint64_t* const at = chunks_.RowIdAt(RowAt(position + i))) Ask::For(at);
+  const auto prefetch = [&](uint32_t i) {
+    if (const uint64_t* const at = chunks_.RowIdAt(RowAt(position + i))) Prefetch::For(at);
   };
-  ForEachRow<Ask>(n, RowsAhead(setting, n), ask, [&](uint32_t i) { row_ids[i] = chunks_.RowId(RowAt(position + i)); });
+  ForEachRow<Prefetch>(n, RowsAhead(setting, n), prefetch, [&](uint32_t i) { row_ids[i] = chunks_.RowId(RowAt(position + i)); });
 }
 
 SortedBlock SortedRows::Read(uint64_t position, uint32_t n, BlockBuffers* buffers) const {
@@ -613,7 +613,7 @@ SortedBlock SortedRows::Read(uint64_t position, uint32_t n, BlockBuffers* buffer
   block.n = n;
   if (descriptor.rows.tuple_bytes != 0 && !decodes_) {
     buffers->tuples.resize(kBlockRows + kMaxPrefetchDistance);
-    WithAsk(setting, [&]<class Ask>() { FindTuples<Ask>(position, n, setting, buffers); });
+    WithPrefetch(setting, [&]<class Prefetch>() { FindTuples<Prefetch>(position, n, setting, buffers); });
   }
   if (!compares()) {
     buffers->words.resize(uint64_t{descriptor.num_words} * kBlockRows);
@@ -626,7 +626,7 @@ SortedBlock SortedRows::Read(uint64_t position, uint32_t n, BlockBuffers* buffer
     block.words = buffers->word_columns.data();
     if (reads_row_ids_) {
       buffers->row_ids.resize(kBlockRows);
-      WithAsk(setting, [&]<class Ask>() { ReadRowIds<Ask>(position, n, setting, buffers->row_ids.data()); });
+      WithPrefetch(setting, [&]<class Prefetch>() { ReadRowIds<Prefetch>(position, n, setting, buffers->row_ids.data()); });
       block.row_ids = buffers->row_ids.data();
     }
   }

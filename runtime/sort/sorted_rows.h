@@ -102,9 +102,9 @@ class SortedRows {
   bool HasSameKeys(uint64_t position) const;
   PrefetchSetting SettingOf(PrefetchLoop loop) const;
   const uint8_t* TupleAt(uint64_t position) const;
-  template <class Ask>
+  template <class Prefetch>
   void FindTuples(uint64_t position, uint32_t n, const PrefetchSetting& setting, BlockBuffers* buffers) const;
-  template <class Ask>
+  template <class Prefetch>
   void ReadRowIds(uint64_t position, uint32_t n, const PrefetchSetting& setting, uint64_t* row_ids) const;
   std::unique_ptr<Worker> TakeWorker();
   void GiveWorker(std::unique_ptr<Worker> worker);

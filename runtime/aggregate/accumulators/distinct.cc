@@ -4,7 +4,7 @@
 //     count_distinct(i64)    rows of group a: 7 7 -1 0 7    state: 2 slots taken of 4 {7, -1, -, -}, and the flag that 0 is a value    -> 3
 //     count_distinct(utf8)   slots of 16 bytes: {tag of the hash, length, the bytes up to 8, else the address of a copy}
 //
-// A row costs two random accesses, to its group's state and to a slot of the state's table. Both are asked for ahead, the state twice as
+// A row costs two random accesses, to its group's state and to a slot of the state's table. Both are prefetched, the state twice as
 // far as the slot, since the slot's address is in the state:
 //
 //     row i: insert value i    prefetch the slot of value i + 16, whose state has come    prefetch the state of value i + 32

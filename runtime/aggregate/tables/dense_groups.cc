@@ -171,11 +171,11 @@ bool PlaceByRow(const Cells& c, const uint64_t* words, uint32_t n, uint8_t** tup
 }
 
 // Puts the rows' words into their tuples; answers how many of those were empty. The word 0 is never seen to be new.
-template <class Word, class Ask>
+template <class Word, class Prefetch>
 uint64_t TakeByRow(const PrefetchSetting& setting, const uint64_t* words, uint32_t n, uint8_t* const* tuples) {
   uint64_t num_new = 0;
-  const auto ask = [=](uint32_t i) { Ask::For(tuples[i]); };
-  ForEachRow<Ask>(n, RowsAhead(setting, n), ask, [&](uint32_t i) {
+  const auto prefetch = [=](uint32_t i) { Prefetch::For(tuples[i]); };
+  ForEachRow<Prefetch>(n, RowsAhead(setting, n), prefetch, [&](uint32_t i) {
     const Word word = static_cast<Word>(words[i]);
     num_new += (Load<Word>(tuples[i]) == 0) & (word != 0);
     Store(tuples[i], word);
@@ -201,31 +201,31 @@ QUERN_AVX512 bool PlaceByEight(const Cells& cells, const uint64_t* words, uint32
 }
 
 // Mostly all eight are there, and nothing is written.
-template <class Word, class Ask>
+template <class Word, class Prefetch>
 QUERN_AVX512 uint64_t TakeByEight(const PrefetchSetting& setting, const uint64_t* words, uint32_t n, uint8_t* const* tuples) {
   const uint32_t whole = n / 8 * 8, ahead = RowsAhead(setting, whole);
   uint64_t num_new = 0;
-  if constexpr (Ask::kAsks)
-    for (uint32_t i = 0; i < ahead; ++i) Ask::For(tuples[i]);
+  if constexpr (Prefetch::kPrefetches)
+    for (uint32_t i = 0; i < ahead; ++i) Prefetch::For(tuples[i]);
   for (uint32_t i = 0; i < whole; i += 8) {
-    if constexpr (Ask::kAsks) {
+    if constexpr (Prefetch::kPrefetches) {
       if (i + ahead < whole)
-        for (uint32_t k = 0; k < 8; ++k) Ask::For(tuples[std::min(i + k + ahead, whole - 1)]);
+        for (uint32_t k = 0; k < 8; ++k) Prefetch::For(tuples[std::min(i + k + ahead, whole - 1)]);
     }
     if (_mm512_cmpneq_epi64_mask(WordsIn<Word>(tuples + i, 0), WordsOfRows<Word>(words + i)) != 0)
-      num_new += TakeByRow<Word, AskNothing>({}, words + i, 8, tuples + i);
+      num_new += TakeByRow<Word, NoPrefetch>({}, words + i, 8, tuples + i);
   }
-  return num_new + TakeByRow<Word, AskNothing>({}, words + whole, n - whole, tuples + whole);
+  return num_new + TakeByRow<Word, NoPrefetch>({}, words + whole, n - whole, tuples + whole);
 }
 #endif
 
 template <class Word>
 uint64_t TakeAll(const PrefetchSetting& setting, const uint64_t* words, uint32_t n, uint8_t* const* tuples) {
-  return WithAsk(setting, [&]<class Ask>() {
+  return WithPrefetch(setting, [&]<class Prefetch>() {
 #if defined(__x86_64__)
-    if (HasAvx512()) return TakeByEight<Word, Ask>(setting, words, n, tuples);
+    if (HasAvx512()) return TakeByEight<Word, Prefetch>(setting, words, n, tuples);
 #endif
-    return TakeByRow<Word, Ask>(setting, words, n, tuples);
+    return TakeByRow<Word, Prefetch>(setting, words, n, tuples);
   });
 }
 

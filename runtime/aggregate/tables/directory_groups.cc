@@ -153,7 +153,7 @@ PrefetchSetting DirectoryGroups::prefetch() const {
 // The first step of all rows, which makes no groups: where groups are there, as most are where it matters, it needs no more than an entry's
 // tag. Rows that are no candidates take the step that makes groups. A tuple is asked for when its entry is there, and used when the whole
 // batch has been tested.
-template <class Ask>
+template <class Prefetch>
 void DirectoryGroups::TestOnce(uint32_t n, const PrefetchSetting& setting, DirectoryRows* looking, uint8_t** tuples) const {
   const uint64_t* const entries = reinterpret_cast<const uint64_t*>(directory_.data());
   const uint64_t* const hashes = looking->hashes;
@@ -161,12 +161,12 @@ void DirectoryGroups::TestOnce(uint32_t n, const PrefetchSetting& setting, Direc
   const bool asks_tuples = setting.stages >= 2;
   const auto slot_of = [=](uint32_t i) { return (hashes[i] << common_bits) >> shift; };
   uint32_t num_candidates = 0, num_others = 0;
-  const auto ask = [=](uint32_t i) { Ask::For(&entries[slot_of(i)]); };
-  ForEachRow<Ask>(n, RowsAhead(setting, n), ask, [&](uint32_t i) {
+  const auto prefetch = [=](uint32_t i) { Prefetch::For(&entries[slot_of(i)]); };
+  ForEachRow<Prefetch>(n, RowsAhead(setting, n), prefetch, [&](uint32_t i) {
     const uint64_t slot = slot_of(i), found = entries[slot];
     const bool is_candidate = (found != 0) & (((found ^ hashes[i]) & kTagMask) == 0);
     tuples[i] = TupleOf(found);
-    if (Ask::kAsks && asks_tuples) Ask::For(tuples[i]);
+    if (Prefetch::kPrefetches && asks_tuples) Prefetch::For(tuples[i]);
     looking->candidates[num_candidates] = i;
     num_candidates += is_candidate;
     looking->slots[i] = slot;
@@ -185,7 +185,7 @@ void DirectoryGroups::PlaceAll(uint32_t n, DirectoryRows* looking) const {
 }
 
 // Tuples that are compared when the keys of the new ones have been stored: both lines that one may lie in.
-void DirectoryGroups::AskForCandidates(const DirectoryRows& looking, uint8_t* const* tuples) const {
+void DirectoryGroups::PrefetchCandidates(const DirectoryRows& looking, uint8_t* const* tuples) const {
   const uint64_t last_byte = context_.descriptor->group()->tuple_bytes - 1;
   for (uint32_t c = 0; c < looking.num_candidates; ++c) {
     const uint8_t* const tuple = tuples[looking.candidates[c]];
@@ -216,7 +216,7 @@ void DirectoryGroups::FindMost(const Keys& keys, uint32_t n, const PrefetchSetti
       return;
     }
   }
-  WithAsk(setting, [&]<class Ask>() { TestOnce<Ask>(n, setting, looking, tuples); });
+  WithPrefetch(setting, [&]<class Prefetch>() { TestOnce<Prefetch>(n, setting, looking, tuples); });
   const uint32_t num_others = looking->n;
   Compare(keys, looking, tuples);
   tally()->hits += looking->num_candidates - (looking->n - num_others);
@@ -249,7 +249,7 @@ absl::Status DirectoryGroups::MakeGroups(const Keys& keys, const PrefetchSetting
   uint8_t* const first_made = span.tuples + span.num_tuples * tuple_bytes;
   const DirectoryEntries directory = {reinterpret_cast<uint64_t*>(directory_.data()), num_entries_};
   StepThroughLines(directory, {first_made, span.hashes + span.num_tuples, tuple_bytes}, setting, looking, tuples);
-  if (setting.distance != 0 && setting.stages >= 2) AskForCandidates(*looking, tuples);
+  if (setting.distance != 0 && setting.stages >= 2) PrefetchCandidates(*looking, tuples);
   if (looking->num_made > 0) {
     keys.Store(looking->made, looking->num_made, first_made);
     span.num_tuples += looking->num_made;

@@ -37,14 +37,14 @@ class DirectoryGroups : public GroupTable {
   absl::Status FindAll(const Keys& keys, uint32_t n, uint8_t** tuples);
   template <class Keys>
   void Compare(const Keys& keys, DirectoryRows* looking, uint8_t** tuples) const;
-  template <class Ask>
+  template <class Prefetch>
   void TestOnce(uint32_t n, const PrefetchSetting& setting, DirectoryRows* looking, uint8_t** tuples) const;
   template <class Keys>
   void FindMost(const Keys& keys, uint32_t n, const PrefetchSetting& setting, DirectoryRows* looking, uint8_t** tuples);
   void PlaceAll(uint32_t n, DirectoryRows* looking) const;
   template <class Keys>
   absl::Status MakeGroups(const Keys& keys, const PrefetchSetting& setting, DirectoryRows* looking, uint8_t** tuples);
-  void AskForCandidates(const DirectoryRows& looking, uint8_t* const* tuples) const;
+  void PrefetchCandidates(const DirectoryRows& looking, uint8_t* const* tuples) const;
   absl::Status FindOthers(const KeyRows& rows, const uint32_t* others, uint32_t n, uint8_t** tuples);
   absl::Status MakeRoom(uint32_t n);
   absl::Status Grow(uint64_t groups);

@@ -76,11 +76,11 @@ inline __attribute__((always_inline)) uint32_t FirstLane(const uint64_t* line, u
   return lane;
 }
 
-template <class Ask>
+template <class Prefetch>
 void StepByEntry(const DirectoryEntries& directory, const NewTuples& added, uint32_t ahead, DirectoryRows* batch, uint8_t** tuples) {
   Step step = Begin(directory, added);
-  const auto ask = [&](uint32_t r) { Ask::For(&step.entries[batch->slots[batch->rows[r]]]); };
-  ForEachRow<Ask>(batch->n, ahead, ask, [&](uint32_t r) {
+  const auto prefetch = [&](uint32_t r) { Prefetch::For(&step.entries[batch->slots[batch->rows[r]]]); };
+  ForEachRow<Prefetch>(batch->n, ahead, prefetch, [&](uint32_t r) {
     const uint32_t i = batch->rows[r];
     const uint64_t slot = batch->slots[i], line = slot / kLineEntries * kLineEntries;
     step.Take(i, line, FirstLane(step.entries + line, slot % kLineEntries, batch->hashes[i]), batch, tuples);
@@ -89,17 +89,17 @@ void StepByEntry(const DirectoryEntries& directory, const NewTuples& added, uint
 }
 
 #if defined(__x86_64__)
-template <class Ask>
+template <class Prefetch>
 __attribute__((target("avx512f,avx512bw,avx512vl,bmi"))) void StepByVector(const DirectoryEntries& directory, const NewTuples& added,
                                                                            uint32_t ahead, DirectoryRows* batch, uint8_t** tuples) {
   Step step = Begin(directory, added);
   const uint32_t n = batch->n;
-  if constexpr (Ask::kAsks)
-    for (uint32_t r = 0; r < ahead; ++r) Ask::For(&step.entries[batch->slots[batch->rows[r]]]);
+  if constexpr (Prefetch::kPrefetches)
+    for (uint32_t r = 0; r < ahead; ++r) Prefetch::For(&step.entries[batch->slots[batch->rows[r]]]);
   const __m512i tag_mask = _mm512_set1_epi64(static_cast<int64_t>(kTagMask));
   for (uint32_t r = 0; r < n; ++r) {
     // Past the last row the last one again.
-    if constexpr (Ask::kAsks) Ask::For(&step.entries[batch->slots[batch->rows[std::min(r + ahead, n - 1)]]]);
+    if constexpr (Prefetch::kPrefetches) Prefetch::For(&step.entries[batch->slots[batch->rows[std::min(r + ahead, n - 1)]]]);
     const uint32_t i = batch->rows[r];
     const uint64_t slot = batch->slots[i], line = slot / kLineEntries * kLineEntries;
     const __m512i found = _mm512_load_si512(step.entries + line), tag = _mm512_set1_epi64(static_cast<int64_t>(batch->hashes[i]));
@@ -116,14 +116,14 @@ __attribute__((target("avx512f,avx512bw,avx512vl,bmi"))) void StepByVector(const
 
 void StepThroughLinesByEntry(const DirectoryEntries& directory, const NewTuples& added, const PrefetchSetting& setting,
                              DirectoryRows* batch, uint8_t** tuples) {
-  WithAsk(setting, [&]<class Ask>() { StepByEntry<Ask>(directory, added, RowsAhead(setting, batch->n), batch, tuples); });
+  WithPrefetch(setting, [&]<class Prefetch>() { StepByEntry<Prefetch>(directory, added, RowsAhead(setting, batch->n), batch, tuples); });
 }
 
 void StepThroughLines(const DirectoryEntries& directory, const NewTuples& added, const PrefetchSetting& setting, DirectoryRows* batch,
                       uint8_t** tuples) {
 #if defined(__x86_64__)
   if (HasAvx512()) {
-    return WithAsk(setting, [&]<class Ask>() { StepByVector<Ask>(directory, added, RowsAhead(setting, batch->n), batch, tuples); });
+    return WithPrefetch(setting, [&]<class Prefetch>() { StepByVector<Prefetch>(directory, added, RowsAhead(setting, batch->n), batch, tuples); });
   }
 #endif
   StepThroughLinesByEntry(directory, added, setting, batch, tuples);

@@ -230,7 +230,7 @@ struct FirstStepped {
 // it matters, cost no store into the table. Where lines are asked for also asks for what a row will look at next.
 using StepLoop = FirstStepped (*)(const FirstStep& table, const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t* looking);
 
-template <class Word, class Ask>
+template <class Word, class Prefetch>
 FirstStepped StepByRow(const FirstStep& table, const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t* looking) {
   const FirstStep t = table;  // a copy, which no store can be taken for a change of
   FirstStepped done;
@@ -242,14 +242,14 @@ FirstStepped StepByRow(const FirstStep& table, const uint64_t* words, uint32_t n
     tuples[i] = is_zero ? t.end : at;  // always equal to it
     done.has_zeros |= is_zero;
   }
-  const auto ask = [=](uint32_t i) { Ask::For(tuples[i]); };
-  ForEachRow<Ask>(n, RowsAhead(t.setting, n), ask, [&](uint32_t i) {
+  const auto prefetch = [=](uint32_t i) { Prefetch::For(tuples[i]); };
+  ForEachRow<Prefetch>(n, RowsAhead(t.setting, n), prefetch, [&](uint32_t i) {
     uint8_t* const at = tuples[i];
     const Word found = Load<Word>(at);
     const bool looks = found != static_cast<Word>(words[i]), leaves = looks & (found != 0);
     uint8_t* const next = at + t.slot_bytes == t.end ? t.slots : at + t.slot_bytes;
     tuples[i] = leaves ? next : at;
-    if constexpr (Ask::kAsks) Ask::For(tuples[i]);
+    if constexpr (Prefetch::kPrefetches) Prefetch::For(tuples[i]);
     looking[done.num_looking] = i;
     done.num_looking += looks;
     done.num_further += leaves;
@@ -277,21 +277,21 @@ QUERN_AVX512 bool PlaceByEight(const FirstStep& t, const uint64_t* words, uint32
 }
 
 // Eight rows at a time, without a branch that depends on what they find.
-template <class Word, bool kPairs, class Ask>
+template <class Word, bool kPairs, class Prefetch>
 QUERN_AVX512 FirstStepped StepByEight(const FirstStep& table, const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t* looking) {
   const FirstStep t = table;
   const uint32_t whole = n / 8 * 8, ahead = RowsAhead(t.setting, whole);
   const __m512i slots = AllEight(t.slots), end = AllEight(t.end), slot_bytes = AllEight(t.slot_bytes);
   FirstStepped done;
   done.has_zeros = PlaceByEight(t, words, whole, tuples);
-  if constexpr (Ask::kAsks)
-    for (uint32_t i = 0; i < ahead; ++i) Ask::For(tuples[i]);
+  if constexpr (Prefetch::kPrefetches)
+    for (uint32_t i = 0; i < ahead; ++i) Prefetch::For(tuples[i]);
   __m256i rows = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   for (uint32_t i = 0; i < whole; i += 8) {
-    if constexpr (Ask::kAsks) {
+    if constexpr (Prefetch::kPrefetches) {
       // Past the last row the last one again, so that no row has a branch of its own.
       if (i + ahead < whole)
-        for (uint32_t k = 0; k < 8; ++k) Ask::For(tuples[std::min(i + k + ahead, whole - 1)]);
+        for (uint32_t k = 0; k < 8; ++k) Prefetch::For(tuples[std::min(i + k + ahead, whole - 1)]);
     }
     const __m512i word = WordsOfRows<Word>(words + i), found = WordsIn<Word>(tuples + i, 0);
     __mmask8 looks = _mm512_cmpneq_epi64_mask(found, word);
@@ -312,14 +312,14 @@ QUERN_AVX512 FirstStepped StepByEight(const FirstStep& table, const uint64_t* wo
     // To a register and then to memory, which is ten times as fast as at once; what is written too much is overwritten.
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(looking + done.num_looking), _mm256_maskz_compress_epi32(looks, rows));
     const uint32_t looking_end = done.num_looking + static_cast<uint32_t>(__builtin_popcount(looks));
-    if constexpr (Ask::kAsks)
-      for (uint32_t k = done.num_looking; k < looking_end; ++k) Ask::For(tuples[looking[k]]);
+    if constexpr (Prefetch::kPrefetches)
+      for (uint32_t k = done.num_looking; k < looking_end; ++k) Prefetch::For(tuples[looking[k]]);
     done.num_looking = looking_end;
     rows = _mm256_add_epi32(rows, _mm256_set1_epi32(8));
   }
   if (whole == n) return done;
   uint32_t rest[16];
-  const FirstStepped after = StepByRow<Word, Ask>(t, words + whole, n - whole, tuples + whole, rest);
+  const FirstStepped after = StepByRow<Word, Prefetch>(t, words + whole, n - whole, tuples + whole, rest);
   for (uint32_t k = 0; k < after.num_looking; ++k) looking[done.num_looking++] = whole + rest[k];
   done.num_further += after.num_further;
   done.has_zeros |= after.has_zeros;
@@ -358,11 +358,11 @@ QUERN_AVX512 uint32_t StepAgainByEight(const FirstStep& table, const uint64_t* w
 
 template <class Word>
 StepLoop StepLoopFor(const PrefetchSetting& setting, [[maybe_unused]] bool has_pairs) {
-  return WithAsk(setting, [=]<class Ask>() -> StepLoop {
+  return WithPrefetch(setting, [=]<class Prefetch>() -> StepLoop {
 #if defined(__x86_64__)
-    if (HasAvx512()) return has_pairs ? StepByEight<Word, true, Ask> : StepByEight<Word, false, Ask>;
+    if (HasAvx512()) return has_pairs ? StepByEight<Word, true, Prefetch> : StepByEight<Word, false, Prefetch>;
 #endif
-    return StepByRow<Word, Ask>;
+    return StepByRow<Word, Prefetch>;
   });
 }
 

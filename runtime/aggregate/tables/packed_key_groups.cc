@@ -307,7 +307,7 @@ absl::Status PackedKeyGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   if (rows.n == 0) return absl::OkStatus();  // there may be no columns to read
   uint64_t packed[kMaxBatchRows];
   const uint64_t* words = ColumnOfPackedKeys(rows);
-  const uint32_t packed_keys_ahead = words != nullptr && HasAvx512() ? context_.options.input_ahead : 0;  // only loops over eight words ask
+  const uint32_t packed_keys_ahead = words != nullptr && HasAvx512() ? context_.options.prefetch_input_rows : 0;  // only loops over eight words ask
   if (words == nullptr) {
     context_.entry_points.Now().pack(context_.descriptor->group(), rows.keys, rows.first, rows.rows, rows.n, packed);
     words = packed;

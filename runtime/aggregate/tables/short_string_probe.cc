@@ -53,7 +53,7 @@ QUERN_INLINE bool IsString(const uint8_t* string, uint32_t length, uint32_t held
           static_cast<int>(length <= held_bytes)) != 0;
 }
 
-template <class Number, bool kNullable, bool kAsks>
+template <class Number, bool kNullable, bool kPrefetches>
 QUERN_INLINE uint32_t FindRows(const DirectoryView& directory, const Strings& strings, const uint64_t* hashes, uint32_t n, uint8_t** tuples,
                                uint32_t* others) {
   const Strings s = strings;
@@ -61,7 +61,7 @@ QUERN_INLINE uint32_t FindRows(const DirectoryView& directory, const Strings& st
   const uint64_t mask = directory.mask, shift = directory.shift - directory.common_bits;
   uint64_t num_others = 0;
   for (uint64_t i = 0; i < n; ++i) {
-    if constexpr (kAsks) __builtin_prefetch(&entries[(hashes[i + kEntriesAhead] >> shift) & mask]);
+    if constexpr (kPrefetches) __builtin_prefetch(&entries[(hashes[i + kEntriesAhead] >> shift) & mask]);
     const uint64_t hash = hashes[i], slot = hash >> shift;
     const uint64_t is_other = ((entries[slot & mask] ^ hash) & kTagMask) != 0;
     const uint64_t found = entries[(slot + is_other) & mask];
@@ -79,16 +79,16 @@ QUERN_INLINE uint32_t FindRows(const DirectoryView& directory, const Strings& st
   return static_cast<uint32_t>(num_others);
 }
 
-template <class Number, bool kNullable, bool kAsks>
+template <class Number, bool kNullable, bool kPrefetches>
 struct Loops {
   static uint32_t Portable(const DirectoryView& directory, const Strings& strings, const uint64_t* hashes, uint32_t n, uint8_t** tuples,
                            uint32_t* others) {
-    return FindRows<Number, kNullable, kAsks>(directory, strings, hashes, n, tuples, others);
+    return FindRows<Number, kNullable, kPrefetches>(directory, strings, hashes, n, tuples, others);
   }
 #if defined(__x86_64__)
   __attribute__((target("avx2,bmi,bmi2"))) static uint32_t Avx2(const DirectoryView& directory, const Strings& strings,
                                                                 const uint64_t* hashes, uint32_t n, uint8_t** tuples, uint32_t* others) {
-    return FindRows<Number, kNullable, kAsks>(directory, strings, hashes, n, tuples, others);
+    return FindRows<Number, kNullable, kPrefetches>(directory, strings, hashes, n, tuples, others);
   }
 #endif
 };

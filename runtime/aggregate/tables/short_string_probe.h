@@ -37,7 +37,7 @@ class ShortStringStep {
 
   // tuples[i] = the group of row i, but for the rows that are listed in `others` (room for rows.n), whose groups are not there, or are to
   // be looked for in other ways: long strings, the batch's last ones, several entries from their slot. Answers how many. hashes: of the
-  // rows. asks: whether entries are asked for ahead. *Cost*: 3 to 4 ns a row, with directory and tuples in the L2 cache.
+  // rows. asks: whether entries are prefetched. *Cost*: 3 to 4 ns a row, with directory and tuples in the L2 cache.
   uint32_t Find(const DirectoryView& directory, bool asks, const KeyRows& rows, uint64_t* hashes, uint8_t** tuples, uint32_t* others);
 
  private:

@@ -159,7 +159,7 @@ TEST(CompileAggregate, StatesAsVectorsGiveTheGenericResult) {
         "count_star,min(utf8),sum(i64),count_distinct(i64),max(i64),sum(f64)"}) {
     for (const char* keys : {" keys=i64", " keys=i32:nullable", " keys=i64,utf8:nullable", ""}) {
       const std::string text = std::string("aggregate") + keys + " aggs=" + aggregates;
-      for (const char* states : {"vectors", "single"}) ExpectGenericResults(text, {{"states", states}, {"input_ahead", "3"}}, false);
+      for (const char* states : {"vectors", "single"}) ExpectGenericResults(text, {{"states", states}, {"prefetch_input_rows", "3"}}, false);
     }
   }
 }

@@ -178,7 +178,7 @@ ns of a random line     small pages                            huge pages
       size    latency          read         write    latency          read         write
     32 KiB       1.25    0.50   (8)    0.62   (0)       1.25    0.50   (8)    0.62   (0)
    256 MiB          -             -             -      98.50    5.25  (64)    9.88  (16)
-latency: of a load that the next one waits for; (n): lines asked for ahead at which read and write were best
+latency: of a load that the next one waits for; (n): lines prefetched at which read and write were best
 measured in 2.9 s
 )");
 }

@@ -132,7 +132,7 @@ TEST(Plan, ParametersOfAnotherOperatorAreUnknown) {
   EXPECT_EQ(Error({{"prefetch_group", "8"}}, kOperators[1].spec),
             "unknown plan parameter: prefetch_group; accepted: group_layout, group_load_percent, local_groups, partition_bits, "
             "inline_group_bytes, hash, batch_size, batch_size_l2, prefetch, prefetch_update_dense, "
-            "prefetch_update_open, prefetch_update_directory, states, input_ahead, huge_pages, passes, codegen_level, toggled_pass");
+            "prefetch_update_open, prefetch_update_directory, states, prefetch_input_rows, huge_pages, passes, codegen_level, toggled_pass");
   EXPECT_EQ(Error({{"hash", "zero"}}, kOperators[2].spec),
             "unknown plan parameter: hash; accepted: sort_method, entry_words, code_rows, top_rows, batch_size, prefetch, prefetch_gather, "
             "prefetch_tie, huge_pages, "
