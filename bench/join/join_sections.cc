@@ -313,7 +313,7 @@ absl::Status PartitionsCell(const Settings& settings, KeyKind keys, const std::s
 }
 
 void AddPartitions(Cells* cells) {
-  cells->Begin("partitions", "does dealing rows out to parts by their hash pay for itself? ns/row; gain: whole join, over no parts",
+  cells->Begin("partitions", "does partitioning rows to parts by their hash pay for itself? ns/row; gain: whole join, over no parts",
                {{"layout", -13},
                 {"key", -9},
                 {"rows each", 12},

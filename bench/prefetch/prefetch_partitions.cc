@@ -3,10 +3,10 @@
 // the cache, and join part by part, as PostgreSQL does when it has to write parts to disk. Both sides of 10 M rows of i64:
 //
 //     one table    1 x (append 10 M, finalise, probe 10 M)                      a table of 190 to 410 MiB
-//     256 parts    deal out 2 x 10 M rows, 256 x (append 39,000, finalise, probe 39,000)   tables of 0.8 to 1.6 MiB
+//     256 parts    partition 2 x 10 M rows, 256 x (append 39,000, finalise, probe 39,000)   tables of 0.8 to 1.6 MiB
 //
-// A part is the lowest byte of the key, which is 64 random bits; the join takes parts and slots from bits of a hash of it. Dealing out
-// writes a line of 8 values at a time. It is a pass of its own, timed by itself, since rows may come dealt out already. Kernels, tables and
+// A part is the lowest byte of the key, which is 64 random bits; the join takes parts and slots from bits of a hash of it. Partitioning out
+// writes a line of 8 values at a time. It is a pass of its own, timed by itself, since rows may come partitioned already. Kernels, tables and
 // batches are those of joins elsewhere; every setting takes its turn over both, and all of them must find the same number of pairs. A
 // table's memory is the system's anew each time, one table's on huge pages, a part's on small ones: hence the column of page faults.
 #include <sys/resource.h>
@@ -63,33 +63,33 @@ Side WholeSide(const BatchView& batch) {
 
 uint32_t PartOf(uint64_t key) { return static_cast<uint32_t>(key % kParts); }
 
-// A side dealt out. The memory is taken once, so that dealing out again writes to pages that are there.
+// A side partitioned. The memory is taken once, so that partitioning again writes to pages that are there.
 class PartitionedGroups {
  public:
   explicit PartitionedGroups(const Side& from) : from_(from), columns_(from.columns.size(), std::vector<uint64_t>(from.begins.back(), 1)) {
     for (const std::vector<uint64_t>& column : columns_) side_.columns.push_back(column.data());
   }
 
-  void Deal();
+  void Partition();
   const Side& side() const { return side_; }
 
  private:
-  void DealColumn(const uint64_t* from, uint64_t* to) const;
+  void PartitionColumn(const uint64_t* from, uint64_t* to) const;
 
   Side from_, side_;
   std::vector<std::vector<uint64_t>> columns_;
 };
 
-void PartitionedGroups::Deal() {
+void PartitionedGroups::Partition() {
   const uint64_t rows = from_.begins.back();
   side_.begins.assign(kParts + 1, 0);
   for (uint64_t row = 0; row < rows; ++row) ++side_.begins[PartOf(from_.columns[0][row]) + 1];
   for (uint32_t part = 0; part < kParts; ++part) side_.begins[part + 1] += side_.begins[part];
-  for (size_t i = 0; i < columns_.size(); ++i) DealColumn(from_.columns[i], columns_[i].data());
+  for (size_t i = 0; i < columns_.size(); ++i) PartitionColumn(from_.columns[i], columns_[i].data());
 }
 
 // A line of each part lies in the cache until it is full.
-void PartitionedGroups::DealColumn(const uint64_t* from, uint64_t* to) const {
+void PartitionedGroups::PartitionColumn(const uint64_t* from, uint64_t* to) const {
   struct alignas(64) Line {
     uint64_t values[kLineValues];
   };
@@ -197,8 +197,8 @@ absl::Status TakeTurns(int turns, uint64_t expected, const Side& build, const Si
   *deal_s = 1e9;
   for (int turn = 0; turn < turns; ++turn) {
     const double start = Now();
-    dealt_build->Deal();
-    dealt_probe->Deal();
+    dealt_build->Partition();
+    dealt_probe->Partition();
     *deal_s = std::min(*deal_s, Now() - start);
     for (Rival& rival : *rivals) {
       QUERN_ASSIGN_OR_RETURN(const PhaseTimes times, JoinParts(rival.kernel, rival.is_dealt ? dealt_build->side() : build,
@@ -222,11 +222,11 @@ void PrintReading(const char* layout, const std::vector<Rival>& rivals, double d
   const double none_s = rivals[0].best.all_s();
   const Rival &one = BestOf(rivals, false), &parts = BestOf(rivals, true);
   const double one_s = one.best.all_s(), parts_s = parts.best.all_s(), with_s = parts_s + deal_s;
-  std::printf("\n%s: asking (%s) makes one table %s times as fast, parts (%s) %s times, with dealing out %s times; ", layout, one.asks,
+  std::printf("\n%s: asking (%s) makes one table %s times as fast, parts (%s) %s times, with partitioning %s times; ", layout, one.asks,
               Fixed(none_s / one_s).c_str(), parts.asks, Fixed(none_s / parts_s).c_str(), Fixed(none_s / with_s).c_str());
-  if (one_s <= parts_s) std::printf("asking is worth more than parts even where rows come dealt out\n\n");
-  else if (one_s <= with_s) std::printf("parts are worth more only where rows come dealt out\n\n");
-  else std::printf("parts are worth more, dealing out included\n\n");
+  if (one_s <= parts_s) std::printf("asking is worth more than parts even where rows come partitioned\n\n");
+  else if (one_s <= with_s) std::printf("parts are worth more only where rows come partitioned\n\n");
+  else std::printf("parts are worth more, partitioning included\n\n");
   std::fflush(stdout);
 }
 
@@ -267,14 +267,14 @@ void AddPartitionedJoins(Cells* cells) {
                 {"tables", 8},
                 {"of", 10},
                 {"asked for", 12},
-                {"deal out", 10},
+                {"partition", 10},
                 {"build", 8},
                 {"probe", 8},
                 {"faults", 8},
                 {"ms", 9, "joins alone"},
                 {"gain", 7, "joins alone"},
-                {"ms", 9, "with dealing out"},
-                {"gain", 12, "with dealing out"}});
+                {"ms", 9, "with partitioning"},
+                {"gain", 12, "with partitioning"}});
   for (const PartitionCase& which : cases)
     cells->Add(which.layout,
                [settings = cells->settings(), &which](Section* section) { return PartitionedCell(settings, which, section); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A budget is spent from the most useful cell on: what is left is dealt out evenly over the cells that are left, so that a cell which is
+// A budget is spent from the most useful cell on: what is left is partitioned evenly over the cells that are left, so that a cell which is
 // done early leaves its time to the others, and a budget that is too small for all ends with the useful ones measured well. Example, 60 s
 // and 60 cells:
 //

@@ -27,10 +27,10 @@ struct AggregateOptions {
   bool huge_pages = true;
   GroupLayout layout = GroupLayout::kAuto;
   uint32_t load_percent = 60;   // of an open table or directory, before it grows
-  uint32_t partition_bits = 6;  // parts that many groups of several threads are dealt out to, log2
+  uint32_t partition_bits = 6;  // parts that many groups of several threads are partitioned to, log2
   uint64_t local_groups =
-      uint64_t{1} << 22;  // expected ones, from which on several threads deal rows out where hardly any two share a group
-  uint64_t compact_tuples = uint64_t{1} << 24;  // of a thread, dealt out one by one: so many are brought together for the first time
+      uint64_t{1} << 22;  // expected ones, from which on several threads partition rows where hardly any two share a group
+  uint64_t compact_tuples = uint64_t{1} << 24;  // of a thread, partitioned one by one: so many are brought together for the first time
   uint64_t expected_groups = 0;                 // the host's guess; 0: none
   std::vector<KeyRange> ranges;                 // the host's statistics, by key; may be empty
 };

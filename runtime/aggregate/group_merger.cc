@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How tables of several threads become one result, by what there is:
 //
-//     one side, nothing dealt out     its table is the result
+//     one side, nothing partitioned     its table is the result
 //     few groups in all               one thread adds the others' groups to the first table: 65,536 groups take a millisecond or so
 //     many                            each side deals its groups out to parts by hash, a side a task; then each part is merged, a part
 //                                     a task, into a table of its own: no two threads ever meet
@@ -45,7 +45,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> GroupMerger::FirstPhase() {
   by_parts_ = any_dealt || (has_keys && num_groups > kFewGroups && context_.options.partition_bits != 0);
   SharedWork::Phase phase;
   phase.num_tasks = by_parts_ ? local_states_.size() : 1;
-  phase.run = [this](uint64_t task) { return by_parts_ ? local_states_[task]->DealOut() : MergeIntoFirst(); };
+  phase.run = [this](uint64_t task) { return by_parts_ ? local_states_[task]->PartitionRows() : MergeIntoFirst(); };
   return std::optional<SharedWork::Phase>(std::move(phase));
 }
 

@@ -9,7 +9,7 @@
 //
 // Several threads that aggregate 20 M rows into 10 M groups gain nothing from tables of their own: each would hold nearly all groups, and
 // merging them would be the same work again. When so many groups are to be expected (local_groups) and hardly any two rows were of one
-// group so far, the table's groups are dealt out into parts by hash, and from then on rows as well, each as a group of one row: sequential
+// group so far, the table's groups are radix-partitioned by hash, and from then on rows as well, each as a group of one row: sequential
 // writes, and a part is merged by one thread in its cache.
 #include "runtime/aggregate/local_groups.h"
 
@@ -182,7 +182,7 @@ absl::Status LocalGroups::MergeSaved(const Batch& batch, const KeyRows& rows, ui
 }
 
 absl::Status LocalGroups::AppendRows(const Batch& batch, const KeyRows& rows) {
-  if (deals_) return DealRows(batch, rows);
+  if (deals_) return PartitionRows(batch, rows);
   uint8_t* tuples[kMaxBatchRows];
   QUERN_RETURN_IF_ERROR(table_->Find(rows, tuples));
   PrefetchStates(table_->prefetch(), context_.descriptor->group()->tuple_bytes, tuples, rows.n);
@@ -264,12 +264,12 @@ absl::Status LocalGroups::CheckPays() {
   if (table_->bytes() < enough * context_.descriptor->group()->tuple_bytes) return absl::OkStatus();
   const uint64_t groups = table_->num_groups();
   if (groups < enough || num_rows_ >= 2 * groups || ExpectedGroups(num_rows_, groups) < local_groups) return absl::OkStatus();
-  QUERN_RETURN_IF_ERROR(DealOut());
+  QUERN_RETURN_IF_ERROR(PartitionRows());
   deals_ = true;
   return absl::OkStatus();
 }
 
-absl::Status LocalGroups::DealOut() {
+absl::Status LocalGroups::PartitionRows() {
   if (!deals_ && num_rows_ != 0) expected_groups_ = ExpectedGroups(num_rows_, table_->num_groups());
   if (!parts_.is_partitioned()) QUERN_RETURN_IF_ERROR(parts_.Partition(context_.options.partition_bits));
   CountTable();
@@ -280,7 +280,7 @@ absl::Status LocalGroups::DealOut() {
     const uint32_t n = table_->Scan(begin, std::min<uint64_t>(begin + kScanRows, num_positions), tuples);
     if (n == 0) continue;
     table_->HashesOf(begin, tuples, n, hashes);
-    QUERN_RETURN_IF_ERROR(parts_.Deal(tuples, hashes, n));
+    QUERN_RETURN_IF_ERROR(parts_.Partition(tuples, hashes, n));
     num_dealt_ += n;
   }
   emptied_.push_back(std::move(table_));
@@ -289,7 +289,7 @@ absl::Status LocalGroups::DealOut() {
   return absl::OkStatus();
 }
 
-absl::Status LocalGroups::DealRows(const Batch& batch, const KeyRows& rows) {
+absl::Status LocalGroups::PartitionRows(const Batch& batch, const KeyRows& rows) {
   const QuernJoinDescriptor& group = *context_.descriptor->group();
   const uint64_t bytes = uint64_t{rows.n} * group.tuple_bytes;
   if (dealt_tuples_.bytes() < bytes) {
@@ -297,11 +297,11 @@ absl::Status LocalGroups::DealRows(const Batch& batch, const KeyRows& rows) {
     const uint64_t most_rows = std::max(group.batch_rows, rows.n);
     QUERN_ASSIGN_OR_RETURN(dealt_tuples_, HugeBuffer::Allocate(context_.budget, most_rows * group.tuple_bytes, false));
   }
-  uint8_t* const dealt = dealt_tuples_.data();
-  std::memset(dealt, 0, bytes);
+  uint8_t* const partitioned = dealt_tuples_.data();
+  std::memset(partitioned, 0, bytes);
   uint8_t* tuples[kMaxBatchRows];
   uint64_t hashes[kMaxBatchRows];
-  for (uint32_t i = 0; i < rows.n; ++i) tuples[i] = dealt + uint64_t{i} * group.tuple_bytes;
+  for (uint32_t i = 0; i < rows.n; ++i) tuples[i] = partitioned + uint64_t{i} * group.tuple_bytes;
   if (group.packed_bytes != 0) {
     context_.entry_points.Now().pack(&group, rows.keys, rows.first, rows.rows, rows.n, hashes);
     for (uint32_t i = 0; i < rows.n; ++i) std::memcpy(tuples[i], &hashes[i], group.packed_bytes);
@@ -310,12 +310,12 @@ absl::Status LocalGroups::DealRows(const Batch& batch, const KeyRows& rows) {
     uint32_t batch_rows[kMaxBatchRows];
     for (uint32_t i = 0; i < rows.n; ++i) batch_rows[i] = blocks::RowAt(rows.rows, rows.first, i);
     context_.entry_points.Now().hash(&group, rows.keys, rows.first, rows.rows, rows.n, hashes);
-    StoreKeys(context_, rows.keys, batch_rows, rows.n, dealt);
-    QUERN_RETURN_IF_ERROR(key_bytes_.Keep(dealt, rows.n));
+    StoreKeys(context_, rows.keys, batch_rows, rows.n, partitioned);
+    QUERN_RETURN_IF_ERROR(key_bytes_.Keep(partitioned, rows.n));
   }
   QUERN_RETURN_IF_ERROR(Update(batch, rows, tuples));
   num_dealt_ += rows.n;
-  return parts_.Deal(dealt, hashes, rows.n);
+  return parts_.Partition(partitioned, hashes, rows.n);
 }
 
 absl::Status MergePart(const GroupContext& context, const TupleList& part, GroupTable* table, AccumulatorMemory* memory) {
@@ -333,7 +333,7 @@ absl::Status MergePart(const GroupContext& context, const TupleList& part, Group
   return absl::OkStatus();
 }
 
-// Brings rows of one group together that were dealt one by one, so that memory is bounded by the groups and not by the rows: at twice as
+// Brings rows of one group together that were partitioned one by one, so that memory is bounded by the groups and not by the rows: at twice as
 // many tuples as after the last time.
 absl::Status LocalGroups::Compact() {
   TupleStore compacted(FormatOf(*context_.descriptor->group()), context_.budget, context_.options.huge_pages);
@@ -346,7 +346,7 @@ absl::Status LocalGroups::Compact() {
   emptied_.clear();
   for (const TupleList& part : compacted.parts()) {
     QUERN_RETURN_IF_ERROR(MergePart(context_, part, table_.get(), &memory_));
-    QUERN_RETURN_IF_ERROR(DealOut());
+    QUERN_RETURN_IF_ERROR(PartitionRows());
   }
   compact_at_ = std::max(context_.options.compact_tuples, 2 * num_dealt_);
   return absl::OkStatus();

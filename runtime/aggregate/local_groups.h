@@ -19,7 +19,7 @@ namespace quern {
 
 class LocalGroups {
  public:
-  // num_local_states: how many take part; with one alone nothing is dealt out, since nobody would merge it.
+  // num_local_states: how many take part; with one alone nothing is partitioned, since nobody would merge it.
   LocalGroups(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries, const std::atomic<uint32_t>* num_local_states);
 
   // *Errors*: as HashAggregate::Append.
@@ -30,7 +30,7 @@ class LocalGroups {
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 
   // Moves the table's groups into 2^partition_bits parts. *Cost*: one pass.
-  absl::Status DealOut();
+  absl::Status PartitionRows();
 
   uint64_t num_rows() const { return num_rows_; }
   bool deals() const { return deals_; }
@@ -48,7 +48,7 @@ class LocalGroups {
   absl::Status EncodeKeys(const BatchView& batch, bool is_plain, std::vector<QuernColumn>* keys);
   uint32_t BlockRows() const;
   absl::Status AppendRows(const Batch& batch, const KeyRows& rows);
-  absl::Status DealRows(const Batch& batch, const KeyRows& rows);
+  absl::Status PartitionRows(const Batch& batch, const KeyRows& rows);
   absl::Status Update(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
   absl::Status UpdateCalled(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
   absl::Status MergeSaved(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
@@ -67,7 +67,7 @@ class LocalGroups {
   uint64_t num_dealt_ = 0;
   uint64_t expected_groups_ = 0;
   uint64_t compact_at_;
-  KeyBytes key_bytes_;  // of rows that were dealt
+  KeyBytes key_bytes_;  // of rows that were partitioned
   AccumulatorMemory memory_;
   std::vector<std::vector<uint32_t>> codes_;          // of dictionary keys, for one batch
   std::vector<uint8_t> overflowed_;                   // by aggregate

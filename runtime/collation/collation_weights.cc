@@ -11,7 +11,7 @@
 //
 // Bytes of order keys. In general_ci, ascii_ci and latin1_bin a weight is a code point or a byte and ASCII is in place, so that its UTF-8
 // form keeps the order; 0 and 1 are two bytes, 01 01 and 01 02, so that no byte is 0. Under UCA, ASCII weights lie apart with others
-// between them, so that lead bytes are dealt out along the weights (DivideWeights); of 0900_ai_ci:
+// between them, so that lead bytes are partitioned along the weights (DivideWeights); of 0900_ai_ci:
 //
 //     lead   01         02    03 ..     43   44        45   ..   75    76 .. fb          fc          fd            fe
 //     of     TAB LF ..  ' '   _ , - ..  A    between   B    ..   Z     255 weights each  the rest    fb00 .. fbfe  the rest

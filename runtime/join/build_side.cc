@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Appending, a kernel's batch of 1024 rows at a time: filter, pack or hash, store. Few tuples go where they will stay until the table is
-// built; many are first stored in a batch's own buffer, in cache, and then dealt out to parts by their hashes (tuple_store.h). Packed keys
-// that look dense are not dealt out: a table over a plain range needs no hash, and is built in one sequential pass.
+// built; many are first stored in a batch's own buffer, in cache, and then radix-partitioned by their hashes (tuple_store.h). Packed keys
+// that look dense are not partitioned: a table over a plain range needs no hash, and is built in one sequential pass.
 //
 // "Looks dense" after 128 Ki rows: keys 0 .. 10 M have a range of 10 M = 76 a row, and 20 M rows more may fill it. Random keys of 64 bits
 // have 1.4e14 a row. The line is drawn at 8192.
@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t kFlatRows = uint64_t{1} << 17;  // a table of so many fits the L2 or L3 cache, and gains nothing from parts
 constexpr uint64_t kDenseRangePerRow = 8192;
-constexpr uint64_t kStagedBytes = uint64_t{256} << 10;  // wide tuples: fewer rows at a time, so that they are dealt out from cache
+constexpr uint64_t kStagedBytes = uint64_t{256} << 10;  // wide tuples: fewer rows at a time, so that they are partitioned from cache
 
 TupleFormat FormatOf(const QuernJoinDescriptor& descriptor) { return {descriptor.tuple_bytes, descriptor.packed_bytes, descriptor.zero_hashes, descriptor.prefetches}; }
 
@@ -133,7 +133,7 @@ absl::Status BuildSide::StoreParts(const Step& step) {
   if (staged_.empty()) staged_.resize(size_t{step_rows_} * descriptor.tuple_bytes);
   Write(step, step.rows, words_.data(), staged_.data());
   if (descriptor.packed_bytes != 0) HashPackedKeys(words_.data(), step.rows.n, descriptor.zero_hashes, hashes_.data());
-  return store_.Deal(staged_.data(), hashes_.data(), step.rows.n);
+  return store_.Partition(staged_.data(), hashes_.data(), step.rows.n);
 }
 
 absl::Status BuildSide::StoreNullRows(const Step& step, const uint32_t* rows, uint32_t n) {

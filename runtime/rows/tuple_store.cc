@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why deal tuples out at all? A table of 10 M rows takes 200 MB, so that each insertion into it misses every cache; dealt into 64 parts, a
-// part's share is 3 MB and its tuples 2.5 MB, which stay in the L2 and L3 caches while one thread inserts them. Dealing costs 64 streams of
+// Why deal tuples out at all? A table of 10 M rows takes 200 MB, so that each insertion into it misses every cache; partitioned into 64 parts, a
+// part's share is 3 MB and its tuples 2.5 MB, which stay in the L2 and L3 caches while one thread inserts them. Partitioning costs 64 streams of
 // sequential writes (about 2 ns a row, `join_bench --benchmark_filter=partitions`), and lets threads build parts side by side without
 // a lock: slots are taken from the top bits of the hash, in the same order as parts.
 //
@@ -24,7 +24,7 @@ constexpr uint64_t kPartSpanBytes = uint64_t{32} << 10;     // guess: eight page
 constexpr uint32_t kBlockRows = 1024;
 // Behind each stream's end lines are asked for to be written: hardware does not foresee 64 streams (10 M build rows of i64: appending takes
 // 4.9 instead of 6.2 ns a row, of 16 letters 12.4 instead of 15.1; Zen 4, `join_bench --benchmark_filter=partitions`).
-constexpr uint64_t kDealAheadBytes = 192;
+constexpr uint64_t kPartitionAheadBytes = 192;
 
 template <uint32_t kBytes>
 void CopyTuple(uint8_t* to, const uint8_t* from, uint32_t bytes) {
@@ -128,7 +128,7 @@ absl::StatusOr<TupleSpan*> TupleStore::FlatSpan(uint64_t rows) {
 }
 
 template <class TupleAt>
-absl::Status TupleStore::DealAll(TupleAt tuple_at, const uint64_t* hashes, uint32_t n) {
+absl::Status TupleStore::PartitionAll(TupleAt tuple_at, const uint64_t* hashes, uint32_t n) {
   const uint32_t bytes = format_.tuple_bytes;
   const bool prefetches = format_.prefetches;
   const auto deal = [&]<uint32_t kBytes>() -> absl::Status {
@@ -140,7 +140,7 @@ absl::Status TupleStore::DealAll(TupleAt tuple_at, const uint64_t* hashes, uint3
       TupleSpan& span = part.back();
       uint8_t* const to = span.tuples + span.num_tuples * bytes;
       CopyTuple<kBytes>(to, tuple_at(i), bytes);
-      if (prefetches) __builtin_prefetch(to + kDealAheadBytes, 1);
+      if (prefetches) __builtin_prefetch(to + kPartitionAheadBytes, 1);
       if (span.hashes != nullptr) span.hashes[span.num_tuples] = hashes[i];
       ++span.num_tuples;
     }
@@ -158,19 +158,19 @@ absl::Status TupleStore::DealAll(TupleAt tuple_at, const uint64_t* hashes, uint3
   }
 }
 
-absl::Status TupleStore::Deal(const uint8_t* tuples, const uint64_t* hashes, uint32_t n) {
+absl::Status TupleStore::Partition(const uint8_t* tuples, const uint64_t* hashes, uint32_t n) {
   const uint64_t bytes = format_.tuple_bytes;
-  return DealAll([=](uint32_t i) { return tuples + i * bytes; }, hashes, n);
+  return PartitionAll([=](uint32_t i) { return tuples + i * bytes; }, hashes, n);
 }
 
-absl::Status TupleStore::Deal(uint8_t* const* tuples, const uint64_t* hashes, uint32_t n) {
-  return DealAll([=](uint32_t i) { return tuples[i]; }, hashes, n);
+absl::Status TupleStore::Partition(uint8_t* const* tuples, const uint64_t* hashes, uint32_t n) {
+  return PartitionAll([=](uint32_t i) { return tuples[i]; }, hashes, n);
 }
 
 absl::Status TupleStore::Partition(uint32_t bits) {
   parts_.resize(size_t{1} << bits);
   part_shift_ = 64 - bits;
-  const absl::Status status = DealFlat();
+  const absl::Status status = PartitionFlat();
   if (status.ok()) {
     flat_.clear();
     flat_arena_.Clear();
@@ -181,13 +181,13 @@ absl::Status TupleStore::Partition(uint32_t bits) {
   return status;
 }
 
-absl::Status TupleStore::DealFlat() {
+absl::Status TupleStore::PartitionFlat() {
   uint64_t hashes[kBlockRows];
   for (const TupleSpan& span : flat_) {
     for (uint64_t at = 0; at < span.num_tuples; at += kBlockRows) {
       const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(kBlockRows, span.num_tuples - at));
       LoadHashes(span, at, n, format_, hashes);
-      QUERN_RETURN_IF_ERROR(Deal(span.tuples + at * format_.tuple_bytes, hashes, n));
+      QUERN_RETURN_IF_ERROR(Partition(span.tuples + at * format_.tuple_bytes, hashes, n));
     }
   }
   return absl::OkStatus();

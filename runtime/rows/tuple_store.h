@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where one appender keeps its tuples until the table is built: in order of arrival while they are few (*flat*), then dealt out by the top
+// Where one appender keeps its tuples until the table is built: in order of arrival while they are few (*flat*), then partitioned by the top
 // bits of their hashes into *parts*, each of which is a contiguous range of the table, to be built by one thread in its cache.
 #ifndef QUERN_RUNTIME_ROWS_TUPLE_STORE_H_
 #define QUERN_RUNTIME_ROWS_TUPLE_STORE_H_
@@ -27,7 +27,7 @@ struct TupleFormat {
   uint32_t tuple_bytes = 0;
   uint32_t packed_bytes = 0;  // 0: hashes are kept beside the tuples
   bool zero_hashes = false;
-  bool prefetches = true;  // lines that tuples will be dealt to
+  bool prefetches = true;  // lines that tuples will be partitioned to
 };
 
 // Hashes of n words; all 0 where `zero`. *Cost*: about 1 ns a word.
@@ -53,9 +53,9 @@ class TupleStore {
   absl::Status Partition(uint32_t bits);
   bool is_partitioned() const { return !parts_.empty(); }
   // Adds tuples to their parts. *Cost*: one copy each, into as many streams as there are parts.
-  absl::Status Deal(const uint8_t* tuples, const uint64_t* hashes, uint32_t n);
+  absl::Status Partition(const uint8_t* tuples, const uint64_t* hashes, uint32_t n);
   // The same for tuples that lie anywhere.
-  absl::Status Deal(uint8_t* const* tuples, const uint64_t* hashes, uint32_t n);
+  absl::Status Partition(uint8_t* const* tuples, const uint64_t* hashes, uint32_t n);
 
   const TupleList& flat() const { return flat_; }
   const std::vector<TupleList>& parts() const { return parts_; }
@@ -64,9 +64,9 @@ class TupleStore {
 
  private:
   absl::Status Extend(TupleList* list, Arena* arena, uint64_t rows);
-  absl::Status DealFlat();
+  absl::Status PartitionFlat();
   template <class TupleAt>
-  absl::Status DealAll(TupleAt tuple_at, const uint64_t* hashes, uint32_t n);
+  absl::Status PartitionAll(TupleAt tuple_at, const uint64_t* hashes, uint32_t n);
 
   TupleFormat format_;
   Arena flat_arena_;

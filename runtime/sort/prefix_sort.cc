@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entries of one word are sorted by vectors (VQSort of the Highway library: Blacher, Giesen, Sanders, Wassenberg, Vectorized and
 // performance-portable Quicksort, 2022), of more words by radix, highest bits first. The radix sort looks for the bits that vary before it
-// deals out by them, so that keys which share what comes first cost one look each:
+// partition by them, so that keys which share what comes first cost one look each:
 //
 //     n = 5000 entries, which differ in bit 52 and below of word 0
-//     deal out by bits 52 .. 40: 8192 buckets, most of them with one entry or none
+//     partition by bits 52 .. 40: 8192 buckets, most of them with one entry or none
 //     buckets of up to 16 entries are put right by insertion, all of them in one go, as their order among each other is right already;
 //     a larger one is looked at again: which bits vary in it?
 //
-// As many bits are dealt out by as n has, so that one turn suffices where keys are spread evenly; where they are not, each turn takes the
+// As many bits are partitioned by as n has, so that one turn suffices where keys are spread evenly; where they are not, each turn takes the
 // next bits of what is left. Equal first words go on with the next word. Entries move between the array and a scratch array of its size;
 // both are meant to fit the L2 cache, which is why sorted_rows.cc deals large inputs out beforehand.
 #include "runtime/sort/prefix_sort.h"
@@ -80,7 +80,7 @@ class RadixSort {
     const uint32_t bits_of_n = 64 - static_cast<uint32_t>(__builtin_clzll(n));
     const uint32_t bits = std::min({bits_of_n, top, kMostBits});
     const uint32_t shift = top - bits;
-    uint32_t* const ends = Deal(entries, scratch, n, word, shift, bits, depth);
+    uint32_t* const ends = Partition(entries, scratch, n, word, shift, bits, depth);
     if (shift == 0 && word + 1 == kWords) {
       if (!into_scratch) std::memcpy(entries, scratch, n * sizeof(E));
       return;
@@ -111,7 +111,7 @@ class RadixSort {
     return 0;
   }
 
-  uint32_t* Deal(const E* entries, E* scratch, uint64_t n, uint32_t word, uint32_t shift, uint32_t bits, size_t depth) {
+  uint32_t* Partition(const E* entries, E* scratch, uint64_t n, uint32_t word, uint32_t shift, uint32_t bits, size_t depth) {
     if (counts_.size() == depth) counts_.push_back(std::make_unique<uint32_t[]>(uint64_t{1} << kMostBits));
     uint32_t* const counts = counts_[depth].get();
     const uint32_t num_buckets = uint32_t{1} << bits;

@@ -72,7 +72,7 @@ EntryLayout::EntryLayout(const std::vector<SortStep>& steps, const std::vector<W
     exact += BitsOf(mask);
     ranges += BitsOf(Range(mask));
   }
-  // Picking bits also makes the highest ones, by which entries are dealt out, differ: text has three constant bits in each byte.
+  // Picking bits also makes the highest ones, by which entries are partitioned, differ: text has three constant bits in each byte.
   const bool gathers = GathersBits() && exact < ranges;
   words_ = std::clamp(WordsFor(gathers ? exact : ranges), 1u, most_words);
   const uint32_t room = 64 * words_ - row_bits;

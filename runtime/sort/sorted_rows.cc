@@ -7,9 +7,9 @@
 //     sort     task = some buckets: each is sorted in the L2 cache (prefix_sort.h), then rows that tie (collision_sort.h)
 //     windows  task = 64 Ki positions: where partitions and peers begin
 //
-// An entry is made where it is dealt out, never stored before; scanning makes its first word alone. Where words never fall (or never rise,
+// An entry is made where it is partitioned, never stored before; scanning makes its first word alone. Where words never fall (or never rise,
 // and are all different), entries are placed in order (or back to front), and sorting looks only at those whose first words are equal.
-// Where they fall seldom, what is out of place is taken out and merged back; if that is too much, entries are dealt out after all. What
+// Where they fall seldom, what is out of place is taken out and merged back; if that is too much, entries are partitioned after all. What
 // fits a part of the L2 cache is one task without a scan. Where all columns come out of words (of strings: ranks), an entry has no row's
 // number, and nothing of the row it was made of is read again. A comparison sort has but one task: it sorts the addresses of tuples.
 #include "runtime/sort/sorted_rows.h"
@@ -378,7 +378,7 @@ void SortedRows::PlaceInOrder(uint64_t c) {
 namespace {
 
 template <uint32_t kWords, class BucketOf>
-void DealTo(const uint64_t* from, uint32_t n, uint64_t* ends, uint64_t* to, BucketOf bucket_of) {
+void PartitionInto(const uint64_t* from, uint32_t n, uint64_t* ends, uint64_t* to, BucketOf bucket_of) {
   for (uint32_t i = 0; i < n; ++i) {
     const uint64_t position = ends[bucket_of(from[uint64_t{i} * kWords])]++;
     for (uint32_t w = 0; w < kWords; ++w) to[position * kWords + w] = from[uint64_t{i} * kWords + w];
@@ -386,13 +386,13 @@ void DealTo(const uint64_t* from, uint32_t n, uint64_t* ends, uint64_t* to, Buck
 }
 
 template <uint32_t kWords>
-void Deal(const uint64_t* from, uint32_t n, const BucketMap& buckets, uint64_t row_mask, uint64_t* ends, uint64_t* to) {
+void Partition(const uint64_t* from, uint32_t n, const BucketMap& buckets, uint64_t row_mask, uint64_t* ends, uint64_t* to) {
   if (buckets.is_plain()) {
-    DealTo<kWords>(from, n, ends, to, [shift = buckets.shift()](uint64_t word) { return word >> shift; });
+    PartitionInto<kWords>(from, n, ends, to, [shift = buckets.shift()](uint64_t word) { return word >> shift; });
   } else {
     // An entry of one word has the row's number in it, which a sample of first words has not.
     const uint64_t mask = ~row_mask;
-    DealTo<kWords>(from, n, ends, to,
+    PartitionInto<kWords>(from, n, ends, to,
                    [ranges = buckets.ranges(), mask](uint64_t word) { return BucketMap::BucketOf(ranges, word & mask); });
   }
 }
@@ -403,7 +403,7 @@ void SortedRows::PlaceByBucket(uint64_t c) {
   const SortChunk& chunk = chunks_[c];
   uint64_t* const ends = scans_[c].buckets.data();
   uint64_t buffer[EntryLayout::kBlockRows * kMaxEntryWords];
-  const auto deal = layout_->words() == 1 ? Deal<1> : layout_->words() == 2 ? Deal<2> : layout_->words() == 3 ? Deal<3> : Deal<4>;
+  const auto deal = layout_->words() == 1 ? Partition<1> : layout_->words() == 2 ? Partition<2> : layout_->words() == 3 ? Partition<3> : Partition<4>;
   for (uint32_t begin = 0; begin < chunk.num_rows; begin += EntryLayout::kBlockRows) {
     const uint32_t n = std::min(EntryLayout::kBlockRows, chunk.num_rows - begin);
     layout_->Pack(chunk, begin, n, c << kChunkShift, buffer);

@@ -103,7 +103,7 @@ def _variant_marks(case, variant):
     if appenders:
         yield "appenders", appenders
     if appenders > 1 and variant.params.get("local_groups", 1 << 20) < case.generated_groups // 4 and variant.num_batches > appenders:
-        yield "threads", "parts dealt out"
+        yield "threads", "parts partitioned"
     feeder = Feeder(case, variant)
     yield "input", "vectors" if feeder.vectors else "arrow"
     if feeder.selects and case.num_rows:
@@ -159,7 +159,7 @@ def _wanted():
         "keys": (0, MAX_KEYS), "key": (*SPELLINGS, "NaNs", "-0"), "key dictionary": ("i8", "u16", "i32"),
         "argument": ("dictionary",), "groups": (0, 1, "few", "batch - 1", "batch", "batch + 1", "many"),
         "rows": ("sorted", "filtered", "selected", "selected in another order"), "batches": ("with dictionaries of their own",),
-        "appenders": (1, 2, 3, 4), "threads": ("parts dealt out",), "input": ("arrow", "vectors"),
+        "appenders": (1, 2, 3, 4), "threads": ("parts partitioned",), "input": ("arrow", "vectors"),
         "result": ("arrow", "vectors", "by partitions"), "result rows": (1, 7, 1000), "readers": ("several",), "run at once": (1, 2, 3),
         "states": ("arrow", "vectors", "by partitions"), "hint": ("right groups", "wrong groups", "right range", "wrong range"),
         "error": ("sum out of range",),

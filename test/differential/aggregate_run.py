@@ -3,7 +3,7 @@
 
     answer = run(library, case, variant)         groups as tuples of physical values, statistics, or the error that it ended in
 
-With several stages the batches are dealt out to as many aggregations, all but the last of which let out states, which the last one takes
+With several stages the batches are partitioned to as many aggregations, all but the last of which let out states, which the last one takes
 in beside its own rows.
 """
 import ctypes
@@ -19,7 +19,7 @@ from kernel_checks import check_inputs_released, check_made_anew, check_refused,
 from random_data import ColumnType
 from result_columns import Mismatch, comparable, result_array
 from row_feed import Feeder
-from worker_threads import dealt, in_threads, run_each, taken
+from worker_threads import partitioned, in_threads, run_each, taken
 
 DEFAULT_BATCH_ROWS = 65536
 
@@ -145,7 +145,7 @@ def _append_all(aggregate, variant, batches, append):
             append(appender, taken(hand))
             appender.finish()
 
-    in_threads([lambda hand=hand: work(hand) for hand in dealt(batches, variant.append_threads)])
+    in_threads([lambda hand=hand: work(hand) for hand in partitioned(batches, variant.append_threads)])
 
 
 def _range_of_hint(key, style):
@@ -304,7 +304,7 @@ def _aggregated(kernel, case, variant):
     if variant.stages == 1:
         stages, states = [feeder.batches()], []
     else:
-        stages, states = [taken(hand) for hand in dealt(feeder.batches(), variant.stages)], []
+        stages, states = [taken(hand) for hand in partitioned(feeder.batches(), variant.stages)], []
     for batches in stages[:-1]:
         with _filled(kernel, case, variant, feeder, batches) as aggregate:
             states += _states(aggregate, case, variant)

@@ -17,7 +17,7 @@ from join_rows import SIDES
 from kernel_checks import check_inputs_released, check_made_anew, check_refused, compiled
 from random_data import ColumnType, comparable_arrow
 from result_columns import Mismatch, comparable, result_array
-from worker_threads import dealt, in_threads, run_each, taken
+from worker_threads import partitioned, in_threads, run_each, taken
 
 # ---- results -----------------------------------------------------------------------------------------------------------------------------
 
@@ -112,7 +112,7 @@ def _append_all(join, feeder, variant, keep):
             _append(appender, feeder, taken(hand), variant.copy_bytes, keep)
             appender.finish()
 
-    hands = dealt(feeder.batches(), variant.append_threads)
+    hands = partitioned(feeder.batches(), variant.append_threads)
     in_threads([lambda hand=hand: work(hand) for hand in hands])
 
 
@@ -141,7 +141,7 @@ def _probe_all(join, case, feeder, variant, readers):
     probers = [join.prober(variant.batch_rows) for _ in readers]
     try:
         if variant.threaded_probe:
-            hands = [taken(hand) for hand in dealt(feeder.batches(), len(probers))]
+            hands = [taken(hand) for hand in partitioned(feeder.batches(), len(probers))]
             in_threads([lambda work=work: _probe(work[0], feeder, work[1], work[2]) for work in zip(probers, hands, readers)])
         else:
             for number, batch in enumerate(feeder.batches()):

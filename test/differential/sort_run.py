@@ -18,7 +18,7 @@ from oracle import normalise
 from result_columns import Mismatch, comparable, result_array
 from row_feed import Feeder
 from sort_expected import Answer, empty_table
-from worker_threads import dealt, in_threads, run_each, taken
+from worker_threads import partitioned, in_threads, run_each, taken
 
 DEFAULT_BATCH_ROWS = 65536
 METHODS = ("none", "sorted", "reversed", "nearly_sorted", "insertion", "vector", "radix", "comparison")
@@ -181,7 +181,7 @@ class _Appending:
         if not self.variant.append_threads:
             self._append(self.sort, self.feeder.batches(), True)
             return
-        hands = dealt(self.feeder.batches(), self.variant.append_threads)
+        hands = partitioned(self.feeder.batches(), self.variant.append_threads)
         in_threads([lambda hand=hand, number=number: self._work(hand, number) for number, hand in enumerate(hands)])
 
     def _work(self, hand, number):
@@ -288,7 +288,7 @@ def _sorted(kernel, case, variant, keep):
 
 
 class _Runs:
-    """The rows as sorted runs: pieces of the input, or dealt out; each cut into batches."""
+    """The rows as sorted runs: pieces of the input, or partitioned; each cut into batches."""
 
     def __init__(self, case, variant, feeder):
         self.feeder, self.rng = feeder, random.Random(f"{variant.layout_seed}/runs")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Work that several Python threads do at once. The library is called without the interpreter's lock, so its calls do run side by side.
 
-    in_threads([lambda hand=hand: work(taken(hand)) for hand in dealt(batches, 3)])
+    in_threads([lambda hand=hand: work(taken(hand)) for hand in partitioned(batches, 3)])
 """
 import collections
 import threading
@@ -34,8 +34,8 @@ def run_each(works, threaded):
         work()
 
 
-def dealt(batches, num_hands):
-    """The batches dealt in turn; each hand gives up a batch when it is taken."""
+def partitioned(batches, num_hands):
+    """The batches partitioned in turn; each hand gives up a batch when it is taken."""
     hands = [collections.deque() for _ in range(num_hands)]
     for number, batch in enumerate(batches):
         hands[number % num_hands].append(batch)

@@ -34,7 +34,7 @@ Owned<quern_aggregate> MakeAggregate(const KernelHandle& kernel, const Input& in
   return owned;
 }
 
-// Appends by one thread until so many of the feed's rows were dealt out.
+// Appends by one thread until so many of the feed's rows were partitioned.
 void AppendSome(quern_aggregate* aggregate, const View& view, Feed* feed, uint64_t rows) {
   RunWorkers(view.source()->is_collected() ? 0 : 1, [&](uint32_t, const StopFlag& stop) {
     RowRoom room;

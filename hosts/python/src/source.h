@@ -60,7 +60,7 @@ class Source {
   bool is_collected_ = false;
 };
 
-// The batches of a source in pieces of up to kMorselRows rows, dealt out to any threads.
+// The batches of a source in pieces of up to kMorselRows rows, partitioned to any threads.
 class Feed {
  public:
   explicit Feed(Source* source) : source_(*source) {}

@@ -3,7 +3,7 @@
 // they are brought up to date by calls, one per batch, which cost nothing beside their work.
 //
 // A state is `state_bytes` bytes in its group's row (zero: no values so far), a multiple of 8, aligned to 8; what it points to lies in an
-// AccumulatorMemory. Group rows are copied as bytes when tables grow or are dealt out, so a state must not point into itself, and only one
+// AccumulatorMemory. Group rows are copied as bytes when tables grow or are partitioned, so a state must not point into itself, and only one
 // copy of it is used afterwards.
 #ifndef QUERN_RUNTIME_AGGREGATE_ACCUMULATORS_OUT_OF_LINE_AGGREGATES_H_
 #define QUERN_RUNTIME_AGGREGATE_ACCUMULATORS_OUT_OF_LINE_AGGREGATES_H_

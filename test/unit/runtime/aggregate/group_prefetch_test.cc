@@ -114,7 +114,7 @@ TEST(GroupPrefetch, StatsTellTheLastSetting) {
   }
 }
 
-// Rows that threads deal out go through a buffer of a batch's rows, which a setting may make larger than the plan's.
+// Rows that threads partition go through a buffer of a batch's rows, which a setting may make larger than the plan's.
 TEST(GroupPrefetch, DealtRowsMayComeInLargerBatches) {
   const Table& table = kTables[2];
   AggregateOptions options = OptionsOf(table, {.distance = 8, .batch_rows = 4096});

@@ -246,7 +246,7 @@ TEST(CollatedKeys, SidesAreMergedByEquality) {
     const auto expected = ByKey(ExpectedGroups(texts, rule), rule);
     for (const Form& form : kForms) {
       const std::vector<BatchView> batches = Batches(form, texts);
-      for (const uint64_t local_groups : {10u, 100000u}) {  // dealt out to parts as they come, or merged at the end
+      for (const uint64_t local_groups : {10u, 100000u}) {  // radix-partitioned as they come, or merged at the end
         AggregateOptions options;
         options.local_groups = local_groups;
         auto aggregate = test::Aggregation("aggregate keys=" + TypeText(form, name) + " aggs=count_star", options);

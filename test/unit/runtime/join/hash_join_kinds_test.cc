@@ -195,7 +195,7 @@ class Runner {
   std::string layout() const { return join_->stats().layout; }
   const Result& rows() const { return rows_; }
 
-  // Batches of 70 rows, dealt out to the probers; then the drain, one output batch of each prober in turn.
+  // Batches of 70 rows, partitioned to the probers; then the drain, one output batch of each prober in turn.
   absl::Status Run(const Side& build, const Side& probe) {
     for (size_t begin = 0; begin < build.rows.size(); begin += 70) {
       const size_t n = std::min<size_t>(70, build.rows.size() - begin);

@@ -29,7 +29,7 @@ namespace {
 using test::Column;
 
 constexpr uint32_t kThreads = 4;
-constexpr uint64_t kMany = 140000, kFew = 3000;  // rows of an appender; from 131072 on they are dealt out
+constexpr uint64_t kMany = 140000, kFew = 3000;  // rows of an appender; from 131072 on they are partitioned
 constexpr uint64_t kBatchRows = 10000;
 
 enum class KeyKind { kDense, kSparse, kTwo };

@@ -89,15 +89,15 @@ uint64_t NumPairs(const Keys& build, const Keys& probe) {
   return pairs;
 }
 
-// Builds by one appender or, keys dealt out in turn, by three; checks the number of pairs of inner joins.
+// Builds by one appender or, keys partitioned in turn, by three; checks the number of pairs of inner joins.
 std::string LayoutOf(const std::string& spec, const Keys& build, LayoutChoice layout = LayoutChoice::kAuto, bool zero_hashes = false) {
   std::string name;
   for (const size_t num_appenders : {1, 3}) {
     auto join = Join(spec, layout, nullptr, zero_hashes);
     const KernelSpec& parsed = join->descriptor().spec();
-    std::vector<Keys> dealt(num_appenders);
-    for (size_t i = 0; i < build.size(); ++i) dealt[i % num_appenders].push_back(build[i]);
-    for (const Keys& keys : dealt) {
+    std::vector<Keys> partitioned(num_appenders);
+    for (size_t i = 0; i < build.size(); ++i) partitioned[i % num_appenders].push_back(build[i]);
+    for (const Keys& keys : partitioned) {
       JoinAppender appender(join);
       EXPECT_TRUE(appender.Append(BatchOf(keys, parsed.keys.size(), parsed.build.size())).ok());
       EXPECT_TRUE(appender.Finish().ok());

@@ -45,9 +45,9 @@ struct Filled {
     }
     return absl::OkStatus();
   }
-  absl::Status Deal(uint32_t n) {
+  absl::Status Partition(uint32_t n) {
     const std::vector<uint8_t> tuples = MakeTuples(n);
-    return store.Deal(tuples.data(), hashes.data() + hashes.size() - n, n);
+    return store.Partition(tuples.data(), hashes.data() + hashes.size() - n, n);
   }
   uint32_t NumberOf(const TupleSpan& span, uint64_t i) const {
     return blocks::Load<uint32_t>(span.tuples + (i + 1) * format.tuple_bytes - 4);
@@ -131,7 +131,7 @@ TEST(TupleStore, PartitioningLosesNothingAndKeepsTheOrder) {
       EXPECT_TRUE(filled.store.is_partitioned());
       EXPECT_TRUE(filled.store.flat().empty());
       ExpectParts(filled, bits);
-      for (int i = 0; i < 3; ++i) ASSERT_TRUE(filled.Deal(1000).ok());
+      for (int i = 0; i < 3; ++i) ASSERT_TRUE(filled.Partition(1000).ok());
       ExpectParts(filled, bits);
     }
   }
