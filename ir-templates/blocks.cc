@@ -174,17 +174,17 @@ QUERN_ORDERED_BLOCK(bit, kBit)
 QUERN_BITS_BLOCK(bit, kBit)
 
 #define QUERN_STEP_64(Id, text)                                                                                           \
-  QUERN_BLOCK void quern_block_step_##text(uint64_t value, uint8_t* state, uint64_t one, bool is_signed, uint64_t row_id, \
+  QUERN_BLOCK void quern_block_update_##text(uint64_t value, uint8_t* state, uint64_t one, bool is_signed, uint64_t row_id, \
                                            uint8_t* overflowed) {                                                         \
     b::Step64<Id>(value, state, one, is_signed, row_id, overflowed);                                                      \
   }
 #define QUERN_STEP_WIDE(Id, text)                                                                                    \
-  QUERN_BLOCK void quern_block_step_##text(const QuernColumn* column, uint32_t row, uint8_t* state, uint64_t row_id, \
+  QUERN_BLOCK void quern_block_update_##text(const QuernColumn* column, uint32_t row, uint8_t* state, uint64_t row_id, \
                                            uint8_t* overflowed) {                                                    \
     b::StepWide<Id>(column, row, state, row_id, overflowed);                                                         \
   }
 #define QUERN_STEP_TWO(Id, text) \
-  QUERN_BLOCK void quern_block_step_##text(uint64_t x, uint64_t y, uint8_t* state) { b::StepTwo<Id>(x, y, state); }
+  QUERN_BLOCK void quern_block_update_##text(uint64_t x, uint64_t y, uint8_t* state) { b::StepTwo<Id>(x, y, state); }
 #define QUERN_STEP_kReadsNothing QUERN_STEP_64
 #define QUERN_STEP_kReadsInteger QUERN_STEP_64
 #define QUERN_STEP_kReadsNumber QUERN_STEP_64
@@ -192,7 +192,7 @@ QUERN_BITS_BLOCK(bit, kBit)
 #define QUERN_STEP_kReadsBits QUERN_STEP_64
 #define QUERN_STEP_kReadsWide QUERN_STEP_WIDE
 #define QUERN_STEP_kReadsNumbers QUERN_STEP_TWO
-#define QUERN_STEP(Id, text, reads, state_bytes) QUERN_STEP_##reads(Id, text)
+#define QUERN_UPDATE_FUNCTION(Id, text, reads, state_bytes) QUERN_STEP_##reads(Id, text)
 #include "runtime/abi/update_functions.def"
 
 // ---- sorting: keys to words, and tuples' fields in order ------------------------------------------------------------------------------

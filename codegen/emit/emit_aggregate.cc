@@ -5,10 +5,10 @@
 //     QuernColumn column0 = args->columns[0];             // copies, which stores into groups cannot be taken for a change of
 //     for (i = 0; i < args->n; ++i) {
 //       uint32_t row = first + rows[i];   uint8_t* tuple = tuples[i];
-//       quern_block_step_rows(0, tuple + 8, /*one=*/1, ..);
+//       quern_block_update_rows(0, tuple + 8, /*one=*/1, ..);
 //       bool takes = quern_block_valid(&column0, row);     // only where the variant tests for nulls
 //       uint64_t value = quern_block_integer_64(&column0, row, /*is_signed=*/true);
-//       quern_block_step_sum(takes ? value : 0, tuple + 16, takes, ..);
+//       quern_block_update_sum(takes ? value : 0, tuple + 16, takes, ..);
 //       tuple[24] |= takes;                                // it has seen a value
 //     }
 //
@@ -41,16 +41,16 @@ using llvm::PHINode;
 using llvm::Value;
 
 struct StepText {
-  StepReads reads;
+  UpdateReads reads;
   const char* text;
 };
 
-constexpr StepText kSteps[] = {
-#define QUERN_STEP(Id, text, reads, state_bytes) {reads, #text},
+constexpr StepText kUpdateFunctions[] = {
+#define QUERN_UPDATE_FUNCTION(Id, text, reads, state_bytes) {reads, #text},
 #include "runtime/abi/update_functions.def"
 };
 
-const char* ReaderText(StepReads reads) {
+const char* ReaderText(UpdateReads reads) {
   switch (reads) {
     case kReadsInteger: return "integer_";
     case kReadsNumber:
@@ -248,7 +248,7 @@ class UpdateEmitter {
   void CopyColumns() {
     for (uint32_t k = 0; k < descriptor_.num_accumulators; ++k) {
       const QuernAccumulator& a = descriptor_.accumulators[k];
-      if (a.step == kStepCalled) continue;
+      if (a.step == kUpdateOutOfLine) continue;
       for (uint32_t i = 0; i < a.num_arguments; ++i)
         CopyColumn(a.arguments[i].column, a.arguments[i].storage, a.arguments[i].index_storage);
       if (a.filtered) CopyColumn(a.filter_column, kBit, kNoStorage);
@@ -321,7 +321,7 @@ class UpdateEmitter {
     std::map<uint32_t, uint8_t> seen_by_all;  // byte of the tuple: bits of accumulators that every row of this loop gives a value
     for (uint32_t k = 0; k < descriptor_.num_accumulators; ++k) {
       const QuernAccumulator& a = descriptor_.accumulators[k];
-      if (a.step == kStepCalled) continue;
+      if (a.step == kUpdateOutOfLine) continue;
       Value* takes = Takes(a, row);
       if (takes == nullptr && a.seen_mask != 0) seen_by_all[a.seen_offset] |= a.seen_mask;
       EmitAccumulator(k, i, row, tuple, takes);
@@ -370,7 +370,7 @@ class UpdateEmitter {
       e_.ir().CreateCondBr(takes, takes_part, next);
       e_.ir().SetInsertPoint(takes_part);
     }
-    EmitStep(k, i, row, tuple, is_masked ? takes : nullptr);
+    EmitUpdate(k, i, row, tuple, is_masked ? takes : nullptr);
     if (takes != nullptr && a.seen_mask != 0) {
       Value* mask = e_.I8(a.seen_mask);
       SetSeen(tuple, a.seen_offset, is_masked ? e_.ir().CreateSelect(takes, mask, e_.I8(0), "seen_mask") : mask);
@@ -383,15 +383,15 @@ class UpdateEmitter {
   Value* RowId(Value* row) { return e_.ir().CreateAdd(first_row_id_, e_.ir().CreateZExt(row, e_.ir().getInt64Ty()), "row_id"); }
 
   // quern_block_<reader>_<storage>(&column, row, is_signed)
-  Value* Read(const QuernArgument& argument, StepReads reads, Value* i, Value* row) {
+  Value* Read(const QuernArgument& argument, UpdateReads reads, Value* i, Value* row) {
     return e_.Call(ReaderText(reads) + std::string(StorageText(argument.storage)),
                    {locals_[argument.column], RowOf(argument, i, row), e_.Bool(argument.is_signed)}, "value", 64);
   }
 
-  void EmitStep(uint32_t k, Value* i, Value* row, Value* tuple, Value* mask) {
+  void EmitUpdate(uint32_t k, Value* i, Value* row, Value* tuple, Value* mask) {
     const QuernAccumulator& a = descriptor_.accumulators[k];
-    const StepReads reads = kSteps[a.step].reads;
-    const std::string block = std::string("step_") + kSteps[a.step].text;
+    const UpdateReads reads = kUpdateFunctions[a.step].reads;
+    const std::string block = std::string("update_") + kUpdateFunctions[a.step].text;
     Value* state = e_.Element(tuple, a.state_offset, 1, "state");
     Value* overflowed = e_.Element(overflowed_, k, 1, "overflowed");
     if (reads == kReadsNumbers) {

@@ -41,12 +41,12 @@ class FilterEmitter {
       masks_.push_back(e_.ir().CreateAlloca(llvm::ArrayType::get(e_.ir().getInt64Ty(), kMaskWords), nullptr, "mask" + llvm::Twine(m)));
     }
     columns_ = e_.LoadPointer(args_, offsetof(QuernFilterArgs, columns), "columns");
-    for (uint32_t s = 0; s < descriptor_.num_steps; ++s) EmitStep(descriptor_.steps[s]);
+    for (uint32_t s = 0; s < descriptor_.num_steps; ++s) EmitUpdate(descriptor_.steps[s]);
     e_.ir().CreateRetVoid();
   }
 
  private:
-  void EmitStep(const QuernFilterStep& step) {
+  void EmitUpdate(const QuernFilterStep& step) {
     Value *to = masks_[step.to], *from = masks_[step.from], *todo = masks_[step.todo];
     switch (step.kind) {
       case kValidStep: EmitValid(step.column, to, false); return;

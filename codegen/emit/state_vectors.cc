@@ -46,43 +46,43 @@ class Lanes {
     };
     const uint64_t turned = blocks::TurnedBits(a.step, a.negated);
     switch (a.step) {
-      case kStepRows: set(0, LaneStep::kAdd, LaneValue::kConstant, 1); return true;
-      case kStepSum: set(0, argument.is_signed ? LaneStep::kAddSigned : LaneStep::kAddUnsigned, LaneValue::kInteger, 0); return true;
-      case kStepSumFloat: set(0, LaneStep::kAddFloat, LaneValue::kNumber, 0); return true;
-      case kStepAvgSmall:
+      case kUpdateRows: set(0, LaneStep::kAdd, LaneValue::kConstant, 1); return true;
+      case kUpdateSum: set(0, argument.is_signed ? LaneStep::kAddSigned : LaneStep::kAddUnsigned, LaneValue::kInteger, 0); return true;
+      case kUpdateSumFloat: set(0, LaneStep::kAddFloat, LaneValue::kNumber, 0); return true;
+      case kUpdateAvgSmall:
         set(0, LaneStep::kAdd, LaneValue::kInteger, 0);
         set(kLaneBytes, LaneStep::kAdd, LaneValue::kConstant, 1);
         return true;
-      case kStepAvgFloat:
+      case kUpdateAvgFloat:
         set(0, LaneStep::kAddFloat, LaneValue::kNumber, 0);
         set(kLaneBytes, LaneStep::kAdd, LaneValue::kConstant, 1);
         return true;
-      case kStepMin:
-      case kStepMax: {
+      case kUpdateMin:
+      case kUpdateMax: {
         const LaneValue value = OrderedValue(argument);
         const bool is_signed = (value == LaneValue::kInteger || value == LaneValue::kBits) && argument.is_signed;
         set(0, LaneStep::kMax, value, turned ^ (is_signed ? uint64_t{1} << 63 : 0));
         return true;
       }
-      case kStepBitAnd:
-      case kStepBitOr: set(0, LaneStep::kOr, LaneValue::kBits, turned); return true;
-      case kStepBitXor: set(0, LaneStep::kXor, LaneValue::kBits, turned); return true;
-      case kStepCalled: return true;
-      case kStepSum128:
-      case kStepSumDecimal:
-      case kStepAvg:
-      case kStepAvgDecimal:
-      case kStepMinWide:
-      case kStepMaxWide:
-      case kStepAny:
-      case kStepAnyWide:
-      case kStepFirst:
-      case kStepLast:
-      case kStepFirstWide:
-      case kStepLastWide:
-      case kStepMoments:
-      case kStepComoments:
-      case kStepCorrelation: return false;
+      case kUpdateBitAnd:
+      case kUpdateBitOr: set(0, LaneStep::kOr, LaneValue::kBits, turned); return true;
+      case kUpdateBitXor: set(0, LaneStep::kXor, LaneValue::kBits, turned); return true;
+      case kUpdateOutOfLine: return true;
+      case kUpdateSum128:
+      case kUpdateSumDecimal:
+      case kUpdateAvg:
+      case kUpdateAvgDecimal:
+      case kUpdateMinWide:
+      case kUpdateMaxWide:
+      case kUpdateAny:
+      case kUpdateAnyWide:
+      case kUpdateFirst:
+      case kUpdateLast:
+      case kUpdateFirstWide:
+      case kUpdateLastWide:
+      case kUpdateMoments:
+      case kUpdateComoments:
+      case kUpdateCorrelation: return false;
     }
     return false;
   }
@@ -128,9 +128,9 @@ std::vector<StateVector> StateVectorsOf(const QuernAggregateDescriptor& descript
   Lanes lanes(descriptor.group.tuple_bytes);
   for (uint32_t k = 0; k < descriptor.num_accumulators; ++k) {
     const QuernAccumulator& a = descriptor.accumulators[k];
-    if (a.step != kStepCalled && !AlwaysTakes(a, tests_nulls)) return {};
+    if (a.step != kUpdateOutOfLine && !AlwaysTakes(a, tests_nulls)) return {};
     if (!lanes.Add(k, a)) return {};
-    if (a.step != kStepCalled && a.seen_mask != 0) lanes.AddSeen(a);
+    if (a.step != kUpdateOutOfLine && a.seen_mask != 0) lanes.AddSeen(a);
   }
   return lanes.Cut();
 }

@@ -137,13 +137,13 @@ class Walk {
 // ns a step of about `seconds` of steps.
 template <class Steps>
 double Slice(double seconds, const Steps& steps) {
-  constexpr uint64_t kSteps = 1024;
+  constexpr uint64_t kUpdateFunctions = 1024;
   const double start = Now();
   uint64_t done = 0;
   double now = start;
   do {
-    steps(kSteps);
-    done += kSteps;
+    steps(kUpdateFunctions);
+    done += kUpdateFunctions;
     now = Now();
   } while (now - start < seconds);
   return (now - start) / static_cast<double>(done) * 1e9;

@@ -25,8 +25,8 @@ namespace {
 
 namespace b = blocks;
 
-constexpr StepReads kReads[] = {
-#define QUERN_STEP(Id, text, reads, state_bytes) reads,
+constexpr UpdateReads kReads[] = {
+#define QUERN_UPDATE_FUNCTION(Id, text, reads, state_bytes) reads,
 #include "runtime/abi/update_functions.def"
 };
 
@@ -87,7 +87,7 @@ void ReadAll(const ArgumentRows& at, uint32_t n, const uint8_t* takes, uint64_t*
   for (uint32_t i = 0; i < n; ++i) values[i] = takes == nullptr || takes[i] != 0 ? read(&column, at.rows[i]) : 0;
 }
 
-void ReadValues(const ArgumentRows& at, const QuernArgument& argument, StepReads reads, uint32_t n, const uint8_t* takes,
+void ReadValues(const ArgumentRows& at, const QuernArgument& argument, UpdateReads reads, uint32_t n, const uint8_t* takes,
                 uint64_t* values) {
   DispatchStorage(argument.storage, [&](auto tag) {
     constexpr Storage kStorage = decltype(tag)::value;
@@ -129,15 +129,15 @@ void StepAll64(const StepRows& r, const uint64_t* values, const uint8_t* takes) 
 
 // Calls f for the step as a constant.
 template <class F>
-void DispatchStep(Step step, F&& f) {
+void DispatchUpdate(Step step, F&& f) {
   switch (step) {
-#define QUERN_STEP(Id, text, reads, state_bytes) \
+#define QUERN_UPDATE_FUNCTION(Id, text, reads, state_bytes) \
   case Id: return f.template operator()<Id>();
 #include "runtime/abi/update_functions.def"
   }
 }
 
-constexpr bool Is64(Step step) { return kReads[step] != kReadsWide && kReads[step] != kReadsNumbers && step != kStepCalled; }
+constexpr bool Is64(Step step) { return kReads[step] != kReadsWide && kReads[step] != kReadsNumbers && step != kUpdateOutOfLine; }
 
 void Step64Rows(const StepRows& r, const uint8_t* takes) {
   const QuernAccumulator& a = *r.accumulator;
@@ -151,7 +151,7 @@ void Step64Rows(const StepRows& r, const uint8_t* takes) {
   } else {
     std::fill(values, values + r.n, uint64_t{0});
   }
-  DispatchStep(a.step, [&]<Step kStep>() {
+  DispatchUpdate(a.step, [&]<Step kStep>() {
     if constexpr (Is64(kStep)) StepAll64<kStep>(r, values, takes);
   });
 }
@@ -159,7 +159,7 @@ void Step64Rows(const StepRows& r, const uint8_t* takes) {
 void StepWideRows(const StepRows& r, const uint8_t* takes) {
   ArgumentRows at;
   Locate(r, r.accumulator->arguments[0], &at);
-  DispatchStep(r.accumulator->step, [&]<Step kStep>() {
+  DispatchUpdate(r.accumulator->step, [&]<Step kStep>() {
     for (uint32_t i = 0; i < r.n; ++i) {
       if (takes != nullptr && takes[i] == 0) continue;
       if constexpr (kReads[kStep] == kReadsWide) b::StepWide<kStep>(at.column, at.rows[i], r.State(i), r.RowId(i), r.overflowed());
@@ -177,8 +177,8 @@ void StepTwoRows(const StepRows& r, const uint8_t* takes) {
   }
   for (uint32_t i = 0; i < r.n; ++i) {
     if (takes != nullptr && takes[i] == 0) continue;
-    if (a.step == kStepComoments) b::StepTwo<kStepComoments>(x[i], y[i], r.State(i));
-    else b::StepTwo<kStepCorrelation>(x[i], y[i], r.State(i));
+    if (a.step == kUpdateComoments) b::StepTwo<kUpdateComoments>(x[i], y[i], r.State(i));
+    else b::StepTwo<kUpdateCorrelation>(x[i], y[i], r.State(i));
   }
 }
 
@@ -194,7 +194,7 @@ void UpdateAll(const QuernUpdateArgs* args, uint8_t* const* tuples, uint32_t n, 
   uint8_t taking[kMaxBatchRows];
   for (uint32_t k = 0; k < args->descriptor->num_accumulators; ++k) {
     const QuernAccumulator& a = args->descriptor->accumulators[k];
-    if (a.step == kStepCalled) continue;
+    if (a.step == kUpdateOutOfLine) continue;
     const StepRows rows = {args, &a, tuples, n, tests_nulls};
     const uint8_t* takes = FindTaking(rows, taking) ? taking : nullptr;
     if (kReads[a.step] == kReadsWide) StepWideRows(rows, takes);

@@ -13,10 +13,10 @@
 
 #include "runtime/abi/kernel_abi.h"
 
-enum StepReads : uint8_t { kReadsNothing, kReadsInteger, kReadsNumber, kReadsOrdered, kReadsBits, kReadsWide, kReadsNumbers };
+enum UpdateReads : uint8_t { kReadsNothing, kReadsInteger, kReadsNumber, kReadsOrdered, kReadsBits, kReadsWide, kReadsNumbers };
 
 enum Step : uint8_t {
-#define QUERN_STEP(Id, text, reads, state_bytes) Id,
+#define QUERN_UPDATE_FUNCTION(Id, text, reads, state_bytes) Id,
 #include "runtime/abi/update_functions.def"
 };
 

@@ -26,74 +26,74 @@ namespace quern {
 namespace {
 
 struct StepRow {
-  StepReads reads;
+  UpdateReads reads;
   uint32_t state_bytes;
   const char* text;
 };
 
-constexpr StepRow kSteps[] = {
-#define QUERN_STEP(Id, text, reads, state_bytes) {reads, state_bytes, #text},
+constexpr StepRow kUpdateFunctions[] = {
+#define QUERN_UPDATE_FUNCTION(Id, text, reads, state_bytes) {reads, state_bytes, #text},
 #include "runtime/abi/update_functions.def"
 };
 
 bool IsFloat(Storage storage) { return storage == kF32 || storage == kF64; }
 
-Step SumStep(Storage storage) { return storage == k128 ? kStepSumDecimal : IsFloat(storage) ? kStepSumFloat : kStepSum; }
+Step SumStep(Storage storage) { return storage == k128 ? kUpdateSumDecimal : IsFloat(storage) ? kUpdateSumFloat : kUpdateSum; }
 
 Step AverageStep(Storage storage) {
-  if (storage == k128) return kStepAvgDecimal;
-  if (IsFloat(storage)) return kStepAvgFloat;
-  return storage == k64 ? kStepAvg : kStepAvgSmall;
+  if (storage == k128) return kUpdateAvgDecimal;
+  if (IsFloat(storage)) return kUpdateAvgFloat;
+  return storage == k64 ? kUpdateAvg : kUpdateAvgSmall;
 }
 
 Step StepOf(const AggregateSpec& aggregate) {
   const Storage storage = aggregate.arguments.empty() ? kNoStorage : RowOf(aggregate.arguments[0].id).key_storage;
   const bool wide = storage == k128;
-  if (IsCalled(aggregate)) return kStepCalled;
+  if (IsCalled(aggregate)) return kUpdateOutOfLine;
   switch (aggregate.function) {
     case AggregateFunction::kCountStar:
-    case AggregateFunction::kCount: return kStepRows;
+    case AggregateFunction::kCount: return kUpdateRows;
     case AggregateFunction::kSum: return SumStep(storage);
-    case AggregateFunction::kSum128: return kStepSum128;
+    case AggregateFunction::kSum128: return kUpdateSum128;
     case AggregateFunction::kAvg: return AverageStep(storage);
-    case AggregateFunction::kMin: return wide ? kStepMinWide : kStepMin;
-    case AggregateFunction::kMax: return wide ? kStepMaxWide : kStepMax;
-    case AggregateFunction::kAny: return wide ? kStepAnyWide : kStepAny;
-    case AggregateFunction::kFirst: return wide ? kStepFirstWide : kStepFirst;
-    case AggregateFunction::kLast: return wide ? kStepLastWide : kStepLast;
+    case AggregateFunction::kMin: return wide ? kUpdateMinWide : kUpdateMin;
+    case AggregateFunction::kMax: return wide ? kUpdateMaxWide : kUpdateMax;
+    case AggregateFunction::kAny: return wide ? kUpdateAnyWide : kUpdateAny;
+    case AggregateFunction::kFirst: return wide ? kUpdateFirstWide : kUpdateFirst;
+    case AggregateFunction::kLast: return wide ? kUpdateLastWide : kUpdateLast;
     case AggregateFunction::kBoolAnd:
-    case AggregateFunction::kBoolOr: return kStepBitOr;
-    case AggregateFunction::kBitAnd: return kStepBitAnd;
-    case AggregateFunction::kBitOr: return kStepBitOr;
-    case AggregateFunction::kBitXor: return kStepBitXor;
+    case AggregateFunction::kBoolOr: return kUpdateBitOr;
+    case AggregateFunction::kBitAnd: return kUpdateBitAnd;
+    case AggregateFunction::kBitOr: return kUpdateBitOr;
+    case AggregateFunction::kBitXor: return kUpdateBitXor;
     case AggregateFunction::kVarPop:
     case AggregateFunction::kVarSamp:
     case AggregateFunction::kStddevPop:
-    case AggregateFunction::kStddevSamp: return kStepMoments;
+    case AggregateFunction::kStddevSamp: return kUpdateMoments;
     case AggregateFunction::kCovarPop:
-    case AggregateFunction::kCovarSamp: return kStepComoments;
-    case AggregateFunction::kCorr: return kStepCorrelation;
+    case AggregateFunction::kCovarSamp: return kUpdateComoments;
+    case AggregateFunction::kCorr: return kUpdateCorrelation;
     case AggregateFunction::kCountDistinct:
     case AggregateFunction::kSumDistinct:
     case AggregateFunction::kMedian:
     case AggregateFunction::kQuantile:
     case AggregateFunction::kApproxCountDistinct:
     case AggregateFunction::kStringAgg:
-    case AggregateFunction::kHost: return kStepCalled;
+    case AggregateFunction::kHost: return kUpdateOutOfLine;
   }
-  return kStepCalled;
+  return kUpdateOutOfLine;
 }
 
 // Whether the state itself does not tell that there were no values.
 bool NeedsSeenBit(Step step) {
-  switch (kSteps[step].reads) {
+  switch (kUpdateFunctions[step].reads) {
     case kReadsNothing:
     case kReadsNumbers: return false;
-    case kReadsInteger: return step == kStepSum || step == kStepSum128;
-    case kReadsNumber: return step == kStepSumFloat;
-    case kReadsWide: return step != kStepAvgDecimal && step != kStepFirstWide && step != kStepLastWide;
+    case kReadsInteger: return step == kUpdateSum || step == kUpdateSum128;
+    case kReadsNumber: return step == kUpdateSumFloat;
+    case kReadsWide: return step != kUpdateAvgDecimal && step != kUpdateFirstWide && step != kUpdateLastWide;
     case kReadsOrdered: return true;
-    case kReadsBits: return step != kStepFirst && step != kStepLast;
+    case kReadsBits: return step != kUpdateFirst && step != kUpdateLast;
   }
   return true;
 }
@@ -125,10 +125,10 @@ NeededAggregateEntryPoints EntryPointsOf(const QuernAggregateDescriptor& descrip
   NeededAggregateEntryPoints needed = {};
   needed.pack = descriptor.group.packed_bytes != 0;
   needed.hash = needed.store = needed.compare = wide;
-  needed.update = any([](const QuernAccumulator& a) { return a.step != kStepCalled; });
+  needed.update = any([](const QuernAccumulator& a) { return a.step != kUpdateOutOfLine; });
   needed.update_runs = needed.update;
   needed.update_valid = any([](const QuernAccumulator& a) {
-    return a.step != kStepCalled && ((a.num_arguments > 0 && a.arguments[0].nullable) || (a.num_arguments > 1 && a.arguments[1].nullable));
+    return a.step != kUpdateOutOfLine && ((a.num_arguments > 0 && a.arguments[0].nullable) || (a.num_arguments > 1 && a.arguments[1].nullable));
   });
   return needed;
 }
@@ -164,15 +164,15 @@ void AggregateDescriptor::AddAccumulator(const AggregateSpec& aggregate, uint32_
   a.filtered = aggregate.filtered;
   a.negated = aggregate.function == AggregateFunction::kBoolAnd;
   a.filter_column = first_column + static_cast<uint32_t>(aggregate.arguments.size());
-  a.state_bytes = a.step == kStepCalled ? called_.back()->state_bytes() : kSteps[a.step].state_bytes;
-  if (a.step != kStepCalled) {
+  a.state_bytes = a.step == kUpdateOutOfLine ? called_.back()->state_bytes() : kUpdateFunctions[a.step].state_bytes;
+  if (a.step != kUpdateOutOfLine) {
     for (const ColumnType& type : aggregate.arguments) {
       a.arguments[a.num_arguments] = MakeArgument(type, first_column + a.num_arguments);
       ++a.num_arguments;
     }
   }
   // Raw bits, so that what comes out is what went in.
-  if (kSteps[a.step].reads == kReadsBits) a.arguments[0].storage = RowOf(aggregate.arguments[0].id).storage;
+  if (kUpdateFunctions[a.step].reads == kReadsBits) a.arguments[0].storage = RowOf(aggregate.arguments[0].id).storage;
   accumulators_.push_back(a);
 }
 
@@ -202,7 +202,7 @@ void AggregateDescriptor::PlaceBits(TupleLayout* layout) {
     if (descriptor_.group.packed_bytes == 0 && key.nullable) layout->PlaceNullBit(&key);
   for (size_t i = 0; i < accumulators_.size(); ++i) {
     QuernAccumulator& a = accumulators_[i];
-    if (a.step == kStepCalled || !NeedsSeenBit(a.step) || !AggregateResultType(spec_.aggregates[i], !keys_.empty()).nullable) continue;
+    if (a.step == kUpdateOutOfLine || !NeedsSeenBit(a.step) || !AggregateResultType(spec_.aggregates[i], !keys_.empty()).nullable) continue;
     QuernField bit = {};
     layout->PlaceNullBit(&bit);
     a.seen_offset = bit.null_offset;
@@ -259,7 +259,7 @@ std::string AggregateDescriptor::Print() const {
   for (size_t i = 0; i < accumulators_.size(); ++i) {
     const QuernAccumulator& a = accumulators_[i];
     const std::string name = Numbered("aggs", i);
-    lines.push_back({a.state_offset, a.state_bytes, name, std::string(RowOf(spec_.aggregates[i].function).text), kSteps[a.step].text});
+    lines.push_back({a.state_offset, a.state_bytes, name, std::string(RowOf(spec_.aggregates[i].function).text), kUpdateFunctions[a.step].text});
     if (a.seen_mask != 0) bits.type += (bits.type.empty() ? "of " : ", ") + name;
   }
   std::sort(lines.begin(), lines.end(), [](const LayoutLine& a, const LayoutLine& b) { return a.offset < b.offset; });

@@ -62,37 +62,37 @@ template <Step kStep>
 void MergeOne(const uint8_t* from, bool seen, bool is_signed, uint8_t* into, uint8_t* overflowed) {
   using namespace blocks;  // NOLINT: the steps
   const auto word = [&](uint32_t offset) { return Load<uint64_t>(from + offset); };
-  if constexpr (kStep == kStepRows) AddTo<uint64_t>(into, word(0));
-  if constexpr (kStep == kStepSum) StepSum(Load<int64_t>(from), into, is_signed, overflowed);
-  if constexpr (kStep == kStepSum128) AddTo<int128_t>(into, Load<int128_t>(from));
-  if constexpr (kStep == kStepSumFloat) AddTo<double>(into, Load<double>(from));
-  if constexpr (kStep == kStepSumDecimal) StepSumWide(Load<int128_t>(from), into, overflowed);
-  if constexpr (kStep == kStepAvgSmall) {
+  if constexpr (kStep == kUpdateRows) AddTo<uint64_t>(into, word(0));
+  if constexpr (kStep == kUpdateSum) UpdateSum(Load<int64_t>(from), into, is_signed, overflowed);
+  if constexpr (kStep == kUpdateSum128) AddTo<int128_t>(into, Load<int128_t>(from));
+  if constexpr (kStep == kUpdateSumFloat) AddTo<double>(into, Load<double>(from));
+  if constexpr (kStep == kUpdateSumDecimal) UpdateSumWide(Load<int128_t>(from), into, overflowed);
+  if constexpr (kStep == kUpdateAvgSmall) {
     AddTo<uint64_t>(into, word(0));
     AddTo<uint64_t>(into + 8, word(8));
   }
-  if constexpr (kStep == kStepAvg) AddTo<int128_t>(into, Load<int128_t>(from));
-  if constexpr (kStep == kStepAvgDecimal) StepSumWide(Load<int128_t>(from), into, overflowed);
-  if constexpr (kStep == kStepAvg || kStep == kStepAvgDecimal) AddTo<uint64_t>(into + 16, word(16));
-  if constexpr (kStep == kStepAvgFloat) {
+  if constexpr (kStep == kUpdateAvg) AddTo<int128_t>(into, Load<int128_t>(from));
+  if constexpr (kStep == kUpdateAvgDecimal) UpdateSumWide(Load<int128_t>(from), into, overflowed);
+  if constexpr (kStep == kUpdateAvg || kStep == kUpdateAvgDecimal) AddTo<uint64_t>(into + 16, word(16));
+  if constexpr (kStep == kUpdateAvgFloat) {
     AddTo<double>(into, Load<double>(from));
     AddTo<uint64_t>(into + 8, word(8));
   }
-  if constexpr (kStep == kStepMin || kStep == kStepMax) StepExtreme(word(0), into);
-  if constexpr (kStep == kStepMinWide || kStep == kStepMaxWide) StepExtremeWide(Load<uint128_t>(from), into);
-  if constexpr (kStep == kStepAny) {
+  if constexpr (kStep == kUpdateMin || kStep == kUpdateMax) UpdateExtreme(word(0), into);
+  if constexpr (kStep == kUpdateMinWide || kStep == kUpdateMaxWide) UpdateExtremeWide(Load<uint128_t>(from), into);
+  if constexpr (kStep == kUpdateAny) {
     if (seen) Store(into, word(0));
   }
-  if constexpr (kStep == kStepAnyWide) {
+  if constexpr (kStep == kUpdateAnyWide) {
     if (seen) Store(into, Load<int128_t>(from));
   }
-  if constexpr (kStep == kStepFirst || kStep == kStepLast) StepPick(word(8), word(0), into);
-  if constexpr (kStep == kStepFirstWide || kStep == kStepLastWide) StepPickWide(Load<int128_t>(from + 8), word(0), into);
-  if constexpr (kStep == kStepBitAnd || kStep == kStepBitOr) StepBitOr(word(0), into);
-  if constexpr (kStep == kStepBitXor) StepBitXor(word(0), into);
-  if constexpr (kStep == kStepMoments) MergeMoments(from, into);
-  if constexpr (kStep == kStepComoments) MergeComoments<Comoments>(from, into);
-  if constexpr (kStep == kStepCorrelation) MergeComoments<Correlation>(from, into);
+  if constexpr (kStep == kUpdateFirst || kStep == kUpdateLast) UpdatePick(word(8), word(0), into);
+  if constexpr (kStep == kUpdateFirstWide || kStep == kUpdateLastWide) UpdatePickWide(Load<int128_t>(from + 8), word(0), into);
+  if constexpr (kStep == kUpdateBitAnd || kStep == kUpdateBitOr) UpdateBitOr(word(0), into);
+  if constexpr (kStep == kUpdateBitXor) UpdateBitXor(word(0), into);
+  if constexpr (kStep == kUpdateMoments) MergeMoments(from, into);
+  if constexpr (kStep == kUpdateComoments) MergeComoments<Comoments>(from, into);
+  if constexpr (kStep == kUpdateCorrelation) MergeComoments<Correlation>(from, into);
 }
 
 template <Step kStep>
@@ -109,7 +109,7 @@ void MergeAll(const QuernAccumulator& a, uint8_t* const* into, uint8_t* const* f
 
 void MergeFused(const QuernAccumulator& a, uint8_t* const* into, uint8_t* const* from, uint32_t n, uint8_t* overflowed) {
   switch (a.step) {
-#define QUERN_STEP(Id, text, reads, state_bytes) \
+#define QUERN_UPDATE_FUNCTION(Id, text, reads, state_bytes) \
   case Id: return MergeAll<Id>(a, into, from, n, overflowed);
 #include "runtime/abi/update_functions.def"
   }
@@ -211,15 +211,15 @@ void WriteCorrelations(const GroupStates& s, uint32_t n, QuernOutColumn* out, ui
 
 void WriteAverages(const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
   const Step step = s.accumulator.step;
-  const uint32_t count_at = step == kStepAvgSmall || step == kStepAvgFloat ? 8 : 16;
+  const uint32_t count_at = step == kUpdateAvgSmall || step == kUpdateAvgFloat ? 8 : 16;
   const auto count = [&](uint32_t i) { return s.At<uint64_t>(i, count_at); };
   const auto has = [&](uint32_t i) { return count(i) != 0; };
-  if (step == kStepAvgDecimal) {
+  if (step == kUpdateAvgDecimal) {
     return WriteFixed<int128_t>(n, out, out_row, has, [&](uint32_t i) { return RoundedQuotient(s.At<int128_t>(i), count(i)); });
   }
   WriteFixed<double>(n, out, out_row, has, [&](uint32_t i) {
-    const double sum = step == kStepAvgFloat                  ? s.At<double>(i)
-                       : step == kStepAvg                     ? static_cast<double>(s.At<int128_t>(i))
+    const double sum = step == kUpdateAvgFloat                  ? s.At<double>(i)
+                       : step == kUpdateAvg                     ? static_cast<double>(s.At<int128_t>(i))
                        : s.accumulator.arguments[0].is_signed ? static_cast<double>(s.At<int64_t>(i))
                                                               : static_cast<double>(s.At<uint64_t>(i));
     return sum / static_cast<double>(count(i));
@@ -237,20 +237,20 @@ void WriteExtremes(const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64
 
 void WriteWide(const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
   const Step step = s.accumulator.step;
-  const bool picks = step == kStepFirstWide || step == kStepLastWide;
+  const bool picks = step == kUpdateFirstWide || step == kUpdateLastWide;
   const auto has = [&](uint32_t i) { return picks ? s.At<uint64_t>(i) != 0 : s.HasSeen(i); };
   WriteFixed<int128_t>(n, out, out_row, has, [&](uint32_t i) {
     if (picks) return s.At<int128_t>(i, 8);
     const uint128_t ordered = s.At<uint128_t>(i);
-    if (step == kStepMinWide) return static_cast<int128_t>(blocks::OrderedWide(static_cast<int128_t>(~ordered)));
-    if (step == kStepMaxWide) return static_cast<int128_t>(blocks::OrderedWide(static_cast<int128_t>(ordered)));
+    if (step == kUpdateMinWide) return static_cast<int128_t>(blocks::OrderedWide(static_cast<int128_t>(~ordered)));
+    if (step == kUpdateMaxWide) return static_cast<int128_t>(blocks::OrderedWide(static_cast<int128_t>(ordered)));
     return static_cast<int128_t>(ordered);
   });
 }
 
 void WriteBitStates(const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
   const QuernAccumulator& a = s.accumulator;
-  const bool picks = a.step == kStepFirst || a.step == kStepLast;
+  const bool picks = a.step == kUpdateFirst || a.step == kUpdateLast;
   const uint64_t turned = blocks::TurnedBits(a.step, a.negated);
   const auto has = [&](uint32_t i) { return picks ? s.At<uint64_t>(i) != 0 : s.HasSeen(i); };
   WriteBits(a.arguments[0].storage, n, out, out_row, has, [&](uint32_t i) { return s.At<uint64_t>(i, picks ? 8 : 0) ^ turned; });
@@ -258,34 +258,34 @@ void WriteBitStates(const GroupStates& s, uint32_t n, QuernOutColumn* out, uint6
 
 void WriteFused(AggregateFunction function, const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
   switch (s.accumulator.step) {
-    case kStepRows:
+    case kUpdateRows:
       return WriteFixed<uint64_t>(n, out, out_row, [](uint32_t) { return true; }, [&](uint32_t i) { return s.At<uint64_t>(i); });
-    case kStepSum:
-    case kStepSumFloat:
+    case kUpdateSum:
+    case kUpdateSumFloat:
       return WriteFixed<uint64_t>(n, out, out_row, [&](uint32_t i) { return s.HasSeen(i); }, [&](uint32_t i) { return s.At<uint64_t>(i); });
-    case kStepAvgSmall:
-    case kStepAvg:
-    case kStepAvgFloat:
-    case kStepAvgDecimal: return WriteAverages(s, n, out, out_row);
-    case kStepMin:
-    case kStepMax: return WriteExtremes(s, n, out, out_row);
-    case kStepSum128:
-    case kStepSumDecimal:
-    case kStepMinWide:
-    case kStepMaxWide:
-    case kStepAnyWide:
-    case kStepFirstWide:
-    case kStepLastWide: return WriteWide(s, n, out, out_row);
-    case kStepAny:
-    case kStepFirst:
-    case kStepLast:
-    case kStepBitAnd:
-    case kStepBitOr:
-    case kStepBitXor: return WriteBitStates(s, n, out, out_row);
-    case kStepMoments: return WriteMoments(function, s, n, out, out_row);
-    case kStepComoments: return WriteComoments(function, s, n, out, out_row);
-    case kStepCorrelation: return WriteCorrelations(s, n, out, out_row);
-    case kStepCalled: return;
+    case kUpdateAvgSmall:
+    case kUpdateAvg:
+    case kUpdateAvgFloat:
+    case kUpdateAvgDecimal: return WriteAverages(s, n, out, out_row);
+    case kUpdateMin:
+    case kUpdateMax: return WriteExtremes(s, n, out, out_row);
+    case kUpdateSum128:
+    case kUpdateSumDecimal:
+    case kUpdateMinWide:
+    case kUpdateMaxWide:
+    case kUpdateAnyWide:
+    case kUpdateFirstWide:
+    case kUpdateLastWide: return WriteWide(s, n, out, out_row);
+    case kUpdateAny:
+    case kUpdateFirst:
+    case kUpdateLast:
+    case kUpdateBitAnd:
+    case kUpdateBitOr:
+    case kUpdateBitXor: return WriteBitStates(s, n, out, out_row);
+    case kUpdateMoments: return WriteMoments(function, s, n, out, out_row);
+    case kUpdateComoments: return WriteComoments(function, s, n, out, out_row);
+    case kUpdateCorrelation: return WriteCorrelations(s, n, out, out_row);
+    case kUpdateOutOfLine: return;
   }
 }
 
@@ -311,7 +311,7 @@ absl::Status SumOutOfRange(const AggregateSpec& aggregate) {
 absl::Status MergeState(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* into, uint8_t* const* from, uint32_t n,
                         AccumulatorMemory* memory) {
   const QuernAccumulator& a = AccumulatorOf(descriptor, aggregate);
-  if (a.step != kStepCalled) {
+  if (a.step != kUpdateOutOfLine) {
     uint8_t overflowed = 0;
     MergeFused(a, into, from, n, &overflowed);
     return overflowed != 0 ? SumOutOfRange(descriptor.spec().aggregates[aggregate]) : absl::OkStatus();
@@ -330,7 +330,7 @@ absl::Status MergeStates(const AggregateDescriptor& descriptor, uint8_t* const* 
 absl::StatusOr<uint32_t> WriteResults(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* tuples, uint32_t n,
                                       QuernOutColumn* out, uint64_t out_row) {
   const QuernAccumulator& a = AccumulatorOf(descriptor, aggregate);
-  if (a.step != kStepCalled) {
+  if (a.step != kUpdateOutOfLine) {
     WriteFused(descriptor.spec().aggregates[aggregate].function, {a, tuples}, n, out, out_row);
     return n;
   }
@@ -342,7 +342,7 @@ absl::StatusOr<uint32_t> WriteResults(const AggregateDescriptor& descriptor, siz
 void SaveState(const AggregateDescriptor& descriptor, size_t aggregate, const uint8_t* tuple, std::string* bytes) {
   const QuernAccumulator& a = AccumulatorOf(descriptor, aggregate);
   const uint8_t* state = tuple + a.state_offset;
-  if (a.step == kStepCalled) return descriptor.called(aggregate)->Save(state, bytes);
+  if (a.step == kUpdateOutOfLine) return descriptor.called(aggregate)->Save(state, bytes);
   bytes->append(reinterpret_cast<const char*>(state), a.state_bytes);
   bytes->push_back(HasSeen(a, tuple) ? 1 : 0);
 }
@@ -351,7 +351,7 @@ absl::Status MergeSavedState(const AggregateDescriptor& descriptor, size_t aggre
                              AccumulatorMemory* memory) {
   const QuernAccumulator& a = AccumulatorOf(descriptor, aggregate);
   uint8_t* state = tuple + a.state_offset;
-  if (a.step == kStepCalled) return descriptor.called(aggregate)->MergeSaved(state, bytes, memory);
+  if (a.step == kUpdateOutOfLine) return descriptor.called(aggregate)->MergeSaved(state, bytes, memory);
   if (bytes.size() != a.state_bytes + 1u || static_cast<uint8_t>(bytes.back()) > 1) {
     return InvalidArgument("saved state of " + TextOf(descriptor.spec().aggregates[aggregate]) + " is damaged: " + std::to_string(bytes.size()) +
                            " bytes; accepted: bytes that this version wrote");

@@ -90,7 +90,7 @@ QUERN_INLINE void AddTo(uint8_t* state, T value) {
 
 QUERN_INLINE void StepRows(uint8_t* state, uint64_t one) { AddTo<uint64_t>(state, one); }
 
-QUERN_INLINE void StepSum(int64_t v, uint8_t* state, bool is_signed, uint8_t* overflowed) {
+QUERN_INLINE void UpdateSum(int64_t v, uint8_t* state, bool is_signed, uint8_t* overflowed) {
   const int64_t before = Load<int64_t>(state);
   int64_t signed_sum = 0;
   uint64_t unsigned_sum = 0;
@@ -105,7 +105,7 @@ QUERN_INLINE int128_t Widened(int64_t v, bool is_signed) {
 }
 
 QUERN_INLINE void StepSum128(int64_t v, uint8_t* state, bool is_signed) { AddTo<int128_t>(state, Widened(v, is_signed)); }
-QUERN_INLINE void StepSumFloat(double v, uint8_t* state) { AddTo<double>(state, v); }
+QUERN_INLINE void UpdateSumFloat(double v, uint8_t* state) { AddTo<double>(state, v); }
 
 QUERN_INLINE void StepAvgSmall(int64_t v, uint8_t* state, uint64_t one) {
   AddTo<uint64_t>(state, static_cast<uint64_t>(v));
@@ -123,7 +123,7 @@ QUERN_INLINE void StepAvgFloat(double v, uint8_t* state, uint64_t one) {
 }
 
 // ordered: the value of ReadOrdered, for a minimum its complement; 0 for a row that does not take part.
-QUERN_INLINE void StepExtreme(uint64_t ordered, uint8_t* state) {
+QUERN_INLINE void UpdateExtreme(uint64_t ordered, uint8_t* state) {
   const uint64_t before = Load<uint64_t>(state);
   Store(state, before < ordered ? ordered : before);
 }
@@ -131,18 +131,18 @@ QUERN_INLINE void StepExtreme(uint64_t ordered, uint8_t* state) {
 QUERN_INLINE void StepAny(uint64_t bits, uint8_t* state) { Store(state, bits); }
 
 // order: ~row_id for the first, row_id + 1 for the last; never 0.
-QUERN_INLINE void StepPick(uint64_t bits, uint64_t order, uint8_t* state) {
+QUERN_INLINE void UpdatePick(uint64_t bits, uint64_t order, uint8_t* state) {
   if (order <= Load<uint64_t>(state)) return;
   Store(state, order);
   Store(state + 8, bits);
 }
 
-QUERN_INLINE void StepBitOr(uint64_t bits, uint8_t* state) { Store(state, Load<uint64_t>(state) | bits); }
-QUERN_INLINE void StepBitXor(uint64_t bits, uint8_t* state) { Store(state, Load<uint64_t>(state) ^ bits); }
+QUERN_INLINE void UpdateBitOr(uint64_t bits, uint8_t* state) { Store(state, Load<uint64_t>(state) | bits); }
+QUERN_INLINE void UpdateBitXor(uint64_t bits, uint8_t* state) { Store(state, Load<uint64_t>(state) ^ bits); }
 
 // ---- steps of 128-bit values -----------------------------------------------------------------------------------------------------------
 
-QUERN_INLINE void StepSumWide(int128_t v, uint8_t* state, uint8_t* overflowed) {
+QUERN_INLINE void UpdateSumWide(int128_t v, uint8_t* state, uint8_t* overflowed) {
   int128_t sum = 0;
   if (__builtin_add_overflow(Load<int128_t>(state), v, &sum)) *overflowed = 1;
   Store(state, sum);
@@ -152,11 +152,11 @@ QUERN_INLINE uint128_t OrderedWide(int128_t v) {
   return static_cast<uint128_t>(v) ^ uint128_t { 1 } << 127;
 }
 
-QUERN_INLINE void StepExtremeWide(uint128_t ordered, uint8_t* state) {
+QUERN_INLINE void UpdateExtremeWide(uint128_t ordered, uint8_t* state) {
   if (Load<uint128_t>(state) < ordered) Store(state, ordered);
 }
 
-QUERN_INLINE void StepPickWide(int128_t v, uint64_t order, uint8_t* state) {
+QUERN_INLINE void UpdatePickWide(int128_t v, uint64_t order, uint8_t* state) {
   if (order <= Load<uint64_t>(state)) return;
   Store(state, order);
   Store(state + 8, v);
@@ -166,16 +166,16 @@ QUERN_INLINE void StepPickWide(int128_t v, uint64_t order, uint8_t* state) {
 template <Step kStep>
 QUERN_INLINE void StepWide(const QuernColumn* column, uint32_t row, uint8_t* state, uint64_t row_id, uint8_t* overflowed) {
   const int128_t v = static_cast<int128_t>(WideReader::Read(column, row));
-  if constexpr (kStep == kStepSumDecimal) StepSumWide(v, state, overflowed);
-  if constexpr (kStep == kStepAvgDecimal) {
-    StepSumWide(v, state, overflowed);
+  if constexpr (kStep == kUpdateSumDecimal) UpdateSumWide(v, state, overflowed);
+  if constexpr (kStep == kUpdateAvgDecimal) {
+    UpdateSumWide(v, state, overflowed);
     AddTo<uint64_t>(state + 16, 1);
   }
-  if constexpr (kStep == kStepMinWide) StepExtremeWide(~OrderedWide(v), state);
-  if constexpr (kStep == kStepMaxWide) StepExtremeWide(OrderedWide(v), state);
-  if constexpr (kStep == kStepAnyWide) Store(state, v);
-  if constexpr (kStep == kStepFirstWide) StepPickWide(v, ~row_id, state);
-  if constexpr (kStep == kStepLastWide) StepPickWide(v, row_id + 1, state);
+  if constexpr (kStep == kUpdateMinWide) UpdateExtremeWide(~OrderedWide(v), state);
+  if constexpr (kStep == kUpdateMaxWide) UpdateExtremeWide(OrderedWide(v), state);
+  if constexpr (kStep == kUpdateAnyWide) Store(state, v);
+  if constexpr (kStep == kUpdateFirstWide) UpdatePickWide(v, ~row_id, state);
+  if constexpr (kStep == kUpdateLastWide) UpdatePickWide(v, row_id + 1, state);
 }
 
 // ---- moments (Welford 1962; pairwise merges: Chan, Golub, LeVeque 1983) ----------------------------------------------------------------
@@ -190,7 +190,7 @@ struct Correlation {
   double count, mean_x, mean_y, products, squares_x, squares_y;
 };
 
-QUERN_INLINE void StepMoments(double v, uint8_t* state) {
+QUERN_INLINE void UpdateMoments(double v, uint8_t* state) {
   Moments m = Load<Moments>(state);
   m.count += 1;
   const double distance = v - m.mean;
@@ -199,7 +199,7 @@ QUERN_INLINE void StepMoments(double v, uint8_t* state) {
   Store(state, m);
 }
 
-QUERN_INLINE void StepComoments(double x, double y, uint8_t* state) {
+QUERN_INLINE void UpdateComoments(double x, double y, uint8_t* state) {
   Comoments m = Load<Comoments>(state);
   m.count += 1;
   const double distance_x = x - m.mean_x;
@@ -209,7 +209,7 @@ QUERN_INLINE void StepComoments(double x, double y, uint8_t* state) {
   Store(state, m);
 }
 
-QUERN_INLINE void StepCorrelation(double x, double y, uint8_t* state) {
+QUERN_INLINE void UpdateCorrelation(double x, double y, uint8_t* state) {
   Correlation m = Load<Correlation>(state);
   m.count += 1;
   const double distance_x = x - m.mean_x, distance_y = y - m.mean_y;
@@ -226,63 +226,63 @@ QUERN_INLINE void StepCorrelation(double x, double y, uint8_t* state) {
 // Whether a row that does not take part can be given to the step as a value of 0 and no row.
 constexpr bool IsMasked(Step step) {
   switch (step) {
-    case kStepRows:
-    case kStepSum:
-    case kStepSum128:
-    case kStepSumFloat:
-    case kStepAvgSmall:
-    case kStepAvg:
-    case kStepAvgFloat:
-    case kStepMin:
-    case kStepMax:
-    case kStepBitAnd:
-    case kStepBitOr:
-    case kStepBitXor: return true;
-    case kStepSumDecimal:
-    case kStepAvgDecimal:
-    case kStepMinWide:
-    case kStepMaxWide:
-    case kStepAny:
-    case kStepAnyWide:
-    case kStepFirst:
-    case kStepLast:
-    case kStepFirstWide:
-    case kStepLastWide:
-    case kStepMoments:
-    case kStepComoments:
-    case kStepCorrelation:
-    case kStepCalled: return false;
+    case kUpdateRows:
+    case kUpdateSum:
+    case kUpdateSum128:
+    case kUpdateSumFloat:
+    case kUpdateAvgSmall:
+    case kUpdateAvg:
+    case kUpdateAvgFloat:
+    case kUpdateMin:
+    case kUpdateMax:
+    case kUpdateBitAnd:
+    case kUpdateBitOr:
+    case kUpdateBitXor: return true;
+    case kUpdateSumDecimal:
+    case kUpdateAvgDecimal:
+    case kUpdateMinWide:
+    case kUpdateMaxWide:
+    case kUpdateAny:
+    case kUpdateAnyWide:
+    case kUpdateFirst:
+    case kUpdateLast:
+    case kUpdateFirstWide:
+    case kUpdateLastWide:
+    case kUpdateMoments:
+    case kUpdateComoments:
+    case kUpdateCorrelation:
+    case kUpdateOutOfLine: return false;
   }
   return false;
 }
 
 // What is exclusive-ored to a value before its step: a minimum is the complement of a maximum of complements, and an and of an or.
-constexpr uint64_t TurnedBits(Step step, bool negated) { return step == kStepMin || step == kStepBitAnd ? ~uint64_t{0} : negated ? 1 : 0; }
+constexpr uint64_t TurnedBits(Step step, bool negated) { return step == kUpdateMin || step == kUpdateBitAnd ? ~uint64_t{0} : negated ? 1 : 0; }
 
 // value: 64 bits in the form that the step reads (a number as the bits of an f64), turned.
 template <Step kStep>
 QUERN_INLINE void Step64(uint64_t value, uint8_t* state, uint64_t one, bool is_signed, uint64_t row_id, uint8_t* overflowed) {
   const int64_t integer = static_cast<int64_t>(value);
-  if constexpr (kStep == kStepRows) StepRows(state, one);
-  if constexpr (kStep == kStepSum) StepSum(integer, state, is_signed, overflowed);
-  if constexpr (kStep == kStepSum128) StepSum128(integer, state, is_signed);
-  if constexpr (kStep == kStepSumFloat) StepSumFloat(__builtin_bit_cast(double, value), state);
-  if constexpr (kStep == kStepAvgSmall) StepAvgSmall(integer, state, one);
-  if constexpr (kStep == kStepAvg) StepAvg(integer, state, is_signed, one);
-  if constexpr (kStep == kStepAvgFloat) StepAvgFloat(__builtin_bit_cast(double, value), state, one);
-  if constexpr (kStep == kStepMin || kStep == kStepMax) StepExtreme(value, state);
-  if constexpr (kStep == kStepAny) StepAny(value, state);
-  if constexpr (kStep == kStepFirst) StepPick(value, ~row_id, state);
-  if constexpr (kStep == kStepLast) StepPick(value, row_id + 1, state);
-  if constexpr (kStep == kStepBitAnd || kStep == kStepBitOr) StepBitOr(value, state);
-  if constexpr (kStep == kStepBitXor) StepBitXor(value, state);
-  if constexpr (kStep == kStepMoments) StepMoments(__builtin_bit_cast(double, value), state);
+  if constexpr (kStep == kUpdateRows) StepRows(state, one);
+  if constexpr (kStep == kUpdateSum) UpdateSum(integer, state, is_signed, overflowed);
+  if constexpr (kStep == kUpdateSum128) StepSum128(integer, state, is_signed);
+  if constexpr (kStep == kUpdateSumFloat) UpdateSumFloat(__builtin_bit_cast(double, value), state);
+  if constexpr (kStep == kUpdateAvgSmall) StepAvgSmall(integer, state, one);
+  if constexpr (kStep == kUpdateAvg) StepAvg(integer, state, is_signed, one);
+  if constexpr (kStep == kUpdateAvgFloat) StepAvgFloat(__builtin_bit_cast(double, value), state, one);
+  if constexpr (kStep == kUpdateMin || kStep == kUpdateMax) UpdateExtreme(value, state);
+  if constexpr (kStep == kUpdateAny) StepAny(value, state);
+  if constexpr (kStep == kUpdateFirst) UpdatePick(value, ~row_id, state);
+  if constexpr (kStep == kUpdateLast) UpdatePick(value, row_id + 1, state);
+  if constexpr (kStep == kUpdateBitAnd || kStep == kUpdateBitOr) UpdateBitOr(value, state);
+  if constexpr (kStep == kUpdateBitXor) UpdateBitXor(value, state);
+  if constexpr (kStep == kUpdateMoments) UpdateMoments(__builtin_bit_cast(double, value), state);
 }
 
 template <Step kStep>
 QUERN_INLINE void StepTwo(uint64_t x, uint64_t y, uint8_t* state) {
-  if constexpr (kStep == kStepComoments) StepComoments(__builtin_bit_cast(double, x), __builtin_bit_cast(double, y), state);
-  else StepCorrelation(__builtin_bit_cast(double, x), __builtin_bit_cast(double, y), state);
+  if constexpr (kStep == kUpdateComoments) UpdateComoments(__builtin_bit_cast(double, x), __builtin_bit_cast(double, y), state);
+  else UpdateCorrelation(__builtin_bit_cast(double, x), __builtin_bit_cast(double, y), state);
 }
 
 }  // namespace quern::blocks

@@ -482,30 +482,30 @@ FilterDescriptor::Node FilterDescriptor::Like(const Predicate& condition, uint32
 
 // ---- steps
 
-void FilterDescriptor::AddStep(QuernFilterStep step) { steps_.push_back(step); }
+void FilterDescriptor::AddUpdate(QuernFilterStep step) { steps_.push_back(step); }
 
 void FilterDescriptor::EmitLeaf(uint32_t leaf, uint32_t mask) {
   const QuernFilterLeaf& l = leaves_[leaf];
   if (l.kind != kNullLeaf) {
-    if (columns_[l.column].nullable) AddStep({.kind = kValidStep, .leaf = 0, .column = l.column, .to = mask, .from = 0, .todo = 0});
+    if (columns_[l.column].nullable) AddUpdate({.kind = kValidStep, .leaf = 0, .column = l.column, .to = mask, .from = 0, .todo = 0});
     if (l.kind == kColumnsLeaf && columns_[l.other_column].nullable) {
-      AddStep({.kind = kValidStep, .leaf = 0, .column = l.other_column, .to = mask, .from = 0, .todo = 0});
+      AddUpdate({.kind = kValidStep, .leaf = 0, .column = l.other_column, .to = mask, .from = 0, .todo = 0});
     }
   }
-  AddStep({.kind = kTestStep, .leaf = leaf, .column = l.column, .to = mask, .from = 0, .todo = 0});
+  AddUpdate({.kind = kTestStep, .leaf = leaf, .column = l.column, .to = mask, .from = 0, .todo = 0});
 }
 
 void FilterDescriptor::EmitOr(const Node& node, uint32_t mask) {
   const uint32_t todo = mask + 1, one = mask + 2;
   descriptor_.num_masks = std::max(descriptor_.num_masks, one + 1);
-  AddStep({.kind = kSplitStep, .leaf = 0, .column = 0, .to = mask, .from = todo, .todo = 0});
+  AddUpdate({.kind = kSplitStep, .leaf = 0, .column = 0, .to = mask, .from = todo, .todo = 0});
   for (size_t i = 0; i + 1 < node.children.size(); ++i) {
-    AddStep({.kind = kCopyStep, .leaf = 0, .column = 0, .to = one, .from = todo, .todo = 0});
+    AddUpdate({.kind = kCopyStep, .leaf = 0, .column = 0, .to = one, .from = todo, .todo = 0});
     EmitNode(node.children[i], one);
-    AddStep({.kind = kKeepStep, .leaf = 0, .column = 0, .to = mask, .from = one, .todo = todo});
+    AddUpdate({.kind = kKeepStep, .leaf = 0, .column = 0, .to = mask, .from = one, .todo = todo});
   }
   EmitNode(node.children.back(), todo);
-  AddStep({.kind = kMergeStep, .leaf = 0, .column = 0, .to = mask, .from = todo, .todo = 0});
+  AddUpdate({.kind = kMergeStep, .leaf = 0, .column = 0, .to = mask, .from = todo, .todo = 0});
 }
 
 void FilterDescriptor::EmitNode(const Node& node, uint32_t mask) {
@@ -516,7 +516,7 @@ void FilterDescriptor::EmitNode(const Node& node, uint32_t mask) {
       return;
     case Node::kOr: return EmitOr(node, mask);
     case Node::kAll: return;
-    case Node::kNone: return AddStep({.kind = kClearStep, .leaf = 0, .column = 0, .to = mask, .from = 0, .todo = 0});
+    case Node::kNone: return AddUpdate({.kind = kClearStep, .leaf = 0, .column = 0, .to = mask, .from = 0, .todo = 0});
   }
 }
 

@@ -55,7 +55,7 @@ class FilterDescriptor {
   void EmitNode(const Node& node, uint32_t mask);
   void EmitLeaf(uint32_t leaf, uint32_t mask);
   void EmitOr(const Node& node, uint32_t mask);
-  void AddStep(QuernFilterStep step);
+  void AddUpdate(QuernFilterStep step);
   std::string StepText(const QuernFilterStep& step) const;
 
   KernelSpec spec_;

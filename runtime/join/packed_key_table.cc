@@ -231,7 +231,7 @@ struct InsertOutcome {
 // may not write writes to a place that nobody reads, so that no branch depends on what was found. kBytes: of a tuple; 0: known at run time.
 // Slots are the next power of two. kCounts: a slot is a word and a number.
 template <class Word, uint32_t kBytes, bool kCounts, class Prefetch>
-void StepAll(const JoinTable& table, const TupleFormat& format, const uint64_t* words, const uint8_t* tuples, uint32_t step,
+void UpdateAll(const JoinTable& table, const TupleFormat& format, const uint64_t* words, const uint8_t* tuples, uint32_t step,
              Pending* pending, InsertOutcome* outcome) {
   const uint64_t slot_bytes = kCounts ? 2 * sizeof(Word) : std::has_single_bit(kBytes) ? kBytes : table.slot_bytes;
   const uint64_t tuple_bytes = kBytes != 0 ? kBytes : format.tuple_bytes;
@@ -276,7 +276,7 @@ void StepAll(const JoinTable& table, const TupleFormat& format, const uint64_t* 
 template <class Word, uint32_t kBytes, bool kCounts>
 [[gnu::noinline]] void StepOn(const JoinTable& table, const TupleFormat& format, const uint64_t* words, const uint8_t* tuples,
                               uint32_t step, Pending* pending, InsertOutcome* outcome) {
-  StepAll<Word, kBytes, kCounts, NoPrefetch>(table, format, words, tuples, step, pending, outcome);
+  UpdateAll<Word, kBytes, kCounts, NoPrefetch>(table, format, words, tuples, step, pending, outcome);
 }
 
 // Only the first step asks for lines: a walk stays in its own for as long as there are slots.
@@ -296,8 +296,8 @@ template <class Word, uint32_t kBytes, bool kCounts, class Prefetch>
       if (asks_all) Prefetch::For(slots + pending.slots[i] * slot_bytes);
     }
     pending.n = n;
-    if (asks_all) StepAll<Word, kBytes, kCounts, NoPrefetch>(table, format, words, tuples, 1, &pending, outcome);
-    else StepAll<Word, kBytes, kCounts, Prefetch>(table, format, words, tuples, 1, &pending, outcome);
+    if (asks_all) UpdateAll<Word, kBytes, kCounts, NoPrefetch>(table, format, words, tuples, 1, &pending, outcome);
+    else UpdateAll<Word, kBytes, kCounts, Prefetch>(table, format, words, tuples, 1, &pending, outcome);
     for (uint32_t walk = 1; pending.n > 0; ++walk) {
       if (walk > kLongestWalk) {
         result = Inserted::kTooFar;

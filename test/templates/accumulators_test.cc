@@ -154,24 +154,24 @@ void ExpectNothingChanges() {
 }
 
 TEST(Accumulators, StepsThatAreMaskedAddNothingForNoRow) {
-  ExpectNothingChanges<kStepRows>();
-  ExpectNothingChanges<kStepSum>();
-  ExpectNothingChanges<kStepSum128>();
-  ExpectNothingChanges<kStepAvgSmall>();
-  ExpectNothingChanges<kStepAvg>();
-  ExpectNothingChanges<kStepMin>();
-  ExpectNothingChanges<kStepMax>();
-  ExpectNothingChanges<kStepBitAnd>();
-  ExpectNothingChanges<kStepBitOr>();
-  ExpectNothingChanges<kStepBitXor>();
+  ExpectNothingChanges<kUpdateRows>();
+  ExpectNothingChanges<kUpdateSum>();
+  ExpectNothingChanges<kUpdateSum128>();
+  ExpectNothingChanges<kUpdateAvgSmall>();
+  ExpectNothingChanges<kUpdateAvg>();
+  ExpectNothingChanges<kUpdateMin>();
+  ExpectNothingChanges<kUpdateMax>();
+  ExpectNothingChanges<kUpdateBitAnd>();
+  ExpectNothingChanges<kUpdateBitOr>();
+  ExpectNothingChanges<kUpdateBitXor>();
 }
 
 TEST(Accumulators, AnOverflowIsReportedAndNotTakenBack) {
   int64_t state = INT64_MAX;
   uint8_t overflowed = 0;
-  b::StepSum(1, reinterpret_cast<uint8_t*>(&state), true, &overflowed);
+  b::UpdateSum(1, reinterpret_cast<uint8_t*>(&state), true, &overflowed);
   EXPECT_EQ(overflowed, 1);
-  b::StepSum(-1, reinterpret_cast<uint8_t*>(&state), true, &overflowed);
+  b::UpdateSum(-1, reinterpret_cast<uint8_t*>(&state), true, &overflowed);
   EXPECT_EQ(overflowed, 1);
 }
 
@@ -180,7 +180,7 @@ TEST(Accumulators, SignsDecideWhatFits) {
   for (const bool is_signed : {false, true}) {
     int64_t state = INT64_MAX;
     uint8_t overflowed = 0;
-    b::StepSum(1, reinterpret_cast<uint8_t*>(&state), is_signed, &overflowed);
+    b::UpdateSum(1, reinterpret_cast<uint8_t*>(&state), is_signed, &overflowed);
     EXPECT_EQ(overflowed, is_signed ? 1 : 0);
     EXPECT_EQ(static_cast<uint64_t>(state), uint64_t{1} << 63);
   }
@@ -190,8 +190,8 @@ TEST(Accumulators, PicksGoByTheOrderAndNotByTheTime) {
   uint64_t first[2] = {}, last[2] = {};
   uint8_t unused = 0;
   for (const uint64_t row : {5u, 3u, 9u, 4u}) {
-    b::Step64<kStepFirst>(row * 10, reinterpret_cast<uint8_t*>(first), 1, true, row, &unused);
-    b::Step64<kStepLast>(row * 10, reinterpret_cast<uint8_t*>(last), 1, true, row, &unused);
+    b::Step64<kUpdateFirst>(row * 10, reinterpret_cast<uint8_t*>(first), 1, true, row, &unused);
+    b::Step64<kUpdateLast>(row * 10, reinterpret_cast<uint8_t*>(last), 1, true, row, &unused);
   }
   EXPECT_EQ(first[1], 30u);
   EXPECT_EQ(last[1], 90u);
@@ -199,7 +199,7 @@ TEST(Accumulators, PicksGoByTheOrderAndNotByTheTime) {
 
 TEST(Accumulators, MomentsAreThoseOfTheValues) {
   b::Moments m = {};
-  for (const double v : {2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0}) b::StepMoments(v, reinterpret_cast<uint8_t*>(&m));
+  for (const double v : {2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0}) b::UpdateMoments(v, reinterpret_cast<uint8_t*>(&m));
   EXPECT_EQ(m.count, 8);
   EXPECT_DOUBLE_EQ(m.mean, 5);
   EXPECT_DOUBLE_EQ(m.squares, 32);
@@ -209,8 +209,8 @@ TEST(Accumulators, ComomentsAndCorrelationAgree) {
   b::Comoments c = {};
   b::Correlation r = {};
   for (const double x : {1.0, 2.0, 4.0, 8.0}) {
-    b::StepComoments(x, 3 - x, reinterpret_cast<uint8_t*>(&c));
-    b::StepCorrelation(x, 3 - x, reinterpret_cast<uint8_t*>(&r));
+    b::UpdateComoments(x, 3 - x, reinterpret_cast<uint8_t*>(&c));
+    b::UpdateCorrelation(x, 3 - x, reinterpret_cast<uint8_t*>(&r));
   }
   EXPECT_DOUBLE_EQ(c.products, -28.75);
   EXPECT_DOUBLE_EQ(r.products, c.products);

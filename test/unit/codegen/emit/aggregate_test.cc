@@ -134,7 +134,7 @@ void ExpectGenericResults(const std::string& text, const PlanOverrides& override
   EXPECT_EQ(found[1], found[0]) << text;
 }
 
-constexpr const char* kAllSteps =
+constexpr const char* kAllUpdateFunctions =
     " aggs=count_star,count(utf8:nullable),sum(i8:nullable),sum(u32),sum(f32:nullable),sum128(i64:nullable),sum(decimal128:nullable),avg("
     "i16),"
     "avg(u64:nullable),avg(f64:nullable),avg(decimal128),min(i32:nullable),max(u8),min(f32),max(f64:nullable),min(decimal128),"
@@ -146,7 +146,7 @@ constexpr const char* kAllSteps =
 TEST(CompileAggregate, EveryStepGivesTheGenericResult) {
   for (const char* keys :
        {" keys=i16:nullable", "", " keys=utf8(utf8mb4_bin):nullable,i8", " keys=dictionary(u8,utf8):nullable", " keys=f64"})
-    ExpectGenericResults(std::string("aggregate") + keys + kAllSteps, {}, false);
+    ExpectGenericResults(std::string("aggregate") + keys + kAllUpdateFunctions, {}, false);
 }
 
 // Steps that states as vectors have, in tuples of 2 to 23 lanes.
@@ -180,11 +180,11 @@ TEST(CompileAggregate, SumsInVectorsAreChecked) {
   EXPECT_EQ(run("u64", test::NumberColumn<uint64_t>({1, kTop, 1, 1, 1})).code(), absl::StatusCode::kOutOfRange);
 }
 
-TEST(CompileAggregate, RunsGiveTheGenericResult) { ExpectGenericResults(std::string("aggregate keys=i64") + kAllSteps, {}, true); }
+TEST(CompileAggregate, RunsGiveTheGenericResult) { ExpectGenericResults(std::string("aggregate keys=i64") + kAllUpdateFunctions, {}, true); }
 
 // Rows are brought into runs.
 TEST(CompileAggregate, FewGroupsGiveTheGenericResult) {
-  ExpectGenericResults(std::string("aggregate keys=bool:nullable") + kAllSteps, {}, false);
+  ExpectGenericResults(std::string("aggregate keys=bool:nullable") + kAllUpdateFunctions, {}, false);
 }
 
 TEST(CompileAggregate, KeysOfEveryKindGiveTheGenericResult) {
