@@ -96,7 +96,7 @@ void TieSorter::PrefetchFar(const Group& group, uint64_t i) const {
     if (const uint64_t* const at = chunks_->RowIdAt(row)) Prefetch::For(at);
     return;
   }
-  const SortStep& step = layout_->rest()[group.step];
+  const KeyComparison& step = layout_->rest()[group.step];
   if (step.is_tail()) Prefetch::For(chunks_->Tuple(row) + SortFieldOf(descriptor_, &descriptor_->keys[step.tail_key])->tuple_offset);
   else Prefetch::For(chunks_->WordAt(step.word, row));
 }
@@ -215,7 +215,7 @@ absl::Status TieSorter::TakeStep(const Group& group) {
     }
     return sorter_.Sort(reinterpret_cast<uint64_t*>(pairs), group.n);
   }
-  const SortStep& step = layout_->rest()[group.step];
+  const KeyComparison& step = layout_->rest()[group.step];
   if (step.is_tail()) {
     const QuernSortKey& key = descriptor_->keys[step.tail_key];
     return (key.rule & kWeighsOrder) != 0 ? TakeWeighedStep<Prefetch>(group, key) : TakeTailStep<Prefetch>(group, key);

@@ -17,9 +17,9 @@
 
 namespace quern {
 
-std::vector<SortStep> StepsOf(const QuernSortDescriptor& descriptor, uint32_t incomplete) {
-  std::vector<SortStep> steps;
-  SortStep step;
+std::vector<KeyComparison> StepsOf(const QuernSortDescriptor& descriptor, uint32_t incomplete) {
+  std::vector<KeyComparison> steps;
+  KeyComparison step;
   const auto end_step = [&] {
     if (step.mask != 0) steps.push_back(step);
     step.mask = 0;
@@ -32,7 +32,7 @@ std::vector<SortStep> StepsOf(const QuernSortDescriptor& descriptor, uint32_t in
     const bool ends_key = p + 1 == descriptor.num_parts || descriptor.parts[p + 1].key != part.key;
     if (!ends_key || (incomplete >> part.key & 1) == 0) continue;
     end_step();
-    SortStep tail;
+    KeyComparison tail;
     tail.tail_key = part.key;
     steps.push_back(tail);
   }
@@ -56,8 +56,8 @@ int CompareTails(const QuernSortDescriptor& descriptor, const QuernSortKey& key,
   return order == 0 ? 0 : (order < 0) != key.descending ? -1 : 1;
 }
 
-int CompareRows(const QuernSortDescriptor& descriptor, const std::vector<SortStep>& steps, const SortRow& a, const SortRow& b) {
-  for (const SortStep& step : steps) {
+int CompareRows(const QuernSortDescriptor& descriptor, const std::vector<KeyComparison>& steps, const SortRow& a, const SortRow& b) {
+  for (const KeyComparison& step : steps) {
     if (step.is_tail()) {
       const int order = CompareTails(descriptor, descriptor.keys[step.tail_key], a.tuple, b.tuple);
       if (order != 0) return order;

@@ -11,7 +11,7 @@
 
 namespace quern {
 
-struct SortStep {
+struct KeyComparison {
   static constexpr uint32_t kNoKey = 0xffffffffu;
   uint32_t word = 0;
   uint64_t mask = 0;           // the bits of `word` that count
@@ -21,7 +21,7 @@ struct SortStep {
 
 // The steps that decide the order of rows, first one first. `incomplete`: the keys with values that their words do not say whole. The words
 // of keys after such a one count only after its tail: for keys=utf8,i64 and strings of 20 bytes, bytes 0 to 15, bytes 16 to 19, the number.
-std::vector<SortStep> StepsOf(const QuernSortDescriptor& descriptor, uint32_t incomplete);
+std::vector<KeyComparison> StepsOf(const QuernSortDescriptor& descriptor, uint32_t incomplete);
 
 // A key's string as it counts, from a tuple that holds it; empty for a null.
 blocks::Bytes SortBytes(const QuernSortDescriptor& descriptor, const QuernSortKey& key, const uint8_t* tuple);
@@ -36,7 +36,7 @@ struct SortRow {
   const uint8_t* tuple;  // null where there are none
 };
 // Negative, 0 or positive.
-int CompareRows(const QuernSortDescriptor& descriptor, const std::vector<SortStep>& steps, const SortRow& a, const SortRow& b);
+int CompareRows(const QuernSortDescriptor& descriptor, const std::vector<KeyComparison>& steps, const SortRow& a, const SortRow& b);
 
 }  // namespace quern
 

@@ -158,7 +158,7 @@ class LocalRows {
   uint32_t float_fields_ = 0;     // keys that are fields for being floats
   uint32_t odd_floats_ = 0;       // those of them with a value that its word does not give back
   // Under a limit.
-  std::vector<SortStep> bound_steps_;  // those that words decide
+  std::vector<KeyComparison> bound_steps_;  // those that words decide
   uint32_t bound_incomplete_ = ~0u;    // what they were made for
   std::shared_ptr<const SortBound> bound_;
   bool drops_ties_ = false;  // those of the bound

@@ -82,7 +82,7 @@ struct RunMerger::State {
   uint64_t* row_ids = nullptr;  // by place
   uint8_t* tuples = nullptr;    // by place
   uint32_t incomplete = 0;      // keys that have had values which words do not say as a whole
-  std::vector<SortStep> steps;  // that decide between two rows
+  std::vector<KeyComparison> steps;  // that decide between two rows
 
   uint32_t num_open = 0;      // runs that have not ended
   uint32_t first_unfed = 0;   // runs before it have had rows or have ended

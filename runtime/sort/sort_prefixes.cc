@@ -63,7 +63,7 @@ uint32_t WordsFor(uint64_t bits) { return static_cast<uint32_t>((bits + 63) / 64
 
 }  // namespace
 
-EntryLayout::EntryLayout(const std::vector<SortStep>& steps, const std::vector<WordBits64>& bits, uint32_t row_bits, uint32_t most_words)
+EntryLayout::EntryLayout(const std::vector<KeyComparison>& steps, const std::vector<WordBits64>& bits, uint32_t row_bits, uint32_t most_words)
     : bits_(bits), row_bits_(row_bits) {
   uint64_t exact = row_bits, ranges = row_bits;
   size_t num_words = 0;
@@ -77,7 +77,7 @@ EntryLayout::EntryLayout(const std::vector<SortStep>& steps, const std::vector<W
   words_ = std::clamp(WordsFor(gathers ? exact : ranges), 1u, most_words);
   const uint32_t room = 64 * words_ - row_bits;
   for (size_t s = 0; s < steps.size(); ++s) {
-    SortStep step = steps[s];
+    KeyComparison step = steps[s];
     if (!step.is_tail()) step.mask &= bits[step.word].varying();
     if (!step.is_tail() && step.mask == 0) continue;
     if (s >= num_words || key_bits_ == room) {
@@ -227,7 +227,7 @@ uint32_t EntryLayout::PrefixBits(const QuernSortDescriptor& descriptor, uint32_t
     const QuernSortPart& part = descriptor.parts[p];
     if (part.key < num_keys) masks[part.word] |= SortPartMask(&part);
   }
-  for (const SortStep& step : rest_) {
+  for (const KeyComparison& step : rest_) {
     if (step.is_tail() ? step.tail_key < num_keys : (step.mask & masks[step.word]) != 0) return UINT32_MAX;
   }
   uint32_t bits = 0;

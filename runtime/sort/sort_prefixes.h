@@ -25,7 +25,7 @@ class EntryLayout {
  public:
   // bits: by word. row_bits: of a row's number; 0 where no entry needs one. most_words: 1 to kMaxEntryWords, where keys and row number do
   // not fit fewer.
-  EntryLayout(const std::vector<SortStep>& steps, const std::vector<WordBits64>& bits, uint32_t row_bits, uint32_t most_words);
+  EntryLayout(const std::vector<KeyComparison>& steps, const std::vector<WordBits64>& bits, uint32_t row_bits, uint32_t most_words);
 
   uint32_t words() const { return words_; }
   uint32_t bytes() const { return words_ * 8; }
@@ -33,7 +33,7 @@ class EntryLayout {
   uint64_t row_mask() const { return (uint64_t{1} << row_bits_) - 1; }
   uint32_t key_bits() const { return key_bits_; }  // in the entry
   // What the entry does not say: the steps left, the first of them perhaps with the rest of a word. Empty: entries say all.
-  const std::vector<SortStep>& rest() const { return rest_; }
+  const std::vector<KeyComparison>& rest() const { return rest_; }
 
   // Entries of rows begin .. begin+n-1 of a chunk, whose first row has this number; n up to kBlockRows.
   static constexpr uint32_t kBlockRows = 512;
@@ -78,7 +78,7 @@ class EntryLayout {
 
   std::vector<Piece> pieces_;
   std::vector<WordBits64> bits_;
-  std::vector<SortStep> rest_;
+  std::vector<KeyComparison> rest_;
   uint32_t words_ = 1;
   uint32_t row_bits_ = 0;
   uint32_t key_bits_ = 0;

@@ -21,15 +21,15 @@ namespace {
 constexpr uint64_t kRowsBesideLimit = 1024;
 
 // The steps that words decide, before the first tail.
-std::vector<SortStep> WordSteps(const QuernSortDescriptor& descriptor, uint32_t incomplete) {
-  std::vector<SortStep> steps = StepsOf(descriptor, incomplete);
-  steps.erase(std::find_if(steps.begin(), steps.end(), [](const SortStep& step) { return step.is_tail(); }), steps.end());
+std::vector<KeyComparison> WordSteps(const QuernSortDescriptor& descriptor, uint32_t incomplete) {
+  std::vector<KeyComparison> steps = StepsOf(descriptor, incomplete);
+  steps.erase(std::find_if(steps.begin(), steps.end(), [](const KeyComparison& step) { return step.is_tail(); }), steps.end());
   return steps;
 }
 
 // As far as words say it.
-int CompareWords(const std::vector<SortStep>& steps, const uint64_t* a, uint64_t stride, const std::vector<uint64_t>& b) {
-  for (const SortStep& step : steps) {
+int CompareWords(const std::vector<KeyComparison>& steps, const uint64_t* a, uint64_t stride, const std::vector<uint64_t>& b) {
+  for (const KeyComparison& step : steps) {
     const uint64_t x = a[step.word * stride] & step.mask, y = b[step.word] & step.mask;
     if (x != y) return x < y ? -1 : 1;
   }

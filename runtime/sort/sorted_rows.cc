@@ -136,7 +136,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
   }
   input_.bits.resize(descriptor.num_words);
   QUERN_RETURN_IF_ERROR(RankCodes());
-  const std::vector<SortStep> steps = StepsOf(descriptor, input_.incomplete);
+  const std::vector<KeyComparison> steps = StepsOf(descriptor, input_.incomplete);
   const uint64_t last_number = chunks_.size() == 0   ? 0
                                : chunks_.size() == 1 ? std::max<uint64_t>(num_rows_, 1) - 1
                                                      : (chunks_.size() << kChunkShift) - 1;
@@ -155,7 +155,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
     QuernSortDescriptor prefix = descriptor;
     while (prefix.num_parts > 0 && prefix.parts[prefix.num_parts - 1].key >= context_.descriptor->spec().partition) --prefix.num_parts;
     partition_steps_ = StepsOf(prefix, input_.incomplete);
-    for (SortStep& step : partition_steps_)  // the bytes of strings that have codes are anything
+    for (KeyComparison& step : partition_steps_)  // the bytes of strings that have codes are anything
       if (!step.is_tail()) step.mask &= input_.bits[step.word].varying();
   }
   QUERN_ASSIGN_OR_RETURN(

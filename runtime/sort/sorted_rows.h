@@ -145,7 +145,7 @@ class SortedRows {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<uint64_t> tied_rows_{0};
   uint32_t partition_bits_ = 0;
-  std::vector<SortStep> partition_steps_;
+  std::vector<KeyComparison> partition_steps_;
   SortWindows windows_;
   SharedWork work_;
 };
