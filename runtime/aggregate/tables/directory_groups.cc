@@ -248,7 +248,7 @@ absl::Status DirectoryGroups::MakeGroups(const Keys& keys, const PrefetchSetting
   const uint64_t tuple_bytes = context_.descriptor->group()->tuple_bytes;
   uint8_t* const first_made = span.tuples + span.num_tuples * tuple_bytes;
   const DirectoryEntries directory = {reinterpret_cast<uint64_t*>(directory_.data()), num_entries_};
-  StepThroughLines(directory, {first_made, span.hashes + span.num_tuples, tuple_bytes}, setting, looking, tuples);
+  ProbeLines(directory, {first_made, span.hashes + span.num_tuples, tuple_bytes}, setting, looking, tuples);
   if (setting.distance != 0 && setting.stages >= 2) PrefetchCandidates(*looking, tuples);
   if (looking->num_made > 0) {
     keys.Store(looking->made, looking->num_made, first_made);

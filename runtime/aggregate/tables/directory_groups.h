@@ -62,7 +62,7 @@ class DirectoryGroups : public GroupTable {
   KeyBytes key_bytes_;
   ShortKeyMemo short_keys_;
   bool makes_many_ = false;  // new groups, of the rows of the last batch
-  ShortStringStep short_strings_;
+  ShortStringProbe short_strings_;
   uint64_t num_groups_ = 0;
   uint64_t num_positions_ = 0;
   uint64_t rows_seen_ = 0;

@@ -114,19 +114,19 @@ __attribute__((target("avx512f,avx512bw,avx512vl,bmi"))) void StepByVector(const
 
 }  // namespace
 
-void StepThroughLinesByEntry(const DirectoryEntries& directory, const NewTuples& added, const PrefetchSetting& setting,
+void ProbeLinesByEntry(const DirectoryEntries& directory, const NewTuples& added, const PrefetchSetting& setting,
                              DirectoryRows* batch, uint8_t** tuples) {
   WithPrefetch(setting, [&]<class Prefetch>() { StepByEntry<Prefetch>(directory, added, RowsAhead(setting, batch->n), batch, tuples); });
 }
 
-void StepThroughLines(const DirectoryEntries& directory, const NewTuples& added, const PrefetchSetting& setting, DirectoryRows* batch,
+void ProbeLines(const DirectoryEntries& directory, const NewTuples& added, const PrefetchSetting& setting, DirectoryRows* batch,
                       uint8_t** tuples) {
 #if defined(__x86_64__)
   if (HasAvx512()) {
     return WithPrefetch(setting, [&]<class Prefetch>() { StepByVector<Prefetch>(directory, added, RowsAhead(setting, batch->n), batch, tuples); });
   }
 #endif
-  StepThroughLinesByEntry(directory, added, setting, batch, tuples);
+  ProbeLinesByEntry(directory, added, setting, batch, tuples);
 }
 
 }  // namespace quern

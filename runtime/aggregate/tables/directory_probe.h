@@ -32,7 +32,7 @@ struct DirectoryRows {
   uint32_t rows[kMaxBatchRows];
   uint32_t made[kMaxBatchRows];
   uint32_t candidates[kMaxBatchRows];
-  uint64_t hashes[kMaxBatchRows + ShortStringStep::kHashesBehind];
+  uint64_t hashes[kMaxBatchRows + ShortStringProbe::kHashesBehind];
   uint64_t slots[kMaxBatchRows];
 };
 
@@ -40,11 +40,11 @@ struct DirectoryRows {
 // the first that has its tag it becomes a candidate: `made` or `candidates`, with tuples[row] and, of new groups, `added`. A candidate's
 // slot is the one behind, where it goes on if its key is another. Rows that found neither are left in `rows`, at the next line.
 // *Cost*: 3 ns a row whose line is there. *Threads*: one for a directory.
-void StepThroughLines(const DirectoryEntries& directory, const NewTuples& added, const PrefetchSetting& setting, DirectoryRows* batch,
+void ProbeLines(const DirectoryEntries& directory, const NewTuples& added, const PrefetchSetting& setting, DirectoryRows* batch,
                       uint8_t** tuples);
 
 // The same for machines without vectors of eight entries.
-void StepThroughLinesByEntry(const DirectoryEntries& directory, const NewTuples& added, const PrefetchSetting& setting,
+void ProbeLinesByEntry(const DirectoryEntries& directory, const NewTuples& added, const PrefetchSetting& setting,
                              DirectoryRows* batch, uint8_t** tuples);
 
 }  // namespace quern

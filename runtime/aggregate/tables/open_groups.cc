@@ -206,7 +206,7 @@ absl::Status OpenGroups::Grow(uint32_t more_bits, bool huge_pages, const std::sh
 namespace {
 
 // What the first step needs to know of a table.
-struct FirstStep {
+struct FirstProbe {
   uint8_t* slots;
   uint8_t* end;  // of all slots but the word 0's, which lies there
   uint64_t slot_bytes;
@@ -219,7 +219,7 @@ struct FirstStep {
 };
 
 // What it did. Rows that look on are those that did not find their word in the slot that the hash names.
-struct FirstStepped {
+struct FirstProbed {
   uint32_t num_looking = 0;
   uint32_t num_further = 0;  // slots that they have left behind
   bool has_zeros = false;
@@ -228,12 +228,12 @@ struct FirstStepped {
 // The first step of all rows: writes the address of each row's slot to `tuples`, or of the one behind it where that is another's, and the
 // rows that look on to `looking` (room for n + 8). Nothing is made yet, so that rows of groups that are there, which most rows are where
 // it matters, cost no store into the table. Where lines are asked for also asks for what a row will look at next.
-using StepLoop = FirstStepped (*)(const FirstStep& table, const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t* looking);
+using StepLoop = FirstProbed (*)(const FirstProbe& table, const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t* looking);
 
 template <class Word, class Prefetch>
-FirstStepped StepByRow(const FirstStep& table, const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t* looking) {
-  const FirstStep t = table;  // a copy, which no store can be taken for a change of
-  FirstStepped done;
+FirstProbed StepByRow(const FirstProbe& table, const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t* looking) {
+  const FirstProbe t = table;  // a copy, which no store can be taken for a change of
+  FirstProbed done;
   uint64_t hashes[kMaxBatchRows];
   HashPackedKeys(words, n, t.zero_hashes, hashes);
   for (uint32_t i = 0; i < n; ++i) {
@@ -259,7 +259,7 @@ FirstStepped StepByRow(const FirstStep& table, const uint64_t* words, uint32_t n
 
 #if defined(__x86_64__)
 // Writes the slots that the hashes of `whole` rows, a multiple of eight, name; answers whether one of the words is 0.
-QUERN_AVX512 bool PlaceByEight(const FirstStep& t, const uint64_t* words, uint32_t whole, uint8_t** tuples) {
+QUERN_AVX512 bool PlaceByEight(const FirstProbe& t, const uint64_t* words, uint32_t whole, uint8_t** tuples) {
   const __m512i slots = AllEight(t.slots), end = AllEight(t.end), slot_bytes = AllEight(t.slot_bytes);
   const __m512i hashed = AllEight(t.zero_hashes ? 0 : ~uint64_t{0}), slot_mask = AllEight(t.first_slot_mask);
   const __m128i common_bits = _mm_cvtsi32_si128(static_cast<int>(t.common_bits)), shift = _mm_cvtsi32_si128(static_cast<int>(t.shift));
@@ -278,11 +278,11 @@ QUERN_AVX512 bool PlaceByEight(const FirstStep& t, const uint64_t* words, uint32
 
 // Eight rows at a time, without a branch that depends on what they find.
 template <class Word, bool kPairs, class Prefetch>
-QUERN_AVX512 FirstStepped StepByEight(const FirstStep& table, const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t* looking) {
-  const FirstStep t = table;
+QUERN_AVX512 FirstProbed StepByEight(const FirstProbe& table, const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t* looking) {
+  const FirstProbe t = table;
   const uint32_t whole = n / 8 * 8, ahead = RowsAhead(t.setting, whole);
   const __m512i slots = AllEight(t.slots), end = AllEight(t.end), slot_bytes = AllEight(t.slot_bytes);
-  FirstStepped done;
+  FirstProbed done;
   done.has_zeros = PlaceByEight(t, words, whole, tuples);
   if constexpr (Prefetch::kPrefetches)
     for (uint32_t i = 0; i < ahead; ++i) Prefetch::For(tuples[i]);
@@ -319,7 +319,7 @@ QUERN_AVX512 FirstStepped StepByEight(const FirstStep& table, const uint64_t* wo
   }
   if (whole == n) return done;
   uint32_t rest[16];
-  const FirstStepped after = StepByRow<Word, Prefetch>(t, words + whole, n - whole, tuples + whole, rest);
+  const FirstProbed after = StepByRow<Word, Prefetch>(t, words + whole, n - whole, tuples + whole, rest);
   for (uint32_t k = 0; k < after.num_looking; ++k) looking[done.num_looking++] = whole + rest[k];
   done.num_further += after.num_further;
   done.has_zeros |= after.has_zeros;
@@ -329,9 +329,9 @@ QUERN_AVX512 FirstStepped StepByEight(const FirstStep& table, const uint64_t* wo
 // The second step of rows that look on, as long as no row makes a group: so that rows whose group is there take none with a store. Answers
 // how many look on then, those that are left over from the last eight among them.
 template <class Word>
-QUERN_AVX512 uint32_t StepAgainByEight(const FirstStep& table, const uint64_t* words, uint8_t** tuples, uint32_t* looking, uint32_t n,
+QUERN_AVX512 uint32_t StepAgainByEight(const FirstProbe& table, const uint64_t* words, uint8_t** tuples, uint32_t* looking, uint32_t n,
                                        uint64_t* num_further) {
-  const FirstStep t = table;
+  const FirstProbe t = table;
   const __m512i slots = AllEight(t.slots), end = AllEight(t.end), slot_bytes = AllEight(t.slot_bytes);
   const uint32_t whole = n / 8 * 8;
   uint32_t num_looking = 0;
@@ -375,8 +375,8 @@ OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t
   const uint64_t bytes = kBytes != 0 ? kBytes : slot_bytes_;
   uint8_t* const slots = slots_;
   uint8_t* const end = slots + num_slots_ * bytes;
-  const FirstStep table = {slots, end, bytes, first_slot_mask_, shift_, common_bits_, zero_hashes_, packed_keys_ahead, setting};
-  const FirstStepped first = StepLoopFor<Word>(setting, first_slot_mask_ != ~uint64_t{0})(table, words, n, tuples, looking);
+  const FirstProbe table = {slots, end, bytes, first_slot_mask_, shift_, common_bits_, zero_hashes_, packed_keys_ahead, setting};
+  const FirstProbed first = StepLoopFor<Word>(setting, first_slot_mask_ != ~uint64_t{0})(table, words, n, tuples, looking);
   Steps steps = {0, first.num_further};
   uint64_t num_made = 0;
   uint32_t num_looking = first.num_looking;

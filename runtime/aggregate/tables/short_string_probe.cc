@@ -18,7 +18,7 @@
 namespace quern {
 namespace {
 
-constexpr uint32_t kEntriesAhead = ShortStringStep::kHashesBehind;
+constexpr uint32_t kEntriesAhead = ShortStringProbe::kHashesBehind;
 constexpr uint32_t kSkippedBatches = 8;
 
 // What stands for the tuple of an empty entry: a length that no string has.
@@ -37,12 +37,12 @@ struct Strings {
   const uint8_t* numbers;
   uint64_t number_offset;  // in a tuple, whose string lies at its beginning
   uint32_t held_bytes;
-  ShortStringStep::NullBit string_null, number_null;
+  ShortStringProbe::NullBit string_null, number_null;
 };
 
 struct NoNumber {};
 
-QUERN_INLINE bool IsNull(const ShortStringStep::NullBit& bit, const uint8_t* tuple) { return (tuple[bit.offset] & bit.mask) != 0; }
+QUERN_INLINE bool IsNull(const ShortStringProbe::NullBit& bit, const uint8_t* tuple) { return (tuple[bit.offset] & bit.mask) != 0; }
 
 QUERN_INLINE bool IsString(const uint8_t* string, uint32_t length, uint32_t held_bytes, const uint8_t* tuple) {
   typedef uint64_t U64x4 __attribute__((vector_size(32)));
@@ -110,7 +110,7 @@ uint32_t RowsBeforeLast(const uint8_t* offsets, uint32_t n) {
 
 }  // namespace
 
-ShortStringStep::ShortStringStep(const QuernJoinDescriptor& group) : serves_(group.packed_bytes == 0) {
+ShortStringProbe::ShortStringProbe(const QuernJoinDescriptor& group) : serves_(group.packed_bytes == 0) {
   uint32_t num_strings = 0, num_numbers = 0;
   for (uint32_t k = 0; k < group.num_keys && serves_; ++k) {
     const QuernField& key = group.keys[k];
@@ -136,7 +136,7 @@ ShortStringStep::ShortStringStep(const QuernJoinDescriptor& group) : serves_(gro
   serves_ &= num_strings == 1 && num_numbers <= 1;
 }
 
-bool ShortStringStep::Takes(const KeyRows& rows) {
+bool ShortStringProbe::Takes(const KeyRows& rows) {
   if (!serves_ || rows.rows != nullptr) return false;
   const bool has_nulls = rows.keys[string_key_].validity != nullptr || (number_bytes_ != 0 && rows.keys[number_key_].validity != nullptr);
   if (nullable_ && has_nulls) return false;
@@ -145,7 +145,7 @@ bool ShortStringStep::Takes(const KeyRows& rows) {
   return false;
 }
 
-uint32_t ShortStringStep::Find(const DirectoryView& directory, bool asks, const KeyRows& rows, uint64_t* hashes, uint8_t** tuples,
+uint32_t ShortStringProbe::Find(const DirectoryView& directory, bool asks, const KeyRows& rows, uint64_t* hashes, uint8_t** tuples,
                                uint32_t* others) {
   const QuernColumn& column = rows.keys[string_key_];
   Strings strings = {};

@@ -21,7 +21,7 @@ struct DirectoryView {
 };
 
 // For one string of 32-bit offsets that is compared by its bytes, alone or beside one number of 4 or 8 bytes. *Threads*: one.
-class ShortStringStep {
+class ShortStringProbe {
  public:
   static constexpr uint32_t kHashesBehind = 16;  // room behind a batch's hashes
 
@@ -30,7 +30,7 @@ class ShortStringStep {
     uint8_t mask = 0;     // 0: not nullable
   };
 
-  explicit ShortStringStep(const QuernJoinDescriptor& group);
+  explicit ShortStringProbe(const QuernJoinDescriptor& group);
 
   // Whether these rows are worth a Find: neighbours, none of them null, of which enough were found lately.
   bool Takes(const KeyRows& rows);

@@ -91,7 +91,7 @@ std::vector<uint64_t> Hashes(uint32_t n, uint64_t num_tags, uint64_t num_slots) 
   return hashes;
 }
 
-TEST(DirectoryStep, VectorsAndEntriesDoTheSame) {
+TEST(DirectoryProbe, VectorsAndEntriesDoTheSame) {
   const struct {
     uint32_t n;
     uint64_t num_entries, num_tags, num_slots;
@@ -102,8 +102,8 @@ TEST(DirectoryStep, VectorsAndEntriesDoTheSame) {
     Directory by_vectors(c.num_entries, hashes), by_entries(c.num_entries, hashes);
     PrefetchSetting setting;
     while (by_vectors.batch->n > 0) {
-      by_vectors.Take(StepThroughLines, setting);
-      by_entries.Take(StepThroughLinesByEntry, setting);
+      by_vectors.Take(ProbeLines, setting);
+      by_entries.Take(ProbeLinesByEntry, setting);
       setting.distance = setting.distance == 0 ? 3 : kWholeBatch;
       ExpectSame(by_vectors, by_entries);
       if (testing::Test::HasFatalFailure()) return;
