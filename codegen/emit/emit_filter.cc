@@ -46,16 +46,16 @@ class FilterEmitter {
   }
 
  private:
-  void EmitUpdate(const QuernFilterStep& step) {
+  void EmitUpdate(const QuernMaskOperation& step) {
     Value *to = masks_[step.to], *from = masks_[step.from], *todo = masks_[step.todo];
     switch (step.kind) {
-      case kValidStep: EmitValid(step.column, to, false); return;
-      case kTestStep: EmitLeaf(step.leaf, to); return;
-      case kClearStep: e_.Call("filter_clear", {to, n_}); return;
-      case kSplitStep: e_.Call("filter_split", {to, from, n_}); return;
-      case kCopyStep: e_.Call("filter_copy", {to, from, n_}); return;
-      case kKeepStep: e_.Call("filter_keep", {to, from, todo, n_}); return;
-      case kMergeStep: e_.Call("filter_merge", {to, from, n_}); return;
+      case kTestValid: EmitValid(step.column, to, false); return;
+      case kTestLeaf: EmitLeaf(step.leaf, to); return;
+      case kClearMask: e_.Call("filter_clear", {to, n_}); return;
+      case kSplitMask: e_.Call("filter_split", {to, from, n_}); return;
+      case kCopyMask: e_.Call("filter_copy", {to, from, n_}); return;
+      case kKeepMask: e_.Call("filter_keep", {to, from, todo, n_}); return;
+      case kMergeMask: e_.Call("filter_merge", {to, from, n_}); return;
     }
   }
 

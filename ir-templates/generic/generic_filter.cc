@@ -92,18 +92,18 @@ void TestLeaf(const QuernFilterArgs* args, uint32_t leaf, uint64_t first, uint32
   if (done < n) TestLeafRows(args, leaf, RowsOf(args, leaf, first + done, n - done, mask + done / 64));
 }
 
-void RunStep(const QuernFilterArgs* args, const QuernFilterStep& step, uint64_t first, uint32_t n, uint64_t* const* masks) {
+void RunStep(const QuernFilterArgs* args, const QuernMaskOperation& step, uint64_t first, uint32_t n, uint64_t* const* masks) {
   const uint32_t num_words = (n + 63) / 64;
   uint64_t *to = masks[step.to], *from = masks[step.from], *todo = masks[step.todo];
   switch (step.kind) {
-    case kValidStep:
+    case kTestValid:
       return b::TestValid(&args->columns[step.column], first, args->selection != nullptr ? args->selection + first : nullptr, n, to, false);
-    case kTestStep: return TestLeaf(args, step.leaf, first, n, to);
-    case kClearStep: std::fill_n(to, num_words, 0); return;
-    case kSplitStep: return b::SplitMask(to, from, num_words);
-    case kCopyStep: std::copy_n(from, num_words, to); return;
-    case kKeepStep: return b::KeepMask(to, from, todo, num_words);
-    case kMergeStep: return b::MergeMask(to, from, num_words);
+    case kTestLeaf: return TestLeaf(args, step.leaf, first, n, to);
+    case kClearMask: std::fill_n(to, num_words, 0); return;
+    case kSplitMask: return b::SplitMask(to, from, num_words);
+    case kCopyMask: std::copy_n(from, num_words, to); return;
+    case kKeepMask: return b::KeepMask(to, from, todo, num_words);
+    case kMergeMask: return b::MergeMask(to, from, num_words);
   }
 }
 

@@ -62,16 +62,16 @@ struct QuernFilterLeaf {
 constexpr uint32_t kNoLength = 0xffffffffu;
 
 enum FilterStepKind : uint8_t {
-  kValidStep,  // mask[to] &= column `column` has a value
-  kTestStep,   // mask[to] &= leaf
-  kClearStep,  // mask[to] = 0
-  kSplitStep,  // mask[from] = mask[to], mask[to] = 0: `or` begins; mask[from] is what is yet to be asked
-  kCopyStep,   // mask[to] = mask[from]
-  kKeepStep,   // mask[to] |= mask[from], mask[todo] &= ~mask[from]: one of its children is done
-  kMergeStep,  // mask[to] |= mask[from]: its last child is done
+  kTestValid,  // mask[to] &= column `column` has a value
+  kTestLeaf,   // mask[to] &= leaf
+  kClearMask,  // mask[to] = 0
+  kSplitMask,  // mask[from] = mask[to], mask[to] = 0: `or` begins; mask[from] is what is yet to be asked
+  kCopyMask,   // mask[to] = mask[from]
+  kKeepMask,   // mask[to] |= mask[from], mask[todo] &= ~mask[from]: one of its children is done
+  kMergeMask,  // mask[to] |= mask[from]: its last child is done
 };
 
-struct QuernFilterStep {
+struct QuernMaskOperation {
   FilterStepKind kind;
   uint32_t leaf;
   uint32_t column;
@@ -88,7 +88,7 @@ struct QuernFilterDescriptor {
   uint32_t num_columns;
   uint32_t num_masks;
   uint32_t batch_rows;  // a multiple of 64
-  const QuernFilterStep* steps;
+  const QuernMaskOperation* steps;
   const QuernFilterLeaf* leaves;
 };
 

@@ -482,30 +482,30 @@ FilterDescriptor::Node FilterDescriptor::Like(const Predicate& condition, uint32
 
 // ---- steps
 
-void FilterDescriptor::AddUpdate(QuernFilterStep step) { steps_.push_back(step); }
+void FilterDescriptor::AddUpdate(QuernMaskOperation step) { steps_.push_back(step); }
 
 void FilterDescriptor::EmitLeaf(uint32_t leaf, uint32_t mask) {
   const QuernFilterLeaf& l = leaves_[leaf];
   if (l.kind != kNullLeaf) {
-    if (columns_[l.column].nullable) AddUpdate({.kind = kValidStep, .leaf = 0, .column = l.column, .to = mask, .from = 0, .todo = 0});
+    if (columns_[l.column].nullable) AddUpdate({.kind = kTestValid, .leaf = 0, .column = l.column, .to = mask, .from = 0, .todo = 0});
     if (l.kind == kColumnsLeaf && columns_[l.other_column].nullable) {
-      AddUpdate({.kind = kValidStep, .leaf = 0, .column = l.other_column, .to = mask, .from = 0, .todo = 0});
+      AddUpdate({.kind = kTestValid, .leaf = 0, .column = l.other_column, .to = mask, .from = 0, .todo = 0});
     }
   }
-  AddUpdate({.kind = kTestStep, .leaf = leaf, .column = l.column, .to = mask, .from = 0, .todo = 0});
+  AddUpdate({.kind = kTestLeaf, .leaf = leaf, .column = l.column, .to = mask, .from = 0, .todo = 0});
 }
 
 void FilterDescriptor::EmitOr(const Node& node, uint32_t mask) {
   const uint32_t todo = mask + 1, one = mask + 2;
   descriptor_.num_masks = std::max(descriptor_.num_masks, one + 1);
-  AddUpdate({.kind = kSplitStep, .leaf = 0, .column = 0, .to = mask, .from = todo, .todo = 0});
+  AddUpdate({.kind = kSplitMask, .leaf = 0, .column = 0, .to = mask, .from = todo, .todo = 0});
   for (size_t i = 0; i + 1 < node.children.size(); ++i) {
-    AddUpdate({.kind = kCopyStep, .leaf = 0, .column = 0, .to = one, .from = todo, .todo = 0});
+    AddUpdate({.kind = kCopyMask, .leaf = 0, .column = 0, .to = one, .from = todo, .todo = 0});
     EmitNode(node.children[i], one);
-    AddUpdate({.kind = kKeepStep, .leaf = 0, .column = 0, .to = mask, .from = one, .todo = todo});
+    AddUpdate({.kind = kKeepMask, .leaf = 0, .column = 0, .to = mask, .from = one, .todo = todo});
   }
   EmitNode(node.children.back(), todo);
-  AddUpdate({.kind = kMergeStep, .leaf = 0, .column = 0, .to = mask, .from = todo, .todo = 0});
+  AddUpdate({.kind = kMergeMask, .leaf = 0, .column = 0, .to = mask, .from = todo, .todo = 0});
 }
 
 void FilterDescriptor::EmitNode(const Node& node, uint32_t mask) {
@@ -516,19 +516,19 @@ void FilterDescriptor::EmitNode(const Node& node, uint32_t mask) {
       return;
     case Node::kOr: return EmitOr(node, mask);
     case Node::kAll: return;
-    case Node::kNone: return AddUpdate({.kind = kClearStep, .leaf = 0, .column = 0, .to = mask, .from = 0, .todo = 0});
+    case Node::kNone: return AddUpdate({.kind = kClearMask, .leaf = 0, .column = 0, .to = mask, .from = 0, .todo = 0});
   }
 }
 
-std::string FilterDescriptor::StepText(const QuernFilterStep& step) const {
+std::string FilterDescriptor::StepText(const QuernMaskOperation& step) const {
   switch (step.kind) {
-    case kValidStep: return Numbered("columns", step.column) + " has a value";
-    case kTestStep: return "leaf " + std::to_string(step.leaf);
-    case kClearStep: return "nothing";
-    case kSplitStep: return "split into " + std::to_string(step.from);
-    case kCopyStep: return "copy of " + std::to_string(step.from);
-    case kKeepStep: return "keep " + std::to_string(step.from) + ", " + std::to_string(step.todo) + " without them";
-    case kMergeStep: return "merge " + std::to_string(step.from);
+    case kTestValid: return Numbered("columns", step.column) + " has a value";
+    case kTestLeaf: return "leaf " + std::to_string(step.leaf);
+    case kClearMask: return "nothing";
+    case kSplitMask: return "split into " + std::to_string(step.from);
+    case kCopyMask: return "copy of " + std::to_string(step.from);
+    case kKeepMask: return "keep " + std::to_string(step.from) + ", " + std::to_string(step.todo) + " without them";
+    case kMergeMask: return "merge " + std::to_string(step.from);
   }
   __builtin_unreachable();
 }

@@ -55,8 +55,8 @@ class FilterDescriptor {
   void EmitNode(const Node& node, uint32_t mask);
   void EmitLeaf(uint32_t leaf, uint32_t mask);
   void EmitOr(const Node& node, uint32_t mask);
-  void AddUpdate(QuernFilterStep step);
-  std::string StepText(const QuernFilterStep& step) const;
+  void AddUpdate(QuernMaskOperation step);
+  std::string StepText(const QuernMaskOperation& step) const;
 
   KernelSpec spec_;
   std::vector<ColumnType> columns_;
@@ -65,7 +65,7 @@ class FilterDescriptor {
   std::vector<std::unique_ptr<std::string>> constants_;  // by leaf
   std::vector<std::unique_ptr<const LikePattern>> patterns_;
   std::vector<std::unique_ptr<const FilterSet>> sets_;
-  std::vector<QuernFilterStep> steps_;
+  std::vector<QuernMaskOperation> steps_;
   QuernFilterDescriptor descriptor_;
 };
 
