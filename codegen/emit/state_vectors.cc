@@ -8,7 +8,7 @@
 //     step      -      add       add, check  greater of the two
 //
 // Lane 0 takes part unchanged, since four lanes are a vector and three are not. Lanes that no aggregate of the loop has (the key, states of
-// called accumulators) are written back as they were read, and no vector is longer than the tuple.
+// out-of-line aggregates) are written back as they were read, and no vector is longer than the tuple.
 //
 // Nine lanes are a vector of eight and one of one; three of a tuple of three, one of two and one of one. Vectors do not overlap: a load of
 // bytes that two stores have written last waits until both have reached the cache.

@@ -31,7 +31,7 @@ struct QuernArgument {
 
 struct QuernAccumulator {
   Step step;
-  uint8_t num_arguments;  // 0 to 2; called accumulators: 0
+  uint8_t num_arguments;  // 0 to 2; out-of-line aggregates: 0
   bool filtered;
   bool negated;            // bool_and: kept as bool_or of the opposite
   uint8_t seen_mask;       // bit of the tuple's byte that a value sets; 0: there is none

@@ -49,7 +49,7 @@ Step AverageStep(Storage storage) {
 Step StepOf(const AggregateSpec& aggregate) {
   const Storage storage = aggregate.arguments.empty() ? kNoStorage : RowOf(aggregate.arguments[0].id).key_storage;
   const bool wide = storage == k128;
-  if (IsCalled(aggregate)) return kUpdateOutOfLine;
+  if (IsOutOfLine(aggregate)) return kUpdateOutOfLine;
   switch (aggregate.function) {
     case AggregateFunction::kCountStar:
     case AggregateFunction::kCount: return kUpdateRows;
@@ -146,10 +146,10 @@ absl::Status AggregateDescriptor::AddAccumulators() {
   uint32_t column = 0;
   for (const AggregateSpec& aggregate : spec_.aggregates) {
     first_columns_.push_back(column);
-    called_.emplace_back();
-    if (IsCalled(aggregate)) {
-      QUERN_ASSIGN_OR_RETURN(called_.back(), MakeCalledAccumulator(aggregate));
-      has_called_ = true;
+    out_of_line_.emplace_back();
+    if (IsOutOfLine(aggregate)) {
+      QUERN_ASSIGN_OR_RETURN(out_of_line_.back(), MakeOutOfLineAggregate(aggregate));
+      has_out_of_line_ = true;
     }
     AddAccumulator(aggregate, column);
     column += static_cast<uint32_t>(aggregate.arguments.size()) + (aggregate.filtered ? 1 : 0);
@@ -164,7 +164,7 @@ void AggregateDescriptor::AddAccumulator(const AggregateSpec& aggregate, uint32_
   a.filtered = aggregate.filtered;
   a.negated = aggregate.function == AggregateFunction::kBoolAnd;
   a.filter_column = first_column + static_cast<uint32_t>(aggregate.arguments.size());
-  a.state_bytes = a.step == kUpdateOutOfLine ? called_.back()->state_bytes() : kUpdateFunctions[a.step].state_bytes;
+  a.state_bytes = a.step == kUpdateOutOfLine ? out_of_line_.back()->state_bytes() : kUpdateFunctions[a.step].state_bytes;
   if (a.step != kUpdateOutOfLine) {
     for (const ColumnType& type : aggregate.arguments) {
       a.arguments[a.num_arguments] = MakeArgument(type, first_column + a.num_arguments);

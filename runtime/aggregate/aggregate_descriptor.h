@@ -35,8 +35,8 @@ class AggregateDescriptor {
   QuernJoinDescriptor* mutable_tuning() { return &descriptor_.group; }
   const KernelSpec& spec() const { return spec_; }
   // By aggregate; null where the kernel's loop keeps it up to date.
-  const CalledAccumulator* called(size_t aggregate) const { return called_[aggregate].get(); }
-  bool has_called() const { return has_called_; }
+  const OutOfLineAggregate* called(size_t aggregate) const { return out_of_line_[aggregate].get(); }
+  bool has_out_of_line() const { return has_out_of_line_; }
   // The first of the batch's columns that belong to an aggregate.
   uint32_t first_column(size_t aggregate) const { return first_columns_[aggregate]; }
   // PAD SPACE keys: the tuple's u32 that counts the spaces which were cut off the group's first key; 0: the key is no such one.
@@ -56,10 +56,10 @@ class AggregateDescriptor {
   KernelSpec spec_;
   std::vector<QuernField> keys_;
   std::vector<QuernAccumulator> accumulators_;
-  std::vector<std::unique_ptr<CalledAccumulator>> called_;
+  std::vector<std::unique_ptr<OutOfLineAggregate>> out_of_line_;
   std::vector<uint32_t> first_columns_;
   std::vector<uint32_t> spaces_offsets_;
-  bool has_called_ = false;
+  bool has_out_of_line_ = false;
   QuernAggregateDescriptor descriptor_;
 };
 

@@ -26,7 +26,7 @@ absl::Status MergeState(const AggregateDescriptor& descriptor, size_t aggregate,
 absl::StatusOr<uint32_t> WriteResults(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* tuples, uint32_t n,
                                       QuernOutColumn* out, uint64_t out_row);
 
-// A state as bytes: those of the state itself and one that tells whether it has seen a value, or what a called accumulator makes of it.
+// A state as bytes: those of the state itself and one that tells whether it has seen a value, or what a out-of-line aggregates makes of it.
 void SaveState(const AggregateDescriptor& descriptor, size_t aggregate, const uint8_t* tuple, std::string* bytes);
 // Adds a saved state. *Errors*: InvalidArgument for bytes that SaveState does not write; OutOfRange; ResourceExhausted.
 absl::Status MergeSavedState(const AggregateDescriptor& descriptor, size_t aggregate, std::string_view bytes, uint8_t* tuple,

@@ -226,15 +226,15 @@ absl::Status LocalGroups::Update(const Batch& batch, const KeyRows& rows, uint8_
   }
   for (size_t a = 0; a < overflowed_.size(); ++a)
     if (overflowed_[a] != 0) return SumOutOfRange(context_.descriptor->spec().aggregates[a]);
-  return context_.descriptor->has_called() ? UpdateCalled(batch, rows, tuples) : absl::OkStatus();
+  return context_.descriptor->has_out_of_line() ? UpdateOutOfLine(batch, rows, tuples) : absl::OkStatus();
 }
 
-absl::Status LocalGroups::UpdateCalled(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples) {
+absl::Status LocalGroups::UpdateOutOfLine(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples) {
   const std::vector<AggregateSpec>& aggregates = context_.descriptor->spec().aggregates;
   uint32_t taking[kMaxBatchRows];
   uint8_t* states[kMaxBatchRows];
   for (size_t a = 0; a < aggregates.size(); ++a) {
-    const CalledAccumulator* called = context_.descriptor->called(a);
+    const OutOfLineAggregate* called = context_.descriptor->called(a);
     if (called == nullptr) continue;
     const QuernAccumulator& accumulator = context_.descriptor->get()->accumulators[a];
     const QuernColumn* columns = batch.view.payload.data() + context_.descriptor->first_column(a);

@@ -50,7 +50,7 @@ class LocalGroups {
   absl::Status AppendRows(const Batch& batch, const KeyRows& rows);
   absl::Status PartitionRows(const Batch& batch, const KeyRows& rows);
   absl::Status Update(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
-  absl::Status UpdateCalled(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
+  absl::Status UpdateOutOfLine(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
   absl::Status MergeSaved(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
   void CountTable();
   absl::Status CheckPays();

@@ -259,7 +259,7 @@ class ApproxCountDistinct final : public SpecAccumulator {
 
 }  // namespace
 
-std::unique_ptr<CalledAccumulator> MakeApproxCountDistinct(const AggregateSpec& spec) {
+std::unique_ptr<OutOfLineAggregate> MakeApproxCountDistinct(const AggregateSpec& spec) {
   return std::make_unique<ApproxCountDistinct>(spec);
 }
 

@@ -235,11 +235,11 @@ class SumDistinct final : public CountDistinct<Slot> {
 };
 
 template <class T>
-std::unique_ptr<CalledAccumulator> MakeIntegerSum(const AggregateSpec& spec) {
+std::unique_ptr<OutOfLineAggregate> MakeIntegerSum(const AggregateSpec& spec) {
   return std::make_unique<SumDistinct<WordSlot, IntegerSum<T>>>(spec);
 }
 
-std::unique_ptr<CalledAccumulator> MakeSumDistinct(const AggregateSpec& spec) {
+std::unique_ptr<OutOfLineAggregate> MakeSumDistinct(const AggregateSpec& spec) {
   const TypeId id = spec.arguments[0].id;
   if (id == TypeId::kI8) return MakeIntegerSum<int8_t>(spec);
   if (id == TypeId::kI16) return MakeIntegerSum<int16_t>(spec);
@@ -253,9 +253,9 @@ std::unique_ptr<CalledAccumulator> MakeSumDistinct(const AggregateSpec& spec) {
 
 }  // namespace
 
-std::unique_ptr<CalledAccumulator> MakeDistinctAccumulator(const AggregateSpec& spec) {
+std::unique_ptr<OutOfLineAggregate> MakeDistinctAccumulator(const AggregateSpec& spec) {
   if (spec.function == AggregateFunction::kSumDistinct) return MakeSumDistinct(spec);
-  return DispatchStorage(RowOf(spec.arguments[0].id).key_storage, [&](auto tag) -> std::unique_ptr<CalledAccumulator> {
+  return DispatchStorage(RowOf(spec.arguments[0].id).key_storage, [&](auto tag) -> std::unique_ptr<OutOfLineAggregate> {
     return std::make_unique<CountDistinct<SlotOf<decltype(tag)::value>>>(spec);
   });
 }

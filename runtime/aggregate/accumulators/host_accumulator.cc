@@ -76,7 +76,7 @@ class HostAccumulator final : public SpecAccumulator {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CalledAccumulator>> MakeHostAccumulator(const AggregateSpec& spec) {
+absl::StatusOr<std::unique_ptr<OutOfLineAggregate>> MakeHostAccumulator(const AggregateSpec& spec) {
   const HostAggregate* const host = FindHostAggregate(spec.host_name);
   if (host == nullptr) {
     return absl::NotFoundError("unknown host aggregate: " + Show(spec.host_name) + "; accepted: a name that the host registered");

@@ -74,7 +74,7 @@ absl::Status SpecAccumulator::Damaged(std::string_view bytes) const {
                          " bytes; accepted: bytes that this version wrote");
 }
 
-bool IsCalled(const AggregateSpec& aggregate) {
+bool IsOutOfLine(const AggregateSpec& aggregate) {
   switch (aggregate.function) {
     case AggregateFunction::kMin:
     case AggregateFunction::kMax:
@@ -109,8 +109,8 @@ bool IsCalled(const AggregateSpec& aggregate) {
   return false;
 }
 
-absl::StatusOr<std::unique_ptr<CalledAccumulator>> MakeCalledAccumulator(const AggregateSpec& aggregate) {
-  if (!IsCalled(aggregate)) {
+absl::StatusOr<std::unique_ptr<OutOfLineAggregate>> MakeOutOfLineAggregate(const AggregateSpec& aggregate) {
+  if (!IsOutOfLine(aggregate)) {
     return Internal("aggregate that is part of the kernel: " + AggregateText(aggregate) + "; accepted: those kept up to date by calls");
   }
   const AggregateFunction function = aggregate.function;

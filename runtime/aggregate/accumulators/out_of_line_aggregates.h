@@ -48,9 +48,9 @@ struct AccumulatorRows {
   uint32_t n;
 };
 
-class CalledAccumulator {
+class OutOfLineAggregate {
  public:
-  virtual ~CalledAccumulator() = default;
+  virtual ~OutOfLineAggregate() = default;
 
   virtual uint32_t state_bytes() const = 0;
   // *Errors*: ResourceExhausted, or a host's failure; then states are of no use any more.
@@ -68,10 +68,10 @@ class CalledAccumulator {
 };
 
 // Whether an aggregate is kept up to date by calls; the others are part of the kernel's loop.
-bool IsCalled(const AggregateSpec& aggregate);
+bool IsOutOfLine(const AggregateSpec& aggregate);
 
 // *Errors*: NotFound for a host's function that is not registered.
-absl::StatusOr<std::unique_ptr<CalledAccumulator>> MakeCalledAccumulator(const AggregateSpec& aggregate);
+absl::StatusOr<std::unique_ptr<OutOfLineAggregate>> MakeOutOfLineAggregate(const AggregateSpec& aggregate);
 
 }  // namespace quern
 

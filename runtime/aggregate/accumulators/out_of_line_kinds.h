@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the called accumulators have in common: dispatch once per batch, growing pieces, the bytes of saved states.
+// What the out-of-line aggregates have in common: dispatch once per batch, growing pieces, the bytes of saved states.
 #ifndef QUERN_RUNTIME_AGGREGATE_ACCUMULATORS_OUT_OF_LINE_KINDS_H_
 #define QUERN_RUNTIME_AGGREGATE_ACCUMULATORS_OUT_OF_LINE_KINDS_H_
 
@@ -15,18 +15,18 @@
 
 namespace quern {
 
-// Each for the functions of its name; `spec` is one that IsCalled.
-std::unique_ptr<CalledAccumulator> MakeStringAccumulator(const AggregateSpec& spec);  // min, max, any, first, last
-std::unique_ptr<CalledAccumulator> MakeStringAgg(const AggregateSpec& spec);
-std::unique_ptr<CalledAccumulator> MakeDistinctAccumulator(const AggregateSpec& spec);  // count_distinct, sum_distinct
-std::unique_ptr<CalledAccumulator> MakeApproxCountDistinct(const AggregateSpec& spec);
-std::unique_ptr<CalledAccumulator> MakeQuantile(const AggregateSpec& spec);  // and median
-absl::StatusOr<std::unique_ptr<CalledAccumulator>> MakeHostAccumulator(const AggregateSpec& spec);
+// Each for the functions of its name; `spec` is one that IsOutOfLine.
+std::unique_ptr<OutOfLineAggregate> MakeStringAccumulator(const AggregateSpec& spec);  // min, max, any, first, last
+std::unique_ptr<OutOfLineAggregate> MakeStringAgg(const AggregateSpec& spec);
+std::unique_ptr<OutOfLineAggregate> MakeDistinctAccumulator(const AggregateSpec& spec);  // count_distinct, sum_distinct
+std::unique_ptr<OutOfLineAggregate> MakeApproxCountDistinct(const AggregateSpec& spec);
+std::unique_ptr<OutOfLineAggregate> MakeQuantile(const AggregateSpec& spec);  // and median
+absl::StatusOr<std::unique_ptr<OutOfLineAggregate>> MakeHostAccumulator(const AggregateSpec& spec);
 
 // "sum_distinct(i64)", "host.area(f64,f64)": without parameters and flags.
 std::string AggregateText(const AggregateSpec& spec);
 
-class SpecAccumulator : public CalledAccumulator {
+class SpecAccumulator : public OutOfLineAggregate {
  protected:
   explicit SpecAccumulator(const AggregateSpec& spec) : spec_(spec) {}
 

@@ -130,6 +130,6 @@ class Quantile final : public SpecAccumulator {
 
 }  // namespace
 
-std::unique_ptr<CalledAccumulator> MakeQuantile(const AggregateSpec& spec) { return std::make_unique<Quantile>(spec); }
+std::unique_ptr<OutOfLineAggregate> MakeQuantile(const AggregateSpec& spec) { return std::make_unique<Quantile>(spec); }
 
 }  // namespace quern

@@ -215,6 +215,6 @@ class StringAgg final : public SpecAccumulator {
 
 }  // namespace
 
-std::unique_ptr<CalledAccumulator> MakeStringAgg(const AggregateSpec& spec) { return std::make_unique<StringAgg>(spec); }
+std::unique_ptr<OutOfLineAggregate> MakeStringAgg(const AggregateSpec& spec) { return std::make_unique<StringAgg>(spec); }
 
 }  // namespace quern

@@ -217,7 +217,7 @@ class StringAccumulator final : public SpecAccumulator {
 
 }  // namespace
 
-std::unique_ptr<CalledAccumulator> MakeStringAccumulator(const AggregateSpec& spec) {
+std::unique_ptr<OutOfLineAggregate> MakeStringAccumulator(const AggregateSpec& spec) {
   if (spec.function == Function::kMin) return std::make_unique<StringAccumulator<Function::kMin>>(spec);
   if (spec.function == Function::kMax) return std::make_unique<StringAccumulator<Function::kMax>>(spec);
   if (spec.function == Function::kFirst) return std::make_unique<StringAccumulator<Function::kFirst>>(spec);

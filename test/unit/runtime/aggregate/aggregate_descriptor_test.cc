@@ -115,7 +115,7 @@ TEST(AggregateDescriptor, ColumnsOfABatchAreCountedAggregateByAggregate) {
   EXPECT_EQ(descriptor->get()->accumulators[2].filter_column, 4u);
   EXPECT_EQ(descriptor->called(0), nullptr);
   EXPECT_NE(descriptor->called(2), nullptr);
-  EXPECT_TRUE(descriptor->has_called());
+  EXPECT_TRUE(descriptor->has_out_of_line());
 }
 
 // A group has rows, so only what may be null for each of them needs to remember whether it saw a value.

@@ -107,7 +107,7 @@ TEST(HostAggregates, AnswersBut0EndTheAggregation) {
 TEST(HostAggregates, UnknownOnesAreNotMade) {
   AggregateSpec spec = AreaSpec();
   spec.host_name = "volume";
-  const absl::Status status = MakeCalledAccumulator(spec).status();
+  const absl::Status status = MakeOutOfLineAggregate(spec).status();
   EXPECT_TRUE(absl::IsNotFound(status));
   EXPECT_EQ(Message(status), "unknown host aggregate: volume; accepted: a name that the host registered");
 }

@@ -140,13 +140,13 @@ inline ColumnPtr RandomColumn(ColumnType type, uint32_t n, std::mt19937_64* rand
 class Groups {
  public:
   Groups(const AggregateSpec& spec, uint32_t num_groups, std::shared_ptr<MemoryBudget> budget = nullptr)
-      : spec_(spec), accumulator_(MakeCalledAccumulator(spec).value()), memory_(std::move(budget)) {
+      : spec_(spec), accumulator_(MakeOutOfLineAggregate(spec).value()), memory_(std::move(budget)) {
     words_ = accumulator_->state_bytes() / 8;
     rows_.resize(size_t{num_groups} * words_);
     for (uint32_t g = 0; g < num_groups; ++g) states_.push_back(reinterpret_cast<uint8_t*>(rows_.data() + size_t{g} * words_));
   }
 
-  const CalledAccumulator& accumulator() const { return *accumulator_; }
+  const OutOfLineAggregate& accumulator() const { return *accumulator_; }
   AccumulatorMemory* memory() { return &memory_; }
   uint8_t* state(uint32_t group) { return states_[group]; }
 
@@ -206,7 +206,7 @@ class Groups {
   }
 
   AggregateSpec spec_;
-  std::unique_ptr<CalledAccumulator> accumulator_;
+  std::unique_ptr<OutOfLineAggregate> accumulator_;
   AccumulatorMemory memory_;
   size_t words_;
   std::vector<uint64_t> rows_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for every called accumulator and type: merging and saving change no result, damaged bytes are refused, budgets bind.
+// What holds for every out-of-line aggregates and type: merging and saving change no result, damaged bytes are refused, budgets bind.
 #include "runtime/aggregate/accumulators/out_of_line_aggregates.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ std::vector<std::string> Comparable(const AggregateSpec& spec, std::vector<std::
   return results;
 }
 
-TEST(CalledAccumulators, MergingThreadsEqualsOnePass) {
+TEST(OutOfLineAggregates, MergingThreadsEqualsOnePass) {
   std::mt19937_64 random = PrintedRandom();
   for (const AggregateSpec& spec : AllSpecs()) {
     SCOPED_TRACE(TextOf(spec));
@@ -74,7 +74,7 @@ TEST(CalledAccumulators, MergingThreadsEqualsOnePass) {
   }
 }
 
-TEST(CalledAccumulators, SavedStatesMergeLikeStates) {
+TEST(OutOfLineAggregates, SavedStatesMergeLikeStates) {
   std::mt19937_64 random = PrintedRandom();
   for (const AggregateSpec& spec : AllSpecs()) {
     SCOPED_TRACE(TextOf(spec));
@@ -87,7 +87,7 @@ TEST(CalledAccumulators, SavedStatesMergeLikeStates) {
   }
 }
 
-TEST(CalledAccumulators, StatesWithoutValuesSaveAndMerge) {
+TEST(OutOfLineAggregates, StatesWithoutValuesSaveAndMerge) {
   for (const AggregateSpec& spec : AllSpecs()) {
     SCOPED_TRACE(TextOf(spec));
     Groups a(spec, 1), b(spec, 1);
@@ -99,7 +99,7 @@ TEST(CalledAccumulators, StatesWithoutValuesSaveAndMerge) {
 }
 
 // Each in memory of its own length, so that the address sanitizer sees what is read beyond it.
-TEST(CalledAccumulators, BytesOfEveryOtherLengthAreRefused) {
+TEST(OutOfLineAggregates, BytesOfEveryOtherLengthAreRefused) {
   std::mt19937_64 random = PrintedRandom();
   for (const AggregateSpec& spec : AllSpecs()) {
     SCOPED_TRACE(TextOf(spec));
@@ -114,7 +114,7 @@ TEST(CalledAccumulators, BytesOfEveryOtherLengthAreRefused) {
   }
 }
 
-TEST(CalledAccumulators, ChangedBytesDoNoHarm) {
+TEST(OutOfLineAggregates, ChangedBytesDoNoHarm) {
   std::mt19937_64 random = PrintedRandom();
   for (const AggregateSpec& spec : AllSpecs()) {
     SCOPED_TRACE(TextOf(spec));
@@ -133,14 +133,14 @@ TEST(CalledAccumulators, ChangedBytesDoNoHarm) {
   }
 }
 
-TEST(CalledAccumulators, NamesWhatIsDamaged) {
+TEST(OutOfLineAggregates, NamesWhatIsDamaged) {
   Groups groups(SpecOf(Function::kCountDistinct, TypeOf(TypeId::kI64)), 1);
   const absl::Status status = groups.MergeSaved(0, "thirteen byte");
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_EQ(Message(status), "saved state of count_distinct(i64) is damaged: 13 bytes; accepted: bytes that this version wrote");
 }
 
-TEST(CalledAccumulators, AFixedBinaryOfAnotherWidthIsRefused) {
+TEST(OutOfLineAggregates, AFixedBinaryOfAnotherWidthIsRefused) {
   const auto type_of_width = [](uint32_t width) { return ColumnType{.id = TypeId::kFixedBinary, .width_bytes = width}; };
   for (const Function function : {Function::kMin, Function::kFirst, Function::kCountDistinct}) {
     Groups narrow(SpecOf(function, type_of_width(3)), 1), wide(SpecOf(function, type_of_width(40)), 1);
@@ -149,7 +149,7 @@ TEST(CalledAccumulators, AFixedBinaryOfAnotherWidthIsRefused) {
   }
 }
 
-TEST(CalledAccumulators, ABudgetEndsTheirGrowth) {
+TEST(OutOfLineAggregates, ABudgetEndsTheirGrowth) {
   std::mt19937_64 random = PrintedRandom();
   for (const Function function : {Function::kCountDistinct, Function::kMedian, Function::kApproxCountDistinct}) {
     SCOPED_TRACE(RowOf(function).text);
@@ -167,23 +167,23 @@ TEST(CalledAccumulators, ABudgetEndsTheirGrowth) {
   }
 }
 
-TEST(CalledAccumulators, AreThoseThatAKernelDoesNotKnow) {
-  const auto is_called = [](Function function, TypeId id) { return IsCalled(SpecOf(function, TypeOf(id))); };
+TEST(OutOfLineAggregates, AreThoseThatAKernelDoesNotKnow) {
+  const auto is_out_of_line = [](Function function, TypeId id) { return IsOutOfLine(SpecOf(function, TypeOf(id))); };
   for (const Function function : {Function::kMin, Function::kMax, Function::kAny, Function::kFirst, Function::kLast}) {
     for (const TypeId id : {TypeId::kUtf8, TypeId::kLargeBinary, TypeId::kUtf8View, TypeId::kFixedBinary})
-      EXPECT_TRUE(is_called(function, id));
-    for (const TypeId id : {TypeId::kBool, TypeId::kI64, TypeId::kF32, TypeId::kDecimal128}) EXPECT_FALSE(is_called(function, id));
+      EXPECT_TRUE(is_out_of_line(function, id));
+    for (const TypeId id : {TypeId::kBool, TypeId::kI64, TypeId::kF32, TypeId::kDecimal128}) EXPECT_FALSE(is_out_of_line(function, id));
   }
   for (const Function function : {Function::kCountDistinct, Function::kSumDistinct, Function::kMedian, Function::kQuantile,
                                   Function::kApproxCountDistinct, Function::kHost})
-    EXPECT_TRUE(is_called(function, TypeId::kI64));
-  EXPECT_TRUE(is_called(Function::kStringAgg, TypeId::kUtf8));
-  EXPECT_FALSE(IsCalled(AggregateSpec()));
-  EXPECT_FALSE(is_called(Function::kSum, TypeId::kI64));
+    EXPECT_TRUE(is_out_of_line(function, TypeId::kI64));
+  EXPECT_TRUE(is_out_of_line(Function::kStringAgg, TypeId::kUtf8));
+  EXPECT_FALSE(IsOutOfLine(AggregateSpec()));
+  EXPECT_FALSE(is_out_of_line(Function::kSum, TypeId::kI64));
 }
 
-TEST(CalledAccumulators, AreNotMadeForAKernelsOwn) {
-  const absl::Status status = MakeCalledAccumulator(SpecOf(Function::kSum, TypeOf(TypeId::kI64))).status();
+TEST(OutOfLineAggregates, AreNotMadeForAKernelsOwn) {
+  const absl::Status status = MakeOutOfLineAggregate(SpecOf(Function::kSum, TypeOf(TypeId::kI64))).status();
   EXPECT_EQ(Message(status), "aggregate that is part of the kernel: sum(i64); accepted: those kept up to date by calls");
 }
 

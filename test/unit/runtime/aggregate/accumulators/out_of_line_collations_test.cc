@@ -54,7 +54,7 @@ Texts SomeTexts(size_t n, std::mt19937_64* random) {
   return texts;
 }
 
-TEST(CalledCollations, ExtremesGoByTheOrderAndKeepTheFirstOfEqualOnes) {
+TEST(OutOfLineCollations, ExtremesGoByTheOrderAndKeepTheFirstOfEqualOnes) {
   auto random = test::PrintedRandom();
   for (const Collation collation : AllOfThem()) {
     const CollationRule rule = RuleOf(collation);
@@ -74,7 +74,7 @@ TEST(CalledCollations, ExtremesGoByTheOrderAndKeepTheFirstOfEqualOnes) {
   }
 }
 
-TEST(CalledCollations, DistinctStringsAreThoseOfDifferentKeys) {
+TEST(OutOfLineCollations, DistinctStringsAreThoseOfDifferentKeys) {
   auto random = test::PrintedRandom();
   for (const Collation collation : AllOfThem()) {
     const CollationRule rule = RuleOf(collation);
@@ -99,7 +99,7 @@ TEST(CalledCollations, DistinctStringsAreThoseOfDifferentKeys) {
   }
 }
 
-TEST(CalledCollations, ExamplesOfBothFamilies) {
+TEST(OutOfLineCollations, ExamplesOfBothFamilies) {
   const auto result = [](Function function, Collation collation, const Texts& texts) {
     return Results(function, TypeOf(TypeId::kUtf8, collation), texts)[0];
   };

@@ -35,7 +35,7 @@ std::string OfNumbers(Function function, TypeId id, const std::vector<T>& values
   return GroupOf(SpecOf(function, TypeOf(id)), values).Result();
 }
 
-TEST(CalledStrings, OrderIsThatOfBytesAndShorterFirst) {
+TEST(OutOfLineStrings, OrderIsThatOfBytesAndShorterFirst) {
   for (const TypeId id : {TypeId::kUtf8, TypeId::kLargeBinary, TypeId::kBinaryView}) {
     const ColumnType type = TypeOf(id);
     EXPECT_EQ(OfStrings(Function::kMin, type, {"pear", "apricot pie", "apple tart", "apple tarte"}), "apple tart");
@@ -47,7 +47,7 @@ TEST(CalledStrings, OrderIsThatOfBytesAndShorterFirst) {
   }
 }
 
-TEST(CalledStrings, MatchASortOfRandomStrings) {
+TEST(OutOfLineStrings, MatchASortOfRandomStrings) {
   std::mt19937_64 random = PrintedRandom();
   for (int round = 0; round < 200; ++round) {
     Strings strings(1 + random() % 20);
@@ -60,7 +60,7 @@ TEST(CalledStrings, MatchASortOfRandomStrings) {
   }
 }
 
-TEST(CalledStrings, PadSpaceComparesWithoutTrailingSpacesAndKeepsThem) {
+TEST(OutOfLineStrings, PadSpaceComparesWithoutTrailingSpacesAndKeepsThem) {
   const ColumnType padded = TypeOf(TypeId::kUtf8, kCollationUtf8mb4Bin);
   EXPECT_EQ(OfStrings(Function::kMax, padded, {"a  ", "a", "a "}), "a  ");
   EXPECT_EQ(OfStrings(Function::kMax, TypeOf(TypeId::kUtf8), {"a", "a  ", "a "}), "a  ");
@@ -71,7 +71,7 @@ TEST(CalledStrings, PadSpaceComparesWithoutTrailingSpacesAndKeepsThem) {
   EXPECT_EQ(OfStrings(Function::kCountDistinct, TypeOf(TypeId::kUtf8), {"a", "a ", " a", "", " "}), "5");
 }
 
-TEST(CalledStrings, FirstAndLastGoByRowId) {
+TEST(OutOfLineStrings, FirstAndLastGoByRowId) {
   const ColumnPtr column = StringColumn(kVar32, {"two", "a long string for three", "one"});
   for (const Function function : {Function::kFirst, Function::kLast, Function::kAny}) {
     Groups groups(SpecOf(function, TypeOf(TypeId::kUtf8)), 1);
@@ -81,7 +81,7 @@ TEST(CalledStrings, FirstAndLastGoByRowId) {
   }
 }
 
-TEST(CalledStrings, ReplacedStringsGrowAndShrink) {
+TEST(OutOfLineStrings, ReplacedStringsGrowAndShrink) {
   std::mt19937_64 random = PrintedRandom();
   Groups groups(SpecOf(Function::kLast, TypeOf(TypeId::kUtf8)), 3);
   for (uint32_t round = 0; round < 600; ++round) {
@@ -92,7 +92,7 @@ TEST(CalledStrings, ReplacedStringsGrowAndShrink) {
   }
 }
 
-TEST(CalledStrings, AShorterStringTakesThePieceOfALongerOne) {
+TEST(OutOfLineStrings, AShorterStringTakesThePieceOfALongerOne) {
   auto budget = std::make_shared<MemoryBudget>();
   Groups groups(SpecOf(Function::kLast, TypeOf(TypeId::kUtf8)), 1, budget);
   for (uint32_t i = 0; i < 1000; ++i) {
@@ -102,7 +102,7 @@ TEST(CalledStrings, AShorterStringTakesThePieceOfALongerOne) {
   EXPECT_LE(budget->used_bytes(), 16384u);
 }
 
-TEST(CalledStrings, FixedBinaryIsComparedByBytes) {
+TEST(OutOfLineStrings, FixedBinaryIsComparedByBytes) {
   const ColumnType type = {.id = TypeId::kFixedBinary, .width_bytes = 3};
   const ColumnPtr column = StringColumn(kFixed, {"bbb", "abc", "cab"});
   const std::pair<Function, const char*> expected[] = {
@@ -155,7 +155,7 @@ std::string MaxThroughIndices(TypeId index) {
   return groups.Result();
 }
 
-TEST(CalledStrings, DictionariesOfEveryIndex) {
+TEST(OutOfLineStrings, DictionariesOfEveryIndex) {
   EXPECT_EQ(MaxThroughIndices<int8_t>(TypeId::kI8), "b");
   EXPECT_EQ(MaxThroughIndices<uint16_t>(TypeId::kU16), "b");
   EXPECT_EQ(MaxThroughIndices<int32_t>(TypeId::kI32), "b");
@@ -281,7 +281,7 @@ TEST(ApproxCountDistinct, DoesNotDependOnTheOrder) {
 }
 
 // A result's bytes end where 32-bit offsets do; the rest comes in the next batch.
-TEST(CalledStrings, FewerFitAtTheLimitOfOffsets) {
+TEST(OutOfLineStrings, FewerFitAtTheLimitOfOffsets) {
   Groups groups(SpecOf(Function::kMin, TypeOf(TypeId::kUtf8)), 3);
   ASSERT_TRUE(groups.AddAll(*StringColumn(kVar32, {"abcd", "efgh", "ijkl"}), 3).ok());
   std::vector<uint8_t> bytes(64);
