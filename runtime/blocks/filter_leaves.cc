@@ -22,7 +22,7 @@ namespace {
 namespace b = blocks;
 
 // Values of a dictionary beyond this many times the batch's rows are not remembered.
-constexpr uint64_t kMaxMemoRows = 16;
+constexpr uint64_t kMaxGroupCacheRows = 16;
 
 bool IsWeighed(const QuernFilterLeaf& leaf) { return (leaf.rule & kWeighsEquality) != 0; }
 
@@ -184,7 +184,7 @@ void TestDictionary(const QuernFilterArgs* args, uint32_t leaf, const LeafRows& 
   uint32_t at[kMaxBatchRows];
   const uint64_t most = Translate(r, at);
   auto* memo = static_cast<FilterMemo*>(args->memo);
-  if (memo == nullptr || most > kMaxMemoRows * std::max<uint64_t>(args->num_rows, 64)) {
+  if (memo == nullptr || most > kMaxGroupCacheRows * std::max<uint64_t>(args->num_rows, 64)) {
     return TestValues({r.leaf, r.column->dictionary, nullptr, 0, at, r.n, r.mask});
   }
   if (memo->truths.size() <= leaf) memo->truths.resize(leaf + 1);

@@ -27,19 +27,19 @@ namespace {
 constexpr uint64_t kPieceRows = 65536;  // a multiple of 64
 
 // Rows of masks that need no allocation.
-constexpr uint64_t kFewWords = 256;
+constexpr uint64_t kRegisterCache = 256;
 
 class MaskBuffer {
  public:
   explicit MaskBuffer(uint64_t num_rows) : num_words_((num_rows + 63) / 64) {
-    if (num_words_ > kFewWords) many_.resize(num_words_);
+    if (num_words_ > kRegisterCache) many_.resize(num_words_);
   }
   uint64_t* data() { return many_.empty() ? few_ : many_.data(); }
   uint64_t num_words() const { return num_words_; }
 
  private:
   uint64_t num_words_;
-  uint64_t few_[kFewWords];
+  uint64_t few_[kRegisterCache];
   std::vector<uint64_t> many_;
 };
 

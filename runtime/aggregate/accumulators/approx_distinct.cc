@@ -126,10 +126,10 @@ uint32_t RankOfHash(uint64_t hash) {
 template <Storage kStorage>
 absl::Status RaiseBlock(const ValueRows& values, CollationRule rule, uint32_t width, AccumulatorMemory* memory) {
   uint64_t hashes[kBlockRows];
-  b::HashMemo memo;
+  b::HashMemo cache;
   for (uint32_t i = 0; i < values.n; ++i) {
     // The sum keeps 0 from the hash 0, which would have the highest rank.
-    hashes[i] = b::Mix(b::HashInput<kStorage>(&values.column, values.rows[i], rule, width, &memo) + b::kCombine);
+    hashes[i] = b::Mix(b::HashInput<kStorage>(&values.column, values.rows[i], rule, width, &cache) + b::kCombine);
   }
   for (uint32_t i = 0; i < values.n; ++i) {
     values.PrefetchState(i + 2 * kPrefetchedRows);

@@ -28,10 +28,10 @@ using SlotOf = std::conditional_t<kStorage == k128, WideSlot,
                                   std::conditional_t<kStorage == kFixed || b::IsVariableStorage(kStorage), StringSlot, WordSlot>>;
 
 template <Storage kStorage>
-auto ReadCandidate(const QuernColumn& column, uint32_t row, CollationRule rule, uint32_t width, b::HashMemo* memo) {
+auto ReadCandidate(const QuernColumn& column, uint32_t row, CollationRule rule, uint32_t width, b::HashMemo* cache) {
   using Slot = SlotOf<kStorage>;
   if constexpr (std::is_same_v<Slot, StringSlot>) {
-    return StringCandidate::Of(b::ReadBytes<kStorage>(&column, row, rule, width), rule, memo);
+    return StringCandidate::Of(b::ReadBytes<kStorage>(&column, row, rule, width), rule, cache);
   } else if constexpr (std::is_same_v<Slot, WideSlot>) {
     const b::uint128_t value = b::ReaderOf<kStorage>::Read(&column, row);
     return WideCandidate{{static_cast<uint64_t>(value), static_cast<uint64_t>(value >> 64)}};
@@ -52,8 +52,8 @@ template <Storage kStorage>
 absl::Status InsertBlock(const ValueRows& values, CollationRule rule, uint32_t width, AccumulatorMemory* memory) {
   using Set = DistinctSet<SlotOf<kStorage>>;
   decltype(ReadCandidate<kStorage>(values.column, 0, 0, 0, nullptr)) candidates[kBlockRows];
-  b::HashMemo memo;
-  for (uint32_t i = 0; i < values.n; ++i) candidates[i] = ReadCandidate<kStorage>(values.column, values.rows[i], rule, width, &memo);
+  b::HashMemo cache;
+  for (uint32_t i = 0; i < values.n; ++i) candidates[i] = ReadCandidate<kStorage>(values.column, values.rows[i], rule, width, &cache);
   for (uint32_t i = 0; i < values.n; ++i) {
     values.PrefetchState(i + 2 * kPrefetchedRows);
     const uint32_t next = i + kPrefetchedRows;
@@ -82,11 +82,11 @@ void SaveSet(const DistinctSet<StringSlot>& set, std::string* bytes) {
 }
 
 template <class Slot>
-auto ReadSaved(SavedReader* reader, CollationRule rule, b::HashMemo* memo) {
+auto ReadSaved(SavedReader* reader, CollationRule rule, b::HashMemo* cache) {
   if constexpr (std::is_same_v<Slot, StringSlot>) {
     const auto length = reader->Read<uint32_t>();
     const uint8_t* const data = reader->ReadBytes(length);
-    return StringCandidate::Of(b::Trimmed({data, data != nullptr ? length : 0}, rule), rule, memo);
+    return StringCandidate::Of(b::Trimmed({data, data != nullptr ? length : 0}, rule), rule, cache);
   } else if constexpr (std::is_same_v<Slot, WideSlot>) {
     return WideCandidate{reader->Read<WideSlot>()};
   } else {
@@ -96,10 +96,10 @@ auto ReadSaved(SavedReader* reader, CollationRule rule, b::HashMemo* memo) {
 
 // Whether `bytes` are a number of values and as many values, each of which `accepts` takes.
 template <class Slot, class Accepts>
-bool IsIntact(std::string_view bytes, CollationRule rule, b::HashMemo* memo, Accepts&& accepts) {
+bool IsIntact(std::string_view bytes, CollationRule rule, b::HashMemo* cache, Accepts&& accepts) {
   SavedReader reader(bytes);
   for (auto left = reader.Read<uint64_t>(); left > 0 && reader.ok(); --left)
-    if (!accepts(ReadSaved<Slot>(&reader, rule, memo))) return false;
+    if (!accepts(ReadSaved<Slot>(&reader, rule, cache))) return false;
   return reader.IsAtEnd();
 }
 
@@ -144,13 +144,13 @@ class CountDistinct : public SpecAccumulator {
   void Save(const uint8_t* state, std::string* bytes) const override { SaveSet(StateAt<Set>(state), bytes); }
 
   absl::Status MergeSaved(uint8_t* state, std::string_view bytes, AccumulatorMemory* memory) const override {
-    b::HashMemo memo;
-    if (!IsIntact<Slot>(bytes, rule(), &memo, [&](const auto& candidate) { return IsOfWidth(candidate); })) return Damaged(bytes);
+    b::HashMemo cache;
+    if (!IsIntact<Slot>(bytes, rule(), &cache, [&](const auto& candidate) { return IsOfWidth(candidate); })) return Damaged(bytes);
     SavedReader reader(bytes);
     auto left = reader.Read<uint64_t>();
     auto* const set = StateAt<Set>(state);
     QUERN_RETURN_IF_ERROR(set->Reserve(set->num_slots_taken + left, memory));
-    for (; left > 0; --left) QUERN_RETURN_IF_ERROR(InsertOrFlag(ReadSaved<Slot>(&reader, rule(), &memo), set, memory));
+    for (; left > 0; --left) QUERN_RETURN_IF_ERROR(InsertOrFlag(ReadSaved<Slot>(&reader, rule(), &cache), set, memory));
     return absl::OkStatus();
   }
 

@@ -75,8 +75,8 @@ struct StringCandidate {
   uint32_t tag;
   CollationRule rule;
 
-  static StringCandidate Of(blocks::Bytes s, CollationRule rule, blocks::HashMemo* memo) {
-    const uint64_t hash = (rule & kWeighsEquality) != 0 ? memo->Hash(s, rule) : blocks::HashBytes(s.data, s.length);
+  static StringCandidate Of(blocks::Bytes s, CollationRule rule, blocks::HashMemo* cache) {
+    const uint64_t hash = (rule & kWeighsEquality) != 0 ? cache->Hash(s, rule) : blocks::HashBytes(s.data, s.length);
     return {s, static_cast<uint32_t>(hash >> 32) | 1, rule};
   }
   uint64_t Hash() const { return uint64_t{tag} << 32; }

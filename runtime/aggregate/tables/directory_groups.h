@@ -60,7 +60,7 @@ class DirectoryGroups : public GroupTable {
   TupleList spans_;
   std::vector<uint64_t> span_positions_;  // of each span's first tuple
   KeyBytes key_bytes_;
-  ShortKeyMemo short_keys_;
+  GroupCache short_keys_;
   bool makes_many_ = false;  // new groups, of the rows of the last batch
   ShortStringProbe short_strings_;
   uint64_t num_groups_ = 0;

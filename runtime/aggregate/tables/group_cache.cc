@@ -84,7 +84,7 @@ void CloseGaps(const KeyRows& rows, uint64_t* words) {
 
 }  // namespace
 
-ShortKeyMemo::ShortKeyMemo(const QuernJoinDescriptor& group) : group_(group), pays_(!group.zero_hashes) {
+GroupCache::GroupCache(const QuernJoinDescriptor& group) : group_(group), pays_(!group.zero_hashes) {
   uint32_t fewest = 0;
   bool has_strings = false;
   for (uint32_t k = 0; k < group.num_keys && pays_; ++k) {
@@ -99,7 +99,7 @@ ShortKeyMemo::ShortKeyMemo(const QuernJoinDescriptor& group) : group_(group), pa
 }
 
 // Divides the word anew, by the bytes that each key needs at least.
-bool ShortKeyMemo::Fits(const std::vector<uint32_t>& bytes) {
+bool GroupCache::Fits(const std::vector<uint32_t>& bytes) {
   uint32_t needed = 0, num_strings = 0;
   for (size_t k = 0; k < bytes.size(); ++k) {
     needed += bytes[k];
@@ -113,7 +113,7 @@ bool ShortKeyMemo::Fits(const std::vector<uint32_t>& bytes) {
 }
 
 // The word of each row. Twice where a string was longer than there was room for.
-bool ShortKeyMemo::PackKeys(const KeyRows& rows) {
+bool GroupCache::PackKeys(const KeyRows& rows) {
   for (uint32_t k = 0; k < group_.num_keys; ++k)
     if (group_.keys[k].nullable && rows.keys[k].validity != nullptr) return false;
   for (bool again = false;; again = true) {
@@ -131,7 +131,7 @@ bool ShortKeyMemo::PackKeys(const KeyRows& rows) {
   }
 }
 
-bool ShortKeyMemo::Look(const KeyRows& rows, uint8_t** tuples, uint32_t* others, uint32_t* num_others) {
+bool GroupCache::Look(const KeyRows& rows, uint8_t** tuples, uint32_t* others, uint32_t* num_others) {
   if (!pays_) return false;
   if (words_.empty()) words_.resize(kMaxBatchRows + kMaxBatchRows / kRowsPerGap);
   if (entries_.empty()) entries_.resize(size_t{1} << kNumEntriesLog2);
@@ -155,9 +155,9 @@ bool ShortKeyMemo::Look(const KeyRows& rows, uint8_t** tuples, uint32_t* others,
 }
 
 // The rows' groups by words_; answers how many are not known.
-uint32_t ShortKeyMemo::LookUp(uint32_t n, uint8_t** tuples, uint32_t* others) const {
+uint32_t GroupCache::LookUp(uint32_t n, uint8_t** tuples, uint32_t* others) const {
 #if defined(__x86_64__)
-  if (uses_vectors_ && HasAvx512() && num_words_known_ <= kFewWords) return LookAmongFew(n, tuples, others);
+  if (uses_vectors_ && HasAvx512() && num_words_known_ <= kRegisterCache) return LookAmongFew(n, tuples, others);
 #endif
   const Entry* const entries = entries_.data();
   const uint64_t* const words = words_.data();
@@ -173,9 +173,9 @@ uint32_t ShortKeyMemo::LookUp(uint32_t n, uint8_t** tuples, uint32_t* others) co
 
 #if defined(__x86_64__)
 // Eight rows at a time beside each word that is known.
-QUERN_AVX512 uint32_t ShortKeyMemo::LookAmongFew(uint32_t n, uint8_t** tuples, uint32_t* others) const {
-  __m512i words[kFewWords], groups[kFewWords];
-  for (uint32_t k = 0; k < kFewWords; ++k) {
+QUERN_AVX512 uint32_t GroupCache::LookAmongFew(uint32_t n, uint8_t** tuples, uint32_t* others) const {
+  __m512i words[kRegisterCache], groups[kRegisterCache];
+  for (uint32_t k = 0; k < kRegisterCache; ++k) {
     words[k] = _mm512_set1_epi64(static_cast<int64_t>(few_[k].word));
     groups[k] = _mm512_set1_epi64(static_cast<int64_t>(reinterpret_cast<uint64_t>(few_[k].tuple)));
   }
@@ -184,7 +184,7 @@ QUERN_AVX512 uint32_t ShortKeyMemo::LookAmongFew(uint32_t n, uint8_t** tuples, u
     const auto there = static_cast<__mmask8>(n - i < 8 ? (1u << (n - i)) - 1 : 0xff);
     const __m512i word = _mm512_maskz_loadu_epi64(there, &words_[i]);
     __m512i group = _mm512_setzero_si512();
-    for (uint32_t k = 0; k < kFewWords; ++k) group = _mm512_mask_mov_epi64(group, _mm512_cmpeq_epi64_mask(word, words[k]), groups[k]);
+    for (uint32_t k = 0; k < kRegisterCache; ++k) group = _mm512_mask_mov_epi64(group, _mm512_cmpeq_epi64_mask(word, words[k]), groups[k]);
     _mm512_mask_storeu_epi64(tuples + i, there, group);
     for (uint32_t unknown = _mm512_mask_testn_epi64_mask(there, group, group); unknown != 0; unknown &= unknown - 1)
       others[num_others++] = i + static_cast<uint32_t>(__builtin_ctz(unknown));
@@ -193,17 +193,17 @@ QUERN_AVX512 uint32_t ShortKeyMemo::LookAmongFew(uint32_t n, uint8_t** tuples, u
 }
 #endif
 
-void ShortKeyMemo::Learn(const uint32_t* others, uint32_t num_others, uint8_t* const* found) {
+void GroupCache::Learn(const uint32_t* others, uint32_t num_others, uint8_t* const* found) {
   for (uint32_t o = 0; o < num_others; ++o) {
     const Entry learnt = {words_[others[o]], found[o]};
     Entry* const entry = EntryOf(learnt.word);
     // Two words may have one entry, and be learnt again and again.
-    if (entry->word != learnt.word && num_words_known_++ < kFewWords) few_[num_words_known_ - 1] = learnt;
+    if (entry->word != learnt.word && num_words_known_++ < kRegisterCache) few_[num_words_known_ - 1] = learnt;
     *entry = learnt;
   }
 }
 
-void ShortKeyMemo::Forget() {
+void GroupCache::Forget() {
   std::fill(entries_.begin(), entries_.end(), Entry{0, nullptr});
   num_words_known_ = 0;
   for (Entry& entry : few_) entry = {0, nullptr};

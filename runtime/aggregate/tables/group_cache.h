@@ -11,10 +11,10 @@
 namespace quern {
 
 // *Ownership*: of nothing; addresses that it learnt are given back until Forget. *Threads*: one.
-class ShortKeyMemo {
+class GroupCache {
  public:
   // A key's hash may be a test's constant, and its collisions what is to be tested: then all rows are looked for.
-  explicit ShortKeyMemo(const QuernJoinDescriptor& group);
+  explicit GroupCache(const QuernJoinDescriptor& group);
 
   // Answers whether the rows were looked at. If so tuples[i] is the group of row i, but for the rows that are listed in `others` (room for
   // rows.n), whose group is to be told by Learn. *Cost*: 1 ns a string and 1 ns a row; where it does not pay, of a few batches.
@@ -38,7 +38,7 @@ class ShortKeyMemo {
   Entry* EntryOf(uint64_t word) { return &entries_[word * kMultiplier >> (64 - kNumEntriesLog2)]; }
 
   static constexpr uint32_t kNumEntriesLog2 = 10;  // 16 KiB, half of an L1 cache
-  static constexpr uint32_t kFewWords = 8;
+  static constexpr uint32_t kRegisterCache = 8;
   static constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
 
   const QuernJoinDescriptor& group_;
@@ -48,7 +48,7 @@ class ShortKeyMemo {
   uint32_t refusals_ = 0;  // batches in a row whose keys did not fit
   std::vector<uint64_t> words_;
   std::vector<Entry> entries_;
-  Entry few_[kFewWords] = {};  // words that were learnt first
+  Entry few_[kRegisterCache] = {};  // words that were learnt first
   uint32_t num_words_known_ = 0;
   bool uses_vectors_ = true;
 };

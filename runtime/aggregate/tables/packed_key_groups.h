@@ -62,7 +62,7 @@ class PackedKeyGroups : public GroupTable {
   uint64_t num_growths_ = 0;
   DenseGroups dense_;
   OpenGroups open_;
-  FewWords few_;              // of open_
+  RegisterCache few_;              // of open_
   uint64_t few_growths_ = 0;  // num_growths_ when few_ was told of words last
   SortedGroups sorted_;
 };

@@ -27,7 +27,7 @@ constexpr uint64_t kMostTries = 4096;
 
 }  // namespace
 
-bool FewWords::Separates(uint64_t multiplier) const {
+bool RegisterCache::Separates(uint64_t multiplier) const {
   uint32_t taken = 0;
   for (uint32_t k = 0; k < num_words_; ++k) {
     const uint32_t place = 1u << PlaceOf(known_[k], multiplier);
@@ -38,7 +38,7 @@ bool FewWords::Separates(uint64_t multiplier) const {
 }
 
 // Gives each word that is known a place of its own.
-void FewWords::Place() {
+void RegisterCache::Place() {
   uint64_t tries = 0;
   for (; tries < kMostTries && !Separates(multiplier_); ++tries) multiplier_ = blocks::Mix(multiplier_ + tries + 1) | 1;
   if (tries == kMostTries) return GiveUp();
@@ -53,13 +53,13 @@ void FewWords::Place() {
   }
 }
 
-void FewWords::GiveUp() {
+void RegisterCache::GiveUp() {
   num_words_ = 0;
   blocks_to_skip_ = kSkippedBlocks;
 }
 
 // Answers whether the word is known now.
-bool FewWords::Add(uint64_t word, uint8_t* tuple) {
+bool RegisterCache::Add(uint64_t word, uint8_t* tuple) {
   if (std::find(known_, known_ + num_words_, word) != known_ + num_words_) return true;
   if (num_words_ == kMostWords) return false;
   known_[num_words_] = word;
@@ -67,7 +67,7 @@ bool FewWords::Add(uint64_t word, uint8_t* tuple) {
   return true;
 }
 
-void FewWords::Learn(const uint64_t* words, uint32_t num_rows, uint8_t* const* tuples) {
+void RegisterCache::Learn(const uint64_t* words, uint32_t num_rows, uint8_t* const* tuples) {
   if (blocks_to_skip_ > 0) {
     --blocks_to_skip_;
     return;
@@ -78,7 +78,7 @@ void FewWords::Learn(const uint64_t* words, uint32_t num_rows, uint8_t* const* t
   Place();
 }
 
-void FewWords::LearnOthers(const uint64_t* words, uint32_t num_rows, const uint32_t* others, uint32_t num_others, uint8_t* const* tuples) {
+void RegisterCache::LearnOthers(const uint64_t* words, uint32_t num_rows, const uint32_t* others, uint32_t num_others, uint8_t* const* tuples) {
   if (num_others * kRowsPerOther > num_rows) return GiveUp();
   const uint32_t num_known = num_words_;
   for (uint32_t o = 0; o < num_others && Add(words[others[o]], tuples[others[o]]); ++o) {
@@ -87,7 +87,7 @@ void FewWords::LearnOthers(const uint64_t* words, uint32_t num_rows, const uint3
 }
 
 #if defined(__x86_64__)
-QUERN_AVX512 uint32_t FewWords::Look(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead, uint8_t** tuples, uint32_t* others) const {
+QUERN_AVX512 uint32_t RegisterCache::Look(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead, uint8_t** tuples, uint32_t* others) const {
   constexpr uint32_t kHalf = kNumPlaces / 2;
   const __m512i multiplier = AllEight(multiplier_);
   const __m512i word0 = _mm512_loadu_si512(words_), word1 = _mm512_loadu_si512(words_ + 8);
@@ -117,7 +117,7 @@ QUERN_AVX512 uint32_t FewWords::Look(const uint64_t* words, uint32_t n, uint32_t
   return num_others;
 }
 #else
-uint32_t FewWords::Look(const uint64_t*, uint32_t, uint32_t, uint8_t**, uint32_t*) const { return 0; }
+uint32_t RegisterCache::Look(const uint64_t*, uint32_t, uint32_t, uint8_t**, uint32_t*) const { return 0; }
 #endif
 
 }  // namespace quern

@@ -8,7 +8,7 @@
 namespace quern {
 
 // *Ownership*: of nothing; addresses that it learnt are given back until Forget. *Threads*: one.
-class FewWords {
+class RegisterCache {
  public:
   static constexpr uint32_t kMostWords = 16;
 

@@ -132,8 +132,8 @@ TEST(ShortKeys, AreForgottenWithTheirGroups) {
 // The memo on its own: what it answers for rows of one or two string keys, and that no other way answers anything else.
 class ShortKeyRows : public testing::TestWithParam<bool> {
  protected:
-  ShortKeyRows() : descriptor_(test::ShapeOf("aggregate keys=utf8,large_utf8 aggs=count_star")), memo_(*descriptor_->group()) {
-    if (!GetParam()) memo_.UseNoVectors();
+  ShortKeyRows() : descriptor_(test::ShapeOf("aggregate keys=utf8,large_utf8 aggs=count_star")), group_cache_(*descriptor_->group()) {
+    if (!GetParam()) group_cache_.UseNoVectors();
   }
 
   // rows: of the columns; empty: all from `first` on.
@@ -145,7 +145,7 @@ class ShortKeyRows : public testing::TestWithParam<bool> {
     std::vector<uint8_t*> tuples(n), found;
     std::vector<uint32_t> others(n);
     uint32_t num_others = 0;
-    ASSERT_EQ(memo_.Look({keys, first, picked.empty() ? nullptr : picked.data(), n}, tuples.data(), others.data(), &num_others), looks);
+    ASSERT_EQ(group_cache_.Look({keys, first, picked.empty() ? nullptr : picked.data(), n}, tuples.data(), others.data(), &num_others), looks);
     if (!looks) return;
     const auto group_of = [&](uint32_t i) {
       const uint32_t row = picked.empty() ? first + i : picked[i];
@@ -155,11 +155,11 @@ class ShortKeyRows : public testing::TestWithParam<bool> {
     for (uint32_t o = 0; o < num_others; ++o) tuples[others[o]] = found[o];
     for (uint32_t i = 0; i < n; ++i) ASSERT_EQ(tuples[i], group_of(i)) << i;
     num_others_ = num_others;
-    memo_.Learn(others.data(), num_others, found.data());
+    group_cache_.Learn(others.data(), num_others, found.data());
   }
 
   std::shared_ptr<AggregateDescriptor> descriptor_;
-  ShortKeyMemo memo_;
+  GroupCache group_cache_;
   std::map<std::pair<std::string, std::string>, size_t> groups_;
   uint8_t memory_[4096];
   uint32_t num_others_ = 0;
@@ -211,7 +211,7 @@ TEST_P(ShortKeyRows, WithGapsAndInAnyOrder) {
 TEST_P(ShortKeyRows, MoreWordsThanAreComparedWithAtOnce) {
   for (uint32_t different = 2; different < 8; ++different)
     for (int b = 0; b < 20; ++b) ExpectGroups(Texts(100, 1, different), Texts(100, 1, different), {}, 0);
-  memo_.Forget();
+  group_cache_.Forget();
   groups_.clear();
   ExpectGroups(Texts(500, 1, 2), Texts(500, 1, 2), {}, 0);
   EXPECT_EQ(num_others_, 500u);

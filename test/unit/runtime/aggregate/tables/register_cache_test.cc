@@ -18,7 +18,7 @@
 namespace quern {
 namespace {
 
-constexpr uint32_t kMost = FewWords::kMostWords;
+constexpr uint32_t kMost = RegisterCache::kMostWords;
 
 uint8_t* GroupOf(uint64_t word) { return reinterpret_cast<uint8_t*>(uintptr_t{0x1000} + word * 64 % 0x7fffffc0); }
 
@@ -28,12 +28,12 @@ std::vector<uint8_t*> GroupsOf(const std::vector<uint64_t>& words) {
   return groups;
 }
 
-void Learn(FewWords* few, const std::vector<uint64_t>& words) {
+void Learn(RegisterCache* few, const std::vector<uint64_t>& words) {
   few->Learn(words.data(), static_cast<uint32_t>(words.size()), GroupsOf(words).data());
 }
 
 // The words that Look lists; all others have their groups, and nothing is written behind them.
-std::vector<uint64_t> Others(const FewWords& few, const std::vector<uint64_t>& words) {
+std::vector<uint64_t> Others(const RegisterCache& few, const std::vector<uint64_t>& words) {
   const auto n = static_cast<uint32_t>(words.size());
   uint8_t* const untouched = GroupOf(99);
   std::vector<uint8_t*> tuples(n + 8, untouched);
@@ -82,7 +82,7 @@ TEST_F(FewWordsTest, AllRowsOfKnownWordsAreFound) {
   for (const std::vector<uint64_t>& most : all) {
     for (uint32_t num_words = 1; num_words <= kMost; ++num_words) {
       const std::vector<uint64_t> known(most.begin(), most.begin() + num_words);
-      FewWords few;
+      RegisterCache few;
       EXPECT_FALSE(few.serves());
       Learn(&few, Drawn(known, 200, &random));
       ASSERT_TRUE(few.serves());
@@ -95,7 +95,7 @@ TEST_F(FewWordsTest, AllRowsOfKnownWordsAreFound) {
 TEST_F(FewWordsTest, UnknownWordsAreListed) {
   auto random = test::PrintedRandom();
   for (const uint64_t zero_or_not : {0, 1}) {
-    FewWords few;
+    RegisterCache few;
     const std::vector<uint64_t> known = Words(5, [&](uint64_t i) { return i == 0 ? zero_or_not : random() | 2; });
     Learn(&few, Drawn(known, 100, &random));
     std::vector<uint64_t> rows = Drawn(known, 300, &random), unknown;
@@ -106,7 +106,7 @@ TEST_F(FewWordsTest, UnknownWordsAreListed) {
 }
 
 TEST_F(FewWordsTest, TooManyWordsAreNotLearntAndOneBlockInSixteenIsLookedAt) {
-  FewWords few;
+  RegisterCache few;
   Learn(&few, Words(kMost + 1, [](uint64_t i) { return i; }));
   EXPECT_FALSE(few.serves());
   for (int block = 0; block < 15; ++block) {
@@ -119,7 +119,7 @@ TEST_F(FewWordsTest, TooManyWordsAreNotLearntAndOneBlockInSixteenIsLookedAt) {
 
 TEST_F(FewWordsTest, OthersAreLearntWhereThereIsRoomAndGivenUpWhereTheyAreMany) {
   const std::vector<uint64_t> words = Words(kMost + 4, [](uint64_t i) { return i + 100; });
-  FewWords few;
+  RegisterCache few;
   Learn(&few, {words[0], words[1]});
   const auto learn_others = [&](uint32_t num_rows) {
     std::vector<uint32_t> others;
@@ -134,7 +134,7 @@ TEST_F(FewWordsTest, OthersAreLearntWhereThereIsRoomAndGivenUpWhereTheyAreMany) 
 }
 
 TEST_F(FewWordsTest, NothingIsKnownAfterForget) {
-  FewWords few;
+  RegisterCache few;
   Learn(&few, {1, 2});
   few.Forget();
   EXPECT_FALSE(few.serves());
