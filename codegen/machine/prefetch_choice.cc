@@ -6,7 +6,7 @@
 //     2^25 bytes    20 ns, 1.2 ns a line    34 -> 64    in L3
 //     2^27 bytes   130 ns, 3 ns a line      87 -> 128   in memory
 //
-// which for caches of 1 MiB and 32 MiB is the ladder "0@1M,64@32M,128". Latencies are the machine's where a profile has measured them, and
+// which for caches of 1 MiB and 32 MiB is the schedule "0@1M,64@32M,128". Latencies are the machine's where a profile has measured them, and
 // these three numbers elsewhere. What a profile says of the loop itself comes first (profile.h).
 #include "codegen/machine/prefetch_choice.h"
 
@@ -70,9 +70,9 @@ PrefetchSetting SettingOf(PrefetchLoop loop, uint32_t distance) {
   return setting;
 }
 
-void AddRung(uint64_t max_bytes, const PrefetchSetting& setting, PrefetchLadder* ladder) {
-  if (!ladder->rungs.empty() && ladder->rungs.back().setting == setting) ladder->rungs.back().max_bytes = max_bytes;
-  else ladder->rungs.push_back({max_bytes, setting});
+void AddEntry(uint64_t max_bytes, const PrefetchSetting& setting, PrefetchSchedule* schedule) {
+  if (!schedule->entries.empty() && schedule->entries.back().setting == setting) schedule->entries.back().max_bytes = max_bytes;
+  else schedule->entries.push_back({max_bytes, setting});
 }
 
 }  // namespace
@@ -115,14 +115,14 @@ MemoryModel BelievedModel(const Machine& machine) {
   return model;
 }
 
-PrefetchLadder EstimateLadder(PrefetchLoop loop, KeyClass, const MemoryModel& model) {
-  PrefetchLadder ladder;
-  ladder.rungs.clear();
+PrefetchSchedule EstimateSchedule(PrefetchLoop loop, KeyClass, const MemoryModel& model) {
+  PrefetchSchedule schedule;
+  schedule.entries.clear();
   // Sorts read rows in blocks, which are short enough to be asked for as a whole, and in ties.
   if (loop == PrefetchLoop::kGather || loop == PrefetchLoop::kTie) {
-    if (const uint64_t gate = GateBytes(loop, model); gate != 0) AddRung(gate, SettingOf(loop, 0), &ladder);
-    AddRung(UINT64_MAX, SettingOf(loop, loop == PrefetchLoop::kGather ? kWholeBatch : kTieDistance), &ladder);
-    return ladder;
+    if (const uint64_t gate = GateBytes(loop, model); gate != 0) AddEntry(gate, SettingOf(loop, 0), &schedule);
+    AddEntry(UINT64_MAX, SettingOf(loop, loop == PrefetchLoop::kGather ? kWholeBatch : kTieDistance), &schedule);
+    return schedule;
   }
   // Blocks of a build are short, and nothing but the place of a tuple is needed to ask for it (100,000 tuples into slots: 10 % less than 64
   // rows ahead; 3 M: 4 %).
@@ -130,21 +130,21 @@ PrefetchLadder EstimateLadder(PrefetchLoop loop, KeyClass, const MemoryModel& mo
   const uint64_t gate = GateBytes(loop, model);
   for (uint32_t i = 0; i < kNumClasses; ++i) {
     const uint64_t end = i + 1 == kNumClasses ? UINT64_MAX : EndOfClass(model, i);
-    const uint64_t begin = ladder.rungs.empty() ? 0 : ladder.rungs.back().max_bytes;
-    if (begin < gate) AddRung(std::min(gate, end), SettingOf(loop, 0), &ladder);
+    const uint64_t begin = schedule.entries.empty() ? 0 : schedule.entries.back().max_bytes;
+    if (begin < gate) AddEntry(std::min(gate, end), SettingOf(loop, 0), &schedule);
     const uint32_t distance = DistanceOf(model, i);
-    if (end > gate) AddRung(end, SettingOf(loop, builds_packed_keys && distance != 0 ? kWholeBatch : distance), &ladder);
+    if (end > gate) AddEntry(end, SettingOf(loop, builds_packed_keys && distance != 0 ? kWholeBatch : distance), &schedule);
   }
-  return ladder;
+  return schedule;
 }
 
-PrefetchLadder ChooseLadder(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const Machine& machine, const Profile* profile,
+PrefetchSchedule ChooseSchedule(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const Machine& machine, const Profile* profile,
                             std::string* origin) {
   const bool is_measured = profile != nullptr && profile->facts.has_value() && !profile->facts->memory.empty();
   const MemoryModel model = is_measured ? ModelOf(*profile->facts, machine) : BelievedModel(machine);
-  const PrefetchLadder estimate = EstimateLadder(loop, keys, model);
+  const PrefetchSchedule estimate = EstimateSchedule(loop, keys, model);
   *origin = is_measured ? "estimate by measured latencies" : "estimate";
-  return profile == nullptr ? estimate : profile->Ladder(loop, keys, pipeline, estimate, origin);
+  return profile == nullptr ? estimate : profile->Schedule(loop, keys, pipeline, estimate, origin);
 }
 
 }  // namespace quern

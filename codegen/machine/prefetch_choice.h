@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the prefetch ladders of a plan: from a profile where it has measured the loop, else estimated from facts of the machine.
+// Chooses the prefetch schedules of a plan: from a profile where it has measured the loop, else estimated from facts of the machine.
 #ifndef QUERN_CODEGEN_MACHINE_PREFETCH_CHOICE_H_
 #define QUERN_CODEGEN_MACHINE_PREFETCH_CHOICE_H_
 
@@ -38,10 +38,10 @@ struct MemoryModel {
 MemoryModel BelievedModel(const Machine& machine);
 // The formula: enough lines under way to cover the latency of the class, twice over, since they come in bursts; none where waiting
 // costs less than asking.
-PrefetchLadder EstimateLadder(PrefetchLoop loop, KeyClass keys, const MemoryModel& model);
+PrefetchSchedule EstimateSchedule(PrefetchLoop loop, KeyClass keys, const MemoryModel& model);
 
-// *origin: as LadderOrigin says.
-PrefetchLadder ChooseLadder(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const Machine& machine, const Profile* profile,
+// *origin: as ScheduleOrigin says.
+PrefetchSchedule ChooseSchedule(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const Machine& machine, const Profile* profile,
                             std::string* origin);
 
 }  // namespace quern

@@ -72,17 +72,17 @@ bool Counts(const std::vector<ProfileEntry>& entries, const ProfileEntry& entry)
   return true;
 }
 
-void AddRung(uint64_t max_bytes, const PrefetchSetting& setting, PrefetchLadder* ladder) {
-  if (!ladder->rungs.empty() && ladder->rungs.back().setting == setting) ladder->rungs.back().max_bytes = max_bytes;
-  else ladder->rungs.push_back({max_bytes, setting});
+void AddEntry(uint64_t max_bytes, const PrefetchSetting& setting, PrefetchSchedule* schedule) {
+  if (!schedule->entries.empty() && schedule->entries.back().setting == setting) schedule->entries.back().max_bytes = max_bytes;
+  else schedule->entries.push_back({max_bytes, setting});
 }
 
-// The rungs of a ladder for tables of more than `begin` and up to `end` bytes.
-void CopyRungs(const PrefetchLadder& from, uint64_t begin, uint64_t end, PrefetchLadder* ladder) {
-  for (const PrefetchRung& rung : from.rungs) {
-    if (rung.max_bytes <= begin) continue;
-    AddRung(std::min(rung.max_bytes, end), rung.setting, ladder);
-    if (rung.max_bytes >= end) return;
+// The rungs of a schedule for tables of more than `begin` and up to `end` bytes.
+void CopyEntries(const PrefetchSchedule& from, uint64_t begin, uint64_t end, PrefetchSchedule* schedule) {
+  for (const ScheduleEntry& entry : from.entries) {
+    if (entry.max_bytes <= begin) continue;
+    AddEntry(std::min(entry.max_bytes, end), entry.setting, schedule);
+    if (entry.max_bytes >= end) return;
   }
 }
 
@@ -123,23 +123,23 @@ ProfileLookUp Profile::Find(const TuningCell& cell, const PrefetchSetting& estim
   return {found.entry == nullptr || !Counts(entries, *found.entry) ? estimate : found.entry->setting, found.match};
 }
 
-PrefetchLadder Profile::Ladder(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const PrefetchLadder& estimate,
+PrefetchSchedule Profile::Schedule(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const PrefetchSchedule& estimate,
                                std::string* origin) const {
-  PrefetchLadder ladder;
-  ladder.rungs.clear();
+  PrefetchSchedule schedule;
+  schedule.entries.clear();
   uint32_t counts[4] = {};
   uint64_t begin = 0;
   for (uint32_t size_class = kSmallestSizeClass; size_class <= kLargestSizeClass; ++size_class) {
     const uint64_t end = size_class == kLargestSizeClass ? UINT64_MAX : uint64_t{1} << size_class;
     const FoundEntry found = FindEntry(entries, {loop, keys, pipeline, size_class, 1});
     ++counts[static_cast<size_t>(found.match)];
-    if (found.entry == nullptr || !Counts(entries, *found.entry)) CopyRungs(estimate, begin, end, &ladder);
-    else AddRung(end, found.entry->setting, &ladder);
+    if (found.entry == nullptr || !Counts(entries, *found.entry)) CopyEntries(estimate, begin, end, &schedule);
+    else AddEntry(end, found.entry->setting, &schedule);
     begin = end;
   }
   const bool says_nothing = counts[static_cast<size_t>(ProfileMatch::kDefault)] == kLargestSizeClass - kSmallestSizeClass + 1;
   if (!says_nothing) *origin = OriginOf(counts, *origin);
-  return ladder;
+  return schedule;
 }
 
 void Profile::Put(const std::vector<ProfileEntry>& news) {

@@ -66,7 +66,7 @@ class Profile {
   ProfileLookUp Find(const TuningCell& cell, const PrefetchSetting& estimate) const;
   // The same for all sizes. *origin: where the estimate comes from, "estimate"; then, if entries say anything, "profile: 9 sizes exact, 3
   // nearest size, 5 default (estimate)".
-  PrefetchLadder Ladder(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const PrefetchLadder& estimate, std::string* origin) const;
+  PrefetchSchedule Schedule(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const PrefetchSchedule& estimate, std::string* origin) const;
 
   // Puts entries in the place of those of the same cell.
   void Put(const std::vector<ProfileEntry>& news);

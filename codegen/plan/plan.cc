@@ -62,14 +62,14 @@ absl::Status SetChoice(std::string_view name, std::string_view value, std::strin
   return absl::OkStatus();
 }
 
-absl::Status SetLadder(PrefetchLoop loop, std::string_view name, std::string_view value, bool applies, KernelPlan* plan) {
-  absl::StatusOr<PrefetchLadder> ladder = ParseLadder(value, DefaultHint(loop));
-  if (!ladder.ok())
-    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + std::string(ladder.status().message()));
+absl::Status SetSchedule(PrefetchLoop loop, std::string_view name, std::string_view value, bool applies, KernelPlan* plan) {
+  absl::StatusOr<PrefetchSchedule> schedule = ParseSchedule(value, DefaultHint(loop));
+  if (!schedule.ok())
+    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + std::string(schedule.status().message()));
   if (!applies) return absl::OkStatus();
-#define QUERN_PLAN_LADDER(scope, Loop, parameter, meaning) \
+#define QUERN_PLAN_SCHEDULE(scope, Loop, parameter, meaning) \
   if (loop == PrefetchLoop::Loop) {                        \
-    plan->parameter = *std::move(ladder);                  \
+    plan->parameter = *std::move(schedule);                  \
     plan->parameter##_origin.text = "given";               \
     return absl::OkStatus();                               \
   }
@@ -87,7 +87,7 @@ bool HasPackedKeys(const KernelSpec& spec) {
   return WordBits(kernel_keys) != 0;
 }
 
-// Ladders of loops over words are taken for all keys, so that one list of parameters serves many specs.
+// Schedules of loops over words are taken for all keys, so that one list of parameters serves many specs.
 Scope OperatorsOf(Scope scope) {
   return scope == Scope::kPackedJoin ? Scope::kJoin : scope == Scope::kPackedAggregate ? Scope::kAggregate : scope;
 }
@@ -113,7 +113,7 @@ std::string ParameterNames(const KernelSpec& spec) {
   };
 #define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) add(Scope::scope, #name);
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) add(Scope::scope, #name);
-#define QUERN_PLAN_LADDER(scope, Loop, name, meaning) add(Scope::scope, #name);
+#define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) add(Scope::scope, #name);
 #include "codegen/plan/plan_parameters.def"
   return names;
 }
@@ -123,9 +123,9 @@ absl::Status SetParameter(KernelPlan* plan, std::string_view name, std::string_v
   if (name == #parameter && IsIn(Scope::scope, plan->spec)) return SetNumber(name, value, min, max, unit, &plan->parameter);
 #define QUERN_PLAN_CHOICE(scope, parameter, default_value, accepted, meaning) \
   if (name == #parameter && IsIn(Scope::scope, plan->spec)) return SetChoice(name, value, accepted, &plan->parameter);
-#define QUERN_PLAN_LADDER(scope, Loop, parameter, meaning)               \
+#define QUERN_PLAN_SCHEDULE(scope, Loop, parameter, meaning)               \
   if (name == #parameter && IsIn(OperatorsOf(Scope::scope), plan->spec)) \
-    return SetLadder(PrefetchLoop::Loop, name, value, IsIn(Scope::scope, plan->spec), plan);
+    return SetSchedule(PrefetchLoop::Loop, name, value, IsIn(Scope::scope, plan->spec), plan);
 #include "codegen/plan/plan_parameters.def"
   return InvalidArgument("unknown plan parameter: " + Show(name) + "; accepted: " + ParameterNames(plan->spec));
 }
@@ -149,7 +149,7 @@ absl::Status Settle(KernelPlan* plan) {
   return absl::OkStatus();
 }
 
-std::string OriginText(const LadderOrigin& origin) { return origin.text.empty() ? "" : "; " + origin.text; }
+std::string OriginText(const ScheduleOrigin& origin) { return origin.text.empty() ? "" : "; " + origin.text; }
 
 std::string Line(const std::string& setting, const std::string& meaning) {
   const size_t column = 36;
@@ -166,14 +166,14 @@ absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machi
   plan.l2_bytes = machine.l2_bytes;
   plan.l3_bytes = machine.l3_bytes;
   const KeyClass keys = KeyClassOf(spec);
-  // Ladders are chosen by it, and may be given beside it.
+  // Schedules are chosen by it, and may be given beside it.
   for (const auto& [name, value] : overrides)
     if (name == "pipeline") QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
 #define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning)
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning)
-#define QUERN_PLAN_LADDER(scope, Loop, name, meaning) \
+#define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) \
   if (IsIn(Scope::scope, spec))                       \
-    plan.name = ChooseLadder(PrefetchLoop::Loop, keys, plan.pipeline, machine, profile, &plan.name##_origin.text);
+    plan.name = ChooseSchedule(PrefetchLoop::Loop, keys, plan.pipeline, machine, profile, &plan.name##_origin.text);
 #include "codegen/plan/plan_parameters.def"
   for (const auto& [name, value] : overrides) QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
   if (plan.states == "auto" && spec.op == Operator::kAggregate) plan.states = HasVectorMasks(machine) ? "vectors" : "single";
@@ -187,9 +187,9 @@ std::string PrintPlan(const KernelPlan& plan) {
   if (IsIn(Scope::scope, plan.spec)) text += Line(#name " = " + std::to_string(plan.name), meaning " (" unit ")");
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) \
   if (IsIn(Scope::scope, plan.spec)) text += Line(#name " = " + plan.name, meaning "; accepted: " + CommaList(accepted));
-#define QUERN_PLAN_LADDER(scope, Loop, name, meaning) \
+#define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) \
   if (IsIn(Scope::scope, plan.spec))                  \
-    text += Line(#name " = " + PrintLadder(plan.name, DefaultHint(PrefetchLoop::Loop)), meaning + OriginText(plan.name##_origin));
+    text += Line(#name " = " + PrintSchedule(plan.name, DefaultHint(PrefetchLoop::Loop)), meaning + OriginText(plan.name##_origin));
 #include "codegen/plan/plan_parameters.def"
   text += Line("l2_bytes = " + std::to_string(plan.l2_bytes), "the machine's: tables up to it are of class l2");
   text += Line("l3_bytes = " + std::to_string(plan.l3_bytes), "the machine's: tables up to it are of class l3, beyond of class dram");
@@ -226,8 +226,8 @@ std::string PlanJson(const KernelPlan& plan) {
   if (IsIn(Scope::scope, plan.spec)) text += "\"" #name "\":" + std::to_string(plan.name) + ",";
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) \
   if (IsIn(Scope::scope, plan.spec)) text += "\"" #name "\":\"" + plan.name + "\",";
-#define QUERN_PLAN_LADDER(scope, Loop, name, meaning) \
-  if (IsIn(Scope::scope, plan.spec)) text += "\"" #name "\":\"" + PrintLadder(plan.name, DefaultHint(PrefetchLoop::Loop)) + "\",";
+#define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) \
+  if (IsIn(Scope::scope, plan.spec)) text += "\"" #name "\":\"" + PrintSchedule(plan.name, DefaultHint(PrefetchLoop::Loop)) + "\",";
 #include "codegen/plan/plan_parameters.def"
   return text + "\"l2_bytes\":" + std::to_string(plan.l2_bytes) + ",\"l3_bytes\":" + std::to_string(plan.l3_bytes) + "}";
 }
@@ -259,11 +259,11 @@ std::shared_ptr<const JoinDescriptor> MakePlannedDescriptor(const KernelPlan& pl
 
 namespace {
 
-PrefetchLadders PrefetchOf(const KernelPlan& plan) {
-  PrefetchLadders prefetch;
+PrefetchSchedules PrefetchOf(const KernelPlan& plan) {
+  PrefetchSchedules prefetch;
 #define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning)
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning)
-#define QUERN_PLAN_LADDER(scope, Loop, name, meaning) prefetch[PrefetchLoop::Loop] = plan.name;
+#define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) prefetch[PrefetchLoop::Loop] = plan.name;
 #include "codegen/plan/plan_parameters.def"
   return prefetch;
 }

@@ -28,20 +28,20 @@ class Profile;
 // --param NAME=VALUE, in the order given; the last of a name counts.
 using PlanOverrides = std::vector<std::pair<std::string, std::string>>;
 
-// Where a ladder comes from, for people: "given", "estimate", "profile: 9 sizes exact, 3 nearest".
-struct LadderOrigin {
+// Where a schedule comes from, for people: "given", "estimate", "profile: 9 sizes exact, 3 nearest".
+struct ScheduleOrigin {
   std::string text;
 
-  bool operator==(const LadderOrigin&) const { return true; }  // no part of what the plan is
+  bool operator==(const ScheduleOrigin&) const { return true; }  // no part of what the plan is
 };
 
 struct KernelPlan {
   KernelSpec spec;
 #define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) uint32_t name = default_value;
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) std::string name = default_value;
-#define QUERN_PLAN_LADDER(scope, Loop, name, meaning) \
-  PrefetchLadder name;                                \
-  LadderOrigin name##_origin;
+#define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) \
+  PrefetchSchedule name;                                \
+  ScheduleOrigin name##_origin;
 #include "codegen/plan/plan_parameters.def"
   // Where the classes of table size begin and end; from the machine.
   uint64_t l2_bytes = 0;

@@ -29,11 +29,11 @@ namespace {
 constexpr double kPlaceInClass = 0.75;
 constexpr double kMostBatches = 1e9;  // of a run
 
-PrefetchLadder* LadderOf(KernelPlan* plan, PrefetchLoop loop) {
+PrefetchSchedule* ScheduleOf(KernelPlan* plan, PrefetchLoop loop) {
   switch (loop) {
 #define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning)
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning)
-#define QUERN_PLAN_LADDER(scope, Loop, name, meaning) \
+#define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) \
   case PrefetchLoop::Loop: return &plan->name;
 #include "codegen/plan/plan_parameters.def"
   }
@@ -156,13 +156,13 @@ uint64_t JobKernel::RowsFor(double bytes_per_row) const {
 
 std::shared_ptr<const Kernel> JobKernel::With(const PrefetchSetting& setting) const {
   auto with = std::make_shared<Kernel>(*kernel);
-  LadderOf(&with->plan, cell.loop)->rungs = {{UINT64_MAX, setting}};
+  ScheduleOf(&with->plan, cell.loop)->entries = {{UINT64_MAX, setting}};
   return with;
 }
 
 PrefetchSetting JobKernel::Planned(uint64_t table_bytes) const {
   KernelPlan without_profile = plan;
-  return LadderOf(&without_profile, cell.loop)->For(table_bytes);
+  return ScheduleOf(&without_profile, cell.loop)->For(table_bytes);
 }
 
 uint64_t SliceSize::Rows() const {

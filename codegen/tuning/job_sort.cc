@@ -22,7 +22,7 @@ constexpr uint64_t kReadRows = 4096;      // at a time
 // Of a run, where a slice would take several sorts: sorting takes ten times as long as reading.
 constexpr uint64_t kFewestReadRows = 16384;
 
-// The rows of a sort, and what is stored of each, by which ladders are looked up.
+// The rows of a sort, and what is stored of each, by which schedules are looked up.
 struct SortInputRows {
   uint64_t num_rows = 0;
   uint64_t bytes_per_row = 0;

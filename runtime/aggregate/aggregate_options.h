@@ -20,7 +20,7 @@ struct KeyRange {
 };
 
 struct AggregateOptions {
-  PrefetchLadders prefetch;  // looked at before each batch, by the table's bytes then
+  PrefetchSchedules prefetch;  // looked at before each batch, by the table's bytes then
   CacheSizes caches;
   uint32_t l2_batch_rows = 512;  // rows at a time, at most, while the table is no larger
   uint32_t prefetch_input_rows = 2048;   // rows that a column of keys is prefetched of where it is read; 0: not

@@ -14,7 +14,7 @@ namespace quern {
 enum class LayoutChoice : uint8_t { kAuto, kUnchained, kDense, kOpen };
 
 struct JoinOptions {
-  PrefetchLadders prefetch;  // looked at when the table is complete, by its bytes
+  PrefetchSchedules prefetch;  // looked at when the table is complete, by its bytes
   CacheSizes caches;
   LayoutChoice layout = LayoutChoice::kAuto;
   uint32_t open_load_percent = 40;

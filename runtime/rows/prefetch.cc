@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text of prefetch settings and of ladders, and the look-up by size. Example, a plan's
+// Text of prefetch settings and of schedules, and the look-up by size. Example, a plan's
 //
 //     prefetch_probe_open = 0@1M,64@32M,128/hint=nta
 //
@@ -39,7 +39,7 @@ absl::Status BadSetting(std::string_view text) {
 
 absl::Status BadSize(std::string_view text) {
   return InvalidArgument(
-      "bad size in a prefetch ladder: " + Show(text) +
+      "bad size in a prefetch schedule: " + Show(text) +
       "; accepted: SETTING@SIZE,..,SETTING with growing sizes such as 256K, 32M or 1G, and none behind the last setting");
 }
 
@@ -121,43 +121,43 @@ absl::StatusOr<PrefetchSetting> ParseSetting(std::string_view text, PrefetchHint
   return setting;
 }
 
-const PrefetchSetting& PrefetchLadder::For(uint64_t table_bytes) const {
-  size_t rung = 0;
-  while (rung + 1 < rungs.size() && table_bytes > rungs[rung].max_bytes) ++rung;
-  return rungs[rung].setting;
+const PrefetchSetting& PrefetchSchedule::For(uint64_t table_bytes) const {
+  size_t entry = 0;
+  while (entry + 1 < entries.size() && table_bytes > entries[entry].max_bytes) ++entry;
+  return entries[entry].setting;
 }
 
-std::string PrintLadder(const PrefetchLadder& ladder, PrefetchHint default_hint) {
+std::string PrintSchedule(const PrefetchSchedule& schedule, PrefetchHint default_hint) {
   std::string text;
-  for (size_t i = 0; i < ladder.rungs.size(); ++i) {
-    const PrefetchRung& rung = ladder.rungs[i];
-    const bool is_last = i + 1 == ladder.rungs.size();
-    if (!is_last && ladder.rungs[i + 1].setting == rung.setting) continue;
-    text += PrintSetting(rung.setting, default_hint);
-    if (!is_last) text += "@" + PrintSize(rung.max_bytes) + ",";
+  for (size_t i = 0; i < schedule.entries.size(); ++i) {
+    const ScheduleEntry& entry = schedule.entries[i];
+    const bool is_last = i + 1 == schedule.entries.size();
+    if (!is_last && schedule.entries[i + 1].setting == entry.setting) continue;
+    text += PrintSetting(entry.setting, default_hint);
+    if (!is_last) text += "@" + PrintSize(entry.max_bytes) + ",";
   }
   return text;
 }
 
-absl::StatusOr<PrefetchLadder> ParseLadder(std::string_view text, PrefetchHint default_hint) {
-  PrefetchLadder ladder;
-  ladder.rungs.clear();
+absl::StatusOr<PrefetchSchedule> ParseSchedule(std::string_view text, PrefetchHint default_hint) {
+  PrefetchSchedule schedule;
+  schedule.entries.clear();
   uint64_t before = 0;
   const bool ends_open = !text.empty() && text.back() == ',';
   do {
     std::string_view part = TakePart(&text, ',');
     const std::string_view whole = part;
     const std::string_view setting_text = TakePart(&part, '@');
-    PrefetchRung rung;
-    QUERN_ASSIGN_OR_RETURN(rung.setting, ParseSetting(setting_text, default_hint));
+    ScheduleEntry entry;
+    QUERN_ASSIGN_OR_RETURN(entry.setting, ParseSetting(setting_text, default_hint));
     const bool is_last = text.empty();
     if (is_last != (setting_text.size() == whole.size()) || (is_last && ends_open)) return BadSize(whole);
-    if (!is_last && (!ReadSize(part, &rung.max_bytes) || rung.max_bytes <= before)) return BadSize(whole);
-    before = rung.max_bytes;
-    if (!ladder.rungs.empty() && ladder.rungs.back().setting == rung.setting) ladder.rungs.back().max_bytes = rung.max_bytes;
-    else ladder.rungs.push_back(rung);
+    if (!is_last && (!ReadSize(part, &entry.max_bytes) || entry.max_bytes <= before)) return BadSize(whole);
+    before = entry.max_bytes;
+    if (!schedule.entries.empty() && schedule.entries.back().setting == entry.setting) schedule.entries.back().max_bytes = entry.max_bytes;
+    else schedule.entries.push_back(entry);
   } while (!text.empty());
-  return ladder;
+  return schedule;
 }
 
 const char* CacheSizes::NameFor(uint64_t table_bytes) const {

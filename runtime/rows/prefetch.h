@@ -54,40 +54,40 @@ inline uint32_t RingDistance(const PrefetchSetting& setting) {
 std::string PrintSetting(const PrefetchSetting& setting, PrefetchHint default_hint);
 absl::StatusOr<PrefetchSetting> ParseSetting(std::string_view text, PrefetchHint default_hint);
 
-struct PrefetchRung {
+struct ScheduleEntry {
   uint64_t max_bytes = UINT64_MAX;  // of the table
   PrefetchSetting setting;
 
-  bool operator==(const PrefetchRung&) const = default;
+  bool operator==(const ScheduleEntry&) const = default;
 };
 
 // Settings by table size, smallest first; the last rung has no upper end.
-struct PrefetchLadder {
-  // As many as most have lie inside: operators copy ladders for each job, and a job of a hundred rows takes a microsecond.
-  using Rungs = absl::InlinedVector<PrefetchRung, 6>;
-  Rungs rungs = Rungs(1);
+struct PrefetchSchedule {
+  // As many as most have lie inside: operators copy schedules for each job, and a job of a hundred rows takes a microsecond.
+  using Entries = absl::InlinedVector<ScheduleEntry, 6>;
+  Entries entries = Entries(1);
 
   const PrefetchSetting& For(uint64_t table_bytes) const;
-  bool operator==(const PrefetchLadder&) const = default;
+  bool operator==(const PrefetchSchedule&) const = default;
 };
 
 // "0@1M,64@32M,128": settings, each with the size up to which it counts; the last has none. Sizes are bytes, or K, M, G where they are
-// whole. Neighbours with the same setting are one rung. ParseLadder(PrintLadder(l)) == l where they are.
-std::string PrintLadder(const PrefetchLadder& ladder, PrefetchHint default_hint);
-absl::StatusOr<PrefetchLadder> ParseLadder(std::string_view text, PrefetchHint default_hint);
+// whole. Neighbours with the same setting are one rung. ParseSchedule(PrintSchedule(l)) == l where they are.
+std::string PrintSchedule(const PrefetchSchedule& schedule, PrefetchHint default_hint);
+absl::StatusOr<PrefetchSchedule> ParseSchedule(std::string_view text, PrefetchHint default_hint);
 PrefetchHint DefaultHint(PrefetchLoop loop);
 uint32_t NumStages(PrefetchLoop loop);
 
-// One ladder for each loop; those of other operators are not looked at.
-struct PrefetchLadders {
-  std::array<PrefetchLadder, kNumPrefetchLoops> all;
+// One schedule for each loop; those of other operators are not looked at.
+struct PrefetchSchedules {
+  std::array<PrefetchSchedule, kNumPrefetchLoops> all;
 
-  PrefetchLadder& operator[](PrefetchLoop loop) { return all[static_cast<size_t>(loop)]; }
-  const PrefetchLadder& operator[](PrefetchLoop loop) const { return all[static_cast<size_t>(loop)]; }
+  PrefetchSchedule& operator[](PrefetchLoop loop) { return all[static_cast<size_t>(loop)]; }
+  const PrefetchSchedule& operator[](PrefetchLoop loop) const { return all[static_cast<size_t>(loop)]; }
   const PrefetchSetting& For(PrefetchLoop loop, uint64_t table_bytes) const { return (*this)[loop].For(table_bytes); }
   // One setting for tables of any size.
-  void Set(PrefetchLoop loop, const PrefetchSetting& setting) { (*this)[loop].rungs = {{UINT64_MAX, setting}}; }
-  bool operator==(const PrefetchLadders&) const = default;
+  void Set(PrefetchLoop loop, const PrefetchSetting& setting) { (*this)[loop].entries = {{UINT64_MAX, setting}}; }
+  bool operator==(const PrefetchSchedules&) const = default;
 };
 
 // Sizes of the machine's caches, by which a table gets a name.

@@ -15,7 +15,7 @@ enum class SortMethod : uint8_t { kRadix, kComparison };
 
 struct SortOptions {
   bool prefetches = true;  // what rows that tie or come out are read from
-  PrefetchLadders prefetch;
+  PrefetchSchedules prefetch;
   bool huge_pages = true;
   uint64_t bucket_bytes = uint64_t{1} << 18;  // of entries that are sorted in the L2 cache at a time
   uint32_t code_rows = 65536;                 // of a side, from which strings that are few get codes; up to kChunkRows; 0: never

@@ -15,7 +15,7 @@ import random
 from aggregate_functions import ORDERED
 from aggregate_rows import BATCHES, BIG_ROWS, MANY_GROUPS, group_keys, random_aggregates, random_keys, random_sizes
 from join_rows import WORD_BITS, key_bits
-from random_case import OneInputCase, RandomVariant, once_each, random_ladder, without_each
+from random_case import OneInputCase, RandomVariant, once_each, random_schedule, without_each
 from random_data import INTEGER_CODES, TEMPORAL_CODES
 
 MAX_ZERO_HASH_PAIRS = 300_000  # with equal hashes every row meets every group
@@ -130,7 +130,7 @@ def _random_params(rng, case):
         params["prefetch"] = "off"
     for loop in ("update_dense", "update_open", "update_directory"):
         if rng.random() < 0.4:
-            params[f"prefetch_{loop}"] = random_ladder(rng)
+            params[f"prefetch_{loop}"] = random_schedule(rng)
     if rng.random() < 0.3 and case.generated_rows * case.generated_groups <= MAX_ZERO_HASH_PAIRS:
         params["hash"] = "zero"
     return params

@@ -15,7 +15,7 @@ import random
 from join_kinds import KINDS, NEVER, Kind
 from join_rows import SIDES, Column, fit_word, mixed_keys, narrow_keys, random_payload, random_residuals, random_sizes
 from oracle import count_pairs, rows_of_first_keys
-from random_case import RandomCase, RandomVariant, first_rows_text, once_each, random_ladder, without_each
+from random_case import RandomCase, RandomVariant, first_rows_text, once_each, random_schedule, without_each
 from random_data import ColumnType, with_nulls
 
 MAX_RESULT_ROWS = 200_000
@@ -230,7 +230,7 @@ def _random_params(rng, case):
         params["prefetch"] = "off"
     for loop in ("build_dense", "build_open", "build_unchained", "probe_dense", "probe_open", "probe_unchained"):
         if rng.random() < 0.4:
-            params[f"prefetch_{loop}"] = random_ladder(rng)
+            params[f"prefetch_{loop}"] = random_schedule(rng)
     if rng.random() < 0.3:
         params["huge_pages"] = rng.choice(("on", "off"))
     for name, values in PARAMS_OF_KINDS.items():

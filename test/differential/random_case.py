@@ -85,7 +85,7 @@ class RandomVariant:
         return " ".join(f"{name}={value}" for name, value in self.params.items())
 
 
-def random_ladder(rng: random.Random) -> str:
+def random_schedule(rng: random.Random) -> str:
     """Prefetch settings by table size, as plan parameters take them: `0@64K,all/stages=1@8M,64/hint=nta`."""
     def setting() -> str:
         text = rng.choice(("0", "1", "5", "64", "512", "all"))

@@ -13,7 +13,7 @@ trying reductions.
 import dataclasses
 import random
 
-from random_case import OneInputCase, RandomVariant, once_each, random_ladder, without_each
+from random_case import OneInputCase, RandomVariant, once_each, random_schedule, without_each
 from random_data import ColumnType
 from sort_order import row_classes, window_columns
 from sort_rows import BIG_ROWS, WINDOW_FUNCTIONS, random_keys, random_limit, random_payload, random_size
@@ -159,7 +159,7 @@ def _random_params(rng, case):
         params["prefetch"] = "off"
     for loop in ("gather", "tie"):
         if rng.random() < 0.4:
-            params[f"prefetch_{loop}"] = random_ladder(rng)
+            params[f"prefetch_{loop}"] = random_schedule(rng)
     return params
 
 

@@ -36,7 +36,7 @@ std::string OneEntry() {
 }
 
 // What a plan says of probing slots.
-std::string Ladder() {
+std::string Schedule() {
   const auto kernel = quern::Kernel::Compile("join.inner keys=i64", quern::Engine::kGeneric);
   EXPECT_TRUE(kernel.ok());
   const std::string plan(kernel->Text("plan"));
@@ -44,7 +44,7 @@ std::string Ladder() {
   return plan.substr(line, plan.find('\n', line) - line);
 }
 
-bool IsTuned() { return Ladder().find("48@") != std::string::npos && Ladder().find("profile: 1 size exact") != std::string::npos; }
+bool IsTuned() { return Schedule().find("48@") != std::string::npos && Schedule().find("profile: 1 size exact") != std::string::npos; }
 
 struct Answer {
   quern_status status;
@@ -74,26 +74,26 @@ class Profiles : public testing::Test {
 };
 
 TEST_F(Profiles, AreSetAndTakenAway) {
-  EXPECT_NE(Ladder().find("; estimate"), std::string::npos) << Ladder();
+  EXPECT_NE(Schedule().find("; estimate"), std::string::npos) << Schedule();
   ASSERT_EQ(SetText(OneEntry()).text, "");
-  EXPECT_TRUE(IsTuned()) << Ladder();
+  EXPECT_TRUE(IsTuned()) << Schedule();
   ASSERT_EQ(SetProfile("off").text, "");
-  EXPECT_FALSE(IsTuned()) << Ladder();
+  EXPECT_FALSE(IsTuned()) << Schedule();
   EXPECT_TRUE(quern::SetProfileText(OneEntry()).ok());
-  EXPECT_TRUE(IsTuned()) << Ladder();
+  EXPECT_TRUE(IsTuned()) << Schedule();
   EXPECT_TRUE(quern::SetProfile("off").ok());
-  EXPECT_FALSE(IsTuned()) << Ladder();
+  EXPECT_FALSE(IsTuned()) << Schedule();
   const std::string path = Written(OneEntry());
   ASSERT_EQ(SetProfile(path.c_str()).text, "");
-  EXPECT_TRUE(IsTuned()) << Ladder();
+  EXPECT_TRUE(IsTuned()) << Schedule();
   // As the process finds it by itself.
   ASSERT_EQ(SetProfile("off").text, "");
   ASSERT_EQ(setenv("QUERN_PROFILE", path.c_str(), 1), 0);
   ASSERT_EQ(SetProfile(nullptr).text, "");
-  EXPECT_TRUE(IsTuned()) << Ladder();
+  EXPECT_TRUE(IsTuned()) << Schedule();
   ASSERT_EQ(setenv("QUERN_PROFILE", "off", 1), 0);
   ASSERT_EQ(SetProfile(nullptr).text, "");
-  EXPECT_FALSE(IsTuned()) << Ladder();
+  EXPECT_FALSE(IsTuned()) << Schedule();
   std::remove(path.c_str());
 }
 
@@ -112,7 +112,7 @@ TEST_F(Profiles, ThatAreWrongChangeNothing) {
   EXPECT_EQ(foreign.status, QUERN_FAILED_PRECONDITION);
   EXPECT_EQ(foreign.text.find("profile of another machine: text ("), 0u) << foreign.text;
   EXPECT_EQ(quern_set_profile_text(nullptr, 0, nullptr), QUERN_INVALID_ARGUMENT);
-  EXPECT_TRUE(IsTuned()) << Ladder();
+  EXPECT_TRUE(IsTuned()) << Schedule();
 }
 
 // Facts and one small table of the loops that a spec has.

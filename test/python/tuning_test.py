@@ -34,7 +34,7 @@ def profile_of(entries=ENTRIES, machine=None):
     return quern.Profile.parse("\n".join(lines))
 
 
-def ladder():
+def schedule():
     """What a plan says of probing slots."""
     plan = quern.compile(SPEC, engine="generic").plan
     return next(line for line in plan.splitlines() if line.startswith("prefetch_probe_open"))
@@ -89,14 +89,14 @@ class Profiles(unittest.TestCase):
     def test_what_kernels_go_by(self):
         quern.use_profile("off")
         self.assertIsNone(quern.profile())
-        self.assertIn("; estimate", ladder())
+        self.assertIn("; estimate", schedule())
         quern.use_profile(profile_of())
         self.assertEqual(quern.profile().entries, profile_of().entries)
-        self.assertIn("; profile: 2 sizes exact", ladder())
-        self.assertIn("48@", profile_of().ladders()["probe_open"])
+        self.assertIn("; profile: 2 sizes exact", schedule())
+        self.assertIn("48@", profile_of().schedules()["probe_open"])
         self.assertEqual(len(quern.join(pa.table({"k": range(100)}), pa.table({"k": range(0, 100, 2)}), on="k")), 50)
         quern.use_profile(None)  # QUERN_PROFILE is off here
-        self.assertIn("; estimate", ladder())
+        self.assertIn("; estimate", schedule())
 
     def test_files(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -125,7 +125,7 @@ class Profiles(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "^report of a profile that was read: entries alone; accepted: one that quern.tune ha"):
             profile_of().csv
         with self.assertRaisesRegex(ValueError, "^unknown keys: words; accepted: word, fixed, string"):
-            profile_of().ladders("words")
+            profile_of().schedules("words")
 
     def test_merge_and_diff(self):
         lines = ENTRIES.splitlines(keepends=True)
@@ -161,7 +161,7 @@ class Tuning(unittest.TestCase):
     def test_estimates_measure_nothing(self):
         profile = quern.tune(effort="estimate")
         self.assertEqual((len(profile), profile.machine), (0, None))
-        self.assertIn("; estimate", profile.ladders("string")["gather"])
+        self.assertIn("; estimate", profile.schedules("string")["gather"])
 
     def test_files_are_begun_with_and_written(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -87,12 +87,12 @@ class Profile:
         """The entries as dictionaries."""
         return [entry._asdict() for entry in self.entries]
 
-    def ladders(self, keys: str = "word", pipeline: int = 1) -> dict[str, str]:
+    def schedules(self, keys: str = "word", pipeline: int = 1) -> dict[str, str]:
         """What plans on this machine make of it, loop by loop: "0@1M,48@32M,96; profile: 5 sizes exact, 12 nearest size". Settings, each
         with the size of table up to which it counts, then where they come from. keys: "word", "fixed" or "string". pipeline: such loops
         that take turns.
         """
-        return {loop: f"{ladder}; {origin}" for loop, ladder, origin in self._profile.ladders(keys, pipeline)}
+        return {loop: f"{schedule}; {origin}" for loop, schedule, origin in self._profile.schedules(keys, pipeline)}
 
     # ---- of one that quern.tune has made ----
 

@@ -44,7 +44,7 @@ def tune(
     """Measures which prefetch settings are best on this machine, by real joins, aggregations and sorts, and keeps them for later kernels.
 
     specs: tune what these kernels run, "join.inner keys=i64" or what quern.compile gave; none: every loop.
-    effort: "estimate": measures and writes nothing, so that ladders() says what the formula makes; "measure": the table sizes where
+    effort: "estimate": measures and writes nothing, so that schedules() says what the formula makes; "measure": the table sizes where
         something changes; "patient": all sizes from 32 KiB, and more settings.
     budget: seconds that it may take, 0.1 to 86400.
     threads: what holds with one thread is tried with so many; None: 2, where there are as many.

@@ -137,20 +137,20 @@ KeyClass KeysOf(const std::string& name) {
   throw std::invalid_argument("unknown keys: " + name + "; accepted: word, fixed, string");
 }
 
-// loop, ladder, where it comes from: what plans make of the profile on this machine.
+// loop, schedule, where it comes from: what plans make of the profile on this machine.
 std::vector<std::tuple<std::string, std::string, std::string>> LaddersOf(const PyProfile& self, const std::string& keys_name,
                                                                          uint32_t pipeline) {
   const KeyClass keys = KeysOf(keys_name);
   const absl::StatusOr<Machine> host = HostMachine();
   Check(host.status());
-  std::vector<std::tuple<std::string, std::string, std::string>> ladders;
+  std::vector<std::tuple<std::string, std::string, std::string>> schedules;
   for (size_t i = 0; i < kNumPrefetchLoops; ++i) {
     const auto loop = static_cast<PrefetchLoop>(i);
     std::string origin;
-    const PrefetchLadder ladder = ChooseLadder(loop, keys, pipeline, *host, self.profile.get(), &origin);
-    ladders.emplace_back(LoopText(loop), PrintLadder(ladder, DefaultHint(loop)), origin);
+    const PrefetchSchedule schedule = ChooseSchedule(loop, keys, pipeline, *host, self.profile.get(), &origin);
+    schedules.emplace_back(LoopText(loop), PrintSchedule(schedule, DefaultHint(loop)), origin);
   }
-  return ladders;
+  return schedules;
 }
 
 const TuningResult& TuningOf(const PyProfile& self) {
@@ -206,7 +206,7 @@ void DefineProfileClass(nb::module_* module) {
       .def_prop_ro("entries", [](const PyProfile& self) { return TuplesOf(*self.profile); })
       .def_prop_ro(
           "facts", [](const PyProfile& self) { return FactsOf(*self.profile); }, "As JSON, and as a table for people.")
-      .def("ladders", &LaddersOf, nb::arg("keys"), nb::arg("pipeline"))
+      .def("schedules", &LaddersOf, nb::arg("keys"), nb::arg("pipeline"))
       .def_prop_ro("is_tuning", [](const PyProfile& self) { return self.tuning != nullptr; })
       .def_prop_ro("stopped", [](const PyProfile& self) { return self.tuning != nullptr && self.tuning->stopped; })
       .def_prop_ro("seconds", [](const PyProfile& self) { return self.tuning == nullptr ? 0 : self.tuning->seconds; })

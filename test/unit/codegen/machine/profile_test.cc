@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles: their text, all or nothing; what a look-up finds, and what that makes of a plan's ladders.
+// Profiles: their text, all or nothing; what a look-up finds, and what that makes of a plan's schedules.
 #include "codegen/machine/profile.h"
 
 #include <gtest/gtest.h>
@@ -234,39 +234,39 @@ TEST(ProfileLookUp, AMeasuredDefaultIsTheEstimate) {
   ExpectFound(profile, Cell(23), ProfileMatch::kNearestSize, 7);
 }
 
-// ---- ladders ---------------------------------------------------------------------------------------------------
+// ---- schedules ---------------------------------------------------------------------------------------------------
 
-std::string LadderText(const Profile& profile, const char* estimate, std::string* origin) {
+std::string ScheduleText(const Profile& profile, const char* estimate, std::string* origin) {
   *origin = "estimate";
-  return PrintLadder(profile.Ladder(PrefetchLoop::kProbeOpen, KeyClass::kWord, 1, *ParseLadder(estimate, PrefetchHint::kT0), origin),
+  return PrintSchedule(profile.Schedule(PrefetchLoop::kProbeOpen, KeyClass::kWord, 1, *ParseSchedule(estimate, PrefetchHint::kT0), origin),
                      PrefetchHint::kT0);
 }
 
-TEST(ProfileLadder, EntriesAndEstimatesTakeTurns) {
+TEST(ProfileSchedule, EntriesAndEstimatesTakeTurns) {
   std::string origin;
-  EXPECT_EQ(LadderText(Of({}), "0@1M,64@36M,128", &origin), "0@1M,64@36M,128");
+  EXPECT_EQ(ScheduleText(Of({}), "0@1M,64@36M,128", &origin), "0@1M,64@36M,128");
   EXPECT_EQ(origin, "estimate");
-  EXPECT_EQ(LadderText(Of({Word(22, 48), Word(27, 96)}), "0@1M,64@36M,128", &origin), "0@512K,48@16M,96@512M,128");
+  EXPECT_EQ(ScheduleText(Of({Word(22, 48), Word(27, 96)}), "0@1M,64@36M,128", &origin), "0@512K,48@16M,96@512M,128");
   EXPECT_EQ(origin, "profile: 2 sizes exact, 8 nearest size, 7 default (estimate)");
   // An estimate's step inside of a class stays where it is.
-  EXPECT_EQ(LadderText(Of({Word(22, 48)}), "0@1280K,64@36M,128", &origin), "0@512K,48@16M,64@36M,128");
+  EXPECT_EQ(ScheduleText(Of({Word(22, 48)}), "0@1280K,64@36M,128", &origin), "0@512K,48@16M,64@36M,128");
   Profile all = Of({Word(16, 1), Word(20, 2), Word(24, 3), Word(28, 4), Word(31, 5)});
-  EXPECT_EQ(LadderText(all, "0", &origin), "1@128K,2@2M,3@32M,4@512M,5");
+  EXPECT_EQ(ScheduleText(all, "0", &origin), "1@128K,2@2M,3@32M,4@512M,5");
   EXPECT_EQ(origin, "profile: 5 sizes exact, 12 nearest size");
 }
 
-TEST(ProfileLadder, IsWhatALookUpOfEachSizeSays) {
+TEST(ProfileSchedule, IsWhatALookUpOfEachSizeSays) {
   auto random = test::PrintedRandom();
-  const PrefetchLadder estimate = *ParseLadder("0@1M,64@36M,128", PrefetchHint::kT0);
+  const PrefetchSchedule estimate = *ParseSchedule("0@1M,64@36M,128", PrefetchHint::kT0);
   for (int round = 0; round < 100; ++round) {
     std::vector<ProfileEntry> entries;
     for (uint64_t n = random() % 40; n > 0; --n) entries.push_back(RandomEntry(&random));
     const Profile profile = Of(entries);
     std::string origin;
-    const PrefetchLadder ladder = profile.Ladder(PrefetchLoop::kProbeOpen, KeyClass::kWord, 1, estimate, &origin);
-    EXPECT_EQ(*ParseLadder(PrintLadder(ladder, PrefetchHint::kT0), PrefetchHint::kT0), ladder);
+    const PrefetchSchedule schedule = profile.Schedule(PrefetchLoop::kProbeOpen, KeyClass::kWord, 1, estimate, &origin);
+    EXPECT_EQ(*ParseSchedule(PrintSchedule(schedule, PrefetchHint::kT0), PrefetchHint::kT0), schedule);
     for (uint64_t bytes = 1; bytes < uint64_t{1} << 34; bytes += bytes / 3 + 1)
-      EXPECT_EQ(ladder.For(bytes), profile.Find(Cell(SizeClassOf(bytes)), estimate.For(bytes)).setting) << bytes << "\n" << profile.Print();
+      EXPECT_EQ(schedule.For(bytes), profile.Find(Cell(SizeClassOf(bytes)), estimate.For(bytes)).setting) << bytes << "\n" << profile.Print();
   }
 }
 
@@ -274,18 +274,18 @@ TEST(Profile, WhatLosesWithMoreThreadsDoesNotCount) {
   ProfileEntry one = Word(22, 48), two = Word(22, 48);
   two.cell.threads = 2;
   std::string origin;
-  EXPECT_EQ(LadderText(Of({one, two}), "7", &origin), "7@512K,48@16M,7");
+  EXPECT_EQ(ScheduleText(Of({one, two}), "7", &origin), "7@512K,48@16M,7");
   two.is_default = true;
-  EXPECT_EQ(LadderText(Of({one, two}), "7", &origin), "7");
+  EXPECT_EQ(ScheduleText(Of({one, two}), "7", &origin), "7");
   EXPECT_EQ(Of({one, two}).Find(one.cell, {}).setting.distance, 0);
   two.cell.size_class = 23;  // of another size: nobody's business
-  EXPECT_EQ(LadderText(Of({one, two}), "7", &origin), "7@512K,48@16M,7");
+  EXPECT_EQ(ScheduleText(Of({one, two}), "7", &origin), "7@512K,48@16M,7");
 }
 
 // ---- estimates -------------------------------------------------------------------------------------------------
 
 std::string Estimate(PrefetchLoop loop, const MemoryModel& model) {
-  return PrintLadder(EstimateLadder(loop, KeyClass::kWord, model), DefaultHint(loop));
+  return PrintSchedule(EstimateSchedule(loop, KeyClass::kWord, model), DefaultHint(loop));
 }
 
 Machine With(uint64_t l2_bytes, uint64_t l3_bytes) {

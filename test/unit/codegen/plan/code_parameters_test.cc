@@ -35,7 +35,7 @@ std::vector<ParameterRow> Parameters() {
   return {
 #define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) {#name, {std::to_string(min), "4", std::to_string(max)}},
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) {#name, Words(accepted)},
-#define QUERN_PLAN_LADDER(scope, Loop, name, meaning) {#name, {"0", "3@1M,all/group=5/batch=7/stages=1/hint=nta"}},
+#define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) {#name, {"0", "3@1M,all/group=5/batch=7/stages=1/hint=nta"}},
 #include "codegen/plan/plan_parameters.def"
   };
 }

@@ -79,7 +79,7 @@ std::string Error(const PlanOverrides& overrides, const char* spec = kOperators[
   return std::string(Plan(overrides, spec).status().message());
 }
 
-// A plan's text without what is for people: a plan that was read does not know where its ladders come from.
+// A plan's text without what is for people: a plan that was read does not know where its schedules come from.
 std::string Values(const std::string& plan) {
   std::istringstream lines(plan);
   std::string text;
@@ -186,11 +186,11 @@ TEST(Plan, TheRuntimeIsToldWhatThePlanSays) {
   EXPECT_EQ(options.partition_bits, 0u);
   EXPECT_EQ(MakeJoinOptions(*Plan({{"layout", "dense"}})).layout, LayoutChoice::kDense);
   EXPECT_EQ(MakeJoinOptions(*Plan({{"layout", "unchained"}})).layout, LayoutChoice::kUnchained);
-  const PrefetchLadders ladders = MakeJoinOptions(*Plan({{"prefetch_probe_open", "1@1M,2@32M,3"}})).prefetch;
-  EXPECT_EQ(ladders.For(PrefetchLoop::kProbeOpen, 1 << 20).distance, 1u);
-  EXPECT_EQ(ladders.For(PrefetchLoop::kProbeOpen, (1 << 20) + 1).distance, 2u);
-  EXPECT_EQ(ladders.For(PrefetchLoop::kProbeOpen, 32 << 20).distance, 2u);
-  EXPECT_EQ(ladders.For(PrefetchLoop::kProbeOpen, (32 << 20) + 1).distance, 3u);
+  const PrefetchSchedules schedules = MakeJoinOptions(*Plan({{"prefetch_probe_open", "1@1M,2@32M,3"}})).prefetch;
+  EXPECT_EQ(schedules.For(PrefetchLoop::kProbeOpen, 1 << 20).distance, 1u);
+  EXPECT_EQ(schedules.For(PrefetchLoop::kProbeOpen, (1 << 20) + 1).distance, 2u);
+  EXPECT_EQ(schedules.For(PrefetchLoop::kProbeOpen, 32 << 20).distance, 2u);
+  EXPECT_EQ(schedules.For(PrefetchLoop::kProbeOpen, (32 << 20) + 1).distance, 3u);
 }
 
 TEST(Plan, TheRuntimeIsToldWhatAnAggregationsPlanSays) {

@@ -23,10 +23,10 @@ inline std::vector<PrefetchSetting> ManySettings() {
   return settings;
 }
 
-inline PrefetchLadders LaddersOf(PrefetchLoop loop, const PrefetchSetting& setting) {
-  PrefetchLadders ladders;
-  ladders.Set(loop, setting);
-  return ladders;
+inline PrefetchSchedules LaddersOf(PrefetchLoop loop, const PrefetchSetting& setting) {
+  PrefetchSchedules schedules;
+  schedules.Set(loop, setting);
+  return schedules;
 }
 
 }  // namespace quern::test
