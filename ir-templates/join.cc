@@ -51,7 +51,7 @@ QUERN_ENTRY void quern_join_store(const QuernJoinDescriptor* descriptor, const Q
 
 // Tests rows [begin, end) of the hash batch; answers how many candidates it wrote. Hashes beyond the batch are stale ones of an earlier
 // batch: a slot number all the same, good enough to prefetch.
-QUERN_ENTRY uint32_t quern_join_test(const QuernJoinProbeArgs* a, uint32_t begin, uint32_t end) {
+QUERN_ENTRY uint32_t quern_join_check_tags(const QuernJoinProbeArgs* a, uint32_t begin, uint32_t end) {
   const uint64_t* directory = a->directory;
   const uint8_t* tuples = a->tuples;
   const uint64_t* hashes = a->scratch->hashes;
@@ -84,7 +84,7 @@ QUERN_ENTRY uint32_t quern_join_test(const QuernJoinProbeArgs* a, uint32_t begin
 }
 
 // Asks for what the candidates' first tuples point to: keys that are longer than a tuple holds itself.
-QUERN_ENTRY void quern_join_reach(const QuernJoinProbeArgs* a) {
+QUERN_ENTRY void quern_join_prefetch_keys(const QuernJoinProbeArgs* a) {
   const QuernProbeScratch* s = a->scratch;
   for (uint32_t c = 0; c < s->num_candidates; ++c) quern_hole_prefetch_keys(a->descriptor, a->tuples + s->candidates[c].begin);
 }
@@ -123,7 +123,7 @@ QUERN_ENTRY void quern_join_compare(const QuernJoinProbeArgs* a, uint32_t capaci
 }
 
 // Keeps those of the matches [begin, end), rows already found, for which the residual predicate holds; answers where they end.
-QUERN_ENTRY uint32_t quern_join_refine(const QuernJoinProbeArgs* a, uint32_t begin, uint32_t end) {
+QUERN_ENTRY uint32_t quern_join_filter_residual(const QuernJoinProbeArgs* a, uint32_t begin, uint32_t end) {
   QuernProbeScratch* s = a->scratch;
   const QuernColumn* payload = a->payload;
   const uint8_t* tuples = a->tuples;
@@ -139,8 +139,8 @@ QUERN_ENTRY uint32_t quern_join_refine(const QuernJoinProbeArgs* a, uint32_t beg
   return kept;
 }
 
-QUERN_ENTRY int64_t quern_join_fit(QuernJoinProbeArgs* a, const uint32_t* rows, const uint64_t* tuples, uint32_t n) {
-  return quern_hole_fit_matches(a, rows, tuples, n);
+QUERN_ENTRY int64_t quern_join_reserve_output(QuernJoinProbeArgs* a, const uint32_t* rows, const uint64_t* tuples, uint32_t n) {
+  return quern_hole_reserve_matches(a, rows, tuples, n);
 }
 
 QUERN_ENTRY void quern_join_emit(QuernJoinProbeArgs* a, const uint32_t* rows, const uint64_t* tuples, uint32_t n) {

@@ -73,9 +73,9 @@ QUERN_ENTRY void quern_sort_encode(const QuernSortDescriptor* descriptor, const 
   quern_hole_encode_rows(descriptor, keys, first, rows, n, words, incomplete);
 }
 
-QUERN_ENTRY void quern_sort_lead(const QuernSortDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+QUERN_ENTRY void quern_sort_encode_leading(const QuernSortDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                                  uint64_t* lead) {
-  quern_hole_lead_rows(descriptor, keys, first, rows, n, lead);
+  quern_hole_encode_leading_rows(descriptor, keys, first, rows, n, lead);
 }
 
 // `fields`: the columns of all fields, those that come out first.
@@ -102,8 +102,8 @@ QUERN_ENTRY void quern_sort_sort(const QuernSortDescriptor* descriptor, uint8_t*
   }
 }
 
-QUERN_ENTRY int64_t quern_sort_fit(QuernJoinProbeArgs* args, const uint64_t* tuples, uint32_t n) {
-  return quern_hole_fit_matches(args, nullptr, tuples, n);
+QUERN_ENTRY int64_t quern_sort_reserve_output(QuernJoinProbeArgs* args, const uint64_t* tuples, uint32_t n) {
+  return quern_hole_reserve_matches(args, nullptr, tuples, n);
 }
 
 QUERN_ENTRY void quern_sort_emit(QuernJoinProbeArgs* args, const uint64_t* tuples, uint32_t n) {

@@ -46,7 +46,7 @@ class JoinEmitter {
     EmitPrefetchKeys();
     EmitEqualRow();
     EmitResidualRow();
-    EmitFitMatches();
+    EmitReserveMatches();
     EmitEmitMatches();
   }
 
@@ -300,8 +300,8 @@ class JoinEmitter {
   // fit = quern_block_fit_probe_<storage>(&payload[c], rows, fit, &out_probe[c], nullable);   if (fit <= 0) return fit;    for each string
   // fit = quern_block_fit_build_<storage>(base, tuples, fit, &out_build[c], ..);              if (fit <= 0) return fit;    column
   // return fit;
-  void EmitFitMatches() {
-    auto p = e_.Begin("fit_matches", {"args", "rows", "tuples", "n"});
+  void EmitReserveMatches() {
+    auto p = e_.Begin("reserve_matches", {"args", "rows", "tuples", "n"});
     if (p.empty()) return;
     BeginBody();
     Value *args = p[0], *n = p[3], *fit = e_.ir().CreateZExt(n, e_.ir().getInt64Ty(), "fit");

@@ -38,7 +38,7 @@ class SortEmitter {
 
   void EmitAll() {
     EmitEncodeRows();
-    EmitLeadRows();
+    EmitEncodeLeadingRows();
     EmitCompareTuples();
   }
 
@@ -66,8 +66,8 @@ class SortEmitter {
   // uint32_t incomplete = 0;  uint64_t* words[] = {lead};
   // quern_block_encode_..(..);    for each part of word 0; where there is no other word, that is done already:
   // quern_sort_encode(descriptor, keys, first, rows, n, words, &incomplete);
-  void EmitLeadRows() {
-    auto p = e_.Begin("lead_rows", {"descriptor", "keys", "first", "rows", "n", "lead"});
+  void EmitEncodeLeadingRows() {
+    auto p = e_.Begin("encode_leading_rows", {"descriptor", "keys", "first", "rows", "n", "lead"});
     if (p.empty()) return;
     llvm::Function* encode = e_.function()->getParent()->getFunction("quern_sort_encode");
     Value* incomplete = e_.ir().CreateAlloca(e_.ir().getInt32Ty(), nullptr, "incomplete");

@@ -193,7 +193,7 @@ bool quern_hole_residual_row(const QuernJoinDescriptor* descriptor, const QuernC
   return true;
 }
 
-int64_t quern_hole_fit_matches(QuernJoinProbeArgs* args, const uint32_t* rows, const uint64_t* tuples, uint32_t n) {
+int64_t quern_hole_reserve_matches(QuernJoinProbeArgs* args, const uint32_t* rows, const uint64_t* tuples, uint32_t n) {
   const QuernJoinDescriptor* descriptor = args->descriptor;
   int64_t fit = n;
   for (uint32_t c = 0; c < descriptor->num_probe && fit > 0; ++c) {

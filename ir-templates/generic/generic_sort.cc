@@ -135,7 +135,7 @@ void quern_hole_encode_rows(const QuernSortDescriptor* descriptor, const QuernCo
   BatchEncoder(descriptor, keys, {first, rows, n}, words, descriptor->num_words, incomplete).EncodeAll();
 }
 
-void quern_hole_lead_rows(const QuernSortDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+void quern_hole_encode_leading_rows(const QuernSortDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                           uint64_t* lead) {
   uint32_t incomplete = 0;
   uint64_t* const words[] = {lead};

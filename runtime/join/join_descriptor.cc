@@ -47,11 +47,11 @@ NeededEntryPoints EntryPointsOf(const QuernJoinDescriptor& descriptor) {
   NeededEntryPoints needed = {};
   needed.filter = any(descriptor.keys, descriptor.num_keys, [](const QuernField& key) { return key.nullable && !key.null_equal; });
   needed.pack = !wide;
-  needed.hash = needed.test = needed.compare = wide;
-  needed.reach = wide && descriptor.prefetches && any(descriptor.keys, descriptor.num_keys, varies);
+  needed.hash = needed.check_tags = needed.compare = wide;
+  needed.prefetch_keys = wide && descriptor.prefetches && any(descriptor.keys, descriptor.num_keys, varies);
   needed.store = wide || descriptor.num_build + descriptor.num_residual + descriptor.null_bits_bytes != 0;
-  needed.refine = descriptor.num_residual != 0;
-  needed.fit = any(descriptor.probe, descriptor.num_probe, varies) || any(descriptor.build, descriptor.num_build, varies);
+  needed.filter_residual = descriptor.num_residual != 0;
+  needed.reserve_output = any(descriptor.probe, descriptor.num_probe, varies) || any(descriptor.build, descriptor.num_build, varies);
   needed.emit = descriptor.num_probe + descriptor.num_build != 0;
   return needed;
 }

@@ -88,7 +88,7 @@ class Prober {
     const uint32_t* rows = s_->match_rows + s_->match_next;
     const uint64_t* tuples = s_->match_tuples + s_->match_next;
     int64_t n = BatchSize(s_->num_matches - s_->match_next, a_->out_capacity - a_->out_rows);
-    if (kernel_->fit != nullptr) n = kernel_->fit(a_, rows, tuples, static_cast<uint32_t>(n));
+    if (kernel_->reserve_output != nullptr) n = kernel_->reserve_output(a_, rows, tuples, static_cast<uint32_t>(n));
     if (n < 0) return static_cast<int32_t>(n);
     if (kernel_->emit != nullptr) kernel_->emit(a_, rows, tuples, static_cast<uint32_t>(n));
     if (p_.out_mark != nullptr) EmitMarks(static_cast<uint32_t>(n));
@@ -150,16 +150,16 @@ class Prober {
     s_->num_candidates = IsPackedKey() ? TestPackedKeys(*p_.table, *s_, begin, end, s_->candidates) : TestGroup(begin, end);
     s_->batch_next = end;
     tally_.hits += * p_.num_new_candidates = s_->num_candidates;
-    if (kernel_->reach != nullptr && setting.distance != 0 && setting.stages >= 3 && s_->num_candidates > 0) kernel_->reach(a_);
+    if (kernel_->prefetch_keys != nullptr && setting.distance != 0 && setting.stages >= 3 && s_->num_candidates > 0) kernel_->prefetch_keys(a_);
     return kQuernDone;
   }
 
   uint32_t TestGroup(uint32_t begin, uint32_t end) {
     const PrefetchSetting& setting = p_.table->probe;
     const bool asks_here = setting.distance != 0 && !TestPrefetches(setting);
-    if (!asks_here) return kernel_->test(a_, begin, end);
+    if (!asks_here) return kernel_->check_tags(a_, begin, end);
     PrefetchEntries(*p_.table, *s_, begin == 0 ? 0 : PrefetchedUpTo(begin), PrefetchedUpTo(end));
-    s_->num_candidates = kernel_->test(a_, begin, end);
+    s_->num_candidates = kernel_->check_tags(a_, begin, end);
     if (setting.stages >= 2) PrefetchTuples(*p_.table, *s_);
     return s_->num_candidates;
   }
@@ -208,7 +208,7 @@ class Prober {
     const uint32_t* rows = s_->batch_numbers;
     const uint32_t first = static_cast<uint32_t>(s_->batch_first);
     for (uint32_t i = begin; i < s_->num_matches; ++i) s_->match_rows[i] = rows ? rows[s_->match_index[i]] : first + s_->match_index[i];
-    if (a_->descriptor->num_residual != 0) s_->num_matches = kernel_->refine(a_, begin, s_->num_matches);
+    if (a_->descriptor->num_residual != 0) s_->num_matches = kernel_->filter_residual(a_, begin, s_->num_matches);
     if (rows_alone_) {
       const bool is_single = p_.kind->id == JoinKind::kSingle;
       bool second = false;

@@ -173,7 +173,7 @@ absl::StatusOr<uint32_t> SortColumnWriter::AppendFields(const SortedBlock& block
   args.out_capacity = out->capacity();
   for (size_t f = 0; f < num_fields && !in_place; ++f) fields_[f] = out->columns()[field_columns_[f]];
   const QuernSortEntryPoints& kernel = entry_points_.Now();
-  const int64_t fit = kernel.fit != nullptr ? kernel.fit(&args, block.tuples, n) : n;
+  const int64_t fit = kernel.reserve_output != nullptr ? kernel.reserve_output(&args, block.tuples, n) : n;
   if (fit > 0 && kernel.emit != nullptr) kernel.emit(&args, block.tuples, static_cast<uint32_t>(fit));
   // Even where nothing fits: room that was made has moved bytes.
   for (size_t f = 0; f < num_fields && !in_place; ++f) out->columns()[field_columns_[f]] = fields_[f];

@@ -71,11 +71,11 @@ std::string PartText(const QuernSortPart& part, const KeySpec& key) {
 NeededSortEntryPoints EntryPointsOf(const QuernSortDescriptor& descriptor) {
   const auto has_field = [](const QuernSortKey& key) { return key.field != kNoField; };
   NeededSortEntryPoints needed = {};
-  needed.encode = needed.lead = true;
+  needed.encode = needed.encode_leading = true;
   needed.store = descriptor.rows.num_build + descriptor.rows.num_residual != 0;
   needed.compare = std::any_of(descriptor.keys, descriptor.keys + descriptor.num_keys, has_field);
   needed.sort = std::all_of(descriptor.keys, descriptor.keys + descriptor.num_keys, has_field);
-  needed.fit = std::any_of(descriptor.rows.build, descriptor.rows.build + descriptor.rows.num_build,
+  needed.reserve_output = std::any_of(descriptor.rows.build, descriptor.rows.build + descriptor.rows.num_build,
                            [](const QuernField& field) { return IsVariable(field.storage); });
   needed.emit = descriptor.rows.num_build != 0;
   return needed;

@@ -109,7 +109,7 @@ uint32_t LocalRows::SelectTop(const Block& block, uint32_t* rows) {
   const QuernSortEntryPoints& kernel = context_.entry_points.Now();
   lead_.resize(kMaxBatchRows);
   picked_.resize(kMaxBatchRows);
-  kernel.lead(&descriptor, block.batch->keys.data(), block.first, block.rows, block.n, lead_.data());
+  kernel.encode_leading(&descriptor, block.batch->keys.data(), block.first, block.rows, block.n, lead_.data());
 #if defined(__x86_64__)
   const auto pick = HasAvx512() ? PickLeadsAvx512 : PickLeads;
 #else

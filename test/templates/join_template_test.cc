@@ -372,7 +372,7 @@ bool quern_hole_equal_row(const QuernJoinDescriptor*, const QuernColumn* keys, u
 bool quern_hole_residual_row(const QuernJoinDescriptor*, const QuernColumn* payload, uint32_t row, const uint8_t* tuple) {
   return Values(&payload[1])[row] < b::Load<Tuple>(tuple).payload;
 }
-int64_t quern_hole_fit_matches(QuernJoinProbeArgs*, const uint32_t*, const uint64_t*, uint32_t n) { return n; }
+int64_t quern_hole_reserve_matches(QuernJoinProbeArgs*, const uint32_t*, const uint64_t*, uint32_t n) { return n; }
 void quern_hole_emit_matches(QuernJoinProbeArgs* args, const uint32_t* rows, const uint64_t* tuples, uint32_t n) {
   for (uint32_t i = 0; i < n; ++i) {
     const Tuple tuple = b::Load<Tuple>(args->tuples + tuples[i]);

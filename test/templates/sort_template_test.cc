@@ -75,7 +75,7 @@ TEST(SortTemplate, OtherStagesAreTheirHoles) {
   quern_sort_encode(nullptr, &column, 0, nullptr, 1, words, &incomplete);
   EXPECT_EQ(lead, 7u);
   column.values = &other;
-  quern_sort_lead(nullptr, &column, 0, nullptr, 1, &lead);
+  quern_sort_encode_leading(nullptr, &column, 0, nullptr, 1, &lead);
   EXPECT_EQ(lead, 9u);
   EXPECT_LT(quern_sort_compare(nullptr, reinterpret_cast<const uint8_t*>(&key), reinterpret_cast<const uint8_t*>(&other)), 0);
 }
@@ -85,13 +85,13 @@ TEST(SortTemplate, OtherStagesAreTheirHoles) {
 
 extern "C" {
 
-void quern_hole_lead_rows(const QuernSortDescriptor*, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
+void quern_hole_encode_leading_rows(const QuernSortDescriptor*, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                           uint64_t* lead) {
   for (uint32_t i = 0; i < n; ++i) lead[i] = static_cast<const uint64_t*>(keys[0].values)[rows ? rows[i] : first + i];
 }
 void quern_hole_encode_rows(const QuernSortDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                             uint64_t* const* words, uint32_t*) {
-  quern_hole_lead_rows(descriptor, keys, first, rows, n, words[0]);
+  quern_hole_encode_leading_rows(descriptor, keys, first, rows, n, words[0]);
 }
 int32_t quern_hole_compare_tuples(const QuernSortDescriptor*, const uint8_t* a, const uint8_t* b) {
   const uint64_t x = *reinterpret_cast<const uint64_t*>(a), y = *reinterpret_cast<const uint64_t*>(b);

@@ -332,8 +332,8 @@ class SortKernels {
       args.descriptor = &descriptor().get()->rows;
       args.out_build = out.columns();
       args.out_capacity = kRows;
-      ASSERT_NE(kernel->fit, nullptr);
-      ASSERT_EQ(kernel->fit(&args, addresses.data(), n_), n_);
+      ASSERT_NE(kernel->reserve_output, nullptr);
+      ASSERT_EQ(kernel->reserve_output(&args, addresses.data(), n_), n_);
       kernel->emit(&args, addresses.data(), n_);
       for (uint32_t i = 0; i < n_; ++i) ExpectRow(out, i);
     }
@@ -383,7 +383,7 @@ class SortKernels {
 
   std::vector<uint64_t> Lead(const QuernSortEntryPoints& kernel) {
     const GuardedBuffer lead = GuardedBuffer::Of(std::vector<uint64_t>(n_, 0x5555555555555555u), Guard::kBehind);
-    kernel.lead(descriptor().get(), views_.data(), first_, rows_, n_, lead.as<uint64_t>());
+    kernel.encode_leading(descriptor().get(), views_.data(), first_, rows_, n_, lead.as<uint64_t>());
     return {lead.as<uint64_t>(), lead.as<uint64_t>() + n_};
   }
 

@@ -38,7 +38,7 @@ quern_join_emit:                        # @quern_join_emit
 	retq
 )";
 
-constexpr const char* kArm = R"(quern_sort_lead:                        // @quern_sort_lead
+constexpr const char* kArm = R"(quern_sort_encode_leading:                        // @quern_sort_encode_leading
 // %bb.0:                               // %entry
 	mov	w8, wzr
 .LBB1_2:                                // =>This Inner Loop Header: Depth=1
@@ -64,7 +64,7 @@ TEST(Mca, EachLoopHasItsOwnBlocksAlone) {
 TEST(Mca, ArmHasOtherComments) {
   const std::vector<AssemblyLoop> loops = FindLoops(kArm);
   ASSERT_EQ(loops.size(), 1u);
-  EXPECT_EQ(loops[0].name, "quern_sort_lead.BB1_2");
+  EXPECT_EQ(loops[0].name, "quern_sort_encode_leading.BB1_2");
   EXPECT_EQ(loops[0].instructions, (Lines{"\tldr\tx9, [x0, #8]", "\tb.ne\t.LBB1_2"}));
 }
 

@@ -42,7 +42,7 @@ namespace {
 // ---- names ----
 
 TEST(FrameName, IsTheSymbolAndTheSpec) {
-  EXPECT_EQ(FrameName("quern_join_test", "join.inner keys=i64"), "quern_join_test [join.inner keys=i64]");
+  EXPECT_EQ(FrameName("quern_join_check_tags", "join.inner keys=i64"), "quern_join_check_tags [join.inner keys=i64]");
 }
 
 TEST(FrameName, IsOneLine) {
@@ -52,7 +52,7 @@ TEST(FrameName, IsOneLine) {
 TEST(FrameName, LongSpecsAreCut) {
   std::string spec = "join.inner keys=";
   while (spec.size() < 1000) spec += "i64,";
-  const std::string name = FrameName("quern_join_test", spec);
+  const std::string name = FrameName("quern_join_check_tags", spec);
   EXPECT_EQ(name.size(), kMaxFrameNameBytes);
   EXPECT_EQ(name.substr(name.size() - 3), "..]");
 }

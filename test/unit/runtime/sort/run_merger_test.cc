@@ -503,7 +503,7 @@ TEST(RunMerger, InputThatIsNotAskedForIsRefused) {
 // Rows that are picked and not yet out lie in their run's window.
 TEST(RunMerger, ARunWhoseRowsAreNotOutTakesNoInput) {
   QuernSortEntryPoints one_row = GenericSortKernel();
-  one_row.fit = [](QuernJoinProbeArgs* args, const uint64_t* tuples, uint32_t) { return GenericSortKernel().fit(args, tuples, 1); };
+  one_row.reserve_output = [](QuernJoinProbeArgs* args, const uint64_t* tuples, uint32_t) { return GenericSortKernel().reserve_output(args, tuples, 1); };
   RunMerger merger(ShapeOf("sort keys=i32 payload=utf8"), one_row, nullptr, nullptr, 1);
   const BatchView batch = test::Rows(2, {NumberColumn<int32_t>({1, 2})}, {StringColumn(kVar32, {"a", "b"})});
   ASSERT_EQ(merger.Input(0, batch), absl::OkStatus());

@@ -208,8 +208,8 @@ TEST(SortColumns, AFullBatchTakesAsManyRowsAsItHasRoomFor) {
 TEST(SortColumns, WhatDoesNotFitAStringColumnIsLeft) {
   EncodedRows rows("sort keys=i32:out payload=utf8", 3, {NumberColumn<int32_t>({1, 2, 3})}, {StringColumn(kVar32, {"a", "b", "c"})});
   QuernSortEntryPoints kernel = GenericSortKernel();
-  kernel.fit = [](QuernJoinProbeArgs* args, const uint64_t* tuples, uint32_t n) {
-    return GenericSortKernel().fit(args, tuples, n < 2 ? n : 2);
+  kernel.reserve_output = [](QuernJoinProbeArgs* args, const uint64_t* tuples, uint32_t n) {
+    return GenericSortKernel().reserve_output(args, tuples, n < 2 ? n : 2);
   };
   OutputBatch out = rows.MakeBatch(3);
   ASSERT_EQ(out.Reset(), absl::OkStatus());
@@ -219,10 +219,10 @@ TEST(SortColumns, WhatDoesNotFitAStringColumnIsLeft) {
   EXPECT_EQ(lines, (Lines{"1|a", "2|b"}));
 }
 
-std::string MessageOf(decltype(QuernSortEntryPoints::fit) fit) {
+std::string MessageOf(decltype(QuernSortEntryPoints::reserve_output) fit) {
   EncodedRows rows("sort keys=i32:out payload=utf8", 1, {NumberColumn<int32_t>({1})}, {StringColumn(kVar32, {"a"})});
   QuernSortEntryPoints kernel = GenericSortKernel();
-  kernel.fit = fit;
+  kernel.reserve_output = fit;
   OutputBatch out = rows.MakeBatch(1);
   EXPECT_EQ(out.Reset(), absl::OkStatus());
   const auto written = SortColumnWriter(rows.descriptor, kernel).Append(rows.From(0, 1), &out);
