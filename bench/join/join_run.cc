@@ -38,7 +38,7 @@ class JoinRun {
   absl::Status Append();
   absl::Status Finalise();
   absl::Status Probe();
-  absl::Status Drain();
+  absl::Status ScanUnmatched();
   uint64_t rows_out() const { return rows_out_; }
   const JoinStats& stats() const { return join_->stats(); }
 
@@ -101,7 +101,7 @@ absl::Status JoinRun::Probe() {
   });
 }
 
-absl::Status JoinRun::Drain() {
+absl::Status JoinRun::ScanUnmatched() {
   if (RowOf(spec_.join_kind).build_row == RowsOut::kNever) return absl::OkStatus();
   return OnThreads(threads_, [this]() -> absl::Status {
     JoinProber prober(join_);
@@ -128,7 +128,7 @@ absl::Status TakeTurn(const JoinWorkload& workload, Contender* contender) {
     QUERN_RETURN_IF_ERROR(Time(&JoinRun::Finalise, run.get(), &best.finalise_s));
   }
   QUERN_RETURN_IF_ERROR(Time(&JoinRun::Probe, run.get(), &best.probe_s));
-  QUERN_RETURN_IF_ERROR(Time(&JoinRun::Drain, run.get(), &best.drain_s));
+  QUERN_RETURN_IF_ERROR(Time(&JoinRun::ScanUnmatched, run.get(), &best.drain_s));
   best.stats = run->stats();
   best.rows_out = run->rows_out();
   const KernelSpec& spec = contender->kernel->plan.spec;

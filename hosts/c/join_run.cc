@@ -49,7 +49,7 @@ class Probers {
     return TakeAll(prober);
   }
 
-  absl::Status Drain(uint32_t thread) {
+  absl::Status ScanUnmatched(uint32_t thread) {
     if (sink_->stopped) return absl::OkStatus();
     QUERN_ASSIGN_OR_RETURN(quern_prober * prober, ProberOf(thread));
     QUERN_RETURN_IF_ERROR(StartUnmatched(prober));
@@ -93,7 +93,7 @@ absl::Status RunJoin(quern_join* join, const Batches& build, const Batches& prob
   QUERN_RETURN_IF_ERROR(RunTasks(threads, probe_morsels.size(),
                                  [&](uint32_t thread, uint64_t number) { return probers.Probe(thread, probe_morsels[number]); }));
   if (!RowOf(join->state->spec().join_kind).marks_build_rows()) return absl::OkStatus();
-  return RunTasks(threads, threads, [&](uint32_t thread, uint64_t) { return probers.Drain(thread); });
+  return RunTasks(threads, threads, [&](uint32_t thread, uint64_t) { return probers.ScanUnmatched(thread); });
 }
 
 }  // namespace

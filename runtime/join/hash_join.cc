@@ -209,9 +209,9 @@ absl::Status JoinProber::SetUnmatched() {
   no_rows.payload.assign(join_->descriptor_->get()->num_probe, column);
   Begin(std::move(no_rows));
   if (!RowOf(join_->descriptor_->spec().join_kind).marks_build_rows()) return absl::OkStatus();
-  drains_ = true;
-  drain_.next_morsel = &join_->next_morsel_;
-  drain_.null_rows = &join_->null_rows_;
+  scans_unmatched_ = true;
+  unmatched_scan_.next_morsel = &join_->next_morsel_;
+  unmatched_scan_.null_rows = &join_->null_rows_;
   return absl::OkStatus();
 }
 
@@ -240,8 +240,8 @@ void JoinProber::JudgeHits() {
 void JoinProber::Begin(BatchView batch) {
   JudgeHits();
   input_ = std::move(batch);
-  drains_ = false;
-  drain_ = {};
+  scans_unmatched_ = false;
+  unmatched_scan_ = {};
   scratch_->batch_rows = scratch_->batch_next = 0;
   scratch_->num_candidates = 0;
   scratch_->num_matches = scratch_->match_next = 0;
@@ -284,7 +284,7 @@ absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   args_.out_rows = 0;
   args_.out_capacity = probe.counts ? UINT64_MAX : out->capacity();
   if (args_.descriptor == nullptr) return false;
-  const int32_t code = drains_ ? DrainRows(probe, &drain_, &args_) : ProbeRows(probe, &args_);
+  const int32_t code = scans_unmatched_ ? ScanUnmatchedRows(probe, &unmatched_scan_, &args_) : ProbeRows(probe, &args_);
   if (code < 0) return StatusOfCode(code);
   out->set_num_rows(args_.out_rows);
   if (join_->observer_ != nullptr) join_->observer_->SeeMatches(args_.out_rows);

@@ -165,8 +165,8 @@ class JoinProber {
   uint64_t judged_rows_ = 0, judged_hits_ = 0;
   BatchView input_;
   QuernJoinProbeArgs args_;
-  bool drains_ = false;
-  Drain drain_;
+  bool scans_unmatched_ = false;
+  ScanUnmatched unmatched_scan_;
   uint64_t rows_seen_ = 0;
   std::unique_ptr<QuernProbeScratch> scratch_;
   CounterBlock counters_;

@@ -27,7 +27,7 @@
 namespace quern {
 namespace {
 
-constexpr uint64_t kDrainPositions = uint64_t{1} << 16;  // of a morsel
+constexpr uint64_t kScanPositions = uint64_t{1} << 16;  // of a morsel
 
 uint32_t BatchSize(uint32_t batch_rows, uint64_t rows_left) { return static_cast<uint32_t>(std::min<uint64_t>(batch_rows, rows_left)); }
 
@@ -299,15 +299,15 @@ int32_t ProbeRows(const JoinProbe& probe, QuernJoinProbeArgs* args) { return Pro
 namespace {
 
 // Takes the next morsel; answers false where none is left.
-bool TakeMorsel(const JoinProbe& probe, Drain* drain) {
+bool TakeMorsel(const JoinProbe& probe, ScanUnmatched* drain) {
   const uint64_t positions = NumPositions(*probe.table);
-  const uint64_t of_table = (positions + kDrainPositions - 1) / kDrainPositions;
+  const uint64_t of_table = (positions + kScanPositions - 1) / kScanPositions;
   const uint64_t morsel = drain->next_morsel->fetch_add(1, std::memory_order_relaxed);
   drain->is_table = morsel < of_table;
   if (drain->is_table) {
     drain->tuples = probe.table->tuples;
-    drain->position = morsel * kDrainPositions;
-    drain->end = std::min(drain->position + kDrainPositions, positions);
+    drain->position = morsel * kScanPositions;
+    drain->end = std::min(drain->position + kScanPositions, positions);
     return true;
   }
   if (morsel - of_table >= drain->null_rows->size()) return false;
@@ -319,7 +319,7 @@ bool TakeMorsel(const JoinProbe& probe, Drain* drain) {
 }
 
 // Tuples of the morsel that come out, as matches of no probe row.
-void CollectTuples(const JoinProbe& probe, Drain* drain, const QuernJoinDescriptor& descriptor, QuernProbeScratch* s) {
+void CollectTuples(const JoinProbe& probe, ScanUnmatched* drain, const QuernJoinDescriptor& descriptor, QuernProbeScratch* s) {
   const bool wants_marked = probe.kind->build_row == RowsOut::kMatched;
   const uint64_t stride = drain->is_table && probe.table->layout == Layout::kOpen ? probe.table->slot_bytes : descriptor.tuple_bytes;
   uint32_t n = 0;
@@ -337,7 +337,7 @@ void CollectTuples(const JoinProbe& probe, Drain* drain, const QuernJoinDescript
 
 }  // namespace
 
-int32_t DrainRows(const JoinProbe& probe, Drain* drain, QuernJoinProbeArgs* args) {
+int32_t ScanUnmatchedRows(const JoinProbe& probe, ScanUnmatched* drain, QuernJoinProbeArgs* args) {
   for (;;) {
     if (args->scratch->num_matches > 0) {
       args->tuples = drain->tuples;

@@ -44,7 +44,7 @@ struct JoinProbe {
 int32_t ProbeRows(const JoinProbe& probe, QuernJoinProbeArgs* args);
 
 // The build rows that come out on their own, which probers share: tuples of the table in morsels, then those that never were in it.
-struct Drain {
+struct ScanUnmatched {
   std::atomic<uint64_t>* next_morsel = nullptr;
   const TupleList* null_rows = nullptr;  // with a null key that matches nothing
   uint8_t* tuples = nullptr;             // of the morsel under way
@@ -52,7 +52,7 @@ struct Drain {
   uint64_t position = 0;
   uint64_t end = 0;
 };
-int32_t DrainRows(const JoinProbe& probe, Drain* drain, QuernJoinProbeArgs* args);
+int32_t ScanUnmatchedRows(const JoinProbe& probe, ScanUnmatched* drain, QuernJoinProbeArgs* args);
 
 }  // namespace quern
 

@@ -26,7 +26,7 @@ inline quern::Aggregate NewAggregate(const std::string& spec, quern::Engine engi
 inline Lines GroupsOf(const quern::Aggregate& aggregate, std::string_view kinds, const quern::GroupOptions& options = {}) {
   auto groups = quern::Groups::Create(aggregate, options);
   EXPECT_TRUE(groups.ok()) << groups.status().text();
-  return groups.ok() ? Drain(&*groups, kinds) : Lines();
+  return groups.ok() ? ScanUnmatched(&*groups, kinds) : Lines();
 }
 
 // An aggregation of these tables, one batch each.

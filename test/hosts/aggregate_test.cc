@@ -100,7 +100,7 @@ TEST(Aggregates, GiveNoGroupsAfterTheLast) {
   const Items items;
   const quern::Aggregate aggregate = Aggregated(kSpec, {items.table});
   auto groups = quern::Groups::Create(aggregate);
-  EXPECT_EQ(Drain(&*groups, "llld"), items.groups);
+  EXPECT_EQ(ScanUnmatched(&*groups, "llld"), items.groups);
   auto rows = groups->Next();
   ASSERT_TRUE(rows.ok()) << rows.status().text();
   EXPECT_EQ(rows->result.num_rows, 0u);

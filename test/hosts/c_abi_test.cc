@@ -125,7 +125,7 @@ TEST(Results, AfterTheLastAreEmpty) {
   auto prober = quern::Prober::Create(*join);
   for (int input = 0; input < 2; ++input) {
     ASSERT_TRUE(prober->Input(tables.probe().batch()).ok());
-    EXPECT_EQ(Drain(&*prober, "rd").size(), 100u);
+    EXPECT_EQ(ScanUnmatched(&*prober, "rd").size(), 100u);
     auto rows = prober->Next();
     ASSERT_TRUE(rows.ok());
     EXPECT_EQ(rows->result.num_rows, 0u);
@@ -146,7 +146,7 @@ TEST(Results, OfAnAbandonedInputDoNotComeBack) {
   Table other = tables.probe();
   other.selection = {4};
   ASSERT_TRUE(prober->Input(other.batch()).ok());
-  const Lines lines = Drain(&*prober, "rd", 3);
+  const Lines lines = ScanUnmatched(&*prober, "rd", 3);
   EXPECT_EQ(lines.size(), 10u);
   EXPECT_EQ(lines.front(), "4|14");
 }
@@ -193,7 +193,7 @@ TEST(Probers, OfSeveralThreadsShareOneJoin) {
   const auto probe = [&](Lines* out) {
     auto prober = quern::Prober::Create(*join, 5);
     for (int round = 0; round < 50; ++round) {
-      if (prober->Input(tables.probe().batch()).ok()) *out = Drain(&*prober, "rd", 5);
+      if (prober->Input(tables.probe().batch()).ok()) *out = ScanUnmatched(&*prober, "rd", 5);
     }
   };
   std::thread first(probe, &lines[0]), second(probe, &lines[1]);

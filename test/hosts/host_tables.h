@@ -174,7 +174,7 @@ inline void AddLines(const quern_result& result, std::string_view kinds, Lines* 
 
 // All result rows of a prober's input or of groups, sorted. Where batch_rows is given, results are expected to be full up to the last.
 template <class Reader>
-Lines Drain(Reader* reader, std::string_view kinds, uint64_t batch_rows = 0) {
+Lines ScanUnmatched(Reader* reader, std::string_view kinds, uint64_t batch_rows = 0) {
   Lines lines;
   for (bool more = true; more;) {
     quern::Result<quern::Rows> rows = reader->Next();
@@ -221,7 +221,7 @@ inline Lines RunJoin(const char* spec, const Variant& variant, const Table& buil
   if (!prober.ok()) return {};
   const quern::Status status = prober->Input(probe.batch());
   EXPECT_TRUE(status.ok()) << status.text();
-  return Drain(&*prober, kinds, variant.batch_rows);
+  return ScanUnmatched(&*prober, kinds, variant.batch_rows);
 }
 
 // The same rows in every variant.

@@ -25,7 +25,7 @@ Lines RowsOfTwoProbers(const char* spec, const Variant& variant, const Table& bu
   std::vector<quern::Prober> probers;
   Lines lines;
   const auto drain = [&](quern::Prober* prober, uint64_t batch_rows) {
-    for (const std::string& line : Drain(prober, kinds, batch_rows)) lines.push_back(line);
+    for (const std::string& line : ScanUnmatched(prober, kinds, batch_rows)) lines.push_back(line);
   };
   for (uint32_t turn = 0; turn < 2; ++turn) {
     Table half = probe;
@@ -153,7 +153,7 @@ TEST(JoinKinds, TheSecondMatchOfASingleJoinIsAnError) {
     Table one_match = tables.probe();
     one_match.selection = {1};
     ASSERT_TRUE(prober->Input(one_match.batch()).ok());
-    EXPECT_EQ(Drain(&*prober, "rd"), Lines{"1|10"}) << "a new input helps";
+    EXPECT_EQ(ScanUnmatched(&*prober, "rd"), Lines{"1|10"}) << "a new input helps";
   }
 }
 
@@ -242,7 +242,7 @@ TEST(Residual, ColumnsThatAreMissing) {
   EXPECT_EQ(join->Append(batch).text(), "column without values: build payload 0 (i64); accepted: a pointer, unless no row needs it");
 }
 
-TEST(Drain, GivesNothingForOtherKindsAndASecondTime) {
+TEST(ScanUnmatched, GivesNothingForOtherKindsAndASecondTime) {
   const SmallTables tables;
   for (const char* spec : {"join.left keys=i64:nullable build=f64 probe=rowid", "join.right keys=i64:nullable build=f64 probe=rowid"}) {
     auto kernel = quern::Kernel::Compile(spec);
@@ -253,13 +253,13 @@ TEST(Drain, GivesNothingForOtherKindsAndASecondTime) {
     auto prober = quern::Prober::Create(*join, 1);
     ASSERT_TRUE(prober->InputUnmatched().ok());
     const size_t all = std::string_view(spec).find("right") == std::string_view::npos ? 0 : 5;
-    EXPECT_EQ(Drain(&*prober, "rd").size(), all) << "nothing was probed";
+    EXPECT_EQ(ScanUnmatched(&*prober, "rd").size(), all) << "nothing was probed";
     ASSERT_TRUE(prober->InputUnmatched().ok());
-    EXPECT_EQ(Drain(&*prober, "rd").size(), 0u);
+    EXPECT_EQ(ScanUnmatched(&*prober, "rd").size(), 0u);
   }
 }
 
-TEST(Drain, OfNoPayloadCounts) {
+TEST(ScanUnmatched, OfNoPayloadCounts) {
   const SmallTables tables;
   auto kernel = quern::Kernel::Compile("join.right_anti keys=i64:nullable");
   ASSERT_TRUE(kernel.ok()) << kernel.status().text();

@@ -449,7 +449,7 @@ TEST(Appenders, MoveArrowArraysIn) {
     EXPECT_NE(join.Layout(), "");
     auto prober = quern::Prober::Create(join);
     ASSERT_EQ(prober->InputUnmatched().text(), "");
-    EXPECT_EQ(Drain(&*prober, "ss").size(), 2 * kThreads);
+    EXPECT_EQ(ScanUnmatched(&*prober, "ss").size(), 2 * kThreads);
   }
   for (const TestArrayPtr& batch : batches) EXPECT_EQ(batch->times_released, 1);
 }

@@ -22,7 +22,7 @@ inline quern::Sort NewSort(const std::string& spec, quern::Engine engine = quern
 }
 
 // All rows that a reader gives out, in their order; it is the only one.
-inline Lines DrainInOrder(quern::SortedRows* sorted, std::string_view kinds) {
+inline Lines ReadInOrder(quern::SortedRows* sorted, std::string_view kinds) {
   Lines lines;
   for (bool more = true; more;) {
     quern::Result<quern::PlacedRows> rows = sorted->Next();
@@ -40,7 +40,7 @@ inline Lines DrainInOrder(quern::SortedRows* sorted, std::string_view kinds) {
 inline Lines RowsOf(const quern::Sort& sort, std::string_view kinds, uint64_t batch_rows = 0) {
   auto sorted = quern::SortedRows::Create(sort, batch_rows);
   EXPECT_TRUE(sorted.ok()) << sorted.status().text();
-  return sorted.ok() ? DrainInOrder(&*sorted, kinds) : Lines();
+  return sorted.ok() ? ReadInOrder(&*sorted, kinds) : Lines();
 }
 
 // A sort of these tables, one batch each.

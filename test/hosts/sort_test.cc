@@ -252,7 +252,7 @@ TEST(SortReaders, GiveNoRowsAfterTheLast) {
   const Parts parts;
   const quern::Sort sort = Sorted(kSpec, {parts.table});
   auto sorted = quern::SortedRows::Create(sort);
-  EXPECT_EQ(DrainInOrder(&*sorted, "dslr"), parts.rows);
+  EXPECT_EQ(ReadInOrder(&*sorted, "dslr"), parts.rows);
   auto rows = sorted->Next();
   ASSERT_TRUE(rows.ok()) << rows.status().text();
   EXPECT_EQ(rows->result.num_rows, 0u);

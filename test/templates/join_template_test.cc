@@ -184,12 +184,12 @@ class TemplateJoin {
     args.scratch = scratch_.as<QuernProbeScratch>();
     Result result;
     std::atomic<uint64_t> next_morsel{0};
-    Drain drain;
+    ScanUnmatched drain;
     drain.next_morsel = &next_morsel;
     drain.null_rows = &null_rows_;
     Run(&args, capacity, &result, [](const JoinProbe& p, QuernJoinProbeArgs* a) { return ProbeRows(p, a); });
     if (kind_.marks_build_rows() && result.code == kQuernDone) {
-      Run(&args, capacity, &result, [&](const JoinProbe& p, QuernJoinProbeArgs* a) { return DrainRows(p, &drain, a); });
+      Run(&args, capacity, &result, [&](const JoinProbe& p, QuernJoinProbeArgs* a) { return ScanUnmatchedRows(p, &drain, a); });
     }
     if (result.code < 0) result.rows.clear();
     std::sort(result.rows.begin(), result.rows.end());

@@ -87,7 +87,7 @@ struct ProbeWork {
   OrderedBatches* out;
 };
 
-void Drain(Prober* prober, const ProbeWork& work, uint64_t place, const StopFlag& stop) {
+void ScanUnmatched(Prober* prober, const ProbeWork& work, uint64_t place, const StopFlag& stop) {
   while (!stop) {
     std::optional<Batch> batch = prober->Next();
     if (!batch) return;
@@ -153,12 +153,12 @@ Table RunJoin(const KernelHandle& kernel, const Input& build, const Input& probe
     Prober* const prober = probers[thread].get();
     TakeMorsels(&feed, *probe.view, stop, [&](const Taken& taken, const Feed::Morsel& morsel) {
       prober->Input(taken, morsel.first_row);
-      Drain(prober, work, morsel.number, stop);
+      ScanUnmatched(prober, work, morsel.number, stop);
     });
   });
   RunWorkers(threads, [&](uint32_t thread, const StopFlag& stop) {
     probers[thread]->InputUnmatched();
-    Drain(probers[thread].get(), work, kAtTheEnd, stop);
+    ScanUnmatched(probers[thread].get(), work, kAtTheEnd, stop);
   });
   return MakeTable(std::move(fields), out.Take());
 }

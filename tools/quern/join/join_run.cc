@@ -140,7 +140,7 @@ absl::Status ProbeBatches(Phase* phase, ProbeWork* work) {
 }
 
 // What one thread does: its share of the build rows that come out on their own.
-absl::Status DrainRows(size_t number, ProbeWork* work) {
+absl::Status ScanUnmatchedRows(size_t number, ProbeWork* work) {
   JoinProber prober(work->table);
   OutputBatch out(JoinOutputTypes(work->join.spec), kOutputRows, work->budget);
   QUERN_RETURN_IF_ERROR(prober.SetUnmatched());
@@ -158,7 +158,7 @@ absl::StatusOr<uint32_t> Probe(uint32_t threads, uint32_t drain_threads, ProbeWo
   work->progress->Begin("drain", 0);
   work->results.resize(work->batches.size() + drain_threads);
   Phase drain;
-  const uint32_t drained = OnThreads(drain_threads, &drain, [&](size_t number) { return DrainRows(number, work); });
+  const uint32_t drained = OnThreads(drain_threads, &drain, [&](size_t number) { return ScanUnmatchedRows(number, work); });
   QUERN_RETURN_IF_ERROR(drain.status);
   return std::max(used, drained);
 }
