@@ -30,7 +30,7 @@ def lines(stats):
     yield "plan", plan and ", ".join(f"{name}={value}" for name, value in plan.items())
     if "method" in stats:
         entry = f"{stats['entry_bytes']} bytes an entry, {stats['key_bits']} bits of keys that vary"
-        yield "sorted", f"{stats['method']}, {entry}, {stats['dropped_rows']:,} rows left out early, {stats['tied_rows']:,} tied"
+        yield "sorted", f"{stats['method']}, {entry}, {stats['dropped_rows']:,} rows left out early, {stats['collided_rows']:,} tied"
     yield "rows", f"{stats.get('rows_in', 0):,} in, {stats.get('rows_out', 0):,} out"
     for stage in ("read", "compile", "build", "probe", "run", "write"):
         value = stats.get(stage + "_ms")

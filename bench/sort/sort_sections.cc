@@ -91,7 +91,7 @@ absl::Status KeysCell(const Settings& settings, const SortKeys& keys, Section* s
                                   best.stats.method,
                                   Bytes(best.stats.entry_bytes),
                                   std::to_string(best.stats.key_bits),
-                                  Grouped(best.stats.tied_rows),
+                                  Grouped(best.stats.collided_rows),
                                   NsPer(best.append_s, rows),
                                   NsPer(best.finalise_s, rows),
                                   NsPer(best.read_s, rows),
@@ -271,7 +271,7 @@ absl::Status OrderCell(const Settings& settings, const SortKeys& keys, Section* 
     if (order.order == RowOrder::kRandom) random_s = best.all_s();
     const uint64_t rows = workload.spec().num_rows;
     section->BreakAt(keys.name);
-    section->Row({keys.name, order.name, best.stats.method, std::to_string(best.stats.key_bits), Grouped(best.stats.tied_rows),
+    section->Row({keys.name, order.name, best.stats.method, std::to_string(best.stats.key_bits), Grouped(best.stats.collided_rows),
                   NsPer(best.append_s, rows), NsPer(best.finalise_s, rows), NsPer(best.read_s, rows), NsPer(best.all_s(), rows),
                   Fixed(random_s / best.all_s())});
   }

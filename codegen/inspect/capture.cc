@@ -201,7 +201,7 @@ CapturedJob MakeCapturedJob(const KernelPlan& plan, const JobSummary& job) {
   captured.zipf = job.zipf;
   captured.key_bytes = job.key_bytes;
   captured.table_bytes = static_cast<double>(job.table_bytes);
-  captured.tied_rows = static_cast<double>(job.tied_rows);
+  captured.collided_rows = static_cast<double>(job.collided_rows);
   captured.ns = static_cast<double>(job.ns);
   return captured;
 }

@@ -34,7 +34,7 @@ struct CapturedJob {
   double zipf = 0;          // exponent by which probe rows, or the rows of an aggregation or a sort, choose their keys; 0: all alike
   double key_bytes = 0;     // of a string among the keys
   double table_bytes = 0;
-  double tied_rows = 0;  // of sorts
+  double collided_rows = 0;  // of sorts
   double ns = 0;         // in calls of the operator, of all threads together
 
   double total_ns() const { return ns * static_cast<double>(jobs); }

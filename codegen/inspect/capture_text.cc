@@ -3,7 +3,7 @@
 //
 //     quern-capture 1
 //     job jobs=12 threads=2 layout=open build_rows=1000000 probe_rows=59986052 keys=1000000 hits=97.5 zipf=0.74 key_bytes=0
-//         table_bytes=40000000 tied_rows=0 ns=512000000 params=batch_size=512 spec=join.inner keys=i64 build=i64     (one line)
+//         table_bytes=40000000 collided_rows=0 ns=512000000 params=batch_size=512 spec=join.inner keys=i64 build=i64     (one line)
 //     end 1
 //
 // params=- says that there are none. Empty lines and lines that begin with '#' say nothing. The last line counts the jobs, so that a file
@@ -27,7 +27,7 @@ namespace {
 
 constexpr uint64_t kVersion = 1;
 constexpr const char* kNames[] = {"jobs", "threads",   "layout",      "build_rows", "probe_rows", "keys",   "hits",
-                                  "zipf", "key_bytes", "table_bytes", "tied_rows",  "ns",         "params", "spec"};
+                                  "zipf", "key_bytes", "table_bytes", "collided_rows",  "ns",         "params", "spec"};
 constexpr size_t kLayout = 2, kFirstReal = 3, kHits = 6, kZipf = 7, kParams = 12, kSpec = 13;
 static_assert(std::size(kNames) == kSpec + 1);
 constexpr uint64_t kMostJobs = uint64_t{1} << 50;
@@ -36,7 +36,7 @@ constexpr uint32_t kMostThreads = 65536;
 // In the order of kNames from kFirstReal on.
 std::array<double*, kParams - kFirstReal> RealsOf(CapturedJob* job) {
   return {&job->build_rows,  &job->probe_rows, &job->keys, &job->hits_percent, &job->zipf, &job->key_bytes,
-          &job->table_bytes, &job->tied_rows,  &job->ns};
+          &job->table_bytes, &job->collided_rows,  &job->ns};
 }
 
 std::string PrintParams(const PlanOverrides& params) {
@@ -63,7 +63,7 @@ std::string KindOf(const CapturedJob& job) {
   const auto steps = [](double value) { return std::to_string(std::llround(value)); };
   return job.spec + "\n" + PrintParams(job.params) + "\n" + job.layout + " " + std::to_string(job.threads) + " " + bits(job.table_bytes) +
          " " + bits(job.build_rows) + " " + bits(job.probe_rows) + " " + steps(job.hits_percent / 25) + " " + steps(job.zipf * 2) + " " +
-         bits(job.key_bytes) + " " + (job.tied_rows > 0 ? "ties" : "");
+         bits(job.key_bytes) + " " + (job.collided_rows > 0 ? "ties" : "");
 }
 
 absl::Status Bad(const std::string& what, std::string_view value, const std::string& accepted) {

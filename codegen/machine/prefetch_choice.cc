@@ -34,7 +34,7 @@ constexpr double kPrefetchNs = 6;
 constexpr double kBursts = 2;
 constexpr uint32_t kLeastDistance = 8;
 constexpr uint32_t kMostDistance = 128;  // what is further ahead begins to push out what was asked for before
-constexpr uint32_t kTieDistance = 24;    // rows whose next bytes are asked for, where strings tie (collision_sort.cc)
+constexpr uint32_t kCollisionDistance = 24;    // rows whose next bytes are asked for, where strings tie (collision_sort.cc)
 
 // Where asking begins to pay, whatever the latencies. Words of groups are looked for eight at a time, none of which waits for another: that
 // gains by prefetching only from a quarter of the L3 cache on (100,000 groups of 32 bytes: 6.7 ns a row without, 7.1 with; 300,000: 13.5
@@ -43,7 +43,7 @@ uint64_t GateBytes(PrefetchLoop loop, const MemoryModel& model) {
   // Sorted rows are read one after another and none waits for another (four columns, 1.5 MiB: 2.4 ns a row without, 5.7 with; 3 MiB: 8.4
   // and 5.9).
   if (loop == PrefetchLoop::kGather) return 2 * model.l2_bytes;
-  if (loop == PrefetchLoop::kTie) return model.l2_bytes / 2;
+  if (loop == PrefetchLoop::kCollision) return model.l2_bytes / 2;
   const bool is_packed_key_groups = loop == PrefetchLoop::kUpdateDense || loop == PrefetchLoop::kUpdateOpen;
   return is_packed_key_groups ? std::max(model.l2_bytes, model.l3_bytes / 4) : 0;
 }
@@ -119,9 +119,9 @@ PrefetchSchedule EstimateSchedule(PrefetchLoop loop, KeyClass, const MemoryModel
   PrefetchSchedule schedule;
   schedule.entries.clear();
   // Sorts read rows in blocks, which are short enough to be asked for as a whole, and in ties.
-  if (loop == PrefetchLoop::kGather || loop == PrefetchLoop::kTie) {
+  if (loop == PrefetchLoop::kGather || loop == PrefetchLoop::kCollision) {
     if (const uint64_t gate = GateBytes(loop, model); gate != 0) AddEntry(gate, SettingOf(loop, 0), &schedule);
-    AddEntry(UINT64_MAX, SettingOf(loop, loop == PrefetchLoop::kGather ? kWholeBatch : kTieDistance), &schedule);
+    AddEntry(UINT64_MAX, SettingOf(loop, loop == PrefetchLoop::kGather ? kWholeBatch : kCollisionDistance), &schedule);
     return schedule;
   }
   // Blocks of a build are short, and nothing but the place of a tuple is needed to ask for it (100,000 tuples into slots: 10 % less than 64

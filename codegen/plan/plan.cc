@@ -312,7 +312,7 @@ SortOptions MakeSortOptions(const KernelPlan& plan) {
   // all, 1024 of 156 KB 11, 2048 15; `sort_bench --benchmark_filter=keys`).
   options.bucket_bytes = std::max<uint64_t>(plan.l2_bytes / 4, 4096);
   options.code_rows = plan.code_rows;
-  options.entry_words = plan.entry_words;
+  options.prefix_words = plan.prefix_words;
   options.top_rows = plan.top_rows;
   return options;
 }

@@ -72,7 +72,7 @@ bool HasJob(const TuningCell& cell) {
     case PrefetchLoop::kProbeUnchained:
     case PrefetchLoop::kUpdateDirectory: return true;
     case PrefetchLoop::kGather: return !is_word && cell.pipeline == 1;
-    case PrefetchLoop::kTie: return cell.keys == KeyClass::kString && cell.pipeline == 1;
+    case PrefetchLoop::kCollision: return cell.keys == KeyClass::kString && cell.pipeline == 1;
   }
   return false;
 }
@@ -90,7 +90,7 @@ std::string SpecOf(const TuningCell& cell) {
     case PrefetchLoop::kUpdateOpen:
     case PrefetchLoop::kUpdateDirectory: return "aggregate keys=" + keys + " aggs=count_star,sum(f64)";
     case PrefetchLoop::kGather: return std::string("sort keys=i64 payload=i64,") + (cell.keys == KeyClass::kString ? "utf8" : "i64,i64");
-    case PrefetchLoop::kTie: return "sort keys=utf8 payload=rowid";
+    case PrefetchLoop::kCollision: return "sort keys=utf8 payload=rowid";
   }
   return "";
 }
@@ -108,7 +108,7 @@ PlanOverrides OverridesOf(PrefetchLoop loop) {
     case PrefetchLoop::kUpdateOpen: return {{"group_layout", "open"}};
     case PrefetchLoop::kUpdateDirectory: return {{"group_layout", "directory"}};
     case PrefetchLoop::kGather:
-    case PrefetchLoop::kTie: return {};
+    case PrefetchLoop::kCollision: return {};
   }
   return {};
 }
@@ -125,7 +125,7 @@ Operator OperatorOf(PrefetchLoop loop) {
     case PrefetchLoop::kUpdateOpen:
     case PrefetchLoop::kUpdateDirectory: return Operator::kAggregate;
     case PrefetchLoop::kGather:
-    case PrefetchLoop::kTie: return Operator::kSort;
+    case PrefetchLoop::kCollision: return Operator::kSort;
   }
   return Operator::kFilter;
 }
@@ -189,7 +189,7 @@ absl::StatusOr<std::unique_ptr<TuningJob>> MakeTuningJob(const TuningCell& cell,
   if (!tuning::HasJob(cell)) return tuning::NoJob(cell);
   QUERN_ASSIGN_OR_RETURN(const tuning::JobKernel kernel, tuning::MakeKernel(cell, data));
   if (cell.loop == PrefetchLoop::kGather) return tuning::MakeGatherJob(kernel);
-  if (cell.loop == PrefetchLoop::kTie) return tuning::MakeTieJob(kernel);
+  if (cell.loop == PrefetchLoop::kCollision) return tuning::MakeCollisionJob(kernel);
   if (tuning::OperatorOf(cell.loop) == Operator::kAggregate) return tuning::MakeUpdateJob(kernel);
   return tuning::IsBuild(cell.loop) ? tuning::MakeBuildJob(kernel) : tuning::MakeProbeJob(kernel);
 }
@@ -202,7 +202,7 @@ namespace {
 constexpr std::array<PrefetchLoop, kNumPrefetchLoops> kMostUsefulFirst = {
     PrefetchLoop::kProbeOpen,       PrefetchLoop::kUpdateOpen, PrefetchLoop::kProbeUnchained, PrefetchLoop::kProbeDense,
     PrefetchLoop::kUpdateDirectory, PrefetchLoop::kGather,     PrefetchLoop::kBuildUnchained, PrefetchLoop::kBuildOpen,
-    PrefetchLoop::kUpdateDense,     PrefetchLoop::kTie,        PrefetchLoop::kBuildDense,
+    PrefetchLoop::kUpdateDense,     PrefetchLoop::kCollision,        PrefetchLoop::kBuildDense,
 };
 
 // Larger than that, a table is built for longer than a race over its settings takes; what the classes below say stands for them.

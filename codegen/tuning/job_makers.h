@@ -56,7 +56,7 @@ absl::StatusOr<std::unique_ptr<TuningJob>> MakeProbeJob(const JobKernel& kernel)
 absl::StatusOr<std::unique_ptr<TuningJob>> MakeBuildJob(const JobKernel& kernel);
 absl::StatusOr<std::unique_ptr<TuningJob>> MakeUpdateJob(const JobKernel& kernel);
 absl::StatusOr<std::unique_ptr<TuningJob>> MakeGatherJob(const JobKernel& kernel);
-absl::StatusOr<std::unique_ptr<TuningJob>> MakeTieJob(const JobKernel& kernel);
+absl::StatusOr<std::unique_ptr<TuningJob>> MakeCollisionJob(const JobKernel& kernel);
 
 // The numbers of rows [first, first + rows) of a side of n keys, in no order.
 std::vector<uint64_t> NumbersInNoOrder(uint64_t first, uint64_t rows, uint64_t num_keys);

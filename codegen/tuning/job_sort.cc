@@ -17,7 +17,7 @@
 namespace quern::tuning {
 namespace {
 
-constexpr uint32_t kTiePrefixBytes = 24;  // more than an entry's words hold
+constexpr uint32_t kCollisionPrefixBytes = 24;  // more than an entry's words hold
 constexpr uint64_t kReadRows = 4096;      // at a time
 // Of a run, where a slice would take several sorts: sorting takes ten times as long as reading.
 constexpr uint64_t kFewestReadRows = 16384;
@@ -31,8 +31,8 @@ struct SortInputRows {
 
   absl::Status Make(const JobKernel& job) {
     const KernelSpec& spec = job.plan.spec;
-    const bool ties = job.cell.loop == PrefetchLoop::kTie;
-    maker = {spec.keys, spec.payload, false, job.text_bytes(), ties ? kTiePrefixBytes : 0};
+    const bool ties = job.cell.loop == PrefetchLoop::kCollision;
+    maker = {spec.keys, spec.payload, false, job.text_bytes(), ties ? kCollisionPrefixBytes : 0};
     QUERN_ASSIGN_OR_RETURN(const uint64_t source_bytes, BytesOfRow(maker));
     const QuernSortDescriptor& descriptor = *job.kernel->rows->get();
     const bool has_row_ids =
@@ -133,9 +133,9 @@ class GatherJob final : public TuningJob {
 
 // ---- ties ------------------------------------------------------------------------------------------------------------
 
-class TieJob final : public TuningJob {
+class CollisionJob final : public TuningJob {
  public:
-  explicit TieJob(const JobKernel& job) : job_(job), slice_(job.data.slice_ms, 1) {}
+  explicit CollisionJob(const JobKernel& job) : job_(job), slice_(job.data.slice_ms, 1) {}
 
   absl::Status Begin() { return input_.Make(job_); }
 
@@ -178,8 +178,8 @@ absl::StatusOr<std::unique_ptr<TuningJob>> MakeGatherJob(const JobKernel& kernel
   return std::unique_ptr<TuningJob>(std::move(job));
 }
 
-absl::StatusOr<std::unique_ptr<TuningJob>> MakeTieJob(const JobKernel& kernel) {
-  auto job = std::make_unique<TieJob>(kernel);
+absl::StatusOr<std::unique_ptr<TuningJob>> MakeCollisionJob(const JobKernel& kernel) {
+  auto job = std::make_unique<CollisionJob>(kernel);
   QUERN_RETURN_IF_ERROR(job->Begin());
   return std::unique_ptr<TuningJob>(std::move(job));
 }

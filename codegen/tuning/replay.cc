@@ -48,7 +48,7 @@ std::vector<LoopRows> LoopsOf(const KernelSpec& spec, const CapturedJob& job) {
   switch (spec.op) {
     case Operator::kJoin: return JoinLoops(job);
     case Operator::kAggregate: return AggregateLoops(job);
-    case Operator::kSort: return {{PrefetchLoop::kGather, job.build_rows}, {PrefetchLoop::kTie, job.tied_rows}};
+    case Operator::kSort: return {{PrefetchLoop::kGather, job.build_rows}, {PrefetchLoop::kCollision, job.collided_rows}};
     case Operator::kFilter: return {};
   }
   return {};

@@ -65,7 +65,7 @@ bool HasLoop(const KernelSpec& spec, PrefetchLoop loop) {
     case PrefetchLoop::kUpdateOpen:
     case PrefetchLoop::kUpdateDirectory: return spec.op == Operator::kAggregate && !spec.keys.empty();
     case PrefetchLoop::kGather:
-    case PrefetchLoop::kTie: return spec.op == Operator::kSort;
+    case PrefetchLoop::kCollision: return spec.op == Operator::kSort;
   }
   return false;
 }

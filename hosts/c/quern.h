@@ -495,7 +495,7 @@ typedef struct quern_sort_stats {
   uint64_t input_rows;   /* 0 before finalise, as all but peak_bytes */
   uint64_t num_rows;     /* that come out */
   uint64_t dropped_rows; /* that a limit or threshold left out as they arrived */
-  uint64_t tied_rows;    /* whose order their entries' words did not say */
+  uint64_t collided_rows;    /* whose order their entries' words did not say */
   uint64_t peak_bytes;   /* of memory taken so far */
   uint64_t entry_bytes;  /* of what is sorted in place of a row */
   uint32_t key_bits;     /* of the keys, that differ from row to row */

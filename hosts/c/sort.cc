@@ -106,7 +106,7 @@ void GetStats(const quern_sort* sort, quern_sort_stats* stats) {
   stats->input_rows = counted.input_rows;
   stats->num_rows = counted.num_rows;
   stats->dropped_rows = counted.dropped_rows;
-  stats->tied_rows = counted.tied_rows;
+  stats->collided_rows = counted.collided_rows;
   stats->peak_bytes = sort->state->budget->peak_bytes();
   stats->entry_bytes = counted.entry_bytes;
   stats->key_bits = counted.key_bits;

@@ -21,7 +21,7 @@ struct JobSummary {
   double key_bytes = 0;      // of a string among the keys, on average
   uint32_t threads = 1;      // that brought rows
   uint64_t table_bytes = 0;  // of a sort: of the rows that are stored
-  uint64_t tied_rows = 0;    // of a sort
+  uint64_t collided_rows = 0;    // of a sort
   uint64_t ns = 0;           // in calls of the operator, of all threads together
   std::string layout;        // of the table; how a sort's entries were sorted
 };

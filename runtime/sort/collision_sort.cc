@@ -53,7 +53,7 @@ blocks::Bytes AsBytes(const std::string& s) { return {reinterpret_cast<const uin
 
 }  // namespace
 
-TieSorter::TieSorter(const QuernSortDescriptor* descriptor, const EntryLayout* layout, const SortChunks* chunks, bool by_row_id,
+CollisionSorter::CollisionSorter(const QuernSortDescriptor* descriptor, const PrefixLayout* layout, const SortChunks* chunks, bool by_row_id,
                      const PrefetchSetting& setting, std::shared_ptr<MemoryBudget> budget)
     : descriptor_(descriptor),
       layout_(layout),
@@ -64,13 +64,13 @@ TieSorter::TieSorter(const QuernSortDescriptor* descriptor, const EntryLayout* l
       budget_(std::move(budget)) {}
 
 // The groups of entries that tie, and their rows as pairs.
-absl::Status TieSorter::FindTies(const uint64_t* entries, uint64_t n) {
+absl::Status CollisionSorter::FindCollisions(const uint64_t* entries, uint64_t n) {
   const uint32_t words = layout_->words();
   runs_.clear();
   groups_.clear();
   uint64_t num_pairs = 0;
   for (uint64_t begin = 0, end = 0; begin < n; begin = end) {
-    for (end = begin + 1; end < n && layout_->IsTied(entries + (end - 1) * words);) ++end;
+    for (end = begin + 1; end < n && layout_->Collides(entries + (end - 1) * words);) ++end;
     if (end - begin == 1) continue;
     runs_.push_back(begin);
     groups_.push_back({num_pairs, end - begin, 0, kSortPrefixBytes});
@@ -84,13 +84,13 @@ absl::Status TieSorter::FindTies(const uint64_t* entries, uint64_t n) {
   }
   for (size_t g = 0; g < groups_.size(); ++g)
     for (uint64_t i = 0; i < groups_[g].n; ++i) pairs_[groups_[g].begin + i] = {0, layout_->RowOf(entries + (runs_[g] + i) * words)};
-  num_tied_ += num_pairs;
+  num_collided_ += num_pairs;
   return absl::OkStatus();
 }
 
 // Asks for what a group's step reads first of one of its rows: a word, a row id, or the field that leads to a string.
 template <class Prefetch>
-void TieSorter::PrefetchFar(const Group& group, uint64_t i) const {
+void CollisionSorter::PrefetchFar(const Group& group, uint64_t i) const {
   const uint64_t row = pairs_[group.begin + i].row;
   if (group.step == layout_->rest().size()) {
     if (const uint64_t* const at = chunks_->RowIdAt(row)) Prefetch::For(at);
@@ -103,7 +103,7 @@ void TieSorter::PrefetchFar(const Group& group, uint64_t i) const {
 
 // And for a string's bytes, when its field is there.
 template <class Prefetch>
-void TieSorter::PrefetchNear(const Group& group, uint64_t i) const {
+void CollisionSorter::PrefetchNear(const Group& group, uint64_t i) const {
   if (group.step == layout_->rest().size() || !layout_->rest()[group.step].is_tail()) return;
   const QuernSortKey& key = descriptor_->keys[layout_->rest()[group.step].tail_key];
   const uint8_t* const field = chunks_->Tuple(pairs_[group.begin + i].row) + SortFieldOf(descriptor_, &key)->tuple_offset;
@@ -113,7 +113,7 @@ void TieSorter::PrefetchNear(const Group& group, uint64_t i) const {
 
 // Before row i of a group is read that asks for its rows itself.
 template <class Prefetch>
-inline __attribute__((always_inline)) void TieSorter::PrefetchInside(const Group& group, uint64_t i) const {
+inline __attribute__((always_inline)) void CollisionSorter::PrefetchInside(const Group& group, uint64_t i) const {
   if constexpr (Prefetch::kPrefetches) {
     const uint64_t ahead = i + std::min<uint32_t>(setting_.distance, kBatchRows);
     const uint64_t twice = ahead + (ahead - i);
@@ -123,7 +123,7 @@ inline __attribute__((always_inline)) void TieSorter::PrefetchInside(const Group
 }
 
 // Large groups ask for their own rows, unless these lie in the order in which they came, as they do where all strings begin alike.
-uint64_t TieSorter::RowsToPrefetchInside(const Group& group) const {
+uint64_t CollisionSorter::RowsToPrefetchInside(const Group& group) const {
   if (group.n <= kBatchRows) return 0;
   const Pair* const pairs = pairs_ + group.begin;
   bool in_order = true;
@@ -135,7 +135,7 @@ uint64_t TieSorter::RowsToPrefetchInside(const Group& group) const {
 }
 
 // Goes through the rows of all small groups in order.
-struct TieSorter::Cursor {
+struct CollisionSorter::Cursor {
   size_t group = 0;
   uint64_t i = 0;
   uint64_t position = 0;
@@ -157,7 +157,7 @@ struct TieSorter::Cursor {
 // Before the rows up to `done` are used. At a distance of 24 fields are asked for 48 rows ahead of them, and bytes 24 rows ahead; at
 // kWholeBatch fields of the next so many rows, then their bytes, when the rows asked for before have been used.
 template <class Prefetch>
-void TieSorter::PrefetchAhead(uint64_t done, Cursor* far, Cursor* near) const {
+void CollisionSorter::PrefetchAhead(uint64_t done, Cursor* far, Cursor* near) const {
   uint64_t far_to = done + 2 * uint64_t{setting_.distance}, near_to = done + setting_.distance;
   if (setting_.distance == kWholeBatch) {
     if (done <= far->position) return;
@@ -171,7 +171,7 @@ void TieSorter::PrefetchAhead(uint64_t done, Cursor* far, Cursor* near) const {
 
 // One step of each group.
 template <class Prefetch>
-absl::Status TieSorter::TakeRound() {
+absl::Status CollisionSorter::TakeRound() {
   Cursor far, near;
   uint64_t done = 0;
   for (Group& group : groups_) {
@@ -187,8 +187,8 @@ absl::Status TieSorter::TakeRound() {
   return absl::OkStatus();
 }
 
-absl::Status TieSorter::Sort(uint64_t* entries, uint64_t n) {
-  QUERN_RETURN_IF_ERROR(FindTies(entries, n));
+absl::Status CollisionSorter::Sort(uint64_t* entries, uint64_t n) {
+  QUERN_RETURN_IF_ERROR(FindCollisions(entries, n));
   const std::vector<Group> runs = groups_;
   while (!groups_.empty()) {
     next_groups_.clear();
@@ -205,7 +205,7 @@ absl::Status TieSorter::Sort(uint64_t* entries, uint64_t n) {
 }
 
 template <class Prefetch>
-absl::Status TieSorter::TakeStep(const Group& group) {
+absl::Status CollisionSorter::TakeStep(const Group& group) {
   Pair* const pairs = pairs_ + group.begin;
   if (group.step == layout_->rest().size()) {
     if (!by_row_id_) return absl::OkStatus();
@@ -228,7 +228,7 @@ absl::Status TieSorter::TakeStep(const Group& group) {
 }
 
 template <class Prefetch>
-absl::Status TieSorter::TakeTailStep(const Group& group, const QuernSortKey& key) {
+absl::Status CollisionSorter::TakeTailStep(const Group& group, const QuernSortKey& key) {
   Pair* const pairs = pairs_ + group.begin;
   const uint64_t turned = key.descending ? ~uint64_t{0} : 0, fill = blocks::FillOf(key.rule);
   const blocks::Bytes first = SortBytes(*descriptor_, key, chunks_->Tuple(pairs[0].row));
@@ -258,7 +258,7 @@ absl::Status TieSorter::TakeTailStep(const Group& group, const QuernSortKey& key
 // The same by order keys, which are made as far as they are looked at. What follows a key's end is no byte of a key, or what all keys are
 // compared as if it followed: equal words and no key that goes on are equal keys.
 template <class Prefetch>
-absl::Status TieSorter::TakeWeighedStep(const Group& group, const QuernSortKey& key) {
+absl::Status CollisionSorter::TakeWeighedStep(const Group& group, const QuernSortKey& key) {
   Pair* const pairs = pairs_ + group.begin;
   uint32_t from = group.from_byte;
   WeighedWords words = ReadKeys<Prefetch>(group, key, from);
@@ -277,7 +277,7 @@ absl::Status TieSorter::TakeWeighedStep(const Group& group, const QuernSortKey& 
 
 // Bytes from .. from+7 of the group's order keys as its pairs' words.
 template <class Prefetch>
-TieSorter::WeighedWords TieSorter::ReadKeys(const Group& group, const QuernSortKey& key, uint32_t from) {
+CollisionSorter::WeighedWords CollisionSorter::ReadKeys(const Group& group, const QuernSortKey& key, uint32_t from) {
   constexpr uint32_t kBlock = 64;
   blocks::Bytes strings[kBlock];
   uint64_t block[kBlock];
@@ -301,7 +301,7 @@ TieSorter::WeighedWords TieSorter::ReadKeys(const Group& group, const QuernSortK
 // How many bytes all order keys of a group share, which do share the first `from`, with what follows their ends; kAllBytes: they are equal.
 // *Cost*: each key as a whole, so that the rows of a group whose keys have a long beginning in common pay for it once and not every eight
 // bytes.
-uint32_t TieSorter::CommonKeyBytes(const Group& group, const QuernSortKey& key, uint32_t from) {
+uint32_t CollisionSorter::CommonKeyBytes(const Group& group, const QuernSortKey& key, uint32_t from) {
   std::string first, other;
   const auto make_key = [&](uint64_t i, std::string* to) {
     to->clear();
@@ -325,7 +325,7 @@ uint32_t TieSorter::CommonKeyBytes(const Group& group, const QuernSortKey& key, 
 }
 
 // Sorts the group's pairs, and puts those that still tie on the list of the next round, for the step after.
-absl::Status TieSorter::Split(const Group& group, uint32_t next_step, uint32_t from_byte) {
+absl::Status CollisionSorter::Split(const Group& group, uint32_t next_step, uint32_t from_byte) {
   Pair* const pairs = pairs_ + group.begin;
   QUERN_RETURN_IF_ERROR(sorter_.Sort(reinterpret_cast<uint64_t*>(pairs), group.n));
   for (uint64_t begin = 0, end = 0; begin < group.n; begin = end) {

@@ -16,17 +16,17 @@
 namespace quern {
 
 // *Threads*: one.
-class TieSorter {
+class CollisionSorter {
  public:
   // by_row_id: rows that are equal by all steps are put in the order of their row ids. setting: of what steps read; its first
   // stage a word, a row id or a string's field, twice the distance ahead, the second a string's bytes.
-  TieSorter(const QuernSortDescriptor* descriptor, const EntryLayout* layout, const SortChunks* chunks, bool by_row_id,
+  CollisionSorter(const QuernSortDescriptor* descriptor, const PrefixLayout* layout, const SortChunks* chunks, bool by_row_id,
             const PrefetchSetting& setting, std::shared_ptr<MemoryBudget> budget);
 
   // n sorted entries. *Cost*: a random line or two for each row that ties, prefetched, and sorting of pairs of words. *Errors*:
   // ResourceExhausted.
   absl::Status Sort(uint64_t* entries, uint64_t n);
-  uint64_t num_tied() const { return num_tied_; }
+  uint64_t num_collided() const { return num_collided_; }
 
  private:
   // Eight more bytes of a row's key, and the row.
@@ -43,7 +43,7 @@ class TieSorter {
     uint64_t ask_rows = 0;  // n where the group asks for its rows itself
   };
   struct Cursor;
-  absl::Status FindTies(const uint64_t* entries, uint64_t n);
+  absl::Status FindCollisions(const uint64_t* entries, uint64_t n);
   template <class Prefetch>
   void PrefetchFar(const Group& group, uint64_t i) const;
   template <class Prefetch>
@@ -72,18 +72,18 @@ class TieSorter {
   absl::Status Split(const Group& group, uint32_t next_step, uint32_t from_byte);
 
   const QuernSortDescriptor* descriptor_;
-  const EntryLayout* layout_;
+  const PrefixLayout* layout_;
   const SortChunks* chunks_;
   const bool by_row_id_;
   const PrefetchSetting setting_;
-  EntrySorter sorter_;
+  PrefixSorter sorter_;
   std::shared_ptr<MemoryBudget> budget_;
   HugeBuffer memory_;  // of the pairs
   Pair* pairs_ = nullptr;
   std::vector<uint64_t> runs_;  // where the ties of entries begin
   std::vector<Group> groups_;   // of this round, and of the next
   std::vector<Group> next_groups_;
-  uint64_t num_tied_ = 0;
+  uint64_t num_collided_ = 0;
 };
 
 }  // namespace quern

@@ -138,19 +138,19 @@ class RadixSort {
 
 }  // namespace
 
-struct EntrySorter::Vectors {
+struct PrefixSorter::Vectors {
   hwy::Sorter sort;
 };
 
-EntrySorter::EntrySorter(uint32_t words, std::shared_ptr<MemoryBudget> budget) : words_(words), budget_(std::move(budget)) {}
-EntrySorter::~EntrySorter() = default;
+PrefixSorter::PrefixSorter(uint32_t words, std::shared_ptr<MemoryBudget> budget) : words_(words), budget_(std::move(budget)) {}
+PrefixSorter::~PrefixSorter() = default;
 
-const char* EntrySorter::MethodFor(uint32_t words, uint64_t n) {
+const char* PrefixSorter::MethodFor(uint32_t words, uint64_t n) {
   return n <= kInsertionEntries ? "insertion" : words == 1 && n >= kVectorEntries ? "vector" : "radix";
 }
 
 template <uint32_t kWords>
-absl::Status EntrySorter::SortAll(uint64_t* entries, uint64_t n) {
+absl::Status PrefixSorter::SortAll(uint64_t* entries, uint64_t n) {
   auto* const array = reinterpret_cast<Entry<kWords>*>(entries);
   if (n <= kInsertionEntries) {
     Insert(array, n);
@@ -165,7 +165,7 @@ absl::Status EntrySorter::SortAll(uint64_t* entries, uint64_t n) {
   return absl::OkStatus();
 }
 
-absl::Status EntrySorter::Sort(uint64_t* entries, uint64_t n) {
+absl::Status PrefixSorter::Sort(uint64_t* entries, uint64_t n) {
   if (words_ == 1 && n >= kVectorEntries) {
     if (vectors_ == nullptr) vectors_ = std::make_unique<Vectors>();
     vectors_->sort(entries, n, hwy::SortAscending());
@@ -182,7 +182,7 @@ absl::Status EntrySorter::Sort(uint64_t* entries, uint64_t n) {
   }
 }
 
-absl::Status EntrySorter::SortTies(uint64_t* entries, uint64_t n) {
+absl::Status PrefixSorter::SortCollisions(uint64_t* entries, uint64_t n) {
   if (words_ == 1) return absl::OkStatus();
   for (uint64_t begin = 0, end = 0; begin < n; begin = end) {
     const uint64_t first = entries[begin * words_];
@@ -262,7 +262,7 @@ class DropMerge {
 };
 
 template <uint32_t kWords>
-absl::StatusOr<bool> EntrySorter::SortFew(uint64_t* entries, uint64_t n) {
+absl::StatusOr<bool> PrefixSorter::SortFew(uint64_t* entries, uint64_t n) {
   using E = Entry<kWords>;
   QUERN_ASSIGN_OR_RETURN(const HugeBuffer memory,
                          HugeBuffer::Allocate(budget_, DropMerge<kWords>::MostDropped(n) * sizeof(E), true, Contents::kAnything));
@@ -274,7 +274,7 @@ absl::StatusOr<bool> EntrySorter::SortFew(uint64_t* entries, uint64_t n) {
   return true;
 }
 
-absl::StatusOr<bool> EntrySorter::SortNearly(uint64_t* entries, uint64_t n) {
+absl::StatusOr<bool> PrefixSorter::SortNearly(uint64_t* entries, uint64_t n) {
   switch (words_) {
     case 1: return SortFew<1>(entries, n);
     case 2: return SortFew<2>(entries, n);

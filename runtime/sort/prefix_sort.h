@@ -14,17 +14,17 @@
 namespace quern {
 
 // What one thread sorts with; keeps its scratch memory from call to call. *Threads*: one.
-class EntrySorter {
+class PrefixSorter {
  public:
   // words: of an entry, 1 to kMaxEntryWords.
-  EntrySorter(uint32_t words, std::shared_ptr<MemoryBudget> budget);
-  ~EntrySorter();
+  PrefixSorter(uint32_t words, std::shared_ptr<MemoryBudget> budget);
+  ~PrefixSorter();
 
   // Sorts n entries where they are. Entries that are equal in all their words are the same entry. *Cost*: 3 to 12 ns an entry where all fit
   // the L2 cache; scratch of the same bytes where an entry has more than one word. *Errors*: ResourceExhausted.
   absl::Status Sort(uint64_t* entries, uint64_t n);
   // The same for n entries that are in order by their first word already.
-  absl::Status SortTies(uint64_t* entries, uint64_t n);
+  absl::Status SortCollisions(uint64_t* entries, uint64_t n);
 
   // The same for n entries of which few are out of place. Answers whether it was so: if not, they are all there, in some other order.
   // *Cost*: two passes, and sorting of those that are out of place.

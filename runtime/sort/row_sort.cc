@@ -91,7 +91,7 @@ RowSort::~RowSort() {
   if (observer_ == nullptr || !finalised_) return;
   JobSummary job;
   job.table_bytes = stats_.stored_bytes;
-  job.tied_rows = stats_.tied_rows;
+  job.collided_rows = stats_.collided_rows;
   job.ns = counters().ns;
   job.layout = stats_.method;
   observer_->End(std::move(job));
@@ -269,7 +269,7 @@ absl::Status RowSort::Sort() {
   stats_.num_rows = limit == 0 ? rows->num_rows() : std::min(rows->num_rows(), limit);
   stats_.entry_bytes = rows->entry_bytes();
   stats_.key_bits = rows->key_bits();
-  stats_.tied_rows = rows->tied_rows();
+  stats_.collided_rows = rows->collided_rows();
   stats_.method = rows->method();
   stats_.stored_bytes = rows->stored_bytes();
   stats_.prefetch_class = options_.prefetches ? "group" : "off";

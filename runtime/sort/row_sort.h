@@ -31,7 +31,7 @@ struct SortStats {
   uint64_t dropped_rows = 0;        // that a limit or threshold left out as they arrived
   uint64_t entry_bytes = 0;         // of an entry, after Finalise
   uint32_t key_bits = 0;            // of the words, that vary
-  uint64_t tied_rows = 0;           // whose order the entries did not say
+  uint64_t collided_rows = 0;           // whose order the entries did not say
   uint64_t stored_bytes = 0;        // of the rows that were sorted, without those of long strings: what prefetch settings go by
   const char* prefetch_class = "";  // after Finalise: "group", or "off" where the plan does not prefetch
   const char* method = "";  // how entries were sorted: "none", "sorted", "reversed", "nearly_sorted", "insertion", "vector", "radix",
@@ -64,7 +64,7 @@ class RowSort {
   // The same by any number of threads at once, each of which takes part and comes back when all is done (at once, where it is).
   absl::Status FinaliseShared();
 
-  // Another setting for rows of any size, from the next block that a reader reads on (kGather) and for sorting that begins later (kTie):
+  // Another setting for rows of any size, from the next block that a reader reads on (kGather) and for sorting that begins later (kCollision):
   // for who measures settings. Nothing changes where the plan does not prefetch. *Threads*: none while another call is under way.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 

@@ -119,7 +119,7 @@ struct RunMerger::State {
   const uint8_t* TupleAt(uint32_t place) const { return tuples + uint64_t{place} * descriptor->get()->rows.tuple_bytes; }
   int Compare(uint32_t a, uint32_t b) const;
   bool Before(uint32_t a, uint32_t b) const;
-  bool BeforeAtTie(uint32_t a, uint32_t b) const;
+  bool BeforeAtCollision(uint32_t a, uint32_t b) const;
   void BuildTree();
   void Climb(uint32_t run);
 
@@ -277,9 +277,9 @@ int RunMerger::State::Compare(uint32_t a, uint32_t b) const {
 }
 
 // Whether the first row of run a comes before that of run b.
-bool RunMerger::State::Before(uint32_t a, uint32_t b) const { return leads[a] != leads[b] ? leads[a] < leads[b] : BeforeAtTie(a, b); }
+bool RunMerger::State::Before(uint32_t a, uint32_t b) const { return leads[a] != leads[b] ? leads[a] < leads[b] : BeforeAtCollision(a, b); }
 
-bool RunMerger::State::BeforeAtTie(uint32_t a, uint32_t b) const {
+bool RunMerger::State::BeforeAtCollision(uint32_t a, uint32_t b) const {
   if (runs[a].has_ended || runs[b].has_ended) return runs[a].has_ended == runs[b].has_ended ? a < b : runs[b].has_ended;
   const int order = Compare(runs[a].begin, runs[b].begin);
   return order != 0 ? order < 0 : a < b;

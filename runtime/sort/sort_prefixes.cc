@@ -63,7 +63,7 @@ uint32_t WordsFor(uint64_t bits) { return static_cast<uint32_t>((bits + 63) / 64
 
 }  // namespace
 
-EntryLayout::EntryLayout(const std::vector<KeyComparison>& steps, const std::vector<WordBits64>& bits, uint32_t row_bits, uint32_t most_words)
+PrefixLayout::PrefixLayout(const std::vector<KeyComparison>& steps, const std::vector<WordBits64>& bits, uint32_t row_bits, uint32_t most_words)
     : bits_(bits), row_bits_(row_bits) {
   uint64_t exact = row_bits, ranges = row_bits;
   size_t num_words = 0;
@@ -99,7 +99,7 @@ EntryLayout::EntryLayout(const std::vector<KeyComparison>& steps, const std::vec
   }
 }
 
-void EntryLayout::PackPiece(const Piece& piece, const uint64_t* source, uint32_t n, uint64_t* const* lanes) const {
+void PrefixLayout::PackPiece(const Piece& piece, const uint64_t* source, uint32_t n, uint64_t* const* lanes) const {
   uint64_t gathered[kBlockRows];
   const uint32_t taken = piece.bits - piece.dropped;
   if (piece.is_contiguous) {
@@ -124,7 +124,7 @@ void EntryLayout::PackPiece(const Piece& piece, const uint64_t* source, uint32_t
 }
 
 // Where all bits come from one word, side by side, that is a shift.
-bool EntryLayout::PackOne(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t* words) const {
+bool PrefixLayout::PackOne(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t* words) const {
   if (pieces_.size() != 1 || !pieces_[0].is_contiguous || pieces_[0].dropped != 0) return false;
   const Piece& piece = pieces_[0];
   const uint64_t* const source = chunk.words + uint64_t{piece.word} * chunk.capacity + begin;
@@ -134,7 +134,7 @@ bool EntryLayout::PackOne(const SortChunk& chunk, uint32_t begin, uint32_t n, ui
   return true;
 }
 
-void EntryLayout::Pack(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t first_number, uint64_t* entries) const {
+void PrefixLayout::Pack(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t first_number, uint64_t* entries) const {
   if (words_ == 1 && row_bits_ == 0 && PackOne(chunk, begin, n, entries)) return;
   uint64_t buffer[kMaxEntryWords][kBlockRows];
   uint64_t* lanes[kMaxEntryWords];
@@ -151,7 +151,7 @@ void EntryLayout::Pack(const SortChunk& chunk, uint32_t begin, uint32_t n, uint6
     for (uint32_t i = 0; i < n; ++i) entries[uint64_t{i} * words_ + w] = lanes[w][i];
 }
 
-void EntryLayout::PackFirst(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t* first_words) const {
+void PrefixLayout::PackFirst(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t* first_words) const {
   if (PackOne(chunk, begin, n, first_words)) return;
   uint64_t rest[kBlockRows];
   uint64_t* const lanes[2] = {first_words, rest};
@@ -162,7 +162,7 @@ void EntryLayout::PackFirst(const SortChunk& chunk, uint32_t begin, uint32_t n, 
 }
 
 // The piece that has all bits of a word that vary; null where none has.
-const EntryLayout::Piece* EntryLayout::HolderOf(uint32_t w) const {
+const PrefixLayout::Piece* PrefixLayout::HolderOf(uint32_t w) const {
   for (const Piece& piece : pieces_)
     if (piece.word == w && piece.dropped == 0 && (bits_[w].varying() & ~piece.mask) == 0) return &piece;
   return nullptr;
@@ -183,14 +183,14 @@ void WithWords(uint32_t words, Visit visit) {
 
 }  // namespace
 
-void EntryLayout::UnpackRows(const uint64_t* entries, uint32_t n, uint64_t* rows) const {
+void PrefixLayout::UnpackRows(const uint64_t* entries, uint32_t n, uint64_t* rows) const {
   const uint64_t mask = row_mask();
   WithWords(words_, [&]<uint32_t kWords>(std::integral_constant<uint32_t, kWords>) {
     for (uint32_t i = 0; i < n; ++i) rows[i] = entries[uint64_t{i} * kWords + kWords - 1] & mask;
   });
 }
 
-void EntryLayout::Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w, const PrefetchSetting& setting,
+void PrefixLayout::Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w, const PrefetchSetting& setting,
                          uint64_t* out) const {
   const uint64_t varying = bits_[w].varying(), constant = bits_[w].all;
   const Piece* const held = HolderOf(w);
@@ -221,7 +221,7 @@ void EntryLayout::Unpack(const SortChunks& chunks, const uint64_t* entries, uint
   }
 }
 
-uint32_t EntryLayout::PrefixBits(const QuernSortDescriptor& descriptor, uint32_t num_keys) const {
+uint32_t PrefixLayout::PrefixBits(const QuernSortDescriptor& descriptor, uint32_t num_keys) const {
   std::vector<uint64_t> masks(descriptor.num_words);
   for (uint32_t p = 0; p < descriptor.num_parts; ++p) {
     const QuernSortPart& part = descriptor.parts[p];

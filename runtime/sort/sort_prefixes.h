@@ -21,11 +21,11 @@ struct WordBits64 {
   uint64_t varying() const { return any & ~all; }
 };
 
-class EntryLayout {
+class PrefixLayout {
  public:
   // bits: by word. row_bits: of a row's number; 0 where no entry needs one. most_words: 1 to kMaxEntryWords, where keys and row number do
   // not fit fewer.
-  EntryLayout(const std::vector<KeyComparison>& steps, const std::vector<WordBits64>& bits, uint32_t row_bits, uint32_t most_words);
+  PrefixLayout(const std::vector<KeyComparison>& steps, const std::vector<WordBits64>& bits, uint32_t row_bits, uint32_t most_words);
 
   uint32_t words() const { return words_; }
   uint32_t bytes() const { return words_ * 8; }
@@ -50,7 +50,7 @@ class EntryLayout {
   void UnpackRows(const uint64_t* entries, uint32_t n, uint64_t* rows) const;
   uint64_t RowOf(const uint64_t* entry) const { return entry[words_ - 1] & row_mask(); }
   // Whether an entry and the one behind it are equal but for their rows' numbers.
-  bool IsTied(const uint64_t* entry) const {
+  bool Collides(const uint64_t* entry) const {
     for (uint32_t w = 0; w + 1 < words_; ++w)
       if (entry[w] != entry[words_ + w]) return false;
     return ((entry[words_ - 1] ^ entry[2 * words_ - 1]) & ~row_mask()) == 0;

@@ -34,10 +34,10 @@ constexpr uint64_t kSampleWords = 16384;
 }  // namespace
 
 struct SortedRows::Worker {
-  Worker(const SortContext& context, const EntryLayout& layout, const SortChunks& chunks, bool by_row_id, const PrefetchSetting& of_ties)
+  Worker(const SortContext& context, const PrefixLayout& layout, const SortChunks& chunks, bool by_row_id, const PrefetchSetting& of_ties)
       : sorter(layout.words(), context.budget), ties(context.descriptor->get(), &layout, &chunks, by_row_id, of_ties, context.budget) {}
-  EntrySorter sorter;
-  TieSorter ties;
+  PrefixSorter sorter;
+  CollisionSorter ties;
 };
 
 SortedRows::SortedRows(const SortContext& context, SortInput input, bool needs_rows)
@@ -141,13 +141,13 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
                                : chunks_.size() == 1 ? std::max<uint64_t>(num_rows_, 1) - 1
                                                      : (chunks_.size() << kChunkShift) - 1;
   const auto row_bits = static_cast<uint32_t>(std::bit_width(last_number));
-  layout_.emplace(steps, input_.bits, needs_rows_ ? row_bits : 0, needs_rows_ ? context_.options.entry_words : kMaxEntryWords);
+  layout_.emplace(steps, input_.bits, needs_rows_ ? row_bits : 0, needs_rows_ ? context_.options.prefix_words : kMaxEntryWords);
   // Keys that no entry holds whole take rows to be looked up.
-  if (!needs_rows_ && !layout_->rest().empty()) layout_.emplace(steps, input_.bits, row_bits, context_.options.entry_words);
+  if (!needs_rows_ && !layout_->rest().empty()) layout_.emplace(steps, input_.bits, row_bits, context_.options.prefix_words);
   // A number that comes out of an entry which does not hold it whole is a random line a row; one word more costs less.
   const auto is_cut = [this](uint32_t word) { return !layout_->Holds(word); };
-  if (needs_rows_ && context_.options.entry_words < kMaxEntryWords && std::any_of(words_read_.begin(), words_read_.end(), is_cut)) {
-    EntryLayout wider(steps, input_.bits, row_bits, context_.options.entry_words + 1);
+  if (needs_rows_ && context_.options.prefix_words < kMaxEntryWords && std::any_of(words_read_.begin(), words_read_.end(), is_cut)) {
+    PrefixLayout wider(steps, input_.bits, row_bits, context_.options.prefix_words + 1);
     if (wider.rest().empty()) layout_.emplace(std::move(wider));
   }
   partition_bits_ = layout_->PrefixBits(descriptor, context_.descriptor->spec().partition);
@@ -166,7 +166,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
     return PhaseOver(1, &SortedRows::SortSmall);
   }
   std::vector<uint64_t> sample = SampleFirstWords();
-  QUERN_RETURN_IF_ERROR(EntrySorter(1, context_.budget).Sort(sample.data(), sample.size()));
+  QUERN_RETURN_IF_ERROR(PrefixSorter(1, context_.budget).Sort(sample.data(), sample.size()));
   buckets_.emplace(bucket_bits, std::move(sample));
   stage_ = Stage::kScan;
   scans_.resize(chunks_.size());
@@ -269,9 +269,9 @@ absl::Status SortedRows::ScanChunk(uint64_t c) {
   uint64_t* const counts = scan.buckets.data();
   const BucketMap::Range* const ranges = buckets_->ranges();
   const uint32_t shift = buckets_->shift();
-  uint64_t words[EntryLayout::kBlockRows + 1];
-  for (uint32_t begin = 0; begin < chunk.num_rows; begin += EntryLayout::kBlockRows) {
-    const uint32_t n = std::min(EntryLayout::kBlockRows, chunk.num_rows - begin);
+  uint64_t words[PrefixLayout::kBlockRows + 1];
+  for (uint32_t begin = 0; begin < chunk.num_rows; begin += PrefixLayout::kBlockRows) {
+    const uint32_t n = std::min(PrefixLayout::kBlockRows, chunk.num_rows - begin);
     layout_->PackFirst(chunk, begin, n, words + 1);
     if (begin == 0) words[0] = scan.first = words[1];
     if (buckets_->is_plain()) {
@@ -362,9 +362,9 @@ absl::Status SortedRows::PlaceChunk(uint64_t c) {
 void SortedRows::PlaceInOrder(uint64_t c) {
   const SortChunk& chunk = chunks_[c];
   const uint32_t words = layout_->words();
-  uint64_t buffer[EntryLayout::kBlockRows * kMaxEntryWords];
-  for (uint32_t begin = 0; begin < chunk.num_rows; begin += EntryLayout::kBlockRows) {
-    const uint32_t n = std::min(EntryLayout::kBlockRows, chunk.num_rows - begin);
+  uint64_t buffer[PrefixLayout::kBlockRows * kMaxEntryWords];
+  for (uint32_t begin = 0; begin < chunk.num_rows; begin += PrefixLayout::kBlockRows) {
+    const uint32_t n = std::min(PrefixLayout::kBlockRows, chunk.num_rows - begin);
     const uint64_t position = bases_[c] + begin;
     if (order_ != Order::kReversed) {
       layout_->Pack(chunk, begin, n, c << kChunkShift, EntryAt(position));
@@ -402,10 +402,10 @@ void Partition(const uint64_t* from, uint32_t n, const BucketMap& buckets, uint6
 void SortedRows::PlaceByBucket(uint64_t c) {
   const SortChunk& chunk = chunks_[c];
   uint64_t* const ends = scans_[c].buckets.data();
-  uint64_t buffer[EntryLayout::kBlockRows * kMaxEntryWords];
+  uint64_t buffer[PrefixLayout::kBlockRows * kMaxEntryWords];
   const auto deal = layout_->words() == 1 ? Partition<1> : layout_->words() == 2 ? Partition<2> : layout_->words() == 3 ? Partition<3> : Partition<4>;
-  for (uint32_t begin = 0; begin < chunk.num_rows; begin += EntryLayout::kBlockRows) {
-    const uint32_t n = std::min(EntryLayout::kBlockRows, chunk.num_rows - begin);
+  for (uint32_t begin = 0; begin < chunk.num_rows; begin += PrefixLayout::kBlockRows) {
+    const uint32_t n = std::min(PrefixLayout::kBlockRows, chunk.num_rows - begin);
     layout_->Pack(chunk, begin, n, c << kChunkShift, buffer);
     deal(buffer, n, *buckets_, layout_->words() == 1 ? layout_->row_mask() : 0, ends, EntryAt(0));
   }
@@ -422,7 +422,7 @@ std::unique_ptr<SortedRows::Worker> SortedRows::TakeWorker() {
       return worker;
     }
   }
-  return std::make_unique<Worker>(context_, *layout_, chunks_, by_row_id_, SettingOf(PrefetchLoop::kTie));
+  return std::make_unique<Worker>(context_, *layout_, chunks_, by_row_id_, SettingOf(PrefetchLoop::kCollision));
 }
 
 void SortedRows::GiveWorker(std::unique_ptr<Worker> worker) {
@@ -433,23 +433,23 @@ void SortedRows::GiveWorker(std::unique_ptr<Worker> worker) {
 absl::Status SortedRows::SortRange(uint64_t begin, uint64_t end, Worker* worker) {
   uint64_t* const entries = EntryAt(begin);
   const uint64_t n = end - begin;
-  QUERN_RETURN_IF_ERROR(order_ == Order::kNone ? worker->sorter.Sort(entries, n) : worker->sorter.SortTies(entries, n));
+  QUERN_RETURN_IF_ERROR(order_ == Order::kNone ? worker->sorter.Sort(entries, n) : worker->sorter.SortCollisions(entries, n));
   if (layout_->rest().empty() && !by_row_id_) return absl::OkStatus();
   return layout_->row_bits() == 0 ? absl::OkStatus() : worker->ties.Sort(entries, n);
 }
 
 absl::Status SortedRows::SortBuckets(uint64_t task) {
   std::unique_ptr<Worker> worker = TakeWorker();
-  const uint64_t tied_before = worker->ties.num_tied();
+  const uint64_t tied_before = worker->ties.num_collided();
   for (uint64_t b = task_bounds_[task]; b < task_bounds_[task + 1]; ++b)
     QUERN_RETURN_IF_ERROR(SortRange(bounds_[b], bounds_[b + 1], worker.get()));
-  tied_rows_ += worker->ties.num_tied() - tied_before;
+  collided_rows_ += worker->ties.num_collided() - tied_before;
   GiveWorker(std::move(worker));
   return absl::OkStatus();
 }
 
 absl::Status SortedRows::TryNearly(uint64_t) {
-  EntrySorter sorter(layout_->words(), context_.budget);
+  PrefixSorter sorter(layout_->words(), context_.budget);
   QUERN_ASSIGN_OR_RETURN(const bool is_sorted, sorter.SortNearly(EntryAt(0), num_rows_));
   if (is_sorted) order_ = Order::kSorted;
   return absl::OkStatus();
@@ -463,11 +463,11 @@ absl::Status SortedRows::SortSmall(uint64_t) {
   }
   const bool is_sorted = IsSorted(EntryAt(0), num_rows_, layout_->words());
   if (!is_sorted) order_ = Order::kNone;
-  if (num_rows_ > 1) method_ = is_sorted ? "sorted" : EntrySorter::MethodFor(layout_->words(), num_rows_);
+  if (num_rows_ > 1) method_ = is_sorted ? "sorted" : PrefixSorter::MethodFor(layout_->words(), num_rows_);
   if (is_sorted && layout_->rest().empty() && !by_row_id_) return absl::OkStatus();
-  Worker worker(context_, *layout_, chunks_, by_row_id_, SettingOf(PrefetchLoop::kTie));
+  Worker worker(context_, *layout_, chunks_, by_row_id_, SettingOf(PrefetchLoop::kCollision));
   QUERN_RETURN_IF_ERROR(SortRange(0, num_rows_, &worker));
-  tied_rows_ += worker.ties.num_tied();
+  collided_rows_ += worker.ties.num_collided();
   return absl::OkStatus();
 }
 
@@ -505,7 +505,7 @@ bool SortedRows::IsSamePartition(uint64_t position) const {
 
 bool SortedRows::HasSameKeys(uint64_t position) const {
   const uint64_t *a = EntryAt(position - 1), *b = EntryAt(position);
-  if (!layout_->IsTied(a)) return false;
+  if (!layout_->Collides(a)) return false;
   if (layout_->rest().empty()) return true;
   return CompareRows(*context_.descriptor->get(), layout_->rest(), WordsOf(layout_->RowOf(a)), WordsOf(layout_->RowOf(b))) == 0;
 }

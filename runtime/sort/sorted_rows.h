@@ -34,7 +34,7 @@ class SortedRows {
 
   uint64_t num_rows() const { return num_rows_; }
   const char* method() const { return method_; }
-  uint64_t tied_rows() const { return tied_rows_; }  // whose order their entries did not say
+  uint64_t collided_rows() const { return collided_rows_; }  // whose order their entries did not say
   uint32_t entry_bytes() const;
   uint32_t key_bits() const;
   const SortChunks& chunks() const { return chunks_; }
@@ -53,7 +53,7 @@ class SortedRows {
     uint64_t num_tuples = 0;      // from its begin on: of the block, and of blocks to come
     uint64_t num_asked = 0;       // those whose strings were asked for
   };
-  static constexpr uint32_t kBlockRows = EntryLayout::kBlockRows;
+  static constexpr uint32_t kBlockRows = PrefixLayout::kBlockRows;
   // Rows of a block, up to kBlockRows.
   uint32_t block_rows() const;
   // Rows position .. position+n-1, n up to kBlockRows. *Cost*: a random line a row where the descriptor has tuples; they are asked for as the
@@ -123,7 +123,7 @@ class SortedRows {
   uint64_t num_rows_ = 0;
   uint64_t stored_bytes_ = 0;
   std::vector<uint32_t> string_offsets_;  // in a tuple, of fields that may point to bytes
-  std::optional<EntryLayout> layout_;
+  std::optional<PrefixLayout> layout_;
   HugeBuffer entries_;
   HugeBuffer pointers_;                                    // of tuples: comparison sorts
   std::vector<uint32_t> words_read_;                       // words of keys that come out of them
@@ -143,7 +143,7 @@ class SortedRows {
   std::vector<uint64_t> task_bounds_;  // of tasks, in buckets
   std::mutex workers_mutex_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::atomic<uint64_t> tied_rows_{0};
+  std::atomic<uint64_t> collided_rows_{0};
   uint32_t partition_bits_ = 0;
   std::vector<KeyComparison> partition_steps_;
   SortWindows windows_;

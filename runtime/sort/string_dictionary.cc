@@ -181,7 +181,7 @@ class StringOrder {
   // By their first eight bytes as numbers, then, where these are equal, by comparing.
   absl::Status Sort() {
     for (uint32_t i = 0; i < codes_.size(); ++i) QUERN_RETURN_IF_ERROR(AddNumbering(i));
-    EntrySorter sorter(2, budget_);
+    PrefixSorter sorter(2, budget_);
     QUERN_RETURN_IF_ERROR(sorter.Sort(reinterpret_cast<uint64_t*>(places_.data()), places_.size()));
     for (size_t begin = 0, end = 0; begin < places_.size(); begin = end) {
       for (end = begin + 1; end < places_.size() && places_[end].front == places_[begin].front;) ++end;

@@ -41,7 +41,7 @@ class AggregateStats(ctypes.Structure):
 
 class SortStats(ctypes.Structure):
     _fields_ = [("input_rows", ctypes.c_uint64), ("num_rows", ctypes.c_uint64), ("dropped_rows", ctypes.c_uint64),
-                ("tied_rows", ctypes.c_uint64), ("peak_bytes", ctypes.c_uint64), ("entry_bytes", ctypes.c_uint64),
+                ("collided_rows", ctypes.c_uint64), ("peak_bytes", ctypes.c_uint64), ("entry_bytes", ctypes.c_uint64),
                 ("key_bits", ctypes.c_uint32)]
 
 

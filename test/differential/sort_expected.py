@@ -31,7 +31,7 @@ class Answer:
     repeats: str | None = None     # runs of equal texts answer the same bits
     method: str = ""
     dropped_rows: int = 0
-    tied_rows: int = 0
+    collided_rows: int = 0
     entry_bytes: int = 0
     thresholds_read: int = 0
     out_of_memory: bool = False    # so that nothing came out, or not all

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sort as an operator that run.py can test: its cases, how to run them, what they must answer, and what a run has to cover.
 
-What a run has seen is a set of pairs, such as ("method", "radix", "jit"), ("limit", "more than rows") and ("entry_words", 3).
+What a run has seen is a set of pairs, such as ("method", "radix", "jit"), ("limit", "more than rows") and ("prefix_words", 3).
 """
 import collections
 
@@ -85,7 +85,7 @@ def _case_marks(case):
         yield "payload", "nothing comes out"
 
 
-_PARAMETERS = {"sort_method": ("radix", "comparison"), "entry_words": (1, 2, 3, 4), "code_rows": (0, 1, 100, 65536),
+_PARAMETERS = {"sort_method": ("radix", "comparison"), "prefix_words": (1, 2, 3, 4), "code_rows": (0, 1, 100, 65536),
                "top_rows": (0, 1, 1000, 262144), "batch_size": BATCHES, "prefetch": ("off",), "huge_pages": ("on", "off")}
 
 
@@ -139,7 +139,7 @@ def _answer_marks(case, variant, answer):
         yield "threshold", "read"
     if answer.dropped_rows:
         yield "rows", "dropped"
-    if answer.tied_rows:
+    if answer.collided_rows:
         yield "rows", "tied"
     if answer.num_rows > 1 and answer.method == "radix":
         yield "entry bytes", answer.entry_bytes

@@ -280,7 +280,7 @@ def _sorted(kernel, case, variant, keep):
         _check_method(case, variant, method)
     repeats = repr(dataclasses.replace(variant, engine="")) if thresholds.set_class is None else None
     return Answer(table, num_rows, feeder.row_ids(), stats.input_rows, bound=thresholds.set_class, repeats=repeats, method=method,
-                  dropped_rows=stats.dropped_rows, tied_rows=stats.tied_rows, entry_bytes=stats.entry_bytes,
+                  dropped_rows=stats.dropped_rows, collided_rows=stats.collided_rows, entry_bytes=stats.entry_bytes,
                   thresholds_read=thresholds.num_read)
 
 

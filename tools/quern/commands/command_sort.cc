@@ -123,7 +123,7 @@ absl::StatusOr<OperatorResult> SortOperator::Run(const CompiledKernel& compiled,
 
 void SortOperator::AddStats(JsonObject* json) const {
   json->Text("method", result_.stats.method).Count("entry_bytes", result_.stats.entry_bytes).Count("key_bits", result_.stats.key_bits);
-  json->Count("tied_rows", result_.stats.tied_rows).Count("dropped_rows", result_.stats.dropped_rows);
+  json->Count("collided_rows", result_.stats.collided_rows).Count("dropped_rows", result_.stats.dropped_rows);
 }
 
 }  // namespace

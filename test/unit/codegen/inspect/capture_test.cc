@@ -177,7 +177,7 @@ CapturedJob SomeJob() {
 constexpr const char* kSomeText =
     "quern-capture 1\n"
     "job jobs=2 threads=3 layout=open build_rows=1000000 probe_rows=59986052 keys=999999 hits=97.5 zipf=0.75 key_bytes=0 "
-    "table_bytes=40000000 tied_rows=0 ns=512000000 params=batch_size=512,layout=open spec=join.inner keys=i64 build=i64\n"
+    "table_bytes=40000000 collided_rows=0 ns=512000000 params=batch_size=512,layout=open spec=join.inner keys=i64 build=i64\n"
     "end 1\n";
 
 TEST(CaptureLog, PrintsWhatItReads) {
@@ -361,7 +361,7 @@ TEST(Replay, TunesGroupsByTheirNumberAndSortsByWhatComesOut) {
   ASSERT_EQ(cells.size(), 1u);
   EXPECT_EQ(cells[0].cell.loop, PrefetchLoop::kGather);
   EXPECT_EQ(cells[0].data.build_rows, 7u);
-  sort.tied_rows = 3000;
+  sort.collided_rows = 3000;
   EXPECT_EQ(CellsToReplay({sort}, uint64_t{1} << 31).size(), 2u);
 }
 

@@ -306,7 +306,7 @@ TEST(Estimate, OfBelievedMemoryGoesByTheCaches) {
   EXPECT_EQ(Estimate(PrefetchLoop::kUpdateDense, BelievedModel(With(2 << 20, 4 << 20))), "0@2M,64@4M,128");
   EXPECT_EQ(Estimate(PrefetchLoop::kUpdateDense, BelievedModel(With(4 << 20, 4 << 20))), "0@4M,128");
   EXPECT_EQ(Estimate(PrefetchLoop::kGather, BelievedModel(With(1 << 20, 32 << 20))), "0@2M,all");
-  EXPECT_EQ(Estimate(PrefetchLoop::kTie, BelievedModel(With(2 << 20, 32 << 20))), "0@1M,24");
+  EXPECT_EQ(Estimate(PrefetchLoop::kCollision, BelievedModel(With(2 << 20, 32 << 20))), "0@1M,24");
 }
 
 TEST(Estimate, CoversMeasuredLatencyTwice) {

@@ -134,13 +134,13 @@ TEST(Plan, ParametersOfAnotherOperatorAreUnknown) {
             "inline_group_bytes, hash, batch_size, batch_size_l2, prefetch, prefetch_update_dense, "
             "prefetch_update_open, prefetch_update_directory, states, prefetch_input_rows, huge_pages, passes, codegen_level, toggled_pass");
   EXPECT_EQ(Error({{"hash", "zero"}}, kOperators[2].spec),
-            "unknown plan parameter: hash; accepted: sort_method, entry_words, code_rows, top_rows, batch_size, prefetch, prefetch_gather, "
-            "prefetch_tie, huge_pages, "
+            "unknown plan parameter: hash; accepted: sort_method, prefix_words, code_rows, top_rows, batch_size, prefetch, prefetch_gather, "
+            "prefetch_collision, huge_pages, "
             "passes, codegen_level, toggled_pass");
   for (const char* name : {"prefetch", "hash", "huge_pages", "partition_bits"})
     EXPECT_EQ(Error({{name, "1"}}, kOperators[3].spec),
               "unknown plan parameter: " + std::string(name) + "; accepted: batch_size, passes, codegen_level, toggled_pass");
-  EXPECT_EQ(Error({{"entry_words", "3"}}).rfind("unknown plan parameter: entry_words; accepted: layout, ", 0), 0u);
+  EXPECT_EQ(Error({{"prefix_words", "3"}}).rfind("unknown plan parameter: prefix_words; accepted: layout, ", 0), 0u);
 }
 
 TEST(Plan, ErrorsNameWhatIsAccepted) {
@@ -158,7 +158,7 @@ TEST(Plan, ErrorsNameWhatIsAccepted) {
 TEST(Plan, ErrorsOfSortsNameWhatIsAccepted) {
   const auto error = [](const char* name, const char* value) { return Error({{name, value}}, kOperators[2].spec); };
   EXPECT_EQ(error("sort_method", "merge"), "bad value of plan parameter sort_method: merge; accepted: radix, comparison");
-  EXPECT_EQ(error("entry_words", "5"), "bad value of plan parameter entry_words: 5; accepted: 1 to 4 words");
+  EXPECT_EQ(error("prefix_words", "5"), "bad value of plan parameter prefix_words: 5; accepted: 1 to 4 words");
   EXPECT_EQ(error("top_rows", "1073741825"), "bad value of plan parameter top_rows: 1073741825; accepted: 0 to 1073741824 rows");
 }
 
@@ -223,7 +223,7 @@ TEST(Plan, TheRuntimeIsToldWhatASortsPlanSays) {
   const char* const spec = kOperators[2].spec;
   const auto plan = Plan({{"batch_size", "8"},
                           {"sort_method", "comparison"},
-                          {"entry_words", "4"},
+                          {"prefix_words", "4"},
                           {"code_rows", "9"},
                           {"top_rows", "0"},
                           {"huge_pages", "off"}},
@@ -235,7 +235,7 @@ TEST(Plan, TheRuntimeIsToldWhatASortsPlanSays) {
   const SortOptions options = MakeSortOptions(*plan);
   EXPECT_EQ(options.bucket_bytes, Machine{}.l2_bytes / 4);
   EXPECT_FALSE(options.huge_pages);
-  EXPECT_EQ(options.entry_words, 4u);
+  EXPECT_EQ(options.prefix_words, 4u);
   EXPECT_EQ(options.code_rows, 9u);
   EXPECT_EQ(options.top_rows, 0u);
   EXPECT_TRUE(options.prefetches);
@@ -251,7 +251,7 @@ TEST(Plan, TheRuntimeIsToldWhatAFiltersPlanSays) {
 TEST(Plan, ASortsDefaultsAreTheRuntimes) {
   const auto plan = Plan({}, kOperators[2].spec);
   EXPECT_EQ(MakePlannedSort(*plan)->method(), SortMethod::kRadix);
-  EXPECT_EQ(MakeSortOptions(*plan).entry_words, SortOptions().entry_words);
+  EXPECT_EQ(MakeSortOptions(*plan).prefix_words, SortOptions().prefix_words);
   EXPECT_EQ(MakeSortOptions(*plan).top_rows, SortOptions().top_rows);
   EXPECT_EQ(MakeSortOptions(*plan).code_rows, SortOptions().code_rows);
   EXPECT_TRUE(MakeSortOptions(*plan).huge_pages);

@@ -128,7 +128,7 @@ TEST(Swap, SortsWhoseStringsBecomeCodes) {
 
 // Entries that do not say the order: ties are looked up in tuples.
 TEST(Swap, SortsWithTies) {
-  ExpectSameWhereverItSwaps("sort keys=utf8:out,utf8:desc:out,i64:out payload=rowid stable", {{"batch_size", "8"}, {"entry_words", "1"}},
+  ExpectSameWhereverItSwaps("sort keys=utf8:out,utf8:desc:out,i64:out payload=rowid stable", {{"batch_size", "8"}, {"prefix_words", "1"}},
                             60, 8);
 }
 

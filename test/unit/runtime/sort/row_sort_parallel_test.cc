@@ -118,7 +118,7 @@ TEST(RowSortParallel, TiesOfLongStringsAreSortedTogether) {
     const Lines alone = Alone(c, "");
     EXPECT_EQ(Together(c, "", 2), alone);
     SortTuning tuning;
-    tuning.options.entry_words = 1;
+    tuning.options.prefix_words = 1;
     EXPECT_EQ(Together(c, "", 3, tuning), alone);
   }
 }

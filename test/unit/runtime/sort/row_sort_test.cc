@@ -261,7 +261,7 @@ TEST(RowSort, EntriesOfEveryWidth) {
     const BatchView batch = Rows(3000, {columns.begin(), columns.begin() + static_cast<ptrdiff_t>(num_keys)}, {RowIdColumn()});
     for (uint32_t words = 1; words <= 4; ++words) {
       SortTuning tuning;
-      tuning.options.entry_words = words;
+      tuning.options.prefix_words = words;
       EXPECT_EQ(SortedLines(Sorted(spec + " payload=rowid stable", {batch}, tuning)), expected) << num_keys << " " << words;
     }
   }
@@ -325,7 +325,7 @@ TEST(RowSort, LongStringsAndTiesEverywhere) {
       const std::string spec = std::string("sort keys=") + type + ":out,i64 payload=rowid stable";
       for (const uint32_t words : {1u, 2u, 4u}) {
         SortTuning tuning;
-        tuning.options.entry_words = words;
+        tuning.options.prefix_words = words;
         EXPECT_EQ(SortedLines(Sorted(spec, {TextBatch(rows, storage)}, tuning)), TextOrder(rows, false)) << n << " " << type;
       }
     }
@@ -618,7 +618,7 @@ TEST(RowSort, WindowFunctionsNumberRowsWithinPartitions) {
         if (limit != 0) expected.resize(std::min<size_t>(expected.size(), limit));
         for (const uint32_t words : {1u, 2u, 4u}) {
           SortTuning tuning;
-          tuning.options.entry_words = words;
+          tuning.options.prefix_words = words;
           EXPECT_EQ(SortedLines(Sorted(spec, {Rows(n, {NumberColumn(first), NumberColumn(second)})}, tuning)), expected)
               << n << " " << spec << " " << words;
         }

@@ -124,7 +124,7 @@ TEST(SortCollation, EntriesOfEveryWidth) {
     const Lines expected = LinesOf(order.Sorted(texts));
     for (uint32_t words = 1; words <= 4; ++words) {
       SortTuning tuning;
-      tuning.options.entry_words = words;
+      tuning.options.prefix_words = words;
       EXPECT_EQ(SortedLines(order.Spec("utf8"), BatchesOfAll(texts, kVar32), tuning), expected) << words;
     }
   });
@@ -152,7 +152,7 @@ TEST(SortCollation, FewStringsByTheirRanks) {
     for (const BatchView& batch : BatchesOfAll(texts, kVar32)) ASSERT_EQ(sort->Append(batch), absl::OkStatus());
     ASSERT_EQ(sort->Finalise(), absl::OkStatus());
     EXPECT_EQ(SortedLines(sort), LinesOf(order.Sorted(texts)));
-    EXPECT_EQ(sort->stats().tied_rows, 0u);
+    EXPECT_EQ(sort->stats().collided_rows, 0u);
     EXPECT_LE(sort->stats().key_bits, 1u + 6u);
   });
 }
@@ -183,7 +183,7 @@ TEST(SortCollation, RanksAreOfStringsThatAreEqual) {
     }
     for (const uint32_t words : {1u, 4u}) {
       SortTuning tuning;
-      tuning.options.entry_words = words;
+      tuning.options.prefix_words = words;
       EXPECT_EQ(SortedLines(order.Spec("utf8") + " window=rank,dense_rank", BatchesOfAll(texts, kVar32), tuning), expected) << words;
     }
   });
@@ -213,7 +213,7 @@ TEST(SortCollation, AmongOtherKeys) {
     batch.keys = {first->column, batch.keys[0], last->column};
     for (const uint32_t words : {1u, 2u, 4u}) {
       SortTuning tuning;
-      tuning.options.entry_words = words;
+      tuning.options.prefix_words = words;
       EXPECT_EQ(SortedLines(spec, {batch}, tuning), LinesOf(rows)) << words;
     }
   });

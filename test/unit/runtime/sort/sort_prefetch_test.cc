@@ -54,9 +54,9 @@ std::shared_ptr<RowSort> Sorted(const std::vector<BatchView>& batches, const Sor
   return sort;
 }
 
-SortTuning TuningOf(PrefetchLoop loop, const PrefetchSetting& setting, uint32_t entry_words) {
+SortTuning TuningOf(PrefetchLoop loop, const PrefetchSetting& setting, uint32_t prefix_words) {
   SortTuning tuning;
-  tuning.options.entry_words = entry_words;
+  tuning.options.prefix_words = prefix_words;
   tuning.options.prefetch = LaddersOf(loop, setting);
   return tuning;
 }
@@ -65,10 +65,10 @@ TEST(SortPrefetch, EverySettingGivesTheSameRows) {
   const std::vector<BatchView> batches = RowsToSort(1300);
   const Lines expected = SortedLines(Sorted(batches, TuningOf(PrefetchLoop::kGather, {}, 1)));
   ASSERT_EQ(expected.size(), 1300u);
-  for (const PrefetchLoop loop : {PrefetchLoop::kGather, PrefetchLoop::kTie}) {
+  for (const PrefetchLoop loop : {PrefetchLoop::kGather, PrefetchLoop::kCollision}) {
     for (const PrefetchSetting& setting : ManySettings()) {
-      for (const uint32_t entry_words : {1u, 3u}) {
-        EXPECT_EQ(SortedLines(Sorted(batches, TuningOf(loop, setting, entry_words)), 700), expected)
+      for (const uint32_t prefix_words : {1u, 3u}) {
+        EXPECT_EQ(SortedLines(Sorted(batches, TuningOf(loop, setting, prefix_words)), 700), expected)
             << LoopText(loop) << " " << PrintSetting(setting, PrefetchHint::kT0);
       }
     }
@@ -114,7 +114,7 @@ TEST(SortPrefetch, ItMayChangeBeforeSorting) {
   for (const PrefetchSetting& setting : ManySettings()) {
     auto sort = SortOf(kSpec);
     for (const BatchView& batch : batches) ASSERT_EQ(sort->Append(batch), absl::OkStatus());
-    sort->SetPrefetch(PrefetchLoop::kTie, setting);
+    sort->SetPrefetch(PrefetchLoop::kCollision, setting);
     ASSERT_EQ(sort->Finalise(), absl::OkStatus());
     EXPECT_EQ(SortedLines(sort), expected) << PrintSetting(setting, PrefetchHint::kT0);
   }
