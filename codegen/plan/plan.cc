@@ -311,7 +311,7 @@ SortOptions MakeSortOptions(const KernelPlan& plan) {
   // A quarter of the L2 cache, since sorting wants as much again beside them (10 M entries of two words: 512 buckets 13 ns an entry for
   // all, 1024 of 156 KB 11, 2048 15; `sort_bench --benchmark_filter=keys`).
   options.bucket_bytes = std::max<uint64_t>(plan.l2_bytes / 4, 4096);
-  options.code_rows = plan.code_rows;
+  options.dictionary_rows = plan.dictionary_rows;
   options.prefix_words = plan.prefix_words;
   options.top_rows = plan.top_rows;
   return options;

@@ -35,11 +35,11 @@ LocalRows::LocalRows(SortContext context)
   const auto is_variable = [](const QuernField& field) { return IsVariable(field.storage); };
   keeps_owners_ = !context_.keeps_top() && (std::any_of(rows.build, rows.build + rows.num_build, is_variable) ||
                                             std::any_of(rows.build_residual, rows.build_residual + rows.num_residual, is_variable));
-  FindCodedWords();
+  FindDictionaryWords();
   may_drop_tuples_ = !context_.keeps_top() && context_.descriptor->may_drop_tuples();
   for (const SortFieldSource& field : context_.descriptor->fields())
     if (may_drop_tuples_ && blocks::IsFloatStorage(context_.descriptor->get()->keys[field.index].storage)) float_fields_ |= 1u << field.index;
-  if (context_.keeps_top() || context_.descriptor->method() != SortMethod::kRadix || context_.options.code_rows == 0) return;
+  if (context_.keeps_top() || context_.descriptor->method() != SortMethod::kRadix || context_.options.dictionary_rows == 0) return;
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   for (uint32_t k = 0; k < descriptor.num_keys; ++k)
     if (IsVariable(descriptor.keys[k].storage)) key_codes_.push_back({k, nullptr});
@@ -231,9 +231,9 @@ void LocalRows::AddTo(SortInput* input) const {
   if (num_rows_ == 0) return;
   input->needs_tuples |= NeedsTuples();
   ++input->num_local_states;
-  for (const KeyCodes& key : key_codes_) {
+  for (const KeyDictionary& key : key_codes_) {
     if (key.codes == nullptr) continue;
-    const auto has_key = [&](const CodedKey& coded) { return coded.key == key.key; };
+    const auto has_key = [&](const DictionaryKey& coded) { return coded.key == key.key; };
     auto coded = std::find_if(input->coded.begin(), input->coded.end(), has_key);
     if (coded == input->coded.end()) coded = input->coded.insert(coded, {key.key, {}});
     coded->codes.push_back(key.codes.get());

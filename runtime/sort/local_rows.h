@@ -58,9 +58,9 @@ struct SortContext {
 };
 
 // A key whose strings are codes in all chunks, in the bits of its first part, until they are made ranks.
-struct CodedKey {
+struct DictionaryKey {
   uint32_t key;
-  std::vector<const StringCodes*> codes;  // by side
+  std::vector<const StringDictionary*> codes;  // by side
 };
 
 // Rows of one or more sides, as those who sort them see them.
@@ -72,7 +72,7 @@ struct SortInput {
   uint64_t last_row_id = 0;      // of the last chunk's last row
   uint32_t num_local_states = 0;
   std::vector<uint32_t> locals;  // by chunk: its side
-  std::vector<CodedKey> coded;
+  std::vector<DictionaryKey> coded;
   bool needs_tuples = false;  // words and codes do not say all fields
 };
 
@@ -85,7 +85,7 @@ class LocalRows {
   absl::Status Append(const BatchView& batch, uint64_t first_row_id);
 
   // Whether a key's rows have codes, and how to make them bytes again.
-  bool IsCoded(uint32_t key) const;
+  bool HasDictionary(uint32_t key) const;
   absl::Status Uncode(uint32_t key);
 
   // Whether words and codes do not say all that tuples hold: then all sides must have tuples, of all rows. *Errors*: ResourceExhausted.
@@ -102,9 +102,9 @@ class LocalRows {
  private:
   struct Memory;
   struct Block;
-  struct KeyCodes {
+  struct KeyDictionary {
     uint32_t key;
-    std::unique_ptr<StringCodes> codes;  // null: rows have bytes
+    std::unique_ptr<StringDictionary> codes;  // null: rows have bytes
     bool may_try = true;
   };
   absl::Status AppendRows(const Block& block);
@@ -118,12 +118,12 @@ class LocalRows {
   void FindOddFloats(const Block& block);
   void RestoreField(uint32_t f, const uint64_t* const* words, uint32_t n, uint8_t* tuples) const;
   void WriteBytes(uint32_t key, uint32_t begin, uint32_t n, SortChunk* chunk);
-  absl::Status TryCodes(KeyCodes* key);
-  absl::StatusOr<bool> CodeSome(KeyCodes* key, const blocks::Bytes* strings, SortChunk* chunk, uint32_t begin, uint32_t n);
+  absl::Status TryDictionary(KeyDictionary* key);
+  absl::StatusOr<bool> CodeSome(KeyDictionary* key, const blocks::Bytes* strings, SortChunk* chunk, uint32_t begin, uint32_t n);
   void PointToCopies(const QuernSortKey& key, const blocks::Bytes* strings, const uint8_t* const* copies, uint32_t n,
                      uint8_t* tuples) const;
   bool IsSkipped(const QuernSortPart& part) const;
-  void FindCodedWords();
+  void FindDictionaryWords();
   absl::StatusOr<SortChunk*> ChunkFor(uint64_t n);
   absl::Status GrowFirst(uint32_t capacity);
   void SetMemory(uint8_t* memory, uint32_t capacity, bool has_tuples, SortChunk* chunk) const;
@@ -149,8 +149,8 @@ class LocalRows {
   uint64_t last_row_id_ = 0;
   bool keeps_owners_ = false;
   std::vector<std::shared_ptr<const void>> owners_;
-  std::vector<KeyCodes> key_codes_;
-  std::vector<std::unique_ptr<StringCodes>> old_codes_;
+  std::vector<KeyDictionary> key_codes_;
+  std::vector<std::unique_ptr<StringDictionary>> old_codes_;
   uint32_t skipped_keys_ = 0;     // that have codes: their bytes are not encoded
   std::vector<bool> is_written_;  // by word: whether encoding writes to it
   std::vector<bool> is_zeroed_;   // by word, where keys are skipped: it must be zeros before, as what it begins with is not encoded

@@ -73,10 +73,10 @@ void LocalRows::ReadStrings(const Block& block, uint32_t key, blocks::Bytes* str
 
 absl::Status LocalRows::CodeRows(const Block& block, SortChunk* chunk) {
   blocks::Bytes strings[kMaxBatchRows];
-  for (KeyCodes& key : key_codes_) {
-    if (key.codes == nullptr && (!key.may_try || num_rows_ < context_.options.code_rows)) continue;
+  for (KeyDictionary& key : key_codes_) {
+    if (key.codes == nullptr && (!key.may_try || num_rows_ < context_.options.dictionary_rows)) continue;
     if (key.codes == nullptr) {
-      QUERN_RETURN_IF_ERROR(TryCodes(&key));
+      QUERN_RETURN_IF_ERROR(TryDictionary(&key));
       continue;
     }
     ReadStrings(block, key.key, strings);
@@ -95,10 +95,10 @@ absl::Status LocalRows::CodeRows(const Block& block, SortChunk* chunk) {
 bool LocalRows::IsSkipped(const QuernSortPart& part) const { return part.kind == kBytesPart && (skipped_keys_ >> part.key & 1) != 0; }
 
 // Words that hold nothing but skipped bytes, and no codes in their place, are never touched: there may be anything in them.
-void LocalRows::FindCodedWords() {
+void LocalRows::FindDictionaryWords() {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   skipped_keys_ = 0;
-  for (const KeyCodes& key : key_codes_) skipped_keys_ |= key.codes == nullptr ? 0 : 1u << key.key;
+  for (const KeyDictionary& key : key_codes_) skipped_keys_ |= key.codes == nullptr ? 0 : 1u << key.key;
   is_written_.assign(descriptor.num_words, false);
   for (uint32_t p = 0; p < descriptor.num_parts; ++p) {
     const QuernSortPart& part = descriptor.parts[p];
@@ -117,18 +117,18 @@ void LocalRows::FindCodedWords() {
 }
 
 // Takes up codes where a sample of the rows so far has duplicates enough to expect few strings, and there are few.
-absl::Status LocalRows::TryCodes(KeyCodes* key) {
+absl::Status LocalRows::TryDictionary(KeyDictionary* key) {
   key->may_try = false;
   SortChunk& chunk = chunks_.front();
   blocks::Bytes strings[kMaxBatchRows];
   uint32_t codes[kMaxBatchRows];
   const uint8_t* copies[kMaxBatchRows];
-  StringCodes sample(context_.budget);
+  StringDictionary sample(context_.budget);
   const uint32_t num_sampled = std::min(kSampleRows, chunk.num_rows), step = chunk.num_rows / num_sampled;
   for (uint32_t i = 0; i < num_sampled; ++i) ReadStrings(chunk, key->key, i * step, 1, strings + i);
   QUERN_RETURN_IF_ERROR(sample.Add(strings, num_sampled, codes, copies).status());
   if (sample.size() > num_sampled - num_sampled / 32) return absl::OkStatus();
-  key->codes = std::make_unique<StringCodes>(context_.budget);
+  key->codes = std::make_unique<StringDictionary>(context_.budget);
   // Nulls have code 0: the empty string's, whose rank is the same in all sides.
   const blocks::Bytes empty = {nullptr, 0};
   QUERN_RETURN_IF_ERROR(key->codes->Add(&empty, 1, codes, copies).status());
@@ -149,13 +149,13 @@ absl::Status LocalRows::TryCodes(KeyCodes* key) {
     ReadStrings(chunk, key->key, begin, n, strings);
     QUERN_RETURN_IF_ERROR(CodeSome(key, strings, &chunk, begin, n).status());
   }
-  FindCodedWords();
+  FindDictionaryWords();
   return absl::OkStatus();
 }
 
 // Puts codes into the words of n rows, in which the key's bits are zero; answers false, and leaves them as they are, where there are too
 // many strings.
-absl::StatusOr<bool> LocalRows::CodeSome(KeyCodes* key, const blocks::Bytes* strings, SortChunk* chunk, uint32_t begin, uint32_t n) {
+absl::StatusOr<bool> LocalRows::CodeSome(KeyDictionary* key, const blocks::Bytes* strings, SortChunk* chunk, uint32_t begin, uint32_t n) {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   uint32_t codes[kMaxBatchRows];
   const uint8_t* copies[kMaxBatchRows];
@@ -185,17 +185,17 @@ void LocalRows::PointToCopies(const QuernSortKey& key, const blocks::Bytes* stri
   }
 }
 
-bool LocalRows::IsCoded(uint32_t key) const {
+bool LocalRows::HasDictionary(uint32_t key) const {
   return std::any_of(key_codes_.begin(), key_codes_.end(),
-                     [&](const KeyCodes& codes) { return codes.key == key && codes.codes != nullptr; });
+                     [&](const KeyDictionary& codes) { return codes.key == key && codes.codes != nullptr; });
 }
 
 absl::Status LocalRows::Uncode(uint32_t key) {
   QUERN_RETURN_IF_ERROR(RestoreTuples());
-  for (KeyCodes& codes : key_codes_)
+  for (KeyDictionary& codes : key_codes_)
     if (codes.key == key && codes.codes != nullptr) old_codes_.push_back(std::move(codes.codes));  // tuples point to copies
   const std::vector<bool> were_written = is_written_, were_zeroed = is_zeroed_;
-  FindCodedWords();
+  FindDictionaryWords();
   for (uint32_t w = 0; w < is_written_.size(); ++w) {
     if (!is_written_[w] || were_written[w] || were_zeroed[w]) continue;
     for (SortChunk& chunk : chunks_) std::fill_n(chunk.words + uint64_t{w} * chunk.capacity, chunk.num_rows, uint64_t{0});
@@ -239,7 +239,7 @@ bool LocalRows::NeedsTuples() const {
   if (!may_drop_tuples_ || odd_floats_ != 0) return context_.descriptor->has_tuples();
   const std::vector<SortFieldSource>& fields = context_.descriptor->fields();
   return !std::all_of(fields.begin(), fields.end(),
-                      [this](const SortFieldSource& field) { return (float_fields_ >> field.index & 1) != 0 || IsCoded(field.index); });
+                      [this](const SortFieldSource& field) { return (float_fields_ >> field.index & 1) != 0 || HasDictionary(field.index); });
 }
 
 void LocalRows::FindOddFloats(const Block& block) {
@@ -279,7 +279,7 @@ void LocalRows::RestoreField(uint32_t f, const uint64_t* const* words, uint32_t 
   const QuernField& field = context_.descriptor->field(f);
   const RowParts rows(&descriptor, &descriptor.keys[k], words);
   const bool is_float = (float_fields_ >> k & 1) != 0;
-  const auto coded = std::find_if(key_codes_.begin(), key_codes_.end(), [k](const KeyCodes& key) { return key.key == k; });
+  const auto coded = std::find_if(key_codes_.begin(), key_codes_.end(), [k](const KeyDictionary& key) { return key.key == k; });
   for (uint32_t i = 0; i < n; ++i) {
     uint8_t* const tuple = tuples + uint64_t{i} * descriptor.rows.tuple_bytes;
     uint8_t* const to = tuple + field.tuple_offset;

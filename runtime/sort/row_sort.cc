@@ -205,10 +205,10 @@ absl::Status RowSort::SetThreshold(const BatchView& keys) {
 // Codes are of use only where all sides have them, and so is doing without tuples.
 absl::Status RowSort::UnifyLocalStates() {
   for (uint32_t k = 0; k < descriptor_->get()->num_keys; ++k) {
-    const auto has_bytes = [k](const auto& local) { return local->num_rows() != 0 && !local->IsCoded(k); };
+    const auto has_bytes = [k](const auto& local) { return local->num_rows() != 0 && !local->HasDictionary(k); };
     if (std::none_of(local_states_.begin(), local_states_.end(), has_bytes)) continue;
     for (const auto& local : local_states_)
-      if (local->IsCoded(k)) QUERN_RETURN_IF_ERROR(local->Uncode(k));
+      if (local->HasDictionary(k)) QUERN_RETURN_IF_ERROR(local->Uncode(k));
   }
   const auto needs_tuples = [](const auto& local) { return local->num_rows() != 0 && local->NeedsTuples(); };
   if (std::any_of(local_states_.begin(), local_states_.end(), needs_tuples))

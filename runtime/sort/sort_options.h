@@ -18,7 +18,7 @@ struct SortOptions {
   PrefetchSchedules prefetch;
   bool huge_pages = true;
   uint64_t bucket_bytes = uint64_t{1} << 18;  // of entries that are sorted in the L2 cache at a time
-  uint32_t code_rows = 65536;                 // of a side, from which strings that are few get codes; up to kChunkRows; 0: never
+  uint32_t dictionary_rows = 65536;                 // of a side, from which strings that are few get codes; up to kChunkRows; 0: never
   uint32_t prefix_words = 2;                   // words of an entry at most; one more where it then holds all that comes out of it; 1 to 4
   uint64_t top_rows = 262144;                 // limits up to which rows that cannot come out are dropped as they arrive
 };

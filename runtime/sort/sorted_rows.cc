@@ -135,7 +135,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
     return PhaseOver(1, &SortedRows::SortTuples);
   }
   input_.bits.resize(descriptor.num_words);
-  QUERN_RETURN_IF_ERROR(RankCodes());
+  QUERN_RETURN_IF_ERROR(RankDictionary());
   const std::vector<KeyComparison> steps = StepsOf(descriptor, input_.incomplete);
   const uint64_t last_number = chunks_.size() == 0   ? 0
                                : chunks_.size() == 1 ? std::max<uint64_t>(num_rows_, 1) - 1
@@ -202,9 +202,9 @@ std::vector<uint64_t> SortedRows::SampleFirstWords() const {
 // ---- ranks ------------------------------------------------------------------------------------------------------------
 
 // Finds the ranks of coded keys' strings, and how many bits they vary in.
-absl::Status SortedRows::RankCodes() {
+absl::Status SortedRows::RankDictionary() {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
-  for (const CodedKey& coded : input_.coded) {
+  for (const DictionaryKey& coded : input_.coded) {
     const QuernSortKey& key = descriptor.keys[coded.key];
     QUERN_ASSIGN_OR_RETURN(const uint32_t num_strings, RankStrings(coded.codes, key.rule, context_.budget, &ranks_.emplace_back()));
     for (std::vector<uint32_t>& ranks : ranks_.back())
@@ -225,7 +225,7 @@ absl::Status SortedRows::RankCodes() {
 
 // The strings of a key by their ranks, of which no two strings share one. Short ones lie in that order too: those that come out one after
 // the other are often neighbours.
-absl::Status SortedRows::OrderStrings(const CodedKey& coded, const std::vector<std::vector<uint32_t>>& ranks, uint32_t num_ranks) {
+absl::Status SortedRows::OrderStrings(const DictionaryKey& coded, const std::vector<std::vector<uint32_t>>& ranks, uint32_t num_ranks) {
   constexpr uint32_t kMoved = 256;
   RankedStrings& ranked = ranked_.emplace_back();
   ranked.strings.resize(num_ranks);

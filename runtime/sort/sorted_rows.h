@@ -76,8 +76,8 @@ class SortedRows {
   absl::StatusOr<std::optional<SharedWork::Phase>> Begin();
   void FindWordsRead();
   void FindIdBases();
-  absl::Status RankCodes();
-  absl::Status OrderStrings(const CodedKey& coded, const std::vector<std::vector<uint32_t>>& ranks, uint32_t num_ranks);
+  absl::Status RankDictionary();
+  absl::Status OrderStrings(const DictionaryKey& coded, const std::vector<std::vector<uint32_t>>& ranks, uint32_t num_ranks);
   void MakeRanks(uint64_t c);
   SharedWork::Phase PhaseOver(uint64_t num_tasks, absl::Status (SortedRows::*run)(uint64_t task));
   uint32_t BucketBits() const;

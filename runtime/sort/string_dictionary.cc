@@ -53,7 +53,7 @@ bool IsStream(const blocks::Bytes* strings, uint32_t n) {
 }  // namespace
 
 // Written word by word to where it stays: read back at once as a vector, it would wait for these stores.
-inline __attribute__((always_inline)) void StringCodes::Seek(blocks::Bytes string, Sought* sought) {
+inline __attribute__((always_inline)) void StringDictionary::Seek(blocks::Bytes string, Sought* sought) {
   const blocks::ShortWords words = blocks::ReadShort(string.data, std::min(string.length, kLongestFront));
   const uint64_t mark = string.length <= kLongestFront ? string.length + 1 : 255;
   const uint64_t w[4] = {words.words[0], words.words[1], words.words[2], words.words[3] | mark << 56};
@@ -66,7 +66,7 @@ inline __attribute__((always_inline)) void StringCodes::Seek(blocks::Bytes strin
 }
 
 // A bit for each place that has the tag.
-uint32_t StringCodes::LanesOf(const Bucket& bucket, uint16_t tag) {
+uint32_t StringDictionary::LanesOf(const Bucket& bucket, uint16_t tag) {
 #if defined(__x86_64__)
   const __m128i wanted = _mm_set1_epi16(static_cast<int16_t>(tag));
   const auto* const tags = reinterpret_cast<const __m128i*>(bucket.tags);
@@ -79,20 +79,20 @@ uint32_t StringCodes::LanesOf(const Bucket& bucket, uint16_t tag) {
 #endif
 }
 
-bool StringCodes::IsFront(const Front& a, const Front& b) {
+bool StringDictionary::IsFront(const Front& a, const Front& b) {
   typedef uint64_t U64x2 __attribute__((vector_size(16)));
   const auto *x = reinterpret_cast<const U64x2*>(&a), *y = reinterpret_cast<const U64x2*>(&b);
   const U64x2 difference = (x[0] ^ y[0]) | (x[1] ^ y[1]);
   return (difference[0] | difference[1]) == 0;
 }
 
-bool StringCodes::IsString(uint32_t code, const Front& front, blocks::Bytes string) const {
+bool StringDictionary::IsString(uint32_t code, const Front& front, blocks::Bytes string) const {
   if (!IsFront(fronts()[code], front)) return false;
   if (string.length <= kLongestFront) return true;
   return strings_[code].length == string.length && blocks::EqualBytes(strings_[code].data, string.data, string.length);
 }
 
-void StringCodes::Place(uint64_t hash, uint32_t code) {
+void StringDictionary::Place(uint64_t hash, uint32_t code) {
   uint64_t at = hash & mask_;
   while (buckets()[at].tags[kPlaces - 1] != 0) at = (at + 1) & mask_;
   Bucket& bucket = buckets()[at];
@@ -102,7 +102,7 @@ void StringCodes::Place(uint64_t hash, uint32_t code) {
 }
 
 // Twice as many buckets, and room for fronts that fill half of their places.
-absl::Status StringCodes::Grow() {
+absl::Status StringDictionary::Grow() {
   const uint64_t num = num_buckets() == 0 ? kFirstBuckets : num_buckets() * 2;
   QUERN_ASSIGN_OR_RETURN(HugeBuffer grown, HugeBuffer::Allocate(budget_, num * sizeof(Bucket), true));
   QUERN_ASSIGN_OR_RETURN(HugeBuffer fronts, HugeBuffer::Allocate(budget_, num * (kPlaces / 2) * sizeof(Front), true));
@@ -119,7 +119,7 @@ absl::Status StringCodes::Grow() {
 }
 
 // kNone: there would be too many.
-absl::StatusOr<uint32_t> StringCodes::FindOrAdd(const Sought& sought, blocks::Bytes string) {
+absl::StatusOr<uint32_t> StringDictionary::FindOrAdd(const Sought& sought, blocks::Bytes string) {
   for (uint64_t at = sought.hash & mask_;; at = (at + 1) & mask_) {
     const Bucket& bucket = buckets()[at];
     for (uint32_t lanes = LanesOf(bucket, static_cast<uint16_t>(TagOf(sought.hash))); lanes != 0; lanes &= lanes - 1) {
@@ -138,7 +138,7 @@ absl::StatusOr<uint32_t> StringCodes::FindOrAdd(const Sought& sought, blocks::By
   return code;
 }
 
-absl::StatusOr<bool> StringCodes::Add(const blocks::Bytes* strings, uint32_t n, uint32_t* codes, const uint8_t** copies) {
+absl::StatusOr<bool> StringDictionary::Add(const blocks::Bytes* strings, uint32_t n, uint32_t* codes, const uint8_t** copies) {
   Sought sought[kBlock];
   const bool is_stream = n > 0 && IsStream(strings, n);
   for (uint32_t begin = 0; begin < n; begin += kBlock) {
@@ -175,7 +175,7 @@ namespace {
 // Strings of several numberings, in order.
 class StringOrder {
  public:
-  StringOrder(const std::vector<const StringCodes*>& codes, CollationRule rule, const std::shared_ptr<MemoryBudget>& budget)
+  StringOrder(const std::vector<const StringDictionary*>& codes, CollationRule rule, const std::shared_ptr<MemoryBudget>& budget)
       : codes_(codes), rule_(rule), budget_(budget), keys_(budget, false) {}
 
   // By their first eight bytes as numbers, then, where these are equal, by comparing.
@@ -248,7 +248,7 @@ class StringOrder {
     return 0;
   }
 
-  const std::vector<const StringCodes*>& codes_;
+  const std::vector<const StringDictionary*>& codes_;
   const CollationRule rule_;
   const std::shared_ptr<MemoryBudget>& budget_;
   Arena keys_;
@@ -262,9 +262,9 @@ namespace {
 
 // Numbers the strings of all numberings as one, which threads that see the same strings have nearly the same of: looking one up costs less
 // than ordering it. False: there are too many for that.
-absl::StatusOr<bool> NumberAsOne(const std::vector<const StringCodes*>& codes, StringCodes* all,
+absl::StatusOr<bool> NumberAsOne(const std::vector<const StringDictionary*>& codes, StringDictionary* all,
                                  std::vector<std::vector<uint32_t>>* numbers) {
-  for (const StringCodes* numbering : codes) {
+  for (const StringDictionary* numbering : codes) {
     std::vector<uint32_t>& of_numbering = numbers->emplace_back(numbering->size());
     QUERN_ASSIGN_OR_RETURN(const bool few, all->Add(numbering->strings().data(), numbering->size(), of_numbering.data(), nullptr));
     if (!few) return false;
@@ -274,10 +274,10 @@ absl::StatusOr<bool> NumberAsOne(const std::vector<const StringCodes*>& codes, S
 
 }  // namespace
 
-absl::StatusOr<uint32_t> RankStrings(const std::vector<const StringCodes*>& codes, CollationRule rule,
+absl::StatusOr<uint32_t> RankStrings(const std::vector<const StringDictionary*>& codes, CollationRule rule,
                                      const std::shared_ptr<MemoryBudget>& budget, std::vector<std::vector<uint32_t>>* ranks) {
   if (codes.size() > 1) {
-    StringCodes all(budget);
+    StringDictionary all(budget);
     std::vector<std::vector<uint32_t>> numbers, ranks_of_all;
     QUERN_ASSIGN_OR_RETURN(const bool few, NumberAsOne(codes, &all, &numbers));
     if (few) {

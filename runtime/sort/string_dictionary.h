@@ -15,11 +15,11 @@
 namespace quern {
 
 // Numbers strings in the order in which they are first seen. *Threads*: one.
-class StringCodes {
+class StringDictionary {
  public:
   static constexpr uint32_t kMostStrings = 1u << 15;
 
-  explicit StringCodes(std::shared_ptr<MemoryBudget> budget) : budget_(budget), bytes_(std::move(budget), false) {}
+  explicit StringDictionary(std::shared_ptr<MemoryBudget> budget) : budget_(budget), bytes_(std::move(budget), false) {}
 
   // The codes of n strings, and the addresses of their copies, which stay as long as this does; copies: null where nobody wants them.
   // Answers false once there would be more than kMostStrings different ones; what it has written by then is of no use.
@@ -65,7 +65,7 @@ class StringCodes {
 
 // The ranks of the strings of several numberings among all of them: (*ranks)[i][code], strings that are equal by the rule having equal
 // ranks. Answers how many different ranks there are. Strings come trimmed, where the rule trims. *Errors*: ResourceExhausted.
-absl::StatusOr<uint32_t> RankStrings(const std::vector<const StringCodes*>& codes, CollationRule rule,
+absl::StatusOr<uint32_t> RankStrings(const std::vector<const StringDictionary*>& codes, CollationRule rule,
                                      const std::shared_ptr<MemoryBudget>& budget, std::vector<std::vector<uint32_t>>* ranks);
 
 }  // namespace quern

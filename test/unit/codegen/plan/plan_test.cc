@@ -134,7 +134,7 @@ TEST(Plan, ParametersOfAnotherOperatorAreUnknown) {
             "inline_group_bytes, hash, batch_size, batch_size_l2, prefetch, prefetch_update_dense, "
             "prefetch_update_open, prefetch_update_directory, states, prefetch_input_rows, huge_pages, passes, codegen_level, toggled_pass");
   EXPECT_EQ(Error({{"hash", "zero"}}, kOperators[2].spec),
-            "unknown plan parameter: hash; accepted: sort_method, prefix_words, code_rows, top_rows, batch_size, prefetch, prefetch_gather, "
+            "unknown plan parameter: hash; accepted: sort_method, prefix_words, dictionary_rows, top_rows, batch_size, prefetch, prefetch_gather, "
             "prefetch_collision, huge_pages, "
             "passes, codegen_level, toggled_pass");
   for (const char* name : {"prefetch", "hash", "huge_pages", "partition_bits"})
@@ -224,7 +224,7 @@ TEST(Plan, TheRuntimeIsToldWhatASortsPlanSays) {
   const auto plan = Plan({{"batch_size", "8"},
                           {"sort_method", "comparison"},
                           {"prefix_words", "4"},
-                          {"code_rows", "9"},
+                          {"dictionary_rows", "9"},
                           {"top_rows", "0"},
                           {"huge_pages", "off"}},
                          spec);
@@ -236,7 +236,7 @@ TEST(Plan, TheRuntimeIsToldWhatASortsPlanSays) {
   EXPECT_EQ(options.bucket_bytes, Machine{}.l2_bytes / 4);
   EXPECT_FALSE(options.huge_pages);
   EXPECT_EQ(options.prefix_words, 4u);
-  EXPECT_EQ(options.code_rows, 9u);
+  EXPECT_EQ(options.dictionary_rows, 9u);
   EXPECT_EQ(options.top_rows, 0u);
   EXPECT_TRUE(options.prefetches);
   EXPECT_FALSE(MakeSortOptions(*Plan({{"prefetch", "off"}}, spec)).prefetches);
@@ -253,7 +253,7 @@ TEST(Plan, ASortsDefaultsAreTheRuntimes) {
   EXPECT_EQ(MakePlannedSort(*plan)->method(), SortMethod::kRadix);
   EXPECT_EQ(MakeSortOptions(*plan).prefix_words, SortOptions().prefix_words);
   EXPECT_EQ(MakeSortOptions(*plan).top_rows, SortOptions().top_rows);
-  EXPECT_EQ(MakeSortOptions(*plan).code_rows, SortOptions().code_rows);
+  EXPECT_EQ(MakeSortOptions(*plan).dictionary_rows, SortOptions().dictionary_rows);
   EXPECT_TRUE(MakeSortOptions(*plan).huge_pages);
 }
 

@@ -123,7 +123,7 @@ TEST(Swap, SortsByEveryMethod) {
 
 // Strings that are few become codes, and rows that came before them are made codes again.
 TEST(Swap, SortsWhoseStringsBecomeCodes) {
-  ExpectSameWhereverItSwaps("sort keys=utf8:out,i32 payload=rowid stable", {{"batch_size", "8"}, {"code_rows", "30"}}, 60, 10);
+  ExpectSameWhereverItSwaps("sort keys=utf8:out,i32 payload=rowid stable", {{"batch_size", "8"}, {"dictionary_rows", "30"}}, 60, 10);
 }
 
 // Entries that do not say the order: ties are looked up in tuples.

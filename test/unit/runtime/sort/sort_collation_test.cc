@@ -147,7 +147,7 @@ TEST(SortCollation, FewStringsByTheirRanks) {
     std::vector<Text> texts;
     for (size_t i = 0; i < 900; ++i) texts.push_back(few[i * 7919 % few.size()]);
     SortTuning tuning;
-    tuning.options.code_rows = 200;
+    tuning.options.dictionary_rows = 200;
     const auto sort = SortOf(order.Spec("utf8"), tuning);
     for (const BatchView& batch : BatchesOfAll(texts, kVar32)) ASSERT_EQ(sort->Append(batch), absl::OkStatus());
     ASSERT_EQ(sort->Finalise(), absl::OkStatus());

@@ -2,7 +2,7 @@
 // Keys of few strings inside a sort: rows are sorted by their strings' ranks, until there are too many of them, and then by their bytes
 // again. What comes out is what a sort without codes gives.
 //
-//     code_rows=500     rows 0 to 499 as bytes, all of them coded with the 500th; at the 32,769th different string bytes again
+//     dictionary_rows=500     rows 0 to 499 as bytes, all of them coded with the 500th; at the 32,769th different string bytes again
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -31,7 +31,7 @@ constexpr const char* kCollations[] = {"binary", "utf8mb4_bin", "tidb.utf8mb4_bi
 
 SortTuning CodesFrom(uint32_t rows) {
   SortTuning tuning;
-  tuning.options.code_rows = rows;
+  tuning.options.dictionary_rows = rows;
   return tuning;
 }
 
@@ -61,8 +61,8 @@ void AppendTexts(const Texts& texts, size_t first_row, SortAppender* local) {
   }
 }
 
-std::shared_ptr<RowSort> LocalRowSets(const std::string& spec, const std::vector<Texts>& locals, uint32_t code_rows) {
-  return SortOfSides(spec, CodesFrom(code_rows), locals, AppendTexts, [](const Texts& texts) { return texts.size(); });
+std::shared_ptr<RowSort> LocalRowSets(const std::string& spec, const std::vector<Texts>& locals, uint32_t dictionary_rows) {
+  return SortOfSides(spec, CodesFrom(dictionary_rows), locals, AppendTexts, [](const Texts& texts) { return texts.size(); });
 }
 
 // Compares with a sort without codes, for all collations, up and down, nulls last and first; answers the key bits of the last one.

@@ -174,9 +174,9 @@ void AppendTexts(const Texts& texts, size_t first_row, SortAppender* local) {
   }
 }
 
-std::shared_ptr<RowSort> SortTexts(const std::string& spec, const std::vector<Texts>& locals, uint32_t code_rows) {
+std::shared_ptr<RowSort> SortTexts(const std::string& spec, const std::vector<Texts>& locals, uint32_t dictionary_rows) {
   SortTuning tuning;
-  tuning.options.code_rows = code_rows;
+  tuning.options.dictionary_rows = dictionary_rows;
   return SortOfSides(spec, tuning, locals, AppendTexts, [](const Texts& texts) { return texts.size(); });
 }
 

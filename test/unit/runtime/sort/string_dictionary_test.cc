@@ -29,7 +29,7 @@ struct Coded {
   std::vector<uint32_t> codes;
 };
 
-Coded Add(const std::vector<std::string>& texts, StringCodes* strings) {
+Coded Add(const std::vector<std::string>& texts, StringDictionary* strings) {
   const std::vector<blocks::Bytes> bytes = BytesOfAll(texts);
   Coded coded;
   coded.codes.resize(texts.size());
@@ -53,8 +53,8 @@ std::vector<std::string> RandomTexts(uint32_t seed, size_t n) {
   return texts;
 }
 
-TEST(StringCodes, EqualStringsHaveEqualCodes) {
-  StringCodes strings(nullptr);
+TEST(StringDictionary, EqualStringsHaveEqualCodes) {
+  StringDictionary strings(nullptr);
   const std::vector<std::string> texts = RandomTexts(1, 5000);
   const Coded coded = Add(texts, &strings);
   ASSERT_TRUE(coded.few);
@@ -66,8 +66,8 @@ TEST(StringCodes, EqualStringsHaveEqualCodes) {
   EXPECT_EQ(Add(texts, &strings).codes, coded.codes);
 }
 
-TEST(StringCodes, RanksAreThoseOfAllStrings) {
-  StringCodes a(nullptr), b(nullptr);
+TEST(StringDictionary, RanksAreThoseOfAllStrings) {
+  StringDictionary a(nullptr), b(nullptr);
   const std::vector<std::string> texts_a = RandomTexts(2, 700), texts_b = RandomTexts(3, 900);
   const std::vector<uint32_t> codes_a = Add(texts_a, &a).codes, codes_b = Add(texts_b, &b).codes;
   std::vector<std::vector<uint32_t>> ranks;
@@ -82,13 +82,13 @@ TEST(StringCodes, RanksAreThoseOfAllStrings) {
 }
 
 // Under every collation: those of the numbers that a sort by comparing gives, equal strings having one.
-TEST(StringCodes, RanksAreByTheCollation) {
+TEST(StringDictionary, RanksAreByTheCollation) {
   std::mt19937_64 random(std::random_device{}());
   for (const CollationRow& collation : AllCollations()) {
     const CollationRule rule = RuleOf(collation.id);
     std::vector<std::string> all[2];
     std::vector<std::pair<std::string, uint32_t>> ranked;
-    StringCodes a(nullptr), b(nullptr);
+    StringDictionary a(nullptr), b(nullptr);
     for (auto& texts : all) {
       for (const test::TextKind kind : test::kTextKinds)
         for (std::string& text : test::RandomTexts(kind, 150, &random)) texts.push_back(std::move(text));
@@ -112,10 +112,10 @@ TEST(StringCodes, RanksAreByTheCollation) {
   }
 }
 
-TEST(StringCodes, TooManyStringsAreToldOf) {
-  StringCodes strings(nullptr);
+TEST(StringDictionary, TooManyStringsAreToldOf) {
+  StringDictionary strings(nullptr);
   std::vector<std::string> texts;
-  for (uint32_t i = 0; i < StringCodes::kMostStrings; ++i) texts.push_back(std::to_string(i));
+  for (uint32_t i = 0; i < StringDictionary::kMostStrings; ++i) texts.push_back(std::to_string(i));
   EXPECT_TRUE(Add(texts, &strings).few);
   EXPECT_TRUE(Add({"7", "32767"}, &strings).few);
   EXPECT_FALSE(Add({"7", "one more"}, &strings).few);
