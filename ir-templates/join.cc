@@ -99,8 +99,8 @@ QUERN_ENTRY void quern_join_compare(const QuernJoinProbeArgs* a, uint32_t capaci
   uint8_t* tuples = a->tuples;
   const uint32_t* rows = s->batch_numbers;
   const uint32_t first = static_cast<uint32_t>(s->batch_first);
-  const uint32_t tuple_bytes = quern_hole_tuple_bytes(descriptor), mark_offset = quern_hole_mark_offset(descriptor);
-  const bool stops_at_first = quern_hole_stops_at_first(descriptor), stops_at_marked = quern_hole_stops_at_marked(descriptor);
+  const uint32_t tuple_bytes = quern_hole_tuple_bytes(descriptor), matched_offset = quern_hole_matched_offset(descriptor);
+  const bool stops_at_first = quern_hole_stops_at_first(descriptor), stops_at_matched = quern_hole_stops_at_matched(descriptor);
   const uint32_t num_candidates = s->num_candidates, room = capacity - s->num_matches;
   const uint32_t num_compared = num_candidates < room ? num_candidates : room;
   uint32_t matches = s->num_matches, remaining = 0, c = 0;
@@ -111,7 +111,7 @@ QUERN_ENTRY void quern_join_compare(const QuernJoinProbeArgs* a, uint32_t capaci
     s->match_tuples[matches] = candidate.begin;
     const bool equal = quern_hole_equal_row(descriptor, keys, row, tuples + candidate.begin);
     bool stops = stops_at_first && equal;
-    if (stops_at_marked && equal) stops = TestAndSetMark(tuples + candidate.begin + mark_offset);
+    if (stops_at_matched && equal) stops = TestAndSetMatched(tuples + candidate.begin + matched_offset);
     matches += equal;
     const uint64_t next = candidate.begin + tuple_bytes;
     s->candidates[remaining] = {next, candidate.end, candidate.index};

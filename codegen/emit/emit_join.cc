@@ -35,10 +35,10 @@ class JoinEmitter {
 
   void EmitAll() {
     EmitConstant("tuple_bytes", descriptor_.tuple_bytes);
-    EmitConstant("mark_offset", descriptor_.mark_offset);
+    EmitConstant("matched_offset", descriptor_.matched_offset);
     EmitFlag("prefetches", descriptor_.prefetches);
     EmitFlag("stops_at_first", descriptor_.stops_at_first);
-    EmitFlag("stops_at_marked", descriptor_.stops_at_marked);
+    EmitFlag("stops_at_matched", descriptor_.stops_at_matched);
     EmitFilterRows();
     EmitPackRows();
     EmitHashRows();

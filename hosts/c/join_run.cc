@@ -92,7 +92,7 @@ absl::Status RunJoin(quern_join* join, const Batches& build, const Batches& prob
   Probers probers(join->state, batch_rows, threads, sink);
   QUERN_RETURN_IF_ERROR(RunTasks(threads, probe_morsels.size(),
                                  [&](uint32_t thread, uint64_t number) { return probers.Probe(thread, probe_morsels[number]); }));
-  if (!RowOf(join->state->spec().join_kind).marks_build_rows()) return absl::OkStatus();
+  if (!RowOf(join->state->spec().join_kind).flags_matched_rows()) return absl::OkStatus();
   return RunTasks(threads, threads, [&](uint32_t thread, uint64_t) { return probers.ScanUnmatched(thread); });
 }
 

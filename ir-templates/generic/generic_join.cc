@@ -109,9 +109,9 @@ extern "C" {
 
 uint32_t quern_hole_tuple_bytes(const QuernJoinDescriptor* descriptor) { return descriptor->tuple_bytes; }
 bool quern_hole_prefetches(const QuernJoinDescriptor* descriptor) { return descriptor->prefetches; }
-uint32_t quern_hole_mark_offset(const QuernJoinDescriptor* descriptor) { return descriptor->mark_offset; }
+uint32_t quern_hole_matched_offset(const QuernJoinDescriptor* descriptor) { return descriptor->matched_offset; }
 bool quern_hole_stops_at_first(const QuernJoinDescriptor* descriptor) { return descriptor->stops_at_first; }
-bool quern_hole_stops_at_marked(const QuernJoinDescriptor* descriptor) { return descriptor->stops_at_marked; }
+bool quern_hole_stops_at_matched(const QuernJoinDescriptor* descriptor) { return descriptor->stops_at_matched; }
 
 uint32_t quern_hole_filter_rows(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                                 uint32_t* out) {

@@ -45,7 +45,7 @@ constexpr uint32_t kNumTags = 2048;
 inline __attribute__((always_inline)) uint64_t TagOf(const uint16_t* tags, uint64_t hash) { return tags[hash % kNumTags]; }
 
 // Sets a tuple's mark; answers whether it was set before. Probers of other threads may do the same at the same time, with the same value.
-inline __attribute__((always_inline)) bool TestAndSetMark(uint8_t* mark) {
+inline __attribute__((always_inline)) bool TestAndSetMatched(uint8_t* mark) {
   if (__atomic_load_n(mark, __ATOMIC_RELAXED) != 0) return true;
   __atomic_store_n(mark, static_cast<uint8_t>(1), __ATOMIC_RELAXED);
   return false;
@@ -130,12 +130,12 @@ struct QuernJoinDescriptor {
   uint32_t tuple_bytes;
   uint32_t null_bits_offset;
   uint32_t null_bits_bytes;
-  uint32_t mark_offset;    // byte of a tuple that tells whether a probe row has met it; 0: there is none
+  uint32_t matched_offset;    // byte of a tuple that tells whether a probe row has met it; 0: there is none
   uint32_t packed_bytes;     // packed keys: 4 or 8; 0: keys are fields of their own
   uint32_t packed_bits;      // packed keys: bits in use
   uint64_t packed_sign_bit;  // one signed integer key: its sign bit; else 0
   bool stops_at_first;     // a probe row needs no more than one match
-  bool stops_at_marked;    // nor a tuple that was met before, since all with its key are marked then
+  bool stops_at_matched;    // nor a tuple that was met before, since all with its key are marked then
   const QuernField* keys;
   const QuernField* build;           // payload of the build side, stored in tuples
   const QuernField* probe;           // payload of the probe side, copied from the batch

@@ -208,7 +208,7 @@ absl::Status JoinProber::SetUnmatched() {
   BatchView no_rows;
   no_rows.payload.assign(join_->descriptor_->get()->num_probe, column);
   Begin(std::move(no_rows));
-  if (!RowOf(join_->descriptor_->spec().join_kind).marks_build_rows()) return absl::OkStatus();
+  if (!RowOf(join_->descriptor_->spec().join_kind).flags_matched_rows()) return absl::OkStatus();
   scans_unmatched_ = true;
   unmatched_scan_.next_morsel = &join_->next_morsel_;
   unmatched_scan_.null_rows = &join_->null_rows_;

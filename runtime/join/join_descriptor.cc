@@ -87,10 +87,10 @@ JoinDescriptor::JoinDescriptor(const KernelSpec& spec, uint32_t inline_key_bytes
   descriptor_.num_residual = static_cast<uint32_t>(build_residual_.size());
   descriptor_.null_bits_offset = layout.end;
   descriptor_.null_bits_bytes = (layout.num_null_bits + 7) / 8;
-  if (kind.marks_build_rows()) descriptor_.mark_offset = layout.end + descriptor_.null_bits_bytes++;  // zeroed with the null bits
+  if (kind.flags_matched_rows()) descriptor_.matched_offset = layout.end + descriptor_.null_bits_bytes++;  // zeroed with the null bits
   descriptor_.tuple_bytes = std::max(RoundUp(layout.end + descriptor_.null_bits_bytes, layout.alignment), 1u);
-  descriptor_.stops_at_first = !kind.pairs && !kind.marks_build_rows() && spec_.residual.empty();
-  descriptor_.stops_at_marked = !kind.pairs && kind.marks_build_rows() && spec_.residual.empty();
+  descriptor_.stops_at_first = !kind.pairs && !kind.flags_matched_rows() && spec_.residual.empty();
+  descriptor_.stops_at_matched = !kind.pairs && kind.flags_matched_rows() && spec_.residual.empty();
   descriptor_.keys = keys_.data();
   descriptor_.build = build_.data();
   descriptor_.probe = probe_.data();
@@ -102,7 +102,7 @@ JoinDescriptor::JoinDescriptor(const KernelSpec& spec, uint32_t inline_key_bytes
 
 std::string JoinDescriptor::Print() const {
   std::vector<LayoutLine> lines;
-  LayoutLine null_bits = {descriptor_.null_bits_offset, descriptor_.null_bits_bytes - (descriptor_.mark_offset != 0 ? 1 : 0), "null bits", "", ""};
+  LayoutLine null_bits = {descriptor_.null_bits_offset, descriptor_.null_bits_bytes - (descriptor_.matched_offset != 0 ? 1 : 0), "null bits", "", ""};
   if (descriptor_.packed_bytes != 0) lines.push_back({0, descriptor_.packed_bytes, "packed key", std::to_string(descriptor_.packed_bits) + " bits", WordText(keys_)});
   for (size_t i = 0; i < keys_.size() && descriptor_.packed_bytes == 0; ++i) {
     lines.push_back(MakeLine(keys_[i], spec_.keys[i].type, Numbered("keys", i)));
@@ -118,7 +118,7 @@ std::string JoinDescriptor::Print() const {
   }
   std::sort(lines.begin(), lines.end(), [](const LayoutLine& a, const LayoutLine& b) { return a.offset < b.offset; });
   if (null_bits.bytes > 0) lines.push_back(null_bits);
-  if (descriptor_.mark_offset != 0) lines.push_back({descriptor_.mark_offset, 1, "mark", "set once a probe row matched", ""});
+  if (descriptor_.matched_offset != 0) lines.push_back({descriptor_.matched_offset, 1, "matched flag", "set once a probe row matched", ""});
   return PrintTable(lines) + "tuple_bytes " + std::to_string(descriptor_.tuple_bytes) + "\n";
 }
 

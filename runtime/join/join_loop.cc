@@ -49,7 +49,7 @@ class Prober {
         s_(args->scratch),
         rows_alone_(probe.kind->probe_row != RowsOut::kNever),
         counts_pairs_(probe.counts && probe.kind->pairs && !rows_alone_ && args->descriptor->num_residual == 0 &&
-                      args->descriptor->mark_offset == 0) {
+                      args->descriptor->matched_offset == 0) {
     args->prefetch_distance = TestPrefetches(probe.table->probe) ? RingDistance(probe.table->probe) : 0;
   }
 
@@ -218,9 +218,9 @@ class Prober {
       }
       if (is_single && second) return kQuernSecondMatch;
     }
-    if (a_->descriptor->mark_offset != 0 && !(a_->descriptor->stops_at_marked && p_.table->layout == Layout::kUnchained)) {
-      uint8_t* marks = a_->tuples + a_->descriptor->mark_offset;
-      for (uint32_t i = begin; i < s_->num_matches; ++i) TestAndSetMark(marks + s_->match_tuples[i]);
+    if (a_->descriptor->matched_offset != 0 && !(a_->descriptor->stops_at_matched && p_.table->layout == Layout::kUnchained)) {
+      uint8_t* marks = a_->tuples + a_->descriptor->matched_offset;
+      for (uint32_t i = begin; i < s_->num_matches; ++i) TestAndSetMatched(marks + s_->match_tuples[i]);
     }
     if (!p_.kind->pairs) s_->num_matches = begin;
     return kQuernDone;
@@ -320,16 +320,16 @@ bool TakeMorsel(const JoinProbe& probe, ScanUnmatched* drain) {
 
 // Tuples of the morsel that come out, as matches of no probe row.
 void CollectTuples(const JoinProbe& probe, ScanUnmatched* drain, const QuernJoinDescriptor& descriptor, QuernProbeScratch* s) {
-  const bool wants_marked = probe.kind->build_row == RowsOut::kMatched;
+  const bool wants_matched = probe.kind->build_row == RowsOut::kMatched;
   const uint64_t stride = drain->is_table && probe.table->layout == Layout::kOpen ? probe.table->slot_bytes : descriptor.tuple_bytes;
   uint32_t n = 0;
   for (; drain->position < drain->end && n < descriptor.batch_rows; ++drain->position) {
     if (drain->is_table && !HasTuple(*probe.table, drain->position)) continue;
     const uint64_t tuple = drain->position * stride;
-    const bool is_marked = __atomic_load_n(drain->tuples + tuple + descriptor.mark_offset, __ATOMIC_RELAXED) != 0;
+    const bool is_matched = __atomic_load_n(drain->tuples + tuple + descriptor.matched_offset, __ATOMIC_RELAXED) != 0;
     s->match_rows[n] = kNullRow;
     s->match_tuples[n] = tuple;
-    n += is_marked == wants_marked;
+    n += is_matched == wants_matched;
   }
   s->num_matches = n;
   s->match_next = 0;

@@ -579,7 +579,7 @@ uint32_t TestPackedKeys(const JoinTable& table, const QuernProbeScratch& s, uint
 
 namespace {
 
-template <class Word, bool kStopsAtMarked>
+template <class Word, bool kStopsAtMatched>
 void Compare(const JoinTable& table, const QuernJoinDescriptor& descriptor, uint32_t capacity, QuernProbeScratch* s) {
   const uint32_t room = capacity - s->num_matches, num_compared = std::min(s->num_candidates, room);
   const bool stops_at_first = descriptor.stops_at_first;
@@ -592,8 +592,8 @@ void Compare(const JoinTable& table, const QuernJoinDescriptor& descriptor, uint
     s->match_tuples[matches] = candidate.begin;
     matches += equal;
     bool stops = stops_at_first && equal;
-    if constexpr (kStopsAtMarked) {
-      if (equal) stops = TestAndSetMark(tuple + descriptor.mark_offset);
+    if constexpr (kStopsAtMatched) {
+      if (equal) stops = TestAndSetMatched(tuple + descriptor.matched_offset);
     }
     const uint64_t next = candidate.begin + table.tuple_bytes;
     s->candidates[remaining] = {next, candidate.end, candidate.index};
@@ -608,10 +608,10 @@ void Compare(const JoinTable& table, const QuernJoinDescriptor& descriptor, uint
 
 void ComparePackedKeys(const JoinTable& table, const QuernJoinDescriptor& descriptor, uint32_t capacity, QuernProbeScratch* s) {
   if (table.packed_bytes == 4) {
-    if (descriptor.stops_at_marked) return Compare<uint32_t, true>(table, descriptor, capacity, s);
+    if (descriptor.stops_at_matched) return Compare<uint32_t, true>(table, descriptor, capacity, s);
     return Compare<uint32_t, false>(table, descriptor, capacity, s);
   }
-  if (descriptor.stops_at_marked) return Compare<uint64_t, true>(table, descriptor, capacity, s);
+  if (descriptor.stops_at_matched) return Compare<uint64_t, true>(table, descriptor, capacity, s);
   Compare<uint64_t, false>(table, descriptor, capacity, s);
 }
 

@@ -115,7 +115,7 @@ TableBuilder::TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKind
   to_try_ = LayoutsToTry();
 }
 
-bool TableBuilder::NeedsTuples() const { return descriptor_.num_build + descriptor_.num_residual + descriptor_.mark_offset != 0; }
+bool TableBuilder::NeedsTuples() const { return descriptor_.num_build + descriptor_.num_residual + descriptor_.matched_offset != 0; }
 bool TableBuilder::OneMatchIsEnough() const { return descriptor_.stops_at_first; }
 
 std::vector<Layout> TableBuilder::LayoutsToTry() const {

@@ -49,7 +49,7 @@ struct JoinKindRow {
   bool has_build_columns() const { return pairs || build_row != RowsOut::kNever; }
   bool nulls_probe_columns() const { return pairs && build_row != RowsOut::kNever; }  // the result's probe columns may be null
   bool nulls_build_columns() const { return pairs && probe_row != RowsOut::kNever; }
-  bool marks_build_rows() const { return build_row != RowsOut::kNever; }
+  bool flags_matched_rows() const { return build_row != RowsOut::kNever; }
 };
 const JoinKindRow& RowOf(JoinKind kind);
 const std::vector<JoinKindRow>& AllJoinKinds();

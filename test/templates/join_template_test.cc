@@ -131,10 +131,10 @@ class TemplateJoin {
     descriptor_.num_keys = descriptor_.num_build = descriptor_.num_probe = 1;
     descriptor_.num_residual = residual ? 1 : 0;
     descriptor_.tuple_bytes = sizeof(Tuple);
-    descriptor_.mark_offset = kind.marks_build_rows() ? offsetof(Tuple, mark) : 0;
+    descriptor_.matched_offset = kind.flags_matched_rows() ? offsetof(Tuple, mark) : 0;
     descriptor_.packed_bytes = is_word ? 8 : 0;
-    descriptor_.stops_at_first = !kind.pairs && !kind.marks_build_rows() && !residual;
-    descriptor_.stops_at_marked = !kind.pairs && kind.marks_build_rows() && !residual;
+    descriptor_.stops_at_first = !kind.pairs && !kind.flags_matched_rows() && !residual;
+    descriptor_.stops_at_matched = !kind.pairs && kind.flags_matched_rows() && !residual;
     descriptor_.batch_rows = tuning.batch_rows;
     descriptor_.group_rows = tuning.group_rows;
     descriptor_.zero_hashes = tuning.zero_hashes;
@@ -188,7 +188,7 @@ class TemplateJoin {
     drain.next_morsel = &next_morsel;
     drain.null_rows = &null_rows_;
     Run(&args, capacity, &result, [](const JoinProbe& p, QuernJoinProbeArgs* a) { return ProbeRows(p, a); });
-    if (kind_.marks_build_rows() && result.code == kQuernDone) {
+    if (kind_.flags_matched_rows() && result.code == kQuernDone) {
       Run(&args, capacity, &result, [&](const JoinProbe& p, QuernJoinProbeArgs* a) { return ScanUnmatchedRows(p, &drain, a); });
     }
     if (result.code < 0) result.rows.clear();
@@ -254,12 +254,12 @@ class TemplateJoin {
       result->code = fill(probe, args);
       for (uint64_t i = 0; i < args->out_rows && result->code >= 0; ++i) {
         if (counts) result->rows.emplace_back(0, 0, 0);
-        else result->rows.emplace_back(rows.as<uint64_t>()[i], payload.as<uint64_t>()[i], MarkAt(has_mark, out_mark, i));
+        else result->rows.emplace_back(rows.as<uint64_t>()[i], payload.as<uint64_t>()[i], MatchedFlagAt(has_mark, out_mark, i));
       }
     } while (result->code == kQuernFull);
   }
 
-  static int MarkAt(bool has_mark, const QuernOutColumn& out, uint64_t row) {
+  static int MatchedFlagAt(bool has_mark, const QuernOutColumn& out, uint64_t row) {
     if (!has_mark) return 3;
     return !b::Bit(out.validity, row) ? 2 : b::Bit(static_cast<const uint8_t*>(out.values), row);
   }
@@ -340,10 +340,10 @@ using namespace quern::test;  // NOLINT
 extern "C" {
 uint32_t quern_hole_tuple_bytes(const QuernJoinDescriptor*) { return sizeof(Tuple); }
 bool quern_hole_prefetches(const QuernJoinDescriptor*) { return g_prefetches; }
-uint32_t quern_hole_mark_offset(const QuernJoinDescriptor* descriptor) { return descriptor->mark_offset; }
+uint32_t quern_hole_matched_offset(const QuernJoinDescriptor* descriptor) { return descriptor->matched_offset; }
 bool quern_hole_stops_at_first(const QuernJoinDescriptor* descriptor) { return descriptor->stops_at_first; }
 void quern_hole_prefetch_keys(const QuernJoinDescriptor*, const uint8_t*) {}
-bool quern_hole_stops_at_marked(const QuernJoinDescriptor* descriptor) { return descriptor->stops_at_marked; }
+bool quern_hole_stops_at_matched(const QuernJoinDescriptor* descriptor) { return descriptor->stops_at_matched; }
 uint32_t quern_hole_filter_rows(const QuernJoinDescriptor*, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
                                 uint32_t* out) {
   uint32_t kept = 0;

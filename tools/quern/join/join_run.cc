@@ -154,7 +154,7 @@ absl::StatusOr<uint32_t> Probe(uint32_t threads, uint32_t drain_threads, ProbeWo
   const size_t probers = std::min<size_t>(threads, work->batches.size());
   const uint32_t used = OnThreads(probers, &probe, [&](size_t) { return ProbeBatches(&probe, work); });
   QUERN_RETURN_IF_ERROR(probe.status);
-  if (!RowOf(work->join.spec.join_kind).marks_build_rows()) return used;
+  if (!RowOf(work->join.spec.join_kind).flags_matched_rows()) return used;
   work->progress->Begin("drain", 0);
   work->results.resize(work->batches.size() + drain_threads);
   Phase drain;

@@ -101,12 +101,12 @@ TEST(JoinDescriptor, EntryPointsAreThoseWithWorkToDo) {
 TEST(JoinDescriptor, RowsStopWhereOneMatchIsEnough) {
   for (const JoinKindRow& kind : AllJoinKinds()) {
     const JoinDescriptor descriptor(Parsed("join." + std::string(kind.text) + " keys=i64"));
-    EXPECT_EQ(descriptor.get()->stops_at_first, !kind.pairs && !kind.marks_build_rows()) << kind.text;
-    EXPECT_EQ(descriptor.get()->stops_at_marked, !kind.pairs && kind.marks_build_rows()) << kind.text;
-    EXPECT_EQ(descriptor.get()->mark_offset != 0, kind.marks_build_rows()) << kind.text;
+    EXPECT_EQ(descriptor.get()->stops_at_first, !kind.pairs && !kind.flags_matched_rows()) << kind.text;
+    EXPECT_EQ(descriptor.get()->stops_at_matched, !kind.pairs && kind.flags_matched_rows()) << kind.text;
+    EXPECT_EQ(descriptor.get()->matched_offset != 0, kind.flags_matched_rows()) << kind.text;
     if (kind.id == JoinKind::kAntiNullAware) continue;
     const JoinDescriptor refined(Parsed("join." + std::string(kind.text) + " keys=i64 residual=i64:lt"));
-    EXPECT_FALSE(refined.get()->stops_at_first || refined.get()->stops_at_marked) << kind.text;
+    EXPECT_FALSE(refined.get()->stops_at_first || refined.get()->stops_at_matched) << kind.text;
   }
 }
 

@@ -34,7 +34,7 @@ TEST(JoinKinds, TheTableAnswersForItself) {
     EXPECT_TRUE(row.has_probe_columns() || row.has_build_columns()) << row.text;
   }
   EXPECT_TRUE(RowOf(JoinKind::kFull).nulls_probe_columns() && RowOf(JoinKind::kFull).nulls_build_columns());
-  EXPECT_TRUE(RowOf(JoinKind::kRightSemi).marks_build_rows() && !RowOf(JoinKind::kSingle).marks_build_rows());
+  EXPECT_TRUE(RowOf(JoinKind::kRightSemi).flags_matched_rows() && !RowOf(JoinKind::kSingle).flags_matched_rows());
 }
 
 TEST(JoinKinds, EveryKindParsesAndPrints) {
