@@ -92,8 +92,8 @@ absl::Status CheckFits(const JobKernel& job, const BuildRows& build, uint64_t po
 
 absl::Status CheckLayout(const JobKernel& job, const JoinStats& stats) {
   const std::string layout = stats.layout;
-  const bool is_it = IsDense(job.cell.loop)  ? layout == "dense" || layout == "dense_runs" || layout == "bitmap"
-                     : IsOpen(job.cell.loop) ? layout == "open" || layout == "open_counts"
+  const bool is_it = IsDense(job.cell.loop)  ? layout == "dense" || layout == "csr" || layout == "bitmap"
+                     : IsOpen(job.cell.loop) ? layout == "open" || layout == "counting"
                                              : layout == "unchained";
   if (is_it) return absl::OkStatus();
   return absl::UnimplementedError("layout of a tuning job of " + PrintCell(job.cell) + ": " + layout + "; accepted: that of the loop");

@@ -274,7 +274,7 @@ QUERN_API quern_status quern_join_finalise(quern_join* join, quern_error* error)
  * get the same answer; after a failure the join is of no use. All appenders must be done. */
 QUERN_API quern_status quern_join_finalise_shared(quern_join* join, quern_error* error);
 
-/* How the table is laid out, which finalise decides by the data: "unchained", "bitmap", "dense", "dense_runs", "open", "open_counts"; there
+/* How the table is laid out, which finalise decides by the data: "unchained", "bitmap", "dense", "csr", "open", "counting"; there
  * may be more one day. Static text; "" before finalise; NULL for NULL. */
 QUERN_API const char* quern_join_layout(const quern_join* join);
 

@@ -120,7 +120,7 @@ void HashJoin::Take(TableBuilder* builder) {
   }
   stats_.table_rows = table_.num_tuples;
   stats_.directory_bytes = memory_.directory_bytes();
-  stats_.tuple_bytes = table_.layout == Layout::kOpen || table_.layout == Layout::kOpenCounts ? table_.num_slots * table_.slot_bytes
+  stats_.tuple_bytes = table_.layout == Layout::kOpen || table_.layout == Layout::kCounting ? table_.num_slots * table_.slot_bytes
                        : memory_.tuples.bytes() == 0                                          ? 0
                                                                                               : table_.null_tuple;
   const uint32_t batch_rows = table_.probe.batch_rows != 0 ? table_.probe.batch_rows : descriptor_->get()->batch_rows;
@@ -222,7 +222,7 @@ absl::Status JoinProber::SetUnmatched() {
 void JoinProber::JudgeHits() {
   constexpr uint64_t kRowsToJudge = 4096, kRowsPerHit = 8, kRowsPerHitInMemory = 32;
   const Layout layout = join_->table_.layout;
-  const bool has_keys = layout == Layout::kOpen || layout == Layout::kOpenCounts;
+  const bool has_keys = layout == Layout::kOpen || layout == Layout::kCounting;
   if (has_keys || rows_seen_ - judged_rows_ < kRowsToJudge) return;
   const uint64_t hits = counters_.Now(Counter::kTagHits), table_bytes = join_->stats_.directory_bytes + join_->stats_.tuple_bytes;
   const uint64_t rows_per_hit = table_bytes <= join_->options_.caches.l3_bytes ? kRowsPerHit : kRowsPerHitInMemory;

@@ -37,7 +37,7 @@ bool TestPrefetches(const PrefetchSetting& setting) {
   return setting.distance != kWholeBatch && setting.stages >= 2 && setting.hint == PrefetchHint::kT0;
 }
 
-bool IsRuns(Layout layout) { return layout == Layout::kDenseRuns || layout == Layout::kOpenCounts; }
+bool IsRuns(Layout layout) { return layout == Layout::kCsr || layout == Layout::kCounting; }
 
 // One prober's turn at one input.
 class Prober {

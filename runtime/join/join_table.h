@@ -3,9 +3,9 @@
 //
 //     bitmap       [0 1 1 0 1 ..]              bit (key - base): whether the key is there. No tuples; keys unique, or one match is enough
 //     dense        [   |t1|t2|  |t4| ..]       tuple (key - base), and the bitmap tells which are there. Unique keys
-//     dense_runs   [0 2 3 3 5 ..]              entry (key - base): where the key's tuples end; they begin where those of key - 1 end
+//     csr   [0 2 3 3 5 ..]              entry (key - base): where the key's tuples end; they begin where those of key - 1 end
 //     open         [  |t|t|  |  |t|..]         the tuple itself is the slot, linear probing, word 0 is an empty slot. Unique keys
-//     open_counts  [  |k,2|  |k,1|..]          as open, with the number of the key's rows in place of a tuple
+//     counting  [  |k,2|  |k,1|..]          as open, with the number of the key's rows in place of a tuple
 //     unchained    directory + tuples          kernel_abi.h; duplicates, wide tuples, keys of any type
 //
 // All but unchained are packed-key tables (packed_key_table.h). A null tuple, whose null bits are all set, stands for the build side of a
@@ -20,7 +20,7 @@
 
 namespace quern {
 
-enum class Layout : uint8_t { kUnchained, kBitmap, kDense, kDenseRuns, kOpen, kOpenCounts };
+enum class Layout : uint8_t { kUnchained, kBitmap, kDense, kCsr, kOpen, kCounting };
 const char* LayoutText(Layout layout);
 // Those of prefetch_loops.def that build and probe it.
 PrefetchLoop BuildLoopOf(Layout layout);

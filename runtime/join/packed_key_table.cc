@@ -319,7 +319,7 @@ Inserted InsertOpen(const JoinTable& table, const TupleFormat& format, const Tup
                     uint64_t* num_inserted) {
   InsertOutcome outcome;
   const auto insert = [&]<class Word, class Prefetch>() {
-    if (table.layout == Layout::kOpenCounts) return Insert<Word, 0, true, Prefetch>(table, format, span, duplicates, &outcome);
+    if (table.layout == Layout::kCounting) return Insert<Word, 0, true, Prefetch>(table, format, span, duplicates, &outcome);
     return WithTupleBytes(format.tuple_bytes,
                           [&]<uint32_t kBytes>() { return Insert<Word, kBytes, false, Prefetch>(table, format, span, duplicates, &outcome); });
   };
@@ -470,7 +470,7 @@ template <bool kCount>
 uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   HashPackedKeys(s->words, s->batch_rows, table.zero_hashes, s->hashes);
   const auto look_up = [&]<class Word, class Prefetch>() -> uint64_t {
-    if (table.layout == Layout::kOpenCounts) return LookUpOpen<Word, 2 * sizeof(Word), kCount, true, Prefetch>(table, s, tally);
+    if (table.layout == Layout::kCounting) return LookUpOpen<Word, 2 * sizeof(Word), kCount, true, Prefetch>(table, s, tally);
     if (table.slot_bytes == 4) return LookUpOpen<Word, 4, kCount, false, Prefetch>(table, s, tally);
     if (table.slot_bytes == 8) return LookUpOpen<Word, 8, kCount, false, Prefetch>(table, s, tally);
     if (table.slot_bytes == 16) return LookUpOpen<Word, 16, kCount, false, Prefetch>(table, s, tally);
@@ -514,9 +514,9 @@ void LookUpPackedKeys(const JoinTable& table, QuernProbeScratch* s, LookUpTally*
   switch (table.layout) {
     case Layout::kBitmap: LookUpDense<false, false>(table, s, tally); return;
     case Layout::kDense: LookUpDense<false, true>(table, s, tally); return;
-    case Layout::kDenseRuns: LookUpRuns<false>(table, s, tally); return;
+    case Layout::kCsr: LookUpRuns<false>(table, s, tally); return;
     case Layout::kOpen: LookUpOpen<false>(table, s, tally); return;
-    case Layout::kOpenCounts:
+    case Layout::kCounting:
       LookUpOpen<false>(table, s, tally);
       MatchesToRuns(table, first_match, s);
       return;
@@ -528,9 +528,9 @@ uint64_t CountPackedKeys(const JoinTable& table, QuernProbeScratch* s, LookUpTal
   switch (table.layout) {
     case Layout::kBitmap:
     case Layout::kDense: return LookUpDense<true, false>(table, s, tally);
-    case Layout::kDenseRuns: return LookUpRuns<true>(table, s, tally);
+    case Layout::kCsr: return LookUpRuns<true>(table, s, tally);
     case Layout::kOpen:
-    case Layout::kOpenCounts: return LookUpOpen<true>(table, s, tally);
+    case Layout::kCounting: return LookUpOpen<true>(table, s, tally);
     case Layout::kUnchained: return 0;
   }
   return 0;
@@ -620,11 +620,11 @@ void ComparePackedKeys(const JoinTable& table, const QuernJoinDescriptor& descri
 uint64_t NumPositions(const JoinTable& table) {
   switch (table.layout) {
     case Layout::kUnchained:
-    case Layout::kDenseRuns: return table.num_tuples;
+    case Layout::kCsr: return table.num_tuples;
     case Layout::kDense: return table.range;
     case Layout::kOpen: return table.num_slots;
     case Layout::kBitmap:
-    case Layout::kOpenCounts: return 0;
+    case Layout::kCounting: return 0;
   }
   return 0;
 }
@@ -632,14 +632,14 @@ uint64_t NumPositions(const JoinTable& table) {
 bool HasTuple(const JoinTable& table, uint64_t position) {
   switch (table.layout) {
     case Layout::kUnchained:
-    case Layout::kDenseRuns: return true;
+    case Layout::kCsr: return true;
     case Layout::kDense: return ((table.bitmap[position / 64] >> (position % 64)) & 1) != 0;
     case Layout::kOpen: {
       const uint8_t* slot = table.tuples + position * table.slot_bytes;
       return table.packed_bytes == 4 ? Load<uint32_t>(slot) != 0 : Load<uint64_t>(slot) != 0;
     }
     case Layout::kBitmap:
-    case Layout::kOpenCounts: return false;
+    case Layout::kCounting: return false;
   }
   return false;
 }

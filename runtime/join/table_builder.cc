@@ -5,9 +5,9 @@
 //
 //     10 M i32 keys 0 .. 9,999,999, count    bitmap           1.25 MB
 //     the same with 8 bytes of payload       dense            10 M x 16 bytes, bitmap
-//     the same keys, each twice              dense_runs       20 M x 16 bytes, 10 M x 4 bytes of ends     (dense stopped at the first one)
+//     the same keys, each twice              csr       20 M x 16 bytes, 10 M x 4 bytes of ends     (dense stopped at the first one)
 //     10 M random i64, count                 open             25 M slots x 8 bytes
-//     each of them 4 times, count            open_counts      25 M slots x 16 bytes: one line a probe, whatever the number of duplicates
+//     each of them 4 times, count            counting      25 M slots x 16 bytes: one line a probe, whatever the number of duplicates
 //     each of them 4 times, with payload     unchained
 //     strings, wide tuples                   unchained
 //
@@ -30,7 +30,7 @@ constexpr uint32_t kMinDirectoryBits = 4;
 constexpr uint64_t kLineBytes = 64;
 constexpr uint32_t kMaxSlotBytes = 32;  // a wider tuple in the slot moves neighbours out of its cache line
 constexpr uint64_t kBitsPerRow = 64;    // bitmap: as many bytes a row as an open table of 4-byte words takes
-constexpr uint64_t kRunsPerRow = 8;     // dense_runs: 4 bytes each; a directory has 16 to 32 bytes a row
+constexpr uint64_t kRunsPerRow = 8;     // csr: 4 bytes each; a directory has 16 to 32 bytes a row
 constexpr uint64_t kForcedFactor = 16;  // where the plan asks for dense
 constexpr uint64_t kSmallRange = uint64_t{1} << 14;
 constexpr uint64_t kMaxRunTuples = UINT32_MAX;
@@ -58,9 +58,9 @@ const char* LayoutText(Layout layout) {
     case Layout::kUnchained: return "unchained";
     case Layout::kBitmap: return "bitmap";
     case Layout::kDense: return "dense";
-    case Layout::kDenseRuns: return "dense_runs";
+    case Layout::kCsr: return "csr";
     case Layout::kOpen: return "open";
-    case Layout::kOpenCounts: return "open_counts";
+    case Layout::kCounting: return "counting";
   }
   return "";
 }
@@ -70,9 +70,9 @@ PrefetchLoop BuildLoopOf(Layout layout) {
     case Layout::kUnchained: return PrefetchLoop::kBuildUnchained;
     case Layout::kBitmap:
     case Layout::kDense:
-    case Layout::kDenseRuns: return PrefetchLoop::kBuildDense;
+    case Layout::kCsr: return PrefetchLoop::kBuildDense;
     case Layout::kOpen:
-    case Layout::kOpenCounts: return PrefetchLoop::kBuildOpen;
+    case Layout::kCounting: return PrefetchLoop::kBuildOpen;
   }
   return PrefetchLoop::kBuildUnchained;
 }
@@ -82,9 +82,9 @@ PrefetchLoop ProbeLoopOf(Layout layout) {
     case Layout::kUnchained: return PrefetchLoop::kProbeUnchained;
     case Layout::kBitmap:
     case Layout::kDense:
-    case Layout::kDenseRuns: return PrefetchLoop::kProbeDense;
+    case Layout::kCsr: return PrefetchLoop::kProbeDense;
     case Layout::kOpen:
-    case Layout::kOpenCounts: return PrefetchLoop::kProbeOpen;
+    case Layout::kCounting: return PrefetchLoop::kProbeOpen;
   }
   return PrefetchLoop::kProbeUnchained;
 }
@@ -134,8 +134,8 @@ std::vector<Layout> TableBuilder::LayoutsToTry() const {
         FindSentinel(range_, WordMask(descriptor_.packed_bits), descriptor_.packed_sign_bit, &sentinel) && descriptor_.tuple_bytes <= kMaxSlotBytes;
     if (open) layouts.push_back(Layout::kOpen);
     // Of duplicates; and of unique keys in wide tuples.
-    if (within(n * kRunsPerRow) && n < kMaxRunTuples) layouts.push_back(Layout::kDenseRuns);
-    if (open && !NeedsTuples() && kind_.pairs) layouts.push_back(Layout::kOpenCounts);
+    if (within(n * kRunsPerRow) && n < kMaxRunTuples) layouts.push_back(Layout::kCsr);
+    if (open && !NeedsTuples() && kind_.pairs) layouts.push_back(Layout::kCounting);
   }
   layouts.push_back(Layout::kUnchained);
   std::reverse(layouts.begin(), layouts.end());  // taken from the back
@@ -211,9 +211,9 @@ absl::Status TableBuilder::BeginLayout(Layout layout) {
     case Layout::kUnchained: return BeginUnchained();
     case Layout::kBitmap:
     case Layout::kDense: return BeginBitmap(layout);
-    case Layout::kDenseRuns: return BeginRuns();
+    case Layout::kCsr: return BeginRuns();
     case Layout::kOpen:
-    case Layout::kOpenCounts: return BeginOpen(layout);
+    case Layout::kCounting: return BeginOpen(layout);
   }
   return absl::OkStatus();
 }
@@ -284,7 +284,7 @@ absl::Status TableBuilder::BeginOpen(Layout layout) {
   const uint64_t slots_of_part = num_tuples_ * 100 / options_.open_load_percent / parts + 1;
   const uint64_t region = std::max(std::bit_floor(slots_of_part / 8 + 1), kSmallestRegion);
   const uint64_t regions = (slots_of_part + region - 1) / region * parts;
-  table.slot_bytes = layout == Layout::kOpenCounts ? 2 * descriptor_.packed_bytes : std::bit_ceil(descriptor_.tuple_bytes);
+  table.slot_bytes = layout == Layout::kCounting ? 2 * descriptor_.packed_bytes : std::bit_ceil(descriptor_.tuple_bytes);
   table.line_mask = kLineBytes / table.slot_bytes - 1;
   table.num_slots = regions * region;
   table.region_mask = region - 1;
@@ -293,7 +293,7 @@ absl::Status TableBuilder::BeginOpen(Layout layout) {
   SetPrefetch();
   num_inserted_ = 0;
   max_walk_ = 0;
-  const Duplicates duplicates = layout == Layout::kOpenCounts ? Duplicates::kCount
+  const Duplicates duplicates = layout == Layout::kCounting ? Duplicates::kCount
                                 : OneMatchIsEnough()          ? Duplicates::kDrop
                                                               : Duplicates::kStop;
   phases_.push_back(PerPart([this, duplicates](uint64_t, const TupleList& spans) { InsertPart(spans, duplicates); }));

@@ -25,7 +25,7 @@ namespace quern {
 // What a JoinTable points to.
 struct TableMemory {
   HugeBuffer tuples;     // slots of an open table
-  HugeBuffer directory;  // unchained: directory; dense_runs: runs
+  HugeBuffer directory;  // unchained: directory; csr: runs
   HugeBuffer bitmap;
 
   uint64_t directory_bytes() const { return directory.bytes() + bitmap.bytes(); }

@@ -50,5 +50,5 @@ KINDS = {kind.name: kind for kind in (
 )}
 
 # What quern_join_layout may answer, and the class that `layout=` asks for.
-LAYOUT_CLASSES = {"unchained": "unchained", "bitmap": "dense", "dense": "dense", "dense_runs": "dense", "open": "open",
-                  "open_counts": "open"}
+LAYOUT_CLASSES = {"unchained": "unchained", "bitmap": "dense", "dense": "dense", "csr": "dense", "open": "open",
+                  "counting": "open"}

@@ -113,7 +113,7 @@ struct TableOf {
     numbers = GuardedBuffer((table.range + 1) * sizeof(uint32_t), guard);
     tuples = GuardedBuffer(places_tuples ? span.num_tuples * format.tuple_bytes : 0, guard);
     uint32_t* const runs = numbers.as<uint32_t>() + 1;
-    table.layout = Layout::kDenseRuns;
+    table.layout = Layout::kCsr;
     table.runs = runs;
     table.tuples = tuples.data();
     table.probe = table.build = setting;
@@ -124,7 +124,7 @@ struct TableOf {
   Inserted MakeOpen(Layout layout, Duplicates duplicates, uint64_t num_slots, uint64_t region, const PrefetchSetting& setting,
                     uint64_t* num_inserted) {
     table.layout = layout;
-    table.slot_bytes = layout == Layout::kOpenCounts ? 2 * format.packed_bytes : std::bit_ceil(format.tuple_bytes);
+    table.slot_bytes = layout == Layout::kCounting ? 2 * format.packed_bytes : std::bit_ceil(format.tuple_bytes);
     table.line_mask = 64 / table.slot_bytes - 1;
     tuples = GuardedBuffer(num_slots * table.slot_bytes, guard);
     table.tuples = tuples.data();
@@ -166,7 +166,7 @@ struct TableOf {
       for (uint32_t c = 0; c < s->num_candidates; ++c) {
         const QuernCandidate& run = s->candidates[c];
         for (uint64_t at = run.begin; at != run.end; at += format.tuple_bytes) {
-          matches.emplace_back(first + run.index, table.layout == Layout::kOpenCounts ? kNoRow : RowOf(at));
+          matches.emplace_back(first + run.index, table.layout == Layout::kCounting ? kNoRow : RowOf(at));
         }
       }
     }
@@ -383,7 +383,7 @@ TEST(PackedKeyTable, DuplicatesStopOrAreDroppedOrCounted) {
     table->table.max_walk = 0;
     num_inserted = 0;
     uint64_t counted = 0;
-    EXPECT_EQ(table->MakeOpen(Layout::kOpenCounts, Duplicates::kCount, 1024, 256, {16}, &num_inserted), Inserted::kAll);
+    EXPECT_EQ(table->MakeOpen(Layout::kCounting, Duplicates::kCount, 1024, 256, {16}, &num_inserted), Inserted::kAll);
     EXPECT_EQ(num_inserted, distinct.size());
     EXPECT_EQ(table->LookUp(probes, 512, &counted), Expected(words, probes, false));
     EXPECT_EQ(counted, Expected(words, probes, false).size());

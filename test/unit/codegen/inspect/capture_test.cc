@@ -218,7 +218,7 @@ TEST(CaptureLog, KeepsOthersApart) {
   };
   other([](CapturedJob* job) { job->spec = "join.left keys=i64 build=i64"; });
   other([](CapturedJob* job) { job->params.clear(); });
-  other([](CapturedJob* job) { job->layout = "open_counts"; });
+  other([](CapturedJob* job) { job->layout = "counting"; });
   other([](CapturedJob* job) { job->threads = 1; });
   other([](CapturedJob* job) { job->build_rows *= 2; });
   other([](CapturedJob* job) { job->probe_rows /= 2; });

@@ -165,7 +165,7 @@ TEST(Counters, OfJoins) {
 TEST(Counters, OfRuns) {
   const std::vector<int64_t> build = {7, 8, 9, 7, 8, 9, 7, 8, 9}, probe = {8, 1, 9, 2, 8};
   for (const bool only_counts : {false, true}) {
-    const Counters c = OfJoin(LayoutChoice::kDense, false, build, probe, "dense_runs", only_counts);
+    const Counters c = OfJoin(LayoutChoice::kDense, false, build, probe, "csr", only_counts);
     EXPECT_EQ(c.tag_hits, only_counts ? 0u : 3u);
     EXPECT_EQ(c.chain_steps, only_counts ? 0u : 6u);
   }

@@ -301,9 +301,9 @@ TEST_P(JoinKinds, GiveTheRowsOfNestedLoopsOverEveryLayout) {
     }
   }
   std::set<std::string> expected = {"bitmap", "open", "unchained"};  // semi, anti: a bit is all that is asked, of one match
-  if (kind.pairs) expected = {"bitmap", "dense", "dense_runs", "open", "open_counts", "unchained"};
-  if (!kind.pairs && kind.id != JoinKind::kAntiNullAware) expected.insert({"dense", "dense_runs"});  // with a residual predicate
-  if (kind.flags_matched_rows()) expected = {"dense", "dense_runs", "open", "unchained"};
+  if (kind.pairs) expected = {"bitmap", "dense", "csr", "open", "counting", "unchained"};
+  if (!kind.pairs && kind.id != JoinKind::kAntiNullAware) expected.insert({"dense", "csr"});  // with a residual predicate
+  if (kind.flags_matched_rows()) expected = {"dense", "csr", "open", "unchained"};
   EXPECT_EQ(layouts, expected);
 }
 

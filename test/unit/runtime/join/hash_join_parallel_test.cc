@@ -67,7 +67,7 @@ const std::vector<Case>& AllCases() {
       {"open_mixed", "join.right_semi keys=i64 build=i64", KeyKind::kSparse, mixed, 1, "open"},
       {"open_of_dense_keys", "join.inner keys=i64 build=i64 probe=i64", KeyKind::kDense, many, 1, "open", LayoutChoice::kOpen},
       {"dense", "join.full keys=i64 build=i64 probe=i64", KeyKind::kDense, many, 1, "dense"},
-      {"dense_runs", "join.right_semi keys=i64 build=i64", KeyKind::kDense, many, 4, "dense_runs"},
+      {"csr", "join.right_semi keys=i64 build=i64", KeyKind::kDense, many, 4, "csr"},
       {"inner", "join.inner keys=i64 build=i64 probe=i64", KeyKind::kSparse, many, 2, "unchained"}};
   return cases;
 }

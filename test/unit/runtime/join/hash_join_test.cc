@@ -297,7 +297,7 @@ struct Descriptors {
   const char* expected_layout;
 };
 constexpr Descriptors kDescriptors[] = {{kNumbers, LayoutChoice::kAuto, 0, "dense"},
-                              {kNumbers, LayoutChoice::kAuto, 300, "dense_runs"},
+                              {kNumbers, LayoutChoice::kAuto, 300, "csr"},
                               {kNumbers, LayoutChoice::kOpen, 0, "open"},
                               {kNumbers, LayoutChoice::kUnchained, 300, "unchained"},
                               {"join.inner keys=i64,i64 build=i64 probe=i64", LayoutChoice::kAuto, 300, "unchained"}};

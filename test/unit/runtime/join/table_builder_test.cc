@@ -132,12 +132,12 @@ TEST(TableBuilder, DenseKeysNeedNoHash) {
 }
 
 TEST(TableBuilder, DuplicatesOfDenseKeysAreRuns) {
-  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", Times(2, Dense(5000))), "dense_runs");
-  EXPECT_EQ(LayoutOf("join.inner keys=i64", Times(2, Dense(5000, -77))), "dense_runs");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", Times(2, Dense(5000))), "csr");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64", Times(2, Dense(5000, -77))), "csr");
   Keys one_twice = Dense(5000);
   one_twice.push_back(17);
-  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", one_twice), "dense_runs");
-  EXPECT_EQ(LayoutOf("join.right keys=i64 build=i64", one_twice), "dense_runs");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", one_twice), "csr");
+  EXPECT_EQ(LayoutOf("join.right keys=i64 build=i64", one_twice), "csr");
 }
 
 TEST(TableBuilder, SparseKeysAreHashed) {
@@ -145,7 +145,7 @@ TEST(TableBuilder, SparseKeysAreHashed) {
   EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", Sparse(3000)), "open");
   EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64,i64,i64", Sparse(3000)), "open");           // 32 bytes
   EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64,i64,i64,i64", Sparse(3000)), "unchained");  // 40 bytes
-  EXPECT_EQ(LayoutOf("join.inner keys=i64", Times(4, Sparse(1000))), "open_counts");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64", Times(4, Sparse(1000))), "counting");
   EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", Times(4, Sparse(1000))), "unchained");
   EXPECT_EQ(LayoutOf("join.inner keys=i64,i64", Sparse(3000)), "unchained");
   EXPECT_EQ(LayoutOf("join.inner keys=i64,i64", Dense(3000)), "unchained");
@@ -180,13 +180,13 @@ TEST(TableBuilder, APlanCanAskForALayout) {
   EXPECT_EQ(LayoutOf(payload, Dense(3000), LayoutChoice::kUnchained), "unchained");
   EXPECT_EQ(LayoutOf(plain, Dense(3000), LayoutChoice::kUnchained), "unchained");
   EXPECT_EQ(LayoutOf(payload, Dense(3000), LayoutChoice::kOpen), "open");
-  EXPECT_EQ(LayoutOf(plain, Times(2, Dense(3000)), LayoutChoice::kOpen), "open_counts");
+  EXPECT_EQ(LayoutOf(plain, Times(2, Dense(3000)), LayoutChoice::kOpen), "counting");
   const Keys stepped = Stepped(1000, 500);  // 500 words a row
   EXPECT_EQ(LayoutOf(plain, stepped), "open");
   EXPECT_EQ(LayoutOf(plain, stepped, LayoutChoice::kDense), "bitmap");
   EXPECT_EQ(LayoutOf(payload, stepped), "open");
   EXPECT_EQ(LayoutOf(payload, Stepped(5000, 40), LayoutChoice::kDense), "dense");
-  EXPECT_EQ(LayoutOf(payload, Times(2, Stepped(5000, 100)), LayoutChoice::kDense), "dense_runs");
+  EXPECT_EQ(LayoutOf(payload, Times(2, Stepped(5000, 100)), LayoutChoice::kDense), "csr");
 }
 
 TEST(TableBuilder, WhatTheDataDoesNotAllowFallsBack) {
