@@ -28,7 +28,7 @@ namespace {
 constexpr uint32_t kScanRows = 1024;
 constexpr uint32_t kMergeRows = 256;  // whose tuples, twice, stay in an L1 cache from one aggregate to the next
 constexpr uint64_t kLineBytes = 64;
-constexpr uint64_t kGroupsToJudge = 65536;  // enough to expect the number of groups by
+constexpr uint64_t kGroupsToAdapt = 65536;  // enough to expect the number of groups by
 
 struct Iota {
   uint32_t rows[kMaxBatchRows];
@@ -260,7 +260,7 @@ absl::Status LocalGroups::CheckPays() {
   if (deals_ || num_local_states_->load(std::memory_order_relaxed) < 2 || context_.options.partition_bits == 0) {
     return deals_ && num_dealt_ > compact_at_ ? Compact() : absl::OkStatus();
   }
-  const uint64_t local_groups = context_.options.local_groups, enough = std::min(local_groups, kGroupsToJudge);
+  const uint64_t local_groups = context_.options.local_groups, enough = std::min(local_groups, kGroupsToAdapt);
   if (table_->bytes() < enough * context_.descriptor->group()->tuple_bytes) return absl::OkStatus();
   const uint64_t groups = table_->num_groups();
   if (groups < enough || num_rows_ >= 2 * groups || ExpectedGroups(num_rows_, groups) < local_groups) return absl::OkStatus();

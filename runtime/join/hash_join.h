@@ -157,12 +157,12 @@ class JoinProber {
 
  private:
   void Begin(BatchView batch);
-  void JudgeHits();
+  void AdaptToHitRate();
 
   std::shared_ptr<const HashJoin> join_;
-  JoinTable quiet_table_;  // the join's, that asks for nothing; where hits are rare
+  JoinTable unprefetched_table_;  // the join's, that asks for nothing; where hits are rare
   bool hits_are_rare_ = false;
-  uint64_t judged_rows_ = 0, judged_hits_ = 0;
+  uint64_t adapt_rows_ = 0, adapt_hits_ = 0;
   BatchView input_;
   QuernJoinProbeArgs args_;
   bool scans_unmatched_ = false;

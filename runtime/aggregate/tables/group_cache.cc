@@ -33,7 +33,7 @@ namespace {
 
 constexpr uint32_t kWordBytes = 8;
 constexpr uint32_t kRowsPerGap = 4;      // at least, for words of rows that were not asked for
-constexpr uint64_t kRowsToJudge = 8192;  // the first rows of all groups are misses
+constexpr uint64_t kRowsToAdapt = 8192;  // the first rows of all groups are misses
 constexpr uint64_t kRowsPerMiss = 8;     // at least
 constexpr uint32_t kMostRefusals = 4;
 
@@ -147,7 +147,7 @@ bool GroupCache::Look(const KeyRows& rows, uint8_t** tuples, uint32_t* others, u
   *num_others = n;
   rows_ += rows.n;
   misses_ += n;
-  if (rows_ >= kRowsToJudge) {
+  if (rows_ >= kRowsToAdapt) {
     pays_ = misses_ * kRowsPerMiss <= rows_;
     rows_ = misses_ = 0;
   }
