@@ -229,7 +229,7 @@ absl::StatusOr<std::shared_ptr<const Kernel>> MakeCompiledKernel(KernelRequest r
   times.jit_ms = NowMs() - generated;
   times.total_ms = request.plan_ms + NowMs() - start;
   if (!kernel->from_disk) TierPolicy::OfProcess().Learn(EstimateCosts(kernel->plan.spec), times.total_ms);
-  SayMade(*kernel,
+  LogCompiled(*kernel,
           !request.is_cached  ? CacheOutcome::kOff
           : kernel->from_disk ? CacheOutcome::kDisk
                               : CacheOutcome::kMiss,
@@ -386,14 +386,14 @@ absl::StatusOr<CompiledKernel> CompileBeside(const KernelSpec& spec, const std::
                                              uint64_t profile_number) {
   QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, *Host(), options.overrides, ProfileOfProcess().get()));
   QUERN_ASSIGN_OR_RETURN(const std::shared_ptr<Kernel> generic, MakeGenericKernel(std::move(plan)));
-  SayMade(*generic, CacheOutcome::kOff, options.overrides);
+  LogCompiled(*generic, CacheOutcome::kOff, options.overrides);
   AddTier(std::make_unique<HostKernelMaker>(generic, name, options, profile_number), options.compile_after_rows, options.swap_waits,
           generic.get());
   return StartJob(name.empty() ? generic : TierTable::OfProcess().Keep(name, generic), options);
 }
 
 // Before the first job of the process.
-void SettleKeptMemory() {
+void SetKeptMemoryLimit() {
   static const bool settled = [] {
     const absl::StatusOr<uint64_t> bytes = KeptBytesOfEnvironment();
     if (bytes.ok()) KeptPages::OfProcess().SetMost(*bytes);
@@ -406,7 +406,7 @@ void SettleKeptMemory() {
 }  // namespace
 
 absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOptions& options) {
-  SettleKeptMemory();
+  SetKeptMemoryLimit();
   std::string warning;
   const uint64_t profile_number = ProfileNumber();
   if (IsBackground(options) && Host().ok()) {
@@ -426,7 +426,7 @@ absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOpti
   absl::StatusOr<Machine> host = HostMachine();
   QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, host.ok() ? *host : Machine{}, options.overrides, ProfileOfProcess().get()));
   QUERN_ASSIGN_OR_RETURN(auto kernel, MakeGenericKernel(std::move(plan)));
-  SayMade(*kernel, CacheOutcome::kOff, options.overrides);
+  LogCompiled(*kernel, CacheOutcome::kOff, options.overrides);
   return CompiledKernel{std::move(kernel), CacheOutcome::kOff, std::move(warning)};
 }
 
@@ -478,7 +478,7 @@ std::shared_ptr<RowFilter> MakeRowFilter(const std::shared_ptr<const Kernel>& ke
 }
 
 absl::StatusOr<CompiledKernel> CompileText(std::string_view text, const CompileOptions& options) {
-  SettleKeptMemory();
+  SetKeptMemoryLimit();
   const bool is_shared = options.engine != Engine::kGeneric && IsShared(options);
   const uint64_t profile_number = ProfileNumber();
   const std::string name = is_shared ? NameOf(text, options.overrides, profile_number) : "";

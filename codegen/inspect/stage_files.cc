@@ -167,7 +167,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> ReadModule(const fs::path& path, c
   }
   module->setModuleIdentifier(made.getModuleIdentifier());
   module->setTargetTriple(made.getTargetTriple());
-  Settle(module.get(), target);
+  FinaliseModule(module.get(), target);
   EraseUncalled(module.get());
   QUERN_RETURN_IF_ERROR(CheckEntryPoints(plan, *module));
   QUERN_RETURN_IF_ERROR(CheckInstantiated(*module, target));

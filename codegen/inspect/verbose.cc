@@ -40,7 +40,7 @@ std::string CommandLine(const std::vector<std::string>& words) {
   return text;
 }
 
-void SayMade(const Kernel& kernel, CacheOutcome cache, const PlanOverrides& overrides) {
+void LogCompiled(const Kernel& kernel, CacheOutcome cache, const PlanOverrides& overrides) {
   if (!IsVerbose()) return;
   std::vector<std::string> words = {"dump", "plan", PrintSpec(kernel.plan.spec)};
   for (const auto& [name, value] : overrides) words.insert(words.end(), {"--param", name + "=" + value});

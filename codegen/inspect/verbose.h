@@ -17,7 +17,7 @@ bool IsVerbose();
 std::string CommandLine(const std::vector<std::string>& words);
 
 // Says, if IsVerbose, that a kernel was made: compiled, loaded from disk, or the generic one of a spec. *Threads*: any.
-void SayMade(const Kernel& kernel, CacheOutcome cache, const PlanOverrides& overrides);
+void LogCompiled(const Kernel& kernel, CacheOutcome cache, const PlanOverrides& overrides);
 
 }  // namespace quern
 

@@ -177,7 +177,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan
   if (!emitter.errors().empty()) return Internal("template and emitters disagree: " + emitter.errors());
   const double emitted = NowMs();
   QUERN_RETURN_IF_ERROR(LinkBlocks(module.get(), std::move(blocks)));
-  Settle(module.get(), *target);
+  FinaliseModule(module.get(), *target);
   NameFramesAfter(PrintSpec(plan.spec), module.get());
   QUERN_RETURN_IF_ERROR(CheckInstantiated(*module, *target));
   times->load_ms = loaded - start;
@@ -186,7 +186,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan
   return module;
 }
 
-void Settle(llvm::Module* module, const llvm::TargetMachine& target) {
+void FinaliseModule(llvm::Module* module, const llvm::TargetMachine& target) {
   for (llvm::GlobalVariable& constant : module->globals()) {
     if (constant.isDeclaration()) continue;
     constant.setLinkage(llvm::GlobalValue::PrivateLinkage);

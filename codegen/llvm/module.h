@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan
                                                           llvm::LLVMContext* context, CompileTimes* times);
 
 // Gives every function the machine's attributes; entry points stay visible, all else becomes internal and is inlined.
-void Settle(llvm::Module* module, const llvm::TargetMachine& target);
+void FinaliseModule(llvm::Module* module, const llvm::TargetMachine& target);
 
 // No unfilled hole, no unused body, undefined symbols only from the allow-list, the machine's attributes on every function, module
 // verified.

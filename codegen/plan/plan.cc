@@ -131,7 +131,7 @@ absl::Status SetParameter(KernelPlan* plan, std::string_view name, std::string_v
 }
 
 // What parameters say about each other.
-absl::Status Settle(KernelPlan* plan) {
+absl::Status FinaliseModule(KernelPlan* plan) {
   std::vector<KeySpec> kernel_keys;
   for (const KeySpec& key : plan->spec.keys) kernel_keys.push_back(KernelKey(key));
   if ((plan->group_layout == "dense" || plan->group_layout == "open") && WordBits(kernel_keys) == 0) {
@@ -177,7 +177,7 @@ absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machi
 #include "codegen/plan/plan_parameters.def"
   for (const auto& [name, value] : overrides) QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
   if (plan.states == "auto" && spec.op == Operator::kAggregate) plan.states = HasVectorMasks(machine) ? "vectors" : "single";
-  QUERN_RETURN_IF_ERROR(Settle(&plan));
+  QUERN_RETURN_IF_ERROR(FinaliseModule(&plan));
   return plan;
 }
 
@@ -216,7 +216,7 @@ absl::StatusOr<KernelPlan> ParsePlan(std::string_view text) {
       (name == "l2_bytes" ? plan.l2_bytes : plan.l3_bytes) = bytes;
     else QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
   }
-  QUERN_RETURN_IF_ERROR(Settle(&plan));
+  QUERN_RETURN_IF_ERROR(FinaliseModule(&plan));
   return plan;
 }
 

@@ -18,7 +18,7 @@ class GroupMerger {
   GroupMerger(const GroupContext& context, std::vector<LocalGroups*> locals);
 
   // Takes part until the tables are complete. *Threads*: any number, once each. *Errors*: ResourceExhausted, OutOfRange; the same for all.
-  absl::Status Help() { return work_.Help(); }
+  absl::Status RunTasks() { return work_.RunTasks(); }
 
   // When Help has answered OK: the groups, each in one table.
   std::vector<std::unique_ptr<GroupTable>> TakeTables() { return std::move(tables_); }

@@ -218,7 +218,7 @@ absl::Status HashAggregate::Finalise() {
 absl::Status HashAggregate::Merge() {
   CounterBlock counters(counters_);
   const CallTimer timer(&counters);
-  const absl::Status status = merger_->Help();
+  const absl::Status status = merger_->RunTasks();
   if (!status.ok()) lost_rows_ = true;
   return status;
 }

@@ -42,7 +42,7 @@ bool SharedWork::BeginPhase() {
   return !ended_;
 }
 
-absl::Status SharedWork::Help() {
+absl::Status SharedWork::RunTasks() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!ended_) {
     if (next_task_ == phase_.num_tasks) {

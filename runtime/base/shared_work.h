@@ -28,7 +28,7 @@ class SharedWork {
   explicit SharedWork(NextPhase next) : next_(std::move(next)) {}
 
   // Takes part until all phases are done or one task failed, whose status all threads get. May be called late. *Threads*: any.
-  absl::Status Help();
+  absl::Status RunTasks();
 
  private:
   bool BeginPhase();

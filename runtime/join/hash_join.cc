@@ -140,7 +140,7 @@ absl::Status HashJoin::Finalise() {
   if (finalised_) return absl::FailedPreconditionError("finalise called twice: the table is built; accepted: once");
   QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
   const std::unique_ptr<TableBuilder> builder = NewBuilder();
-  QUERN_RETURN_IF_ERROR(builder->Help());
+  QUERN_RETURN_IF_ERROR(builder->RunTasks());
   Take(builder.get());
   return absl::OkStatus();
 }
@@ -156,7 +156,7 @@ absl::Status HashJoin::FinaliseShared() {
     if (shared_builder_ == nullptr) shared_builder_ = NewBuilder();
     builder = shared_builder_.get();
   }
-  QUERN_RETURN_IF_ERROR(builder->Help());
+  QUERN_RETURN_IF_ERROR(builder->RunTasks());
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!finalised_) Take(builder);
   return absl::OkStatus();

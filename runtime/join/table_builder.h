@@ -38,7 +38,7 @@ class TableBuilder {
                std::vector<TupleStore*> stores, const PackedKeyRange& range);
 
   // Takes part in building until the table is there. *Threads*: any. *Errors*: ResourceExhausted, the same for all threads.
-  absl::Status Help() { return work_.Help(); }
+  absl::Status RunTasks() { return work_.RunTasks(); }
 
   JoinTable table;
   TableMemory memory;

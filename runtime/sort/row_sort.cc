@@ -259,7 +259,7 @@ absl::Status RowSort::Sort() {
     const std::lock_guard<std::mutex> lock(mutex_);
     QUERN_ASSIGN_OR_RETURN(rows, BeginSorting());
   }
-  if (const absl::Status status = rows->Help(); !status.ok()) {
+  if (const absl::Status status = rows->RunTasks(); !status.ok()) {
     lost_rows_ = true;
     return status;
   }

@@ -204,7 +204,7 @@ absl::Status LocalRows::KeepTop() {
   SortInput input;
   AddTo(&input);
   SortedRows sorted(context_, std::move(input), /*needs_rows=*/true);
-  QUERN_RETURN_IF_ERROR(sorted.Help());
+  QUERN_RETURN_IF_ERROR(sorted.RunTasks());
   const auto old_memory = std::exchange(memory_, std::make_shared<Memory>(context_.budget, context_.options.huge_pages));
   const auto old_chunks = std::exchange(chunks_, {});
   num_rows_ = 0;

@@ -30,7 +30,7 @@ class SortedRows {
   ~SortedRows();
 
   // Takes part until all is sorted. *Threads*: any number. *Errors*: ResourceExhausted, for all of them.
-  absl::Status Help() { return work_.Help(); }
+  absl::Status RunTasks() { return work_.RunTasks(); }
 
   uint64_t num_rows() const { return num_rows_; }
   const char* method() const { return method_; }

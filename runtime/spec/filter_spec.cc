@@ -260,8 +260,8 @@ class ConditionParser {
   std::string_view Word() const { return rest_.substr(0, rest_.find_first_not_of(kWordCharacters)); }
   std::string_view NumberToken() const;
   std::string_view Take(size_t bytes);
-  bool TakeWord(std::string_view word);
-  bool TakeSign(std::string_view sign);
+  bool ReadWord(std::string_view word);
+  bool ReadSign(std::string_view sign);
   void SkipBlanks() { rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlanks), rest_.size())); }
 
   std::string_view rest_;  // begins with no blank
@@ -276,13 +276,13 @@ std::string_view ConditionParser::Take(size_t bytes) {
   return taken;
 }
 
-bool ConditionParser::TakeWord(std::string_view word) {
+bool ConditionParser::ReadWord(std::string_view word) {
   if (LowerCase(Word()) != word) return false;
   Take(word.size());
   return true;
 }
 
-bool ConditionParser::TakeSign(std::string_view sign) {
+bool ConditionParser::ReadSign(std::string_view sign) {
   if (!rest_.starts_with(sign)) return false;
   Take(sign.size());
   return true;
@@ -306,7 +306,7 @@ absl::StatusOr<Predicate> ConditionParser::Or() {
   if (LowerCase(Word()) != "or") return first;
   Predicate whole{.kind = PredicateKind::kOr};
   AddPart(std::move(first), &whole);
-  while (TakeWord("or")) {
+  while (ReadWord("or")) {
     QUERN_ASSIGN_OR_RETURN(Predicate next, And());
     AddPart(std::move(next), &whole);
   }
@@ -318,7 +318,7 @@ absl::StatusOr<Predicate> ConditionParser::And() {
   if (LowerCase(Word()) != "and") return first;
   Predicate whole{.kind = PredicateKind::kAnd};
   AddPart(std::move(first), &whole);
-  while (TakeWord("and")) {
+  while (ReadWord("and")) {
     QUERN_ASSIGN_OR_RETURN(Predicate next, Not());
     AddPart(std::move(next), &whole);
   }
@@ -333,7 +333,7 @@ absl::Status ConditionParser::Nest() { return ++depth_ < kMaxPredicateDepth ? ab
 
 absl::StatusOr<Predicate> ConditionParser::Not() {
   if (rest_.starts_with('(')) return InParentheses();
-  if (!TakeWord("not")) return Leaf();
+  if (!ReadWord("not")) return Leaf();
   QUERN_RETURN_IF_ERROR(Nest());
   QUERN_ASSIGN_OR_RETURN(Predicate negated, Not());
   --depth_;
@@ -348,7 +348,7 @@ absl::StatusOr<Predicate> ConditionParser::InParentheses() {
   QUERN_RETURN_IF_ERROR(Nest());
   QUERN_ASSIGN_OR_RETURN(Predicate condition, Or());
   --depth_;
-  if (TakeSign(")")) return condition;
+  if (ReadSign(")")) return condition;
   if (rest_.empty()) return Wrong("parenthesis not closed", begin, "')'");
   return Wrong("text in parentheses behind a condition", rest_, "and, or, ')'");
 }
@@ -387,15 +387,15 @@ absl::StatusOr<Predicate> ConditionParser::Leaf() {
   Predicate leaf;
   QUERN_ASSIGN_OR_RETURN(leaf.column, Type());
   for (const SignRow& sign : kSigns) {
-    if (!TakeSign(sign.text)) continue;
+    if (!ReadSign(sign.text)) continue;
     leaf.op = sign.op;
     return ComparisonOf(std::move(leaf));
   }
-  if (TakeWord("is")) return NullnessOf(std::move(leaf));
-  leaf.negated = TakeWord("not");
-  if (TakeWord("in")) return MembershipOf(std::move(leaf));
-  if (TakeWord("between")) return RangeOf(std::move(leaf));
-  if (TakeWord("like")) return MatchOf(std::move(leaf));
+  if (ReadWord("is")) return NullnessOf(std::move(leaf));
+  leaf.negated = ReadWord("not");
+  if (ReadWord("in")) return MembershipOf(std::move(leaf));
+  if (ReadWord("between")) return RangeOf(std::move(leaf));
+  if (ReadWord("like")) return MatchOf(std::move(leaf));
   if (leaf.negated) return Wrong("comparison expected behind not", Near(rest_), "in, between, like");
   const std::string word = LowerCase(Word());
   const bool ends = rest_.empty() || rest_.starts_with(')') || word == "and" || word == "or";
@@ -437,19 +437,19 @@ absl::Status CheckNumValues(size_t n) {
 
 absl::StatusOr<Predicate> ConditionParser::MembershipOf(Predicate leaf) {
   leaf.kind = PredicateKind::kIn;
-  if (!TakeSign("(")) return Wrong("list expected behind in", Near(rest_), "(LITERAL,..)");
+  if (!ReadSign("(")) return Wrong("list expected behind in", Near(rest_), "(LITERAL,..)");
   do {
     QUERN_RETURN_IF_ERROR(AddLiteral(leaf.column, &leaf));
     QUERN_RETURN_IF_ERROR(CheckNumValues(leaf.values.size()));
-  } while (TakeSign(","));
-  if (TakeSign(")")) return leaf;
+  } while (ReadSign(","));
+  if (ReadSign(")")) return leaf;
   return Wrong("list not closed", Near(rest_), "',' and a literal, or ')'");
 }
 
 absl::StatusOr<Predicate> ConditionParser::RangeOf(Predicate leaf) {
   leaf.kind = PredicateKind::kBetween;
   QUERN_RETURN_IF_ERROR(AddLiteral(leaf.column, &leaf));
-  if (!TakeWord("and")) return Wrong("upper bound expected behind between", Near(rest_), "and LITERAL");
+  if (!ReadWord("and")) return Wrong("upper bound expected behind between", Near(rest_), "and LITERAL");
   QUERN_RETURN_IF_ERROR(AddLiteral(leaf.column, &leaf));
   return leaf;
 }
@@ -465,15 +465,15 @@ absl::StatusOr<Predicate> ConditionParser::MatchOf(Predicate leaf) {
   leaf.kind = PredicateKind::kLike;
   if (!IsVariable(RowOf(leaf.column.id).storage)) return LikeOfNoStrings(leaf.column);
   QUERN_RETURN_IF_ERROR(AddLiteral(leaf.column, &leaf));
-  if (!TakeWord("escape")) return leaf;
+  if (!ReadWord("escape")) return leaf;
   QUERN_ASSIGN_OR_RETURN(leaf.escape, Escape());
   return leaf;
 }
 
 absl::StatusOr<Predicate> ConditionParser::NullnessOf(Predicate leaf) {
   leaf.kind = PredicateKind::kIsNull;
-  leaf.negated = TakeWord("not");
-  if (TakeWord("null")) return leaf;
+  leaf.negated = ReadWord("not");
+  if (ReadWord("null")) return leaf;
   return Wrong(leaf.negated ? "null expected behind is not" : "null expected behind is", Near(rest_),
                leaf.negated ? "null" : "null, not null");
 }

@@ -113,7 +113,7 @@ absl::Status CallParser::ParseInside() {
     return absl::OkStatus();
   }
   QUERN_ASSIGN_OR_RETURN(call_.function, FunctionByName(word_));
-  if (!parser_.TakeWord("distinct")) return ParseArguments();
+  if (!parser_.ReadWord("distinct")) return ParseArguments();
   if (call_.function == AggregateFunction::kCount) {
     call_.function = AggregateFunction::kCountDistinct;
   } else if (call_.function == AggregateFunction::kSum) {
@@ -157,8 +157,8 @@ absl::Status CallParser::ParseConstant() {
 }
 
 absl::Status CallParser::ParseFilter() {
-  if (!parser_.TakeWord("filter")) return absl::OkStatus();
-  if (!parser_.Take('(') || !parser_.TakeWord("where")) return parser_.Bad();
+  if (!parser_.ReadWord("filter")) return absl::OkStatus();
+  if (!parser_.Take('(') || !parser_.ReadWord("where")) return parser_.Bad();
   QUERN_ASSIGN_OR_RETURN(call_.filter, ParseCondition("--agg", &parser_));
   return parser_.Take(')') ? absl::OkStatus() : parser_.Bad();
 }
@@ -171,7 +171,7 @@ absl::StatusOr<AggregateText> CallParser::Parse() {
   if (call_.function != AggregateFunction::kStringAgg) call_.separator.clear();
   QUERN_RETURN_IF_ERROR(ParseFilter());
   call_.name = Written();
-  if (parser_.TakeWord("as")) {
+  if (parser_.ReadWord("as")) {
     QUERN_ASSIGN_OR_RETURN(call_.name, parser_.PlainName());
   }
   return std::move(call_);

@@ -38,7 +38,7 @@ absl::StatusOr<KeyPairText> ParseKeyPair(ListParser* parser) {
 
 absl::StatusOr<ComparisonText> ParseComparison(ListParser* parser) {
   QUERN_ASSIGN_OR_RETURN(std::string probe, parser->PlainName());
-  const std::optional<Comparison> op = parser->TakeSign();
+  const std::optional<Comparison> op = parser->ReadSign();
   if (!op.has_value()) return parser->Bad();
   QUERN_ASSIGN_OR_RETURN(std::string build, parser->PlainName());
   return ComparisonText{std::move(probe), std::move(build), *op};
@@ -49,7 +49,7 @@ absl::StatusOr<ComparisonText> ParseComparison(ListParser* parser) {
 absl::StatusOr<KeyText> ParseKey(ListParser* parser) {
   QUERN_ASSIGN_OR_RETURN(std::string name, parser->PlainName());
   KeyText key{std::move(name), ""};
-  if (parser->TakeWord("collate")) {
+  if (parser->ReadWord("collate")) {
     QUERN_ASSIGN_OR_RETURN(key.collation, parser->PlainName());
   }
   return key;

@@ -21,7 +21,7 @@ absl::StatusOr<ConditionText> ParseCondition(std::string_view what, ListParser* 
   ConditionText condition;
   condition.option = what;
   QUERN_ASSIGN_OR_RETURN(condition.column, parser->PlainName());
-  condition.op = parser->TakeSign();
+  condition.op = parser->ReadSign();
   if (!condition.op.has_value()) return condition;
   condition.constant = parser->BareWord();
   if (!condition.constant.empty()) return condition;

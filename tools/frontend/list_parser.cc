@@ -7,7 +7,7 @@
 // Which characters end a bare name is the list's choice: in `--on a=b` it is , = and ", in `--agg sum(a)` the parentheses too. So a column
 // that is called f(x) can stand bare in --on and needs its quotes in --agg; QuoteName gives every odd name quotes, which all lists take.
 //
-// After blanks a word is compared without regard to case, as SQL does: in "s COLLATE binary" TakeWord("collate") takes 7 characters. What
+// After blanks a word is compared without regard to case, as SQL does: in "s COLLATE binary" ReadWord("collate") takes 7 characters. What
 // a list does not expect is refused as a whole, with the option, the text and the list's grammar.
 #include "tools/frontend/list_parser.h"
 
@@ -66,14 +66,14 @@ bool ListParser::Take(std::string_view sign) {
   return true;
 }
 
-bool ListParser::TakeWord(std::string_view lower_case) {
+bool ListParser::ReadWord(std::string_view lower_case) {
   SkipBlanks();
   if (!EqualsWord(BareWordAt(next_), lower_case)) return false;
   next_ += lower_case.size();
   return true;
 }
 
-std::optional<Comparison> ListParser::TakeSign() {
+std::optional<Comparison> ListParser::ReadSign() {
   for (const Sign& sign : kSigns)
     if (Take(sign.text)) return sign.op;
   return std::nullopt;

@@ -34,8 +34,8 @@ class ListParser {
   bool At(char c);  // it comes next, and is left there
   bool Take(char c);
   bool Take(std::string_view sign);
-  bool TakeWord(std::string_view lower_case);  // a bare word, of letters in either case
-  std::optional<Comparison> TakeSign();
+  bool ReadWord(std::string_view lower_case);  // a bare word, of letters in either case
+  std::optional<Comparison> ReadSign();
   std::string BareWord();  // "": there is none
 
   absl::StatusOr<NameText> Name();

@@ -55,8 +55,8 @@ absl::Status KeyWordsParser::UnknownKeyWord(const std::string& word) const {
 }
 
 absl::Status KeyWordsParser::ParseNulls() {
-  key_.nulls_first = parser_.TakeWord("first");
-  if (!key_.nulls_first && !parser_.TakeWord("last")) {
+  key_.nulls_first = parser_.ReadWord("first");
+  if (!key_.nulls_first && !parser_.ReadWord("last")) {
     const std::string place = parser_.BareWord();
     return UnknownKeyWord("nulls" + (place.empty() ? "" : " " + place));
   }
@@ -64,13 +64,13 @@ absl::Status KeyWordsParser::ParseNulls() {
 }
 
 absl::Status KeyWordsParser::ParseWord() {
-  const bool descending = parser_.TakeWord("desc");
-  if (descending || parser_.TakeWord("asc")) {
+  const bool descending = parser_.ReadWord("desc");
+  if (descending || parser_.ReadWord("asc")) {
     key_.descending = descending;
     return std::exchange(has_order_, true) ? parser_.Bad() : absl::OkStatus();
   }
-  if (parser_.TakeWord("nulls")) return ParseNulls();
-  if (parser_.TakeWord("collate")) {
+  if (parser_.ReadWord("nulls")) return ParseNulls();
+  if (parser_.ReadWord("collate")) {
     if (!key_.column.collation.empty()) return parser_.Bad();
     QUERN_ASSIGN_OR_RETURN(key_.column.collation, parser_.PlainName());
     return absl::OkStatus();
@@ -99,7 +99,7 @@ absl::StatusOr<WindowText> ParseWindow(ListParser* parser) {
   if (window.text.empty()) return parser->Bad();
   QUERN_ASSIGN_OR_RETURN(window.function, WindowByName(window.text));
   window.name = window.text;
-  if (parser->TakeWord("as")) {
+  if (parser->ReadWord("as")) {
     QUERN_ASSIGN_OR_RETURN(window.name, parser->PlainName());
   }
   return window;

@@ -98,7 +98,7 @@ absl::StatusOr<WhereText> WhereParser::Or() {
   if (NextWord() != "or") return first;
   WhereText whole{.kind = PredicateKind::kOr};
   AddPart(std::move(first), &whole);
-  while (parser_.TakeWord("or")) {
+  while (parser_.ReadWord("or")) {
     QUERN_ASSIGN_OR_RETURN(WhereText next, And());
     AddPart(std::move(next), &whole);
   }
@@ -110,7 +110,7 @@ absl::StatusOr<WhereText> WhereParser::And() {
   if (NextWord() != "and") return first;
   WhereText whole{.kind = PredicateKind::kAnd};
   AddPart(std::move(first), &whole);
-  while (parser_.TakeWord("and")) {
+  while (parser_.ReadWord("and")) {
     QUERN_ASSIGN_OR_RETURN(WhereText next, Not());
     AddPart(std::move(next), &whole);
   }
@@ -123,7 +123,7 @@ absl::Status WhereParser::CheckDepth() {
 }
 
 absl::StatusOr<WhereText> WhereParser::Not() {
-  if (parser_.TakeWord("not")) {
+  if (parser_.ReadWord("not")) {
     QUERN_RETURN_IF_ERROR(CheckDepth());
     WhereText whole{.kind = PredicateKind::kNot};
     QUERN_ASSIGN_OR_RETURN(WhereText negated, Not());
@@ -150,16 +150,16 @@ absl::StatusOr<KeyText> WhereParser::Column() {
 absl::StatusOr<WhereText> WhereParser::Leaf() {
   WhereText leaf;
   QUERN_ASSIGN_OR_RETURN(leaf.column, Column());
-  const std::optional<Comparison> op = parser_.Take("<>") ? Comparison::kNotEqual : parser_.TakeSign();
+  const std::optional<Comparison> op = parser_.Take("<>") ? Comparison::kNotEqual : parser_.ReadSign();
   if (op.has_value()) {
     leaf.op = *op;
     return Compared(std::move(leaf));
   }
-  if (parser_.TakeWord("is")) return Nullness(std::move(leaf));
-  leaf.negated = parser_.TakeWord("not");
-  if (parser_.TakeWord("in")) return Listed(std::move(leaf));
-  if (parser_.TakeWord("between")) return Bounded(std::move(leaf));
-  if (parser_.TakeWord("like")) return Matched(std::move(leaf));
+  if (parser_.ReadWord("is")) return Nullness(std::move(leaf));
+  leaf.negated = parser_.ReadWord("not");
+  if (parser_.ReadWord("in")) return Listed(std::move(leaf));
+  if (parser_.ReadWord("between")) return Bounded(std::move(leaf));
+  if (parser_.ReadWord("like")) return Matched(std::move(leaf));
   if (leaf.negated) return Bad("in, between, like");
   const std::string word = NextWord();
   const bool ends = parser_.AtEnd() || parser_.At(')') || word == "and" || word == "or";
@@ -200,7 +200,7 @@ absl::StatusOr<WhereText> WhereParser::Listed(WhereText leaf) {
 absl::StatusOr<WhereText> WhereParser::Bounded(WhereText leaf) {
   leaf.kind = PredicateKind::kBetween;
   QUERN_RETURN_IF_ERROR(AddConstant(&leaf));
-  if (!parser_.TakeWord("and")) return Bad("and CONSTANT");
+  if (!parser_.ReadWord("and")) return Bad("and CONSTANT");
   QUERN_RETURN_IF_ERROR(AddConstant(&leaf));
   return leaf;
 }
@@ -209,7 +209,7 @@ absl::StatusOr<WhereText> WhereParser::Matched(WhereText leaf) {
   leaf.kind = PredicateKind::kLike;
   if (!parser_.At('\'')) return Bad("a pattern in single quotes");
   QUERN_RETURN_IF_ERROR(AddConstant(&leaf));
-  if (!parser_.TakeWord("escape")) return leaf;
+  if (!parser_.ReadWord("escape")) return leaf;
   if (!parser_.At('\'')) return Bad("one character in single quotes, or '' for none");
   QUERN_ASSIGN_OR_RETURN(const std::string text, parser_.QuotedText());
   const absl::StatusOr<char32_t> escape = EscapeOf(text);
@@ -220,8 +220,8 @@ absl::StatusOr<WhereText> WhereParser::Matched(WhereText leaf) {
 
 absl::StatusOr<WhereText> WhereParser::Nullness(WhereText leaf) {
   leaf.kind = PredicateKind::kIsNull;
-  leaf.negated = parser_.TakeWord("not");
-  if (!parser_.TakeWord("null")) return Bad(leaf.negated ? "null" : "null, not null");
+  leaf.negated = parser_.ReadWord("not");
+  if (!parser_.ReadWord("null")) return Bad(leaf.negated ? "null" : "null, not null");
   return leaf;
 }
 

@@ -14,10 +14,10 @@ namespace quern {
 namespace {
 
 // Statuses of `n` threads that all help.
-std::vector<absl::Status> HelpBy(SharedWork* work, size_t n) {
+std::vector<absl::Status> RunTasksBy(SharedWork* work, size_t n) {
   std::vector<absl::Status> statuses(n);
   std::vector<std::thread> threads;
-  for (absl::Status& status : statuses) threads.emplace_back([work, &status] { status = work->Help(); });
+  for (absl::Status& status : statuses) threads.emplace_back([work, &status] { status = work->RunTasks(); });
   for (std::thread& thread : threads) thread.join();
   return statuses;
 }
@@ -52,7 +52,7 @@ TEST(SharedWork, EachTaskRunsOnceAndPhasesFollowOneAnother) {
   for (const size_t threads : {1, 2, 4}) {
     CountedPhases phases({3, 0, 1, 200, 0, 7});
     SharedWork work([&] { return phases.Next(); });
-    for (const absl::Status& status : HelpBy(&work, threads)) EXPECT_TRUE(status.ok()) << status;
+    for (const absl::Status& status : RunTasksBy(&work, threads)) EXPECT_TRUE(status.ok()) << status;
     EXPECT_TRUE(phases.in_order);
     EXPECT_EQ(phases.num_done, 211u);
     for (const auto& phase : phases.runs)
@@ -63,19 +63,19 @@ TEST(SharedWork, EachTaskRunsOnceAndPhasesFollowOneAnother) {
 TEST(SharedWork, NoPhaseIsNoWork) {
   CountedPhases none({}), empty({0, 0});
   SharedWork nothing([&] { return none.Next(); }), no_tasks([&] { return empty.Next(); });
-  EXPECT_TRUE(nothing.Help().ok());
-  EXPECT_TRUE(no_tasks.Help().ok());
+  EXPECT_TRUE(nothing.RunTasks().ok());
+  EXPECT_TRUE(no_tasks.RunTasks().ok());
 }
 
 TEST(SharedWork, WhoComesLateComesBackAtOnce) {
   CountedPhases phases({5});
   SharedWork work([&] { return phases.Next(); });
-  EXPECT_TRUE(work.Help().ok());
-  EXPECT_TRUE(work.Help().ok());
+  EXPECT_TRUE(work.RunTasks().ok());
+  EXPECT_TRUE(work.RunTasks().ok());
   EXPECT_EQ(phases.num_done, 5u);
   SharedWork failed([]() -> absl::StatusOr<std::optional<SharedWork::Phase>> { return absl::ResourceExhaustedError("no room"); });
-  EXPECT_EQ(failed.Help(), absl::ResourceExhaustedError("no room"));
-  EXPECT_EQ(failed.Help(), absl::ResourceExhaustedError("no room"));
+  EXPECT_EQ(failed.RunTasks(), absl::ResourceExhaustedError("no room"));
+  EXPECT_EQ(failed.RunTasks(), absl::ResourceExhaustedError("no room"));
 }
 
 TEST(SharedWork, ATaskThatFailsEndsItForAll) {
@@ -87,7 +87,7 @@ TEST(SharedWork, ATaskThatFailsEndsItForAll) {
                                return task == 3 ? absl::ResourceExhaustedError("task 3") : absl::OkStatus();
                              }};
   });
-  for (const absl::Status& status : HelpBy(&work, 4)) EXPECT_EQ(status, absl::ResourceExhaustedError("task 3"));
+  for (const absl::Status& status : RunTasksBy(&work, 4)) EXPECT_EQ(status, absl::ResourceExhaustedError("task 3"));
   EXPECT_EQ(phases, 1);
   EXPECT_LT(tasks, 1000);
 }
@@ -98,7 +98,7 @@ TEST(SharedWork, AFailedAllocationIsAStatus) {
   });
   SharedWork between([]() -> absl::StatusOr<std::optional<SharedWork::Phase>> { throw std::bad_alloc(); });
   for (SharedWork* work : {&in_task, &between}) {
-    EXPECT_EQ(work->Help(), absl::ResourceExhaustedError("out of memory: an allocation failed; accepted: what the system has free"));
+    EXPECT_EQ(work->RunTasks(), absl::ResourceExhaustedError("out of memory: an allocation failed; accepted: what the system has free"));
   }
 }
 
