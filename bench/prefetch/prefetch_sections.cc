@@ -148,10 +148,10 @@ absl::Status OperatorCell(const Settings& settings, const OperatorCase& which, S
 }
 
 void AddOperators(Cells* cells) {
-  static const OperatorCase cases[] = {{PrefetchLoop::kBuildOpen, KeyClass::kWord},
-                                       {PrefetchLoop::kProbeOpen, KeyClass::kWord},
-                                       {PrefetchLoop::kProbeUnchained, KeyClass::kWord},
-                                       {PrefetchLoop::kUpdateOpen, KeyClass::kWord},
+  static const OperatorCase cases[] = {{PrefetchLoop::kBuildOpen, KeyClass::kPacked},
+                                       {PrefetchLoop::kProbeOpen, KeyClass::kPacked},
+                                       {PrefetchLoop::kProbeUnchained, KeyClass::kPacked},
+                                       {PrefetchLoop::kUpdateOpen, KeyClass::kPacked},
                                        {PrefetchLoop::kGather, KeyClass::kFixed}};
   cells->Begin(
       "operators", "the same of the loops that joins, aggregations and sorts are made of, with compiled kernels; ns a row",

@@ -79,7 +79,7 @@ void AddEntry(uint64_t max_bytes, const PrefetchSetting& setting, PrefetchSchedu
 
 const char* KeyClassText(KeyClass keys) {
   switch (keys) {
-    case KeyClass::kWord: return "word";
+    case KeyClass::kPacked: return "packed";
     case KeyClass::kFixed: return "fixed";
     case KeyClass::kString: return "string";
   }
@@ -96,8 +96,8 @@ KeyClass KeyClassOf(const KernelSpec& spec) {
   if (spec.op == Operator::kSort)
     for (const ColumnType& type : spec.payload) has_variable |= HasVariable(type);
   if (has_variable) return KeyClass::kString;
-  if (spec.op == Operator::kSort) return spec.payload.empty() ? KeyClass::kWord : KeyClass::kFixed;
-  return WordBits(kernel_keys) != 0 ? KeyClass::kWord : KeyClass::kFixed;
+  if (spec.op == Operator::kSort) return spec.payload.empty() ? KeyClass::kPacked : KeyClass::kFixed;
+  return WordBits(kernel_keys) != 0 ? KeyClass::kPacked : KeyClass::kFixed;
 }
 
 uint32_t SizeClassOf(uint64_t table_bytes) {

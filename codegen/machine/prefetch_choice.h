@@ -16,9 +16,9 @@ namespace quern {
 class Profile;
 
 // What a loop does for a row beside waiting for lines goes by its keys: packed into one word, of fixed width, or with strings among them.
-enum class KeyClass : uint8_t { kWord, kFixed, kString };
-const char* KeyClassText(KeyClass keys);  // "word", "fixed", "string"
-// Of a sort: kString where a key or a column of its payload is of variable length, kWord where entries hold all that comes out.
+enum class KeyClass : uint8_t { kPacked, kFixed, kString };
+const char* KeyClassText(KeyClass keys);  // "packed", "fixed", "string"
+// Of a sort: kString where a key or a column of its payload is of variable length, kPacked where entries hold all that comes out.
 KeyClass KeyClassOf(const KernelSpec& spec);
 
 // Classes of table size: class c holds tables of more than 2^(c-1) and at most 2^c bytes; the first and the last have no other end.

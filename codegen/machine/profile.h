@@ -21,7 +21,7 @@ namespace quern {
 // What is tuned at a time.
 struct TuningCell {
   PrefetchLoop loop = PrefetchLoop::kProbeOpen;
-  KeyClass keys = KeyClass::kWord;
+  KeyClass keys = KeyClass::kPacked;
   uint32_t pipeline = 1;  // such loops that take turns batch by batch, each over a table of this size
   uint32_t size_class = kSmallestSizeClass;
   uint32_t threads = 1;

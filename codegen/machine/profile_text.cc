@@ -25,7 +25,7 @@ namespace {
 constexpr uint64_t kVersion = 1;
 constexpr uint32_t kMaxPipeline = 64;
 constexpr uint32_t kMaxThreads = 1024;
-constexpr KeyClass kKeyClasses[] = {KeyClass::kWord, KeyClass::kFixed, KeyClass::kString};
+constexpr KeyClass kKeyClasses[] = {KeyClass::kPacked, KeyClass::kFixed, KeyClass::kString};
 constexpr const char* kEntryForm = "entry LOOP KEYS 2^SIZE pipeline=N threads=N setting=SETTING ns=N default_ns=N off_ns=N noise=N";
 
 absl::Status Bad(const char* what, std::string_view value, const std::string& accepted) {
@@ -49,7 +49,7 @@ absl::Status ReadLoop(std::string_view word, PrefetchLoop* loop) {
 absl::Status ReadKeys(std::string_view word, KeyClass* keys) {
   const auto* const found =
       std::find_if(std::begin(kKeyClasses), std::end(kKeyClasses), [&](KeyClass k) { return word == KeyClassText(k); });
-  if (found == std::end(kKeyClasses)) return Bad("unknown key class", word, "word, fixed, string");
+  if (found == std::end(kKeyClasses)) return Bad("unknown key class", word, "packed, fixed, string");
   *keys = *found;
   return absl::OkStatus();
 }

@@ -42,7 +42,7 @@ PrefetchSchedule* ScheduleOf(KernelPlan* plan, PrefetchLoop loop) {
 
 const char* KeysText(KeyClass keys) {
   switch (keys) {
-    case KeyClass::kWord: return "i64";
+    case KeyClass::kPacked: return "i64";
     case KeyClass::kFixed: return "i64,i64";
     case KeyClass::kString: return "utf8";
   }
@@ -60,7 +60,7 @@ bool IsBuild(PrefetchLoop loop) {
 
 // Dense and open tables are for words, ties for strings, and what words alone say is not gathered.
 bool HasJob(const TuningCell& cell) {
-  const bool is_word = cell.keys == KeyClass::kWord;
+  const bool is_word = cell.keys == KeyClass::kPacked;
   switch (cell.loop) {
     case PrefetchLoop::kBuildDense:
     case PrefetchLoop::kBuildOpen: return is_word && cell.pipeline == 1;
@@ -241,10 +241,10 @@ std::vector<TuningCell> CellsToTune(TuningEffort effort, const MachineFacts& fac
   };
   const std::vector<uint32_t> classes = SizeClasses(effort, facts, max_bytes);
   for (const uint32_t size_class : classes)
-    for (const KeyClass keys : {KeyClass::kWord, KeyClass::kString, KeyClass::kFixed})
+    for (const KeyClass keys : {KeyClass::kPacked, KeyClass::kString, KeyClass::kFixed})
       for (const PrefetchLoop loop : kMostUsefulFirst) add(loop, keys, size_class, 1);
   for (const uint32_t size_class : classes)
-    for (const PrefetchLoop loop : {PrefetchLoop::kProbeOpen, PrefetchLoop::kProbeUnchained}) add(loop, KeyClass::kWord, size_class, 2);
+    for (const PrefetchLoop loop : {PrefetchLoop::kProbeOpen, PrefetchLoop::kProbeUnchained}) add(loop, KeyClass::kPacked, size_class, 2);
   return cells;
 }
 

@@ -32,7 +32,7 @@ std::string OneEntry() {
   const size_t end = text.rfind("end 0\n");
   EXPECT_NE(end, std::string::npos) << text;
   text.resize(end);
-  return text + "entry probe_open word 2^18 pipeline=1 threads=1 setting=48 ns=3 default_ns=4 off_ns=6 noise=0.01\nend 1\n";
+  return text + "entry probe_open packed 2^18 pipeline=1 threads=1 setting=48 ns=3 default_ns=4 off_ns=6 noise=0.01\nend 1\n";
 }
 
 // What a plan says of probing slots.

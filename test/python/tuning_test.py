@@ -20,8 +20,8 @@ from tables import message_of, pa, quern
 
 SPEC = "join.inner keys=i64"
 ENTRIES = """\
-entry probe_open word 2^18 pipeline=1 threads=1 setting=48 ns=3 default_ns=4 off_ns=6 noise=0.01
-entry probe_open word 2^25 pipeline=1 threads=1 setting=default ns=5 default_ns=5 off_ns=15 noise=0.02
+entry probe_open packed 2^18 pipeline=1 threads=1 setting=48 ns=3 default_ns=4 off_ns=6 noise=0.01
+entry probe_open packed 2^25 pipeline=1 threads=1 setting=default ns=5 default_ns=5 off_ns=15 noise=0.02
 entry update_open string 2^20 pipeline=1 threads=2 setting=all/hint=nta ns=4.5 default_ns=5 off_ns=9 noise=0.03
 """
 TINY = {"budget": 0.3, "max_size": "32K", "threads": 1, "progress": False}
@@ -75,7 +75,7 @@ class Profiles(unittest.TestCase):
         profile = profile_of()
         self.assertEqual(len(profile), 3)
         first = profile.entries[0]
-        self.assertEqual(first, ("probe_open", "word", 1, 1, 1 << 18, "48", 3.0, 4.0, 6.0, 0.25, 0.01))
+        self.assertEqual(first, ("probe_open", "packed", 1, 1, 1 << 18, "48", 3.0, 4.0, 6.0, 0.25, 0.01))
         self.assertEqual(profile.rows()[0], first._asdict())
         table = pa.table(profile)
         self.assertEqual(table.to_pylist(), profile.rows())
@@ -124,7 +124,7 @@ class Profiles(unittest.TestCase):
             profile_of().merge(other)
         with self.assertRaisesRegex(ValueError, "^report of a profile that was read: entries alone; accepted: one that quern.tune ha"):
             profile_of().csv
-        with self.assertRaisesRegex(ValueError, "^unknown keys: words; accepted: word, fixed, string"):
+        with self.assertRaisesRegex(ValueError, "^unknown keys: words; accepted: packed, fixed, string"):
             profile_of().schedules("words")
 
     def test_merge_and_diff(self):

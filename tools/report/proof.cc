@@ -34,22 +34,22 @@ constexpr size_t kChoosingRounds = 3, kLeastRounds = 5, kMostRounds = 15;
 
 constexpr double kMedianRegret = 0.03, kWorstRegret = 0.08, kGainOverFixed = 0.10, kLeastOfOff = 0.98;
 
-struct Descriptor {
+struct JobKind {
   const char* text;
   PrefetchLoop loop;
   KeyClass keys;
   bool probes;            // hit rates and skew mean something
   uint32_t rows_per_key;  // that are tried: 1, and this
 };
-constexpr Descriptor kDescriptors[] = {
-    {"join i64, open", PrefetchLoop::kProbeOpen, KeyClass::kWord, true, 1},
-    {"join i64, dense", PrefetchLoop::kProbeDense, KeyClass::kWord, true, 4},
-    {"join i64, unchained", PrefetchLoop::kProbeUnchained, KeyClass::kWord, true, 4},
+constexpr JobKind kJobs[] = {
+    {"join i64, open", PrefetchLoop::kProbeOpen, KeyClass::kPacked, true, 1},
+    {"join i64, dense", PrefetchLoop::kProbeDense, KeyClass::kPacked, true, 4},
+    {"join i64, unchained", PrefetchLoop::kProbeUnchained, KeyClass::kPacked, true, 4},
     {"join i64,i64", PrefetchLoop::kProbeUnchained, KeyClass::kFixed, true, 4},
     {"join utf8", PrefetchLoop::kProbeUnchained, KeyClass::kString, true, 4},
-    {"build i64, open", PrefetchLoop::kBuildOpen, KeyClass::kWord, false, 1},
+    {"build i64, open", PrefetchLoop::kBuildOpen, KeyClass::kPacked, false, 1},
     {"build utf8", PrefetchLoop::kBuildUnchained, KeyClass::kString, false, 1},
-    {"aggregate i64", PrefetchLoop::kUpdateOpen, KeyClass::kWord, false, 1},
+    {"aggregate i64", PrefetchLoop::kUpdateOpen, KeyClass::kPacked, false, 1},
     {"aggregate utf8", PrefetchLoop::kUpdateDirectory, KeyClass::kString, false, 1},
     {"sort i64 with columns", PrefetchLoop::kGather, KeyClass::kFixed, false, 1},
 };
@@ -129,7 +129,7 @@ absl::StatusOr<ProofResult> ProveCell(const ProofCell& cell, const Profile& prof
 
 bool IsLeftOut(const absl::Status& status) { return absl::IsResourceExhausted(status) || absl::IsUnimplemented(status); }
 
-std::string NameOf(const ProofCell& cell) { return cell.descriptor + " 2^" + std::to_string(cell.log2_rows); }
+std::string NameOf(const ProofCell& cell) { return cell.job + " 2^" + std::to_string(cell.log2_rows); }
 
 double Regret(const ProofResult& r) { return r.tuned_ns / r.best_ns - 1; }
 
@@ -150,14 +150,14 @@ std::string Target(const char* what, double measured, double wanted, bool is_met
 
 std::vector<ProofCell> ProofGrid() {
   std::vector<ProofCell> grid;
-  for (const Descriptor& descriptor : kDescriptors) {
+  for (const JobKind& job : kJobs) {
     for (const uint32_t log2_rows : kLog2Rows) {
       for (const uint32_t hits : kHits) {
         for (const double zipf : kSkews) {
           for (const uint32_t rows_per_key : {1u, 4u}) {
             const bool is_plain = hits == 100 && zipf == 0;
-            if ((!descriptor.probes && !is_plain) || rows_per_key > descriptor.rows_per_key) continue;
-            grid.push_back({descriptor.text, descriptor.loop, descriptor.keys, log2_rows, hits, zipf, rows_per_key});
+            if ((!job.probes && !is_plain) || rows_per_key > job.rows_per_key) continue;
+            grid.push_back({job.text, job.loop, job.keys, log2_rows, hits, zipf, rows_per_key});
           }
         }
       }
@@ -204,11 +204,11 @@ absl::StatusOr<std::vector<ProofResult>> Prove(const Profile& profile, const Pro
 }
 
 std::string ProofCsv(const std::vector<ProofResult>& results) {
-  std::string csv = "descriptor,log2_rows,hits_percent,zipf,rows_per_key,table_bytes,tuned,best,tuned_ns,off_ns,fixed16_ns,best_ns\n";
+  std::string csv = "job,log2_rows,hits_percent,zipf,rows_per_key,table_bytes,tuned,best,tuned_ns,off_ns,fixed16_ns,best_ns\n";
   for (const ProofResult& r : results) {
     const PrefetchHint hint = DefaultHint(r.cell.loop);
     char text[240];
-    std::snprintf(text, sizeof text, "\"%s\",%u,%u,%g,%u,%llu,%s,%s,%.3f,%.3f,%.3f,%.3f\n", r.cell.descriptor.c_str(), r.cell.log2_rows,
+    std::snprintf(text, sizeof text, "\"%s\",%u,%u,%g,%u,%llu,%s,%s,%.3f,%.3f,%.3f,%.3f\n", r.cell.job.c_str(), r.cell.log2_rows,
                   r.cell.hits_percent, r.cell.zipf, r.cell.rows_per_key, static_cast<unsigned long long>(r.table_bytes),
                   PrintSetting(r.tuned, hint).c_str(), PrintSetting(r.best, hint).c_str(), r.tuned_ns, r.off_ns, r.fixed16_ns, r.best_ns);
     csv += text;
@@ -223,7 +223,7 @@ std::string ProofTable(const std::vector<ProofResult>& results, const MachineSig
   double worst = 0, gain = -1, least_of_off = 1e9;
   size_t lose = 0;
   for (const ProofResult& result : results) {
-    lines[{result.cell.descriptor, result.cell.log2_rows}].push_back(&result);
+    lines[{result.cell.job, result.cell.log2_rows}].push_back(&result);
     regrets.push_back(Regret(result));
     worst = std::max(worst, regrets.back());
     if (result.table_bytes > machine.l3_bytes) gain = std::max(gain, 1 - result.tuned_ns / result.fixed16_ns);
@@ -231,7 +231,7 @@ std::string ProofTable(const std::vector<ProofResult>& results, const MachineSig
     lose += result.off_ns / result.tuned_ns < kLeastOfOff ? 1 : 0;
   }
   char text[200];
-  std::snprintf(text, sizeof text, "%-22s %5s %6s %9s %9s %9s %9s %9s %9s\n", "descriptor", "rows", "cells", "tuned ns", "off ns", "16 ns",
+  std::snprintf(text, sizeof text, "%-22s %5s %6s %9s %9s %9s %9s %9s %9s\n", "job", "rows", "cells", "tuned ns", "off ns", "16 ns",
                 "best ns", "regret", "worst");
   std::string table = text;
   for (const auto& [name, cells] : lines) {

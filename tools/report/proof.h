@@ -16,11 +16,11 @@
 
 namespace quern {
 
-// One job of the grid: table size x key descriptor x hit rate x skew x duplicates.
+// One job of the grid: table size x key job x hit rate x skew x duplicates.
 struct ProofCell {
-  std::string descriptor;  // "join i64, open", "aggregate utf8"
+  std::string job;  // "join i64, open", "aggregate utf8"
   PrefetchLoop loop = PrefetchLoop::kProbeOpen;
-  KeyClass keys = KeyClass::kWord;
+  KeyClass keys = KeyClass::kPacked;
   uint32_t log2_rows = 10;  // of the build side, or groups
   uint32_t hits_percent = 100;
   double zipf = 0;
@@ -51,7 +51,7 @@ absl::StatusOr<std::vector<ProofResult>> Prove(const Profile& profile, const Pro
 // A line for each cell, for other programs: what it is, the settings, ns a row.
 std::string ProofCsv(const std::vector<ProofResult>& results);
 
-// A line for each descriptor and size; then the targets, each with what was measured and whether it is met.
+// A line for each job and size; then the targets, each with what was measured and whether it is met.
 std::string ProofTable(const std::vector<ProofResult>& results, const MachineSignature& machine);
 
 }  // namespace quern

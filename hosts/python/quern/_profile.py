@@ -17,7 +17,7 @@ class Entry(NamedTuple):
     """What was measured of one loop, by the size of its table. Times are nanoseconds a row, of the machine's when it was tuned."""
 
     loop: str  # "probe_open"; codegen/TUNING.md has all of them
-    keys: str  # "word": packed into 8 bytes; "fixed", "string"
+    keys: str  # "packed": packed into 8 bytes; "fixed", "string"
     pipeline: int  # such loops that take turns batch by batch
     threads: int
     table_bytes: int  # tables of more than half of it, and at most so many
@@ -87,9 +87,9 @@ class Profile:
         """The entries as dictionaries."""
         return [entry._asdict() for entry in self.entries]
 
-    def schedules(self, keys: str = "word", pipeline: int = 1) -> dict[str, str]:
+    def schedules(self, keys: str = "packed", pipeline: int = 1) -> dict[str, str]:
         """What plans on this machine make of it, loop by loop: "0@1M,48@32M,96; profile: 5 sizes exact, 12 nearest size". Settings, each
-        with the size of table up to which it counts, then where they come from. keys: "word", "fixed" or "string". pipeline: such loops
+        with the size of table up to which it counts, then where they come from. keys: "packed", "fixed" or "string". pipeline: such loops
         that take turns.
         """
         return {loop: f"{schedule}; {origin}" for loop, schedule, origin in self._profile.schedules(keys, pipeline)}

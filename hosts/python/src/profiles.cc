@@ -2,8 +2,8 @@
 // A profile is text with a meaning, and Python sees both: the text as it stands in a file, and its entries as rows, for a DataFrame or a
 // picture:
 //
-//     entry probe_open word 2^22 pipeline=1 threads=1 setting=48 ns=3.2 default_ns=3.9 off_ns=6.4 noise=0.011
-//     ("probe_open", "word", 1, 1, 4194304, "48", 3.2, 3.9, 6.4, 0.179, 0.011)
+//     entry probe_open packed 2^22 pipeline=1 threads=1 setting=48 ns=3.2 default_ns=3.9 off_ns=6.4 noise=0.011
+//     ("probe_open", "packed", 1, 1, 4194304, "48", 3.2, 3.9, 6.4, 0.179, 0.011)
 //
 // Rows are few (some hundred), so that their Arrow columns are made when somebody asks.
 #include <nanobind/stl/optional.h>
@@ -132,9 +132,9 @@ std::optional<std::tuple<std::string, std::string>> FactsOf(const Profile& profi
 }
 
 KeyClass KeysOf(const std::string& name) {
-  for (const KeyClass keys : {KeyClass::kWord, KeyClass::kFixed, KeyClass::kString})
+  for (const KeyClass keys : {KeyClass::kPacked, KeyClass::kFixed, KeyClass::kString})
     if (name == KeyClassText(keys)) return keys;
-  throw std::invalid_argument("unknown keys: " + name + "; accepted: word, fixed, string");
+  throw std::invalid_argument("unknown keys: " + name + "; accepted: packed, fixed, string");
 }
 
 // loop, schedule, where it comes from: what plans make of the profile on this machine.

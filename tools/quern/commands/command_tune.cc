@@ -187,7 +187,7 @@ void PrintEstimates(const Machine& host, const Profile* start) {
   const MemoryModel model = knows ? ModelOf(*start->facts, host) : BelievedModel(host);
   for (size_t i = 0; i < kNumPrefetchLoops; ++i) {
     const auto loop = static_cast<PrefetchLoop>(i);
-    const std::string schedule = PrintSchedule(EstimateSchedule(loop, KeyClass::kWord, model), DefaultHint(loop));
+    const std::string schedule = PrintSchedule(EstimateSchedule(loop, KeyClass::kPacked, model), DefaultHint(loop));
     std::printf("%-16s  %s\n", LoopText(loop), schedule.c_str());
   }
   std::printf("estimated from %s; nothing was measured and nothing written\n",

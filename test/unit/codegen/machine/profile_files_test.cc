@@ -25,7 +25,7 @@ Profile Here(uint16_t distance) {
   Profile profile;
   profile.machine = HostSignature();
   ProfileEntry entry;
-  entry.cell = {PrefetchLoop::kProbeOpen, KeyClass::kWord, 1, 24, 1};
+  entry.cell = {PrefetchLoop::kProbeOpen, KeyClass::kPacked, 1, 24, 1};
   entry.setting.distance = distance;
   profile.Put({entry});
   return profile;

@@ -39,7 +39,7 @@ ProfileEntry Entry(PrefetchLoop loop, KeyClass keys, uint32_t size_class, uint16
   return entry;
 }
 
-ProfileEntry Word(uint32_t size_class, uint16_t distance) { return Entry(PrefetchLoop::kProbeOpen, KeyClass::kWord, size_class, distance); }
+ProfileEntry Word(uint32_t size_class, uint16_t distance) { return Entry(PrefetchLoop::kProbeOpen, KeyClass::kPacked, size_class, distance); }
 
 Profile Of(const std::vector<ProfileEntry>& entries) {
   Profile profile;
@@ -55,7 +55,7 @@ std::string Error(const std::string& text) {
 
 std::string Head() { return "quern-profile 1\nmachine " + PrintSignature(Signature()) + "\n"; }
 constexpr char kEntryText[] =
-    "entry probe_open word 2^24 pipeline=1 threads=1 setting=64/stages=1 ns=3.25 default_ns=4.5 off_ns=9 noise=0.0125\n";
+    "entry probe_open packed 2^24 pipeline=1 threads=1 setting=64/stages=1 ns=3.25 default_ns=4.5 off_ns=9 noise=0.0125\n";
 
 // ---- text ----------------------------------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ TEST(ProfileText, WrongEntriesAreNamed) {
       EntryError("probe_open", "probe_closed"),
       "p:4: unknown loop: probe_closed; accepted: build_dense, build_open, build_unchained, probe_dense, probe_open, probe_unchained, "
       "update_dense, update_open, update_directory, gather, tie");
-  EXPECT_EQ(EntryError("word", "words"), "p:4: unknown key class: words; accepted: word, fixed, string");
+  EXPECT_EQ(EntryError("packed", "words"), "p:4: unknown key class: words; accepted: packed, fixed, string");
   for (const char* size : {"2^14", "2^32", "2^", "24", "2^24x"})
     EXPECT_EQ(EntryError("2^24", size), std::string("p:4: bad table size: ") + size + "; accepted: 2^15 to 2^31");
   EXPECT_EQ(EntryError("threads=1", "threads=0"), "p:4: bad threads of an entry: 0; accepted: 1 to 1024");
@@ -181,7 +181,7 @@ TEST(ProfileText, NoBytesMakeItFail) {
 
 // ---- look-up ---------------------------------------------------------------------------------------------------
 
-TuningCell Cell(uint32_t size_class, KeyClass keys = KeyClass::kWord, uint32_t pipeline = 1, uint32_t threads = 1) {
+TuningCell Cell(uint32_t size_class, KeyClass keys = KeyClass::kPacked, uint32_t pipeline = 1, uint32_t threads = 1) {
   return {PrefetchLoop::kProbeOpen, keys, pipeline, size_class, threads};
 }
 
@@ -201,8 +201,8 @@ TEST(ProfileLookUp, FromNearToFar) {
   for (const uint32_t size : {25u, 26u, 28u, 29u}) ExpectFound(profile, Cell(size), ProfileMatch::kNearestSize, 96);
   for (const uint32_t size : {15u, 19u, 30u, 31u}) ExpectFound(profile, Cell(size), ProfileMatch::kDefault, 7);
   ExpectFound(profile, Cell(22, KeyClass::kString), ProfileMatch::kSameFamily, 48);
-  ExpectFound(profile, Cell(23, KeyClass::kWord, 2), ProfileMatch::kSameFamily, 48);
-  ExpectFound(profile, Cell(27, KeyClass::kWord, 1, 4), ProfileMatch::kSameFamily, 96);
+  ExpectFound(profile, Cell(23, KeyClass::kPacked, 2), ProfileMatch::kSameFamily, 48);
+  ExpectFound(profile, Cell(27, KeyClass::kPacked, 1, 4), ProfileMatch::kSameFamily, 96);
   TuningCell other = Cell(22);
   other.loop = PrefetchLoop::kProbeDense;
   ExpectFound(profile, other, ProfileMatch::kDefault, 7);
@@ -238,7 +238,7 @@ TEST(ProfileLookUp, AMeasuredDefaultIsTheEstimate) {
 
 std::string ScheduleText(const Profile& profile, const char* estimate, std::string* origin) {
   *origin = "estimate";
-  return PrintSchedule(profile.Schedule(PrefetchLoop::kProbeOpen, KeyClass::kWord, 1, *ParseSchedule(estimate, PrefetchHint::kT0), origin),
+  return PrintSchedule(profile.Schedule(PrefetchLoop::kProbeOpen, KeyClass::kPacked, 1, *ParseSchedule(estimate, PrefetchHint::kT0), origin),
                      PrefetchHint::kT0);
 }
 
@@ -263,7 +263,7 @@ TEST(ProfileSchedule, IsWhatALookUpOfEachSizeSays) {
     for (uint64_t n = random() % 40; n > 0; --n) entries.push_back(RandomEntry(&random));
     const Profile profile = Of(entries);
     std::string origin;
-    const PrefetchSchedule schedule = profile.Schedule(PrefetchLoop::kProbeOpen, KeyClass::kWord, 1, estimate, &origin);
+    const PrefetchSchedule schedule = profile.Schedule(PrefetchLoop::kProbeOpen, KeyClass::kPacked, 1, estimate, &origin);
     EXPECT_EQ(*ParseSchedule(PrintSchedule(schedule, PrefetchHint::kT0), PrefetchHint::kT0), schedule);
     for (uint64_t bytes = 1; bytes < uint64_t{1} << 34; bytes += bytes / 3 + 1)
       EXPECT_EQ(schedule.For(bytes), profile.Find(Cell(SizeClassOf(bytes)), estimate.For(bytes)).setting) << bytes << "\n" << profile.Print();
@@ -285,7 +285,7 @@ TEST(Profile, WhatLosesWithMoreThreadsDoesNotCount) {
 // ---- estimates -------------------------------------------------------------------------------------------------
 
 std::string Estimate(PrefetchLoop loop, const MemoryModel& model) {
-  return PrintSchedule(EstimateSchedule(loop, KeyClass::kWord, model), DefaultHint(loop));
+  return PrintSchedule(EstimateSchedule(loop, KeyClass::kPacked, model), DefaultHint(loop));
 }
 
 Machine With(uint64_t l2_bytes, uint64_t l3_bytes) {

@@ -162,7 +162,7 @@ class TuningJobs : public testing::TestWithParam<PrefetchLoop> {};
 TEST_P(TuningJobs, RunsEverySetting) {
   const PrefetchLoop loop = GetParam();
   uint32_t num_jobs = 0;
-  for (const KeyClass keys : {KeyClass::kWord, KeyClass::kFixed, KeyClass::kString}) {
+  for (const KeyClass keys : {KeyClass::kPacked, KeyClass::kFixed, KeyClass::kString}) {
     for (const uint32_t threads : {1u, 2u}) {
       const auto job = MakeTuningJob(Cell(loop, keys, kClass, threads), ShortRuns());
       if (absl::IsUnimplemented(job.status())) continue;
@@ -193,7 +193,7 @@ INSTANTIATE_TEST_SUITE_P(AllLoops, TuningJobs, testing::ValuesIn(AllLoops()),
 
 TEST(TuningJob, RunsPipelinesOfTwo) {
   for (const PrefetchLoop loop : {PrefetchLoop::kProbeOpen, PrefetchLoop::kUpdateOpen}) {
-    const auto job = MakeTuningJob(Cell(loop, KeyClass::kWord, kClass, 1, 2), ShortRuns());
+    const auto job = MakeTuningJob(Cell(loop, KeyClass::kPacked, kClass, 1, 2), ShortRuns());
     ASSERT_TRUE(job.ok()) << job.status();
     EXPECT_TRUE((*job)->Run(Settings(loop)[1]).ok());
     EXPECT_EQ(SizeClassOf((*job)->table_bytes()), kClass);
@@ -207,7 +207,7 @@ TEST(TuningJob, TakesOtherRowsAndSpecs) {
   data.hits_percent = 10;
   data.zipf = 1.25;
   data.spec = "join.left keys=i32:nullable build=utf8,f64 probe=i64";
-  const auto job = MakeTuningJob(Cell(PrefetchLoop::kProbeUnchained, KeyClass::kWord, 20), data);
+  const auto job = MakeTuningJob(Cell(PrefetchLoop::kProbeUnchained, KeyClass::kPacked, 20), data);
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_TRUE((*job)->Run(Settings(PrefetchLoop::kProbeUnchained)[2]).ok());
 }
@@ -223,8 +223,8 @@ TEST(TuningJob, RefusesCellsThatHaveNone) {
       "tuning job of a cell: probe_dense string 2^20 pipeline=1 threads=1; accepted: loops that these keys have; pipelines of one for "
       "builds and sorts");
   EXPECT_NE(error(Cell(PrefetchLoop::kGather, KeyClass::kFixed, 20, 1, 2)), "");
-  EXPECT_NE(error(Cell(PrefetchLoop::kProbeOpen, KeyClass::kWord, 20), "sort keys=i64"), "");
-  EXPECT_EQ(error(Cell(PrefetchLoop::kProbeOpen, KeyClass::kWord, 20), "nonsense").empty(), false);
+  EXPECT_NE(error(Cell(PrefetchLoop::kProbeOpen, KeyClass::kPacked, 20), "sort keys=i64"), "");
+  EXPECT_EQ(error(Cell(PrefetchLoop::kProbeOpen, KeyClass::kPacked, 20), "nonsense").empty(), false);
 }
 
 // ---- cells -----------------------------------------------------------------------------------------------------------
@@ -278,7 +278,7 @@ TEST(Tuner, GivesAProfileOfWhatItMeasured) {
   EXPECT_FALSE(doing.empty());
   EXPECT_EQ(result->profile.entries.size(), result->cells.size());
   for (const CellResult& cell : result->cells) {
-    EXPECT_EQ(cell.cell.keys, KeyClass::kWord);
+    EXPECT_EQ(cell.cell.keys, KeyClass::kPacked);
     EXPECT_GE(cell.candidates.size(), 2u);
   }
   const auto parsed = Profile::Parse(result->profile.Print(), "printed");
@@ -335,7 +335,7 @@ TEST(Tuner, RefusesBadSpecs) {
 TEST(Tuner, ChecksEntriesAgain) {
   Profile profile = StartHere();
   ProfileEntry entry;
-  entry.cell = Cell(PrefetchLoop::kProbeOpen, KeyClass::kWord, 16);
+  entry.cell = Cell(PrefetchLoop::kProbeOpen, KeyClass::kPacked, 16);
   entry.setting.distance = 32;
   entry.ns = 1;
   entry.default_ns = 2;

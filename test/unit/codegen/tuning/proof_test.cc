@@ -13,7 +13,7 @@ namespace quern {
 namespace {
 
 std::string KeyOf(const ProofCell& cell) {
-  return cell.descriptor + " " + std::to_string(cell.log2_rows) + " " + std::to_string(cell.hits_percent) + " " + std::to_string(cell.zipf) +
+  return cell.job + " " + std::to_string(cell.log2_rows) + " " + std::to_string(cell.hits_percent) + " " + std::to_string(cell.zipf) +
          " " + std::to_string(cell.rows_per_key);
 }
 
@@ -25,7 +25,7 @@ TEST(Proof, GridHasEachCellOnceAndAnyPartOfItAllSizes) {
     EXPECT_TRUE(keys.insert(KeyOf(grid[i])).second) << KeyOf(grid[i]);
     if (i >= grid.size() / 10) continue;
     sizes_of_a_tenth.insert(grid[i].log2_rows);
-    shapes_of_a_tenth.insert(grid[i].descriptor);
+    shapes_of_a_tenth.insert(grid[i].job);
   }
   EXPECT_EQ(sizes_of_a_tenth.size(), 8u);
   EXPECT_GE(shapes_of_a_tenth.size(), 5u);
@@ -33,7 +33,7 @@ TEST(Proof, GridHasEachCellOnceAndAnyPartOfItAllSizes) {
 
 ProofResult Result(uint32_t log2_rows, uint64_t bytes, double tuned, double off, double fixed, double best) {
   ProofResult result;
-  result.cell.descriptor = "join utf8";
+  result.cell.job = "join utf8";
   result.cell.log2_rows = log2_rows;
   result.table_bytes = bytes;
   result.tuned_ns = tuned, result.off_ns = off, result.fixed16_ns = fixed, result.best_ns = best;
@@ -47,7 +47,7 @@ TEST(Proof, TableSaysWhichTargetsAreMet) {
   const std::string table = ProofTable({Result(10, 1 << 14, 2, 2, 3, 2), Result(10, 1 << 14, 2.1, 2.1, 3, 2),
                                         Result(24, 1 << 30, 8, 32, 10, 8), Result(24, 1 << 30, 10, 5, 9, 8)},
                                        machine);
-  EXPECT_EQ(table, R"(descriptor                   rows  cells  tuned ns    off ns     16 ns   best ns    regret     worst
+  EXPECT_EQ(table, R"(job                   rows  cells  tuned ns    off ns     16 ns   best ns    regret     worst
 join utf8               2^10      2      2.10      2.10      3.00      2.00    5.0 %    5.0 %
 join utf8               2^24      2     10.00     32.00     10.00      8.00   25.0 %   25.0 %
 4 of 688 cells; medians over hit rates, skews and duplicates

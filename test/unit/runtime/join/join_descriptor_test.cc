@@ -91,11 +91,11 @@ TEST(JoinDescriptor, EntryPointsAreThoseWithWorkToDo) {
   };
   EXPECT_EQ(needed("join.inner keys=i64"), "pack ");
   EXPECT_EQ(needed("join.inner keys=i64:nullable probe=i8"), "filter pack emit ");
-  EXPECT_EQ(needed("join.inner keys=i64 build=utf8"), "pack store fit emit ");
+  EXPECT_EQ(needed("join.inner keys=i64 build=utf8"), "pack store reserve_output emit ");
   EXPECT_EQ(needed("join.right_semi keys=i64"), "pack store ");  // the mark
-  EXPECT_EQ(needed("join.inner keys=i64 residual=i64:lt"), "pack store refine ");
-  EXPECT_EQ(needed("join.inner keys=utf8:nullable:nullequal"), "hash store test compare ");
-  EXPECT_EQ(needed("join.left keys=utf8:nullable build=rowid"), "filter hash store test compare emit ");
+  EXPECT_EQ(needed("join.inner keys=i64 residual=i64:lt"), "pack store filter_residual ");
+  EXPECT_EQ(needed("join.inner keys=utf8:nullable:nullequal"), "hash store check_tags compare ");
+  EXPECT_EQ(needed("join.left keys=utf8:nullable build=rowid"), "filter hash store check_tags compare emit ");
 }
 
 TEST(JoinDescriptor, RowsStopWhereOneMatchIsEnough) {
