@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole way, stage after stage: spec -> plan -> instantiate -> optimise -> generate code -> load -> kernel. Read this file first; each
-// stage has a file of its own.
+// The whole way, stage after stage: spec -> plan -> instantiate -> optimise -> generate code -> load -> kernel. Read
+// this file first; each stage has a file of its own.
 //
-// The key of a kernel is computed here and nowhere else: canonical spec, plan, engine, and what the process cannot change (machine,
-// templates, LLVM) once in front. Two callers who write the same spec in another order of fields share one kernel.
+// The key of a kernel is computed here and nowhere else: canonical spec, plan, engine, and what the process cannot
+// change (machine, templates, LLVM) once in front. Two callers who write the same spec in another order of fields share
+// one kernel.
 #include "codegen/compiler.h"
 
 #include <sys/mman.h>
@@ -98,8 +99,9 @@ absl::StatusOr<std::shared_ptr<const Kernel>> Replanned(const Kernel& same_code,
   return std::shared_ptr<const Kernel>(std::move(kernel));
 }
 
-// The host's target machine for the time of one compilation. Making one costs a tenth of a compilation (a hundred CPU features are parsed),
-// so they are kept, one for each thread that compiles at the same time; none serves two threads at once.
+// The host's target machine for the time of one compilation. Making one costs a tenth of a compilation (a hundred CPU
+// features are parsed), so they are kept, one for each thread that compiles at the same time; none serves two threads
+// at once.
 class TargetLease {
  public:
   static absl::StatusOr<TargetLease> Take(const Machine& host) {
@@ -142,11 +144,13 @@ absl::Status CheckGoOn(const std::atomic<bool>& stop) {
   return stop ? absl::CancelledError("compilation stopped: the process ends; accepted: none") : absl::OkStatus();
 }
 
-// Whether there is memory for a compilation: LLVM ends the process where it gets none. A compilation takes 10 to 30 MiB.
+// Whether there is memory for a compilation: LLVM ends the process where it gets none. A compilation takes 10 to 30
+// MiB.
 absl::Status CheckMemory() {
   constexpr size_t kBytes = size_t{64} << 20;
   void* const probe = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (probe == MAP_FAILED) return absl::ResourceExhaustedError("out of memory: 64 MiB to compile in; accepted: what the system has free");
+  if (probe == MAP_FAILED)
+    return absl::ResourceExhaustedError("out of memory: 64 MiB to compile in; accepted: what the system has free");
   munmap(probe, kBytes);
   return absl::OkStatus();
 }
@@ -154,16 +158,19 @@ absl::Status CheckMemory() {
 // For compilations that nobody stops.
 const std::atomic<bool> kGoOn{false};
 
-// The stages that need LLVM's code generator: a descriptor in, the bytes of an object file out. Fills all of `times` but plan and jit.
-absl::StatusOr<std::string> MakeObject(const KernelPlan& plan, const KernelDescriptor& descriptor, const Machine& machine, const std::string& key,
-                                       const std::string& template_dir, const std::atomic<bool>& stop, CompileTimes* times) {
+// The stages that need LLVM's code generator: a descriptor in, the bytes of an object file out. Fills all of `times`
+// but plan and jit.
+absl::StatusOr<std::string> MakeObject(const KernelPlan& plan, const KernelDescriptor& descriptor,
+                                       const Machine& machine, const std::string& key, const std::string& template_dir,
+                                       const std::atomic<bool>& stop, CompileTimes* times) {
   QUERN_RETURN_IF_ERROR(CheckMemory());
   QUERN_RETURN_IF_ERROR(CheckGoOn(stop));
   llvm::LLVMContext context;
   context.setDiagnosticHandler(std::make_unique<Diagnostics>());
   context.setDiscardValueNames(!HasStageFiles());  // for people; dumps keep them
   QUERN_ASSIGN_OR_RETURN(TargetLease target, TargetLease::Take(machine));
-  QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(plan, descriptor, machine, target.get(), template_dir, &context, times));
+  QUERN_ASSIGN_OR_RETURN(auto module,
+                         Instantiate(plan, descriptor, machine, target.get(), template_dir, &context, times));
   if (HasStageFiles()) {
     module = OverrideModule(plan, key, *target.get(), std::move(module));
     DumpInstantiated(plan, key, *module);
@@ -193,7 +200,8 @@ struct KernelRequest {
   PlanOverrides overrides;  // for the log
 };
 
-// The code of the object on disk; an error where there is none. One that does not load is as if it were not there, unless memory is short.
+// The code of the object on disk; an error where there is none. One that does not load is as if it were not there,
+// unless memory is short.
 absl::StatusOr<LoadedCode> LoadFromDisk(const KernelRequest& request, const std::vector<std::string>& symbols) {
   const std::optional<std::string> object = DiskCache::OfProcess().Find(request.key);
   if (!object.has_value()) return absl::NotFoundError("no kernel on disk");
@@ -212,8 +220,8 @@ absl::StatusOr<std::shared_ptr<const Kernel>> MakeCompiledKernel(KernelRequest r
   absl::StatusOr<LoadedCode> code = uses_disk ? LoadFromDisk(request, symbols) : absl::NotFoundError("not asked for");
   kernel->from_disk = code.ok();
   if (!code.ok() && !absl::IsResourceExhausted(code.status())) {
-    QUERN_ASSIGN_OR_RETURN(const std::string object,
-                           MakeObject(request.plan, descriptor, request.machine, request.key, request.template_dir, *request.stop, &times));
+    QUERN_ASSIGN_OR_RETURN(const std::string object, MakeObject(request.plan, descriptor, request.machine, request.key,
+                                                                request.template_dir, *request.stop, &times));
     if (uses_disk) DiskCache::OfProcess().Store(request.key, object);
     generated = NowMs();
     code = LoadObject(object, symbols, PrintSpec(request.plan.spec));
@@ -230,27 +238,31 @@ absl::StatusOr<std::shared_ptr<const Kernel>> MakeCompiledKernel(KernelRequest r
   times.total_ms = request.plan_ms + NowMs() - start;
   if (!kernel->from_disk) TierPolicy::OfProcess().Learn(EstimateCosts(kernel->plan.spec), times.total_ms);
   LogCompiled(*kernel,
-          !request.is_cached  ? CacheOutcome::kOff
-          : kernel->from_disk ? CacheOutcome::kDisk
-                              : CacheOutcome::kMiss,
-          request.overrides);
+              !request.is_cached  ? CacheOutcome::kOff
+              : kernel->from_disk ? CacheOutcome::kDisk
+                                  : CacheOutcome::kMiss,
+              request.overrides);
   return std::shared_ptr<const Kernel>(std::move(kernel));
 }
 
 // What no caller can choose.
 const std::string& ProcessKey(const Machine& host) {
-  static const auto* key = new std::string(
-      std::string(BuildIdentity()) + " llvm=" LLVM_VERSION_STRING + " abi=" + std::to_string(kKernelAbiVersion) +
-      " templates=" + std::to_string(EmbeddedTemplatesHash()) + (WantsSourceLines() ? " lines" : "") + "\n" + PrintMachine(host) + "\n");
+  static const auto* key = new std::string(std::string(BuildIdentity()) + " llvm=" LLVM_VERSION_STRING +
+                                           " abi=" + std::to_string(kKernelAbiVersion) +
+                                           " templates=" + std::to_string(EmbeddedTemplatesHash()) +
+                                           (WantsSourceLines() ? " lines" : "") + "\n" + PrintMachine(host) + "\n");
   return *key;
 }
 
-// The size of a host's state is in the code and not in the spec, and may be another one in another process. One line each.
+// The size of a host's state is in the code and not in the spec, and may be another one in another process. One line
+// each.
 std::string HostStates(const KernelSpec& spec) {
   std::string text;
   for (const AggregateSpec& aggregate : spec.aggregates) {
-    const HostAggregate* host = aggregate.function == AggregateFunction::kHost ? FindHostAggregate(aggregate.host_name) : nullptr;
-    if (host != nullptr) text += "host." + aggregate.host_name + " state_bytes=" + std::to_string(host->state_bytes) + "\n";
+    const HostAggregate* host =
+        aggregate.function == AggregateFunction::kHost ? FindHostAggregate(aggregate.host_name) : nullptr;
+    if (host != nullptr)
+      text += "host." + aggregate.host_name + " state_bytes=" + std::to_string(host->state_bytes) + "\n";
   }
   return text;
 }
@@ -265,8 +277,9 @@ std::string CodeKey(const KernelPlan& plan, const Machine& host) {
   return PrintSpec(plan.spec) + "\n" + CodeParameters(plan) + "\n" + HostStates(plan.spec) + ProcessKey(host);
 }
 
-// A spec's text and the overrides as one string, each with its length in front: a text may hold any byte, also one that would separate.
-// `profile_number`: read before the profile is, so that a kernel that was planned by an older profile has no name of a newer one's.
+// A spec's text and the overrides as one string, each with its length in front: a text may hold any byte, also one that
+// would separate. `profile_number`: read before the profile is, so that a kernel that was planned by an older profile
+// has no name of a newer one's.
 std::string NameOf(std::string_view text, const PlanOverrides& overrides, uint64_t profile_number) {
   std::string name = profile_number == 0 ? "" : "profile " + std::to_string(profile_number) + " ";
   name += std::to_string(text.size()) + " ";
@@ -291,15 +304,17 @@ std::string NameOf(const KernelSpec& spec, const PlanOverrides& overrides, uint6
 }
 
 // The compiled kernel of a plan for this machine: from memory, from disk or made.
-absl::StatusOr<CompiledKernel> CompilePlanned(const KernelPlan& plan, const Machine& host, const CompileOptions& options,
-                                              uint64_t profile_number, double plan_ms, const std::atomic<bool>& stop) {
+absl::StatusOr<CompiledKernel> CompilePlanned(const KernelPlan& plan, const Machine& host,
+                                              const CompileOptions& options, uint64_t profile_number, double plan_ms,
+                                              const std::atomic<bool>& stop) {
   const std::string key = KernelKey(plan, host), code_key = CodeKey(plan, host);
   const bool is_cached = IsCached(options);
   const auto make = [&]() -> absl::StatusOr<std::shared_ptr<const Kernel>> {
     if (is_cached) {
       if (const auto same_code = KernelCache::OfProcess().FindByName(code_key)) return Replanned(*same_code, plan);
     }
-    return MakeCompiledKernel({plan, host, code_key, options.template_dir, is_cached, plan_ms, &stop, options.overrides});
+    return MakeCompiledKernel(
+        {plan, host, code_key, options.template_dir, is_cached, plan_ms, &stop, options.overrides});
   };
   if (is_cached) {
     QUERN_ASSIGN_OR_RETURN(CompiledKernel found, KernelCache::OfProcess().FindOrMake(key, make));
@@ -312,7 +327,8 @@ absl::StatusOr<CompiledKernel> CompilePlanned(const KernelPlan& plan, const Mach
   return CompiledKernel{std::move(kernel), CacheOutcome::kOff, ""};
 }
 
-absl::StatusOr<CompiledKernel> CompileForHost(const KernelSpec& spec, const CompileOptions& options, uint64_t profile_number) {
+absl::StatusOr<CompiledKernel> CompileForHost(const KernelSpec& spec, const CompileOptions& options,
+                                              uint64_t profile_number) {
   const double start = NowMs();
   QUERN_ASSIGN_OR_RETURN(const Machine host, HostMachine());
   QUERN_ASSIGN_OR_RETURN(const KernelPlan plan, MakePlan(spec, host, options.overrides, ProfileOfProcess().get()));
@@ -322,7 +338,8 @@ absl::StatusOr<CompiledKernel> CompileForHost(const KernelSpec& spec, const Comp
 // How the tier of a generic kernel comes by the compiled one. *Ownership*: the kernel has the tier, which has this.
 class HostKernelMaker final : public KernelMaker {
  public:
-  HostKernelMaker(const std::shared_ptr<const Kernel>& generic, std::string name, CompileOptions options, uint64_t profile_number)
+  HostKernelMaker(const std::shared_ptr<const Kernel>& generic, std::string name, CompileOptions options,
+                  uint64_t profile_number)
       : generic_(generic), name_(std::move(name)), options_(std::move(options)), profile_number_(profile_number) {}
 
   std::shared_ptr<const Kernel> FindInMemory() override {
@@ -339,8 +356,10 @@ class HostKernelMaker final : public KernelMaker {
   }
   absl::StatusOr<CompiledKernel> Make(const std::atomic<bool>& stop) override {
     const auto generic = generic_.lock();
-    if (generic == nullptr) return absl::CancelledError("compilation stopped: nobody has the kernel any more; accepted: none");
-    QUERN_ASSIGN_OR_RETURN(CompiledKernel made, CompilePlanned(generic->plan, *Host(), options_, profile_number_, 0, stop));
+    if (generic == nullptr)
+      return absl::CancelledError("compilation stopped: nobody has the kernel any more; accepted: none");
+    QUERN_ASSIGN_OR_RETURN(CompiledKernel made,
+                           CompilePlanned(generic->plan, *Host(), options_, profile_number_, 0, stop));
     NameCompiled(*generic);
     return made;
   }
@@ -348,7 +367,8 @@ class HostKernelMaker final : public KernelMaker {
  private:
   // So that whoever spells the spec as this caller did finds the compiled kernel from now on.
   void NameCompiled(const Kernel& generic) const {
-    if (!name_.empty()) KernelCache::OfProcess().AddAlias(name_, NameOf(generic.plan.spec, options_.overrides, profile_number_));
+    if (!name_.empty())
+      KernelCache::OfProcess().AddAlias(name_, NameOf(generic.plan.spec, options_.overrides, profile_number_));
   }
 
   const std::weak_ptr<const Kernel> generic_;
@@ -357,7 +377,9 @@ class HostKernelMaker final : public KernelMaker {
   const uint64_t profile_number_;
 };
 
-bool IsBackground(const CompileOptions& options) { return options.engine == Engine::kAuto && options.when == CompileWhen::kBackground; }
+bool IsBackground(const CompileOptions& options) {
+  return options.engine == Engine::kAuto && options.when == CompileWhen::kBackground;
+}
 
 // Whether what other callers have got may be given to this one: not where it wants the generic kernel for so many rows.
 bool IsShared(const CompileOptions& options) {
@@ -374,7 +396,8 @@ CompiledKernel StartJob(std::shared_ptr<const Kernel> kernel, const CompileOptio
 
 // A kernel that other callers have got under this name, compiled or with a tier.
 std::optional<CompiledKernel> FindShared(const std::string& name, const CompileOptions& options) {
-  if (auto kernel = KernelCache::OfProcess().FindByName(name)) return CompiledKernel{std::move(kernel), CacheOutcome::kMemory, ""};
+  if (auto kernel = KernelCache::OfProcess().FindByName(name))
+    return CompiledKernel{std::move(kernel), CacheOutcome::kMemory, ""};
   if (!IsBackground(options)) return std::nullopt;
   auto kernel = TierTable::OfProcess().Find(name);
   if (kernel == nullptr) return std::nullopt;
@@ -382,13 +405,13 @@ std::optional<CompiledKernel> FindShared(const std::string& name, const CompileO
 }
 
 // The generic kernel with a tier, for all who ask for it by `name` (empty: for this caller alone).
-absl::StatusOr<CompiledKernel> CompileBeside(const KernelSpec& spec, const std::string& name, const CompileOptions& options,
-                                             uint64_t profile_number) {
+absl::StatusOr<CompiledKernel> CompileBeside(const KernelSpec& spec, const std::string& name,
+                                             const CompileOptions& options, uint64_t profile_number) {
   QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, *Host(), options.overrides, ProfileOfProcess().get()));
   QUERN_ASSIGN_OR_RETURN(const std::shared_ptr<Kernel> generic, MakeGenericKernel(std::move(plan)));
   LogCompiled(*generic, CacheOutcome::kOff, options.overrides);
-  AddTier(std::make_unique<HostKernelMaker>(generic, name, options, profile_number), options.compile_after_rows, options.swap_waits,
-          generic.get());
+  AddTier(std::make_unique<HostKernelMaker>(generic, name, options, profile_number), options.compile_after_rows,
+          options.swap_waits, generic.get());
   return StartJob(name.empty() ? generic : TierTable::OfProcess().Keep(name, generic), options);
 }
 
@@ -424,7 +447,8 @@ absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOpti
     if (!absl::IsCancelled(compiled.status())) WarnOnce(warning);
   }
   absl::StatusOr<Machine> host = HostMachine();
-  QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, host.ok() ? *host : Machine{}, options.overrides, ProfileOfProcess().get()));
+  QUERN_ASSIGN_OR_RETURN(KernelPlan plan,
+                         MakePlan(spec, host.ok() ? *host : Machine{}, options.overrides, ProfileOfProcess().get()));
   QUERN_ASSIGN_OR_RETURN(auto kernel, MakeGenericKernel(std::move(plan)));
   LogCompiled(*kernel, CacheOutcome::kOff, options.overrides);
   return CompiledKernel{std::move(kernel), CacheOutcome::kOff, std::move(warning)};
@@ -443,34 +467,37 @@ EntrySource<EntryPoints> SourceOf(const Kernel& kernel, const EntryPoints& entry
 
 }  // namespace
 
-std::shared_ptr<HashJoin> MakeHashJoin(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget) {
-  auto join = std::make_shared<HashJoin>(kernel->descriptor, SourceOf(*kernel, kernel->join, &KernelTier::join), kernel, std::move(budget),
-                                         MakeJoinOptions(kernel->plan));
+std::shared_ptr<HashJoin> MakeHashJoin(const std::shared_ptr<const Kernel>& kernel,
+                                       std::shared_ptr<MemoryBudget> budget) {
+  auto join = std::make_shared<HashJoin>(kernel->descriptor, SourceOf(*kernel, kernel->join, &KernelTier::join), kernel,
+                                         std::move(budget), MakeJoinOptions(kernel->plan));
   if (auto observer = ObserverOf(kernel->plan)) join->Observe(std::move(observer));
   return join;
 }
 
-std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget,
-                                                 const GroupHints& hints) {
+std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Kernel>& kernel,
+                                                 std::shared_ptr<MemoryBudget> budget, const GroupHints& hints) {
   AggregateOptions options = MakeAggregateOptions(kernel->plan);
   options.expected_groups = hints.expected_groups;
   options.ranges = hints.ranges;
-  auto aggregate = std::make_shared<HashAggregate>(kernel->groups, SourceOf(*kernel, kernel->aggregate, &KernelTier::aggregate), kernel,
-                                                   std::move(budget), options);
+  auto aggregate = std::make_shared<HashAggregate>(
+      kernel->groups, SourceOf(*kernel, kernel->aggregate, &KernelTier::aggregate), kernel, std::move(budget), options);
   if (auto observer = ObserverOf(kernel->plan)) aggregate->Observe(std::move(observer));
   return aggregate;
 }
 
-std::shared_ptr<RowSort> MakeRowSort(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget) {
-  auto sort = std::make_shared<RowSort>(kernel->rows, SourceOf(*kernel, kernel->sort, &KernelTier::sort), GenericSortKernel(), kernel,
-                                        std::move(budget), MakeSortOptions(kernel->plan));
+std::shared_ptr<RowSort> MakeRowSort(const std::shared_ptr<const Kernel>& kernel,
+                                     std::shared_ptr<MemoryBudget> budget) {
+  auto sort = std::make_shared<RowSort>(kernel->rows, SourceOf(*kernel, kernel->sort, &KernelTier::sort),
+                                        GenericSortKernel(), kernel, std::move(budget), MakeSortOptions(kernel->plan));
   if (auto observer = ObserverOf(kernel->plan)) sort->Observe(std::move(observer));
   return sort;
 }
 
-std::unique_ptr<RunMerger> MakeRunMerger(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget,
-                                         uint32_t num_runs) {
-  return std::make_unique<RunMerger>(kernel->rows, SourceOf(*kernel, kernel->sort, &KernelTier::sort), kernel, std::move(budget), num_runs);
+std::unique_ptr<RunMerger> MakeRunMerger(const std::shared_ptr<const Kernel>& kernel,
+                                         std::shared_ptr<MemoryBudget> budget, uint32_t num_runs) {
+  return std::make_unique<RunMerger>(kernel->rows, SourceOf(*kernel, kernel->sort, &KernelTier::sort), kernel,
+                                     std::move(budget), num_runs);
 }
 
 std::shared_ptr<RowFilter> MakeRowFilter(const std::shared_ptr<const Kernel>& kernel) {
@@ -486,8 +513,8 @@ absl::StatusOr<CompiledKernel> CompileText(std::string_view text, const CompileO
     if (auto found = FindShared(name, options)) return *std::move(found);
   }
   QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec(text));
-  // The canonical text is not asked for here: printing it takes as long as a small job. Whoever spells a spec in two ways gets two tiers,
-  // which find each other's compiled kernel when it is worth a look.
+  // The canonical text is not asked for here: printing it takes as long as a small job. Whoever spells a spec in two
+  // ways gets two tiers, which find each other's compiled kernel when it is worth a look.
   if (IsBackground(options) && Host().ok()) return CompileBeside(spec, name, options, profile_number);
   QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, Compile(spec, options));
   if (is_shared && compiled.kernel->engine == Engine::kJit)

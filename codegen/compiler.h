@@ -20,16 +20,18 @@
 
 namespace quern {
 
-// Makes a kernel for this machine, or finds it in the process's cache. Threads that ask for the same kernel at once wait for one
-// compilation. *Cost*: "Performance" in README.md; a hit is one hash and one lock. *Threads*: any.
+// Makes a kernel for this machine, or finds it in the process's cache. Threads that ask for the same kernel at once
+// wait for one compilation. *Cost*: "Performance" in README.md; a hit is one hash and one lock. *Threads*: any.
 // *Errors*: InvalidArgument for a bad spec or parameter; Internal where an invariant of the generator is broken.
 absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOptions& options = {});
 
-// The same for a spec's text. *Cost* of a hit: one hash of the text and one lock, since a text that was seen before is not parsed again.
+// The same for a spec's text. *Cost* of a hit: one hash of the text and one lock, since a text that was seen before is
+// not parsed again.
 absl::StatusOr<CompiledKernel> CompileText(std::string_view spec, const CompileOptions& options = {});
 
 // The state that runs a kernel of a join.
-std::shared_ptr<HashJoin> MakeHashJoin(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget);
+std::shared_ptr<HashJoin> MakeHashJoin(const std::shared_ptr<const Kernel>& kernel,
+                                       std::shared_ptr<MemoryBudget> budget);
 
 // What a host knows of an aggregation's groups; nothing is wrong where it is wrong, but slower.
 struct GroupHints {
@@ -38,21 +40,21 @@ struct GroupHints {
 };
 
 // The state that runs a kernel of an aggregation.
-std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget,
-                                                 const GroupHints& hints = {});
+std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Kernel>& kernel,
+                                                 std::shared_ptr<MemoryBudget> budget, const GroupHints& hints = {});
 
 // The state that runs a kernel of a sort.
 std::shared_ptr<RowSort> MakeRowSort(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget);
 
 // What merges runs that were sorted by a kernel of a sort.
-std::unique_ptr<RunMerger> MakeRunMerger(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget,
-                                         uint32_t num_runs);
+std::unique_ptr<RunMerger> MakeRunMerger(const std::shared_ptr<const Kernel>& kernel,
+                                         std::shared_ptr<MemoryBudget> budget, uint32_t num_runs);
 
 // The state that runs a kernel of a filter; it keeps the kernel.
 std::shared_ptr<RowFilter> MakeRowFilter(const std::shared_ptr<const Kernel>& kernel);
 
-// Limits the bytes of machine code, in whole pages, that the process's cache keeps (least recently used go first; kernels in use live on).
-// Default 64 MiB.
+// Limits the bytes of machine code, in whole pages, that the process's cache keeps (least recently used go first;
+// kernels in use live on). Default 64 MiB.
 void SetKernelCacheLimit(uint64_t code_bytes);
 KernelCacheStats GetKernelCacheStats();
 void ClearKernelCache();

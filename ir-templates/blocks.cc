@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks as bitcode: functions of runtime/blocks/blocks.h under the names that emitters call. They are linked into a kernel only where
-// called, always inlined, and none is left after the first pass. Those of runtime/blocks/out_of_line_blocks.def are inlined too, down to a
-// call of the runtime, so that emitters need not know which are which.
+// The blocks as bitcode: functions of runtime/blocks/blocks.h under the names that emitters call. They are linked into
+// a kernel only where called, always inlined, and none is left after the first pass. Those of
+// runtime/blocks/out_of_line_blocks.def are inlined too, down to a call of the runtime, so that emitters need not know
+// which are which.
 #include "runtime/blocks/blocks.h"
 #include "runtime/blocks/accumulators.h"
 #include "runtime/blocks/block_signatures.h"
@@ -13,43 +14,45 @@ namespace b = quern::blocks;
 
 QUERN_BLOCK bool quern_block_valid(const QuernColumn* column, uint32_t row) { return b::IsValid(column, row); }
 
-QUERN_BLOCK uint32_t quern_block_filter_valid(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint32_t* out) {
+QUERN_BLOCK uint32_t quern_block_filter_valid(const QuernColumn* column, uint64_t first, const uint32_t* rows,
+                                              uint32_t n, uint32_t* out) {
   return b::FilterValid(column, first, rows, n, out);
 }
 
-QUERN_BLOCK void quern_block_zero_null_bits(uint8_t* tuples, uint32_t n, uint32_t tuple_bytes, uint32_t offset, uint32_t bytes) {
+QUERN_BLOCK void quern_block_zero_null_bits(uint8_t* tuples, uint32_t n, uint32_t tuple_bytes, uint32_t offset,
+                                            uint32_t bytes) {
   b::ZeroNullBits(tuples, n, tuple_bytes, offset, bytes);
 }
 
-QUERN_BLOCK void quern_block_store_rowid(uint64_t first, const uint32_t* rows, uint32_t n, uint8_t* tuples, uint64_t first_row_id,
-                                         uint32_t tuple_bytes, uint32_t field_offset) {
+QUERN_BLOCK void quern_block_store_rowid(uint64_t first, const uint32_t* rows, uint32_t n, uint8_t* tuples,
+                                         uint64_t first_row_id, uint32_t tuple_bytes, uint32_t field_offset) {
   b::StoreRowIds(first, rows, n, tuples, first_row_id, tuple_bytes, field_offset);
 }
 
-QUERN_BLOCK void quern_block_emit_rowid(const uint32_t* rows, uint32_t n, QuernOutColumn* out, uint64_t out_row, uint64_t first_row_id,
-                                        bool nullable) {
+QUERN_BLOCK void quern_block_emit_rowid(const uint32_t* rows, uint32_t n, QuernOutColumn* out, uint64_t out_row,
+                                        uint64_t first_row_id, bool nullable) {
   b::EmitRowIds(rows, n, first_row_id, out, out_row, nullable);
 }
 
 QUERN_BLOCK void quern_block_prefetch_string(const uint8_t* field, uint32_t width) { b::PrefetchString(field, width); }
 
-#define QUERN_INDEX_BLOCKS(text, Index)                                                                                            \
-  QUERN_BLOCK uint32_t quern_block_dictionary_row_##text(const QuernColumn* column, uint32_t row) {                                \
-    return b::DictionaryRow<Index>(column, row);                                                                                   \
-  }                                                                                                                                \
-  QUERN_BLOCK void quern_block_dictionary_rows_##text(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, \
-                                                      uint32_t* out) {                                                             \
-    b::DictionaryRows<Index>(column, first, rows, n, out);                                                                         \
+#define QUERN_INDEX_BLOCKS(text, Index)                                                                                \
+  QUERN_BLOCK uint32_t quern_block_dictionary_row_##text(const QuernColumn* column, uint32_t row) {                    \
+    return b::DictionaryRow<Index>(column, row);                                                                       \
+  }                                                                                                                    \
+  QUERN_BLOCK void quern_block_dictionary_rows_##text(const QuernColumn* column, uint64_t first, const uint32_t* rows, \
+                                                      uint32_t n, uint32_t* out) {                                     \
+    b::DictionaryRows<Index>(column, first, rows, n, out);                                                             \
   }
 QUERN_INDEX_BLOCKS(8, uint8_t)
 QUERN_INDEX_BLOCKS(16, uint16_t)
 QUERN_INDEX_BLOCKS(32, uint32_t)
 QUERN_INDEX_BLOCKS(64, uint64_t)
 
-#define QUERN_EQUAL_BLOCK(text, kStorage)                                                                                      \
-  QUERN_BLOCK bool quern_block_equal_##text(const QuernColumn* column, uint32_t row, const uint8_t* field, CollationRule rule, \
-                                            uint32_t width) {                                                                  \
-    return b::EqualField<kStorage>(column, row, field, rule & ~kWeighsEquality, width);                                        \
+#define QUERN_EQUAL_BLOCK(text, kStorage)                                                                  \
+  QUERN_BLOCK bool quern_block_equal_##text(const QuernColumn* column, uint32_t row, const uint8_t* field, \
+                                            CollationRule rule, uint32_t width) {                          \
+    return b::EqualField<kStorage>(column, row, field, rule & ~kWeighsEquality, width);                    \
   }
 #define QUERN_LANES_HASH_BLOCK(text, kStorage)                                                                 \
   QUERN_BLOCK void quern_block_hash_##text QUERN_HASH_PARAMETERS {                                             \
@@ -63,13 +66,13 @@ QUERN_INDEX_BLOCKS(64, uint64_t)
   }
 #define QUERN_STORE_BLOCK(text, kStorage) \
   QUERN_BLOCK void quern_block_store_##text QUERN_STORE_PARAMETERS { b::StoreColumn<kStorage> QUERN_STORE_ARGUMENTS; }
-#define QUERN_EMIT_BLOCKS(text, kStorage)                                                                                         \
-  QUERN_BLOCK void quern_block_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS {                                                    \
-    b::EmitColumn<kStorage>(b::ProbeSource<kStorage>{column, rows, nullable, width}, n, out, out_row, nullable);                  \
-  }                                                                                                                               \
-  QUERN_BLOCK void quern_block_emit_build_##text QUERN_EMIT_BUILD_PARAMETERS {                                                    \
-    b::EmitColumn<kStorage>(b::BuildSource<kStorage>{base, tuples, field_offset, null_offset, null_mask, width}, n, out, out_row, \
-                            null_mask != 0);                                                                                      \
+#define QUERN_EMIT_BLOCKS(text, kStorage)                                                                           \
+  QUERN_BLOCK void quern_block_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS {                                      \
+    b::EmitColumn<kStorage>(b::ProbeSource<kStorage>{column, rows, nullable, width}, n, out, out_row, nullable);    \
+  }                                                                                                                 \
+  QUERN_BLOCK void quern_block_emit_build_##text QUERN_EMIT_BUILD_PARAMETERS {                                      \
+    b::EmitColumn<kStorage>(b::BuildSource<kStorage>{base, tuples, field_offset, null_offset, null_mask, width}, n, \
+                            out, out_row, null_mask != 0);                                                          \
   }
 
 #define QUERN_LANES_PACK_BLOCK(text, kStorage)                                                                    \
@@ -123,27 +126,32 @@ QUERN_STORE_BLOCK(128, k128)
 QUERN_EMIT_BLOCKS(128, k128)
 
 // The others: only the comparison is inlined.
-#define QUERN_CALLED_COLUMN(text, kStorage)                                                                                             \
-  QUERN_CALLED_HASH_BLOCK(text, kStorage)                                                                                               \
-  QUERN_EQUAL_BLOCK(text, kStorage)                                                                                                     \
-  QUERN_BLOCK void quern_block_store_##text QUERN_STORE_PARAMETERS { quern_rt_store_##text QUERN_STORE_ARGUMENTS; }                     \
-  QUERN_BLOCK void quern_block_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS { quern_rt_emit_probe_##text QUERN_EMIT_PROBE_ARGUMENTS; } \
-  QUERN_BLOCK void quern_block_emit_build_##text QUERN_EMIT_BUILD_PARAMETERS { quern_rt_emit_build_##text QUERN_EMIT_BUILD_ARGUMENTS; }
+#define QUERN_CALLED_COLUMN(text, kStorage)                                                                         \
+  QUERN_CALLED_HASH_BLOCK(text, kStorage)                                                                           \
+  QUERN_EQUAL_BLOCK(text, kStorage)                                                                                 \
+  QUERN_BLOCK void quern_block_store_##text QUERN_STORE_PARAMETERS { quern_rt_store_##text QUERN_STORE_ARGUMENTS; } \
+  QUERN_BLOCK void quern_block_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS {                                      \
+    quern_rt_emit_probe_##text QUERN_EMIT_PROBE_ARGUMENTS;                                                          \
+  }                                                                                                                 \
+  QUERN_BLOCK void quern_block_emit_build_##text QUERN_EMIT_BUILD_PARAMETERS {                                      \
+    quern_rt_emit_build_##text QUERN_EMIT_BUILD_ARGUMENTS;                                                          \
+  }
 // Blocks of their own, so that other keys do not even load them.
-#define QUERN_CALLED_STRING(text, kStorage)                                                                                             \
-  QUERN_BLOCK bool quern_block_equal_collated_##text(const QuernColumn* column, uint32_t row, const uint8_t* field, CollationRule rule, \
-                                                     uint32_t width) {                                                                  \
-    return b::EqualField<kStorage>(column, row, field, rule | kWeighsEquality, width);                                                  \
-  }                                                                                                                                     \
-  QUERN_BLOCK int64_t quern_block_fit_probe_##text QUERN_FIT_PROBE_PARAMETERS {                                                         \
-    return quern_rt_fit_probe_##text QUERN_FIT_PROBE_ARGUMENTS;                                                                         \
-  }                                                                                                                                     \
-  QUERN_BLOCK int64_t quern_block_fit_build_##text QUERN_FIT_BUILD_PARAMETERS {                                                         \
-    return quern_rt_fit_build_##text QUERN_FIT_BUILD_ARGUMENTS;                                                                         \
+#define QUERN_CALLED_STRING(text, kStorage)                                                                         \
+  QUERN_BLOCK bool quern_block_equal_collated_##text(const QuernColumn* column, uint32_t row, const uint8_t* field, \
+                                                     CollationRule rule, uint32_t width) {                          \
+    return b::EqualField<kStorage>(column, row, field, rule | kWeighsEquality, width);                              \
+  }                                                                                                                 \
+  QUERN_BLOCK int64_t quern_block_fit_probe_##text QUERN_FIT_PROBE_PARAMETERS {                                     \
+    return quern_rt_fit_probe_##text QUERN_FIT_PROBE_ARGUMENTS;                                                     \
+  }                                                                                                                 \
+  QUERN_BLOCK int64_t quern_block_fit_build_##text QUERN_FIT_BUILD_PARAMETERS {                                     \
+    return quern_rt_fit_build_##text QUERN_FIT_BUILD_ARGUMENTS;                                                     \
   }
 #include "runtime/blocks/out_of_line_blocks.def"
 
-// ---- accumulators: a value in 64 bits, whatever it is, and what a step does with it ---------------------------------------------------
+// ---- accumulators: a value in 64 bits, whatever it is, and what a step does with it
+// ---------------------------------------------------
 
 #define QUERN_INTEGER_BLOCK(text, kStorage)                                                                  \
   QUERN_BLOCK uint64_t quern_block_integer_##text(const QuernColumn* column, uint32_t row, bool is_signed) { \
@@ -157,8 +165,10 @@ QUERN_EMIT_BLOCKS(128, k128)
   QUERN_BLOCK uint64_t quern_block_ordered_##text(const QuernColumn* column, uint32_t row, bool is_signed) { \
     return b::ReadOrdered<kStorage>(column, row, is_signed);                                                 \
   }
-#define QUERN_BITS_BLOCK(text, kStorage) \
-  QUERN_BLOCK uint64_t quern_block_bits_##text(const QuernColumn* column, uint32_t row, bool) { return b::ReadBits<kStorage>(column, row); }
+#define QUERN_BITS_BLOCK(text, kStorage)                                                        \
+  QUERN_BLOCK uint64_t quern_block_bits_##text(const QuernColumn* column, uint32_t row, bool) { \
+    return b::ReadBits<kStorage>(column, row);                                                  \
+  }
 #define QUERN_INTEGER_BLOCKS(text, kStorage) \
   QUERN_INTEGER_BLOCK(text, kStorage)        \
   QUERN_NUMBER_BLOCK(text, kStorage) QUERN_ORDERED_BLOCK(text, kStorage) QUERN_BITS_BLOCK(text, kStorage)
@@ -173,15 +183,15 @@ QUERN_ORDERED_BLOCK(f64, kF64)
 QUERN_ORDERED_BLOCK(bit, kBit)
 QUERN_BITS_BLOCK(bit, kBit)
 
-#define QUERN_STEP_64(Id, text)                                                                                           \
-  QUERN_BLOCK void quern_block_update_##text(uint64_t value, uint8_t* state, uint64_t one, bool is_signed, uint64_t row_id, \
-                                           uint8_t* overflowed) {                                                         \
-    b::Step64<Id>(value, state, one, is_signed, row_id, overflowed);                                                      \
+#define QUERN_STEP_64(Id, text)                                                                            \
+  QUERN_BLOCK void quern_block_update_##text(uint64_t value, uint8_t* state, uint64_t one, bool is_signed, \
+                                             uint64_t row_id, uint8_t* overflowed) {                       \
+    b::Step64<Id>(value, state, one, is_signed, row_id, overflowed);                                       \
   }
-#define QUERN_STEP_WIDE(Id, text)                                                                                    \
+#define QUERN_STEP_WIDE(Id, text)                                                                                      \
   QUERN_BLOCK void quern_block_update_##text(const QuernColumn* column, uint32_t row, uint8_t* state, uint64_t row_id, \
-                                           uint8_t* overflowed) {                                                    \
-    b::StepWide<Id>(column, row, state, row_id, overflowed);                                                         \
+                                             uint8_t* overflowed) {                                                    \
+    b::StepWide<Id>(column, row, state, row_id, overflowed);                                                           \
   }
 #define QUERN_STEP_TWO(Id, text) \
   QUERN_BLOCK void quern_block_update_##text(uint64_t x, uint64_t y, uint8_t* state) { b::StepTwo<Id>(x, y, state); }
@@ -195,7 +205,8 @@ QUERN_BITS_BLOCK(bit, kBit)
 #define QUERN_UPDATE_FUNCTION(Id, text, reads, state_bytes) QUERN_STEP_##reads(Id, text)
 #include "runtime/abi/update_functions.def"
 
-// ---- sorting: keys to words, and tuples' fields in order ------------------------------------------------------------------------------
+// ---- sorting: keys to words, and tuples' fields in order
+// ------------------------------------------------------------------------------
 
 QUERN_BLOCK void quern_block_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS {
   const uint32_t done = b::EncodeNullLanes(column, first, rows, n, words, combine, shift, null_is_one);
@@ -204,12 +215,13 @@ QUERN_BLOCK void quern_block_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS {
   quern_rt_encode_nulls(column, first + done, rest, n - done, words + done, combine, shift, null_is_one);
 }
 
-#define QUERN_ENCODE_BLOCK(text, kStorage, kPart)                                                                         \
-  QUERN_BLOCK void quern_block_encode_##text QUERN_ENCODE_PARAMETERS {                                                    \
-    const uint32_t done = b::EncodeLanes<kStorage, kPart>(column, first, rows, n, words, combine, nullable, shift, flip); \
-    if (done == n) return;                                                                                                \
-    const uint32_t* rest = rows != nullptr ? rows + done : nullptr;                                                       \
-    quern_rt_encode_##text(column, first + done, rest, n - done, words + done, combine, nullable, shift, flip);           \
+#define QUERN_ENCODE_BLOCK(text, kStorage, kPart)                                                               \
+  QUERN_BLOCK void quern_block_encode_##text QUERN_ENCODE_PARAMETERS {                                          \
+    const uint32_t done =                                                                                       \
+        b::EncodeLanes<kStorage, kPart>(column, first, rows, n, words, combine, nullable, shift, flip);         \
+    if (done == n) return;                                                                                      \
+    const uint32_t* rest = rows != nullptr ? rows + done : nullptr;                                             \
+    quern_rt_encode_##text(column, first + done, rest, n - done, words + done, combine, nullable, shift, flip); \
   }
 QUERN_ENCODE_BLOCK(8, k8, kValuePart)
 QUERN_ENCODE_BLOCK(16, k16, kValuePart)
@@ -223,12 +235,16 @@ QUERN_BLOCK void quern_block_encode_bit QUERN_ENCODE_PARAMETERS {
   quern_rt_encode_bit(column, first, rows, n, words, combine, nullable, shift, flip);
 }
 
-#define QUERN_CALLED_BYTES(text, kStorage) \
-  QUERN_BLOCK void quern_block_encode_##text QUERN_ENCODE_BYTES_PARAMETERS { quern_rt_encode_##text QUERN_ENCODE_BYTES_ARGUMENTS; }
+#define QUERN_CALLED_BYTES(text, kStorage)                                   \
+  QUERN_BLOCK void quern_block_encode_##text QUERN_ENCODE_BYTES_PARAMETERS { \
+    quern_rt_encode_##text QUERN_ENCODE_BYTES_ARGUMENTS;                     \
+  }
 #include "runtime/blocks/out_of_line_blocks.def"
 
-#define QUERN_ORDER_BLOCK(text, kStorage) \
-  QUERN_BLOCK int32_t quern_block_order_##text QUERN_ORDER_PARAMETERS { return b::OrderField<kStorage>(a, b, is_signed, rule, width); }
+#define QUERN_ORDER_BLOCK(text, kStorage)                               \
+  QUERN_BLOCK int32_t quern_block_order_##text QUERN_ORDER_PARAMETERS { \
+    return b::OrderField<kStorage>(a, b, is_signed, rule, width);       \
+  }
 QUERN_ORDER_BLOCK(bit, kBit)
 QUERN_ORDER_BLOCK(8, k8)
 QUERN_ORDER_BLOCK(16, k16)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop of a filter: pieces of a batch, of which each leaf of the condition is asked in turn. A piece's masks and, where leaves share a
-// column, its values stay in the cache from leaf to leaf; batch_rows of the descriptor says how many rows it has, a multiple of 64.
+// The loop of a filter: pieces of a batch, of which each leaf of the condition is asked in turn. A piece's masks and,
+// where leaves share a column, its values stay in the cache from leaf to leaf; batch_rows of the descriptor says how
+// many rows it has, a multiple of 64.
 //
 //     6,000,000 rows, batch_rows 1024:   5860 pieces of 16 words of mask, the last of 384 rows and 6 words
 //
-// All rows are true at first, and the hole clears bits. What comes out is the mask alone; row_filter.cc makes rows of it.
+// All rows are true at first, and the hole clears bits. What comes out is the mask alone; row_filter.cc makes rows of
+// it.
 #include "ir-templates/holes.h"
 
 #define QUERN_ENTRY extern "C" __attribute__((visibility("default")))

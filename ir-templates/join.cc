@@ -1,56 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of a hash join over an unchained table (layout: runtime/abi/kernel_abi.h), one entry point per stage. A stage runs over many
-// rows before the next one starts, so that many cache misses are under way at once and none is followed by a branch that waits for it.
-// Building:
+// The loops of a hash join over an unchained table (layout: runtime/abi/kernel_abi.h), one entry point per stage. A
+// stage runs over many rows before the next one starts, so that many cache misses are under way at once and none is
+// followed by a branch that waits for it. Building:
 //
 //     filter    leave out rows that can match nothing              only where a key may be null
 //     hash      batch_rows rows                                    vectorised, no memory but the key columns
-//     store     columns -> tuples in order of arrival              then runtime/join/unchained_table.cc brings those of a slot side by side
+//     store     columns -> tuples in order of arrival              then runtime/join/unchained_table.cc brings those of
+//     a slot side by side
 //
 // and probing:
 //
 //     filter, hash    as above
-//     test      group_rows rows            directory entry, prefetched `prefetch_distance` rows ahead; the tag decides without a branch
+//     test      group_rows rows            directory entry, prefetched `prefetch_distance` rows ahead; the tag decides
+//     without a branch
 //                                          who is a candidate; the candidate's first tuple is prefetched
-//     reach     the group's candidates     tuples are on their way since group_rows rows; long keys lie elsewhere, and are prefetched
-//     compare   the group's candidates
-//     refine    their matches              residual predicate
-//     fit, emit up to batch_rows matches   payload, column by column
+//     reach     the group's candidates     tuples are on their way since group_rows rows; long keys lie elsewhere, and
+//     are prefetched compare   the group's candidates refine    their matches              residual predicate fit, emit
+//     up to batch_rows matches   payload, column by column
 //
-// Keys that fit one machine word are packed into it instead (pack), and packed-key tables (runtime/join/packed_key_table.cc) take the place of
-// hash, test and compare: with the keys out of the way those loops are the same for every spec, and what is the same is not compiled at run
-// time.
+// Keys that fit one machine word are packed into it instead (pack), and packed-key tables
+// (runtime/join/packed_key_table.cc) take the place of hash, test and compare: with the keys out of the way those loops
+// are the same for every spec, and what is the same is not compiled at run time.
 //
-// Example: 10 M unique keys, directory of 32 M slots: of 100 probe rows with 10 hits, 67 fall on an empty slot and 23 are turned away by
-// the tag (one in a thousand slips through); so 10 tuples are touched, not 33.
+// Example: 10 M unique keys, directory of 32 M slots: of 100 probe rows with 10 hits, 67 fall on an empty slot and 23
+// are turned away by the tag (one in a thousand slips through); so 10 tuples are touched, not 33.
 //
-// What drives the stages, batch after batch, depends on no spec and is not compiled at run time: runtime/join/join_loop.cc.
+// What drives the stages, batch after batch, depends on no spec and is not compiled at run time:
+// runtime/join/join_loop.cc.
 #include "ir-templates/holes.h"
 
 #define QUERN_ENTRY extern "C" __attribute__((visibility("default")))
 
-QUERN_ENTRY uint32_t quern_join_filter(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
-                                       uint32_t n, uint32_t* out) {
+QUERN_ENTRY uint32_t quern_join_filter(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first,
+                                       const uint32_t* rows, uint32_t n, uint32_t* out) {
   return quern_hole_filter_rows(descriptor, keys, first, rows, n, out);
 }
 
-QUERN_ENTRY void quern_join_pack(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
-                                 uint64_t* words) {
+QUERN_ENTRY void quern_join_pack(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first,
+                                 const uint32_t* rows, uint32_t n, uint64_t* words) {
   quern_hole_pack_rows(descriptor, keys, first, rows, n, words);
 }
 
-QUERN_ENTRY void quern_join_hash(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
-                                 uint64_t* hashes) {
+QUERN_ENTRY void quern_join_hash(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first,
+                                 const uint32_t* rows, uint32_t n, uint64_t* hashes) {
   quern_hole_hash_rows(descriptor, keys, first, rows, n, hashes);
 }
 
-QUERN_ENTRY void quern_join_store(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, const QuernColumn* payload, uint64_t first,
-                                  const uint32_t* rows, uint32_t n, uint64_t first_row_id, uint8_t* tuples) {
+QUERN_ENTRY void quern_join_store(const QuernJoinDescriptor* descriptor, const QuernColumn* keys,
+                                  const QuernColumn* payload, uint64_t first, const uint32_t* rows, uint32_t n,
+                                  uint64_t first_row_id, uint8_t* tuples) {
   quern_hole_store_rows(descriptor, keys, payload, first, rows, n, first_row_id, tuples);
 }
 
-// Tests rows [begin, end) of the hash batch; answers how many candidates it wrote. Hashes beyond the batch are stale ones of an earlier
-// batch: a slot number all the same, good enough to prefetch.
+// Tests rows [begin, end) of the hash batch; answers how many candidates it wrote. Hashes beyond the batch are stale
+// ones of an earlier batch: a slot number all the same, good enough to prefetch.
 QUERN_ENTRY uint32_t quern_join_check_tags(const QuernJoinProbeArgs* a, uint32_t begin, uint32_t end) {
   const uint64_t* directory = a->directory;
   const uint8_t* tuples = a->tuples;
@@ -58,10 +61,10 @@ QUERN_ENTRY uint32_t quern_join_check_tags(const QuernJoinProbeArgs* a, uint32_t
   const uint16_t* tags = a->tags;
   QuernCandidate* candidates = a->scratch->candidates;
   const uint32_t shift = a->shift, distance = a->prefetch_distance;
-  // The distance is data, the instruction (into all caches) and what is asked for are compiled in; where a setting wants it otherwise, the
-  // runtime does the asking and calls this with distance 0 (runtime/join/join_loop.cc).
-  // A table that fits the L2 cache is probed at distance 0, which means without any: a branch that is always predicted instead of six
-  // instructions a row.
+  // The distance is data, the instruction (into all caches) and what is asked for are compiled in; where a setting
+  // wants it otherwise, the runtime does the asking and calls this with distance 0 (runtime/join/join_loop.cc). A table
+  // that fits the L2 cache is probed at distance 0, which means without any: a branch that is always predicted instead
+  // of six instructions a row.
   const bool prefetches = quern_hole_prefetches(a->descriptor) && distance != 0;
   if (prefetches && begin == 0)
     for (uint32_t i = 0; i < distance; ++i) __builtin_prefetch(&directory[hashes[i] >> shift]);
@@ -86,12 +89,14 @@ QUERN_ENTRY uint32_t quern_join_check_tags(const QuernJoinProbeArgs* a, uint32_t
 // Asks for what the candidates' first tuples point to: keys that are longer than a tuple holds itself.
 QUERN_ENTRY void quern_join_prefetch_keys(const QuernJoinProbeArgs* a) {
   const QuernProbeScratch* s = a->scratch;
-  for (uint32_t c = 0; c < s->num_candidates; ++c) quern_hole_prefetch_keys(a->descriptor, a->tuples + s->candidates[c].begin);
+  for (uint32_t c = 0; c < s->num_candidates; ++c)
+    quern_hole_prefetch_keys(a->descriptor, a->tuples + s->candidates[c].begin);
 }
 
-// Compares each candidate (there is at least one) with its next tuple; those with more tuples stay for the next call. So no branch depends
-// on how many tuples a slot has, which nobody can predict: a third of the probes of a sparse table meet two. Stops when `capacity` matches
-// are there (there is room for one at least). Where marks stop a row (right_semi, right_anti), tuples are marked here.
+// Compares each candidate (there is at least one) with its next tuple; those with more tuples stay for the next call.
+// So no branch depends on how many tuples a slot has, which nobody can predict: a third of the probes of a sparse table
+// meet two. Stops when `capacity` matches are there (there is room for one at least). Where marks stop a row
+// (right_semi, right_anti), tuples are marked here.
 QUERN_ENTRY void quern_join_compare(const QuernJoinProbeArgs* a, uint32_t capacity) {
   QuernProbeScratch* s = a->scratch;
   const QuernJoinDescriptor* descriptor = a->descriptor;
@@ -99,8 +104,10 @@ QUERN_ENTRY void quern_join_compare(const QuernJoinProbeArgs* a, uint32_t capaci
   uint8_t* tuples = a->tuples;
   const uint32_t* rows = s->batch_numbers;
   const uint32_t first = static_cast<uint32_t>(s->batch_first);
-  const uint32_t tuple_bytes = quern_hole_tuple_bytes(descriptor), matched_offset = quern_hole_matched_offset(descriptor);
-  const bool stops_at_first = quern_hole_stops_at_first(descriptor), stops_at_matched = quern_hole_stops_at_matched(descriptor);
+  const uint32_t tuple_bytes = quern_hole_tuple_bytes(descriptor),
+                 matched_offset = quern_hole_matched_offset(descriptor);
+  const bool stops_at_first = quern_hole_stops_at_first(descriptor),
+             stops_at_matched = quern_hole_stops_at_matched(descriptor);
   const uint32_t num_candidates = s->num_candidates, room = capacity - s->num_matches;
   const uint32_t num_compared = num_candidates < room ? num_candidates : room;
   uint32_t matches = s->num_matches, remaining = 0, c = 0;
@@ -122,7 +129,8 @@ QUERN_ENTRY void quern_join_compare(const QuernJoinProbeArgs* a, uint32_t capaci
   s->num_matches = matches;
 }
 
-// Keeps those of the matches [begin, end), rows already found, for which the residual predicate holds; answers where they end.
+// Keeps those of the matches [begin, end), rows already found, for which the residual predicate holds; answers where
+// they end.
 QUERN_ENTRY uint32_t quern_join_filter_residual(const QuernJoinProbeArgs* a, uint32_t begin, uint32_t end) {
   QuernProbeScratch* s = a->scratch;
   const QuernColumn* payload = a->payload;
@@ -139,7 +147,8 @@ QUERN_ENTRY uint32_t quern_join_filter_residual(const QuernJoinProbeArgs* a, uin
   return kept;
 }
 
-QUERN_ENTRY int64_t quern_join_reserve_output(QuernJoinProbeArgs* a, const uint32_t* rows, const uint64_t* tuples, uint32_t n) {
+QUERN_ENTRY int64_t quern_join_reserve_output(QuernJoinProbeArgs* a, const uint32_t* rows, const uint64_t* tuples,
+                                              uint32_t n) {
   return quern_hole_reserve_matches(a, rows, tuples, n);
 }
 

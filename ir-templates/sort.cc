@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of a sort that depend on its spec. A batch of the input passes through
 //
-//     encode | lead    batch_rows rows      keys to words, or to the first word alone     vectorised, no memory but the key columns
-//     store            the same rows        what comes out, and keys that words do not say all of, to tuples in order of arrival
+//     encode | lead    batch_rows rows      keys to words, or to the first word alone     vectorised, no memory but the
+//     key columns store            the same rows        what comes out, and keys that words do not say all of, to
+//     tuples in order of arrival
 //
-// Words, with the numbers of their rows, are then sorted by runtime/sort/prefix_sort.cc, which is the same for every spec and so is not
-// compiled at run time. Rows whose words tie while they may differ (two strings of 20 bytes with the same first 16) are told apart by
+// Words, with the numbers of their rows, are then sorted by runtime/sort/prefix_sort.cc, which is the same for every
+// spec and so is not compiled at run time. Rows whose words tie while they may differ (two strings of 20 bytes with the
+// same first 16) are told apart by
 //
 //     compare          two tuples           one key after the other, in a straight line
 //
@@ -13,11 +15,13 @@
 //
 //     fit, emit        batch_rows tuples    their fields, column by column
 //
-// `sort` is the other way to sort, as engines do that compile comparisons alone: no words, but tuples by their addresses, a merge sort with
-// the comparison inlined. It is there to be measured against, and for plans that ask for it.
+// `sort` is the other way to sort, as engines do that compile comparisons alone: no words, but tuples by their
+// addresses, a merge sort with the comparison inlined. It is there to be measured against, and for plans that ask for
+// it.
 //
-// Example: 1 M rows by i64. Words and row numbers are 16 bytes a row, and a radix sort reads and writes each a few times, in order.
-// Comparing takes 20 comparisons a row, of which each loads two tuples from anywhere and is followed by a move that depends on it.
+// Example: 1 M rows by i64. Words and row numbers are 16 bytes a row, and a radix sort reads and writes each a few
+// times, in order. Comparing takes 20 comparisons a row, of which each loads two tuples from anywhere and is followed
+// by a move that depends on it.
 #include "ir-templates/holes.h"
 
 #define QUERN_ENTRY extern "C" __attribute__((visibility("default")))
@@ -27,7 +31,8 @@ namespace {
 // Runs of so many tuples are made by insertion.
 constexpr uint64_t kInsertionRows = 8;
 
-// Merging so many tuples asks for those that are this many places ahead in either run: fewer are in the cache since the merges before.
+// Merging so many tuples asks for those that are this many places ahead in either run: fewer are in the cache since the
+// merges before.
 constexpr uint64_t kPrefetchedRows = 8192;
 constexpr int64_t kPrefetchDistance = 8;
 
@@ -35,7 +40,8 @@ inline __attribute__((always_inline)) void PrefetchAhead(uint8_t* const* next, u
   __builtin_prefetch(end - next > kPrefetchDistance ? next[kPrefetchDistance] : *next);
 }
 
-inline __attribute__((always_inline)) void InsertionSort(const QuernSortDescriptor* descriptor, uint8_t** begin, uint8_t** end) {
+inline __attribute__((always_inline)) void InsertionSort(const QuernSortDescriptor* descriptor, uint8_t** begin,
+                                                         uint8_t** end) {
   for (uint8_t** next = begin + 1; next < end; ++next) {
     uint8_t* tuple = *next;
     uint8_t** hole = next;
@@ -44,14 +50,16 @@ inline __attribute__((always_inline)) void InsertionSort(const QuernSortDescript
   }
 }
 
-// Merges [begin, middle) and [middle, end), both sorted, in place; of equal tuples the first run's come first. The first run is moved to
-// `scratch`, so that what is written never overtakes what is yet to be read. No branch depends on which tuple is taken.
-inline __attribute__((always_inline)) void Merge(const QuernSortDescriptor* descriptor, uint8_t** begin, uint8_t** middle, uint8_t** end,
-                                                 uint8_t** scratch) {
+// Merges [begin, middle) and [middle, end), both sorted, in place; of equal tuples the first run's come first. The
+// first run is moved to `scratch`, so that what is written never overtakes what is yet to be read. No branch depends on
+// which tuple is taken.
+inline __attribute__((always_inline)) void Merge(const QuernSortDescriptor* descriptor, uint8_t** begin,
+                                                 uint8_t** middle, uint8_t** end, uint8_t** scratch) {
   uint8_t** left_end = scratch + (middle - begin);
   __builtin_memcpy(scratch, begin, static_cast<uint64_t>(middle - begin) * sizeof(uint8_t*));
   uint8_t **left = scratch, **right = middle, **out = begin;
-  const bool prefetches = quern_hole_prefetches(&descriptor->rows) && static_cast<uint64_t>(end - begin) >= kPrefetchedRows;
+  const bool prefetches =
+      quern_hole_prefetches(&descriptor->rows) && static_cast<uint64_t>(end - begin) >= kPrefetchedRows;
   while (left < left_end && right < end) {
     if (prefetches) {
       PrefetchAhead(left, left_end);
@@ -68,19 +76,19 @@ inline __attribute__((always_inline)) void Merge(const QuernSortDescriptor* desc
 
 }  // namespace
 
-QUERN_ENTRY void quern_sort_encode(const QuernSortDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
-                                   uint64_t* const* words, uint32_t* incomplete) {
+QUERN_ENTRY void quern_sort_encode(const QuernSortDescriptor* descriptor, const QuernColumn* keys, uint64_t first,
+                                   const uint32_t* rows, uint32_t n, uint64_t* const* words, uint32_t* incomplete) {
   quern_hole_encode_rows(descriptor, keys, first, rows, n, words, incomplete);
 }
 
-QUERN_ENTRY void quern_sort_encode_leading(const QuernSortDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
-                                 uint64_t* lead) {
+QUERN_ENTRY void quern_sort_encode_leading(const QuernSortDescriptor* descriptor, const QuernColumn* keys,
+                                           uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* lead) {
   quern_hole_encode_leading_rows(descriptor, keys, first, rows, n, lead);
 }
 
 // `fields`: the columns of all fields, those that come out first.
-QUERN_ENTRY void quern_sort_store(const QuernJoinDescriptor* rows_descriptor, const QuernColumn* fields, uint64_t first, const uint32_t* rows,
-                                  uint32_t n, uint64_t first_row_id, uint8_t* tuples) {
+QUERN_ENTRY void quern_sort_store(const QuernJoinDescriptor* rows_descriptor, const QuernColumn* fields, uint64_t first,
+                                  const uint32_t* rows, uint32_t n, uint64_t first_row_id, uint8_t* tuples) {
   quern_hole_store_rows(rows_descriptor, nullptr, fields, first, rows, n, first_row_id, tuples);
 }
 
@@ -88,9 +96,11 @@ QUERN_ENTRY int32_t quern_sort_compare(const QuernSortDescriptor* descriptor, co
   return quern_hole_compare_tuples(descriptor, a, b);
 }
 
-// Runs are merged as soon as there are two of the same length, as a binary counter carries: tuples are still in the cache then. After 5
-// runs of 8 there is one of 32 and one of 8; after the last one all are merged, whatever their lengths.
-QUERN_ENTRY void quern_sort_sort(const QuernSortDescriptor* descriptor, uint8_t** tuples, uint64_t n, uint8_t** scratch) {
+// Runs are merged as soon as there are two of the same length, as a binary counter carries: tuples are still in the
+// cache then. After 5 runs of 8 there is one of 32 and one of 8; after the last one all are merged, whatever their
+// lengths.
+QUERN_ENTRY void quern_sort_sort(const QuernSortDescriptor* descriptor, uint8_t** tuples, uint64_t n,
+                                 uint8_t** scratch) {
   for (uint64_t begin = 0; begin < n; begin += kInsertionRows) {
     const uint64_t end = n - begin < kInsertionRows ? n : begin + kInsertionRows;
     InsertionSort(descriptor, tuples + begin, tuples + end);

@@ -3,7 +3,8 @@
 //
 //     append | finalise | read         2 threads, 20 M rows: 306 batches, whoever is free takes one
 //
-// One thread uses the plain calls, several the shared ones, so that a speed-up is one over what a caller without threads gets.
+// One thread uses the plain calls, several the shared ones, so that a speed-up is one over what a caller without
+// threads gets.
 #include "bench/aggregate/agg_run.h"
 
 #include <algorithm>
@@ -80,7 +81,8 @@ class AggRun {
   std::atomic<uint64_t> num_groups_{0};
 };
 
-absl::Status RunOnce(const std::shared_ptr<const Kernel>& kernel, unsigned threads, const AggWorkload& workload, AggTimes* sum) {
+absl::Status RunOnce(const std::shared_ptr<const Kernel>& kernel, unsigned threads, const AggWorkload& workload,
+                     AggTimes* sum) {
   AggRun run(kernel, threads, workload);
   const double start = Now();
   QUERN_RETURN_IF_ERROR(run.Append());
@@ -116,7 +118,8 @@ absl::Status TakeTurns(const AggWorkload& workload, int turns, std::vector<AggCo
   for (int turn = 0; turn < turns; ++turn) {
     for (AggContender& contender : *contenders) {
       AggTimes sum = {.append_s = 0, .finalise_s = 0, .read_s = 0, .stats = {}};
-      for (const auto& kernel : contender.kernels) QUERN_RETURN_IF_ERROR(RunOnce(kernel, contender.threads, workload, &sum));
+      for (const auto& kernel : contender.kernels)
+        QUERN_RETURN_IF_ERROR(RunOnce(kernel, contender.threads, workload, &sum));
       if (sum.all_s() < contender.best.all_s()) contender.best = sum;
     }
   }

@@ -28,13 +28,17 @@ struct AggContender {
   unsigned threads = 1;
   AggTimes best = {};
 
-  double RowNs(const AggWorkload& workload) const { return best.all_s() / static_cast<double>(workload.spec().num_rows) * 1e9; }
+  double RowNs(const AggWorkload& workload) const {
+    return best.all_s() / static_cast<double>(workload.spec().num_rows) * 1e9;
+  }
 };
 
 // A contender with one kernel. params: plan parameters as --param takes them, "group_layout=open".
-absl::StatusOr<AggContender> CompeteAggregate(const std::string& spec, const std::string& params = "", Engine engine = Engine::kJit);
+absl::StatusOr<AggContender> CompeteAggregate(const std::string& spec, const std::string& params = "",
+                                              Engine engine = Engine::kJit);
 
-// Every contender once, then every one again, and so on; the best counts. Groups are written to output batches and dropped.
+// Every contender once, then every one again, and so on; the best counts. Groups are written to output batches and
+// dropped.
 // *Errors*: the aggregation's; Internal for a wrong number of groups.
 absl::Status TakeTurns(const AggWorkload& workload, int turns, std::vector<AggContender>* contenders);
 

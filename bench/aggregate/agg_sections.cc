@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sections of agg_bench, one after the other, each as: its columns, what one of its cells measures, the list of its cells. A cell makes
-// its workload, lets contenders take turns over it and prints a row, for example in section groups:
+// The sections of agg_bench, one after the other, each as: its columns, what one of its cells measures, the list of its
+// cells. A cell makes its workload, lets contenders take turns over it and prints a row, for example in section groups:
 //
 //     i64  10,000,000  open  512 MiB  8.1 ns a line   12.9 ns a row (append 8.8)   generic 16.0   0.80
 #include "bench/aggregate/agg_sections.h"
@@ -37,7 +37,9 @@ std::string SpecText(const std::vector<GroupKey>& keys, const std::string& aggre
   return "aggregate keys=" + KeyTypes(keys) + " aggs=" + aggregates;
 }
 
-std::string NsPer(double seconds, uint64_t n) { return Fixed(seconds / static_cast<double>(std::max<uint64_t>(n, 1)) * 1e9); }
+std::string NsPer(double seconds, uint64_t n) {
+  return Fixed(seconds / static_cast<double>(std::max<uint64_t>(n, 1)) * 1e9);
+}
 
 AggWorkloadSpec Scaled(const Settings& settings, const std::vector<GroupKey>& keys, uint64_t groups, uint64_t rows) {
   const uint64_t num_groups = groups <= 10'000 ? groups : settings.Rows(groups);
@@ -46,8 +48,8 @@ AggWorkloadSpec Scaled(const Settings& settings, const std::vector<GroupKey>& ke
 
 // ---- groups --------------------------------------------------------------------------------------------------
 
-absl::Status GroupsCell(const Settings& settings, const std::string& name, const std::vector<GroupKey>& keys, uint64_t groups,
-                        uint64_t rows, const std::string& aggregates, Section* section) {
+absl::Status GroupsCell(const Settings& settings, const std::string& name, const std::vector<GroupKey>& keys,
+                        uint64_t groups, uint64_t rows, const std::string& aggregates, Section* section) {
   const AggWorkload& workload = WorkloadOf(Scaled(settings, keys, groups, rows));
   std::vector<AggContender> contenders;
   const std::string spec = SpecText(keys, aggregates);
@@ -65,15 +67,17 @@ absl::Status GroupsCell(const Settings& settings, const std::string& name, const
   const uint64_t num_rows = workload.spec().num_rows;
   section->BreakAt(name);
   section->CountRatio(unprefetched_ns / ns);
-  section->Row({name, Grouped(groups), best.stats.layout, Bytes(best.stats.table_bytes), std::to_string(best.stats.num_growths),
-                Fixed(floor.line_ns), NsPer(best.append_s, num_rows), NsPer(best.read_s, best.num_groups), Fixed(ns),
-                Fixed(unprefetched_ns), Fixed(unprefetched_ns / ns), Fixed(generic_ns), Fixed(generic_ns / ns)});
+  section->Row({name, Grouped(groups), best.stats.layout, Bytes(best.stats.table_bytes),
+                std::to_string(best.stats.num_growths), Fixed(floor.line_ns), NsPer(best.append_s, num_rows),
+                NsPer(best.read_s, best.num_groups), Fixed(ns), Fixed(unprefetched_ns), Fixed(unprefetched_ns / ns),
+                Fixed(generic_ns), Fixed(generic_ns / ns)});
   return absl::OkStatus();
 }
 
 void AddGroups(Cells* cells) {
   cells->Begin("groups",
-               "what does a row cost, by the number of groups and the kind of keys? Unprefetched and generic beside it (ns a row)",
+               "what does a row cost, by the number of groups and the kind of keys? Unprefetched and generic beside it "
+               "(ns a row)",
                {{"keys", -17},
                 {"groups", 12},
                 {"layout", -11},
@@ -93,10 +97,14 @@ void AddGroups(Cells* cells) {
       return GroupsCell(settings, name, keys, groups, rows, aggregates, section);
     });
   };
-  for (const uint64_t groups : {10, 10'000, 1'000'000, 10'000'000}) add("i64", {GroupKey::kSparseI64}, groups, kRows, kThree);
-  for (const uint64_t groups : {10, 10'000, 1'000'000, 10'000'000}) add("i64dense", {GroupKey::kDenseI64}, groups, kRows, kThree);
-  for (const uint64_t groups : {1'000, 20'000, 10'000'000}) add("text", {GroupKey::kText}, groups, kManyKeysRows, "sum(i64)");
-  for (const uint64_t groups : {1'000, 10'000'000}) add("i32,text", {GroupKey::kI32, GroupKey::kText}, groups, kManyKeysRows, "sum(i64)");
+  for (const uint64_t groups : {10, 10'000, 1'000'000, 10'000'000})
+    add("i64", {GroupKey::kSparseI64}, groups, kRows, kThree);
+  for (const uint64_t groups : {10, 10'000, 1'000'000, 10'000'000})
+    add("i64dense", {GroupKey::kDenseI64}, groups, kRows, kThree);
+  for (const uint64_t groups : {1'000, 20'000, 10'000'000})
+    add("text", {GroupKey::kText}, groups, kManyKeysRows, "sum(i64)");
+  for (const uint64_t groups : {1'000, 10'000'000})
+    add("i32,text", {GroupKey::kI32, GroupKey::kText}, groups, kManyKeysRows, "sum(i64)");
   for (const uint64_t groups : {1'000, 10'000'000})
     add("text,i32,text", {GroupKey::kText, GroupKey::kI32, GroupKey::kText}, groups, kManyKeysRows, "sum(i64)");
 }
@@ -136,8 +144,9 @@ void AddFused(Cells* cells) {
                {{"groups", 12}, {"k", 4}, {"one", 9}, {"k kernels", 11}, {"ratio", 7}, {"generic", 9}, {"ratio", 7}});
   for (const uint64_t groups : {10, 10'000, 1'000'000}) {
     for (const size_t k : {1, 2, 4, 8}) {
-      cells->Add(std::to_string(groups) + "/" + std::to_string(k),
-                 [=, settings = cells->settings()](Section* section) { return FusedCell(settings, groups, k, section); });
+      cells->Add(std::to_string(groups) + "/" + std::to_string(k), [=, settings = cells->settings()](Section* section) {
+        return FusedCell(settings, groups, k, section);
+      });
     }
   }
 }
@@ -185,15 +194,17 @@ absl::Status ThreadsCell(const Settings& settings, uint64_t groups, Section* sec
   for (const AggContender& contender : contenders) {
     const AggTimes& t = contender.best;
     const uint64_t rows = workload.spec().num_rows;
-    section->Row({Grouped(groups), std::to_string(contender.threads), NsPer(t.append_s, rows), NsPer(t.finalise_s, rows),
-                  NsPer(t.read_s, rows), Fixed(contender.RowNs(workload)), Fixed(contenders[0].best.all_s() / t.all_s())});
+    section->Row({Grouped(groups), std::to_string(contender.threads), NsPer(t.append_s, rows),
+                  NsPer(t.finalise_s, rows), NsPer(t.read_s, rows), Fixed(contender.RowNs(workload)),
+                  Fixed(contenders[0].best.all_s() / t.all_s())});
   }
   return absl::OkStatus();
 }
 
 void AddThreads(Cells* cells) {
-  cells->Begin("threads", "how much faster are several threads? Keys i64, 20 M rows (ns a row)",
-               {{"groups", 12}, {"threads", 9}, {"append", 9}, {"finalise", 10}, {"read", 8}, {"all", 8}, {"speed-up", 10}});
+  cells->Begin(
+      "threads", "how much faster are several threads? Keys i64, 20 M rows (ns a row)",
+      {{"groups", 12}, {"threads", 9}, {"append", 9}, {"finalise", 10}, {"read", 8}, {"all", 8}, {"speed-up", 10}});
   for (const uint64_t groups : {10, 10'000, 1'000'000, 10'000'000}) {
     cells->Add(std::to_string(groups),
                [=, settings = cells->settings()](Section* section) { return ThreadsCell(settings, groups, section); });

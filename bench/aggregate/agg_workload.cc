@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row i is of group Mix(i) * num_groups / 2^64, so that 20 M rows of 10 M groups meet 8.6 M of them (a group is missed by all with
-// probability 1/e^2). Values are not zero: hardware may make stores of zeroes cheap.
+// Row i is of group Mix(i) * num_groups / 2^64, so that 20 M rows of 10 M groups meet 8.6 M of them (a group is missed
+// by all with probability 1/e^2). Values are not zero: hardware may make stores of zeroes cheap.
 #include "bench/aggregate/agg_workload.h"
 
 #include <cstring>
@@ -11,8 +11,9 @@ namespace quern::bench {
 namespace {
 
 uint64_t GroupOf(const AggWorkloadSpec& spec, uint64_t row) {
-  const uint64_t point =
-      spec.is_sorted ? static_cast<uint64_t>((static_cast<unsigned __int128>(row) << 64) / spec.num_rows) : blocks::Mix(row + 1);
+  const uint64_t point = spec.is_sorted
+                             ? static_cast<uint64_t>((static_cast<unsigned __int128>(row) << 64) / spec.num_rows)
+                             : blocks::Mix(row + 1);
   return static_cast<uint64_t>((static_cast<unsigned __int128>(point) * spec.num_groups) >> 64);
 }
 
@@ -33,7 +34,9 @@ void Put(std::vector<uint8_t>* values, uint64_t i, T value) {
 std::string KeyTypes(const std::vector<GroupKey>& keys) {
   std::string text;
   for (const GroupKey key : keys)
-    text += (text.empty() ? "" : ",") + std::string(key == GroupKey::kText ? "utf8" : key == GroupKey::kI32 ? "i32" : "i64");
+    text += (text.empty() ? "" : ",") + std::string(key == GroupKey::kText  ? "utf8"
+                                                    : key == GroupKey::kI32 ? "i32"
+                                                                            : "i64");
   return text;
 }
 
@@ -76,7 +79,8 @@ BatchView AggWorkload::View(uint64_t first, uint64_t rows, const std::vector<Col
   for (size_t k = 0; k < keys_.size(); ++k) {
     QuernColumn column = {};
     const bool is_text = spec_.keys[k] == GroupKey::kText;
-    column.values = is_text ? keys_[k].values.data() : keys_[k].values.data() + first * (spec_.keys[k] == GroupKey::kI32 ? 4 : 8);
+    column.values =
+        is_text ? keys_[k].values.data() : keys_[k].values.data() + first * (spec_.keys[k] == GroupKey::kI32 ? 4 : 8);
     if (is_text) column.offsets = keys_[k].offsets.data() + first;
     batch.keys.push_back(column);
   }

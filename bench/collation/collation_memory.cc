@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What strings are compared, copied and searched with, beside libc. libc chooses its functions by the machine it finds; blocks are code of
-// a kernel that is compiled for that machine, so this file is compiled for the machine that builds it. A call's cost is that of one in a
-// row of calls on 64 places of memory, which the caches hold:
+// What strings are compared, copied and searched with, beside libc. libc chooses its functions by the machine it finds;
+// blocks are code of a kernel that is compiled for that machine, so this file is compiled for the machine that builds
+// it. A call's cost is that of one in a row of calls on 64 places of memory, which the caches hold:
 //
 //     bytes   equal   memcmp      search   memmem   strstr
 //        16    1.1      2.6         3.9     14.2      8.1      ns a call
 //
-// Two strings that are compared are equal; what is searched for stands at the end, in letters that are random before it.
+// Two strings that are compared are equal; what is searched for stands at the end, in letters that are random before
+// it.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -22,7 +23,8 @@
 namespace quern::bench {
 namespace {
 
-constexpr uint32_t kPlaces = 64, kSlack = 192;          // bytes behind a place: wide reads, and alignments that differ from place to place
+constexpr uint32_t kPlaces = 64,
+                   kSlack = 192;  // bytes behind a place: wide reads, and alignments that differ from place to place
 constexpr uint64_t kCalls = 1 << 15, kBytes = 1 << 22;  // of one turn, whichever is reached first
 constexpr std::string_view kNeedle = "pending";
 constexpr uint32_t kNeedleRarest[] = {0, 6};
@@ -32,7 +34,9 @@ constexpr int kTurns = 25;
 class Places {
  public:
   explicit Places(const std::string& text)
-      : num_bytes_(static_cast<uint32_t>(text.size())), stride_(num_bytes_ + kSlack), bytes_(uint64_t{kPlaces} * stride_ + kSlack) {
+      : num_bytes_(static_cast<uint32_t>(text.size())),
+        stride_(num_bytes_ + kSlack),
+        bytes_(uint64_t{kPlaces} * stride_ + kSlack) {
     for (uint32_t i = 0; i < kPlaces; ++i) std::memcpy(At(i), text.data(), text.size());
   }
 
@@ -57,8 +61,8 @@ std::string Haystack(uint32_t num_bytes, std::string_view needle) {
   return text + std::string(needle);
 }
 
-// A call at each place, with its second place 32 further: answers are summed up, so that none is left out, and the length is unknown to the
-// compiler.
+// A call at each place, with its second place 32 further: answers are summed up, so that none is left out, and the
+// length is unknown to the compiler.
 struct Bench {
   explicit Bench(const std::string& text) : a(text), b(text) {}
 
@@ -100,14 +104,16 @@ struct Needle {
 };
 
 absl::Status Differs(const char* what, uint32_t num_bytes) {
-  return Internal(std::string(what) + " differs from libc at this number of bytes: " + std::to_string(num_bytes) + "; accepted: none");
+  return Internal(std::string(what) + " differs from libc at this number of bytes: " + std::to_string(num_bytes) +
+                  "; accepted: none");
 }
 
 const uint8_t* PlaceOf(const void* found) { return static_cast<const uint8_t*>(found); }
 
 // All of them against libc, on strings that are equal and on strings that differ in each byte.
 absl::Status Check(uint32_t num_bytes, const Needle& needle) {
-  const std::string text = Haystack(std::max(num_bytes, needle.length), std::string_view(kNeedle).substr(0, needle.length));
+  const std::string text =
+      Haystack(std::max(num_bytes, needle.length), std::string_view(kNeedle).substr(0, needle.length));
   Places a(text), b(text);
   const uint32_t n = std::min(num_bytes, a.num_bytes());
   uint8_t* right = b.At(5);
@@ -122,7 +128,8 @@ absl::Status Check(uint32_t num_bytes, const Needle& needle) {
   blocks::CopyBytes(to.data(), a.At(3), n);
   if (std::memcmp(to.data(), a.At(3), n) != 0) return Differs("CopyBytes", n);
   const uint8_t* end = a.At(3) + n;
-  if (blocks::FindPart(a.At(3), end, needle.AsPart()) != PlaceOf(memmem(a.At(3), n, needle.bytes.data(), needle.length)))
+  if (blocks::FindPart(a.At(3), end, needle.AsPart()) !=
+      PlaceOf(memmem(a.At(3), n, needle.bytes.data(), needle.length)))
     return Differs("FindPart", n);
   return absl::OkStatus();
 }
@@ -150,7 +157,9 @@ absl::Status SizeCell(const Settings& settings, uint32_t num_bytes, Section* sec
         return *a;
       }),
       text([=](P a, P, uint32_t n) { return reinterpret_cast<uint64_t>(blocks::FindPart(a, a + n, part)); }),
-      text([=](P a, P, uint32_t n) { return reinterpret_cast<uint64_t>(memmem(a, n, needle_text.data(), needle_text.size())); }),
+      text([=](P a, P, uint32_t n) {
+        return reinterpret_cast<uint64_t>(memmem(a, n, needle_text.data(), needle_text.size()));
+      }),
       text([&](P a, P, uint32_t) {
         return reinterpret_cast<uint64_t>(std::strstr(reinterpret_cast<const char*>(a), needle_string.c_str()));
       }),
@@ -169,7 +178,8 @@ absl::Status SizeCell(const Settings& settings, uint32_t num_bytes, Section* sec
 }  // namespace
 
 void AddMemorySection(Cells* cells) {
-  const std::string equal = "equal", order = "order", copy = "copy", search = "search of 7 bytes", byte = "of 1 byte", trim = "trim spaces";
+  const std::string equal = "equal", order = "order", copy = "copy", search = "search of 7 bytes", byte = "of 1 byte",
+                    trim = "trim spaces";
   cells->Begin("memory", "what do blocks work with, beside libc? ns a call",
                {{"bytes", 7},
                 {"block", 8, equal},
@@ -186,8 +196,9 @@ void AddMemorySection(Cells* cells) {
                 {"none", 8, trim},
                 {"all", 9, trim}});
   for (const uint32_t num_bytes : {0, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 4096})
-    cells->Add(std::to_string(num_bytes),
-               [settings = cells->settings(), num_bytes](Section* section) { return SizeCell(settings, num_bytes, section); });
+    cells->Add(std::to_string(num_bytes), [settings = cells->settings(), num_bytes](Section* section) {
+      return SizeCell(settings, num_bytes, section);
+    });
 }
 
 }  // namespace quern::bench

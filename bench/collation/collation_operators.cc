@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose keys are collated, beside the same with binary. Workloads are those of sort_bench, join_bench and agg_bench. A row is
-// one workload, for example in section padding:
+// Operators whose keys are collated, beside the same with binary. Workloads are those of sort_bench, join_bench and
+// agg_bench. A row is one workload, for example in section padding:
 //
 //     sort  words  binary 31.9 ns a row   utf8mb4_bin 1.01 times that   tidb.utf8mb4_bin 1.01
 //
-// No string of any of them ends with a space. Their letters are of one case but in `text16`, so that `_ci` collations find the same groups
-// and pairs as binary, and number of rows checks them; sorts are checked row by row.
+// No string of any of them ends with a space. Their letters are of one case but in `text16`, so that `_ci` collations
+// find the same groups and pairs as binary, and number of rows checks them; sorts are checked row by row.
 #include <functional>
 #include <memory>
 #include <string>
@@ -31,7 +31,9 @@ using Costs = absl::StatusOr<std::vector<double>>;
 using Job = std::function<Costs(const Names& collations, int turns)>;
 
 Names BinaryAndPadding() { return {"binary", "utf8mb4_bin", "tidb.utf8mb4_bin"}; }
-Names BinaryAndWeighted() { return {"binary", "ascii_ci", "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_0900_ai_ci"}; }
+Names BinaryAndWeighted() {
+  return {"binary", "ascii_ci", "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_0900_ai_ci"};
+}
 
 // ---- jobs ------------------------------------------------------------------------------------------------------
 
@@ -45,7 +47,8 @@ Job SortJob(SortKey key, uint64_t num_rows) {
     }
     QUERN_RETURN_IF_ERROR(TakeTurns(turns, &contenders));
     std::vector<double> costs;
-    for (const SortContender& contender : contenders) costs.push_back(contender.best.all_s() / static_cast<double>(num_rows) * 1e9);
+    for (const SortContender& contender : contenders)
+      costs.push_back(contender.best.all_s() / static_cast<double>(num_rows) * 1e9);
     return costs;
   };
 }
@@ -53,7 +56,8 @@ Job SortJob(SortKey key, uint64_t num_rows) {
 // Counted: all probe rows match one build row each.
 Job JoinJob(uint32_t text_bytes, uint64_t build_rows, uint64_t probe_rows) {
   return [=](const Names& collations, int turns) -> Costs {
-    const JoinWorkload workload({.keys = KeyKind::kText, .text_bytes = text_bytes, .build_rows = build_rows, .probe_rows = probe_rows});
+    const JoinWorkload workload(
+        {.keys = KeyKind::kText, .text_bytes = text_bytes, .build_rows = build_rows, .probe_rows = probe_rows});
     std::vector<Contender> contenders;
     for (const std::string& collation : collations) {
       QUERN_ASSIGN_OR_RETURN(Contender contender, Compete("join.inner keys=utf8(" + collation + ")"));
@@ -72,7 +76,8 @@ Job AggregateJob(uint64_t num_groups, uint64_t num_rows) {
     const AggWorkload workload({.keys = {GroupKey::kText}, .num_groups = num_groups, .num_rows = num_rows});
     std::vector<AggContender> contenders;
     for (const std::string& collation : collations) {
-      QUERN_ASSIGN_OR_RETURN(AggContender contender, CompeteAggregate("aggregate keys=utf8(" + collation + ") aggs=sum(i64)"));
+      QUERN_ASSIGN_OR_RETURN(AggContender contender,
+                             CompeteAggregate("aggregate keys=utf8(" + collation + ") aggs=sum(i64)"));
       contenders.push_back(std::move(contender));
     }
     QUERN_RETURN_IF_ERROR(TakeTurns(workload, turns, &contenders));
@@ -133,8 +138,9 @@ void AddJobs(Cells* cells, const std::string& name, const std::string& question,
     columns.push_back({collations[i], static_cast<int>(collations[i].size()) + 2, "times " + collations[0]});
   cells->Begin(name, question, columns);
   for (const NamedJob& job : jobs) {
-    cells->Add(job.name,
-               [settings = cells->settings(), job, collations](Section* section) { return JobCell(settings, job, collations, section); });
+    cells->Add(job.name, [settings = cells->settings(), job, collations](Section* section) {
+      return JobCell(settings, job, collations, section);
+    });
   }
 }
 
@@ -152,17 +158,20 @@ void AddPadding(Cells* cells) {
   for (const auto& [name, what] : tests) {
     for (const uint32_t num_bytes : {5, 16, 64}) {
       const std::string length = std::to_string(num_bytes);
-      jobs.push_back({"filter/" + std::string(name) + "/" + length, "filter", std::string(what) + ", " + length + " bytes",
+      jobs.push_back({"filter/" + std::string(name) + "/" + length, "filter",
+                      std::string(what) + ", " + length + " bytes",
                       FilterJob(what, num_bytes, s.Rows(uint64_t{1} << 16)), 101});
     }
   }
-  AddJobs(cells, "padding", "what does PAD SPACE cost where no string ends with a space? Wanted: at most 1.03 times binary",
+  AddJobs(cells, "padding",
+          "what does PAD SPACE cost where no string ends with a space? Wanted: at most 1.03 times binary",
           BinaryAndPadding(), jobs);
 }
 
 void AddCollated(Cells* cells) {
   const Settings& s = cells->settings();
-  AddJobs(cells, "collated", "what do case-insensitive keys cost in joins and aggregations of ASCII strings?", BinaryAndWeighted(),
+  AddJobs(cells, "collated", "what do case-insensitive keys cost in joins and aggregations of ASCII strings?",
+          BinaryAndWeighted(),
           {{"join/text16", "join", "1 M keys of 16 bytes", JoinJob(16, s.Rows(1'000'000), s.Rows(4'000'000)), 5},
            {"join/text64", "join", "100,000 keys of 64 bytes", JoinJob(64, s.Rows(100'000), s.Rows(4'000'000)), 5},
            {"aggregate/1000", "aggregate", "1,000 groups", AggregateJob(1'000, s.Rows(10'000'000)), 5},
@@ -179,10 +188,11 @@ void AddSorts(Cells* cells) {
     const int turns = rows > 1'000'000 ? 3 : 7;
     jobs.push_back({prefix + "words", name, "20,000 words", SortJob(SortKey::kWord, s.Rows(rows)), turns});
     jobs.push_back({prefix + "text16", name, "random, 16 bytes", SortJob(SortKey::kText16, s.Rows(rows)), turns});
-    jobs.push_back({prefix + "colours", name, "five colours, 33 bytes", SortJob(SortKey::kPartName, s.Rows(rows)), turns});
+    jobs.push_back(
+        {prefix + "colours", name, "five colours, 33 bytes", SortJob(SortKey::kPartName, s.Rows(rows)), turns});
   }
-  AddJobs(cells, "sort", "what do case-insensitive sorts of ASCII strings cost? Wanted: at most 1.5 times binary", BinaryAndWeighted(),
-          jobs);
+  AddJobs(cells, "sort", "what do case-insensitive sorts of ASCII strings cost? Wanted: at most 1.5 times binary",
+          BinaryAndWeighted(), jobs);
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strings held against strings, by kernels that filter, by the functions of collation.h and by virtual comparisons; and the keys of a
-// string. In `predicates` every collation has a row, for example
+// Strings held against strings, by kernels that filter, by the functions of collation.h and by virtual comparisons; and
+// the keys of a string. In `predicates` every collation has a row, for example
 //
-//     cased  16  utf8mb4_general_ci    eq  kernel 3.1 ns  1.20 x binary  function 6.0  virtual 41      less ..  like ..  columns ..
+//     cased  16  utf8mb4_general_ci    eq  kernel 3.1 ns  1.20 x binary  function 6.0  virtual 41      less ..  like ..
+//     columns ..
 //
-// A kernel's result is a bitmap over 64 Ki rows at a time; functions and virtual calls write a byte a row. Columns of 64 Ki strings stay in
-// the L2 or L3 cache, since what is asked here is what comparing costs, not memory.
+// A kernel's result is a bitmap over 64 Ki rows at a time; functions and virtual calls write a byte a row. Columns of
+// 64 Ki strings stay in the L2 or L3 cache, since what is asked here is what comparing costs, not memory.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -31,7 +32,9 @@ constexpr uint64_t kRows = uint64_t{1} << 16;
 constexpr uint32_t kLengths[] = {5, 16, 64};
 constexpr int kTurns = 15;
 
-std::string NsPerRow(const Timed& timed, uint64_t rows) { return Fixed(timed.best_s / static_cast<double>(rows) * 1e9); }
+std::string NsPerRow(const Timed& timed, uint64_t rows) {
+  return Fixed(timed.best_s / static_cast<double>(rows) * 1e9);
+}
 
 bool IsNotBuilt(const std::string& collation) { return !CollationNamed(collation).ok(); }
 
@@ -93,15 +96,19 @@ Timed ByVirtualCalls(Test test, const VirtualCollator* collator, const StringsWo
   const std::string* constant = &strings.constant;
   switch (test) {
     case Test::kEqual:
-      return ByRow(strings, answers, [=](uint64_t row) { return collator->Compare(TextOf(left->Row(row)), *constant) == 0; });
+      return ByRow(strings, answers,
+                   [=](uint64_t row) { return collator->Compare(TextOf(left->Row(row)), *constant) == 0; });
     case Test::kLess:
-      return ByRow(strings, answers, [=](uint64_t row) { return collator->Compare(TextOf(left->Row(row)), *constant) < 0; });
+      return ByRow(strings, answers,
+                   [=](uint64_t row) { return collator->Compare(TextOf(left->Row(row)), *constant) < 0; });
     case Test::kLike: {
       const std::shared_ptr<VirtualPattern> pattern = collator->MakePattern(strings.pattern);
       return ByRow(strings, answers, [=](uint64_t row) { return pattern->Match(TextOf(left->Row(row))); });
     }
     case Test::kColumns:
-      return ByRow(strings, answers, [=](uint64_t row) { return collator->Compare(TextOf(left->Row(row)), TextOf(right->Row(row))) == 0; });
+      return ByRow(strings, answers, [=](uint64_t row) {
+        return collator->Compare(TextOf(left->Row(row)), TextOf(right->Row(row))) == 0;
+      });
   }
   return {};
 }
@@ -110,12 +117,15 @@ Timed ByVirtualCalls(Test test, const VirtualCollator* collator, const StringsWo
 Timed ByFunction(Test test, CollationRule rule, const StringsWorkload& strings, PerRow* answers) {
   const StringColumn *left = &strings.left, *right = &strings.right;
   const blocks::Bytes constant = BytesOf(strings.constant);
-  if (test == Test::kEqual) return ByRow(strings, answers, [=](uint64_t row) { return EqualStrings(left->Row(row), constant, rule); });
-  if (test == Test::kLess) return ByRow(strings, answers, [=](uint64_t row) { return CompareStrings(left->Row(row), constant, rule) < 0; });
+  if (test == Test::kEqual)
+    return ByRow(strings, answers, [=](uint64_t row) { return EqualStrings(left->Row(row), constant, rule); });
+  if (test == Test::kLess)
+    return ByRow(strings, answers, [=](uint64_t row) { return CompareStrings(left->Row(row), constant, rule) < 0; });
   return ByRow(strings, answers, [=](uint64_t row) { return EqualStrings(left->Row(row), right->Row(row), rule); });
 }
 
-absl::StatusOr<Timed> ByKernel(Test test, const std::string& collation, const StringsWorkload& strings, std::vector<uint8_t>* bitmap) {
+absl::StatusOr<Timed> ByKernel(Test test, const std::string& collation, const StringsWorkload& strings,
+                               std::vector<uint8_t>* bitmap) {
   BatchView batch;
   batch.keys.push_back(strings.left.View());
   if (test == Test::kColumns) batch.keys.push_back(strings.right.View());
@@ -136,11 +146,12 @@ absl::Status Check(const TestRun& run) {
   for (const Timed& timed : run.timed) QUERN_RETURN_IF_ERROR(timed.run());
   const PerRow& expected = run.of_virtual.empty() ? run.of_function : run.of_virtual;
   for (uint64_t row = 0; row < expected.size(); ++row) {
-    const bool of_kernel = (run.bitmap[row / 8] >> row % 8 & 1) != 0, of_function = run.of_function.empty() || run.of_function[row] != 0;
+    const bool of_kernel = (run.bitmap[row / 8] >> row % 8 & 1) != 0,
+               of_function = run.of_function.empty() || run.of_function[row] != 0;
     const bool passes = expected[row] != 0;
     if (of_kernel == passes && (of_function == passes || run.of_function.empty())) continue;
-    return Internal("row on which kernel, function and virtual calls differ in " + run.name + ": " + std::to_string(row) +
-                    "; accepted: none");
+    return Internal("row on which kernel, function and virtual calls differ in " + run.name + ": " +
+                    std::to_string(row) + "; accepted: none");
   }
   return absl::OkStatus();
 }
@@ -151,12 +162,14 @@ absl::StatusOr<std::unique_ptr<TestRun>> MakeRun(Test test, const Contestant& wh
   QUERN_ASSIGN_OR_RETURN(Timed kernel, ByKernel(test, who.name, strings, &run->bitmap));
   run->timed.push_back(std::move(kernel));
   if (test != Test::kLike) run->timed.push_back(ByFunction(test, who.rule, strings, &run->of_function));
-  if (who.virtual_collator != nullptr) run->timed.push_back(ByVirtualCalls(test, who.virtual_collator.get(), strings, &run->of_virtual));
+  if (who.virtual_collator != nullptr)
+    run->timed.push_back(ByVirtualCalls(test, who.virtual_collator.get(), strings, &run->of_virtual));
   QUERN_RETURN_IF_ERROR(Check(*run));
   return run;
 }
 
-// The runs of all collations in one test, in turns: kernel, function and virtual call of the first one, then of the second ..
+// The runs of all collations in one test, in turns: kernel, function and virtual call of the first one, then of the
+// second ..
 absl::Status TakeTurns(int turns, std::vector<std::unique_ptr<TestRun>>* runs) {
   for (int turn = 0; turn < turns; ++turn) {
     for (const auto& run : *runs) QUERN_RETURN_IF_ERROR(TakeTurns(1, &run->timed));
@@ -198,16 +211,17 @@ void AddPredicates(Cells* cells) {
     if (std::string(group) != "like '%..%'") columns.push_back({"function", 9, group});
     columns.push_back({"virtual", 8, group});
   }
-  cells->Begin(
-      "predicates",
-      "what does it cost to hold a string against another? ns a row of the compiled kernel, times that of binary; of the library's "
-      "function; of a virtual call",
-      columns);
+  cells->Begin("predicates",
+               "what does it cost to hold a string against another? ns a row of the compiled kernel, times that of "
+               "binary; of the library's "
+               "function; of a virtual call",
+               columns);
   for (const StringKind kind : {StringKind::kRandom, StringKind::kSame, StringKind::kCased, StringKind::kMixed}) {
     for (const uint32_t num_bytes : kLengths)
-      cells->Add(
-          std::string(NameOf(kind)) + "/" + std::to_string(num_bytes),
-          [settings = cells->settings(), kind, num_bytes](Section* section) { return PredicatesCell(settings, kind, num_bytes, section); });
+      cells->Add(std::string(NameOf(kind)) + "/" + std::to_string(num_bytes),
+                 [settings = cells->settings(), kind, num_bytes](Section* section) {
+                   return PredicatesCell(settings, kind, num_bytes, section);
+                 });
   }
 }
 
@@ -273,7 +287,8 @@ absl::StatusOr<std::vector<Timed>> KeysOf(const Contestant& who, const StringCol
   const CollationRule rule = who.rule;
   const auto key = std::make_shared<std::string>();
   QUERN_ASSIGN_OR_RETURN(Timed encode, EncodeBlock(column, who.name));
-  std::vector<Timed> all = {HashBlock(column, rule), Summed(column, sum, [=](blocks::Bytes s) { return HashString(s, rule); }),
+  std::vector<Timed> all = {HashBlock(column, rule),
+                            Summed(column, sum, [=](blocks::Bytes s) { return HashString(s, rule); }),
                             std::move(encode),
                             Summed(column, sum,
                                    [=](blocks::Bytes s) -> uint64_t {
@@ -299,7 +314,8 @@ absl::Status CheckKeys(const Contestant& who, const StringColumn& column) {
     AppendOrderKey(b, who.rule, &right);
     const bool equal = CompareStrings(a, b, who.rule) == 0;
     if (equal != (left == right) || (equal && HashString(a, who.rule) != HashString(b, who.rule)))
-      return Internal("row whose keys and comparison differ under " + who.name + ": " + std::to_string(row) + "; accepted: none");
+      return Internal("row whose keys and comparison differ under " + who.name + ": " + std::to_string(row) +
+                      "; accepted: none");
   }
   return absl::OkStatus();
 }
@@ -328,24 +344,25 @@ absl::Status KeysCell(const Settings& settings, StringKind kind, uint32_t num_by
 }
 
 void AddKeys(Cells* cells) {
-  cells->Begin(
-      "keys",
-      "what do a string's hash and its sort key cost, by the batch as kernels call it, and as functions? Wanted: at most 10 ns for 16 "
-      "bytes of ASCII",
-      {{"strings", -8},
-       {"bytes", 6},
-       {"  collation", -27},
-       {"block", 9, "hash"},
-       {"function", 10, "hash"},
-       {"block", 9, "first 16 bytes of sort key"},
-       {"function", 10, "first 16 bytes of sort key"},
-       {"function", 10, "whole sort key"},
-       {"virtual", 9, "whole sort key"}});
+  cells->Begin("keys",
+               "what do a string's hash and its sort key cost, by the batch as kernels call it, and as functions? "
+               "Wanted: at most 10 ns for 16 "
+               "bytes of ASCII",
+               {{"strings", -8},
+                {"bytes", 6},
+                {"  collation", -27},
+                {"block", 9, "hash"},
+                {"function", 10, "hash"},
+                {"block", 9, "first 16 bytes of sort key"},
+                {"function", 10, "first 16 bytes of sort key"},
+                {"function", 10, "whole sort key"},
+                {"virtual", 9, "whole sort key"}});
   for (const StringKind kind : {StringKind::kRandom, StringKind::kMixed}) {
     for (const uint32_t num_bytes : kLengths)
-      cells->Add(
-          std::string(NameOf(kind)) + "/" + std::to_string(num_bytes),
-          [settings = cells->settings(), kind, num_bytes](Section* section) { return KeysCell(settings, kind, num_bytes, section); });
+      cells->Add(std::string(NameOf(kind)) + "/" + std::to_string(num_bytes),
+                 [settings = cells->settings(), kind, num_bytes](Section* section) {
+                   return KeysCell(settings, kind, num_bytes, section);
+                 });
   }
 }
 

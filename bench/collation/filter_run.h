@@ -16,9 +16,10 @@
 
 namespace quern::bench {
 
-// Writes the bitmap of the rows that pass; `condition` as a filter's spec has it. The batch's columns and the bitmap stay where they are.
-inline absl::StatusOr<Timed> FilterWith(const std::string& condition, const BatchView& batch, std::vector<uint8_t>* bitmap,
-                                        Engine engine = Engine::kJit) {
+// Writes the bitmap of the rows that pass; `condition` as a filter's spec has it. The batch's columns and the bitmap
+// stay where they are.
+inline absl::StatusOr<Timed> FilterWith(const std::string& condition, const BatchView& batch,
+                                        std::vector<uint8_t>* bitmap, Engine engine = Engine::kJit) {
   CompileOptions options;
   options.engine = engine;
   QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, CompileText("filter " + condition, options));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How engines do it, TiFlash among them: a filter calls `collator->compare(a, b)` for each row, which decodes a character of each string,
-// looks up both weights and goes on while they are equal. The weights of a character stand in one word, the first one lowest, so that a
-// character that weighs more than once is no special case:
+// How engines do it, TiFlash among them: a filter calls `collator->compare(a, b)` for each row, which decodes a
+// character of each string, looks up both weights and goes on while they are equal. The weights of a character stand in
+// one word, the first one lowest, so that a character that weighs more than once is no special case:
 //
 //     'a'  0x..0023        'A'  0x..0023        '中'  0x..e5a48e        "aB" and "Ab": 0x23 = 0x23, then 0x25 = 0x25
 //
-// The table of a collation has a word for each code point below U+10000 (512 KiB, of which text touches a few lines). It is filled from the
-// library's own keys, character by character; the loops are not the library's. Binary collations trim and call memcmp.
+// The table of a collation has a word for each code point below U+10000 (512 KiB, of which text touches a few lines).
+// It is filled from the library's own keys, character by character; the loops are not the library's. Binary collations
+// trim and call memcmp.
 #include "bench/collation/virtual_collator.h"
 
 #include <algorithm>
@@ -44,7 +45,8 @@ uint32_t NextCharacter(std::string_view s, size_t* at) {
 std::string Utf8Of(uint32_t code) {
   if (code < 0x80) return {static_cast<char>(code)};
   if (code < 0x800) return {static_cast<char>(0xc0 | code >> 6), static_cast<char>(0x80 | (code & 0x3f))};
-  return {static_cast<char>(0xe0 | code >> 12), static_cast<char>(0x80 | (code >> 6 & 0x3f)), static_cast<char>(0x80 | (code & 0x3f))};
+  return {static_cast<char>(0xe0 | code >> 12), static_cast<char>(0x80 | (code >> 6 & 0x3f)),
+          static_cast<char>(0x80 | (code & 0x3f))};
 }
 
 // What a character weighs, and the next one's place. One of them is a template argument of all below.
@@ -67,8 +69,10 @@ std::vector<uint64_t> MakeTable(CollationRule rule) {
     if (code >= kFirstSurrogate && code < kEndOfSurrogates) continue;
     const std::string character = Utf8Of(code);
     std::string key;
-    AppendOrderKey({reinterpret_cast<const uint8_t*>(character.data()), static_cast<uint32_t>(character.size())}, rule, &key);
-    for (size_t i = std::min<size_t>(key.size(), 8); i > 0; --i) table[code] = table[code] << 8 | static_cast<uint8_t>(key[i - 1]);
+    AppendOrderKey({reinterpret_cast<const uint8_t*>(character.data()), static_cast<uint32_t>(character.size())}, rule,
+                   &key);
+    for (size_t i = std::min<size_t>(key.size(), 8); i > 0; --i)
+      table[code] = table[code] << 8 | static_cast<uint8_t>(key[i - 1]);
   }
   return table;
 }
@@ -124,7 +128,9 @@ class ByteCollator : public VirtualCollator {
  public:
   explicit ByteCollator(bool trims) : trims_(trims) {}
 
-  int Compare(std::string_view a, std::string_view b) const override { return Trimmed(a, trims_).compare(Trimmed(b, trims_)); }
+  int Compare(std::string_view a, std::string_view b) const override {
+    return Trimmed(a, trims_).compare(Trimmed(b, trims_));
+  }
   void SortKey(std::string_view text, std::string* key) const override { key->append(Trimmed(text, trims_)); }
   std::unique_ptr<VirtualPattern> MakePattern(std::string_view pattern) const override {
     return std::make_unique<Pattern<Units>>(Units(), pattern);

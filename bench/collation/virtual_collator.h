@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collations as engines have them: a class for each, found at run time and called once a row. The baseline of collation_bench.
+// Collations as engines have them: a class for each, found at run time and called once a row. The baseline of
+// collation_bench.
 #ifndef QUERN_BENCH_COLLATION_VIRTUAL_COLLATOR_H_
 #define QUERN_BENCH_COLLATION_VIRTUAL_COLLATOR_H_
 

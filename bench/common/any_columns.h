@@ -16,8 +16,9 @@
 
 namespace quern::bench {
 
-// So many different values, each as often as the others, in any order: i64 far apart, i32 and dates side by side, f64 halves, texts of 13
-// bytes. Two columns of one number and type have the same values, so that one can be joined with the other.
+// So many different values, each as often as the others, in any order: i64 far apart, i32 and dates side by side, f64
+// halves, texts of 13 bytes. Two columns of one number and type have the same values, so that one can be joined with
+// the other.
 class AnyColumn {
  public:
   AnyColumn(const ColumnType& type, uint64_t num_rows, uint64_t distinct, uint64_t number)
@@ -79,7 +80,8 @@ class AnyTable {
  public:
   AnyTable(const std::vector<ColumnType>& types, uint64_t num_rows, uint64_t distinct) {
     for (const ColumnType& type : types) {
-      if (type.id != TypeId::kRowId) columns_.push_back(std::make_unique<AnyColumn>(type, num_rows, distinct, columns_.size() + 1));
+      if (type.id != TypeId::kRowId)
+        columns_.push_back(std::make_unique<AnyColumn>(type, num_rows, distinct, columns_.size() + 1));
       else columns_.push_back(nullptr);
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a host does with a kernel of each operator, in batches of 64 Ki rows. Example, `join.inner keys=i64 build=i64` and 100,000 rows: a
-// build side of one batch of 10,000, a probe side of two batches of 65,536 and 34,464. Both draw their keys from 10,000 values, so that a
-// probe row finds one build row on average.
+// What a host does with a kernel of each operator, in batches of 64 Ki rows. Example, `join.inner keys=i64 build=i64`
+// and 100,000 rows: a build side of one batch of 10,000, a probe side of two batches of 65,536 and 34,464. Both draw
+// their keys from 10,000 values, so that a probe row finds one build row on average.
 #include "bench/common/any_job.h"
 
 #include <algorithm>
@@ -46,7 +46,8 @@ std::vector<ColumnType> PayloadTypes(const KernelSpec& spec) {
 
 template <class Take>
 absl::Status ForBatches(uint64_t num_rows, Take take) {
-  for (uint64_t at = 0; at < num_rows; at += kBatchRows) QUERN_RETURN_IF_ERROR(take(at, std::min(kBatchRows, num_rows - at)));
+  for (uint64_t at = 0; at < num_rows; at += kBatchRows)
+    QUERN_RETURN_IF_ERROR(take(at, std::min(kBatchRows, num_rows - at)));
   return absl::OkStatus();
 }
 
@@ -64,8 +65,8 @@ uint64_t OutputRows(const AnyInput& input) { return std::clamp<uint64_t>(input.n
 absl::StatusOr<uint64_t> RunJoin(const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
   const auto budget = std::make_shared<MemoryBudget>();
   const std::shared_ptr<HashJoin> join = MakeHashJoin(kernel, budget);
-  QUERN_RETURN_IF_ERROR(
-      ForBatches(input.build_rows(), [&](uint64_t at, uint64_t rows) { return join->Append(input.BuildBatch(at, rows)); }));
+  QUERN_RETURN_IF_ERROR(ForBatches(
+      input.build_rows(), [&](uint64_t at, uint64_t rows) { return join->Append(input.BuildBatch(at, rows)); }));
   QUERN_RETURN_IF_ERROR(join->Finalise());
   JoinProber prober(join);
   OutputBatch out(JoinOutputTypes(input.spec()), OutputRows(input), budget);
@@ -81,7 +82,8 @@ absl::StatusOr<uint64_t> RunJoin(const std::shared_ptr<const Kernel>& kernel, co
 absl::StatusOr<uint64_t> RunAggregate(const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
   const auto budget = std::make_shared<MemoryBudget>();
   const std::shared_ptr<HashAggregate> aggregate = MakeHashAggregate(kernel, budget);
-  QUERN_RETURN_IF_ERROR(ForBatches(input.num_rows(), [&](uint64_t at, uint64_t rows) { return aggregate->Append(input.Batch(at, rows)); }));
+  QUERN_RETURN_IF_ERROR(ForBatches(
+      input.num_rows(), [&](uint64_t at, uint64_t rows) { return aggregate->Append(input.Batch(at, rows)); }));
   QUERN_RETURN_IF_ERROR(aggregate->Finalise());
   GroupReader reader(aggregate);
   OutputBatch out(AggregateOutputTypes(input.spec()), OutputRows(input), budget);
@@ -93,7 +95,8 @@ absl::StatusOr<uint64_t> RunAggregate(const std::shared_ptr<const Kernel>& kerne
 absl::StatusOr<uint64_t> RunSort(const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
   const auto budget = std::make_shared<MemoryBudget>();
   const std::shared_ptr<RowSort> sort = MakeRowSort(kernel, budget);
-  QUERN_RETURN_IF_ERROR(ForBatches(input.num_rows(), [&](uint64_t at, uint64_t rows) { return sort->Append(input.Batch(at, rows)); }));
+  QUERN_RETURN_IF_ERROR(
+      ForBatches(input.num_rows(), [&](uint64_t at, uint64_t rows) { return sort->Append(input.Batch(at, rows)); }));
   QUERN_RETURN_IF_ERROR(sort->Finalise());
   SortReader reader(sort);
   OutputBatch out(SortOutputTypes(input.spec()), OutputRows(input), budget);
@@ -117,7 +120,9 @@ absl::StatusOr<uint64_t> RunFilter(const std::shared_ptr<const Kernel>& kernel, 
 }  // namespace
 
 AnyInput::AnyInput(const KernelSpec& spec, uint64_t num_rows)
-    : spec_(spec), num_rows_(num_rows), build_rows_(spec.op == Operator::kJoin ? std::max<uint64_t>(num_rows / 10, 1) : 0) {
+    : spec_(spec),
+      num_rows_(num_rows),
+      build_rows_(spec.op == Operator::kJoin ? std::max<uint64_t>(num_rows / 10, 1) : 0) {
   const uint64_t distinct = std::max<uint64_t>(num_rows / 10, 4);
   keys_ = std::make_unique<AnyTable>(KeyTypes(spec), num_rows, distinct);
   payload_ = std::make_unique<AnyTable>(PayloadTypes(spec), num_rows, distinct);

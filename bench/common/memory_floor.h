@@ -12,8 +12,8 @@ struct MemoryFloor {
   int distance = 0;      // of the prefetch that was best; loads
 };
 
-// Random lines of as much memory as a table takes, on the same kind of pages: independent loads, the best of several prefetch distances and
-// of three rounds. *Cost*: 18 times `loads`.
+// Random lines of as much memory as a table takes, on the same kind of pages: independent loads, the best of several
+// prefetch distances and of three rounds. *Cost*: 18 times `loads`.
 MemoryFloor MeasureFloor(uint64_t bytes, uint64_t loads);
 
 }  // namespace quern::bench

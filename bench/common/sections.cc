@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all benches have in common: their options, running cells as Google Benchmark's benchmarks so that its filters choose them, and
-// printing their rows as tables. A cell runs once; how often what it compares takes turns is its own business.
+// What all benches have in common: their options, running cells as Google Benchmark's benchmarks so that its filters
+// choose them, and printing their rows as tables. A cell runs once; how often what it compares takes turns is its own
+// business.
 #include "bench/common/sections.h"
 
 #include <benchmark/benchmark.h>
@@ -41,7 +42,8 @@ void RunCell(const NamedCell& cell, Progress* progress, benchmark::State& state)
   for (auto _ : state) status = cell.run(progress->open);
   if (status.ok()) return;
   ++progress->num_failed;
-  std::fprintf(stderr, "%s: error: %s: %s\n", progress->bench.c_str(), cell.name.c_str(), std::string(status.message()).c_str());
+  std::fprintf(stderr, "%s: error: %s: %s\n", progress->bench.c_str(), cell.name.c_str(),
+               std::string(status.message()).c_str());
   state.SkipWithError("failed");
 }
 
@@ -58,7 +60,8 @@ bool ReadSettings(const std::string& bench, int* argc, char** argv, Settings* se
     char* end = nullptr;
     const double value = std::strtod(text, &end);
     const double largest = option == "--turns" ? 1000 : 2;  // keys are numbers of 31 bits, and text has 32-bit offsets
-    if (end == text || *end != '\0' || !(value > 0) || value > largest || (option == "--turns" && value != static_cast<int>(value))) {
+    if (end == text || *end != '\0' || !(value > 0) || value > largest ||
+        (option == "--turns" && value != static_cast<int>(value))) {
       std::fprintf(stderr, "%s: error: bad value of %s: '%s'; accepted: %s\n", bench.c_str(), option.c_str(), text,
                    option == "--turns" ? "1 to 1000" : "a number above 0, up to 2");
       return false;
@@ -73,8 +76,9 @@ bool ReadSettings(const std::string& bench, int* argc, char** argv, Settings* se
 void PrintContext(const std::string& bench, const Settings& settings) {
   const auto machine = HostMachine();
   if (!machine.ok()) return;
-  std::printf("%s: %s, %u cores, L2 %s, L3 %s; rows times %g; ns a row, best of interleaved turns\n", bench.c_str(), machine->cpu.c_str(),
-              std::thread::hardware_concurrency(), Bytes(machine->l2_bytes).c_str(), Bytes(machine->l3_bytes).c_str(), settings.rows_scale);
+  std::printf("%s: %s, %u cores, L2 %s, L3 %s; rows times %g; ns a row, best of interleaved turns\n", bench.c_str(),
+              machine->cpu.c_str(), std::thread::hardware_concurrency(), Bytes(machine->l2_bytes).c_str(),
+              Bytes(machine->l3_bytes).c_str(), settings.rows_scale);
   std::printf("!: ratio below 0.98\n");
 }
 
@@ -97,7 +101,9 @@ int RunSections(const std::string& bench, AllCells all_cells, int argc, char** a
   Progress progress;
   progress.bench = bench;
   for (const NamedCell& cell : cells) {
-    benchmark::RegisterBenchmark(cell.name.c_str(), [&](benchmark::State& state) { RunCell(cell, &progress, state); })->Iterations(1);
+    benchmark::RegisterBenchmark(cell.name.c_str(), [&](benchmark::State& state) {
+      RunCell(cell, &progress, state);
+    })->Iterations(1);
   }
   if (!lists) PrintContext(bench, settings);
   SilentReporter reporter;
@@ -131,8 +137,8 @@ void Section::CountRatio(double ratio) {
 
 void Section::PrintSummary() const {
   if (num_ratios_ == 0) return;
-  std::printf("\n%d of %d cells below %.2f of distance 0; ratios %.2f to %.2f\n", num_low_ratios_, num_ratios_, kLowRatio, lowest_ratio_,
-              highest_ratio_);
+  std::printf("\n%d of %d cells below %.2f of distance 0; ratios %.2f to %.2f\n", num_low_ratios_, num_ratios_,
+              kLowRatio, lowest_ratio_, highest_ratio_);
 }
 
 }  // namespace quern::bench

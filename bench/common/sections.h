@@ -81,7 +81,8 @@ constexpr double kLowRatio = 0.98;  // of times without and with prefetching
 // In the order of printing. Rows in names are those of scale 1.
 using AllCells = std::vector<NamedCell> (*)(const Settings& settings);
 
-// The main function of a bench: reads its options, runs the cells that are asked for, prints their tables. Answers the exit status.
+// The main function of a bench: reads its options, runs the cells that are asked for, prints their tables. Answers the
+// exit status.
 int RunSections(const std::string& bench, AllCells all_cells, int argc, char** argv);
 
 }  // namespace quern::bench

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a comparison costs depends on where two strings differ first, so there are columns for the ends of what is possible: strings that
-// differ in the first bytes, as almost all do in a filter, and strings that are equal to their last byte, byte for byte or but for case:
+// What a comparison costs depends on where two strings differ first, so there are columns for the ends of what is
+// possible: strings that differ in the first bytes, as almost all do in a filter, and strings that are equal to their
+// last byte, byte for byte or but for case:
 //
 //     constant   "k3VbTq0Zr9WmXa5c"
 //     random     "Uq8..", "0aa..", ..              differs at once, but for 1 row in 1,000
@@ -8,8 +9,8 @@
 //     cased      "K3vBtQ0zR9WMxa5C", ..            equal under `_ci` collations alone
 //     mixed      "qäT中0Ωb日..", ..                 as random, with characters of two and three bytes
 //
-// No string ends with a space, so that what PAD SPACE costs is what looking for one costs. No character of `mixed` expands to several or
-// is ignored by any collation, and all are below U+10000.
+// No string ends with a space, so that what PAD SPACE costs is what looking for one costs. No character of `mixed`
+// expands to several or is ignored by any collation, and all are below U+10000.
 #include "bench/common/strings_workload.h"
 
 #include <algorithm>
@@ -98,7 +99,8 @@ QuernColumn StringColumn::View() const {
 
 StringsWorkload::StringsWorkload(const StringsSpec& spec) {
   std::vector<std::string> all;
-  for (uint64_t i = 0; i < kNumStrings; ++i) all.push_back(RandomString(spec.num_bytes, spec.kind == StringKind::kMixed, i << 32));
+  for (uint64_t i = 0; i < kNumStrings; ++i)
+    all.push_back(RandomString(spec.num_bytes, spec.kind == StringKind::kMixed, i << 32));
   constant = all[0];
   pattern = PatternOf(constant);
   for (uint64_t row = 0; row < spec.num_rows; ++row) {

@@ -47,13 +47,17 @@ struct StringsSpec {
 struct StringsWorkload {
   explicit StringsWorkload(const StringsSpec& spec);
 
-  StringColumn left, right;  // right: what left is compared with row by row; of kRandom and kMixed every second row is the same in both
+  StringColumn left, right;  // right: what left is compared with row by row; of kRandom and kMixed every second row is
+                             // the same in both
   std::string constant;
-  std::string pattern;  // '%..%' with a piece of the constant, a quarter of its bytes but two at least; without a wildcard in it
+  std::string pattern;  // '%..%' with a piece of the constant, a quarter of its bytes but two at least; without a
+                        // wildcard in it
 };
 
 inline std::string_view TextOf(blocks::Bytes s) { return {reinterpret_cast<const char*>(s.data), s.length}; }
-inline blocks::Bytes BytesOf(std::string_view s) { return {reinterpret_cast<const uint8_t*>(s.data()), static_cast<uint32_t>(s.size())}; }
+inline blocks::Bytes BytesOf(std::string_view s) {
+  return {reinterpret_cast<const uint8_t*>(s.data()), static_cast<uint32_t>(s.size())};
+}
 
 }  // namespace quern::bench
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of minutes is watched, so no row waits for the rows after it: columns have their widths from the start. A cell that is too wide
-// moves the rest of its row and loses nothing.
+// A run of minutes is watched, so no row waits for the rows after it: columns have their widths from the start. A cell
+// that is too wide moves the rest of its row and loses nothing.
 //
 //                        ---- default ----
 //     key    build rows     build    probe
@@ -49,7 +49,8 @@ std::string TextTable::GroupLine() const {
 }
 
 void TextTable::PrintHeader() const {
-  if (std::any_of(columns_.begin(), columns_.end(), [](const TextColumn& column) { return !column.group.empty(); })) PrintLine(GroupLine());
+  if (std::any_of(columns_.begin(), columns_.end(), [](const TextColumn& column) { return !column.group.empty(); }))
+    PrintLine(GroupLine());
   std::string line;
   for (const TextColumn& column : columns_) line += Padded(column.name, column.width);
   PrintLine(line);

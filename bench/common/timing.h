@@ -15,7 +15,9 @@
 namespace quern::bench {
 
 // Seconds.
-inline double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+inline double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // Runs `work` on so many threads, this one among them, and waits for all.
 template <class Work>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The jobs are those of the other benches (join_run.h, agg_run.h, sort_run.h), small: 1,000 build rows or groups. Of an aggregation the
-// rows are counted, of a sort without its last phase, of a join both sides. Example: a join of 1,000 texts and 262,144 probe rows spends 25
-// ns a row in its hash, test, reach, compare and emit stages and 1 ns in all that is not compiled.
+// The jobs are those of the other benches (join_run.h, agg_run.h, sort_run.h), small: 1,000 build rows or groups. Of an
+// aggregation the rows are counted, of a sort without its last phase, of a join both sides. Example: a join of 1,000
+// texts and 262,144 probe rows spends 25 ns a row in its hash, test, reach, compare and emit stages and 1 ns in all
+// that is not compiled.
 #include "bench/compile/compile_jobs.h"
 
 #include <memory>
@@ -24,21 +25,22 @@ using Nanoseconds = absl::StatusOr<std::vector<double>>;
 double PerRow(double seconds, uint64_t rows) { return seconds / static_cast<double>(rows) * 1e9; }
 
 LoopJob JoinJob(const std::string& name, const std::string& spec, KeyKind keys, uint32_t text_bytes) {
-  return {name, spec, [=](const ParamLists& params, uint64_t num_rows, int turns) -> Nanoseconds {
-            const JoinWorkload workload(
-                {.keys = keys, .text_bytes = text_bytes, .build_rows = 1000, .probe_rows = num_rows, .payload_columns = 1});
-            std::vector<Contender> contenders;
-            for (const std::string& list : params) {
-              QUERN_ASSIGN_OR_RETURN(Contender contender, Compete(spec, list));
-              contenders.push_back(std::move(contender));
-            }
-            QUERN_RETURN_IF_ERROR(TakeTurns(workload, turns, &contenders));
-            std::vector<double> ns;
-            for (const Contender& contender : contenders) {
-              ns.push_back(PerRow(contender.best.probe_s, num_rows) + PerRow(contender.best.append_s, 1000));
-            }
-            return ns;
-          }};
+  return {
+      name, spec, [=](const ParamLists& params, uint64_t num_rows, int turns) -> Nanoseconds {
+        const JoinWorkload workload(
+            {.keys = keys, .text_bytes = text_bytes, .build_rows = 1000, .probe_rows = num_rows, .payload_columns = 1});
+        std::vector<Contender> contenders;
+        for (const std::string& list : params) {
+          QUERN_ASSIGN_OR_RETURN(Contender contender, Compete(spec, list));
+          contenders.push_back(std::move(contender));
+        }
+        QUERN_RETURN_IF_ERROR(TakeTurns(workload, turns, &contenders));
+        std::vector<double> ns;
+        for (const Contender& contender : contenders) {
+          ns.push_back(PerRow(contender.best.probe_s, num_rows) + PerRow(contender.best.append_s, 1000));
+        }
+        return ns;
+      }};
 }
 
 LoopJob AggregateJob(const std::string& name, const std::string& spec, const std::vector<GroupKey>& keys) {
@@ -61,7 +63,8 @@ LoopJob SortJob(const std::string& name, const std::string& spec, const std::vec
             const SortWorkload workload({.keys = keys, .num_rows = num_rows});
             std::vector<SortContender> contenders;
             for (const std::string& list : params) {
-              QUERN_ASSIGN_OR_RETURN(auto kernel, CompileSort(spec, list + (is_compared ? " sort_method=comparison" : "")));
+              QUERN_ASSIGN_OR_RETURN(auto kernel,
+                                     CompileSort(spec, list + (is_compared ? " sort_method=comparison" : "")));
               contenders.push_back(SortWith(kernel, workload));
             }
             QUERN_RETURN_IF_ERROR(TakeTurns(turns, &contenders));
@@ -98,7 +101,8 @@ LoopJob FilterJob(const std::string& name, const std::string& spec, bool is_text
             for (const std::string& list : params) {
               QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, CompileText(spec, OptionsOf(list)));
               const auto filter = MakeRowFilter(compiled.kernel);
-              contenders.push_back({.run = [filter, &batch, &bitmap] { return filter->Mask(batch, bitmap.data()).status(); }});
+              contenders.push_back(
+                  {.run = [filter, &batch, &bitmap] { return filter->Mask(batch, bitmap.data()).status(); }});
             }
             QUERN_RETURN_IF_ERROR(TakeTurns(turns, &contenders));
             std::vector<double> ns;
@@ -116,12 +120,15 @@ const std::vector<LoopJob>& AllLoopJobs() {
       JoinJob("join/text64", "join.inner keys=utf8 build=i64 probe=i64", KeyKind::kText, 64),
       JoinJob("join/text_ci", "join.inner keys=utf8(utf8mb4_0900_ai_ci) build=i64 probe=i64", KeyKind::kText, 16),
       AggregateJob("aggregate/word", "aggregate keys=i64 aggs=count_star,sum(i64),max(f64)", {GroupKey::kSparseI64}),
-      AggregateJob("aggregate/two", "aggregate keys=i64,utf8 aggs=count_star,sum(i64),avg(f64)", {GroupKey::kSparseI64, GroupKey::kText}),
+      AggregateJob("aggregate/two", "aggregate keys=i64,utf8 aggs=count_star,sum(i64),avg(f64)",
+                   {GroupKey::kSparseI64, GroupKey::kText}),
       AggregateJob("aggregate/three", "aggregate keys=i64,i32,i64 aggs=sum(i64),var_pop(f64),min(i64)",
                    {GroupKey::kSparseI64, GroupKey::kI32, GroupKey::kSparseI64}),
       SortJob("sort/word", "sort keys=i64:out", {SortKey::kI64}, false),
-      SortJob("sort/three", "sort keys=i32:out,f64:out,utf8:out", {SortKey::kI32, SortKey::kF64, SortKey::kText16}, false),
-      SortJob("sort/compared", "sort keys=i32:out,f64:out,utf8:out", {SortKey::kCategory, SortKey::kF64, SortKey::kText16}, true),
+      SortJob("sort/three", "sort keys=i32:out,f64:out,utf8:out", {SortKey::kI32, SortKey::kF64, SortKey::kText16},
+              false),
+      SortJob("sort/compared", "sort keys=i32:out,f64:out,utf8:out",
+              {SortKey::kCategory, SortKey::kF64, SortKey::kText16}, true),
       FilterJob("filter/number", "filter i64 between 250 and 749", false),
       FilterJob("filter/text", "filter utf8 = 'abcdefghijkl'", true),
       FilterJob("filter/like", "filter utf8 like '%abc%'", true),

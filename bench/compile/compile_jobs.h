@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What compile_bench runs kernels on, where it asks for the code and not for the compilation: the main loops of every operator, on tables
-// that stay in the caches, so that memory hides nothing.
+// What compile_bench runs kernels on, where it asks for the code and not for the compilation: the main loops of every
+// operator, on tables that stay in the caches, so that memory hides nothing.
 #ifndef QUERN_BENCH_COMPILE_COMPILE_JOBS_H_
 #define QUERN_BENCH_COMPILE_COMPILE_JOBS_H_
 

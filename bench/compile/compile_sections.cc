@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times are medians of 50 compilations (--turns), because a compilation is made of ten thousand small allocations and touches more memory
-// than the caches hold: its best case is not what a query sees. Of code that runs, the best turn counts, as in the other benches.
+// Times are medians of 50 compilations (--turns), because a compilation is made of ten thousand small allocations and
+// touches more memory than the caches hold: its best case is not what a query sees. Of code that runs, the best turn
+// counts, as in the other benches.
 //
-// Section `keys` fits a line through the totals of 1, 2, 4, 8 and 16 keys by least squares, and prints how far 16 keys are from it: linear
-// where that is little.
+// Section `keys` fits a line through the totals of 1, 2, 4, 8 and 16 keys by least squares, and prints how far 16 keys
+// are from it: linear where that is little.
 #include "bench/compile/compile_sections.h"
 
 #include <algorithm>
@@ -53,9 +54,9 @@ absl::StatusOr<Stages> CompileCold(const std::string& text, int turns, const std
   options.engine = Engine::kJit;
   options.use_cache = false;
   options.overrides = OverridesOf(params);
-  constexpr double CompileTimes::* kStages[] = {&CompileTimes::plan_ms, &CompileTimes::load_ms,     &CompileTimes::emit_ms,
-                                                &CompileTimes::link_ms, &CompileTimes::optimise_ms, &CompileTimes::codegen_ms,
-                                                &CompileTimes::jit_ms,  &CompileTimes::total_ms};
+  constexpr double CompileTimes::* kStages[] = {
+      &CompileTimes::plan_ms,     &CompileTimes::load_ms,    &CompileTimes::emit_ms, &CompileTimes::link_ms,
+      &CompileTimes::optimise_ms, &CompileTimes::codegen_ms, &CompileTimes::jit_ms,  &CompileTimes::total_ms};
   std::vector<double> ms[std::size(kStages)];
   Stages stages;
   for (int turn = -1; turn < turns; ++turn) {  // the first is not counted
@@ -78,7 +79,8 @@ constexpr const char* kColdSpecs[] = {
     "aggregate keys=i64 aggs=count_star",
     "aggregate keys=i64 aggs=count_star,sum(i64),max(f64)",
     "aggregate keys=i64,utf8,i32,utf8(utf8mb4_bin) aggs=count_star,sum(i64)",
-    "aggregate keys=i64 aggs=sum(i64:nullable):filter,avg(f64:nullable),var_pop(f64),min(i32),max(i64),bool_and(bool),sum(f64),any(i64)",
+    "aggregate keys=i64 "
+    "aggs=sum(i64:nullable):filter,avg(f64:nullable),var_pop(f64),min(i32),max(i64),bool_and(bool),sum(f64),any(i64)",
     "sort keys=i64:out payload=rowid",
     "sort keys=i32:out,utf8:out limit=100",
     "sort keys=i32:out,utf8(utf8mb4_bin):out,i64:desc:out,utf8:nullable:out payload=f64,rowid",
@@ -99,11 +101,14 @@ std::vector<TextColumn> StageColumns(const TextColumn& first) {
 
 void AddStages(const Stages& stages, std::vector<std::string>* row) {
   const CompileTimes& t = stages.ms;
-  for (double ms : {t.total_ms, t.load_ms, t.emit_ms, t.link_ms, t.optimise_ms, t.codegen_ms, t.jit_ms}) row->push_back(Fixed(ms));
+  for (double ms : {t.total_ms, t.load_ms, t.emit_ms, t.link_ms, t.optimise_ms, t.codegen_ms, t.jit_ms})
+    row->push_back(Fixed(ms));
   row->push_back(Grouped(stages.code_bytes));
 }
 
-std::string Shortened(const std::string& text, size_t width) { return text.size() <= width ? text : text.substr(0, width - 2) + ".."; }
+std::string Shortened(const std::string& text, size_t width) {
+  return text.size() <= width ? text : text.substr(0, width - 2) + "..";
+}
 
 void AddCold(Cells* cells) {
   cells->Begin("cold", "from spec to callable kernel, nothing cached, medians in ms", StageColumns({"spec", -68}));
@@ -200,9 +205,12 @@ absl::Status HitCell(int turns, Section* section) {
 
 absl::Status DiskHitCell(int turns, Section* section) {
   std::string folder = (std::filesystem::temp_directory_path() / "quern-bench-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) return Internal("no folder: " + folder + "; accepted: a temporary folder that takes files");
+  if (mkdtemp(folder.data()) == nullptr)
+    return Internal("no folder: " + folder + "; accepted: a temporary folder that takes files");
   // The first to be asked compiles it.
-  const auto prefetch = [&] { return AskFreshProcess({"--from-disk", kColdSpecs[4]}, {{"QUERN_CACHE", "rw"}, {"QUERN_CACHE_DIR", folder}}, 2); };
+  const auto prefetch = [&] {
+    return AskFreshProcess({"--from-disk", kColdSpecs[4]}, {{"QUERN_CACHE", "rw"}, {"QUERN_CACHE_DIR", folder}}, 2);
+  };
   QUERN_RETURN_IF_ERROR(prefetch().status());
   std::vector<double> first, later;
   for (int turn = 0; turn < turns; ++turn) {
@@ -217,7 +225,9 @@ absl::Status DiskHitCell(int turns, Section* section) {
 }
 
 void AddHit(Cells* cells) {
-  cells->Begin("hit", "a kernel that is there already, medians in microseconds; first: of a process, with the machine read and JIT made",
+  cells->Begin("hit",
+               "a kernel that is there already, medians in microseconds; first: of a process, with the machine read "
+               "and JIT made",
                {{"cache", -16}, {"us", 9}});
   const int turns = cells->settings().Turns(21);
   cells->Add("memory", [turns](Section* section) { return HitCell(turns, section); });
@@ -276,17 +286,20 @@ absl::Status PassCell(const Settings& settings, uint32_t row, Section* section) 
   std::string name = pass.passes;
   if (name[0] == ',') name = name.substr(1, name.size() - 2);
   section->BreakAt(pass.kind < PassKind::kMachine ? "optimise" : is_left_out ? "left out" : "code generation");
-  section->Row({Shortened(name, 50), is_left_out ? "no" : "yes", Fixed(cost_ms / compiling.without_ms * 100, 1), Fixed(loops.mean, 3),
-                Fixed(loops.worst, 3), loops.worst_job});
+  section->Row({Shortened(name, 50), is_left_out ? "no" : "yes", Fixed(cost_ms / compiling.without_ms * 100, 1),
+                Fixed(loops.mean, 3), Fixed(loops.worst, 3), loops.worst_job});
   return absl::OkStatus();
 }
 
 void AddPasses(Cells* cells) {
-  cells->Begin("passes", "what a pass costs of optimise + codegen, and how long loops take without it (of those left out: with it)",
-               {{"pass", -52}, {"run", 4}, {"cost %", 8}, {"loops", 8}, {"worst", 8}, {"  of job", -18}});
+  cells->Begin(
+      "passes",
+      "what a pass costs of optimise + codegen, and how long loops take without it (of those left out: with it)",
+      {{"pass", -52}, {"run", 4}, {"cost %", 8}, {"loops", 8}, {"worst", 8}, {"  of job", -18}});
   for (uint32_t row = 1; row < PassRows().size(); ++row) {  // without always-inline there is no kernel
     const std::string name = std::to_string(row + 1);
-    cells->Add(name, [settings = cells->settings(), row](Section* section) { return PassCell(settings, row, section); });
+    cells->Add(name,
+               [settings = cells->settings(), row](Section* section) { return PassCell(settings, row, section); });
   }
 }
 
@@ -295,17 +308,24 @@ absl::Status StockCell(const Settings& settings, const LoopJob& job, Section* se
   const std::string stock = "passes=o3 codegen_level=3";
   QUERN_ASSIGN_OR_RETURN(const Stages own_ms, CompileCold(job.spec, turns));
   QUERN_ASSIGN_OR_RETURN(const Stages stock_ms, CompileCold(job.spec, turns, stock));
-  QUERN_ASSIGN_OR_RETURN(const std::vector<double> ns, job.run({"", stock}, settings.Rows(kLoopRows), settings.Turns(31)));
-  section->Row({job.name, Fixed(own_ms.ms.total_ms), Fixed(stock_ms.ms.total_ms), Fixed(ns[0]), Fixed(ns[1]), Fixed(ns[0] / ns[1], 3)});
+  QUERN_ASSIGN_OR_RETURN(const std::vector<double> ns,
+                         job.run({"", stock}, settings.Rows(kLoopRows), settings.Turns(31)));
+  section->Row({job.name, Fixed(own_ms.ms.total_ms), Fixed(stock_ms.ms.total_ms), Fixed(ns[0]), Fixed(ns[1]),
+                Fixed(ns[0] / ns[1], 3)});
   return absl::OkStatus();
 }
 
 void AddStock(Cells* cells) {
-  cells->Begin(
-      "stock", "our passes beside LLVM's -O3: ms to compile, ns a row of the main loops",
-      {{"job", -18}, {"own", 9, "ms"}, {"-O3", 9, "ms"}, {"own", 9, "ns a row"}, {"-O3", 9, "ns a row"}, {"ratio", 9, "ns a row"}});
+  cells->Begin("stock", "our passes beside LLVM's -O3: ms to compile, ns a row of the main loops",
+               {{"job", -18},
+                {"own", 9, "ms"},
+                {"-O3", 9, "ms"},
+                {"own", 9, "ns a row"},
+                {"-O3", 9, "ns a row"},
+                {"ratio", 9, "ns a row"}});
   for (const LoopJob& job : AllLoopJobs()) {
-    cells->Add(job.name, [settings = cells->settings(), &job](Section* section) { return StockCell(settings, job, section); });
+    cells->Add(job.name,
+               [settings = cells->settings(), &job](Section* section) { return StockCell(settings, job, section); });
   }
 }
 
@@ -331,7 +351,8 @@ void AddLevels(Cells* cells) {
   }
   cells->Begin("levels", "does less code generation pay, or more? the default is 1", std::move(columns));
   for (const LoopJob& job : AllLoopJobs()) {
-    cells->Add(job.name, [settings = cells->settings(), &job](Section* section) { return LevelCell(settings, job, section); });
+    cells->Add(job.name,
+               [settings = cells->settings(), &job](Section* section) { return LevelCell(settings, job, section); });
   }
 }
 

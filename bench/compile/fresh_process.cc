@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program that runs is started once more, say as `compile_bench --first 'join.inner keys=i64'`, and its standard output, "12.345", is
-// read through a pipe. No shell is between: a spec may hold quotes.
+// The program that runs is started once more, say as `compile_bench --first 'join.inner keys=i64'`, and its standard
+// output, "12.345", is read through a pipe. No shell is between: a spec may hold quotes.
 #include "bench/compile/fresh_process.h"
 
 #include <sys/wait.h>
@@ -13,8 +13,8 @@
 namespace quern::bench {
 namespace {
 
-[[noreturn]] void Become(const std::vector<std::string>& words, const std::vector<std::pair<std::string, std::string>>& variables,
-                         int output) {
+[[noreturn]] void Become(const std::vector<std::string>& words,
+                         const std::vector<std::pair<std::string, std::string>>& variables, int output) {
   dup2(output, STDOUT_FILENO);
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
   std::vector<std::string> all = {"/proc/self/exe"};
@@ -36,7 +36,8 @@ std::string ReadAll(int input) {
 }  // namespace
 
 absl::StatusOr<std::vector<double>> AskFreshProcess(const std::vector<std::string>& words,
-                                                    const std::vector<std::pair<std::string, std::string>>& variables, size_t num_numbers) {
+                                                    const std::vector<std::pair<std::string, std::string>>& variables,
+                                                    size_t num_numbers) {
   int ends[2];
   if (pipe(ends) != 0) return Internal("no pipe: to a process of this program; accepted: a system that gives one");
   const pid_t child = fork();
@@ -45,7 +46,8 @@ absl::StatusOr<std::vector<double>> AskFreshProcess(const std::vector<std::strin
   const std::string text = ReadAll(ends[0]);
   close(ends[0]);
   int status = 0;
-  const bool has_ended_well = child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  const bool has_ended_well =
+      child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   std::vector<double> numbers;
   const char* at = text.c_str();
   while (has_ended_well) {

@@ -11,10 +11,11 @@
 
 namespace quern::bench {
 
-// Runs this program again with these words and variables, and answers the numbers that it prints. *Errors*: Internal where it fails or
-// prints others than so many numbers.
+// Runs this program again with these words and variables, and answers the numbers that it prints. *Errors*: Internal
+// where it fails or prints others than so many numbers.
 absl::StatusOr<std::vector<double>> AskFreshProcess(const std::vector<std::string>& words,
-                                                    const std::vector<std::pair<std::string, std::string>>& variables, size_t num_numbers);
+                                                    const std::vector<std::pair<std::string, std::string>>& variables,
+                                                    size_t num_numbers);
 
 }  // namespace quern::bench
 

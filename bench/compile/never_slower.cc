@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a job ever lose by what Compile does in the background? Twenty specs, jobs of 10^2 to 10^7 rows, each job as if its spec had never
-// been seen: the process's kernels are forgotten before it, and none are kept on disk. A time is that of a whole job on one thread, from
-// Compile to the last row. A ratio is that time by the time of the same job with Engine::kGeneric, which takes turns with it; medians.
+// Does a job ever lose by what Compile does in the background? Twenty specs, jobs of 10^2 to 10^7 rows, each job as if
+// its spec had never been seen: the process's kernels are forgotten before it, and none are kept on disk. A time is
+// that of a whole job on one thread, from Compile to the last row. A ratio is that time by the time of the same job
+// with Engine::kGeneric, which takes turns with it; medians.
 //
 //     background   nobody says how many rows will come
 //     expected     CompileOptions::expected_rows tells, as quern_*_run and the command line do
-//     speeds       what codegen/tier/tier_policy.cc estimates: ns a row of both kernels, ms to compile, and beside each what it expects;
-//     CPU time,
+//     speeds       what codegen/tier/tier_policy.cc estimates: ns a row of both kernels, ms to compile, and beside each
+//     what it expects; CPU time,
 //                  best of the turns
 //
-// A job of 10^6 rows of `aggregate keys=i64 ..` takes 10 ms on the generic kernel; compiling takes 4 ms on another CPU meanwhile.
+// A job of 10^6 rows of `aggregate keys=i64 ..` takes 10 ms on the generic kernel; compiling takes 4 ms on another CPU
+// meanwhile.
 #include <time.h>
 
 #include <algorithm>
@@ -57,7 +59,9 @@ constexpr const char* kSpecs[] = {
 };
 constexpr uint64_t kSizes[] = {100, 1'000, 10'000, 100'000, 1'000'000, 10'000'000};
 
-int TurnsOf(uint64_t num_rows) { return num_rows <= 10'000 ? 101 : num_rows <= 100'000 ? 51 : num_rows <= 1'000'000 ? 15 : 5; }
+int TurnsOf(uint64_t num_rows) {
+  return num_rows <= 10'000 ? 101 : num_rows <= 100'000 ? 51 : num_rows <= 1'000'000 ? 15 : 5;
+}
 
 double Median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + static_cast<long>(values.size() / 2), values.end());
@@ -119,7 +123,8 @@ void AddRatios(const std::string& name, const std::string& question, bool tells_
       std::vector<std::string> row = {spec};
       for (const uint64_t size : kSizes) {
         const uint64_t rows = settings.Rows(size);
-        QUERN_ASSIGN_OR_RETURN(const PairOfTimes times, TakeTurns(spec, rows, tells_rows, settings.Turns(TurnsOf(size))));
+        QUERN_ASSIGN_OR_RETURN(const PairOfTimes times,
+                               TakeTurns(spec, rows, tells_rows, settings.Turns(TurnsOf(size))));
         const double ratio = times.tiered_s / times.generic_s;
         totals->sums[size].generic_s += times.generic_s;
         totals->sums[size].tiered_s += times.tiered_s;
@@ -180,15 +185,18 @@ absl::Status PrintSpeeds(const std::string& spec, const Settings& settings, Sect
     jit_ns = std::min(jit_ns, other);
   }
   const KernelCosts costs = EstimateCosts(parsed);
-  section->Row({spec, Fixed(*std::min_element(compile_ms.begin(), compile_ms.end()), 1), Fixed(costs.compile_ms, 1), Fixed(generic_ns),
-                Fixed(costs.generic_ns), Fixed(jit_ns), Fixed(generic_ns - jit_ns), Fixed(costs.gain_ns)});
+  section->Row({spec, Fixed(*std::min_element(compile_ms.begin(), compile_ms.end()), 1), Fixed(costs.compile_ms, 1),
+                Fixed(generic_ns), Fixed(costs.generic_ns), Fixed(jit_ns), Fixed(generic_ns - jit_ns),
+                Fixed(costs.gain_ns)});
   return absl::OkStatus();
 }
 
 std::vector<NamedCell> AllSections(const Settings& settings) {
   std::vector<NamedCell> all;
   Cells cells(settings, &all);
-  AddRatios("background", "jobs whose rows nobody counted before, compiled in the background: time by the generic kernel's", false, &cells);
+  AddRatios("background",
+            "jobs whose rows nobody counted before, compiled in the background: time by the generic kernel's", false,
+            &cells);
   AddRatios("expected", "the same with expected_rows", true, &cells);
   cells.Begin("speeds", "what compiling costs and gains, 10^6 rows, and what the policy expects",
               {{"spec", -80},

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One run of a join is five phases with a clock between them, each on as many threads as asked:
 //
-//     append | finalise | probe | drain (kinds that keep build rows)         2 threads, 10 M rows: 153 batches, whoever is free takes one
+//     append | finalise | probe | drain (kinds that keep build rows)         2 threads, 10 M rows: 153 batches, whoever
+//     is free takes one
 //
-// One thread uses the plain calls, several the shared ones, so that a speed-up is one over what a caller without threads gets. Result rows
-// are written to an output batch and dropped: no consumer is timed.
+// One thread uses the plain calls, several the shared ones, so that a speed-up is one over what a caller without
+// threads gets. Result rows are written to an output batch and dropped: no consumer is timed.
 #include "bench/join/join_run.h"
 
 #include <algorithm>
@@ -94,7 +95,8 @@ absl::Status JoinRun::Probe() {
     JoinProber prober(join_);
     OutputBatch out(JoinOutputTypes(spec_), kOutputRows, budget_);
     for (uint64_t at; (at = next_probe_.fetch_add(kBatchRows)) < probe_rows_;) {
-      QUERN_RETURN_IF_ERROR(prober.SetInput(workload_.Probe(at, std::min(kBatchRows, probe_rows_ - at), spec_.probe.size())));
+      QUERN_RETURN_IF_ERROR(
+          prober.SetInput(workload_.Probe(at, std::min(kBatchRows, probe_rows_ - at), spec_.probe.size())));
       QUERN_RETURN_IF_ERROR(TakeRows(&prober, &out));
     }
     return absl::OkStatus();

@@ -33,17 +33,21 @@ struct Contender {
   JoinTimes best = {};
 
   uint64_t ProbeRows(const JoinWorkload& workload) const { return std::min(probe_rows, workload.spec().probe_rows); }
-  double BuildNs(const JoinWorkload& workload) const { return best.build_s() / static_cast<double>(workload.spec().build_rows) * 1e9; }
+  double BuildNs(const JoinWorkload& workload) const {
+    return best.build_s() / static_cast<double>(workload.spec().build_rows) * 1e9;
+  }
   double ProbeNs(const JoinWorkload& workload) const {
     return (best.probe_s + best.drain_s) / static_cast<double>(ProbeRows(workload)) * 1e9;
   }
 };
 
-// A contender with the compiled kernel of a spec. params: plan parameters as --param takes them, "layout=open partition_bits=0".
+// A contender with the compiled kernel of a spec. params: plan parameters as --param takes them, "layout=open
+// partition_bits=0".
 absl::StatusOr<Contender> Compete(const std::string& spec, const std::string& params = "");
 
-// Every contender once, then every one again, and so on: whatever a neighbour on a shared machine does hits all of them, and as it can
-// only add, the best counts. Small build sides are built up to 200 times a turn. *Errors*: the join's; Internal for a wrong number of rows.
+// Every contender once, then every one again, and so on: whatever a neighbour on a shared machine does hits all of
+// them, and as it can only add, the best counts. Small build sides are built up to 200 times a turn. *Errors*: the
+// join's; Internal for a wrong number of rows.
 absl::Status TakeTurns(const JoinWorkload& workload, int turns, std::vector<Contender>* contenders);
 
 }  // namespace quern::bench

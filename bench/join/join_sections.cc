@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sections, one after the other, each as: its columns, what one of its cells measures, the list of its cells. Two of them retell the
-// PostgreSQL developers' thread about prefetching in hash joins (postgres, selfjoin, queue), two look for what limits a join (floor,
-// partitions), three for what could make it worse (threads, duplicates, kinds).
+// The sections, one after the other, each as: its columns, what one of its cells measures, the list of its cells. Two
+// of them retell the PostgreSQL developers' thread about prefetching in hash joins (postgres, selfjoin, queue), two
+// look for what limits a join (floor, partitions), three for what could make it worse (threads, duplicates, kinds).
 //
 // A cell makes its workload, lets contenders take turns over it and prints a row, for example in section floor:
 //
-//     open  i64  10,000,000 rows  191 MiB  1 line  9.80 ns a line  12.10 ns a row  1.23      a row costs 1.23 times what its line does
+//     open  i64  10,000,000 rows  191 MiB  1 line  9.80 ns a line  12.10 ns a row  1.23      a row costs 1.23 times
+//     what its line does
 #include "bench/join/join_sections.h"
 
 #include <algorithm>
@@ -99,14 +100,16 @@ const std::vector<PostgresKeys>& AllPostgresKeys() {
   return all;
 }
 
-absl::Status PostgresCell(const Settings& settings, const PostgresKeys& keys, uint64_t build_rows, size_t extra, Section* section) {
+absl::Status PostgresCell(const Settings& settings, const PostgresKeys& keys, uint64_t build_rows, size_t extra,
+                          Section* section) {
   const JoinWorkload& workload = WorkloadOf({.keys = keys.keys,
                                              .text_bytes = keys.text_bytes,
                                              .build_rows = settings.Rows(build_rows),
                                              .probe_rows = settings.Rows(keys.probe_rows),
                                              .payload_columns = 4});
-  QUERN_ASSIGN_OR_RETURN(std::vector<Contender> contenders,
-                         CompeteAll(SpecText(workload.spec(), extra), {"", "prefetch=off", "batch_size=1 prefetch=off"}));
+  QUERN_ASSIGN_OR_RETURN(
+      std::vector<Contender> contenders,
+      CompeteAll(SpecText(workload.spec(), extra), {"", "prefetch=off", "batch_size=1 prefetch=off"}));
   contenders[2].probe_rows = kRowAtATimeProbeRows;
   contenders[2].turns = 2;
   QUERN_RETURN_IF_ERROR(TakeTurnsTwice(workload, TurnsFor(settings, build_rows), &contenders));
@@ -117,8 +120,9 @@ absl::Status PostgresCell(const Settings& settings, const PostgresKeys& keys, ui
     row.push_back(Fixed(contender.ProbeNs(workload)));
   }
   const double ratio = Ratio(contenders[1], contenders[0]);
-  const double row_at_a_time_s =
-      contenders[2].best.build_s() + contenders[2].ProbeNs(workload) * static_cast<double>(workload.spec().probe_rows) / 1e9;
+  const double row_at_a_time_s = contenders[2].best.build_s() + contenders[2].ProbeNs(workload) *
+                                                                    static_cast<double>(workload.spec().probe_rows) /
+                                                                    1e9;
   row.insert(row.begin() + 9, Marked(ratio));
   row.push_back(Fixed(row_at_a_time_s / contenders[0].best.all_s()));
   section->BreakAt(keys.name);
@@ -176,7 +180,8 @@ absl::Status SelfJoinCell(const Settings& settings, const std::string& layout, S
 }
 
 void AddSelfJoin(Cells* cells) {
-  cells->Begin("selfjoin", "20 M sequential i32 joined with themselves and counted: does order help, and prefetching not hurt?",
+  cells->Begin("selfjoin",
+               "20 M sequential i32 joined with themselves and counted: does order help, and prefetching not hurt?",
                {{"asked for", -12},
                 {"layout", -13},
                 {"rows", 11},
@@ -188,7 +193,9 @@ void AddSelfJoin(Cells* cells) {
                 {"ms", 10, "distance 0"},
                 {"ratio ", 8}});
   for (const char* const layout : {"auto", "open", "unchained"}) {
-    cells->Add(layout, [settings = cells->settings(), layout](Section* section) { return SelfJoinCell(settings, layout, section); });
+    cells->Add(layout, [settings = cells->settings(), layout](Section* section) {
+      return SelfJoinCell(settings, layout, section);
+    });
   }
 }
 
@@ -196,7 +203,8 @@ void AddSelfJoin(Cells* cells) {
 
 std::string QueueOf(int rows) {
   std::string params;
-  for (const char* const loop : {"build_dense", "build_open", "build_unchained", "probe_dense", "probe_open", "probe_unchained"})
+  for (const char* const loop :
+       {"build_dense", "build_open", "build_unchained", "probe_dense", "probe_open", "probe_unchained"})
     params += " prefetch_" + std::string(loop) + "=" + std::to_string(rows);
   return params;
 }
@@ -205,12 +213,14 @@ absl::Status QueueCell(const Settings& settings, const std::string& layout, uint
   const uint64_t rows = settings.Rows(build_rows);
   const JoinWorkload& workload = WorkloadOf({.build_rows = rows, .probe_rows = 4});
   const std::string direct = "partition_bits=0 layout=" + layout;
-  QUERN_ASSIGN_OR_RETURN(std::vector<Contender> contenders,
-                         CompeteAll(SpecText(workload.spec()), {direct + " prefetch=off", direct + QueueOf(1), direct + QueueOf(4),
-                                                                direct + QueueOf(16), direct, "layout=" + layout}));
+  QUERN_ASSIGN_OR_RETURN(
+      std::vector<Contender> contenders,
+      CompeteAll(SpecText(workload.spec()), {direct + " prefetch=off", direct + QueueOf(1), direct + QueueOf(4),
+                                             direct + QueueOf(16), direct, "layout=" + layout}));
   QUERN_RETURN_IF_ERROR(TakeTurns(workload, TurnsFor(settings, build_rows), &contenders));
-  std::vector<std::string> row = {contenders[0].best.stats.layout, Grouped(rows),
-                                  Bytes(contenders[0].best.stats.tuple_bytes + contenders[0].best.stats.directory_bytes)};
+  std::vector<std::string> row = {
+      contenders[0].best.stats.layout, Grouped(rows),
+      Bytes(contenders[0].best.stats.tuple_bytes + contenders[0].best.stats.directory_bytes)};
   for (const Contender& contender : contenders) row.push_back(Fixed(contender.BuildNs(workload)));
   row.insert(row.end() - 1, std::to_string(contenders[4].best.stats.prefetch_distance));
   section->Row(row);
@@ -231,8 +241,9 @@ void AddQueue(Cells* cells) {
                 {"in parts", 11}});
   for (const char* const layout : {"open", "unchained"}) {
     for (const uint64_t rows : {1'000, 100'000, 1'000'000, 10'000'000}) {
-      cells->Add(layout + Numbered("/build", rows),
-                 [settings = cells->settings(), layout, rows](Section* section) { return QueueCell(settings, layout, rows, section); });
+      cells->Add(layout + Numbered("/build", rows), [settings = cells->settings(), layout, rows](Section* section) {
+        return QueueCell(settings, layout, rows, section);
+      });
     }
   }
 }
@@ -257,9 +268,10 @@ absl::Status FloorCell(const Settings& settings, const FloorCase& which, uint64_
   const Contender& join = contenders[0];
   const uint64_t bytes = join.best.stats.directory_bytes + join.best.stats.tuple_bytes;
   const MemoryFloor floor = MeasureFloor(bytes, settings.Rows(5'000'000));
-  section->Row({join.best.stats.layout, KeyType(which.keys), std::to_string(which.columns), Grouped(workload.spec().build_rows),
-                Grouped(workload.spec().probe_rows), Bytes(bytes), std::to_string(which.lines), Fixed(floor.line_ns),
-                std::to_string(floor.distance), Fixed(join.ProbeNs(workload)), Fixed(join.ProbeNs(workload) / floor.line_ns),
+  section->Row({join.best.stats.layout, KeyType(which.keys), std::to_string(which.columns),
+                Grouped(workload.spec().build_rows), Grouped(workload.spec().probe_rows), Bytes(bytes),
+                std::to_string(which.lines), Fixed(floor.line_ns), std::to_string(floor.distance),
+                Fixed(join.ProbeNs(workload)), Fixed(join.ProbeNs(workload) / floor.line_ns),
                 Fixed(join.ProbeNs(workload) / floor.line_ns / which.lines)});
   return absl::OkStatus();
 }
@@ -270,23 +282,27 @@ void AddFloor(Cells* cells) {
                                     {"dense", KeyKind::kDenseI32, 1, 1},
                                     {"unchained", KeyKind::kSparseI64, 0, 2},
                                     {"unchained", KeyKind::kSparseI64, 1, 2}};
-  cells->Begin("floor", "how far is a probe from the price of the random cache lines that it touches, in a table of so many bytes?",
-               {{"layout", -12},
-                {"key", -5},
-                {"cols", 5},
-                {"build rows", 12},
-                {"probe rows", 12},
-                {"table", 9},
-                {"lines", 7},
-                {"ns", 9, "one line"},
-                {"distance", 10, "one line"},
-                {"ns/row", 9, "probe"},
-                {"/ line", 8, "probe"},
-                {"/ lines", 9, "probe"}});
+  cells->Begin(
+      "floor",
+      "how far is a probe from the price of the random cache lines that it touches, in a table of so many bytes?",
+      {{"layout", -12},
+       {"key", -5},
+       {"cols", 5},
+       {"build rows", 12},
+       {"probe rows", 12},
+       {"table", 9},
+       {"lines", 7},
+       {"ns", 9, "one line"},
+       {"distance", 10, "one line"},
+       {"ns/row", 9, "probe"},
+       {"/ line", 8, "probe"},
+       {"/ lines", 9, "probe"}});
   for (const FloorCase& which : cases) {
     for (const uint64_t rows : {1'000'000, 10'000'000}) {
       cells->Add(std::string(which.layout) + Numbered("/build", rows) + Numbered("/extra", which.columns),
-                 [settings = cells->settings(), &which, rows](Section* section) { return FloorCell(settings, which, rows, section); });
+                 [settings = cells->settings(), &which, rows](Section* section) {
+                   return FloorCell(settings, which, rows, section);
+                 });
     }
   }
 }
@@ -306,14 +322,16 @@ absl::Status PartitionsCell(const Settings& settings, KeyKind keys, const std::s
     const double per_row = 1e9 / static_cast<double>(rows);
     section->BreakAt(KeyType(keys) + layout);
     section->Row({join.best.stats.layout, KeyType(keys) + (keys == KeyKind::kText ? " 16" : ""), Grouped(rows), bits[i],
-                  Fixed(join.best.append_s * per_row), Fixed(join.best.finalise_s * per_row), Fixed(join.BuildNs(workload)),
-                  Fixed(join.ProbeNs(workload)), Fixed(join.best.all_s() * 1e3, 1), Fixed(Ratio(contenders[0], join))});
+                  Fixed(join.best.append_s * per_row), Fixed(join.best.finalise_s * per_row),
+                  Fixed(join.BuildNs(workload)), Fixed(join.ProbeNs(workload)), Fixed(join.best.all_s() * 1e3, 1),
+                  Fixed(Ratio(contenders[0], join))});
   }
   return absl::OkStatus();
 }
 
 void AddPartitions(Cells* cells) {
-  cells->Begin("partitions", "does partitioning rows to parts by their hash pay for itself? ns/row; gain: whole join, over no parts",
+  cells->Begin("partitions",
+               "does partitioning rows to parts by their hash pay for itself? ns/row; gain: whole join, over no parts",
                {{"layout", -13},
                 {"key", -9},
                 {"rows each", 12},
@@ -327,9 +345,10 @@ void AddPartitions(Cells* cells) {
   const std::pair<KeyKind, const char*> cases[] = {
       {KeyKind::kSparseI64, "open"}, {KeyKind::kSparseI64, "unchained"}, {KeyKind::kText, "unchained"}};
   for (const auto& [keys, layout] : cases) {
-    cells->Add(KeyType(keys) + "/" + layout, [settings = cells->settings(), keys = keys, layout = layout](Section* section) {
-      return PartitionsCell(settings, keys, layout, section);
-    });
+    cells->Add(KeyType(keys) + "/" + layout,
+               [settings = cells->settings(), keys = keys, layout = layout](Section* section) {
+                 return PartitionsCell(settings, keys, layout, section);
+               });
   }
 }
 
@@ -345,8 +364,11 @@ std::vector<unsigned> ThreadCounts() {
 
 absl::Status ThreadsCell(const Settings& settings, KeyKind keys, size_t columns, Section* section) {
   const uint64_t rows = settings.Rows(10'000'000);
-  const JoinWorkload& workload = WorkloadOf(
-      {.keys = keys, .text_bytes = 16, .build_rows = rows, .probe_rows = rows, .payload_columns = static_cast<uint32_t>(columns)});
+  const JoinWorkload& workload = WorkloadOf({.keys = keys,
+                                             .text_bytes = 16,
+                                             .build_rows = rows,
+                                             .probe_rows = rows,
+                                             .payload_columns = static_cast<uint32_t>(columns)});
   const std::vector<unsigned> threads = ThreadCounts();
   QUERN_ASSIGN_OR_RETURN(std::vector<Contender> contenders,
                          CompeteAll(SpecText(workload.spec(), columns), std::vector<std::string>(threads.size())));
@@ -356,10 +378,10 @@ absl::Status ThreadsCell(const Settings& settings, KeyKind keys, size_t columns,
   for (const Contender& join : contenders) {
     const JoinTimes& best = join.best;
     section->BreakAt(KeyType(keys) + std::to_string(columns));
-    section->Row({best.stats.layout, KeyType(keys) + (keys == KeyKind::kText ? " 16" : ""), std::to_string(columns), Grouped(rows),
-                  std::to_string(join.threads), Fixed(best.build_s() * 1e3, 1), Fixed(one.build_s() / best.build_s()),
-                  Fixed(best.probe_s * 1e3, 1), Fixed(one.probe_s / best.probe_s), Fixed(best.all_s() * 1e3, 1),
-                  Fixed(one.all_s() / best.all_s())});
+    section->Row({best.stats.layout, KeyType(keys) + (keys == KeyKind::kText ? " 16" : ""), std::to_string(columns),
+                  Grouped(rows), std::to_string(join.threads), Fixed(best.build_s() * 1e3, 1),
+                  Fixed(one.build_s() / best.build_s()), Fixed(best.probe_s * 1e3, 1),
+                  Fixed(one.probe_s / best.probe_s), Fixed(best.all_s() * 1e3, 1), Fixed(one.all_s() / best.all_s())});
   }
   return absl::OkStatus();
 }
@@ -388,12 +410,14 @@ void AddThreads(Cells* cells) {
 
 // ---- duplicates ------------------------------------------------------------------------------------------------
 
-absl::Status DuplicatesCell(const Settings& settings, double zipf, size_t columns, const std::string& layout, Section* section) {
+absl::Status DuplicatesCell(const Settings& settings, double zipf, size_t columns, const std::string& layout,
+                            Section* section) {
   const uint64_t rows = settings.Rows(10'000'000);
   const JoinWorkload& workload =
       WorkloadOf({.build_rows = rows, .probe_rows = rows, .rows_per_key = 4, .zipf = zipf, .payload_columns = 1});
-  QUERN_ASSIGN_OR_RETURN(std::vector<Contender> contenders,
-                         CompeteAll(SpecText(workload.spec(), columns), {"layout=" + layout, "prefetch=off layout=" + layout}));
+  QUERN_ASSIGN_OR_RETURN(
+      std::vector<Contender> contenders,
+      CompeteAll(SpecText(workload.spec(), columns), {"layout=" + layout, "prefetch=off layout=" + layout}));
   QUERN_RETURN_IF_ERROR(TakeTurnsTwice(workload, settings.Turns(3), &contenders));
   std::vector<std::string> row = {zipf > 0 ? "Zipf " + Fixed(zipf, 1) : "uniform",
                                   columns == 0 ? "count" : "column",
@@ -428,7 +452,8 @@ void AddDuplicates(Cells* cells) {
   for (const double zipf : {0.0, 1.5}) {
     for (const size_t columns : {0, 1}) {
       for (const char* const layout : {"auto", "unchained"}) {
-        const std::string name = std::string(zipf > 0 ? "zipf" : "uniform") + (columns == 0 ? "/count/" : "/column/") + layout;
+        const std::string name =
+            std::string(zipf > 0 ? "zipf" : "uniform") + (columns == 0 ? "/count/" : "/column/") + layout;
         cells->Add(name, [settings = cells->settings(), zipf, columns, layout](Section* section) {
           return DuplicatesCell(settings, zipf, columns, layout, section);
         });
@@ -440,18 +465,22 @@ void AddDuplicates(Cells* cells) {
 // ---- kinds -----------------------------------------------------------------------------------------------------
 
 absl::Status KindsCell(const Settings& settings, const JoinKindRow& kind, Section* section) {
-  const JoinWorkload& workload = WorkloadOf(
-      {.build_rows = settings.Rows(1'000'000), .probe_rows = settings.Rows(10'000'000), .hits_percent = 50, .payload_columns = 1});
+  const JoinWorkload& workload = WorkloadOf({.build_rows = settings.Rows(1'000'000),
+                                             .probe_rows = settings.Rows(10'000'000),
+                                             .hits_percent = 50,
+                                             .payload_columns = 1});
   std::vector<std::string> row = {std::string(kind.text)};
   for (const bool has_columns : {false, true}) {
     const std::string columns = std::string(has_columns && kind.has_build_columns() ? " build=i64" : "") +
                                 (has_columns && kind.has_probe_columns() ? " probe=i64" : "");
     QUERN_ASSIGN_OR_RETURN(Contender join, Compete(SpecText(workload.spec(), 0, kind.text) + columns));
-    QUERN_ASSIGN_OR_RETURN(Contender inner, Compete(SpecText(workload.spec()) + (has_columns ? " build=i64 probe=i64" : "")));
+    QUERN_ASSIGN_OR_RETURN(Contender inner,
+                           Compete(SpecText(workload.spec()) + (has_columns ? " build=i64 probe=i64" : "")));
     std::vector<Contender> contenders = {join, inner};
     QUERN_RETURN_IF_ERROR(TakeTurns(workload, settings.Turns(5), &contenders));
     if (!has_columns) row.push_back(Grouped(contenders[0].best.rows_out));
-    row.insert(row.end(), {contenders[0].best.stats.layout, Fixed(contenders[0].BuildNs(workload)), Fixed(contenders[0].ProbeNs(workload)),
+    row.insert(row.end(), {contenders[0].best.stats.layout, Fixed(contenders[0].BuildNs(workload)),
+                           Fixed(contenders[0].ProbeNs(workload)),
                            Fixed(contenders[0].best.all_s() / contenders[1].best.all_s())});
   }
   section->Row(row);
@@ -459,7 +488,8 @@ absl::Status KindsCell(const Settings& settings, const JoinKindRow& kind, Sectio
 }
 
 void AddKinds(Cells* cells) {
-  cells->Begin("kinds", "1 M build rows, 10 M probe rows, i64, half of them match: what does each kind cost beside inner?",
+  cells->Begin("kinds",
+               "1 M build rows, 10 M probe rows, i64, half of them match: what does each kind cost beside inner?",
                {{"kind", -19},
                 {"rows out", 12},
                 {"layout", -13, "count"},

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key is a function of its number, and the functions are bijections: numbers 0 .. n-1 are the build side's keys, each of them different,
-// and number n + i is surely none of them. So a side is made in one pass without a set of what there is already, and the result is known:
+// A key is a function of its number, and the functions are bijections: numbers 0 .. n-1 are the build side's keys, each
+// of them different, and number n + i is surely none of them. So a side is made in one pass without a set of what there
+// is already, and the result is known:
 //
 //     build rows 8, 2 rows a key     numbers 0 1 2 3 0 1 2 3
 //     probe rows 4, 50 % hits        numbers 2 0 6 5             2 hits x 2 rows = 4 pairs; keys 1 and 3 are never met
 //
 //     sparse i64     number 2 -> 0x975835de1c9756ce              SplitMix64's bijection of 64 bits
-//     text of 16     number 2 -> "hWqtKPmFx0Zc9eB_"              8 characters are a bijection of 48 bits, the rest are random
+//     text of 16     number 2 -> "hWqtKPmFx0Zc9eB_"              8 characters are a bijection of 48 bits, the rest are
+//     random
 #include "bench/join/join_workload.h"
 
 #include <algorithm>
@@ -68,7 +70,8 @@ std::string KeyType(KeyKind keys) {
   return "";
 }
 
-JoinWorkload::JoinWorkload(const WorkloadSpec& spec) : spec_(spec), num_keys_(std::max<uint64_t>(spec.build_rows / spec.rows_per_key, 1)) {
+JoinWorkload::JoinWorkload(const WorkloadSpec& spec)
+    : spec_(spec), num_keys_(std::max<uint64_t>(spec.build_rows / spec.rows_per_key, 1)) {
   MakeBuild();
   MakeProbe();
   payload_.resize(spec_.payload_columns);
@@ -141,7 +144,8 @@ BatchView JoinWorkload::View(const Keys& keys, uint64_t first, uint64_t rows, si
 
 uint64_t JoinWorkload::ResultRows(JoinKind kind) const {
   const JoinKindRow& row = RowOf(kind);
-  const uint64_t met_rows = num_keys_hit_ * spec_.rows_per_key;  // of the build side, whose rows are a multiple of rows_per_key
+  const uint64_t met_rows =
+      num_keys_hit_ * spec_.rows_per_key;  // of the build side, whose rows are a multiple of rows_per_key
   const auto alone = [](RowsOut which, uint64_t matched, uint64_t all) -> uint64_t {
     switch (which) {
       case RowsOut::kNever: return 0;

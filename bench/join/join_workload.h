@@ -41,9 +41,14 @@ class JoinWorkload {
   explicit JoinWorkload(const WorkloadSpec& spec);
 
   const WorkloadSpec& spec() const { return spec_; }
-  // Rows [first, first + rows) of a side, with the first `payload_columns` payload columns (i64, the same for both sides).
-  BatchView Build(uint64_t first, uint64_t rows, size_t payload_columns) const { return View(build_, first, rows, payload_columns); }
-  BatchView Probe(uint64_t first, uint64_t rows, size_t payload_columns) const { return View(probe_, first, rows, payload_columns); }
+  // Rows [first, first + rows) of a side, with the first `payload_columns` payload columns (i64, the same for both
+  // sides).
+  BatchView Build(uint64_t first, uint64_t rows, size_t payload_columns) const {
+    return View(build_, first, rows, payload_columns);
+  }
+  BatchView Probe(uint64_t first, uint64_t rows, size_t payload_columns) const {
+    return View(probe_, first, rows, payload_columns);
+  }
   // How many rows a join of this kind gives, with all probe rows.
   uint64_t ResultRows(JoinKind kind) const;
 

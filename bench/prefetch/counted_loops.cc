@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops over descriptors as they are timed, and a join's: rows that are looked up in a table of slots, a batch at a time, by the kernel
-// that needs no compilation, whose loop over slots is that of compiled ones too. No part of it needs LLVM, so that the small program that
-// callgrind runs is ready at once. Tables are made before; what runs is one pass over all rows.
+// The loops over descriptors as they are timed, and a join's: rows that are looked up in a table of slots, a batch at a
+// time, by the kernel that needs no compilation, whose loop over slots is that of compiled ones too. No part of it
+// needs LLVM, so that the small program that callgrind runs is ready at once. Tables are made before; what runs is one
+// pass over all rows.
 //
 //     payload, 64 rows ahead, 200,000 rows     12.8 MB of payloads, 3.2 MB of descriptors
 //     probe_open, the same                     8.4 MB of slots of 16 bytes of which 40 % are taken
@@ -37,7 +38,8 @@ struct Probe {
 absl::Status ProbeAll(Probe* probe) {
   const uint64_t rows = probe->workload->spec().probe_rows;
   for (uint64_t at = 0; at < rows; at += kBatchRows) {
-    QUERN_RETURN_IF_ERROR(probe->prober->SetInput(probe->workload->Probe(at, std::min<uint64_t>(kBatchRows, rows - at), 0)));
+    QUERN_RETURN_IF_ERROR(
+        probe->prober->SetInput(probe->workload->Probe(at, std::min<uint64_t>(kBatchRows, rows - at), 0)));
     for (bool more = true; more;) {
       QUERN_ASSIGN_OR_RETURN(more, probe->prober->Next(&*probe->out));
     }
@@ -81,7 +83,8 @@ absl::StatusOr<std::function<absl::Status()>> MakeCountedLoop(std::string_view l
     const auto array = std::make_shared<DescriptorArray>(std::move(made));
     return [array, each, distance] {
       // Written to where no compiler can leave the loop out.
-      [[maybe_unused]] volatile uint64_t sum = RunDescriptorLoop(each, {}, distance, array->descriptors(), array->rows());
+      [[maybe_unused]] volatile uint64_t sum =
+          RunDescriptorLoop(each, {}, distance, array->descriptors(), array->rows());
       return absl::OkStatus();
     };
   }

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A descriptor is what a sort's entry, a join's match or a packet's header is: a small record in a row of small records, which the
-// processor reads ahead of by itself, with the address of a larger one that it cannot guess. The loops are made of the same templates as
-// those of the operators (runtime/rows/prefetch_lines.h), so that what is measured is what these can have.
+// A descriptor is what a sort's entry, a join's match or a packet's header is: a small record in a row of small
+// records, which the processor reads ahead of by itself, with the address of a larger one that it cannot guess. The
+// loops are made of the same templates as those of the operators (runtime/rows/prefetch_lines.h), so that what is
+// measured is what these can have.
 //
 //     descriptors   [0 |*][1 |*][2 |*][3 |*] ..         16 bytes each, one after the other
 //                        \   \    \_________
 //     payloads      [..1..][..3..][..0..][..2..] ..     a line each, in random order
 //
-// Rows 0 .. n-1 at distance 64: row 64's payload is asked for when row 0's is used. 64 rows of 1 ns are less than a line takes, so the loop
-// with little to do wants more of them than the one that computes 100 ns a row, for which 2 are plenty.
+// Rows 0 .. n-1 at distance 64: row 64's payload is asked for when row 0's is used. 64 rows of 1 ns are less than a
+// line takes, so the loop with little to do wants more of them than the one that computes 100 ns a row, for which 2 are
+// plenty.
 #include "bench/prefetch/descriptor_loops.h"
 
 #include <algorithm>
@@ -63,11 +65,18 @@ __attribute__((noinline)) uint64_t Run(DescriptorLoop loop, uint32_t distance, c
   const auto ask_payload = [&](uint32_t i) { Prefetch::For(all[i].payload); };
   switch (loop) {
     case DescriptorLoop::kDescriptors:
-      ForEachRow<Prefetch>(n, ahead, [&](uint32_t i) { Prefetch::For(&all[i]); }, [&](uint32_t i) { sum += all[i].number; });
+      ForEachRow<Prefetch>(
+          n, ahead, [&](uint32_t i) { Prefetch::For(&all[i]); }, [&](uint32_t i) { sum += all[i].number; });
       break;
-    case DescriptorLoop::kPayload: ForEachRow<Prefetch>(n, ahead, ask_payload, [&](uint32_t i) { sum += all[i].payload->words[0]; }); break;
-    case DescriptorLoop::kBranch: ForEachRow<Prefetch>(n, ahead, ask_payload, [&](uint32_t i) { Branch(*all[i].payload, &sum); }); break;
-    case DescriptorLoop::kWork: ForEachRow<Prefetch>(n, ahead, ask_payload, [&](uint32_t i) { sum += Work(*all[i].payload); }); break;
+    case DescriptorLoop::kPayload:
+      ForEachRow<Prefetch>(n, ahead, ask_payload, [&](uint32_t i) { sum += all[i].payload->words[0]; });
+      break;
+    case DescriptorLoop::kBranch:
+      ForEachRow<Prefetch>(n, ahead, ask_payload, [&](uint32_t i) { Branch(*all[i].payload, &sum); });
+      break;
+    case DescriptorLoop::kWork:
+      ForEachRow<Prefetch>(n, ahead, ask_payload, [&](uint32_t i) { sum += Work(*all[i].payload); });
+      break;
     case DescriptorLoop::kUpdate:
       ForEachRow<Prefetch>(n, ahead, ask_payload, [&](uint32_t i) {
         all[i].payload->words[7] += all[i].number;
@@ -95,25 +104,31 @@ absl::StatusOr<DescriptorArray> DescriptorArray::Make(uint32_t rows) {
   DescriptorArray array;
   array.rows_ = rows;
   const auto budget = std::make_shared<MemoryBudget>();
-  QUERN_ASSIGN_OR_RETURN(array.descriptors_, HugeBuffer::Allocate(budget, std::max<uint64_t>(rows, 1) * sizeof(Descriptor), true));
+  QUERN_ASSIGN_OR_RETURN(array.descriptors_,
+                         HugeBuffer::Allocate(budget, std::max<uint64_t>(rows, 1) * sizeof(Descriptor), true));
   QUERN_ASSIGN_OR_RETURN(array.payloads_, HugeBuffer::Allocate(budget, (uint64_t{rows} + 1) * sizeof(Payload), true));
   std::vector<uint32_t> order(rows);
   std::iota(order.begin(), order.end(), 0U);
   std::shuffle(order.begin(), order.end(), std::mt19937_64(rows));  // the same from run to run
   auto* const descriptors = reinterpret_cast<Descriptor*>(array.descriptors_.data());
-  auto* const payloads = reinterpret_cast<Payload*>((reinterpret_cast<uintptr_t>(array.payloads_.data()) + 63) / 64 * 64);
+  auto* const payloads =
+      reinterpret_cast<Payload*>((reinterpret_cast<uintptr_t>(array.payloads_.data()) + 63) / 64 * 64);
   for (uint32_t i = 0; i < rows; ++i) {
     descriptors[i] = {uint64_t{i} + 1, &payloads[order[i]]};
-    for (uint64_t word = 0; word < 8; ++word) payloads[i].words[word] = blocks::Mix(uint64_t{i} * 8 + word + 1) | uint64_t{1} << 63;
+    for (uint64_t word = 0; word < 8; ++word)
+      payloads[i].words[word] = blocks::Mix(uint64_t{i} * 8 + word + 1) | uint64_t{1} << 63;
   }
   return array;
 }
 
-uint64_t RunDescriptorLoop(DescriptorLoop loop, PrefetchKind how, uint32_t distance, const Descriptor* descriptors, uint32_t n) {
+uint64_t RunDescriptorLoop(DescriptorLoop loop, PrefetchKind how, uint32_t distance, const Descriptor* descriptors,
+                           uint32_t n) {
   if (distance == 0) return Run<NoPrefetch>(loop, 0, descriptors, n);
   using Loop = uint64_t (*)(DescriptorLoop, uint32_t, const Descriptor*, uint32_t);
-  constexpr Loop kReads[] = {Run<PrefetchLike<false, 0>>, Run<PrefetchLike<false, 1>>, Run<PrefetchLike<false, 2>>, Run<PrefetchLike<false, 3>>};
-  constexpr Loop kWrites[] = {Run<PrefetchLike<true, 0>>, Run<PrefetchLike<true, 1>>, Run<PrefetchLike<true, 2>>, Run<PrefetchLike<true, 3>>};
+  constexpr Loop kReads[] = {Run<PrefetchLike<false, 0>>, Run<PrefetchLike<false, 1>>, Run<PrefetchLike<false, 2>>,
+                             Run<PrefetchLike<false, 3>>};
+  constexpr Loop kWrites[] = {Run<PrefetchLike<true, 0>>, Run<PrefetchLike<true, 1>>, Run<PrefetchLike<true, 2>>,
+                              Run<PrefetchLike<true, 3>>};
   return (how.writes ? kWrites : kReads)[how.locality & 3](loop, distance, descriptors, n);
 }
 

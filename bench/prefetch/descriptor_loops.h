@@ -19,8 +19,8 @@ enum class DescriptorLoop : uint8_t {
   kWork,         // and computes with it, longer than a line takes
   kUpdate,       // writes a word of each payload
 };
-constexpr DescriptorLoop kDescriptorLoops[] = {DescriptorLoop::kDescriptors, DescriptorLoop::kPayload, DescriptorLoop::kBranch,
-                                               DescriptorLoop::kWork, DescriptorLoop::kUpdate};
+constexpr DescriptorLoop kDescriptorLoops[] = {DescriptorLoop::kDescriptors, DescriptorLoop::kPayload,
+                                               DescriptorLoop::kBranch, DescriptorLoop::kWork, DescriptorLoop::kUpdate};
 const char* LoopName(DescriptorLoop loop);  // "payload"
 
 // The second and the third argument of __builtin_prefetch.
@@ -53,9 +53,10 @@ class DescriptorArray {
   uint32_t rows_ = 0;
 };
 
-// Over n descriptors, each payload (of kDescriptors: each descriptor) asked for `distance` rows before it is used; 0: no instruction of it.
-// Answers a sum that does not depend on how.
-uint64_t RunDescriptorLoop(DescriptorLoop loop, PrefetchKind how, uint32_t distance, const Descriptor* descriptors, uint32_t n);
+// Over n descriptors, each payload (of kDescriptors: each descriptor) asked for `distance` rows before it is used; 0:
+// no instruction of it. Answers a sum that does not depend on how.
+uint64_t RunDescriptorLoop(DescriptorLoop loop, PrefetchKind how, uint32_t distance, const Descriptor* descriptors,
+                           uint32_t n);
 
 }  // namespace quern::bench
 

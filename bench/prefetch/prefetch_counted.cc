@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program for callgrind: makes the rows of one loop and runs it once, in a function by whose name callgrind knows when to count.
+// A program for callgrind: makes the rows of one loop and runs it once, in a function by whose name callgrind knows
+// when to count.
 //
 //     valgrind --tool=callgrind --cache-sim=yes --toggle-collect=QuernCountedLoop prefetch_counted payload 64 200000
 //
-// prefetch_bench runs it so, for its section "counts". It has no LLVM in it, whose debug information valgrind takes long to read, or
-// cannot.
+// prefetch_bench runs it so, for its section "counts". It has no LLVM in it, whose debug information valgrind takes
+// long to read, or cannot.
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -12,7 +13,9 @@
 
 #include "bench/prefetch/counted_loops.h"
 
-extern "C" __attribute__((noinline)) bool QuernCountedLoop(const std::function<absl::Status()>* run) { return (*run)().ok(); }
+extern "C" __attribute__((noinline)) bool QuernCountedLoop(const std::function<absl::Status()>* run) {
+  return (*run)().ok();
+}
 
 int main(int argc, char** argv) {
   const auto number = [&](int i) { return argc > i ? static_cast<uint32_t>(std::strtoul(argv[i], nullptr, 10)) : 0; };

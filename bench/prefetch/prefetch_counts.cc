@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a row costs in instructions and cache lines, whatever the machine and its neighbours do meanwhile: callgrind runs the loop over a
-// model of caches. The model knows no prefetch, for it knows no time: a line that was asked for early enough and one that is waited for are
-// one miss alike. So what it says is how many lines a row touches, that this is the same at all distances, and what asking costs in
-// instructions. How many of the misses are waited for, hardware counters would say; the bench reads them where the system lets it.
+// What a row costs in instructions and cache lines, whatever the machine and its neighbours do meanwhile: callgrind
+// runs the loop over a model of caches. The model knows no prefetch, for it knows no time: a line that was asked for
+// early enough and one that is waited for are one miss alike. So what it says is how many lines a row touches, that
+// this is the same at all distances, and what asking costs in instructions. How many of the misses are waited for,
+// hardware counters would say; the bench reads them where the system lets it.
 //
 //     payload      0     3.0 instructions   2.0 loads   1.25 lines: one of the payload, a quarter of one of descriptors
 //     payload     64     6.0                2.5         1.25: asking loads the address too, two rows at a time
@@ -55,7 +56,8 @@ absl::StatusOr<EventCounts> ReadCounts(const std::string& path) {
     double count = 0;
     for (size_t i = 0; i < events.size() && words >> count; ++i) counts[events[i]] = count;
   }
-  if (counts["Ir"] == 0) return Internal("no counts: in " + Show(path) + "; accepted: what callgrind writes, of a loop that ran");
+  if (counts["Ir"] == 0)
+    return Internal("no counts: in " + Show(path) + "; accepted: what callgrind writes, of a loop that ran");
   return counts;
 }
 
@@ -66,7 +68,8 @@ int RunProgram(std::vector<std::string> words) {
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", 1, 0);
+  for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO})
+    posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", 1, 0);
   pid_t child = 0;
   const int error = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
@@ -82,15 +85,19 @@ bool HasCallgrind() {
 
 absl::StatusOr<EventCounts> AskCallgrind(const std::string& loop, uint32_t distance, uint64_t rows) {
   std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "prefetch_counted";
-  const std::filesystem::path out = std::filesystem::temp_directory_path(error) / ("quern_counts." + std::to_string(getpid()));
-  const int status = RunProgram({"valgrind", "--tool=callgrind", "--cache-sim=yes", "--toggle-collect=QuernCountedLoop", "--I1=32768,8,64",
-                                 "--D1=32768,8,64", std::string("--LL=") + kModel, "--callgrind-out-file=" + out.string(), program.string(),
-                                 loop, std::to_string(distance), std::to_string(rows)});
+  const std::filesystem::path program =
+      std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "prefetch_counted";
+  const std::filesystem::path out =
+      std::filesystem::temp_directory_path(error) / ("quern_counts." + std::to_string(getpid()));
+  const int status = RunProgram({"valgrind", "--tool=callgrind", "--cache-sim=yes", "--toggle-collect=QuernCountedLoop",
+                                 "--I1=32768,8,64", "--D1=32768,8,64", std::string("--LL=") + kModel,
+                                 "--callgrind-out-file=" + out.string(), program.string(), loop,
+                                 std::to_string(distance), std::to_string(rows)});
   auto counts = ReadCounts(out.string());
   std::filesystem::remove(out, error);
   if (status != 0) {
-    return Internal("callgrind failed: status " + std::to_string(status) + " of " + Show(program.string()) + "; accepted: 0");
+    return Internal("callgrind failed: status " + std::to_string(status) + " of " + Show(program.string()) +
+                    "; accepted: 0");
   }
   return counts;
 }
@@ -136,7 +143,8 @@ class MissCounter {
 
 // ---- the section -----------------------------------------------------------------------------------------------
 
-absl::StatusOr<std::string> HardwareMisses(const MissCounter& counter, const std::string& loop, uint32_t distance, uint64_t rows) {
+absl::StatusOr<std::string> HardwareMisses(const MissCounter& counter, const std::string& loop, uint32_t distance,
+                                           uint64_t rows) {
   QUERN_ASSIGN_OR_RETURN(const auto run, MakeCountedLoop(loop, distance, static_cast<uint32_t>(rows)));
   absl::Status outcome;
   const std::optional<uint64_t> misses = counter.Count([&] { outcome = run(); });
@@ -145,13 +153,15 @@ absl::StatusOr<std::string> HardwareMisses(const MissCounter& counter, const std
 }
 
 // How the counts of asking differ from those without.
-void PrintReading(const std::string& loop, const std::vector<EventCounts>& counts, double rows, const MissCounter& counter) {
+void PrintReading(const std::string& loop, const std::vector<EventCounts>& counts, double rows,
+                  const MissCounter& counter) {
   const auto difference = [&](const char* event) { return (counts[1].at(event) - counts[0].at(event)) / rows; };
   const double lines = difference("DLmr") + difference("DLmw");
-  std::printf("\n%s: asking %u rows ahead adds %s instructions and %s loads a row, and %s lines to the %s that a row touches\n",
-              loop.c_str(), kDistances[1], Fixed(difference("Ir")).c_str(), Fixed(difference("Dr")).c_str(),
-              lines < 0.01 && lines > -0.01 ? "no" : Fixed(lines).c_str(),
-              Fixed((counts[0].at("DLmr") + counts[0].at("DLmw")) / rows).c_str());
+  std::printf(
+      "\n%s: asking %u rows ahead adds %s instructions and %s loads a row, and %s lines to the %s that a row touches\n",
+      loop.c_str(), kDistances[1], Fixed(difference("Ir")).c_str(), Fixed(difference("Dr")).c_str(),
+      lines < 0.01 && lines > -0.01 ? "no" : Fixed(lines).c_str(),
+      Fixed((counts[0].at("DLmr") + counts[0].at("DLmw")) / rows).c_str());
   if (counter.error() != 0) std::printf("no hardware counters here: %s\n", std::strerror(counter.error()));
   std::printf("\n");
   std::fflush(stdout);
@@ -169,7 +179,8 @@ absl::Status CountsCell(const Settings& settings, const std::string& loop, Secti
       QUERN_ASSIGN_OR_RETURN(counts, AskCallgrind(loop, distance, rows));
     }
     for (const auto& events : {std::pair{"Ir", ""}, {"Dr", ""}, {"Dw", ""}, {"D1mr", "D1mw"}, {"DLmr", "DLmw"}})
-      row.push_back(counts.empty() ? "-" : Fixed((counts[events.first] + counts[events.second]) / static_cast<double>(rows)));
+      row.push_back(counts.empty() ? "-"
+                                   : Fixed((counts[events.first] + counts[events.second]) / static_cast<double>(rows)));
     row.push_back(hardware);
     section->Row(row);
     all.push_back(std::move(counts));
@@ -182,18 +193,21 @@ absl::Status CountsCell(const Settings& settings, const std::string& loop, Secti
 }  // namespace
 
 void AddCounts(Cells* cells) {
-  cells->Begin("counts", "callgrind's model of caches (D1 32 KiB, last level 1 MiB), which knows no prefetch: what does a row touch?",
-               {{"loop", -13},
-                {"distance", 9},
-                {"rows", 10},
-                {"instructions", 14, "a row, callgrind"},
-                {"loads", 8, "a row, callgrind"},
-                {"stores", 8, "a row, callgrind"},
-                {"D1 misses", 11, "a row, callgrind"},
-                {"LL misses", 11, "a row, callgrind"},
-                {"misses", 10, "hardware"}});
+  cells->Begin(
+      "counts",
+      "callgrind's model of caches (D1 32 KiB, last level 1 MiB), which knows no prefetch: what does a row touch?",
+      {{"loop", -13},
+       {"distance", 9},
+       {"rows", 10},
+       {"instructions", 14, "a row, callgrind"},
+       {"loads", 8, "a row, callgrind"},
+       {"stores", 8, "a row, callgrind"},
+       {"D1 misses", 11, "a row, callgrind"},
+       {"LL misses", 11, "a row, callgrind"},
+       {"misses", 10, "hardware"}});
   for (const std::string& loop : CountedLoops())
-    cells->Add(loop, [settings = cells->settings(), loop](Section* section) { return CountsCell(settings, loop, section); });
+    cells->Add(loop,
+               [settings = cells->settings(), loop](Section* section) { return CountsCell(settings, loop, section); });
 }
 
 }  // namespace quern::bench

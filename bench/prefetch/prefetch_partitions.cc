@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ways to keep a large join from waiting for memory: ask for lines beforehand, or deal both sides out to parts first whose tables fit
-// the cache, and join part by part, as PostgreSQL does when it has to write parts to disk. Both sides of 10 M rows of i64:
+// Two ways to keep a large join from waiting for memory: ask for lines beforehand, or deal both sides out to parts
+// first whose tables fit the cache, and join part by part, as PostgreSQL does when it has to write parts to disk. Both
+// sides of 10 M rows of i64:
 //
 //     one table    1 x (append 10 M, finalise, probe 10 M)                      a table of 190 to 410 MiB
 //     256 parts    partition 2 x 10 M rows, 256 x (append 39,000, finalise, probe 39,000)   tables of 0.8 to 1.6 MiB
 //
-// A part is the lowest byte of the key, which is 64 random bits; the join takes parts and slots from bits of a hash of it. Partitioning out
-// writes a line of 8 values at a time. It is a pass of its own, timed by itself, since rows may come partitioned already. Kernels, tables and
-// batches are those of joins elsewhere; every setting takes its turn over both, and all of them must find the same number of pairs. A
-// table's memory is the system's anew each time, one table's on huge pages, a part's on small ones: hence the column of page faults.
+// A part is the lowest byte of the key, which is 64 random bits; the join takes parts and slots from bits of a hash of
+// it. Partitioning out writes a line of 8 values at a time. It is a pass of its own, timed by itself, since rows may
+// come partitioned already. Kernels, tables and batches are those of joins elsewhere; every setting takes its turn over
+// both, and all of them must find the same number of pairs. A table's memory is the system's anew each time, one
+// table's on huge pages, a part's on small ones: hence the column of page faults.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -66,7 +68,8 @@ uint32_t PartOf(uint64_t key) { return static_cast<uint32_t>(key % kParts); }
 // A side partitioned. The memory is taken once, so that partitioning again writes to pages that are there.
 class PartitionedGroups {
  public:
-  explicit PartitionedGroups(const Side& from) : from_(from), columns_(from.columns.size(), std::vector<uint64_t>(from.begins.back(), 1)) {
+  explicit PartitionedGroups(const Side& from)
+      : from_(from), columns_(from.columns.size(), std::vector<uint64_t>(from.begins.back(), 1)) {
     for (const std::vector<uint64_t>& column : columns_) side_.columns.push_back(column.data());
   }
 
@@ -117,7 +120,8 @@ struct PhaseTimes {
   double all_s() const { return build_s + probe_s; }
 };
 
-absl::Status ProbePart(const std::shared_ptr<HashJoin>& join, const Side& probe, size_t part, OutputBatch* out, PhaseTimes* times) {
+absl::Status ProbePart(const std::shared_ptr<HashJoin>& join, const Side& probe, size_t part, OutputBatch* out,
+                       PhaseTimes* times) {
   JoinProber prober(join);
   for (uint64_t at = probe.begins[part]; at < probe.begins[part + 1]; at += kBatchRows) {
     QUERN_RETURN_IF_ERROR(prober.SetInput(probe.View(at, std::min(kBatchRows, probe.begins[part + 1] - at))));
@@ -136,7 +140,8 @@ uint64_t PageFaults() {
 }
 
 // Part after part: a table, and all that is looked up in it.
-absl::StatusOr<PhaseTimes> JoinParts(const std::shared_ptr<const Kernel>& kernel, const Side& build, const Side& probe) {
+absl::StatusOr<PhaseTimes> JoinParts(const std::shared_ptr<const Kernel>& kernel, const Side& build,
+                                     const Side& probe) {
   PhaseTimes times;
   const uint64_t faults_before = PageFaults();
   const auto budget = std::make_shared<MemoryBudget>();
@@ -182,7 +187,8 @@ absl::StatusOr<std::vector<Rival>> MakeRivals(const PartitionCase& which) {
   const std::string layout = std::string("layout=") + which.layout;
   std::vector<Rival> rivals;
   for (const bool is_dealt : {false, true}) {
-    const std::pair<const char*, std::string> settings[] = {{"0", " prefetch=off"}, {"16", EachLoop("16")}, {"as planned", ""}};
+    const std::pair<const char*, std::string> settings[] = {
+        {"0", " prefetch=off"}, {"16", EachLoop("16")}, {"as planned", ""}};
     for (const auto& [asks, params] : settings) {
       QUERN_ASSIGN_OR_RETURN(const Contender contender, Compete(spec, layout + params));
       rivals.push_back({asks, is_dealt, contender.kernel});
@@ -192,8 +198,9 @@ absl::StatusOr<std::vector<Rival>> MakeRivals(const PartitionCase& which) {
 }
 
 // Whole joins: a part's best turn beside another part's would be no join that ever ran.
-absl::Status TakeTurns(int turns, uint64_t expected, const Side& build, const Side& probe, PartitionedGroups* dealt_build, PartitionedGroups* dealt_probe,
-                       std::vector<Rival>* rivals, double* deal_s) {
+absl::Status TakeTurns(int turns, uint64_t expected, const Side& build, const Side& probe,
+                       PartitionedGroups* dealt_build, PartitionedGroups* dealt_probe, std::vector<Rival>* rivals,
+                       double* deal_s) {
   *deal_s = 1e9;
   for (int turn = 0; turn < turns; ++turn) {
     const double start = Now();
@@ -201,10 +208,12 @@ absl::Status TakeTurns(int turns, uint64_t expected, const Side& build, const Si
     dealt_probe->Partition();
     *deal_s = std::min(*deal_s, Now() - start);
     for (Rival& rival : *rivals) {
-      QUERN_ASSIGN_OR_RETURN(const PhaseTimes times, JoinParts(rival.kernel, rival.is_dealt ? dealt_build->side() : build,
-                                                               rival.is_dealt ? dealt_probe->side() : probe));
+      QUERN_ASSIGN_OR_RETURN(const PhaseTimes times,
+                             JoinParts(rival.kernel, rival.is_dealt ? dealt_build->side() : build,
+                                       rival.is_dealt ? dealt_probe->side() : probe));
       if (times.rows_out != expected)
-        return Internal("wrong number of result rows: " + std::to_string(times.rows_out) + "; accepted: " + std::to_string(expected));
+        return Internal("wrong number of result rows: " + std::to_string(times.rows_out) +
+                        "; accepted: " + std::to_string(expected));
       if (turn == 0 || times.all_s() < rival.best.all_s()) rival.best = times;
     }
   }
@@ -222,8 +231,9 @@ void PrintReading(const char* layout, const std::vector<Rival>& rivals, double d
   const double none_s = rivals[0].best.all_s();
   const Rival &one = BestOf(rivals, false), &parts = BestOf(rivals, true);
   const double one_s = one.best.all_s(), parts_s = parts.best.all_s(), with_s = parts_s + deal_s;
-  std::printf("\n%s: asking (%s) makes one table %s times as fast, parts (%s) %s times, with partitioning %s times; ", layout, one.asks,
-              Fixed(none_s / one_s).c_str(), parts.asks, Fixed(none_s / parts_s).c_str(), Fixed(none_s / with_s).c_str());
+  std::printf("\n%s: asking (%s) makes one table %s times as fast, parts (%s) %s times, with partitioning %s times; ",
+              layout, one.asks, Fixed(none_s / one_s).c_str(), parts.asks, Fixed(none_s / parts_s).c_str(),
+              Fixed(none_s / with_s).c_str());
   if (one_s <= parts_s) std::printf("asking is worth more than parts even where rows come partitioned\n\n");
   else if (one_s <= with_s) std::printf("parts are worth more only where rows come partitioned\n\n");
   else std::printf("parts are worth more, partitioning included\n\n");
@@ -232,23 +242,27 @@ void PrintReading(const char* layout, const std::vector<Rival>& rivals, double d
 
 absl::Status PartitionedCell(const Settings& settings, const PartitionCase& which, Section* section) {
   const uint64_t rows = settings.Rows(kRows);
-  const JoinWorkload workload(
-      {.keys = KeyKind::kSparseI64, .build_rows = rows, .probe_rows = rows, .payload_columns = static_cast<uint32_t>(which.columns)});
+  const JoinWorkload workload({.keys = KeyKind::kSparseI64,
+                               .build_rows = rows,
+                               .probe_rows = rows,
+                               .payload_columns = static_cast<uint32_t>(which.columns)});
   const Side build = WholeSide(workload.Build(0, rows, which.columns)), probe = WholeSide(workload.Probe(0, rows, 0));
   PartitionedGroups dealt_build(build), dealt_probe(probe);
   QUERN_ASSIGN_OR_RETURN(std::vector<Rival> rivals, MakeRivals(which));
   double deal_s = 0;
-  QUERN_RETURN_IF_ERROR(
-      TakeTurns(settings.Turns(3), workload.ResultRows(JoinKind::kInner), build, probe, &dealt_build, &dealt_probe, &rivals, &deal_s));
+  QUERN_RETURN_IF_ERROR(TakeTurns(settings.Turns(3), workload.ResultRows(JoinKind::kInner), build, probe, &dealt_build,
+                                  &dealt_probe, &rivals, &deal_s));
   const double per_row = 1e9 / static_cast<double>(rows), none_s = rivals[0].best.all_s();
   for (const Rival& rival : rivals) {
     const PhaseTimes& best = rival.best;
     const double with_s = best.all_s() + (rival.is_dealt ? deal_s : 0);
     section->BreakAt(std::string(which.layout) + (rival.is_dealt ? " parts" : ""));
-    section->Row({which.layout, std::to_string(which.columns), Grouped(rows), rival.is_dealt ? std::to_string(kParts) : "1",
-                  Bytes(best.table_bytes), rival.asks, rival.is_dealt ? Fixed(deal_s * per_row) : "-", Fixed(best.build_s * per_row),
-                  Fixed(best.probe_s * per_row), Fixed(static_cast<double>(best.faults) * 1e3 / static_cast<double>(rows), 1),
-                  Fixed(best.all_s() * 1e3, 1), Fixed(none_s / best.all_s()), Fixed(with_s * 1e3, 1), Fixed(none_s / with_s)});
+    section->Row(
+        {which.layout, std::to_string(which.columns), Grouped(rows), rival.is_dealt ? std::to_string(kParts) : "1",
+         Bytes(best.table_bytes), rival.asks, rival.is_dealt ? Fixed(deal_s * per_row) : "-",
+         Fixed(best.build_s * per_row), Fixed(best.probe_s * per_row),
+         Fixed(static_cast<double>(best.faults) * 1e3 / static_cast<double>(rows), 1), Fixed(best.all_s() * 1e3, 1),
+         Fixed(none_s / best.all_s()), Fixed(with_s * 1e3, 1), Fixed(none_s / with_s)});
   }
   PrintReading(which.layout, rivals, deal_s);
   return absl::OkStatus();
@@ -259,7 +273,8 @@ absl::Status PartitionedCell(const Settings& settings, const PartitionCase& whic
 void AddPartitionedJoins(Cells* cells) {
   static const PartitionCase cases[] = {{"open", 0}, {"unchained", 1}};
   cells->Begin("pgcon",
-               "one table, or 256 that fit the cache, with and without asking? ns/row of one side; faults a thousand rows; gain: over one "
+               "one table, or 256 that fit the cache, with and without asking? ns/row of one side; faults a thousand "
+               "rows; gain: over one "
                "table at 0",
                {{"layout", -12},
                 {"cols", 5},
@@ -276,8 +291,9 @@ void AddPartitionedJoins(Cells* cells) {
                 {"ms", 9, "with partitioning"},
                 {"gain", 12, "with partitioning"}});
   for (const PartitionCase& which : cases)
-    cells->Add(which.layout,
-               [settings = cells->settings(), &which](Section* section) { return PartitionedCell(settings, which, section); });
+    cells->Add(which.layout, [settings = cells->settings(), &which](Section* section) {
+      return PartitionedCell(settings, which, section);
+    });
 }
 
 }  // namespace quern::bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sections that sweep: the article's loops one by one, over 64 MiB of descriptors and 256 MiB of payloads, then loops of our operators
-// over tables of 96 to 128 MiB, with all distances that these take. A table has a row for each distance and a column for each way to ask;
-// under it stands what it says, computed from it.
+// The sections that sweep: the article's loops one by one, over 64 MiB of descriptors and 256 MiB of payloads, then
+// loops of our operators over tables of 96 to 128 MiB, with all distances that these take. A table has a row for each
+// distance and a column for each way to ask; under it stands what it says, computed from it.
 //
 //     payload       0     10.21   10.19   10.24   10.20   10.23   10.22   10.20   10.21
 //     payload      64      4.81    4.79*   4.83    5.02    4.90    4.91    4.90    4.92
@@ -31,13 +31,14 @@ namespace {
 
 constexpr uint64_t kDescriptors = 4'000'000;
 
-// A run takes a slice of the rows, another one than the run before it, whose lines are in the caches. It takes 1 to 10 ms, so that many
-// runs are not interrupted.
+// A run takes a slice of the rows, another one than the run before it, whose lines are in the caches. It takes 1 to 10
+// ms, so that many runs are not interrupted.
 uint32_t NumSlices(DescriptorLoop loop) { return loop == DescriptorLoop::kWork ? 128 : 16; }
 
 // Columns of a table, and the arguments of __builtin_prefetch.
 const std::vector<std::string>& PrefetchKindNames() {
-  static const std::vector<std::string> names = {"read 3", "read 2", "read 1", "read 0", "write 3", "write 2", "write 1", "write 0"};
+  static const std::vector<std::string> names = {"read 3",  "read 2",  "read 1",  "read 0",
+                                                 "write 3", "write 2", "write 1", "write 0"};
   return names;
 }
 
@@ -85,18 +86,21 @@ absl::Status DescriptorsCell(const Settings& settings, DescriptorLoop loop, Sect
 #endif
   if (loop == DescriptorLoop::kDescriptors) return absl::OkStatus();
   const MemoryFloor& floor = FloorOf(*array);
-  std::printf("floor: a random line of %s costs %s ns (asked for %d lines ahead)\n", Bytes(array->payload_bytes()).c_str(),
-              Fixed(floor.line_ns).c_str(), floor.distance);
+  std::printf("floor: a random line of %s costs %s ns (asked for %d lines ahead)\n",
+              Bytes(array->payload_bytes()).c_str(), Fixed(floor.line_ns).c_str(), floor.distance);
   return absl::OkStatus();
 }
 
 const char* QuestionOf(DescriptorLoop loop) {
   switch (loop) {
-    case DescriptorLoop::kDescriptors: return "descriptors one after the other, no payload: is there anything to prefetch for? ns a row";
-    case DescriptorLoop::kPayload: return "a word of each payload, at random: what do distance, locality and read or write gain? ns a row";
+    case DescriptorLoop::kDescriptors:
+      return "descriptors one after the other, no payload: is there anything to prefetch for? ns a row";
+    case DescriptorLoop::kPayload:
+      return "a word of each payload, at random: what do distance, locality and read or write gain? ns a row";
     case DescriptorLoop::kBranch: return "and a branch that its value decides, as a comparison of keys does; ns a row";
     case DescriptorLoop::kWork: return "and 48 dependent steps of a hash with it: work to hide behind; ns a row";
-    case DescriptorLoop::kUpdate: return "a word of each payload is written: does asking for it as one to be written gain more? ns a row";
+    case DescriptorLoop::kUpdate:
+      return "a word of each payload is written: does asking for it as one to be written gain more? ns a row";
   }
   return "";
 }
@@ -107,7 +111,9 @@ void AddDescriptors(Cells* cells) {
     for (const std::string& name : PrefetchKindNames())
       columns.push_back({name.substr(name.find(' ') + 1) + " ", 9, name.substr(0, name.find(' ')) + ", locality"});
     cells->Begin(LoopName(loop), QuestionOf(loop), std::move(columns));
-    cells->Add("sweep", [settings = cells->settings(), loop](Section* section) { return DescriptorsCell(settings, loop, section); });
+    cells->Add("sweep", [settings = cells->settings(), loop](Section* section) {
+      return DescriptorsCell(settings, loop, section);
+    });
   }
 }
 
@@ -153,12 +159,19 @@ void AddOperators(Cells* cells) {
                                        {PrefetchLoop::kProbeUnchained, KeyClass::kPacked},
                                        {PrefetchLoop::kUpdateOpen, KeyClass::kPacked},
                                        {PrefetchLoop::kGather, KeyClass::kFixed}};
-  cells->Begin(
-      "operators", "the same of the loops that joins, aggregations and sorts are made of, with compiled kernels; ns a row",
-      {{"loop", -17}, {"distance", 9}, {"t0 ", 9, "hint"}, {"t1 ", 9, "hint"}, {"t2 ", 9, "hint"}, {"nta ", 9, "hint"}, {"w ", 9, "hint"}});
+  cells->Begin("operators",
+               "the same of the loops that joins, aggregations and sorts are made of, with compiled kernels; ns a row",
+               {{"loop", -17},
+                {"distance", 9},
+                {"t0 ", 9, "hint"},
+                {"t1 ", 9, "hint"},
+                {"t2 ", 9, "hint"},
+                {"nta ", 9, "hint"},
+                {"w ", 9, "hint"}});
   for (const OperatorCase& which : cases)
-    cells->Add(LoopText(which.loop),
-               [settings = cells->settings(), &which](Section* section) { return OperatorCell(settings, which, section); });
+    cells->Add(LoopText(which.loop), [settings = cells->settings(), &which](Section* section) {
+      return OperatorCell(settings, which, section);
+    });
 }
 
 }  // namespace

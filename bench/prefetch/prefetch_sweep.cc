@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The best of ninety cells has had luck as well as merit, so what it gains is measured again: it and distance 0 take turns in runs of their
-// own. Example of what is printed of a loop whose best cell had 4.31 ns and whose row of distance 0 had 10.20:
+// The best of ninety cells has had luck as well as merit, so what it gains is measured again: it and distance 0 take
+// turns in runs of their own. Example of what is printed of a loop whose best cell had 4.31 ns and whose row of
+// distance 0 had 10.20:
 //
-//     payload: 4.40 ns at distance 64, read 3, against 10.17 without: 2.31 times as fast; within 5 % from 32 to 256; 16 rows cost 1.42
-//     times the best; the same instruction four times differs by up to 3 %
+//     payload: 4.40 ns at distance 64, read 3, against 10.17 without: 2.31 times as fast; within 5 % from 32 to 256; 16
+//     rows cost 1.42 times the best; the same instruction four times differs by up to 3 %
 #include "bench/prefetch/prefetch_sweep.h"
 
 #include <algorithm>
@@ -33,7 +34,8 @@ absl::Status PrefetchSweep::Measure(int turns, const Run& run) {
   };
   for (int turn = 0; turn < turns; ++turn)
     for (size_t row = 0; row < distances_.size(); ++row)
-      for (size_t way = 0; way < ways_.size(); ++way) QUERN_RETURN_IF_ERROR(take(way, distances_[row], &Time(row, way)));
+      for (size_t way = 0; way < ways_.size(); ++way)
+        QUERN_RETURN_IF_ERROR(take(way, distances_[row], &Time(row, way)));
   FindBest();
   none_ns_ = best_ns_ = 1e9;
   for (int turn = 0; turn < 4 * turns; ++turn) {
@@ -74,19 +76,21 @@ void PrefetchSweep::PrintReading(const std::string& loop, size_t twins) const {
   std::string text = "\n" + loop + ": ";
   if (best_row_ == 0 || gain < kNothing) {
     text += "asking gains nothing over " + Fixed(none_ns_) + " ns; the worst of all ways and distances costs " +
-            Fixed(*std::max_element(times_.begin(), times_.end()) / std::min(none_ns_, Time(best_row_, best_way_))) + " times as much";
+            Fixed(*std::max_element(times_.begin(), times_.end()) / std::min(none_ns_, Time(best_row_, best_way_))) +
+            " times as much";
   } else {
     size_t from = best_row_, to = best_row_;
     const double good = Time(best_row_, best_way_) * kPlateau;
     while (from > 1 && Time(from - 1, best_way_) <= good) --from;
     while (to + 1 < distances_.size() && Time(to + 1, best_way_) <= good) ++to;
-    text += Fixed(best_ns_) + " ns at distance " + DistanceText(best_distance()) + ", " + ways_[best_way_] + ", against " +
-            Fixed(none_ns_) + " without: " + Fixed(gain) + " times as fast; within 5 % from " + DistanceText(distances_[from]) + " to " +
-            DistanceText(distances_[to]);
+    text += Fixed(best_ns_) + " ns at distance " + DistanceText(best_distance()) + ", " + ways_[best_way_] +
+            ", against " + Fixed(none_ns_) + " without: " + Fixed(gain) + " times as fast; within 5 % from " +
+            DistanceText(distances_[from]) + " to " + DistanceText(distances_[to]);
     const auto fixed = std::find(distances_.begin(), distances_.end(), kFixedRows);
     if (fixed != distances_.end())
       text += "; " + std::to_string(kFixedRows) + " rows cost " +
-              Fixed(Time(static_cast<size_t>(fixed - distances_.begin()), best_way_) / Time(best_row_, best_way_)) + " times that";
+              Fixed(Time(static_cast<size_t>(fixed - distances_.begin()), best_way_) / Time(best_row_, best_way_)) +
+              " times that";
   }
   text += "; noise " + Fixed(NoiseOf(twins) * 100, 0) + " %";
   std::printf("%s\n", text.c_str());

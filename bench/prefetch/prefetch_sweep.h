@@ -28,7 +28,8 @@ class PrefetchSweep {
 
   // A row for each distance: `first`, the distance, ns by way, `*` behind the best.
   void Print(const std::string& first, const Section& section) const;
-  // What the figures say, in a line of its own. twins: ways from this one on are one instruction; as many as there are ways: none are.
+  // What the figures say, in a line of its own. twins: ways from this one on are one instruction; as many as there are
+  // ways: none are.
   void PrintReading(const std::string& loop, size_t twins) const;
 
   uint32_t best_distance() const { return distances_[best_row_]; }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows are in order if each does not come before the one before it, from batch to batch too; they are those of the input if there are as
-// many, and if each key's hashes have the same sum:
+// Rows are in order if each does not come before the one before it, from batch to batch too; they are those of the
+// input if there are as many, and if each key's hashes have the same sum:
 //
 //     input   b a c        h(b) + h(a) + h(c)
-//     result  a b c        in order, the same sum           a b b   in order, another sum           b a c   row 1 comes before row 0
+//     result  a b c        in order, the same sum           a b b   in order, another sum           b a c   row 1 comes
+//     before row 0
 //
-// Values that change rows within their column (a's key beside b's) have the same sums; where keys are random, their order is wrong then.
+// Values that change rows within their column (a's key beside b's) have the same sums; where keys are random, their
+// order is wrong then.
 #include "bench/sort/sort_check.h"
 
 #include <cstring>
@@ -51,20 +53,24 @@ void SortCheck::KeepLast(const std::vector<SortValue>& columns, uint64_t row) {
 std::vector<SortValue> SortCheck::LastColumns() const {
   std::vector<SortValue> columns;
   for (size_t k = 0; k < last_.size(); ++k)
-    columns.push_back({workload_.spec().keys[k], last_[k].bytes.data(), last_[k].offsets, last_[k].bytes.data(), Rule(k)});
+    columns.push_back(
+        {workload_.spec().keys[k], last_[k].bytes.data(), last_[k].offsets, last_[k].bytes.data(), Rule(k)});
   return columns;
 }
 
 absl::Status SortCheck::Add(const OutputBatch& batch) {
   if (batch.num_rows() == 0) return absl::OkStatus();
   std::vector<SortValue> columns;
-  for (size_t k = 0; k < sums_.size(); ++k) columns.push_back(ValueOf(workload_.spec().keys[k], batch.column(k), Rule(k)));
+  for (size_t k = 0; k < sums_.size(); ++k)
+    columns.push_back(ValueOf(workload_.spec().keys[k], batch.column(k), Rule(k)));
   const std::vector<SortValue> last = LastColumns();
   for (uint64_t row = 0; row < batch.num_rows(); ++row) {
-    const int order = row > 0 ? CompareKeys(columns, row - 1, columns, row) : last.empty() ? 0 : CompareKeys(last, 0, columns, 0);
+    const int order = row > 0        ? CompareKeys(columns, row - 1, columns, row)
+                      : last.empty() ? 0
+                                     : CompareKeys(last, 0, columns, 0);
     if (order > 0)
-      return Internal("result row comes before the one before it: " + std::to_string(num_rows_ + row) + " of " + PrintSpec(spec_) +
-                      "; accepted: rows in order");
+      return Internal("result row comes before the one before it: " + std::to_string(num_rows_ + row) + " of " +
+                      PrintSpec(spec_) + "; accepted: rows in order");
     for (size_t k = 0; k < sums_.size(); ++k) sums_[k] += HashRow(columns[k], row);
   }
   KeepLast(columns, batch.num_rows() - 1);

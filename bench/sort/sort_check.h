@@ -13,7 +13,8 @@
 
 namespace quern::bench {
 
-// Takes the batches of a result one after the other. Of the last row that came it keeps a copy, since its batch is emptied.
+// Takes the batches of a result one after the other. Of the last row that came it keeps a copy, since its batch is
+// emptied.
 class SortCheck {
  public:
   SortCheck(const KernelSpec& spec, const SortWorkload& workload);

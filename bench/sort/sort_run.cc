@@ -3,8 +3,8 @@
 //
 //     create | append | finalise | read         2 threads, 10 M rows: 153 batches, whoever is free takes one
 //
-// One thread uses the plain calls, several the shared ones, so that a speed-up is one over what a caller without threads gets. Result rows
-// are written to an output batch, which the next rows take: no consumer is timed.
+// One thread uses the plain calls, several the shared ones, so that a speed-up is one over what a caller without
+// threads gets. Result rows are written to an output batch, which the next rows take: no consumer is timed.
 #include "bench/sort/sort_run.h"
 
 #include <algorithm>
@@ -102,7 +102,8 @@ absl::Status Time(absl::Status (SortRun::*phase)(), SortRun* run, double* second
   return absl::OkStatus();
 }
 
-absl::Status RunOnce(const std::shared_ptr<const Kernel>& kernel, unsigned threads, const SortWorkload& workload, SortTimes* times) {
+absl::Status RunOnce(const std::shared_ptr<const Kernel>& kernel, unsigned threads, const SortWorkload& workload,
+                     SortTimes* times) {
   SortRun run(kernel, threads, workload);
   QUERN_RETURN_IF_ERROR(Time(&SortRun::Create, &run, &times->create_s));
   QUERN_RETURN_IF_ERROR(Time(&SortRun::Append, &run, &times->append_s));
@@ -133,7 +134,8 @@ SortContender NumbersSortedBy(const SortWorkload& workload, Sort sort) {
     const double start = Now();
     sort(keys.data(), keys.size());
     times->finalise_s = Now() - start;
-    return std::is_sorted(keys.begin(), keys.end()) ? absl::OkStatus() : Internal("a sort of numbers left them out of order");
+    return std::is_sorted(keys.begin(), keys.end()) ? absl::OkStatus()
+                                                    : Internal("a sort of numbers left them out of order");
   };
   return contender;
 }
@@ -144,16 +146,16 @@ struct SortedRuns {
   std::shared_ptr<MemoryBudget> budget = std::make_shared<MemoryBudget>();
 };
 
-absl::Status MakeRun(const std::shared_ptr<const Kernel>& kernel, const SortWorkload& workload, uint64_t begin, uint64_t end,
-                     SortedRuns* all) {
+absl::Status MakeRun(const std::shared_ptr<const Kernel>& kernel, const SortWorkload& workload, uint64_t begin,
+                     uint64_t end, SortedRuns* all) {
   const auto sort = MakeRowSort(kernel, all->budget);
   QUERN_RETURN_IF_ERROR(sort->Append(workload.View(begin, end - begin, 0)));
   QUERN_RETURN_IF_ERROR(sort->Finalise());
   SortReader reader(sort);
   auto& run = all->runs.emplace_back();
   for (bool more = true; more;) {
-    auto batch =
-        std::make_unique<OutputBatch>(SortOutputTypes(kernel->plan.spec), std::clamp<uint64_t>(end - begin, 1, kBatchRows), all->budget);
+    auto batch = std::make_unique<OutputBatch>(SortOutputTypes(kernel->plan.spec),
+                                               std::clamp<uint64_t>(end - begin, 1, kBatchRows), all->budget);
     QUERN_ASSIGN_OR_RETURN(more, reader.Next(batch.get()));
     if (batch->num_rows() > 0) run.push_back(std::move(batch));
   }
@@ -191,12 +193,14 @@ absl::Status MergeRuns(const std::shared_ptr<const Kernel>& kernel, const SortWo
     QUERN_RETURN_IF_ERROR(has_batch ? merger->Input(run, ViewOf(workload, *all.runs[run][batch])) : merger->End(run));
   }
   if (num_rows == workload.spec().num_rows) return absl::OkStatus();
-  return Internal("wrong number of merged rows: " + std::to_string(num_rows) + "; accepted: " + std::to_string(workload.spec().num_rows));
+  return Internal("wrong number of merged rows: " + std::to_string(num_rows) +
+                  "; accepted: " + std::to_string(workload.spec().num_rows));
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Kernel>> CompileSort(const std::string& spec, const std::string& params, Engine engine) {
+absl::StatusOr<std::shared_ptr<const Kernel>> CompileSort(const std::string& spec, const std::string& params,
+                                                          Engine engine) {
   CompileOptions options;
   options.engine = engine;
   std::istringstream words(params);
@@ -221,7 +225,8 @@ SortContender StdSortOf(const SortWorkload& workload) {
   return NumbersSortedBy(workload, [](int64_t* keys, uint64_t n) { std::sort(keys, keys + n); });
 }
 
-absl::StatusOr<SortContender> MergeOf(const std::shared_ptr<const Kernel>& kernel, const SortWorkload& workload, uint32_t num_runs) {
+absl::StatusOr<SortContender> MergeOf(const std::shared_ptr<const Kernel>& kernel, const SortWorkload& workload,
+                                      uint32_t num_runs) {
   const auto all = std::make_shared<SortedRuns>();
   const uint64_t rows = workload.spec().num_rows;
   for (uint64_t run = 0; run < num_runs; ++run)

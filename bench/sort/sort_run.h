@@ -34,8 +34,9 @@ struct SortContender {
 absl::StatusOr<std::shared_ptr<const Kernel>> CompileSort(const std::string& spec, const std::string& params = "",
                                                           Engine engine = Engine::kJit);
 
-// Sorts the workload by a kernel whose keys are those of the workload, in order and all of them `out`. The check is a run whose result is
-// compared with the input: in order, as many rows, and without a limit the same values. One thread uses the plain calls.
+// Sorts the workload by a kernel whose keys are those of the workload, in order and all of them `out`. The check is a
+// run whose result is compared with the input: in order, as many rows, and without a limit the same values. One thread
+// uses the plain calls.
 SortContender SortWith(const std::shared_ptr<const Kernel>& kernel, const SortWorkload& workload, unsigned threads = 1);
 
 // Sorts a copy of the first key, i64, and nothing else: what is timed (as finalise) is the sort in place.
@@ -43,9 +44,11 @@ SortContender VectorSortOf(const SortWorkload& workload);
 SortContender StdSortOf(const SortWorkload& workload);
 
 // Merges so many sorted runs of the workload, which are made now and kept: 64 Ki rows a batch.
-absl::StatusOr<SortContender> MergeOf(const std::shared_ptr<const Kernel>& kernel, const SortWorkload& workload, uint32_t num_runs);
+absl::StatusOr<SortContender> MergeOf(const std::shared_ptr<const Kernel>& kernel, const SortWorkload& workload,
+                                      uint32_t num_runs);
 
-// Every contender once, then every one again, and so on; the best turn of each counts. *Errors*: the sort's; Internal for a wrong result.
+// Every contender once, then every one again, and so on; the best turn of each counts. *Errors*: the sort's; Internal
+// for a wrong result.
 absl::Status TakeTurns(int turns, std::vector<SortContender>* contenders);
 
 }  // namespace quern::bench

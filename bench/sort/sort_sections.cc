@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sections of sort_bench, one after the other, each as: its columns, what one of its cells measures, the list of its cells. A cell
-// makes its workload, lets contenders take turns over it and prints a row, for example in section keys:
+// The sections of sort_bench, one after the other, each as: its columns, what one of its cells measures, the list of
+// its cells. A cell makes its workload, lets contenders take turns over it and prints a row, for example in section
+// keys:
 //
-//     i64  vector  8 B  64 bits  append 0.9  finalise 5.6  read 0.8  all 7.3 ns a row   generic 9.1  1.25   vectorised 5.4  ..
+//     i64  vector  8 B  64 bits  append 0.9  finalise 5.6  read 0.8  all 7.3 ns a row   generic 9.1  1.25
+//     vectorised 5.4  ..
 #include "bench/sort/sort_sections.h"
 
 #include <algorithm>
@@ -61,8 +63,9 @@ const std::vector<SortKeys>& AllKeys() {
   return all;
 }
 
-absl::StatusOr<SortContender> Compete(const std::string& spec, const SortWorkload& workload, const std::string& params = "",
-                                      Engine engine = Engine::kJit, unsigned threads = 1) {
+absl::StatusOr<SortContender> Compete(const std::string& spec, const SortWorkload& workload,
+                                      const std::string& params = "", Engine engine = Engine::kJit,
+                                      unsigned threads = 1) {
   QUERN_ASSIGN_OR_RETURN(const auto kernel, CompileSort(spec, params, engine));
   return SortWith(kernel, workload, threads);
 }
@@ -109,7 +112,8 @@ absl::Status KeysCell(const Settings& settings, const SortKeys& keys, Section* s
 
 void AddKeys(Cells* cells) {
   cells->Begin("keys",
-               "what does a row cost, by its keys? All of them come out. Beside it sorts of the bare numbers, in place; over: Quern's time "
+               "what does a row cost, by its keys? All of them come out. Beside it sorts of the bare numbers, in "
+               "place; over: Quern's time "
                "by theirs",
                {{"keys", -22},
                 {"method", -16},
@@ -127,7 +131,8 @@ void AddKeys(Cells* cells) {
                 {"std::sort", 11, "bare numbers"},
                 {"over", 7, "bare numbers"}});
   for (const SortKeys& keys : AllKeys())
-    cells->Add(keys.name, [settings = cells->settings(), &keys](Section* section) { return KeysCell(settings, keys, section); });
+    cells->Add(keys.name,
+               [settings = cells->settings(), &keys](Section* section) { return KeysCell(settings, keys, section); });
 }
 
 // ---- paper -----------------------------------------------------------------------------------------------------
@@ -135,15 +140,16 @@ void AddKeys(Cells* cells) {
 // The sorts of TiFlash's paper on compiled kernels, and longer key lists, which it left out.
 const std::vector<SortKeys>& PaperKeys() {
   using enum SortKey;
-  static const std::vector<SortKeys> all = {{"UInt64,STR", {kFewU64, kWord}},
-                                            {"STR,UInt64", {kWord, kFewU64}},
-                                            {"Int64,STR", {kFewI64, kWord}},
-                                            {"STR,STR", {kWord, kWord}},
-                                            {"p_mfgr,p_name", {kManufacturer, kPartName}},
-                                            {"3keys", {kFewI64, kWord, kFewI64}},
-                                            {"4keys", {kFewI64, kWord, kFewI64, kWord}},
-                                            {"6keys", {kFewI64, kWord, kFewI64, kWord, kFewI64, kWord}},
-                                            {"8keys", {kFewI64, kWord, kFewI64, kWord, kFewI64, kWord, kFewI64, kWord}}};
+  static const std::vector<SortKeys> all = {
+      {"UInt64,STR", {kFewU64, kWord}},
+      {"STR,UInt64", {kWord, kFewU64}},
+      {"Int64,STR", {kFewI64, kWord}},
+      {"STR,STR", {kWord, kWord}},
+      {"p_mfgr,p_name", {kManufacturer, kPartName}},
+      {"3keys", {kFewI64, kWord, kFewI64}},
+      {"4keys", {kFewI64, kWord, kFewI64, kWord}},
+      {"6keys", {kFewI64, kWord, kFewI64, kWord, kFewI64, kWord}},
+      {"8keys", {kFewI64, kWord, kFewI64, kWord, kFewI64, kWord, kFewI64, kWord}}};
   return all;
 }
 
@@ -168,9 +174,11 @@ absl::Status PaperCell(const Settings& settings, const SortKeys& keys, Section* 
 }
 
 void AddPaper(Cells* cells) {
-  const std::string generic = "generic, comparing", comparison = "compiled, comparing", radix = "compiled, encoded keys";
+  const std::string generic = "generic, comparing", comparison = "compiled, comparing",
+                    radix = "compiled, encoded keys";
   cells->Begin("paper",
-               "TiFlash's sorts, texts with utf8mb4_bin: what does compiling gain? Times (finalise alone, and all), and how many times "
+               "TiFlash's sorts, texts with utf8mb4_bin: what does compiling gain? Times (finalise alone, and all), "
+               "and how many times "
                "faster than generic",
                {{"keys", -16},
                 {"rows", 11},
@@ -185,7 +193,8 @@ void AddPaper(Cells* cells) {
                 {"times", 7, radix},
                 {"all", 7, radix}});
   for (const SortKeys& keys : PaperKeys())
-    cells->Add(keys.name, [settings = cells->settings(), &keys](Section* section) { return PaperCell(settings, keys, section); });
+    cells->Add(keys.name,
+               [settings = cells->settings(), &keys](Section* section) { return PaperCell(settings, keys, section); });
 }
 
 // ---- small -----------------------------------------------------------------------------------------------------
@@ -220,14 +229,15 @@ absl::Status SmallCell(const Settings& settings, const SortKeys& keys, uint64_t 
   const SortTimes& best = contenders[0].best;
   const auto microseconds = [times](double seconds) { return Fixed(seconds / static_cast<double>(times) * 1e6); };
   section->BreakAt(keys.name);
-  section->Row({keys.name, Grouped(num_rows), best.stats.method, microseconds(best.create_s), microseconds(best.append_s),
-                microseconds(best.finalise_s), microseconds(best.read_s), microseconds(best.all_s()),
-                microseconds(contenders[1].best.all_s())});
+  section->Row({keys.name, Grouped(num_rows), best.stats.method, microseconds(best.create_s),
+                microseconds(best.append_s), microseconds(best.finalise_s), microseconds(best.read_s),
+                microseconds(best.all_s()), microseconds(contenders[1].best.all_s())});
   return absl::OkStatus();
 }
 
 void AddSmall(Cells* cells) {
-  static const std::vector<SortKeys> all = {{"i64,rowid", {SortKey::kI64}, true}, {"i32,words", {SortKey::kCategory, SortKey::kWord}}};
+  static const std::vector<SortKeys> all = {{"i64,rowid", {SortKey::kI64}, true},
+                                            {"i32,words", {SortKey::kCategory, SortKey::kWord}}};
   cells->Begin("small", "what does a sort of few rows cost, whose kernel is warm? MICROSECONDS for all of it",
                {{"keys", -14},
                 {"rows", 8},
@@ -240,8 +250,9 @@ void AddSmall(Cells* cells) {
                 {"generic", 9}});
   for (const SortKeys& keys : all) {
     for (const uint64_t rows : {10, 100, 1000})
-      cells->Add(keys.name + "/" + std::to_string(rows),
-                 [settings = cells->settings(), &keys, rows](Section* section) { return SmallCell(settings, keys, rows, section); });
+      cells->Add(keys.name + "/" + std::to_string(rows), [settings = cells->settings(), &keys, rows](Section* section) {
+        return SmallCell(settings, keys, rows, section);
+      });
   }
 }
 
@@ -263,7 +274,8 @@ constexpr NamedOrder kOrders[] = {{"random", RowOrder::kRandom},
 absl::Status OrderCell(const Settings& settings, const SortKeys& keys, Section* section) {
   double random_s = 0;
   for (const NamedOrder& order : kOrders) {
-    const SortWorkload& workload = WorkloadOf({.keys = keys.keys, .num_rows = settings.Rows(kRows), .order = order.order});
+    const SortWorkload& workload =
+        WorkloadOf({.keys = keys.keys, .num_rows = settings.Rows(kRows), .order = order.order});
     QUERN_ASSIGN_OR_RETURN(SortContender contender, Compete(keys.Spec(), workload));
     std::vector<SortContender> contenders = {contender};
     QUERN_RETURN_IF_ERROR(TakeTurns(settings.Turns(3), &contenders));
@@ -271,16 +283,17 @@ absl::Status OrderCell(const Settings& settings, const SortKeys& keys, Section* 
     if (order.order == RowOrder::kRandom) random_s = best.all_s();
     const uint64_t rows = workload.spec().num_rows;
     section->BreakAt(keys.name);
-    section->Row({keys.name, order.name, best.stats.method, std::to_string(best.stats.key_bits), Grouped(best.stats.collided_rows),
-                  NsPer(best.append_s, rows), NsPer(best.finalise_s, rows), NsPer(best.read_s, rows), NsPer(best.all_s(), rows),
-                  Fixed(random_s / best.all_s())});
+    section->Row({keys.name, order.name, best.stats.method, std::to_string(best.stats.key_bits),
+                  Grouped(best.stats.collided_rows), NsPer(best.append_s, rows), NsPer(best.finalise_s, rows),
+                  NsPer(best.read_s, rows), NsPer(best.all_s(), rows), Fixed(random_s / best.all_s())});
   }
   return absl::OkStatus();
 }
 
 void AddOrder(Cells* cells) {
-  static const std::vector<SortKeys> all = {
-      {"i64,rowid", {SortKey::kI64}, true}, {"words,rowid", {SortKey::kWord}, true}, {"words,i64", {SortKey::kWord, SortKey::kI64}}};
+  static const std::vector<SortKeys> all = {{"i64,rowid", {SortKey::kI64}, true},
+                                            {"words,rowid", {SortKey::kWord}, true},
+                                            {"words,i64", {SortKey::kWord, SortKey::kI64}}};
   cells->Begin("order", "does it help when rows come in order, or are equal? Gain: times faster than random rows",
                {{"keys", -14},
                 {"input", -14},
@@ -293,7 +306,8 @@ void AddOrder(Cells* cells) {
                 {"all", 8},
                 {"gain", 8}});
   for (const SortKeys& keys : all)
-    cells->Add(keys.name, [settings = cells->settings(), &keys](Section* section) { return OrderCell(settings, keys, section); });
+    cells->Add(keys.name,
+               [settings = cells->settings(), &keys](Section* section) { return OrderCell(settings, keys, section); });
 }
 
 // ---- top -------------------------------------------------------------------------------------------------------
@@ -309,8 +323,8 @@ absl::Status TopCell(const Settings& settings, const SortKeys& keys, Section* se
     std::vector<SortContender> contenders = {jit, generic};
     QUERN_RETURN_IF_ERROR(TakeTurns(settings.Turns(5), &contenders));
     const SortTimes& best = contenders[0].best;
-    row.insert(row.end(), {Fixed(best.all_s() * 1e3), NsPer(best.all_s(), rows), Grouped(rows - best.stats.dropped_rows),
-                           Fixed(Ratio(contenders[1], contenders[0]))});
+    row.insert(row.end(), {Fixed(best.all_s() * 1e3), NsPer(best.all_s(), rows),
+                           Grouped(rows - best.stats.dropped_rows), Fixed(Ratio(contenders[1], contenders[0]))});
   }
   section->Row(row);
   return absl::OkStatus();
@@ -329,7 +343,8 @@ void AddTop(Cells* cells) {
                 {"kept", 11, "10,000"},
                 {"generic", 9, "10,000"}});
   for (const SortKeys& keys : AllKeys())
-    cells->Add(keys.name, [settings = cells->settings(), &keys](Section* section) { return TopCell(settings, keys, section); });
+    cells->Add(keys.name,
+               [settings = cells->settings(), &keys](Section* section) { return TopCell(settings, keys, section); });
 }
 
 // ---- threads ---------------------------------------------------------------------------------------------------
@@ -348,20 +363,24 @@ absl::Status ThreadsCell(const Settings& settings, const SortKeys& keys, Section
   for (size_t i = 0; i < contenders.size(); ++i) {
     const SortTimes& t = contenders[i].best;
     const uint64_t rows = workload.spec().num_rows;
-    section->Row({keys.name, std::to_string(threads[i]), NsPer(t.append_s, rows), NsPer(t.finalise_s, rows), NsPer(t.read_s, rows),
-                  NsPer(t.all_s(), rows), Fixed(Ratio(contenders[0], contenders[i]))});
+    section->Row({keys.name, std::to_string(threads[i]), NsPer(t.append_s, rows), NsPer(t.finalise_s, rows),
+                  NsPer(t.read_s, rows), NsPer(t.all_s(), rows), Fixed(Ratio(contenders[0], contenders[i]))});
   }
   return absl::OkStatus();
 }
 
 void AddThreads(Cells* cells) {
   using enum SortKey;
-  static const std::vector<SortKeys> all = {
-      {"i64,rowid", {kI64}, true}, {"words,i64", {kWord, kI64}}, {"i32,words,i64,words", {kCategory, kWord, kI64, kWord}}};
-  cells->Begin("threads", "how much faster are several threads?",
-               {{"keys", -22}, {"threads", 9}, {"append", 9}, {"finalise", 10}, {"read", 8}, {"all", 8}, {"speed-up", 10}});
+  static const std::vector<SortKeys> all = {{"i64,rowid", {kI64}, true},
+                                            {"words,i64", {kWord, kI64}},
+                                            {"i32,words,i64,words", {kCategory, kWord, kI64, kWord}}};
+  cells->Begin(
+      "threads", "how much faster are several threads?",
+      {{"keys", -22}, {"threads", 9}, {"append", 9}, {"finalise", 10}, {"read", 8}, {"all", 8}, {"speed-up", 10}});
   for (const SortKeys& keys : all)
-    cells->Add(keys.name, [settings = cells->settings(), &keys](Section* section) { return ThreadsCell(settings, keys, section); });
+    cells->Add(keys.name, [settings = cells->settings(), &keys](Section* section) {
+      return ThreadsCell(settings, keys, section);
+    });
 }
 
 // ---- merge -----------------------------------------------------------------------------------------------------
@@ -380,14 +399,16 @@ absl::Status MergeCell(const Settings& settings, const SortKeys& keys, uint32_t 
 }
 
 void AddMerge(Cells* cells) {
-  static const std::vector<SortKeys> all = {{"i64", {SortKey::kI64}}, {"i32,words", {SortKey::kCategory, SortKey::kWord}}};
+  static const std::vector<SortKeys> all = {{"i64", {SortKey::kI64}},
+                                            {"i32,words", {SortKey::kCategory, SortKey::kWord}}};
   cells->Begin("merge", "what does merging k sorted runs cost, beside sorting all rows at once?",
                {{"keys", -14}, {"rows", 12}, {"k", 5}, {"merge", 9}, {"sort", 9}, {"ratio", 8}});
   for (const SortKeys& keys : all) {
     for (const uint32_t num_runs : {2, 8, 64})
-      cells->Add(keys.name + "/" + std::to_string(num_runs), [settings = cells->settings(), &keys, num_runs](Section* section) {
-        return MergeCell(settings, keys, num_runs, section);
-      });
+      cells->Add(keys.name + "/" + std::to_string(num_runs),
+                 [settings = cells->settings(), &keys, num_runs](Section* section) {
+                   return MergeCell(settings, keys, num_runs, section);
+                 });
   }
 }
 

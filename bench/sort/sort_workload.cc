@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every value follows from its row's *point*, a number in [0, 2^64), and never falls where the point rises. So one function makes the
-// points of every order, whatever the keys:
+// Every value follows from its row's *point*, a number in [0, 2^64), and never falls where the point rises. So one
+// function makes the points of every order, whatever the keys:
 //
 //     point      0x0000..     0x4000..     0x8000..     0xc000..        sorted: row i of n has the point i * 2^64 / n
 //     i64        -2^63        -2^62        0            2^62
@@ -28,19 +28,23 @@ constexpr uint64_t kSign = uint64_t{1} << 63;
 
 // The words of p_name: TPC-H, 4.2.3.
 constexpr std::string_view kColours[] = {
-    "almond",    "antique",   "aquamarine", "azure",   "beige",     "bisque", "black",      "blanched", "blue",      "blush",  "brown",
-    "burlywood", "burnished", "chartreuse", "chiffon", "chocolate", "coral",  "cornflower", "cornsilk", "cream",     "cyan",   "dark",
-    "deep",      "dim",       "dodger",     "drab",    "firebrick", "floral", "forest",     "frosted",  "gainsboro", "ghost",  "goldenrod",
-    "green",     "grey",      "honeydew",   "hot",     "indian",    "ivory",  "khaki",      "lace",     "lavender",  "lawn",   "lemon",
-    "light",     "lime",      "linen",      "magenta", "maroon",    "medium", "metallic",   "midnight", "mint",      "misty",  "moccasin",
-    "navajo",    "navy",      "olive",      "orange",  "orchid",    "pale",   "papaya",     "peach",    "peru",      "pink",   "plum",
-    "powder",    "puff",      "purple",     "red",     "rose",      "rosy",   "royal",      "saddle",   "salmon",    "sandy",  "seashell",
-    "sienna",    "sky",       "slate",      "smoke",   "snow",      "spring", "steel",      "tan",      "thistle",   "tomato", "turquoise",
-    "violet",    "wheat",     "white",      "yellow",
+    "almond",   "antique", "aquamarine", "azure",     "beige",      "bisque",    "black",     "blanched", "blue",
+    "blush",    "brown",   "burlywood",  "burnished", "chartreuse", "chiffon",   "chocolate", "coral",    "cornflower",
+    "cornsilk", "cream",   "cyan",       "dark",      "deep",       "dim",       "dodger",    "drab",     "firebrick",
+    "floral",   "forest",  "frosted",    "gainsboro", "ghost",      "goldenrod", "green",     "grey",     "honeydew",
+    "hot",      "indian",  "ivory",      "khaki",     "lace",       "lavender",  "lawn",      "lemon",    "light",
+    "lime",     "linen",   "magenta",    "maroon",    "medium",     "metallic",  "midnight",  "mint",     "misty",
+    "moccasin", "navajo",  "navy",       "olive",     "orange",     "orchid",    "pale",      "papaya",   "peach",
+    "peru",     "pink",    "plum",       "powder",    "puff",       "purple",    "red",       "rose",     "rosy",
+    "royal",    "saddle",  "salmon",     "sandy",     "seashell",   "sienna",    "sky",       "slate",    "smoke",
+    "snow",     "spring",  "steel",      "tan",       "thistle",    "tomato",    "turquoise", "violet",   "wheat",
+    "white",    "yellow",
 };
 
 // Number floor(point * n / 2^64) of n.
-uint64_t Pick(uint64_t point, uint64_t n) { return static_cast<uint64_t>((static_cast<unsigned __int128>(point) * n) >> 64); }
+uint64_t Pick(uint64_t point, uint64_t n) {
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(point) * n) >> 64);
+}
 
 std::vector<std::string> MakeVocabulary() {
   std::set<std::string> words;
@@ -107,7 +111,8 @@ uint64_t PointOf(const SortWorkloadSpec& spec, uint64_t row, size_t key) {
     case RowOrder::kSorted:
     case RowOrder::kTenPairs: return SortedPoint(row, spec.num_rows);
     case RowOrder::kReversed: return SortedPoint(spec.num_rows - 1 - row, spec.num_rows);
-    case RowOrder::kOnePercentMoved: return blocks::Mix(row) % 100 == 0 ? RandomPoint(row, key) : SortedPoint(row, spec.num_rows);
+    case RowOrder::kOnePercentMoved:
+      return blocks::Mix(row) % 100 == 0 ? RandomPoint(row, key) : SortedPoint(row, spec.num_rows);
     case RowOrder::kOneValue: return kSign + 12345;
     case RowOrder::kThousandValues: return Pick(RandomPoint(row, key), 1000) * (UINT64_MAX / 1000);
   }
@@ -137,7 +142,8 @@ T Get(const SortValue& column, uint64_t row) {
 
 std::string_view GetText(const SortValue& column, uint64_t row) {
   const auto* offsets = static_cast<const int32_t*>(column.offsets);
-  return {reinterpret_cast<const char*>(column.bytes) + offsets[row], static_cast<size_t>(offsets[row + 1] - offsets[row])};
+  return {reinterpret_cast<const char*>(column.bytes) + offsets[row],
+          static_cast<size_t>(offsets[row + 1] - offsets[row])};
 }
 
 blocks::Bytes GetBytes(const SortValue& column, uint64_t row) {
@@ -223,7 +229,9 @@ BatchView SortWorkload::View(uint64_t first, uint64_t rows, size_t num_rowids) c
   return batch;
 }
 
-const int64_t* SortWorkload::Integers(size_t key) const { return reinterpret_cast<const int64_t*>(keys_[key].values.data()); }
+const int64_t* SortWorkload::Integers(size_t key) const {
+  return reinterpret_cast<const int64_t*>(keys_[key].values.data());
+}
 
 std::vector<uint64_t> SortWorkload::Checksums() const {
   std::vector<uint64_t> sums(keys_.size());
@@ -248,7 +256,8 @@ int CompareRows(const SortValue& a, uint64_t row_a, const SortValue& b, uint64_t
 }
 
 uint64_t HashRow(const SortValue& column, uint64_t row) {
-  if (!IsText(column.key)) return blocks::Mix(BytesOf(column.key) == 4 ? Get<uint32_t>(column, row) : Get<uint64_t>(column, row));
+  if (!IsText(column.key))
+    return blocks::Mix(BytesOf(column.key) == 4 ? Get<uint32_t>(column, row) : Get<uint64_t>(column, row));
   uint64_t hash = 1;
   for (const char c : GetText(column, row)) hash = blocks::Mix(hash + static_cast<uint8_t>(c));
   return hash;

@@ -75,7 +75,8 @@ class SortWorkload {
   std::vector<Key> keys_;
 };
 
-// A row of a batch, or of a result, whose columns are made of these keys; of a text `bytes` are those of the whole column.
+// A row of a batch, or of a result, whose columns are made of these keys; of a text `bytes` are those of the whole
+// column.
 struct SortValue {
   SortKey key;
   const void* values;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wassenberg, Blacher, Giesen, Sanders, "Vectorized and performance-portable quicksort", 2022: 10 M numbers of 64 bits in 5 ns each on
-// AVX-512. It is what there is to beat for a single integer key, and moves no row numbers along. Debian: libhwy-dev.
+// Wassenberg, Blacher, Giesen, Sanders, "Vectorized and performance-portable quicksort", 2022: 10 M numbers of 64 bits
+// in 5 ns each on AVX-512. It is what there is to beat for a single integer key, and moves no row numbers along.
+// Debian: libhwy-dev.
 #include "bench/sort/vector_sort.h"
 
 #include <hwy/contrib/sort/vqsort.h>

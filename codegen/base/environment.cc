@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading the environment. One row of environment_variables.def gives the name, the default and the two texts; `quern env` prints all
-// rows, a command asks for the one it needs:
+// Reading the environment. One row of environment_variables.def gives the name, the default and the two texts; `quern
+// env` prints all rows, a command asks for the one it needs:
 //
 //     $ QUERN_THREADS=4 quern env
 //     QUERN_THREADS  4       environment  threads of a run; --threads wins
@@ -25,7 +25,8 @@ namespace {
 
 std::string CoresText() { return std::to_string(std::clamp(std::thread::hardware_concurrency(), 1u, 1024u)); }
 
-// A folder that the XDG base directory specification gives to a program; a path of it that is not absolute is to be ignored.
+// A folder that the XDG base directory specification gives to a program; a path of it that is not absolute is to be
+// ignored.
 std::string UserFolder(const char* variable, const char* below_home) {
   const char* folder = std::getenv(variable);
   if (folder != nullptr && *folder == '/') return std::string(folder) + "/quern";
@@ -40,7 +41,8 @@ std::string FoundDefault(Variable id) {
   return id == Variable::kCacheDir ? UserFolder("XDG_CACHE_HOME", "/.cache") : "";
 }
 
-VariableRow MakeRow(Variable id, const char* name, const std::string& default_text, const char* accepted, const char* meaning) {
+VariableRow MakeRow(Variable id, const char* name, const std::string& default_text, const char* accepted,
+                    const char* meaning) {
   const char* value = std::getenv(name);
   const bool is_set = value != nullptr && *value != '\0';
   return {id, name, is_set ? value : default_text.empty() ? FoundDefault(id) : default_text, is_set, accepted, meaning};
@@ -60,7 +62,8 @@ std::string AbsolutePath(const std::string& folder) {
 
 std::vector<VariableRow> ReadEnvironment() {
   return {
-#define QUERN_ENVIRONMENT_VARIABLE(Id, name, default_text, accepted, meaning) MakeRow(Variable::Id, #name, default_text, accepted, meaning),
+#define QUERN_ENVIRONMENT_VARIABLE(Id, name, default_text, accepted, meaning) \
+  MakeRow(Variable::Id, #name, default_text, accepted, meaning),
 #include "codegen/base/environment_variables.def"
   };
 }
@@ -69,22 +72,25 @@ std::string UserConfigFolder() { return UserFolder("XDG_CONFIG_HOME", "/.config"
 
 VariableRow ReadVariable(Variable id) { return ReadEnvironment()[static_cast<size_t>(id)]; }
 
-bool StageDump::Leaves(std::string_view stage) const { return std::find(stages.begin(), stages.end(), stage) != stages.end(); }
+bool StageDump::Leaves(std::string_view stage) const {
+  return std::find(stages.begin(), stages.end(), stage) != stages.end();
+}
 
 absl::StatusOr<StageDump> StageDumpOfEnvironment() {
   const VariableRow row = ReadVariable(Variable::kDump);
   if (!row.from_environment) return StageDump{};
   const size_t colon = row.value.find(':');
   if (colon == std::string::npos || colon + 1 == row.value.size()) {
-    return absl::FailedPreconditionError("bad value of QUERN_DUMP: " + Show(row.value) + "; accepted: STAGE,STAGE,..:DIR with stages " +
-                                         kFileStagesText);
+    return absl::FailedPreconditionError("bad value of QUERN_DUMP: " + Show(row.value) +
+                                         "; accepted: STAGE,STAGE,..:DIR with stages " + kFileStagesText);
   }
   StageDump dump{{}, AbsolutePath(row.value.substr(colon + 1))};
   for (size_t begin = 0; begin <= colon;) {
     const size_t end = std::min(row.value.find(',', begin), colon);
     const std::string stage = row.value.substr(begin, end - begin);
     if (std::find(std::begin(kFileStages), std::end(kFileStages), stage) == std::end(kFileStages)) {
-      return absl::FailedPreconditionError("unknown stage of QUERN_DUMP: " + Show(stage) + "; accepted: " + kFileStagesText);
+      return absl::FailedPreconditionError("unknown stage of QUERN_DUMP: " + Show(stage) +
+                                           "; accepted: " + kFileStagesText);
     }
     dump.stages.push_back(stage);
     begin = end + 1;
@@ -97,7 +103,8 @@ absl::StatusOr<std::string> FolderOfEnvironment(Variable id) {
   if (!row.from_environment) return std::string();
   std::error_code ignored;
   if (std::filesystem::is_directory(row.value, ignored)) return AbsolutePath(row.value);
-  return absl::FailedPreconditionError("bad value of " + row.name + ": " + Show(row.value) + "; accepted: " + row.accepted);
+  return absl::FailedPreconditionError("bad value of " + row.name + ": " + Show(row.value) +
+                                       "; accepted: " + row.accepted);
 }
 
 absl::StatusOr<uint64_t> KeptBytesOfEnvironment() {
@@ -107,13 +114,15 @@ absl::StatusOr<uint64_t> KeptBytesOfEnvironment() {
   const char* const begin = row.value.data();
   const auto [end, error] = std::from_chars(begin, begin + row.value.size(), mib);
   if (error == std::errc() && end == begin + row.value.size() && mib <= kMostMib) return mib << 20;
-  return absl::FailedPreconditionError("bad value of " + row.name + ": " + Show(row.value) + "; accepted: " + row.accepted);
+  return absl::FailedPreconditionError("bad value of " + row.name + ": " + Show(row.value) +
+                                       "; accepted: " + row.accepted);
 }
 
 absl::StatusOr<bool> SwitchOfEnvironment(Variable id) {
   const VariableRow row = ReadVariable(id);
   if (row.value == "0" || row.value == "1") return row.value == "1";
-  return absl::FailedPreconditionError("bad value of " + row.name + ": " + Show(row.value) + "; accepted: " + row.accepted);
+  return absl::FailedPreconditionError("bad value of " + row.name + ": " + Show(row.value) +
+                                       "; accepted: " + row.accepted);
 }
 
 }  // namespace quern

@@ -43,7 +43,8 @@ absl::StatusOr<StageDump> StageDumpOfEnvironment();
 // The user's folder for settings, as the XDG base directory specification has it; "" where there is none.
 std::string UserConfigFolder();
 
-// A variable that names a folder that is there: its absolute path, "" where it is not set. *Errors*: FailedPrecondition.
+// A variable that names a folder that is there: its absolute path, "" where it is not set. *Errors*:
+// FailedPrecondition.
 absl::StatusOr<std::string> FolderOfEnvironment(Variable id);
 
 // QUERN_KEPT_MEMORY in bytes. *Errors*: FailedPrecondition.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library has to say beside the answers of its calls: warnings, and with QUERN_VERBOSE=1 a line per compilation.
+// What the library has to say beside the answers of its calls: warnings, and with QUERN_VERBOSE=1 a line per
+// compilation.
 #ifndef QUERN_CODEGEN_BASE_LOG_H_
 #define QUERN_CODEGEN_BASE_LOG_H_
 

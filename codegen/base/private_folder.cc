@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whoever can write to the folder of kernels can have any code run by the user, so the folder and its files are looked at before anything
-// in them is:
+// Whoever can write to the folder of kernels can have any code run by the user, so the folder and its files are looked
+// at before anything in them is:
 //
 //     drwx------  ann  /home/ann/.cache/quern     well
 //     drwxrwx---  ann  /srv/quern                 refused: her group could put kernels there
 //     drwx------  bob  /tmp/quern                 refused: bob can, also where he has let her in
-//     lrwxrwxrwx  bob  /tmp/quern -> /home/ann    refused: a link is his who made it (links above the folder are followed)
+//     lrwxrwxrwx  bob  /tmp/quern -> /home/ann    refused: a link is his who made it (links above the folder are
+//     followed)
 //
-// What was looked at is what is used: folder and file are opened first and asked by descriptor, and files are opened below the open folder,
-// so that nothing can be put in the place of either in between. They are read into memory, not mapped: a mapping changes with its file,
-// after it was checked, or ends in SIGBUS where the file is cut. Opening does not wait where the name is a pipe's.
+// What was looked at is what is used: folder and file are opened first and asked by descriptor, and files are opened
+// below the open folder, so that nothing can be put in the place of either in between. They are read into memory, not
+// mapped: a mapping changes with its file, after it was checked, or ends in SIGBUS where the file is cut. Opening does
+// not wait where the name is a pipe's.
 //
-// Nothing is flushed to the disk (fsync). A rename may reach it before the bytes do, so after a loss of power a file may hold less than was
-// written, or zeros; its checksum says so, and it is written anew. Waiting for the disk would make every compilation slower by
-// milliseconds, to save one compilation after a crash.
+// Nothing is flushed to the disk (fsync). A rename may reach it before the bytes do, so after a loss of power a file
+// may hold less than was written, or zeros; its checksum says so, and it is written anew. Waiting for the disk would
+// make every compilation slower by milliseconds, to save one compilation after a crash.
 #include "codegen/base/private_folder.h"
 
 #include <dirent.h>
@@ -37,8 +39,10 @@ constexpr char kOfYours[] = "a folder of yours that nobody else can write to";
 
 std::string ErrorText(int number) { return std::generic_category().message(number); }
 
-absl::Status Refused(const std::string& what, const std::string& path, const std::string& detail, const std::string& accepted = kOfYours) {
-  return absl::FailedPreconditionError(what + ": " + path + (detail.empty() ? "" : " (" + detail + ")") + "; accepted: " + accepted);
+absl::Status Refused(const std::string& what, const std::string& path, const std::string& detail,
+                     const std::string& accepted = kOfYours) {
+  return absl::FailedPreconditionError(what + ": " + path + (detail.empty() ? "" : " (" + detail + ")") +
+                                       "; accepted: " + accepted);
 }
 
 absl::Status CannotOpen(const std::string& path, int number) {
@@ -61,9 +65,11 @@ std::string ModeText(mode_t mode) {
 bool OthersCanWrite(const struct stat& about) { return (about.st_mode & (S_IWGRP | S_IWOTH)) != 0; }
 
 absl::Status CheckFolder(const std::string& path, const struct stat& about) {
-  if (about.st_uid != geteuid()) return Refused("kernel cache of another user", path, "user " + std::to_string(about.st_uid));
+  if (about.st_uid != geteuid())
+    return Refused("kernel cache of another user", path, "user " + std::to_string(about.st_uid));
   if (OthersCanWrite(about)) {
-    return Refused("kernel cache that others can write to", path, ModeText(about.st_mode), kOfYours + (", as after chmod go-w " + path));
+    return Refused("kernel cache that others can write to", path, ModeText(about.st_mode),
+                   kOfYours + (", as after chmod go-w " + path));
   }
   return absl::OkStatus();
 }
@@ -139,12 +145,15 @@ absl::StatusOr<PrivateFolder> PrivateFolder::Open(const std::string& path) {
 absl::StatusOr<PrivateFolder> PrivateFolder::OpenOrMake(const std::string& path) {
   absl::StatusOr<PrivateFolder> folder = Open(path);
   if (!absl::IsNotFound(folder.status())) return folder;
-  if (!MakeFolder(path)) return Refused("cannot make kernel cache", path, ErrorText(errno), "a folder that takes new files");
+  if (!MakeFolder(path))
+    return Refused("cannot make kernel cache", path, ErrorText(errno), "a folder that takes new files");
   return Open(path);
 }
 
-absl::StatusOr<std::string> PrivateFolder::Read(const std::string& name, size_t max_bytes, int64_t touch_after_ns) const {
-  const Descriptor file(openat(descriptor_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+absl::StatusOr<std::string> PrivateFolder::Read(const std::string& name, size_t max_bytes,
+                                                int64_t touch_after_ns) const {
+  const Descriptor file(
+      openat(descriptor_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (file.get() < 0) {
     if (errno == ENOENT) return absl::NotFoundError("no file");
     return absl::FailedPreconditionError(errno == ELOOP ? "a link" : ErrorText(errno));
@@ -174,7 +183,8 @@ absl::Status PrivateFolder::WriteNew(const std::string& name, std::string_view c
   return CannotWrite(path_, write_error != 0 ? write_error : close_error);
 }
 
-absl::Status PrivateFolder::Replace(const std::string& name, const std::string& temporary, std::string_view content) const {
+absl::Status PrivateFolder::Replace(const std::string& name, const std::string& temporary,
+                                    std::string_view content) const {
   QUERN_RETURN_IF_ERROR(WriteNew(temporary, content));
   if (renameat(descriptor_.get(), temporary.c_str(), descriptor_.get(), name.c_str()) == 0) return absl::OkStatus();
   const int error = errno;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder whose files are trusted: it belongs to the user of this process, nobody else can write to it, and so it is with its files.
+// A folder whose files are trusted: it belongs to the user of this process, nobody else can write to it, and so it is
+// with its files.
 #ifndef QUERN_CODEGEN_BASE_PRIVATE_FOLDER_H_
 #define QUERN_CODEGEN_BASE_PRIVATE_FOLDER_H_
 
@@ -24,7 +25,8 @@ class Descriptor {
   }
   ~Descriptor();
   int get() const { return number_; }
-  // Closes it now. *Errors*: errno's number, since some systems tell only here that a file could not be written; 0 where all is well.
+  // Closes it now. *Errors*: errno's number, since some systems tell only here that a file could not be written; 0
+  // where all is well.
   int Close();
 
  private:
@@ -45,13 +47,13 @@ class PrivateFolder {
   // Makes it where there is none, with the folders above it, all for the user alone.
   static absl::StatusOr<PrivateFolder> OpenOrMake(const std::string& path);
 
-  // The whole content, whose time is set to now where `touch_after_ns` have passed since it was set (0: never set). *Errors*: NotFound;
-  // FailedPrecondition in a few words for what is not a file, has another owner, can be written by others, has more than `max_bytes` or
-  // cannot be read.
+  // The whole content, whose time is set to now where `touch_after_ns` have passed since it was set (0: never set).
+  // *Errors*: NotFound; FailedPrecondition in a few words for what is not a file, has another owner, can be written by
+  // others, has more than `max_bytes` or cannot be read.
   absl::StatusOr<std::string> Read(const std::string& name, size_t max_bytes, int64_t touch_after_ns) const;
 
-  // Puts a file in the place of what has the name, if anything has: under the name `temporary` first, then renamed, so that no reader sees
-  // a part of it. *Errors*: FailedPrecondition; then nothing is left.
+  // Puts a file in the place of what has the name, if anything has: under the name `temporary` first, then renamed, so
+  // that no reader sees a part of it. *Errors*: FailedPrecondition; then nothing is left.
   absl::Status Replace(const std::string& name, const std::string& temporary, std::string_view content) const;
 
   // All that is in it but folders and "." files' like; in no order. *Errors*: FailedPrecondition.

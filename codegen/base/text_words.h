@@ -34,7 +34,8 @@ inline std::string_view TakeLine(std::string_view* text) {
   return line;
 }
 
-// Gives each line to reader->ReadLine and asks reader->CheckComplete at the end. *Errors*: those of the reader, behind "NAME:LINE: ".
+// Gives each line to reader->ReadLine and asks reader->CheckComplete at the end. *Errors*: those of the reader, behind
+// "NAME:LINE: ".
 template <class Reader>
 absl::Status ReadLines(std::string_view text, std::string_view name, Reader* reader) {
   uint64_t line_number = 0;
@@ -66,7 +67,8 @@ inline bool ReadReal(std::string_view text, double* value) {
 // Six digits, whatever the language of the process.
 inline std::string PrintReal(double value) {
   char text[32];
-  const auto [end, error] = std::to_chars(text, text + sizeof text, std::isfinite(value) ? value : 0, std::chars_format::general, 6);
+  const auto [end, error] =
+      std::to_chars(text, text + sizeof text, std::isfinite(value) ? value : 0, std::chars_format::general, 6);
   return error == std::errc() ? std::string(text, end) : "0";
 }
 

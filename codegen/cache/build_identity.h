@@ -7,8 +7,8 @@
 
 namespace quern {
 
-// "quern=0.1.0 sources=<hash>": the version, and a hash of all sources that decide what code comes out. Defined in a file that the build
-// makes (tools/hash_sources.py).
+// "quern=0.1.0 sources=<hash>": the version, and a hash of all sources that decide what code comes out. Defined in a
+// file that the build makes (tools/hash_sources.py).
 std::string_view BuildIdentity();
 
 }  // namespace quern

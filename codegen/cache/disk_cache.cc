@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder of kernels. A kernel is one file, named after a hash of its key (kernel_file.h); nothing else is kept, no index, no lock:
+// The folder of kernels. A kernel is one file, named after a hash of its key (kernel_file.h); nothing else is kept, no
+// index, no lock:
 //
 //     ~/.cache/quern/3f07c2a95be0d1f48a6c0d2b7e91c553.kernel        9,412 bytes, written when it was compiled
 //     ~/.cache/quern/8d11....kernel                                 another: other spec, plan, machine or version
 //     ~/.cache/quern/5be1a0c97712f3d4.quern-tmp                     one that is being written, under a random name
 //
-// Processes share it without knowing of each other. A reader opens a name and has the whole file or none, since files come under their
-// name by a rename, and keeps what it has opened when somebody else replaces or removes it. Two writers of one kernel have made the same
-// bytes, and the second rename wins. A process that is killed while it writes leaves a temporary file; after an hour anyone who collects
-// takes it for dead. What is damaged, foreign or of other rights is not read, and the next process that compiles this kernel replaces it.
+// Processes share it without knowing of each other. A reader opens a name and has the whole file or none, since files
+// come under their name by a rename, and keeps what it has opened when somebody else replaces or removes it. Two
+// writers of one kernel have made the same bytes, and the second rename wins. A process that is killed while it writes
+// leaves a temporary file; after an hour anyone who collects takes it for dead. What is damaged, foreign or of other
+// rights is not read, and the next process that compiles this kernel replaces it.
 //
-// The folder stays below 256 MiB, about 20,000 kernels. A file's time is when it was written or, to the hour, loaded, so that a hit
-// costs a write of the time at most once an hour; kernels that nobody used for longest go first. Among them are all of older versions and
-// other machines: since versions and machine are in the key, nobody asks for them any more. To list the folder takes 2 us a file, so one
-// Store in 64 does it, the first at random, for processes that compile one kernel and end.
+// The folder stays below 256 MiB, about 20,000 kernels. A file's time is when it was written or, to the hour, loaded,
+// so that a hit costs a write of the time at most once an hour; kernels that nobody used for longest go first. Among
+// them are all of older versions and other machines: since versions and machine are in the key, nobody asks for them
+// any more. To list the folder takes 2 us a file, so one Store in 64 does it, the first at random, for processes that
+// compile one kernel and end.
 #include "codegen/cache/disk_cache.h"
 
 #include <sys/auxv.h>
@@ -47,8 +50,8 @@ bool IsNamed(std::string_view name, size_t digits, std::string_view suffix) {
 bool IsKernel(std::string_view name) { return IsNamed(name, 32, kSuffix); }
 bool IsTemporary(std::string_view name) { return IsNamed(name, 16, kTemporarySuffix); }
 
-// Random enough for names that must not meet: processes of other machines may share the folder, so that a number of the process would not
-// do.
+// Random enough for names that must not meet: processes of other machines may share the folder, so that a number of the
+// process would not do.
 uint64_t RandomNumber() {
   uint64_t number = 0;
   if (getrandom(&number, sizeof number, GRND_NONBLOCK) == sizeof number) return number;
@@ -57,7 +60,8 @@ uint64_t RandomNumber() {
 
 std::string TemporaryName() {
   char name[40];
-  std::snprintf(name, sizeof name, "%016llx%s", static_cast<unsigned long long>(RandomNumber()), kTemporarySuffix.data());
+  std::snprintf(name, sizeof name, "%016llx%s", static_cast<unsigned long long>(RandomNumber()),
+                kTemporarySuffix.data());
   return name;
 }
 
@@ -66,20 +70,23 @@ absl::StatusOr<DiskCacheMode> ModeOfEnvironment() {
   if (row.value == "off") return DiskCacheMode::kOff;
   if (row.value == "ro") return DiskCacheMode::kReadOnly;
   if (row.value == "rw") return DiskCacheMode::kReadWrite;
-  return absl::FailedPreconditionError("bad value of " + row.name + ": " + Show(row.value) + "; accepted: " + row.accepted);
+  return absl::FailedPreconditionError("bad value of " + row.name + ": " + Show(row.value) +
+                                       "; accepted: " + row.accepted);
 }
 
 // From the root, without a slash at the end: through "folder/", a link would be followed.
 absl::StatusOr<std::string> AbsoluteFolder(const std::string& path) {
   std::error_code error;
   std::string absolute = std::filesystem::absolute(path, error).string();
-  if (error) return absl::FailedPreconditionError("bad value of QUERN_CACHE_DIR: " + Show(path) + "; accepted: a folder");
+  if (error)
+    return absl::FailedPreconditionError("bad value of QUERN_CACHE_DIR: " + Show(path) + "; accepted: a folder");
   while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
   return absolute;
 }
 
 void WarnOf(const absl::Status& status) {
-  if (!status.ok() && !absl::IsNotFound(status)) WarnOnce("kernels are not kept on disk: " + std::string(status.message()));
+  if (!status.ok() && !absl::IsNotFound(status))
+    WarnOnce("kernels are not kept on disk: " + std::string(status.message()));
 }
 
 StoredKernel ReadStored(const PrivateFolder& folder, const FolderEntry& entry) {
@@ -100,7 +107,8 @@ StoredKernel ReadStored(const PrivateFolder& folder, const FolderEntry& entry) {
   return stored;
 }
 
-uint64_t RemoveOldTemporaries(const PrivateFolder& folder, const std::vector<FolderEntry>& entries, int64_t min_age_ns) {
+uint64_t RemoveOldTemporaries(const PrivateFolder& folder, const std::vector<FolderEntry>& entries,
+                              int64_t min_age_ns) {
   uint64_t removed = 0;
   const int64_t now = FileTimeNow();
   for (const FolderEntry& entry : entries) {
@@ -111,7 +119,8 @@ uint64_t RemoveOldTemporaries(const PrivateFolder& folder, const std::vector<Fol
 
 uint64_t RemoveKernels(const PrivateFolder& folder, std::vector<FolderEntry> entries, uint64_t max_bytes) {
   std::erase_if(entries, [](const FolderEntry& entry) { return !IsKernel(entry.name); });
-  std::sort(entries.begin(), entries.end(), [](const FolderEntry& a, const FolderEntry& b) { return a.changed_ns < b.changed_ns; });
+  std::sort(entries.begin(), entries.end(),
+            [](const FolderEntry& a, const FolderEntry& b) { return a.changed_ns < b.changed_ns; });
   uint64_t bytes = 0;
   for (const FolderEntry& entry : entries) bytes += entry.bytes;
   uint64_t removed = 0;
@@ -140,7 +149,8 @@ absl::StatusOr<DiskCachePlace> DiskCachePlaceOfEnvironment() {
   if (!directory.empty()) {
     QUERN_ASSIGN_OR_RETURN(place.directory, AbsoluteFolder(directory));
   } else if (place.mode != DiskCacheMode::kOff) {
-    return absl::FailedPreconditionError("no folder for kernels: HOME is not set; accepted: QUERN_CACHE_DIR=FOLDER, or QUERN_CACHE=off");
+    return absl::FailedPreconditionError(
+        "no folder for kernels: HOME is not set; accepted: QUERN_CACHE_DIR=FOLDER, or QUERN_CACHE=off");
   }
   return place;
 }
@@ -151,7 +161,8 @@ DiskCache::DiskCache(DiskCachePlace place)
 DiskCache& DiskCache::OfProcess() {
   static auto* cache = [] {
     const DiskCachePlace nowhere = {DiskCacheMode::kOff, ""};
-    // Of a program that has more rights than its user, the environment is the user's, and must not choose where it writes.
+    // Of a program that has more rights than its user, the environment is the user's, and must not choose where it
+    // writes.
     if (getauxval(AT_SECURE) != 0) return new DiskCache(nowhere);
     const absl::StatusOr<DiskCachePlace> place = DiskCachePlaceOfEnvironment();
     WarnOf(place.status());
@@ -184,7 +195,8 @@ void DiskCache::Store(std::string_view key, std::string_view object) {
   const std::string content = EncodeKernelFile(key, object);
   if (content.size() > kMaxKernelFileBytes) return;
   const absl::StatusOr<PrivateFolder> folder = PrivateFolder::OpenOrMake(place_.directory);
-  const absl::Status status = folder.ok() ? folder->Replace(FileNameOf(key), TemporaryName(), content) : folder.status();
+  const absl::Status status =
+      folder.ok() ? folder->Replace(FileNameOf(key), TemporaryName(), content) : folder.status();
   if (!status.ok()) return WarnOf(status);
   // The number wraps below 0 once in a collection; threads that meet there collect twice.
   if (until_collection_.fetch_sub(1, std::memory_order_relaxed) != 0) return;
@@ -204,12 +216,15 @@ absl::StatusOr<DiskCacheContent> DiskCache::Read() const {
     ++content.temporary_files;
     content.temporary_bytes += entry.bytes;
   }
-  std::sort(content.kernels.begin(), content.kernels.end(),
-            [](const StoredKernel& a, const StoredKernel& b) { return std::pair(-a.used_ns, a.name) < std::pair(-b.used_ns, b.name); });
+  std::sort(content.kernels.begin(), content.kernels.end(), [](const StoredKernel& a, const StoredKernel& b) {
+    return std::pair(-a.used_ns, a.name) < std::pair(-b.used_ns, b.name);
+  });
   return content;
 }
 
-absl::StatusOr<uint64_t> DiskCache::Collect(uint64_t max_bytes) { return RemoveFrom(place_.directory, max_bytes, kHourNs); }
+absl::StatusOr<uint64_t> DiskCache::Collect(uint64_t max_bytes) {
+  return RemoveFrom(place_.directory, max_bytes, kHourNs);
+}
 absl::StatusOr<uint64_t> DiskCache::Clear() { return RemoveFrom(place_.directory, 0, INT64_MIN / 2); }
 
 }  // namespace quern

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Single flight: the first thread that misses puts an unfinished entry in the map and compiles outside the lock; those that come meanwhile
-// find the entry and wait on it. A compilation that fails takes its entry out again, so that the next caller tries anew. It has to end:
-// were an exception to leave it (LLVM and the standard library allocate), those who wait would wait for ever.
+// Single flight: the first thread that misses puts an unfinished entry in the map and compiles outside the lock; those
+// that come meanwhile find the entry and wait on it. A compilation that fails takes its entry out again, so that the
+// next caller tries anew. It has to end: were an exception to leave it (LLVM and the standard library allocate), those
+// who wait would wait for ever.
 #include "codegen/cache/kernel_cache.h"
 
 #include <pthread.h>
@@ -30,7 +31,8 @@ absl::StatusOr<std::shared_ptr<const Kernel>> MakeOrStatus(const KernelCache::Ma
 KernelCache& KernelCache::OfProcess() {
   static KernelCache* cache = [] {
     auto* made = new KernelCache;
-    pthread_atfork([] { OfProcess().mutex_.lock(); }, [] { OfProcess().mutex_.unlock(); }, [] { OfProcess().AfterForkInChild(); });
+    pthread_atfork([] { OfProcess().mutex_.lock(); }, [] { OfProcess().mutex_.unlock(); },
+                   [] { OfProcess().AfterForkInChild(); });
     return made;
   }();
   return *cache;

@@ -17,20 +17,23 @@
 
 namespace quern {
 
-// *Threads*: any. *Ownership*: callers share kernels with the cache; an evicted kernel lives on until its last user is gone.
+// *Threads*: any. *Ownership*: callers share kernels with the cache; an evicted kernel lives on until its last user is
+// gone.
 class KernelCache {
  public:
   using Make = std::function<absl::StatusOr<std::shared_ptr<const Kernel>>()>;
 
   static KernelCache& OfProcess();
 
-  // Finds the kernel, or makes it once however many threads ask for it at the same time: the others wait and get the same kernel, or the
-  // same error, which is not kept. *Cost* of a hit: one hash of the key and one lock.
+  // Finds the kernel, or makes it once however many threads ask for it at the same time: the others wait and get the
+  // same kernel, or the same error, which is not kept. *Cost* of a hit: one hash of the key and one lock.
   absl::StatusOr<CompiledKernel> FindOrMake(const std::string& key, const Make& make);
 
-  // Finds a finished kernel by a name that was given to its key; null if there is none. *Cost*: one hash of the name and one lock.
+  // Finds a finished kernel by a name that was given to its key; null if there is none. *Cost*: one hash of the name
+  // and one lock.
   std::shared_ptr<const Kernel> FindByName(const std::string& name);
-  // Gives a finished kernel one more name, which goes when the kernel goes. Does nothing for a key that is gone already.
+  // Gives a finished kernel one more name, which goes when the kernel goes. Does nothing for a key that is gone
+  // already.
   void AddName(const std::string& name, const std::string& key);
   // The same for the kernel that has another name.
   void AddAlias(const std::string& alias, const std::string& name);
@@ -54,8 +57,8 @@ class KernelCache {
   void Name(const std::string& name, const std::shared_ptr<Entry>& entry);
   void Touch(Entry* entry) { order_.splice(order_.begin(), order_, entry->used); }
 
-  // Takes the least recently used ones out until the limit holds. *Ownership*: the caller drops them after the lock, since to unmap code
-  // takes longer than a thousand hits.
+  // Takes the least recently used ones out until the limit holds. *Ownership*: the caller drops them after the lock,
+  // since to unmap code takes longer than a thousand hits.
   std::vector<std::shared_ptr<Entry>> Evict();
 
   std::mutex mutex_;

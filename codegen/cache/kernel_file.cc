@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a kernel on disk. `join.inner keys=i64`, whose key is a text of 2,000 bytes (most of them the names of the CPU's features)
-// and whose object has 1,600, is a file of 64 + 2,000 + 1,600 bytes:
+// The bytes of a kernel on disk. `join.inner keys=i64`, whose key is a text of 2,000 bytes (most of them the names of
+// the CPU's features) and whose object has 1,600, is a file of 64 + 2,000 + 1,600 bytes:
 //
 //       0  12  "quern kernel"                  whose file it is
 //      12   4  1                               version of this layout, little-endian as all numbers
-//      16  32  BLAKE3 of the bytes from 48 on  of all that follows, so that there is no byte in the file which may be another
-//      48   8  2000                            bytes of the key
-//      56   8  1600                            bytes of the object
-//      64      key, then object                nothing behind them
+//      16  32  BLAKE3 of the bytes from 48 on  of all that follows, so that there is no byte in the file which may be
+//      another 48   8  2000                            bytes of the key 56   8  1600                            bytes
+//      of the object 64      key, then object                nothing behind them
 //
-// The name of the file is half a BLAKE3 of the key. It only says where to look: the key itself is compared, byte by byte, so that no
-// collision and no renamed file can give a query the kernel of another.
+// The name of the file is half a BLAKE3 of the key. It only says where to look: the key itself is compared, byte by
+// byte, so that no collision and no renamed file can give a query the kernel of another.
 //
-// The order of the checks matters: the sizes are looked at after the checksum, so that no number out of a damaged file is ever computed
-// with, and the object reaches LLVM's parser only as some process wrote it. A checksum is no signature: who may write to the folder is
-// checked by disk_cache.cc.
+// The order of the checks matters: the sizes are looked at after the checksum, so that no number out of a damaged file
+// is ever computed with, and the object reaches LLVM's parser only as some process wrote it. A checksum is no
+// signature: who may write to the folder is checked by disk_cache.cc.
 #include "codegen/cache/kernel_file.h"
 
 #include <cstring>
@@ -26,7 +25,8 @@ namespace quern {
 namespace {
 
 constexpr std::string_view kMagic = "quern kernel";
-constexpr size_t kVersionAt = 12, kChecksumAt = 16, kCheckedFrom = 48, kKeyBytesAt = 48, kObjectBytesAt = 56, kKeyAt = 64;
+constexpr size_t kVersionAt = 12, kChecksumAt = 16, kCheckedFrom = 48, kKeyBytesAt = 48, kObjectBytesAt = 56,
+                 kKeyAt = 64;
 
 llvm::BLAKE3Result<> Checksum(std::string_view bytes) {
   return llvm::BLAKE3::hash(llvm::ArrayRef(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()));
@@ -66,10 +66,12 @@ absl::StatusOr<KernelFile> DecodeKernelFile(std::string_view bytes) {
   const auto version = Get<uint32_t>(bytes, kVersionAt);
   if (version != kKernelFileVersion) return absl::DataLossError("of version " + std::to_string(version));
   const llvm::BLAKE3Result<> checksum = Checksum(bytes.substr(kCheckedFrom));
-  if (std::memcmp(checksum.data(), bytes.data() + kChecksumAt, checksum.size()) != 0) return absl::DataLossError("damaged");
+  if (std::memcmp(checksum.data(), bytes.data() + kChecksumAt, checksum.size()) != 0)
+    return absl::DataLossError("damaged");
   const auto key_bytes = Get<uint64_t>(bytes, kKeyBytesAt);
   const uint64_t rest = bytes.size() - kKeyAt;
-  if (key_bytes > rest || rest - key_bytes != Get<uint64_t>(bytes, kObjectBytesAt)) return absl::DataLossError("damaged");
+  if (key_bytes > rest || rest - key_bytes != Get<uint64_t>(bytes, kObjectBytesAt))
+    return absl::DataLossError("damaged");
   return KernelFile{bytes.substr(kKeyAt, key_bytes), bytes.substr(kKeyAt + key_bytes)};
 }
 

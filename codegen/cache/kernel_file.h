@@ -26,7 +26,8 @@ struct KernelFile {
 // The whole file.
 std::string EncodeKernelFile(std::string_view key, std::string_view object);
 
-// *Cost*: one BLAKE3 of the bytes. *Errors*: DataLoss that says in a few words what is wrong with the file; nothing of it was used.
+// *Cost*: one BLAKE3 of the bytes. *Errors*: DataLoss that says in a few words what is wrong with the file; nothing of
+// it was used.
 absl::StatusOr<KernelFile> DecodeKernelFile(std::string_view bytes);
 
 // 32 hexadecimal digits of a key, the same in every process.

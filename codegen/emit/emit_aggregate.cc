@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The holes of the aggregation template that update accumulators; those that read keys are the join's (emit_join.cc). For
-// aggs=count_star,sum(i64:nullable) one loop is emitted:
+// The holes of the aggregation template that update accumulators; those that read keys are the join's (emit_join.cc).
+// For aggs=count_star,sum(i64:nullable) one loop is emitted:
 //
-//     QuernColumn column0 = args->columns[0];             // copies, which stores into groups cannot be taken for a change of
-//     for (i = 0; i < args->n; ++i) {
+//     QuernColumn column0 = args->columns[0];             // copies, which stores into groups cannot be taken for a
+//     change of for (i = 0; i < args->n; ++i) {
 //       uint32_t row = first + rows[i];   uint8_t* tuple = tuples[i];
 //       quern_block_update_rows(0, tuple + 8, /*one=*/1, ..);
 //       bool takes = quern_block_valid(&column0, row);     // only where the variant tests for nulls
@@ -12,8 +12,8 @@
 //       tuple[24] |= takes;                                // it has seen a value
 //     }
 //
-// A row that does not take part adds 0 where a step allows that (IsMasked), and is branched round where not. The loop over runs copies a
-// group's states to local variables, which become registers, and back:
+// A row that does not take part adds 0 where a step allows that (IsMasked), and is branched round where not. The loop
+// over runs copies a group's states to local variables, which become registers, and back:
 //
 //     for (run = 0, i = 0; run < args->n; ++run) {
 //       Group local = *tuples[run];
@@ -97,7 +97,8 @@ ColumnStream StreamOf(Storage storage) {
 // One of the three loops.
 class UpdateEmitter {
  public:
-  UpdateEmitter(const QuernAggregateDescriptor& descriptor, const UpdateChoices& choices, Emitter* emitter, bool tests_nulls)
+  UpdateEmitter(const QuernAggregateDescriptor& descriptor, const UpdateChoices& choices, Emitter* emitter,
+                bool tests_nulls)
       : descriptor_(descriptor), choices_(choices), e_(*emitter), tests_nulls_(tests_nulls) {}
 
   void EmitRows(const char* name) {
@@ -168,7 +169,8 @@ class UpdateEmitter {
     args_ = p[0];
     n_ = e_.ir().CreateLoad(e_.ir().getInt32Ty(), e_.Element(args_, offsetof(QuernUpdateArgs, n), 1, "n_at"), "n");
     rows_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, rows), "rows");
-    first_ = e_.ir().CreateTrunc(e_.LoadI64(args_, offsetof(QuernUpdateArgs, first), "first"), e_.ir().getInt32Ty(), "first");
+    first_ = e_.ir().CreateTrunc(e_.LoadI64(args_, offsetof(QuernUpdateArgs, first), "first"), e_.ir().getInt32Ty(),
+                                 "first");
     first_row_id_ = e_.LoadI64(args_, offsetof(QuernUpdateArgs, first_row_id), "first_row_id");
     tuples_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, tuples), "tuples");
     overflowed_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, overflowed), "overflowed");
@@ -181,14 +183,16 @@ class UpdateEmitter {
     return true;
   }
 
-  // The next kRowsPerPrefetch rows from `begin` on, which end at `most` or before. Asks for what as many rows further ahead will read.
+  // The next kRowsPerPrefetch rows from `begin` on, which end at `most` or before. Asks for what as many rows further
+  // ahead will read.
   Value* RowsOf(Value* begin, Value* most) {
     PrefetchInput(begin);
-    return e_.ir().CreateBinaryIntrinsic(llvm::Intrinsic::umin, e_.ir().CreateAdd(begin, e_.I32(kRowsPerPrefetch)), most, nullptr, "end");
+    return e_.ir().CreateBinaryIntrinsic(llvm::Intrinsic::umin, e_.ir().CreateAdd(begin, e_.I32(kRowsPerPrefetch)),
+                                         most, nullptr, "end");
   }
 
-  // One element of each column that is read, prefetch_input_rows rows further: a cache line of eight-byte values every kRowsPerPrefetch rows. Rows that
-  // were brought side by side are asked for in the order in which they lie.
+  // One element of each column that is read, prefetch_input_rows rows further: a cache line of eight-byte values every
+  // kRowsPerPrefetch rows. Rows that were brought side by side are asked for in the order in which they lie.
   //
   //     uint64_t row = ask_first + ask_rows[i];   prefetch(&values0[row + 2048]);
   //     if (asks_keys) prefetch(&key_values0[row + 2048]);
@@ -214,10 +218,12 @@ class UpdateEmitter {
   void PrefetchFor(const std::vector<Stream>& streams, Value* row) {
     for (const Stream& stream : streams) {
       for (uint32_t line = 0; line < std::max(1u, stream.bytes * kRowsPerPrefetch / kLineBytes); ++line) {
-        Value* offset = e_.ir().CreateAdd(e_.ir().CreateMul(row, e_.I64(stream.bytes)),
-                                          e_.I64(uint64_t{choices_.prefetch_input_rows} * stream.bytes + line * kLineBytes), "ask_offset");
+        Value* offset = e_.ir().CreateAdd(
+            e_.ir().CreateMul(row, e_.I64(stream.bytes)),
+            e_.I64(uint64_t{choices_.prefetch_input_rows} * stream.bytes + line * kLineBytes), "ask_offset");
         Value* at = e_.ir().CreateGEP(e_.ir().getInt8Ty(), stream.begin, offset, "ask_at");
-        e_.ir().CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()}, {at, e_.I32(kToRead), e_.I32(kToL2), e_.I32(kOfData)});
+        e_.ir().CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()},
+                                {at, e_.I32(kToRead), e_.I32(kToL2), e_.I32(kOfData)});
       }
     }
   }
@@ -261,12 +267,14 @@ class UpdateEmitter {
     AddStream(from, index == kNoStorage ? storage : index, &streams_);
     if (index != kNoStorage) {
       // uint32_t translated3[kMaxBatchRows]; quern_block_dictionary_rows_32(&columns[3], first, rows, n, translated3);
-      Value* translated = Local(llvm::ArrayType::get(e_.ir().getInt32Ty(), kMaxBatchRows), "translated" + llvm::Twine(column));
+      Value* translated =
+          Local(llvm::ArrayType::get(e_.ir().getInt32Ty(), kMaxBatchRows), "translated" + llvm::Twine(column));
       TranslateRows(from, index, translated);
       translated_[column] = translated;
       from = e_.LoadPointer(from, offsetof(QuernColumn, dictionary), "dictionary");
     }
-    Value* local = Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), sizeof(QuernColumn) / 8), "local_column" + llvm::Twine(column));
+    Value* local = Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), sizeof(QuernColumn) / 8),
+                         "local_column" + llvm::Twine(column));
     e_.ir().CreateMemCpy(local, llvm::MaybeAlign(8), from, llvm::MaybeAlign(8), sizeof(QuernColumn));
     locals_[column] = local;
   }
@@ -274,8 +282,8 @@ class UpdateEmitter {
   void TranslateRows(Value* column, Storage index, Value* translated) {
     Value* selection = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, selection), "selection");
     Value* first = e_.LoadI64(args_, offsetof(QuernUpdateArgs, first), "first");
-    Value* num_rows =
-        e_.ir().CreateLoad(e_.ir().getInt32Ty(), e_.Element(args_, offsetof(QuernUpdateArgs, num_rows), 1, "num_rows_at"), "num_rows");
+    Value* num_rows = e_.ir().CreateLoad(
+        e_.ir().getInt32Ty(), e_.Element(args_, offsetof(QuernUpdateArgs, num_rows), 1, "num_rows_at"), "num_rows");
     e_.Call("dictionary_rows_" + std::string(StorageText(index)), {column, first, selection, num_rows, translated});
   }
 
@@ -292,7 +300,8 @@ class UpdateEmitter {
   }
 
   Value* At(Value* array, Value* i, uint64_t bytes, const char* name) {
-    Value* offset = e_.ir().CreateMul(e_.ir().CreateZExt(i, e_.ir().getInt64Ty()), e_.I64(bytes), "offset", /*HasNUW=*/true);
+    Value* offset =
+        e_.ir().CreateMul(e_.ir().CreateZExt(i, e_.ir().getInt64Ty()), e_.I64(bytes), "offset", /*HasNUW=*/true);
     return e_.ir().CreateInBoundsGEP(e_.ir().getInt8Ty(), array, offset, name);
   }
 
@@ -309,8 +318,8 @@ class UpdateEmitter {
 
   void CopyBytes(Value* to, Value* from, uint32_t offset, uint32_t bytes) {
     if (bytes == 0) return;
-    e_.ir().CreateMemCpy(e_.Element(to, offset, 1, "to"), llvm::MaybeAlign(1), e_.Element(from, offset, 1, "from"), llvm::MaybeAlign(1),
-                         bytes);
+    e_.ir().CreateMemCpy(e_.Element(to, offset, 1, "to"), llvm::MaybeAlign(1), e_.Element(from, offset, 1, "from"),
+                         llvm::MaybeAlign(1), bytes);
   }
 
   // All accumulators of row i.
@@ -318,7 +327,8 @@ class UpdateEmitter {
     Value* row = e_.ir().CreateAdd(first_, LoadElement(rows_, i, "picked"), "row");
     for (VectorStates& states : vectors_) EmitVector(states, i, row, tuple);
     if (!vectors_.empty()) return;
-    std::map<uint32_t, uint8_t> seen_by_all;  // byte of the tuple: bits of accumulators that every row of this loop gives a value
+    std::map<uint32_t, uint8_t>
+        seen_by_all;  // byte of the tuple: bits of accumulators that every row of this loop gives a value
     for (uint32_t k = 0; k < descriptor_.num_accumulators; ++k) {
       const QuernAccumulator& a = descriptor_.accumulators[k];
       if (a.step == kUpdateOutOfLine) continue;
@@ -337,7 +347,9 @@ class UpdateEmitter {
   // Whether the row takes part: its arguments have values and its filter is true. Null where it always does.
   Value* Takes(const QuernAccumulator& a, Value* row) {
     Value* takes = nullptr;
-    const auto also = [&](Value* condition) { takes = takes == nullptr ? condition : e_.ir().CreateAnd(takes, condition, "takes"); };
+    const auto also = [&](Value* condition) {
+      takes = takes == nullptr ? condition : e_.ir().CreateAnd(takes, condition, "takes");
+    };
     for (uint32_t i = 0; i < a.num_arguments && tests_nulls_; ++i) {
       // The indices' nulls: the local copy of a dictionary column is that of its values.
       if (a.arguments[i].nullable) also(e_.Call("valid", {ValidityColumn(a.arguments[i]), row}, "valid", 1));
@@ -380,7 +392,9 @@ class UpdateEmitter {
     e_.ir().SetInsertPoint(next);
   }
 
-  Value* RowId(Value* row) { return e_.ir().CreateAdd(first_row_id_, e_.ir().CreateZExt(row, e_.ir().getInt64Ty()), "row_id"); }
+  Value* RowId(Value* row) {
+    return e_.ir().CreateAdd(first_row_id_, e_.ir().CreateZExt(row, e_.ir().getInt64Ty()), "row_id");
+  }
 
   // quern_block_<reader>_<storage>(&column, row, is_signed)
   Value* Read(const QuernArgument& argument, UpdateReads reads, Value* i, Value* row) {
@@ -412,11 +426,13 @@ class UpdateEmitter {
     }
   }
 
-  // ---- states as vectors (state_vectors.h) -------------------------------------------------------------------------------------------
+  // ---- states as vectors (state_vectors.h)
+  // -------------------------------------------------------------------------------------------
 
   struct VectorStates {
     StateVector states;
-    Value* overflows[2];  // local vectors, of signed and of unsigned sums: sign bits set where one did not fit; null: there are none
+    Value* overflows[2];  // local vectors, of signed and of unsigned sums: sign bits set where one did not fit; null:
+                          // there are none
   };
 
   static bool Is(const StateLane& lane, LaneStep step) { return lane.step == step; }
@@ -468,7 +484,8 @@ class UpdateEmitter {
         const bool is_signed = Is(sum, LaneStep::kAddSigned);
         if (!is_signed && !Is(sum, LaneStep::kAddUnsigned)) continue;
         Value* all = e_.ir().CreateLoad(VectorType(vector.states), vector.overflows[is_signed ? 0 : 1], "overflows");
-        Value* does_not_fit = e_.ir().CreateICmpSLT(e_.ir().CreateExtractElement(all, lane, "overflow"), e_.I64(0), "does_not_fit");
+        Value* does_not_fit =
+            e_.ir().CreateICmpSLT(e_.ir().CreateExtractElement(all, lane, "overflow"), e_.I64(0), "does_not_fit");
         Value* at = e_.Element(overflowed_, sum.accumulator, 1, "overflowed");
         Value* before = e_.ir().CreateLoad(e_.ir().getInt8Ty(), at, "before");
         e_.ir().CreateStore(e_.ir().CreateOr(before, e_.ir().CreateZExt(does_not_fit, e_.ir().getInt8Ty())), at);
@@ -492,7 +509,8 @@ class UpdateEmitter {
 
   // What one row gives to all lanes: constants, and each value that is read put where it is wanted.
   Value* RowVector(const StateVector& states, Value* i, Value* row) {
-    Value* vector = EachLane(states, [](const StateLane& lane) { return Is(lane, LaneValue::kConstant) ? lane.constant : 0; });
+    Value* vector =
+        EachLane(states, [](const StateLane& lane) { return Is(lane, LaneValue::kConstant) ? lane.constant : 0; });
     // Lanes that read the same bits, whatever they make of them, share a load and its way into the vector.
     std::map<std::pair<uint32_t, bool>, std::pair<const StateLane*, std::vector<llvm::Constant*>>> values;
     for (size_t k = 0; k < states.lanes.size(); ++k) {
@@ -506,7 +524,8 @@ class UpdateEmitter {
       lanes[k] = e_.ir().getTrue();
     }
     for (const auto& [key, value] : values) {
-      Value* splat = e_.ir().CreateVectorSplat(static_cast<unsigned>(states.lanes.size()), ReadLane(*value.first, i, row), "value");
+      Value* splat = e_.ir().CreateVectorSplat(static_cast<unsigned>(states.lanes.size()),
+                                               ReadLane(*value.first, i, row), "value");
       vector = e_.ir().CreateSelect(llvm::ConstantVector::get(value.second), splat, vector, "row_vector");
     }
     return Turned(states, vector);
@@ -514,14 +533,17 @@ class UpdateEmitter {
 
   // Floats that are ordered as blocks::OrderedBits has them; then what is turned over.
   Value* Turned(const StateVector& states, Value* vector) {
-    const auto splat = [&](uint64_t bits) { return e_.ir().CreateVectorSplat(static_cast<unsigned>(states.lanes.size()), e_.I64(bits)); };
+    const auto splat = [&](uint64_t bits) {
+      return e_.ir().CreateVectorSplat(static_cast<unsigned>(states.lanes.size()), e_.I64(bits));
+    };
     if (llvm::Constant* floats = LanesOf(states, LaneValue::kOrderedF64)) {
       Value* negative = e_.ir().CreateAShr(vector, splat(63), "negative");
       Value* turned = e_.ir().CreateXor(vector, e_.ir().CreateOr(negative, splat(uint64_t{1} << 63)), "turned");
       Value* ordered = e_.ir().CreateSub(turned, splat(blocks::kOrderedNegativeInfinity), "ordered");
       vector = e_.ir().CreateSelect(floats, ordered, vector, "row_vector");
     }
-    llvm::Constant* turned = EachLane(states, [](const StateLane& lane) { return Is(lane, LaneValue::kConstant) ? 0 : lane.constant; });
+    llvm::Constant* turned =
+        EachLane(states, [](const StateLane& lane) { return Is(lane, LaneValue::kConstant) ? 0 : lane.constant; });
     return turned->isNullValue() ? vector : e_.ir().CreateXor(vector, turned, "row_vector");
   }
 
@@ -538,16 +560,20 @@ class UpdateEmitter {
       if (llvm::Constant* lanes = LanesOf(states, which)) after = e_.ir().CreateSelect(lanes, emit(), after, "after");
     };
     step(LaneStep::kAddFloat, [&] {
-      llvm::Type* floats = llvm::FixedVectorType::get(e_.ir().getDoubleTy(), static_cast<unsigned>(states.lanes.size()));
-      Value* added = e_.ir().CreateFAdd(e_.ir().CreateBitCast(before, floats), e_.ir().CreateBitCast(values, floats), "float_sums");
+      llvm::Type* floats =
+          llvm::FixedVectorType::get(e_.ir().getDoubleTy(), static_cast<unsigned>(states.lanes.size()));
+      Value* added = e_.ir().CreateFAdd(e_.ir().CreateBitCast(before, floats), e_.ir().CreateBitCast(values, floats),
+                                        "float_sums");
       return e_.ir().CreateBitCast(added, type);
     });
-    step(LaneStep::kMax, [&] { return e_.ir().CreateBinaryIntrinsic(llvm::Intrinsic::umax, before, values, nullptr, "greater"); });
+    step(LaneStep::kMax,
+         [&] { return e_.ir().CreateBinaryIntrinsic(llvm::Intrinsic::umax, before, values, nullptr, "greater"); });
     step(LaneStep::kOr, [&] { return e_.ir().CreateOr(before, values, "either"); });
     step(LaneStep::kXor, [&] { return e_.ir().CreateXor(before, values, "one_of"); });
     if (vector.overflows[0] != nullptr) {
       // The sum's sign is neither's.
-      Note(vector.overflows[0], type, e_.ir().CreateAnd(e_.ir().CreateXor(before, sum), e_.ir().CreateXor(values, sum)));
+      Note(vector.overflows[0], type,
+           e_.ir().CreateAnd(e_.ir().CreateXor(before, sum), e_.ir().CreateXor(values, sum)));
     }
     if (vector.overflows[1] != nullptr) {
       // A carry out of the top: both have the bit, or one has it and the sum has not.

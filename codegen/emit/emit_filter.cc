@@ -3,15 +3,17 @@
 // filter i64 >= 5 and utf8 = 'zzzz' that is
 //
 //     void quern_hole_filter_batch(args, first, n, mask) {
-//       quern_block_filter_range_64(args, /*leaf=*/0, &args->columns[0], first, n, mask, /*low=*/5, 0, /*span=*/0x7ffffffffffffffa, 0,
-//       false); quern_block_filter_equal_var32(args, /*leaf=*/1, &args->columns[1], first, n, mask, constants1, /*length=*/4, ..);
+//       quern_block_filter_range_64(args, /*leaf=*/0, &args->columns[0], first, n, mask, /*low=*/5, 0,
+//       /*span=*/0x7ffffffffffffffa, 0, false); quern_block_filter_equal_var32(args, /*leaf=*/1, &args->columns[1],
+//       first, n, mask, constants1, /*length=*/4, ..);
 //     }
 //
-// where constants1 is a private constant of the module, 'z' 'z' 'z' 'z' and four masks, so that loads from it become immediates: what is
-// left of the second leaf is a vector comparison of lengths with 4, and of words with 0x7a7a7a7a.
+// where constants1 is a private constant of the module, 'z' 'z' 'z' 'z' and four masks, so that loads from it become
+// immediates: what is left of the second leaf is a vector comparison of lengths with 4, and of words with 0x7a7a7a7a.
 //
-// Masks other than the first are arrays on the stack. Leaves that no block is made for (dictionaries, long lists, `_`) call the runtime,
-// which finds them in args->descriptor by their number. This file reads the descriptor as ir-templates/generic/generic_filter.cc does, step by step.
+// Masks other than the first are arrays on the stack. Leaves that no block is made for (dictionaries, long lists, `_`)
+// call the runtime, which finds them in args->descriptor by their number. This file reads the descriptor as
+// ir-templates/generic/generic_filter.cc does, step by step.
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -38,7 +40,8 @@ class FilterEmitter {
     n_ = p[2];
     masks_.push_back(p[3]);
     for (uint32_t m = 1; m < descriptor_.num_masks; ++m) {
-      masks_.push_back(e_.ir().CreateAlloca(llvm::ArrayType::get(e_.ir().getInt64Ty(), kMaskWords), nullptr, "mask" + llvm::Twine(m)));
+      masks_.push_back(e_.ir().CreateAlloca(llvm::ArrayType::get(e_.ir().getInt64Ty(), kMaskWords), nullptr,
+                                            "mask" + llvm::Twine(m)));
     }
     columns_ = e_.LoadPointer(args_, offsetof(QuernFilterArgs, columns), "columns");
     for (uint32_t s = 0; s < descriptor_.num_steps; ++s) EmitUpdate(descriptor_.steps[s]);
@@ -59,7 +62,9 @@ class FilterEmitter {
     }
   }
 
-  Value* Column(uint32_t column) { return e_.Element(columns_, column, sizeof(QuernColumn), "column" + llvm::Twine(column)); }
+  Value* Column(uint32_t column) {
+    return e_.Element(columns_, column, sizeof(QuernColumn), "column" + llvm::Twine(column));
+  }
 
   // quern_block_filter_valid(args, &columns[c], first, n, mask, negated);
   void EmitValid(uint32_t column, Value* mask, bool negated) {
@@ -89,7 +94,8 @@ class FilterEmitter {
       case kColumnsLeaf: return blocks::HasLanes(l.storage) ? "filter_columns_" + storage : "";
       case kEqualLeaf: return IsVariable(l.storage) && IsDirect(l) ? "filter_equal_" + storage : "";
       case kOrderLeaf: return IsVariable(l.storage) ? "filter_order_" + storage : "";
-      case kPartsLeaf: return IsVariable(l.storage) && (l.storage != kView || l.rule == 0) ? "filter_parts_" + storage : "";
+      case kPartsLeaf:
+        return IsVariable(l.storage) && (l.storage != kView || l.rule == 0) ? "filter_parts_" + storage : "";
       case kNullLeaf:
       case kPatternLeaf:
       case kSetLeaf: break;
@@ -113,11 +119,13 @@ class FilterEmitter {
         add({Constants(leaf, l), e_.I32(l.length)});
         words();
         return add({e_.I32(l.rule), e_.Bool(l.negated)});
-      case kOrderLeaf: return add({Constants(leaf, l), e_.I32(l.text_length), e_.I64(l.low[0]), e_.I32(l.rule), e_.I8(l.comparison)});
+      case kOrderLeaf:
+        return add({Constants(leaf, l), e_.I32(l.text_length), e_.I64(l.low[0]), e_.I32(l.rule), e_.I8(l.comparison)});
       case kPartsLeaf: {
-        const bool has_affixes = blocks::PartOf(l.constants, 0).constant.length + blocks::PartOf(l.constants, 1).constant.length != 0;
-        return add({Constants(leaf, l), e_.I32(l.num_parts), e_.I32(l.min_length), e_.Bool(l.is_whole), e_.Bool(has_affixes),
-                    e_.I32(l.rule), e_.Bool(l.negated)});
+        const bool has_affixes =
+            blocks::PartOf(l.constants, 0).constant.length + blocks::PartOf(l.constants, 1).constant.length != 0;
+        return add({Constants(leaf, l), e_.I32(l.num_parts), e_.I32(l.min_length), e_.Bool(l.is_whole),
+                    e_.Bool(has_affixes), e_.I32(l.rule), e_.Bool(l.negated)});
       }
       case kNullLeaf:
       case kPatternLeaf:
@@ -128,9 +136,10 @@ class FilterEmitter {
   // The leaf's bytes as a constant of the module.
   Value* Constants(uint32_t leaf, const QuernFilterLeaf& l) {
     llvm::Module* module = e_.function()->getParent();
-    llvm::Constant* bytes = llvm::ConstantDataArray::get(module->getContext(), llvm::ArrayRef<uint8_t>(l.constants, l.constants_bytes));
-    return new llvm::GlobalVariable(*module, bytes->getType(), /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage, bytes,
-                                    "quern_constant_leaf" + llvm::Twine(leaf));
+    llvm::Constant* bytes =
+        llvm::ConstantDataArray::get(module->getContext(), llvm::ArrayRef<uint8_t>(l.constants, l.constants_bytes));
+    return new llvm::GlobalVariable(*module, bytes->getType(), /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage,
+                                    bytes, "quern_constant_leaf" + llvm::Twine(leaf));
   }
 
   const QuernFilterDescriptor& descriptor_;
@@ -141,6 +150,8 @@ class FilterEmitter {
 
 }  // namespace
 
-void EmitFilterHoles(const QuernFilterDescriptor& descriptor, Emitter* emitter) { FilterEmitter(descriptor, emitter).EmitAll(); }
+void EmitFilterHoles(const QuernFilterDescriptor& descriptor, Emitter* emitter) {
+  FilterEmitter(descriptor, emitter).EmitAll();
+}
 
 }  // namespace quern

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The holes of the join template, for one descriptor: calls of blocks with constants, key after key, column after column. Above each piece
-// stands the C++ that it emits. For keys i64,utf8 the hash stage becomes
+// The holes of the join template, for one descriptor: calls of blocks with constants, key after key, column after
+// column. Above each piece stands the C++ that it emits. For keys i64,utf8 the hash stage becomes
 //
 //     void quern_hole_hash_rows(descriptor, keys, first, rows, n, hashes) {
 //       quern_block_hash_64(&keys[0], first, rows, n, hashes, /*combine=*/false, /*nullable=*/false, /*rule=*/0, 0);
 //       quern_block_hash_var32(&keys[1], first, rows, n, hashes, /*combine=*/true, /*nullable=*/false, /*rule=*/0, 0);
 //     }
 //
-// and inlining folds the constants away. A dictionary's rows are first translated to rows of its values, so that no block knows
-// dictionaries:
+// and inlining folds the constants away. A dictionary's rows are first translated to rows of its values, so that no
+// block knows dictionaries:
 //
 //       uint32_t translated[kMaxBatchRows];
 //       quern_block_dictionary_rows_32(&keys[0], first, rows, n, translated);
 //       quern_block_hash_64(keys[0].dictionary, first, translated, n, hashes, ..);
 //
-// This file reads the descriptor as ir-templates/generic/generic_join.cc does, hole by hole; whoever changes one changes the other, and the
-// differential tests hold them together.
+// This file reads the descriptor as ir-templates/generic/generic_join.cc does, hole by hole; whoever changes one
+// changes the other, and the differential tests hold them together.
 #include <cstddef>
 
 #include "codegen/emit/emitter.h"
@@ -71,7 +71,9 @@ class JoinEmitter {
     return e_.Element(columns, i, sizeof(QuernColumn), llvm::Twine(side) + llvm::Twine(i));
   }
 
-  Value* OutColumn(Value* columns, uint32_t i) { return e_.Element(columns, i, sizeof(QuernOutColumn), "out" + llvm::Twine(i)); }
+  Value* OutColumn(Value* columns, uint32_t i) {
+    return e_.Element(columns, i, sizeof(QuernOutColumn), "out" + llvm::Twine(i));
+  }
 
   // One buffer serves all dictionaries of a body, one after the other.
   void BeginBody() { translated_ = nullptr; }
@@ -79,7 +81,8 @@ class JoinEmitter {
   Value* Translated() {
     if (translated_ == nullptr) {
       llvm::IRBuilder<> at_entry(&e_.function()->getEntryBlock(), e_.function()->getEntryBlock().begin());
-      translated_ = at_entry.CreateAlloca(llvm::ArrayType::get(at_entry.getInt32Ty(), kMaxBatchRows), nullptr, "translated");
+      translated_ =
+          at_entry.CreateAlloca(llvm::ArrayType::get(at_entry.getInt32Ty(), kMaxBatchRows), nullptr, "translated");
     }
     return translated_;
   }
@@ -91,8 +94,8 @@ class JoinEmitter {
   }
 
   // bool filtered = false;
-  // if (keys[k].validity) { n = quern_block_filter_valid(&keys[k], first, rows, n, out); rows = out; filtered = true; }    for each such k
-  // return filtered ? n : kAllRows;
+  // if (keys[k].validity) { n = quern_block_filter_valid(&keys[k], first, rows, n, out); rows = out; filtered = true; }
+  // for each such k return filtered ? n : kAllRows;
   void EmitFilterRows() {
     auto p = e_.Begin("filter_rows", {"descriptor", "keys", "first", "rows", "n", "out"});
     if (p.empty()) return;
@@ -100,8 +103,10 @@ class JoinEmitter {
     for (uint32_t k = 0; k < descriptor_.num_keys; ++k) {
       if (!descriptor_.keys[k].nullable || descriptor_.keys[k].null_equal) continue;
       Value* key = Column(keys, k, "key");
-      Value* has_nulls = e_.ir().CreateIsNotNull(e_.LoadPointer(key, offsetof(QuernColumn, validity), "validity"), "has_nulls");
-      llvm::BasicBlock *before = e_.ir().GetInsertBlock(), *filter = e_.NewBlock("filter"), *next = e_.NewBlock("next_key");
+      Value* has_nulls =
+          e_.ir().CreateIsNotNull(e_.LoadPointer(key, offsetof(QuernColumn, validity), "validity"), "has_nulls");
+      llvm::BasicBlock *before = e_.ir().GetInsertBlock(), *filter = e_.NewBlock("filter"),
+                       *next = e_.NewBlock("next_key");
       e_.ir().CreateCondBr(has_nulls, filter, next);
       e_.ir().SetInsertPoint(filter);
       Value* kept = e_.Call("filter_valid", {key, first, rows, n, out}, "kept", 32);
@@ -121,7 +126,8 @@ class JoinEmitter {
     return phi;
   }
 
-  // quern_block_pack_<storage>(&keys[k], first, rows, n, words, combine, nullable, packed_shift, packed_null_bit);    for each k
+  // quern_block_pack_<storage>(&keys[k], first, rows, n, words, combine, nullable, packed_shift, packed_null_bit); for
+  // each k
   void EmitPackRows() {
     auto p = e_.Begin("pack_rows", {"descriptor", "keys", "first", "rows", "n", "words"});
     if (p.empty()) return;
@@ -130,8 +136,9 @@ class JoinEmitter {
     for (uint32_t k = 0; k < descriptor_.num_keys; ++k) {
       const QuernField& key = descriptor_.keys[k];
       Source source = Translate(key, Column(keys, k, "key"), first, rows, n);
-      e_.Call("pack_" + Text(key.storage), {source.column, first, source.rows, n, words, e_.Bool(k > 0), e_.Bool(IsNullEqual(key)),
-                                            e_.I32(key.packed_shift), e_.I32(key.packed_null_bit)});
+      e_.Call("pack_" + Text(key.storage),
+              {source.column, first, source.rows, n, words, e_.Bool(k > 0), e_.Bool(IsNullEqual(key)),
+               e_.I32(key.packed_shift), e_.I32(key.packed_null_bit)});
     }
     e_.ir().CreateRetVoid();
   }
@@ -149,24 +156,28 @@ class JoinEmitter {
     for (uint32_t k = 0; k < descriptor_.num_keys && !descriptor_.zero_hashes; ++k) {
       const QuernField& key = descriptor_.keys[k];
       Source source = Translate(key, Column(keys, k, "key"), first, rows, n);
-      e_.Call("hash_" + Text(key.storage), {source.column, first, source.rows, n, hashes, e_.Bool(k > 0), e_.Bool(IsNullEqual(key)),
-                                            e_.I32(key.rule), e_.I32(key.width_bytes)});
+      e_.Call("hash_" + Text(key.storage), {source.column, first, source.rows, n, hashes, e_.Bool(k > 0),
+                                            e_.Bool(IsNullEqual(key)), e_.I32(key.rule), e_.I32(key.width_bytes)});
     }
     e_.ir().CreateRetVoid();
   }
 
-  // quern_block_zero_null_bits(tuples, n, tuple_bytes, null_bits_offset, null_bits_bytes);                   where there are any
-  // quern_block_store_<storage>(&keys[k], first, rows, n, tuples, tuple_bytes, field_offset, ..);            for each k, then payload
+  // quern_block_zero_null_bits(tuples, n, tuple_bytes, null_bits_offset, null_bits_bytes);                   where
+  // there are any quern_block_store_<storage>(&keys[k], first, rows, n, tuples, tuple_bytes, field_offset, ..); for
+  // each k, then payload
   void EmitStoreRows() {
     auto p = e_.Begin("store_rows", {"descriptor", "keys", "payload", "first", "rows", "n", "first_row_id", "tuples"});
     if (p.empty()) return;
     BeginBody();
     Value *n = p[5], *tuples = p[7];
     if (descriptor_.null_bits_bytes != 0) {
-      e_.Call("zero_null_bits", {tuples, n, e_.I32(descriptor_.tuple_bytes), e_.I32(descriptor_.null_bits_offset), e_.I32(descriptor_.null_bits_bytes)});
+      e_.Call("zero_null_bits", {tuples, n, e_.I32(descriptor_.tuple_bytes), e_.I32(descriptor_.null_bits_offset),
+                                 e_.I32(descriptor_.null_bits_bytes)});
     }
-    for (uint32_t k = 0; k < descriptor_.num_keys && descriptor_.packed_bytes == 0; ++k) StoreField(descriptor_.keys[k], Column(p[1], k, "key"), p);
-    for (uint32_t c = 0; c < descriptor_.num_build; ++c) StoreField(descriptor_.build[c], Column(p[2], c, "payload"), p);
+    for (uint32_t k = 0; k < descriptor_.num_keys && descriptor_.packed_bytes == 0; ++k)
+      StoreField(descriptor_.keys[k], Column(p[1], k, "key"), p);
+    for (uint32_t c = 0; c < descriptor_.num_build; ++c)
+      StoreField(descriptor_.build[c], Column(p[2], c, "payload"), p);
     for (uint32_t r = 0; r < descriptor_.num_residual; ++r)
       StoreField(descriptor_.build_residual[r], Column(p[2], descriptor_.num_build + r, "residual"), p);
     e_.ir().CreateRetVoid();
@@ -175,7 +186,8 @@ class JoinEmitter {
   void StoreField(const QuernField& field, Value* column, const std::vector<Value*>& p) {
     Value *first = p[3], *rows = p[4], *n = p[5], *first_row_id = p[6], *tuples = p[7];
     if (field.storage == kRowId) {
-      e_.Call("store_rowid", {first, rows, n, tuples, first_row_id, e_.I32(descriptor_.tuple_bytes), e_.I32(field.tuple_offset)});
+      e_.Call("store_rowid",
+              {first, rows, n, tuples, first_row_id, e_.I32(descriptor_.tuple_bytes), e_.I32(field.tuple_offset)});
       return;
     }
     Source source = Translate(field, column, first, rows, n);
@@ -196,10 +208,11 @@ class JoinEmitter {
     e_.ir().CreateRetVoid();
   }
 
-  // Keys that are compared as one machine word each, without nulls, first and without branches between them; the others after them, each
-  // only where all before were equal:
+  // Keys that are compared as one machine word each, without nulls, first and without branches between them; the others
+  // after them, each only where all before were equal:
   //
-  // return (keys[0] == tuple.key0 & keys[2] == tuple.key2) && quern_block_equal_var32(&keys[1], row, tuple + offset, ..) && ..;
+  // return (keys[0] == tuple.key0 & keys[2] == tuple.key2) && quern_block_equal_var32(&keys[1], row, tuple + offset,
+  // ..) && ..;
   void EmitEqualRow() {
     auto p = e_.Begin("equal_row", {"descriptor", "keys", "row", "tuple"});
     if (p.empty()) return;
@@ -235,8 +248,8 @@ class JoinEmitter {
     return unequal;
   }
 
-  // quern_block_equal_<storage>(column, row, tuple + offset, rule, width), through the dictionary where there is one; under a rule that
-  // weighs strings quern_block_equal_collated_<storage>
+  // quern_block_equal_<storage>(column, row, tuple + offset, rule, width), through the dictionary where there is one;
+  // under a rule that weighs strings quern_block_equal_collated_<storage>
   Value* EqualValue(const QuernField& key, Value* column, Value* row, Value* tuple) {
     if (IsDictionary(key)) {
       row = e_.Call("dictionary_row_" + Text(key.index_storage), {column, row}, "value_row", 32);
@@ -244,7 +257,8 @@ class JoinEmitter {
     }
     Value* field = e_.Element(tuple, key.tuple_offset, 1, "field");
     const std::string block = (key.rule & kWeighsEquality) != 0 ? "equal_collated_" : "equal_";
-    return e_.Call(block + Text(key.storage), {column, row, field, e_.I32(key.rule), e_.I32(key.width_bytes)}, "equal", 1);
+    return e_.Call(block + Text(key.storage), {column, row, field, e_.I32(key.rule), e_.I32(key.width_bytes)}, "equal",
+                   1);
   }
 
   // Null equals null and nothing else:
@@ -256,7 +270,8 @@ class JoinEmitter {
     Value* stored_null = StoredNull(key, tuple);
     Value* is_null = e_.ir().CreateNot(e_.Call("valid", {column, row}, "valid", 1), "is_null");
     Value* both_null = e_.ir().CreateAnd(stored_null, is_null, "both_null");
-    llvm::BasicBlock *before = e_.ir().GetInsertBlock(), *values = e_.NewBlock("values"), *compared = e_.NewBlock("compared");
+    llvm::BasicBlock *before = e_.ir().GetInsertBlock(), *values = e_.NewBlock("values"),
+                     *compared = e_.NewBlock("compared");
     e_.ir().CreateCondBr(e_.ir().CreateOr(stored_null, is_null, "any_null"), compared, values);
     e_.ir().SetInsertPoint(values);
     Value* equal = EqualValue(key, column, row, tuple);
@@ -266,8 +281,8 @@ class JoinEmitter {
     return Merge(both_null, before, equal, values_end, "equal");
   }
 
-  // return quern_block_compare_<storage>(&payload[num_probe + r], row, tuple + offset, comparison, is_signed) && ..;    for each r, and
-  // where its columns may be null: quern_block_valid(..) && !(tuple[null_offset] & null_mask) before it
+  // return quern_block_compare_<storage>(&payload[num_probe + r], row, tuple + offset, comparison, is_signed) && ..;
+  // for each r, and where its columns may be null: quern_block_valid(..) && !(tuple[null_offset] & null_mask) before it
   void EmitResidualRow() {
     auto p = e_.Begin("residual_row", {"descriptor", "payload", "row", "tuple"});
     if (p.empty()) return;
@@ -277,12 +292,13 @@ class JoinEmitter {
       const QuernField& field = descriptor_.build_residual[r];
       Value* column = Column(p[1], descriptor_.num_probe + r, "residual");
       if (field.nullable) {
-        Value* valid = e_.ir().CreateAnd(e_.Call("valid", {column, row}, "valid", 1), e_.ir().CreateNot(StoredNull(field, tuple)), "valid");
+        Value* valid = e_.ir().CreateAnd(e_.Call("valid", {column, row}, "valid", 1),
+                                         e_.ir().CreateNot(StoredNull(field, tuple)), "valid");
         fails = ContinueIf(valid, fails);
       }
       Value* at = e_.Element(tuple, field.tuple_offset, 1, "field");
-      Value* holds =
-          e_.Call("compare_" + Text(field.storage), {column, row, at, e_.I8(field.comparison), e_.Bool(field.is_signed)}, "holds", 1);
+      Value* holds = e_.Call("compare_" + Text(field.storage),
+                             {column, row, at, e_.I8(field.comparison), e_.Bool(field.is_signed)}, "holds", 1);
       fails = ContinueIf(holds, fails);
     }
     e_.ir().CreateRet(e_.Bool(true));
@@ -292,14 +308,15 @@ class JoinEmitter {
 
   // tuple[null_offset] & null_mask
   Value* StoredNull(const QuernField& field, Value* tuple) {
-    Value* null_byte = e_.ir().CreateLoad(e_.ir().getInt8Ty(), e_.Element(tuple, field.null_offset, 1, "null_byte_at"), "null_byte");
+    Value* null_byte =
+        e_.ir().CreateLoad(e_.ir().getInt8Ty(), e_.Element(tuple, field.null_offset, 1, "null_byte_at"), "null_byte");
     return e_.ir().CreateICmpNE(e_.ir().CreateAnd(null_byte, e_.I8(field.null_mask)), e_.I8(0), "stored_null");
   }
 
   // int64_t fit = n;
-  // fit = quern_block_fit_probe_<storage>(&payload[c], rows, fit, &out_probe[c], nullable);   if (fit <= 0) return fit;    for each string
-  // fit = quern_block_fit_build_<storage>(base, tuples, fit, &out_build[c], ..);              if (fit <= 0) return fit;    column
-  // return fit;
+  // fit = quern_block_fit_probe_<storage>(&payload[c], rows, fit, &out_probe[c], nullable);   if (fit <= 0) return fit;
+  // for each string fit = quern_block_fit_build_<storage>(base, tuples, fit, &out_build[c], ..);              if (fit
+  // <= 0) return fit;    column return fit;
   void EmitReserveMatches() {
     auto p = e_.Begin("reserve_matches", {"args", "rows", "tuples", "n"});
     if (p.empty()) return;
@@ -317,8 +334,8 @@ class JoinEmitter {
       const QuernField& field = descriptor_.build[c];
       if (!IsVariable(field.storage)) continue;
       fit = e_.Call("fit_build_" + Text(field.storage),
-                    {Base(args), p[2], n, OutColumn(OutBuild(args), c), e_.I32(field.tuple_offset), e_.I32(field.null_offset),
-                     e_.I8(field.null_mask)},
+                    {Base(args), p[2], n, OutColumn(OutBuild(args), c), e_.I32(field.tuple_offset),
+                     e_.I32(field.null_offset), e_.I8(field.null_mask)},
                     "fit", 64);
       n = ReturnUnlessPositive(fit);
     }
@@ -334,8 +351,9 @@ class JoinEmitter {
     return e_.ir().CreateTrunc(fit, e_.ir().getInt32Ty(), "n");
   }
 
-  // quern_block_emit_probe_<storage>(&payload[c], rows, n, &out_probe[c], out_rows, nullable, width);                for each c
-  // quern_block_emit_build_<storage>(base, tuples, n, &out_build[c], out_rows, field_offset, null_offset, null_mask, width);
+  // quern_block_emit_probe_<storage>(&payload[c], rows, n, &out_probe[c], out_rows, nullable, width); for each c
+  // quern_block_emit_build_<storage>(base, tuples, n, &out_build[c], out_rows, field_offset, null_offset, null_mask,
+  // width);
   void EmitEmitMatches() {
     auto p = e_.Begin("emit_matches", {"args", "rows", "tuples", "n"});
     if (p.empty()) return;
@@ -346,8 +364,9 @@ class JoinEmitter {
       const QuernField& field = descriptor_.probe[c];
       Value* out = OutColumn(OutProbe(args), c);
       if (field.storage == kRowId) {
-        e_.Call("emit_rowid", {rows, n, out, out_row, e_.LoadI64(args, offsetof(QuernJoinProbeArgs, first_row_id), "first_row_id"),
-                               e_.Bool(field.nullable)});
+        e_.Call("emit_rowid",
+                {rows, n, out, out_row, e_.LoadI64(args, offsetof(QuernJoinProbeArgs, first_row_id), "first_row_id"),
+                 e_.Bool(field.nullable)});
         continue;
       }
       Source source = Translate(field, Column(Payload(args), c, "payload"), e_.I64(0), rows, n);
@@ -357,8 +376,8 @@ class JoinEmitter {
     for (uint32_t c = 0; c < descriptor_.num_build; ++c) {
       const QuernField& field = descriptor_.build[c];
       e_.Call("emit_build_" + Text(field.storage == kRowId ? k64 : field.storage),
-              {Base(args), tuples, n, OutColumn(OutBuild(args), c), out_row, e_.I32(field.tuple_offset), e_.I32(field.null_offset),
-               e_.I8(field.null_mask), e_.I32(field.width_bytes)});
+              {Base(args), tuples, n, OutColumn(OutBuild(args), c), out_row, e_.I32(field.tuple_offset),
+               e_.I32(field.null_offset), e_.I8(field.null_mask), e_.I32(field.width_bytes)});
     }
     e_.ir().CreateRetVoid();
   }
@@ -375,6 +394,8 @@ class JoinEmitter {
 
 }  // namespace
 
-void EmitJoinHoles(const QuernJoinDescriptor& descriptor, Emitter* emitter) { JoinEmitter(descriptor, emitter).EmitAll(); }
+void EmitJoinHoles(const QuernJoinDescriptor& descriptor, Emitter* emitter) {
+  JoinEmitter(descriptor, emitter).EmitAll();
+}
 
 }  // namespace quern

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The holes of the sort template that read keys; those that read and write tuples are the join's (emit_join.cc). Above each piece stands
-// the C++ that it emits. For keys i32:nullable,i64:desc the encode stage becomes
+// The holes of the sort template that read keys; those that read and write tuples are the join's (emit_join.cc). Above
+// each piece stands the C++ that it emits. For keys i32:nullable,i64:desc the encode stage becomes
 //
 //     void quern_hole_encode_rows(descriptor, keys, first, rows, n, words, incomplete) {
-//       quern_block_encode_nulls(&keys[0], first, rows, n, words[0], /*combine=*/false, /*shift=*/63, /*null_is_one=*/true);
-//       quern_block_encode_32(&keys[0], first, rows, n, words[0], /*combine=*/true, /*nullable=*/true, /*shift=*/31, 0x80000000);
-//       quern_block_encode_64(&keys[1], first, rows, n, words[1], /*combine=*/false, /*nullable=*/false, 0, 0x7fff'ffff'ffff'ffff);
+//       quern_block_encode_nulls(&keys[0], first, rows, n, words[0], /*combine=*/false, /*shift=*/63,
+//       /*null_is_one=*/true); quern_block_encode_32(&keys[0], first, rows, n, words[0], /*combine=*/true,
+//       /*nullable=*/true, /*shift=*/31, 0x80000000); quern_block_encode_64(&keys[1], first, rows, n, words[1],
+//       /*combine=*/false, /*nullable=*/false, 0, 0x7fff'ffff'ffff'ffff);
 //     }
 //
-// and inlining leaves, of the last line, a loop of a load, a xor and a store. Two tuples are compared key after key in a straight line:
+// and inlining leaves, of the last line, a loop of a load, a xor and a store. Two tuples are compared key after key in
+// a straight line:
 //
 //     int32_t quern_hole_compare_tuples(descriptor, a, b) {
-//       int32_t order = quern_block_order_64(/*descending: the other way round*/ b + 8, a + 8, /*is_signed=*/true, false, 0);
-//       if (order != 0) return order;
+//       int32_t order = quern_block_order_64(/*descending: the other way round*/ b + 8, a + 8, /*is_signed=*/true,
+//       false, 0); if (order != 0) return order;
 //       ..
 //       return 0;
 //     }
 //
-// This file reads the descriptor as ir-templates/generic/generic_sort.cc does, hole by hole; whoever changes one changes the other, and the
-// differential tests hold them together.
+// This file reads the descriptor as ir-templates/generic/generic_sort.cc does, hole by hole; whoever changes one
+// changes the other, and the differential tests hold them together.
 #include <cstddef>
 
 #include "codegen/emit/emitter.h"
@@ -74,7 +76,8 @@ class SortEmitter {
     Value* words = e_.ir().CreateAlloca(e_.ir().getPtrTy(), nullptr, "words");
     e_.ir().CreateStore(e_.I32(0), incomplete);
     e_.ir().CreateStore(p[5], words);
-    if (descriptor_.num_words > 1 || encode == nullptr) return EmitKeys({p[0], p[1], p[2], p[3], p[4], words, 1, incomplete});
+    if (descriptor_.num_words > 1 || encode == nullptr)
+      return EmitKeys({p[0], p[1], p[2], p[3], p[4], words, 1, incomplete});
     e_.ir().CreateCall(encode, {p[0], p[1], p[2], p[3], p[4], words, incomplete});
     e_.ir().CreateRetVoid();
   }
@@ -99,40 +102,45 @@ class SortEmitter {
     }
   }
 
-  // uint32_t translated[kMaxBatchRows];                                                        one buffer serves all dictionaries of a body
-  // quern_block_dictionary_rows_<index storage>(&keys[k], first, rows, n, translated);
+  // uint32_t translated[kMaxBatchRows];                                                        one buffer serves all
+  // dictionaries of a body quern_block_dictionary_rows_<index storage>(&keys[k], first, rows, n, translated);
   Source Translate(const Batch& batch, uint32_t k) {
     const QuernSortKey& key = descriptor_.keys[k];
     Value* column = e_.Element(batch.keys, k, sizeof(QuernColumn), "key" + llvm::Twine(k));
     if (key.index_storage == kNoStorage) return {column, column, batch.rows};
     if (translated_ == nullptr) {
       llvm::IRBuilder<> at_entry(&e_.function()->getEntryBlock(), e_.function()->getEntryBlock().begin());
-      translated_ = at_entry.CreateAlloca(llvm::ArrayType::get(at_entry.getInt32Ty(), kMaxBatchRows), nullptr, "translated");
+      translated_ =
+          at_entry.CreateAlloca(llvm::ArrayType::get(at_entry.getInt32Ty(), kMaxBatchRows), nullptr, "translated");
     }
     e_.Call("dictionary_rows_" + Text(key.index_storage), {column, batch.first, batch.rows, batch.n, translated_});
     return {column, e_.LoadPointer(column, offsetof(QuernColumn, dictionary), "dictionary"), translated_};
   }
 
-  Value* Word(const Batch& batch, uint32_t word) { return e_.LoadPointer(batch.words, word * sizeof(uint64_t*), "word"); }
+  Value* Word(const Batch& batch, uint32_t word) {
+    return e_.LoadPointer(batch.words, word * sizeof(uint64_t*), "word");
+  }
 
   // quern_block_encode_nulls(&keys[k], first, rows, n, words[w], combine, shift, null_is_one);
   void EmitNulls(const Batch& batch, const QuernSortKey& key, const QuernSortPart& part, const Source& source) {
-    e_.Call("encode_nulls", {source.key, batch.first, batch.rows, batch.n, Word(batch, part.word), e_.Bool(!part.begins_word),
-                             e_.I32(part.shift), e_.Bool(!key.nulls_first)});
+    e_.Call("encode_nulls", {source.key, batch.first, batch.rows, batch.n, Word(batch, part.word),
+                             e_.Bool(!part.begins_word), e_.I32(part.shift), e_.Bool(!key.nulls_first)});
   }
 
-  // quern_block_encode_<storage>(column, first, rows, n, words[w], combine, nullable, shift, flip);    halves of 128 bits: high, low
+  // quern_block_encode_<storage>(column, first, rows, n, words[w], combine, nullable, shift, flip);    halves of 128
+  // bits: high, low
   void EmitNumber(const Batch& batch, const QuernSortKey& key, const QuernSortPart& part, const Source& source) {
     const std::string half = part.kind == kHighPart ? "high" : "low";
     e_.Call("encode_" + (key.storage == k128 ? half : Text(key.storage)),
-            {source.column, batch.first, source.rows, batch.n, Word(batch, part.word), e_.Bool(!part.begins_word), e_.Bool(key.nullable),
-             e_.I32(part.shift), e_.I64(SortFlip(&key, &part))});
+            {source.column, batch.first, source.rows, batch.n, Word(batch, part.word), e_.Bool(!part.begins_word),
+             e_.Bool(key.nullable), e_.I32(part.shift), e_.I64(SortFlip(&key, &part))});
   }
 
   // quern_block_encode_<storage>(descriptor, k, column, first, rows, n, words, num_words, incomplete);
   void EmitBytes(const Batch& batch, uint32_t k, const Source& source) {
-    e_.Call("encode_" + Text(descriptor_.keys[k].storage), {batch.descriptor, e_.I32(k), source.column, batch.first, source.rows, batch.n,
-                                                       batch.words, e_.I32(batch.num_words), batch.incomplete});
+    e_.Call("encode_" + Text(descriptor_.keys[k].storage),
+            {batch.descriptor, e_.I32(k), source.column, batch.first, source.rows, batch.n, batch.words,
+             e_.I32(batch.num_words), batch.incomplete});
   }
 
   // order = ..;  if (order != 0) return order;    for each key with a field
@@ -152,8 +160,9 @@ class SortEmitter {
     if (field.null_mask != 0) CompareNulls(key, field, a, b, next);
     Value* left = e_.Element(key.descending ? b : a, field.tuple_offset, 1, "left");
     Value* right = e_.Element(key.descending ? a : b, field.tuple_offset, 1, "right");
-    Value* order = e_.Call("order_" + Text(key.storage), {left, right, e_.Bool(key.is_signed), e_.I32(key.rule), e_.I32(key.width_bytes)},
-                           "order", 32);
+    Value* order =
+        e_.Call("order_" + Text(key.storage),
+                {left, right, e_.Bool(key.is_signed), e_.I32(key.rule), e_.I32(key.width_bytes)}, "order", 32);
     BasicBlock* differ = e_.NewBlock("differ");
     e_.ir().CreateCondBr(e_.ir().CreateICmpNE(order, e_.I32(0), "differs"), differ, next);
     e_.ir().SetInsertPoint(differ);
@@ -177,7 +186,8 @@ class SortEmitter {
   }
 
   Value* IsNull(const QuernField& field, Value* tuple) {
-    Value* null_byte = e_.ir().CreateLoad(e_.ir().getInt8Ty(), e_.Element(tuple, field.null_offset, 1, "null_byte_at"), "null_byte");
+    Value* null_byte =
+        e_.ir().CreateLoad(e_.ir().getInt8Ty(), e_.Element(tuple, field.null_offset, 1, "null_byte_at"), "null_byte");
     return e_.ir().CreateICmpNE(e_.ir().CreateAnd(null_byte, e_.I8(field.null_mask)), e_.I8(0), "is_null");
   }
 

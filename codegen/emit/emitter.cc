@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening hole bodies and calling blocks.
 //
-// A body is made in the template's own module, so that data layout and types agree by construction. A call of a block copies the block's
-// function type and its parameter attributes (a C++ bool is `i1 zeroext`) from the block module: a caller that disagreed about an ABI
-// detail would be undefined behaviour that no verifier sees.
+// A body is made in the template's own module, so that data layout and types agree by construction. A call of a block
+// copies the block's function type and its parameter attributes (a C++ bool is `i1 zeroext`) from the block module: a
+// caller that disagreed about an ABI detail would be undefined behaviour that no verifier sees.
 #include "codegen/emit/emitter.h"
 
 namespace quern {
@@ -32,12 +32,14 @@ bool Emitter::Fits(const llvm::Function& block, llvm::ArrayRef<llvm::Value*> arg
   return true;
 }
 
-llvm::Value* Emitter::Call(const std::string& name, llvm::ArrayRef<llvm::Value*> arguments, const char* result_name, unsigned result_bits) {
+llvm::Value* Emitter::Call(const std::string& name, llvm::ArrayRef<llvm::Value*> arguments, const char* result_name,
+                           unsigned result_bits) {
   const std::string symbol = "quern_block_" + name;
   const llvm::Function* block = block_module_->getFunction(symbol);
   llvm::Type* result = result_bits == 0 ? ir_.getVoidTy() : static_cast<llvm::Type*>(ir_.getIntNTy(result_bits));
   if (block == nullptr || !Fits(*block, arguments, result)) {
-    errors_ += "no such block: " + symbol + " with " + std::to_string(arguments.size()) + " arguments; accepted: as in blocks.cc. ";
+    errors_ += "no such block: " + symbol + " with " + std::to_string(arguments.size()) +
+               " arguments; accepted: as in blocks.cc. ";
     return llvm::PoisonValue::get(result);
   }
   llvm::Function* declared = module_->getFunction(symbol);

@@ -17,25 +17,27 @@
 
 namespace quern {
 
-// Defines holes of one template module. Blocks are declared in it as they are called, with the types of the block module; the linker brings
-// their bodies. A name that does not exist is remembered, not fatal: see `errors`.
+// Defines holes of one template module. Blocks are declared in it as they are called, with the types of the block
+// module; the linker brings their bodies. A name that does not exist is remembered, not fatal: see `errors`.
 class Emitter {
  public:
   Emitter(llvm::Module* module, const llvm::Module* block_module)
       : module_(module), block_module_(block_module), ir_(module->getContext()) {}
 
-  // Starts the body of quern_hole_<name>, whose parameters get these names. Answers its parameters, empty if the template has no such hole
-  // (then there is nothing to emit).
+  // Starts the body of quern_hole_<name>, whose parameters get these names. Answers its parameters, empty if the
+  // template has no such hole (then there is nothing to emit).
   std::vector<llvm::Value*> Begin(std::string_view name, std::initializer_list<const char*> parameters);
 
-  // quern_block_<name>(arguments). Integers of `arguments` have the block's widths already, or are constants made by the functions below.
-  // Its result has `result_bits`; 0: there is none.
+  // quern_block_<name>(arguments). Integers of `arguments` have the block's widths already, or are constants made by
+  // the functions below. Its result has `result_bits`; 0: there is none.
   llvm::Value* Call(const std::string& name, llvm::ArrayRef<llvm::Value*> arguments, const char* result_name = "",
                     unsigned result_bits = 0);
 
   llvm::IRBuilder<>& ir() { return ir_; }
   llvm::Function* function() { return ir_.GetInsertBlock()->getParent(); }
-  llvm::BasicBlock* NewBlock(const llvm::Twine& name) { return llvm::BasicBlock::Create(module_->getContext(), name, function()); }
+  llvm::BasicBlock* NewBlock(const llvm::Twine& name) {
+    return llvm::BasicBlock::Create(module_->getContext(), name, function());
+  }
 
   llvm::Value* I64(uint64_t value) { return ir_.getInt64(value); }
   llvm::Value* I32(uint32_t value) { return ir_.getInt32(value); }
@@ -64,8 +66,8 @@ class Emitter {
 void EmitJoinHoles(const QuernJoinDescriptor& descriptor, Emitter* emitter);
 // How groups are brought up to date.
 struct UpdateChoices {
-  uint32_t prefetch_input_rows = 0;   // rows that the input is prefetched by; 0: it is not
-  bool uses_vectors = false;  // a group's states as vectors, where they can be (state_vectors.h)
+  uint32_t prefetch_input_rows = 0;  // rows that the input is prefetched by; 0: it is not
+  bool uses_vectors = false;         // a group's states as vectors, where they can be (state_vectors.h)
 };
 
 // The same for the aggregation and the sort template.

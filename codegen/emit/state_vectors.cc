@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group's tuple as lanes of 64 bits. For keys=i64 aggs=count_star,sum(i64),max(f64) the four lanes of its 32 bytes and what a row with
-// the values v and f does to them:
+// A group's tuple as lanes of 64 bits. For keys=i64 aggs=count_star,sum(i64),max(f64) the four lanes of its 32 bytes
+// and what a row with the values v and f does to them:
 //
 //     lane      0      1         2           3
 //     tuple     word   count     sum         max
 //     row       0      1         v           ordered(f)
 //     step      -      add       add, check  greater of the two
 //
-// Lane 0 takes part unchanged, since four lanes are a vector and three are not. Lanes that no aggregate of the loop has (the key, states of
-// out-of-line aggregates) are written back as they were read, and no vector is longer than the tuple.
+// Lane 0 takes part unchanged, since four lanes are a vector and three are not. Lanes that no aggregate of the loop has
+// (the key, states of out-of-line aggregates) are written back as they were read, and no vector is longer than the
+// tuple.
 //
-// Nine lanes are a vector of eight and one of one; three of a tuple of three, one of two and one of one. Vectors do not overlap: a load of
-// bytes that two stores have written last waits until both have reached the cache.
+// Nine lanes are a vector of eight and one of one; three of a tuple of three, one of two and one of one. Vectors do not
+// overlap: a load of bytes that two stores have written last waits until both have reached the cache.
 #include "codegen/emit/state_vectors.h"
 
 #include <algorithm>
@@ -47,7 +48,9 @@ class Lanes {
     const uint64_t turned = blocks::TurnedBits(a.step, a.negated);
     switch (a.step) {
       case kUpdateRows: set(0, LaneStep::kAdd, LaneValue::kConstant, 1); return true;
-      case kUpdateSum: set(0, argument.is_signed ? LaneStep::kAddSigned : LaneStep::kAddUnsigned, LaneValue::kInteger, 0); return true;
+      case kUpdateSum:
+        set(0, argument.is_signed ? LaneStep::kAddSigned : LaneStep::kAddUnsigned, LaneValue::kInteger, 0);
+        return true;
       case kUpdateSumFloat: set(0, LaneStep::kAddFloat, LaneValue::kNumber, 0); return true;
       case kUpdateAvgSmall:
         set(0, LaneStep::kAdd, LaneValue::kInteger, 0);

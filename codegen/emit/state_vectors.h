@@ -28,9 +28,9 @@ struct StateVector {
   std::vector<StateLane> lanes;  // 1, 2, 4 or 8
 };
 
-// The vectors that hold all states and bits of a descriptor, none overlapping another; empty where a state has a step that is none of vectors
-// (sums of 128 bits, first and last by row, moments), where rows do not take part in all aggregates (filters; nulls, where `tests_nulls`),
-// or where there is too little to gain.
+// The vectors that hold all states and bits of a descriptor, none overlapping another; empty where a state has a step
+// that is none of vectors (sums of 128 bits, first and last by row, moments), where rows do not take part in all
+// aggregates (filters; nulls, where `tests_nulls`), or where there is too little to gain.
 std::vector<StateVector> StateVectorsOf(const QuernAggregateDescriptor& descriptor, bool tests_nulls);
 
 }  // namespace quern

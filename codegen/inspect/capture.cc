@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// With QUERN_CAPTURE=DIR each operator that a process makes gets an observer (runtime/rows/job_observer.h), which tells of its job when the
-// operator goes. Kinds of jobs are counted in memory, and written to a file of the process's own,
+// With QUERN_CAPTURE=DIR each operator that a process makes gets an observer (runtime/rows/job_observer.h), which tells
+// of its job when the operator goes. Kinds of jobs are counted in memory, and written to a file of the process's own,
 //
 //     DIR/4711-18c2f0a1b3d4e5f6.capture          process id, and when it began to capture, in nanoseconds since 1970
 //
-// by the first job that ends, then by any that ends 2 s or more after the file was written, and when the process exits: a process that is
-// killed loses 2 s of jobs, and those that came before a pause. The file is written whole under another name and renamed, so that a reader
-// finds all of it or that of before.
+// by the first job that ends, then by any that ends 2 s or more after the file was written, and when the process exits:
+// a process that is killed loses 2 s of jobs, and those that came before a pause. The file is written whole under
+// another name and renamed, so that a reader finds all of it or that of before.
 //
-// A process that is forked begins a file of its own, without its parent's jobs. Of a program that has more rights than its user, the
-// environment says nothing. Where the folder cannot be written, that is one warning, and jobs run as ever.
+// A process that is forked begins a file of its own, without its parent's jobs. Of a program that has more rights than
+// its user, the environment says nothing. Where the folder cannot be written, that is one warning, and jobs run as
+// ever.
 #include "codegen/inspect/capture.h"
 #include "ir-templates/generic/generic_join.h"
 #include "runtime/observe/key_sampler.h"
@@ -47,7 +48,8 @@ constexpr size_t kMaxFileBytes = size_t{64} << 20;
 std::string ErrorText(int number) { return std::generic_category().message(number); }
 
 int64_t SteadyNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 // *Errors*: what went wrong, "" where nothing did.
@@ -91,7 +93,8 @@ class Capture {
       has_news_ = true;
       writes = SteadyNs() - written_ns_ >= kWriteAfterNs;
     }
-    if (!had_room) WarnOnce("kinds of jobs that are not captured: those after the first " + std::to_string(CaptureLog::kMostKinds));
+    if (!had_room)
+      WarnOnce("kinds of jobs that are not captured: those after the first " + std::to_string(CaptureLog::kMostKinds));
     if (writes) Write();
   }
 
@@ -129,7 +132,8 @@ class Capture {
 
   void NameFile() {
     char name[64];
-    std::snprintf(name, sizeof name, "/%d-%llx%s", static_cast<int>(getpid()), static_cast<unsigned long long>(FileTimeNow()), kSuffix);
+    std::snprintf(name, sizeof name, "/%d-%llx%s", static_cast<int>(getpid()),
+                  static_cast<unsigned long long>(FileTimeNow()), kSuffix);
     path_ = folder_ + name;
   }
   void Warn(const std::string& problem) const {
@@ -197,7 +201,8 @@ CapturedJob MakeCapturedJob(const KernelPlan& plan, const JobSummary& job) {
   captured.build_rows = static_cast<double>(job.build_rows);
   captured.probe_rows = static_cast<double>(job.probe_rows);
   captured.keys = static_cast<double>(job.keys);
-  captured.hits_percent = job.probe_rows == 0 ? 0 : 100 * static_cast<double>(job.num_hits) / static_cast<double>(job.probe_rows);
+  captured.hits_percent =
+      job.probe_rows == 0 ? 0 : 100 * static_cast<double>(job.num_hits) / static_cast<double>(job.probe_rows);
   captured.zipf = job.zipf;
   captured.key_bytes = job.key_bytes;
   captured.table_bytes = static_cast<double>(job.table_bytes);
@@ -232,8 +237,9 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
 
 std::unique_ptr<JobObserver> ObserverOf(const KernelPlan& plan) {
   if (!IsCapturing()) return nullptr;
-  return std::make_unique<KeySampler>(plan.spec, GenericJoinKernel(),
-                                      [plan](const JobSummary& job) { Capture::OfProcess().Add(MakeCapturedJob(plan, job)); });
+  return std::make_unique<KeySampler>(plan.spec, GenericJoinKernel(), [plan](const JobSummary& job) {
+    Capture::OfProcess().Add(MakeCapturedJob(plan, job));
+  });
 }
 
 CapturePause::CapturePause() { ++num_pauses; }

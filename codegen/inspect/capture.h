@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capture: with QUERN_CAPTURE=DIR the jobs of a process leave what a tuner needs to play them again (never the data): spec, sizes, and how
-// their keys are distributed. `quern tune --replay DIR` tunes for exactly these.
+// Capture: with QUERN_CAPTURE=DIR the jobs of a process leave what a tuner needs to play them again (never the data):
+// spec, sizes, and how their keys are distributed. `quern tune --replay DIR` tunes for exactly these.
 #ifndef QUERN_CODEGEN_INSPECT_CAPTURE_H_
 #define QUERN_CODEGEN_INSPECT_CAPTURE_H_
 
@@ -31,17 +31,18 @@ struct CapturedJob {
   double probe_rows = 0;    // of joins
   double keys = 0;          // different ones: of the build side, groups, or of what is sorted
   double hits_percent = 0;  // of probe rows that match
-  double zipf = 0;          // exponent by which probe rows, or the rows of an aggregation or a sort, choose their keys; 0: all alike
-  double key_bytes = 0;     // of a string among the keys
+  double zipf =
+      0;  // exponent by which probe rows, or the rows of an aggregation or a sort, choose their keys; 0: all alike
+  double key_bytes = 0;  // of a string among the keys
   double table_bytes = 0;
   double collided_rows = 0;  // of sorts
-  double ns = 0;         // in calls of the operator, of all threads together
+  double ns = 0;             // in calls of the operator, of all threads together
 
   double total_ns() const { return ns * static_cast<double>(jobs); }
 };
 
-// Jobs by kind: those of the same spec, parameters, layout and threads, whose sizes have the same power of two, hit rates the same quarter
-// and skews the same half, are one kind, with means.
+// Jobs by kind: those of the same spec, parameters, layout and threads, whose sizes have the same power of two, hit
+// rates the same quarter and skews the same half, are one kind, with means.
 class CaptureLog {
  public:
   static constexpr size_t kMostKinds = 4096;
@@ -71,8 +72,8 @@ class CapturePause {
   CapturePause& operator=(const CapturePause&) = delete;
 };
 
-// All captures of a folder, alike ones together, those first that took longest. *Errors*: FailedPrecondition where there are none; as
-// Parse.
+// All captures of a folder, alike ones together, those first that took longest. *Errors*: FailedPrecondition where
+// there are none; as Parse.
 absl::StatusOr<std::vector<CapturedJob>> ReadCaptures(const std::string& folder);
 
 }  // namespace quern

@@ -2,15 +2,18 @@
 // A capture as text: a line for each kind of job, with words NAME=VALUE in this order, the spec to the end of the line.
 //
 //     quern-capture 1
-//     job jobs=12 threads=2 layout=open build_rows=1000000 probe_rows=59986052 keys=1000000 hits=97.5 zipf=0.74 key_bytes=0
-//         table_bytes=40000000 collided_rows=0 ns=512000000 params=batch_size=512 spec=join.inner keys=i64 build=i64     (one line)
+//     job jobs=12 threads=2 layout=open build_rows=1000000 probe_rows=59986052 keys=1000000 hits=97.5 zipf=0.74
+//     key_bytes=0
+//         table_bytes=40000000 collided_rows=0 ns=512000000 params=batch_size=512 spec=join.inner keys=i64 build=i64
+//         (one line)
 //     end 1
 //
-// params=- says that there are none. Empty lines and lines that begin with '#' say nothing. The last line counts the jobs, so that a file
-// that was cut is not taken for a whole one.
+// params=- says that there are none. Empty lines and lines that begin with '#' say nothing. The last line counts the
+// jobs, so that a file that was cut is not taken for a whole one.
 //
-// Jobs that are alike are one line. Alike is what a tuner would not tell apart: 1 M and 1.04 M build rows, both of 20 bits, tune the same
-// table; 95 % and 40 % of hits do not. Ten runs of a query, or one of each of ten days, are one line with jobs=10.
+// Jobs that are alike are one line. Alike is what a tuner would not tell apart: 1 M and 1.04 M build rows, both of 20
+// bits, tune the same table; 95 % and 40 % of hits do not. Ten runs of a query, or one of each of ten days, are one
+// line with jobs=10.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -26,8 +29,8 @@ namespace quern {
 namespace {
 
 constexpr uint64_t kVersion = 1;
-constexpr const char* kNames[] = {"jobs", "threads",   "layout",      "build_rows", "probe_rows", "keys",   "hits",
-                                  "zipf", "key_bytes", "table_bytes", "collided_rows",  "ns",         "params", "spec"};
+constexpr const char* kNames[] = {"jobs", "threads",   "layout",      "build_rows",    "probe_rows", "keys",   "hits",
+                                  "zipf", "key_bytes", "table_bytes", "collided_rows", "ns",         "params", "spec"};
 constexpr size_t kLayout = 2, kFirstReal = 3, kHits = 6, kZipf = 7, kParams = 12, kSpec = 13;
 static_assert(std::size(kNames) == kSpec + 1);
 constexpr uint64_t kMostJobs = uint64_t{1} << 50;
@@ -35,8 +38,8 @@ constexpr uint32_t kMostThreads = 65536;
 
 // In the order of kNames from kFirstReal on.
 std::array<double*, kParams - kFirstReal> RealsOf(CapturedJob* job) {
-  return {&job->build_rows,  &job->probe_rows, &job->keys, &job->hits_percent, &job->zipf, &job->key_bytes,
-          &job->table_bytes, &job->collided_rows,  &job->ns};
+  return {&job->build_rows,  &job->probe_rows,    &job->keys, &job->hits_percent, &job->zipf, &job->key_bytes,
+          &job->table_bytes, &job->collided_rows, &job->ns};
 }
 
 std::string PrintParams(const PlanOverrides& params) {
@@ -46,12 +49,14 @@ std::string PrintParams(const PlanOverrides& params) {
 }
 
 std::string PrintJob(CapturedJob job) {
-  std::string text = "job jobs=" + std::to_string(job.jobs) + " threads=" + std::to_string(job.threads) + " layout=" + job.layout;
+  std::string text =
+      "job jobs=" + std::to_string(job.jobs) + " threads=" + std::to_string(job.threads) + " layout=" + job.layout;
   const auto reals = RealsOf(&job);
   for (size_t i = 0; i < reals.size(); ++i) {
     const size_t field = i + kFirstReal;
     const bool is_share = field == kHits || field == kZipf;
-    const std::string value = is_share ? PrintReal(*reals[i]) : std::to_string(static_cast<uint64_t>(std::llround(*reals[i])));
+    const std::string value =
+        is_share ? PrintReal(*reals[i]) : std::to_string(static_cast<uint64_t>(std::llround(*reals[i])));
     text += std::string(" ") + kNames[field] + "=" + value;
   }
   return text + " params=" + PrintParams(job.params) + " spec=" + job.spec + "\n";
@@ -59,11 +64,14 @@ std::string PrintJob(CapturedJob job) {
 
 // What jobs have in common that are one kind.
 std::string KindOf(const CapturedJob& job) {
-  const auto bits = [](double value) { return std::to_string(std::bit_width(static_cast<uint64_t>(std::llround(value)))); };
+  const auto bits = [](double value) {
+    return std::to_string(std::bit_width(static_cast<uint64_t>(std::llround(value))));
+  };
   const auto steps = [](double value) { return std::to_string(std::llround(value)); };
-  return job.spec + "\n" + PrintParams(job.params) + "\n" + job.layout + " " + std::to_string(job.threads) + " " + bits(job.table_bytes) +
-         " " + bits(job.build_rows) + " " + bits(job.probe_rows) + " " + steps(job.hits_percent / 25) + " " + steps(job.zipf * 2) + " " +
-         bits(job.key_bytes) + " " + (job.collided_rows > 0 ? "ties" : "");
+  return job.spec + "\n" + PrintParams(job.params) + "\n" + job.layout + " " + std::to_string(job.threads) + " " +
+         bits(job.table_bytes) + " " + bits(job.build_rows) + " " + bits(job.probe_rows) + " " +
+         steps(job.hits_percent / 25) + " " + steps(job.zipf * 2) + " " + bits(job.key_bytes) + " " +
+         (job.collided_rows > 0 ? "ties" : "");
 }
 
 absl::Status Bad(const std::string& what, std::string_view value, const std::string& accepted) {
@@ -71,7 +79,8 @@ absl::Status Bad(const std::string& what, std::string_view value, const std::str
 }
 
 bool IsLayout(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
 }
 
 // NAME=VALUE,NAME=VALUE; a value has no comma.
@@ -99,7 +108,8 @@ absl::Status ReadField(size_t field, std::string_view value, CapturedJob* job) {
   const std::string what = std::string("bad ") + kNames[field] + " of a job";
   uint64_t count = 0;
   if (field == 0) {
-    return ReadCount(value, 1, kMostJobs, &job->jobs) ? absl::OkStatus() : Bad(what, value, "1 to " + std::to_string(kMostJobs));
+    return ReadCount(value, 1, kMostJobs, &job->jobs) ? absl::OkStatus()
+                                                      : Bad(what, value, "1 to " + std::to_string(kMostJobs));
   }
   if (field == 1) {
     if (!ReadCount(value, 1, kMostThreads, &count)) return Bad(what, value, "1 to " + std::to_string(kMostThreads));
@@ -152,12 +162,14 @@ class Reader {
 
   absl::Status CheckComplete() const {
     if (has_end_) return absl::OkStatus();
-    return Bad("capture without its last line", has_version_ ? "cut off" : "empty", "a whole one, from quern-capture 1 to end COUNT");
+    return Bad("capture without its last line", has_version_ ? "cut off" : "empty",
+               "a whole one, from quern-capture 1 to end COUNT");
   }
 
  private:
   absl::Status ReadVersion(std::string_view line, std::string_view word, std::string_view rest) {
-    if (word != "quern-capture") return Bad("not a capture", line, "quern-capture " + std::to_string(kVersion) + " as first line");
+    if (word != "quern-capture")
+      return Bad("not a capture", line, "quern-capture " + std::to_string(kVersion) + " as first line");
     uint64_t version = 0;
     const std::string_view text = TakeWord(&rest);
     if (!ReadCount(text, kVersion, kVersion, &version) || !TakeWord(&rest).empty())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A look inside every stage. Each stage's text depends on spec, machine and parameters alone: no address, time, path or random name is in
-// it, so that two dumps can be compared byte by byte, today's and last month's, this machine's and another's.
+// A look inside every stage. Each stage's text depends on spec, machine and parameters alone: no address, time, path or
+// random name is in it, so that two dumps can be compared byte by byte, today's and last month's, this machine's and
+// another's.
 #include "codegen/inspect/dump.h"
 
 #include <algorithm>
@@ -27,11 +28,14 @@ class Remarks : public Diagnostics {
     const auto* remark = llvm::dyn_cast<llvm::DiagnosticInfoOptimizationBase>(&info);
     // A count of opcodes for every basic block says less than the assembly does.
     if (remark != nullptr && remark->getRemarkName() != "InstructionMix") {
-      *text_ += remark->getFunction().getName().str() + ": " + remark->getPassName().str() + ": " + remark->getMsg() + "\n";
+      *text_ +=
+          remark->getFunction().getName().str() + ": " + remark->getPassName().str() + ": " + remark->getMsg() + "\n";
     }
     return Diagnostics::handleDiagnostics(info);
   }
-  bool isAnalysisRemarkEnabled(llvm::StringRef pass) const override { return pass == "prologepilog" || pass == "asm-printer"; }
+  bool isAnalysisRemarkEnabled(llvm::StringRef pass) const override {
+    return pass == "prologepilog" || pass == "asm-printer";
+  }
   bool isMissedOptRemarkEnabled(llvm::StringRef) const override { return true; }
   bool isPassedOptRemarkEnabled(llvm::StringRef pass) const override { return pass != "inline"; }
   bool isAnyRemarkEnabled() const override { return true; }
@@ -42,7 +46,8 @@ class Remarks : public Diagnostics {
 
 // Sections with their sizes, then defined and undefined symbols, both by name.
 absl::StatusOr<std::string> DescribeObject(const llvm::SmallVectorImpl<char>& bytes) {
-  auto file = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(llvm::StringRef(bytes.data(), bytes.size()), "kernel"));
+  auto file = llvm::object::ObjectFile::createObjectFile(
+      llvm::MemoryBufferRef(llvm::StringRef(bytes.data(), bytes.size()), "kernel"));
   if (!file) return Internal("bad object: " + llvm::toString(file.takeError()) + "; accepted: ELF");
   std::string text = "object " + std::to_string(bytes.size()) + " bytes\n";
   for (const auto& section : (*file)->sections()) {
@@ -60,7 +65,9 @@ absl::StatusOr<std::string> DescribeObject(const llvm::SmallVectorImpl<char>& by
       continue;
     }
     if (*flags & llvm::object::SymbolRef::SF_Undefined) symbols.push_back("undefined " + name->str());
-    else symbols.push_back("defined " + name->str() + " " + std::to_string(llvm::object::ELFSymbolRef(symbol).getSize()) + " bytes");
+    else
+      symbols.push_back("defined " + name->str() + " " + std::to_string(llvm::object::ELFSymbolRef(symbol).getSize()) +
+                        " bytes");
   }
   std::sort(symbols.begin(), symbols.end());
   for (const std::string& symbol : symbols) text += symbol + "\n";
@@ -81,7 +88,8 @@ absl::StatusOr<std::string> DumpModule(std::string_view stage, const KernelPlan&
   CompileTimes times;
   QUERN_ASSIGN_OR_RETURN(const KernelDescriptor descriptor, MakeKernelDescriptor(plan));
   QUERN_ASSIGN_OR_RETURN(auto target, MakeTargetMachine(machine));
-  QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(plan, descriptor, machine, target.get(), options.template_dir, &context, &times));
+  QUERN_ASSIGN_OR_RETURN(auto module,
+                         Instantiate(plan, descriptor, machine, target.get(), options.template_dir, &context, &times));
   if (stage == "ir") return PrintModule(*module);
   QUERN_RETURN_IF_ERROR(Optimise(module.get(), target.get(), PassesOf(plan)));
   if (stage == "opt") return PrintModule(*module);
@@ -114,11 +122,13 @@ std::string PrintLayout(const KernelDescriptor& descriptor) {
   return descriptor.aggregate != nullptr ? descriptor.aggregate->Print() : descriptor.sort->Print();
 }
 
-absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec, const Machine& machine, const CompileOptions& options,
-                                 const Profile* profile) {
+absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec, const Machine& machine,
+                                 const CompileOptions& options, const Profile* profile) {
   if (!IsStage(stage)) return InvalidArgument("unknown stage: " + Show(stage) + "; accepted: " + kStages);
-  const std::shared_ptr<const Profile> of_process = profile == nullptr && machine.is_host ? ProfileOfProcess() : nullptr;
-  QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, machine, options.overrides, profile == nullptr ? of_process.get() : profile));
+  const std::shared_ptr<const Profile> of_process =
+      profile == nullptr && machine.is_host ? ProfileOfProcess() : nullptr;
+  QUERN_ASSIGN_OR_RETURN(KernelPlan plan,
+                         MakePlan(spec, machine, options.overrides, profile == nullptr ? of_process.get() : profile));
   if (stage == "spec") return PrintSpec(spec) + "\n";
   if (stage == "plan") return PrintPlan(plan);
   if (stage == "layout") {

@@ -8,15 +8,17 @@
 //     $ QUERN_OVERRIDE=/tmp/k quern filter --engine jit --where 'qty<5' --count orders.csv
 //     quern,override,file="/tmp/k/filter_i64_5-1c2f0a3b9d8e7f60.ll"
 //
-// A name is the spec with all that is odd in a file name as "_", cut to 60 characters, then the hash of the kernel's whole key: spec, plan,
-// machine, templates, LLVM. So two kernels of a process never share a file, and the same kernel of two processes does; that is why a file
-// is written beside its place and renamed. The other side of it: after a change of templates or parameters the name is another, and an
-// edited file of the old name would do nothing, in silence. Such a file is one warning.
+// A name is the spec with all that is odd in a file name as "_", cut to 60 characters, then the hash of the kernel's
+// whole key: spec, plan, machine, templates, LLVM. So two kernels of a process never share a file, and the same kernel
+// of two processes does; that is why a file is written beside its place and renamed. The other side of it: after a
+// change of templates or parameters the name is another, and an edited file of the old name would do nothing, in
+// silence. Such a file is one warning.
 //
-// What comes in is text of a person. It is parsed without the upgrade of debug information (which ends the process where a module is
-// wrong), gets the machine's attributes and the linkage that instantiate gives, loses functions that nobody calls any more, and passes the
-// same checks: only allow-listed symbols, no hole left, valid IR. Whatever fails is a warning, and the kernel is compiled as if there were
-// no file. Holes may still be edited, since their calls are inlined afterwards.
+// What comes in is text of a person. It is parsed without the upgrade of debug information (which ends the process
+// where a module is wrong), gets the machine's attributes and the linkage that instantiate gives, loses functions that
+// nobody calls any more, and passes the same checks: only allow-listed symbols, no hole left, valid IR. Whatever fails
+// is a warning, and the kernel is compiled as if there were no file. Holes may still be edited, since their calls are
+// inlined afterwards.
 #include "codegen/inspect/stage_files.h"
 
 #include <unistd.h>
@@ -64,7 +66,8 @@ Value ValueOrWarning(absl::StatusOr<Value> value) {
 // Never destroyed: a compile thread may ask while the process ends.
 const StageFiles& FilesOfProcess() {
   static const StageFiles* files = [] {
-    return new StageFiles{ValueOrWarning(StageDumpOfEnvironment()), ValueOrWarning(FolderOfEnvironment(Variable::kOverride))};
+    return new StageFiles{ValueOrWarning(StageDumpOfEnvironment()),
+                          ValueOrWarning(FolderOfEnvironment(Variable::kOverride))};
   }();
   return *files;
 }
@@ -87,7 +90,8 @@ std::string LegibleName(const KernelSpec& spec) {
 
 std::string FileName(const KernelPlan& plan, std::string_view key) {
   char hash[17];
-  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(llvm::xxh3_64bits(llvm::StringRef(key.data(), key.size()))));
+  std::snprintf(hash, sizeof hash, "%016llx",
+                static_cast<unsigned long long>(llvm::xxh3_64bits(llvm::StringRef(key.data(), key.size()))));
   return LegibleName(plan.spec) + "-" + hash;
 }
 
@@ -122,7 +126,8 @@ void WriteStage(const std::string& name, const std::string& text) {
   fs::create_directories(folder, error);
   if (!error) error = WriteWhole(fs::path(folder) / name, text);
   if (error)
-    WarnOnce("cannot write the stages of QUERN_DUMP: " + folder + ": " + error.message() + "; accepted: a folder that takes files");
+    WarnOnce("cannot write the stages of QUERN_DUMP: " + folder + ": " + error.message() +
+             "; accepted: a folder that takes files");
 }
 
 // ---- in ----
@@ -150,13 +155,14 @@ absl::Status CheckEntryPoints(const KernelPlan& plan, const llvm::Module& module
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<llvm::Module>> ReadModule(const fs::path& path, const KernelPlan& plan, const llvm::TargetMachine& target,
-                                                         const llvm::Module& made) {
+absl::StatusOr<std::unique_ptr<llvm::Module>> ReadModule(const fs::path& path, const KernelPlan& plan,
+                                                         const llvm::TargetMachine& target, const llvm::Module& made) {
   llvm::SMDiagnostic problem;
   const std::string& layout = made.getDataLayoutStr();
   const auto keep_layout = [&](llvm::StringRef, llvm::StringRef) { return std::optional<std::string>(layout); };
-  std::unique_ptr<llvm::Module> module =
-      llvm::parseAssemblyFileWithIndexNoUpgradeDebugInfo(path.string(), problem, made.getContext(), nullptr, keep_layout).Mod;
+  std::unique_ptr<llvm::Module> module = llvm::parseAssemblyFileWithIndexNoUpgradeDebugInfo(
+                                             path.string(), problem, made.getContext(), nullptr, keep_layout)
+                                             .Mod;
   if (module == nullptr) {
     const std::string line = problem.getLineNo() > 0 ? "line " + std::to_string(problem.getLineNo()) + ": " : "";
     return InvalidArgument(line + problem.getMessage().str() + "; accepted: LLVM 22.1 assembly");
@@ -180,8 +186,10 @@ void WarnOfStaleFile(const fs::path& folder, const KernelPlan& plan, const std::
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const std::string found = entry->path().filename().string();
-    const bool is_of_spec = found.size() == name.size() && found.rfind(front, 0) == 0 && entry->path().extension() == ".ll";
-    if (is_of_spec) WarnOnce("override is of another plan, machine or build: " + entry->path().string() + "; accepted: " + name);
+    const bool is_of_spec =
+        found.size() == name.size() && found.rfind(front, 0) == 0 && entry->path().extension() == ".ll";
+    if (is_of_spec)
+      WarnOnce("override is of another plan, machine or build: " + entry->path().string() + "; accepted: " + name);
   }
 }
 
@@ -192,8 +200,8 @@ bool HasStageFiles() {
   return !files.dump.stages.empty() || !files.override_folder.empty();
 }
 
-std::unique_ptr<llvm::Module> OverrideModule(const KernelPlan& plan, std::string_view key, const llvm::TargetMachine& target,
-                                             std::unique_ptr<llvm::Module> module) {
+std::unique_ptr<llvm::Module> OverrideModule(const KernelPlan& plan, std::string_view key,
+                                             const llvm::TargetMachine& target, std::unique_ptr<llvm::Module> module) {
   const fs::path& folder = FilesOfProcess().override_folder;
   if (folder.empty()) return module;
   const std::string name = FileName(plan, key) + ".ll";
@@ -217,13 +225,16 @@ void DumpInstantiated(const KernelPlan& plan, std::string_view key, const llvm::
   const std::string name = FileName(plan, key);
   if (dump.Leaves("plan")) WriteStage(name + ".plan", PrintPlan(plan));
   if (dump.Leaves("layout")) {
-    if (const absl::StatusOr<KernelDescriptor> descriptor = MakeKernelDescriptor(plan); descriptor.ok()) WriteStage(name + ".layout", PrintLayout(*descriptor));
+    if (const absl::StatusOr<KernelDescriptor> descriptor = MakeKernelDescriptor(plan); descriptor.ok())
+      WriteStage(name + ".layout", PrintLayout(*descriptor));
   }
-  if (dump.Leaves("ir") && !IsOverride(fs::path(dump.folder) / (name + ".ll"))) WriteStage(name + ".ll", PrintModule(module));
+  if (dump.Leaves("ir") && !IsOverride(fs::path(dump.folder) / (name + ".ll")))
+    WriteStage(name + ".ll", PrintModule(module));
 }
 
 // Code generation changes the module that it is given, so assembly is made from a copy.
-void DumpOptimised(const KernelPlan& plan, std::string_view key, const llvm::Module& module, llvm::TargetMachine* target) {
+void DumpOptimised(const KernelPlan& plan, std::string_view key, const llvm::Module& module,
+                   llvm::TargetMachine* target) {
   const StageDump& dump = FilesOfProcess().dump;
   const std::string name = FileName(plan, key);
   if (dump.Leaves("opt")) WriteStage(name + ".opt.ll", PrintModule(module));

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line a kernel that is made, whoever asked for it, and whether a caller waits or a compile thread made it beside its jobs:
+// One line a kernel that is made, whoever asked for it, and whether a caller waits or a compile thread made it beside
+// its jobs:
 //
 //     quern,compile,engine=jit,cache=miss,ms=8.125,repro="quern dump plan 'join.inner keys=i64' --param batch_size=7"
 //
-// A kernel that is found in the process's memory was made before, and leaves no line: quern_compile may be called a million times a second.
+// A kernel that is found in the process's memory was made before, and leaves no line: quern_compile may be called a
+// million times a second.
 #include "codegen/inspect/verbose.h"
 
 #include <cstdio>
@@ -45,8 +47,8 @@ void LogCompiled(const Kernel& kernel, CacheOutcome cache, const PlanOverrides& 
   std::vector<std::string> words = {"dump", "plan", PrintSpec(kernel.plan.spec)};
   for (const auto& [name, value] : overrides) words.insert(words.end(), {"--param", name + "=" + value});
   char front[96];
-  std::snprintf(front, sizeof front, "quern,compile,engine=%s,cache=%s,ms=%.3f,repro=\"", kernel.engine == Engine::kJit ? "jit" : "generic",
-                CacheText(cache), kernel.times.total_ms);
+  std::snprintf(front, sizeof front, "quern,compile,engine=%s,cache=%s,ms=%.3f,repro=\"",
+                kernel.engine == Engine::kJit ? "jit" : "generic", CacheText(cache), kernel.times.total_ms);
   Log(LogLevel::kInfo, front + CommandLine(words) + "\"");
 }
 

@@ -39,9 +39,9 @@ struct CompileOptions {
   bool use_cache = true;     // the process's memory cache, and the disk's
   // Of kBackground alone:
   CompileWhen when = CompileWhen::kNow;
-  uint64_t expected_rows = 0;                  // what the caller thinks one of its threads will process with it; 0: unknown
+  uint64_t expected_rows = 0;  // what the caller thinks one of its threads will process with it; 0: unknown
   std::optional<uint64_t> compile_after_rows;  // of all jobs together; nullopt: as soon as it pays
-  bool swap_waits = false;                     // the job that brings the last of these rows waits for the compiled kernel: for tests
+  bool swap_waits = false;  // the job that brings the last of these rows waits for the compiled kernel: for tests
 };
 
 // Milliseconds of each stage of one compilation.
@@ -75,7 +75,8 @@ struct Kernel {
   std::shared_ptr<const void> code;  // owner of the machine code; null for generic
   // What all jobs have counted that ran it. Not a part of what the kernel is, which does not change.
   std::shared_ptr<CounterSet> counters = std::make_shared<CounterSet>();
-  std::shared_ptr<KernelTier> tier;  // kBackground: this kernel is the generic one, and here is what becomes of it; else null
+  std::shared_ptr<KernelTier>
+      tier;  // kBackground: this kernel is the generic one, and here is what becomes of it; else null
 };
 
 struct CompiledKernel {

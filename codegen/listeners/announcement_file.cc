@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profilers look for files by the number of the process, mostly in /tmp: a folder in which everybody may put a link or a file of that name
-// beforehand. So links are not followed, what is no plain file of this user is refused, and nobody else may read what is written: names of
-// frames hold specs, and a filter's spec holds constants of a query.
+// Profilers look for files by the number of the process, mostly in /tmp: a folder in which everybody may put a link or
+// a file of that name beforehand. So links are not followed, what is no plain file of this user is refused, and nobody
+// else may read what is written: names of frames hold specs, and a filter's spec holds constants of a query.
 //
-// perf reads while the process writes. Each call appends with one write(2), and a write that the disk had no room for is cut off again, so
-// that a reader finds whole lines and whole records.
+// perf reads while the process writes. Each call appends with one write(2), and a write that the disk had no room for
+// is cut off again, so that a reader finds whole lines and whole records.
 #include "codegen/listeners/announcement_file.h"
 
 #include <fcntl.h>
@@ -32,7 +32,8 @@ AnnouncementFile::Opened AnnouncementFile::Open(bool truncate) {
   process_ = getpid();
   path_ = folder_ + "/" + prefix_ + std::to_string(process_) + suffix_;
   // Not blocking, because a pipe of that name would wait for a reader.
-  descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  descriptor_ =
+      open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, S_IRUSR | S_IWUSR);
   struct stat status;
   if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
     Fail(std::strerror(errno));
@@ -52,12 +53,14 @@ void AnnouncementFile::Append(std::string_view bytes) {
   while (written < 0 && errno == EINTR);
   if (written == static_cast<ssize_t>(bytes.size())) return;
   const std::string problem = written < 0 ? std::strerror(errno) : "no space left";
-  if (written > 0 && before >= 0 && ftruncate(descriptor_, before) != 0) return Fail(problem + ", and what was written stays");
+  if (written > 0 && before >= 0 && ftruncate(descriptor_, before) != 0)
+    return Fail(problem + ", and what was written stays");
   Fail(problem);
 }
 
 void AnnouncementFile::Fail(const std::string& what) {
-  WarnOnce("cannot tell profilers of kernels: " + path_ + ": " + what + "; accepted: a file of this user's that can be written");
+  WarnOnce("cannot tell profilers of kernels: " + path_ + ": " + what +
+           "; accepted: a file of this user's that can be written");
   if (descriptor_ >= 0) close(descriptor_);
   descriptor_ = -1;
 }

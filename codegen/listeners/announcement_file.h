@@ -8,7 +8,8 @@
 
 namespace quern {
 
-// *Threads*: one at a time; its owner locks. *Errors*: none; what goes wrong is one warning, and the file is left alone from then on.
+// *Threads*: one at a time; its owner locks. *Errors*: none; what goes wrong is one warning, and the file is left alone
+// from then on.
 class AnnouncementFile {
  public:
   // FOLDER/PREFIX-PID SUFFIX: "perf-" and ".map" give /tmp/perf-4711.map.

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code that a process makes for itself is invisible: a profiler that stops at 0x7f3a00401c finds no file behind that address, a debugger no
-// symbol. Each of them has a way to be told, and QUERN_JIT_PROFILE says who is:
+// Code that a process makes for itself is invisible: a profiler that stops at 0x7f3a00401c finds no file behind that
+// address, a debugger no symbol. Each of them has a way to be told, and QUERN_JIT_PROFILE says who is:
 //
-//     perfmap    /tmp/perf-PID.map, a line per function           perf top, perf report; many other profilers read it too
-//     jitdump    jit-PID.dump with code and source lines          perf record -k mono, perf inject --jit, perf annotate
-//     gdb        the object itself, over GDB's JIT interface      gdb, lldb; breakpoints by name, source lines, unwinding
-//     vtune      Intel's collector, called for each function      vtune -collect
+//     perfmap    /tmp/perf-PID.map, a line per function           perf top, perf report; many other profilers read it
+//     too jitdump    jit-PID.dump with code and source lines          perf record -k mono, perf inject --jit, perf
+//     annotate gdb        the object itself, over GDB's JIT interface      gdb, lldb; breakpoints by name, source
+//     lines, unwinding vtune      Intel's collector, called for each function      vtune -collect
 //
-// All see the same names, the entry point and the spec that it was made for. Two joins in one profile are then two rows of it:
+// All see the same names, the entry point and the spec that it was made for. Two joins in one profile are then two rows
+// of it:
 //
 //     41.20%  quern_join_compare [join.inner keys=i64,utf8]
 //     12.03%  quern_join_compare [join.semi keys=i32]
 //
-// The variable is read once, before the first kernel is loaded. Where it is not set, nothing here costs anything; where it asks for source
-// lines, kernels are made of a second set of templates that has them (template_library.h), with the same code.
+// The variable is read once, before the first kernel is loaded. Where it is not set, nothing here costs anything; where
+// it asks for source lines, kernels are made of a second set of templates that has them (template_library.h), with the
+// same code.
 #include "codegen/listeners/code_events.h"
 
 #include <algorithm>

@@ -18,7 +18,8 @@ struct LoadedFunction {
   uint64_t bytes = 0;
 };
 
-// A section of a kernel's object and where it was loaded, so that a debugger's copy of the object can be given its addresses.
+// A section of a kernel's object and where it was loaded, so that a debugger's copy of the object can be given its
+// addresses.
 struct LoadedSection {
   std::string name;
   uint64_t address = 0;
@@ -36,8 +37,9 @@ bool WantsCodeEvents();
 // Whether templates with source lines are to be used.
 bool WantsSourceLines();
 
-// Announces code that is about to run. Destroying what it answers takes the announcement back, where the listener can forget; to be done
-// before the code is unmapped. *Threads*: any. *Errors*: none; a listener that fails (a file that cannot be written) is one warning.
+// Announces code that is about to run. Destroying what it answers takes the announcement back, where the listener can
+// forget; to be done before the code is unmapped. *Threads*: any. *Errors*: none; a listener that fails (a file that
+// cannot be written) is one warning.
 std::shared_ptr<const void> AnnounceCode(const CodeLoaded& code);
 
 }  // namespace quern

@@ -57,7 +57,8 @@ std::unique_ptr<CodeListener> MakeGdbRegistration();
 // The collector is a library: the path that VTune leaves in INTEL_JIT_PROFILER64.
 std::unique_ptr<CodeListener> MakeVtune(const std::string& collector);
 
-// What an object for debuggers is: a copy whose loaded sections have their addresses. Empty where `code.object` is no ELF64 file.
+// What an object for debuggers is: a copy whose loaded sections have their addresses. Empty where `code.object` is no
+// ELF64 file.
 std::string AddressedObject(const CodeLoaded& code);
 
 }  // namespace quern

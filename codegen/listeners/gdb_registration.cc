@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// GDB's JIT interface ("JIT Compilation Interface" of its manual; LLDB has the same): a list of objects in memory behind a symbol of fixed
-// name, and an empty function, in which the debugger sets a breakpoint and which is called whenever the list changes. A debugger that is
-// attached later reads the list as it is then.
+// GDB's JIT interface ("JIT Compilation Interface" of its manual; LLDB has the same): a list of objects in memory
+// behind a symbol of fixed name, and an empty function, in which the debugger sets a breakpoint and which is called
+// whenever the list changes. A debugger that is attached later reads the list as it is then.
 //
-// The debugger reads an ELF file like any other; it only has to see the addresses at which its sections were loaded. The copy that it is
-// given has them in its section headers:
+// The debugger reads an ELF file like any other; it only has to see the addresses at which its sections were loaded.
+// The copy that it is given has them in its section headers:
 //
 //     .text      sh_addr 0 as code generation leaves it      ->      0x7f3a00401000
 //
-// Both symbols are exported by libquern.so and bound within it. A process with a second LLVM has a second pair; debuggers look into every
-// library, and each list stays its library's own.
+// Both symbols are exported by libquern.so and bound within it. A process with a second LLVM has a second pair;
+// debuggers look into every library, and each list stays its library's own.
 #include <elf.h>
 
 #include <algorithm>
@@ -39,7 +39,9 @@ __attribute__((visibility("protected"), used)) JitDescriptor __jit_debug_descrip
 
 // The barrier keeps calls of an empty function.
 // NOLINTNEXTLINE(readability-identifier-naming)
-__attribute__((visibility("protected"), used, noinline)) void __jit_debug_register_code() { asm volatile("" ::: "memory"); }
+__attribute__((visibility("protected"), used, noinline)) void __jit_debug_register_code() {
+  asm volatile("" ::: "memory");
+}
 }
 
 namespace quern {
@@ -121,7 +123,8 @@ std::string AddressedObject(const CodeLoaded& code) {
   for (Elf64_Shdr& section : sections) {
     if ((section.sh_flags & SHF_ALLOC) == 0) continue;
     const std::string_view name = NameAt(object, names, section.sh_name);
-    const auto loaded = std::find_if(code.sections.begin(), code.sections.end(), [&](const LoadedSection& s) { return s.name == name; });
+    const auto loaded = std::find_if(code.sections.begin(), code.sections.end(),
+                                     [&](const LoadedSection& s) { return s.name == name; });
     if (loaded != code.sections.end()) section.sh_addr = loaded->address;
   }
   std::memcpy(object.data() + header.e_shoff, sections.data(), sections.size() * sizeof(Elf64_Shdr));

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// perf's own format for code of JITs: the bytes themselves and their source lines, each with the time at which they came, so that an
-// address that is used a second time is told apart. `perf inject --jit` makes small ELF files of it, which perf annotate and perf report
-// then read like any library. The format: tools/perf/Documentation/jitdump-specification.txt of the Linux source, version 1.
+// perf's own format for code of JITs: the bytes themselves and their source lines, each with the time at which they
+// came, so that an address that is used a second time is told apart. `perf inject --jit` makes small ELF files of it,
+// which perf annotate and perf report then read like any library. The format:
+// tools/perf/Documentation/jitdump-specification.txt of the Linux source, version 1.
 //
 //     header      "JiTD", version, machine, process, time
 //     per function:
 //       DEBUG     (only with source lines) address, line and file of each step      before the code that it belongs to
 //       LOAD      name and bytes of the code
 //
-// perf finds the file because the process maps its first page executable: that leaves an event in the recording, and nothing reads the
-// page.
+// perf finds the file because the process maps its first page executable: that leaves an event in the recording, and
+// nothing reads the page.
 #include <elf.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -68,7 +69,12 @@ void AppendRecord(Record id, const Bytes& body, std::string* out) {
 Bytes Header() {
   constexpr uint32_t kHeaderBytes = 40;
   Bytes header;
-  header.U32(kMagic).U32(kVersion).U32(kHeaderBytes).U32(kElfMachine).U32(/*padding*/ 0).U32(static_cast<uint32_t>(getpid()));
+  header.U32(kMagic)
+      .U32(kVersion)
+      .U32(kHeaderBytes)
+      .U32(kElfMachine)
+      .U32(/*padding*/ 0)
+      .U32(static_cast<uint32_t>(getpid()));
   header.U64(Now()).U64(/*flags*/ 0);
   return header;
 }
@@ -76,7 +82,8 @@ Bytes Header() {
 Bytes DebugInfo(const NamedFunction& function) {
   Bytes body;
   body.U64(function.address).U64(function.lines.size());
-  for (const SourceLine& line : function.lines) body.U64(line.address).U32(line.line).U32(/*discriminator*/ 0).Text(line.file);
+  for (const SourceLine& line : function.lines)
+    body.U64(line.address).U32(line.line).U32(/*discriminator*/ 0).Text(line.file);
   return body;
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which line of which template is this instruction of? The object's DWARF says it, as the line table and as inlined subroutines. After
-// inlining, nearly every instruction is of a block, in a loop of the template:
+// Which line of which template is this instruction of? The object's DWARF says it, as the line table and as inlined
+// subroutines. After inlining, nearly every instruction is of a block, in a loop of the template:
 //
 //     0x20  runtime/blocks/blocks.h:212         inlined into  ir-templates/join.cc:105
 //     0x27  ir-templates/join.cc:106
 //
-// Both are kept: profilers with a file per step show the first, those with one file per function the second. The object is the one that
-// code generation made, with addresses that are relative to sections; LLVM's reader adds where the sections were loaded.
+// Both are kept: profilers with a file per step show the first, those with one file per function the second. The object
+// is the one that code generation made, with addresses that are relative to sections; LLVM's reader adds where the
+// sections were loaded.
 #include <algorithm>
 
 #include "codegen/listeners/code_listener.h"
@@ -52,10 +53,12 @@ std::vector<SourceLine> LinesOf(llvm::DWARFContext* dwarf, const LoadedFunction&
   using Path = llvm::DILineInfoSpecifier::FileLineInfoKind;
   const llvm::DILineInfoSpecifier wanted(Path::RelativeFilePath, llvm::DILineInfoSpecifier::FunctionNameKind::None);
   std::vector<SourceLine> lines;
-  for (const auto& [address, row] : dwarf->getLineInfoForAddressRange({function.address, section}, function.bytes, wanted)) {
+  for (const auto& [address, row] :
+       dwarf->getLineInfoForAddressRange({function.address, section}, function.bytes, wanted)) {
     if (row.Line == 0) continue;  // the compiler's own: counts for the line before
     const llvm::DIInliningInfo frames = dwarf->getInliningInfoForAddress({address, section}, wanted);
-    const llvm::DILineInfo& outer = frames.getNumberOfFrames() == 0 ? row : frames.getFrame(frames.getNumberOfFrames() - 1);
+    const llvm::DILineInfo& outer =
+        frames.getNumberOfFrames() == 0 ? row : frames.getFrame(frames.getNumberOfFrames() - 1);
     SourceLine line = {address, row.FileName, row.Line, outer.FileName, outer.Line};
     const bool repeats = !lines.empty() && lines.back().line == line.line && lines.back().file == line.file &&
                          lines.back().outer_line == line.outer_line && lines.back().outer_file == line.outer_file;
@@ -76,8 +79,8 @@ std::vector<std::vector<SourceLine>> ReadSourceLines(const CodeLoaded& code) {
   }
   const LoadedSections loaded(code);
   const auto ignore = [](llvm::Error error) { llvm::consumeError(std::move(error)); };
-  const auto dwarf =
-      llvm::DWARFContext::create(**object, llvm::DWARFContext::ProcessDebugRelocations::Process, &loaded, "", ignore, ignore);
+  const auto dwarf = llvm::DWARFContext::create(**object, llvm::DWARFContext::ProcessDebugRelocations::Process, &loaded,
+                                                "", ignore, ignore);
   for (size_t i = 0; i < lines.size(); ++i) {
     const uint64_t section = SectionAt(**object, loaded, code.functions[i].address);
     lines[i] = LinesOf(dwarf.get(), code.functions[i], section);

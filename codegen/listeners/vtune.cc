@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// VTune starts a program with the path of its collector in INTEL_JIT_PROFILER64: a library with two functions, Initialize, which answers
-// whether a collection is on, and NotifyEvent. This is the whole of what Intel's libjitprofiling.a does (github.com/intel/ittapi,
-// jitprofiling.h and .c), so that neither it nor VTune is needed to build.
+// VTune starts a program with the path of its collector in INTEL_JIT_PROFILER64: a library with two functions,
+// Initialize, which answers whether a collection is on, and NotifyEvent. This is the whole of what Intel's
+// libjitprofiling.a does (github.com/intel/ittapi, jitprofiling.h and .c), so that neither it nor VTune is needed to
+// build.
 //
-// VTune shows a function in one source file: lines are those of the template, ir-templates/join.cc, and a block that was inlined there
-// counts for the line that called it.
+// VTune shows a function in one source file: lines are those of the template, ir-templates/join.cc, and a block that
+// was inlined there counts for the line that called it.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -45,7 +46,8 @@ using NotifyEvent = unsigned(unsigned, void*);
 std::vector<LineNumber> LinesOf(const NamedFunction& function) {
   std::vector<LineNumber> lines;
   for (size_t i = 0; i < function.lines.size(); ++i) {
-    const uint64_t end = i + 1 < function.lines.size() ? function.lines[i + 1].address : function.address + function.bytes;
+    const uint64_t end =
+        i + 1 < function.lines.size() ? function.lines[i + 1].address : function.address + function.bytes;
     const unsigned offset = static_cast<unsigned>(end - function.address), line = function.lines[i].outer_line;
     if (!lines.empty() && lines.back().line == line) lines.back().offset = offset;
     else if (offset != 0) lines.push_back({offset, line});
@@ -90,7 +92,9 @@ class Vtune : public CodeListener {
 // VTune asked for, but nobody who listens.
 class NoVtune : public CodeListener {
  public:
-  std::shared_ptr<const void> Announce(const CodeLoaded&, const std::vector<NamedFunction>&) override { return nullptr; }
+  std::shared_ptr<const void> Announce(const CodeLoaded&, const std::vector<NamedFunction>&) override {
+    return nullptr;
+  }
 };
 
 std::unique_ptr<CodeListener> Fail(const std::string& what) {

@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slabs of pages. A kernel is small, 0.1 to 20 KiB with its constants, and a process may see ten thousand of them come and go; a mapping
-// for each would run into the system's limit of 65,530, and leave the address space in shreds. So addresses are reserved in slabs of 2 MiB,
-// 512 pages each, and a kernel gets the first run of free pages that is long enough, in the oldest slab that has one: young slabs run empty
-// and are given back, all but one.
+// Slabs of pages. A kernel is small, 0.1 to 20 KiB with its constants, and a process may see ten thousand of them come
+// and go; a mapping for each would run into the system's limit of 65,530, and leave the address space in shreds. So
+// addresses are reserved in slabs of 2 MiB, 512 pages each, and a kernel gets the first run of free pages that is long
+// enough, in the oldest slab that has one: young slabs run empty and are given back, all but one.
 //
 //     slab   | A A | B | free | C C C | free, never used ..            A, B, C: kernels of 2, 1 and 3 pages
-//     maps     r-x------ ---p   r-x---   ---p                          4 mappings, whatever the number of kernels that lie side by side
+//     maps     r-x------ ---p   r-x---   ---p                          4 mappings, whatever the number of kernels that
+//     lie side by side
 //
 // A page is in one of three states, and never writable and executable at once:
 //
 //     free, reserved   ---   touching it is a fault; it takes no memory (MADV_DONTNEED)
-//     being written    rw-   under the lock, for the time of one copy: the code is linked elsewhere, for the address that it will have
-//     committed        r-x   constants lie on the same pages: a second area for them would cost most kernels a second page
+//     being written    rw-   under the lock, for the time of one copy: the code is linked elsewhere, for the address
+//     that it will have committed        r-x   constants lie on the same pages: a second area for them would cost most
+//     kernels a second page
 //
-// Why whole pages: to put a kernel beside another one on a page, the page would have to be writable while the other one runs.
+// Why whole pages: to put a kernel beside another one on a page, the page would have to be writable while the other one
+// runs.
 //
-// Neighbours with the same permissions become one mapping again only where the kernel keeps track of their memory in the same place
-// (anon_vma) and has charged all of it (VM_ACCOUNT). So a new slab is once writable as a whole and its first page touched: all that is cut
-// out of it later inherits both. The memory is anonymous, since perf looks up symbols of its map file only for such addresses.
+// Neighbours with the same permissions become one mapping again only where the kernel keeps track of their memory in
+// the same place (anon_vma) and has charged all of it (VM_ACCOUNT). So a new slab is once writable as a whole and its
+// first page touched: all that is cut out of it later inherits both. The memory is anonymous, since perf looks up
+// symbols of its map file only for such addresses.
 //
 // A fork copies it like any other memory; the lock is held across, so that it is free in the child.
 #include "codegen/llvm/code_memory.h"
@@ -58,17 +62,21 @@ uint64_t PageBytes() {
   return bytes;
 }
 
-uint64_t RoundToPages(uint64_t bytes) { return (std::max<uint64_t>(bytes, 1) + PageBytes() - 1) / PageBytes() * PageBytes(); }
+uint64_t RoundToPages(uint64_t bytes) {
+  return (std::max<uint64_t>(bytes, 1) + PageBytes() - 1) / PageBytes() * PageBytes();
+}
 
 absl::Status OutOfCodeMemory(uint64_t bytes) {
-  return absl::ResourceExhaustedError("out of code memory: " + std::to_string(bytes) + " bytes; accepted: what the system has free");
+  return absl::ResourceExhaustedError("out of code memory: " + std::to_string(bytes) +
+                                      " bytes; accepted: what the system has free");
 }
 
 // Why mprotect refused. It runs out of memory where it would have to split one mapping more than the system allows.
 absl::Status CannotProtect(uint64_t bytes, int error) {
   if (error == ENOMEM) return OutOfCodeMemory(bytes);
-  return absl::FailedPreconditionError(std::string("cannot make memory executable: ") + std::strerror(error) +
-                                       "; accepted: a process that may (SELinux: execmem, systemd: MemoryDenyWriteExecute=no)");
+  return absl::FailedPreconditionError(
+      std::string("cannot make memory executable: ") + std::strerror(error) +
+      "; accepted: a process that may (SELinux: execmem, systemd: MemoryDenyWriteExecute=no)");
 }
 
 }  // namespace
@@ -99,7 +107,8 @@ void CodePages::Free() {
   bytes_ = 0;
 }
 
-CodeMemory::CodeMemory(uint64_t slab_bytes, uint64_t limit_bytes) : slab_bytes_(RoundToPages(slab_bytes)), limit_bytes_(limit_bytes) {}
+CodeMemory::CodeMemory(uint64_t slab_bytes, uint64_t limit_bytes)
+    : slab_bytes_(RoundToPages(slab_bytes)), limit_bytes_(limit_bytes) {}
 
 CodeMemory::~CodeMemory() {
   for (const auto& slab : slabs_) munmap(slab->base, slab->pages.size() * PageBytes());
@@ -108,7 +117,8 @@ CodeMemory::~CodeMemory() {
 CodeMemory& CodeMemory::OfProcess() {
   static CodeMemory* memory = [] {
     auto* made = new CodeMemory;
-    pthread_atfork([] { OfProcess().mutex_.lock(); }, [] { OfProcess().mutex_.unlock(); }, [] { OfProcess().mutex_.unlock(); });
+    pthread_atfork([] { OfProcess().mutex_.lock(); }, [] { OfProcess().mutex_.unlock(); },
+                   [] { OfProcess().mutex_.unlock(); });
     return made;
   }();
   return *memory;
@@ -192,7 +202,8 @@ void CodeMemory::TakeBack(const CodePages& pages) {
   const size_t count = pages.bytes_ / PageBytes();
   const auto first = slab->pages.begin() + (pages.base_ - slab->base) / static_cast<int64_t>(PageBytes());
   if (*first == PageState::kCommitted) {
-    // Fails where the process has as many mappings as the system allows: then the pages stay executable, with zeros, until they are reused.
+    // Fails where the process has as many mappings as the system allows: then the pages stay executable, with zeros,
+    // until they are reused.
     mprotect(pages.base_, pages.bytes_, PROT_NONE);
     madvise(pages.base_, pages.bytes_, MADV_DONTNEED);
   }
@@ -201,8 +212,9 @@ void CodeMemory::TakeBack(const CodePages& pages) {
   --kernels_;
   if (slab->free_pages < slab->pages.size()) return;
   // One empty slab is kept for the next kernel, of the usual size.
-  const bool spare = std::any_of(slabs_.begin(), slabs_.end(),
-                                 [&](const auto& other) { return other.get() != slab && other->free_pages == other->pages.size(); });
+  const bool spare = std::any_of(slabs_.begin(), slabs_.end(), [&](const auto& other) {
+    return other.get() != slab && other->free_pages == other->pages.size();
+  });
   if (spare || slab->pages.size() * PageBytes() > slab_bytes_) DropSlab(slab);
 }
 

@@ -18,7 +18,8 @@ namespace quern {
 class CodeMemory;
 struct CodeSlab;
 
-// The pages of one kernel. *Ownership*: of the pages: freeing it takes them back. *Threads*: one, but any may run what lies there.
+// The pages of one kernel. *Ownership*: of the pages: freeing it takes them back. *Threads*: one, but any may run what
+// lies there.
 class CodePages {
  public:
   CodePages() = default;
@@ -30,15 +31,16 @@ class CodePages {
   uint64_t address() const { return reinterpret_cast<uint64_t>(base_); }
   uint64_t bytes() const { return bytes_; }  // of whole pages
 
-  // Puts the code there, from `address` on, and makes it executable. Once. *Errors*: ResourceExhausted where the system has neither memory
-  // nor mappings left, FailedPrecondition where it forbids new code.
+  // Puts the code there, from `address` on, and makes it executable. Once. *Errors*: ResourceExhausted where the system
+  // has neither memory nor mappings left, FailedPrecondition where it forbids new code.
   absl::Status Commit(std::string_view code);
 
   void Free();
 
  private:
   friend class CodeMemory;
-  CodePages(CodeMemory* memory, CodeSlab* slab, char* base, uint64_t bytes) : memory_(memory), slab_(slab), base_(base), bytes_(bytes) {}
+  CodePages(CodeMemory* memory, CodeSlab* slab, char* base, uint64_t bytes)
+      : memory_(memory), slab_(slab), base_(base), bytes_(bytes) {}
 
   CodeMemory* memory_ = nullptr;
   CodeSlab* slab_ = nullptr;
@@ -66,7 +68,8 @@ class CodeMemory {
   // The one that kernels lie in. Never destroyed: a host may keep a kernel in a static variable.
   static CodeMemory& OfProcess();
 
-  // Whole pages for so many bytes, which nothing can touch before they are committed. *Cost*: a walk over the pages of a slab.
+  // Whole pages for so many bytes, which nothing can touch before they are committed. *Cost*: a walk over the pages of
+  // a slab.
   // *Errors*: ResourceExhausted.
   absl::StatusOr<CodePages> Reserve(uint64_t bytes);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What LLVM reports about a module, kept for the Status. LLVM's own handler prints it and, at an error, ends the process.
+// What LLVM reports about a module, kept for the Status. LLVM's own handler prints it and, at an error, ends the
+// process.
 #ifndef QUERN_CODEGEN_LLVM_DIAGNOSTICS_H_
 #define QUERN_CODEGEN_LLVM_DIAGNOSTICS_H_
 

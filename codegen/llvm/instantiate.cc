@@ -3,7 +3,8 @@
 //
 // Two details decide about speed and safety here:
 //
-// * Clang writes target-cpu, target-features and tune-cpu onto every function of a template, and they win over what the JIT aims at: on a
+// * Clang writes target-cpu, target-features and tune-cpu onto every function of a template, and they win over what the
+// JIT aims at: on a
 //   machine with AVX-512 one would run SSE code. All are replaced by the machine's.
 // * Blocks are loaded lazily and linked only where called: of about a hundred, a one-key join materialises five.
 #include <algorithm>
@@ -29,18 +30,21 @@
 namespace quern {
 namespace {
 
-absl::StatusOr<std::unique_ptr<llvm::Module>> Parse(std::string_view name, const Machine& machine, const std::string& template_dir,
-                                                    bool lazily, llvm::LLVMContext* context) {
+absl::StatusOr<std::unique_ptr<llvm::Module>> Parse(std::string_view name, const Machine& machine,
+                                                    const std::string& template_dir, bool lazily,
+                                                    llvm::LLVMContext* context) {
   std::string storage;
   QUERN_ASSIGN_OR_RETURN(std::string_view bitcode, FindTemplate(name, machine.arch, template_dir, &storage));
   const llvm::StringRef bytes(bitcode.data(), bitcode.size());
   const std::string identifier = "quern/" + std::string(name);
   llvm::Expected<std::unique_ptr<llvm::Module>> module = [&]() -> llvm::Expected<std::unique_ptr<llvm::Module>> {
-    if (lazily && storage.empty()) return llvm::getLazyBitcodeModule(llvm::MemoryBufferRef(bytes, identifier), *context);
+    if (lazily && storage.empty())
+      return llvm::getLazyBitcodeModule(llvm::MemoryBufferRef(bytes, identifier), *context);
     return llvm::parseBitcodeFile(llvm::MemoryBufferRef(bytes, identifier), *context);
   }();
   if (!module)
-    return Internal("bad template: " + std::string(name) + ": " + llvm::toString(module.takeError()) + "; accepted: LLVM 22.1 bitcode");
+    return Internal("bad template: " + std::string(name) + ": " + llvm::toString(module.takeError()) +
+                    "; accepted: LLVM 22.1 bitcode");
   return std::move(*module);
 }
 
@@ -60,8 +64,8 @@ bool IsEntryPoint(const llvm::Function& function) {
 // Slow paths that a kernel has once and calls (runtime/base/bytes.h).
 bool IsOutlined(const llvm::Function& function) { return function.getName().starts_with("quern_outlined_"); }
 
-// The two sides of source lines, where templates have them. The bodies that holes get have none: a block that is inlined there counts for
-// its own lines, at the line of the template that the hole stands on.
+// The two sides of source lines, where templates have them. The bodies that holes get have none: a block that is
+// inlined there counts for its own lines, at the line of the template that the hole stands on.
 void ForgetLinesOfHoles(llvm::Module* module) {
   for (llvm::Function& function : *module)
     if (function.isDeclaration()) function.setSubprogram(nullptr);
@@ -72,13 +76,15 @@ void NameFramesAfter(const std::string& spec, llvm::Module* module) {
   constexpr unsigned kNameOperand = 2;  // of a DISubprogram
   for (llvm::Function& function : *module) {
     llvm::DISubprogram* subprogram = function.getSubprogram();
-    if (subprogram == nullptr || function.isDeclaration() || !(IsEntryPoint(function) || IsOutlined(function))) continue;
+    if (subprogram == nullptr || function.isDeclaration() || !(IsEntryPoint(function) || IsOutlined(function)))
+      continue;
     const std::string name = FrameName(function.getName().str(), spec);
     subprogram->replaceOperandWith(kNameOperand, llvm::MDString::get(module->getContext(), name));
   }
 }
 
-// Takes out the entry points that the descriptor has no use for, and the holes that only they call: what is not there costs no compile time.
+// Takes out the entry points that the descriptor has no use for, and the holes that only they call: what is not there
+// costs no compile time.
 void RemoveUnneeded(const KernelDescriptor& descriptor, llvm::Module* module) {
   const std::vector<std::string> needed = EntryPointSymbols(descriptor);
   for (llvm::Function& function : llvm::make_early_inc_range(*module)) {
@@ -91,7 +97,8 @@ void RemoveUnneeded(const KernelDescriptor& descriptor, llvm::Module* module) {
 
 absl::Status LinkBlocks(llvm::Module* module, std::unique_ptr<llvm::Module> blocks) {
   if (llvm::Linker::linkModules(*module, std::move(blocks), llvm::Linker::Flags::LinkOnlyNeeded)) {
-    return Internal("blocks do not link: " + Diagnostics::ErrorsOf(module->getContext()) + "; accepted: blocks made with the template");
+    return Internal("blocks do not link: " + Diagnostics::ErrorsOf(module->getContext()) +
+                    "; accepted: blocks made with the template");
   }
   return absl::OkStatus();
 }
@@ -148,16 +155,19 @@ std::vector<std::string> EntryPointSymbols(const KernelDescriptor& descriptor) {
   return symbols;
 }
 
-absl::StatusOr<std::unique_ptr<llvm::Module>> LoadTemplate(Operator op, const Machine& machine, const std::string& template_dir,
+absl::StatusOr<std::unique_ptr<llvm::Module>> LoadTemplate(Operator op, const Machine& machine,
+                                                           const std::string& template_dir,
                                                            llvm::LLVMContext* context) {
   return Parse(TemplateName(op), machine, template_dir, /*lazily=*/false, context);
 }
 
-absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan, const KernelDescriptor& descriptor, const Machine& machine,
-                                                          llvm::TargetMachine* target, const std::string& template_dir,
-                                                          llvm::LLVMContext* context, CompileTimes* times) {
+absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan, const KernelDescriptor& descriptor,
+                                                          const Machine& machine, llvm::TargetMachine* target,
+                                                          const std::string& template_dir, llvm::LLVMContext* context,
+                                                          CompileTimes* times) {
   const double start = NowMs();
-  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module, LoadTemplate(plan.spec.op, machine, template_dir, context));
+  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module,
+                         LoadTemplate(plan.spec.op, machine, template_dir, context));
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> blocks,
                          Parse(BlocksName(plan.spec.op), machine, template_dir, /*lazily=*/true, context));
   const double loaded = NowMs();
@@ -171,7 +181,8 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan
   ForgetLinesOfHoles(module.get());
   Emitter emitter(module.get(), blocks.get());
   if (descriptor.join != nullptr) EmitJoinHoles(*descriptor.join->get(), &emitter);
-  else if (descriptor.aggregate != nullptr) EmitAggregateHoles(*descriptor.aggregate->get(), {plan.prefetch_input_rows, plan.states == "vectors"}, &emitter);
+  else if (descriptor.aggregate != nullptr)
+    EmitAggregateHoles(*descriptor.aggregate->get(), {plan.prefetch_input_rows, plan.states == "vectors"}, &emitter);
   else if (descriptor.filter != nullptr) EmitFilterHoles(*descriptor.filter->get(), &emitter);
   else EmitSortHoles(*descriptor.sort->get(), &emitter);
   if (!emitter.errors().empty()) return Internal("template and emitters disagree: " + emitter.errors());
@@ -210,7 +221,8 @@ absl::Status CheckInstantiated(const llvm::Module& module, const llvm::TargetMac
     if (function.isIntrinsic()) continue;
     if (function.isDeclaration()) {
       const auto& calls = AllRuntimeCalls();
-      const bool allowed = std::any_of(calls.begin(), calls.end(), [&](const RuntimeCall& call) { return name == call.name; });
+      const bool allowed =
+          std::any_of(calls.begin(), calls.end(), [&](const RuntimeCall& call) { return name == call.name; });
       if (name.rfind("quern_hole_", 0) == 0) return Internal("unfilled hole: " + name + "; accepted: none");
       if (!allowed) return Internal("undefined symbol: " + name + "; accepted: the calls of runtime_calls.h");
       continue;
@@ -218,7 +230,8 @@ absl::Status CheckInstantiated(const llvm::Module& module, const llvm::TargetMac
     if (!IsEntryPoint(function) && function.use_empty()) return Internal("unused body: " + name + "; accepted: none");
     const std::string cpu = function.getFnAttribute("target-cpu").getValueAsString().str();
     if (cpu != target.getTargetCPU())
-      return Internal("function for another CPU: " + name + " for " + cpu + "; accepted: " + target.getTargetCPU().str());
+      return Internal("function for another CPU: " + name + " for " + cpu +
+                      "; accepted: " + target.getTargetCPU().str());
     const std::string features = function.getFnAttribute("target-features").getValueAsString().str();
     if (features != target.getTargetFeatureString())
       return Internal("function with other CPU features: " + name + "; accepted: the machine's");
@@ -229,7 +242,8 @@ absl::Status CheckInstantiated(const llvm::Module& module, const llvm::TargetMac
   }
   std::string problem;
   llvm::raw_string_ostream stream(problem);
-  if (llvm::verifyModule(module, &stream)) return Internal("module does not verify: " + problem + "; accepted: valid IR");
+  if (llvm::verifyModule(module, &stream))
+    return Internal("module does not verify: " + problem + "; accepted: valid IR");
   return absl::OkStatus();
 }
 

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // JITLink and nothing around it: no session, no dylibs.
 //
-// ORC keeps tables for code that is compiled when it is first called, by symbols that depend on each other, in another process perhaps. A
-// kernel needs none of that: its object is ready, it calls a few functions, it has no constructors. ORC also keeps what it has seen: a
-// session grows with each kernel that comes and goes. So an object becomes JITLink's graph of blocks, is laid out on pages of
-// code_memory.h, gets its addresses, is copied there, and the graph is gone. What a link passes through, for an object of 4.8 KB:
+// ORC keeps tables for code that is compiled when it is first called, by symbols that depend on each other, in another
+// process perhaps. A kernel needs none of that: its object is ready, it calls a few functions, it has no constructors.
+// ORC also keeps what it has seen: a session grows with each kernel that comes and goes. So an object becomes JITLink's
+// graph of blocks, is laid out on pages of code_memory.h, gets its addresses, is copied there, and the graph is gone.
+// What a link passes through, for an object of 4.8 KB:
 //
-//     sections   .text 3014, .rodata.cst8 24, .rodata 64      allocate   3 segments of a kind become 2: r-x at 0, r-- at 3136
-//     symbols    defined: quern_join_hash, ..                 resolved   their addresses go into the kernel
-//                undefined: bcmp, quern_rt_hash_64, ..        lookup     in runtime_calls.h alone; another name fails the link
-//     bytes      fixed up in memory of their own              finalise   copied to 1 page, which is executable from then on
+//     sections   .text 3014, .rodata.cst8 24, .rodata 64      allocate   3 segments of a kind become 2: r-x at 0, r--
+//     at 3136 symbols    defined: quern_join_hash, ..                 resolved   their addresses go into the kernel
+//                undefined: bcmp, quern_rt_hash_64, ..        lookup     in runtime_calls.h alone; another name fails
+//                the link
+//     bytes      fixed up in memory of their own              finalise   copied to 1 page, which is executable from
+//     then on
 //
 // The failed lookup is the last of the checks on what generated code may reach.
 #include "codegen/llvm/jit.h"
@@ -45,9 +48,13 @@ constexpr llvm::Triple::ArchType kArchitecture = llvm::Triple::x86_64;
 // Code and constants do not share a cache line.
 constexpr uint64_t kSegmentAlignment = 64;
 
-absl::Status CannotLoad(const std::string& problem) { return Internal("cannot load code: " + problem + "; accepted: a kernel's object"); }
+absl::Status CannotLoad(const std::string& problem) {
+  return Internal("cannot load code: " + problem + "; accepted: a kernel's object");
+}
 
-llvm::Error LinkError(const std::string& problem) { return llvm::make_error<llvm::StringError>(problem, llvm::inconvertibleErrorCode()); }
+llvm::Error LinkError(const std::string& problem) {
+  return llvm::make_error<llvm::StringError>(problem, llvm::inconvertibleErrorCode());
+}
 
 const std::unordered_map<std::string_view, void*>& AllowedCalls() {
   static const auto* calls = [] {
@@ -105,7 +112,8 @@ class KernelMemory : public jitlink::JITLinkMemoryManager {
     for (auto& [group, segment] : layout.segments()) {
       if ((group.getMemProt() & orc::MemProt::Write) != orc::MemProt::None) return LinkError("it has writable data");
       // More than this no page could give.
-      if (segment.Alignment.value() > kSegmentAlignment) return LinkError("its sections want to be aligned to more than 64 bytes");
+      if (segment.Alignment.value() > kSegmentAlignment)
+        return LinkError("its sections want to be aligned to more than 64 bytes");
       size = llvm::alignTo(size, kSegmentAlignment);
       offsets.push_back(size);
       size += segment.ContentSize + segment.ZeroFillSize;
@@ -148,7 +156,8 @@ class KernelLink : public jitlink::JITLinkContext {
         unknown += (unknown.empty() ? "" : ", ") + (*name).str();
         continue;
       }
-      found[name] = {orc::ExecutorAddr::fromPtr(at->second), llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+      found[name] = {orc::ExecutorAddr::fromPtr(at->second),
+                     llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
     }
     if (!unknown.empty()) return go_on->run(LinkError("it calls what it may not: " + unknown));
     go_on->run(std::move(found));
@@ -171,16 +180,20 @@ class KernelLink : public jitlink::JITLinkContext {
   void notifyFinalized(jitlink::JITLinkMemoryManager::FinalizedAlloc allocation) override { allocation.release(); }
 
  private:
-  static bool IsCode(const jitlink::Section& section) { return (section.getMemProt() & orc::MemProt::Exec) != orc::MemProt::None; }
+  static bool IsCode(const jitlink::Section& section) {
+    return (section.getMemProt() & orc::MemProt::Exec) != orc::MemProt::None;
+  }
 
   void Describe(jitlink::LinkGraph& graph) {
     for (jitlink::Section& section : graph.sections()) {
       if (section.getMemLifetime() == orc::MemLifetime::NoAlloc || section.blocks_size() == 0) continue;
-      linked_->event.sections.push_back({section.getName().str(), jitlink::SectionRange(section).getStart().getValue()});
+      linked_->event.sections.push_back(
+          {section.getName().str(), jitlink::SectionRange(section).getStart().getValue()});
       if (!IsCode(section)) continue;
       for (const jitlink::Symbol* symbol : section.symbols()) {
         if (!symbol->hasName() || symbol->getSize() == 0 || !symbol->isCallable()) continue;
-        linked_->event.functions.push_back({(*symbol->getName()).str(), symbol->getAddress().getValue(), symbol->getSize()});
+        linked_->event.functions.push_back(
+            {(*symbol->getName()).str(), symbol->getAddress().getValue(), symbol->getSize()});
       }
     }
   }
@@ -198,13 +211,15 @@ struct CodeOwner {
 
 }  // namespace
 
-absl::StatusOr<LoadedCode> LoadObject(std::string_view object, const std::vector<std::string>& symbols, const std::string& spec) {
+absl::StatusOr<LoadedCode> LoadObject(std::string_view object, const std::vector<std::string>& symbols,
+                                      const std::string& spec) {
   const llvm::MemoryBufferRef bytes(llvm::StringRef(object.data(), object.size()), "kernel");
   // Outlives the graph: what was looked up holds names while the graph goes, inside of the calls of `link`.
   const auto names = std::make_shared<orc::SymbolStringPool>();
   auto graph = jitlink::createLinkGraphFromObject(bytes, names);
   if (!graph) return CannotLoad(llvm::toString(graph.takeError()));
-  if ((*graph)->getTargetTriple().getArch() != kArchitecture) return CannotLoad("it is for " + (*graph)->getTargetTriple().str());
+  if ((*graph)->getTargetTriple().getArch() != kArchitecture)
+    return CannotLoad("it is for " + (*graph)->getTargetTriple().str());
   Linked linked;
   // Comes back when the link is done or has failed: nothing in it waits for another thread.
   jitlink::link(std::move(*graph), std::make_unique<KernelLink>(symbols, &linked));

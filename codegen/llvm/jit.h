@@ -21,11 +21,13 @@ struct LoadedCode {
   std::shared_ptr<const void> owner;
 };
 
-// Links an object with JITLink into pages that are never writable and executable at once (code_memory.h). Undefined symbols are bound to
-// the calls of runtime_calls.h; nothing else of the process is visible to it. Profilers and debuggers learn of it under the name of `spec`
-// (code_events.h). *Threads*: any. *Cost*: below 0.1 ms (`compile_bench`, stage jit); nothing is kept from one call to the next, and no
-// part of LLVM's code generation is started. *Errors*: ResourceExhausted, FailedPrecondition: as CodePages::Commit; else Internal.
-absl::StatusOr<LoadedCode> LoadObject(std::string_view object, const std::vector<std::string>& symbols, const std::string& spec);
+// Links an object with JITLink into pages that are never writable and executable at once (code_memory.h). Undefined
+// symbols are bound to the calls of runtime_calls.h; nothing else of the process is visible to it. Profilers and
+// debuggers learn of it under the name of `spec` (code_events.h). *Threads*: any. *Cost*: below 0.1 ms
+// (`compile_bench`, stage jit); nothing is kept from one call to the next, and no part of LLVM's code generation is
+// started. *Errors*: ResourceExhausted, FailedPrecondition: as CodePages::Commit; else Internal.
+absl::StatusOr<LoadedCode> LoadObject(std::string_view object, const std::vector<std::string>& symbols,
+                                      const std::string& spec);
 
 }  // namespace quern
 

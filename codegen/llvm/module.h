@@ -49,20 +49,22 @@ std::string PrintLayout(const KernelDescriptor& descriptor);
 std::string PrintModule(const llvm::Module& module);
 
 // The template of an operator as it was built, holes open.
-absl::StatusOr<std::unique_ptr<llvm::Module>> LoadTemplate(Operator op, const Machine& machine, const std::string& template_dir,
-                                                           llvm::LLVMContext* context);
+absl::StatusOr<std::unique_ptr<llvm::Module>> LoadTemplate(Operator op, const Machine& machine,
+                                                           const std::string& template_dir, llvm::LLVMContext* context);
 
-// Loads the template, defines its holes for `descriptor`, links the blocks in, gives every function the machine's attributes, makes all but the
-// entry points internal, and checks the invariants (CheckInstantiated). Fills load, emit and link of `times`.
-absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan, const KernelDescriptor& descriptor, const Machine& machine,
-                                                          llvm::TargetMachine* target, const std::string& template_dir,
-                                                          llvm::LLVMContext* context, CompileTimes* times);
+// Loads the template, defines its holes for `descriptor`, links the blocks in, gives every function the machine's
+// attributes, makes all but the entry points internal, and checks the invariants (CheckInstantiated). Fills load, emit
+// and link of `times`.
+absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan, const KernelDescriptor& descriptor,
+                                                          const Machine& machine, llvm::TargetMachine* target,
+                                                          const std::string& template_dir, llvm::LLVMContext* context,
+                                                          CompileTimes* times);
 
 // Gives every function the machine's attributes; entry points stay visible, all else becomes internal and is inlined.
 void FinaliseModule(llvm::Module* module, const llvm::TargetMachine& target);
 
-// No unfilled hole, no unused body, undefined symbols only from the allow-list, the machine's attributes on every function, module
-// verified.
+// No unfilled hole, no unused body, undefined symbols only from the allow-list, the machine's attributes on every
+// function, module verified.
 absl::Status CheckInstantiated(const llvm::Module& module, const llvm::TargetMachine& target);
 
 // Which passes make a kernel; what a plan says by `passes`, `codegen_level` and `toggled_pass`.
@@ -79,8 +81,8 @@ absl::Status Optimise(llvm::Module* module, llvm::TargetMachine* target, const P
 enum class CodeFormat { kObject, kAssembly };
 
 // Machine code of an optimised module. *Errors*: Internal where LLVM cannot.
-absl::Status GenerateCode(llvm::Module* module, llvm::TargetMachine* target, CodeFormat format, llvm::SmallVectorImpl<char>* out,
-                          const PassChoice& choice = {});
+absl::Status GenerateCode(llvm::Module* module, llvm::TargetMachine* target, CodeFormat format,
+                          llvm::SmallVectorImpl<char>* out, const PassChoice& choice = {});
 
 }  // namespace quern
 

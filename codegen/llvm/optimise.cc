@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Our own pass list and code generation.
 //
-// The stock pipelines are made for code that people wrote; a kernel is made of blocks that were simplified when the library was built. What
-// is left to do at run time is what became possible by filling the holes: inline, fold the constants, break up the structs that blocks
-// passed around, move loads of column pointers out of loops. Everything else (vectorising, unrolling, inter-procedural analysis) is either
-// written into the blocks already or does not pay in 10 ms.
+// The stock pipelines are made for code that people wrote; a kernel is made of blocks that were simplified when the
+// library was built. What is left to do at run time is what became possible by filling the holes: inline, fold the
+// constants, break up the structs that blocks passed around, move loads of column pointers out of loops. Everything
+// else (vectorising, unrolling, inter-procedural analysis) is either written into the blocks already or does not pay in
+// 10 ms.
 //
-// Code generation is three quarters of a compilation. LLVM adds some 150 passes for it, in an order that only it knows; we let it, and drop
-// as they are added those that passes.def leaves out. loop-reduce alone, with the scalar evolution that it asks for, would be a sixth of
-// all. codegen/PASSES.md has what each row costs and gains; the plan parameters `passes` and `codegen_level` choose LLVM's own lists
-// instead, and `toggled_pass` turns one row round:
+// Code generation is three quarters of a compilation. LLVM adds some 150 passes for it, in an order that only it knows;
+// we let it, and drop as they are added those that passes.def leaves out. loop-reduce alone, with the scalar evolution
+// that it asks for, would be a sixth of all. codegen/PASSES.md has what each row costs and gains; the plan parameters
+// `passes` and `codegen_level` choose LLVM's own lists instead, and `toggled_pass` turns one row round:
 //
 //     quern dump asm 'join.inner keys=i64,utf8' --param passes=o3 --param codegen_level=3
 #include <chrono>
@@ -85,7 +86,9 @@ class FilteredPasses : public llvm::legacy::PassManager {
     if (info == nullptr) return false;
     const std::string name = "," + info->getPassArgument().str() + ",";
     for (uint32_t row = 0; row < std::size(kRows); ++row) {
-      if (kRows[row].kind < PassKind::kMachine || std::string_view(kRows[row].passes).find(name) == std::string_view::npos) continue;
+      if (kRows[row].kind < PassKind::kMachine ||
+          std::string_view(kRows[row].passes).find(name) == std::string_view::npos)
+        continue;
       return (kRows[row].kind == PassKind::kLeftOut) != (row + 1 == choice_.toggled_pass);
     }
     return false;
@@ -98,7 +101,9 @@ class FilteredPasses : public llvm::legacy::PassManager {
 
 std::span<const PassRow> PassRows() { return kRows; }
 
-double NowMs() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double NowMs() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 PassChoice PassesOf(const KernelPlan& plan) {
   return {.is_stock = plan.passes == "o3", .codegen_level = plan.codegen_level, .toggled_pass = plan.toggled_pass};
@@ -127,12 +132,13 @@ absl::Status Optimise(llvm::Module* module, llvm::TargetMachine* target, const P
   return absl::OkStatus();
 }
 
-absl::Status GenerateCode(llvm::Module* module, llvm::TargetMachine* target, CodeFormat format, llvm::SmallVectorImpl<char>* out,
-                          const PassChoice& choice) {
+absl::Status GenerateCode(llvm::Module* module, llvm::TargetMachine* target, CodeFormat format,
+                          llvm::SmallVectorImpl<char>* out, const PassChoice& choice) {
   llvm::raw_svector_ostream stream(*out);
   FilteredPasses passes(choice);
   target->setOptLevel(static_cast<llvm::CodeGenOptLevel>(choice.codegen_level));
-  const auto type = format == CodeFormat::kObject ? llvm::CodeGenFileType::ObjectFile : llvm::CodeGenFileType::AssemblyFile;
+  const auto type =
+      format == CodeFormat::kObject ? llvm::CodeGenFileType::ObjectFile : llvm::CodeGenFileType::AssemblyFile;
   if (target->addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true)) {
     return Internal("cannot generate code: " + target->getTargetTriple().str() + "; accepted: x86-64, aarch64");
   }

@@ -25,12 +25,12 @@ std::span<const EmbeddedTemplate> EmbeddedTemplates();
 // The same templates with source lines, for architectures on which kernels run.
 std::span<const EmbeddedTemplate> EmbeddedTemplatesWithLines();
 
-// Bitcode of a template: `directory`/NAME.ARCH.bc where a directory is given, else the embedded one; that with source lines where there is
-// one and somebody wants them (code_events.h).
+// Bitcode of a template: `directory`/NAME.ARCH.bc where a directory is given, else the embedded one; that with source
+// lines where there is one and somebody wants them (code_events.h).
 // *Ownership*: `storage` holds bytes that were read from a file and must outlive the view.
 // *Errors*: NotFound that names the file, or the template and the architectures.
-absl::StatusOr<std::string_view> FindTemplate(std::string_view name, std::string_view arch, const std::string& directory,
-                                              std::string* storage);
+absl::StatusOr<std::string_view> FindTemplate(std::string_view name, std::string_view arch,
+                                              const std::string& directory, std::string* storage);
 
 // A hash of all embedded templates: part of every cache key.
 uint64_t EmbeddedTemplatesHash();

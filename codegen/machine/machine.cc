@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What machine is this, and what do we know of another one by name?
 //
-// For the host, CPU and features come from CPUID through LLVM, caches from sysfs. A virtual machine may report neither well; the plan only
-// needs the order of magnitude, and the tuner measures. For a machine that is only named, caches are fixed numbers, so that
-// `quern dump plan --machine znver4` prints the same wherever it runs.
+// For the host, CPU and features come from CPUID through LLVM, caches from sysfs. A virtual machine may report neither
+// well; the plan only needs the order of magnitude, and the tuner measures. For a machine that is only named, caches
+// are fixed numbers, so that `quern dump plan --machine znver4` prints the same wherever it runs.
 #include "codegen/machine/machine.h"
 
 #include <fcntl.h>
@@ -39,8 +39,8 @@ void LLVMInitializeAArch64AsmPrinter();
 namespace quern {
 namespace {
 
-// All at once, before the first lookup: LLVM's registry of targets is a list without a lock, in which a target stands before its functions
-// are filled in, and another thread may be looking one up.
+// All at once, before the first lookup: LLVM's registry of targets is a list without a lock, in which a target stands
+// before its functions are filled in, and another thread may be looking one up.
 void InitialiseTargets() {
   static const bool done = [] {
     LLVMInitializeX86TargetInfo();
@@ -56,9 +56,12 @@ void InitialiseTargets() {
   (void)done;
 }
 
-const char* TripleOf(const std::string& arch) { return arch == "aarch64" ? "aarch64-unknown-linux-gnu" : "x86_64-unknown-linux-gnu"; }
+const char* TripleOf(const std::string& arch) {
+  return arch == "aarch64" ? "aarch64-unknown-linux-gnu" : "x86_64-unknown-linux-gnu";
+}
 
-// Without a stream, which takes 12 us for each of these files of a few bytes; the machine is read before the first kernel.
+// Without a stream, which takes 12 us for each of these files of a few bytes; the machine is read before the first
+// kernel.
 std::string FirstLine(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return "";
@@ -108,7 +111,8 @@ absl::StatusOr<Machine> ReadHost() {
   for (const char* needed : {"sse4.2", "popcnt", "cx16"}) {
     const auto found = features.find(needed);
     if (found == features.end() || !found->getValue()) {
-      return absl::FailedPreconditionError(std::string("CPU below x86-64-v2: no ") + needed + "; accepted: x86-64-v2 or better");
+      return absl::FailedPreconditionError(std::string("CPU below x86-64-v2: no ") + needed +
+                                           "; accepted: x86-64-v2 or better");
     }
   }
 #elif defined(__aarch64__)
@@ -157,12 +161,14 @@ absl::StatusOr<Machine> HostMachine() {
 absl::StatusOr<Machine> MachineByName(std::string_view name) {
   if (name == "native") return HostMachine();
   constexpr const char* kAccepted =
-      "; accepted: native, an x86-64 CPU from x86-64-v2 up (x86-64-v3, znver4, ..), aarch64:CPU (aarch64:neoverse-n1, ..)";
+      "; accepted: native, an x86-64 CPU from x86-64-v2 up (x86-64-v3, znver4, ..), aarch64:CPU (aarch64:neoverse-n1, "
+      "..)";
   Machine machine;
   const size_t colon = name.find(':');
   machine.arch = colon == std::string_view::npos ? "x86-64" : std::string(name.substr(0, colon));
   machine.cpu = std::string(colon == std::string_view::npos ? name : name.substr(colon + 1));
-  if ((machine.arch != "x86-64" && machine.arch != "aarch64") || machine.cpu.empty() || !IsKnownCpu(machine.arch, machine.cpu)) {
+  if ((machine.arch != "x86-64" && machine.arch != "aarch64") || machine.cpu.empty() ||
+      !IsKnownCpu(machine.arch, machine.cpu)) {
     return InvalidArgument("unknown machine: " + Show(name) + kAccepted);
   }
   if (machine.arch == "x86-64" && !IsAtLeastV2(machine.cpu))
@@ -176,8 +182,9 @@ bool HasVectorMasks(const Machine& machine) {
   if (!machine.is_host) return HasFeatures(machine.cpu, machine.features, "+avx512f,+avx512dq,+avx512vl");
   // Of the host all features are listed. LLVM is not asked: a process whose kernels are all on disk never starts it.
   const std::string listed = "," + machine.features + ",";
-  return std::all_of(std::begin(kFeatures), std::end(kFeatures),
-                     [&](const char* feature) { return listed.find(",+" + std::string(feature) + ",") != std::string::npos; });
+  return std::all_of(std::begin(kFeatures), std::end(kFeatures), [&](const char* feature) {
+    return listed.find(",+" + std::string(feature) + ",") != std::string::npos;
+  });
 }
 
 std::string PrintMachine(const Machine& machine) {
@@ -190,7 +197,8 @@ absl::StatusOr<Machine> ParseMachine(std::string_view text) {
   std::istringstream words{std::string(text)};
   std::string word;
   Machine machine;
-  if (!(words >> word) || word != "machine" || !(words >> machine.arch)) return InvalidArgument("bad machine: " + Show(text) + kForm);
+  if (!(words >> word) || word != "machine" || !(words >> machine.arch))
+    return InvalidArgument("bad machine: " + Show(text) + kForm);
   while (words >> word) {
     const size_t equals = word.find('=');
     const std::string name = word.substr(0, equals), value = equals == std::string::npos ? "" : word.substr(equals + 1);
@@ -215,10 +223,12 @@ absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> MakeTargetMachine(const Mac
   llvm::TargetOptions options;
   options.FunctionSections = false;  // objects with many sections load slowly in JITLink
   options.DataSections = false;
-  // Less: a tenth less time than Default for code of the same speed (join_bench within its noise at 1,000 to 10 M build rows).
-  std::unique_ptr<llvm::TargetMachine> result(target->createTargetMachine(triple, machine.cpu, machine.features, options, llvm::Reloc::PIC_,
-                                                                          llvm::CodeModel::Small, llvm::CodeGenOptLevel::Less,
-                                                                          /*JIT=*/true));
+  // Less: a tenth less time than Default for code of the same speed (join_bench within its noise at 1,000 to 10 M build
+  // rows).
+  std::unique_ptr<llvm::TargetMachine> result(
+      target->createTargetMachine(triple, machine.cpu, machine.features, options, llvm::Reloc::PIC_,
+                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Less,
+                                  /*JIT=*/true));
   if (result == nullptr) return InvalidArgument("unknown machine: " + machine.cpu + "; accepted: CPUs of LLVM 22.1");
   return result;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine that a kernel is made for: what LLVM has to know (architecture, CPU, features) and what the plan has to know (caches).
+// The machine that a kernel is made for: what LLVM has to know (architecture, CPU, features) and what the plan has to
+// know (caches).
 #ifndef QUERN_CODEGEN_MACHINE_MACHINE_H_
 #define QUERN_CODEGEN_MACHINE_MACHINE_H_
 
@@ -22,12 +23,14 @@ struct Machine {
   bool operator==(const Machine&) const = default;
 };
 
-// This machine: CPU and features from CPUID, caches from sysfs (documented defaults where it says nothing). Read once per process.
+// This machine: CPU and features from CPUID, caches from sysfs (documented defaults where it says nothing). Read once
+// per process.
 // *Errors*: FailedPrecondition on a CPU below x86-64-v2.
 absl::StatusOr<Machine> HostMachine();
 
-// "native", a CPU name of the host's architecture ("znver4", "x86-64-v2"), or "aarch64:CPU". Caches of a named machine are the defaults
-// above, so that plans for it are the same wherever they are made. *Errors*: InvalidArgument that names the CPU and what is accepted.
+// "native", a CPU name of the host's architecture ("znver4", "x86-64-v2"), or "aarch64:CPU". Caches of a named machine
+// are the defaults above, so that plans for it are the same wherever they are made. *Errors*: InvalidArgument that
+// names the CPU and what is accepted.
 absl::StatusOr<Machine> MachineByName(std::string_view name);
 
 // Whether vectors of states of several kinds pay: masks and maxima of 64 bits (AVX-512).
@@ -36,7 +39,8 @@ bool HasVectorMasks(const Machine& machine);
 // The target triple, as LLVM's programs take it: "x86_64-unknown-linux-gnu".
 std::string TargetTriple(const Machine& machine);
 
-// One line: "machine x86-64 cpu=znver4 l2_bytes=... l3_bytes=... features=...". ParseMachine(PrintMachine(m)) == m but for is_host.
+// One line: "machine x86-64 cpu=znver4 l2_bytes=... l3_bytes=... features=...". ParseMachine(PrintMachine(m)) == m but
+// for is_host.
 std::string PrintMachine(const Machine& machine);
 absl::StatusOr<Machine> ParseMachine(std::string_view text);
 

@@ -2,29 +2,32 @@
 // What does this machine's memory do? For tables of 32 KiB, 64 KiB, .. 2 GiB, on small pages and on huge ones:
 //
 //   latency   of a load whose address needs what the load before it found: nothing is overlapped
-//   floor F   a line, where many are under way: no loop over random lines can be faster. For writes it holds the way back to memory too
+//   floor F   a line, where many are under way: no loop over random lines can be faster. For writes it holds the way
+//   back to memory too
 //
-// Both walk over the same random lines, truly random ones: a stride, however large, is something that hardware guesses. The floor's loop
-// asks for a line some lines ahead of the one that it uses, so that the number under way is known, and takes turns over those numbers:
+// Both walk over the same random lines, truly random ones: a stride, however large, is something that hardware guesses.
+// The floor's loop asks for a line some lines ahead of the one that it uses, so that the number under way is known, and
+// takes turns over those numbers:
 //
 //     lines ahead        0     4     8    16    32    64   128
 //     ns a line       14.1  24.0  12.3   6.7   5.4   5.3   5.6      256 MiB: 64 are best, F = 5.3 ns
 //
-// (4 are worse than none: a core that looks 500 instructions ahead sees more lines than that by itself.) Candidates take turns, in slices
-// of below a millisecond, so that a neighbour's noise hits all of them; the median of a candidate's slices counts, and one that is far
-// behind after its first slice gets no more.
+// (4 are worse than none: a core that looks 500 instructions ahead sees more lines than that by itself.) Candidates
+// take turns, in slices of below a millisecond, so that a neighbour's noise hits all of them; the median of a
+// candidate's slices counts, and one that is far behind after its first slice gets no more.
 //
-// Where latency begins to rise, a cache ends. The rise from one cache to the next takes some doublings, since of a table twice as large as
-// the cache half of the lines still hit; so a cache ends where a flat stretch does:
+// Where latency begins to rise, a cache ends. The rise from one cache to the next takes some doublings, since of a
+// table twice as large as the cache half of the lines still hit; so a cache ends where a flat stretch does:
 //
 //     size       32K  64K  128K  256K  512K   1M   2M   4M   8M   16M   32M   64M  128M
 //     ns           1    2     3     3     3    4    7   11   13    14    28    69    95
 //                 L1                            L2                 L3
 //
-// Stores of zeros: on some Intel cores a line of zeros that is overwritten with zeros is not written back, which makes "fill with 0" up to
-// 40 % faster than "fill with 1" ("Hardware Store Elimination", Travis Downs, 2020). A benchmark that fills its memory with zeros would
-// measure that and not memory. The experiment is his: the same stores with other values, zeros over zeros, ones over ones, a line of zeros
-// and a line of ones in turn, ones over zeros; and a line of ones and a line of twos in turn, to tell "two values" from "a zero".
+// Stores of zeros: on some Intel cores a line of zeros that is overwritten with zeros is not written back, which makes
+// "fill with 0" up to 40 % faster than "fill with 1" ("Hardware Store Elimination", Travis Downs, 2020). A benchmark
+// that fills its memory with zeros would measure that and not memory. The experiment is his: the same stores with other
+// values, zeros over zeros, ones over ones, a line of zeros and a line of ones in turn, ones over zeros; and a line of
+// ones and a line of twos in turn, to tell "two values" from "a zero".
 #include "codegen/machine/machine_facts.h"
 
 #include <sys/mman.h>
@@ -61,8 +64,8 @@ constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 // Shares of the time that is given: all slices of random lines of a kind of page, and stores.
 constexpr double kLinesShare = 0.3;
 constexpr double kStoresShare = 0.12;
-// When huge pages, stores and small pages have to be done. Larger tables are left out then: memory that a hypervisor gives for the first
-// time may come at less than 1 GB/s.
+// When huge pages, stores and small pages have to be done. Larger tables are left out then: memory that a hypervisor
+// gives for the first time may come at less than 1 GB/s.
 constexpr double kHugePagesEnd = 0.5;
 constexpr double kSmallPagesEnd = 0.92;
 constexpr uint32_t kRounds = 3;
@@ -82,8 +85,8 @@ double Median(const std::vector<double>& values) { return Quantile(values, 0.5);
 
 // ---- random lines ----------------------------------------------------------------------------------------------
 
-// A walk over random lines of a table. What the table's lines hold are multiples of 64 below its size: an address that is one of them xor
-// the next random one is still a line of the table.
+// A walk over random lines of a table. What the table's lines hold are multiples of 64 below its size: an address that
+// is one of them xor the next random one is still a line of the table.
 class Walk {
  public:
   Walk(uint8_t* data, uint64_t bytes) : data_(data), mask_((bytes - 1) & ~(kLineBytes - 1)) {}
@@ -245,7 +248,8 @@ class Pages {
     constexpr uint64_t kPiece = uint64_t{32} << 20;
     while (taken_bytes_ < std::max(bytes, kHugePageBytes)) {
       const uint64_t piece = std::min(kPiece, buffer_.bytes() - taken_bytes_);
-      if (taken_bytes_ >= kPiece && Now() + seconds_a_byte_ * static_cast<double>(bytes - taken_bytes_) > deadline) return false;
+      if (taken_bytes_ >= kPiece && Now() + seconds_a_byte_ * static_cast<double>(bytes - taken_bytes_) > deadline)
+        return false;
       const double piece_start = Now();
       uint8_t* const begin = buffer_.data() + taken_bytes_;
       if (madvise(begin, piece, MADV_POPULATE_WRITE) != 0)
@@ -304,8 +308,8 @@ using Line = uint64_t __attribute__((vector_size(64), aligned(64), may_alias));
 
 Line LineOf(uint64_t word) { return Line{word, word, word, word, word, word, word, word}; }
 
-// Lines of `even` and of `odd` in turn. The compiler must not see what they are: it would call memset for zeros, which has instructions of
-// its own.
+// Lines of `even` and of `odd` in turn. The compiler must not see what they are: it would call memset for zeros, which
+// has instructions of its own.
 void Fill(uint8_t* data, uint64_t bytes, uint64_t even, uint64_t odd) {
   asm volatile("" : "+r"(even), "+r"(odd));
   const Line lines[2] = {LineOf(even), LineOf(odd)};
@@ -367,7 +371,8 @@ void MeasureStores(uint8_t* data, uint64_t bytes, double seconds, MachineFacts* 
     }
   }
   for (size_t i = 0; i < passes.size(); ++i) facts->*kStoreTests[i].target = Median(passes[i]);
-  facts->zero_stores_are_cheaper = AreCheaper(passes[kZeros], passes[kOnesOverOnes]) && AreCheaper(passes[kZeros], passes[kControl]);
+  facts->zero_stores_are_cheaper =
+      AreCheaper(passes[kZeros], passes[kOnesOverOnes]) && AreCheaper(passes[kZeros], passes[kControl]);
 }
 
 void MeasureStreams(uint8_t* data, uint64_t bytes, MachineFacts* facts) {
@@ -394,7 +399,8 @@ absl::Status CheckNotStopped(const MachineFactsOptions& options) {
 }
 
 // All sizes on one kind of page. Leaves the pages to who goes on with them.
-absl::StatusOr<Pages> MeasurePages(const MachineFactsOptions& options, uint64_t largest, bool huge, double deadline, MachineFacts* facts) {
+absl::StatusOr<Pages> MeasurePages(const MachineFactsOptions& options, uint64_t largest, bool huge, double deadline,
+                                   MachineFacts* facts) {
   absl::StatusOr<Pages> pages = Pages::Reserve(largest, huge);
   while (!pages.ok() && largest > kSmallestBytes) {  // as much as the limits of this process allow
     largest /= 2;
@@ -405,7 +411,8 @@ absl::StatusOr<Pages> MeasurePages(const MachineFactsOptions& options, uint64_t 
   const uint32_t num_sizes = SizeClassOf(largest) - kSmallestSizeClass + 1;
   const double slice_seconds = kLinesShare * options.seconds / kSlicesASize / num_sizes;
   for (uint64_t bytes = kSmallestBytes; bytes <= largest; bytes *= 2) {
-    if (options.progress) options.progress("random lines of " + SizeText(bytes) + (huge ? " on huge pages" : " on small pages"));
+    if (options.progress)
+      options.progress("random lines of " + SizeText(bytes) + (huge ? " on huge pages" : " on small pages"));
     QUERN_RETURN_IF_ERROR(CheckNotStopped(options));
     // At least the caches are measured, however little time there is.
     if (!pages->Take(bytes, deadline) || (Now() > deadline && bytes > kHugePageBytes)) {
@@ -421,8 +428,9 @@ absl::StatusOr<Pages> MeasurePages(const MachineFactsOptions& options, uint64_t 
 
 // What was measured of both kinds of page stands together, by size.
 void SortMemory(MachineFacts* facts) {
-  std::sort(facts->memory.begin(), facts->memory.end(),
-            [](const MemoryFact& a, const MemoryFact& b) { return std::pair(a.bytes, a.huge_pages) < std::pair(b.bytes, b.huge_pages); });
+  std::sort(facts->memory.begin(), facts->memory.end(), [](const MemoryFact& a, const MemoryFact& b) {
+    return std::pair(a.bytes, a.huge_pages) < std::pair(b.bytes, b.huge_pages);
+  });
 }
 
 std::string FeaturesOf(const Machine& machine) {
@@ -450,13 +458,15 @@ uint64_t FreeMemoryBytes() {
     const std::string controller = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
     if (controller.empty()) free = std::min(free, FreeInGroups("/sys/fs/cgroup", path, "memory.max", "memory.current"));
     if (controller == "memory")
-      free = std::min(free, FreeInGroups("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes", "memory.usage_in_bytes"));
+      free =
+          std::min(free, FreeInGroups("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes", "memory.usage_in_bytes"));
   }
   return free;
 }
 
 void FindCaches(MachineFacts* facts) {
-  const bool has_huge = std::any_of(facts->memory.begin(), facts->memory.end(), [](const MemoryFact& fact) { return fact.huge_pages; });
+  const bool has_huge =
+      std::any_of(facts->memory.begin(), facts->memory.end(), [](const MemoryFact& fact) { return fact.huge_pages; });
   std::vector<std::pair<uint64_t, double>> curve;  // on one kind of page: huge ones, where translations do not miss
   for (const MemoryFact& fact : facts->memory)
     if (fact.huge_pages == has_huge) curve.emplace_back(fact.bytes, fact.latency_ns);
@@ -484,16 +494,19 @@ absl::StatusOr<MachineFacts> MeasureMachine(const MachineFactsOptions& options) 
   if (const absl::StatusOr<Machine> machine = HostMachine(); machine.ok()) facts.features = FeaturesOf(*machine);
   const uint64_t largest = LargestTable(options);
   {
-    QUERN_ASSIGN_OR_RETURN(const Pages pages, MeasurePages(options, largest, true, start + kHugePagesEnd * options.seconds, &facts));
+    QUERN_ASSIGN_OR_RETURN(const Pages pages,
+                           MeasurePages(options, largest, true, start + kHugePagesEnd * options.seconds, &facts));
     // Beyond the caches, if the pages that there are go so far; more would take too long.
-    const uint64_t wanted = std::clamp(2 * std::bit_ceil(facts.signature.l3_bytes), uint64_t{64} << 20, uint64_t{256} << 20);
+    const uint64_t wanted =
+        std::clamp(2 * std::bit_ceil(facts.signature.l3_bytes), uint64_t{64} << 20, uint64_t{256} << 20);
     const uint64_t bytes = std::min(wanted, pages.taken_bytes());
     if (options.progress) options.progress("stores and streams of " + SizeText(bytes));
     QUERN_RETURN_IF_ERROR(CheckNotStopped(options));
     MeasureStores(pages.data(), bytes, kStoresShare * options.seconds, &facts);
     MeasureStreams(pages.data(), bytes, &facts);
   }
-  QUERN_RETURN_IF_ERROR(MeasurePages(options, largest, false, start + kSmallPagesEnd * options.seconds, &facts).status());
+  QUERN_RETURN_IF_ERROR(
+      MeasurePages(options, largest, false, start + kSmallPagesEnd * options.seconds, &facts).status());
   SortMemory(&facts);
   FindCaches(&facts);
   facts.seconds = Now() - start;

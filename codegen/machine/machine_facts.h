@@ -16,7 +16,8 @@
 
 namespace quern {
 
-// Which machine it is: what a profile was measured on, and whether it fits this one. One line of text: "name=value" words.
+// Which machine it is: what a profile was measured on, and whether it fits this one. One line of text: "name=value"
+// words.
 struct MachineSignature {
   std::string cpu_name;                 // "AMD EPYC 9R45": as the system says it; "" where it does not
   std::string cpu;                      // LLVM's name
@@ -31,8 +32,8 @@ struct MachineSignature {
 MachineSignature HostSignature();
 std::string PrintSignature(const MachineSignature& signature);
 absl::StatusOr<MachineSignature> ParseSignature(std::string_view text);
-// What differs, for people: "cpu znver4 here, znver5 in the profile; l3_bytes .."; "" where all that matters to tuning is the same:
-// microcode comes with every update and cores with every taskset, and neither moves the distances.
+// What differs, for people: "cpu znver4 here, znver5 in the profile; l3_bytes .."; "" where all that matters to tuning
+// is the same: microcode comes with every update and cores with every taskset, and neither moves the distances.
 std::string SignatureDifference(const MachineSignature& here, const MachineSignature& there);
 
 // Random lines of one size of memory.
@@ -48,13 +49,16 @@ struct MemoryFact {
 
 struct MachineFacts {
   MachineSignature signature;
-  std::string features;            // of the CPU, as LLVM names those that are there: "avx2 bmi2 ..."; not kept in profiles
+  std::string features;  // of the CPU, as LLVM names those that are there: "avx2 bmi2 ..."; not kept in profiles
   std::vector<MemoryFact> memory;  // by size, with and without huge pages
-  uint64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;  // effective: where latency begins to rise; 0: no such step was seen
+  uint64_t l1_bytes = 0, l2_bytes = 0,
+           l3_bytes = 0;  // effective: where latency begins to rise; 0: no such step was seen
   double sequential_read_gb_s = 0, sequential_write_gb_s = 0, sequential_copy_gb_s = 0;
-  // Stores of zeros over zeros beside stores of ones over ones and others, GB/s; "Hardware Store Elimination" (Downs, 2020). Alternating:
-  // a line of zeros, a line of ones, each over its like; its control: a line of ones, a line of twos.
-  double zero_fill_gb_s = 0, one_fill_gb_s = 0, alternating_fill_gb_s = 0, alternating_control_gb_s = 0, ones_over_zeros_gb_s = 0;
+  // Stores of zeros over zeros beside stores of ones over ones and others, GB/s; "Hardware Store Elimination" (Downs,
+  // 2020). Alternating: a line of zeros, a line of ones, each over its like; its control: a line of ones, a line of
+  // twos.
+  double zero_fill_gb_s = 0, one_fill_gb_s = 0, alternating_fill_gb_s = 0, alternating_control_gb_s = 0,
+         ones_over_zeros_gb_s = 0;
   bool zero_stores_are_cheaper = false;  // beyond the noise
   double seconds = 0;                    // that measuring took
   bool is_cut = false;                   // larger tables were left out for want of time or memory; not kept in profiles
@@ -67,11 +71,12 @@ struct MachineFactsOptions {
   const std::atomic<bool>* stop = nullptr;           // set: ends with Cancelled before the next table
 };
 
-// *Cost*: options.seconds. *Threads*: one at a time; nothing else should run. *Errors*: ResourceExhausted where no memory can be had;
-// Cancelled.
+// *Cost*: options.seconds. *Threads*: one at a time; nothing else should run. *Errors*: ResourceExhausted where no
+// memory can be had; Cancelled.
 absl::StatusOr<MachineFacts> MeasureMachine(const MachineFactsOptions& options = {});
 
-// Bytes that this process may still take: what the system has available, or what its control groups leave of their limits.
+// Bytes that this process may still take: what the system has available, or what its control groups leave of their
+// limits.
 uint64_t FreeMemoryBytes();
 // Sets l1_bytes, l2_bytes and l3_bytes from the latencies of `memory`.
 void FindCaches(MachineFacts* facts);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts of a machine as text: lines of a profile, a table for people, JSON; and what estimates of prefetch distances take from them.
+// Facts of a machine as text: lines of a profile, a table for people, JSON; and what estimates of prefetch distances
+// take from them.
 //
-//     fact memory bytes=268435456 huge_pages=1 latency_ns=98.120 read_ns=5.310 read_misses=32 write_ns=9.870 write_misses=16
-//     fact caches l1_bytes=32768 l2_bytes=1048576 l3_bytes=16777216
+//     fact memory bytes=268435456 huge_pages=1 latency_ns=98.120 read_ns=5.310 read_misses=32 write_ns=9.870
+//     write_misses=16 fact caches l1_bytes=32768 l2_bytes=1048576 l3_bytes=16777216
 //
-// A fact is a list of fields, the same list for printing and parsing; numbers have three decimals, whatever the locale of the host process
-// says a decimal point is.
+// A fact is a list of fields, the same list for printing and parsing; numbers have three decimals, whatever the locale
+// of the host process says a decimal point is.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -52,14 +53,16 @@ struct Group {
 
 std::vector<Group> GroupsOf(MachineFacts* facts) {
   return {
-      {"caches", {Bytes("l1_bytes", &facts->l1_bytes), Bytes("l2_bytes", &facts->l2_bytes), Bytes("l3_bytes", &facts->l3_bytes)}},
+      {"caches",
+       {Bytes("l1_bytes", &facts->l1_bytes), Bytes("l2_bytes", &facts->l2_bytes), Bytes("l3_bytes", &facts->l3_bytes)}},
       {"sequential",
        {Number("read_gb_s", &facts->sequential_read_gb_s), Number("write_gb_s", &facts->sequential_write_gb_s),
         Number("copy_gb_s", &facts->sequential_copy_gb_s)}},
       {"stores",
        {Number("zero_fill_gb_s", &facts->zero_fill_gb_s), Number("one_fill_gb_s", &facts->one_fill_gb_s),
         Number("alternating_fill_gb_s", &facts->alternating_fill_gb_s),
-        Number("alternating_control_gb_s", &facts->alternating_control_gb_s), Number("ones_over_zeros_gb_s", &facts->ones_over_zeros_gb_s),
+        Number("alternating_control_gb_s", &facts->alternating_control_gb_s),
+        Number("ones_over_zeros_gb_s", &facts->ones_over_zeros_gb_s),
         Flag("zero_stores_are_cheaper", &facts->zero_stores_are_cheaper)}},
       {"measuring", {Number("seconds", &facts->seconds)}}};
 }
@@ -68,8 +71,8 @@ std::vector<Group> GroupsOf(MachineFacts* facts) {
 
 std::string Fixed(double number, int decimals) {
   char text[64];
-  const auto [end, error] =
-      std::to_chars(text, text + sizeof text, std::clamp(number, 0.0, kLargestNumber), std::chars_format::fixed, decimals);
+  const auto [end, error] = std::to_chars(text, text + sizeof text, std::clamp(number, 0.0, kLargestNumber),
+                                          std::chars_format::fixed, decimals);
   return error == std::errc() ? std::string(text, end) : "0";
 }
 
@@ -136,8 +139,8 @@ absl::Status ParseMemory(std::string_view rest, MachineFacts* facts) {
   QUERN_RETURN_IF_ERROR(ParseFields("memory", rest, FieldsOf(&fact)));
   for (const MemoryFact& other : facts->memory) {
     if (other.bytes == fact.bytes && other.huge_pages == fact.huge_pages)
-      return InvalidArgument("fact given twice: memory bytes=" + std::to_string(fact.bytes) +
-                             " huge_pages=" + (fact.huge_pages ? "1" : "0") + "; accepted: each size once with and once without");
+      return InvalidArgument("fact given twice: memory bytes=" + std::to_string(fact.bytes) + " huge_pages=" +
+                             (fact.huge_pages ? "1" : "0") + "; accepted: each size once with and once without");
   }
   facts->memory.push_back(fact);
   return absl::OkStatus();
@@ -148,8 +151,9 @@ absl::Status ParseMemory(std::string_view rest, MachineFacts* facts) {
 std::string Size(uint64_t bytes) {
   if (bytes == 0) return "?";
   const auto in = [&](uint32_t bits, const char* unit) {
-    return (bytes & ((uint64_t{1} << bits) - 1)) == 0 ? std::to_string(bytes >> bits) + unit
-                                                      : Fixed(std::ldexp(static_cast<double>(bytes), -static_cast<int>(bits)), 1) + unit;
+    return (bytes & ((uint64_t{1} << bits) - 1)) == 0
+               ? std::to_string(bytes >> bits) + unit
+               : Fixed(std::ldexp(static_cast<double>(bytes), -static_cast<int>(bits)), 1) + unit;
   };
   if (bytes >> 30 != 0) return in(30, " GiB");
   if (bytes >> 20 != 0) return in(20, " MiB");
@@ -158,7 +162,9 @@ std::string Size(uint64_t bytes) {
 
 std::string Known(const std::string& text) { return text.empty() ? "unknown" : text; }
 
-std::string Padded(const std::string& text, size_t width) { return std::string(width - std::min(width, text.size()), ' ') + text; }
+std::string Padded(const std::string& text, size_t width) {
+  return std::string(width - std::min(width, text.size()), ' ') + text;
+}
 
 const MemoryFact* FindFact(const MachineFacts& facts, uint64_t bytes, bool huge_pages) {
   for (const MemoryFact& fact : facts.memory)
@@ -168,8 +174,11 @@ const MemoryFact* FindFact(const MachineFacts& facts, uint64_t bytes, bool huge_
 
 std::string MemoryColumns(const MemoryFact* fact) {
   if (fact == nullptr) return Padded("-", 11) + Padded("-", 14) + Padded("-", 14);
-  const auto line = [](double ns, uint32_t misses) { return Padded(Fixed(ns, 2), 8) + Padded("(" + std::to_string(misses) + ")", 6); };
-  return Padded(Fixed(fact->latency_ns, 2), 11) + line(fact->read_ns, fact->read_misses) + line(fact->write_ns, fact->write_misses);
+  const auto line = [](double ns, uint32_t misses) {
+    return Padded(Fixed(ns, 2), 8) + Padded("(" + std::to_string(misses) + ")", 6);
+  };
+  return Padded(Fixed(fact->latency_ns, 2), 11) + line(fact->read_ns, fact->read_misses) +
+         line(fact->write_ns, fact->write_misses);
 }
 
 std::string MemoryTable(const MachineFacts& facts) {
@@ -177,9 +186,11 @@ std::string MemoryTable(const MachineFacts& facts) {
   for (const MemoryFact& fact : facts.memory) sizes.push_back(fact.bytes);
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  const bool has_huge = std::any_of(facts.memory.begin(), facts.memory.end(), [](const MemoryFact& fact) { return fact.huge_pages; });
-  std::string text = "\nns of a random line     small pages" + std::string(has_huge ? "                            huge pages" : "") +
-                     "\n" + "      size    latency          read         write" +
+  const bool has_huge =
+      std::any_of(facts.memory.begin(), facts.memory.end(), [](const MemoryFact& fact) { return fact.huge_pages; });
+  std::string text = "\nns of a random line     small pages" +
+                     std::string(has_huge ? "                            huge pages" : "") + "\n" +
+                     "      size    latency          read         write" +
                      (has_huge ? "    latency          read         write\n" : "\n");
   for (const uint64_t bytes : sizes) {
     text += Padded(Size(bytes), 10) + MemoryColumns(FindFact(facts, bytes, false));
@@ -211,10 +222,10 @@ std::string JsonFields(const Fields& fields) {
 }
 
 std::string SignatureJson(const MachineSignature& of) {
-  return "{\"cpu_name\":" + JsonText(of.cpu_name) + ",\"cpu\":" + JsonText(of.cpu) + ",\"microcode\":" + JsonText(of.microcode) +
-         ",\"hypervisor\":" + JsonText(of.hypervisor) + ",\"cores\":" + std::to_string(of.cores) +
-         ",\"l2_bytes\":" + std::to_string(of.l2_bytes) + ",\"l3_bytes\":" + std::to_string(of.l3_bytes) +
-         ",\"huge_pages\":" + JsonText(of.huge_pages) + "}";
+  return "{\"cpu_name\":" + JsonText(of.cpu_name) + ",\"cpu\":" + JsonText(of.cpu) +
+         ",\"microcode\":" + JsonText(of.microcode) + ",\"hypervisor\":" + JsonText(of.hypervisor) +
+         ",\"cores\":" + std::to_string(of.cores) + ",\"l2_bytes\":" + std::to_string(of.l2_bytes) +
+         ",\"l3_bytes\":" + std::to_string(of.l3_bytes) + ",\"huge_pages\":" + JsonText(of.huge_pages) + "}";
 }
 
 // ---- model -----------------------------------------------------------------------------------------------------
@@ -223,7 +234,8 @@ std::string SignatureJson(const MachineSignature& of) {
 const MemoryFact* FactOfClass(const MachineFacts& facts, uint32_t size_class) {
   const MemoryFact* found = nullptr;
   for (const MemoryFact& fact : facts.memory)
-    if (fact.bytes != 0 && SizeClassOf(fact.bytes) == size_class && (found == nullptr || fact.huge_pages)) found = &fact;
+    if (fact.bytes != 0 && SizeClassOf(fact.bytes) == size_class && (found == nullptr || fact.huge_pages))
+      found = &fact;
   return found;
 }
 
@@ -252,24 +264,26 @@ absl::Status ParseFactLine(std::string_view line, MachineFacts* facts) {
 
 std::string PrintFacts(const MachineFacts& facts) {
   const MachineSignature& of = facts.signature;
-  std::string text = "machine     " + Known(of.cpu_name) + " (" + Known(of.cpu) + "), microcode " + Known(of.microcode) + ", hypervisor " +
-                     (of.hypervisor.empty() ? "none seen" : of.hypervisor) + ", " + std::to_string(of.cores) + " cores, huge pages " +
-                     Known(of.huge_pages) + "\n";
+  std::string text = "machine     " + Known(of.cpu_name) + " (" + Known(of.cpu) + "), microcode " +
+                     Known(of.microcode) + ", hypervisor " + (of.hypervisor.empty() ? "none seen" : of.hypervisor) +
+                     ", " + std::to_string(of.cores) + " cores, huge pages " + Known(of.huge_pages) + "\n";
   text += "features    " + Known(facts.features) + "\nsignature   " + PrintSignature(of) + "\n";
-  text += "caches      L1 " + Size(facts.l1_bytes) + ", L2 " + Size(facts.l2_bytes) + ", L3 " + Size(facts.l3_bytes) + " measured; L2 " +
-          Size(of.l2_bytes) + ", L3 " + Size(of.l3_bytes) + " reported\n";
-  text += "sequential  read " + Fixed(facts.sequential_read_gb_s, 1) + " GB/s, write " + Fixed(facts.sequential_write_gb_s, 1) + ", copy " +
-          Fixed(facts.sequential_copy_gb_s, 1) + "\n";
-  text += "stores      zeros over zeros " + Fixed(facts.zero_fill_gb_s, 1) + " GB/s, ones over ones " + Fixed(facts.one_fill_gb_s, 1) +
-          ", lines of zeros and ones " + Fixed(facts.alternating_fill_gb_s, 1) + ", of ones and twos " +
-          Fixed(facts.alternating_control_gb_s, 1) + ", ones over zeros " + Fixed(facts.ones_over_zeros_gb_s, 1) + ": zeros are " +
+  text += "caches      L1 " + Size(facts.l1_bytes) + ", L2 " + Size(facts.l2_bytes) + ", L3 " + Size(facts.l3_bytes) +
+          " measured; L2 " + Size(of.l2_bytes) + ", L3 " + Size(of.l3_bytes) + " reported\n";
+  text += "sequential  read " + Fixed(facts.sequential_read_gb_s, 1) + " GB/s, write " +
+          Fixed(facts.sequential_write_gb_s, 1) + ", copy " + Fixed(facts.sequential_copy_gb_s, 1) + "\n";
+  text += "stores      zeros over zeros " + Fixed(facts.zero_fill_gb_s, 1) + " GB/s, ones over ones " +
+          Fixed(facts.one_fill_gb_s, 1) + ", lines of zeros and ones " + Fixed(facts.alternating_fill_gb_s, 1) +
+          ", of ones and twos " + Fixed(facts.alternating_control_gb_s, 1) + ", ones over zeros " +
+          Fixed(facts.ones_over_zeros_gb_s, 1) + ": zeros are " +
           (facts.zero_stores_are_cheaper ? "cheaper" : "not cheaper") + "\n";
   return text + MemoryTable(facts) + "measured in " + Fixed(facts.seconds, 1) + " s\n";
 }
 
 std::string FactsJson(const MachineFacts& facts) {
   MachineFacts copy = facts;
-  std::string text = "{\"signature\":" + SignatureJson(facts.signature) + ",\"features\":" + JsonText(facts.features) + ",\"memory\":[";
+  std::string text = "{\"signature\":" + SignatureJson(facts.signature) + ",\"features\":" + JsonText(facts.features) +
+                     ",\"memory\":[";
   for (MemoryFact& fact : copy.memory) text += (&fact == copy.memory.data() ? "" : ",") + JsonFields(FieldsOf(&fact));
   text += "]";
   for (const Group& group : GroupsOf(&copy)) text += "," + JsonText(group.name) + ":" + JsonFields(group.fields);

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which machine is this? A profile carries the answer, so that distances which were measured on one machine are not used on another:
+// Which machine is this? A profile carries the answer, so that distances which were measured on one machine are not
+// used on another:
 //
-//     cpu_name="AMD EPYC 9R45" cpu=znver5 microcode=0xb10101f hypervisor=kvm l2_bytes=1048576 l3_bytes=33554432 huge_pages=madvise cores=2
+//     cpu_name="AMD EPYC 9R45" cpu=znver5 microcode=0xb10101f hypervisor=kvm l2_bytes=1048576 l3_bytes=33554432
+//     huge_pages=madvise cores=2
 //
-// Every fact is what the system says and may be wrong; that does no harm, since it is only compared with what the same system said before.
-// A value stands in quotes where it is empty or has characters other than letters, digits and ._+-/:, and there \ goes before " and \.
+// Every fact is what the system says and may be wrong; that does no harm, since it is only compared with what the same
+// system said before. A value stands in quotes where it is empty or has characters other than letters, digits and
+// ._+-/:, and there \ goes before " and \.
 //
-// The hypervisor says its name itself: CPUID's leaf 0x40000000, which processors leave to it, holds twelve characters in three registers.
-// "KVMKVMKVM" is KVM. Elsewhere the firmware's maker stands in for it, which a hypervisor fills in too.
+// The hypervisor says its name itself: CPUID's leaf 0x40000000, which processors leave to it, holds twelve characters
+// in three registers. "KVMKVMKVM" is KVM. Elsewhere the firmware's maker stands in for it, which a hypervisor fills in
+// too.
 #include <sched.h>
 
 #include <algorithm>
@@ -42,7 +46,8 @@ std::string CpuInfo(std::string_view name) {
   for (std::string line; std::getline(file, line);) {
     if (line.compare(0, name.size(), name) != 0) continue;
     const size_t colon = line.find(": ");
-    if (colon != std::string::npos && line.find_first_not_of(" \t", name.size()) == colon) return line.substr(colon + 2);
+    if (colon != std::string::npos && line.find_first_not_of(" \t", name.size()) == colon)
+      return line.substr(colon + 2);
   }
   return "";
 }
@@ -65,9 +70,9 @@ std::string Hypervisor() {
   const uint32_t words[3] = {ebx, ecx, edx};
   char name[13] = {};
   std::memcpy(name, words, sizeof words);
-  static constexpr std::pair<const char*, const char*> kKnown[] = {{"KVMKVMKVM", "kvm"},       {"Microsoft Hv", "hyper-v"},
-                                                                   {"VMwareVMware", "vmware"}, {"XenVMMXenVMM", "xen"},
-                                                                   {"TCGTCGTCGTCG", "qemu"},   {"bhyve bhyve ", "bhyve"}};
+  static constexpr std::pair<const char*, const char*> kKnown[] = {
+      {"KVMKVMKVM", "kvm"},    {"Microsoft Hv", "hyper-v"}, {"VMwareVMware", "vmware"},
+      {"XenVMMXenVMM", "xen"}, {"TCGTCGTCGTCG", "qemu"},    {"bhyve bhyve ", "bhyve"}};
   for (const auto& [vendor, known] : kKnown)
     if (std::string_view(name) == vendor) return known;
   return name[0] == 0 ? "unknown" : name;
@@ -105,13 +110,17 @@ struct Field {
 
 // `cores`, of another type, stands behind the texts.
 constexpr Field kFields[] = {
-    {"cpu_name", &MachineSignature::cpu_name, nullptr, true},     {"cpu", &MachineSignature::cpu, nullptr, true},
-    {"microcode", &MachineSignature::microcode, nullptr, false},  {"hypervisor", &MachineSignature::hypervisor, nullptr, true},
-    {"l2_bytes", nullptr, &MachineSignature::l2_bytes, true},     {"l3_bytes", nullptr, &MachineSignature::l3_bytes, true},
+    {"cpu_name", &MachineSignature::cpu_name, nullptr, true},
+    {"cpu", &MachineSignature::cpu, nullptr, true},
+    {"microcode", &MachineSignature::microcode, nullptr, false},
+    {"hypervisor", &MachineSignature::hypervisor, nullptr, true},
+    {"l2_bytes", nullptr, &MachineSignature::l2_bytes, true},
+    {"l3_bytes", nullptr, &MachineSignature::l3_bytes, true},
     {"huge_pages", &MachineSignature::huge_pages, nullptr, true},
 };
 constexpr const char* kForm =
-    "; accepted: cpu_name=.. cpu=.. microcode=.. hypervisor=.. l2_bytes=.. l3_bytes=.. huge_pages=.. cores=.., each once, texts in quotes "
+    "; accepted: cpu_name=.. cpu=.. microcode=.. hypervisor=.. l2_bytes=.. l3_bytes=.. huge_pages=.. cores=.., each "
+    "once, texts in quotes "
     "where they have blanks";
 
 bool IsPlain(char c) {
@@ -192,7 +201,8 @@ MachineSignature HostSignature() {
 std::string PrintSignature(const MachineSignature& signature) {
   std::string text;
   for (const Field& field : kFields) {
-    const std::string value = field.text != nullptr ? Quote(signature.*field.text) : std::to_string(signature.*field.bytes);
+    const std::string value =
+        field.text != nullptr ? Quote(signature.*field.text) : std::to_string(signature.*field.bytes);
     text += std::string(field.name) + "=" + value + " ";
   }
   return text + "cores=" + std::to_string(signature.cores);
@@ -207,12 +217,14 @@ absl::StatusOr<MachineSignature> ParseSignature(std::string_view text) {
     std::string name, value;
     const int field = TakeWord(&rest, &name, &value) ? SetField(name, value, &signature) : -1;
     if (field < 0 || (seen >> field & 1) != 0) {
-      return InvalidArgument("bad field of a machine's signature: " + Show(before.substr(0, before.size() - rest.size())) + kForm);
+      return InvalidArgument(
+          "bad field of a machine's signature: " + Show(before.substr(0, before.size() - rest.size())) + kForm);
     }
     seen |= 1u << field;
     rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
   }
-  if (seen != (2u << std::size(kFields)) - 1) return InvalidArgument("incomplete signature of a machine: " + Show(text) + kForm);
+  if (seen != (2u << std::size(kFields)) - 1)
+    return InvalidArgument("incomplete signature of a machine: " + Show(text) + kForm);
   return signature;
 }
 
@@ -224,7 +236,8 @@ std::string SignatureDifference(const MachineSignature& here, const MachineSigna
       return field.text != nullptr ? Quote(of.*field.text) : std::to_string(of.*field.bytes);
     };
     if (value(here) == value(there)) continue;
-    text += (text.empty() ? "" : "; ") + std::string(field.name) + " " + value(here) + " here, " + value(there) + " in the profile";
+    text += (text.empty() ? "" : "; ") + std::string(field.name) + " " + value(here) + " here, " + value(there) +
+            " in the profile";
   }
   return text;
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The formula. While one line is under way others can be: 130 ns of latency and 3 ns a line, where many are, make 44 lines that cover it.
-// Rows do not come evenly, so twice as many are prefetched, and the next power of two is taken: 88, 128. By size class:
+// The formula. While one line is under way others can be: 130 ns of latency and 3 ns a line, where many are, make 44
+// lines that cover it. Rows do not come evenly, so twice as many are prefetched, and the next power of two is taken:
+// 88, 128. By size class:
 //
 //     2^20 bytes     5 ns, a hit in L2             0    less than asking costs
 //     2^25 bytes    20 ns, 1.2 ns a line    34 -> 64    in L3
 //     2^27 bytes   130 ns, 3 ns a line      87 -> 128   in memory
 //
-// which for caches of 1 MiB and 32 MiB is the schedule "0@1M,64@32M,128". Latencies are the machine's where a profile has measured them, and
-// these three numbers elsewhere. What a profile says of the loop itself comes first (profile.h).
+// which for caches of 1 MiB and 32 MiB is the schedule "0@1M,64@32M,128". Latencies are the machine's where a profile
+// has measured them, and these three numbers elsewhere. What a profile says of the loop itself comes first (profile.h).
 #include "codegen/machine/prefetch_choice.h"
 
 #include <algorithm>
@@ -29,19 +30,20 @@ uint64_t BytesOf(uint32_t size_class) { return uint64_t{1} << size_class; }
 
 // A load that is there sooner is not asked for: the instructions to ask take as long.
 constexpr double kPrefetchNs = 6;
-// Lines in flight beyond those that cover the latency (of 37 cells that `quern tune` found better ones for, most wanted fewer than four
-// times as many: 6 MiB, 13 ns and 1.2 ns a line: 16 rows ahead 3.5 ns a probe, 128 ahead 3.8).
+// Lines in flight beyond those that cover the latency (of 37 cells that `quern tune` found better ones for, most wanted
+// fewer than four times as many: 6 MiB, 13 ns and 1.2 ns a line: 16 rows ahead 3.5 ns a probe, 128 ahead 3.8).
 constexpr double kBursts = 2;
 constexpr uint32_t kLeastDistance = 8;
 constexpr uint32_t kMostDistance = 128;  // what is further ahead begins to push out what was asked for before
-constexpr uint32_t kCollisionDistance = 24;    // rows whose next bytes are asked for, where strings tie (collision_sort.cc)
+constexpr uint32_t kCollisionDistance =
+    24;  // rows whose next bytes are asked for, where strings tie (collision_sort.cc)
 
-// Where asking begins to pay, whatever the latencies. Words of groups are looked for eight at a time, none of which waits for another: that
-// gains by prefetching only from a quarter of the L3 cache on (100,000 groups of 32 bytes: 6.7 ns a row without, 7.1 with; 300,000: 13.5
-// and 9.9; `agg_bench --benchmark_filter=groups`).
+// Where asking begins to pay, whatever the latencies. Words of groups are looked for eight at a time, none of which
+// waits for another: that gains by prefetching only from a quarter of the L3 cache on (100,000 groups of 32 bytes: 6.7
+// ns a row without, 7.1 with; 300,000: 13.5 and 9.9; `agg_bench --benchmark_filter=groups`).
 uint64_t GateBytes(PrefetchLoop loop, const MemoryModel& model) {
-  // Sorted rows are read one after another and none waits for another (four columns, 1.5 MiB: 2.4 ns a row without, 5.7 with; 3 MiB: 8.4
-  // and 5.9).
+  // Sorted rows are read one after another and none waits for another (four columns, 1.5 MiB: 2.4 ns a row without, 5.7
+  // with; 3 MiB: 8.4 and 5.9).
   if (loop == PrefetchLoop::kGather) return 2 * model.l2_bytes;
   if (loop == PrefetchLoop::kCollision) return model.l2_bytes / 2;
   const bool is_packed_key_groups = loop == PrefetchLoop::kUpdateDense || loop == PrefetchLoop::kUpdateOpen;
@@ -71,7 +73,8 @@ PrefetchSetting SettingOf(PrefetchLoop loop, uint32_t distance) {
 }
 
 void AddEntry(uint64_t max_bytes, const PrefetchSetting& setting, PrefetchSchedule* schedule) {
-  if (!schedule->entries.empty() && schedule->entries.back().setting == setting) schedule->entries.back().max_bytes = max_bytes;
+  if (!schedule->entries.empty() && schedule->entries.back().setting == setting)
+    schedule->entries.back().max_bytes = max_bytes;
   else schedule->entries.push_back({max_bytes, setting});
 }
 
@@ -124,8 +127,8 @@ PrefetchSchedule EstimateSchedule(PrefetchLoop loop, KeyClass, const MemoryModel
     AddEntry(UINT64_MAX, SettingOf(loop, loop == PrefetchLoop::kGather ? kWholeBatch : kCollisionDistance), &schedule);
     return schedule;
   }
-  // Blocks of a build are short, and nothing but the place of a tuple is needed to ask for it (100,000 tuples into slots: 10 % less than 64
-  // rows ahead; 3 M: 4 %).
+  // Blocks of a build are short, and nothing but the place of a tuple is needed to ask for it (100,000 tuples into
+  // slots: 10 % less than 64 rows ahead; 3 M: 4 %).
   const bool builds_packed_keys = loop == PrefetchLoop::kBuildOpen || loop == PrefetchLoop::kBuildDense;
   const uint64_t gate = GateBytes(loop, model);
   for (uint32_t i = 0; i < kNumClasses; ++i) {
@@ -133,13 +136,14 @@ PrefetchSchedule EstimateSchedule(PrefetchLoop loop, KeyClass, const MemoryModel
     const uint64_t begin = schedule.entries.empty() ? 0 : schedule.entries.back().max_bytes;
     if (begin < gate) AddEntry(std::min(gate, end), SettingOf(loop, 0), &schedule);
     const uint32_t distance = DistanceOf(model, i);
-    if (end > gate) AddEntry(end, SettingOf(loop, builds_packed_keys && distance != 0 ? kWholeBatch : distance), &schedule);
+    if (end > gate)
+      AddEntry(end, SettingOf(loop, builds_packed_keys && distance != 0 ? kWholeBatch : distance), &schedule);
   }
   return schedule;
 }
 
-PrefetchSchedule ChooseSchedule(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const Machine& machine, const Profile* profile,
-                            std::string* origin) {
+PrefetchSchedule ChooseSchedule(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const Machine& machine,
+                                const Profile* profile, std::string* origin) {
   const bool is_measured = profile != nullptr && profile->facts.has_value() && !profile->facts->memory.empty();
   const MemoryModel model = is_measured ? ModelOf(*profile->facts, machine) : BelievedModel(machine);
   const PrefetchSchedule estimate = EstimateSchedule(loop, keys, model);

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a profile says of a loop. Nobody measures all of loops x key classes x sizes x pipelines x threads, so a look-up goes from near to
-// far. Of a profile with these two entries
+// What a profile says of a loop. Nobody measures all of loops x key classes x sizes x pipelines x threads, so a look-up
+// goes from near to far. Of a profile with these two entries
 //
 //     entry probe_open word 2^22 pipeline=1 threads=1 setting=48 ..
 //     entry probe_open word 2^27 pipeline=1 threads=1 setting=96 ..
 //
-// a join of i64 keys whose table has 3 MiB takes 48 (exact), one of 10 MiB too (2^24: nearest size, a factor of 4), one of 100 MiB takes
-// 96. Between equally near sizes the larger one counts, since to ask in vain costs less than to wait. A table of 16 KiB is 7 classes from
-// anything that was measured: default, which is the estimate of prefetch_choice.h. Two probes in one pipeline, or strings as keys, take
-// the same entries (same family) as long as nothing was measured of them.
+// a join of i64 keys whose table has 3 MiB takes 48 (exact), one of 10 MiB too (2^24: nearest size, a factor of 4), one
+// of 100 MiB takes 96. Between equally near sizes the larger one counts, since to ask in vain costs less than to wait.
+// A table of 16 KiB is 7 classes from anything that was measured: default, which is the estimate of prefetch_choice.h.
+// Two probes in one pipeline, or strings as keys, take the same entries (same family) as long as nothing was measured
+// of them.
 //
-// "Measured, and the default is best" is an answer too: the entry has no setting, and what is estimated here and now counts.
+// "Measured, and the default is best" is an answer too: the entry has no setting, and what is estimated here and now
+// counts.
 #include "codegen/machine/profile.h"
 
 #include <algorithm>
@@ -27,7 +29,8 @@ uint32_t Distance(uint32_t a, uint32_t b) { return a < b ? b - a : a - b; }
 
 // How much of a cell an entry shares: whose measurements stand in for those of the cell, the lowest first.
 uint32_t FamilyRank(const TuningCell& cell, const TuningCell& entry) {
-  return (entry.keys != cell.keys ? 4u : 0u) + (entry.pipeline != cell.pipeline ? 2u : 0u) + (entry.threads != cell.threads ? 1u : 0u);
+  return (entry.keys != cell.keys ? 4u : 0u) + (entry.pipeline != cell.pipeline ? 2u : 0u) +
+         (entry.threads != cell.threads ? 1u : 0u);
 }
 
 struct FoundEntry {
@@ -41,8 +44,8 @@ bool IsNearer(uint32_t size_class, uint32_t than, uint32_t wanted) {
   return a != b ? a < b : size_class > than;
 }
 
-// The nearest family that anything was measured of, and of that the nearest size. *Cost*: one look at each entry, since plans are made for
-// jobs of milliseconds.
+// The nearest family that anything was measured of, and of that the nearest size. *Cost*: one look at each entry, since
+// plans are made for jobs of milliseconds.
 FoundEntry FindEntry(const std::vector<ProfileEntry>& entries, const TuningCell& cell) {
   const ProfileEntry* best = nullptr;
   uint32_t best_rank = UINT32_MAX;
@@ -59,8 +62,8 @@ FoundEntry FindEntry(const std::vector<ProfileEntry>& entries, const TuningCell&
   return {best, best->cell == cell ? ProfileMatch::kExact : ProfileMatch::kNearestSize};
 }
 
-// Whether a setting counts: a plan does not know how many threads will run it, so one that wins at one thread must win at as many as were
-// tried, or the default stays. Entries of a cell lie side by side, by threads.
+// Whether a setting counts: a plan does not know how many threads will run it, so one that wins at one thread must win
+// at as many as were tried, or the default stays. Entries of a cell lie side by side, by threads.
 bool Counts(const std::vector<ProfileEntry>& entries, const ProfileEntry& entry) {
   if (entry.is_default) return false;
   for (const ProfileEntry* other = &entry + 1; other != entries.data() + entries.size(); ++other) {
@@ -73,7 +76,8 @@ bool Counts(const std::vector<ProfileEntry>& entries, const ProfileEntry& entry)
 }
 
 void AddEntry(uint64_t max_bytes, const PrefetchSetting& setting, PrefetchSchedule* schedule) {
-  if (!schedule->entries.empty() && schedule->entries.back().setting == setting) schedule->entries.back().max_bytes = max_bytes;
+  if (!schedule->entries.empty() && schedule->entries.back().setting == setting)
+    schedule->entries.back().max_bytes = max_bytes;
   else schedule->entries.push_back({max_bytes, setting});
 }
 
@@ -89,12 +93,13 @@ void CopyEntries(const PrefetchSchedule& from, uint64_t begin, uint64_t end, Pre
 // "profile: 9 sizes exact, 3 nearest size": the ways that were taken, in the order of their worth.
 std::string OriginOf(const uint32_t (&counts)[4], const std::string& estimate_origin) {
   std::string text;
-  for (const ProfileMatch match : {ProfileMatch::kExact, ProfileMatch::kNearestSize, ProfileMatch::kSameFamily, ProfileMatch::kDefault}) {
+  for (const ProfileMatch match :
+       {ProfileMatch::kExact, ProfileMatch::kNearestSize, ProfileMatch::kSameFamily, ProfileMatch::kDefault}) {
     const uint32_t count = counts[static_cast<size_t>(match)];
     if (count == 0) continue;
-    text +=
-        (text.empty() ? "profile: " + std::to_string(count) + (count == 1 ? " size " : " sizes ") : ", " + std::to_string(count) + " ") +
-        MatchText(match);
+    text += (text.empty() ? "profile: " + std::to_string(count) + (count == 1 ? " size " : " sizes ")
+                          : ", " + std::to_string(count) + " ") +
+            MatchText(match);
   }
   return counts[static_cast<size_t>(ProfileMatch::kDefault)] == 0 ? text : text + " (" + estimate_origin + ")";
 }
@@ -123,8 +128,8 @@ ProfileLookUp Profile::Find(const TuningCell& cell, const PrefetchSetting& estim
   return {found.entry == nullptr || !Counts(entries, *found.entry) ? estimate : found.entry->setting, found.match};
 }
 
-PrefetchSchedule Profile::Schedule(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const PrefetchSchedule& estimate,
-                               std::string* origin) const {
+PrefetchSchedule Profile::Schedule(PrefetchLoop loop, KeyClass keys, uint32_t pipeline,
+                                   const PrefetchSchedule& estimate, std::string* origin) const {
   PrefetchSchedule schedule;
   schedule.entries.clear();
   uint32_t counts[4] = {};
@@ -137,7 +142,8 @@ PrefetchSchedule Profile::Schedule(PrefetchLoop loop, KeyClass keys, uint32_t pi
     else AddEntry(end, found.entry->setting, &schedule);
     begin = end;
   }
-  const bool says_nothing = counts[static_cast<size_t>(ProfileMatch::kDefault)] == kLargestSizeClass - kSmallestSizeClass + 1;
+  const bool says_nothing =
+      counts[static_cast<size_t>(ProfileMatch::kDefault)] == kLargestSizeClass - kSmallestSizeClass + 1;
   if (!says_nothing) *origin = OriginOf(counts, *origin);
   return schedule;
 }
@@ -154,7 +160,8 @@ void Profile::Put(const std::vector<ProfileEntry>& news) {
 absl::StatusOr<Profile> MergeProfiles(const Profile& first, const Profile& second) {
   const std::string difference = SignatureDifference(first.machine, second.machine);
   if (!difference.empty()) {
-    return absl::FailedPreconditionError("profiles of different machines: " + difference + "; accepted: profiles of one machine");
+    return absl::FailedPreconditionError("profiles of different machines: " + difference +
+                                         "; accepted: profiles of one machine");
   }
   Profile merged = first;
   merged.machine = second.machine;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tuning profile: what was measured of this machine's best prefetch settings, kept as text (FFTW's wisdom is the model). A profile never
-// changes results, only speed.
+// A tuning profile: what was measured of this machine's best prefetch settings, kept as text (FFTW's wisdom is the
+// model). A profile never changes results, only speed.
 #ifndef QUERN_CODEGEN_MACHINE_PROFILE_H_
 #define QUERN_CODEGEN_MACHINE_PROFILE_H_
 
@@ -61,12 +61,13 @@ class Profile {
   static absl::StatusOr<Profile> Parse(std::string_view text, std::string_view name);
   std::string Print() const;
 
-  // What a cell asks for. A size that was not measured takes the nearest one's within a factor of 4; other key classes and pipelines
-  // stand in for one that was not measured at all. `estimate` where nothing fits.
+  // What a cell asks for. A size that was not measured takes the nearest one's within a factor of 4; other key classes
+  // and pipelines stand in for one that was not measured at all. `estimate` where nothing fits.
   ProfileLookUp Find(const TuningCell& cell, const PrefetchSetting& estimate) const;
-  // The same for all sizes. *origin: where the estimate comes from, "estimate"; then, if entries say anything, "profile: 9 sizes exact, 3
-  // nearest size, 5 default (estimate)".
-  PrefetchSchedule Schedule(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const PrefetchSchedule& estimate, std::string* origin) const;
+  // The same for all sizes. *origin: where the estimate comes from, "estimate"; then, if entries say anything,
+  // "profile: 9 sizes exact, 3 nearest size, 5 default (estimate)".
+  PrefetchSchedule Schedule(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const PrefetchSchedule& estimate,
+                            std::string* origin) const;
 
   // Puts entries in the place of those of the same cell.
   void Put(const std::vector<ProfileEntry>& news);
@@ -75,13 +76,14 @@ class Profile {
 // What makes a profile one of another machine; "" where it is of this one.
 std::string ForeignMachine(const Profile& profile);
 
-// Of two profiles of one machine, the second one's entries winning. *Errors*: FailedPrecondition where the machines differ.
+// Of two profiles of one machine, the second one's entries winning. *Errors*: FailedPrecondition where the machines
+// differ.
 absl::StatusOr<Profile> MergeProfiles(const Profile& first, const Profile& second);
 // A line for each cell that differs: "- .." in the first alone, "+ .." in the second, "~ .." in both.
 std::string DiffProfiles(const Profile& first, const Profile& second);
 
-// Where profiles are looked for: $QUERN_PROFILE alone if that is set ("off": nowhere), else $XDG_CONFIG_HOME/quern/NAME, then
-// /etc/quern/NAME; NAME goes by the signature.
+// Where profiles are looked for: $QUERN_PROFILE alone if that is set ("off": nowhere), else
+// $XDG_CONFIG_HOME/quern/NAME, then /etc/quern/NAME; NAME goes by the signature.
 std::vector<std::string> ProfilePlaces(const MachineSignature& machine);
 // The place that `quern tune` writes to. *Errors*: FailedPrecondition where there is none.
 absl::StatusOr<std::string> ProfileHome(const MachineSignature& machine);
@@ -90,8 +92,8 @@ absl::StatusOr<Profile> ReadProfile(const std::string& path);
 // Under a temporary name and renamed; makes the folder.
 absl::Status WriteProfile(const Profile& profile, const std::string& path);
 
-// What Compile goes by; null: none. Read at the first call from the first place that has one; a bad or foreign one is one warning, and
-// none. *Threads*: any.
+// What Compile goes by; null: none. Read at the first call from the first place that has one; a bad or foreign one is
+// one warning, and none. *Threads*: any.
 std::shared_ptr<const Profile> ProfileOfProcess();
 // What it finds at first. *Errors*: none; a warning that was said is not said again.
 std::shared_ptr<const Profile> FindProfile();

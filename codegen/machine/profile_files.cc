@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where profiles lie, and which one a process goes by. A profile is found by what it was measured on, so that a home that several machines
-// share holds one for each:
+// Where profiles lie, and which one a process goes by. A profile is found by what it was measured on, so that a home
+// that several machines share holds one for each:
 //
 //     $QUERN_PROFILE                                             alone, where it is set; "off": none
-//     ~/.config/quern/znver5-1f0c9a3e.profile                    what `quern tune` writes: LLVM's name of the CPU, and a hash of the model
-//     /etc/quern/znver5-1f0c9a3e.profile                         and cache sizes
+//     ~/.config/quern/znver5-1f0c9a3e.profile                    what `quern tune` writes: LLVM's name of the CPU, and
+//     a hash of the model /etc/quern/znver5-1f0c9a3e.profile                         and cache sizes
 //
-// The first place that has a file counts, and is read once in a process, when the first plan is made. A file that cannot be used is one
-// warning, and plans are made as if there were none: of a job that may run for hours nothing depends on it but time.
+// The first place that has a file counts, and is read once in a process, when the first plan is made. A file that
+// cannot be used is one warning, and plans are made as if there were none: of a job that may run for hours nothing
+// depends on it but time.
 //
-// A profile holds numbers that are checked when they are read and that change nothing but when cache lines are asked for, so unlike kernels
-// (private_folder.h) it may be anybody's: /etc/quern is the administrator's.
+// A profile holds numbers that are checked when they are read and that change nothing but when cache lines are asked
+// for, so unlike kernels (private_folder.h) it may be anybody's: /etc/quern is the administrator's.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/auxv.h>
@@ -49,28 +50,33 @@ uint32_t HashOf(std::string_view text) {
   return hash;
 }
 
-// Of what stays as long as the machine is the same: no number of cores, which every container has its own of, and no microcode.
+// Of what stays as long as the machine is the same: no number of cores, which every container has its own of, and no
+// microcode.
 std::string FileNameOf(const MachineSignature& machine) {
   std::string name = machine.cpu.empty() ? "cpu" : machine.cpu;
   for (char& c : name) {
-    const bool is_plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '.';
+    const bool is_plain =
+        (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '.';
     if (!is_plain) c = '_';
   }
   char hash[16];
-  std::snprintf(
-      hash, sizeof hash, "%08x",
-      HashOf(machine.cpu_name + "\n" + machine.cpu + "\n" + std::to_string(machine.l2_bytes) + "\n" + std::to_string(machine.l3_bytes)));
+  std::snprintf(hash, sizeof hash, "%08x",
+                HashOf(machine.cpu_name + "\n" + machine.cpu + "\n" + std::to_string(machine.l2_bytes) + "\n" +
+                       std::to_string(machine.l3_bytes)));
   return name + "-" + hash + ".profile";
 }
 
 absl::StatusOr<std::string> ReadAll(const std::string& path) {
   constexpr const char* kAccepted = "a file that quern tune has written";
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (file.get() < 0 && errno == ENOENT) return absl::NotFoundError("no profile: " + Show(path) + "; accepted: " + kAccepted);
+  if (file.get() < 0 && errno == ENOENT)
+    return absl::NotFoundError("no profile: " + Show(path) + "; accepted: " + kAccepted);
   struct stat about;
-  if (file.get() < 0 || fstat(file.get(), &about) != 0) return Failed("cannot read profile", path, ErrorText(errno), kAccepted);
+  if (file.get() < 0 || fstat(file.get(), &about) != 0)
+    return Failed("cannot read profile", path, ErrorText(errno), kAccepted);
   if (!S_ISREG(about.st_mode)) return Failed("cannot read profile", path, "not a file", kAccepted);
-  if (static_cast<uint64_t>(about.st_size) > kMaxFileBytes) return Failed("cannot read profile", path, "more than 16 MiB", kAccepted);
+  if (static_cast<uint64_t>(about.st_size) > kMaxFileBytes)
+    return Failed("cannot read profile", path, "more than 16 MiB", kAccepted);
   std::string text(static_cast<size_t>(about.st_size), '\0');
   size_t done = 0;
   while (done < text.size()) {
@@ -110,7 +116,8 @@ struct ProfileState {
   static ProfileState& OfProcess() {
     static auto* state = [] {
       auto* made = new ProfileState;
-      pthread_atfork([] { OfProcess().mutex.lock(); }, [] { OfProcess().mutex.unlock(); }, [] { OfProcess().mutex.unlock(); });
+      pthread_atfork([] { OfProcess().mutex.lock(); }, [] { OfProcess().mutex.unlock(); },
+                     [] { OfProcess().mutex.unlock(); });
       return made;
     }();
     return *state;
@@ -141,7 +148,8 @@ absl::StatusOr<std::string> ProfileHome(const MachineSignature& machine) {
   if (row.from_environment && row.value != "off") return row.value;
   const std::string home = UserConfigFolder();
   if (!home.empty()) return home + "/" + FileNameOf(machine);
-  return absl::FailedPreconditionError("no folder for profiles: HOME is not set; accepted: QUERN_PROFILE=FILE, or --profile FILE");
+  return absl::FailedPreconditionError(
+      "no folder for profiles: HOME is not set; accepted: QUERN_PROFILE=FILE, or --profile FILE");
 }
 
 absl::StatusOr<Profile> ReadProfile(const std::string& path) {
@@ -155,7 +163,8 @@ absl::Status WriteProfile(const Profile& profile, const std::string& path) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
-  if (error) return Failed("cannot make folder of profiles", folder.string(), error.message(), "a folder that can be made");
+  if (error)
+    return Failed("cannot make folder of profiles", folder.string(), error.message(), "a folder that can be made");
   const std::string temporary = path + "." + std::to_string(getpid()) + ".quern-tmp";
   absl::Status status = WriteAll(temporary, profile.Print());
   if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0)

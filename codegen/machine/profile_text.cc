@@ -8,9 +8,9 @@
 //     entry probe_open word 2^15 pipeline=1 threads=1 setting=default ns=0.9 default_ns=0.9 off_ns=0.9 noise=0.02
 //     end 2
 //
-// Empty lines and lines that begin with '#' say nothing. The last line counts the entries, so that a file that was cut is not taken for a
-// whole one; a wrong line anywhere, and nothing of the file is used. A number is written with six digits and reads back as what was
-// written, whatever the language of the process.
+// Empty lines and lines that begin with '#' say nothing. The last line counts the entries, so that a file that was cut
+// is not taken for a whole one; a wrong line anywhere, and nothing of the file is used. A number is written with six
+// digits and reads back as what was written, whatever the language of the process.
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
@@ -26,7 +26,8 @@ constexpr uint64_t kVersion = 1;
 constexpr uint32_t kMaxPipeline = 64;
 constexpr uint32_t kMaxThreads = 1024;
 constexpr KeyClass kKeyClasses[] = {KeyClass::kPacked, KeyClass::kFixed, KeyClass::kString};
-constexpr const char* kEntryForm = "entry LOOP KEYS 2^SIZE pipeline=N threads=N setting=SETTING ns=N default_ns=N off_ns=N noise=N";
+constexpr const char* kEntryForm =
+    "entry LOOP KEYS 2^SIZE pipeline=N threads=N setting=SETTING ns=N default_ns=N off_ns=N noise=N";
 
 absl::Status Bad(const char* what, std::string_view value, const std::string& accepted) {
   return InvalidArgument(std::string(what) + ": " + Show(value) + "; accepted: " + accepted);
@@ -34,7 +35,8 @@ absl::Status Bad(const char* what, std::string_view value, const std::string& ac
 
 std::string LoopNames() {
   std::string names;
-  for (size_t i = 0; i < kNumPrefetchLoops; ++i) names += (i == 0 ? "" : ", ") + std::string(LoopText(static_cast<PrefetchLoop>(i)));
+  for (size_t i = 0; i < kNumPrefetchLoops; ++i)
+    names += (i == 0 ? "" : ", ") + std::string(LoopText(static_cast<PrefetchLoop>(i)));
   return names;
 }
 
@@ -57,7 +59,8 @@ absl::Status ReadKeys(std::string_view word, KeyClass* keys) {
 absl::Status ReadSizeClass(std::string_view word, uint32_t* size_class) {
   uint64_t bits = 0;
   if (word.substr(0, 2) != "2^" || !ReadCount(word.substr(2), kSmallestSizeClass, kLargestSizeClass, &bits)) {
-    return Bad("bad table size", word, "2^" + std::to_string(kSmallestSizeClass) + " to 2^" + std::to_string(kLargestSizeClass));
+    return Bad("bad table size", word,
+               "2^" + std::to_string(kSmallestSizeClass) + " to 2^" + std::to_string(kLargestSizeClass));
   }
   *size_class = static_cast<uint32_t>(bits);
   return absl::OkStatus();
@@ -88,11 +91,13 @@ class EntryFields {
   }
 
  private:
-  static constexpr std::string_view kNames[] = {"pipeline", "threads", "setting", "ns", "default_ns", "off_ns", "noise"};
+  static constexpr std::string_view kNames[] = {"pipeline",   "threads", "setting", "ns",
+                                                "default_ns", "off_ns",  "noise"};
 
   absl::Status Set(size_t number, std::string_view name, std::string_view value) {
     if (number < 2)
-      return SetCount(number == 0 ? kMaxPipeline : kMaxThreads, name, value, number == 0 ? &entry_->cell.pipeline : &entry_->cell.threads);
+      return SetCount(number == 0 ? kMaxPipeline : kMaxThreads, name, value,
+                      number == 0 ? &entry_->cell.pipeline : &entry_->cell.threads);
     if (number == 2) return SetSetting(value);
     double* const reals[] = {&entry_->ns, &entry_->default_ns, &entry_->off_ns, &entry_->noise};
     if (ReadReal(value, reals[number - 3])) return absl::OkStatus();
@@ -122,8 +127,8 @@ class EntryFields {
 std::string PrintEntry(const ProfileEntry& entry) {
   return "entry " + PrintCell(entry.cell) +
          " setting=" + (entry.is_default ? "default" : PrintSetting(entry.setting, DefaultHint(entry.cell.loop))) +
-         " ns=" + PrintReal(entry.ns) + " default_ns=" + PrintReal(entry.default_ns) + " off_ns=" + PrintReal(entry.off_ns) +
-         " noise=" + PrintReal(entry.noise) + "\n";
+         " ns=" + PrintReal(entry.ns) + " default_ns=" + PrintReal(entry.default_ns) +
+         " off_ns=" + PrintReal(entry.off_ns) + " noise=" + PrintReal(entry.noise) + "\n";
 }
 
 // Reads lines one by one; what they say is in `profile` when the last one has been read.
@@ -138,7 +143,8 @@ class Reader {
     if (has_end_) return Bad("line behind the end of a profile", line, "nothing behind end");
     if (!has_version_) return ReadVersion(line, word, rest);
     if (word == "machine") return ReadMachine(rest);
-    if (word != "fact" && word != "entry" && word != "end") return Bad("unknown line of a profile", word, "machine, fact, entry, end");
+    if (word != "fact" && word != "entry" && word != "end")
+      return Bad("unknown line of a profile", word, "machine, fact, entry, end");
     if (!has_machine_) return Bad("line before the machine of a profile", word, "machine NAME=VALUE ..");
     if (word == "fact") return ReadFact(line);
     return word == "entry" ? ReadEntry(rest) : ReadEnd(rest);
@@ -146,12 +152,14 @@ class Reader {
 
   absl::Status CheckComplete() const {
     if (has_end_) return absl::OkStatus();
-    return Bad("profile without its last line", has_version_ ? "cut off" : "empty", "a whole one, from quern-profile 1 to end COUNT");
+    return Bad("profile without its last line", has_version_ ? "cut off" : "empty",
+               "a whole one, from quern-profile 1 to end COUNT");
   }
 
  private:
   absl::Status ReadVersion(std::string_view line, std::string_view word, std::string_view rest) {
-    if (word != "quern-profile") return Bad("not a profile", line, "quern-profile " + std::to_string(kVersion) + " as first line");
+    if (word != "quern-profile")
+      return Bad("not a profile", line, "quern-profile " + std::to_string(kVersion) + " as first line");
     uint64_t version = 0;
     const std::string_view text = TakeWord(&rest);
     if (!ReadCount(text, kVersion, kVersion, &version) || !TakeWord(&rest).empty()) {
@@ -180,7 +188,8 @@ class Reader {
     QUERN_RETURN_IF_ERROR(ReadKeys(TakeWord(&rest), &entry.cell.keys));
     QUERN_RETURN_IF_ERROR(ReadSizeClass(TakeWord(&rest), &entry.cell.size_class));
     EntryFields fields(&entry);
-    for (std::string_view word = TakeWord(&rest); !word.empty(); word = TakeWord(&rest)) QUERN_RETURN_IF_ERROR(fields.Read(word));
+    for (std::string_view word = TakeWord(&rest); !word.empty(); word = TakeWord(&rest))
+      QUERN_RETURN_IF_ERROR(fields.Read(word));
     QUERN_RETURN_IF_ERROR(fields.CheckComplete());
     const size_t before = profile_->entries.size();
     profile_->Put({entry});
@@ -191,7 +200,8 @@ class Reader {
     uint64_t count = 0;
     const std::string_view text = TakeWord(&rest);
     if (!ReadCount(text, 0, UINT64_MAX, &count) || !TakeWord(&rest).empty() || count != profile_->entries.size()) {
-      return Bad("number of entries of a profile", text, std::to_string(profile_->entries.size()) + ", as many as there are");
+      return Bad("number of entries of a profile", text,
+                 std::to_string(profile_->entries.size()) + ", as many as there are");
     }
     has_end_ = true;
     return absl::OkStatus();

@@ -44,11 +44,12 @@ bool ReadNumber(std::string_view text, uint64_t* value) {
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
-absl::Status SetNumber(std::string_view name, std::string_view value, uint64_t min, uint64_t max, const char* unit, uint32_t* target) {
+absl::Status SetNumber(std::string_view name, std::string_view value, uint64_t min, uint64_t max, const char* unit,
+                       uint32_t* target) {
   uint64_t number = 0;
   if (!ReadNumber(value, &number) || number < min || number > max) {
-    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + Show(value) + "; accepted: " + std::to_string(min) +
-                           " to " + std::to_string(max) + " " + unit);
+    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + Show(value) +
+                           "; accepted: " + std::to_string(min) + " to " + std::to_string(max) + " " + unit);
   }
   *target = static_cast<uint32_t>(number);
   return absl::OkStatus();
@@ -56,22 +57,25 @@ absl::Status SetNumber(std::string_view name, std::string_view value, uint64_t m
 
 absl::Status SetChoice(std::string_view name, std::string_view value, std::string_view accepted, std::string* target) {
   if (!IsAccepted(accepted, value)) {
-    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + Show(value) + "; accepted: " + CommaList(accepted));
+    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + Show(value) +
+                           "; accepted: " + CommaList(accepted));
   }
   *target = std::string(value);
   return absl::OkStatus();
 }
 
-absl::Status SetSchedule(PrefetchLoop loop, std::string_view name, std::string_view value, bool applies, KernelPlan* plan) {
+absl::Status SetSchedule(PrefetchLoop loop, std::string_view name, std::string_view value, bool applies,
+                         KernelPlan* plan) {
   absl::StatusOr<PrefetchSchedule> schedule = ParseSchedule(value, DefaultHint(loop));
   if (!schedule.ok())
-    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + std::string(schedule.status().message()));
+    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " +
+                           std::string(schedule.status().message()));
   if (!applies) return absl::OkStatus();
 #define QUERN_PLAN_SCHEDULE(scope, Loop, parameter, meaning) \
-  if (loop == PrefetchLoop::Loop) {                        \
+  if (loop == PrefetchLoop::Loop) {                          \
     plan->parameter = *std::move(schedule);                  \
-    plan->parameter##_origin.text = "given";               \
-    return absl::OkStatus();                               \
+    plan->parameter##_origin.text = "given";                 \
+    return absl::OkStatus();                                 \
   }
 #define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning)
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning)
@@ -120,10 +124,11 @@ std::string ParameterNames(const KernelSpec& spec) {
 
 absl::Status SetParameter(KernelPlan* plan, std::string_view name, std::string_view value) {
 #define QUERN_PLAN_NUMBER(scope, parameter, default_value, min, max, unit, meaning) \
-  if (name == #parameter && IsIn(Scope::scope, plan->spec)) return SetNumber(name, value, min, max, unit, &plan->parameter);
+  if (name == #parameter && IsIn(Scope::scope, plan->spec))                         \
+    return SetNumber(name, value, min, max, unit, &plan->parameter);
 #define QUERN_PLAN_CHOICE(scope, parameter, default_value, accepted, meaning) \
   if (name == #parameter && IsIn(Scope::scope, plan->spec)) return SetChoice(name, value, accepted, &plan->parameter);
-#define QUERN_PLAN_SCHEDULE(scope, Loop, parameter, meaning)               \
+#define QUERN_PLAN_SCHEDULE(scope, Loop, parameter, meaning)             \
   if (name == #parameter && IsIn(OperatorsOf(Scope::scope), plan->spec)) \
     return SetSchedule(PrefetchLoop::Loop, name, value, IsIn(Scope::scope, plan->spec), plan);
 #include "codegen/plan/plan_parameters.def"
@@ -135,7 +140,8 @@ absl::Status FinaliseModule(KernelPlan* plan) {
   std::vector<KeySpec> kernel_keys;
   for (const KeySpec& key : plan->spec.keys) kernel_keys.push_back(KernelKey(key));
   if ((plan->group_layout == "dense" || plan->group_layout == "open") && WordBits(kernel_keys) == 0) {
-    return InvalidArgument("layout for keys that fit one machine word: " + Show(plan->group_layout) + "; accepted: auto, directory");
+    return InvalidArgument("layout for keys that fit one machine word: " + Show(plan->group_layout) +
+                           "; accepted: auto, directory");
   }
   if (plan->prefetch == "off") plan->prefetch_input_rows = 0;
   // A group cannot be longer than the batch that it is a part of.
@@ -144,7 +150,8 @@ absl::Status FinaliseModule(KernelPlan* plan) {
   plan->inline_key_bytes = (plan->inline_key_bytes + 3) / 8 * 8 + 4;
   plan->inline_group_bytes = (plan->inline_group_bytes + 3) / 8 * 8 + 4;
   if ((plan->layout == "dense" || plan->layout == "open") && WordBits(plan->spec) == 0) {
-    return InvalidArgument("layout for keys that fit one machine word: " + Show(plan->layout) + "; accepted: auto, unchained");
+    return InvalidArgument("layout for keys that fit one machine word: " + Show(plan->layout) +
+                           "; accepted: auto, unchained");
   }
   return absl::OkStatus();
 }
@@ -172,11 +179,12 @@ absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machi
 #define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning)
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning)
 #define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) \
-  if (IsIn(Scope::scope, spec))                       \
+  if (IsIn(Scope::scope, spec))                         \
     plan.name = ChooseSchedule(PrefetchLoop::Loop, keys, plan.pipeline, machine, profile, &plan.name##_origin.text);
 #include "codegen/plan/plan_parameters.def"
   for (const auto& [name, value] : overrides) QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
-  if (plan.states == "auto" && spec.op == Operator::kAggregate) plan.states = HasVectorMasks(machine) ? "vectors" : "single";
+  if (plan.states == "auto" && spec.op == Operator::kAggregate)
+    plan.states = HasVectorMasks(machine) ? "vectors" : "single";
   QUERN_RETURN_IF_ERROR(FinaliseModule(&plan));
   return plan;
 }
@@ -186,13 +194,16 @@ std::string PrintPlan(const KernelPlan& plan) {
 #define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) \
   if (IsIn(Scope::scope, plan.spec)) text += Line(#name " = " + std::to_string(plan.name), meaning " (" unit ")");
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) \
-  if (IsIn(Scope::scope, plan.spec)) text += Line(#name " = " + plan.name, meaning "; accepted: " + CommaList(accepted));
-#define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) \
-  if (IsIn(Scope::scope, plan.spec))                  \
-    text += Line(#name " = " + PrintSchedule(plan.name, DefaultHint(PrefetchLoop::Loop)), meaning + OriginText(plan.name##_origin));
+  if (IsIn(Scope::scope, plan.spec))                                     \
+    text += Line(#name " = " + plan.name, meaning "; accepted: " + CommaList(accepted));
+#define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning)                                   \
+  if (IsIn(Scope::scope, plan.spec))                                                      \
+    text += Line(#name " = " + PrintSchedule(plan.name, DefaultHint(PrefetchLoop::Loop)), \
+                 meaning + OriginText(plan.name##_origin));
 #include "codegen/plan/plan_parameters.def"
   text += Line("l2_bytes = " + std::to_string(plan.l2_bytes), "the machine's: tables up to it are of class l2");
-  text += Line("l3_bytes = " + std::to_string(plan.l3_bytes), "the machine's: tables up to it are of class l3, beyond of class dram");
+  text += Line("l3_bytes = " + std::to_string(plan.l3_bytes),
+               "the machine's: tables up to it are of class l3, beyond of class dram");
   return text;
 }
 
@@ -227,22 +238,26 @@ std::string PlanJson(const KernelPlan& plan) {
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) \
   if (IsIn(Scope::scope, plan.spec)) text += "\"" #name "\":\"" + plan.name + "\",";
 #define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) \
-  if (IsIn(Scope::scope, plan.spec)) text += "\"" #name "\":\"" + PrintSchedule(plan.name, DefaultHint(PrefetchLoop::Loop)) + "\",";
+  if (IsIn(Scope::scope, plan.spec))                    \
+    text += "\"" #name "\":\"" + PrintSchedule(plan.name, DefaultHint(PrefetchLoop::Loop)) + "\",";
 #include "codegen/plan/plan_parameters.def"
-  return text + "\"l2_bytes\":" + std::to_string(plan.l2_bytes) + ",\"l3_bytes\":" + std::to_string(plan.l3_bytes) + "}";
+  return text + "\"l2_bytes\":" + std::to_string(plan.l2_bytes) + ",\"l3_bytes\":" + std::to_string(plan.l3_bytes) +
+         "}";
 }
 
 std::string CodeParameters(const KernelPlan& plan) {
-  constexpr std::string_view kOfCode[] = {"inline_key_bytes", "inline_group_bytes", "sort_method", "hash",
-                                          "prefetch",         "prefetch_input_rows",        "states",      "passes",
+  constexpr std::string_view kOfCode[] = {"inline_key_bytes", "inline_group_bytes",  "sort_method", "hash",
+                                          "prefetch",         "prefetch_input_rows", "states",      "passes",
                                           "codegen_level",    "toggled_pass"};
   std::string text;
   const auto add = [&](Scope scope, std::string_view name, const std::string& value) {
     if (!IsIn(scope, plan.spec) || std::find(std::begin(kOfCode), std::end(kOfCode), name) == std::end(kOfCode)) return;
     text += (text.empty() ? "{\"" : ",\"") + std::string(name) + "\":" + value;
   };
-#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) add(Scope::scope, #name, std::to_string(plan.name));
-#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) add(Scope::scope, #name, "\"" + plan.name + "\"");
+#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) \
+  add(Scope::scope, #name, std::to_string(plan.name));
+#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) \
+  add(Scope::scope, #name, "\"" + plan.name + "\"");
 #include "codegen/plan/plan_parameters.def"
   return text + "}";
 }
@@ -271,7 +286,8 @@ PrefetchSchedules PrefetchOf(const KernelPlan& plan) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const AggregateDescriptor>> MakePlannedGroups(const KernelPlan& plan) {
-  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<AggregateDescriptor> descriptor, AggregateDescriptor::Make(plan.spec, plan.inline_group_bytes));
+  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<AggregateDescriptor> descriptor,
+                         AggregateDescriptor::Make(plan.spec, plan.inline_group_bytes));
   QuernJoinDescriptor* tuning = descriptor->mutable_tuning();
   tuning->batch_rows = plan.batch_size;
   tuning->prefetches = plan.prefetch != "off";
@@ -297,7 +313,8 @@ AggregateOptions MakeAggregateOptions(const KernelPlan& plan) {
 }
 
 std::shared_ptr<const SortDescriptor> MakePlannedSort(const KernelPlan& plan) {
-  auto descriptor = std::make_shared<SortDescriptor>(plan.spec, plan.sort_method == "comparison" ? SortMethod::kComparison : SortMethod::kRadix);
+  auto descriptor = std::make_shared<SortDescriptor>(
+      plan.spec, plan.sort_method == "comparison" ? SortMethod::kComparison : SortMethod::kRadix);
   descriptor->mutable_tuning()->batch_rows = plan.batch_size;
   descriptor->mutable_tuning()->rows.prefetches = plan.prefetch != "off";
   return descriptor;
@@ -308,8 +325,8 @@ SortOptions MakeSortOptions(const KernelPlan& plan) {
   options.prefetch = PrefetchOf(plan);
   options.prefetches = plan.prefetch != "off";
   options.huge_pages = plan.huge_pages == "on";
-  // A quarter of the L2 cache, since sorting wants as much again beside them (10 M entries of two words: 512 buckets 13 ns an entry for
-  // all, 1024 of 156 KB 11, 2048 15; `sort_bench --benchmark_filter=keys`).
+  // A quarter of the L2 cache, since sorting wants as much again beside them (10 M entries of two words: 512 buckets 13
+  // ns an entry for all, 1024 of 156 KB 11, 2048 15; `sort_bench --benchmark_filter=keys`).
   options.bucket_bytes = std::max<uint64_t>(plan.l2_bytes / 4, 4096);
   options.dictionary_rows = plan.dictionary_rows;
   options.prefix_words = plan.prefix_words;

@@ -50,16 +50,16 @@ struct KernelPlan {
   bool operator==(const KernelPlan&) const = default;
 };
 
-// Makes the plan. `profile`: of the machine that the plan is for; null: none. *Errors*: InvalidArgument for an unknown parameter or a value
-// out of range, with the accepted ones.
+// Makes the plan. `profile`: of the machine that the plan is for; null: none. *Errors*: InvalidArgument for an unknown
+// parameter or a value out of range, with the accepted ones.
 absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machine, const PlanOverrides& overrides,
                                     const Profile* profile = nullptr);
 
 // First line "plan <spec>", then one "name = value  # meaning" a line. ParsePlan(PrintPlan(p)) == p.
 std::string PrintPlan(const KernelPlan& plan);
 absl::StatusOr<KernelPlan> ParsePlan(std::string_view text);
-// The parameters that the code of a kernel depends on, as a JSON object; the others are data of its jobs. What is kept on disk goes by
-// them, so that another profile finds the same code.
+// The parameters that the code of a kernel depends on, as a JSON object; the others are data of its jobs. What is kept
+// on disk goes by them, so that another profile finds the same code.
 std::string CodeParameters(const KernelPlan& plan);
 // The parameters as JSON object members, for --stats: {"layout":"unchained",...}.
 std::string PlanJson(const KernelPlan& plan);

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread, first come first served. A compilation takes 3 to 40 ms and a process needs few of them, so that more threads would only take
-// more of the host's CPUs at the same time.
+// One thread, first come first served. A compilation takes 3 to 40 ms and a process needs few of them, so that more
+// threads would only take more of the host's CPUs at the same time.
 //
-// The thread is polite: it has a nice value of 10, on a machine of one CPU of 19. A CPU that is idle gives itself to it at once all the
-// same. Where all are busy with the host's own threads, Linux weighs it with 110 against 1024 (with 15 against 1024): a job that shares its
-// CPU loses a tenth of it (one part in seventy) for the time of a compilation, and no more however long that takes.
+// The thread is polite: it has a nice value of 10, on a machine of one CPU of 19. A CPU that is idle gives itself to it
+// at once all the same. Where all are busy with the host's own threads, Linux weighs it with 110 against 1024 (with 15
+// against 1024): a job that shares its CPU loses a tenth of it (one part in seventy) for the time of a compilation, and
+// no more however long that takes.
 //
 // Three ways in which threads of a library harm their process, and what is done about them:
-//   exit   Static objects are destroyed while threads still run. Stop runs at exit before them: it waits until the present job comes to its
+//   exit   Static objects are destroyed while threads still run. Stop runs at exit before them: it waits until the
+//   present job comes to its
 //          next stage, a few milliseconds, where it sees that it is to stop.
-//   fork   The copy has only the thread that called fork, and whatever lock another one held is held there for ever. So fork waits until no
+//   fork   The copy has only the thread that called fork, and whatever lock another one held is held there for ever. So
+//   fork waits until no
 //          job runs and no lock of the queue is held. (posix_spawn, vfork and what is made of them do not come here.)
-//   signals  A handler of the host's would run on a thread that it does not know. Ours blocks all signals but those of a crash.
+//   signals  A handler of the host's would run on a thread that it does not know. Ours blocks all signals but those of
+//   a crash.
 #include "codegen/tier/compile_queue.h"
 
 #include <pthread.h>
@@ -86,8 +90,8 @@ struct CompileQueue::State {
   }
 
   bool StartThread() {
-    // Handlers run in the reverse order of their registration: this one before the destructors of what the host had before the first job,
-    // which its log callback may use. (Ours and LLVM's do not run at all.)
+    // Handlers run in the reverse order of their registration: this one before the destructors of what the host had
+    // before the first job, which its log callback may use. (Ours and LLVM's do not run at all.)
     static const bool registered = (AtProcessEnd([] { OfProcess().Stop(); }), true);
     (void)registered;
     sigset_t all, before;
@@ -126,7 +130,8 @@ void CompileQueue::Loop(State* state) {
   BePolite();
   std::unique_lock<std::mutex> lock(state->mutex);
   while (true) {
-    state->changed.wait(lock, [&] { return state->stop || (state->whose == CompileThread::kOwn && !state->waiting.empty()); });
+    state->changed.wait(
+        lock, [&] { return state->stop || (state->whose == CompileThread::kOwn && !state->waiting.empty()); });
     if (state->stop) return;
     if (auto job = state->TakeFirst()) state->Run(std::move(job), &lock);
   }
@@ -200,7 +205,8 @@ void CompileQueue::Stop() {
     const unsigned own = runs_job ? 1 : 0;
     state->changed.wait(lock, [&] { return state->num_running <= own; });
   }
-  if (state->has_thread && state->thread.get_id() != std::this_thread::get_id() && state->thread.joinable()) state->thread.join();
+  if (state->has_thread && state->thread.get_id() != std::this_thread::get_id() && state->thread.joinable())
+    state->thread.join();
 }
 
 void CompileQueue::BeforeFork() {

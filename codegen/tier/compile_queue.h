@@ -53,8 +53,8 @@ class CompileQueue {
   void SetThread(CompileThread thread);
   CompileThread thread();
 
-  // Jobs that wait are dropped, one that runs is told to stop and waited for, and no more are taken. At the end of the process, which is
-  // then safe from a thread of ours that still runs while statics are destroyed.
+  // Jobs that wait are dropped, one that runs is told to stop and waited for, and no more are taken. At the end of the
+  // process, which is then safe from a thread of ours that still runs while statics are destroyed.
   void Stop();
 
  private:

@@ -6,15 +6,15 @@
 //         │  └─ not yet: so many more rows
 //         └─ found in memory ──> over
 //
-// Example: `aggregate keys=i64 aggs=sum(i64)`, 4 ms to compile, 15 ns a row, a CPU to spare. Ten jobs of 30,000 rows come one
-// after the other. The meter is set to 67,000 rows, after which it is worth a look whether the kernel is on disk: in the third job it is
-// due, the kernel is not, and the meter is set to what is left of 267,000 (4 ms). The ninth job brings the last of them. It counts on the
-// generic kernel while the compile thread works; whatever batch comes next after that finds the compiled entry points in the slot. The
-// tenth job's Compile finds the compiled kernel in the process's cache, and the tier, which has left the table, goes with the last job that
-// has its generic kernel.
+// Example: `aggregate keys=i64 aggs=sum(i64)`, 4 ms to compile, 15 ns a row, a CPU to spare. Ten jobs of 30,000 rows
+// come one after the other. The meter is set to 67,000 rows, after which it is worth a look whether the kernel is on
+// disk: in the third job it is due, the kernel is not, and the meter is set to what is left of 267,000 (4 ms). The
+// ninth job brings the last of them. It counts on the generic kernel while the compile thread works; whatever batch
+// comes next after that finds the compiled entry points in the slot. The tenth job's Compile finds the compiled kernel
+// in the process's cache, and the tier, which has left the table, goes with the last job that has its generic kernel.
 //
-// A meter is counted down by any number of threads, and the one that brings it to nothing, and no other, decides. So all that decides is
-// on one thread at a time, but for Expect: hence `stage_` is changed by compare-and-swap.
+// A meter is counted down by any number of threads, and the one that brings it to nothing, and no other, decides. So
+// all that decides is on one thread at a time, but for Expect: hence `stage_` is changed by compare-and-swap.
 #include "codegen/tier/tier.h"
 
 #include <algorithm>
@@ -36,7 +36,8 @@ namespace {
 
 class Tier final : public KernelTier, public CompileJob, public std::enable_shared_from_this<Tier> {
  public:
-  Tier(std::unique_ptr<KernelMaker> maker, std::optional<uint64_t> compile_after_rows, bool swap_waits, const Kernel& generic)
+  Tier(std::unique_ptr<KernelMaker> maker, std::optional<uint64_t> compile_after_rows, bool swap_waits,
+       const Kernel& generic)
       : maker_(std::move(maker)),
         costs_(EstimateCosts(generic.plan.spec)),
         asked_rows_(compile_after_rows),
@@ -112,7 +113,9 @@ void Tier::Open(const Kernel& generic) {
       aggregate = aggregate_ = std::make_shared<EntrySlot<QuernAggregateEntryPoints>>(generic.aggregate, meter_);
       break;
     case Operator::kSort: sort = sort_ = std::make_shared<EntrySlot<QuernSortEntryPoints>>(generic.sort, meter_); break;
-    case Operator::kFilter: filter = filter_ = std::make_shared<EntrySlot<QuernFilterEntryPoints>>(generic.filter, meter_); break;
+    case Operator::kFilter:
+      filter = filter_ = std::make_shared<EntrySlot<QuernFilterEntryPoints>>(generic.filter, meter_);
+      break;
   }
 }
 
@@ -158,7 +161,8 @@ void Tier::Begin() {
   switch (CompileQueue::OfProcess().Add(shared_from_this())) {
     case Added::kWaiting: break;
     case Added::kNoThread:
-      return Fail(absl::ResourceExhaustedError("no thread to compile on: the system started none; accepted: a higher limit of threads"));
+      return Fail(absl::ResourceExhaustedError(
+          "no thread to compile on: the system started none; accepted: a higher limit of threads"));
     case Added::kEnding: return EndWaits();
   }
   if (!swap_waits_ || CompileQueue::OfProcess().RunIfWaiting(*this)) return;
@@ -216,7 +220,8 @@ constexpr size_t kMaxNames = 1024;
 
 }  // namespace
 
-void AddTier(std::unique_ptr<KernelMaker> maker, std::optional<uint64_t> compile_after_rows, bool swap_waits, Kernel* generic) {
+void AddTier(std::unique_ptr<KernelMaker> maker, std::optional<uint64_t> compile_after_rows, bool swap_waits,
+             Kernel* generic) {
   const auto tier = std::make_shared<Tier>(std::move(maker), compile_after_rows, swap_waits, *generic);
   tier->Open(*generic);
   generic->tier = tier;

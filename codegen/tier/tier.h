@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Never slower: a kernel that starts as the generic one and is compiled beside it once that pays.
 //
-//     Compile(kBackground) ──> Kernel with a KernelTier: generic entry points in a slot (runtime/rows/entry_slot.h), a meter of rows
+//     Compile(kBackground) ──> Kernel with a KernelTier: generic entry points in a slot (runtime/rows/entry_slot.h), a
+//     meter of rows
 //                                  rows of its jobs ──> meter ──> when enough have come: CompileQueue
-//     compile thread (ours, or one that the host lends) ──> KernelCache (memory, disk, compiler) ──> Publish into the slot
+//     compile thread (ours, or one that the host lends) ──> KernelCache (memory, disk, compiler) ──> Publish into the
+//     slot
 #ifndef QUERN_CODEGEN_TIER_TIER_H_
 #define QUERN_CODEGEN_TIER_TIER_H_
 
@@ -31,8 +33,8 @@ class KernelTier {
   // Why there will be none; empty otherwise.
   virtual std::string Failure() const = 0;
 
-  // Tells that about so many rows are to come, on one thread (of a job by several: the rows of one): where that pays, compiling begins at
-  // once. May be called again for each job.
+  // Tells that about so many rows are to come, on one thread (of a job by several: the rows of one): where that pays,
+  // compiling begins at once. May be called again for each job.
   virtual void Expect(uint64_t num_rows) = 0;
 
   // The slots of the kernel's operator; the others' are null.
@@ -54,12 +56,13 @@ class KernelMaker {
   virtual absl::StatusOr<CompiledKernel> Make(const std::atomic<bool>& stop) = 0;
 };
 
-// Gives a generic kernel its tier. With compile_after_rows the maker is asked after so many rows and not before; otherwise when it pays
-// (tier_policy.h). swap_waits: whoever counts the last of these rows waits for the outcome.
-void AddTier(std::unique_ptr<KernelMaker> maker, std::optional<uint64_t> compile_after_rows, bool swap_waits, Kernel* generic);
+// Gives a generic kernel its tier. With compile_after_rows the maker is asked after so many rows and not before;
+// otherwise when it pays (tier_policy.h). swap_waits: whoever counts the last of these rows waits for the outcome.
+void AddTier(std::unique_ptr<KernelMaker> maker, std::optional<uint64_t> compile_after_rows, bool swap_waits,
+             Kernel* generic);
 
-// The process's generic kernels that have a tier and are not compiled yet, by name, so that the rows of many small jobs add up. The names
-// that were used least recently go first. *Threads*: any.
+// The process's generic kernels that have a tier and are not compiled yet, by name, so that the rows of many small jobs
+// add up. The names that were used least recently go first. *Threads*: any.
 class TierTable {
  public:
   static TierTable& OfProcess();

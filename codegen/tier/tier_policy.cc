@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job that ends soon must not pay for a compilation, and one that goes on for long must not wait for it. Nobody knows how long a job will
-// be, unless the host says so. The rule is that of whoever may rent or buy skis: rent until what the rents come to is the price.
+// A job that ends soon must not pay for a compilation, and one that goes on for long must not wait for it. Nobody knows
+// how long a job will be, unless the host says so. The rule is that of whoever may rent or buy skis: rent until what
+// the rents come to is the price.
 //
 //     rows = price of compiling / gain of a row        4 ms / 5 ns = 800,000 rows
 //
-// On a machine with a CPU to spare the job does not pay that price; it loses a little, since the two share memory and caches, and what is
-// compiled is there for the next job and, on disk, for the next process. So a tenth of the price counts, but not before the job has gone on
-// for as long as compiling takes, since one that has is likely to go on for as long again: 4 ms at 10 ns a row are 400,000 rows. Where
-// there is one CPU, the job pays all of it.
+// On a machine with a CPU to spare the job does not pay that price; it loses a little, since the two share memory and
+// caches, and what is compiled is there for the next job and, on disk, for the next process. So a tenth of the price
+// counts, but not before the job has gone on for as long as compiling takes, since one that has is likely to go on for
+// as long again: 4 ms at 10 ns a row are 400,000 rows. Where there is one CPU, the job pays all of it.
 //
-// With expected_rows the question is another one: will the compiled kernel be there for enough of the rows? Compiling for 4 ms while the
-// job goes on at 10 ns a row, it will be for all but the first 400,000. With a million rows to come 600,000 of them gain 3 ms.
+// With expected_rows the question is another one: will the compiled kernel be there for enough of the rows? Compiling
+// for 4 ms while the job goes on at 10 ns a row, it will be for all but the first 400,000. With a million rows to come
+// 600,000 of them gain 3 ms.
 //
-// Where a row gains less than a fiftieth of what it takes, nothing is compiled: the estimate is not that good, nor would anybody see it.
+// Where a row gains less than a fiftieth of what it takes, nothing is compiled: the estimate is not that good, nor
+// would anybody see it.
 //
-// The estimates are linear in the columns of a spec, and rough: what decides is whether they are right within a factor of two.
-// `never_slower --benchmark_filter=speeds` prints them beside what is measured. The time of compiling is corrected by what compilations of
-// this process took.
+// The estimates are linear in the columns of a spec, and rough: what decides is whether they are right within a factor
+// of two. `never_slower --benchmark_filter=speeds` prints them beside what is measured. The time of compiling is
+// corrected by what compilations of this process took.
 #include "codegen/tier/tier_policy.h"
 
 #include <algorithm>
@@ -48,7 +51,8 @@ void Add(const ColumnCosts& column, double count, KernelCosts* costs) {
   costs->gain_ns += column.gain_ns * count;
 }
 
-void AddColumns(const std::vector<ColumnType>& columns, const ColumnCosts& word, const ColumnCosts& text, KernelCosts* costs) {
+void AddColumns(const std::vector<ColumnType>& columns, const ColumnCosts& word, const ColumnCosts& text,
+                KernelCosts* costs) {
   for (const ColumnType& column : columns) Add(IsString(column) ? text : word, 1, costs);
 }
 
@@ -57,7 +61,9 @@ void AddKeys(const std::vector<KeySpec>& keys, const ColumnCosts& word, const Co
 }
 
 // Keys that are one machine word: hash tables of words are not compiled, nor is comparing them.
-bool IsOneWord(const std::vector<KeySpec>& keys) { return keys.empty() || (keys.size() == 1 && !IsString(keys[0].type)); }
+bool IsOneWord(const std::vector<KeySpec>& keys) {
+  return keys.empty() || (keys.size() == 1 && !IsString(keys[0].type));
+}
 
 KernelCosts JoinCosts(const KernelSpec& spec) {
   KernelCosts costs = IsOneWord(spec.keys) ? KernelCosts{2.2, 8, 0.4} : KernelCosts{6, 8, 2};
@@ -82,8 +88,8 @@ KernelCosts AggregateCosts(const KernelSpec& spec) {
 KernelCosts SortCosts(const KernelSpec& spec) {
   const bool is_top = spec.limit != 0;
   KernelCosts costs = {1.5, is_top ? 0.2 : 8, 0};
-  AddKeys(spec.keys, is_top ? ColumnCosts{3, 0.7, 0.4} : ColumnCosts{3, 12, 0.15}, is_top ? ColumnCosts{6, 5, 0.2} : ColumnCosts{6, 25, 0},
-          &costs);
+  AddKeys(spec.keys, is_top ? ColumnCosts{3, 0.7, 0.4} : ColumnCosts{3, 12, 0.15},
+          is_top ? ColumnCosts{6, 5, 0.2} : ColumnCosts{6, 25, 0}, &costs);
   for (const ColumnType& column : spec.payload) {
     if (column.id == TypeId::kRowId) continue;
     Add(IsString(column) ? ColumnCosts{1.5, 6, 0.3} : ColumnCosts{0.5, 2, 0.3}, 1, &costs);
@@ -102,7 +108,8 @@ void AddLeaves(const Predicate& predicate, KernelCosts* costs) {
     case PredicateKind::kCompareColumns:
     case PredicateKind::kBetween:
     case PredicateKind::kIn:
-    case PredicateKind::kIsNull: return Add(IsString(predicate.column) ? ColumnCosts{6.5, 2, 0.5} : ColumnCosts{1.1, 0.5, 0.33}, 1, costs);
+    case PredicateKind::kIsNull:
+      return Add(IsString(predicate.column) ? ColumnCosts{6.5, 2, 0.5} : ColumnCosts{1.1, 0.5, 0.33}, 1, costs);
   }
 }
 
@@ -161,7 +168,8 @@ bool TierPolicy::Pays(const KernelCosts& costs, uint64_t rows_to_come, bool is_o
   return static_cast<double>(rows_to_come) >= missed + static_cast<double>(enough);
 }
 
-// The latest counts a quarter, so that one that had to wait for its CPU does not decide. A lost update of two threads is no harm.
+// The latest counts a quarter, so that one that had to wait for its CPU does not decide. A lost update of two threads
+// is no harm.
 void TierPolicy::Learn(const KernelCosts& costs, double measured_ms) {
   if (num_compiled_.fetch_add(1, std::memory_order_relaxed) == 0 || costs.compile_ms <= 0) return;
   const double ratio = std::clamp(measured_ms / costs.compile_ms, 0.1, 10.0);

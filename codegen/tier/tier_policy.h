@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When compiling pays: what a compilation takes, what a row costs on either kernel, and the number of rows that follows.
+// When compiling pays: what a compilation takes, what a row costs on either kernel, and the number of rows that
+// follows.
 #ifndef QUERN_CODEGEN_TIER_TIER_POLICY_H_
 #define QUERN_CODEGEN_TIER_TIER_POLICY_H_
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job is an operator as hosts run it: a spec, a compiled kernel, a table of real rows, and batches that go through it. Nothing is a model
-// of a loop, so what is measured is what the loop costs with all that is around it. Example, the cell "probe_open word 2^24":
+// A job is an operator as hosts run it: a spec, a compiled kernel, a table of real rows, and batches that go through
+// it. Nothing is a model of a loop, so what is measured is what the loop costs with all that is around it. Example, the
+// cell "probe_open word 2^24":
 //
 //     spec    join.inner keys=i64 build=i64          layout=open
 //     table   0.75 * 2^24 bytes: 310,000 tuples of 16 bytes in slots of which 40 % are taken
 //     run     120,000 probe rows, 2 ms, from where the last run ended; then the setting changes, and nothing else
 //
-// A table of a class lies in the middle of it, at three quarters of its upper end; where tables come in powers of two, at what there is.
+// A table of a class lies in the middle of it, at three quarters of its upper end; where tables come in powers of two,
+// at what there is.
 #include "codegen/tuning/job.h"
 
 #include <algorithm>
@@ -89,7 +91,8 @@ std::string SpecOf(const TuningCell& cell) {
     case PrefetchLoop::kUpdateDense:
     case PrefetchLoop::kUpdateOpen:
     case PrefetchLoop::kUpdateDirectory: return "aggregate keys=" + keys + " aggs=count_star,sum(f64)";
-    case PrefetchLoop::kGather: return std::string("sort keys=i64 payload=i64,") + (cell.keys == KeyClass::kString ? "utf8" : "i64,i64");
+    case PrefetchLoop::kGather:
+      return std::string("sort keys=i64 payload=i64,") + (cell.keys == KeyClass::kString ? "utf8" : "i64,i64");
     case PrefetchLoop::kCollision: return "sort keys=utf8 payload=rowid";
   }
   return "";
@@ -202,13 +205,15 @@ namespace {
 constexpr std::array<PrefetchLoop, kNumPrefetchLoops> kMostUsefulFirst = {
     PrefetchLoop::kProbeOpen,       PrefetchLoop::kUpdateOpen, PrefetchLoop::kProbeUnchained, PrefetchLoop::kProbeDense,
     PrefetchLoop::kUpdateDirectory, PrefetchLoop::kGather,     PrefetchLoop::kBuildUnchained, PrefetchLoop::kBuildOpen,
-    PrefetchLoop::kUpdateDense,     PrefetchLoop::kCollision,        PrefetchLoop::kBuildDense,
+    PrefetchLoop::kUpdateDense,     PrefetchLoop::kCollision,  PrefetchLoop::kBuildDense,
 };
 
-// Larger than that, a table is built for longer than a race over its settings takes; what the classes below say stands for them.
+// Larger than that, a table is built for longer than a race over its settings takes; what the classes below say stands
+// for them.
 constexpr uint32_t kLargestBuildClass = 27;
 
-// Of a measure: inside the L2 cache, between L2 and L3, near the end of L3, and in memory; sizes between take the nearest one's.
+// Of a measure: inside the L2 cache, between L2 and L3, near the end of L3, and in memory; sizes between take the
+// nearest one's.
 std::vector<uint32_t> SizeClasses(TuningEffort effort, const MachineFacts& facts, uint64_t max_bytes) {
   const uint64_t l2_bytes = facts.l2_bytes != 0 ? facts.l2_bytes : facts.signature.l2_bytes;
   const uint64_t l3_bytes = facts.l3_bytes != 0 ? facts.l3_bytes : facts.signature.l3_bytes;
@@ -244,7 +249,8 @@ std::vector<TuningCell> CellsToTune(TuningEffort effort, const MachineFacts& fac
     for (const KeyClass keys : {KeyClass::kPacked, KeyClass::kString, KeyClass::kFixed})
       for (const PrefetchLoop loop : kMostUsefulFirst) add(loop, keys, size_class, 1);
   for (const uint32_t size_class : classes)
-    for (const PrefetchLoop loop : {PrefetchLoop::kProbeOpen, PrefetchLoop::kProbeUnchained}) add(loop, KeyClass::kPacked, size_class, 2);
+    for (const PrefetchLoop loop : {PrefetchLoop::kProbeOpen, PrefetchLoop::kProbeUnchained})
+      add(loop, KeyClass::kPacked, size_class, 2);
   return cells;
 }
 

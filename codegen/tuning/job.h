@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tuner times: a loop of a real operator over a table of one size, which can be told another prefetch setting between two runs.
+// What a tuner times: a loop of a real operator over a table of one size, which can be told another prefetch setting
+// between two runs.
 #ifndef QUERN_CODEGEN_TUNING_JOB_H_
 #define QUERN_CODEGEN_TUNING_JOB_H_
 
@@ -39,14 +40,16 @@ struct TuningData {
   double slice_ms = 2;                                      // of one run
   std::string spec;                                         // to run instead of the cell's own; "": that
   std::vector<std::pair<std::string, std::string>> params;  // of its plan, but for the layout, which is the loop's
-  const Profile* facts = nullptr;                           // by whose facts the default is estimated; null: by the caches
+  const Profile* facts = nullptr;  // by whose facts the default is estimated; null: by the caches
 };
 
-// Builds the table; compiles (or finds) one kernel, whatever is tried with it. *Cost*: of the table. *Errors*: ResourceExhausted where it
-// does not fit the memory; Unimplemented for a cell that no job has (a loop that does not exist for these keys).
+// Builds the table; compiles (or finds) one kernel, whatever is tried with it. *Cost*: of the table. *Errors*:
+// ResourceExhausted where it does not fit the memory; Unimplemented for a cell that no job has (a loop that does not
+// exist for these keys).
 absl::StatusOr<std::unique_ptr<TuningJob>> MakeTuningJob(const TuningCell& cell, const TuningData& data);
 
-// The cells that an effort tunes, most useful first, on a machine of these facts: loops x key classes x size classes x pipelines.
+// The cells that an effort tunes, most useful first, on a machine of these facts: loops x key classes x size classes x
+// pipelines.
 enum class TuningEffort : uint8_t { kEstimate, kMeasure, kPatient };
 std::vector<TuningCell> CellsToTune(TuningEffort effort, const MachineFacts& facts, uint64_t max_bytes);
 

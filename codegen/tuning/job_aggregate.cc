@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aggregations. All groups are put in first; then a run appends rows of keys that are there, so that it finds groups and changes them, and
-// the table stays as large as it is:
+// Aggregations. All groups are put in first; then a run appends rows of keys that are there, so that it finds groups
+// and changes them, and the table stays as large as it is:
 //
 //     begin    numbers 0 .. n-1, each once             the table grows to its size
 //     run      a slice of a pool of random numbers     count and sum of each one's group
@@ -21,16 +21,18 @@ namespace quern::tuning {
 namespace {
 
 constexpr double kDirectoryBytesPerGroup = 16;
-// Of slots, which are the power of two above what 60 % would take; in the L2 cache above what 30 % would (packed_key_groups.cc).
+// Of slots, which are the power of two above what 60 % would take; in the L2 cache above what 30 % would
+// (packed_key_groups.cc).
 constexpr double kOpenLoad = 0.45, kOpenLoadInL2 = 0.22;
 
-// As many groups as are asked for, or those for which the next block finds room in an open table of so many bytes: a table that was about
-// to grow is the same with a few groups less.
+// As many groups as are asked for, or those for which the next block finds room in an open table of so many bytes: a
+// table that was about to grow is the same with a few groups less.
 uint64_t GivenGroups(const JobKernel& job) {
   const uint64_t groups = std::max<uint64_t>(job.data.build_rows / std::max(job.data.rows_per_key, 1u), 1);
   const uint64_t slots = std::bit_floor(job.data.group_bytes / job.kernel->groups->group()->tuple_bytes);
   const uint64_t room = slots * job.plan.group_load_percent / 100;
-  const bool is_near = job.cell.loop == PrefetchLoop::kUpdateOpen && room >= groups && room < groups + job.plan.batch_size;
+  const bool is_near =
+      job.cell.loop == PrefetchLoop::kUpdateOpen && room >= groups && room < groups + job.plan.batch_size;
   return is_near ? std::max<uint64_t>(groups - std::min<uint64_t>(groups / 2, job.plan.batch_size), 1) : groups;
 }
 
@@ -39,7 +41,8 @@ uint64_t GroupsFor(const JobKernel& job) {
   if (job.data.build_rows != 0) return GivenGroups(job);
   const uint64_t tuple_bytes = job.kernel->groups->group()->tuple_bytes;
   if (job.cell.loop == PrefetchLoop::kUpdateDense) return job.RowsFor(static_cast<double>(tuple_bytes) + 1);
-  if (job.cell.loop == PrefetchLoop::kUpdateDirectory) return job.RowsFor(static_cast<double>(tuple_bytes) + kDirectoryBytesPerGroup);
+  if (job.cell.loop == PrefetchLoop::kUpdateDirectory)
+    return job.RowsFor(static_cast<double>(tuple_bytes) + kDirectoryBytesPerGroup);
   // Slots come in powers of two, and there is one more.
   const uint64_t slots = std::bit_floor((uint64_t{1} << job.cell.size_class) / tuple_bytes - 1);
   const double load = slots * tuple_bytes <= job.plan.l2_bytes ? kOpenLoadInL2 : kOpenLoad;
@@ -53,8 +56,8 @@ class UpdateJob final : public TuningJob {
   absl::Status Begin() {
     const KernelSpec& spec = job_.plan.spec;
     const uint64_t groups = GroupsFor(job_);
-    const RowMaker maker = {spec.keys, AggregateInputTypes(spec.aggregates), job_.cell.loop == PrefetchLoop::kUpdateDense,
-                            job_.text_bytes(), 0};
+    const RowMaker maker = {spec.keys, AggregateInputTypes(spec.aggregates),
+                            job_.cell.loop == PrefetchLoop::kUpdateDense, job_.text_bytes(), 0};
     QUERN_ASSIGN_OR_RETURN(const uint64_t row_bytes, BytesOfRow(maker));
     const uint64_t tables = uint64_t{job_.cell.threads} * job_.cell.pipeline;
     const uint64_t pool_rows = std::clamp(groups, kLeastPoolRows, kMostPoolRows);
@@ -92,7 +95,8 @@ class UpdateJob final : public TuningJob {
     uint64_t at;
     double seconds = 0;
 
-    Worker(const UpdateJob& job_of, uint32_t thread) : job(job_of), at(job_of.pool_->num_rows() / job_of.job_.cell.threads * thread) {}
+    Worker(const UpdateJob& job_of, uint32_t thread)
+        : job(job_of), at(job_of.pool_->num_rows() / job_of.job_.cell.threads * thread) {}
 
     absl::Status Begin(const RowMaker& maker, uint64_t groups) {
       GroupHints hints;
@@ -100,10 +104,12 @@ class UpdateJob final : public TuningJob {
       const size_t carrier = CarrierOf(maker.keys);
       for (size_t k = 0; k < maker.keys.size() && maker.dense; ++k)
         hints.ranges.push_back({true, 0, k == carrier ? static_cast<int64_t>(groups) - 1 : 0});
-      for (uint32_t i = 0; i < job.job_.cell.pipeline; ++i) aggregates.push_back(MakeHashAggregate(job.job_.kernel, budget, hints));
+      for (uint32_t i = 0; i < job.job_.cell.pipeline; ++i)
+        aggregates.push_back(MakeHashAggregate(job.job_.kernel, budget, hints));
       for (uint64_t first = 0; first < groups; first += kBatchRows) {
         const uint64_t rows = std::min(kBatchRows, groups - first);
-        QUERN_ASSIGN_OR_RETURN(const std::shared_ptr<const JobRows> made, JobRows::Make(maker, NumbersInNoOrder(first, rows, groups)));
+        QUERN_ASSIGN_OR_RETURN(const std::shared_ptr<const JobRows> made,
+                               JobRows::Make(maker, NumbersInNoOrder(first, rows, groups)));
         for (const auto& aggregate : aggregates) QUERN_RETURN_IF_ERROR(aggregate->Append(made->View(0, rows)));
       }
       // A table grows before a batch that might be all new.

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key is a function of its number, and the functions are bijections where the type is wide enough: numbers 0 .. n-1 are the keys that a
-// table holds, n and more are none of them. So a side is made in one pass, and a probe row hits or misses as it is asked to:
+// A key is a function of its number, and the functions are bijections where the type is wide enough: numbers 0 .. n-1
+// are the keys that a table holds, n and more are none of them. So a side is made in one pass, and a probe row hits or
+// misses as it is asked to:
 //
 //     table of 4 keys      numbers 0 1 2 3, put in the order 2 0 3 1
 //     probe, 50 % hits     numbers 2 6 0 5                              2 hits
 //
 //     i64, spread          number 2 -> 0x975835de1c9756ce               SplitMix64
 //     i64, dense           number 2 -> 2
-//     utf8 of 16           number 2 -> "h2qtkpmfx0zc9ebw"               8 characters are a bijection of 40 bits, the rest are random
+//     utf8 of 16           number 2 -> "h2qtkpmfx0zc9ebw"               8 characters are a bijection of 40 bits, the
+//     rest are random
 //
-// Keys that are not alike follow Zipf's law: the k-th of n is chosen in proportion to k^-s. Rejection-inversion (Hörmann, Derflinger,
-// "Rejection-inversion to generate variates from monotone discrete distributions", 1996) needs no table and takes any s above 0.
+// Keys that are not alike follow Zipf's law: the k-th of n is chosen in proportion to k^-s. Rejection-inversion
+// (Hörmann, Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions", 1996) needs no
+// table and takes any s above 0.
 #include "codegen/tuning/job_data.h"
 
 #include <algorithm>
@@ -41,7 +44,9 @@ uint64_t Scatter40(uint64_t x) {
 }
 
 bool IsText(Storage storage) { return storage == kVar32 || storage == kVar64 || storage == kView; }
-uint32_t PlaceBytes(Storage storage) { return storage == kVar32 ? 4 : storage == kVar64 ? 8 : storage == kView ? kViewBytes : 0; }
+uint32_t PlaceBytes(Storage storage) {
+  return storage == kVar32 ? 4 : storage == kVar64 ? 8 : storage == kView ? kViewBytes : 0;
+}
 
 uint32_t WidthOf(const ColumnType& type) {
   if (type.id == TypeId::kFixedBinary) return type.width_bytes;
@@ -51,7 +56,9 @@ uint32_t WidthOf(const ColumnType& type) {
 }  // namespace
 
 size_t CarrierOf(const std::vector<KeySpec>& keys) {
-  const auto width = [&](size_t k) { return IsText(RowOf(keys[k].type.id).storage) ? 64u : std::min(WidthOf(keys[k].type), 8u); };
+  const auto width = [&](size_t k) {
+    return IsText(RowOf(keys[k].type.id).storage) ? 64u : std::min(WidthOf(keys[k].type), 8u);
+  };
   size_t widest = 0;
   for (size_t k = 1; k < keys.size(); ++k)
     if (width(k) > width(widest)) widest = k;
@@ -81,9 +88,11 @@ uint64_t Permute(uint64_t i, uint64_t n) {
 
 // ---- columns -----------------------------------------------------------------------------------------------------
 
-absl::StatusOr<NumberColumn> NumberColumn::Make(const ColumnType& type, Values values, uint32_t text_bytes, uint32_t prefix_bytes) {
+absl::StatusOr<NumberColumn> NumberColumn::Make(const ColumnType& type, Values values, uint32_t text_bytes,
+                                                uint32_t prefix_bytes) {
   if (type.is_dictionary)
-    return absl::UnimplementedError("column of a tuning job: " + PrintType(type) + "; accepted: all types but dictionaries");
+    return absl::UnimplementedError("column of a tuning job: " + PrintType(type) +
+                                    "; accepted: all types but dictionaries");
   NumberColumn column;
   column.type_ = type;
   column.storage_ = RowOf(type.id).storage;
@@ -107,10 +116,12 @@ void NumberColumn::PutText(uint64_t row, uint64_t number) {
   std::memset(to, 'p', prefix_bytes_);
   // Which of the beginnings, so that rows that tie are found in no order, a few together.
   if (prefix_bytes_ >= 8)
-    for (uint32_t i = 0; i < 8; ++i) to[i] = static_cast<uint8_t>(kCharacters[(Scatter40(number / kRowsPerPrefix) >> (5 * i)) & 31]);
+    for (uint32_t i = 0; i < 8; ++i)
+      to[i] = static_cast<uint8_t>(kCharacters[(Scatter40(number / kRowsPerPrefix) >> (5 * i)) & 31]);
   for (uint32_t at = prefix_bytes_; at < width_bytes_; at += 8) {
     const uint64_t bits = at == prefix_bytes_ ? Scatter40(number) : SplitMix(number * kGolden + at);
-    for (uint32_t i = 0; i < 8 && at + i < width_bytes_; ++i) to[at + i] = static_cast<uint8_t>(kCharacters[(bits >> (5 * i)) & 31]);
+    for (uint32_t i = 0; i < 8 && at + i < width_bytes_; ++i)
+      to[at + i] = static_cast<uint8_t>(kCharacters[(bits >> (5 * i)) & 31]);
   }
   if (storage_ == kVar32) {
     const auto end = static_cast<int32_t>((row + 1) * width_bytes_);
@@ -165,13 +176,15 @@ QuernColumn NumberColumn::From(uint64_t first) const {
   return column;
 }
 
-absl::StatusOr<std::shared_ptr<const JobRows>> JobRows::Make(const RowMaker& maker, const std::vector<uint64_t>& numbers) {
+absl::StatusOr<std::shared_ptr<const JobRows>> JobRows::Make(const RowMaker& maker,
+                                                             const std::vector<uint64_t>& numbers) {
   auto rows = std::make_shared<JobRows>();
   rows->num_rows_ = numbers.size();
   const size_t carrier = CarrierOf(maker.keys);
   for (size_t k = 0; k < maker.keys.size(); ++k) {
     const Values values = !maker.dense ? Values::kSpread : k == carrier ? Values::kNumber : Values::kZero;
-    QUERN_ASSIGN_OR_RETURN(NumberColumn column, NumberColumn::Make(maker.keys[k].type, values, maker.text_bytes, maker.prefix_bytes));
+    QUERN_ASSIGN_OR_RETURN(NumberColumn column,
+                           NumberColumn::Make(maker.keys[k].type, values, maker.text_bytes, maker.prefix_bytes));
     rows->keys_.push_back(std::move(column));
   }
   for (const ColumnType& type : maker.payload) {
@@ -196,7 +209,8 @@ BatchView JobRows::View(uint64_t first, uint64_t rows) const {
 absl::StatusOr<uint64_t> BytesOfRow(const RowMaker& maker) {
   uint64_t bytes = 0;
   for (const KeySpec& key : maker.keys) {
-    QUERN_ASSIGN_OR_RETURN(const NumberColumn column, NumberColumn::Make(key.type, Values::kZero, maker.text_bytes, maker.prefix_bytes));
+    QUERN_ASSIGN_OR_RETURN(const NumberColumn column,
+                           NumberColumn::Make(key.type, Values::kZero, maker.text_bytes, maker.prefix_bytes));
     bytes += column.RowBytes();
   }
   for (const ColumnType& type : maker.payload) {
@@ -217,7 +231,9 @@ KeyChooser::KeyChooser(uint64_t n, double zipf, uint32_t hits_percent)
 }
 
 // The integral of x^-s, and its inverse.
-double KeyChooser::H(double x) const { return std::abs(zipf_ - 1) < 1e-9 ? std::log(x) : std::pow(x, 1 - zipf_) / (1 - zipf_); }
+double KeyChooser::H(double x) const {
+  return std::abs(zipf_ - 1) < 1e-9 ? std::log(x) : std::pow(x, 1 - zipf_) / (1 - zipf_);
+}
 double KeyChooser::InverseH(double x) const {
   return std::abs(zipf_ - 1) < 1e-9 ? std::exp(x) : std::pow(x * (1 - zipf_), 1 / (1 - zipf_));
 }
@@ -236,7 +252,8 @@ uint64_t KeyChooser::Next() {
   return hits_percent_ < 100 && Random() % 100 >= hits_percent_ ? number + n_ : number;
 }
 
-// ---- the machine -----------------------------------------------------------------------------------------------------
+// ---- the machine
+// -----------------------------------------------------------------------------------------------------
 
 uint64_t FreeMemoryBytes() {
   std::ifstream file("/proc/meminfo");
@@ -253,7 +270,9 @@ absl::Status CheckMemory(uint64_t bytes) {
                                       std::to_string(usable) + " of those that are free");
 }
 
-double NowSeconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double NowSeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 absl::Status OnThreads(uint32_t threads, const std::function<absl::Status(uint32_t thread)>& run) {
   if (threads <= 1) return run(0);
@@ -273,7 +292,8 @@ absl::Status OnThreads(uint32_t threads, const std::function<absl::Status(uint32
   }
   loop(0);
   for (std::thread& other : others) other.join();
-  if (gives_up) return absl::ResourceExhaustedError("threads of a tuning job: " + std::to_string(threads) + "; accepted: fewer");
+  if (gives_up)
+    return absl::ResourceExhaustedError("threads of a tuning job: " + std::to_string(threads) + "; accepted: fewer");
   for (const absl::Status& status : statuses) QUERN_RETURN_IF_ERROR(status);
   return absl::OkStatus();
 }

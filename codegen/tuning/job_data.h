@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows that tuning jobs run over, and how they are timed: columns of any type made of numbers, numbers by the distribution that is
-// asked for, and threads that start together.
+// The rows that tuning jobs run over, and how they are timed: columns of any type made of numbers, numbers by the
+// distribution that is asked for, and threads that start together.
 #ifndef QUERN_CODEGEN_TUNING_JOB_DATA_H_
 #define QUERN_CODEGEN_TUNING_JOB_DATA_H_
 
@@ -30,7 +30,8 @@ constexpr uint64_t kRowsPerPrefix = 16;
 class NumberColumn {
  public:
   // *Errors*: Unimplemented for a dictionary.
-  static absl::StatusOr<NumberColumn> Make(const ColumnType& type, Values values, uint32_t text_bytes, uint32_t prefix_bytes);
+  static absl::StatusOr<NumberColumn> Make(const ColumnType& type, Values values, uint32_t text_bytes,
+                                           uint32_t prefix_bytes);
 
   // *Errors*: ResourceExhausted for more bytes of strings than offsets reach.
   absl::Status CheckRows(uint64_t rows) const;
@@ -70,7 +71,8 @@ size_t CarrierOf(const std::vector<KeySpec>& keys);
 class JobRows {
  public:
   // *Cost*: 2 to 10 ns a value. *Errors*: Unimplemented for a dictionary; ResourceExhausted as CheckRows.
-  static absl::StatusOr<std::shared_ptr<const JobRows>> Make(const RowMaker& maker, const std::vector<uint64_t>& numbers);
+  static absl::StatusOr<std::shared_ptr<const JobRows>> Make(const RowMaker& maker,
+                                                             const std::vector<uint64_t>& numbers);
   uint64_t num_rows() const { return num_rows_; }
   BatchView View(uint64_t first, uint64_t rows) const;
 
@@ -114,7 +116,8 @@ absl::Status CheckMemory(uint64_t bytes);
 
 double NowSeconds();
 
-// Runs `run(thread)` on so many threads, which begin together. *Errors*: the first one's; ResourceExhausted where there are no threads.
+// Runs `run(thread)` on so many threads, which begin together. *Errors*: the first one's; ResourceExhausted where there
+// are no threads.
 absl::Status OnThreads(uint32_t threads, const std::function<absl::Status(uint32_t thread)>& run);
 
 }  // namespace quern::tuning

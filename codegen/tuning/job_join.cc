@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins. A probe job builds its table once and asks it with a pool of rows, a slice at a time; several joins of a pipeline take turns batch
-// by batch, so that the lines of one push out those of the other as they would in a query:
+// Joins. A probe job builds its table once and asks it with a pool of rows, a slice at a time; several joins of a
+// pipeline take turns batch by batch, so that the lines of one push out those of the other as they would in a query:
 //
 //     pipeline=2     batch 0 -> join A, join B     batch 1 -> join A, join B     ..
 //
-// A build job builds the table again for each run, as often as a slice takes; only finalising is timed, since rows arrive in order and
-// wait for no line.
+// A build job builds the table again for each run, as often as a slice takes; only finalising is timed, since rows
+// arrive in order and wait for no line.
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -96,10 +96,12 @@ absl::Status CheckLayout(const JobKernel& job, const JoinStats& stats) {
                      : IsOpen(job.cell.loop) ? layout == "open" || layout == "counting"
                                              : layout == "unchained";
   if (is_it) return absl::OkStatus();
-  return absl::UnimplementedError("layout of a tuning job of " + PrintCell(job.cell) + ": " + layout + "; accepted: that of the loop");
+  return absl::UnimplementedError("layout of a tuning job of " + PrintCell(job.cell) + ": " + layout +
+                                  "; accepted: that of the loop");
 }
 
-// ---- probing ---------------------------------------------------------------------------------------------------------
+// ---- probing
+// ---------------------------------------------------------------------------------------------------------
 
 class ProbeJob final : public TuningJob {
  public:
@@ -178,7 +180,8 @@ class ProbeJob final : public TuningJob {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
-// ---- building --------------------------------------------------------------------------------------------------------
+// ---- building
+// --------------------------------------------------------------------------------------------------------
 
 class BuildJob final : public TuningJob {
  public:

@@ -14,7 +14,8 @@
 
 namespace quern::tuning {
 
-// Rows that an operator takes at a time: of a pipeline a vector as engines pass on, so that the loops of one take turns in the caches.
+// Rows that an operator takes at a time: of a pipeline a vector as engines pass on, so that the loops of one take turns
+// in the caches.
 constexpr uint64_t kBatchRows = uint64_t{1} << 14;
 constexpr uint64_t kPipelineBatchRows = uint64_t{1} << 11;
 // Rows that a job asks a table with, over and over: more than a last-level cache has lines.

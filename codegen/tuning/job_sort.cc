@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorts. A gather job sorts its rows and reads them, a slice at a time; when all have been read, it sorts again, which is not timed:
+// Sorts. A gather job sorts its rows and reads them, a slice at a time; when all have been read, it sorts again, which
+// is not timed:
 //
 //     1,000,000 rows, slices of 200,000     sort, 5 runs, sort, 5 runs, ..
 //     1,000 rows                            sort and read, 17 times a run
 //
-// A tie job sorts strings of which sixteen each begin with the same bytes, so that rows that lie anywhere tie until the sort has looked at
-// bytes that entries do not hold; a run is a whole sort, or as many as fill a slice.
+// A tie job sorts strings of which sixteen each begin with the same bytes, so that rows that lie anywhere tie until the
+// sort has looked at bytes that entries do not hold; a run is a whole sort, or as many as fill a slice.
 #include <algorithm>
 #include <utility>
 
@@ -18,7 +19,7 @@ namespace quern::tuning {
 namespace {
 
 constexpr uint32_t kCollisionPrefixBytes = 24;  // more than an entry's words hold
-constexpr uint64_t kReadRows = 4096;      // at a time
+constexpr uint64_t kReadRows = 4096;            // at a time
 // Of a run, where a slice would take several sorts: sorting takes ten times as long as reading.
 constexpr uint64_t kFewestReadRows = 16384;
 
@@ -35,8 +36,8 @@ struct SortInputRows {
     maker = {spec.keys, spec.payload, false, job.text_bytes(), ties ? kCollisionPrefixBytes : 0};
     QUERN_ASSIGN_OR_RETURN(const uint64_t source_bytes, BytesOfRow(maker));
     const QuernSortDescriptor& descriptor = *job.kernel->rows->get();
-    const bool has_row_ids =
-        std::any_of(spec.payload.begin(), spec.payload.end(), [](const ColumnType& t) { return t.id == TypeId::kRowId; });
+    const bool has_row_ids = std::any_of(spec.payload.begin(), spec.payload.end(),
+                                         [](const ColumnType& t) { return t.id == TypeId::kRowId; });
     bytes_per_row = uint64_t{8} * (descriptor.num_words + (has_row_ids ? 1 : 0)) + descriptor.rows.tuple_bytes;
     num_rows = job.RowsFor(static_cast<double>(bytes_per_row));
     constexpr uint64_t kEntryBytes = uint64_t{3} * 24;  // as placed, as sorted, and what sorting wants beside
@@ -57,7 +58,8 @@ struct SortInputRows {
   }
 };
 
-// ---- gathering -------------------------------------------------------------------------------------------------------
+// ---- gathering
+// -------------------------------------------------------------------------------------------------------
 
 class GatherJob final : public TuningJob {
  public:
@@ -118,7 +120,8 @@ class GatherJob final : public TuningJob {
     sort_ = nullptr;
     QUERN_ASSIGN_OR_RETURN(sort_, input_.Begin(job_.kernel));
     QUERN_RETURN_IF_ERROR(sort_->Finalise());
-    for (uint32_t t = 0; t < job_.cell.threads; ++t) readers_.push_back(std::make_unique<Reader>(sort_, job_.plan.spec));
+    for (uint32_t t = 0; t < job_.cell.threads; ++t)
+      readers_.push_back(std::make_unique<Reader>(sort_, job_.plan.spec));
     num_read_ = job_.plan.spec.limit == 0 ? 0 : input_.num_rows - std::min(input_.num_rows, job_.plan.spec.limit);
     return absl::OkStatus();
   }
@@ -131,7 +134,8 @@ class GatherJob final : public TuningJob {
   uint64_t num_read_ = 0;  // of the present sort
 };
 
-// ---- ties ------------------------------------------------------------------------------------------------------------
+// ---- ties
+// ------------------------------------------------------------------------------------------------------------
 
 class CollisionJob final : public TuningJob {
  public:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A captured job names a spec and a layout, and so the loops that it ran; each is a cell, with the job's own sizes instead of the middle of
-// a class. What the job took is shared out over its loops by their rows:
+// A captured job names a spec and a layout, and so the loops that it ran; each is a cell, with the job's own sizes
+// instead of the middle of a class. What the job took is shared out over its loops by their rows:
 //
-//     jobs=12 layout=open build_rows=1000000 probe_rows=59986052 hits=97.5 zipf=0.74 ns=512000000 spec=join.inner keys=i64 build=i64
+//     jobs=12 layout=open build_rows=1000000 probe_rows=59986052 hits=97.5 zipf=0.74 ns=512000000 spec=join.inner
+//     keys=i64 build=i64
 //
 //     probe_open word 2^26    1,000,000 rows, 98 % hits, exponent 0.74     weight 12 * 512 ms * 60 / 61
 //     build_open word 2^26    1,000,000 rows                               weight 12 * 512 ms * 1 / 61
@@ -33,7 +34,8 @@ std::vector<LoopRows> JoinLoops(const CapturedJob& job) {
   };
   if (job.layout == "unchained") return both(PrefetchLoop::kProbeUnchained, PrefetchLoop::kBuildUnchained);
   if (job.layout.starts_with("open")) return both(PrefetchLoop::kProbeOpen, PrefetchLoop::kBuildOpen);
-  if (job.layout.starts_with("dense") || job.layout == "bitmap") return both(PrefetchLoop::kProbeDense, PrefetchLoop::kBuildDense);
+  if (job.layout.starts_with("dense") || job.layout == "bitmap")
+    return both(PrefetchLoop::kProbeDense, PrefetchLoop::kBuildDense);
   return {};
 }
 
@@ -48,7 +50,8 @@ std::vector<LoopRows> LoopsOf(const KernelSpec& spec, const CapturedJob& job) {
   switch (spec.op) {
     case Operator::kJoin: return JoinLoops(job);
     case Operator::kAggregate: return AggregateLoops(job);
-    case Operator::kSort: return {{PrefetchLoop::kGather, job.build_rows}, {PrefetchLoop::kCollision, job.collided_rows}};
+    case Operator::kSort:
+      return {{PrefetchLoop::kGather, job.build_rows}, {PrefetchLoop::kCollision, job.collided_rows}};
     case Operator::kFilter: return {};
   }
   return {};
@@ -60,7 +63,8 @@ TuningData DataOf(const KernelSpec& spec, const CapturedJob& job) {
   data.build_rows = static_cast<uint64_t>(std::llround(is_aggregate ? job.keys : job.build_rows));
   if (spec.op == Operator::kJoin) {
     data.hits_percent = static_cast<uint32_t>(std::lround(job.hits_percent));
-    data.rows_per_key = static_cast<uint32_t>(std::max<int64_t>(std::llround(job.build_rows / std::max(job.keys, 1.0)), 1));
+    data.rows_per_key =
+        static_cast<uint32_t>(std::max<int64_t>(std::llround(job.build_rows / std::max(job.keys, 1.0)), 1));
   }
   // Rows that come out are what is gathered.
   if (spec.op == Operator::kSort && spec.limit != 0) data.build_rows = std::min(data.build_rows, spec.limit);
@@ -73,12 +77,14 @@ TuningData DataOf(const KernelSpec& spec, const CapturedJob& job) {
 }
 
 bool Prefetches(const CapturedJob& job) {
-  return std::none_of(job.params.begin(), job.params.end(), [](const auto& param) { return param.first == "prefetch"; });
+  return std::none_of(job.params.begin(), job.params.end(),
+                      [](const auto& param) { return param.first == "prefetch"; });
 }
 
 // Joins that took turns with this one's probes, as the host said when it compiled.
 uint32_t PipelineOf(PrefetchLoop loop, const CapturedJob& job) {
-  const bool probes = loop == PrefetchLoop::kProbeDense || loop == PrefetchLoop::kProbeOpen || loop == PrefetchLoop::kProbeUnchained;
+  const bool probes =
+      loop == PrefetchLoop::kProbeDense || loop == PrefetchLoop::kProbeOpen || loop == PrefetchLoop::kProbeUnchained;
   uint64_t pipeline = 1;
   for (const auto& [name, value] : job.params)
     if (probes && name == "pipeline" && !ReadCount(value, 1, UINT32_MAX, &pipeline)) pipeline = 1;
@@ -95,8 +101,8 @@ void AddCellsOf(const CapturedJob& job, std::vector<CellJob>* cells) {
   for (const LoopRows& loop : loops) all_rows += loop.rows;
   for (const LoopRows& loop : loops) {
     if (loop.rows < 0.5) continue;
-    const TuningCell cell = {loop.loop, KeyClassOf(*spec), PipelineOf(loop.loop, job), SizeClassOf(static_cast<uint64_t>(job.table_bytes)),
-                             1};
+    const TuningCell cell = {loop.loop, KeyClassOf(*spec), PipelineOf(loop.loop, job),
+                             SizeClassOf(static_cast<uint64_t>(job.table_bytes)), 1};
     cells->push_back({cell, data, std::max(job.total_ns(), 1.0) * loop.rows / all_rows});
   }
 }

@@ -18,8 +18,8 @@ struct CellJob {
   double weight = 1;  // of its share of the time
 };
 
-// The loops that these jobs ran, at one thread, those first that took longest; of several in one cell the first. None of tables above
-// `max_bytes`, nor of jobs whose plan does not prefetch.
+// The loops that these jobs ran, at one thread, those first that took longest; of several in one cell the first. None
+// of tables above `max_bytes`, nor of jobs whose plan does not prefetch.
 std::vector<CellJob> CellsToReplay(const std::vector<CapturedJob>& jobs, uint64_t max_bytes);
 
 }  // namespace quern

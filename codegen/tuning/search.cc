@@ -1,30 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // A race over settings, then a duel.
 //
-// A run of a setting takes about two milliseconds, and two runs of the same setting differ by some percent: a neighbour on the machine, a
-// clock that changes, a page that is mapped. What would measure one setting after the other blames all of that on whichever was running.
-// So candidates take turns, and each is judged by the median of its runs:
+// A run of a setting takes about two milliseconds, and two runs of the same setting differ by some percent: a neighbour
+// on the machine, a clock that changes, a page that is mapped. What would measure one setting after the other blames
+// all of that on whichever was running. So candidates take turns, and each is judged by the median of its runs:
 //
 //     round 1   default  off   4    8    16   32   64   128  all
-//     round 2   all  128  64   32   16   8    4    off  default        backwards, so that a slow drift falls on all alike
-//     round 3   32   64   128  all  default                            2 runs were enough to see that the others lose
+//     round 2   all  128  64   32   16   8    4    off  default        backwards, so that a slow drift falls on all
+//     alike round 3   32   64   128  all  default                            2 runs were enough to see that the others
+//     lose
 //     ..
 //
-// A candidate leaves after two runs when the faster of them is 30 % behind the leader's median, and after three when its lower quartile is
-// behind the leader's upper one. The default never leaves, nor does what won the race before: the others are compared to them.
+// A candidate leaves after two runs when the faster of them is 30 % behind the leader's median, and after three when
+// its lower quartile is behind the leader's upper one. The default never leaves, nor does what won the race before: the
+// others are compared to them.
 //
-// The first race is over distances. The distance that won then races against the same with other hints, stages, rows of a group and of a
-// batch, one of them at a time; a variant whose median is 1 % below the other's lower quartile takes over if it wins a duel
-// such as the one below, of two standard errors.
+// The first race is over distances. The distance that won then races against the same with other hints, stages, rows of
+// a group and of a batch, one of them at a time; a variant whose median is 1 % below the other's lower quartile takes
+// over if it wins a duel such as the one below, of two standard errors.
 //
-// Whoever is fastest of twenty has had luck as well. So the winner has to do it again: in pairs of runs, default and winner by turns in
-// front, none of which has been looked at before. The median m of the pairs' ratios has a standard error of
-// 1.2533 * 1.4826 * MAD / sqrt(pairs); three times that, and 1 % at least, is the noise, and the winner is taken where m < 1 - noise.
-// Example: 15 pairs whose ratios lie around 0.93 with a MAD of 0.02 have a noise of 2.9 %, and 7 % are beyond it; around 0.98 they
-// are not, and the default stays. Pairs in which a run was interrupted, 25 % above its setting's lower quartile, are run again: what a
-// busy machine does to a median of few runs is no noise of the loop.
+// Whoever is fastest of twenty has had luck as well. So the winner has to do it again: in pairs of runs, default and
+// winner by turns in front, none of which has been looked at before. The median m of the pairs' ratios has a standard
+// error of 1.2533 * 1.4826 * MAD / sqrt(pairs); three times that, and 1 % at least, is the noise, and the winner is
+// taken where m < 1 - noise. Example: 15 pairs whose ratios lie around 0.93 with a MAD of 0.02 have a noise of 2.9 %,
+// and 7 % are beyond it; around 0.98 they are not, and the default stays. Pairs in which a run was interrupted, 25 %
+// above its setting's lower quartile, are run again: what a busy machine does to a median of few runs is no noise of
+// the loop.
 //
-// Time is asked for before each run: one that would not end before the limit, if it took as long as the longest so far, is not begun.
+// Time is asked for before each run: one that would not end before the limit, if it took as long as the longest so far,
+// is not begun.
 #include "codegen/tuning/search.h"
 
 #include <algorithm>
@@ -42,13 +46,14 @@ namespace {
 constexpr double kHopeless = 1.3;     // times the leader's median: out after two runs
 constexpr double kLeastNoise = 0.01;  // less than that is not worth an entry
 constexpr double kStandardErrors = 3;
-constexpr double kVariantErrors = 2;  // between variants of what may win: a wrong choice costs no more than what was not seen
-// Standard error of a median in units of the MAD, times the root of how many values there are: 1.2533 for the median, 1.4826 from MAD to
-// standard deviation, both of a normal distribution.
+constexpr double kVariantErrors =
+    2;  // between variants of what may win: a wrong choice costs no more than what was not seen
+// Standard error of a median in units of the MAD, times the root of how many values there are: 1.2533 for the median,
+// 1.4826 from MAD to standard deviation, both of a normal distribution.
 constexpr double kMedianError = 1.2533 * 1.4826;
 constexpr size_t kLeastPairs = 5;  // of a duel that decides anything
-// Times the lower quartile of the same setting's runs: a run above was interrupted. Pairs with such a run do not count, and up to three
-// times as many are run until there are enough.
+// Times the lower quartile of the same setting's runs: a run above was interrupted. Pairs with such a run do not count,
+// and up to three times as many are run until there are enough.
 constexpr double kInterrupted = 1.25;
 
 // What an effort tries. Of a distance 0 = off and the default are always there; of the others, what the plan says.
@@ -65,7 +70,13 @@ EffortRow RowOf(TuningEffort effort) {
   switch (effort) {
     case TuningEffort::kEstimate: break;
     case TuningEffort::kMeasure:
-      return {{4, 8, 16, 32, 64, 128, 256, kWholeBatch}, {16, 256}, {256, 2048}, {Hint::kT0, Hint::kNta, Hint::kWrite}, 7, 15, false};
+      return {{4, 8, 16, 32, 64, 128, 256, kWholeBatch},
+              {16, 256},
+              {256, 2048},
+              {Hint::kT0, Hint::kNta, Hint::kWrite},
+              7,
+              15,
+              false};
     case TuningEffort::kPatient:
       return {{1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, kWholeBatch},
               {8, 16, 32, 128, 256, 1024},
@@ -158,7 +169,8 @@ class Search {
   absl::StatusOr<double> Time(size_t place) {
     const double begin = Now();
     QUERN_ASSIGN_OR_RETURN(const double ns, job_->Run(At(place).setting));
-    if (!std::isfinite(ns) || ns <= 0) return Internal("bad time of a run: " + std::to_string(ns) + "; accepted: more than 0 ns a row");
+    if (!std::isfinite(ns) || ns <= 0)
+      return Internal("bad time of a run: " + std::to_string(ns) + "; accepted: more than 0 ns a row");
     longest_run_ = std::max(longest_run_, Now() - begin);
     return ns;
   }
@@ -191,13 +203,15 @@ class Search {
     Settings distances = {At(result_.off).setting};
     for (const uint16_t distance : row_.distances) distances.push_back(With(At(result_.off).setting, distance));
     QUERN_ASSIGN_OR_RETURN(size_t best, Race(result_.by_default, distances, Share(0.45)));
-    std::vector<Settings (Search::*)(PrefetchSetting) const> sweeps = {&Search::Stages, &Search::Hints, &Search::Groups, &Search::Batches};
+    std::vector<Settings (Search::*)(PrefetchSetting) const> sweeps = {&Search::Stages, &Search::Hints, &Search::Groups,
+                                                                       &Search::Batches};
     if (row_.refines) sweeps.push_back(&Search::NearDistances);
     for (size_t i = 0; i < sweeps.size(); ++i) {
       const Settings variants = (this->*sweeps[i])(At(best).setting);
       if (variants.empty()) continue;
       const double now = Now();
-      QUERN_ASSIGN_OR_RETURN(const size_t rival, Race(best, variants, now + (Share(0.8) - now) / static_cast<double>(sweeps.size() - i)));
+      QUERN_ASSIGN_OR_RETURN(const size_t rival,
+                             Race(best, variants, now + (Share(0.8) - now) / static_cast<double>(sweeps.size() - i)));
       if (rival == best) continue;
       QUERN_ASSIGN_OR_RETURN(const std::vector<double> ratios, Pairs(best, rival, Share(0.8)));
       if (IsBelow(ratios, NoiseOf(ratios, kVariantErrors))) best = rival;
@@ -245,13 +259,15 @@ class Search {
   Settings NearDistances(PrefetchSetting setting) const {
     Settings variants;
     if (setting.distance == 0 || setting.distance == kWholeBatch) return variants;
-    for (const uint32_t distance : {setting.distance / 2u, setting.distance * 3u / 4, setting.distance * 3u / 2, setting.distance * 2u})
-      if (distance != 0 && distance <= kMaxPrefetchDistance) variants.push_back(With(setting, static_cast<uint16_t>(distance)));
+    for (const uint32_t distance :
+         {setting.distance / 2u, setting.distance * 3u / 4, setting.distance * 3u / 2, setting.distance * 2u})
+      if (distance != 0 && distance <= kMaxPrefetchDistance)
+        variants.push_back(With(setting, static_cast<uint16_t>(distance)));
     return variants;
   }
 
-  // The place of the fastest of `first`, the default and others; the first where it is not clear that another is faster, unless that is the
-  // default, for which the last duel speaks.
+  // The place of the fastest of `first`, the default and others; the first where it is not clear that another is
+  // faster, unless that is the default, for which the last duel speaks.
   absl::StatusOr<size_t> Race(size_t first, const Settings& others, double until) {
     std::vector<size_t> places = {first};
     for (const PrefetchSetting& setting : others) {
@@ -262,7 +278,8 @@ class Search {
       At(place).dropped = false;
       places.push_back(place);
     }
-    if (std::find(places.begin(), places.end(), result_.by_default) == places.end()) places.push_back(result_.by_default);
+    if (std::find(places.begin(), places.end(), result_.by_default) == places.end())
+      places.push_back(result_.by_default);
     for (uint32_t round = 1; round < row_.rounds && HasRivals(places); ++round) {
       std::reverse(places.begin(), places.end());
       for (const size_t place : places) {
@@ -277,7 +294,8 @@ class Search {
   // Is anything left to be decided? The default is only there to be compared to.
   bool HasRivals(const std::vector<size_t>& places) {
     const size_t leader = Leader(places);
-    return std::any_of(places.begin(), places.end(), [&](size_t place) { return place != leader && place != result_.by_default; });
+    return std::any_of(places.begin(), places.end(),
+                       [&](size_t place) { return place != leader && place != result_.by_default; });
   }
 
   size_t Leader(const std::vector<size_t>& places) {
@@ -305,7 +323,8 @@ class Search {
   // By what one takes longer than a rival in runs of their own, from pair to pair.
   absl::StatusOr<std::vector<double>> Pairs(size_t rival, size_t one, double until) {
     std::vector<double> ratios;
-    for (size_t tried = 0; ratios.size() < row_.pairs && tried < 3 * row_.pairs && HasTime(until - longest_run_); ++tried) {
+    for (size_t tried = 0; ratios.size() < row_.pairs && tried < 3 * row_.pairs && HasTime(until - longest_run_);
+         ++tried) {
       const size_t first = tried % 2 == 0 ? rival : one;
       QUERN_ASSIGN_OR_RETURN(const double before, RunOnce(first));
       QUERN_ASSIGN_OR_RETURN(const double after, RunOnce(first == rival ? one : rival));

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// A budget is spent from the most useful cell on: what is left is partitioned evenly over the cells that are left, so that a cell which is
-// done early leaves its time to the others, and a budget that is too small for all ends with the useful ones measured well. Example, 60 s
-// and 60 cells:
+// A budget is spent from the most useful cell on: what is left is partitioned evenly over the cells that are left, so
+// that a cell which is done early leaves its time to the others, and a budget that is too small for all ends with the
+// useful ones measured well. Example, 60 s and 60 cells:
 //
 //     0 s    machine facts, 3 s (none where the profile that it starts from has them)
 //     3 s    probe_open word 2^27: 57 s / 60 = 0.95 s for its table and its race; 0.8 s used
 //     3.8 s  update_open word 2^27: 56.2 s / 59
 //     ..
 //
-// With several threads a third of the budget is kept for the second pass: cells whose setting beat the default at one thread race again
-// with all of them, and both entries are kept.
+// With several threads a third of the budget is kept for the second pass: cells whose setting beat the default at one
+// thread race again with all of them, and both entries are kept.
 //
-// A table that would not be there before the end is not begun; how long one takes is known from smaller ones of the same loop.
+// A table that would not be there before the end is not begun; how long one takes is known from smaller ones of the
+// same loop.
 //
-// Errors of one cell do not end a tuning: a table that finds no memory, or a layout that its keys do not get, is left out.
+// Errors of one cell do not end a tuning: a table that finds no memory, or a layout that its keys do not get, is left
+// out.
 #include "codegen/tuning/tuner.h"
 
 #include <algorithm>
@@ -46,12 +48,15 @@ std::string ShowBytes(uint64_t bytes) {
 }
 
 std::string Doing(const TuningCell& cell) {
-  std::string text = std::string(LoopText(cell.loop)) + " " + KeyClassText(cell.keys) + " " + ShowBytes(uint64_t{1} << cell.size_class);
+  std::string text = std::string(LoopText(cell.loop)) + " " + KeyClassText(cell.keys) + " " +
+                     ShowBytes(uint64_t{1} << cell.size_class);
   if (cell.pipeline > 1) text += ", " + std::to_string(cell.pipeline) + " in a pipeline";
   return cell.threads > 1 ? text + ", " + std::to_string(cell.threads) + " threads" : text;
 }
 
-bool IsSkipped(const absl::Status& status) { return absl::IsUnimplemented(status) || absl::IsResourceExhausted(status); }
+bool IsSkipped(const absl::Status& status) {
+  return absl::IsUnimplemented(status) || absl::IsResourceExhausted(status);
+}
 
 bool HasLoop(const KernelSpec& spec, PrefetchLoop loop) {
   switch (loop) {
@@ -73,7 +78,8 @@ bool HasLoop(const KernelSpec& spec, PrefetchLoop loop) {
 absl::StatusOr<KernelSpec> ParseTunedSpec(const std::string& text) {
   QUERN_ASSIGN_OR_RETURN(KernelSpec spec, ParseSpec(text));
   if (spec.op != Operator::kFilter) return spec;
-  return InvalidArgument("spec to tune: " + Show(text) + "; accepted: joins, aggregations and sorts, which touch tables at random");
+  return InvalidArgument("spec to tune: " + Show(text) +
+                         "; accepted: joins, aggregations and sorts, which touch tables at random");
 }
 
 // Of all cells those whose loops a spec has, with its keys.
@@ -91,7 +97,9 @@ absl::Status AddCellsOf(const std::string& text, const std::vector<TuningCell>& 
 
 class Tuner {
  public:
-  explicit Tuner(const TuningOptions& options) : options_(options), begin_(NowSeconds()) { result_.effort = options.effort; }
+  explicit Tuner(const TuningOptions& options) : options_(options), begin_(NowSeconds()) {
+    result_.effort = options.effort;
+  }
 
   absl::StatusOr<TuningResult> Run() {
     for (const std::string& spec : options_.specs) QUERN_RETURN_IF_ERROR(ParseTunedSpec(spec).status());
@@ -129,7 +137,9 @@ class Tuner {
 
   // Whether the start has facts of this machine, up to about the largest table.
   bool Knows(const MachineSignature& here) const {
-    if (options_.start == nullptr || !options_.start->facts || !SignatureDifference(here, options_.start->machine).empty()) return false;
+    if (options_.start == nullptr || !options_.start->facts ||
+        !SignatureDifference(here, options_.start->machine).empty())
+      return false;
     uint64_t largest = 0;
     for (const MemoryFact& fact : options_.start->facts->memory) largest = std::max(largest, fact.bytes);
     return largest >= MostTableBytes() / 4;
@@ -175,8 +185,8 @@ class Tuner {
       double weight_left = 0;
       for (size_t k = i; k < jobs.size(); ++k) weight_left += jobs[k].weight;
       const double share = left * jobs[i].weight / weight_left;
-      const absl::Status status =
-          TuneOne(jobs[i], std::min(std::clamp(share, kLeastCellSeconds, kMostCellSeconds + SetUpSeconds(jobs[i].cell)), left));
+      const absl::Status status = TuneOne(
+          jobs[i], std::min(std::clamp(share, kLeastCellSeconds, kMostCellSeconds + SetUpSeconds(jobs[i].cell)), left));
       // Of a host's jobs some cannot run here: those that call its own functions, say.
       if (!status.ok() && !IsSkipped(status) && options_.replay.empty()) return status;
     }
@@ -193,7 +203,8 @@ class Tuner {
     // Of small tables the time is the pool's and the compiler's.
     if (cell.size_class < kSetUpClass) return;
     double& per_byte = set_up_per_byte_[static_cast<size_t>(cell.loop)];
-    per_byte = std::max(per_byte, seconds / static_cast<double>(uint64_t{cell.pipeline} * cell.threads << cell.size_class));
+    per_byte =
+        std::max(per_byte, seconds / static_cast<double>(uint64_t{cell.pipeline} * cell.threads << cell.size_class));
   }
 
   absl::Status TuneOne(const CellJob& cell_job, double seconds) {
@@ -206,7 +217,8 @@ class Tuner {
     SawSetUp(cell_job.cell, NowSeconds() - start);
     TuningCell cell = cell_job.cell;
     cell.size_class = SizeClassOf(job->table_bytes());  // what is measured, where tables come in powers of two
-    if (std::any_of(result_.cells.begin(), result_.cells.end(), [&](const CellResult& result) { return result.cell == cell; }))
+    if (std::any_of(result_.cells.begin(), result_.cells.end(),
+                    [&](const CellResult& result) { return result.cell == cell; }))
       return absl::OkStatus();
     SearchOptions search;
     search.effort = options_.effort;
@@ -236,7 +248,8 @@ class Tuner {
     for (const CapturedJob& job : options_.replay) {
       const std::vector<CellJob> cells = CellsToReplay({job}, UINT64_MAX);
       const auto is_measured = [&](const CellJob& cell) {
-        return std::any_of(measured_.begin(), measured_.end(), [&](const CellJob& measured) { return measured.cell == cell.cell; });
+        return std::any_of(measured_.begin(), measured_.end(),
+                           [&](const CellJob& measured) { return measured.cell == cell.cell; });
       };
       const bool is_replayed = std::any_of(cells.begin(), cells.end(), is_measured);
       result_.replayed += is_replayed ? 1 : 0;
@@ -248,7 +261,8 @@ class Tuner {
 
   void MakeProfile() {
     Profile& profile = result_.profile;
-    const bool same = options_.start != nullptr && SignatureDifference(result_.facts.signature, options_.start->machine).empty();
+    const bool same =
+        options_.start != nullptr && SignatureDifference(result_.facts.signature, options_.start->machine).empty();
     if (same) profile = *options_.start;
     profile.path.clear();
     profile.machine = result_.facts.signature;
@@ -325,7 +339,8 @@ absl::StatusOr<DriftRow> CheckEntry(const ProfileEntry& entry, const Profile& un
 absl::StatusOr<TuningResult> Tune(const TuningOptions& options) {
   const OnlyTuning only;
   if (!only.is_only())
-    return absl::FailedPreconditionError("tuning beside another one: two would measure each other; accepted: one at a time in a process");
+    return absl::FailedPreconditionError(
+        "tuning beside another one: two would measure each other; accepted: one at a time in a process");
   const CapturePause pause;
   return Tuner(options).Run();
 }

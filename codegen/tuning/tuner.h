@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tuner: machine facts, then cell after cell until the budget is spent; gives a profile and all that was measured on the way.
+// The tuner: machine facts, then cell after cell until the budget is spent; gives a profile and all that was measured
+// on the way.
 #ifndef QUERN_CODEGEN_TUNING_TUNER_H_
 #define QUERN_CODEGEN_TUNING_TUNER_H_
 
@@ -28,7 +29,8 @@ struct TuningOptions {
   uint64_t max_bytes = 0;           // largest table; 0: half of the memory that is free, at most 2 GiB
   std::vector<std::string> specs;   // tune what these kernels run, at all sizes; empty: every loop
   std::vector<CapturedJob> replay;  // tune what these jobs ran, at their sizes; empty: as above
-  const Profile* start = nullptr;   // what is known already: its facts are taken, its entries kept where nothing better is found
+  const Profile* start =
+      nullptr;  // what is known already: its facts are taken, its entries kept where nothing better is found
   std::function<void(const TuningProgress&)> progress;
   const std::atomic<bool>* stop = nullptr;  // set: ends early with what there is
 };
@@ -44,8 +46,8 @@ struct TuningResult {
   bool stopped = false;
 };
 
-// *Cost*: the budget. *Threads*: one at a time in a process, and nothing else should run. *Errors*: InvalidArgument for a bad spec;
-// FailedPrecondition while another one runs; those of the operators.
+// *Cost*: the budget. *Threads*: one at a time in a process, and nothing else should run. *Errors*: InvalidArgument for
+// a bad spec; FailedPrecondition while another one runs; those of the operators.
 absl::StatusOr<TuningResult> Tune(const TuningOptions& options);
 
 // Re-measures a sample of a profile's entries: what each said and what is now.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI of aggregations: batches of a host's own vectors in, groups out. (Arrow: aggregate_arrow.cc; threads of our own:
-// aggregate_run.cc.)
+// The C ABI of aggregations: batches of a host's own vectors in, groups out. (Arrow: aggregate_arrow.cc; threads of our
+// own: aggregate_run.cc.)
 //
 // Its functions have the descriptor that quern.cc describes, and so have its handles:
 //
@@ -8,14 +8,15 @@
 //                                              AggregateState                         <- quern_aggregate_appender, ..
 //                                              AggregateState                         <- quern_groups, quern_groups, ..
 //
-// Two things differ from a join. Nothing of a batch is kept, so that there is nothing to copy and nobody to keep alive. And rows come in as
-// two kinds, both by the same ways: a spec `aggregate keys=utf8 aggs=sum(i64),count_star` takes
+// Two things differ from a join. Nothing of a batch is kept, so that there is nothing to copy and nobody to keep alive.
+// And rows come in as two kinds, both by the same ways: a spec `aggregate keys=utf8 aggs=sum(i64),count_star` takes
 //
 //     input     key utf8    payload i64               "a", 5   "b", 1   "a", 2
-//     states    key utf8    payload binary, binary    what an aggregation of the first two rows gave out: "a", {5}, {1}   "b", {1}, {1}
+//     states    key utf8    payload binary, binary    what an aggregation of the first two rows gave out: "a", {5}, {1}
+//     "b", {1}, {1}
 //
-// Hints choose how tables begin. The state is made when the handle is, which costs nothing before rows come, and made anew by each hint;
-// the first batch or appender ends that.
+// Hints choose how tables begin. The state is made when the handle is, which costs nothing before rows come, and made
+// anew by each hint; the first batch or appender ends that.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -83,7 +84,8 @@ absl::Status HintGroups(quern_aggregate* aggregate, uint64_t expected_groups) {
 
 absl::Status CheckKeyNumber(uint32_t key, size_t num_keys) {
   if (key < num_keys) return absl::OkStatus();
-  const std::string accepted = num_keys == 0 ? "none, since the spec has no keys" : "0 to " + std::to_string(num_keys - 1);
+  const std::string accepted =
+      num_keys == 0 ? "none, since the spec has no keys" : "0 to " + std::to_string(num_keys - 1);
   return InvalidArgument("key number out of range: " + std::to_string(key) + "; accepted: " + accepted);
 }
 
@@ -131,7 +133,8 @@ void GetStats(const quern_aggregate* aggregate, quern_aggregate_stats* stats) {
   if (aggregate == nullptr) return;
   const AggregateStats& counted = aggregate->state->aggregate->stats();
   stats->input_rows = counted.input_rows;
-  stats->num_groups = aggregate->state->finalised ? counted.num_groups : aggregate->state->aggregate->num_groups_so_far();
+  stats->num_groups =
+      aggregate->state->finalised ? counted.num_groups : aggregate->state->aggregate->num_groups_so_far();
   stats->table_bytes = counted.table_bytes;
   stats->num_growths = counted.num_growths;
   stats->peak_bytes = aggregate->state->budget->peak_bytes();
@@ -152,8 +155,8 @@ absl::Status CheckShare(const GroupShare& share) {
                          std::to_string(share.num_partitions - 1));
 }
 
-absl::Status CreateGroups(quern_aggregate* aggregate, const quern_group_columns& columns, const GroupShare& share, uint64_t batch_rows,
-                          quern_groups** groups) {
+absl::Status CreateGroups(quern_aggregate* aggregate, const quern_group_columns& columns, const GroupShare& share,
+                          uint64_t batch_rows, quern_groups** groups) {
   if (groups == nullptr) return MissingArgument("groups");
   *groups = nullptr;
   if (aggregate == nullptr) return MissingArgument("aggregate");
@@ -191,7 +194,9 @@ absl::StatusOr<Inlet> InletOf(quern_aggregate_appender* appender) {
 absl::Status AddBatch(const Inlet& inlet, const BatchView& batch, RowKind kind) {
   inlet.state->begun = true;
   FailureMark mark(&inlet.state->append_failed);
-  const auto add = [&](auto* target) { return kind == RowKind::kInput ? target->Append(batch) : target->AppendStates(batch); };
+  const auto add = [&](auto* target) {
+    return kind == RowKind::kInput ? target->Append(batch) : target->AppendStates(batch);
+  };
   QUERN_RETURN_IF_ERROR(inlet.appender == nullptr ? add(inlet.state->aggregate.get()) : add(inlet.appender));
   mark.AllWentWell();
   return absl::OkStatus();
@@ -217,16 +222,19 @@ absl::StatusOr<GroupColumns> GroupColumnsOf(const quern_group_columns& columns) 
                          "; accepted: QUERN_GROUP_RESULTS (0), QUERN_GROUP_STATES (1)");
 }
 
-absl::StatusOr<std::unique_ptr<quern_groups>> NewGroups(const std::shared_ptr<AggregateState>& state, GroupColumns columns,
-                                                        const GroupShare& share, uint64_t batch_rows) {
+absl::StatusOr<std::unique_ptr<quern_groups>> NewGroups(const std::shared_ptr<AggregateState>& state,
+                                                        GroupColumns columns, const GroupShare& share,
+                                                        uint64_t batch_rows) {
   QUERN_RETURN_IF_ERROR(CheckShare(share));
   QUERN_RETURN_IF_ERROR(CheckBatchRows(batch_rows));
   if (!state->finalised) {
-    return absl::FailedPreconditionError("groups before finalise: they are not complete; accepted: after quern_aggregate_finalise");
+    return absl::FailedPreconditionError(
+        "groups before finalise: they are not complete; accepted: after quern_aggregate_finalise");
   }
   const uint64_t capacity = ResultRows(batch_rows, state->aggregate->stats().num_groups);
   const KernelSpec& spec = state->spec();
-  std::vector<ColumnType> types = columns == GroupColumns::kResults ? AggregateOutputTypes(spec) : AggregateStateTypes(spec);
+  std::vector<ColumnType> types =
+      columns == GroupColumns::kResults ? AggregateOutputTypes(spec) : AggregateStateTypes(spec);
   return std::make_unique<quern_groups>(state, columns, share, std::move(types), capacity);
 }
 
@@ -239,7 +247,8 @@ using c_abi::RowKind;
 
 extern "C" {
 
-quern_status quern_aggregate_create(quern_kernel* kernel, uint64_t memory_limit, quern_aggregate** aggregate, quern_error* error) {
+quern_status quern_aggregate_create(quern_kernel* kernel, uint64_t memory_limit, quern_aggregate** aggregate,
+                                    quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::CreateAggregate(kernel, memory_limit, aggregate); });
 }
 
@@ -249,7 +258,8 @@ quern_status quern_aggregate_hint_groups(quern_aggregate* aggregate, uint64_t ex
   return c_abi::Boundary(error, [&] { return c_abi::HintGroups(aggregate, expected_groups); });
 }
 
-quern_status quern_aggregate_hint_range(quern_aggregate* aggregate, uint32_t key, int64_t min, int64_t max, quern_error* error) {
+quern_status quern_aggregate_hint_range(quern_aggregate* aggregate, uint32_t key, int64_t min, int64_t max,
+                                        quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::HintRange(aggregate, key, min, max); });
 }
 
@@ -266,25 +276,31 @@ quern_status quern_aggregate_finalise(quern_aggregate* aggregate, quern_error* e
 }
 
 quern_status quern_aggregate_finalise_shared(quern_aggregate* aggregate, quern_error* error) {
-  return c_abi::Boundary(
-      error, [&] { return aggregate == nullptr ? c_abi::MissingArgument("aggregate") : c_abi::FinaliseShared(aggregate->state.get()); });
+  return c_abi::Boundary(error, [&] {
+    return aggregate == nullptr ? c_abi::MissingArgument("aggregate") : c_abi::FinaliseShared(aggregate->state.get());
+  });
 }
 
 const char* quern_aggregate_layout(const quern_aggregate* aggregate) { return c_abi::LayoutOf(aggregate); }
 
-void quern_aggregate_get_stats(const quern_aggregate* aggregate, quern_aggregate_stats* stats) { c_abi::GetStats(aggregate, stats); }
+void quern_aggregate_get_stats(const quern_aggregate* aggregate, quern_aggregate_stats* stats) {
+  c_abi::GetStats(aggregate, stats);
+}
 
-quern_status quern_aggregate_appender_create(quern_aggregate* aggregate, quern_aggregate_appender** appender, quern_error* error) {
+quern_status quern_aggregate_appender_create(quern_aggregate* aggregate, quern_aggregate_appender** appender,
+                                             quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::CreateAppender(aggregate, appender); });
 }
 
 void quern_aggregate_appender_destroy(quern_aggregate_appender* appender) { delete appender; }
 
-quern_status quern_aggregate_appender_append(quern_aggregate_appender* appender, const quern_batch* batch, quern_error* error) {
+quern_status quern_aggregate_appender_append(quern_aggregate_appender* appender, const quern_batch* batch,
+                                             quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::Append(appender, batch, RowKind::kInput); });
 }
 
-quern_status quern_aggregate_appender_append_states(quern_aggregate_appender* appender, const quern_batch* batch, quern_error* error) {
+quern_status quern_aggregate_appender_append_states(quern_aggregate_appender* appender, const quern_batch* batch,
+                                                    quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::Append(appender, batch, RowKind::kStates); });
 }
 
@@ -292,14 +308,16 @@ quern_status quern_aggregate_appender_finish(quern_aggregate_appender* appender,
   return c_abi::Boundary(error, [&] { return c_abi::FinishAppender(appender); });
 }
 
-quern_status quern_groups_create(quern_aggregate* aggregate, quern_group_columns columns, uint64_t batch_rows, quern_groups** groups,
-                                 quern_error* error) {
+quern_status quern_groups_create(quern_aggregate* aggregate, quern_group_columns columns, uint64_t batch_rows,
+                                 quern_groups** groups, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::CreateGroups(aggregate, columns, {}, batch_rows, groups); });
 }
 
 quern_status quern_groups_create_partition(quern_aggregate* aggregate, quern_group_columns columns, uint32_t partition,
-                                           uint32_t num_partitions, uint64_t batch_rows, quern_groups** groups, quern_error* error) {
-  return c_abi::Boundary(error, [&] { return c_abi::CreateGroups(aggregate, columns, {partition, num_partitions}, batch_rows, groups); });
+                                           uint32_t num_partitions, uint64_t batch_rows, quern_groups** groups,
+                                           quern_error* error) {
+  return c_abi::Boundary(
+      error, [&] { return c_abi::CreateGroups(aggregate, columns, {partition, num_partitions}, batch_rows, groups); });
 }
 
 void quern_groups_destroy(quern_groups* groups) { delete groups; }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Arrow side of aggregations: struct arrays in and out, by the Arrow C data interface. (Ownership, bindings and checks are those of
-// quern_arrow.cc.)
+// The Arrow side of aggregations: struct arrays in and out, by the Arrow C data interface. (Ownership, bindings and
+// checks are those of quern_arrow.cc.)
 //
-// Example: spec `aggregate keys=dictionary(i32,utf8) aggs=sum(decimal128),count(i64):filter`, input schema {qty: l, ok: b, price: d:12,2,
-// region: i -> u}:
+// Example: spec `aggregate keys=dictionary(i32,utf8) aggs=sum(decimal128),count(i64):filter`, input schema {qty: l, ok:
+// b, price: d:12,2, region: i -> u}:
 //
 //     keys = {3}    payload = {2, 0, 1}          the argument of the sum, that of count, its filter
 //     results       {region: u, sum(decimal128): d:38,2, count(i64):filter: l}
 //     states        {region: u, sum(decimal128): z, count(i64):filter: z}
 //
-// What a format says beyond a type comes from the arguments, as the spec knows nothing of it: a minimum of timestamps has the unit and zone
-// of its column; a sum of decimals their scale, and as many digits as 128 bits hold. States come in by position, and their types are the
-// spec's, so that they need no binding.
+// What a format says beyond a type comes from the arguments, as the spec knows nothing of it: a minimum of timestamps
+// has the unit and zone of its column; a sum of decimals their scale, and as many digits as 128 bits hold. States come
+// in by position, and their types are the spec's, so that they need no binding.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -47,7 +47,8 @@ std::string FormatOfResult(const AggregateSpec& aggregate, const ColumnType& res
     case ResultRule::kSame: return argument;
     case ResultRule::kSumOf:
     case ResultRule::kAverageOf:
-    case ResultRule::kDecimal: return result.id == TypeId::kDecimal128 ? DecimalFormat(UnitOf(argument)) : FirstFormat(result);
+    case ResultRule::kDecimal:
+      return result.id == TypeId::kDecimal128 ? DecimalFormat(UnitOf(argument)) : FirstFormat(result);
     case ResultRule::kCount:
     case ResultRule::kDouble:
     case ResultRule::kOfHost: return FirstFormat(result);
@@ -66,7 +67,8 @@ std::vector<ResultField> ResultFields(const KernelSpec& spec, const ArrowSchema&
   size_t column = 0;
   for (const AggregateSpec& aggregate : spec.aggregates) {
     const ColumnType& type = types[fields.size()];
-    const std::string argument = aggregate.arguments.empty() ? "" : ValueFormat(*schema.children[binding.payload[column]]);
+    const std::string argument =
+        aggregate.arguments.empty() ? "" : ValueFormat(*schema.children[binding.payload[column]]);
     fields.push_back({PrintItem(aggregate), FormatOfResult(aggregate, type, argument), type.nullable});
     column += aggregate.arguments.size() + (aggregate.filtered ? 1 : 0);
   }
@@ -84,12 +86,14 @@ std::vector<ResultField> StateFields(std::vector<ResultField> fields, size_t num
 
 // ---- bindings ----
 
-absl::Status BindArrow(quern_aggregate* aggregate, const ArrowSchema* input, const int32_t* keys, const int32_t* payload) {
+absl::Status BindArrow(quern_aggregate* aggregate, const ArrowSchema* input, const int32_t* keys,
+                       const int32_t* payload) {
   if (aggregate == nullptr) return MissingArgument("aggregate");
   if (input == nullptr) return MissingArgument("input");
   AggregateState& state = *aggregate->state;
   if (state.binding) {
-    return absl::FailedPreconditionError("Arrow columns bound twice: the aggregation has a binding; accepted: a new aggregation");
+    return absl::FailedPreconditionError(
+        "Arrow columns bound twice: the aggregation has a binding; accepted: a new aggregation");
   }
   GroupBinding binding;
   QUERN_ASSIGN_OR_RETURN(binding.input.keys, ChildNumbers(keys, state.input.keys.size(), "keys"));
@@ -166,13 +170,13 @@ using c_abi::RowKind;
 
 extern "C" {
 
-quern_status quern_aggregate_bind_arrow(quern_aggregate* aggregate, const ArrowSchema* input, const int32_t* keys, const int32_t* payload,
-                                        quern_error* error) {
+quern_status quern_aggregate_bind_arrow(quern_aggregate* aggregate, const ArrowSchema* input, const int32_t* keys,
+                                        const int32_t* payload, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::BindArrow(aggregate, input, keys, payload); });
 }
 
-quern_status quern_aggregate_result_schema(const quern_aggregate* aggregate, quern_group_columns columns, ArrowSchema* schema,
-                                           quern_error* error) {
+quern_status quern_aggregate_result_schema(const quern_aggregate* aggregate, quern_group_columns columns,
+                                           ArrowSchema* schema, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::ResultSchema(aggregate, columns, schema); });
 }
 
@@ -180,8 +184,8 @@ quern_status quern_aggregate_append_arrow(quern_aggregate* aggregate, ArrowArray
   return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(aggregate, batch, nullptr, RowKind::kInput); });
 }
 
-quern_status quern_aggregate_append_arrow_rows(quern_aggregate* aggregate, ArrowArray* batch, const quern_arrow_rows* rows,
-                                               quern_error* error) {
+quern_status quern_aggregate_append_arrow_rows(quern_aggregate* aggregate, ArrowArray* batch,
+                                               const quern_arrow_rows* rows, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(aggregate, batch, rows, RowKind::kInput); });
 }
 
@@ -189,16 +193,18 @@ quern_status quern_aggregate_append_states_arrow(quern_aggregate* aggregate, Arr
   return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(aggregate, batch, nullptr, RowKind::kStates); });
 }
 
-quern_status quern_aggregate_appender_append_arrow(quern_aggregate_appender* appender, ArrowArray* batch, quern_error* error) {
+quern_status quern_aggregate_appender_append_arrow(quern_aggregate_appender* appender, ArrowArray* batch,
+                                                   quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(appender, batch, nullptr, RowKind::kInput); });
 }
 
-quern_status quern_aggregate_appender_append_arrow_rows(quern_aggregate_appender* appender, ArrowArray* batch, const quern_arrow_rows* rows,
-                                                        quern_error* error) {
+quern_status quern_aggregate_appender_append_arrow_rows(quern_aggregate_appender* appender, ArrowArray* batch,
+                                                        const quern_arrow_rows* rows, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(appender, batch, rows, RowKind::kInput); });
 }
 
-quern_status quern_aggregate_appender_append_states_arrow(quern_aggregate_appender* appender, ArrowArray* batch, quern_error* error) {
+quern_status quern_aggregate_appender_append_states_arrow(quern_aggregate_appender* appender, ArrowArray* batch,
+                                                          quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(appender, batch, nullptr, RowKind::kStates); });
 }
 

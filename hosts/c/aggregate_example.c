@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Six line items grouped by their order: how many, their quantities' sum, their highest price. (Every step explained: example.c.)
+ * Six line items grouped by their order: how many, their quantities' sum, their highest price. (Every step explained:
+ * example.c.)
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,7 +26,8 @@ static void print_groups(const quern_result* result) {
   const int64_t *count = result->columns[1].values, *quantity = result->columns[2].values;
   const double* price = result->columns[3].values;
   for (uint64_t i = 0; i < result->num_rows; ++i)
-    printf("order %" PRId64 "  items %" PRId64 "  quantity %" PRId64 "  price %.2f\n", order[i], count[i], quantity[i], price[i]);
+    printf("order %" PRId64 "  items %" PRId64 "  quantity %" PRId64 "  price %.2f\n", order[i], count[i], quantity[i],
+           price[i]);
 }
 
 int main(void) {
@@ -33,7 +35,8 @@ int main(void) {
   quern_kernel* kernel = NULL;
   quern_aggregate* aggregate = NULL;
   quern_groups* groups = NULL;
-  CHECK(quern_compile("aggregate keys=i64 aggs=count_star,sum(i64),max(f64)", QUERN_ENGINE_AUTO, NULL, &kernel, &error));
+  CHECK(
+      quern_compile("aggregate keys=i64 aggs=count_star,sum(i64),max(f64)", QUERN_ENGINE_AUTO, NULL, &kernel, &error));
   CHECK(quern_aggregate_create(kernel, 0, &aggregate, &error));
 
   /* Payload: the aggregates' arguments, one after the other; count_star has none. Nothing of a batch is kept. */

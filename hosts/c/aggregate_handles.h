@@ -32,8 +32,8 @@ struct GroupBinding {
   std::vector<ResultField> states;
 };
 
-// An aggregation and all that it needs to live on when other handles are gone. *Threads*: what is no atomic is written before appenders and
-// readers exist (the binding: before their first Arrow batch) and only read from then on.
+// An aggregation and all that it needs to live on when other handles are gone. *Threads*: what is no atomic is written
+// before appenders and readers exist (the binding: before their first Arrow batch) and only read from then on.
 struct AggregateState : InputStage {
   AggregateState() : InputStage(kAggregateTexts) {}
 
@@ -74,8 +74,9 @@ struct GroupShare {
   uint32_t num_partitions = 1;
 };
 // *Errors*: FailedPrecondition before finalise; InvalidArgument.
-absl::StatusOr<std::unique_ptr<quern_groups>> NewGroups(const std::shared_ptr<AggregateState>& state, GroupColumns columns,
-                                                        const GroupShare& share, uint64_t batch_rows);
+absl::StatusOr<std::unique_ptr<quern_groups>> NewGroups(const std::shared_ptr<AggregateState>& state,
+                                                        GroupColumns columns, const GroupShare& share,
+                                                        uint64_t batch_rows);
 // The reader's output batch as the ABI shows it, valid until the next ReadNext.
 quern_result ResultOf(quern_groups* groups);
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole aggregation over batches that are all there, by threads of our own: for hosts that have none, or none to spare.
+// A whole aggregation over batches that are all there, by threads of our own: for hosts that have none, or none to
+// spare.
 //
-// As join_run.cc does it, in three phases, none of which begins before all threads are through with the one before. Example, 3 threads,
-// 200,000 rows in one batch, 5 million groups:
+// As join_run.cc does it, in three phases, none of which begins before all threads are through with the one before.
+// Example, 3 threads, 200,000 rows in one batch, 5 million groups:
 //
-//     append    65536 | 65536 | 65536 | 3392        each thread by an appender of its own, which is finished when no morsel is left
-//     finalise  all threads, by quern_aggregate_finalise_shared's way: each brings some partitions of all threads' groups together
-//     read      65536 | 65536 | ..                  each thread by a reader of its own, sharing the groups; results go to the host at once
+//     append    65536 | 65536 | 65536 | 3392        each thread by an appender of its own, which is finished when no
+//     morsel is left finalise  all threads, by quern_aggregate_finalise_shared's way: each brings some partitions of
+//     all threads' groups together read      65536 | 65536 | ..                  each thread by a reader of its own,
+//     sharing the groups; results go to the host at once
 //
-// One thread alone, or one morsel alone, goes to the aggregation itself: there is nothing to bring together then. And threads read only as
-// far as there are results for them: 5 groups are one result, which one reader hands out.
+// One thread alone, or one morsel alone, goes to the aggregation itself: there is nothing to bring together then. And
+// threads read only as far as there are results for them: 5 groups are one result, which one reader hands out.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +30,8 @@ namespace {
 absl::Status Build(const std::shared_ptr<AggregateState>& state, const std::vector<Morsel>& morsels, uint32_t threads) {
   const auto append = [&state](quern_aggregate_appender* appender, const Morsel& morsel) {
     const BatchSlice slice(*morsel.batch, state->input.keys, state->input.payload, morsel.first_row, morsel.num_rows);
-    return AddHostBatch({state.get(), appender == nullptr ? nullptr : &appender->appender}, slice.batch(), RowKind::kInput);
+    return AddHostBatch({state.get(), appender == nullptr ? nullptr : &appender->appender}, slice.batch(),
+                        RowKind::kInput);
   };
   QUERN_RETURN_IF_ERROR(AppendMorsels<quern_aggregate_appender>(state, morsels, threads, append));
   return RunTasks(threads, threads, [&](uint32_t, uint64_t) { return FinaliseShared(state.get()); });
@@ -36,7 +39,8 @@ absl::Status Build(const std::shared_ptr<AggregateState>& state, const std::vect
 
 absl::Status ReadGroups(const std::shared_ptr<AggregateState>& state, uint64_t batch_rows, ResultSink* sink) {
   if (sink->stopped) return absl::OkStatus();
-  QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<quern_groups> groups, NewGroups(state, GroupColumns::kResults, {}, batch_rows));
+  QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<quern_groups> groups,
+                         NewGroups(state, GroupColumns::kResults, {}, batch_rows));
   bool more = true;
   while (more && !sink->stopped) {
     QUERN_ASSIGN_OR_RETURN(more, ReadNext(groups.get()));
@@ -46,11 +50,13 @@ absl::Status ReadGroups(const std::shared_ptr<AggregateState>& state, uint64_t b
 }
 
 uint32_t NumReaders(const AggregateState& state, uint64_t batch_rows, uint32_t threads) {
-  const uint64_t num_results = state.aggregate->stats().num_groups / (batch_rows == 0 ? kDefaultBatchRows : batch_rows) + 1;
+  const uint64_t num_results =
+      state.aggregate->stats().num_groups / (batch_rows == 0 ? kDefaultBatchRows : batch_rows) + 1;
   return static_cast<uint32_t>(std::min<uint64_t>(threads, num_results));
 }
 
-absl::Status RunAggregate(quern_aggregate* aggregate, const Batches& batches, uint32_t threads, uint64_t batch_rows, ResultSink* sink) {
+absl::Status RunAggregate(quern_aggregate* aggregate, const Batches& batches, uint32_t threads, uint64_t batch_rows,
+                          ResultSink* sink) {
   if (aggregate == nullptr) return MissingArgument("aggregate");
   QUERN_ASSIGN_OR_RETURN(const std::vector<Morsel> morsels, CutIntoMorsels(batches, "batches"));
   QUERN_ASSIGN_OR_RETURN(threads, NumThreads(threads));
@@ -68,8 +74,9 @@ absl::Status RunAggregate(quern_aggregate* aggregate, const Batches& batches, ui
 
 extern "C" {
 
-quern_status quern_aggregate_run(quern_aggregate* aggregate, const quern_batch* batches, size_t num_batches, uint32_t threads,
-                                 uint64_t batch_rows, quern_on_result on_result, void* context, uint64_t* num_groups, quern_error* error) {
+quern_status quern_aggregate_run(quern_aggregate* aggregate, const quern_batch* batches, size_t num_batches,
+                                 uint32_t threads, uint64_t batch_rows, quern_on_result on_result, void* context,
+                                 uint64_t* num_groups, quern_error* error) {
   quern::c_abi::ResultSink sink{on_result, context};
   const quern_status status = quern::c_abi::Boundary(
       error, [&] { return quern::c_abi::RunAggregate(aggregate, {batches, num_batches}, threads, batch_rows, &sink); });

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arrow schemas out, what is read of those that come in, and which rows of an array take part.
 //
-// A schema is a tree of structs, each with a release callback of its own, since the C data interface lets a consumer move a child out and
-// release the parent first. So each field owns its texts, and the struct above owns the array of fields:
+// A schema is a tree of structs, each with a release callback of its own, since the C data interface lets a consumer
+// move a child out and release the parent first. So each field owns its texts, and the struct above owns the array of
+// fields:
 //
 //     ArrowSchema "+s"  private_data -> SchemaOwner { children[2], pointers[2] }
 //       children[0] "l" private_data -> SchemaTexts { "l", "order_id" }        release: ReleaseField
 //       children[1] "g" private_data -> SchemaTexts { "g", "sum(f64)" }        release: ReleaseField
 //
-// Example: the host moves children[1] out (copies the struct, sets children[1].release to null) and releases the schema: ReleaseSchema
-// passes over it, and the texts of the copy live until its own release is called.
+// Example: the host moves children[1] out (copies the struct, sets children[1].release to null) and releases the
+// schema: ReleaseSchema passes over it, and the texts of the copy live until its own release is called.
 #include "hosts/c/arrow_fields.h"
 
 #include <algorithm>
@@ -68,8 +69,8 @@ absl::Status SelectArrowRows(const quern_arrow_rows* rows, BatchView* view) {
   if (rows == nullptr) return absl::OkStatus();
   constexpr size_t kSize = sizeof(quern_arrow_rows);
   if (rows->struct_size < kSize) {
-    return InvalidArgument("struct_size too small: " + std::to_string(rows->struct_size) + "; accepted: " + std::to_string(kSize) +
-                           " or more");
+    return InvalidArgument("struct_size too small: " + std::to_string(rows->struct_size) +
+                           "; accepted: " + std::to_string(kSize) + " or more");
   }
   QUERN_RETURN_IF_ERROR(CheckNumRows(rows->num_rows));
   if (rows->selection == nullptr && rows->num_rows > view->num_rows) {
@@ -80,10 +81,13 @@ absl::Status SelectArrowRows(const quern_arrow_rows* rows, BatchView* view) {
   uint32_t highest = 0;
   for (const uint32_t row : selection) highest = std::max(highest, row);
   if (!selection.empty() && highest >= view->num_rows) {
-    const auto beyond = std::find_if(selection.begin(), selection.end(), [view](uint32_t row) { return row >= view->num_rows; });
-    const std::string accepted = view->num_rows == 0 ? "no row, as the array has none" : "0 to " + std::to_string(view->num_rows - 1);
-    return InvalidArgument("selection of a row that is not there: selection[" + std::to_string(beyond - selection.begin()) + "] is " +
-                           std::to_string(*beyond) + "; accepted: " + accepted);
+    const auto beyond =
+        std::find_if(selection.begin(), selection.end(), [view](uint32_t row) { return row >= view->num_rows; });
+    const std::string accepted =
+        view->num_rows == 0 ? "no row, as the array has none" : "0 to " + std::to_string(view->num_rows - 1);
+    return InvalidArgument("selection of a row that is not there: selection[" +
+                           std::to_string(beyond - selection.begin()) + "] is " + std::to_string(*beyond) +
+                           "; accepted: " + accepted);
   }
   view->selection = rows->selection;
   view->num_rows = rows->num_rows;
@@ -93,7 +97,9 @@ absl::Status SelectArrowRows(const quern_arrow_rows* rows, BatchView* view) {
 
 std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
 
-std::string ValueFormat(const ArrowSchema& field) { return TextOf(field.dictionary != nullptr ? field.dictionary->format : field.format); }
+std::string ValueFormat(const ArrowSchema& field) {
+  return TextOf(field.dictionary != nullptr ? field.dictionary->format : field.format);
+}
 
 std::string UnitOf(const std::string& format) {
   if (format.rfind("d:", 0) == 0) {
@@ -105,7 +111,8 @@ std::string UnitOf(const std::string& format) {
   return "";
 }
 
-ResultField ResultFieldOf(const ArrowSchema& schema, const ColumnType& type, int child, const std::string& rowid, bool nullable) {
+ResultField ResultFieldOf(const ArrowSchema& schema, const ColumnType& type, int child, const std::string& rowid,
+                          bool nullable) {
   if (type.id == TypeId::kRowId) return {rowid, "L", nullable};
   const ArrowSchema& field = *schema.children[child];
   return {TextOf(field.name), ValueFormat(field), nullable};
@@ -115,7 +122,8 @@ ResultField ResultFieldOf(const ArrowSchema& schema, const ColumnType& type, int
 absl::Status ExportFields(const std::vector<ResultField>& fields, ArrowSchema* schema) {
   *schema = {};
   std::vector<std::unique_ptr<SchemaTexts>> texts;
-  for (const ResultField& field : fields) texts.push_back(std::make_unique<SchemaTexts>(SchemaTexts{field.format, field.name}));
+  for (const ResultField& field : fields)
+    texts.push_back(std::make_unique<SchemaTexts>(SchemaTexts{field.format, field.name}));
   auto owner = std::make_unique<SchemaOwner>();
   owner->children.resize(fields.size());
   owner->pointers.resize(fields.size());

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels, and what the process does about them: compiling, on whose thread, what is said of it, the cache.
 //
-// quern_compile is quern_compile_with under another name: the struct's zeros are its defaults, so that AUTO is compiled in the background
-// in both. A handle holds what Compile answered, and that stays: a compiled kernel, or the generic one with a tier, in which a compiled one
-// may appear while the host holds the handle. So its texts depend on when they are asked for, and yet each that was handed out must live
-// on:
+// quern_compile is quern_compile_with under another name: the struct's zeros are its defaults, so that AUTO is compiled
+// in the background in both. A handle holds what Compile answered, and that stays: a compiled kernel, or the generic
+// one with a tier, in which a compiled one may appear while the host holds the handle. So its texts depend on when they
+// are asked for, and yet each that was handed out must live on:
 //
 //     kAsMade   engine generic, code_bytes 0      made at the first question
-//     kSwapped  engine jit, code_bytes 348        made at the first question after the swap; those before stay where they are
+//     kSwapped  engine jit, code_bytes 348        made at the first question after the swap; those before stay where
+//     they are
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -64,8 +65,8 @@ absl::StatusOr<CompileWhen> WhenOf(const quern_compile_when& when) {
 absl::StatusOr<CompileOptions> OptionsOf(const quern_compile_options& given) {
   constexpr size_t kSize = sizeof(quern_compile_options);
   if (given.struct_size < kSize) {
-    return InvalidArgument("struct_size too small: " + std::to_string(given.struct_size) + "; accepted: " + std::to_string(kSize) +
-                           " or more");
+    return InvalidArgument("struct_size too small: " + std::to_string(given.struct_size) +
+                           "; accepted: " + std::to_string(kSize) + " or more");
   }
   CompileOptions options;
   QUERN_ASSIGN_OR_RETURN(options.engine, EngineOf(given.engine));
@@ -194,7 +195,8 @@ namespace c_abi = quern::c_abi;
 
 extern "C" {
 
-quern_status quern_compile(const char* spec, quern_engine engine, const char* params, quern_kernel** kernel, quern_error* error) {
+quern_status quern_compile(const char* spec, quern_engine engine, const char* params, quern_kernel** kernel,
+                           quern_error* error) {
   quern_compile_options options = {};
   options.struct_size = sizeof(options);
   options.engine = engine;
@@ -202,7 +204,8 @@ quern_status quern_compile(const char* spec, quern_engine engine, const char* pa
   return quern_compile_with(spec, &options, kernel, error);
 }
 
-quern_status quern_compile_with(const char* spec, const quern_compile_options* options, quern_kernel** kernel, quern_error* error) {
+quern_status quern_compile_with(const char* spec, const quern_compile_options* options, quern_kernel** kernel,
+                                quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::CompileWith(spec, options, kernel); });
 }
 
@@ -258,8 +261,9 @@ void quern_cache_get_stats(quern_cache_stats* stats) {
   if (stats == nullptr) return;
   c_abi::Boundary(nullptr, [&] {
     const quern::KernelCacheStats now = quern::GetKernelCacheStats();
-    const quern_cache_stats all = {stats->struct_size, now.kernels,      now.code_bytes, now.limit_bytes,    now.hits,    now.misses,
-                                   now.evictions,      now.live_kernels, now.live_bytes, now.reserved_bytes, now.mappings};
+    const quern_cache_stats all = {stats->struct_size, now.kernels,        now.code_bytes, now.limit_bytes,
+                                   now.hits,           now.misses,         now.evictions,  now.live_kernels,
+                                   now.live_bytes,     now.reserved_bytes, now.mappings};
     std::memcpy(stats, &all, std::min(stats->struct_size, sizeof(all)));
     return absl::OkStatus();
   });

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What jobs have counted, for hosts. A job's counters are those of one operator's handle; a kernel's are the sums over all operators that
-// were made of its handle, or of another one that shares its kernel, those that are gone included:
+// What jobs have counted, for hosts. A job's counters are those of one operator's handle; a kernel's are the sums over
+// all operators that were made of its handle, or of another one that shares its kernel, those that are gone included:
 //
-//     two joins of one kernel, 3,000 and 1,000 rows     quern_join_get_counters: 3000, 1000     quern_kernel_get_counters: 4000
+//     two joins of one kernel, 3,000 and 1,000 rows     quern_join_get_counters: 3000, 1000 quern_kernel_get_counters:
+//     4000
 #include <algorithm>
 #include <cstring>
 
@@ -13,7 +14,8 @@
 
 namespace quern::c_abi {
 
-void CopyCounters(const Counters& counted, const char* prefetch_class, const Kernel& kernel, CacheOutcome cache, quern_counters* counters) {
+void CopyCounters(const Counters& counted, const char* prefetch_class, const Kernel& kernel, CacheOutcome cache,
+                  quern_counters* counters) {
   quern_counters all = {};
   all.struct_size = counters->struct_size;
 #define QUERN_COUNTER(id, name, meaning) all.name = counted.name;
@@ -40,30 +42,31 @@ void quern_kernel_get_counters(const quern_kernel* kernel, quern_counters* count
 void quern_join_get_counters(const quern_join* join, quern_counters* counters) {
   c_abi::GetCounters(join, counters, [&] {
     const c_abi::JoinState& state = *join->state;
-    c_abi::CopyCounters(state.join->counters(), state.finalised ? state.join->stats().prefetch_class : "", *state.kernel, state.cache,
-                        counters);
+    c_abi::CopyCounters(state.join->counters(), state.finalised ? state.join->stats().prefetch_class : "",
+                        *state.kernel, state.cache, counters);
   });
 }
 
 void quern_aggregate_get_counters(const quern_aggregate* aggregate, quern_counters* counters) {
   c_abi::GetCounters(aggregate, counters, [&] {
     const c_abi::AggregateState& state = *aggregate->state;
-    c_abi::CopyCounters(state.aggregate->counters(), state.finalised ? state.aggregate->stats().prefetch_class : "", *state.kernel,
-                        state.cache, counters);
+    c_abi::CopyCounters(state.aggregate->counters(), state.finalised ? state.aggregate->stats().prefetch_class : "",
+                        *state.kernel, state.cache, counters);
   });
 }
 
 void quern_sort_get_counters(const quern_sort* sort, quern_counters* counters) {
   c_abi::GetCounters(sort, counters, [&] {
     const c_abi::SortState& state = *sort->state;
-    c_abi::CopyCounters(state.sort->counters(), state.finalised ? state.sort->stats().prefetch_class : "", *state.kernel, state.cache,
-                        counters);
+    c_abi::CopyCounters(state.sort->counters(), state.finalised ? state.sort->stats().prefetch_class : "",
+                        *state.kernel, state.cache, counters);
   });
 }
 
 void quern_merge_get_counters(const quern_merge* merge, quern_counters* counters) {
-  c_abi::GetCounters(merge, counters,
-                     [&] { c_abi::CopyCounters(merge->merger->counters(), "off", *merge->kernel, merge->cache, counters); });
+  c_abi::GetCounters(merge, counters, [&] {
+    c_abi::CopyCounters(merge->merger->counters(), "off", *merge->kernel, merge->cache, counters);
+  });
 }
 
 }  // extern "C"

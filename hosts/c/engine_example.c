@@ -7,19 +7,22 @@
  *       and o_orderdate < date '1995-03-15' and l_shipdate > date '1995-03-15'
  *     group by l_orderkey, o_orderdate, o_shippriority order by revenue desc, o_orderdate limit 10
  *
- * in four pipelines. Each ends where all of its rows must have come before the next can begin; that is where the threads wait.
+ * in four pipelines. Each ends where all of its rows must have come before the next can begin; that is where the
+ * threads wait.
  *
  *     1  customer ─> filter ─────────────────────> join of customers: build
  *     2  orders   ─> filter ─> customers: probe ─> join of orders: build
  *     3  lineitem ─> filter ─> orders: probe ─> l_extendedprice * (100 - l_discount) ─> groups
  *     4  groups   ─> first ten rows
  *
- * What the engine keeps: where columns lie, which rows a thread takes next, expressions, who waits for whom. What Quern does: everything
- * between two arrows. A filter's answer is a selection vector, which the next step takes as it is; a result's columns are the next step's
- * input as they are. (Every call explained: example.c. Life cycle, threads, memory, errors: EMBEDDING.md.)
+ * What the engine keeps: where columns lie, which rows a thread takes next, expressions, who waits for whom. What Quern
+ * does: everything between two arrows. A filter's answer is a selection vector, which the next step takes as it is; a
+ * result's columns are the next step's input as they are. (Every call explained: example.c. Life cycle, threads,
+ * memory, errors: EMBEDDING.md.)
  *
- *     build/venv/bin/python hosts/c/engine_example_columns.py build/data/tpch-sf0.1 columns      (column files out of Parquet)
- *     cc -std=c11 engine_example.c -Ihosts/c -Lbuild/lib -lquern -Wl,-rpath,build/lib -pthread -o engine && ./engine columns 2
+ *     build/venv/bin/python hosts/c/engine_example_columns.py build/data/tpch-sf0.1 columns      (column files out of
+ * Parquet) cc -std=c11 engine_example.c -Ihosts/c -Lbuild/lib -lquern -Wl,-rpath,build/lib -pthread -o engine &&
+ * ./engine columns 2
  */
 #define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
@@ -48,11 +51,13 @@ struct table {
 
 static struct table customer = {.name = "customer"}, orders = {.name = "orders"}, lineitem = {.name = "lineitem"};
 static const int64_t *c_custkey, *o_orderkey, *o_custkey, *l_orderkey, *l_extendedprice,
-    *l_discount;                                                                        /* prices in cents, discounts in percent */
-static const int32_t *c_mktsegment_offsets, *o_orderdate, *o_shippriority, *l_shipdate; /* dates in days since 1970-01-01 */
+    *l_discount; /* prices in cents, discounts in percent */
+static const int32_t *c_mktsegment_offsets, *o_orderdate, *o_shippriority,
+    *l_shipdate; /* dates in days since 1970-01-01 */
 static const char* c_mktsegment;
 
-/* Maps FOLDER/TABLE.COLUMN; stays for the life of the process. The number of rows is the file's, or has to be: `extra` is 1 for offsets. */
+/* Maps FOLDER/TABLE.COLUMN; stays for the life of the process. The number of rows is the file's, or has to be: `extra`
+ * is 1 for offsets. */
 static bool map_column(const char* folder, struct table* table, const char* column, size_t value_bytes, uint64_t extra,
                        const void** values) {
   char path[4096];
@@ -133,7 +138,8 @@ static atomic_bool failed;
     }                                                                      \
   } while (0)
 
-/* Pipeline 1. The rows of a selection are those of the whole column, so that no batch starts in the middle of a string column. */
+/* Pipeline 1. The rows of a selection are those of the whole column, so that no batch starts in the middle of a string
+ * column. */
 static void build_customers(uint32_t* selection) {
   quern_appender* appender = NULL;
   uint64_t first, num_rows;
@@ -152,7 +158,8 @@ done:
   quern_appender_destroy(appender);
 }
 
-/* Pipeline 2. A result's columns are valid until the next call on the prober, and its values are copied into the table before that. */
+/* Pipeline 2. A result's columns are valid until the next call on the prober, and its values are copied into the table
+ * before that. */
 static void build_orders(uint32_t* selection) {
   quern_prober* prober = NULL;
   quern_appender* appender = NULL;
@@ -208,8 +215,9 @@ static void group_items(uint32_t* selection, int64_t* revenue) {
       CHECK(quern_prober_next(prober, &found, &more, &error_));
       const int64_t *price = found.columns[1].values, *discount = found.columns[2].values;
       for (uint64_t i = 0; i < found.num_rows; ++i) revenue[i] = price[i] * (100 - discount[i]);
-      const quern_column keys[] = {
-          {.values = found.columns[0].values}, {.values = found.columns[3].values}, {.values = found.columns[4].values}};
+      const quern_column keys[] = {{.values = found.columns[0].values},
+                                   {.values = found.columns[3].values},
+                                   {.values = found.columns[4].values}};
       const quern_column argument = {.values = revenue};
       const quern_batch to_group = {.keys = keys, .payload = &argument, .num_rows = found.num_rows};
       CHECK(quern_aggregate_appender_append(appender, &to_group, &error_));
@@ -265,7 +273,8 @@ static void* run_pipelines(void* unused) {
 /* ---- the query ---- */
 
 static bool prepare(void) {
-  for (int step = 0; step < NUM_STEPS; ++step) CHECK(quern_compile(specs[step], QUERN_ENGINE_AUTO, NULL, &kernels[step], &error_));
+  for (int step = 0; step < NUM_STEPS; ++step)
+    CHECK(quern_compile(specs[step], QUERN_ENGINE_AUTO, NULL, &kernels[step], &error_));
   CHECK(quern_filter_create(kernels[CUSTOMERS_FILTER], &customers_filter, &error_));
   CHECK(quern_filter_create(kernels[ORDERS_FILTER], &orders_filter, &error_));
   CHECK(quern_filter_create(kernels[ITEMS_FILTER], &items_filter, &error_));
@@ -293,8 +302,8 @@ static bool print_rows(void) {
       const time_t seconds = (time_t)((const int32_t*)rows.columns[1].values)[i] * 86400;
       char date[16];
       strftime(date, sizeof date, "%Y-%m-%d", gmtime(&seconds));
-      printf("%" PRId64 "  %" PRId64 ".%04" PRId64 "  %s  %" PRId32 "\n", ((const int64_t*)rows.columns[2].values)[i], revenue / 10000,
-             revenue % 10000, date, ((const int32_t*)rows.columns[3].values)[i]);
+      printf("%" PRId64 "  %" PRId64 ".%04" PRId64 "  %s  %" PRId32 "\n", ((const int64_t*)rows.columns[2].values)[i],
+             revenue / 10000, revenue % 10000, date, ((const int32_t*)rows.columns[3].values)[i]);
     }
   }
   printed = true;
@@ -342,8 +351,8 @@ int main(int argc, char** argv) {
   ok = ok && prepare() && run_threads(num_threads) && print_rows();
   clock_gettime(CLOCK_MONOTONIC, &end);
   if (ok)
-    fprintf(stderr, "%.1f ms, %u thread(s)\n", (double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) / 1e6,
-            num_threads);
+    fprintf(stderr, "%.1f ms, %u thread(s)\n",
+            (double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) / 1e6, num_threads);
   destroy_all();
   return ok ? 0 : 1;
 }

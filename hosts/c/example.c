@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A small engine with vectors of its own joins two of them through Quern: line items find their order by number and region.
+ * A small engine with vectors of its own joins two of them through Quern: line items find their order by number and
+ * region.
  *
  *     cc -std=c11 example.c -Ihosts/c -Lbuild/lib -lquern -Wl,-rpath,build/lib -o example
  */
@@ -9,16 +10,16 @@
 
 #include "quern.h"
 
-/* Orders, the build side. Three columns: numbers; strings as bytes and offsets, with a bitmap that says which rows have one (bit i is row
- * i: the third order has no region); and a price, which is copied into the table. */
+/* Orders, the build side. Three columns: numbers; strings as bytes and offsets, with a bitmap that says which rows have
+ * one (bit i is row i: the third order has no region); and a price, which is copied into the table. */
 static const int64_t order_number[] = {101, 102, 103, 104};
 static const char order_region[] = "ASIAEUROPEASIA";
 static const int32_t order_region_offsets[] = {0, 4, 10, 10, 14};
 static const uint8_t order_region_valid[] = {0x0b}; /* 1011 in binary */
 static const double order_price[] = {10.5, 20.25, 30.0, 40.75};
 
-/* Line items, the probe side. Region is padded here; utf8mb4_bin does not see trailing spaces. A filter ran before the join and left a
- * selection vector: row 3 is out. */
+/* Line items, the probe side. Region is padded here; utf8mb4_bin does not see trailing spaces. A filter ran before the
+ * join and left a selection vector: row 3 is out. */
 static const int64_t item_order[] = {101, 102, 103, 104, 101, 102};
 static const char item_region[] = "ASIA  EUROPEASIAASIAASIAASIA";
 static const int32_t item_region_offsets[] = {0, 6, 12, 16, 20, 24, 28};
@@ -35,8 +36,9 @@ static quern_error error;
     }                                                                                      \
   } while (0)
 
-/* What the kernel must compute, and nothing of how. Two keys, of which the second may be null (and then matches nothing). From the build
- * side come the price and the row's number, from the probe side only the row's number: with that a host gathers its own columns. */
+/* What the kernel must compute, and nothing of how. Two keys, of which the second may be null (and then matches
+ * nothing). From the build side come the price and the row's number, from the probe side only the row's number: with
+ * that a host gathers its own columns. */
 static const char spec[] = "join.inner keys=i64,utf8(utf8mb4_bin):nullable build=f64,rowid probe=rowid";
 
 static void print_rows(const quern_result* result) {
@@ -45,8 +47,8 @@ static void print_rows(const quern_result* result) {
   const double* price = result->columns[1].values;
   const uint64_t* order_row = result->columns[2].values;
   for (uint64_t i = 0; i < result->num_rows; ++i) {
-    printf("item %" PRIu64 " (%s)  order %" PRId64 "  price %.2f\n", item_row[i], item_part[item_row[i]], order_number[order_row[i]],
-           price[i]);
+    printf("item %" PRIu64 " (%s)  order %" PRId64 "  price %.2f\n", item_row[i], item_part[item_row[i]],
+           order_number[order_row[i]], price[i]);
   }
 }
 
@@ -56,13 +58,15 @@ int main(void) {
   quern_join* join = NULL;
   quern_prober* prober = NULL;
 
-  /* Answers at once. Once so many rows have come that it pays, machine code for this spec and this machine takes over. */
+  /* Answers at once. Once so many rows have come that it pays, machine code for this spec and this machine takes over.
+   */
   CHECK(quern_compile(spec, QUERN_ENGINE_AUTO, NULL, &kernel, &error));
   const char* plan = quern_kernel_text(kernel, "plan");
   printf("%.*s\n", (int)strcspn(plan, "\n"), plan);
 
-  /* Build side: columns are pointers into the host's vectors. The regions' bytes stay where they are (copy_bytes = false), so they must
-   * outlive the join. The rowid column has no data: its values are first_row_id, first_row_id + 1, .. */
+  /* Build side: columns are pointers into the host's vectors. The regions' bytes stay where they are (copy_bytes =
+   * false), so they must outlive the join. The rowid column has no data: its values are first_row_id, first_row_id + 1,
+   * .. */
   const quern_column build_keys[] = {
       {.values = order_number},
       {.values = order_region, .offsets = order_region_offsets, .validity = order_region_valid},
@@ -80,7 +84,8 @@ int main(void) {
       {.values = item_region, .offsets = item_region_offsets},
   };
   const quern_column probe_payload[] = {{.values = NULL}};
-  const quern_batch items = {.keys = probe_keys, .payload = probe_payload, .selection = item_selection, .num_rows = 5, .first_row_id = 0};
+  const quern_batch items = {
+      .keys = probe_keys, .payload = probe_payload, .selection = item_selection, .num_rows = 5, .first_row_id = 0};
   const uint64_t rows_per_result = 2; /* small, to show the loop; 0 means 65536 */
   CHECK(quern_prober_create(join, rows_per_result, &prober, &error));
   CHECK(quern_prober_input(prober, &items, &error)); /* as often as there are batches */

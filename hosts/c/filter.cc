@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI of filters: a batch in, the numbers of the rows that pass, their bits or their count out. Nothing is kept between two calls, so
-// that one handle serves all threads:
+// The C ABI of filters: a batch in, the numbers of the rows that pass, their bits or their count out. Nothing is kept
+// between two calls, so that one handle serves all threads:
 //
 //     quern_kernel -> Kernel (machine code) <- quern_filter <- any threads
 //
@@ -8,8 +8,8 @@
 //
 //     select   rows 2, 3      bitmap  0b1100      count  2
 //
-// Arrays are only looked at, since a host goes on with them: it takes the columns that it wants of the rows that passed. The import, which
-// moves arrays in, is given a copy of the struct whose release does nothing.
+// Arrays are only looked at, since a host goes on with them: it takes the columns that it wants of the rows that
+// passed. The import, which moves arrays in, is given a copy of the struct whose release does nothing.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -76,7 +76,8 @@ absl::StatusOr<HostBatchView> ViewOf(const quern_filter& filter, const quern_bat
 absl::StatusOr<HostBatchView> ViewOf(const quern_filter& filter, const ArrowArray* batch) {
   if (batch == nullptr) return MissingArgument("batch");
   if (!filter.binding) {
-    return absl::FailedPreconditionError("Arrow columns not bound: the filter has no binding; accepted: after quern_filter_bind_arrow");
+    return absl::FailedPreconditionError(
+        "Arrow columns not bound: the filter has no binding; accepted: after quern_filter_bind_arrow");
   }
   ArrowArray borrowed = *batch;
   if (borrowed.release != nullptr) borrowed.release = [](ArrowArray* array) { array->release = nullptr; };
@@ -87,15 +88,16 @@ absl::StatusOr<HostBatchView> ViewOf(const quern_filter& filter, const ArrowArra
 
 // ---- answers ----
 
-// Puts the number of rows where the caller wants it (nowhere: null), 0 after a failure. After the work: it may stand in the batch itself,
-// as the selection of the next step.
+// Puts the number of rows where the caller wants it (nowhere: null), 0 after a failure. After the work: it may stand in
+// the batch itself, as the selection of the next step.
 absl::Status Answer(const absl::StatusOr<uint64_t>& passed, uint64_t* num_rows) {
   if (num_rows != nullptr) *num_rows = passed.value_or(0);
   return passed.status();
 }
 
 template <class Batch>
-absl::StatusOr<uint64_t> Select(const quern_filter* filter, const Batch* batch, uint32_t* rows, const uint64_t* num_rows) {
+absl::StatusOr<uint64_t> Select(const quern_filter* filter, const Batch* batch, uint32_t* rows,
+                                const uint64_t* num_rows) {
   if (num_rows == nullptr) return MissingArgument("num_rows");
   if (filter == nullptr) return MissingArgument("filter");
   QUERN_ASSIGN_OR_RETURN(const HostBatchView view, ViewOf(*filter, batch));
@@ -132,41 +134,45 @@ quern_status quern_filter_create(quern_kernel* kernel, quern_filter** filter, qu
 
 void quern_filter_destroy(quern_filter* filter) { delete filter; }
 
-quern_status quern_filter_bind_arrow(quern_filter* filter, const ArrowSchema* input, const int32_t* columns, quern_error* error) {
+quern_status quern_filter_bind_arrow(quern_filter* filter, const ArrowSchema* input, const int32_t* columns,
+                                     quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::BindArrow(filter, input, columns); });
 }
 
-quern_status quern_filter_select(const quern_filter* filter, const quern_batch* batch, uint32_t* rows, uint64_t* num_rows,
-                                 quern_error* error) {
+quern_status quern_filter_select(const quern_filter* filter, const quern_batch* batch, uint32_t* rows,
+                                 uint64_t* num_rows, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::Answer(c_abi::Select(filter, batch, rows, num_rows), num_rows); });
 }
 
-quern_status quern_filter_select_arrow(const quern_filter* filter, const ArrowArray* batch, uint32_t* rows, uint64_t* num_rows,
-                                       quern_error* error) {
+quern_status quern_filter_select_arrow(const quern_filter* filter, const ArrowArray* batch, uint32_t* rows,
+                                       uint64_t* num_rows, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::Answer(c_abi::Select(filter, batch, rows, num_rows), num_rows); });
 }
 
-quern_status quern_filter_bitmap(const quern_filter* filter, const quern_batch* batch, uint8_t* bitmap, uint64_t* num_rows,
-                                 quern_error* error) {
+quern_status quern_filter_bitmap(const quern_filter* filter, const quern_batch* batch, uint8_t* bitmap,
+                                 uint64_t* num_rows, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::Answer(c_abi::Bitmap(filter, batch, bitmap), num_rows); });
 }
 
-quern_status quern_filter_bitmap_arrow(const quern_filter* filter, const ArrowArray* batch, uint8_t* bitmap, uint64_t* num_rows,
-                                       quern_error* error) {
+quern_status quern_filter_bitmap_arrow(const quern_filter* filter, const ArrowArray* batch, uint8_t* bitmap,
+                                       uint64_t* num_rows, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::Answer(c_abi::Bitmap(filter, batch, bitmap), num_rows); });
 }
 
-quern_status quern_filter_count(const quern_filter* filter, const quern_batch* batch, uint64_t* num_rows, quern_error* error) {
+quern_status quern_filter_count(const quern_filter* filter, const quern_batch* batch, uint64_t* num_rows,
+                                quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::Answer(c_abi::Count(filter, batch, num_rows), num_rows); });
 }
 
-quern_status quern_filter_count_arrow(const quern_filter* filter, const ArrowArray* batch, uint64_t* num_rows, quern_error* error) {
+quern_status quern_filter_count_arrow(const quern_filter* filter, const ArrowArray* batch, uint64_t* num_rows,
+                                      quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::Answer(c_abi::Count(filter, batch, num_rows), num_rows); });
 }
 
 void quern_filter_get_counters(const quern_filter* filter, quern_counters* counters) {
-  c_abi::GetCounters(filter, counters,
-                     [&] { c_abi::CopyCounters(filter->filter->counters(), "off", *filter->kernel, filter->cache, counters); });
+  c_abi::GetCounters(filter, counters, [&] {
+    c_abi::CopyCounters(filter->filter->counters(), "off", *filter->kernel, filter->cache, counters);
+  });
 }
 
 }  // extern "C"

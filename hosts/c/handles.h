@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind the C ABI's handles, and the boundary that each of its functions passes through. Internal: quern.h is the interface.
+// What stands behind the C ABI's handles, and the boundary that each of its functions passes through. Internal: quern.h
+// is the interface.
 #ifndef QUERN_HOSTS_C_HANDLES_H_
 #define QUERN_HOSTS_C_HANDLES_H_
 
@@ -28,7 +29,8 @@ namespace quern::c_abi {
 
 absl::Status MissingArgument(const char* name);
 
-// Tells a kernel that is not compiled yet how many rows a run brings. What counts is how long it takes: the rows of one of its threads.
+// Tells a kernel that is not compiled yet how many rows a run brings. What counts is how long it takes: the rows of one
+// of its threads.
 inline void ExpectRows(const Kernel& kernel, uint64_t num_rows, uint32_t threads = 1) {
   if (kernel.tier != nullptr) kernel.tier->Expect(num_rows / threads);
 }
@@ -36,7 +38,8 @@ inline void ExpectRows(const Kernel& kernel, uint64_t num_rows, uint32_t threads
 // What has become of a kernel: what it was made as, and of one with a tier the outcome of its compilation.
 enum class KernelState : uint8_t { kAsMade, kSwapped, kFailed };
 
-// What quern_kernel_text answers in one of these states. Made at the first question, so that a cache hit does not print a plan.
+// What quern_kernel_text answers in one of these states. Made at the first question, so that a cache hit does not print
+// a plan.
 struct KernelTexts {
   std::string spec, plan, layout, engine, cache, compile_ms, code_bytes, warning;
 };
@@ -60,7 +63,8 @@ struct BatchTypes {
   std::vector<ColumnType> keys;
   std::vector<ColumnType> payload;
 };
-// Whether there are strings or binaries among them: what is stored of a row may then point to bytes that lie outside of it.
+// Whether there are strings or binaries among them: what is stored of a row may then point to bytes that lie outside of
+// it.
 bool HasStrings(const BatchTypes& types);
 
 // What errors say of the rows of an operator.
@@ -70,10 +74,12 @@ struct InputTexts {
   const char* missing;   // what a failed append leaves behind
   const char* accepted;  // what helps then
 };
-inline constexpr InputTexts kJoinTexts = {"rows", "the table is built", "a batch is missing from the table", "a new join"};
+inline constexpr InputTexts kJoinTexts = {"rows", "the table is built", "a batch is missing from the table",
+                                          "a new join"};
 inline constexpr InputTexts kAggregateTexts = {"groups", "the groups are complete", "rows are missing from the groups",
                                                "a new aggregation"};
-inline constexpr InputTexts kSortTexts = {"rows", "the rows are sorted", "rows are missing from the sort", "a new sort"};
+inline constexpr InputTexts kSortTexts = {"rows", "the rows are sorted", "rows are missing from the sort",
+                                          "a new sort"};
 
 // How far the rows of an operator have come in. *Threads*: any.
 struct InputStage {
@@ -85,8 +91,8 @@ struct InputStage {
   std::atomic<bool> append_failed{false};   // rows are missing: a host that went on would get wrong results
 };
 
-// A join and all that it needs to live on when other handles are gone. *Threads*: what is no atomic is written before appenders and probers
-// exist (the binding: before their first Arrow batch) and only read from then on.
+// A join and all that it needs to live on when other handles are gone. *Threads*: what is no atomic is written before
+// appenders and probers exist (the binding: before their first Arrow batch) and only read from then on.
 struct JoinState : InputStage {
   JoinState() : InputStage(kJoinTexts) {}
 
@@ -130,7 +136,8 @@ constexpr uint64_t kDefaultBatchRows = 65536;
 // ---- what operators share ----
 
 // As much of the counters as the host's struct_size has room for.
-void CopyCounters(const Counters& counted, const char* prefetch_class, const Kernel& kernel, CacheOutcome cache, quern_counters* counters);
+void CopyCounters(const Counters& counted, const char* prefetch_class, const Kernel& kernel, CacheOutcome cache,
+                  quern_counters* counters);
 
 // FailedPrecondition after an append that failed; `call` is what the text names, here and below.
 absl::Status CheckNoFailedAppend(const InputStage& state, const char* call);
@@ -285,7 +292,8 @@ struct quern_join {
 };
 
 struct quern_appender {
-  explicit quern_appender(std::shared_ptr<quern::c_abi::JoinState> join_state) : state(std::move(join_state)), appender(state->join) {}
+  explicit quern_appender(std::shared_ptr<quern::c_abi::JoinState> join_state)
+      : state(std::move(join_state)), appender(state->join) {}
 
   std::shared_ptr<quern::c_abi::JoinState> state;
   quern::JoinAppender appender;
@@ -293,7 +301,8 @@ struct quern_appender {
 };
 
 struct quern_prober {
-  quern_prober(std::shared_ptr<quern::c_abi::JoinState> join_state, std::vector<quern::ColumnType> result_types, uint64_t batch_rows)
+  quern_prober(std::shared_ptr<quern::c_abi::JoinState> join_state, std::vector<quern::ColumnType> result_types,
+               uint64_t batch_rows)
       : state(std::move(join_state)), prober(state->join), output(std::move(result_types), batch_rows, state->budget) {}
 
   std::shared_ptr<quern::c_abi::JoinState> state;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole join over batches that are all there, by threads of our own: for hosts that have none, or none to spare.
 //
-// Each batch is cut into morsels of 64 Ki rows, and each thread takes the next morsel when it is done with its last one, so that none waits
-// for a slow one (Leis, Boncz, Kemper, Neumann, Morsel-Driven Parallelism, SIGMOD 2014). Example, 3 threads, 200,000 build rows in one
-// batch and 150,000 probe rows in two:
+// Each batch is cut into morsels of 64 Ki rows, and each thread takes the next morsel when it is done with its last
+// one, so that none waits for a slow one (Leis, Boncz, Kemper, Neumann, Morsel-Driven Parallelism, SIGMOD 2014).
+// Example, 3 threads, 200,000 build rows in one batch and 150,000 probe rows in two:
 //
-//     build     65536 | 65536 | 65536 | 3392        each thread by an appender of its own, which is finished when no morsel is left
-//     finalise  all threads, by quern_join_finalise_shared's way
-//     probe     65536 | 9464   65536 | 9464         each thread by a prober of its own; results go to the host at once
-//     drain     all threads, sharing the build rows that come out on their own; only for kinds that have such
+//     build     65536 | 65536 | 65536 | 3392        each thread by an appender of its own, which is finished when no
+//     morsel is left finalise  all threads, by quern_join_finalise_shared's way probe     65536 | 9464   65536 | 9464
+//     each thread by a prober of its own; results go to the host at once drain     all threads, sharing the build rows
+//     that come out on their own; only for kinds that have such
 //
-// No phase begins before all threads are through with the one before. A morsel that fails ends the run, and a host that wants no more ends
-// it without an error: what is left of the morsels is then taken and dropped. Nothing that a host's function throws leaves its thread,
-// where it would end the process.
+// No phase begins before all threads are through with the one before. A morsel that fails ends the run, and a host that
+// wants no more ends it without an error: what is left of the morsels is then taken and dropped. Nothing that a host's
+// function throws leaves its thread, where it would end the process.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -32,7 +32,8 @@ absl::Status Build(const std::shared_ptr<JoinState>& state, const std::vector<Mo
     return AppendHostBatch(state.get(), &appender->appender, slice.batch(), false);
   };
   QUERN_RETURN_IF_ERROR(AppendByThreads<quern_appender>(state, morsels, threads, append));
-  return RunTasks(threads, threads, [&](uint32_t, uint64_t) { return FinaliseTogether(state.get(), state->join.get()); });
+  return RunTasks(threads, threads,
+                  [&](uint32_t, uint64_t) { return FinaliseTogether(state.get(), state->join.get()); });
 }
 
 // The probers of a run, one a thread, made when the thread has its first morsel.
@@ -79,8 +80,8 @@ class Probers {
   std::vector<std::unique_ptr<quern_prober>> probers_;
 };
 
-absl::Status RunJoin(quern_join* join, const Batches& build, const Batches& probe, uint32_t threads, uint64_t batch_rows,
-                     ResultSink* sink) {
+absl::Status RunJoin(quern_join* join, const Batches& build, const Batches& probe, uint32_t threads,
+                     uint64_t batch_rows, ResultSink* sink) {
   if (join == nullptr) return MissingArgument("join");
   QUERN_ASSIGN_OR_RETURN(const std::vector<Morsel> build_morsels, CutIntoMorsels(build, "build"));
   QUERN_ASSIGN_OR_RETURN(const std::vector<Morsel> probe_morsels, CutIntoMorsels(probe, "probe"));
@@ -90,8 +91,9 @@ absl::Status RunJoin(quern_join* join, const Batches& build, const Batches& prob
   ExpectRows(*join->state->kernel, RowsOf(build_morsels) + RowsOf(probe_morsels), threads);
   QUERN_RETURN_IF_ERROR(Build(join->state, build_morsels, threads));
   Probers probers(join->state, batch_rows, threads, sink);
-  QUERN_RETURN_IF_ERROR(RunTasks(threads, probe_morsels.size(),
-                                 [&](uint32_t thread, uint64_t number) { return probers.Probe(thread, probe_morsels[number]); }));
+  QUERN_RETURN_IF_ERROR(RunTasks(threads, probe_morsels.size(), [&](uint32_t thread, uint64_t number) {
+    return probers.Probe(thread, probe_morsels[number]);
+  }));
   if (!RowOf(join->state->spec().join_kind).flags_matched_rows()) return absl::OkStatus();
   return RunTasks(threads, threads, [&](uint32_t thread, uint64_t) { return probers.ScanUnmatched(thread); });
 }
@@ -101,12 +103,13 @@ absl::Status RunJoin(quern_join* join, const Batches& build, const Batches& prob
 
 extern "C" {
 
-quern_status quern_join_run(quern_join* join, const quern_batch* build, size_t num_build, const quern_batch* probe, size_t num_probe,
-                            uint32_t threads, uint64_t batch_rows, quern_on_result on_result, void* context, uint64_t* num_rows,
-                            quern_error* error) {
+quern_status quern_join_run(quern_join* join, const quern_batch* build, size_t num_build, const quern_batch* probe,
+                            size_t num_probe, uint32_t threads, uint64_t batch_rows, quern_on_result on_result,
+                            void* context, uint64_t* num_rows, quern_error* error) {
   quern::c_abi::ResultSink sink{on_result, context};
-  const quern_status status = quern::c_abi::Boundary(
-      error, [&] { return quern::c_abi::RunJoin(join, {build, num_build}, {probe, num_probe}, threads, batch_rows, &sink); });
+  const quern_status status = quern::c_abi::Boundary(error, [&] {
+    return quern::c_abi::RunJoin(join, {build, num_build}, {probe, num_probe}, threads, batch_rows, &sink);
+  });
   if (num_rows != nullptr) *num_rows = sink.num_rows;
   return status;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI of merges: sorted runs in, batch by batch and as the merge asks for them, one sorted stream out. (Arrow: sort_arrow.cc.)
+// The C ABI of merges: sorted runs in, batch by batch and as the merge asks for them, one sorted stream out. (Arrow:
+// sort_arrow.cc.)
 //
-// Who drives is the host, whose runs come from sorts, files or other machines. Example, `sort keys=i32:out`, two runs of two batches each:
+// Who drives is the host, whose runs come from sorts, files or other machines. Example, `sort keys=i32:out`, two runs
+// of two batches each:
 //
 //     run 0   2 5 | 9       run 1   3 4 | 6
 //
@@ -10,10 +12,11 @@
 //     quern_merge_next    2 3 4, needs run 1   5 may not come out yet: run 1 may go on with a 4.   The host hands in  6
 //     quern_merge_next    5, needs run 0       ..
 //
-// A batch is read in place until its run asks for the next one, so that an Arrow array is kept until then, and what had to be made anew to
-// read a host's vectors (null values in dictionaries) as well.
+// A batch is read in place until its run asks for the next one, so that an Arrow array is kept until then, and what had
+// to be made anew to read a host's vectors (null values in dictionaries) as well.
 //
-// As with other readers, a failure in the middle of a result is remembered: rows of it are lost, and no call after it can make up for them.
+// As with other readers, a failure in the middle of a result is remembered: rows of it are lost, and no call after it
+// can make up for them.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -35,15 +38,18 @@ absl::Status CheckMerge(const quern_kernel& kernel, uint32_t num_runs, uint64_t 
   QUERN_RETURN_IF_ERROR(CheckOperator(kernel, Operator::kSort, "a merge"));
   const KernelSpec& spec = kernel.compiled.kernel->plan.spec;
   if (!spec.window.empty()) {
-    return InvalidArgument("window function of a merge: " + PrintItem(spec.window.front()) + "; accepted: a spec without window");
+    return InvalidArgument("window function of a merge: " + PrintItem(spec.window.front()) +
+                           "; accepted: a spec without window");
   }
   if (num_runs == 0 || num_runs > kMaxRuns) {
-    return InvalidArgument("num_runs out of range: " + std::to_string(num_runs) + "; accepted: 1 to " + std::to_string(kMaxRuns));
+    return InvalidArgument("num_runs out of range: " + std::to_string(num_runs) + "; accepted: 1 to " +
+                           std::to_string(kMaxRuns));
   }
   return CheckBatchRows(batch_rows);
 }
 
-absl::Status CreateMerge(quern_kernel* kernel, uint64_t memory_limit, uint32_t num_runs, uint64_t batch_rows, quern_merge** merge) {
+absl::Status CreateMerge(quern_kernel* kernel, uint64_t memory_limit, uint32_t num_runs, uint64_t batch_rows,
+                         quern_merge** merge) {
   if (merge == nullptr) return MissingArgument("merge");
   *merge = nullptr;
   if (kernel == nullptr) return MissingArgument("kernel");
@@ -61,7 +67,8 @@ absl::Status Input(quern_merge* merge, uint32_t run, const quern_batch* batch) {
   if (merge == nullptr) return MissingArgument("merge");
   if (batch == nullptr) return MissingArgument("batch");
   const BatchTypes& types = merge->input.types;
-  QUERN_ASSIGN_OR_RETURN(const HostBatchView view, ViewOfHostBatch(*batch, types.keys, types.payload, "input", nullptr));
+  QUERN_ASSIGN_OR_RETURN(const HostBatchView view,
+                         ViewOfHostBatch(*batch, types.keys, types.payload, "input", nullptr));
   return StartRun(merge, run, view.batch);
 }
 
@@ -117,8 +124,8 @@ namespace c_abi = quern::c_abi;
 
 extern "C" {
 
-quern_status quern_merge_create(quern_kernel* kernel, uint64_t memory_limit, uint32_t num_runs, uint64_t batch_rows, quern_merge** merge,
-                                quern_error* error) {
+quern_status quern_merge_create(quern_kernel* kernel, uint64_t memory_limit, uint32_t num_runs, uint64_t batch_rows,
+                                quern_merge** merge, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::CreateMerge(kernel, memory_limit, num_runs, batch_rows, merge); });
 }
 
@@ -132,7 +139,8 @@ quern_status quern_merge_end(quern_merge* merge, uint32_t run, quern_error* erro
   return c_abi::Boundary(error, [&] { return c_abi::End(merge, run); });
 }
 
-quern_status quern_merge_next(quern_merge* merge, quern_result* result, quern_merge_state* state, uint32_t* run, quern_error* error) {
+quern_status quern_merge_next(quern_merge* merge, quern_result* result, quern_merge_state* state, uint32_t* run,
+                              quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::NextResult(merge, result, {state, run}); });
 }
 

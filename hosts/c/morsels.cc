@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches cut into pieces that threads take one after the other, so that none waits for a slow one (Leis, Boncz, Kemper, Neumann,
-// Morsel-Driven Parallelism, SIGMOD 2014). A morsel names rows of a batch and copies nothing; 65536 rows are some hundred microseconds of
-// work, long against the counter that hands them out and short against a whole run. Example: a batch of 150,000 rows and one of 3 are
+// Batches cut into pieces that threads take one after the other, so that none waits for a slow one (Leis, Boncz,
+// Kemper, Neumann, Morsel-Driven Parallelism, SIGMOD 2014). A morsel names rows of a batch and copies nothing; 65536
+// rows are some hundred microseconds of work, long against the counter that hands them out and short against a whole
+// run. Example: a batch of 150,000 rows and one of 3 are
 //
 //     batch 0, rows 0 to 65535 | batch 0, rows 65536 to 131071 | batch 0, rows 131072 to 149999 | batch 1, rows 0 to 2
 //
-// Results go to the host's function at once, from the thread that made them. What it throws would end the process if it left the thread, so
-// it becomes the run's error here, as Boundary does for the thread that called. Memory that is not there is thrown on: RunMorsels knows it.
+// Results go to the host's function at once, from the thread that made them. What it throws would end the process if it
+// left the thread, so it becomes the run's error here, as Boundary does for the thread that called. Memory that is not
+// there is thrown on: RunMorsels knows it.
 #include "hosts/c/morsels.h"
 
 #include <algorithm>
@@ -49,12 +51,14 @@ uint64_t RowsOf(const std::vector<Morsel>& morsels) {
 
 absl::StatusOr<uint32_t> NumThreads(uint32_t threads) {
   if (threads > kMaxThreads) {
-    return InvalidArgument("threads out of range: " + std::to_string(threads) + "; accepted: 0 to " + std::to_string(kMaxThreads));
+    return InvalidArgument("threads out of range: " + std::to_string(threads) + "; accepted: 0 to " +
+                           std::to_string(kMaxThreads));
   }
   return threads != 0 ? threads : std::clamp(std::thread::hardware_concurrency(), 1u, kMaxThreads);
 }
 
-absl::Status RunTasks(uint32_t threads, uint64_t num_tasks, const std::function<absl::Status(uint32_t thread, uint64_t task)>& task) {
+absl::Status RunTasks(uint32_t threads, uint64_t num_tasks,
+                      const std::function<absl::Status(uint32_t thread, uint64_t task)>& task) {
   return RunMorsels(threads, num_tasks, [&task](uint32_t thread, uint64_t number) -> absl::Status {
     try {
       return task(thread, number);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tuning profiles for hosts: which one kernels go by, and making one.
 //
-// An engine need not have files, nor a user's home. It tunes once on each kind of machine, keeps the text wherever it keeps its settings,
-// and hands it over when it starts:
+// An engine need not have files, nor a user's home. It tunes once on each kind of machine, keeps the text wherever it
+// keeps its settings, and hands it over when it starts:
 //
 //     quern_tune -> quern_profile_text -> the host's catalogue, 6 KiB
-//     at the next start: quern_set_profile_text                  prefetch_probe_open = 0@512K,48@8M,96; profile: 5 sizes exact, ..
+//     at the next start: quern_set_profile_text                  prefetch_probe_open = 0@512K,48@8M,96; profile: 5
+//     sizes exact, ..
 //
-// What is set has been checked as a whole: a profile of another machine or with one wrong line changes nothing, so that a host which goes
-// on after the error goes on as before it.
+// What is set has been checked as a whole: a profile of another machine or with one wrong line changes nothing, so that
+// a host which goes on after the error goes on as before it.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -71,7 +72,8 @@ absl::StatusOr<TuningEffort> EffortOf(const quern_tune_effort& effort) {
   const uint32_t number = NumberOf(effort);
   if (number == QUERN_TUNE_MEASURE) return TuningEffort::kMeasure;
   if (number == QUERN_TUNE_PATIENT) return TuningEffort::kPatient;
-  return InvalidArgument("unknown effort: " + std::to_string(number) + "; accepted: QUERN_TUNE_MEASURE (0), QUERN_TUNE_PATIENT (1)");
+  return InvalidArgument("unknown effort: " + std::to_string(number) +
+                         "; accepted: QUERN_TUNE_MEASURE (0), QUERN_TUNE_PATIENT (1)");
 }
 
 absl::Status CheckNumbers(const quern_tune_options& given) {
@@ -89,8 +91,8 @@ absl::Status CheckNumbers(const quern_tune_options& given) {
 absl::StatusOr<TuningOptions> OptionsOf(const quern_tune_options& given) {
   constexpr size_t kSize = sizeof(quern_tune_options);
   if (given.struct_size < kSize) {
-    return InvalidArgument("struct_size too small: " + std::to_string(given.struct_size) + "; accepted: " + std::to_string(kSize) +
-                           " or more");
+    return InvalidArgument("struct_size too small: " + std::to_string(given.struct_size) +
+                           "; accepted: " + std::to_string(kSize) + " or more");
   }
   QUERN_RETURN_IF_ERROR(CheckNumbers(given));
   TuningOptions options;
@@ -160,6 +162,8 @@ quern_status quern_tune(const quern_tune_options* options, quern_profile** profi
 
 void quern_profile_destroy(quern_profile* profile) { delete profile; }
 
-const char* quern_profile_text(const quern_profile* profile) { return profile == nullptr ? nullptr : profile->text.c_str(); }
+const char* quern_profile_text(const quern_profile* profile) {
+  return profile == nullptr ? nullptr : profile->text.c_str();
+}
 
 }  // extern "C"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI over the C++ inside: joins and probers as counted handles, batches as a host's own vectors. (Kernels: compile.cc; Arrow:
-// quern_arrow.cc; aggregations: aggregate.cc; sorts: sort.cc; merges: merge.cc.)
+// The C ABI over the C++ inside: joins and probers as counted handles, batches as a host's own vectors. (Kernels:
+// compile.cc; Arrow: quern_arrow.cc; aggregations: aggregate.cc; sorts: sort.cc; merges: merge.cc.)
 //
-// Every function has the same descriptor: check what a caller can get wrong, do the work inside Boundary, which turns a Status into code and
-// text and lets no exception out. A handle is a small object around a shared_ptr; what it needs lives as long as any handle that needs it:
+// Every function has the same descriptor: check what a caller can get wrong, do the work inside Boundary, which turns a
+// Status into code and text and lets no exception out. A handle is a small object around a shared_ptr; what it needs
+// lives as long as any handle that needs it:
 //
 //     quern_kernel -> Kernel (machine code) <- JoinState (table, memory budget) <- quern_join
 //                                              JoinState                        <- quern_appender, quern_appender, ..
@@ -11,10 +12,11 @@
 //
 // so that a host may destroy the kernel first and the join before its probers. Result columns belong to their prober.
 //
-// Two failures cannot be undone, and are remembered so that they cannot pass for success: an append that stopped in the middle of a batch
-// (part of it is in the table) and a result that stopped in the middle (rows of it are lost). Example: memory_limit = 1 MiB and an append
-// that wants 2 MiB answers QUERN_RESOURCE_EXHAUSTED, and each call after it that needs the table QUERN_FAILED_PRECONDITION. Of several
-// appenders one failure is enough: the others learn of it at their next call, and nobody can finalise.
+// Two failures cannot be undone, and are remembered so that they cannot pass for success: an append that stopped in the
+// middle of a batch (part of it is in the table) and a result that stopped in the middle (rows of it are lost).
+// Example: memory_limit = 1 MiB and an append that wants 2 MiB answers QUERN_RESOURCE_EXHAUSTED, and each call after it
+// that needs the table QUERN_FAILED_PRECONDITION. Of several appenders one failure is enough: the others learn of it at
+// their next call, and nobody can finalise.
 #include "hosts/c/quern.h"
 
 #include <algorithm>
@@ -57,7 +59,8 @@ void SetText(std::string_view text, quern_error* error) noexcept {
     length = sizeof(error->text) - 1;
     while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xc0) == 0x80) --length;
   }
-  for (size_t i = 0; i < length; ++i) error->text[i] = text[i] == '\n' || text[i] == '\r' || text[i] == '\0' ? ' ' : text[i];
+  for (size_t i = 0; i < length; ++i)
+    error->text[i] = text[i] == '\n' || text[i] == '\r' || text[i] == '\0' ? ' ' : text[i];
   error->text[length] = '\0';
 }
 
@@ -198,12 +201,15 @@ const char* AcceptedOf(Operator op) {
 
 }  // namespace
 
-absl::Status MissingArgument(const char* name) { return InvalidArgument("null argument: " + std::string(name) + "; accepted: a pointer"); }
+absl::Status MissingArgument(const char* name) {
+  return InvalidArgument("null argument: " + std::string(name) + "; accepted: a pointer");
+}
 
 absl::Status CheckOperator(const quern_kernel& kernel, Operator wanted, const char* what) {
   const KernelSpec& spec = kernel.compiled.kernel->plan.spec;
   if (spec.op == wanted) return absl::OkStatus();
-  return InvalidArgument("wrong kernel for " + std::string(what) + ": " + OperatorText(spec) + "; accepted: " + AcceptedOf(wanted));
+  return InvalidArgument("wrong kernel for " + std::string(what) + ": " + OperatorText(spec) +
+                         "; accepted: " + AcceptedOf(wanted));
 }
 
 quern_status Report(quern_status status, const char* text, quern_error* error) noexcept {
@@ -223,7 +229,8 @@ quern_status Report(const absl::Status& status, quern_error* error) noexcept {
 
 bool HasStrings(const BatchTypes& types) {
   const auto is_string = [](const ColumnType& type) { return IsVariable(RowOf(type.id).storage); };
-  return std::any_of(types.keys.begin(), types.keys.end(), is_string) || std::any_of(types.payload.begin(), types.payload.end(), is_string);
+  return std::any_of(types.keys.begin(), types.keys.end(), is_string) ||
+         std::any_of(types.payload.begin(), types.payload.end(), is_string);
 }
 
 absl::Status CheckNoFailedAppend(const InputStage& state, const char* call) {
@@ -240,8 +247,8 @@ absl::Status CheckOpen(const InputStage& state, const char* call) {
 }
 
 absl::Status AlreadyFinished(const InputStage& state, const char* call) {
-  return absl::FailedPreconditionError(std::string(call) + " after finish: the appender has handed its " + state.texts.rows +
-                                       " over; accepted: a new appender");
+  return absl::FailedPreconditionError(std::string(call) + " after finish: the appender has handed its " +
+                                       state.texts.rows + " over; accepted: a new appender");
 }
 
 absl::Status ShowNothing(OutputBatch* output) {
@@ -251,7 +258,8 @@ absl::Status ShowNothing(OutputBatch* output) {
 }
 
 absl::Status ReadAfterFailure(const InputTexts& texts) {
-  return absl::FailedPreconditionError(std::string(texts.rows) + " after a failure: some of them are lost; accepted: " + texts.accepted);
+  return absl::FailedPreconditionError(std::string(texts.rows) +
+                                       " after a failure: some of them are lost; accepted: " + texts.accepted);
 }
 
 absl::Status AppendToBuild(JoinState* state, JoinAppender* appender, const BatchView& batch) {
@@ -263,15 +271,16 @@ absl::Status AppendToBuild(JoinState* state, JoinAppender* appender, const Batch
 
 absl::Status AppendHostBatch(JoinState* state, JoinAppender* appender, const quern_batch& batch, bool copy_bytes) {
   const bool copies = copy_bytes && state->keeps_strings;
-  QUERN_ASSIGN_OR_RETURN(HostBatchView view,
-                         ViewOfHostBatch(batch, state->key_types, state->build_types, "build", copies ? state->budget : nullptr));
+  QUERN_ASSIGN_OR_RETURN(HostBatchView view, ViewOfHostBatch(batch, state->key_types, state->build_types, "build",
+                                                             copies ? state->budget : nullptr));
   const std::shared_ptr<const void> needed_for_this_call = std::exchange(view.batch.owner, view.strings);
   return AppendToBuild(state, appender, view.batch);
 }
 
 absl::Status CheckBatchRows(uint64_t batch_rows) {
   if (batch_rows <= kMaxResultRows) return absl::OkStatus();
-  return InvalidArgument("batch_rows out of range: " + std::to_string(batch_rows) + "; accepted: 0 to " + std::to_string(kMaxResultRows));
+  return InvalidArgument("batch_rows out of range: " + std::to_string(batch_rows) + "; accepted: 0 to " +
+                         std::to_string(kMaxResultRows));
 }
 
 // Few rows need no room for many.
@@ -282,9 +291,11 @@ uint64_t ResultRows(uint64_t batch_rows, uint64_t num_rows) {
 absl::StatusOr<std::unique_ptr<quern_prober>> NewProber(const std::shared_ptr<JoinState>& state, uint64_t batch_rows) {
   QUERN_RETURN_IF_ERROR(CheckBatchRows(batch_rows));
   if (!state->finalised) {
-    return absl::FailedPreconditionError("prober before finalise: the table is not built; accepted: after quern_join_finalise");
+    return absl::FailedPreconditionError(
+        "prober before finalise: the table is not built; accepted: after quern_join_finalise");
   }
-  return std::make_unique<quern_prober>(state, JoinOutputTypes(state->spec()), batch_rows == 0 ? kDefaultBatchRows : batch_rows);
+  return std::make_unique<quern_prober>(state, JoinOutputTypes(state->spec()),
+                                        batch_rows == 0 ? kDefaultBatchRows : batch_rows);
 }
 
 absl::Status StartProbe(quern_prober* prober, BatchView batch) {
@@ -296,7 +307,8 @@ absl::Status StartProbe(quern_prober* prober, BatchView batch) {
 
 absl::Status StartHostProbe(quern_prober* prober, const quern_batch& batch) {
   const JoinState& state = *prober->state;
-  QUERN_ASSIGN_OR_RETURN(HostBatchView view, ViewOfHostBatch(batch, state.key_types, state.probe_types, "probe", nullptr));
+  QUERN_ASSIGN_OR_RETURN(HostBatchView view,
+                         ViewOfHostBatch(batch, state.key_types, state.probe_types, "probe", nullptr));
   return StartProbe(prober, std::move(view.batch));
 }
 
@@ -311,9 +323,11 @@ absl::Status StartUnmatched(quern_prober* prober) {
 absl::StatusOr<bool> NextRows(quern_prober* prober) {
   switch (prober->probe_state) {
     case ProbeState::kNoInput:
-      return absl::FailedPreconditionError("result before input: the prober has no batch; accepted: after quern_prober_input");
+      return absl::FailedPreconditionError(
+          "result before input: the prober has no batch; accepted: after quern_prober_input");
     case ProbeState::kFailed:
-      return absl::FailedPreconditionError("result after a failure: rows of this input are lost; accepted: a new input");
+      return absl::FailedPreconditionError(
+          "result after a failure: rows of this input are lost; accepted: a new input");
     case ProbeState::kDone: {
       QUERN_RETURN_IF_ERROR(ShowNothing(&prober->output));
       return false;
@@ -371,7 +385,8 @@ quern_status quern_appender_create(quern_join* join, quern_appender** appender, 
 
 void quern_appender_destroy(quern_appender* appender) { delete appender; }
 
-quern_status quern_appender_append(quern_appender* appender, const quern_batch* batch, bool copy_bytes, quern_error* error) {
+quern_status quern_appender_append(quern_appender* appender, const quern_batch* batch, bool copy_bytes,
+                                   quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::Append(appender, batch, copy_bytes); });
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C ABI's Arrow side: struct arrays in and out, by the Arrow C data interface.
 //
-// A kernel knows columns by position, a record batch by name and child number. The binding stands between them and is checked once against
-// the schemas; every array is then checked by itself (runtime/rows/arrow_import.h). Example: spec `join.inner keys=i64 build=f64
-// probe=rowid`, build schema {price: g, id: l}, probe schema {order_id: l}:
+// A kernel knows columns by position, a record batch by name and child number. The binding stands between them and is
+// checked once against the schemas; every array is then checked by itself (runtime/rows/arrow_import.h). Example: spec
+// `join.inner keys=i64 build=f64 probe=rowid`, build schema {price: g, id: l}, probe schema {order_id: l}:
 //
 //     build_keys = {1}   build_payload = {0}    probe_keys = {0}   probe_payload = {-1}
 //     result schema      {probe_rowid: L, price: g}
 //
-// Arrays are moved in at every outcome: the callee owns the struct's content from the call on, as the interface's consumer rules want, so
-// that an error leaks nothing and frees nothing twice.
+// Arrays are moved in at every outcome: the callee owns the struct's content from the call on, as the interface's
+// consumer rules want, so that an error leaks nothing and frees nothing twice.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -25,10 +25,10 @@
 namespace quern::c_abi {
 namespace {
 
-// The result's fields of one side, whose columns may be null where the result's types say so. The schema has been checked: every child that
-// the binding names is there.
-void AddResultFields(const ArrowSchema& schema, const ColumnBinding& binding, const std::vector<ColumnType>& payload, const char* side,
-                     const std::vector<ColumnType>& result_types, std::vector<ResultField>* fields) {
+// The result's fields of one side, whose columns may be null where the result's types say so. The schema has been
+// checked: every child that the binding names is there.
+void AddResultFields(const ArrowSchema& schema, const ColumnBinding& binding, const std::vector<ColumnType>& payload,
+                     const char* side, const std::vector<ColumnType>& result_types, std::vector<ResultField>* fields) {
   for (size_t i = 0; i < payload.size(); ++i) {
     const bool nullable = result_types[fields->size()].nullable;
     const std::string rowid = std::string(side) + "_rowid";
@@ -41,26 +41,31 @@ std::vector<ResultField> ResultFields(const KernelSpec& spec, const ArrowBinding
   const std::vector<ColumnType> types = JoinOutputTypes(spec);
   std::vector<ResultField> fields;
   AddResultFields(probe, binding.probe, spec.probe, "probe", types, &fields);
-  if (types.size() > spec.probe.size() + spec.build.size()) fields.push_back({"mark", "b", types[fields.size()].nullable});
+  if (types.size() > spec.probe.size() + spec.build.size())
+    fields.push_back({"mark", "b", types[fields.size()].nullable});
   AddResultFields(build, binding.build, spec.build, "build", types, &fields);
   return fields;
 }
 
-absl::Status CheckUnit(const ArrowSchema& build, int build_child, const ArrowSchema& probe, int probe_child, const char* part, size_t i) {
+absl::Status CheckUnit(const ArrowSchema& build, int build_child, const ArrowSchema& probe, int probe_child,
+                       const char* part, size_t i) {
   const std::string build_format = ValueFormat(*build.children[build_child]);
   const std::string probe_format = ValueFormat(*probe.children[probe_child]);
   if (UnitOf(build_format) == UnitOf(probe_format)) return absl::OkStatus();
-  return InvalidArgument(std::string(part) + " of different units: " + part + "[" + std::to_string(i) + "] is " + build_format +
-                         " on the build side, " + probe_format + " on the probe side; accepted: the same unit or scale");
+  return InvalidArgument(std::string(part) + " of different units: " + part + "[" + std::to_string(i) + "] is " +
+                         build_format + " on the build side, " + probe_format +
+                         " on the probe side; accepted: the same unit or scale");
 }
 
 // Keys and columns of the residual predicate are compared as numbers: both sides must mean the same by them.
-absl::Status CheckUnits(const KernelSpec& spec, const ArrowSchema& build, const ArrowSchema& probe, const ArrowBinding& binding) {
+absl::Status CheckUnits(const KernelSpec& spec, const ArrowSchema& build, const ArrowSchema& probe,
+                        const ArrowBinding& binding) {
   for (size_t i = 0; i < spec.keys.size(); ++i) {
     QUERN_RETURN_IF_ERROR(CheckUnit(build, binding.build.keys[i], probe, binding.probe.keys[i], "keys", i));
   }
   for (size_t i = 0; i < spec.residual.size(); ++i) {
-    const int build_child = binding.build.payload[spec.build.size() + i], probe_child = binding.probe.payload[spec.probe.size() + i];
+    const int build_child = binding.build.payload[spec.build.size() + i],
+              probe_child = binding.probe.payload[spec.probe.size() + i];
     QUERN_RETURN_IF_ERROR(CheckUnit(build, build_child, probe, probe_child, "residual", i));
   }
   return absl::OkStatus();
@@ -77,7 +82,8 @@ absl::Status BindArrow(quern_join* join, const SideOfBinding& build, const SideO
   if (build.schema == nullptr) return MissingArgument("build");
   if (probe.schema == nullptr) return MissingArgument("probe");
   JoinState& state = *join->state;
-  if (state.binding) return absl::FailedPreconditionError("Arrow columns bound twice: the join has a binding; accepted: a new join");
+  if (state.binding)
+    return absl::FailedPreconditionError("Arrow columns bound twice: the join has a binding; accepted: a new join");
   const size_t num_keys = state.key_types.size();
   ArrowBinding binding;
   QUERN_ASSIGN_OR_RETURN(binding.build.keys, ChildNumbers(build.keys, num_keys, "build_keys"));
@@ -94,7 +100,8 @@ absl::Status BindArrow(quern_join* join, const SideOfBinding& build, const SideO
 
 absl::Status CheckBound(const JoinState& state) {
   if (state.binding) return absl::OkStatus();
-  return absl::FailedPreconditionError("Arrow columns not bound: the join has no binding; accepted: after quern_join_bind_arrow");
+  return absl::FailedPreconditionError(
+      "Arrow columns not bound: the join has no binding; accepted: after quern_join_bind_arrow");
 }
 
 absl::Status ResultSchema(const quern_join* join, ArrowSchema* schema) {
@@ -105,11 +112,13 @@ absl::Status ResultSchema(const quern_join* join, ArrowSchema* schema) {
   return ExportFields(join->state->binding->result, schema);
 }
 
-// ---- batches -------------------------------------------------------------------------------------------------------------------------
+// ---- batches
+// -------------------------------------------------------------------------------------------------------------------------
 
 absl::Status AppendImported(JoinState* state, JoinAppender* appender, ArrowArray* batch, const quern_arrow_rows* rows) {
   QUERN_RETURN_IF_ERROR(CheckBound(*state));
-  QUERN_ASSIGN_OR_RETURN(BatchView view, ImportArrow(batch, state->binding->build, state->key_types, state->build_types));
+  QUERN_ASSIGN_OR_RETURN(BatchView view,
+                         ImportArrow(batch, state->binding->build, state->key_types, state->build_types));
   QUERN_RETURN_IF_ERROR(SelectArrowRows(rows, &view));
   const std::shared_ptr<const void> needed_for_this_call = view.owner;
   if (!state->keeps_strings) view.owner = nullptr;
@@ -162,10 +171,12 @@ namespace c_abi = quern::c_abi;
 
 extern "C" {
 
-quern_status quern_join_bind_arrow(quern_join* join, const ArrowSchema* build, const int32_t* build_keys, const int32_t* build_payload,
-                                   const ArrowSchema* probe, const int32_t* probe_keys, const int32_t* probe_payload, quern_error* error) {
-  return c_abi::Boundary(error,
-                         [&] { return c_abi::BindArrow(join, {build, build_keys, build_payload}, {probe, probe_keys, probe_payload}); });
+quern_status quern_join_bind_arrow(quern_join* join, const ArrowSchema* build, const int32_t* build_keys,
+                                   const int32_t* build_payload, const ArrowSchema* probe, const int32_t* probe_keys,
+                                   const int32_t* probe_payload, quern_error* error) {
+  return c_abi::Boundary(error, [&] {
+    return c_abi::BindArrow(join, {build, build_keys, build_payload}, {probe, probe_keys, probe_payload});
+  });
 }
 
 quern_status quern_join_result_schema(const quern_join* join, ArrowSchema* schema, quern_error* error) {
@@ -176,7 +187,8 @@ quern_status quern_join_append_arrow(quern_join* join, ArrowArray* batch, quern_
   return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(join, batch, nullptr); });
 }
 
-quern_status quern_join_append_arrow_rows(quern_join* join, ArrowArray* batch, const quern_arrow_rows* rows, quern_error* error) {
+quern_status quern_join_append_arrow_rows(quern_join* join, ArrowArray* batch, const quern_arrow_rows* rows,
+                                          quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(join, batch, rows); });
 }
 
@@ -193,7 +205,8 @@ quern_status quern_prober_input_arrow(quern_prober* prober, ArrowArray* batch, q
   return c_abi::Boundary(error, [&] { return c_abi::InputArrow(prober, batch, nullptr); });
 }
 
-quern_status quern_prober_input_arrow_rows(quern_prober* prober, ArrowArray* batch, const quern_arrow_rows* rows, quern_error* error) {
+quern_status quern_prober_input_arrow_rows(quern_prober* prober, ArrowArray* batch, const quern_arrow_rows* rows,
+                                           quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::InputArrow(prober, batch, rows); });
 }
 

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a host's vectors to a BatchView. Mostly nothing happens: the column structs are copied, the data stays where it is. Two things do
-// have to be made anew.
+// From a host's vectors to a BatchView. Mostly nothing happens: the column structs are copied, the data stays where it
+// is. Two things do have to be made anew.
 //
-// Null values in a dictionary. Kernels look at the validity of indices only, so an index of a null value becomes a null itself:
+// Null values in a dictionary. Kernels look at the validity of indices only, so an index of a null value becomes a null
+// itself:
 //
 //     values    "a"  null  "b"            indices        0  1  2  1  2         as kernels see it   0  1  2  1  2
 //     validity   1    0     1             validity       1  1  0  1  1    ->   validity            1  0  0  0  1
 //
-// Copies of strings. A tuple of the table points to the bytes of a string longer than 12; a host that reuses its vectors has them copied.
-// Only rows that take part are copied, each once, in the order of their numbers, under offsets (or views) of our own that live until the
-// rows are stored:
+// Copies of strings. A tuple of the table points to the bytes of a string longer than 12; a host that reuses its
+// vectors has them copied. Only rows that take part are copied, each once, in the order of their numbers, under offsets
+// (or views) of our own that live until the rows are stored:
 //
 //     selection 5, 3, 5   values "....ab.cde"  ->  bytes "abcde", offsets[3] = 0, [4] = 2, [5] = 2, [6] = 5
 //
 // so a copy of var32 never outgrows 32-bit offsets: it holds no byte twice.
 //
-// Slices go the other way: row r of a slice that begins at row 65536 of an int64 column lies 8 * 65536 bytes on, that of a bitmap 65536
-// bits; the bytes of strings, the buffers of views and the values of dictionaries stay, since offsets, views and indices lead there.
+// Slices go the other way: row r of a slice that begins at row 65536 of an int64 column lies 8 * 65536 bytes on, that
+// of a bitmap 65536 bits; the bytes of strings, the buffers of views and the values of dictionaries stay, since
+// offsets, views and indices lead there.
 #include "hosts/c/raw_batch.h"
 
 #include <algorithm>
@@ -74,7 +76,8 @@ uint32_t IndexAt(const QuernColumn& column, TypeId index, uint32_t row) {
 uint64_t StringLength(const QuernColumn& column, Storage storage, uint32_t row) {
   if (storage == kView) return blocks::LoadAt<uint32_t>(column.values, uint64_t{row} * 4);
   if (storage == kVar32) return blocks::VarReader<int32_t>::Read(&column, row).length;
-  return static_cast<uint64_t>(blocks::LoadAt<int64_t>(column.offsets, uint64_t{row} + 1) - blocks::LoadAt<int64_t>(column.offsets, row));
+  return static_cast<uint64_t>(blocks::LoadAt<int64_t>(column.offsets, uint64_t{row} + 1) -
+                               blocks::LoadAt<int64_t>(column.offsets, row));
 }
 
 bool HasAllPointers(const QuernColumn& column, Storage storage) {
@@ -92,7 +95,8 @@ struct ColumnName {
 
 absl::Status Missing(const char* what, const ColumnName& name) {
   return InvalidArgument("column without " + std::string(what) + ": " + std::string(name.side) + " " + name.part + " " +
-                         std::to_string(name.number) + " (" + PrintType(name.type) + "); accepted: a pointer, unless no row needs it");
+                         std::to_string(name.number) + " (" + PrintType(name.type) +
+                         "); accepted: a pointer, unless no row needs it");
 }
 
 // The numbers in `rows`, each once, ascending.
@@ -151,9 +155,11 @@ class HostColumns {
 
   uint8_t* NewArray(uint64_t num_bytes) { return scratch_->arrays.emplace_back(num_bytes).data(); }
 
-  absl::Status ConvertDictionary(const quern_column& column, const ColumnType& type, const ColumnName& name, QuernColumn* indices);
+  absl::Status ConvertDictionary(const quern_column& column, const ColumnType& type, const ColumnName& name,
+                                 QuernColumn* indices);
   void FoldNulls(const QuernColumn& values, const ColumnType& type, QuernColumn* indices);
-  absl::Status CompleteValues(const ColumnType& type, const std::vector<uint32_t>& rows, const ColumnName& name, QuernColumn* column);
+  absl::Status CompleteValues(const ColumnType& type, const std::vector<uint32_t>& rows, const ColumnName& name,
+                              QuernColumn* column);
   template <class Offset>
   absl::Status CopyStrings(const std::vector<uint32_t>& rows, QuernColumn* column);
   absl::Status CopyViews(const std::vector<uint32_t>& rows, QuernColumn* column);
@@ -192,9 +198,10 @@ void HostColumns::FoldNulls(const QuernColumn& values, const ColumnType& type, Q
   indices->bit_offset = 0;
 }
 
-// Sees to it that `rows` can be read: a pointer may be missing only where none of them needs it. Copies strings where asked to.
-absl::Status HostColumns::CompleteValues(const ColumnType& type, const std::vector<uint32_t>& rows, const ColumnName& name,
-                                         QuernColumn* column) {
+// Sees to it that `rows` can be read: a pointer may be missing only where none of them needs it. Copies strings where
+// asked to.
+absl::Status HostColumns::CompleteValues(const ColumnType& type, const std::vector<uint32_t>& rows,
+                                         const ColumnName& name, QuernColumn* column) {
   static constexpr uint8_t kNoBytes[1] = {};
   if (rows.empty()) return absl::OkStatus();
   const Storage storage = RowOf(type.id).storage;
@@ -205,7 +212,8 @@ absl::Status HostColumns::CompleteValues(const ColumnType& type, const std::vect
     // What is missing are the bytes of strings.
     const uint64_t inline_bytes = storage == kView ? kInlineStringBytes : 0;
     for (const uint32_t row : rows) {
-      if (StringLength(*column, storage, row) > inline_bytes) return Missing(storage == kView ? "buffers" : "values", name);
+      if (StringLength(*column, storage, row) > inline_bytes)
+        return Missing(storage == kView ? "buffers" : "values", name);
     }
     if (has_offsets) column->values = kNoBytes;
   }
@@ -219,7 +227,9 @@ absl::Status HostColumns::CompleteValues(const ColumnType& type, const std::vect
 template <class Offset>
 absl::Status HostColumns::CopyStrings(const std::vector<uint32_t>& rows, QuernColumn* column) {
   const auto begin_of = [&](uint32_t row) { return blocks::LoadAt<Offset>(column->offsets, row); };
-  const auto length_of = [&](uint32_t row) { return blocks::LoadAt<Offset>(column->offsets, uint64_t{row} + 1) - begin_of(row); };
+  const auto length_of = [&](uint32_t row) {
+    return blocks::LoadAt<Offset>(column->offsets, uint64_t{row} + 1) - begin_of(row);
+  };
   uint64_t num_bytes = 0;
   for (const uint32_t row : rows) num_bytes += static_cast<uint64_t>(length_of(row));
   QUERN_ASSIGN_OR_RETURN(uint8_t* bytes, strings_->Allocate(num_bytes));
@@ -237,8 +247,8 @@ absl::Status HostColumns::CopyStrings(const std::vector<uint32_t>& rows, QuernCo
   return absl::OkStatus();
 }
 
-// Values of up to 12 bytes are inside their views. The others go into one block that is cut into buffers, because a view's offset has 31
-// bits. `rows` are distinct and ascending.
+// Values of up to 12 bytes are inside their views. The others go into one block that is cut into buffers, because a
+// view's offset has 31 bits. `rows` are distinct and ascending.
 absl::Status HostColumns::CopyViews(const std::vector<uint32_t>& rows, QuernColumn* column) {
   uint64_t num_bytes = 0;
   for (const uint32_t row : rows) {
@@ -250,7 +260,8 @@ absl::Status HostColumns::CopyViews(const std::vector<uint32_t>& rows, QuernColu
   std::vector<const uint8_t*>& buffers = scratch_->buffers.emplace_back(1, bytes);
   for (const uint32_t row : rows) {
     uint8_t* view = copies + uint64_t{row} * sizeof(StringRef);
-    std::memcpy(view, static_cast<const uint8_t*>(column->values) + uint64_t{row} * sizeof(StringRef), sizeof(StringRef));
+    std::memcpy(view, static_cast<const uint8_t*>(column->values) + uint64_t{row} * sizeof(StringRef),
+                sizeof(StringRef));
     const blocks::Bytes value = blocks::ViewReader::Read(column, row);
     if (value.length <= kInlineStringBytes) continue;
     if (static_cast<uint64_t>(bytes - buffers.back()) + value.length > INT32_MAX) buffers.push_back(bytes);
@@ -265,13 +276,14 @@ absl::Status HostColumns::CopyViews(const std::vector<uint32_t>& rows, QuernColu
 }
 
 // The columns of one part of a side. *Errors*: InvalidArgument.
-absl::Status ConvertColumns(const quern_column* columns, const std::vector<ColumnType>& types, std::string_view side, const char* part,
-                            bool has_rows, HostColumns* converter, std::vector<QuernColumn>* converted) {
+absl::Status ConvertColumns(const quern_column* columns, const std::vector<ColumnType>& types, std::string_view side,
+                            const char* part, bool has_rows, HostColumns* converter,
+                            std::vector<QuernColumn>* converted) {
   converted->assign(types.size(), QuernColumn{});
   if (types.empty() || !has_rows) return absl::OkStatus();
   if (columns == nullptr) {
-    return InvalidArgument("batch without columns: " + std::string(side) + " " + part + "; accepted: " + std::to_string(types.size()) +
-                           " columns");
+    return InvalidArgument("batch without columns: " + std::string(side) + " " + part +
+                           "; accepted: " + std::to_string(types.size()) + " columns");
   }
   for (size_t i = 0; i < types.size(); ++i) {
     QUERN_ASSIGN_OR_RETURN((*converted)[i], converter->Convert(columns[i], types[i], {side, part, i, types[i]}));
@@ -279,7 +291,9 @@ absl::Status ConvertColumns(const quern_column* columns, const std::vector<Colum
   return absl::OkStatus();
 }
 
-const void* MovedOn(const void* array, uint64_t bytes) { return array == nullptr ? nullptr : static_cast<const uint8_t*>(array) + bytes; }
+const void* MovedOn(const void* array, uint64_t bytes) {
+  return array == nullptr ? nullptr : static_cast<const uint8_t*>(array) + bytes;
+}
 
 // The bytes from one row's element of `values` to the next one's; 0 where row numbers do not count in it.
 uint64_t ElementBytes(const ColumnType& type) {
@@ -294,7 +308,8 @@ uint64_t OffsetBytes(const ColumnType& type) {
   return storage == kVar32 ? sizeof(int32_t) : sizeof(int64_t);
 }
 
-std::vector<quern_column> ColumnsFrom(const quern_column* columns, const std::vector<ColumnType>& types, uint64_t first_row) {
+std::vector<quern_column> ColumnsFrom(const quern_column* columns, const std::vector<ColumnType>& types,
+                                      uint64_t first_row) {
   std::vector<quern_column> moved(columns, columns + types.size());
   for (size_t i = 0; i < types.size(); ++i) {
     if (types[i].id == TypeId::kRowId) continue;
@@ -312,8 +327,8 @@ absl::Status CheckNumRows(uint64_t num_rows) {
   return InvalidArgument("batch too large: " + std::to_string(num_rows) + " rows; accepted: below 4294967295");
 }
 
-BatchSlice::BatchSlice(const quern_batch& batch, const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload,
-                       uint64_t first_row, uint64_t num_rows)
+BatchSlice::BatchSlice(const quern_batch& batch, const std::vector<ColumnType>& keys,
+                       const std::vector<ColumnType>& payload, uint64_t first_row, uint64_t num_rows)
     : batch_(batch) {
   batch_.num_rows = num_rows;
   if (batch.selection != nullptr) {
@@ -339,7 +354,8 @@ absl::StatusOr<HostBatchView> ViewOfHostBatch(const quern_batch& batch, const st
   HostBatchView view;
   const bool has_rows = batch.num_rows != 0;
   QUERN_RETURN_IF_ERROR(ConvertColumns(batch.keys, keys, side, "key", has_rows, &converter, &view.batch.keys));
-  QUERN_RETURN_IF_ERROR(ConvertColumns(batch.payload, payload, side, "payload", has_rows, &converter, &view.batch.payload));
+  QUERN_RETURN_IF_ERROR(
+      ConvertColumns(batch.payload, payload, side, "payload", has_rows, &converter, &view.batch.payload));
   view.batch.selection = batch.selection;
   view.batch.num_rows = batch.num_rows;
   view.batch.first_row_id = batch.first_row_id;

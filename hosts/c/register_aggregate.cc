@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Aggregate functions of the host's own, made known to the runtime under the name that a spec calls.
 //
-//     quern_register_aggregate("area", {.state_bytes = 8, .result = "f64", ..})    ->    aggregate keys=i64 aggs=host.area(f64,f64)
+//     quern_register_aggregate("area", {.state_bytes = 8, .result = "f64", ..})    ->    aggregate keys=i64
+//     aggs=host.area(f64,f64)
 //
-// The runtime calls one function per batch, not per row, so that a call more costs nothing; ours stands between it and the host's. It knows
-// which function is meant by its `user`, gives the host's own `user` on, and lets no exception into the runtime's loops: what a host in C++
-// throws is a failure like any other answer than 0. Columns are handed on as they are, since quern_column is QuernColumn under another
-// name.
+// The runtime calls one function per batch, not per row, so that a call more costs nothing; ours stands between it and
+// the host's. It knows which function is meant by its `user`, gives the host's own `user` on, and lets no exception
+// into the runtime's loops: what a host in C++ throws is a failure like any other answer than 0. Columns are handed on
+// as they are, since quern_column is QuernColumn under another name.
 //
-// A registration is for good, because kernels that call the function may be in the cache, and so is the copy of its struct. A host that was
-// built with a newer header may hand in a longer struct, of which the beginning counts: 56 bytes here, whatever follows.
+// A registration is for good, because kernels that call the function may be in the cache, and so is the copy of its
+// struct. A host that was built with a newer header may hand in a longer struct, of which the beginning counts: 56
+// bytes here, whatever follows.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -43,9 +45,12 @@ int WithoutExceptions(Call&& call) noexcept {
   }
 }
 
-const quern_aggregate_function& FunctionOf(const void* user) { return *static_cast<const quern_aggregate_function*>(user); }
+const quern_aggregate_function& FunctionOf(const void* user) {
+  return *static_cast<const quern_aggregate_function*>(user);
+}
 
-int Update(void* user, const QuernColumn* columns, uint32_t num_columns, const uint32_t* rows, void* const* states, uint64_t n) {
+int Update(void* user, const QuernColumn* columns, uint32_t num_columns, const uint32_t* rows, void* const* states,
+           uint64_t n) {
   const quern_aggregate_function& function = FunctionOf(user);
   const auto* host_columns = reinterpret_cast<const quern_column*>(columns);
   return WithoutExceptions([&] { return function.update(function.user, host_columns, num_columns, rows, states, n); });
@@ -66,14 +71,15 @@ absl::StatusOr<ColumnType> ResultTypeOf(const char* text) {
   QUERN_ASSIGN_OR_RETURN(const KeySpec parsed, ParseKey(text));
   const KeySpec plain = {.type = parsed.type};
   if (parsed == plain && !parsed.type.nullable) return parsed.type;
-  return InvalidArgument("flags of a result type: " + Show(text) + "; accepted: a type alone, as " + PrintType(parsed.type));
+  return InvalidArgument("flags of a result type: " + Show(text) + "; accepted: a type alone, as " +
+                         PrintType(parsed.type));
 }
 
 absl::StatusOr<std::unique_ptr<quern_aggregate_function>> CopyOf(const quern_aggregate_function& function) {
   constexpr size_t kSize = sizeof(quern_aggregate_function);
   if (function.struct_size < kSize) {
-    return InvalidArgument("struct_size too small: " + std::to_string(function.struct_size) + "; accepted: " + std::to_string(kSize) +
-                           " or more");
+    return InvalidArgument("struct_size too small: " + std::to_string(function.struct_size) +
+                           "; accepted: " + std::to_string(kSize) + " or more");
   }
   return std::make_unique<quern_aggregate_function>(function);
 }

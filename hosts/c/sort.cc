@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI of sorts: batches of a host's own vectors in, rows in order out. (Arrow: sort_arrow.cc; threads of our own: sort_run.cc; merges
-// of what several sorts gave out: merge.cc.)
+// The C ABI of sorts: batches of a host's own vectors in, rows in order out. (Arrow: sort_arrow.cc; threads of our own:
+// sort_run.cc; merges of what several sorts gave out: merge.cc.)
 //
 // Its functions have the descriptor that quern.cc describes, and so have its handles:
 //
@@ -8,17 +8,19 @@
 //                                              SortState                       <- quern_sort_appender, ..
 //                                              SortState                       <- quern_sorted, quern_sorted, ..
 //
-// As in the build side of a join, rows point to the bytes of long strings, which the host keeps where they are or has copied. A sort that
-// keeps no more rows than a small limit lets out copies the strings of those, so that there is nothing for `copy_bytes` to do.
+// As in the build side of a join, rows point to the bytes of long strings, which the host keeps where they are or has
+// copied. A sort that keeps no more rows than a small limit lets out copies the strings of those, so that there is
+// nothing for `copy_bytes` to do.
 //
-// A sort with a limit has a threshold, of which it tells when it has looked for the best of its rows. Example, `sort keys=i32:desc
-// limit=2`:
+// A sort with a limit has a threshold, of which it tells when it has looked for the best of its rows. Example, `sort
+// keys=i32:desc limit=2`:
 //
 //     rows so far 5, 9, 4, ..    best two 9, 5     threshold 5: a row below 5 will not come out
 //     then 7, 3, ..              best two 9, 7     threshold 7
 //
-// It is shown as one row of an output batch that belongs to the handle. Readers share rows by taking the next ones that none has taken, and
-// tell where these stand: two readers with 65536 rows each may hold rows 0 to 65535 and 65536 to 131071.
+// It is shown as one row of an output batch that belongs to the handle. Readers share rows by taking the next ones that
+// none has taken, and tell where these stand: two readers with 65536 rows each may hold rows 0 to 65535 and 65536 to
+// 131071.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -92,7 +94,8 @@ absl::Status SetThreshold(quern_sort* sort, const quern_batch* keys) {
   if (keys == nullptr) return MissingArgument("keys");
   const SortState& state = *sort->state;
   QUERN_RETURN_IF_ERROR(CheckOpen(state, "threshold"));
-  QUERN_ASSIGN_OR_RETURN(const HostBatchView view, ViewOfHostBatch(*keys, state.input.types.keys, {}, "threshold", nullptr));
+  QUERN_ASSIGN_OR_RETURN(const HostBatchView view,
+                         ViewOfHostBatch(*keys, state.input.types.keys, {}, "threshold", nullptr));
   return state.sort->SetThreshold(view.batch);
 }
 
@@ -179,7 +182,8 @@ absl::Status AddHostBatch(const SortInlet& inlet, const quern_batch& batch, bool
   const SortState& state = *inlet.state;
   const BatchTypes& types = state.input.types;
   const bool copies = copy_bytes && state.keeps_strings;
-  QUERN_ASSIGN_OR_RETURN(HostBatchView view, ViewOfHostBatch(batch, types.keys, types.payload, "input", copies ? state.budget : nullptr));
+  QUERN_ASSIGN_OR_RETURN(HostBatchView view,
+                         ViewOfHostBatch(batch, types.keys, types.payload, "input", copies ? state.budget : nullptr));
   const std::shared_ptr<const void> needed_for_this_call = std::exchange(view.batch.owner, view.strings);
   return AddBatch(inlet, view.batch);
 }
@@ -187,7 +191,8 @@ absl::Status AddHostBatch(const SortInlet& inlet, const quern_batch& batch, bool
 absl::StatusOr<std::unique_ptr<quern_sorted>> NewSorted(const std::shared_ptr<SortState>& state, uint64_t batch_rows) {
   QUERN_RETURN_IF_ERROR(CheckBatchRows(batch_rows));
   if (!state->finalised) {
-    return absl::FailedPreconditionError("reader before finalise: the rows are not sorted; accepted: after quern_sort_finalise");
+    return absl::FailedPreconditionError(
+        "reader before finalise: the rows are not sorted; accepted: after quern_sort_finalise");
   }
   return std::make_unique<quern_sorted>(state, ResultRows(batch_rows, state->sort->stats().num_rows));
 }
@@ -236,7 +241,8 @@ quern_status quern_sort_appender_create(quern_sort* sort, quern_sort_appender** 
 
 void quern_sort_appender_destroy(quern_sort_appender* appender) { delete appender; }
 
-quern_status quern_sort_appender_append(quern_sort_appender* appender, const quern_batch* batch, bool copy_bytes, quern_error* error) {
+quern_status quern_sort_appender_append(quern_sort_appender* appender, const quern_batch* batch, bool copy_bytes,
+                                        quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::Append(appender, batch, copy_bytes); });
 }
 
@@ -250,7 +256,8 @@ quern_status quern_sorted_create(quern_sort* sort, uint64_t batch_rows, quern_so
 
 void quern_sorted_destroy(quern_sorted* sorted) { delete sorted; }
 
-quern_status quern_sorted_next(quern_sorted* sorted, quern_result* result, uint64_t* position, bool* more, quern_error* error) {
+quern_status quern_sorted_next(quern_sorted* sorted, quern_result* result, uint64_t* position, bool* more,
+                               quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::NextResult(sorted, result, position, more); });
 }
 

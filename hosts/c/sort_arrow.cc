@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Arrow side of sorts and merges: struct arrays in and out, by the Arrow C data interface. (Ownership, bindings and checks are those of
-// quern_arrow.cc.)
+// The Arrow side of sorts and merges: struct arrays in and out, by the Arrow C data interface. (Ownership, bindings and
+// checks are those of quern_arrow.cc.)
 //
-// Example: spec `sort keys=decimal128:desc:out,dictionary(i32,utf8) payload=rowid,f64 window=rank`, input schema {tax: g, price: d:12,2,
-// name: i -> u}:
+// Example: spec `sort keys=decimal128:desc:out,dictionary(i32,utf8) payload=rowid,f64 window=rank`, input schema {tax:
+// g, price: d:12,2, name: i -> u}:
 //
 //     keys = {1, 2}    payload = {-1, 0}
-//     result schema    {price: d:12,2, rowid: L, tax: g, rank: L}        the name is no part of the result: its key is not flagged `out`
+//     result schema    {price: d:12,2, rowid: L, tax: g, rank: L}        the name is no part of the result: its key is
+//     not flagged `out`
 //
-// An array goes on living where rows point to the bytes of its strings. What a sort keeps of fixed width it has copied, and then the array
-// is released at once; a merge keeps it until its run asks for the next one.
+// An array goes on living where rows point to the bytes of its strings. What a sort keeps of fixed width it has copied,
+// and then the array is released at once; a merge keeps it until its run asks for the next one.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -49,11 +50,13 @@ struct ChildLists {
 };
 
 // what: "sort" or "merge", as errors call it.
-absl::Status Bind(const KernelSpec& spec, const ArrowSchema* schema, const ChildLists& children, const char* what, RowInput* input) {
+absl::Status Bind(const KernelSpec& spec, const ArrowSchema* schema, const ChildLists& children, const char* what,
+                  RowInput* input) {
   if (schema == nullptr) return MissingArgument("input");
   if (input->binding) {
     const std::string name = what;
-    return absl::FailedPreconditionError("Arrow columns bound twice: the " + name + " has a binding; accepted: a new " + name);
+    return absl::FailedPreconditionError("Arrow columns bound twice: the " + name + " has a binding; accepted: a new " +
+                                         name);
   }
   const BatchTypes& types = input->types;
   SortBinding binding;
@@ -68,8 +71,8 @@ absl::Status Bind(const KernelSpec& spec, const ArrowSchema* schema, const Child
 absl::Status CheckBound(const RowInput& input, const char* what) {
   if (input.binding) return absl::OkStatus();
   const std::string name = what;
-  return absl::FailedPreconditionError("Arrow columns not bound: the " + name + " has no binding; accepted: after quern_" + name +
-                                       "_bind_arrow");
+  return absl::FailedPreconditionError("Arrow columns not bound: the " + name +
+                                       " has no binding; accepted: after quern_" + name + "_bind_arrow");
 }
 
 absl::StatusOr<BatchView> ImportRows(ArrowArray* batch, const RowInput& input, const char* what) {
@@ -157,8 +160,8 @@ namespace c_abi = quern::c_abi;
 
 extern "C" {
 
-quern_status quern_sort_bind_arrow(quern_sort* sort, const ArrowSchema* input, const int32_t* keys, const int32_t* payload,
-                                   quern_error* error) {
+quern_status quern_sort_bind_arrow(quern_sort* sort, const ArrowSchema* input, const int32_t* keys,
+                                   const int32_t* payload, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::BindSort(sort, input, {keys, payload}); });
 }
 
@@ -170,7 +173,8 @@ quern_status quern_sort_append_arrow(quern_sort* sort, ArrowArray* batch, quern_
   return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(sort, batch, nullptr); });
 }
 
-quern_status quern_sort_append_arrow_rows(quern_sort* sort, ArrowArray* batch, const quern_arrow_rows* rows, quern_error* error) {
+quern_status quern_sort_append_arrow_rows(quern_sort* sort, ArrowArray* batch, const quern_arrow_rows* rows,
+                                          quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(sort, batch, rows); });
 }
 
@@ -178,17 +182,18 @@ quern_status quern_sort_appender_append_arrow(quern_sort_appender* appender, Arr
   return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(appender, batch, nullptr); });
 }
 
-quern_status quern_sort_appender_append_arrow_rows(quern_sort_appender* appender, ArrowArray* batch, const quern_arrow_rows* rows,
-                                                   quern_error* error) {
+quern_status quern_sort_appender_append_arrow_rows(quern_sort_appender* appender, ArrowArray* batch,
+                                                   const quern_arrow_rows* rows, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(appender, batch, rows); });
 }
 
-quern_status quern_sorted_next_arrow(quern_sorted* sorted, ArrowArray* result, uint64_t* position, bool* more, quern_error* error) {
+quern_status quern_sorted_next_arrow(quern_sorted* sorted, ArrowArray* result, uint64_t* position, bool* more,
+                                     quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::NextArrow(sorted, result, position, more); });
 }
 
-quern_status quern_merge_bind_arrow(quern_merge* merge, const ArrowSchema* input, const int32_t* keys, const int32_t* payload,
-                                    quern_error* error) {
+quern_status quern_merge_bind_arrow(quern_merge* merge, const ArrowSchema* input, const int32_t* keys,
+                                    const int32_t* payload, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::BindMerge(merge, input, {keys, payload}); });
 }
 
@@ -200,12 +205,13 @@ quern_status quern_merge_input_arrow(quern_merge* merge, uint32_t run, ArrowArra
   return c_abi::Boundary(error, [&] { return c_abi::InputArrow(merge, run, batch, nullptr); });
 }
 
-quern_status quern_merge_input_arrow_rows(quern_merge* merge, uint32_t run, ArrowArray* batch, const quern_arrow_rows* rows,
-                                          quern_error* error) {
+quern_status quern_merge_input_arrow_rows(quern_merge* merge, uint32_t run, ArrowArray* batch,
+                                          const quern_arrow_rows* rows, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::InputArrow(merge, run, batch, rows); });
 }
 
-quern_status quern_merge_next_arrow(quern_merge* merge, ArrowArray* result, quern_merge_state* state, uint32_t* run, quern_error* error) {
+quern_status quern_merge_next_arrow(quern_merge* merge, ArrowArray* result, quern_merge_state* state, uint32_t* run,
+                                    quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::NextArrow(merge, result, {state, run}); });
 }
 

@@ -26,8 +26,8 @@ static void print_rows(const quern_result* result, uint64_t position) {
   const int32_t* offsets = result->columns[1].offsets;
   const uint64_t* part = result->columns[2].values;
   for (uint64_t i = 0; i < result->num_rows; ++i)
-    printf("%" PRIu64 ". %.2f  %.*s  (row %" PRIu64 ")\n", position + i + 1, price[i], (int)(offsets[i + 1] - offsets[i]),
-           name + offsets[i], part[i]);
+    printf("%" PRIu64 ". %.2f  %.*s  (row %" PRIu64 ")\n", position + i + 1, price[i],
+           (int)(offsets[i + 1] - offsets[i]), name + offsets[i], part[i]);
 }
 
 int main(void) {
@@ -35,7 +35,8 @@ int main(void) {
   quern_kernel* kernel = NULL;
   quern_sort* sort = NULL;
   quern_sorted* sorted = NULL;
-  CHECK(quern_compile("sort keys=f64:desc:out,utf8:out payload=rowid limit=4", QUERN_ENGINE_AUTO, NULL, &kernel, &error));
+  CHECK(
+      quern_compile("sort keys=f64:desc:out,utf8:out payload=rowid limit=4", QUERN_ENGINE_AUTO, NULL, &kernel, &error));
   CHECK(quern_sort_create(kernel, 0, &sort, &error));
   const quern_column keys[] = {{.values = part_price}, {.values = part_name, .offsets = part_name_offsets}};
   const quern_column payload[] = {{.values = NULL}}; /* the rowid: first_row_id, first_row_id + 1, .. */

@@ -36,8 +36,8 @@ struct RowInput {
   std::optional<SortBinding> binding;
 };
 
-// A sort and all that it needs to live on when other handles are gone. *Threads*: what is no atomic is written before appenders and readers
-// exist (the binding: before their first Arrow batch) and only read from then on.
+// A sort and all that it needs to live on when other handles are gone. *Threads*: what is no atomic is written before
+// appenders and readers exist (the binding: before their first Arrow batch) and only read from then on.
 struct SortState : InputStage {
   SortState(std::shared_ptr<const Kernel> of_kernel, uint64_t memory_limit);
 
@@ -78,7 +78,8 @@ struct MergeAnswer {
   quern_merge_state* state;
   uint32_t* run;
 };
-// Fills the merge's output batch and says how it goes on. *Errors*: InvalidArgument for null; FailedPrecondition after a failure.
+// Fills the merge's output batch and says how it goes on. *Errors*: InvalidArgument for null; FailedPrecondition after
+// a failure.
 absl::Status NextMerged(quern_merge* merge, const MergeAnswer& answer);
 
 }  // namespace quern::c_abi
@@ -93,7 +94,8 @@ struct quern_sort {
 };
 
 struct quern_sort_appender {
-  explicit quern_sort_appender(std::shared_ptr<quern::c_abi::SortState> sort_state) : state(std::move(sort_state)), appender(state->sort) {}
+  explicit quern_sort_appender(std::shared_ptr<quern::c_abi::SortState> sort_state)
+      : state(std::move(sort_state)), appender(state->sort) {}
 
   std::shared_ptr<quern::c_abi::SortState> state;
   quern::SortAppender appender;
@@ -102,7 +104,9 @@ struct quern_sort_appender {
 
 struct quern_sorted {
   quern_sorted(std::shared_ptr<quern::c_abi::SortState> sort_state, uint64_t batch_rows)
-      : state(std::move(sort_state)), reader(state->sort), output(quern::SortOutputTypes(state->spec()), batch_rows, state->budget) {}
+      : state(std::move(sort_state)),
+        reader(state->sort),
+        output(quern::SortOutputTypes(state->spec()), batch_rows, state->budget) {}
 
   std::shared_ptr<quern::c_abi::SortState> state;
   quern::SortReader reader;
@@ -112,8 +116,8 @@ struct quern_sorted {
 };
 
 struct quern_merge {
-  quern_merge(const quern::CompiledKernel& compiled, const std::shared_ptr<quern::MemoryBudget>& budget, uint32_t num_runs,
-              uint64_t batch_rows)
+  quern_merge(const quern::CompiledKernel& compiled, const std::shared_ptr<quern::MemoryBudget>& budget,
+              uint32_t num_runs, uint64_t batch_rows)
       : kernel(compiled.kernel),
         cache(compiled.cache),
         input(kernel->plan.spec),

@@ -3,12 +3,13 @@
 //
 // As aggregate_run.cc does it, but for the last phase. Example, 3 threads, 200,000 rows in one batch:
 //
-//     append    65536 | 65536 | 65536 | 3392        each thread by an appender of its own, which is finished when no morsel is left
-//     finalise  all threads, by quern_sort_finalise_shared's way
-//     read      65536, 65536, 65536, 3392           this thread alone, since the host's function is to get the rows in order
+//     append    65536 | 65536 | 65536 | 3392        each thread by an appender of its own, which is finished when no
+//     morsel is left finalise  all threads, by quern_sort_finalise_shared's way read      65536, 65536, 65536, 3392
+//     this thread alone, since the host's function is to get the rows in order
 //
-// Several threads could only read ahead and would wait for each other's turn; a host that can use rows by their position takes readers of
-// its own: without a function for results nothing is read here, and all rows are left to them.
+// Several threads could only read ahead and would wait for each other's turn; a host that can use rows by their
+// position takes readers of its own: without a function for results nothing is read here, and all rows are left to
+// them.
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -29,7 +30,8 @@ absl::Status Build(const std::shared_ptr<SortState>& state, const std::vector<Mo
     return AddHostBatch({state.get(), appender == nullptr ? nullptr : &appender->appender}, slice.batch(), false);
   };
   QUERN_RETURN_IF_ERROR(AppendMorsels<quern_sort_appender>(state, morsels, threads, append));
-  return RunTasks(threads, threads, [&](uint32_t, uint64_t) { return FinaliseTogether(state.get(), state->sort.get()); });
+  return RunTasks(threads, threads,
+                  [&](uint32_t, uint64_t) { return FinaliseTogether(state.get(), state->sort.get()); });
 }
 
 absl::Status ReadRows(const std::shared_ptr<SortState>& state, uint64_t batch_rows, ResultSink* sink) {
@@ -46,7 +48,8 @@ absl::Status ReadRows(const std::shared_ptr<SortState>& state, uint64_t batch_ro
   return absl::OkStatus();
 }
 
-absl::Status RunSort(quern_sort* sort, const Batches& batches, uint32_t threads, uint64_t batch_rows, ResultSink* sink) {
+absl::Status RunSort(quern_sort* sort, const Batches& batches, uint32_t threads, uint64_t batch_rows,
+                     ResultSink* sink) {
   if (sort == nullptr) return MissingArgument("sort");
   QUERN_ASSIGN_OR_RETURN(const std::vector<Morsel> morsels, CutIntoMorsels(batches, "batches"));
   QUERN_ASSIGN_OR_RETURN(threads, NumThreads(threads));
@@ -63,11 +66,12 @@ absl::Status RunSort(quern_sort* sort, const Batches& batches, uint32_t threads,
 
 extern "C" {
 
-quern_status quern_sort_run(quern_sort* sort, const quern_batch* batches, size_t num_batches, uint32_t threads, uint64_t batch_rows,
-                            quern_on_result on_result, void* context, uint64_t* num_rows, quern_error* error) {
+quern_status quern_sort_run(quern_sort* sort, const quern_batch* batches, size_t num_batches, uint32_t threads,
+                            uint64_t batch_rows, quern_on_result on_result, void* context, uint64_t* num_rows,
+                            quern_error* error) {
   quern::c_abi::ResultSink sink{on_result, context};
-  const quern_status status =
-      quern::c_abi::Boundary(error, [&] { return quern::c_abi::RunSort(sort, {batches, num_batches}, threads, batch_rows, &sink); });
+  const quern_status status = quern::c_abi::Boundary(
+      error, [&] { return quern::c_abi::RunSort(sort, {batches, num_batches}, threads, batch_rows, &sink); });
   if (num_rows != nullptr) *num_rows = sink.num_rows;
   return status;
 }

@@ -31,7 +31,8 @@ quern::Status PrintCities() {
   quern_column countries = {}, cities = {};
   countries.values = country_code.data();
   cities.values = city_country.data();
-  if (quern::Status status = join->Append(BatchOf(countries, row_ids, country_code.size())); !status.ok()) return status;
+  if (quern::Status status = join->Append(BatchOf(countries, row_ids, country_code.size())); !status.ok())
+    return status;
   if (quern::Status status = join->Finalise(); !status.ok()) return status;
 
   auto prober = quern::Prober::Create(*join);

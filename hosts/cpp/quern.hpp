@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quern for hosts in C++20: the C ABI (quern.h) with handles that close themselves and errors that cannot be overlooked. Header only, no
-// exceptions, nothing but the standard library and libquern.so.
+// Quern for hosts in C++20: the C ABI (quern.h) with handles that close themselves and errors that cannot be
+// overlooked. Header only, no exceptions, nothing but the standard library and libquern.so.
 //
 //     auto kernel = quern::Kernel::Compile("join.inner keys=i64 build=f64 probe=rowid");
 //     if (!kernel.ok()) return Fail(kernel.status().text());
@@ -39,10 +39,11 @@
 //     std::vector<uint32_t> rows(batch.num_rows);
 //     quern::Result<uint64_t> passed = filter->Select(batch, rows.data());     // rows[0] .. rows[*passed - 1]
 //
-// Batches, results and statistics are the C structs. Threads, ownership and costs are those that quern.h states, unless said otherwise.
+// Batches, results and statistics are the C structs. Threads, ownership and costs are those that quern.h states, unless
+// said otherwise.
 //
-// Everything stands in the inline namespace quern::v1, so that its symbols differ from those of other major versions and from the
-// library's own, which use the same outer name and are never visible outside of it.
+// Everything stands in the inline namespace quern::v1, so that its symbols differ from those of other major versions
+// and from the library's own, which use the same outer name and are never visible outside of it.
 #ifndef QUERN_HPP_
 #define QUERN_HPP_
 
@@ -76,7 +77,8 @@ class [[nodiscard]] Status {
   std::string text_;
 };
 
-// A value or the reason why there is none. Like std::optional, reading a value that is not there is the caller's mistake.
+// A value or the reason why there is none. Like std::optional, reading a value that is not there is the caller's
+// mistake.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -166,12 +168,13 @@ enum class StringBytes {
 // A kernel for one spec on this machine. *Threads*: any may share it.
 class Kernel {
  public:
-  // Makes the kernel, or finds it in the process's cache. `params`: "name=value name=value", as `quern dump plan` prints them.
+  // Makes the kernel, or finds it in the process's cache. `params`: "name=value name=value", as `quern dump plan`
+  // prints them.
   // *Cost*: see quern_compile. *Errors*: QUERN_INVALID_ARGUMENT for a spec or parameter that is not accepted.
   static Result<Kernel> Compile(std::string_view spec, Engine engine = Engine::kAuto, std::string_view params = {}) {
     quern_kernel* handle = nullptr;
-    Status status =
-        internal::Call(quern_compile, std::string(spec).c_str(), static_cast<quern_engine>(engine), std::string(params).c_str(), &handle);
+    Status status = internal::Call(quern_compile, std::string(spec).c_str(), static_cast<quern_engine>(engine),
+                                   std::string(params).c_str(), &handle);
     if (!status.ok()) return status;
     return Kernel(handle);
   }
@@ -193,7 +196,8 @@ class Kernel {
   // Tells what a job is about to process, where the kernel was there before.
   void ExpectRows(uint64_t num_rows) { quern_kernel_expect_rows(handle_.get(), num_rows); }
 
-  // What the kernel is: "spec", "plan", "layout", "engine", "cache", "compile_ms", "code_bytes", "warning". Empty for another name.
+  // What the kernel is: "spec", "plan", "layout", "engine", "cache", "compile_ms", "code_bytes", "warning". Empty for
+  // another name.
   // *Ownership*: lives as long as the kernel.
   std::string_view Text(const char* name) const {
     const char* text = quern_kernel_text(handle_.get(), name);
@@ -201,7 +205,9 @@ class Kernel {
   }
 
   // Of all jobs that ran the kernel so far. Those of an operator count its own.
-  quern_counters Counters() const { return internal::StatsOf<quern_counters>(quern_kernel_get_counters, handle_.get()); }
+  quern_counters Counters() const {
+    return internal::StatsOf<quern_counters>(quern_kernel_get_counters, handle_.get());
+  }
 
   quern_kernel* handle() const { return handle_.get(); }
 
@@ -218,9 +224,12 @@ inline quern_cache_stats CacheStats() {
   return stats;
 }
 
-// Which tuning profile kernels go by: a file, "off", nullptr for what the process finds; or a profile's text. Tuning: quern_tune.
+// Which tuning profile kernels go by: a file, "off", nullptr for what the process finds; or a profile's text. Tuning:
+// quern_tune.
 inline Status SetProfile(const char* path) { return internal::Call(quern_set_profile, path); }
-inline Status SetProfileText(std::string_view text) { return internal::Call(quern_set_profile_text, text.data(), text.size()); }
+inline Status SetProfileText(std::string_view text) {
+  return internal::Call(quern_set_profile_text, text.data(), text.size());
+}
 
 // Where the spec's columns of one side stand in Arrow batches: child numbers of the struct schema, -1 for a rowid.
 struct ArrowSide {
@@ -235,8 +244,8 @@ struct RunOptions {
   uint64_t batch_rows = 0;  // of a result at most
 };
 
-// The build side of one join. *Threads*: one at a time until Finalise has answered, except for FinaliseShared and appenders; then only
-// probers use it.
+// The build side of one join. *Threads*: one at a time until Finalise has answered, except for FinaliseShared and
+// appenders; then only probers use it.
 class Join {
  public:
   // *Units*: memory_limit in bytes, of table and results; 0: none.
@@ -253,12 +262,14 @@ class Join {
 
   // Both before the first Arrow batch. The spans must be as long as the spec's lists.
   Status BindArrow(const ArrowSide& build, const ArrowSide& probe) {
-    return internal::Call(quern_join_bind_arrow, handle_.get(), build.schema, build.keys.data(), build.payload.data(), probe.schema,
-                          probe.keys.data(), probe.payload.data());
+    return internal::Call(quern_join_bind_arrow, handle_.get(), build.schema, build.keys.data(), build.payload.data(),
+                          probe.schema, probe.keys.data(), probe.payload.data());
   }
 
   // *Ownership*: the caller releases `schema`.
-  Status ResultSchema(ArrowSchema* schema) const { return internal::Call(quern_join_result_schema, handle_.get(), schema); }
+  Status ResultSchema(ArrowSchema* schema) const {
+    return internal::Call(quern_join_result_schema, handle_.get(), schema);
+  }
 
   // *Ownership*: the array is moved in, also on error; `rows` is only read. *Cost*: see quern_join_append_arrow.
   Status AppendArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
@@ -270,18 +281,19 @@ class Join {
   // The same, by all threads that call it. *Threads*: any, when their appenders have finished.
   Status FinaliseShared() { return internal::Call(quern_join_finalise_shared, handle_.get()); }
 
-  // Appends, finalises, probes and drains by threads of the library's own. `on_result` takes a const quern_result& and answers whether it
-  // wants more. Answers the number of rows. *Threads*: `on_result` is called from several at once. *Ownership*: as Append with
-  // StringBytes::kStay.
+  // Appends, finalises, probes and drains by threads of the library's own. `on_result` takes a const quern_result& and
+  // answers whether it wants more. Answers the number of rows. *Threads*: `on_result` is called from several at once.
+  // *Ownership*: as Append with StringBytes::kStay.
   template <class OnResult>
-  Result<uint64_t> Run(std::span<const quern_batch> build, std::span<const quern_batch> probe, const RunOptions& options,
-                       OnResult&& on_result) {
+  Result<uint64_t> Run(std::span<const quern_batch> build, std::span<const quern_batch> probe,
+                       const RunOptions& options, OnResult&& on_result) {
     const quern_on_result call = internal::ResultCall<std::remove_reference_t<OnResult>>();
     return RunWith(build, probe, options, call, const_cast<void*>(static_cast<const void*>(&on_result)));
   }
 
   // The same where only the number of rows is wanted.
-  Result<uint64_t> Run(std::span<const quern_batch> build, std::span<const quern_batch> probe, const RunOptions& options = {}) {
+  Result<uint64_t> Run(std::span<const quern_batch> build, std::span<const quern_batch> probe,
+                       const RunOptions& options = {}) {
     return RunWith(build, probe, options, nullptr, nullptr);
   }
 
@@ -296,10 +308,10 @@ class Join {
  private:
   explicit Join(quern_join* handle) : handle_(handle) {}
 
-  Result<uint64_t> RunWith(std::span<const quern_batch> build, std::span<const quern_batch> probe, const RunOptions& options,
-                           quern_on_result on_result, void* context) {
-    return internal::Answer<uint64_t>(quern_join_run, handle_.get(), build.data(), build.size(), probe.data(), probe.size(),
-                                      options.threads, options.batch_rows, on_result, context);
+  Result<uint64_t> RunWith(std::span<const quern_batch> build, std::span<const quern_batch> probe,
+                           const RunOptions& options, quern_on_result on_result, void* context) {
+    return internal::Answer<uint64_t>(quern_join_run, handle_.get(), build.data(), build.size(), probe.data(),
+                                      probe.size(), options.threads, options.batch_rows, on_result, context);
   }
 
   std::unique_ptr<quern_join, internal::Destroy<quern_join_destroy>> handle_;
@@ -348,14 +360,15 @@ class Prober {
     return Prober(*handle);
   }
 
-  // Starts on a batch. *Ownership*: vectors and selections stay until Next has answered more = false; an array is moved in, also on error.
+  // Starts on a batch. *Ownership*: vectors and selections stay until Next has answered more = false; an array is moved
+  // in, also on error.
   Status Input(const quern_batch& batch) { return internal::Call(quern_prober_input, handle_.get(), &batch); }
   Status InputArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
     return internal::Call(quern_prober_input_arrow_rows, handle_.get(), batch, rows);
   }
 
-  // Starts on the build rows that come out on their own, shared with other probers that do so, when all of them are through with all
-  // inputs.
+  // Starts on the build rows that come out on their own, shared with other probers that do so, when all of them are
+  // through with all inputs.
   Status InputUnmatched() { return internal::Call(quern_prober_input_unmatched, handle_.get()); }
 
   Result<Rows> Next() {
@@ -365,8 +378,11 @@ class Prober {
     return rows;
   }
 
-  // The same as an Arrow struct array, answering `more`. *Ownership*: the caller releases `result`; it may outlive prober and join.
-  Result<bool> NextArrow(ArrowArray* result) { return internal::Answer<bool>(quern_prober_next_arrow, handle_.get(), result); }
+  // The same as an Arrow struct array, answering `more`. *Ownership*: the caller releases `result`; it may outlive
+  // prober and join.
+  Result<bool> NextArrow(ArrowArray* result) {
+    return internal::Answer<bool>(quern_prober_next_arrow, handle_.get(), result);
+  }
 
  private:
   explicit Prober(quern_prober* handle) : handle_(handle) {}
@@ -379,7 +395,8 @@ enum class GroupColumns {
   kStates = QUERN_GROUP_STATES,  // binary columns for AppendStates of another aggregation of the same spec
 };
 
-// One aggregation. *Threads*: one at a time until Finalise has answered, except for FinaliseShared and appenders; then only groups use it.
+// One aggregation. *Threads*: one at a time until Finalise has answered, except for FinaliseShared and appenders; then
+// only groups use it.
 class Aggregate {
  public:
   // *Units*: memory_limit in bytes, of tables and results; 0: none.
@@ -390,7 +407,9 @@ class Aggregate {
   }
 
   // What the host knows of the groups, before the first batch; slower where it is wrong, never false.
-  Status HintGroups(uint64_t expected_groups) { return internal::Call(quern_aggregate_hint_groups, handle_.get(), expected_groups); }
+  Status HintGroups(uint64_t expected_groups) {
+    return internal::Call(quern_aggregate_hint_groups, handle_.get(), expected_groups);
+  }
   Status HintRange(uint32_t key, int64_t min, int64_t max) {
     return internal::Call(quern_aggregate_hint_range, handle_.get(), key, min, max);
   }
@@ -398,31 +417,37 @@ class Aggregate {
   // Adds a batch of the host's own vectors, of which nothing is kept.
   Status Append(const quern_batch& batch) { return internal::Call(quern_aggregate_append, handle_.get(), &batch); }
   // Adds what another aggregation of the same spec gave out as GroupColumns::kStates.
-  Status AppendStates(const quern_batch& batch) { return internal::Call(quern_aggregate_append_states, handle_.get(), &batch); }
+  Status AppendStates(const quern_batch& batch) {
+    return internal::Call(quern_aggregate_append_states, handle_.get(), &batch);
+  }
 
   // Before the first Arrow batch; states need none. The spans must be as long as the spec's lists.
   Status BindArrow(const ArrowSide& input) {
-    return internal::Call(quern_aggregate_bind_arrow, handle_.get(), input.schema, input.keys.data(), input.payload.data());
+    return internal::Call(quern_aggregate_bind_arrow, handle_.get(), input.schema, input.keys.data(),
+                          input.payload.data());
   }
 
   // *Ownership*: the caller releases `schema`.
   Status ResultSchema(ArrowSchema* schema, GroupColumns columns = GroupColumns::kResults) const {
-    return internal::Call(quern_aggregate_result_schema, handle_.get(), static_cast<quern_group_columns>(columns), schema);
+    return internal::Call(quern_aggregate_result_schema, handle_.get(), static_cast<quern_group_columns>(columns),
+                          schema);
   }
 
   // *Ownership*: the array is moved in, and released when they return. *Cost*: see quern_join_append_arrow.
   Status AppendArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
     return internal::Call(quern_aggregate_append_arrow_rows, handle_.get(), batch, rows);
   }
-  Status AppendStatesArrow(ArrowArray* batch) { return internal::Call(quern_aggregate_append_states_arrow, handle_.get(), batch); }
+  Status AppendStatesArrow(ArrowArray* batch) {
+    return internal::Call(quern_aggregate_append_states_arrow, handle_.get(), batch);
+  }
 
   Status Finalise() { return internal::Call(quern_aggregate_finalise, handle_.get()); }
 
   // The same, by all threads that call it. *Threads*: any, when their appenders have finished.
   Status FinaliseShared() { return internal::Call(quern_aggregate_finalise_shared, handle_.get()); }
 
-  // Appends, finalises and reads by threads of the library's own. `on_result` takes a const quern_result& and answers whether it wants
-  // more. Answers the number of groups. *Threads*: `on_result` is called from several at once.
+  // Appends, finalises and reads by threads of the library's own. `on_result` takes a const quern_result& and answers
+  // whether it wants more. Answers the number of groups. *Threads*: `on_result` is called from several at once.
   template <class OnResult>
   Result<uint64_t> Run(std::span<const quern_batch> batches, const RunOptions& options, OnResult&& on_result) {
     const quern_on_result call = internal::ResultCall<std::remove_reference_t<OnResult>>();
@@ -437,17 +462,22 @@ class Aggregate {
   // The table's layout: "single", "dense", .. Empty before finalise. *Ownership*: static text.
   std::string_view Layout() const { return quern_aggregate_layout(handle_.get()); }
 
-  quern_aggregate_stats Stats() const { return internal::StatsOf<quern_aggregate_stats>(quern_aggregate_get_stats, handle_.get()); }
-  quern_counters Counters() const { return internal::StatsOf<quern_counters>(quern_aggregate_get_counters, handle_.get()); }
+  quern_aggregate_stats Stats() const {
+    return internal::StatsOf<quern_aggregate_stats>(quern_aggregate_get_stats, handle_.get());
+  }
+  quern_counters Counters() const {
+    return internal::StatsOf<quern_counters>(quern_aggregate_get_counters, handle_.get());
+  }
 
   quern_aggregate* handle() const { return handle_.get(); }
 
  private:
   explicit Aggregate(quern_aggregate* handle) : handle_(handle) {}
 
-  Result<uint64_t> RunWith(std::span<const quern_batch> batches, const RunOptions& options, quern_on_result on_result, void* context) {
-    return internal::Answer<uint64_t>(quern_aggregate_run, handle_.get(), batches.data(), batches.size(), options.threads,
-                                      options.batch_rows, on_result, context);
+  Result<uint64_t> RunWith(std::span<const quern_batch> batches, const RunOptions& options, quern_on_result on_result,
+                           void* context) {
+    return internal::Answer<uint64_t>(quern_aggregate_run, handle_.get(), batches.data(), batches.size(),
+                                      options.threads, options.batch_rows, on_result, context);
   }
 
   std::unique_ptr<quern_aggregate, internal::Destroy<quern_aggregate_destroy>> handle_;
@@ -463,14 +493,21 @@ class AggregateAppender {
   }
 
   // As those of Aggregate. A failure ends the work of all appenders of the aggregation.
-  Status Append(const quern_batch& batch) { return internal::Call(quern_aggregate_appender_append, handle_.get(), &batch); }
-  Status AppendStates(const quern_batch& batch) { return internal::Call(quern_aggregate_appender_append_states, handle_.get(), &batch); }
+  Status Append(const quern_batch& batch) {
+    return internal::Call(quern_aggregate_appender_append, handle_.get(), &batch);
+  }
+  Status AppendStates(const quern_batch& batch) {
+    return internal::Call(quern_aggregate_appender_append_states, handle_.get(), &batch);
+  }
   Status AppendArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
     return internal::Call(quern_aggregate_appender_append_arrow_rows, handle_.get(), batch, rows);
   }
-  Status AppendStatesArrow(ArrowArray* batch) { return internal::Call(quern_aggregate_appender_append_states_arrow, handle_.get(), batch); }
+  Status AppendStatesArrow(ArrowArray* batch) {
+    return internal::Call(quern_aggregate_appender_append_states_arrow, handle_.get(), batch);
+  }
 
-  // Hands the groups over, before the aggregation is finalised. An appender that goes without it takes its rows with it.
+  // Hands the groups over, before the aggregation is finalised. An appender that goes without it takes its rows with
+  // it.
   Status Finish() { return internal::Call(quern_aggregate_appender_finish, handle_.get()); }
 
   quern_aggregate_appender* handle() const { return handle_.get(); }
@@ -489,8 +526,8 @@ struct GroupOptions {
   uint64_t batch_rows = 0;  // of a result at most; 0: 65536
 };
 
-// Reads the groups of a finalised aggregation, which it keeps alive. *Threads*: one; any number of readers share the groups, each of which
-// comes out of one of them, once.
+// Reads the groups of a finalised aggregation, which it keeps alive. *Threads*: one; any number of readers share the
+// groups, each of which comes out of one of them, once.
 class Groups {
  public:
   static Result<Groups> Create(const Aggregate& aggregate, const GroupOptions& options = {}) {
@@ -508,16 +545,19 @@ class Groups {
     return rows;
   }
 
-  // The same as an Arrow struct array, answering `more`. *Ownership*: the caller releases `result`; it may outlive all handles.
-  Result<bool> NextArrow(ArrowArray* result) { return internal::Answer<bool>(quern_groups_next_arrow, handle_.get(), result); }
+  // The same as an Arrow struct array, answering `more`. *Ownership*: the caller releases `result`; it may outlive all
+  // handles.
+  Result<bool> NextArrow(ArrowArray* result) {
+    return internal::Answer<bool>(quern_groups_next_arrow, handle_.get(), result);
+  }
 
  private:
   explicit Groups(quern_groups* handle) : handle_(handle) {}
   std::unique_ptr<quern_groups, internal::Destroy<quern_groups_destroy>> handle_;
 };
 
-// One sort. *Threads*: one at a time until Finalise has answered, except for FinaliseShared, appenders and SetThreshold; then only readers
-// use it.
+// One sort. *Threads*: one at a time until Finalise has answered, except for FinaliseShared, appenders and
+// SetThreshold; then only readers use it.
 class Sort {
  public:
   // *Units*: memory_limit in bytes, of rows and results; 0: none.
@@ -538,15 +578,18 @@ class Sort {
   }
 
   // *Ownership*: the caller releases `schema`.
-  Status ResultSchema(ArrowSchema* schema) const { return internal::Call(quern_sort_result_schema, handle_.get(), schema); }
+  Status ResultSchema(ArrowSchema* schema) const {
+    return internal::Call(quern_sort_result_schema, handle_.get(), schema);
+  }
 
   // *Ownership*: the array is moved in, also on error. *Cost*: see quern_join_append_arrow.
   Status AppendArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
     return internal::Call(quern_sort_append_arrow_rows, handle_.get(), batch, rows);
   }
 
-  // The keys, as one row, that later rows must come before (or tie with) to be among those that a limit lets out; nothing while that is not
-  // known. *Ownership*: valid until the next GetThreshold. *Threads*: one at a time, while appenders append.
+  // The keys, as one row, that later rows must come before (or tie with) to be among those that a limit lets out;
+  // nothing while that is not known. *Ownership*: valid until the next GetThreshold. *Threads*: one at a time, while
+  // appenders append.
   Result<std::optional<quern_result>> GetThreshold() {
     quern_result row = {};
     bool exists = false;
@@ -555,15 +598,18 @@ class Sort {
     return exists ? std::optional<quern_result>(row) : std::nullopt;
   }
   // Rows that come after this one row of keys need not come out. *Ownership*: nothing is kept. *Threads*: any.
-  Status SetThreshold(const quern_batch& keys) { return internal::Call(quern_sort_set_threshold, handle_.get(), &keys); }
+  Status SetThreshold(const quern_batch& keys) {
+    return internal::Call(quern_sort_set_threshold, handle_.get(), &keys);
+  }
 
   Status Finalise() { return internal::Call(quern_sort_finalise, handle_.get()); }
 
   // The same, by all threads that call it. *Threads*: any, when their appenders have finished.
   Status FinaliseShared() { return internal::Call(quern_sort_finalise_shared, handle_.get()); }
 
-  // Appends and finalises by threads of the library's own, then reads by this one: `on_result` takes a const quern_result& and answers
-  // whether it wants more; results come in order. Answers the number of rows. *Ownership*: as Append with StringBytes::kStay.
+  // Appends and finalises by threads of the library's own, then reads by this one: `on_result` takes a const
+  // quern_result& and answers whether it wants more; results come in order. Answers the number of rows. *Ownership*: as
+  // Append with StringBytes::kStay.
   template <class OnResult>
   Result<uint64_t> Run(std::span<const quern_batch> batches, const RunOptions& options, OnResult&& on_result) {
     const quern_on_result call = internal::ResultCall<std::remove_reference_t<OnResult>>();
@@ -586,9 +632,10 @@ class Sort {
  private:
   explicit Sort(quern_sort* handle) : handle_(handle) {}
 
-  Result<uint64_t> RunWith(std::span<const quern_batch> batches, const RunOptions& options, quern_on_result on_result, void* context) {
-    return internal::Answer<uint64_t>(quern_sort_run, handle_.get(), batches.data(), batches.size(), options.threads, options.batch_rows,
-                                      on_result, context);
+  Result<uint64_t> RunWith(std::span<const quern_batch> batches, const RunOptions& options, quern_on_result on_result,
+                           void* context) {
+    return internal::Answer<uint64_t>(quern_sort_run, handle_.get(), batches.data(), batches.size(), options.threads,
+                                      options.batch_rows, on_result, context);
   }
 
   std::unique_ptr<quern_sort, internal::Destroy<quern_sort_destroy>> handle_;
@@ -631,8 +678,8 @@ struct Place {
   uint64_t position = 0;
 };
 
-// Reads the rows of a finalised sort, which it keeps alive: one reader all of them in order, several each the next ones that none has
-// taken. *Threads*: one.
+// Reads the rows of a finalised sort, which it keeps alive: one reader all of them in order, several each the next ones
+// that none has taken. *Threads*: one.
 class SortedRows {
  public:
   // batch_rows: rows of a result at most; 0: 65536.
@@ -683,14 +730,17 @@ class Merge {
  public:
   // A kernel of a sort without window functions. num_runs: 1 to 65536.
   static Result<Merge> Create(const Kernel& kernel, uint32_t num_runs, const MergeOptions& options = {}) {
-    auto handle = internal::Answer<quern_merge*>(quern_merge_create, kernel.handle(), options.memory_limit, num_runs, options.batch_rows);
+    auto handle = internal::Answer<quern_merge*>(quern_merge_create, kernel.handle(), options.memory_limit, num_runs,
+                                                 options.batch_rows);
     if (!handle.ok()) return handle.status();
     return Merge(*handle);
   }
 
-  // The next batch of a run, when it is asked for or before the first Next. *Ownership*: vectors stay until the run is asked for again; an
-  // array is moved in, also on error.
-  Status Input(uint32_t run, const quern_batch& batch) { return internal::Call(quern_merge_input, handle_.get(), run, &batch); }
+  // The next batch of a run, when it is asked for or before the first Next. *Ownership*: vectors stay until the run is
+  // asked for again; an array is moved in, also on error.
+  Status Input(uint32_t run, const quern_batch& batch) {
+    return internal::Call(quern_merge_input, handle_.get(), run, &batch);
+  }
   Status InputArrow(uint32_t run, ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
     return internal::Call(quern_merge_input_arrow_rows, handle_.get(), run, batch, rows);
   }
@@ -702,7 +752,9 @@ class Merge {
   Status BindArrow(const ArrowSide& input) {
     return internal::Call(quern_merge_bind_arrow, handle_.get(), input.schema, input.keys.data(), input.payload.data());
   }
-  Status ResultSchema(ArrowSchema* schema) const { return internal::Call(quern_merge_result_schema, handle_.get(), schema); }
+  Status ResultSchema(ArrowSchema* schema) const {
+    return internal::Call(quern_merge_result_schema, handle_.get(), schema);
+  }
 
   Result<MergedRows> Next() {
     MergedRows rows;
@@ -727,15 +779,15 @@ class Merge {
   std::unique_ptr<quern_merge, internal::Destroy<quern_merge_destroy>> handle_;
 };
 
-// Registers an aggregate function of the host's own, host.NAME in specs, for the process and for good. What a callback throws counts as its
-// failure. *Errors*: see quern_register_aggregate.
+// Registers an aggregate function of the host's own, host.NAME in specs, for the process and for good. What a callback
+// throws counts as its failure. *Errors*: see quern_register_aggregate.
 inline Status RegisterAggregate(std::string_view name, const quern_aggregate_function& function) {
   return internal::Call(quern_register_aggregate, std::string(name).c_str(), &function);
 }
 
-// Which rows of a batch a condition is true for. *Ownership*: nothing is kept of a batch; an array stays the caller's. *Cost*: one pass
-// over the columns. *Threads*: any at once, but for BindArrow, which comes before the first Arrow batch. *Errors*: as
-// quern_filter_select's.
+// Which rows of a batch a condition is true for. *Ownership*: nothing is kept of a batch; an array stays the caller's.
+// *Cost*: one pass over the columns. *Threads*: any at once, but for BindArrow, which comes before the first Arrow
+// batch. *Errors*: as quern_filter_select's.
 class Filter {
  public:
   static Result<Filter> Create(const Kernel& kernel) {
@@ -749,12 +801,20 @@ class Filter {
     return internal::Call(quern_filter_bind_arrow, handle_.get(), input, columns.data());
   }
 
-  // Writes the numbers of the rows that pass, in the order of the batch; room for batch.num_rows of them. Answers how many.
-  Result<uint64_t> Select(const quern_batch& batch, uint32_t* rows) const { return Counted(quern_filter_select, &batch, rows); }
-  Result<uint64_t> SelectArrow(const ArrowArray& batch, uint32_t* rows) const { return Counted(quern_filter_select_arrow, &batch, rows); }
+  // Writes the numbers of the rows that pass, in the order of the batch; room for batch.num_rows of them. Answers how
+  // many.
+  Result<uint64_t> Select(const quern_batch& batch, uint32_t* rows) const {
+    return Counted(quern_filter_select, &batch, rows);
+  }
+  Result<uint64_t> SelectArrow(const ArrowArray& batch, uint32_t* rows) const {
+    return Counted(quern_filter_select_arrow, &batch, rows);
+  }
 
-  // Writes a bit for each row, bit 0 of byte 0 first; room for (batch.num_rows + 7) / 8 bytes. Answers how many rows pass.
-  Result<uint64_t> Bitmap(const quern_batch& batch, uint8_t* bitmap) const { return Counted(quern_filter_bitmap, &batch, bitmap); }
+  // Writes a bit for each row, bit 0 of byte 0 first; room for (batch.num_rows + 7) / 8 bytes. Answers how many rows
+  // pass.
+  Result<uint64_t> Bitmap(const quern_batch& batch, uint8_t* bitmap) const {
+    return Counted(quern_filter_bitmap, &batch, bitmap);
+  }
   Result<uint64_t> BitmapArrow(const ArrowArray& batch, uint8_t* bitmap) const {
     return Counted(quern_filter_bitmap_arrow, &batch, bitmap);
   }
@@ -763,7 +823,9 @@ class Filter {
   Result<uint64_t> Count(const quern_batch& batch) const { return Counted(quern_filter_count, &batch); }
   Result<uint64_t> CountArrow(const ArrowArray& batch) const { return Counted(quern_filter_count_arrow, &batch); }
 
-  quern_counters Counters() const { return internal::StatsOf<quern_counters>(quern_filter_get_counters, handle_.get()); }
+  quern_counters Counters() const {
+    return internal::StatsOf<quern_counters>(quern_filter_get_counters, handle_.get());
+  }
   quern_filter* handle() const { return handle_.get(); }
 
  private:

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generic aggregation kernel: the template ir-templates/aggregate.cc, compiled natively, with holes that interpret the descriptor. Keys take
-// the join's holes (generic_join.cc). Accumulators are brought up to date one after the other, each in two loops over the batch:
+// The generic aggregation kernel: the template ir-templates/aggregate.cc, compiled natively, with holes that interpret
+// the descriptor. Keys take the join's holes (generic_join.cc). Accumulators are brought up to date one after the
+// other, each in two loops over the batch:
 //
 //     read    column -> 1024 values of 64 bits       switch (storage), then a loop without branches
 //     step    values -> states                       switch (step), then a loop over the groups' addresses
 //
-// so that a batch of 1024 rows and 3 accumulators dispatches 6 times. A compiled kernel does all three in one loop, and reads each group's
-// address once instead of three times; the steps are the same functions (accumulators.h), hence the same results to the bit.
+// so that a batch of 1024 rows and 3 accumulators dispatches 6 times. A compiled kernel does all three in one loop, and
+// reads each group's address once instead of three times; the steps are the same functions (accumulators.h), hence the
+// same results to the bit.
 #include "ir-templates/generic/generic_aggregate.h"
 
 #include <algorithm>
@@ -77,7 +79,8 @@ bool FindTaking(const StepRows& r, uint8_t* takes) {
   if (!a.filtered) return tests;
   begin();
   const QuernColumn* filter = &r.args->columns[a.filter_column];
-  for (uint32_t i = 0; i < r.n; ++i) takes[i] = takes[i] & (b::IsValid(filter, r.Row(i)) && b::BitReader::Read(filter, r.Row(i)) != 0);
+  for (uint32_t i = 0; i < r.n; ++i)
+    takes[i] = takes[i] & (b::IsValid(filter, r.Row(i)) && b::BitReader::Read(filter, r.Row(i)) != 0);
   return tests;
 }
 
@@ -87,21 +90,24 @@ void ReadAll(const ArgumentRows& at, uint32_t n, const uint8_t* takes, uint64_t*
   for (uint32_t i = 0; i < n; ++i) values[i] = takes == nullptr || takes[i] != 0 ? read(&column, at.rows[i]) : 0;
 }
 
-void ReadValues(const ArgumentRows& at, const QuernArgument& argument, UpdateReads reads, uint32_t n, const uint8_t* takes,
-                uint64_t* values) {
+void ReadValues(const ArgumentRows& at, const QuernArgument& argument, UpdateReads reads, uint32_t n,
+                const uint8_t* takes, uint64_t* values) {
   DispatchStorage(argument.storage, [&](auto tag) {
     constexpr Storage kStorage = decltype(tag)::value;
     constexpr bool kIsFloat = kStorage == kF32 || kStorage == kF64;
     const bool is_signed = argument.is_signed;
     if constexpr (b::HasLanes(kStorage) || kStorage == kBit) {
       if (reads == kReadsOrdered) {
-        ReadAll(at, n, takes, values, [&](const QuernColumn* c, uint32_t row) { return b::ReadOrdered<kStorage>(c, row, is_signed); });
+        ReadAll(at, n, takes, values,
+                [&](const QuernColumn* c, uint32_t row) { return b::ReadOrdered<kStorage>(c, row, is_signed); });
       } else if (reads == kReadsBits) {
-        ReadAll(at, n, takes, values, [&](const QuernColumn* c, uint32_t row) { return b::ReadBits<kStorage>(c, row); });
+        ReadAll(at, n, takes, values,
+                [&](const QuernColumn* c, uint32_t row) { return b::ReadBits<kStorage>(c, row); });
       } else if (reads == kReadsInteger) {
         if constexpr (!kIsFloat)
-          ReadAll(at, n, takes, values,
-                  [&](const QuernColumn* c, uint32_t row) { return static_cast<uint64_t>(b::ReadInteger<kStorage>(c, row, is_signed)); });
+          ReadAll(at, n, takes, values, [&](const QuernColumn* c, uint32_t row) {
+            return static_cast<uint64_t>(b::ReadInteger<kStorage>(c, row, is_signed));
+          });
       } else {
         ReadAll(at, n, takes, values, [&](const QuernColumn* c, uint32_t row) {
           return __builtin_bit_cast(uint64_t, b::ReadNumber<kStorage>(c, row, is_signed));
@@ -137,7 +143,9 @@ void DispatchUpdate(Step step, F&& f) {
   }
 }
 
-constexpr bool Is64(Step step) { return kReads[step] != kReadsWide && kReads[step] != kReadsNumbers && step != kUpdateOutOfLine; }
+constexpr bool Is64(Step step) {
+  return kReads[step] != kReadsWide && kReads[step] != kReadsNumbers && step != kUpdateOutOfLine;
+}
 
 void Step64Rows(const StepRows& r, const uint8_t* takes) {
   const QuernAccumulator& a = *r.accumulator;
@@ -162,7 +170,8 @@ void StepWideRows(const StepRows& r, const uint8_t* takes) {
   DispatchUpdate(r.accumulator->step, [&]<Step kStep>() {
     for (uint32_t i = 0; i < r.n; ++i) {
       if (takes != nullptr && takes[i] == 0) continue;
-      if constexpr (kReads[kStep] == kReadsWide) b::StepWide<kStep>(at.column, at.rows[i], r.State(i), r.RowId(i), r.overflowed());
+      if constexpr (kReads[kStep] == kReadsWide)
+        b::StepWide<kStep>(at.column, at.rows[i], r.State(i), r.RowId(i), r.overflowed());
     }
   });
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generic filter kernel: the template ir-templates/filter.cc, compiled natively, with a hole that interprets the descriptor's steps. A leaf
-// is tested by the same blocks as in a compiled kernel, 64 rows at a time, and by the same calls for what they leave over
-// (filter_leaves.cc):
+// The generic filter kernel: the template ir-templates/filter.cc, compiled natively, with a hole that interprets the
+// descriptor's steps. A leaf is tested by the same blocks as in a compiled kernel, 64 rows at a time, and by the same
+// calls for what they leave over (filter_leaves.cc):
 //
 //     filter i64 >= 5, 1000 rows      TestRange<k64>      15 words, 960 rows
 //                                     TestLeafRows        40 rows
 //
-// The dispatch happens once per piece and leaf, and constants come from memory; hence a generic kernel is slower by little where rows are
-// many.
+// The dispatch happens once per piece and leaf, and constants come from memory; hence a generic kernel is slower by
+// little where rows are many.
 #include "ir-templates/generic/generic_filter.h"
 
 #include <algorithm>
@@ -29,15 +29,16 @@ template <Storage kStorage>
 uint32_t TestStringWords(const LeafRows& r) {
   const QuernFilterLeaf& l = r.leaf;
   if (l.kind == kEqualLeaf) {
-    return b::TestEqual<kStorage>(r.column, r.first, r.rows, r.n, r.mask, l.constants, l.length, l.low[0], l.low[1], l.span[0], l.span[1],
-                                  l.rule, l.negated);
+    return b::TestEqual<kStorage>(r.column, r.first, r.rows, r.n, r.mask, l.constants, l.length, l.low[0], l.low[1],
+                                  l.span[0], l.span[1], l.rule, l.negated);
   }
   if (l.kind == kOrderLeaf) {
-    return b::TestOrder<kStorage>(r.column, r.first, r.rows, r.n, r.mask, l.low[0], l.constants, l.text_length, l.rule, l.comparison);
+    return b::TestOrder<kStorage>(r.column, r.first, r.rows, r.n, r.mask, l.low[0], l.constants, l.text_length, l.rule,
+                                  l.comparison);
   }
   const bool has_affixes = b::PartOf(l.constants, 0).constant.length + b::PartOf(l.constants, 1).constant.length != 0;
-  return b::TestParts<kStorage>(r.column, r.first, r.rows, r.n, r.mask, l.constants, l.num_parts, l.min_length, l.is_whole, has_affixes,
-                                l.rule, l.negated);
+  return b::TestParts<kStorage>(r.column, r.first, r.rows, r.n, r.mask, l.constants, l.num_parts, l.min_length,
+                                l.is_whole, has_affixes, l.rule, l.negated);
 }
 
 uint32_t TestRangeWords(const LeafRows& r) {
@@ -47,7 +48,8 @@ uint32_t TestRangeWords(const LeafRows& r) {
     if constexpr (kStorage == kBit) {
       return b::TestBits(r.column, r.first, r.rows, r.n, r.mask, (l.low[0] != 0) != l.negated);
     } else if constexpr (kStorage == k128) {
-      return b::TestWideRange(r.column, r.first, r.rows, r.n, r.mask, l.low[0], l.low[1], l.span[0], l.span[1], l.negated);
+      return b::TestWideRange(r.column, r.first, r.rows, r.n, r.mask, l.low[0], l.low[1], l.span[0], l.span[1],
+                              l.negated);
     } else if constexpr (b::HasLanes(kStorage)) {
       return b::TestRange<kStorage>(r.column, r.first, r.rows, r.n, r.mask, l.low[0], l.span[0], l.negated);
     } else {
@@ -60,7 +62,8 @@ uint32_t TestColumnWords(const LeafRows& r) {
   return DispatchStorage(r.leaf.storage, [&](auto tag) -> uint32_t {
     constexpr Storage kStorage = decltype(tag)::value;
     if constexpr (b::HasLanes(kStorage)) {
-      return b::TestColumns<kStorage>(r.column, r.other, r.first, r.rows, r.n, r.mask, r.leaf.comparison, r.leaf.is_signed);
+      return b::TestColumns<kStorage>(r.column, r.other, r.first, r.rows, r.n, r.mask, r.leaf.comparison,
+                                      r.leaf.is_signed);
     } else {
       return 0;
     }
@@ -92,12 +95,14 @@ void TestLeaf(const QuernFilterArgs* args, uint32_t leaf, uint64_t first, uint32
   if (done < n) TestLeafRows(args, leaf, RowsOf(args, leaf, first + done, n - done, mask + done / 64));
 }
 
-void RunStep(const QuernFilterArgs* args, const QuernMaskOperation& step, uint64_t first, uint32_t n, uint64_t* const* masks) {
+void RunStep(const QuernFilterArgs* args, const QuernMaskOperation& step, uint64_t first, uint32_t n,
+             uint64_t* const* masks) {
   const uint32_t num_words = (n + 63) / 64;
   uint64_t *to = masks[step.to], *from = masks[step.from], *todo = masks[step.todo];
   switch (step.kind) {
     case kTestValid:
-      return b::TestValid(&args->columns[step.column], first, args->selection != nullptr ? args->selection + first : nullptr, n, to, false);
+      return b::TestValid(&args->columns[step.column], first,
+                          args->selection != nullptr ? args->selection + first : nullptr, n, to, false);
     case kTestLeaf: return TestLeaf(args, step.leaf, first, n, to);
     case kClearMask: std::fill_n(to, num_words, 0); return;
     case kSplitMask: return b::SplitMask(to, from, num_words);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generic join kernel: the template ir-templates/join.cc, compiled natively, with holes that interpret the descriptor. It needs no
-// compilation and gives the same bits as a compiled kernel, because both are made of the same template and the same blocks.
+// The generic join kernel: the template ir-templates/join.cc, compiled natively, with holes that interpret the
+// descriptor. It needs no compilation and gives the same bits as a compiled kernel, because both are made of the same
+// template and the same blocks.
 //
-// Batch holes dispatch once per batch and column, and so cost nothing beside the loops; row holes dispatch once per row and column, which
-// is what a compiled kernel saves, together with the calls. Dispatch is a switch over the storage that picks an instantiation:
+// Batch holes dispatch once per batch and column, and so cost nothing beside the loops; row holes dispatch once per row
+// and column, which is what a compiled kernel saves, together with the calls. Dispatch is a switch over the storage
+// that picks an instantiation:
 //
-//     for (key of descriptor)  switch (key.storage) { case k64: HashColumn<k64>(..); case kVar32: HashColumn<kVar32>(..); .. }
+//     for (key of descriptor)  switch (key.storage) { case k64: HashColumn<k64>(..); case kVar32:
+//     HashColumn<kVar32>(..); .. }
 #include "ir-templates/generic/generic_join.h"
 
 #include "ir-templates/holes.h"
@@ -43,7 +46,8 @@ bool EqualKey(const QuernField& key, const QuernColumn* column, uint32_t row, co
   }
   Cell cell = CellOf(key, column, row);
   return DispatchStorage(key.storage, [&](auto tag) {
-    return b::EqualField<decltype(tag)::value>(cell.column, cell.row, tuple + key.tuple_offset, key.rule, key.width_bytes);
+    return b::EqualField<decltype(tag)::value>(cell.column, cell.row, tuple + key.tuple_offset, key.rule,
+                                               key.width_bytes);
   });
 }
 
@@ -53,7 +57,8 @@ struct ColumnRows {
   const uint32_t* rows;
   uint32_t translated[kMaxBatchRows];
 
-  ColumnRows(const QuernField& field, const QuernColumn* source, uint64_t first, const uint32_t* source_rows, uint32_t n)
+  ColumnRows(const QuernField& field, const QuernColumn* source, uint64_t first, const uint32_t* source_rows,
+             uint32_t n)
       : column(source), rows(source_rows) {
     if (!IsDictionary(field)) return;
     TranslateRows(field.index_storage, source, first, source_rows, n, translated);
@@ -78,8 +83,9 @@ void StoreField(const QuernField& field, const QuernColumn* column, const StoreT
   }
   ColumnRows source(field, column, to.first, to.rows, to.n);
   DispatchStorage(field.storage, [&](auto tag) {
-    b::StoreColumn<decltype(tag)::value>(source.column, to.first, source.rows, to.n, to.tuples, to.tuple_bytes, field.tuple_offset,
-                                         field.null_offset, field.null_mask, field.rule, field.width_bytes);
+    b::StoreColumn<decltype(tag)::value>(source.column, to.first, source.rows, to.n, to.tuples, to.tuple_bytes,
+                                         field.tuple_offset, field.null_offset, field.null_mask, field.rule,
+                                         field.width_bytes);
   });
 }
 
@@ -113,8 +119,8 @@ uint32_t quern_hole_matched_offset(const QuernJoinDescriptor* descriptor) { retu
 bool quern_hole_stops_at_first(const QuernJoinDescriptor* descriptor) { return descriptor->stops_at_first; }
 bool quern_hole_stops_at_matched(const QuernJoinDescriptor* descriptor) { return descriptor->stops_at_matched; }
 
-uint32_t quern_hole_filter_rows(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
-                                uint32_t* out) {
+uint32_t quern_hole_filter_rows(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first,
+                                const uint32_t* rows, uint32_t n, uint32_t* out) {
   bool filtered = false;
   for (uint32_t k = 0; k < descriptor->num_keys; ++k) {
     if (!descriptor->keys[k].nullable || descriptor->keys[k].null_equal || keys[k].validity == nullptr) continue;
@@ -125,23 +131,23 @@ uint32_t quern_hole_filter_rows(const QuernJoinDescriptor* descriptor, const Que
   return filtered ? n : kAllRows;
 }
 
-void quern_hole_pack_rows(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
-                          uint64_t* words) {
+void quern_hole_pack_rows(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first,
+                          const uint32_t* rows, uint32_t n, uint64_t* words) {
   for (uint32_t k = 0; k < descriptor->num_keys; ++k) {
     const QuernField& key = descriptor->keys[k];
     ColumnRows source(key, &keys[k], first, rows, n);
     DispatchStorage(key.storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
       if constexpr (b::HasLanes(kStorage) || kStorage == kBit) {  // no other storage fits a word: WordBits
-        b::PackColumn<kStorage>(source.column, first, source.rows, n, words, k > 0, key.nullable && key.null_equal, key.packed_shift,
-                                key.packed_null_bit);
+        b::PackColumn<kStorage>(source.column, first, source.rows, n, words, k > 0, key.nullable && key.null_equal,
+                                key.packed_shift, key.packed_null_bit);
       }
     });
   }
 }
 
-void quern_hole_hash_rows(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
-                          uint64_t* hashes) {
+void quern_hole_hash_rows(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first,
+                          const uint32_t* rows, uint32_t n, uint64_t* hashes) {
   if (descriptor->zero_hashes) {
     __builtin_memset(hashes, 0, n * sizeof(uint64_t));
     return;
@@ -150,22 +156,25 @@ void quern_hole_hash_rows(const QuernJoinDescriptor* descriptor, const QuernColu
     const QuernField& key = descriptor->keys[k];
     ColumnRows source(key, &keys[k], first, rows, n);
     DispatchStorage(key.storage, [&](auto tag) {
-      b::HashColumn<decltype(tag)::value>(source.column, first, source.rows, n, hashes, k > 0, key.nullable && key.null_equal, key.rule,
-                                          key.width_bytes);
+      b::HashColumn<decltype(tag)::value>(source.column, first, source.rows, n, hashes, k > 0,
+                                          key.nullable && key.null_equal, key.rule, key.width_bytes);
     });
   }
 }
 
-void quern_hole_store_rows(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, const QuernColumn* payload, uint64_t first,
-                           const uint32_t* rows, uint32_t n, uint64_t first_row_id, uint8_t* tuples) {
+void quern_hole_store_rows(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, const QuernColumn* payload,
+                           uint64_t first, const uint32_t* rows, uint32_t n, uint64_t first_row_id, uint8_t* tuples) {
   const StoreTarget target = {first, rows, n, first_row_id, tuples, descriptor->tuple_bytes};
   b::ZeroNullBits(tuples, n, descriptor->tuple_bytes, descriptor->null_bits_offset, descriptor->null_bits_bytes);
-  for (uint32_t k = 0; k < descriptor->num_keys && descriptor->packed_bytes == 0; ++k) StoreField(descriptor->keys[k], &keys[k], target);
+  for (uint32_t k = 0; k < descriptor->num_keys && descriptor->packed_bytes == 0; ++k)
+    StoreField(descriptor->keys[k], &keys[k], target);
   for (uint32_t c = 0; c < descriptor->num_build; ++c) StoreField(descriptor->build[c], &payload[c], target);
-  for (uint32_t r = 0; r < descriptor->num_residual; ++r) StoreField(descriptor->build_residual[r], &payload[descriptor->num_build + r], target);
+  for (uint32_t r = 0; r < descriptor->num_residual; ++r)
+    StoreField(descriptor->build_residual[r], &payload[descriptor->num_build + r], target);
 }
 
-bool quern_hole_equal_row(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint32_t row, const uint8_t* tuple) {
+bool quern_hole_equal_row(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint32_t row,
+                          const uint8_t* tuple) {
   for (uint32_t k = 0; k < descriptor->num_keys; ++k)
     if (!EqualKey(descriptor->keys[k], &keys[k], row, tuple)) return false;
   return true;
@@ -178,7 +187,8 @@ void quern_hole_prefetch_keys(const QuernJoinDescriptor* descriptor, const uint8
   }
 }
 
-bool quern_hole_residual_row(const QuernJoinDescriptor* descriptor, const QuernColumn* payload, uint32_t row, const uint8_t* tuple) {
+bool quern_hole_residual_row(const QuernJoinDescriptor* descriptor, const QuernColumn* payload, uint32_t row,
+                             const uint8_t* tuple) {
   for (uint32_t r = 0; r < descriptor->num_residual; ++r) {
     const QuernField& field = descriptor->build_residual[r];
     const QuernColumn* column = &payload[descriptor->num_probe + r];
@@ -202,8 +212,8 @@ int64_t quern_hole_reserve_matches(QuernJoinProbeArgs* args, const uint32_t* row
     ColumnRows source(field, &args->payload[c], 0, rows, static_cast<uint32_t>(fit));
     DispatchString(field.storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
-      fit = b::FitStrings<kStorage>(b::ProbeSource<kStorage>{source.column, source.rows, field.nullable, 0}, static_cast<uint32_t>(fit),
-                                    &args->out_probe[c]);
+      fit = b::FitStrings<kStorage>(b::ProbeSource<kStorage>{source.column, source.rows, field.nullable, 0},
+                                    static_cast<uint32_t>(fit), &args->out_probe[c]);
     });
   }
   for (uint32_t c = 0; c < descriptor->num_build && fit > 0; ++c) {
@@ -211,9 +221,9 @@ int64_t quern_hole_reserve_matches(QuernJoinProbeArgs* args, const uint32_t* row
     if (!b::IsVariableStorage(field.storage)) continue;
     DispatchString(field.storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
-      fit =
-          b::FitStrings<kStorage>(b::BuildSource<kStorage>{args->tuples, tuples, field.tuple_offset, field.null_offset, field.null_mask, 0},
-                                  static_cast<uint32_t>(fit), &args->out_build[c]);
+      fit = b::FitStrings<kStorage>(
+          b::BuildSource<kStorage>{args->tuples, tuples, field.tuple_offset, field.null_offset, field.null_mask, 0},
+          static_cast<uint32_t>(fit), &args->out_build[c]);
     });
   }
   return fit;
@@ -230,17 +240,17 @@ void quern_hole_emit_matches(QuernJoinProbeArgs* args, const uint32_t* rows, con
     ColumnRows source(field, &args->payload[c], 0, rows, n);
     DispatchStorage(field.storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
-      b::EmitColumn<kStorage>(b::ProbeSource<kStorage>{source.column, source.rows, field.nullable, field.width_bytes}, n,
-                              &args->out_probe[c], args->out_rows, field.nullable);
+      b::EmitColumn<kStorage>(b::ProbeSource<kStorage>{source.column, source.rows, field.nullable, field.width_bytes},
+                              n, &args->out_probe[c], args->out_rows, field.nullable);
     });
   }
   for (uint32_t c = 0; c < descriptor->num_build; ++c) {
     const QuernField& field = descriptor->build[c];
     DispatchStorage(OutputStorage(field), [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
-      b::EmitColumn<kStorage>(
-          b::BuildSource<kStorage>{args->tuples, tuples, field.tuple_offset, field.null_offset, field.null_mask, field.width_bytes}, n,
-          &args->out_build[c], args->out_rows, field.null_mask != 0);
+      b::EmitColumn<kStorage>(b::BuildSource<kStorage>{args->tuples, tuples, field.tuple_offset, field.null_offset,
+                                                       field.null_mask, field.width_bytes},
+                              n, &args->out_build[c], args->out_rows, field.null_mask != 0);
     });
   }
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generic sort kernel: the template ir-templates/sort.cc, compiled natively, with holes that interpret the descriptor. Tuples take the
-// join's holes (generic_join.cc). Encoding goes part by part, and dispatches once per batch and part:
+// The generic sort kernel: the template ir-templates/sort.cc, compiled natively, with holes that interpret the
+// descriptor. Tuples take the join's holes (generic_join.cc). Encoding goes part by part, and dispatches once per batch
+// and part:
 //
 //     keys=i32:nullable,utf8       null part of keys[0]    EncodeNulls
 //                                  value part of keys[0]   switch (storage) EncodeColumn<k32>
 //                                  bytes of keys[1]        switch (storage) EncodeBytes<kVar32>, all parts in one call
 //
-// which costs nothing beside the loops. Comparing two tuples dispatches once per key, and is what a compiled kernel saves.
+// which costs nothing beside the loops. Comparing two tuples dispatches once per key, and is what a compiled kernel
+// saves.
 #include "ir-templates/generic/generic_sort.h"
 
 #include "ir-templates/holes.h"
@@ -33,9 +35,14 @@ struct BatchRows {
 // Encodes the parts of a batch that lie in words below num_words.
 class BatchEncoder {
  public:
-  BatchEncoder(const QuernSortDescriptor* descriptor, const QuernColumn* keys, const BatchRows& batch, uint64_t* const* words, uint32_t num_words,
-               uint32_t* incomplete)
-      : descriptor_(descriptor), keys_(keys), batch_(batch), words_(words), num_words_(num_words), incomplete_(incomplete) {}
+  BatchEncoder(const QuernSortDescriptor* descriptor, const QuernColumn* keys, const BatchRows& batch,
+               uint64_t* const* words, uint32_t num_words, uint32_t* incomplete)
+      : descriptor_(descriptor),
+        keys_(keys),
+        batch_(batch),
+        words_(words),
+        num_words_(num_words),
+        incomplete_(incomplete) {}
 
   void EncodeAll() {
     for (uint32_t k = 0; k < descriptor_->num_keys; ++k) {
@@ -58,7 +65,8 @@ class BatchEncoder {
       const QuernSortPart& part = descriptor_->parts[p];
       if (part.word >= num_words_) return;
       if (part.kind == kNullPart) {
-        b::EncodeNulls(&keys_[k], batch_.first, batch_.rows, batch_.n, words_[part.word], !part.begins_word, part.shift, !key.nulls_first);
+        b::EncodeNulls(&keys_[k], batch_.first, batch_.rows, batch_.n, words_[part.word], !part.begins_word, part.shift,
+                       !key.nulls_first);
       } else if (part.kind == kBytesPart) {
         return EncodeBytes(k, key, column, rows);  // all of them
       } else {
@@ -67,10 +75,11 @@ class BatchEncoder {
     }
   }
 
-  void EncodeNumber(const QuernSortKey& key, const QuernSortPart& part, const QuernColumn* column, const uint32_t* rows) {
+  void EncodeNumber(const QuernSortKey& key, const QuernSortPart& part, const QuernColumn* column,
+                    const uint32_t* rows) {
     const auto encode = [&](auto encode_column) {
-      encode_column(column, batch_.first, rows, batch_.n, words_[part.word], !part.begins_word, key.nullable, part.shift,
-                    SortFlip(&key, &part));
+      encode_column(column, batch_.first, rows, batch_.n, words_[part.word], !part.begins_word, key.nullable,
+                    part.shift, SortFlip(&key, &part));
     };
     DispatchStorage(key.storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
@@ -111,8 +120,9 @@ int32_t CompareKey(const QuernSortKey& key, const QuernField& field, const uint8
   }
   const uint8_t* x = (key.descending ? right : left) + field.tuple_offset;
   const uint8_t* y = (key.descending ? left : right) + field.tuple_offset;
-  return DispatchStorage(key.storage,
-                         [&](auto tag) { return b::OrderField<decltype(tag)::value>(x, y, key.is_signed, key.rule, key.width_bytes); });
+  return DispatchStorage(key.storage, [&](auto tag) {
+    return b::OrderField<decltype(tag)::value>(x, y, key.is_signed, key.rule, key.width_bytes);
+  });
 }
 
 }  // namespace
@@ -130,13 +140,13 @@ using namespace quern;  // NOLINT: the holes below are C symbols made of the abo
 
 extern "C" {
 
-void quern_hole_encode_rows(const QuernSortDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
-                            uint64_t* const* words, uint32_t* incomplete) {
+void quern_hole_encode_rows(const QuernSortDescriptor* descriptor, const QuernColumn* keys, uint64_t first,
+                            const uint32_t* rows, uint32_t n, uint64_t* const* words, uint32_t* incomplete) {
   BatchEncoder(descriptor, keys, {first, rows, n}, words, descriptor->num_words, incomplete).EncodeAll();
 }
 
-void quern_hole_encode_leading_rows(const QuernSortDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
-                          uint64_t* lead) {
+void quern_hole_encode_leading_rows(const QuernSortDescriptor* descriptor, const QuernColumn* keys, uint64_t first,
+                                    const uint32_t* rows, uint32_t n, uint64_t* lead) {
   uint32_t incomplete = 0;
   uint64_t* const words[] = {lead};
   BatchEncoder(descriptor, keys, {first, rows, n}, words, 1, &incomplete).EncodeAll();

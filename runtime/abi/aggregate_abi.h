@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // What aggregation kernels and their callers speak, beside kernel_abi.h, whose rules hold here too.
 //
-// A group is a *tuple*: its key as in a join's build side (one word, or fields of their own), then the states of its accumulators, then
-// single bits: nulls of key fields, and for each accumulator that may end without a value whether it has seen one. For
-// keys=i64 aggs=count_star,sum(i64:nullable),max(f64):
+// A group is a *tuple*: its key as in a join's build side (one word, or fields of their own), then the states of its
+// accumulators, then single bits: nulls of key fields, and for each accumulator that may end without a value whether it
+// has seen one. For keys=i64 aggs=count_star,sum(i64:nullable),max(f64):
 //
 //     +--------+--------+--------+--------+--------+
-//     | word   | count  | sum    | max    | bits.. |      one cache line holds key and states, so that a row of the input costs one
+//     | word   | count  | sum    | max    | bits.. |      one cache line holds key and states, so that a row of the
+//     input costs one
 //     +--------+--------+--------+--------+--------+
 #ifndef QUERN_RUNTIME_ABI_AGGREGATE_ABI_H_
 #define QUERN_RUNTIME_ABI_AGGREGATE_ABI_H_
 
 #include "runtime/abi/kernel_abi.h"
 
-enum UpdateReads : uint8_t { kReadsNothing, kReadsInteger, kReadsNumber, kReadsOrdered, kReadsBits, kReadsWide, kReadsNumbers };
+enum UpdateReads : uint8_t {
+  kReadsNothing,
+  kReadsInteger,
+  kReadsNumber,
+  kReadsOrdered,
+  kReadsBits,
+  kReadsWide,
+  kReadsNumbers
+};
 
 enum Step : uint8_t {
 #define QUERN_UPDATE_FUNCTION(Id, text, reads, state_bytes) Id,
@@ -44,7 +53,8 @@ struct QuernAccumulator {
 
 // What an aggregation kernel is specialised for. Built by MakeAggregateShape (aggregate_descriptor.h).
 struct QuernAggregateDescriptor {
-  QuernJoinDescriptor group;  // its keys as a join's build side has them; tuple_bytes and null bits are the whole tuple's
+  QuernJoinDescriptor
+      group;  // its keys as a join's build side has them; tuple_bytes and null bits are the whole tuple's
   uint32_t num_accumulators;
   uint32_t num_columns;    // that a batch brings for aggregates
   uint32_t states_offset;  // of the first state; all lie side by side
@@ -54,7 +64,8 @@ struct QuernAggregateDescriptor {
   const QuernAccumulator* accumulators;
 };
 
-// Rows of one batch and the groups that they belong to. Row i is first + rows[i], and selection ? selection[i] : first + i as well.
+// Rows of one batch and the groups that they belong to. Row i is first + rows[i], and selection ? selection[i] : first
+// + i as well.
 struct QuernUpdateArgs {
   const QuernAggregateDescriptor* descriptor;
   const QuernColumn* keys;  // of the batch; only prefetched
@@ -62,12 +73,13 @@ struct QuernUpdateArgs {
   uint64_t first;
   const uint32_t* rows;       // never null
   const uint32_t* selection;  // the batch's, or null
-  uint64_t ask_first;         // likewise, of the rows in the order in which their values lie in the columns: what is prefetched
-  const uint32_t* ask_rows;   // never null
-  uint64_t first_row_id;      // number of the batch's row 0
-  uint8_t* const* tuples;     // of each row; update_runs: of each run
-  const uint32_t* run_ends;   // update_runs: i after the run's last row
-  uint32_t n;                 // rows; update_runs: runs
+  uint64_t
+      ask_first;  // likewise, of the rows in the order in which their values lie in the columns: what is prefetched
+  const uint32_t* ask_rows;  // never null
+  uint64_t first_row_id;     // number of the batch's row 0
+  uint8_t* const* tuples;    // of each row; update_runs: of each run
+  const uint32_t* run_ends;  // update_runs: i after the run's last row
+  uint32_t n;                // rows; update_runs: runs
   uint32_t num_rows;
   uint32_t asks_keys;   // whether the keys are to be asked for as well; 0: they have been
   uint8_t* overflowed;  // of each accumulator: set to 1 where a checked sum did not fit

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What filter kernels and their callers speak, beside kernel_abi.h, whose rules hold here too.
 //
-// A batch is tested in pieces of up to kMaxBatchRows rows. Each leaf of the condition clears bits of a mask of 64 rows a word: of the rows
-// that are left it asks those that it can ask cheaply (all of them, eight numbers at a time) or one by one (strings), and words that are 0
-// are stepped over. `and` is one leaf after the other over one mask; `or` asks the second of the rows that the first refused; `not` is
-// moved to the leaves beforehand, which all refuse nulls.
+// A batch is tested in pieces of up to kMaxBatchRows rows. Each leaf of the condition clears bits of a mask of 64 rows
+// a word: of the rows that are left it asks those that it can ask cheaply (all of them, eight numbers at a time) or one
+// by one (strings), and words that are 0 are stepped over. `and` is one leaf after the other over one mask; `or` asks
+// the second of the rows that the first refused; `not` is moved to the leaves beforehand, which all refuse nulls.
 #ifndef QUERN_RUNTIME_ABI_FILTER_ABI_H_
 #define QUERN_RUNTIME_ABI_FILTER_ABI_H_
 
@@ -23,9 +23,10 @@ enum FilterLeafKind : uint8_t {
   kSetLeaf,      // IN of many: `object` is a FilterSet
 };
 
-// Where a LIKE's part lies in its leaf's constants, at whose beginning these stand: prefix, suffix, then those between in order. At
-// `offset` the part's bytes, behind them as many masks: a byte b of a row is taken where (b | mask) == byte, so that a mask of 0x20
-// over a small letter takes both cases. The bytes `first` and `second` of the part are its rarest.
+// Where a LIKE's part lies in its leaf's constants, at whose beginning these stand: prefix, suffix, then those between
+// in order. At `offset` the part's bytes, behind them as many masks: a byte b of a row is taken where (b | mask) ==
+// byte, so that a mask of 0x20 over a small letter takes both cases. The bytes `first` and `second` of the part are its
+// rarest.
 struct QuernLikePart {
   uint32_t offset;
   uint32_t length;
@@ -42,14 +43,16 @@ struct QuernFilterLeaf {
   bool negated;        // all kinds but columns and order
   uint8_t comparison;  // columns and order: a Comparison of spec.h
   bool is_whole;       // parts: the prefix is all of the pattern
-  CollationRule rule;  // parts: kFoldsAscii where rows beyond U+0020 .. U+007E are to be asked of `object`, a LikePattern; else 0
-  uint32_t column;     // of QuernFilterArgs.columns
+  CollationRule
+      rule;  // parts: kFoldsAscii where rows beyond U+0020 .. U+007E are to be asked of `object`, a LikePattern; else 0
+  uint32_t column;  // of QuernFilterArgs.columns
   uint32_t other_column;
   uint32_t width_bytes;  // kFixed: n
-  uint64_t low[2];       // ranges: lower half, upper half. Equal: what a view of the constant is, 16 bytes. Order: [0] LeadWord
-  uint64_t span[2];      // ranges likewise. Equal: masks of these 16 bytes
-  // Equal: `length` bytes and as many masks (see above), then at text_offset the constant as it is written. kNoLength: no string of U+0020
-  // to U+007E is equal. Order: the constant at text_offset. Parts: QuernLikePart.
+  uint64_t
+      low[2];  // ranges: lower half, upper half. Equal: what a view of the constant is, 16 bytes. Order: [0] LeadWord
+  uint64_t span[2];  // ranges likewise. Equal: masks of these 16 bytes
+  // Equal: `length` bytes and as many masks (see above), then at text_offset the constant as it is written. kNoLength:
+  // no string of U+0020 to U+007E is equal. Order: the constant at text_offset. Parts: QuernLikePart.
   const uint8_t* constants;
   uint32_t constants_bytes;
   uint32_t length;
@@ -80,8 +83,8 @@ struct QuernMaskOperation {
   uint32_t todo;
 };
 
-// What a filter kernel is specialised for; built by FilterDescriptor. Emitters unroll over it, generic kernels interpret it, and what leaves
-// leave to the runtime reads it.
+// What a filter kernel is specialised for; built by FilterDescriptor. Emitters unroll over it, generic kernels
+// interpret it, and what leaves leave to the runtime reads it.
 struct QuernFilterDescriptor {
   uint32_t num_steps;
   uint32_t num_leaves;

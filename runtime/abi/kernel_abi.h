@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The language that kernels and their callers speak: plain structs, no behaviour. Generated code, IR templates, generic kernels and
-// the runtime's state all include this file and nothing bigger; a change of any layout here is a change of kKernelAbiVersion,
-// which is part of every cache key.
+// The language that kernels and their callers speak: plain structs, no behaviour. Generated code, IR templates, generic
+// kernels and the runtime's state all include this file and nothing bigger; a change of any layout here is a change of
+// kKernelAbiVersion, which is part of every cache key.
 //
 // A row of the build side is a *tuple*: its keys, then its payload, then its null bits, in `tuple_bytes` bytes:
 //
@@ -10,13 +10,15 @@
 //     | key 1 StringRef | key 0  | pay 0  | 1 byte.. |      fields are placed by widest first, tuples are multiples of
 //     +-----------------+--------+--------+----------+      the widest alignment (at most 8)
 //
-// Tuples of one directory slot lie side by side ("unchained" table: Birler, Schmidt, Fent, Neumann, DaMoN 2024); the directory entry of
-// slot s holds where they END (48 bits) and a 16-bit tag, so that they begin where those of slot s-1 end:
+// Tuples of one directory slot lie side by side ("unchained" table: Birler, Schmidt, Fent, Neumann, DaMoN 2024); the
+// directory entry of slot s holds where they END (48 bits) and a 16-bit tag, so that they begin where those of slot s-1
+// end:
 //
 //     directory[s]:  | end of slot s's tuples, byte offset (48 bits) | tag (16 bits) |
 //
-// Keys that fit one machine word together are *packed keys*: they are packed into it, the first one lowest, and the word is what is hashed,
-// compared and stored, in 4 or 8 bytes at the tuple's beginning. Packed-key tables have more layouts (packed_key_table.h).
+// Keys that fit one machine word together are *packed keys*: they are packed into it, the first one lowest, and the
+// word is what is hashed, compared and stored, in 4 or 8 bytes at the tuple's beginning. Packed-key tables have more
+// layouts (packed_key_table.h).
 #ifndef QUERN_RUNTIME_ABI_KERNEL_ABI_H_
 #define QUERN_RUNTIME_ABI_KERNEL_ABI_H_
 
@@ -37,14 +39,18 @@ constexpr uint32_t kNullRow = 0xffffffffu;
 // What the hole filter_rows answers when every row of the batch stays and none was written.
 constexpr uint32_t kAllRows = 0xffffffffu;
 
-// A directory entry: bytes above, tag below. A tuple's tag is 4 of 16 bits, looked up by the bottom bits of its hash (the slot is in the
-// top ones) in a table of the 1820 patterns there are; an entry's tag is the union of its tuples'. One tuple lets 1 in 1820 strangers pass.
+// A directory entry: bytes above, tag below. A tuple's tag is 4 of 16 bits, looked up by the bottom bits of its hash
+// (the slot is in the top ones) in a table of the 1820 patterns there are; an entry's tag is the union of its tuples'.
+// One tuple lets 1 in 1820 strangers pass.
 constexpr uint32_t kTagBits = 16;
 constexpr uint64_t kTagMask = (uint64_t{1} << kTagBits) - 1;
 constexpr uint32_t kNumTags = 2048;
-inline __attribute__((always_inline)) uint64_t TagOf(const uint16_t* tags, uint64_t hash) { return tags[hash % kNumTags]; }
+inline __attribute__((always_inline)) uint64_t TagOf(const uint16_t* tags, uint64_t hash) {
+  return tags[hash % kNumTags];
+}
 
-// Sets a tuple's mark; answers whether it was set before. Probers of other threads may do the same at the same time, with the same value.
+// Sets a tuple's mark; answers whether it was set before. Probers of other threads may do the same at the same time,
+// with the same value.
 inline __attribute__((always_inline)) bool TestAndSetMatched(uint8_t* mark) {
   if (__atomic_load_n(mark, __ATOMIC_RELAXED) != 0) return true;
   __atomic_store_n(mark, static_cast<uint8_t>(1), __ATOMIC_RELAXED);
@@ -67,8 +73,8 @@ struct QuernColumn {
   uint64_t bit_offset;
 };
 
-// A string or binary value inside a tuple, 16 bytes: up to 12 bytes inline (zero-filled), else 4 bytes of prefix and a pointer. The same
-// idea as Arrow's views and Umbra's strings, with an address in place of a buffer number.
+// A string or binary value inside a tuple, 16 bytes: up to 12 bytes inline (zero-filled), else 4 bytes of prefix and a
+// pointer. The same idea as Arrow's views and Umbra's strings, with an address in place of a buffer number.
 struct StringRef {
   uint32_t length;
   char prefix[4];
@@ -80,14 +86,16 @@ struct StringRef {
 static_assert(sizeof(StringRef) == 16);
 constexpr uint32_t kInlineStringBytes = 12;
 
-// How a kernel reads strings of a collation: the flags below, above them the collation's number (collation.h). 0: bytes as they are. A
-// number of a collation is the same in every process, so that code that has one in it can be kept.
+// How a kernel reads strings of a collation: the flags below, above them the collation's number (collation.h). 0: bytes
+// as they are. A number of a collation is the same in every process, so that code that has one in it can be kept.
 typedef uint32_t CollationRule;
-constexpr CollationRule kTrimsSpaces = 1;     // trailing U+0020 is cut before anything else
-constexpr CollationRule kPadsSpaces = 2;      // order: as if spaces followed for ever; without it an end is below everything
+constexpr CollationRule kTrimsSpaces = 1;  // trailing U+0020 is cut before anything else
+constexpr CollationRule kPadsSpaces =
+    2;  // order: as if spaces followed for ever; without it an end is below everything
 constexpr CollationRule kWeighsEquality = 4;  // strings of different bytes may be equal
 constexpr CollationRule kWeighsOrder = 8;     // the order of the bytes is not the strings'
-constexpr CollationRule kFoldsAscii = 16;     // of strings of U+0020 to U+007E all that equality ignores is the case of letters
+constexpr CollationRule kFoldsAscii =
+    16;  // of strings of U+0020 to U+007E all that equality ignores is the case of letters
 constexpr uint32_t kCollationShift = 5;
 
 // One output column of one output batch, row 0 first. Owned by the caller of the kernel; `bytes` grows through
@@ -109,19 +117,22 @@ struct QuernField {
   Storage index_storage;  // dictionary columns: of an index; else kNoStorage
   bool index_is_signed;
   bool nullable;
-  bool null_equal;        // keys: null matches null
-  bool is_signed;         // order of integers: residual predicates, ranges of packed keys
-  uint8_t null_mask;      // bit of the tuple's null byte; 0: no null bit in the tuple
-  uint8_t comparison;     // residual predicate: a Comparison of spec.h
-  uint8_t packed_shift;     // packed keys: lowest bit of the value in the word
-  uint8_t packed_null_bit;  // packed keys whose nulls are equal: the bit that stands for null; the value's bits are 0 then
-  CollationRule rule;     // keys of variable length
-  uint32_t width_bytes;   // kFixed: n. Keys of variable length: bytes that a tuple holds itself (kInlineStringBytes at least)
+  bool null_equal;       // keys: null matches null
+  bool is_signed;        // order of integers: residual predicates, ranges of packed keys
+  uint8_t null_mask;     // bit of the tuple's null byte; 0: no null bit in the tuple
+  uint8_t comparison;    // residual predicate: a Comparison of spec.h
+  uint8_t packed_shift;  // packed keys: lowest bit of the value in the word
+  uint8_t
+      packed_null_bit;  // packed keys whose nulls are equal: the bit that stands for null; the value's bits are 0 then
+  CollationRule rule;   // keys of variable length
+  uint32_t
+      width_bytes;  // kFixed: n. Keys of variable length: bytes that a tuple holds itself (kInlineStringBytes at least)
   uint32_t tuple_offset;  // build side
   uint32_t null_offset;   // build side: byte of the tuple that holds the null bit
 };
 
-// What a join kernel is specialised for. Emitters unroll over it; generic kernels interpret it. Built by MakeJoinShape (join_descriptor.h).
+// What a join kernel is specialised for. Emitters unroll over it; generic kernels interpret it. Built by MakeJoinShape
+// (join_descriptor.h).
 struct QuernJoinDescriptor {
   uint32_t num_keys;
   uint32_t num_build;
@@ -130,12 +141,12 @@ struct QuernJoinDescriptor {
   uint32_t tuple_bytes;
   uint32_t null_bits_offset;
   uint32_t null_bits_bytes;
-  uint32_t matched_offset;    // byte of a tuple that tells whether a probe row has met it; 0: there is none
+  uint32_t matched_offset;   // byte of a tuple that tells whether a probe row has met it; 0: there is none
   uint32_t packed_bytes;     // packed keys: 4 or 8; 0: keys are fields of their own
   uint32_t packed_bits;      // packed keys: bits in use
   uint64_t packed_sign_bit;  // one signed integer key: its sign bit; else 0
-  bool stops_at_first;     // a probe row needs no more than one match
-  bool stops_at_matched;    // nor a tuple that was met before, since all with its key are marked then
+  bool stops_at_first;       // a probe row needs no more than one match
+  bool stops_at_matched;     // nor a tuple that was met before, since all with its key are marked then
   const QuernField* keys;
   const QuernField* build;           // payload of the build side, stored in tuples
   const QuernField* probe;           // payload of the probe side, copied from the batch
@@ -176,7 +187,8 @@ struct QuernProbeScratch {
   QuernCandidate candidates[kMaxBatchRows];
   uint32_t match_index[kMaxBatchRows];   // of the row in the hash batch
   uint32_t match_rows[kMaxBatchRows];    // of the batch; kNullRow: none, its columns are null
-  uint64_t match_tuples[kMaxBatchRows];  // byte offsets; numbers, so that no store of one can be taken for a change of a column's pointer
+  uint64_t match_tuples[kMaxBatchRows];  // byte offsets; numbers, so that no store of one can be taken for a change of
+                                         // a column's pointer
 };
 
 struct QuernJoinProbeArgs {
@@ -208,8 +220,8 @@ enum QuernCode : int32_t {
   kQuernSecondMatch = -3,    // single joins
 };
 
-// The entry points of one join kernel. Generic and compiled kernels fill the same struct; a compiled one has nullptr where its spec leaves
-// nothing to do (no key may be null: no filter).
+// The entry points of one join kernel. Generic and compiled kernels fill the same struct; a compiled one has nullptr
+// where its spec leaves nothing to do (no key may be null: no filter).
 struct QuernJoinEntryPoints {
 #define QUERN_JOIN_ENTRY(field, result, parameters) result(*field) parameters;
 #include "runtime/abi/join_entry_points.def"

@@ -9,8 +9,9 @@
 //         24      8  aggs[2]   max
 //     tuple_bytes 32
 //
-// The bits go into the gap behind a narrow word where they fit. Tuples with packed keys are slots of a table, so their size is brought up to
-// a power of two where that wastes a quarter at most: then no tuple of up to 64 bytes lies in two cache lines.
+// The bits go into the gap behind a narrow word where they fit. Tuples with packed keys are slots of a table, so their
+// size is brought up to a power of two where that wastes a quarter at most: then no tuple of up to 64 bytes lies in two
+// cache lines.
 //
 // A dictionary key is the number of its value (u32), a word's worth, whatever the value's type (key_dictionaries.h).
 #include "runtime/aggregate/aggregate_descriptor.h"
@@ -38,7 +39,9 @@ constexpr StepRow kUpdateFunctions[] = {
 
 bool IsFloat(Storage storage) { return storage == kF32 || storage == kF64; }
 
-Step SumStep(Storage storage) { return storage == k128 ? kUpdateSumDecimal : IsFloat(storage) ? kUpdateSumFloat : kUpdateSum; }
+Step SumStep(Storage storage) {
+  return storage == k128 ? kUpdateSumDecimal : IsFloat(storage) ? kUpdateSumFloat : kUpdateSum;
+}
 
 Step AverageStep(Storage storage) {
   if (storage == k128) return kUpdateAvgDecimal;
@@ -120,7 +123,9 @@ KeySpec KernelKey(const KeySpec& key) {
 }
 
 NeededAggregateEntryPoints EntryPointsOf(const QuernAggregateDescriptor& descriptor) {
-  const auto any = [&](auto&& is) { return std::any_of(descriptor.accumulators, descriptor.accumulators + descriptor.num_accumulators, is); };
+  const auto any = [&](auto&& is) {
+    return std::any_of(descriptor.accumulators, descriptor.accumulators + descriptor.num_accumulators, is);
+  };
   const bool wide = descriptor.group.num_keys != 0 && descriptor.group.packed_bytes == 0;
   NeededAggregateEntryPoints needed = {};
   needed.pack = descriptor.group.packed_bytes != 0;
@@ -128,14 +133,16 @@ NeededAggregateEntryPoints EntryPointsOf(const QuernAggregateDescriptor& descrip
   needed.update = any([](const QuernAccumulator& a) { return a.step != kUpdateOutOfLine; });
   needed.update_runs = needed.update;
   needed.update_valid = any([](const QuernAccumulator& a) {
-    return a.step != kUpdateOutOfLine && ((a.num_arguments > 0 && a.arguments[0].nullable) || (a.num_arguments > 1 && a.arguments[1].nullable));
+    return a.step != kUpdateOutOfLine &&
+           ((a.num_arguments > 0 && a.arguments[0].nullable) || (a.num_arguments > 1 && a.arguments[1].nullable));
   });
   return needed;
 }
 
 AggregateDescriptor::AggregateDescriptor(const KernelSpec& spec) : spec_(spec), descriptor_() {}
 
-absl::StatusOr<std::shared_ptr<AggregateDescriptor>> AggregateDescriptor::Make(const KernelSpec& spec, uint32_t inline_key_bytes) {
+absl::StatusOr<std::shared_ptr<AggregateDescriptor>> AggregateDescriptor::Make(const KernelSpec& spec,
+                                                                               uint32_t inline_key_bytes) {
   std::shared_ptr<AggregateDescriptor> descriptor(new AggregateDescriptor(spec));
   QUERN_RETURN_IF_ERROR(descriptor->AddAccumulators());
   descriptor->PlaceTuple(inline_key_bytes);
@@ -164,7 +171,8 @@ void AggregateDescriptor::AddAccumulator(const AggregateSpec& aggregate, uint32_
   a.filtered = aggregate.filtered;
   a.negated = aggregate.function == AggregateFunction::kBoolAnd;
   a.filter_column = first_column + static_cast<uint32_t>(aggregate.arguments.size());
-  a.state_bytes = a.step == kUpdateOutOfLine ? out_of_line_.back()->state_bytes() : kUpdateFunctions[a.step].state_bytes;
+  a.state_bytes =
+      a.step == kUpdateOutOfLine ? out_of_line_.back()->state_bytes() : kUpdateFunctions[a.step].state_bytes;
   if (a.step != kUpdateOutOfLine) {
     for (const ColumnType& type : aggregate.arguments) {
       a.arguments[a.num_arguments] = MakeArgument(type, first_column + a.num_arguments);
@@ -202,7 +210,9 @@ void AggregateDescriptor::PlaceBits(TupleLayout* layout) {
     if (descriptor_.group.packed_bytes == 0 && key.nullable) layout->PlaceNullBit(&key);
   for (size_t i = 0; i < accumulators_.size(); ++i) {
     QuernAccumulator& a = accumulators_[i];
-    if (a.step == kUpdateOutOfLine || !NeedsSeenBit(a.step) || !AggregateResultType(spec_.aggregates[i], !keys_.empty()).nullable) continue;
+    if (a.step == kUpdateOutOfLine || !NeedsSeenBit(a.step) ||
+        !AggregateResultType(spec_.aggregates[i], !keys_.empty()).nullable)
+      continue;
     QuernField bit = {};
     layout->PlaceNullBit(&bit);
     a.seen_offset = bit.null_offset;
@@ -248,18 +258,22 @@ std::string AggregateDescriptor::Print() const {
   std::vector<LayoutLine> lines;
   LayoutLine bits = {descriptor_.bits_offset, descriptor_.bits_bytes, "bits", "", ""};
   const QuernJoinDescriptor& group = descriptor_.group;
-  if (group.packed_bytes != 0) lines.push_back({0, group.packed_bytes, "packed key", std::to_string(group.packed_bits) + " bits", WordText(keys_)});
+  if (group.packed_bytes != 0)
+    lines.push_back(
+        {0, group.packed_bytes, "packed key", std::to_string(group.packed_bits) + " bits", WordText(keys_)});
   for (size_t i = 0; i < keys_.size() && group.packed_bytes == 0; ++i) {
     lines.push_back(MakeLine(keys_[i], KernelKey(spec_.keys[i]).type, Numbered("keys", i)));
     AddNullBit(keys_[i], lines.back().field, &bits);
   }
   for (size_t i = 0; i < keys_.size(); ++i) {
-    if (spaces_offsets_[i] != 0) lines.push_back({spaces_offsets_[i], 4, "spaces", "cut off " + Numbered("keys", i), ""});
+    if (spaces_offsets_[i] != 0)
+      lines.push_back({spaces_offsets_[i], 4, "spaces", "cut off " + Numbered("keys", i), ""});
   }
   for (size_t i = 0; i < accumulators_.size(); ++i) {
     const QuernAccumulator& a = accumulators_[i];
     const std::string name = Numbered("aggs", i);
-    lines.push_back({a.state_offset, a.state_bytes, name, std::string(RowOf(spec_.aggregates[i].function).text), kUpdateFunctions[a.step].text});
+    lines.push_back({a.state_offset, a.state_bytes, name, std::string(RowOf(spec_.aggregates[i].function).text),
+                     kUpdateFunctions[a.step].text});
     if (a.seen_mask != 0) bits.type += (bits.type.empty() ? "of " : ", ") + name;
   }
   std::sort(lines.begin(), lines.end(), [](const LayoutLine& a, const LayoutLine& b) { return a.offset < b.offset; });

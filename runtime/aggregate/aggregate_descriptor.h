@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an aggregation's spec to the descriptor that kernels are specialised for: where key, states and bits of a group lie in its tuple.
+// From an aggregation's spec to the descriptor that kernels are specialised for: where key, states and bits of a group
+// lie in its tuple.
 #ifndef QUERN_RUNTIME_AGGREGATE_AGGREGATE_DESCRIPTOR_H_
 #define QUERN_RUNTIME_AGGREGATE_AGGREGATE_DESCRIPTOR_H_
 
@@ -26,7 +27,8 @@ class AggregateDescriptor {
  public:
   // inline_key_bytes: of a string key that a tuple holds itself; 12 to 60, 4 more than a multiple of 8.
   // *Errors*: NotFound for a host's function that is not registered.
-  static absl::StatusOr<std::shared_ptr<AggregateDescriptor>> Make(const KernelSpec& spec, uint32_t inline_key_bytes = kInlineStringBytes);
+  static absl::StatusOr<std::shared_ptr<AggregateDescriptor>> Make(const KernelSpec& spec,
+                                                                   uint32_t inline_key_bytes = kInlineStringBytes);
   AggregateDescriptor(const AggregateDescriptor&) = delete;
   AggregateDescriptor& operator=(const AggregateDescriptor&) = delete;
 
@@ -39,7 +41,8 @@ class AggregateDescriptor {
   bool has_out_of_line() const { return has_out_of_line_; }
   // The first of the batch's columns that belong to an aggregate.
   uint32_t first_column(size_t aggregate) const { return first_columns_[aggregate]; }
-  // PAD SPACE keys: the tuple's u32 that counts the spaces which were cut off the group's first key; 0: the key is no such one.
+  // PAD SPACE keys: the tuple's u32 that counts the spaces which were cut off the group's first key; 0: the key is no
+  // such one.
   uint32_t spaces_offset(size_t key) const { return spaces_offsets_[key]; }
 
   // The tuple as a table: offset, bytes, field, type. What `quern dump layout` prints.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key comes out of one of three places: the word of its tuple, a field of its own, or, for dictionary keys, the value that its number
-// stands for. Each is a source as the output blocks (blocks.h) want one. A PAD SPACE key lies in its tuple without trailing spaces, and
+// A key comes out of one of three places: the word of its tuple, a field of its own, or, for dictionary keys, the value
+// that its number stands for. Each is a source as the output blocks (blocks.h) want one. A PAD SPACE key lies in its
+// tuple without trailing spaces, and
 // gets as many back as its group's first row had: ("a  ", "a") is one group, and its key is "a  ".
 #include "runtime/aggregate/group_keys.h"
 
@@ -79,7 +80,7 @@ struct DictionarySource {
   bool Valid(uint32_t i) const { return !IsNull(group, key, tuples[i]); }
   std::string_view ValueOf(uint32_t i) const {
     const uint32_t code = group.packed_bytes != 0 ? static_cast<uint32_t>(WordAt(group, tuples[i]) >> key.packed_shift)
-                                                : blocks::Load<uint32_t>(tuples[i] + key.tuple_offset);
+                                                  : blocks::Load<uint32_t>(tuples[i] + key.tuple_offset);
     return dictionaries.ValueOf(number, code);
   }
   Bytes ReadString(uint32_t i) const { return {ReadFixed(i), static_cast<uint32_t>(ValueOf(i).size())}; }
@@ -95,9 +96,11 @@ template <Storage kStorage, class Source>
 absl::StatusOr<uint32_t> Fit(const Source& source, uint32_t n, QuernOutColumn* out) {
   const int64_t fit = blocks::FitStrings<kStorage>(source, n, out);
   if (fit == kQuernValueTooLarge) {
-    return absl::ResourceExhaustedError("value too large for an output column: above 2147483647 bytes; accepted: large_utf8, large_binary");
+    return absl::ResourceExhaustedError(
+        "value too large for an output column: above 2147483647 bytes; accepted: large_utf8, large_binary");
   }
-  if (fit < 0) return absl::ResourceExhaustedError("memory limit exceeded: result strings; accepted: a higher memory limit");
+  if (fit < 0)
+    return absl::ResourceExhaustedError("memory limit exceeded: result strings; accepted: a higher memory limit");
   return static_cast<uint32_t>(fit);
 }
 
@@ -117,15 +120,17 @@ struct HeldSource {
   uint32_t width;
 
   static bool Valid(uint32_t) { return true; }
-  Bytes ReadString(uint32_t i) const { return {nullptr, blocks::Load<uint32_t>(tuples[i] + field_offset)}; }  // its length only
+  Bytes ReadString(uint32_t i) const {
+    return {nullptr, blocks::Load<uint32_t>(tuples[i] + field_offset)};
+  }  // its length only
 };
 
 bool IsHeld(const QuernField& key, uint32_t spaces_offset) {
   return !key.nullable && spaces_offset == 0 && key.width_bytes >= 16 && key.width_bytes <= blocks::kShortBytes;
 }
 
-// Of a string that its field holds all bytes are copied that the field has, in two pieces that overlap, and the next string is written over
-// what is too much: no branch depends on a length.
+// Of a string that its field holds all bytes are copied that the field has, in two pieces that overlap, and the next
+// string is written over what is too much: no branch depends on a length.
 template <Storage kStorage>
 absl::StatusOr<uint32_t> WriteHeld(const HeldSource& source, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
   typedef uint64_t U64x2 __attribute__((vector_size(16)));
@@ -159,19 +164,22 @@ uint64_t HashOf(const Source& source, uint32_t i, CollationRule rule) {
   if (!source.Valid(i)) return blocks::kNullInput;
   if constexpr (blocks::IsVariableStorage(kStorage)) {
     const Bytes bytes = blocks::Trimmed(source.ReadString(i), rule);
-    return (rule & kWeighsEquality) != 0 ? blocks::HashCollated(bytes, rule) : blocks::HashBytes(bytes.data, bytes.length);
+    return (rule & kWeighsEquality) != 0 ? blocks::HashCollated(bytes, rule)
+                                         : blocks::HashBytes(bytes.data, bytes.length);
   } else if constexpr (kStorage == kFixed) {
     return blocks::HashBytes(source.ReadFixed(i), source.width);
   } else {
     const auto value = source.template ReadValue<typename blocks::ReaderOf<kStorage>::Value>(i);
-    if constexpr (kStorage == k128) return blocks::Combine(static_cast<uint64_t>(value), static_cast<uint64_t>(value >> 64));
+    if constexpr (kStorage == k128)
+      return blocks::Combine(static_cast<uint64_t>(value), static_cast<uint64_t>(value >> 64));
     else return value;
   }
 }
 
 }  // namespace
 
-void HashKeys(const AggregateDescriptor& descriptor, const KeyDictionaries& dictionaries, uint8_t* const* tuples, uint32_t n, uint64_t* hashes) {
+void HashKeys(const AggregateDescriptor& descriptor, const KeyDictionaries& dictionaries, uint8_t* const* tuples,
+              uint32_t n, uint64_t* hashes) {
   const QuernJoinDescriptor& group = *descriptor.group();
   for (size_t key = 0; key < group.num_keys; ++key) {
     const QuernField& field = group.keys[key];
@@ -180,7 +188,8 @@ void HashKeys(const AggregateDescriptor& descriptor, const KeyDictionaries& dict
     DispatchStorage(RowOf(type.id).key_storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
       const auto add = [&](const auto& source) {
-        for (uint32_t i = 0; i < n; ++i) hashes[i] = blocks::Combine(key == 0 ? uint64_t{0} : hashes[i], HashOf<kStorage>(source, i, rule));
+        for (uint32_t i = 0; i < n; ++i)
+          hashes[i] = blocks::Combine(key == 0 ? uint64_t{0} : hashes[i], HashOf<kStorage>(source, i, rule));
       };
       if (dictionaries.has(key)) add(DictionarySource{group, field, tuples, type.width_bytes, dictionaries, key});
       else if (group.packed_bytes == 0) add(FieldSource{group, field, tuples, type.width_bytes, 0});
@@ -191,15 +200,17 @@ void HashKeys(const AggregateDescriptor& descriptor, const KeyDictionaries& dict
   }
 }
 
-absl::StatusOr<uint32_t> WriteKey(const AggregateDescriptor& descriptor, const KeyDictionaries& dictionaries, size_t key, uint8_t* const* tuples,
-                                  uint32_t n, QuernOutColumn* out, uint64_t out_row) {
+absl::StatusOr<uint32_t> WriteKey(const AggregateDescriptor& descriptor, const KeyDictionaries& dictionaries,
+                                  size_t key, uint8_t* const* tuples, uint32_t n, QuernOutColumn* out,
+                                  uint64_t out_row) {
   const QuernJoinDescriptor& group = *descriptor.group();
   const QuernField& field = group.keys[key];
   const ColumnType& type = descriptor.spec().keys[key].type;
   return DispatchStorage(RowOf(type.id).key_storage, [&](auto tag) -> absl::StatusOr<uint32_t> {
     constexpr Storage kStorage = decltype(tag)::value;
     if (dictionaries.has(key)) {
-      return Write<kStorage>(DictionarySource{group, field, tuples, type.width_bytes, dictionaries, key}, n, out, out_row);
+      return Write<kStorage>(DictionarySource{group, field, tuples, type.width_bytes, dictionaries, key}, n, out,
+                             out_row);
     }
     if constexpr (FitsWord(kStorage)) {
       if (group.packed_bytes != 0) return Write<kStorage>(WordSource{group, field, tuples}, n, out, out_row);
@@ -209,7 +220,8 @@ absl::StatusOr<uint32_t> WriteKey(const AggregateDescriptor& descriptor, const K
         return WriteHeld<kStorage>({tuples, field.tuple_offset, field.width_bytes}, n, out, out_row);
       }
     }
-    return Write<kStorage>(FieldSource{group, field, tuples, type.width_bytes, descriptor.spaces_offset(key)}, n, out, out_row);
+    return Write<kStorage>(FieldSource{group, field, tuples, type.width_bytes, descriptor.spaces_offset(key)}, n, out,
+                           out_row);
   });
 }
 

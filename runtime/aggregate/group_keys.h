@@ -10,13 +10,16 @@
 
 namespace quern {
 
-// Writes one key of n groups to a column of its type, from out_row on. Answers how many fit (strings only: fewer than n at the limit of
-// 32-bit offsets). *Errors*: ResourceExhausted.
-absl::StatusOr<uint32_t> WriteKey(const AggregateDescriptor& descriptor, const KeyDictionaries& dictionaries, size_t key, uint8_t* const* tuples,
-                                  uint32_t n, QuernOutColumn* out, uint64_t out_row);
+// Writes one key of n groups to a column of its type, from out_row on. Answers how many fit (strings only: fewer than n
+// at the limit of 32-bit offsets). *Errors*: ResourceExhausted.
+absl::StatusOr<uint32_t> WriteKey(const AggregateDescriptor& descriptor, const KeyDictionaries& dictionaries,
+                                  size_t key, uint8_t* const* tuples, uint32_t n, QuernOutColumn* out,
+                                  uint64_t out_row);
 
-// Hashes of the keys of n groups by their values, the same whatever number a dictionary's value has here. For specs with dictionary keys.
-void HashKeys(const AggregateDescriptor& descriptor, const KeyDictionaries& dictionaries, uint8_t* const* tuples, uint32_t n, uint64_t* hashes);
+// Hashes of the keys of n groups by their values, the same whatever number a dictionary's value has here. For specs
+// with dictionary keys.
+void HashKeys(const AggregateDescriptor& descriptor, const KeyDictionaries& dictionaries, uint8_t* const* tuples,
+              uint32_t n, uint64_t* hashes);
 
 }  // namespace quern
 

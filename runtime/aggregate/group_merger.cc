@@ -2,8 +2,9 @@
 // How tables of several threads become one result, by what there is:
 //
 //     one side, nothing partitioned     its table is the result
-//     few groups in all               one thread adds the others' groups to the first table: 65,536 groups take a millisecond or so
-//     many                            each side deals its groups out to parts by hash, a side a task; then each part is merged, a part
+//     few groups in all               one thread adds the others' groups to the first table: 65,536 groups take a
+//     millisecond or so many                            each side deals its groups out to parts by hash, a side a task;
+//     then each part is merged, a part
 //                                     a task, into a table of its own: no two threads ever meet
 #include "runtime/aggregate/group_merger.h"
 
@@ -67,7 +68,8 @@ absl::StatusOr<std::optional<SharedWork::Phase>> GroupMerger::NextPhase() {
 }
 
 absl::Status GroupMerger::MergeIntoFirst() {
-  std::sort(local_states_.begin(), local_states_.end(), [](LocalGroups* a, LocalGroups* b) { return a->table()->bytes() > b->table()->bytes(); });
+  std::sort(local_states_.begin(), local_states_.end(),
+            [](LocalGroups* a, LocalGroups* b) { return a->table()->bytes() > b->table()->bytes(); });
   GroupTable* const into = local_states_[0]->table();
   uint8_t *from[kScanRows], *found[kScanRows];
   uint64_t hashes[kScanRows];
@@ -92,8 +94,10 @@ absl::Status GroupMerger::MergePartition(uint64_t part) {
   context.common_bits = context_.options.partition_bits;
   // A part's groups are scattered over the whole range of keys: no array.
   if (context.options.layout != GroupLayout::kDirectory) context.options.layout = GroupLayout::kOpen;
-  // Not one for each tuple, of which a group may have many: the table would be larger than the cache, and most of it empty.
-  tables_[part] = MakeGroupTable(context, std::min(num_tuples, (expected_groups_ >> context_.options.partition_bits) + 1));
+  // Not one for each tuple, of which a group may have many: the table would be larger than the cache, and most of it
+  // empty.
+  tables_[part] =
+      MakeGroupTable(context, std::min(num_tuples, (expected_groups_ >> context_.options.partition_bits) + 1));
   memories_[part] = std::make_unique<AccumulatorMemory>(context_.budget);
   for (LocalGroups* local : local_states_)
     QUERN_RETURN_IF_ERROR(MergePart(context, local->parts().parts()[part], tables_[part].get(), memories_[part].get()));

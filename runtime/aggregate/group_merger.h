@@ -17,7 +17,8 @@ class GroupMerger {
  public:
   GroupMerger(const GroupContext& context, std::vector<LocalGroups*> locals);
 
-  // Takes part until the tables are complete. *Threads*: any number, once each. *Errors*: ResourceExhausted, OutOfRange; the same for all.
+  // Takes part until the tables are complete. *Threads*: any number, once each. *Errors*: ResourceExhausted,
+  // OutOfRange; the same for all.
   absl::Status RunTasks() { return work_.RunTasks(); }
 
   // When Help has answered OK: the groups, each in one table.

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row's update adds to numbers in memory, and the next row of the same group has to wait until they are there: some eight cycles from one
-// addition to the next. With four groups, as TPC-H's first query has, that is most of an update's time. A run's states are in registers
-// from its first row to its last, where an addition waits for the one before and for nothing else. So rows of few groups are sorted by
-// group first:
+// A row's update adds to numbers in memory, and the next row of the same group has to wait until they are there: some
+// eight cycles from one addition to the next. With four groups, as TPC-H's first query has, that is most of an update's
+// time. A run's states are in registers from its first row to its last, where an addition waits for the one before and
+// for nothing else. So rows of few groups are sorted by group first:
 //
 //     rows     0  1  2  3  4  5  6  7      groups  A B A A C B A C
 //     split    0  2  3  6 | 1  5 | 4  7    runs    A until 4, B until 6, C until 8
 //
-// Group by group all rows are looked at, sixteen at a time: the addresses that are the group's are a mask, by which the rows' numbers are
-// made dense. A group's rows stay in their order, on which sums of floats depend, and values to be met first or last.
+// Group by group all rows are looked at, sixteen at a time: the addresses that are the group's are a mask, by which the
+// rows' numbers are made dense. A group's rows stay in their order, on which sums of floats depend, and values to be
+// met first or last.
 #include "runtime/aggregate/group_runs.h"
 
 #include <algorithm>
@@ -42,8 +43,10 @@ uint32_t PickByRow(const KeyRows& rows, uint8_t* const* tuples, const uint8_t* g
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx512f,avx512dq,avx512vl,popcnt"))) uint32_t PickBySixteen(const KeyRows& rows, uint8_t* const* tuples,
-                                                                                   const uint8_t* group, uint32_t* picked) {
+__attribute__((target("avx512f,avx512dq,avx512vl,popcnt"))) uint32_t PickBySixteen(const KeyRows& rows,
+                                                                                   uint8_t* const* tuples,
+                                                                                   const uint8_t* group,
+                                                                                   uint32_t* picked) {
   const KeyRows r = rows;
   const __m512i wanted = _mm512_set1_epi64(static_cast<int64_t>(reinterpret_cast<uint64_t>(group)));
   __m512i numbers = _mm512_add_epi32(_mm512_set1_epi32(static_cast<int32_t>(r.first)),
@@ -55,7 +58,8 @@ __attribute__((target("avx512f,avx512dq,avx512vl,popcnt"))) uint32_t PickBySixte
     const __m512i high = _mm512_maskz_loadu_epi64(static_cast<__mmask8>(there >> 8), tuples + i + 8);
     const uint32_t is_low = _mm512_cmpeq_epi64_mask(low, wanted), is_high = _mm512_cmpeq_epi64_mask(high, wanted);
     const auto is_wanted = static_cast<__mmask16>(is_low | is_high << 8);
-    const __m512i from = r.rows != nullptr ? _mm512_maskz_loadu_epi32(static_cast<__mmask16>(there), r.rows + i) : numbers;
+    const __m512i from =
+        r.rows != nullptr ? _mm512_maskz_loadu_epi32(static_cast<__mmask16>(there), r.rows + i) : numbers;
     // To a register and then to memory, which is ten times as fast as at once.
     _mm512_storeu_si512(picked + n, _mm512_maskz_compress_epi32(is_wanted, from));
     n += static_cast<uint32_t>(__builtin_popcount(is_wanted));

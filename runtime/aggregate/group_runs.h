@@ -22,11 +22,12 @@ struct GroupRuns {
 // Rows of one group that lie side by side. Answers whether there are four or more a run.
 bool FindRuns(uint8_t* const* tuples, uint32_t n, GroupRuns* runs);
 
-// Brings rows of few groups side by side. *Ownership*: of nothing; addresses are compared and never read. *Threads*: one.
+// Brings rows of few groups side by side. *Ownership*: of nothing; addresses are compared and never read. *Threads*:
+// one.
 class RunSplitter {
  public:
-  // What the states of a group take: rows are split among as many groups at most as there are words of them, since looking at all rows once
-  // more for a group costs what one addition in memory does.
+  // What the states of a group take: rows are split among as many groups at most as there are words of them, since
+  // looking at all rows once more for a group costs what one addition in memory does.
   explicit RunSplitter(uint32_t states_bytes);
 
   // Answers whether the block has few groups. If so the rows of each are one run, in the order in which they were.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adding up states and making results, accumulator by accumulator over many groups: a switch per batch, then a loop. Two halves of a group
-// that two threads have aggregated, say (count 3, mean 2.0, squares 6.0) and (count 1, mean 6.0, squares 0.0), make
+// Adding up states and making results, accumulator by accumulator over many groups: a switch per batch, then a loop.
+// Two halves of a group that two threads have aggregated, say (count 3, mean 2.0, squares 6.0) and (count 1, mean 6.0,
+// squares 0.0), make
 //
 //     count 4, mean 2.0 + 4.0 * 1/4 = 3.0, squares 6.0 + 0.0 + 4.0^2 * 3*1/4 = 18.0
 //
-// which is what one thread would have found (Chan, Golub, LeVeque 1983). Minima and maxima are numbers of which the greater one stays;
-// what is 0 for no rows adds nothing, so that no case needs to be told apart.
+// which is what one thread would have found (Chan, Golub, LeVeque 1983). Minima and maxima are numbers of which the
+// greater one stays; what is 0 for no rows adds nothing, so that no case needs to be told apart.
 #include "runtime/aggregate/group_states.h"
 
 #include <cmath>
@@ -22,9 +23,13 @@ using blocks::Load;
 using blocks::Store;
 using blocks::uint128_t;
 
-const QuernAccumulator& AccumulatorOf(const AggregateDescriptor& descriptor, size_t aggregate) { return descriptor.get()->accumulators[aggregate]; }
+const QuernAccumulator& AccumulatorOf(const AggregateDescriptor& descriptor, size_t aggregate) {
+  return descriptor.get()->accumulators[aggregate];
+}
 
-bool HasSeen(const QuernAccumulator& a, const uint8_t* tuple) { return a.seen_mask == 0 || (tuple[a.seen_offset] & a.seen_mask) != 0; }
+bool HasSeen(const QuernAccumulator& a, const uint8_t* tuple) {
+  return a.seen_mask == 0 || (tuple[a.seen_offset] & a.seen_mask) != 0;
+}
 
 // ---- adding up ----------------------------------------------------------------------------------------------------
 
@@ -87,7 +92,8 @@ void MergeOne(const uint8_t* from, bool seen, bool is_signed, uint8_t* into, uin
     if (seen) Store(into, Load<int128_t>(from));
   }
   if constexpr (kStep == kUpdateFirst || kStep == kUpdateLast) UpdatePick(word(8), word(0), into);
-  if constexpr (kStep == kUpdateFirstWide || kStep == kUpdateLastWide) UpdatePickWide(Load<int128_t>(from + 8), word(0), into);
+  if constexpr (kStep == kUpdateFirstWide || kStep == kUpdateLastWide)
+    UpdatePickWide(Load<int128_t>(from + 8), word(0), into);
   if constexpr (kStep == kUpdateBitAnd || kStep == kUpdateBitOr) UpdateBitOr(word(0), into);
   if constexpr (kStep == kUpdateBitXor) UpdateBitXor(word(0), into);
   if constexpr (kStep == kUpdateMoments) MergeMoments(from, into);
@@ -99,7 +105,8 @@ template <Step kStep>
 void MergeAll(const QuernAccumulator& a, uint8_t* const* into, uint8_t* const* from, uint32_t n, uint8_t* overflowed) {
   const uint32_t offset = a.state_offset;
   const bool is_signed = a.arguments[0].is_signed;
-  for (uint32_t i = 0; i < n; ++i) MergeOne<kStep>(from[i] + offset, HasSeen(a, from[i]), is_signed, into[i] + offset, overflowed);
+  for (uint32_t i = 0; i < n; ++i)
+    MergeOne<kStep>(from[i] + offset, HasSeen(a, from[i]), is_signed, into[i] + offset, overflowed);
   if (a.seen_mask == 0) return;
   for (uint32_t i = 0; i < n; ++i) {
     uint8_t* seen = into[i] + a.seen_offset;
@@ -107,7 +114,8 @@ void MergeAll(const QuernAccumulator& a, uint8_t* const* into, uint8_t* const* f
   }
 }
 
-void MergeFused(const QuernAccumulator& a, uint8_t* const* into, uint8_t* const* from, uint32_t n, uint8_t* overflowed) {
+void MergeFused(const QuernAccumulator& a, uint8_t* const* into, uint8_t* const* from, uint32_t n,
+                uint8_t* overflowed) {
   switch (a.step) {
 #define QUERN_UPDATE_FUNCTION(Id, text, reads, state_bytes) \
   case Id: return MergeAll<Id>(a, into, from, n, overflowed);
@@ -126,7 +134,8 @@ void WriteNull(QuernOutColumn* out, uint64_t row, bool valid) {
 // Writes n values of T; value(i) is only called where has(i).
 template <class T, class Has, class Value>
 void WriteFixed(uint32_t n, QuernOutColumn* out, uint64_t out_row, Has&& has, Value&& value) {
-  uint8_t* const values = static_cast<uint8_t*>(out->values) + out_row * sizeof(T);  // read once: a store might change it
+  uint8_t* const values =
+      static_cast<uint8_t*>(out->values) + out_row * sizeof(T);  // read once: a store might change it
   if (out->validity == nullptr) {
     for (uint32_t i = 0; i < n; ++i) Store(values + i * sizeof(T), has(i) ? static_cast<T>(value(i)) : T{0});
     return;
@@ -185,7 +194,8 @@ void WriteMoments(AggregateFunction function, const GroupStates& s, uint32_t n, 
       [&](uint32_t i) { return Spread(function, s.At<blocks::Moments>(i)); });
 }
 
-void WriteComoments(AggregateFunction function, const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
+void WriteComoments(AggregateFunction function, const GroupStates& s, uint32_t n, QuernOutColumn* out,
+                    uint64_t out_row) {
   const double fewest = function == AggregateFunction::kCovarSamp ? 1 : 0;
   WriteFixed<double>(
       n, out, out_row, [&](uint32_t i) { return s.At<double>(i) > fewest; },
@@ -215,11 +225,12 @@ void WriteAverages(const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64
   const auto count = [&](uint32_t i) { return s.At<uint64_t>(i, count_at); };
   const auto has = [&](uint32_t i) { return count(i) != 0; };
   if (step == kUpdateAvgDecimal) {
-    return WriteFixed<int128_t>(n, out, out_row, has, [&](uint32_t i) { return RoundedQuotient(s.At<int128_t>(i), count(i)); });
+    return WriteFixed<int128_t>(n, out, out_row, has,
+                                [&](uint32_t i) { return RoundedQuotient(s.At<int128_t>(i), count(i)); });
   }
   WriteFixed<double>(n, out, out_row, has, [&](uint32_t i) {
-    const double sum = step == kUpdateAvgFloat                  ? s.At<double>(i)
-                       : step == kUpdateAvg                     ? static_cast<double>(s.At<int128_t>(i))
+    const double sum = step == kUpdateAvgFloat                ? s.At<double>(i)
+                       : step == kUpdateAvg                   ? static_cast<double>(s.At<int128_t>(i))
                        : s.accumulator.arguments[0].is_signed ? static_cast<double>(s.At<int64_t>(i))
                                                               : static_cast<double>(s.At<uint64_t>(i));
     return sum / static_cast<double>(count(i));
@@ -231,8 +242,9 @@ void WriteExtremes(const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64
   const auto has = [&](uint32_t i) { return s.HasSeen(i); };
   const uint64_t turned = blocks::TurnedBits(a.step, false);
   const Storage storage = a.arguments[0].storage;
-  WriteBits(storage, n, out, out_row, has,
-            [&](uint32_t i) { return blocks::BitsOfOrdered(s.At<uint64_t>(i) ^ turned, storage, a.arguments[0].is_signed); });
+  WriteBits(storage, n, out, out_row, has, [&](uint32_t i) {
+    return blocks::BitsOfOrdered(s.At<uint64_t>(i) ^ turned, storage, a.arguments[0].is_signed);
+  });
 }
 
 void WriteWide(const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
@@ -253,16 +265,19 @@ void WriteBitStates(const GroupStates& s, uint32_t n, QuernOutColumn* out, uint6
   const bool picks = a.step == kUpdateFirst || a.step == kUpdateLast;
   const uint64_t turned = blocks::TurnedBits(a.step, a.negated);
   const auto has = [&](uint32_t i) { return picks ? s.At<uint64_t>(i) != 0 : s.HasSeen(i); };
-  WriteBits(a.arguments[0].storage, n, out, out_row, has, [&](uint32_t i) { return s.At<uint64_t>(i, picks ? 8 : 0) ^ turned; });
+  WriteBits(a.arguments[0].storage, n, out, out_row, has,
+            [&](uint32_t i) { return s.At<uint64_t>(i, picks ? 8 : 0) ^ turned; });
 }
 
 void WriteFused(AggregateFunction function, const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
   switch (s.accumulator.step) {
     case kUpdateRows:
-      return WriteFixed<uint64_t>(n, out, out_row, [](uint32_t) { return true; }, [&](uint32_t i) { return s.At<uint64_t>(i); });
+      return WriteFixed<uint64_t>(
+          n, out, out_row, [](uint32_t) { return true; }, [&](uint32_t i) { return s.At<uint64_t>(i); });
     case kUpdateSum:
     case kUpdateSumFloat:
-      return WriteFixed<uint64_t>(n, out, out_row, [&](uint32_t i) { return s.HasSeen(i); }, [&](uint32_t i) { return s.At<uint64_t>(i); });
+      return WriteFixed<uint64_t>(
+          n, out, out_row, [&](uint32_t i) { return s.HasSeen(i); }, [&](uint32_t i) { return s.At<uint64_t>(i); });
     case kUpdateAvgSmall:
     case kUpdateAvg:
     case kUpdateAvgFloat:
@@ -291,7 +306,8 @@ void WriteFused(AggregateFunction function, const GroupStates& s, uint32_t n, Qu
 
 std::string TextOf(const AggregateSpec& aggregate) {
   std::string text(RowOf(aggregate.function).text);
-  for (size_t i = 0; i < aggregate.arguments.size(); ++i) text += (i == 0 ? "(" : ",") + PrintType(aggregate.arguments[i]);
+  for (size_t i = 0; i < aggregate.arguments.size(); ++i)
+    text += (i == 0 ? "(" : ",") + PrintType(aggregate.arguments[i]);
   return aggregate.arguments.empty() ? text : text + ")";
 }
 
@@ -308,8 +324,8 @@ absl::Status SumOutOfRange(const AggregateSpec& aggregate) {
                                (is_decimal ? "128 bits" : "64 bits, or sum128"));
 }
 
-absl::Status MergeState(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* into, uint8_t* const* from, uint32_t n,
-                        AccumulatorMemory* memory) {
+absl::Status MergeState(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* into,
+                        uint8_t* const* from, uint32_t n, AccumulatorMemory* memory) {
   const QuernAccumulator& a = AccumulatorOf(descriptor, aggregate);
   if (a.step != kUpdateOutOfLine) {
     uint8_t overflowed = 0;
@@ -322,13 +338,15 @@ absl::Status MergeState(const AggregateDescriptor& descriptor, size_t aggregate,
   return descriptor.called(aggregate)->Merge(into_states, from_states, n, memory);
 }
 
-absl::Status MergeStates(const AggregateDescriptor& descriptor, uint8_t* const* into, uint8_t* const* from, uint32_t n, AccumulatorMemory* memory) {
-  for (size_t a = 0; a < descriptor.spec().aggregates.size(); ++a) QUERN_RETURN_IF_ERROR(MergeState(descriptor, a, into, from, n, memory));
+absl::Status MergeStates(const AggregateDescriptor& descriptor, uint8_t* const* into, uint8_t* const* from, uint32_t n,
+                         AccumulatorMemory* memory) {
+  for (size_t a = 0; a < descriptor.spec().aggregates.size(); ++a)
+    QUERN_RETURN_IF_ERROR(MergeState(descriptor, a, into, from, n, memory));
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint32_t> WriteResults(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* tuples, uint32_t n,
-                                      QuernOutColumn* out, uint64_t out_row) {
+absl::StatusOr<uint32_t> WriteResults(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* tuples,
+                                      uint32_t n, QuernOutColumn* out, uint64_t out_row) {
   const QuernAccumulator& a = AccumulatorOf(descriptor, aggregate);
   if (a.step != kUpdateOutOfLine) {
     WriteFused(descriptor.spec().aggregates[aggregate].function, {a, tuples}, n, out, out_row);
@@ -347,14 +365,14 @@ void SaveState(const AggregateDescriptor& descriptor, size_t aggregate, const ui
   bytes->push_back(HasSeen(a, tuple) ? 1 : 0);
 }
 
-absl::Status MergeSavedState(const AggregateDescriptor& descriptor, size_t aggregate, std::string_view bytes, uint8_t* tuple,
-                             AccumulatorMemory* memory) {
+absl::Status MergeSavedState(const AggregateDescriptor& descriptor, size_t aggregate, std::string_view bytes,
+                             uint8_t* tuple, AccumulatorMemory* memory) {
   const QuernAccumulator& a = AccumulatorOf(descriptor, aggregate);
   uint8_t* state = tuple + a.state_offset;
   if (a.step == kUpdateOutOfLine) return descriptor.called(aggregate)->MergeSaved(state, bytes, memory);
   if (bytes.size() != a.state_bytes + 1u || static_cast<uint8_t>(bytes.back()) > 1) {
-    return InvalidArgument("saved state of " + TextOf(descriptor.spec().aggregates[aggregate]) + " is damaged: " + std::to_string(bytes.size()) +
-                           " bytes; accepted: bytes that this version wrote");
+    return InvalidArgument("saved state of " + TextOf(descriptor.spec().aggregates[aggregate]) + " is damaged: " +
+                           std::to_string(bytes.size()) + " bytes; accepted: bytes that this version wrote");
   }
   // A tuple of its own, as far as its fields are read. The place of the seen bit may lie before or behind the state.
   std::string other(descriptor.get()->group.tuple_bytes, '\0');

@@ -13,24 +13,27 @@
 
 namespace quern {
 
-// Adds the states of from[i] to into[i], all accumulators; into[i] may come more than once. *Errors*: OutOfRange for a checked sum that
-// does not fit, naming it; ResourceExhausted.
-absl::Status MergeStates(const AggregateDescriptor& descriptor, uint8_t* const* into, uint8_t* const* from, uint32_t n, AccumulatorMemory* memory);
+// Adds the states of from[i] to into[i], all accumulators; into[i] may come more than once. *Errors*: OutOfRange for a
+// checked sum that does not fit, naming it; ResourceExhausted.
+absl::Status MergeStates(const AggregateDescriptor& descriptor, uint8_t* const* into, uint8_t* const* from, uint32_t n,
+                         AccumulatorMemory* memory);
 
 // The same for one aggregate.
-absl::Status MergeState(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* into, uint8_t* const* from, uint32_t n,
-                        AccumulatorMemory* memory);
+absl::Status MergeState(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* into,
+                        uint8_t* const* from, uint32_t n, AccumulatorMemory* memory);
 
-// Writes the results of n groups to a column of AggregateResultType, from out_row on. Answers how many fit (strings only: fewer than n at
-// the limit of 32-bit offsets). *Errors*: OutOfRange for an average or a sum that does not fit; ResourceExhausted.
-absl::StatusOr<uint32_t> WriteResults(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* tuples, uint32_t n,
-                                      QuernOutColumn* out, uint64_t out_row);
+// Writes the results of n groups to a column of AggregateResultType, from out_row on. Answers how many fit (strings
+// only: fewer than n at the limit of 32-bit offsets). *Errors*: OutOfRange for an average or a sum that does not fit;
+// ResourceExhausted.
+absl::StatusOr<uint32_t> WriteResults(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* tuples,
+                                      uint32_t n, QuernOutColumn* out, uint64_t out_row);
 
-// A state as bytes: those of the state itself and one that tells whether it has seen a value, or what a out-of-line aggregates makes of it.
+// A state as bytes: those of the state itself and one that tells whether it has seen a value, or what a out-of-line
+// aggregates makes of it.
 void SaveState(const AggregateDescriptor& descriptor, size_t aggregate, const uint8_t* tuple, std::string* bytes);
 // Adds a saved state. *Errors*: InvalidArgument for bytes that SaveState does not write; OutOfRange; ResourceExhausted.
-absl::Status MergeSavedState(const AggregateDescriptor& descriptor, size_t aggregate, std::string_view bytes, uint8_t* tuple,
-                             AccumulatorMemory* memory);
+absl::Status MergeSavedState(const AggregateDescriptor& descriptor, size_t aggregate, std::string_view bytes,
+                             uint8_t* tuple, AccumulatorMemory* memory);
 
 // "sum out of range: sum(i64); accepted: results within 64 bits, or sum128"
 absl::Status SumOutOfRange(const AggregateSpec& aggregate);

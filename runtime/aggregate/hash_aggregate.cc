@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of an aggregation around its tables. Each thread aggregates into a side of its own (local_groups.h); finalising brings the
-// sides together (group_merger.h); readers share the groups of what comes of it, and make result columns or saved states of them:
+// The steps of an aggregation around its tables. Each thread aggregates into a side of its own (local_groups.h);
+// finalising brings the sides together (group_merger.h); readers share the groups of what comes of it, and make result
+// columns or saved states of them:
 //
 //     Append            -> LocalGroups -+
 //     AggregateAppender -> LocalGroups -+->  GroupMerger -> tables  <- GroupReader, GroupReader, ..
 //     AggregateAppender -> LocalGroups -+
 //
-// 20 M rows of 10 groups by two threads: two tables of 10 groups, one of which gets the other's. Of 10 M groups: each thread's table until
-// it has a million, then 64 parts, each merged by one thread.
+// 20 M rows of 10 groups by two threads: two tables of 10 groups, one of which gets the other's. Of 10 M groups: each
+// thread's table until it has a million, then 64 parts, each merged by one thread.
 #include "runtime/aggregate/hash_aggregate.h"
 
 #include <algorithm>
@@ -42,7 +43,8 @@ std::vector<ColumnType> AggregateStateTypes(const KernelSpec& spec) {
 }
 
 HashAggregate::HashAggregate(std::shared_ptr<const AggregateDescriptor> descriptor, AggregateEntrySource entry_points,
-                             std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget, const AggregateOptions& options)
+                             std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget,
+                             const AggregateOptions& options)
     : descriptor_(std::move(descriptor)),
       entry_points_(std::move(entry_points)),
       counters_(entry_points_.NewCounters()),
@@ -66,7 +68,9 @@ uint64_t HashAggregate::num_groups_so_far() const {
   return has_table ? own_local_state_->table()->num_groups() : 0;
 }
 
-uint64_t HashAggregate::table_bytes() const { return own_local_state_ == nullptr ? 0 : own_local_state_->table()->bytes(); }
+uint64_t HashAggregate::table_bytes() const {
+  return own_local_state_ == nullptr ? 0 : own_local_state_->table()->bytes();
+}
 
 void HashAggregate::Observe(std::unique_ptr<JobObserver> observer) { observer_ = std::move(observer); }
 
@@ -78,7 +82,8 @@ absl::Status HashAggregate::CheckOpen(const char* call) const {
                                          ": rows are missing from the groups; accepted: a new aggregation");
   }
   if (merges_) {
-    return absl::FailedPreconditionError(std::string(call) + " after finalise: the groups are complete; accepted: a new aggregation");
+    return absl::FailedPreconditionError(std::string(call) +
+                                         " after finalise: the groups are complete; accepted: a new aggregation");
   }
   return absl::OkStatus();
 }
@@ -136,7 +141,8 @@ namespace {
 
 absl::Status CheckHasSide(const LocalGroups* local, const char* call) {
   if (local != nullptr) return absl::OkStatus();
-  return absl::FailedPreconditionError(std::string(call) + " after finish: the groups were handed over; accepted: a new appender");
+  return absl::FailedPreconditionError(std::string(call) +
+                                       " after finish: the groups were handed over; accepted: a new appender");
 }
 
 }  // namespace
@@ -208,7 +214,8 @@ void HashAggregate::Take() {
 
 absl::Status HashAggregate::Finalise() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (finalised_) return absl::FailedPreconditionError("finalise called twice: the groups are complete; accepted: once");
+  if (finalised_)
+    return absl::FailedPreconditionError("finalise called twice: the groups are complete; accepted: once");
   QUERN_RETURN_IF_ERROR(BeginMerge());
   QUERN_RETURN_IF_ERROR(Merge());
   Take();
@@ -254,7 +261,8 @@ struct GroupReader::State {
   std::string saved;
 };
 
-GroupReader::GroupReader(std::shared_ptr<HashAggregate> aggregate, GroupColumns columns, uint32_t partition, uint32_t num_partitions)
+GroupReader::GroupReader(std::shared_ptr<HashAggregate> aggregate, GroupColumns columns, uint32_t partition,
+                         uint32_t num_partitions)
     : aggregate_(std::move(aggregate)), state_(std::make_unique<State>(aggregate_->counters_)) {
   state_->columns = columns;
   state_->partition = partition;
@@ -296,33 +304,38 @@ bool GroupReader::FindGroups() {
 // Keeps those of n groups that belong to our partition; answers how many.
 uint32_t GroupReader::KeepPartition(const GroupTable& table, uint64_t begin, uint32_t n, uint8_t** groups) const {
   uint64_t hashes[kScanRows];
-  if (aggregate_->dictionaries_->has_any()) HashKeys(*aggregate_->descriptor_, *aggregate_->dictionaries_, groups, n, hashes);
+  if (aggregate_->dictionaries_->has_any())
+    HashKeys(*aggregate_->descriptor_, *aggregate_->dictionaries_, groups, n, hashes);
   else table.HashesOf(begin, groups, n, hashes);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < n; ++i) {
     groups[kept] = groups[i];
-    kept += static_cast<uint64_t>((static_cast<unsigned __int128>(hashes[i]) * state_->num_partitions) >> 64) == state_->partition;
+    kept += static_cast<uint64_t>((static_cast<unsigned __int128>(hashes[i]) * state_->num_partitions) >> 64) ==
+            state_->partition;
   }
   return kept;
 }
 
-absl::StatusOr<uint32_t> GroupReader::WriteStates(size_t aggregate, uint8_t* const* tuples, uint32_t n, QuernOutColumn* out,
-                                                  uint64_t out_row) {
+absl::StatusOr<uint32_t> GroupReader::WriteStates(size_t aggregate, uint8_t* const* tuples, uint32_t n,
+                                                  QuernOutColumn* out, uint64_t out_row) {
   for (uint32_t i = 0; i < n; ++i) {
     state_->saved.clear();
     SaveState(*aggregate_->descriptor_, aggregate, tuples[i], &state_->saved);
     if (out->num_bytes + state_->saved.size() > INT32_MAX) return i;
-    if (out->num_bytes + state_->saved.size() > out->bytes_capacity && quern_rt_reserve_bytes(out, state_->saved.size()) != 0) {
+    if (out->num_bytes + state_->saved.size() > out->bytes_capacity &&
+        quern_rt_reserve_bytes(out, state_->saved.size()) != 0) {
       return absl::ResourceExhaustedError("memory limit exceeded: saved states; accepted: a higher memory limit");
     }
-    blocks::WriteString<kVar32>({reinterpret_cast<const uint8_t*>(state_->saved.data()), static_cast<uint32_t>(state_->saved.size())}, out,
-                                out_row + i);
+    blocks::WriteString<kVar32>(
+        {reinterpret_cast<const uint8_t*>(state_->saved.data()), static_cast<uint32_t>(state_->saved.size())}, out,
+        out_row + i);
   }
   return n;
 }
 
 // Writes groups to all columns, from row out_row on; answers how many fit all of them.
-absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32_t n, OutputBatch* out, uint64_t out_row) {
+absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32_t n, OutputBatch* out,
+                                                  uint64_t out_row) {
   const AggregateDescriptor& descriptor = *aggregate_->descriptor_;
   const size_t num_keys = descriptor.spec().keys.size();
   uint32_t fit = n;
@@ -330,7 +343,8 @@ absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32
     QuernOutColumn* column = &out->columns()[c];
     absl::StatusOr<uint32_t> written = 0;
     if (c < num_keys) written = WriteKey(descriptor, *aggregate_->dictionaries_, c, tuples, fit, column, out_row);
-    else if (state_->columns == GroupColumns::kStates) written = WriteStates(c - num_keys, tuples, fit, column, out_row);
+    else if (state_->columns == GroupColumns::kStates)
+      written = WriteStates(c - num_keys, tuples, fit, column, out_row);
     else written = WriteResults(descriptor, c - num_keys, tuples, fit, column, out_row);
     QUERN_RETURN_IF_ERROR(written.status());
     fit = std::min(fit, *written);
@@ -338,9 +352,10 @@ absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32
   return fit;
 }
 
-// As WriteGroups, with nothing written of those that do not fit: where a string column is full to its offsets' limit, the columns before it
-// have taken more, and all are written again with as many as fit.
-absl::StatusOr<uint32_t> GroupReader::WriteFitting(uint8_t* const* tuples, uint32_t n, OutputBatch* out, uint64_t out_row) {
+// As WriteGroups, with nothing written of those that do not fit: where a string column is full to its offsets' limit,
+// the columns before it have taken more, and all are written again with as many as fit.
+absl::StatusOr<uint32_t> GroupReader::WriteFitting(uint8_t* const* tuples, uint32_t n, OutputBatch* out,
+                                                   uint64_t out_row) {
   state_->before.assign(out->columns(), out->columns() + out->num_columns());
   QUERN_ASSIGN_OR_RETURN(const uint32_t fit, WriteGroups(tuples, n, out, out_row));
   if (fit == n) return n;
@@ -351,7 +366,8 @@ absl::StatusOr<uint32_t> GroupReader::WriteFitting(uint8_t* const* tuples, uint3
   return fit == 0 ? 0 : WriteGroups(tuples, fit, out, out_row);
 }
 
-// Groups are written as they are found, while their tuples are in the cache. Answers whether there are more than the batch has taken.
+// Groups are written as they are found, while their tuples are in the cache. Answers whether there are more than the
+// batch has taken.
 absl::StatusOr<bool> GroupReader::WriteBatch(OutputBatch* out) {
   State& s = *state_;
   uint64_t written = 0;

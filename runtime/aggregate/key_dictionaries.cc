@@ -4,8 +4,9 @@
 //     batch 1: indices 0 1 1, values "air" "rail"          numbers  0 1 1
 //     batch 2: indices 0 1 2, values "rail" "ship" "air"   numbers  1 2 0
 //
-// For each batch a table from its indices to numbers is filled as indices are met, so that of a large dictionary only the part in use costs
-// anything. It is not kept for the next batch: nobody can tell whether the same address still holds the same dictionary.
+// For each batch a table from its indices to numbers is filled as indices are met, so that of a large dictionary only
+// the part in use costs anything. It is not kept for the next batch: nobody can tell whether the same address still
+// holds the same dictionary.
 #include "runtime/aggregate/key_dictionaries.h"
 
 #include <algorithm>
@@ -23,7 +24,8 @@ constexpr uint64_t kBytesPerValue = 112;  // of deque, string and map, beside th
 
 }  // namespace
 
-KeyDictionaries::KeyDictionaries(const KernelSpec& spec, std::shared_ptr<MemoryBudget> budget) : budget_(std::move(budget)) {
+KeyDictionaries::KeyDictionaries(const KernelSpec& spec, std::shared_ptr<MemoryBudget> budget)
+    : budget_(std::move(budget)) {
   for (const KeySpec& key : spec.keys) {
     keys_.push_back(key.type.is_dictionary ? std::make_unique<Key>() : nullptr);
     if (!key.type.is_dictionary) continue;
@@ -58,7 +60,8 @@ absl::Status KeyDictionaries::Add(Key* key, std::string_view value, size_t signi
 // Strings under one equality key are one value. The key is made once per value of a dictionary and batch.
 absl::Status KeyDictionaries::NumberOfWeighed(Key* key, std::string_view value, CollationRule rule, uint32_t* number) {
   std::string equality_key;
-  AppendEqualityKey({reinterpret_cast<const uint8_t*>(value.data()), static_cast<uint32_t>(value.size())}, rule, &equality_key);
+  AppendEqualityKey({reinterpret_cast<const uint8_t*>(value.data()), static_cast<uint32_t>(value.size())}, rule,
+                    &equality_key);
   const auto found = key->numbers.find(equality_key);
   if (found != key->numbers.end()) {
     *number = found->second;
@@ -92,7 +95,8 @@ absl::Status KeyDictionaries::NumberOf(Key* key, const QuernColumn* column, uint
   });
 }
 
-absl::Status KeyDictionaries::Encode(size_t key_number, const QuernColumn* column, bool is_plain, const KeyRows& rows, uint32_t* codes) {
+absl::Status KeyDictionaries::Encode(size_t key_number, const QuernColumn* column, bool is_plain, const KeyRows& rows,
+                                     uint32_t* codes) {
   Key* key = keys_[key_number].get();
   const Storage index = RowOf(key->type.index).storage;
   const QuernColumn* values = is_plain ? column : column->dictionary;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dictionary keys of an aggregation as numbers: each value that any batch's dictionary holds has one number in all of them, which is what
-// groups are made by. A value is hashed and compared once per batch that uses it, not once per row. Values that a collation holds equal
-// have one number, and come out as the first of them that any batch brought.
+// Dictionary keys of an aggregation as numbers: each value that any batch's dictionary holds has one number in all of
+// them, which is what groups are made by. A value is hashed and compared once per batch that uses it, not once per row.
+// Values that a collation holds equal have one number, and come out as the first of them that any batch brought.
 #ifndef QUERN_RUNTIME_AGGREGATE_KEY_DICTIONARIES_H_
 #define QUERN_RUNTIME_AGGREGATE_KEY_DICTIONARIES_H_
 
@@ -30,9 +30,9 @@ class KeyDictionaries {
   bool has(size_t key) const { return keys_[key] != nullptr; }
   bool has_any() const { return has_any_; }
 
-  // codes[row] = the number of the row's value, for all rows that are not null; `codes` has an element for each row of the column.
-  // column: a dictionary, or, where `is_plain`, the values themselves. *Cost*: 1 ns a row, and 50 to 100 ns for each value of the
-  // dictionary that the rows use. *Threads*: any. *Errors*: ResourceExhausted.
+  // codes[row] = the number of the row's value, for all rows that are not null; `codes` has an element for each row of
+  // the column. column: a dictionary, or, where `is_plain`, the values themselves. *Cost*: 1 ns a row, and 50 to 100 ns
+  // for each value of the dictionary that the rows use. *Threads*: any. *Errors*: ResourceExhausted.
   absl::Status Encode(size_t key, const QuernColumn* column, bool is_plain, const KeyRows& rows, uint32_t* codes);
 
   // Not while others encode.
@@ -42,9 +42,10 @@ class KeyDictionaries {
   struct Key {
     ColumnType type;
     std::mutex mutex;
-    std::deque<std::string> values;                          // by number, as they stand in the data; floats normalised
-    std::deque<std::string> equality_keys;                   // by number, where the collation weighs strings (collation.h)
-    std::unordered_map<std::string_view, uint32_t> numbers;  // of equality keys, or of values without the spaces that PAD SPACE ignores
+    std::deque<std::string> values;         // by number, as they stand in the data; floats normalised
+    std::deque<std::string> equality_keys;  // by number, where the collation weighs strings (collation.h)
+    std::unordered_map<std::string_view, uint32_t>
+        numbers;  // of equality keys, or of values without the spaces that PAD SPACE ignores
   };
   absl::Status NumberOf(Key* key, const QuernColumn* column, uint32_t row, uint32_t* number);
   absl::Status NumberOfString(Key* key, blocks::Bytes bytes, uint32_t* number);

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread's share of an aggregation. A batch is cut into blocks of batch_rows rows; of each block the groups are found, then all
-// accumulators brought up to date, by the loop that fits the block:
+// One thread's share of an aggregation. A batch is cut into blocks of batch_rows rows; of each block the groups are
+// found, then all accumulators brought up to date, by the loop that fits the block:
 //
-//     update_runs     rows of a group lie side by side, four or more on average: sorted input, no keys at all, or so few groups that rows
+//     update_runs     rows of a group lie side by side, four or more on average: sorted input, no keys at all, or so
+//     few groups that rows
 //                     can be brought side by side (group_runs.h)
 //     update_valid    no argument is null
 //     update          any other
 //
-// Several threads that aggregate 20 M rows into 10 M groups gain nothing from tables of their own: each would hold nearly all groups, and
-// merging them would be the same work again. When so many groups are to be expected (local_groups) and hardly any two rows were of one
-// group so far, the table's groups are radix-partitioned by hash, and from then on rows as well, each as a group of one row: sequential
-// writes, and a part is merged by one thread in its cache.
+// Several threads that aggregate 20 M rows into 10 M groups gain nothing from tables of their own: each would hold
+// nearly all groups, and merging them would be the same work again. When so many groups are to be expected
+// (local_groups) and hardly any two rows were of one group so far, the table's groups are radix-partitioned by hash,
+// and from then on rows as well, each as a group of one row: sequential writes, and a part is merged by one thread in
+// its cache.
 #include "runtime/aggregate/local_groups.h"
 
 #include <algorithm>
@@ -55,7 +57,9 @@ void PrefetchStates(const PrefetchSetting& setting, uint64_t tuple_bytes, uint8_
   });
 }
 
-TupleFormat FormatOf(const QuernJoinDescriptor& group) { return {group.tuple_bytes, group.packed_bytes, group.zero_hashes, group.prefetches}; }
+TupleFormat FormatOf(const QuernJoinDescriptor& group) {
+  return {group.tuple_bytes, group.packed_bytes, group.zero_hashes, group.prefetches};
+}
 
 }  // namespace
 
@@ -67,7 +71,8 @@ struct LocalGroups::Batch {
   bool is_states;  // payload is states
 };
 
-LocalGroups::LocalGroups(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries, const std::atomic<uint32_t>* num_local_states)
+LocalGroups::LocalGroups(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries,
+                         const std::atomic<uint32_t>* num_local_states)
     : context_(context),
       counters_(context.counters),
       dictionaries_(std::move(dictionaries)),
@@ -87,7 +92,8 @@ absl::Status LocalGroups::EncodeKeys(const BatchView& batch, bool is_plain, std:
   keys->assign(batch.keys.begin(), batch.keys.end());
   if (!dictionaries_->has_any()) return absl::OkStatus();
   uint64_t num_rows = batch.num_rows;
-  if (batch.selection != nullptr) num_rows = uint64_t{*std::max_element(batch.selection, batch.selection + num_rows)} + 1;
+  if (batch.selection != nullptr)
+    num_rows = uint64_t{*std::max_element(batch.selection, batch.selection + num_rows)} + 1;
   for (size_t k = 0; k < codes_.size(); ++k) {
     if (!dictionaries_->has(k)) continue;
     codes_[k].resize(num_rows);
@@ -116,7 +122,8 @@ uint32_t LocalGroups::BlockRows() const {
   const PrefetchSetting prefetch = table_->prefetch();
   if (prefetch.batch_rows != 0) return prefetch.batch_rows;
   const uint32_t batch_rows = context_.descriptor->group()->batch_rows;
-  return table_->bytes() <= context_.options.caches.l2_bytes ? std::min(batch_rows, context_.options.l2_batch_rows) : batch_rows;
+  return table_->bytes() <= context_.options.caches.l2_bytes ? std::min(batch_rows, context_.options.l2_batch_rows)
+                                                             : batch_rows;
 }
 
 void LocalGroups::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
@@ -173,7 +180,8 @@ absl::Status LocalGroups::MergeSaved(const Batch& batch, const KeyRows& rows, ui
     const QuernColumn* column = &batch.view.payload[a];
     for (uint32_t i = 0; i < rows.n; ++i) {
       const uint32_t row = blocks::RowAt(rows.rows, rows.first, i);
-      const blocks::Bytes bytes = blocks::IsValid(column, row) ? blocks::ReadBytes<kVar32>(column, row, 0, 0) : blocks::Bytes{nullptr, 0};
+      const blocks::Bytes bytes =
+          blocks::IsValid(column, row) ? blocks::ReadBytes<kVar32>(column, row, 0, 0) : blocks::Bytes{nullptr, 0};
       const std::string_view saved(reinterpret_cast<const char*>(bytes.data), bytes.length);
       QUERN_RETURN_IF_ERROR(MergeSavedState(*context_.descriptor, a, saved, tuples[i], &memory_));
     }
@@ -263,7 +271,8 @@ absl::Status LocalGroups::CheckPays() {
   const uint64_t local_groups = context_.options.local_groups, enough = std::min(local_groups, kGroupsToAdapt);
   if (table_->bytes() < enough * context_.descriptor->group()->tuple_bytes) return absl::OkStatus();
   const uint64_t groups = table_->num_groups();
-  if (groups < enough || num_rows_ >= 2 * groups || ExpectedGroups(num_rows_, groups) < local_groups) return absl::OkStatus();
+  if (groups < enough || num_rows_ >= 2 * groups || ExpectedGroups(num_rows_, groups) < local_groups)
+    return absl::OkStatus();
   QUERN_RETURN_IF_ERROR(PartitionRows());
   deals_ = true;
   return absl::OkStatus();
@@ -318,7 +327,8 @@ absl::Status LocalGroups::PartitionRows(const Batch& batch, const KeyRows& rows)
   return parts_.Partition(partitioned, hashes, rows.n);
 }
 
-absl::Status MergePart(const GroupContext& context, const TupleList& part, GroupTable* table, AccumulatorMemory* memory) {
+absl::Status MergePart(const GroupContext& context, const TupleList& part, GroupTable* table,
+                       AccumulatorMemory* memory) {
   const QuernJoinDescriptor& group = *context.descriptor->group();
   const uint32_t batch_rows = std::min(group.batch_rows, kMergeRows);
   uint8_t *from[kMaxBatchRows], *into[kMaxBatchRows];
@@ -333,8 +343,8 @@ absl::Status MergePart(const GroupContext& context, const TupleList& part, Group
   return absl::OkStatus();
 }
 
-// Brings rows of one group together that were partitioned one by one, so that memory is bounded by the groups and not by the rows: at twice as
-// many tuples as after the last time.
+// Brings rows of one group together that were partitioned one by one, so that memory is bounded by the groups and not
+// by the rows: at twice as many tuples as after the last time.
 absl::Status LocalGroups::Compact() {
   TupleStore compacted(FormatOf(*context_.descriptor->group()), context_.budget, context_.options.huge_pages);
   QUERN_RETURN_IF_ERROR(compacted.Partition(context_.options.partition_bits));

@@ -20,7 +20,8 @@ namespace quern {
 class LocalGroups {
  public:
   // num_local_states: how many take part; with one alone nothing is partitioned, since nobody would merge it.
-  LocalGroups(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries, const std::atomic<uint32_t>* num_local_states);
+  LocalGroups(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries,
+              const std::atomic<uint32_t>* num_local_states);
 
   // *Errors*: as HashAggregate::Append.
   absl::Status Append(const BatchView& batch, uint64_t first_row_id);
@@ -77,7 +78,8 @@ class LocalGroups {
 };
 
 // Adds all tuples of one part of a store to a table, states included. *Errors*: ResourceExhausted, OutOfRange.
-absl::Status MergePart(const GroupContext& context, const TupleList& part, GroupTable* table, AccumulatorMemory* memory);
+absl::Status MergePart(const GroupContext& context, const TupleList& part, GroupTable* table,
+                       AccumulatorMemory* memory);
 
 }  // namespace quern
 

@@ -13,8 +13,8 @@ class BucketMap {
  public:
   static constexpr uint32_t kTopBits = 10;
 
-  // For about 2^bits buckets, 1 to 11, of words like those of the sample, which need not be in order. What other words there are costs
-  // evenness, never order.
+  // For about 2^bits buckets, 1 to 11, of words like those of the sample, which need not be in order. What other words
+  // there are costs evenness, never order.
   BucketMap(uint32_t bits, std::vector<uint64_t> sample);
 
   uint32_t num_buckets() const { return num_buckets_; }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread counts in a block of its own by plain additions; whoever asks sums the blocks up. When a thread's part of a job is done its
-// block goes, and leaves its numbers to the sets that it was in:
+// A thread counts in a block of its own by plain additions; whoever asks sums the blocks up. When a thread's part of a
+// job is done its block goes, and leaves its numbers to the sets that it was in:
 //
 //     two probers of 3,000 rows each, one done     set: gone 3,000 + block 1,024 so far = 4,024 rows
 //
-// Calls below 64 us are timed once in eight, those below 8 us once in 64. A filter of 20,000 rows that takes 10 us: calls 1, 9, 17 .. are
-// timed, and after 12 calls `ns` is 8 * (that of call 1) + 4 * (that of call 9).
+// Calls below 64 us are timed once in eight, those below 8 us once in 64. A filter of 20,000 rows that takes 10 us:
+// calls 1, 9, 17 .. are timed, and after 12 calls `ns` is 8 * (that of call 1) + 4 * (that of call 9).
 #include "runtime/base/counters.h"
 
 #include <algorithm>
@@ -42,7 +42,9 @@ CounterBlock::~CounterBlock() {
 }
 
 void CounterBlock::AddTo(Counters* counters) const {
-  const auto value = [&](Counter counter) { return values_[static_cast<size_t>(counter)].load(std::memory_order_relaxed); };
+  const auto value = [&](Counter counter) {
+    return values_[static_cast<size_t>(counter)].load(std::memory_order_relaxed);
+  };
 #define QUERN_COUNTER(id, name, meaning) counters->name += value(Counter::id);
 #include "runtime/base/counters.def"
   counters->ns += calls_skipped_.load(std::memory_order_relaxed) * call_ns_.load(std::memory_order_relaxed);
@@ -53,11 +55,15 @@ void CallTimer::End() {
   const auto ns = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
   CounterBlock& b = *block_;
   // What was skipped before counted as much as the call that was timed before.
-  const uint64_t skipped_ns = b.calls_skipped_.load(std::memory_order_relaxed) * b.call_ns_.load(std::memory_order_relaxed);
+  const uint64_t skipped_ns =
+      b.calls_skipped_.load(std::memory_order_relaxed) * b.call_ns_.load(std::memory_order_relaxed);
   b.calls_skipped_.store(0, std::memory_order_relaxed);
   b.call_ns_.store(ns, std::memory_order_relaxed);
   b.Add(Counter::kNs, skipped_ns + ns);
-  b.calls_to_skip_.store(ns < kShortestCallNs ? kMostCallsSkipped : ns < kShortCallNs ? kCallsSkipped : 0, std::memory_order_relaxed);
+  b.calls_to_skip_.store(ns < kShortestCallNs ? kMostCallsSkipped
+                         : ns < kShortCallNs  ? kCallsSkipped
+                                              : 0,
+                         std::memory_order_relaxed);
 }
 
 // ---- sets ----------------------------------------------------------------------------------------------------
@@ -89,7 +95,8 @@ Counters CounterSet::Sum() const {
 
 namespace {
 
-// Numbers of operators are never used again, so that what a thread remembers of one that is gone is never taken for another's.
+// Numbers of operators are never used again, so that what a thread remembers of one that is gone is never taken for
+// another's.
 std::atomic<uint64_t> next_id{1};
 
 struct Remembered {
@@ -101,7 +108,8 @@ thread_local Remembered remembered[kRemembered];
 
 }  // namespace
 
-// A thread that is gone and another one may have the same id: the block is the later one's then, which goes on counting in it.
+// A thread that is gone and another one may have the same id: the block is the later one's then, which goes on counting
+// in it.
 struct ThreadCounters::Blocks {
   std::mutex mutex;
   std::map<std::thread::id, std::unique_ptr<CounterBlock>> by_thread;

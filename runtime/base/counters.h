@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What operators count, batch by batch and never row by row, so that nobody has to ask for it beforehand.
 //
-//     CounterSet of a kernel <- CounterSet of a job <- CounterBlock of a thread: plain additions to a cache line or two of its own
+//     CounterSet of a kernel <- CounterSet of a job <- CounterBlock of a thread: plain additions to a cache line or two
+//     of its own
 //
 // A sum may be asked for at any time: numbers of a batch under way may be missing.
 #ifndef QUERN_RUNTIME_BASE_COUNTERS_H_
@@ -57,18 +58,21 @@ class alignas(64) CounterBlock {
   friend class CallTimer;
   using Value = std::atomic<uint64_t>;
   // A plain addition, since nobody else writes.
-  static void Raise(Value* value, uint64_t n) { value->store(value->load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
+  static void Raise(Value* value, uint64_t n) {
+    value->store(value->load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
   void AddTo(Counters* counters) const;
 
   std::array<Value, kNumCounters> values_ = {};
-  // Of the calls that are not timed (CallTimer): how many are yet to come before the next one that is, how many have been, and what each
-  // counts for.
+  // Of the calls that are not timed (CallTimer): how many are yet to come before the next one that is, how many have
+  // been, and what each counts for.
   Value calls_to_skip_ = 0, calls_skipped_ = 0, call_ns_ = 0;
   std::shared_ptr<CounterSet> set_;
 };
 
-// Adds the time until its end to a block's `ns`. Reading a clock twice takes 50 ns, which a call of 1000 rows of a filter takes as a whole:
-// where a call was short, the next ones are not timed, and count as much as it. *Cost*: 1 or 2 ns a short call.
+// Adds the time until its end to a block's `ns`. Reading a clock twice takes 50 ns, which a call of 1000 rows of a
+// filter takes as a whole: where a call was short, the next ones are not timed, and count as much as it. *Cost*: 1 or 2
+// ns a short call.
 class CallTimer {
  public:
   explicit CallTimer(CounterBlock* block) : block_(block) {
@@ -95,7 +99,8 @@ class CallTimer {
   std::chrono::steady_clock::time_point begin_;
 };
 
-// The numbers of all threads of a job, or of all jobs of a kernel: those of its blocks, and of the ones that are gone. *Threads*: any.
+// The numbers of all threads of a job, or of all jobs of a kernel: those of its blocks, and of the ones that are gone.
+// *Threads*: any.
 class CounterSet {
  public:
   // parent: a set that what is counted here is counted in as well.
@@ -114,8 +119,8 @@ class CounterSet {
   Counters gone_;
 };
 
-// For operators that any threads call at the same time: each thread's block of one operator. *Cost*: one look into memory of the thread's
-// own, unless it takes turns with more than eight operators.
+// For operators that any threads call at the same time: each thread's block of one operator. *Cost*: one look into
+// memory of the thread's own, unless it takes turns with more than eight operators.
 class ThreadCounters {
  public:
   explicit ThreadCounters(std::shared_ptr<CounterSet> set);

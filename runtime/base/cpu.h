@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine's processor has beyond its architecture's first version, for loops that are compiled more than once: as x86-64-v3 and
-// x86-64-v4 have it, so that one question serves all loops. On other architectures neither.
+// What this machine's processor has beyond its architecture's first version, for loops that are compiled more than
+// once: as x86-64-v3 and x86-64-v4 have it, so that one question serves all loops. On other architectures neither.
 #ifndef QUERN_RUNTIME_BASE_CPU_H_
 #define QUERN_RUNTIME_BASE_CPU_H_
 
@@ -8,8 +8,8 @@ namespace quern {
 
 inline bool HasAvx2() {
 #if defined(__x86_64__)
-  static const bool has =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+  static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+                          __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
   return has;
 #else
   return false;

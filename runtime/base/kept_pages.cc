@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A page that is new to a process is zeroed by the system first: 10 GB/s a core and 15 for two (Zen 4, 2 virtual cores), where writing to a
-// page that is there does 24. A sort of 10 M i64 takes 160 MB, 1.6 of its 8 ns a row; and where a virtual machine has not had the page
-// either, its host makes it as well: 0.4 GB/s. So what large buffers give back is kept, and given to the next one that does not ask for
-// zeros, or, zeroed by who takes them, become part of one that grows (a core zeroes its own pages at 20 GB/s):
+// A page that is new to a process is zeroed by the system first: 10 GB/s a core and 15 for two (Zen 4, 2 virtual
+// cores), where writing to a page that is there does 24. A sort of 10 M i64 takes 160 MB, 1.6 of its 8 ns a row; and
+// where a virtual machine has not had the page either, its host makes it as well: 0.4 GB/s. So what large buffers give
+// back is kept, and given to the next one that does not ask for zeros, or, zeroed by who takes them, become part of one
+// that grows (a core zeroes its own pages at 20 GB/s):
 //
 //     sort 1   16 MiB | 16 MiB | 160 MiB          from the system
 //              given back, side by side:          |========== 192 MiB ==========|
 //     sort 2   16 MiB | 16 MiB | 160 MiB          from what is kept, the smallest range that suffices
 //
-// What is kept is the system's for the asking (MADV_FREE: 0.4 us for 1 MiB): it takes such pages first when memory gets short, and a
-// page that it took is a new one when it is touched again.
+// What is kept is the system's for the asking (MADV_FREE: 0.4 us for 1 MiB): it takes such pages first when memory gets
+// short, and a page that it took is a new one when it is touched again.
 #include "runtime/base/kept_pages.h"
 
 #include <sys/mman.h>
@@ -33,7 +34,8 @@ KeptPages& KeptPages::OfProcess() {
 
 uint64_t KeptPages::DefaultBytes() {
   const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
-  const uint64_t memory = pages > 0 && page_bytes > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes) : 0;
+  const uint64_t memory =
+      pages > 0 && page_bytes > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes) : 0;
   return std::min(uint64_t{1} << 30, memory / 16);
 }
 
@@ -65,7 +67,8 @@ uint64_t KeptPages::MoveTo(uint8_t* to, uint64_t bytes) {
     void* const at = to + moved;
     if (mremap(AddressOf(begin), kPageBytes, kPageBytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) != at) {
       // What was there may be gone by then.
-      static_cast<void>(mmap(at, kPageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
+      static_cast<void>(
+          mmap(at, kPageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
       break;
     }
     ranges_.erase(ranges_.begin());

@@ -28,8 +28,8 @@ class KeptPages {
 
   // `bytes` side by side, with anything in them, or nullptr where none are kept.
   uint8_t* Take(uint64_t bytes);
-  // Moves what is kept to `to`, a multiple of kPageBytes of the caller's mapping, from its beginning on; answers how many bytes, at most
-  // `bytes`, are there now, with anything in them. *Cost*: a system call a page; nothing is copied.
+  // Moves what is kept to `to`, a multiple of kPageBytes of the caller's mapping, from its beginning on; answers how
+  // many bytes, at most `bytes`, are there now, with anything in them. *Cost*: a system call a page; nothing is copied.
   uint64_t MoveTo(uint8_t* to, uint64_t bytes);
   // Keeps them, or unmaps them where that would be too many.
   void Give(uint8_t* pages, uint64_t bytes);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A budget is one counter: whoever wants memory adds to it first and gives up when the sum would pass the limit, so that a join under
-// `--memory-limit 1G` fails with a message instead of being killed. With 1000 bytes in use and a limit of 1000000, a request for 123456789
-// is refused and changes nothing.
+// A budget is one counter: whoever wants memory adds to it first and gives up when the sum would pass the limit, so
+// that a join under `--memory-limit 1G` fails with a message instead of being killed. With 1000 bytes in use and a
+// limit of 1000000, a request for 123456789 is refused and changes nothing.
 //
-// Tables are probed at random, so their pages should be large: 1 GiB in pages of 4 KiB are 262144 translations, in pages of 2 MiB 512,
-// which the second-level TLB of current cores (1024 to 3072 entries) holds. The system gives large pages only to ranges that begin at
-// multiples of 2 MiB, and mmap promises multiples of 4 KiB. So 2 MiB more are mapped than asked, and what sticks out is unmapped again:
+// Tables are probed at random, so their pages should be large: 1 GiB in pages of 4 KiB are 262144 translations, in
+// pages of 2 MiB 512, which the second-level TLB of current cores (1024 to 3072 entries) holds. The system gives large
+// pages only to ranges that begin at multiples of 2 MiB, and mmap promises multiples of 4 KiB. So 2 MiB more are mapped
+// than asked, and what sticks out is unmapped again:
 //
 //     mapped    |..................................................|
 //     2 MiB         ^           ^           ^           ^
@@ -42,8 +43,9 @@ uint8_t* MapAligned(uint64_t bytes, uint64_t alignment, int protection = PROT_RE
   return begin + head;
 }
 
-// Below this a mapping's system calls and page faults cost more than zeroing memory that the allocator has: a join of 1,000 rows took 70 us
-// in mappings alone, and one of 50,000 rows 28 ns a row where it takes 7. From here on pages are large, and one fault makes 2 MiB of them.
+// Below this a mapping's system calls and page faults cost more than zeroing memory that the allocator has: a join of
+// 1,000 rows took 70 us in mappings alone, and one of 50,000 rows 28 ns a row where it takes 7. From here on pages are
+// large, and one fault makes 2 MiB of them.
 constexpr uint64_t kSmallestMappingBytes = kHugePageBytes;
 
 uint8_t* AllocateSmall(uint64_t bytes, Contents contents) {
@@ -71,8 +73,8 @@ absl::Status MemoryBudget::Reserve(uint64_t bytes) {
   uint64_t used = used_.load(std::memory_order_relaxed);
   do {
     if (used > limit || bytes > limit - used) {
-      return absl::ResourceExhaustedError("memory limit exceeded: " + std::to_string(bytes) + " bytes asked, " + std::to_string(used) +
-                                          " in use; limit " + std::to_string(limit));
+      return absl::ResourceExhaustedError("memory limit exceeded: " + std::to_string(bytes) + " bytes asked, " +
+                                          std::to_string(used) + " in use; limit " + std::to_string(limit));
     }
   } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
   const uint64_t now = used + bytes;
@@ -84,7 +86,8 @@ absl::Status MemoryBudget::Reserve(uint64_t bytes) {
 
 void MemoryBudget::Release(uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
 
-absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> budget, uint64_t bytes, bool huge_pages, Contents contents) {
+absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> budget, uint64_t bytes, bool huge_pages,
+                                                Contents contents) {
   HugeBuffer buffer;
   if (bytes == 0) return buffer;
   if (budget) {
@@ -106,7 +109,8 @@ absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> bu
   }
   if (data == nullptr) {
     if (budget) budget->Release(bytes);
-    return absl::ResourceExhaustedError("out of memory: " + std::to_string(bytes) + " bytes asked; accepted: what the system has free");
+    return absl::ResourceExhaustedError("out of memory: " + std::to_string(bytes) +
+                                        " bytes asked; accepted: what the system has free");
   }
   // A request only: where the system has switched large pages off, small ones work too.
   if (huge && is_new) madvise(data, mapping_bytes, MADV_HUGEPAGE);
@@ -142,7 +146,8 @@ void HugeBuffer::Free() {
   bytes_ = mapping_bytes_ = 0;
 }
 
-absl::StatusOr<GrowingBuffer> GrowingBuffer::Reserve(std::shared_ptr<MemoryBudget> budget, uint64_t most_bytes, bool huge_pages) {
+absl::StatusOr<GrowingBuffer> GrowingBuffer::Reserve(std::shared_ptr<MemoryBudget> budget, uint64_t most_bytes,
+                                                     bool huge_pages) {
   GrowingBuffer buffer;
   const uint64_t bytes = RoundUp(most_bytes, kHugePageBytes);
   buffer.data_ = bytes < kAddressSpaceBytes ? MapAligned(bytes, kHugePageBytes, PROT_NONE, MAP_NORESERVE) : nullptr;
@@ -165,17 +170,22 @@ absl::Status GrowingBuffer::Grow(uint64_t bytes) {
   if (budget_) {
     if (absl::Status status = budget_->Reserve(bytes - bytes_); !status.ok()) return status;
   }
-  // Whole large pages from the beginning: a table of 1 MiB in small ones needs more translations than the first-level TLB holds.
-  const uint64_t unit = huge_pages_ ? kHugePageBytes : kPageBytes, begin = RoundUp(bytes_, unit), end = RoundUp(bytes, unit);
-  const uint64_t kept = huge_pages_ ? KeptPages::OfProcess().MoveTo(data_ + begin, end - begin) : 0, fresh = begin + kept;
+  // Whole large pages from the beginning: a table of 1 MiB in small ones needs more translations than the first-level
+  // TLB holds.
+  const uint64_t unit = huge_pages_ ? kHugePageBytes : kPageBytes, begin = RoundUp(bytes_, unit),
+                 end = RoundUp(bytes, unit);
+  const uint64_t kept = huge_pages_ ? KeptPages::OfProcess().MoveTo(data_ + begin, end - begin) : 0,
+                 fresh = begin + kept;
   std::memset(data_ + begin, 0, kept);
   if (end > fresh && mprotect(data_ + fresh, end - fresh, PROT_READ | PROT_WRITE) != 0) {
     if (budget_) budget_->Release(bytes - bytes_);
-    return absl::ResourceExhaustedError("out of memory: " + std::to_string(bytes) + " bytes asked; accepted: what the system has free");
+    return absl::ResourceExhaustedError("out of memory: " + std::to_string(bytes) +
+                                        " bytes asked; accepted: what the system has free");
   }
   if (huge_pages_ && end > fresh) madvise(data_ + fresh, end - fresh, MADV_HUGEPAGE);
 #if defined(MADV_POPULATE_WRITE)
-  // Pages that are read before they are written would be faulted twice. A request only: before Linux 5.14 they fault one by one.
+  // Pages that are read before they are written would be faulted twice. A request only: before Linux 5.14 they fault
+  // one by one.
   if (end > fresh) madvise(data_ + fresh, end - fresh, MADV_POPULATE_WRITE);
 #endif
   bytes_ = bytes;
@@ -216,7 +226,8 @@ absl::StatusOr<uint8_t*> Arena::Allocate(uint64_t bytes) {
   bytes = RoundUp(bytes, 64);
   if (buffers_.empty() || buffers_.back().bytes() - used_bytes_ < bytes) {
     // A piece that is most of a large page is worth one, though two of them come.
-    const uint64_t least = contents_ == Contents::kAnything && bytes >= kHugePageBytes / 2 ? kHugePageBytes : kFirstBytes;
+    const uint64_t least =
+        contents_ == Contents::kAnything && bytes >= kHugePageBytes / 2 ? kHugePageBytes : kFirstBytes;
     const uint64_t grown = std::clamp(bytes_, least, kLargestBytes);
     absl::StatusOr<HugeBuffer> buffer = HugeBuffer::Allocate(budget_, std::max(bytes, grown), huge_pages_, contents_);
     if (!buffer.ok()) return buffer.status();

@@ -37,9 +37,9 @@ class MemoryBudget {
 // What new memory is to have in it. kAnything: what was written to it before, perhaps.
 enum class Contents : uint8_t { kZeros, kAnything };
 
-// Memory on huge pages where asked and above 2 MiB; less from the allocator. Of zeros it is pages straight from the system, never touched
-// before their user does, so that "empty is 0" costs nothing; with anything in it, pages that were used before, where there are any: they
-// are kept for that (kept_pages.h), and writing to them first costs half.
+// Memory on huge pages where asked and above 2 MiB; less from the allocator. Of zeros it is pages straight from the
+// system, never touched before their user does, so that "empty is 0" costs nothing; with anything in it, pages that
+// were used before, where there are any: they are kept for that (kept_pages.h), and writing to them first costs half.
 class HugeBuffer {
  public:
   HugeBuffer() = default;
@@ -63,8 +63,8 @@ class HugeBuffer {
   bool keeps_pages_ = false;
 };
 
-// Zeroed memory that grows where it is: addresses are reserved first and pages taken as it grows, so that what is there neither moves nor
-// is copied.
+// Zeroed memory that grows where it is: addresses are reserved first and pages taken as it grows, so that what is there
+// neither moves nor is copied.
 class GrowingBuffer {
  public:
   GrowingBuffer() = default;
@@ -73,7 +73,8 @@ class GrowingBuffer {
   ~GrowingBuffer() { Free(); }
 
   // *Errors*: ResourceExhausted where the system gives no addresses.
-  static absl::StatusOr<GrowingBuffer> Reserve(std::shared_ptr<MemoryBudget> budget, uint64_t most_bytes, bool huge_pages);
+  static absl::StatusOr<GrowingBuffer> Reserve(std::shared_ptr<MemoryBudget> budget, uint64_t most_bytes,
+                                               bool huge_pages);
   // To `bytes` bytes. *Errors*: ResourceExhausted over the budget or beyond what was reserved, which changes nothing.
   absl::Status Grow(uint64_t bytes);
 
@@ -90,8 +91,8 @@ class GrowingBuffer {
   bool huge_pages_ = false;
 };
 
-// Gives out pieces of large buffers, front to back, and frees all at once. What grows piece by piece (tuples in order of arrival) lies on
-// huge pages this way, at one system call for many pieces. *Threads*: one.
+// Gives out pieces of large buffers, front to back, and frees all at once. What grows piece by piece (tuples in order
+// of arrival) lies on huge pages this way, at one system call for many pieces. *Threads*: one.
 class Arena {
  public:
   Arena(std::shared_ptr<MemoryBudget> budget, bool huge_pages, Contents contents = Contents::kZeros)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message names the value that is wrong and what is accepted in its place. A misspelt name also gets the nearest accepted one, by the
-// number of letters inserted, deleted, replaced or swapped with a neighbour: `kyes` is 1 from `keys`.
+// A message names the value that is wrong and what is accepted in its place. A misspelt name also gets the nearest
+// accepted one, by the number of letters inserted, deleted, replaced or swapped with a neighbour: `kyes` is 1 from
+// `keys`.
 #include "runtime/base/messages.h"
 
 #include <algorithm>
@@ -21,14 +22,16 @@ size_t Distance(std::string_view a, std::string_view b) {
     for (size_t j = 1; j <= b.size(); ++j) {
       const bool same = LowerCase(a[i - 1]) == LowerCase(b[j - 1]);
       d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (same ? 0 : 1)});
-      const bool swapped = i > 1 && j > 1 && LowerCase(a[i - 1]) == LowerCase(b[j - 2]) && LowerCase(a[i - 2]) == LowerCase(b[j - 1]);
+      const bool swapped =
+          i > 1 && j > 1 && LowerCase(a[i - 1]) == LowerCase(b[j - 2]) && LowerCase(a[i - 2]) == LowerCase(b[j - 1]);
       if (swapped) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
     }
   }
   return d[a.size()][b.size()];
 }
 
-// The accepted name that `value` was probably meant to be: at most a third of its letters away. Empty where none is that near.
+// The accepted name that `value` was probably meant to be: at most a third of its letters away. Empty where none is
+// that near.
 std::string_view Nearest(std::string_view value, const Names& accepted) {
   constexpr size_t kMaxNameBytes = 40;
   if (value.size() < 2 || value.size() > kMaxNameBytes) return {};

@@ -19,7 +19,8 @@ class OutputBuffer {
   OutputBuffer& operator=(const OutputBuffer&) = delete;
   ~OutputBuffer() { Free(); }
 
-  // Room for at least `capacity_bytes`, 64 writable bytes beyond them, and as many rounded up to a multiple of 64. Frees what was there.
+  // Room for at least `capacity_bytes`, 64 writable bytes beyond them, and as many rounded up to a multiple of 64.
+  // Frees what was there.
   // *Errors*: ResourceExhausted.
   absl::Status Allocate(std::shared_ptr<MemoryBudget> budget, uint64_t capacity_bytes);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A phase of 64 tasks with 3 threads: each takes the next number under the mutex, runs it without, comes back. Who finds no number left
-// waits, unless nothing runs any more: then it begins the next phase. A task is hundreds of microseconds, so the mutex is not felt.
+// A phase of 64 tasks with 3 threads: each takes the next number under the mutex, runs it without, comes back. Who
+// finds no number left waits, unless nothing runs any more: then it begins the next phase. A task is hundreds of
+// microseconds, so the mutex is not felt.
 #include "runtime/base/shared_work.h"
 
 #include <algorithm>
@@ -71,7 +72,8 @@ absl::Status SharedWork::RunTasks() {
   return status_;
 }
 
-absl::Status RunMorsels(uint32_t threads, uint64_t num_tasks, const std::function<absl::Status(uint32_t thread, uint64_t task)>& run) {
+absl::Status RunMorsels(uint32_t threads, uint64_t num_tasks,
+                        const std::function<absl::Status(uint32_t thread, uint64_t task)>& run) {
   std::atomic<uint64_t> next{0};
   std::atomic<bool> failed{false};
   std::mutex mutex;

@@ -17,7 +17,8 @@
 
 #define QUERN_CONCAT_INNER_(a, b) a##b
 #define QUERN_CONCAT_(a, b) QUERN_CONCAT_INNER_(a, b)
-#define QUERN_ASSIGN_OR_RETURN(lhs, expression) QUERN_ASSIGN_OR_RETURN_(QUERN_CONCAT_(quern_or_, __LINE__), lhs, expression)
+#define QUERN_ASSIGN_OR_RETURN(lhs, expression) \
+  QUERN_ASSIGN_OR_RETURN_(QUERN_CONCAT_(quern_or_, __LINE__), lhs, expression)
 #define QUERN_ASSIGN_OR_RETURN_(temporary, lhs, expression)  \
   auto temporary = (expression);                             \
   if (!temporary.ok()) return std::move(temporary).status(); \

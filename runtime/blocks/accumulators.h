@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accumulator blocks: reading an argument in the form that a step wants, and the steps themselves (update_functions.def). As with all
-// blocks, a compiled kernel calls them with constants and inlines them, and the generic kernel calls the same ones in loops of its own.
+// Accumulator blocks: reading an argument in the form that a step wants, and the steps themselves
+// (update_functions.def). As with all blocks, a compiled kernel calls them with constants and inlines them, and the
+// generic kernel calls the same ones in loops of its own.
 //
-// Steps of sums, counts and extremes are told by `one` whether the row takes part: 0 adds nothing to any of them, since every state is 0
-// for no rows, so that a null costs no branch that nobody can predict. The other steps are only called for rows that take part.
+// Steps of sums, counts and extremes are told by `one` whether the row takes part: 0 adds nothing to any of them, since
+// every state is 0 for no rows, so that a null costs no branch that nobody can predict. The other steps are only called
+// for rows that take part.
 #ifndef QUERN_RUNTIME_BLOCKS_ACCUMULATORS_H_
 #define QUERN_RUNTIME_BLOCKS_ACCUMULATORS_H_
 
@@ -14,7 +16,8 @@ namespace quern::blocks {
 
 using int128_t = __int128;
 
-// ---- reading -----------------------------------------------------------------------------------------------------------------------
+// ---- reading
+// -----------------------------------------------------------------------------------------------------------------------
 
 template <Storage kStorage>
 QUERN_INLINE int64_t ReadInteger(const QuernColumn* column, uint32_t row, bool is_signed) {
@@ -36,9 +39,9 @@ QUERN_INLINE double ReadNumber(const QuernColumn* column, uint32_t row, bool is_
   }
 }
 
-// A value as an unsigned number of the same order, in which every NaN is greater than all numbers. Of floats, the bits of negative ones are
-// turned over and the sign bit of all: that puts NaNs with a sign bit below -inf, at 0 and up; counted from -inf they come last, by
-// wrapping round. No comparison, no branch.
+// A value as an unsigned number of the same order, in which every NaN is greater than all numbers. Of floats, the bits
+// of negative ones are turned over and the sign bit of all: that puts NaNs with a sign bit below -inf, at 0 and up;
+// counted from -inf they come last, by wrapping round. No comparison, no branch.
 constexpr uint64_t kOrderedNegativeInfinity = 0x000fffffffffffffu;  // of an f64, before it is counted from
 
 QUERN_INLINE uint64_t OrderedBits(uint64_t bits, Storage storage) {
@@ -55,7 +58,8 @@ template <Storage kStorage>
 QUERN_INLINE uint64_t ReadOrdered(const QuernColumn* column, uint32_t row, bool is_signed) {
   if constexpr (kStorage == kF32) return OrderedBits(LoadAt<uint32_t>(column->values, row), kF32);
   else if constexpr (kStorage == kF64) return OrderedBits(LoadAt<uint64_t>(column->values, row), kF64);
-  else return static_cast<uint64_t>(ReadInteger<kStorage>(column, row, is_signed)) ^ (is_signed ? uint64_t{1} << 63 : 0);
+  else
+    return static_cast<uint64_t>(ReadInteger<kStorage>(column, row, is_signed)) ^ (is_signed ? uint64_t{1} << 63 : 0);
 }
 
 // The value's bits as they lie in the column.
@@ -81,7 +85,8 @@ QUERN_INLINE uint64_t BitsOfOrdered(uint64_t ordered, Storage storage, bool is_s
   return ordered ^ (is_signed ? uint64_t{1} << 63 : 0);
 }
 
-// ---- steps of 64-bit states ----------------------------------------------------------------------------------------------------------
+// ---- steps of 64-bit states
+// ----------------------------------------------------------------------------------------------------------
 
 template <class T>
 QUERN_INLINE void AddTo(uint8_t* state, T value) {
@@ -94,8 +99,9 @@ QUERN_INLINE void UpdateSum(int64_t v, uint8_t* state, bool is_signed, uint8_t* 
   const int64_t before = Load<int64_t>(state);
   int64_t signed_sum = 0;
   uint64_t unsigned_sum = 0;
-  const bool does_not_fit = is_signed ? __builtin_add_overflow(before, v, &signed_sum)
-                                      : __builtin_add_overflow(static_cast<uint64_t>(before), static_cast<uint64_t>(v), &unsigned_sum);
+  const bool does_not_fit =
+      is_signed ? __builtin_add_overflow(before, v, &signed_sum)
+                : __builtin_add_overflow(static_cast<uint64_t>(before), static_cast<uint64_t>(v), &unsigned_sum);
   if (__builtin_expect(does_not_fit, 0)) *overflowed = 1;
   Store(state, is_signed ? static_cast<uint64_t>(signed_sum) : unsigned_sum);
 }
@@ -104,7 +110,9 @@ QUERN_INLINE int128_t Widened(int64_t v, bool is_signed) {
   return is_signed ? int128_t{v} : static_cast<int128_t>(static_cast<uint64_t>(v));
 }
 
-QUERN_INLINE void StepSum128(int64_t v, uint8_t* state, bool is_signed) { AddTo<int128_t>(state, Widened(v, is_signed)); }
+QUERN_INLINE void StepSum128(int64_t v, uint8_t* state, bool is_signed) {
+  AddTo<int128_t>(state, Widened(v, is_signed));
+}
 QUERN_INLINE void UpdateSumFloat(double v, uint8_t* state) { AddTo<double>(state, v); }
 
 QUERN_INLINE void StepAvgSmall(int64_t v, uint8_t* state, uint64_t one) {
@@ -140,7 +148,8 @@ QUERN_INLINE void UpdatePick(uint64_t bits, uint64_t order, uint8_t* state) {
 QUERN_INLINE void UpdateBitOr(uint64_t bits, uint8_t* state) { Store(state, Load<uint64_t>(state) | bits); }
 QUERN_INLINE void UpdateBitXor(uint64_t bits, uint8_t* state) { Store(state, Load<uint64_t>(state) ^ bits); }
 
-// ---- steps of 128-bit values -----------------------------------------------------------------------------------------------------------
+// ---- steps of 128-bit values
+// -----------------------------------------------------------------------------------------------------------
 
 QUERN_INLINE void UpdateSumWide(int128_t v, uint8_t* state, uint8_t* overflowed) {
   int128_t sum = 0;
@@ -164,7 +173,8 @@ QUERN_INLINE void UpdatePickWide(int128_t v, uint64_t order, uint8_t* state) {
 
 // What a step does with a value of 128 bits.
 template <Step kStep>
-QUERN_INLINE void StepWide(const QuernColumn* column, uint32_t row, uint8_t* state, uint64_t row_id, uint8_t* overflowed) {
+QUERN_INLINE void StepWide(const QuernColumn* column, uint32_t row, uint8_t* state, uint64_t row_id,
+                           uint8_t* overflowed) {
   const int128_t v = static_cast<int128_t>(WideReader::Read(column, row));
   if constexpr (kStep == kUpdateSumDecimal) UpdateSumWide(v, state, overflowed);
   if constexpr (kStep == kUpdateAvgDecimal) {
@@ -178,7 +188,8 @@ QUERN_INLINE void StepWide(const QuernColumn* column, uint32_t row, uint8_t* sta
   if constexpr (kStep == kUpdateLastWide) UpdatePickWide(v, row_id + 1, state);
 }
 
-// ---- moments (Welford 1962; pairwise merges: Chan, Golub, LeVeque 1983) ----------------------------------------------------------------
+// ---- moments (Welford 1962; pairwise merges: Chan, Golub, LeVeque 1983)
+// ----------------------------------------------------------------
 
 struct Moments {
   double count, mean, squares;
@@ -221,7 +232,8 @@ QUERN_INLINE void UpdateCorrelation(double x, double y, uint8_t* state) {
   Store(state, m);
 }
 
-// ---- by step -------------------------------------------------------------------------------------------------------------------------
+// ---- by step
+// -------------------------------------------------------------------------------------------------------------------------
 
 // Whether a row that does not take part can be given to the step as a value of 0 and no row.
 constexpr bool IsMasked(Step step) {
@@ -256,12 +268,16 @@ constexpr bool IsMasked(Step step) {
   return false;
 }
 
-// What is exclusive-ored to a value before its step: a minimum is the complement of a maximum of complements, and an and of an or.
-constexpr uint64_t TurnedBits(Step step, bool negated) { return step == kUpdateMin || step == kUpdateBitAnd ? ~uint64_t{0} : negated ? 1 : 0; }
+// What is exclusive-ored to a value before its step: a minimum is the complement of a maximum of complements, and an
+// and of an or.
+constexpr uint64_t TurnedBits(Step step, bool negated) {
+  return step == kUpdateMin || step == kUpdateBitAnd ? ~uint64_t{0} : negated ? 1 : 0;
+}
 
 // value: 64 bits in the form that the step reads (a number as the bits of an f64), turned.
 template <Step kStep>
-QUERN_INLINE void Step64(uint64_t value, uint8_t* state, uint64_t one, bool is_signed, uint64_t row_id, uint8_t* overflowed) {
+QUERN_INLINE void Step64(uint64_t value, uint8_t* state, uint64_t one, bool is_signed, uint64_t row_id,
+                         uint8_t* overflowed) {
   const int64_t integer = static_cast<int64_t>(value);
   if constexpr (kStep == kUpdateRows) StepRows(state, one);
   if constexpr (kStep == kUpdateSum) UpdateSum(integer, state, is_signed, overflowed);
@@ -281,7 +297,8 @@ QUERN_INLINE void Step64(uint64_t value, uint8_t* state, uint64_t one, bool is_s
 
 template <Step kStep>
 QUERN_INLINE void StepTwo(uint64_t x, uint64_t y, uint8_t* state) {
-  if constexpr (kStep == kUpdateComoments) UpdateComoments(__builtin_bit_cast(double, x), __builtin_bit_cast(double, y), state);
+  if constexpr (kStep == kUpdateComoments)
+    UpdateComoments(__builtin_bit_cast(double, x), __builtin_bit_cast(double, y), state);
   else UpdateCorrelation(__builtin_bit_cast(double, x), __builtin_bit_cast(double, y), state);
 }
 

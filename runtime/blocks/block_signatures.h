@@ -1,45 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters and arguments of blocks, written once: quern_block_* (bitcode) and quern_rt_* (called) have the same ones. Arguments that
-// are constants in a kernel come last.
+// The parameters and arguments of blocks, written once: quern_block_* (bitcode) and quern_rt_* (called) have the same
+// ones. Arguments that are constants in a kernel come last.
 #ifndef QUERN_RUNTIME_BLOCKS_BLOCK_SIGNATURES_H_
 #define QUERN_RUNTIME_BLOCKS_BLOCK_SIGNATURES_H_
 
 #include "runtime/abi/kernel_abi.h"
 #include "runtime/abi/sort_abi.h"
 
-#define QUERN_HASH_PARAMETERS                                                                                                  \
-  (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* hashes, bool combine, bool nullable, \
-   CollationRule rule, uint32_t width)
-#define QUERN_PACK_PARAMETERS                                                                                                 \
-  (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine, bool nullable, \
-   uint32_t shift, uint32_t null_bit)
-#define QUERN_COMPARE_PARAMETERS (const QuernColumn* column, uint32_t row, const uint8_t* field, uint8_t comparison, bool is_signed)
+#define QUERN_HASH_PARAMETERS                                                                                   \
+  (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* hashes, bool combine, \
+   bool nullable, CollationRule rule, uint32_t width)
+#define QUERN_PACK_PARAMETERS                                                                                  \
+  (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine, \
+   bool nullable, uint32_t shift, uint32_t null_bit)
+#define QUERN_COMPARE_PARAMETERS \
+  (const QuernColumn* column, uint32_t row, const uint8_t* field, uint8_t comparison, bool is_signed)
 #define QUERN_STORE_PARAMETERS                                                                                         \
   (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint8_t* tuples, uint32_t tuple_bytes, \
    uint32_t field_offset, uint32_t null_offset, uint8_t null_mask, CollationRule rule, uint32_t width)
-#define QUERN_STORE_ARGUMENTS (column, first, rows, n, tuples, tuple_bytes, field_offset, null_offset, null_mask, rule, width)
-#define QUERN_EMIT_PROBE_PARAMETERS \
-  (const QuernColumn* column, const uint32_t* rows, uint32_t n, QuernOutColumn* out, uint64_t out_row, bool nullable, uint32_t width)
+#define QUERN_STORE_ARGUMENTS \
+  (column, first, rows, n, tuples, tuple_bytes, field_offset, null_offset, null_mask, rule, width)
+#define QUERN_EMIT_PROBE_PARAMETERS                                                                                   \
+  (const QuernColumn* column, const uint32_t* rows, uint32_t n, QuernOutColumn* out, uint64_t out_row, bool nullable, \
+   uint32_t width)
 #define QUERN_EMIT_PROBE_ARGUMENTS (column, rows, n, out, out_row, nullable, width)
-#define QUERN_EMIT_BUILD_PARAMETERS                                                                                       \
-  (const uint8_t* base, const uint64_t* tuples, uint32_t n, QuernOutColumn* out, uint64_t out_row, uint32_t field_offset, \
-   uint32_t null_offset, uint8_t null_mask, uint32_t width)
+#define QUERN_EMIT_BUILD_PARAMETERS                                                                \
+  (const uint8_t* base, const uint64_t* tuples, uint32_t n, QuernOutColumn* out, uint64_t out_row, \
+   uint32_t field_offset, uint32_t null_offset, uint8_t null_mask, uint32_t width)
 #define QUERN_EMIT_BUILD_ARGUMENTS (base, tuples, n, out, out_row, field_offset, null_offset, null_mask, width)
-#define QUERN_FIT_PROBE_PARAMETERS (const QuernColumn* column, const uint32_t* rows, uint32_t n, QuernOutColumn* out, bool nullable)
+#define QUERN_FIT_PROBE_PARAMETERS \
+  (const QuernColumn* column, const uint32_t* rows, uint32_t n, QuernOutColumn* out, bool nullable)
 #define QUERN_FIT_PROBE_ARGUMENTS (column, rows, n, out, nullable)
-#define QUERN_FIT_BUILD_PARAMETERS                                                                                            \
-  (const uint8_t* base, const uint64_t* tuples, uint32_t n, QuernOutColumn* out, uint32_t field_offset, uint32_t null_offset, \
-   uint8_t null_mask)
+#define QUERN_FIT_BUILD_PARAMETERS                                                                      \
+  (const uint8_t* base, const uint64_t* tuples, uint32_t n, QuernOutColumn* out, uint32_t field_offset, \
+   uint32_t null_offset, uint8_t null_mask)
 #define QUERN_FIT_BUILD_ARGUMENTS (base, tuples, n, out, field_offset, null_offset, null_mask)
-#define QUERN_ENCODE_PARAMETERS                                                                                               \
-  (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine, bool nullable, \
-   uint32_t shift, uint64_t flip)
-#define QUERN_ENCODE_NULLS_PARAMETERS                                                                                          \
-  (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine, uint32_t shift, \
-   bool null_is_one)
-#define QUERN_ENCODE_BYTES_PARAMETERS                                                                                      \
-  (const QuernSortDescriptor* descriptor, uint32_t key, const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, \
-   uint64_t* const* words, uint32_t num_words, uint32_t* incomplete)
+#define QUERN_ENCODE_PARAMETERS                                                                                \
+  (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine, \
+   bool nullable, uint32_t shift, uint64_t flip)
+#define QUERN_ENCODE_NULLS_PARAMETERS                                                                          \
+  (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine, \
+   uint32_t shift, bool null_is_one)
+#define QUERN_ENCODE_BYTES_PARAMETERS                                                              \
+  (const QuernSortDescriptor* descriptor, uint32_t key, const QuernColumn* column, uint64_t first, \
+   const uint32_t* rows, uint32_t n, uint64_t* const* words, uint32_t num_words, uint32_t* incomplete)
 #define QUERN_ENCODE_BYTES_ARGUMENTS (descriptor, key, column, first, rows, n, words, num_words, incomplete)
 #define QUERN_ORDER_PARAMETERS (const uint8_t* a, const uint8_t* b, bool is_signed, CollationRule rule, uint32_t width)
 

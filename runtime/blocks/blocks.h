@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks: the smallest steps of a kernel, one per storage. A block reads one kind of column, once: hash it, compare it with a tuple's
-// field, store it into one, copy it to an output column. Everything above is composition:
+// Blocks: the smallest steps of a kernel, one per storage. A block reads one kind of column, once: hash it, compare it
+// with a tuple's field, store it into one, copy it to an output column. Everything above is composition:
 //
-//     compiled kernel   the emitters (codegen/emit_*.cc) call blocks with constants, key after key, in a straight line; the blocks come
-//                       as bitcode (ir-templates/blocks.cc) and are always inlined, so that the constants fold their branches away
-//     generic kernel    ir-templates/generic/generic_join.cc calls the same functions in a loop over the descriptor's fields
+//     compiled kernel   the emitters (codegen/emit_*.cc) call blocks with constants, key after key, in a straight line;
+//     the blocks come
+//                       as bitcode (ir-templates/blocks.cc) and are always inlined, so that the constants fold their
+//                       branches away
+//     generic kernel    ir-templates/generic/generic_join.cc calls the same functions in a loop over the descriptor's
+//     fields
 //
 // Hence both agree to the bit on every hash and every tuple, and a table that one has begun the other can go on with.
 //
-// Rows come in two ways: `rows == nullptr` means the rows first, first+1, ..; otherwise row i is rows[i]. kNullRow in `rows` is a null
-// (dictionaries translate rows to rows of their values). Null slots of a column are never read through: what lies there may be anything.
+// Rows come in two ways: `rows == nullptr` means the rows first, first+1, ..; otherwise row i is rows[i]. kNullRow in
+// `rows` is a null (dictionaries translate rows to rows of their values). Null slots of a column are never read
+// through: what lies there may be anything.
 #ifndef QUERN_RUNTIME_BLOCKS_BLOCKS_H_
 #define QUERN_RUNTIME_BLOCKS_BLOCKS_H_
 
@@ -17,7 +21,8 @@
 #include "runtime/collation/collate.h"
 
 // Declared in runtime_calls.h too, which templates do not include.
-extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column, uint64_t more);  // NOLINT(readability-redundant-declaration)
+extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column,
+                                          uint64_t more);  // NOLINT(readability-redundant-declaration)
 
 namespace quern::blocks {
 
@@ -31,11 +36,15 @@ QUERN_INLINE bool IsValid(const QuernColumn* column, uint32_t row) {
   return row != kNullRow && (column->validity == nullptr || Bit(column->validity, column->bit_offset + row));
 }
 
-QUERN_INLINE uint32_t RowAt(const uint32_t* rows, uint64_t first, uint32_t i) { return rows ? rows[i] : static_cast<uint32_t>(first + i); }
+QUERN_INLINE uint32_t RowAt(const uint32_t* rows, uint64_t first, uint32_t i) {
+  return rows ? rows[i] : static_cast<uint32_t>(first + i);
+}
 
-// ---- readers: one per storage ----------------------------------------------------------------------------------------------------
+// ---- readers: one per storage
+// ----------------------------------------------------------------------------------------------------
 //
-// A reader of fixed width gives the value's bits as an unsigned integer, normalised for equality; a reader of strings gives bytes.
+// A reader of fixed width gives the value's bits as an unsigned integer, normalised for equality; a reader of strings
+// gives bytes.
 
 template <class T>
 struct IntegerReader {
@@ -131,7 +140,8 @@ QUERN_INLINE Bytes ReadBytes(const QuernColumn* column, uint32_t row, CollationR
 
 // One value as the 64 bits that enter the hash. memo: of the batch, for strings under a rule that weighs them.
 template <Storage kStorage>
-QUERN_INLINE uint64_t HashInput(const QuernColumn* column, uint32_t row, CollationRule rule, uint32_t width, HashMemo* memo) {
+QUERN_INLINE uint64_t HashInput(const QuernColumn* column, uint32_t row, CollationRule rule, uint32_t width,
+                                HashMemo* memo) {
   if constexpr (IsVariableStorage(kStorage) || kStorage == kFixed) {
     Bytes s = ReadBytes<kStorage>(column, row, rule, width);
     if (IsVariableStorage(kStorage) && (rule & kWeighsEquality) != 0) return memo->Hash(s, rule);
@@ -153,11 +163,12 @@ QUERN_INLINE U64x8 ReadLanes(const QuernColumn* column, uint64_t first) {
   return ReaderOf<kStorage>::Normalise(__builtin_convertvector(lanes, U64x8));
 }
 
-// Hashes a column eight rows at a time as far as that goes, and answers how far: not at all where rows are picked or may be null.
+// Hashes a column eight rows at a time as far as that goes, and answers how far: not at all where rows are picked or
+// may be null.
 // *Cost*: about 0.5 ns a row.
 template <Storage kStorage>
-QUERN_INLINE uint32_t HashLanes(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* hashes, bool combine,
-                                bool nullable) {
+QUERN_INLINE uint32_t HashLanes(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
+                                uint64_t* hashes, bool combine, bool nullable) {
   if (rows != nullptr || (nullable && column->validity != nullptr)) return 0;
   const QuernColumn c = *column;  // a copy, which no store of a hash can be taken for a change of
   uint32_t i = 0;
@@ -171,15 +182,15 @@ QUERN_INLINE uint32_t HashLanes(const QuernColumn* column, uint64_t first, const
 // Values that reach the hash through multiplications of their own need no Mix.
 constexpr bool IsMixed(Storage s) { return IsVariableStorage(s) || s == kFixed || s == k128; }
 
-// Neighbouring strings ahead of the one that is read, so that it is there by then: where a table is looked at in between, the machine does
-// not see that they are read in order.
+// Neighbouring strings ahead of the one that is read, so that it is there by then: where a table is looked at in
+// between, the machine does not see that they are read in order.
 constexpr uint32_t kOffsetsAhead = 512, kStringBytesAhead = 4096;
 
 // Strings longer than kShortBytes, apart from the loop over those that are not.
 inline __attribute__((noinline)) uint64_t HashLong(const uint8_t* p, uint32_t n) { return HashBytes(p, n); }
 
-// Hashes neighbouring strings, none of them null, and answers how many: all that have kShortBytes bytes of the column behind their first
-// one, their own or others' strings, so that nothing needs to be tested but the length.
+// Hashes neighbouring strings, none of them null, and answers how many: all that have kShortBytes bytes of the column
+// behind their first one, their own or others' strings, so that nothing needs to be tested but the length.
 template <class Offset, bool kCombines>
 QUERN_INLINE uint32_t HashNeighbours(const QuernColumn* column, uint64_t first, uint32_t n, uint64_t* hashes) {
   const uint8_t* const bytes = static_cast<const uint8_t*>(column->values);
@@ -202,14 +213,16 @@ QUERN_INLINE uint32_t HashNeighbours(const QuernColumn* column, uint64_t first, 
 }
 
 template <Storage kStorage>
-QUERN_INLINE void HashRows(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* hashes, bool combine,
-                           bool nullable, CollationRule rule, uint32_t width, HashMemo* memo) {
+QUERN_INLINE void HashRows(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
+                           uint64_t* hashes, bool combine, bool nullable, CollationRule rule, uint32_t width,
+                           HashMemo* memo) {
   uint32_t i = 0;
   if constexpr (HasLanes(kStorage)) i = HashLanes<kStorage>(column, first, rows, n, hashes, combine, nullable);
   if constexpr (kStorage == kVar32 || kStorage == kVar64) {
     if (rule == 0 && rows == nullptr && n > 0 && !(nullable && column->validity != nullptr)) {
       using Offset = typename ReaderOf<kStorage>::OffsetType;
-      i = combine ? HashNeighbours<Offset, true>(column, first, n, hashes) : HashNeighbours<Offset, false>(column, first, n, hashes);
+      i = combine ? HashNeighbours<Offset, true>(column, first, n, hashes)
+                  : HashNeighbours<Offset, false>(column, first, n, hashes);
     }
   }
   for (; i < n; ++i) {
@@ -220,12 +233,12 @@ QUERN_INLINE void HashRows(const QuernColumn* column, uint64_t first, const uint
   }
 }
 
-// Hashes one key column of a batch: hashes[i] = Mix(value), or Combine(hashes[i], value) where a key came before. A null (only where
-// `nullable`: keys whose nulls are equal) enters as kNullInput. Strings are weighed, trimmed or taken as they are, each in a loop of its
-// own.
+// Hashes one key column of a batch: hashes[i] = Mix(value), or Combine(hashes[i], value) where a key came before. A
+// null (only where `nullable`: keys whose nulls are equal) enters as kNullInput. Strings are weighed, trimmed or taken
+// as they are, each in a loop of its own.
 template <Storage kStorage>
-QUERN_INLINE void HashColumn(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* hashes, bool combine,
-                             bool nullable, CollationRule rule, uint32_t width) {
+QUERN_INLINE void HashColumn(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
+                             uint64_t* hashes, bool combine, bool nullable, CollationRule rule, uint32_t width) {
   if (IsVariableStorage(kStorage) && (rule & kWeighsEquality) != 0) {
     HashMemo memo;
     HashRows<kStorage>(column, first, rows, n, hashes, combine, nullable, rule, width, &memo);
@@ -236,13 +249,15 @@ QUERN_INLINE void HashColumn(const QuernColumn* column, uint64_t first, const ui
   }
 }
 
-// ---- packed keys ---------------------------------------------------------------------------------------------------------------------
+// ---- packed keys
+// ---------------------------------------------------------------------------------------------------------------------
 
-// Packs one key column of a batch: words[i] = value << shift, or-ed to what is there where a key came before. A null (only where
-// `nullable`: keys whose nulls are equal) is bit `null_bit` over a value of 0. *Cost*: about 0.2 ns a row on lanes.
+// Packs one key column of a batch: words[i] = value << shift, or-ed to what is there where a key came before. A null
+// (only where `nullable`: keys whose nulls are equal) is bit `null_bit` over a value of 0. *Cost*: about 0.2 ns a row
+// on lanes.
 template <Storage kStorage>
-QUERN_INLINE uint32_t PackLanes(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine,
-                                bool nullable, uint32_t shift) {
+QUERN_INLINE uint32_t PackLanes(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
+                                uint64_t* words, bool combine, bool nullable, uint32_t shift) {
   if (rows != nullptr || (nullable && column->validity != nullptr)) return 0;
   const QuernColumn c = *column;  // a copy, which no store of a word can be taken for a change of
   uint32_t i = 0;
@@ -254,19 +269,21 @@ QUERN_INLINE uint32_t PackLanes(const QuernColumn* column, uint64_t first, const
 }
 
 template <Storage kStorage>
-QUERN_INLINE void PackColumn(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine,
-                             bool nullable, uint32_t shift, uint32_t null_bit) {
+QUERN_INLINE void PackColumn(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
+                             uint64_t* words, bool combine, bool nullable, uint32_t shift, uint32_t null_bit) {
   uint32_t i = 0;
   if constexpr (HasLanes(kStorage)) i = PackLanes<kStorage>(column, first, rows, n, words, combine, nullable, shift);
   for (; i < n; ++i) {
     uint32_t row = RowAt(rows, first, i);
     bool is_null = nullable && !IsValid(column, row);
-    uint64_t v = is_null ? uint64_t{1} << null_bit : static_cast<uint64_t>(ReaderOf<kStorage>::Read(column, row)) << shift;
+    uint64_t v =
+        is_null ? uint64_t{1} << null_bit : static_cast<uint64_t>(ReaderOf<kStorage>::Read(column, row)) << shift;
     words[i] = combine ? words[i] | v : v;
   }
 }
 
-// ---- comparing and storing: a column's value against a tuple's field -----------------------------------------------------------------
+// ---- comparing and storing: a column's value against a tuple's field
+// -----------------------------------------------------------------
 
 // No branch depends on the length, but where a string ends a page.
 QUERN_INLINE StringRef MakeStringRef(Bytes s) {
@@ -275,7 +292,8 @@ QUERN_INLINE StringRef MakeStringRef(Bytes s) {
   uint8_t* out = reinterpret_cast<uint8_t*>(&ref) + 4;
   if (__builtin_expect(s.length != 0 && MayReadShort(s.data), 1)) {
     const uint8_t* mask = ShortMask(s.length < kShortBytes ? s.length : kShortBytes);
-    const uint64_t rest = Load<uint64_t>(s.data + 4) & Load<uint64_t>(mask + 4), address = reinterpret_cast<uintptr_t>(s.data);
+    const uint64_t rest = Load<uint64_t>(s.data + 4) & Load<uint64_t>(mask + 4),
+                   address = reinterpret_cast<uintptr_t>(s.data);
     Store(out, Load<uint32_t>(s.data) & Load<uint32_t>(mask));
     Store(out + 4, s.length > kInlineStringBytes ? address : rest);
   } else if (s.length > kInlineStringBytes) {
@@ -287,12 +305,12 @@ QUERN_INLINE StringRef MakeStringRef(Bytes s) {
   return ref;
 }
 
-// A key's field may hold more bytes itself than a StringRef does: `width` of them. 16-byte keys in a field of 24 bytes cost one random line
-// less each time they are compared.
+// A key's field may hold more bytes itself than a StringRef does: `width` of them. 16-byte keys in a field of 24 bytes
+// cost one random line less each time they are compared.
 QUERN_INLINE uint32_t InlineBytes(uint32_t width) { return width > kInlineStringBytes ? width : kInlineStringBytes; }
 
-// A string that its field holds is copied as all of the field's bytes, of which a mask leaves its own, in two pieces that overlap: strings
-// of 4 to 24 letters take 2 ns where a copy of just their bytes takes 6.
+// A string that its field holds is copied as all of the field's bytes, of which a mask leaves its own, in two pieces
+// that overlap: strings of 4 to 24 letters take 2 ns where a copy of just their bytes takes 6.
 QUERN_INLINE void StoreString(Bytes s, uint8_t* field, uint32_t width) {
   typedef uint64_t U64x2 __attribute__((vector_size(16)));
   // The width first, which is the same for all: a branch on a length is not foreseen.
@@ -305,7 +323,8 @@ QUERN_INLINE void StoreString(Bytes s, uint8_t* field, uint32_t width) {
   Store(field, s.length);
   if (__builtin_expect(static_cast<int>(width <= kShortBytes) & static_cast<int>(MayReadShort(data)), 1)) {
     const uint32_t last = width - 16;
-    const U64x2 front = Load<U64x2>(data) & Load<U64x2>(mask), back = Load<U64x2>(data + last) & Load<U64x2>(mask + last);
+    const U64x2 front = Load<U64x2>(data) & Load<U64x2>(mask),
+                back = Load<U64x2>(data + last) & Load<U64x2>(mask + last);
     Store(field + 4, front);
     Store(field + 4 + last, back);
   } else {
@@ -320,9 +339,9 @@ QUERN_INLINE Bytes BytesOf(const uint8_t* field, uint32_t width) {
   return {__builtin_expect_with_probability(length <= InlineBytes(width), 1, 0.5) ? field + 4 : address, length};
 }
 
-// A string of up to as many bytes as the field holds is compared by kShortBytes bytes of both, of which a mask leaves its own, so that no
-// branch depends on its length; of an empty one, which may lie anywhere, the field is compared with itself. The field's string has another
-// length where it is not held there.
+// A string of up to as many bytes as the field holds is compared by kShortBytes bytes of both, of which a mask leaves
+// its own, so that no branch depends on its length; of an empty one, which may lie anywhere, the field is compared with
+// itself. The field's string has another length where it is not held there.
 QUERN_INLINE bool EqualShort(Bytes s, const uint8_t* field) {
   typedef uint64_t U64x4 __attribute__((vector_size(32)));
   if (Load<uint32_t>(field) != s.length) return false;
@@ -334,8 +353,8 @@ QUERN_INLINE bool EqualShort(Bytes s, const uint8_t* field) {
   return (difference[0] | difference[1] | difference[2] | difference[3]) == 0;
 }
 
-// Length first, which is in the tuple. The prefix is not tested on its own: who comes here has passed the tag, and is equal in 99 of 100
-// cases.
+// Length first, which is in the tuple. The prefix is not tested on its own: who comes here has passed the tag, and is
+// equal in 99 of 100 cases.
 QUERN_INLINE bool EqualString(Bytes s, const uint8_t* field, uint32_t width) {
   const uint32_t held = InlineBytes(width);
   if (held <= kShortBytes && s.length <= held) return EqualShort(s, field);
@@ -343,8 +362,8 @@ QUERN_INLINE bool EqualString(Bytes s, const uint8_t* field, uint32_t width) {
   return s.length == stored.length && quern_outlined_equal_bytes(s.data, stored.data, s.length);
 }
 
-// Asks for the bytes of a string that the tuple does not hold itself: the lines of the first 64, after which the machine sees a stream. A
-// field that was never written, of a null, asks for anything, which does no harm.
+// Asks for the bytes of a string that the tuple does not hold itself: the lines of the first 64, after which the
+// machine sees a stream. A field that was never written, of a null, asks for anything, which does no harm.
 QUERN_INLINE void PrefetchString(const uint8_t* field, uint32_t width) {
   uint32_t length = Load<uint32_t>(field);
   if (length <= InlineBytes(width)) return;
@@ -354,7 +373,8 @@ QUERN_INLINE void PrefetchString(const uint8_t* field, uint32_t width) {
 }
 
 template <Storage kStorage>
-QUERN_INLINE bool EqualField(const QuernColumn* column, uint32_t row, const uint8_t* field, CollationRule rule, uint32_t width) {
+QUERN_INLINE bool EqualField(const QuernColumn* column, uint32_t row, const uint8_t* field, CollationRule rule,
+                             uint32_t width) {
   if constexpr (IsVariableStorage(kStorage)) {
     const Bytes s = ReadBytes<kStorage>(column, row, rule, width);
     return (rule & kWeighsEquality) != 0 ? EqualCollated(s, BytesOf(field, width), rule) : EqualString(s, field, width);
@@ -363,13 +383,15 @@ QUERN_INLINE bool EqualField(const QuernColumn* column, uint32_t row, const uint
 }
 
 template <Storage kStorage>
-QUERN_INLINE void StoreField(const QuernColumn* column, uint32_t row, uint8_t* field, CollationRule rule, uint32_t width) {
+QUERN_INLINE void StoreField(const QuernColumn* column, uint32_t row, uint8_t* field, CollationRule rule,
+                             uint32_t width) {
   if constexpr (IsVariableStorage(kStorage)) StoreString(ReadBytes<kStorage>(column, row, rule, width), field, width);
   else if constexpr (kStorage == kFixed) __builtin_memcpy(field, FixedReader::Read(column, row, width).data, width);
   else Store(field, ReaderOf<kStorage>::Read(column, row));
 }
 
-// Values as integers whose order is the values' order. Floats are normalised first: NaN is greater than all others, as in PostgreSQL.
+// Values as integers whose order is the values' order. Floats are normalised first: NaN is greater than all others, as
+// in PostgreSQL.
 template <Storage kStorage>
 QUERN_INLINE auto Ordered(typename ReaderOf<kStorage>::Value v) {
   if constexpr (kStorage == kF32) {
@@ -397,9 +419,11 @@ QUERN_INLINE bool Holds(T a, T b, uint8_t comparison) {
   }
 }
 
-// Whether `value of the column` OP `value of the tuple's field` holds; both are there. comparison: a Comparison of spec.h.
+// Whether `value of the column` OP `value of the tuple's field` holds; both are there. comparison: a Comparison of
+// spec.h.
 template <Storage kStorage>
-QUERN_INLINE bool CompareField(const QuernColumn* column, uint32_t row, const uint8_t* field, uint8_t comparison, bool is_signed) {
+QUERN_INLINE bool CompareField(const QuernColumn* column, uint32_t row, const uint8_t* field, uint8_t comparison,
+                               bool is_signed) {
   using T = typename ReaderOf<kStorage>::Value;
   auto a = Ordered<kStorage>(ReaderOf<kStorage>::Read(column, row)), b = Ordered<kStorage>(Load<T>(field));
   if constexpr (kStorage == k8) return is_signed ? Holds<int8_t>(a, b, comparison) : Holds(a, b, comparison);
@@ -409,12 +433,12 @@ QUERN_INLINE bool CompareField(const QuernColumn* column, uint32_t row, const ui
   else return Holds(a, b, comparison);
 }
 
-// Stores one key or payload column of a batch into its field of n neighbouring tuples. With a null mask a null sets its bit (zeroed before)
-// and leaves the field alone.
+// Stores one key or payload column of a batch into its field of n neighbouring tuples. With a null mask a null sets its
+// bit (zeroed before) and leaves the field alone.
 template <Storage kStorage>
-QUERN_INLINE void StoreColumn(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint8_t* tuples,
-                              uint32_t tuple_bytes, uint32_t field_offset, uint32_t null_offset, uint8_t null_mask, CollationRule rule,
-                              uint32_t width) {
+QUERN_INLINE void StoreColumn(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
+                              uint8_t* tuples, uint32_t tuple_bytes, uint32_t field_offset, uint32_t null_offset,
+                              uint8_t null_mask, CollationRule rule, uint32_t width) {
   const QuernColumn c = *column;  // a copy, which no store into a tuple can be taken for a change of
   for (uint32_t i = 0; i < n; ++i) {
     uint32_t row = RowAt(rows, first, i);
@@ -426,18 +450,23 @@ QUERN_INLINE void StoreColumn(const QuernColumn* column, uint64_t first, const u
 
 QUERN_INLINE void StoreRowIds(uint64_t first, const uint32_t* rows, uint32_t n, uint8_t* tuples, uint64_t first_row_id,
                               uint32_t tuple_bytes, uint32_t field_offset) {
-  for (uint32_t i = 0; i < n; ++i) Store(tuples + uint64_t{i} * tuple_bytes + field_offset, first_row_id + RowAt(rows, first, i));
+  for (uint32_t i = 0; i < n; ++i)
+    Store(tuples + uint64_t{i} * tuple_bytes + field_offset, first_row_id + RowAt(rows, first, i));
 }
 
-QUERN_INLINE void ZeroNullBits(uint8_t* tuples, uint32_t n, uint32_t tuple_bytes, uint32_t null_bits_offset, uint32_t null_bits_bytes) {
+QUERN_INLINE void ZeroNullBits(uint8_t* tuples, uint32_t n, uint32_t tuple_bytes, uint32_t null_bits_offset,
+                               uint32_t null_bits_bytes) {
   if (null_bits_bytes == 0) return;
-  for (uint32_t i = 0; i < n; ++i) __builtin_memset(tuples + uint64_t{i} * tuple_bytes + null_bits_offset, 0, null_bits_bytes);
+  for (uint32_t i = 0; i < n; ++i)
+    __builtin_memset(tuples + uint64_t{i} * tuple_bytes + null_bits_offset, 0, null_bits_bytes);
 }
 
-// ---- rows: nulls and dictionaries ------------------------------------------------------------------------------------------------------
+// ---- rows: nulls and dictionaries
+// ------------------------------------------------------------------------------------------------------
 
 // Keeps the rows whose key is not null; `out` may be `rows`. Answers how many.
-QUERN_INLINE uint32_t FilterValid(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint32_t* out) {
+QUERN_INLINE uint32_t FilterValid(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
+                                  uint32_t* out) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < n; ++i) {
     uint32_t row = RowAt(rows, first, i);
@@ -447,7 +476,8 @@ QUERN_INLINE uint32_t FilterValid(const QuernColumn* column, uint64_t first, con
   return kept;
 }
 
-// The dictionary's row of a column's row. Indices of valid rows are not negative, so zero extension serves signed ones too.
+// The dictionary's row of a column's row. Indices of valid rows are not negative, so zero extension serves signed ones
+// too.
 template <class Index>
 QUERN_INLINE uint32_t DictionaryRow(const QuernColumn* column, uint32_t row) {
   return static_cast<uint32_t>(LoadAt<Index>(column->values, row));
@@ -455,7 +485,8 @@ QUERN_INLINE uint32_t DictionaryRow(const QuernColumn* column, uint32_t row) {
 
 // Rows of a dictionary column as rows of its values; nulls become kNullRow.
 template <class Index>
-QUERN_INLINE void DictionaryRows(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint32_t* out) {
+QUERN_INLINE void DictionaryRows(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
+                                 uint32_t* out) {
   for (uint32_t i = 0; i < n; ++i) {
     uint32_t row = RowAt(rows, first, i);
     out[i] = IsValid(column, row) ? DictionaryRow<Index>(column, row) : kNullRow;
@@ -471,8 +502,8 @@ constexpr uint64_t kCopySlackBytes = 32;  // an output buffer has so many writab
 QUERN_INLINE void CopyBytes(uint8_t* to, const uint8_t* from, uint32_t n) {
   typedef uint64_t U64x2 __attribute__((vector_size(16)));
   if (n - 1 < kShortBytes && MayReadShort(from)) {
-    // 1 to 32 bytes by four words, which overlap where there are fewer: no branch depends on how many, and of a string in a tuple's field
-    // nothing is read that the field does not have.
+    // 1 to 32 bytes by four words, which overlap where there are fewer: no branch depends on how many, and of a string
+    // in a tuple's field nothing is read that the field does not have.
     const uint32_t last = n > 8 ? n - 8 : 0, second = last < 8 ? last : 8, third = last < 16 ? last : 16;
     const uint64_t words[4] = {Load<uint64_t>(from), Load<uint64_t>(from + second), Load<uint64_t>(from + third),
                                Load<uint64_t>(from + last)};
@@ -515,7 +546,8 @@ struct ProbeSource {
   QUERN_INLINE const uint8_t* ReadFixed(uint32_t i) const { return FixedReader::Read(column, rows[i], width).data; }
 };
 
-// A sort's tuples do not lie side by side: its base is null, and its offsets are addresses. Sanitizers would refuse to add them.
+// A sort's tuples do not lie side by side: its base is null, and its offsets are addresses. Sanitizers would refuse to
+// add them.
 #define QUERN_ANY_BASE __attribute__((no_sanitize("pointer-overflow")))
 
 // .. or a field of the matched tuples.
@@ -528,7 +560,9 @@ struct BuildSource {
   uint8_t null_mask;  // 0: not nullable
   uint32_t width;
 
-  QUERN_ANY_BASE QUERN_INLINE bool Valid(uint32_t i) const { return null_mask == 0 || (base[tuples[i] + null_offset] & null_mask) == 0; }
+  QUERN_ANY_BASE QUERN_INLINE bool Valid(uint32_t i) const {
+    return null_mask == 0 || (base[tuples[i] + null_offset] & null_mask) == 0;
+  }
   QUERN_ANY_BASE QUERN_INLINE Bytes ReadString(uint32_t i) const { return BytesOf(base + tuples[i] + field_offset, 0); }
   template <class T>
   QUERN_ANY_BASE QUERN_INLINE T ReadValue(uint32_t i) const {
@@ -537,8 +571,8 @@ struct BuildSource {
   QUERN_ANY_BASE QUERN_INLINE const uint8_t* ReadFixed(uint32_t i) const { return base + tuples[i] + field_offset; }
 };
 
-// How many of n values fit the output column, with room made for their bytes. Negative: a QuernCode. Fewer than n only at the limit of
-// 32-bit offsets. The bytes of a view's short strings take no room.
+// How many of n values fit the output column, with room made for their bytes. Negative: a QuernCode. Fewer than n only
+// at the limit of 32-bit offsets. The bytes of a view's short strings take no room.
 template <Storage kStorage, class Source>
 QUERN_INLINE int64_t FitStrings(const Source& source, uint32_t n, QuernOutColumn* out) {
   const uint64_t limit = (kStorage == kVar64 ? uint64_t{INT64_MAX} : uint64_t{INT32_MAX}) - out->num_bytes;
@@ -566,7 +600,8 @@ QUERN_INLINE void WriteString(Bytes s, QuernOutColumn* out, uint64_t row) {
     uint8_t* view = static_cast<uint8_t*>(out->values) + row * 16;
     StringRef ref = MakeStringRef(s);
     if (s.length > kInlineStringBytes) {
-      ref.bytes = reinterpret_cast<const char*>(out->num_bytes << 32);  // buffer 0 in the low half, offset in the high half
+      ref.bytes =
+          reinterpret_cast<const char*>(out->num_bytes << 32);  // buffer 0 in the low half, offset in the high half
       CopyBytes(to, s.data, s.length);
       out->num_bytes += s.length;
     }
@@ -574,7 +609,8 @@ QUERN_INLINE void WriteString(Bytes s, QuernOutColumn* out, uint64_t row) {
   } else {
     CopyBytes(to, s.data, s.length);
     out->num_bytes += s.length;
-    if constexpr (kStorage == kVar32) static_cast<int32_t*>(out->offsets)[row + 1] = static_cast<int32_t>(out->num_bytes);
+    if constexpr (kStorage == kVar32)
+      static_cast<int32_t*>(out->offsets)[row + 1] = static_cast<int32_t>(out->num_bytes);
     else static_cast<int64_t*>(out->offsets)[row + 1] = static_cast<int64_t>(out->num_bytes);
   }
 }
@@ -595,7 +631,8 @@ QUERN_INLINE void WriteValue(const Source& source, uint32_t i, bool valid, Quern
   }
 }
 
-// Writes n values from out_row on. Nulls are written as zeros or empty strings, so that no byte of a result is left over from before.
+// Writes n values from out_row on. Nulls are written as zeros or empty strings, so that no byte of a result is left
+// over from before.
 template <Storage kStorage, class Source>
 QUERN_INLINE void EmitColumn(const Source& source, uint32_t n, QuernOutColumn* out, uint64_t out_row, bool nullable) {
   if (!nullable) {
@@ -611,8 +648,8 @@ QUERN_INLINE void EmitColumn(const Source& source, uint32_t n, QuernOutColumn* o
 }
 
 // Row ids are null only where a row of the other side comes out on its own.
-QUERN_INLINE void EmitRowIds(const uint32_t* rows, uint32_t n, uint64_t first_row_id, QuernOutColumn* out, uint64_t out_row,
-                             bool nullable) {
+QUERN_INLINE void EmitRowIds(const uint32_t* rows, uint32_t n, uint64_t first_row_id, QuernOutColumn* out,
+                             uint64_t out_row, bool nullable) {
   uint64_t* to = static_cast<uint64_t*>(out->values) + out_row;
   for (uint32_t i = 0; i < n; ++i) {
     bool valid = !nullable || rows[i] != kNullRow;

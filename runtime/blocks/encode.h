@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of sorting: a key column to its parts of the words (sort_abi.h), and two tuples' fields in order. As with all blocks, a compiled
-// kernel calls them with constants and inlines them (or calls the runtime: out_of_line_blocks.def), and the generic kernel calls the same
-// ones.
+// Blocks of sorting: a key column to its parts of the words (sort_abi.h), and two tuples' fields in order. As with all
+// blocks, a compiled kernel calls them with constants and inlines them (or calls the runtime: out_of_line_blocks.def),
+// and the generic kernel calls the same ones.
 //
 // Encoding makes of a value an unsigned number of the part's width, and moves it to its place:
 //
 //     i32, part at bits 63 to 32 of word 0:    5  ->  0x00000005 ^ flip 0x80000000  ->  << 32, stored
-//     f64, descending:                       1.5  ->  0x3ff8.. with its sign turned: 0xbff8..  ->  ^ flip, all ones  ->  stored
-//     null:                                       ->  0, whatever the flip; the null part decides
+//     f64, descending:                       1.5  ->  0x3ff8.. with its sign turned: 0xbff8..  ->  ^ flip, all ones  ->
+//     stored null:                                       ->  0, whatever the flip; the null part decides
 //
-// Numbers go eight lanes at a time where rows are neighbours; what eight lanes leave over, and rows that were picked, go one by one.
+// Numbers go eight lanes at a time where rows are neighbours; what eight lanes leave over, and rows that were picked,
+// go one by one.
 #ifndef QUERN_RUNTIME_BLOCKS_ENCODE_H_
 #define QUERN_RUNTIME_BLOCKS_ENCODE_H_
 
@@ -22,19 +23,22 @@ extern "C" int32_t quern_rt_order_string(const uint8_t* a, const uint8_t* b, Col
 
 namespace quern::blocks {
 
-// The first kSortPrefixBytes bytes of what n strings are ordered by (order_prefix.cc), each a number of 128 bits, the first byte highest:
-// of the string, or of its order key where the rule weighs. Behind the end come zeros, or padding where the rule pads. Answers whether
-// there are two different strings that these numbers may not tell apart. Strings come trimmed, where the rule trims.
+// The first kSortPrefixBytes bytes of what n strings are ordered by (order_prefix.cc), each a number of 128 bits, the
+// first byte highest: of the string, or of its order key where the rule weighs. Behind the end come zeros, or padding
+// where the rule pads. Answers whether there are two different strings that these numbers may not tell apart. Strings
+// come trimmed, where the rule trims.
 bool OrderPrefixes(const Bytes* strings, uint32_t n, CollationRule rule, uint64_t* high, uint64_t* low);
 // Bytes from .. from + 7 of their order keys, by a rule that weighs. Answers whether one of them may have more.
 bool OrderWords(const Bytes* strings, uint32_t n, CollationRule rule, uint32_t from, uint64_t* words);
 
-// ---- numbers -----------------------------------------------------------------------------------------------------------------------
+// ---- numbers
+// -----------------------------------------------------------------------------------------------------------------------
 
 constexpr bool IsFloatStorage(Storage s) { return s == kF32 || s == kF64; }
 
-// Normalised bits as an unsigned number of the value's width and order. Of floats the sign is turned, and of negative ones all bits, since
-// their magnitude counts downwards; the one NaN that normalising leaves is above infinity by itself. V: uint64_t or U64x8.
+// Normalised bits as an unsigned number of the value's width and order. Of floats the sign is turned, and of negative
+// ones all bits, since their magnitude counts downwards; the one NaN that normalising leaves is above infinity by
+// itself. V: uint64_t or U64x8.
 template <Storage kStorage, class V>
 QUERN_INLINE V OrderedNumber(V v) {
   if constexpr (!IsFloatStorage(kStorage)) return v;
@@ -65,18 +69,19 @@ QUERN_INLINE U64x8 ReadNumberLanes(const QuernColumn* column, uint64_t first) {
   }
 }
 
-// All ones in the lanes of those of eight neighbouring rows that have a value. Reads the byte or the two bytes that hold their bits.
+// All ones in the lanes of those of eight neighbouring rows that have a value. Reads the byte or the two bytes that
+// hold their bits.
 QUERN_INLINE U64x8 ValidLanes(const uint8_t* validity, uint64_t first_bit) {
   const uint32_t bytes = validity[first_bit >> 3] | static_cast<uint32_t>(validity[(first_bit + 7) >> 3]) << 8;
   const U64x8 bits = U64x8{} + uint64_t{bytes >> (first_bit & 7)};
   return (U64x8)((bits & U64x8{1, 2, 4, 8, 16, 32, 64, 128}) != 0);
 }
 
-// Encodes a column eight rows at a time as far as that goes, and answers how far: not at all where rows are picked. *Cost*: a load, a xor
-// and a store for eight rows, about 0.1 ns a row.
+// Encodes a column eight rows at a time as far as that goes, and answers how far: not at all where rows are picked.
+// *Cost*: a load, a xor and a store for eight rows, about 0.1 ns a row.
 template <Storage kStorage, SortPartKind kPart>
-QUERN_INLINE uint32_t EncodeLanes(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words,
-                                  bool combine, bool nullable, uint32_t shift, uint64_t flip) {
+QUERN_INLINE uint32_t EncodeLanes(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
+                                  uint64_t* words, bool combine, bool nullable, uint32_t shift, uint64_t flip) {
   if (rows != nullptr) return 0;
   const QuernColumn c = *column;  // a copy, which no store of a word can be taken for a change of
   const bool has_nulls = nullable && c.validity != nullptr;
@@ -90,13 +95,14 @@ QUERN_INLINE uint32_t EncodeLanes(const QuernColumn* column, uint64_t first, con
   return i;
 }
 
-// words[i] = the part of row i in its place, or-ed to what is there where `combine` says that the word has been begun. `nullable`: the
-// column may have nulls, whose part is 0.
+// words[i] = the part of row i in its place, or-ed to what is there where `combine` says that the word has been begun.
+// `nullable`: the column may have nulls, whose part is 0.
 template <Storage kStorage, SortPartKind kPart>
-QUERN_INLINE void EncodeColumn(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine,
-                               bool nullable, uint32_t shift, uint64_t flip) {
+QUERN_INLINE void EncodeColumn(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
+                               uint64_t* words, bool combine, bool nullable, uint32_t shift, uint64_t flip) {
   uint32_t i = 0;
-  if constexpr (kStorage != kBit) i = EncodeLanes<kStorage, kPart>(column, first, rows, n, words, combine, nullable, shift, flip);
+  if constexpr (kStorage != kBit)
+    i = EncodeLanes<kStorage, kPart>(column, first, rows, n, words, combine, nullable, shift, flip);
   const QuernColumn c = *column;
   for (; i < n; ++i) {
     const uint32_t row = RowAt(rows, first, i);
@@ -106,12 +112,13 @@ QUERN_INLINE void EncodeColumn(const QuernColumn* column, uint64_t first, const 
   }
 }
 
-// ---- nulls -------------------------------------------------------------------------------------------------------------------------
+// ---- nulls
+// -------------------------------------------------------------------------------------------------------------------------
 
-// The null part: one bit, which is 1 for null where nulls come last and 1 for not null where they come first. Without a bitmap nothing is
-// read.
-QUERN_INLINE uint32_t EncodeNullLanes(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words,
-                                      bool combine, uint32_t shift, bool null_is_one) {
+// The null part: one bit, which is 1 for null where nulls come last and 1 for not null where they come first. Without a
+// bitmap nothing is read.
+QUERN_INLINE uint32_t EncodeNullLanes(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
+                                      uint64_t* words, bool combine, uint32_t shift, bool null_is_one) {
   const uint8_t* validity = column->validity;
   if (validity == nullptr && combine && null_is_one) return n;
   if (validity != nullptr && rows != nullptr) return 0;
@@ -126,8 +133,8 @@ QUERN_INLINE uint32_t EncodeNullLanes(const QuernColumn* column, uint64_t first,
   return i;
 }
 
-QUERN_INLINE void EncodeNulls(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine,
-                              uint32_t shift, bool null_is_one) {
+QUERN_INLINE void EncodeNulls(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
+                              uint64_t* words, bool combine, uint32_t shift, bool null_is_one) {
   uint32_t i = EncodeNullLanes(column, first, rows, n, words, combine, shift, null_is_one);
   const QuernColumn c = *column;
   for (; i < n; ++i) {
@@ -137,7 +144,8 @@ QUERN_INLINE void EncodeNulls(const QuernColumn* column, uint64_t first, const u
   }
 }
 
-// ---- bytes -------------------------------------------------------------------------------------------------------------------------
+// ---- bytes
+// -------------------------------------------------------------------------------------------------------------------------
 
 // The first kSortPrefixBytes bytes of a string as a number of 128 bits, the first byte highest.
 struct BytesPrefix {
@@ -148,7 +156,9 @@ struct BytesPrefix {
 constexpr uint64_t FillOf(CollationRule rule) { return (rule & kPadsSpaces) != 0 ? 0x2020202020202020u : 0; }
 
 // The bytes of a word that a mask keeps, and of the others those of `fill`.
-QUERN_INLINE uint64_t Filled(uint64_t word, const uint8_t* mask, uint64_t fill) { return ((word ^ fill) & Load<uint64_t>(mask)) ^ fill; }
+QUERN_INLINE uint64_t Filled(uint64_t word, const uint8_t* mask, uint64_t fill) {
+  return ((word ^ fill) & Load<uint64_t>(mask)) ^ fill;
+}
 
 // Whether kSortPrefixBytes bytes may be read from p on, of which the first is there, by the reasoning of MayReadShort.
 QUERN_INLINE bool MayReadPrefix(const uint8_t* p) {
@@ -173,11 +183,12 @@ QUERN_INLINE BytesPrefix ReadPrefix(const uint8_t* p, uint32_t n) {
   const uint32_t held = n < kSortPrefixBytes ? n : kSortPrefixBytes;
   if (__builtin_expect(!MayReadPrefix(p), 0) && held < kSortPrefixBytes) return ReadPrefixAtPageEnd(p, held, kFill);
   const uint8_t* mask = ShortMask(held);
-  return {__builtin_bswap64(Filled(Load<uint64_t>(p), mask, kFill)), __builtin_bswap64(Filled(Load<uint64_t>(p + 8), mask + 8, kFill))};
+  return {__builtin_bswap64(Filled(Load<uint64_t>(p), mask, kFill)),
+          __builtin_bswap64(Filled(Load<uint64_t>(p + 8), mask + 8, kFill))};
 }
 
-// Whether a string's prefix may not tell it from another's. Where zeros follow, "a" and "a\0" have one prefix; where spaces do, they have
-// not. p: as below.
+// Whether a string's prefix may not tell it from another's. Where zeros follow, "a" and "a\0" have one prefix; where
+// spaces do, they have not. p: as below.
 template <CollationRule kRule>
 QUERN_INLINE uint32_t IsMoreThanPrefix(Bytes s, const uint8_t* p) {
   uint32_t more = s.length > kSortPrefixBytes;
@@ -199,7 +210,9 @@ struct KeyRows {
   const uint32_t* rows;
   // Rows are neighbours and none is null.
   QUERN_INLINE bool IsPlain() const { return rows == nullptr && !(key->nullable && column->validity != nullptr); }
-  QUERN_INLINE KeyRows From(uint32_t begin) const { return {key, column, first + begin, rows != nullptr ? rows + begin : nullptr}; }
+  QUERN_INLINE KeyRows From(uint32_t begin) const {
+    return {key, column, first + begin, rows != nullptr ? rows + begin : nullptr};
+  }
 };
 
 // Offsets of a column's strings, which lie one behind the other. Views do not.
@@ -208,11 +221,13 @@ constexpr bool kIsRun = kStorage == kVar32 || kStorage == kVar64;
 template <Storage kStorage>
 QUERN_INLINE auto RunOf(const QuernColumn& column, uint64_t first, uint32_t n) {
   const auto* values = static_cast<const uint8_t*>(column.values);
-  if constexpr (kStorage == kVar32) return StringRun<int32_t>{values, static_cast<const int32_t*>(column.offsets) + first, n + 1};
+  if constexpr (kStorage == kVar32)
+    return StringRun<int32_t>{values, static_cast<const int32_t*>(column.offsets) + first, n + 1};
   else return StringRun<int64_t>{values, static_cast<const int64_t*>(column.offsets) + first, n + 1};
 }
 
-// Reads the prefixes of n rows, turned where the key is descending and 0 for nulls; answers whether a value is not in them as a whole.
+// Reads the prefixes of n rows, turned where the key is descending and 0 for nulls; answers whether a value is not in
+// them as a whole.
 template <Storage kStorage, bool kPlain, CollationRule kRule>
 QUERN_INLINE bool ReadPrefixesOf(const KeyRows& from, uint32_t n, uint64_t* high, uint64_t* low) {
   const QuernColumn c = *from.column;  // a copy, which no store of a prefix can be taken for a change of
@@ -304,7 +319,8 @@ QUERN_INLINE void WritePart(const QuernSortPart& part, uint32_t n, uint64_t* wor
 }
 
 // Bytes first_byte .. of n prefixes to their place. `below`: bits of the prefix that come after the part's.
-QUERN_INLINE void WriteBytesPart(const QuernSortPart& part, const uint64_t* high, const uint64_t* low, uint32_t n, uint64_t* words) {
+QUERN_INLINE void WriteBytesPart(const QuernSortPart& part, const uint64_t* high, const uint64_t* low, uint32_t n,
+                                 uint64_t* words) {
   const uint32_t below = kSortPrefixBytes * 8 - part.first_byte * 8u - part.bits;
   if (below >= 64) WritePart(part, n, words, [&](uint32_t i) { return high[i] >> (below - 64); });
   else if (below == 0) WritePart(part, n, words, [&](uint32_t i) { return low[i]; });
@@ -325,7 +341,8 @@ QUERN_INLINE uint64_t ReadFront(const uint8_t* p, uint32_t n) {
 
 // The first of neighbouring strings eight at a time, as many as go so.
 template <Storage kStorage>
-QUERN_INLINE uint32_t EncodeFrontRun(const KeyRows& from, const QuernSortPart& part, uint32_t n, uint64_t fill, uint64_t* words) {
+QUERN_INLINE uint32_t EncodeFrontRun(const KeyRows& from, const QuernSortPart& part, uint32_t n, uint64_t fill,
+                                     uint64_t* words) {
   const uint64_t flip = from.key->descending ? ~uint64_t{0} : 0;
   const uint32_t dropped = 64u - part.bits, shift = part.shift;
   const bool begins_word = part.begins_word;
@@ -391,12 +408,15 @@ QUERN_INLINE void EncodeFront(const KeyRows& from, const QuernSortPart& part, ui
   });
 }
 
-// Encodes the bytes of a key, a string or fixed_binary: all of its parts that lie in words below num_words. Sets bit `key` of *incomplete
-// where the words may not tell two different values apart; not where num_words is 1. Each value is read once.
-// *Cost*: about 3 ns a row, for word 0 alone half of it. Does nothing where bit kSkipKeyShift + key of *incomplete is set.
+// Encodes the bytes of a key, a string or fixed_binary: all of its parts that lie in words below num_words. Sets bit
+// `key` of *incomplete where the words may not tell two different values apart; not where num_words is 1. Each value is
+// read once.
+// *Cost*: about 3 ns a row, for word 0 alone half of it. Does nothing where bit kSkipKeyShift + key of *incomplete is
+// set.
 template <Storage kStorage>
-QUERN_INLINE void EncodeBytes(const QuernSortDescriptor* descriptor, uint32_t key, const QuernColumn* column, uint64_t first, const uint32_t* rows,
-                              uint32_t n, uint64_t* const* words, uint32_t num_words, uint32_t* incomplete) {
+QUERN_INLINE void EncodeBytes(const QuernSortDescriptor* descriptor, uint32_t key, const QuernColumn* column,
+                              uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* const* words,
+                              uint32_t num_words, uint32_t* incomplete) {
   if ((*incomplete >> (kSkipKeyShift + key) & 1) != 0) return;
   const QuernSortKey* k = &descriptor->keys[key];
   const KeyRows from = {k, column, first, rows};
@@ -415,16 +435,18 @@ QUERN_INLINE void EncodeBytes(const QuernSortDescriptor* descriptor, uint32_t ke
     *incomplete |= uint32_t{is_incomplete} << key;
     for (uint32_t p = k->first_part; p < k->first_part + k->num_parts; ++p) {
       const QuernSortPart part = descriptor->parts[p];
-      if (part.kind == kBytesPart && part.word < num_words) WriteBytesPart(part, high, low, chunk, words[part.word] + begin);
+      if (part.kind == kBytesPart && part.word < num_words)
+        WriteBytesPart(part, high, low, chunk, words[part.word] + begin);
     }
   }
 }
 
-// ---- two tuples --------------------------------------------------------------------------------------------------------------------
+// ---- two tuples
+// --------------------------------------------------------------------------------------------------------------------
 
-// Two strings from byte `from` on, by a rule that orders bytes as they are; strings come trimmed, where it trims. Before `from` they are
-// equal, padding included. Behind the end of one, where the rule pads, come spaces for ever: the first byte of the other that is none
-// decides.
+// Two strings from byte `from` on, by a rule that orders bytes as they are; strings come trimmed, where it trims.
+// Before `from` they are equal, padding included. Behind the end of one, where the rule pads, come spaces for ever: the
+// first byte of the other that is none decides.
 inline int32_t OrderBytes(Bytes a, Bytes b, uint32_t from, CollationRule rule) {
   const uint32_t shorter = a.length < b.length ? a.length : b.length;
   const int32_t order = shorter > from ? __builtin_memcmp(a.data + from, b.data + from, shorter - from) : 0;
@@ -438,12 +460,13 @@ inline int32_t OrderBytes(Bytes a, Bytes b, uint32_t from, CollationRule rule) {
   return longer.data[i] > ' ' ? if_longer_is_greater : -if_longer_is_greater;
 }
 
-// Four bytes of each are in the tuple, zeros behind the end: where they differ they decide. Of strings that pad, where all four are there;
-// of others that are trimmed they would not, since what is cut off may stand there.
+// Four bytes of each are in the tuple, zeros behind the end: where they differ they decide. Of strings that pad, where
+// all four are there; of others that are trimmed they would not, since what is cut off may stand there.
 QUERN_INLINE int32_t OrderString(const uint8_t* a, const uint8_t* b, CollationRule rule) {
   const bool pads = (rule & (kPadsSpaces | kWeighsOrder)) == kPadsSpaces;
   if (rule == 0 || (pads && Load<uint32_t>(a) >= 4 && Load<uint32_t>(b) >= 4)) {
-    const uint32_t prefix_a = __builtin_bswap32(Load<uint32_t>(a + 4)), prefix_b = __builtin_bswap32(Load<uint32_t>(b + 4));
+    const uint32_t prefix_a = __builtin_bswap32(Load<uint32_t>(a + 4)),
+                   prefix_b = __builtin_bswap32(Load<uint32_t>(b + 4));
     if (prefix_a != prefix_b) return prefix_a < prefix_b ? -1 : 1;
   }
   return quern_rt_order_string(a, b, rule);
@@ -463,10 +486,11 @@ QUERN_INLINE auto AsSigned(T v) {
   else return static_cast<__int128>(v);
 }
 
-// The fields of two tuples that hold a key's value, none of them null, as they came: negative, 0 or positive. kStorage is the key's; floats
-// lie in the field with all their bits, and are normalised here.
+// The fields of two tuples that hold a key's value, none of them null, as they came: negative, 0 or positive. kStorage
+// is the key's; floats lie in the field with all their bits, and are normalised here.
 template <Storage kStorage>
-QUERN_INLINE int32_t OrderField(const uint8_t* a, const uint8_t* b, bool is_signed, CollationRule rule, uint32_t width) {
+QUERN_INLINE int32_t OrderField(const uint8_t* a, const uint8_t* b, bool is_signed, CollationRule rule,
+                                uint32_t width) {
   if constexpr (IsVariableStorage(kStorage)) return OrderString(a, b, rule);
   else if constexpr (kStorage == kFixed) return __builtin_memcmp(a, b, width);
   else {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of filters that read numbers and bitmaps: a leaf's truth for 64 neighbouring rows at a time, as a word of the mask. Compiled and
-// generic kernels call the same functions (blocks.h); those for strings are in filter_strings.h.
+// Blocks of filters that read numbers and bitmaps: a leaf's truth for 64 neighbouring rows at a time, as a word of the
+// mask. Compiled and generic kernels call the same functions (blocks.h); those for strings are in filter_strings.h.
 //
-// Every block answers how many of the n rows it has tested, whole words only and nothing where rows are picked; the others are asked one by
-// one by quern_rt_filter_leaf. A comparison of a number with a constant is a range, for which two instructions serve all operators:
+// Every block answers how many of the n rows it has tested, whole words only and nothing where rows are picked; the
+// others are asked one by one by quern_rt_filter_leaf. A comparison of a number with a constant is a range, for which
+// two instructions serve all operators:
 //
 //     v >= 5 and v < 10       v - 5 <= 4, unsigned            v < 10 (i32)     v - (-2147483648) <= 2147483657
 //     v = 7                   v - 7 <= 0                      v <> 7           not (v - 7 <= 0)
 //
-// of 64 numbers of 32 bits four registers are subtracted and compared with AVX-512, and 4 x 16 mask bits are one word. Floats become
-// integers that order as they do before (-0 = 0, NaN greatest).
+// of 64 numbers of 32 bits four registers are subtracted and compared with AVX-512, and 4 x 16 mask bits are one word.
+// Floats become integers that order as they do before (-0 = 0, NaN greatest).
 #ifndef QUERN_RUNTIME_BLOCKS_FILTER_BLOCKS_H_
 #define QUERN_RUNTIME_BLOCKS_FILTER_BLOCKS_H_
 
@@ -20,12 +21,15 @@ extern "C" {
 // Tests rows first .. first+n-1 of args' batch (of its selection) one by one: mask bit i is row first + i.
 void quern_rt_filter_leaf(const QuernFilterArgs* args, uint32_t leaf, uint64_t first, uint32_t n, uint64_t* mask);
 // CompareStrings of collation.h.
-int32_t quern_rt_filter_compare(const uint8_t* a, uint32_t a_length, const uint8_t* b, uint32_t b_length, CollationRule rule);
+int32_t quern_rt_filter_compare(const uint8_t* a, uint32_t a_length, const uint8_t* b, uint32_t b_length,
+                                CollationRule rule);
 // Whether parts first .. num_parts-1 between '%' (QuernLikePart) are in [p, end), in order.
-bool quern_rt_filter_parts(const uint8_t* p, const uint8_t* end, const uint8_t* constants, uint32_t first, uint32_t num_parts);
+bool quern_rt_filter_parts(const uint8_t* p, const uint8_t* end, const uint8_t* constants, uint32_t first,
+                           uint32_t num_parts);
 }
 
-// Eight vectors that make one word of a mask, side by side: unrolled when the library is built, because no pass of a kernel does it.
+// Eight vectors that make one word of a mask, side by side: unrolled when the library is built, because no pass of a
+// kernel does it.
 #if defined(__clang__)
 #define QUERN_UNROLLED _Pragma("clang loop unroll(full)")
 #else
@@ -93,7 +97,8 @@ QUERN_INLINE void MergeMask(uint64_t* to, const uint64_t* from, uint32_t num_wor
 }
 
 // Keeps the rows that have a value; negated: those that have none.
-QUERN_INLINE void TestValid(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* mask, bool negated) {
+QUERN_INLINE void TestValid(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* mask,
+                            bool negated) {
   const uint8_t* validity = column->validity;
   const uint64_t begin = column->bit_offset + first;
   if (validity == nullptr) {
@@ -131,8 +136,8 @@ QUERN_INLINE V OrderedLanes(V v) {
 
 // *Cost*: about 0.1 ns a row of 4 bytes, in the cache.
 template <Storage kStorage>
-QUERN_INLINE uint32_t TestRange(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* mask, uint64_t low,
-                                uint64_t span, bool negated) {
+QUERN_INLINE uint32_t TestRange(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
+                                uint64_t* mask, uint64_t low, uint64_t span, bool negated) {
   using T = typename ReaderOf<kStorage>::Value;
   typedef T V __attribute__((vector_size(64)));
   const uint32_t num_words = FullWords(rows, n);
@@ -153,8 +158,9 @@ QUERN_INLINE bool InWideRange(uint128_t v, uint64_t low, uint64_t high_of_low, u
   return v - (uint128_t{high_of_low} << 64 | low) <= (uint128_t{high_of_span} << 64 | span);
 }
 
-QUERN_INLINE uint32_t TestWideRange(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* mask,
-                                    uint64_t low, uint64_t high_of_low, uint64_t span, uint64_t high_of_span, bool negated) {
+QUERN_INLINE uint32_t TestWideRange(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
+                                    uint64_t* mask, uint64_t low, uint64_t high_of_low, uint64_t span,
+                                    uint64_t high_of_span, bool negated) {
   const uint32_t num_words = FullWords(rows, n);
   const uint8_t* values = static_cast<const uint8_t*>(column->values) + first * 16;
   for (uint32_t w = 0; w < num_words; ++w, values += 1024) {
@@ -168,7 +174,8 @@ QUERN_INLINE uint32_t TestWideRange(const QuernColumn* column, uint64_t first, c
   return num_words * 64;
 }
 
-QUERN_INLINE uint32_t TestBits(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* mask, bool wanted) {
+QUERN_INLINE uint32_t TestBits(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
+                               uint64_t* mask, bool wanted) {
   const uint32_t num_words = FullWords(rows, n);
   for (uint32_t w = 0; w < num_words; ++w) {
     const uint64_t bits = BitmapWord(static_cast<const uint8_t*>(column->values), column->bit_offset + first + w * 64);
@@ -206,8 +213,8 @@ template <> struct SignedOf<uint64_t> {
 };
 
 template <Storage kStorage>
-QUERN_INLINE uint32_t TestColumns(const QuernColumn* a, const QuernColumn* b, uint64_t first, const uint32_t* rows, uint32_t n,
-                                  uint64_t* mask, uint8_t comparison, bool is_signed) {
+QUERN_INLINE uint32_t TestColumns(const QuernColumn* a, const QuernColumn* b, uint64_t first, const uint32_t* rows,
+                                  uint32_t n, uint64_t* mask, uint8_t comparison, bool is_signed) {
   using T = typename ReaderOf<kStorage>::Value;
   typedef T V __attribute__((vector_size(64)));
   typedef typename SignedOf<T>::Type S __attribute__((vector_size(64)));
@@ -219,7 +226,8 @@ QUERN_INLINE uint32_t TestColumns(const QuernColumn* a, const QuernColumn* b, ui
     uint64_t bits = 0;
     QUERN_UNROLLED for (uint32_t i = 0; i < sizeof(T); ++i) {
       const V left = OrderedLanes<kStorage>(Load<V>(x + i * 64)), right = OrderedLanes<kStorage>(Load<V>(y + i * 64));
-      const uint64_t some = is_signed ? CompareLanes((S)left, (S)right, comparison) : CompareLanes(left, right, comparison);
+      const uint64_t some =
+          is_signed ? CompareLanes((S)left, (S)right, comparison) : CompareLanes(left, right, comparison);
       bits |= some << (i * (64 / sizeof(T)) % 64);
     }
     mask[w] &= bits;

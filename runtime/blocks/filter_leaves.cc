@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What blocks of filters leave over, for compiled and generic kernels: up to 63 rows at a batch's end, rows that are picked by a selection,
-// strings that a collation has to weigh, long IN lists, patterns with `_`, dictionaries. The rows that are left are asked one by one.
+// What blocks of filters leave over, for compiled and generic kernels: up to 63 rows at a batch's end, rows that are
+// picked by a selection, strings that a collation has to weigh, long IN lists, patterns with `_`, dictionaries. The
+// rows that are left are asked one by one.
 //
-// Dictionary columns: a value is tested when a row first has it, and its truth is kept for the call (FilterMemo). Of a piece of 1024 rows
-// over 7 values the first asks 7 values at once; from then on a row is an index and a byte. A dictionary with many more values than the
-// batch has rows is not remembered: its rows are tested as rows that are picked.
+// Dictionary columns: a value is tested when a row first has it, and its truth is kept for the call (FilterMemo). Of a
+// piece of 1024 rows over 7 values the first asks 7 values at once; from then on a row is an index and a byte. A
+// dictionary with many more values than the batch has rows is not remembered: its rows are tested as rows that are
+// picked.
 #include "runtime/blocks/filter_leaves.h"
 
 #include <algorithm>
@@ -76,15 +78,17 @@ bool NumberRow(const QuernFilterLeaf& leaf, typename b::ReaderOf<kStorage>::Valu
 
 template <Storage kStorage>
 void TestNumbers(const LeafRows& r) {
-  b::TestRows(r.mask, r.n, r.leaf.negated,
-              [&](uint32_t i) { return NumberRow<kStorage>(r.leaf, b::ReaderOf<kStorage>::Read(r.column, r.RowAt(i))); });
+  b::TestRows(r.mask, r.n, r.leaf.negated, [&](uint32_t i) {
+    return NumberRow<kStorage>(r.leaf, b::ReaderOf<kStorage>::Read(r.column, r.RowAt(i)));
+  });
 }
 
 template <Storage kStorage>
 void TestStrings(const LeafRows& r) {
   const bool negated = r.leaf.kind != kOrderLeaf && r.leaf.negated;
-  b::TestRows(r.mask, r.n, negated,
-              [&](uint32_t i) { return StringRow(r.leaf, ReadString<kStorage>(r.column, r.RowAt(i), r.leaf.width_bytes)); });
+  b::TestRows(r.mask, r.n, negated, [&](uint32_t i) {
+    return StringRow(r.leaf, ReadString<kStorage>(r.column, r.RowAt(i), r.leaf.width_bytes));
+  });
 }
 
 // The first 8 bytes of both decide nearly always, and are read without a branch on their lengths.
@@ -92,13 +96,16 @@ bool StringsHold(const QuernFilterLeaf& leaf, b::Bytes x, b::Bytes y) {
   const CollationRule rule = leaf.rule;
   const bool is_equality = leaf.comparison >= 4;  // kNotEqual, kEqual
   if (is_equality && IsWeighed(leaf)) return EqualStrings(x, y, rule) == (leaf.comparison == 5);
-  if (!is_equality && (rule & kWeighsOrder) != 0) return b::Holds(quern::CompareStrings(x, y, rule), 0, leaf.comparison);
+  if (!is_equality && (rule & kWeighsOrder) != 0)
+    return b::Holds(quern::CompareStrings(x, y, rule), 0, leaf.comparison);
   if (is_equality || (rule & kPadsSpaces) == 0) {
     x = b::Trimmed(x, rule);
     y = b::Trimmed(y, rule);
   }
   const uint64_t x_lead = b::LeadWord(x, rule), y_lead = b::LeadWord(y, rule);
-  if (!is_equality) return b::Holds(x_lead != y_lead ? b::SignOf(x_lead, y_lead) : quern::CompareStrings(x, y, rule), 0, leaf.comparison);
+  if (!is_equality)
+    return b::Holds(x_lead != y_lead ? b::SignOf(x_lead, y_lead) : quern::CompareStrings(x, y, rule), 0,
+                    leaf.comparison);
   const bool may_be_equal = (static_cast<int>(x.length == y.length) & static_cast<int>(x_lead == y_lead)) != 0;
   return (may_be_equal && b::EqualBytes(x.data, y.data, x.length)) == (leaf.comparison == 5);
 }
@@ -117,7 +124,9 @@ struct ColumnRows {
   const QuernColumn* column;
   Storage index_storage;
 
-  uint32_t At(uint32_t row) const { return index_storage == kNoStorage ? row : TranslateRow(index_storage, column, row); }
+  uint32_t At(uint32_t row) const {
+    return index_storage == kNoStorage ? row : TranslateRow(index_storage, column, row);
+  }
   const QuernColumn* Values() const { return index_storage == kNoStorage ? column : column->dictionary; }
 };
 
@@ -128,10 +137,12 @@ void TestColumnRows(const LeafRows& r) {
   b::TestRows(r.mask, r.n, false, [&](uint32_t i) {
     const uint32_t row = r.RowAt(i), left = x.At(row), right = y.At(row);
     if constexpr (kStorage == kFixed || b::IsVariableStorage(kStorage)) {
-      return StringsHold(r.leaf, ReadString<kStorage>(a, left, r.leaf.width_bytes), ReadString<kStorage>(c, right, r.leaf.width_bytes));
+      return StringsHold(r.leaf, ReadString<kStorage>(a, left, r.leaf.width_bytes),
+                         ReadString<kStorage>(c, right, r.leaf.width_bytes));
     } else {
       using Reader = b::ReaderOf<kStorage>;
-      return NumbersHold(r.leaf, b::Ordered<kStorage>(Reader::Read(a, left)), b::Ordered<kStorage>(Reader::Read(c, right)));
+      return NumbersHold(r.leaf, b::Ordered<kStorage>(Reader::Read(a, left)),
+                         b::Ordered<kStorage>(Reader::Read(c, right)));
     }
   });
 }
@@ -145,7 +156,8 @@ void TestValues(const LeafRows& r) {
   });
 }
 
-// ---- dictionaries --------------------------------------------------------------------------------------------------------------------
+// ---- dictionaries
+// --------------------------------------------------------------------------------------------------------------------
 
 // The rows of a piece that are left, as rows of the dictionary: at[i] for each set bit.
 uint64_t Translate(const LeafRows& r, uint32_t* at) {
@@ -221,7 +233,8 @@ void quern_rt_filter_leaf(const QuernFilterArgs* args, uint32_t leaf, uint64_t f
   TestLeafRows(args, leaf, RowsOf(args, leaf, first, n, mask));
 }
 
-bool quern_rt_filter_parts(const uint8_t* p, const uint8_t* end, const uint8_t* constants, uint32_t first, uint32_t num_parts) {
+bool quern_rt_filter_parts(const uint8_t* p, const uint8_t* end, const uint8_t* constants, uint32_t first,
+                           uint32_t num_parts) {
   for (uint32_t k = first; k < num_parts; ++k) {
     const b::Part part = b::PartOf(constants, k + 2);
     p = b::FindPart(p, end, part);
@@ -231,7 +244,8 @@ bool quern_rt_filter_parts(const uint8_t* p, const uint8_t* end, const uint8_t* 
   return true;
 }
 
-int32_t quern_rt_filter_compare(const uint8_t* a, uint32_t a_length, const uint8_t* b, uint32_t b_length, CollationRule rule) {
+int32_t quern_rt_filter_compare(const uint8_t* a, uint32_t a_length, const uint8_t* b, uint32_t b_length,
+                                CollationRule rule) {
   return CompareStrings({a, a_length}, {b, b_length}, rule);
 }
 

@@ -11,7 +11,8 @@
 
 namespace quern {
 
-// What a leaf says of a dictionary's values, each asked once per call of a filter. One for each call, made by the caller of a kernel.
+// What a leaf says of a dictionary's values, each asked once per call of a filter. One for each call, made by the
+// caller of a kernel.
 struct FilterMemo {
   enum Truth : uint8_t { kUnknown, kPrefetched, kFalse, kTrue };
   std::vector<std::vector<uint8_t>> truths;  // by leaf, by row of the dictionary

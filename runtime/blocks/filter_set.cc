@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of slots that hold numbers of values, searched from the slot that the hash names to the first empty one. For in (3, 7, 11, ..) of
-// 100 values there are 256 slots, of which 39 % are taken, and a value that is not in the list is known by 1.5 slots on average.
+// A table of slots that hold numbers of values, searched from the slot that the hash names to the first empty one. For
+// in (3, 7, 11, ..) of 100 values there are 256 slots, of which 39 % are taken, and a value that is not in the list is
+// known by 1.5 slots on average.
 //
-// Hash and equality of strings are their collation's (collation.h), so that 'a ' is in the set where 'a' is and trailing spaces do not
-// count.
+// Hash and equality of strings are their collation's (collation.h), so that 'a ' is in the set where 'a' is and
+// trailing spaces do not count.
 #include "runtime/blocks/filter_set.h"
 
 #include <utility>
@@ -19,13 +20,18 @@ size_t SlotsFor(size_t num_values) {
   return slots;
 }
 
-uint64_t HashNumber(blocks::uint128_t v) { return blocks::Combine(blocks::Mix(static_cast<uint64_t>(v)), static_cast<uint64_t>(v >> 64)); }
+uint64_t HashNumber(blocks::uint128_t v) {
+  return blocks::Combine(blocks::Mix(static_cast<uint64_t>(v)), static_cast<uint64_t>(v >> 64));
+}
 
-blocks::Bytes BytesOf(const std::string& s) { return {reinterpret_cast<const uint8_t*>(s.data()), static_cast<uint32_t>(s.size())}; }
+blocks::Bytes BytesOf(const std::string& s) {
+  return {reinterpret_cast<const uint8_t*>(s.data()), static_cast<uint32_t>(s.size())};
+}
 
 }  // namespace
 
-FilterSet::FilterSet(std::vector<blocks::uint128_t> numbers) : numbers_(std::move(numbers)), slots_(SlotsFor(numbers_.size())) {
+FilterSet::FilterSet(std::vector<blocks::uint128_t> numbers)
+    : numbers_(std::move(numbers)), slots_(SlotsFor(numbers_.size())) {
   for (uint32_t i = 0; i < numbers_.size(); ++i)
     if (!Has(numbers_[i])) Insert(HashNumber(numbers_[i]), i);
 }

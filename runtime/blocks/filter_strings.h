@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of filters that read strings: equality with a constant, order against one, and the parts of a LIKE pattern. Lengths decide first,
-// since offsets of neighbouring rows are read by vectors; few rows are asked for their bytes. For utf8 = 'SHIP':
+// Blocks of filters that read strings: equality with a constant, order against one, and the parts of a LIKE pattern.
+// Lengths decide first, since offsets of neighbouring rows are read by vectors; few rows are asked for their bytes. For
+// utf8 = 'SHIP':
 //
 //     offsets      0   4   8  12  15  18 ..       sixteen at a time (AVX-512), and the same one element further
 //     lengths        4   4   4   3   3            = 4: mask 00111
 //     bytes        4-byte word at `values + offset` against 0x50494853, an immediate of a compiled kernel
 //
-// Where all 64 strings of a word have that length (codes of one letter, numbers of a kind) their bytes lie side by side like numbers, and
-// are compared as such. Constants of 0 to 32 bytes are compared by words that overlap (5 bytes: bytes 0 to 3 and 1 to 4), longer ones by
-// blocks of 32. A byte b of a row is taken where (b | mask) == byte: masks of 0x20 over letters are all that ignoring case costs.
+// Where all 64 strings of a word have that length (codes of one letter, numbers of a kind) their bytes lie side by side
+// like numbers, and are compared as such. Constants of 0 to 32 bytes are compared by words that overlap (5 bytes: bytes
+// 0 to 3 and 1 to 4), longer ones by blocks of 32. A byte b of a row is taken where (b | mask) == byte: masks of 0x20
+// over letters are all that ignoring case costs.
 //
-// Strings that are collated by weights are only compared so where all bytes between the first row and the last are U+0020 to U+007E, which
-// one pass of vectors tells; otherwise the rows are left to the runtime.
+// Strings that are collated by weights are only compared so where all bytes between the first row and the last are
+// U+0020 to U+007E, which one pass of vectors tells; otherwise the rows are left to the runtime.
 //
-// LIKE '%pending%deposits%' looks for the first part in the bytes of all rows at once: 64 positions a step, by the part's two rarest bytes.
-// A hit is then assigned to its row, none if it crosses the row's end, and the other parts are looked for in the rest of that row.
+// LIKE '%pending%deposits%' looks for the first part in the bytes of all rows at once: 64 positions a step, by the
+// part's two rarest bytes. A hit is then assigned to its row, none if it crosses the row's end, and the other parts are
+// looked for in the rest of that row.
 #ifndef QUERN_RUNTIME_BLOCKS_FILTER_STRINGS_H_
 #define QUERN_RUNTIME_BLOCKS_FILTER_STRINGS_H_
 
@@ -79,8 +82,9 @@ QUERN_INLINE uint64_t LengthWord(const uint8_t* offsets, uint32_t length) {
   uint64_t bits = 0;
   QUERN_UNROLLED for (uint32_t b = 0; b < sizeof(Offset); ++b) {
     const V lengths = Load<V>(offsets + b * 64 + sizeof(Offset)) - Load<V>(offsets + b * 64);
-    bits |= (kLonger ? MaskBits((V)(lengths > static_cast<S>(length))) : MaskBits((V)(lengths == static_cast<S>(length))))
-            << (b * (64 / sizeof(Offset)) % 64);
+    bits |=
+        (kLonger ? MaskBits((V)(lengths > static_cast<S>(length))) : MaskBits((V)(lengths == static_cast<S>(length))))
+        << (b * (64 / sizeof(Offset)) % 64);
   }
   return bits;
 }
@@ -121,7 +125,8 @@ QUERN_INLINE bool MayRead64(const uint8_t* p) {
 // At which of 64 positions from p on the part's two bytes are.
 QUERN_INLINE uint64_t Probe64(const uint8_t* p, const Part& part) {
   const Constant& c = part.constant;
-  const U8x64 a = Load<U8x64>(p + part.first) | c.masks()[part.first], b = Load<U8x64>(p + part.second) | c.masks()[part.second];
+  const U8x64 a = Load<U8x64>(p + part.first) | c.masks()[part.first],
+              b = Load<U8x64>(p + part.second) | c.masks()[part.second];
   return MaskBits((U8x64)((U8x64)(a == c.bytes[part.first]) & (U8x64)(b == c.bytes[part.second])));
 }
 
@@ -144,7 +149,8 @@ QUERN_INLINE bool BeginsLike(const uint8_t* p, Constant c) {
 
 enum class Affix : uint8_t { kWhole, kBeginning, kEnd };
 
-// Whether a string of `length` bytes at p, as long as the constant at least, has it there: at its beginning or end, or its first 8 bytes.
+// Whether a string of `length` bytes at p, as long as the constant at least, has it there: at its beginning or end, or
+// its first 8 bytes.
 template <Affix kAffix>
 QUERN_INLINE bool HasAffix(const uint8_t* p, Constant c) {
   if constexpr (kAffix == Affix::kBeginning) return BeginsLike(p, c);
@@ -153,17 +159,20 @@ QUERN_INLINE bool HasAffix(const uint8_t* p, Constant c) {
 
 constexpr uint32_t kManyRows = 20;  // of 64, from which on asking all of them without a branch is faster
 
-// Which of the 64 rows' strings have the constant: at their beginning (kWhole), there as far as 8 bytes tell (kBeginning), or at their end.
-// `candidates`: those that are not null and long enough; `alive`: those whose offsets may be trusted.
+// Which of the 64 rows' strings have the constant: at their beginning (kWhole), there as far as 8 bytes tell
+// (kBeginning), or at their end. `candidates`: those that are not null and long enough; `alive`: those whose offsets
+// may be trusted.
 template <class Offset, Affix kAffix>
-QUERN_INLINE uint64_t AffixWord(const uint8_t* values, const uint8_t* offsets, uint64_t candidates, uint64_t alive, Constant c) {
+QUERN_INLINE uint64_t AffixWord(const uint8_t* values, const uint8_t* offsets, uint64_t candidates, uint64_t alive,
+                                Constant c) {
   constexpr int64_t kFewBytes = 1024;
   if (candidates == 0 || c.length == 0) return candidates;
   const bool is_short = kAffix == Affix::kBeginning || c.length <= kShortBytes;
   uint64_t bits = 0;
   if (alive == ~uint64_t{0} && is_short && static_cast<uint32_t>(__builtin_popcountll(candidates)) >= kManyRows) {
     // Rows that are too short read a neighbour's bytes, inside of the word's; what they say does not count.
-    const auto begin = static_cast<int64_t>(LoadAt<Offset>(offsets, 0)), end = static_cast<int64_t>(LoadAt<Offset>(offsets, 64));
+    const auto begin = static_cast<int64_t>(LoadAt<Offset>(offsets, 0)),
+               end = static_cast<int64_t>(LoadAt<Offset>(offsets, 64));
     // Short strings: their bytes as a whole are asked first, at a fifth of the cost.
     if (kAffix != Affix::kEnd && end - begin <= kFewBytes && !MayContain(values + begin, values + end, c)) return 0;
     const int64_t limit = end - c.length;
@@ -177,8 +186,8 @@ QUERN_INLINE uint64_t AffixWord(const uint8_t* values, const uint8_t* offsets, u
   }
   for (uint64_t left = candidates; left != 0; left &= left - 1) {
     const auto i = static_cast<uint32_t>(__builtin_ctzll(left));
-    const uint64_t at =
-        kAffix == Affix::kEnd ? static_cast<uint64_t>(LoadAt<Offset>(offsets, i + 1)) - c.length : LoadAt<Offset>(offsets, i);
+    const uint64_t at = kAffix == Affix::kEnd ? static_cast<uint64_t>(LoadAt<Offset>(offsets, i + 1)) - c.length
+                                              : LoadAt<Offset>(offsets, i);
     bits |= uint64_t{HasAffix<kAffix>(values + at, c)} << i;
   }
   return bits;
@@ -189,11 +198,14 @@ QUERN_INLINE bool IsSpaces(const uint8_t* p, const uint8_t* end) {
   return p == end;
 }
 
-// Which of the candidates, as long as the constant at least, are it and then spaces. Their first bytes leave few to be asked.
+// Which of the candidates, as long as the constant at least, are it and then spaces. Their first bytes leave few to be
+// asked.
 template <class Offset>
-QUERN_INLINE uint64_t PaddedWord(const uint8_t* values, const uint8_t* offsets, uint64_t candidates, uint64_t alive, Constant c) {
+QUERN_INLINE uint64_t PaddedWord(const uint8_t* values, const uint8_t* offsets, uint64_t candidates, uint64_t alive,
+                                 Constant c) {
   uint64_t bits = 0;
-  for (uint64_t left = AffixWord<Offset, Affix::kBeginning>(values, offsets, candidates, alive, c); left != 0; left &= left - 1) {
+  for (uint64_t left = AffixWord<Offset, Affix::kBeginning>(values, offsets, candidates, alive, c); left != 0;
+       left &= left - 1) {
     const auto i = static_cast<uint32_t>(__builtin_ctzll(left));
     const uint8_t *p = values + LoadAt<Offset>(offsets, i), *end = values + LoadAt<Offset>(offsets, i + 1);
     bits |= uint64_t{EqualConstant(p, c) && IsSpaces(p + c.length, end)} << i;
@@ -214,8 +226,8 @@ QUERN_INLINE uint64_t EqualWord(const uint8_t* values, const uint8_t* offsets, u
   return PaddedWord<Offset>(values, offsets, same | (LengthWord<Offset, true>(offsets, c.length) & alive), alive, c);
 }
 
-// 64 views against a constant of up to 12 bytes, whose own view is (low, high), four at a time. What lies behind a string in its view is
-// not looked at.
+// 64 views against a constant of up to 12 bytes, whose own view is (low, high), four at a time. What lies behind a
+// string in its view is not looked at.
 QUERN_INLINE uint64_t EqualViews(const uint8_t* views, uint32_t length, uint64_t low, uint64_t high, uint64_t low_mask,
                                  uint64_t high_mask) {
   const uint64_t low_keep = length >= 4 ? ~uint64_t{0} : (uint64_t{1} << (32 + 8 * length)) - 1;
@@ -233,8 +245,8 @@ QUERN_INLINE uint64_t EqualViews(const uint8_t* views, uint32_t length, uint64_t
   return bits;
 }
 
-QUERN_INLINE uint64_t EqualViewWord(const QuernColumn* column, uint64_t row, uint64_t alive, Constant c, uint64_t low, uint64_t high,
-                                    uint64_t low_mask, uint64_t high_mask) {
+QUERN_INLINE uint64_t EqualViewWord(const QuernColumn* column, uint64_t row, uint64_t alive, Constant c, uint64_t low,
+                                    uint64_t high, uint64_t low_mask, uint64_t high_mask) {
   const uint8_t* views = static_cast<const uint8_t*>(column->values) + row * 16;
   if (c.length <= kInlineStringBytes) return EqualViews(views, c.length, low, high, low_mask, high_mask) & alive;
   uint64_t bits = 0;
@@ -266,8 +278,8 @@ QUERN_INLINE ByteRange RangeOf(const QuernColumn* column, uint64_t first, uint32
   const uint32_t first_row = low * 64 + static_cast<uint32_t>(__builtin_ctzll(mask[low]));
   const uint32_t last_row = high * 64 - 1 - static_cast<uint32_t>(__builtin_clzll(mask[high - 1]));
   const auto* values = static_cast<const uint8_t*>(column->values);
-  return {values + LoadAt<Offset>(column->offsets, first + first_row), values + LoadAt<Offset>(column->offsets, first + last_row + 1),
-          first_row, last_row, true};
+  return {values + LoadAt<Offset>(column->offsets, first + first_row),
+          values + LoadAt<Offset>(column->offsets, first + last_row + 1), first_row, last_row, true};
 }
 
 // Rows whose turn comes later, in the order of arrival.
@@ -286,10 +298,11 @@ struct LaterRows {
   }
 };
 
-// Where few rows of a word have the constant's length, these are asked after all words' lengths, so that their bytes are on their way.
+// Where few rows of a word have the constant's length, these are asked after all words' lengths, so that their bytes
+// are on their way.
 template <class Offset>
-QUERN_INLINE void EqualPiece(const QuernColumn* column, uint64_t first, uint32_t num_words, uint64_t* mask, Constant c, bool trims,
-                             bool negated) {
+QUERN_INLINE void EqualPiece(const QuernColumn* column, uint64_t first, uint32_t num_words, uint64_t* mask, Constant c,
+                             bool trims, bool negated) {
   const auto* values = static_cast<const uint8_t*>(column->values);
   const auto* offsets = static_cast<const uint8_t*>(column->offsets) + first * sizeof(Offset);
   const bool waits = !trims && c.length > 8;
@@ -301,7 +314,8 @@ QUERN_INLINE void EqualPiece(const QuernColumn* column, uint64_t first, uint32_t
     if (mask[w] == 0) continue;
     const uint8_t* word_offsets = offsets + w * 64 * sizeof(Offset);
     const uint64_t same = waits ? LengthWord<Offset, false>(word_offsets, c.length) & mask[w] : 0;
-    if (waits && static_cast<uint32_t>(__builtin_popcountll(same)) < kManyRows) later.Add<Offset>(values, word_offsets, w, same);
+    if (waits && static_cast<uint32_t>(__builtin_popcountll(same)) < kManyRows)
+      later.Add<Offset>(values, word_offsets, w, same);
     else found[w] = EqualWord<Offset>(values, word_offsets, mask[w], c, trims);
   }
   for (uint32_t k = 0; k < later.n; ++k) {
@@ -313,11 +327,12 @@ QUERN_INLINE void EqualPiece(const QuernColumn* column, uint64_t first, uint32_t
   for (uint32_t w = 0; w < num_words; ++w) mask[w] &= negated ? ~found[w] : found[w];
 }
 
-// A string column = constant, under a rule that compares bytes or folds them. `view`: low, high and their masks (QuernFilterLeaf).
+// A string column = constant, under a rule that compares bytes or folds them. `view`: low, high and their masks
+// (QuernFilterLeaf).
 template <Storage kStorage>
-QUERN_INLINE uint32_t TestEqual(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* mask,
-                                const uint8_t* constants, uint32_t length, uint64_t low, uint64_t high, uint64_t low_mask,
-                                uint64_t high_mask, CollationRule rule, bool negated) {
+QUERN_INLINE uint32_t TestEqual(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
+                                uint64_t* mask, const uint8_t* constants, uint32_t length, uint64_t low, uint64_t high,
+                                uint64_t low_mask, uint64_t high_mask, CollationRule rule, bool negated) {
   const uint32_t num_words = FullWords(rows, n);
   const Constant c = {constants, length};
   if constexpr (kStorage == kView) {
@@ -343,7 +358,8 @@ QUERN_INLINE uint32_t TestEqual(const QuernColumn* column, uint64_t first, const
   return num_words * 64;
 }
 
-// The first 8 bytes as a number that orders as they do; behind the string's end zeros, or spaces where they are padding.
+// The first 8 bytes as a number that orders as they do; behind the string's end zeros, or spaces where they are
+// padding.
 QUERN_INLINE uint64_t LeadWord(Bytes s, CollationRule rule) {
   const uint64_t padding = (rule & kPadsSpaces) != 0 ? 0x2020202020202020u : 0;
   const uint32_t held = s.length < 8 ? s.length : 8;
@@ -356,17 +372,21 @@ QUERN_INLINE uint64_t LeadWord(Bytes s, CollationRule rule) {
   return __builtin_bswap64(ReadTail(s.data, held) | padding << (8 * held));
 }
 
-QUERN_INLINE int32_t SignOf(uint64_t a, uint64_t b) { return static_cast<int32_t>(a > b) - static_cast<int32_t>(a < b); }
+QUERN_INLINE int32_t SignOf(uint64_t a, uint64_t b) {
+  return static_cast<int32_t>(a > b) - static_cast<int32_t>(a < b);
+}
 
 // `s OP text`, of which lead is the LeadWord.
-QUERN_INLINE bool OrderHolds(Bytes s, uint64_t lead, const uint8_t* text, uint32_t text_length, CollationRule rule, uint8_t comparison) {
+QUERN_INLINE bool OrderHolds(Bytes s, uint64_t lead, const uint8_t* text, uint32_t text_length, CollationRule rule,
+                             uint8_t comparison) {
   if ((rule & kWeighsOrder) == 0) {
     if ((rule & kTrimsSpaces) != 0 && (rule & kPadsSpaces) == 0) s = TrimSpaces(s);
     const uint64_t word = LeadWord(s, rule);
     const int32_t order = SignOf(word, lead);
-    // Where the text is no longer than its word, and that is the string's too, one is the beginning of the other; with padding, up to
-    // there.
-    if (text_length <= 8 && (rule & kPadsSpaces) == 0) return Holds(order != 0 ? order : SignOf(s.length, text_length), 0, comparison);
+    // Where the text is no longer than its word, and that is the string's too, one is the beginning of the other; with
+    // padding, up to there.
+    if (text_length <= 8 && (rule & kPadsSpaces) == 0)
+      return Holds(order != 0 ? order : SignOf(s.length, text_length), 0, comparison);
     if (text_length <= 8 && s.length <= 8) return Holds(order, 0, comparison);
     if (order != 0) return Holds(order, 0, comparison);
   }
@@ -374,8 +394,9 @@ QUERN_INLINE bool OrderHolds(Bytes s, uint64_t lead, const uint8_t* text, uint32
 }
 
 template <Storage kStorage>
-QUERN_INLINE uint32_t TestOrder(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* mask, uint64_t lead,
-                                const uint8_t* text, uint32_t text_length, CollationRule rule, uint8_t comparison) {
+QUERN_INLINE uint32_t TestOrder(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
+                                uint64_t* mask, uint64_t lead, const uint8_t* text, uint32_t text_length,
+                                CollationRule rule, uint8_t comparison) {
   const uint32_t num_words = FullWords(rows, n);
   TestRows(mask, num_words * 64, false, [&](uint32_t i) __attribute__((always_inline)) {
     const Bytes s = ReaderOf<kStorage>::Read(column, static_cast<uint32_t>(first + i));
@@ -384,7 +405,8 @@ QUERN_INLINE uint32_t TestOrder(const QuernColumn* column, uint64_t first, const
   return num_words * 64;
 }
 
-// ---- LIKE ----------------------------------------------------------------------------------------------------------------------------
+// ---- LIKE
+// ----------------------------------------------------------------------------------------------------------------------------
 
 // The same at n positions, n < 64, one by one.
 QUERN_INLINE uint64_t ProbeFew(const uint8_t* p, uint64_t n, const Part& part) {
@@ -421,8 +443,10 @@ QUERN_INLINE const uint8_t* FindPart(const uint8_t* p, const uint8_t* end, const
   }
 }
 
-// Whether parts first .. num_parts-1 of those between are in [p, end), in order: two here, those that few patterns have by a call.
-QUERN_INLINE bool FindParts(const uint8_t* p, const uint8_t* end, const uint8_t* constants, uint32_t first, uint32_t num_parts) {
+// Whether parts first .. num_parts-1 of those between are in [p, end), in order: two here, those that few patterns have
+// by a call.
+QUERN_INLINE bool FindParts(const uint8_t* p, const uint8_t* end, const uint8_t* constants, uint32_t first,
+                            uint32_t num_parts) {
   if (first == num_parts) return true;
   const Part part = PartOf(constants, first + 2);
   const uint8_t* at = FindPart(p, end, part);
@@ -434,14 +458,16 @@ QUERN_INLINE bool FindParts(const uint8_t* p, const uint8_t* end, const uint8_t*
 }
 
 // Whether a string is what the pattern says: prefix, suffix, and the parts between.
-QUERN_INLINE bool MatchesParts(Bytes s, const uint8_t* constants, uint32_t num_parts, uint32_t min_length, bool is_whole) {
+QUERN_INLINE bool MatchesParts(Bytes s, const uint8_t* constants, uint32_t num_parts, uint32_t min_length,
+                               bool is_whole) {
   if (is_whole ? s.length != min_length : s.length < min_length) return false;
   const Constant prefix = PartOf(constants, 0).constant, suffix = PartOf(constants, 1).constant;
   if (!EqualConstant(s.data, prefix) || !EqualConstant(s.data + s.length - suffix.length, suffix)) return false;
   return FindParts(s.data + prefix.length, s.data + s.length - suffix.length, constants, 0, num_parts);
 }
 
-// All parts lie between '%': the first is looked for in the bytes of all rows at once. Answers by `found` the rows that match.
+// All parts lie between '%': the first is looked for in the bytes of all rows at once. Answers by `found` the rows that
+// match.
 template <class Offset>
 QUERN_INLINE void SearchRows(const QuernColumn* column, uint64_t first, const ByteRange& range, const uint64_t* mask,
                              const uint8_t* constants, uint32_t num_parts, uint64_t* found) {
@@ -467,8 +493,8 @@ QUERN_INLINE void SearchRows(const QuernColumn* column, uint64_t first, const By
 
 // The rows of a piece whose first and last part fit, as far as there are any.
 template <class Offset>
-QUERN_INLINE void TestAffixes(const QuernColumn* column, uint64_t first, uint32_t num_words, const uint64_t* mask, const uint8_t* constants,
-                              uint32_t min_length, bool is_whole, uint64_t* found) {
+QUERN_INLINE void TestAffixes(const QuernColumn* column, uint64_t first, uint32_t num_words, const uint64_t* mask,
+                              const uint8_t* constants, uint32_t min_length, bool is_whole, uint64_t* found) {
   const auto* values = static_cast<const uint8_t*>(column->values);
   const auto* offsets = static_cast<const uint8_t*>(column->offsets) + first * sizeof(Offset);
   const Constant prefix = PartOf(constants, 0).constant, suffix = PartOf(constants, 1).constant;
@@ -488,19 +514,21 @@ QUERN_INLINE uint32_t CountRows(const uint64_t* mask, uint32_t num_words) {
 }
 
 // LIKE whose pattern is parts between '%', of views: row by row.
-QUERN_INLINE uint32_t TestViewParts(const QuernColumn* column, uint64_t first, uint32_t num_words, uint64_t* mask, const uint8_t* constants,
-                                    uint32_t num_parts, uint32_t min_length, bool is_whole, bool negated) {
+QUERN_INLINE uint32_t TestViewParts(const QuernColumn* column, uint64_t first, uint32_t num_words, uint64_t* mask,
+                                    const uint8_t* constants, uint32_t num_parts, uint32_t min_length, bool is_whole,
+                                    bool negated) {
   TestRows(mask, num_words * 64, negated, [&](uint32_t i) __attribute__((always_inline)) {
-    return MatchesParts(ViewReader::Read(column, static_cast<uint32_t>(first + i)), constants, num_parts, min_length, is_whole);
+    return MatchesParts(ViewReader::Read(column, static_cast<uint32_t>(first + i)), constants, num_parts, min_length,
+                        is_whole);
   });
   return num_words * 64;
 }
 
 // The same of strings that lie side by side.
 template <class Offset>
-QUERN_INLINE uint32_t TestVarParts(const QuernColumn* column, uint64_t first, uint32_t num_words, uint64_t* mask, const uint8_t* constants,
-                                   uint32_t num_parts, uint32_t min_length, bool is_whole, bool has_affixes, CollationRule rule,
-                                   bool negated) {
+QUERN_INLINE uint32_t TestVarParts(const QuernColumn* column, uint64_t first, uint32_t num_words, uint64_t* mask,
+                                   const uint8_t* constants, uint32_t num_parts, uint32_t min_length, bool is_whole,
+                                   bool has_affixes, CollationRule rule, bool negated) {
   const ByteRange range = RangeOf<Offset>(column, first, num_words, mask);
   if (!range.any) return num_words * 64;
   if ((rule & kFoldsAscii) != 0 && !IsPrintable(range.begin, range.end)) return 0;
@@ -526,16 +554,16 @@ QUERN_INLINE uint32_t TestVarParts(const QuernColumn* column, uint64_t first, ui
 
 // Constants of a kernel are num_parts, min_length, is_whole, has_affixes and all of `constants`.
 template <Storage kStorage>
-QUERN_INLINE uint32_t TestParts(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* mask,
-                                const uint8_t* constants, uint32_t num_parts, uint32_t min_length, bool is_whole, bool has_affixes,
-                                CollationRule rule, bool negated) {
+QUERN_INLINE uint32_t TestParts(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
+                                uint64_t* mask, const uint8_t* constants, uint32_t num_parts, uint32_t min_length,
+                                bool is_whole, bool has_affixes, CollationRule rule, bool negated) {
   const uint32_t num_words = FullWords(rows, n);
   if constexpr (kStorage == kView) {
     if ((rule & kFoldsAscii) != 0) return 0;
     return TestViewParts(column, first, num_words, mask, constants, num_parts, min_length, is_whole, negated);
   } else {
-    return TestVarParts<OffsetOf<kStorage>>(column, first, num_words, mask, constants, num_parts, min_length, is_whole, has_affixes, rule,
-                                            negated);
+    return TestVarParts<OffsetOf<kStorage>>(column, first, num_words, mask, constants, num_parts, min_length, is_whole,
+                                            has_affixes, rule, negated);
   }
 }
 

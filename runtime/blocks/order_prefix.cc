@@ -3,16 +3,19 @@
 //
 //     binary                53 74 72 61 c3 9f 65 20 37 00 00 00 00 00 00 00      the string; zeros behind its end
 //     utf8mb4_bin           53 74 72 61 c3 9f 65 20 37 20 20 20 20 20 20 20      .. spaces behind its end
-//     utf8mb4_general_ci    53 54 52 41 53 45 20 37 20 20 20 20 20 20 20 20      its order key (collation.h): ß weighs as S here
+//     utf8mb4_general_ci    53 54 52 41 53 45 20 37 20 20 20 20 20 20 20 20      its order key (collation.h): ß weighs
+//     as S here
 //
-// A character of U+0020 to U+007E is one byte of an order key, whatever stands beside it. So a string whose first 16 bytes are such
-// characters has the codes of these as the first 16 bytes of its key, and it needs neither a loop over its characters nor a branch on its
-// length: 16 bytes are looked up at once in a table of 96, of which a vector register holds 16:
+// A character of U+0020 to U+007E is one byte of an order key, whatever stands beside it. So a string whose first 16
+// bytes are such characters has the codes of these as the first 16 bytes of its key, and it needs neither a loop over
+// its characters nor a branch on its length: 16 bytes are looked up at once in a table of 96, of which a vector
+// register holds 16:
 //
-//     "hello"     68 65 6c 6c 6f | ..            what is behind the end is there, or the string is copied to where it is
+//     "hello"     68 65 6c 6c 6f | ..            what is behind the end is there, or the string is copied to where it
+//     is
 //     - 0x20      48 45 4c 4c 4f | ..            above 0x5e within the string: not ASCII, its key is made in full
-//     looked up   48 45 4c 4c 4f | ..            six look-ups of 16 entries, of which one has it and the others are zero
-//     filled      48 45 4c 4c 4f | 20 20 ..      the pad byte, or zeros
+//     looked up   48 45 4c 4c 4f | ..            six look-ups of 16 entries, of which one has it and the others are
+//     zero filled      48 45 4c 4c 4f | 20 20 ..      the pad byte, or zeros
 #include <algorithm>
 #include <cstring>
 
@@ -40,7 +43,8 @@ bool IsAscii(const uint8_t* p, uint32_t n) {
   typedef uint64_t U64x2 __attribute__((vector_size(16)));
   uint32_t i = 0;
   I8x16 others = {};
-  for (; i + 16 <= n; i += 16) others |= Load<I8x16>(p + i) + int8_t{1} <= int8_t{kFirstAscii};  // 0x7f and all above are negative then
+  for (; i + 16 <= n; i += 16)
+    others |= Load<I8x16>(p + i) + int8_t{1} <= int8_t{kFirstAscii};  // 0x7f and all above are negative then
   if (i < n && n >= 16) others |= Load<I8x16>(p + n - 16) + int8_t{1} <= int8_t{kFirstAscii};
   const auto bits = (U64x2)others;
   if ((bits[0] | bits[1]) != 0) return false;
@@ -94,7 +98,8 @@ QUERN_ORDER_PREFIX_TARGET inline __m128i LookUp(const __m128i* tables, __m128i x
   return found;
 }
 
-QUERN_ORDER_PREFIX_TARGET bool WeighAscii(const Bytes* strings, uint32_t n, CollationRule rule, uint64_t* high, uint64_t* low) {
+QUERN_ORDER_PREFIX_TARGET bool WeighAscii(const Bytes* strings, uint32_t n, CollationRule rule, uint64_t* high,
+                                          uint64_t* low) {
   __m128i tables[6];
   std::memcpy(tables, AsciiCodesOf(rule).codes, sizeof(tables));
   const __m128i fill = _mm_set1_epi8(static_cast<char>((rule & kPadsSpaces) != 0 ? PadByte(rule) : 0));
@@ -106,7 +111,8 @@ QUERN_ORDER_PREFIX_TARGET bool WeighAscii(const Bytes* strings, uint32_t n, Coll
     const Bytes s = strings[i];
     const uint32_t held = s.length < kSortPrefixBytes ? s.length : kSortPrefixBytes;
     const uint8_t* p = PrefixAddress(s);
-    if (__builtin_expect(!MayReadPrefix(p), 0) && held < kSortPrefixBytes) p = static_cast<uint8_t*>(std::memcpy(copy, p, held));
+    if (__builtin_expect(!MayReadPrefix(p), 0) && held < kSortPrefixBytes)
+      p = static_cast<uint8_t*>(std::memcpy(copy, p, held));
     const __m128i mask = _mm_loadu_si128(reinterpret_cast<const __m128i*>(ShortMask(held)));
     const __m128i x = _mm_sub_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)), first);
     const __m128i is_ascii = _mm_cmpeq_epi8(_mm_min_epu8(x, last), x);
@@ -172,7 +178,8 @@ bool OrderWords(const Bytes* strings, uint32_t n, CollationRule rule, uint32_t f
     const uint32_t end = s.length - std::min(s.length, from) > 8 ? from + 8 : s.length;
     if (has_table && IsAscii(s.data, end)) {
       uint64_t word = 0;
-      for (uint32_t b = from; b < from + 8; ++b) word = word << 8 | (b < end ? table.codes[s.data[b] - kFirstAscii] : fill);
+      for (uint32_t b = from; b < from + 8; ++b)
+        word = word << 8 | (b < end ? table.codes[s.data[b] - kFirstAscii] : fill);
       words[i] = word;
       more |= end < s.length;
       continue;

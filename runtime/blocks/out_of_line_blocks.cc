@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks that kernels call (out_of_line_blocks.def says which and why), compiled with the library: each is the function of blocks.h
-// under the name that generated code links against.
+// The blocks that kernels call (out_of_line_blocks.def says which and why), compiled with the library: each is the
+// function of blocks.h under the name that generated code links against.
 #include "runtime/blocks/block_signatures.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/blocks/encode.h"
@@ -18,7 +18,9 @@ int32_t quern_rt_order_string(const uint8_t* a, const uint8_t* b, CollationRule 
   return (rule & kWeighsOrder) != 0 ? quern::CompareStrings(x, y, rule) : b::OrderBytes(x, y, 0, rule);
 }
 
-void quern_rt_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS { b::EncodeNulls(column, first, rows, n, words, combine, shift, null_is_one); }
+void quern_rt_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS {
+  b::EncodeNulls(column, first, rows, n, words, combine, shift, null_is_one);
+}
 
 #define QUERN_CALLED_ENCODE(text, kStorage, kPart)                                                   \
   void quern_rt_encode_##text QUERN_ENCODE_PARAMETERS {                                              \
@@ -34,21 +36,22 @@ void quern_rt_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS { b::EncodeNulls(column
   void quern_rt_pack_##text QUERN_PACK_PARAMETERS {                                             \
     b::PackColumn<kStorage>(column, first, rows, n, words, combine, nullable, shift, null_bit); \
   }
-#define QUERN_CALLED_COLUMN(text, kStorage)                                                                                       \
-  void quern_rt_store_##text QUERN_STORE_PARAMETERS { b::StoreColumn<kStorage> QUERN_STORE_ARGUMENTS; }                           \
-  void quern_rt_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS {                                                                   \
-    b::EmitColumn<kStorage>(b::ProbeSource<kStorage>{column, rows, nullable, width}, n, out, out_row, nullable);                  \
-  }                                                                                                                               \
-  void quern_rt_emit_build_##text QUERN_EMIT_BUILD_PARAMETERS {                                                                   \
-    b::EmitColumn<kStorage>(b::BuildSource<kStorage>{base, tuples, field_offset, null_offset, null_mask, width}, n, out, out_row, \
-                            null_mask != 0);                                                                                      \
+#define QUERN_CALLED_COLUMN(text, kStorage)                                                                         \
+  void quern_rt_store_##text QUERN_STORE_PARAMETERS { b::StoreColumn<kStorage> QUERN_STORE_ARGUMENTS; }             \
+  void quern_rt_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS {                                                     \
+    b::EmitColumn<kStorage>(b::ProbeSource<kStorage>{column, rows, nullable, width}, n, out, out_row, nullable);    \
+  }                                                                                                                 \
+  void quern_rt_emit_build_##text QUERN_EMIT_BUILD_PARAMETERS {                                                     \
+    b::EmitColumn<kStorage>(b::BuildSource<kStorage>{base, tuples, field_offset, null_offset, null_mask, width}, n, \
+                            out, out_row, null_mask != 0);                                                          \
   }
-#define QUERN_CALLED_STRING(text, kStorage)                                                                                  \
-  int64_t quern_rt_fit_probe_##text QUERN_FIT_PROBE_PARAMETERS {                                                             \
-    return b::FitStrings<kStorage>(b::ProbeSource<kStorage>{column, rows, nullable, 0}, n, out);                             \
-  }                                                                                                                          \
-  int64_t quern_rt_fit_build_##text QUERN_FIT_BUILD_PARAMETERS {                                                             \
-    return b::FitStrings<kStorage>(b::BuildSource<kStorage>{base, tuples, field_offset, null_offset, null_mask, 0}, n, out); \
+#define QUERN_CALLED_STRING(text, kStorage)                                                                            \
+  int64_t quern_rt_fit_probe_##text QUERN_FIT_PROBE_PARAMETERS {                                                       \
+    return b::FitStrings<kStorage>(b::ProbeSource<kStorage>{column, rows, nullable, 0}, n, out);                       \
+  }                                                                                                                    \
+  int64_t quern_rt_fit_build_##text QUERN_FIT_BUILD_PARAMETERS {                                                       \
+    return b::FitStrings<kStorage>(b::BuildSource<kStorage>{base, tuples, field_offset, null_offset, null_mask, 0}, n, \
+                                   out);                                                                               \
   }
 #include "runtime/blocks/out_of_line_blocks.def"
 }

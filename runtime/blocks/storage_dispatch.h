@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a storage that a field names to code that is made for it: a switch that picks an instantiation. Called once per batch and column.
+// From a storage that a field names to code that is made for it: a switch that picks an instantiation. Called once per
+// batch and column.
 #ifndef QUERN_RUNTIME_BLOCKS_STORAGE_DISPATCH_H_
 #define QUERN_RUNTIME_BLOCKS_STORAGE_DISPATCH_H_
 
@@ -42,7 +43,8 @@ inline uint32_t TranslateRow(Storage index, const QuernColumn* column, uint32_t 
   return blocks::DictionaryRow<uint64_t>(column, row);
 }
 
-inline void TranslateRows(Storage index, const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint32_t* out) {
+inline void TranslateRows(Storage index, const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
+                          uint32_t* out) {
   if (index == k8) return blocks::DictionaryRows<uint8_t>(column, first, rows, n, out);
   if (index == k16) return blocks::DictionaryRows<uint16_t>(column, first, rows, n, out);
   if (index == k32) return blocks::DictionaryRows<uint32_t>(column, first, rows, n, out);

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of neighbouring strings lie one behind the other, so that eight bytes may be read from a string's first one on, whatever its
-// length, as long as eight follow in the column: what belongs to the next string is masked out. Offsets 0 4 9 .. of "railship1..":
+// Bytes of neighbouring strings lie one behind the other, so that eight bytes may be read from a string's first one on,
+// whatever its length, as long as eight follow in the column: what belongs to the next string is masked out. Offsets 0
+// 4 9 .. of "railship1..":
 //
 //     read        r a i l s h i p     s h i p 1 . . .
 //     length      4                   5
 //     masked      r a i l 0 0 0 0     s h i p 1 0 0 0
 //     turned      0x7261696c00000000  0x7368697031000000      the first byte highest: numbers order as strings do
 //
-// Lengths, masks and turning are vector instructions over eight strings; loads alone are one by one. No branch depends on a length.
+// Lengths, masks and turning are vector instructions over eight strings; loads alone are one by one. No branch depends
+// on a length.
 //
-// Nothing else is done for a row when a sort with a limit looks for rows that may come out, so that the loop waits for memory: it asks for
-// bytes and offsets 8 KiB ahead of itself, which the machine's own prefetching does not reach. (The first eight of 16 bytes, 10 M strings
-// on a Zen 5 core: 10.5 ms one by one, 5.6 ms so; reading all these bytes and nothing else takes 5.4 ms.)
+// Nothing else is done for a row when a sort with a limit looks for rows that may come out, so that the loop waits for
+// memory: it asks for bytes and offsets 8 KiB ahead of itself, which the machine's own prefetching does not reach. (The
+// first eight of 16 bytes, 10 M strings on a Zen 5 core: 10.5 ms one by one, 5.6 ms so; reading all these bytes and
+// nothing else takes 5.4 ms.)
 #include "runtime/blocks/string_prefix.h"
 
 #include "runtime/base/bytes.h"
@@ -32,12 +35,15 @@ constexpr uint32_t kFarStrings = 16;
 QUERN_INLINE Words LengthsOf(const int32_t* offsets) {
   return __builtin_convertvector(Load<Offsets32>(offsets + 1) - Load<Offsets32>(offsets), Words);
 }
-QUERN_INLINE Words LengthsOf(const int64_t* offsets) { return (Words)(Load<Offsets64>(offsets + 1) - Load<Offsets64>(offsets)); }
+QUERN_INLINE Words LengthsOf(const int64_t* offsets) {
+  return (Words)(Load<Offsets64>(offsets + 1) - Load<Offsets64>(offsets));
+}
 
 template <class Offset>
 QUERN_INLINE Words ReadEight(const uint8_t* values, const Offset* offsets) {
-  return Words{Load<uint64_t>(values + offsets[0]), Load<uint64_t>(values + offsets[1]), Load<uint64_t>(values + offsets[2]),
-               Load<uint64_t>(values + offsets[3]), Load<uint64_t>(values + offsets[4]), Load<uint64_t>(values + offsets[5]),
+  return Words{Load<uint64_t>(values + offsets[0]), Load<uint64_t>(values + offsets[1]),
+               Load<uint64_t>(values + offsets[2]), Load<uint64_t>(values + offsets[3]),
+               Load<uint64_t>(values + offsets[4]), Load<uint64_t>(values + offsets[5]),
                Load<uint64_t>(values + offsets[6]), Load<uint64_t>(values + offsets[7])};
 }
 
@@ -51,13 +57,14 @@ QUERN_INLINE Words MasksOf(Words lengths) {
 
 QUERN_INLINE Words Turned(Words v) {
   const WordBytes b = (WordBytes)v;
-  return (Words)__builtin_shufflevector(b, b, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8, 23, 22, 21, 20, 19, 18, 17, 16, 31, 30,
-                                        29, 28, 27, 26, 25, 24, 39, 38, 37, 36, 35, 34, 33, 32, 47, 46, 45, 44, 43, 42, 41, 40, 55, 54, 53,
-                                        52, 51, 50, 49, 48, 63, 62, 61, 60, 59, 58, 57, 56);
+  return (Words)__builtin_shufflevector(b, b, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8, 23, 22, 21, 20, 19,
+                                        18, 17, 16, 31, 30, 29, 28, 27, 26, 25, 24, 39, 38, 37, 36, 35, 34, 33, 32, 47,
+                                        46, 45, 44, 43, 42, 41, 40, 55, 54, 53, 52, 51, 50, 49, 48, 63, 62, 61, 60, 59,
+                                        58, 57, 56);
 }
 
-// Asks for the offsets and the bytes of strings to come: what lies ahead is taken to be as long as these eight. Of long strings one line
-// each is asked for, some strings ahead, since those between are not read.
+// Asks for the offsets and the bytes of strings to come: what lies ahead is taken to be as long as these eight. Of long
+// strings one line each is asked for, some strings ahead, since those between are not read.
 template <class Offset>
 QUERN_INLINE void PrefetchAhead(const StringRun<Offset>& strings, uint32_t i) {
   __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(strings.offsets + i) + kAheadBytes));
@@ -67,7 +74,8 @@ QUERN_INLINE void PrefetchAhead(const StringRun<Offset>& strings, uint32_t i) {
     __builtin_prefetch(reinterpret_cast<const void*>(here + kAheadBytes));
     __builtin_prefetch(reinterpret_cast<const void*>(here + kAheadBytes + 64));
   } else if (bytes <= 512) {
-    for (uint32_t line = 0; line < 8; ++line) __builtin_prefetch(reinterpret_cast<const void*>(here + kAheadBytes + line * 64));
+    for (uint32_t line = 0; line < 8; ++line)
+      __builtin_prefetch(reinterpret_cast<const void*>(here + kAheadBytes + line * 64));
   } else if (i + kFarStrings + kStrings < strings.num_offsets) {
     for (uint32_t s = 0; s < kStrings; ++s) __builtin_prefetch(strings.values + strings.offsets[i + kFarStrings + s]);
   }
@@ -86,15 +94,16 @@ QUERN_INLINE uint32_t FrontsOf(const StringRun<Offset>& strings, uint32_t n, uin
   return i;
 }
 
-// Whether a string is longer than 16 bytes, or its last byte is zero: the lowest byte of what is left of its word when the bytes before it
-// are shifted out.
+// Whether a string is longer than 16 bytes, or its last byte is zero: the lowest byte of what is left of its word when
+// the bytes before it are shifted out.
 QUERN_INLINE Words IsMore(Words lengths, Words front, Words back) {
   const Words last = (lengths > 8 ? back : front) >> (((lengths - 1) & 7) << 3);
   return (Words)(lengths > 16) | ((Words)((last & 0xff) == 0) & (Words)(lengths != 0));
 }
 
 template <class Offset>
-QUERN_INLINE uint32_t PrefixesOf(const StringRun<Offset>& strings, uint32_t n, uint64_t* high, uint64_t* low, bool* incomplete) {
+QUERN_INLINE uint32_t PrefixesOf(const StringRun<Offset>& strings, uint32_t n, uint64_t* high, uint64_t* low,
+                                 bool* incomplete) {
   const StringRun<Offset> s = strings;
   const Offset end = s.offsets[s.num_offsets - 1];
   Words more = {};
@@ -113,20 +122,23 @@ QUERN_INLINE uint32_t PrefixesOf(const StringRun<Offset>& strings, uint32_t n, u
   return i;
 }
 
-#define QUERN_PREFIX_LOOPS(suffix, target)                                                                                       \
-  target uint32_t Fronts32##suffix(const StringRun<int32_t>& strings, uint32_t n, uint64_t fill, uint64_t* fronts) {             \
-    return FrontsOf(strings, n, fill, fronts);                                                                                   \
-  }                                                                                                                              \
-  target uint32_t Fronts64##suffix(const StringRun<int64_t>& strings, uint32_t n, uint64_t fill, uint64_t* fronts) {             \
-    return FrontsOf(strings, n, fill, fronts);                                                                                   \
-  }                                                                                                                              \
-  target uint32_t Prefixes32##suffix(const StringRun<int32_t>& strings, uint32_t n, uint64_t* high, uint64_t* low, bool* more) { \
-    return PrefixesOf(strings, n, high, low, more);                                                                              \
-  }                                                                                                                              \
-  target uint32_t Prefixes64##suffix(const StringRun<int64_t>& strings, uint32_t n, uint64_t* high, uint64_t* low, bool* more) { \
-    return PrefixesOf(strings, n, high, low, more);                                                                              \
-  }                                                                                                                              \
-  constexpr PrefixLoops kLoops##suffix = {#suffix, Fronts32##suffix, Fronts64##suffix, Prefixes32##suffix, Prefixes64##suffix};
+#define QUERN_PREFIX_LOOPS(suffix, target)                                                                           \
+  target uint32_t Fronts32##suffix(const StringRun<int32_t>& strings, uint32_t n, uint64_t fill, uint64_t* fronts) { \
+    return FrontsOf(strings, n, fill, fronts);                                                                       \
+  }                                                                                                                  \
+  target uint32_t Fronts64##suffix(const StringRun<int64_t>& strings, uint32_t n, uint64_t fill, uint64_t* fronts) { \
+    return FrontsOf(strings, n, fill, fronts);                                                                       \
+  }                                                                                                                  \
+  target uint32_t Prefixes32##suffix(const StringRun<int32_t>& strings, uint32_t n, uint64_t* high, uint64_t* low,   \
+                                     bool* more) {                                                                   \
+    return PrefixesOf(strings, n, high, low, more);                                                                  \
+  }                                                                                                                  \
+  target uint32_t Prefixes64##suffix(const StringRun<int64_t>& strings, uint32_t n, uint64_t* high, uint64_t* low,   \
+                                     bool* more) {                                                                   \
+    return PrefixesOf(strings, n, high, low, more);                                                                  \
+  }                                                                                                                  \
+  constexpr PrefixLoops kLoops##suffix = {#suffix, Fronts32##suffix, Fronts64##suffix, Prefixes32##suffix,           \
+                                          Prefixes64##suffix};
 
 QUERN_PREFIX_LOOPS(Baseline, )
 #if defined(__x86_64__)

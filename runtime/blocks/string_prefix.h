@@ -6,8 +6,8 @@
 #include "runtime/abi/kernel_abi.h"
 namespace quern::blocks {
 
-// Strings of a column whose bytes lie one behind the other: string i is bytes offsets[i] .. offsets[i + 1] - 1 of `values`, and no byte
-// from offsets[num_offsets - 1] on is read.
+// Strings of a column whose bytes lie one behind the other: string i is bytes offsets[i] .. offsets[i + 1] - 1 of
+// `values`, and no byte from offsets[num_offsets - 1] on is read.
 template <class Offset>
 struct StringRun {
   const uint8_t* values;
@@ -15,14 +15,14 @@ struct StringRun {
   uint32_t num_offsets;
 };
 
-// The first eight bytes of strings 0 .. n-1, each as a number whose highest byte is the first; behind a string's end stand bytes of `fill`.
-// Answers how many it has done: all but the last ones, whose eight bytes may not all be there. *Cost*: about 0.6 ns a string, and its
-// bytes.
+// The first eight bytes of strings 0 .. n-1, each as a number whose highest byte is the first; behind a string's end
+// stand bytes of `fill`. Answers how many it has done: all but the last ones, whose eight bytes may not all be there.
+// *Cost*: about 0.6 ns a string, and its bytes.
 uint32_t ReadFronts(const StringRun<int32_t>& strings, uint32_t n, uint64_t fill, uint64_t* fronts);
 uint32_t ReadFronts(const StringRun<int64_t>& strings, uint32_t n, uint64_t fill, uint64_t* fronts);
 
-// The first 16 bytes in two such numbers, zeros behind the end. Sets *incomplete where a string has more bytes than that, or ends with a
-// zero byte.
+// The first 16 bytes in two such numbers, zeros behind the end. Sets *incomplete where a string has more bytes than
+// that, or ends with a zero byte.
 uint32_t ReadPrefixes(const StringRun<int32_t>& strings, uint32_t n, uint64_t* high, uint64_t* low, bool* incomplete);
 uint32_t ReadPrefixes(const StringRun<int64_t>& strings, uint32_t n, uint64_t* high, uint64_t* low, bool* incomplete);
 
@@ -31,8 +31,10 @@ struct PrefixLoops {
   const char* name;
   uint32_t (*fronts32)(const StringRun<int32_t>& strings, uint32_t n, uint64_t fill, uint64_t* fronts);
   uint32_t (*fronts64)(const StringRun<int64_t>& strings, uint32_t n, uint64_t fill, uint64_t* fronts);
-  uint32_t (*prefixes32)(const StringRun<int32_t>& strings, uint32_t n, uint64_t* high, uint64_t* low, bool* incomplete);
-  uint32_t (*prefixes64)(const StringRun<int64_t>& strings, uint32_t n, uint64_t* high, uint64_t* low, bool* incomplete);
+  uint32_t (*prefixes32)(const StringRun<int32_t>& strings, uint32_t n, uint64_t* high, uint64_t* low,
+                         bool* incomplete);
+  uint32_t (*prefixes64)(const StringRun<int64_t>& strings, uint32_t n, uint64_t* high, uint64_t* low,
+                         bool* incomplete);
 };
 constexpr uint32_t kMostPrefixLoops = 3;
 uint32_t PrefixLoopsOfMachine(PrefixLoops* loops);  // answers how many, up to kMostPrefixLoops

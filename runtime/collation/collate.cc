@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels call for strings that they do not fold in a register: those with a character beyond U+0020 to U+007E, and pairs of which one
-// is longer than 32 bytes. Joins and aggregations ask whether strings are equal after their hashes were, and nearly always they are, most
-// often byte by byte; hence that test comes first, then 16 bytes at a time as capitals, and the weights (collation.h) only for the others:
+// What kernels call for strings that they do not fold in a register: those with a character beyond U+0020 to U+007E,
+// and pairs of which one is longer than 32 bytes. Joins and aggregations ask whether strings are equal after their
+// hashes were, and nearly always they are, most often byte by byte; hence that test comes first, then 16 bytes at a
+// time as capitals, and the weights (collation.h) only for the others:
 //
 //     'rök', 'rök'        the same bytes                  equal
 //     'Rail', 'RAIL' ..   capitals, 16 bytes a step       equal
@@ -40,7 +41,8 @@ uint64_t quern_rt_hash_collated(const uint8_t* data, uint32_t length, CollationR
   return quern::HashString({data, length}, rule);
 }
 
-bool quern_rt_equal_collated(const uint8_t* a, uint32_t a_length, const uint8_t* b, uint32_t b_length, CollationRule rule) {
+bool quern_rt_equal_collated(const uint8_t* a, uint32_t a_length, const uint8_t* b, uint32_t b_length,
+                             CollationRule rule) {
   if (a_length == b_length) {
     if (quern::b::EqualBytes(a, b, a_length)) return true;
     if ((rule & kFoldsAscii) != 0) {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strings under a collation that weighs them, where they are hashed and compared: what kernels and loops over batches do themselves, before
-// they call on the weights (collation.h). Of strings of U+0020 to U+007E all that such a collation ignores is the case of letters, so that
-// they are read as they are, 32 bytes at once, and made capitals in the register:
+// Strings under a collation that weighs them, where they are hashed and compared: what kernels and loops over batches
+// do themselves, before they call on the weights (collation.h). Of strings of U+0020 to U+007E all that such a
+// collation ignores is the case of letters, so that they are read as they are, 32 bytes at once, and made capitals in
+// the register:
 //
 //     'Air '   41 69 72 20 00 .. 00       (c + 5) > 101, signed: c is one of 'a' .. 'z'        41 49 52 20 00 .. 00
-//     'rök'    72 c3 b6 6b 00 .. 00       (c + 1) > 32, signed: c is one of U+0020 .. U+007E; c3 and b6 are not: to the weights
+//     'rök'    72 c3 b6 6b 00 .. 00       (c + 1) > 32, signed: c is one of U+0020 .. U+007E; c3 and b6 are not: to the
+//     weights
 //
-// The hash of such a string is that of its capitals, and that of any other string HashBytes of its equality key, which for them is the
-// same. A column of few different strings is weighed once per different string and batch (HashMemo), and strings of the same bytes are
-// equal before anything else is asked.
+// The hash of such a string is that of its capitals, and that of any other string HashBytes of its equality key, which
+// for them is the same. A column of few different strings is weighed once per different string and batch (HashMemo),
+// and strings of the same bytes are equal before anything else is asked.
 #ifndef QUERN_RUNTIME_COLLATION_COLLATE_H_
 #define QUERN_RUNTIME_COLLATION_COLLATE_H_
 
@@ -17,7 +19,8 @@
 // HashString and EqualStrings of collation.h, for kernels.
 extern "C" {
 uint64_t quern_rt_hash_collated(const uint8_t* data, uint32_t length, CollationRule rule);
-bool quern_rt_equal_collated(const uint8_t* a, uint32_t a_length, const uint8_t* b, uint32_t b_length, CollationRule rule);
+bool quern_rt_equal_collated(const uint8_t* a, uint32_t a_length, const uint8_t* b, uint32_t b_length,
+                             CollationRule rule);
 }
 
 namespace quern::blocks {
@@ -48,7 +51,8 @@ QUERN_INLINE bool AnyBit(U64x4 v) { return (v[0] | v[1] | v[2] | v[3]) != 0; }
 
 // Up to kShortBytes bytes, zero behind the last byte.
 QUERN_INLINE I8x32 ReadShortBytes(const uint8_t* p, uint32_t n) {
-  if (__builtin_expect(static_cast<int>(MayReadShort(p)) & static_cast<int>(n != 0), 1)) return Load<I8x32>(p) & Load<I8x32>(ShortMask(n));
+  if (__builtin_expect(static_cast<int>(MayReadShort(p)) & static_cast<int>(n != 0), 1))
+    return Load<I8x32>(p) & Load<I8x32>(ShortMask(n));
   const ShortWords s = ReadShort(p, n);
   return Load<I8x32>(&s);
 }
@@ -78,9 +82,9 @@ QUERN_INLINE uint64_t HashCollated(Bytes s, CollationRule rule) {
   return quern_rt_hash_collated(s.data, s.length, rule);
 }
 
-// HashCollated for the strings of one batch and rule, where those that were weighed are remembered: kNumEntries at most, each in one of two
-// places. It points to the batch's bytes. *Cost*: of a string that is remembered that of HashBytes and EqualBytes; the first that is
-// weighed also clears 6 KB.
+// HashCollated for the strings of one batch and rule, where those that were weighed are remembered: kNumEntries at
+// most, each in one of two places. It points to the batch's bytes. *Cost*: of a string that is remembered that of
+// HashBytes and EqualBytes; the first that is weighed also clears 6 KB.
 class HashMemo {
  public:
   uint64_t Hash(Bytes s, CollationRule rule) {
@@ -116,11 +120,12 @@ class HashMemo {
   Entry entries_[kNumEntries];
 };
 
-// Strings of up to kShortBytes bytes, spaces trimmed: same bytes first, then capitals, then the weights. Strings of U+0020 to U+007E have
-// no byte 0, so that those of different length differ in the zeros behind the shorter one.
+// Strings of up to kShortBytes bytes, spaces trimmed: same bytes first, then capitals, then the weights. Strings of
+// U+0020 to U+007E have no byte 0, so that those of different length differ in the zeros behind the shorter one.
 QUERN_INLINE bool EqualCollated(Bytes a, Bytes b, CollationRule rule) {
   const int both_short = static_cast<int>(a.length - 1 < kShortBytes) & static_cast<int>(b.length - 1 < kShortBytes);
-  if ((rule & kFoldsAscii) != 0 && (both_short & static_cast<int>(MayReadShort(a.data)) & static_cast<int>(MayReadShort(b.data))) != 0) {
+  if ((rule & kFoldsAscii) != 0 &&
+      (both_short & static_cast<int>(MayReadShort(a.data)) & static_cast<int>(MayReadShort(b.data))) != 0) {
     const I8x32 a_mask = Load<I8x32>(ShortMask(a.length)), b_mask = Load<I8x32>(ShortMask(b.length));
     const I8x32 x = Load<I8x32>(a.data) & a_mask, y = Load<I8x32>(b.data) & b_mask;
     if (!AnyBit((U64x4)(x ^ y)) && a.length == b.length) return true;

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strings as they are met are ASCII, mostly: of U+0020 to U+007E, here called plain. Every function first goes as far as its strings are
-// plain, eight bytes at a time, and needs no more than the case of letters and, for order, a look-up of two bytes:
+// Strings as they are met are ASCII, mostly: of U+0020 to U+007E, here called plain. Every function first goes as far
+// as its strings are plain, eight bytes at a time, and needs no more than the case of letters and, for order, a look-up
+// of two bytes:
 //
-//     Compare("Ab", "aC"), general_ci     words  ..6241 | ..4361  are plain; as capitals  ..4241 | ..4341; 42 'B' < 43 'C'
+//     Compare("Ab", "aC"), general_ci     words  ..6241 | ..4361  are plain; as capitals  ..4241 | ..4341; 42 'B' < 43
+//     'C'
 //
-// Beyond that characters are read one by one, and their keys (collation_weights.h) are appended, counted, or compared. The key of a string
-// is that of its characters one after the other, so strings are compared from their first difference on, or rather from the beginning of
-// the character that it lies in.
+// Beyond that characters are read one by one, and their keys (collation_weights.h) are appended, counted, or compared.
+// The key of a string is that of its characters one after the other, so strings are compared from their first
+// difference on, or rather from the beginning of the character that it lies in.
 //
-// Words have their first byte lowest, and bytes of a word are tested all at once with carries that never leave them (Mycroft 1987).
+// Words have their first byte lowest, and bytes of a word are tested all at once with carries that never leave them
+// (Mycroft 1987).
 #include "runtime/collation/collation.h"
 
 #include <algorithm>
@@ -38,7 +41,8 @@ struct Reading {
   Weights equality;
   Weights order;
   bool pads;
-  bool stops_at_bad;  // TiDB: a key ends before the first byte that is no character; else such a byte is a unit of its own
+  bool stops_at_bad;  // TiDB: a key ends before the first byte that is no character; else such a byte is a unit of its
+                      // own
 };
 
 constexpr Reading ReadingOf(PadRule pad, Weights equality, Weights order) {
@@ -66,7 +70,9 @@ bool IsPlain(uint8_t byte) { return byte >= ' ' && byte <= '~'; }
 uint8_t Capital(uint8_t byte) { return byte >= 'a' && byte <= 'z' ? static_cast<uint8_t>(byte - 0x20) : byte; }
 
 // The highest bit of each byte that is not plain; of bytes above such a one perhaps too.
-uint64_t NotPlain(uint64_t word) { return (word | ~((word | kHighs) - kOnes * ' ') | ((word & ~kHighs) + kOnes)) & kHighs; }
+uint64_t NotPlain(uint64_t word) {
+  return (word | ~((word | kHighs) - kOnes * ' ') | ((word & ~kHighs) + kOnes)) & kHighs;
+}
 
 // Of a word of ASCII.
 uint64_t Capitals(uint64_t word) {
@@ -167,13 +173,15 @@ int CompareStreams(KeyStream a, KeyStream b, bool pads, uint8_t space) {
   }
 }
 
-int CompareStreamsFrom(const KeyTable& table, Bytes a, uint32_t a_begin, Bytes b, uint32_t b_begin, const Reading& reading) {
+int CompareStreamsFrom(const KeyTable& table, Bytes a, uint32_t a_begin, Bytes b, uint32_t b_begin,
+                       const Reading& reading) {
   return CompareStreams(KeyStream(KeyReader(table, a, a_begin, reading.stops_at_bad)),
                         KeyStream(KeyReader(table, b, b_begin, reading.stops_at_bad)), reading.pads, table.space());
 }
 
-// From `begin` on, where both begin a character or end. Characters with one key are stepped over, and of two with different ones the first
-// byte that differs decides; only what is neither, an expansion or an end, is read as a stream.
+// From `begin` on, where both begin a character or end. Characters with one key are stepped over, and of two with
+// different ones the first byte that differs decides; only what is neither, an expansion or an end, is read as a
+// stream.
 int CompareCharacters(const KeyTable& table, Bytes a, Bytes b, uint32_t begin, const Reading& reading) {
   uint32_t at_a = begin, at_b = begin;
   while (!table.reads_bytes() && at_a < a.length && at_b < b.length) {
@@ -260,12 +268,14 @@ void AppendBytes(Bytes s, std::string* key) {
 
 // ---- whole keys ----
 
-// 16 plain bytes by their codes. A register holds the codes of 16 bytes; six of them hold all. An index with its highest bit set finds 0,
-// so that each byte is found in one of the six, and saturation sets that bit wherever the byte is another's.
+// 16 plain bytes by their codes. A register holds the codes of 16 bytes; six of them hold all. An index with its
+// highest bit set finds 0, so that each byte is found in one of the six, and saturation sets that bit wherever the byte
+// is another's.
 #if defined(__x86_64__)
 __attribute__((target("ssse3"))) void LookUp16(const uint8_t* codes, const uint8_t* bytes, uint8_t* out) {
   const __m128i to_top = _mm_set1_epi8(0x70), sixteen = _mm_set1_epi8(16);
-  __m128i x = _mm_sub_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)), _mm_set1_epi8(' ')), found = _mm_setzero_si128();
+  __m128i x = _mm_sub_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)), _mm_set1_epi8(' ')),
+          found = _mm_setzero_si128();
   for (uint32_t t = 0; t < 6; ++t, x = _mm_sub_epi8(x, sixteen)) {
     const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes + (t + 2) * 16));
     found = _mm_or_si128(found, _mm_shuffle_epi8(table, _mm_adds_epu8(x, to_top)));
@@ -285,8 +295,8 @@ void LookUp(const KeyTable& table, const uint8_t* bytes, uint32_t n, uint8_t* ou
   for (; i < n; ++i) out[i] = codes[bytes[i]];
 }
 
-// Bytes that grow; on the stack while they are few. Who writes has the place in a variable of its own, since a store of a byte may change
-// anything else that has an address.
+// Bytes that grow; on the stack while they are few. Who writes has the place in a variable of its own, since a store of
+// a byte may change anything else that has an address.
 class KeyBuffer {
  public:
   // A place for `more` bytes behind those before `end`.
@@ -311,7 +321,8 @@ class KeyBuffer {
   size_t capacity_ = sizeof(stack_);
 };
 
-// The key of trimmed s at the buffer's beginning, without the spaces that it ends with where they are padding. Answers its bytes.
+// The key of trimmed s at the buffer's beginning, without the spaces that it ends with where they are padding. Answers
+// its bytes.
 size_t WriteKey(const KeyTable& table, Bytes s, const Reading& reading, KeyBuffer* key) {
   const uint32_t num_plain = NumPlain(s, 0, s.length);
   uint8_t* out = key->Reserve(key->data(), num_plain + kMaxCharacterKeyBytes);
@@ -373,8 +384,8 @@ struct Window {
 };
 
 // From the character at `begin` on, before which all is plain.
-__attribute__((noinline)) uint32_t OrderKeyCharacters(const KeyTable& table, Bytes s, CollationRule rule, uint32_t begin,
-                                                      const Window& window) {
+__attribute__((noinline)) uint32_t OrderKeyCharacters(const KeyTable& table, Bytes s, CollationRule rule,
+                                                      uint32_t begin, const Window& window) {
   const Reading& reading = ReadingOf(rule);
   uint64_t at = begin, end = begin;  // bytes of the key; of those before the spaces that are last so far
   while (reading.pads && end > 0 && s.data[end - 1] == ' ') --end;
@@ -449,13 +460,17 @@ bool EqualStrings(Bytes a, Bytes b, CollationRule rule) {
   const bool is_same = a.length == b.length && blocks::EqualBytes(a.data, b.data, a.length);
   if (is_same || !WeighsEquality(rule)) return is_same;
   if (IsIcu(rule)) return CompareIcu(CollationOf(rule), a, b) == 0;
-  if (a.length != 0 && b.length != 0 && IsPlain(a.data[0]) && IsPlain(b.data[0]) && Capital(a.data[0]) != Capital(b.data[0])) return false;
+  if (a.length != 0 && b.length != 0 && IsPlain(a.data[0]) && IsPlain(b.data[0]) &&
+      Capital(a.data[0]) != Capital(b.data[0]))
+    return false;
   if (std::max(a.length, b.length) <= blocks::kShortBytes) {
     const blocks::I8x32 x = blocks::ReadShortBytes(a.data, a.length), y = blocks::ReadShortBytes(b.data, b.length);
-    const blocks::I8x32 others = (blocks::OtherThanPrintable(x) & blocks::Load<blocks::I8x32>(blocks::ShortMask(a.length))) |
-                                 (blocks::OtherThanPrintable(y) & blocks::Load<blocks::I8x32>(blocks::ShortMask(b.length)));
+    const blocks::I8x32 others =
+        (blocks::OtherThanPrintable(x) & blocks::Load<blocks::I8x32>(blocks::ShortMask(a.length))) |
+        (blocks::OtherThanPrintable(y) & blocks::Load<blocks::I8x32>(blocks::ShortMask(b.length)));
     // Where lengths differ a byte meets a zero.
-    if (!blocks::AnyBit((blocks::U64x4)others)) return !blocks::AnyBit((blocks::U64x4)(blocks::Capitals(x) ^ blocks::Capitals(y)));
+    if (!blocks::AnyBit((blocks::U64x4)others))
+      return !blocks::AnyBit((blocks::U64x4)(blocks::Capitals(x) ^ blocks::Capitals(y)));
   }
   const uint32_t at = NumPlainEqual(a, b, 0);
   // Plain strings are equal where their capitals are, and trimmed ones do not end in padding.
@@ -477,7 +492,8 @@ int CompareStrings(Bytes a, Bytes b, CollationRule rule) {
   if (IsIcu(rule)) return CompareIcu(CollationOf(rule), a, b);
   const KeyTable& table = OrderTable(rule);
   if (a.length != 0 && b.length != 0) {  // strings of which nothing is known mostly differ here
-    const int order = static_cast<int>(table.ascii()[a.data[0] & 0x7f]) - static_cast<int>(table.ascii()[b.data[0] & 0x7f]);
+    const int order =
+        static_cast<int>(table.ascii()[a.data[0] & 0x7f]) - static_cast<int>(table.ascii()[b.data[0] & 0x7f]);
     if (order != 0 && IsPlain(a.data[0]) && IsPlain(b.data[0])) return order;
   }
   const Reading& reading = ReadingOf(rule);
@@ -525,7 +541,8 @@ uint64_t CharacterClass(char32_t c, CollationRule rule) {
   if (IsIcu(rule)) return 0;
   const KeyTable& table = EqualityTable(rule);
   // Above U+FFFF all weigh the same under unicode_ci, yet match only themselves.
-  if ((table.reads_bytes() && c > 0x7f) || (ReadingOf(rule).equality == Weights::kUca400 && c > 0xffff)) return kItself | c;
+  if ((table.reads_bytes() && c > 0x7f) || (ReadingOf(rule).equality == Weights::kUca400 && c > 0xffff))
+    return kItself | c;
   return table.ClassOf(c);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// collations.def as an array, in the order of the enum, so that RowOf is an index. Collations of ICU, which have no row there, are looked
-// up among the open ones.
+// collations.def as an array, in the order of the enum, so that RowOf is an index. Collations of ICU, which have no row
+// there, are looked up among the open ones.
 #include "runtime/collation/collation_id.h"
 
 #include <cstddef>

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// From published tables to bytes of keys. A character has 0 to 8 weights, numbers of 16 bits; strings are equal where the sequences of
-// their weights are, and ordered as these sequences are. In utf8mb4_unicode_ci:
+// From published tables to bytes of keys. A character has 0 to 8 weights, numbers of 16 bits; strings are equal where
+// the sequences of their weights are, and ordered as these sequences are. In utf8mb4_unicode_ci:
 //
 //     a  0e33        e  0e8b        é  0e8b          a letter's accents and case weigh nothing
 //     ß  0fea 0fea   (as "ss")      U+0301 none      U+4E2D  fb40 ce2d: not in the table, by rule
 //
-// Bytes of equality keys. A weight that an ASCII character has is that character, a capital; any other is the UTF-8 form of a code point of
-// that number: "é" E, "ß" SS, "я" e1 8a ad (weight 12ad). No two ASCII capitals have the same weight, so this is one to one, and no code of
-// a weight is the beginning of another, so keys are equal only where all weights are.
+// Bytes of equality keys. A weight that an ASCII character has is that character, a capital; any other is the UTF-8
+// form of a code point of that number: "é" E, "ß" SS, "я" e1 8a ad (weight 12ad). No two ASCII capitals have the same
+// weight, so this is one to one, and no code of a weight is the beginning of another, so keys are equal only where all
+// weights are.
 //
-// Bytes of order keys. In general_ci, ascii_ci and latin1_bin a weight is a code point or a byte and ASCII is in place, so that its UTF-8
-// form keeps the order; 0 and 1 are two bytes, 01 01 and 01 02, so that no byte is 0. Under UCA, ASCII weights lie apart with others
-// between them, so that lead bytes are partitioned along the weights (DivideWeights); of 0900_ai_ci:
+// Bytes of order keys. In general_ci, ascii_ci and latin1_bin a weight is a code point or a byte and ASCII is in place,
+// so that its UTF-8 form keeps the order; 0 and 1 are two bytes, 01 01 and 01 02, so that no byte is 0. Under UCA,
+// ASCII weights lie apart with others between them, so that lead bytes are partitioned along the weights
+// (DivideWeights); of 0900_ai_ci:
 //
 //     lead   01         02    03 ..     43   44        45   ..   75    76 .. fb          fc          fd            fe
-//     of     TAB LF ..  ' '   _ , - ..  A    between   B    ..   Z     255 weights each  the rest    fb00 .. fbfe  the rest
-//     more   2          0     0, 1, 2   0    1         0         0     1                 2           1             2
+//     of     TAB LF ..  ' '   _ , - ..  A    between   B    ..   Z     255 weights each  the rest    fb00 .. fbfe  the
+//     rest more   2          0     0, 1, 2   0    1         0         0     1                 2           1 2
 //
-// So ASCII and all that weighs as ASCII takes a byte, a letter of another script two, Han five. A byte that begins no character is ff and
-// itself in both keys: above all characters.
+// So ASCII and all that weighs as ASCII takes a byte, a letter of another script two, Han five. A byte that begins no
+// character is ff and itself in both keys: above all characters.
 #include "runtime/collation/collation_weights.h"
 
 #include <algorithm>
@@ -124,7 +126,8 @@ class PublishedTable {
     weights_.insert(weights_.end(), weights.begin(), weights.end());
   }
 
-  std::array<std::unique_ptr<uint32_t[]>, 0x1100> pages_;  // entries: 8 bits of 1 + number of weights, 24 of where they are
+  std::array<std::unique_ptr<uint32_t[]>, 0x1100>
+      pages_;  // entries: 8 bits of 1 + number of weights, 24 of where they are
   std::vector<uint16_t> weights_;
 };
 
@@ -165,8 +168,9 @@ uint32_t Uca900ByRule(char32_t c, uint16_t* out) {
     out[1] = static_cast<uint16_t>((c - 0x17000) | 0x8000);
     return 2;
   }
-  const bool is_extension = IsBetween(c, 0x3400, 0x4db5) || IsBetween(c, 0x20000, 0x2a6d6) || IsBetween(c, 0x2a700, 0x2b734) ||
-                            IsBetween(c, 0x2b740, 0x2b81d) || IsBetween(c, 0x2b820, 0x2cea1);
+  const bool is_extension = IsBetween(c, 0x3400, 0x4db5) || IsBetween(c, 0x20000, 0x2a6d6) ||
+                            IsBetween(c, 0x2a700, 0x2b734) || IsBetween(c, 0x2b740, 0x2b81d) ||
+                            IsBetween(c, 0x2b820, 0x2cea1);
   if (is_extension) return ByRule(0xfb80, c, out);
   const bool is_han = IsBetween(c, 0x4e00, 0x9fd5) || IsBetween(c, 0xfa0e, 0xfa29);
   return ByRule(is_han ? 0xfb40 : 0xfbc0, c, out);
@@ -251,15 +255,18 @@ uint32_t EncodeCharacter(char32_t c, uint8_t* out) {
 namespace {
 
 bool IsUca(Weights weights) {
-  return weights == Weights::kUca400 || weights == Weights::kUca520 || weights == Weights::kUca900 || weights == Weights::kUca900Tidb;
+  return weights == Weights::kUca400 || weights == Weights::kUca520 || weights == Weights::kUca900 ||
+         weights == Weights::kUca900Tidb;
 }
 
 // latin1 of MySQL is Microsoft's code page 1252; five of its bytes have no character and stand for U+0081, U+008D, ..
-constexpr uint16_t kCodePage1252[32] = {0x20ac, 0x81,   0x201a, 0x192,  0x201e, 0x2026, 0x2020, 0x2021, 0x2c6,  0x2030, 0x160,
-                                        0x2039, 0x152,  0x8d,   0x17d,  0x8f,   0x90,   0x2018, 0x2019, 0x201c, 0x201d, 0x2022,
-                                        0x2013, 0x2014, 0x2dc,  0x2122, 0x161,  0x203a, 0x153,  0x9d,   0x17e,  0x178};
+constexpr uint16_t kCodePage1252[32] = {0x20ac, 0x81,   0x201a, 0x192,  0x201e, 0x2026, 0x2020, 0x2021,
+                                        0x2c6,  0x2030, 0x160,  0x2039, 0x152,  0x8d,   0x17d,  0x8f,
+                                        0x90,   0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014,
+                                        0x2dc,  0x2122, 0x161,  0x203a, 0x153,  0x9d,   0x17e,  0x178};
 
-// The byte, then nothing, but ff, which other characters' keys begin with: they are above all of latin1, in their own order.
+// The byte, then nothing, but ff, which other characters' keys begin with: they are above all of latin1, in their own
+// order.
 uint32_t WriteLatin1(char32_t c, uint8_t* out) {
   const auto found = std::find(std::begin(kCodePage1252), std::end(kCodePage1252), c);
   if (found != std::end(kCodePage1252)) c = 0x80 + static_cast<char32_t>(found - std::begin(kCodePage1252));
@@ -276,8 +283,8 @@ constexpr uint32_t kChunk = 255;  // weights that a second byte tells apart, wit
 
 }  // namespace
 
-// Leads for ASCII weights, for those between, and for what is above: chunks of one more byte for scripts, which end where weights by rule
-// begin, the rest with two.
+// Leads for ASCII weights, for those between, and for what is above: chunks of one more byte for scripts, which end
+// where weights by rule begin, the rest with two.
 void KeyTable::DivideWeights() {
   constexpr uint32_t kFirstByRule = 0xfb00, kEnd = 0x10000, kLastLead = kNoCharacter - 1;
   uint8_t lead = 0;
@@ -333,8 +340,8 @@ uint32_t KeyTable::BeforeSpaces(const uint8_t* key, uint32_t n) const {
 }
 
 uint32_t KeyTable::WriteOrderWeight(uint32_t weight, uint8_t* out) const {
-  const auto above =
-      std::upper_bound(ranges_.begin(), ranges_.end(), weight, [](uint32_t w, const Range& range) { return w < range.first; });
+  const auto above = std::upper_bound(ranges_.begin(), ranges_.end(), weight,
+                                      [](uint32_t w, const Range& range) { return w < range.first; });
   const Range& range = above[-1];
   const uint32_t offset = weight - range.first;
   out[0] = range.lead;
@@ -349,7 +356,8 @@ uint32_t KeyTable::WriteOrderWeight(uint32_t weight, uint8_t* out) const {
 uint32_t KeyTable::WriteWeight(uint32_t weight, uint8_t* out) const {
   if (is_order_ && is_uca_) return WriteOrderWeight(weight, out);
   if (is_uca_) {
-    const auto at = std::lower_bound(ascii_weights_.begin(), ascii_weights_.end(), std::pair<uint16_t, uint8_t>(weight, 0));
+    const auto at =
+        std::lower_bound(ascii_weights_.begin(), ascii_weights_.end(), std::pair<uint16_t, uint8_t>(weight, 0));
     if (at == ascii_weights_.end() || at->first != weight) return EncodeCharacter(weight, out);
     out[0] = at->second;
     return 1;
@@ -409,7 +417,8 @@ const KeyTable& KeyTable::Made(Weights weights, bool is_order) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   std::atomic<const KeyTable*>& table = tables_[is_order][static_cast<size_t>(weights)];
-  if (table.load(std::memory_order_relaxed) == nullptr) table.store(new KeyTable(weights, is_order), std::memory_order_release);
+  if (table.load(std::memory_order_relaxed) == nullptr)
+    table.store(new KeyTable(weights, is_order), std::memory_order_release);
   return *table.load(std::memory_order_relaxed);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What characters weigh, and the bytes that they put into a string's keys (collation.h). Keys are made character by character: no weight
-// depends on a neighbour, so that what two strings begin with in common need not be looked at.
+// What characters weigh, and the bytes that they put into a string's keys (collation.h). Keys are made character by
+// character: no weight depends on a neighbour, so that what two strings begin with in common need not be looked at.
 #ifndef QUERN_RUNTIME_COLLATION_COLLATION_WEIGHTS_H_
 #define QUERN_RUNTIME_COLLATION_COLLATION_WEIGHTS_H_
 
@@ -20,15 +20,15 @@ namespace quern {
 constexpr uint32_t kMaxCharacterWeights = 8;
 // Of a character's key; functions may write that many bytes whatever its length.
 constexpr uint32_t kMaxCharacterKeyBytes = 32;
-// A byte that is no part of a character, in keys: this one, which begins no weight, and the byte; in latin1's this one twice, since the
-// characters that it lacks begin with it too.
+// A byte that is no part of a character, in keys: this one, which begins no weight, and the byte; in latin1's this one
+// twice, since the characters that it lacks begin with it too.
 constexpr uint8_t kNoCharacter = 0xff;
 
 // The weights of code point c, 0 to kMaxCharacterWeights. Not for kBytes and kIcu.
 uint32_t WeightsOf(Weights weights, char32_t c, uint16_t* out);
 
-// The code point at p and its length in bytes, 1 to 4; 0 where no well-formed character begins (as Unicode defines it: no overlong form, no
-// surrogate, nothing above U+10FFFF).
+// The code point at p and its length in bytes, 1 to 4; 0 where no well-formed character begins (as Unicode defines it:
+// no overlong form, no surrogate, nothing above U+10FFFF).
 inline uint32_t DecodeCharacter(const uint8_t* p, const uint8_t* end, char32_t* c) {
   const uint32_t first = p[0];
   if (first < 0x80) {
@@ -48,7 +48,8 @@ inline uint32_t DecodeCharacter(const uint8_t* p, const uint8_t* end, char32_t* 
     return *c < 0x800 || (*c >= 0xd800 && *c < 0xe000) ? 0 : 3;
   }
   if (first > 0xf4 || rest < 4 || !is_tail(p[1]) || !is_tail(p[2]) || !is_tail(p[3])) return 0;
-  *c = (first & 7) << 18 | static_cast<char32_t>(p[1] & 0x3f) << 12 | static_cast<char32_t>(p[2] & 0x3f) << 6 | (p[3] & 0x3f);
+  *c = (first & 7) << 18 | static_cast<char32_t>(p[1] & 0x3f) << 12 | static_cast<char32_t>(p[2] & 0x3f) << 6 |
+       (p[3] & 0x3f);
   return *c < 0x10000 || *c > 0x10ffff ? 0 : 4;
 }
 
@@ -61,7 +62,8 @@ uint32_t EncodeCharacter(char32_t c, uint8_t* out);
 // One of the two keys under one table of weights. Immutable.
 class KeyTable {
  public:
-  // Made when asked for first; lives as long as the process. Not for kBytes and kIcu. *Cost*: milliseconds the first time.
+  // Made when asked for first; lives as long as the process. Not for kBytes and kIcu. *Cost*: milliseconds the first
+  // time.
   static const KeyTable& OfEquality(Weights weights) { return Of(weights, false); }
   static const KeyTable& OfOrder(Weights weights) { return Of(weights, true); }
 
@@ -95,7 +97,9 @@ class KeyTable {
   const std::array<uint8_t, 128>& ascii() const { return ascii_; }
   uint8_t space() const { return ascii_[' ']; }
   // How many of n bytes, a character's key, there are before those of the spaces that it ends with.
-  uint32_t WithoutSpaces(const uint8_t* key, uint32_t n) const { return n == 0 || key[n - 1] != space() ? n : BeforeSpaces(key, n); }
+  uint32_t WithoutSpaces(const uint8_t* key, uint32_t n) const {
+    return n == 0 || key[n - 1] != space() ? n : BeforeSpaces(key, n);
+  }
 
  private:
   static constexpr uint64_t kMaxEntryBytes = 7, kLongEntry = uint64_t{kMaxEntryBytes + 1} << 56;

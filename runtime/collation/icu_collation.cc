@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A collator of ICU is opened when its tag is named first, and never closed: kernels have its number as a constant, and rows of collations
-// are handed out by reference. The number is a hash of the tag as ICU writes it, so that it is the same in every process:
+// A collator of ICU is opened when its tag is named first, and never closed: kernels have its number as a constant, and
+// rows of collations are handed out by reference. The number is a hash of the tag as ICU writes it, so that it is the
+// same in every process:
 //
 //     "icu:DE-u-CO-phonebk"  ->  locale de@collation=phonebook  ->  "icu:de-u-co-phonebk"  ->  2^26 + hash below 2^26
 //
-// Two tags whose hashes are the same cannot be open at once, and the second one is an error: of a hundred tags in one process two are with
-// a chance of 1 in 13,000. Open ones lie in an open addressing table of pointers, each written once, so that readers take no lock.
+// Two tags whose hashes are the same cannot be open at once, and the second one is an error: of a hundred tags in one
+// process two are with a chance of 1 in 13,000. Open ones lie in an open addressing table of pointers, each written
+// once, so that readers take no lock.
 //
-// ICU answers for every tag, with the root's rules where it has none for it; here these are errors, since such a tag is misspelt, or asks
-// for what is not there. Collators are only read, which any number of threads may do.
+// ICU answers for every tag, with the root's rules where it has none for it; here these are errors, since such a tag is
+// misspelt, or asks for what is not there. Collators are only read, which any number of threads may do.
 #include "runtime/collation/icu_collation.h"
 
 #include "runtime/base/status.h"
@@ -33,7 +35,8 @@ namespace quern {
 std::string_view IcuVersion() { return {}; }
 absl::StatusOr<Collation> OpenIcuCollation(std::string_view tag) {
   const std::string name = std::string(kIcuPrefix) + std::string(tag);
-  return InvalidArgument("collation of ICU in a build without ICU: " + Show(name) + "; accepted: names that do not begin with icu:");
+  return InvalidArgument("collation of ICU in a build without ICU: " + Show(name) +
+                         "; accepted: names that do not begin with icu:");
 }
 const CollationRow* FindIcuRow(Collation /*id*/) { return nullptr; }
 void AppendIcuKey(Collation /*collation*/, blocks::Bytes /*s*/, std::string* /*key*/) {}
@@ -70,8 +73,9 @@ const UCollator* CollatorOf(Collation id) { return SlotOf(id).load(std::memory_o
 
 absl::Status UnknownTag(std::string_view tag) {
   const std::string name = std::string(kIcuPrefix) + std::string(tag);
-  return InvalidArgument("unknown collation of ICU: " + Show(name) +
-                         "; accepted: icu: and a BCP 47 tag that ICU has rules for, as icu:und, icu:de-u-co-phonebk, icu:und-u-ks-level1");
+  return InvalidArgument(
+      "unknown collation of ICU: " + Show(name) +
+      "; accepted: icu: and a BCP 47 tag that ICU has rules for, as icu:und, icu:de-u-co-phonebk, icu:und-u-ks-level1");
 }
 
 constexpr int32_t kMaxTagBytes = 200;
@@ -128,9 +132,10 @@ absl::StatusOr<Collation> Register(const std::string& name, Collation id, UColla
     ucol_close(collator);
     if (there != nullptr && there->name == name) return id;
     if (there != nullptr)
-      return InvalidArgument("collation of ICU whose number another one has: " + name + "; accepted: others than " + name +
-                             " in a process that uses " + there->name);
-    return InvalidArgument("too many collations of ICU: " + name + "; accepted: " + std::to_string(kMaxOpen) + " in one process");
+      return InvalidArgument("collation of ICU whose number another one has: " + name + "; accepted: others than " +
+                             name + " in a process that uses " + there->name);
+    return InvalidArgument("too many collations of ICU: " + name + "; accepted: " + std::to_string(kMaxOpen) +
+                           " in one process");
   }
   auto* const open = new OpenCollation{name, {}, collator};
   open->row = {id, open->name, PadRule::kNoPad, Weights::kIcu, Weights::kIcu};
@@ -149,7 +154,9 @@ absl::StatusOr<Collation> OpenIcuCollation(std::string_view tag) {
   const std::string name = std::string(kIcuPrefix) + locale.tag;
   const uint64_t hash = blocks::HashBytes(reinterpret_cast<const uint8_t*>(name.data()), name.size());
   const auto id = static_cast<Collation>(kFirstIcuCollation + hash % kFirstIcuCollation);
-  if (const OpenCollation* const open = SlotOf(id).load(std::memory_order_acquire); open != nullptr && open->name == name) return id;
+  if (const OpenCollation* const open = SlotOf(id).load(std::memory_order_acquire);
+      open != nullptr && open->name == name)
+    return id;
   const std::lock_guard lock(open_mutex);
   UErrorCode code = U_ZERO_ERROR;
   UCollator* const collator = ucol_open(locale.name, &code);
@@ -177,7 +184,8 @@ void AppendIcuKey(Collation collation, blocks::Bytes s, std::string* key) {
   const auto length = static_cast<int32_t>(s.length);
   int32_t num_units = 0;
   UErrorCode code = U_ZERO_ERROR;
-  u_strFromUTF8WithSub(units, length, &num_units, reinterpret_cast<const char*>(s.data), length, 0xfffd, nullptr, &code);
+  u_strFromUTF8WithSub(units, length, &num_units, reinterpret_cast<const char*>(s.data), length, 0xfffd, nullptr,
+                       &code);
   const size_t begin = key->size();
   key->resize(begin + size_t{s.length} * 4 + 16);
   const UCollator* const collator = CollatorOf(collation);
@@ -193,16 +201,18 @@ void AppendIcuKey(Collation collation, blocks::Bytes s, std::string* key) {
   key->resize(begin + (size == 0 ? 0 : size - 1));  // without the zero that ends it
 }
 
-// Sort keys decide. ICU's own comparison, which is faster, does not always agree with them: under icu:und-u-ka-shifted U+FF62 and U+FF62
-// U+FF9E have the same key, and compare unequal. Of U+0020 to U+007E, where no mark follows a letter, it does.
+// Sort keys decide. ICU's own comparison, which is faster, does not always agree with them: under icu:und-u-ka-shifted
+// U+FF62 and U+FF62 U+FF9E have the same key, and compare unequal. Of U+0020 to U+007E, where no mark follows a letter,
+// it does.
 int CompareIcu(Collation collation, blocks::Bytes a, blocks::Bytes b) {
   if (a.length == b.length && blocks::EqualBytes(a.data, b.data, a.length)) return 0;
   if (IsPlain(a) && IsPlain(b)) {
     a.length = std::min(a.length, kMaxBytes);
     b.length = std::min(b.length, kMaxBytes);
     UErrorCode code = U_ZERO_ERROR;
-    return ucol_strcollUTF8(CollatorOf(collation), reinterpret_cast<const char*>(a.data), static_cast<int32_t>(a.length),
-                            reinterpret_cast<const char*>(b.data), static_cast<int32_t>(b.length), &code);
+    return ucol_strcollUTF8(CollatorOf(collation), reinterpret_cast<const char*>(a.data),
+                            static_cast<int32_t>(a.length), reinterpret_cast<const char*>(b.data),
+                            static_cast<int32_t>(b.length), &code);
   }
   std::string x, y;
   AppendIcuKey(collation, a, &x);

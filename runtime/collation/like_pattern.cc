@@ -4,13 +4,13 @@
 //     10!%%off_     '1' '0' '%' ANY 'o' 'f' 'f' ONE       as parts: none, since there is a `_`
 //     %pend%dep%    ANY 'p' 'e' 'n' 'd' ANY 'd' 'e' 'p' ANY            "", "pend", "dep", ""
 //
-// A character behind the escape character is meant literally, whatever it is; an escape character at the end means itself. Matching goes
-// unit by unit; at a `%` it remembers where it is, and when a later unit does not fit it begins there again, one character further. Only
-// the last
-// `%` has to be remembered: what came before it has been found as early as it can be.
+// A character behind the escape character is meant literally, whatever it is; an escape character at the end means
+// itself. Matching goes unit by unit; at a `%` it remembers where it is, and when a later unit does not fit it begins
+// there again, one character further. Only the last `%` has to be remembered: what came before it has been found as
+// early as it can be.
 //
-// Characters are code points, and match by MatchesCharacter where the collation weighs: 'ß' is not LIKE 'ss', though equal to it. Bytes
-// that are part of no well-formed character are units of their own, each of which matches itself.
+// Characters are code points, and match by MatchesCharacter where the collation weighs: 'ß' is not LIKE 'ss', though
+// equal to it. Bytes that are part of no well-formed character are units of their own, each of which matches itself.
 #include "runtime/collation/like_pattern.h"
 
 #include <algorithm>
@@ -52,7 +52,8 @@ bool IsPrintable(const std::string& text) {
 
 }  // namespace
 
-LikePattern::LikePattern(std::string_view pattern, char32_t escape, CollationRule rule, LikeUnit unit) : rule_(rule), unit_(unit) {
+LikePattern::LikePattern(std::string_view pattern, char32_t escape, CollationRule rule, LikeUnit unit)
+    : rule_(rule), unit_(unit) {
   const auto* p = reinterpret_cast<const uint8_t*>(pattern.data());
   const uint8_t* end = p + pattern.size();
   std::vector<std::string> texts(1);
@@ -137,7 +138,8 @@ bool LikePattern::Matches(blocks::Bytes s) const {
     if (retry_unit == 0) return false;
     retry += ReadUnit(retry, end, unit_).num_bytes;
     if (IsOneByte(retry_unit)) {
-      retry = static_cast<const uint8_t*>(std::memchr(retry, static_cast<int>(units_[retry_unit]), static_cast<size_t>(end - retry)));
+      retry = static_cast<const uint8_t*>(
+          std::memchr(retry, static_cast<int>(units_[retry_unit]), static_cast<size_t>(end - retry)));
       if (retry == nullptr) return false;
     }
     p = retry;

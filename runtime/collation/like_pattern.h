@@ -18,14 +18,16 @@ enum class LikeUnit : uint8_t { kCodePoint, kByte };
 
 class LikePattern {
  public:
-  // escape 0: no character is. rule: of the column's collation; equality of characters is MatchesCharacter's where it weighs.
+  // escape 0: no character is. rule: of the column's collation; equality of characters is MatchesCharacter's where it
+  // weighs.
   LikePattern(std::string_view pattern, char32_t escape, CollationRule rule, LikeUnit unit);
 
-  // Whether the string as a whole is what the pattern says: nothing is trimmed or padded. *Cost*: of a pattern without '%' its length; else
-  // at most the string's length times that of the longest part between two '%'.
+  // Whether the string as a whole is what the pattern says: nothing is trimmed or padded. *Cost*: of a pattern without
+  // '%' its length; else at most the string's length times that of the longest part between two '%'.
   bool Matches(blocks::Bytes s) const;
 
-  // Whether the pattern is bytes between '%' alone: no `_`, and characters match by their bytes, or (folds) as ASCII letters do.
+  // Whether the pattern is bytes between '%' alone: no `_`, and characters match by their bytes, or (folds) as ASCII
+  // letters do.
   bool is_parts() const { return is_parts_; }
   // Then these, at least one: "%a%b" has "", "a", "b". With folds: letters are small ones.
   const std::vector<std::string>& parts() const { return parts_; }
@@ -33,7 +35,10 @@ class LikePattern {
   bool folds() const { return folds_; }
 
  private:
-  enum : uint32_t { kAnyOne = 0x80000000u, kAnyMany };  // beside code points, and kBadByte + a byte that is part of none
+  enum : uint32_t {
+    kAnyOne = 0x80000000u,
+    kAnyMany
+  };  // beside code points, and kBadByte + a byte that is part of none
 
   // Whether a unit of the string is what stands at a place of the pattern.
   bool MatchesUnit(size_t place, uint32_t of_string) const;

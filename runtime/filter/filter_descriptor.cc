@@ -11,13 +11,14 @@
 //        6     1  date32 not between 1 and 9
 //        7     0  merge 1                                   mask 0 |= mask 1
 //
-// `not` is moved down to the leaves first, `and` and `or` changing places on the way. Every leaf refuses nulls, also a negated one: unknown
-// is not true, and not unknown is not true either, so that moving it down is exact. (Only `is null` asks for them.)
+// `not` is moved down to the leaves first, `and` and `or` changing places on the way. Every leaf refuses nulls, also a
+// negated one: unknown is not true, and not unknown is not true either, so that moving it down is exact. (Only `is
+// null` asks for them.)
 //
-// A leaf is what a block tests. Comparisons of numbers are ranges, and so are BETWEEN and each value of a short IN; of integers neighbours
-// are one: in (1, 2, 3, 7) is 1 to 3 or 7. What a type cannot hold goes: u8 < 0 is never true, u8 >= 0 wherever there is a value. Constants
-// of strings are made what rows are compared with: trimmed, and where case is ignored the equality key (collation.h) with its letters
-// small, and a mask of 0x20 over each.
+// A leaf is what a block tests. Comparisons of numbers are ranges, and so are BETWEEN and each value of a short IN; of
+// integers neighbours are one: in (1, 2, 3, 7) is 1 to 3 or 7. What a type cannot hold goes: u8 < 0 is never true, u8
+// >= 0 wherever there is a value. Constants of strings are made what rows are compared with: trimmed, and where case is
+// ignored the equality key (collation.h) with its letters small, and a mask of 0x20 over each.
 #include "runtime/filter/filter_descriptor.h"
 
 #include <algorithm>
@@ -37,7 +38,9 @@ using blocks::uint128_t;
 constexpr uint32_t kDefaultFilterRows = 1024;
 constexpr __int128 kOne = 1;
 
-blocks::Bytes BytesOf(const std::string& s) { return {reinterpret_cast<const uint8_t*>(s.data()), static_cast<uint32_t>(s.size())}; }
+blocks::Bytes BytesOf(const std::string& s) {
+  return {reinterpret_cast<const uint8_t*>(s.data()), static_cast<uint32_t>(s.size())};
+}
 
 bool IsFloat(Storage storage) { return storage == kF32 || storage == kF64; }
 bool IsString(Storage storage) { return IsVariable(storage) || storage == kFixed; }
@@ -47,7 +50,9 @@ struct Bounds {
   __int128 low, high;
 };
 
-uint32_t BitsOf(Storage storage) { return storage == kBit ? 1 : storage == k128 ? 128 : 8 * StorageFieldBytes(storage); }
+uint32_t BitsOf(Storage storage) {
+  return storage == kBit ? 1 : storage == k128 ? 128 : 8 * StorageFieldBytes(storage);
+}
 
 // Of the numbers as ranges have them: floats as signed integers that order as they do.
 Bounds BoundsOf(const ColumnType& type) {
@@ -55,7 +60,8 @@ Bounds BoundsOf(const ColumnType& type) {
   const uint32_t bits = BitsOf(storage);
   if (storage == kBit) return {0, 1};
   if (storage == k128)
-    return {static_cast<__int128>(static_cast<uint128_t>(kOne) << 127), ~static_cast<__int128>(static_cast<uint128_t>(kOne) << 127)};
+    return {static_cast<__int128>(static_cast<uint128_t>(kOne) << 127),
+            ~static_cast<__int128>(static_cast<uint128_t>(kOne) << 127)};
   if (IsUnsigned(type.id)) return {0, (kOne << bits) - 1};
   return {-(kOne << (bits - 1)), (kOne << (bits - 1)) - 1};
 }
@@ -77,7 +83,8 @@ uint128_t KeyBits(const ColumnType& type, const Literal& value) {
     case kF32: return blocks::ReaderOf<kF32>::Normalise(std::bit_cast<uint32_t>(static_cast<float>(value.real)));
     case kF64: return blocks::ReaderOf<kF64>::Normalise(std::bit_cast<uint64_t>(value.real));
     case k128: return static_cast<uint128_t>(value.number);
-    default: return static_cast<uint128_t>(value.number) & ((static_cast<uint128_t>(kOne) << BitsOf(KeyStorageOf(type))) - 1);
+    default:
+      return static_cast<uint128_t>(value.number) & ((static_cast<uint128_t>(kOne) << BitsOf(KeyStorageOf(type))) - 1);
   }
 }
 
@@ -133,7 +140,9 @@ bool IsBytewise(const ColumnType& type) {
   return !is_text && (type.collation == kCollationBinary || type.collation == kCollationTidbBinary);
 }
 
-CollationRule RuleFor(const ColumnType& type) { return IsVariable(RowOf(type.id).storage) ? RuleOf(type.collation) : 0; }
+CollationRule RuleFor(const ColumnType& type) {
+  return IsVariable(RowOf(type.id).storage) ? RuleOf(type.collation) : 0;
+}
 
 std::string Quoted(const std::string& bytes) {
   std::string text = "'";
@@ -190,7 +199,8 @@ std::string ConstantsText(const QuernFilterLeaf& leaf) {
     const blocks::Constant c = blocks::PartOf(leaf.constants, k).constant;
     if (c.length == 0) continue;
     const char* role = leaf.is_whole ? "whole " : k == 0 ? "prefix " : k == 1 ? "suffix " : "contains ";
-    text += (text.empty() ? "" : ", ") + std::string(role) + Quoted(std::string(reinterpret_cast<const char*>(c.bytes), c.length));
+    text += (text.empty() ? "" : ", ") + std::string(role) +
+            Quoted(std::string(reinterpret_cast<const char*>(c.bytes), c.length));
   }
   return text + ((leaf.rule & kFoldsAscii) != 0 ? ", case ignored" : "") + (leaf.negated ? ", negated" : "");
 }
@@ -223,7 +233,8 @@ uint32_t FilterDescriptor::AddColumn(const ColumnType& type) {
 
 FilterDescriptor::Node FilterDescriptor::MakeNode(const Predicate& condition, bool negated) {
   if (condition.kind == PredicateKind::kNot) return MakeNode(condition.children[0], !negated);
-  if (condition.kind != PredicateKind::kAnd && condition.kind != PredicateKind::kOr) return MakeLeafNode(condition, negated);
+  if (condition.kind != PredicateKind::kAnd && condition.kind != PredicateKind::kOr)
+    return MakeLeafNode(condition, negated);
   const bool is_and = (condition.kind == PredicateKind::kAnd) != negated;
   const Node::Kind neutral = is_and ? Node::kAll : Node::kNone, deciding = is_and ? Node::kNone : Node::kAll;
   Node node = {is_and ? Node::kAnd : Node::kOr};
@@ -288,7 +299,8 @@ FilterDescriptor::Node FilterDescriptor::IsNull(const Predicate& condition, uint
   return AddLeaf(leaf, "", PrintType(condition.column) + (negated ? " is not null" : " is null"));
 }
 
-FilterDescriptor::Node FilterDescriptor::Range(const ColumnType& type, uint32_t column, __int128 low, __int128 high, bool negated) {
+FilterDescriptor::Node FilterDescriptor::Range(const ColumnType& type, uint32_t column, __int128 low, __int128 high,
+                                               bool negated) {
   const Bounds bounds = BoundsOf(type);
   low = std::max(low, bounds.low);
   high = std::min(high, bounds.high);
@@ -311,7 +323,8 @@ FilterDescriptor::Node FilterDescriptor::Range(const ColumnType& type, uint32_t 
   return AddLeaf(leaf, "", PrintType(type));
 }
 
-FilterDescriptor::Node FilterDescriptor::Compare(const ColumnType& type, uint32_t column, Comparison op, const Literal& value) {
+FilterDescriptor::Node FilterDescriptor::Compare(const ColumnType& type, uint32_t column, Comparison op,
+                                                 const Literal& value) {
   if (IsString(KeyStorageOf(type))) return CompareStrings(type, column, op, value.bytes);
   const Bounds bounds = BoundsOf(type);
   const __int128 number = OrderedNumber(type, value);
@@ -327,7 +340,8 @@ FilterDescriptor::Node FilterDescriptor::Compare(const ColumnType& type, uint32_
   __builtin_unreachable();
 }
 
-void FilterDescriptor::SetEqual(const ColumnType& type, const std::string& text, QuernFilterLeaf* leaf, std::string* constants) const {
+void FilterDescriptor::SetEqual(const ColumnType& type, const std::string& text, QuernFilterLeaf* leaf,
+                                std::string* constants) const {
   std::string key = text;
   if ((leaf->rule & kWeighsEquality) != 0) {
     key.clear();
@@ -344,7 +358,8 @@ void FilterDescriptor::SetEqual(const ColumnType& type, const std::string& text,
     uint8_t view[32] = {};
     std::copy_n(reinterpret_cast<const uint8_t*>(&leaf->length), 4, view);
     std::copy_n(constants->begin(), std::min<size_t>(key.size(), kInlineStringBytes), view + 4);
-    std::copy_n(constants->begin() + static_cast<ptrdiff_t>(key.size()), std::min<size_t>(key.size(), kInlineStringBytes), view + 20);
+    std::copy_n(constants->begin() + static_cast<ptrdiff_t>(key.size()),
+                std::min<size_t>(key.size(), kInlineStringBytes), view + 20);
     const bool is_inline = key.size() <= kInlineStringBytes;
     leaf->low[0] = blocks::Load<uint64_t>(view);
     leaf->low[1] = is_inline ? blocks::Load<uint64_t>(view + 8) : 0;
@@ -356,7 +371,8 @@ void FilterDescriptor::SetEqual(const ColumnType& type, const std::string& text,
   *constants += text;
 }
 
-FilterDescriptor::Node FilterDescriptor::CompareStrings(const ColumnType& type, uint32_t column, Comparison op, const std::string& text) {
+FilterDescriptor::Node FilterDescriptor::CompareStrings(const ColumnType& type, uint32_t column, Comparison op,
+                                                        const std::string& text) {
   Predicate leaf_text = {};
   leaf_text.kind = PredicateKind::kCompare;
   leaf_text.column = type;
@@ -384,10 +400,13 @@ FilterDescriptor::Node FilterDescriptor::CompareStrings(const ColumnType& type, 
 FilterDescriptor::Node FilterDescriptor::Between(const Predicate& condition, uint32_t column, bool negated) {
   const Literal &low = condition.values[0], &high = condition.values[1];
   const ColumnType& type = condition.column;
-  if (!IsString(KeyStorageOf(type))) return Range(type, column, OrderedNumber(type, low), OrderedNumber(type, high), negated);
+  if (!IsString(KeyStorageOf(type)))
+    return Range(type, column, OrderedNumber(type, low), OrderedNumber(type, high), negated);
   Node node = {negated ? Node::kOr : Node::kAnd};
-  node.children.push_back(CompareStrings(type, column, negated ? Comparison::kLess : Comparison::kGreaterEqual, low.bytes));
-  node.children.push_back(CompareStrings(type, column, negated ? Comparison::kGreater : Comparison::kLessEqual, high.bytes));
+  node.children.push_back(
+      CompareStrings(type, column, negated ? Comparison::kLess : Comparison::kGreaterEqual, low.bytes));
+  node.children.push_back(
+      CompareStrings(type, column, negated ? Comparison::kGreater : Comparison::kLessEqual, high.bytes));
   return node;
 }
 
@@ -400,8 +419,8 @@ FilterDescriptor::Node FilterDescriptor::In(const Predicate& condition, uint32_t
     for (const Literal& value : condition.values) numbers.push_back(OrderedNumber(type, value));
     std::sort(numbers.begin(), numbers.end());
     for (const __int128 number : numbers) {
-      const bool goes_on =
-          !ranges.empty() && (number == ranges.back().high || (!IsFloat(KeyStorageOf(type)) && number - 1 == ranges.back().high));
+      const bool goes_on = !ranges.empty() && (number == ranges.back().high ||
+                                               (!IsFloat(KeyStorageOf(type)) && number - 1 == ranges.back().high));
       if (goes_on) ranges.back().high = number;
       else ranges.push_back({number, number});
     }
@@ -409,7 +428,8 @@ FilterDescriptor::Node FilterDescriptor::In(const Predicate& condition, uint32_t
   Node node = {negated ? Node::kAnd : Node::kOr};
   if (is_string && condition.values.size() <= kMaxUnrolledValues) {
     const Comparison op = negated ? Comparison::kNotEqual : Comparison::kEqual;
-    for (const Literal& value : condition.values) node.children.push_back(CompareStrings(type, column, op, value.bytes));
+    for (const Literal& value : condition.values)
+      node.children.push_back(CompareStrings(type, column, op, value.bytes));
   } else if (!is_string && ranges.size() <= kMaxUnrolledValues) {
     for (const Bounds& range : ranges) node.children.push_back(Range(type, column, range.low, range.high, negated));
   } else {
@@ -487,7 +507,8 @@ void FilterDescriptor::AddUpdate(QuernMaskOperation step) { steps_.push_back(ste
 void FilterDescriptor::EmitLeaf(uint32_t leaf, uint32_t mask) {
   const QuernFilterLeaf& l = leaves_[leaf];
   if (l.kind != kNullLeaf) {
-    if (columns_[l.column].nullable) AddUpdate({.kind = kTestValid, .leaf = 0, .column = l.column, .to = mask, .from = 0, .todo = 0});
+    if (columns_[l.column].nullable)
+      AddUpdate({.kind = kTestValid, .leaf = 0, .column = l.column, .to = mask, .from = 0, .todo = 0});
     if (l.kind == kColumnsLeaf && columns_[l.other_column].nullable) {
       AddUpdate({.kind = kTestValid, .leaf = 0, .column = l.other_column, .to = mask, .from = 0, .todo = 0});
     }
@@ -538,15 +559,19 @@ std::string FilterDescriptor::Print() const {
     const std::string text = std::to_string(number);
     return std::string(width - std::min(width, text.size()), ' ') + text;
   };
-  const auto left = [](const std::string& text, size_t width) { return text + std::string(width - std::min(width, text.size()), ' '); };
+  const auto left = [](const std::string& text, size_t width) {
+    return text + std::string(width - std::min(width, text.size()), ' ');
+  };
   std::string text = "step  mask  does\n";
-  for (size_t s = 0; s < steps_.size(); ++s) text += right(s, 4) + "  " + right(steps_[s].to, 4) + "  " + StepText(steps_[s]) + "\n";
+  for (size_t s = 0; s < steps_.size(); ++s)
+    text += right(s, 4) + "  " + right(steps_[s].to, 4) + "  " + StepText(steps_[s]) + "\n";
   text += "num_masks " + std::to_string(descriptor_.num_masks) + "\n\nleaf  kind     column       storage  test\n";
   for (size_t l = 0; l < leaves_.size(); ++l) {
     const QuernFilterLeaf& leaf = leaves_[l];
     const std::string constants = ConstantsText(leaf);
-    text += right(l, 4) + "  " + left(KindText(leaf.kind), 7) + "  " + left(Numbered("columns", leaf.column), 11) + "  " +
-            left(std::string(StorageText(leaf.storage)), 7) + "  " + texts_[l] + (constants.empty() ? "" : "; " + constants) + "\n";
+    text += right(l, 4) + "  " + left(KindText(leaf.kind), 7) + "  " + left(Numbered("columns", leaf.column), 11) +
+            "  " + left(std::string(StorageText(leaf.storage)), 7) + "  " + texts_[l] +
+            (constants.empty() ? "" : "; " + constants) + "\n";
   }
   return text;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a filter's condition to the descriptor that kernels are specialised for: leaves, and the steps that put them together.
+// From a filter's condition to the descriptor that kernels are specialised for: leaves, and the steps that put them
+// together.
 #ifndef QUERN_RUNTIME_FILTER_FILTER_DESCRIPTOR_H_
 #define QUERN_RUNTIME_FILTER_FILTER_DESCRIPTOR_H_
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a kernel's mask to what hosts take: rows, a bitmap, or their number. The mask of a batch of 1000 rows is 16 words; words of 0 are
-// stepped over, and of the others the set bits are counted off from the lowest:
+// From a kernel's mask to what hosts take: rows, a bitmap, or their number. The mask of a batch of 1000 rows is 16
+// words; words of 0 are stepped over, and of the others the set bits are counted off from the lowest:
 //
 //     word 3 = 0x0000000000000805      rows 192, 194, 203       (of a selection: its entries 192, 194, 203)
 //
 // A bitmap is the mask itself, since a machine's words here have their low byte first.
 //
-// A batch of a million rows goes through the kernel in pieces of 65,536, so that a job which is one batch can go on with the compiled
-// kernel too: the columns of the second piece are those of the batch, 65,536 rows further.
+// A batch of a million rows goes through the kernel in pieces of 65,536, so that a job which is one batch can go on
+// with the compiled kernel too: the columns of the second piece are those of the batch, 65,536 rows further.
 #include "runtime/filter/row_filter.h"
 
 #if defined(__x86_64__)
@@ -53,17 +53,19 @@ uint32_t WriteRows(uint64_t word, uint32_t first, const uint32_t* selection, uin
   return n;
 }
 
-uint64_t WriteAllRows(const uint64_t* mask, uint64_t first, uint64_t num_words, const uint32_t* selection, uint32_t* rows) {
+uint64_t WriteAllRows(const uint64_t* mask, uint64_t first, uint64_t num_words, const uint32_t* selection,
+                      uint32_t* rows) {
   uint64_t n = 0;
-  for (uint64_t w = first; w < num_words; ++w) n += WriteRows(mask[w], static_cast<uint32_t>(w * 64), selection, rows + n);
+  for (uint64_t w = first; w < num_words; ++w)
+    n += WriteRows(mask[w], static_cast<uint32_t>(w * 64), selection, rows + n);
   return n;
 }
 
 #if defined(__x86_64__)
-// The same of words of 64 rows, 16 rows at a time: a register of them is made dense by the mask and written as a whole. What is written too
-// much lies in the room of rows that are yet to come.
-__attribute__((target("avx512f,popcnt"))) uint64_t WriteWordsOfRows(const uint64_t* mask, uint64_t num_words, const uint32_t* selection,
-                                                                    uint32_t* rows) {
+// The same of words of 64 rows, 16 rows at a time: a register of them is made dense by the mask and written as a whole.
+// What is written too much lies in the room of rows that are yet to come.
+__attribute__((target("avx512f,popcnt"))) uint64_t WriteWordsOfRows(const uint64_t* mask, uint64_t num_words,
+                                                                    const uint32_t* selection, uint32_t* rows) {
   const __m512i step = _mm512_set1_epi32(16);
   __m512i numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   uint64_t n = 0;
@@ -83,7 +85,9 @@ __attribute__((target("avx512f,popcnt"))) uint64_t WriteWordsOfRows(const uint64
 QuernColumn Without(uint64_t first_rows, const ColumnType& type, QuernColumn column) {
   column.bit_offset += first_rows;
   const Storage storage = type.is_dictionary ? RowOf(type.index).storage : RowOf(type.id).storage;
-  const auto further = [&](const void* from, uint64_t row_bytes) { return static_cast<const uint8_t*>(from) + first_rows * row_bytes; };
+  const auto further = [&](const void* from, uint64_t row_bytes) {
+    return static_cast<const uint8_t*>(from) + first_rows * row_bytes;
+  };
   switch (storage) {
     case kBit:
     case kRowId:
@@ -118,7 +122,8 @@ absl::StatusOr<uint64_t> RowFilter::Run(const BatchView& batch, uint64_t* mask) 
     args.columns = batch.keys.data();
     if (first != 0 && batch.selection == nullptr) {
       columns.clear();
-      for (size_t c = 0; c < batch.keys.size(); ++c) columns.push_back(Without(first, descriptor_->columns()[c], batch.keys[c]));
+      for (size_t c = 0; c < batch.keys.size(); ++c)
+        columns.push_back(Without(first, descriptor_->columns()[c], batch.keys[c]));
       args.columns = columns.data();
     }
     args.selection = batch.selection == nullptr ? nullptr : batch.selection + first;

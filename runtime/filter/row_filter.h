@@ -24,19 +24,22 @@ namespace quern {
 class RowFilter {
  public:
   // code: what keeps the entry points' code; may be null where it stays.
-  RowFilter(std::shared_ptr<const FilterDescriptor> descriptor, FilterEntrySource entry_points, std::shared_ptr<const void> code = nullptr)
+  RowFilter(std::shared_ptr<const FilterDescriptor> descriptor, FilterEntrySource entry_points,
+            std::shared_ptr<const void> code = nullptr)
       : descriptor_(std::move(descriptor)),
         entry_points_(std::move(entry_points)),
         code_(std::move(code)),
         counter_set_(entry_points_.NewCounters()),
         counters_(counter_set_) {}
 
-  // batch.keys are the condition's columns (ColumnsOf); batch.payload is not looked at. With a selection only its rows are tested.
+  // batch.keys are the condition's columns (ColumnsOf); batch.payload is not looked at. With a selection only its rows
+  // are tested.
   //
-  // Writes the numbers of the rows that pass, in the order of the batch (of its selection); room for batch.num_rows of them. Answers how
-  // many. *Errors*: InvalidArgument for a batch without the spec's columns.
+  // Writes the numbers of the rows that pass, in the order of the batch (of its selection); room for batch.num_rows of
+  // them. Answers how many. *Errors*: InvalidArgument for a batch without the spec's columns.
   absl::StatusOr<uint64_t> Select(const BatchView& batch, uint32_t* rows) const;
-  // Bit i%8 of byte i/8: whether row i (of the selection: its i-th) passes; (batch.num_rows + 7) / 8 bytes, bits beyond the last row are 0.
+  // Bit i%8 of byte i/8: whether row i (of the selection: its i-th) passes; (batch.num_rows + 7) / 8 bytes, bits beyond
+  // the last row are 0.
   absl::StatusOr<uint64_t> Mask(const BatchView& batch, uint8_t* bitmap) const;
   // How many rows pass.
   absl::StatusOr<uint64_t> Count(const BatchView& batch) const;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appending, a kernel's batch of 1024 rows at a time: filter, pack or hash, store. Few tuples go where they will stay until the table is
-// built; many are first stored in a batch's own buffer, in cache, and then radix-partitioned by their hashes (tuple_store.h). Packed keys
-// that look dense are not partitioned: a table over a plain range needs no hash, and is built in one sequential pass.
+// Appending, a kernel's batch of 1024 rows at a time: filter, pack or hash, store. Few tuples go where they will stay
+// until the table is built; many are first stored in a batch's own buffer, in cache, and then radix-partitioned by
+// their hashes (tuple_store.h). Packed keys that look dense are not partitioned: a table over a plain range needs no
+// hash, and is built in one sequential pass.
 //
-// "Looks dense" after 128 Ki rows: keys 0 .. 10 M have a range of 10 M = 76 a row, and 20 M rows more may fill it. Random keys of 64 bits
-// have 1.4e14 a row. The line is drawn at 8192.
+// "Looks dense" after 128 Ki rows: keys 0 .. 10 M have a range of 10 M = 76 a row, and 20 M rows more may fill it.
+// Random keys of 64 bits have 1.4e14 a row. The line is drawn at 8192.
 #include "runtime/join/build_side.h"
 
 #include <algorithm>
@@ -18,11 +19,15 @@
 namespace quern {
 namespace {
 
-constexpr uint64_t kFlatRows = uint64_t{1} << 17;  // a table of so many fits the L2 or L3 cache, and gains nothing from parts
+constexpr uint64_t kFlatRows = uint64_t{1}
+                               << 17;  // a table of so many fits the L2 or L3 cache, and gains nothing from parts
 constexpr uint64_t kDenseRangePerRow = 8192;
-constexpr uint64_t kStagedBytes = uint64_t{256} << 10;  // wide tuples: fewer rows at a time, so that they are partitioned from cache
+constexpr uint64_t kStagedBytes = uint64_t{256}
+                                  << 10;  // wide tuples: fewer rows at a time, so that they are partitioned from cache
 
-TupleFormat FormatOf(const QuernJoinDescriptor& descriptor) { return {descriptor.tuple_bytes, descriptor.packed_bytes, descriptor.zero_hashes, descriptor.prefetches}; }
+TupleFormat FormatOf(const QuernJoinDescriptor& descriptor) {
+  return {descriptor.tuple_bytes, descriptor.packed_bytes, descriptor.zero_hashes, descriptor.prefetches};
+}
 
 template <class Word>
 void StorePackedKeys(const uint64_t* words, uint32_t n, uint32_t tuple_bytes, uint8_t* tuples) {
@@ -39,8 +44,9 @@ struct BuildSide::Step {
   BatchRows rows;
 };
 
-BuildSide::BuildSide(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntrySource entry_points, std::shared_ptr<CounterSet> counters,
-                     const JoinOptions& options, const std::shared_ptr<MemoryBudget>& budget)
+BuildSide::BuildSide(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntrySource entry_points,
+                     std::shared_ptr<CounterSet> counters, const JoinOptions& options,
+                     const std::shared_ptr<MemoryBudget>& budget)
     : descriptor_(std::move(descriptor)),
       entry_points_(std::move(entry_points)),
       counters_(std::move(counters)),
@@ -77,7 +83,8 @@ absl::Status BuildSide::Append(const BatchView& batch, uint64_t first_row_id) {
 absl::Status BuildSide::AppendStep(const BatchView& batch, uint64_t first_row_id, uint64_t next, uint32_t n) {
   const QuernJoinDescriptor* descriptor = descriptor_->get();
   const QuernJoinEntryPoints& kernel = entry_points_.ForBatch(n, &counters_);
-  const Step step = {kernel, batch, first_row_id, SelectRows(kernel, descriptor, batch.keys.data(), batch.selection, next, n, rows_.data())};
+  const Step step = {kernel, batch, first_row_id,
+                     SelectRows(kernel, descriptor, batch.keys.data(), batch.selection, next, n, rows_.data())};
   if (step.rows.n < n) {
     num_null_keys_ += n - step.rows.n;
     if (RowOf(descriptor_->spec().join_kind).build_row == RowsOut::kUnmatched) {
@@ -107,7 +114,8 @@ bool BuildSide::LooksDense() const {
 void BuildSide::Write(const Step& step, const BatchRows& rows, const uint64_t* words, uint8_t* tuples) const {
   const QuernJoinDescriptor* descriptor = descriptor_->get();
   if (step.kernel.store != nullptr) {
-    step.kernel.store(descriptor, step.batch.keys.data(), step.batch.payload.data(), rows.first, rows.rows, rows.n, step.first_row_id, tuples);
+    step.kernel.store(descriptor, step.batch.keys.data(), step.batch.payload.data(), rows.first, rows.rows, rows.n,
+                      step.first_row_id, tuples);
   }
   if (words == nullptr || descriptor->packed_bytes == 0) return;
   if (descriptor->packed_bytes == 4) StorePackedKeys<uint32_t>(words, rows.n, descriptor->tuple_bytes, tuples);
@@ -120,7 +128,8 @@ absl::Status BuildSide::StoreFlat(const Step& step) {
     const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(step.rows.n - done, span->capacity - span->num_tuples));
     const BatchRows rows = {step.rows.rows ? step.rows.rows + done : nullptr, step.rows.first + done, n};
     Write(step, rows, words_.data() + done, span->tuples + span->num_tuples * descriptor_->get()->tuple_bytes);
-    if (span->hashes != nullptr) std::memcpy(span->hashes + span->num_tuples, hashes_.data() + done, n * sizeof(uint64_t));
+    if (span->hashes != nullptr)
+      std::memcpy(span->hashes + span->num_tuples, hashes_.data() + done, n * sizeof(uint64_t));
     span->num_tuples += n;
     num_flat_ += n;
     done += n;

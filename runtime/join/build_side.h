@@ -21,8 +21,9 @@ struct BatchView;
 
 class BuildSide {
  public:
-  BuildSide(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntrySource entry_points, std::shared_ptr<CounterSet> counters,
-            const JoinOptions& options, const std::shared_ptr<MemoryBudget>& budget);
+  BuildSide(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntrySource entry_points,
+            std::shared_ptr<CounterSet> counters, const JoinOptions& options,
+            const std::shared_ptr<MemoryBudget>& budget);
 
   // first_row_id: of the batch's row 0. *Errors*: ResourceExhausted, after which a part of the batch is there.
   absl::Status Append(const BatchView& batch, uint64_t first_row_id);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a hash join around the kernel's loops. Rows are first kept as tuples (build_side.h), since nobody knows how many will come,
-// of what range, unique or not; Finalise knows, and chooses and builds the table (table_builder.h); probers and drains drive the stages
-// over it (join_loop.h).
+// The steps of a hash join around the kernel's loops. Rows are first kept as tuples (build_side.h), since nobody knows
+// how many will come, of what range, unique or not; Finalise knows, and chooses and builds the table (table_builder.h);
+// probers and drains drive the stages over it (join_loop.h).
 //
 //     Append  ->  BuildSide -+
 //     JoinAppender -> BuildSide -+->  TableBuilder -> JoinTable  <- JoinProber, JoinProber, ..
@@ -30,8 +30,8 @@ size_t NumOutputColumns(const JoinDescriptor& descriptor) {
 
 }  // namespace
 
-HashJoin::HashJoin(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntrySource entry_points, std::shared_ptr<const void> code,
-                   std::shared_ptr<MemoryBudget> budget, const JoinOptions& options)
+HashJoin::HashJoin(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntrySource entry_points,
+                   std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget, const JoinOptions& options)
     : descriptor_(std::move(descriptor)),
       entry_points_(std::move(entry_points)),
       counters_(entry_points_.NewCounters()),
@@ -55,10 +55,12 @@ void HashJoin::Observe(std::unique_ptr<JobObserver> observer) { observer_ = std:
 // ---- building ----------------------------------------------------------------------------------------------------
 
 absl::Status HashJoin::CheckOpen(const char* call) const {
-  if (finalised_) return absl::FailedPreconditionError(std::string(call) + " after finalise: the table is built; accepted: a new join");
-  if (lost_rows_) {
+  if (finalised_)
     return absl::FailedPreconditionError(std::string(call) +
-                                         " after a failed append: a batch is missing from the table; accepted: a new join");
+                                         " after finalise: the table is built; accepted: a new join");
+  if (lost_rows_) {
+    return absl::FailedPreconditionError(
+        std::string(call) + " after a failed append: a batch is missing from the table; accepted: a new join");
   }
   return absl::OkStatus();
 }
@@ -104,7 +106,8 @@ std::unique_ptr<TableBuilder> HashJoin::NewBuilder() {
     stores.push_back(side->store());
     range.Add(side->range());
   }
-  return std::make_unique<TableBuilder>(*descriptor_->get(), RowOf(descriptor_->spec().join_kind), options_, budget_, std::move(stores), range);
+  return std::make_unique<TableBuilder>(*descriptor_->get(), RowOf(descriptor_->spec().join_kind), options_, budget_,
+                                        std::move(stores), range);
 }
 
 // Under the mutex: takes the finished table over, and with it what is known of the rows.
@@ -120,9 +123,10 @@ void HashJoin::Take(TableBuilder* builder) {
   }
   stats_.table_rows = table_.num_tuples;
   stats_.directory_bytes = memory_.directory_bytes();
-  stats_.tuple_bytes = table_.layout == Layout::kOpen || table_.layout == Layout::kCounting ? table_.num_slots * table_.slot_bytes
-                       : memory_.tuples.bytes() == 0                                          ? 0
-                                                                                              : table_.null_tuple;
+  stats_.tuple_bytes = table_.layout == Layout::kOpen || table_.layout == Layout::kCounting
+                           ? table_.num_slots * table_.slot_bytes
+                       : memory_.tuples.bytes() == 0 ? 0
+                                                     : table_.null_tuple;
   const uint32_t batch_rows = table_.probe.batch_rows != 0 ? table_.probe.batch_rows : descriptor_->get()->batch_rows;
   stats_.prefetch_distance = table_.probe.distance == kWholeBatch ? batch_rows : table_.probe.distance;
   const uint64_t probed_bytes = memory_.directory_bytes() + memory_.tuples.bytes();
@@ -173,12 +177,14 @@ JoinAppender::JoinAppender(std::shared_ptr<HashJoin> join) : join_(std::move(joi
 JoinAppender::~JoinAppender() = default;
 
 absl::Status JoinAppender::Append(const BatchView& batch) {
-  if (side_ == nullptr) return absl::FailedPreconditionError("append after finish: the rows are the join's; accepted: a new appender");
+  if (side_ == nullptr)
+    return absl::FailedPreconditionError("append after finish: the rows are the join's; accepted: a new appender");
   return join_->AppendTo(side_.get(), batch);
 }
 
 absl::Status JoinAppender::Finish() {
-  if (side_ == nullptr) return absl::FailedPreconditionError("finish called twice: the rows are the join's; accepted: once");
+  if (side_ == nullptr)
+    return absl::FailedPreconditionError("finish called twice: the rows are the join's; accepted: once");
   return join_->AddBuildSide(std::move(side_));
 }
 
@@ -190,7 +196,8 @@ JoinProber::JoinProber(std::shared_ptr<const HashJoin> join)
 JoinProber::~JoinProber() = default;
 
 absl::Status JoinProber::SetInput(BatchView batch) {
-  if (!join_->finalised_) return absl::FailedPreconditionError("probe before finalise: the table is not built; accepted: finalise first");
+  if (!join_->finalised_)
+    return absl::FailedPreconditionError("probe before finalise: the table is not built; accepted: finalise first");
   const QuernJoinDescriptor& descriptor = *join_->descriptor_->get();
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, descriptor.num_keys, descriptor.num_probe + descriptor.num_residual));
   if (join_->observer_ != nullptr) join_->observer_->SeeProbe(batch);
@@ -200,7 +207,8 @@ absl::Status JoinProber::SetInput(BatchView batch) {
 }
 
 absl::Status JoinProber::SetUnmatched() {
-  if (!join_->finalised_) return absl::FailedPreconditionError("probe before finalise: the table is not built; accepted: finalise first");
+  if (!join_->finalised_)
+    return absl::FailedPreconditionError("probe before finalise: the table is not built; accepted: finalise first");
   // Columns that no row is ever read from: a build row that comes out on its own has row kNullRow on the probe side.
   static constexpr QuernColumn kNoColumn = {};
   QuernColumn column = {};
@@ -215,16 +223,18 @@ absl::Status JoinProber::SetUnmatched() {
   return absl::OkStatus();
 }
 
-// Rows that a directory entry's tag, or a range or a bitmap, turns away touch one line, and no branch waits for it that could be guessed
-// wrong: so many are under way by themselves that to ask for them only costs (65,536 build rows, no hits: 2.3 ns a row without, 3.3 with;
-// 262,144 and one hit in ten: 2.1 and 3.4). A row that is let through leads to a tuple, by a branch. From memory so few may not be let
-// through that no branch is guessed wrong while a line is under way. Slots hold the keys, so that their lines are needed in any case.
+// Rows that a directory entry's tag, or a range or a bitmap, turns away touch one line, and no branch waits for it that
+// could be guessed wrong: so many are under way by themselves that to ask for them only costs (65,536 build rows, no
+// hits: 2.3 ns a row without, 3.3 with; 262,144 and one hit in ten: 2.1 and 3.4). A row that is let through leads to a
+// tuple, by a branch. From memory so few may not be let through that no branch is guessed wrong while a line is under
+// way. Slots hold the keys, so that their lines are needed in any case.
 void JoinProber::AdaptToHitRate() {
   constexpr uint64_t kRowsToAdapt = 4096, kRowsPerHit = 8, kRowsPerHitInMemory = 32;
   const Layout layout = join_->table_.layout;
   const bool has_keys = layout == Layout::kOpen || layout == Layout::kCounting;
   if (has_keys || rows_seen_ - adapt_rows_ < kRowsToAdapt) return;
-  const uint64_t hits = counters_.Now(Counter::kTagHits), table_bytes = join_->stats_.directory_bytes + join_->stats_.tuple_bytes;
+  const uint64_t hits = counters_.Now(Counter::kTagHits),
+                 table_bytes = join_->stats_.directory_bytes + join_->stats_.tuple_bytes;
   const uint64_t rows_per_hit = table_bytes <= join_->options_.caches.l3_bytes ? kRowsPerHit : kRowsPerHitInMemory;
   const bool are_rare = (hits - adapt_hits_) * rows_per_hit < rows_seen_ - adapt_rows_;
   adapt_hits_ = hits;

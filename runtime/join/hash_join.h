@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of one hash join: build batches in, finalise, probe batches in, output batches out. It owns the memory and the order of the
-// steps; the loops are a kernel's (generic or compiled), reached through QuernJoinEntryPoints.
+// The state of one hash join: build batches in, finalise, probe batches in, output batches out. It owns the memory and
+// the order of the steps; the loops are a kernel's (generic or compiled), reached through QuernJoinEntryPoints.
 //
 //     HashJoin join(descriptor, entry points, code, budget, options);
 //     join.Append(...)*  ->  join.Finalise()  ->  any number of JoinProber: SetInput(...), Next(...)*
@@ -32,10 +32,11 @@ struct JoinStats {
   uint64_t build_rows = 0;  // appended, null keys included
   uint64_t table_rows = 0;  // of them in the table: without null keys that match nothing
   uint64_t directory_bytes = 0;
-  uint64_t tuple_bytes = 0;         // all tuples; slots, where the layout has slots
-  uint32_t prefetch_distance = 0;   // chosen at Finalise; rows, or kWholeBatch; 0 where the plan does not prefetch
-  const char* prefetch_class = "";  // at Finalise: "l2", "l3", "dram" by the table's bytes; "off" where the plan does not prefetch
-  const char* layout = "";          // chosen at Finalise (join_table.h)
+  uint64_t tuple_bytes = 0;        // all tuples; slots, where the layout has slots
+  uint32_t prefetch_distance = 0;  // chosen at Finalise; rows, or kWholeBatch; 0 where the plan does not prefetch
+  const char* prefetch_class =
+      "";  // at Finalise: "l2", "l3", "dram" by the table's bytes; "off" where the plan does not prefetch
+  const char* layout = "";  // chosen at Finalise (join_table.h)
 };
 
 class BuildSide;
@@ -53,27 +54,29 @@ class JoinAppender;
 class HashJoin {
  public:
   // *Ownership*: `code` keeps the kernel's machine code alive. *Errors*: none; memory is taken later.
-  HashJoin(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntrySource entry_points, std::shared_ptr<const void> code,
-           std::shared_ptr<MemoryBudget> budget, const JoinOptions& options);
+  HashJoin(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntrySource entry_points,
+           std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget, const JoinOptions& options);
   ~HashJoin();
 
   // Adds a batch to the build side. Strings are not copied: the batch's owner is kept until the join is destroyed.
-  // *Cost*: one pass; tuple_bytes a row, and 8 more where keys are no words. *Threads*: one at a time; JoinAppender for more.
-  // *Errors*: FailedPrecondition after Finalise, InvalidArgument for a batch without the spec's columns, which leave the join as it was;
-  // ResourceExhausted over the budget, after which a part of the batch may be missing, and the join refuses to go on.
+  // *Cost*: one pass; tuple_bytes a row, and 8 more where keys are no words. *Threads*: one at a time; JoinAppender for
+  // more. *Errors*: FailedPrecondition after Finalise, InvalidArgument for a batch without the spec's columns, which
+  // leave the join as it was; ResourceExhausted over the budget, after which a part of the batch may be missing, and
+  // the join refuses to go on.
   absl::Status Append(const BatchView& batch);
 
-  // Builds the table. *Cost*: one or two random cache lines a row, prefetched or in cache; twice the tuples' bytes at the peak. *Errors*:
-  // ResourceExhausted, which leaves the join as it was before.
+  // Builds the table. *Cost*: one or two random cache lines a row, prefetched or in cache; twice the tuples' bytes at
+  // the peak. *Errors*: ResourceExhausted, which leaves the join as it was before.
   absl::Status Finalise();
 
-  // The same by any number of threads at once, each of which takes part and comes back when the table is built (at once, where it is).
+  // The same by any number of threads at once, each of which takes part and comes back when the table is built (at
+  // once, where it is).
   // *Errors*: as Finalise, the same for all threads; then the join is of no use any more.
   absl::Status FinaliseShared();
 
-  // Another setting for a loop, whatever the size of the table: for tuners. A loop that probes takes it up at its next batch, one that
-  // builds before Finalise, and those that this join's table does not have never. Changes no row. *Threads*: none may append, build or
-  // probe at the same time.
+  // Another setting for a loop, whatever the size of the table: for tuners. A loop that probes takes it up at its next
+  // batch, one that builds before Finalise, and those that this join's table does not have never. Changes no row.
+  // *Threads*: none may append, build or probe at the same time.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 
   // Who looks on from now on, until the join is gone; to be called before Append.
@@ -125,7 +128,8 @@ class JoinAppender {
 
   // As HashJoin::Append. Row ids that are counted go on from whatever batch came before, of any appender.
   absl::Status Append(const BatchView& batch);
-  // Hands the rows to the join. An appender that goes without it takes its rows with it. *Errors*: FailedPrecondition after Finalise.
+  // Hands the rows to the join. An appender that goes without it takes its rows with it. *Errors*: FailedPrecondition
+  // after Finalise.
   absl::Status Finish();
 
  private:
@@ -145,14 +149,16 @@ class JoinProber {
   // Starts on a batch, whose columns must stay until Next has answered false.
   absl::Status SetInput(BatchView batch);
 
-  // Starts on the build rows that come out on their own (right, full, right_semi, right_anti; none for other kinds). To be called when all
-  // probers are done with all inputs. Probers share the rows: each row comes out of one of them, once.
+  // Starts on the build rows that come out on their own (right, full, right_semi, right_anti; none for other kinds). To
+  // be called when all probers are done with all inputs. Probers share the rows: each row comes out of one of them,
+  // once.
   absl::Status SetUnmatched();
 
-  // Fills `out` (emptied first) with up to out->capacity() rows, fewer only where the input ends or an output column is full to its
-  // offsets' limit. Answers whether there is more to come from this input. Without output columns it counts, in one call.
-  // *Errors*: InvalidArgument for an output batch of other columns or of no rows; FailedPrecondition for the second match of a single join;
-  // ResourceExhausted. After the last two, rows of this input are lost and only SetInput helps.
+  // Fills `out` (emptied first) with up to out->capacity() rows, fewer only where the input ends or an output column is
+  // full to its offsets' limit. Answers whether there is more to come from this input. Without output columns it
+  // counts, in one call.
+  // *Errors*: InvalidArgument for an output batch of other columns or of no rows; FailedPrecondition for the second
+  // match of a single join; ResourceExhausted. After the last two, rows of this input are lost and only SetInput helps.
   absl::StatusOr<bool> Next(OutputBatch* out);
 
  private:

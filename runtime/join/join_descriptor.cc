@@ -9,17 +9,19 @@
 //         34      1  null bits  of keys[1], build[0]
 //     tuple_bytes 40
 //
-// Keys that fit 64 bits together are packed into one word instead, at the tuple's beginning: keys=i32,bool build=f64 gives
+// Keys that fit 64 bits together are packed into one word instead, at the tuple's beginning: keys=i32,bool build=f64
+// gives
 //
 //     offset  bytes  field      type       storage
 //          0      8  word       33 bits    keys[0] from bit 0, keys[1] from bit 32
 //          8      8  build[0]   f64        64
 //     tuple_bytes 16
 //
-// Keys come first, because a probe that ends with "not equal" reads nothing else: the fewer cache lines they touch the better. The widest
-// go first in each part, so that natural alignment costs padding only between the parts and at the end. A null takes one bit where it
-// has to be told apart from a value: a nullable payload column, and a nullable key whose nulls are equal. A null key that equals nothing
-// never gets into the table; where its row comes out all the same (right, full, right_anti), the bit says that the field was not written.
+// Keys come first, because a probe that ends with "not equal" reads nothing else: the fewer cache lines they touch the
+// better. The widest go first in each part, so that natural alignment costs padding only between the parts and at the
+// end. A null takes one bit where it has to be told apart from a value: a nullable payload column, and a nullable key
+// whose nulls are equal. A null key that equals nothing never gets into the table; where its row comes out all the same
+// (right, full, right_anti), the bit says that the field was not written.
 #include "runtime/join/join_descriptor.h"
 
 #include <algorithm>
@@ -45,13 +47,15 @@ NeededEntryPoints EntryPointsOf(const QuernJoinDescriptor& descriptor) {
   const auto varies = [](const QuernField& field) { return IsVariable(field.storage); };
   const bool wide = descriptor.packed_bytes == 0;
   NeededEntryPoints needed = {};
-  needed.filter = any(descriptor.keys, descriptor.num_keys, [](const QuernField& key) { return key.nullable && !key.null_equal; });
+  needed.filter =
+      any(descriptor.keys, descriptor.num_keys, [](const QuernField& key) { return key.nullable && !key.null_equal; });
   needed.pack = !wide;
   needed.hash = needed.check_tags = needed.compare = wide;
   needed.prefetch_keys = wide && descriptor.prefetches && any(descriptor.keys, descriptor.num_keys, varies);
   needed.store = wide || descriptor.num_build + descriptor.num_residual + descriptor.null_bits_bytes != 0;
   needed.filter_residual = descriptor.num_residual != 0;
-  needed.reserve_output = any(descriptor.probe, descriptor.num_probe, varies) || any(descriptor.build, descriptor.num_build, varies);
+  needed.reserve_output =
+      any(descriptor.probe, descriptor.num_probe, varies) || any(descriptor.build, descriptor.num_build, varies);
   needed.emit = descriptor.num_probe + descriptor.num_build != 0;
   return needed;
 }
@@ -76,7 +80,8 @@ JoinDescriptor::JoinDescriptor(const KernelSpec& spec, uint32_t inline_key_bytes
   }
   layout.Place({&build_, &build_residual_});
   for (QuernField& key : keys_)
-    if (descriptor_.packed_bytes == 0 && key.nullable && (key.null_equal || kind.build_row == RowsOut::kUnmatched)) layout.PlaceNullBit(&key);
+    if (descriptor_.packed_bytes == 0 && key.nullable && (key.null_equal || kind.build_row == RowsOut::kUnmatched))
+      layout.PlaceNullBit(&key);
   for (QuernField& column : build_)
     if (column.nullable) layout.PlaceNullBit(&column);
   for (QuernField& column : build_residual_)
@@ -87,7 +92,8 @@ JoinDescriptor::JoinDescriptor(const KernelSpec& spec, uint32_t inline_key_bytes
   descriptor_.num_residual = static_cast<uint32_t>(build_residual_.size());
   descriptor_.null_bits_offset = layout.end;
   descriptor_.null_bits_bytes = (layout.num_null_bits + 7) / 8;
-  if (kind.flags_matched_rows()) descriptor_.matched_offset = layout.end + descriptor_.null_bits_bytes++;  // zeroed with the null bits
+  if (kind.flags_matched_rows())
+    descriptor_.matched_offset = layout.end + descriptor_.null_bits_bytes++;  // zeroed with the null bits
   descriptor_.tuple_bytes = std::max(RoundUp(layout.end + descriptor_.null_bits_bytes, layout.alignment), 1u);
   descriptor_.stops_at_first = !kind.pairs && !kind.flags_matched_rows() && spec_.residual.empty();
   descriptor_.stops_at_matched = !kind.pairs && kind.flags_matched_rows() && spec_.residual.empty();
@@ -102,8 +108,11 @@ JoinDescriptor::JoinDescriptor(const KernelSpec& spec, uint32_t inline_key_bytes
 
 std::string JoinDescriptor::Print() const {
   std::vector<LayoutLine> lines;
-  LayoutLine null_bits = {descriptor_.null_bits_offset, descriptor_.null_bits_bytes - (descriptor_.matched_offset != 0 ? 1 : 0), "null bits", "", ""};
-  if (descriptor_.packed_bytes != 0) lines.push_back({0, descriptor_.packed_bytes, "packed key", std::to_string(descriptor_.packed_bits) + " bits", WordText(keys_)});
+  LayoutLine null_bits = {descriptor_.null_bits_offset,
+                          descriptor_.null_bits_bytes - (descriptor_.matched_offset != 0 ? 1 : 0), "null bits", "", ""};
+  if (descriptor_.packed_bytes != 0)
+    lines.push_back({0, descriptor_.packed_bytes, "packed key", std::to_string(descriptor_.packed_bits) + " bits",
+                     WordText(keys_)});
   for (size_t i = 0; i < keys_.size() && descriptor_.packed_bytes == 0; ++i) {
     lines.push_back(MakeLine(keys_[i], spec_.keys[i].type, Numbered("keys", i)));
     AddNullBit(keys_[i], lines.back().field, &null_bits);
@@ -118,7 +127,8 @@ std::string JoinDescriptor::Print() const {
   }
   std::sort(lines.begin(), lines.end(), [](const LayoutLine& a, const LayoutLine& b) { return a.offset < b.offset; });
   if (null_bits.bytes > 0) lines.push_back(null_bits);
-  if (descriptor_.matched_offset != 0) lines.push_back({descriptor_.matched_offset, 1, "matched flag", "set once a probe row matched", ""});
+  if (descriptor_.matched_offset != 0)
+    lines.push_back({descriptor_.matched_offset, 1, "matched flag", "set once a probe row matched", ""});
   return PrintTable(lines) + "tuple_bytes " + std::to_string(descriptor_.tuple_bytes) + "\n";
 }
 

@@ -25,8 +25,9 @@ NeededEntryPoints EntryPointsOf(const QuernJoinDescriptor& descriptor);
 // A descriptor with the fields that it points to.
 class JoinDescriptor {
  public:
-  // Lays out the tuple: keys (as one word where they fit one) first, then build payload, in each part the widest first, null bits last.
-  // inline_key_bytes: of a key of variable length that a tuple holds itself; 12 to 60, 4 more than a multiple of 8.
+  // Lays out the tuple: keys (as one word where they fit one) first, then build payload, in each part the widest first,
+  // null bits last. inline_key_bytes: of a key of variable length that a tuple holds itself; 12 to 60, 4 more than a
+  // multiple of 8.
   explicit JoinDescriptor(const KernelSpec& spec, uint32_t inline_key_bytes = kInlineStringBytes);
   JoinDescriptor(const JoinDescriptor&) = delete;
   JoinDescriptor& operator=(const JoinDescriptor&) = delete;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of a kernel's stages. Each call of one covers tens to thousands of rows, so that a call through a pointer costs nothing beside
-// it; and since nothing here depends on the spec, nothing of it has to be compiled at run time.
+// The order of a kernel's stages. Each call of one covers tens to thousands of rows, so that a call through a pointer
+// costs nothing beside it; and since nothing here depends on the spec, nothing of it has to be compiled at run time.
 //
-// Every stage can stop and be resumed: an output batch may be full anywhere, also between two tuples of one slot. What is under way lies in
-// the scratch:
+// Every stage can stop and be resumed: an output batch may be full anywhere, also between two tuples of one slot. What
+// is under way lies in the scratch:
 //
-//     hashes or words [batch_next .. batch_rows)   ->  candidates [0 .. num_candidates)  ->  matches [match_next .. num_matches)
+//     hashes or words [batch_next .. batch_rows)   ->  candidates [0 .. num_candidates)  ->  matches [match_next ..
+//     num_matches)
 //
 // A match is a row of the hash batch and a tuple with equal keys. The kind of join decides what becomes of it:
 //
@@ -29,10 +30,13 @@ namespace {
 
 constexpr uint64_t kScanPositions = uint64_t{1} << 16;  // of a morsel
 
-uint32_t BatchSize(uint32_t batch_rows, uint64_t rows_left) { return static_cast<uint32_t>(std::min<uint64_t>(batch_rows, rows_left)); }
+uint32_t BatchSize(uint32_t batch_rows, uint64_t rows_left) {
+  return static_cast<uint32_t>(std::min<uint64_t>(batch_rows, rows_left));
+}
 
-// What a kernel's test stage asks for by itself, row by row, since that is compiled in: a ring of directory entries and their tuples, into
-// all caches. Other settings are followed here, a group of rows at a time, with the test's own asking off (distance 0).
+// What a kernel's test stage asks for by itself, row by row, since that is compiled in: a ring of directory entries and
+// their tuples, into all caches. Other settings are followed here, a group of rows at a time, with the test's own
+// asking off (distance 0).
 bool TestPrefetches(const PrefetchSetting& setting) {
   return setting.distance != kWholeBatch && setting.stages >= 2 && setting.hint == PrefetchHint::kT0;
 }
@@ -147,10 +151,12 @@ class Prober {
     const PrefetchSetting& setting = p_.table->probe;
     const uint32_t group_rows = setting.group_rows != 0 ? setting.group_rows : a_->descriptor->group_rows;
     const uint32_t begin = s_->batch_next, end = std::min(s_->batch_rows, begin + group_rows);
-    s_->num_candidates = IsPackedKey() ? TestPackedKeys(*p_.table, *s_, begin, end, s_->candidates) : TestGroup(begin, end);
+    s_->num_candidates =
+        IsPackedKey() ? TestPackedKeys(*p_.table, *s_, begin, end, s_->candidates) : TestGroup(begin, end);
     s_->batch_next = end;
     tally_.hits += * p_.num_new_candidates = s_->num_candidates;
-    if (kernel_->prefetch_keys != nullptr && setting.distance != 0 && setting.stages >= 3 && s_->num_candidates > 0) kernel_->prefetch_keys(a_);
+    if (kernel_->prefetch_keys != nullptr && setting.distance != 0 && setting.stages >= 3 && s_->num_candidates > 0)
+      kernel_->prefetch_keys(a_);
     return kQuernDone;
   }
 
@@ -207,7 +213,8 @@ class Prober {
     }
     const uint32_t* rows = s_->batch_numbers;
     const uint32_t first = static_cast<uint32_t>(s_->batch_first);
-    for (uint32_t i = begin; i < s_->num_matches; ++i) s_->match_rows[i] = rows ? rows[s_->match_index[i]] : first + s_->match_index[i];
+    for (uint32_t i = begin; i < s_->num_matches; ++i)
+      s_->match_rows[i] = rows ? rows[s_->match_index[i]] : first + s_->match_index[i];
     if (a_->descriptor->num_residual != 0) s_->num_matches = kernel_->filter_residual(a_, begin, s_->num_matches);
     if (rows_alone_) {
       const bool is_single = p_.kind->id == JoinKind::kSingle;
@@ -218,7 +225,8 @@ class Prober {
       }
       if (is_single && second) return kQuernSecondMatch;
     }
-    if (a_->descriptor->matched_offset != 0 && !(a_->descriptor->stops_at_matched && p_.table->layout == Layout::kUnchained)) {
+    if (a_->descriptor->matched_offset != 0 &&
+        !(a_->descriptor->stops_at_matched && p_.table->layout == Layout::kUnchained)) {
       uint8_t* marks = a_->tuples + a_->descriptor->matched_offset;
       for (uint32_t i = begin; i < s_->num_matches; ++i) TestAndSetMatched(marks + s_->match_tuples[i]);
     }
@@ -274,8 +282,8 @@ class Prober {
 
 }  // namespace
 
-BatchRows SelectRows(const QuernJoinEntryPoints& kernel, const QuernJoinDescriptor* descriptor, const QuernColumn* keys, const uint32_t* selection,
-                     uint64_t next, uint32_t n, uint32_t* scratch) {
+BatchRows SelectRows(const QuernJoinEntryPoints& kernel, const QuernJoinDescriptor* descriptor, const QuernColumn* keys,
+                     const uint32_t* selection, uint64_t next, uint32_t n, uint32_t* scratch) {
   const uint32_t* rows = selection ? selection + next : nullptr;
   const uint32_t kept = kernel.filter != nullptr ? kernel.filter(descriptor, keys, next, rows, n, scratch) : kAllRows;
   if (kept == kAllRows) return {rows, next, n};
@@ -319,9 +327,11 @@ bool TakeMorsel(const JoinProbe& probe, ScanUnmatched* drain) {
 }
 
 // Tuples of the morsel that come out, as matches of no probe row.
-void CollectTuples(const JoinProbe& probe, ScanUnmatched* drain, const QuernJoinDescriptor& descriptor, QuernProbeScratch* s) {
+void CollectTuples(const JoinProbe& probe, ScanUnmatched* drain, const QuernJoinDescriptor& descriptor,
+                   QuernProbeScratch* s) {
   const bool wants_matched = probe.kind->build_row == RowsOut::kMatched;
-  const uint64_t stride = drain->is_table && probe.table->layout == Layout::kOpen ? probe.table->slot_bytes : descriptor.tuple_bytes;
+  const uint64_t stride =
+      drain->is_table && probe.table->layout == Layout::kOpen ? probe.table->slot_bytes : descriptor.tuple_bytes;
   uint32_t n = 0;
   for (; drain->position < drain->end && n < descriptor.batch_rows; ++drain->position) {
     if (drain->is_table && !HasTuple(*probe.table, drain->position)) continue;

@@ -22,8 +22,8 @@ struct BatchRows {
 };
 
 // Filters n rows of a batch, from its row `next` on; `scratch` holds n rows.
-BatchRows SelectRows(const QuernJoinEntryPoints& kernel, const QuernJoinDescriptor* descriptor, const QuernColumn* keys, const uint32_t* selection,
-                     uint64_t next, uint32_t n, uint32_t* scratch);
+BatchRows SelectRows(const QuernJoinEntryPoints& kernel, const QuernJoinDescriptor* descriptor, const QuernColumn* keys,
+                     const uint32_t* selection, uint64_t next, uint32_t n, uint32_t* scratch);
 // Those of the same n rows that are not in `kept`; answers how many.
 uint32_t DroppedRows(const uint32_t* selection, uint64_t next, uint32_t n, const BatchRows& kept, uint32_t* dropped);
 
@@ -40,10 +40,12 @@ struct JoinProbe {
   uint32_t* num_new_candidates = nullptr;  // in/out: of those under way, that have not been compared yet
 };
 
-// Fills the output batch until the input ends (kQuernDone) or the output is full (kQuernFull: call again with an emptied one).
+// Fills the output batch until the input ends (kQuernDone) or the output is full (kQuernFull: call again with an
+// emptied one).
 int32_t ProbeRows(const JoinProbe& probe, QuernJoinProbeArgs* args);
 
-// The build rows that come out on their own, which probers share: tuples of the table in morsels, then those that never were in it.
+// The build rows that come out on their own, which probers share: tuples of the table in morsels, then those that never
+// were in it.
 struct ScanUnmatched {
   std::atomic<uint64_t>* next_morsel = nullptr;
   const TupleList* null_rows = nullptr;  // with a null key that matches nothing

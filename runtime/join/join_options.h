@@ -9,8 +9,8 @@
 
 namespace quern {
 
-// kAuto: dense where the keys' range allows it, else open where the keys are unique and the tuples narrow, else unchained. The others ask
-// for a layout where the data allows it and fall back in the same order.
+// kAuto: dense where the keys' range allows it, else open where the keys are unique and the tuples narrow, else
+// unchained. The others ask for a layout where the data allows it and fall back in the same order.
 enum class LayoutChoice : uint8_t { kAuto, kUnchained, kDense, kOpen };
 
 struct JoinOptions {

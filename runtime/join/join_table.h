@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A finished table: where the tuples lie, and how a key finds its own. One of six layouts, of which the last serves every key and data:
+// A finished table: where the tuples lie, and how a key finds its own. One of six layouts, of which the last serves
+// every key and data:
 //
-//     bitmap       [0 1 1 0 1 ..]              bit (key - base): whether the key is there. No tuples; keys unique, or one match is enough
-//     dense        [   |t1|t2|  |t4| ..]       tuple (key - base), and the bitmap tells which are there. Unique keys
-//     csr   [0 2 3 3 5 ..]              entry (key - base): where the key's tuples end; they begin where those of key - 1 end
-//     open         [  |t|t|  |  |t|..]         the tuple itself is the slot, linear probing, word 0 is an empty slot. Unique keys
-//     counting  [  |k,2|  |k,1|..]          as open, with the number of the key's rows in place of a tuple
-//     unchained    directory + tuples          kernel_abi.h; duplicates, wide tuples, keys of any type
+//     bitmap       [0 1 1 0 1 ..]              bit (key - base): whether the key is there. No tuples; keys unique, or
+//     one match is enough dense        [   |t1|t2|  |t4| ..]       tuple (key - base), and the bitmap tells which are
+//     there. Unique keys csr   [0 2 3 3 5 ..]              entry (key - base): where the key's tuples end; they begin
+//     where those of key - 1 end open         [  |t|t|  |  |t|..]         the tuple itself is the slot, linear probing,
+//     word 0 is an empty slot. Unique keys counting  [  |k,2|  |k,1|..]          as open, with the number of the key's
+//     rows in place of a tuple unchained    directory + tuples          kernel_abi.h; duplicates, wide tuples, keys of
+//     any type
 //
-// All but unchained are packed-key tables (packed_key_table.h). A null tuple, whose null bits are all set, stands for the build side of a
-// probe row that comes out on its own.
+// All but unchained are packed-key tables (packed_key_table.h). A null tuple, whose null bits are all set, stands for
+// the build side of a probe row that comes out on its own.
 #ifndef QUERN_RUNTIME_JOIN_JOIN_TABLE_H_
 #define QUERN_RUNTIME_JOIN_JOIN_TABLE_H_
 
@@ -31,8 +33,8 @@ struct JoinTable {
   bool zero_hashes = false;
   uint32_t tuple_bytes = 0;
   uint32_t packed_bytes = 0;  // 0: keys are no words
-  PrefetchSetting probe;    // of look-ups; distance 0 where the plan does not prefetch
-  PrefetchSetting build;    // of building
+  PrefetchSetting probe;      // of look-ups; distance 0 where the plan does not prefetch
+  PrefetchSetting build;      // of building
   uint64_t num_tuples = 0;
   uint8_t* tuples = nullptr;
   uint64_t null_tuple = 0;  // byte offset

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops over words. All of them take a block of rows, compute where each row has to look, ask for those lines, and then look, without a
-// branch that depends on what is found there: a row that finds its key is appended to the matches by adding a comparison's 0 or 1 to their
-// number. In an open table, rows that found another key there stay for the next round, one slot further:
+// The loops over words. All of them take a block of rows, compute where each row has to look, ask for those lines, and
+// then look, without a branch that depends on what is found there: a row that finds its key is appended to the matches
+// by adding a comparison's 0 or 1 to their number. In an open table, rows that found another key there stay for the
+// next round, one slot further:
 //
 //     keys 7 9 4     slots .. |9| |7|4| ..     round 0: 9 found at once, 7 and 4 both look at |7|: 7 found, 4 stays
 //                                              round 1: 4 looks at |4|: found
 //
-// At 40 % taken slots 1 row in 4 needs a second round and 1 in 15 a third, and nobody can predict which: a branch for it costs 15 cycles
-// where it is wrong.
+// At 40 % taken slots 1 row in 4 needs a second round and 1 in 15 a third, and nobody can predict which: a branch for
+// it costs 15 cycles where it is wrong.
 #include "runtime/join/packed_key_table.h"
 
 #include <algorithm>
@@ -25,18 +26,19 @@ using blocks::Load;
 using blocks::Store;
 
 constexpr uint64_t kLineBytes = 64;
-constexpr uint32_t kBlockRows = 256;                     // of a build, where the setting says nothing else
-constexpr uint32_t kMaxBlockRows = 1024;                 // little enough for the L1 cache
-constexpr uint64_t kPrefetchedBits = uint64_t{1} << 26;  // of a bitmap: 8 MB; below, the L2 and L3 caches answer soon enough
-constexpr uint32_t kLongestWalk = 96;                    // of an open table; beyond, the hash or the data does not suit it
+constexpr uint32_t kBlockRows = 256;      // of a build, where the setting says nothing else
+constexpr uint32_t kMaxBlockRows = 1024;  // little enough for the L1 cache
+constexpr uint64_t kPrefetchedBits = uint64_t{1}
+                                     << 26;  // of a bitmap: 8 MB; below, the L2 and L3 caches answer soon enough
+constexpr uint32_t kLongestWalk = 96;        // of an open table; beyond, the hash or the data does not suit it
 
 uint64_t SlotOf(uint64_t hash, uint64_t num_slots) {
   return static_cast<uint64_t>((static_cast<unsigned __int128>(hash) * num_slots) >> 64);
 }
 
-// The slot that a walk comes to by its step-th step: round the slots of its cache line first, and only then to the next line of the region.
-// A line of 8 slots of which 40 % are taken is full once in 300, so that hardly any walk touches a second line.
-// By value: what a loop stores cannot be taken for a change of it.
+// The slot that a walk comes to by its step-th step: round the slots of its cache line first, and only then to the next
+// line of the region. A line of 8 slots of which 40 % are taken is full once in 300, so that hardly any walk touches a
+// second line. By value: what a loop stores cannot be taken for a change of it.
 struct Walk {
   uint64_t line_mask;
   uint64_t region_mask;
@@ -52,7 +54,8 @@ struct Walk {
 template <class F>
 bool ForEachBlock(const PrefetchSetting& setting, const TupleFormat& format, const TupleSpan& span, F&& f) {
   uint64_t words[kMaxBlockRows];
-  const uint32_t max_rows = setting.batch_rows == 0 ? kBlockRows : std::min<uint32_t>(setting.batch_rows, kMaxBlockRows);
+  const uint32_t max_rows =
+      setting.batch_rows == 0 ? kBlockRows : std::min<uint32_t>(setting.batch_rows, kMaxBlockRows);
   for (uint64_t first = 0; first < span.num_tuples; first += max_rows) {
     const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(max_rows, span.num_tuples - first));
     const uint8_t* tuples = span.tuples + first * format.tuple_bytes;
@@ -99,7 +102,8 @@ namespace {
 
 // kStops: at a bit that is set already.
 template <bool kStops, class Prefetch>
-[[gnu::noinline]] Inserted Fill(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint64_t* bitmap) {
+[[gnu::noinline]] Inserted Fill(const JoinTable& table, const TupleFormat& format, const TupleSpan& span,
+                                uint64_t* bitmap) {
   const uint64_t base = table.base, sign_bit = table.sign_bit;
   const bool all = ForEachBlock(table.build, format, span, [&](const uint64_t* words, const uint8_t*, uint32_t n) {
     uint64_t twice = 0;
@@ -117,7 +121,8 @@ template <bool kStops, class Prefetch>
 
 }  // namespace
 
-Inserted FillBitmap(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates, uint64_t* bitmap) {
+Inserted FillBitmap(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates,
+                    uint64_t* bitmap) {
   const auto fill = [&]<class Prefetch>() {
     if (duplicates == Duplicates::kStop) return Fill<true, Prefetch>(table, format, span, bitmap);
     return Fill<false, Prefetch>(table, format, span, bitmap);
@@ -135,12 +140,14 @@ void PlaceDense(const JoinTable& table, const TupleFormat& format, const TupleSp
         Prefetch::For(places + words[i]);
         Prefetch::For(places + words[i] + bytes - 1);
       };
-      ForEachRow<Prefetch>(n, RowsAhead(table.build, n), prefetch, [&](uint32_t i) { std::memcpy(places + words[i], tuple + i * bytes, bytes); });
+      ForEachRow<Prefetch>(n, RowsAhead(table.build, n), prefetch,
+                           [&](uint32_t i) { std::memcpy(places + words[i], tuple + i * bytes, bytes); });
       return true;
     });
   };
-  WithPrefetch(table.build,
-          [&]<class Prefetch>() { WithTupleBytes(format.tuple_bytes, [&]<uint32_t kBytes>() { place.template operator()<kBytes, Prefetch>(); }); });
+  WithPrefetch(table.build, [&]<class Prefetch>() {
+    WithTupleBytes(format.tuple_bytes, [&]<uint32_t kBytes>() { place.template operator()<kBytes, Prefetch>(); });
+  });
 }
 
 namespace {
@@ -148,13 +155,15 @@ namespace {
 // Counts the rows of a block whose words are numbers of runs.
 template <class Prefetch>
 void CountBlock(const PrefetchSetting& setting, const uint64_t* numbers, uint32_t n, uint32_t* runs) {
-  ForEachRow<Prefetch>(n, RowsAhead(setting, n), [&](uint32_t i) { Prefetch::For(&runs[numbers[i]]); }, [&](uint32_t i) { ++runs[numbers[i]]; });
+  ForEachRow<Prefetch>(
+      n, RowsAhead(setting, n), [&](uint32_t i) { Prefetch::For(&runs[numbers[i]]); },
+      [&](uint32_t i) { ++runs[numbers[i]]; });
 }
 
 // Two dependent lines: where a run has come to, and there.
 template <class Prefetch>
-void PlaceBlock(const PrefetchSetting& setting, const uint64_t* numbers, uint32_t n, uint32_t* runs, const uint8_t* tuple, uint64_t bytes,
-                uint8_t* tuples) {
+void PlaceBlock(const PrefetchSetting& setting, const uint64_t* numbers, uint32_t n, uint32_t* runs,
+                const uint8_t* tuple, uint64_t bytes, uint8_t* tuples) {
   const bool asks_places = setting.stages >= 2;
   const uint32_t runs_ahead = asks_places ? RowsAheadTwice(setting, n) : RowsAhead(setting, n);
   const uint32_t places_ahead = asks_places ? RowsAhead(setting, n) : n;
@@ -199,7 +208,8 @@ void SumRuns(uint64_t range, uint32_t* runs) {
   }
 }
 
-void PlaceRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint32_t* runs, uint8_t* tuples) {
+void PlaceRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint32_t* runs,
+               uint8_t* tuples) {
   if (tuples == nullptr) return CountRuns(table, format, span, runs);
   WithPrefetch(table.build, [&]<class Prefetch>() {
     ForEachBlock(table.build, format, span, [&](uint64_t* words, const uint8_t* tuple, uint32_t n) {
@@ -210,7 +220,8 @@ void PlaceRuns(const JoinTable& table, const TupleFormat& format, const TupleSpa
   });
 }
 
-// ---- open: building ----------------------------------------------------------------------------------------------------
+// ---- open: building
+// ----------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -227,12 +238,12 @@ struct InsertOutcome {
   bool met_duplicate = false;
 };
 
-// One step of each pending row: a row that finds its slot empty takes it, one that finds another key stays for the next step. A row that
-// may not write writes to a place that nobody reads, so that no branch depends on what was found. kBytes: of a tuple; 0: known at run time.
-// Slots are the next power of two. kCounts: a slot is a word and a number.
+// One step of each pending row: a row that finds its slot empty takes it, one that finds another key stays for the next
+// step. A row that may not write writes to a place that nobody reads, so that no branch depends on what was found.
+// kBytes: of a tuple; 0: known at run time. Slots are the next power of two. kCounts: a slot is a word and a number.
 template <class Word, uint32_t kBytes, bool kCounts, class Prefetch>
-void UpdateAll(const JoinTable& table, const TupleFormat& format, const uint64_t* words, const uint8_t* tuples, uint32_t step,
-             Pending* pending, InsertOutcome* outcome) {
+void UpdateAll(const JoinTable& table, const TupleFormat& format, const uint64_t* words, const uint8_t* tuples,
+               uint32_t step, Pending* pending, InsertOutcome* outcome) {
   const uint64_t slot_bytes = kCounts ? 2 * sizeof(Word) : std::has_single_bit(kBytes) ? kBytes : table.slot_bytes;
   const uint64_t tuple_bytes = kBytes != 0 ? kBytes : format.tuple_bytes;
   const Word sentinel = static_cast<Word>(table.sentinel);
@@ -266,7 +277,10 @@ void UpdateAll(const JoinTable& table, const TupleFormat& format, const uint64_t
     pending->slots[left] = walk.NextSlot(at, step);
     left += !(is_empty | is_equal);
   });
-  asm volatile("" : : "r"(nowhere) : "memory");  // or a compiler sees that nobody reads it, and branches round the store
+  asm volatile(""
+               :
+               : "r"(nowhere)
+               : "memory");  // or a compiler sees that nobody reads it, and branches round the store
   pending->n = left;
   outcome->num_inserted += num_inserted;
   outcome->met_duplicate |= met_duplicate;
@@ -274,15 +288,15 @@ void UpdateAll(const JoinTable& table, const TupleFormat& format, const uint64_t
 
 // The steps behind the first are shared by all settings.
 template <class Word, uint32_t kBytes, bool kCounts>
-[[gnu::noinline]] void StepOn(const JoinTable& table, const TupleFormat& format, const uint64_t* words, const uint8_t* tuples,
-                              uint32_t step, Pending* pending, InsertOutcome* outcome) {
+[[gnu::noinline]] void StepOn(const JoinTable& table, const TupleFormat& format, const uint64_t* words,
+                              const uint8_t* tuples, uint32_t step, Pending* pending, InsertOutcome* outcome) {
   UpdateAll<Word, kBytes, kCounts, NoPrefetch>(table, format, words, tuples, step, pending, outcome);
 }
 
 // Only the first step asks for lines: a walk stays in its own for as long as there are slots.
 template <class Word, uint32_t kBytes, bool kCounts, class Prefetch>
-[[gnu::noinline]] Inserted Insert(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates,
-                                  InsertOutcome* outcome) {
+[[gnu::noinline]] Inserted Insert(const JoinTable& table, const TupleFormat& format, const TupleSpan& span,
+                                  Duplicates duplicates, InsertOutcome* outcome) {
   const uint64_t slot_bytes = table.slot_bytes;
   const uint8_t* const slots = table.tuples;
   Inserted result = Inserted::kAll;
@@ -315,16 +329,19 @@ template <class Word, uint32_t kBytes, bool kCounts, class Prefetch>
 
 }  // namespace
 
-Inserted InsertOpen(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates, uint32_t* max_walk,
-                    uint64_t* num_inserted) {
+Inserted InsertOpen(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates,
+                    uint32_t* max_walk, uint64_t* num_inserted) {
   InsertOutcome outcome;
   const auto insert = [&]<class Word, class Prefetch>() {
-    if (table.layout == Layout::kCounting) return Insert<Word, 0, true, Prefetch>(table, format, span, duplicates, &outcome);
-    return WithTupleBytes(format.tuple_bytes,
-                          [&]<uint32_t kBytes>() { return Insert<Word, kBytes, false, Prefetch>(table, format, span, duplicates, &outcome); });
+    if (table.layout == Layout::kCounting)
+      return Insert<Word, 0, true, Prefetch>(table, format, span, duplicates, &outcome);
+    return WithTupleBytes(format.tuple_bytes, [&]<uint32_t kBytes>() {
+      return Insert<Word, kBytes, false, Prefetch>(table, format, span, duplicates, &outcome);
+    });
   };
   const Inserted result = WithPrefetch(table.build, [&]<class Prefetch>() {
-    return table.packed_bytes == 4 ? insert.template operator()<uint32_t, Prefetch>() : insert.template operator()<uint64_t, Prefetch>();
+    return table.packed_bytes == 4 ? insert.template operator()<uint32_t, Prefetch>()
+                                   : insert.template operator()<uint64_t, Prefetch>();
   });
   *max_walk = std::max(*max_walk, outcome.longest_walk);
   *num_inserted += outcome.num_inserted;
@@ -355,8 +372,8 @@ struct Matches {
   }
 };
 
-// kTupleLines: lines of a tuple that are asked for, where the key's number says that it lies, so that it is on its way when the match is
-// emitted. A bitmap is asked for by a ring, where it is big.
+// kTupleLines: lines of a tuple that are asked for, where the key's number says that it lies, so that it is on its way
+// when the match is emitted. A bitmap is asked for by a ring, where it is big.
 template <bool kCount, uint32_t kTupleLines, class Prefetch>
 [[gnu::noinline]] uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   Matches<kCount> matches(s);
@@ -413,7 +430,8 @@ template <bool kCount, class Prefetch>
       found += begin != end;
     }
   };
-  ForEachRow<Prefetch>(n, RowsAhead(table.probe, n), [&](uint32_t i) { Prefetch::For(&runs[place_of(s->words[i])]); }, look);
+  ForEachRow<Prefetch>(
+      n, RowsAhead(table.probe, n), [&](uint32_t i) { Prefetch::For(&runs[place_of(s->words[i])]); }, look);
   if constexpr (!kCount) s->num_candidates = found;
   tally->hits += found;  // not of runs that are only counted: it would take a quarter longer
   return total;
@@ -470,14 +488,16 @@ template <bool kCount>
 uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   HashPackedKeys(s->words, s->batch_rows, table.zero_hashes, s->hashes);
   const auto look_up = [&]<class Word, class Prefetch>() -> uint64_t {
-    if (table.layout == Layout::kCounting) return LookUpOpen<Word, 2 * sizeof(Word), kCount, true, Prefetch>(table, s, tally);
+    if (table.layout == Layout::kCounting)
+      return LookUpOpen<Word, 2 * sizeof(Word), kCount, true, Prefetch>(table, s, tally);
     if (table.slot_bytes == 4) return LookUpOpen<Word, 4, kCount, false, Prefetch>(table, s, tally);
     if (table.slot_bytes == 8) return LookUpOpen<Word, 8, kCount, false, Prefetch>(table, s, tally);
     if (table.slot_bytes == 16) return LookUpOpen<Word, 16, kCount, false, Prefetch>(table, s, tally);
     return LookUpOpen<Word, 0, kCount, false, Prefetch>(table, s, tally);
   };
   return WithPrefetch(table.probe, [&]<class Prefetch>() {
-    return table.packed_bytes == 4 ? look_up.template operator()<uint32_t, Prefetch>() : look_up.template operator()<uint64_t, Prefetch>();
+    return table.packed_bytes == 4 ? look_up.template operator()<uint32_t, Prefetch>()
+                                   : look_up.template operator()<uint64_t, Prefetch>();
   });
 }
 
@@ -540,9 +560,11 @@ uint64_t CountPackedKeys(const JoinTable& table, QuernProbeScratch* s, LookUpTal
 
 namespace {
 
-// A ring goes on over the batch's last row, where hashes of an earlier batch are: slot numbers all the same, and no branch is needed.
+// A ring goes on over the batch's last row, where hashes of an earlier batch are: slot numbers all the same, and no
+// branch is needed.
 template <class Prefetch>
-uint32_t Test(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin, uint32_t end, QuernCandidate* candidates) {
+uint32_t Test(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin, uint32_t end,
+              QuernCandidate* candidates) {
   const uint64_t *directory = table.directory, *hashes = s.hashes;
   const uint8_t* tuples = table.tuples;
   const uint16_t* tags = DirectoryTags();
@@ -573,7 +595,8 @@ uint32_t Test(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin
 
 }  // namespace
 
-uint32_t TestPackedKeys(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin, uint32_t end, QuernCandidate* candidates) {
+uint32_t TestPackedKeys(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin, uint32_t end,
+                        QuernCandidate* candidates) {
   return WithPrefetch(table.probe, [&]<class Prefetch>() { return Test<Prefetch>(table, s, begin, end, candidates); });
 }
 
@@ -606,7 +629,8 @@ void Compare(const JoinTable& table, const QuernJoinDescriptor& descriptor, uint
 
 }  // namespace
 
-void ComparePackedKeys(const JoinTable& table, const QuernJoinDescriptor& descriptor, uint32_t capacity, QuernProbeScratch* s) {
+void ComparePackedKeys(const JoinTable& table, const QuernJoinDescriptor& descriptor, uint32_t capacity,
+                       QuernProbeScratch* s) {
   if (table.packed_bytes == 4) {
     if (descriptor.stops_at_matched) return Compare<uint32_t, true>(table, descriptor, capacity, s);
     return Compare<uint32_t, false>(table, descriptor, capacity, s);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout is chosen here, when all rows have come and their number, the keys' range and the tuple's size are known. Whether keys are
-// unique is not: that is found by building, and a duplicate ends the attempt. So there is a list to try, and unchained, at its end, takes
-// anything:
+// The layout is chosen here, when all rows have come and their number, the keys' range and the tuple's size are known.
+// Whether keys are unique is not: that is found by building, and a duplicate ends the attempt. So there is a list to
+// try, and unchained, at its end, takes anything:
 //
 //     10 M i32 keys 0 .. 9,999,999, count    bitmap           1.25 MB
 //     the same with 8 bytes of payload       dense            10 M x 16 bytes, bitmap
-//     the same keys, each twice              csr       20 M x 16 bytes, 10 M x 4 bytes of ends     (dense stopped at the first one)
-//     10 M random i64, count                 open             25 M slots x 8 bytes
-//     each of them 4 times, count            counting      25 M slots x 16 bytes: one line a probe, whatever the number of duplicates
-//     each of them 4 times, with payload     unchained
-//     strings, wide tuples                   unchained
+//     the same keys, each twice              csr       20 M x 16 bytes, 10 M x 4 bytes of ends     (dense stopped at
+//     the first one) 10 M random i64, count                 open             25 M slots x 8 bytes each of them 4 times,
+//     count            counting      25 M slots x 16 bytes: one line a probe, whatever the number of duplicates each of
+//     them 4 times, with payload     unchained strings, wide tuples                   unchained
 //
-// A duplicate in data that has any worth mentioning is met early: of 10 M rows with 2.5 M keys the first 3,000 have one.
+// A duplicate in data that has any worth mentioning is met early: of 10 M rows with 2.5 M keys the first 3,000 have
+// one.
 #include "runtime/join/table_builder.h"
 
 #include <algorithm>
@@ -35,8 +35,9 @@ constexpr uint64_t kForcedFactor = 16;  // where the plan asks for dense
 constexpr uint64_t kSmallRange = uint64_t{1} << 14;
 constexpr uint64_t kMaxRunTuples = UINT32_MAX;
 
-// Slots for n tuples: the power of two above 2 n, so that 0.25 to 0.5 of them are taken. Twice as many cost nothing at 10 M probe rows of
-// 1,000, 100,000 and 10 M build rows (7.0, 7.7, 29 ns against 8.8, 11, 33 at half of them): fewer slots have two tuples.
+// Slots for n tuples: the power of two above 2 n, so that 0.25 to 0.5 of them are taken. Twice as many cost nothing at
+// 10 M probe rows of 1,000, 100,000 and 10 M build rows (7.0, 7.7, 29 ns against 8.8, 11, 33 at half of them): fewer
+// slots have two tuples.
 uint32_t DirectoryBits(uint64_t n) { return std::max(static_cast<uint32_t>(std::bit_width(n * 2)), kMinDirectoryBits); }
 
 uint64_t WordMask(uint32_t bits) { return bits == 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1; }
@@ -90,7 +91,8 @@ PrefetchLoop ProbeLoopOf(Layout layout) {
 }
 
 TableBuilder::TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKindRow& kind, const JoinOptions& options,
-                           std::shared_ptr<MemoryBudget> budget, std::vector<TupleStore*> stores, const PackedKeyRange& range)
+                           std::shared_ptr<MemoryBudget> budget, std::vector<TupleStore*> stores,
+                           const PackedKeyRange& range)
     : descriptor_(descriptor),
       kind_(kind),
       options_(options),
@@ -115,7 +117,9 @@ TableBuilder::TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKind
   to_try_ = LayoutsToTry();
 }
 
-bool TableBuilder::NeedsTuples() const { return descriptor_.num_build + descriptor_.num_residual + descriptor_.matched_offset != 0; }
+bool TableBuilder::NeedsTuples() const {
+  return descriptor_.num_build + descriptor_.num_residual + descriptor_.matched_offset != 0;
+}
 bool TableBuilder::OneMatchIsEnough() const { return descriptor_.stops_at_first; }
 
 std::vector<Layout> TableBuilder::LayoutsToTry() const {
@@ -125,13 +129,15 @@ std::vector<Layout> TableBuilder::LayoutsToTry() const {
   if (descriptor_.packed_bytes != 0 && n > 0 && options_.layout != LayoutChoice::kUnchained) {
     const uint64_t range = RangeOf(range_);
     const bool dense = options_.layout != LayoutChoice::kOpen;
-    const auto within = [&](uint64_t limit) { return dense && range != 0 && range <= std::max(limit * factor, kSmallRange); };
+    const auto within = [&](uint64_t limit) {
+      return dense && range != 0 && range <= std::max(limit * factor, kSmallRange);
+    };
     const uint64_t dense_bytes = 2 * (n * descriptor_.tuple_bytes + 4 * sizeof(uint64_t) * n);
     if (!NeedsTuples() && within(n * kBitsPerRow)) layouts.push_back(Layout::kBitmap);
     if (NeedsTuples() && within(dense_bytes / descriptor_.tuple_bytes)) layouts.push_back(Layout::kDense);
     uint64_t sentinel = 0;
-    const bool open =
-        FindSentinel(range_, WordMask(descriptor_.packed_bits), descriptor_.packed_sign_bit, &sentinel) && descriptor_.tuple_bytes <= kMaxSlotBytes;
+    const bool open = FindSentinel(range_, WordMask(descriptor_.packed_bits), descriptor_.packed_sign_bit, &sentinel) &&
+                      descriptor_.tuple_bytes <= kMaxSlotBytes;
     if (open) layouts.push_back(Layout::kOpen);
     // Of duplicates; and of unique keys in wide tuples.
     if (within(n * kRunsPerRow) && n < kMaxRunTuples) layouts.push_back(Layout::kCsr);
@@ -148,7 +154,8 @@ absl::StatusOr<std::optional<SharedWork::Phase>> TableBuilder::NextPhase() {
   if (partitions_first_) {
     partitions_first_ = false;
     return Phase{stores_.size(), [this](uint64_t i) {
-                   return stores_[i]->is_partitioned() ? absl::OkStatus() : stores_[i]->Partition(options_.partition_bits);
+                   return stores_[i]->is_partitioned() ? absl::OkStatus()
+                                                       : stores_[i]->Partition(options_.partition_bits);
                  }};
   }
   for (;;) {
@@ -241,7 +248,8 @@ absl::Status TableBuilder::BeginUnchained() {
   uint32_t bits = DirectoryBits(num_tuples_);
   if (is_partitioned_) bits = std::max(bits, options_.partition_bits);
   const uint64_t slots = uint64_t{1} << bits;
-  QUERN_ASSIGN_OR_RETURN(memory.directory, HugeBuffer::Allocate(budget_, (slots + 1) * sizeof(uint64_t), options_.huge_pages));
+  QUERN_ASSIGN_OR_RETURN(memory.directory,
+                         HugeBuffer::Allocate(budget_, (slots + 1) * sizeof(uint64_t), options_.huge_pages));
   QUERN_RETURN_IF_ERROR(AllocateTuples(num_tuples_, descriptor_.tuple_bytes));
   table.directory = reinterpret_cast<const uint64_t*>(memory.directory.data()) + 1;
   table.shift = 64 - bits;
@@ -276,15 +284,17 @@ void TableBuilder::BuildUnchainedPart(uint64_t part, const TupleList& spans) {
 
 // ---- open ----------------------------------------------------------------------------------------------------
 
-// Slots are numbered by the hash as a fraction of all of them, so that there may be any number of regions; a walk stays in its region, so
-// that a part's walks stay in the part's slots. 10 M tuples at 40 %: 64 parts x 12 regions of 32768 slots.
+// Slots are numbered by the hash as a fraction of all of them, so that there may be any number of regions; a walk stays
+// in its region, so that a part's walks stay in the part's slots. 10 M tuples at 40 %: 64 parts x 12 regions of 32768
+// slots.
 absl::Status TableBuilder::BeginOpen(Layout layout) {
   constexpr uint64_t kSmallestRegion = 256;
   const uint64_t parts = is_partitioned_ ? stores_[0]->parts().size() : 1;
   const uint64_t slots_of_part = num_tuples_ * 100 / options_.open_load_percent / parts + 1;
   const uint64_t region = std::max(std::bit_floor(slots_of_part / 8 + 1), kSmallestRegion);
   const uint64_t regions = (slots_of_part + region - 1) / region * parts;
-  table.slot_bytes = layout == Layout::kCounting ? 2 * descriptor_.packed_bytes : std::bit_ceil(descriptor_.tuple_bytes);
+  table.slot_bytes =
+      layout == Layout::kCounting ? 2 * descriptor_.packed_bytes : std::bit_ceil(descriptor_.tuple_bytes);
   table.line_mask = kLineBytes / table.slot_bytes - 1;
   table.num_slots = regions * region;
   table.region_mask = region - 1;
@@ -294,8 +304,8 @@ absl::Status TableBuilder::BeginOpen(Layout layout) {
   num_inserted_ = 0;
   max_walk_ = 0;
   const Duplicates duplicates = layout == Layout::kCounting ? Duplicates::kCount
-                                : OneMatchIsEnough()          ? Duplicates::kDrop
-                                                              : Duplicates::kStop;
+                                : OneMatchIsEnough()        ? Duplicates::kDrop
+                                                            : Duplicates::kStop;
   phases_.push_back(PerPart([this, duplicates](uint64_t, const TupleList& spans) { InsertPart(spans, duplicates); }));
   return absl::OkStatus();
 }
@@ -316,7 +326,8 @@ void TableBuilder::InsertPart(const TupleList& spans, Duplicates duplicates) {
 
 // ---- dense ----------------------------------------------------------------------------------------------------
 
-// Each store fills a bitmap of its own, the first one the table's; then they are merged, and then tuples go to their places.
+// Each store fills a bitmap of its own, the first one the table's; then they are merged, and then tuples go to their
+// places.
 absl::Status TableBuilder::BeginBitmap(Layout layout) {
   table.range = RangeOf(range_);
   const uint64_t bytes = (table.range + 63) / 64 * sizeof(uint64_t);
@@ -330,7 +341,8 @@ absl::Status TableBuilder::BeginBitmap(Layout layout) {
   }
   SetPrefetch();
   const Duplicates duplicates = OneMatchIsEnough() ? Duplicates::kDrop : Duplicates::kStop;
-  phases_.push_back(PerStore([this, duplicates](uint64_t store, const TupleList& spans) { FillBitmapOf(store, spans, duplicates); }));
+  phases_.push_back(
+      PerStore([this, duplicates](uint64_t store, const TupleList& spans) { FillBitmapOf(store, spans, duplicates); }));
   if (!store_bitmaps_.empty()) {
     phases_.push_back({1, [this, duplicates](uint64_t) {
                          MergeBitmaps(duplicates);
@@ -369,7 +381,8 @@ void TableBuilder::MergeBitmaps(Duplicates duplicates) {
 
 absl::Status TableBuilder::BeginRuns() {
   table.range = RangeOf(range_);
-  QUERN_ASSIGN_OR_RETURN(memory.directory, HugeBuffer::Allocate(budget_, (table.range + 1) * sizeof(uint32_t), options_.huge_pages));
+  QUERN_ASSIGN_OR_RETURN(memory.directory,
+                         HugeBuffer::Allocate(budget_, (table.range + 1) * sizeof(uint32_t), options_.huge_pages));
   QUERN_RETURN_IF_ERROR(AllocateTuples(NeedsTuples() ? num_tuples_ : 0, descriptor_.tuple_bytes));
   uint32_t* const runs = reinterpret_cast<uint32_t*>(memory.directory.data()) + 1;
   table.runs = runs;
@@ -378,11 +391,13 @@ absl::Status TableBuilder::BeginRuns() {
                        std::vector<TupleSpan> spans;
                        for (const TupleStore* store : stores_) {
                          spans.insert(spans.end(), store->flat().begin(), store->flat().end());
-                         for (const TupleList& part : store->parts()) spans.insert(spans.end(), part.begin(), part.end());
+                         for (const TupleList& part : store->parts())
+                           spans.insert(spans.end(), part.begin(), part.end());
                        }
                        for (const TupleSpan& span : spans) CountRuns(table, format_, span, runs);
                        SumRuns(table.range, runs);
-                       for (const TupleSpan& span : spans) PlaceRuns(table, format_, span, runs, NeedsTuples() ? table.tuples : nullptr);
+                       for (const TupleSpan& span : spans)
+                         PlaceRuns(table, format_, span, runs, NeedsTuples() ? table.tuples : nullptr);
                        return absl::OkStatus();
                      }});
   return absl::OkStatus();

@@ -34,10 +34,11 @@ struct TableMemory {
 class TableBuilder {
  public:
   // *Ownership*: the stores stay the caller's, and are only read but for being partitioned.
-  TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKindRow& kind, const JoinOptions& options, std::shared_ptr<MemoryBudget> budget,
-               std::vector<TupleStore*> stores, const PackedKeyRange& range);
+  TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKindRow& kind, const JoinOptions& options,
+               std::shared_ptr<MemoryBudget> budget, std::vector<TupleStore*> stores, const PackedKeyRange& range);
 
-  // Takes part in building until the table is there. *Threads*: any. *Errors*: ResourceExhausted, the same for all threads.
+  // Takes part in building until the table is there. *Threads*: any. *Errors*: ResourceExhausted, the same for all
+  // threads.
   absl::Status RunTasks() { return work_.RunTasks(); }
 
   JoinTable table;

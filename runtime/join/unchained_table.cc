@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three passes bring tuples of one slot side by side (Birler, Schmidt, Fent, Neumann: Simple, Efficient, and Robust Hash Tables for Join
-// Processing, DaMoN 2024). With 8-byte tuples and hashes whose slots are 2, 0, 2:
+// Three passes bring tuples of one slot side by side (Birler, Schmidt, Fent, Neumann: Simple, Efficient, and Robust
+// Hash Tables for Join Processing, DaMoN 2024). With 8-byte tuples and hashes whose slots are 2, 0, 2:
 //
 //     count      directory  [8|t1]  [0]  [16|t0+t2]  [0]          bytes per slot, tags or-ed
 //     sum        directory  [0|t1]  [8]  [8|t0+t2]  [24]          where each slot begins
 //     scatter    directory  [8|t1]  [8]  [24|t0+t2] [24]          where each slot ends; tuples: 1, 0, 2
 //
-// Nothing here depends on a kernel spec but the size of a tuple, so none of it is compiled at run time: the common sizes are instantiated
-// below, which makes a copy a move of registers, and the others call memcpy.
+// Nothing here depends on a kernel spec but the size of a tuple, so none of it is compiled at run time: the common
+// sizes are instantiated below, which makes a copy a move of registers, and the others call memcpy.
 #include "runtime/join/unchained_table.h"
 
 #include <algorithm>
@@ -117,7 +117,8 @@ void Count(const UnchainedBuild& build, const Block& block) {
 template <class F>
 void ForEachBlock(const UnchainedBuild& build, const TupleSpan& span, F&& f) {
   Block block;
-  const uint32_t max_rows = build.prefetch.batch_rows == 0 ? kBlockRows : std::min<uint32_t>(build.prefetch.batch_rows, kBlockRows);
+  const uint32_t max_rows =
+      build.prefetch.batch_rows == 0 ? kBlockRows : std::min<uint32_t>(build.prefetch.batch_rows, kBlockRows);
   for (uint64_t first = 0; first < span.num_tuples; first += max_rows) {
     block.Load(span, first, build.format, max_rows);
     f(block);
@@ -129,7 +130,9 @@ void ForEachBlock(const UnchainedBuild& build, const TupleSpan& span, F&& f) {
 const uint16_t* DirectoryTags() { return kTags.patterns; }
 
 void CountTuples(const UnchainedBuild& build, const TupleSpan& span) {
-  ForEachBlock(build, span, [&](const Block& block) { WithPrefetch(build.prefetch, [&]<class Prefetch>() { Count<Prefetch>(build, block); }); });
+  ForEachBlock(build, span, [&](const Block& block) {
+    WithPrefetch(build.prefetch, [&]<class Prefetch>() { Count<Prefetch>(build, block); });
+  });
 }
 
 void SumSlots(const UnchainedBuild& build) {

@@ -32,12 +32,13 @@ void CountTuples(const UnchainedBuild& build, const TupleSpan& span);
 // Turns the bytes of each slot into where its tuples begin. *Cost*: one sequential pass over the slots.
 void SumSlots(const UnchainedBuild& build);
 
-// Copies each tuple to its slot's next place; the entries then hold where the slots' tuples end. *Cost*: two dependent random lines a
-// tuple, each prefetched.
+// Copies each tuple to its slot's next place; the entries then hold where the slots' tuples end. *Cost*: two dependent
+// random lines a tuple, each prefetched.
 void ScatterTuples(const UnchainedBuild& build, const TupleSpan& span);
 
-// For the probing of keys that are no words, where the setting is another than the one that the kernel's test stage follows: asks for the
-// directory entries of rows [begin, end) of the hash batch, and for the first and the last tuple of each candidate.
+// For the probing of keys that are no words, where the setting is another than the one that the kernel's test stage
+// follows: asks for the directory entries of rows [begin, end) of the hash batch, and for the first and the last tuple
+// of each candidate.
 void PrefetchEntries(const JoinTable& table, const QuernProbeScratch& scratch, uint32_t begin, uint32_t end);
 void PrefetchTuples(const JoinTable& table, const QuernProbeScratch& scratch);
 

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Skew is estimated by how many rows of a sample share their key: pairs and triples. If a row has key k with probability p_k, a pair of
-// rows agrees with probability P2 = sum p_k^2, a triple with P3 = sum p_k^3, and both are counted in a sample without any bias, whether or
-// not the rare keys are in it. What is compared is
+// Skew is estimated by how many rows of a sample share their key: pairs and triples. If a row has key k with
+// probability p_k, a pair of rows agrees with probability P2 = sum p_k^2, a triple with P3 = sum p_k^3, and both are
+// counted in a sample without any bias, whether or not the rare keys are in it. What is compared is
 //
 //     R = P3^2 / P2^3        1/n where n keys are alike; 1 where there is one key
 //
-// Rows that share their key with no other, as most rows of a probe that find nothing, do not change it: where a share h of the rows is
-// left beside them, P2 is h^2 and P3 h^3 times what it would be. By Zipf's law with the exponent s over n keys, and with
-// H(s) = 1 + 2^-s + .. + n^-s, R is H(3s)^2 / H(2s)^3, and s is where that is what was counted:
+// Rows that share their key with no other, as most rows of a probe that find nothing, do not change it: where a share h
+// of the rows is left beside them, P2 is h^2 and P3 h^3 times what it would be. By Zipf's law with the exponent s over
+// n keys, and with H(s) = 1 + 2^-s + .. + n^-s, R is H(3s)^2 / H(2s)^3, and s is where that is what was counted:
 //
 //     n = 1,000,000     s = 0       0.25      0.5       0.75      1         1.25
 //                       R = 1e-6    1.9e-6    0.0023    0.12      0.32      0.51
 //
-// A sample of 32768 rows of a million keys that are all alike has 537 pairs and 6 triples. More triples than that could be chance: the
-// exponent is 0 unless there are three standard deviations and 3 more than keys alike would give with as many pairs.
+// A sample of 32768 rows of a million keys that are all alike has 537 pairs and 6 triples. More triples than that could
+// be chance: the exponent is 0 unless there are three standard deviations and 3 more than keys alike would give with as
+// many pairs.
 //
-// Different keys are counted by HyperLogLog (Flajolet, Fusy, Gandouet, Meunier, AofA 2007) with 16384 registers: a standard error of 0.8 %.
+// Different keys are counted by HyperLogLog (Flajolet, Fusy, Gandouet, Meunier, AofA 2007) with 16384 registers: a
+// standard error of 0.8 %.
 #include "runtime/observe/key_sample.h"
 
 #include <algorithm>
@@ -42,13 +44,17 @@ double PowerSum(double n, double s) {
   return sum + (std::pow(to, 1 - s) - std::pow(from, 1 - s)) / (1 - s);
 }
 
-double RatioOf(double keys, double s) { return std::pow(PowerSum(keys, 3 * s), 2) / std::pow(PowerSum(keys, 2 * s), 3); }
+double RatioOf(double keys, double s) {
+  return std::pow(PowerSum(keys, 3 * s), 2) / std::pow(PowerSum(keys, 2 * s), 3);
+}
 
 }  // namespace
 
-// ---- rows ------------------------------------------------------------------------------------------------------------
+// ---- rows
+// ------------------------------------------------------------------------------------------------------------
 
-// Which of a stride's rows it is changes from stride to stride, so that rows which come in periods do not lie in step with them.
+// Which of a stride's rows it is changes from stride to stride, so that rows which come in periods do not lie in step
+// with them.
 uint64_t RowSample::Choose(uint64_t n, std::vector<uint32_t>* rows) {
   rows->clear();
   const uint64_t stride = stride_.load(std::memory_order_relaxed);
@@ -80,7 +86,8 @@ void RowSample::Add(const uint64_t* hashes, size_t n, uint64_t stride) {
   stride_.store(rule, std::memory_order_relaxed);
 }
 
-// ---- keys ------------------------------------------------------------------------------------------------------------
+// ---- keys
+// ------------------------------------------------------------------------------------------------------------
 
 void DistinctCounter::Add(const uint64_t* hashes, size_t n) {
   constexpr uint32_t kRankBits = 64 - kRegisterBits;
@@ -108,7 +115,8 @@ double DistinctCounter::Estimate() const {
   return counts_empty ? kRegisters * std::log(kRegisters / empty) : raw;
 }
 
-// ---- skew ------------------------------------------------------------------------------------------------------------
+// ---- skew
+// ------------------------------------------------------------------------------------------------------------
 
 double FitZipf(std::vector<uint64_t> hashes, double keys) {
   const auto m = static_cast<double>(hashes.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An observer hashes keys by itself, with the blocks of the generic join, whatever the operator and its kernel: so it sees the same of a
-// join, an aggregation and a sort, compiled or not, and operators keep nothing for it. Of 1 M build rows and 10 M probe rows in batches of
-// 2048:
+// An observer hashes keys by itself, with the blocks of the generic join, whatever the operator and its kernel: so it
+// sees the same of a join, an aggregation and a sort, compiled or not, and operators keep nothing for it. Of 1 M build
+// rows and 10 M probe rows in batches of 2048:
 //
 //     build rows    1,000,000 hashed into the counter of different keys: 4 ms
 //     probe rows    32768 kept, each one in 512 by the end; of a batch 4 rows are hashed
@@ -45,7 +45,8 @@ uint64_t AddString(const QuernField& key, const QuernColumn* column, uint32_t ro
   ++*num_strings;
   return DispatchStorage(key.storage, [&](auto tag) -> uint64_t {
     constexpr Storage kStorage = decltype(tag)::value;
-    if constexpr (blocks::IsVariableStorage(kStorage)) return blocks::ReadBytes<kStorage>(column, row, key.rule, 0).length;
+    if constexpr (blocks::IsVariableStorage(kStorage))
+      return blocks::ReadBytes<kStorage>(column, row, key.rule, 0).length;
     else return 0;
   });
 }
@@ -96,7 +97,8 @@ void KeySampler::CountKeys(const BatchView& batch) {
   Scratch scratch;
   for (uint64_t first = 0; first < batch.num_rows; first += kBlockRows) {
     const auto n = static_cast<uint32_t>(std::min<uint64_t>(kBlockRows, batch.num_rows - first));
-    for (uint32_t i = 0; i < n; ++i) rows[i] = batch.selection != nullptr ? batch.selection[first + i] : static_cast<uint32_t>(first + i);
+    for (uint32_t i = 0; i < n; ++i)
+      rows[i] = batch.selection != nullptr ? batch.selection[first + i] : static_cast<uint32_t>(first + i);
     distinct_.Add(scratch.hashes, HashRows(batch, rows, n, &scratch));
   }
 }
@@ -128,7 +130,8 @@ void KeySampler::SampleKeys(const BatchView& batch, RowSample* sample) {
 // Under the mutex.
 void KeySampler::CountThread() {
   const std::thread::id id = std::this_thread::get_id();
-  if (threads_.size() < kMostThreads && std::find(threads_.begin(), threads_.end(), id) == threads_.end()) threads_.push_back(id);
+  if (threads_.size() < kMostThreads && std::find(threads_.begin(), threads_.end(), id) == threads_.end())
+    threads_.push_back(id);
 }
 
 void KeySampler::End(JobSummary job) {
@@ -137,9 +140,11 @@ void KeySampler::End(JobSummary job) {
   if (job.build_rows + job.probe_rows == 0) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (job.keys == 0) job.keys = std::min(static_cast<uint64_t>(std::llround(distinct_.Estimate())), job.build_rows);
-  // Tables do not count the rows that they find where pairs alone are counted: those come as so many to a row as a key has tuples.
+  // Tables do not count the rows that they find where pairs alone are counted: those come as so many to a row as a key
+  // has tuples.
   if (job.num_hits == 0 && matches_ != 0 && job.build_rows != 0) {
-    const double pairs_per_row = static_cast<double>(job.build_rows) / static_cast<double>(std::max<uint64_t>(job.keys, 1));
+    const double pairs_per_row =
+        static_cast<double>(job.build_rows) / static_cast<double>(std::max<uint64_t>(job.keys, 1));
     job.num_hits = static_cast<uint64_t>(std::llround(static_cast<double>(matches_.load()) / pairs_per_row));
   }
   job.num_hits = std::min(job.num_hits, job.probe_rows);

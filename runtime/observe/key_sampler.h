@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The observer of a captured job: how many rows come, and how their keys are distributed. It keeps hashes of keys, and no value of any row.
+// The observer of a captured job: how many rows come, and how their keys are distributed. It keeps hashes of keys, and
+// no value of any row.
 #ifndef QUERN_RUNTIME_OBSERVE_KEY_SAMPLER_H_
 #define QUERN_RUNTIME_OBSERVE_KEY_SAMPLER_H_
 
@@ -21,11 +22,12 @@ class KeySampler final : public JobObserver {
  public:
   using Done = std::function<void(const JobSummary& job)>;
 
-  // Looks on at an operator with the keys of this spec; `done` hears of the job when it ends. *Cost*: 16 KiB, and up to 512 KiB of samples.
-  // `kernel`: entry points that serve any descriptor, the generic join's, whose hashes are taken.
+  // Looks on at an operator with the keys of this spec; `done` hears of the job when it ends. *Cost*: 16 KiB, and up to
+  // 512 KiB of samples. `kernel`: entry points that serve any descriptor, the generic join's, whose hashes are taken.
   KeySampler(const KernelSpec& spec, const QuernJoinEntryPoints& kernel, Done done);
 
-  // Rows that a join keeps; and those that ask for it. *Cost*: 1 to 4 ns a row of a build side, some hundred ns a batch. *Threads*: any.
+  // Rows that a join keeps; and those that ask for it. *Cost*: 1 to 4 ns a row of a build side, some hundred ns a
+  // batch. *Threads*: any.
   void SeeBuild(const BatchView& batch) override;
   void SeeProbe(const BatchView& batch) override;
   // Rows of a join's result.

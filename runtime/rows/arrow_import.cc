@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a stranger's Arrow array to columns that kernels read without looking again. A kernel trusts what it gets: an offset that falls, a
-// view that points past its buffer or an index past its dictionary would be a read out of bounds at full speed. So every array is checked
-// here, once, in loops that run at the speed of memory.
+// From a stranger's Arrow array to columns that kernels read without looking again. A kernel trusts what it gets: an
+// offset that falls, a view that points past its buffer or an index past its dictionary would be a read out of bounds
+// at full speed. So every array is checked here, once, in loops that run at the speed of memory.
 //
-// Slices. A struct array of 100 rows with offset 3 over a child with offset 5 means the child's elements 8 to 107. Values and offsets are
-// advanced to element 8, so that row r is element r; bitmaps cannot be advanced by 8 bits in general and keep bit_offset = 8 instead.
-// A child's own null count speaks of all its rows and is verified there; whether the slice has nulls is counted.
+// Slices. A struct array of 100 rows with offset 3 over a child with offset 5 means the child's elements 8 to 107.
+// Values and offsets are advanced to element 8, so that row r is element r; bitmaps cannot be advanced by 8 bits in
+// general and keep bit_offset = 8 instead. A child's own null count speaks of all its rows and is verified there;
+// whether the slice has nulls is counted.
 //
-// Dictionaries. Kernels translate a row to the row of its value and look at the index column's validity only. A dictionary may itself hold
-// nulls: indices 0 2 1 2 into {"a", null, "b"} become indices 0 2 1 2 with validity 1 1 0 1, in a bitmap made here. Slots of null rows may
-// hold anything and are never followed, neither here nor later.
+// Dictionaries. Kernels translate a row to the row of its value and look at the index column's validity only. A
+// dictionary may itself hold nulls: indices 0 2 1 2 into {"a", null, "b"} become indices 0 2 1 2 with validity 1 1 0 1,
+// in a bitmap made here. Slots of null rows may hold anything and are never followed, neither here nor later.
 //
-// What cannot be checked: the C data interface does not tell the sizes of buffers (except those of views), so a producer that lies about
-// its length is believed.
+// What cannot be checked: the C data interface does not tell the sizes of buffers (except those of views), so a
+// producer that lies about its length is believed.
 #include "runtime/rows/arrow_import.h"
 
 #include <algorithm>
@@ -29,7 +30,8 @@
 namespace quern {
 namespace {
 
-// An array's offset and length, together at most: more than memory holds, little enough that no address computed from them overflows.
+// An array's offset and length, together at most: more than memory holds, little enough that no address computed from
+// them overflows.
 constexpr int64_t kMaxElements = int64_t{1} << 44;
 constexpr uint32_t kMaxFixedBytes = 65536;
 constexpr uint32_t kViewBytes = 16;
@@ -48,7 +50,8 @@ bool Digits(std::string_view text, uint32_t* number) {
 bool IsDecimal128(std::string_view parameters) {
   const size_t comma = parameters.find(',');
   uint32_t number = 0;
-  if (comma == std::string_view::npos || !Digits(parameters.substr(0, comma), &number) || number < 1 || number > 38) return false;
+  if (comma == std::string_view::npos || !Digits(parameters.substr(0, comma), &number) || number < 1 || number > 38)
+    return false;
   std::string_view scale = parameters.substr(comma + 1);
   const size_t second = scale.find(',');
   if (second != std::string_view::npos && scale.substr(second) != ",128") return false;
@@ -58,7 +61,8 @@ bool IsDecimal128(std::string_view parameters) {
 }
 
 bool IsTimestamp(std::string_view parameters) {
-  return parameters.size() >= 2 && std::string_view("smun").find(parameters[0]) != std::string_view::npos && parameters[1] == ':';
+  return parameters.size() >= 2 && std::string_view("smun").find(parameters[0]) != std::string_view::npos &&
+         parameters[1] == ':';
 }
 
 // What stands in place of a format's '*'.
@@ -132,7 +136,8 @@ bool ReadType(const ArrowSchema& field, ColumnType* type) {
   *type = storage;
   if (field.dictionary != nullptr) {
     *type = ColumnType();
-    if (!IsInteger(storage) || field.dictionary->dictionary != nullptr || !TypeOfFormat(field.dictionary->format, type)) return false;
+    if (!IsInteger(storage) || field.dictionary->dictionary != nullptr || !TypeOfFormat(field.dictionary->format, type))
+      return false;
     type->is_dictionary = true;
     type->index = storage.id;
   }
@@ -153,7 +158,8 @@ std::string Numbered(const char* list, size_t i) { return std::string(list) + "[
 
 absl::Status CheckField(const ArrowSchema& schema, int child, const ColumnType& type, const std::string& column) {
   const ArrowSchema* field = schema.children[child];
-  if (field == nullptr) return InvalidArgument("field missing for " + column + ": " + std::to_string(child) + "; accepted: a schema");
+  if (field == nullptr)
+    return InvalidArgument("field missing for " + column + ": " + std::to_string(child) + "; accepted: a schema");
   ColumnType found;
   const bool known = ReadType(*field, &found);
   if (known && SameLayout(found, type)) return absl::OkStatus();
@@ -173,14 +179,16 @@ struct BoundColumn {
 
 absl::Status CheckSize(const char* list, size_t bound, size_t wanted) {
   if (bound == wanted) return absl::OkStatus();
-  return InvalidArgument("binding of wrong size: " + std::to_string(bound) + " " + list + "; accepted: " + std::to_string(wanted));
+  return InvalidArgument("binding of wrong size: " + std::to_string(bound) + " " + list +
+                         "; accepted: " + std::to_string(wanted));
 }
 
 absl::Status CheckBound(const BoundColumn& column, int64_t num_children) {
   const bool is_rowid = column.type->id == TypeId::kRowId;
   if (is_rowid ? column.child == -1 : column.child >= 0 && column.child < num_children) return absl::OkStatus();
   const std::string accepted = is_rowid ? "-1 for a rowid" : "0 to " + std::to_string(num_children - 1);
-  return InvalidArgument("field out of range for " + column.name + ": " + std::to_string(column.child) + "; accepted: " + accepted);
+  return InvalidArgument("field out of range for " + column.name + ": " + std::to_string(column.child) +
+                         "; accepted: " + accepted);
 }
 
 absl::StatusOr<std::vector<BoundColumn>> Bind(const ColumnBinding& binding, const std::vector<ColumnType>& keys,
@@ -190,7 +198,8 @@ absl::StatusOr<std::vector<BoundColumn>> Bind(const ColumnBinding& binding, cons
   std::vector<BoundColumn> columns;
   columns.reserve(keys.size() + payload.size());
   for (size_t i = 0; i < keys.size(); ++i) columns.push_back({Numbered("keys", i), binding.keys[i], &keys[i]});
-  for (size_t i = 0; i < payload.size(); ++i) columns.push_back({Numbered("payload", i), binding.payload[i], &payload[i]});
+  for (size_t i = 0; i < payload.size(); ++i)
+    columns.push_back({Numbered("payload", i), binding.payload[i], &payload[i]});
   for (const BoundColumn& column : columns) QUERN_RETURN_IF_ERROR(CheckBound(column, num_children));
   return columns;
 }
@@ -232,7 +241,8 @@ T LoadAt(const uint8_t* elements, uint64_t i) {
   return value;
 }
 
-absl::Status Wrong(const std::string& what, const std::string& column, const std::string& value, const std::string& accepted) {
+absl::Status Wrong(const std::string& what, const std::string& column, const std::string& value,
+                   const std::string& accepted) {
   return InvalidArgument(what + " of column " + column + ": " + value + "; accepted: " + accepted);
 }
 
@@ -247,11 +257,13 @@ absl::Status CheckNumbers(const ArrowArray& array, const std::string& name) {
   if (array.length < 0) return Wrong("negative length", name, std::to_string(array.length), "0 or more");
   if (array.offset < 0) return Wrong("negative offset", name, std::to_string(array.offset), "0 or more");
   if (array.offset > kMaxElements || array.length > kMaxElements - array.offset) {
-    return Wrong("offset and length out of range", name, std::to_string(array.offset) + " and " + std::to_string(array.length),
+    return Wrong("offset and length out of range", name,
+                 std::to_string(array.offset) + " and " + std::to_string(array.length),
                  "together up to 17592186044416");
   }
   if (array.null_count >= -1 && array.null_count <= array.length) return absl::OkStatus();
-  return Wrong("null count out of range", name, std::to_string(array.null_count), "-1 to " + std::to_string(array.length));
+  return Wrong("null count out of range", name, std::to_string(array.null_count),
+               "-1 to " + std::to_string(array.length));
 }
 
 absl::Status CheckNumBuffers(const ArrowArray& array, Storage storage, const std::string& name) {
@@ -259,15 +271,18 @@ absl::Status CheckNumBuffers(const ArrowArray& array, Storage storage, const std
   const int64_t wanted = is_view || IsVariable(storage) ? 3 : 2;
   const bool fits = is_view ? array.n_buffers >= wanted && array.n_buffers <= INT32_MAX : array.n_buffers == wanted;
   if (!fits) {
-    return Wrong("wrong number of buffers", name, std::to_string(array.n_buffers), std::to_string(wanted) + (is_view ? " or more" : ""));
+    return Wrong("wrong number of buffers", name, std::to_string(array.n_buffers),
+                 std::to_string(wanted) + (is_view ? " or more" : ""));
   }
-  if (array.buffers == nullptr) return Wrong("missing buffers", name, "null", "an array of " + std::to_string(array.n_buffers));
+  if (array.buffers == nullptr)
+    return Wrong("missing buffers", name, "null", "an array of " + std::to_string(array.n_buffers));
   if (array.n_children != 0) return Wrong("unexpected children", name, std::to_string(array.n_children), "0");
   return absl::OkStatus();
 }
 
 absl::Status MissingBuffer(const Slice& slice, const char* which) {
-  return Wrong("missing buffer", slice.name, which, "no null pointer where there are " + std::to_string(slice.num_rows) + " rows");
+  return Wrong("missing buffer", slice.name, which,
+               "no null pointer where there are " + std::to_string(slice.num_rows) + " rows");
 }
 
 // The nulls among all rows of an array, after a look whether it tells the same. *Cost*: one population count.
@@ -275,10 +290,12 @@ absl::StatusOr<uint64_t> CountNulls(const Slice& slice) {
   const ArrowArray& array = *slice.array;
   const uint8_t* bitmap = slice.buffer(0);
   const auto length = static_cast<uint64_t>(array.length);
-  const uint64_t nulls = bitmap == nullptr ? 0 : length - CountSetBits(bitmap, static_cast<uint64_t>(array.offset), length);
+  const uint64_t nulls =
+      bitmap == nullptr ? 0 : length - CountSetBits(bitmap, static_cast<uint64_t>(array.offset), length);
   if (array.null_count == -1 || static_cast<uint64_t>(array.null_count) == nulls) return nulls;
-  return Wrong("wrong null count", slice.name, std::to_string(array.null_count),
-               "-1 or " + std::to_string(nulls) + (bitmap == nullptr ? ", since there is no bitmap" : ", as its bitmap says"));
+  return Wrong(
+      "wrong null count", slice.name, std::to_string(array.null_count),
+      "-1 or " + std::to_string(nulls) + (bitmap == nullptr ? ", since there is no bitmap" : ", as its bitmap says"));
 }
 
 // The bitmap where the slice has nulls, else nullptr.
@@ -296,14 +313,16 @@ bool IsValid(const QuernColumn& column, uint64_t row) {
 
 // ---- strings ----
 
-// The first offset that breaks a rule, found slowly, once it is known that there is one. A slot that is null may be as long as it likes.
+// The first offset that breaks a rule, found slowly, once it is known that there is one. A slot that is null may be as
+// long as it likes.
 template <class Offset>
 absl::Status WrongOffset(const Slice& slice, const uint8_t* offsets, const QuernColumn& column) {
   for (uint64_t row = 0; row < slice.num_rows; ++row) {
     const auto begin = LoadAt<Offset>(offsets, row), end = LoadAt<Offset>(offsets, row + 1);
     if (begin < 0) return WrongAt("negative offset", row, slice.name, std::to_string(begin), "0 or more");
     if (end < begin) {
-      return WrongAt("offsets fall", row, slice.name, std::to_string(begin) + " to " + std::to_string(end), "non-decreasing");
+      return WrongAt("offsets fall", row, slice.name, std::to_string(begin) + " to " + std::to_string(end),
+                     "non-decreasing");
     }
     if (static_cast<uint64_t>(end - begin) > UINT32_MAX && IsValid(column, row)) {
       return WrongAt("value too long", row, slice.name, std::to_string(end - begin) + " bytes", "up to 4294967295");
@@ -312,8 +331,8 @@ absl::Status WrongOffset(const Slice& slice, const uint8_t* offsets, const Quern
   return absl::OkStatus();
 }
 
-// One pass without branches, which compilers turn into vector code. With every offset >= 0, `end - begin` has its sign bit set exactly
-// where offsets fall, and bits above 31 only where a value is too long for a kernel's 32-bit lengths.
+// One pass without branches, which compilers turn into vector code. With every offset >= 0, `end - begin` has its sign
+// bit set exactly where offsets fall, and bits above 31 only where a value is too long for a kernel's 32-bit lengths.
 template <class Offset>
 bool OffsetsFit(const uint8_t* offsets, uint64_t num_rows) {
   using Bits = std::make_unsigned_t<Offset>;
@@ -354,7 +373,8 @@ absl::Status CheckViewBuffers(const Slice& slice, const ViewBuffers& buffers) {
   if (buffers.num > 0 && buffers.sizes == nullptr) return MissingBuffer(slice, "sizes of the data buffers");
   for (int64_t i = 0; i < buffers.num; ++i) {
     const auto size = LoadAt<int64_t>(buffers.sizes, static_cast<uint64_t>(i));
-    if (size < 0) return Wrong("negative size of data buffer " + std::to_string(i), slice.name, std::to_string(size), "0 or more");
+    if (size < 0)
+      return Wrong("negative size of data buffer " + std::to_string(i), slice.name, std::to_string(size), "0 or more");
     if (size > 0 && buffers.data[i] == nullptr) return MissingBuffer(slice, "data");
   }
   return absl::OkStatus();
@@ -367,11 +387,13 @@ absl::Status CheckView(const Slice& slice, const ViewBuffers& buffers, const uin
   if (length < 0) return WrongAt("negative length of a view", row, slice.name, std::to_string(length), "0 or more");
   const auto buffer = LoadAt<int32_t>(view, 2), offset = LoadAt<int32_t>(view, 3);
   if (buffer < 0 || buffer >= buffers.num) {
-    return WrongAt("view into an unknown buffer", row, slice.name, std::to_string(buffer), "below " + std::to_string(buffers.num));
+    return WrongAt("view into an unknown buffer", row, slice.name, std::to_string(buffer),
+                   "below " + std::to_string(buffers.num));
   }
   const auto size = LoadAt<int64_t>(buffers.sizes, static_cast<uint64_t>(buffer));
   if (offset >= 0 && int64_t{offset} + length <= size) return absl::OkStatus();
-  return WrongAt("view outside its buffer", row, slice.name, std::to_string(offset) + " and " + std::to_string(length) + " bytes",
+  return WrongAt("view outside its buffer", row, slice.name,
+                 std::to_string(offset) + " and " + std::to_string(length) + " bytes",
                  "within " + std::to_string(size));
 }
 
@@ -429,12 +451,14 @@ absl::Status WrongIndex(const Slice& slice, const QuernColumn& column, uint64_t 
   for (uint64_t row = 0; row < slice.num_rows; ++row) {
     const auto index = LoadAt<Index>(indices, row);
     if (!IsValid(column, row) || static_cast<uint64_t>(index) < limit) continue;
-    return WrongAt("index outside the dictionary", row, slice.name, std::to_string(index), "0 or more, below " + std::to_string(limit));
+    return WrongAt("index outside the dictionary", row, slice.name, std::to_string(index),
+                   "0 or more, below " + std::to_string(limit));
   }
   return absl::OkStatus();
 }
 
-// One pass without branches, as OffsetsFit: of an index above `last`, either its own sign bit or that of `last - index` is set.
+// One pass without branches, as OffsetsFit: of an index above `last`, either its own sign bit or that of `last - index`
+// is set.
 template <class Bits>
 bool IndicesFit(const uint8_t* indices, uint64_t num_rows, Bits last) {
   Bits signs = 0;
@@ -445,7 +469,8 @@ bool IndicesFit(const uint8_t* indices, uint64_t num_rows, Bits last) {
   return signs >> (sizeof(Bits) * 8 - 1) == 0;
 }
 
-// Indices of unsigned types that use their top bit are no error but fail the fast test, and are looked at one by one like those with nulls.
+// Indices of unsigned types that use their top bit are no error but fail the fast test, and are looked at one by one
+// like those with nulls.
 template <class Index>
 absl::Status CheckIndices(const Slice& slice, const QuernColumn& column, uint64_t dictionary_rows) {
   using Bits = std::make_unsigned_t<Index>;
@@ -506,15 +531,18 @@ absl::StatusOr<QuernColumn> ImportedBatch::ImportDictionary(const Slice& slice, 
   const std::string name = "dictionary of " + slice.name;
   QUERN_RETURN_IF_ERROR(CheckNumbers(values, name));
   if (values.dictionary != nullptr) return Wrong("unexpected dictionary", name, "a second one", "none");
-  if (values.length >= int64_t{kNullRow}) return Wrong("too many rows", name, std::to_string(values.length), "below 4294967295");
+  if (values.length >= int64_t{kNullRow})
+    return Wrong("too many rows", name, std::to_string(values.length), "below 4294967295");
   ColumnType index_type;
   index_type.id = type.index;
   QUERN_ASSIGN_OR_RETURN(QuernColumn column, ImportValues(slice, index_type));
   const Slice all = {&values, static_cast<uint64_t>(values.offset), static_cast<uint64_t>(values.length), name};
   QUERN_ASSIGN_OR_RETURN(QuernColumn dictionary, ImportValues(all, type));
-  QUERN_RETURN_IF_ERROR(WithIndex(type.index, [&](auto zero) { return CheckIndices<decltype(zero)>(slice, column, all.num_rows); }));
+  QUERN_RETURN_IF_ERROR(
+      WithIndex(type.index, [&](auto zero) { return CheckIndices<decltype(zero)>(slice, column, all.num_rows); }));
   if (dictionary.validity != nullptr) {
-    bitmaps.push_back(WithIndex(type.index, [&](auto zero) { return FoldNulls<decltype(zero)>(column, dictionary, slice.num_rows); }));
+    bitmaps.push_back(WithIndex(
+        type.index, [&](auto zero) { return FoldNulls<decltype(zero)>(column, dictionary, slice.num_rows); }));
     const uint8_t* bitmap = bitmaps.back().data();
     column.validity = CountSetBits(bitmap, 0, slice.num_rows) == slice.num_rows ? nullptr : bitmap;
     column.bit_offset = 0;
@@ -530,9 +558,11 @@ absl::StatusOr<QuernColumn> ImportedBatch::Import(const BoundColumn& bound) {
   if (child == nullptr) return Wrong("missing child", bound.name, "null", "an array");
   QUERN_RETURN_IF_ERROR(CheckNumbers(*child, bound.name));
   if (child->length < array.offset + array.length) {
-    return Wrong("too few rows", bound.name, std::to_string(child->length), std::to_string(array.offset + array.length) + " or more");
+    return Wrong("too few rows", bound.name, std::to_string(child->length),
+                 std::to_string(array.offset + array.length) + " or more");
   }
-  const Slice slice = {child, static_cast<uint64_t>(child->offset + array.offset), static_cast<uint64_t>(array.length), bound.name};
+  const Slice slice = {child, static_cast<uint64_t>(child->offset + array.offset), static_cast<uint64_t>(array.length),
+                       bound.name};
   if ((child->dictionary != nullptr) != bound.type->is_dictionary) {
     return Wrong(bound.type->is_dictionary ? "missing dictionary" : "unexpected dictionary", bound.name,
                  bound.type->is_dictionary ? "none" : "one", WithoutCollation(*bound.type));
@@ -544,8 +574,10 @@ absl::Status CheckStruct(const ArrowArray& array) {
   const auto wrong = [&](const char* what, int64_t value, const std::string& accepted) {
     return InvalidArgument(std::string(what) + ": " + std::to_string(value) + "; accepted: " + accepted);
   };
-  if (array.length < 0 || array.length >= int64_t{kNullRow}) return wrong("number of rows out of range", array.length, "below 4294967295");
-  if (array.offset < 0 || array.offset > kMaxElements - array.length) return wrong("offset out of range", array.offset, "0 or more");
+  if (array.length < 0 || array.length >= int64_t{kNullRow})
+    return wrong("number of rows out of range", array.length, "below 4294967295");
+  if (array.offset < 0 || array.offset > kMaxElements - array.length)
+    return wrong("offset out of range", array.offset, "0 or more");
   if (array.dictionary != nullptr || array.n_buffers != 1 || array.buffers == nullptr) {
     return wrong("not a struct array, by its number of buffers", array.n_buffers, "1");
   }
@@ -554,7 +586,8 @@ absl::Status CheckStruct(const ArrowArray& array) {
   }
   const auto* bitmap = static_cast<const uint8_t*>(array.buffers[0]);
   const auto length = static_cast<uint64_t>(array.length);
-  const uint64_t nulls = bitmap == nullptr ? 0 : length - CountSetBits(bitmap, static_cast<uint64_t>(array.offset), length);
+  const uint64_t nulls =
+      bitmap == nullptr ? 0 : length - CountSetBits(bitmap, static_cast<uint64_t>(array.offset), length);
   const int64_t told = std::max<int64_t>(array.null_count, 0);
   if (nulls == 0 && told == 0) return absl::OkStatus();
   return wrong("struct array with null rows", std::max(static_cast<int64_t>(nulls), told), "none");
@@ -565,7 +598,8 @@ absl::Status CheckNullable(const QuernColumn& column, const BoundColumn& bound) 
   if (column.validity == nullptr || bound.type->nullable) return absl::OkStatus();
   uint64_t row = 0;
   while (IsValid(column, row)) ++row;
-  return WrongAt("null", row, bound.name, PrintType(*bound.type), "no nulls, or a spec with " + PrintType(*bound.type) + ":nullable");
+  return WrongAt("null", row, bound.name, PrintType(*bound.type),
+                 "no nulls, or a spec with " + PrintType(*bound.type) + ":nullable");
 }
 
 }  // namespace
@@ -581,7 +615,8 @@ absl::Status CheckSchema(const ArrowSchema& schema, const ColumnBinding& binding
                          const std::vector<ColumnType>& payload, std::string_view side) {
   if (schema.format == nullptr || std::string_view(schema.format) != "+s" || schema.n_children < 0 ||
       (schema.n_children > 0 && schema.children == nullptr)) {
-    return InvalidArgument("not a struct schema on the " + std::string(side) + " side: " + Show(schema.format) + "; accepted: +s");
+    return InvalidArgument("not a struct schema on the " + std::string(side) + " side: " + Show(schema.format) +
+                           "; accepted: +s");
   }
   QUERN_ASSIGN_OR_RETURN(const std::vector<BoundColumn> columns, Bind(binding, keys, payload, schema.n_children));
   for (const BoundColumn& column : columns) {
@@ -591,8 +626,8 @@ absl::Status CheckSchema(const ArrowSchema& schema, const ColumnBinding& binding
   return absl::OkStatus();
 }
 
-absl::StatusOr<BatchView> ImportArrow(ArrowArray* array, const ColumnBinding& binding, const std::vector<ColumnType>& keys,
-                                      const std::vector<ColumnType>& payload) {
+absl::StatusOr<BatchView> ImportArrow(ArrowArray* array, const ColumnBinding& binding,
+                                      const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload) {
   if (array == nullptr || array->release == nullptr) {
     return InvalidArgument("released array: no release callback; accepted: a struct array that is alive");
   }

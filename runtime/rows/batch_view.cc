@@ -17,10 +17,11 @@ absl::Status CheckBatch(const BatchView& batch, size_t num_keys, size_t num_payl
   if (batch.num_rows >= kNullRow) {
     return InvalidArgument("batch too large: " + std::to_string(batch.num_rows) + " rows; accepted: below 4294967295");
   }
-  if (batch.num_rows == 0 || (batch.keys.size() >= num_keys && batch.payload.size() >= num_payload)) return absl::OkStatus();
+  if (batch.num_rows == 0 || (batch.keys.size() >= num_keys && batch.payload.size() >= num_payload))
+    return absl::OkStatus();
   return InvalidArgument("batch without the spec's columns: " + std::to_string(batch.keys.size()) + " keys, " +
-                         std::to_string(batch.payload.size()) + " " + payload_name + "; accepted: " + std::to_string(num_keys) + " and " +
-                         std::to_string(num_payload));
+                         std::to_string(batch.payload.size()) + " " + payload_name +
+                         "; accepted: " + std::to_string(num_keys) + " and " + std::to_string(num_payload));
 }
 
 absl::Status CheckOutput(const OutputBatch& out, size_t num_columns, NoColumns no_columns) {
@@ -37,10 +38,12 @@ absl::Status StatusOfCode(int64_t code) {
   if (code == kQuernOutOfMemory)
     return absl::ResourceExhaustedError("memory limit exceeded: result strings; accepted: a higher memory limit");
   if (code == kQuernValueTooLarge) {
-    return absl::ResourceExhaustedError("value too large for an output column: above 2147483647 bytes; accepted: large_utf8, large_binary");
+    return absl::ResourceExhaustedError(
+        "value too large for an output column: above 2147483647 bytes; accepted: large_utf8, large_binary");
   }
   if (code == kQuernSecondMatch) {
-    return absl::FailedPreconditionError("second match of a probe row: in a join of kind single; accepted: at most one build row a key");
+    return absl::FailedPreconditionError(
+        "second match of a probe row: in a join of kind single; accepted: at most one build row a key");
   }
   return Internal("kernel failed: code " + std::to_string(code) + "; accepted: 0 or more");
 }

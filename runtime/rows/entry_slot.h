@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The entry points of a kernel as they are at the moment: those of the generic kernel until a compiled one is there.
 //
-//     EntrySlot (one per kernel)   now ──> generic entry points          .. Publish(compiled, code) ..   now ──> compiled entry points
+//     EntrySlot (one per kernel)   now ──> generic entry points          .. Publish(compiled, code) ..   now ──>
+//     compiled entry points
 //         ^ shared by all operators that run the kernel
-//     EntrySource (one per operator): ForBatch(n, counters) at each batch boundary: counts n rows, answers what `now` points to
+//     EntrySource (one per operator): ForBatch(n, counters) at each batch boundary: counts n rows, answers what `now`
+//     points to
 //
-// Both kernels do the same to the same state (tuples, groups, words of a sort), to the bit, so that an operator may go on with the other
-// one at any batch boundary. Where nothing is ever published the source is a pointer and one load.
+// Both kernels do the same to the same state (tuples, groups, words of a sort), to the bit, so that an operator may go
+// on with the other one at any batch boundary. Where nothing is ever published the source is a pointer and one load.
 #ifndef QUERN_RUNTIME_ROWS_ENTRY_SLOT_H_
 #define QUERN_RUNTIME_ROWS_ENTRY_SLOT_H_
 
@@ -39,8 +41,8 @@ class RowMeter {
 
  protected:
   explicit RowMeter(int64_t rows) : left_(rows) {}
-  // All rows have come. Called once each time that the meter is set, by the thread that counted the last of them, between two of its
-  // batches.
+  // All rows have come. Called once each time that the meter is set, by the thread that counted the last of them,
+  // between two of its batches.
   virtual void Due() = 0;
   // Counts again. *Threads*: any; by Due best.
   void Set(int64_t rows) { left_.store(rows, std::memory_order_relaxed); }
@@ -53,7 +55,8 @@ template <class EntryPoints>
 class EntrySlot {
  public:
   // first_is_compiled: of a kernel that was compiled from the start.
-  explicit EntrySlot(const EntryPoints& first, std::shared_ptr<RowMeter> meter = nullptr, bool first_is_compiled = false)
+  explicit EntrySlot(const EntryPoints& first, std::shared_ptr<RowMeter> meter = nullptr,
+                     bool first_is_compiled = false)
       : first_(first), first_is_compiled_(first_is_compiled), meter_(std::move(meter)) {}
   EntrySlot(const EntrySlot&) = delete;
   EntrySlot& operator=(const EntrySlot&) = delete;
@@ -63,8 +66,8 @@ class EntrySlot {
   bool IsCompiled(const EntryPoints& now) const { return first_is_compiled_ || &now == &compiled_; }
   RowMeter* meter() const { return meter_.get(); }
 
-  // Replaces what Now answers, once. *Ownership*: `code` keeps the machine code alive; the slot keeps it. *Threads*: one, while others
-  // read.
+  // Replaces what Now answers, once. *Ownership*: `code` keeps the machine code alive; the slot keeps it. *Threads*:
+  // one, while others read.
   void Publish(const EntryPoints& compiled, std::shared_ptr<const void> code) {
     compiled_ = compiled;
     code_ = std::move(code);
@@ -84,13 +87,16 @@ class EntrySlot {
 template <class EntryPoints>
 class EntrySource {
  public:
-  // Entry points that stay as they are. NOLINTNEXTLINE(google-explicit-constructor): a struct of entry points is a source of them
+  // Entry points that stay as they are. NOLINTNEXTLINE(google-explicit-constructor): a struct of entry points is a
+  // source of them
   EntrySource(const EntryPoints& fixed) : slot_(std::make_shared<EntrySlot<EntryPoints>>(fixed)) {}
   // counters: of the kernel; may be null.
-  explicit EntrySource(std::shared_ptr<const EntrySlot<EntryPoints>> slot, std::shared_ptr<CounterSet> counters = nullptr)
+  explicit EntrySource(std::shared_ptr<const EntrySlot<EntryPoints>> slot,
+                       std::shared_ptr<CounterSet> counters = nullptr)
       : slot_(std::move(slot)), counters_(std::move(counters)) {}
 
-  // The entry points for the next `num_rows` rows. The reference may be kept for them, and lives as long as any source of the slot.
+  // The entry points for the next `num_rows` rows. The reference may be kept for them, and lives as long as any source
+  // of the slot.
   const EntryPoints& ForBatch(uint64_t num_rows, CounterBlock* counters) const {
     if (RowMeter* meter = slot_->meter(); meter != nullptr && !slot_->published()) meter->Count(num_rows);
     const EntryPoints& now = slot_->Now();

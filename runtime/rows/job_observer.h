@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Somebody who looks on while an operator works: how many rows come, and what their keys are like. Operators have one only where they are
-// asked to (HashJoin::Observe and its like); without, a batch costs one comparison more.
+// Somebody who looks on while an operator works: how many rows come, and what their keys are like. Operators have one
+// only where they are asked to (HashJoin::Observe and its like); without, a batch costs one comparison more.
 #ifndef QUERN_RUNTIME_ROWS_JOB_OBSERVER_H_
 #define QUERN_RUNTIME_ROWS_JOB_OBSERVER_H_
 
@@ -21,9 +21,9 @@ struct JobSummary {
   double key_bytes = 0;      // of a string among the keys, on average
   uint32_t threads = 1;      // that brought rows
   uint64_t table_bytes = 0;  // of a sort: of the rows that are stored
-  uint64_t collided_rows = 0;    // of a sort
-  uint64_t ns = 0;           // in calls of the operator, of all threads together
-  std::string layout;        // of the table; how a sort's entries were sorted
+  uint64_t collided_rows = 0;  // of a sort
+  uint64_t ns = 0;             // in calls of the operator, of all threads together
+  std::string layout;          // of the table; how a sort's entries were sorted
 };
 
 // *Threads*: all calls but End may come from any number of threads at once.

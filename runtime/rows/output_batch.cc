@@ -10,9 +10,10 @@
 //     var32     125                           1001 * 4        grows
 //     view      125        16 * 1000                          grows, strings above 12 bytes only
 //
-// A batch is used again and again: Reset keeps the buffers and zeroes the bitmaps, because kernels only set bits. ExportArrow gives the
-// buffers away. Each child of the exported array owns its buffers on its own, since the C data interface lets a consumer move children
-// out and release the parent first. The memory counts against the budget until then.
+// A batch is used again and again: Reset keeps the buffers and zeroes the bitmaps, because kernels only set bits.
+// ExportArrow gives the buffers away. Each child of the exported array owns its buffers on its own, since the C data
+// interface lets a consumer move children out and release the parent first. The memory counts against the budget until
+// then.
 #include "runtime/rows/output_batch.h"
 
 #include <sys/mman.h>
@@ -52,7 +53,8 @@ uint64_t ValuesBytes(const ColumnType& type, Storage storage, uint64_t rows) {
   return rows * StorageFieldBytes(storage);
 }
 
-// On large pages where it is large: result columns are written once, front to back, and each page is taken by a fault. Null: out of memory.
+// On large pages where it is large: result columns are written once, front to back, and each page is taken by a fault.
+// Null: out of memory.
 void* AllocateAligned(uint64_t bytes) {
   constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
   const bool is_huge = bytes >= 2 * kHugePageBytes;
@@ -72,7 +74,8 @@ absl::Status OutputBuffer::Allocate(std::shared_ptr<MemoryBudget> budget, uint64
   void* const data = capacity_bytes <= kMaxBufferBytes ? AllocateAligned(total) : nullptr;
   if (data == nullptr) {
     if (budget) budget->Release(total);
-    return absl::ResourceExhaustedError("out of memory: " + std::to_string(total) + " bytes asked; accepted: what the system has free");
+    return absl::ResourceExhaustedError("out of memory: " + std::to_string(total) +
+                                        " bytes asked; accepted: what the system has free");
   }
   budget_ = std::move(budget);
   data_ = static_cast<uint8_t*>(data);
@@ -108,9 +111,11 @@ struct OutputBatch::Buffers {
   const void* exported[4] = {};
   int64_t exported_view_bytes = 0;
 
-  absl::Status Allocate(const ColumnType& type, uint64_t rows, uint64_t expected_bytes, const std::shared_ptr<MemoryBudget>& budget);
+  absl::Status Allocate(const ColumnType& type, uint64_t rows, uint64_t expected_bytes,
+                        const std::shared_ptr<MemoryBudget>& budget);
   void StartBatch(QuernOutColumn* column, const ColumnType& type, uint64_t capacity_rows);
-  static ArrowArray Export(std::unique_ptr<Buffers> buffers, const QuernOutColumn& column, Storage storage, uint64_t num_rows);
+  static ArrowArray Export(std::unique_ptr<Buffers> buffers, const QuernOutColumn& column, Storage storage,
+                           uint64_t num_rows);
   static void ReleaseExported(ArrowArray* array);
 };
 
@@ -125,7 +130,8 @@ absl::Status OutputBatch::Buffers::Allocate(const ColumnType& type, uint64_t row
     QUERN_RETURN_IF_ERROR(values.Allocate(budget, ValuesBytes(type, storage, rows)));
   }
   if (IsVariable(storage))
-    QUERN_RETURN_IF_ERROR(bytes.Allocate(budget, std::max(expected_bytes, std::min(rows * kFirstBytesPerRow, kMaxFirstBytes))));
+    QUERN_RETURN_IF_ERROR(
+        bytes.Allocate(budget, std::max(expected_bytes, std::min(rows * kFirstBytesPerRow, kMaxFirstBytes))));
   return absl::OkStatus();
 }
 
@@ -156,12 +162,14 @@ OutputBatch::~OutputBatch() = default;
 absl::Status OutputBatch::Reset() {
   num_rows_ = 0;
   if (capacity_rows_ > kMaxCapacityRows) {
-    return InvalidArgument("output batch too large: " + std::to_string(capacity_rows_) + " rows; accepted: up to 2147483647");
+    return InvalidArgument("output batch too large: " + std::to_string(capacity_rows_) +
+                           " rows; accepted: up to 2147483647");
   }
   for (size_t i = 0; i < types_.size(); ++i) {
     if (!buffers_[i]) {
       auto buffers = std::make_unique<Buffers>();
-      QUERN_RETURN_IF_ERROR(buffers->Allocate(types_[i], capacity_rows_, exported_bytes_[i] + exported_bytes_[i] / 16, budget_));
+      QUERN_RETURN_IF_ERROR(
+          buffers->Allocate(types_[i], capacity_rows_, exported_bytes_[i] + exported_bytes_[i] / 16, budget_));
       buffers_[i] = std::move(buffers);
     }
     buffers_[i]->StartBatch(&columns_[i], types_[i], capacity_rows_);
@@ -174,8 +182,8 @@ void OutputBatch::Buffers::ReleaseExported(ArrowArray* array) {
   array->release = nullptr;
 }
 
-// Moves one column's buffers into an array: 2 buffers for fixed width, 3 for strings, 4 for views (whose last one tells the sizes of the
-// data buffers, here one).
+// Moves one column's buffers into an array: 2 buffers for fixed width, 3 for strings, 4 for views (whose last one tells
+// the sizes of the data buffers, here one).
 ArrowArray OutputBatch::Buffers::Export(std::unique_ptr<Buffers> buffers, const QuernOutColumn& column, Storage storage,
                                         uint64_t num_rows) {
   if (!buffers) buffers = std::make_unique<Buffers>();  // a batch that was never reset: no rows
@@ -226,7 +234,8 @@ void OutputBatch::ExportArrow(ArrowArray* out) {
   batch->children.reserve(types_.size());
   for (size_t i = 0; i < types_.size(); ++i) {
     exported_bytes_[i] = columns_[i].num_bytes;
-    batch->children.push_back(Buffers::Export(std::move(buffers_[i]), columns_[i], RowOf(types_[i].id).storage, num_rows_));
+    batch->children.push_back(
+        Buffers::Export(std::move(buffers_[i]), columns_[i], RowOf(types_[i].id).storage, num_rows_));
     batch->pointers.push_back(&batch->children.back());
     columns_[i] = {};
   }

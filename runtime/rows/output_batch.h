@@ -35,8 +35,8 @@ class OutputBatch {
   QuernOutColumn* columns() { return columns_.data(); }
   const QuernOutColumn& column(size_t i) const { return columns_[i]; }
 
-  // Moves the rows out as an Arrow struct array, one child per column, whose release callback frees the buffers; the batch is empty
-  // after it. *Ownership*: the caller releases `out`. *Cost*: no row is copied.
+  // Moves the rows out as an Arrow struct array, one child per column, whose release callback frees the buffers; the
+  // batch is empty after it. *Ownership*: the caller releases `out`. *Cost*: no row is copied.
   void ExportArrow(ArrowArray* out);
 
  private:
@@ -47,7 +47,8 @@ class OutputBatch {
   std::shared_ptr<MemoryBudget> budget_;
   std::vector<QuernOutColumn> columns_;
   std::vector<std::unique_ptr<Buffers>> buffers_;
-  std::vector<uint64_t> exported_bytes_;  // by column, of strings: the last batch's, which the next one is likely to have as well
+  std::vector<uint64_t>
+      exported_bytes_;  // by column, of strings: the last batch's, which the next one is likely to have as well
 };
 
 }  // namespace quern

@@ -23,8 +23,10 @@ QUERN_AVX512_INLINE __m512i AllEight(const void* value) { return AllEight(reinte
 
 // As blocks::Mix, whose vectors are no arguments of functions for machines without them.
 QUERN_AVX512_INLINE __m512i HashEight(__m512i words) {
-  const __m512i once = _mm512_mullo_epi64(_mm512_xor_si512(words, _mm512_srli_epi64(words, 32)), AllEight(blocks::kMultiplier1));
-  const __m512i twice = _mm512_mullo_epi64(_mm512_xor_si512(once, _mm512_srli_epi64(once, 32)), AllEight(blocks::kMultiplier2));
+  const __m512i once =
+      _mm512_mullo_epi64(_mm512_xor_si512(words, _mm512_srli_epi64(words, 32)), AllEight(blocks::kMultiplier1));
+  const __m512i twice =
+      _mm512_mullo_epi64(_mm512_xor_si512(once, _mm512_srli_epi64(once, 32)), AllEight(blocks::kMultiplier2));
   return _mm512_xor_si512(twice, _mm512_srli_epi64(twice, 32));
 }
 
@@ -40,11 +42,12 @@ QUERN_AVX512_INLINE __m512i EightWords(__m128i a, __m128i b, __m128i c, __m128i 
 
 QUERN_AVX512_INLINE __m128i FourHalfWords(uint8_t* const* slots, uint64_t offset) {
   using blocks::Load;
-  return _mm_setr_epi32(Load<int32_t>(slots[0] + offset), Load<int32_t>(slots[1] + offset), Load<int32_t>(slots[2] + offset),
-                        Load<int32_t>(slots[3] + offset));
+  return _mm_setr_epi32(Load<int32_t>(slots[0] + offset), Load<int32_t>(slots[1] + offset),
+                        Load<int32_t>(slots[2] + offset), Load<int32_t>(slots[3] + offset));
 }
 
-// The words that lie `offset` bytes behind eight addresses. By a load each: gathering them takes twice as long on Zen 5.
+// The words that lie `offset` bytes behind eight addresses. By a load each: gathering them takes twice as long on Zen
+// 5.
 template <class Word>
 QUERN_AVX512_INLINE __m512i WordsIn(uint8_t* const* slots, uint64_t offset) {
   if constexpr (sizeof(Word) == 4) {

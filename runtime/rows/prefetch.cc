@@ -3,7 +3,8 @@
 //
 //     prefetch_probe_open = 0@1M,64@32M,128/hint=nta
 //
-// leaves tables up to 1 MiB alone, asks 64 rows ahead in those up to 32 MiB, and 128 rows ahead and past the caches in those beyond.
+// leaves tables up to 1 MiB alone, asks 64 rows ahead in those up to 32 MiB, and 128 rows ahead and past the caches in
+// those beyond.
 #include "runtime/rows/prefetch.h"
 
 #include <algorithm>
@@ -33,14 +34,15 @@ bool ReadNumber(std::string_view text, uint64_t max, uint64_t* value) {
 }
 
 absl::Status BadSetting(std::string_view text) {
-  return InvalidArgument("bad prefetch setting: " + Show(text) + "; accepted: a distance of 0 to " + std::to_string(kMaxPrefetchDistance) +
-                         " rows or all, then any of /group=1..4096, /batch=1..4096, /stages=1..3, /hint=t0, t1, t2, nta or w");
+  return InvalidArgument(
+      "bad prefetch setting: " + Show(text) + "; accepted: a distance of 0 to " + std::to_string(kMaxPrefetchDistance) +
+      " rows or all, then any of /group=1..4096, /batch=1..4096, /stages=1..3, /hint=t0, t1, t2, nta or w");
 }
 
 absl::Status BadSize(std::string_view text) {
-  return InvalidArgument(
-      "bad size in a prefetch schedule: " + Show(text) +
-      "; accepted: SETTING@SIZE,..,SETTING with growing sizes such as 256K, 32M or 1G, and none behind the last setting");
+  return InvalidArgument("bad size in a prefetch schedule: " + Show(text) +
+                         "; accepted: SETTING@SIZE,..,SETTING with growing sizes such as 256K, 32M or 1G, and none "
+                         "behind the last setting");
 }
 
 // "group=32" of a setting.
@@ -154,7 +156,8 @@ absl::StatusOr<PrefetchSchedule> ParseSchedule(std::string_view text, PrefetchHi
     if (is_last != (setting_text.size() == whole.size()) || (is_last && ends_open)) return BadSize(whole);
     if (!is_last && (!ReadSize(part, &entry.max_bytes) || entry.max_bytes <= before)) return BadSize(whole);
     before = entry.max_bytes;
-    if (!schedule.entries.empty() && schedule.entries.back().setting == entry.setting) schedule.entries.back().max_bytes = entry.max_bytes;
+    if (!schedule.entries.empty() && schedule.entries.back().setting == entry.setting)
+      schedule.entries.back().max_bytes = entry.max_bytes;
     else schedule.entries.push_back(entry);
   } while (!text.empty());
   return schedule;

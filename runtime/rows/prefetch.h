@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How loops over tables ask for cache lines before they use them, by the table's size. Data, not code: one kernel runs with any of it, and
-// a job may be told another setting while it runs, so that measuring a candidate costs no compilation.
+// How loops over tables ask for cache lines before they use them, by the table's size. Data, not code: one kernel runs
+// with any of it, and a job may be told another setting while it runs, so that measuring a candidate costs no
+// compilation.
 #ifndef QUERN_RUNTIME_ROWS_PREFETCH_H_
 #define QUERN_RUNTIME_ROWS_PREFETCH_H_
 
@@ -16,7 +17,8 @@
 
 namespace quern {
 
-// The instruction: into all caches, from L2 on, from L3 on, past the caches (x86: prefetchnta), or to be written (prefetchw).
+// The instruction: into all caches, from L2 on, from L3 on, past the caches (x86: prefetchnta), or to be written
+// (prefetchw).
 enum class PrefetchHint : uint8_t { kT0, kT1, kT2, kNta, kWrite };
 const char* HintText(PrefetchHint hint);  // "t0", "t1", "t2", "nta", "w"
 
@@ -30,8 +32,8 @@ constexpr size_t kNumPrefetchLoops = 0
     ;
 const char* LoopText(PrefetchLoop loop);  // "probe_open"
 
-// In place of a distance: every line of a batch is asked for before the first is used (group prefetching), not so many rows ahead of the
-// one that is used (a ring).
+// In place of a distance: every line of a batch is asked for before the first is used (group prefetching), not so many
+// rows ahead of the one that is used (a ring).
 constexpr uint16_t kWholeBatch = 0xffff;
 
 struct PrefetchSetting {
@@ -49,8 +51,8 @@ inline uint32_t RingDistance(const PrefetchSetting& setting) {
   return setting.distance < kMaxPrefetchDistance ? setting.distance : kMaxPrefetchDistance;
 }
 
-// "0", "64", "all/group=32/batch=512/stages=1/hint=nta": the distance, then what is not the default. *Errors*: InvalidArgument that names
-// the text and what is accepted.
+// "0", "64", "all/group=32/batch=512/stages=1/hint=nta": the distance, then what is not the default. *Errors*:
+// InvalidArgument that names the text and what is accepted.
 std::string PrintSetting(const PrefetchSetting& setting, PrefetchHint default_hint);
 absl::StatusOr<PrefetchSetting> ParseSetting(std::string_view text, PrefetchHint default_hint);
 
@@ -63,7 +65,8 @@ struct ScheduleEntry {
 
 // Settings by table size, smallest first; the last rung has no upper end.
 struct PrefetchSchedule {
-  // As many as most have lie inside: operators copy schedules for each job, and a job of a hundred rows takes a microsecond.
+  // As many as most have lie inside: operators copy schedules for each job, and a job of a hundred rows takes a
+  // microsecond.
   using Entries = absl::InlinedVector<ScheduleEntry, 6>;
   Entries entries = Entries(1);
 
@@ -71,8 +74,9 @@ struct PrefetchSchedule {
   bool operator==(const PrefetchSchedule&) const = default;
 };
 
-// "0@1M,64@32M,128": settings, each with the size up to which it counts; the last has none. Sizes are bytes, or K, M, G where they are
-// whole. Neighbours with the same setting are one rung. ParseSchedule(PrintSchedule(l)) == l where they are.
+// "0@1M,64@32M,128": settings, each with the size up to which it counts; the last has none. Sizes are bytes, or K, M, G
+// where they are whole. Neighbours with the same setting are one rung. ParseSchedule(PrintSchedule(l)) == l where they
+// are.
 std::string PrintSchedule(const PrefetchSchedule& schedule, PrefetchHint default_hint);
 absl::StatusOr<PrefetchSchedule> ParseSchedule(std::string_view text, PrefetchHint default_hint);
 PrefetchHint DefaultHint(PrefetchLoop loop);

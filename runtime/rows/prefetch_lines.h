@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loop's side of a prefetch setting: how it asks is a type, chosen once outside of the loop, so that a loop that does not ask has no
-// instruction of it. Example, 8 rows at distance 3 (at kWholeBatch the first line has all of them):
+// A loop's side of a prefetch setting: how it asks is a type, chosen once outside of the loop, so that a loop that does
+// not ask has no instruction of it. Example, 8 rows at distance 3 (at kWholeBatch the first line has all of them):
 //
 //     asked for    0 1 2 | 3   4   5   6   7
 //     used               |   0   1   2   3   4  5 6 7
@@ -14,7 +14,8 @@
 
 namespace quern {
 
-// Columns are asked for so far ahead that they would push groups out of an L1 cache: 10,000 groups take a tenth less with the hint for L2.
+// Columns are asked for so far ahead that they would push groups out of an L1 cache: 10,000 groups take a tenth less
+// with the hint for L2.
 constexpr PrefetchHint kInputHint = PrefetchHint::kT1;
 
 struct NoPrefetch {
@@ -43,13 +44,18 @@ inline __attribute__((always_inline)) decltype(auto) WithPrefetch(const Prefetch
 }
 
 // Rows of a batch of n that are asked for before the first is used. kWholeBatch is more than any batch has.
-inline uint32_t RowsAhead(const PrefetchSetting& setting, uint32_t n) { return std::min<uint32_t>(setting.distance, n); }
+inline uint32_t RowsAhead(const PrefetchSetting& setting, uint32_t n) {
+  return std::min<uint32_t>(setting.distance, n);
+}
 // The same of a line whose address lies in the line that RowsAhead is for.
-inline uint32_t RowsAheadTwice(const PrefetchSetting& setting, uint32_t n) { return std::min<uint32_t>(2u * setting.distance, n); }
+inline uint32_t RowsAheadTwice(const PrefetchSetting& setting, uint32_t n) {
+  return std::min<uint32_t>(2u * setting.distance, n);
+}
 
 // use(i) for rows 0 .. n-1, ask(i) `ahead` rows before.
 template <class Prefetch, class PrefetchRow, class UseRow>
-inline __attribute__((always_inline)) void ForEachRow(uint32_t n, uint32_t ahead, PrefetchRow&& prefetch, UseRow&& use) {
+inline __attribute__((always_inline)) void ForEachRow(uint32_t n, uint32_t ahead, PrefetchRow&& prefetch,
+                                                      UseRow&& use) {
   uint32_t i = 0;
   if constexpr (Prefetch::kPrefetches) {
     for (; i < ahead; ++i) prefetch(i);

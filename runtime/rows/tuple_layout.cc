@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placing fields: the widest first, each at a multiple of its own width (8 at most, which is the most that is read at once), then the bits
-// that tell nulls. For an i16 and a string: the string at 0, the number at 16.
+// Placing fields: the widest first, each at a multiple of its own width (8 at most, which is the most that is read at
+// once), then the bits that tell nulls. For an i16 and a string: the string at 0, the number at 16.
 #include "runtime/rows/tuple_layout.h"
 
 #include <algorithm>
@@ -21,10 +21,16 @@ uint32_t BitsInWord(const KeySpec& key) {
 }
 
 // Nothing in a tuple is read in units above 8 bytes; fixed binaries are read bytewise.
-uint32_t Alignment(const QuernField& field) { return field.storage == kFixed ? 1 : std::min<uint32_t>(FieldBytes(field), 8); }
+uint32_t Alignment(const QuernField& field) {
+  return field.storage == kFixed ? 1 : std::min<uint32_t>(FieldBytes(field), 8);
+}
 
-std::string PadLeft(const std::string& text, size_t width) { return std::string(width - std::min(width, text.size()), ' ') + text; }
-std::string PadRight(const std::string& text, size_t width) { return text + std::string(width - std::min(width, text.size()), ' '); }
+std::string PadLeft(const std::string& text, size_t width) {
+  return std::string(width - std::min(width, text.size()), ' ') + text;
+}
+std::string PadRight(const std::string& text, size_t width) {
+  return text + std::string(width - std::min(width, text.size()), ' ');
+}
 
 }  // namespace
 
@@ -77,7 +83,8 @@ void TupleLayout::PlaceNullBit(QuernField* field) {
 std::string Numbered(std::string_view name, size_t i) { return std::string(name) + "[" + std::to_string(i) + "]"; }
 
 LayoutLine MakeLine(const QuernField& field, const ColumnType& type, std::string name) {
-  return {field.tuple_offset, FieldBytes(field), std::move(name), PrintType(type), std::string(StorageText(field.storage))};
+  return {field.tuple_offset, FieldBytes(field), std::move(name), PrintType(type),
+          std::string(StorageText(field.storage))};
 }
 
 void AddNullBit(const QuernField& field, const std::string& name, LayoutLine* null_bits) {
@@ -90,7 +97,8 @@ std::string PrintTable(const std::vector<LayoutLine>& lines) {
     field_width = std::max(field_width, line.field.size());
     if (!line.storage.empty()) type_width = std::max(type_width, line.type.size());
   }
-  std::string text = "offset  bytes  " + PadRight("field", field_width) + "  " + PadRight("type", type_width) + "  storage\n";
+  std::string text =
+      "offset  bytes  " + PadRight("field", field_width) + "  " + PadRight("type", type_width) + "  storage\n";
   for (const LayoutLine& line : lines) {
     text += PadLeft(std::to_string(line.offset), 6) + "  " + PadLeft(std::to_string(line.bytes), 5) + "  " +
             PadRight(line.field, field_width) + "  ";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the fields of a tuple lie: the join's and the aggregation's tuples are laid out by the same rules (join_descriptor.cc shows an
-// example).
+// Where the fields of a tuple lie: the join's and the aggregation's tuples are laid out by the same rules
+// (join_descriptor.cc shows an example).
 #ifndef QUERN_RUNTIME_ROWS_TUPLE_LAYOUT_H_
 #define QUERN_RUNTIME_ROWS_TUPLE_LAYOUT_H_
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why deal tuples out at all? A table of 10 M rows takes 200 MB, so that each insertion into it misses every cache; partitioned into 64 parts, a
-// part's share is 3 MB and its tuples 2.5 MB, which stay in the L2 and L3 caches while one thread inserts them. Partitioning costs 64 streams of
-// sequential writes (about 2 ns a row, `join_bench --benchmark_filter=partitions`), and lets threads build parts side by side without
-// a lock: slots are taken from the top bits of the hash, in the same order as parts.
+// Why deal tuples out at all? A table of 10 M rows takes 200 MB, so that each insertion into it misses every cache;
+// partitioned into 64 parts, a part's share is 3 MB and its tuples 2.5 MB, which stay in the L2 and L3 caches while one
+// thread inserts them. Partitioning costs 64 streams of sequential writes (about 2 ns a row, `join_bench
+// --benchmark_filter=partitions`), and lets threads build parts side by side without a lock: slots are taken from the
+// top bits of the hash, in the same order as parts.
 //
 //     hash 0x83f1.. -> part 0x83f1.. >> 58 = 32 of 64 -> slots [S/2, S/2 + S/64) of S
 #include "runtime/rows/tuple_store.h"
@@ -17,13 +18,16 @@
 namespace quern {
 namespace {
 
-constexpr uint64_t kSmallSpanRows = 1024, kSmallSpanBytes = uint64_t{64} << 10;  // whichever is less, where few rows come
+constexpr uint64_t kSmallSpanRows = 1024,
+                   kSmallSpanBytes = uint64_t{64} << 10;  // whichever is less, where few rows come
 constexpr uint64_t kFirstSpanRows = uint64_t{1} << 16, kLastSpanRows = uint64_t{1} << 20;
-constexpr uint64_t kLargestSpanBytes = uint64_t{64} << 20;  // wide tuples: no span takes a budget for rows that may not come
-constexpr uint64_t kPartSpanBytes = uint64_t{32} << 10;     // guess: eight pages; 64 parts take 2 MB ahead
+constexpr uint64_t kLargestSpanBytes = uint64_t{64}
+                                       << 20;  // wide tuples: no span takes a budget for rows that may not come
+constexpr uint64_t kPartSpanBytes = uint64_t{32} << 10;  // guess: eight pages; 64 parts take 2 MB ahead
 constexpr uint32_t kBlockRows = 1024;
-// Behind each stream's end lines are asked for to be written: hardware does not foresee 64 streams (10 M build rows of i64: appending takes
-// 4.9 instead of 6.2 ns a row, of 16 letters 12.4 instead of 15.1; Zen 4, `join_bench --benchmark_filter=partitions`).
+// Behind each stream's end lines are asked for to be written: hardware does not foresee 64 streams (10 M build rows of
+// i64: appending takes 4.9 instead of 6.2 ns a row, of 16 letters 12.4 instead of 15.1; Zen 4, `join_bench
+// --benchmark_filter=partitions`).
 constexpr uint64_t kPartitionAheadBytes = 192;
 
 template <uint32_t kBytes>
@@ -38,8 +42,8 @@ void LoadPackedKeysOf(const uint8_t* tuples, uint32_t n, uint32_t tuple_bytes, u
 
 }  // namespace
 
-// The same loop for the vectors that the machine has: a 64-bit multiplication of eight lanes at once is an instruction of AVX-512 only, and
-// AVX2 still makes four out of 32-bit ones. 0.78, 0.38 and 0.14 ns a word on a Zen 5 core.
+// The same loop for the vectors that the machine has: a 64-bit multiplication of eight lanes at once is an instruction
+// of AVX-512 only, and AVX2 still makes four out of 32-bit ones. 0.78, 0.38 and 0.14 ns a word on a Zen 5 core.
 namespace {
 
 using HashLoop = void (*)(const uint64_t* words, uint32_t n, uint64_t* hashes);
@@ -51,8 +55,11 @@ inline __attribute__((always_inline)) void HashAll(const uint64_t* words, uint32
 void HashBaseline(const uint64_t* words, uint32_t n, uint64_t* hashes) { HashAll(words, n, hashes); }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) void HashAvx2(const uint64_t* words, uint32_t n, uint64_t* hashes) { HashAll(words, n, hashes); }
-__attribute__((target("avx512f,avx512dq,avx512vl"))) void HashAvx512(const uint64_t* words, uint32_t n, uint64_t* hashes) {
+__attribute__((target("avx2"))) void HashAvx2(const uint64_t* words, uint32_t n, uint64_t* hashes) {
+  HashAll(words, n, hashes);
+}
+__attribute__((target("avx512f,avx512dq,avx512vl"))) void HashAvx512(const uint64_t* words, uint32_t n,
+                                                                     uint64_t* hashes) {
   HashAll(words, n, hashes);
 }
 #endif
@@ -87,8 +94,8 @@ void LoadHashes(const TupleSpan& span, uint64_t first, uint32_t n, const TupleFo
   HashPackedKeys(hashes, n, format.zero_hashes, hashes);
 }
 
-uint32_t ScanSpans(const TupleList& spans, const std::vector<uint64_t>& positions, uint64_t tuple_bytes, uint64_t begin, uint64_t end,
-                   uint8_t** tuples) {
+uint32_t ScanSpans(const TupleList& spans, const std::vector<uint64_t>& positions, uint64_t tuple_bytes, uint64_t begin,
+                   uint64_t end, uint8_t** tuples) {
   if (spans.empty()) return 0;
   end = std::min(end, positions.back() + spans.back().num_tuples);
   if (begin >= end) return 0;
@@ -103,7 +110,9 @@ uint32_t ScanSpans(const TupleList& spans, const std::vector<uint64_t>& position
 }
 
 TupleStore::TupleStore(const TupleFormat& format, std::shared_ptr<MemoryBudget> budget, bool huge_pages)
-    : format_(format), flat_arena_(budget, huge_pages), part_arena_(std::move(budget), huge_pages, Contents::kAnything) {}
+    : format_(format),
+      flat_arena_(budget, huge_pages),
+      part_arena_(std::move(budget), huge_pages, Contents::kAnything) {}
 
 absl::Status TupleStore::Extend(TupleList* list, Arena* arena, uint64_t rows) {
   const uint64_t tuple_bytes = (rows * format_.tuple_bytes + 7) / 8 * 8;

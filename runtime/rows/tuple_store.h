@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where one appender keeps its tuples until the table is built: in order of arrival while they are few (*flat*), then partitioned by the top
-// bits of their hashes into *parts*, each of which is a contiguous range of the table, to be built by one thread in its cache.
+// Where one appender keeps its tuples until the table is built: in order of arrival while they are few (*flat*), then
+// partitioned by the top bits of their hashes into *parts*, each of which is a contiguous range of the table, to be
+// built by one thread in its cache.
 #ifndef QUERN_RUNTIME_ROWS_TUPLE_STORE_H_
 #define QUERN_RUNTIME_ROWS_TUPLE_STORE_H_
 
@@ -37,16 +38,17 @@ void LoadPackedKeys(const uint8_t* tuples, uint32_t n, const TupleFormat& format
 // Hashes of n tuples of a span, from the first-th on.
 void LoadHashes(const TupleSpan& span, uint64_t first, uint32_t n, const TupleFormat& format, uint64_t* hashes);
 
-// The addresses of tuples begin .. end-1 of a list, whose spans begin at `positions`; answers how many there are. *Cost*: a search, then 1
-// ns a tuple. *Threads*: any number at once.
-uint32_t ScanSpans(const TupleList& spans, const std::vector<uint64_t>& positions, uint64_t tuple_bytes, uint64_t begin, uint64_t end,
-                   uint8_t** tuples);
+// The addresses of tuples begin .. end-1 of a list, whose spans begin at `positions`; answers how many there are.
+// *Cost*: a search, then 1 ns a tuple. *Threads*: any number at once.
+uint32_t ScanSpans(const TupleList& spans, const std::vector<uint64_t>& positions, uint64_t tuple_bytes, uint64_t begin,
+                   uint64_t end, uint8_t** tuples);
 
 class TupleStore {
  public:
   TupleStore(const TupleFormat& format, std::shared_ptr<MemoryBudget> budget, bool huge_pages);
 
-  // The end of the flat list, with room for one tuple at least; `rows` is how many will come. The caller writes and raises num_tuples.
+  // The end of the flat list, with room for one tuple at least; `rows` is how many will come. The caller writes and
+  // raises num_tuples.
   absl::StatusOr<TupleSpan*> FlatSpan(uint64_t rows);
 
   // Moves the flat tuples into 2^bits parts. *Cost*: one pass. *Errors*: ResourceExhausted, which leaves them flat.

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group of rows that tie is sorted by the next step: eight more bytes of each row's key beside the row's number, a pair, and the pairs
-// are entries of two words. What ties again goes on with the step after it. Three rows of keys=utf8 that share 16 bytes:
+// A group of rows that tie is sorted by the next step: eight more bytes of each row's key beside the row's number, a
+// pair, and the pairs are entries of two words. What ties again goes on with the step after it. Three rows of keys=utf8
+// that share 16 bytes:
 //
 //     entry            bytes 16 to 23    bytes 24 to 31     length
 //     row 7, tied      "lemon ch"
 //     row 2, tied      "lavender"        "blush"            (differs from none)
 //     row 9, tied      "lemon ch"        "iffon"  ties with row 7 up to here, and so on to the strings' ends
 //
-// ("Caching multikey quicksort": Bentley, Sedgewick 1997; Ng, Kakehi 2007. Here the cached bytes are sorted by radix.) Since all rows of a
-// group are equal up to the step, they share it.
+// ("Caching multikey quicksort": Bentley, Sedgewick 1997; Ng, Kakehi 2007. Here the cached bytes are sorted by radix.)
+// Since all rows of a group are equal up to the step, they share it.
 //
-// Of a weighted collation the bytes are those of the order key, "LEMON CH" for each of "lemon ch" and "Lemon Ch"; a key is made again for
-// each step that looks at it, as far as it looks.
+// Of a weighted collation the bytes are those of the order key, "LEMON CH" for each of "lemon ch" and "Lemon Ch"; a key
+// is made again for each step that looks at it, as far as it looks.
 //
-// All groups of a bucket take their steps round by round, one step each: so that what a step reads, of rows that lie anywhere, can be asked
-// for some rows ahead also where groups are small, and nothing is called by itself, since a million strings may share a million bytes. A
-// group of more rows than the L1 cache has lines asks for them as it reads them; one whose rows still lie in the order in which they came
-// does not ask, since that is what the machine's own prefetch is made for.
+// All groups of a bucket take their steps round by round, one step each: so that what a step reads, of rows that lie
+// anywhere, can be asked for some rows ahead also where groups are small, and nothing is called by itself, since a
+// million strings may share a million bytes. A group of more rows than the L1 cache has lines asks for them as it reads
+// them; one whose rows still lie in the order in which they came does not ask, since that is what the machine's own
+// prefetch is made for.
 #include "runtime/sort/collision_sort.h"
 
 #include <algorithm>
@@ -30,7 +32,8 @@
 namespace quern {
 namespace {
 
-// Asked for together where a setting says the whole batch, and at most before a group is read: their lines fit the L1 cache.
+// Asked for together where a setting says the whole batch, and at most before a group is read: their lines fit the L1
+// cache.
 constexpr uint32_t kBatchRows = 256;
 
 // Bytes from .. from+7 of a string as a number; behind its end the bytes of `fill`.
@@ -49,12 +52,15 @@ uint32_t CommonBytes(blocks::Bytes a, blocks::Bytes b, uint32_t from, uint32_t m
   return std::min(i, most);
 }
 
-blocks::Bytes AsBytes(const std::string& s) { return {reinterpret_cast<const uint8_t*>(s.data()), static_cast<uint32_t>(s.size())}; }
+blocks::Bytes AsBytes(const std::string& s) {
+  return {reinterpret_cast<const uint8_t*>(s.data()), static_cast<uint32_t>(s.size())};
+}
 
 }  // namespace
 
-CollisionSorter::CollisionSorter(const QuernSortDescriptor* descriptor, const PrefixLayout* layout, const SortChunks* chunks, bool by_row_id,
-                     const PrefetchSetting& setting, std::shared_ptr<MemoryBudget> budget)
+CollisionSorter::CollisionSorter(const QuernSortDescriptor* descriptor, const PrefixLayout* layout,
+                                 const SortChunks* chunks, bool by_row_id, const PrefetchSetting& setting,
+                                 std::shared_ptr<MemoryBudget> budget)
     : descriptor_(descriptor),
       layout_(layout),
       chunks_(chunks),
@@ -78,12 +84,13 @@ absl::Status CollisionSorter::FindCollisions(const uint64_t* entries, uint64_t n
   }
   if (memory_.bytes() < num_pairs * sizeof(Pair)) {
     memory_.Free();
-    QUERN_ASSIGN_OR_RETURN(memory_,
-                           HugeBuffer::Allocate(budget_, std::max<uint64_t>(num_pairs, 64) * sizeof(Pair), true, Contents::kAnything));
+    QUERN_ASSIGN_OR_RETURN(memory_, HugeBuffer::Allocate(budget_, std::max<uint64_t>(num_pairs, 64) * sizeof(Pair),
+                                                         true, Contents::kAnything));
     pairs_ = reinterpret_cast<Pair*>(memory_.data());
   }
   for (size_t g = 0; g < groups_.size(); ++g)
-    for (uint64_t i = 0; i < groups_[g].n; ++i) pairs_[groups_[g].begin + i] = {0, layout_->RowOf(entries + (runs_[g] + i) * words)};
+    for (uint64_t i = 0; i < groups_[g].n; ++i)
+      pairs_[groups_[g].begin + i] = {0, layout_->RowOf(entries + (runs_[g] + i) * words)};
   num_collided_ += num_pairs;
   return absl::OkStatus();
 }
@@ -97,7 +104,8 @@ void CollisionSorter::PrefetchFar(const Group& group, uint64_t i) const {
     return;
   }
   const KeyComparison& step = layout_->rest()[group.step];
-  if (step.is_tail()) Prefetch::For(chunks_->Tuple(row) + SortFieldOf(descriptor_, &descriptor_->keys[step.tail_key])->tuple_offset);
+  if (step.is_tail())
+    Prefetch::For(chunks_->Tuple(row) + SortFieldOf(descriptor_, &descriptor_->keys[step.tail_key])->tuple_offset);
   else Prefetch::For(chunks_->WordAt(step.word, row));
 }
 
@@ -106,7 +114,8 @@ template <class Prefetch>
 void CollisionSorter::PrefetchNear(const Group& group, uint64_t i) const {
   if (group.step == layout_->rest().size() || !layout_->rest()[group.step].is_tail()) return;
   const QuernSortKey& key = descriptor_->keys[layout_->rest()[group.step].tail_key];
-  const uint8_t* const field = chunks_->Tuple(pairs_[group.begin + i].row) + SortFieldOf(descriptor_, &key)->tuple_offset;
+  const uint8_t* const field =
+      chunks_->Tuple(pairs_[group.begin + i].row) + SortFieldOf(descriptor_, &key)->tuple_offset;
   if (key.storage == kFixed || blocks::Load<uint32_t>(field) <= group.from_byte) return;
   Prefetch::For(blocks::Load<const uint8_t*>(field + 8) + group.from_byte);
 }
@@ -122,7 +131,8 @@ inline __attribute__((always_inline)) void CollisionSorter::PrefetchInside(const
   }
 }
 
-// Large groups ask for their own rows, unless these lie in the order in which they came, as they do where all strings begin alike.
+// Large groups ask for their own rows, unless these lie in the order in which they came, as they do where all strings
+// begin alike.
 uint64_t CollisionSorter::RowsToPrefetchInside(const Group& group) const {
   if (group.n <= kBatchRows) return 0;
   const Pair* const pairs = pairs_ + group.begin;
@@ -154,15 +164,16 @@ struct CollisionSorter::Cursor {
   }
 };
 
-// Before the rows up to `done` are used. At a distance of 24 fields are asked for 48 rows ahead of them, and bytes 24 rows ahead; at
-// kWholeBatch fields of the next so many rows, then their bytes, when the rows asked for before have been used.
+// Before the rows up to `done` are used. At a distance of 24 fields are asked for 48 rows ahead of them, and bytes 24
+// rows ahead; at kWholeBatch fields of the next so many rows, then their bytes, when the rows asked for before have
+// been used.
 template <class Prefetch>
 void CollisionSorter::PrefetchAhead(uint64_t done, Cursor* far, Cursor* near) const {
   uint64_t far_to = done + 2 * uint64_t{setting_.distance}, near_to = done + setting_.distance;
   if (setting_.distance == kWholeBatch) {
     if (done <= far->position) return;
-    far_to = near_to =
-        far->position + std::max<uint64_t>(done - far->position, setting_.batch_rows != 0 ? setting_.batch_rows : kBatchRows);
+    far_to = near_to = far->position + std::max<uint64_t>(done - far->position,
+                                                          setting_.batch_rows != 0 ? setting_.batch_rows : kBatchRows);
   }
   far->GoTo(far_to, groups_, [this](const Group& g, uint64_t i) { PrefetchFar<Prefetch>(g, i); });
   if (setting_.stages < 2) return;
@@ -242,7 +253,8 @@ absl::Status CollisionSorter::TakeTailStep(const Group& group, const QuernSortKe
   }
   const uint32_t from = std::max(common, group.from_byte);
   const bool by_bytes = longest > from;
-  // Where all bytes are equal, or zeros behind an end, the shorter one comes first. Strings that pad are of the same length then.
+  // Where all bytes are equal, or zeros behind an end, the shorter one comes first. Strings that pad are of the same
+  // length then.
   if (!by_bytes && shortest == longest) {
     next_groups_.push_back({group.begin, group.n, group.step + 1, kSortPrefixBytes});
     return absl::OkStatus();
@@ -255,8 +267,8 @@ absl::Status CollisionSorter::TakeTailStep(const Group& group, const QuernSortKe
   return by_bytes ? Split(group, group.step, from + 8) : Split(group, group.step + 1, kSortPrefixBytes);
 }
 
-// The same by order keys, which are made as far as they are looked at. What follows a key's end is no byte of a key, or what all keys are
-// compared as if it followed: equal words and no key that goes on are equal keys.
+// The same by order keys, which are made as far as they are looked at. What follows a key's end is no byte of a key, or
+// what all keys are compared as if it followed: equal words and no key that goes on are equal keys.
 template <class Prefetch>
 absl::Status CollisionSorter::TakeWeighedStep(const Group& group, const QuernSortKey& key) {
   Pair* const pairs = pairs_ + group.begin;
@@ -298,9 +310,10 @@ CollisionSorter::WeighedWords CollisionSorter::ReadKeys(const Group& group, cons
   return words;
 }
 
-// How many bytes all order keys of a group share, which do share the first `from`, with what follows their ends; kAllBytes: they are equal.
-// *Cost*: each key as a whole, so that the rows of a group whose keys have a long beginning in common pay for it once and not every eight
-// bytes.
+// How many bytes all order keys of a group share, which do share the first `from`, with what follows their ends;
+// kAllBytes: they are equal.
+// *Cost*: each key as a whole, so that the rows of a group whose keys have a long beginning in common pay for it once
+// and not every eight bytes.
 uint32_t CollisionSorter::CommonKeyBytes(const Group& group, const QuernSortKey& key, uint32_t from) {
   std::string first, other;
   const auto make_key = [&](uint64_t i, std::string* to) {

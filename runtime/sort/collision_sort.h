@@ -18,13 +18,13 @@ namespace quern {
 // *Threads*: one.
 class CollisionSorter {
  public:
-  // by_row_id: rows that are equal by all steps are put in the order of their row ids. setting: of what steps read; its first
-  // stage a word, a row id or a string's field, twice the distance ahead, the second a string's bytes.
-  CollisionSorter(const QuernSortDescriptor* descriptor, const PrefixLayout* layout, const SortChunks* chunks, bool by_row_id,
-            const PrefetchSetting& setting, std::shared_ptr<MemoryBudget> budget);
+  // by_row_id: rows that are equal by all steps are put in the order of their row ids. setting: of what steps read; its
+  // first stage a word, a row id or a string's field, twice the distance ahead, the second a string's bytes.
+  CollisionSorter(const QuernSortDescriptor* descriptor, const PrefixLayout* layout, const SortChunks* chunks,
+                  bool by_row_id, const PrefetchSetting& setting, std::shared_ptr<MemoryBudget> budget);
 
-  // n sorted entries. *Cost*: a random line or two for each row that ties, prefetched, and sorting of pairs of words. *Errors*:
-  // ResourceExhausted.
+  // n sorted entries. *Cost*: a random line or two for each row that ties, prefetched, and sorting of pairs of words.
+  // *Errors*: ResourceExhausted.
   absl::Status Sort(uint64_t* entries, uint64_t n);
   uint64_t num_collided() const { return num_collided_; }
 

@@ -4,12 +4,12 @@
 //     "Manufacturer#1 B2", 9       words  "Manufact" "urer#1 B" 9
 //     "Manufacturer#1 B1 ", 8      words  "Manufact" "urer#1 B" 8
 //
-// By words alone the second would come first; by its string's rest it does as well here, but need not. So the steps of this spec are word
-// 0, word 1, the string's tail, word 2. Where no value is longer than its words (which encoding tells), there are no tails, and steps are
-// words.
+// By words alone the second would come first; by its string's rest it does as well here, but need not. So the steps of
+// this spec are word 0, word 1, the string's tail, word 2. Where no value is longer than its words (which encoding
+// tells), there are no tails, and steps are words.
 //
-// A tail is what the string's collation says of it: bytes and then the length; bytes behind which spaces follow for ever; or the rest of
-// the order key, which is not kept anywhere, so that the strings are compared as a whole.
+// A tail is what the string's collation says of it: bytes and then the length; bytes behind which spaces follow for
+// ever; or the rest of the order key, which is not kept anywhere, so that the strings are compared as a whole.
 #include "runtime/sort/key_comparison.h"
 
 #include "runtime/blocks/encode.h"
@@ -56,7 +56,8 @@ int CompareTails(const QuernSortDescriptor& descriptor, const QuernSortKey& key,
   return order == 0 ? 0 : (order < 0) != key.descending ? -1 : 1;
 }
 
-int CompareRows(const QuernSortDescriptor& descriptor, const std::vector<KeyComparison>& steps, const SortRow& a, const SortRow& b) {
+int CompareRows(const QuernSortDescriptor& descriptor, const std::vector<KeyComparison>& steps, const SortRow& a,
+                const SortRow& b) {
   for (const KeyComparison& step : steps) {
     if (step.is_tail()) {
       const int order = CompareTails(descriptor, descriptor.keys[step.tail_key], a.tuple, b.tuple);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A batch is encoded and stored 1024 rows at a time: words to the chunk's word arrays, fields to its tuples, both in the order of arrival.
-// Which bits of each word vary is known by or-ing and and-ing them while they are in the cache. A chunk has 131,072 rows; the first one
-// begins with 1,024 and is copied as it grows, so that a sort of a hundred rows takes 8 KiB a word.
+// A batch is encoded and stored 1024 rows at a time: words to the chunk's word arrays, fields to its tuples, both in
+// the order of arrival. Which bits of each word vary is known by or-ing and and-ing them while they are in the cache. A
+// chunk has 131,072 rows; the first one begins with 1,024 and is copied as it grows, so that a sort of a hundred rows
+// takes 8 KiB a word.
 //
-// What there is of a row beside its words, and when there is nothing, is in local_rows_dictionary.cc; how few rows a limit leaves, in
-// sort_top.cc.
+// What there is of a row beside its words, and when there is nothing, is in local_rows_dictionary.cc; how few rows a
+// limit leaves, in sort_top.cc.
 #include "runtime/sort/local_rows.h"
 
 #include <algorithm>
@@ -23,7 +24,8 @@ constexpr uint32_t kFirstRows = 1024;
 
 bool SortContext::uses_row_ids() const {
   const auto is_row_id = [](const SortColumn& column) { return column.source == SortColumn::Source::kRowId; };
-  return descriptor->spec().stable || std::any_of(descriptor->columns().begin(), descriptor->columns().end(), is_row_id);
+  return descriptor->spec().stable ||
+         std::any_of(descriptor->columns().begin(), descriptor->columns().end(), is_row_id);
 }
 
 LocalRows::LocalRows(SortContext context)
@@ -33,13 +35,17 @@ LocalRows::LocalRows(SortContext context)
       bits_(context_.descriptor->get()->num_words) {
   const QuernJoinDescriptor& rows = context_.descriptor->get()->rows;
   const auto is_variable = [](const QuernField& field) { return IsVariable(field.storage); };
-  keeps_owners_ = !context_.keeps_top() && (std::any_of(rows.build, rows.build + rows.num_build, is_variable) ||
-                                            std::any_of(rows.build_residual, rows.build_residual + rows.num_residual, is_variable));
+  keeps_owners_ =
+      !context_.keeps_top() && (std::any_of(rows.build, rows.build + rows.num_build, is_variable) ||
+                                std::any_of(rows.build_residual, rows.build_residual + rows.num_residual, is_variable));
   FindDictionaryWords();
   may_drop_tuples_ = !context_.keeps_top() && context_.descriptor->may_drop_tuples();
   for (const SortFieldSource& field : context_.descriptor->fields())
-    if (may_drop_tuples_ && blocks::IsFloatStorage(context_.descriptor->get()->keys[field.index].storage)) float_fields_ |= 1u << field.index;
-  if (context_.keeps_top() || context_.descriptor->method() != SortMethod::kRadix || context_.options.dictionary_rows == 0) return;
+    if (may_drop_tuples_ && blocks::IsFloatStorage(context_.descriptor->get()->keys[field.index].storage))
+      float_fields_ |= 1u << field.index;
+  if (context_.keeps_top() || context_.descriptor->method() != SortMethod::kRadix ||
+      context_.options.dictionary_rows == 0)
+    return;
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   for (uint32_t k = 0; k < descriptor.num_keys; ++k)
     if (IsVariable(descriptor.keys[k].storage)) key_codes_.push_back({k, nullptr});
@@ -102,7 +108,9 @@ absl::Status LocalRows::AppendToChunk(const Block& block) {
     FindOddFloats(block);
     if (chunk.tuples == nullptr && NeedsTuples()) QUERN_RETURN_IF_ERROR(RestoreTuples());
     if (chunk.tuples != nullptr) StoreTuples(block, chunk.num_rows, chunk);
-    if (context_.keeps_top()) QUERN_RETURN_IF_ERROR(CopyStrings(chunk.tuples + uint64_t{chunk.num_rows} * descriptor.rows.tuple_bytes, block.n));
+    if (context_.keeps_top())
+      QUERN_RETURN_IF_ERROR(
+          CopyStrings(chunk.tuples + uint64_t{chunk.num_rows} * descriptor.rows.tuple_bytes, block.n));
   }
   if (context_.uses_row_ids()) QUERN_RETURN_IF_ERROR(AddRowIds(block, &chunk));
   chunk.num_rows += block.n;
@@ -113,10 +121,12 @@ absl::Status LocalRows::AppendToChunk(const Block& block) {
 void LocalRows::StoreTuples(const Block& block, uint32_t at, const SortChunk& chunk) const {
   const QuernJoinDescriptor& rows = context_.descriptor->get()->rows;
   uint8_t* const tuples = chunk.tuples + uint64_t{at} * rows.tuple_bytes;
-  context_.entry_points.Now().store(&rows, block.fields->data(), block.first, block.rows, block.n, block.first_row_id, tuples);
+  context_.entry_points.Now().store(&rows, block.fields->data(), block.first, block.rows, block.n, block.first_row_id,
+                                    tuples);
 }
 
-// ---- row ids ---------------------------------------------------------------------------------------------------------
+// ---- row ids
+// ---------------------------------------------------------------------------------------------------------
 
 // Whether the block's row ids follow each other, and those of the 1024 rows that it goes on with.
 bool LocalRows::FollowsInBlocks(const SortChunk& chunk, const Block& block) {
@@ -143,13 +153,16 @@ absl::Status LocalRows::AddRowIds(const Block& block, SortChunk* chunk) {
   return absl::OkStatus();
 }
 
-// ---- chunks ----------------------------------------------------------------------------------------------------------
+// ---- chunks
+// ----------------------------------------------------------------------------------------------------------
 
 void LocalRows::SetMemory(uint8_t* memory, uint32_t capacity, bool has_tuples, SortChunk* chunk) const {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   chunk->capacity = capacity;
   chunk->words = reinterpret_cast<uint64_t*>(memory);
-  chunk->tuples = !has_tuples || descriptor.rows.tuple_bytes == 0 ? nullptr : memory + uint64_t{capacity} * descriptor.num_words * 8;
+  chunk->tuples = !has_tuples || descriptor.rows.tuple_bytes == 0
+                      ? nullptr
+                      : memory + uint64_t{capacity} * descriptor.num_words * 8;
 }
 
 // Moves the first chunk to memory for more rows.
@@ -166,7 +179,8 @@ absl::Status LocalRows::GrowFirst(uint32_t capacity) {
     std::memcpy(grown.words + uint64_t{w} * capacity, chunk.words + uint64_t{w} * chunk.capacity, n * 8);
   if (grown.tuples != nullptr && n != 0) std::memcpy(grown.tuples, chunk.tuples, n * descriptor.rows.tuple_bytes);
   if (chunk.row_ids != nullptr) {
-    QUERN_ASSIGN_OR_RETURN(HugeBuffer ids, HugeBuffer::Allocate(context_.budget, uint64_t{capacity} * 8, false, Contents::kAnything));
+    QUERN_ASSIGN_OR_RETURN(HugeBuffer ids,
+                           HugeBuffer::Allocate(context_.budget, uint64_t{capacity} * 8, false, Contents::kAnything));
     grown.row_ids = reinterpret_cast<uint64_t*>(ids.data());
     std::memcpy(grown.row_ids, chunk.row_ids, n * 8);
     memory_->first_row_ids = std::move(ids);
@@ -202,7 +216,8 @@ absl::Status LocalRows::MakeRowIds(SortChunk* chunk) {
   const uint64_t bytes = uint64_t{chunk->capacity} * 8;
   uint64_t* ids = nullptr;
   if (chunk == &chunks_.front()) {
-    QUERN_ASSIGN_OR_RETURN(memory_->first_row_ids, HugeBuffer::Allocate(context_.budget, bytes, false, Contents::kAnything));
+    QUERN_ASSIGN_OR_RETURN(memory_->first_row_ids,
+                           HugeBuffer::Allocate(context_.budget, bytes, false, Contents::kAnything));
     ids = reinterpret_cast<uint64_t*>(memory_->first_row_ids.data());
   } else {
     QUERN_ASSIGN_OR_RETURN(uint8_t* memory, memory_->chunks.Allocate(bytes));

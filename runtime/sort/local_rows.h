@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one thread keeps of a sort: its rows as words and tuples, in chunks; under a limit, no more of them than may come out.
+// What one thread keeps of a sort: its rows as words and tuples, in chunks; under a limit, no more of them than may
+// come out.
 #ifndef QUERN_RUNTIME_SORT_LOCAL_ROWS_H_
 #define QUERN_RUNTIME_SORT_LOCAL_ROWS_H_
 
@@ -52,7 +53,8 @@ struct SortContext {
   std::shared_ptr<CounterSet> counters = nullptr;
 
   bool keeps_top() const {
-    return descriptor->spec().limit != 0 && descriptor->spec().limit <= options.top_rows && descriptor->method() == SortMethod::kRadix;
+    return descriptor->spec().limit != 0 && descriptor->spec().limit <= options.top_rows &&
+           descriptor->method() == SortMethod::kRadix;
   }
   bool uses_row_ids() const;
 };
@@ -88,7 +90,8 @@ class LocalRows {
   bool HasDictionary(uint32_t key) const;
   absl::Status Uncode(uint32_t key);
 
-  // Whether words and codes do not say all that tuples hold: then all sides must have tuples, of all rows. *Errors*: ResourceExhausted.
+  // Whether words and codes do not say all that tuples hold: then all sides must have tuples, of all rows. *Errors*:
+  // ResourceExhausted.
   bool NeedsTuples() const;
   absl::Status RestoreTuples();
 
@@ -119,7 +122,8 @@ class LocalRows {
   void RestoreField(uint32_t f, const uint64_t* const* words, uint32_t n, uint8_t* tuples) const;
   void WriteBytes(uint32_t key, uint32_t begin, uint32_t n, SortChunk* chunk);
   absl::Status TryDictionary(KeyDictionary* key);
-  absl::StatusOr<bool> CodeSome(KeyDictionary* key, const blocks::Bytes* strings, SortChunk* chunk, uint32_t begin, uint32_t n);
+  absl::StatusOr<bool> CodeSome(KeyDictionary* key, const blocks::Bytes* strings, SortChunk* chunk, uint32_t begin,
+                                uint32_t n);
   void PointToCopies(const QuernSortKey& key, const blocks::Bytes* strings, const uint8_t* const* copies, uint32_t n,
                      uint8_t* tuples) const;
   bool IsSkipped(const QuernSortPart& part) const;
@@ -153,13 +157,14 @@ class LocalRows {
   std::vector<std::unique_ptr<StringDictionary>> old_codes_;
   uint32_t skipped_keys_ = 0;     // that have codes: their bytes are not encoded
   std::vector<bool> is_written_;  // by word: whether encoding writes to it
-  std::vector<bool> is_zeroed_;   // by word, where keys are skipped: it must be zeros before, as what it begins with is not encoded
+  std::vector<bool>
+      is_zeroed_;  // by word, where keys are skipped: it must be zeros before, as what it begins with is not encoded
   bool may_drop_tuples_ = false;  // all fields are keys that words or codes may say
   uint32_t float_fields_ = 0;     // keys that are fields for being floats
   uint32_t odd_floats_ = 0;       // those of them with a value that its word does not give back
   // Under a limit.
   std::vector<KeyComparison> bound_steps_;  // those that words decide
-  uint32_t bound_incomplete_ = ~0u;    // what they were made for
+  uint32_t bound_incomplete_ = ~0u;         // what they were made for
   std::shared_ptr<const SortBound> bound_;
   bool drops_ties_ = false;  // those of the bound
   std::vector<uint64_t> lead_;

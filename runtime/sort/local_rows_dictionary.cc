@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strings that are few, and rows without tuples. A key's strings are tried for codes when a side has 65,536 rows: codes take the place of
-// the bytes in the words of all rows, and give it back with the string that is one too many.
+// Strings that are few, and rows without tuples. A key's strings are tried for codes when a side has 65,536 rows: codes
+// take the place of the bytes in the words of all rows, and give it back with the string that is one too many.
 //
-// A chunk has tuples where something comes out that is not in its words. Floats are, as long as none was -0 or an odd NaN; strings are by
-// their codes, as long as they have them. Of keys=f64:out,i64:out a row is 16 bytes then, and no random line is read for it when it comes
-// out. The float, or the string, that ends this makes tuples for the rows before it:
+// A chunk has tuples where something comes out that is not in its words. Floats are, as long as none was -0 or an odd
+// NaN; strings are by their codes, as long as they have them. Of keys=f64:out,i64:out a row is 16 bytes then, and no
+// random line is read for it when it comes out. The float, or the string, that ends this makes tuples for the rows
+// before it:
 //
-//     rows of keys=f64:out    2.5 | 0 | 1e9 | -0 | 7      words alone as far as 1e9; then tuples of 2.5, 0 and 1e9 from their words, and
+//     rows of keys=f64:out    2.5 | 0 | 1e9 | -0 | 7      words alone as far as 1e9; then tuples of 2.5, 0 and 1e9 from
+//     their words, and
 //                                                         -0 and 7 are stored as they come
 #include <algorithm>
 #include <bit>
@@ -37,13 +39,16 @@ void ForBytesParts(const QuernSortDescriptor& descriptor, const QuernSortKey& ke
 
 }  // namespace
 
-// ---- codes -------------------------------------------------------------------------------------------------------------
+// ---- codes
+// -------------------------------------------------------------------------------------------------------------
 
 // The strings of a key in a chunk's tuples; those of nulls have no address.
-void LocalRows::ReadStrings(const SortChunk& chunk, uint32_t key, uint32_t begin, uint32_t n, blocks::Bytes* strings) const {
+void LocalRows::ReadStrings(const SortChunk& chunk, uint32_t key, uint32_t begin, uint32_t n,
+                            blocks::Bytes* strings) const {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   for (uint32_t i = 0; i < n; ++i)
-    strings[i] = SortBytes(descriptor, descriptor.keys[key], chunk.tuples + uint64_t{begin + i} * descriptor.rows.tuple_bytes);
+    strings[i] =
+        SortBytes(descriptor, descriptor.keys[key], chunk.tuples + uint64_t{begin + i} * descriptor.rows.tuple_bytes);
 }
 
 // The same from the batch that they came in: without the branch on its length that a string in a tuple costs.
@@ -92,9 +97,12 @@ absl::Status LocalRows::CodeRows(const Block& block, SortChunk* chunk) {
   return absl::OkStatus();
 }
 
-bool LocalRows::IsSkipped(const QuernSortPart& part) const { return part.kind == kBytesPart && (skipped_keys_ >> part.key & 1) != 0; }
+bool LocalRows::IsSkipped(const QuernSortPart& part) const {
+  return part.kind == kBytesPart && (skipped_keys_ >> part.key & 1) != 0;
+}
 
-// Words that hold nothing but skipped bytes, and no codes in their place, are never touched: there may be anything in them.
+// Words that hold nothing but skipped bytes, and no codes in their place, are never touched: there may be anything in
+// them.
 void LocalRows::FindDictionaryWords() {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   skipped_keys_ = 0;
@@ -113,7 +121,8 @@ void LocalRows::FindDictionaryWords() {
     if (part.begins_word && IsSkipped(part)) begins_empty[part.word] = true;
   }
   is_zeroed_.resize(descriptor.num_words);
-  for (uint32_t w = 0; w < descriptor.num_words; ++w) is_zeroed_[w] = begins_empty[w] && (is_written_[w] || has_codes[w]);
+  for (uint32_t w = 0; w < descriptor.num_words; ++w)
+    is_zeroed_[w] = begins_empty[w] && (is_written_[w] || has_codes[w]);
 }
 
 // Takes up codes where a sample of the rows so far has duplicates enough to expect few strings, and there are few.
@@ -142,10 +151,11 @@ absl::Status LocalRows::TryDictionary(KeyDictionary* key) {
   }
   for (uint32_t begin = 0; begin < chunk.num_rows; begin += kMaxBatchRows) {
     const uint32_t n = std::min(kMaxBatchRows, chunk.num_rows - begin);
-    ForBytesParts(*context_.descriptor->get(), context_.descriptor->get()->keys[key->key], [&](const QuernSortPart& part, uint64_t mask) {
-      uint64_t* const words = chunk.words + uint64_t{part.word} * chunk.capacity + begin;
-      for (uint32_t i = 0; i < n; ++i) words[i] &= ~mask;
-    });
+    ForBytesParts(*context_.descriptor->get(), context_.descriptor->get()->keys[key->key],
+                  [&](const QuernSortPart& part, uint64_t mask) {
+                    uint64_t* const words = chunk.words + uint64_t{part.word} * chunk.capacity + begin;
+                    for (uint32_t i = 0; i < n; ++i) words[i] &= ~mask;
+                  });
     ReadStrings(chunk, key->key, begin, n, strings);
     QUERN_RETURN_IF_ERROR(CodeSome(key, strings, &chunk, begin, n).status());
   }
@@ -153,16 +163,19 @@ absl::Status LocalRows::TryDictionary(KeyDictionary* key) {
   return absl::OkStatus();
 }
 
-// Puts codes into the words of n rows, in which the key's bits are zero; answers false, and leaves them as they are, where there are too
-// many strings.
-absl::StatusOr<bool> LocalRows::CodeSome(KeyDictionary* key, const blocks::Bytes* strings, SortChunk* chunk, uint32_t begin, uint32_t n) {
+// Puts codes into the words of n rows, in which the key's bits are zero; answers false, and leaves them as they are,
+// where there are too many strings.
+absl::StatusOr<bool> LocalRows::CodeSome(KeyDictionary* key, const blocks::Bytes* strings, SortChunk* chunk,
+                                         uint32_t begin, uint32_t n) {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   uint32_t codes[kMaxBatchRows];
   const uint8_t* copies[kMaxBatchRows];
   const bool has_tuples = chunk->tuples != nullptr;
   QUERN_ASSIGN_OR_RETURN(const bool few, key->codes->Add(strings, n, codes, has_tuples ? copies : nullptr));
   if (!few) return false;
-  if (has_tuples) PointToCopies(descriptor.keys[key->key], strings, copies, n, chunk->tuples + uint64_t{begin} * descriptor.rows.tuple_bytes);
+  if (has_tuples)
+    PointToCopies(descriptor.keys[key->key], strings, copies, n,
+                  chunk->tuples + uint64_t{begin} * descriptor.rows.tuple_bytes);
   for (uint32_t i = 0; i < n; ++i)
     if (strings[i].data == nullptr) codes[i] = 0;  // its null bit decides
   const QuernSortPart& part = *FirstBytesPart(&descriptor, &descriptor.keys[key->key]);
@@ -171,10 +184,10 @@ absl::StatusOr<bool> LocalRows::CodeSome(KeyDictionary* key, const blocks::Bytes
   return true;
 }
 
-// Tuples take the copy of a string's bytes in place of the bytes that came: the copies of few strings are in the cache when rows come out.
-// What trimming has cut off is not in the copy.
-void LocalRows::PointToCopies(const QuernSortKey& key, const blocks::Bytes* strings, const uint8_t* const* copies, uint32_t n,
-                             uint8_t* tuples) const {
+// Tuples take the copy of a string's bytes in place of the bytes that came: the copies of few strings are in the cache
+// when rows come out. What trimming has cut off is not in the copy.
+void LocalRows::PointToCopies(const QuernSortKey& key, const blocks::Bytes* strings, const uint8_t* const* copies,
+                              uint32_t n, uint8_t* tuples) const {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const uint32_t offset = SortFieldOf(&descriptor, &key)->tuple_offset;
   for (uint32_t i = 0; i < n; ++i) {
@@ -193,12 +206,14 @@ bool LocalRows::HasDictionary(uint32_t key) const {
 absl::Status LocalRows::Uncode(uint32_t key) {
   QUERN_RETURN_IF_ERROR(RestoreTuples());
   for (KeyDictionary& codes : key_codes_)
-    if (codes.key == key && codes.codes != nullptr) old_codes_.push_back(std::move(codes.codes));  // tuples point to copies
+    if (codes.key == key && codes.codes != nullptr)
+      old_codes_.push_back(std::move(codes.codes));  // tuples point to copies
   const std::vector<bool> were_written = is_written_, were_zeroed = is_zeroed_;
   FindDictionaryWords();
   for (uint32_t w = 0; w < is_written_.size(); ++w) {
     if (!is_written_[w] || were_written[w] || were_zeroed[w]) continue;
-    for (SortChunk& chunk : chunks_) std::fill_n(chunk.words + uint64_t{w} * chunk.capacity, chunk.num_rows, uint64_t{0});
+    for (SortChunk& chunk : chunks_)
+      std::fill_n(chunk.words + uint64_t{w} * chunk.capacity, chunk.num_rows, uint64_t{0});
   }
   for (SortChunk& chunk : chunks_)
     for (uint32_t begin = 0; begin < chunk.num_rows; begin += blocks::kPrefixRows)
@@ -233,13 +248,15 @@ void LocalRows::WriteBytes(uint32_t key, uint32_t begin, uint32_t n, SortChunk* 
   });
 }
 
-// ---- rows without tuples -----------------------------------------------------------------------------------------------
+// ---- rows without tuples
+// -----------------------------------------------------------------------------------------------
 
 bool LocalRows::NeedsTuples() const {
   if (!may_drop_tuples_ || odd_floats_ != 0) return context_.descriptor->has_tuples();
   const std::vector<SortFieldSource>& fields = context_.descriptor->fields();
-  return !std::all_of(fields.begin(), fields.end(),
-                      [this](const SortFieldSource& field) { return (float_fields_ >> field.index & 1) != 0 || HasDictionary(field.index); });
+  return !std::all_of(fields.begin(), fields.end(), [this](const SortFieldSource& field) {
+    return (float_fields_ >> field.index & 1) != 0 || HasDictionary(field.index);
+  });
 }
 
 void LocalRows::FindOddFloats(const Block& block) {
@@ -263,11 +280,13 @@ absl::Status LocalRows::RestoreTuples() {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   for (SortChunk& chunk : chunks_) {
     if (chunk.tuples != nullptr || chunk.capacity == 0 || descriptor.rows.tuple_bytes == 0) continue;
-    QUERN_ASSIGN_OR_RETURN(chunk.tuples, memory_->chunks.Allocate(uint64_t{chunk.capacity} * descriptor.rows.tuple_bytes));
+    QUERN_ASSIGN_OR_RETURN(chunk.tuples,
+                           memory_->chunks.Allocate(uint64_t{chunk.capacity} * descriptor.rows.tuple_bytes));
     std::memset(chunk.tuples, 0, uint64_t{chunk.num_rows} * descriptor.rows.tuple_bytes);
     uint64_t* words[kMaxSortWords];
     for (uint32_t w = 0; w < descriptor.num_words; ++w) words[w] = chunk.words + uint64_t{w} * chunk.capacity;
-    for (uint32_t f = 0; f < context_.descriptor->fields().size(); ++f) RestoreField(f, words, chunk.num_rows, chunk.tuples);
+    for (uint32_t f = 0; f < context_.descriptor->fields().size(); ++f)
+      RestoreField(f, words, chunk.num_rows, chunk.tuples);
   }
   return absl::OkStatus();
 }
@@ -279,12 +298,15 @@ void LocalRows::RestoreField(uint32_t f, const uint64_t* const* words, uint32_t 
   const QuernField& field = context_.descriptor->field(f);
   const RowParts rows(&descriptor, &descriptor.keys[k], words);
   const bool is_float = (float_fields_ >> k & 1) != 0;
-  const auto coded = std::find_if(key_codes_.begin(), key_codes_.end(), [k](const KeyDictionary& key) { return key.key == k; });
+  const auto coded =
+      std::find_if(key_codes_.begin(), key_codes_.end(), [k](const KeyDictionary& key) { return key.key == k; });
   for (uint32_t i = 0; i < n; ++i) {
     uint8_t* const tuple = tuples + uint64_t{i} * descriptor.rows.tuple_bytes;
     uint8_t* const to = tuple + field.tuple_offset;
     if (!rows.Valid(i)) tuple[field.null_offset] |= field.null_mask;
-    else if (!is_float) blocks::Store(to, blocks::MakeStringRef(coded->codes->strings()[RowCodes(&descriptor, &descriptor.keys[k], words)[i]]));
+    else if (!is_float)
+      blocks::Store(
+          to, blocks::MakeStringRef(coded->codes->strings()[RowCodes(&descriptor, &descriptor.keys[k], words)[i]]));
     else if (descriptor.keys[k].storage == kF32) blocks::Store(to, rows.Float<uint32_t>(i));
     else blocks::Store(to, rows.Float<uint64_t>(i));
   }

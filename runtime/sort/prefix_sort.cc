@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entries of one word are sorted by vectors (VQSort of the Highway library: Blacher, Giesen, Sanders, Wassenberg, Vectorized and
-// performance-portable Quicksort, 2022), of more words by radix, highest bits first. The radix sort looks for the bits that vary before it
-// partition by them, so that keys which share what comes first cost one look each:
+// Entries of one word are sorted by vectors (VQSort of the Highway library: Blacher, Giesen, Sanders, Wassenberg,
+// Vectorized and performance-portable Quicksort, 2022), of more words by radix, highest bits first. The radix sort
+// looks for the bits that vary before it partition by them, so that keys which share what comes first cost one look
+// each:
 //
 //     n = 5000 entries, which differ in bit 52 and below of word 0
 //     partition by bits 52 .. 40: 8192 buckets, most of them with one entry or none
-//     buckets of up to 16 entries are put right by insertion, all of them in one go, as their order among each other is right already;
-//     a larger one is looked at again: which bits vary in it?
+//     buckets of up to 16 entries are put right by insertion, all of them in one go, as their order among each other is
+//     right already; a larger one is looked at again: which bits vary in it?
 //
-// As many bits are partitioned by as n has, so that one turn suffices where keys are spread evenly; where they are not, each turn takes the
-// next bits of what is left. Equal first words go on with the next word. Entries move between the array and a scratch array of its size;
-// both are meant to fit the L2 cache, which is why sorted_rows.cc deals large inputs out beforehand.
+// As many bits are partitioned by as n has, so that one turn suffices where keys are spread evenly; where they are not,
+// each turn takes the next bits of what is left. Equal first words go on with the next word. Entries move between the
+// array and a scratch array of its size; both are meant to fit the L2 cache, which is why sorted_rows.cc deals large
+// inputs out beforehand.
 #include "runtime/sort/prefix_sort.h"
 
 #include <hwy/contrib/sort/vqsort.h>
@@ -85,7 +87,8 @@ class RadixSort {
       if (!into_scratch) std::memcpy(entries, scratch, n * sizeof(E));
       return;
     }
-    // What follows is in `scratch`, and goes where it is wanted. `small`: where the buckets begin that wait for insertion.
+    // What follows is in `scratch`, and goes where it is wanted. `small`: where the buckets begin that wait for
+    // insertion.
     uint64_t begin = 0, small = 0;
     for (uint32_t b = 0; b < uint32_t{1} << bits; ++b) {
       const uint64_t end = ends[b];
@@ -111,7 +114,8 @@ class RadixSort {
     return 0;
   }
 
-  uint32_t* Partition(const E* entries, E* scratch, uint64_t n, uint32_t word, uint32_t shift, uint32_t bits, size_t depth) {
+  uint32_t* Partition(const E* entries, E* scratch, uint64_t n, uint32_t word, uint32_t shift, uint32_t bits,
+                      size_t depth) {
     if (counts_.size() == depth) counts_.push_back(std::make_unique<uint32_t[]>(uint64_t{1} << kMostBits));
     uint32_t* const counts = counts_[depth].get();
     const uint32_t num_buckets = uint32_t{1} << bits;
@@ -142,7 +146,8 @@ struct PrefixSorter::Vectors {
   hwy::Sorter sort;
 };
 
-PrefixSorter::PrefixSorter(uint32_t words, std::shared_ptr<MemoryBudget> budget) : words_(words), budget_(std::move(budget)) {}
+PrefixSorter::PrefixSorter(uint32_t words, std::shared_ptr<MemoryBudget> budget)
+    : words_(words), budget_(std::move(budget)) {}
 PrefixSorter::~PrefixSorter() = default;
 
 const char* PrefixSorter::MethodFor(uint32_t words, uint64_t n) {
@@ -173,7 +178,8 @@ absl::Status PrefixSorter::Sort(uint64_t* entries, uint64_t n) {
   }
   // Counts are 32 bits.
   if (n > UINT32_MAX)
-    return absl::ResourceExhaustedError("too many rows for one part of a sort: " + std::to_string(n) + "; accepted: 2^32");
+    return absl::ResourceExhaustedError("too many rows for one part of a sort: " + std::to_string(n) +
+                                        "; accepted: 2^32");
   switch (words_) {
     case 1: return SortAll<1>(entries, n);
     case 2: return SortAll<2>(entries, n);
@@ -193,9 +199,9 @@ absl::Status PrefixSorter::SortCollisions(uint64_t* entries, uint64_t n) {
   return absl::OkStatus();
 }
 
-// Takes out what is out of place ("drop-merge sort", Ernerfelt). An entry that is less than the last one kept is dropped, or, where it is
-// not less than the one before that, the last one kept is, which was too high. After kRecency drops in a row it was those before that
-// were too high: they go, and the drops are taken back.
+// Takes out what is out of place ("drop-merge sort", Ernerfelt). An entry that is less than the last one kept is
+// dropped, or, where it is not less than the one before that, the last one kept is, which was too high. After kRecency
+// drops in a row it was those before that were too high: they go, and the drops are taken back.
 template <uint32_t kWords>
 class DropMerge {
  public:
@@ -264,8 +270,9 @@ class DropMerge {
 template <uint32_t kWords>
 absl::StatusOr<bool> PrefixSorter::SortFew(uint64_t* entries, uint64_t n) {
   using E = Entry<kWords>;
-  QUERN_ASSIGN_OR_RETURN(const HugeBuffer memory,
-                         HugeBuffer::Allocate(budget_, DropMerge<kWords>::MostDropped(n) * sizeof(E), true, Contents::kAnything));
+  QUERN_ASSIGN_OR_RETURN(
+      const HugeBuffer memory,
+      HugeBuffer::Allocate(budget_, DropMerge<kWords>::MostDropped(n) * sizeof(E), true, Contents::kAnything));
   auto* const dropped = reinterpret_cast<E*>(memory.data());
   DropMerge<kWords> drop_merge(reinterpret_cast<E*>(entries), dropped);
   if (!drop_merge.Split(n)) return false;

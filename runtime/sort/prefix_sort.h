@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorts entries: n times 1 to 4 words of 64 bits, the first one highest. Depends on no spec and is not compiled at run time.
+// Sorts entries: n times 1 to 4 words of 64 bits, the first one highest. Depends on no spec and is not compiled at run
+// time.
 #ifndef QUERN_RUNTIME_SORT_PREFIX_SORT_H_
 #define QUERN_RUNTIME_SORT_PREFIX_SORT_H_
 
@@ -20,13 +21,15 @@ class PrefixSorter {
   PrefixSorter(uint32_t words, std::shared_ptr<MemoryBudget> budget);
   ~PrefixSorter();
 
-  // Sorts n entries where they are. Entries that are equal in all their words are the same entry. *Cost*: 3 to 12 ns an entry where all fit
-  // the L2 cache; scratch of the same bytes where an entry has more than one word. *Errors*: ResourceExhausted.
+  // Sorts n entries where they are. Entries that are equal in all their words are the same entry. *Cost*: 3 to 12 ns an
+  // entry where all fit the L2 cache; scratch of the same bytes where an entry has more than one word. *Errors*:
+  // ResourceExhausted.
   absl::Status Sort(uint64_t* entries, uint64_t n);
   // The same for n entries that are in order by their first word already.
   absl::Status SortCollisions(uint64_t* entries, uint64_t n);
 
-  // The same for n entries of which few are out of place. Answers whether it was so: if not, they are all there, in some other order.
+  // The same for n entries of which few are out of place. Answers whether it was so: if not, they are all there, in
+  // some other order.
   // *Cost*: two passes, and sorting of those that are out of place.
   absl::StatusOr<bool> SortNearly(uint64_t* entries, uint64_t n);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a sort. Each thread keeps rows in a side of its own (local_rows.h); finalising sorts the rows of all sides (sorted_rows.h);
-// readers take the sorted rows in turns:
+// The steps of a sort. Each thread keeps rows in a side of its own (local_rows.h); finalising sorts the rows of all
+// sides (sorted_rows.h); readers take the sorted rows in turns:
 //
 //     Append       -> LocalRows -+
 //     SortAppender -> LocalRows -+->  SortedRows  <- SortReader, SortReader, ..
@@ -36,28 +36,33 @@ KernelSpec KeysOnly(const KernelSpec& spec) {
 }
 
 // A tuple of `to` from one of `from`: the fields of the keys that both have. What else there is of it is zero.
-std::vector<uint8_t> KeyTuple(const QuernSortDescriptor& to, const QuernSortDescriptor& from, const std::vector<uint8_t>& tuple) {
+std::vector<uint8_t> KeyTuple(const QuernSortDescriptor& to, const QuernSortDescriptor& from,
+                              const std::vector<uint8_t>& tuple) {
   std::vector<uint8_t> keys(to.rows.tuple_bytes);
   for (uint32_t k = 0; k < to.num_keys; ++k) {
     if (to.keys[k].field == kNoField || from.keys[k].field == kNoField) continue;
     const QuernField &field = *SortFieldOf(&to, &to.keys[k]), &source = *SortFieldOf(&from, &from.keys[k]);
     std::memcpy(keys.data() + field.tuple_offset, tuple.data() + source.tuple_offset, FieldBytes(field));
-    if (field.null_mask != 0 && (tuple[source.null_offset] & source.null_mask) != 0) keys[field.null_offset] |= field.null_mask;
+    if (field.null_mask != 0 && (tuple[source.null_offset] & source.null_mask) != 0)
+      keys[field.null_offset] |= field.null_mask;
   }
   return keys;
 }
 
 // The tuple of the one row of `keys`, of a descriptor whose fields are keys alone.
-std::vector<uint8_t> StoreKeys(const SortDescriptor& descriptor, const QuernSortEntryPoints& generic, const BatchView& keys) {
+std::vector<uint8_t> StoreKeys(const SortDescriptor& descriptor, const QuernSortEntryPoints& generic,
+                               const BatchView& keys) {
   std::vector<uint8_t> tuple(descriptor.get()->rows.tuple_bytes);
   std::vector<QuernColumn> fields;
   for (const SortFieldSource& source : descriptor.fields()) fields.push_back(keys.keys[source.index]);
-  if (descriptor.has_tuples()) generic.store(&descriptor.get()->rows, fields.data(), 0, keys.selection, 1, 0, tuple.data());
+  if (descriptor.has_tuples())
+    generic.store(&descriptor.get()->rows, fields.data(), 0, keys.selection, 1, 0, tuple.data());
   return tuple;
 }
 
 // The bytes of a tuple's keys that it only points to move to memory of their own.
-absl::StatusOr<std::shared_ptr<const void>> OwnStrings(const QuernSortDescriptor& descriptor, const std::shared_ptr<MemoryBudget>& budget,
+absl::StatusOr<std::shared_ptr<const void>> OwnStrings(const QuernSortDescriptor& descriptor,
+                                                       const std::shared_ptr<MemoryBudget>& budget,
                                                        std::vector<uint8_t>* tuple) {
   const auto bytes = std::make_shared<Arena>(budget, false);
   for (uint32_t k = 0; k < descriptor.num_keys; ++k) {
@@ -76,8 +81,9 @@ absl::StatusOr<std::shared_ptr<const void>> OwnStrings(const QuernSortDescriptor
 
 }  // namespace
 
-RowSort::RowSort(std::shared_ptr<const SortDescriptor> descriptor, SortEntrySource entry_points, const QuernSortEntryPoints& generic,
-                 std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget, const SortOptions& options)
+RowSort::RowSort(std::shared_ptr<const SortDescriptor> descriptor, SortEntrySource entry_points,
+                 const QuernSortEntryPoints& generic, std::shared_ptr<const void> code,
+                 std::shared_ptr<MemoryBudget> budget, const SortOptions& options)
     : descriptor_(std::move(descriptor)),
       entry_points_(std::move(entry_points)),
       generic_(generic),
@@ -107,7 +113,8 @@ absl::Status RowSort::CheckOpen(const char* call) const {
                                          ": rows are missing from the sort; accepted: a new sort");
   }
   if (sorts_) {
-    return absl::FailedPreconditionError(std::string(call) + " after finalise: the rows are complete; accepted: a new sort");
+    return absl::FailedPreconditionError(std::string(call) +
+                                         " after finalise: the rows are complete; accepted: a new sort");
   }
   return absl::OkStatus();
 }
@@ -145,20 +152,24 @@ absl::Status RowSort::AddLocalState(std::unique_ptr<LocalRows> local) {
   return absl::OkStatus();
 }
 
-SortAppender::SortAppender(std::shared_ptr<RowSort> sort) : sort_(std::move(sort)), local_state_(sort_->NewLocalState()) {}
+SortAppender::SortAppender(std::shared_ptr<RowSort> sort)
+    : sort_(std::move(sort)), local_state_(sort_->NewLocalState()) {}
 SortAppender::~SortAppender() = default;
 
 absl::Status SortAppender::Append(const BatchView& batch) {
-  if (local_state_ == nullptr) return absl::FailedPreconditionError("append after finish: the rows are the sort's; accepted: a new appender");
+  if (local_state_ == nullptr)
+    return absl::FailedPreconditionError("append after finish: the rows are the sort's; accepted: a new appender");
   return sort_->AppendTo(local_state_.get(), batch);
 }
 
 absl::Status SortAppender::Finish() {
-  if (local_state_ == nullptr) return absl::FailedPreconditionError("finish called twice: the rows are the sort's; accepted: once");
+  if (local_state_ == nullptr)
+    return absl::FailedPreconditionError("finish called twice: the rows are the sort's; accepted: once");
   return sort_->AddLocalState(std::move(local_state_));
 }
 
-// ---- thresholds ------------------------------------------------------------------------------------------------------
+// ---- thresholds
+// ------------------------------------------------------------------------------------------------------
 
 absl::StatusOr<bool> RowSort::GetThreshold(OutputBatch* out) const {
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, descriptor_->spec().keys.size(), NoColumns::kRefused));
@@ -181,8 +192,10 @@ absl::StatusOr<bool> RowSort::GetThreshold(OutputBatch* out) const {
 
 absl::Status RowSort::SetThreshold(const BatchView& keys) {
   if (descriptor_->spec().limit == 0)
-    return InvalidArgument("threshold of a sort without limit: " + PrintSpec(descriptor_->spec()) + "; accepted: limit=N");
-  if (keys.num_rows != 1) return InvalidArgument("rows of a threshold: " + std::to_string(keys.num_rows) + "; accepted: 1");
+    return InvalidArgument("threshold of a sort without limit: " + PrintSpec(descriptor_->spec()) +
+                           "; accepted: limit=N");
+  if (keys.num_rows != 1)
+    return InvalidArgument("rows of a threshold: " + std::to_string(keys.num_rows) + "; accepted: 1");
   QUERN_RETURN_IF_ERROR(CheckBatch(keys, descriptor_->spec().keys.size(), 0));
   auto bound = std::make_shared<SortBound>();
   bound->words.resize(descriptor_->get()->num_words);
@@ -200,7 +213,8 @@ absl::Status RowSort::SetThreshold(const BatchView& keys) {
   return absl::OkStatus();
 }
 
-// ---- sorting -----------------------------------------------------------------------------------------------------------
+// ---- sorting
+// -----------------------------------------------------------------------------------------------------------
 
 // Codes are of use only where all sides have them, and so is doing without tuples.
 absl::Status RowSort::UnifyLocalStates() {
@@ -236,7 +250,8 @@ absl::StatusOr<SortedRows*> RowSort::BeginSorting() {
 }
 
 absl::Status RowSort::Finalise() {
-  if (sorts_ && !lost_rows_) return absl::FailedPreconditionError("finalise called twice: the rows are sorted; accepted: once");
+  if (sorts_ && !lost_rows_)
+    return absl::FailedPreconditionError("finalise called twice: the rows are sorted; accepted: once");
   QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
   return Sort();
 }
@@ -277,7 +292,8 @@ absl::Status RowSort::Sort() {
   return absl::OkStatus();
 }
 
-// ---- reading -----------------------------------------------------------------------------------------------------------
+// ---- reading
+// -----------------------------------------------------------------------------------------------------------
 
 struct SortReader::State {
   explicit State(const RowSort& sort) : writer(sort.descriptor_, sort.entry_points_), counters(sort.counters_) {}
@@ -288,12 +304,14 @@ struct SortReader::State {
   uint64_t end = 0;
 };
 
-SortReader::SortReader(std::shared_ptr<RowSort> sort) : sort_(std::move(sort)), state_(std::make_unique<State>(*sort_)) {}
+SortReader::SortReader(std::shared_ptr<RowSort> sort)
+    : sort_(std::move(sort)), state_(std::make_unique<State>(*sort_)) {}
 SortReader::~SortReader() = default;
 
 absl::StatusOr<bool> SortReader::Next(OutputBatch* out) {
   const CallTimer timer(&state_->counters);
-  if (!sort_->finalised_) return absl::FailedPreconditionError("read before finalise: the rows are not sorted; accepted: finalise first");
+  if (!sort_->finalised_)
+    return absl::FailedPreconditionError("read before finalise: the rows are not sorted; accepted: finalise first");
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, sort_->descriptor_->columns().size()));
   QUERN_RETURN_IF_ERROR(out->Reset());
   const uint64_t num_rows = sort_->stats_.num_rows;
@@ -311,7 +329,8 @@ absl::StatusOr<bool> SortReader::Next(OutputBatch* out) {
   while (state_->next < state_->end && out->num_rows() < out->capacity()) {
     const uint64_t room = std::min(state_->end - state_->next, out->capacity() - out->num_rows());
     const auto n = static_cast<uint32_t>(std::min<uint64_t>(room, sort_->rows_->block_rows()));
-    QUERN_ASSIGN_OR_RETURN(const uint32_t written, state_->writer.Append(sort_->rows_->Read(state_->next, n, &state_->buffers), out));
+    QUERN_ASSIGN_OR_RETURN(const uint32_t written,
+                           state_->writer.Append(sort_->rows_->Read(state_->next, n, &state_->buffers), out));
     state_->next += written;
     if (written < n) break;
   }

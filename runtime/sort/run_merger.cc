@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// A merge of sorted runs takes, again and again, the first of the rows that are first in their runs. Of each run a *window* of rows is
-// encoded to words (and stored as tuples, where the spec needs them), so that a comparison is one of numbers; when a window is used up, the
-// run's batch fills it again, or the run needs input. Three runs of `keys=i32:out`, whose first words (upper halves) are
+// A merge of sorted runs takes, again and again, the first of the rows that are first in their runs. Of each run a
+// *window* of rows is encoded to words (and stored as tuples, where the spec needs them), so that a comparison is one
+// of numbers; when a window is used up, the run's batch fills it again, or the run needs input. Three runs of
+// `keys=i32:out`, whose first words (upper halves) are
 //
 //     run 0:  80000001  80000004         leaf 0 ------------------+
 //     run 1:  80000000  80000009         leaf 1 --+               +-- run 0 lost here -- run 1 is the first of all
 //     run 2:  80000003                   leaf 2 --+-- run 2 lost -+
 //
-// In a *tree of losers* (Knuth, The Art of Computer Programming 3, 5.4.1) a node keeps who lost there, and the first of all is kept apart.
-// When its row has been taken, the next row of its run meets the losers on its leaf's way up, one comparison a level; no siblings have to
-// be compared. Two runs need no tree but one comparison a row, in a loop over both windows, and one run that is left no comparison at all.
+// In a *tree of losers* (Knuth, The Art of Computer Programming 3, 5.4.1) a node keeps who lost there, and the first of
+// all is kept apart. When its row has been taken, the next row of its run meets the losers on its leaf's way up, one
+// comparison a level; no siblings have to be compared. Two runs need no tree but one comparison a row, in a loop over
+// both windows, and one run that is left no comparison at all.
 //
-// Words are the order of rows as far as they say all; as soon as a key has had a longer string, its strings are compared where its words
-// end, before the words of later keys (key_comparison.h).
+// Words are the order of rows as far as they say all; as soon as a key has had a longer string, its strings are
+// compared where its words end, before the words of later keys (key_comparison.h).
 //
-// Rows are first *picked*, up to a block of them, which is a list of their places in the windows; then the block is written, column by
-// column. No window is filled again before all that was picked is out.
+// Rows are first *picked*, up to a block of them, which is a list of their places in the windows; then the block is
+// written, column by column. No window is filled again before all that was picked is out.
 #include "runtime/sort/run_merger.h"
 
 #include <algorithm>
@@ -62,8 +64,8 @@ struct RunMerger::Run {
   HugeBuffer last_strings;  // of that row's keys
 };
 
-// A *place* is a number of a row in a window; those of run r are [r * run_places, (r + 1) * run_places), of which the first one is the row
-// that was the last of the window before, for checking the order.
+// A *place* is a number of a row in a window; those of run r are [r * run_places, (r + 1) * run_places), of which the
+// first one is the row that was the last of the window before, for checking the order.
 struct RunMerger::State {
   std::shared_ptr<const SortDescriptor> descriptor;
   SortEntrySource entry_points;
@@ -79,9 +81,9 @@ struct RunMerger::State {
   HugeBuffer memory;
   std::vector<uint64_t*> words;  // words[w][place]
   uint64_t num_places = 0;
-  uint64_t* row_ids = nullptr;  // by place
-  uint8_t* tuples = nullptr;    // by place
-  uint32_t incomplete = 0;      // keys that have had values which words do not say as a whole
+  uint64_t* row_ids = nullptr;       // by place
+  uint8_t* tuples = nullptr;         // by place
+  uint32_t incomplete = 0;           // keys that have had values which words do not say as a whole
   std::vector<KeyComparison> steps;  // that decide between two rows
 
   uint32_t num_open = 0;      // runs that have not ended
@@ -104,7 +106,8 @@ struct RunMerger::State {
   uint64_t* block_row_ids = nullptr;   // the same
   uint64_t* block_tuples = nullptr;
 
-  State(std::shared_ptr<const SortDescriptor> s, SortEntrySource k, std::shared_ptr<const void> c, std::shared_ptr<MemoryBudget> b, uint32_t n);
+  State(std::shared_ptr<const SortDescriptor> s, SortEntrySource k, std::shared_ptr<const void> c,
+        std::shared_ptr<MemoryBudget> b, uint32_t n);
 
   absl::Status Check() const;
   absl::Status CheckRun(uint32_t run) const;
@@ -116,7 +119,9 @@ struct RunMerger::State {
   absl::Status KeepLast(uint32_t run);
   absl::Status Advance();
 
-  const uint8_t* TupleAt(uint32_t place) const { return tuples + uint64_t{place} * descriptor->get()->rows.tuple_bytes; }
+  const uint8_t* TupleAt(uint32_t place) const {
+    return tuples + uint64_t{place} * descriptor->get()->rows.tuple_bytes;
+  }
   int Compare(uint32_t a, uint32_t b) const;
   bool Before(uint32_t a, uint32_t b) const;
   bool BeforeAtCollision(uint32_t a, uint32_t b) const;
@@ -133,7 +138,8 @@ struct RunMerger::State {
   absl::StatusOr<MergeState> Next(OutputBatch* out, uint32_t* needed_run);
 };
 
-// ---- memory ----------------------------------------------------------------------------------------------------------
+// ---- memory
+// ----------------------------------------------------------------------------------------------------------
 
 RunMerger::State::State(std::shared_ptr<const SortDescriptor> s, SortEntrySource k, std::shared_ptr<const void> c,
                         std::shared_ptr<MemoryBudget> b, uint32_t n)
@@ -156,13 +162,15 @@ absl::Status RunMerger::State::Allocate() {
   const uint64_t window_rows = std::clamp(kWindowRows / num_runs, kMinWindowRows, kMaxBatchRows);
   run_places = static_cast<uint32_t>(std::min(window_rows, rows_left)) + 1;
   num_places = uint64_t{run_places} * num_runs;
-  QUERN_ASSIGN_OR_RETURN(memory, HugeBuffer::Allocate(budget, num_places * (8 * (sort.num_words + 1) + sort.rows.tuple_bytes), true));
+  QUERN_ASSIGN_OR_RETURN(
+      memory, HugeBuffer::Allocate(budget, num_places * (8 * (sort.num_words + 1) + sort.rows.tuple_bytes), true));
   uint64_t* next = reinterpret_cast<uint64_t*>(memory.data());
   for (uint32_t w = 0; w < sort.num_words; ++w, next += num_places) words.push_back(next);
   row_ids = next;
   tuples = reinterpret_cast<uint8_t*>(next + num_places);
 
-  QUERN_ASSIGN_OR_RETURN(block_memory, HugeBuffer::Allocate(budget, uint64_t{kMaxBatchRows} * 8 * (sort.num_words + 3), false));
+  QUERN_ASSIGN_OR_RETURN(block_memory,
+                         HugeBuffer::Allocate(budget, uint64_t{kMaxBatchRows} * 8 * (sort.num_words + 3), false));
   next = reinterpret_cast<uint64_t*>(block_memory.data());
   picked = reinterpret_cast<uint32_t*>(next);
   block_tuples = next += kMaxBatchRows;
@@ -179,7 +187,8 @@ absl::Status RunMerger::State::Allocate() {
   return absl::OkStatus();
 }
 
-// ---- windows ----------------------------------------------------------------------------------------------------------
+// ---- windows
+// ----------------------------------------------------------------------------------------------------------
 
 // The next rows of the run's batch, of which there are some, into its window, which is empty.
 absl::Status RunMerger::State::Fill(uint32_t run) {
@@ -273,11 +282,14 @@ absl::Status RunMerger::State::Advance() {
 
 // Two rows by their keys: negative, 0 or positive.
 int RunMerger::State::Compare(uint32_t a, uint32_t b) const {
-  return CompareRows(*descriptor->get(), steps, {words[0] + a, num_places, TupleAt(a)}, {words[0] + b, num_places, TupleAt(b)});
+  return CompareRows(*descriptor->get(), steps, {words[0] + a, num_places, TupleAt(a)},
+                     {words[0] + b, num_places, TupleAt(b)});
 }
 
 // Whether the first row of run a comes before that of run b.
-bool RunMerger::State::Before(uint32_t a, uint32_t b) const { return leads[a] != leads[b] ? leads[a] < leads[b] : BeforeAtCollision(a, b); }
+bool RunMerger::State::Before(uint32_t a, uint32_t b) const {
+  return leads[a] != leads[b] ? leads[a] < leads[b] : BeforeAtCollision(a, b);
+}
 
 bool RunMerger::State::BeforeAtCollision(uint32_t a, uint32_t b) const {
   if (runs[a].has_ended || runs[b].has_ended) return runs[a].has_ended == runs[b].has_ended ? a < b : runs[b].has_ended;
@@ -307,14 +319,16 @@ void RunMerger::State::Climb(uint32_t run) {
   first_run = run;
 }
 
-// ---- picking ----------------------------------------------------------------------------------------------------------
+// ---- picking
+// ----------------------------------------------------------------------------------------------------------
 
 uint32_t RunMerger::State::NextOpen(uint32_t run) const {
   while (runs[run].has_ended) ++run;
   return run;
 }
 
-// Picks up to `most` rows, until a window is used up. Runs only ever end, so that no way of picking comes after a faster one.
+// Picks up to `most` rows, until a window is used up. Runs only ever end, so that no way of picking comes after a
+// faster one.
 void RunMerger::State::Pick(uint32_t most) {
   num_picked = num_written = 0;
   if (num_open == 1) return PickOne(most);
@@ -363,7 +377,8 @@ void RunMerger::State::PickOfMany(uint32_t most) {
   }
 }
 
-// ---- writing ----------------------------------------------------------------------------------------------------------
+// ---- writing
+// ----------------------------------------------------------------------------------------------------------
 
 // The picked rows that are not out yet, as far as they fit.
 absl::Status RunMerger::State::Write(OutputBatch* out) {
@@ -378,7 +393,8 @@ absl::Status RunMerger::State::Write(OutputBatch* out) {
   for (size_t w = 0; w < block_words.size(); ++w)
     for (uint32_t i = 0; i < n && block_words[w] != nullptr; ++i) block_words[w][i] = words[w][places[i]];
   for (uint32_t i = 0; i < n && block_row_ids != nullptr; ++i) block_row_ids[i] = row_ids[places[i]];
-  for (uint32_t i = 0; i < n && descriptor->has_tuples(); ++i) block_tuples[i] = reinterpret_cast<uint64_t>(TupleAt(places[i]));
+  for (uint32_t i = 0; i < n && descriptor->has_tuples(); ++i)
+    block_tuples[i] = reinterpret_cast<uint64_t>(TupleAt(places[i]));
   SortedBlock block;
   block.n = n;
   block.words = block_words.data();
@@ -392,7 +408,8 @@ absl::Status RunMerger::State::Write(OutputBatch* out) {
 // A run that must be heard of before anything can be picked, or kNoRun.
 uint32_t RunMerger::State::NeededRun() {
   if (waiting != kNoRun) return waiting;
-  while (first_unfed < num_runs && (runs[first_unfed].has_ended || runs[first_unfed].begin < runs[first_unfed].end)) ++first_unfed;
+  while (first_unfed < num_runs && (runs[first_unfed].has_ended || runs[first_unfed].begin < runs[first_unfed].end))
+    ++first_unfed;
   return first_unfed < num_runs ? first_unfed : kNoRun;
 }
 
@@ -415,7 +432,8 @@ absl::StatusOr<MergeState> RunMerger::State::Next(OutputBatch* out, uint32_t* ne
   }
 }
 
-// ---- what callers see ----------------------------------------------------------------------------------------------------------
+// ---- what callers see
+// ----------------------------------------------------------------------------------------------------------
 
 absl::Status RunMerger::State::Check() const {
   if (num_runs == 0 || num_runs > kMaxRuns) {
@@ -436,7 +454,8 @@ absl::Status RunMerger::State::CheckRun(uint32_t run) const {
   }
   const Run& r = runs[run];
   if (r.has_ended) {
-    return absl::FailedPreconditionError("input after the run's end: run " + std::to_string(run) + "; accepted: runs that need input");
+    return absl::FailedPreconditionError("input after the run's end: run " + std::to_string(run) +
+                                         "; accepted: runs that need input");
   }
   if (run == waiting || (r.begin == r.end && run != used_up)) return absl::OkStatus();
   return absl::FailedPreconditionError("input while the run has rows left: run " + std::to_string(run) +
@@ -448,9 +467,10 @@ absl::Status RunMerger::State::Fail(absl::Status status) {
   return status;
 }
 
-RunMerger::RunMerger(std::shared_ptr<const SortDescriptor> descriptor, SortEntrySource entry_points, std::shared_ptr<const void> code,
-                     std::shared_ptr<MemoryBudget> budget, uint32_t num_runs)
-    : state_(std::make_unique<State>(std::move(descriptor), std::move(entry_points), std::move(code), std::move(budget), num_runs)) {
+RunMerger::RunMerger(std::shared_ptr<const SortDescriptor> descriptor, SortEntrySource entry_points,
+                     std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget, uint32_t num_runs)
+    : state_(std::make_unique<State>(std::move(descriptor), std::move(entry_points), std::move(code), std::move(budget),
+                                     num_runs)) {
   if (num_runs > kMaxRuns) return;
   state_->runs.resize(num_runs);
   state_->leads.resize(num_runs);

@@ -8,8 +8,8 @@
 
 namespace quern {
 
-// Rows are kept in chunks of 2^kChunkShift of them, only the last one of a side being shorter, so that a row's number says where it lies:
-// chunk number << kChunkShift | place in the chunk.
+// Rows are kept in chunks of 2^kChunkShift of them, only the last one of a side being shorter, so that a row's number
+// says where it lies: chunk number << kChunkShift | place in the chunk.
 constexpr uint32_t kChunkShift = 17;
 constexpr uint32_t kChunkRows = 1u << kChunkShift;
 
@@ -18,9 +18,9 @@ struct SortChunk {
 
   uint32_t num_rows = 0;
   uint32_t capacity = 0;
-  uint64_t* words = nullptr;                   // word w of row i: words[w * capacity + i]
-  uint8_t* tuples = nullptr;                   // of tuple_bytes each; null where the descriptor has none, or words say all fields
-  uint64_t* row_ids = nullptr;                 // of each row; null where ids follow each other within each 1024 rows
+  uint64_t* words = nullptr;    // word w of row i: words[w * capacity + i]
+  uint8_t* tuples = nullptr;    // of tuple_bytes each; null where the descriptor has none, or words say all fields
+  uint64_t* row_ids = nullptr;  // of each row; null where ids follow each other within each 1024 rows
   uint64_t block_ids[kChunkRows >> kIdShift];  // of the first of each 1024 rows, where row_ids is null
 
   uint64_t RowId(uint64_t i) const {
@@ -32,7 +32,8 @@ struct SortChunk {
 class SortChunks {
  public:
   SortChunks() = default;
-  SortChunks(std::vector<const SortChunk*> chunks, uint32_t tuple_bytes) : chunks_(std::move(chunks)), tuple_bytes_(tuple_bytes) {}
+  SortChunks(std::vector<const SortChunk*> chunks, uint32_t tuple_bytes)
+      : chunks_(std::move(chunks)), tuple_bytes_(tuple_bytes) {}
 
   uint64_t size() const { return chunks_.size(); }
   const SortChunk& operator[](uint64_t i) const { return *chunks_[i]; }
@@ -42,7 +43,9 @@ class SortChunks {
     const SortChunk& chunk = *chunks_[row >> kChunkShift];
     return chunk.words + uint64_t{w} * chunk.capacity + (row & (kChunkRows - 1));
   }
-  const uint8_t* Tuple(uint64_t row) const { return chunks_[row >> kChunkShift]->tuples + (row & (kChunkRows - 1)) * tuple_bytes_; }
+  const uint8_t* Tuple(uint64_t row) const {
+    return chunks_[row >> kChunkShift]->tuples + (row & (kChunkRows - 1)) * tuple_bytes_;
+  }
   uint64_t RowId(uint64_t row) const { return chunks_[row >> kChunkShift]->RowId(row & (kChunkRows - 1)); }
   // What is to be asked for before RowId; null where it is near by anyway.
   const uint64_t* RowIdAt(uint64_t row) const {

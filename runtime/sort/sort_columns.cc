@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// A column of a sort's result comes out of one of three places. For `sort keys=i32:desc:out,utf8:out payload=i64 window=row_number`:
+// A column of a sort's result comes out of one of three places. For `sort keys=i32:desc:out,utf8:out payload=i64
+// window=row_number`:
 //
-//     i32          its bits of a word, since that is all that there is of it: no field of a tuple holds a number that a word has
-//     utf8, i64    a field of the tuple; the kernel's emit writes all fields of a block of rows at once. Of rows without tuples (here none,
-//                  as the i64 is payload) strings are looked up by their ranks, and floats come out of their words as numbers do
+//     i32          its bits of a word, since that is all that there is of it: no field of a tuple holds a number that a
+//     word has utf8, i64    a field of the tuple; the kernel's emit writes all fields of a block of rows at once. Of
+//     rows without tuples (here none,
+//                  as the i64 is payload) strings are looked up by their ranks, and floats come out of their words as
+//                  numbers do
 //     row_number   an array of the caller's
 //
-// Decoding a number undoes its encoding (sort_abi.h). The i32 key 5, descending, has the upper half of word 0, sign and all bits turned:
+// Decoding a number undoes its encoding (sort_abi.h). The i32 key 5, descending, has the upper half of word 0, sign and
+// all bits turned:
 //
 //     word 0       0x7ffffffa'........
 //     >> shift     0x7ffffffa
 //     ^ flip       0x00000005               flip = 0x7fffffff: all bits turned, and the sign bit once more
 //
-// which is a shift and an xor for every row of a block, so that one loop a key and storage is all code there is, and a vector's worth of
-// rows goes through it at a time.
+// which is a shift and an xor for every row of a block, so that one loop a key and storage is all code there is, and a
+// vector's worth of rows goes through it at a time.
 #include "runtime/sort/sort_columns.h"
 
 #include <algorithm>
@@ -33,7 +37,8 @@ namespace {
 
 using blocks::uint128_t;
 
-// Sets bits row, row+1, .. of a zeroed bitmap to bit(0), bit(1), .., a byte at a time where it can; answers how many of them are 1.
+// Sets bits row, row+1, .. of a zeroed bitmap to bit(0), bit(1), .., a byte at a time where it can; answers how many of
+// them are 1.
 template <class Bit>
 uint32_t WriteBits(Bit&& bit, uint32_t n, uint8_t* bitmap, uint64_t row) {
   uint32_t num_set = 0, i = 0;
@@ -97,10 +102,12 @@ SortColumnWriter::SortColumnWriter(std::shared_ptr<const SortDescriptor> descrip
   }
 }
 
-void SortColumnWriter::AppendWords(uint32_t key, const SortedBlock& block, uint32_t n, QuernOutColumn* out, uint64_t out_row) const {
+void SortColumnWriter::AppendWords(uint32_t key, const SortedBlock& block, uint32_t n, QuernOutColumn* out,
+                                   uint64_t out_row) const {
   const QuernSortKey& k = descriptor_->get()->keys[key];
   const RowParts rows(descriptor_->get(), &k, block.words);
-  if (k.nullable) out->null_count += n - WriteBits([&](uint32_t i) { return rows.Valid(i); }, n, out->validity, out_row);
+  if (k.nullable)
+    out->null_count += n - WriteBits([&](uint32_t i) { return rows.Valid(i); }, n, out->validity, out_row);
   const auto write = [&]<bool kIsFloat = false>(auto zero) {
     using T = decltype(zero);
     WriteNumbers<T, kIsFloat>(rows, n, static_cast<T*>(out->values) + out_row);
@@ -135,7 +142,9 @@ absl::StatusOr<uint32_t> SortColumnWriter::AppendRanked(const SortedBlock& block
       const uint32_t key = descriptor_->fields()[f].index;
       if (!IsVariable(descriptor.keys[key].storage)) continue;
       visit(descriptor.rows.build[f],
-            RankedSource{{&descriptor, &descriptor.keys[key], block.words}, {&descriptor, &descriptor.keys[key], block.words}, block.ranked[key]},
+            RankedSource{{&descriptor, &descriptor.keys[key], block.words},
+                         {&descriptor, &descriptor.keys[key], block.words},
+                         block.ranked[key]},
             &out->columns()[field_columns_[f]]);
     }
   };
@@ -157,7 +166,8 @@ absl::StatusOr<uint32_t> SortColumnWriter::AppendRanked(const SortedBlock& block
   });
   for (uint32_t f = 0; f < descriptor.rows.num_build; ++f) {
     const uint32_t key = descriptor_->fields()[f].index;
-    if (!IsVariable(descriptor.keys[key].storage)) AppendWords(key, block, n, &out->columns()[field_columns_[f]], out->num_rows());
+    if (!IsVariable(descriptor.keys[key].storage))
+      AppendWords(key, block, n, &out->columns()[field_columns_[f]], out->num_rows());
   }
   return n;
 }
@@ -165,7 +175,8 @@ absl::StatusOr<uint32_t> SortColumnWriter::AppendRanked(const SortedBlock& block
 absl::StatusOr<uint32_t> SortColumnWriter::AppendFields(const SortedBlock& block, uint32_t n, OutputBatch* out) {
   const size_t num_fields = fields_.size();
   // Where all columns are fields they lie side by side already.
-  const bool in_place = num_fields == out->num_columns() && std::is_sorted(field_columns_.begin(), field_columns_.end());
+  const bool in_place =
+      num_fields == out->num_columns() && std::is_sorted(field_columns_.begin(), field_columns_.end());
   QuernJoinProbeArgs args = {};
   args.descriptor = &descriptor_->get()->rows;
   args.out_build = in_place ? out->columns() : fields_.data();

@@ -18,14 +18,16 @@ namespace quern {
 
 // Rows in the order in which they come out; what no column of the descriptor is made of may be null.
 struct SortedBlock {
-  uint32_t n = 0;                          // up to kMaxBatchRows
-  const uint64_t* const* words = nullptr;  // words[w][i]: word w of row i; only the words of keys that come out of them are read
-  const uint64_t* tuples = nullptr;        // addresses
+  uint32_t n = 0;  // up to kMaxBatchRows
+  const uint64_t* const* words =
+      nullptr;  // words[w][i]: word w of row i; only the words of keys that come out of them are read
+  const uint64_t* tuples = nullptr;  // addresses
   const uint64_t* row_ids = nullptr;
   const uint64_t* row_numbers = nullptr;
   const uint64_t* ranks = nullptr;
   const uint64_t* dense_ranks = nullptr;
-  // Where rows have no tuples, but words say all fields: the strings of each key by their ranks, which are in the words.
+  // Where rows have no tuples, but words say all fields: the strings of each key by their ranks, which are in the
+  // words.
   const blocks::Bytes* const* ranked = nullptr;
 };
 
@@ -34,9 +36,10 @@ class SortColumnWriter {
  public:
   SortColumnWriter(std::shared_ptr<const SortDescriptor> descriptor, SortEntrySource entry_points);
 
-  // Appends the block's rows to `out`, whose columns are SortOutputTypes(spec), from row out->num_rows() on, and counts them there; answers
-  // how many fit: fewer than n where the batch is full, or a string column's offsets end. A batch without columns counts. *Cost*: a random
-  // line a row where tuples have fields; who prefetched them has them. *Errors*: ResourceExhausted, also where one value does not fit.
+  // Appends the block's rows to `out`, whose columns are SortOutputTypes(spec), from row out->num_rows() on, and counts
+  // them there; answers how many fit: fewer than n where the batch is full, or a string column's offsets end. A batch
+  // without columns counts. *Cost*: a random line a row where tuples have fields; who prefetched them has them.
+  // *Errors*: ResourceExhausted, also where one value does not fit.
   absl::StatusOr<uint32_t> Append(const SortedBlock& block, OutputBatch* out);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoding makes 0 of -0 and one NaN of all, so that words order them as equal. A float that came as neither comes out of its word bit by
-// bit; whether all do is known by looking at each once, while it is in the cache for being encoded:
+// Encoding makes 0 of -0 and one NaN of all, so that words order them as equal. A float that came as neither comes out
+// of its word bit by bit; whether all do is known by looking at each once, while it is in the cache for being encoded:
 //
 //     2.5, 0, inf, 0x7ff8000000000000     come out of their words
 //     -0, 0xfff8000000000000              "odd": what came is kept in tuples
@@ -68,7 +68,8 @@ bool AnyOddPicked(const QuernColumn& column, const uint32_t* rows, uint32_t n) {
 
 bool HasOddFloat(const QuernSortKey& key, const QuernColumn& column, uint64_t first, const uint32_t* rows, uint32_t n) {
   static const OddLoops loops = LoopsOfMachine();
-  if (rows != nullptr) return key.storage == kF32 ? AnyOddPicked<uint32_t>(column, rows, n) : AnyOddPicked<uint64_t>(column, rows, n);
+  if (rows != nullptr)
+    return key.storage == kF32 ? AnyOddPicked<uint32_t>(column, rows, n) : AnyOddPicked<uint64_t>(column, rows, n);
   if (key.storage == kF32) return loops.of_f32(static_cast<const uint32_t*>(column.values) + first, n);
   return loops.of_f64(static_cast<const uint64_t*>(column.values) + first, n);
 }

@@ -73,8 +73,9 @@ struct RowCodes {
   uint32_t operator[](uint32_t i) const { return static_cast<uint32_t>(words[i] >> shift & mask); }
 };
 
-// Whether one of n values, rows as in kernel_abi.h, is a float that its word does not give back: -0, or a NaN that is not the one NaN of
-// words. Nulls do not count, but their values may, where rows are neighbours. *Cost*: about 0.1 ns a row.
+// Whether one of n values, rows as in kernel_abi.h, is a float that its word does not give back: -0, or a NaN that is
+// not the one NaN of words. Nulls do not count, but their values may, where rows are neighbours. *Cost*: about 0.1 ns a
+// row.
 bool HasOddFloat(const QuernSortKey& key, const QuernColumn& column, uint64_t first, const uint32_t* rows, uint32_t n);
 
 }  // namespace quern

@@ -14,13 +14,15 @@
 //         24      1  null bits  of keys[1]
 //     tuple_bytes 32
 //
-// Bits that are the same in all rows cost nothing, since entries are made of those that vary (sort_prefixes.h); hence parts are placed
-// without care for gaps, but in order and never across two words. Bytes of a string begin in a word that others began where four of them
-// fit, so that the first word, which decides most comparisons, says as much as it can.
+// Bits that are the same in all rows cost nothing, since entries are made of those that vary (sort_prefixes.h); hence
+// parts are placed without care for gaps, but in order and never across two words. Bytes of a string begin in a word
+// that others began where four of them fit, so that the first word, which decides most comparisons, says as much as it
+// can.
 //
-// Integers come out of their words again. Floats may not, since -0 and NaNs lose their bits in them, nor do strings: these are fields of
-// the tuple, and so are, not coming out, keys whose words may not say all. Where all fields are such keys, a sort may find that it needs no
-// tuples (local_rows.cc). A comparison sort has all keys as fields and reads no words.
+// Integers come out of their words again. Floats may not, since -0 and NaNs lose their bits in them, nor do strings:
+// these are fields of the tuple, and so are, not coming out, keys whose words may not say all. Where all fields are
+// such keys, a sort may find that it needs no tuples (local_rows.cc). A comparison sort has all keys as fields and
+// reads no words.
 #include "runtime/sort/sort_descriptor.h"
 
 #include <algorithm>
@@ -57,7 +59,8 @@ std::string PartText(const QuernSortPart& part, const KeySpec& key) {
     case kNullPart: return key.nulls_first ? "not null" : "null";
     case kBytesPart: {
       const uint32_t last = part.first_byte + part.bits / 8 - 1;
-      return "bytes " + std::to_string(part.first_byte) + " to " + std::to_string(last) + (key.descending ? ", descending" : "");
+      return "bytes " + std::to_string(part.first_byte) + " to " + std::to_string(last) +
+             (key.descending ? ", descending" : "");
     }
     case kHighPart: return "upper half" + std::string(key.descending ? ", descending" : "");
     case kValuePart: break;
@@ -76,7 +79,7 @@ NeededSortEntryPoints EntryPointsOf(const QuernSortDescriptor& descriptor) {
   needed.compare = std::any_of(descriptor.keys, descriptor.keys + descriptor.num_keys, has_field);
   needed.sort = std::all_of(descriptor.keys, descriptor.keys + descriptor.num_keys, has_field);
   needed.reserve_output = std::any_of(descriptor.rows.build, descriptor.rows.build + descriptor.rows.num_build,
-                           [](const QuernField& field) { return IsVariable(field.storage); });
+                                      [](const QuernField& field) { return IsVariable(field.storage); });
   needed.emit = descriptor.rows.num_build != 0;
   return needed;
 }
@@ -214,14 +217,17 @@ void SortDescriptor::PlaceFields() {
 }
 
 std::string SortDescriptor::Print() const {
-  const auto pad = [](const std::string& text, size_t width) { return text + std::string(width - std::min(width, text.size()), ' '); };
+  const auto pad = [](const std::string& text, size_t width) {
+    return text + std::string(width - std::min(width, text.size()), ' ');
+  };
   std::string text = "word  bits    of        part\n";
   for (const QuernSortPart& part : parts_) {
-    const std::string bits =
-        part.bits == 1 ? std::to_string(part.shift) : std::to_string(part.shift + part.bits - 1) + ".." + std::to_string(part.shift);
+    const std::string bits = part.bits == 1
+                                 ? std::to_string(part.shift)
+                                 : std::to_string(part.shift + part.bits - 1) + ".." + std::to_string(part.shift);
     const std::string word = std::to_string(part.word);
-    text += std::string(4 - word.size(), ' ') + word + "  " + pad(bits, 6) + "  " + pad(Numbered("keys", part.key), 8) + "  " +
-            PartText(part, spec_.keys[part.key]) + "\n";
+    text += std::string(4 - word.size(), ' ') + word + "  " + pad(bits, 6) + "  " + pad(Numbered("keys", part.key), 8) +
+            "  " + PartText(part, spec_.keys[part.key]) + "\n";
   }
   text += "num_words " + std::to_string(descriptor_.num_words) + "\n";
   if (!has_tuples()) return text + "tuple_bytes 0\n";

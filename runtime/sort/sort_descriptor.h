@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a sort's spec to the descriptor that kernels are specialised for: which bits of which word each key takes, and what a tuple holds.
+// From a sort's spec to the descriptor that kernels are specialised for: which bits of which word each key takes, and
+// what a tuple holds.
 #ifndef QUERN_RUNTIME_SORT_SORT_DESCRIPTOR_H_
 #define QUERN_RUNTIME_SORT_SORT_DESCRIPTOR_H_
 

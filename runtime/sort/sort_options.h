@@ -9,8 +9,8 @@
 
 namespace quern {
 
-// kRadix: keys are encoded to words, and entries of words are sorted. kComparison: tuples are sorted by comparing their fields, as engines
-// do that compile comparisons alone; there to be measured against.
+// kRadix: keys are encoded to words, and entries of words are sorted. kComparison: tuples are sorted by comparing their
+// fields, as engines do that compile comparisons alone; there to be measured against.
 enum class SortMethod : uint8_t { kRadix, kComparison };
 
 struct SortOptions {
@@ -18,9 +18,10 @@ struct SortOptions {
   PrefetchSchedules prefetch;
   bool huge_pages = true;
   uint64_t bucket_bytes = uint64_t{1} << 18;  // of entries that are sorted in the L2 cache at a time
-  uint32_t dictionary_rows = 65536;                 // of a side, from which strings that are few get codes; up to kChunkRows; 0: never
-  uint32_t prefix_words = 2;                   // words of an entry at most; one more where it then holds all that comes out of it; 1 to 4
-  uint64_t top_rows = 262144;                 // limits up to which rows that cannot come out are dropped as they arrive
+  uint32_t dictionary_rows = 65536;  // of a side, from which strings that are few get codes; up to kChunkRows; 0: never
+  uint32_t prefix_words =
+      2;  // words of an entry at most; one more where it then holds all that comes out of it; 1 to 4
+  uint64_t top_rows = 262144;  // limits up to which rows that cannot come out are dropped as they arrive
 };
 
 }  // namespace quern

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact widths. Bits that are the same in all rows order nothing, so that an entry leaves them out. Of keys=i32,i64 and values
+// Exact widths. Bits that are the same in all rows order nothing, so that an entry leaves them out. Of keys=i32,i64 and
+// values
 //
 //     1,000,000 rows; i32 from 0 to 999, i64 from -3 to 2^40
 //
-// the first varies in 10 bits and the second in 42 (and its sign), the row's number takes 20: 73 bits, two words of 64 instead of the three
-// that the types would take. i32 alone: 30 bits, one word. Sorting one word is a matter of vectors, and moving two costs less than moving
-// three.
+// the first varies in 10 bits and the second in 42 (and its sign), the row's number takes 20: 73 bits, two words of 64
+// instead of the three that the types would take. i32 alone: 30 bits, one word. Sorting one word is a matter of
+// vectors, and moving two costs less than moving three.
 //
 //     entry   63          54 53                              0
 //     word 0  | 10 bits     | upper 43 - 0 bits of i64 ..     |
 //     word 1  | .. the rest  |             row number, 20 bits |
 //
-// Which bits vary is known by or-ing and and-ing all words. Bits that do not vary between others are left out too (PEXT): of lower case
-// letters, 5 to 6 of 8 bits stay. Machines without it leave out what is above and below, by a shift.
+// Which bits vary is known by or-ing and and-ing all words. Bits that do not vary between others are left out too
+// (PEXT): of lower case letters, 5 to 6 of 8 bits stay. Machines without it leave out what is above and below, by a
+// shift.
 //
-// The order of arrival is the order of row numbers, and these are in the entry's lowest bits: no two entries are equal, and whatever sorts
-// them is stable. Keys that come out alone and are held whole have no row numbers at all, and so need none of it.
+// The order of arrival is the order of row numbers, and these are in the entry's lowest bits: no two entries are equal,
+// and whatever sorts them is stable. Keys that come out alone and are held whole have no row numbers at all, and so
+// need none of it.
 #include "runtime/sort/sort_prefixes.h"
 
 #include <algorithm>
@@ -47,7 +50,9 @@ uint32_t LowestBit(uint64_t mask) { return static_cast<uint32_t>(std::countr_zer
 uint32_t HighestBit(uint64_t mask) { return 63 - static_cast<uint32_t>(std::countl_zero(mask)); }
 uint64_t Ones(uint32_t n) { return n == 0 ? 0 : ~uint64_t{0} >> (64 - n); }
 // From the lowest bit of a mask to its highest.
-uint64_t Range(uint64_t mask) { return mask == 0 ? 0 : Ones(HighestBit(mask) - LowestBit(mask) + 1) << LowestBit(mask); }
+uint64_t Range(uint64_t mask) {
+  return mask == 0 ? 0 : Ones(HighestBit(mask) - LowestBit(mask) + 1) << LowestBit(mask);
+}
 
 // The lowest n bits of a mask.
 uint64_t LowestOf(uint64_t mask, uint32_t n) {
@@ -63,7 +68,8 @@ uint32_t WordsFor(uint64_t bits) { return static_cast<uint32_t>((bits + 63) / 64
 
 }  // namespace
 
-PrefixLayout::PrefixLayout(const std::vector<KeyComparison>& steps, const std::vector<WordBits64>& bits, uint32_t row_bits, uint32_t most_words)
+PrefixLayout::PrefixLayout(const std::vector<KeyComparison>& steps, const std::vector<WordBits64>& bits,
+                           uint32_t row_bits, uint32_t most_words)
     : bits_(bits), row_bits_(row_bits) {
   uint64_t exact = row_bits, ranges = row_bits;
   size_t num_words = 0;
@@ -72,7 +78,8 @@ PrefixLayout::PrefixLayout(const std::vector<KeyComparison>& steps, const std::v
     exact += BitsOf(mask);
     ranges += BitsOf(Range(mask));
   }
-  // Picking bits also makes the highest ones, by which entries are partitioned, differ: text has three constant bits in each byte.
+  // Picking bits also makes the highest ones, by which entries are partitioned, differ: text has three constant bits in
+  // each byte.
   const bool gathers = GathersBits() && exact < ranges;
   words_ = std::clamp(WordsFor(gathers ? exact : ranges), 1u, most_words);
   const uint32_t room = 64 * words_ - row_bits;
@@ -134,7 +141,8 @@ bool PrefixLayout::PackOne(const SortChunk& chunk, uint32_t begin, uint32_t n, u
   return true;
 }
 
-void PrefixLayout::Pack(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t first_number, uint64_t* entries) const {
+void PrefixLayout::Pack(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t first_number,
+                        uint64_t* entries) const {
   if (words_ == 1 && row_bits_ == 0 && PackOne(chunk, begin, n, entries)) return;
   uint64_t buffer[kMaxEntryWords][kBlockRows];
   uint64_t* lanes[kMaxEntryWords];
@@ -142,7 +150,8 @@ void PrefixLayout::Pack(const SortChunk& chunk, uint32_t begin, uint32_t n, uint
     lanes[w] = words_ == 1 ? entries : buffer[w];
     std::fill(lanes[w], lanes[w] + n, uint64_t{0});
   }
-  for (const Piece& piece : pieces_) PackPiece(piece, chunk.words + uint64_t{piece.word} * chunk.capacity + begin, n, lanes);
+  for (const Piece& piece : pieces_)
+    PackPiece(piece, chunk.words + uint64_t{piece.word} * chunk.capacity + begin, n, lanes);
   if (row_bits_ != 0) {
     uint64_t* const last = lanes[words_ - 1];
     for (uint32_t i = 0; i < n; ++i) last[i] |= first_number + begin + i;
@@ -190,8 +199,8 @@ void PrefixLayout::UnpackRows(const uint64_t* entries, uint32_t n, uint64_t* row
   });
 }
 
-void PrefixLayout::Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w, const PrefetchSetting& setting,
-                         uint64_t* out) const {
+void PrefixLayout::Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w,
+                          const PrefetchSetting& setting, uint64_t* out) const {
   const uint64_t varying = bits_[w].varying(), constant = bits_[w].all;
   const Piece* const held = HolderOf(w);
   if (varying == 0) {
@@ -216,7 +225,8 @@ void PrefixLayout::Unpack(const SortChunks& chunks, const uint64_t* entries, uin
     const uint32_t ahead = setting.distance == kWholeBatch ? std::min(kWordsAhead, n) : RowsAhead(setting, n);
     WithPrefetch(setting, [&]<class Prefetch>() {
       const auto word_at = [&](uint32_t i) { return chunks.WordAt(w, RowOf(entries + uint64_t{i} * words_)); };
-      ForEachRow<Prefetch>(n, ahead, [&](uint32_t i) { Prefetch::For(word_at(i)); }, [&](uint32_t i) { out[i] = *word_at(i); });
+      ForEachRow<Prefetch>(
+          n, ahead, [&](uint32_t i) { Prefetch::For(word_at(i)); }, [&](uint32_t i) { out[i] = *word_at(i); });
     });
   }
 }

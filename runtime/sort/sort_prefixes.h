@@ -23,16 +23,18 @@ struct WordBits64 {
 
 class PrefixLayout {
  public:
-  // bits: by word. row_bits: of a row's number; 0 where no entry needs one. most_words: 1 to kMaxEntryWords, where keys and row number do
-  // not fit fewer.
-  PrefixLayout(const std::vector<KeyComparison>& steps, const std::vector<WordBits64>& bits, uint32_t row_bits, uint32_t most_words);
+  // bits: by word. row_bits: of a row's number; 0 where no entry needs one. most_words: 1 to kMaxEntryWords, where keys
+  // and row number do not fit fewer.
+  PrefixLayout(const std::vector<KeyComparison>& steps, const std::vector<WordBits64>& bits, uint32_t row_bits,
+               uint32_t most_words);
 
   uint32_t words() const { return words_; }
   uint32_t bytes() const { return words_ * 8; }
   uint32_t row_bits() const { return row_bits_; }
   uint64_t row_mask() const { return (uint64_t{1} << row_bits_) - 1; }
   uint32_t key_bits() const { return key_bits_; }  // in the entry
-  // What the entry does not say: the steps left, the first of them perhaps with the rest of a word. Empty: entries say all.
+  // What the entry does not say: the steps left, the first of them perhaps with the rest of a word. Empty: entries say
+  // all.
   const std::vector<KeyComparison>& rest() const { return rest_; }
 
   // Entries of rows begin .. begin+n-1 of a chunk, whose first row has this number; n up to kBlockRows.
@@ -41,8 +43,9 @@ class PrefixLayout {
   // The first word of each entry alone, without the row's number.
   void PackFirst(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t* first_words) const;
 
-  // Word w of the rows that n entries stand for. *Cost*: a random line a row where the entry does not hold it, asked for as the setting
-  // says; at kWholeBatch kWordsAhead rows ahead, since nothing waits for these lines but the copying of a word.
+  // Word w of the rows that n entries stand for. *Cost*: a random line a row where the entry does not hold it, asked
+  // for as the setting says; at kWholeBatch kWordsAhead rows ahead, since nothing waits for these lines but the copying
+  // of a word.
   static constexpr uint32_t kWordsAhead = 16;
   void Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w, const PrefetchSetting& setting,
               uint64_t* out) const;
@@ -59,7 +62,8 @@ class PrefixLayout {
   // Whether an entry says all of word w.
   bool Holds(uint32_t w) const { return bits_[w].varying() == 0 || HolderOf(w) != nullptr; }
 
-  // How many of an entry's highest bits say whether rows are equal by the first `num_keys` keys; UINT32_MAX where it does not say.
+  // How many of an entry's highest bits say whether rows are equal by the first `num_keys` keys; UINT32_MAX where it
+  // does not say.
   uint32_t PrefixBits(const QuernSortDescriptor& descriptor, uint32_t num_keys) const;
 
  private:

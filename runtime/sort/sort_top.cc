@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Under a limit of 100, a side keeps up to 1,224 rows. When they are there, it sorts them, keeps the first 100, and remembers the words of
-// the last of these, the bound: a row that comes after it can never come out. From then on a batch is encoded by word 0 alone ("lead"), and
-// looked at again only where that word is not above the bound's; of 10 million random rows about a thousand are. Sides tell each other
-// their bounds. (Top-N with a threshold that is pushed down: as DuckDB and DataFusion do.)
+// Under a limit of 100, a side keeps up to 1,224 rows. When they are there, it sorts them, keeps the first 100, and
+// remembers the words of the last of these, the bound: a row that comes after it can never come out. From then on a
+// batch is encoded by word 0 alone ("lead"), and looked at again only where that word is not above the bound's; of 10
+// million random rows about a thousand are. Sides tell each other their bounds. (Top-N with a threshold that is pushed
+// down: as DuckDB and DataFusion do.)
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -23,12 +24,14 @@ constexpr uint64_t kRowsBesideLimit = 1024;
 // The steps that words decide, before the first tail.
 std::vector<KeyComparison> WordSteps(const QuernSortDescriptor& descriptor, uint32_t incomplete) {
   std::vector<KeyComparison> steps = StepsOf(descriptor, incomplete);
-  steps.erase(std::find_if(steps.begin(), steps.end(), [](const KeyComparison& step) { return step.is_tail(); }), steps.end());
+  steps.erase(std::find_if(steps.begin(), steps.end(), [](const KeyComparison& step) { return step.is_tail(); }),
+              steps.end());
   return steps;
 }
 
 // As far as words say it.
-int CompareWords(const std::vector<KeyComparison>& steps, const uint64_t* a, uint64_t stride, const std::vector<uint64_t>& b) {
+int CompareWords(const std::vector<KeyComparison>& steps, const uint64_t* a, uint64_t stride,
+                 const std::vector<uint64_t>& b) {
   for (const KeyComparison& step : steps) {
     const uint64_t x = a[step.word * stride] & step.mask, y = b[step.word] & step.mask;
     if (x != y) return x < y ? -1 : 1;
@@ -63,8 +66,8 @@ uint32_t PickLeads(const uint64_t* leads, uint32_t n, uint64_t most, uint32_t* p
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx512f,avx512dq,avx512vl"))) uint32_t PickLeadsAvx512(const uint64_t* leads, uint32_t n, uint64_t most,
-                                                                              uint32_t* picked) {
+__attribute__((target("avx512f,avx512dq,avx512vl"))) uint32_t PickLeadsAvx512(const uint64_t* leads, uint32_t n,
+                                                                              uint64_t most, uint32_t* picked) {
   typedef uint64_t U64x8 __attribute__((vector_size(64)));
   uint32_t num_picked = 0, i = 0;
   for (; i + 64 <= n; i += 64) {
@@ -115,7 +118,8 @@ uint32_t LocalRows::SelectTop(const Block& block, uint32_t* rows) {
 #else
   const auto pick = PickLeads;
 #endif
-  const uint32_t num_leading = pick(lead_.data(), block.n, bound_->words[0] | UndecidedByLead(descriptor), picked_.data());
+  const uint32_t num_leading =
+      pick(lead_.data(), block.n, bound_->words[0] | UndecidedByLead(descriptor), picked_.data());
   if (num_leading == 0) return 0;
   for (uint32_t i = 0; i < num_leading; ++i)
     rows[i] = block.rows != nullptr ? block.rows[picked_[i]] : static_cast<uint32_t>(block.first + picked_[i]);
@@ -137,7 +141,8 @@ uint32_t LocalRows::SelectTop(const Block& block, uint32_t* rows) {
 
 absl::Status LocalRows::AppendTop(const Block& block) {
   const std::shared_ptr<const SortBound> shared = context_.threshold->Get();
-  if (shared != nullptr && shared != bound_ && (bound_ == nullptr || CompareBounds(*context_.descriptor->get(), *shared, *bound_) < 0)) {
+  if (shared != nullptr && shared != bound_ &&
+      (bound_ == nullptr || CompareBounds(*context_.descriptor->get(), *shared, *bound_) < 0)) {
     bound_ = shared;
     drops_ties_ = shared->drops_ties;
   }
@@ -162,7 +167,8 @@ absl::Status LocalRows::AppendTop(const Block& block) {
 absl::Status LocalRows::CopyStrings(uint8_t* tuples, uint32_t n) {
   const QuernJoinDescriptor& descriptor = context_.descriptor->get()->rows;
   for (uint32_t f = 0; f < descriptor.num_build + descriptor.num_residual; ++f) {
-    const QuernField& field = f < descriptor.num_build ? descriptor.build[f] : descriptor.build_residual[f - descriptor.num_build];
+    const QuernField& field =
+        f < descriptor.num_build ? descriptor.build[f] : descriptor.build_residual[f - descriptor.num_build];
     if (!IsVariable(field.storage)) continue;
     for (uint32_t i = 0; i < n; ++i) {
       uint8_t* const tuple = tuples + uint64_t{i} * descriptor.tuple_bytes;
@@ -183,7 +189,8 @@ absl::Status LocalRows::KeepRow(const SortedRows& sorted, uint64_t row, uint64_t
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   QUERN_ASSIGN_OR_RETURN(SortChunk * chunk, ChunkFor(num_left));
   const uint32_t at = chunk->num_rows;
-  for (uint32_t w = 0; w < descriptor.num_words; ++w) chunk->words[uint64_t{w} * chunk->capacity + at] = sorted.chunks().Word(w, row);
+  for (uint32_t w = 0; w < descriptor.num_words; ++w)
+    chunk->words[uint64_t{w} * chunk->capacity + at] = sorted.chunks().Word(w, row);
   if (descriptor.rows.tuple_bytes != 0) {
     uint8_t* const tuple = chunk->tuples + uint64_t{at} * descriptor.rows.tuple_bytes;
     std::memcpy(tuple, sorted.chunks().Tuple(row), descriptor.rows.tuple_bytes);
@@ -198,14 +205,15 @@ absl::Status LocalRows::KeepRow(const SortedRows& sorted, uint64_t row, uint64_t
   return absl::OkStatus();
 }
 
-// Sorts what is there and keeps the first `limit` rows, in order, in new memory. Of rows that are equal but for their row ids, places say
-// from now on which came first.
+// Sorts what is there and keeps the first `limit` rows, in order, in new memory. Of rows that are equal but for their
+// row ids, places say from now on which came first.
 absl::Status LocalRows::KeepTop() {
   SortInput input;
   AddTo(&input);
   SortedRows sorted(context_, std::move(input), /*needs_rows=*/true);
   QUERN_RETURN_IF_ERROR(sorted.RunTasks());
-  const auto old_memory = std::exchange(memory_, std::make_shared<Memory>(context_.budget, context_.options.huge_pages));
+  const auto old_memory =
+      std::exchange(memory_, std::make_shared<Memory>(context_.budget, context_.options.huge_pages));
   const auto old_chunks = std::exchange(chunks_, {});
   num_rows_ = 0;
   row_ids_grow_ = false;
@@ -220,7 +228,8 @@ absl::Status LocalRows::LowerBound() {
   const SortChunk& chunk = chunks_.back();
   const uint32_t last = chunk.num_rows - 1;
   auto bound = std::make_shared<SortBound>();
-  for (uint32_t w = 0; w < descriptor.num_words; ++w) bound->words.push_back(chunk.words[uint64_t{w} * chunk.capacity + last]);
+  for (uint32_t w = 0; w < descriptor.num_words; ++w)
+    bound->words.push_back(chunk.words[uint64_t{w} * chunk.capacity + last]);
   bound->incomplete = incomplete_;
   bound->drops_ties = !context_.descriptor->spec().stable;
   if (descriptor.rows.tuple_bytes != 0) {

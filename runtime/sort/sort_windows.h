@@ -12,7 +12,8 @@
 
 namespace quern {
 
-// *Threads*: different ranges of whole blocks may be marked at the same time; Finish when all are; then any number read.
+// *Threads*: different ranges of whole blocks may be marked at the same time; Finish when all are; then any number
+// read.
 class SortWindows {
  public:
   static constexpr uint32_t kBlockRows = 512;
@@ -24,7 +25,8 @@ class SortWindows {
   void MarkPeers(uint64_t position) { Set(peers_, position); }
   void Finish();
 
-  // Of rows position .. position+n-1: their numbers, ranks and dense ranks in their partitions, from 1; null where not wanted.
+  // Of rows position .. position+n-1: their numbers, ranks and dense ranks in their partitions, from 1; null where not
+  // wanted.
   void Fill(uint64_t position, uint32_t n, uint64_t* row_numbers, uint64_t* ranks, uint64_t* dense_ranks) const;
 
  private:
@@ -35,7 +37,9 @@ class SortWindows {
     uint64_t dense_rank = 0;
     void Step(const SortWindows& windows, uint64_t position);
   };
-  static void Set(const HugeBuffer& bits, uint64_t i) { reinterpret_cast<uint64_t*>(bits.data())[i / 64] |= uint64_t{1} << (i % 64); }
+  static void Set(const HugeBuffer& bits, uint64_t i) {
+    reinterpret_cast<uint64_t*>(bits.data())[i / 64] |= uint64_t{1} << (i % 64);
+  }
   static bool Get(const HugeBuffer& bits, uint64_t i) {
     return (reinterpret_cast<const uint64_t*>(bits.data())[i / 64] >> (i % 64) & 1) != 0;
   }

@@ -2,16 +2,17 @@
 // The way of 10,000,000 rows of keys=i64 payload=rowid, in phases whose tasks any thread may take:
 //
 //     begin    which bits vary, of all words: 64; a row's number takes 24: entries of two words, 160 MB
-//     scan     task = chunk of 131,072 rows: counts entries by bucket (bucket_map.h), and how often the first word rises and falls
-//     place    task = chunk: makes entries and deals them out to 1024 buckets, of 156 KB each
-//     sort     task = some buckets: each is sorted in the L2 cache (prefix_sort.h), then rows that tie (collision_sort.h)
-//     windows  task = 64 Ki positions: where partitions and peers begin
+//     scan     task = chunk of 131,072 rows: counts entries by bucket (bucket_map.h), and how often the first word
+//     rises and falls place    task = chunk: makes entries and deals them out to 1024 buckets, of 156 KB each sort task
+//     = some buckets: each is sorted in the L2 cache (prefix_sort.h), then rows that tie (collision_sort.h) windows
+//     task = 64 Ki positions: where partitions and peers begin
 //
-// An entry is made where it is partitioned, never stored before; scanning makes its first word alone. Where words never fall (or never rise,
-// and are all different), entries are placed in order (or back to front), and sorting looks only at those whose first words are equal.
-// Where they fall seldom, what is out of place is taken out and merged back; if that is too much, entries are partitioned after all. What
-// fits a part of the L2 cache is one task without a scan. Where all columns come out of words (of strings: ranks), an entry has no row's
-// number, and nothing of the row it was made of is read again. A comparison sort has but one task: it sorts the addresses of tuples.
+// An entry is made where it is partitioned, never stored before; scanning makes its first word alone. Where words never
+// fall (or never rise, and are all different), entries are placed in order (or back to front), and sorting looks only
+// at those whose first words are equal. Where they fall seldom, what is out of place is taken out and merged back; if
+// that is too much, entries are partitioned after all. What fits a part of the L2 cache is one task without a scan.
+// Where all columns come out of words (of strings: ranks), an entry has no row's number, and nothing of the row it was
+// made of is read again. A comparison sort has but one task: it sorts the addresses of tuples.
 #include "runtime/sort/sorted_rows.h"
 
 #include <algorithm>
@@ -34,8 +35,10 @@ constexpr uint64_t kSampleWords = 16384;
 }  // namespace
 
 struct SortedRows::Worker {
-  Worker(const SortContext& context, const PrefixLayout& layout, const SortChunks& chunks, bool by_row_id, const PrefetchSetting& of_ties)
-      : sorter(layout.words(), context.budget), ties(context.descriptor->get(), &layout, &chunks, by_row_id, of_ties, context.budget) {}
+  Worker(const SortContext& context, const PrefixLayout& layout, const SortChunks& chunks, bool by_row_id,
+         const PrefetchSetting& of_ties)
+      : sorter(layout.words(), context.budget),
+        ties(context.descriptor->get(), &layout, &chunks, by_row_id, of_ties, context.budget) {}
   PrefixSorter sorter;
   CollisionSorter ties;
 };
@@ -47,11 +50,13 @@ SortedRows::SortedRows(const SortContext& context, SortInput input, bool needs_r
   for (const SortChunk* chunk : input_.chunks) {
     bases_.push_back(num_rows_);
     num_rows_ += chunk->num_rows;
-    const uint64_t row_bytes = uint64_t{descriptor.num_words} * sizeof(uint64_t) + (chunk->tuples == nullptr ? 0 : descriptor.rows.tuple_bytes);
+    const uint64_t row_bytes = uint64_t{descriptor.num_words} * sizeof(uint64_t) +
+                               (chunk->tuples == nullptr ? 0 : descriptor.rows.tuple_bytes);
     stored_bytes_ += chunk->num_rows * (row_bytes + (chunk->row_ids == nullptr ? 0 : sizeof(uint64_t)));
   }
   for (uint32_t f = 0; f < descriptor.rows.num_build; ++f)
-    if (blocks::IsVariableStorage(descriptor.rows.build[f].storage)) string_offsets_.push_back(descriptor.rows.build[f].tuple_offset);
+    if (blocks::IsVariableStorage(descriptor.rows.build[f].storage))
+      string_offsets_.push_back(descriptor.rows.build[f].tuple_offset);
   by_row_id_ = context_.descriptor->spec().stable && !input_.rows_in_order;
   decodes_ = context_.descriptor->has_tuples() && num_rows_ != 0 && !input_.needs_tuples;
   ranked_of_key_.resize(descriptor.num_keys);
@@ -66,9 +71,11 @@ void SortedRows::FindWordsRead() {
     const bool is_field = column.source == SortColumn::Source::kField && decodes_;
     reads_row_ids_ |= column.source == SortColumn::Source::kRowId;
     if (column.source != SortColumn::Source::kWords && !is_field) continue;
-    const QuernSortKey& key = descriptor.keys[is_field ? context_.descriptor->fields()[column.index].index : column.index];
+    const QuernSortKey& key =
+        descriptor.keys[is_field ? context_.descriptor->fields()[column.index].index : column.index];
     for (uint32_t p = key.first_part; p < key.first_part + key.num_parts; ++p) {
-      const bool is_rest = descriptor.parts[p].kind == kBytesPart && descriptor.parts[p].first_byte != 0;  // ranks are in the first
+      const bool is_rest =
+          descriptor.parts[p].kind == kBytesPart && descriptor.parts[p].first_byte != 0;  // ranks are in the first
       if (!is_rest) words_read_.push_back(descriptor.parts[p].word);
     }
   }
@@ -78,7 +85,9 @@ void SortedRows::FindWordsRead() {
 
 SortedRows::~SortedRows() = default;
 
-uint32_t SortedRows::entry_bytes() const { return compares() ? sizeof(uint8_t*) : layout_.has_value() ? layout_->bytes() : 0; }
+uint32_t SortedRows::entry_bytes() const {
+  return compares() ? sizeof(uint8_t*) : layout_.has_value() ? layout_->bytes() : 0;
+}
 uint32_t SortedRows::key_bits() const { return layout_.has_value() ? layout_->key_bits() : 0; }
 uint64_t SortedRows::RowAt(uint64_t position) const { return layout_->RowOf(EntryAt(position)); }
 
@@ -130,8 +139,8 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
   if (compares()) {
     stage_ = Stage::kSort;
     method_ = "comparison";
-    QUERN_ASSIGN_OR_RETURN(pointers_, HugeBuffer::Allocate(context_.budget, num_rows_ * 2 * sizeof(uint8_t*), context_.options.huge_pages,
-                                                           Contents::kAnything));
+    QUERN_ASSIGN_OR_RETURN(pointers_, HugeBuffer::Allocate(context_.budget, num_rows_ * 2 * sizeof(uint8_t*),
+                                                           context_.options.huge_pages, Contents::kAnything));
     return PhaseOver(1, &SortedRows::SortTuples);
   }
   input_.bits.resize(descriptor.num_words);
@@ -141,25 +150,29 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
                                : chunks_.size() == 1 ? std::max<uint64_t>(num_rows_, 1) - 1
                                                      : (chunks_.size() << kChunkShift) - 1;
   const auto row_bits = static_cast<uint32_t>(std::bit_width(last_number));
-  layout_.emplace(steps, input_.bits, needs_rows_ ? row_bits : 0, needs_rows_ ? context_.options.prefix_words : kMaxEntryWords);
+  layout_.emplace(steps, input_.bits, needs_rows_ ? row_bits : 0,
+                  needs_rows_ ? context_.options.prefix_words : kMaxEntryWords);
   // Keys that no entry holds whole take rows to be looked up.
-  if (!needs_rows_ && !layout_->rest().empty()) layout_.emplace(steps, input_.bits, row_bits, context_.options.prefix_words);
+  if (!needs_rows_ && !layout_->rest().empty())
+    layout_.emplace(steps, input_.bits, row_bits, context_.options.prefix_words);
   // A number that comes out of an entry which does not hold it whole is a random line a row; one word more costs less.
   const auto is_cut = [this](uint32_t word) { return !layout_->Holds(word); };
-  if (needs_rows_ && context_.options.prefix_words < kMaxEntryWords && std::any_of(words_read_.begin(), words_read_.end(), is_cut)) {
+  if (needs_rows_ && context_.options.prefix_words < kMaxEntryWords &&
+      std::any_of(words_read_.begin(), words_read_.end(), is_cut)) {
     PrefixLayout wider(steps, input_.bits, row_bits, context_.options.prefix_words + 1);
     if (wider.rest().empty()) layout_.emplace(std::move(wider));
   }
   partition_bits_ = layout_->PrefixBits(descriptor, context_.descriptor->spec().partition);
   if (partition_bits_ == UINT32_MAX) {
     QuernSortDescriptor prefix = descriptor;
-    while (prefix.num_parts > 0 && prefix.parts[prefix.num_parts - 1].key >= context_.descriptor->spec().partition) --prefix.num_parts;
+    while (prefix.num_parts > 0 && prefix.parts[prefix.num_parts - 1].key >= context_.descriptor->spec().partition)
+      --prefix.num_parts;
     partition_steps_ = StepsOf(prefix, input_.incomplete);
     for (KeyComparison& step : partition_steps_)  // the bytes of strings that have codes are anything
       if (!step.is_tail()) step.mask &= input_.bits[step.word].varying();
   }
-  QUERN_ASSIGN_OR_RETURN(
-      entries_, HugeBuffer::Allocate(context_.budget, num_rows_ * layout_->bytes(), context_.options.huge_pages, Contents::kAnything));
+  QUERN_ASSIGN_OR_RETURN(entries_, HugeBuffer::Allocate(context_.budget, num_rows_ * layout_->bytes(),
+                                                        context_.options.huge_pages, Contents::kAnything));
   const uint32_t bucket_bits = BucketBits();
   if (bucket_bits == 0) {
     stage_ = Stage::kSort;
@@ -199,14 +212,16 @@ std::vector<uint64_t> SortedRows::SampleFirstWords() const {
   return sample;
 }
 
-// ---- ranks ------------------------------------------------------------------------------------------------------------
+// ---- ranks
+// ------------------------------------------------------------------------------------------------------------
 
 // Finds the ranks of coded keys' strings, and how many bits they vary in.
 absl::Status SortedRows::RankDictionary() {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   for (const DictionaryKey& coded : input_.coded) {
     const QuernSortKey& key = descriptor.keys[coded.key];
-    QUERN_ASSIGN_OR_RETURN(const uint32_t num_strings, RankStrings(coded.codes, key.rule, context_.budget, &ranks_.emplace_back()));
+    QUERN_ASSIGN_OR_RETURN(const uint32_t num_strings,
+                           RankStrings(coded.codes, key.rule, context_.budget, &ranks_.emplace_back()));
     for (std::vector<uint32_t>& ranks : ranks_.back())
       for (uint32_t& rank : ranks) rank = key.descending ? num_strings - 1 - rank : rank;
     if (decodes_) QUERN_RETURN_IF_ERROR(OrderStrings(coded, ranks_.back(), num_strings));
@@ -223,14 +238,16 @@ absl::Status SortedRows::RankDictionary() {
   return absl::OkStatus();
 }
 
-// The strings of a key by their ranks, of which no two strings share one. Short ones lie in that order too: those that come out one after
-// the other are often neighbours.
-absl::Status SortedRows::OrderStrings(const DictionaryKey& coded, const std::vector<std::vector<uint32_t>>& ranks, uint32_t num_ranks) {
+// The strings of a key by their ranks, of which no two strings share one. Short ones lie in that order too: those that
+// come out one after the other are often neighbours.
+absl::Status SortedRows::OrderStrings(const DictionaryKey& coded, const std::vector<std::vector<uint32_t>>& ranks,
+                                      uint32_t num_ranks) {
   constexpr uint32_t kMoved = 256;
   RankedStrings& ranked = ranked_.emplace_back();
   ranked.strings.resize(num_ranks);
   for (size_t local = 0; local < ranks.size(); ++local)
-    for (size_t code = 0; code < ranks[local].size(); ++code) ranked.strings[ranks[local][code]] = coded.codes[local]->strings()[code];
+    for (size_t code = 0; code < ranks[local].size(); ++code)
+      ranked.strings[ranks[local][code]] = coded.codes[local]->strings()[code];
   uint64_t num_bytes = 0;
   for (const blocks::Bytes& string : ranked.strings) num_bytes += string.length <= kMoved ? string.length : 0;
   QUERN_ASSIGN_OR_RETURN(ranked.bytes, HugeBuffer::Allocate(context_.budget, std::max<uint64_t>(num_bytes, 1), false));
@@ -259,7 +276,8 @@ void SortedRows::MakeRanks(uint64_t c) {
   }
 }
 
-// ---- scan ------------------------------------------------------------------------------------------------------------
+// ---- scan
+// ------------------------------------------------------------------------------------------------------------
 
 absl::Status SortedRows::ScanChunk(uint64_t c) {
   MakeRanks(c);
@@ -319,7 +337,8 @@ void SortedRows::SetOrder(Order order) {
   }
 }
 
-// ---- place -----------------------------------------------------------------------------------------------------------
+// ---- place
+// -----------------------------------------------------------------------------------------------------------
 
 // Where each chunk's entries of each bucket go, instead of how many they are.
 void SortedRows::CutBuckets() {
@@ -371,7 +390,8 @@ void SortedRows::PlaceInOrder(uint64_t c) {
       continue;
     }
     layout_->Pack(chunk, begin, n, c << kChunkShift, buffer);
-    for (uint32_t i = 0; i < n; ++i) std::copy_n(buffer + uint64_t{i} * words, words, EntryAt(num_rows_ - 1 - position - i));
+    for (uint32_t i = 0; i < n; ++i)
+      std::copy_n(buffer + uint64_t{i} * words, words, EntryAt(num_rows_ - 1 - position - i));
   }
 }
 
@@ -386,14 +406,16 @@ void PartitionInto(const uint64_t* from, uint32_t n, uint64_t* ends, uint64_t* t
 }
 
 template <uint32_t kWords>
-void Partition(const uint64_t* from, uint32_t n, const BucketMap& buckets, uint64_t row_mask, uint64_t* ends, uint64_t* to) {
+void Partition(const uint64_t* from, uint32_t n, const BucketMap& buckets, uint64_t row_mask, uint64_t* ends,
+               uint64_t* to) {
   if (buckets.is_plain()) {
     PartitionInto<kWords>(from, n, ends, to, [shift = buckets.shift()](uint64_t word) { return word >> shift; });
   } else {
     // An entry of one word has the row's number in it, which a sample of first words has not.
     const uint64_t mask = ~row_mask;
-    PartitionInto<kWords>(from, n, ends, to,
-                   [ranges = buckets.ranges(), mask](uint64_t word) { return BucketMap::BucketOf(ranges, word & mask); });
+    PartitionInto<kWords>(from, n, ends, to, [ranges = buckets.ranges(), mask](uint64_t word) {
+      return BucketMap::BucketOf(ranges, word & mask);
+    });
   }
 }
 
@@ -403,7 +425,10 @@ void SortedRows::PlaceByBucket(uint64_t c) {
   const SortChunk& chunk = chunks_[c];
   uint64_t* const ends = scans_[c].buckets.data();
   uint64_t buffer[PrefixLayout::kBlockRows * kMaxEntryWords];
-  const auto deal = layout_->words() == 1 ? Partition<1> : layout_->words() == 2 ? Partition<2> : layout_->words() == 3 ? Partition<3> : Partition<4>;
+  const auto deal = layout_->words() == 1   ? Partition<1>
+                    : layout_->words() == 2 ? Partition<2>
+                    : layout_->words() == 3 ? Partition<3>
+                                            : Partition<4>;
   for (uint32_t begin = 0; begin < chunk.num_rows; begin += PrefixLayout::kBlockRows) {
     const uint32_t n = std::min(PrefixLayout::kBlockRows, chunk.num_rows - begin);
     layout_->Pack(chunk, begin, n, c << kChunkShift, buffer);
@@ -411,7 +436,8 @@ void SortedRows::PlaceByBucket(uint64_t c) {
   }
 }
 
-// ---- sort ------------------------------------------------------------------------------------------------------------
+// ---- sort
+// ------------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<SortedRows::Worker> SortedRows::TakeWorker() {
   {
@@ -433,7 +459,8 @@ void SortedRows::GiveWorker(std::unique_ptr<Worker> worker) {
 absl::Status SortedRows::SortRange(uint64_t begin, uint64_t end, Worker* worker) {
   uint64_t* const entries = EntryAt(begin);
   const uint64_t n = end - begin;
-  QUERN_RETURN_IF_ERROR(order_ == Order::kNone ? worker->sorter.Sort(entries, n) : worker->sorter.SortCollisions(entries, n));
+  QUERN_RETURN_IF_ERROR(order_ == Order::kNone ? worker->sorter.Sort(entries, n)
+                                               : worker->sorter.SortCollisions(entries, n));
   if (layout_->rest().empty() && !by_row_id_) return absl::OkStatus();
   return layout_->row_bits() == 0 ? absl::OkStatus() : worker->ties.Sort(entries, n);
 }
@@ -477,14 +504,17 @@ absl::Status SortedRows::SortTuples(uint64_t) {
   uint64_t position = 0;
   for (uint64_t c = 0; c < chunks_.size(); ++c)
     for (uint32_t i = 0; i < chunks_[c].num_rows; ++i) numbers[position++] = c << kChunkShift | i;
-  const auto is_before = [&](uint64_t a, uint64_t b) { return std::pair(chunks_.RowId(a), a) < std::pair(chunks_.RowId(b), b); };
+  const auto is_before = [&](uint64_t a, uint64_t b) {
+    return std::pair(chunks_.RowId(a), a) < std::pair(chunks_.RowId(b), b);
+  };
   if (by_row_id_) std::sort(numbers, numbers + num_rows_, is_before);
   for (uint64_t i = 0; i < num_rows_; ++i) tuples[i] = const_cast<uint8_t*>(chunks_.Tuple(numbers[i]));
   context_.entry_points.Now().sort(context_.descriptor->get(), tuples, num_rows_, tuples + num_rows_);
   return absl::OkStatus();
 }
 
-// ---- windows ---------------------------------------------------------------------------------------------------------
+// ---- windows
+// ---------------------------------------------------------------------------------------------------------
 
 SortRow SortedRows::WordsOf(uint64_t row) const {
   return {chunks_.WordAt(0, row), chunks_[row >> kChunkShift].capacity,
@@ -495,7 +525,8 @@ SortRow SortedRows::WordsOf(uint64_t row) const {
 bool SortedRows::IsSamePartition(uint64_t position) const {
   const uint64_t *a = EntryAt(position - 1), *b = EntryAt(position);
   if (partition_bits_ == UINT32_MAX) {
-    return CompareRows(*context_.descriptor->get(), partition_steps_, WordsOf(layout_->RowOf(a)), WordsOf(layout_->RowOf(b))) == 0;
+    return CompareRows(*context_.descriptor->get(), partition_steps_, WordsOf(layout_->RowOf(a)),
+                       WordsOf(layout_->RowOf(b))) == 0;
   }
   const uint32_t whole = partition_bits_ / 64, bits = partition_bits_ % 64;
   for (uint32_t w = 0; w < whole; ++w)
@@ -507,7 +538,8 @@ bool SortedRows::HasSameKeys(uint64_t position) const {
   const uint64_t *a = EntryAt(position - 1), *b = EntryAt(position);
   if (!layout_->Collides(a)) return false;
   if (layout_->rest().empty()) return true;
-  return CompareRows(*context_.descriptor->get(), layout_->rest(), WordsOf(layout_->RowOf(a)), WordsOf(layout_->RowOf(b))) == 0;
+  return CompareRows(*context_.descriptor->get(), layout_->rest(), WordsOf(layout_->RowOf(a)),
+                     WordsOf(layout_->RowOf(b))) == 0;
 }
 
 absl::Status SortedRows::MarkWindows(uint64_t task) {
@@ -520,7 +552,8 @@ absl::Status SortedRows::MarkWindows(uint64_t task) {
   return absl::OkStatus();
 }
 
-// ---- reading -----------------------------------------------------------------------------------------------------------
+// ---- reading
+// -----------------------------------------------------------------------------------------------------------
 
 PrefetchSetting SortedRows::SettingOf(PrefetchLoop loop) const {
   return context_.options.prefetches ? context_.options.prefetch.For(loop, stored_bytes_) : PrefetchSetting();
@@ -549,12 +582,14 @@ void PrefetchString(const uint8_t* field) {
 
 }  // namespace
 
-// A block is used a column at a time, so that the distance counts from its end; the bytes of strings that tuples only point to are asked
-// for half as far ahead, when the tuples are there. What was found with the block before stays, unless another reader took the rows
-// between.
+// A block is used a column at a time, so that the distance counts from its end; the bytes of strings that tuples only
+// point to are asked for half as far ahead, when the tuples are there. What was found with the block before stays,
+// unless another reader took the rows between.
 template <class Prefetch>
-void SortedRows::FindTuples(uint64_t position, uint32_t n, const PrefetchSetting& setting, BlockBuffers* buffers) const {
-  const uint64_t tuple_bytes = context_.descriptor->get()->rows.tuple_bytes, ahead = setting.distance == kWholeBatch ? 0 : RingDistance(setting);
+void SortedRows::FindTuples(uint64_t position, uint32_t n, const PrefetchSetting& setting,
+                            BlockBuffers* buffers) const {
+  const uint64_t tuple_bytes = context_.descriptor->get()->rows.tuple_bytes,
+                 ahead = setting.distance == kWholeBatch ? 0 : RingDistance(setting);
   const uint64_t gone = buffers->end == position ? buffers->end - buffers->begin : buffers->num_tuples;
   uint64_t* const tuples = buffers->tuples.data();
   std::copy(tuples + gone, tuples + buffers->num_tuples, tuples);
@@ -562,7 +597,8 @@ void SortedRows::FindTuples(uint64_t position, uint32_t n, const PrefetchSetting
   buffers->num_asked -= std::min(gone, buffers->num_asked);
   buffers->begin = position;
   buffers->end = position + n;
-  const uint64_t most = num_rows_ - position, end = std::min(n + ahead, most), strings_end = std::min(n + ahead / 2, most);
+  const uint64_t most = num_rows_ - position, end = std::min(n + ahead, most),
+                 strings_end = std::min(n + ahead / 2, most);
   for (; buffers->num_tuples < end; ++buffers->num_tuples) {
     const uint8_t* const tuple = TupleAt(position + buffers->num_tuples);
     tuples[buffers->num_tuples] = reinterpret_cast<uint64_t>(tuple);
@@ -571,21 +607,24 @@ void SortedRows::FindTuples(uint64_t position, uint32_t n, const PrefetchSetting
   }
   if (!Prefetch::kPrefetches || setting.stages < 2) return;
   for (const uint32_t offset : string_offsets_)
-    for (uint64_t i = buffers->num_asked; i < strings_end; ++i) PrefetchString<Prefetch>(reinterpret_cast<const uint8_t*>(tuples[i]) + offset);
+    for (uint64_t i = buffers->num_asked; i < strings_end; ++i)
+      PrefetchString<Prefetch>(reinterpret_cast<const uint8_t*>(tuples[i]) + offset);
   buffers->num_asked = std::max(buffers->num_asked, strings_end);
 }
 
-// Where ids follow each other within each 1024 rows, a row's is its number and what those rows have in common; often that is one number
-// for all of them.
+// Where ids follow each other within each 1024 rows, a row's is its number and what those rows have in common; often
+// that is one number for all of them.
 void SortedRows::FindIdBases() {
   const auto keeps_ids = [](const SortChunk* chunk) { return chunk->row_ids != nullptr; };
   if (!reads_row_ids_ || std::any_of(input_.chunks.begin(), input_.chunks.end(), keeps_ids)) return;
   for (uint64_t c = 0; c < chunks_.size(); ++c) {
     const SortChunk& chunk = chunks_[c];
     id_bases_.resize(c << (kChunkShift - SortChunk::kIdShift));
-    for (uint32_t i = 0; i < chunk.num_rows; i += 1u << SortChunk::kIdShift) id_bases_.push_back(chunk.RowId(i) - (c << kChunkShift | i));
+    for (uint32_t i = 0; i < chunk.num_rows; i += 1u << SortChunk::kIdShift)
+      id_bases_.push_back(chunk.RowId(i) - (c << kChunkShift | i));
   }
-  if (std::adjacent_find(id_bases_.begin(), id_bases_.end(), std::not_equal_to<>()) == id_bases_.end()) id_bases_.resize(1);
+  if (std::adjacent_find(id_bases_.begin(), id_bases_.end(), std::not_equal_to<>()) == id_bases_.end())
+    id_bases_.resize(1);
 }
 
 template <class Prefetch>
@@ -603,7 +642,8 @@ void SortedRows::ReadRowIds(uint64_t position, uint32_t n, const PrefetchSetting
   const auto prefetch = [&](uint32_t i) {
     if (const uint64_t* const at = chunks_.RowIdAt(RowAt(position + i))) Prefetch::For(at);
   };
-  ForEachRow<Prefetch>(n, RowsAhead(setting, n), prefetch, [&](uint32_t i) { row_ids[i] = chunks_.RowId(RowAt(position + i)); });
+  ForEachRow<Prefetch>(n, RowsAhead(setting, n), prefetch,
+                       [&](uint32_t i) { row_ids[i] = chunks_.RowId(RowAt(position + i)); });
 }
 
 SortedBlock SortedRows::Read(uint64_t position, uint32_t n, BlockBuffers* buffers) const {
@@ -626,7 +666,8 @@ SortedBlock SortedRows::Read(uint64_t position, uint32_t n, BlockBuffers* buffer
     block.words = buffers->word_columns.data();
     if (reads_row_ids_) {
       buffers->row_ids.resize(kBlockRows);
-      WithPrefetch(setting, [&]<class Prefetch>() { ReadRowIds<Prefetch>(position, n, setting, buffers->row_ids.data()); });
+      WithPrefetch(setting,
+                   [&]<class Prefetch>() { ReadRowIds<Prefetch>(position, n, setting, buffers->row_ids.data()); });
       block.row_ids = buffers->row_ids.data();
     }
   }

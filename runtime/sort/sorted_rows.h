@@ -56,8 +56,8 @@ class SortedRows {
   static constexpr uint32_t kBlockRows = PrefixLayout::kBlockRows;
   // Rows of a block, up to kBlockRows.
   uint32_t block_rows() const;
-  // Rows position .. position+n-1, n up to kBlockRows. *Cost*: a random line a row where the descriptor has tuples; they are asked for as the
-  // setting says: those of the block, and of so many rows behind it as the distance has.
+  // Rows position .. position+n-1, n up to kBlockRows. *Cost*: a random line a row where the descriptor has tuples;
+  // they are asked for as the setting says: those of the block, and of so many rows behind it as the distance has.
   SortedBlock Read(uint64_t position, uint32_t n, BlockBuffers* buffers) const;
 
  private:
@@ -65,7 +65,8 @@ class SortedRows {
   enum class Order : uint8_t { kNone, kSorted, kReversed, kNearly };
   // What one thread sorts with.
   struct Worker;
-  // What a look at one chunk found: how many entries go to each bucket (then: where the next one goes), and how its rows stand.
+  // What a look at one chunk found: how many entries go to each bucket (then: where the next one goes), and how its
+  // rows stand.
   struct ChunkScan {
     std::vector<uint64_t> buckets;
     uint64_t first = 0, last = 0;  // first words of its entries
@@ -77,7 +78,8 @@ class SortedRows {
   void FindWordsRead();
   void FindIdBases();
   absl::Status RankDictionary();
-  absl::Status OrderStrings(const DictionaryKey& coded, const std::vector<std::vector<uint32_t>>& ranks, uint32_t num_ranks);
+  absl::Status OrderStrings(const DictionaryKey& coded, const std::vector<std::vector<uint32_t>>& ranks,
+                            uint32_t num_ranks);
   void MakeRanks(uint64_t c);
   SharedWork::Phase PhaseOver(uint64_t num_tasks, absl::Status (SortedRows::*run)(uint64_t task));
   uint32_t BucketBits() const;
@@ -115,9 +117,10 @@ class SortedRows {
   SortInput input_;
   bool needs_rows_;
   bool reads_row_ids_ = false;
-  bool decodes_ = false;            // all fields come out of words: rows have no tuples
-  std::vector<uint64_t> id_bases_;  // by 1024 rows, or one for all: a row's id less its number; empty where each row has its own
-  bool by_row_id_ = false;          // ties must be put in the order of row ids, which is not theirs
+  bool decodes_ = false;  // all fields come out of words: rows have no tuples
+  std::vector<uint64_t>
+      id_bases_;  // by 1024 rows, or one for all: a row's id less its number; empty where each row has its own
+  bool by_row_id_ = false;  // ties must be put in the order of row ids, which is not theirs
   SortChunks chunks_;
   std::vector<uint64_t> bases_;  // by chunk: rows before it
   uint64_t num_rows_ = 0;
@@ -138,8 +141,9 @@ class SortedRows {
   Stage stage_ = Stage::kBegin;
   Order order_ = Order::kNone;
   std::optional<BucketMap> buckets_;
-  std::vector<ChunkScan> scans_;       // by chunk
-  std::vector<uint64_t> bounds_;       // of buckets, or of ranges whose entries are in order by their first words; one more than there are
+  std::vector<ChunkScan> scans_;  // by chunk
+  std::vector<uint64_t>
+      bounds_;  // of buckets, or of ranges whose entries are in order by their first words; one more than there are
   std::vector<uint64_t> task_bounds_;  // of tasks, in buckets
   std::mutex workers_mutex_;
   std::vector<std::unique_ptr<Worker>> workers_;

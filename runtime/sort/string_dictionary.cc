@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key column of 10 million strings often has 20,000 different ones. Sorted by their ranks, which take 15 bits, 10 million rows are one
-// word each, whatever the strings' lengths; 20,000 strings are sorted once. ("Order-preserving dictionary"; here it is made while rows
-// arrive.)
+// A key column of 10 million strings often has 20,000 different ones. Sorted by their ranks, which take 15 bits, 10
+// million rows are one word each, whatever the strings' lengths; 20,000 strings are sorted once. ("Order-preserving
+// dictionary"; here it is made while rows arrive.)
 //
 //     rows       "rail" "ship" "air" "rail"
 //     codes        0      1      2     0         in the order of arrival
 //     ranks      1 of 3   2      0     1         when all strings are known
 //
-// Codes are of strings as they are, so that each keeps its own bytes; ranks are by the collation: of utf8mb4_general_ci, "Rail" has the
-// rank of "rail". However dear a collation's order keys are, they are made once for each of these strings.
+// Codes are of strings as they are, so that each keeps its own bytes; ranks are by the collation: of
+// utf8mb4_general_ci, "Rail" has the rank of "rail". However dear a collation's order keys are, they are made once for
+// each of these strings.
 //
-// A string is looked up in two places, both of which 20,000 strings leave in an L2 cache of 1 MB, that one of 64 bytes a string would not:
+// A string is looked up in two places, both of which 20,000 strings leave in an L2 cache of 1 MB, that one of 64 bytes
+// a string would not:
 //
-//     bucket   16 tags of 16 bits, 16 codes     found by the hash's low bits; the tag is its high bits; half full at most on average
-//     front    32 bytes by code                 the string itself, or what of it says that there is more
+//     bucket   16 tags of 16 bits, 16 codes     found by the hash's low bits; the tag is its high bits; half full at
+//     most on average front    32 bytes by code                 the string itself, or what of it says that there is
+//     more
 //
-// One comparison of vectors finds the place in a bucket, another one whether the front is the string; no branch depends on where a string
-// lies or how long it is. 128 strings go through this together: buckets are asked for when hashes are known, fronts when codes are.
+// One comparison of vectors finds the place in a bucket, another one whether the front is the string; no branch depends
+// on where a string lies or how long it is. 128 strings go through this together: buckets are asked for when hashes are
+// known, fronts when codes are.
 #include "runtime/sort/string_dictionary.h"
 
 #include <algorithm>
@@ -40,13 +44,15 @@ constexpr uint64_t kFirstBuckets = 64;
 constexpr uint32_t kLongestFront = 31;
 constexpr uint32_t kBlock = 128;
 constexpr uint32_t kNone = UINT32_MAX;
-// Strings that lie one behind the other are asked for so far ahead: looking others up keeps the machine from seeing a stream.
+// Strings that lie one behind the other are asked for so far ahead: looking others up keeps the machine from seeing a
+// stream.
 constexpr uint64_t kAheadBytes = 4096;
 
 uint64_t TagOf(uint64_t hash) { return hash >> 48 | 1; }
 
 bool IsStream(const blocks::Bytes* strings, uint32_t n) {
-  const auto first = reinterpret_cast<uintptr_t>(strings[0].data), last = reinterpret_cast<uintptr_t>(strings[n - 1].data);
+  const auto first = reinterpret_cast<uintptr_t>(strings[0].data),
+             last = reinterpret_cast<uintptr_t>(strings[n - 1].data);
   return last > first && last - first < uint64_t{n} * 64;
 }
 
@@ -138,7 +144,8 @@ absl::StatusOr<uint32_t> StringDictionary::FindOrAdd(const Sought& sought, block
   return code;
 }
 
-absl::StatusOr<bool> StringDictionary::Add(const blocks::Bytes* strings, uint32_t n, uint32_t* codes, const uint8_t** copies) {
+absl::StatusOr<bool> StringDictionary::Add(const blocks::Bytes* strings, uint32_t n, uint32_t* codes,
+                                           const uint8_t** copies) {
   Sought sought[kBlock];
   const bool is_stream = n > 0 && IsStream(strings, n);
   for (uint32_t begin = 0; begin < n; begin += kBlock) {
@@ -148,7 +155,8 @@ absl::StatusOr<bool> StringDictionary::Add(const blocks::Bytes* strings, uint32_
     const Front* const fronts_of_codes = fronts();
     for (uint32_t i = 0; i < size_of_block; ++i) {
       if (is_stream && i % 4 == 0)
-        __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(strings[begin + i].data) + kAheadBytes));
+        __builtin_prefetch(
+            reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(strings[begin + i].data) + kAheadBytes));
       Seek(strings[begin + i], &sought[i]);
       __builtin_prefetch(&table[sought[i].hash & mask_]);
     }
@@ -175,7 +183,8 @@ namespace {
 // Strings of several numberings, in order.
 class StringOrder {
  public:
-  StringOrder(const std::vector<const StringDictionary*>& codes, CollationRule rule, const std::shared_ptr<MemoryBudget>& budget)
+  StringOrder(const std::vector<const StringDictionary*>& codes, CollationRule rule,
+              const std::shared_ptr<MemoryBudget>& budget)
       : codes_(codes), rule_(rule), budget_(budget), keys_(budget, false) {}
 
   // By their first eight bytes as numbers, then, where these are equal, by comparing.
@@ -233,7 +242,9 @@ class StringOrder {
 
   bool weighs() const { return (rule_ & kWeighsOrder) != 0; }
   int Compare(const Place& a, const Place& b) const {
-    if (!weighs()) return blocks::OrderBytes(codes_[a.numbering]->strings()[a.code], codes_[b.numbering]->strings()[b.code], 0, rule_);
+    if (!weighs())
+      return blocks::OrderBytes(codes_[a.numbering]->strings()[a.code], codes_[b.numbering]->strings()[b.code], 0,
+                                rule_);
     return CompareOrderKeys(keys_of_[a.numbering][a.code], keys_of_[b.numbering][b.code]);
   }
   int CompareOrderKeys(blocks::Bytes a, blocks::Bytes b) const {
@@ -260,13 +271,14 @@ class StringOrder {
 
 namespace {
 
-// Numbers the strings of all numberings as one, which threads that see the same strings have nearly the same of: looking one up costs less
-// than ordering it. False: there are too many for that.
+// Numbers the strings of all numberings as one, which threads that see the same strings have nearly the same of:
+// looking one up costs less than ordering it. False: there are too many for that.
 absl::StatusOr<bool> NumberAsOne(const std::vector<const StringDictionary*>& codes, StringDictionary* all,
                                  std::vector<std::vector<uint32_t>>* numbers) {
   for (const StringDictionary* numbering : codes) {
     std::vector<uint32_t>& of_numbering = numbers->emplace_back(numbering->size());
-    QUERN_ASSIGN_OR_RETURN(const bool few, all->Add(numbering->strings().data(), numbering->size(), of_numbering.data(), nullptr));
+    QUERN_ASSIGN_OR_RETURN(const bool few,
+                           all->Add(numbering->strings().data(), numbering->size(), of_numbering.data(), nullptr));
     if (!few) return false;
   }
   return true;
@@ -275,7 +287,8 @@ absl::StatusOr<bool> NumberAsOne(const std::vector<const StringDictionary*>& cod
 }  // namespace
 
 absl::StatusOr<uint32_t> RankStrings(const std::vector<const StringDictionary*>& codes, CollationRule rule,
-                                     const std::shared_ptr<MemoryBudget>& budget, std::vector<std::vector<uint32_t>>* ranks) {
+                                     const std::shared_ptr<MemoryBudget>& budget,
+                                     std::vector<std::vector<uint32_t>>* ranks) {
   if (codes.size() > 1) {
     StringDictionary all(budget);
     std::vector<std::vector<uint32_t>> numbers, ranks_of_all;

@@ -21,8 +21,9 @@ class StringDictionary {
 
   explicit StringDictionary(std::shared_ptr<MemoryBudget> budget) : budget_(budget), bytes_(std::move(budget), false) {}
 
-  // The codes of n strings, and the addresses of their copies, which stay as long as this does; copies: null where nobody wants them.
-  // Answers false once there would be more than kMostStrings different ones; what it has written by then is of no use.
+  // The codes of n strings, and the addresses of their copies, which stay as long as this does; copies: null where
+  // nobody wants them. Answers false once there would be more than kMostStrings different ones; what it has written by
+  // then is of no use.
   // *Cost*: about 5 ns a string of up to 31 bytes that was seen before. *Errors*: ResourceExhausted.
   absl::StatusOr<bool> Add(const blocks::Bytes* strings, uint32_t n, uint32_t* codes, const uint8_t** copies);
 
@@ -30,13 +31,15 @@ class StringDictionary {
   const std::vector<blocks::Bytes>& strings() const { return strings_; }
 
  private:
-  // Places of strings whose hashes share their low bits, filled one after the other; what does not fit goes to the next bucket.
+  // Places of strings whose hashes share their low bits, filled one after the other; what does not fit goes to the next
+  // bucket.
   static constexpr uint32_t kPlaces = 16;
   struct alignas(64) Bucket {
     uint16_t tags[kPlaces];  // of the hash; 0: empty
     uint16_t codes[kPlaces];
   };
-  // A string of up to 31 bytes as a whole, zeros behind its end; the last byte is its length and one, or 255 where it is longer.
+  // A string of up to 31 bytes as a whole, zeros behind its end; the last byte is its length and one, or 255 where it
+  // is longer.
   struct alignas(32) Front {
     uint64_t words[4];
   };
@@ -63,10 +66,12 @@ class StringDictionary {
   std::vector<blocks::Bytes> strings_;
 };
 
-// The ranks of the strings of several numberings among all of them: (*ranks)[i][code], strings that are equal by the rule having equal
-// ranks. Answers how many different ranks there are. Strings come trimmed, where the rule trims. *Errors*: ResourceExhausted.
+// The ranks of the strings of several numberings among all of them: (*ranks)[i][code], strings that are equal by the
+// rule having equal ranks. Answers how many different ranks there are. Strings come trimmed, where the rule trims.
+// *Errors*: ResourceExhausted.
 absl::StatusOr<uint32_t> RankStrings(const std::vector<const StringDictionary*>& codes, CollationRule rule,
-                                     const std::shared_ptr<MemoryBudget>& budget, std::vector<std::vector<uint32_t>>* ranks);
+                                     const std::shared_ptr<MemoryBudget>& budget,
+                                     std::vector<std::vector<uint32_t>>* ranks);
 
 }  // namespace quern
 

@@ -2,16 +2,16 @@
 // Aggregates in a kernel spec: their text, read and written, what each accepts, and the type of its answer.
 //
 //     aggregate = function [ "(" argument { "," argument } ")" ] [ ":filter" ]
-//     argument  = type [ ":nullable" ]; the last of quantile is a number from 0 to 1, the last of string_agg bytes as x'2c20'
-//     function  = one of aggregate_functions.def, or "host." and letters, digits, '_'
+//     argument  = type [ ":nullable" ]; the last of quantile is a number from 0 to 1, the last of string_agg bytes as
+//     x'2c20' function  = one of aggregate_functions.def, or "host." and letters, digits, '_'
 //
-// Flags inside the parentheses are of a column, the one outside is of the aggregate: `sum(i64:nullable):filter` sums a column that may
-// hold nulls, over the rows where a second column, a bool, is true. So that aggregate brings two columns, and its sum may be null twice
-// over: where a group has no row that passes, and where all that pass are null.
+// Flags inside the parentheses are of a column, the one outside is of the aggregate: `sum(i64:nullable):filter` sums a
+// column that may hold nulls, over the rows where a second column, a bool, is true. So that aggregate brings two
+// columns, and its sum may be null twice over: where a group has no row that passes, and where all that pass are null.
 //
-// Only what compares values takes a collation: under `utf8(utf8mb4_bin)` the strings 'a' and 'a ' are one for count_distinct and equal
-// for min. Nothing else about a string depends on it, and what has no meaning is refused rather than ignored: of two texts that mean the
-// same one would not be found in the cache.
+// Only what compares values takes a collation: under `utf8(utf8mb4_bin)` the strings 'a' and 'a ' are one for
+// count_distinct and equal for min. Nothing else about a string depends on it, and what has no meaning is refused
+// rather than ignored: of two texts that mean the same one would not be found in the cache.
 //
 // A quantile is printed as the shortest decimal that gives the same double (0.9, 1e-05), bytes in lower-case digits.
 #include "runtime/spec/aggregate_spec.h"
@@ -90,7 +90,8 @@ Names AcceptedTypes(Accepts accepts) {
 // "quantile(TYPE,Q) with Q from 0 to 1": how a function is called, as messages show it.
 std::string Form(const AggregateFunctionRow& row) {
   const std::string name(row.text);
-  if (row.id == AggregateFunction::kHost) return "host.NAME(TYPE,..) with 0 to " + std::to_string(kMaxHostArguments) + " types";
+  if (row.id == AggregateFunction::kHost)
+    return "host.NAME(TYPE,..) with 0 to " + std::to_string(kMaxHostArguments) + " types";
   if (row.id == AggregateFunction::kQuantile) return name + "(TYPE,Q) with Q from 0 to 1";
   if (row.id == AggregateFunction::kStringAgg) return name + "(TYPE,x'HEX')";
   if (row.num_arguments == 0) return name;
@@ -110,18 +111,22 @@ bool IsNumArguments(const AggregateFunctionRow& row, size_t num_arguments) {
 
 std::string PrintQuantile(double quantile) {
   char text[32];
-  const auto end = std::to_chars(std::begin(text), std::end(text), quantile == 0 ? 0.0 : quantile);  // -0 prints as 0, which it equals
+  const auto end = std::to_chars(std::begin(text), std::end(text),
+                                 quantile == 0 ? 0.0 : quantile);  // -0 prints as 0, which it equals
   return {text, end.ptr};
 }
 
-absl::Status QuantileOutOfRange(std::string_view text) { return Wrong("quantile out of range", text, "a number from 0 to 1"); }
+absl::Status QuantileOutOfRange(std::string_view text) {
+  return Wrong("quantile out of range", text, "a number from 0 to 1");
+}
 
 bool IsQuantile(double quantile) { return quantile >= 0 && quantile <= 1; }  // NaN is none
 
 absl::StatusOr<double> ParseQuantile(std::string_view text) {
   double quantile = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), quantile);
-  if (error != std::errc() || rest != text.data() + text.size() || !IsQuantile(quantile)) return QuantileOutOfRange(text);
+  if (error != std::errc() || rest != text.data() + text.size() || !IsQuantile(quantile))
+    return QuantileOutOfRange(text);
   return quantile;
 }
 
@@ -139,7 +144,9 @@ std::string PrintBytes(std::string_view bytes) {
 }
 
 absl::StatusOr<std::string> ParseBytes(std::string_view text) {
-  const auto wrong = [&] { return Wrong("bytes that are no hexadecimal text", text, "x'HEX' with two digits a byte, as x'2c20'"); };
+  const auto wrong = [&] {
+    return Wrong("bytes that are no hexadecimal text", text, "x'HEX' with two digits a byte, as x'2c20'");
+  };
   if (text.size() < 3 || text.substr(0, 2) != "x'" || text.back() != '\'' || text.size() % 2 == 0) return wrong();
   std::string bytes;
   for (size_t i = 2; i + 1 < text.size(); i += 2) {
@@ -163,7 +170,8 @@ absl::Status ParseConstant(std::string_view text, AggregateSpec* aggregate) {
 
 Names FunctionNames() {
   Names names;
-  for (const AggregateFunctionRow& row : kFunctions) names.push_back(row.id == AggregateFunction::kHost ? "host.NAME" : row.text);
+  for (const AggregateFunctionRow& row : kFunctions)
+    names.push_back(row.id == AggregateFunction::kHost ? "host.NAME" : row.text);
   return names;
 }
 
@@ -201,7 +209,8 @@ absl::Status ParseArguments(const NamedText& text, AggregateSpec* aggregate) {
 
 // "sum" or "host.area": what stands before the parenthesis.
 std::string PrintName(const AggregateSpec& aggregate) {
-  return std::string(RowOf(aggregate.function).text) + (aggregate.function == AggregateFunction::kHost ? "." + aggregate.host_name : "");
+  return std::string(RowOf(aggregate.function).text) +
+         (aggregate.function == AggregateFunction::kHost ? "." + aggregate.host_name : "");
 }
 
 // ---- specs that a caller filled ----
@@ -218,7 +227,9 @@ absl::Status CheckArgument(const AggregateSpec& aggregate, const ColumnType& typ
   return Wrong("collation where nothing is compared", call, PrintName(aggregate) + "(" + PrintType(plain) + ")");
 }
 
-bool IsLetterOfAName(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+bool IsLetterOfAName(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
 
 // A constant is what a function's text can say, and what AggregateSpec begins with where the function has none.
 absl::Status CheckConstants(const AggregateSpec& aggregate, const std::string& where) {
@@ -230,18 +241,21 @@ absl::Status CheckConstants(const AggregateSpec& aggregate, const std::string& w
   const bool is_quantile = aggregate.function == AggregateFunction::kQuantile;
   if (is_quantile && !IsQuantile(aggregate.quantile)) return QuantileOutOfRange(PrintQuantile(aggregate.quantile));
   if (!is_quantile && aggregate.quantile != AggregateSpec().quantile)
-    return Wrong("quantile without meaning in " + where, PrintQuantile(aggregate.quantile), PrintQuantile(AggregateSpec().quantile));
+    return Wrong("quantile without meaning in " + where, PrintQuantile(aggregate.quantile),
+                 PrintQuantile(AggregateSpec().quantile));
   if (aggregate.function != AggregateFunction::kStringAgg && !aggregate.separator.empty())
     return Wrong("separator without meaning in " + where, PrintBytes(aggregate.separator), "none");
   if (aggregate.separator.size() <= kMaxSeparatorBytes) return absl::OkStatus();
-  return Wrong("separator too long", std::to_string(aggregate.separator.size()) + " bytes", "up to " + std::to_string(kMaxSeparatorBytes));
+  return Wrong("separator too long", std::to_string(aggregate.separator.size()) + " bytes",
+               "up to " + std::to_string(kMaxSeparatorBytes));
 }
 
 // ---- results ----
 
 bool IsAlwaysNullable(AggregateFunction function) {
-  constexpr AggregateFunction kNullable[] = {AggregateFunction::kVarSamp,   AggregateFunction::kStddevSamp, AggregateFunction::kCovarPop,
-                                             AggregateFunction::kCovarSamp, AggregateFunction::kCorr,       AggregateFunction::kHost};
+  constexpr AggregateFunction kNullable[] = {AggregateFunction::kVarSamp,  AggregateFunction::kStddevSamp,
+                                             AggregateFunction::kCovarPop, AggregateFunction::kCovarSamp,
+                                             AggregateFunction::kCorr,     AggregateFunction::kHost};
   return std::find(std::begin(kNullable), std::end(kNullable), function) != std::end(kNullable);
 }
 
@@ -268,7 +282,8 @@ ColumnType ResultOf(const AggregateSpec& aggregate) {
   switch (RowOf(aggregate.function).result) {
     case ResultRule::kCount: return {.id = TypeId::kI64};
     case ResultRule::kSumOf: return {.id = SumOf(argument().id)};
-    case ResultRule::kAverageOf: return {.id = argument().id == TypeId::kDecimal128 ? TypeId::kDecimal128 : TypeId::kF64};
+    case ResultRule::kAverageOf:
+      return {.id = argument().id == TypeId::kDecimal128 ? TypeId::kDecimal128 : TypeId::kF64};
     case ResultRule::kSame: return {.id = argument().id, .width_bytes = argument().width_bytes};
     case ResultRule::kDecimal: return {.id = TypeId::kDecimal128};
     case ResultRule::kDouble: return {.id = TypeId::kF64};
@@ -321,7 +336,8 @@ std::string PrintItem(const AggregateSpec& aggregate) {
 
 absl::Status CheckAggregate(const AggregateSpec& aggregate, const std::string& where) {
   if (const size_t last = std::size(kFunctions) - 1, number = static_cast<size_t>(aggregate.function); number > last)
-    return Wrong("aggregate function number out of range in " + where, std::to_string(number), "0 to " + std::to_string(last));
+    return Wrong("aggregate function number out of range in " + where, std::to_string(number),
+                 "0 to " + std::to_string(last));
   const AggregateFunctionRow& row = RowOf(aggregate.function);
   if (!IsNumArguments(row, aggregate.arguments.size()))
     return Wrong("wrong number of arguments in " + where, std::to_string(aggregate.arguments.size()), Form(row));

@@ -3,8 +3,8 @@
 //
 //     aggs=count_star,sum(i64),avg(f64:nullable):filter,min(utf8(utf8mb4_bin)),quantile(f64,0.9),string_agg(utf8,x'2c20'),host.f(f64,f64)
 //
-// A batch brings the columns of all aggregates one after the other: of each its arguments, then, where it has `:filter`, the bool column
-// whose true rows take part (null counts as false).
+// A batch brings the columns of all aggregates one after the other: of each its arguments, then, where it has
+// `:filter`, the bool column whose true rows take part (null counts as false).
 #ifndef QUERN_RUNTIME_SPEC_AGGREGATE_SPEC_H_
 #define QUERN_RUNTIME_SPEC_AGGREGATE_SPEC_H_
 
@@ -65,10 +65,10 @@ struct AggregateSpec {
 };
 constexpr size_t kMaxAggregates = 256;
 
-// The type of one aggregate's column in the result; `has_keys`: of the spec. Nullable where a group may have no value: an argument that may
-// be null, a filter, no keys, and always for sample variances, covariances, correlations and the host's.
-// Of a host's function: the type that the host registered (host_aggregates.h), or i64 where it is not (yet) registered, which whoever makes
-// a kernel has to refuse.
+// The type of one aggregate's column in the result; `has_keys`: of the spec. Nullable where a group may have no value:
+// an argument that may be null, a filter, no keys, and always for sample variances, covariances, correlations and the
+// host's. Of a host's function: the type that the host registered (host_aggregates.h), or i64 where it is not (yet)
+// registered, which whoever makes a kernel has to refuse.
 ColumnType AggregateResultType(const AggregateSpec& aggregate, bool has_keys);
 
 // The columns that a batch brings for a spec's aggregates, in order (`:filter` columns as bool:nullable).

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The .def tables as arrays. A type is one row: `utf8` is stored as var32 and has Arrow's format `u`; `f64` lies in a column as 64 plain
-// bits, but is read as `f64` where it is a key, so that -0 meets +0. Rows stand in the order of their enum, which makes RowOf an index.
+// The .def tables as arrays. A type is one row: `utf8` is stored as var32 and has Arrow's format `u`; `f64` lies in a
+// column as 64 plain bits, but is read as `f64` where it is a key, so that -0 meets +0. Rows stand in the order of
+// their enum, which makes RowOf an index.
 //
-// A type's text is made of its row and its parameters, from the inside out: {id = kUtf8, collation = kCollationUtf8mb4Bin, is_dictionary,
-// index = kI32} prints as `dictionary(i32,utf8(utf8mb4_bin))`. The `binary` collation is what a type has anyway and is not printed.
+// A type's text is made of its row and its parameters, from the inside out: {id = kUtf8, collation =
+// kCollationUtf8mb4Bin, is_dictionary, index = kI32} prints as `dictionary(i32,utf8(utf8mb4_bin))`. The `binary`
+// collation is what a type has anyway and is not printed.
 #include "runtime/spec/column_type.h"
 
 #include <cstddef>
@@ -13,7 +15,8 @@ namespace quern {
 namespace {
 
 constexpr TypeRow kTypes[] = {
-#define QUERN_COLUMN_TYPE(Id, text, storage, width_bytes, key_storage, arrow) {TypeId::Id, text, storage, width_bytes, key_storage, arrow},
+#define QUERN_COLUMN_TYPE(Id, text, storage, width_bytes, key_storage, arrow) \
+  {TypeId::Id, text, storage, width_bytes, key_storage, arrow},
 #include "runtime/spec/column_types.def"
 };
 
@@ -41,8 +44,12 @@ static_assert(IsInOrder(kTypes) && IsInOrder(kStorages));
 std::span<const TypeRow> AllTypes() { return kTypes; }
 const TypeRow& RowOf(TypeId id) { return kTypes[static_cast<size_t>(id)]; }
 
-std::string_view StorageText(Storage storage) { return storage < std::size(kStorages) ? kStorages[storage].text : "none"; }
-uint32_t StorageFieldBytes(Storage storage) { return storage < std::size(kStorages) ? kStorages[storage].field_bytes : 0; }
+std::string_view StorageText(Storage storage) {
+  return storage < std::size(kStorages) ? kStorages[storage].text : "none";
+}
+uint32_t StorageFieldBytes(Storage storage) {
+  return storage < std::size(kStorages) ? kStorages[storage].field_bytes : 0;
+}
 
 bool IsVariable(Storage storage) { return storage == kVar32 || storage == kVar64 || storage == kView; }
 

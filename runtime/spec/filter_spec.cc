@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions as text, read by recursive descent and written back. A rule of the grammar in filter_spec.h is a function here:
+// Conditions as text, read by recursive descent and written back. A rule of the grammar in filter_spec.h is a function
+// here:
 //
 //     i64 >= 5 and (utf8(utf8mb4_general_ci) like 'a!%%' escape '!' or not bool)
 //
 //     Or                 asks And for its parts, And asks Not, Not asks Leaf or, in parentheses, Or again
 //     kAnd               { i64 >= 5 , kOr { utf8(..) like .. , kNot { bool = true } } }
 //
-// The text becomes one tree and a tree one text, so that it can be a cache key: `a and (b and c)` is one kAnd of three, and parentheses are
-// printed where they are needed and nowhere else. Constants print as what reads back to the same bits: numbers as the shortest decimal
-// that does (0.1, 1e+300, -0, nan), strings between quotes where they are UTF-8 without control characters and otherwise as x'00ff', so
-// that a spec is one line whatever it compares with.
+// The text becomes one tree and a tree one text, so that it can be a cache key: `a and (b and c)` is one kAnd of three,
+// and parentheses are printed where they are needed and nowhere else. Constants print as what reads back to the same
+// bits: numbers as the shortest decimal that does (0.1, 1e+300, -0, nan), strings between quotes where they are UTF-8
+// without control characters and otherwise as x'00ff', so that a spec is one line whatever it compares with.
 //
-// A type ends where its parameter and its flags end, `utf8(icu:de-u-co-phonebk):nullable`, without a blank in it; a literal's type is that
-// of the column on its left. Depth is limited, for texts as for structs of a caller, because both are walked by recursion.
+// A type ends where its parameter and its flags end, `utf8(icu:de-u-co-phonebk):nullable`, without a blank in it; a
+// literal's type is that of the column on its left. Depth is limited, for texts as for structs of a caller, because
+// both are walked by recursion.
 #include "runtime/spec/filter_spec.h"
 
 #include <algorithm>
@@ -34,7 +36,8 @@ constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kWordCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
 constexpr char32_t kDefaultEscape = U'\\';
 constexpr char kLeafForms[] =
-    "TYPE OP LITERAL, TYPE OP TYPE, TYPE [not] in (LITERAL,..), TYPE [not] between LITERAL and LITERAL, TYPE [not] like 'PATTERN' "
+    "TYPE OP LITERAL, TYPE OP TYPE, TYPE [not] in (LITERAL,..), TYPE [not] between LITERAL and LITERAL, TYPE [not] "
+    "like 'PATTERN' "
     "[escape 'C'], TYPE is [not] null, bool, not CONDITION, (CONDITION)";
 constexpr char kStringForm[] = "'TEXT' with '' for a quote, or bytes as x'00ff'";
 constexpr char kEscapeForm[] = "one character, or '' for none";
@@ -46,8 +49,9 @@ struct SignRow {
 
 // As they are looked for, longer ones first; the first of a comparison is the one that is printed.
 constexpr SignRow kSigns[] = {
-    {"<>", Comparison::kNotEqual}, {"<=", Comparison::kLessEqual}, {"<", Comparison::kLess},  {">=", Comparison::kGreaterEqual},
-    {">", Comparison::kGreater},   {"==", Comparison::kEqual},     {"=", Comparison::kEqual}, {"!=", Comparison::kNotEqual},
+    {"<>", Comparison::kNotEqual},     {"<=", Comparison::kLessEqual}, {"<", Comparison::kLess},
+    {">=", Comparison::kGreaterEqual}, {">", Comparison::kGreater},    {"==", Comparison::kEqual},
+    {"=", Comparison::kEqual},         {"!=", Comparison::kNotEqual},
 };
 
 std::string_view SignText(Comparison op) {
@@ -120,11 +124,15 @@ std::string RealText(double number, TypeId id) {
 std::string AcceptedLiteral(const ColumnType& type) {
   switch (FormOf(type.id)) {
     case LiteralForm::kBool: return "true, false";
-    case LiteralForm::kInteger: return "an integer from " + IntegerText(RangeOf(type.id).min) + " to " + IntegerText(RangeOf(type.id).max);
+    case LiteralForm::kInteger:
+      return "an integer from " + IntegerText(RangeOf(type.id).min) + " to " + IntegerText(RangeOf(type.id).max);
     case LiteralForm::kReal:
-      return std::string("a number up to ") + (type.id == TypeId::kF32 ? "3.4028235e+38" : "1.7976931348623157e+308") + ", inf, -inf, nan";
+      return std::string("a number up to ") + (type.id == TypeId::kF32 ? "3.4028235e+38" : "1.7976931348623157e+308") +
+             ", inf, -inf, nan";
     case LiteralForm::kBytes:
-      return type.width_bytes == 0 ? kStringForm : std::to_string(type.width_bytes) + " bytes, as x'00ff' or 'TEXT' with '' for a quote";
+      return type.width_bytes == 0
+                 ? kStringForm
+                 : std::to_string(type.width_bytes) + " bytes, as x'00ff' or 'TEXT' with '' for a quote";
   }
   return {};
 }
@@ -291,13 +299,15 @@ bool ConditionParser::ReadSign(std::string_view sign) {
 absl::StatusOr<Predicate> ConditionParser::Whole() {
   QUERN_ASSIGN_OR_RETURN(Predicate condition, Or());
   if (rest_.empty()) return condition;
-  if (const std::string_view word = Word(); !word.empty()) return Unknown("word behind a condition", word, {"and", "or"});
+  if (const std::string_view word = Word(); !word.empty())
+    return Unknown("word behind a condition", word, {"and", "or"});
   return Wrong("text behind a condition", rest_, "and, or");
 }
 
 // One of `kind` of all parts, of which those of the same kind are merged.
 void AddPart(Predicate part, Predicate* whole) {
-  if (part.kind == whole->kind) std::move(part.children.begin(), part.children.end(), std::back_inserter(whole->children));
+  if (part.kind == whole->kind)
+    std::move(part.children.begin(), part.children.end(), std::back_inserter(whole->children));
   else whole->children.push_back(std::move(part));
 }
 
@@ -357,7 +367,8 @@ absl::StatusOr<Predicate> ConditionParser::InParentheses() {
 
 absl::StatusOr<ColumnType> ConditionParser::Type() {
   const std::string_view word = Word();
-  const bool is_reserved = std::find(std::begin(kReserved), std::end(kReserved), LowerCase(word)) != std::end(kReserved);
+  const bool is_reserved =
+      std::find(std::begin(kReserved), std::end(kReserved), LowerCase(word)) != std::end(kReserved);
   if (word.empty() || is_reserved || kDigits.find(word[0]) != std::string_view::npos)
     return Wrong("condition expected", Near(rest_), kLeafForms);
   size_t end = word.size();
@@ -369,7 +380,8 @@ absl::StatusOr<ColumnType> ConditionParser::Type() {
       ++end;
     } while (open > 0 && end < rest_.size());
   }
-  while (end < rest_.size() && rest_[end] == ':') end = std::min(rest_.find_first_not_of(kWordCharacters, end + 1), rest_.size());
+  while (end < rest_.size() && rest_[end] == ':')
+    end = std::min(rest_.find_first_not_of(kWordCharacters, end + 1), rest_.size());
   QUERN_ASSIGN_OR_RETURN(const Item item, ParseItem(Take(end), Role::kCondition));
   return item.key.type;
 }
@@ -377,7 +389,8 @@ absl::StatusOr<ColumnType> ConditionParser::Type() {
 absl::Status ConditionParser::WrongOperator(const ColumnType& type) const {
   const std::string behind = "behind " + PrintType(type);
   if (const std::string_view word = Word(); !word.empty())
-    return Unknown("comparison " + behind, word, {"=", "<>", "<", "<=", ">", ">=", "in", "between", "like", "is", "not"});
+    return Unknown("comparison " + behind, word,
+                   {"=", "<>", "<", "<=", ">", ">=", "in", "between", "like", "is", "not"});
   return Wrong("comparison expected " + behind, Near(rest_), "=, <>, <, <=, >, >=, in, between, like, is, not");
 }
 
@@ -407,7 +420,8 @@ absl::StatusOr<Predicate> ConditionParser::Leaf() {
 }
 
 absl::Status DifferentTypes(const ColumnType& left, const ColumnType& right) {
-  return Wrong("types that differ in a comparison of columns", PrintType(left) + " and " + PrintType(right), "one type, nullable or not");
+  return Wrong("types that differ in a comparison of columns", PrintType(left) + " and " + PrintType(right),
+               "one type, nullable or not");
 }
 
 // The same but for nulls.
@@ -418,7 +432,8 @@ bool SameValues(ColumnType left, const ColumnType& right) {
 
 absl::StatusOr<Predicate> ConditionParser::ComparisonOf(Predicate leaf) {
   if (rest_.empty())
-    return Wrong("constant of " + PrintType(leaf.column), Near(rest_), AcceptedLiteral(leaf.column) + ", or a column's type");
+    return Wrong("constant of " + PrintType(leaf.column), Near(rest_),
+                 AcceptedLiteral(leaf.column) + ", or a column's type");
   if (StartsLiteral()) {
     leaf.kind = PredicateKind::kCompare;
     QUERN_RETURN_IF_ERROR(AddLiteral(leaf.column, &leaf));
@@ -490,7 +505,8 @@ absl::Status ConditionParser::AddLiteral(const ColumnType& type, Predicate* leaf
 std::string_view ConditionParser::NumberToken() const {
   size_t end = rest_.starts_with('-') ? 1 : 0;
   for (; end < rest_.size(); ++end) {
-    const bool is_sign = (rest_[end] == '+' || rest_[end] == '-') && end > 0 && (rest_[end - 1] == 'e' || rest_[end - 1] == 'E');
+    const bool is_sign =
+        (rest_[end] == '+' || rest_[end] == '-') && end > 0 && (rest_[end - 1] == 'e' || rest_[end - 1] == 'E');
     if (!is_sign && kWordCharacters.find(rest_[end]) == std::string_view::npos) break;
   }
   return rest_.substr(0, end);
@@ -588,7 +604,8 @@ std::string EscapeText(char32_t escape) {
 }
 
 void PrintList(const Predicate& leaf, std::string* text) {
-  for (size_t i = 0; i < leaf.values.size(); ++i) *text += (i == 0 ? "" : ", ") + LiteralText(leaf.values[i], leaf.column);
+  for (size_t i = 0; i < leaf.values.size(); ++i)
+    *text += (i == 0 ? "" : ", ") + LiteralText(leaf.values[i], leaf.column);
 }
 
 void PrintLeaf(const Predicate& leaf, std::string* text) {
@@ -597,11 +614,14 @@ void PrintLeaf(const Predicate& leaf, std::string* text) {
   *text += PrintItem(leaf.column);
   switch (leaf.kind) {
     case PredicateKind::kCompare: {
-      const bool is_bare = leaf.column.id == TypeId::kBool && leaf.op == Comparison::kEqual && leaf.values[0].number != 0;
+      const bool is_bare =
+          leaf.column.id == TypeId::kBool && leaf.op == Comparison::kEqual && leaf.values[0].number != 0;
       if (!is_bare) *text += " " + std::string(SignText(leaf.op)) + " " + value(0);
       break;
     }
-    case PredicateKind::kCompareColumns: *text += " " + std::string(SignText(leaf.op)) + " " + PrintItem(leaf.other); break;
+    case PredicateKind::kCompareColumns:
+      *text += " " + std::string(SignText(leaf.op)) + " " + PrintItem(leaf.other);
+      break;
     case PredicateKind::kBetween: *text += negation + " between " + value(0) + " and " + value(1); break;
     case PredicateKind::kIn:
       *text += negation + " in (";
@@ -620,7 +640,8 @@ void PrintLeaf(const Predicate& leaf, std::string* text) {
 
 void Print(const Predicate& condition, std::string* text) {
   const bool is_not = condition.kind == PredicateKind::kNot;
-  if (!is_not && condition.kind != PredicateKind::kAnd && condition.kind != PredicateKind::kOr) return PrintLeaf(condition, text);
+  if (!is_not && condition.kind != PredicateKind::kAnd && condition.kind != PredicateKind::kOr)
+    return PrintLeaf(condition, text);
   for (size_t i = 0; i < condition.children.size(); ++i) {
     const Predicate& child = condition.children[i];
     const bool inside = PrecedenceOf(child.kind) < PrecedenceOf(condition.kind);
@@ -689,10 +710,12 @@ absl::Status CheckLiteral(const Literal& literal, const ColumnType& type) {
   if (alone != literal) return Wrong("constant with more than one value", PrintType(type), AcceptedLiteral(type));
   bool known = true;
   if (form == LiteralForm::kBool) known = literal.number == 0 || literal.number == 1;
-  if (form == LiteralForm::kInteger) known = literal.number >= RangeOf(type.id).min && literal.number <= RangeOf(type.id).max;
+  if (form == LiteralForm::kInteger)
+    known = literal.number >= RangeOf(type.id).min && literal.number <= RangeOf(type.id).max;
   if (form == LiteralForm::kBytes) known = type.width_bytes == 0 || literal.bytes.size() == type.width_bytes;
   if (type.id == TypeId::kF32 && std::isfinite(literal.real)) {
-    known = std::abs(literal.real) <= std::numeric_limits<float>::max() && static_cast<float>(literal.real) == literal.real;
+    known =
+        std::abs(literal.real) <= std::numeric_limits<float>::max() && static_cast<float>(literal.real) == literal.real;
   }
   if (known) return absl::OkStatus();
   if (form == LiteralForm::kReal) return WrongLiteral(type, RealText(literal.real, TypeId::kF64));
@@ -705,7 +728,8 @@ class ConditionCheck {
     constexpr auto kLast = static_cast<size_t>(PredicateKind::kIsNull);
     if (depth >= kMaxPredicateDepth) return TooDeep(std::to_string(depth + 1));
     if (static_cast<size_t>(condition.kind) > kLast) {
-      return Wrong("predicate kind out of range", std::to_string(static_cast<int>(condition.kind)), "0 to " + std::to_string(kLast));
+      return Wrong("predicate kind out of range", std::to_string(static_cast<int>(condition.kind)),
+                   "0 to " + std::to_string(kLast));
     }
     if (const char* field = MisusedField(condition); field != nullptr) {
       return Wrong("field of a predicate of kind " + std::to_string(static_cast<int>(condition.kind)), field,
@@ -728,7 +752,8 @@ class ConditionCheck {
   absl::Status CheckLeaf(const Predicate& leaf) {
     constexpr auto kLast = static_cast<size_t>(Comparison::kEqual);
     if (++num_leaves_ > kMaxPredicateLeaves) {
-      return Wrong("condition of too many comparisons", std::to_string(num_leaves_), "up to " + std::to_string(kMaxPredicateLeaves));
+      return Wrong("condition of too many comparisons", std::to_string(num_leaves_),
+                   "up to " + std::to_string(kMaxPredicateLeaves));
     }
     QUERN_RETURN_IF_ERROR(CheckColumn(leaf.column));
     if (static_cast<size_t>(leaf.op) > kLast)
@@ -738,9 +763,11 @@ class ConditionCheck {
       QUERN_RETURN_IF_ERROR(CheckColumn(leaf.other));
       if (!SameValues(leaf.column, leaf.other)) return DifferentTypes(leaf.column, leaf.other);
     }
-    if (leaf.kind == PredicateKind::kLike && !IsVariable(RowOf(leaf.column.id).storage)) return LikeOfNoStrings(leaf.column);
+    if (leaf.kind == PredicateKind::kLike && !IsVariable(RowOf(leaf.column.id).storage))
+      return LikeOfNoStrings(leaf.column);
     if (!IsScalar(leaf.escape))
-      return Wrong("escape of like", std::to_string(static_cast<uint32_t>(leaf.escape)), "a Unicode scalar value, or 0 for none");
+      return Wrong("escape of like", std::to_string(static_cast<uint32_t>(leaf.escape)),
+                   "a Unicode scalar value, or 0 for none");
     for (const Literal& literal : leaf.values) QUERN_RETURN_IF_ERROR(CheckLiteral(literal, leaf.column));
     return absl::OkStatus();
   }
@@ -757,7 +784,8 @@ void AppendColumns(const Predicate& condition, std::vector<ColumnType>* columns)
 }  // namespace
 
 bool Literal::operator==(const Literal& other) const {
-  const bool same_real = std::isnan(real) ? std::isnan(other.real) : std::bit_cast<uint64_t>(real) == std::bit_cast<uint64_t>(other.real);
+  const bool same_real =
+      std::isnan(real) ? std::isnan(other.real) : std::bit_cast<uint64_t>(real) == std::bit_cast<uint64_t>(other.real);
   return same_real && number == other.number && bytes == other.bytes;
 }
 

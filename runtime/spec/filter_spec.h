@@ -2,19 +2,22 @@
 // The condition of a filter's spec:
 //
 //     filter utf8(utf8mb4_bin) = 'zzzz'
-//     filter i64:nullable >= 5 and i64:nullable < 10 or utf8(utf8mb4_general_ci) not like '%pending%deposits%' escape '!'
-//     filter utf8 in ('MAIL', 'SHIP') and date32 < date32 and not (bool or f64 is null)
+//     filter i64:nullable >= 5 and i64:nullable < 10 or utf8(utf8mb4_general_ci) not like '%pending%deposits%' escape
+//     '!' filter utf8 in ('MAIL', 'SHIP') and date32 < date32 and not (bool or f64 is null)
 //
-// Each type stands for a column of the batch, in the order in which they are mentioned; a host that means one column twice binds it twice.
-// A row passes where the condition is true; unknown, which comparing a null gives, is not true, and `not` unknown is unknown.
+// Each type stands for a column of the batch, in the order in which they are mentioned; a host that means one column
+// twice binds it twice. A row passes where the condition is true; unknown, which comparing a null gives, is not true,
+// and `not` unknown is unknown.
 //
-//     condition   condition or condition | condition and condition | not condition | ( condition ) | leaf       tightest last
+//     condition   condition or condition | condition and condition | not condition | ( condition ) | leaf tightest last
 //     leaf        TYPE OP literal | TYPE OP TYPE | TYPE [not] in (literal, ..) | TYPE [not] between literal and literal
 //                 TYPE [not] like 'pattern' [escape 'c'] | TYPE is [not] null | TYPE (of bool: is true)
 //     OP          = <> < <= > >=    (!= and == are read too)
-//     literal     integers and unscaled decimals 42, -7; numbers 1.5e3, nan, inf; true, false; 'text' with '' for a quote; x'00ff' bytes
+//     literal     integers and unscaled decimals 42, -7; numbers 1.5e3, nan, inf; true, false; 'text' with '' for a
+//     quote; x'00ff' bytes
 //
-// Keywords are read in any case and printed small. Literals of dates, times and decimals are the numbers that the columns hold.
+// Keywords are read in any case and printed small. Literals of dates, times and decimals are the numbers that the
+// columns hold.
 #ifndef QUERN_RUNTIME_SPEC_FILTER_SPEC_H_
 #define QUERN_RUNTIME_SPEC_FILTER_SPEC_H_
 
@@ -61,8 +64,8 @@ constexpr size_t kMaxInValues = 65536;
 // The columns that a condition reads, in the order in which it mentions them.
 std::vector<ColumnType> ColumnsOf(const Predicate& condition);
 
-// Reads and writes the text form: ParseCondition(PrintCondition(c)) == c. *Errors*: InvalidArgument that names the value and what is
-// accepted.
+// Reads and writes the text form: ParseCondition(PrintCondition(c)) == c. *Errors*: InvalidArgument that names the
+// value and what is accepted.
 absl::StatusOr<Predicate> ParseCondition(std::string_view text);
 std::string PrintCondition(const Predicate& condition);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The registry of a host's aggregate functions.
 //
-// A host registers `area` once, with the size of its state and three callbacks, and from then on any spec of the process may say
-// host.area(f64,f64). Entries are never removed, since a kernel may hold their address for as long as the process runs.
+// A host registers `area` once, with the size of its state and three callbacks, and from then on any spec of the
+// process may say host.area(f64,f64). Entries are never removed, since a kernel may hold their address for as long as
+// the process runs.
 #include "runtime/spec/host_aggregates.h"
 
 #include <algorithm>
@@ -29,7 +30,9 @@ Registry& TheRegistry() {
   return *registry;
 }
 
-bool IsLetterDigitOrUnderscore(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+bool IsLetterDigitOrUnderscore(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
 
 absl::Status CheckName(std::string_view name) {
   if (!name.empty() && name.size() <= kLongestName && std::all_of(name.begin(), name.end(), IsLetterDigitOrUnderscore))
@@ -62,15 +65,16 @@ absl::Status CheckCallbacks(std::string_view name, const HostAggregate& aggregat
 absl::Status RegisterHostAggregate(std::string_view name, const HostAggregate& aggregate) {
   QUERN_RETURN_IF_ERROR(CheckName(name));
   if (aggregate.state_bytes == 0 || aggregate.state_bytes > kMostStateBytes) {
-    return InvalidArgument("bad state of host aggregate " + std::string(name) + ": " + std::to_string(aggregate.state_bytes) +
-                           " bytes; accepted: 1 to 4096");
+    return InvalidArgument("bad state of host aggregate " + std::string(name) + ": " +
+                           std::to_string(aggregate.state_bytes) + " bytes; accepted: 1 to 4096");
   }
   QUERN_RETURN_IF_ERROR(CheckResult(name, aggregate.result));
   QUERN_RETURN_IF_ERROR(CheckCallbacks(name, aggregate));
   Registry& registry = TheRegistry();
   const std::lock_guard lock(registry.mutex);
   if (registry.aggregates.emplace(name, aggregate).second) return absl::OkStatus();
-  return absl::AlreadyExistsError("host aggregate registered twice: " + std::string(name) + "; accepted: once in a process");
+  return absl::AlreadyExistsError("host aggregate registered twice: " + std::string(name) +
+                                  "; accepted: once in a process");
 }
 
 const HostAggregate* FindHostAggregate(std::string_view name) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aggregate functions that a host adds: host.NAME in a spec. Kernels know nothing of them but the size of their state; the runtime calls
-// them, once per batch.
+// Aggregate functions that a host adds: host.NAME in a spec. Kernels know nothing of them but the size of their state;
+// the runtime calls them, once per batch.
 #ifndef QUERN_RUNTIME_SPEC_HOST_AGGREGATES_H_
 #define QUERN_RUNTIME_SPEC_HOST_AGGREGATES_H_
 
@@ -15,14 +15,16 @@
 
 namespace quern {
 
-// A state is `state_bytes` bytes, all zero for no rows, aligned to 8; it may be moved and copied as bytes, and must own nothing.
-// Callbacks answer 0, or anything else for failure, which ends the aggregation with an error that names the function.
+// A state is `state_bytes` bytes, all zero for no rows, aligned to 8; it may be moved and copied as bytes, and must own
+// nothing. Callbacks answer 0, or anything else for failure, which ends the aggregation with an error that names the
+// function.
 // *Threads*: called from every thread that aggregates, each time for states of its own.
 struct HostAggregate {
   uint32_t state_bytes = 0;  // 1 to 4096
   ColumnType result;         // of fixed width, no bool; nullable by nature
   void* user = nullptr;
-  // Adds row rows[i] of the columns to states[i], i < n. Rows whose arguments are null, or that a filter leaves out, are not among them.
+  // Adds row rows[i] of the columns to states[i], i < n. Rows whose arguments are null, or that a filter leaves out,
+  // are not among them.
   int (*update)(void* user, const QuernColumn* columns, uint32_t num_columns, const uint32_t* rows, void* const* states,
                 uint64_t n) = nullptr;
   // Adds from[i] to into[i].
@@ -31,8 +33,8 @@ struct HostAggregate {
   int (*finalise)(void* user, const void* const* states, uint64_t n, void* values, uint8_t* validity) = nullptr;
 };
 
-// Registers a function for the process, for good. *Errors*: InvalidArgument for a bad name, size, type or missing callback;
-// AlreadyExists for a second one of a name. *Threads*: any.
+// Registers a function for the process, for good. *Errors*: InvalidArgument for a bad name, size, type or missing
+// callback; AlreadyExists for a second one of a name. *Threads*: any.
 absl::Status RegisterHostAggregate(std::string_view name, const HostAggregate& aggregate);
 // Null where there is none.
 const HostAggregate* FindHostAggregate(std::string_view name);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kinds of join as an array, and what follows from a kind's row: the columns of the result.
 //
-// A pair of rows fills the columns of both sides, a row that comes out on its own only those of its side. So a column may be null in the
-// result that is never null in its file: of `join.full keys=i64 build=f64 probe=rowid` both are, since a probe row without a match has no
-// f64, and a build row without one has no number on the probe side. The mark of `join.mark keys=i64:nullable probe=i32` is the second of
-// two columns, a bool that may be null: with a null among the keys it can be unknown whether a row has a match.
+// A pair of rows fills the columns of both sides, a row that comes out on its own only those of its side. So a column
+// may be null in the result that is never null in its file: of `join.full keys=i64 build=f64 probe=rowid` both are,
+// since a probe row without a match has no f64, and a build row without one has no number on the probe side. The mark
+// of `join.mark keys=i64:nullable probe=i32` is the second of two columns, a bool that may be null: with a null among
+// the keys it can be unknown whether a row has a match.
 #include <algorithm>
 
 #include "runtime/spec/spec.h"
@@ -40,7 +41,8 @@ std::vector<ColumnType> JoinOutputTypes(const KernelSpec& spec) {
   std::vector<ColumnType> types;
   AppendTypes(spec.probe, kind.nulls_probe_columns(), &types);
   if (kind.probe_row == kAlways) {
-    types.push_back({.id = TypeId::kBool, .nullable = std::any_of(spec.keys.begin(), spec.keys.end(), IsUnknownForNulls)});
+    types.push_back(
+        {.id = TypeId::kBool, .nullable = std::any_of(spec.keys.begin(), spec.keys.end(), IsUnknownForNulls)});
   }
   AppendTypes(spec.build, kind.nulls_build_columns(), &types);
   return types;

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text form of a kernel spec, read and written.
 //
-//     spec  = operator { blank field }               join.left keys=i64,utf8(ascii_bin):nullable:nullequal build=f64 residual=i32:lt
-//     field = name "=" [ item { "," item } ]         each name at most once, those of the operator: a join's keys (required), build,
-//           | name "=" number | name                 probe and residual; an aggregate's keys and aggs, one of them at least; a sort's
-//                                                    keys (required), payload, limit (a number), stable (a word), partition, window
-//     item  = type { ":" flag }                      spec_text.cc; of aggs an aggregate: sum(i64):filter, aggregate_spec.cc
+//     spec  = operator { blank field }               join.left keys=i64,utf8(ascii_bin):nullable:nullequal build=f64
+//     residual=i32:lt field = name "=" [ item { "," item } ]         each name at most once, those of the operator: a
+//     join's keys (required), build,
+//           | name "=" number | name                 probe and residual; an aggregate's keys and aggs, one of them at
+//           least; a sort's
+//                                                    keys (required), payload, limit (a number), stable (a word),
+//                                                    partition, window
+//     item  = type { ":" flag }                      spec_text.cc; of aggs an aggregate: sum(i64):filter,
+//     aggregate_spec.cc
 //
-// Text becomes a spec in one way only and a spec becomes one text only, so that the text can be a cache key: what is the default anyway
-// (`:asc`, `:nulls_last`, `(binary)`, `partition=0`) may be written and is never printed, and fields and flags are printed in a fixed
-// order (a filter has no fields but a condition, filter_spec.cc). The example above has 2 keys; printed again it is the same to the byte.
-// For the same reason a struct that a caller filled is refused where it says something that no text says, such as a separator of a sum.
+// Text becomes a spec in one way only and a spec becomes one text only, so that the text can be a cache key: what is
+// the default anyway (`:asc`, `:nulls_last`, `(binary)`, `partition=0`) may be written and is never printed, and fields
+// and flags are printed in a fixed order (a filter has no fields but a condition, filter_spec.cc). The example above
+// has 2 keys; printed again it is the same to the byte. For the same reason a struct that a caller filled is refused
+// where it says something that no text says, such as a separator of a sum.
 #include "runtime/spec/spec.h"
 
 #include <algorithm>
@@ -42,7 +47,8 @@ struct Field {
   std::string_view name;
   std::string_view item;  // as messages call one, and several
   std::string_view items;
-  absl::Status (*append)(std::string_view item, KernelSpec* spec);  // of a list an item, otherwise what stands behind '='
+  absl::Status (*append)(std::string_view item,
+                         KernelSpec* spec);  // of a list an item, otherwise what stands behind '='
   FieldForm form = FieldForm::kList;
 };
 
@@ -80,7 +86,9 @@ bool ReadNumber(std::string_view text, Number* number) {
   return error == std::errc() && rest == end;
 }
 
-absl::Status LimitOutOfRange(std::string_view value) { return Wrong("limit out of range", value, "1 to " + std::to_string(kMaxLimit)); }
+absl::Status LimitOutOfRange(std::string_view value) {
+  return Wrong("limit out of range", value, "1 to " + std::to_string(kMaxLimit));
+}
 
 absl::Status SetLimit(std::string_view text, KernelSpec* spec) {
   return ReadNumber(text, &spec->limit) && spec->limit != 0 ? absl::OkStatus() : LimitOutOfRange(text);
@@ -93,7 +101,8 @@ absl::Status SetStable(std::string_view, KernelSpec* spec) {
 
 // How many keys there are may be said later.
 absl::Status SetPartition(std::string_view text, KernelSpec* spec) {
-  return ReadNumber(text, &spec->partition) ? absl::OkStatus() : Wrong("partition out of range", text, "0 to the number of keys");
+  return ReadNumber(text, &spec->partition) ? absl::OkStatus()
+                                            : Wrong("partition out of range", text, "0 to the number of keys");
 }
 
 absl::Status AppendWindow(std::string_view text, KernelSpec* spec) {
@@ -170,7 +179,8 @@ absl::Status ParseField(std::string_view word, Names* given, KernelSpec* spec) {
     names.push_back(field.name);
     if (field.name != name) continue;
     QUERN_RETURN_IF_ERROR(CheckForm(word, field));
-    if (std::find(given->begin(), given->end(), name) != given->end()) return Wrong("field given twice", name, "each field once");
+    if (std::find(given->begin(), given->end(), name) != given->end())
+      return Wrong("field given twice", name, "each field once");
     given->push_back(name);
     return ParseValue(word, field, spec);
   }
@@ -180,7 +190,8 @@ absl::Status ParseField(std::string_view word, Names* given, KernelSpec* spec) {
 absl::Status CheckFieldsGiven(const KernelSpec& spec) {
   if (!spec.keys.empty() || !spec.aggregates.empty()) return absl::OkStatus();
   if (spec.op != Operator::kAggregate) return Wrong("missing field", "keys", "keys=TYPE,TYPE,.. with 1 to 16 types");
-  return Wrong("missing field", "keys or aggs", "one of them at least: " + FormOf(kAggregateFields[0]) + " " + FormOf(kAggregateFields[1]));
+  return Wrong("missing field", "keys or aggs",
+               "one of them at least: " + FormOf(kAggregateFields[0]) + " " + FormOf(kAggregateFields[1]));
 }
 
 // ---- operators ----
@@ -230,16 +241,18 @@ absl::Status CheckPayloadOfKind(const KernelSpec& spec) {
   return absl::OkStatus();
 }
 
-// Where a null key makes the answer unknown, the answer hangs on all rows of the build side, not on those with equal keys: it is defined
-// for one key, which decides alone.
+// Where a null key makes the answer unknown, the answer hangs on all rows of the build side, not on those with equal
+// keys: it is defined for one key, which decides alone.
 absl::Status CheckNullAwareness(const KernelSpec& spec) {
   const auto may_be_unknown = [](const KeySpec& key) { return key.type.nullable && !key.null_equal; };
   const bool is_anti = spec.join_kind == JoinKind::kAntiNullAware;
-  const bool is_mark = spec.join_kind == JoinKind::kMark && std::any_of(spec.keys.begin(), spec.keys.end(), may_be_unknown);
+  const bool is_mark =
+      spec.join_kind == JoinKind::kMark && std::any_of(spec.keys.begin(), spec.keys.end(), may_be_unknown);
   if (!is_anti && !is_mark) return absl::OkStatus();
   const std::string where = std::string(JoinText(spec.join_kind)) + (is_mark ? " with a key that may be null" : "");
   const std::string otherwise = is_mark ? ", or keys without nullable or with nullequal" : "";
-  if (spec.keys.size() != 1) return Wrong("number of keys of " + where, std::to_string(spec.keys.size()), "1" + otherwise);
+  if (spec.keys.size() != 1)
+    return Wrong("number of keys of " + where, std::to_string(spec.keys.size()), "1" + otherwise);
   if (!spec.residual.empty()) {
     std::string text;
     AppendField("residual=", spec.residual, &text);
@@ -252,7 +265,8 @@ absl::Status CheckNullAwareness(const KernelSpec& spec) {
 
 absl::Status CheckCount(std::string_view what, size_t n, size_t min, size_t max) {
   if (n >= min && n <= max) return absl::OkStatus();
-  return Wrong("number of " + std::string(what) + " out of range", std::to_string(n), std::to_string(min) + " to " + std::to_string(max));
+  return Wrong("number of " + std::string(what) + " out of range", std::to_string(n),
+               std::to_string(min) + " to " + std::to_string(max));
 }
 
 absl::Status CheckTextBytes(size_t bytes, Operator op = Operator::kJoin) {
@@ -264,7 +278,8 @@ absl::Status CheckTextBytes(size_t bytes, Operator op = Operator::kJoin) {
 // Each item of a list by its check; `name` of the list, as in "keys[0]".
 template <class Items, class Check>
 absl::Status CheckEach(const Items& items, const std::string& name, Check check) {
-  for (size_t i = 0; i < items.size(); ++i) QUERN_RETURN_IF_ERROR(check(items[i], name + "[" + std::to_string(i) + "]"));
+  for (size_t i = 0; i < items.size(); ++i)
+    QUERN_RETURN_IF_ERROR(check(items[i], name + "[" + std::to_string(i) + "]"));
   return absl::OkStatus();
 }
 
@@ -334,7 +349,8 @@ absl::Status CheckWindow(const KernelSpec& spec) {
     return Wrong("window function given twice", PrintItem(function), "each window function once");
   }
   const std::string partition = std::to_string(spec.partition);
-  if (spec.partition > spec.keys.size()) return Wrong("partition out of range", partition, "0 to " + std::to_string(spec.keys.size()));
+  if (spec.partition > spec.keys.size())
+    return Wrong("partition out of range", partition, "0 to " + std::to_string(spec.keys.size()));
   if (spec.partition == 0 || !spec.window.empty()) return absl::OkStatus();
   return Wrong("partition without window functions", partition, "0, or window=FUNCTION,FUNCTION,..");
 }
@@ -422,7 +438,9 @@ absl::StatusOr<KernelSpec> ParseFilter(std::string_view text, std::string_view::
 }
 
 // As it comes out: dictionaries decoded, without a collation.
-ColumnType OutputType(const ColumnType& key) { return {.id = key.id, .width_bytes = key.width_bytes, .nullable = key.nullable}; }
+ColumnType OutputType(const ColumnType& key) {
+  return {.id = key.id, .width_bytes = key.width_bytes, .nullable = key.nullable};
+}
 
 }  // namespace
 
@@ -459,7 +477,8 @@ std::string PrintSpec(const KernelSpec& spec) {
 std::vector<ColumnType> AggregateOutputTypes(const KernelSpec& spec) {
   std::vector<ColumnType> types;
   for (const KeySpec& key : spec.keys) types.push_back(OutputType(key.type));
-  for (const AggregateSpec& aggregate : spec.aggregates) types.push_back(AggregateResultType(aggregate, !spec.keys.empty()));
+  for (const AggregateSpec& aggregate : spec.aggregates)
+    types.push_back(AggregateResultType(aggregate, !spec.keys.empty()));
   return types;
 }
 
@@ -480,7 +499,8 @@ std::vector<ColumnType> SortKeyTypes(const KernelSpec& spec) {
 
 absl::Status ValidateSpec(const KernelSpec& spec) {
   if (const size_t last = AllJoinKinds().size() - 1; static_cast<size_t>(spec.join_kind) > last) {
-    return Wrong("join kind out of range", std::to_string(static_cast<int>(spec.join_kind)), "0 to " + std::to_string(last));
+    return Wrong("join kind out of range", std::to_string(static_cast<int>(spec.join_kind)),
+                 "0 to " + std::to_string(last));
   }
   QUERN_RETURN_IF_ERROR(CheckOperator(spec));
   return CheckTextBytes(PrintSpec(spec).size(), spec.op);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel spec: what a kernel has to compute, and nothing of how. It has one text form, the same in the CLI, the C ABI, logs,
-// bench names, tests and cache keys:
+// The kernel spec: what a kernel has to compute, and nothing of how. It has one text form, the same in the CLI, the C
+// ABI, logs, bench names, tests and cache keys:
 //
 //     join.inner keys=i64,utf8(utf8mb4_bin):nullable build=f64,utf8 probe=i32 residual=i64:lt
 //     ^operator  ^equal on both sides, in pairs      ^payload of the build side, then of the probe side
@@ -8,8 +8,10 @@
 //     aggregate keys=i64,utf8(utf8mb4_bin):nullable aggs=count_star,sum(i64),min(f64)
 //               ^groups; nulls are one group        ^functions of further columns (aggregate_spec.h)
 //
-//     sort keys=i32:desc:nulls_first:out,utf8(utf8mb4_bin):nullable payload=i64,rowid limit=100 stable partition=1 window=row_number
-//          ^first one first; `out`: comes out too                   ^further columns            ^ties in the order of row ids
+//     sort keys=i32:desc:nulls_first:out,utf8(utf8mb4_bin):nullable payload=i64,rowid limit=100 stable partition=1
+//     window=row_number
+//          ^first one first; `out`: comes out too                   ^further columns            ^ties in the order of
+//          row ids
 //
 //     filter utf8(utf8mb4_bin) = 'zzzz' and date32 >= 8766
 //            ^a condition over the batch's columns, in the order of mention (filter_spec.h)
@@ -47,7 +49,9 @@ struct JoinKindRow {
 
   bool has_probe_columns() const { return pairs || probe_row != RowsOut::kNever; }
   bool has_build_columns() const { return pairs || build_row != RowsOut::kNever; }
-  bool nulls_probe_columns() const { return pairs && build_row != RowsOut::kNever; }  // the result's probe columns may be null
+  bool nulls_probe_columns() const {
+    return pairs && build_row != RowsOut::kNever;
+  }  // the result's probe columns may be null
   bool nulls_build_columns() const { return pairs && probe_row != RowsOut::kNever; }
   bool flags_matched_rows() const { return build_row != RowsOut::kNever; }
 };
@@ -65,11 +69,12 @@ struct KeySpec {
   bool operator==(const KeySpec&) const = default;
 };
 
-// probe column OP build column. True only where both have a value; NaN equals NaN and is greater than every number, -0 equals 0.
+// probe column OP build column. True only where both have a value; NaN equals NaN and is greater than every number, -0
+// equals 0.
 enum class Comparison : uint8_t { kLess, kLessEqual, kGreater, kGreaterEqual, kNotEqual, kEqual };
 
-// One conjunct of a join's residual predicate: pairs with equal keys match only where it holds too. Text: type[:nullable]:OP with OP one of
-// lt, le, gt, ge, ne, eq. Types of fixed width; no fixed_binary, dictionary or rowid.
+// One conjunct of a join's residual predicate: pairs with equal keys match only where it holds too. Text:
+// type[:nullable]:OP with OP one of lt, le, gt, ge, ne, eq. Types of fixed width; no fixed_binary, dictionary or rowid.
 struct ResidualSpec {
   ColumnType type;
   Comparison op = Comparison::kLess;
@@ -78,8 +83,8 @@ struct ResidualSpec {
 };
 constexpr size_t kMaxResiduals = 16;
 
-// What a sort adds to each row of the result, as u64. Rows are numbered from 1 within a partition: the rows that are equal in the first
-// KernelSpec::partition keys. Ranks count rows, dense ranks different keys, that come before.
+// What a sort adds to each row of the result, as u64. Rows are numbered from 1 within a partition: the rows that are
+// equal in the first KernelSpec::partition keys. Ranks count rows, dense ranks different keys, that come before.
 enum class WindowFunction : uint8_t { kRowNumber, kRank, kDenseRank };
 
 struct KernelSpec {
@@ -90,7 +95,8 @@ struct KernelSpec {
   std::vector<ColumnType> probe;  // payload columns, copied from the probe batch
   // Batches of both sides bring the columns of the residual predicate after their payload columns, one each.
   std::vector<ResidualSpec> residual;
-  std::vector<AggregateSpec> aggregates;  // kAggregate: 0 .. kMaxAggregates; `keys` may be empty then, and all below `keys` is
+  std::vector<AggregateSpec>
+      aggregates;  // kAggregate: 0 .. kMaxAggregates; `keys` may be empty then, and all below `keys` is
   // kSort, as all below.
   std::vector<ColumnType> payload;  // up to kMaxPayloadColumns; may be `rowid`
   uint64_t limit = 0;               // rows that come out at most; 0: all
@@ -112,14 +118,15 @@ absl::StatusOr<KeySpec> ParseKey(std::string_view text);
 // Writes the canonical text form: ParseSpec(PrintSpec(s)) == s, and equal specs print equal.
 std::string PrintSpec(const KernelSpec& spec);
 
-// The columns of a join's result: probe payload, then the mark (bool) of a mark join, then build payload. Where rows of one side come out
-// on their own, the other side's columns are nullable.
+// The columns of a join's result: probe payload, then the mark (bool) of a mark join, then build payload. Where rows of
+// one side come out on their own, the other side's columns are nullable.
 std::vector<ColumnType> JoinOutputTypes(const KernelSpec& spec);
 
 // The columns of an aggregation's result: keys (dictionaries decoded, without collations), then aggregates.
 std::vector<ColumnType> AggregateOutputTypes(const KernelSpec& spec);
 
-// The columns of a sort's result: keys flagged `out` (dictionaries decoded, without collations), payload, window functions (u64).
+// The columns of a sort's result: keys flagged `out` (dictionaries decoded, without collations), payload, window
+// functions (u64).
 std::vector<ColumnType> SortOutputTypes(const KernelSpec& spec);
 // All keys, the same way: what a threshold is made of.
 std::vector<ColumnType> SortKeyTypes(const KernelSpec& spec);

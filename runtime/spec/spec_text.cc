@@ -4,10 +4,10 @@
 //     item  = type { ":" flag }                      commas and colons inside parentheses belong to the type
 //     type  = name [ "(" parameter ")" ]             fixed_binary(16), utf8(utf8mb4_bin), dictionary(i32,utf8)
 //
-// The same text is right in one place and wrong in another, which the Role of the item decides: `utf8(utf8mb4_bin):nullable:nullequal` is
-// a key of a join; as payload it has a collation too many, and as a key of an aggregate a flag too many. Flags are rows of one table, each
-// with the roles where it means something and with the choice that it makes: `asc` and `desc` make the same one, so they exclude each
-// other.
+// The same text is right in one place and wrong in another, which the Role of the item decides:
+// `utf8(utf8mb4_bin):nullable:nullequal` is a key of a join; as payload it has a collation too many, and as a key of an
+// aggregate a flag too many. Flags are rows of one table, each with the roles where it means something and with the
+// choice that it makes: `asc` and `desc` make the same one, so they exclude each other.
 #include "runtime/spec/spec_text.h"
 
 #include <algorithm>
@@ -121,7 +121,9 @@ Names IndexNames() {
 }
 
 // Types that order by their bits or as numbers, of a width that is known without a parameter.
-bool IsCompared(const TypeRow& row) { return row.storage != kFixed && row.storage != kRowId && !IsVariable(row.storage); }
+bool IsCompared(const TypeRow& row) {
+  return row.storage != kFixed && row.storage != kRowId && !IsVariable(row.storage);
+}
 
 Names ResidualNames() {
   Names names;
@@ -143,7 +145,8 @@ absl::Status ParseWidth(const NamedText& text, ColumnType* type) {
   if (!text.has_parameter) return Wrong("type without a width in bytes", text.whole, std::string(kAccepted));
   const char* const end = text.parameter.data() + text.parameter.size();
   const auto [rest, error] = std::from_chars(text.parameter.data(), end, type->width_bytes);
-  if (error == std::errc() && rest == end && type->width_bytes >= 1 && type->width_bytes <= kMaxWidthBytes) return absl::OkStatus();
+  if (error == std::errc() && rest == end && type->width_bytes >= 1 && type->width_bytes <= kMaxWidthBytes)
+    return absl::OkStatus();
   return Wrong("width out of range", text.whole, std::string(kAccepted));
 }
 
@@ -168,7 +171,8 @@ absl::Status ParseValueType(const NamedText& text, Role role, const Names& accep
 
 absl::Status ParseDictionary(const NamedText& text, Role role, ColumnType* type) {
   const std::vector<std::string_view> parts = Split(text.parameter, ',');
-  if (parts.size() != 2) return Wrong("dictionary without an index and a value type", text.whole, "dictionary(INDEX,VALUE)");
+  if (parts.size() != 2)
+    return Wrong("dictionary without an index and a value type", text.whole, "dictionary(INDEX,VALUE)");
   const TypeRow* index = FindType(parts[0]);
   if (index == nullptr || !IsIndexType(index->id)) return Unknown("index type of a dictionary", parts[0], IndexNames());
   QUERN_ASSIGN_OR_RETURN(const NamedText value, SplitName(parts[1], kTypeForm));
@@ -236,8 +240,8 @@ constexpr unsigned kSorts = Bit(Role::kKey) | Bit(Role::kSortKey);
 constexpr unsigned kJoins = Bit(Role::kKey) | Bit(Role::kJoinKey);
 constexpr unsigned kResiduals = Bit(Role::kResidual);
 constexpr unsigned kAggregates = Bit(Role::kAggregate);
-constexpr unsigned kColumns =
-    kSorts | kJoins | Bit(Role::kPayload) | kResiduals | Bit(Role::kAggregateKey) | Bit(Role::kArgument) | Bit(Role::kCondition);
+constexpr unsigned kColumns = kSorts | kJoins | Bit(Role::kPayload) | kResiduals | Bit(Role::kAggregateKey) |
+                              Bit(Role::kArgument) | Bit(Role::kCondition);
 
 struct FlagRow {
   std::string_view text;
@@ -343,7 +347,8 @@ absl::Status ParseFlags(const std::vector<std::string_view>& parts, Role role, I
     return Wrong("rowid is never null", "rowid:nullable", "rowid");
   if (key.null_equal && !key.type.nullable) return NullEqualNeedsNullable(PrintType(key.type));
   if (role == Role::kResidual && given[kComparisonChoice].empty()) {
-    return Wrong("residual without a comparison", parts[0], "TYPE[:nullable]:OP, OP one of " + Listed(ComparisonNames()));
+    return Wrong("residual without a comparison", parts[0],
+                 "TYPE[:nullable]:OP, OP one of " + Listed(ComparisonNames()));
   }
   return absl::OkStatus();
 }
@@ -383,7 +388,9 @@ std::string PrintItem(const KeySpec& key) {
 }
 
 std::string PrintItem(const ColumnType& type) { return PrintItem(KeySpec{.type = type}); }
-std::string PrintItem(const ResidualSpec& residual) { return PrintItem(residual.type) + ":" + std::string(ComparisonText(residual.op)); }
+std::string PrintItem(const ResidualSpec& residual) {
+  return PrintItem(residual.type) + ":" + std::string(ComparisonText(residual.op));
+}
 std::string PrintItem(WindowFunction function) { return std::string(kWindowTexts[static_cast<size_t>(function)]); }
 
 // ---- specs that a caller filled ----
@@ -395,11 +402,14 @@ absl::Status CheckEnumerators(const ColumnType& type, const std::string& where) 
   const size_t last_type = AllTypes().size() - 1, last_collation = AllCollations().size() - 1;
   const size_t collation = type.collation;
   const auto outside = [&](const char* what, size_t number, size_t last) {
-    return Wrong(std::string(what) + " number out of range in " + where, std::to_string(number), "0 to " + std::to_string(last));
+    return Wrong(std::string(what) + " number out of range in " + where, std::to_string(number),
+                 "0 to " + std::to_string(last));
   };
   if (static_cast<size_t>(type.id) > last_type) return outside("column type", static_cast<size_t>(type.id), last_type);
-  if (static_cast<size_t>(type.index) > last_type) return outside("index type", static_cast<size_t>(type.index), last_type);
-  if (collation > last_collation && FindIcuRow(type.collation) == nullptr) return outside("collation", collation, last_collation);
+  if (static_cast<size_t>(type.index) > last_type)
+    return outside("index type", static_cast<size_t>(type.index), last_type);
+  if (collation > last_collation && FindIcuRow(type.collation) == nullptr)
+    return outside("collation", collation, last_collation);
   return absl::OkStatus();
 }
 
@@ -418,7 +428,8 @@ absl::Status CheckType(const ColumnType& type, const std::string& where) {
     return Wrong("value type that a dictionary cannot have in " + where, "rowid", Listed(TypeNames(false, false)));
   }
   if (type.is_dictionary ? !IsIndexType(type.index) : type.index != ColumnType().index) {
-    return Wrong("index type out of range in " + where, RowOf(type.index).text, type.is_dictionary ? Listed(IndexNames()) : "i32");
+    return Wrong("index type out of range in " + where, RowOf(type.index).text,
+                 type.is_dictionary ? Listed(IndexNames()) : "i32");
   }
   return absl::OkStatus();
 }
@@ -474,9 +485,11 @@ absl::Status CheckResidual(const ResidualSpec& residual, const std::string& wher
   QUERN_RETURN_IF_ERROR(CheckType(residual.type, where));
   if (static_cast<size_t>(residual.op) >= kComparisons.size()) {
     const std::string last = std::to_string(kComparisons.size() - 1);
-    return Wrong("comparison number out of range in " + where, std::to_string(static_cast<int>(residual.op)), "0 to " + last);
+    return Wrong("comparison number out of range in " + where, std::to_string(static_cast<int>(residual.op)),
+                 "0 to " + last);
   }
-  if (residual.type.is_dictionary || !IsCompared(RowOf(residual.type.id))) return NoResidualType(PrintType(residual.type));
+  if (residual.type.is_dictionary || !IsCompared(RowOf(residual.type.id)))
+    return NoResidualType(PrintType(residual.type));
   return absl::OkStatus();
 }
 
@@ -488,7 +501,8 @@ absl::Status CheckConditionColumn(const ColumnType& type, const std::string& whe
 absl::Status CheckWindowFunction(WindowFunction function, const std::string& where) {
   const size_t number = static_cast<size_t>(function), last = kWindowTexts.size() - 1;
   if (number <= last) return absl::OkStatus();
-  return Wrong("window function number out of range in " + where, std::to_string(number), "0 to " + std::to_string(last));
+  return Wrong("window function number out of range in " + where, std::to_string(number),
+               "0 to " + std::to_string(last));
 }
 
 }  // namespace quern

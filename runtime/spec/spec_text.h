@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces that the text form of every operator's spec is made of (spec.cc, aggregate_spec.cc): messages, lists, types and flags.
+// The pieces that the text form of every operator's spec is made of (spec.cc, aggregate_spec.cc): messages, lists,
+// types and flags.
 #ifndef QUERN_RUNTIME_SPEC_SPEC_TEXT_H_
 #define QUERN_RUNTIME_SPEC_SPEC_TEXT_H_
 

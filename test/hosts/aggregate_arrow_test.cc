@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aggregations of Arrow arrays: who owns what, schemas out, states between two aggregations, and refusals with their full text.
+// Aggregations of Arrow arrays: who owns what, schemas out, states between two aggregations, and refusals with their
+// full text.
 #include <gtest/gtest.h>
 
 #include "test/hosts/aggregate_tables.h"
@@ -24,9 +25,10 @@ TestArrayPtr Bools(uint8_t bits, int64_t length) {
 }
 
 TestArrayPtr InputBatch() {
-  return StructArray(4, FixedArray<double>({10, 20, 30, 40}),
-                     WithNulls(DictionaryArray({0, 1, 0, 1}, Utf8Array({"ASIA", "a region of some length"})), {0x07}, 1), Bools(0x0b, 4),
-                     FixedArray<int64_t>({1, 2, 4, 8}));
+  return StructArray(
+      4, FixedArray<double>({10, 20, 30, 40}),
+      WithNulls(DictionaryArray({0, 1, 0, 1}, Utf8Array({"ASIA", "a region of some length"})), {0x07}, 1),
+      Bools(0x0b, 4), FixedArray<int64_t>({1, 2, 4, 8}));
 }
 const Lines& InputGroups() {
   static const Lines lines = {"ASIA|2|5|10", "a region of some length|1|2|20", "null|1|8|40"};
@@ -140,13 +142,18 @@ TEST(ArrowAggregates, TakeUnitsFromTheArguments) {
 // ---- refusals ----
 
 TEST(ArrowAggregateErrors, BeforeTheColumnsAreBound) {
-  const std::string text = "Arrow columns not bound: the aggregation has no binding; accepted: after quern_aggregate_bind_arrow";
+  const std::string text =
+      "Arrow columns not bound: the aggregation has no binding; accepted: after quern_aggregate_bind_arrow";
   quern::Aggregate aggregate = NewAggregate(kSpec);
   ArrowSchema schema;
-  EXPECT_EQ(ErrorOf(QUERN_FAILED_PRECONDITION, quern_aggregate_result_schema, aggregate.handle(), QUERN_GROUP_RESULTS, &schema), text);
+  EXPECT_EQ(ErrorOf(QUERN_FAILED_PRECONDITION, quern_aggregate_result_schema, aggregate.handle(), QUERN_GROUP_RESULTS,
+                    &schema),
+            text);
   EXPECT_EQ(RefusalOf(QUERN_FAILED_PRECONDITION, quern_aggregate_append_arrow, aggregate.handle(), InputBatch()), text);
   auto appender = quern::AggregateAppender::Create(aggregate);
-  EXPECT_EQ(RefusalOf(QUERN_FAILED_PRECONDITION, quern_aggregate_appender_append_arrow, appender->handle(), InputBatch()), text);
+  EXPECT_EQ(
+      RefusalOf(QUERN_FAILED_PRECONDITION, quern_aggregate_appender_append_arrow, appender->handle(), InputBatch()),
+      text);
 }
 
 TEST(ArrowAggregateErrors, WrongOrder) {
@@ -157,7 +164,8 @@ TEST(ArrowAggregateErrors, WrongOrder) {
   ASSERT_EQ(aggregate.Finalise().text(), "");
   const std::string late = "append after finalise: the groups are complete; accepted: a new aggregation";
   EXPECT_EQ(RefusalOf(QUERN_FAILED_PRECONDITION, quern_aggregate_append_arrow, aggregate.handle(), InputBatch()), late);
-  EXPECT_EQ(RefusalOf(QUERN_FAILED_PRECONDITION, quern_aggregate_append_states_arrow, aggregate.handle(), InputBatch()), late);
+  EXPECT_EQ(RefusalOf(QUERN_FAILED_PRECONDITION, quern_aggregate_append_states_arrow, aggregate.handle(), InputBatch()),
+            late);
 }
 
 TEST(ArrowAggregateErrors, NullArguments) {
@@ -171,10 +179,14 @@ TEST(ArrowAggregateErrors, NullArguments) {
   ArrowSchema schema;
   bool more = false;
   const auto invalid = [](auto... call) { return ErrorOf(QUERN_INVALID_ARGUMENT, call...); };
-  EXPECT_EQ(invalid(quern_aggregate_bind_arrow, no_aggregate, input, kKeys, kPayload), "null argument: aggregate; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_aggregate_bind_arrow, aggregate, no_schema, kKeys, kPayload), "null argument: input; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_aggregate_bind_arrow, aggregate, input, no_numbers, kPayload), "null argument: keys; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_aggregate_bind_arrow, aggregate, input, kKeys, no_numbers), "null argument: payload; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_aggregate_bind_arrow, no_aggregate, input, kKeys, kPayload),
+            "null argument: aggregate; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_aggregate_bind_arrow, aggregate, no_schema, kKeys, kPayload),
+            "null argument: input; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_aggregate_bind_arrow, aggregate, input, no_numbers, kPayload),
+            "null argument: keys; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_aggregate_bind_arrow, aggregate, input, kKeys, no_numbers),
+            "null argument: payload; accepted: a pointer");
   EXPECT_EQ(invalid(quern_aggregate_result_schema, no_aggregate, QUERN_GROUP_RESULTS, &schema),
             "null argument: aggregate; accepted: a pointer");
   EXPECT_EQ(invalid(quern_aggregate_result_schema, aggregate, QUERN_GROUP_RESULTS, static_cast<ArrowSchema*>(nullptr)),
@@ -192,7 +204,8 @@ TEST(ArrowAggregateErrors, NullArguments) {
   quern_groups* const no_groups = nullptr;
   EXPECT_EQ(invalid(quern_groups_next_arrow, no_groups, &result, &more), "null argument: groups; accepted: a pointer");
   EXPECT_EQ(invalid(quern_groups_next_arrow, no_groups, no_array, &more), "null argument: result; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_groups_next_arrow, no_groups, &result, static_cast<bool*>(nullptr)), "null argument: more; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_groups_next_arrow, no_groups, &result, static_cast<bool*>(nullptr)),
+            "null argument: more; accepted: a pointer");
 }
 
 TEST(ArrowAggregateErrors, SchemasThatDisagreeWithTheSpec) {
@@ -202,11 +215,14 @@ TEST(ArrowAggregateErrors, SchemasThatDisagreeWithTheSpec) {
   };
   const TestSchema plain({{"price", "g"}, {"region", "u"}, {"ok", "b"}, {"quantity", "l"}});
   const TestSchema narrow({{"price", "g"}, {"region", "i", "u"}, {"ok", "b"}, {"quantity", "i"}});
-  EXPECT_EQ(bind(plain.schema, kKeys, kPayload), "wrong type for input keys[0]: field \"region\" is utf8; accepted: dictionary(i32,utf8)");
-  EXPECT_EQ(bind(narrow.schema, kKeys, kPayload), "wrong type for input payload[0]: field \"quantity\" is i32; accepted: i64");
+  EXPECT_EQ(bind(plain.schema, kKeys, kPayload),
+            "wrong type for input keys[0]: field \"region\" is utf8; accepted: dictionary(i32,utf8)");
+  EXPECT_EQ(bind(narrow.schema, kKeys, kPayload),
+            "wrong type for input payload[0]: field \"quantity\" is i32; accepted: i64");
   const int32_t four[] = {4}, no_filter[] = {3, 0, 0};
   EXPECT_EQ(bind(InputSchema().schema, four, kPayload), "field out of range for keys[0]: 4; accepted: 0 to 3");
-  EXPECT_EQ(bind(InputSchema().schema, kKeys, no_filter), "wrong type for input payload[2]: field \"price\" is f64; accepted: bool");
+  EXPECT_EQ(bind(InputSchema().schema, kKeys, no_filter),
+            "wrong type for input payload[2]: field \"price\" is f64; accepted: bool");
   ArrowSchema list = InputSchema().schema;
   list.format = "+l";
   EXPECT_EQ(bind(list, kKeys, kPayload), "not a struct schema on the input side: +l; accepted: +s");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every error that the aggregations' part of the C ABI itself can answer, with its full text. (Those of Arrow: aggregate_arrow_test.cc; of
-// runs: aggregate_parallel_test.cc; of a host's functions: host_aggregate_test.cc.)
+// Every error that the aggregations' part of the C ABI itself can answer, with its full text. (Those of Arrow:
+// aggregate_arrow_test.cc; of runs: aggregate_parallel_test.cc; of a host's functions: host_aggregate_test.cc.)
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -57,10 +57,13 @@ TEST_F(AggregateErrors, NullArguments) {
   EXPECT_EQ(Invalid(quern_aggregate_create, no_kernel, 0, &aggregate), "null argument: kernel; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_aggregate_create, some_kernel, 0, nowhere), "null argument: aggregate; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_aggregate_hint_groups, no_aggregate, 1), "null argument: aggregate; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_aggregate_hint_range, no_aggregate, 0, 1, 2), "null argument: aggregate; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_aggregate_append, no_aggregate, &some_batch), "null argument: aggregate; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_aggregate_hint_range, no_aggregate, 0, 1, 2),
+            "null argument: aggregate; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_aggregate_append, no_aggregate, &some_batch),
+            "null argument: aggregate; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_aggregate_append, open, no_batch), "null argument: batch; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_aggregate_append_states, no_aggregate, &some_batch), "null argument: aggregate; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_aggregate_append_states, no_aggregate, &some_batch),
+            "null argument: aggregate; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_aggregate_append_states, open, no_batch), "null argument: batch; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_aggregate_finalise, no_aggregate), "null argument: aggregate; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_aggregate_finalise_shared, no_aggregate), "null argument: aggregate; accepted: a pointer");
@@ -71,14 +74,18 @@ TEST_F(AggregateErrors, NullArgumentsOfAppenders) {
   quern_aggregate_appender* appender = nullptr;
   quern_aggregate_appender** const nowhere = nullptr;
   const quern_batch* const no_batch = nullptr;
-  EXPECT_EQ(Invalid(quern_aggregate_appender_create, no_aggregate, &appender), "null argument: aggregate; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_aggregate_appender_create, no_aggregate, &appender),
+            "null argument: aggregate; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_aggregate_appender_create, open, nowhere), "null argument: appender; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_aggregate_appender_append, appender, &some_batch), "null argument: appender; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_aggregate_appender_append_states, appender, &some_batch), "null argument: appender; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_aggregate_appender_append, appender, &some_batch),
+            "null argument: appender; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_aggregate_appender_append_states, appender, &some_batch),
+            "null argument: appender; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_aggregate_appender_finish, appender), "null argument: appender; accepted: a pointer");
   ASSERT_EQ(quern_aggregate_appender_create(open, &appender, nullptr), QUERN_OK);
   EXPECT_EQ(Invalid(quern_aggregate_appender_append, appender, no_batch), "null argument: batch; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_aggregate_appender_append_states, appender, no_batch), "null argument: batch; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_aggregate_appender_append_states, appender, no_batch),
+            "null argument: batch; accepted: a pointer");
   quern_aggregate_appender_destroy(appender);
 }
 
@@ -88,14 +95,17 @@ TEST_F(AggregateErrors, NullArgumentsOfGroups) {
   quern_groups** const nowhere = nullptr;
   quern_result result;
   bool more = false;
-  EXPECT_EQ(Invalid(quern_groups_create, no_aggregate, QUERN_GROUP_RESULTS, 0, &groups), "null argument: aggregate; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_groups_create, finalised, QUERN_GROUP_RESULTS, 0, nowhere), "null argument: groups; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_groups_create, no_aggregate, QUERN_GROUP_RESULTS, 0, &groups),
+            "null argument: aggregate; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_groups_create, finalised, QUERN_GROUP_RESULTS, 0, nowhere),
+            "null argument: groups; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_groups_create_partition, no_aggregate, QUERN_GROUP_RESULTS, 0, 1, 0, &groups),
             "null argument: aggregate; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_groups_next, no_groups, &result, &more), "null argument: groups; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_groups_next, some_groups, static_cast<quern_result*>(nullptr), &more),
             "null argument: result; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_groups_next, some_groups, &result, static_cast<bool*>(nullptr)), "null argument: more; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_groups_next, some_groups, &result, static_cast<bool*>(nullptr)),
+            "null argument: more; accepted: a pointer");
 }
 
 TEST_F(AggregateErrors, KernelsOfAnotherOperator) {
@@ -103,7 +113,8 @@ TEST_F(AggregateErrors, KernelsOfAnotherOperator) {
   quern_join* join = reinterpret_cast<quern_join*>(8);
   quern_aggregate* aggregate = reinterpret_cast<quern_aggregate*>(8);
   ASSERT_EQ(quern_compile("join.right_semi keys=i64", QUERN_ENGINE_GENERIC, nullptr, &join_kernel, nullptr), QUERN_OK);
-  EXPECT_EQ(Invalid(quern_join_create, some_kernel, 0, &join), "wrong kernel for a join: aggregate; accepted: one of join.KIND");
+  EXPECT_EQ(Invalid(quern_join_create, some_kernel, 0, &join),
+            "wrong kernel for a join: aggregate; accepted: one of join.KIND");
   EXPECT_EQ(join, nullptr);
   EXPECT_EQ(Invalid(quern_aggregate_create, join_kernel, 0, &aggregate),
             "wrong kernel for an aggregation: join.right_semi; accepted: one of aggregate");
@@ -141,7 +152,8 @@ TEST_F(AggregateErrors, WrongOrderOfAppenders) {
 }
 
 TEST_F(AggregateErrors, Hints) {
-  const std::string late = "hint after append: the aggregation has begun; accepted: before the first batch and the first appender";
+  const std::string late =
+      "hint after append: the aggregation has begun; accepted: before the first batch and the first appender";
   EXPECT_EQ(Invalid(quern_aggregate_hint_range, open, 1, 0, 9), "key number out of range: 1; accepted: 0 to 0");
   EXPECT_EQ(NewAggregate("aggregate aggs=count_star").HintRange(0, 0, 9).text(),
             "key number out of range: 0; accepted: none, since the spec has no keys");
@@ -158,20 +170,22 @@ TEST_F(AggregateErrors, BatchesWithoutColumns) {
   quern_batch batch = some_batch;
   batch.keys = nullptr;
   EXPECT_EQ(Invalid(quern_aggregate_append, open, &batch), "batch without columns: input key; accepted: 1 columns");
-  EXPECT_EQ(Invalid(quern_aggregate_append_states, open, &batch), "batch without columns: states key; accepted: 1 columns");
+  EXPECT_EQ(Invalid(quern_aggregate_append_states, open, &batch),
+            "batch without columns: states key; accepted: 1 columns");
   batch = some_batch;
   batch.payload = nullptr;
   EXPECT_EQ(Invalid(quern_aggregate_append, open, &batch), "batch without columns: input payload; accepted: 1 columns");
   EXPECT_EQ(Invalid(quern_aggregate_append_states, open, &some_batch),
             "column without offsets: states payload 0 (binary); accepted: a pointer, unless no row needs it");
   batch.num_rows = 4294967295;
-  EXPECT_EQ(Invalid(quern_aggregate_append, open, &batch), "batch too large: 4294967295 rows; accepted: below 4294967295");
+  EXPECT_EQ(Invalid(quern_aggregate_append, open, &batch),
+            "batch too large: 4294967295 rows; accepted: below 4294967295");
   EXPECT_EQ(quern_aggregate_append(open, &some_batch, nullptr), QUERN_OK) << "a batch that was refused changes nothing";
 }
 
 // As a host in C may call it, whose enums are any number.
-__attribute__((no_sanitize("enum"))) quern_status CreateGroupsOf(uint32_t number, quern_aggregate* aggregate, quern_groups** groups,
-                                                                 quern_error* error) {
+__attribute__((no_sanitize("enum"))) quern_status CreateGroupsOf(uint32_t number, quern_aggregate* aggregate,
+                                                                 quern_groups** groups, quern_error* error) {
   quern_group_columns columns = QUERN_GROUP_RESULTS;
   std::memcpy(&columns, &number, sizeof(columns));
   return quern_groups_create(aggregate, columns, 0, groups, error);
@@ -196,7 +210,9 @@ TEST_F(AggregateErrors, MemoryLimitWhileAppending) {
   ASSERT_EQ(quern_aggregate_create(some_kernel, 10, &aggregate, nullptr), QUERN_OK);
   quern_error error = {};
   EXPECT_EQ(quern_aggregate_append(aggregate, &some_batch, &error), QUERN_RESOURCE_EXHAUSTED);
-  EXPECT_TRUE(std::regex_match(error.text, std::regex("memory limit exceeded: [0-9]+ bytes asked, [0-9]+ in use; limit 10"))) << error.text;
+  EXPECT_TRUE(
+      std::regex_match(error.text, std::regex("memory limit exceeded: [0-9]+ bytes asked, [0-9]+ in use; limit 10")))
+      << error.text;
   const std::string text = " after a failed append: rows are missing from the groups; accepted: a new aggregation";
   EXPECT_EQ(Failed(quern_aggregate_append, aggregate, &some_batch), "append" + text);
   EXPECT_EQ(Failed(quern_aggregate_finalise, aggregate), "finalise" + text);
@@ -220,7 +236,8 @@ TEST_F(AggregateErrors, MemoryLimitOfResults) {
     status = readers.back().Next().status();
   }
   EXPECT_EQ(status.code(), QUERN_RESOURCE_EXHAUSTED);
-  EXPECT_EQ(readers.back().Next().status().text(), "groups after a failure: some of them are lost; accepted: a new aggregation");
+  EXPECT_EQ(readers.back().Next().status().text(),
+            "groups after a failure: some of them are lost; accepted: a new aggregation");
 }
 
 TEST_F(AggregateErrors, StatesThatAreDamaged) {

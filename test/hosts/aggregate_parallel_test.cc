@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aggregations by threads of the host's own and of the library: whoever adds, merges and reads, the groups are those of one thread.
+// Aggregations by threads of the host's own and of the library: whoever adds, merges and reads, the groups are those of
+// one thread.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -100,7 +101,8 @@ TEST_P(ParallelAggregates, ThreadsOfTheHostGiveTheGroupsOfOne) {
   Lines all;
   OnThreads([&] {
     auto appender = quern::AggregateAppender::Create(aggregate);
-    for (size_t i = next++; i < table.batches().size(); i = next++) EXPECT_EQ(appender->Append(table.batches()[i]).text(), "");
+    for (size_t i = next++; i < table.batches().size(); i = next++)
+      EXPECT_EQ(appender->Append(table.batches()[i]).text(), "");
     EXPECT_EQ(appender->Finish().text(), "");
     phase.arrive_and_wait();
     EXPECT_EQ(aggregate.FinaliseShared().text(), "");
@@ -152,7 +154,8 @@ TEST_P(ParallelAggregates, StatesGoThroughAppenders) {
 
 INSTANTIATE_TEST_SUITE_P(Keys, ParallelAggregates,
                          testing::Values(Keys{"Few", "i64", 1, 5}, Keys{"Many", "i64", 1, 100000},
-                                         Keys{"Unique", "i64", 0x1000003d, UINT64_MAX}, Keys{"Strings", "utf8", 1, 50000}),
+                                         Keys{"Unique", "i64", 0x1000003d, UINT64_MAX},
+                                         Keys{"Strings", "utf8", 1, 50000}),
                          [](const auto& keys) { return keys.param.name; });
 
 constexpr const char* kSpec = "aggregate keys=i64 aggs=sum(i64)";
@@ -187,8 +190,9 @@ TEST(AggregateRun, OfNothing) {
 
 TEST(AggregateRun, LetsNoExceptionOut) {
   const BigTable table(1, 100000, false);
-  auto num_groups = NewAggregate(kSpec).Run(table.batches(), {kThreads, 0},
-                                            [](const quern_result&) -> bool { throw std::runtime_error("thrown by the host"); });
+  auto num_groups = NewAggregate(kSpec).Run(table.batches(), {kThreads, 0}, [](const quern_result&) -> bool {
+    throw std::runtime_error("thrown by the host");
+  });
   ASSERT_FALSE(num_groups.ok());
   EXPECT_EQ(num_groups.status().code(), QUERN_INTERNAL);
   EXPECT_EQ(num_groups.status().text(), "thrown by the host");
@@ -206,10 +210,12 @@ TEST(AggregateRun, BeyondTheMemoryLimit) {
 TEST(AggregateRun, RefusesWhatItCannotDo) {
   const BigTable table(1, 100000, false);
   const quern_batch* const batch = &table.batches()[0];
-  const auto error_of = [](quern_status code, quern_aggregate* aggregate, const quern_batch* input, uint32_t threads, uint64_t batch_rows) {
+  const auto error_of = [](quern_status code, quern_aggregate* aggregate, const quern_batch* input, uint32_t threads,
+                           uint64_t batch_rows) {
     uint64_t num_groups = 77;
     quern_error error = {};
-    EXPECT_EQ(quern_aggregate_run(aggregate, input, 1, threads, batch_rows, nullptr, nullptr, &num_groups, &error), code);
+    EXPECT_EQ(quern_aggregate_run(aggregate, input, 1, threads, batch_rows, nullptr, nullptr, &num_groups, &error),
+              code);
     EXPECT_EQ(num_groups, 0u);
     return std::string(error.text);
   };
@@ -219,7 +225,8 @@ TEST(AggregateRun, RefusesWhatItCannotDo) {
   EXPECT_EQ(error_of(invalid, nullptr, batch, 1, 0), "null argument: aggregate; accepted: a pointer");
   EXPECT_EQ(error_of(invalid, handle, nullptr, 1, 0), "null argument: batches; accepted: a pointer");
   EXPECT_EQ(error_of(invalid, handle, batch, 1025, 0), "threads out of range: 1025; accepted: 0 to 1024");
-  EXPECT_EQ(error_of(invalid, handle, batch, 1, uint64_t{1} << 31), "batch_rows out of range: 2147483648; accepted: 0 to 2147483647");
+  EXPECT_EQ(error_of(invalid, handle, batch, 1, uint64_t{1} << 31),
+            "batch_rows out of range: 2147483648; accepted: 0 to 2147483647");
   quern_batch large = *batch;
   large.num_rows = UINT32_MAX;
   EXPECT_EQ(error_of(invalid, handle, &large, 1, 0), "batch too large: 4294967295 rows; accepted: below 4294967295");

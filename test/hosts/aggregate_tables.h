@@ -14,7 +14,8 @@
 
 namespace quern_test {
 
-inline quern::Aggregate NewAggregate(const std::string& spec, quern::Engine engine = quern::Engine::kJit, uint64_t memory_limit = 0) {
+inline quern::Aggregate NewAggregate(const std::string& spec, quern::Engine engine = quern::Engine::kJit,
+                                     uint64_t memory_limit = 0) {
   auto kernel = quern::Kernel::Compile(spec, engine);
   EXPECT_TRUE(kernel.ok()) << kernel.status().text();
   auto aggregate = quern::Aggregate::Create(*kernel, memory_limit);
@@ -23,14 +24,16 @@ inline quern::Aggregate NewAggregate(const std::string& spec, quern::Engine engi
 }
 
 // All groups that a reader gives out, sorted.
-inline Lines GroupsOf(const quern::Aggregate& aggregate, std::string_view kinds, const quern::GroupOptions& options = {}) {
+inline Lines GroupsOf(const quern::Aggregate& aggregate, std::string_view kinds,
+                      const quern::GroupOptions& options = {}) {
   auto groups = quern::Groups::Create(aggregate, options);
   EXPECT_TRUE(groups.ok()) << groups.status().text();
   return groups.ok() ? ScanUnmatched(&*groups, kinds) : Lines();
 }
 
 // An aggregation of these tables, one batch each.
-inline quern::Aggregate Aggregated(const std::string& spec, const std::vector<Table>& tables, quern::Engine engine = quern::Engine::kJit) {
+inline quern::Aggregate Aggregated(const std::string& spec, const std::vector<Table>& tables,
+                                   quern::Engine engine = quern::Engine::kJit) {
   quern::Aggregate aggregate = NewAggregate(spec, engine);
   for (const Table& table : tables) EXPECT_EQ(aggregate.Append(table.batch()).text(), "");
   EXPECT_EQ(aggregate.Finalise().text(), "");
@@ -38,11 +41,13 @@ inline quern::Aggregate Aggregated(const std::string& spec, const std::vector<Ta
 }
 
 // The same groups by every engine, in results of every size.
-inline void ExpectGroups(const std::string& spec, const std::vector<Table>& tables, std::string_view kinds, Lines expected) {
+inline void ExpectGroups(const std::string& spec, const std::vector<Table>& tables, std::string_view kinds,
+                         Lines expected) {
   std::sort(expected.begin(), expected.end());
   for (const quern::Engine engine : {quern::Engine::kJit, quern::Engine::kGeneric}) {
     for (const uint64_t batch_rows : {0, 1, 2}) {
-      SCOPED_TRACE(spec + ", engine " + std::to_string(static_cast<int>(engine)) + ", batch_rows " + std::to_string(batch_rows));
+      SCOPED_TRACE(spec + ", engine " + std::to_string(static_cast<int>(engine)) + ", batch_rows " +
+                   std::to_string(batch_rows));
       EXPECT_EQ(GroupsOf(Aggregated(spec, tables, engine), kinds, {.batch_rows = batch_rows}), expected);
     }
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aggregations of a host's own vectors: groups, keys of several types, states between two aggregations, shares, hints and handles.
+// Aggregations of a host's own vectors: groups, keys of several types, states between two aggregations, shares, hints
+// and handles.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -47,7 +48,8 @@ TEST(Aggregates, DecodeKeysOfDictionaries) {
   const std::vector<int64_t> value = {1, 2, 4};
   const Table one = {{DictionaryColumn(ColumnOf(first_index), first_values)}, {ColumnOf(value)}, 3};
   const Table two = {{DictionaryColumn(ColumnOf(second_index), second_values)}, {ColumnOf(value)}, 3};
-  ExpectGroups("aggregate keys=dictionary(u8,utf8) aggs=sum(i64)", {one, two}, "sl", {"AFRICA|2", "ASIA|9", "EUROPE|3"});
+  ExpectGroups("aggregate keys=dictionary(u8,utf8) aggs=sum(i64)", {one, two}, "sl",
+               {"AFRICA|2", "ASIA|9", "EUROPE|3"});
 }
 
 TEST(Aggregates, WithoutKeysAreOneGroup) {
@@ -69,8 +71,9 @@ TEST(Aggregates, SkipNullsAndWhatAFilterLeavesOut) {
   const Items items;
   const std::vector<uint8_t> valid = Bitmap({true, true, false, true, false, true}, 2),
                              passes = Bitmap({true, false, true, true, true, false});
-  const Table table = {
-      {ColumnOf(items.order)}, {WithValidity(ColumnOf(items.quantity), valid, 2), ColumnOf(items.quantity), ColumnOf(passes)}, 6};
+  const Table table = {{ColumnOf(items.order)},
+                       {WithValidity(ColumnOf(items.quantity), valid, 2), ColumnOf(items.quantity), ColumnOf(passes)},
+                       6};
   ExpectGroups("aggregate keys=i64 aggs=sum(i64:nullable),sum(i64):filter,count_star", {table}, "llll",
                {"101|9|6|3", "102|7|2|2", "103|3|3|1"});
 }
@@ -93,7 +96,8 @@ TEST(Aggregates, KeepNothingOfABatch) {
   std::fill(key.bytes.begin(), key.bytes.end(), 'x');
   std::fill(value.begin(), value.end(), 77);
   ASSERT_EQ(aggregate.Finalise().text(), "");
-  EXPECT_EQ(GroupsOf(aggregate, "sls"), (Lines{"a key of more than twelve bytes|5|a key of more than twelve bytes", "b|2|b"}));
+  EXPECT_EQ(GroupsOf(aggregate, "sls"),
+            (Lines{"a key of more than twelve bytes|5|a key of more than twelve bytes", "b|2|b"}));
 }
 
 TEST(Aggregates, GiveNoGroupsAfterTheLast) {
@@ -162,11 +166,12 @@ TEST(States, MixWithRows) {
 TEST(States, OfEveryWayToKeepThem) {
   const Items items;
   const StringVector<int32_t> names({"short", "a text of more than twelve bytes", "c", "d", "e", "f"});
-  const Table table = {
-      {},
-      {ColumnOf(items.order), ColumnOf(items.price), names.column(), names.column(), ColumnOf(items.quantity), ColumnOf(items.quantity)},
-      6};
-  const std::string spec = "aggregate aggs=count_distinct(i64),avg(f64),max(utf8),string_agg(utf8,x'2c'),median(i64),first(i64)";
+  const Table table = {{},
+                       {ColumnOf(items.order), ColumnOf(items.price), names.column(), names.column(),
+                        ColumnOf(items.quantity), ColumnOf(items.quantity)},
+                       6};
+  const std::string spec =
+      "aggregate aggs=count_distinct(i64),avg(f64),max(utf8),string_agg(utf8,x'2c'),median(i64),first(i64)";
   const Lines once = GroupsOf(Aggregated(spec, {table}), "ldssdl");
   EXPECT_EQ(once, (Lines{"3|19|short|short,a text of more than twelve bytes,c,d,e,f|3|5"}));
   quern::Aggregate again = NewAggregate(spec);
@@ -225,7 +230,8 @@ TEST(Shares, OfAKeyAreTheSameInEveryAggregation) {
     MoveStates(first, 1, &share, {.partition = partition, .num_partitions = 4});
     MoveStates(second, 1, &share, {.partition = partition, .num_partitions = 4});
     ASSERT_EQ(share.Finalise().text(), "");
-    for (const std::string& line : GroupsOf(share, "ll")) EXPECT_EQ(line.substr(line.find('|')), "|9") << "3 and 2 times 3";
+    for (const std::string& line : GroupsOf(share, "ll"))
+      EXPECT_EQ(line.substr(line.find('|')), "|9") << "3 and 2 times 3";
   }
 }
 
@@ -297,7 +303,8 @@ TEST(CppWrapper, MovesTheHandlesOfAggregations) {
   quern::Aggregate aggregate = NewAggregate(kSpec);
   quern::Aggregate moved = std::move(aggregate);
   EXPECT_EQ(moved.Layout(), "");
-  static_assert(!std::is_copy_constructible_v<quern::Aggregate> && !std::is_copy_constructible_v<quern::AggregateAppender> &&
+  static_assert(!std::is_copy_constructible_v<quern::Aggregate> &&
+                !std::is_copy_constructible_v<quern::AggregateAppender> &&
                 !std::is_copy_constructible_v<quern::Groups>);
 }
 

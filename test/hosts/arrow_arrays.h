@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrow C data arrays and schemas for tests, which own their memory, spoil it when they are released and count how often they are.
+// Arrow C data arrays and schemas for tests, which own their memory, spoil it when they are released and count how
+// often they are.
 #ifndef QUERN_TEST_HOSTS_ARROW_ARRAYS_H_
 #define QUERN_TEST_HOSTS_ARROW_ARRAYS_H_
 

@@ -57,7 +57,8 @@ inline std::string TakeFields(ArrowSchema* schema) {
   std::string text;
   for (int64_t i = 0; i < schema->n_children; ++i) {
     const ArrowSchema& field = *schema->children[i];
-    text += std::string(i == 0 ? "" : " ") + field.name + ":" + field.format + (field.flags == kArrowNullable ? "?" : "");
+    text +=
+        std::string(i == 0 ? "" : " ") + field.name + ":" + field.format + (field.flags == kArrowNullable ? "?" : "");
   }
   schema->release(schema);
   return text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Some rows of Arrow arrays: selections and row ids beside the array, in every call that takes one, through the C++ wrapper; what is read
-// of them and until when; refusals with their full text.
+// Some rows of Arrow arrays: selections and row ids beside the array, in every call that takes one, through the C++
+// wrapper; what is read of them and until when; refusals with their full text.
 #include <gtest/gtest.h>
 
 #include "test/hosts/aggregate_tables.h"
@@ -50,7 +50,8 @@ Lines ArrowLines(Reader* reader, std::string_view kinds) {
 }
 
 quern::Join BoundJoin() {
-  auto kernel = quern::Kernel::Compile("join.inner keys=i64 build=utf8,rowid probe=utf8,rowid", quern::Engine::kGeneric);
+  auto kernel =
+      quern::Kernel::Compile("join.inner keys=i64 build=utf8,rowid probe=utf8,rowid", quern::Engine::kGeneric);
   auto join = quern::Join::Create(*kernel);
   EXPECT_EQ(join->BindArrow({&Schema().schema, kKey, kNames}, {&Schema().schema, kKey, kNames}).text(), "");
   return *std::move(join);
@@ -73,7 +74,8 @@ TEST(ArrowRows, OfJoins) {
   ASSERT_EQ(prober->InputArrow(&probe->array, &probed.rows).text(), "");
   Lines lines = ArrowLines(&*prober, "srsr");
   std::sort(lines.begin(), lines.end());
-  EXPECT_EQ(lines, (Lines{"the name of number 8|10|the name of number 8|103", "the name of number 9|14|the name of number 9|1002"}));
+  EXPECT_EQ(lines, (Lines{"the name of number 8|10|the name of number 8|103",
+                          "the name of number 9|14|the name of number 9|1002"}));
 }
 
 TEST(ArrowRows, OfAggregates) {
@@ -100,8 +102,8 @@ TEST(ArrowRows, IdsOfAggregatesWithAnOrder) {
   quern::Aggregate aggregate = NewAggregate("aggregate keys=i32 aggs=first(utf8),string_agg(utf8,x'2c')");
   ASSERT_EQ(aggregate.BindArrow({&schema.schema, key, payload}).text(), "");
   for (const int part : {2, 0, 1}) {
-    auto batch =
-        StructArray(3, FixedArray<int32_t>({4, 4, 4}), Utf8Array({std::to_string(part) + "a", "not this", std::to_string(part) + "c"}));
+    auto batch = StructArray(3, FixedArray<int32_t>({4, 4, 4}),
+                             Utf8Array({std::to_string(part) + "a", "not this", std::to_string(part) + "c"}));
     Selection rows({0, 2}, static_cast<uint64_t>(part) * 3);
     ASSERT_EQ(aggregate.AppendArrow(&batch->array, &rows.rows).text(), "");
   }
@@ -125,8 +127,9 @@ TEST(ArrowRows, OfSorts) {
   ASSERT_EQ(appender->Finish().text(), "");
   ASSERT_EQ(sort.Finalise().text(), "");
   auto sorted = quern::SortedRows::Create(sort);
-  EXPECT_EQ(ArrowLines(&*sorted, "lsr"), (Lines{"1|the name of number 1|2", "1|the name of number 1|11", "2|the name of number 2|0",
-                                                "2|the name of number 2|5", "2|the name of number 2|12"}));
+  EXPECT_EQ(ArrowLines(&*sorted, "lsr"),
+            (Lines{"1|the name of number 1|2", "1|the name of number 1|11", "2|the name of number 2|0",
+                   "2|the name of number 2|5", "2|the name of number 2|12"}));
 }
 
 TEST(ArrowRows, OfMerges) {
@@ -190,12 +193,14 @@ std::string RefusalWith(const quern_arrow_rows& rows) {
 }
 
 TEST(ArrowRows, Refusals) {
-  EXPECT_EQ(RefusalWith(Selection({1, 0, 2, 7}).rows), "selection of a row that is not there: selection[2] is 2; accepted: 0 to 1");
+  EXPECT_EQ(RefusalWith(Selection({1, 0, 2, 7}).rows),
+            "selection of a row that is not there: selection[2] is 2; accepted: 0 to 1");
   EXPECT_EQ(RefusalWith({3, nullptr, 0, 0}), "struct_size too small: 3; accepted: 32 or more");
   const uint32_t row = 0;
   EXPECT_EQ(RefusalWith({sizeof(quern_arrow_rows), &row, UINT64_MAX, 0}),
             "batch too large: 18446744073709551615 rows; accepted: below 4294967295");
-  EXPECT_EQ(RefusalWith({sizeof(quern_arrow_rows), nullptr, 3, 0}), "more rows than the array has: 3; accepted: 0 to 2, or a selection");
+  EXPECT_EQ(RefusalWith({sizeof(quern_arrow_rows), nullptr, 3, 0}),
+            "more rows than the array has: 3; accepted: 0 to 2, or a selection");
   const auto append = [](quern_sort* into, ArrowArray* batch, quern_error* error) {
     const Selection rows({0});
     return quern_sort_append_arrow_rows(into, batch, &rows.rows, error);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI's Arrow side: who owns what and when, schemas in and out, and the refusal of ill-formed input with its full text.
+// The C ABI's Arrow side: who owns what and when, schemas in and out, and the refusal of ill-formed input with its full
+// text.
 #include "test/hosts/arrow_arrays.h"
 
 #include <gtest/gtest.h>
@@ -25,9 +26,13 @@ const TestSchema& ProbeSchema() {
   return schema;
 }
 
-TestArrayPtr Regions(const std::vector<int32_t>& indices) { return DictionaryArray(indices, Utf8Array({"ASIA", "EUROPE"})); }
+TestArrayPtr Regions(const std::vector<int32_t>& indices) {
+  return DictionaryArray(indices, Utf8Array({"ASIA", "EUROPE"}));
+}
 
-TestArrayPtr BuildBatch() { return StructArray(3, FixedArray<int64_t>({1, 2, 3}), Regions({1, 0, 1}), FixedArray<double>({10, 20, 30})); }
+TestArrayPtr BuildBatch() {
+  return StructArray(3, FixedArray<int64_t>({1, 2, 3}), Regions({1, 0, 1}), FixedArray<double>({10, 20, 30}));
+}
 TestArrayPtr ProbeBatch() { return StructArray(4, Utf8Array({"w", "x", "y", "z"}), FixedArray<int64_t>({3, 9, 1, 3})); }
 
 struct ArrowJoin {
@@ -41,7 +46,8 @@ struct ArrowJoin {
     }
   }
   quern::Status Bind() {
-    return join->BindArrow({&BuildSchema().schema, kBuildKeys, kBuildPayload}, {&ProbeSchema().schema, kProbeKeys, kProbePayload});
+    return join->BindArrow({&BuildSchema().schema, kBuildKeys, kBuildPayload},
+                           {&ProbeSchema().schema, kProbeKeys, kProbePayload});
   }
 
   std::unique_ptr<quern::Join> join;
@@ -87,15 +93,16 @@ TEST(Arrow, RowIdsGoOnFromBatchToBatch) {
   ASSERT_TRUE(prober->NextArrow(&result).ok());
   Lines lines = TakeLines(&result, "srdsr");
   std::sort(lines.begin(), lines.end());
-  EXPECT_EQ(lines,
-            (Lines{"w|4|30|EUROPE|2", "w|4|30|EUROPE|5", "y|6|10|EUROPE|0", "y|6|10|EUROPE|3", "z|7|30|EUROPE|2", "z|7|30|EUROPE|5"}));
+  EXPECT_EQ(lines, (Lines{"w|4|30|EUROPE|2", "w|4|30|EUROPE|5", "y|6|10|EUROPE|0", "y|6|10|EUROPE|3", "z|7|30|EUROPE|2",
+                          "z|7|30|EUROPE|5"}));
 }
 
 TEST(Arrow, BuildBatchesWithoutStringsAreReleasedAtOnce) {
   auto build = BuildBatch(), probe = ProbeBatch();
   ArrowJoin arrow(false, "join.inner keys=i64 build=f64 probe=rowid");
   const int32_t key[] = {0}, price[] = {2}, probe_key[] = {1}, rowid[] = {-1};
-  ASSERT_EQ(arrow.join->BindArrow({&BuildSchema().schema, key, price}, {&ProbeSchema().schema, probe_key, rowid}).text(), "");
+  ASSERT_EQ(
+      arrow.join->BindArrow({&BuildSchema().schema, key, price}, {&ProbeSchema().schema, probe_key, rowid}).text(), "");
   ASSERT_EQ(arrow.join->AppendArrow(&build->array).text(), "");
   EXPECT_EQ(build->times_released, 1);
   ASSERT_EQ(arrow.join->Finalise().text(), "");
@@ -123,7 +130,8 @@ TEST(Arrow, CountingGivesAnArrayWithoutChildren) {
   auto build = BuildBatch(), probe = ProbeBatch();
   ArrowJoin arrow(false, "join.inner keys=i64");
   const int32_t build_key[] = {0}, probe_key[] = {1};
-  ASSERT_EQ(arrow.join->BindArrow({&BuildSchema().schema, build_key, {}}, {&ProbeSchema().schema, probe_key, {}}).text(), "");
+  ASSERT_EQ(
+      arrow.join->BindArrow({&BuildSchema().schema, build_key, {}}, {&ProbeSchema().schema, probe_key, {}}).text(), "");
   ASSERT_EQ(arrow.join->AppendArrow(&build->array).text(), "");
   ASSERT_EQ(arrow.join->Finalise().text(), "");
   auto prober = quern::Prober::Create(*arrow.join);
@@ -167,7 +175,8 @@ std::string ResultFields(const char* spec, const int32_t* build_payload, const i
   ArrowJoin arrow(false, spec);
   const ArrowSchema &build = BuildSchema().schema, &probe = ProbeSchema().schema;
   quern_error error = {};
-  EXPECT_EQ(quern_join_bind_arrow(arrow.join->handle(), &build, kBuildKeys, build_payload, &probe, kProbeKeys, probe_payload, &error),
+  EXPECT_EQ(quern_join_bind_arrow(arrow.join->handle(), &build, kBuildKeys, build_payload, &probe, kProbeKeys,
+                                  probe_payload, &error),
             QUERN_OK)
       << error.text;
   ArrowSchema schema;
@@ -188,14 +197,18 @@ TEST(ArrowSchemas, SayWhichColumnsAKindMakesNullable) {
   EXPECT_EQ(ResultFields("join.semi keys=i64 probe=utf8,rowid", none, probe), "region:u probe_rowid:L");
   EXPECT_EQ(ResultFields("join.right_anti keys=i64 build=f64,rowid", build, none), "price:g build_rowid:L");
   EXPECT_EQ(ResultFields("join.mark keys=i64 probe=utf8,rowid", none, probe), "region:u probe_rowid:L mark:b");
-  EXPECT_EQ(ResultFields("join.mark keys=i64:nullable probe=utf8,rowid", none, probe), "region:u probe_rowid:L mark:b?");
+  EXPECT_EQ(ResultFields("join.mark keys=i64:nullable probe=utf8,rowid", none, probe),
+            "region:u probe_rowid:L mark:b?");
 }
 
 TEST(Arrow, FullJoinsComeOutWithNullsOnBothSides) {
   auto build = BuildBatch(), probe = ProbeBatch();
   ArrowJoin arrow(false, "join.full keys=i64 build=f64 probe=utf8");
   const int32_t price[] = {2}, region[] = {0};
-  ASSERT_EQ(arrow.join->BindArrow({&BuildSchema().schema, kBuildKeys, price}, {&ProbeSchema().schema, kProbeKeys, region}).text(), "");
+  ASSERT_EQ(
+      arrow.join->BindArrow({&BuildSchema().schema, kBuildKeys, price}, {&ProbeSchema().schema, kProbeKeys, region})
+          .text(),
+      "");
   ASSERT_EQ(arrow.join->AppendArrow(&build->array).text(), "");
   ASSERT_EQ(arrow.join->FinaliseShared().text(), "");
   auto prober = quern::Prober::Create(*arrow.join);
@@ -239,8 +252,10 @@ TEST(ArrowErrors, ResidualColumns) {
   };
   EXPECT_EQ(bind({"t", "tsu:"}, {"t", "tsu:UTC"}, 1), "");
   EXPECT_EQ(bind({"t", "tsu:"}, {"t", "tsm:"}, 1),
-            "residual of different units: residual[0] is tsu: on the build side, tsm: on the probe side; accepted: the same unit or scale");
-  EXPECT_EQ(bind({"t", "l"}, {"t", "tsm:"}, 1), "wrong type for build payload[0]: field \"t\" is i64; accepted: timestamp");
+            "residual of different units: residual[0] is tsu: on the build side, tsm: on the probe side; accepted: the "
+            "same unit or scale");
+  EXPECT_EQ(bind({"t", "l"}, {"t", "tsm:"}, 1),
+            "wrong type for build payload[0]: field \"t\" is i64; accepted: timestamp");
   EXPECT_EQ(bind({"t", "tsu:"}, {"t", "tsu:"}, 2), "field out of range for payload[0]: 2; accepted: 0 to 1");
   ArrowJoin unbound(false, "join.semi keys=i64 residual=timestamp:lt");
   const int32_t key[] = {0};
@@ -291,24 +306,32 @@ TEST(ArrowErrors, NullArguments) {
   ASSERT_EQ(arrow.join->Finalise().text(), "");
   auto prober = quern::Prober::Create(*arrow.join);
   const auto invalid = [](auto... call) { return ErrorOf(QUERN_INVALID_ARGUMENT, call...); };
-  const auto bind = [&](const ArrowSchema* build, const int32_t* build_keys, const int32_t* build_payload, const ArrowSchema* probe,
-                        const int32_t* probe_keys, const int32_t* probe_payload) {
+  const auto bind = [&](const ArrowSchema* build, const int32_t* build_keys, const int32_t* build_payload,
+                        const ArrowSchema* probe, const int32_t* probe_keys, const int32_t* probe_payload) {
     ArrowJoin unbound(false);
-    return ErrorOf(QUERN_INVALID_ARGUMENT, quern_join_bind_arrow, unbound.join->handle(), build, build_keys, build_payload, probe,
-                   probe_keys, probe_payload);
+    return ErrorOf(QUERN_INVALID_ARGUMENT, quern_join_bind_arrow, unbound.join->handle(), build, build_keys,
+                   build_payload, probe, probe_keys, probe_payload);
   };
   const ArrowSchema *build = &BuildSchema().schema, *probe = &ProbeSchema().schema;
-  EXPECT_EQ(bind(nullptr, kBuildKeys, kBuildPayload, probe, kProbeKeys, kProbePayload), "null argument: build; accepted: a pointer");
-  EXPECT_EQ(bind(build, nullptr, kBuildPayload, probe, kProbeKeys, kProbePayload), "null argument: build_keys; accepted: a pointer");
-  EXPECT_EQ(bind(build, kBuildKeys, nullptr, probe, kProbeKeys, kProbePayload), "null argument: build_payload; accepted: a pointer");
-  EXPECT_EQ(bind(build, kBuildKeys, kBuildPayload, nullptr, kProbeKeys, kProbePayload), "null argument: probe; accepted: a pointer");
-  EXPECT_EQ(bind(build, kBuildKeys, kBuildPayload, probe, nullptr, kProbePayload), "null argument: probe_keys; accepted: a pointer");
-  EXPECT_EQ(bind(build, kBuildKeys, kBuildPayload, probe, kProbeKeys, nullptr), "null argument: probe_payload; accepted: a pointer");
+  EXPECT_EQ(bind(nullptr, kBuildKeys, kBuildPayload, probe, kProbeKeys, kProbePayload),
+            "null argument: build; accepted: a pointer");
+  EXPECT_EQ(bind(build, nullptr, kBuildPayload, probe, kProbeKeys, kProbePayload),
+            "null argument: build_keys; accepted: a pointer");
+  EXPECT_EQ(bind(build, kBuildKeys, nullptr, probe, kProbeKeys, kProbePayload),
+            "null argument: build_payload; accepted: a pointer");
+  EXPECT_EQ(bind(build, kBuildKeys, kBuildPayload, nullptr, kProbeKeys, kProbePayload),
+            "null argument: probe; accepted: a pointer");
+  EXPECT_EQ(bind(build, kBuildKeys, kBuildPayload, probe, nullptr, kProbePayload),
+            "null argument: probe_keys; accepted: a pointer");
+  EXPECT_EQ(bind(build, kBuildKeys, kBuildPayload, probe, kProbeKeys, nullptr),
+            "null argument: probe_payload; accepted: a pointer");
   EXPECT_EQ(invalid(quern_join_bind_arrow, no_join, build, kBuildKeys, kBuildPayload, probe, kProbeKeys, kProbePayload),
             "null argument: join; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_join_result_schema, join, static_cast<ArrowSchema*>(nullptr)), "null argument: schema; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_join_result_schema, join, static_cast<ArrowSchema*>(nullptr)),
+            "null argument: schema; accepted: a pointer");
   EXPECT_EQ(invalid(quern_join_append_arrow, join, no_array), "null argument: batch; accepted: a pointer");
-  EXPECT_EQ(RefusalOf(QUERN_INVALID_ARGUMENT, quern_join_append_arrow, no_join, BuildBatch()), "null argument: join; accepted: a pointer");
+  EXPECT_EQ(RefusalOf(QUERN_INVALID_ARGUMENT, quern_join_append_arrow, no_join, BuildBatch()),
+            "null argument: join; accepted: a pointer");
   quern_appender* const no_appender = nullptr;
   EXPECT_EQ(RefusalOf(QUERN_INVALID_ARGUMENT, quern_appender_append_arrow, no_appender, BuildBatch()),
             "null argument: appender; accepted: a pointer");
@@ -320,18 +343,21 @@ TEST(ArrowErrors, NullArguments) {
 TEST(ArrowErrors, SchemasThatDisagreeWithTheSpec) {
   const auto bind_build = [](const ArrowSchema& build, const int32_t* keys, const int32_t* payload) {
     ArrowJoin unbound(false);
-    return ErrorOf(QUERN_INVALID_ARGUMENT, quern_join_bind_arrow, unbound.join->handle(), &build, keys, payload, &ProbeSchema().schema,
-                   kProbeKeys, kProbePayload);
+    return ErrorOf(QUERN_INVALID_ARGUMENT, quern_join_bind_arrow, unbound.join->handle(), &build, keys, payload,
+                   &ProbeSchema().schema, kProbeKeys, kProbePayload);
   };
-  const TestSchema narrow({{"id", "i"}, {"region", "i", "u"}, {"price", "g"}}), plain({{"id", "l"}, {"region", "u"}, {"price", "g"}}),
+  const TestSchema narrow({{"id", "i"}, {"region", "i", "u"}, {"price", "g"}}),
+      plain({{"id", "l"}, {"region", "u"}, {"price", "g"}}),
       interval({{"id", "tin"}, {"region", "i", "u"}, {"price", "g"}});
-  EXPECT_EQ(bind_build(narrow.schema, kBuildKeys, kBuildPayload), "wrong type for build keys[0]: field \"id\" is i32; accepted: i64");
+  EXPECT_EQ(bind_build(narrow.schema, kBuildKeys, kBuildPayload),
+            "wrong type for build keys[0]: field \"id\" is i32; accepted: i64");
   EXPECT_EQ(bind_build(plain.schema, kBuildKeys, kBuildPayload),
             "wrong type for build payload[1]: field \"region\" is utf8; accepted: dictionary(i32,utf8)");
   EXPECT_EQ(bind_build(interval.schema, kBuildKeys, kBuildPayload),
             "wrong type for build keys[0]: field \"id\" is of unsupported format tin; accepted: i64");
   const int32_t three[] = {3}, rowid_of_a_column[] = {2, 1, 0};
-  EXPECT_EQ(bind_build(BuildSchema().schema, three, kBuildPayload), "field out of range for keys[0]: 3; accepted: 0 to 2");
+  EXPECT_EQ(bind_build(BuildSchema().schema, three, kBuildPayload),
+            "field out of range for keys[0]: 3; accepted: 0 to 2");
   EXPECT_EQ(bind_build(BuildSchema().schema, kBuildKeys, rowid_of_a_column),
             "field out of range for payload[2]: 0; accepted: -1 for a rowid");
   ArrowSchema list = BuildSchema().schema;
@@ -348,21 +374,26 @@ TEST(ArrowErrors, KeysOfDifferentUnits) {
   };
   EXPECT_EQ(bind("decimal128", {"d", "d:10,2"}, {"d", "d:38,2,128"}), "");
   EXPECT_EQ(bind("decimal128", {"d", "d:10,2"}, {"d", "d:10,4"}),
-            "keys of different units: keys[0] is d:10,2 on the build side, d:10,4 on the probe side; accepted: the same unit or scale");
+            "keys of different units: keys[0] is d:10,2 on the build side, d:10,4 on the probe side; accepted: the "
+            "same unit or scale");
   EXPECT_EQ(bind("timestamp", {"t", "tsu:"}, {"t", "tsu:UTC"}), "");
   EXPECT_EQ(bind("timestamp", {"t", "tsu:"}, {"t", "tsm:"}),
-            "keys of different units: keys[0] is tsu: on the build side, tsm: on the probe side; accepted: the same unit or scale");
+            "keys of different units: keys[0] is tsu: on the build side, tsm: on the probe side; accepted: the same "
+            "unit or scale");
   EXPECT_EQ(bind("duration", {"t", "tDs"}, {"t", "tDs"}), "");
   EXPECT_EQ(bind("duration", {"t", "tDs"}, {"t", "tDn"}),
-            "keys of different units: keys[0] is tDs on the build side, tDn on the probe side; accepted: the same unit or scale");
+            "keys of different units: keys[0] is tDs on the build side, tDn on the probe side; accepted: the same unit "
+            "or scale");
   EXPECT_EQ(bind("dictionary(i8,time32)", {"t", "c", "tts"}, {"t", "c", "ttm"}),
-            "keys of different units: keys[0] is tts on the build side, ttm on the probe side; accepted: the same unit or scale");
+            "keys of different units: keys[0] is tts on the build side, ttm on the probe side; accepted: the same unit "
+            "or scale");
 }
 
 std::string AppendRefusal(TestArrayPtr batch) {
   auto good = BuildBatch();
   ArrowJoin arrow;
-  const std::string text = RefusalOf(QUERN_INVALID_ARGUMENT, quern_join_append_arrow, arrow.join->handle(), std::move(batch));
+  const std::string text =
+      RefusalOf(QUERN_INVALID_ARGUMENT, quern_join_append_arrow, arrow.join->handle(), std::move(batch));
   EXPECT_EQ(arrow.join->AppendArrow(&good->array).text(), "") << "a batch that was refused changes nothing";
   return text;
 }
@@ -398,14 +429,19 @@ TEST(IllFormedArrays, NumbersOfBuffersAndChildren) {
   EXPECT_EQ(AppendRefusal(std::move(batch)), "field out of range for payload[0]: 2; accepted: 0 to 1");
   batch = BuildBatch();
   batch->children[0]->pointers()[1] = nullptr;
-  EXPECT_EQ(AppendRefusal(std::move(batch)), "missing buffer of column keys[0]: values; accepted: no null pointer where there are 3 rows");
+  EXPECT_EQ(AppendRefusal(std::move(batch)),
+            "missing buffer of column keys[0]: values; accepted: no null pointer where there are 3 rows");
 }
 
 TEST(IllFormedArrays, NullCounts) {
-  auto batch = StructArray(3, FixedArray<int64_t>({1, 2, 3}), WithNulls(Regions({1, 0, 1}), {0x05}, 2), FixedArray<double>({1, 2, 3}));
-  EXPECT_EQ(AppendRefusal(std::move(batch)), "wrong null count of column payload[1]: 2; accepted: -1 or 1, as its bitmap says");
-  batch = StructArray(3, WithNulls(FixedArray<int64_t>({1, 2, 3}), {0x06}, 1), Regions({1, 0, 1}), FixedArray<double>({1, 2, 3}));
-  EXPECT_EQ(AppendRefusal(std::move(batch)), "null at row 0 of column keys[0]: i64; accepted: no nulls, or a spec with i64:nullable");
+  auto batch = StructArray(3, FixedArray<int64_t>({1, 2, 3}), WithNulls(Regions({1, 0, 1}), {0x05}, 2),
+                           FixedArray<double>({1, 2, 3}));
+  EXPECT_EQ(AppendRefusal(std::move(batch)),
+            "wrong null count of column payload[1]: 2; accepted: -1 or 1, as its bitmap says");
+  batch = StructArray(3, WithNulls(FixedArray<int64_t>({1, 2, 3}), {0x06}, 1), Regions({1, 0, 1}),
+                      FixedArray<double>({1, 2, 3}));
+  EXPECT_EQ(AppendRefusal(std::move(batch)),
+            "null at row 0 of column keys[0]: i64; accepted: no nulls, or a spec with i64:nullable");
 }
 
 TEST(IllFormedArrays, Offsets) {
@@ -417,9 +453,11 @@ TEST(IllFormedArrays, Offsets) {
 }
 
 TEST(IllFormedArrays, DictionaryIndices) {
-  EXPECT_EQ(AppendRefusal(StructArray(3, FixedArray<int64_t>({1, 2, 3}), Regions({1, 2, 0}), FixedArray<double>({1, 2, 3}))),
-            "index outside the dictionary at row 1 of column payload[1]: 2; accepted: 0 or more, below 2");
-  EXPECT_EQ(AppendRefusal(StructArray(3, FixedArray<int64_t>({1, 2, 3}), FixedArray<int32_t>({1, 0, 0}), FixedArray<double>({1, 2, 3}))),
+  EXPECT_EQ(
+      AppendRefusal(StructArray(3, FixedArray<int64_t>({1, 2, 3}), Regions({1, 2, 0}), FixedArray<double>({1, 2, 3}))),
+      "index outside the dictionary at row 1 of column payload[1]: 2; accepted: 0 or more, below 2");
+  EXPECT_EQ(AppendRefusal(StructArray(3, FixedArray<int64_t>({1, 2, 3}), FixedArray<int32_t>({1, 0, 0}),
+                                      FixedArray<double>({1, 2, 3}))),
             "missing dictionary of column payload[1]: none; accepted: dictionary(i32,utf8)");
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every error that the C ABI itself can answer, with its full text; with and without an error object. (Those of Arrow: arrow_test.cc.)
+// Every error that the C ABI itself can answer, with its full text; with and without an error object. (Those of Arrow:
+// arrow_test.cc.)
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -12,7 +13,9 @@ namespace {
 class CAbiErrors : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_EQ(quern_compile("join.inner keys=i64 build=f64 probe=rowid", QUERN_ENGINE_GENERIC, nullptr, &some_kernel, nullptr), QUERN_OK);
+    ASSERT_EQ(quern_compile("join.inner keys=i64 build=f64 probe=rowid", QUERN_ENGINE_GENERIC, nullptr, &some_kernel,
+                            nullptr),
+              QUERN_OK);
     ASSERT_EQ(quern_join_create(some_kernel, 0, &open_join, nullptr), QUERN_OK);
     ASSERT_EQ(quern_join_create(some_kernel, 0, &finalised_join, nullptr), QUERN_OK);
     ASSERT_EQ(quern_join_append(finalised_join, &some_batch, false, nullptr), QUERN_OK);
@@ -55,7 +58,8 @@ TEST_F(CAbiErrors, NullArguments) {
   quern_prober** const no_prober = nullptr;
   const char* const no_text = nullptr;
   const quern_batch* const no_batch = nullptr;
-  EXPECT_EQ(invalid(quern_compile, no_text, QUERN_ENGINE_AUTO, no_text, &kernel), "null argument: spec; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_compile, no_text, QUERN_ENGINE_AUTO, no_text, &kernel),
+            "null argument: spec; accepted: a pointer");
   EXPECT_EQ(invalid(quern_compile, "join.inner keys=i64", QUERN_ENGINE_AUTO, no_text, no_kernel),
             "null argument: kernel; accepted: a pointer");
   EXPECT_EQ(invalid(quern_join_create, kernel, 0, &join), "null argument: kernel; accepted: a pointer");
@@ -70,7 +74,8 @@ TEST_F(CAbiErrors, NullArguments) {
   EXPECT_EQ(invalid(quern_prober_next, prober, &result, &more), "null argument: prober; accepted: a pointer");
   EXPECT_EQ(invalid(quern_prober_next, some_prober, static_cast<quern_result*>(nullptr), &more),
             "null argument: result; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_prober_next, some_prober, &result, static_cast<bool*>(nullptr)), "null argument: more; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_prober_next, some_prober, &result, static_cast<bool*>(nullptr)),
+            "null argument: more; accepted: a pointer");
 }
 
 TEST_F(CAbiErrors, NullArgumentsOfAppenders) {
@@ -80,10 +85,12 @@ TEST_F(CAbiErrors, NullArgumentsOfAppenders) {
   EXPECT_EQ(invalid(quern_appender_create, no_join, &appender), "null argument: join; accepted: a pointer");
   EXPECT_EQ(invalid(quern_appender_create, open_join, static_cast<quern_appender**>(nullptr)),
             "null argument: appender; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_appender_append, appender, &some_batch, false), "null argument: appender; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_appender_append, appender, &some_batch, false),
+            "null argument: appender; accepted: a pointer");
   EXPECT_EQ(invalid(quern_appender_finish, appender), "null argument: appender; accepted: a pointer");
   EXPECT_EQ(invalid(quern_join_finalise_shared, no_join), "null argument: join; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_prober_input_unmatched, static_cast<quern_prober*>(nullptr)), "null argument: prober; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_prober_input_unmatched, static_cast<quern_prober*>(nullptr)),
+            "null argument: prober; accepted: a pointer");
   ASSERT_EQ(quern_appender_create(open_join, &appender, nullptr), QUERN_OK);
   EXPECT_EQ(invalid(quern_appender_append, appender, static_cast<const quern_batch*>(nullptr), false),
             "null argument: batch; accepted: a pointer");
@@ -93,7 +100,8 @@ TEST_F(CAbiErrors, NullArgumentsOfAppenders) {
 TEST_F(CAbiErrors, WrongOrderOfAppenders) {
   const auto failed = [](auto... call) { return ErrorOf(QUERN_FAILED_PRECONDITION, call...); };
   quern_appender *appender = nullptr, *late = nullptr;
-  EXPECT_EQ(failed(quern_appender_create, finalised_join, &appender), "appender after finalise: the table is built; accepted: a new join");
+  EXPECT_EQ(failed(quern_appender_create, finalised_join, &appender),
+            "appender after finalise: the table is built; accepted: a new join");
   ASSERT_EQ(quern_appender_create(open_join, &appender, nullptr), QUERN_OK);
   ASSERT_EQ(quern_appender_create(open_join, &late, nullptr), QUERN_OK);
   ASSERT_EQ(quern_appender_finish(appender, nullptr), QUERN_OK);
@@ -103,29 +111,37 @@ TEST_F(CAbiErrors, WrongOrderOfAppenders) {
             "finish after finish: the appender has handed its rows over; accepted: a new appender");
   ASSERT_EQ(quern_join_finalise_shared(open_join, nullptr), QUERN_OK);
   EXPECT_EQ(quern_join_finalise_shared(open_join, nullptr), QUERN_OK) << "who comes late finds the table";
-  EXPECT_EQ(failed(quern_join_finalise, open_join), "finalise after finalise: the table is built; accepted: a new join");
-  EXPECT_EQ(failed(quern_appender_append, late, &some_batch, false), "append after finalise: the table is built; accepted: a new join");
+  EXPECT_EQ(failed(quern_join_finalise, open_join),
+            "finalise after finalise: the table is built; accepted: a new join");
+  EXPECT_EQ(failed(quern_appender_append, late, &some_batch, false),
+            "append after finalise: the table is built; accepted: a new join");
   EXPECT_EQ(failed(quern_appender_finish, late), "finish after finalise: the table is built; accepted: a new join");
   quern_appender_destroy(appender);
   quern_appender_destroy(late);
 }
 
 TEST_F(CAbiErrors, SpecsAndParameters) {
-  EXPECT_EQ(CompileError("join.inner keys=i64", "batch_size"), "bad parameter: batch_size; accepted: name=value, separated by spaces");
-  EXPECT_EQ(CompileError("join.inner keys=i64", "hash=mix64 =7"), "bad parameter: =7; accepted: name=value, separated by spaces");
-  EXPECT_EQ(CompileError("join.inner keys=i64", " hash= "), "bad parameter: hash=; accepted: name=value, separated by spaces");
-  EXPECT_EQ(CompileError("join.inner keys=i64", "hash=crc"), "bad value of plan parameter hash: crc; accepted: mix64, zero");
+  EXPECT_EQ(CompileError("join.inner keys=i64", "batch_size"),
+            "bad parameter: batch_size; accepted: name=value, separated by spaces");
+  EXPECT_EQ(CompileError("join.inner keys=i64", "hash=mix64 =7"),
+            "bad parameter: =7; accepted: name=value, separated by spaces");
+  EXPECT_EQ(CompileError("join.inner keys=i64", " hash= "),
+            "bad parameter: hash=; accepted: name=value, separated by spaces");
+  EXPECT_EQ(CompileError("join.inner keys=i64", "hash=crc"),
+            "bad value of plan parameter hash: crc; accepted: mix64, zero");
   EXPECT_EQ(CompileError("join.inner keys=i64", "\tbatch_size=7\n batch_size=4097"),
             "bad value of plan parameter batch_size: 4097; accepted: 1 to 4096 rows");
   EXPECT_TRUE(std::regex_match(CompileError("join.inner keys=i64", "batch=7"),
                                std::regex("unknown plan parameter: batch; accepted: layout, .*hash, batch_size, .*")));
-  EXPECT_TRUE(std::regex_match(CompileError("join.inner keys=i65"), std::regex("unknown column type: i65; .*accepted: bool, i8, .*")));
+  EXPECT_TRUE(std::regex_match(CompileError("join.inner keys=i65"),
+                               std::regex("unknown column type: i65; .*accepted: bool, i8, .*")));
 }
 
 TEST_F(CAbiErrors, Engines) {
   quern_kernel* kernel = nullptr;
-  EXPECT_EQ(ErrorOf(QUERN_INVALID_ARGUMENT, quern_compile, "join.inner keys=i64", static_cast<quern_engine>(3), "", &kernel),
-            "unknown engine: 3; accepted: QUERN_ENGINE_AUTO (0), QUERN_ENGINE_JIT (1), QUERN_ENGINE_GENERIC (2)");
+  EXPECT_EQ(
+      ErrorOf(QUERN_INVALID_ARGUMENT, quern_compile, "join.inner keys=i64", static_cast<quern_engine>(3), "", &kernel),
+      "unknown engine: 3; accepted: QUERN_ENGINE_AUTO (0), QUERN_ENGINE_JIT (1), QUERN_ENGINE_GENERIC (2)");
 }
 
 TEST_F(CAbiErrors, LongTextsAreCutBetweenCharacters) {
@@ -145,7 +161,8 @@ TEST_F(CAbiErrors, WrongOrder) {
             "prober before finalise: the table is not built; accepted: after quern_join_finalise");
   EXPECT_EQ(failed(quern_join_append, finalised_join, &some_batch, false),
             "append after finalise: the table is built; accepted: a new join");
-  EXPECT_EQ(failed(quern_join_finalise, finalised_join), "finalise after finalise: the table is built; accepted: a new join");
+  EXPECT_EQ(failed(quern_join_finalise, finalised_join),
+            "finalise after finalise: the table is built; accepted: a new join");
   EXPECT_EQ(failed(quern_prober_next, some_prober, &result, &more),
             "result before input: the prober has no batch; accepted: after quern_prober_input");
 }
@@ -176,7 +193,8 @@ TEST_F(CAbiErrors, MissingColumns) {
   EXPECT_EQ(ErrorOf(QUERN_INVALID_ARGUMENT, quern_join_append, open_join, &batch, true),
             "batch without columns: build payload; accepted: 1 columns");
   quern_error error;
-  EXPECT_EQ(quern_join_append(open_join, &some_batch, false, &error), QUERN_OK) << "a batch that was refused changes nothing";
+  EXPECT_EQ(quern_join_append(open_join, &some_batch, false, &error), QUERN_OK)
+      << "a batch that was refused changes nothing";
 }
 
 // A join of one column of one type on the build side; answers the error for that column.
@@ -194,10 +212,12 @@ std::string ColumnError(const char* type, const quern_column& column) {
 TEST_F(CAbiErrors, MissingPointers) {
   const quern_column absent = {};
   const std::vector<uint8_t> one_valid = Bitmap({false, true});
-  EXPECT_EQ(ColumnError("f64", absent), "column without values: build payload 0 (f64); accepted: a pointer, unless no row needs it");
+  EXPECT_EQ(ColumnError("f64", absent),
+            "column without values: build payload 0 (f64); accepted: a pointer, unless no row needs it");
   EXPECT_EQ(ColumnError("bool:nullable", WithValidity(absent, one_valid)),
             "column without values: build payload 0 (bool); accepted: a pointer, unless no row needs it");
-  EXPECT_EQ(ColumnError("utf8", absent), "column without offsets: build payload 0 (utf8); accepted: a pointer, unless no row needs it");
+  EXPECT_EQ(ColumnError("utf8", absent),
+            "column without offsets: build payload 0 (utf8); accepted: a pointer, unless no row needs it");
   EXPECT_EQ(ColumnError("utf8_view", absent),
             "column without values: build payload 0 (utf8_view); accepted: a pointer, unless no row needs it");
   StringVector<int64_t> strings({"", "b"});
@@ -215,12 +235,15 @@ TEST_F(CAbiErrors, MissingPointers) {
 TEST_F(CAbiErrors, MissingDictionaries) {
   const std::vector<int32_t> indices = {0, 1};
   const quern_column absent = {};
-  EXPECT_EQ(ColumnError("dictionary(i32,utf8)", ColumnOf(indices)),
-            "column without dictionary: build payload 0 (dictionary(i32,utf8)); accepted: a pointer, unless no row needs it");
-  EXPECT_EQ(ColumnError("dictionary(i32,utf8)", DictionaryColumn(absent, absent)),
-            "column without indices: build payload 0 (dictionary(i32,utf8)); accepted: a pointer, unless no row needs it");
-  EXPECT_EQ(ColumnError("dictionary(i32,i64)", DictionaryColumn(ColumnOf(indices), absent)),
-            "column without values: build payload 0 (dictionary(i32,i64)); accepted: a pointer, unless no row needs it");
+  EXPECT_EQ(
+      ColumnError("dictionary(i32,utf8)", ColumnOf(indices)),
+      "column without dictionary: build payload 0 (dictionary(i32,utf8)); accepted: a pointer, unless no row needs it");
+  EXPECT_EQ(
+      ColumnError("dictionary(i32,utf8)", DictionaryColumn(absent, absent)),
+      "column without indices: build payload 0 (dictionary(i32,utf8)); accepted: a pointer, unless no row needs it");
+  EXPECT_EQ(
+      ColumnError("dictionary(i32,i64)", DictionaryColumn(ColumnOf(indices), absent)),
+      "column without values: build payload 0 (dictionary(i32,i64)); accepted: a pointer, unless no row needs it");
 }
 
 TEST_F(CAbiErrors, MemoryLimitWhileBuilding) {
@@ -228,7 +251,9 @@ TEST_F(CAbiErrors, MemoryLimitWhileBuilding) {
   ASSERT_EQ(quern_join_create(some_kernel, 1000, &join, nullptr), QUERN_OK);
   quern_error error = {};
   EXPECT_EQ(quern_join_append(join, &some_batch, false, &error), QUERN_RESOURCE_EXHAUSTED);
-  EXPECT_TRUE(std::regex_match(error.text, std::regex("memory limit exceeded: [0-9]+ bytes asked, 0 in use; limit 1000"))) << error.text;
+  EXPECT_TRUE(
+      std::regex_match(error.text, std::regex("memory limit exceeded: [0-9]+ bytes asked, 0 in use; limit 1000")))
+      << error.text;
   EXPECT_EQ(ErrorOf(QUERN_FAILED_PRECONDITION, quern_join_append, join, &some_batch, false),
             "append after a failed append: a batch is missing from the table; accepted: a new join");
   EXPECT_EQ(ErrorOf(QUERN_FAILED_PRECONDITION, quern_join_finalise, join),
@@ -258,7 +283,8 @@ TEST_F(CAbiErrors, MemoryLimitOfResults) {
   bool more = true;
   quern_error error = {};
   EXPECT_EQ(quern_prober_next(prober, &result, &more, &error), QUERN_RESOURCE_EXHAUSTED);
-  EXPECT_TRUE(std::regex_match(error.text, std::regex("memory limit exceeded: [0-9]+ bytes asked, [0-9]+ in use; limit 4194304")))
+  EXPECT_TRUE(std::regex_match(error.text,
+                               std::regex("memory limit exceeded: [0-9]+ bytes asked, [0-9]+ in use; limit 4194304")))
       << error.text;
   EXPECT_FALSE(more);
   EXPECT_EQ(result.num_rows, 0u);

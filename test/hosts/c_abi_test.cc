@@ -31,9 +31,11 @@ TEST(Library, HasTheHeadersVersion) {
 
 TEST(KernelText, SaysWhatTheKernelIs) {
   quern_cache_clear();
-  quern_kernel* kernel = CompileOrDie("join.inner probe=rowid  build=f64 keys=i64", QUERN_ENGINE_JIT, "batch_size=512 prefetch=off");
+  quern_kernel* kernel =
+      CompileOrDie("join.inner probe=rowid  build=f64 keys=i64", QUERN_ENGINE_JIT, "batch_size=512 prefetch=off");
   EXPECT_STREQ(quern_kernel_text(kernel, "spec"), kSpec);
-  EXPECT_EQ(std::string(quern_kernel_text(kernel, "plan")).rfind("plan join.inner keys=i64 build=f64 probe=rowid\n", 0), 0u);
+  EXPECT_EQ(std::string(quern_kernel_text(kernel, "plan")).rfind("plan join.inner keys=i64 build=f64 probe=rowid\n", 0),
+            0u);
   EXPECT_NE(std::string(quern_kernel_text(kernel, "plan")).find("batch_size = 512"), std::string::npos);
   EXPECT_NE(std::string(quern_kernel_text(kernel, "layout")).find("f64"), std::string::npos);
   EXPECT_STREQ(quern_kernel_text(kernel, "engine"), "jit");
@@ -95,7 +97,9 @@ TEST(Results, ComeInBatchesOfAnySize) {
   EXPECT_EQ(all.size(), 100u);
   for (const quern::Engine engine : {quern::Engine::kJit, quern::Engine::kGeneric}) {
     for (const uint64_t batch_rows : {1, 7, 10, 99, 100, 101}) {
-      EXPECT_EQ(RunJoin(kSpec, {engine, quern::StringBytes::kStay, batch_rows, "batch_size=8"}, tables.build(), tables.probe(), "rd"), all);
+      EXPECT_EQ(RunJoin(kSpec, {engine, quern::StringBytes::kStay, batch_rows, "batch_size=8"}, tables.build(),
+                        tables.probe(), "rd"),
+                all);
     }
   }
 }
@@ -153,7 +157,8 @@ TEST(Results, OfAnAbandonedInputDoNotComeBack) {
 
 TEST(Build, TakesManyBatchesAndCounts) {
   const TenByTen tables;
-  auto kernel = quern::Kernel::Compile("join.inner keys=i64:nullable build=f64 probe=rowid", quern::Engine::kAuto, "layout=unchained");
+  auto kernel = quern::Kernel::Compile("join.inner keys=i64:nullable build=f64 probe=rowid", quern::Engine::kAuto,
+                                       "layout=unchained");
   auto join = quern::Join::Create(*kernel);
   const std::vector<uint8_t> valid = Bitmap(std::vector<bool>(100, true)), none = Bitmap(std::vector<bool>(100, false));
   Table build = tables.build();
@@ -207,7 +212,8 @@ TEST(Kernels, AreCompiledOnceForThreadsThatAskAtOnce) {
   quern_cache_clear();
   quern_kernel* kernels[4] = {};
   std::vector<std::thread> threads;
-  for (quern_kernel*& kernel : kernels) threads.emplace_back([&kernel] { kernel = CompileOrDie("join.inner keys=u16,u32 build=u8"); });
+  for (quern_kernel*& kernel : kernels)
+    threads.emplace_back([&kernel] { kernel = CompileOrDie("join.inner keys=u16,u32 build=u8"); });
   for (std::thread& thread : threads) thread.join();
   int misses = 0;
   for (quern_kernel* kernel : kernels) misses += quern_kernel_text(kernel, "cache") == std::string("miss");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When and where kernels are compiled, as a host says and sees it: options, texts before and after the swap, its own thread, its log.
+// When and where kernels are compiled, as a host says and sees it: options, texts before and after the swap, its own
+// thread, its log.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -45,7 +46,8 @@ int ExitStatusOf(const std::string& test) {
   const pid_t child = fork();
   if (child == 0) {
     const std::string filter = "--gtest_filter=" + test;
-    execl("/proc/self/exe", "host_tests", filter.c_str(), "--gtest_also_run_disabled_tests", "--gtest_brief=1", nullptr);
+    execl("/proc/self/exe", "host_tests", filter.c_str(), "--gtest_also_run_disabled_tests", "--gtest_brief=1",
+          nullptr);
     _exit(1);
   }
   int status = 0;
@@ -118,10 +120,12 @@ TEST(CompileWith, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(error(&options), "struct_size too small: 0; accepted: " + std::to_string(sizeof(options)) + " or more");
   options.struct_size = sizeof(options);
   options.when = static_cast<quern_compile_when>(2);
-  EXPECT_EQ(error(&options), "unknown time to compile: 2; accepted: QUERN_COMPILE_BACKGROUND (0), QUERN_COMPILE_NOW (1)");
+  EXPECT_EQ(error(&options),
+            "unknown time to compile: 2; accepted: QUERN_COMPILE_BACKGROUND (0), QUERN_COMPILE_NOW (1)");
   options.when = QUERN_COMPILE_NOW;
   options.engine = static_cast<quern_engine>(7);
-  EXPECT_EQ(error(&options), "unknown engine: 7; accepted: QUERN_ENGINE_AUTO (0), QUERN_ENGINE_JIT (1), QUERN_ENGINE_GENERIC (2)");
+  EXPECT_EQ(error(&options),
+            "unknown engine: 7; accepted: QUERN_ENGINE_AUTO (0), QUERN_ENGINE_JIT (1), QUERN_ENGINE_GENERIC (2)");
   options.engine = QUERN_ENGINE_AUTO;
   options.params = "batch_size";
   EXPECT_EQ(error(&options), "bad parameter: batch_size; accepted: name=value, separated by spaces");
@@ -162,7 +166,8 @@ TEST(CompileThread, RefusesWhatItDoesNotKnow) {
 struct Said {
   std::vector<std::string> lines;
   static void Hear(void* context, quern_log_level level, const char* line) {
-    static_cast<Said*>(context)->lines.push_back((level == QUERN_LOG_WARNING ? "warning " : "info ") + std::string(line));
+    static_cast<Said*>(context)->lines.push_back((level == QUERN_LOG_WARNING ? "warning " : "info ") +
+                                                 std::string(line));
   }
 };
 
@@ -178,7 +183,8 @@ void LeaveMiB(uint64_t mib) {
 // In a process of its own, as below.
 TEST(Log, DISABLED_OfAProcessWithoutMemory) {
   const std::string text =
-      "not compiled, running the generic kernel: out of memory: 64 MiB to compile in; accepted: what the system has free";
+      "not compiled, running the generic kernel: out of memory: 64 MiB to compile in; accepted: what the system has "
+      "free";
   Said said;
   quern_set_log_callback(&Said::Hear, &said);
   LeaveMiB(48);
@@ -207,12 +213,15 @@ TEST(Log, OfAProcessWithoutMemory) {
 // ---- fork and exit ----
 
 // While the library's thread compiles, in a process of its own.
-quern::Kernel Compiling(const std::string& params) { return CompileOrDie({.params = params, .expected_rows = uint64_t{1} << 40}); }
+quern::Kernel Compiling(const std::string& params) {
+  return CompileOrDie({.params = params, .expected_rows = uint64_t{1} << 40});
+}
 
 TEST(Process, DISABLED_IsCopiedWhileItCompiles) {
   for (int i = 0; i < 10; ++i) {
     const std::string params = "batch_size=" + std::to_string(100 + i);
-    const quern::Kernel first = Compiling(params), second = Compiling(params + " batch_size=" + std::to_string(200 + i));
+    const quern::Kernel first = Compiling(params),
+                        second = Compiling(params + " batch_size=" + std::to_string(200 + i));
     std::this_thread::sleep_for(std::chrono::milliseconds(i));
     const pid_t child = fork();
     if (child == 0) {

@@ -13,7 +13,8 @@
 namespace quern_test {
 namespace {
 
-quern::Kernel Compiled(const std::string& spec, quern::Engine engine = quern::Engine::kJit, const std::string& params = "") {
+quern::Kernel Compiled(const std::string& spec, quern::Engine engine = quern::Engine::kJit,
+                       const std::string& params = "") {
   auto kernel = quern::Kernel::Compile(spec, engine, params);
   EXPECT_TRUE(kernel.ok()) << kernel.status().text();
   return *std::move(kernel);
@@ -68,7 +69,8 @@ TEST(Counters, OfAJoin) {
 }
 
 TEST(Counters, OfAnAggregation) {
-  const quern::Kernel kernel = Compiled("aggregate keys=i64 aggs=count_star", quern::Engine::kGeneric, "group_layout=open");
+  const quern::Kernel kernel =
+      Compiled("aggregate keys=i64 aggs=count_star", quern::Engine::kGeneric, "group_layout=open");
   auto aggregate = quern::Aggregate::Create(kernel);
   ASSERT_TRUE(aggregate.ok());
   std::vector<int64_t> keys = Numbers(50000);

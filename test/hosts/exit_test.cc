@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process ends whenever it likes: while threads of it compile, while they run kernels that are evicted. It ends with the
-// status that it gave. (After the library was closed: Inputs/closed_library.c.)
+// A process ends whenever it likes: while threads of it compile, while they run kernels that are evicted. It ends with
+// the status that it gave. (After the library was closed: Inputs/closed_library.c.)
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,7 +24,8 @@ int StatusOf(const std::string& test) {
     // A thread that is stopped in the middle of its work looks like a leak to a sanitizer.
     setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
     const std::string filter = "--gtest_filter=Ends.DISABLED_" + test;
-    execl("/proc/self/exe", "host_tests", filter.c_str(), "--gtest_also_run_disabled_tests", "--gtest_brief=1", nullptr);
+    execl("/proc/self/exe", "host_tests", filter.c_str(), "--gtest_also_run_disabled_tests", "--gtest_brief=1",
+          nullptr);
     _exit(1);
   }
   int status = 0;
@@ -48,7 +49,8 @@ quern_kernel* Compile(const std::string& spec, quern_engine engine) {
 }
 
 void CompileForEver(int thread) {
-  for (int i = 0;; ++i) quern_kernel_destroy(Compile("filter i64 >= " + std::to_string(thread * 1'000'000 + i), QUERN_ENGINE_JIT));
+  for (int i = 0;; ++i)
+    quern_kernel_destroy(Compile("filter i64 >= " + std::to_string(thread * 1'000'000 + i), QUERN_ENGINE_JIT));
 }
 
 void RunForEver(int) {
@@ -82,7 +84,8 @@ TEST(Ends, DISABLED_WhileKernelsAreCompiledInTheBackground) {
   for (int i = 0; i < 20; ++i) {
     quern_kernel* kernel = nullptr;
     quern_error error = {};
-    quern_compile_with(("aggregate keys=i64 aggs=quantile(i64,0." + std::to_string(10 + i) + ")").c_str(), &options, &kernel, &error);
+    quern_compile_with(("aggregate keys=i64 aggs=quantile(i64,0." + std::to_string(10 + i) + ")").c_str(), &options,
+                       &kernel, &error);
     quern_kernel_destroy(kernel);
   }
   std::exit(kStatus);
@@ -94,6 +97,8 @@ TEST(Ends, WhileThreadsCompile) {
 TEST(Ends, WhileThreadsRun) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(StatusOf("WhileThreadsRun"), kStatus);
 }
-TEST(Ends, WhileKernelsAreCompiledInTheBackground) { EXPECT_EQ(StatusOf("WhileKernelsAreCompiledInTheBackground"), kStatus); }
+TEST(Ends, WhileKernelsAreCompiledInTheBackground) {
+  EXPECT_EQ(StatusOf("WhileKernelsAreCompiledInTheBackground"), kStatus);
+}
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters by a host: its own vectors of every layout, Arrow arrays that stay its own, threads, and every error with its full text.
+// Filters by a host: its own vectors of every layout, Arrow arrays that stay its own, threads, and every error with its
+// full text.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -21,7 +22,8 @@ quern::Filter NewFilter(const std::string& spec, quern::Engine engine = quern::E
   return *std::move(filter);
 }
 
-// The three answers to one question, brought together; one row more than asked for says that nothing is written behind the end.
+// The three answers to one question, brought together; one row more than asked for says that nothing is written behind
+// the end.
 template <class Select, class Bitmap, class Count>
 Rows Answers(uint64_t num_rows, const uint32_t* selection, Select select, Bitmap bitmap, Count count) {
   constexpr uint32_t kUntouched = 0xdddddddd;
@@ -87,7 +89,8 @@ TEST(Filters, NullsAreNeitherTrueNorFalse) {
 }
 
 TEST(Filters, EveryLayoutOfStrings) {
-  const std::vector<std::string> values = {"pending", "a pending deposit in a long text", "", "deposits", "pending deposits, all of them"};
+  const std::vector<std::string> values = {"pending", "a pending deposit in a long text", "", "deposits",
+                                           "pending deposits, all of them"};
   const StringVector<int32_t> narrow(values);
   const StringVector<int64_t> wide(values);
   const ViewVector views(values);
@@ -97,7 +100,8 @@ TEST(Filters, EveryLayoutOfStrings) {
   ExpectPass("filter utf8" + like, {{narrow.column()}, {}, 5}, {1, 4});
   ExpectPass("filter large_utf8" + like, {{wide.column()}, {}, 5}, {1, 4});
   ExpectPass("filter utf8_view" + like, {{views.column()}, {}, 5}, {1, 4});
-  ExpectPass("filter dictionary(u16,utf8)" + like, {{DictionaryColumn(ColumnOf(indices), in_dictionary)}, {}, 5}, {0, 3});
+  ExpectPass("filter dictionary(u16,utf8)" + like, {{DictionaryColumn(ColumnOf(indices), in_dictionary)}, {}, 5},
+             {0, 3});
 }
 
 TEST(Filters, NullsOfADictionarysValues) {
@@ -113,7 +117,8 @@ TEST(Filters, NullsOfADictionarysValues) {
 TEST(Filters, SelectedRowsInTheirOrder) {
   const std::vector<int32_t> numbers = {10, 11, 12, 13, 14, 15};
   Table table = {{ColumnOf(numbers)}, {}, 6, {5, 1, 4, 1, 0}};
-  ExpectPass("filter i32 > 10 and not i32 = 14", {{ColumnOf(numbers), ColumnOf(numbers)}, {}, 6, {5, 1, 4, 1, 0}}, {5, 1, 1});
+  ExpectPass("filter i32 > 10 and not i32 = 14", {{ColumnOf(numbers), ColumnOf(numbers)}, {}, 6, {5, 1, 4, 1, 0}},
+             {5, 1, 1});
   ExpectPass("filter i32 in (10, 14, 20)", table, {4, 0});
 }
 
@@ -157,7 +162,8 @@ TEST(Filters, OutliveTheirKernel) {
   EXPECT_EQ(quern_filter_count(filter, &batch, &num_rows, nullptr), QUERN_OK);
   EXPECT_EQ(num_rows, 2u);
   uint8_t bits = 0;
-  EXPECT_EQ(quern_filter_bitmap(filter, &batch, &bits, nullptr, nullptr), QUERN_OK) << "the number need not be asked for";
+  EXPECT_EQ(quern_filter_bitmap(filter, &batch, &bits, nullptr, nullptr), QUERN_OK)
+      << "the number need not be asked for";
   EXPECT_EQ(bits, 0b110);
   quern_filter_destroy(filter);
   quern_filter_destroy(nullptr);
@@ -189,8 +195,9 @@ const TestSchema& InputSchema() {
 }
 
 TestArrayPtr InputBatch() {
-  return StructArray(4, FixedArray<double>({10, 20, 30, 40}),
-                     WithNulls(DictionaryArray({1, 0, 1, 0}, Utf8Array({"ASIA", "a region of some length"})), {0x07}, 1));
+  return StructArray(
+      4, FixedArray<double>({10, 20, 30, 40}),
+      WithNulls(DictionaryArray({1, 0, 1, 0}, Utf8Array({"ASIA", "a region of some length"})), {0x07}, 1));
 }
 
 quern::Filter BoundFilter() {
@@ -245,10 +252,12 @@ TEST(FilterErrors, NullArguments) {
   EXPECT_EQ(Invalid(quern_filter_select, none, &batch, rows, &num_rows), "null argument: filter; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_filter_select, some, no_batch, rows, &num_rows), "null argument: batch; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_filter_select, some, &batch, no_rows, &num_rows), "null argument: rows; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_filter_select, some, &batch, rows, no_number), "null argument: num_rows; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_filter_select, some, &batch, rows, no_number),
+            "null argument: num_rows; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_filter_bitmap, none, &batch, bits, &num_rows), "null argument: filter; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_filter_bitmap, some, no_batch, bits, &num_rows), "null argument: batch; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_filter_bitmap, some, &batch, no_bits, &num_rows), "null argument: bitmap; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_filter_bitmap, some, &batch, no_bits, &num_rows),
+            "null argument: bitmap; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_filter_count, none, &batch, &num_rows), "null argument: filter; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_filter_count, some, no_batch, &num_rows), "null argument: batch; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_filter_count, some, &batch, no_number), "null argument: num_rows; accepted: a pointer");
@@ -305,13 +314,15 @@ TEST(FilterErrors, Bindings) {
   const int32_t turned[] = {0, 1}, beyond[] = {2, 0};
   EXPECT_EQ(filter.BindArrow(&InputSchema().schema, turned).text(),
             "wrong type for input keys[0]: field \"price\" is f64; accepted: dictionary(i32,utf8)");
-  EXPECT_EQ(filter.BindArrow(&InputSchema().schema, beyond).text(), "field out of range for keys[0]: 2; accepted: 0 to 1");
+  EXPECT_EQ(filter.BindArrow(&InputSchema().schema, beyond).text(),
+            "field out of range for keys[0]: 2; accepted: 0 to 1");
   ASSERT_EQ(filter.BindArrow(&InputSchema().schema, kColumns).text(), "");
   const quern::Status twice = filter.BindArrow(&InputSchema().schema, kColumns);
   EXPECT_EQ(twice.text(), "Arrow columns bound twice: the filter has a binding; accepted: a new filter");
   EXPECT_EQ(twice.code(), QUERN_FAILED_PRECONDITION);
   ArrowArray released = {};
-  EXPECT_EQ(filter.CountArrow(released).status().text(), "released array: no release callback; accepted: a struct array that is alive");
+  EXPECT_EQ(filter.CountArrow(released).status().text(),
+            "released array: no release callback; accepted: a struct array that is alive");
   batch->children[1]->array.length = 2;
   EXPECT_EQ(filter.CountArrow(batch->array).status().text(), "too few rows of column keys[0]: 2; accepted: 4 or more");
 }

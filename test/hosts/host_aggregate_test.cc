@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aggregate functions of the host's own: registered, called by specs, failing and refused. A registration is for the process, so that each
-// test has names of its own.
+// Aggregate functions of the host's own: registered, called by specs, failing and refused. A registration is for the
+// process, so that each test has names of its own.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -30,7 +30,8 @@ int Answer(void* user) {
   return calls->fails ? 7 : 0;
 }
 
-int Update(void* user, const quern_column* columns, uint32_t num_columns, const uint32_t* rows, void* const* states, uint64_t n) {
+int Update(void* user, const quern_column* columns, uint32_t num_columns, const uint32_t* rows, void* const* states,
+           uint64_t n) {
   EXPECT_EQ(num_columns, 2u);
   static_cast<Calls*>(user)->updates++;
   for (uint64_t i = 0; i < n; ++i) {
@@ -123,9 +124,11 @@ TEST(HostAggregates, ThatFailEndTheAggregation) {
     calls.throws = throws;
     quern::Aggregate aggregate = NewAggregate(SpecOf("failing"));
     const quern::Status status = aggregate.Append(pairs.table.batch());
-    EXPECT_EQ(status.text(), std::string("host aggregate failed: failing: update answered ") + (throws ? "-1" : "7") + "; accepted: 0");
+    EXPECT_EQ(status.text(), std::string("host aggregate failed: failing: update answered ") + (throws ? "-1" : "7") +
+                                 "; accepted: 0");
     EXPECT_EQ(status.code(), QUERN_FAILED_PRECONDITION);
-    EXPECT_EQ(aggregate.Finalise().text(), "finalise after a failed append: rows are missing from the groups; accepted: a new aggregation");
+    EXPECT_EQ(aggregate.Finalise().text(),
+              "finalise after a failed append: rows are missing from the groups; accepted: a new aggregation");
   }
 }
 
@@ -148,14 +151,16 @@ TEST(HostAggregates, RefusedStructs) {
   EXPECT_EQ(refusal("refused", nullptr), "null argument: function; accepted: a pointer");
   quern_aggregate_function bad = good;
   bad.struct_size = 48;
-  EXPECT_EQ(refusal("refused", &bad), "struct_size too small: 48; accepted: " + std::to_string(sizeof(bad)) + " or more");
+  EXPECT_EQ(refusal("refused", &bad),
+            "struct_size too small: 48; accepted: " + std::to_string(sizeof(bad)) + " or more");
   bad = good;
   bad.result = nullptr;
   EXPECT_EQ(refusal("refused", &bad), "null argument: result; accepted: a pointer");
   bad.result = "f64:nullable";
   EXPECT_EQ(refusal("refused", &bad), "flags of a result type: f64:nullable; accepted: a type alone, as f64");
   bad.result = "utf8";
-  EXPECT_EQ(refusal("refused", &bad), "bad result type of host aggregate refused: utf8; accepted: numbers, dates and times");
+  EXPECT_EQ(refusal("refused", &bad),
+            "bad result type of host aggregate refused: utf8; accepted: numbers, dates and times");
   bad.result = "f65";
   EXPECT_EQ(refusal("refused", &bad).substr(0, 25), "unknown column type: f65;");
   bad = good;
@@ -163,8 +168,10 @@ TEST(HostAggregates, RefusedStructs) {
   EXPECT_EQ(refusal("refused", &bad), "bad state of host aggregate refused: 4097 bytes; accepted: 1 to 4096");
   bad = good;
   bad.merge = nullptr;
-  EXPECT_EQ(refusal("refused", &bad), "missing callback of host aggregate refused: merge; accepted: update, merge and finalise");
-  EXPECT_EQ(refusal("re fused", &good), "bad name of a host aggregate: re fused; accepted: 1 to 64 letters, digits and '_'");
+  EXPECT_EQ(refusal("refused", &bad),
+            "missing callback of host aggregate refused: merge; accepted: update, merge and finalise");
+  EXPECT_EQ(refusal("re fused", &good),
+            "bad name of a host aggregate: re fused; accepted: 1 to 64 letters, digits and '_'");
 }
 
 TEST(HostAggregates, RegisteredTwice) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host's vectors for tests, and results as text: one line a row, columns separated by '|', "null" where there is no value.
+// A host's vectors for tests, and results as text: one line a row, columns separated by '|', "null" where there is no
+// value.
 #ifndef QUERN_TEST_HOSTS_HOST_TABLES_H_
 #define QUERN_TEST_HOSTS_HOST_TABLES_H_
 
@@ -19,7 +20,8 @@ namespace quern_test {
 
 using Lines = std::vector<std::string>;
 
-// The bits as a bitmap that starts at bit `offset`; the bits before it are the opposite of the first, so that a reader of them is noticed.
+// The bits as a bitmap that starts at bit `offset`; the bits before it are the opposite of the first, so that a reader
+// of them is noticed.
 inline std::vector<uint8_t> Bitmap(const std::vector<bool>& bits, uint64_t offset = 0) {
   std::vector<uint8_t> bitmap((bits.size() + offset + 7) / 8 + 1, 0);
   for (uint64_t i = 0; i < offset + bits.size(); ++i) {
@@ -129,7 +131,9 @@ T ElementAt(const void* array, uint64_t i) {
   return value;
 }
 
-inline bool BitAt(const void* bitmap, uint64_t i) { return (static_cast<const uint8_t*>(bitmap)[i / 8] >> (i % 8)) & 1; }
+inline bool BitAt(const void* bitmap, uint64_t i) {
+  return (static_cast<const uint8_t*>(bitmap)[i / 8] >> (i % 8)) & 1;
+}
 
 template <class Offset>
 std::string StringAt(const quern_result_column& column, uint64_t row) {
@@ -147,7 +151,8 @@ inline std::string ViewAt(const quern_result_column& column, uint64_t row) {
   return value;
 }
 
-// What a result column holds: 'i' int32, 'l' int64, 'r' uint64, 'd' double, 'b' bool, 's' utf8 or binary, 'S' large_utf8, 'v' utf8_view.
+// What a result column holds: 'i' int32, 'l' int64, 'r' uint64, 'd' double, 'b' bool, 's' utf8 or binary, 'S'
+// large_utf8, 'v' utf8_view.
 inline std::string ValueText(const quern_result_column& column, char kind, uint64_t row) {
   if (column.validity != nullptr && !BitAt(column.validity, row)) return "null";
   switch (kind) {
@@ -172,7 +177,8 @@ inline void AddLines(const quern_result& result, std::string_view kinds, Lines* 
   }
 }
 
-// All result rows of a prober's input or of groups, sorted. Where batch_rows is given, results are expected to be full up to the last.
+// All result rows of a prober's input or of groups, sorted. Where batch_rows is given, results are expected to be full
+// up to the last.
 template <class Reader>
 Lines ScanUnmatched(Reader* reader, std::string_view kinds, uint64_t batch_rows = 0) {
   Lines lines;
@@ -208,7 +214,8 @@ inline std::vector<Variant> AllVariants() {
 }
 
 // Joins one build and one probe batch.
-inline Lines RunJoin(const char* spec, const Variant& variant, const Table& build, const Table& probe, std::string_view kinds) {
+inline Lines RunJoin(const char* spec, const Variant& variant, const Table& build, const Table& probe,
+                     std::string_view kinds) {
   auto kernel = quern::Kernel::Compile(spec, variant.engine, variant.params);
   EXPECT_TRUE(kernel.ok()) << kernel.status().text();
   if (!kernel.ok()) return {};
@@ -225,10 +232,12 @@ inline Lines RunJoin(const char* spec, const Variant& variant, const Table& buil
 }
 
 // The same rows in every variant.
-inline void ExpectRows(const char* spec, const Table& build, const Table& probe, std::string_view kinds, Lines expected) {
+inline void ExpectRows(const char* spec, const Table& build, const Table& probe, std::string_view kinds,
+                       Lines expected) {
   std::sort(expected.begin(), expected.end());
   for (const Variant& variant : AllVariants()) {
-    SCOPED_TRACE(std::string(spec) + ", engine " + std::to_string(static_cast<int>(variant.engine)) + ", " + variant.params);
+    SCOPED_TRACE(std::string(spec) + ", engine " + std::to_string(static_cast<int>(variant.engine)) + ", " +
+                 variant.params);
     EXPECT_EQ(RunJoin(spec, variant, build, probe, kinds), expected);
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kind of join over a host's own vectors: which rows come out, which columns may be null, the residual predicate, and the build rows
-// that come out on their own, shared by two probers.
+// Every kind of join over a host's own vectors: which rows come out, which columns may be null, the residual predicate,
+// and the build rows that come out on their own, shared by two probers.
 //
 //     build row   0   1   2   3     4        probe row   0   1   2   3     4
 //     key         1   2   2   null  4        key         2   1   5   null  1        pairs  0|20  0|21  1|10  4|10
@@ -15,7 +15,8 @@ namespace {
 const quern_column kRowIds = {};
 
 // All rows of one join that two probers share, row by row in turns; then both take what is left of the build side.
-Lines RowsOfTwoProbers(const char* spec, const Variant& variant, const Table& build, const Table& probe, std::string_view kinds) {
+Lines RowsOfTwoProbers(const char* spec, const Variant& variant, const Table& build, const Table& probe,
+                       std::string_view kinds) {
   auto kernel = quern::Kernel::Compile(spec, variant.engine, variant.params);
   EXPECT_TRUE(kernel.ok()) << kernel.status().text();
   if (!kernel.ok()) return {};
@@ -59,7 +60,8 @@ void ExpectKindRows(const char* spec, const Table& build, const Table& probe, st
                     const std::vector<Variant>& variants = VariantsAndLayouts()) {
   std::sort(expected.begin(), expected.end());
   for (const Variant& variant : variants) {
-    SCOPED_TRACE(std::string(spec) + ", engine " + std::to_string(static_cast<int>(variant.engine)) + ", " + variant.params);
+    SCOPED_TRACE(std::string(spec) + ", engine " + std::to_string(static_cast<int>(variant.engine)) + ", " +
+                 variant.params);
     EXPECT_EQ(RowsOfTwoProbers(spec, variant, build, probe, kinds), expected);
   }
 }
@@ -78,14 +80,17 @@ struct SmallTables {
 
 TEST(JoinKinds, ThatPairRows) {
   const SmallTables tables;
-  const Lines pairs = {"0|20", "0|21", "1|10", "4|10"}, alone_left = {"2|null", "3|null"}, alone_right = {"null|30", "null|40"};
+  const Lines pairs = {"0|20", "0|21", "1|10", "4|10"}, alone_left = {"2|null", "3|null"},
+              alone_right = {"null|30", "null|40"};
   const auto with = [&](bool left, bool right) {
     Lines lines = pairs;
     if (left) lines.insert(lines.end(), alone_left.begin(), alone_left.end());
     if (right) lines.insert(lines.end(), alone_right.begin(), alone_right.end());
     return lines;
   };
-  const auto expect = [&](const char* spec, const Lines& lines) { ExpectKindRows(spec, tables.build(), tables.probe(), "rd", lines); };
+  const auto expect = [&](const char* spec, const Lines& lines) {
+    ExpectKindRows(spec, tables.build(), tables.probe(), "rd", lines);
+  };
   expect("join.inner keys=i64:nullable build=f64 probe=rowid", with(false, false));
   expect("join.left keys=i64:nullable build=f64 probe=rowid", with(true, false));
   expect("join.right keys=i64:nullable build=f64 probe=rowid", with(false, true));
@@ -93,8 +98,8 @@ TEST(JoinKinds, ThatPairRows) {
   Lines equal_nulls = {"3|30", "2|null", "null|40"};
   equal_nulls.insert(equal_nulls.end(), pairs.begin(), pairs.end());
   // 64 bits and one for null are too many for the layouts of packed keys.
-  ExpectKindRows("join.full keys=i64:nullable:nullequal build=f64 probe=rowid", tables.build(), tables.probe(), "rd", equal_nulls,
-                 AllVariants());
+  ExpectKindRows("join.full keys=i64:nullable:nullequal build=f64 probe=rowid", tables.build(), tables.probe(), "rd",
+                 equal_nulls, AllVariants());
 }
 
 TEST(JoinKinds, OfProbeRowsAlone) {
@@ -149,7 +154,8 @@ TEST(JoinKinds, TheSecondMatchOfASingleJoinIsAnError) {
     ASSERT_FALSE(rows.ok());
     EXPECT_EQ(rows.status().code(), QUERN_FAILED_PRECONDITION);
     EXPECT_NE(rows.status().text().find("single"), std::string::npos) << rows.status().text();
-    EXPECT_EQ(prober->Next().status().text(), "result after a failure: rows of this input are lost; accepted: a new input");
+    EXPECT_EQ(prober->Next().status().text(),
+              "result after a failure: rows of this input are lost; accepted: a new input");
     Table one_match = tables.probe();
     one_match.selection = {1};
     ASSERT_TRUE(prober->Input(one_match.batch()).ok());
@@ -173,7 +179,8 @@ TEST(JoinKinds, DecideWhichColumnsMayBeNull) {
     std::string answer;
     auto rows = prober->Next();
     EXPECT_TRUE(rows.ok()) << rows.status().text();
-    for (size_t i = 0; i < rows->result.num_columns; ++i) answer += rows->result.columns[i].validity == nullptr ? '-' : '?';
+    for (size_t i = 0; i < rows->result.num_columns; ++i)
+      answer += rows->result.columns[i].validity == nullptr ? '-' : '?';
     return answer;
   };
   EXPECT_EQ(bitmaps("join.inner keys=i64 build=f64 probe=rowid"), "--");
@@ -196,25 +203,31 @@ struct ResidualTables {
   Table build(bool payload = true) const { return side(build_key, build_bound, payload); }
   Table probe(bool payload = true) const { return side(probe_key, probe_bound, payload); }
 
-  const std::vector<int64_t> build_key = {1, 1, 1}, build_bound = {5, 10, 99}, probe_key = {1, 1}, probe_bound = {7, 20};
+  const std::vector<int64_t> build_key = {1, 1, 1}, build_bound = {5, 10, 99}, probe_key = {1, 1},
+                             probe_bound = {7, 20};
   const std::vector<uint8_t> third_null = Bitmap({true, true, false});
 };
 
 TEST(Residual, ColumnsComeAfterThePayload) {
   const ResidualTables tables;
-  ExpectKindRows("join.inner keys=i64 build=rowid probe=rowid residual=i64:nullable:lt", tables.build(), tables.probe(), "rr", {"0|1"});
-  ExpectKindRows("join.inner keys=i64 build=rowid probe=rowid residual=i64:nullable:ge", tables.build(), tables.probe(), "rr",
-                 {"0|0", "1|0", "1|1"});
-  ExpectKindRows("join.full keys=i64 build=rowid probe=rowid residual=i64:nullable:lt", tables.build(), tables.probe(), "rr",
-                 {"0|1", "1|null", "null|0", "null|2"});
+  ExpectKindRows("join.inner keys=i64 build=rowid probe=rowid residual=i64:nullable:lt", tables.build(), tables.probe(),
+                 "rr", {"0|1"});
+  ExpectKindRows("join.inner keys=i64 build=rowid probe=rowid residual=i64:nullable:ge", tables.build(), tables.probe(),
+                 "rr", {"0|0", "1|0", "1|1"});
+  ExpectKindRows("join.full keys=i64 build=rowid probe=rowid residual=i64:nullable:lt", tables.build(), tables.probe(),
+                 "rr", {"0|1", "1|null", "null|0", "null|2"});
 }
 
 TEST(Residual, ColumnsAreThereWhereASideHasNoPayload) {
   const ResidualTables tables;
-  ExpectKindRows("join.semi keys=i64 probe=rowid residual=i64:nullable:lt", tables.build(false), tables.probe(), "r", {"0"});
-  ExpectKindRows("join.anti keys=i64 probe=rowid residual=i64:nullable:lt", tables.build(false), tables.probe(), "r", {"1"});
-  ExpectKindRows("join.right_semi keys=i64 build=rowid residual=i64:nullable:lt", tables.build(), tables.probe(false), "r", {"1"});
-  ExpectKindRows("join.right_anti keys=i64 build=rowid residual=i64:nullable:lt", tables.build(), tables.probe(false), "r", {"0", "2"});
+  ExpectKindRows("join.semi keys=i64 probe=rowid residual=i64:nullable:lt", tables.build(false), tables.probe(), "r",
+                 {"0"});
+  ExpectKindRows("join.anti keys=i64 probe=rowid residual=i64:nullable:lt", tables.build(false), tables.probe(), "r",
+                 {"1"});
+  ExpectKindRows("join.right_semi keys=i64 build=rowid residual=i64:nullable:lt", tables.build(), tables.probe(false),
+                 "r", {"1"});
+  ExpectKindRows("join.right_anti keys=i64 build=rowid residual=i64:nullable:lt", tables.build(), tables.probe(false),
+                 "r", {"0", "2"});
 }
 
 TEST(Residual, OfTwoComparisonsHoldsWhereBothDo) {
@@ -224,7 +237,8 @@ TEST(Residual, OfTwoComparisonsHoldsWhereBothDo) {
   const std::vector<double> price = {5, 11};
   const Table probe = {{ColumnOf(key)}, {kRowIds, ColumnOf(value), ColumnOf(price)}, 2};
   // 5 > 0 and 5 <= 9; 15 > 10 and 11 <= 12; 15 > 0 but 11 > 9.
-  ExpectKindRows("join.inner keys=i64 build=rowid probe=rowid residual=i64:gt,f64:le", build, probe, "rr", {"0|0", "1|1"});
+  ExpectKindRows("join.inner keys=i64 build=rowid probe=rowid residual=i64:gt,f64:le", build, probe, "rr",
+                 {"0|0", "1|1"});
 }
 
 TEST(Residual, ColumnsThatAreMissing) {
@@ -239,12 +253,14 @@ TEST(Residual, ColumnsThatAreMissing) {
   batch.payload = nullptr;
   EXPECT_EQ(join->Append(batch).text(), "batch without columns: build payload; accepted: 1 columns");
   batch.payload = &absent;
-  EXPECT_EQ(join->Append(batch).text(), "column without values: build payload 0 (i64); accepted: a pointer, unless no row needs it");
+  EXPECT_EQ(join->Append(batch).text(),
+            "column without values: build payload 0 (i64); accepted: a pointer, unless no row needs it");
 }
 
 TEST(ScanUnmatched, GivesNothingForOtherKindsAndASecondTime) {
   const SmallTables tables;
-  for (const char* spec : {"join.left keys=i64:nullable build=f64 probe=rowid", "join.right keys=i64:nullable build=f64 probe=rowid"}) {
+  for (const char* spec :
+       {"join.left keys=i64:nullable build=f64 probe=rowid", "join.right keys=i64:nullable build=f64 probe=rowid"}) {
     auto kernel = quern::Kernel::Compile(spec);
     ASSERT_TRUE(kernel.ok()) << kernel.status().text();
     auto join = quern::Join::Create(*kernel);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merges of sorted runs, raw and Arrow: order, ties, limits, who is asked when, life times, and every error with its full text.
+// Merges of sorted runs, raw and Arrow: order, ties, limits, who is asked when, life times, and every error with its
+// full text.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -26,7 +27,8 @@ quern::Merge NewMerge(const std::string& spec, uint32_t num_runs, const quern::M
 }
 
 // Feeds a merge with the batches of each run as it asks for them, and answers all rows in their order.
-Lines Merged(quern::Merge* merge, const std::vector<std::vector<Table>>& runs, std::string_view kinds, uint64_t batch_rows = 0) {
+Lines Merged(quern::Merge* merge, const std::vector<std::vector<Table>>& runs, std::string_view kinds,
+             uint64_t batch_rows = 0) {
   std::vector<size_t> next(runs.size());
   Lines lines;
   for (;;) {
@@ -45,10 +47,12 @@ Lines Merged(quern::Merge* merge, const std::vector<std::vector<Table>>& runs, s
   }
 }
 
-void ExpectMerged(const std::string& spec, const std::vector<std::vector<Table>>& runs, std::string_view kinds, const Lines& expected) {
+void ExpectMerged(const std::string& spec, const std::vector<std::vector<Table>>& runs, std::string_view kinds,
+                  const Lines& expected) {
   for (const quern::Engine engine : {quern::Engine::kJit, quern::Engine::kGeneric}) {
     for (const uint64_t batch_rows : {0, 1, 3}) {
-      SCOPED_TRACE(spec + ", engine " + std::to_string(static_cast<int>(engine)) + ", batch_rows " + std::to_string(batch_rows));
+      SCOPED_TRACE(spec + ", engine " + std::to_string(static_cast<int>(engine)) + ", batch_rows " +
+                   std::to_string(batch_rows));
       quern::Merge merge = NewMerge(spec, static_cast<uint32_t>(runs.size()), {.batch_rows = batch_rows}, engine);
       EXPECT_EQ(Merged(&merge, runs, kinds, batch_rows), expected);
     }
@@ -113,7 +117,8 @@ TEST(Merges, OfWhatSortsGaveOutAreTheSortOfAll) {
   const StringVector<int32_t> words(texts);
   const ViewVector views(texts);
   const std::vector<uint8_t> bitmap = Bitmap(valid);
-  const Table all = {{ColumnOf(key), WithValidity(words.column(), bitmap), ColumnOf(number)}, {views.column()}, key.size()};
+  const Table all = {
+      {ColumnOf(key), WithValidity(words.column(), bitmap), ColumnOf(number)}, {views.column()}, key.size()};
   std::vector<quern::Sort> sorts;
   std::vector<quern::SortedRows> readers;
   for (uint32_t run = 0; run < 3; ++run) {
@@ -262,10 +267,12 @@ TEST(MergeErrors, MergesThatThereAreNot) {
   };
   EXPECT_EQ(create("join.left keys=i64", 1, 0), "wrong kernel for a merge: join.left; accepted: one of sort");
   EXPECT_EQ(merge, nullptr);
-  EXPECT_EQ(create("sort keys=i64 window=rank,row_number", 1, 0), "window function of a merge: rank; accepted: a spec without window");
+  EXPECT_EQ(create("sort keys=i64 window=rank,row_number", 1, 0),
+            "window function of a merge: rank; accepted: a spec without window");
   EXPECT_EQ(create("sort keys=i64", 0, 0), "num_runs out of range: 0; accepted: 1 to 65536");
   EXPECT_EQ(create("sort keys=i64", 65537, 0), "num_runs out of range: 65537; accepted: 1 to 65536");
-  EXPECT_EQ(create("sort keys=i64", 1, uint64_t{1} << 31), "batch_rows out of range: 2147483648; accepted: 0 to 2147483647");
+  EXPECT_EQ(create("sort keys=i64", 1, uint64_t{1} << 31),
+            "batch_rows out of range: 2147483648; accepted: 0 to 2147483647");
 }
 
 TEST(MergeErrors, RunsThatWantNoInput) {
@@ -277,9 +284,11 @@ TEST(MergeErrors, RunsThatWantNoInput) {
   EXPECT_EQ(Invalid(quern_merge_input, handle, 2, &batch), "unknown run: 2; accepted: 0 to 1");
   EXPECT_EQ(Invalid(quern_merge_end, handle, 2), "unknown run: 2; accepted: 0 to 1");
   ASSERT_EQ(merge.Input(0, batch).text(), "");
-  EXPECT_EQ(Failed(quern_merge_input, handle, 0, &batch), "input while the run has rows left: run 0; accepted: runs that need input");
+  EXPECT_EQ(Failed(quern_merge_input, handle, 0, &batch),
+            "input while the run has rows left: run 0; accepted: runs that need input");
   ASSERT_EQ(merge.End(1).text(), "");
-  EXPECT_EQ(Failed(quern_merge_input, handle, 1, &batch), "input after the run's end: run 1; accepted: runs that need input");
+  EXPECT_EQ(Failed(quern_merge_input, handle, 1, &batch),
+            "input after the run's end: run 1; accepted: runs that need input");
   EXPECT_EQ(Failed(quern_merge_end, handle, 1), "input after the run's end: run 1; accepted: runs that need input");
   EXPECT_EQ(Merged(&merge, {{}, {}}, "i"), (Lines{"1"})) << "a call that was refused changes nothing";
 }
@@ -290,7 +299,8 @@ TEST(MergeErrors, BatchesWithoutColumns) {
   quern_batch batch = table.batch();
   quern::Merge merge = NewMerge("sort keys=i32:out", 1);
   batch.keys = nullptr;
-  EXPECT_EQ(Invalid(quern_merge_input, merge.handle(), 0, &batch), "batch without columns: input key; accepted: 1 columns");
+  EXPECT_EQ(Invalid(quern_merge_input, merge.handle(), 0, &batch),
+            "batch without columns: input key; accepted: 1 columns");
   ASSERT_EQ(merge.Input(0, table.batch()).text(), "") << "a batch that was refused changes nothing";
 }
 
@@ -337,18 +347,24 @@ TEST(ArrowMergeErrors, Bindings) {
     return quern_merge_input_arrow(to, 0, array, error);
   };
   ArrowSchema schema;
-  const std::string unbound = "Arrow columns not bound: the merge has no binding; accepted: after quern_merge_bind_arrow";
+  const std::string unbound =
+      "Arrow columns not bound: the merge has no binding; accepted: after quern_merge_bind_arrow";
   EXPECT_EQ(Failed(quern_merge_result_schema, handle, &schema), unbound);
   EXPECT_EQ(RefusalOf(QUERN_FAILED_PRECONDITION, input_arrow, handle, batch()), unbound);
-  EXPECT_EQ(Invalid(quern_merge_bind_arrow, no_merge, input, kKeys, kPayload), "null argument: merge; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_merge_bind_arrow, handle, no_schema, kKeys, kPayload), "null argument: input; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_merge_bind_arrow, no_merge, input, kKeys, kPayload),
+            "null argument: merge; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_merge_bind_arrow, handle, no_schema, kKeys, kPayload),
+            "null argument: input; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_merge_bind_arrow, handle, input, kPayload, kPayload),
             "wrong type for input keys[0]: field \"name\" is utf8; accepted: i64");
   EXPECT_EQ(Invalid(quern_merge_result_schema, no_merge, &schema), "null argument: merge; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_merge_result_schema, handle, static_cast<ArrowSchema*>(nullptr)), "null argument: schema; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_merge_result_schema, handle, static_cast<ArrowSchema*>(nullptr)),
+            "null argument: schema; accepted: a pointer");
   ASSERT_EQ(merge.BindArrow({input, kKeys, kPayload}).text(), "");
-  EXPECT_EQ(merge.BindArrow({input, kKeys, kPayload}).text(), "Arrow columns bound twice: the merge has a binding; accepted: a new merge");
-  EXPECT_EQ(RefusalOf(QUERN_INVALID_ARGUMENT, input_arrow, no_merge, batch()), "null argument: merge; accepted: a pointer");
+  EXPECT_EQ(merge.BindArrow({input, kKeys, kPayload}).text(),
+            "Arrow columns bound twice: the merge has a binding; accepted: a new merge");
+  EXPECT_EQ(RefusalOf(QUERN_INVALID_ARGUMENT, input_arrow, no_merge, batch()),
+            "null argument: merge; accepted: a pointer");
   ASSERT_EQ(merge.End(0).text(), "");
   EXPECT_EQ(RefusalOf(QUERN_FAILED_PRECONDITION, input_arrow, handle, batch()),
             "input after the run's end: run 0; accepted: runs that need input");
@@ -362,8 +378,10 @@ TEST(ArrowMergeErrors, NullArguments) {
   quern_merge_state state = QUERN_MERGE_ROWS;
   uint32_t run = 0;
   EXPECT_EQ(Invalid(quern_merge_input_arrow, merge.handle(), 0, no_array), "null argument: batch; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_merge_next_arrow, no_merge, &result, &state, &run), "null argument: merge; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_merge_next_arrow, merge.handle(), no_array, &state, &run), "null argument: result; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_merge_next_arrow, no_merge, &result, &state, &run),
+            "null argument: merge; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_merge_next_arrow, merge.handle(), no_array, &state, &run),
+            "null argument: result; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_merge_next_arrow, merge.handle(), &result, static_cast<quern_merge_state*>(nullptr), &run),
             "null argument: state; accepted: a pointer");
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads of the host's own and of the library: whoever builds, probes and drains a join, the rows are those of one thread.
+// Threads of the host's own and of the library: whoever builds, probes and drains a join, the rows are those of one
+// thread.
 //
 // Results of 300,000 rows are compared by their number and by a sum over rows that does not see their order.
 #include <gtest/gtest.h>
@@ -46,7 +47,9 @@ struct Totals {
   }
 };
 
-std::ostream& operator<<(std::ostream& out, const Totals& totals) { return out << totals.num_rows << " rows, sum " << totals.sum; }
+std::ostream& operator<<(std::ostream& out, const Totals& totals) {
+  return out << totals.num_rows << " rows, sum " << totals.sum;
+}
 
 // One side: kNumRows rows in batches of kBatchRows. Key number i is (i * step) mod modulus.
 class BigTable {
@@ -184,8 +187,10 @@ std::ostream& operator<<(std::ostream& out, const Keys& keys) { return out << ke
 class Parallel : public testing::TestWithParam<Keys> {
  protected:
   static std::string Spec(const std::string& kind) {
-    const bool no_build = kind == "semi" || kind == "anti" || kind == "mark", no_probe = kind == "right_semi" || kind == "right_anti";
-    return "join." + kind + " keys=" + GetParam().type + (no_build ? "" : " build=rowid") + (no_probe ? "" : " probe=rowid");
+    const bool no_build = kind == "semi" || kind == "anti" || kind == "mark",
+               no_probe = kind == "right_semi" || kind == "right_anti";
+    return "join." + kind + " keys=" + GetParam().type + (no_build ? "" : " build=rowid") +
+           (no_probe ? "" : " probe=rowid");
   }
   static bool HasStrings() { return std::string(GetParam().type) == "utf8"; }
 
@@ -202,8 +207,8 @@ TEST_P(Parallel, ThreadsOfTheHostGiveTheRowsOfOne) {
   }
 }
 
-// What one thread answers, counted by hand: unique keys meet once on half of each side; of three equal build rows, a quarter meets six
-// probe rows each, which are half of the probe side.
+// What one thread answers, counted by hand: unique keys meet once on half of each side; of three equal build rows, a
+// quarter meets six probe rows each, which are half of the probe side.
 TEST_P(Parallel, APartOfEachSideComesOutAlone) {
   const bool unique = GetParam().build_modulus > kNumRows;
   const uint64_t num_pairs = unique ? kNumRows / 2 : kNumRows / 2 * 3;
@@ -215,7 +220,8 @@ TEST_P(Parallel, APartOfEachSideComesOutAlone) {
 }
 
 TEST_P(Parallel, ThreadsThatCopyBytesGiveTheRowsOfOne) {
-  EXPECT_EQ(ByThreads(Spec("full"), build, probe, quern::StringBytes::kCopied), ByOneThread(Spec("full"), build, probe));
+  EXPECT_EQ(ByThreads(Spec("full"), build, probe, quern::StringBytes::kCopied),
+            ByOneThread(Spec("full"), build, probe));
 }
 
 TEST_P(Parallel, ARunGivesTheRowsOfOneThread) {
@@ -223,17 +229,19 @@ TEST_P(Parallel, ARunGivesTheRowsOfOneThread) {
     SCOPED_TRACE(Spec(kind));
     const Totals expected = ByOneThread(Spec(kind), build, probe);
     EXPECT_EQ(ByRun(Spec(kind), build.batches(), probe.batches(), {kThreads, 1000}), expected);
-    EXPECT_EQ(ByRun(Spec(kind), {&build.whole(), 1}, {&probe.whole(), 1}, {kThreads, 0}), expected) << "cut into morsels";
+    EXPECT_EQ(ByRun(Spec(kind), {&build.whole(), 1}, {&probe.whole(), 1}, {kThreads, 0}), expected)
+        << "cut into morsels";
     EXPECT_EQ(ByRun(Spec(kind), build.batches(), {&probe.whole(), 1}, {1, 0}), expected);
     EXPECT_EQ(*NewJoin(Spec(kind)).Run(build.batches(), probe.batches()), expected.num_rows);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Keys, Parallel,
-                         testing::Values(Keys{"Unique", "i64", 2, 1u << 31, 1, 1u << 31},
-                                         Keys{"SparseUnique", "i64", 0x1000003d, UINT64_MAX, 0x1000003d * 2, UINT64_MAX},
-                                         Keys{"Duplicates", "i64", 1, 100000, 4, 200000}, Keys{"Strings", "utf8", 1, 100000, 4, 200000}),
-                         [](const auto& keys) { return keys.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Keys, Parallel,
+    testing::Values(Keys{"Unique", "i64", 2, 1u << 31, 1, 1u << 31},
+                    Keys{"SparseUnique", "i64", 0x1000003d, UINT64_MAX, 0x1000003d * 2, UINT64_MAX},
+                    Keys{"Duplicates", "i64", 1, 100000, 4, 200000}, Keys{"Strings", "utf8", 1, 100000, 4, 200000}),
+    [](const auto& keys) { return keys.param.name; });
 
 // Every storage of a column, 150,000 rows, with bit offsets, nulls and a selection.
 struct WideTable {
@@ -261,13 +269,15 @@ struct WideTable {
     quern_column flag_column = ColumnOf(flags);
     flag_column.bit_offset = 5;
     return {{ColumnOf(key)},
-            {WithValidity(ColumnOf(small), validity, 3), flag_column, WithValidity(words->column(), validity, 3), large_words->column(),
-             views->column(), WithValidity(DictionaryColumn(ColumnOf(index), dictionary_values), validity, 3), kRowIds},
+            {WithValidity(ColumnOf(small), validity, 3), flag_column, WithValidity(words->column(), validity, 3),
+             large_words->column(), views->column(),
+             WithValidity(DictionaryColumn(ColumnOf(index), dictionary_values), validity, 3), kRowIds},
             kRows,
             selected ? even : std::vector<uint32_t>(),
             1000};
   }
-  static constexpr const char* kTypes = "i32:nullable,bool,utf8:nullable,large_utf8,utf8_view,dictionary(u8,utf8):nullable,rowid";
+  static constexpr const char* kTypes =
+      "i32:nullable,bool,utf8:nullable,large_utf8,utf8_view,dictionary(u8,utf8):nullable,rowid";
 
   std::vector<int64_t> key;
   std::vector<int32_t> small;
@@ -298,7 +308,8 @@ TEST(JoinRun, CutsColumnsOfEveryStorage) {
     ASSERT_TRUE(num_rows.ok()) << num_rows.status().text();
     std::sort(lines.begin(), lines.end());
     const Variant whole = {quern::Engine::kGeneric, quern::StringBytes::kStay, 0, ""};
-    EXPECT_TRUE(lines == RunJoin(spec.c_str(), whole, table, table, "ibsSvsribsSvsr")) << "rows of " << lines.size() << " differ";
+    EXPECT_TRUE(lines == RunJoin(spec.c_str(), whole, table, table, "ibsSvsribsSvsr"))
+        << "rows of " << lines.size() << " differ";
     EXPECT_EQ(lines.size(), selected ? WideTable::kRows / 2 : WideTable::kRows);
   }
 }
@@ -345,7 +356,8 @@ TEST(JoinRun, LetsNoExceptionOut) {
 
 TEST(JoinRun, BeyondTheMemoryLimit) {
   const BigTable table(1, 100000, false);
-  for (const uint64_t limit : {uint64_t{100} << 10, uint64_t{4} << 20, uint64_t{12} << 20}) {  // while appending, finalising, probing
+  for (const uint64_t limit :
+       {uint64_t{100} << 10, uint64_t{4} << 20, uint64_t{12} << 20}) {  // while appending, finalising, probing
     quern::Join join = NewJoin("join.full keys=i64 build=rowid probe=rowid", limit);
     auto num_rows = join.Run(table.batches(), table.batches(), {kThreads, 1 << 20});
     ASSERT_FALSE(num_rows.ok()) << limit;
@@ -357,8 +369,8 @@ TEST(JoinRun, RefusesWhatItCannotDo) {
   const BigTable table(1, 100000, false);
   const quern_batch* const batch = &table.batches()[0];
   const quern_batch* const no_batch = nullptr;
-  const auto error_of = [](quern_status code, quern_join* join, const quern_batch* build, const quern_batch* probe, uint32_t threads,
-                           uint64_t batch_rows) {
+  const auto error_of = [](quern_status code, quern_join* join, const quern_batch* build, const quern_batch* probe,
+                           uint32_t threads, uint64_t batch_rows) {
     uint64_t num_rows = 77;
     quern_error error = {};
     EXPECT_EQ(quern_join_run(join, build, 1, probe, 1, threads, batch_rows, nullptr, nullptr, &num_rows, &error), code);
@@ -376,7 +388,8 @@ TEST(JoinRun, RefusesWhatItCannotDo) {
             "batch_rows out of range: 2147483648; accepted: 0 to 2147483647");
   quern_batch large = *batch;
   large.num_rows = UINT32_MAX;
-  EXPECT_EQ(error_of(invalid, handle, batch, &large, 1, 0), "batch too large: 4294967295 rows; accepted: below 4294967295");
+  EXPECT_EQ(error_of(invalid, handle, batch, &large, 1, 0),
+            "batch too large: 4294967295 rows; accepted: below 4294967295");
   quern_batch keyless = *batch;
   keyless.keys = nullptr;
   EXPECT_EQ(error_of(invalid, handle, &keyless, batch, 1, 0), "batch without columns: build key; accepted: 1 columns");
@@ -429,7 +442,8 @@ TEST(Appenders, MoveArrowArraysIn) {
   const int32_t id[] = {0}, name[] = {1};
   std::vector<TestArrayPtr> batches;
   for (int64_t i = 0; i < kThreads; ++i) {
-    batches.push_back(StructArray(2, FixedArray<int64_t>({i, i + 10}), Utf8Array({"a name of some length", std::to_string(i)})));
+    batches.push_back(
+        StructArray(2, FixedArray<int64_t>({i, i + 10}), Utf8Array({"a name of some length", std::to_string(i)})));
   }
   {
     quern::Join join = NewJoin("join.right keys=i64 build=utf8 probe=utf8");

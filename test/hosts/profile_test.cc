@@ -32,7 +32,8 @@ std::string OneEntry() {
   const size_t end = text.rfind("end 0\n");
   EXPECT_NE(end, std::string::npos) << text;
   text.resize(end);
-  return text + "entry probe_open packed 2^18 pipeline=1 threads=1 setting=48 ns=3 default_ns=4 off_ns=6 noise=0.01\nend 1\n";
+  return text +
+         "entry probe_open packed 2^18 pipeline=1 threads=1 setting=48 ns=3 default_ns=4 off_ns=6 noise=0.01\nend 1\n";
 }
 
 // What a plan says of probing slots.
@@ -44,7 +45,9 @@ std::string Schedule() {
   return plan.substr(line, plan.find('\n', line) - line);
 }
 
-bool IsTuned() { return Schedule().find("48@") != std::string::npos && Schedule().find("profile: 1 size exact") != std::string::npos; }
+bool IsTuned() {
+  return Schedule().find("48@") != std::string::npos && Schedule().find("profile: 1 size exact") != std::string::npos;
+}
 
 struct Answer {
   quern_status status;
@@ -167,7 +170,8 @@ TEST(TuneByAbi, RefusesWhatIsWrong) {
     return std::string(error.text);
   };
   quern_tune_options wrong = {};
-  EXPECT_EQ(error_of(wrong, 8), "struct_size too small: 8; accepted: " + std::to_string(sizeof(quern_tune_options)) + " or more");
+  EXPECT_EQ(error_of(wrong, 8),
+            "struct_size too small: 8; accepted: " + std::to_string(sizeof(quern_tune_options)) + " or more");
   wrong.budget_seconds = 0.05;
   EXPECT_EQ(error_of(wrong), "budget_seconds out of range: 0.050000; accepted: 0.1 to 86400, or 0");
   wrong = {};
@@ -183,7 +187,8 @@ TEST(TuneByAbi, RefusesWhatIsWrong) {
   wrong.specs = &filter;
   wrong.budget_seconds = 0.1;
   wrong.max_bytes = 1 << 15;
-  EXPECT_EQ(error_of(wrong), "spec to tune: filter i64 > 3; accepted: joins, aggregations and sorts, which touch tables at random");
+  EXPECT_EQ(error_of(wrong),
+            "spec to tune: filter i64 > 3; accepted: joins, aggregations and sorts, which touch tables at random");
   wrong = {};
   wrong.start = "x";
   EXPECT_EQ(error_of(wrong).substr(0, 8), "start:1:");

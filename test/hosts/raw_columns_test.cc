@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches of a host's own vectors: every kind of column with validity, bit offsets, selection, dictionaries, and copies of strings.
+// Batches of a host's own vectors: every kind of column with validity, bit offsets, selection, dictionaries, and copies
+// of strings.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -45,7 +46,8 @@ TEST(RawColumns, NullMatchesNullWhereTheSpecSaysSo) {
 }
 
 TEST(RawColumns, BoolsAreBitmapsFromBitOffset) {
-  const Bytes build_key = Bitmap({true, false}, 3), probe_key = Bitmap({false, false, true}, 6), payload = Bitmap({false, true}, 9);
+  const Bytes build_key = Bitmap({true, false}, 3), probe_key = Bitmap({false, false, true}, 6),
+              payload = Bitmap({false, true}, 9);
   quern_column build = ColumnOf(build_key), probe = ColumnOf(probe_key), flag = ColumnOf(payload);
   build.bit_offset = 3;
   probe.bit_offset = 6;
@@ -54,7 +56,8 @@ TEST(RawColumns, BoolsAreBitmapsFromBitOffset) {
              {"0|true", "1|true", "2|false"});
 }
 
-const std::vector<std::string> kBuildWords = {"a", "a string above twelve bytes", "", "another long string, of build", "a"};
+const std::vector<std::string> kBuildWords = {"a", "a string above twelve bytes", "", "another long string, of build",
+                                              "a"};
 const std::vector<std::string> kProbeWords = {"another long string, of build", "a ", "none", ""};
 const Lines kWordRows = {"another long string, of build|another long string, of build", "a |a", "a |a", "|"};
 
@@ -66,22 +69,23 @@ TEST(RawColumns, Strings) {
 
 TEST(RawColumns, LargeStrings) {
   const StringVector<int64_t> build(kBuildWords), probe(kProbeWords);
-  ExpectRows("join.inner keys=large_utf8(utf8mb4_bin) build=large_utf8 probe=large_utf8", {{build.column()}, {build.column()}, 5},
-             {{probe.column()}, {probe.column()}, 4}, "SS", kWordRows);
+  ExpectRows("join.inner keys=large_utf8(utf8mb4_bin) build=large_utf8 probe=large_utf8",
+             {{build.column()}, {build.column()}, 5}, {{probe.column()}, {probe.column()}, 4}, "SS", kWordRows);
 }
 
 TEST(RawColumns, Views) {
   const ViewVector build(kBuildWords), probe(kProbeWords);
-  ExpectRows("join.inner keys=utf8_view(utf8mb4_bin) build=utf8_view probe=utf8_view", {{build.column()}, {build.column()}, 5},
-             {{probe.column()}, {probe.column()}, 4}, "vv", kWordRows);
+  ExpectRows("join.inner keys=utf8_view(utf8mb4_bin) build=utf8_view probe=utf8_view",
+             {{build.column()}, {build.column()}, 5}, {{probe.column()}, {probe.column()}, 4}, "vv", kWordRows);
 }
 
 TEST(RawColumns, StringsOfASelectionWithNulls) {
   const StringVector<int32_t> build(kBuildWords), probe(kProbeWords);
   const Bytes valid = Bitmap({false, true, true, true, true}, 2);
-  ExpectRows("join.inner keys=utf8:nullable build=utf8:nullable,rowid probe=rowid",
-             {{WithValidity(build.column(), valid, 2)}, {WithValidity(build.column(), valid, 2), kRowIds}, 0, {4, 3, 0}},
-             {{probe.column()}, {kRowIds}, 4}, "rsr", {"0|another long string, of build|3"});
+  ExpectRows(
+      "join.inner keys=utf8:nullable build=utf8:nullable,rowid probe=rowid",
+      {{WithValidity(build.column(), valid, 2)}, {WithValidity(build.column(), valid, 2), kRowIds}, 0, {4, 3, 0}},
+      {{probe.column()}, {kRowIds}, 4}, "rsr", {"0|another long string, of build|3"});
 }
 
 TEST(RawColumns, DictionariesComeOutDecoded) {
@@ -90,20 +94,23 @@ TEST(RawColumns, DictionariesComeOutDecoded) {
   const Indices build = {3, 0, 2}, probe = {0, 3, 1};
   ExpectRows("join.inner keys=dictionary(i32,utf8) build=dictionary(i32,utf8) probe=rowid",
              {{DictionaryColumn(ColumnOf(build), values)}, {DictionaryColumn(ColumnOf(build), values)}, 3},
-             {{DictionaryColumn(ColumnOf(probe), values)}, {kRowIds}, 3}, "rs", {"0|a", "1|another long string, of build"});
+             {{DictionaryColumn(ColumnOf(probe), values)}, {kRowIds}, 3}, "rs",
+             {"0|a", "1|another long string, of build"});
 }
 
 TEST(RawColumns, NullsOfDictionaryAndIndicesAreOne) {
   const ViewVector words(kBuildWords);
-  const Bytes value_valid = Bitmap({true, false, true, true, true}, 7), index_valid = Bitmap({true, true, false, true}, 4);
+  const Bytes value_valid = Bitmap({true, false, true, true, true}, 7),
+              index_valid = Bitmap({true, true, false, true}, 4);
   const quern_column values = WithValidity(words.column(), value_valid, 7);
   const std::vector<uint8_t> indices = {3, 1, 0, 0, 77};  // the last is outside the dictionary and takes no part
   const quern_column column = DictionaryColumn(WithValidity(ColumnOf(indices), index_valid, 4), values);
   const std::vector<int64_t> key = {1, 2, 3, 4, 5};
-  ExpectRows("join.inner keys=i64 build=dictionary(u8,utf8_view):nullable probe=rowid", {{ColumnOf(key)}, {column}, 0, {0, 1, 2, 3}},
-             {{ColumnOf(key)}, {kRowIds}, 5}, "rv", {"0|another long string, of build", "1|null", "2|null", "3|a"});
-  ExpectRows("join.inner keys=dictionary(u8,utf8_view):nullable build=rowid probe=rowid", {{column}, {kRowIds}, 0, {0, 1, 2, 3}},
-             {{column}, {kRowIds}, 0, {3, 2, 1, 0}}, "rr", {"0|0", "3|3"});
+  ExpectRows("join.inner keys=i64 build=dictionary(u8,utf8_view):nullable probe=rowid",
+             {{ColumnOf(key)}, {column}, 0, {0, 1, 2, 3}}, {{ColumnOf(key)}, {kRowIds}, 5}, "rv",
+             {"0|another long string, of build", "1|null", "2|null", "3|a"});
+  ExpectRows("join.inner keys=dictionary(u8,utf8_view):nullable build=rowid probe=rowid",
+             {{column}, {kRowIds}, 0, {0, 1, 2, 3}}, {{column}, {kRowIds}, 0, {3, 2, 1, 0}}, "rr", {"0|0", "3|3"});
 }
 
 TEST(RawColumns, PointersMayBeMissingWhereNoRowNeedsThem) {
@@ -117,17 +124,20 @@ TEST(RawColumns, PointersMayBeMissingWhereNoRowNeedsThem) {
   quern_column inline_views = short_views.column();
   inline_views.buffers = nullptr;
   const Table build = {{ColumnOf(key)}, {WithValidity(absent, none_valid), empty_strings, inline_views}, 2};
-  ExpectRows("join.inner keys=i64 build=f64:nullable,utf8,utf8_view probe=rowid", build, {{ColumnOf(key)}, {kRowIds}, 2}, "rdsv",
-             {"0|null||ab", "1|null||cd"});
+  ExpectRows("join.inner keys=i64 build=f64:nullable,utf8,utf8_view probe=rowid", build,
+             {{ColumnOf(key)}, {kRowIds}, 2}, "rdsv", {"0|null||ab", "1|null||cd"});
 }
 
-TEST(RawColumns, EmptyBatchesNeedNoColumns) { ExpectRows("join.inner keys=i64,utf8 build=f64 probe=utf8_view", {}, {}, "vd", {}); }
+TEST(RawColumns, EmptyBatchesNeedNoColumns) {
+  ExpectRows("join.inner keys=i64,utf8 build=f64 probe=utf8_view", {}, {}, "vd", {});
+}
 
 // A host that reuses its vectors: what it appended with copy_bytes is overwritten and freed before the probe.
 class CopiedBytes : public testing::TestWithParam<quern::Engine> {
  protected:
   // Appends, lets `forget` destroy the host's memory, probes with kProbeWords and one key column of strings.
-  static Lines Rows(const char* spec, const Table& build, std::string_view kinds, void (*forget)(void*), void* vectors) {
+  static Lines Rows(const char* spec, const Table& build, std::string_view kinds, void (*forget)(void*),
+                    void* vectors) {
     auto kernel = quern::Kernel::Compile(spec, GetParam());
     EXPECT_TRUE(kernel.ok()) << kernel.status().text();
     auto join = quern::Join::Create(*kernel);
@@ -167,8 +177,9 @@ TEST_P(CopiedBytes, OfViews) {
     delete vector;
   };
   const Table build = {{vectors->column()}, {vectors->column(), kRowIds}, 5};
-  EXPECT_EQ(Rows("join.inner keys=utf8_view build=utf8_view,rowid probe=rowid", build, "rvr", forget, vectors.release()),
-            (Lines{"0|another long string, of build|3", "3||2"}));
+  EXPECT_EQ(
+      Rows("join.inner keys=utf8_view build=utf8_view,rowid probe=rowid", build, "rvr", forget, vectors.release()),
+      (Lines{"0|another long string, of build|3", "3||2"}));
 }
 
 TEST_P(CopiedBytes, OfDictionaries) {
@@ -185,9 +196,9 @@ TEST_P(CopiedBytes, OfDictionaries) {
   };
   const quern_column column = DictionaryColumn(ColumnOf(vectors->indices), vectors->values);
   const Table build = {{column}, {column, kRowIds}, 4};
-  EXPECT_EQ(
-      Rows("join.inner keys=dictionary(i32,utf8) build=dictionary(i32,utf8),rowid probe=rowid", build, "rsr", forget, vectors.release()),
-      (Lines{"0|another long string, of build|0", "0|another long string, of build|1", "3||3"}));
+  EXPECT_EQ(Rows("join.inner keys=dictionary(i32,utf8) build=dictionary(i32,utf8),rowid probe=rowid", build, "rsr",
+                 forget, vectors.release()),
+            (Lines{"0|another long string, of build|0", "0|another long string, of build|1", "3||3"}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, CopiedBytes, testing::Values(quern::Engine::kJit, quern::Engine::kGeneric));

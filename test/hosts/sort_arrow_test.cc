@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorts of Arrow arrays: who owns what and for how long, schemas out, and refusals with their full text. (Merges: merge_test.cc.)
+// Sorts of Arrow arrays: who owns what and for how long, schemas out, and refusals with their full text. (Merges:
+// merge_test.cc.)
 #include <gtest/gtest.h>
 
 #include "test/hosts/arrow_results.h"
@@ -9,7 +10,8 @@ namespace quern_test {
 namespace {
 
 // Input: {price: float64, region: dictionary of utf8, nullable, quantity: int64}.
-constexpr const char* kSpec = "sort keys=dictionary(i32,utf8):nullable:out,i64:desc payload=rowid,f64 window=row_number";
+constexpr const char* kSpec =
+    "sort keys=dictionary(i32,utf8):nullable:out,i64:desc payload=rowid,f64 window=row_number";
 constexpr int32_t kKeys[] = {1, 2}, kPayload[] = {-1, 0};
 
 const TestSchema& InputSchema() {
@@ -18,12 +20,14 @@ const TestSchema& InputSchema() {
 }
 
 TestArrayPtr InputBatch() {
-  return StructArray(4, FixedArray<double>({10, 20, 30, 40}),
-                     WithNulls(DictionaryArray({1, 0, 1, 0}, Utf8Array({"ASIA", "a region of some length"})), {0x07}, 1),
-                     FixedArray<int64_t>({1, 2, 4, 8}));
+  return StructArray(
+      4, FixedArray<double>({10, 20, 30, 40}),
+      WithNulls(DictionaryArray({1, 0, 1, 0}, Utf8Array({"ASIA", "a region of some length"})), {0x07}, 1),
+      FixedArray<int64_t>({1, 2, 4, 8}));
 }
 const Lines& InputRows() {
-  static const Lines lines = {"ASIA|1|20|1", "a region of some length|2|30|2", "a region of some length|0|10|3", "null|3|40|4"};
+  static const Lines lines = {"ASIA|1|20|1", "a region of some length|2|30|2", "a region of some length|0|10|3",
+                              "null|3|40|4"};
   return lines;
 }
 
@@ -123,7 +127,8 @@ TEST(ArrowSorts, SayWhatTheirResultsAre) {
   EXPECT_EQ(TakeFields(&schema), "region:u? rowid:L price:g row_number:L");
   const TestSchema units({{"t", "tsu:UTC"}, {"d", "d:12,2"}});
   const int32_t keys[] = {0, 1}, payload[] = {0};
-  quern::Sort sort = NewSort("sort keys=timestamp,decimal128:out payload=timestamp:nullable partition=1 window=dense_rank,rank");
+  quern::Sort sort =
+      NewSort("sort keys=timestamp,decimal128:out payload=timestamp:nullable partition=1 window=dense_rank,rank");
   ASSERT_EQ(sort.BindArrow({&units.schema, keys, payload}).text(), "");
   ASSERT_EQ(sort.ResultSchema(&schema).text(), "");
   EXPECT_EQ(TakeFields(&schema), "d:d:12,2 t:tsu:UTC? dense_rank:L rank:L");
@@ -138,7 +143,8 @@ TEST(ArrowSortErrors, BeforeTheColumnsAreBound) {
   EXPECT_EQ(ErrorOf(QUERN_FAILED_PRECONDITION, quern_sort_result_schema, sort.handle(), &schema), text);
   EXPECT_EQ(RefusalOf(QUERN_FAILED_PRECONDITION, quern_sort_append_arrow, sort.handle(), InputBatch()), text);
   auto appender = quern::SortAppender::Create(sort);
-  EXPECT_EQ(RefusalOf(QUERN_FAILED_PRECONDITION, quern_sort_appender_append_arrow, appender->handle(), InputBatch()), text);
+  EXPECT_EQ(RefusalOf(QUERN_FAILED_PRECONDITION, quern_sort_appender_append_arrow, appender->handle(), InputBatch()),
+            text);
 }
 
 TEST(ArrowSortErrors, WrongOrder) {
@@ -167,19 +173,28 @@ TEST(ArrowSortErrors, NullArguments) {
   uint64_t position = 0;
   bool more = false;
   const auto invalid = [](auto... call) { return ErrorOf(QUERN_INVALID_ARGUMENT, call...); };
-  EXPECT_EQ(invalid(quern_sort_bind_arrow, no_sort, input, kKeys, kPayload), "null argument: sort; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_sort_bind_arrow, sort, no_schema, kKeys, kPayload), "null argument: input; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_sort_bind_arrow, sort, input, no_numbers, kPayload), "null argument: keys; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_sort_bind_arrow, sort, input, kKeys, no_numbers), "null argument: payload; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_sort_bind_arrow, no_sort, input, kKeys, kPayload),
+            "null argument: sort; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_sort_bind_arrow, sort, no_schema, kKeys, kPayload),
+            "null argument: input; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_sort_bind_arrow, sort, input, no_numbers, kPayload),
+            "null argument: keys; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_sort_bind_arrow, sort, input, kKeys, no_numbers),
+            "null argument: payload; accepted: a pointer");
   EXPECT_EQ(invalid(quern_sort_result_schema, no_sort, &schema), "null argument: sort; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_sort_result_schema, sort, static_cast<ArrowSchema*>(nullptr)), "null argument: schema; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_sort_result_schema, sort, static_cast<ArrowSchema*>(nullptr)),
+            "null argument: schema; accepted: a pointer");
   EXPECT_EQ(invalid(quern_sort_append_arrow, sort, no_array), "null argument: batch; accepted: a pointer");
-  EXPECT_EQ(RefusalOf(QUERN_INVALID_ARGUMENT, quern_sort_append_arrow, no_sort, InputBatch()), "null argument: sort; accepted: a pointer");
-  EXPECT_EQ(RefusalOf(QUERN_INVALID_ARGUMENT, quern_sort_appender_append_arrow, static_cast<quern_sort_appender*>(nullptr), InputBatch()),
+  EXPECT_EQ(RefusalOf(QUERN_INVALID_ARGUMENT, quern_sort_append_arrow, no_sort, InputBatch()),
+            "null argument: sort; accepted: a pointer");
+  EXPECT_EQ(RefusalOf(QUERN_INVALID_ARGUMENT, quern_sort_appender_append_arrow,
+                      static_cast<quern_sort_appender*>(nullptr), InputBatch()),
             "null argument: appender; accepted: a pointer");
   quern_sorted* const no_sorted = nullptr;
-  EXPECT_EQ(invalid(quern_sorted_next_arrow, no_sorted, &result, &position, &more), "null argument: sorted; accepted: a pointer");
-  EXPECT_EQ(invalid(quern_sorted_next_arrow, no_sorted, no_array, &position, &more), "null argument: result; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_sorted_next_arrow, no_sorted, &result, &position, &more),
+            "null argument: sorted; accepted: a pointer");
+  EXPECT_EQ(invalid(quern_sorted_next_arrow, no_sorted, no_array, &position, &more),
+            "null argument: result; accepted: a pointer");
   EXPECT_EQ(invalid(quern_sorted_next_arrow, no_sorted, &result, &position, static_cast<bool*>(nullptr)),
             "null argument: more; accepted: a pointer");
 }
@@ -191,8 +206,10 @@ TEST(ArrowSortErrors, SchemasThatDisagreeWithTheSpec) {
   };
   const TestSchema plain({{"price", "g"}, {"region", "u"}, {"quantity", "l"}});
   const TestSchema narrow({{"price", "f"}, {"region", "i", "u"}, {"quantity", "l"}});
-  EXPECT_EQ(bind(plain.schema, kKeys, kPayload), "wrong type for input keys[0]: field \"region\" is utf8; accepted: dictionary(i32,utf8)");
-  EXPECT_EQ(bind(narrow.schema, kKeys, kPayload), "wrong type for input payload[1]: field \"price\" is f32; accepted: f64");
+  EXPECT_EQ(bind(plain.schema, kKeys, kPayload),
+            "wrong type for input keys[0]: field \"region\" is utf8; accepted: dictionary(i32,utf8)");
+  EXPECT_EQ(bind(narrow.schema, kKeys, kPayload),
+            "wrong type for input payload[1]: field \"price\" is f32; accepted: f64");
   const int32_t three[] = {3, 2};
   EXPECT_EQ(bind(InputSchema().schema, three, kPayload), "field out of range for keys[0]: 3; accepted: 0 to 2");
   ArrowSchema list = InputSchema().schema;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every error that the sorts' part of the C ABI itself can answer, with its full text. (Those of Arrow: sort_arrow_test.cc; of runs:
-// sort_parallel_test.cc; of merges: merge_test.cc.)
+// Every error that the sorts' part of the C ABI itself can answer, with its full text. (Those of Arrow:
+// sort_arrow_test.cc; of runs: sort_parallel_test.cc; of merges: merge_test.cc.)
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -68,9 +68,11 @@ TEST_F(SortErrors, NullArgumentsOfThresholds) {
   EXPECT_EQ(Invalid(quern_sort_get_threshold, no_sort, &row, &exists), "null argument: sort; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_sort_get_threshold, open, static_cast<quern_result*>(nullptr), &exists),
             "null argument: row; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_sort_get_threshold, open, &row, static_cast<bool*>(nullptr)), "null argument: exists; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_sort_get_threshold, open, &row, static_cast<bool*>(nullptr)),
+            "null argument: exists; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_sort_set_threshold, no_sort, &some_batch), "null argument: sort; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_sort_set_threshold, open, static_cast<const quern_batch*>(nullptr)), "null argument: keys; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_sort_set_threshold, open, static_cast<const quern_batch*>(nullptr)),
+            "null argument: keys; accepted: a pointer");
 }
 
 TEST_F(SortErrors, NullArgumentsOfAppenders) {
@@ -80,10 +82,12 @@ TEST_F(SortErrors, NullArgumentsOfAppenders) {
   const quern_batch* const no_batch = nullptr;
   EXPECT_EQ(Invalid(quern_sort_appender_create, no_sort, &appender), "null argument: sort; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_sort_appender_create, open, nowhere), "null argument: appender; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_sort_appender_append, appender, &some_batch, false), "null argument: appender; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_sort_appender_append, appender, &some_batch, false),
+            "null argument: appender; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_sort_appender_finish, appender), "null argument: appender; accepted: a pointer");
   ASSERT_EQ(quern_sort_appender_create(open, &appender, nullptr), QUERN_OK);
-  EXPECT_EQ(Invalid(quern_sort_appender_append, appender, no_batch, false), "null argument: batch; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_sort_appender_append, appender, no_batch, false),
+            "null argument: batch; accepted: a pointer");
   quern_sort_appender_destroy(appender);
 }
 
@@ -96,7 +100,8 @@ TEST_F(SortErrors, NullArgumentsOfReaders) {
   bool more = false;
   EXPECT_EQ(Invalid(quern_sorted_create, no_sort, 0, &sorted), "null argument: sort; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_sorted_create, finalised, 0, nowhere), "null argument: sorted; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_sorted_next, no_sorted, &result, &position, &more), "null argument: sorted; accepted: a pointer");
+  EXPECT_EQ(Invalid(quern_sorted_next, no_sorted, &result, &position, &more),
+            "null argument: sorted; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_sorted_next, some_sorted, static_cast<quern_result*>(nullptr), &position, &more),
             "null argument: result; accepted: a pointer");
   EXPECT_EQ(Invalid(quern_sorted_next, some_sorted, &result, &position, static_cast<bool*>(nullptr)),
@@ -110,11 +115,14 @@ TEST_F(SortErrors, KernelsOfAnotherOperator) {
   quern_sort* sort = reinterpret_cast<quern_sort*>(8);
   ASSERT_EQ(quern_compile("join.mark keys=i64", QUERN_ENGINE_GENERIC, nullptr, &join_kernel, nullptr), QUERN_OK);
   ASSERT_EQ(quern_compile("aggregate keys=i64", QUERN_ENGINE_GENERIC, nullptr, &aggregate_kernel, nullptr), QUERN_OK);
-  EXPECT_EQ(Invalid(quern_join_create, some_kernel, 0, &join), "wrong kernel for a join: sort; accepted: one of join.KIND");
+  EXPECT_EQ(Invalid(quern_join_create, some_kernel, 0, &join),
+            "wrong kernel for a join: sort; accepted: one of join.KIND");
   EXPECT_EQ(Invalid(quern_aggregate_create, some_kernel, 0, &aggregate),
             "wrong kernel for an aggregation: sort; accepted: one of aggregate");
-  EXPECT_EQ(Invalid(quern_sort_create, join_kernel, 0, &sort), "wrong kernel for a sort: join.mark; accepted: one of sort");
-  EXPECT_EQ(Invalid(quern_sort_create, aggregate_kernel, 0, &sort), "wrong kernel for a sort: aggregate; accepted: one of sort");
+  EXPECT_EQ(Invalid(quern_sort_create, join_kernel, 0, &sort),
+            "wrong kernel for a sort: join.mark; accepted: one of sort");
+  EXPECT_EQ(Invalid(quern_sort_create, aggregate_kernel, 0, &sort),
+            "wrong kernel for a sort: aggregate; accepted: one of sort");
   EXPECT_EQ(join, nullptr);
   EXPECT_EQ(aggregate, nullptr);
   EXPECT_EQ(sort, nullptr);
@@ -165,7 +173,8 @@ TEST_F(SortErrors, Thresholds) {
   EXPECT_EQ(Invalid(quern_sort_set_threshold, open, &batch),
             "threshold of a sort without limit: sort keys=i64:out payload=i64; accepted: limit=N");
   batch.keys = nullptr;
-  EXPECT_EQ(Invalid(quern_sort_set_threshold, limited.handle(), &batch), "batch without columns: threshold key; accepted: 1 columns");
+  EXPECT_EQ(Invalid(quern_sort_set_threshold, limited.handle(), &batch),
+            "batch without columns: threshold key; accepted: 1 columns");
 }
 
 TEST_F(SortErrors, BatchesWithoutColumns) {
@@ -174,10 +183,13 @@ TEST_F(SortErrors, BatchesWithoutColumns) {
   EXPECT_EQ(Invalid(quern_sort_append, open, &batch, false), "batch without columns: input key; accepted: 1 columns");
   batch = some_batch;
   batch.payload = nullptr;
-  EXPECT_EQ(Invalid(quern_sort_append, open, &batch, true), "batch without columns: input payload; accepted: 1 columns");
+  EXPECT_EQ(Invalid(quern_sort_append, open, &batch, true),
+            "batch without columns: input payload; accepted: 1 columns");
   batch.num_rows = 4294967295;
-  EXPECT_EQ(Invalid(quern_sort_append, open, &batch, false), "batch too large: 4294967295 rows; accepted: below 4294967295");
-  EXPECT_EQ(quern_sort_append(open, &some_batch, false, nullptr), QUERN_OK) << "a batch that was refused changes nothing";
+  EXPECT_EQ(Invalid(quern_sort_append, open, &batch, false),
+            "batch too large: 4294967295 rows; accepted: below 4294967295");
+  EXPECT_EQ(quern_sort_append(open, &some_batch, false, nullptr), QUERN_OK)
+      << "a batch that was refused changes nothing";
 }
 
 TEST_F(SortErrors, ReadersThatThereAreNot) {
@@ -192,7 +204,9 @@ TEST_F(SortErrors, MemoryLimitWhileAppending) {
   ASSERT_EQ(quern_sort_create(some_kernel, 10, &sort, nullptr), QUERN_OK);
   quern_error error = {};
   EXPECT_EQ(quern_sort_append(sort, &some_batch, false, &error), QUERN_RESOURCE_EXHAUSTED);
-  EXPECT_TRUE(std::regex_match(error.text, std::regex("memory limit exceeded: [0-9]+ bytes asked, [0-9]+ in use; limit 10"))) << error.text;
+  EXPECT_TRUE(
+      std::regex_match(error.text, std::regex("memory limit exceeded: [0-9]+ bytes asked, [0-9]+ in use; limit 10")))
+      << error.text;
   const std::string text = " after a failed append: rows are missing from the sort; accepted: a new sort";
   EXPECT_EQ(Failed(quern_sort_append, sort, &some_batch, false), "append" + text);
   EXPECT_EQ(Failed(quern_sort_finalise, sort), "finalise" + text);

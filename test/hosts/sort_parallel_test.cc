@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorts by threads of the host's own and of the library: whoever adds, sorts and reads, the rows are those of one thread, in the same
-// order.
+// Sorts by threads of the host's own and of the library: whoever adds, sorts and reads, the rows are those of one
+// thread, in the same order.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -147,12 +147,13 @@ TEST_P(ParallelSorts, ARunWithoutAFunctionLeavesTheRowsToReaders) {
   EXPECT_TRUE(RowsOf(sort, kinds) == expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(Keys, ParallelSorts,
-                         testing::Values(Keys{"Numbers", "sort keys=i64:out payload=rowid", "lr", 0x10000003d, uint64_t{1} << 40},
-                                         Keys{"Ties", "sort keys=i64:desc:out payload=rowid stable window=rank", "lrr", 1, 1000},
-                                         Keys{"Strings", "sort keys=utf8:out payload=rowid stable", "sr", 77, 50000},
-                                         Keys{"Top", "sort keys=utf8:desc:out payload=rowid limit=100 stable", "sr", 77, 50000}),
-                         [](const auto& keys) { return keys.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Keys, ParallelSorts,
+    testing::Values(Keys{"Numbers", "sort keys=i64:out payload=rowid", "lr", 0x10000003d, uint64_t{1} << 40},
+                    Keys{"Ties", "sort keys=i64:desc:out payload=rowid stable window=rank", "lrr", 1, 1000},
+                    Keys{"Strings", "sort keys=utf8:out payload=rowid stable", "sr", 77, 50000},
+                    Keys{"Top", "sort keys=utf8:desc:out payload=rowid limit=100 stable", "sr", 77, 50000}),
+    [](const auto& keys) { return keys.param.name; });
 
 constexpr const char* kSpec = "sort keys=i64:out payload=rowid";
 
@@ -198,7 +199,8 @@ TEST(Thresholds, MayBeReadAndSetWhileOthersAppend) {
 TEST(SortRun, StopsWhenTheHostWantsNoMore) {
   const BigTable table(77, 1000003, false);
   uint32_t calls = 0;
-  auto num_rows = NewSort(kSpec).Run(table.batches(), {kThreads, 100}, [&](const quern_result&) { return ++calls < 3; });
+  auto num_rows =
+      NewSort(kSpec).Run(table.batches(), {kThreads, 100}, [&](const quern_result&) { return ++calls < 3; });
   ASSERT_TRUE(num_rows.ok()) << num_rows.status().text();
   EXPECT_EQ(calls, 3u);
   EXPECT_EQ(*num_rows, 300u);
@@ -217,8 +219,9 @@ TEST(SortRun, OfNothing) { EXPECT_EQ(*NewSort(kSpec).Run({}), 0u); }
 
 TEST(SortRun, LetsNoExceptionOut) {
   const BigTable table(77, 1000003, false);
-  auto num_rows = NewSort(kSpec).Run(table.batches(), {kThreads, 0},
-                                     [](const quern_result&) -> bool { throw std::runtime_error("thrown by the host"); });
+  auto num_rows = NewSort(kSpec).Run(table.batches(), {kThreads, 0}, [](const quern_result&) -> bool {
+    throw std::runtime_error("thrown by the host");
+  });
   ASSERT_FALSE(num_rows.ok());
   EXPECT_EQ(num_rows.status().code(), QUERN_INTERNAL);
   EXPECT_EQ(num_rows.status().text(), "thrown by the host");
@@ -236,7 +239,8 @@ TEST(SortRun, BeyondTheMemoryLimit) {
 TEST(SortRun, RefusesWhatItCannotDo) {
   const BigTable table(1, 1000, false);
   const quern_batch* const batch = &table.batches()[0];
-  const auto error_of = [](quern_status code, quern_sort* sort, const quern_batch* input, uint32_t threads, uint64_t batch_rows) {
+  const auto error_of = [](quern_status code, quern_sort* sort, const quern_batch* input, uint32_t threads,
+                           uint64_t batch_rows) {
     uint64_t num_rows = 77;
     quern_error error = {};
     EXPECT_EQ(quern_sort_run(sort, input, 1, threads, batch_rows, nullptr, nullptr, &num_rows, &error), code);
@@ -249,7 +253,8 @@ TEST(SortRun, RefusesWhatItCannotDo) {
   EXPECT_EQ(error_of(invalid, nullptr, batch, 1, 0), "null argument: sort; accepted: a pointer");
   EXPECT_EQ(error_of(invalid, handle, nullptr, 1, 0), "null argument: batches; accepted: a pointer");
   EXPECT_EQ(error_of(invalid, handle, batch, 1025, 0), "threads out of range: 1025; accepted: 0 to 1024");
-  EXPECT_EQ(error_of(invalid, handle, batch, 1, uint64_t{1} << 31), "batch_rows out of range: 2147483648; accepted: 0 to 2147483647");
+  EXPECT_EQ(error_of(invalid, handle, batch, 1, uint64_t{1} << 31),
+            "batch_rows out of range: 2147483648; accepted: 0 to 2147483647");
   quern_batch large = *batch;
   large.num_rows = UINT32_MAX;
   EXPECT_EQ(error_of(invalid, handle, &large, 1, 0), "batch too large: 4294967295 rows; accepted: below 4294967295");

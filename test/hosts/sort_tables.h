@@ -13,7 +13,8 @@
 
 namespace quern_test {
 
-inline quern::Sort NewSort(const std::string& spec, quern::Engine engine = quern::Engine::kJit, uint64_t memory_limit = 0) {
+inline quern::Sort NewSort(const std::string& spec, quern::Engine engine = quern::Engine::kJit,
+                           uint64_t memory_limit = 0) {
   auto kernel = quern::Kernel::Compile(spec, engine);
   EXPECT_TRUE(kernel.ok()) << kernel.status().text();
   auto sort = quern::Sort::Create(*kernel, memory_limit);
@@ -44,7 +45,8 @@ inline Lines RowsOf(const quern::Sort& sort, std::string_view kinds, uint64_t ba
 }
 
 // A sort of these tables, one batch each.
-inline quern::Sort Sorted(const std::string& spec, const std::vector<Table>& tables, quern::Engine engine = quern::Engine::kJit,
+inline quern::Sort Sorted(const std::string& spec, const std::vector<Table>& tables,
+                          quern::Engine engine = quern::Engine::kJit,
                           quern::StringBytes bytes = quern::StringBytes::kStay) {
   quern::Sort sort = NewSort(spec, engine);
   for (const Table& table : tables) EXPECT_EQ(sort.Append(table.batch(), bytes).text(), "");
@@ -53,10 +55,12 @@ inline quern::Sort Sorted(const std::string& spec, const std::vector<Table>& tab
 }
 
 // The same rows in the same order by every engine, in results of every size.
-inline void ExpectSorted(const std::string& spec, const std::vector<Table>& tables, std::string_view kinds, const Lines& expected) {
+inline void ExpectSorted(const std::string& spec, const std::vector<Table>& tables, std::string_view kinds,
+                         const Lines& expected) {
   for (const quern::Engine engine : {quern::Engine::kJit, quern::Engine::kGeneric}) {
     for (const uint64_t batch_rows : {0, 1, 2}) {
-      SCOPED_TRACE(spec + ", engine " + std::to_string(static_cast<int>(engine)) + ", batch_rows " + std::to_string(batch_rows));
+      SCOPED_TRACE(spec + ", engine " + std::to_string(static_cast<int>(engine)) + ", batch_rows " +
+                   std::to_string(batch_rows));
       const auto bytes = batch_rows == 1 ? quern::StringBytes::kCopied : quern::StringBytes::kStay;
       EXPECT_EQ(RowsOf(Sorted(spec, tables, engine, bytes), kinds, batch_rows), expected);
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorts of a host's own vectors: order, keys of several types, limits and thresholds, window functions, readers and handles.
+// Sorts of a host's own vectors: order, keys of several types, limits and thresholds, window functions, readers and
+// handles.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,8 +20,12 @@ struct Parts {
   const std::vector<int64_t> number = {101, 102, 103, 104, 105, 106};
   const StringVector<int32_t> name{{"bolt", "nut", kLong, "cog", "cam", "pin"}};
   const Table table = {{ColumnOf(price), name.column()}, {ColumnOf(number), kRowIds}, 6};
-  const Lines rows = {
-      std::string("30|") + kLong + "|103|2", "20|cog|104|3", "20|nut|102|1", "20|pin|106|5", "10|bolt|101|0", "5|cam|105|4"};
+  const Lines rows = {std::string("30|") + kLong + "|103|2",
+                      "20|cog|104|3",
+                      "20|nut|102|1",
+                      "20|pin|106|5",
+                      "10|bolt|101|0",
+                      "5|cam|105|4"};
 };
 constexpr const char* kSpec = "sort keys=f64:desc:out,utf8:out payload=i64,rowid";
 
@@ -61,8 +66,10 @@ TEST(Sorts, FollowACollation) {
   const std::vector<int64_t> number = {1, 2, 3, 4, 5};
   const Table table = {{word.column(), ColumnOf(number)}, {}, 5};
   const std::string last = "|5";
-  ExpectSorted("sort keys=large_utf8:out,i64:out", {table}, "Sl", {"a|2", "a |4", kLong + ("  " + last), "b|3", "b |1"});
-  ExpectSorted("sort keys=large_utf8(utf8mb4_bin):out,i64:desc:out", {table}, "Sl", {"a |4", "a|2", kLong + ("  " + last), "b|3", "b |1"});
+  ExpectSorted("sort keys=large_utf8:out,i64:out", {table}, "Sl",
+               {"a|2", "a |4", kLong + ("  " + last), "b|3", "b |1"});
+  ExpectSorted("sort keys=large_utf8(utf8mb4_bin):out,i64:desc:out", {table}, "Sl",
+               {"a |4", "a|2", kLong + ("  " + last), "b|3", "b |1"});
 }
 
 TEST(Sorts, DecodeDictionaries) {
@@ -75,14 +82,16 @@ TEST(Sorts, DecodeDictionaries) {
   const std::string long_text = kLong;
   ExpectSorted("sort keys=dictionary(u8,utf8):desc:out payload=i64 stable", {one, two}, "sl",
                {long_text + "|1", long_text + "|4", "EUROPE|1", "ASIA|2", "ASIA|4", "AFRICA|2"});
-  ExpectSorted("sort keys=i64 payload=dictionary(u8,utf8)", {{{ColumnOf(value)}, {one.keys[0]}, 3}}, "s", {kLong, "ASIA", kLong});
+  ExpectSorted("sort keys=i64 payload=dictionary(u8,utf8)", {{{ColumnOf(value)}, {one.keys[0]}, 3}}, "s",
+               {kLong, "ASIA", kLong});
 }
 
 TEST(Sorts, KeepTiesInTheOrderOfRowIds) {
   const std::vector<int32_t> key = {2, 1, 2, 1, 2};
   Table early = {{ColumnOf(key)}, {kRowIds}, 5}, late = early;
   late.first_row_id = 100;
-  ExpectSorted("sort keys=i32 payload=rowid stable", {late, early}, "r", {"1", "3", "101", "103", "0", "2", "4", "100", "102", "104"});
+  ExpectSorted("sort keys=i32 payload=rowid stable", {late, early}, "r",
+               {"1", "3", "101", "103", "0", "2", "4", "100", "102", "104"});
 }
 
 TEST(Sorts, WithoutColumnsOnlyCount) {
@@ -184,7 +193,8 @@ TEST(Thresholds, FollowTheRows) {
       EXPECT_GE(next, threshold) << "it only ever comes nearer";
       threshold = next;
       const auto is_above = [&](int32_t number) { return number >= threshold; };
-      EXPECT_GE(std::count_if(rows.number.begin(), rows.number.begin() + first + 5000, is_above), 19) << "one may have come twice";
+      EXPECT_GE(std::count_if(rows.number.begin(), rows.number.begin() + first + 5000, is_above), 19)
+          << "one may have come twice";
     }
     ASSERT_EQ(sort.Finalise().text(), "");
     EXPECT_GT(sort.Stats().dropped_rows, 0u);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accumulator blocks alone: the order-preserving numbers of every kind of value and the way back, readers, and steps told not to count.
+// Accumulator blocks alone: the order-preserving numbers of every kind of value and the way back, readers, and steps
+// told not to count.
 #include "runtime/blocks/accumulators.h"
 
 #include <gtest/gtest.h>
@@ -128,7 +129,8 @@ TEST(Accumulators, NumbersOf128BitsKeepTheirOrder) {
   const __int128 large = __int128{1} << 126;
   const std::vector<__int128> values = {-large - large, -large, -1, 0, 1, large};
   for (size_t i = 1; i < values.size(); ++i) EXPECT_LT(b::OrderedWide(values[i - 1]), b::OrderedWide(values[i]));
-  for (const __int128 value : values) EXPECT_EQ(static_cast<__int128>(b::OrderedWide(static_cast<__int128>(b::OrderedWide(value)))), value);
+  for (const __int128 value : values)
+    EXPECT_EQ(static_cast<__int128>(b::OrderedWide(static_cast<__int128>(b::OrderedWide(value)))), value);
 }
 
 TEST(Accumulators, ColumnsMayLieAnywhere) {

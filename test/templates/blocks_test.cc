@@ -56,8 +56,9 @@ TEST(Blocks, EightLanesHashLikeOne) {
 template <class F>
 std::vector<F> SpecialFloats() {
   using L = std::numeric_limits<F>;
-  std::vector<F> values = {0,        F{-0.0}, 1, -1, L::infinity(), -L::infinity(), L::quiet_NaN(), -L::quiet_NaN(), L::denorm_min(),
-                           L::max(), L::min()};
+  std::vector<F> values = {
+      0,        F{-0.0}, 1, -1, L::infinity(), -L::infinity(), L::quiet_NaN(), -L::quiet_NaN(), L::denorm_min(),
+      L::max(), L::min()};
   for (int i = 0; i < 20; ++i) values.push_back(static_cast<F>(i) / 3);
   return values;
 }
@@ -68,7 +69,8 @@ TEST(Blocks, FloatLanesNormaliseLikeOne) {
 }
 
 TEST(Blocks, EveryNanIsOneValueAndMinusZeroIsZero) {
-  const std::vector<uint64_t> bits = {0x7ff8000000000000u, 0xfff8000000000001u, 0x7ff0000000000001u, 0x8000000000000000u, 0};
+  const std::vector<uint64_t> bits = {0x7ff8000000000000u, 0xfff8000000000001u, 0x7ff0000000000001u,
+                                      0x8000000000000000u, 0};
   QuernColumn column = {};
   column.values = bits.data();
   uint64_t hashes[5];
@@ -145,8 +147,8 @@ void CheckNeighbours(Guard guard, uint32_t first, bool combine) {
     std::vector<uint64_t> hashes(n, 77);
     b::HashColumn<kStorage>(&column, first, nullptr, n, hashes.data(), combine, false, 0, 0);
     for (uint32_t i = 0; i < n; ++i) {
-      const std::string alone =
-          text.substr(static_cast<size_t>(offsets[first + i]), static_cast<size_t>(offsets[first + i + 1] - offsets[first + i]));
+      const std::string alone = text.substr(static_cast<size_t>(offsets[first + i]),
+                                            static_cast<size_t>(offsets[first + i + 1] - offsets[first + i]));
       const uint64_t hash = b::HashBytes(reinterpret_cast<const uint8_t*>(alone.data()), alone.size());
       ASSERT_EQ(hashes[i], combine ? b::Combine(uint64_t{77}, hash) : hash) << i << " of " << n << " from " << first;
     }

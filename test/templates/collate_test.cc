@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks over strings of every collation, natively and between red zones: a string's hash is that of its equality key, and two strings are
-// equal where their keys are, whatever their lengths, their bytes and the field that one of them lies in.
+// Blocks over strings of every collation, natively and between red zones: a string's hash is that of its equality key,
+// and two strings are equal where their keys are, whatever their lengths, their bytes and the field that one of them
+// lies in.
 #include "runtime/collation/collate.h"
 
 #include <gtest/gtest.h>
@@ -171,7 +172,8 @@ TEST(CollatedBlocks, ABatchHashesLikeItsRows) {
   ForEachRule([&](CollationRule rule) {
     for (const uint32_t num_different : {5u, 1000u}) {
       std::vector<std::string> different, values;
-      for (uint32_t i = 0; i < num_different; ++i) different.push_back(TextOfLength(static_cast<uint32_t>(random() % 50), &random));
+      for (uint32_t i = 0; i < num_different; ++i)
+        different.push_back(TextOfLength(static_cast<uint32_t>(random() % 50), &random));
       for (uint32_t i = 0; i < 700; ++i) values.push_back(different[random() % num_different]);
       const Column column(values, Guard::kBehind);
       const uint32_t n = column.num_rows();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoding natively: words order as values do, eight lanes and one agree, and no block reads or writes a byte that is not its own.
+// Encoding natively: words order as values do, eight lanes and one agree, and no block reads or writes a byte that is
+// not its own.
 #include "runtime/blocks/encode.h"
 
 #include <gtest/gtest.h>
@@ -40,8 +41,10 @@ std::vector<uint64_t> Encode(const QuernColumn& column, uint32_t n, bool nullabl
   const uint64_t before = place.combine ? uint64_t{1} << 63 : 7;
   const GuardedBuffer by_lanes = GuardedBuffer::Of(std::vector<uint64_t>(n, before), Guard::kBehind);
   const GuardedBuffer by_rows = GuardedBuffer::Of(std::vector<uint64_t>(n, before), Guard::kBehind);
-  b::EncodeColumn<kStorage, kPart>(&column, 0, nullptr, n, by_lanes.as<uint64_t>(), place.combine, nullable, place.shift, place.flip);
-  b::EncodeColumn<kStorage, kPart>(&column, 0, rows.data(), n, by_rows.as<uint64_t>(), place.combine, nullable, place.shift, place.flip);
+  b::EncodeColumn<kStorage, kPart>(&column, 0, nullptr, n, by_lanes.as<uint64_t>(), place.combine, nullable,
+                                   place.shift, place.flip);
+  b::EncodeColumn<kStorage, kPart>(&column, 0, rows.data(), n, by_rows.as<uint64_t>(), place.combine, nullable,
+                                   place.shift, place.flip);
   std::vector<uint64_t> words(by_lanes.as<uint64_t>(), by_lanes.as<uint64_t>() + n);
   EXPECT_EQ(words, std::vector<uint64_t>(by_rows.as<uint64_t>(), by_rows.as<uint64_t>() + n));
   for (uint64_t& word : words) word ^= place.combine ? before : 0;
@@ -80,7 +83,8 @@ void ExpectWordsOrderAsValues(const std::vector<T>& values, bool is_signed, Less
     for (size_t i = 0; i < values.size(); ++i) {
       EXPECT_EQ(words[i] >> (sizeof(T) * 8 - 1) >> 1, 0u);
       for (size_t j = 0; j < values.size(); ++j) {
-        EXPECT_EQ(words[i] < words[j], descending ? less(values[j], values[i]) : less(values[i], values[j])) << i << " " << j;
+        EXPECT_EQ(words[i] < words[j], descending ? less(values[j], values[i]) : less(values[i], values[j]))
+            << i << " " << j;
       }
     }
   }
@@ -165,7 +169,8 @@ TEST(Encode, ABitIsAWordOfOneBit) {
   EXPECT_EQ(Encode<kBit>(column, 3, false, {5, 1, false}), (std::vector<uint64_t>{0, 32, 32}));
 }
 
-// Bit i + bit_offset of the bitmap is row i's; neither the byte in front of the first nor the one behind the last is touched.
+// Bit i + bit_offset of the bitmap is row i's; neither the byte in front of the first nor the one behind the last is
+// touched.
 TEST(Encode, NullsAreZeroWhateverTheirBitmapBeginsAt) {
   const std::vector<int32_t> values = Integers<int32_t>();
   const GuardedBuffer buffer = GuardedBuffer::Of(values, Guard::kBehind);
@@ -209,9 +214,11 @@ TEST(Encode, WithoutABitmapNoRowIsNull) {
 
 // ---- bytes ----
 
-// One key of bytes whose parts are cut as `cuts` says: number of bytes in each word, the first of them below 24 bits of others.
+// One key of bytes whose parts are cut as `cuts` says: number of bytes in each word, the first of them below 24 bits of
+// others.
 struct BytesShape {
-  explicit BytesShape(const std::vector<uint32_t>& cuts, bool descending = false, CollationRule rule = 0, uint32_t width = 0) {
+  explicit BytesShape(const std::vector<uint32_t>& cuts, bool descending = false, CollationRule rule = 0,
+                      uint32_t width = 0) {
     key.nullable = true;
     key.descending = descending;
     key.rule = rule;
@@ -271,7 +278,8 @@ std::string Letters(uint32_t n) {
 }
 
 TEST(Encode, StringsOfAnyLengthAreReadToTheirLastByteAndNoFurther) {
-  for (const std::vector<uint32_t>& cuts : {std::vector<uint32_t>{8, 8}, {3, 8, 5}, {4, 8, 4}, {5, 3, 8}, {1, 7, 8}, {16 / 2, 4, 4}}) {
+  for (const std::vector<uint32_t>& cuts :
+       {std::vector<uint32_t>{8, 8}, {3, 8, 5}, {4, 8, 4}, {5, 3, 8}, {1, 7, 8}, {16 / 2, 4, 4}}) {
     for (const bool descending : {false, true}) {
       const BytesShape s(cuts, descending);
       for (const Guard guard : kGuards) {
@@ -286,7 +294,8 @@ TEST(Encode, StringsOfAnyLengthAreReadToTheirLastByteAndNoFurther) {
           const auto words = WordsOf(s.descriptor.num_words, 1, [&](uint64_t* const* to) {
             b::EncodeBytes<kVar64>(&s.descriptor, 0, &column, 0, nullptr, 1, to, s.descriptor.num_words, &incomplete);
           });
-          for (const QuernSortPart& part : s.parts) EXPECT_EQ(words[part.word][0], ExpectedBytes(text, part, descending)) << length;
+          for (const QuernSortPart& part : s.parts)
+            EXPECT_EQ(words[part.word][0], ExpectedBytes(text, part, descending)) << length;
           EXPECT_EQ(incomplete, length > 16 ? 1u : 0u) << length;
         }
       }
@@ -316,14 +325,16 @@ TEST(Encode, ManyStringsWithNullsAndPickedRows) {
   std::vector<std::string> texts;
   for (uint32_t i = 0; i < 1000; ++i) texts.push_back(Letters(i % 14) + std::to_string(i % 100));
   Strings strings(texts);
-  for (uint32_t i = 0; i < 1000; i += 3) strings.validity[i / 8] = static_cast<uint8_t>(strings.validity[i / 8] & ~(1u << (i % 8)));
+  for (uint32_t i = 0; i < 1000; i += 3)
+    strings.validity[i / 8] = static_cast<uint8_t>(strings.validity[i / 8] & ~(1u << (i % 8)));
   const BytesShape s({3, 8, 5}, /*descending=*/true);
   std::vector<uint32_t> rows;
   for (uint32_t i = 0; i < 900; ++i) rows.push_back(i == 500 ? kNullRow : (i * 37) % 1000);
   for (const bool picked : {false, true}) {
     uint32_t incomplete = 0;
     const auto words = WordsOf(3, 900, [&](uint64_t* const* to) {
-      b::EncodeBytes<kVar32>(&s.descriptor, 0, &strings.column, picked ? 0 : 100, picked ? rows.data() : nullptr, 900, to, 3, &incomplete);
+      b::EncodeBytes<kVar32>(&s.descriptor, 0, &strings.column, picked ? 0 : 100, picked ? rows.data() : nullptr, 900,
+                             to, 3, &incomplete);
     });
     for (uint32_t i = 0; i < 900; ++i) {
       const uint32_t row = picked ? rows[i] : i + 100;
@@ -341,8 +352,9 @@ std::vector<uint64_t> FirstWords(const std::vector<uint32_t>& cuts) {
   const Strings strings({"abcdefghijkl", "b"});
   const BytesShape s(cuts);
   uint32_t incomplete = 0;
-  const auto words =
-      WordsOf(1, 2, [&](uint64_t* const* to) { b::EncodeBytes<kVar32>(&s.descriptor, 0, &strings.column, 0, nullptr, 2, to, 1, &incomplete); });
+  const auto words = WordsOf(1, 2, [&](uint64_t* const* to) {
+    b::EncodeBytes<kVar32>(&s.descriptor, 0, &strings.column, 0, nullptr, 2, to, 1, &incomplete);
+  });
   EXPECT_EQ(incomplete, 0u);
   return words[0];
 }
@@ -362,7 +374,9 @@ uint32_t IncompleteOf(const std::string& text, CollationRule rule) {
   const Strings strings({"x", text, "y"});
   const BytesShape s({8, 8}, false, rule);
   uint32_t incomplete = 0;
-  WordsOf(2, 3, [&](uint64_t* const* to) { b::EncodeBytes<kVar32>(&s.descriptor, 0, &strings.column, 0, nullptr, 3, to, 2, &incomplete); });
+  WordsOf(2, 3, [&](uint64_t* const* to) {
+    b::EncodeBytes<kVar32>(&s.descriptor, 0, &strings.column, 0, nullptr, 3, to, 2, &incomplete);
+  });
   return incomplete;
 }
 
@@ -409,7 +423,8 @@ TEST(Encode, SpacesStandBehindTheEndOfStringsThatPad) {
               b::EncodeBytes<kVar64>(&s.descriptor, 0, &column, 0, picked, 1, to, s.descriptor.num_words, &incomplete);
             });
             const std::string padded = text + std::string(16, ' ');
-            for (const QuernSortPart& part : s.parts) EXPECT_EQ(words[part.word][0], ExpectedBytes(padded, part, descending)) << length;
+            for (const QuernSortPart& part : s.parts)
+              EXPECT_EQ(words[part.word][0], ExpectedBytes(padded, part, descending)) << length;
           }
           if (s.parts[0].bits != 64) continue;
           const auto lead = WordsOf(1, 1, [&](uint64_t* const* to) {
@@ -436,7 +451,8 @@ TEST(Encode, FixedBytesAreIncompleteOnlyWhereTheyAreLong) {
       const auto words = WordsOf(s.descriptor.num_words, 1, [&](uint64_t* const* to) {
         b::EncodeBytes<kFixed>(&s.descriptor, 0, &column, 0, nullptr, 1, to, s.descriptor.num_words, &incomplete);
       });
-      for (const QuernSortPart& part : s.parts) EXPECT_EQ(words[part.word][0], ExpectedBytes(text, part, false)) << width;
+      for (const QuernSortPart& part : s.parts)
+        EXPECT_EQ(words[part.word][0], ExpectedBytes(text, part, false)) << width;
       EXPECT_EQ(incomplete, width > 16 ? 1u : 0u);
     }
   }
@@ -455,8 +471,9 @@ TEST(Encode, ViewsAreReadInPlaceAndElsewhere) {
   column.buffers = buffers;
   const BytesShape s({8, 8});
   uint32_t incomplete = 0;
-  const auto words =
-      WordsOf(2, 2, [&](uint64_t* const* to) { b::EncodeBytes<kView>(&s.descriptor, 0, &column, 0, nullptr, 2, to, 2, &incomplete); });
+  const auto words = WordsOf(2, 2, [&](uint64_t* const* to) {
+    b::EncodeBytes<kView>(&s.descriptor, 0, &column, 0, nullptr, 2, to, 2, &incomplete);
+  });
   EXPECT_EQ(words[0][0], ExpectedBytes("elsewher", s.parts[0], false));
   EXPECT_EQ(words[1][0], ExpectedBytes(elsewhere, s.parts[1], false));
   EXPECT_EQ(words[1][1], ExpectedBytes("in the view.", s.parts[1], false));
@@ -469,7 +486,8 @@ int Sign(int32_t order) { return (order > 0) - (order < 0); }
 
 template <Storage kStorage, class T>
 int Order(T x, T y, bool is_signed) {
-  return Sign(b::OrderField<kStorage>(reinterpret_cast<const uint8_t*>(&x), reinterpret_cast<const uint8_t*>(&y), is_signed, false, 0));
+  return Sign(b::OrderField<kStorage>(reinterpret_cast<const uint8_t*>(&x), reinterpret_cast<const uint8_t*>(&y),
+                                      is_signed, false, 0));
 }
 
 TEST(OrderField, NumbersByTheirSign) {
@@ -522,7 +540,8 @@ TEST(OrderField, TrimmedStringsIgnoreTrailingSpaces) {
 }
 
 TEST(OrderField, BehindStringsThatPadSpacesGoOn) {
-  for (const std::string& stem : {std::string(), std::string("ab"), std::string("abcd"), std::string("abcdefghijklmnop")}) {
+  for (const std::string& stem :
+       {std::string(), std::string("ab"), std::string("abcd"), std::string("abcdefghijklmnop")}) {
     EXPECT_EQ(OrderTexts(stem, stem + "  ", kPads), 0);
     EXPECT_EQ(OrderTexts(stem, stem + "\t", kPads), 1);
     EXPECT_EQ(OrderTexts(stem, stem + std::string(1, '\0'), kPads), 1);

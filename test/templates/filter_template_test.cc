@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The filter template natively, with a hole written by hand: pieces, their masks, and the count; and blocks at the ends of buffers.
+// The filter template natively, with a hole written by hand: pieces, their masks, and the count; and blocks at the ends
+// of buffers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +38,8 @@ TEST(FilterTemplate, PiecesOfBatch) {
   EXPECT_EQ(seen[2].n, 44u);
   // The hole refuses the first row of each piece.
   EXPECT_EQ(args.num_true, 297u);
-  EXPECT_EQ(mask, (std::vector<uint64_t>{~uint64_t{1}, ~uint64_t{0}, ~uint64_t{1}, ~uint64_t{0}, (uint64_t{1} << 44) - 2, 0x5555}));
+  EXPECT_EQ(mask, (std::vector<uint64_t>{~uint64_t{1}, ~uint64_t{0}, ~uint64_t{1}, ~uint64_t{0},
+                                         (uint64_t{1} << 44) - 2, 0x5555}));
 }
 
 TEST(FilterTemplate, NoRows) {
@@ -50,7 +52,8 @@ TEST(FilterTemplate, NoRows) {
   EXPECT_EQ(args.num_true, 0u);
 }
 
-// Constants of every length are found at every place of a text that ends, and one that begins, at a page that cannot be touched.
+// Constants of every length are found at every place of a text that ends, and one that begins, at a page that cannot be
+// touched.
 TEST(FilterBlocks, PartsAtTheEndsOfBuffers) {
   for (const Guard guard : {Guard::kBehind, Guard::kInFront}) {
     for (uint32_t length = 1; length <= 40; ++length) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers between pages that cannot be touched: one byte too far, in front or behind, read or written, ends the test at once.
+// Buffers between pages that cannot be touched: one byte too far, in front or behind, read or written, ends the test at
+// once.
 #ifndef QUERN_TEST_TEMPLATES_GUARDED_BUFFER_H_
 #define QUERN_TEST_TEMPLATES_GUARDED_BUFFER_H_
 
@@ -14,7 +15,8 @@ namespace quern::test {
 
 enum class Guard { kBehind, kInFront };  // which end touches its red zone
 
-// `bytes` zeroed bytes that end at (kBehind) or begin at (kInFront) a red zone of a page. *Ownership*: unmapped by the destructor.
+// `bytes` zeroed bytes that end at (kBehind) or begin at (kInFront) a red zone of a page. *Ownership*: unmapped by the
+// destructor.
 class GuardedBuffer {
  public:
   GuardedBuffer(size_t bytes, Guard guard) : bytes_(bytes) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The join template, compiled natively and linked with the simplest holes that make a join of it: one u64 key, which is null where all its
-// bits are set, one u64 of payload, and the residual predicate `probe payload < build payload`. No LLVM and no generator: a debugger and
-// the sanitizers see the loops as they were written. Each kind of join is done twice, with the key as a field of its own (hash, test,
-// compare of the template) and as a word (the loops of runtime/join/packed_key_table.cc), and must give the rows of two nested loops:
+// The join template, compiled natively and linked with the simplest holes that make a join of it: one u64 key, which is
+// null where all its bits are set, one u64 of payload, and the residual predicate `probe payload < build payload`. No
+// LLVM and no generator: a debugger and the sanitizers see the loops as they were written. Each kind of join is done
+// twice, with the key as a field of its own (hash, test, compare of the template) and as a word (the loops of
+// runtime/join/packed_key_table.cc), and must give the rows of two nested loops:
 //
-//     build  7:70 7:71 null:72     probe  7 null 9     full  (0,70) (0,71) (1,-) (2,-) (-,72)     right_semi  (-,70) (-,71)
+//     build  7:70 7:71 null:72     probe  7 null 9     full  (0,70) (0,71) (1,-) (2,-) (-,72)     right_semi  (-,70)
+//     (-,71)
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -77,7 +79,8 @@ struct Result {
 };
 
 bool ComesOut(RowsOut when, bool matched) {
-  return when == RowsOut::kAlways || (when == RowsOut::kMatched && matched) || (when == RowsOut::kUnmatched && !matched);
+  return when == RowsOut::kAlways || (when == RowsOut::kMatched && matched) ||
+         (when == RowsOut::kUnmatched && !matched);
 }
 
 bool IsMatch(const Rows& build, size_t b, const Rows& probe, size_t p, bool residual) {
@@ -168,7 +171,8 @@ class TemplateJoin {
 
   // capacity 0: counts.
   Result Probe(const Rows& probe, uint64_t capacity) {
-    const GuardedBuffer keys = GuardedBuffer::Of(probe.keys, guard_), payload = GuardedBuffer::Of(probe.payload, guard_);
+    const GuardedBuffer keys = GuardedBuffer::Of(probe.keys, guard_),
+                        payload = GuardedBuffer::Of(probe.payload, guard_);
     QuernColumn key_column = {}, payload_columns[2] = {};
     key_column.values = keys.data();
     payload_columns[1].values = payload.data();  // the residual predicate's, after the payload's
@@ -189,7 +193,8 @@ class TemplateJoin {
     drain.null_rows = &null_rows_;
     Run(&args, capacity, &result, [](const JoinProbe& p, QuernJoinProbeArgs* a) { return ProbeRows(p, a); });
     if (kind_.flags_matched_rows() && result.code == kQuernDone) {
-      Run(&args, capacity, &result, [&](const JoinProbe& p, QuernJoinProbeArgs* a) { return ScanUnmatchedRows(p, &drain, a); });
+      Run(&args, capacity, &result,
+          [&](const JoinProbe& p, QuernJoinProbeArgs* a) { return ScanUnmatchedRows(p, &drain, a); });
     }
     if (result.code < 0) result.rows.clear();
     std::sort(result.rows.begin(), result.rows.end());
@@ -200,7 +205,8 @@ class TemplateJoin {
   // Tuples in order of arrival, batch by batch, those with a null key apart.
   void StoreRows(const Rows& build) {
     const uint64_t n = build.keys.size();
-    const GuardedBuffer keys = GuardedBuffer::Of(build.keys, guard_), payload = GuardedBuffer::Of(build.payload, guard_);
+    const GuardedBuffer keys = GuardedBuffer::Of(build.keys, guard_),
+                        payload = GuardedBuffer::Of(build.payload, guard_);
     flat_ = GuardedBuffer(n * sizeof(Tuple), guard_);
     null_tuples_ = GuardedBuffer(n * sizeof(Tuple), guard_);
     hashes_ = GuardedBuffer(n * sizeof(uint64_t), guard_);
@@ -241,9 +247,15 @@ class TemplateJoin {
     const bool has_mark = kind_.probe_row == RowsOut::kAlways;
     CounterBlock counters(nullptr);
     uint32_t num_new_candidates = 0;
-    const JoinProbe probe = {
-        &entry_points_,     &kind_, &table_, is_empty_, has_null_key_, counts, has_mark && !counts ? &out_mark : nullptr, &counters,
-        &num_new_candidates};
+    const JoinProbe probe = {&entry_points_,
+                             &kind_,
+                             &table_,
+                             is_empty_,
+                             has_null_key_,
+                             counts,
+                             has_mark && !counts ? &out_mark : nullptr,
+                             &counters,
+                             &num_new_candidates};
     args->out_probe = &out_probe;
     args->out_build = &out_build;
     args->out_capacity = counts ? UINT64_MAX : capacity;
@@ -254,7 +266,9 @@ class TemplateJoin {
       result->code = fill(probe, args);
       for (uint64_t i = 0; i < args->out_rows && result->code >= 0; ++i) {
         if (counts) result->rows.emplace_back(0, 0, 0);
-        else result->rows.emplace_back(rows.as<uint64_t>()[i], payload.as<uint64_t>()[i], MatchedFlagAt(has_mark, out_mark, i));
+        else
+          result->rows.emplace_back(rows.as<uint64_t>()[i], payload.as<uint64_t>()[i],
+                                    MatchedFlagAt(has_mark, out_mark, i));
       }
     } while (result->code == kQuernFull);
   }
@@ -271,7 +285,8 @@ class TemplateJoin {
   const Guard guard_;
   QuernJoinDescriptor descriptor_ = {};
   GuardedBuffer directory_, scratch_;
-  GuardedBuffer flat_{0, Guard::kBehind}, null_tuples_{0, Guard::kBehind}, hashes_{0, Guard::kBehind}, table_tuples_{0, Guard::kBehind};
+  GuardedBuffer flat_{0, Guard::kBehind}, null_tuples_{0, Guard::kBehind}, hashes_{0, Guard::kBehind},
+      table_tuples_{0, Guard::kBehind};
   TupleSpan tuples_;
   TupleList null_rows_;
   JoinTable table_;
@@ -304,7 +319,8 @@ TEST_P(JoinTemplate, GivesTheRowsOfNestedLoopsWhateverTheTuning) {
   for (const Size& size : kSizes) {
     const uint64_t n = size.build_rows;
     const Rows build = RandomRows(n, size.distinct, nulls && n > 2, n);
-    const Rows probe = RandomRows(n + 3, size.distinct == 0 ? 3 * n : size.distinct + size.distinct / 2 + 1, nulls && n > 1, n + 1);
+    const Rows probe =
+        RandomRows(n + 3, size.distinct == 0 ? 3 * n : size.distinct + size.distinct / 2 + 1, nulls && n > 1, n + 1);
     const Result expected = Expected(kind, build, probe, residual);
     for (const Tuning& tuning : kTunings) {
       if (tuning.zero_hashes && n > 300) continue;
@@ -312,7 +328,8 @@ TEST_P(JoinTemplate, GivesTheRowsOfNestedLoopsWhateverTheTuning) {
         TemplateJoin join(kind, is_word, residual, tuning, turn++ % 2 == 0 ? Guard::kBehind : Guard::kInFront);
         join.Build(build);
         const Result result = join.Probe(probe, capacity);
-        if (capacity == 0) EXPECT_EQ(result.rows.size(), expected.rows.size()) << n << " rows counted, batch " << tuning.batch_rows;
+        if (capacity == 0)
+          EXPECT_EQ(result.rows.size(), expected.rows.size()) << n << " rows counted, batch " << tuning.batch_rows;
         else EXPECT_EQ(result, expected) << n << " rows, batch " << tuning.batch_rows << ", capacity " << capacity;
       }
     }
@@ -325,9 +342,11 @@ std::vector<JoinKind> AllIds() {
   return ids;
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, JoinTemplate, testing::Combine(testing::ValuesIn(AllIds()), testing::Bool(), testing::Bool()),
+INSTANTIATE_TEST_SUITE_P(Kinds, JoinTemplate,
+                         testing::Combine(testing::ValuesIn(AllIds()), testing::Bool(), testing::Bool()),
                          [](const auto& of) {
-                           return std::string(RowOf(std::get<0>(of.param)).text) + (std::get<1>(of.param) ? "_word" : "_wide") +
+                           return std::string(RowOf(std::get<0>(of.param)).text) +
+                                  (std::get<1>(of.param) ? "_word" : "_wide") +
                                   (std::get<2>(of.param) ? "_residual" : "");
                          });
 
@@ -344,23 +363,23 @@ uint32_t quern_hole_matched_offset(const QuernJoinDescriptor* descriptor) { retu
 bool quern_hole_stops_at_first(const QuernJoinDescriptor* descriptor) { return descriptor->stops_at_first; }
 void quern_hole_prefetch_keys(const QuernJoinDescriptor*, const uint8_t*) {}
 bool quern_hole_stops_at_matched(const QuernJoinDescriptor* descriptor) { return descriptor->stops_at_matched; }
-uint32_t quern_hole_filter_rows(const QuernJoinDescriptor*, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
-                                uint32_t* out) {
+uint32_t quern_hole_filter_rows(const QuernJoinDescriptor*, const QuernColumn* keys, uint64_t first,
+                                const uint32_t* rows, uint32_t n, uint32_t* out) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < n; ++i)
     if (const uint32_t row = b::RowAt(rows, first, i); Values(keys)[row] != kNullKey) out[kept++] = row;
   return kept == n && rows == nullptr ? kAllRows : kept;
 }
-void quern_hole_pack_rows(const QuernJoinDescriptor*, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
-                          uint64_t* words) {
+void quern_hole_pack_rows(const QuernJoinDescriptor*, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
+                          uint32_t n, uint64_t* words) {
   for (uint32_t i = 0; i < n; ++i) words[i] = Values(keys)[b::RowAt(rows, first, i)];
 }
-void quern_hole_hash_rows(const QuernJoinDescriptor*, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
-                          uint64_t* hashes) {
+void quern_hole_hash_rows(const QuernJoinDescriptor*, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
+                          uint32_t n, uint64_t* hashes) {
   for (uint32_t i = 0; i < n; ++i) hashes[i] = g_zero_hashes ? 0 : b::Mix(Values(keys)[b::RowAt(rows, first, i)]);
 }
-void quern_hole_store_rows(const QuernJoinDescriptor*, const QuernColumn* keys, const QuernColumn* payload, uint64_t first, const uint32_t* rows,
-                           uint32_t n, uint64_t, uint8_t* tuples) {
+void quern_hole_store_rows(const QuernJoinDescriptor*, const QuernColumn* keys, const QuernColumn* payload,
+                           uint64_t first, const uint32_t* rows, uint32_t n, uint64_t, uint8_t* tuples) {
   for (uint32_t i = 0; i < n; ++i) {
     const uint32_t row = b::RowAt(rows, first, i);
     b::Store(tuples + i * sizeof(Tuple), Tuple{Values(keys)[row], Values(payload)[row], 0, 0, {}});
@@ -369,7 +388,8 @@ void quern_hole_store_rows(const QuernJoinDescriptor*, const QuernColumn* keys, 
 bool quern_hole_equal_row(const QuernJoinDescriptor*, const QuernColumn* keys, uint32_t row, const uint8_t* tuple) {
   return Values(keys)[row] == b::Load<Tuple>(tuple).key;
 }
-bool quern_hole_residual_row(const QuernJoinDescriptor*, const QuernColumn* payload, uint32_t row, const uint8_t* tuple) {
+bool quern_hole_residual_row(const QuernJoinDescriptor*, const QuernColumn* payload, uint32_t row,
+                             const uint8_t* tuple) {
   return Values(&payload[1])[row] < b::Load<Tuple>(tuple).payload;
 }
 int64_t quern_hole_reserve_matches(QuernJoinProbeArgs*, const uint32_t*, const uint64_t*, uint32_t n) { return n; }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed-key tables, each of whose buffers has exactly the size that it promises and lies against a red zone. Keys are a base and offsets
-// to it, so that one list of offsets is tried at every place where a range can lie: from 0, up to the largest word, across the signed zero,
-// at both ends of the signed numbers:
+// Packed-key tables, each of whose buffers has exactly the size that it promises and lies against a red zone. Keys are
+// a base and offsets to it, so that one list of offsets is tried at every place where a range can lie: from 0, up to
+// the largest word, across the signed zero, at both ends of the signed numbers:
 //
-//     offsets 0 1 5, words of 4 bytes     base 0: 0 1 5     base -3: fffffffd fffffffe 2     base 2^31: -2147483648 -2147483647 -2147483643
+//     offsets 0 1 5, words of 4 bytes     base 0: 0 1 5     base -3: fffffffd fffffffe 2     base 2^31: -2147483648
+//     -2147483647 -2147483643
 #include "runtime/join/packed_key_table.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +64,8 @@ std::vector<uint64_t> BasesFor(uint64_t range, uint32_t packed_bytes) {
   return {0, 1, mask - range / 2, smallest, smallest - range, mask - range + 1};
 }
 
-// The buffers of one table, and its tuples before they were placed: a word, and behind it the row's number where there is room.
+// The buffers of one table, and its tuples before they were placed: a word, and behind it the row's number where there
+// is room.
 struct TableOf {
   TupleFormat format;
   Guard guard;
@@ -92,7 +94,9 @@ struct TableOf {
   }
 
   bool HasRows() const { return format.tuple_bytes >= format.packed_bytes + 4; }
-  uint32_t RowOf(uint64_t tuple) const { return HasRows() ? b::Load<uint32_t>(table.tuples + tuple + format.packed_bytes) : kNoRow; }
+  uint32_t RowOf(uint64_t tuple) const {
+    return HasRows() ? b::Load<uint32_t>(table.tuples + tuple + format.packed_bytes) : kNoRow;
+  }
 
   Inserted MakeBitmap(Duplicates duplicates, const PrefetchSetting& setting) {
     bitmap = GuardedBuffer((table.range + 63) / 64 * 8, guard);
@@ -121,8 +125,8 @@ struct TableOf {
     SumRuns(table.range, runs);
     PlaceRuns(table, format, span, runs, places_tuples ? tuples.data() : nullptr);
   }
-  Inserted MakeOpen(Layout layout, Duplicates duplicates, uint64_t num_slots, uint64_t region, const PrefetchSetting& setting,
-                    uint64_t* num_inserted) {
+  Inserted MakeOpen(Layout layout, Duplicates duplicates, uint64_t num_slots, uint64_t region,
+                    const PrefetchSetting& setting, uint64_t* num_inserted) {
     table.layout = layout;
     table.slot_bytes = layout == Layout::kCounting ? 2 * format.packed_bytes : std::bit_ceil(format.tuple_bytes);
     table.line_mask = 64 / table.slot_bytes - 1;
@@ -136,7 +140,8 @@ struct TableOf {
   void MakeUnchained(uint32_t bits, const PrefetchSetting& setting) {
     numbers = GuardedBuffer(((uint64_t{1} << bits) + 1) * sizeof(uint64_t), guard);
     tuples = GuardedBuffer(span.num_tuples * format.tuple_bytes, guard);
-    const UnchainedBuild build = {format, numbers.as<uint64_t>() + 1, 64 - bits, 0, uint64_t{1} << bits, 0, setting, tuples.data()};
+    const UnchainedBuild build = {
+        format, numbers.as<uint64_t>() + 1, 64 - bits, 0, uint64_t{1} << bits, 0, setting, tuples.data()};
     CountTuples(build, span);
     SumSlots(build);
     ScatterTuples(build, span);
@@ -204,17 +209,19 @@ const std::vector<Data>& UniqueData() {
   return data;
 }
 
-// Calls f(words, probes, table) for data everywhere, with words of 4 and 8 bytes and tuples from a word alone to five of them.
+// Calls f(words, probes, table) for data everywhere, with words of 4 and 8 bytes and tuples from a word alone to five
+// of them.
 template <class F>
 void ForEachTable(const std::vector<Data>& all, F&& f) {
   uint32_t turn = 0;
   for (const Data& data : all) {
     for (const uint32_t packed_bytes : {4, 8}) {
       for (const uint64_t base : BasesFor(data.range, packed_bytes)) {
-        const std::vector<uint64_t> words = WordsAt(base, data.offsets, packed_bytes), probes = ProbesFor(words, base, packed_bytes);
+        const std::vector<uint64_t> words = WordsAt(base, data.offsets, packed_bytes),
+                                    probes = ProbesFor(words, base, packed_bytes);
         for (const uint32_t tuple_words : {1, 2, 3, 5}) {
-          SCOPED_TRACE(std::to_string(words.size()) + " words of " + std::to_string(packed_bytes) + " bytes from " + std::to_string(base) +
-                       ", tuples of " + std::to_string(tuple_words) + " words");
+          SCOPED_TRACE(std::to_string(words.size()) + " words of " + std::to_string(packed_bytes) + " bytes from " +
+                       std::to_string(base) + ", tuples of " + std::to_string(tuple_words) + " words");
           const Guard guard = turn++ % 2 == 0 ? Guard::kBehind : Guard::kInFront;
           TableOf table(words, base, data.range, {tuple_words * packed_bytes, packed_bytes, false}, guard);
           f(words, probes, &table);
@@ -361,7 +368,8 @@ TEST(PackedKeyTable, AnyNumberOfRegionsAndAnyBatchWillDo) {
       const std::vector<uint64_t> words = WordsAt(77, offsets, 8), probes = ProbesFor(words, 77, 8);
       TableOf table(words, 77, 1 << 20, {16, 8, false}, Guard::kBehind);
       uint64_t num_inserted = 0;
-      ASSERT_EQ(table.MakeOpen(Layout::kOpen, Duplicates::kStop, regions * 1024, 1024, {4}, &num_inserted), Inserted::kAll);
+      ASSERT_EQ(table.MakeOpen(Layout::kOpen, Duplicates::kStop, regions * 1024, 1024, {4}, &num_inserted),
+                Inserted::kAll);
       EXPECT_EQ(table.LookUp(probes, batch_rows), Expected(words, probes, true));
     }
   }
@@ -402,7 +410,8 @@ TEST(PackedKeyTable, AFullRegionIsWalkedRoundOnceAndNoFurther) {
   EXPECT_EQ(nine.MakeOpen(Layout::kOpen, Duplicates::kStop, 16, 8, {0}, &num_inserted), Inserted::kTooFar);
 }
 
-// A walk goes round the slots of its cache line, here 4, and from its last line to the first one of its region, of 16: 31 28 29 30, 19 16.
+// A walk goes round the slots of its cache line, here 4, and from its last line to the first one of its region, of 16:
+// 31 28 29 30, 19 16.
 TEST(PackedKeyTable, WalksGoRoundLinesAndThenTheirRegion) {
   constexpr uint64_t kSlots = 64, kRegion = 16;
   std::vector<uint64_t> words;
@@ -453,7 +462,8 @@ Matches CompareAll(const TableOf& of, const std::vector<uint64_t>& probes, uint3
       s->num_matches = 0;
       ComparePackedKeys(of.table, descriptor, 3, s);
       EXPECT_LE(s->num_matches, 3u);
-      for (uint32_t m = 0; m < s->num_matches; ++m) matches.emplace_back(s->match_index[m], of.RowOf(s->match_tuples[m]));
+      for (uint32_t m = 0; m < s->num_matches; ++m)
+        matches.emplace_back(s->match_index[m], of.RowOf(s->match_tuples[m]));
     }
   }
   std::sort(matches.begin(), matches.end());
@@ -469,7 +479,8 @@ TEST(PackedKeyTable, AnUnchainedTableHasEveryMatch) {
       table->MakeUnchained(words.size() > 300 ? 11 : 4, setting);
       EXPECT_EQ(CompareAll(*table, probes, 64, false), expected);
       Matches first = CompareAll(*table, probes, 7, true);
-      EXPECT_TRUE(std::adjacent_find(first.begin(), first.end(), [](auto& a, auto& c) { return a.first == c.first; }) == first.end());
+      EXPECT_TRUE(std::adjacent_find(first.begin(), first.end(), [](auto& a, auto& c) { return a.first == c.first; }) ==
+                  first.end());
       for (const auto& match : first) EXPECT_TRUE(std::binary_search(expected.begin(), expected.end(), match));
       std::vector<uint32_t> rows;
       for (const auto& match : expected) rows.push_back(match.first);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sort template, compiled natively and linked with the simplest holes that make a sort of it: one u64 key, which is also the tuple.
-// Sorting by comparison must give what sorting by key and address gives, for any number of tuples, in arrays of exactly that size.
+// The sort template, compiled natively and linked with the simplest holes that make a sort of it: one u64 key, which is
+// also the tuple. Sorting by comparison must give what sorting by key and address gives, for any number of tuples, in
+// arrays of exactly that size.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +38,8 @@ void ExpectSorted(std::vector<uint64_t> keys) {
   const QuernSortDescriptor descriptor = {};
   const GuardedBuffer scratch(tuples.size() * sizeof(uint8_t*), Guard::kBehind);
   quern_sort_sort(&descriptor, sorted.as<uint8_t*>(), tuples.size(), scratch.as<uint8_t*>());
-  EXPECT_EQ(std::vector<uint8_t*>(sorted.as<uint8_t*>(), sorted.as<uint8_t*>() + tuples.size()), expected) << tuples.size();
+  EXPECT_EQ(std::vector<uint8_t*>(sorted.as<uint8_t*>(), sorted.as<uint8_t*>() + tuples.size()), expected)
+      << tuples.size();
 }
 
 std::vector<uint64_t> RandomKeys(uint64_t n, uint64_t distinct) {
@@ -77,7 +79,8 @@ TEST(SortTemplate, OtherStagesAreTheirHoles) {
   column.values = &other;
   quern_sort_encode_leading(nullptr, &column, 0, nullptr, 1, &lead);
   EXPECT_EQ(lead, 9u);
-  EXPECT_LT(quern_sort_compare(nullptr, reinterpret_cast<const uint8_t*>(&key), reinterpret_cast<const uint8_t*>(&other)), 0);
+  EXPECT_LT(
+      quern_sort_compare(nullptr, reinterpret_cast<const uint8_t*>(&key), reinterpret_cast<const uint8_t*>(&other)), 0);
 }
 
 }  // namespace
@@ -85,12 +88,12 @@ TEST(SortTemplate, OtherStagesAreTheirHoles) {
 
 extern "C" {
 
-void quern_hole_encode_leading_rows(const QuernSortDescriptor*, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
-                          uint64_t* lead) {
+void quern_hole_encode_leading_rows(const QuernSortDescriptor*, const QuernColumn* keys, uint64_t first,
+                                    const uint32_t* rows, uint32_t n, uint64_t* lead) {
   for (uint32_t i = 0; i < n; ++i) lead[i] = static_cast<const uint64_t*>(keys[0].values)[rows ? rows[i] : first + i];
 }
-void quern_hole_encode_rows(const QuernSortDescriptor* descriptor, const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n,
-                            uint64_t* const* words, uint32_t*) {
+void quern_hole_encode_rows(const QuernSortDescriptor* descriptor, const QuernColumn* keys, uint64_t first,
+                            const uint32_t* rows, uint32_t n, uint64_t* const* words, uint32_t*) {
   quern_hole_encode_leading_rows(descriptor, keys, first, rows, n, words[0]);
 }
 int32_t quern_hole_compare_tuples(const QuernSortDescriptor*, const uint8_t* a, const uint8_t* b) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// First bytes of neighbouring strings, by each loop that this machine has: they are what one string at a time gives, and no byte behind the
-// column's last one is read.
+// First bytes of neighbouring strings, by each loop that this machine has: they are what one string at a time gives,
+// and no byte behind the column's last one is read.
 #include "runtime/blocks/string_prefix.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,8 @@ std::vector<b::PrefixLoops> AllLoops() {
 
 uint64_t FrontOf(const std::string& text, size_t from, uint8_t fill) {
   uint64_t front = 0;
-  for (size_t i = from; i < from + 8; ++i) front = front << 8 | (i < text.size() ? static_cast<uint8_t>(text[i]) : fill);
+  for (size_t i = from; i < from + 8; ++i)
+    front = front << 8 | (i < text.size() ? static_cast<uint8_t>(text[i]) : fill);
   return front;
 }
 

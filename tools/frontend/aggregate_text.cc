@@ -3,13 +3,16 @@
 //
 //     list      := aggregate (',' aggregate)*
 //     aggregate := word '(' inside ')' ['filter' '(' 'where' condition ')'] ['as' name]
-//     inside    := '*'   |   ['distinct'] key (',' key)* [',' constant]          key: name ['collate' word], condition: condition_text.cc
+//     inside    := '*'   |   ['distinct'] key (',' key)* [',' constant]          key: name ['collate' word], condition:
+//     condition_text.cc
 //
-// Which functions there are is aggregate_functions.def's to say; here are only the three that SQL spells otherwise, count(*) for
-// count_star, and count(distinct x) and sum(distinct x) for count_distinct and sum_distinct. A constant is expected by its place: behind
-// its column, the second of quantile(x, 0.9) is a number though a column could be called 0.9.
+// Which functions there are is aggregate_functions.def's to say; here are only the three that SQL spells otherwise,
+// count(*) for count_star, and count(distinct x) and sum(distinct x) for count_distinct and sum_distinct. A constant is
+// expected by its place: behind its column, the second of quantile(x, 0.9) is a number though a column could be called
+// 0.9.
 //
-// A result column is called what the user wrote. Runs of blanks become one, and none stands after '(' or before ')' and ',', so that
+// A result column is called what the user wrote. Runs of blanks become one, and none stands after '(' or before ')' and
+// ',', so that
 //
 //     "sum( x )  filter (where  b)"  ->  "sum(x) filter (where b)"          "quantile(x,0.9)"  ->  "quantile(x,0.9)"
 //
@@ -27,7 +30,8 @@ namespace quern::cli {
 namespace {
 
 constexpr const char* kAggregatesForm =
-    "FUNCTION(COLUMN) [filter (where CONDITION)] [as NAME][,...], as count(*) or min(s collate NAME), odd names in double quotes";
+    "FUNCTION(COLUMN) [filter (where CONDITION)] [as NAME][,...], as count(*) or min(s collate NAME), odd names in "
+    "double quotes";
 
 // ---- names of result columns ----
 
@@ -119,7 +123,8 @@ absl::Status CallParser::ParseInside() {
   } else if (call_.function == AggregateFunction::kSum) {
     call_.function = AggregateFunction::kSumDistinct;
   } else {
-    return CommandError("distinct where it is not known: " + word_ + "(distinct ..); accepted: count(distinct x), sum(distinct x)");
+    return CommandError("distinct where it is not known: " + word_ +
+                        "(distinct ..); accepted: count(distinct x), sum(distinct x)");
   }
   return ParseArguments();
 }
@@ -142,7 +147,8 @@ absl::Status CallParser::ParseArguments() {
     if (!parser_.Take(')')) return parser_.Bad();
   }
   const bool may_go_without = call_.function == AggregateFunction::kStringAgg;
-  if (call_.arguments.size() == num_columns && (has_constant || may_go_without || !HasConstant(call_.function))) return absl::OkStatus();
+  if (call_.arguments.size() == num_columns && (has_constant || may_go_without || !HasConstant(call_.function)))
+    return absl::OkStatus();
   return CommandError("wrong number of arguments: " + Written() + "; accepted: " + Form(call_.function));
 }
 

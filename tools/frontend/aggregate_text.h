@@ -28,7 +28,8 @@ struct AggregateText {
 // "count(*), count(x), sum(x), ..": how each function is called.
 std::string FunctionsText();
 
-// "count(*), sum(x) filter (where b) as total, count(distinct s collate utf8mb4_bin), quantile(x, 0.9), string_agg(s, ', ')".
+// "count(*), sum(x) filter (where b) as total, count(distinct s collate utf8mb4_bin), quantile(x, 0.9), string_agg(s,
+// ', ')".
 // *Errors*: InvalidArgument with the text and the grammar, or with the one call that is wrong.
 absl::StatusOr<std::vector<AggregateText>> ParseAggregates(std::string_view what, std::string_view text);
 

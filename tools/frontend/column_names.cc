@@ -7,8 +7,9 @@
 //     key  := name ['collate' word]
 //     test := name sign name                --residual 'shipped<=due,"odd name">k'
 //
-// A bare name with a point is undecided here: probe.x can be the column x of PROBE or a column called "probe.x", and only the schemas
-// know. NameText keeps both readings; quotes decide. In the list of tests a bare name ends at < > and ! too.
+// A bare name with a point is undecided here: probe.x can be the column x of PROBE or a column called "probe.x", and
+// only the schemas know. NameText keeps both readings; quotes decide. In the list of tests a bare name ends at < > and
+// ! too.
 #include "tools/frontend/column_names.h"
 
 #include <optional>
@@ -31,7 +32,8 @@ absl::StatusOr<KeyPairText> ParseKeyPair(ListParser* parser) {
   }
   if (!probe.collation.empty() && !build.collation.empty() && probe.collation != build.collation) {
     return CommandError("two collations for one key: " + QuoteName(probe.name) + " collate " + probe.collation + "=" +
-                        QuoteName(build.name) + " collate " + build.collation + "; accepted: the same after both, or one after either");
+                        QuoteName(build.name) + " collate " + build.collation +
+                        "; accepted: the same after both, or one after either");
   }
   return KeyPairText{probe.name, build.name, probe.collation.empty() ? build.collation : probe.collation};
 }

@@ -15,8 +15,9 @@ namespace quern::cli {
 
 class ListParser;
 
-// One name. `whole` is the text as a name ("probe.x"); where the text has a side before its first point, `side` and `name` are its parts.
-// In probe."a.b" only the parts are meant, and `whole` is empty; in "a.b" only the whole, and `side` is empty.
+// One name. `whole` is the text as a name ("probe.x"); where the text has a side before its first point, `side` and
+// `name` are its parts. In probe."a.b" only the parts are meant, and `whole` is empty; in "a.b" only the whole, and
+// `side` is empty.
 struct NameText {
   std::string whole;
   std::string side;  // "probe", "build" or ""

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The grammar of conditions, which is SQL's as far as it goes:
 //
-//     condition := name [sign constant]              --filter 'shipped<=1998-09-02'      --filter "\"odd name\" = 'it''s'"
+//     condition := name [sign constant]              --filter 'shipped<=1998-09-02'      --filter "\"odd name\" =
+//     'it''s'"
 //
-// A constant's place says that it is one, so 1998-09-02 needs no quotes; text has them, and what type it is read as is the column's to say
-// (row_condition.h).
+// A constant's place says that it is one, so 1998-09-02 needs no quotes; text has them, and what type it is read as is
+// the column's to say (row_condition.h).
 #include "tools/frontend/condition_text.h"
 
 #include "runtime/base/status.h"
@@ -13,7 +14,8 @@
 namespace quern::cli {
 namespace {
 
-constexpr const char* kConditionForm = "COLUMN, a bool one, or COLUMN<CONSTANT with < <= > >= != or =, odd names in double quotes";
+constexpr const char* kConditionForm =
+    "COLUMN, a bool one, or COLUMN<CONSTANT with < <= > >= != or =, odd names in double quotes";
 
 }  // namespace
 
@@ -37,7 +39,8 @@ absl::StatusOr<ConditionText> ParseCondition(std::string_view what, std::string_
   return condition;
 }
 
-absl::StatusOr<std::vector<ConditionText>> ParseConditions(std::string_view what, const std::vector<std::string>& texts) {
+absl::StatusOr<std::vector<ConditionText>> ParseConditions(std::string_view what,
+                                                           const std::vector<std::string>& texts) {
   std::vector<ConditionText> conditions;
   for (const std::string& text : texts) {
     QUERN_ASSIGN_OR_RETURN(ConditionText condition, ParseCondition(what, text));

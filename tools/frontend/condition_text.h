@@ -27,7 +27,8 @@ struct ConditionText {
 // "b", "shipped <= 1998-09-02", "\"odd name\" = 'it''s'".
 absl::StatusOr<ConditionText> ParseCondition(std::string_view what, std::string_view text);
 // Those of an option that may be given several times.
-absl::StatusOr<std::vector<ConditionText>> ParseConditions(std::string_view what, const std::vector<std::string>& texts);
+absl::StatusOr<std::vector<ConditionText>> ParseConditions(std::string_view what,
+                                                           const std::vector<std::string>& texts);
 // One in another text.
 absl::StatusOr<ConditionText> ParseCondition(std::string_view what, ListParser* parser);
 

@@ -4,9 +4,10 @@
 //     quern: error: unknown command: jion; did you mean join? accepted: join, aggregate, sort, .., doctor, env
 //     ^program      ^what is wrong   ^value ^help
 //
-// so that scripts can cut it and tests can compare it whole. The nearest word is the one with the smallest number of characters to insert,
-// delete, replace or swap with their neighbour (Damerau-Levenshtein distance): "jion" -> "join" takes 1 swap. A word is near when at
-// most a third of the longer one changes, or one character of a word of two or three: "jti" is near "jit", "odd" is not near "id".
+// so that scripts can cut it and tests can compare it whole. The nearest word is the one with the smallest number of
+// characters to insert, delete, replace or swap with their neighbour (Damerau-Levenshtein distance): "jion" -> "join"
+// takes 1 swap. A word is near when at most a third of the longer one changes, or one character of a word of two or
+// three: "jti" is near "jit", "odd" is not near "id".
 //
 // InvalidArgument is the code of an error in the command, all others are errors in data or environment.
 #include "tools/frontend/errors.h"
@@ -21,7 +22,8 @@ namespace {
 
 constexpr size_t kWordsShown = 20;
 
-// By rows of the usual table: row[j] is the distance of the first i characters of `a` and the first j of `b`. A swap looks two rows back.
+// By rows of the usual table: row[j] is the distance of the first i characters of `a` and the first j of `b`. A swap
+// looks two rows back.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> before, above, row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -68,8 +70,8 @@ std::string JoinWords(const std::vector<std::string>& words) {
 
 std::string UnknownWord(std::string_view noun, std::string_view value, const std::vector<std::string>& accepted) {
   const std::string nearest = NearestWord(value, accepted);
-  return "unknown " + std::string(noun) + ": " + std::string(value) + (nearest.empty() ? "; " : "; did you mean " + nearest + "? ") +
-         "accepted: " + JoinWords(accepted);
+  return "unknown " + std::string(noun) + ": " + std::string(value) +
+         (nearest.empty() ? "; " : "; did you mean " + nearest + "? ") + "accepted: " + JoinWords(accepted);
 }
 
 int ReportError(const absl::Status& status) {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The words of the little grammars:
 //
-//     name     := any run of characters but blanks and the ends   |   '"' anything, with "" for one " '"'   |   both, side first: probe."a
-//     b" sign     := '<' | '<=' | '>' | '>=' | '!=' | '=' constant := a bare word   |   "'" anything, with '' for one ' "'"
+//     name     := any run of characters but blanks and the ends   |   '"' anything, with "" for one " '"'   |   both,
+//     side first: probe."a b" sign     := '<' | '<=' | '>' | '>=' | '!=' | '=' constant := a bare word   |   "'"
+//     anything, with '' for one ' "'"
 //
-// Which characters end a bare name is the list's choice: in `--on a=b` it is , = and ", in `--agg sum(a)` the parentheses too. So a column
-// that is called f(x) can stand bare in --on and needs its quotes in --agg; QuoteName gives every odd name quotes, which all lists take.
+// Which characters end a bare name is the list's choice: in `--on a=b` it is , = and ", in `--agg sum(a)` the
+// parentheses too. So a column that is called f(x) can stand bare in --on and needs its quotes in --agg; QuoteName
+// gives every odd name quotes, which all lists take.
 //
-// After blanks a word is compared without regard to case, as SQL does: in "s COLLATE binary" ReadWord("collate") takes 7 characters. What
-// a list does not expect is refused as a whole, with the option, the text and the list's grammar.
+// After blanks a word is compared without regard to case, as SQL does: in "s COLLATE binary" ReadWord("collate") takes
+// 7 characters. What a list does not expect is refused as a whole, with the option, the text and the list's grammar.
 #include "tools/frontend/list_parser.h"
 
 #include <algorithm>
@@ -32,12 +34,14 @@ struct Sign {
 };
 
 // A sign that begins another one stands behind it.
-constexpr Sign kSigns[] = {{"<=", Comparison::kLessEqual}, {">=", Comparison::kGreaterEqual}, {"!=", Comparison::kNotEqual},
-                           {"<", Comparison::kLess},       {">", Comparison::kGreater},       {"=", Comparison::kEqual}};
+constexpr Sign kSigns[] = {{"<=", Comparison::kLessEqual}, {">=", Comparison::kGreaterEqual},
+                           {"!=", Comparison::kNotEqual},  {"<", Comparison::kLess},
+                           {">", Comparison::kGreater},    {"=", Comparison::kEqual}};
 
 NameText BareName(const std::string& bare) {
   const std::string side = bare.substr(0, 6);
-  if ((side == "probe." || side == "build.") && bare.size() > side.size()) return {bare, side.substr(0, 5), bare.substr(6)};
+  if ((side == "probe." || side == "build.") && bare.size() > side.size())
+    return {bare, side.substr(0, 5), bare.substr(6)};
   return {bare, "", bare};
 }
 
@@ -46,7 +50,8 @@ NameText BareName(const std::string& bare) {
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
 std::string LowerCase(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the little grammars of the command line have in common: names, words, signs and constants, read from left to right.
+// What the little grammars of the command line have in common: names, words, signs and constants, read from left to
+// right.
 #ifndef QUERN_TOOLS_FRONTEND_LIST_PARSER_H_
 #define QUERN_TOOLS_FRONTEND_LIST_PARSER_H_
 

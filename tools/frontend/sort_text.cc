@@ -2,12 +2,13 @@
 // The grammar of --by and --window, which is SQL's ORDER BY and nearly its window functions:
 //
 //     keys    := key (',' key)*                    --by 'day desc nulls first, name collate utf8mb4_bin, "odd, name"'
-//     key     := name (order | nulls | collate)*   order: 'asc' | 'desc'    nulls: 'nulls' ('first' | 'last')    collate: 'collate' word
-//     windows := window (',' window)*              --window 'row_number, rank as place'
-//     window  := word ['as' name]
+//     key     := name (order | nulls | collate)*   order: 'asc' | 'desc'    nulls: 'nulls' ('first' | 'last') collate:
+//     'collate' word windows := window (',' window)*              --window 'row_number, rank as place' window  := word
+//     ['as' name]
 //
-// The first word of a key is a name whatever it is, so that `desc desc` sorts the column desc. Behind it each of the three may stand once,
-// in any order: SQL has COLLATE first, but nothing depends on it. Words are the same in upper and lower case.
+// The first word of a key is a name whatever it is, so that `desc desc` sorts the column desc. Behind it each of the
+// three may stand once, in any order: SQL has COLLATE first, but nothing depends on it. Words are the same in upper and
+// lower case.
 #include "tools/frontend/sort_text.h"
 
 #include <array>
@@ -22,20 +23,23 @@ namespace {
 
 constexpr const char* kKeysForm =
     "KEY[,KEY...], each a column name [collate NAME] [asc|desc] [nulls first|last], odd names in double quotes";
-constexpr const char* kWindowsForm = "FUNCTION [as NAME][,...] with row_number, rank or dense_rank, odd names in double quotes";
+constexpr const char* kWindowsForm =
+    "FUNCTION [as NAME][,...] with row_number, rank or dense_rank, odd names in double quotes";
 
 struct WindowRow {
   const char* text;
   WindowFunction function;
 };
 
-constexpr std::array<WindowRow, 3> kWindows = {
-    {{"row_number", WindowFunction::kRowNumber}, {"rank", WindowFunction::kRank}, {"dense_rank", WindowFunction::kDenseRank}}};
+constexpr std::array<WindowRow, 3> kWindows = {{{"row_number", WindowFunction::kRowNumber},
+                                                {"rank", WindowFunction::kRank},
+                                                {"dense_rank", WindowFunction::kDenseRank}}};
 
 // The words behind one key's name.
 class KeyWordsParser {
  public:
-  KeyWordsParser(std::string_view what, ListParser* parser, SortKeyText* key) : what_(what), parser_(*parser), key_(*key) {}
+  KeyWordsParser(std::string_view what, ListParser* parser, SortKeyText* key)
+      : what_(what), parser_(*parser), key_(*key) {}
   absl::Status Parse();
 
  private:
@@ -51,7 +55,8 @@ class KeyWordsParser {
 };
 
 absl::Status KeyWordsParser::UnknownKeyWord(const std::string& word) const {
-  return CommandError(UnknownWord("word in " + what_, word, {"desc", "asc", "nulls first", "nulls last", "collate NAME"}));
+  return CommandError(
+      UnknownWord("word in " + what_, word, {"desc", "asc", "nulls first", "nulls last", "collate NAME"}));
 }
 
 absl::Status KeyWordsParser::ParseNulls() {

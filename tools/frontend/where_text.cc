@@ -2,7 +2,8 @@
 // The grammar of --where, which is SQL's as far as a filter's kernel goes (runtime/spec/filter_spec.h):
 //
 //     condition := condition 'or' condition | condition 'and' condition | 'not' condition | '(' condition ')' | leaf
-//     leaf      := column sign value | column ['not'] 'in' '(' constant (',' constant)* ')' | column ['not'] 'between' constant 'and'
+//     leaf      := column sign value | column ['not'] 'in' '(' constant (',' constant)* ')' | column ['not'] 'between'
+//     constant 'and'
 //                  constant | column ['not'] 'like' text ['escape' text] | column 'is' ['not'] 'null' | column
 //     column    := name ['collate' name]
 //     value     := column | constant
@@ -10,8 +11,9 @@
 //
 //     --where "l_shipdate >= date '1995-03-15' and l_comment like '%pending%' or \"odd name\" = 3"
 //
-// On the right of a sign a word that begins with a digit, a sign or a point is a constant, so that 1998-09-02 needs no quotes, and any
-// other a column: `a = b` compares two of them. A column that is called like a word of the grammar needs double quotes.
+// On the right of a sign a word that begins with a digit, a sign or a point is a constant, so that 1998-09-02 needs no
+// quotes, and any other a column: `a = b` compares two of them. A column that is called like a word of the grammar
+// needs double quotes.
 #include "tools/frontend/where_text.h"
 
 #include <algorithm>
@@ -27,14 +29,18 @@ namespace quern::cli {
 namespace {
 
 constexpr const char* kLeafForm =
-    "COLUMN [collate NAME], then < <= > >= != <> or = with a constant or a column, [not] in (..), [not] between .. and .., [not] like "
+    "COLUMN [collate NAME], then < <= > >= != <> or = with a constant or a column, [not] in (..), [not] between .. and "
+    ".., [not] like "
     "'..', "
     "is [not] null; not, and, or and parentheses; odd names in double quotes";
 constexpr const char* kConstantForm = "a number, a date, true, false, or text in single quotes";
-constexpr std::string_view kReserved[] = {"and", "or", "not", "in", "between", "like", "escape", "is", "null", "collate"};
+constexpr std::string_view kReserved[] = {"and",  "or",     "not", "in",   "between",
+                                          "like", "escape", "is",  "null", "collate"};
 constexpr std::string_view kTypedTexts[] = {"date", "time", "timestamp"};
 
-bool IsReserved(const std::string& word) { return std::find(std::begin(kReserved), std::end(kReserved), word) != std::end(kReserved); }
+bool IsReserved(const std::string& word) {
+  return std::find(std::begin(kReserved), std::end(kReserved), word) != std::end(kReserved);
+}
 
 bool IsBareConstant(const std::string& lower) {
   constexpr std::string_view kNumbers = "0123456789+-.";
@@ -44,7 +50,8 @@ bool IsBareConstant(const std::string& lower) {
 
 class WhereParser {
  public:
-  WhereParser(std::string_view what, std::string_view text) : what_(what), parser_(what, kLeafForm, text, kEndsInCalls) {}
+  WhereParser(std::string_view what, std::string_view text)
+      : what_(what), parser_(what, kLeafForm, text, kEndsInCalls) {}
   absl::StatusOr<WhereText> Whole();
 
  private:
@@ -73,7 +80,8 @@ class WhereParser {
 
 absl::Status WhereParser::Bad(const std::string& accepted) {
   const std::string rest(parser_.Rest());
-  return CommandError("bad condition in " + what_ + ": " + (rest.empty() ? "end of the condition" : rest) + "; accepted: " + accepted);
+  return CommandError("bad condition in " + what_ + ": " + (rest.empty() ? "end of the condition" : rest) +
+                      "; accepted: " + accepted);
 }
 
 std::string WhereParser::NextWord() {
@@ -89,7 +97,8 @@ absl::StatusOr<WhereText> WhereParser::Whole() {
 }
 
 void AddPart(WhereText part, WhereText* whole) {
-  if (part.kind == whole->kind) std::move(part.children.begin(), part.children.end(), std::back_inserter(whole->children));
+  if (part.kind == whole->kind)
+    std::move(part.children.begin(), part.children.end(), std::back_inserter(whole->children));
   else whole->children.push_back(std::move(part));
 }
 
@@ -164,7 +173,9 @@ absl::StatusOr<WhereText> WhereParser::Leaf() {
   const std::string word = NextWord();
   const bool ends = parser_.AtEnd() || parser_.At(')') || word == "and" || word == "or";
   if (!ends && word.empty()) return Bad("< <= > >= != <> =, in, between, like, is, not, collate, and, or");
-  if (!ends) return CommandError(UnknownWord("word in " + what_, word, {"in", "between", "like", "is", "not", "collate", "and", "or"}));
+  if (!ends)
+    return CommandError(
+        UnknownWord("word in " + what_, word, {"in", "between", "like", "is", "not", "collate", "and", "or"}));
   leaf.kind = PredicateKind::kCompare;
   leaf.is_bare = true;
   leaf.constants.push_back({.text = "true", .shown = "true"});
@@ -254,8 +265,11 @@ absl::StatusOr<std::string> BytesOfDigits(const std::string& what, const std::st
   for (size_t i = 0; i < digits.size(); i += 2) {
     uint8_t byte = 0;
     const char* const first = digits.data() + i;
-    if (i + 1 < digits.size() && std::from_chars(first, first + 2, byte, 16).ptr == first + 2) bytes += static_cast<char>(byte);
-    else return CommandError("bytes that are no pairs of hexadecimal digits in " + what + ": x'" + digits + "'; accepted: x'00ff'");
+    if (i + 1 < digits.size() && std::from_chars(first, first + 2, byte, 16).ptr == first + 2)
+      bytes += static_cast<char>(byte);
+    else
+      return CommandError("bytes that are no pairs of hexadecimal digits in " + what + ": x'" + digits +
+                          "'; accepted: x'00ff'");
   }
   return bytes;
 }
@@ -278,6 +292,8 @@ absl::StatusOr<WhereConstant> WhereParser::TextOrBytes(const std::string& prefix
 
 }  // namespace
 
-absl::StatusOr<WhereText> ParseWhere(std::string_view what, std::string_view text) { return WhereParser(what, text).Whole(); }
+absl::StatusOr<WhereText> ParseWhere(std::string_view what, std::string_view text) {
+  return WhereParser(what, text).Whole();
+}
 
 }  // namespace quern::cli

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The quern command: the first word chooses a row of commands.def, the rest is the command's own.
 //
-//     quern join --on id=order_id customers.parquet orders.parquet      reads two files, runs a kernel made for their keys
-//     quern aggregate --by segment --agg 'count(*)' customers.parquet    one file, a kernel made for its groups
+//     quern join --on id=order_id customers.parquet orders.parquet      reads two files, runs a kernel made for their
+//     keys quern aggregate --by segment --agg 'count(*)' customers.parquet    one file, a kernel made for its groups
 //     quern sort --by 'segment, name desc' customers.parquet             one file, a kernel made for its order
 //     quern dump asm "join.inner keys=i64 build=f64 probe=i32"          shows such a kernel
 //     quern doctor                                                      says whether this machine can
 //     quern env                                                         and what the environment asks for
 //
-// Each command is one file, command_NAME.cc, that parses its words (arguments.h) and does its job; what they share lies beside them:
-// options and steps of all commands that run (run_options.h, run_command.h), files and tables (table_io.h, table_print.h), --stats
-// (stats_json.h), the progress bar (progress.h), environment variables (environment.h). Errors come back as statuses and are printed here,
-// once. Exit status: 0, 1 for an error in data or environment, 2 for an error in the command.
+// Each command is one file, command_NAME.cc, that parses its words (arguments.h) and does its job; what they share lies
+// beside them: options and steps of all commands that run (run_options.h, run_command.h), files and tables (table_io.h,
+// table_print.h), --stats (stats_json.h), the progress bar (progress.h), environment variables (environment.h). Errors
+// come back as statuses and are printed here, once. Exit status: 0, 1 for an error in data or environment, 2 for an
+// error in the command.
 #include <cstdio>
 #include <new>
 #include <string>
@@ -38,10 +39,12 @@ constexpr CommandRow kCommands[] = {
 
 void PrintHelp() {
   std::printf(
-      "Quern grinds query kernels: native code made for one query and one machine.\n\nUsage: quern COMMAND [OPTIONS] ...\n\nCommands:\n");
+      "Quern grinds query kernels: native code made for one query and one machine.\n\nUsage: quern COMMAND [OPTIONS] "
+      "...\n\nCommands:\n");
   for (const CommandRow& row : kCommands) std::printf("  %-10s %s\n", row.name, row.summary);
   std::printf(
-      "\n  quern COMMAND --help   the options of a command\n  quern --version        the versions of Quern, LLVM and Arrow\n\n"
+      "\n  quern COMMAND --help   the options of a command\n  quern --version        the versions of Quern, LLVM and "
+      "Arrow\n\n"
       "Examples:\n  quern join --on o_custkey=c_custkey --select o_orderkey,c_name orders.parquet customer.parquet\n"
       "  quern aggregate --by l_returnflag,l_linestatus --agg 'count(*), sum(l_quantity)' lineitem.parquet\n"
       "  quern sort --by 'o_totalprice desc' --limit 10 orders.parquet\n"
@@ -79,7 +82,8 @@ int Main(int argc, char** argv) {
     const absl::StatusOr<int> exit_status = RunCommand({argv + 1, argv + argc});
     return exit_status.ok() ? FlushOutput(*exit_status) : ReportError(exit_status.status());
   } catch (const std::bad_alloc&) {  // the only one that standard containers throw here
-    return ReportError(DataError("out of memory: the system gives no more; accepted: smaller input, fewer columns by --select"));
+    return ReportError(
+        DataError("out of memory: the system gives no more; accepted: smaller input, fewer columns by --select"));
   }
 }
 

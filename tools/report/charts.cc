@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chart is drawn in a box of its own units, which the page scales, with names of classes in place of colours: the page's style sheet has
-// one set of them for light and one for dark. Text behind the pointer is the <title> of an element; there is no script.
+// A chart is drawn in a box of its own units, which the page scales, with names of classes in place of colours: the
+// page's style sheet has one set of them for light and one for dark. Text behind the pointer is the <title> of an
+// element; there is no script.
 //
-// The scale of distances has one step for each distance that was tried, so that 0, 4, 8 .. 256 and `all`, which is no number, stand
-// in a row:
+// The scale of distances has one step for each distance that was tried, so that 0, 4, 8 .. 256 and `all`, which is no
+// number, stand in a row:
 //
 //     20 |o                           o  off and all: left the race early
 //        |                         .
@@ -12,8 +13,8 @@
 //      0 +--------------------------
 //        off 4   8   16  32  64 .. all
 //
-// Scales of bytes are logarithmic, and so are nanoseconds over bytes: a loop is twenty times as slow in DRAM as in L2, and what is
-// compared at each size are ratios.
+// Scales of bytes are logarithmic, and so are nanoseconds over bytes: a loop is twenty times as slow in DRAM as in L2,
+// and what is compared at each size are ratios.
 #include "tools/report/charts.h"
 
 #include <algorithm>
@@ -31,11 +32,12 @@ using Point = std::pair<double, double>;
 class Svg {
  public:
   Svg(double width, double height, std::string_view label) {
-    text_ = "<svg viewBox=\"0 0 " + FixedText(width, 0) + " " + FixedText(height, 0) + "\" role=\"img\" aria-label=\"" + EscapeHtml(label) +
-            "\">\n";
+    text_ = "<svg viewBox=\"0 0 " + FixedText(width, 0) + " " + FixedText(height, 0) + "\" role=\"img\" aria-label=\"" +
+            EscapeHtml(label) + "\">\n";
   }
   void Line(Point from, Point to, std::string_view style) {
-    text_ += "<line" + At("x1", from.first) + At("y1", from.second) + At("x2", to.first) + At("y2", to.second) + Class(style) + "/>\n";
+    text_ += "<line" + At("x1", from.first) + At("y1", from.second) + At("x2", to.first) + At("y2", to.second) +
+             Class(style) + "/>\n";
   }
   void Path(const std::vector<Point>& points, std::string_view style) {
     if (points.size() < 2) return;
@@ -46,8 +48,8 @@ class Svg {
     text_ += "<polygon points=\"" + List(points) + "\"" + Class(style) + "/>\n";
   }
   void Circle(Point centre, double radius, std::string_view style, std::string_view title) {
-    text_ += "<circle" + At("cx", centre.first) + At("cy", centre.second) + At("r", radius) + Class(style) + "><title>" +
-             EscapeHtml(title) + "</title></circle>\n";
+    text_ += "<circle" + At("cx", centre.first) + At("cy", centre.second) + At("r", radius) + Class(style) +
+             "><title>" + EscapeHtml(title) + "</title></circle>\n";
   }
   void Text(Point at, std::string_view style, std::string_view text) {
     text_ += "<text" + At("x", at.first) + At("y", at.second) + Class(style) + ">" + EscapeHtml(text) + "</text>\n";
@@ -55,7 +57,9 @@ class Svg {
   std::string Finish() { return std::move(text_) + "</svg>\n"; }
 
  private:
-  static std::string At(const char* name, double value) { return std::string(" ") + name + "=\"" + FixedText(value, 1) + "\""; }
+  static std::string At(const char* name, double value) {
+    return std::string(" ") + name + "=\"" + FixedText(value, 1) + "\"";
+  }
   static std::string Class(std::string_view style) { return " class=\"" + std::string(style) + "\""; }
   static std::string List(const std::vector<Point>& points) {
     std::string list;
@@ -73,8 +77,8 @@ struct Scale {
   bool is_log = false;
 
   double At(double value) const {
-    const double share =
-        is_log ? std::log(std::clamp(value, from, to) / from) / std::log(to / from) : (std::clamp(value, from, to) - from) / (to - from);
+    const double share = is_log ? std::log(std::clamp(value, from, to) / from) / std::log(to / from)
+                                : (std::clamp(value, from, to) - from) / (to - from);
     return begin + share * (end - begin);
   }
 };
@@ -111,7 +115,8 @@ void DrawTicks(Svg* svg, const Scale& y, double right) {
 
 // ---- over distance ---------------------------------------------------------------------------------------------
 
-constexpr double kWide = 4;  // slowest by fastest candidate, from which on the scale is logarithmic: the fast ones would be one line
+constexpr double kWide =
+    4;  // slowest by fastest candidate, from which on the scale is logarithmic: the fast ones would be one line
 constexpr double kPanelWidth = 300, kPanelHeight = 180, kPanelRight = 290, kPanelBottom = 140;
 
 bool IsPlain(const PrefetchSetting& setting, PrefetchHint hint) {
@@ -124,7 +129,9 @@ bool IsPlain(const PrefetchSetting& setting, PrefetchHint hint) {
 class DistancePanel {
  public:
   DistancePanel(const CellResult& cell, double floor_ns)
-      : cell_(cell), floor_ns_(floor_ns), svg_(kPanelWidth, kPanelHeight, "ns/row over distance, " + PrintCell(cell.cell)) {
+      : cell_(cell),
+        floor_ns_(floor_ns),
+        svg_(kPanelWidth, kPanelHeight, "ns/row over distance, " + PrintCell(cell.cell)) {
     for (const CandidateResult& candidate : cell.candidates) distances_.push_back(candidate.setting.distance);
     std::sort(distances_.begin(), distances_.end());
     distances_.erase(std::unique(distances_.begin(), distances_.end()), distances_.end());
@@ -133,7 +140,8 @@ class DistancePanel {
       least = std::min(least, candidate.low_ns);
       most = std::max(most, candidate.high_ns);
     }
-    if (most > kWide * least) y_ = {(floor_ns > 0 ? std::min(least, floor_ns) : least) / 1.2, most * 1.2, kPanelBottom, kTop, true};
+    if (most > kWide * least)
+      y_ = {(floor_ns > 0 ? std::min(least, floor_ns) : least) / 1.2, most * 1.2, kPanelBottom, kTop, true};
     else y_ = {0, RoundUp(most / 4) * std::ceil(most / RoundUp(most / 4)), kPanelBottom, kTop};
   }
 
@@ -148,7 +156,8 @@ class DistancePanel {
 
  private:
   double X(uint16_t distance) const {
-    const auto place = static_cast<double>(std::lower_bound(distances_.begin(), distances_.end(), distance) - distances_.begin());
+    const auto place =
+        static_cast<double>(std::lower_bound(distances_.begin(), distances_.end(), distance) - distances_.begin());
     const auto steps = static_cast<double>(std::max<size_t>(distances_.size(), 2) - 1);
     return kLeft + 12 + place / steps * (kPanelRight - kLeft - 24);
   }
@@ -176,13 +185,15 @@ class DistancePanel {
     std::vector<const CandidateResult*> plain;
     for (const CandidateResult& candidate : cell_.candidates)
       if (IsPlain(candidate.setting, DefaultHint(cell_.cell.loop))) plain.push_back(&candidate);
-    std::sort(plain.begin(), plain.end(), [](const auto* a, const auto* b) { return a->setting.distance < b->setting.distance; });
+    std::sort(plain.begin(), plain.end(),
+              [](const auto* a, const auto* b) { return a->setting.distance < b->setting.distance; });
     std::vector<Point> line, band;
     for (const CandidateResult* candidate : plain) {
       line.push_back(At(*candidate, candidate->ns));
       band.push_back(At(*candidate, candidate->low_ns));
     }
-    for (auto candidate = plain.rbegin(); candidate != plain.rend(); ++candidate) band.push_back(At(**candidate, (*candidate)->high_ns));
+    for (auto candidate = plain.rbegin(); candidate != plain.rend(); ++candidate)
+      band.push_back(At(**candidate, (*candidate)->high_ns));
     svg_.Area(band, "quartiles");
     svg_.Path(line, "curve");
   }
@@ -190,8 +201,9 @@ class DistancePanel {
   void DrawPoint(size_t place) {
     const CandidateResult& candidate = cell_.candidates[place];
     const bool is_plain = IsPlain(candidate.setting, DefaultHint(cell_.cell.loop));
-    std::string title = PrintSetting(candidate.setting, DefaultHint(cell_.cell.loop)) + ": " + FixedText(candidate.ns, 2) + " ns/row (" +
-                        FixedText(candidate.low_ns, 2) + " to " + FixedText(candidate.high_ns, 2) + ", " + std::to_string(candidate.runs) +
+    std::string title = PrintSetting(candidate.setting, DefaultHint(cell_.cell.loop)) + ": " +
+                        FixedText(candidate.ns, 2) + " ns/row (" + FixedText(candidate.low_ns, 2) + " to " +
+                        FixedText(candidate.high_ns, 2) + ", " + std::to_string(candidate.runs) +
                         (candidate.runs == 1 ? " run" : " runs");
     if (candidate.dropped) title += ", left early";
     if (place == cell_.by_default) title += ", default";
@@ -234,7 +246,8 @@ std::vector<double> Spread(const std::vector<double>& wished) {
 
 class SizePlot {
  public:
-  SizePlot(std::string_view label, std::vector<Series> series) : series_(std::move(series)), svg_(kWideWidth, kWideHeight, label) {
+  SizePlot(std::string_view label, std::vector<Series> series)
+      : series_(std::move(series)), svg_(kWideWidth, kWideHeight, label) {
     std::erase_if(series_, [](const Series& one) { return one.values.empty(); });
     double low = HUGE_VAL, high = 0, least = HUGE_VAL, most = 0;
     for (const Series& one : series_)
@@ -274,7 +287,8 @@ class SizePlot {
     for (int bits = 0; bits < 60; bits += step) {
       const auto bytes = uint64_t{1} << bits;
       const auto value = static_cast<double>(bytes);
-      if (value >= x_.from && value <= x_.to) svg_.Text({x_.At(value), kWideBottom + 14}, "tick middle", BytesText(bytes));
+      if (value >= x_.from && value <= x_.to)
+        svg_.Text({x_.At(value), kWideBottom + 14}, "tick middle", BytesText(bytes));
     }
     svg_.Text({(kLeft + kWideRight) / 2, kWideBottom + 30}, "axis middle", "bytes of the table");
     svg_.Text({4, 9}, "axis", "ns");
@@ -286,7 +300,8 @@ class SizePlot {
     svg_.Path(line, "line " + std::string(one.style));
     for (size_t i = 0; i < line.size(); ++i)
       svg_.Circle(line[i], 3, "dot " + std::string(one.style),
-                  std::string(one.name) + ", " + BytesText(one.values[i].first) + ": " + FixedText(one.values[i].second, 2) + " ns");
+                  std::string(one.name) + ", " + BytesText(one.values[i].first) + ": " +
+                      FixedText(one.values[i].second, 2) + " ns");
   }
 
   std::vector<Series> series_;
@@ -310,7 +325,8 @@ std::string EscapeHtml(std::string_view text) {
 
 std::string FixedText(double value, int digits) {
   std::array<char, 400> text;  // the largest double has 309 digits before the point
-  const auto [end, error] = std::to_chars(text.begin(), text.end(), value == 0 ? 0 : value, std::chars_format::fixed, digits);
+  const auto [end, error] =
+      std::to_chars(text.begin(), text.end(), value == 0 ? 0 : value, std::chars_format::fixed, digits);
   return std::string(text.begin(), end);
 }
 
@@ -352,11 +368,13 @@ uint64_t GateBytes(const std::vector<const CellResult*>& cells) {
 std::string DistanceChart(const CellResult& cell, double floor_ns) { return DistancePanel(cell, floor_ns).Draw(); }
 
 std::string SizeChart(const std::vector<const CellResult*>& cells, const MachineFacts& facts) {
-  std::vector<Series> series = {{"off", "off", {}}, {"default", "default", {}}, {"chosen", "chosen", {}}, {"floor", "floor", {}}};
+  std::vector<Series> series = {
+      {"off", "off", {}}, {"default", "default", {}}, {"chosen", "chosen", {}}, {"floor", "floor", {}}};
   for (const CellResult* cell : cells) {
     const size_t places[] = {cell->off, cell->by_default, cell->best};
     for (size_t i = 0; i < 3; ++i)
-      if (cell->candidates[places[i]].ns > 0) series[i].values.emplace_back(cell->table_bytes, cell->candidates[places[i]].ns);
+      if (cell->candidates[places[i]].ns > 0)
+        series[i].values.emplace_back(cell->table_bytes, cell->candidates[places[i]].ns);
     if (const double floor = FloorNs(facts, *cell); floor > 0) series[3].values.emplace_back(cell->table_bytes, floor);
   }
   SizePlot plot("ns/row over the size of the table", std::move(series));
@@ -365,8 +383,10 @@ std::string SizeChart(const std::vector<const CellResult*>& cells, const Machine
 }
 
 std::string MemoryChart(const MachineFacts& facts) {
-  std::vector<Series> series = {
-      {"latency", "off", {}}, {"latency, 2 MiB", "default", {}}, {"floor", "floor", {}}, {"floor, 2 MiB", "chosen", {}}};
+  std::vector<Series> series = {{"latency", "off", {}},
+                                {"latency, 2 MiB", "default", {}},
+                                {"floor", "floor", {}},
+                                {"floor, 2 MiB", "chosen", {}}};
   for (const MemoryFact& fact : facts.memory) {
     const size_t of_pages = fact.huge_pages ? 1 : 0;
     if (fact.bytes != 0 && fact.latency_ns > 0) series[of_pages].values.emplace_back(fact.bytes, fact.latency_ns);

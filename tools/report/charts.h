@@ -19,14 +19,15 @@ std::string FixedText(double value, int digits);
 // "48 KiB", "1.5 GiB".
 std::string BytesText(uint64_t bytes);
 
-// Nanoseconds below which a row of a cell cannot get: one random line, at the best number of misses under way, for each table that it looks
-// into. 0 where that is not known: no facts, or several threads, for which none was measured.
+// Nanoseconds below which a row of a cell cannot get: one random line, at the best number of misses under way, for each
+// table that it looks into. 0 where that is not known: no facts, or several threads, for which none was measured.
 double FloorNs(const MachineFacts& facts, const CellResult& cell);
-// Bytes of the largest table up to which prefetch is off in all cells, which are one loop's by size; 0 where it is on in the first.
+// Bytes of the largest table up to which prefetch is off in all cells, which are one loop's by size; 0 where it is on
+// in the first.
 uint64_t GateBytes(const std::vector<const CellResult*>& cells);
 
-// ns/row over distance: the curve of what differs in distance alone, the others as points, with quartiles, the band of noise around the
-// default, the floor, the losers and the chosen one.
+// ns/row over distance: the curve of what differs in distance alone, the others as points, with quartiles, the band of
+// noise around the default, the floor, the losers and the chosen one.
 std::string DistanceChart(const CellResult& cell, double floor_ns);
 // ns/row over table size: off, default, chosen, floor; the gate. `cells`: of one loop by size.
 std::string SizeChart(const std::vector<const CellResult*>& cells, const MachineFacts& facts);

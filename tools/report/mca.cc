@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a loop costs at best: llvm-mca takes straight-line instructions, lets a model of the CPU run them a hundred times, and says how many
-// cycles a round takes and what it waits for. Caches always hit and branches are always foretold in that model, so the figure is a bound
-// for rows that are there already, and no promise.
+// What a loop costs at best: llvm-mca takes straight-line instructions, lets a model of the CPU run them a hundred
+// times, and says how many cycles a round takes and what it waits for. Caches always hit and branches are always
+// foretold in that model, so the figure is a bound for rows that are there already, and no promise.
 //
 // Where loops begin and end, LLVM writes behind the labels itself when it is asked for comments:
 //
@@ -10,8 +10,9 @@
 //     ..
 //     # %bb.5:                #   in Loop: Header=BB0_3 Depth=1             a block of it, wherever it stands
 //
-// A loop's region is all its blocks in the order of the assembly, without those of loops inside it, which are regions of their own: that
-// counts both sides of a branch, and a slow path that is seldom taken as if it always were. `join.inner keys=i64` on znver5:
+// A loop's region is all its blocks in the order of the assembly, without those of loops inside it, which are regions
+// of their own: that counts both sides of a branch, and a slow path that is seldom taken as if it always were.
+// `join.inner keys=i64` on znver5:
 //
 //     loop                   depth  instructions  cycles  uops/cycle
 //     quern_join_pack.BB0_3      1             8    2.11        3.79
@@ -52,7 +53,8 @@ class LoopReader {
     if (line.empty()) return;
     if (const std::optional<std::string> label = LabelOf(line)) Begin(*label);
     ReadComment(line);
-    const bool is_instruction = line.size() > 1 && line[0] == '\t' && line[1] != '.' && line[1] != '#' && line[1] != '/';
+    const bool is_instruction =
+        line.size() > 1 && line[0] == '\t' && line[1] != '.' && line[1] != '#' && line[1] != '/';
     if (is_instruction && !loop_.empty()) loops_[places_[loop_]].instructions.push_back(line);
   }
   std::vector<AssemblyLoop> Finish() {
@@ -116,7 +118,8 @@ class TemporaryFile {
     llvm::SmallString<128> path;
     int descriptor = -1;
     if (const std::error_code error = llvm::sys::fs::createTemporaryFile("quern-mca", "txt", descriptor, path)) {
-      return absl::FailedPreconditionError("cannot write a temporary file: " + error.message() + "; accepted: TMPDIR with room");
+      return absl::FailedPreconditionError("cannot write a temporary file: " + error.message() +
+                                           "; accepted: TMPDIR with room");
     }
     llvm::raw_fd_ostream(descriptor, /*shouldClose=*/true) << text;
     return TemporaryFile(std::string(path));
@@ -133,7 +136,8 @@ absl::StatusOr<std::string> RunLlvmMca(const std::string& regions, const Machine
   constexpr unsigned kTimeoutSeconds = 60;
   const std::string program = FindLlvmMca();
   if (program.empty()) {
-    return absl::FailedPreconditionError("no such program in PATH: llvm-mca; accepted: that of LLVM 22 (Debian: apt install llvm-22)");
+    return absl::FailedPreconditionError(
+        "no such program in PATH: llvm-mca; accepted: that of LLVM 22 (Debian: apt install llvm-22)");
   }
   QUERN_ASSIGN_OR_RETURN(const TemporaryFile input, TemporaryFile::Create(regions));
   QUERN_ASSIGN_OR_RETURN(const TemporaryFile output, TemporaryFile::Create(""));
@@ -149,8 +153,9 @@ absl::StatusOr<std::string> RunLlvmMca(const std::string& regions, const Machine
   std::string problem;
   const int status = llvm::sys::ExecuteAndWait(program, arguments, std::nullopt, files, kTimeoutSeconds, 0, &problem);
   if (status == 0) return ReadWhole(output.path());
-  return absl::FailedPreconditionError("llvm-mca failed: " + OneLine(problem.empty() ? ReadWhole(errors.path()) : problem) +
-                                       "; accepted: a CPU that LLVM 22 has a model of");
+  return absl::FailedPreconditionError(
+      "llvm-mca failed: " + OneLine(problem.empty() ? ReadWhole(errors.path()) : problem) +
+      "; accepted: a CPU that LLVM 22 has a model of");
 }
 
 // The number behind "\nNAME: " in one region's report.
@@ -171,7 +176,8 @@ std::string TableOf(const std::vector<AssemblyLoop>& loops, const std::string& r
     const std::string report = reports.substr(begin, reports.find("Code Region - ", begin + 1) - begin);
     char numbers[80];
     std::snprintf(numbers, sizeof numbers, "  %5d  %12zu  %6.2f  %10.2f\n", loop.depth, loop.instructions.size(),
-                  NumberIn(report, "Total Cycles") / std::max(NumberIn(report, "Iterations"), 1.0), NumberIn(report, "uOps Per Cycle"));
+                  NumberIn(report, "Total Cycles") / std::max(NumberIn(report, "Iterations"), 1.0),
+                  NumberIn(report, "uOps Per Cycle"));
     text += loop.name + std::string(width - loop.name.size(), ' ') + numbers;
   }
   return text;
@@ -199,7 +205,8 @@ std::string FindLlvmMca() {
 absl::StatusOr<std::string> McaView(std::string_view assembly, const Machine& machine, const std::string& triple) {
   const std::vector<AssemblyLoop> loops = FindLoops(assembly);
   if (loops.empty()) return std::string("no loop is compiled of this kernel\n");
-  QUERN_ASSIGN_OR_RETURN(const std::string reports, RunLlvmMca(RegionsText(loops, machine.arch == "aarch64"), machine, triple));
+  QUERN_ASSIGN_OR_RETURN(const std::string reports,
+                         RunLlvmMca(RegionsText(loops, machine.arch == "aarch64"), machine, triple));
   return TableOf(loops, reports) + reports;
 }
 

@@ -26,12 +26,12 @@ std::vector<AssemblyLoop> FindLoops(std::string_view assembly);
 // The path of llvm-mca, from PATH: of LLVM 22 where it is there; else empty.
 std::string FindLlvmMca();
 
-// A table of the loops, then what llvm-mca says of each. `triple`: LLVM's, of the machine. *Errors*: FailedPrecondition where there is no
-// llvm-mca, or it fails.
+// A table of the loops, then what llvm-mca says of each. `triple`: LLVM's, of the machine. *Errors*: FailedPrecondition
+// where there is no llvm-mca, or it fails.
 absl::StatusOr<std::string> McaView(std::string_view assembly, const Machine& machine, const std::string& triple);
 
-// The stages of Dump (codegen/inspect/dump.h), and `mca`: the loops of the kernel as llvm-mca sees them. *Errors*: InvalidArgument with the
-// accepted stages; as McaView.
+// The stages of Dump (codegen/inspect/dump.h), and `mca`: the loops of the kernel as llvm-mca sees them. *Errors*:
+// InvalidArgument with the accepted stages; as McaView.
 absl::StatusOr<std::string> DumpWithMca(std::string_view stage, const KernelSpec& spec, const Machine& machine,
                                         const CompileOptions& options, const Profile* profile = nullptr);
 

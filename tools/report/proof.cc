@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proof of a profile. Of each job of the grid all distances take turns for some rounds, of which the fastest is the exhaustive best;
-// then tuned, none, 16 rows and that best take turns again, and these runs alone count: the fastest of ten has had luck in the runs that
-// chose it.
+// The proof of a profile. Of each job of the grid all distances take turns for some rounds, of which the fastest is the
+// exhaustive best; then tuned, none, 16 rows and that best take turns again, and these runs alone count: the fastest of
+// ten has had luck in the runs that chose it.
 //
-//     probe of 2^20 rows, 100 % hits     first rounds: 0 4 8 16 32 64 128 256 all -> 32     then: tuned 64, off 0, fixed 16, best 32
+//     probe of 2^20 rows, 100 % hits     first rounds: 0 4 8 16 32 64 128 256 all -> 32     then: tuned 64, off 0,
+//     fixed 16, best 32
 //
-// Regret is by how much tuned is slower than the best. Equal settings are one contender: they share their runs, and their regret is 0.
+// Regret is by how much tuned is slower than the best. Equal settings are one contender: they share their runs, and
+// their regret is 0.
 #include "tools/report/proof.h"
 
 #include <algorithm>
@@ -101,22 +103,24 @@ PrefetchSetting AtDistance(PrefetchLoop loop, uint16_t distance) {
   return setting;
 }
 
-absl::StatusOr<ProofResult> ProveCell(const ProofCell& cell, const Profile& profile, const Profile& untuned, TuningJob* job,
-                                      double seconds) {
+absl::StatusOr<ProofResult> ProveCell(const ProofCell& cell, const Profile& profile, const Profile& untuned,
+                                      TuningJob* job, double seconds) {
   ProofResult result;
   result.cell = cell;
   result.table_bytes = job->table_bytes();
   const TuningCell looked_up = {cell.loop, cell.keys, 1, SizeClassOf(result.table_bytes), 1};
   result.tuned = profile.Find(looked_up, job->Default()).setting;
   const double end = NowSeconds() + seconds;
-  QUERN_RETURN_IF_ERROR(job->Run(untuned.Find(looked_up, job->Default()).setting).status());  // touches all for the first time
+  QUERN_RETURN_IF_ERROR(
+      job->Run(untuned.Find(looked_up, job->Default()).setting).status());  // touches all for the first time
   Race choosing;
   choosing.Add(result.tuned);
   for (const uint16_t distance : kDistances) choosing.Add(AtDistance(cell.loop, distance));
   for (size_t round = 0; round < kChoosingRounds; ++round) QUERN_RETURN_IF_ERROR(choosing.Round(job));
   result.best = choosing.setting(choosing.Best());
   Race last;
-  const size_t tuned = last.Add(result.tuned), off = last.Add(AtDistance(cell.loop, 0)), fixed = last.Add(AtDistance(cell.loop, 16));
+  const size_t tuned = last.Add(result.tuned), off = last.Add(AtDistance(cell.loop, 0)),
+               fixed = last.Add(AtDistance(cell.loop, 16));
   const size_t best = last.Add(result.best);
   for (size_t round = 0; round < kMostRounds && (round < kLeastRounds || NowSeconds() < end); ++round)
     QUERN_RETURN_IF_ERROR(last.Round(job));
@@ -127,7 +131,9 @@ absl::StatusOr<ProofResult> ProveCell(const ProofCell& cell, const Profile& prof
   return result;
 }
 
-bool IsLeftOut(const absl::Status& status) { return absl::IsResourceExhausted(status) || absl::IsUnimplemented(status); }
+bool IsLeftOut(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) || absl::IsUnimplemented(status);
+}
 
 std::string NameOf(const ProofCell& cell) { return cell.job + " 2^" + std::to_string(cell.log2_rows); }
 
@@ -142,7 +148,8 @@ std::string Percent(double share) {
 
 std::string Target(const char* what, double measured, double wanted, bool is_met) {
   char text[160];
-  std::snprintf(text, sizeof text, "%-72s %7.1f %%, wanted %5.1f %%: %s\n", what, measured * 100, wanted * 100, is_met ? "met" : "missed");
+  std::snprintf(text, sizeof text, "%-72s %7.1f %%, wanted %5.1f %%: %s\n", what, measured * 100, wanted * 100,
+                is_met ? "met" : "missed");
   return text;
 }
 
@@ -204,13 +211,15 @@ absl::StatusOr<std::vector<ProofResult>> Prove(const Profile& profile, const Pro
 }
 
 std::string ProofCsv(const std::vector<ProofResult>& results) {
-  std::string csv = "job,log2_rows,hits_percent,zipf,rows_per_key,table_bytes,tuned,best,tuned_ns,off_ns,fixed16_ns,best_ns\n";
+  std::string csv =
+      "job,log2_rows,hits_percent,zipf,rows_per_key,table_bytes,tuned,best,tuned_ns,off_ns,fixed16_ns,best_ns\n";
   for (const ProofResult& r : results) {
     const PrefetchHint hint = DefaultHint(r.cell.loop);
     char text[240];
-    std::snprintf(text, sizeof text, "\"%s\",%u,%u,%g,%u,%llu,%s,%s,%.3f,%.3f,%.3f,%.3f\n", r.cell.job.c_str(), r.cell.log2_rows,
-                  r.cell.hits_percent, r.cell.zipf, r.cell.rows_per_key, static_cast<unsigned long long>(r.table_bytes),
-                  PrintSetting(r.tuned, hint).c_str(), PrintSetting(r.best, hint).c_str(), r.tuned_ns, r.off_ns, r.fixed16_ns, r.best_ns);
+    std::snprintf(text, sizeof text, "\"%s\",%u,%u,%g,%u,%llu,%s,%s,%.3f,%.3f,%.3f,%.3f\n", r.cell.job.c_str(),
+                  r.cell.log2_rows, r.cell.hits_percent, r.cell.zipf, r.cell.rows_per_key,
+                  static_cast<unsigned long long>(r.table_bytes), PrintSetting(r.tuned, hint).c_str(),
+                  PrintSetting(r.best, hint).c_str(), r.tuned_ns, r.off_ns, r.fixed16_ns, r.best_ns);
     csv += text;
   }
   return csv;
@@ -231,8 +240,8 @@ std::string ProofTable(const std::vector<ProofResult>& results, const MachineSig
     lose += result.off_ns / result.tuned_ns < kLeastOfOff ? 1 : 0;
   }
   char text[200];
-  std::snprintf(text, sizeof text, "%-22s %5s %6s %9s %9s %9s %9s %9s %9s\n", "job", "rows", "cells", "tuned ns", "off ns", "16 ns",
-                "best ns", "regret", "worst");
+  std::snprintf(text, sizeof text, "%-22s %5s %6s %9s %9s %9s %9s %9s %9s\n", "job", "rows", "cells", "tuned ns",
+                "off ns", "16 ns", "best ns", "regret", "worst");
   std::string table = text;
   for (const auto& [name, cells] : lines) {
     std::array<std::vector<double>, 5> columns;
@@ -240,18 +249,21 @@ std::string ProofTable(const std::vector<ProofResult>& results, const MachineSig
       const double values[] = {r->tuned_ns, r->off_ns, r->fixed16_ns, r->best_ns, Regret(*r)};
       for (size_t c = 0; c < columns.size(); ++c) columns[c].push_back(values[c]);
     }
-    std::snprintf(text, sizeof text, "%-22s  2^%-2u %6zu %9.2f %9.2f %9.2f %9.2f", name.first.c_str(), name.second, cells.size(),
-                  Median(columns[0]), Median(columns[1]), Median(columns[2]), Median(columns[3]));
-    table += text + Percent(Median(columns[4])) + Percent(*std::max_element(columns[4].begin(), columns[4].end())) + "\n";
+    std::snprintf(text, sizeof text, "%-22s  2^%-2u %6zu %9.2f %9.2f %9.2f %9.2f", name.first.c_str(), name.second,
+                  cells.size(), Median(columns[0]), Median(columns[1]), Median(columns[2]), Median(columns[3]));
+    table +=
+        text + Percent(Median(columns[4])) + Percent(*std::max_element(columns[4].begin(), columns[4].end())) + "\n";
   }
-  std::snprintf(text, sizeof text, "%zu of %zu cells; medians over hit rates, skews and duplicates\n", results.size(), ProofGrid().size());
+  std::snprintf(text, sizeof text, "%zu of %zu cells; medians over hit rates, skews and duplicates\n", results.size(),
+                ProofGrid().size());
   table += text;
   const double median = Median(regrets), losing = static_cast<double>(lose) / static_cast<double>(results.size());
   table += Target("regret against the exhaustive best, median cell", median, kMedianRegret, median <= kMedianRegret);
   table += Target("the same, worst cell", worst, kWorstRegret, worst <= kWorstRegret);
   if (gain == -1) table += "faster than 16 rows fixed: no table above L3 was measured\n";
   else table += Target("faster than 16 rows fixed, best cell above L3", gain, kGainOverFixed, gain >= kGainOverFixed);
-  table += Target("speed without prefetch that is kept, worst cell", least_of_off, kLeastOfOff, least_of_off >= kLeastOfOff);
+  table +=
+      Target("speed without prefetch that is kept, worst cell", least_of_off, kLeastOfOff, least_of_off >= kLeastOfOff);
   table += Target("cells that are slower than without prefetch beyond that", losing, 0, lose == 0);
   return table;
 }

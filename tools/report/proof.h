@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a profile is worth, over a grid of jobs that it was not tuned for one by one: tuned settings beside none, beside the 16 rows that
-// engines hard-code, and beside the best that can be had.
+// What a profile is worth, over a grid of jobs that it was not tuned for one by one: tuned settings beside none, beside
+// the 16 rows that engines hard-code, and beside the best that can be had.
 #ifndef QUERN_TOOLS_REPORT_PROOF_H_
 #define QUERN_TOOLS_REPORT_PROOF_H_
 
@@ -31,7 +31,8 @@ struct ProofCell {
 struct ProofResult {
   ProofCell cell;
   uint64_t table_bytes = 0;
-  PrefetchSetting tuned, best;  // what the profile says, with estimates where it says nothing; the best of all distances
+  PrefetchSetting tuned,
+      best;  // what the profile says, with estimates where it says nothing; the best of all distances
   double tuned_ns = 0, off_ns = 0, fixed16_ns = 0, best_ns = 0;
 };
 
@@ -45,7 +46,8 @@ struct ProofOptions {
 // All cells, in an order in which any part of them is spread over the grid.
 std::vector<ProofCell> ProofGrid();
 
-// Measures cells until the budget is spent. *Cost*: the budget. *Errors*: the operators'; a cell that finds no memory is left out.
+// Measures cells until the budget is spent. *Cost*: the budget. *Errors*: the operators'; a cell that finds no memory
+// is left out.
 absl::StatusOr<std::vector<ProofResult>> Prove(const Profile& profile, const ProofOptions& options);
 
 // A line for each cell, for other programs: what it is, the settings, ns a row.

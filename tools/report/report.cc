@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page holds all that it needs: no script, no font, no picture of elsewhere, and a Content-Security-Policy that would not let it ask
-// for one. It shows, for each loop and key class, a chart over table size, a small chart over distance for each size, and every candidate
-// as a table, so that what a chart says can be read and copied.
+// The page holds all that it needs: no script, no font, no picture of elsewhere, and a Content-Security-Policy that
+// would not let it ask for one. It shows, for each loop and key class, a chart over table size, a small chart over
+// distance for each size, and every candidate as a table, so that what a chart says can be read and copied.
 //
 // Example, two lines of the table for a terminal:
 //
-//     loop        keys  pipeline  threads    table  default                          chosen                 off    gain  noise
-//     probe_open  word         1        1   64 KiB        0   2.00 ns               default   2.00 ns   2.00 ns       -  1.0 %
-//     probe_open  word         1        1  192 MiB      128  20.00 ns  64/group=16/hint=nta  16.00 ns  50.00 ns  20.0 %  2.5 %
+//     loop        keys  pipeline  threads    table  default                          chosen                 off    gain
+//     noise probe_open  word         1        1   64 KiB        0   2.00 ns               default   2.00 ns   2.00 ns
+//     -  1.0 % probe_open  word         1        1  192 MiB      128  20.00 ns  64/group=16/hint=nta  16.00 ns  50.00
+//     ns  20.0 %  2.5 %
 #include "tools/report/report.h"
 
 #include <algorithm>
@@ -46,7 +47,9 @@ std::string FamilyText(const TuningCell& cell) {
   return text + (cell.threads == 1 ? ", 1 thread" : ", " + std::to_string(cell.threads) + " threads");
 }
 
-std::string NsText(const CandidateResult& candidate) { return candidate.runs == 0 ? "-" : FixedText(candidate.ns, 2) + " ns"; }
+std::string NsText(const CandidateResult& candidate) {
+  return candidate.runs == 0 ? "-" : FixedText(candidate.ns, 2) + " ns";
+}
 std::string PercentText(double share) { return FixedText(share * 100, 1) + " %"; }
 std::string SettingOf(const CellResult& cell, size_t place) {
   return PrintSetting(cell.candidates[place].setting, DefaultHint(cell.cell.loop));
@@ -61,14 +64,16 @@ using Row = std::vector<std::string>;
 constexpr size_t kNumLeftColumns = 2;  // names; numbers go to the right
 
 std::vector<Row> RowsOf(const std::vector<Family>& families) {
-  std::vector<Row> rows = {{"loop", "keys", "pipeline", "threads", "table", "default", "", "chosen", "", "off", "gain", "noise"}};
+  std::vector<Row> rows = {
+      {"loop", "keys", "pipeline", "threads", "table", "default", "", "chosen", "", "off", "gain", "noise"}};
   for (const Family& family : families) {
     for (const CellResult* cell : family) {
       const auto& candidates = cell->candidates;
       rows.push_back({LoopText(cell->cell.loop), KeyClassText(cell->cell.keys), std::to_string(cell->cell.pipeline),
-                      std::to_string(cell->cell.threads), BytesText(cell->table_bytes), SettingOf(*cell, cell->by_default),
-                      NsText(candidates[cell->by_default]), cell->beats_default ? SettingOf(*cell, cell->best) : "default",
-                      NsText(candidates[cell->best]), NsText(candidates[cell->off]), GainText(*cell),
+                      std::to_string(cell->cell.threads), BytesText(cell->table_bytes),
+                      SettingOf(*cell, cell->by_default), NsText(candidates[cell->by_default]),
+                      cell->beats_default ? SettingOf(*cell, cell->best) : "default", NsText(candidates[cell->best]),
+                      NsText(candidates[cell->off]), GainText(*cell),
                       candidates[cell->by_default].runs == 0 ? "-"
                       : cell->noise >= 1                     ? "undecided"
                                                              : PercentText(cell->noise)});
@@ -100,8 +105,8 @@ std::string SummaryText(const TuningResult& result) {
     ++cells;
     better += cell.beats_default ? 1 : 0;
   }
-  std::string text = std::to_string(cells) + (cells == 1 ? " cell in " : " cells in ") + FixedText(result.seconds, 1) + " s, " +
-                     std::to_string(better) + " of them better than by default";
+  std::string text = std::to_string(cells) + (cells == 1 ? " cell in " : " cells in ") + FixedText(result.seconds, 1) +
+                     " s, " + std::to_string(better) + " of them better than by default";
   return result.stopped ? text + "; stopped early" : text;
 }
 
@@ -162,26 +167,30 @@ std::string RateText(double gb_s) { return FixedText(gb_s, 1) + " GB/s"; }
 
 std::string MachineHtml(const MachineFacts& facts) {
   const MachineSignature& machine = facts.signature;
-  std::string html = "<h2>Machine</h2>\n<p>" + EscapeHtml(machine.cpu_name.empty() ? "Unknown processor" : machine.cpu_name);
+  std::string html =
+      "<h2>Machine</h2>\n<p>" + EscapeHtml(machine.cpu_name.empty() ? "Unknown processor" : machine.cpu_name);
   if (!machine.cpu.empty()) html += " (" + EscapeHtml(machine.cpu) + ")";
   if (machine.cores != 0) html += ", " + std::to_string(machine.cores) + (machine.cores == 1 ? " core" : " cores");
   if (!machine.hypervisor.empty()) html += ", under " + EscapeHtml(machine.hypervisor);
   if (facts.l2_bytes != 0) html += ", L2 as measured " + BytesText(facts.l2_bytes);
   if (facts.l3_bytes != 0) html += ", L3 as measured " + BytesText(facts.l3_bytes);
   if (facts.sequential_read_gb_s > 0)
-    html += "; reads " + RateText(facts.sequential_read_gb_s) + ", writes " + RateText(facts.sequential_write_gb_s) + " in sequence";
+    html += "; reads " + RateText(facts.sequential_read_gb_s) + ", writes " + RateText(facts.sequential_write_gb_s) +
+            " in sequence";
   html += ".</p>\n";
   if (facts.memory.empty()) return html + "<p>Its memory was not measured.</p>\n";
-  return html + "<p>Latency is the time of a random line that the next one waits for; the floor that of one of many under way.</p>\n" +
+  return html +
+         "<p>Latency is the time of a random line that the next one waits for; the floor that of one of many under "
+         "way.</p>\n" +
          "<div class=\"wide\">" + MemoryChart(facts) + "</div>\n";
 }
 
 // One small chart with its heading.
 std::string PanelHtml(const CellResult& cell, const MachineFacts& facts) {
-  const std::string outcome =
-      cell.beats_default ? SettingOf(cell, cell.best) + ", " + GainText(cell) + " faster" : std::string("default stays");
-  return "<div><h3>" + BytesText(cell.table_bytes) + ": " + EscapeHtml(outcome) + "</h3>\n" + DistanceChart(cell, FloorNs(facts, cell)) +
-         "</div>\n";
+  const std::string outcome = cell.beats_default ? SettingOf(cell, cell.best) + ", " + GainText(cell) + " faster"
+                                                 : std::string("default stays");
+  return "<div><h3>" + BytesText(cell.table_bytes) + ": " + EscapeHtml(outcome) + "</h3>\n" +
+         DistanceChart(cell, FloorNs(facts, cell)) + "</div>\n";
 }
 
 std::string CandidatesHtml(const Family& family) {
@@ -193,7 +202,8 @@ std::string CandidatesHtml(const Family& family) {
       if (i == cell->by_default) remarks += remarks.empty() ? "default" : ", default";
       if (i == cell->best) remarks += remarks.empty() ? "chosen" : ", chosen";
       rows.push_back({BytesText(cell->table_bytes), SettingOf(*cell, i), FixedText(candidate.ns, 2),
-                      FixedText(candidate.low_ns, 2) + " to " + FixedText(candidate.high_ns, 2), std::to_string(candidate.runs), remarks});
+                      FixedText(candidate.low_ns, 2) + " to " + FixedText(candidate.high_ns, 2),
+                      std::to_string(candidate.runs), remarks});
     }
   }
   return "<details><summary>All candidates</summary>\n" + HtmlTable(rows) + "</details>\n";
@@ -201,10 +211,11 @@ std::string CandidatesHtml(const Family& family) {
 
 std::string FamilyHtml(const Family& family, const MachineFacts& facts) {
   const uint64_t gate = GateBytes(family);
-  std::string html = "<h2>" + EscapeHtml(FamilyText(family.front()->cell)) + "</h2>\n<p>" +
-                     (gate == 0 ? "Prefetch is on at each size that was measured."
-                                : "Gate: prefetch is off in tables up to " + BytesText(gate) + " of those that were measured.") +
-                     "</p>\n";
+  std::string html =
+      "<h2>" + EscapeHtml(FamilyText(family.front()->cell)) + "</h2>\n<p>" +
+      (gate == 0 ? "Prefetch is on at each size that was measured."
+                 : "Gate: prefetch is off in tables up to " + BytesText(gate) + " of those that were measured.") +
+      "</p>\n";
   html += "<div class=\"wide\">" + SizeChart(family, facts) + "</div>\n<div class=\"panels\">\n";
   for (const CellResult* cell : family)
     if (cell->candidates[cell->by_default].runs != 0) html += PanelHtml(*cell, facts);
@@ -215,8 +226,9 @@ std::string FamilyHtml(const Family& family, const MachineFacts& facts) {
 
 std::string HtmlReport(const TuningResult& result) {
   const std::vector<Family> families = FamiliesOf(result.cells);
-  std::string html = std::string(kHead) + std::string(ChartStyle()) + "</style>\n</head>\n<body>\n<h1>Tuned prefetching</h1>\n<p>" +
-                     SummaryText(result) + ".</p>\n" + MachineHtml(result.facts) + "<h2>Results</h2>\n";
+  std::string html = std::string(kHead) + std::string(ChartStyle()) +
+                     "</style>\n</head>\n<body>\n<h1>Tuned prefetching</h1>\n<p>" + SummaryText(result) + ".</p>\n" +
+                     MachineHtml(result.facts) + "<h2>Results</h2>\n";
   if (families.empty()) return html + "<p>Nothing was tuned.</p>\n</body>\n</html>\n";
   html += "<p>Nanoseconds a row, medians. What does not beat the default by more than the noise is not taken.</p>\n" +
           HtmlTable(RowsOf(families)) + std::string(kKey);
@@ -226,7 +238,8 @@ std::string HtmlReport(const TuningResult& result) {
 
 std::string CsvReport(const TuningResult& result) {
   std::string csv =
-      "loop,keys,pipeline,threads,table_bytes,distance,group,batch,stages,hint,ns,low_ns,high_ns,runs,dropped,chosen,default\n";
+      "loop,keys,pipeline,threads,table_bytes,distance,group,batch,stages,hint,ns,low_ns,high_ns,runs,dropped,chosen,"
+      "default\n";
   for (const CellResult& cell : result.cells) {
     const std::string front = std::string(LoopText(cell.cell.loop)) + "," + KeyClassText(cell.cell.keys) + "," +
                               std::to_string(cell.cell.pipeline) + "," + std::to_string(cell.cell.threads) + "," +
@@ -235,7 +248,8 @@ std::string CsvReport(const TuningResult& result) {
       const CandidateResult& candidate = cell.candidates[i];
       const PrefetchSetting& setting = candidate.setting;
       csv += front + (setting.distance == kWholeBatch ? "all" : std::to_string(setting.distance));
-      for (const uint32_t number : {setting.group_rows, setting.batch_rows, uint16_t{setting.stages}}) csv += "," + std::to_string(number);
+      for (const uint32_t number : {setting.group_rows, setting.batch_rows, uint16_t{setting.stages}})
+        csv += "," + std::to_string(number);
       csv += std::string(",") + HintText(setting.hint);
       for (const double ns : {candidate.ns, candidate.low_ns, candidate.high_ns}) csv += "," + FixedText(ns, 3);
       csv += "," + std::to_string(candidate.runs);

@@ -9,11 +9,12 @@
 
 namespace quern {
 
-// One self-contained HTML page, SVG inline, that asks no network for anything: for each loop and key class curves of ns/row over distance,
-// one for each table size, with the chosen point, the floor F, the gate, the losers, and the band of noise; the machine; the entries.
+// One self-contained HTML page, SVG inline, that asks no network for anything: for each loop and key class curves of
+// ns/row over distance, one for each table size, with the chosen point, the floor F, the gate, the losers, and the band
+// of noise; the machine; the entries.
 std::string HtmlReport(const TuningResult& result);
-// One line a candidate: loop, keys, pipeline, threads, table_bytes, distance, group, batch, stages, hint, ns, low_ns, high_ns, runs,
-// dropped, chosen, default.
+// One line a candidate: loop, keys, pipeline, threads, table_bytes, distance, group, batch, stages, hint, ns, low_ns,
+// high_ns, runs, dropped, chosen, default.
 std::string CsvReport(const TuningResult& result);
 // One line a cell that was tuned: default, chosen, off, gain, noise.
 std::string TerminalReport(const TuningResult& result);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A producer hands over a struct array once; here its columns are used by several threads in parts, and results go out as often as
-// somebody asks. So the array is kept by a counted owner, and every ArrowArray that goes out is a copy of the few words of the struct with
-// one more reference:
+// A producer hands over a struct array once; here its columns are used by several threads in parts, and results go out
+// as often as somebody asks. So the array is kept by a counted owner, and every ArrowArray that goes out is a copy of
+// the few words of the struct with one more reference:
 //
 //     producer's array (1,000,000 rows)  <- owner <- Column 0, Column 1
 //     morsel 3: rows 196608 to 262143    = Column with offset + 196608, length 65536
 //     its export                         = ArrowArray whose release drops one reference
 //
-// Children that go out have a release of their own each, as the C data interface wants it, since a consumer may move one out of its parent.
+// Children that go out have a release of their own each, as the C data interface wants it, since a consumer may move
+// one out of its parent.
 #include "arrow_columns.h"
 
 #include <bit>
@@ -46,7 +47,8 @@ ArrowSchema SchemaOf(const std::string& format, const std::string& name, int64_t
 }
 
 ArrowSchema SchemaOf(const Field& field) {
-  const int64_t flags = (field.nullable ? ARROW_FLAG_NULLABLE : 0) | (field.ordered ? ARROW_FLAG_DICTIONARY_ORDERED : 0);
+  const int64_t flags =
+      (field.nullable ? ARROW_FLAG_NULLABLE : 0) | (field.ordered ? ARROW_FLAG_DICTIONARY_ORDERED : 0);
   ArrowSchema schema = SchemaOf(field.format, field.name, flags);
   if (field.dictionary.empty()) return schema;
   auto* const texts = static_cast<SchemaTexts*>(schema.private_data);
@@ -171,7 +173,8 @@ Batch ImportBatch(ArrowArray* array, size_t num_columns) {
                                 " columns; accepted: " + std::to_string(num_columns));
   }
   if (HasNulls(whole) && whole.n_buffers > 0) {
-    throw std::invalid_argument("batch whose rows are null as a whole: a struct array with nulls; accepted: rows of columns");
+    throw std::invalid_argument(
+        "batch whose rows are null as a whole: a struct array with nulls; accepted: rows of columns");
   }
   Batch batch{whole.length, {}};
   for (size_t i = 0; i < num_columns; ++i) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrow columns that several owners share: batches that came in from a producer, parts of them, and batches that go out again.
+// Arrow columns that several owners share: batches that came in from a producer, parts of them, and batches that go out
+// again.
 #ifndef QUERN_HOSTS_PYTHON_SRC_ARROW_COLUMNS_H_
 #define QUERN_HOSTS_PYTHON_SRC_ARROW_COLUMNS_H_
 
@@ -36,7 +37,8 @@ Field FieldOf(const ArrowSchema& schema);
 // A struct schema. *Ownership*: the caller releases it.
 void ExportSchema(const std::vector<Field>& fields, ArrowSchema* schema);
 
-// A struct array without nulls, which is moved. *Errors*: std::invalid_argument where it is no struct of that many columns.
+// A struct array without nulls, which is moved. *Errors*: std::invalid_argument where it is no struct of that many
+// columns.
 Batch ImportBatch(ArrowArray* array, size_t num_columns);
 // A struct array that shares the buffers. *Ownership*: the caller releases it.
 void ExportBatch(const Batch& batch, ArrowArray* array);
@@ -45,7 +47,8 @@ void ExportBatch(const Batch& batch, ArrowArray* array);
 Column SliceColumn(const Column& column, int64_t first, int64_t num_rows);
 Batch SliceBatch(const Batch& batch, int64_t first, int64_t num_rows);
 
-// Whether a row is null, itself or as the dictionary's value is. *Cost*: rows / 8 bytes where the producer has not counted.
+// Whether a row is null, itself or as the dictionary's value is. *Cost*: rows / 8 bytes where the producer has not
+// counted.
 bool HasNulls(const Column& column);
 
 }  // namespace quern::python

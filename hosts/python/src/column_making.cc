@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of joins have one type on both sides, and producers have their own: Polars gives strings as views, pandas as large_utf8, DuckDB as
-// utf8, and an id is an i32 here and an i64 there. Casts bring them together without ever making two different values equal.
+// Keys of joins have one type on both sides, and producers have their own: Polars gives strings as views, pandas as
+// large_utf8, DuckDB as utf8, and an id is an i32 here and an i64 there. Casts bring them together without ever making
+// two different values equal.
 //
 //     i32  7              -> i64  7                  i64  9007199254740993   -> f64   an error: no f64 is that number
 //     utf8 "long text.."  -> view {length, prefix, buffer 0, offset}         its bytes stay where they are
 //     dictionary 1 0 1 of {"a", "b"} -> "b" "a" "b"
 //
-// Every column goes through the library's own import first, which checks offsets, views and indices, so that an ill-formed one cannot make
-// the loops below read outside of it, and which folds the nulls of a dictionary's values into those of the rows.
+// Every column goes through the library's own import first, which checks offsets, views and indices, so that an
+// ill-formed one cannot make the loops below read outside of it, and which folds the nulls of a dictionary's values
+// into those of the rows.
 #include "column_making.h"
 
 #include <charconv>
@@ -88,7 +90,9 @@ struct Imported {
   ColumnType type;
   BatchView batch;
   const QuernColumn& column() const { return batch.keys[0]; }
-  bool IsValid(uint64_t row) const { return column().validity == nullptr || BitOf(column().validity, column().bit_offset + row); }
+  bool IsValid(uint64_t row) const {
+    return column().validity == nullptr || BitOf(column().validity, column().bit_offset + row);
+  }
 };
 
 Imported Import(const Column& column, const Field& field) {
@@ -166,32 +170,37 @@ Integer IntegerAt(TypeId id, const void* values, uint64_t i) {
 }
 
 std::invalid_argument DoesNotFit(const Field& field, const std::string& value, const std::string& format) {
-  return std::invalid_argument("value of column " + field.name + " that Arrow format " + format + " does not hold: " + value +
-                               "; accepted: values that it holds exactly");
+  return std::invalid_argument("value of column " + field.name + " that Arrow format " + format +
+                               " does not hold: " + value + "; accepted: values that it holds exactly");
 }
 
 template <class T>
-void CastIntegers(const Rows& rows, const Imported& from, const Field& field, const std::string& format, uint64_t n, Made* made) {
+void CastIntegers(const Rows& rows, const Imported& from, const Field& field, const std::string& format, uint64_t n,
+                  Made* made) {
   T* const values = ValuesOf<T>(made, n);
   for (uint64_t i = 0; i < n; ++i) {
     if (!rows.IsValid(i)) continue;
     const Integer value = IntegerAt(from.type.id, rows.values().values, rows.Element(i));
     values[i] = static_cast<T>(value);
-    if (static_cast<Integer>(values[i]) != value) throw DoesNotFit(field, std::to_string(static_cast<int64_t>(value)), format);
+    if (static_cast<Integer>(values[i]) != value)
+      throw DoesNotFit(field, std::to_string(static_cast<int64_t>(value)), format);
   }
 }
 
-void CastToDouble(const Rows& rows, const Imported& from, const Field& field, const std::string& format, uint64_t n, Made* made) {
+void CastToDouble(const Rows& rows, const Imported& from, const Field& field, const std::string& format, uint64_t n,
+                  Made* made) {
   auto* const values = ValuesOf<double>(made, n);
   for (uint64_t i = 0; i < n; ++i) {
     if (!rows.IsValid(i)) continue;
     const uint64_t element = rows.Element(i);
-    if (from.type.id == TypeId::kF32) values[i] = static_cast<double>(static_cast<const float*>(rows.values().values)[element]);
+    if (from.type.id == TypeId::kF32)
+      values[i] = static_cast<double>(static_cast<const float*>(rows.values().values)[element]);
     else if (from.type.id == TypeId::kF64) values[i] = static_cast<const double*>(rows.values().values)[element];
     else {
       const Integer value = IntegerAt(from.type.id, rows.values().values, element);
       values[i] = static_cast<double>(value);
-      if (static_cast<Integer>(values[i]) != value) throw DoesNotFit(field, std::to_string(static_cast<int64_t>(value)), format);
+      if (static_cast<Integer>(values[i]) != value)
+        throw DoesNotFit(field, std::to_string(static_cast<int64_t>(value)), format);
     }
   }
 }
@@ -233,7 +242,8 @@ struct View {
 };
 constexpr uint32_t kInline = 12;
 
-// Writes views of bytes that stay where they are. A data buffer's offsets have 31 bits, so that bytes beyond 2 GiB begin a further buffer.
+// Writes views of bytes that stay where they are. A data buffer's offsets have 31 bits, so that bytes beyond 2 GiB
+// begin a further buffer.
 class ViewWriter {
  public:
   ViewWriter(Made* made, uint64_t n) : made_(*made), views_(ValuesOf<View>(made, n)) {}
@@ -241,7 +251,8 @@ class ViewWriter {
   void Write(uint64_t row, const uint8_t* bytes, uint64_t length) {
     View& view = views_[row];
     view.length = static_cast<uint32_t>(length);
-    std::memcpy(reinterpret_cast<uint8_t*>(&view) + sizeof(view.length), bytes, length <= kInline ? length : sizeof(view.prefix));
+    std::memcpy(reinterpret_cast<uint8_t*>(&view) + sizeof(view.length), bytes,
+                length <= kInline ? length : sizeof(view.prefix));
     if (length <= kInline) return;
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
     if (begin_ == nullptr || bytes < begin_ || bytes + length - begin_ > kMost) {
@@ -288,7 +299,8 @@ void CopyViews(const Rows& rows, const ArrowArray& values, uint64_t n, Made* mad
   if (num_data > 0) made->sizes.assign(sizes, sizes + num_data);
 }
 
-std::vector<const void*> CastStrings(const Column& column, const Rows& rows, const Imported& from, uint64_t n, Made* made) {
+std::vector<const void*> CastStrings(const Column& column, const Rows& rows, const Imported& from, uint64_t n,
+                                     Made* made) {
   if (RowOf(from.type.id).storage == kView) {
     std::vector<const void*> data;
     const ArrowArray& values = column.array.dictionary == nullptr ? column.array : *column.array.dictionary;
@@ -303,7 +315,8 @@ std::vector<const void*> CastStrings(const Column& column, const Rows& rows, con
 
 // ---- casts ----
 
-void CastNumbers(const Rows& rows, const Imported& from, const Field& field, const std::string& format, uint64_t n, Made* made) {
+void CastNumbers(const Rows& rows, const Imported& from, const Field& field, const std::string& format, uint64_t n,
+                 Made* made) {
   if (format[0] == 'd') return CastDecimals(rows, field, format, n, made);
   const std::string& own = field.dictionary.empty() ? field.format : field.dictionary;
   const uint64_t width = from.type.id == TypeId::kFixedBinary ? from.type.width_bytes : RowOf(from.type.id).width_bytes;
@@ -322,8 +335,8 @@ void CastNumbers(const Rows& rows, const Imported& from, const Field& field, con
       default: break;
     }
   }
-  throw std::invalid_argument("cast that is not known: column " + field.name + " of Arrow format " + own + " to " + format +
-                              "; accepted: wider integers, f64, views of strings, decimals with more digits");
+  throw std::invalid_argument("cast that is not known: column " + field.name + " of Arrow format " + own + " to " +
+                              format + "; accepted: wider integers, f64, views of strings, decimals with more digits");
 }
 
 uint64_t WidthOf(const std::string& format) {
@@ -458,7 +471,8 @@ Column GatherColumn(const Column& column, const Field& field, const uint32_t* ro
   made->buffers = {has_nulls ? made->validity.data() : nullptr};
   if (!made->offsets.empty()) made->buffers.push_back(made->offsets.data());
   made->buffers.push_back(AddressOf(made->values));
-  if (!is_dictionary && storage == kView) made->buffers.insert(made->buffers.end(), array.buffers + 2, array.buffers + array.n_buffers);
+  if (!is_dictionary && storage == kView)
+    made->buffers.insert(made->buffers.end(), array.buffers + 2, array.buffers + array.n_buffers);
   Column gathered = Finish(std::move(made), static_cast<int64_t>(n), has_nulls);
   gathered.array.dictionary = array.dictionary;
   return gathered;

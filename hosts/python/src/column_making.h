@@ -11,8 +11,9 @@
 
 namespace quern::python {
 
-// The column in another format, every value the same: integers in wider ones and in f64, f32 in f64, strings and binaries of any layout in
-// views, decimals with more digits behind the point, dictionaries decoded, nothing but nulls (format n) in anything.
+// The column in another format, every value the same: integers in wider ones and in f64, f32 in f64, strings and
+// binaries of any layout in views, decimals with more digits behind the point, dictionaries decoded, nothing but nulls
+// (format n) in anything.
 // *Errors*: std::invalid_argument for a value that the format does not hold (2^53 + 1 in an f64) and for other formats.
 Column CastColumn(const Column& column, const Field& field, const std::string& format);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the library's errors become Python's: ValueError for the caller's mistake, MemoryError for the limit, RuntimeError else.
+// How the library's errors become Python's: ValueError for the caller's mistake, MemoryError for the limit,
+// RuntimeError else.
 #ifndef QUERN_HOSTS_PYTHON_SRC_ERRORS_H_
 #define QUERN_HOSTS_PYTHON_SRC_ERRORS_H_
 
@@ -41,7 +42,8 @@ inline void Check(quern_status status, const quern_error& error) {
 inline void Check(const absl::Status& status) {
   if (status.ok()) return;
   std::string text(status.message());
-  for (size_t at = 0; (at = text.find('\0', at)) != std::string::npos;) text.replace(at, 1, "\\0");  // texts of Python end there
+  for (size_t at = 0; (at = text.find('\0', at)) != std::string::npos;)
+    text.replace(at, 1, "\\0");  // texts of Python end there
   if (absl::IsResourceExhausted(status)) throw LimitError(text);
   if (absl::IsInvalidArgument(status) || absl::IsUnimplemented(status)) throw std::invalid_argument(text);
   throw std::runtime_error(text);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels come from quern_compile_with; what `quern dump` shows of one has no function in the C ABI, and is asked of the code generator
-// itself, which the module is linked with. A dump makes the kernel anew: the process's cache keeps machine code, not the way to it.
+// Kernels come from quern_compile_with; what `quern dump` shows of one has no function in the C ABI, and is asked of
+// the code generator itself, which the module is linked with. A dump makes the kernel anew: the process's cache keeps
+// machine code, not the way to it.
 #include "kernel.h"
 
 #include <nanobind/nanobind.h>
@@ -31,7 +32,8 @@ quern_engine EngineOf(const std::string& name) {
 PlanOverrides OverridesOf(const std::string& params) {
   PlanOverrides overrides;
   std::istringstream words(params);
-  for (std::string word; words >> word;) overrides.emplace_back(word.substr(0, word.find('=')), word.substr(word.find('=') + 1));
+  for (std::string word; words >> word;)
+    overrides.emplace_back(word.substr(0, word.find('=')), word.substr(word.find('=') + 1));
   return overrides;
 }
 

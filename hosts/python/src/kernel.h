@@ -13,8 +13,9 @@ namespace quern::python {
 // *Threads*: any.
 class KernelHandle {
  public:
-  // engine: "auto", "jit", "generic". params: "name=value name=value". *Cost*: quern_compile's; called with the GIL, which is released.
-  // now: of the engine auto: compiled before the constructor returns, where that can be; else beside its jobs once it pays.
+  // engine: "auto", "jit", "generic". params: "name=value name=value". *Cost*: quern_compile's; called with the GIL,
+  // which is released. now: of the engine auto: compiled before the constructor returns, where that can be; else beside
+  // its jobs once it pays.
   KernelHandle(const std::string& spec, const std::string& engine, const std::string& params, bool now);
 
   quern_kernel* get() const { return kernel_.get(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// quern._quern: what Python sees of the C++ side. Nothing here is for users; the package's own functions (quern/*.py) call it with names
-// that are resolved, types that are known and a spec that is written.
+// quern._quern: what Python sees of the C++ side. Nothing here is for users; the package's own functions (quern/*.py)
+// call it with names that are resolved, types that are known and a spec that is written.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -58,7 +58,9 @@ void DefineInputs(nb::module_* module) {
   nb::class_<PySource>(*module, "Source", "What a producer gives: a schema and its batches.")
       .def(
           "__init__",
-          [](PySource* self, nb::object object, const std::string& what) { new (self) PySource{std::make_shared<Source>(object, what)}; },
+          [](PySource* self, nb::object object, const std::string& what) {
+            new (self) PySource{std::make_shared<Source>(object, what)};
+          },
           nb::arg("object").none(), nb::arg("what"))
       .def_prop_ro(
           "fields", [](const PySource& self) { return FieldTuples(self.source->fields()); },
@@ -67,7 +69,8 @@ void DefineInputs(nb::module_* module) {
           "collect", [](const PySource& self) { self.source->Collect(); }, "Takes all batches.")
       .def_prop_ro("num_rows", [](const PySource& self) { return self.source->num_rows(); })
       .def_prop_ro(
-          "rows_taken", [](const PySource& self) { return self.source->rows_taken(); }, "Rows that operators took so far.")
+          "rows_taken", [](const PySource& self) { return self.source->rows_taken(); },
+          "Rows that operators took so far.")
       .def(
           "has_nulls",
           [](const PySource& self, size_t column) {
@@ -77,10 +80,12 @@ void DefineInputs(nb::module_* module) {
           nb::arg("column"));
   nb::class_<PyView>(*module, "View", "The columns of a source that an operator reads.")
       .def(
-          "__init__", [](PyView* self, const PySource& source) { new (self) PyView{std::make_shared<View>(source.source)}; },
+          "__init__",
+          [](PyView* self, const PySource& source) { new (self) PyView{std::make_shared<View>(source.source)}; },
           nb::arg("source"))
       .def(
-          "add_cast", [](PyView& self, uint32_t column, const std::string& format) { return self.view->AddCast(column, format); },
+          "add_cast",
+          [](PyView& self, uint32_t column, const std::string& format) { return self.view->AddCast(column, format); },
           nb::arg("column"), nb::arg("format"))
       .def(
           "add_test",
@@ -90,9 +95,13 @@ void DefineInputs(nb::module_* module) {
           nb::arg("kernel"), nb::arg("columns"))
       .def(
           "set_where",
-          [](PyView& self, const KernelHandle& kernel, const std::vector<uint32_t>& columns) { self.view->SetWhere(kernel, columns); },
+          [](PyView& self, const KernelHandle& kernel, const std::vector<uint32_t>& columns) {
+            self.view->SetWhere(kernel, columns);
+          },
           nb::arg("kernel"), nb::arg("columns"))
-      .def("set_output", [](PyView& self, std::vector<uint32_t> columns) { self.view->SetOutput(std::move(columns)); }, nb::arg("columns"));
+      .def(
+          "set_output", [](PyView& self, std::vector<uint32_t> columns) { self.view->SetOutput(std::move(columns)); },
+          nb::arg("columns"));
 }
 
 void DefineResults(nb::module_* module) {
@@ -115,8 +124,8 @@ void DefineResults(nb::module_* module) {
 
 void DefineKernel(nb::module_* module) {
   nb::class_<KernelHandle>(*module, "Kernel", "A kernel of the library.")
-      .def(nb::init<const std::string&, const std::string&, const std::string&, bool>(), nb::arg("spec"), nb::arg("engine"),
-           nb::arg("params"), nb::arg("now"))
+      .def(nb::init<const std::string&, const std::string&, const std::string&, bool>(), nb::arg("spec"),
+           nb::arg("engine"), nb::arg("params"), nb::arg("now"))
       .def("text", &KernelHandle::Text, nb::arg("name"))
       .def("dump", &KernelHandle::Dump, nb::arg("stage"), nb::arg("machine"));
   nb::class_<Input>(*module, "Input", "A view with the numbers of a kernel's keys and payload among its columns.")
@@ -126,7 +135,8 @@ void DefineKernel(nb::module_* module) {
             new (self) Input(InputOf(view, std::move(keys), std::move(payload)));
           },
           nb::arg("view"), nb::arg("keys"), nb::arg("payload"));
-  nb::class_<ResultShape>(*module, "Descriptor", "Which columns of a kernel's result a table has, and what they are called there.")
+  nb::class_<ResultShape>(*module, "Descriptor",
+                          "Which columns of a kernel's result a table has, and what they are called there.")
       .def(
           "__init__",
           [](ResultShape* self, std::vector<uint32_t> order, std::vector<std::string> names) {
@@ -139,31 +149,30 @@ void DefineKernel(nb::module_* module) {
 void DefineOperators(nb::module_* module) {
   module->def(
       "run_join",
-      [](const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& descriptor, uint32_t threads, uint64_t limit) {
-        return PyTable{RunJoin(kernel, build, probe, descriptor, {threads, limit})};
-      },
-      nb::arg("kernel"), nb::arg("build"), nb::arg("probe"), nb::arg("descriptor"), nb::arg("threads"), nb::arg("memory_limit"));
+      [](const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& descriptor,
+         uint32_t threads,
+         uint64_t limit) { return PyTable{RunJoin(kernel, build, probe, descriptor, {threads, limit})}; },
+      nb::arg("kernel"), nb::arg("build"), nb::arg("probe"), nb::arg("descriptor"), nb::arg("threads"),
+      nb::arg("memory_limit"));
   module->def(
       "read_join",
-      [](const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& descriptor, uint32_t threads, uint64_t limit) {
-        return ReadJoin(kernel, build, probe, descriptor, {threads, limit});
-      },
-      nb::arg("kernel"), nb::arg("build"), nb::arg("probe"), nb::arg("descriptor"), nb::arg("threads"), nb::arg("memory_limit"));
+      [](const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& descriptor,
+         uint32_t threads, uint64_t limit) { return ReadJoin(kernel, build, probe, descriptor, {threads, limit}); },
+      nb::arg("kernel"), nb::arg("build"), nb::arg("probe"), nb::arg("descriptor"), nb::arg("threads"),
+      nb::arg("memory_limit"));
   module->def(
       "run_aggregate",
-      [](const KernelHandle& kernel, const Input& input, const ResultShape& descriptor, uint32_t threads, uint64_t limit) {
-        return PyTable{RunAggregate(kernel, input, descriptor, {threads, limit})};
-      },
+      [](const KernelHandle& kernel, const Input& input, const ResultShape& descriptor, uint32_t threads,
+         uint64_t limit) { return PyTable{RunAggregate(kernel, input, descriptor, {threads, limit})}; },
       nb::arg("kernel"), nb::arg("input"), nb::arg("descriptor"), nb::arg("threads"), nb::arg("memory_limit"));
   module->def(
       "run_sort",
-      [](const KernelHandle& kernel, const Input& input, const ResultShape& descriptor, uint32_t threads, uint64_t limit) {
-        return PyTable{RunSort(kernel, input, descriptor, {threads, limit})};
-      },
+      [](const KernelHandle& kernel, const Input& input, const ResultShape& descriptor, uint32_t threads,
+         uint64_t limit) { return PyTable{RunSort(kernel, input, descriptor, {threads, limit})}; },
       nb::arg("kernel"), nb::arg("input"), nb::arg("descriptor"), nb::arg("threads"), nb::arg("memory_limit"));
   module->def(
-      "run_filter", [](const PyView& view, uint32_t threads) { return PyTable{RunFilter(view.view, {threads, 0})}; }, nb::arg("view"),
-      nb::arg("threads"));
+      "run_filter", [](const PyView& view, uint32_t threads) { return PyTable{RunFilter(view.view, {threads, 0})}; },
+      nb::arg("view"), nb::arg("threads"));
   module->def(
       "with_ticks",
       [](nb::object tick, nb::object call) {
@@ -171,7 +180,8 @@ void DefineOperators(nb::module_* module) {
         return nb::object(call());
       },
       nb::arg("tick"), nb::arg("call"),
-      nb::sig("def with_ticks(tick: collections.abc.Callable[[], None], call: collections.abc.Callable[[], typing.Any]) -> typing.Any"),
+      nb::sig("def with_ticks(tick: collections.abc.Callable[[], None], call: collections.abc.Callable[[], "
+              "typing.Any]) -> typing.Any"),
       "What call() returns; tick() is called now and then while it computes, and ends it by raising.");
   module->def("read_filter", [](const PyView& view) { return ReadFilter(view.view); }, nb::arg("view"));
 }
@@ -180,8 +190,8 @@ void DefineOperators(nb::module_* module) {
 }  // namespace quern::python
 
 NB_MODULE(_quern, module) {
-  // Objects that other libraries still hold when the process ends (a lazy frame of Polars and its function hold each other, and with it all
-  // globals) are nothing to warn their user of.
+  // Objects that other libraries still hold when the process ends (a lazy frame of Polars and its function hold each
+  // other, and with it all globals) are nothing to warn their user of.
   nanobind::set_leak_warnings(false);
   module.doc() = "The native part of quern; use the functions of the package.";
   module.def("version", [] { return std::string(quern_version()); });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operators share: handles that close themselves, appending and reading by threads, and results in the order of their morsels.
+// What the operators share: handles that close themselves, appending and reading by threads, and results in the order
+// of their morsels.
 #ifndef QUERN_HOSTS_PYTHON_SRC_OPERATOR_PARTS_H_
 #define QUERN_HOSTS_PYTHON_SRC_OPERATOR_PARTS_H_
 
@@ -56,7 +57,8 @@ struct Handover {
   }
 };
 
-// Calls take(what the view makes of it, morsel) for the next morsel, where it has rows then; false where there is no further one.
+// Calls take(what the view makes of it, morsel) for the next morsel, where it has rows then; false where there is no
+// further one.
 template <class Take>
 bool TakeMorsel(Feed* feed, const View& view, RowRoom* room, const Take& take) {
   std::optional<Feed::Morsel> morsel = feed->Next();
@@ -86,7 +88,8 @@ struct AppendCalls {
 };
 
 template <class State, class Appender>
-void AppendByOne(const AppendCalls<State, Appender>& calls, State* state, const View& view, Feed* feed, uint32_t threads) {
+void AppendByOne(const AppendCalls<State, Appender>& calls, State* state, const View& view, Feed* feed,
+                 uint32_t threads) {
   RunWorkers(threads, [&](uint32_t, const StopFlag& stop) {
     TakeMorsels(feed, view, stop, [&](const Taken& taken, const Feed::Morsel& morsel) {
       Handover batch(taken, morsel.first_row);
@@ -97,7 +100,8 @@ void AppendByOne(const AppendCalls<State, Appender>& calls, State* state, const 
 }
 
 template <class State, class Appender>
-void AppendByAll(const AppendCalls<State, Appender>& calls, State* state, const View& view, Feed* feed, uint32_t threads) {
+void AppendByAll(const AppendCalls<State, Appender>& calls, State* state, const View& view, Feed* feed,
+                 uint32_t threads) {
   RunWorkers(threads, [&](uint32_t, const StopFlag& stop) {
     quern_error error;
     Appender* created = nullptr;
@@ -113,7 +117,8 @@ void AppendByAll(const AppendCalls<State, Appender>& calls, State* state, const 
 
 // threads: as of RunWorkers. What the feed has left.
 template <class State, class Appender>
-void AppendAndFinalise(const AppendCalls<State, Appender>& calls, State* state, const View& view, Feed* feed, uint32_t threads) {
+void AppendAndFinalise(const AppendCalls<State, Appender>& calls, State* state, const View& view, Feed* feed,
+                       uint32_t threads) {
   if (threads <= 1) AppendByOne(calls, state, view, feed, threads);
   else AppendByAll(calls, state, view, feed, threads);
   RunWorkers(threads, [&](uint32_t, const StopFlag&) {
@@ -131,7 +136,9 @@ class OrderedBatches {
     batches_.push_back({place, batches_.size(), std::move(batch)});
   }
   std::vector<Batch> Take() {
-    const auto comes_before = [](const Made& a, const Made& b) { return std::tie(a.place, a.arrival) < std::tie(b.place, b.arrival); };
+    const auto comes_before = [](const Made& a, const Made& b) {
+      return std::tie(a.place, a.arrival) < std::tie(b.place, b.arrival);
+    };
     std::sort(batches_.begin(), batches_.end(), comes_before);
     std::vector<Batch> batches;
     for (Made& made : batches_) batches.push_back(std::move(made.batch));

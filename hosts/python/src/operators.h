@@ -25,16 +25,18 @@ struct RunOptions {
   uint64_t memory_limit = 0;  // bytes that the library may take; 0: no limit
 };
 
-// All are called with the GIL, which is released while kernels run; Ctrl-C ends them between two morsels. Sources that were not collected
-// are read as the work goes on. *Errors*: those of the C ABI (errors.h).
+// All are called with the GIL, which is released while kernels run; Ctrl-C ends them between two morsels. Sources that
+// were not collected are read as the work goes on. *Errors*: those of the C ABI (errors.h).
 
 // Rows come out in the order of the probe side's, then build rows that come on their own.
-Table RunJoin(const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& descriptor, const RunOptions& options);
+Table RunJoin(const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& descriptor,
+              const RunOptions& options);
 // Builds the table; the reader pulls the probe side, a batch at a time, on one thread.
-std::unique_ptr<Reader> ReadJoin(const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& descriptor,
-                                 const RunOptions& options);
+std::unique_ptr<Reader> ReadJoin(const KernelHandle& kernel, const Input& build, const Input& probe,
+                                 const ResultShape& descriptor, const RunOptions& options);
 // Aggregates that go by the order of rows, and stable sorts, go by that of the source, whichever thread brings a row.
-Table RunAggregate(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor, const RunOptions& options);
+Table RunAggregate(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor,
+                   const RunOptions& options);
 Table RunSort(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor, const RunOptions& options);
 // The view's own rows, in order.
 Table RunFilter(const std::shared_ptr<const View>& view, const RunOptions& options);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A profile is text with a meaning, and Python sees both: the text as it stands in a file, and its entries as rows, for a DataFrame or a
-// picture:
+// A profile is text with a meaning, and Python sees both: the text as it stands in a file, and its entries as rows, for
+// a DataFrame or a picture:
 //
 //     entry probe_open packed 2^22 pipeline=1 threads=1 setting=48 ns=3.2 default_ns=3.9 off_ns=6.4 noise=0.011
 //     ("probe_open", "packed", 1, 1, 4194304, "48", 3.2, 3.9, 6.4, 0.179, 0.011)
@@ -33,7 +33,8 @@ namespace {
 // ---- rows ----
 
 // loop, keys, pipeline, threads, table_bytes, setting, ns, default_ns, off_ns, gain, noise.
-using EntryTuple = std::tuple<std::string, std::string, uint32_t, uint32_t, uint64_t, std::string, double, double, double, double, double>;
+using EntryTuple = std::tuple<std::string, std::string, uint32_t, uint32_t, uint64_t, std::string, double, double,
+                              double, double, double>;
 constexpr const char* kNames[] = {"loop", "keys",       "pipeline", "threads", "table_bytes", "setting",
                                   "ns",   "default_ns", "off_ns",   "gain",    "noise"};
 
@@ -138,7 +139,8 @@ KeyClass KeysOf(const std::string& name) {
 }
 
 // loop, schedule, where it comes from: what plans make of the profile on this machine.
-std::vector<std::tuple<std::string, std::string, std::string>> LaddersOf(const PyProfile& self, const std::string& keys_name,
+std::vector<std::tuple<std::string, std::string, std::string>> LaddersOf(const PyProfile& self,
+                                                                         const std::string& keys_name,
                                                                          uint32_t pipeline) {
   const KeyClass keys = KeysOf(keys_name);
   const absl::StatusOr<Machine> host = HostMachine();
@@ -155,7 +157,8 @@ std::vector<std::tuple<std::string, std::string, std::string>> LaddersOf(const P
 
 const TuningResult& TuningOf(const PyProfile& self) {
   if (self.tuning != nullptr) return *self.tuning;
-  throw std::invalid_argument("report of a profile that was read: entries alone; accepted: one that quern.tune has made");
+  throw std::invalid_argument(
+      "report of a profile that was read: entries alone; accepted: one that quern.tune has made");
 }
 
 // ---- files ----
@@ -193,8 +196,8 @@ std::string HomeOfProfile() {
 void DefineProfileClass(nb::module_* module) {
   nb::class_<PyProfile>(*module, "Profile", "A tuning profile.")
       .def_static(
-          "parse", [](const std::string& text, const std::string& name) { return Made(Profile::Parse(text, name)); }, nb::arg("text"),
-          nb::arg("name"))
+          "parse", [](const std::string& text, const std::string& name) { return Made(Profile::Parse(text, name)); },
+          nb::arg("text"), nb::arg("name"))
       .def_static(
           "read", [](const std::string& path) { return Made(ReadProfile(path)); }, nb::arg("path"))
       .def_prop_ro("path", [](const PyProfile& self) { return self.profile->path; })
@@ -215,10 +218,14 @@ void DefineProfileClass(nb::module_* module) {
       .def("table", [](const PyProfile& self) { return TerminalReport(TuningOf(self)); })
       .def("write", &WrittenAs, nb::arg("path"), "The same as one of that file.")
       .def(
-          "merge", [](const PyProfile& self, const PyProfile& other) { return Made(MergeProfiles(*self.profile, *other.profile)); },
+          "merge",
+          [](const PyProfile& self, const PyProfile& other) {
+            return Made(MergeProfiles(*self.profile, *other.profile));
+          },
           nb::arg("other"))
       .def(
-          "diff", [](const PyProfile& self, const PyProfile& other) { return DiffProfiles(*self.profile, *other.profile); },
+          "diff",
+          [](const PyProfile& self, const PyProfile& other) { return DiffProfiles(*self.profile, *other.profile); },
           nb::arg("other"))
       .def("schema_capsule", [](const PyProfile& self) { return SchemaCapsule(TableOf(*self.profile)->fields); })
       .def("stream_capsule", [](const PyProfile& self) { return StreamCapsule(TableOf(*self.profile)); });
@@ -232,9 +239,12 @@ void DefineProfiles(nb::module_* module) {
   module->def("profile_in_use", [] { return OrNone(ProfileOfProcess()); }, "What plans go by.");
   module->def("find_profile", [] { return OrNone(FindProfile()); }, "What they go by where nothing else was said.");
   module->def(
-      "use_profile", [](const PyProfile* profile) { SetProfileOfProcess(profile == nullptr ? nullptr : profile->profile); },
+      "use_profile",
+      [](const PyProfile* profile) { SetProfileOfProcess(profile == nullptr ? nullptr : profile->profile); },
       nb::arg("profile").none());
-  module->def("profile_places", [] { return ProfilePlaces(HostSignature()); }, "Where profiles are looked for; none: QUERN_PROFILE=off.");
+  module->def(
+      "profile_places", [] { return ProfilePlaces(HostSignature()); },
+      "Where profiles are looked for; none: QUERN_PROFILE=off.");
   module->def("profile_home", &HomeOfProfile, "Where this machine's is written.");
 }
 

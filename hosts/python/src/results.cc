@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A consumer may ask for a result more than once (DuckDB asks for its schema, for its schema again, then for its rows), so that a table
-// keeps its batches and every stream of it shares them. A reader has nothing to keep: its batches are made when they are asked for,
+// A consumer may ask for a result more than once (DuckDB asks for its schema, for its schema again, then for its rows),
+// so that a table keeps its batches and every stream of it shares them. A reader has nothing to keep: its batches are
+// made when they are asked for,
 //
 //     pa.table(quern.join(.., stream=True))     get_next -> pull a batch of the probe side -> probe it -> one batch out
 //
-// on the consumer's thread. There a failure is a text and an errno, since no exception may cross C; and Ctrl-C, which Python would only see
-// when the consumer comes back, ends the stream with EINTR and is raised when Python goes on.
+// on the consumer's thread. There a failure is a text and an errno, since no exception may cross C; and Ctrl-C, which
+// Python would only see when the consumer comes back, ends the stream with EINTR and is raised when Python goes on.
 #include "results.h"
 
 #include <cerrno>
@@ -165,7 +166,8 @@ Reader::Reader(std::vector<Field> fields, Next next) : fields_(std::move(fields)
 }
 
 Table Reader::NextTable() {
-  if (is_taken_) throw std::runtime_error("reader that was given away: a stream was taken of it; accepted: one or the other");
+  if (is_taken_)
+    throw std::runtime_error("reader that was given away: a stream was taken of it; accepted: one or the other");
   const WithoutGil no_gil;
   std::optional<Batch> batch = state_->Read();
   if (!batch) return nullptr;
@@ -176,7 +178,8 @@ Table Reader::NextTable() {
 
 nb::object Reader::TakeStream() {
   if (std::exchange(is_taken_, true)) {
-    throw std::runtime_error("reader that was read before: its stream was taken; accepted: one reading, or a result without stream=True");
+    throw std::runtime_error(
+        "reader that was read before: its stream was taken; accepted: one reading, or a result without stream=True");
   }
   return StreamCapsule(fields_, [state = state_] { return state->Read(); });
 }

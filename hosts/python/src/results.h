@@ -44,14 +44,15 @@ nanobind::object StreamCapsule(const Table& table);
 // Batches that are made one after the other, each when it is asked for; read once.
 class Reader {
  public:
-  // next: the next batch; nullopt at the end. It runs without the GIL, on whatever thread reads, and is destroyed on any.
-  // It calls `pause` between two morsels, which may throw what a signal's handler raised.
+  // next: the next batch; nullopt at the end. It runs without the GIL, on whatever thread reads, and is destroyed on
+  // any. It calls `pause` between two morsels, which may throw what a signal's handler raised.
   using Pause = std::function<void()>;
   using Next = std::function<std::optional<Batch>(const Pause& pause)>;
   Reader(std::vector<Field> fields, Next next);
 
   const std::vector<Field>& fields() const { return fields_; }
-  // A table of one batch, or nullptr at the end. Called with the GIL. *Errors*: RuntimeError where a stream was taken of it.
+  // A table of one batch, or nullptr at the end. Called with the GIL. *Errors*: RuntimeError where a stream was taken
+  // of it.
   Table NextTable();
   // Hands the reader's batches to a consumer. *Errors*: RuntimeError the second time.
   nanobind::object TakeStream();

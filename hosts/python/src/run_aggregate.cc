@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// An aggregation: every thread appends morsels to groups of its own, all bring the groups together, all read them. Groups have no order.
+// An aggregation: every thread appends morsels to groups of its own, all bring the groups together, all read them.
+// Groups have no order.
 //
-// Two threads that meet the same groups make each of them twice and bring them together afterwards: nothing where groups are few, but with
-// many three to six times the work of one thread, which only more threads than that make up for. So the first 65,536 rows go into one
-// table, whose groups tell which it is, and as many three times over whether there are ever more:
+// Two threads that meet the same groups make each of them twice and bring them together afterwards: nothing where
+// groups are few, but with many three to six times the work of one thread, which only more threads than that make up
+// for. So the first 65,536 rows go into one table, whose groups tell which it is, and as many three times over whether
+// there are ever more:
 //
 //     600,000 rows,       4 groups         4 after 65,536 rows                       the others by all threads
 //     600,000 rows,  20,000 groups    19,200 after 65,536, 20,000 after 262,144      the others by all threads
-//     600,000 rows, 150,000 groups    16,384 after 65,536, 65,536 after 262,144      the others by one, of fewer than eight threads
+//     600,000 rows, 150,000 groups    16,384 after 65,536, 65,536 after 262,144      the others by one, of fewer than
+//     eight threads
 #include <utility>
 
 #include "hosts/c/quern.h"
@@ -64,7 +67,8 @@ uint32_t ThreadsAfterALook(quern_aggregate* aggregate, const View& view, Feed* f
   return GroupsSoFar(aggregate) <= groups + groups / 2 ? threads : 1;
 }
 
-void ReadGroups(quern_aggregate* aggregate, size_t num_columns, const ResultShape& descriptor, const StopFlag& stop, OrderedBatches* out) {
+void ReadGroups(quern_aggregate* aggregate, size_t num_columns, const ResultShape& descriptor, const StopFlag& stop,
+                OrderedBatches* out) {
   quern_error error;
   quern_groups* created = nullptr;
   Check(quern_groups_create(aggregate, QUERN_GROUP_RESULTS, 0, &created, &error), error);
@@ -79,7 +83,8 @@ void ReadGroups(quern_aggregate* aggregate, size_t num_columns, const ResultShap
 
 }  // namespace
 
-Table RunAggregate(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor, const RunOptions& options) {
+Table RunAggregate(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor,
+                   const RunOptions& options) {
   const Owned<quern_aggregate> aggregate = MakeAggregate(kernel, input, options);
   quern_error error;
   ArrowSchema schema = {};
@@ -88,9 +93,11 @@ Table RunAggregate(const KernelHandle& kernel, const Input& input, const ResultS
   std::vector<Field> fields = descriptor.Fields(&schema);
   Feed feed(input.view->source());
   const uint32_t threads = ThreadsFor(*input.view, options.threads);
-  AppendAndFinalise(kCalls, aggregate.get(), *input.view, &feed, ThreadsAfterALook(aggregate.get(), *input.view, &feed, threads));
+  AppendAndFinalise(kCalls, aggregate.get(), *input.view, &feed,
+                    ThreadsAfterALook(aggregate.get(), *input.view, &feed, threads));
   OrderedBatches out;
-  RunWorkers(threads, [&](uint32_t, const StopFlag& stop) { ReadGroups(aggregate.get(), num_columns, descriptor, stop, &out); });
+  RunWorkers(threads,
+             [&](uint32_t, const StopFlag& stop) { ReadGroups(aggregate.get(), num_columns, descriptor, stop, &out); });
   return MakeTable(std::move(fields), out.Take());
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A filter is a view and nothing else: its rows are gathered morsel by morsel, by any thread, and put back into the order of the source.
+// A filter is a view and nothing else: its rows are gathered morsel by morsel, by any thread, and put back into the
+// order of the source.
 #include <utility>
 
 #include "operator_parts.h"
@@ -23,15 +24,16 @@ Table RunFilter(const std::shared_ptr<const View>& view, const RunOptions& optio
 
 std::unique_ptr<Reader> ReadFilter(const std::shared_ptr<const View>& view) {
   const auto feed = std::make_shared<Feed>(view->source());
-  return std::make_unique<Reader>(view->output_fields(),
-                                  [view, feed, room = RowRoom()](const Reader::Pause& pause) mutable -> std::optional<Batch> {
-                                    while (std::optional<Feed::Morsel> morsel = feed->Next()) {
-                                      pause();
-                                      Batch batch = view->Gather(std::move(morsel->batch), &room);
-                                      if (batch.num_rows > 0) return batch;
-                                    }
-                                    return std::nullopt;
-                                  });
+  return std::make_unique<Reader>(
+      view->output_fields(),
+      [view, feed, room = RowRoom()](const Reader::Pause& pause) mutable -> std::optional<Batch> {
+        while (std::optional<Feed::Morsel> morsel = feed->Next()) {
+          pause();
+          Batch batch = view->Gather(std::move(morsel->batch), &room);
+          if (batch.num_rows > 0) return batch;
+        }
+        return std::nullopt;
+      });
 }
 
 }  // namespace quern::python

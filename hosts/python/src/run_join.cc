@@ -6,8 +6,9 @@
 //     probe       morsels of the probe side       each with the number of its rows' place: 0, 1, 2, ..
 //     unmatched   build rows that come out alone  right, full, right_semi, right_anti; behind all others
 //
-// A prober gives the matches of its morsel in the order of the probe rows, so that batches sorted by the number of their morsel are the
-// result in the order of the probe side, whoever made them. A reader does the third step batch by batch, as it is asked.
+// A prober gives the matches of its morsel in the order of the probe rows, so that batches sorted by the number of
+// their morsel are the result in the order of the probe side, whoever made them. A reader does the third step batch by
+// batch, as it is asked.
 #include <limits>
 #include <optional>
 #include <utility>
@@ -20,18 +21,19 @@ namespace {
 
 constexpr uint64_t kAtTheEnd = std::numeric_limits<uint64_t>::max();
 
-constexpr AppendCalls<quern_join, quern_appender> kCalls = {quern_join_append_arrow_rows, quern_appender_create,
-                                                            quern_appender_destroy,       quern_appender_append_arrow_rows,
-                                                            quern_appender_finish,        quern_join_finalise_shared};
+constexpr AppendCalls<quern_join, quern_appender> kCalls = {
+    quern_join_append_arrow_rows,     quern_appender_create, quern_appender_destroy,
+    quern_appender_append_arrow_rows, quern_appender_finish, quern_join_finalise_shared};
 
-Owned<quern_join> MakeJoin(const KernelHandle& kernel, const Input& build, const Input& probe, const RunOptions& options) {
+Owned<quern_join> MakeJoin(const KernelHandle& kernel, const Input& build, const Input& probe,
+                           const RunOptions& options) {
   quern_error error;
   quern_join* join = nullptr;
   Check(quern_join_create(kernel.get(), options.memory_limit, &join, &error), error);
   Owned<quern_join> owned(join, quern_join_destroy);
   const SchemaOfView build_schema(*build.view), probe_schema(*probe.view);
-  Check(quern_join_bind_arrow(join, build_schema.get(), build.keys.data(), build.payload.data(), probe_schema.get(), probe.keys.data(),
-                              probe.payload.data(), &error),
+  Check(quern_join_bind_arrow(join, build_schema.get(), build.keys.data(), build.payload.data(), probe_schema.get(),
+                              probe.keys.data(), probe.payload.data(), &error),
         error);
   return owned;
 }
@@ -138,14 +140,16 @@ struct JoinReading {
 
 }  // namespace
 
-Table RunJoin(const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& descriptor, const RunOptions& options) {
+Table RunJoin(const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& descriptor,
+              const RunOptions& options) {
   const Owned<quern_join> join = MakeJoin(kernel, build, probe, options);
   std::vector<Field> fields = FieldsOf(join.get(), descriptor);
   BuildTable(join.get(), *build.view, options.threads);
   const uint32_t threads = std::max(ThreadsFor(*probe.view, options.threads), ThreadsFor(*build.view, options.threads));
   const size_t num_columns = NumColumns(join.get());
   std::vector<std::unique_ptr<Prober>> probers;
-  for (uint32_t i = 0; i < std::max(threads, 1U); ++i) probers.push_back(std::make_unique<Prober>(join.get(), num_columns));
+  for (uint32_t i = 0; i < std::max(threads, 1U); ++i)
+    probers.push_back(std::make_unique<Prober>(join.get(), num_columns));
   OrderedBatches out;
   const ProbeWork work{descriptor, &out};
   Feed feed(probe.view->source());
@@ -163,13 +167,14 @@ Table RunJoin(const KernelHandle& kernel, const Input& build, const Input& probe
   return MakeTable(std::move(fields), out.Take());
 }
 
-std::unique_ptr<Reader> ReadJoin(const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& descriptor,
-                                 const RunOptions& options) {
+std::unique_ptr<Reader> ReadJoin(const KernelHandle& kernel, const Input& build, const Input& probe,
+                                 const ResultShape& descriptor, const RunOptions& options) {
   Owned<quern_join> join = MakeJoin(kernel, build, probe, options);
   std::vector<Field> fields = FieldsOf(join.get(), descriptor);
   BuildTable(join.get(), *build.view, options.threads);
   const auto reading = std::make_shared<JoinReading>(std::move(join), probe, descriptor);
-  return std::make_unique<Reader>(std::move(fields), [reading](const Reader::Pause& pause) { return reading->Next(pause); });
+  return std::make_unique<Reader>(std::move(fields),
+                                  [reading](const Reader::Pause& pause) { return reading->Next(pause); });
 }
 
 }  // namespace quern::python

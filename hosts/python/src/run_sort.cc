@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sort: every thread appends morsels, all sort, all read. A reader is told where its rows stand among all, which puts batches in order:
+// A sort: every thread appends morsels, all sort, all read. A reader is told where its rows stand among all, which puts
+// batches in order:
 //
-//     thread 0   rows 0 .. 65535, 131072 .. 196607        thread 1   65536 .. 131071        ->  batches 0, 65536, 131072
+//     thread 0   rows 0 .. 65535, 131072 .. 196607        thread 1   65536 .. 131071        ->  batches 0, 65536,
+//     131072
 #include <utility>
 
 #include "hosts/c/quern.h"
@@ -10,9 +12,9 @@
 namespace quern::python {
 namespace {
 
-constexpr AppendCalls<quern_sort, quern_sort_appender> kCalls = {quern_sort_append_arrow_rows, quern_sort_appender_create,
-                                                                 quern_sort_appender_destroy,  quern_sort_appender_append_arrow_rows,
-                                                                 quern_sort_appender_finish,   quern_sort_finalise_shared};
+constexpr AppendCalls<quern_sort, quern_sort_appender> kCalls = {
+    quern_sort_append_arrow_rows,          quern_sort_appender_create, quern_sort_appender_destroy,
+    quern_sort_appender_append_arrow_rows, quern_sort_appender_finish, quern_sort_finalise_shared};
 
 Owned<quern_sort> MakeSort(const KernelHandle& kernel, const Input& input, const RunOptions& options) {
   quern_error error;
@@ -24,7 +26,8 @@ Owned<quern_sort> MakeSort(const KernelHandle& kernel, const Input& input, const
   return owned;
 }
 
-void ReadSorted(quern_sort* sort, size_t num_columns, const ResultShape& descriptor, const StopFlag& stop, OrderedBatches* out) {
+void ReadSorted(quern_sort* sort, size_t num_columns, const ResultShape& descriptor, const StopFlag& stop,
+                OrderedBatches* out) {
   quern_error error;
   quern_sorted* created = nullptr;
   Check(quern_sorted_create(sort, 0, &created, &error), error);
@@ -40,7 +43,8 @@ void ReadSorted(quern_sort* sort, size_t num_columns, const ResultShape& descrip
 
 }  // namespace
 
-Table RunSort(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor, const RunOptions& options) {
+Table RunSort(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor,
+              const RunOptions& options) {
   const Owned<quern_sort> sort = MakeSort(kernel, input, options);
   quern_error error;
   ArrowSchema schema = {};

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Arrow PyCapsule interface: an object answers __arrow_c_stream__() with a capsule around an ArrowArrayStream, which is moved out of
-// it; a single batch may answer __arrow_c_array__() with two capsules, a schema and an array. Streams come first, since objects that have
-// both (pyarrow.RecordBatch) mean the same by both.
+// The Arrow PyCapsule interface: an object answers __arrow_c_stream__() with a capsule around an ArrowArrayStream,
+// which is moved out of it; a single batch may answer __arrow_c_array__() with two capsules, a schema and an array.
+// Streams come first, since objects that have both (pyarrow.RecordBatch) mean the same by both.
 //
-// A stream of a table in memory hands out its chunks without a copy: collecting 6,000,000 rows of a Polars frame takes microseconds.
-// Streams of readers and of lazy relations compute or read when they are asked, for which some take the GIL; it is never held here.
+// A stream of a table in memory hands out its chunks without a copy: collecting 6,000,000 rows of a Polars frame takes
+// microseconds. Streams of readers and of lazy relations compute or read when they are asked, for which some take the
+// GIL; it is never held here.
 #include "source.h"
 
 #include <nanobind/stl/string.h>
@@ -29,7 +30,8 @@ Struct* InCapsule(const nb::object& capsule, const char* name) {
   return pointer;
 }
 
-// A producer that is written in Python may be where the signal's handler runs, and then its KeyboardInterrupt has become a text.
+// A producer that is written in Python may be where the signal's handler runs, and then its KeyboardInterrupt has
+// become a text.
 void RaiseInterrupt(const std::string& text) {
   if (text.find("KeyboardInterrupt") == std::string::npos) return;
   const nb::gil_scoped_acquire gil;
@@ -57,8 +59,9 @@ Source::Source(nb::handle object, std::string what) : what_(std::move(what)) {
 
 void Source::Refuse(nb::handle object) const {
   const std::string type = nb::cast<std::string>(object.type().attr("__name__"));
-  const std::string text = "no Arrow data in " + what_ + ": an object of type " + type +
-                           "; accepted: objects with __arrow_c_stream__ or __arrow_c_array__, as tables of pyarrow, Polars, pandas, DuckDB";
+  const std::string text =
+      "no Arrow data in " + what_ + ": an object of type " + type +
+      "; accepted: objects with __arrow_c_stream__ or __arrow_c_array__, as tables of pyarrow, Polars, pandas, DuckDB";
   throw nb::type_error(text.c_str());
 }
 
@@ -96,7 +99,8 @@ void Source::OpenArray(nb::handle object) {
 void Source::TakeFields(const ArrowSchema& schema) {
   const std::string format = schema.format == nullptr ? "" : schema.format;
   if (format != "+s") {
-    throw std::invalid_argument("no table in " + what_ + ": Arrow format " + format + "; accepted: +s, rows made of columns");
+    throw std::invalid_argument("no table in " + what_ + ": Arrow format " + format +
+                                "; accepted: +s, rows made of columns");
   }
   for (int64_t i = 0; i < schema.n_children; ++i) fields_.push_back(FieldOf(*schema.children[i]));
 }
@@ -124,7 +128,8 @@ void Source::Collect() {
 }
 
 bool Source::HasNulls(size_t column) const {
-  return std::any_of(batches_.begin(), batches_.end(), [column](const Batch& batch) { return python::HasNulls(batch.columns[column]); });
+  return std::any_of(batches_.begin(), batches_.end(),
+                     [column](const Batch& batch) { return python::HasNulls(batch.columns[column]); });
 }
 
 std::optional<Batch> Feed::NextBatch() {

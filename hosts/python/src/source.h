@@ -22,8 +22,8 @@ constexpr int64_t kMorselRows = 65536;
 class Source {
  public:
   // May be destroyed on any thread, with the GIL or without.
-  // `what` is the argument that it was given as, for errors. *Errors*: TypeError for an object of another kind, ValueError for a producer
-  // whose rows are not made of columns, RuntimeError with the producer's own text.
+  // `what` is the argument that it was given as, for errors. *Errors*: TypeError for an object of another kind,
+  // ValueError for a producer whose rows are not made of columns, RuntimeError with the producer's own text.
   Source(nanobind::handle object, std::string what);
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
@@ -32,7 +32,8 @@ class Source {
   const std::string& what() const { return what_; }
   const std::vector<Field>& fields() const { return fields_; }
 
-  // Takes all batches; once. *Cost*: none of its own for a table in memory. *Threads*: called with the GIL; Ctrl-C ends it.
+  // Takes all batches; once. *Cost*: none of its own for a table in memory. *Threads*: called with the GIL; Ctrl-C ends
+  // it.
   void Collect();
   bool is_collected() const { return is_collected_; }
   const std::vector<Batch>& batches() const { return batches_; }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user writes in Python is what a user writes on the command line, so that one parser reads both: tools/quern/*_text.cc, compiled
-// into this module. Here its answers become tuples and dictionaries, which the Python layer resolves against the columns:
+// What a user writes in Python is what a user writes on the command line, so that one parser reads both:
+// tools/quern/*_text.cc, compiled into this module. Here its answers become tuples and dictionaries, which the Python
+// layer resolves against the columns:
 //
 //     parse_sort_keys("by", "day desc nulls first, name")  ->  [("day", "", True, True), ("name", "", False, False)]
-//     parse_where("where", "x > 5 and s like 'a%'")        ->  {"kind": "and", "children": [{"kind": "compare", "column": ("x", ""), ..
+//     parse_where("where", "x > 5 and s like 'a%'")        ->  {"kind": "and", "children": [{"kind": "compare",
+//     "column": ("x", ""), ..
 //
-// Texts of constants are bytes, since x'ff' is one. Errors are the parser's, with the argument's name in place of the option's.
+// Texts of constants are bytes, since x'ff' is one. Errors are the parser's, with the argument's name in place of the
+// option's.
 #include "texts.h"
 
 #include <nanobind/stl/string.h>
@@ -56,13 +59,15 @@ const char* SignOf(Comparison op) {
 
 nb::list ParseNames(const std::string& what, const std::string& text) {
   nb::list list;
-  for (const cli::NameText& name : Value(cli::ParseNames(what, text))) list.append(nb::make_tuple(name.whole, name.side, name.name));
+  for (const cli::NameText& name : Value(cli::ParseNames(what, text)))
+    list.append(nb::make_tuple(name.whole, name.side, name.name));
   return list;
 }
 
 nb::list ParseKeys(const std::string& what, const std::string& text) {
   nb::list list;
-  for (const cli::KeyText& key : Value(cli::ParseKeys(what, text))) list.append(nb::make_tuple(key.name, key.collation));
+  for (const cli::KeyText& key : Value(cli::ParseKeys(what, text)))
+    list.append(nb::make_tuple(key.name, key.collation));
   return list;
 }
 
@@ -92,7 +97,8 @@ nb::list ParseSortKeys(const std::string& what, const std::string& text) {
 
 nb::list ParseWindows(const std::string& what, const std::string& text) {
   nb::list list;
-  for (const cli::WindowText& window : Value(cli::ParseWindows(what, text))) list.append(nb::make_tuple(window.text, window.name));
+  for (const cli::WindowText& window : Value(cli::ParseWindows(what, text)))
+    list.append(nb::make_tuple(window.text, window.name));
   return list;
 }
 
@@ -156,7 +162,9 @@ nb::dict WhereDict(const cli::ConditionText& condition) {
   return WhereDict(where);
 }
 
-nb::dict ParseWhere(const std::string& what, const std::string& text) { return WhereDict(Value(cli::ParseWhere(what, text))); }
+nb::dict ParseWhere(const std::string& what, const std::string& text) {
+  return WhereDict(Value(cli::ParseWhere(what, text)));
+}
 
 // ---- aggregates ----
 
@@ -165,7 +173,8 @@ nb::list ParseAggregates(const std::string& what, const std::string& text) {
   for (const cli::AggregateText& aggregate : Value(cli::ParseAggregates(what, text))) {
     nb::dict dict;
     nb::list arguments;
-    for (const cli::KeyText& argument : aggregate.arguments) arguments.append(nb::make_tuple(argument.name, argument.collation));
+    for (const cli::KeyText& argument : aggregate.arguments)
+      arguments.append(nb::make_tuple(argument.name, argument.collation));
     dict["function"] = std::string(RowOf(aggregate.function).text);
     dict["arguments"] = arguments;
     dict["quantile"] = aggregate.quantile;
@@ -179,7 +188,8 @@ nb::list ParseAggregates(const std::string& what, const std::string& text) {
 
 // ---- types ----
 
-std::string TypeText(const std::string& format, const std::string& dictionary, const std::string& collation, bool nullable) {
+std::string TypeText(const std::string& format, const std::string& dictionary, const std::string& collation,
+                     bool nullable) {
   ArrowSchema schema = {};
   ExportSchema({{"", format, dictionary, nullable, false}}, &schema);
   absl::StatusOr<ColumnType> type = TypeOfArrow(*schema.children[0]);
@@ -204,25 +214,29 @@ void DefineTexts(nb::module_* module) {
   module->def("parse_keys", ParseKeys, nb::arg("what"), nb::arg("text"),
               nb::sig("def parse_keys(what: str, text: str) -> list[tuple[str, str]]"), "[(name, collation), ..].");
   module->def("parse_key_pairs", ParseKeyPairs, nb::arg("what"), nb::arg("text"),
-              nb::sig("def parse_key_pairs(what: str, text: str) -> list[tuple[str, str, str]]"), "[(probe, build, collation), ..].");
+              nb::sig("def parse_key_pairs(what: str, text: str) -> list[tuple[str, str, str]]"),
+              "[(probe, build, collation), ..].");
   module->def("parse_comparisons", ParseComparisons, nb::arg("what"), nb::arg("text"),
-              nb::sig("def parse_comparisons(what: str, text: str) -> list[tuple[str, str, str]]"), "[(probe, sign, build), ..].");
+              nb::sig("def parse_comparisons(what: str, text: str) -> list[tuple[str, str, str]]"),
+              "[(probe, sign, build), ..].");
   module->def("parse_sort_keys", ParseSortKeys, nb::arg("what"), nb::arg("text"),
               nb::sig("def parse_sort_keys(what: str, text: str) -> list[tuple[str, str, bool, bool]]"),
               "[(name, collation, descending, nulls_first), ..].");
   module->def("parse_windows", ParseWindows, nb::arg("what"), nb::arg("text"),
               nb::sig("def parse_windows(what: str, text: str) -> list[tuple[str, str]]"), "[(function, name), ..].");
   module->def("parse_where", ParseWhere, nb::arg("what"), nb::arg("text"),
-              nb::sig("def parse_where(what: str, text: str) -> dict[str, typing.Any]"), "The tree of a condition, as dictionaries.");
+              nb::sig("def parse_where(what: str, text: str) -> dict[str, typing.Any]"),
+              "The tree of a condition, as dictionaries.");
   module->def("parse_aggregates", ParseAggregates, nb::arg("what"), nb::arg("text"),
               nb::sig("def parse_aggregates(what: str, text: str) -> list[dict[str, typing.Any]]"),
               "The calls of a list, as dictionaries.");
-  module->def("type_text", TypeText, nb::arg("format"), nb::arg("dictionary"), nb::arg("collation"), nb::arg("nullable"),
-              "A type as a spec writes it; \"\" where no kernel reads the Arrow format.");
+  module->def("type_text", TypeText, nb::arg("format"), nb::arg("dictionary"), nb::arg("collation"),
+              nb::arg("nullable"), "A type as a spec writes it; \"\" where no kernel reads the Arrow format.");
   module->def(
       "quote_name", [](const std::string& name) { return cli::QuoteName(name); }, nb::arg("name"),
       "The name as a list wants it: in double quotes where it needs them.");
-  module->def("unknown_word", UnknownWord, nb::arg("noun"), nb::arg("value"), nb::arg("accepted"), "The text of an error.");
+  module->def("unknown_word", UnknownWord, nb::arg("noun"), nb::arg("value"), nb::arg("accepted"),
+              "The text of an error.");
 }
 
 }  // namespace quern::python

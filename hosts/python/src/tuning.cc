@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measuring takes seconds or minutes on threads of its own, and Python wants to hear of it meanwhile: a bar that moves, and Ctrl-C. So, as
-// for operators (workers.cc), the calling thread does not measure, it waits, and looks in every 20 ms with the GIL:
+// Measuring takes seconds or minutes on threads of its own, and Python wants to hear of it meanwhile: a bar that moves,
+// and Ctrl-C. So, as for operators (workers.cc), the calling thread does not measure, it waits, and looks in every 20
+// ms with the GIL:
 //
 //     measuring     probe_open word 16 MiB .. stop? .. update_open word 16 MiB .. stop? ..
 //     caller        wait 20 ms, signals, tick("probe_open word 16 MiB"), wait 20 ms, ..
 //
-// To look in costs some microseconds in 20 ms, and on one core of two nothing that is measured. What differs from operators is the end: an
-// operator's half a result is worth nothing, but of a tuning what has been measured is, so that Ctrl-C ends it and it answers; a second
-// Ctrl-C is raised.
+// To look in costs some microseconds in 20 ms, and on one core of two nothing that is measured. What differs from
+// operators is the end: an operator's half a result is worth nothing, but of a tuning what has been measured is, so
+// that Ctrl-C ends it and it answers; a second Ctrl-C is raised.
 #include "tuning.h"
 
 #include <nanobind/stl/string.h>
@@ -95,7 +96,8 @@ bool IsKeyboardInterrupt(const std::exception_ptr& raised) {
   }
 }
 
-// Called with the GIL, which is released meanwhile. *Errors*: what measure throws, what tick or a signal's handler raises.
+// Called with the GIL, which is released meanwhile. *Errors*: what measure throws, what tick or a signal's handler
+// raises.
 void RunWatched(const nb::object& tick, Interrupt interrupt, const std::function<void(Watch*)>& measure) {
   Watch watch;
   std::exception_ptr raised;
@@ -177,8 +179,8 @@ void DefineTuning(nb::module_* module) {
         options.start = kept.get();
         return TuneWatched(std::move(options), tick);
       },
-      nb::arg("specs"), nb::arg("effort"), nb::arg("budget"), nb::arg("threads"), nb::arg("max_bytes"), nb::arg("start").none(),
-      nb::arg("tick").none());
+      nb::arg("specs"), nb::arg("effort"), nb::arg("budget"), nb::arg("threads"), nb::arg("max_bytes"),
+      nb::arg("start").none(), nb::arg("tick").none());
 }
 
 }  // namespace quern::python

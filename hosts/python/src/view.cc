@@ -3,9 +3,10 @@
 //
 //     quern.aggregate(t, by="k", aggs="count(*) filter (where x > 5)", where="day < 1998-09-02")       t: k, x, day
 //
-// the view makes column 3 of column 1 (the test x > 5), selects rows by a test of column 2, and lets columns 0 and 3 out. A morsel of
-// 65,536 rows goes through at once, by whichever thread has taken it: casts and tests first, then the condition. The rows that meet it stay
-// where they are: their numbers go to the kernel beside the columns. Only a filter, whose rows are the result, gathers them.
+// the view makes column 3 of column 1 (the test x > 5), selects rows by a test of column 2, and lets columns 0 and 3
+// out. A morsel of 65,536 rows goes through at once, by whichever thread has taken it: casts and tests first, then the
+// condition. The rows that meet it stay where they are: their numbers go to the kernel beside the columns. Only a
+// filter, whose rows are the result, gathers them.
 #include "view.h"
 
 #include <algorithm>
@@ -95,7 +96,8 @@ void View::SetOutput(std::vector<uint32_t> columns) {
 Taken View::Take(Batch batch, RowRoom* room) const {
   for (const auto& step : steps_) {
     const Cast* const cast = std::get_if<Cast>(&step);
-    if (cast != nullptr) batch.columns.push_back(CastColumn(batch.columns[cast->column], fields_[cast->column], cast->format));
+    if (cast != nullptr)
+      batch.columns.push_back(CastColumn(batch.columns[cast->column], fields_[cast->column], cast->format));
     else batch.columns.push_back(BitColumn(std::get<Test>(step).Bits(batch), batch.num_rows));
   }
   Taken taken{{batch.num_rows, {}}, nullptr, static_cast<uint64_t>(batch.num_rows)};

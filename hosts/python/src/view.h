@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The columns of a source that an operator reads, some of them made on the way, and which of their rows meet a condition.
+// The columns of a source that an operator reads, some of them made on the way, and which of their rows meet a
+// condition.
 #ifndef QUERN_HOSTS_PYTHON_SRC_VIEW_H_
 #define QUERN_HOSTS_PYTHON_SRC_VIEW_H_
 
@@ -24,8 +25,9 @@ class Test {
   Test(const KernelHandle& kernel, const std::vector<Field>& fields, const std::vector<uint32_t>& columns);
 
   // *Threads*: any.
-  uint64_t Select(const Batch& batch, uint32_t* rows) const;  // writes the rows where it holds, and answers how many they are
-  std::vector<uint8_t> Bits(const Batch& batch) const;        // a bitmap of them
+  uint64_t Select(const Batch& batch,
+                  uint32_t* rows) const;                // writes the rows where it holds, and answers how many they are
+  std::vector<uint8_t> Bits(const Batch& batch) const;  // a bitmap of them
 
  private:
   Batch Input(const Batch& batch) const;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work without the GIL, and what becomes of a thread that comes back from it when the interpreter is ending.
 //
-// CPython before 3.14 ends a daemon thread that wants the GIL back by pthread_exit, which unwinds; that cannot pass a destructor, and the
-// process aborts. So such a thread sleeps instead, as it does from 3.14 on. It is a daemon's: all others were waited for.
+// CPython before 3.14 ends a daemon thread that wants the GIL back by pthread_exit, which unwinds; that cannot pass a
+// destructor, and the process aborts. So such a thread sleeps instead, as it does from 3.14 on. It is a daemon's: all
+// others were waited for.
 #ifndef QUERN_HOSTS_PYTHON_SRC_WITHOUT_GIL_H_
 #define QUERN_HOSTS_PYTHON_SRC_WITHOUT_GIL_H_
 

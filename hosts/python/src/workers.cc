@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python runs signal handlers in its main thread, between two of its own instructions; a call that computes for a minute would keep Ctrl-C
-// waiting for a minute. So the calling thread does not compute: it waits, and every 20 ms takes the GIL and asks for signals.
+// Python runs signal handlers in its main thread, between two of its own instructions; a call that computes for a
+// minute would keep Ctrl-C waiting for a minute. So the calling thread does not compute: it waits, and every 20 ms
+// takes the GIL and asks for signals.
 //
-//     caller     wait 20 ms, PyErr_CheckSignals, wait 20 ms, .. (KeyboardInterrupt: stop = true, wait for the threads, raise)
-//     thread 0   morsel, stop?, morsel, stop?, ..
-//     thread 1   morsel, stop?, ..
+//     caller     wait 20 ms, PyErr_CheckSignals, wait 20 ms, .. (KeyboardInterrupt: stop = true, wait for the threads,
+//     raise) thread 0   morsel, stop?, morsel, stop?, .. thread 1   morsel, stop?, ..
 //
-// A morsel is 65,536 rows, a few milliseconds at most. In threads other than the main one the question is answered with no at once. A bar
-// that shows how far the work is (quern/_progress.py) is drawn at the same moments, by the same thread.
+// A morsel is 65,536 rows, a few milliseconds at most. In threads other than the main one the question is answered with
+// no at once. A bar that shows how far the work is (quern/_progress.py) is drawn at the same moments, by the same
+// thread.
 #include "workers.h"
 #include "errors.h"
 #include "without_gil.h"

@@ -14,14 +14,16 @@ namespace quern::python {
 // Set when the work is to end early: a thread failed, or the user pressed Ctrl-C.
 using StopFlag = std::atomic<bool>;
 
-// Calls work(thread, stop) by `threads` threads at once and waits for all; 0: by the calling thread, which sees no signals meanwhile, for
-// work of some milliseconds at most. *Threads*: called with the GIL, which is released meanwhile.
-// *Errors*: the first exception of a thread that is no consequence of another one, or what a signal handler of Python raised; all threads
-// have ended then.
+// Calls work(thread, stop) by `threads` threads at once and waits for all; 0: by the calling thread, which sees no
+// signals meanwhile, for work of some milliseconds at most. *Threads*: called with the GIL, which is released
+// meanwhile.
+// *Errors*: the first exception of a thread that is no consequence of another one, or what a signal handler of Python
+// raised; all threads have ended then.
 void RunWorkers(uint32_t threads, const std::function<void(uint32_t thread, const StopFlag& stop)>& work);
 
-// While it lives, whoever waits for work on this thread calls `tick` now and then (each 20 ms), with the GIL; what tick raises ends the
-// work, as Ctrl-C does. tick itself may call for work, which is not watched. *Threads*: made and destroyed with the GIL. Not owned: tick.
+// While it lives, whoever waits for work on this thread calls `tick` now and then (each 20 ms), with the GIL; what tick
+// raises ends the work, as Ctrl-C does. tick itself may call for work, which is not watched. *Threads*: made and
+// destroyed with the GIL. Not owned: tick.
 class Ticks {
  public:
   explicit Ticks(nanobind::handle tick);
@@ -33,7 +35,8 @@ class Ticks {
   nanobind::handle outer_;
 };
 
-// Lets Python look at signals, at most every 20 ms. Called without the GIL, on a Python thread. *Errors*: as RunWorkers.
+// Lets Python look at signals, at most every 20 ms. Called without the GIL, on a Python thread. *Errors*: as
+// RunWorkers.
 class SignalCheck {
  public:
   void operator()();

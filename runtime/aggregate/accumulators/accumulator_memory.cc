@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces of memory for states that grow: sets of distinct values, lists of strings, copies of minima. A thread may hold millions of them,
-// of which most stay tiny and a few become huge, so a general allocator's header of 16 bytes and its lock would both be felt.
+// Pieces of memory for states that grow: sets of distinct values, lists of strings, copies of minima. A thread may hold
+// millions of them, of which most stay tiny and a few become huge, so a general allocator's header of 16 bytes and its
+// lock would both be felt.
 //
-// Pieces are powers of two. A list that doubles from 16 to 64 bytes takes three pieces and gives back the first two, which the next group's
-// list begins with; what is given back is kept in a stack per size, each piece holding the address of the one below it:
+// Pieces are powers of two. A list that doubles from 16 to 64 bytes takes three pieces and gives back the first two,
+// which the next group's list begins with; what is given back is kept in a stack per size, each piece holding the
+// address of the one below it:
 //
 //     Take(20)  -> a piece of 32        free_[5]: nothing      32 bytes are cut off the current chunk of 4096
 //     GiveBack  -> the piece is free    free_[5]: * -> nullptr
 //     Take(30)  -> the same piece       free_[5]: nothing
 //
-// Small pieces are cut off chunks of 4096 bytes, front to back; what is left of a chunk that is too short for the next piece, 48 bytes say,
-// becomes free pieces of 32 and 16. Larger pieces come from the arena as they are. Nothing goes back to the system before the end, and so
-// the memory in use is at most twice what the largest sizes of all states together would take.
+// Small pieces are cut off chunks of 4096 bytes, front to back; what is left of a chunk that is too short for the next
+// piece, 48 bytes say, becomes free pieces of 32 and 16. Larger pieces come from the arena as they are. Nothing goes
+// back to the system before the end, and so the memory in use is at most twice what the largest sizes of all states
+// together would take.
 #include <algorithm>
 #include <bit>
 #include <string>
@@ -33,11 +36,14 @@ constexpr uint64_t kLargestPieceBytes = uint64_t{1} << 47;  // the address space
 
 AccumulatorMemory::AccumulatorMemory(std::shared_ptr<MemoryBudget> budget) : arena_(std::move(budget), true) {}
 
-uint64_t AccumulatorMemory::PieceBytes(uint64_t bytes) { return std::bit_ceil(std::clamp(bytes, kSmallestPieceBytes, uint64_t{1} << 63)); }
+uint64_t AccumulatorMemory::PieceBytes(uint64_t bytes) {
+  return std::bit_ceil(std::clamp(bytes, kSmallestPieceBytes, uint64_t{1} << 63));
+}
 
 absl::StatusOr<uint8_t*> AccumulatorMemory::Take(uint64_t bytes) {
   if (bytes > kLargestPieceBytes) {
-    return absl::ResourceExhaustedError("out of memory: " + std::to_string(bytes) + " bytes asked; accepted: what the system has free");
+    return absl::ResourceExhaustedError("out of memory: " + std::to_string(bytes) +
+                                        " bytes asked; accepted: what the system has free");
   }
   const uint64_t piece_bytes = PieceBytes(bytes);
   uint8_t*& free = free_[std::countr_zero(piece_bytes)];

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// approx_count_distinct: HyperLogLog (Flajolet, Fusy, Gandouet, Meunier, AofA 2007). A value's hash picks one of 4096 registers by its top
-// 12 bits and has there a rank, the place of the first 1 in the other bits; a register keeps the highest. Among 1000 values that meet one
-// register a rank of 10 is to be expected, so the ranks tell how many different values there were. The standard error is
-// 1.04 / sqrt(4096) = 1.6 %.
+// approx_count_distinct: HyperLogLog (Flajolet, Fusy, Gandouet, Meunier, AofA 2007). A value's hash picks one of 4096
+// registers by its top 12 bits and has there a rank, the place of the first 1 in the other bits; a register keeps the
+// highest. Among 1000 values that meet one register a rank of 10 is to be expected, so the ranks tell how many
+// different values there were. The standard error is 1.04 / sqrt(4096) = 1.6 %.
 //
 //     hash 0000 0000 0101 | 0001 1..    register 5, rank 4
 //
-// 4096 bytes are too much for each of a million groups of which most see few values, so a state begins with a list, as HyperLogLog++ does
-// (Heule, Nunkesser, Hall, EDBT 2013): an open-addressing table of 4 to 128 entries (register, rank), and the registers from the 65th on.
+// 4096 bytes are too much for each of a million groups of which most see few values, so a state begins with a list, as
+// HyperLogLog++ does (Heule, Nunkesser, Hall, EDBT 2013): an open-addressing table of 4 to 128 entries (register,
+// rank), and the registers from the 65th on.
 //
 //     values     0       1-2    3-4    5-8    ..   33-64    65 and more registers met
 //     bytes      0       16     32     64     ..   512      4096
 //
-// The number is estimated from how many registers have each rank, by the formula of Ertl ("New cardinality estimation algorithms for
-// HyperLogLog sketches", 2017, algorithm 6). It needs no table of biases and no threshold between linear counting and the raw estimate:
-// for few values it is linear counting, and it is unbiased where the original one is 1 to 3 % off, between 2 and 5 times 4096.
+// The number is estimated from how many registers have each rank, by the formula of Ertl ("New cardinality estimation
+// algorithms for HyperLogLog sketches", 2017, algorithm 6). It needs no table of biases and no threshold between linear
+// counting and the raw estimate: for few values it is linear counting, and it is unbiased where the original one is 1
+// to 3 % off, between 2 and 5 times 4096.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -34,7 +36,8 @@ constexpr uint32_t kRankBits = 64 - kRegisterBits;
 constexpr uint32_t kHighestRank = kRankBits + 1;  // of 52 zeros
 constexpr uint32_t kMostEntries = 64;
 
-// Either entries (register + 1) << 8 | rank, 0 for none, in a power of two of slots at most half taken; or the registers.
+// Either entries (register + 1) << 8 | rank, 0 for none, in a power of two of slots at most half taken; or the
+// registers.
 struct Sketch {
   Piece piece;
   uint32_t num_entries;
@@ -93,7 +96,8 @@ absl::Status MakeDense(Sketch* sketch, AccumulatorMemory* memory) {
 absl::Status GrowSparse(Sketch* sketch, AccumulatorMemory* memory) {
   if (sketch->num_entries == kMostEntries) return MakeDense(sketch, memory);
   if (2 * (sketch->num_entries + 1) <= sketch->num_slots()) return absl::OkStatus();
-  QUERN_ASSIGN_OR_RETURN(Sketch larger, EmptySketch(std::max<uint64_t>(16, 2 * sketch->piece.capacity_bytes), false, memory));
+  QUERN_ASSIGN_OR_RETURN(Sketch larger,
+                         EmptySketch(std::max<uint64_t>(16, 2 * sketch->piece.capacity_bytes), false, memory));
   ForEachRegister(*sketch, [&](uint32_t r, uint32_t rank) { SetEntry(&larger, FindSlot(larger, r), r, rank); });
   larger.num_entries = sketch->num_entries;
   sketch->piece.GiveBack(memory);
@@ -138,13 +142,14 @@ absl::Status RaiseBlock(const ValueRows& values, CollationRule rule, uint32_t wi
       const auto* const sketch = StateAt<Sketch>(values.states[next]);
       __builtin_prefetch(sketch->piece.data + (sketch->is_dense != 0 ? RegisterOfHash(hashes[next]) : 0));
     }
-    QUERN_RETURN_IF_ERROR(Raise(StateAt<Sketch>(values.states[i]), RegisterOfHash(hashes[i]), RankOfHash(hashes[i]), memory));
+    QUERN_RETURN_IF_ERROR(
+        Raise(StateAt<Sketch>(values.states[i]), RegisterOfHash(hashes[i]), RankOfHash(hashes[i]), memory));
   }
   return absl::OkStatus();
 }
 
-// Ertl's sigma and tau: the share of registers that are still 0, and of those that are full, taken back to all the values that are not seen
-// there. Both series converge in some 50 steps at most.
+// Ertl's sigma and tau: the share of registers that are still 0, and of those that are full, taken back to all the
+// values that are not seen there. Both series converge in some 50 steps at most.
 double Sigma(double x) {
   if (x == 1) return INFINITY;
   double sum = x, weight = 1;
@@ -206,7 +211,8 @@ class ApproxCountDistinct final : public SpecAccumulator {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out, uint64_t out_row) const override {
+  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out,
+                                    uint64_t out_row) const override {
     for (uint32_t i = 0; i < n; ++i) {
       static_cast<int64_t*>(out->values)[out_row + i] = Estimate(StateAt<Sketch>(states[i]));
       WriteValidity(out, out_row + i, true);
@@ -229,7 +235,8 @@ class ApproxCountDistinct final : public SpecAccumulator {
   }
 
   absl::Status MergeSaved(uint8_t* state, std::string_view bytes, AccumulatorMemory* memory) const override {
-    if (!ForEachSaved(bytes, [](uint32_t r, uint32_t rank) { return r < kNumRegisters && rank <= kHighestRank; })) return Damaged(bytes);
+    if (!ForEachSaved(bytes, [](uint32_t r, uint32_t rank) { return r < kNumRegisters && rank <= kHighestRank; }))
+      return Damaged(bytes);
     absl::Status status;
     ForEachSaved(bytes, [&](uint32_t r, uint32_t rank) {
       if (rank > 0) status.Update(Raise(StateAt<Sketch>(state), r, rank, memory));
@@ -241,7 +248,8 @@ class ApproxCountDistinct final : public SpecAccumulator {
  private:
   static constexpr uint16_t kDense = 0xffff;
 
-  // Calls f(register, rank) until it answers false; answers whether it never did and the bytes were as long as they say.
+  // Calls f(register, rank) until it answers false; answers whether it never did and the bytes were as long as they
+  // say.
   template <class F>
   static bool ForEachSaved(std::string_view bytes, F&& f) {
     SavedReader reader(bytes);

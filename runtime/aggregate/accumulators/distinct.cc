@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// count_distinct and sum_distinct, exactly: a set of values per group (distinct_set.h), and at the end its size or its sum.
+// count_distinct and sum_distinct, exactly: a set of values per group (distinct_set.h), and at the end its size or its
+// sum.
 //
-//     count_distinct(i64)    rows of group a: 7 7 -1 0 7    state: 2 slots taken of 4 {7, -1, -, -}, and the flag that 0 is a value    -> 3
-//     count_distinct(utf8)   slots of 16 bytes: {tag of the hash, length, the bytes up to 8, else the address of a copy}
+//     count_distinct(i64)    rows of group a: 7 7 -1 0 7    state: 2 slots taken of 4 {7, -1, -, -}, and the flag that
+//     0 is a value    -> 3 count_distinct(utf8)   slots of 16 bytes: {tag of the hash, length, the bytes up to 8, else
+//     the address of a copy}
 //
-// A row costs two random accesses, to its group's state and to a slot of the state's table. Both are prefetched, the state twice as
-// far as the slot, since the slot's address is in the state:
+// A row costs two random accesses, to its group's state and to a slot of the state's table. Both are prefetched, the
+// state twice as far as the slot, since the slot's address is in the state:
 //
-//     row i: insert value i    prefetch the slot of value i + 16, whose state has come    prefetch the state of value i + 32
+//     row i: insert value i    prefetch the slot of value i + 16, whose state has come    prefetch the state of value i
+//     + 32
 //
-// Sums are made of the set, so that merging needs none: integers in 192 bits, which no set overflows, then checked against the result's.
+// Sums are made of the set, so that merging needs none: integers in 192 bits, which no set overflows, then checked
+// against the result's.
 #include <bit>
 #include <cstring>
 #include <string>
@@ -24,8 +28,9 @@ namespace {
 namespace b = blocks;
 
 template <Storage kStorage>
-using SlotOf = std::conditional_t<kStorage == k128, WideSlot,
-                                  std::conditional_t<kStorage == kFixed || b::IsVariableStorage(kStorage), StringSlot, WordSlot>>;
+using SlotOf =
+    std::conditional_t<kStorage == k128, WideSlot,
+                       std::conditional_t<kStorage == kFixed || b::IsVariableStorage(kStorage), StringSlot, WordSlot>>;
 
 template <Storage kStorage>
 auto ReadCandidate(const QuernColumn& column, uint32_t row, CollationRule rule, uint32_t width, b::HashMemo* cache) {
@@ -53,7 +58,8 @@ absl::Status InsertBlock(const ValueRows& values, CollationRule rule, uint32_t w
   using Set = DistinctSet<SlotOf<kStorage>>;
   decltype(ReadCandidate<kStorage>(values.column, 0, 0, 0, nullptr)) candidates[kBlockRows];
   b::HashMemo cache;
-  for (uint32_t i = 0; i < values.n; ++i) candidates[i] = ReadCandidate<kStorage>(values.column, values.rows[i], rule, width, &cache);
+  for (uint32_t i = 0; i < values.n; ++i)
+    candidates[i] = ReadCandidate<kStorage>(values.column, values.rows[i], rule, width, &cache);
   for (uint32_t i = 0; i < values.n; ++i) {
     values.PrefetchState(i + 2 * kPrefetchedRows);
     const uint32_t next = i + kPrefetchedRows;
@@ -119,8 +125,9 @@ class CountDistinct : public SpecAccumulator {
     return DispatchStorage(storage(), [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
       if constexpr (std::is_same_v<SlotOf<kStorage>, Slot>) {
-        return ForEachBlock(type(), rows,
-                            [&](const ValueRows& values) { return InsertBlock<kStorage>(values, rule(), type().width_bytes, memory); });
+        return ForEachBlock(type(), rows, [&](const ValueRows& values) {
+          return InsertBlock<kStorage>(values, rule(), type().width_bytes, memory);
+        });
       } else {
         return absl::OkStatus();  // MakeDistinctAccumulator picks the storage's slot
       }
@@ -128,11 +135,13 @@ class CountDistinct : public SpecAccumulator {
   }
 
   absl::Status Merge(uint8_t* const* into, uint8_t* const* from, uint32_t n, AccumulatorMemory* memory) const override {
-    for (uint32_t i = 0; i < n; ++i) QUERN_RETURN_IF_ERROR(StateAt<Set>(into[i])->Merge(StateAt<Set>(from[i]), rule(), memory));
+    for (uint32_t i = 0; i < n; ++i)
+      QUERN_RETURN_IF_ERROR(StateAt<Set>(into[i])->Merge(StateAt<Set>(from[i]), rule(), memory));
     return absl::OkStatus();
   }
 
-  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out, uint64_t out_row) const override {
+  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out,
+                                    uint64_t out_row) const override {
     auto* const counts = static_cast<int64_t*>(out->values) + out_row;
     for (uint32_t i = 0; i < n; ++i) {
       counts[i] = static_cast<int64_t>(StateAt<Set>(states[i]).size());
@@ -145,7 +154,8 @@ class CountDistinct : public SpecAccumulator {
 
   absl::Status MergeSaved(uint8_t* state, std::string_view bytes, AccumulatorMemory* memory) const override {
     b::HashMemo cache;
-    if (!IsIntact<Slot>(bytes, rule(), &cache, [&](const auto& candidate) { return IsOfWidth(candidate); })) return Damaged(bytes);
+    if (!IsIntact<Slot>(bytes, rule(), &cache, [&](const auto& candidate) { return IsOfWidth(candidate); }))
+      return Damaged(bytes);
     SavedReader reader(bytes);
     auto left = reader.Read<uint64_t>();
     auto* const set = StateAt<Set>(state);
@@ -155,7 +165,9 @@ class CountDistinct : public SpecAccumulator {
   }
 
  private:
-  bool IsOfWidth(const StringCandidate& candidate) const { return storage() != kFixed || candidate.bytes.length == type().width_bytes; }
+  bool IsOfWidth(const StringCandidate& candidate) const {
+    return storage() != kFixed || candidate.bytes.length == type().width_bytes;
+  }
   bool IsOfWidth(const WideCandidate&) const { return true; }
   bool IsOfWidth(const WordCandidate& candidate) const {
     const uint32_t num_bits = storage() == kBit ? 1 : 8 * RowOf(type().id).width_bytes;
@@ -205,7 +217,9 @@ struct DecimalSum {
   using Result = b::uint128_t;
   Sum192 sum;
 
-  void Add(const WideSlot& slot) { sum.Add(static_cast<__int128>(static_cast<b::uint128_t>(slot.high) << 64 | slot.low)); }
+  void Add(const WideSlot& slot) {
+    sum.Add(static_cast<__int128>(static_cast<b::uint128_t>(slot.high) << 64 | slot.low));
+  }
   bool Fits() const { return sum.FitsIn128(); }
   b::uint128_t Value() const { return sum.low; }
 };
@@ -215,7 +229,8 @@ class SumDistinct final : public CountDistinct<Slot> {
  public:
   using CountDistinct<Slot>::CountDistinct;
 
-  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out, uint64_t out_row) const override {
+  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out,
+                                    uint64_t out_row) const override {
     for (uint32_t i = 0; i < n; ++i) {
       const auto& set = StateAt<DistinctSet<Slot>>(states[i]);
       Sum sum;

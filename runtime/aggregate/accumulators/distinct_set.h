@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The set of a group's distinct values: a state of 16 to 24 bytes that holds one value itself, and an open-addressing table in an
-// AccumulatorMemory from the second one on.
+// The set of a group's distinct values: a state of 16 to 24 bytes that holds one value itself, and an open-addressing
+// table in an AccumulatorMemory from the second one on.
 #ifndef QUERN_RUNTIME_AGGREGATE_ACCUMULATORS_DISTINCT_SET_H_
 #define QUERN_RUNTIME_AGGREGATE_ACCUMULATORS_DISTINCT_SET_H_
 
@@ -15,7 +15,8 @@
 
 namespace quern {
 
-// ---- slots: what a table is made of; all zero: empty ---------------------------------------------------------------------------------
+// ---- slots: what a table is made of; all zero: empty
+// ---------------------------------------------------------------------------------
 
 // Values of up to 8 bytes are their own slots; 0, which is no value there, is a flag of the set.
 using WordSlot = uint64_t;
@@ -50,7 +51,8 @@ inline uint64_t HashOf(const WideSlot& slot) {
 }
 inline uint64_t HashOf(const StringSlot& slot) { return uint64_t{slot.tag} << 32; }
 
-// ---- candidates: a value that may be new -----------------------------------------------------------------------------------------------
+// ---- candidates: a value that may be new
+// -----------------------------------------------------------------------------------------------
 
 struct WordCandidate {
   WordSlot value;
@@ -90,7 +92,8 @@ struct StringCandidate {
     if (bytes.length > sizeof(filled.own)) {
       QUERN_ASSIGN_OR_RETURN(filled.piece, memory->Take(bytes.length));
     }
-    if (bytes.length > 0) std::memcpy(bytes.length > sizeof(filled.own) ? filled.piece : filled.own, bytes.data, bytes.length);
+    if (bytes.length > 0)
+      std::memcpy(bytes.length > sizeof(filled.own) ? filled.piece : filled.own, bytes.data, bytes.length);
     *slot = filled;
     return absl::OkStatus();
   }
@@ -114,7 +117,8 @@ inline WordCandidate Moved(WordSlot slot, CollationRule) { return {slot}; }
 inline WideCandidate Moved(const WideSlot& slot, CollationRule) { return {slot}; }
 inline MovedString Moved(const StringSlot& slot, CollationRule rule) { return {slot, rule}; }
 
-// ---- the set ---------------------------------------------------------------------------------------------------------------------------
+// ---- the set
+// ---------------------------------------------------------------------------------------------------------------------------
 
 // Linear probing from the hash's top bits, at most 3 of 4 slots taken. All zero: the empty set.
 template <class Slot>
@@ -148,8 +152,8 @@ struct DistinctSet {
     return absl::OkStatus();
   }
 
-  // Room for so many values. Values that come in the order of another table's slots, and so of their hashes, would otherwise all meet in
-  // the first slots of a table that is too small for them.
+  // Room for so many values. Values that come in the order of another table's slots, and so of their hashes, would
+  // otherwise all meet in the first slots of a table that is too small for them.
   absl::Status Reserve(uint64_t num_values, AccumulatorMemory* memory) {
     uint64_t log2 = log2_slots;
     while (!HasRoomFor(num_values, log2)) log2 = log2 == 0 ? kFirstLog2 : log2 + 1;
@@ -189,7 +193,9 @@ struct DistinctSet {
  private:
   static constexpr uint64_t kFirstLog2 = 2;
 
-  static bool HasRoomFor(uint64_t num_values, uint64_t log2) { return log2 == 0 ? num_values <= 1 : num_values * 4 <= uint64_t{3} << log2; }
+  static bool HasRoomFor(uint64_t num_values, uint64_t log2) {
+    return log2 == 0 ? num_values <= 1 : num_values * 4 <= uint64_t{3} << log2;
+  }
 
   // The slot that holds the value or would take it; nullptr where there is no table and another value.
   template <class Candidate>

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The accumulator of a host's aggregate function: it calls the host's callbacks, once a batch.
 //
-// A batch of 1000 rows is one call: 1000 row numbers and 1000 addresses of states go over, so that a callback that does little costs
-// little.
+// A batch of 1000 rows is one call: 1000 row numbers and 1000 addresses of states go over, so that a callback that does
+// little costs little.
 //
-//     state of 20 bytes in the group's row    | 20 bytes of the host | 4 bytes unused |     rounded up to 24: the next one is aligned to 8
+//     state of 20 bytes in the group's row    | 20 bytes of the host | 4 bytes unused |     rounded up to 24: the next
+//     one is aligned to 8
 //
-// The host writes validity as bits from 0 on, while rows of the result begin anywhere: its bitmap is a copy, written out bit by bit.
+// The host writes validity as bits from 0 on, while rows of the result begin anywhere: its bitmap is a copy, written
+// out bit by bit.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -34,16 +36,18 @@ class HostAccumulator final : public SpecAccumulator {
 
   absl::Status Merge(uint8_t* const* into, uint8_t* const* from, uint32_t n, AccumulatorMemory*) const override {
     if (n == 0) return absl::OkStatus();
-    return Check("merge", host_.merge(host_.user, reinterpret_cast<void* const*>(into), reinterpret_cast<const void* const*>(from), n));
+    return Check("merge", host_.merge(host_.user, reinterpret_cast<void* const*>(into),
+                                      reinterpret_cast<const void* const*>(from), n));
   }
 
-  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out, uint64_t out_row) const override {
+  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out,
+                                    uint64_t out_row) const override {
     if (n == 0) return 0;
     const uint32_t width = RowOf(host_.result.id).width_bytes;
     uint8_t* const values = static_cast<uint8_t*>(out->values) + out_row * width;
     std::vector<uint8_t> validity((uint64_t{n} + 7) / 8, 0xff);
-    QUERN_RETURN_IF_ERROR(
-        Check("finalise", host_.finalise(host_.user, reinterpret_cast<const void* const*>(states), n, values, validity.data())));
+    QUERN_RETURN_IF_ERROR(Check("finalise", host_.finalise(host_.user, reinterpret_cast<const void* const*>(states), n,
+                                                           values, validity.data())));
     for (uint32_t i = 0; i < n; ++i) {
       const bool valid = blocks::Bit(validity.data(), i);
       WriteValidity(out, out_row + i, valid);
@@ -67,8 +71,8 @@ class HostAccumulator final : public SpecAccumulator {
  private:
   absl::Status Check(const char* callback, int answer) const {
     if (answer == 0) return absl::OkStatus();
-    return absl::AbortedError("host aggregate failed: " + spec().host_name + ": " + callback + " answered " + std::to_string(answer) +
-                              "; accepted: 0");
+    return absl::AbortedError("host aggregate failed: " + spec().host_name + ": " + callback + " answered " +
+                              std::to_string(answer) + "; accepted: 0");
   }
 
   const HostAggregate& host_;
@@ -79,7 +83,8 @@ class HostAccumulator final : public SpecAccumulator {
 absl::StatusOr<std::unique_ptr<OutOfLineAggregate>> MakeHostAccumulator(const AggregateSpec& spec) {
   const HostAggregate* const host = FindHostAggregate(spec.host_name);
   if (host == nullptr) {
-    return absl::NotFoundError("unknown host aggregate: " + Show(spec.host_name) + "; accepted: a name that the host registered");
+    return absl::NotFoundError("unknown host aggregate: " + Show(spec.host_name) +
+                               "; accepted: a name that the host registered");
   }
   return std::make_unique<HostAccumulator>(spec, host);
 }

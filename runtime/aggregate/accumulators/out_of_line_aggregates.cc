@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which aggregates are kept up to date by calls, and what their accumulators share.
 //
-// A kernel's own loop is the right place for sum(i64): one addition into the group's row, which a call would cost ten times. It is the
-// wrong one for count_distinct: the loop would contain a hash table, compiled anew in each kernel, to save a call per 1,000 rows. So the
-// kernel writes down of each batch which rows go to which group's state, and calls:
+// A kernel's own loop is the right place for sum(i64): one addition into the group's row, which a call would cost ten
+// times. It is the wrong one for count_distinct: the loop would contain a hash table, compiled anew in each kernel, to
+// save a call per 1,000 rows. So the kernel writes down of each batch which rows go to which group's state, and calls:
 //
 //     batch rows   0 1 2 3 4      passes the filter: 0 1 3 4     rows   {0, 1, 3, 4}
 //     groups       a b b a a                                     states {&a, &b, &a, &a}     n = 4
 //
-// Update then reads the column with a loop for its storage, chosen once per 512 rows. Dictionary columns are translated first: row 3 with
-// index 7 becomes row 7 of the dictionary's values, and the same loop reads those.
+// Update then reads the column with a loop for its storage, chosen once per 512 rows. Dictionary columns are translated
+// first: row 3 with index 7 becomes row 7 of the dictionary's values, and the same loop reads those.
 #include "runtime/aggregate/accumulators/out_of_line_aggregates.h"
 
 #include <cstring>
@@ -57,7 +57,8 @@ void Piece::GiveBack(AccumulatorMemory* memory) {
 absl::StatusOr<uint32_t> FitOf(int64_t fit_or_code) {
   if (fit_or_code >= 0) return static_cast<uint32_t>(fit_or_code);
   if (fit_or_code == kQuernValueTooLarge)
-    return absl::ResourceExhaustedError("value too large for an output column: above 2147483647 bytes; accepted: large_utf8, large_binary");
+    return absl::ResourceExhaustedError(
+        "value too large for an output column: above 2147483647 bytes; accepted: large_utf8, large_binary");
   return absl::ResourceExhaustedError("memory limit exceeded: result strings; accepted: a higher memory limit");
 }
 
@@ -111,13 +112,15 @@ bool IsOutOfLine(const AggregateSpec& aggregate) {
 
 absl::StatusOr<std::unique_ptr<OutOfLineAggregate>> MakeOutOfLineAggregate(const AggregateSpec& aggregate) {
   if (!IsOutOfLine(aggregate)) {
-    return Internal("aggregate that is part of the kernel: " + AggregateText(aggregate) + "; accepted: those kept up to date by calls");
+    return Internal("aggregate that is part of the kernel: " + AggregateText(aggregate) +
+                    "; accepted: those kept up to date by calls");
   }
   const AggregateFunction function = aggregate.function;
   if (function == AggregateFunction::kHost) return MakeHostAccumulator(aggregate);
   if (function == AggregateFunction::kStringAgg) return MakeStringAgg(aggregate);
   if (function == AggregateFunction::kApproxCountDistinct) return MakeApproxCountDistinct(aggregate);
-  if (function == AggregateFunction::kMedian || function == AggregateFunction::kQuantile) return MakeQuantile(aggregate);
+  if (function == AggregateFunction::kMedian || function == AggregateFunction::kQuantile)
+    return MakeQuantile(aggregate);
   if (function == AggregateFunction::kCountDistinct || function == AggregateFunction::kSumDistinct)
     return MakeDistinctAccumulator(aggregate);
   return MakeStringAccumulator(aggregate);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accumulators whose state has no fixed size, or is a host's: minima of strings, distinct values, quantiles. A kernel does not know them;
-// they are brought up to date by calls, one per batch, which cost nothing beside their work.
+// Accumulators whose state has no fixed size, or is a host's: minima of strings, distinct values, quantiles. A kernel
+// does not know them; they are brought up to date by calls, one per batch, which cost nothing beside their work.
 //
-// A state is `state_bytes` bytes in its group's row (zero: no values so far), a multiple of 8, aligned to 8; what it points to lies in an
-// AccumulatorMemory. Group rows are copied as bytes when tables grow or are partitioned, so a state must not point into itself, and only one
-// copy of it is used afterwards.
+// A state is `state_bytes` bytes in its group's row (zero: no values so far), a multiple of 8, aligned to 8; what it
+// points to lies in an AccumulatorMemory. Group rows are copied as bytes when tables grow or are partitioned, so a
+// state must not point into itself, and only one copy of it is used afterwards.
 #ifndef QUERN_RUNTIME_AGGREGATE_ACCUMULATORS_OUT_OF_LINE_AGGREGATES_H_
 #define QUERN_RUNTIME_AGGREGATE_ACCUMULATORS_OUT_OF_LINE_AGGREGATES_H_
 
@@ -20,8 +20,8 @@
 
 namespace quern {
 
-// Memory of many small pieces of one thread's states: pieces are powers of two from 16 bytes, reused when given back, all freed at once.
-// What is left of a piece that moved to a larger one is reused by others. *Threads*: one.
+// Memory of many small pieces of one thread's states: pieces are powers of two from 16 bytes, reused when given back,
+// all freed at once. What is left of a piece that moved to a larger one is reused by others. *Threads*: one.
 class AccumulatorMemory {
  public:
   explicit AccumulatorMemory(std::shared_ptr<MemoryBudget> budget);
@@ -56,11 +56,14 @@ class OutOfLineAggregate {
   // *Errors*: ResourceExhausted, or a host's failure; then states are of no use any more.
   virtual absl::Status Update(const AccumulatorRows& rows, AccumulatorMemory* memory) const = 0;
   // Adds from[i] to into[i]; what from[i] points to may be taken over (its memory lives as long as all states do).
-  virtual absl::Status Merge(uint8_t* const* into, uint8_t* const* from, uint32_t n, AccumulatorMemory* memory) const = 0;
-  // Writes n values of AggregateResultType to out, from out_row on (fixed width: in place; strings: appended, quern_rt_reserve_bytes gives
-  // room). A state without values is null where the column has a validity bitmap. Answers how many fit: fewer than n only at the limit of
-  // 32-bit offsets. *Errors*: ResourceExhausted; OutOfRange for a sum that does not fit.
-  virtual absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out, uint64_t out_row) const = 0;
+  virtual absl::Status Merge(uint8_t* const* into, uint8_t* const* from, uint32_t n,
+                             AccumulatorMemory* memory) const = 0;
+  // Writes n values of AggregateResultType to out, from out_row on (fixed width: in place; strings: appended,
+  // quern_rt_reserve_bytes gives room). A state without values is null where the column has a validity bitmap. Answers
+  // how many fit: fewer than n only at the limit of 32-bit offsets. *Errors*: ResourceExhausted; OutOfRange for a sum
+  // that does not fit.
+  virtual absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out,
+                                            uint64_t out_row) const = 0;
   // The state as bytes that mean the same in another process of the same version; appended.
   virtual void Save(const uint8_t* state, std::string* bytes) const = 0;
   // Adds a saved state. *Errors*: InvalidArgument for bytes that Save does not write; ResourceExhausted.

@@ -41,7 +41,8 @@ class SpecAccumulator : public OutOfLineAggregate {
   AggregateSpec spec_;
 };
 
-// ---- values of a batch ---------------------------------------------------------------------------------------------------------------
+// ---- values of a batch
+// ---------------------------------------------------------------------------------------------------------------
 
 constexpr uint32_t kBlockRows = 512;      // what is read before it is used: 12 KB of strings at most, in the L1 cache
 constexpr uint32_t kPrefetchedRows = 16;  // a state's line takes some 80 ns to come, a row some 5 to 10
@@ -73,13 +74,15 @@ absl::Status ForEachBlock(const ColumnType& type, const AccumulatorRows& rows, F
     const uint32_t n = std::min(kBlockRows, rows.n - first);
     const uint32_t* const batch_rows = rows.rows + first;
     if (type.is_dictionary) TranslateRows(type.index, column, batch_rows, n, translated);
-    QUERN_RETURN_IF_ERROR(f(ValueRows{type.is_dictionary ? *column.dictionary : column, type.is_dictionary ? translated : batch_rows,
-                                      batch_rows, rows.first_row_id, rows.states + first, n}));
+    QUERN_RETURN_IF_ERROR(
+        f(ValueRows{type.is_dictionary ? *column.dictionary : column, type.is_dictionary ? translated : batch_rows,
+                    batch_rows, rows.first_row_id, rows.states + first, n}));
   }
   return absl::OkStatus();
 }
 
-// ---- states --------------------------------------------------------------------------------------------------------------------------
+// ---- states
+// --------------------------------------------------------------------------------------------------------------------------
 
 template <class State>
 State* StateAt(uint8_t* state) {
@@ -102,7 +105,8 @@ struct Piece {
   void GiveBack(AccumulatorMemory* memory);
 };
 
-// ---- results -------------------------------------------------------------------------------------------------------------------------
+// ---- results
+// -------------------------------------------------------------------------------------------------------------------------
 
 inline void WriteValidity(QuernOutColumn* out, uint64_t row, bool valid) {
   if (out->validity == nullptr) return;
@@ -113,7 +117,8 @@ inline void WriteValidity(QuernOutColumn* out, uint64_t row, bool valid) {
 // What FitStrings answered.
 absl::StatusOr<uint32_t> FitOf(int64_t fit_or_code);
 
-// ---- saved states --------------------------------------------------------------------------------------------------------------------
+// ---- saved states
+// --------------------------------------------------------------------------------------------------------------------
 
 // Numbers as they lie in memory: all machines that kernels are made for are little-endian.
 template <class T>
@@ -121,7 +126,8 @@ void AppendValue(T value, std::string* bytes) {
   bytes->append(reinterpret_cast<const char*>(&value), sizeof(T));
 }
 
-// Reads what Save wrote, never beyond its end: a read that finds too little gives zeros and makes IsAtEnd false for good.
+// Reads what Save wrote, never beyond its end: a read that finds too little gives zeros and makes IsAtEnd false for
+// good.
 class SavedReader {
  public:
   explicit SavedReader(std::string_view bytes) : rest_(bytes) {}

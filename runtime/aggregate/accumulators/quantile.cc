@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// median and quantile, exactly: a group's values as f64 in an array that doubles, and at the end a selection in linear time instead of a
-// sort. Between two values the result lies as far as the quantile's place does, as quantile_cont of DuckDB and PERCENTILE_CONT of SQL say:
+// median and quantile, exactly: a group's values as f64 in an array that doubles, and at the end a selection in linear
+// time instead of a sort. Between two values the result lies as far as the quantile's place does, as quantile_cont of
+// DuckDB and PERCENTILE_CONT of SQL say:
 //
 //     quantile(0.9) of 10 20 40 80    place 0.9 * (4 - 1) = 2.7    40 + 0.7 * (80 - 40) = 68
 //
-// NaN is greater than all numbers, so NaNs are put last and the selection runs over the numbers before them with plain comparisons. The
-// selection moves values and states are read-only, hence a copy of one group's values at a time.
+// NaN is greater than all numbers, so NaNs are put last and the selection runs over the numbers before them with plain
+// comparisons. The selection moves values and states are read-only, hence a copy of one group's values at a time.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -91,7 +92,8 @@ class Quantile final : public SpecAccumulator {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out, uint64_t out_row) const override {
+  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out,
+                                    uint64_t out_row) const override {
     const double quantile = spec().function == AggregateFunction::kMedian ? 0.5 : spec().quantile;
     std::vector<double> copy;
     for (uint32_t i = 0; i < n; ++i) {
@@ -113,7 +115,8 @@ class Quantile final : public SpecAccumulator {
   absl::Status MergeSaved(uint8_t* state, std::string_view bytes, AccumulatorMemory* memory) const override {
     SavedReader reader(bytes);
     auto left = reader.Read<uint64_t>();
-    if (!reader.ok() || left > reader.num_bytes_left() || left * sizeof(double) != reader.num_bytes_left()) return Damaged(bytes);
+    if (!reader.ok() || left > reader.num_bytes_left() || left * sizeof(double) != reader.num_bytes_left())
+      return Damaged(bytes);
     for (; left > 0; --left) {
       const auto value = reader.Read<double>();
       QUERN_RETURN_IF_ERROR(Append(&value, 1, StateAt<Values>(state), memory));

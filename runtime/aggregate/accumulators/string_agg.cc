@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// string_agg: a group's strings, joined by a separator in the order of their row ids. Rows reach a thread in order, but batches of one
-// group are spread over threads, so each state keeps its row ids beside its strings, and the order is made at the end, where it is not
-// there yet:
+// string_agg: a group's strings, joined by a separator in the order of their row ids. Rows reach a thread in order, but
+// batches of one group are spread over threads, so each state keeps its row ids beside its strings, and the order is
+// made at the end, where it is not there yet:
 //
-//     thread 1: | 17, 3, "abc" | 19, 1, "d" |       thread 2: | 4, 2, "xy" |      entries of 12 bytes (row id, length) and the bytes
-//     merged:   | 17, 3, "abc" | 19, 1, "d" | 4, 2, "xy" |    4 after 19: not in order
-//     result:   "xy, abc, d"
+//     thread 1: | 17, 3, "abc" | 19, 1, "d" |       thread 2: | 4, 2, "xy" |      entries of 12 bytes (row id, length)
+//     and the bytes merged:   | 17, 3, "abc" | 19, 1, "d" | 4, 2, "xy" |    4 after 19: not in order result:   "xy,
+//     abc, d"
 //
-// Merging appends the shorter list to the longer one, so that a list that meets many others is copied few times. Sorting needs an array of
-// addresses, 8 bytes a string, for one group at a time.
+// Merging appends the shorter list to the longer one, so that a list that meets many others is copied few times.
+// Sorting needs an array of addresses, 8 bytes a string, for one group at a time.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -85,12 +85,14 @@ class Joiner {
   void Join(const StringList& list, uint8_t* to) {
     const uint8_t* entry = list.entries.data;
     if (list.is_unordered == 0) {
-      for (uint64_t i = 0; i < list.num_strings; ++i, entry = EntryAfter(entry)) to = Write(StringAt(entry), i == 0, to);
+      for (uint64_t i = 0; i < list.num_strings; ++i, entry = EntryAfter(entry))
+        to = Write(StringAt(entry), i == 0, to);
       return;
     }
     sorted_.clear();
     for (uint64_t i = 0; i < list.num_strings; ++i, entry = EntryAfter(entry)) sorted_.push_back(entry);
-    std::sort(sorted_.begin(), sorted_.end(), [](const uint8_t* x, const uint8_t* y) { return RowIdAt(x) < RowIdAt(y); });
+    std::sort(sorted_.begin(), sorted_.end(),
+              [](const uint8_t* x, const uint8_t* y) { return RowIdAt(x) < RowIdAt(y); });
     for (const uint8_t* next : sorted_) to = Write(StringAt(next), next == sorted_.front(), to);
   }
 
@@ -132,7 +134,8 @@ void WriteJoined(const StringList& list, Joiner* joiner, QuernOutColumn* out, ui
   joiner->Join(list, to);
   if constexpr (kStorage == kView) {
     StringRef view = b::MakeStringRef({to, static_cast<uint32_t>(length)});
-    view.bytes = reinterpret_cast<const char*>(out->num_bytes << 32);  // buffer 0 in the low half, offset in the high half
+    view.bytes =
+        reinterpret_cast<const char*>(out->num_bytes << 32);  // buffer 0 in the low half, offset in the high half
     b::Store(static_cast<uint8_t*>(out->values) + row * sizeof(view), view);
   }
   out->num_bytes += length;
@@ -155,7 +158,8 @@ class StringAgg final : public SpecAccumulator {
 
   absl::Status Update(const AccumulatorRows& rows, AccumulatorMemory* memory) const override {
     return DispatchString(storage(), [&](auto tag) {
-      return ForEachBlock(type(), rows, [&](const ValueRows& values) { return AppendBlock<decltype(tag)::value>(values, memory); });
+      return ForEachBlock(type(), rows,
+                          [&](const ValueRows& values) { return AppendBlock<decltype(tag)::value>(values, memory); });
     });
   }
 
@@ -170,7 +174,8 @@ class StringAgg final : public SpecAccumulator {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out, uint64_t out_row) const override {
+  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out,
+                                    uint64_t out_row) const override {
     Joiner joiner(spec().separator);
     const JoinedStrings source = {states, &joiner};
     return DispatchString(storage(), [&](auto tag) -> absl::StatusOr<uint32_t> {
@@ -215,6 +220,8 @@ class StringAgg final : public SpecAccumulator {
 
 }  // namespace
 
-std::unique_ptr<OutOfLineAggregate> MakeStringAgg(const AggregateSpec& spec) { return std::make_unique<StringAgg>(spec); }
+std::unique_ptr<OutOfLineAggregate> MakeStringAgg(const AggregateSpec& spec) {
+  return std::make_unique<StringAgg>(spec);
+}
 
 }  // namespace quern

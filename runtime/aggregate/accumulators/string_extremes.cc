@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// min, max, any, first and last of strings and of fixed_binary. Batches go away, so a state keeps a copy of its string: in the state itself
-// up to 8 bytes, else in a piece of memory. Most rows change nothing, and the state decides that without a look at the piece: for min and
-// max it holds the first 8 bytes as a big-endian number, whose order is the order of the bytes.
+// min, max, any, first and last of strings and of fixed_binary. Batches go away, so a state keeps a copy of its string:
+// in the state itself up to 8 bytes, else in a piece of memory. Most rows change nothing, and the state decides that
+// without a look at the piece: for min and max it holds the first 8 bytes as a big-endian number, whose order is the
+// order of the bytes.
 //
 //     min of "pear", "apricot pie", "apple tart"      the state                                          piece
 //     "pear"                                          order 'pear\0\0\0\0'  bytes "pear"                 none
@@ -9,10 +10,11 @@
 //     "apple tart"    'apple ta' < 'apricot '         order 'apple ta'      the same,    length 10       "apple tart"
 //     "apple tarte"   'apple ta' is equal: the pieces are compared, and "apple tart" is the shorter one
 //
-// Strings of a PAD SPACE collation are compared without their trailing spaces, and kept with them. Where the order of strings is not that
-// of their bytes, the 8 bytes are those of the order key, behind whose end come spaces where the collation pads (collation.h): "Pear" has
-// the prefix of 'PEAR....' under ascii_ci, and of strings that are equal the first one stays. first and last keep the row id in place of
-// the prefix: rows of many threads come in no order, and the lowest or highest id decides, also where states are merged.
+// Strings of a PAD SPACE collation are compared without their trailing spaces, and kept with them. Where the order of
+// strings is not that of their bytes, the 8 bytes are those of the order key, behind whose end come spaces where the
+// collation pads (collation.h): "Pear" has the prefix of 'PEAR....' under ascii_ci, and of strings that are equal the
+// first one stays. first and last keep the row id in place of the prefix: rows of many threads come in no order, and
+// the lowest or highest id decides, also where states are merged.
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -178,7 +180,8 @@ class StringAccumulator final : public SpecAccumulator {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out, uint64_t out_row) const override {
+  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out,
+                                    uint64_t out_row) const override {
     const StateStrings source = {states, type().width_bytes};
     return DispatchBytes(storage(), [&](auto tag) -> absl::StatusOr<uint32_t> {
       constexpr Storage kStorage = decltype(tag)::value;
@@ -208,7 +211,8 @@ class StringAccumulator final : public SpecAccumulator {
     const uint64_t row_id = KeepsRowId(kFunction) ? reader.Read<uint64_t>() : 0;
     const auto length = reader.Read<uint32_t>();
     const uint8_t* const data = reader.ReadBytes(length);
-    if (has_value != 1 || !reader.IsAtEnd() || (storage() == kFixed && length != type().width_bytes)) return Damaged(bytes);
+    if (has_value != 1 || !reader.IsAtEnd() || (storage() == kFixed && length != type().width_bytes))
+      return Damaged(bytes);
     const Candidate candidate = CandidateOf<kFunction>({data, length}, row_id, rule());
     auto* const state = StateAt<StringState>(state_bytes);
     return Replaces<kFunction>(candidate, *state, rule()) ? Replace(candidate, state, memory) : absl::OkStatus();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// An example: keys i32 from 10 to 12 and i16:nullable from -1 to 0 make 3 x (2 + 1) cells, null being the second key's digit 0:
+// An example: keys i32 from 10 to 12 and i16:nullable from -1 to 0 make 3 x (2 + 1) cells, null being the second key's
+// digit 0:
 //
 //     cell   0        1        2       3        4       ..
 //     keys   10,null  11,null  12,null 10,-1    11,-1   ..
 //
-// Nothing is hashed: a key outside the ranges has a digit that is too large, which one test for the whole batch finds. A cell is a group's
-// if it holds the group's word, which is put there by the first row; of the word 0, which empty cells hold, the array remembers whether it
-// came.
+// Nothing is hashed: a key outside the ranges has a digit that is too large, which one test for the whole batch finds.
+// A cell is a group's if it holds the group's word, which is put there by the first row; of the word 0, which empty
+// cells hold, the array remembers whether it came.
 #include "runtime/aggregate/tables/dense_groups.h"
 
 #include <algorithm>
@@ -81,7 +82,8 @@ uint64_t PackedKeyRanges::num_cells() const {
 absl::Status DenseGroups::Begin(const QuernJoinDescriptor& group, const PackedKeyRanges& ranges, bool huge_pages,
                                 const std::shared_ptr<MemoryBudget>& budget) {
   const uint64_t num_cells = std::max<uint64_t>(ranges.num_cells(), 1);
-  QUERN_ASSIGN_OR_RETURN(HugeBuffer memory, HugeBuffer::Allocate(budget, (num_cells + 1) * (group.tuple_bytes + 1), huge_pages));
+  QUERN_ASSIGN_OR_RETURN(HugeBuffer memory,
+                         HugeBuffer::Allocate(budget, (num_cells + 1) * (group.tuple_bytes + 1), huge_pages));
   memory_ = std::move(memory);
   tuples_ = memory_.data();
   num_cells_ = num_cells;
@@ -92,8 +94,8 @@ absl::Status DenseGroups::Begin(const QuernJoinDescriptor& group, const PackedKe
   uint64_t stride = 1;
   for (const PackedKeyDigit& digit : ranges_.digits) {
     const uint64_t first = digit.null_bit < 64 ? 1 : 0;
-    places_.push_back({digit.shift, digit.mask, digit.sign_bit, digit.is_empty() ? 0 : digit.min, digit.num_values() - first, stride,
-                       digit.null_bit, first});
+    places_.push_back({digit.shift, digit.mask, digit.sign_bit, digit.is_empty() ? 0 : digit.min,
+                       digit.num_values() - first, stride, digit.null_bit, first});
     stride *= digit.num_values();
   }
   const uint64_t zero = 0;
@@ -108,8 +110,8 @@ namespace {
 
 // Numbers the cells of words; words outside the ranges get `nowhere`. Answers whether there were any.
 template <class Place>
-inline __attribute__((always_inline)) bool PlaceAll(const uint64_t* words, uint32_t n, const Place* places, size_t num_places,
-                                                    uint64_t nowhere, uint64_t* cells) {
+inline __attribute__((always_inline)) bool PlaceAll(const uint64_t* words, uint32_t n, const Place* places,
+                                                    size_t num_places, uint64_t nowhere, uint64_t* cells) {
   uint64_t any_outside = 0;
   for (size_t k = 0; k < num_places; ++k) {
     const Place p = places[k];
@@ -133,12 +135,13 @@ inline __attribute__((always_inline)) bool PlaceAll(const uint64_t* words, uint3
 bool DenseGroups::PlaceOf(const uint64_t* words, uint32_t n, uint64_t* cells) const {
 #if defined(__x86_64__)
   struct Loops {
-    __attribute__((target("avx2"))) static bool Avx2(const uint64_t* w, uint32_t n, const Place* p, size_t k, uint64_t nowhere,
-                                                     uint64_t* c) {
+    __attribute__((target("avx2"))) static bool Avx2(const uint64_t* w, uint32_t n, const Place* p, size_t k,
+                                                     uint64_t nowhere, uint64_t* c) {
       return PlaceAll(w, n, p, k, nowhere, c);
     }
-    __attribute__((target("avx512f,avx512dq,avx512vl"))) static bool Avx512(const uint64_t* w, uint32_t n, const Place* p, size_t k,
-                                                                            uint64_t nowhere, uint64_t* c) {
+    __attribute__((target("avx512f,avx512dq,avx512vl"))) static bool Avx512(const uint64_t* w, uint32_t n,
+                                                                            const Place* p, size_t k, uint64_t nowhere,
+                                                                            uint64_t* c) {
       return PlaceAll(w, n, p, k, nowhere, c);
     }
   };
@@ -156,7 +159,7 @@ struct Cells {
   uint8_t* tuples;
   uint64_t tuple_bytes;
   uint64_t sign_bit, min, size;  // of one key that is never null
-  uint32_t packed_keys_ahead;          // of the words; 0: they are in the cache
+  uint32_t packed_keys_ahead;    // of the words; 0: they are in the cache
 };
 
 // One key that is never null: its word is the key. Writes the tuples; answers whether all words lie within the range.
@@ -202,7 +205,8 @@ QUERN_AVX512 bool PlaceByEight(const Cells& cells, const uint64_t* words, uint32
 
 // Mostly all eight are there, and nothing is written.
 template <class Word, class Prefetch>
-QUERN_AVX512 uint64_t TakeByEight(const PrefetchSetting& setting, const uint64_t* words, uint32_t n, uint8_t* const* tuples) {
+QUERN_AVX512 uint64_t TakeByEight(const PrefetchSetting& setting, const uint64_t* words, uint32_t n,
+                                  uint8_t* const* tuples) {
   const uint32_t whole = n / 8 * 8, ahead = RowsAhead(setting, whole);
   uint64_t num_new = 0;
   if constexpr (Prefetch::kPrefetches)
@@ -245,9 +249,11 @@ bool DenseGroups::PlaceRows(const uint64_t* words, uint32_t n, uint32_t packed_k
   return PlaceByRow(cells, words, n, tuples);
 }
 
-bool DenseGroups::Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples, uint32_t packed_keys_ahead) {
+bool DenseGroups::Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples,
+                       uint32_t packed_keys_ahead) {
   if (!PlaceRows(words, n, packed_keys_ahead, tuples)) return false;
-  num_groups_ += packed_bytes_ == 4 ? TakeAll<uint32_t>(setting, words, n, tuples) : TakeAll<uint64_t>(setting, words, n, tuples);
+  num_groups_ +=
+      packed_bytes_ == 4 ? TakeAll<uint32_t>(setting, words, n, tuples) : TakeAll<uint64_t>(setting, words, n, tuples);
   if (zero_cell_ == num_cells_ || has_zero_) return true;
   for (uint32_t i = 0; i < n; ++i) has_zero_ |= words[i] == 0;
   return true;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups in an array: each key is a digit, counted from the smallest value of that key, and the digits together number the group's place.
+// Groups in an array: each key is a digit, counted from the smallest value of that key, and the digits together number
+// the group's place.
 #ifndef QUERN_RUNTIME_AGGREGATE_TABLES_DENSE_GROUPS_H_
 #define QUERN_RUNTIME_AGGREGATE_TABLES_DENSE_GROUPS_H_
 
@@ -42,11 +43,14 @@ struct PackedKeyRanges {
 class DenseGroups {
  public:
   // Makes an empty array for the ranges. *Errors*: ResourceExhausted, which leaves the array as it was.
-  absl::Status Begin(const QuernJoinDescriptor& group, const PackedKeyRanges& ranges, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
+  absl::Status Begin(const QuernJoinDescriptor& group, const PackedKeyRanges& ranges, bool huge_pages,
+                     const std::shared_ptr<MemoryBudget>& budget);
 
-  // Answers whether all words lie within the ranges; where not, `tuples` says nothing, and no group is made. packed_keys_ahead: words further on
-  // that are asked for, where they are a column that is read for the first time. *Cost*: one line a word, asked for as the setting says.
-  bool Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples, uint32_t packed_keys_ahead = 0);
+  // Answers whether all words lie within the ranges; where not, `tuples` says nothing, and no group is made.
+  // packed_keys_ahead: words further on that are asked for, where they are a column that is read for the first time.
+  // *Cost*: one line a word, asked for as the setting says.
+  bool Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples,
+            uint32_t packed_keys_ahead = 0);
 
   const PackedKeyRanges& ranges() const { return ranges_; }
   uint64_t num_cells() const { return num_cells_; }

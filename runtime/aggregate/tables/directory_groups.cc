@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A directory entry is 8 bytes: the address of a tuple and 16 bits of its hash. Most rows whose key is another are turned away by these
-// bits, without a look at the tuple; 1 in 65,536 is not. All rows of a batch take a step before any takes the next, as in open_groups.cc:
+// A directory entry is 8 bytes: the address of a tuple and 16 bits of its hash. Most rows whose key is another are
+// turned away by these bits, without a look at the tuple; 1 in 65,536 is not. All rows of a batch take a step before
+// any takes the next, as in open_groups.cc:
 //
-//     step      to the first entry of the line that is empty: the row's group is made there, its tuple the next free one; or that has its
+//     step      to the first entry of the line that is empty: the row's group is made there, its tuple the next free
+//     one; or that has its
 //               tag: a candidate; or to the next line                                        directory_probe.cc
 //     store     keys of the new groups, side by side                                         kernel
 //     compare   candidates with their tuples; those that differ go one entry further         kernel
 //
-// until no row is left. Of two rows of a batch with the same new key the first makes the group and the second finds its tag there, and is
-// compared after the key was stored. Tuples do not move when the directory grows, and hashes lie beside them, so that no key is hashed
-// twice.
+// until no row is left. Of two rows of a batch with the same new key the first makes the group and the second finds its
+// tag there, and is compared after the key was stored. Tuples do not move when the directory grows, and hashes lie
+// beside them, so that no key is hashed twice.
 #include "runtime/aggregate/tables/directory_groups.h"
 
 #include <algorithm>
@@ -28,20 +30,24 @@ namespace {
 constexpr uint64_t kFewestEntries = 64;
 constexpr uint64_t kFirstSpanBytes = uint64_t{16} << 10, kLastSpanBytes = uint64_t{16} << 20;
 constexpr uint64_t kFewestGroupsToJump = 32768;
-// Where a batch had more new groups than one in so many rows, the next one's rows take one step that makes groups, and not one first that
-// only finds. (10 M rows, 4.9 M groups of a number and a text: 27 ns a row from here on, 48 if it takes half of the rows.)
+// Where a batch had more new groups than one in so many rows, the next one's rows take one step that makes groups, and
+// not one first that only finds. (10 M rows, 4.9 M groups of a number and a text: 27 ns a row from here on, 48 if it
+// takes half of the rows.)
 constexpr uint64_t kRowsPerNewGroup = 8;
-// Of the L3 cache, up to which one pass is enough: beyond, tuples have to be asked for earlier (250,000 texts in 18 MB: 16.3 ns a row where
-// it ends at a quarter, 18.6 at all of it, 17.6 without it).
+// Of the L3 cache, up to which one pass is enough: beyond, tuples have to be asked for earlier (250,000 texts in 18 MB:
+// 16.3 ns a row where it ends at a quarter, 18.6 at all of it, 17.6 without it).
 constexpr uint64_t kOnePassShare = 4;
 
-uint64_t EntryOf(const uint8_t* tuple, uint64_t hash) { return reinterpret_cast<uint64_t>(tuple) << kTagBits | (hash & kTagMask); }
+uint64_t EntryOf(const uint8_t* tuple, uint64_t hash) {
+  return reinterpret_cast<uint64_t>(tuple) << kTagBits | (hash & kTagMask);
+}
 uint8_t* TupleOf(uint64_t entry) { return reinterpret_cast<uint8_t*>(entry >> kTagBits); }
 
 uint32_t RowOf(const KeyRows& rows, uint32_t i) { return blocks::RowAt(rows.rows, rows.first, i); }
 
 template <class Word>
-uint32_t CompareWords(const uint64_t* words, uint32_t n, const uint32_t* candidates, uint8_t* const* tuples, uint32_t* unequal) {
+uint32_t CompareWords(const uint64_t* words, uint32_t n, const uint32_t* candidates, uint8_t* const* tuples,
+                      uint32_t* unequal) {
   uint32_t num_unequal = 0;
   for (uint32_t c = 0; c < n; ++c) {
     const uint32_t i = candidates[c];
@@ -60,7 +66,8 @@ struct FieldKeys {
     context.entry_points.Now().hash(context.descriptor->group(), rows.keys, rows.first, rows.rows, rows.n, hashes);
   }
   uint32_t Compare(uint32_t n, const uint32_t* candidates, uint8_t* const* tuples, uint32_t* unequal) const {
-    return context.entry_points.Now().compare(context.descriptor->group(), rows.keys, rows.first, rows.rows, n, candidates, tuples, unequal);
+    return context.entry_points.Now().compare(context.descriptor->group(), rows.keys, rows.first, rows.rows, n,
+                                              candidates, tuples, unequal);
   }
   void Store(const uint32_t* made, uint32_t n, uint8_t* tuples) const {
     uint32_t batch_rows[kMaxBatchRows];
@@ -76,18 +83,22 @@ struct PackedKeys {
   uint32_t n;
 
   void Hash(uint64_t* hashes) const { HashPackedKeys(words, n, context.descriptor->group()->zero_hashes, hashes); }
-  uint32_t Compare(uint32_t num_candidates, const uint32_t* candidates, uint8_t* const* tuples, uint32_t* unequal) const {
-    if (context.descriptor->group()->packed_bytes == 4) return CompareWords<uint32_t>(words, num_candidates, candidates, tuples, unequal);
+  uint32_t Compare(uint32_t num_candidates, const uint32_t* candidates, uint8_t* const* tuples,
+                   uint32_t* unequal) const {
+    if (context.descriptor->group()->packed_bytes == 4)
+      return CompareWords<uint32_t>(words, num_candidates, candidates, tuples, unequal);
     return CompareWords<uint64_t>(words, num_candidates, candidates, tuples, unequal);
   }
   void Store(const uint32_t* made, uint32_t num_made, uint8_t* tuples) const {
     const QuernJoinDescriptor& group = *context.descriptor->group();
-    for (uint32_t i = 0; i < num_made; ++i) std::memcpy(tuples + uint64_t{i} * group.tuple_bytes, &words[made[i]], group.packed_bytes);
+    for (uint32_t i = 0; i < num_made; ++i)
+      std::memcpy(tuples + uint64_t{i} * group.tuple_bytes, &words[made[i]], group.packed_bytes);
   }
 };
 
 bool EqualStored(const QuernField& key, const uint8_t* a, const uint8_t* b) {
-  const bool a_is_null = (a[key.null_offset] & key.null_mask) != 0, b_is_null = (b[key.null_offset] & key.null_mask) != 0;
+  const bool a_is_null = (a[key.null_offset] & key.null_mask) != 0,
+             b_is_null = (b[key.null_offset] & key.null_mask) != 0;
   if (a_is_null || b_is_null) return a_is_null && b_is_null;
   const uint8_t *field_a = a + key.tuple_offset, *field_b = b + key.tuple_offset;
   if (!blocks::IsVariableStorage(key.storage)) {
@@ -95,7 +106,8 @@ bool EqualStored(const QuernField& key, const uint8_t* a, const uint8_t* b) {
     return std::memcmp(field_a, field_b, bytes) == 0;
   }
   const blocks::Bytes string_a = blocks::BytesOf(field_a, key.width_bytes);
-  if ((key.rule & kWeighsEquality) != 0) return blocks::EqualCollated(string_a, blocks::BytesOf(field_b, key.width_bytes), key.rule);
+  if ((key.rule & kWeighsEquality) != 0)
+    return blocks::EqualCollated(string_a, blocks::BytesOf(field_b, key.width_bytes), key.rule);
   return blocks::EqualString(string_a, field_b, key.width_bytes);
 }
 
@@ -130,7 +142,8 @@ struct TupleKeys {
       std::memset(tuple + descriptor.bits_offset, 0, descriptor.bits_bytes);
       for (uint32_t k = 0; k < descriptor.group.num_keys; ++k) {
         const QuernField& key = descriptor.group.keys[k];
-        tuple[key.null_offset] = static_cast<uint8_t>(tuple[key.null_offset] | (source[key.null_offset] & key.null_mask));
+        tuple[key.null_offset] =
+            static_cast<uint8_t>(tuple[key.null_offset] | (source[key.null_offset] & key.null_mask));
       }
     }
   }
@@ -147,14 +160,17 @@ DirectoryGroups::DirectoryGroups(const GroupContext& context, uint64_t expected_
       short_strings_(*context_.descriptor->group()) {}
 
 PrefetchSetting DirectoryGroups::prefetch() const {
-  return context_.descriptor->group()->prefetches ? context_.options.prefetch.For(PrefetchLoop::kUpdateDirectory, bytes()) : PrefetchSetting();
+  return context_.descriptor->group()->prefetches
+             ? context_.options.prefetch.For(PrefetchLoop::kUpdateDirectory, bytes())
+             : PrefetchSetting();
 }
 
-// The first step of all rows, which makes no groups: where groups are there, as most are where it matters, it needs no more than an entry's
-// tag. Rows that are no candidates take the step that makes groups. A tuple is asked for when its entry is there, and used when the whole
-// batch has been tested.
+// The first step of all rows, which makes no groups: where groups are there, as most are where it matters, it needs no
+// more than an entry's tag. Rows that are no candidates take the step that makes groups. A tuple is asked for when its
+// entry is there, and used when the whole batch has been tested.
 template <class Prefetch>
-void DirectoryGroups::TestOnce(uint32_t n, const PrefetchSetting& setting, DirectoryRows* looking, uint8_t** tuples) const {
+void DirectoryGroups::TestOnce(uint32_t n, const PrefetchSetting& setting, DirectoryRows* looking,
+                               uint8_t** tuples) const {
   const uint64_t* const entries = reinterpret_cast<const uint64_t*>(directory_.data());
   const uint64_t* const hashes = looking->hashes;
   const uint32_t common_bits = context_.common_bits, shift = shift_;
@@ -204,14 +220,18 @@ void DirectoryGroups::Compare(const Keys& keys, DirectoryRows* looking, uint8_t*
 
 // The first step of all rows, which makes no groups: those that are left take the one that does.
 template <class Keys>
-void DirectoryGroups::FindMost(const Keys& keys, uint32_t n, const PrefetchSetting& setting, DirectoryRows* looking, uint8_t** tuples) {
+void DirectoryGroups::FindMost(const Keys& keys, uint32_t n, const PrefetchSetting& setting, DirectoryRows* looking,
+                               uint8_t** tuples) {
   if constexpr (std::is_same_v<Keys, FieldKeys>) {
-    const uint64_t used_bytes = num_entries_ * sizeof(uint64_t) + num_groups_ * context_.descriptor->group()->tuple_bytes;
+    const uint64_t used_bytes =
+        num_entries_ * sizeof(uint64_t) + num_groups_ * context_.descriptor->group()->tuple_bytes;
     if (used_bytes <= context_.options.caches.l3_bytes / kOnePassShare && short_strings_.Takes(keys.rows)) {
-      const DirectoryView directory = {reinterpret_cast<const uint64_t*>(directory_.data()), num_entries_ - 1, context_.common_bits,
-                                       shift_};
-      looking->n = short_strings_.Find(directory, setting.distance != 0, keys.rows, looking->hashes, tuples, looking->rows);
-      for (uint32_t r = 0; r < looking->n; ++r) looking->slots[looking->rows[r]] = SlotOf(looking->hashes[looking->rows[r]]);
+      const DirectoryView directory = {reinterpret_cast<const uint64_t*>(directory_.data()), num_entries_ - 1,
+                                       context_.common_bits, shift_};
+      looking->n =
+          short_strings_.Find(directory, setting.distance != 0, keys.rows, looking->hashes, tuples, looking->rows);
+      for (uint32_t r = 0; r < looking->n; ++r)
+        looking->slots[looking->rows[r]] = SlotOf(looking->hashes[looking->rows[r]]);
       tally()->hits += n - looking->n;
       return;
     }
@@ -243,7 +263,8 @@ absl::Status DirectoryGroups::FindAll(const Keys& keys, uint32_t n, uint8_t** tu
 
 // Of the rows that are looking those that find no group make theirs; those whose tag is another's go on.
 template <class Keys>
-absl::Status DirectoryGroups::MakeGroups(const Keys& keys, const PrefetchSetting& setting, DirectoryRows* looking, uint8_t** tuples) {
+absl::Status DirectoryGroups::MakeGroups(const Keys& keys, const PrefetchSetting& setting, DirectoryRows* looking,
+                                         uint8_t** tuples) {
   TupleSpan& span = spans_.back();
   const uint64_t tuple_bytes = context_.descriptor->group()->tuple_bytes;
   uint8_t* const first_made = span.tuples + span.num_tuples * tuple_bytes;
@@ -294,7 +315,8 @@ absl::Status DirectoryGroups::FindTuples(const GroupTuples& from, uint8_t** tupl
   if (group.packed_bytes == 0) return FindAll(TupleKeys{context_, from}, from.n, tuples);
   uint64_t words[kMaxBatchRows];
   for (uint32_t i = 0; i < from.n; ++i)
-    words[i] = group.packed_bytes == 4 ? blocks::Load<uint32_t>(from.tuples[i]) : blocks::Load<uint64_t>(from.tuples[i]);
+    words[i] =
+        group.packed_bytes == 4 ? blocks::Load<uint32_t>(from.tuples[i]) : blocks::Load<uint64_t>(from.tuples[i]);
   return FindAll(PackedKeys{context_, words, from.n}, from.n, tuples);
 }
 
@@ -302,14 +324,16 @@ absl::Status DirectoryGroups::FindTuples(const GroupTuples& from, uint8_t** tupl
 
 absl::Status DirectoryGroups::MakeRoom(uint32_t n) {
   const uint64_t tuple_bytes = context_.descriptor->group()->tuple_bytes;
-  if ((num_groups_ + n) * 100 > num_entries_ * context_.options.load_percent) QUERN_RETURN_IF_ERROR(Grow(num_groups_ + n));
+  if ((num_groups_ + n) * 100 > num_entries_ * context_.options.load_percent)
+    QUERN_RETURN_IF_ERROR(Grow(num_groups_ + n));
   if (!spans_.empty() && spans_.back().capacity - spans_.back().num_tuples >= n) return absl::OkStatus();
   const uint64_t row_bytes = tuple_bytes + sizeof(uint64_t);
   const uint64_t grown = std::clamp(num_groups_ * row_bytes, kFirstSpanBytes, kLastSpanBytes) / row_bytes;
   TupleSpan span;
   span.capacity = std::max<uint64_t>(n, grown);
   QUERN_ASSIGN_OR_RETURN(span.tuples, arena_.Allocate(span.capacity * row_bytes));
-  span.hashes = reinterpret_cast<uint64_t*>(span.tuples + span.capacity * tuple_bytes);  // tuple_bytes is a multiple of 8
+  span.hashes =
+      reinterpret_cast<uint64_t*>(span.tuples + span.capacity * tuple_bytes);  // tuple_bytes is a multiple of 8
   spans_.push_back(span);
   span_positions_.push_back(num_positions_);
   return absl::OkStatus();
@@ -325,10 +349,12 @@ void DirectoryGroups::Insert(uint64_t hash, const uint8_t* tuple) {
 absl::Status DirectoryGroups::Grow(uint64_t groups) {
   const uint64_t new_groups = num_groups_ - groups_at_growth_, new_rows = rows_seen_ - rows_at_growth_;
   const bool hardly_any_found = num_groups_ >= kFewestGroupsToJump && new_rows < new_groups + new_groups / 2;
-  const uint64_t wanted = std::max(groups, num_entries_ == 0 ? expected_groups_ : 0) * 100 / context_.options.load_percent + 1;
-  const uint64_t num_entries = std::bit_ceil(std::max({wanted, num_entries_ * (hardly_any_found ? 4 : 2), kFewestEntries}));
-  QUERN_ASSIGN_OR_RETURN(HugeBuffer directory,
-                         HugeBuffer::Allocate(context_.budget, num_entries * sizeof(uint64_t), context_.options.huge_pages));
+  const uint64_t wanted =
+      std::max(groups, num_entries_ == 0 ? expected_groups_ : 0) * 100 / context_.options.load_percent + 1;
+  const uint64_t num_entries =
+      std::bit_ceil(std::max({wanted, num_entries_ * (hardly_any_found ? 4 : 2), kFewestEntries}));
+  QUERN_ASSIGN_OR_RETURN(HugeBuffer directory, HugeBuffer::Allocate(context_.budget, num_entries * sizeof(uint64_t),
+                                                                    context_.options.huge_pages));
   num_growths_ += num_entries_ != 0;
   directory_ = std::move(directory);
   num_entries_ = num_entries;
@@ -364,9 +390,12 @@ uint32_t DirectoryGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) {
 }
 
 void DirectoryGroups::HashesOf(uint64_t begin, uint8_t* const*, uint32_t n, uint64_t* hashes) const {
-  size_t s = static_cast<size_t>(std::upper_bound(span_positions_.begin(), span_positions_.end(), begin) - span_positions_.begin()) - 1;
+  size_t s = static_cast<size_t>(std::upper_bound(span_positions_.begin(), span_positions_.end(), begin) -
+                                 span_positions_.begin()) -
+             1;
   for (uint32_t i = 0; i < n; ++s) {
-    for (uint64_t t = begin + i - span_positions_[s]; t < spans_[s].num_tuples && i < n; ++t) hashes[i++] = spans_[s].hashes[t];
+    for (uint64_t t = begin + i - span_positions_[s]; t < spans_[s].num_tuples && i < n; ++t)
+      hashes[i++] = spans_[s].hashes[t];
   }
 }
 

@@ -29,7 +29,9 @@ class DirectoryGroups : public GroupTable {
   uint64_t bytes() const override { return directory_.bytes() + arena_.bytes(); }
   uint64_t num_growths() const override { return num_growths_; }
   PrefetchSetting prefetch() const override;
-  void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) override { context_.options.prefetch.Set(loop, setting); }
+  void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) override {
+    context_.options.prefetch.Set(loop, setting);
+  }
   const char* layout() const override { return "directory"; }
 
  private:

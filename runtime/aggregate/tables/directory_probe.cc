@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where most rows are new groups, a directory that is half full sends every second row at least one entry further, and one in fifty ten
-// entries. Which ones, nobody can predict; so a row's entries up to the end of their line, which comes from memory as a whole, are compared
-// at once. A row whose hash belongs at entry 2 of this line (a tag each, . is none):
+// Where most rows are new groups, a directory that is half full sends every second row at least one entry further, and
+// one in fifty ten entries. Which ones, nobody can predict; so a row's entries up to the end of their line, which comes
+// from memory as a whole, are compared at once. A row whose hash belongs at entry 2 of this line (a tag each, . is
+// none):
 //
 //     entry        0    1    2    3    4    5    6    7
 //     holds        .   4a7   1f   c03  .    .   99   .
 //     empty        1              -    1    1        1
-//     tag 77                 -    -                            the first of both from 2 on: entry 4, empty: the group is made there
-//     tag c03                     1                            the first of both: entry 3: a candidate
+//     tag 77                 -    -                            the first of both from 2 on: entry 4, empty: the group
+//     is made there tag c03                     1                            the first of both: entry 3: a candidate
 //
-// It is linear probing still: who looks entry by entry finds the same. With half of the entries taken 1 row in 9 goes on to another line.
+// It is linear probing still: who looks entry by entry finds the same. With half of the entries taken 1 row in 9 goes
+// on to another line.
 //
-// No branch depends on what is found. What is zero is added or masked in place of a choice, since compilers make branches of choices.
+// No branch depends on what is found. What is zero is added or masked in place of a choice, since compilers make
+// branches of choices.
 #include "runtime/aggregate/tables/directory_probe.h"
 
 #include <algorithm>
@@ -42,8 +45,10 @@ struct Step {
   const uint64_t new_tuples;
   uint32_t num_made = 0, num_candidates = 0, num_further = 0;
 
-  // Row i is done with a line: `lane` is the first of its entries that is empty or has the row's tag; kLineEntries: none.
-  inline __attribute__((always_inline)) void Take(uint32_t i, uint64_t line, uint32_t lane, DirectoryRows* batch, uint8_t** tuples) {
+  // Row i is done with a line: `lane` is the first of its entries that is empty or has the row's tag; kLineEntries:
+  // none.
+  inline __attribute__((always_inline)) void Take(uint32_t i, uint64_t line, uint32_t lane, DirectoryRows* batch,
+                                                  uint8_t** tuples) {
     const bool goes_on = lane == kLineEntries;
     const uint64_t slot = line + lane % kLineEntries, hash = batch->hashes[i], found = entries[slot];
     const bool is_empty = found == 0, makes = is_empty & !goes_on;
@@ -62,7 +67,8 @@ struct Step {
 };
 
 Step Begin(const DirectoryEntries& directory, const NewTuples& added) {
-  return {directory.entries, directory.num_entries - 1, added.tuple_bytes, added.hashes, reinterpret_cast<uint64_t>(added.tuples)};
+  return {directory.entries, directory.num_entries - 1, added.tuple_bytes, added.hashes,
+          reinterpret_cast<uint64_t>(added.tuples)};
 }
 
 void End(const Step& step, DirectoryRows* batch) {
@@ -77,7 +83,8 @@ inline __attribute__((always_inline)) uint32_t FirstLane(const uint64_t* line, u
 }
 
 template <class Prefetch>
-void StepByEntry(const DirectoryEntries& directory, const NewTuples& added, uint32_t ahead, DirectoryRows* batch, uint8_t** tuples) {
+void StepByEntry(const DirectoryEntries& directory, const NewTuples& added, uint32_t ahead, DirectoryRows* batch,
+                 uint8_t** tuples) {
   Step step = Begin(directory, added);
   const auto prefetch = [&](uint32_t r) { Prefetch::For(&step.entries[batch->slots[batch->rows[r]]]); };
   ForEachRow<Prefetch>(batch->n, ahead, prefetch, [&](uint32_t r) {
@@ -90,8 +97,9 @@ void StepByEntry(const DirectoryEntries& directory, const NewTuples& added, uint
 
 #if defined(__x86_64__)
 template <class Prefetch>
-__attribute__((target("avx512f,avx512bw,avx512vl,bmi"))) void StepByVector(const DirectoryEntries& directory, const NewTuples& added,
-                                                                           uint32_t ahead, DirectoryRows* batch, uint8_t** tuples) {
+__attribute__((target("avx512f,avx512bw,avx512vl,bmi"))) void StepByVector(const DirectoryEntries& directory,
+                                                                           const NewTuples& added, uint32_t ahead,
+                                                                           DirectoryRows* batch, uint8_t** tuples) {
   Step step = Begin(directory, added);
   const uint32_t n = batch->n;
   if constexpr (Prefetch::kPrefetches)
@@ -99,10 +107,12 @@ __attribute__((target("avx512f,avx512bw,avx512vl,bmi"))) void StepByVector(const
   const __m512i tag_mask = _mm512_set1_epi64(static_cast<int64_t>(kTagMask));
   for (uint32_t r = 0; r < n; ++r) {
     // Past the last row the last one again.
-    if constexpr (Prefetch::kPrefetches) Prefetch::For(&step.entries[batch->slots[batch->rows[std::min(r + ahead, n - 1)]]]);
+    if constexpr (Prefetch::kPrefetches)
+      Prefetch::For(&step.entries[batch->slots[batch->rows[std::min(r + ahead, n - 1)]]]);
     const uint32_t i = batch->rows[r];
     const uint64_t slot = batch->slots[i], line = slot / kLineEntries * kLineEntries;
-    const __m512i found = _mm512_load_si512(step.entries + line), tag = _mm512_set1_epi64(static_cast<int64_t>(batch->hashes[i]));
+    const __m512i found = _mm512_load_si512(step.entries + line),
+                  tag = _mm512_set1_epi64(static_cast<int64_t>(batch->hashes[i]));
     const uint32_t empty = _mm512_testn_epi64_mask(found, found);
     const uint32_t equal = _mm512_testn_epi64_mask(_mm512_xor_si512(found, tag), tag_mask);
     const uint32_t lanes = (empty | equal) >> slot % kLineEntries << slot % kLineEntries;
@@ -115,15 +125,19 @@ __attribute__((target("avx512f,avx512bw,avx512vl,bmi"))) void StepByVector(const
 }  // namespace
 
 void ProbeLinesByEntry(const DirectoryEntries& directory, const NewTuples& added, const PrefetchSetting& setting,
-                             DirectoryRows* batch, uint8_t** tuples) {
-  WithPrefetch(setting, [&]<class Prefetch>() { StepByEntry<Prefetch>(directory, added, RowsAhead(setting, batch->n), batch, tuples); });
+                       DirectoryRows* batch, uint8_t** tuples) {
+  WithPrefetch(setting, [&]<class Prefetch>() {
+    StepByEntry<Prefetch>(directory, added, RowsAhead(setting, batch->n), batch, tuples);
+  });
 }
 
-void ProbeLines(const DirectoryEntries& directory, const NewTuples& added, const PrefetchSetting& setting, DirectoryRows* batch,
-                      uint8_t** tuples) {
+void ProbeLines(const DirectoryEntries& directory, const NewTuples& added, const PrefetchSetting& setting,
+                DirectoryRows* batch, uint8_t** tuples) {
 #if defined(__x86_64__)
   if (HasAvx512()) {
-    return WithPrefetch(setting, [&]<class Prefetch>() { StepByVector<Prefetch>(directory, added, RowsAhead(setting, batch->n), batch, tuples); });
+    return WithPrefetch(setting, [&]<class Prefetch>() {
+      StepByVector<Prefetch>(directory, added, RowsAhead(setting, batch->n), batch, tuples);
+    });
   }
 #endif
   ProbeLinesByEntry(directory, added, setting, batch, tuples);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step of a directory (directory_groups.cc) that makes groups: every row that is looking reads the rest of its entry's line.
+// The step of a directory (directory_groups.cc) that makes groups: every row that is looking reads the rest of its
+// entry's line.
 #ifndef QUERN_RUNTIME_AGGREGATE_TABLES_DIRECTORY_PROBE_H_
 #define QUERN_RUNTIME_AGGREGATE_TABLES_DIRECTORY_PROBE_H_
 
@@ -36,16 +37,17 @@ struct DirectoryRows {
   uint64_t slots[kMaxBatchRows];
 };
 
-// Each of `batch.rows` goes from its slot to the end of the slot's line. At the first entry that is empty its group is made there, and at
-// the first that has its tag it becomes a candidate: `made` or `candidates`, with tuples[row] and, of new groups, `added`. A candidate's
-// slot is the one behind, where it goes on if its key is another. Rows that found neither are left in `rows`, at the next line.
+// Each of `batch.rows` goes from its slot to the end of the slot's line. At the first entry that is empty its group is
+// made there, and at the first that has its tag it becomes a candidate: `made` or `candidates`, with tuples[row] and,
+// of new groups, `added`. A candidate's slot is the one behind, where it goes on if its key is another. Rows that found
+// neither are left in `rows`, at the next line.
 // *Cost*: 3 ns a row whose line is there. *Threads*: one for a directory.
-void ProbeLines(const DirectoryEntries& directory, const NewTuples& added, const PrefetchSetting& setting, DirectoryRows* batch,
-                      uint8_t** tuples);
+void ProbeLines(const DirectoryEntries& directory, const NewTuples& added, const PrefetchSetting& setting,
+                DirectoryRows* batch, uint8_t** tuples);
 
 // The same for machines without vectors of eight entries.
 void ProbeLinesByEntry(const DirectoryEntries& directory, const NewTuples& added, const PrefetchSetting& setting,
-                             DirectoryRows* batch, uint8_t** tuples);
+                       DirectoryRows* batch, uint8_t** tuples);
 
 }  // namespace quern
 

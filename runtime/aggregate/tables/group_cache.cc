@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// TPC-H's first query groups by two strings of one letter each, into four groups. Hashing both, looking at the directory and comparing both
-// takes 11 ns a row, for a question that a word answers:
+// TPC-H's first query groups by two strings of one letter each, into four groups. Hashing both, looking at the
+// directory and comparing both takes 11 ns a row, for a question that a word answers:
 //
 //     keys      "N", "O"
 //     word      01+1 4e 00 00 | 01+1 4f 00 00      a byte more than the length, then the bytes, zero behind the last
 //     entry     [word * golden ratio >> 54]        the word, and where its group lies
 //
-// How many bytes each key has of the word is found in the first batch: as many as its longest string needs, and what is left over is shared
-// among the strings. A batch with longer ones has another division, and nothing is known then; one that fits none, or has nulls, is looked
-// for as if there were no memo. The word holds the keys' own bytes, so that any collation may put two words into one group, and no word
-// ever belongs to two.
+// How many bytes each key has of the word is found in the first batch: as many as its longest string needs, and what is
+// left over is shared among the strings. A batch with longer ones has another division, and nothing is known then; one
+// that fits none, or has nulls, is looked for as if there were no memo. The word holds the keys' own bytes, so that any
+// collation may put two words into one group, and no word ever belongs to two.
 //
-// Up to eight words that were learnt first are held beside each other too: as long as there are no more, eight rows at a time are compared
-// with each, which takes a quarter of the time of eight entries of the memo.
+// Up to eight words that were learnt first are held beside each other too: as long as there are no more, eight rows at
+// a time are compared with each, which takes a quarter of the time of eight entries of the memo.
 //
 // Where more than one row in eight is not found, or strings are mostly longer, the memo gives up.
 #include "runtime/aggregate/tables/group_cache.h"
@@ -63,8 +63,8 @@ bool FindSpan(const KeyRows& rows, KeyRows* span) {
 #define QUERN_AVX512 __attribute__((target("avx512f,avx512vl")))
 #endif
 
-// Of the words from the first row to the last, only those of the rows themselves, which come in order: no word moves to a place behind its
-// own.
+// Of the words from the first row to the last, only those of the rows themselves, which come in order: no word moves to
+// a place behind its own.
 void CloseGaps(const KeyRows& rows, uint64_t* words) {
   constexpr uint32_t kAtOnce = 8;
   const uint32_t* const picked = rows.rows;
@@ -121,9 +121,11 @@ bool GroupCache::PackKeys(const KeyRows& rows) {
     std::vector<uint32_t> needed = bytes_;
     bool fits = true;
     for (uint32_t k = 0, shift = 0; k < group_.num_keys; shift += 8 * bytes_[k], ++k) {
-      const uint32_t longest = AddShortKeys(group_.keys[k].storage, rows.keys[k], rows, {shift, uses_vectors_}, words_.data());
+      const uint32_t longest =
+          AddShortKeys(group_.keys[k].storage, rows.keys[k], rows, {shift, uses_vectors_}, words_.data());
       fits &= longest < bytes_[k] || !blocks::IsVariableStorage(group_.keys[k].storage);
-      if (blocks::IsVariableStorage(group_.keys[k].storage)) needed[k] = longest >= kWordBytes ? kWordBytes + 1 : longest + 1;
+      if (blocks::IsVariableStorage(group_.keys[k].storage))
+        needed[k] = longest >= kWordBytes ? kWordBytes + 1 : longest + 1;
     }
     if (fits) return true;
     if (again || !Fits(needed)) return false;
@@ -184,7 +186,8 @@ QUERN_AVX512 uint32_t GroupCache::LookAmongFew(uint32_t n, uint8_t** tuples, uin
     const auto there = static_cast<__mmask8>(n - i < 8 ? (1u << (n - i)) - 1 : 0xff);
     const __m512i word = _mm512_maskz_loadu_epi64(there, &words_[i]);
     __m512i group = _mm512_setzero_si512();
-    for (uint32_t k = 0; k < kRegisterCache; ++k) group = _mm512_mask_mov_epi64(group, _mm512_cmpeq_epi64_mask(word, words[k]), groups[k]);
+    for (uint32_t k = 0; k < kRegisterCache; ++k)
+      group = _mm512_mask_mov_epi64(group, _mm512_cmpeq_epi64_mask(word, words[k]), groups[k]);
     _mm512_mask_storeu_epi64(tuples + i, there, group);
     for (uint32_t unknown = _mm512_mask_testn_epi64_mask(there, group, group); unknown != 0; unknown &= unknown - 1)
       others[num_others++] = i + static_cast<uint32_t>(__builtin_ctz(unknown));

@@ -16,8 +16,9 @@ class GroupCache {
   // A key's hash may be a test's constant, and its collisions what is to be tested: then all rows are looked for.
   explicit GroupCache(const QuernJoinDescriptor& group);
 
-  // Answers whether the rows were looked at. If so tuples[i] is the group of row i, but for the rows that are listed in `others` (room for
-  // rows.n), whose group is to be told by Learn. *Cost*: 1 ns a string and 1 ns a row; where it does not pay, of a few batches.
+  // Answers whether the rows were looked at. If so tuples[i] is the group of row i, but for the rows that are listed in
+  // `others` (room for rows.n), whose group is to be told by Learn. *Cost*: 1 ns a string and 1 ns a row; where it does
+  // not pay, of a few batches.
   bool Look(const KeyRows& rows, uint8_t** tuples, uint32_t* others, uint32_t* num_others);
   // found[o] is the group of row others[o] of the last Look.
   void Learn(const uint32_t* others, uint32_t num_others, uint8_t* const* found);

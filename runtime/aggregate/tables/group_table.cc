@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which table a descriptor gets, and the table of one group. Slots of an open table move when it grows and are half empty, so a tuple in one
-// should be no wider than a cache line: beyond, tuples lie in order of arrival behind a directory, as those of all keys that are no words
-// do, unless they are few.
+// Which table a descriptor gets, and the table of one group. Slots of an open table move when it grows and are half
+// empty, so a tuple in one should be no wider than a cache line: beyond, tuples lie in order of arrival behind a
+// directory, as those of all keys that are no words do, unless they are few.
 #include "runtime/aggregate/tables/group_table.h"
 
 #include <algorithm>
@@ -21,7 +21,8 @@ constexpr uint32_t kWidestSmallSlotBytes = 256;  // of a table that fits the cac
 
 class SingleGroup : public GroupTable {
  public:
-  explicit SingleGroup(const GroupContext& context) : tuple_(context.descriptor->group()->tuple_bytes / sizeof(uint64_t)) {}
+  explicit SingleGroup(const GroupContext& context)
+      : tuple_(context.descriptor->group()->tuple_bytes / sizeof(uint64_t)) {}
 
   absl::Status Find(const KeyRows& rows, uint8_t** tuples) override { return FindAll(rows.n, tuples); }
   absl::Status FindTuples(const GroupTuples& from, uint8_t** tuples) override { return FindAll(from.n, tuples); }
@@ -32,7 +33,9 @@ class SingleGroup : public GroupTable {
     tuples[0] = reinterpret_cast<uint8_t*>(tuple_.data());
     return 1;
   }
-  void HashesOf(uint64_t, uint8_t* const*, uint32_t n, uint64_t* hashes) const override { std::fill(hashes, hashes + n, uint64_t{0}); }
+  void HashesOf(uint64_t, uint8_t* const*, uint32_t n, uint64_t* hashes) const override {
+    std::fill(hashes, hashes + n, uint64_t{0});
+  }
   void Release() override { std::fill(tuple_.begin(), tuple_.end(), uint64_t{0}); }
   uint64_t bytes() const override { return tuple_.size() * sizeof(uint64_t); }
   uint64_t num_growths() const override { return 0; }
@@ -81,7 +84,8 @@ std::unique_ptr<GroupTable> MakeGroupTable(const GroupContext& context, uint64_t
     return std::make_unique<PackedKeyGroups>(context, expected_groups);
   }
   const bool may_fit_slot = group.tuple_bytes <= kWidestSmallSlotBytes;
-  if (group.packed_bytes != 0 && layout == GroupLayout::kAuto && may_fit_slot) return std::make_unique<WideGroups>(context, expected_groups);
+  if (group.packed_bytes != 0 && layout == GroupLayout::kAuto && may_fit_slot)
+    return std::make_unique<WideGroups>(context, expected_groups);
   return std::make_unique<DirectoryGroups>(context, expected_groups);
 }
 

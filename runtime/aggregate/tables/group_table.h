@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an aggregation keeps its groups. A table finds the group of each row of a batch, making it where there is none; what is done with
-// the group is no table's business.
+// Where an aggregation keeps its groups. A table finds the group of each row of a batch, making it where there is none;
+// what is done with the group is no table's business.
 //
 //     single      no keys                       one tuple
-//     dense       packed keys of a small range    an array of tuples, the key's place is computed       packed_key_groups.h
-//     open        packed keys                     open addressing, slots are tuples: a line a row       packed_key_groups.h
-//     sorted      packed keys that come in order  tuples in order of arrival, nothing is looked for     packed_key_groups.h
-//     directory   all others, wide tuples       tags and addresses; tuples in order of arrival        directory_groups.h
+//     dense       packed keys of a small range    an array of tuples, the key's place is computed packed_key_groups.h
+//     open        packed keys                     open addressing, slots are tuples: a line a row packed_key_groups.h
+//     sorted      packed keys that come in order  tuples in order of arrival, nothing is looked for packed_key_groups.h
+//     directory   all others, wide tuples       tags and addresses; tuples in order of arrival directory_groups.h
 #ifndef QUERN_RUNTIME_AGGREGATE_TABLES_GROUP_TABLE_H_
 #define QUERN_RUNTIME_AGGREGATE_TABLES_GROUP_TABLE_H_
 
@@ -44,7 +44,8 @@ struct GroupContext {
   AggregateEntrySource entry_points;
   std::shared_ptr<MemoryBudget> budget;
   AggregateOptions options;
-  uint32_t common_bits = 0;  // top bits that all hashes of a table have in common, since it is one part of 2^common_bits
+  uint32_t common_bits =
+      0;  // top bits that all hashes of a table have in common, since it is one part of 2^common_bits
   std::shared_ptr<CounterSet> counters = nullptr;
 };
 
@@ -65,12 +66,14 @@ class GroupTable {
   virtual absl::Status FindTuples(const GroupTuples& from, uint8_t** tuples) = 0;
 
   virtual uint64_t num_groups() const = 0;
-  // Groups lie at some of the positions 0 .. num_positions()-1. Scan answers how many addresses it wrote for [begin, end), in order.
+  // Groups lie at some of the positions 0 .. num_positions()-1. Scan answers how many addresses it wrote for [begin,
+  // end), in order.
   virtual uint64_t num_positions() const = 0;
   virtual uint32_t Scan(uint64_t begin, uint64_t end, uint8_t** tuples) = 0;
   // The hashes that go with such addresses.
   virtual void HashesOf(uint64_t begin, uint8_t* const* tuples, uint32_t n, uint64_t* hashes) const = 0;
-  // Forgets all groups and gives the memory back, but for the bytes of long strings, which copies of the tuples point to.
+  // Forgets all groups and gives the memory back, but for the bytes of long strings, which copies of the tuples point
+  // to.
   virtual void Release() = 0;
 
   virtual uint64_t bytes() const = 0;
@@ -97,8 +100,8 @@ class GroupTable {
   uint64_t growths_taken_ = 0;
 };
 
-// How many groups there will be, if rows choose them all alike: of D groups, n rows meet D (1 - e^(-n/D)). 65,536 rows that met 65,322
-// groups say 10 million; that they met 1,000 says 1,000.
+// How many groups there will be, if rows choose them all alike: of D groups, n rows meet D (1 - e^(-n/D)). 65,536 rows
+// that met 65,322 groups say 10 million; that they met 1,000 says 1,000.
 uint64_t ExpectedGroups(uint64_t rows, uint64_t groups);
 // The other way round: how many of so many groups that many rows meet.
 uint64_t GroupsMet(uint64_t rows, uint64_t groups);

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// A word is looked for from the slot that its hash's top bits name, one slot after the other; the first that holds it or nothing is its
-// own. All rows of a batch take their first step before any takes its second, and no step branches on what it found:
+// A word is looked for from the slot that its hash's top bits name, one slot after the other; the first that holds it
+// or nothing is its own. All rows of a batch take their first step before any takes its second, and no step branches on
+// what it found:
 //
-//     words 7 9 4 9, slots .. |9| | | ..      step 1: 7 looks at |9|: another's, it stays; 9 found; 4 looks at | |: it stays; 9 found
+//     words 7 9 4 9, slots .. |9| | | ..      step 1: 7 looks at |9|: another's, it stays; 9 found; 4 looks at | |: it
+//     stays; 9 found
 //                                             step 2: 7 still looks at |9|; 4 is made
 //                                             step 3: 7 looks one slot further
 //
 // The first step makes no groups, which costs new ones a step and saves all others a store.
 //
-// In a large table a word begins at the first slot of a pair, which lie in one cache line, and the first step looks at both: a step further
-// would cost another line.
+// In a large table a word begins at the first slot of a pair, which lie in one cache line, and the first step looks at
+// both: a step further would cost another line.
 //
-// At 50 % taken slots a row takes 1.5 steps on average. The word 0 cannot be told from an empty slot, and has one behind the last.
+// At 50 % taken slots a row takes 1.5 steps on average. The word 0 cannot be told from an empty slot, and has one
+// behind the last.
 //
-// Since the slots are in the order of the hashes, a table of twice as many holds the same groups in the same order: growing is a sequential
-// pass, 1 to 2 ns a group beside the 50 of a random insertion. A large table grows where it is: slot 1000 of 4096 goes to 2000 or 2001 of
-// 8192, so that from the last to the first each tuple moves to a place behind all that have not moved yet.
+// Since the slots are in the order of the hashes, a table of twice as many holds the same groups in the same order:
+// growing is a sequential pass, 1 to 2 ns a group beside the 50 of a random insertion. A large table grows where it is:
+// slot 1000 of 4096 goes to 2000 or 2001 of 8192, so that from the last to the first each tuple moves to a place behind
+// all that have not moved yet.
 #include "runtime/aggregate/tables/open_groups.h"
 
 #include <algorithm>
@@ -130,7 +134,8 @@ void OpenGroups::CopyTo(OpenGroups* larger) const {
   larger->has_zero_ = has_zero_;
 }
 
-// Puts a tuple where its hash belongs, if that is not before slot `first_free` nor past the end; answers whether it was put.
+// Puts a tuple where its hash belongs, if that is not before slot `first_free` nor past the end; answers whether it was
+// put.
 template <class Word, uint32_t kBytes>
 bool OpenGroups::PutFrom(const uint8_t* tuple, uint64_t hash, uint64_t first_free) {
   const uint64_t bytes = kBytes != 0 ? kBytes : slot_bytes_;
@@ -142,8 +147,9 @@ bool OpenGroups::PutFrom(const uint8_t* tuple, uint64_t hash, uint64_t first_fre
   return true;
 }
 
-// The table has become larger, its tuples are still where they were: from the last to the first, each block of them is taken out and put
-// where its hashes belong now, which is behind all that were not yet taken out. Those few for which it is not, and the first ones, wait.
+// The table has become larger, its tuples are still where they were: from the last to the first, each block of them is
+// taken out and put where its hashes belong now, which is behind all that were not yet taken out. Those few for which
+// it is not, and the first ones, wait.
 template <class Word, uint32_t kBytes>
 void OpenGroups::SpreadOut(uint64_t old_num_slots) {
   const uint64_t bytes = kBytes != 0 ? kBytes : slot_bytes_, num_first = std::min(old_num_slots, kFirstSlots);
@@ -225,10 +231,12 @@ struct FirstProbed {
   bool has_zeros = false;
 };
 
-// The first step of all rows: writes the address of each row's slot to `tuples`, or of the one behind it where that is another's, and the
-// rows that look on to `looking` (room for n + 8). Nothing is made yet, so that rows of groups that are there, which most rows are where
-// it matters, cost no store into the table. Where lines are asked for also asks for what a row will look at next.
-using StepLoop = FirstProbed (*)(const FirstProbe& table, const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t* looking);
+// The first step of all rows: writes the address of each row's slot to `tuples`, or of the one behind it where that is
+// another's, and the rows that look on to `looking` (room for n + 8). Nothing is made yet, so that rows of groups that
+// are there, which most rows are where it matters, cost no store into the table. Where lines are asked for also asks
+// for what a row will look at next.
+using StepLoop = FirstProbed (*)(const FirstProbe& table, const uint64_t* words, uint32_t n, uint8_t** tuples,
+                                 uint32_t* looking);
 
 template <class Word, class Prefetch>
 FirstProbed StepByRow(const FirstProbe& table, const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t* looking) {
@@ -262,7 +270,8 @@ FirstProbed StepByRow(const FirstProbe& table, const uint64_t* words, uint32_t n
 QUERN_AVX512 bool PlaceByEight(const FirstProbe& t, const uint64_t* words, uint32_t whole, uint8_t** tuples) {
   const __m512i slots = AllEight(t.slots), end = AllEight(t.end), slot_bytes = AllEight(t.slot_bytes);
   const __m512i hashed = AllEight(t.zero_hashes ? 0 : ~uint64_t{0}), slot_mask = AllEight(t.first_slot_mask);
-  const __m128i common_bits = _mm_cvtsi32_si128(static_cast<int>(t.common_bits)), shift = _mm_cvtsi32_si128(static_cast<int>(t.shift));
+  const __m128i common_bits = _mm_cvtsi32_si128(static_cast<int>(t.common_bits)),
+                shift = _mm_cvtsi32_si128(static_cast<int>(t.shift));
   uint32_t zeros = 0;
   for (uint32_t i = 0; i < whole; i += 8) {
     PrefetchLine<kInputHint>(words + i + t.packed_keys_ahead);
@@ -278,7 +287,8 @@ QUERN_AVX512 bool PlaceByEight(const FirstProbe& t, const uint64_t* words, uint3
 
 // Eight rows at a time, without a branch that depends on what they find.
 template <class Word, bool kPairs, class Prefetch>
-QUERN_AVX512 FirstProbed StepByEight(const FirstProbe& table, const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t* looking) {
+QUERN_AVX512 FirstProbed StepByEight(const FirstProbe& table, const uint64_t* words, uint32_t n, uint8_t** tuples,
+                                     uint32_t* looking) {
   const FirstProbe t = table;
   const uint32_t whole = n / 8 * 8, ahead = RowsAhead(t.setting, whole);
   const __m512i slots = AllEight(t.slots), end = AllEight(t.end), slot_bytes = AllEight(t.slot_bytes);
@@ -310,7 +320,8 @@ QUERN_AVX512 FirstProbed StepByEight(const FirstProbe& table, const uint64_t* wo
     at = _mm512_mask_mov_epi64(at, _mm512_mask_cmpeq_epi64_mask(leaves, at, end), slots);
     _mm512_storeu_si512(tuples + i, at);
     // To a register and then to memory, which is ten times as fast as at once; what is written too much is overwritten.
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(looking + done.num_looking), _mm256_maskz_compress_epi32(looks, rows));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(looking + done.num_looking),
+                        _mm256_maskz_compress_epi32(looks, rows));
     const uint32_t looking_end = done.num_looking + static_cast<uint32_t>(__builtin_popcount(looks));
     if constexpr (Prefetch::kPrefetches)
       for (uint32_t k = done.num_looking; k < looking_end; ++k) Prefetch::For(tuples[looking[k]]);
@@ -326,11 +337,11 @@ QUERN_AVX512 FirstProbed StepByEight(const FirstProbe& table, const uint64_t* wo
   return done;
 }
 
-// The second step of rows that look on, as long as no row makes a group: so that rows whose group is there take none with a store. Answers
-// how many look on then, those that are left over from the last eight among them.
+// The second step of rows that look on, as long as no row makes a group: so that rows whose group is there take none
+// with a store. Answers how many look on then, those that are left over from the last eight among them.
 template <class Word>
-QUERN_AVX512 uint32_t StepAgainByEight(const FirstProbe& table, const uint64_t* words, uint8_t** tuples, uint32_t* looking, uint32_t n,
-                                       uint64_t* num_further) {
+QUERN_AVX512 uint32_t StepAgainByEight(const FirstProbe& table, const uint64_t* words, uint8_t** tuples,
+                                       uint32_t* looking, uint32_t n, uint64_t* num_further) {
   const FirstProbe t = table;
   const __m512i slots = AllEight(t.slots), end = AllEight(t.end), slot_bytes = AllEight(t.slot_bytes);
   const uint32_t whole = n / 8 * 8;
@@ -340,13 +351,15 @@ QUERN_AVX512 uint32_t StepAgainByEight(const FirstProbe& table, const uint64_t* 
     uint8_t* eight[8];
     for (uint32_t k = 0; k < 8; ++k) eight[k] = tuples[rows[k]];
     const __m512i word = AsInSlots<Word>(OfRows(words, rows)), found = WordsIn<Word>(eight, 0);
-    const __mmask8 looks = _mm512_cmpneq_epi64_mask(found, word), leaves = _mm512_mask_test_epi64_mask(looks, found, found);
+    const __mmask8 looks = _mm512_cmpneq_epi64_mask(found, word),
+                   leaves = _mm512_mask_test_epi64_mask(looks, found, found);
     __m512i at = OfRows(tuples, rows);
     at = _mm512_mask_add_epi64(at, leaves, at, slot_bytes);
     at = _mm512_mask_mov_epi64(at, _mm512_mask_cmpeq_epi64_mask(leaves, at, end), slots);
     _mm512_storeu_si512(eight, at);
     for (uint32_t k = 0; k < 8; ++k) tuples[rows[k]] = eight[k];
-    const __m256i still = _mm256_maskz_compress_epi32(looks, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows)));
+    const __m256i still =
+        _mm256_maskz_compress_epi32(looks, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows)));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(looking + num_looking), still);
     num_looking += static_cast<uint32_t>(__builtin_popcount(looks));
     *num_further += static_cast<uint32_t>(__builtin_popcount(leaves));
@@ -369,14 +382,16 @@ StepLoop StepLoopFor(const PrefetchSetting& setting, [[maybe_unused]] bool has_p
 }  // namespace
 
 template <class Word, uint32_t kBytes>
-OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead, const PrefetchSetting& setting,
-                                     uint8_t** tuples) {
+OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead,
+                                     const PrefetchSetting& setting, uint8_t** tuples) {
   uint32_t looking[kMaxBatchRows + 8];
   const uint64_t bytes = kBytes != 0 ? kBytes : slot_bytes_;
   uint8_t* const slots = slots_;
   uint8_t* const end = slots + num_slots_ * bytes;
-  const FirstProbe table = {slots, end, bytes, first_slot_mask_, shift_, common_bits_, zero_hashes_, packed_keys_ahead, setting};
-  const FirstProbed first = StepLoopFor<Word>(setting, first_slot_mask_ != ~uint64_t{0})(table, words, n, tuples, looking);
+  const FirstProbe table = {slots,  end, bytes, first_slot_mask_, shift_, common_bits_, zero_hashes_, packed_keys_ahead,
+                            setting};
+  const FirstProbed first =
+      StepLoopFor<Word>(setting, first_slot_mask_ != ~uint64_t{0})(table, words, n, tuples, looking);
   Steps steps = {0, first.num_further};
   uint64_t num_made = 0;
   uint32_t num_looking = first.num_looking;
@@ -412,7 +427,9 @@ OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t
 OpenGroups::Steps OpenGroups::Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples,
                                    uint32_t packed_keys_ahead) {
   Steps steps = {};
-  WithWordAndBytes([&]<class Word, uint32_t kBytes>() { steps = FindAs<Word, kBytes>(words, n, packed_keys_ahead, setting, tuples); });
+  WithWordAndBytes([&]<class Word, uint32_t kBytes>() {
+    steps = FindAs<Word, kBytes>(words, n, packed_keys_ahead, setting, tuples);
+  });
   return steps;
 }
 

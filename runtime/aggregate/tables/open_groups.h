@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Open addressing over words. A slot is a group's tuple, so that key and states are found by one cache line; an empty one is zero, so that
-// fresh pages are an empty table.
+// Open addressing over words. A slot is a group's tuple, so that key and states are found by one cache line; an empty
+// one is zero, so that fresh pages are an empty table.
 #ifndef QUERN_RUNTIME_AGGREGATE_TABLES_OPEN_GROUPS_H_
 #define QUERN_RUNTIME_AGGREGATE_TABLES_OPEN_GROUPS_H_
 
@@ -19,8 +19,8 @@ class OpenGroups {
   // *Errors*: ResourceExhausted, which leaves the table as it was.
   absl::Status Begin(const QuernJoinDescriptor& group, uint32_t bits, uint32_t common_bits, bool huge_pages,
                      const std::shared_ptr<MemoryBudget>& budget);
-  // Makes it 2^more_bits times as large. *Cost*: one sequential pass over both, since slots are in the order of hashes. *Errors*:
-  // ResourceExhausted, which leaves the table as it was.
+  // Makes it 2^more_bits times as large. *Cost*: one sequential pass over both, since slots are in the order of hashes.
+  // *Errors*: ResourceExhausted, which leaves the table as it was.
   absl::Status Grow(uint32_t more_bits, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
 
   // What finding words took: those that were there already, and slots that were looked at after a word's first.
@@ -28,9 +28,10 @@ class OpenGroups {
     uint64_t hits, further;
   };
 
-  // There must be room for n more. packed_keys_ahead: words further on that are asked for, where they are a column that is read for the first
-  // time. *Cost*: one random line a word, asked for as the setting says.
-  Steps Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples, uint32_t packed_keys_ahead = 0);
+  // There must be room for n more. packed_keys_ahead: words further on that are asked for, where they are a column that
+  // is read for the first time. *Cost*: one random line a word, asked for as the setting says.
+  Steps Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples,
+             uint32_t packed_keys_ahead = 0);
 
   uint64_t num_groups() const { return num_groups_ + (has_zero_ ? 1 : 0); }
   uint64_t num_slots() const { return num_slots_; }
@@ -44,7 +45,8 @@ class OpenGroups {
 
  private:
   template <class Word, uint32_t kBytes>
-  Steps FindAs(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead, const PrefetchSetting& setting, uint8_t** tuples);
+  Steps FindAs(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead, const PrefetchSetting& setting,
+               uint8_t** tuples);
   absl::Status Allocate(uint64_t bytes, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
   template <class F>
   void WithWordAndBytes(F&& f) const;

@@ -8,8 +8,8 @@
 //     else                        --> open   --- full, groups will fill a quarter of their range -> dense
 //                                       |---- full ---------------------------------------------> open, larger
 //
-// "Small" grows with the rows seen, from 1,024 cells to 65,536: a thousand rows must not pay for clearing a megabyte. A table that is full
-// doubles, or grows by up to 8 times where the rows so far let expect so many groups.
+// "Small" grows with the rows seen, from 1,024 cells to 65,536: a thousand rows must not pay for clearing a megabyte. A
+// table that is full doubles, or grows by up to 8 times where the rows so far let expect so many groups.
 #include "runtime/aggregate/tables/packed_key_groups.h"
 
 #include <algorithm>
@@ -29,8 +29,8 @@ constexpr uint64_t kFewestCells = 1024, kMostCells = 65536;
 constexpr uint64_t kMostKnownCells = uint64_t{1} << 22;  // where the host says what the ranges are
 constexpr uint64_t kMostForcedCells = uint64_t{1} << 26;
 constexpr uint64_t kCellsPerGroup = 4;  // an array may be so much larger than its groups
-// An array that is moved grows by a quarter at least, or gives way to an open table: else keys that arrive in order, and fill just the
-// share of their range that an array is worth, would move all groups with every batch.
+// An array that is moved grows by a quarter at least, or gives way to an open table: else keys that arrive in order,
+// and fill just the share of their range that an array is worth, would move all groups with every batch.
 constexpr uint64_t kLeastSlackShare = 4;
 constexpr uint64_t WithLeastSlack(uint64_t cells) { return cells + cells / kLeastSlackShare; }
 constexpr uint64_t kFewestGroupsToChange = 4096;
@@ -68,8 +68,8 @@ void CopyTuples(const QuernJoinDescriptor& group, uint8_t* const* from, uint32_t
   for (uint32_t i = 0; i < n; ++i) std::memcpy(to[i], from[i], group.tuple_bytes);
 }
 
-// Room on the side on which a range has grown, so that keys that arrive in order do not move the array with every batch: 1/share of what
-// the range is.
+// Room on the side on which a range has grown, so that keys that arrive in order do not move the array with every
+// batch: 1/share of what the range is.
 PackedKeyRanges WithSlack(const PackedKeyRanges& before, const PackedKeyRanges& now, uint64_t share) {
   PackedKeyRanges wider = now;
   for (size_t k = 0; k < now.digits.size(); ++k) {
@@ -84,7 +84,8 @@ PackedKeyRanges WithSlack(const PackedKeyRanges& before, const PackedKeyRanges& 
 
 }  // namespace
 
-PackedKeyGroups::PackedKeyGroups(const GroupContext& context, uint64_t expected_groups) : context_(context), expected_groups_(expected_groups) {}
+PackedKeyGroups::PackedKeyGroups(const GroupContext& context, uint64_t expected_groups)
+    : context_(context), expected_groups_(expected_groups) {}
 
 uint64_t PackedKeyGroups::MaxCells() const {
   if (context_.options.layout == GroupLayout::kDense) return kMostForcedCells;
@@ -92,9 +93,12 @@ uint64_t PackedKeyGroups::MaxCells() const {
 }
 
 // Groups to make room for, where so many are there.
-uint64_t PackedKeyGroups::Expected(uint64_t groups) const { return std::min(ExpectedGroups(rows_seen_, groups), kMostGrowth * groups); }
+uint64_t PackedKeyGroups::Expected(uint64_t groups) const {
+  return std::min(ExpectedGroups(rows_seen_, groups), kMostGrowth * groups);
+}
 
-// Slots, log2, for so many groups. Tables that stay in the L2 cache are half as full as others: a second step costs more there than room.
+// Slots, log2, for so many groups. Tables that stay in the L2 cache are half as full as others: a second step costs
+// more there than room.
 uint32_t PackedKeyGroups::BitsFor(uint64_t groups) const {
   const uint32_t load_percent = context_.options.load_percent, roomy = SlotBitsFor(groups, load_percent / 2);
   const uint64_t roomy_bytes = (uint64_t{1} << roomy) * context_.descriptor->group()->tuple_bytes;
@@ -107,7 +111,8 @@ absl::Status PackedKeyGroups::Begin(const uint64_t* words, uint32_t n) {
   const std::vector<KeyRange>& known = context_.options.ranges;
   bool all_known = !ranges.digits.empty();
   for (size_t k = 0; k < ranges.digits.size(); ++k) {
-    const bool is_known = k < known.size() && known[k].known && group.keys[k].storage != kF32 && group.keys[k].storage != kF64;
+    const bool is_known =
+        k < known.size() && known[k].known && group.keys[k].storage != kF32 && group.keys[k].storage != kF64;
     all_known &= is_known;
     const PackedKeyDigit& digit = ranges.digits[k];
     if (is_known && known[k].min <= known[k].max) {
@@ -136,7 +141,8 @@ absl::Status PackedKeyGroups::BecomeOpen(uint64_t groups) {
   const QuernJoinDescriptor& group = *context_.descriptor->group();
   OpenGroups open;
   const uint64_t wanted = std::max(groups + num_groups(), expected_groups_);
-  QUERN_RETURN_IF_ERROR(open.Begin(group, BitsFor(wanted), context_.common_bits, context_.options.huge_pages, context_.budget));
+  QUERN_RETURN_IF_ERROR(
+      open.Begin(group, BitsFor(wanted), context_.common_bits, context_.options.huge_pages, context_.budget));
   const PrefetchSetting setting = SettingOf(PrefetchLoop::kUpdateOpen, open.bytes());
   const auto move = [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
     uint8_t* to[kMoveRows];
@@ -156,20 +162,24 @@ absl::Status PackedKeyGroups::BecomeOpen(uint64_t groups) {
   return absl::OkStatus();
 }
 
-// Whether the last word lies behind a dense table of one key; only then is nothing made of the batch before that is seen.
+// Whether the last word lies behind a dense table of one key; only then is nothing made of the batch before that is
+// seen.
 bool PackedKeyGroups::EndsBehind(const uint64_t* words, uint32_t n) const {
   const std::vector<PackedKeyDigit>& digits = dense_.ranges().digits;
-  return digits.size() == 1 && digits[0].null_bit == 64 && ((words[n - 1] & digits[0].mask) ^ digits[0].sign_bit) > digits[0].max;
+  return digits.size() == 1 && digits[0].null_bit == 64 &&
+         ((words[n - 1] & digits[0].mask) ^ digits[0].sign_bit) > digits[0].max;
 }
 
 // Whether these words come after all that are there, one behind the other, as the words of a dense table may have.
 bool PackedKeyGroups::GoesOnInOrder(const uint64_t* words, uint32_t n) {
   const QuernJoinDescriptor& group = *context_.descriptor->group();
-  if (context_.options.layout != GroupLayout::kAuto || n < kFewestInOrder || !EndsBehind(words, n) || !sorted_.IsInOrder(words, n))
+  if (context_.options.layout != GroupLayout::kAuto || n < kFewestInOrder || !EndsBehind(words, n) ||
+      !sorted_.IsInOrder(words, n))
     return false;
   bool are_before = true;
   ForEachGroup(group, &dense_, dense_.num_cells(), [&](uint8_t* const*, const uint64_t* held, uint32_t num_held) {
-    for (uint32_t i = 0; i < num_held; ++i) are_before &= (held[i] ^ group.packed_sign_bit) <= (words[0] ^ group.packed_sign_bit);
+    for (uint32_t i = 0; i < num_held; ++i)
+      are_before &= (held[i] ^ group.packed_sign_bit) <= (words[0] ^ group.packed_sign_bit);
   });
   return are_before;
 }
@@ -232,9 +242,12 @@ absl::Status PackedKeyGroups::GrowOpen(const uint64_t* words, uint32_t n) {
   if (bits <= now) return absl::OkStatus();
   const uint64_t expected = Expected(groups);
   if (context_.options.layout == GroupLayout::kAuto && groups >= kFewestGroupsToChange) {
-    const auto pays = [&](const PackedKeyRanges& ranges) { return WithLeastSlack(ranges.num_cells()) <= expected * kCellsPerGroup; };
+    const auto pays = [&](const PackedKeyRanges& ranges) {
+      return WithLeastSlack(ranges.num_cells()) <= expected * kCellsPerGroup;
+    };
     PackedKeyRanges ranges(group);
-    ranges.Add(words, n);  // or the array would be given up again at once; mostly they alone are too far from one another
+    ranges.Add(words,
+               n);  // or the array would be given up again at once; mostly they alone are too far from one another
     if (pays(ranges)) {
       ForEachGroup(group, &open_, open_.num_positions(),
                    [&](uint8_t* const*, const uint64_t* held, uint32_t num_held) { ranges.Add(held, num_held); });
@@ -245,7 +258,8 @@ absl::Status PackedKeyGroups::GrowOpen(const uint64_t* words, uint32_t n) {
   return open_.Grow(std::max(bits, BitsFor(expected)) - now, context_.options.huge_pages, context_.budget);
 }
 
-absl::Status PackedKeyGroups::FindPackedKeys(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t packed_keys_ahead) {
+absl::Status PackedKeyGroups::FindPackedKeys(const uint64_t* words, uint32_t n, uint8_t** tuples,
+                                             uint32_t packed_keys_ahead) {
   if (n == 0) return absl::OkStatus();
   if (table_ == Table::kNone) QUERN_RETURN_IF_ERROR(Begin(words, n));
   if (table_ == Table::kSorted) {
@@ -298,7 +312,9 @@ void PackedKeyGroups::FindOpen(const uint64_t* words, uint32_t n, uint8_t** tupl
 const uint64_t* PackedKeyGroups::ColumnOfPackedKeys(const KeyRows& rows) const {
   const QuernJoinDescriptor& group = *context_.descriptor->group();
   const QuernField& key = group.keys[0];
-  if (group.num_keys != 1 || key.storage != k64 || key.nullable || key.index_storage != kNoStorage || rows.rows != nullptr) return nullptr;
+  if (group.num_keys != 1 || key.storage != k64 || key.nullable || key.index_storage != kNoStorage ||
+      rows.rows != nullptr)
+    return nullptr;
   const uint64_t* const words = static_cast<const uint64_t*>(rows.keys[0].values) + rows.first;
   return reinterpret_cast<uintptr_t>(words) % alignof(uint64_t) == 0 ? words : nullptr;
 }
@@ -307,7 +323,8 @@ absl::Status PackedKeyGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   if (rows.n == 0) return absl::OkStatus();  // there may be no columns to read
   uint64_t packed[kMaxBatchRows];
   const uint64_t* words = ColumnOfPackedKeys(rows);
-  const uint32_t packed_keys_ahead = words != nullptr && HasAvx512() ? context_.options.prefetch_input_rows : 0;  // only loops over eight words ask
+  const uint32_t packed_keys_ahead =
+      words != nullptr && HasAvx512() ? context_.options.prefetch_input_rows : 0;  // only loops over eight words ask
   if (words == nullptr) {
     context_.entry_points.Now().pack(context_.descriptor->group(), rows.keys, rows.first, rows.rows, rows.n, packed);
     words = packed;
@@ -388,7 +405,8 @@ const char* PackedKeyGroups::layout() const {
 }
 
 PrefetchSetting PackedKeyGroups::SettingOf(PrefetchLoop loop, uint64_t table_bytes) const {
-  return context_.descriptor->group()->prefetches ? context_.options.prefetch.For(loop, table_bytes) : PrefetchSetting();
+  return context_.descriptor->group()->prefetches ? context_.options.prefetch.For(loop, table_bytes)
+                                                  : PrefetchSetting();
 }
 
 PrefetchSetting PackedKeyGroups::prefetch() const {

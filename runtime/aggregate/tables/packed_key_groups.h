@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups whose keys are one machine word (kernel_abi.h): an array where the keys' range is small, a list where they come in order, else
-// open addressing.
+// Groups whose keys are one machine word (kernel_abi.h): an array where the keys' range is small, a list where they
+// come in order, else open addressing.
 #ifndef QUERN_RUNTIME_AGGREGATE_TABLES_PACKED_KEY_GROUPS_H_
 #define QUERN_RUNTIME_AGGREGATE_TABLES_PACKED_KEY_GROUPS_H_
 
@@ -15,8 +15,9 @@
 
 namespace quern {
 
-// Begins as an array where the first batch's words have a small range, or as a list where they come in order, and changes over when a word
-// falls outside or behind or, the other way, when it grows and finds that an array would be no larger.
+// Begins as an array where the first batch's words have a small range, or as a list where they come in order, and
+// changes over when a word falls outside or behind or, the other way, when it grows and finds that an array would be no
+// larger.
 class PackedKeyGroups : public GroupTable {
  public:
   PackedKeyGroups(const GroupContext& context, uint64_t expected_groups);
@@ -31,7 +32,9 @@ class PackedKeyGroups : public GroupTable {
   uint64_t bytes() const override;
   uint64_t num_growths() const override { return num_growths_; }
   PrefetchSetting prefetch() const override;
-  void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) override { context_.options.prefetch.Set(loop, setting); }
+  void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) override {
+    context_.options.prefetch.Set(loop, setting);
+  }
   const char* layout() const override;
   bool has_asked_for_keys() const override { return has_asked_for_keys_; }
 
@@ -62,7 +65,7 @@ class PackedKeyGroups : public GroupTable {
   uint64_t num_growths_ = 0;
   DenseGroups dense_;
   OpenGroups open_;
-  RegisterCache few_;              // of open_
+  RegisterCache few_;         // of open_
   uint64_t few_growths_ = 0;  // num_growths_ when few_ was told of words last
   SortedGroups sorted_;
 };

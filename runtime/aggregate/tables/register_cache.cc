@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ten groups need no table in memory: 32 words and the 32 addresses of their groups fit eight registers, where one instruction looks eight
-// rows up among sixteen. A word's place is the top five bits of its product with a multiplier by which all known words have places of
-// their own:
+// Ten groups need no table in memory: 32 words and the 32 addresses of their groups fit eight registers, where one
+// instruction looks eight rows up among sixteen. A word's place is the top five bits of its product with a multiplier
+// by which all known words have places of their own:
 //
 //     words   7 9 4             places   7 -> 30, 9 -> 2, 4 -> 17       7 * multiplier >> 59 == 30
-//     rows    9 9 7 5 4 ..               2  2  30  4  17 ..             place 4 does not hold a 5: the table has to be asked
+//     rows    9 9 7 5 4 ..               2  2  30  4  17 ..             place 4 does not hold a 5: the table has to be
+//     asked
 //
-// Of sixteen words one odd number in a hundred is such a multiplier, and numbers are tried until one is found. A row takes 0.1 ns then; two
-// multiplications for its hash, an address and a load take 0.4.
+// Of sixteen words one odd number in a hundred is such a multiplier, and numbers are tried until one is found. A row
+// takes 0.1 ns then; two multiplications for its hash, an address and a load take 0.4.
 #include "runtime/aggregate/tables/register_cache.h"
 
 #include <algorithm>
@@ -78,7 +79,8 @@ void RegisterCache::Learn(const uint64_t* words, uint32_t num_rows, uint8_t* con
   Place();
 }
 
-void RegisterCache::LearnOthers(const uint64_t* words, uint32_t num_rows, const uint32_t* others, uint32_t num_others, uint8_t* const* tuples) {
+void RegisterCache::LearnOthers(const uint64_t* words, uint32_t num_rows, const uint32_t* others, uint32_t num_others,
+                                uint8_t* const* tuples) {
   if (num_others * kRowsPerOther > num_rows) return GiveUp();
   const uint32_t num_known = num_words_;
   for (uint32_t o = 0; o < num_others && Add(words[others[o]], tuples[others[o]]); ++o) {
@@ -87,7 +89,8 @@ void RegisterCache::LearnOthers(const uint64_t* words, uint32_t num_rows, const 
 }
 
 #if defined(__x86_64__)
-QUERN_AVX512 uint32_t RegisterCache::Look(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead, uint8_t** tuples, uint32_t* others) const {
+QUERN_AVX512 uint32_t RegisterCache::Look(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead,
+                                          uint8_t** tuples, uint32_t* others) const {
   constexpr uint32_t kHalf = kNumPlaces / 2;
   const __m512i multiplier = AllEight(multiplier_);
   const __m512i word0 = _mm512_loadu_si512(words_), word1 = _mm512_loadu_si512(words_ + 8);
@@ -101,11 +104,12 @@ QUERN_AVX512 uint32_t RegisterCache::Look(const uint64_t* words, uint32_t n, uin
     const auto there = static_cast<__mmask8>(n - i < 8 ? (1u << (n - i)) - 1 : 0xff);
     const __m512i word = _mm512_maskz_loadu_epi64(there, words + i), product = _mm512_mullo_epi64(word, multiplier);
     const __mmask8 upper = _mm512_movepi64_mask(product);
-    const __m512i place = _mm512_srli_epi64(product, 64 - kPlacesLog2);  // of which an instruction reads the lower four bits
-    const __m512i known =
-        _mm512_mask_blend_epi64(upper, _mm512_permutex2var_epi64(word0, place, word1), _mm512_permutex2var_epi64(word2, place, word3));
-    const __m512i tuple =
-        _mm512_mask_blend_epi64(upper, _mm512_permutex2var_epi64(tuple0, place, tuple1), _mm512_permutex2var_epi64(tuple2, place, tuple3));
+    const __m512i place =
+        _mm512_srli_epi64(product, 64 - kPlacesLog2);  // of which an instruction reads the lower four bits
+    const __m512i known = _mm512_mask_blend_epi64(upper, _mm512_permutex2var_epi64(word0, place, word1),
+                                                  _mm512_permutex2var_epi64(word2, place, word3));
+    const __m512i tuple = _mm512_mask_blend_epi64(upper, _mm512_permutex2var_epi64(tuple0, place, tuple1),
+                                                  _mm512_permutex2var_epi64(tuple2, place, tuple3));
     _mm512_mask_storeu_epi64(tuples + i, there, tuple);
     const __mmask8 is_other = _mm512_mask_cmpneq_epi64_mask(there, known, word);
     if (__builtin_expect(is_other != 0, 0)) {

@@ -12,17 +12,22 @@ class RegisterCache {
  public:
   static constexpr uint32_t kMostWords = 16;
 
-  // Whether Look may be called: some words are known, and rows of late were mostly theirs. Never on machines without AVX-512.
+  // Whether Look may be called: some words are known, and rows of late were mostly theirs. Never on machines without
+  // AVX-512.
   bool serves() const { return num_words_ != 0; }
 
-  // tuples[i] = the group of row i, but for rows of unknown words, which are listed in `others` (room for n + 8): answers how many.
-  // packed_keys_ahead: words further on that are asked for. *Cost*: 0.1 ns a row in the L1 cache.
-  uint32_t Look(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead, uint8_t** tuples, uint32_t* others) const;
+  // tuples[i] = the group of row i, but for rows of unknown words, which are listed in `others` (room for n + 8):
+  // answers how many. packed_keys_ahead: words further on that are asked for. *Cost*: 0.1 ns a row in the L1 cache.
+  uint32_t Look(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead, uint8_t** tuples,
+                uint32_t* others) const;
 
-  // To be told the groups of a block where Look did not serve, and of the rows that it listed where it did; of `num_rows` in all.
-  // *Cost*: of blocks whose words are too many one in sixteen is looked at, for 0.2 us; 1 us where a word becomes known.
+  // To be told the groups of a block where Look did not serve, and of the rows that it listed where it did; of
+  // `num_rows` in all.
+  // *Cost*: of blocks whose words are too many one in sixteen is looked at, for 0.2 us; 1 us where a word becomes
+  // known.
   void Learn(const uint64_t* words, uint32_t num_rows, uint8_t* const* tuples);
-  void LearnOthers(const uint64_t* words, uint32_t num_rows, const uint32_t* others, uint32_t num_others, uint8_t* const* tuples);
+  void LearnOthers(const uint64_t* words, uint32_t num_rows, const uint32_t* others, uint32_t num_others,
+                   uint8_t* const* tuples);
 
   // To be called where tuples have moved.
   void Forget() { num_words_ = 0; }
@@ -33,7 +38,9 @@ class RegisterCache {
   bool Add(uint64_t word, uint8_t* tuple);
   void GiveUp();
   void Place();
-  static uint32_t PlaceOf(uint64_t word, uint64_t multiplier) { return static_cast<uint32_t>(word * multiplier >> (64 - kPlacesLog2)); }
+  static uint32_t PlaceOf(uint64_t word, uint64_t multiplier) {
+    return static_cast<uint32_t>(word * multiplier >> (64 - kPlacesLog2));
+  }
   bool Separates(uint64_t multiplier) const;
 
   uint32_t num_words_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags and codes, of which keys of few groups mostly are, have one length: then their bytes lie side by side, and a block of them is a
-// column of numbers, which needs no offsets and is widened many at a time:
+// Flags and codes, of which keys of few groups mostly are, have one length: then their bytes lie side by side, and a
+// block of them is a column of numbers, which needs no offsets and is widened many at a time:
 //
 //     offsets  7 8 9 10 11      all differ by one        bytes  N N R A      words  02 4e | 02 4e | 02 52 | 02 41
 #include "runtime/aggregate/tables/short_key_packing.h"
@@ -22,8 +22,9 @@ constexpr uint32_t kLineBytes = 64;
 #define QUERN_WIDE __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 #endif
 
-// Calls f(begin, end) for pieces of a stream of so many values a line of memory, having asked for a line further on: between one block's
-// rows of a column and the next one's the machine reads so much else that it does not foresee the stream.
+// Calls f(begin, end) for pieces of a stream of so many values a line of memory, having asked for a line further on:
+// between one block's rows of a column and the next one's the machine reads so much else that it does not foresee the
+// stream.
 template <class F>
 QUERN_INLINE void ForEachLine(const uint8_t* values, uint32_t value_bytes, uint32_t n, F&& f) {
   const uint32_t per_line = kLineBytes / value_bytes;
@@ -53,9 +54,11 @@ QUERN_INLINE void AddLetters(const uint8_t* bytes, uint32_t n, uint32_t shift, u
   });
 }
 
-// Adds n neighbouring strings if all have the length of the first, and that is one or two. Answers this length; 0: nothing was added.
+// Adds n neighbouring strings if all have the length of the first, and that is one or two. Answers this length; 0:
+// nothing was added.
 template <class Offset>
-QUERN_INLINE uint32_t AddEven(const Offset* offsets, const uint8_t* bytes, uint32_t n, uint32_t shift, uint64_t* words) {
+QUERN_INLINE uint32_t AddEven(const Offset* offsets, const uint8_t* bytes, uint32_t n, uint32_t shift,
+                              uint64_t* words) {
   const Offset length = offsets[1] - offsets[0];
   if ((length != 1 && length != 2) || !HaveLength(offsets, n, length)) return 0;
   if (length == 1) AddLetters<uint8_t>(bytes + offsets[0], n, shift, words);
@@ -65,7 +68,8 @@ QUERN_INLINE uint32_t AddEven(const Offset* offsets, const uint8_t* bytes, uint3
 
 #if defined(__x86_64__)
 template <class Offset>
-QUERN_WIDE uint32_t AddEvenWide(const Offset* offsets, const uint8_t* bytes, uint32_t n, uint32_t shift, uint64_t* words) {
+QUERN_WIDE uint32_t AddEvenWide(const Offset* offsets, const uint8_t* bytes, uint32_t n, uint32_t shift,
+                                uint64_t* words) {
   return AddEven(offsets, bytes, n, shift, words);
 }
 #endif
@@ -83,7 +87,8 @@ uint32_t AddEvenStrings(const QuernColumn& column, const KeyRows& rows, const Wo
 // The first 8 bytes as a number, zero behind the last.
 QUERN_INLINE uint64_t FirstBytes(blocks::Bytes s) {
   if (__builtin_expect(static_cast<int>(s.length != 0) & static_cast<int>(blocks::MayReadShort(s.data)), 1))
-    return blocks::Load<uint64_t>(s.data) & blocks::Load<uint64_t>(blocks::ShortMask(std::min(s.length, blocks::kShortBytes)));
+    return blocks::Load<uint64_t>(s.data) &
+           blocks::Load<uint64_t>(blocks::ShortMask(std::min(s.length, blocks::kShortBytes)));
   return blocks::ReadTail(s.data, s.length);
 }
 
@@ -112,7 +117,8 @@ uint32_t AddKeys(const QuernColumn& column, const KeyRows& rows, const WordPart&
 
 }  // namespace
 
-uint32_t AddShortKeys(Storage storage, const QuernColumn& column, const KeyRows& rows, const WordPart& part, uint64_t* words) {
+uint32_t AddShortKeys(Storage storage, const QuernColumn& column, const KeyRows& rows, const WordPart& part,
+                      uint64_t* words) {
   switch (storage) {
     case kBit: return AddKeys<kBit>(column, rows, part, words);
     case k8: return AddKeys<k8>(column, rows, part, words);

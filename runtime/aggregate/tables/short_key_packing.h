@@ -18,7 +18,8 @@ struct WordPart {
 // Adds each row's value to its word: of a string a byte more than its length (modulo 256), then its first bytes, zero
 // behind the last; whether they fit is the caller's to see. Answers the longest string's length; of other keys 0.
 // *Cost*: 0.1 ns a row for neighbouring strings of one letter or two, 2 ns for others.
-uint32_t AddShortKeys(Storage storage, const QuernColumn& column, const KeyRows& rows, const WordPart& part, uint64_t* words);
+uint32_t AddShortKeys(Storage storage, const QuernColumn& column, const KeyRows& rows, const WordPart& part,
+                      uint64_t* words);
 
 }  // namespace quern
 

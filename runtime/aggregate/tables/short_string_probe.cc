@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looking at the directory and comparing keys are two passes over a batch (directory_groups.cc), so that lines are there when they are
-// used. Where directory and tuples are in a cache, a third of a row's time is what lies between the passes: lists of candidates, the column
-// read anew for each, tests for all that a key may be. One pass is enough there, in which the machine itself has several rows under way:
+// Looking at the directory and comparing keys are two passes over a batch (directory_groups.cc), so that lines are
+// there when they are used. Where directory and tuples are in a cache, a third of a row's time is what lies between the
+// passes: lists of candidates, the column read anew for each, tests for all that a key may be. One pass is enough
+// there, in which the machine itself has several rows under way:
 //
-//     entry      of the slot, or the one behind it where its tag is another: by arithmetic, since nobody can predict which
-//     compare    the length, and 32 bytes of string and tuple under a mask of the length; the number
+//     entry      of the slot, or the one behind it where its tag is another: by arithmetic, since nobody can predict
+//     which compare    the length, and 32 bytes of string and tuple under a mask of the length; the number
 //
-// Strings that lie side by side need no test of where they end: behind each but the last ones there are bytes of the next ones.
+// Strings that lie side by side need no test of where they end: behind each but the last ones there are bytes of the
+// next ones.
 #include "runtime/aggregate/tables/short_string_probe.h"
 
 #include <algorithm>
@@ -42,7 +44,9 @@ struct Strings {
 
 struct NoNumber {};
 
-QUERN_INLINE bool IsNull(const ShortStringProbe::NullBit& bit, const uint8_t* tuple) { return (tuple[bit.offset] & bit.mask) != 0; }
+QUERN_INLINE bool IsNull(const ShortStringProbe::NullBit& bit, const uint8_t* tuple) {
+  return (tuple[bit.offset] & bit.mask) != 0;
+}
 
 QUERN_INLINE bool IsString(const uint8_t* string, uint32_t length, uint32_t held_bytes, const uint8_t* tuple) {
   typedef uint64_t U64x4 __attribute__((vector_size(32)));
@@ -54,8 +58,8 @@ QUERN_INLINE bool IsString(const uint8_t* string, uint32_t length, uint32_t held
 }
 
 template <class Number, bool kNullable, bool kPrefetches>
-QUERN_INLINE uint32_t FindRows(const DirectoryView& directory, const Strings& strings, const uint64_t* hashes, uint32_t n, uint8_t** tuples,
-                               uint32_t* others) {
+QUERN_INLINE uint32_t FindRows(const DirectoryView& directory, const Strings& strings, const uint64_t* hashes,
+                               uint32_t n, uint8_t** tuples, uint32_t* others) {
   const Strings s = strings;
   const uint64_t* const entries = directory.entries;
   const uint64_t mask = directory.mask, shift = directory.shift - directory.common_bits;
@@ -73,7 +77,8 @@ QUERN_INLINE uint32_t FindRows(const DirectoryView& directory, const Strings& st
     int is_group = IsString(s.bytes + begin, length, s.held_bytes, tuple);
     if constexpr (!std::is_same_v<Number, NoNumber>)
       is_group &= blocks::LoadAt<Number>(s.numbers, i) == blocks::Load<Number>(tuple + s.number_offset);
-    if constexpr (kNullable) is_group &= static_cast<int>(!IsNull(s.string_null, tuple)) & static_cast<int>(!IsNull(s.number_null, tuple));
+    if constexpr (kNullable)
+      is_group &= static_cast<int>(!IsNull(s.string_null, tuple)) & static_cast<int>(!IsNull(s.number_null, tuple));
     num_others += is_group ^ 1;
   }
   return static_cast<uint32_t>(num_others);
@@ -81,13 +86,14 @@ QUERN_INLINE uint32_t FindRows(const DirectoryView& directory, const Strings& st
 
 template <class Number, bool kNullable, bool kPrefetches>
 struct Loops {
-  static uint32_t Portable(const DirectoryView& directory, const Strings& strings, const uint64_t* hashes, uint32_t n, uint8_t** tuples,
-                           uint32_t* others) {
+  static uint32_t Portable(const DirectoryView& directory, const Strings& strings, const uint64_t* hashes, uint32_t n,
+                           uint8_t** tuples, uint32_t* others) {
     return FindRows<Number, kNullable, kPrefetches>(directory, strings, hashes, n, tuples, others);
   }
 #if defined(__x86_64__)
   __attribute__((target("avx2,bmi,bmi2"))) static uint32_t Avx2(const DirectoryView& directory, const Strings& strings,
-                                                                const uint64_t* hashes, uint32_t n, uint8_t** tuples, uint32_t* others) {
+                                                                const uint64_t* hashes, uint32_t n, uint8_t** tuples,
+                                                                uint32_t* others) {
     return FindRows<Number, kNullable, kPrefetches>(directory, strings, hashes, n, tuples, others);
   }
 #endif
@@ -96,8 +102,10 @@ struct Loops {
 // Calls f.operator()<Number, kNullable>().
 template <class F>
 uint32_t WithNumber(uint32_t number_bytes, bool nullable, F&& f) {
-  if (number_bytes == 0) return nullable ? f.template operator()<NoNumber, true>() : f.template operator()<NoNumber, false>();
-  if (number_bytes == 4) return nullable ? f.template operator()<uint32_t, true>() : f.template operator()<uint32_t, false>();
+  if (number_bytes == 0)
+    return nullable ? f.template operator()<NoNumber, true>() : f.template operator()<NoNumber, false>();
+  if (number_bytes == 4)
+    return nullable ? f.template operator()<uint32_t, true>() : f.template operator()<uint32_t, false>();
   return nullable ? f.template operator()<uint64_t, true>() : f.template operator()<uint64_t, false>();
 }
 
@@ -117,8 +125,9 @@ ShortStringProbe::ShortStringProbe(const QuernJoinDescriptor& group) : serves_(g
     const bool is_string = key.storage == kVar32;
     const uint32_t number_bytes = key.storage == k32 ? 4 : key.storage == k64 ? 8 : 0;
     const uint32_t end = key.tuple_offset + (is_string ? 4 + blocks::kShortBytes : number_bytes);
-    serves_ = (is_string ? key.rule == 0 && key.tuple_offset == 0 : number_bytes != 0) && key.index_storage == kNoStorage &&
-              end <= std::min(group.tuple_bytes, kNobodyBytes) && key.null_offset < kNobodyBytes;
+    serves_ = (is_string ? key.rule == 0 && key.tuple_offset == 0 : number_bytes != 0) &&
+              key.index_storage == kNoStorage && end <= std::min(group.tuple_bytes, kNobodyBytes) &&
+              key.null_offset < kNobodyBytes;
     nullable_ |= key.null_mask != 0;
     if (is_string) {
       ++num_strings;
@@ -138,20 +147,22 @@ ShortStringProbe::ShortStringProbe(const QuernJoinDescriptor& group) : serves_(g
 
 bool ShortStringProbe::Takes(const KeyRows& rows) {
   if (!serves_ || rows.rows != nullptr) return false;
-  const bool has_nulls = rows.keys[string_key_].validity != nullptr || (number_bytes_ != 0 && rows.keys[number_key_].validity != nullptr);
+  const bool has_nulls =
+      rows.keys[string_key_].validity != nullptr || (number_bytes_ != 0 && rows.keys[number_key_].validity != nullptr);
   if (nullable_ && has_nulls) return false;
   if (num_skipped_ == 0) return true;
   --num_skipped_;
   return false;
 }
 
-uint32_t ShortStringProbe::Find(const DirectoryView& directory, bool asks, const KeyRows& rows, uint64_t* hashes, uint8_t** tuples,
-                               uint32_t* others) {
+uint32_t ShortStringProbe::Find(const DirectoryView& directory, bool asks, const KeyRows& rows, uint64_t* hashes,
+                                uint8_t** tuples, uint32_t* others) {
   const QuernColumn& column = rows.keys[string_key_];
   Strings strings = {};
   strings.offsets = static_cast<const uint8_t*>(column.offsets) + rows.first * sizeof(int32_t);
   strings.bytes = static_cast<const uint8_t*>(column.values);
-  if (number_bytes_ != 0) strings.numbers = static_cast<const uint8_t*>(rows.keys[number_key_].values) + rows.first * number_bytes_;
+  if (number_bytes_ != 0)
+    strings.numbers = static_cast<const uint8_t*>(rows.keys[number_key_].values) + rows.first * number_bytes_;
   strings.number_offset = number_offset_;
   strings.held_bytes = held_bytes_;
   strings.string_null = string_null_;

@@ -9,8 +9,8 @@
 
 namespace quern {
 
-// Entries by hash: the address of a tuple above the hash's tag bits; 0: none. Of most rows whose group is not in its slot it is in the
-// next.
+// Entries by hash: the address of a tuple above the hash's tag bits; 0: none. Of most rows whose group is not in its
+// slot it is in the next.
 struct DirectoryView {
   const uint64_t* entries;
   uint64_t mask;  // number of entries, a power of two, less one
@@ -20,7 +20,8 @@ struct DirectoryView {
   uint64_t SlotOf(uint64_t hash) const { return (hash << common_bits) >> shift; }
 };
 
-// For one string of 32-bit offsets that is compared by its bytes, alone or beside one number of 4 or 8 bytes. *Threads*: one.
+// For one string of 32-bit offsets that is compared by its bytes, alone or beside one number of 4 or 8 bytes.
+// *Threads*: one.
 class ShortStringProbe {
  public:
   static constexpr uint32_t kHashesBehind = 16;  // room behind a batch's hashes
@@ -35,10 +36,12 @@ class ShortStringProbe {
   // Whether these rows are worth a Find: neighbours, none of them null, of which enough were found lately.
   bool Takes(const KeyRows& rows);
 
-  // tuples[i] = the group of row i, but for the rows that are listed in `others` (room for rows.n), whose groups are not there, or are to
-  // be looked for in other ways: long strings, the batch's last ones, several entries from their slot. Answers how many. hashes: of the
-  // rows. asks: whether entries are prefetched. *Cost*: 3 to 4 ns a row, with directory and tuples in the L2 cache.
-  uint32_t Find(const DirectoryView& directory, bool asks, const KeyRows& rows, uint64_t* hashes, uint8_t** tuples, uint32_t* others);
+  // tuples[i] = the group of row i, but for the rows that are listed in `others` (room for rows.n), whose groups are
+  // not there, or are to be looked for in other ways: long strings, the batch's last ones, several entries from their
+  // slot. Answers how many. hashes: of the rows. asks: whether entries are prefetched. *Cost*: 3 to 4 ns a row, with
+  // directory and tuples in the L2 cache.
+  uint32_t Find(const DirectoryView& directory, bool asks, const KeyRows& rows, uint64_t* hashes, uint8_t** tuples,
+                uint32_t* others);
 
  private:
   bool serves_;

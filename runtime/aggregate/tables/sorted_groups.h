@@ -21,10 +21,12 @@ class SortedGroups {
 
   // Whether the words come in order, none of them before the largest that is there.
   bool IsInOrder(const uint64_t* words, uint32_t n) const;
-  // tuples[i] = word i's group. The words must be in order. *Cost*: half a nanosecond a word, and new tuples one after the other.
+  // tuples[i] = word i's group. The words must be in order. *Cost*: half a nanosecond a word, and new tuples one after
+  // the other.
   // *Errors*: ResourceExhausted, which makes no group.
   absl::Status Find(const uint64_t* words, uint32_t n, uint8_t** tuples);
-  // Groups that lie elsewhere, in any order; for a table that begins with them. *Errors*: as Find, after which some are there.
+  // Groups that lie elsewhere, in any order; for a table that begins with them. *Errors*: as Find, after which some are
+  // there.
   absl::Status Copy(uint8_t* const* from, const uint64_t* words, uint32_t n);
 
   uint64_t num_groups() const { return num_groups_; }

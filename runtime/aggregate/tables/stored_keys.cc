@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel stores a long string as its length, 4 bytes and an address in the batch (StringRef, kernel_abi.h). A join keeps the batches; an
-// aggregation of a billion rows into a thousand groups must not, and copies the bytes of new groups instead.
+// A kernel stores a long string as its length, 4 bytes and an address in the batch (StringRef, kernel_abi.h). A join
+// keeps the batches; an aggregation of a billion rows into a thousand groups must not, and copies the bytes of new
+// groups instead.
 #include "runtime/aggregate/tables/stored_keys.h"
 
 #include <algorithm>
@@ -26,7 +27,8 @@ void CountSpaces(const QuernColumn& key, const uint32_t* rows, uint32_t n, uint3
 
 }  // namespace
 
-void StoreKeys(const GroupContext& context, const QuernColumn* keys, const uint32_t* rows, uint32_t n, uint8_t* tuples) {
+void StoreKeys(const GroupContext& context, const QuernColumn* keys, const uint32_t* rows, uint32_t n,
+               uint8_t* tuples) {
   const QuernJoinDescriptor& group = *context.descriptor->group();
   context.entry_points.Now().store(&group, keys, 0, rows, n, tuples);
   for (size_t k = 0; k < group.num_keys; ++k) {
@@ -34,12 +36,14 @@ void StoreKeys(const GroupContext& context, const QuernColumn* keys, const uint3
     if (offset == 0) continue;
     DispatchStorage(group.keys[k].storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
-      if constexpr (blocks::IsVariableStorage(kStorage)) CountSpaces<kStorage>(keys[k], rows, n, group.tuple_bytes, tuples + offset);
+      if constexpr (blocks::IsVariableStorage(kStorage))
+        CountSpaces<kStorage>(keys[k], rows, n, group.tuple_bytes, tuples + offset);
     });
   }
 }
 
-KeyBytes::KeyBytes(const GroupContext& context) : descriptor_(context.descriptor), arena_(context.budget, context.options.huge_pages) {}
+KeyBytes::KeyBytes(const GroupContext& context)
+    : descriptor_(context.descriptor), arena_(context.budget, context.options.huge_pages) {}
 
 absl::StatusOr<uint8_t*> KeyBytes::Take(uint32_t bytes) {
   if (bytes > left_bytes_) {

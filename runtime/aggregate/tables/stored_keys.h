@@ -9,8 +9,8 @@
 
 namespace quern {
 
-// Writes the keys of n rows of a batch, their nulls, and how many spaces PAD SPACE cut off, into neighbouring tuples; clears all other
-// bits. Long strings are left in the batch (KeyBytes).
+// Writes the keys of n rows of a batch, their nulls, and how many spaces PAD SPACE cut off, into neighbouring tuples;
+// clears all other bits. Long strings are left in the batch (KeyBytes).
 void StoreKeys(const GroupContext& context, const QuernColumn* keys, const uint32_t* rows, uint32_t n, uint8_t* tuples);
 
 // The bytes of string keys that tuples do not hold themselves. *Threads*: one.
@@ -18,7 +18,8 @@ class KeyBytes {
  public:
   explicit KeyBytes(const GroupContext& context);
 
-  // Copies those of n neighbouring tuples, which point to a batch, and points the tuples to the copies. *Errors*: ResourceExhausted.
+  // Copies those of n neighbouring tuples, which point to a batch, and points the tuples to the copies. *Errors*:
+  // ResourceExhausted.
   absl::Status Keep(uint8_t* tuples, uint32_t n);
 
  private:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group of eight aggregates takes 80 bytes. As slots of an open table such tuples are found by one step, and a row that finds its word
-// there has touched no line that its update does not need. But the table is half empty, and its tuples move when it grows: with millions of
-// groups, fresh pages for slots that nobody takes cost more than all steps together. So
+// A group of eight aggregates takes 80 bytes. As slots of an open table such tuples are found by one step, and a row
+// that finds its word there has touched no line that its update does not need. But the table is half empty, and its
+// tuples move when it grows: with millions of groups, fresh pages for slots that nobody takes cost more than all steps
+// together. So
 //
 //     groups that fit the L2 cache    slots, or an array, or a list, as for narrow tuples    packed_key_groups.h
 //     more of them                    tuples in order of arrival behind a directory          directory_groups.h

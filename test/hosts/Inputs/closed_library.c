@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A host that loads the library given, lets a thread compile with it, closes it and ends: code that the thread still runs must be there. */
+ * A host that loads the library given, lets a thread compile with it, closes it and ends: code that the thread still
+ * runs must be there. */
 #define _DEFAULT_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

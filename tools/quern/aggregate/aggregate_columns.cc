@@ -3,16 +3,19 @@
 //
 //     quern aggregate --by flag --agg 'sum(price), count(price) filter (where qty>=10)' --filter ok sales.parquet
 //
-// with flag a string, price a decimal(15, 2) in which nulls were read, qty an integer and ok a bool, the kernel's table has four columns,
+// with flag a string, price a decimal(15, 2) in which nulls were read, qty an integer and ok a bool, the kernel's table
+// has four columns,
 //
 //     0 flag    1 price    2 whether qty>=10    3 ok            keys: 0    payload: 1, 1, 2    filter: 3
 //     aggregate keys=utf8 aggs=sum(decimal128:nullable),count(decimal128:nullable):filter
 //
-// of which 2 was made here. Column 3 is no column of the kernel's: its true rows become the selection of each batch. The result has the
-// columns flag: string, sum(price): decimal(38, 2), count(..): int64. A kernel knows of decimals that they have 128 bits; precision and
-// scale, the units and zones of times are put back here, since sums, averages, least and largest values keep them.
+// of which 2 was made here. Column 3 is no column of the kernel's: its true rows become the selection of each batch.
+// The result has the columns flag: string, sum(price): decimal(38, 2), count(..): int64. A kernel knows of decimals
+// that they have 128 bits; precision and scale, the units and zones of times are put back here, since sums, averages,
+// least and largest values keep them.
 //
-// A CSV column without values has type null. It counts as one of the first type that its function takes: its sum is null, not an error.
+// A CSV column without values has type null. It counts as one of the first type that its function takes: its sum is
+// null, not an error.
 #include "tools/quern/aggregate/aggregate_columns.h"
 
 #include <arrow/api.h>
@@ -51,7 +54,8 @@ absl::Status CheckResultNames(const AggregateRequest& request) {
   std::set<std::string> names;
   const auto check = [&names](const std::string& name) {
     if (names.insert(name).second) return absl::OkStatus();
-    return CommandError("two result columns of one name: " + name + "; accepted: different names, as by FUNCTION(COLUMN) as NAME");
+    return CommandError("two result columns of one name: " + name +
+                        "; accepted: different names, as by FUNCTION(COLUMN) as NAME");
   };
   for (const KeyText& key : request.keys) QUERN_RETURN_IF_ERROR(check(key.name));
   for (const AggregateText& aggregate : request.aggregates) QUERN_RETURN_IF_ERROR(check(aggregate.name));
@@ -132,7 +136,8 @@ absl::Status Preparation::AddAggregate(const AggregateText& text) {
   aggregate.separator = text.separator;
   TypePointer first;
   for (const KeyText& argument : text.arguments) {
-    QUERN_ASSIGN_OR_RETURN(const ReadColumn column, columns_.Add(argument, TypeWithoutValues(RowOf(text.function).accepts)));
+    QUERN_ASSIGN_OR_RETURN(const ReadColumn column,
+                           columns_.Add(argument, TypeWithoutValues(RowOf(text.function).accepts)));
     aggregate.arguments.push_back(column.type);
     prepared_.input.binding.payload.push_back(column.place);
     if (first == nullptr) first = DecodedType(column.arrow);
@@ -158,7 +163,8 @@ absl::StatusOr<PreparedAggregate> Preparation::Finish() {
   QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
   const std::vector<ColumnType> types = AggregateOutputTypes(spec);
   for (size_t i = 0; i < spec.aggregates.size(); ++i) {
-    fields_.push_back(arrow::field(names_[i], ResultType(spec.aggregates[i], types[spec.keys.size() + i], arguments_[i])));
+    fields_.push_back(
+        arrow::field(names_[i], ResultType(spec.aggregates[i], types[spec.keys.size() + i], arguments_[i])));
   }
   for (size_t i = 0; i < fields_.size(); ++i) fields_[i] = fields_[i]->WithNullable(types[i].nullable);
   prepared_.schema = arrow::schema(std::move(fields_));

@@ -34,11 +34,13 @@ std::vector<std::string> ColumnsToRead(const AggregateRequest& request, const Ta
 struct PreparedAggregate {
   KernelSpec spec;
   KernelInput input;
-  std::shared_ptr<arrow::Schema> schema;  // of the result: keys in the order of --by, then aggregates in the order of --agg
+  std::shared_ptr<arrow::Schema>
+      schema;  // of the result: keys in the order of --by, then aggregates in the order of --agg
 };
 
-// Finds the types, evaluates the conditions and writes the spec. A column is nullable in the spec where nulls were read. *Cost*: one pass
-// over each column of a condition, and over the bitmaps. *Errors*: types that cannot be grouped, or that a function does not take.
+// Finds the types, evaluates the conditions and writes the spec. A column is nullable in the spec where nulls were
+// read. *Cost*: one pass over each column of a condition, and over the bitmaps. *Errors*: types that cannot be grouped,
+// or that a function does not take.
 absl::StatusOr<PreparedAggregate> PrepareAggregate(const AggregateRequest& request, const TableInput& input,
                                                    const std::shared_ptr<arrow::Table>& table);
 

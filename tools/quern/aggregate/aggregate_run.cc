@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads take the input's batches in turns, each for groups of its own; then all threads bring their groups together (append_batches.h),
-// and read them:
+// Threads take the input's batches in turns, each for groups of its own; then all threads bring their groups together
+// (append_batches.h), and read them:
 //
 //     read       A: 64 Ki groups, and again    B: likewise    each group comes out of one of them
 //
 // Few groups are read by one thread, whatever there are.
 //
-// Groups come in no order. first, last and string_agg do have one, that of the rows in the files: batches carry the number of their first
-// row, so it makes no difference which thread takes which.
+// Groups come in no order. first, last and string_agg do have one, that of the rows in the files: batches carry the
+// number of their first row, so it makes no difference which thread takes which.
 #include "tools/quern/aggregate/aggregate_run.h"
 
 #include <arrow/api.h>
@@ -40,7 +40,8 @@ struct Reading {
 absl::Status ReadGroups(size_t reader_number, Reading* reading) {
   GroupReader reader(reading->aggregate);
   const KernelSpec& spec = reading->prepared.spec;
-  OutputBatch out(reading->count ? std::vector<ColumnType>() : AggregateOutputTypes(spec), kOutputRows, reading->budget);
+  OutputBatch out(reading->count ? std::vector<ColumnType>() : AggregateOutputTypes(spec), kOutputRows,
+                  reading->budget);
   bool more = true;
   while (more) {
     QUERN_ASSIGN_OR_RETURN(more, reader.Next(&out));
@@ -62,14 +63,16 @@ absl::Status Read(uint32_t threads, Reading* reading) {
 
 }  // namespace
 
-absl::StatusOr<AggregateResult> RunPreparedAggregate(const PreparedAggregate& prepared, const CompiledKernel& compiled, bool count,
-                                                     const std::shared_ptr<MemoryBudget>& budget, uint32_t threads, Progress* progress) {
+absl::StatusOr<AggregateResult> RunPreparedAggregate(const PreparedAggregate& prepared, const CompiledKernel& compiled,
+                                                     bool count, const std::shared_ptr<MemoryBudget>& budget,
+                                                     uint32_t threads, Progress* progress) {
   Stopwatch watch;
   const std::shared_ptr<HashAggregate> aggregate = MakeHashAggregate(compiled.kernel, budget);
   QUERN_ASSIGN_OR_RETURN(const InputBatches batches, InputBatches::Cut(prepared.input));
   OperatorResult result;
   result.threads = ThreadsFor(batches, threads);
-  QUERN_RETURN_IF_ERROR(AsDataError(AppendAndFinalise<AggregateAppender>(batches, result.threads, progress, aggregate)));
+  QUERN_RETURN_IF_ERROR(
+      AsDataError(AppendAndFinalise<AggregateAppender>(batches, result.threads, progress, aggregate)));
   progress->Begin("groups", 0);
   Reading reading{prepared, aggregate, budget, count, {}, {}};
   QUERN_RETURN_IF_ERROR(AsDataError(Read(result.threads, &reading)));

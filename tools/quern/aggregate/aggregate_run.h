@@ -20,10 +20,11 @@ struct AggregateResult {
   AggregateStats stats;
 };
 
-// count: the groups' number alone. *Threads*: up to `threads`, and one for each batch at most. *Errors*: over the budget; sums that do not
-// fit; data that is not what its Arrow type says.
-absl::StatusOr<AggregateResult> RunPreparedAggregate(const PreparedAggregate& prepared, const CompiledKernel& compiled, bool count,
-                                                     const std::shared_ptr<MemoryBudget>& budget, uint32_t threads, Progress* progress);
+// count: the groups' number alone. *Threads*: up to `threads`, and one for each batch at most. *Errors*: over the
+// budget; sums that do not fit; data that is not what its Arrow type says.
+absl::StatusOr<AggregateResult> RunPreparedAggregate(const PreparedAggregate& prepared, const CompiledKernel& compiled,
+                                                     bool count, const std::shared_ptr<MemoryBudget>& budget,
+                                                     uint32_t threads, Progress* progress);
 
 }  // namespace quern::cli
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands of the CLI as functions. To add one: write command_NAME.cc with its function, and give it a row in commands.def.
+// The commands of the CLI as functions. To add one: write command_NAME.cc with its function, and give it a row in
+// commands.def.
 #ifndef QUERN_TOOLS_COMMANDS_COMMAND_H_
 #define QUERN_TOOLS_COMMANDS_COMMAND_H_
 

@@ -7,9 +7,10 @@
 //     bob          1         3  NULL
 //     2 rows
 //
-// The steps are those of every command that runs (run_command.h). Here: read the command line; find the columns by their names; read these
-// and no others; evaluate the conditions of --filter, find types and spec (aggregate_columns.h); run the kernel (aggregate_run.h). read_ms
-// of --stats ends with the conditions as bools in memory.
+// The steps are those of every command that runs (run_command.h). Here: read the command line; find the columns by
+// their names; read these and no others; evaluate the conditions of --filter, find types and spec
+// (aggregate_columns.h); run the kernel (aggregate_run.h). read_ms of --stats ends with the conditions as bools in
+// memory.
 #include <arrow/api.h>
 
 #include <utility>
@@ -40,7 +41,8 @@ struct GivenOptions {
 };
 
 absl::Status ParseRequest(const GivenOptions& given, AggregateRequest* request) {
-  if (given.by.empty() && given.agg.empty()) return CommandError("missing option: --agg; accepted: --agg LIST, as 'count(*), sum(x)'");
+  if (given.by.empty() && given.agg.empty())
+    return CommandError("missing option: --agg; accepted: --agg LIST, as 'count(*), sum(x)'");
   QUERN_RETURN_IF_ERROR(ParseLists("--by", given.by, ParseKeys, &request->keys));
   QUERN_RETURN_IF_ERROR(ParseLists("--agg", given.agg, ParseAggregates, &request->aggregates));
   QUERN_ASSIGN_OR_RETURN(request->filters, ParseConditions("--filter", given.filter));
@@ -51,15 +53,21 @@ absl::Status ParseRequest(const GivenOptions& given, AggregateRequest* request) 
 absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, AggregateCommand* command) {
   GivenOptions given;
   Arguments arguments(
-      "aggregate", "Aggregates the rows of a file by groups whose keys are equal; nulls are a group.\nFunctions: " + FunctionsText() + ".",
+      "aggregate",
+      "Aggregates the rows of a file by groups whose keys are equal; nulls are a group.\nFunctions: " +
+          FunctionsText() + ".",
       "quern aggregate --by l_returnflag,l_linestatus --agg 'count(*), sum(l_quantity), avg(l_discount) as discount'"
       " --filter 'l_shipdate<=1998-09-02' lineitem.parquet");
-  arguments.Values("--by", &given.by, "KEYS", "columns that make a group; with 'collate NAME' (default: all rows are one group)");
-  arguments.Values("--agg", &given.agg, "LIST",
-                   "as 'count(*), min(s collate NAME), quantile(x, 0.9) filter (where b) as q' (default: none, the different keys)");
-  arguments.Values("--filter", &given.filter, "CONDITION",
-                   "only rows where a bool column is true, or COLUMN<CONSTANT with < <= > >= != or =; several: where all hold");
-  return ParseOneInput(words, &arguments, &command->options, &command->input_path, [&] { return ParseRequest(given, &command->request); });
+  arguments.Values("--by", &given.by, "KEYS",
+                   "columns that make a group; with 'collate NAME' (default: all rows are one group)");
+  arguments.Values(
+      "--agg", &given.agg, "LIST",
+      "as 'count(*), min(s collate NAME), quantile(x, 0.9) filter (where b) as q' (default: none, the different keys)");
+  arguments.Values(
+      "--filter", &given.filter, "CONDITION",
+      "only rows where a bool column is true, or COLUMN<CONSTANT with < <= > >= != or =; several: where all hold");
+  return ParseOneInput(words, &arguments, &command->options, &command->input_path,
+                       [&] { return ParseRequest(given, &command->request); });
 }
 
 class AggregateOperator final : public FileOperator {
@@ -88,10 +96,11 @@ absl::Status AggregateOperator::Read() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<OperatorResult> AggregateOperator::Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
-                                                      Progress* progress) {
+absl::StatusOr<OperatorResult> AggregateOperator::Run(const CompiledKernel& compiled,
+                                                      const std::shared_ptr<MemoryBudget>& budget, Progress* progress) {
   const RunOptions& options = command_.options;
-  QUERN_ASSIGN_OR_RETURN(result_, RunPreparedAggregate(prepared_, compiled, options.count, budget, options.threads, progress));
+  QUERN_ASSIGN_OR_RETURN(result_,
+                         RunPreparedAggregate(prepared_, compiled, options.count, budget, options.threads, progress));
   return result_.result;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// quern cache: the kernels on disk, which any process of this user, machine and version loads instead of compiling them again:
+// quern cache: the kernels on disk, which any process of this user, machine and version loads instead of compiling them
+// again:
 //
 //     $ quern cache ls
 //     used                bytes  kernel
@@ -8,8 +9,9 @@
 //     $ quern cache gc --max-size 1M
 //     0 files removed, 2 of 14722 bytes are left
 //
-// QUERN_CACHE_DIR says where; QUERN_CACHE says what runs do with them and does not matter here, but for ro, in which nothing is removed.
-// All that is known of a file was read from it and checked, as a run would do; what it would not load is shown with the reason.
+// QUERN_CACHE_DIR says where; QUERN_CACHE says what runs do with them and does not matter here, but for ro, in which
+// nothing is removed. All that is known of a file was read from it and checked, as a run would do; what it would not
+// load is shown with the reason.
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -35,9 +37,11 @@ struct CacheCommand {
 
 absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, CacheCommand* command) {
   Arguments arguments("cache", "Shows or removes the kernels on disk.", "quern cache gc --max-size 64M");
-  arguments.Positional("ACTION", &command->action,
-                       "ls: each kernel; stat: where and how many; clear: remove all; gc: remove the least recently used");
-  arguments.Value("--max-size", &command->max_size, "SIZE", "gc: bytes that may stay, as 64M (default: 256M, to which runs keep too)");
+  arguments.Positional(
+      "ACTION", &command->action,
+      "ls: each kernel; stat: where and how many; clear: remove all; gc: remove the least recently used");
+  arguments.Value("--max-size", &command->max_size, "SIZE",
+                  "gc: bytes that may stay, as 64M (default: 256M, to which runs keep too)");
   arguments.Flag("--long", &command->is_long, "ls: with plan, versions and machine");
   return arguments.Parse(words);
 }
@@ -47,7 +51,8 @@ std::string TimeText(int64_t ns) {
   const auto seconds = static_cast<time_t>(ns / 1'000'000'000);
   struct tm local;
   char text[32];
-  if (localtime_r(&seconds, &local) == nullptr || std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local) == 0) return "unknown";
+  if (localtime_r(&seconds, &local) == nullptr || std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local) == 0)
+    return "unknown";
   return text;
 }
 
@@ -66,7 +71,8 @@ absl::StatusOr<int> List(const DiskCache& cache, bool is_long) {
   QUERN_ASSIGN_OR_RETURN(const DiskCacheContent content, cache.Read());
   std::printf("used                bytes  kernel\n");
   for (const StoredKernel& kernel : content.kernels) {
-    const std::string what = kernel.problem.empty() ? SpecOf(kernel) : "not loaded: " + kernel.problem + ": " + kernel.name;
+    const std::string what =
+        kernel.problem.empty() ? SpecOf(kernel) : "not loaded: " + kernel.problem + ": " + kernel.name;
     std::printf("%-16s %8" PRIu64 "  %s\n", TimeText(kernel.used_ns).c_str(), kernel.file_bytes, OneLine(what).c_str());
     if (is_long && kernel.problem.empty()) PrintLong(kernel);
   }
@@ -89,7 +95,8 @@ absl::StatusOr<int> PrintStat(const DiskCache& cache) {
 // What clear and gc did, and what they left.
 absl::StatusOr<int> ReportRemoved(uint64_t removed, const DiskCache& cache) {
   QUERN_ASSIGN_OR_RETURN(const DiskCacheContent content, cache.Read());
-  std::printf("%" PRIu64 " files removed, %zu of %" PRIu64 " bytes are left\n", removed, content.kernels.size(), TotalsOf(content).bytes);
+  std::printf("%" PRIu64 " files removed, %zu of %" PRIu64 " bytes are left\n", removed, content.kernels.size(),
+              TotalsOf(content).bytes);
   return kExitOk;
 }
 
@@ -124,7 +131,8 @@ absl::StatusOr<int> RunCache(const std::vector<std::string>& words) {
   }
   if (command.max_size.has_value() && command.action != "gc")
     return CommandError("--max-size without gc: " + command.action + "; accepted: gc");
-  if (command.is_long && command.action != "ls") return CommandError("--long without ls: " + command.action + "; accepted: ls");
+  if (command.is_long && command.action != "ls")
+    return CommandError("--long without ls: " + command.action + "; accepted: ls");
   QUERN_ASSIGN_OR_RETURN(const DiskCachePlace place, DiskCachePlaceOfEnvironment());
   DiskCache cache(place);
   return RunAction(command, &cache);

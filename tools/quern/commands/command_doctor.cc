@@ -5,9 +5,10 @@
 //     huge pages   never      ask for them: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled
 //     engine       ok
 //
-// Facts come from the files in which Linux states them; one that cannot be read is "unknown" and no error, because only one thing makes a
-// machine unusable: a kernel that cannot be compiled, or compiled and gives wrong rows. So a join of three rows is compiled and run:
-// build keys 1, 2, 3 with payload 10, 20, 30; probe keys 3, 4, 1; the result must be 30, 10.
+// Facts come from the files in which Linux states them; one that cannot be read is "unknown" and no error, because only
+// one thing makes a machine unusable: a kernel that cannot be compiled, or compiled and gives wrong rows. So a join of
+// three rows is compiled and run: build keys 1, 2, 3 with payload 10, 20, 30; probe keys 3, 4, 1; the result must be
+// 30, 10.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -97,7 +98,8 @@ Fact HugePages() {
 Fact PerfEvents() {
   const std::string level = KnownOr(FirstLine("/proc/sys/kernel/perf_event_paranoid"));
   const bool closed = level != "unknown" && std::strtol(level.c_str(), nullptr, 10) > 2;
-  return {"perf_event_paranoid", level, closed ? "perf cannot see kernels at work; as root: sysctl kernel.perf_event_paranoid=2" : ""};
+  return {"perf_event_paranoid", level,
+          closed ? "perf cannot see kernels at work; as root: sysctl kernel.perf_event_paranoid=2" : ""};
 }
 
 Fact CacheFact() {
@@ -109,8 +111,8 @@ Fact CacheFact() {
 Fact CodeMemoryFact() {
   const KernelCacheStats stats = GetKernelCacheStats();
   return {"code memory",
-          std::to_string(stats.live_bytes >> 10) + " KiB used, " + std::to_string(stats.reserved_bytes >> 10) + " KiB reserved, " +
-              std::to_string(stats.mappings) + " mappings",
+          std::to_string(stats.live_bytes >> 10) + " KiB used, " + std::to_string(stats.reserved_bytes >> 10) +
+              " KiB reserved, " + std::to_string(stats.mappings) + " mappings",
           ""};
 }
 
@@ -146,7 +148,8 @@ Fact ProfileFact() {
 
 Fact LlvmMcaFact() {
   const std::string path = FindLlvmMca();
-  return path.empty() ? Fact{"llvm-mca", "none", "for quern dump mca put that of LLVM 22 into PATH (Debian: apt install llvm-22)"}
+  return path.empty() ? Fact{"llvm-mca", "none",
+                             "for quern dump mca put that of LLVM 22 into PATH (Debian: apt install llvm-22)"}
                       : Fact{"llvm-mca", path, ""};
 }
 
@@ -232,9 +235,10 @@ void PrintFacts(const std::vector<Fact>& facts) {
 }  // namespace
 
 absl::StatusOr<int> RunDoctor(const std::vector<std::string>& words) {
-  Arguments arguments("doctor",
-                      "Prints what is here, what is missing, and what to do. The exit status is 0 when Quern can be used here, else 1.",
-                      "quern doctor");
+  Arguments arguments(
+      "doctor",
+      "Prints what is here, what is missing, and what to do. The exit status is 0 when Quern can be used here, else 1.",
+      "quern doctor");
   QUERN_ASSIGN_OR_RETURN(const bool go_on, arguments.Parse(words));
   if (!go_on) return kExitOk;
   const absl::StatusOr<Machine> machine = HostMachine();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// quern dump: one stage of the way from a spec to machine code, as text (compiler.h has the stages). Nothing is run, so the CPU it
-// is made for need not be this one:
+// quern dump: one stage of the way from a spec to machine code, as text (compiler.h has the stages). Nothing is run, so
+// the CPU it is made for need not be this one:
 //
 //     $ quern dump asm "join.inner keys=i64" --machine=aarch64:neoverse-n1
 //
@@ -42,16 +42,21 @@ struct DumpCommand {
 absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, DumpCommand* command) {
   Arguments arguments("dump", "Prints one stage of a kernel. The output is the same from run to run, byte for byte.",
                       "quern dump asm \"join.inner keys=i64,utf8(utf8mb4_bin):nullable build=f64\" --machine znver4");
-  arguments.Positional("STAGE", &command->stage,
-                       "spec, plan, layout, template, ir, opt, asm, annotated_asm, obj, remarks or mca (needs llvm-mca)");
-  arguments.PositionalRest("SPEC", &command->spec_words,
-                           "a kernel spec, as \"join.inner keys=i64 build=f64\" or \"aggregate keys=i64 aggs=sum(f64)\"");
+  arguments.Positional(
+      "STAGE", &command->stage,
+      "spec, plan, layout, template, ir, opt, asm, annotated_asm, obj, remarks or mca (needs llvm-mca)");
+  arguments.PositionalRest(
+      "SPEC", &command->spec_words,
+      "a kernel spec, as \"join.inner keys=i64 build=f64\" or \"aggregate keys=i64 aggs=sum(f64)\"");
   arguments.Value("--machine", &command->machine, "CPU",
                   "native or a CPU name, as znver4, x86-64-v3, aarch64:neoverse-n1 (default: QUERN_MACHINE)");
-  arguments.Values("--param", &command->params, "NAME=VALUE", "set a tuning parameter of the plan; may be given several times");
-  arguments.Value("--profile", &command->profile, "FILE",
-                  "go by this tuning profile, or off (default: QUERN_PROFILE, else this machine's; none for another CPU)");
-  arguments.Value("--template-dir", &command->template_dir, "DIR", "take template bitcode from DIR in place of the embedded one");
+  arguments.Values("--param", &command->params, "NAME=VALUE",
+                   "set a tuning parameter of the plan; may be given several times");
+  arguments.Value(
+      "--profile", &command->profile, "FILE",
+      "go by this tuning profile, or off (default: QUERN_PROFILE, else this machine's; none for another CPU)");
+  arguments.Value("--template-dir", &command->template_dir, "DIR",
+                  "take template bitcode from DIR in place of the embedded one");
   arguments.Value("-o,--output", &command->output, "FILE", "write to FILE");
   return arguments.Parse(words);
 }

@@ -6,9 +6,9 @@
 //     bob    2.25
 //     1 row
 //
-// The steps are those of every command that runs (run_command.h). Here: read the command line and the condition (where_text.h); find the
-// columns by their names; read these and no others; find types, constants and spec (filter_request.h, where_leaf.h); run the kernel
-// (filter_run.h).
+// The steps are those of every command that runs (run_command.h). Here: read the command line and the condition
+// (where_text.h); find the columns by their names; read these and no others; find types, constants and spec
+// (filter_request.h, where_leaf.h); run the kernel (filter_run.h).
 #include <arrow/api.h>
 
 #include <optional>
@@ -52,16 +52,20 @@ absl::Status ParseRequest(const GivenOptions& given, FilterRequest* request) {
 // Answers false where help was asked for.
 absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, FilterCommand* command) {
   GivenOptions given;
-  Arguments arguments("filter",
-                      "Gives the rows of a file that a condition holds for, in the order of the file. A comparison with a null holds for\n"
-                      "no row, and neither does its opposite.",
-                      "quern filter --where \"l_shipmode = 'AIR' and l_shipdate >= date '1998-01-01'\" --select l_orderkey,l_comment "
-                      "lineitem.parquet");
+  Arguments arguments(
+      "filter",
+      "Gives the rows of a file that a condition holds for, in the order of the file. A comparison with a null holds "
+      "for\n"
+      "no row, and neither does its opposite.",
+      "quern filter --where \"l_shipmode = 'AIR' and l_shipdate >= date '1998-01-01'\" --select l_orderkey,l_comment "
+      "lineitem.parquet");
   arguments.Value("--where", &given.where, "CONDITION",
-                  "COLUMN [collate NAME] with < <= > >= != = and a constant or a column, [not] in (..), [not] between .. and .., [not] "
+                  "COLUMN [collate NAME] with < <= > >= != = and a constant or a column, [not] in (..), [not] between "
+                  ".. and .., [not] "
                   "like '..' [escape 'c'], is [not] null, or a bool column; with not, and, or and parentheses");
   arguments.Value("--select", &given.select, "COLS", "result columns in order (default: all)");
-  return ParseOneInput(words, &arguments, &command->options, &command->input_path, [&] { return ParseRequest(given, &command->request); });
+  return ParseOneInput(words, &arguments, &command->options, &command->input_path,
+                       [&] { return ParseRequest(given, &command->request); });
 }
 
 class FilterOperator final : public FileOperator {

@@ -6,8 +6,9 @@
 //      7   12
 //     1 row
 //
-// The steps are those of every command that runs (run_command.h). Here: read the command line; find the columns by their names; read these
-// and no others; find types and spec (join_columns.h); run the kernel (join_run.h). run_ms of --stats is build_ms + probe_ms.
+// The steps are those of every command that runs (run_command.h). Here: read the command line; find the columns by
+// their names; read these and no others; find types and spec (join_columns.h); run the kernel (join_run.h). run_ms of
+// --stats is build_ms + probe_ms.
 #include <arrow/api.h>
 
 #include <optional>
@@ -65,19 +66,23 @@ absl::Status ParseRequest(const GivenOptions& given, JoinRequest* request) {
 // Answers false where help was asked for.
 absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, JoinCommand* command) {
   GivenOptions given;
-  Arguments arguments("join", "Joins two files: their rows whose keys are equal, in pairs or as --type says.",
-                      "quern join --on o_custkey=c_custkey --select o_orderkey,c_name -o out.parquet orders.parquet customer.parquet");
-  arguments.Positional("PROBE", &command->probe_path, ".parquet, .csv or .arrow file, or a quoted pattern; best the larger one");
+  Arguments arguments(
+      "join", "Joins two files: their rows whose keys are equal, in pairs or as --type says.",
+      "quern join --on o_custkey=c_custkey --select o_orderkey,c_name -o out.parquet orders.parquet customer.parquet");
+  arguments.Positional("PROBE", &command->probe_path,
+                       ".parquet, .csv or .arrow file, or a quoted pattern; best the larger one");
   arguments.Positional("BUILD", &command->build_path, "the same; its rows are kept in memory as a table");
   arguments.Values("--on", &given.on, "L=R[,L=R...]",
                    "keys: column L of PROBE = column R of BUILD; L alone: of that name in both; with 'collate NAME'");
   arguments.Value("--type", &given.type, "TYPE",
-                  "inner (default), left, right, full, semi, anti, right_semi, right_anti, anti_null_aware, mark or single; PROBE is left");
+                  "inner (default), left, right, full, semi, anti, right_semi, right_anti, anti_null_aware, mark or "
+                  "single; PROBE is left");
   arguments.Values("--residual", &given.residual, "L<R[,L<R...]",
                    "pairs match only where column L of PROBE < column R of BUILD too; with < <= > >= != or =");
   arguments.Values("--null-equal", &given.null_equal, "COLS", "keys whose nulls match nulls");
   arguments.Value("--select", &given.select, "COLS",
-                  "result columns in order; probe.X or build.X where both have X; mark of a mark join (default: all that come out)");
+                  "result columns in order; probe.X or build.X where both have X; mark of a mark join (default: all "
+                  "that come out)");
   command->options.AddTo(&arguments);
   QUERN_ASSIGN_OR_RETURN(const bool go_on, arguments.Parse(words));
   if (!go_on) return false;
@@ -109,7 +114,8 @@ class JoinOperator final : public FileOperator {
 absl::Status JoinOperator::Read() {
   QUERN_ASSIGN_OR_RETURN(const TableInput probe, TableInput::Open("PROBE", command_.probe_path));
   QUERN_ASSIGN_OR_RETURN(const TableInput build, TableInput::Open("BUILD", command_.build_path));
-  QUERN_ASSIGN_OR_RETURN(const JoinColumns columns, ResolveColumns(command_.request, probe, build, command_.options.count));
+  QUERN_ASSIGN_OR_RETURN(const JoinColumns columns,
+                         ResolveColumns(command_.request, probe, build, command_.options.count));
   QUERN_ASSIGN_OR_RETURN(const auto probe_table, probe.Read(ColumnsToRead(columns, kProbe)));
   QUERN_ASSIGN_OR_RETURN(const auto build_table, build.Read(ColumnsToRead(columns, kBuild)));
   QUERN_ASSIGN_OR_RETURN(join_, PrepareJoin(columns, probe_table, build_table));
@@ -120,8 +126,8 @@ uint64_t JoinOperator::rows_in() const {
   return static_cast<uint64_t>(join_.inputs[kProbe].table->num_rows() + join_.inputs[kBuild].table->num_rows());
 }
 
-absl::StatusOr<OperatorResult> JoinOperator::Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
-                                                 Progress* progress) {
+absl::StatusOr<OperatorResult> JoinOperator::Run(const CompiledKernel& compiled,
+                                                 const std::shared_ptr<MemoryBudget>& budget, Progress* progress) {
   QUERN_ASSIGN_OR_RETURN(result_, RunPreparedJoin(join_, compiled, budget, command_.options.threads, progress));
   return result_.result;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// quern machine: what this machine's memory does, measured (codegen/machine/machine_facts.h), as a table or as JSON. While it measures it
-// says on one line what, where stderr is a terminal:
+// quern machine: what this machine's memory does, measured (codegen/machine/machine_facts.h), as a table or as JSON.
+// While it measures it says on one line what, where stderr is a terminal:
 //
 //     measuring: random lines of 64 MiB on huge pages, 0.7 of 3.0 s
 #include <unistd.h>
@@ -29,12 +29,14 @@ absl::StatusOr<double> ParseSeconds(const std::string& text) {
   if (!number.empty() && number.back() == 's') number.remove_suffix(1);
   double seconds = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), seconds);
-  if (error != std::errc() || end != number.data() + number.size() || !(seconds >= kLeastSeconds && seconds <= kMostSeconds))
+  if (error != std::errc() || end != number.data() + number.size() ||
+      !(seconds >= kLeastSeconds && seconds <= kMostSeconds))
     return CommandError("bad time of --seconds: " + Show(text) + "; accepted: 0.1 to 600, as 3, 0.5 or 3s");
   return seconds;
 }
 
-absl::StatusOr<MachineFactsOptions> OptionsOf(const std::optional<std::string>& seconds, const std::optional<std::string>& max_size) {
+absl::StatusOr<MachineFactsOptions> OptionsOf(const std::optional<std::string>& seconds,
+                                              const std::optional<std::string>& max_size) {
   MachineFactsOptions options;
   if (seconds) {
     QUERN_ASSIGN_OR_RETURN(options.seconds, ParseSeconds(*seconds));
@@ -60,11 +62,11 @@ void ShowProgress(MachineFactsOptions* options) {
 }  // namespace
 
 absl::StatusOr<int> RunMachine(const std::vector<std::string>& words) {
-  Arguments arguments(
-      "machine",
-      "Measures this machine's memory: how long a random line takes in tables of each size, on small and on huge pages; where "
-      "caches end; streams; whether zeros are cheaper to store. Nothing else should run meanwhile.",
-      "quern machine --json > machine.json");
+  Arguments arguments("machine",
+                      "Measures this machine's memory: how long a random line takes in tables of each size, on small "
+                      "and on huge pages; where "
+                      "caches end; streams; whether zeros are cheaper to store. Nothing else should run meanwhile.",
+                      "quern machine --json > machine.json");
   bool json = false;
   std::optional<std::string> seconds, max_size;
   arguments.Flag("--json", &json, "one JSON object on one line instead of a table");

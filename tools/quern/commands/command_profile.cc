@@ -11,8 +11,8 @@
 //     probe_open  word  64 MiB          1        1       96    6.20     7.10  12.50   13%   1.2%
 //     probe_open  word  128 MiB         1        1  default    9.80     9.80  15.10    0%   0.9%
 //
-// A profile is carried to a machine of the same kind by `quern profile export` there and `quern profile import FILE` here: what is in FILE
-// then counts, and what was known beside it stays. Files of another machine are refused.
+// A profile is carried to a machine of the same kind by `quern profile export` there and `quern profile import FILE`
+// here: what is in FILE then counts, and what was known beside it stays. Files of another machine are refused.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -54,10 +54,11 @@ constexpr ActionRow kActions[] = {
 absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, ProfileCommand* command) {
   Arguments arguments("profile", "Shows, compares and carries tuning profiles, which quern tune makes.",
                       "quern profile diff before.profile after.profile");
-  arguments.PositionalRest(
-      "ACTION", &command->words,
-      "show [FILE]: what is in it; path: where profiles are looked for; merge FILE FILE: both, the second one's entries winning; "
-      "diff FILE FILE: entries that differ; export [FILE]: the one that plans go by; import FILE: take it for this machine");
+  arguments.PositionalRest("ACTION", &command->words,
+                           "show [FILE]: what is in it; path: where profiles are looked for; merge FILE FILE: both, "
+                           "the second one's entries winning; "
+                           "diff FILE FILE: entries that differ; export [FILE]: the one that plans go by; import FILE: "
+                           "take it for this machine");
   arguments.Value("-o,--output", &command->output, "FILE", "merge: write to FILE (default: print)");
   return arguments.Parse(words);
 }
@@ -71,7 +72,8 @@ absl::Status CheckCommand(const ProfileCommand& command) {
   }
   if (row == nullptr) return CommandError(UnknownWord("action of profile", command.action(), names));
   if (command.num_files() < row->min_files || command.num_files() > row->max_files) {
-    return CommandError("number of files: " + std::to_string(command.num_files()) + "; accepted: quern profile " + row->files);
+    return CommandError("number of files: " + std::to_string(command.num_files()) + "; accepted: quern profile " +
+                        row->files);
   }
   if (command.output.has_value() && command.action() != "merge")
     return CommandError("-o without merge: " + command.action() + "; accepted: merge");
@@ -202,7 +204,8 @@ absl::StatusOr<int> Import(const ProfileCommand& command) {
   QUERN_ASSIGN_OR_RETURN(Profile profile, ReadFile(command.file(0)));
   const std::string difference = ForeignMachine(profile);
   if (!difference.empty()) {
-    return DataError("profile of another machine: " + command.file(0) + " (" + difference + "); accepted: one of this machine");
+    return DataError("profile of another machine: " + command.file(0) + " (" + difference +
+                     "); accepted: one of this machine");
   }
   QUERN_ASSIGN_OR_RETURN(const std::string home, ProfileHome(HostSignature()));
   const absl::StatusOr<Profile> before = ReadProfile(home);

@@ -7,9 +7,9 @@
 //     bob    2.25
 //     2 rows
 //
-// The steps are those of every command that runs (run_command.h). Here: read the command line; find the columns by their names; read these
-// and no others; evaluate the conditions of --filter, find types and spec (sort_request.h); run the kernel (sort_run.h). read_ms of --stats
-// ends with the conditions as bools in memory.
+// The steps are those of every command that runs (run_command.h). Here: read the command line; find the columns by
+// their names; read these and no others; evaluate the conditions of --filter, find types and spec (sort_request.h); run
+// the kernel (sort_run.h). read_ms of --stats ends with the conditions as bools in memory.
 #include <arrow/api.h>
 
 #include <optional>
@@ -73,19 +73,26 @@ absl::Status ParseRequest(const GivenOptions& given, SortRequest* request) {
 // Answers false where help was asked for.
 absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, SortCommand* command) {
   GivenOptions given;
-  Arguments arguments("sort", "Puts the rows of a file in order. NaN is greater than all numbers; nulls come last, whatever the direction.",
-                      "quern sort --by 'l_shipdate desc, l_extendedprice' --limit 10 --select l_orderkey,l_shipdate lineitem.parquet");
-  arguments.Values("--by", &given.by, "KEYS",
-                   "columns in the order of their weight, as 'a desc, s collate NAME nulls first' (default: asc, nulls last)");
+  Arguments arguments(
+      "sort",
+      "Puts the rows of a file in order. NaN is greater than all numbers; nulls come last, whatever the direction.",
+      "quern sort --by 'l_shipdate desc, l_extendedprice' --limit 10 --select l_orderkey,l_shipdate lineitem.parquet");
+  arguments.Values(
+      "--by", &given.by, "KEYS",
+      "columns in the order of their weight, as 'a desc, s collate NAME nulls first' (default: asc, nulls last)");
   arguments.Value("--limit", &given.limit, "N", "only the first N rows");
-  arguments.Flag("--stable", &command->request.stable, "rows whose keys are equal stay in the order of the file (default: any order)");
+  arguments.Flag("--stable", &command->request.stable,
+                 "rows whose keys are equal stay in the order of the file (default: any order)");
   arguments.Value("--select", &given.select, "COLS", "result columns in order (default: all)");
-  arguments.Values("--filter", &given.filter, "CONDITION",
-                   "only rows where a bool column is true, or COLUMN<CONSTANT with < <= > >= != or =; several: where all hold");
+  arguments.Values(
+      "--filter", &given.filter, "CONDITION",
+      "only rows where a bool column is true, or COLUMN<CONSTANT with < <= > >= != or =; several: where all hold");
   arguments.Values("--window", &given.window, "LIST",
                    "further result columns: row_number, rank, dense_rank, each with 'as NAME' where wanted");
-  arguments.Values("--partition-by", &given.partition_by, "COLS", "columns to sort by first; --window counts anew where they change");
-  return ParseOneInput(words, &arguments, &command->options, &command->input_path, [&] { return ParseRequest(given, &command->request); });
+  arguments.Values("--partition-by", &given.partition_by, "COLS",
+                   "columns to sort by first; --window counts anew where they change");
+  return ParseOneInput(words, &arguments, &command->options, &command->input_path,
+                       [&] { return ParseRequest(given, &command->request); });
 }
 
 class SortOperator final : public FileOperator {
@@ -114,15 +121,18 @@ absl::Status SortOperator::Read() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<OperatorResult> SortOperator::Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
-                                                 Progress* progress) {
+absl::StatusOr<OperatorResult> SortOperator::Run(const CompiledKernel& compiled,
+                                                 const std::shared_ptr<MemoryBudget>& budget, Progress* progress) {
   const RunOptions& options = command_.options;
-  QUERN_ASSIGN_OR_RETURN(result_, RunPreparedSort(prepared_, compiled, options.count, budget, options.threads, progress));
+  QUERN_ASSIGN_OR_RETURN(result_,
+                         RunPreparedSort(prepared_, compiled, options.count, budget, options.threads, progress));
   return result_.result;
 }
 
 void SortOperator::AddStats(JsonObject* json) const {
-  json->Text("method", result_.stats.method).Count("entry_bytes", result_.stats.entry_bytes).Count("key_bits", result_.stats.key_bits);
+  json->Text("method", result_.stats.method)
+      .Count("entry_bytes", result_.stats.entry_bytes)
+      .Count("key_bits", result_.stats.key_bits);
   json->Count("collided_rows", result_.stats.collided_rows).Count("dropped_rows", result_.stats.dropped_rows);
 }
 

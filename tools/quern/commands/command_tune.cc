@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// quern tune: measures which prefetch settings are best on this machine and writes them to a profile, by which all later kernels go
-// (codegen/tuning/tuner.h). What it measured is a table on the terminal, and with --report and --csv a page and lines for other programs.
-// --check measures a sample of a profile's entries again and tells which do not hold any more. --replay tunes for the jobs that processes
-// with QUERN_CAPTURE have left a record of (codegen/inspect/capture.h), and for nothing else.
+// quern tune: measures which prefetch settings are best on this machine and writes them to a profile, by which all
+// later kernels go (codegen/tuning/tuner.h). What it measured is a table on the terminal, and with --report and --csv a
+// page and lines for other programs.
+// --check measures a sample of a profile's entries again and tells which do not hold any more. --replay tunes for the
+// jobs that processes with QUERN_CAPTURE have left a record of (codegen/inspect/capture.h), and for nothing else.
 //
 // Ctrl-C ends the tuning, not the command: what has been measured until then is kept. A second one ends the command.
 #include <algorithm>
@@ -51,25 +52,34 @@ struct TuneCommand {
 };
 
 absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, TuneCommand* command) {
-  Arguments arguments("tune",
-                      "Measures which prefetch settings are best on this machine and keeps them in a profile. Nothing else should run "
-                      "meanwhile. Ctrl-C ends it and keeps what has been measured.",
-                      "quern tune --budget 60s --report tuning.html");
-  arguments.OptionalRest("SPEC", &command->specs, "tune the loops that these kernels run, each in quotes (default: every loop)");
+  Arguments arguments(
+      "tune",
+      "Measures which prefetch settings are best on this machine and keeps them in a profile. Nothing else should run "
+      "meanwhile. Ctrl-C ends it and keeps what has been measured.",
+      "quern tune --budget 60s --report tuning.html");
+  arguments.OptionalRest("SPEC", &command->specs,
+                         "tune the loops that these kernels run, each in quotes (default: every loop)");
   arguments.Value("--effort", &command->effort, "EFFORT",
-                  "estimate: print what the formula says, measure nothing; measure (default); patient: more sizes and more settings");
+                  "estimate: print what the formula says, measure nothing; measure (default); patient: more sizes and "
+                  "more settings");
   arguments.Value("--budget", &command->budget, "TIME",
                   "how long it may take, as 60s, 5m or 500ms (default: 60s; of --check 10s, of --prove 120s)");
-  arguments.Value("--threads", &command->threads, "N", "check what holds at one thread with so many (default: 2 where there are as many)");
-  arguments.Value("--max-size", &command->max_size, "SIZE", "largest table, 32K to 2G (default: 2G or half of the memory that is free)");
-  arguments.Value("--profile", &command->profile, "FILE", "the profile to begin with and to write (default: this machine's)");
+  arguments.Value("--threads", &command->threads, "N",
+                  "check what holds at one thread with so many (default: 2 where there are as many)");
+  arguments.Value("--max-size", &command->max_size, "SIZE",
+                  "largest table, 32K to 2G (default: 2G or half of the memory that is free)");
+  arguments.Value("--profile", &command->profile, "FILE",
+                  "the profile to begin with and to write (default: this machine's)");
   arguments.Value("--report", &command->report, "FILE.html", "write a page with a curve for each loop and table size");
-  arguments.Value("--replay", &command->replay, "DIR", "tune for the jobs that processes with QUERN_CAPTURE=DIR have run, at their sizes");
-  arguments.Value("--csv", &command->csv, "FILE", "write a line for each setting that was tried; of --prove for each job");
-  arguments.Flag("--check", &command->check, "measure a sample of the profile again; exit status 1 where settings do not hold any more");
-  arguments.Flag(
-      "--prove", &command->prove,
-      "what the profile is worth over a grid of sizes, keys, hit rates, skew and duplicates: beside no prefetch, 16 rows, and the best");
+  arguments.Value("--replay", &command->replay, "DIR",
+                  "tune for the jobs that processes with QUERN_CAPTURE=DIR have run, at their sizes");
+  arguments.Value("--csv", &command->csv, "FILE",
+                  "write a line for each setting that was tried; of --prove for each job");
+  arguments.Flag("--check", &command->check,
+                 "measure a sample of the profile again; exit status 1 where settings do not hold any more");
+  arguments.Flag("--prove", &command->prove,
+                 "what the profile is worth over a grid of sizes, keys, hit rates, skew and duplicates: beside no "
+                 "prefetch, 16 rows, and the best");
   return arguments.Parse(words);
 }
 
@@ -111,7 +121,9 @@ absl::Status CheckCommand(TuneCommand* command) {
     QUERN_ASSIGN_OR_RETURN(options.effort, ParseEffort(*command->effort));
   }
   QUERN_RETURN_IF_ERROR(CheckTasks(*command));
-  options.budget_seconds = command->check ? kDefaultCheckSeconds : command->prove ? kDefaultProofSeconds : kDefaultSeconds;
+  options.budget_seconds = command->check   ? kDefaultCheckSeconds
+                           : command->prove ? kDefaultProofSeconds
+                                            : kDefaultSeconds;
   if (command->budget) {
     QUERN_ASSIGN_OR_RETURN(options.budget_seconds, ParseSeconds(*command->budget));
   }
@@ -128,13 +140,15 @@ absl::Status CheckCommand(TuneCommand* command) {
   for (const std::string& text : command->specs) {
     QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec(text));
     if (spec.op == Operator::kFilter)
-      return CommandError("spec to tune: " + Show(text) + "; accepted: joins, aggregations and sorts, which touch tables at random");
+      return CommandError("spec to tune: " + Show(text) +
+                          "; accepted: joins, aggregations and sorts, which touch tables at random");
   }
   options.specs = command->specs;
   return absl::OkStatus();
 }
 
-// ---- files -----------------------------------------------------------------------------------------------------------
+// ---- files
+// -----------------------------------------------------------------------------------------------------------
 
 absl::StatusOr<std::string> PlaceOfProfile(const TuneCommand& command) {
   if (command.profile) return *command.profile;
@@ -159,7 +173,8 @@ absl::Status WriteText(const std::optional<std::string>& path, const std::string
   return file.Commit();
 }
 
-// ---- tuning ----------------------------------------------------------------------------------------------------------
+// ---- tuning
+// ----------------------------------------------------------------------------------------------------------
 
 std::atomic<bool> stop_asked{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
@@ -219,17 +234,19 @@ absl::StatusOr<int> TuneAndKeep(TuneCommand* command, const std::optional<Profil
   QUERN_RETURN_IF_ERROR(WriteText(command->csv, CsvReport(*result)));
   std::fputs(TerminalReport(*result).c_str(), stdout);
   if (command->replay) {
-    std::printf("replayed %zu of %zu kinds of jobs, which took %.0f %% of the time that was captured\n", result->replayed,
-                command->options.replay.size(), result->replayed_share * 100);
+    std::printf("replayed %zu of %zu kinds of jobs, which took %.0f %% of the time that was captured\n",
+                result->replayed, command->options.replay.size(), result->replayed_share * 100);
   }
   std::printf("%swritten: %s\n", result->stopped ? "stopped; what had been measured is " : "", command->path.c_str());
   return kExitOk;
 }
 
-// ---- proving ---------------------------------------------------------------------------------------------------------
+// ---- proving
+// ---------------------------------------------------------------------------------------------------------
 
 absl::StatusOr<int> ProveProfile(const TuneCommand& command, const std::optional<Profile>& profile) {
-  if (!profile) return DataError("no profile to prove: " + command.path + "; accepted: one that quern tune has written");
+  if (!profile)
+    return DataError("no profile to prove: " + command.path + "; accepted: one that quern tune has written");
   ProofOptions options;
   options.budget_seconds = command.options.budget_seconds;
   options.max_bytes = command.options.max_bytes;
@@ -240,20 +257,23 @@ absl::StatusOr<int> ProveProfile(const TuneCommand& command, const std::optional
   return kExitOk;
 }
 
-// ---- checking --------------------------------------------------------------------------------------------------------
+// ---- checking
+// --------------------------------------------------------------------------------------------------------
 
 absl::StatusOr<int> Check(const TuneCommand& command, const std::optional<Profile>& profile) {
-  if (!profile) return DataError("no profile to check: " + command.path + "; accepted: one that quern tune has written");
+  if (!profile)
+    return DataError("no profile to check: " + command.path + "; accepted: one that quern tune has written");
   QUERN_ASSIGN_OR_RETURN(const DriftReport report, CheckProfile(*profile, command.options.budget_seconds));
   if (!report.machine_difference.empty()) ReportWarning("profile of another machine: " + report.machine_difference);
   size_t drifted = 0;
   for (const DriftRow& row : report.rows) {
     drifted += row.drifted ? 1 : 0;
-    std::printf("%-50s  was %7.2f ns, by default %7.2f   is %7.2f ns, by default %7.2f   %s\n", PrintCell(row.entry.cell).c_str(),
-                row.entry.ns, row.entry.default_ns, row.ns, row.default_ns, row.drifted ? "drifted" : "holds");
+    std::printf("%-50s  was %7.2f ns, by default %7.2f   is %7.2f ns, by default %7.2f   %s\n",
+                PrintCell(row.entry.cell).c_str(), row.entry.ns, row.entry.default_ns, row.ns, row.default_ns,
+                row.drifted ? "drifted" : "holds");
   }
-  std::printf("%zu of %zu entries that were measured again hold: %s\n", report.rows.size() - drifted, report.rows.size(),
-              command.path.c_str());
+  std::printf("%zu of %zu entries that were measured again hold: %s\n", report.rows.size() - drifted,
+              report.rows.size(), command.path.c_str());
   return drifted == 0 ? kExitOk : kExitData;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One input into an operator's state by any number of threads, which take its batches in turns; then all threads finalise together.
+// One input into an operator's state by any number of threads, which take its batches in turns; then all threads
+// finalise together.
 //
-//     append     A: batches 0, 2, 5, ..   B: 1, 3, 4, ..      6,000,000 rows: 92 batches; with 4 threads each takes about 23
-//     finalise   A and B together
+//     append     A: batches 0, 2, 5, ..   B: 1, 3, 4, ..      6,000,000 rows: 92 batches; with 4 threads each takes
+//     about 23 finalise   A and B together
 //
 // One thread needs none of that: it appends to the state itself.
 #ifndef QUERN_TOOLS_FILES_APPEND_BATCHES_H_
@@ -38,7 +39,8 @@ absl::Status AppendByOne(const InputBatches& batches, Progress* progress, State*
 }
 
 template <class Appender, class State>
-absl::Status AppendByAll(const InputBatches& batches, uint32_t threads, Progress* progress, const std::shared_ptr<State>& state) {
+absl::Status AppendByAll(const InputBatches& batches, uint32_t threads, Progress* progress,
+                         const std::shared_ptr<State>& state) {
   std::vector<std::unique_ptr<Appender>> appenders;
   for (uint32_t thread = 0; thread < threads; ++thread) appenders.push_back(std::make_unique<Appender>(state));
   std::vector<std::vector<uint32_t>> selections(threads);
@@ -54,7 +56,8 @@ absl::Status AppendByAll(const InputBatches& batches, uint32_t threads, Progress
 
 // All batches, then finalises. `Appender` is the one that a thread of several has, with the state's own functions.
 template <class Appender, class State>
-absl::Status AppendAndFinalise(const InputBatches& batches, uint32_t threads, Progress* progress, const std::shared_ptr<State>& state) {
+absl::Status AppendAndFinalise(const InputBatches& batches, uint32_t threads, Progress* progress,
+                               const std::shared_ptr<State>& state) {
   progress->Begin("append", batches.num_rows());
   if (threads == 1) {
     QUERN_RETURN_IF_ERROR(AppendByOne(batches, progress, state.get()));

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables go into kernels and come out of them by Arrow's C data interface, batch by batch, as they would from any other host:
+// Tables go into kernels and come out of them by Arrow's C data interface, batch by batch, as they would from any other
+// host:
 //
-//     6,000,000 rows  ->  92 batches of up to 64 Ki rows  ->  ArrowArray  ->  BatchView  ->  kernel  ->  OutputBatch  ->  ArrowArray
+//     6,000,000 rows  ->  92 batches of up to 64 Ki rows  ->  ArrowArray  ->  BatchView  ->  kernel  ->  OutputBatch ->
+//     ArrowArray
 //
-// Batches are slices of the table's chunks, so a chunk's end ends a batch: a Parquet file with row groups of 122,880 rows gives
-// batches of 65,536 and 57,344 rows in turns. A BatchView shares the ownership of its slice, an exported OutputBatch owns its buffers.
+// Batches are slices of the table's chunks, so a chunk's end ends a batch: a Parquet file with row groups of 122,880
+// rows gives batches of 65,536 and 57,344 rows in turns. A BatchView shares the ownership of its slice, an exported
+// OutputBatch owns its buffers.
 // --filter leaves rows out by a selection, which keeps their numbers.
 #include "tools/quern/files/batches.h"
 
@@ -53,7 +56,8 @@ absl::StatusOr<std::vector<RecordBatchPointer>> CutIntoBatches(const std::shared
 
 absl::StatusOr<BatchView> ViewOf(const arrow::RecordBatch& batch, const KernelInput& input) {
   ArrowArray array;
-  QUERN_RETURN_IF_ARROW_ERROR(arrow::ExportRecordBatch(batch, &array), "cannot export a batch: " + batch.schema()->ToString());
+  QUERN_RETURN_IF_ARROW_ERROR(arrow::ExportRecordBatch(batch, &array),
+                              "cannot export a batch: " + batch.schema()->ToString());
   return ImportArrow(&array, input.binding, input.keys, input.payload);
 }
 
@@ -104,7 +108,8 @@ absl::StatusOr<std::shared_ptr<arrow::Table>> TableOf(const std::shared_ptr<arro
                                                       const std::vector<std::vector<RecordBatchPointer>>& results,
                                                       const std::vector<int>& order) {
   QUERN_ASSIGN_OR_RETURN(const auto table, TableOf(schema, results));
-  QUERN_ASSIGN_OR_RETURN_ARROW(auto ordered, table->SelectColumns(order), "cannot order result columns: " + std::to_string(order.size()));
+  QUERN_ASSIGN_OR_RETURN_ARROW(auto ordered, table->SelectColumns(order),
+                               "cannot order result columns: " + std::to_string(order.size()));
   return ordered;
 }
 

@@ -37,8 +37,8 @@ absl::StatusOr<std::vector<RecordBatchPointer>> CutIntoBatches(const std::shared
 
 absl::StatusOr<BatchView> ViewOf(const arrow::RecordBatch& batch, const KernelInput& input);
 
-// One input in batches, for operators to which the order of its rows may matter: each batch knows the number of its first row. *Threads*:
-// any, once it is cut.
+// One input in batches, for operators to which the order of its rows may matter: each batch knows the number of its
+// first row. *Threads*: any, once it is cut.
 class InputBatches {
  public:
   // *Ownership*: `input` must outlive it.
@@ -60,8 +60,9 @@ class InputBatches {
   uint64_t num_rows_ = 0;
 };
 
-// Moves the rows out. An output batch takes memory for its capacity of rows; one that came back with few would hold all of it until the end
-// (of 92 batches with 100 rows each, 92 x 64 Ki rows), so one that is less than a quarter full is copied into buffers of its own size.
+// Moves the rows out. An output batch takes memory for its capacity of rows; one that came back with few would hold all
+// of it until the end (of 92 batches with 100 rows each, 92 x 64 Ki rows), so one that is less than a quarter full is
+// copied into buffers of its own size.
 absl::StatusOr<RecordBatchPointer> TakeRows(const std::shared_ptr<arrow::Schema>& schema, OutputBatch* out);
 
 // One table of all results, in order; its columns are batches, no row is copied.

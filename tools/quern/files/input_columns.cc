@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel reads columns by their places in a table that is made for it: each column once, whatever it is wanted for, unless two uses want
-// two types. For `aggregate --by k --agg sum(x),avg(x)` over k,x and 14 columns more:
+// A kernel reads columns by their places in a table that is made for it: each column once, whatever it is wanted for,
+// unless two uses want two types. For `aggregate --by k --agg sum(x),avg(x)` over k,x and 14 columns more:
 //
 //     Add("k", i64) -> 0    Add("x", f64) -> 1    Add("x", f64) -> 1          the kernel's table has the columns k, x
 //
-// and of a join whose other side has an i64, Add("k", i64) beside Add("k", i32) gives two: the key is cast, and the result has the
-// file's own. Casts are exact or end the run, so that two values that differ never become one.
+// and of a join whose other side has an i64, Add("k", i64) beside Add("k", i32) gives two: the key is cast, and the
+// result has the file's own. Casts are exact or end the run, so that two values that differ never become one.
 #include "tools/quern/files/input_columns.h"
 
 #include <arrow/api.h>
@@ -22,7 +22,9 @@
 
 namespace quern::cli {
 
-std::string ColumnText(const std::string& what, const std::string& name) { return "column " + QuoteName(name) + " of " + what; }
+std::string ColumnText(const std::string& what, const std::string& name) {
+  return "column " + QuoteName(name) + " of " + what;
+}
 
 absl::Status CheckColumn(const std::vector<std::string>& names, const std::string& what, const std::string& name) {
   const int64_t found = std::count(names.begin(), names.end(), name);
@@ -40,9 +42,11 @@ absl::StatusOr<Collation> CollationByName(const std::string& name) {
   return collation;
 }
 
-absl::Status SetCollation(Collation collation, const std::string& column, const arrow::DataType& arrow, ColumnType* type) {
+absl::Status SetCollation(Collation collation, const std::string& column, const arrow::DataType& arrow,
+                          ColumnType* type) {
   if (collation != kCollationBinary && !IsVariable(RowOf(type->id).storage)) {
-    return CommandError("collation on a column without text: " + column + " is " + arrow.ToString() + "; accepted: utf8 columns");
+    return CommandError("collation on a column without text: " + column + " is " + arrow.ToString() +
+                        "; accepted: utf8 columns");
   }
   type->collation = collation;
   return absl::OkStatus();
@@ -57,10 +61,12 @@ bool HasNulls(const arrow::ChunkedArray& column) {
 }
 
 absl::StatusOr<std::shared_ptr<arrow::ChunkedArray>> CastColumn(std::shared_ptr<arrow::ChunkedArray> column,
-                                                                const std::shared_ptr<arrow::DataType>& type, const std::string& text) {
+                                                                const std::shared_ptr<arrow::DataType>& type,
+                                                                const std::string& text) {
   if (column->type()->Equals(type)) return column;
   const auto decoded = DecodedType(column->type());
-  if (!decoded->Equals(column->type()) && !decoded->Equals(type)) {  // Arrow casts a dictionary to its values' type only
+  if (!decoded->Equals(column->type()) &&
+      !decoded->Equals(type)) {  // Arrow casts a dictionary to its values' type only
     QUERN_ASSIGN_OR_RETURN(column, CastColumn(column, decoded, text));
   }
   QUERN_ASSIGN_OR_RETURN_ARROW(const arrow::Datum cast, arrow::compute::Cast(column, type),
@@ -68,10 +74,13 @@ absl::StatusOr<std::shared_ptr<arrow::ChunkedArray>> CastColumn(std::shared_ptr<
   return cast.chunked_array();
 }
 
-InputColumns::InputColumns(std::string what, std::shared_ptr<arrow::Table> table) : what_(std::move(what)), table_(std::move(table)) {}
+InputColumns::InputColumns(std::string what, std::shared_ptr<arrow::Table> table)
+    : what_(std::move(what)), table_(std::move(table)) {}
 InputColumns::~InputColumns() = default;
 
-std::shared_ptr<arrow::ChunkedArray> InputColumns::Find(const std::string& name) const { return table_->GetColumnByName(name); }
+std::shared_ptr<arrow::ChunkedArray> InputColumns::Find(const std::string& name) const {
+  return table_->GetColumnByName(name);
+}
 
 absl::StatusOr<int> InputColumns::Add(const std::string& name, const std::shared_ptr<arrow::DataType>& type) {
   for (size_t i = 0; i < fields_.size(); ++i) {
@@ -81,7 +90,8 @@ absl::StatusOr<int> InputColumns::Add(const std::string& name, const std::shared
   return Append(name, std::move(column));
 }
 
-absl::StatusOr<ReadColumn> InputColumns::Add(const KeyText& column, const std::shared_ptr<arrow::DataType>& without_values) {
+absl::StatusOr<ReadColumn> InputColumns::Add(const KeyText& column,
+                                             const std::shared_ptr<arrow::DataType>& without_values) {
   const auto values = Find(column.name);
   ReadColumn read;
   read.arrow = values->type()->id() == arrow::Type::NA ? without_values : values->type();

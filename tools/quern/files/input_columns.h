@@ -25,15 +25,18 @@ absl::Status CheckColumn(const std::vector<std::string>& names, const std::strin
 // "" is binary.
 absl::StatusOr<Collation> CollationByName(const std::string& name);
 
-// Collations but binary are for strings. `column` and `arrow` are the column's text and its type in the file, for errors.
-absl::Status SetCollation(Collation collation, const std::string& column, const arrow::DataType& arrow, ColumnType* type);
+// Collations but binary are for strings. `column` and `arrow` are the column's text and its type in the file, for
+// errors.
+absl::Status SetCollation(Collation collation, const std::string& column, const arrow::DataType& arrow,
+                          ColumnType* type);
 
 // Whether a null was read, in the column or in its dictionary.
 bool HasNulls(const arrow::ChunkedArray& column);
 
 // *Errors*: a value that the type does not hold; `text` names the column.
 absl::StatusOr<std::shared_ptr<arrow::ChunkedArray>> CastColumn(std::shared_ptr<arrow::ChunkedArray> column,
-                                                                const std::shared_ptr<arrow::DataType>& type, const std::string& text);
+                                                                const std::shared_ptr<arrow::DataType>& type,
+                                                                const std::string& text);
 
 // A column as its kernel reads it.
 struct ReadColumn {
@@ -53,8 +56,8 @@ class InputColumns {
 
   // The place of the column under that type.
   absl::StatusOr<int> Add(const std::string& name, const std::shared_ptr<arrow::DataType>& type);
-  // Likewise under its own type, or `without_values` where it has none (type null). *Errors*: types that no kernel reads, unknown
-  // collations and those on a column without text.
+  // Likewise under its own type, or `without_values` where it has none (type null). *Errors*: types that no kernel
+  // reads, unknown collations and those on a column without text.
   absl::StatusOr<ReadColumn> Add(const KeyText& column, const std::shared_ptr<arrow::DataType>& without_values);
   // The place of a column that no file has.
   int AddMade(std::shared_ptr<arrow::ChunkedArray> column);

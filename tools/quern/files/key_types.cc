@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel compares bits of one type, files come with two: an i32 in one and an i64 in the other. The cast that brings them together must
-// be exact, or rows that differ would join. Hence integers go to the narrowest type that holds both (u32 and i32: i64), u64 with a signed
-// type has none and is refused, and casts check every value: 9007199254740993 does not fit a f64 and ends the run with an error
-// rather than with a match of 9007199254740992.
+// A kernel compares bits of one type, files come with two: an i32 in one and an i64 in the other. The cast that brings
+// them together must be exact, or rows that differ would join. Hence integers go to the narrowest type that holds both
+// (u32 and i32: i64), u64 with a signed type has none and is refused, and casts check every value: 9007199254740993
+// does not fit a f64 and ends the run with an error rather than with a match of 9007199254740992.
 #include "tools/quern/files/key_types.h"
 
 #include <arrow/api.h>
@@ -75,7 +75,8 @@ TypePointer CommonKeyType(const TypePointer& probe, const TypePointer& build) {
   if (arrow::is_integer(a->id()) && arrow::is_integer(b->id())) return CommonInteger(a, b);
   if ((IsUtf8(a->id()) && IsUtf8(b->id())) || (IsBinary(a->id()) && IsBinary(b->id()))) return a;
   if (IsDecimal128(a->id()) && IsDecimal128(b->id())) return CommonDecimal(*a, *b);
-  const bool both_numbers = (IsFloat(a->id()) || arrow::is_integer(a->id())) && (IsFloat(b->id()) || arrow::is_integer(b->id()));
+  const bool both_numbers =
+      (IsFloat(a->id()) || arrow::is_integer(a->id())) && (IsFloat(b->id()) || arrow::is_integer(b->id()));
   return both_numbers ? arrow::float64() : nullptr;
 }
 

@@ -13,7 +13,8 @@
 
 namespace quern::cli {
 
-// The type that both columns are cast to before they are compared, so that equal values stay equal and no others become so:
+// The type that both columns are cast to before they are compared, so that equal values stay equal and no others become
+// so:
 //
 //     the same type                          that type
 //     integers                               the narrowest that holds both

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nothing is drawn in the first second, so that short runs leave a terminal as it was; then five times a second, which costs nothing
-// beside a run (one relaxed counter that workers add whole batches to). The line is redrawn in place ("\r", then the escape sequence
-// that clears to the end of the line) and wiped at the end, because the result follows.
+// Nothing is drawn in the first second, so that short runs leave a terminal as it was; then five times a second, which
+// costs nothing beside a run (one relaxed counter that workers add whole batches to). The line is redrawn in place
+// ("\r", then the escape sequence that clears to the end of the line) and wiped at the end, because the result follows.
 #include "tools/quern/files/progress.h"
 
 #include <unistd.h>
@@ -27,8 +27,8 @@ std::string ProgressLine(const std::string& phase, uint64_t done, uint64_t total
   const auto filled = static_cast<uint64_t>(part * static_cast<double>(kBarWidth));
   char percent[16];
   std::snprintf(percent, sizeof percent, "%3d %%", static_cast<int>(part * 100));
-  return phase + "  [" + std::string(filled, '#') + std::string(kBarWidth - filled, ' ') + "] " + percent + "  " + std::to_string(shown) +
-         " of " + std::to_string(total) + " " + unit;
+  return phase + "  [" + std::string(filled, '#') + std::string(kBarWidth - filled, ' ') + "] " + percent + "  " +
+         std::to_string(shown) + " of " + std::to_string(total) + " " + unit;
 }
 
 void WipeProgressLine() {
@@ -68,7 +68,8 @@ void Progress::Begin(const std::string& phase, uint64_t total, const std::string
 void Progress::Draw(std::unique_lock<std::mutex>* lock) {
   if (changed_.wait_for(*lock, kSilence, [this] { return ends_; })) return;
   do {
-    std::fprintf(stderr, "%s%s", kClearLine, ProgressLine(phase_, done_.load(std::memory_order_relaxed), total_, unit_).c_str());
+    std::fprintf(stderr, "%s%s", kClearLine,
+                 ProgressLine(phase_, done_.load(std::memory_order_relaxed), total_, unit_).c_str());
     std::fflush(stderr);
   } while (!changed_.wait_for(*lock, kInterval, [this] { return ends_; }));
   std::fputs(kClearLine, stderr);

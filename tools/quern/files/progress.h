@@ -12,7 +12,8 @@
 
 namespace quern::cli {
 
-// Draws on stderr from a thread of its own, if stderr is a terminal and `wanted`; wiped when it ends. *Threads*: Add from any.
+// Draws on stderr from a thread of its own, if stderr is a terminal and `wanted`; wiped when it ends. *Threads*: Add
+// from any.
 class Progress {
  public:
   explicit Progress(bool wanted);

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A condition is evaluated on the whole column before a kernel runs, by Arrow's comparisons: it prepares the input of another operator.
+// A condition is evaluated on the whole column before a kernel runs, by Arrow's comparisons: it prepares the input of
+// another operator.
 //
-//     quern aggregate --by l_returnflag,l_linestatus --agg 'sum(l_quantity)' --filter 'l_shipdate<=1998-09-02' lineitem.parquet
+//     quern aggregate --by l_returnflag,l_linestatus --agg 'sum(l_quantity)' --filter 'l_shipdate<=1998-09-02'
+//     lineitem.parquet
 //
-// Of 6,001,215 dates it makes 6,001,215 bits. (Conditions on several columns have a kernel of their own: filter_request.h.)
+// Of 6,001,215 dates it makes 6,001,215 bits. (Conditions on several columns have a kernel of their own:
+// filter_request.h.)
 //
-// The constant is read as the column's type wants it: a whole number for integers of any width (as 64 bits, so that 1000 is larger than all
-// of an i8), a number for floats, one with any number of digits for decimals, YYYY-MM-DD for dates, and text in single quotes for strings.
+// The constant is read as the column's type wants it: a whole number for integers of any width (as 64 bits, so that
+// 1000 is larger than all of an i8), a number for floats, one with any number of digits for decimals, YYYY-MM-DD for
+// dates, and text in single quotes for strings.
 //
-// Arrow's < and <= are false where either is NaN, as IEEE 754 has it; Quern's order has NaN above all numbers. x > c is asked as not
-// (x <= c), which is the same for all but NaN and keeps nulls null; a constant is never NaN.
+// Arrow's < and <= are false where either is NaN, as IEEE 754 has it; Quern's order has NaN above all numbers. x > c is
+// asked as not (x <= c), which is the same for all but NaN and keeps nulls null; a constant is never NaN.
 #include "tools/quern/files/row_condition.h"
 
 #include <arrow/api.h>
@@ -39,8 +43,8 @@ struct Operand {
   TypePointer type;  // dictionaries decoded
 
   absl::Status BadConstant(const std::string& accepted) const {
-    return CommandError("bad constant in " + condition.option + ": " + condition.constant + "; accepted: " + accepted + ", as " + text +
-                        " is " + type->ToString());
+    return CommandError("bad constant in " + condition.option + ": " + condition.constant + "; accepted: " + accepted +
+                        ", as " + text + " is " + type->ToString());
   }
 };
 
@@ -53,7 +57,8 @@ bool ReadNumber(const std::string& text, Number* number) {
 template <class Number>
 absl::StatusOr<ScalarPointer> NumberConstant(const Operand& operand, const char* accepted) {
   Number number = 0;
-  if (operand.condition.is_quoted || !ReadNumber(operand.condition.constant, &number) || std::isnan(static_cast<double>(number))) {
+  if (operand.condition.is_quoted || !ReadNumber(operand.condition.constant, &number) ||
+      std::isnan(static_cast<double>(number))) {
     return operand.BadConstant(accepted);
   }
   return arrow::MakeScalar(number);
@@ -63,8 +68,8 @@ absl::StatusOr<ScalarPointer> DecimalConstant(const Operand& operand) {
   arrow::Decimal128 value;
   int32_t precision = 0;
   int32_t scale = 0;
-  if (operand.condition.is_quoted || !arrow::Decimal128::FromString(operand.condition.constant, &value, &precision, &scale).ok() ||
-      scale < 0) {
+  if (operand.condition.is_quoted ||
+      !arrow::Decimal128::FromString(operand.condition.constant, &value, &precision, &scale).ok() || scale < 0) {
     return operand.BadConstant("a decimal number");
   }
   return std::make_shared<arrow::Decimal128Scalar>(value, arrow::decimal128(std::max(precision, scale + 1), scale));
@@ -89,8 +94,8 @@ absl::StatusOr<ScalarPointer> Constant(const Operand& operand) {
   if (id == arrow::Type::DECIMAL128) return DecimalConstant(operand);
   if (arrow::is_date(id)) return DateConstant(operand);
   if (arrow::is_string(id) || id == arrow::Type::STRING_VIEW) return TextConstant(operand);
-  return CommandError("no constants for the type of a column in " + operand.condition.option + ": " + operand.text + " is " +
-                      operand.type->ToString() + "; accepted: integers, floats, decimals, dates, strings");
+  return CommandError("no constants for the type of a column in " + operand.condition.option + ": " + operand.text +
+                      " is " + operand.type->ToString() + "; accepted: integers, floats, decimals, dates, strings");
 }
 
 // Arrow's function, and whether its answer is to be turned round.
@@ -117,25 +122,30 @@ arrow::Result<ColumnPointer> Compare(const ColumnPointer& column, Comparison op,
 
 }  // namespace
 
-absl::StatusOr<ColumnPointer> RowsThatMeet(const ConditionText& condition, const std::string& text, const ColumnPointer& column) {
+absl::StatusOr<ColumnPointer> RowsThatMeet(const ConditionText& condition, const std::string& text,
+                                           const ColumnPointer& column) {
   const Operand operand{condition, text, DecodedType(column->type())};
   const arrow::Type::type id = operand.type->id();
   if (id == arrow::Type::NA) return CastColumn(column, arrow::boolean(), text);
   if (!condition.op.has_value()) {
     if (id == arrow::Type::BOOL) return CastColumn(column, arrow::boolean(), text);
-    return CommandError("condition that is no bool in " + condition.option + ": " + text + " is " + operand.type->ToString() +
+    return CommandError("condition that is no bool in " + condition.option + ": " + text + " is " +
+                        operand.type->ToString() +
                         "; accepted: a bool column, or COLUMN<CONSTANT with < <= > >= != or =");
   }
   QUERN_ASSIGN_OR_RETURN(const ScalarPointer constant, Constant(operand));
   const bool is_text = constant->type->id() == arrow::Type::LARGE_STRING;
-  QUERN_ASSIGN_OR_RETURN(const ColumnPointer values, CastColumn(column, is_text ? arrow::large_utf8() : operand.type, text));
-  QUERN_ASSIGN_OR_RETURN_ARROW(ColumnPointer rows, Compare(values, *condition.op, constant),
-                               "cannot compare " + text + " with " + condition.constant + ": " + operand.type->ToString());
+  QUERN_ASSIGN_OR_RETURN(const ColumnPointer values,
+                         CastColumn(column, is_text ? arrow::large_utf8() : operand.type, text));
+  QUERN_ASSIGN_OR_RETURN_ARROW(
+      ColumnPointer rows, Compare(values, *condition.op, constant),
+      "cannot compare " + text + " with " + condition.constant + ": " + operand.type->ToString());
   return rows;
 }
 
 absl::StatusOr<int> AddCondition(const ConditionText& condition, InputColumns* columns) {
-  QUERN_ASSIGN_OR_RETURN(auto rows, RowsThatMeet(condition, columns->Text(condition.column), columns->Find(condition.column)));
+  QUERN_ASSIGN_OR_RETURN(auto rows,
+                         RowsThatMeet(condition, columns->Text(condition.column), columns->Find(condition.column)));
   if (!condition.op.has_value()) return columns->Add(condition.column, arrow::boolean());
   return columns->AddMade(std::move(rows));
 }
@@ -143,7 +153,8 @@ absl::StatusOr<int> AddCondition(const ConditionText& condition, InputColumns* c
 absl::StatusOr<std::optional<int>> AddFilters(const std::vector<ConditionText>& filters, InputColumns* columns) {
   arrow::Datum all;
   for (const ConditionText& filter : filters) {
-    QUERN_ASSIGN_OR_RETURN(const auto rows, RowsThatMeet(filter, columns->Text(filter.column), columns->Find(filter.column)));
+    QUERN_ASSIGN_OR_RETURN(const auto rows,
+                           RowsThatMeet(filter, columns->Text(filter.column), columns->Find(filter.column)));
     if (!all.is_value()) {
       all = rows;
       continue;

@@ -16,10 +16,11 @@
 
 namespace quern::cli {
 
-// A bool column, null where `column` is. `text` names the column ("column k of INPUT"). NaN equals NaN and is greater than all numbers;
-// strings compare by their bytes. *Cost*: one pass. *Errors*: a column that is no bool and is compared with nothing, types without
-// constants, constants that are not of the column's type.
-absl::StatusOr<std::shared_ptr<arrow::ChunkedArray>> RowsThatMeet(const ConditionText& condition, const std::string& text,
+// A bool column, null where `column` is. `text` names the column ("column k of INPUT"). NaN equals NaN and is greater
+// than all numbers; strings compare by their bytes. *Cost*: one pass. *Errors*: a column that is no bool and is
+// compared with nothing, types without constants, constants that are not of the column's type.
+absl::StatusOr<std::shared_ptr<arrow::ChunkedArray>> RowsThatMeet(const ConditionText& condition,
+                                                                  const std::string& text,
                                                                   const std::shared_ptr<arrow::ChunkedArray>& column);
 
 // The same as a column that a kernel's table gets: its place there.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading asks each file twice: first for the names of its columns (the footer of Parquet and Arrow files, the first block of CSV), so
-// that a command can find its columns and fail before any work; then for the columns it needs, and only those. For
-// `join --on a=b --select c` over a Parquet file of 16 columns, 2 are read.
+// Reading asks each file twice: first for the names of its columns (the footer of Parquet and Arrow files, the first
+// block of CSV), so that a command can find its columns and fail before any work; then for the columns it needs, and
+// only those. For `join --on a=b --select c` over a Parquet file of 16 columns, 2 are read.
 //
-// CSV follows DuckDB where readers disagree: an empty field is null, "" in quotes is an empty string, a header row is required, types
-// come from the values. A column of a CSV file without values has type null; beside a file that knows better it takes that type.
+// CSV follows DuckDB where readers disagree: an empty field is null, "" in quotes is an empty string, a header row is
+// required, types come from the values. A column of a CSV file without values has type null; beside a file that knows
+// better it takes that type.
 //
-// Writing goes to ".NAME.PID.tmp" in the folder of the result and ends in rename(2), which POSIX makes atomic: whoever opens the result
-// sees the old file or all of the new one.
+// Writing goes to ".NAME.PID.tmp" in the folder of the result and ends in rename(2), which POSIX makes atomic: whoever
+// opens the result sees the old file or all of the new one.
 #include "tools/quern/files/table_io.h"
 
 #include <arrow/api.h>
@@ -53,20 +54,24 @@ absl::StatusOr<std::vector<std::string>> FindFiles(const std::string& what, cons
   struct stat status;
   if (stat(pattern.c_str(), &status) == 0) {
     if (!S_ISDIR(status.st_mode)) return std::vector<std::string>{pattern};
-    return DataError(what + " is a folder: " + pattern + "; accepted: a file or a pattern, as '" + pattern + "/*.parquet'");
+    return DataError(what + " is a folder: " + pattern + "; accepted: a file or a pattern, as '" + pattern +
+                     "/*.parquet'");
   }
   glob_t found = {};
   std::vector<std::string> files;
   if (glob(pattern.c_str(), 0, nullptr, &found) == 0) files.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   globfree(&found);
   std::sort(files.begin(), files.end());
-  if (files.empty()) return DataError("no such file for " + what + ": " + pattern + "; accepted: a file, or a pattern that matches some");
+  if (files.empty())
+    return DataError("no such file for " + what + ": " + pattern +
+                     "; accepted: a file, or a pattern that matches some");
   return files;
 }
 
 // Parquet
 
-absl::StatusOr<std::unique_ptr<parquet::arrow::FileReader>> OpenParquet(const FilePointer& file, const std::string& what) {
+absl::StatusOr<std::unique_ptr<parquet::arrow::FileReader>> OpenParquet(const FilePointer& file,
+                                                                        const std::string& what) {
   parquet::arrow::FileReaderBuilder builder;
   QUERN_RETURN_IF_ARROW_ERROR(builder.Open(file), what);
   parquet::ArrowReaderProperties properties(/*use_threads=*/true);
@@ -77,7 +82,8 @@ absl::StatusOr<std::unique_ptr<parquet::arrow::FileReader>> OpenParquet(const Fi
 }
 
 // A Parquet file is read by leaves; a column of nested type has several.
-absl::StatusOr<TablePointer> ReadParquet(const FilePointer& file, const std::vector<std::string>& columns, const std::string& what) {
+absl::StatusOr<TablePointer> ReadParquet(const FilePointer& file, const std::vector<std::string>& columns,
+                                         const std::string& what) {
   QUERN_ASSIGN_OR_RETURN(const auto reader, OpenParquet(file, what));
   const parquet::SchemaDescriptor& schema = *reader->parquet_reader()->metadata()->schema();
   std::vector<int> leaves;
@@ -113,19 +119,22 @@ arrow::csv::ParseOptions CsvParseOptions() {
 }
 
 absl::StatusOr<SchemaPointer> CsvSchema(const FilePointer& file, const std::string& what) {
-  QUERN_ASSIGN_OR_RETURN_ARROW(const auto reader,
-                               arrow::csv::StreamingReader::Make(arrow::io::default_io_context(), file, arrow::csv::ReadOptions::Defaults(),
-                                                                 CsvParseOptions(), CsvOptions()),
-                               what);
+  QUERN_ASSIGN_OR_RETURN_ARROW(
+      const auto reader,
+      arrow::csv::StreamingReader::Make(arrow::io::default_io_context(), file, arrow::csv::ReadOptions::Defaults(),
+                                        CsvParseOptions(), CsvOptions()),
+      what);
   return reader->schema();
 }
 
-absl::StatusOr<TablePointer> ReadCsv(const FilePointer& file, const std::vector<std::string>& columns, const std::string& what) {
+absl::StatusOr<TablePointer> ReadCsv(const FilePointer& file, const std::vector<std::string>& columns,
+                                     const std::string& what) {
   arrow::csv::ConvertOptions convert = CsvOptions();
   convert.include_columns = columns;
   QUERN_ASSIGN_OR_RETURN_ARROW(
       const auto reader,
-      arrow::csv::TableReader::Make(arrow::io::default_io_context(), file, arrow::csv::ReadOptions::Defaults(), CsvParseOptions(), convert),
+      arrow::csv::TableReader::Make(arrow::io::default_io_context(), file, arrow::csv::ReadOptions::Defaults(),
+                                    CsvParseOptions(), convert),
       what);
   QUERN_ASSIGN_OR_RETURN_ARROW(TablePointer table, reader->Read(), what);
   return table;
@@ -150,11 +159,13 @@ absl::StatusOr<SchemaPointer> ArrowSchemaOf(const FilePointer& file, const std::
   return reader->schema();
 }
 
-absl::StatusOr<TablePointer> ReadArrow(const FilePointer& file, const std::vector<std::string>& columns, const std::string& what) {
+absl::StatusOr<TablePointer> ReadArrow(const FilePointer& file, const std::vector<std::string>& columns,
+                                       const std::string& what) {
   QUERN_ASSIGN_OR_RETURN(const SchemaPointer schema, ArrowSchemaOf(file, what));
   arrow::ipc::IpcReadOptions options = arrow::ipc::IpcReadOptions::Defaults();
   for (int i = 0; i < schema->num_fields(); ++i) {
-    if (std::find(columns.begin(), columns.end(), schema->field(i)->name()) != columns.end()) options.included_fields.push_back(i);
+    if (std::find(columns.begin(), columns.end(), schema->field(i)->name()) != columns.end())
+      options.included_fields.push_back(i);
   }
   QUERN_ASSIGN_OR_RETURN(const bool is_file, IsIpcFile(file, what));
   if (is_file) {
@@ -186,7 +197,8 @@ absl::StatusOr<SchemaPointer> SchemaOf(const std::string& path, FileFormat forma
   return Internal("unknown file format: " + path);
 }
 
-absl::StatusOr<TablePointer> ReadOne(const std::string& path, FileFormat format, const std::vector<std::string>& columns) {
+absl::StatusOr<TablePointer> ReadOne(const std::string& path, FileFormat format,
+                                     const std::vector<std::string>& columns) {
   QUERN_ASSIGN_OR_RETURN(const FilePointer file, OpenFile(path));
   absl::StatusOr<TablePointer> table = Internal("unknown file format: " + path);
   switch (format) {
@@ -208,19 +220,20 @@ absl::Status CheckSameTypes(const arrow::Schema& first, const std::string& first
     const arrow::DataType& expected = *first.field(i)->type();
     const arrow::DataType& found = *other.field(i)->type();
     if (expected.Equals(found) || expected.id() == arrow::Type::NA || found.id() == arrow::Type::NA) continue;
-    return DataError("files of one input differ in column " + QuoteName(first.field(i)->name()) + ": " + found.ToString() + " in " +
-                     other_path + "; accepted: " + expected.ToString() + ", as in " + first_path);
+    return DataError("files of one input differ in column " + QuoteName(first.field(i)->name()) + ": " +
+                     found.ToString() + " in " + other_path + "; accepted: " + expected.ToString() + ", as in " +
+                     first_path);
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckSameNames(const std::vector<std::string>& first, const std::string& first_path, const std::vector<std::string>& other,
-                            const std::string& other_path) {
+absl::Status CheckSameNames(const std::vector<std::string>& first, const std::string& first_path,
+                            const std::vector<std::string>& other, const std::string& other_path) {
   if (first == other) return absl::OkStatus();
   const auto [expected, found] = std::mismatch(first.begin(), first.end(), other.begin(), other.end());
   return DataError("files of one input differ in column " + std::to_string(expected - first.begin() + 1) + ": " +
-                   (found == other.end() ? "none" : QuoteName(*found)) + " in " + other_path +
-                   "; accepted: " + (expected == first.end() ? "none" : QuoteName(*expected)) + ", as in " + first_path);
+                   (found == other.end() ? "none" : QuoteName(*found)) + " in " + other_path + "; accepted: " +
+                   (expected == first.end() ? "none" : QuoteName(*expected)) + ", as in " + first_path);
 }
 
 // Writing
@@ -229,8 +242,8 @@ arrow::Status WriteParquet(const TablePointer& table, const std::shared_ptr<arro
   parquet::ArrowWriterProperties::Builder arrow_properties;
   arrow_properties.store_schema();
   constexpr int64_t kRowGroupRows = 1 << 20;
-  return parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), stream, kRowGroupRows, parquet::default_writer_properties(),
-                                    arrow_properties.build());
+  return parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), stream, kRowGroupRows,
+                                    parquet::default_writer_properties(), arrow_properties.build());
 }
 
 // Bytes that are no text, as DuckDB writes them to CSV: \x00 for what is not printable ASCII.
@@ -315,7 +328,8 @@ void RemoveOnSignals(const std::string& temporary) {
 std::string CannotWrite(const std::string& path) { return "cannot write file: " + path; }
 
 absl::Status WriteError(const std::string& path) {
-  return DataError(CannotWrite(path) + "; " + std::strerror(errno) + "; accepted: a name in a folder that takes new files");
+  return DataError(CannotWrite(path) + "; " + std::strerror(errno) +
+                   "; accepted: a name in a folder that takes new files");
 }
 
 }  // namespace
@@ -325,7 +339,8 @@ absl::StatusOr<FileFormat> FormatOfFile(std::string_view what, const std::string
   for (size_t i = 0; i < std::size(kExtensions); ++i) {
     if (extension == kExtensions[i]) return static_cast<FileFormat>(i);
   }
-  return CommandError("unknown file extension of " + std::string(what) + ": " + path + "; accepted: .parquet, .csv, .arrow");
+  return CommandError("unknown file extension of " + std::string(what) + ": " + path +
+                      "; accepted: .parquet, .csv, .arrow");
 }
 
 absl::StatusOr<TableInput> TableInput::Open(const std::string& what, const std::string& pattern) {
@@ -351,14 +366,16 @@ absl::StatusOr<TablePointer> TableInput::Read(const std::vector<std::string>& co
   if (tables.size() == 1) return tables[0];
   arrow::ConcatenateTablesOptions options;
   options.unify_schemas = true;  // null beside another type, not null beside nullable
-  QUERN_ASSIGN_OR_RETURN_ARROW(TablePointer table, arrow::ConcatenateTables(tables, options), "cannot put together the files of: " + what_);
+  QUERN_ASSIGN_OR_RETURN_ARROW(TablePointer table, arrow::ConcatenateTables(tables, options),
+                               "cannot put together the files of: " + what_);
   return table;
 }
 
 absl::StatusOr<OutputFile> OutputFile::Create(const std::string& path) {
   const std::filesystem::path target(path);
   if (struct stat status; stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    return DataError(CannotWrite(path) + "; it is there and is no file; accepted: a name in a folder that takes new files");
+    return DataError(CannotWrite(path) +
+                     "; it is there and is no file; accepted: a name in a folder that takes new files");
   }
   const std::string name = "." + target.filename().string() + "." + std::to_string(getpid()) + ".tmp";
   const std::string temporary = (target.parent_path() / name).string();
@@ -369,7 +386,8 @@ absl::StatusOr<OutputFile> OutputFile::Create(const std::string& path) {
   return OutputFile(path, temporary);
 }
 
-OutputFile::OutputFile(OutputFile&& other) noexcept : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, "")) {}
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, "")) {}
 
 OutputFile::~OutputFile() {
   if (temporary_.empty()) return;

@@ -34,7 +34,8 @@ class TableInput {
   const std::string& what() const { return what_; }
   const std::vector<std::string>& column_names() const { return column_names_; }
 
-  // Reads the named columns, and nothing else of Parquet and Arrow files, in that order. CSV columns get their types from their values.
+  // Reads the named columns, and nothing else of Parquet and Arrow files, in that order. CSV columns get their types
+  // from their values.
   absl::StatusOr<std::shared_ptr<arrow::Table>> Read(const std::vector<std::string>& columns) const;
 
  private:
@@ -45,8 +46,9 @@ class TableInput {
   std::vector<std::string> column_names_;
 };
 
-// A file that appears under its name when it is complete, or not at all. Written as a temporary file in the same folder, which is removed
-// by every other end: errors, and the signals INT, TERM and HUP. *Threads*: one; at most one object at a time.
+// A file that appears under its name when it is complete, or not at all. Written as a temporary file in the same
+// folder, which is removed by every other end: errors, and the signals INT, TERM and HUP. *Threads*: one; at most one
+// object at a time.
 class OutputFile {
  public:
   // *Errors*: the folder does not take the file.
@@ -83,9 +85,10 @@ absl::Status FromArrow(const arrow::Status& status, const std::string& what);
   if (!temporary.ok()) return quern::cli::FromArrow(temporary.status(), what); \
   lhs = std::move(temporary).ValueUnsafe()
 
-#define QUERN_RETURN_IF_ARROW_ERROR(expression, what)                                                                          \
-  do {                                                                                                                         \
-    if (const arrow::Status quern_arrow_ = (expression); !quern_arrow_.ok()) return quern::cli::FromArrow(quern_arrow_, what); \
+#define QUERN_RETURN_IF_ARROW_ERROR(expression, what)                        \
+  do {                                                                       \
+    if (const arrow::Status quern_arrow_ = (expression); !quern_arrow_.ok()) \
+      return quern::cli::FromArrow(quern_arrow_, what);                      \
   } while (false)
 
 }  // namespace quern::cli

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Twenty rows are turned into text cell by cell through Arrow's scalars, whose texts are right for every type; speed is no matter here.
-// Columns are as wide as their widest cell, counted in code points (a UTF-8 byte 10xxxxxx does not begin one); numbers go to the right,
-// all else to the left. A cell has at most 60 code points, the last of a longer one being an ellipsis, so that one long text does
-// not push the other columns off the screen; control characters are escaped, so that none moves the cursor.
+// Twenty rows are turned into text cell by cell through Arrow's scalars, whose texts are right for every type; speed is
+// no matter here. Columns are as wide as their widest cell, counted in code points (a UTF-8 byte 10xxxxxx does not
+// begin one); numbers go to the right, all else to the left. A cell has at most 60 code points, the last of a longer
+// one being an ellipsis, so that one long text does not push the other columns off the screen; control characters are
+// escaped, so that none moves the cursor.
 #include "tools/quern/files/table_print.h"
 
 #include <arrow/api.h>
@@ -21,7 +22,9 @@ constexpr const char* kEllipsis = "\u2026";
 
 bool BeginsCodePoint(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
 
-size_t Width(const std::string& text) { return static_cast<size_t>(std::count_if(text.begin(), text.end(), BeginsCodePoint)); }
+size_t Width(const std::string& text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), BeginsCodePoint));
+}
 
 std::string Escaped(std::string_view text, bool is_binary) {
   std::string out;
@@ -71,7 +74,8 @@ std::string ScalarText(const arrow::Scalar& scalar) {
     case arrow::Type::BINARY:
     case arrow::Type::LARGE_BINARY:
     case arrow::Type::BINARY_VIEW:
-    case arrow::Type::FIXED_SIZE_BINARY: return Escaped(static_cast<const arrow::BaseBinaryScalar&>(scalar).view(), true);
+    case arrow::Type::FIXED_SIZE_BINARY:
+      return Escaped(static_cast<const arrow::BaseBinaryScalar&>(scalar).view(), true);
     default:  // an enum of Arrow's
       return Escaped(scalar.ToString(), false);
   }
@@ -110,7 +114,8 @@ std::string PrintLine(const std::vector<PrintedColumn>& columns, size_t line) {
 std::string PrintTable(const arrow::Table& table, int64_t max_rows) {
   const int64_t rows = std::min(max_rows, table.num_rows());
   std::vector<PrintedColumn> columns;
-  for (int i = 0; i < table.num_columns(); ++i) columns.push_back(PrintColumn(table.field(i)->name(), *table.column(i), rows));
+  for (int i = 0; i < table.num_columns(); ++i)
+    columns.push_back(PrintColumn(table.field(i)->name(), *table.column(i), rows));
   std::string text;
   for (size_t line = 0; line <= static_cast<size_t>(rows); ++line) text += PrintLine(columns, line);
   text += std::to_string(table.num_rows()) + (table.num_rows() == 1 ? " row" : " rows");

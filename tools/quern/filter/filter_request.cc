@@ -7,8 +7,9 @@
 //
 //     filter utf8(utf8mb4_general_ci):nullable = 'ada' and date32 < date32
 //
-// and the table that the filter runs over has the columns name, due, shipped, id: the first three are the kernel's keys, and the result is
-// taken from 3 and 0. Two columns that are compared are cast to one type before, as keys of joins are (key_types.h).
+// and the table that the filter runs over has the columns name, due, shipped, id: the first three are the kernel's
+// keys, and the result is taken from 3 and 0. Two columns that are compared are cast to one type before, as keys of
+// joins are (key_types.h).
 #include "tools/quern/filter/filter_request.h"
 
 #include <arrow/api.h>
@@ -104,8 +105,10 @@ absl::StatusOr<Predicate> Preparation::Condition(const WhereText& where) {
 // Null everywhere, so that no comparison is true and none is false.
 absl::StatusOr<Predicate> Preparation::LeafWithoutValues(const WhereText& where) {
   QUERN_ASSIGN_OR_RETURN(const ColumnType type, AddKey(where.column.name, arrow::boolean()));
-  if (where.kind == PredicateKind::kIsNull) return Predicate{.kind = where.kind, .column = type, .negated = where.negated};
-  return Predicate{.kind = PredicateKind::kCompare, .column = type, .op = Comparison::kEqual, .values = {{.number = 1}}};
+  if (where.kind == PredicateKind::kIsNull)
+    return Predicate{.kind = where.kind, .column = type, .negated = where.negated};
+  return Predicate{
+      .kind = PredicateKind::kCompare, .column = type, .op = Comparison::kEqual, .values = {{.number = 1}}};
 }
 
 absl::StatusOr<Predicate> Preparation::Leaf(const WhereText& where) {
@@ -124,8 +127,9 @@ absl::StatusOr<Collation> CollationOf(const WhereText& where) {
   const std::string& left = where.column.collation;
   const std::string& right = where.other.collation;
   if (!left.empty() && !right.empty() && left != right) {
-    return CommandError("two collations in one comparison: " + QuoteName(where.column.name) + " collate " + left + ", " +
-                        QuoteName(where.other.name) + " collate " + right + "; accepted: the same after both, or one after either");
+    return CommandError("two collations in one comparison: " + QuoteName(where.column.name) + " collate " + left +
+                        ", " + QuoteName(where.other.name) + " collate " + right +
+                        "; accepted: the same after both, or one after either");
   }
   return CollationByName(left.empty() ? right : left);
 }
@@ -137,7 +141,8 @@ absl::StatusOr<Predicate> Preparation::Columns(const WhereText& where) {
   if (type == nullptr) {
     return CommandError("columns of types that do not compare: " + text + " is " + left->type()->ToString() + ", " +
                         columns_.Text(where.other.name) + " is " + right->type()->ToString() +
-                        "; accepted: the same type, two integers that one integer type holds, numbers with floats, strings with strings");
+                        "; accepted: the same type, two integers that one integer type holds, numbers with floats, "
+                        "strings with strings");
   }
   if (type->id() == arrow::Type::NA) type = arrow::boolean();
   Predicate leaf{.kind = where.kind, .op = where.op};
@@ -161,7 +166,8 @@ absl::Status Preparation::AddResult(const std::string& name) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<PreparedFilter> Preparation::Prepare(const FilterRequest& request, const std::vector<std::string>& selected) {
+absl::StatusOr<PreparedFilter> Preparation::Prepare(const FilterRequest& request,
+                                                    const std::vector<std::string>& selected) {
   prepared_.spec.op = Operator::kFilter;
   QUERN_ASSIGN_OR_RETURN(prepared_.spec.where, Condition(request.where));
   QUERN_RETURN_IF_ERROR(ValidateSpec(prepared_.spec));
@@ -180,7 +186,8 @@ absl::StatusOr<std::vector<std::string>> ResolveColumns(const TableInput& input,
   std::set<std::string> names;
   for (std::string& name : selected) {
     QUERN_RETURN_IF_ERROR(ResolveName(input, &name));
-    if (!names.insert(name).second) return CommandError("column selected twice: " + QuoteName(name) + "; accepted: once");
+    if (!names.insert(name).second)
+      return CommandError("column selected twice: " + QuoteName(name) + "; accepted: once");
   }
   if (count) selected.clear();  // the names were right; nobody reads the columns
   return selected;

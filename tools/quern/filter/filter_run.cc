@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads take the input's batches in turns. The kernel makes a bitmap of a batch, and Arrow takes the rows that it names out of the
-// columns of the result; a batch of which all rows pass is not copied, one of which none does leaves nothing. The pieces are put together
-// in the order of their batches, whoever made them:
+// Threads take the input's batches in turns. The kernel makes a bitmap of a batch, and Arrow takes the rows that it
+// names out of the columns of the result; a batch of which all rows pass is not copied, one of which none does leaves
+// nothing. The pieces are put together in the order of their batches, whoever made them:
 //
 //     batch 0   1 0 0 1 ..    12,000 rows         result   rows of 0, rows of 2
 //     batch 1   0 0 0 0 ..    none
 //     batch 2   0 1 1 0 ..    31,000 rows
 //
-// Arrow has no function that takes rows out of views. What is taken are their 16 bytes, as values of a fixed width; the buffers that they
-// point to are the input's.
+// Arrow has no function that takes rows out of views. What is taken are their 16 bytes, as values of a fixed width; the
+// buffers that they point to are the input's.
 #include "tools/quern/filter/filter_run.h"
 
 #include <arrow/api.h>
@@ -34,16 +34,19 @@ using ArrayPointer = std::shared_ptr<arrow::Array>;
 
 constexpr int32_t kViewBytes = 16;
 
-bool IsView(const arrow::DataType& type) { return type.id() == arrow::Type::STRING_VIEW || type.id() == arrow::Type::BINARY_VIEW; }
+bool IsView(const arrow::DataType& type) {
+  return type.id() == arrow::Type::STRING_VIEW || type.id() == arrow::Type::BINARY_VIEW;
+}
 
 arrow::Result<ArrayPointer> TakeViews(const arrow::Array& column, const ArrayPointer& passes) {
   const arrow::ArrayData& views = *column.data();
-  const auto plain = arrow::ArrayData::Make(arrow::fixed_size_binary(kViewBytes), views.length, {views.buffers[0], views.buffers[1]},
-                                            views.null_count, views.offset);
+  const auto plain = arrow::ArrayData::Make(arrow::fixed_size_binary(kViewBytes), views.length,
+                                            {views.buffers[0], views.buffers[1]}, views.null_count, views.offset);
   ARROW_ASSIGN_OR_RAISE(const arrow::Datum taken, arrow::compute::Filter(plain, passes));
   arrow::BufferVector buffers = views.buffers;
   std::copy_n(taken.array()->buffers.begin(), 2, buffers.begin());
-  return arrow::MakeArray(arrow::ArrayData::Make(column.type(), taken.length(), std::move(buffers), taken.null_count()));
+  return arrow::MakeArray(
+      arrow::ArrayData::Make(column.type(), taken.length(), std::move(buffers), taken.null_count()));
 }
 
 arrow::Result<ArrayPointer> TakeRows(const ArrayPointer& column, const ArrayPointer& passes) {
@@ -71,8 +74,8 @@ struct Filtering {
 };
 
 // The rows of a batch whose bits are set, as the result has them.
-absl::StatusOr<RecordBatchPointer> RowsOf(const Filtering& filtering, const arrow::RecordBatch& batch, const ArrayPointer& passes,
-                                          uint64_t num_rows) {
+absl::StatusOr<RecordBatchPointer> RowsOf(const Filtering& filtering, const arrow::RecordBatch& batch,
+                                          const ArrayPointer& passes, uint64_t num_rows) {
   const std::shared_ptr<arrow::Schema>& schema = filtering.prepared.schema;
   const bool all_pass = num_rows == static_cast<uint64_t>(batch.num_rows());
   arrow::ArrayVector columns;
@@ -113,8 +116,9 @@ absl::Status FilterBatch(size_t i, Filtering* filtering) {
 
 }  // namespace
 
-absl::StatusOr<OperatorResult> RunPreparedFilter(const PreparedFilter& prepared, const CompiledKernel& compiled, bool count,
-                                                 const std::shared_ptr<MemoryBudget>& budget, uint32_t threads, Progress* progress) {
+absl::StatusOr<OperatorResult> RunPreparedFilter(const PreparedFilter& prepared, const CompiledKernel& compiled,
+                                                 bool count, const std::shared_ptr<MemoryBudget>& budget,
+                                                 uint32_t threads, Progress* progress) {
   Stopwatch watch;
   const std::shared_ptr<const RowFilter> filter = MakeRowFilter(compiled.kernel);
   Filtering filtering{prepared, *filter, budget, count, progress, {}, {}, {}};

@@ -15,10 +15,12 @@
 
 namespace quern::cli {
 
-// The rows that pass, in the order of the input. count: their number alone. *Threads*: up to `threads`, and one for each batch at most.
+// The rows that pass, in the order of the input. count: their number alone. *Threads*: up to `threads`, and one for
+// each batch at most.
 // *Errors*: over the budget; data that is not what its Arrow type says.
-absl::StatusOr<OperatorResult> RunPreparedFilter(const PreparedFilter& prepared, const CompiledKernel& compiled, bool count,
-                                                 const std::shared_ptr<MemoryBudget>& budget, uint32_t threads, Progress* progress);
+absl::StatusOr<OperatorResult> RunPreparedFilter(const PreparedFilter& prepared, const CompiledKernel& compiled,
+                                                 bool count, const std::shared_ptr<MemoryBudget>& budget,
+                                                 uint32_t threads, Progress* progress);
 
 }  // namespace quern::cli
 

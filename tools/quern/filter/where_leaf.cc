@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels compare the numbers that columns hold: unscaled decimals, days, microseconds. A constant is a number on the same scale, most
-// often between two that a column can hold, and the comparison is changed so that the nearest one below it does:
+// Kernels compare the numbers that columns hold: unscaled decimals, days, microseconds. A constant is a number on the
+// same scale, most often between two that a column can hold, and the comparison is changed so that the nearest one
+// below it does:
 //
 //     decimal(10, 2), 0.123       12.3 hundredths: below it 12
-//       x < 0.123   x <= 12         x >= 0.123   x > 12         x = 0.123   never         x between 0.123 and 9   13 to 900
+//       x < 0.123   x <= 12         x >= 0.123   x > 12         x = 0.123   never         x between 0.123 and 9   13 to
+//       900
 //     i8, 1000                    above all
 //       x < 1000    always          x = 1000     never          x in (3, 1000)   x in (3)
 //
-// `always` and `never` are still unknown where x is null, so they are comparisons too: x between (not between) the ends of its type.
+// `always` and `never` are still unknown where x is null, so they are comparisons too: x between (not between) the ends
+// of its type.
 //
-// Dates and times are read by Arrow, as the column's type and unit want them. A column without any value has no type to read a constant
-// as; whatever it is compared with is unknown, and the kernel asks a bool column of nulls instead.
+// Dates and times are read by Arrow, as the column's type and unit want them. A column without any value has no type to
+// read a constant as; whatever it is compared with is unknown, and the kernel asks a bool column of nulls instead.
 #include "tools/quern/filter/where_leaf.h"
 
 #include <arrow/api.h>
@@ -32,7 +35,8 @@ using Integer = __int128;
 
 constexpr Integer kGreatest = ~(Integer{1} << 127);
 constexpr Integer kLeast = -kGreatest - 1;
-constexpr Integer kGreatestDecimal = Integer{10'000'000'000'000'000'000ULL} * 10'000'000'000'000'000'000ULL - 1;  // 38 digits
+constexpr Integer kGreatestDecimal =
+    Integer{10'000'000'000'000'000'000ULL} * 10'000'000'000'000'000'000ULL - 1;  // 38 digits
 
 struct Range {
   Integer min, max;
@@ -42,7 +46,8 @@ Range RangeOf(TypeId id) {
   if (id == TypeId::kDecimal128) return {-kGreatestDecimal, kGreatestDecimal};
   const uint32_t bits = RowOf(id).width_bytes * 8;
   const bool is_unsigned = id >= TypeId::kU8 && id <= TypeId::kU64;
-  return is_unsigned ? Range{0, (Integer{1} << bits) - 1} : Range{-(Integer{1} << (bits - 1)), (Integer{1} << (bits - 1)) - 1};
+  return is_unsigned ? Range{0, (Integer{1} << bits) - 1}
+                     : Range{-(Integer{1} << (bits - 1)), (Integer{1} << (bits - 1)) - 1};
 }
 
 // A number on the scale of a column.
@@ -110,8 +115,8 @@ struct Reader {
   const WhereColumn& column;
 
   absl::Status Bad(const WhereConstant& constant, const std::string& accepted) const {
-    return CommandError("bad constant in " + column.option + ": " + constant.shown + "; accepted: " + accepted + ", as " + column.text +
-                        " is " + column.arrow->ToString());
+    return CommandError("bad constant in " + column.option + ": " + constant.shown + "; accepted: " + accepted +
+                        ", as " + column.text + " is " + column.arrow->ToString());
   }
 
   absl::StatusOr<Scaled> Number(const WhereConstant& constant) const;
@@ -124,27 +129,30 @@ struct Reader {
 absl::StatusOr<Scaled> Reader::Number(const WhereConstant& constant) const {
   const bool is_decimal = column.arrow->id() == arrow::Type::DECIMAL128;
   Digits digits;
-  if (constant.form != WhereConstant::Form::kBare || !ReadDigits(constant.text, &digits)) return Bad(constant, "a number");
+  if (constant.form != WhereConstant::Form::kBare || !ReadDigits(constant.text, &digits))
+    return Bad(constant, "a number");
   return ScaledBy(digits, is_decimal ? static_cast<const arrow::DecimalType&>(*column.arrow).scale() : 0);
 }
 
 // Of 32 or 64 bits, as the type has them.
 Integer NumberOf(const arrow::Scalar& scalar) {
   const auto made = arrow::MakeArrayFromScalar(scalar, 1).ValueOrDie();
-  return scalar.type->bit_width() == 32 ? made->data()->GetValues<int32_t>(1)[0] : made->data()->GetValues<int64_t>(1)[0];
+  return scalar.type->bit_width() == 32 ? made->data()->GetValues<int32_t>(1)[0]
+                                        : made->data()->GetValues<int64_t>(1)[0];
 }
 
 absl::StatusOr<Scaled> Reader::Time(const WhereConstant& constant, const char* accepted) const {
   if (constant.form == WhereConstant::Form::kBytes) return Bad(constant, accepted);
   auto parsed = arrow::Scalar::Parse(column.arrow, constant.text);
-  const bool has_zone =
-      column.arrow->id() == arrow::Type::TIMESTAMP && !static_cast<const arrow::TimestampType&>(*column.arrow).timezone().empty();
+  const bool has_zone = column.arrow->id() == arrow::Type::TIMESTAMP &&
+                        !static_cast<const arrow::TimestampType&>(*column.arrow).timezone().empty();
   if (!parsed.ok() && has_zone) parsed = arrow::Scalar::Parse(column.arrow, constant.text + "Z");
   if (!parsed.ok()) return Bad(constant, accepted);
   return Scaled{NumberOf(**parsed), true};
 }
 
-// A whole number that a float column does not hold lies between two that it does, and no comparison with either is right.
+// A whole number that a float column does not hold lies between two that it does, and no comparison with either is
+// right.
 absl::StatusOr<double> Reader::Real(const WhereConstant& constant) const {
   const bool is_float = column.type.id == TypeId::kF32;
   const std::string lower = LowerCase(constant.text);
@@ -164,7 +172,8 @@ absl::StatusOr<double> Reader::Real(const WhereConstant& constant) const {
   const bool is_whole = constant.text.find_first_of(".eE") == std::string::npos;
   const Scaled exact = ScaledBy(digits, 0);
   constexpr double kBeyond = 0x1p127;
-  if (!is_whole || (exact.is_exact && std::abs(value) < kBeyond && static_cast<Integer>(value) == exact.floor)) return value;
+  if (!is_whole || (exact.is_exact && std::abs(value) < kBeyond && static_cast<Integer>(value) == exact.floor))
+    return value;
   return Bad(constant, "a whole number that it can hold, or one with a point, which is rounded");
 }
 
@@ -203,7 +212,8 @@ absl::StatusOr<Literal> Reader::Value(const WhereConstant& constant) const {
     QUERN_ASSIGN_OR_RETURN(literal.bytes, Bytes(constant));
   } else {
     const std::string lower = LowerCase(constant.text);
-    if (constant.form != WhereConstant::Form::kBare || (lower != "true" && lower != "false")) return Bad(constant, "true, false");
+    if (constant.form != WhereConstant::Form::kBare || (lower != "true" && lower != "false"))
+      return Bad(constant, "true, false");
     literal.number = lower == "true" ? 1 : 0;
   }
   return literal;
@@ -213,12 +223,15 @@ absl::StatusOr<Literal> Reader::Value(const WhereConstant& constant) const {
 
 class WholeLeaf {
  public:
-  WholeLeaf(const WhereText& text, const WhereColumn& column) : text_(text), column_(column), range_(RangeOf(column.type.id)) {}
+  WholeLeaf(const WhereText& text, const WhereColumn& column)
+      : text_(text), column_(column), range_(RangeOf(column.type.id)) {}
   absl::StatusOr<Predicate> Make();
 
  private:
   absl::StatusOr<Scaled> Read(const WhereConstant& constant) const;
-  bool Holds(const Scaled& constant) const { return constant.is_exact && constant.floor >= range_.min && constant.floor <= range_.max; }
+  bool Holds(const Scaled& constant) const {
+    return constant.is_exact && constant.floor >= range_.min && constant.floor <= range_.max;
+  }
   Predicate Leaf(PredicateKind kind, const std::vector<Integer>& values, bool negated) const;
   // True, or false, for every value; unknown for null.
   Predicate Constant(bool value) const { return Leaf(PredicateKind::kBetween, {range_.min, range_.max}, !value); }
@@ -299,12 +312,12 @@ absl::StatusOr<Predicate> WholeLeaf::Make() {
 absl::Status CheckLeaf(const WhereText& leaf, const WhereColumn& column) {
   const Domain domain = DomainOf(column.type.id);
   if (leaf.is_bare && domain != Domain::kBool) {
-    return CommandError("condition that is no bool in " + column.option + ": " + column.text + " is " + column.arrow->ToString() +
-                        "; accepted: a bool column, or a comparison");
+    return CommandError("condition that is no bool in " + column.option + ": " + column.text + " is " +
+                        column.arrow->ToString() + "; accepted: a bool column, or a comparison");
   }
   if (leaf.kind != PredicateKind::kLike || IsVariable(RowOf(column.type.id).storage)) return absl::OkStatus();
-  return CommandError("like on a column without text in " + column.option + ": " + column.text + " is " + column.arrow->ToString() +
-                      "; accepted: utf8 and binary columns");
+  return CommandError("like on a column without text in " + column.option + ": " + column.text + " is " +
+                      column.arrow->ToString() + "; accepted: utf8 and binary columns");
 }
 
 }  // namespace

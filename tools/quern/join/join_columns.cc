@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two steps lie between a command line and a kernel spec. *Resolving* works on names alone, so that it comes before the files' columns
-// are read; *preparing* works on the columns and finds their types. For
+// Two steps lie between a command line and a kernel spec. *Resolving* works on names alone, so that it comes before the
+// files' columns are read; *preparing* works on the columns and finds their types. For
 //
-//     quern join --on id=order --select qty,probe.note,id probe.csv build.csv         probe.csv: id,note   build.csv: order,qty,note
+//     quern join --on id=order --select qty,probe.note,id probe.csv build.csv         probe.csv: id,note   build.csv:
+//     order,qty,note
 //
-// resolving gives the key (id, order) and the result columns build qty, probe note, probe id: PROBE is to be read for id,note, BUILD for
-// order,qty. If id is an i64 and order an i32, preparing casts order to i64, and gives the spec
+// resolving gives the key (id, order) and the result columns build qty, probe note, probe id: PROBE is to be read for
+// id,note, BUILD for order,qty. If id is an i64 and order an i32, preparing casts order to i64, and gives the spec
 //
 //     join.inner keys=i64 build=i64 probe=utf8,i64
 //
-// Its kernel writes probe payload, then build payload, here note, id, qty. `order` = 2, 0, 1 puts these into the order asked for. The mark
-// of a mark join stands between the two. Columns of --residual are read behind the payload of their sides and written nowhere.
-// A key that is selected too is read twice from one column where its type did not change, and from two columns where it did: the
-// result has the file's type.
+// Its kernel writes probe payload, then build payload, here note, id, qty. `order` = 2, 0, 1 puts these into the order
+// asked for. The mark of a mark join stands between the two. Columns of --residual are read behind the payload of their
+// sides and written nowhere. A key that is selected too is read twice from one column where its type did not change,
+// and from two columns where it did: the result has the file's type.
 #include "tools/quern/join/join_columns.h"
 
 #include <arrow/api.h>
@@ -34,7 +35,9 @@ constexpr const char* kMarkName = "mark";
 
 using Names = std::array<const std::vector<std::string>*, 2>;  // of the files' columns, by JoinSide
 
-int64_t CountName(const std::vector<std::string>& names, const std::string& name) { return std::count(names.begin(), names.end(), name); }
+int64_t CountName(const std::vector<std::string>& names, const std::string& name) {
+  return std::count(names.begin(), names.end(), name);
+}
 
 absl::Status CheckColumn(const Names& names, JoinSide side, const std::string& name) {
   return cli::CheckColumn(*names[side], kSideWords[side], name);
@@ -49,7 +52,8 @@ absl::StatusOr<std::vector<KeyColumns>> ResolveKeys(const JoinRequest& request, 
     keys.push_back({{pair.probe, pair.build}, collation, false});
   }
   if (keys.size() > kMaxKeys) {
-    return CommandError("too many keys: " + std::to_string(keys.size()) + "; accepted: 1 to " + std::to_string(kMaxKeys));
+    return CommandError("too many keys: " + std::to_string(keys.size()) + "; accepted: 1 to " +
+                        std::to_string(kMaxKeys));
   }
   return keys;
 }
@@ -65,10 +69,13 @@ absl::Status MarkNullEqual(const NameText& name, std::vector<KeyColumns>* keys) 
   }
   std::vector<std::string> accepted;
   for (const KeyColumns& key : *keys) accepted.push_back(QuoteName(key.names[kProbe]));
-  return CommandError(UnknownWord("key in --null-equal", QuoteName(name.whole.empty() ? name.name : name.whole), accepted));
+  return CommandError(
+      UnknownWord("key in --null-equal", QuoteName(name.whole.empty() ? name.name : name.whole), accepted));
 }
 
-bool ComesOut(JoinKind kind, JoinSide side) { return side == kProbe ? RowOf(kind).has_probe_columns() : RowOf(kind).has_build_columns(); }
+bool ComesOut(JoinKind kind, JoinSide side) {
+  return side == kProbe ? RowOf(kind).has_probe_columns() : RowOf(kind).has_build_columns();
+}
 
 bool HasMark(JoinKind kind) { return RowOf(kind).probe_row == RowsOut::kAlways; }
 
@@ -79,7 +86,8 @@ std::vector<std::string> SelectableColumns(JoinKind kind, const Names& names) {
     if (!ComesOut(kind, side)) continue;
     const auto other = static_cast<JoinSide>(1 - side);
     for (const std::string& column : *names[side]) {
-      const bool needs_side = (ComesOut(kind, other) && CountName(*names[other], column) > 0) || (HasMark(kind) && column == kMarkName);
+      const bool needs_side =
+          (ComesOut(kind, other) && CountName(*names[other], column) > 0) || (HasMark(kind) && column == kMarkName);
       accepted.push_back((needs_side ? kSidePrefixes[side] : "") + QuoteName(column));
     }
   }
@@ -89,8 +97,9 @@ std::vector<std::string> SelectableColumns(JoinKind kind, const Names& names) {
 
 absl::StatusOr<ResultColumn> ColumnOfSide(JoinSide side, const std::string& name, JoinKind kind, const Names& names) {
   if (!ComesOut(kind, side)) {
-    return CommandError("column of " + std::string(kSideWords[side]) + " does not come out of join type " + std::string(RowOf(kind).text) +
-                        ": " + QuoteName(name) + "; accepted: " + JoinWords(SelectableColumns(kind, names)));
+    return CommandError("column of " + std::string(kSideWords[side]) + " does not come out of join type " +
+                        std::string(RowOf(kind).text) + ": " + QuoteName(name) +
+                        "; accepted: " + JoinWords(SelectableColumns(kind, names)));
   }
   QUERN_RETURN_IF_ERROR(CheckColumn(names, side, name));
   return ResultColumn{side, name, ""};
@@ -123,8 +132,8 @@ absl::StatusOr<std::vector<ResultColumn>> AllColumns(JoinKind kind, const Names&
   }
   if (!HasMark(kind)) return result;
   if (CountName(*names[kProbe], kMarkName) > 0) {
-    return CommandError("two result columns of one name: " + std::string(kMarkName) + "; accepted: a --select with " + kMarkName +
-                        ", the join's own, or " + kSidePrefixes[kProbe] + kMarkName);
+    return CommandError("two result columns of one name: " + std::string(kMarkName) + "; accepted: a --select with " +
+                        kMarkName + ", the join's own, or " + kSidePrefixes[kProbe] + kMarkName);
   }
   result.push_back({kProbe, kMarkName, "", true});
   return result;
@@ -140,7 +149,9 @@ absl::StatusOr<std::vector<ResultColumn>> ResolveResult(const JoinRequest& reque
   return result;
 }
 
-absl::Status SelectedTwice(const std::string& name) { return CommandError("column selected twice: " + name + "; accepted: once"); }
+absl::Status SelectedTwice(const std::string& name) {
+  return CommandError("column selected twice: " + name + "; accepted: once");
+}
 
 // Gives names to the result's columns. No two may have one name, which also refuses a column that is selected twice.
 absl::Status NameResult(std::vector<ResultColumn>* result) {
@@ -158,7 +169,8 @@ absl::Status NameResult(std::vector<ResultColumn>* result) {
     const bool in_both = of_side[1 - column.side].count(column.name) > 0 || (has_mark && column.name == kMarkName);
     column.result_name = (in_both && !column.is_mark ? kSidePrefixes[column.side] : "") + column.name;
     if (!result_names.insert(column.result_name).second) {
-      return CommandError("two result columns of one name: " + QuoteName(column.result_name) + "; accepted: a --select with one of them");
+      return CommandError("two result columns of one name: " + QuoteName(column.result_name) +
+                          "; accepted: a --select with one of them");
     }
   }
   if (std::max(of_side[kProbe].size(), of_side[kBuild].size()) > kMaxPayloadColumns) {
@@ -176,8 +188,8 @@ absl::StatusOr<std::vector<ResidualColumns>> ResolveResidual(const JoinRequest& 
     residual.push_back({{text.probe, text.build}, text.op});
   }
   if (residual.size() > kMaxResiduals) {
-    return CommandError("too many comparisons in --residual: " + std::to_string(residual.size()) + "; accepted: up to " +
-                        std::to_string(kMaxResiduals));
+    return CommandError("too many comparisons in --residual: " + std::to_string(residual.size()) +
+                        "; accepted: up to " + std::to_string(kMaxResiduals));
   }
   return residual;
 }
@@ -186,7 +198,8 @@ absl::StatusOr<std::vector<ResidualColumns>> ResolveResidual(const JoinRequest& 
 std::string TypesText(const std::string (&names)[2], const InputColumns (&inputs)[2]) {
   std::string text;
   for (const JoinSide side : {kProbe, kBuild}) {
-    text += (text.empty() ? "" : ", ") + inputs[side].Text(names[side]) + " is " + inputs[side].Find(names[side])->type()->ToString();
+    text += (text.empty() ? "" : ", ") + inputs[side].Text(names[side]) + " is " +
+            inputs[side].Find(names[side])->type()->ToString();
   }
   return text;
 }
@@ -198,7 +211,8 @@ absl::Status AddKey(const KeyColumns& key, InputColumns (&inputs)[2], PreparedJo
   std::shared_ptr<arrow::DataType> type = CommonKeyType(probe->type(), build->type());
   if (type == nullptr) {
     return CommandError("keys of types that do not compare: " + TypesText(key.names, inputs) +
-                        "; accepted: the same type, two integers that one integer type holds, numbers with floats, strings with strings");
+                        "; accepted: the same type, two integers that one integer type holds, numbers with floats, "
+                        "strings with strings");
   }
   if (type->id() == arrow::Type::NA) type = arrow::utf8();  // neither side has a value
   KeySpec spec;
@@ -215,7 +229,8 @@ absl::Status AddKey(const KeyColumns& key, InputColumns (&inputs)[2], PreparedJo
   return absl::OkStatus();
 }
 
-absl::Status AddPayload(const ResultColumn& column, InputColumns* input, KernelInput* side, arrow::FieldVector* kernel_fields) {
+absl::Status AddPayload(const ResultColumn& column, InputColumns* input, KernelInput* side,
+                        arrow::FieldVector* kernel_fields) {
   QUERN_ASSIGN_OR_RETURN(const ReadColumn values, input->Add(KeyText{column.name, ""}, arrow::utf8()));
   side->binding.payload.push_back(values.place);
   side->payload.push_back(values.type);
@@ -263,8 +278,8 @@ absl::Status AddResidual(const ResidualColumns& residual, InputColumns (&inputs)
 }
 
 // The payload of both sides, and the kernel's columns in their order.
-absl::Status AddResult(const std::vector<ResultColumn>& result, InputColumns (&inputs)[2], arrow::FieldVector* kernel_fields,
-                       PreparedJoin* join) {
+absl::Status AddResult(const std::vector<ResultColumn>& result, InputColumns (&inputs)[2],
+                       arrow::FieldVector* kernel_fields, PreparedJoin* join) {
   join->order.resize(result.size());
   for (const JoinSide side : {kProbe, kBuild}) {
     for (size_t i = 0; i < result.size(); ++i) {
@@ -290,7 +305,8 @@ std::shared_ptr<arrow::Schema> KernelSchema(const KernelSpec& spec, arrow::Field
 
 }  // namespace
 
-absl::StatusOr<JoinColumns> ResolveColumns(const JoinRequest& request, const TableInput& probe, const TableInput& build, bool count) {
+absl::StatusOr<JoinColumns> ResolveColumns(const JoinRequest& request, const TableInput& probe, const TableInput& build,
+                                           bool count) {
   const Names names = {&probe.column_names(), &build.column_names()};
   JoinColumns columns;
   columns.kind = request.kind;

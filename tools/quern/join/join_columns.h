@@ -60,7 +60,8 @@ struct JoinRequest {
 
 // Finds the columns. With `count` the result has none. *Errors*: unknown, ambiguous and repeated names, and
 // columns of a side that does not come out of a join of that kind.
-absl::StatusOr<JoinColumns> ResolveColumns(const JoinRequest& request, const TableInput& probe, const TableInput& build, bool count);
+absl::StatusOr<JoinColumns> ResolveColumns(const JoinRequest& request, const TableInput& probe, const TableInput& build,
+                                           bool count);
 
 // The columns of one side that must be read, each once.
 std::vector<std::string> ColumnsToRead(const JoinColumns& columns, JoinSide side);
@@ -73,9 +74,9 @@ struct PreparedJoin {
   std::vector<std::string> result_names;
 };
 
-// Finds the types, casts keys to the types they have in common, and writes the spec. A column is nullable in the spec where nulls were
-// read. *Cost*: one pass over each key column whose type changes, and over the bitmaps. *Errors*: types that cannot be joined or carried,
-// and keys or a residual that a join of this kind does not take.
+// Finds the types, casts keys to the types they have in common, and writes the spec. A column is nullable in the spec
+// where nulls were read. *Cost*: one pass over each key column whose type changes, and over the bitmaps. *Errors*:
+// types that cannot be joined or carried, and keys or a residual that a join of this kind does not take.
 absl::StatusOr<PreparedJoin> PrepareJoin(const JoinColumns& columns, const std::shared_ptr<arrow::Table>& probe,
                                          const std::shared_ptr<arrow::Table>& build);
 

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both sides are cut into batches of 64 Ki rows, which threads take in turns from a counter; each thread has its own appender or prober and
-// its own output batch. Results are kept per probe batch and put together in the order of the probe side:
+// Both sides are cut into batches of 64 Ki rows, which threads take in turns from a counter; each thread has its own
+// appender or prober and its own output batch. Results are kept per probe batch and put together in the order of the
+// probe side:
 //
-//     batch      0        1        2        3          6,000,000 probe rows: 92 batches; with 4 threads each takes about 23,
-//     thread     A        B        A        C          and whoever is slow takes fewer
-//     results   [a0,a1]  [b0]     [a2]     []
-//     table      a0 a1 b0 a2                           chunks, no row is copied
+//     batch      0        1        2        3          6,000,000 probe rows: 92 batches; with 4 threads each takes
+//     about 23, thread     A        B        A        C          and whoever is slow takes fewer results   [a0,a1] [b0]
+//     [a2]     [] table      a0 a1 b0 a2                           chunks, no row is copied
 //
-// So the order of results does not depend on the threads that probe. It does depend on those that build: the matches of one probe row, and
-// rows of the build side that come out on their own after all probing, stand in the order in which threads happened to bring them. A build
-// side up to 128 Ki rows is built and drained by one thread, which threads could not do faster anyway.
+// So the order of results does not depend on the threads that probe. It does depend on those that build: the matches of
+// one probe row, and rows of the build side that come out on their own after all probing, stand in the order in which
+// threads happened to bring them. A build side up to 128 Ki rows is built and drained by one thread, which threads
+// could not do faster anyway.
 //
-// An output batch takes memory for its capacity of rows. One that came back with few rows would hold all of it until the end: of 92
-// batches with 100 rows each, 92 x 64 Ki rows. So a batch that is less than a quarter full is copied into buffers of its own size.
+// An output batch takes memory for its capacity of rows. One that came back with few rows would hold all of it until
+// the end: of 92 batches with 100 rows each, 92 x 64 Ki rows. So a batch that is less than a quarter full is copied
+// into buffers of its own size.
 #include "tools/quern/join/join_run.h"
 
 #include <arrow/api.h>
@@ -51,14 +53,15 @@ struct Phase {
   }
 };
 
-// Runs `work` on up to `threads` threads, this one among them, each with its number from 0. Answers how many there were.
+// Runs `work` on up to `threads` threads, this one among them, each with its number from 0. Answers how many there
+// were.
 uint32_t OnThreads(size_t threads, Phase* phase, const std::function<absl::Status(size_t)>& work) {
   const auto run = [&](size_t number) {
     try {
       if (absl::Status status = work(number); !status.ok()) phase->Fail(std::move(status));
     } catch (const std::bad_alloc&) {
-      phase->Fail(
-          absl::ResourceExhaustedError("out of memory: the system gives no more; accepted: fewer columns by --select, fewer --threads"));
+      phase->Fail(absl::ResourceExhaustedError(
+          "out of memory: the system gives no more; accepted: fewer columns by --select, fewer --threads"));
     }
   };
   std::vector<std::thread> others;
@@ -75,10 +78,12 @@ uint32_t OnThreads(size_t threads, Phase* phase, const std::function<absl::Statu
 }
 
 // How many threads build and drain.
-uint32_t ThreadsForBuild(const KernelInput& build, uint32_t threads) { return build.table->num_rows() > kMinSharedBuildRows ? threads : 1; }
+uint32_t ThreadsForBuild(const KernelInput& build, uint32_t threads) {
+  return build.table->num_rows() > kMinSharedBuildRows ? threads : 1;
+}
 
-absl::Status AppendBatches(const KernelInput& input, const std::vector<RecordBatchPointer>& batches, Phase* phase, Progress* progress,
-                           const std::shared_ptr<HashJoin>& join) {
+absl::Status AppendBatches(const KernelInput& input, const std::vector<RecordBatchPointer>& batches, Phase* phase,
+                           Progress* progress, const std::shared_ptr<HashJoin>& join) {
   JoinAppender appender(join);
   for (size_t i = phase->next++; i < batches.size() && !phase->failed; i = phase->next++) {
     QUERN_ASSIGN_OR_RETURN(const BatchView view, ViewOf(*batches[i], input));
@@ -89,12 +94,14 @@ absl::Status AppendBatches(const KernelInput& input, const std::vector<RecordBat
 }
 
 // Answers how many threads there were.
-absl::StatusOr<uint32_t> Build(const KernelInput& input, uint32_t threads, Progress* progress, const std::shared_ptr<HashJoin>& join) {
+absl::StatusOr<uint32_t> Build(const KernelInput& input, uint32_t threads, Progress* progress,
+                               const std::shared_ptr<HashJoin>& join) {
   QUERN_ASSIGN_OR_RETURN(const auto batches, CutIntoBatches(input.table));
   progress->Begin("build", static_cast<uint64_t>(input.table->num_rows()));
   Phase append;
   const size_t appenders = std::min<size_t>(threads, std::max<size_t>(batches.size(), 1));
-  const uint32_t used = OnThreads(appenders, &append, [&](size_t) { return AppendBatches(input, batches, &append, progress, join); });
+  const uint32_t used =
+      OnThreads(appenders, &append, [&](size_t) { return AppendBatches(input, batches, &append, progress, join); });
   QUERN_RETURN_IF_ERROR(append.status);
   Phase finalise;
   OnThreads(used, &finalise, [&](size_t) { return join->FinaliseShared(); });
@@ -158,7 +165,8 @@ absl::StatusOr<uint32_t> Probe(uint32_t threads, uint32_t drain_threads, ProbeWo
   work->progress->Begin("drain", 0);
   work->results.resize(work->batches.size() + drain_threads);
   Phase drain;
-  const uint32_t drained = OnThreads(drain_threads, &drain, [&](size_t number) { return ScanUnmatchedRows(number, work); });
+  const uint32_t drained =
+      OnThreads(drain_threads, &drain, [&](size_t number) { return ScanUnmatchedRows(number, work); });
   QUERN_RETURN_IF_ERROR(drain.status);
   return std::max(used, drained);
 }
@@ -166,11 +174,13 @@ absl::StatusOr<uint32_t> Probe(uint32_t threads, uint32_t drain_threads, ProbeWo
 }  // namespace
 
 absl::StatusOr<JoinResult> RunPreparedJoin(const PreparedJoin& join, const CompiledKernel& compiled,
-                                           const std::shared_ptr<MemoryBudget>& budget, uint32_t threads, Progress* progress) {
+                                           const std::shared_ptr<MemoryBudget>& budget, uint32_t threads,
+                                           Progress* progress) {
   JoinResult result;
   Stopwatch watch;
   const std::shared_ptr<HashJoin> table = MakeHashJoin(compiled.kernel, budget);
-  const absl::StatusOr<uint32_t> builders = Build(join.inputs[kBuild], ThreadsForBuild(join.inputs[kBuild], threads), progress, table);
+  const absl::StatusOr<uint32_t> builders =
+      Build(join.inputs[kBuild], ThreadsForBuild(join.inputs[kBuild], threads), progress, table);
   QUERN_RETURN_IF_ERROR(AsDataError(builders.status()));
   result.build_ms = watch.Lap();
 

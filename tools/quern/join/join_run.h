@@ -22,10 +22,11 @@ struct JoinResult {
   JoinStats stats;
 };
 
-// *Threads*: up to `threads` in each phase; one builds and drains where the build side is small. *Errors*: over the budget; data that is
-// not what its Arrow type says; a second match in a single join.
+// *Threads*: up to `threads` in each phase; one builds and drains where the build side is small. *Errors*: over the
+// budget; data that is not what its Arrow type says; a second match in a single join.
 absl::StatusOr<JoinResult> RunPreparedJoin(const PreparedJoin& join, const CompiledKernel& compiled,
-                                           const std::shared_ptr<MemoryBudget>& budget, uint32_t threads, Progress* progress);
+                                           const std::shared_ptr<MemoryBudget>& budget, uint32_t threads,
+                                           Progress* progress);
 
 }  // namespace quern::cli
 

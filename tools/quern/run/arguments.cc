@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// CLI11 finds options, values and positionals; this file adds our rules. Each option takes exactly one word as its value (CLI11's own
-// habit of letting a repeatable option swallow all words after it would take the positionals of `join --on k a.csv b.csv`), an option
-// that is not repeatable may be given once, and CLI11's exceptions become one-line statuses here and go no further:
+// CLI11 finds options, values and positionals; this file adds our rules. Each option takes exactly one word as its
+// value (CLI11's own habit of letting a repeatable option swallow all words after it would take the positionals of
+// `join --on k a.csv b.csv`), an option that is not repeatable may be given once, and CLI11's exceptions become
+// one-line statuses here and go no further:
 //
 //     quern join --cuont a b     ->  unknown option: --cuont; did you mean --count? accepted: --on, --type, ...
 //     quern join --threads       ->  option without a value: --threads; accepted: --threads N
@@ -75,8 +76,10 @@ std::string Arguments::Parser::PositionalNames() const {
 // CLI11 keeps what it could not place; an option among it explains the words behind it.
 absl::Status Arguments::Parser::Unexpected() const {
   const std::vector<std::string> rest = app.remaining();
-  const auto option = std::find_if(rest.begin(), rest.end(), [](const std::string& word) { return word.size() > 1 && word[0] == '-'; });
-  if (option != rest.end()) return CommandError(UnknownWord("option", option->substr(0, option->find('=')), OptionNames()));
+  const auto option =
+      std::find_if(rest.begin(), rest.end(), [](const std::string& word) { return word.size() > 1 && word[0] == '-'; });
+  if (option != rest.end())
+    return CommandError(UnknownWord("option", option->substr(0, option->find('=')), OptionNames()));
   return CommandError("unexpected argument: " + (rest.empty() ? "" : rest[0]) + "; accepted: " + PositionalNames());
 }
 
@@ -88,7 +91,8 @@ absl::Status Arguments::Parser::Mismatch(const std::string& message) const {
   for (const auto& [option, text] : placeholders) {
     if (option == name) accepted = text;
   }
-  if (message.find("flag override") != std::string::npos) return CommandError("option takes no value: " + name + "; accepted: " + name);
+  if (message.find("flag override") != std::string::npos)
+    return CommandError("option takes no value: " + name + "; accepted: " + name);
   if (message.find("missing") != std::string::npos || message.find("At least") != std::string::npos) {
     return CommandError("option without a value: " + name + "; accepted: " + accepted);
   }
@@ -111,8 +115,8 @@ void Arguments::Flag(const std::string& names, bool* target, const std::string& 
 
 void Arguments::Value(const std::string& names, std::optional<std::string>* target, const std::string& placeholder,
                       const std::string& meaning) {
-  CLI::Option* option =
-      parser_->app.add_option_function<std::string>(names, [target](const std::string& text) { *target = text; }, meaning);
+  CLI::Option* option = parser_->app.add_option_function<std::string>(
+      names, [target](const std::string& text) { *target = text; }, meaning);
   option->option_text(placeholder);
   parser_->placeholders.emplace_back(option->get_name(), option->get_name() + " " + placeholder);
 }
@@ -153,7 +157,8 @@ absl::StatusOr<bool> Arguments::Parse(const std::vector<std::string>& words) {
   }
   for (const Parser::Positional& positional : parser_->positionals) {
     if (positional.Missing()) {
-      return CommandError("missing argument: " + positional.name + "; accepted: " + app.get_name() + " " + parser_->PositionalNames());
+      return CommandError("missing argument: " + positional.name + "; accepted: " + app.get_name() + " " +
+                          parser_->PositionalNames());
     }
   }
   return true;
@@ -163,21 +168,22 @@ absl::StatusOr<uint64_t> ParseNumber(std::string_view what, std::string_view tex
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < min || number > max) {
-    return CommandError("bad value of " + std::string(what) + ": " + std::string(text) + "; accepted: " + std::to_string(min) + " to " +
-                        std::to_string(max));
+    return CommandError("bad value of " + std::string(what) + ": " + std::string(text) +
+                        "; accepted: " + std::to_string(min) + " to " + std::to_string(max));
   }
   return number;
 }
 
 absl::StatusOr<uint64_t> ParseBytes(std::string_view what, std::string_view text) {
-  const absl::Status bad =
-      CommandError("bad value of " + std::string(what) + ": " + std::string(text) + "; accepted: bytes, as 4096, 1KiB, 512M, 2G or 1T");
+  const absl::Status bad = CommandError("bad value of " + std::string(what) + ": " + std::string(text) +
+                                        "; accepted: bytes, as 4096, 1KiB, 512M, 2G or 1T");
   uint64_t number = 0;
   const char* end = text.data() + text.size();
   const auto [suffix_begin, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc() || number == 0) return bad;
   std::string suffix(suffix_begin, end);
-  std::transform(suffix.begin(), suffix.end(), suffix.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  std::transform(suffix.begin(), suffix.end(), suffix.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   if (suffix.empty() || suffix == "B") return number;
   const size_t power = std::string_view("KMGT").find(suffix[0]);
   const std::string unit = suffix.substr(1);

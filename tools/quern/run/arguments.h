@@ -24,16 +24,19 @@ class Arguments {
   ~Arguments();
 
   void Flag(const std::string& names, bool* target, const std::string& meaning);
-  void Value(const std::string& names, std::optional<std::string>* target, const std::string& placeholder, const std::string& meaning);
+  void Value(const std::string& names, std::optional<std::string>* target, const std::string& placeholder,
+             const std::string& meaning);
   // May be given several times.
-  void Values(const std::string& names, std::vector<std::string>* target, const std::string& placeholder, const std::string& meaning);
+  void Values(const std::string& names, std::vector<std::string>* target, const std::string& placeholder,
+              const std::string& meaning);
   void Positional(const std::string& name, std::string* target, const std::string& meaning);
   // Takes all that is left, at least one word.
   void PositionalRest(const std::string& name, std::vector<std::string>* target, const std::string& meaning);
   // The same, or none.
   void OptionalRest(const std::string& name, std::vector<std::string>* target, const std::string& meaning);
 
-  // Answers false when --help was asked and printed: there is nothing more to do. *Errors*: those of the command, in our form.
+  // Answers false when --help was asked and printed: there is nothing more to do. *Errors*: those of the command, in
+  // our form.
   absl::StatusOr<bool> Parse(const std::vector<std::string>& words);
 
  private:
@@ -44,7 +47,8 @@ class Arguments {
 // The lists of an option that may be given several times, as one. `parse` takes the option and the text of one list.
 template <class Item>
 absl::Status ParseLists(std::string_view option, const std::vector<std::string>& texts,
-                        absl::StatusOr<std::vector<Item>> (*parse)(std::string_view, std::string_view), std::vector<Item>* items) {
+                        absl::StatusOr<std::vector<Item>> (*parse)(std::string_view, std::string_view),
+                        std::vector<Item>* items) {
   for (const std::string& text : texts) {
     QUERN_ASSIGN_OR_RETURN(const std::vector<Item> parsed, parse(option, text));
     items->insert(items->end(), parsed.begin(), parsed.end());
@@ -52,7 +56,8 @@ absl::Status ParseLists(std::string_view option, const std::vector<std::string>&
   return absl::OkStatus();
 }
 
-// A whole number with bounds; `what` names the option or variable. "too large: ..." and "no number" are one error, that names the bounds.
+// A whole number with bounds; `what` names the option or variable. "too large: ..." and "no number" are one error, that
+// names the bounds.
 absl::StatusOr<uint64_t> ParseNumber(std::string_view what, std::string_view text, uint64_t min, uint64_t max);
 
 // "512M", "2G", "1KiB", "4096": bytes; K, M, G, T are powers of 1024 with or without "iB" or "B".

@@ -4,14 +4,16 @@
 //     open the result file -> read -> spec -> compile -> run -> write or print -> report
 //                             ^operator                  ^operator
 //
-// The result file comes first, so that a folder that does not take it is found before any work. The times of --stats follow the steps:
-// read_ms ends with columns of the spec's types in memory, run_ms with result columns in memory or with their number. peak_bytes and
+// The result file comes first, so that a folder that does not take it is found before any work. The times of --stats
+// follow the steps: read_ms ends with columns of the spec's types in memory, run_ms with result columns in memory or
+// with their number. peak_bytes and
 // --memory-limit count input columns, the operator's state and results.
 //
-// With QUERN_VERBOSE=1 the library leaves a line on stderr for each kernel that it makes (verbose.h), and each run one whose last field can
-// be pasted into a shell:
+// With QUERN_VERBOSE=1 the library leaves a line on stderr for each kernel that it makes (verbose.h), and each run one
+// whose last field can be pasted into a shell:
 //
-//     quern,run,engine=jit,rows_in=5,rows_out=3,threads=1,ms=0.125,repro="quern join --on k --count probe.csv build.csv"
+//     quern,run,engine=jit,rows_in=5,rows_out=3,threads=1,ms=0.125,repro="quern join --on k --count probe.csv
+//     build.csv"
 #include "tools/quern/run/run_command.h"
 
 #include <arrow/memory_pool.h>
@@ -38,10 +40,13 @@ namespace {
 
 constexpr int64_t kRowsShown = 20;
 
-double NowMs() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double NowMs() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // Compiles under the options, with what --stats says of it.
-absl::StatusOr<CompiledKernel> CompileForRun(const FileOperator& file_operator, const RunOptions& options, RunStats* stats) {
+absl::StatusOr<CompiledKernel> CompileForRun(const FileOperator& file_operator, const RunOptions& options,
+                                             RunStats* stats) {
   CompileOptions compile = options.compile;
   compile.expected_rows = file_operator.rows_in() / options.threads;
   Stopwatch watch;
@@ -54,7 +59,8 @@ absl::StatusOr<CompiledKernel> CompileForRun(const FileOperator& file_operator, 
   return compiled;
 }
 
-// What became of a kernel that started as the generic one: --stats says what ran at the end, and what compiling it took on its thread.
+// What became of a kernel that started as the generic one: --stats says what ran at the end, and what compiling it took
+// on its thread.
 void NoteSwap(const Kernel& kernel, RunStats* stats) {
   const auto compiled = kernel.tier == nullptr ? nullptr : kernel.tier->Compiled();
   if (compiled == nullptr) return;
@@ -63,7 +69,8 @@ void NoteSwap(const Kernel& kernel, RunStats* stats) {
   stats->compile_ms = compiled->times.total_ms;
 }
 
-// What the library says goes to stderr, on a line of its own also where a progress bar is drawn; its warnings not under --quiet.
+// What the library says goes to stderr, on a line of its own also where a progress bar is drawn; its warnings not under
+// --quiet.
 void ListenToLibrary(bool quiet) {
   SetLogCallback([quiet](LogLevel level, std::string_view line) {
     if (level == LogLevel::kWarning && quiet) return;
@@ -84,7 +91,8 @@ absl::Status CreateOutput(const RunOptions& options, std::optional<OutputFile>* 
 // --explain: spec and plan, to stdout.
 absl::Status ExplainSpec(const KernelSpec& spec, const RunOptions& options) {
   QUERN_ASSIGN_OR_RETURN(const Machine machine, HostMachine());
-  QUERN_ASSIGN_OR_RETURN(const KernelPlan plan, MakePlan(spec, machine, options.compile.overrides, ProfileOfProcess().get()));
+  QUERN_ASSIGN_OR_RETURN(const KernelPlan plan,
+                         MakePlan(spec, machine, options.compile.overrides, ProfileOfProcess().get()));
   std::printf("%s\n%s", PrintSpec(spec).c_str(), PrintPlan(plan).c_str());
   return absl::OkStatus();
 }
@@ -96,8 +104,8 @@ absl::StatusOr<std::shared_ptr<MemoryBudget>> BudgetBesideInputs(const RunOption
   return budget;
 }
 
-// The last step of every run: the table to the file or its first rows to stdout, where there is one, and the number that --count asks for.
-// Ends the progress bar before it prints.
+// The last step of every run: the table to the file or its first rows to stdout, where there is one, and the number
+// that --count asks for. Ends the progress bar before it prints.
 absl::Status Deliver(const std::shared_ptr<arrow::Table>& table, uint64_t num_rows, const RunOptions& options,
                      std::optional<OutputFile>* file, std::optional<Progress>* progress) {
   if (table != nullptr && file->has_value()) {
@@ -115,16 +123,20 @@ std::string CountersJson(const Counters& counters, const FileOperator& file_oper
   JsonObject json;
 #define QUERN_COUNTER(id, name, meaning) json.Count(#name, counters.name);
 #include "runtime/base/counters.def"
-  json.Text("prefetch_class", file_operator.prefetch_class()).Text("tier", TierText(counters)).Text("cache", stats.cache);
+  json.Text("prefetch_class", file_operator.prefetch_class())
+      .Text("tier", TierText(counters))
+      .Text("cache", stats.cache);
   return json.Finish();
 }
 
 // Prints what --stats and QUERN_VERBOSE ask for.
-void ReportRun(const RunOptions& options, const RunStats& stats, const JsonObject& json, const std::vector<std::string>& words) {
+void ReportRun(const RunOptions& options, const RunStats& stats, const JsonObject& json,
+               const std::vector<std::string>& words) {
   if (options.stats) std::fprintf(stderr, "%s\n", json.Finish().c_str());
   if (!options.verbose) return;
-  std::fprintf(stderr, "quern,run,engine=%s,rows_in=%llu,rows_out=%llu,threads=%u,ms=%.3f,repro=\"%s\"\n", stats.engine.c_str(),
-               static_cast<unsigned long long>(stats.rows_in), static_cast<unsigned long long>(stats.rows_out), stats.threads, stats.run_ms,
+  std::fprintf(stderr, "quern,run,engine=%s,rows_in=%llu,rows_out=%llu,threads=%u,ms=%.3f,repro=\"%s\"\n",
+               stats.engine.c_str(), static_cast<unsigned long long>(stats.rows_in),
+               static_cast<unsigned long long>(stats.rows_out), stats.threads, stats.run_ms,
                CommandLine(words).c_str());
 }
 
@@ -137,8 +149,8 @@ double Stopwatch::Lap() {
   return now_ms - std::exchange(last_ms_, now_ms);
 }
 
-absl::StatusOr<int> RunOnFiles(const std::string& name, const std::vector<std::string>& words, const RunOptions& options,
-                               FileOperator* file_operator) {
+absl::StatusOr<int> RunOnFiles(const std::string& name, const std::vector<std::string>& words,
+                               const RunOptions& options, FileOperator* file_operator) {
   ListenToLibrary(options.quiet);
   QUERN_RETURN_IF_ERROR(StartArrow(options.threads));
   std::optional<OutputFile> file;

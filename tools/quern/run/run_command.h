@@ -47,17 +47,18 @@ class FileOperator {
   virtual absl::Status Read() = 0;
   virtual const KernelSpec& spec() const = 0;
   virtual uint64_t rows_in() const = 0;
-  virtual absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
-                                             Progress* progress) = 0;
+  virtual absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled,
+                                             const std::shared_ptr<MemoryBudget>& budget, Progress* progress) = 0;
   // The fields that --stats has for this operator alone.
   virtual void AddStats(JsonObject* json) const = 0;
   // After Run: by which class of table it prefetched (JoinStats).
   virtual const char* prefetch_class() const { return "off"; }
 };
 
-// Runs the operator and delivers its result as the options say. `name` and `words`: the command line. Answers the exit status.
-absl::StatusOr<int> RunOnFiles(const std::string& name, const std::vector<std::string>& words, const RunOptions& options,
-                               FileOperator* file_operator);
+// Runs the operator and delivers its result as the options say. `name` and `words`: the command line. Answers the exit
+// status.
+absl::StatusOr<int> RunOnFiles(const std::string& name, const std::vector<std::string>& words,
+                               const RunOptions& options, FileOperator* file_operator);
 
 }  // namespace quern::cli
 

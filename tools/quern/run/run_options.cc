@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options that every command has that runs a kernel over files: texts as the command line brings them, values as Check makes them. What
-// is left out comes from the environment, here --threads from QUERN_THREADS; where that says nothing either, from the machine:
+// The options that every command has that runs a kernel over files: texts as the command line brings them, values as
+// Check makes them. What is left out comes from the environment, here --threads from QUERN_THREADS; where that says
+// nothing either, from the machine:
 //
 //     --threads 3  >  QUERN_THREADS=2  >  the number of cores
 #include "tools/quern/run/run_options.h"
@@ -35,19 +36,24 @@ absl::StatusOr<uint32_t> ThreadsOfEnvironment() {
 void RunOptions::AddTo(Arguments* arguments) {
   arguments->Value("-o,--output", &output, "FILE", "write the result to FILE.parquet, FILE.csv or FILE.arrow");
   arguments->Flag("--count", &count, "print only the number of result rows");
-  arguments->Value("--threads", &threads_text, "N", "threads, 1 to 1024 (default: QUERN_THREADS, else the number of cores)");
+  arguments->Value("--threads", &threads_text, "N",
+                   "threads, 1 to 1024 (default: QUERN_THREADS, else the number of cores)");
   arguments->Value("--engine", &engine_text, "ENGINE",
                    "auto (default): generic, then compiled once that pays; jit: compiled or an error; generic");
-  arguments->Value("--memory-limit", &memory_limit_text, "SIZE", "fail rather than take more memory, as 512M or 2G (default: no limit)");
-  arguments->Values("--param", &param_texts, "NAME=VALUE", "set a tuning parameter of the plan; may be given several times");
-  arguments->Value("--profile", &profile_path, "FILE", "go by this tuning profile, or off (default: QUERN_PROFILE, else this machine's)");
+  arguments->Value("--memory-limit", &memory_limit_text, "SIZE",
+                   "fail rather than take more memory, as 512M or 2G (default: no limit)");
+  arguments->Values("--param", &param_texts, "NAME=VALUE",
+                    "set a tuning parameter of the plan; may be given several times");
+  arguments->Value("--profile", &profile_path, "FILE",
+                   "go by this tuning profile, or off (default: QUERN_PROFILE, else this machine's)");
   arguments->Flag("--explain", &explain, "print the kernel spec and the plan, and do not run");
   arguments->Flag("--stats", &stats, "print what the run did as one JSON object on one line of stderr");
   arguments->Flag("--quiet", &quiet, "no progress bar and no warnings");
 }
 
 absl::Status RunOptions::Check() {
-  if (output.has_value() && count) return CommandError("options exclude each other: -o and --count; accepted: one of them");
+  if (output.has_value() && count)
+    return CommandError("options exclude each other: -o and --count; accepted: one of them");
   if (output.has_value()) {
     QUERN_ASSIGN_OR_RETURN(output_format, FormatOfFile("-o", *output));
   }
@@ -81,7 +87,8 @@ absl::Status UseProfile(const std::string& path, bool quiet) {
   absl::StatusOr<Profile> profile = ReadProfile(path);
   QUERN_RETURN_IF_ERROR(AsDataError(profile.status()));
   const std::string difference = ForeignMachine(*profile);
-  if (!difference.empty() && !quiet) ReportWarning("profile of another machine is used: " + path + " (" + difference + ")");
+  if (!difference.empty() && !quiet)
+    ReportWarning("profile of another machine is used: " + path + " (" + difference + ")");
   SetProfileOfProcess(std::make_shared<const Profile>(*std::move(profile)));
   return absl::OkStatus();
 }

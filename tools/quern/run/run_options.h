@@ -42,8 +42,9 @@ struct RunOptions {
   absl::Status Check();
 };
 
-// The words of a command that reads INPUT: adds the argument and the options that all share to its own, parses, has the command read its
-// own (parse_request, which answers a Status), and checks the rest. Answers false where help was asked for.
+// The words of a command that reads INPUT: adds the argument and the options that all share to its own, parses, has the
+// command read its own (parse_request, which answers a Status), and checks the rest. Answers false where help was asked
+// for.
 template <class ParseRequest>
 absl::StatusOr<bool> ParseOneInput(const std::vector<std::string>& words, Arguments* arguments, RunOptions* options,
                                    std::string* input_path, const ParseRequest& parse_request) {
@@ -57,8 +58,8 @@ absl::StatusOr<bool> ParseOneInput(const std::vector<std::string>& words, Argume
   return true;
 }
 
-// --profile FILE, of any command: what plans go by from now on; "off": nothing. One of another machine is used all the same, and warned of.
-// *Errors*: those of the file.
+// --profile FILE, of any command: what plans go by from now on; "off": nothing. One of another machine is used all the
+// same, and warned of. *Errors*: those of the file.
 absl::Status UseProfile(const std::string& path, bool quiet);
 
 // --param of commands that do not run.

@@ -3,8 +3,8 @@
 //
 //     {"spec":"join.inner keys=i64","plan":{"layout":"unchained",...},"engine":"jit","compile_ms":8.125,...}
 //
-// Milliseconds have three decimals, that is microseconds; counts are whole numbers. Strings escape what JSON must have escaped (quote,
-// backslash, control characters); the rest passes as it is, and all texts that come here are UTF-8.
+// Milliseconds have three decimals, that is microseconds; counts are whole numbers. Strings escape what JSON must have
+// escaped (quote, backslash, control characters); the rest passes as it is, and all texts that come here are UTF-8.
 #include "tools/quern/run/stats_json.h"
 
 #include <cstdio>
@@ -53,7 +53,9 @@ JsonObject StatsJson(const RunStats& stats) {
   JsonObject object;
   object.Text("spec", stats.spec).Json("plan", stats.plan_json).Text("engine", stats.engine);
   object.Milliseconds("compile_ms", stats.compile_ms).Text("cache", stats.cache);
-  object.Milliseconds("read_ms", stats.read_ms).Milliseconds("run_ms", stats.run_ms).Milliseconds("write_ms", stats.write_ms);
+  object.Milliseconds("read_ms", stats.read_ms)
+      .Milliseconds("run_ms", stats.run_ms)
+      .Milliseconds("write_ms", stats.write_ms);
   object.Count("rows_in", stats.rows_in).Count("rows_out", stats.rows_out).Count("peak_bytes", stats.peak_bytes);
   object.Count("threads", stats.threads);
   return object;

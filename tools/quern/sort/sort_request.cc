@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names are checked before columns are read; then the columns say what the spec is. For
 //
-//     quern sort --partition-by shop --by 'price desc, name collate utf8mb4_bin' --window rank --select name,id,price sales.parquet
+//     quern sort --partition-by shop --by 'price desc, name collate utf8mb4_bin' --window rank --select name,id,price
+//     sales.parquet
 //
 // with shop an i32, price a decimal(15, 2) in which nulls were read, name a string and id an i64, the spec is
 //
 //     sort keys=i32,decimal128:desc:nullable:out,utf8(utf8mb4_bin):out payload=i64 partition=1 window=rank
 //
-// A column that is wanted twice, as a key and in the result, is a key that comes out: the sort keeps its value as it was, the blanks that a
-// collation does not see and the sign of -0 included. shop is a key alone, id payload. The kernel writes keys, then payload, then window
-// functions, here price, name, id, rank. `order` = 1, 2, 0, 3 puts these into the order asked for.
+// A column that is wanted twice, as a key and in the result, is a key that comes out: the sort keeps its value as it
+// was, the blanks that a collation does not see and the sign of -0 included. shop is a key alone, id payload. The
+// kernel writes keys, then payload, then window functions, here price, name, id, rank. `order` = 1, 2, 0, 3 puts these
+// into the order asked for.
 //
-// A column may be a key twice, under two collations: what one says is equal, the other may order. A CSV column without values has type
-// null, and counts as one of strings.
+// A column may be a key twice, under two collations: what one says is equal, the other may order. A CSV column without
+// values has type null, and counts as one of strings.
 #include "tools/quern/sort/sort_request.h"
 
 #include <arrow/api.h>
@@ -43,10 +45,12 @@ absl::Status CheckKeys(const SortRequest& request, const TableInput& input) {
     QUERN_RETURN_IF_ERROR(CheckColumn(input.column_names(), input.what(), key.column.name));
     QUERN_ASSIGN_OR_RETURN(const Collation collation, CollationByName(key.column.collation));
     if (keys.insert({key.column.name, collation}).second) continue;
-    return CommandError("key given twice: " + QuoteName(key.column.name) + "; accepted: once, or with another collation");
+    return CommandError("key given twice: " + QuoteName(key.column.name) +
+                        "; accepted: once, or with another collation");
   }
   if (request.keys.size() <= kMaxKeys) return absl::OkStatus();
-  return CommandError("too many keys: " + std::to_string(request.keys.size()) + "; accepted: 1 to " + std::to_string(kMaxKeys));
+  return CommandError("too many keys: " + std::to_string(request.keys.size()) + "; accepted: 1 to " +
+                      std::to_string(kMaxKeys));
 }
 
 absl::Status CheckWindows(const SortRequest& request) {
@@ -61,12 +65,13 @@ absl::Status CheckWindows(const SortRequest& request) {
 absl::Status CheckResultNames(const SortRequest& request, const std::vector<std::string>& selected) {
   std::set<std::string> names;
   for (const std::string& name : selected) {
-    if (!names.insert(name).second) return CommandError("column selected twice: " + QuoteName(name) + "; accepted: once");
+    if (!names.insert(name).second)
+      return CommandError("column selected twice: " + QuoteName(name) + "; accepted: once");
   }
   for (const WindowText& window : request.windows) {
     if (names.insert(window.name).second) continue;
-    return CommandError("two result columns of one name: " + QuoteName(window.name) + "; accepted: different names, as by --window '" +
-                        window.text + " as NAME'");
+    return CommandError("two result columns of one name: " + QuoteName(window.name) +
+                        "; accepted: different names, as by --window '" + window.text + " as NAME'");
   }
   if (selected.size() <= kMaxPayloadColumns) return absl::OkStatus();
   return CommandError("too many columns selected: " + std::to_string(selected.size()) + "; accepted: up to " +
@@ -137,7 +142,8 @@ void Preparation::AddWindows() {
 void Preparation::OrderColumns() {
   const size_t first_window = fields_.size() - request_.windows.size();
   for (const std::string& name : selected_) {
-    const auto field = std::find_if(fields_.begin(), fields_.end(), [&name](const auto& other) { return other->name() == name; });
+    const auto field =
+        std::find_if(fields_.begin(), fields_.end(), [&name](const auto& other) { return other->name() == name; });
     prepared_.order.push_back(static_cast<int>(field - fields_.begin()));
   }
   for (size_t i = first_window; i < fields_.size(); ++i) prepared_.order.push_back(static_cast<int>(i));
@@ -166,7 +172,8 @@ absl::StatusOr<PreparedSort> Preparation::Prepare() {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> SelectColumns(const SortRequest& request, const TableInput& input, bool count) {
+absl::StatusOr<std::vector<std::string>> SelectColumns(const SortRequest& request, const TableInput& input,
+                                                       bool count) {
   QUERN_RETURN_IF_ERROR(CheckKeys(request, input));
   QUERN_RETURN_IF_ERROR(CheckWindows(request));
   for (const ConditionText& filter : request.filters) {
@@ -191,8 +198,8 @@ std::vector<std::string> ColumnsToRead(const SortRequest& request, const std::ve
   return names;
 }
 
-absl::StatusOr<PreparedSort> PrepareSort(const SortRequest& request, const std::vector<std::string>& selected, const TableInput& input,
-                                         const std::shared_ptr<arrow::Table>& table) {
+absl::StatusOr<PreparedSort> PrepareSort(const SortRequest& request, const std::vector<std::string>& selected,
+                                         const TableInput& input, const std::shared_ptr<arrow::Table>& table) {
   return Preparation(request, selected, input, table).Prepare();
 }
 

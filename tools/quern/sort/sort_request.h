@@ -32,8 +32,8 @@ struct SortRequest {
   bool stable = false;
 };
 
-// The columns of the file that the result has, in order; none with `count`. *Errors*: unknown and repeated columns, keys and window
-// functions, unknown collations.
+// The columns of the file that the result has, in order; none with `count`. *Errors*: unknown and repeated columns,
+// keys and window functions, unknown collations.
 absl::StatusOr<std::vector<std::string>> SelectColumns(const SortRequest& request, const TableInput& input, bool count);
 
 // The columns that must be read, each once.
@@ -46,10 +46,11 @@ struct PreparedSort {
   std::vector<int> order;                        // kernel's column of each result column
 };
 
-// Finds the types, evaluates the conditions and writes the spec. A column is nullable in the spec where nulls were read. *Cost*: one pass
-// over each column of a condition, and over the bitmaps. *Errors*: types that cannot be sorted by or carried.
-absl::StatusOr<PreparedSort> PrepareSort(const SortRequest& request, const std::vector<std::string>& selected, const TableInput& input,
-                                         const std::shared_ptr<arrow::Table>& table);
+// Finds the types, evaluates the conditions and writes the spec. A column is nullable in the spec where nulls were
+// read. *Cost*: one pass over each column of a condition, and over the bitmaps. *Errors*: types that cannot be sorted
+// by or carried.
+absl::StatusOr<PreparedSort> PrepareSort(const SortRequest& request, const std::vector<std::string>& selected,
+                                         const TableInput& input, const std::shared_ptr<arrow::Table>& table);
 
 }  // namespace quern::cli
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads take the input's batches in turns and sort them together (append_batches.h). Then each takes the next 64 Ki rows of the order
-// that none has taken, and makes columns of them, until there are no more:
+// Threads take the input's batches in turns and sort them together (append_batches.h). Then each takes the next 64 Ki
+// rows of the order that none has taken, and makes columns of them, until there are no more:
 //
 //     A    rows 0 .. 65,535                 rows 131,072 .. 196,607
 //     B    rows 65,536 .. 131,071                 rows 196,608 .. 200,000
 //
-// Whoever is done first is no matter: batches are put together by the places of their first rows. With --stable neither is who appended
-// what, since batches carry the number of their first row, and ties are in the order of rows.
+// Whoever is done first is no matter: batches are put together by the places of their first rows. With --stable neither
+// is who appended what, since batches carry the number of their first row, and ties are in the order of rows.
 #include "tools/quern/sort/sort_run.h"
 
 #include <arrow/api.h>
@@ -45,7 +45,8 @@ struct Reading {
 absl::Status ReadRows(size_t reader_number, Reading* reading) {
   SortReader reader(reading->sort);
   const uint64_t capacity = std::clamp<uint64_t>(reading->sort->stats().num_rows, 1, kOutputRows);
-  OutputBatch out(reading->count ? std::vector<ColumnType>() : SortOutputTypes(reading->prepared.spec), capacity, reading->budget);
+  OutputBatch out(reading->count ? std::vector<ColumnType>() : SortOutputTypes(reading->prepared.spec), capacity,
+                  reading->budget);
   bool more = true;
   while (more) {
     QUERN_ASSIGN_OR_RETURN(more, reader.Next(&out));
@@ -70,7 +71,8 @@ absl::Status Read(uint32_t threads, Reading* reading) {
 std::vector<RecordBatchPointer> InOrder(const std::vector<std::vector<PlacedRows>>& results) {
   std::vector<PlacedRows> placed;
   for (const auto& of_one : results) placed.insert(placed.end(), of_one.begin(), of_one.end());
-  std::sort(placed.begin(), placed.end(), [](const PlacedRows& a, const PlacedRows& b) { return a.position < b.position; });
+  std::sort(placed.begin(), placed.end(),
+            [](const PlacedRows& a, const PlacedRows& b) { return a.position < b.position; });
   std::vector<RecordBatchPointer> batches;
   for (PlacedRows& rows : placed) batches.push_back(std::move(rows.rows));
   return batches;
@@ -79,7 +81,8 @@ std::vector<RecordBatchPointer> InOrder(const std::vector<std::vector<PlacedRows
 }  // namespace
 
 absl::StatusOr<SortResult> RunPreparedSort(const PreparedSort& prepared, const CompiledKernel& compiled, bool count,
-                                           const std::shared_ptr<MemoryBudget>& budget, uint32_t threads, Progress* progress) {
+                                           const std::shared_ptr<MemoryBudget>& budget, uint32_t threads,
+                                           Progress* progress) {
   Stopwatch watch;
   const std::shared_ptr<RowSort> sort = MakeRowSort(compiled.kernel, budget);
   QUERN_ASSIGN_OR_RETURN(const InputBatches batches, InputBatches::Cut(prepared.input));

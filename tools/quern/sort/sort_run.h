@@ -21,10 +21,11 @@ struct SortResult {
   SortStats stats;
 };
 
-// count: the rows' number alone, after all the work but writing them. *Threads*: up to `threads`, and one for each batch at most. *Errors*:
-// over the budget; data that is not what its Arrow type says.
+// count: the rows' number alone, after all the work but writing them. *Threads*: up to `threads`, and one for each
+// batch at most. *Errors*: over the budget; data that is not what its Arrow type says.
 absl::StatusOr<SortResult> RunPreparedSort(const PreparedSort& prepared, const CompiledKernel& compiled, bool count,
-                                           const std::shared_ptr<MemoryBudget>& budget, uint32_t threads, Progress* progress);
+                                           const std::shared_ptr<MemoryBudget>& budget, uint32_t threads,
+                                           Progress* progress);
 
 }  // namespace quern::cli
 

@@ -52,7 +52,9 @@ inline std::string ObjectOf(uint64_t number, size_t bytes) {
   for (char& c : object) c = static_cast<char>(random());
   return object;
 }
-inline std::string KeyOf(uint64_t number) { return "join.inner keys=i64\nkernel " + std::to_string(number) + "\nmachine\n"; }
+inline std::string KeyOf(uint64_t number) {
+  return "join.inner keys=i64\nkernel " + std::to_string(number) + "\nmachine\n";
+}
 
 class CacheFolder : public ::testing::Test {
  protected:
@@ -77,7 +79,8 @@ class CacheFolder : public ::testing::Test {
   }
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(Path())) names.push_back(entry.path().filename().string());
+    for (const auto& entry : std::filesystem::directory_iterator(Path()))
+      names.push_back(entry.path().filename().string());
     return names;
   }
 

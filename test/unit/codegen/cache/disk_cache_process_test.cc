@@ -50,7 +50,8 @@ class CacheProcesses : public CacheFolder {
  protected:
   // The warnings of a child, in a file that the parent reads.
   void SpeakIntoFile() {
-    SetLogCallback([this](LogLevel, std::string_view line) { std::ofstream(top + "/said", std::ios::app) << line << '\n'; });
+    SetLogCallback(
+        [this](LogLevel, std::string_view line) { std::ofstream(top + "/said", std::ios::app) << line << '\n'; });
   }
   std::string Said() const { return FileContent(top + "/said"); }
 
@@ -79,7 +80,8 @@ TEST_F(CacheProcesses, ManyShareAFolder) {
   EXPECT_EQ(content.temporary_files, 0u);
 }
 
-// Kernels of 8 MiB, so that most of a process's life is the writing of one; it dies when a temporary file is seen, or at any time.
+// Kernels of 8 MiB, so that most of a process's life is the writing of one; it dies when a temporary file is seen, or
+// at any time.
 TEST_F(CacheProcesses, AreKilledWhileTheyWrite) {
   const std::string objects[] = {ObjectOf(0, 8 << 20), ObjectOf(1, 8 << 20)};
   Cache().Store(KeyOf(0), objects[0]);
@@ -87,7 +89,8 @@ TEST_F(CacheProcesses, AreKilledWhileTheyWrite) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   const auto has_temporary = [this] {
     const std::vector<std::string> names = Names();
-    return std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.ends_with(".quern-tmp"); });
+    return std::any_of(names.begin(), names.end(),
+                       [](const std::string& name) { return name.ends_with(".quern-tmp"); });
   };
   for (int round = 0; round < 10 || !has_temporary(); ++round) {
     ASSERT_LT(std::chrono::steady_clock::now(), end) << "no process was caught while it wrote";
@@ -103,7 +106,8 @@ TEST_F(CacheProcesses, AreKilledWhileTheyWrite) {
     for (uint64_t i = 0; i < 2; ++i) {
       const auto found = Cache().Find(KeyOf(i));
       EXPECT_TRUE(!found.has_value() || *found == objects[i]);
-      EXPECT_TRUE(found.has_value() || !std::filesystem::exists(FileOf(KeyOf(i)))) << "a part has the name of the whole";
+      EXPECT_TRUE(found.has_value() || !std::filesystem::exists(FileOf(KeyOf(i))))
+          << "a part has the name of the whole";
     }
   }
   for (const std::string& name : Names()) SetFileTime(Path() + "/" + name, 4000);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels on disk, one process: what is stored is found, whole and only by its key; whatever is wrong with a file or a folder is not read.
+// Kernels on disk, one process: what is stored is found, whole and only by its key; whatever is wrong with a file or a
+// folder is not read.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -36,7 +37,8 @@ TEST(KernelFile, EveryBitCounts) {
 
 TEST(KernelFile, EveryLengthCounts) {
   const std::string file = EncodeKernelFile(KeyOf(1), ObjectOf(1, 100));
-  for (size_t bytes = 0; bytes < file.size(); ++bytes) EXPECT_FALSE(DecodeKernelFile(file.substr(0, bytes)).ok()) << bytes;
+  for (size_t bytes = 0; bytes < file.size(); ++bytes)
+    EXPECT_FALSE(DecodeKernelFile(file.substr(0, bytes)).ok()) << bytes;
   EXPECT_FALSE(DecodeKernelFile(file + '\0').ok());
   EXPECT_FALSE(DecodeKernelFile(file + file).ok());
 }
@@ -69,7 +71,8 @@ TEST_F(CacheFolder, IsForTheUserAlone) {
   DiskCache({DiskCacheMode::kReadWrite, Path() + "/a/b"}).Store(KeyOf(1), "object");
   umask(before);
   const std::string file = Path() + "/a/b/" + KernelFileStem(KeyOf(1)) + ".kernel";
-  for (const auto& [path, mode] : {std::pair(Path(), 0700u), {Path() + "/a", 0700u}, {Path() + "/a/b", 0700u}, {file, 0600u}}) {
+  for (const auto& [path, mode] :
+       {std::pair(Path(), 0700u), {Path() + "/a", 0700u}, {Path() + "/a/b", 0700u}, {file, 0600u}}) {
     struct stat about = {};
     ASSERT_EQ(stat(path.c_str(), &about), 0) << path;
     EXPECT_EQ(about.st_mode & 07777, mode) << path;
@@ -91,7 +94,8 @@ TEST_F(CacheFolder, ADamagedFileIsNotReadAndIsReplaced) {
   Cache().Store(KeyOf(7), object);
   const std::string whole = FileContent(FileOf(KeyOf(7)));
   std::minstd_rand random(std::random_device{}());
-  const int file = open(FileOf(KeyOf(7)).c_str(), O_WRONLY);  // damaged where it stands: to write it anew takes milliseconds
+  const int file =
+      open(FileOf(KeyOf(7)).c_str(), O_WRONLY);  // damaged where it stands: to write it anew takes milliseconds
   for (size_t at = 0; at < whole.size(); ++at) {
     const char damaged = static_cast<char>(whole[at] ^ (1 << random() % 8));
     ASSERT_EQ(pwrite(file, &damaged, 1, static_cast<off_t>(at)), 1);
@@ -162,8 +166,9 @@ TEST_F(CacheFolder, AFolderThatOthersCanWriteToIsOneWarning) {
     Cache().Store(KeyOf(2), "object");
   }
   EXPECT_FALSE(std::filesystem::exists(FileOf(KeyOf(2))));
-  const std::string text = "kernel cache that others can write to: " + Path() +
-                           " (mode 0770); accepted: a folder of yours that nobody else can write to, as after chmod go-w " + Path();
+  const std::string text =
+      "kernel cache that others can write to: " + Path() +
+      " (mode 0770); accepted: a folder of yours that nobody else can write to, as after chmod go-w " + Path();
   EXPECT_EQ(lines, std::vector<std::string>{"kernels are not kept on disk: " + text});
   EXPECT_EQ(Cache().Read().status(), absl::FailedPreconditionError(text));
   EXPECT_EQ(Cache().Collect(0).status(), absl::FailedPreconditionError(text));
@@ -222,7 +227,8 @@ TEST_F(CacheFolder, CollectsTheLeastRecentlyUsed) {
 
 TEST_F(CacheFolder, RemovesNothingOfOthersAndTemporaryFilesOfTheDead) {
   Cache().Store(KeyOf(1), "object");
-  const std::vector<std::string> foreign = {"notes.txt", "x.kernel", "0123.quern-tmp", "0123456789abcdef0123456789abcdeX.kernel"};
+  const std::vector<std::string> foreign = {"notes.txt", "x.kernel", "0123.quern-tmp",
+                                            "0123456789abcdef0123456789abcdeX.kernel"};
   for (const std::string& name : foreign) WriteFile(Path() + "/" + name, "text");
   WriteFile(Path() + "/0123456789abcdef.quern-tmp", "part");
   WriteFile(Path() + "/fedcba9876543210.quern-tmp", "part");

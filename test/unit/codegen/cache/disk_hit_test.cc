@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel that is found, on disk or in memory, starts no part of LLVM's code generation: not even its list of targets. Only a
-// process that has never compiled can say so, hence each test runs this program again.
+// A kernel that is found, on disk or in memory, starts no part of LLVM's code generation: not even its list of targets.
+// Only a process that has never compiled can say so, hence each test runs this program again.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,8 +15,9 @@
 namespace quern {
 namespace {
 
-constexpr const char* kSpecs[] = {"join.inner keys=i64,utf8(utf8mb4_bin) build=f64 probe=i64", "aggregate keys=i64 aggs=sum(i64)",
-                                  "sort keys=i64:out,utf8:out", "filter utf8 like '%a_c%' and i64 < 5"};
+constexpr const char* kSpecs[] = {"join.inner keys=i64,utf8(utf8mb4_bin) build=f64 probe=i64",
+                                  "aggregate keys=i64 aggs=sum(i64)", "sort keys=i64:out,utf8:out",
+                                  "filter utf8 like '%a_c%' and i64 < 5"};
 
 bool HasTargets() { return llvm::TargetRegistry::targets().begin() != llvm::TargetRegistry::targets().end(); }
 
@@ -52,7 +53,8 @@ int StatusOf(const std::string& test, const std::string& folder) {
     setenv("QUERN_CACHE_DIR", folder.c_str(), 1);
     for (const char* other : {"QUERN_DUMP", "QUERN_OVERRIDE", "QUERN_JIT_PROFILE"}) unsetenv(other);
     const std::string filter = "--gtest_filter=DiskHit.DISABLED_" + test;
-    execl("/proc/self/exe", "codegen_tests", filter.c_str(), "--gtest_also_run_disabled_tests", "--gtest_brief=1", nullptr);
+    execl("/proc/self/exe", "codegen_tests", filter.c_str(), "--gtest_also_run_disabled_tests", "--gtest_brief=1",
+          nullptr);
     _exit(1);
   }
   int status = 0;

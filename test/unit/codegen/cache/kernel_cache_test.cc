@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel cache: one compilation however many ask, least recently used out first, and nobody who waits or runs is harmed by it.
+// The kernel cache: one compilation however many ask, least recently used out first, and nobody who waits or runs is
+// harmed by it.
 #include "codegen/cache/kernel_cache.h"
 
 #include <gtest/gtest.h>
@@ -97,7 +98,8 @@ TEST(KernelCache, AnExceptionIsAFailureToo) {
   Flight flight;
   flight.Run(4, []() -> Made { throw std::bad_alloc(); });
   for (const auto& answer : flight.answers) {
-    EXPECT_EQ(answer.status(), absl::ResourceExhaustedError("out of memory: while compiling; accepted: what the system has free"));
+    EXPECT_EQ(answer.status(),
+              absl::ResourceExhaustedError("out of memory: while compiling; accepted: what the system has free"));
   }
   const auto thrown = flight.cache.FindOrMake("key", []() -> Made { throw std::length_error("vector"); });
   EXPECT_EQ(thrown.status(), absl::InternalError("exception while compiling: vector; accepted: none"));
@@ -210,7 +212,8 @@ TEST(KernelCache, AFindByNameIsAUse) {
   EXPECT_EQ(cache.FindOrMake("b", Makes(100))->cache, CacheOutcome::kMiss);
 }
 
-// The thread that makes a kernel is not there in a child: what it would have made is made anew, instead of being waited for.
+// The thread that makes a kernel is not there in a child: what it would have made is made anew, instead of being waited
+// for.
 TEST(KernelCache, AForkedChildDoesNotWaitForItsParentsThreads) {
   std::atomic<int> making{0}, forked{0};
   std::thread maker([&] {

@@ -76,8 +76,9 @@ TEST(CompileCollated, AggregationsGiveTheGenericGroups) {
   auto random = test::PrintedRandom();
   for (const std::string& name : AllNames()) {
     const std::string type = "utf8(" + name + ")";
-    const std::string spec = "aggregate keys=" + type + ",i32,dictionary(u8," + type + "):nullable aggs=count_star,min(" + type + "),max(" +
-                             type + "),count_distinct(" + type + ")";
+    const std::string spec = "aggregate keys=" + type + ",i32,dictionary(u8," + type +
+                             "):nullable aggs=count_star,min(" + type + "),max(" + type + "),count_distinct(" + type +
+                             ")";
     std::vector<BatchView> batches;
     for (int b = 0; b < 2; ++b) {
       const Texts texts = SomeTexts(300, &random), values = SomeTexts(8, &random);
@@ -90,8 +91,10 @@ TEST(CompileCollated, AggregationsGiveTheGenericGroups) {
         valid.push_back(random() % 4 != 0);
       }
       const ColumnPtr column = StringColumn(kVar32, texts);
-      const ColumnPtr dictionary = test::WithNulls(test::DictionaryColumn(indices, StringColumn(kVar32, values)), valid);
-      batches.push_back(test::Rows(texts.size(), {column, NumberColumn(numbers), dictionary}, {column, column, column}));
+      const ColumnPtr dictionary =
+          test::WithNulls(test::DictionaryColumn(indices, StringColumn(kVar32, values)), valid);
+      batches.push_back(
+          test::Rows(texts.size(), {column, NumberColumn(numbers), dictionary}, {column, column, column}));
     }
     std::vector<Lines> found;
     for (const Engine engine : {Engine::kGeneric, Engine::kJit}) {

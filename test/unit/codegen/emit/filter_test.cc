@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filter kernels, compiled and generic, against one row at a time (filter_rows.h): every kind of leaf on every type, with nulls, selections
-// and dictionaries, constants of 0 to 40 bytes, every collation; random conditions of many leaves; LIKE by random patterns. Buffers lie
-// against pages that cannot be touched. row_filter_test.cc does more of it without compiling.
+// Filter kernels, compiled and generic, against one row at a time (filter_rows.h): every kind of leaf on every type,
+// with nulls, selections and dictionaries, constants of 0 to 40 bytes, every collation; random conditions of many
+// leaves; LIKE by random patterns. Buffers lie against pages that cannot be touched. row_filter_test.cc does more of it
+// without compiling.
 #include <gtest/gtest.h>
 
 #include "codegen/compiler.h"
@@ -13,7 +14,8 @@ namespace {
 using test::FilterColumns;
 using test::FilterMaker;
 
-void ExpectFromBothEngines(const Predicate& condition, const FilterColumns& columns, uint32_t num_rows, FilterMaker* maker) {
+void ExpectFromBothEngines(const Predicate& condition, const FilterColumns& columns, uint32_t num_rows,
+                           FilterMaker* maker) {
   KernelSpec spec;
   spec.op = Operator::kFilter;
   spec.where = condition;
@@ -26,7 +28,8 @@ void ExpectFromBothEngines(const Predicate& condition, const FilterColumns& colu
     if (maker->Below(2) == 0) options.overrides = {{"batch_size", std::to_string(1 + maker->Below(300))}};
     const absl::StatusOr<CompiledKernel> compiled = Compile(spec, options);
     ASSERT_TRUE(compiled.ok()) << compiled.status();
-    test::ExpectRowsAndPicked(condition, columns, maker->Selection(num_rows), num_rows, *MakeRowFilter(compiled->kernel));
+    test::ExpectRowsAndPicked(condition, columns, maker->Selection(num_rows), num_rows,
+                              *MakeRowFilter(compiled->kernel));
   }
 }
 
@@ -37,8 +40,8 @@ void ExpectRandomRows(const Predicate& condition, uint32_t num_rows, FilterMaker
 TEST(FilterKernel, EveryLeafOnEveryType) {
   FilterMaker maker(std::random_device{}());
   for (const ColumnType& type : test::FilterTypes()) {
-    for (const PredicateKind kind : {PredicateKind::kCompare, PredicateKind::kCompareColumns, PredicateKind::kIn, PredicateKind::kBetween,
-                                     PredicateKind::kIsNull, PredicateKind::kLike}) {
+    for (const PredicateKind kind : {PredicateKind::kCompare, PredicateKind::kCompareColumns, PredicateKind::kIn,
+                                     PredicateKind::kBetween, PredicateKind::kIsNull, PredicateKind::kLike}) {
       if (kind == PredicateKind::kLike && !IsVariable(RowOf(type.id).storage)) continue;
       ExpectRandomRows(maker.Leaf(kind, type), static_cast<uint32_t>(maker.Below(300)), &maker);
       if (testing::Test::HasFailure()) return;
@@ -65,7 +68,8 @@ TEST(FilterKernel, RandomConditions) {
 
 TEST(FilterKernel, LikeInLongBatches) {
   FilterMaker maker(std::random_device{}());
-  for (const char* text : {"utf8", "large_utf8(utf8mb4_bin):nullable", "utf8(utf8mb4_general_ci)", "utf8_view", "binary"}) {
+  for (const char* text :
+       {"utf8", "large_utf8(utf8mb4_bin):nullable", "utf8(utf8mb4_general_ci)", "utf8_view", "binary"}) {
     for (int i = 0; i < 10 && !testing::Test::HasFailure(); ++i) {
       ExpectRandomRows(maker.Leaf(PredicateKind::kLike, test::TypeNamed(text)), 1500, &maker);
     }

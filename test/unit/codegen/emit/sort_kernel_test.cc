@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry points of sort kernels, compiled and generic, on random columns of every type: the same words, which order as the rows do; the
-// same tuples, which compare as the rows do. What the rows' order is, three plain functions say (Compare below), and of collated strings
-// CompareStrings. Columns lie against pages that cannot be touched.
+// The entry points of sort kernels, compiled and generic, on random columns of every type: the same words, which order
+// as the rows do; the same tuples, which compare as the rows do. What the rows' order is, three plain functions say
+// (Compare below), and of collated strings CompareStrings. Columns lie against pages that cannot be touched.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -150,7 +150,8 @@ class ColumnMaker {
   template <class F>
   void MakeFloats(Column* column) {
     using L = std::numeric_limits<F>;
-    const F list[] = {-L::infinity(), -L::max(), -1, -L::denorm_min(), 0, L::denorm_min(), 1, L::max(), L::infinity(), L::quiet_NaN()};
+    const F list[] = {-L::infinity(),  -L::max(), -1,       -L::denorm_min(), 0,
+                      L::denorm_min(), 1,         L::max(), L::infinity(),    L::quiet_NaN()};
     std::vector<F> values;
     for (Cell& cell : column->cells) {
       const uint64_t place = Below(10);
@@ -220,7 +221,8 @@ int CompareCells(const KeySpec& key, const Cell& a, const Cell& b) {
   int order = a.number < b.number ? -1 : a.number > b.number ? 1 : 0;
   const bool is_plain = key.type.collation == kCollationBinary;
   if (order == 0)
-    order = is_plain ? SignOf(a.text.compare(b.text)) : SignOf(CompareStrings(BytesOf(a), BytesOf(b), RuleOf(key.type.collation)));
+    order = is_plain ? SignOf(a.text.compare(b.text))
+                     : SignOf(CompareStrings(BytesOf(a), BytesOf(b), RuleOf(key.type.collation)));
   return key.descending ? -order : order;
 }
 
@@ -285,7 +287,8 @@ class SortKernels {
       for (uint32_t j = 0; j < n_; ++j) {
         const Decision expected = Compare(i, j, false);
         int order = 0;
-        for (size_t w = 0; w < words.size() && order == 0; ++w) order = words[w][i] < words[w][j] ? -1 : words[w][i] > words[w][j];
+        for (size_t w = 0; w < words.size() && order == 0; ++w)
+          order = words[w][i] < words[w][j] ? -1 : words[w][i] > words[w][j];
         if (order == expected.order) continue;
         ASSERT_NE(expected.order, 0) << text_ << " rows " << i << " " << j;
         ASSERT_NE(incomplete >> expected.key & 1, 0u) << text_ << " rows " << i << " " << j;
@@ -324,7 +327,8 @@ class SortKernels {
   void ExpectTuplesComeOut(const std::vector<ColumnType>& types) {
     const std::vector<uint8_t> tuples = Store(jit());
     std::vector<uint64_t> addresses;
-    for (uint32_t i = 0; i < n_; ++i) addresses.push_back(reinterpret_cast<uint64_t>(&tuples[size_t{i} * descriptor().get()->rows.tuple_bytes]));
+    for (uint32_t i = 0; i < n_; ++i)
+      addresses.push_back(reinterpret_cast<uint64_t>(&tuples[size_t{i} * descriptor().get()->rows.tuple_bytes]));
     for (const QuernSortEntryPoints* kernel : {&jit(), &generic()}) {
       OutputBatch out(types, kRows, std::make_shared<MemoryBudget>());
       ASSERT_EQ(out.Reset(), absl::OkStatus());
@@ -515,14 +519,15 @@ TEST(SortKernel, WhatComesOutIsWhatWentIn) {
   };
   for (const bool picked : {false, true}) {
     kernels.Pick(picked);
-    kernels.ExpectTuplesComeOut({type(TypeId::kUtf8, true), type(TypeId::kI64, true), type(TypeId::kUtf8, true), type(TypeId::kU64, false),
-                                 type(TypeId::kI64, false)});
+    kernels.ExpectTuplesComeOut({type(TypeId::kUtf8, true), type(TypeId::kI64, true), type(TypeId::kUtf8, true),
+                                 type(TypeId::kU64, false), type(TypeId::kI64, false)});
   }
 }
 
 TEST(SortKernel, EntryPointsAreThereWhereThereIsWork) {
-  for (const char* spec : {"sort keys=i64", "sort keys=utf8", "sort keys=i64,utf8 payload=i64", "sort keys=f64:out payload=rowid limit=7",
-                           "sort keys=i64 payload=utf8:nullable window=row_number", "sort keys=fixed_binary(16)"}) {
+  for (const char* spec :
+       {"sort keys=i64", "sort keys=utf8", "sort keys=i64,utf8 payload=i64", "sort keys=f64:out payload=rowid limit=7",
+        "sort keys=i64 payload=utf8:nullable window=row_number", "sort keys=fixed_binary(16)"}) {
     for (const char* method : {"radix", "comparison"}) {
       CompileOptions options;
       options.engine = Engine::kJit;
@@ -544,8 +549,8 @@ TEST(SortKernel, EqualSpecsShareOneKernel) {
   const auto second = CompileText("sort payload=f64 keys=i64:desc,utf8:asc", options);
   ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
   EXPECT_EQ(first->kernel, second->kernel);
-  EXPECT_EQ(first->kernel->descriptor, nullptr);   // a join's
-  EXPECT_EQ(first->kernel->groups, nullptr);  // an aggregation's
+  EXPECT_EQ(first->kernel->descriptor, nullptr);  // a join's
+  EXPECT_EQ(first->kernel->groups, nullptr);      // an aggregation's
 }
 
 }  // namespace

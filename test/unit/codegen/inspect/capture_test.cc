@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures: what an observer sees of a job, how alike jobs become one line, that a file reads back as what was written, and that a wrong
-// one is an error that names its line. Estimates are held to bounds over generated keys.
+// Captures: what an observer sees of a job, how alike jobs become one line, that a file reads back as what was written,
+// and that a wrong one is an error that names its line. Estimates are held to bounds over generated keys.
 #include "codegen/inspect/capture.h"
 #include "ir-templates/generic/generic_join.h"
 #include "runtime/observe/key_sampler.h"
@@ -24,7 +24,8 @@
 namespace quern {
 namespace {
 
-// ---- samples ---------------------------------------------------------------------------------------------------------
+// ---- samples
+// ---------------------------------------------------------------------------------------------------------
 
 // The exponent found where so many rows choose among n keys.
 double FittedZipf(uint64_t n, double zipf, uint32_t hits_percent, uint64_t num_rows) {
@@ -48,7 +49,8 @@ TEST(KeySample, FindsTheExponentThatKeysWereChosenBy) {
   for (const double zipf : {0.0, 0.75, 1.25})
     for (const uint32_t hits_percent : {100, 10})
       for (const uint64_t n : {1000, 100'000, 10'000'000})
-        EXPECT_NEAR(FittedZipf(n, zipf, hits_percent, 200'000), zipf, 0.15) << n << " keys, " << hits_percent << " % hits";
+        EXPECT_NEAR(FittedZipf(n, zipf, hits_percent, 200'000), zipf, 0.15)
+            << n << " keys, " << hits_percent << " % hits";
 }
 
 TEST(KeySample, FindsNoExponentWhereThereIsNone) {
@@ -69,7 +71,8 @@ TEST(KeySample, CountsDifferentKeys) {
   }
 }
 
-// ---- observers -------------------------------------------------------------------------------------------------------
+// ---- observers
+// -------------------------------------------------------------------------------------------------------
 
 KernelSpec Spec(const std::string& text) {
   absl::StatusOr<KernelSpec> spec = ParseSpec(text);
@@ -131,7 +134,8 @@ TEST(KeySampler, LeavesOutRowsThatAreNotSelectedAndNullsThatMatchNothing) {
 
 TEST(KeySampler, SaysNothingOfAJobWithoutRows) {
   bool is_told = false;
-  KeySampler observer(Spec("aggregate aggs=count_star"), GenericJoinKernel(), [&](const JobSummary&) { is_told = true; });
+  KeySampler observer(Spec("aggregate aggs=count_star"), GenericJoinKernel(),
+                      [&](const JobSummary&) { is_told = true; });
   observer.End({});
   EXPECT_FALSE(is_told);
   BatchView batch;
@@ -154,7 +158,8 @@ TEST(KeySampler, KnowsHitsByTheirPairs) {
   EXPECT_NEAR(static_cast<double>(seen.num_hits), 500, 20);
 }
 
-// ---- logs ------------------------------------------------------------------------------------------------------------
+// ---- logs
+// ------------------------------------------------------------------------------------------------------------
 
 CapturedJob SomeJob() {
   CapturedJob job;
@@ -176,8 +181,10 @@ CapturedJob SomeJob() {
 
 constexpr const char* kSomeText =
     "quern-capture 1\n"
-    "job jobs=2 threads=3 layout=open build_rows=1000000 probe_rows=59986052 keys=999999 hits=97.5 zipf=0.75 key_bytes=0 "
-    "table_bytes=40000000 collided_rows=0 ns=512000000 params=batch_size=512,layout=open spec=join.inner keys=i64 build=i64\n"
+    "job jobs=2 threads=3 layout=open build_rows=1000000 probe_rows=59986052 keys=999999 hits=97.5 zipf=0.75 "
+    "key_bytes=0 "
+    "table_bytes=40000000 collided_rows=0 ns=512000000 params=batch_size=512,layout=open spec=join.inner keys=i64 "
+    "build=i64\n"
     "end 1\n";
 
 TEST(CaptureLog, PrintsWhatItReads) {
@@ -250,16 +257,19 @@ std::string ErrorOf(const std::string& from, const std::string& to) {
 }
 
 TEST(CaptureLog, NamesWhatIsWrong) {
-  EXPECT_EQ(CaptureLog::Parse("", "x.capture").status().message(),
-            "x.capture:1: capture without its last line: empty; accepted: a whole one, from quern-capture 1 to end COUNT");
+  EXPECT_EQ(
+      CaptureLog::Parse("", "x.capture").status().message(),
+      "x.capture:1: capture without its last line: empty; accepted: a whole one, from quern-capture 1 to end COUNT");
   EXPECT_EQ(ErrorOf("quern-capture 1", "quern-profile 1"),
             "x.capture:1: not a capture: quern-profile 1; accepted: quern-capture 1 as first line");
   EXPECT_EQ(ErrorOf("quern-capture 1", "quern-capture 2"), "x.capture:1: version of a capture: 2; accepted: 1");
   EXPECT_EQ(ErrorOf("job jobs", "sort jobs"), "x.capture:2: unknown line of a capture: sort; accepted: job, end");
   EXPECT_EQ(ErrorOf("jobs=2", "jobs=0"), "x.capture:2: bad jobs of a job: 0; accepted: 1 to 1125899906842624");
   EXPECT_EQ(ErrorOf("threads=3", "threads=x"), "x.capture:2: bad threads of a job: x; accepted: 1 to 65536");
-  EXPECT_EQ(ErrorOf("layout=open ", "layout=2 "), "x.capture:2: bad layout of a job: 2; accepted: a word of small letters");
-  EXPECT_EQ(ErrorOf("keys=999999", "keys=-1"), "x.capture:2: bad keys of a job: -1; accepted: a number from 0 to 1e+18");
+  EXPECT_EQ(ErrorOf("layout=open ", "layout=2 "),
+            "x.capture:2: bad layout of a job: 2; accepted: a word of small letters");
+  EXPECT_EQ(ErrorOf("keys=999999", "keys=-1"),
+            "x.capture:2: bad keys of a job: -1; accepted: a number from 0 to 1e+18");
   EXPECT_EQ(ErrorOf("hits=97.5", "hits=101"), "x.capture:2: bad hits of a job: 101; accepted: a number from 0 to 100");
   EXPECT_EQ(ErrorOf("zipf=0.75", "zip=0.75"), "x.capture:2: field of a job: zip=0.75; accepted: zipf= here");
   EXPECT_EQ(ErrorOf("params=batch_size=512", "params=batch"),
@@ -268,23 +278,29 @@ TEST(CaptureLog, NamesWhatIsWrong) {
   EXPECT_EQ(ErrorOf("spec=join.inner keys=i64 build=i64", "spec=filter i64 >= 3"),
             "x.capture:2: spec of a job: filter i64 >= 3; accepted: joins, aggregations and sorts");
   EXPECT_EQ(ErrorOf("batch_size=512", "batch_size=0").substr(0, 13), "x.capture:2: ");
-  EXPECT_EQ(ErrorOf("end 1", "end 2"), "x.capture:3: number of jobs of a capture: 2; accepted: 1, as many as there are");
-  EXPECT_EQ(ErrorOf("end 1\n", ""),
-            "x.capture:2: capture without its last line: cut off; accepted: a whole one, from quern-capture 1 to end COUNT");
-  EXPECT_EQ(ErrorOf("end 1\n", "end 1\nend 1\n"), "x.capture:4: line behind the end of a capture: end 1; accepted: nothing behind end");
+  EXPECT_EQ(ErrorOf("end 1", "end 2"),
+            "x.capture:3: number of jobs of a capture: 2; accepted: 1, as many as there are");
+  EXPECT_EQ(
+      ErrorOf("end 1\n", ""),
+      "x.capture:2: capture without its last line: cut off; accepted: a whole one, from quern-capture 1 to end COUNT");
+  EXPECT_EQ(ErrorOf("end 1\n", "end 1\nend 1\n"),
+            "x.capture:4: line behind the end of a capture: end 1; accepted: nothing behind end");
 }
 
-// ---- folders ---------------------------------------------------------------------------------------------------------
+// ---- folders
+// ---------------------------------------------------------------------------------------------------------
 
 TEST(ReadCaptures, PutsAlikeJobsOfAllFilesTogetherTheDearestFirst) {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "quern_captures";
   std::filesystem::remove_all(folder);
-  EXPECT_EQ(ReadCaptures(folder).status().message(), "cannot read folder of captures: " + folder.string() +
-                                                         " (No such file or directory); accepted: a folder that processes with "
-                                                         "QUERN_CAPTURE have filled");
-  std::filesystem::create_directories(folder);
   EXPECT_EQ(ReadCaptures(folder).status().message(),
-            "no captured jobs: " + folder.string() + "; accepted: a folder that processes with QUERN_CAPTURE have filled");
+            "cannot read folder of captures: " + folder.string() +
+                " (No such file or directory); accepted: a folder that processes with "
+                "QUERN_CAPTURE have filled");
+  std::filesystem::create_directories(folder);
+  EXPECT_EQ(
+      ReadCaptures(folder).status().message(),
+      "no captured jobs: " + folder.string() + "; accepted: a folder that processes with QUERN_CAPTURE have filled");
   CaptureLog first, second;
   CapturedJob cheap = SomeJob();
   cheap.spec = "aggregate keys=i64 aggs=count_star";
@@ -308,7 +324,8 @@ TEST(ReadCaptures, PutsAlikeJobsOfAllFilesTogetherTheDearestFirst) {
                 ":1: capture without its last line: cut off; accepted: a whole one, from quern-capture 1 to end COUNT");
 }
 
-// ---- replays ---------------------------------------------------------------------------------------------------------
+// ---- replays
+// ---------------------------------------------------------------------------------------------------------
 
 TEST(Replay, TunesTheLoopsOfAJobAtItsSizes) {
   CapturedJob job = SomeJob();

@@ -55,7 +55,8 @@ TEST(Mca, EachLoopHasItsOwnBlocksAlone) {
   ASSERT_EQ(loops.size(), 2u);
   EXPECT_EQ(loops[0].name, "quern_join_compare.BB4_1");
   EXPECT_EQ(loops[0].depth, 1);
-  EXPECT_EQ(loops[0].instructions, (Lines{"\tincl\t%ecx", "\tmovl\t%ecx, %edx", "\tcmpl\t%r9d, %ecx", "\tjb\t.LBB4_5"}));
+  EXPECT_EQ(loops[0].instructions,
+            (Lines{"\tincl\t%ecx", "\tmovl\t%ecx, %edx", "\tcmpl\t%r9d, %ecx", "\tjb\t.LBB4_5"}));
   EXPECT_EQ(loops[1].name, "quern_join_compare.BB4_2");
   EXPECT_EQ(loops[1].depth, 2);
   EXPECT_EQ(loops[1].instructions, (Lines{"\tcmpb\t%al, %bl", "\tjne\t.LBB4_2"}));

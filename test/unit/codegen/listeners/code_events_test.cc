@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What profilers and debuggers are told of a kernel: names, files that are not to be trusted, and objects that are none.
+// What profilers and debuggers are told of a kernel: names, files that are not to be trusted, and objects that are
+// none.
 #include <elf.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -46,7 +47,8 @@ TEST(FrameName, IsTheSymbolAndTheSpec) {
 }
 
 TEST(FrameName, IsOneLine) {
-  EXPECT_EQ(FrameName("quern_filter_mask", "filter utf8 = 'a\nb\x01\x7f'"), "quern_filter_mask [filter utf8 = 'a b  ']");
+  EXPECT_EQ(FrameName("quern_filter_mask", "filter utf8 = 'a\nb\x01\x7f'"),
+            "quern_filter_mask [filter utf8 = 'a b  ']");
 }
 
 TEST(FrameName, LongSpecsAreCut) {
@@ -98,8 +100,8 @@ class Announcements : public testing::Test {
   }
   void ExpectOneWarning(const std::string& path, const std::string& problem) const {
     ASSERT_EQ(warnings.size(), 1u);
-    EXPECT_EQ(warnings[0],
-              "cannot tell profilers of kernels: " + path + ": " + problem + "; accepted: a file of this user's that can be written");
+    EXPECT_EQ(warnings[0], "cannot tell profilers of kernels: " + path + ": " + problem +
+                               "; accepted: a file of this user's that can be written");
   }
 
   std::filesystem::path folder;
@@ -124,7 +126,8 @@ TEST_F(Announcements, PerfMapIsALinePerFunctionAndIsAddedTo) {
   const std::string path = Path("perf-", ".map");
   std::ofstream(path) << "1000 10 another_jit\n";
   const std::string code = "0123456789abcdef";
-  const NamedFunction first = Function("f [spec one]", code), second = Function("g [spec one]", code), third = Function("f [spec 2]", code);
+  const NamedFunction first = Function("f [spec one]", code), second = Function("g [spec one]", code),
+                      third = Function("f [spec 2]", code);
   const auto map = MakePerfMap(Folder());
   EXPECT_EQ(map->Announce({}, {first, second}), nullptr);
   map->Announce({}, {third});
@@ -210,7 +213,8 @@ TEST_F(Announcements, AJitDumpBeginsAnew) {
 TEST_F(Announcements, NoCollector) {
   EXPECT_EQ(MakeVtune("/none.so")->Announce({}, {}), nullptr);
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_EQ(warnings[0], "cannot tell VTune of kernels: cannot load /none.so; accepted: INTEL_JIT_PROFILER64 as vtune sets it");
+  EXPECT_EQ(warnings[0],
+            "cannot tell VTune of kernels: cannot load /none.so; accepted: INTEL_JIT_PROFILER64 as vtune sets it");
 }
 
 // ---- objects ----
@@ -301,7 +305,8 @@ TEST(GdbRegistration, ObjectsAreListedWhileTheyAreLoaded) {
 TEST_F(Announcements, ThreadsAnnounceAtOnce) {
   constexpr size_t kThreads = 4, kRounds = 200;
   const std::string object = SmallObject(), code = "the code of a function";
-  const std::unique_ptr<CodeListener> listeners[] = {MakeGdbRegistration(), MakePerfMap(Folder()), MakeJitDump(Folder())};
+  const std::unique_ptr<CodeListener> listeners[] = {MakeGdbRegistration(), MakePerfMap(Folder()),
+                                                     MakeJitDump(Folder())};
   const NamedFunction function = Function("f [spec]", code);
   std::vector<std::thread> threads;
   for (size_t t = 0; t < kThreads; ++t) {

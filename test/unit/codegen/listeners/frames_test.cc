@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A profiler that stops a thread anywhere in a kernel finds its way to the kernel's caller by frame pointers alone. Here the processor
-// stops it after every single instruction, and a signal handler goes the profiler's way.
+// A profiler that stops a thread anywhere in a kernel finds its way to the kernel's caller by frame pointers alone.
+// Here the processor stops it after every single instruction, and a signal handler goes the profiler's way.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <ucontext.h>
@@ -60,10 +60,12 @@ void OnStep(int, siginfo_t*, void* context) {
 
 // The trap flag: a signal after each instruction. Below the red zone, which may be in use.
 inline void SetTrapFlag() {
-  asm volatile("leaq -128(%%rsp), %%rsp; pushfq; orq $0x100, (%%rsp); popfq; leaq 128(%%rsp), %%rsp" ::: "cc", "memory");
+  asm volatile("leaq -128(%%rsp), %%rsp; pushfq; orq $0x100, (%%rsp); popfq; leaq 128(%%rsp), %%rsp" ::
+                   : "cc", "memory");
 }
 inline void ClearTrapFlag() {
-  asm volatile("leaq -128(%%rsp), %%rsp; pushfq; andq $~0x100, (%%rsp); popfq; leaq 128(%%rsp), %%rsp" ::: "cc", "memory");
+  asm volatile("leaq -128(%%rsp), %%rsp; pushfq; andq $~0x100, (%%rsp); popfq; leaq 128(%%rsp), %%rsp" ::
+                   : "cc", "memory");
 }
 
 QuernJoinEntryPoints watched_join;
@@ -101,7 +103,8 @@ QuernJoinEntryPoints Watch(const Kernel& kernel) {
   return stepped;
 }
 
-__attribute__((noinline)) Pairs BuildAndProbe(const std::shared_ptr<HashJoin>& join, const BatchView& build, const BatchView& probe) {
+__attribute__((noinline)) Pairs BuildAndProbe(const std::shared_ptr<HashJoin>& join, const BatchView& build,
+                                              const BatchView& probe) {
   steps->outer_frame = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
   struct sigaction action = {}, before = {};
   action.sa_sigaction = OnStep;
@@ -126,13 +129,15 @@ TEST(Frames, EveryInstructionOfAKernelHasAWayToItsCaller) {
   const QuernJoinEntryPoints stepped = Watch(*compiled->kernel);
   const std::vector<int64_t> build = {1, 2, 3, 3, 5, 8, 13}, probe = {3, 4, 13, 1, 21, 3};
   const std::vector<int64_t> build_rows = RowNumbers(build.size()), probe_rows = RowNumbers(probe.size());
-  const auto join = std::make_shared<HashJoin>(compiled->kernel->descriptor, stepped, compiled->kernel, std::make_shared<MemoryBudget>(),
-                                               MakeJoinOptions(compiled->kernel->plan));
+  const auto join =
+      std::make_shared<HashJoin>(compiled->kernel->descriptor, stepped, compiled->kernel,
+                                 std::make_shared<MemoryBudget>(), MakeJoinOptions(compiled->kernel->plan));
   const Pairs pairs = BuildAndProbe(join, Batch(build, build_rows), Batch(probe, probe_rows));
   EXPECT_EQ(pairs, NestedLoops(build, probe));
   EXPECT_GT(watched.in_kernel, 200u);
   EXPECT_EQ(watched.reached, watched.in_kernel);
-  // All but the few instructions before the frame is made and after it is gone: there a profiler misses one caller, no more.
+  // All but the few instructions before the frame is made and after it is gone: there a profiler misses one caller, no
+  // more.
   EXPECT_GT(watched.own_frame, watched.in_kernel * 8 / 10) << watched.own_frame << " of " << watched.in_kernel;
 }
 

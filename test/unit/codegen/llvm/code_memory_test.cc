@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages for code: who gets which, what may be done to them when, how many mappings they are, and what happens when there are no more.
+// Pages for code: who gets which, what may be done to them when, how many mappings they are, and what happens when
+// there are no more.
 #include "codegen/llvm/code_memory.h"
 
 #include <gtest/gtest.h>
@@ -88,7 +89,8 @@ TEST(CodeMemory, FreedPagesAreTheNextOnesToBeTaken) {
   EXPECT_GT(too_long.address(), c.address());
   const CodePages fits = Committed(&memory, kPage, 5);
   EXPECT_EQ(fits.address(), hole);
-  for (const auto& [pages, number] : {std::pair{&a, 1}, {&c, 3}, {&too_long, 4}, {&fits, 5}}) EXPECT_EQ(Call(*pages), number);
+  for (const auto& [pages, number] : {std::pair{&a, 1}, {&c, 3}, {&too_long, 4}, {&fits, 5}})
+    EXPECT_EQ(Call(*pages), number);
 }
 
 TEST(CodeMemory, MovedPagesAreFreedOnce) {
@@ -162,8 +164,8 @@ TEST(CodeMemory, AKernelThatIsLongerThanASlabGetsOneOfItsOwn) {
   EXPECT_EQ(Call(small), 1);
 }
 
-// Kernels of 1 to 9 pages come and go; what was written stays, no two overlap, and free pages are found again: a slab is enough for two
-// thirds of a slab, whatever came before.
+// Kernels of 1 to 9 pages come and go; what was written stays, no two overlap, and free pages are found again: a slab
+// is enough for two thirds of a slab, whatever came before.
 TEST(CodeMemory, RandomKernelsComeAndGo) {
   const uint32_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -224,8 +226,8 @@ TEST(CodeMemory, ThreadsShareItAndNothingIsEverWritableAndExecutable) {
 
 TEST(CodeMemory, BeyondItsLimitItSaysSoAndGoesOn) {
   CodeMemory memory(4 * kPage, 8 * kPage);
-  const absl::Status out =
-      absl::ResourceExhaustedError("out of code memory: " + std::to_string(5 * kPage) + " bytes; accepted: what the system has free");
+  const absl::Status out = absl::ResourceExhaustedError("out of code memory: " + std::to_string(5 * kPage) +
+                                                        " bytes; accepted: what the system has free");
   CodePages a = Committed(&memory, 4 * kPage, 1);
   EXPECT_EQ(memory.Reserve(5 * kPage).status(), out);
   const CodePages b = Committed(&memory, 3 * kPage, 2);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loaded code: never writable and executable at once, gone when its last user is gone, and able to call nothing outside the allow-list.
+// Loaded code: never writable and executable at once, gone when its last user is gone, and able to call nothing outside
+// the allow-list.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -56,8 +57,8 @@ TEST(Jit, AJoinKeepsItsCode) {
 TEST(Jit, EveryAllowedCallHasANameOfItsKind) {
   for (const RuntimeCall& call : AllRuntimeCalls()) {
     const std::string name = call.name;
-    EXPECT_TRUE(name.rfind("quern_rt_", 0) == 0 || name == "memcpy" || name == "memmove" || name == "memset" || name == "memcmp" ||
-                name == "bcmp")
+    EXPECT_TRUE(name.rfind("quern_rt_", 0) == 0 || name == "memcpy" || name == "memmove" || name == "memset" ||
+                name == "memcmp" || name == "bcmp")
         << name;
     EXPECT_NE(call.address, nullptr);
   }
@@ -70,7 +71,8 @@ std::string MessageOf(const std::string& object, const std::vector<std::string>&
 
 TEST(Jit, AnObjectIsLoadedAsOftenAsOneLikes) {
   const test::KernelObject object = test::MakeKernelObject("join.inner keys=i64");
-  const auto first = LoadObject(object.bytes, object.symbols, "first"), second = LoadObject(object.bytes, object.symbols, "second");
+  const auto first = LoadObject(object.bytes, object.symbols, "first"),
+             second = LoadObject(object.bytes, object.symbols, "second");
   ASSERT_TRUE(first.ok() && second.ok());
   ASSERT_EQ(first->addresses.size(), object.symbols.size());
   EXPECT_NE(first->addresses[0], second->addresses[0]);
@@ -82,9 +84,11 @@ TEST(Jit, AnObjectIsLoadedAsOftenAsOneLikes) {
 
 TEST(Jit, WhatIsNoKernelsObjectIsAnError) {
   const test::KernelObject object = test::MakeKernelObject("join.inner keys=i64");
-  EXPECT_EQ(MessageOf("hello", object.symbols), "cannot load code: Unsupported file format; accepted: a kernel's object");
+  EXPECT_EQ(MessageOf("hello", object.symbols),
+            "cannot load code: Unsupported file format; accepted: a kernel's object");
   EXPECT_EQ(MessageOf("", object.symbols), "cannot load code: Unsupported file format; accepted: a kernel's object");
-  EXPECT_EQ(MessageOf(object.bytes, {"quern_join_probe"}), "cannot load code: it has no quern_join_probe; accepted: a kernel's object");
+  EXPECT_EQ(MessageOf(object.bytes, {"quern_join_probe"}),
+            "cannot load code: it has no quern_join_probe; accepted: a kernel's object");
   for (size_t length = 0; length < object.bytes.size(); ++length)
     EXPECT_FALSE(LoadObject(object.bytes.substr(0, length), object.symbols, "").ok()) << length;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lists of passes: every row can be turned round, LLVM's own lists can be asked for, and what is compiled grows linearly with the keys,
-// in instructions, which do not depend on who else uses the machine.
+// The lists of passes: every row can be turned round, LLVM's own lists can be asked for, and what is compiled grows
+// linearly with the keys, in instructions, which do not depend on who else uses the machine.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -61,8 +61,9 @@ std::string Keys(int num_keys, const std::string& flag = "") {
 }
 
 TEST(Passes, InstructionsGrowLinearlyWithTheKeys) {
-  const std::vector<std::pair<std::string, std::string>> kSpecs = {
-      {"join.inner keys=", " build=i64 probe=i64"}, {"aggregate keys=", " aggs=count_star,sum(i64)"}, {"sort keys=", " payload=i64"}};
+  const std::vector<std::pair<std::string, std::string>> kSpecs = {{"join.inner keys=", " build=i64 probe=i64"},
+                                                                   {"aggregate keys=", " aggs=count_star,sum(i64)"},
+                                                                   {"sort keys=", " payload=i64"}};
   for (const auto& [begin, end] : kSpecs) {
     const std::string flag = begin == "sort keys=" ? ":out" : "";
     const unsigned four = CountOptimised(begin + Keys(4, flag) + end).instructions;

@@ -31,8 +31,9 @@ MachineFacts SomeFacts() {
   MachineFacts facts;
   facts.signature = ASignature();
   facts.features = "avx2 bmi2";
-  facts.memory = {
-      {32768, false, 1.25, 0.5, 8, 0.625, 0}, {32768, true, 1.25, 0.5, 8, 0.625, 0}, {1 << 28, true, 98.5, 5.25, 64, 9.875, 16}};
+  facts.memory = {{32768, false, 1.25, 0.5, 8, 0.625, 0},
+                  {32768, true, 1.25, 0.5, 8, 0.625, 0},
+                  {1 << 28, true, 98.5, 5.25, 64, 9.875, 16}};
   facts.l1_bytes = 32768;
   facts.l2_bytes = 1 << 20;
   facts.l3_bytes = 16 << 20;
@@ -52,13 +53,15 @@ MachineFacts SomeFacts() {
 // ---- signature -------------------------------------------------------------------------------------------------
 
 constexpr const char* kSignatureForm =
-    "; accepted: cpu_name=.. cpu=.. microcode=.. hypervisor=.. l2_bytes=.. l3_bytes=.. huge_pages=.. cores=.., each once, texts in quotes "
+    "; accepted: cpu_name=.. cpu=.. microcode=.. hypervisor=.. l2_bytes=.. l3_bytes=.. huge_pages=.. cores=.., each "
+    "once, texts in quotes "
     "where they have blanks";
 
 TEST(MachineSignature, ItsTextIsOneLineOfWords) {
-  EXPECT_EQ(PrintSignature(ASignature()),
-            "cpu_name=\"AMD EPYC 9R45\" cpu=znver5 microcode=0xb10101f hypervisor=kvm l2_bytes=1048576 l3_bytes=33554432 "
-            "huge_pages=madvise cores=2");
+  EXPECT_EQ(
+      PrintSignature(ASignature()),
+      "cpu_name=\"AMD EPYC 9R45\" cpu=znver5 microcode=0xb10101f hypervisor=kvm l2_bytes=1048576 l3_bytes=33554432 "
+      "huge_pages=madvise cores=2");
   EXPECT_EQ(PrintSignature(MachineSignature()),
             "cpu_name=\"\" cpu=\"\" microcode=\"\" hypervisor=\"\" l2_bytes=0 l3_bytes=0 huge_pages=\"\" cores=0");
 }
@@ -80,11 +83,13 @@ TEST(MachineSignature, WhatIsNoneIsRefusedWithTheWord) {
   EXPECT_EQ(error(good + " color=red"), "bad field of a machine's signature: color=red" + std::string(kSignatureForm));
   EXPECT_EQ(error(good + " cores=2"), "bad field of a machine's signature: cores=2" + std::string(kSignatureForm));
   EXPECT_EQ(error("cores=two"), "bad field of a machine's signature: cores=two" + std::string(kSignatureForm));
-  EXPECT_EQ(error("cores=99999999999"), "bad field of a machine's signature: cores=99999999999" + std::string(kSignatureForm));
+  EXPECT_EQ(error("cores=99999999999"),
+            "bad field of a machine's signature: cores=99999999999" + std::string(kSignatureForm));
   EXPECT_EQ(error("cpu_name=\"AMD"), "bad field of a machine's signature: cpu_name=" + std::string(kSignatureForm));
   EXPECT_EQ(error("cpu=znver5"), "incomplete signature of a machine: cpu=znver5" + std::string(kSignatureForm));
   EXPECT_EQ(error(""), "incomplete signature of a machine: \"\"" + std::string(kSignatureForm));
-  for (size_t length = 0; length + 1 < good.size(); ++length) EXPECT_FALSE(ParseSignature(good.substr(0, length)).ok()) << length;
+  for (size_t length = 0; length + 1 < good.size(); ++length)
+    EXPECT_FALSE(ParseSignature(good.substr(0, length)).ok()) << length;
 }
 
 TEST(MachineSignature, TheHostIsTheSameAtEveryCall) {
@@ -103,24 +108,27 @@ TEST(MachineSignature, OnlyWhatMattersToTuningIsADifference) {
   EXPECT_EQ(SignatureDifference(other, ASignature()), "cpu znver4 here, znver5 in the profile");
   other.l3_bytes = 1 << 20;
   other.hypervisor = "";
-  EXPECT_EQ(
-      SignatureDifference(other, ASignature()),
-      "cpu znver4 here, znver5 in the profile; hypervisor \"\" here, kvm in the profile; l3_bytes 1048576 here, 33554432 in the profile");
+  EXPECT_EQ(SignatureDifference(other, ASignature()),
+            "cpu znver4 here, znver5 in the profile; hypervisor \"\" here, kvm in the profile; l3_bytes 1048576 here, "
+            "33554432 in the profile");
 }
 
 // ---- lines of a profile ----------------------------------------------------------------------------------------
 
 TEST(MachineFacts, LinesSayWhatWasMeasured) {
   EXPECT_EQ(FactLines(SomeFacts()),
-            (std::vector<std::string>{
-                "fact memory bytes=32768 huge_pages=0 latency_ns=1.250 read_ns=0.500 read_misses=8 write_ns=0.625 write_misses=0",
-                "fact memory bytes=32768 huge_pages=1 latency_ns=1.250 read_ns=0.500 read_misses=8 write_ns=0.625 write_misses=0",
-                "fact memory bytes=268435456 huge_pages=1 latency_ns=98.500 read_ns=5.250 read_misses=64 write_ns=9.875 write_misses=16",
-                "fact caches l1_bytes=32768 l2_bytes=1048576 l3_bytes=16777216",
-                "fact sequential read_gb_s=12.500 write_gb_s=8.250 copy_gb_s=6.125",
-                "fact stores zero_fill_gb_s=10.000 one_fill_gb_s=8.000 alternating_fill_gb_s=8.500 alternating_control_gb_s=8.375 "
-                "ones_over_zeros_gb_s=8.125 zero_stores_are_cheaper=1",
-                "fact measuring seconds=2.875"}));
+            (std::vector<std::string>{"fact memory bytes=32768 huge_pages=0 latency_ns=1.250 read_ns=0.500 "
+                                      "read_misses=8 write_ns=0.625 write_misses=0",
+                                      "fact memory bytes=32768 huge_pages=1 latency_ns=1.250 read_ns=0.500 "
+                                      "read_misses=8 write_ns=0.625 write_misses=0",
+                                      "fact memory bytes=268435456 huge_pages=1 latency_ns=98.500 read_ns=5.250 "
+                                      "read_misses=64 write_ns=9.875 write_misses=16",
+                                      "fact caches l1_bytes=32768 l2_bytes=1048576 l3_bytes=16777216",
+                                      "fact sequential read_gb_s=12.500 write_gb_s=8.250 copy_gb_s=6.125",
+                                      "fact stores zero_fill_gb_s=10.000 one_fill_gb_s=8.000 "
+                                      "alternating_fill_gb_s=8.500 alternating_control_gb_s=8.375 "
+                                      "ones_over_zeros_gb_s=8.125 zero_stores_are_cheaper=1",
+                                      "fact measuring seconds=2.875"}));
 }
 
 TEST(MachineFacts, LinesParseBack) {
@@ -140,17 +148,22 @@ TEST(MachineFacts, ABadLineIsRefusedWithItsWord) {
     MachineFacts facts = SomeFacts();
     return Message(ParseFactLine(line, &facts));
   };
-  const std::string names = "; accepted: fact NAME FIELD=.. with NAME one of memory, caches, sequential, stores, measuring";
+  const std::string names =
+      "; accepted: fact NAME FIELD=.. with NAME one of memory, caches, sequential, stores, measuring";
   EXPECT_EQ(error("fact weather sunny=1"), "unknown fact: fact weather sunny=1" + names);
   EXPECT_EQ(error(""), "unknown fact: \"\"" + names);
   EXPECT_EQ(error("memory bytes=1"), "unknown fact: memory bytes=1" + names);
-  const std::string caches = "; accepted: l1_bytes=.. l2_bytes=.. l3_bytes=.. in this order, numbers from 0 to 1e9, flags 0 or 1";
+  const std::string caches =
+      "; accepted: l1_bytes=.. l2_bytes=.. l3_bytes=.. in this order, numbers from 0 to 1e9, flags 0 or 1";
   EXPECT_EQ(error("fact caches l1_bytes=1 l2_bytes=-2 l3_bytes=3"), "bad field of fact caches: l2_bytes=-2" + caches);
   EXPECT_EQ(error("fact caches l1_bytes=1 l2_bytes=2"), "bad field of fact caches: \"\"" + caches);
-  EXPECT_EQ(error("fact caches l1_bytes=1 l2_bytes=2 l3_bytes=3 l4_bytes=4"), "bad field of fact caches: l4_bytes=4" + caches);
-  for (const char* bad : {"seconds=", "seconds=nan", "seconds=inf", "seconds=-1", "seconds=1e300", "seconds=1x", "second=1"}) {
-    EXPECT_EQ(error("fact measuring " + std::string(bad)), "bad field of fact measuring: " + std::string(bad) +
-                                                               "; accepted: seconds=.. in this order, numbers from 0 to 1e9, flags 0 or 1");
+  EXPECT_EQ(error("fact caches l1_bytes=1 l2_bytes=2 l3_bytes=3 l4_bytes=4"),
+            "bad field of fact caches: l4_bytes=4" + caches);
+  for (const char* bad :
+       {"seconds=", "seconds=nan", "seconds=inf", "seconds=-1", "seconds=1e300", "seconds=1x", "second=1"}) {
+    EXPECT_EQ(error("fact measuring " + std::string(bad)),
+              "bad field of fact measuring: " + std::string(bad) +
+                  "; accepted: seconds=.. in this order, numbers from 0 to 1e9, flags 0 or 1");
   }
   EXPECT_EQ(error(FactLines(SomeFacts())[1]),
             "fact given twice: memory bytes=32768 huge_pages=1; accepted: each size once with and once without");
@@ -165,14 +178,15 @@ TEST(MachineFacts, ARefusedLineChangesNoSizes) {
 // ---- for people ------------------------------------------------------------------------------------------------
 
 TEST(MachineFacts, PeopleAreTold) {
-  EXPECT_EQ(PrintFacts(SomeFacts()), R"(machine     AMD EPYC 9R45 (znver5), microcode 0xb10101f, hypervisor kvm, 2 cores, huge pages madvise
+  EXPECT_EQ(PrintFacts(SomeFacts()),
+            R"(machine     AMD EPYC 9R45 (znver5), microcode 0xb10101f, hypervisor kvm, 2 cores, huge pages madvise
 features    avx2 bmi2
 signature   cpu_name="AMD EPYC 9R45" cpu=znver5 microcode=0xb10101f hypervisor=kvm l2_bytes=1048576 l3_bytes=33554432 )"
-                                     R"(huge_pages=madvise cores=2
+            R"(huge_pages=madvise cores=2
 caches      L1 32 KiB, L2 1 MiB, L3 16 MiB measured; L2 1 MiB, L3 32 MiB reported
 sequential  read 12.5 GB/s, write 8.2, copy 6.1
 stores      zeros over zeros 10.0 GB/s, ones over ones 8.0, lines of zeros and ones 8.5, of ones and twos 8.4, )"
-                                     R"(ones over zeros 8.1: zeros are cheaper
+            R"(ones over zeros 8.1: zeros are cheaper
 
 ns of a random line     small pages                            huge pages
       size    latency          read         write    latency          read         write
@@ -187,13 +201,14 @@ TEST(MachineFacts, JsonHasWhatTheLinesHave) {
   MachineFacts facts = SomeFacts();
   facts.memory.resize(1);
   facts.signature.cpu_name = "a \"b\\";
-  EXPECT_EQ(FactsJson(facts),
-            R"({"signature":{"cpu_name":"a \"b\\","cpu":"znver5","microcode":"0xb10101f","hypervisor":"kvm","cores":2,"l2_bytes":1048576,)"
-            R"("l3_bytes":33554432,"huge_pages":"madvise"},"features":"avx2 bmi2","memory":[{"bytes":32768,"huge_pages":false,)"
-            R"("latency_ns":1.250,"read_ns":0.500,"read_misses":8,"write_ns":0.625,"write_misses":0}],"caches":{"l1_bytes":32768,)"
-            R"("l2_bytes":1048576,"l3_bytes":16777216},"sequential":{"read_gb_s":12.500,"write_gb_s":8.250,"copy_gb_s":6.125},)"
-            R"("stores":{"zero_fill_gb_s":10.000,"one_fill_gb_s":8.000,"alternating_fill_gb_s":8.500,"alternating_control_gb_s":8.375,)"
-            R"("ones_over_zeros_gb_s":8.125,"zero_stores_are_cheaper":true},"measuring":{"seconds":2.875}})");
+  EXPECT_EQ(
+      FactsJson(facts),
+      R"({"signature":{"cpu_name":"a \"b\\","cpu":"znver5","microcode":"0xb10101f","hypervisor":"kvm","cores":2,"l2_bytes":1048576,)"
+      R"("l3_bytes":33554432,"huge_pages":"madvise"},"features":"avx2 bmi2","memory":[{"bytes":32768,"huge_pages":false,)"
+      R"("latency_ns":1.250,"read_ns":0.500,"read_misses":8,"write_ns":0.625,"write_misses":0}],"caches":{"l1_bytes":32768,)"
+      R"("l2_bytes":1048576,"l3_bytes":16777216},"sequential":{"read_gb_s":12.500,"write_gb_s":8.250,"copy_gb_s":6.125},)"
+      R"("stores":{"zero_fill_gb_s":10.000,"one_fill_gb_s":8.000,"alternating_fill_gb_s":8.500,"alternating_control_gb_s":8.375,)"
+      R"("ones_over_zeros_gb_s":8.125,"zero_stores_are_cheaper":true},"measuring":{"seconds":2.875}})");
 }
 
 // ---- caches ----------------------------------------------------------------------------------------------------
@@ -242,7 +257,8 @@ TEST(MachineFacts, AModelIsWhatWasMeasured) {
   EXPECT_EQ(model.l3_bytes, uint64_t{16} << 20);
   EXPECT_EQ(model.latency_ns[0], 1.25);
   EXPECT_EQ(model.line_ns[0], 0.5);
-  for (uint32_t size_class = 28; size_class <= kLargestSizeClass; ++size_class) {  // as far beyond the caches as one gets
+  for (uint32_t size_class = 28; size_class <= kLargestSizeClass;
+       ++size_class) {  // as far beyond the caches as one gets
     EXPECT_EQ(model.latency_ns[size_class - kSmallestSizeClass], 98.5);
     EXPECT_EQ(model.line_ns[size_class - kSmallestSizeClass], 5.25);
   }
@@ -291,9 +307,9 @@ TEST(MachineFacts, WhatIsMeasuredIsPlausible) {
   // Many lines under way are not slower than one: noise of other processes put aside.
   EXPECT_LT(facts->memory.back().read_ns, 2 * facts->memory.back().latency_ns);
   EXPECT_GT(2 * facts->memory.back().latency_ns, facts->memory.front().latency_ns);
-  for (const double gb_s :
-       {facts->sequential_read_gb_s, facts->sequential_write_gb_s, facts->sequential_copy_gb_s, facts->zero_fill_gb_s, facts->one_fill_gb_s,
-        facts->alternating_fill_gb_s, facts->alternating_control_gb_s, facts->ones_over_zeros_gb_s})
+  for (const double gb_s : {facts->sequential_read_gb_s, facts->sequential_write_gb_s, facts->sequential_copy_gb_s,
+                            facts->zero_fill_gb_s, facts->one_fill_gb_s, facts->alternating_fill_gb_s,
+                            facts->alternating_control_gb_s, facts->ones_over_zeros_gb_s})
     EXPECT_GT(gb_s, 0);
 }
 

@@ -14,7 +14,8 @@ namespace {
 std::string Error(const absl::StatusOr<Machine>& machine) { return std::string(machine.status().message()); }
 
 constexpr const char* kAccepted =
-    "; accepted: native, an x86-64 CPU from x86-64-v2 up (x86-64-v3, znver4, ..), aarch64:CPU (aarch64:neoverse-n1, ..)";
+    "; accepted: native, an x86-64 CPU from x86-64-v2 up (x86-64-v3, znver4, ..), aarch64:CPU (aarch64:neoverse-n1, "
+    "..)";
 
 // First in this file, before anything has looked at LLVM's targets: those of both architectures are asked for at once.
 TEST(Machine, AnyThreadMayAskFirst) {
@@ -69,7 +70,8 @@ TEST(Machine, TextThatIsNoMachineIsRefused) {
   constexpr const char* kForm = "; accepted: machine ARCH cpu=.. l2_bytes=.. l3_bytes=.. features=..";
   EXPECT_EQ(Error(ParseMachine("")), std::string("bad machine: \"\"") + kForm);
   EXPECT_EQ(Error(ParseMachine("machine")), std::string("bad machine: machine") + kForm);
-  EXPECT_EQ(Error(ParseMachine("machine x86-64 l2_bytes=1M")), std::string("bad field of a machine: l2_bytes=1M") + kForm);
+  EXPECT_EQ(Error(ParseMachine("machine x86-64 l2_bytes=1M")),
+            std::string("bad field of a machine: l2_bytes=1M") + kForm);
   EXPECT_EQ(Error(ParseMachine("machine x86-64 cores=4")), std::string("bad field of a machine: cores=4") + kForm);
 }
 

@@ -51,7 +51,8 @@ class ProfileFiles : public ::testing::Test {
   }
   ~ProfileFiles() override {
     SetProfileOfProcess(nullptr);
-    for (size_t i = 0; i < std::size(kVariables); ++i) Set(kVariables[i], before[i].has_value() ? before[i]->c_str() : nullptr);
+    for (size_t i = 0; i < std::size(kVariables); ++i)
+      Set(kVariables[i], before[i].has_value() ? before[i]->c_str() : nullptr);
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
   }
@@ -62,7 +63,8 @@ class ProfileFiles : public ::testing::Test {
   std::string Path(const std::string& name) const { return folder + "/" + name; }
   std::vector<std::string> FilesIn(const std::string& path) const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path)) names.push_back(entry.path().filename().string());
+    for (const auto& entry : std::filesystem::directory_iterator(path))
+      names.push_back(entry.path().filename().string());
     return names;
   }
 
@@ -124,7 +126,8 @@ TEST_F(ProfileFiles, WhatIsWrittenIsReadAndReplacesWhatWasThere) {
 
 TEST_F(ProfileFiles, WhatCannotBeReadOrWrittenIsSaid) {
   EXPECT_TRUE(absl::IsNotFound(ReadProfile(Path("none")).status()));
-  EXPECT_EQ(Message(ReadProfile(Path("none")).status()), "no profile: " + Path("none") + "; accepted: a file that quern tune has written");
+  EXPECT_EQ(Message(ReadProfile(Path("none")).status()),
+            "no profile: " + Path("none") + "; accepted: a file that quern tune has written");
   EXPECT_EQ(Message(ReadProfile(folder).status()),
             "cannot read profile: " + folder + " (not a file); accepted: a file that quern tune has written");
   ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);

@@ -27,7 +27,8 @@ MachineSignature Signature() {
   return signature;
 }
 
-ProfileEntry Entry(PrefetchLoop loop, KeyClass keys, uint32_t size_class, uint16_t distance, uint32_t pipeline = 1, uint32_t threads = 1) {
+ProfileEntry Entry(PrefetchLoop loop, KeyClass keys, uint32_t size_class, uint16_t distance, uint32_t pipeline = 1,
+                   uint32_t threads = 1) {
   ProfileEntry entry;
   entry.cell = {loop, keys, pipeline, size_class, threads};
   entry.setting.distance = distance;
@@ -39,7 +40,9 @@ ProfileEntry Entry(PrefetchLoop loop, KeyClass keys, uint32_t size_class, uint16
   return entry;
 }
 
-ProfileEntry Word(uint32_t size_class, uint16_t distance) { return Entry(PrefetchLoop::kProbeOpen, KeyClass::kPacked, size_class, distance); }
+ProfileEntry Word(uint32_t size_class, uint16_t distance) {
+  return Entry(PrefetchLoop::kProbeOpen, KeyClass::kPacked, size_class, distance);
+}
 
 Profile Of(const std::vector<ProfileEntry>& entries) {
   Profile profile;
@@ -55,7 +58,8 @@ std::string Error(const std::string& text) {
 
 std::string Head() { return "quern-profile 1\nmachine " + PrintSignature(Signature()) + "\n"; }
 constexpr char kEntryText[] =
-    "entry probe_open packed 2^24 pipeline=1 threads=1 setting=64/stages=1 ns=3.25 default_ns=4.5 off_ns=9 noise=0.0125\n";
+    "entry probe_open packed 2^24 pipeline=1 threads=1 setting=64/stages=1 ns=3.25 default_ns=4.5 off_ns=9 "
+    "noise=0.0125\n";
 
 // ---- text ----------------------------------------------------------------------------------------------------
 
@@ -70,9 +74,9 @@ TEST(ProfileText, ALineAnEntry) {
 ProfileEntry RandomEntry(std::mt19937_64* random) {
   const auto below = [&](uint64_t n) { return static_cast<uint32_t>((*random)() % n); };
   const auto loop = static_cast<PrefetchLoop>(below(kNumPrefetchLoops));
-  ProfileEntry entry =
-      Entry(loop, static_cast<KeyClass>(below(3)), kSmallestSizeClass + below(kLargestSizeClass - kSmallestSizeClass + 1),
-            static_cast<uint16_t>(below(2) == 0 ? kWholeBatch : below(kMaxPrefetchDistance + 1)), 1 + below(3), 1 + below(4));
+  ProfileEntry entry = Entry(
+      loop, static_cast<KeyClass>(below(3)), kSmallestSizeClass + below(kLargestSizeClass - kSmallestSizeClass + 1),
+      static_cast<uint16_t>(below(2) == 0 ? kWholeBatch : below(kMaxPrefetchDistance + 1)), 1 + below(3), 1 + below(4));
   entry.setting.group_rows = static_cast<uint16_t>(below(64));
   entry.setting.batch_rows = static_cast<uint16_t>(below(4096));
   entry.setting.stages = static_cast<uint8_t>(1 + below(3));
@@ -109,7 +113,8 @@ TEST(ProfileText, FactsReadBackToo) {
 }
 
 TEST(ProfileText, CommentsAndForeignLineEndsSayNothing) {
-  const auto parsed = Profile::Parse("# by hand\r\n\r\n" + Head() + "  # one\n\t\n" + kEntryText + "end 1\n\n# behind\n", "p");
+  const auto parsed =
+      Profile::Parse("# by hand\r\n\r\n" + Head() + "  # one\n\t\n" + kEntryText + "end 1\n\n# behind\n", "p");
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->entries.size(), 1u);
 }
@@ -120,7 +125,8 @@ TEST(ProfileText, EveryCutIsSeen) {
   EXPECT_EQ(Error(text.substr(0, text.size() - 1)), "");  // without its last line end it is whole
   EXPECT_EQ(Error(Head() + kEntryText),
             "p:3: profile without its last line: cut off; accepted: a whole one, from quern-profile 1 to end COUNT");
-  EXPECT_EQ(Error(""), "p:1: profile without its last line: empty; accepted: a whole one, from quern-profile 1 to end COUNT");
+  EXPECT_EQ(Error(""),
+            "p:1: profile without its last line: empty; accepted: a whole one, from quern-profile 1 to end COUNT");
 }
 
 TEST(ProfileText, WrongLinesAreNamed) {
@@ -128,11 +134,15 @@ TEST(ProfileText, WrongLinesAreNamed) {
   for (const char* version : {"0", "2", "x"})
     EXPECT_EQ(Error(std::string("quern-profile ") + version + "\n"),
               std::string("p:1: version of a profile: ") + version + "; accepted: 1; quern tune makes a new one");
-  EXPECT_EQ(Error("quern-profile 1\nend 0\n"), "p:2: line before the machine of a profile: end; accepted: machine NAME=VALUE ..");
+  EXPECT_EQ(Error("quern-profile 1\nend 0\n"),
+            "p:2: line before the machine of a profile: end; accepted: machine NAME=VALUE ..");
   EXPECT_EQ(Error(Head() + "machine x\n"), "p:3: machine of a profile twice: x; accepted: one");
-  EXPECT_EQ(Error(Head() + "wisdom 1\n"), "p:3: unknown line of a profile: wisdom; accepted: machine, fact, entry, end");
-  EXPECT_EQ(Error(Head() + kEntryText + "end 2\n"), "p:4: number of entries of a profile: 2; accepted: 1, as many as there are");
-  EXPECT_EQ(Error(Head() + "end 0\n# b\nentry x\n"), "p:5: line behind the end of a profile: entry x; accepted: nothing behind end");
+  EXPECT_EQ(Error(Head() + "wisdom 1\n"),
+            "p:3: unknown line of a profile: wisdom; accepted: machine, fact, entry, end");
+  EXPECT_EQ(Error(Head() + kEntryText + "end 2\n"),
+            "p:4: number of entries of a profile: 2; accepted: 1, as many as there are");
+  EXPECT_EQ(Error(Head() + "end 0\n# b\nentry x\n"),
+            "p:5: line behind the end of a profile: entry x; accepted: nothing behind end");
   EXPECT_EQ(Error(Head() + kEntryText + kEntryText + "end 1\n"),
             "p:4: entry twice: probe_open word 2^24 pipeline=1 threads=1; accepted: each once");
   EXPECT_EQ(Error("quern-profile 1\nmachine cpu=x\n").rfind("p:2: ", 0), 0u);
@@ -146,10 +156,10 @@ std::string EntryError(const std::string& from, const std::string& to) {
 }
 
 TEST(ProfileText, WrongEntriesAreNamed) {
-  EXPECT_EQ(
-      EntryError("probe_open", "probe_closed"),
-      "p:4: unknown loop: probe_closed; accepted: build_dense, build_open, build_unchained, probe_dense, probe_open, probe_unchained, "
-      "update_dense, update_open, update_directory, gather, tie");
+  EXPECT_EQ(EntryError("probe_open", "probe_closed"),
+            "p:4: unknown loop: probe_closed; accepted: build_dense, build_open, build_unchained, probe_dense, "
+            "probe_open, probe_unchained, "
+            "update_dense, update_open, update_directory, gather, tie");
   EXPECT_EQ(EntryError("packed", "words"), "p:4: unknown key class: words; accepted: packed, fixed, string");
   for (const char* size : {"2^14", "2^32", "2^", "24", "2^24x"})
     EXPECT_EQ(EntryError("2^24", size), std::string("p:4: bad table size: ") + size + "; accepted: 2^15 to 2^31");
@@ -157,14 +167,16 @@ TEST(ProfileText, WrongEntriesAreNamed) {
   EXPECT_EQ(EntryError("pipeline=1", "pipeline=65"), "p:4: bad pipeline of an entry: 65; accepted: 1 to 64");
   EXPECT_EQ(EntryError("noise=", "noise=1 noise="), "p:4: field of an entry twice: noise; accepted: each once");
   EXPECT_EQ(EntryError("noise=", "colour="),
-            "p:4: unknown field of an entry: colour=0.0125; accepted: pipeline=, threads=, setting=, ns=, default_ns=, off_ns=, noise=");
-  EXPECT_EQ(
-      EntryError(" noise=0.0125", ""),
-      "p:4: missing field of an entry: noise; accepted: entry LOOP KEYS 2^SIZE pipeline=N threads=N setting=SETTING ns=N default_ns=N "
-      "off_ns=N noise=N");
+            "p:4: unknown field of an entry: colour=0.0125; accepted: pipeline=, threads=, setting=, ns=, default_ns=, "
+            "off_ns=, noise=");
+  EXPECT_EQ(EntryError(" noise=0.0125", ""),
+            "p:4: missing field of an entry: noise; accepted: entry LOOP KEYS 2^SIZE pipeline=N threads=N "
+            "setting=SETTING ns=N default_ns=N "
+            "off_ns=N noise=N");
   for (const char* number : {"-1", "nan", "inf", "1e999", "", "1,5", "0x1"})
     EXPECT_EQ(EntryError("3.25", number).rfind("p:4: bad ns of an entry: ", 0), 0u) << number;
-  EXPECT_EQ(EntryError("64/stages=1", "64/stages=9").rfind("p:4: bad prefetch setting: 64/stages=9; accepted: ", 0), 0u);
+  EXPECT_EQ(EntryError("64/stages=1", "64/stages=9").rfind("p:4: bad prefetch setting: 64/stages=9; accepted: ", 0),
+            0u);
 }
 
 TEST(ProfileText, NoBytesMakeItFail) {
@@ -238,8 +250,9 @@ TEST(ProfileLookUp, AMeasuredDefaultIsTheEstimate) {
 
 std::string ScheduleText(const Profile& profile, const char* estimate, std::string* origin) {
   *origin = "estimate";
-  return PrintSchedule(profile.Schedule(PrefetchLoop::kProbeOpen, KeyClass::kPacked, 1, *ParseSchedule(estimate, PrefetchHint::kT0), origin),
-                     PrefetchHint::kT0);
+  return PrintSchedule(profile.Schedule(PrefetchLoop::kProbeOpen, KeyClass::kPacked, 1,
+                                        *ParseSchedule(estimate, PrefetchHint::kT0), origin),
+                       PrefetchHint::kT0);
 }
 
 TEST(ProfileSchedule, EntriesAndEstimatesTakeTurns) {
@@ -263,10 +276,13 @@ TEST(ProfileSchedule, IsWhatALookUpOfEachSizeSays) {
     for (uint64_t n = random() % 40; n > 0; --n) entries.push_back(RandomEntry(&random));
     const Profile profile = Of(entries);
     std::string origin;
-    const PrefetchSchedule schedule = profile.Schedule(PrefetchLoop::kProbeOpen, KeyClass::kPacked, 1, estimate, &origin);
+    const PrefetchSchedule schedule =
+        profile.Schedule(PrefetchLoop::kProbeOpen, KeyClass::kPacked, 1, estimate, &origin);
     EXPECT_EQ(*ParseSchedule(PrintSchedule(schedule, PrefetchHint::kT0), PrefetchHint::kT0), schedule);
     for (uint64_t bytes = 1; bytes < uint64_t{1} << 34; bytes += bytes / 3 + 1)
-      EXPECT_EQ(schedule.For(bytes), profile.Find(Cell(SizeClassOf(bytes)), estimate.For(bytes)).setting) << bytes << "\n" << profile.Print();
+      EXPECT_EQ(schedule.For(bytes), profile.Find(Cell(SizeClassOf(bytes)), estimate.For(bytes)).setting)
+          << bytes << "\n"
+          << profile.Print();
   }
 }
 
@@ -300,7 +316,8 @@ TEST(Estimate, OfBelievedMemoryGoesByTheCaches) {
        {std::tuple(1 << 20, 32 << 20, "0@1M,64@32M,128"), std::tuple(1280 << 10, 36 << 20, "0@1280K,64@36M,128"),
         std::tuple(256 << 10, 8 << 20, "0@256K,64@8M,128"), std::tuple(4 << 20, 4 << 20, "0@4M,128"),
         std::tuple(2 << 20, 105 << 20, "0@2M,64@105M,128")})
-    for (const PrefetchLoop loop : {PrefetchLoop::kProbeOpen, PrefetchLoop::kBuildUnchained, PrefetchLoop::kUpdateDirectory})
+    for (const PrefetchLoop loop :
+         {PrefetchLoop::kProbeOpen, PrefetchLoop::kBuildUnchained, PrefetchLoop::kUpdateDirectory})
       EXPECT_EQ(Estimate(loop, BelievedModel(With(l2, l3))), text);
   EXPECT_EQ(Estimate(PrefetchLoop::kUpdateOpen, BelievedModel(With(1 << 20, 32 << 20))), "0@8M,64@32M,128");
   EXPECT_EQ(Estimate(PrefetchLoop::kUpdateDense, BelievedModel(With(2 << 20, 4 << 20))), "0@2M,64@4M,128");
@@ -370,8 +387,9 @@ TEST(TwoProfiles, OfTwoMachinesAreNotMerged) {
   other.machine.cpu = "znver5";
   const auto merged = MergeProfiles(Of({}), other);
   EXPECT_EQ(merged.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(merged.status().message(),
-            "profiles of different machines: cpu znver4 here, znver5 in the profile; accepted: profiles of one machine");
+  EXPECT_EQ(
+      merged.status().message(),
+      "profiles of different machines: cpu znver4 here, znver5 in the profile; accepted: profiles of one machine");
 }
 
 TEST(TwoProfiles, DifferencesAreLines) {

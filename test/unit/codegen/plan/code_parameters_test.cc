@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parameters of a plan the machine code depends on: CodeParameters says so, by which kernels of different tuning share their code.
-// One too few would run wrong code, one too many would compile again what is there.
+// Which parameters of a plan the machine code depends on: CodeParameters says so, by which kernels of different tuning
+// share their code. One too few would run wrong code, one too many would compile again what is there.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,8 @@ std::vector<std::string> Words(std::string_view accepted) {
 
 std::vector<ParameterRow> Parameters() {
   return {
-#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) {#name, {std::to_string(min), "4", std::to_string(max)}},
+#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) \
+  {#name, {std::to_string(min), "4", std::to_string(max)}},
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) {#name, Words(accepted)},
 #define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) {#name, {"0", "3@1M,all/group=5/batch=7/stages=1/hint=nta"}},
 #include "codegen/plan/plan_parameters.def"
@@ -83,15 +84,16 @@ TEST(CodeParameters, OthersDoNotChangeTheObject) {
 bool ChangesAnObject(const ParameterRow& row) {
   for (const char* text : kSpecs)
     for (const std::string& value : Values(text, row, true))
-      if (test::MakeKernelObject(PlanOf(text, {{row.name, value}})).bytes != test::MakeKernelObject(PlanOf(text)).bytes) return true;
+      if (test::MakeKernelObject(PlanOf(text, {{row.name, value}})).bytes != test::MakeKernelObject(PlanOf(text)).bytes)
+        return true;
   return false;
 }
 
 TEST(CodeParameters, EachOfThemChangesAnObject) {
   uint32_t num_said = 0;
   for (const ParameterRow& row : Parameters()) {
-    const bool is_said =
-        std::any_of(std::begin(kSpecs), std::end(kSpecs), [&](const char* text) { return !Values(text, row, true).empty(); });
+    const bool is_said = std::any_of(std::begin(kSpecs), std::end(kSpecs),
+                                     [&](const char* text) { return !Values(text, row, true).empty(); });
     if (!is_said) continue;
     ++num_said;
     EXPECT_TRUE(ChangesAnObject(row)) << row.name;

@@ -51,7 +51,8 @@ constexpr OperatorRow kOperators[] = {
 
 bool IsIn(Scope scope, Scope of_operator) {
   const bool joins_or_aggregates = of_operator == kJoin || of_operator == kAggregate;
-  return scope == of_operator || scope == kAll || (scope == kBoth && joins_or_aggregates) || (scope == kStored && of_operator != kFilter);
+  return scope == of_operator || scope == kAll || (scope == kBoth && joins_or_aggregates) ||
+         (scope == kStored && of_operator != kFilter);
 }
 
 template <class Row, size_t kRows>
@@ -100,10 +101,12 @@ void ExpectBounds(const NumberRow& row, const char* spec) {
     ASSERT_TRUE(plan.ok()) << plan.status();
     ExpectParsesBack(*plan);
   }
-  std::vector<std::string> wrong = {"", "-1", "+1", "1 ", " 1", "0x1", "1.5", "x", "18446744073709551616", std::to_string(row.max + 1)};
+  std::vector<std::string> wrong = {
+      "", "-1", "+1", "1 ", " 1", "0x1", "1.5", "x", "18446744073709551616", std::to_string(row.max + 1)};
   if (row.min > 0) wrong.push_back(std::to_string(row.min - 1));
   const std::string text = "bad value of plan parameter " + std::string(row.name) + ": ";
-  for (const std::string& value : wrong) EXPECT_NE(Error({{row.name, value}}, spec).find(text), std::string::npos) << value;
+  for (const std::string& value : wrong)
+    EXPECT_NE(Error({{row.name, value}}, spec).find(text), std::string::npos) << value;
 }
 
 TEST(Plan, NumbersKeepToTheirBounds) {
@@ -118,7 +121,8 @@ void ExpectWords(const ChoiceRow& row, const char* spec) {
     ExpectParsesBack(*plan);
   }
   const std::string text = "bad value of plan parameter " + std::string(row.name) + ": ";
-  for (const std::string& word : {std::string(row.accepted) + "|", std::string("|"), std::string(""), std::string("nothing")})
+  for (const std::string& word :
+       {std::string(row.accepted) + "|", std::string("|"), std::string(""), std::string("nothing")})
     EXPECT_NE(Error({{row.name, word}}, spec).find(text), std::string::npos) << word;
 }
 
@@ -130,39 +134,48 @@ TEST(Plan, ChoicesAreTheirWordsAndNothingElse) {
 TEST(Plan, ParametersOfAnotherOperatorAreUnknown) {
   EXPECT_EQ(Error({{"group_layout", "open"}}).rfind("unknown plan parameter: group_layout; accepted: layout, ", 0), 0u);
   EXPECT_EQ(Error({{"prefetch_group", "8"}}, kOperators[1].spec),
-            "unknown plan parameter: prefetch_group; accepted: group_layout, group_load_percent, local_groups, partition_bits, "
+            "unknown plan parameter: prefetch_group; accepted: group_layout, group_load_percent, local_groups, "
+            "partition_bits, "
             "inline_group_bytes, hash, batch_size, batch_size_l2, prefetch, prefetch_update_dense, "
-            "prefetch_update_open, prefetch_update_directory, states, prefetch_input_rows, huge_pages, passes, codegen_level, toggled_pass");
+            "prefetch_update_open, prefetch_update_directory, states, prefetch_input_rows, huge_pages, passes, "
+            "codegen_level, toggled_pass");
   EXPECT_EQ(Error({{"hash", "zero"}}, kOperators[2].spec),
-            "unknown plan parameter: hash; accepted: sort_method, prefix_words, dictionary_rows, top_rows, batch_size, prefetch, prefetch_gather, "
+            "unknown plan parameter: hash; accepted: sort_method, prefix_words, dictionary_rows, top_rows, batch_size, "
+            "prefetch, prefetch_gather, "
             "prefetch_collision, huge_pages, "
             "passes, codegen_level, toggled_pass");
   for (const char* name : {"prefetch", "hash", "huge_pages", "partition_bits"})
-    EXPECT_EQ(Error({{name, "1"}}, kOperators[3].spec),
-              "unknown plan parameter: " + std::string(name) + "; accepted: batch_size, passes, codegen_level, toggled_pass");
+    EXPECT_EQ(
+        Error({{name, "1"}}, kOperators[3].spec),
+        "unknown plan parameter: " + std::string(name) + "; accepted: batch_size, passes, codegen_level, toggled_pass");
   EXPECT_EQ(Error({{"prefix_words", "3"}}).rfind("unknown plan parameter: prefix_words; accepted: layout, ", 0), 0u);
 }
 
 TEST(Plan, ErrorsNameWhatIsAccepted) {
   EXPECT_EQ(Error({{"batch_size", "0"}}), "bad value of plan parameter batch_size: 0; accepted: 1 to 4096 rows");
   EXPECT_EQ(Error({{"hash", "crc"}}), "bad value of plan parameter hash: crc; accepted: mix64, zero");
-  EXPECT_EQ(
-      Error({{"batch", "1"}}),
-      "unknown plan parameter: batch; accepted: layout, open_load_percent, partition_bits, inline_key_bytes, hash, batch_size, prefetch, "
-      "prefetch_group, pipeline, prefetch_build_dense, prefetch_build_open, prefetch_build_unchained, prefetch_probe_dense, "
-      "prefetch_probe_open, "
-      "prefetch_probe_unchained, huge_pages, passes, codegen_level, "
-      "toggled_pass");
+  EXPECT_EQ(Error({{"batch", "1"}}),
+            "unknown plan parameter: batch; accepted: layout, open_load_percent, partition_bits, inline_key_bytes, "
+            "hash, batch_size, prefetch, "
+            "prefetch_group, pipeline, prefetch_build_dense, prefetch_build_open, prefetch_build_unchained, "
+            "prefetch_probe_dense, "
+            "prefetch_probe_open, "
+            "prefetch_probe_unchained, huge_pages, passes, codegen_level, "
+            "toggled_pass");
 }
 
 TEST(Plan, ErrorsOfSortsNameWhatIsAccepted) {
   const auto error = [](const char* name, const char* value) { return Error({{name, value}}, kOperators[2].spec); };
-  EXPECT_EQ(error("sort_method", "merge"), "bad value of plan parameter sort_method: merge; accepted: radix, comparison");
+  EXPECT_EQ(error("sort_method", "merge"),
+            "bad value of plan parameter sort_method: merge; accepted: radix, comparison");
   EXPECT_EQ(error("prefix_words", "5"), "bad value of plan parameter prefix_words: 5; accepted: 1 to 4 words");
-  EXPECT_EQ(error("top_rows", "1073741825"), "bad value of plan parameter top_rows: 1073741825; accepted: 0 to 1073741824 rows");
+  EXPECT_EQ(error("top_rows", "1073741825"),
+            "bad value of plan parameter top_rows: 1073741825; accepted: 0 to 1073741824 rows");
 }
 
-TEST(Plan, TheLastOfANameCounts) { EXPECT_EQ(Plan({{"batch_size", "7"}, {"hash", "zero"}, {"batch_size", "9"}})->batch_size, 9u); }
+TEST(Plan, TheLastOfANameCounts) {
+  EXPECT_EQ(Plan({{"batch_size", "7"}, {"hash", "zero"}, {"batch_size", "9"}})->batch_size, 9u);
+}
 
 TEST(Plan, AGroupIsNoLongerThanItsBatch) {
   EXPECT_EQ(Plan({{"batch_size", "7"}})->prefetch_group, 7u);
@@ -171,7 +184,8 @@ TEST(Plan, AGroupIsNoLongerThanItsBatch) {
 }
 
 TEST(Plan, TheRuntimeIsToldWhatThePlanSays) {
-  const auto plan = Plan({{"batch_size", "8"}, {"prefetch_group", "3"}, {"prefetch", "off"}, {"hash", "zero"}, {"huge_pages", "off"}});
+  const auto plan = Plan(
+      {{"batch_size", "8"}, {"prefetch_group", "3"}, {"prefetch", "off"}, {"hash", "zero"}, {"huge_pages", "off"}});
   const auto descriptor = MakePlannedDescriptor(*plan);
   EXPECT_EQ(descriptor->get()->batch_rows, 8u);
   EXPECT_EQ(descriptor->get()->group_rows, 3u);
@@ -179,8 +193,8 @@ TEST(Plan, TheRuntimeIsToldWhatThePlanSays) {
   EXPECT_TRUE(descriptor->get()->zero_hashes);
   EXPECT_FALSE(MakeJoinOptions(*plan).huge_pages);
   EXPECT_EQ(MakeJoinOptions(*plan).layout, LayoutChoice::kAuto);
-  const JoinOptions options =
-      MakeJoinOptions(*Plan({{"layout", "open"}, {"open_load_percent", "55"}, {"partition_bits", "0"}, {"huge_pages", "on"}}));
+  const JoinOptions options = MakeJoinOptions(
+      *Plan({{"layout", "open"}, {"open_load_percent", "55"}, {"partition_bits", "0"}, {"huge_pages", "on"}}));
   EXPECT_EQ(options.layout, LayoutChoice::kOpen);
   EXPECT_EQ(options.open_load_percent, 55u);
   EXPECT_EQ(options.partition_bits, 0u);
@@ -244,7 +258,8 @@ TEST(Plan, TheRuntimeIsToldWhatASortsPlanSays) {
 
 // In whole words of a mask.
 TEST(Plan, TheRuntimeIsToldWhatAFiltersPlanSays) {
-  for (const auto& [asked, rows] : {std::pair("1", 64u), std::pair("64", 64u), std::pair("65", 128u), std::pair("4096", 4096u)})
+  for (const auto& [asked, rows] :
+       {std::pair("1", 64u), std::pair("64", 64u), std::pair("65", 128u), std::pair("4096", 4096u)})
     EXPECT_EQ(MakePlannedFilter(*Plan({{"batch_size", asked}}, kOperators[3].spec))->get()->batch_rows, rows) << asked;
 }
 
@@ -270,7 +285,8 @@ TEST(Plan, JsonHasEveryParameter) {
     const std::string json = PlanJson(*Plan({}, op.spec));
     for (const NumberRow& row : kNumbers) {
       const bool is_ours = IsIn(row.scope, op.scope);
-      EXPECT_EQ(json.find("\"" + std::string(row.name) + "\":") != std::string::npos, is_ours) << row.name << " " << json;
+      EXPECT_EQ(json.find("\"" + std::string(row.name) + "\":") != std::string::npos, is_ours)
+          << row.name << " " << json;
     }
     for (const ChoiceRow& row : RowsOf(kChoices, op.scope))
       EXPECT_NE(json.find("\"" + std::string(row.name) + "\":\""), std::string::npos) << json;
@@ -281,8 +297,10 @@ TEST(Plan, JsonHasEveryParameter) {
 TEST(Plan, TextThatIsNoPlanIsRefused) {
   const auto error = [](const char* text) { return std::string(ParsePlan(text).status().message()); };
   EXPECT_EQ(error(""), "bad plan: \"\"; accepted: plan SPEC, then NAME = VALUE lines");
-  EXPECT_EQ(error("plan join.inner keys=i64\nbatch_size 7\n"), "bad line of a plan: batch_size 7; accepted: NAME = VALUE  # comment");
-  EXPECT_EQ(error("plan join.inner keys=i64\nbatch_size = 0\n"), "bad value of plan parameter batch_size: 0; accepted: 1 to 4096 rows");
+  EXPECT_EQ(error("plan join.inner keys=i64\nbatch_size 7\n"),
+            "bad line of a plan: batch_size 7; accepted: NAME = VALUE  # comment");
+  EXPECT_EQ(error("plan join.inner keys=i64\nbatch_size = 0\n"),
+            "bad value of plan parameter batch_size: 0; accepted: 1 to 4096 rows");
   EXPECT_TRUE(ParsePlan("plan join.inner keys=i64\n\n  # a remark\nbatch_size = 7  # rows\n").ok());
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels come and go by the thousand: what is left of them is nothing, in pages, in mappings and in the heap; and nobody who runs one that
-// the cache evicts is harmed.
+// Kernels come and go by the thousand: what is left of them is nothing, in pages, in mappings and in the heap; and
+// nobody who runs one that the cache evicts is harmed.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -94,7 +94,8 @@ TEST(Churn, CompiledAndEvictedKernelsLeaveNothing) { CompileAndEvict(kSanitized 
 // A minute: churn_nightly.test.
 TEST(Churn, DISABLED_TenThousandCompiledKernelsLeaveNothing) { CompileAndEvict(10000); }
 
-// Threads join with kernels that the others' compilations evict: a join keeps its own, and in the end all pages are back.
+// Threads join with kernels that the others' compilations evict: a join keeps its own, and in the end all pages are
+// back.
 TEST(Churn, KernelsAreEvictedWhileTheyRun) {
   ClearKernelCache();
   SetKernelCacheLimit(2 * 4096);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole way from spec to kernel: which callers share a kernel, what is the same from run to run, and what is refused.
+// The whole way from spec to kernel: which callers share a kernel, what is the same from run to run, and what is
+// refused.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -33,7 +34,8 @@ std::string_view EmbeddedTemplate(const std::string& name, const std::string& ar
 // A folder of templates for one test.
 class TemplateDir {
  public:
-  explicit TemplateDir(const std::string& name) : path_(std::filesystem::temp_directory_path() / (name + "." + std::to_string(getpid()))) {
+  explicit TemplateDir(const std::string& name)
+      : path_(std::filesystem::temp_directory_path() / (name + "." + std::to_string(getpid()))) {
     std::filesystem::create_directories(path_);
   }
   ~TemplateDir() { std::filesystem::remove_all(path_); }
@@ -78,7 +80,8 @@ TEST(Compile, ParametersMakeAnotherKernelAndTheirOrderDoesNot) {
   EXPECT_EQ(tuned->kernel->plan.batch_size, 7u);
 }
 
-// A text may have line breaks; it must not be found under the name of another text with parameters, nor the other way round.
+// A text may have line breaks; it must not be found under the name of another text with parameters, nor the other way
+// round.
 TEST(Compile, NoTextIsTakenForAnotherWithParameters) {
   CompileOptions plain = With(Engine::kJit), tuned = With(Engine::kJit);
   ASSERT_TRUE(CompileText("join.inner keys=i64\nbuild=f64", plain).ok());
@@ -94,7 +97,8 @@ TEST(Compile, NoTextIsTakenForAnotherWithParameters) {
 
 TEST(Compile, WithoutTheCacheEachKernelIsItsOwn) {
   const KernelCacheStats before = GetKernelCacheStats();
-  const auto first = CompileText(kSpec, With(Engine::kJit, false)), second = CompileText(kSpec, With(Engine::kJit, false));
+  const auto first = CompileText(kSpec, With(Engine::kJit, false)),
+             second = CompileText(kSpec, With(Engine::kJit, false));
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(first->cache, CacheOutcome::kOff);
   EXPECT_NE(first->kernel, second->kernel);
@@ -123,7 +127,8 @@ TEST(Compile, EveryStageOfTheSameSpecIsTheSame) {
   for (const char* name : {"x86-64-v3", "aarch64:neoverse-n1"}) {
     const Machine machine = *MachineByName(name);
     for (const char* stage : {"spec", "plan", "layout", "template", "ir", "opt", "asm", "obj", "remarks"}) {
-      const auto first = Dump(stage, *ParseSpec(kSpec), machine, {}), second = Dump(stage, *ParseSpec(kSpec), machine, {});
+      const auto first = Dump(stage, *ParseSpec(kSpec), machine, {}),
+                 second = Dump(stage, *ParseSpec(kSpec), machine, {});
       ASSERT_TRUE(first.ok()) << stage << " " << first.status();
       EXPECT_EQ(*first, *second) << stage;
       EXPECT_FALSE(first->empty()) << stage;
@@ -136,7 +141,8 @@ TEST(Compile, UnknownStagesAreRefused) {
     const auto dump = Dump(stage, *ParseSpec("join.inner keys=i64"), *HostMachine(), {});
     const std::string shown = *stage ? stage : "\"\"";
     EXPECT_EQ(std::string(dump.status().message()),
-              "unknown stage: " + shown + "; accepted: spec, plan, layout, template, ir, opt, asm, annotated_asm, obj, remarks");
+              "unknown stage: " + shown +
+                  "; accepted: spec, plan, layout, template, ir, opt, asm, annotated_asm, obj, remarks");
   }
 }
 
@@ -153,8 +159,8 @@ TEST(Compile, ACallersMistakeIsNoReasonToFallBack) {
 TEST(Compile, WithoutTemplatesJitFailsAndAutoFallsBack) {
   CompileOptions options = With(Engine::kJit);
   options.template_dir = "/nowhere";
-  const std::string text =
-      "cannot read template: /nowhere/join." + HostMachine()->arch + ".bc; accepted: a folder with NAME.ARCH.bc for every template";
+  const std::string text = "cannot read template: /nowhere/join." + HostMachine()->arch +
+                           ".bc; accepted: a folder with NAME.ARCH.bc for every template";
   EXPECT_EQ(Error(CompileText(kSpec, options)), text);
   options.engine = Engine::kAuto;
   const auto compiled = CompileText(kSpec, options);
@@ -194,9 +200,11 @@ TEST(Compile, BrokenTemplatesAreRefused) {
 // The widest specs that there are; the text of a spec has an end, too.
 TEST(Compile, SixteenKeysAreTheMost) {
   std::string keys = "i64";
-  for (int i = 1; i < 16; ++i) keys += i % 2 == 0 ? ",i64:nullable:nullequal" : ",dictionary(i8,utf8(ascii_bin)):nullable";
+  for (int i = 1; i < 16; ++i)
+    keys += i % 2 == 0 ? ",i64:nullable:nullequal" : ",dictionary(i8,utf8(ascii_bin)):nullable";
   EXPECT_TRUE(CompileText("join.inner keys=" + keys, With(Engine::kJit)).ok());
-  EXPECT_EQ(Error(CompileText("join.inner keys=" + keys + ",i64")), "number of keys out of range: 17; accepted: 1 to 16");
+  EXPECT_EQ(Error(CompileText("join.inner keys=" + keys + ",i64")),
+            "number of keys out of range: 17; accepted: 1 to 16");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that compile, join, dump and clear the cache at the same time, and probers that share one table. Meant for ThreadSanitizer too.
+// Threads that compile, join, dump and clear the cache at the same time, and probers that share one table. Meant for
+// ThreadSanitizer too.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -58,7 +59,8 @@ TEST(Concurrency, ThreadsThatCompileTheSameSpecGetOneKernel) {
 }
 
 TEST(Concurrency, ThreadsCompileDifferentSpecsAndJoin) {
-  const char* const types[] = {"i64", "u64", "timestamp", "date64", "time64", "duration", "i64:nullable", "u64:nullable:nullequal"};
+  const char* const types[] = {"i64",    "u64",      "timestamp",    "date64",
+                               "time64", "duration", "i64:nullable", "u64:nullable:nullequal"};
   OnThreads(kThreads, [&](int i) {
     for (const Engine engine : {Engine::kJit, Engine::kGeneric}) {
       for (const char* batch_size : {"3", "1024"}) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs that start on the generic kernel and go on with the compiled one from a chosen moment on, and what comes out of them, to the bit.
+// Jobs that start on the generic kernel and go on with the compiled one from a chosen moment on, and what comes out of
+// them, to the bit.
 //
 //     SwapJob job("join.left keys=i64,utf8 build=f64", {{"batch_size", "8"}});
 //     Lines before = job.Run(kNever);       // all of it on the generic kernel
@@ -83,7 +84,8 @@ inline QuernJoinEntryPoints CountedJoin() {
 }
 inline QuernAggregateEntryPoints CountedAggregate() {
   return {
-#define QUERN_AGGREGATE_ENTRY(field, result, parameters) Counted<QuernAggregateEntryPoints, &QuernAggregateEntryPoints::field>::Call,
+#define QUERN_AGGREGATE_ENTRY(field, result, parameters) \
+  Counted<QuernAggregateEntryPoints, &QuernAggregateEntryPoints::field>::Call,
 #include "runtime/abi/aggregate_entry_points.def"
   };
 }
@@ -93,7 +95,9 @@ inline QuernSortEntryPoints CountedSort() {
 #include "runtime/abi/sort_entry_points.def"
   };
 }
-inline QuernFilterEntryPoints CountedFilter() { return {Counted<QuernFilterEntryPoints, &QuernFilterEntryPoints::mask>::Call}; }
+inline QuernFilterEntryPoints CountedFilter() {
+  return {Counted<QuernFilterEntryPoints, &QuernFilterEntryPoints::mask>::Call};
+}
 
 // What counts calls is for one thread.
 enum class Calls : uint8_t { kCounted, kNotCounted };
@@ -101,14 +105,18 @@ enum class Calls : uint8_t { kCounted, kNotCounted };
 // A tier whose compiled kernel is there from the start, and is published when a test says so.
 class TestTier : public KernelTier {
  public:
-  explicit TestTier(std::shared_ptr<const Kernel> compiled, const std::shared_ptr<RowMeter>& meter = nullptr, Calls calls = Calls::kCounted)
+  explicit TestTier(std::shared_ptr<const Kernel> compiled, const std::shared_ptr<RowMeter>& meter = nullptr,
+                    Calls calls = Calls::kCounted)
       : compiled_(std::move(compiled)) {
     const bool counts = calls == Calls::kCounted;
-    join = join_ = std::make_shared<EntrySlot<QuernJoinEntryPoints>>(counts ? CountedJoin() : GenericJoinKernel(), meter);
-    aggregate = aggregate_ =
-        std::make_shared<EntrySlot<QuernAggregateEntryPoints>>(counts ? CountedAggregate() : GenericAggregateKernel(), meter);
-    sort = sort_ = std::make_shared<EntrySlot<QuernSortEntryPoints>>(counts ? CountedSort() : GenericSortKernel(), meter);
-    filter = filter_ = std::make_shared<EntrySlot<QuernFilterEntryPoints>>(counts ? CountedFilter() : GenericFilterKernel(), meter);
+    join = join_ =
+        std::make_shared<EntrySlot<QuernJoinEntryPoints>>(counts ? CountedJoin() : GenericJoinKernel(), meter);
+    aggregate = aggregate_ = std::make_shared<EntrySlot<QuernAggregateEntryPoints>>(
+        counts ? CountedAggregate() : GenericAggregateKernel(), meter);
+    sort = sort_ =
+        std::make_shared<EntrySlot<QuernSortEntryPoints>>(counts ? CountedSort() : GenericSortKernel(), meter);
+    filter = filter_ =
+        std::make_shared<EntrySlot<QuernFilterEntryPoints>>(counts ? CountedFilter() : GenericFilterKernel(), meter);
   }
   std::shared_ptr<const Kernel> Compiled() const override { return compiled_; }
   CacheOutcome cache() const override { return CacheOutcome::kOff; }
@@ -156,7 +164,8 @@ struct BothKernels {
   }
 };
 
-// Columns with few different values, so that keys meet and rows tie; those of sums are such that their order shows in the last bits.
+// Columns with few different values, so that keys meet and rows tie; those of sums are such that their order shows in
+// the last bits.
 class SwapColumns {
  public:
   explicit SwapColumns(uint64_t seed) : maker_(seed) {}
@@ -190,8 +199,8 @@ class SwapColumns {
 };
 
 // A batch that keeps its columns.
-inline BatchView ViewOf(const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload, uint32_t num_rows, uint64_t distinct,
-                        uint64_t seed) {
+inline BatchView ViewOf(const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload, uint32_t num_rows,
+                        uint64_t distinct, uint64_t seed) {
   struct Owner {
     FilterColumns keys, payload;
     std::vector<uint32_t> selection;
@@ -229,7 +238,8 @@ inline void AddBits(const OutputBatch& out, Lines* lines) {
       const TypeId id = out.type(c).id;
       line += c == 0 ? "" : "|";
       if (id == TypeId::kF64 && !is_null) line += std::to_string(blocks::LoadAt<uint64_t>(out.column(c).values, row));
-      else if (id == TypeId::kF32 && !is_null) line += std::to_string(blocks::LoadAt<uint32_t>(out.column(c).values, row));
+      else if (id == TypeId::kF32 && !is_null)
+        line += std::to_string(blocks::LoadAt<uint32_t>(out.column(c).values, row));
       else line += CellOf(out.column(c), out.type(c), row);
     }
     lines->push_back(std::move(line));
@@ -248,8 +258,8 @@ void AddAll(const std::vector<ColumnType>& types, uint64_t capacity, Next&& next
   }
 }
 
-// One job of a spec on always the same rows. `capacity`: of the result's batches, little enough that calls end in the middle of a kernel's
-// batch.
+// One job of a spec on always the same rows. `capacity`: of the result's batches, little enough that calls end in the
+// middle of a kernel's batch.
 class SwapJob {
  public:
   SwapJob(const std::string& spec, const PlanOverrides& overrides, uint32_t num_rows = 60, uint64_t distinct = 40)
@@ -284,7 +294,8 @@ class SwapJob {
       build.push_back(residual.type);
       probe.push_back(residual.type);
     }
-    for (uint64_t seed = 0; seed < 3; ++seed) ASSERT_TRUE(join->Append(ViewOf(TypesOf(spec.keys), build, num_rows_, distinct_, seed)).ok());
+    for (uint64_t seed = 0; seed < 3; ++seed)
+      ASSERT_TRUE(join->Append(ViewOf(TypesOf(spec.keys), build, num_rows_, distinct_, seed)).ok());
     ASSERT_TRUE(join->Finalise().ok());
     JoinProber prober(join);
     const auto next = [&](OutputBatch* out) { return prober.Next(out); };
@@ -317,7 +328,8 @@ class SwapJob {
       for (size_t c = 0; c < states.num_columns(); ++c) {
         const QuernOutColumn& from = states.column(c);
         const void* const values = from.values != nullptr ? from.values : from.bytes;
-        (c < spec.keys.size() ? batch.keys : batch.payload).push_back({from.validity, values, from.offsets, &from.bytes, nullptr, 0});
+        (c < spec.keys.size() ? batch.keys : batch.payload)
+            .push_back({from.validity, values, from.offsets, &from.bytes, nullptr, 0});
       }
       ASSERT_TRUE(second->AppendStates(batch).ok());
     }
@@ -366,7 +378,8 @@ class SwapJob {
       const BatchView batch = ViewOf(types, {}, num_rows_ + static_cast<uint32_t>(seed), distinct_, seed);
       std::vector<uint32_t> rows(batch.num_rows);
       std::vector<uint8_t> bitmap((batch.num_rows + 7) / 8);
-      const auto selected = filter->Select(batch, rows.data()), masked = filter->Mask(batch, bitmap.data()), counted = filter->Count(batch);
+      const auto selected = filter->Select(batch, rows.data()), masked = filter->Mask(batch, bitmap.data()),
+                 counted = filter->Count(batch);
       ASSERT_TRUE(selected.ok() && masked.ok() && counted.ok());
       lines->push_back(std::to_string(*selected) + " " + std::to_string(*masked) + " " + std::to_string(*counted));
       for (uint64_t i = 0; i < *selected; ++i) lines->push_back(std::to_string(rows[i]));

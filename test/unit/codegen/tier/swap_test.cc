@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job that starts on the generic kernel and goes on with the compiled one gives the same, to the bit and in the same order, wherever the
-// swap falls: each test runs its job once for every call that the job makes of the generic kernel, and swaps at that call. A call is a
-// stage of a batch of 8 rows, so that all boundaries between batches are among them, and all between the stages of a batch as well.
+// A job that starts on the generic kernel and goes on with the compiled one gives the same, to the bit and in the same
+// order, wherever the swap falls: each test runs its job once for every call that the job makes of the generic kernel,
+// and swaps at that call. A call is a stage of a batch of 8 rows, so that all boundaries between batches are among
+// them, and all between the stages of a batch as well.
 //
 //     calls of a join     filter hash store | filter hash store | ..    hash test reach compare fit emit | ..
-//     swap at call 4                              ^ this one is the last of the generic kernel; the next batch is the compiled one's
+//     swap at call 4                              ^ this one is the last of the generic kernel; the next batch is the
+//     compiled one's
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,8 +24,8 @@ namespace {
 using namespace test;  // NOLINT(google-build-using-namespace)
 
 // Swaps at every call; of jobs with more than `most`, at as many of them, spread evenly.
-void ExpectSameWhereverItSwaps(const std::string& spec, const PlanOverrides& overrides, uint32_t num_rows = 60, uint64_t distinct = 40,
-                               int64_t most = 300) {
+void ExpectSameWhereverItSwaps(const std::string& spec, const PlanOverrides& overrides, uint32_t num_rows = 60,
+                               uint64_t distinct = 40, int64_t most = 300) {
   SCOPED_TRACE(spec);
   SwapJob job(spec, overrides, num_rows, distinct);
   ASSERT_TRUE(job.kernels.ok());
@@ -54,10 +56,12 @@ PlanOverrides With(PlanOverrides overrides, const std::string& name, const std::
 
 TEST(Swap, JoinsOfEveryKind) {
   for (const char* kind : {"inner", "left", "right", "full", "semi", "anti", "right_semi", "right_anti", "mark"}) {
-    const std::string build =
-        std::string(kind) == "semi" || std::string(kind) == "anti" || std::string(kind) == "mark" ? "" : " build=f64,utf8";
+    const std::string build = std::string(kind) == "semi" || std::string(kind) == "anti" || std::string(kind) == "mark"
+                                  ? ""
+                                  : " build=f64,utf8";
     const std::string probe = std::string(kind).starts_with("right_") ? "" : " probe=i32,rowid";
-    ExpectSameWhereverItSwaps(std::string("join.") + kind + " keys=i32,utf8(utf8mb4_bin)" + build + probe, kSmallBatches, 40);
+    ExpectSameWhereverItSwaps(std::string("join.") + kind + " keys=i32,utf8(utf8mb4_bin)" + build + probe,
+                              kSmallBatches, 40);
   }
   ExpectSameWhereverItSwaps("join.anti_null_aware keys=i64 probe=i32", kSmallBatches, 20, 127);
 }
@@ -65,21 +69,26 @@ TEST(Swap, JoinsOfEveryKind) {
 TEST(Swap, JoinsOfEveryLayout) {
   for (const char* layout : {"auto", "unchained", "dense", "open"}) {
     for (const uint64_t distinct : {uint64_t{40}, uint64_t{1} << 40}) {  // duplicates; hardly any
-      ExpectSameWhereverItSwaps("join.full keys=i64:nullable build=i64,utf8 probe=f64", With(kSmallBatches, "layout", layout), 40,
+      ExpectSameWhereverItSwaps("join.full keys=i64:nullable build=i64,utf8 probe=f64",
+                                With(kSmallBatches, "layout", layout), 40, distinct);
+      ExpectSameWhereverItSwaps("join.inner keys=i16,i16 probe=i64", With(kSmallBatches, "layout", layout), 40,
                                 distinct);
-      ExpectSameWhereverItSwaps("join.inner keys=i16,i16 probe=i64", With(kSmallBatches, "layout", layout), 40, distinct);
     }
   }
 }
 
 TEST(Swap, JoinsWithNullsResidualsAndCollations) {
-  ExpectSameWhereverItSwaps("join.left keys=utf8(utf8mb4_general_ci):nullable,f64:nullable:nullequal build=utf8 probe=utf8 residual=i64:lt",
+  ExpectSameWhereverItSwaps(
+      "join.left keys=utf8(utf8mb4_general_ci):nullable,f64:nullable:nullequal build=utf8 probe=utf8 residual=i64:lt",
+      kSmallBatches, 40);
+  ExpectSameWhereverItSwaps("join.inner keys=dictionary(i8,utf8):nullable,decimal128 build=bool,date32 probe=utf8_view",
                             kSmallBatches, 40);
-  ExpectSameWhereverItSwaps("join.inner keys=dictionary(i8,utf8):nullable,decimal128 build=bool,date32 probe=utf8_view", kSmallBatches, 40);
-  ExpectSameWhereverItSwaps("join.inner keys=utf8 build=rowid probe=rowid", With(kSmallBatches, "hash", "zero"), 30, 10);
+  ExpectSameWhereverItSwaps("join.inner keys=utf8 build=rowid probe=rowid", With(kSmallBatches, "hash", "zero"), 30,
+                            10);
 }
 
-// ---- aggregations ----------------------------------------------------------------------------------------------------
+// ---- aggregations
+// ----------------------------------------------------------------------------------------------------
 
 TEST(Swap, AggregationsOfEveryLayout) {
   for (const char* layout : {"auto", "dense", "open", "directory"}) {
@@ -91,58 +100,70 @@ TEST(Swap, AggregationsOfEveryLayout) {
 }
 
 TEST(Swap, AggregationsOfStringsNullsAndNoKeys) {
-  ExpectSameWhereverItSwaps("aggregate keys=utf8(utf8mb4_bin):nullable,i64 aggs=sum(f64:nullable),first(utf8),last(i32),bool_and(bool)",
+  ExpectSameWhereverItSwaps(
+      "aggregate keys=utf8(utf8mb4_bin):nullable,i64 aggs=sum(f64:nullable),first(utf8),last(i32),bool_and(bool)",
+      kSmallGroupBatches);
+  ExpectSameWhereverItSwaps("aggregate keys=utf8(utf8mb4_0900_ai_ci),f64 aggs=count(i8:nullable),corr(f64,f64)",
                             kSmallGroupBatches);
-  ExpectSameWhereverItSwaps("aggregate keys=utf8(utf8mb4_0900_ai_ci),f64 aggs=count(i8:nullable),corr(f64,f64)", kSmallGroupBatches);
   ExpectSameWhereverItSwaps("aggregate keys=dictionary(i16,utf8) aggs=sum(f32),bit_xor(u32)", kSmallGroupBatches);
   ExpectSameWhereverItSwaps("aggregate aggs=sum(f64),avg(i32),stddev_samp(f64:nullable)", kSmallGroupBatches);
-  ExpectSameWhereverItSwaps("aggregate keys=i32 aggs=count_distinct(utf8),quantile(f64,0.9),string_agg(utf8,x'2c'),sum(f64)",
-                            kSmallGroupBatches);
+  ExpectSameWhereverItSwaps(
+      "aggregate keys=i32 aggs=count_distinct(utf8),quantile(f64,0.9),string_agg(utf8,x'2c'),sum(f64)",
+      kSmallGroupBatches);
 }
 
 TEST(Swap, TablesThatGrow) {
   // 3 batches of 600 rows, most of which are groups of their own.
   ExpectSameWhereverItSwaps("aggregate keys=i64,i64 aggs=sum(f64)", kSmallGroupBatches, 600, 100000, 40);
-  ExpectSameWhereverItSwaps("aggregate keys=i32 aggs=sum(f64)", With(kSmallGroupBatches, "group_layout", "open"), 600, 100000, 40);
+  ExpectSameWhereverItSwaps("aggregate keys=i32 aggs=sum(f64)", With(kSmallGroupBatches, "group_layout", "open"), 600,
+                            100000, 40);
   ExpectSameWhereverItSwaps("aggregate keys=utf8,i64 aggs=sum(f64)", kSmallGroupBatches, 600, 100000, 40);
 }
 
-// ---- sorts -------------------------------------------------------------------------------------------------------------
+// ---- sorts
+// -------------------------------------------------------------------------------------------------------------
 
 TEST(Swap, SortsByEveryMethod) {
   for (const char* method : {"radix", "comparison"}) {
     const PlanOverrides overrides = With({{"batch_size", "8"}}, "sort_method", method);
-    ExpectSameWhereverItSwaps("sort keys=i32:nullable:desc:nulls_first:out,f64:out payload=i64,rowid stable", overrides);
+    ExpectSameWhereverItSwaps("sort keys=i32:nullable:desc:nulls_first:out,f64:out payload=i64,rowid stable",
+                              overrides);
     ExpectSameWhereverItSwaps("sort keys=utf8:out,decimal128:desc:out,bool:out payload=rowid stable", overrides);
-    ExpectSameWhereverItSwaps("sort keys=utf8(utf8mb4_general_ci):nullable:out,i8:out payload=utf8:nullable,rowid stable", overrides);
+    ExpectSameWhereverItSwaps(
+        "sort keys=utf8(utf8mb4_general_ci):nullable:out,i8:out payload=utf8:nullable,rowid stable", overrides);
     ExpectSameWhereverItSwaps("sort keys=i8:out,utf8:out payload=f64,rowid stable limit=20", overrides);
     ExpectSameWhereverItSwaps("sort keys=i16:out payload=rowid limit=9", overrides);
-    ExpectSameWhereverItSwaps("sort keys=i8:out,i64 payload=rowid stable partition=1 window=row_number,rank,dense_rank", overrides);
+    ExpectSameWhereverItSwaps("sort keys=i8:out,i64 payload=rowid stable partition=1 window=row_number,rank,dense_rank",
+                              overrides);
   }
 }
 
 // Strings that are few become codes, and rows that came before them are made codes again.
 TEST(Swap, SortsWhoseStringsBecomeCodes) {
-  ExpectSameWhereverItSwaps("sort keys=utf8:out,i32 payload=rowid stable", {{"batch_size", "8"}, {"dictionary_rows", "30"}}, 60, 10);
+  ExpectSameWhereverItSwaps("sort keys=utf8:out,i32 payload=rowid stable",
+                            {{"batch_size", "8"}, {"dictionary_rows", "30"}}, 60, 10);
 }
 
 // Entries that do not say the order: ties are looked up in tuples.
 TEST(Swap, SortsWithTies) {
-  ExpectSameWhereverItSwaps("sort keys=utf8:out,utf8:desc:out,i64:out payload=rowid stable", {{"batch_size", "8"}, {"prefix_words", "1"}},
-                            60, 8);
+  ExpectSameWhereverItSwaps("sort keys=utf8:out,utf8:desc:out,i64:out payload=rowid stable",
+                            {{"batch_size", "8"}, {"prefix_words", "1"}}, 60, 8);
 }
 
-// ---- filters -------------------------------------------------------------------------------------------------------------
+// ---- filters
+// -------------------------------------------------------------------------------------------------------------
 
 TEST(Swap, Filters) {
-  for (const char* condition :
-       {"i64 > 20", "utf8(utf8mb4_bin) = 'key 7' or f64:nullable < 0.5", "utf8:nullable like '%and what%' and i32 in (1, 2, 3, 40)",
-        "not (utf8(utf8mb4_general_ci) between 'KEY 2' and 'key 30') or bool", "dictionary(i8,utf8) = 'key 3' or i64:nullable is null"}) {
+  for (const char* condition : {"i64 > 20", "utf8(utf8mb4_bin) = 'key 7' or f64:nullable < 0.5",
+                                "utf8:nullable like '%and what%' and i32 in (1, 2, 3, 40)",
+                                "not (utf8(utf8mb4_general_ci) between 'KEY 2' and 'key 30') or bool",
+                                "dictionary(i8,utf8) = 'key 3' or i64:nullable is null"}) {
     ExpectSameWhereverItSwaps(std::string("filter ") + condition, {{"batch_size", "64"}}, 200);
   }
 }
 
-// ---- meters --------------------------------------------------------------------------------------------------------------
+// ---- meters
+// --------------------------------------------------------------------------------------------------------------
 
 class CountingMeter : public RowMeter {
  public:
@@ -161,8 +182,9 @@ class CountingMeter : public RowMeter {
 
 // A meter hears of each row once: one of as many rows as a job has is due at its end, and one of a row more is not.
 TEST(Swap, MetersHearOfEachRowOnce) {
-  for (const char* spec : {"join.left keys=utf8:nullable probe=i64", "join.right keys=i64 build=i64", "aggregate keys=i64 aggs=sum(f64)",
-                           "sort keys=i64:out window=row_number", "sort keys=i64:out limit=5 window=row_number", "filter i64 > 3"}) {
+  for (const char* spec :
+       {"join.left keys=utf8:nullable probe=i64", "join.right keys=i64 build=i64", "aggregate keys=i64 aggs=sum(f64)",
+        "sort keys=i64:out window=row_number", "sort keys=i64:out limit=5 window=row_number", "filter i64 > 3"}) {
     const SwapJob job(spec, {{"batch_size", "64"}});
     ASSERT_TRUE(job.kernels.ok());
     const Counters before = job.kernels.generic->counters->Sum();
@@ -203,8 +225,8 @@ TEST(Swap, CountersSayWhichKernelRan) {
 
 // What a meter publishes at once is run from that very batch on, and nothing is counted any more.
 TEST(Swap, WhatIsPublishedWhileRowsAreCountedRunsTheirBatch) {
-  for (const char* spec : {"join.left keys=utf8:nullable probe=i64", "aggregate keys=utf8 aggs=sum(f64)", "sort keys=utf8:out,f64:out",
-                           "filter utf8 = 'key 3'"}) {
+  for (const char* spec : {"join.left keys=utf8:nullable probe=i64", "aggregate keys=utf8 aggs=sum(f64)",
+                           "sort keys=utf8:out,f64:out", "filter utf8 = 'key 3'"}) {
     const SwapJob job(spec, {{"batch_size", "8"}});
     ASSERT_TRUE(job.kernels.ok());
     Moment() = {};
@@ -218,16 +240,18 @@ TEST(Swap, WhatIsPublishedWhileRowsAreCountedRunsTheirBatch) {
   }
 }
 
-// ---- threads -------------------------------------------------------------------------------------------------------------
+// ---- threads
+// -------------------------------------------------------------------------------------------------------------
 
 // Another thread publishes while jobs run, as a compile thread does. Meant for ThreadSanitizer too.
 TEST(Swap, AnotherThreadPublishesWhileJobsRun) {
   const uint64_t seed = std::random_device()();
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
-  for (const char* spec : {"join.full keys=utf8:nullable build=i64 probe=f64", "join.inner keys=i64 build=utf8",
-                           "aggregate keys=i64 aggs=sum(f64)", "aggregate keys=utf8 aggs=max(utf8),sum(i64)",
-                           "sort keys=utf8:out,i64:out payload=rowid stable limit=30", "filter utf8 = 'key 3' or i64 > 20"}) {
+  for (const char* spec :
+       {"join.full keys=utf8:nullable build=i64 probe=f64", "join.inner keys=i64 build=utf8",
+        "aggregate keys=i64 aggs=sum(f64)", "aggregate keys=utf8 aggs=max(utf8),sum(i64)",
+        "sort keys=utf8:out,i64:out payload=rowid stable limit=30", "filter utf8 = 'key 3' or i64 > 20"}) {
     const SwapJob job(spec, {{"batch_size", "8"}});
     ASSERT_TRUE(job.kernels.ok());
     const Lines expected = job.RunOn(job.kernels.generic, 7);
@@ -258,7 +282,9 @@ TEST(Swap, ThreadsOfOneJobSwapAtDifferentBatches) {
       threads.emplace_back([&, t] {
         AggregateAppender appender(aggregate);
         for (uint64_t seed = 0; seed < 20; ++seed)
-          EXPECT_TRUE(appender.Append(ViewOf(TypesOf(spec.keys), AggregateInputTypes(spec.aggregates), 40, 60, 100 * t + seed)).ok());
+          EXPECT_TRUE(
+              appender.Append(ViewOf(TypesOf(spec.keys), AggregateInputTypes(spec.aggregates), 40, 60, 100 * t + seed))
+                  .ok());
         EXPECT_TRUE(appender.Finish().ok());
       });
     }

@@ -76,8 +76,10 @@ TEST(TierPolicy, EveryColumnCostsSomething) {
       {"join.inner keys=i64", "join.inner keys=i64 build=i64", "join.inner keys=i64,utf8 build=i64",
        "join.inner keys=i64,utf8,i32 build=i64,utf8 probe=i64 residual=i64:lt"},
       {"aggregate keys=i64 aggs=count_star", "aggregate keys=i64 aggs=count_star,sum(i64)",
-       "aggregate keys=i64,utf8 aggs=count_star,sum(i64)", "aggregate keys=i64,utf8,i32 aggs=count_star,sum(i64),min(utf8)"},
-      {"sort keys=i64", "sort keys=i64:out payload=i64", "sort keys=i64,utf8 payload=i64", "sort keys=i64,utf8 payload=i64,utf8"},
+       "aggregate keys=i64,utf8 aggs=count_star,sum(i64)",
+       "aggregate keys=i64,utf8,i32 aggs=count_star,sum(i64),min(utf8)"},
+      {"sort keys=i64", "sort keys=i64:out payload=i64", "sort keys=i64,utf8 payload=i64",
+       "sort keys=i64,utf8 payload=i64,utf8"},
       {"filter i64 > 3", "filter i64 > 3 and i32 < 7", "filter i64 > 3 and i32 < 7 and utf8 = 'a'",
        "filter i64 > 3 and (i32 < 7 or not utf8 like '%a%' or i64 is null)"},
   };

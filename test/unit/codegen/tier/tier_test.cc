@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that start as the generic one: who is given which, when they are compiled and on whose thread, and what goes wrong there.
+// Kernels that start as the generic one: who is given which, when they are compiled and on whose thread, and what goes
+// wrong there.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -218,7 +219,8 @@ TEST_F(Tiers, ThreadsShareATableWhileTheKernelIsSwapped) {
 TEST_F(Tiers, ThreadsThatCompileGetOneTier) {
   std::vector<std::shared_ptr<const Kernel>> kernels(8);
   std::vector<std::thread> threads;
-  for (auto& kernel : kernels) threads.emplace_back([&kernel] { kernel = CompileOrDie(kNumbers, InBackground()).kernel; });
+  for (auto& kernel : kernels)
+    threads.emplace_back([&kernel] { kernel = CompileOrDie(kNumbers, InBackground()).kernel; });
   for (std::thread& thread : threads) thread.join();
   for (const auto& kernel : kernels) EXPECT_EQ(kernel, kernels[0]);
 }

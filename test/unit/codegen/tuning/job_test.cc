@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs and the tuner: every cell that there is has a job over a table of its class, rows hit and miss as they are asked to, and a short
-// tuning gives a profile of what it measured. No expectation goes by how fast anything is.
+// Jobs and the tuner: every cell that there is has a job over a table of its class, rows hit and miss as they are asked
+// to, and a short tuning gives a profile of what it measured. No expectation goes by how fast anything is.
 #include "codegen/tuning/job.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,8 @@ MachineFacts SomeFacts() {
   return facts;
 }
 
-// ---- data ------------------------------------------------------------------------------------------------------------
+// ---- data
+// ------------------------------------------------------------------------------------------------------------
 
 TEST(TuningData, PermutesEveryNumberOnce) {
   for (const uint64_t n : {1, 2, 3, 17, 1000, 4096}) {
@@ -111,7 +112,9 @@ TEST(TuningData, MakesStrings) {
     maker.prefix_bytes = 4;
     const auto rows = tuning::JobRows::Make(maker, {5, 6});
     ASSERT_TRUE(rows.ok()) << type;
-    EXPECT_EQ(*tuning::BytesOfRow(maker), 20 + (std::string(type) == "utf8" ? 4 : std::string(type) == "utf8_view" ? 16 : 8));
+    EXPECT_EQ(*tuning::BytesOfRow(maker), 20 + (std::string(type) == "utf8"        ? 4
+                                                : std::string(type) == "utf8_view" ? 16
+                                                                                   : 8));
     const QuernColumn column = (*rows)->View(0, 2).keys[0];
     if (std::string(type) == "utf8") {
       const auto* const ends = static_cast<const int32_t*>(column.offsets);
@@ -142,8 +145,8 @@ TEST(TuningData, StartsThreadsTogetherAndGivesTheFirstError) {
   std::atomic<uint32_t> ran{0};
   EXPECT_TRUE(tuning::OnThreads(3, [&](uint32_t t) { return ran |= 1u << t, absl::OkStatus(); }).ok());
   EXPECT_EQ(ran, 7);
-  const absl::Status failed =
-      tuning::OnThreads(2, [](uint32_t t) { return t == 1 ? Internal("broken: 1; accepted: none") : absl::OkStatus(); });
+  const absl::Status failed = tuning::OnThreads(
+      2, [](uint32_t t) { return t == 1 ? Internal("broken: 1; accepted: none") : absl::OkStatus(); });
   EXPECT_EQ(failed.message(), "broken: 1; accepted: none");
 }
 
@@ -151,10 +154,13 @@ TEST(TuningData, RefusesMoreMemoryThanThereIs) {
   EXPECT_TRUE(tuning::CheckMemory(1 << 20).ok());
   const absl::Status status = tuning::CheckMemory(uint64_t{1} << 60);
   EXPECT_TRUE(absl::IsResourceExhausted(status));
-  EXPECT_EQ(std::string(status.message()).rfind("memory of a tuning job: 1152921504606846976 bytes; accepted: up to ", 0), 0u);
+  EXPECT_EQ(
+      std::string(status.message()).rfind("memory of a tuning job: 1152921504606846976 bytes; accepted: up to ", 0),
+      0u);
 }
 
-// ---- jobs ------------------------------------------------------------------------------------------------------------
+// ---- jobs
+// ------------------------------------------------------------------------------------------------------------
 
 class TuningJobs : public testing::TestWithParam<PrefetchLoop> {};
 
@@ -174,7 +180,8 @@ TEST_P(TuningJobs, RunsEverySetting) {
         EXPECT_GT(*ns, 0);
       }
       // An arena of groups comes in spans that double.
-      EXPECT_NEAR(SizeClassOf((*job)->table_bytes()), kClass, loop == PrefetchLoop::kUpdateDirectory ? 1 : 0) << (*job)->table_bytes();
+      EXPECT_NEAR(SizeClassOf((*job)->table_bytes()), kClass, loop == PrefetchLoop::kUpdateDirectory ? 1 : 0)
+          << (*job)->table_bytes();
       EXPECT_EQ((*job)->Default().hint, DefaultHint(loop));
     }
   }
@@ -218,16 +225,17 @@ TEST(TuningJob, RefusesCellsThatHaveNone) {
     data.spec = spec;
     return std::string(MakeTuningJob(cell, data).status().message());
   };
-  EXPECT_EQ(
-      error(Cell(PrefetchLoop::kProbeDense, KeyClass::kString, 20)),
-      "tuning job of a cell: probe_dense string 2^20 pipeline=1 threads=1; accepted: loops that these keys have; pipelines of one for "
-      "builds and sorts");
+  EXPECT_EQ(error(Cell(PrefetchLoop::kProbeDense, KeyClass::kString, 20)),
+            "tuning job of a cell: probe_dense string 2^20 pipeline=1 threads=1; accepted: loops that these keys have; "
+            "pipelines of one for "
+            "builds and sorts");
   EXPECT_NE(error(Cell(PrefetchLoop::kGather, KeyClass::kFixed, 20, 1, 2)), "");
   EXPECT_NE(error(Cell(PrefetchLoop::kProbeOpen, KeyClass::kPacked, 20), "sort keys=i64"), "");
   EXPECT_EQ(error(Cell(PrefetchLoop::kProbeOpen, KeyClass::kPacked, 20), "nonsense").empty(), false);
 }
 
-// ---- cells -----------------------------------------------------------------------------------------------------------
+// ---- cells
+// -----------------------------------------------------------------------------------------------------------
 
 TEST(CellsToTune, AreEachOnceAndAllHaveJobs) {
   for (const TuningEffort effort : {TuningEffort::kMeasure, TuningEffort::kPatient}) {
@@ -245,7 +253,8 @@ TEST(CellsToTune, AreEachOnceAndAllHaveJobs) {
   EXPECT_TRUE(CellsToTune(TuningEffort::kEstimate, SomeFacts(), uint64_t{1} << 28).empty());
 }
 
-// ---- the tuner -------------------------------------------------------------------------------------------------------
+// ---- the tuner
+// -------------------------------------------------------------------------------------------------------
 
 // What a tuning starts from, so that it need not measure the machine.
 Profile StartHere() {
@@ -331,7 +340,8 @@ TEST(Tuner, RefusesBadSpecs) {
   EXPECT_TRUE(absl::IsInvalidArgument(Tune(options).status()));
 }
 
-// An entry that says 1000 times what it is has drifted nowhere; one whose setting is the default can not be worse than it by 10 times.
+// An entry that says 1000 times what it is has drifted nowhere; one whose setting is the default can not be worse than
+// it by 10 times.
 TEST(Tuner, ChecksEntriesAgain) {
   Profile profile = StartHere();
   ProfileEntry entry;

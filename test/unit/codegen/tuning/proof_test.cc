@@ -13,8 +13,8 @@ namespace quern {
 namespace {
 
 std::string KeyOf(const ProofCell& cell) {
-  return cell.job + " " + std::to_string(cell.log2_rows) + " " + std::to_string(cell.hits_percent) + " " + std::to_string(cell.zipf) +
-         " " + std::to_string(cell.rows_per_key);
+  return cell.job + " " + std::to_string(cell.log2_rows) + " " + std::to_string(cell.hits_percent) + " " +
+         std::to_string(cell.zipf) + " " + std::to_string(cell.rows_per_key);
 }
 
 TEST(Proof, GridHasEachCellOnceAndAnyPartOfItAllSizes) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tuning reports: CSV and table in full; the page is well formed, asks for nothing from elsewhere, and shows what was measured.
+// What a tuning reports: CSV and table in full; the page is well formed, asks for nothing from elsewhere, and shows
+// what was measured.
 #include "tools/report/report.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +35,8 @@ std::vector<CellResult> TwoCells() {
   CellResult large;
   large.cell = {.loop = PrefetchLoop::kProbeOpen, .size_class = 28};
   large.table_bytes = 192 << 20;
-  large.candidates = {Candidate(128, 20, 22), Candidate(0, 50, 2, true), Candidate(kWholeBatch, 30, 3, true), Candidate(64, 16, 19)};
+  large.candidates = {Candidate(128, 20, 22), Candidate(0, 50, 2, true), Candidate(kWholeBatch, 30, 3, true),
+                      Candidate(64, 16, 19)};
   large.candidates[3].setting.hint = PrefetchHint::kNta;
   large.candidates[3].setting.group_rows = 16;
   large.best = 3;
@@ -79,7 +81,8 @@ size_t Count(std::string_view text, std::string_view part) {
   return n;
 }
 
-// What stands open when an element ends that is not the innermost, or at the end of the text; "" where all is closed in order.
+// What stands open when an element ends that is not the innermost, or at the end of the text; "" where all is closed in
+// order.
 std::string Misnested(std::string_view html) {
   std::vector<std::string> open;
   for (size_t at = html.find('<'); at != std::string_view::npos; at = html.find('<', at + 1)) {
@@ -97,7 +100,8 @@ std::string Misnested(std::string_view html) {
 
 TEST(TuningReport, CsvHasALineForEachCandidate) {
   EXPECT_EQ(CsvReport(SomeResult()),
-            "loop,keys,pipeline,threads,table_bytes,distance,group,batch,stages,hint,ns,low_ns,high_ns,runs,dropped,chosen,default\n"
+            "loop,keys,pipeline,threads,table_bytes,distance,group,batch,stages,hint,ns,low_ns,high_ns,runs,dropped,"
+            "chosen,default\n"
             "probe_open,word,1,1,201326592,128,0,0,3,t0,20.000,18.000,22.000,22,0,0,1\n"
             "probe_open,word,1,1,201326592,0,0,0,3,t0,50.000,45.000,55.000,2,1,0,0\n"
             "probe_open,word,1,1,201326592,all,0,0,3,t0,30.000,27.000,33.000,3,1,0,0\n"
@@ -108,9 +112,12 @@ TEST(TuningReport, CsvHasALineForEachCandidate) {
 
 TEST(TuningReport, TerminalHasALineForEachCell) {
   EXPECT_EQ(TerminalReport(SomeResult()),
-            "loop        keys  pipeline  threads    table  default                          chosen                 off    gain  noise\n"
-            "probe_open  word         1        1   64 KiB        0   2.00 ns               default   2.00 ns   2.00 ns       -  1.0 %\n"
-            "probe_open  word         1        1  192 MiB      128  20.00 ns  64/group=16/hint=nta  16.00 ns  50.00 ns  20.0 %  2.5 %\n"
+            "loop        keys  pipeline  threads    table  default                          chosen                 off "
+            "   gain  noise\n"
+            "probe_open  word         1        1   64 KiB        0   2.00 ns               default   2.00 ns   2.00 ns "
+            "      -  1.0 %\n"
+            "probe_open  word         1        1  192 MiB      128  20.00 ns  64/group=16/hint=nta  16.00 ns  50.00 ns "
+            " 20.0 %  2.5 %\n"
             "2 cells in 1.2 s, 1 of them better than by default\n");
 }
 
@@ -129,11 +136,13 @@ TEST(TuningReport, NothingWasTuned) {
 TEST(TuningReport, PageIsWellFormedAndAsksForNothing) {
   const std::string html = HtmlReport(SomeResult());
   EXPECT_EQ(Misnested(html), "");
-  for (const char* const word : {"http:", "https:", "src=", "href=", "url(", "@import", "<script", "nan\"", "inf\"", "nan,", "inf,"})
+  for (const char* const word :
+       {"http:", "https:", "src=", "href=", "url(", "@import", "<script", "nan\"", "inf\"", "nan,", "inf,"})
     EXPECT_EQ(Count(html, word), 0U) << word;
   EXPECT_EQ(Count(html, "default-src 'none'"), 1U);
   EXPECT_EQ(Count(html, "prefers-color-scheme:dark"), 1U);
-  EXPECT_EQ(Count(html, "A &amp; B &lt;Processor&gt; &quot;X&quot; (znver5), 2 cores, under kvm, L2 as measured 1 MiB."), 1U);
+  EXPECT_EQ(
+      Count(html, "A &amp; B &lt;Processor&gt; &quot;X&quot; (znver5), 2 cores, under kvm, L2 as measured 1 MiB."), 1U);
 }
 
 TEST(TuningReport, PageShowsWhatWasMeasured) {
@@ -153,23 +162,27 @@ TEST(TuningReport, PageShowsWhatWasMeasured) {
   EXPECT_EQ(Count(html, "<title>64/group=16/hint=nta: 16.00 ns/row (14.40 to 17.60, 19 runs, chosen)</title>"), 2U);
   EXPECT_EQ(Count(html, "<title>128: 20.00 ns/row (18.00 to 22.00, 22 runs, default)</title>"), 2U);
   EXPECT_EQ(Count(html, "<title>16: 2.50 ns/row (2.25 to 2.75, 2 runs, left early)</title>"), 1U);
-  EXPECT_EQ(Count(html, "<tr><td>192 MiB</td><td>64/group=16/hint=nta</td><td>16.00</td><td>14.40 to 17.60</td><td>19</td>"), 1U);
+  EXPECT_EQ(
+      Count(html, "<tr><td>192 MiB</td><td>64/group=16/hint=nta</td><td>16.00</td><td>14.40 to 17.60</td><td>19</td>"),
+      1U);
 }
 
 // Loops, key classes, pipelines and threads that differ have charts of their own.
 TEST(TuningReport, FamiliesAreApart) {
   TuningResult result = SomeResult();
-  for (const TuningCell& cell : {TuningCell{.loop = PrefetchLoop::kUpdateOpen, .size_class = 16},
-                                 TuningCell{.loop = PrefetchLoop::kProbeOpen, .keys = KeyClass::kString, .size_class = 16},
-                                 TuningCell{.loop = PrefetchLoop::kProbeOpen, .pipeline = 2, .size_class = 16},
-                                 TuningCell{.loop = PrefetchLoop::kProbeOpen, .size_class = 16, .threads = 2}}) {
+  for (const TuningCell& cell :
+       {TuningCell{.loop = PrefetchLoop::kUpdateOpen, .size_class = 16},
+        TuningCell{.loop = PrefetchLoop::kProbeOpen, .keys = KeyClass::kString, .size_class = 16},
+        TuningCell{.loop = PrefetchLoop::kProbeOpen, .pipeline = 2, .size_class = 16},
+        TuningCell{.loop = PrefetchLoop::kProbeOpen, .size_class = 16, .threads = 2}}) {
     result.cells.push_back(result.cells[1]);
     result.cells.back().cell = cell;
   }
   const std::string html = HtmlReport(result);
   EXPECT_EQ(Misnested(html), "");
-  for (const char* const title : {"update_open, packed keys, 1 thread", "probe_open, string keys, 1 thread",
-                                  "probe_open, packed keys, 2 in a pipeline, 1 thread", "probe_open, packed keys, 2 threads"})
+  for (const char* const title :
+       {"update_open, packed keys, 1 thread", "probe_open, string keys, 1 thread",
+        "probe_open, packed keys, 2 in a pipeline, 1 thread", "probe_open, packed keys, 2 threads"})
     EXPECT_EQ(Count(html, "<h2>" + std::string(title) + "</h2>"), 1U) << title;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search for a setting, on a simulated memory under a clock of its own: planted optima are found through noise, luck is not taken for
-// one, and time is kept to.
+// The search for a setting, on a simulated memory under a clock of its own: planted optima are found through noise,
+// luck is not taken for one, and time is kept to.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,7 +54,8 @@ class SimulatedJob : public TuningJob {
   std::mt19937_64 random_;
 };
 
-// 10 ns at `best`, 10 % more for each doubling away from it; 25 without prefetch, 24 by whole batches. The best may be none.
+// 10 ns at `best`, 10 % more for each doubling away from it; 25 without prefetch, 24 by whole batches. The best may be
+// none.
 double Valley(uint16_t distance, uint16_t best) {
   if (distance == best) return 10;
   if (best == 0) return distance == 2 ? 13 : 12;
@@ -70,7 +71,8 @@ Landscape ValleyAt(uint16_t best) {
 constexpr TuningCell kCell = {.loop = PrefetchLoop::kProbeUnchained, .keys = KeyClass::kString, .size_class = 24};
 
 CellResult Find(SimulatedJob* job, TuningEffort effort = TuningEffort::kMeasure, double seconds = 1) {
-  absl::StatusOr<CellResult> result = SearchCell(kCell, job, {.effort = effort, .seconds = seconds, .clock = job->clock()});
+  absl::StatusOr<CellResult> result =
+      SearchCell(kCell, job, {.effort = effort, .seconds = seconds, .clock = job->clock()});
   EXPECT_TRUE(result.ok()) << result.status();
   if (result.ok()) return *std::move(result);
   CellResult none;
@@ -141,7 +143,8 @@ TEST(TuningSearch, FindsWhatElseALoopHas) {
     if (setting.batch_rows == 2048) ns *= 0.9;
     return ns;
   };
-  const PrefetchSetting planted = {.distance = 64, .group_rows = 16, .batch_rows = 2048, .stages = 2, .hint = PrefetchHint::kNta};
+  const PrefetchSetting planted = {
+      .distance = 64, .group_rows = 16, .batch_rows = 2048, .stages = 2, .hint = PrefetchHint::kNta};
   for (const TuningEffort effort : {TuningEffort::kMeasure, TuningEffort::kPatient}) {
     SimulatedJob job(landscape, 1);
     const CellResult result = Find(&job, effort, 10);
@@ -162,7 +165,8 @@ TEST(TuningSearch, TriesOnlyWhatALoopHas) {
   SimulatedJob job(ValleyAt(64), 1);
   TuningCell cell = kCell;
   cell.loop = PrefetchLoop::kBuildOpen;
-  const absl::StatusOr<CellResult> result = SearchCell(cell, &job, {.effort = TuningEffort::kPatient, .clock = job.clock()});
+  const absl::StatusOr<CellResult> result =
+      SearchCell(cell, &job, {.effort = TuningEffort::kPatient, .clock = job.clock()});
   ASSERT_TRUE(result.ok()) << result.status();
   for (const CandidateResult& candidate : result->candidates) {
     EXPECT_EQ(candidate.setting.group_rows, 0);
@@ -235,7 +239,9 @@ TEST(TuningSearch, LosersLeaveEarly) {
   SimulatedJob job(ValleyAt(64), 1);
   const CellResult result = Find(&job);
   for (const CandidateResult& candidate : result.candidates) {
-    if (candidate.setting.hint != PrefetchHint::kT0 || candidate.setting.distance == 64 || candidate.setting == job.by_default) continue;
+    if (candidate.setting.hint != PrefetchHint::kT0 || candidate.setting.distance == 64 ||
+        candidate.setting == job.by_default)
+      continue;
     EXPECT_TRUE(candidate.dropped) << candidate.setting.distance;
     EXPECT_LE(candidate.runs, 3U) << candidate.setting.distance;
   }
@@ -335,10 +341,12 @@ TEST(TuningSearch, AnErrorOfTheJobIsTheSearchs) {
 }
 
 TEST(TuningSearch, BadTimesAreErrors) {
-  for (const auto& [ns, text] : {std::pair(0.0, "0.000000"), std::pair(-1.0, "-1.000000"), std::pair(HUGE_VAL, "inf")}) {
+  for (const auto& [ns, text] :
+       {std::pair(0.0, "0.000000"), std::pair(-1.0, "-1.000000"), std::pair(HUGE_VAL, "inf")}) {
     SimulatedJob job([ns = ns](const PrefetchSetting&) { return ns; }, 1);
     const absl::StatusOr<CellResult> result = SearchCell(kCell, &job, {.clock = job.clock()});
-    EXPECT_EQ(result.status(), absl::InternalError(std::string("bad time of a run: ") + text + "; accepted: more than 0 ns a row"));
+    EXPECT_EQ(result.status(),
+              absl::InternalError(std::string("bad time of a run: ") + text + "; accepted: more than 0 ns a row"));
   }
 }
 

@@ -106,7 +106,8 @@ TEST(AggregateDescriptor, EntryPointsAreThoseWithWorkToDo) {
 }
 
 TEST(AggregateDescriptor, ColumnsOfABatchAreCountedAggregateByAggregate) {
-  const auto descriptor = ShapeOf("aggregate keys=i64 aggs=count_star:filter,corr(f64,f32),median(f64):filter,sum(i64)");
+  const auto descriptor =
+      ShapeOf("aggregate keys=i64 aggs=count_star:filter,corr(f64,f32),median(f64):filter,sum(i64)");
   EXPECT_EQ(descriptor->get()->num_columns, 6u);
   const std::vector<uint32_t> first = {0, 1, 3, 5};
   for (size_t i = 0; i < first.size(); ++i) EXPECT_EQ(descriptor->first_column(i), first[i]) << i;
@@ -120,13 +121,16 @@ TEST(AggregateDescriptor, ColumnsOfABatchAreCountedAggregateByAggregate) {
 
 // A group has rows, so only what may be null for each of them needs to remember whether it saw a value.
 TEST(AggregateDescriptor, SeenBitsAreThereWhereAGroupMayHaveNoValue) {
-  const auto has_bit = [](const std::string& text) { return ShapeOf("aggregate " + text)->get()->accumulators[0].seen_mask != 0; };
+  const auto has_bit = [](const std::string& text) {
+    return ShapeOf("aggregate " + text)->get()->accumulators[0].seen_mask != 0;
+  };
   EXPECT_FALSE(has_bit("keys=i64 aggs=sum(i64)"));
   EXPECT_TRUE(has_bit("keys=i64 aggs=sum(i64:nullable)"));
   EXPECT_TRUE(has_bit("keys=i64 aggs=sum(i64):filter"));
   EXPECT_TRUE(has_bit("aggs=sum(i64)"));
-  for (const char* counts_itself : {"count(i64:nullable)", "avg(i64:nullable)", "avg(decimal128:nullable)", "first(i64:nullable)",
-                                    "last(decimal128:nullable)", "var_pop(f64:nullable)", "corr(f64:nullable,f64)", "median(f64:nullable)"})
+  for (const char* counts_itself :
+       {"count(i64:nullable)", "avg(i64:nullable)", "avg(decimal128:nullable)", "first(i64:nullable)",
+        "last(decimal128:nullable)", "var_pop(f64:nullable)", "corr(f64:nullable,f64)", "median(f64:nullable)"})
     EXPECT_FALSE(has_bit(std::string("aggs=") + counts_itself)) << counts_itself;
 }
 
@@ -135,8 +139,9 @@ TEST(AggregateDescriptor, FieldsOfAllFunctionsDoNotOverlap) {
   for (const char* type : {"i8", "u64", "f32", "f64", "decimal128"})
     for (const char* function : {"sum", "avg", "min", "max", "any", "first", "last"})
       aggs += std::string(aggs.empty() ? "" : ",") + function + "(" + type + ":nullable)";
-  const auto descriptor = ShapeOf("aggregate keys=i16:nullable,utf8(ascii_bin):nullable,fixed_binary(3):nullable aggs=" + aggs +
-                             ",bit_xor(i8):filter,bool_and(bool):filter,corr(f64,f32),count_distinct(i64)");
+  const auto descriptor =
+      ShapeOf("aggregate keys=i16:nullable,utf8(ascii_bin):nullable,fixed_binary(3):nullable aggs=" + aggs +
+              ",bit_xor(i8):filter,bool_and(bool):filter,corr(f64,f32),count_distinct(i64)");
   const QuernAggregateDescriptor& s = *descriptor->get();
   std::vector<int> uses(s.group.tuple_bytes, 0);
   const auto use = [&](uint32_t begin, uint32_t bytes) {
@@ -160,9 +165,11 @@ TEST(AggregateDescriptor, FieldsOfAllFunctionsDoNotOverlap) {
 }
 
 TEST(AggregateDescriptor, AFunctionThatNoHostHasIsRefused) {
-  const absl::Status status = AggregateDescriptor::Make(*ParseSpec("aggregate keys=i64 aggs=host.of_nobody(i64)")).status();
+  const absl::Status status =
+      AggregateDescriptor::Make(*ParseSpec("aggregate keys=i64 aggs=host.of_nobody(i64)")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(std::string(status.message()), "unknown host aggregate: of_nobody; accepted: a name that the host registered");
+  EXPECT_EQ(std::string(status.message()),
+            "unknown host aggregate: of_nobody; accepted: a name that the host registered");
 }
 
 }  // namespace

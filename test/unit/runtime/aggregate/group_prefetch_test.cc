@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prefetch settings of aggregations: every one gives the same groups, in every table, also where it changes between batches.
+// Prefetch settings of aggregations: every one gives the same groups, in every table, also where it changes between
+// batches.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -31,7 +32,8 @@ constexpr Table kTables[] = {
     {"aggregate keys=i64 aggs=count_star,sum(i64)", GroupLayout::kDense, PrefetchLoop::kUpdateDense, "dense"},
     {"aggregate keys=i32:nullable aggs=count_star,sum(i64)", GroupLayout::kDense, PrefetchLoop::kUpdateDense, "dense"},
     {"aggregate keys=i64 aggs=count_star,sum(i64)", GroupLayout::kOpen, PrefetchLoop::kUpdateOpen, "open"},
-    {"aggregate keys=i64 aggs=count_star,sum(i64)", GroupLayout::kDirectory, PrefetchLoop::kUpdateDirectory, "directory"},
+    {"aggregate keys=i64 aggs=count_star,sum(i64)", GroupLayout::kDirectory, PrefetchLoop::kUpdateDirectory,
+     "directory"},
     {"aggregate keys=binary aggs=count_star,sum(i64)", GroupLayout::kAuto, PrefetchLoop::kUpdateDirectory, "directory"},
 };
 
@@ -49,8 +51,9 @@ std::vector<BatchView> BatchesOf(const Table& table) {
     }
     const std::string spec = table.spec;
     const auto column = spec.find("binary") != std::string::npos ? StringColumn(kVar32, texts)
-                        : spec.find("i32") != std::string::npos  ? NumberColumn(std::vector<int32_t>(keys.begin(), keys.end()))
-                                                                 : NumberColumn(keys);
+                        : spec.find("i32") != std::string::npos
+                            ? NumberColumn(std::vector<int32_t>(keys.begin(), keys.end()))
+                            : NumberColumn(keys);
     batches.push_back(Rows(n, {column}, {NumberColumn(values)}));
   }
   return batches;

@@ -37,13 +37,16 @@ inline std::shared_ptr<AggregateDescriptor> ShapeOf(const std::string& text, con
 
 inline std::shared_ptr<MemoryBudget> NoLimit() { return std::make_shared<MemoryBudget>(); }
 
-inline GroupContext ContextOf(const std::string& text, const AggregateOptions& options = {}, const Tuning& tuning = {}) {
+inline GroupContext ContextOf(const std::string& text, const AggregateOptions& options = {},
+                              const Tuning& tuning = {}) {
   return {ShapeOf(text, tuning), GenericAggregateKernel(), NoLimit(), options};
 }
 
-inline std::shared_ptr<HashAggregate> Aggregation(const std::string& text, const AggregateOptions& options = {}, const Tuning& tuning = {},
+inline std::shared_ptr<HashAggregate> Aggregation(const std::string& text, const AggregateOptions& options = {},
+                                                  const Tuning& tuning = {},
                                                   std::shared_ptr<MemoryBudget> budget = NoLimit()) {
-  return std::make_shared<HashAggregate>(ShapeOf(text, tuning), GenericAggregateKernel(), nullptr, std::move(budget), options);
+  return std::make_shared<HashAggregate>(ShapeOf(text, tuning), GenericAggregateKernel(), nullptr, std::move(budget),
+                                         options);
 }
 
 // The groups of n rows with these keys.
@@ -56,7 +59,8 @@ inline std::vector<uint8_t*> FindGroups(GroupTable* groups, const std::vector<Co
 }
 
 // A batch that keeps its columns.
-inline BatchView Rows(uint64_t num_rows, const std::vector<ColumnPtr>& keys, const std::vector<ColumnPtr>& payload = {}) {
+inline BatchView Rows(uint64_t num_rows, const std::vector<ColumnPtr>& keys,
+                      const std::vector<ColumnPtr>& payload = {}) {
   BatchView batch;
   batch.num_rows = num_rows;
   for (const ColumnPtr& column : keys) batch.keys.push_back(column->column);
@@ -80,7 +84,8 @@ inline std::string CellOf(const QuernOutColumn& out, const ColumnType& type, uin
   const auto wide = [](__int128 v) {
     const bool is_negative = v < 0;
     std::string digits;
-    for (unsigned __int128 rest = is_negative ? -static_cast<unsigned __int128>(v) : v; rest != 0 || digits.empty(); rest /= 10)
+    for (unsigned __int128 rest = is_negative ? -static_cast<unsigned __int128>(v) : v; rest != 0 || digits.empty();
+         rest /= 10)
       digits.insert(digits.begin(), static_cast<char>('0' + static_cast<int>(rest % 10)));
     return (is_negative ? "-" : "") + digits;
   };
@@ -97,10 +102,18 @@ inline std::string CellOf(const QuernOutColumn& out, const ColumnType& type, uin
   if (type.id == TypeId::kRowId) return std::to_string(blocks::LoadAt<uint64_t>(out.values, row));
   switch (RowOf(type.id).storage) {
     case kBit: return blocks::Bit(static_cast<const uint8_t*>(out.values), row) ? "true" : "false";
-    case k8: return std::to_string(is_signed ? int{blocks::LoadAt<int8_t>(out.values, row)} : blocks::LoadAt<uint8_t>(out.values, row));
-    case k16: return std::to_string(is_signed ? int{blocks::LoadAt<int16_t>(out.values, row)} : blocks::LoadAt<uint16_t>(out.values, row));
-    case k32: return wide(is_signed ? int64_t{blocks::LoadAt<int32_t>(out.values, row)} : blocks::LoadAt<uint32_t>(out.values, row));
-    case k64: return is_signed ? std::to_string(blocks::LoadAt<int64_t>(out.values, row)) : wide(blocks::LoadAt<uint64_t>(out.values, row));
+    case k8:
+      return std::to_string(is_signed ? int{blocks::LoadAt<int8_t>(out.values, row)}
+                                      : blocks::LoadAt<uint8_t>(out.values, row));
+    case k16:
+      return std::to_string(is_signed ? int{blocks::LoadAt<int16_t>(out.values, row)}
+                                      : blocks::LoadAt<uint16_t>(out.values, row));
+    case k32:
+      return wide(is_signed ? int64_t{blocks::LoadAt<int32_t>(out.values, row)}
+                            : blocks::LoadAt<uint32_t>(out.values, row));
+    case k64:
+      return is_signed ? std::to_string(blocks::LoadAt<int64_t>(out.values, row))
+                       : wide(blocks::LoadAt<uint64_t>(out.values, row));
     case k128: return wide(blocks::LoadAt<__int128>(out.values, row));
     case kFixed: return text(blocks::ReadBytes<kFixed>(&in, static_cast<uint32_t>(row), false, type.width_bytes));
     case kVar32:
@@ -113,8 +126,9 @@ inline std::string CellOf(const QuernOutColumn& out, const ColumnType& type, uin
   }
   QuernColumn strings = in;
   strings.values = out.bytes;
-  return text(RowOf(type.id).storage == kVar32 ? blocks::ReadBytes<kVar32>(&strings, static_cast<uint32_t>(row), false, 0)
-                                               : blocks::ReadBytes<kVar64>(&strings, static_cast<uint32_t>(row), false, 0));
+  return text(RowOf(type.id).storage == kVar32
+                  ? blocks::ReadBytes<kVar32>(&strings, static_cast<uint32_t>(row), false, 0)
+                  : blocks::ReadBytes<kVar64>(&strings, static_cast<uint32_t>(row), false, 0));
 }
 
 using Lines = std::vector<std::string>;
@@ -123,13 +137,15 @@ using Lines = std::vector<std::string>;
 inline void AddLines(const OutputBatch& out, Lines* lines) {
   for (uint64_t row = 0; row < out.num_rows(); ++row) {
     std::string line;
-    for (size_t c = 0; c < out.num_columns(); ++c) line += (c == 0 ? "" : "|") + CellOf(out.column(c), out.type(c), row);
+    for (size_t c = 0; c < out.num_columns(); ++c)
+      line += (c == 0 ? "" : "|") + CellOf(out.column(c), out.type(c), row);
     lines->push_back(line);
   }
 }
 
 // The groups of a share of a finalised aggregation, sorted.
-inline Lines ShareOf(const std::shared_ptr<HashAggregate>& aggregate, uint32_t partition, uint32_t num_partitions, uint64_t capacity) {
+inline Lines ShareOf(const std::shared_ptr<HashAggregate>& aggregate, uint32_t partition, uint32_t num_partitions,
+                     uint64_t capacity) {
   OutputBatch out(AggregateOutputTypes(aggregate->descriptor().spec()), capacity, nullptr);
   GroupReader reader(aggregate, GroupColumns::kResults, partition, num_partitions);
   Lines lines;
@@ -149,8 +165,8 @@ inline Lines GroupsOf(const std::shared_ptr<HashAggregate>& aggregate, uint64_t 
 }
 
 // The groups of some batches.
-inline Lines GroupsOf(const std::string& text, const std::vector<BatchView>& batches, const AggregateOptions& options = {},
-                      const Tuning& tuning = {}) {
+inline Lines GroupsOf(const std::string& text, const std::vector<BatchView>& batches,
+                      const AggregateOptions& options = {}, const Tuning& tuning = {}) {
   auto aggregate = Aggregation(text, options, tuning);
   for (const BatchView& batch : batches) EXPECT_EQ(aggregate->Append(batch), absl::OkStatus());
   EXPECT_EQ(aggregate->Finalise(), absl::OkStatus());

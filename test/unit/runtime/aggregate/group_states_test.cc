@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// States of groups: two halves added up are what one pass would have found, saved states mean the same, and results are exact at the edges.
+// States of groups: two halves added up are what one pass would have found, saved states mean the same, and results are
+// exact at the edges.
 #include "runtime/aggregate/group_states.h"
 
 #include <gtest/gtest.h>
@@ -224,7 +225,8 @@ TEST(GroupStates, AMergeThatDoesNotFitIsAnError) {
 }
 
 TEST(GroupStates, AveragesAreExactBeforeTheyAreDivided) {
-  EXPECT_EQ(ResultOf<int64_t>("avg(i64)", {INT64_MAX, INT64_MAX, -6}), ResultOf<double>("avg(f64)", {12297829382473034408.0 / 2}));
+  EXPECT_EQ(ResultOf<int64_t>("avg(i64)", {INT64_MAX, INT64_MAX, -6}),
+            ResultOf<double>("avg(f64)", {12297829382473034408.0 / 2}));
   EXPECT_EQ(ResultOf<uint64_t>("avg(u64)", {UINT64_MAX, 1}), ResultOf<double>("avg(f64)", {9223372036854775808.0}));
   EXPECT_EQ(ResultOf<uint32_t>("avg(u32)", {UINT32_MAX, UINT32_MAX}), "4294967295");
 }
@@ -261,7 +263,8 @@ TEST(GroupStates, ExtremesOfIntegersAreThoseOfTheirType) {
   EXPECT_EQ(ResultOf<int64_t>("min(i64)", {INT64_MAX, INT64_MIN}), "-9223372036854775808");
   EXPECT_EQ(ResultOf<uint8_t>("max(u8)", {255, 1}), "255");
   EXPECT_EQ(ResultOf<int8_t>("max(i8)", {-1, -128}), "-1");
-  EXPECT_EQ(ResultOf<__int128>("min(decimal128)", {-kLargest128 - 1, kLargest128}), "-170141183460469231731687303715884105728");
+  EXPECT_EQ(ResultOf<__int128>("min(decimal128)", {-kLargest128 - 1, kLargest128}),
+            "-170141183460469231731687303715884105728");
 }
 
 // ---- bits ----
@@ -317,9 +320,10 @@ TEST(GroupStates, VariancesFarFromZeroKeepTheirDigits) {
 
 TEST(GroupStates, BytesThatNobodySavedAreRefused) {
   Group group("sum(i64)");
-  for (const std::string& bytes : {std::string(), std::string(8, '\0'), std::string(10, '\0'), std::string(8, '\0') + "\2"}) {
-    EXPECT_EQ(Message(group.MergeSaved(bytes)),
-              "saved state of sum(i64) is damaged: " + std::to_string(bytes.size()) + " bytes; accepted: bytes that this version wrote");
+  for (const std::string& bytes :
+       {std::string(), std::string(8, '\0'), std::string(10, '\0'), std::string(8, '\0') + "\2"}) {
+    EXPECT_EQ(Message(group.MergeSaved(bytes)), "saved state of sum(i64) is damaged: " + std::to_string(bytes.size()) +
+                                                    " bytes; accepted: bytes that this version wrote");
   }
   EXPECT_TRUE(group.IsZero());
 }

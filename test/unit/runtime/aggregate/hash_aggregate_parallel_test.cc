@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four threads append to one aggregation, finalise it and read its groups together. Tables that are small are merged into one; sides whose
-// rows hardly share a group deal them out, from the first batch on where local_groups is 1. Whatever happened, the groups are those of one
-// thread that saw all rows:
+// Four threads append to one aggregation, finalise it and read its groups together. Tables that are small are merged
+// into one; sides whose rows hardly share a group deal them out, from the first batch on where local_groups is 1.
+// Whatever happened, the groups are those of one thread that saw all rows:
 //
-//     rows 0 .. N-1, group r % K, value r    K = 3, N = 7    0: rows 0 3 6, count 3, sum 9, first 0, last 6    1: rows 1 4 ..
+//     rows 0 .. N-1, group r % K, value r    K = 3, N = 7    0: rows 0 3 6, count 3, sum 9, first 0, last 6    1: rows
+//     1 4 ..
 //
 // Under ThreadSanitizer this is the test of what threads share.
 #include <gtest/gtest.h>
@@ -60,7 +61,8 @@ ColumnPtr KeysOf(const Case& c, uint64_t begin, uint64_t end) {
   if (c.keys == KeyKind::kWord) return NumberColumn(numbers);
   if (c.keys == KeyKind::kText) return StringColumn(kVar32, texts);
   // 250 rows' texts; the others bring the same group, which num_groups of 250 or less makes sure of.
-  std::vector<std::string> values(texts.begin(), texts.begin() + static_cast<int64_t>(std::min<size_t>(250, texts.size())));
+  std::vector<std::string> values(texts.begin(),
+                                  texts.begin() + static_cast<int64_t>(std::min<size_t>(250, texts.size())));
   return DictionaryColumn(indices, StringColumn(kVar32, values));
 }
 
@@ -176,7 +178,8 @@ TEST(HashAggregateParallel, TheOneGroupIsNeverDealtOut) {
   auto aggregate = Aggregation("aggregate aggs=count_star,sum(i64)", options);
   AggregateAppender one(aggregate), two(aggregate);
   for (AggregateAppender* appender : {&one, &two}) {
-    for (int64_t row = 0; row < 3; ++row) ASSERT_EQ(appender->Append(Rows(1, {}, {NumberColumn<int64_t>({row})})), absl::OkStatus());
+    for (int64_t row = 0; row < 3; ++row)
+      ASSERT_EQ(appender->Append(Rows(1, {}, {NumberColumn<int64_t>({row})})), absl::OkStatus());
     ASSERT_EQ(appender->Finish(), absl::OkStatus());
   }
   ASSERT_EQ(aggregate->Finalise(), absl::OkStatus());
@@ -214,7 +217,8 @@ TEST(HashAggregateParallel, SharesOfPartsHaveEveryGroupOnce) {
   ASSERT_EQ(two.Finish(), absl::OkStatus());
   ASSERT_EQ(aggregate->Finalise(), absl::OkStatus());
   ASSERT_EQ(alone->Finalise(), absl::OkStatus());
-  for (uint32_t share = 0; share < 5; ++share) EXPECT_EQ(test::ShareOf(aggregate, share, 5, 100), test::ShareOf(alone, share, 5, 100));
+  for (uint32_t share = 0; share < 5; ++share)
+    EXPECT_EQ(test::ShareOf(aggregate, share, 5, 100), test::ShareOf(alone, share, 5, 100));
 }
 
 TEST(HashAggregateParallel, AnErrorOfOneThreadIsSeenByAll) {

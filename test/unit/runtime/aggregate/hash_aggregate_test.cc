@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The aggregation's steps with the generic kernel over columns in memory: their order, inputs without rows, filters, selections, runs, row
-// ids, dictionaries, saved states, shares of the groups, and memory limits at every point.
+// The aggregation's steps with the generic kernel over columns in memory: their order, inputs without rows, filters,
+// selections, runs, row ids, dictionaries, saved states, shares of the groups, and memory limits at every point.
 #include "runtime/aggregate/hash_aggregate.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,8 @@ TEST(HashAggregate, StepsOutOfOrderAreRefused) {
   auto aggregate = Aggregation(kSums);
   OutputBatch out(AggregateOutputTypes(aggregate->descriptor().spec()), 8, nullptr);
   GroupReader early(aggregate);
-  EXPECT_EQ(Message(early.Next(&out).status()), "groups before finalise: they are not complete; accepted: finalise first");
+  EXPECT_EQ(Message(early.Next(&out).status()),
+            "groups before finalise: they are not complete; accepted: finalise first");
   ASSERT_EQ(aggregate->Append(Pairs({1, 2}, {3, 4})), absl::OkStatus());
   AggregateAppender late(aggregate);
   ASSERT_EQ(aggregate->Finalise(), absl::OkStatus());
@@ -59,8 +60,10 @@ TEST(HashAggregate, AnAppenderIsDoneWhenItHasHandedItsGroupsOver) {
   AggregateAppender appender(aggregate);
   ASSERT_EQ(appender.Append(Pairs({1}, {3})), absl::OkStatus());
   ASSERT_EQ(appender.Finish(), absl::OkStatus());
-  EXPECT_EQ(Message(appender.Append(Pairs({1}, {3}))), "append after finish: the groups were handed over; accepted: a new appender");
-  EXPECT_EQ(Message(appender.AppendStates(Pairs({1}, {3}))), "append after finish: the groups were handed over; accepted: a new appender");
+  EXPECT_EQ(Message(appender.Append(Pairs({1}, {3}))),
+            "append after finish: the groups were handed over; accepted: a new appender");
+  EXPECT_EQ(Message(appender.AppendStates(Pairs({1}, {3}))),
+            "append after finish: the groups were handed over; accepted: a new appender");
   EXPECT_EQ(Message(appender.Finish()), "finish after finish: the groups were handed over; accepted: a new appender");
 }
 
@@ -68,7 +71,8 @@ TEST(HashAggregate, BatchesOfOtherColumnsAreRefused) {
   auto aggregate = Aggregation(kSums);
   BatchView batch = Pairs({1}, {2});
   batch.payload.clear();
-  EXPECT_EQ(Message(aggregate->Append(batch)), "batch without the spec's columns: 1 keys, 0 aggregate columns; accepted: 1 and 1");
+  EXPECT_EQ(Message(aggregate->Append(batch)),
+            "batch without the spec's columns: 1 keys, 0 aggregate columns; accepted: 1 and 1");
   EXPECT_EQ(Message(aggregate->AppendStates(Pairs({1}, {2}))),
             "batch without the spec's columns: 1 keys, 1 aggregate columns; accepted: 1 and 2");
   batch.num_rows = kNullRow;
@@ -103,7 +107,8 @@ TEST(HashAggregate, WithoutRowsThereAreNoGroups) {
 }
 
 TEST(HashAggregate, WithoutKeysThereIsOneGroupAnyway) {
-  const char* spec = "aggregate aggs=count_star,count(i64),sum(i64),avg(f64),min(utf8),first(i64),var_pop(f64),count_distinct(i64)";
+  const char* spec =
+      "aggregate aggs=count_star,count(i64),sum(i64),avg(f64),min(utf8),first(i64),var_pop(f64),count_distinct(i64)";
   EXPECT_EQ(GroupsOf(spec, {}), (Lines{"0|0|null|null|null|null|null|0"}));
   EXPECT_EQ(GroupsOf(spec, {BatchView()}), (Lines{"0|0|null|null|null|null|null|0"}));
 }
@@ -128,9 +133,11 @@ TEST(HashAggregate, FiltersAndNullsAreLeftOut) {
   const auto keys = NumberColumn<int64_t>({1, 1, 1, 2, 2});
   const auto values = WithNulls(NumberColumn<int64_t>({10, 20, 40, 5, 6}), {true, false, true, false, true});
   const auto filter = WithNulls(BoolColumn({true, true, false, true, true}), {true, true, true, true, false});
-  EXPECT_EQ(GroupsOf("aggregate keys=i64 aggs=sum(i64:nullable):filter,count_star:filter,count(i64:nullable),max(i64:nullable)",
-                     {Rows(5, {keys}, {values, filter, filter, values, values})}),
-            (Lines{"1|10|2|2|40", "2|null|1|1|6"}));
+  EXPECT_EQ(
+      GroupsOf(
+          "aggregate keys=i64 aggs=sum(i64:nullable):filter,count_star:filter,count(i64:nullable),max(i64:nullable)",
+          {Rows(5, {keys}, {values, filter, filter, values, values})}),
+      (Lines{"1|10|2|2|40", "2|null|1|1|6"}));
 }
 
 TEST(HashAggregate, OnlySelectedRowsTakePart) {
@@ -141,14 +148,17 @@ TEST(HashAggregate, OnlySelectedRowsTakePart) {
     if (std::string(key) != "i64") batch.keys[0] = words->column;
     batch.selection = selection.data();
     batch.num_rows = selection.size();
-    EXPECT_EQ(GroupsOf(std::string("aggregate keys=") + key + " aggs=count_star,sum(i64)", {batch}), (Lines{"1|2|170", "2|2|80"})) << key;
+    EXPECT_EQ(GroupsOf(std::string("aggregate keys=") + key + " aggs=count_star,sum(i64)", {batch}),
+              (Lines{"1|2|170", "2|2|80"}))
+        << key;
   }
 }
 
 // Sorted input goes the way of runs, whose results are the same.
 TEST(HashAggregate, RunsGiveWhatRowsGive) {
   const char* spec =
-      "aggregate keys=i64 aggs=count_star,sum(i64:nullable),avg(i32),min(f64),max(i64:nullable),first(i64),bit_xor(i64),corr(f64,f64)";
+      "aggregate keys=i64 "
+      "aggs=count_star,sum(i64:nullable),avg(i32),min(f64),max(i64:nullable),first(i64),bit_xor(i64),corr(f64,f64)";
   std::vector<int64_t> keys, values;
   std::vector<int32_t> small;
   std::vector<double> numbers;
@@ -168,7 +178,8 @@ TEST(HashAggregate, RunsGiveWhatRowsGive) {
   const Lines sorted = GroupsOf(spec, {batch});
   EXPECT_EQ(sorted.size(), 82u);
   // One row of each group after the other: no runs. Steps of f64 see a group's rows in the same order as before.
-  std::sort(order.begin(), order.end(), [](uint32_t a, uint32_t b) { return std::pair(a % 37, a) < std::pair(b % 37, b); });
+  std::sort(order.begin(), order.end(),
+            [](uint32_t a, uint32_t b) { return std::pair(a % 37, a) < std::pair(b % 37, b); });
   batch.selection = order.data();
   EXPECT_EQ(GroupsOf(spec, {batch}), sorted);
 }
@@ -176,7 +187,8 @@ TEST(HashAggregate, RunsGiveWhatRowsGive) {
 // Rows of few groups are brought into runs, but not of blocks of 7 rows. Sums of these floats depend on their order.
 TEST(HashAggregate, FewGroupsGiveWhatRowsGive) {
   const char* spec =
-      " aggs=count_star,sum(f64):filter,avg(f64),var_pop(f64:nullable),first(i64),last(i64),any(i64),sum(dictionary(u8,f64)),"
+      " aggs=count_star,sum(f64):filter,avg(f64),var_pop(f64:nullable),first(i64),last(i64),any(i64),sum(dictionary(u8,"
+      "f64)),"
       "string_agg(utf8,x'2c')";
   auto random = test::PrintedRandom();
   constexpr uint32_t kRows = 5000;
@@ -278,11 +290,14 @@ TEST(HashAggregate, SeveralKeysInAWord) {
 
 TEST(HashAggregate, DictionariesOfDifferentOrders) {
   const auto first = DictionaryColumn({0, 1, 1}, StringColumn(kVar32, {"air", "rail"}));
-  const auto second = WithNulls(DictionaryColumn({0, 1, 2, 9}, StringColumn(kVar32, {"rail", "ship", "air"})), {true, true, true, false});
+  const auto second = WithNulls(DictionaryColumn({0, 1, 2, 9}, StringColumn(kVar32, {"rail", "ship", "air"})),
+                                {true, true, true, false});
   for (const char* more : {"", ",utf8"}) {
     const auto text = StringColumn(kVar32, {"", "", "", ""});
     const std::string spec = std::string("aggregate keys=dictionary(u8,utf8):nullable") + more + " aggs=count_star";
-    const auto batch = [&](uint64_t n, const test::ColumnPtr& key) { return *more == 0 ? Rows(n, {key}) : Rows(n, {key, text}); };
+    const auto batch = [&](uint64_t n, const test::ColumnPtr& key) {
+      return *more == 0 ? Rows(n, {key}) : Rows(n, {key, text});
+    };
     const std::string rest = *more == 0 ? "" : "|";
     EXPECT_EQ(GroupsOf(spec, {batch(3, first), batch(4, second)}),
               (Lines{"air" + rest + "|2", "null" + rest + "|1", "rail" + rest + "|3", "ship" + rest + "|1"}));
@@ -290,18 +305,23 @@ TEST(HashAggregate, DictionariesOfDifferentOrders) {
 }
 
 TEST(HashAggregate, ArgumentsMayBeDictionaries) {
-  const auto numbers = WithNulls(DictionaryColumn({0, 1, 1, 99}, NumberColumn<int64_t>({5, -7})), {true, true, true, false});
-  EXPECT_EQ(GroupsOf("aggregate aggs=sum(dictionary(u8,i64):nullable),min(dictionary(u8,i64):nullable),first(dictionary(u8,i64):nullable)",
-                     {Rows(4, {}, {numbers, numbers, numbers})}),
-            (Lines{"-9|-7|5"}));
+  const auto numbers =
+      WithNulls(DictionaryColumn({0, 1, 1, 99}, NumberColumn<int64_t>({5, -7})), {true, true, true, false});
+  EXPECT_EQ(
+      GroupsOf(
+          "aggregate "
+          "aggs=sum(dictionary(u8,i64):nullable),min(dictionary(u8,i64):nullable),first(dictionary(u8,i64):nullable)",
+          {Rows(4, {}, {numbers, numbers, numbers})}),
+      (Lines{"-9|-7|5"}));
 }
 
 // A dictionary need not have values where all rows are null.
 TEST(HashAggregate, NullsNeedNoDictionaryValues) {
   const auto nulls = WithNulls(DictionaryColumn({0, 0}, NumberColumn<int64_t>({})), {false, false});
   for (const char* function : {"sum", "min", "first", "var_pop"}) {
-    EXPECT_EQ(GroupsOf(std::string("aggregate aggs=") + function + "(dictionary(u8,i64):nullable)", {Rows(2, {}, {nulls})}),
-              (Lines{"null"}));
+    EXPECT_EQ(
+        GroupsOf(std::string("aggregate aggs=") + function + "(dictionary(u8,i64):nullable)", {Rows(2, {}, {nulls})}),
+        (Lines{"null"}));
   }
 }
 
@@ -324,8 +344,10 @@ BatchView StatesOf(const std::shared_ptr<HashAggregate>& from, OutputBatch* out)
 
 TEST(HashAggregate, StatesGoThroughAnotherAggregation) {
   const std::string spec =
-      "aggregate keys=dictionary(u8,utf8):nullable,i32 aggs=count_star,sum(i64:nullable),avg(f64),min(i64:nullable),max(utf8),"
-      "count_distinct(i64),any(i64:nullable),stddev_samp(f64),median(f64),bool_and(bool),first(i64),string_agg(utf8,x'2c')";
+      "aggregate keys=dictionary(u8,utf8):nullable,i32 "
+      "aggs=count_star,sum(i64:nullable),avg(f64),min(i64:nullable),max(utf8),"
+      "count_distinct(i64),any(i64:nullable),stddev_samp(f64),median(f64),bool_and(bool),first(i64),string_agg(utf8,x'"
+      "2c')";
   const auto batch = [](int64_t from, uint64_t first_row_id) {
     std::vector<uint8_t> indices;
     std::vector<int32_t> second;
@@ -345,9 +367,10 @@ TEST(HashAggregate, StatesGoThroughAnotherAggregation) {
     const auto n = NumberColumn(numbers), d = NumberColumn(doubles);
     const auto t = StringColumn(kVar32, texts), seven = NumberColumn(std::vector<int64_t>(200, 7));
     const auto nulls = WithNulls(n, valid);
-    const auto key = WithNulls(DictionaryColumn(indices, StringColumn(kVar32, {"x", "y", "z"})), std::vector<bool>(200, true));
-    BatchView rows =
-        Rows(200, {key, NumberColumn(second)}, {nulls, d, nulls, t, n, WithNulls(seven, valid), d, d, BoolColumn(bools), n, t});
+    const auto key =
+        WithNulls(DictionaryColumn(indices, StringColumn(kVar32, {"x", "y", "z"})), std::vector<bool>(200, true));
+    BatchView rows = Rows(200, {key, NumberColumn(second)},
+                          {nulls, d, nulls, t, n, WithNulls(seven, valid), d, d, BoolColumn(bools), n, t});
     rows.first_row_id = first_row_id;
     return rows;
   };
@@ -367,8 +390,10 @@ TEST(HashAggregate, StatesGoThroughAnotherAggregation) {
 TEST(HashAggregate, StatesWithoutKeysGoThroughToo) {
   const char* spec = "aggregate aggs=sum(i64),max(f64),avg(decimal128)";
   auto empty = Aggregation(spec), full = Aggregation(spec), both = Aggregation(spec);
-  ASSERT_EQ(full->Append(Rows(2, {}, {NumberColumn<int64_t>({1, 2}), NumberColumn<double>({-1, -2}), NumberColumn<__int128>({1, 2})})),
-            absl::OkStatus());
+  ASSERT_EQ(
+      full->Append(
+          Rows(2, {}, {NumberColumn<int64_t>({1, 2}), NumberColumn<double>({-1, -2}), NumberColumn<__int128>({1, 2})})),
+      absl::OkStatus());
   for (const auto& from : {empty, full}) {
     ASSERT_EQ(from->Finalise(), absl::OkStatus());
     OutputBatch out(AggregateStateTypes(from->descriptor().spec()), 100, nullptr);
@@ -380,8 +405,9 @@ TEST(HashAggregate, StatesWithoutKeysGoThroughToo) {
 
 TEST(HashAggregate, DamagedStatesAreRefused) {
   auto aggregate = Aggregation("aggregate keys=i64 aggs=sum(i64)");
-  EXPECT_EQ(Message(aggregate->AppendStates(Rows(1, {NumberColumn<int64_t>({1})}, {StringColumn(kVar32, {"12345678"})}))),
-            "saved state of sum(i64) is damaged: 8 bytes; accepted: bytes that this version wrote");
+  EXPECT_EQ(
+      Message(aggregate->AppendStates(Rows(1, {NumberColumn<int64_t>({1})}, {StringColumn(kVar32, {"12345678"})}))),
+      "saved state of sum(i64) is damaged: 8 bytes; accepted: bytes that this version wrote");
 }
 
 // ---- shares ----
@@ -420,7 +446,8 @@ TEST(HashAggregate, SharesOfDictionaryKeysGoByTheValue) {
   ASSERT_EQ(two->Append(Rows(6, {DictionaryColumn({5, 4, 3, 2, 1, 0}, values)})), absl::OkStatus());
   ASSERT_EQ(one->Finalise(), absl::OkStatus());
   ASSERT_EQ(two->Finalise(), absl::OkStatus());
-  for (uint32_t share = 0; share < 4; ++share) EXPECT_EQ(test::ShareOf(one, share, 4, 10), test::ShareOf(two, share, 4, 10)) << share;
+  for (uint32_t share = 0; share < 4; ++share)
+    EXPECT_EQ(test::ShareOf(one, share, 4, 10), test::ShareOf(two, share, 4, 10)) << share;
 }
 
 // As joins and output batches: no budget is no limit.
@@ -463,7 +490,8 @@ TEST(HashAggregate, ReadersShareTheGroups) {
 // ---- memory ----
 
 // Every budget up to the first that is enough ends with an error in words, and gives all bytes back.
-void ExpectEveryLimitIsAnError(const std::string& spec, const BatchView& batch, const AggregateOptions& options, uint64_t step) {
+void ExpectEveryLimitIsAnError(const std::string& spec, const BatchView& batch, const AggregateOptions& options,
+                               uint64_t step) {
   bool fits = false;
   uint64_t num_refused = 0;
   for (uint64_t limit = 64; !fits; limit += step + limit / 16) {
@@ -514,10 +542,11 @@ TEST(HashAggregate, EveryLimitIsAnError) {
     ExpectEveryLimitIsAnError("aggregate keys=i64 aggs=sum(i64)", Rows(600, {number}, {number}), options, 200);
     AggregateOptions moves = options;
     moves.caches.l2_bytes = 10000;
-    ExpectEveryLimitIsAnError("aggregate keys=i64 aggs=avg(i64),avg(i64),var_pop(i64)", Rows(600, {number}, {number, number, number}),
-                              moves, 400);
+    ExpectEveryLimitIsAnError("aggregate keys=i64 aggs=avg(i64),avg(i64),var_pop(i64)",
+                              Rows(600, {number}, {number, number, number}), moves, 400);
     ExpectEveryLimitIsAnError("aggregate keys=utf8 aggs=sum(i64)", Rows(600, {text}, {number}), options, 400);
-    ExpectEveryLimitIsAnError("aggregate keys=dictionary(u8,utf8) aggs=sum(i64)", Rows(600, {dictionary}, {number}), options, 200);
+    ExpectEveryLimitIsAnError("aggregate keys=dictionary(u8,utf8) aggs=sum(i64)", Rows(600, {dictionary}, {number}),
+                              options, 200);
     ExpectEveryLimitIsAnError("aggregate keys=i64 aggs=max(utf8),string_agg(utf8,x'2c'),count_distinct(utf8)",
                               Rows(600, {number}, {text, text, text}), options, 1000);
   }
@@ -531,10 +560,12 @@ TEST(HashAggregate, AMergeThatFailsFailsForAll) {
   ASSERT_EQ(other.Append(Pairs({1}, {1})), absl::OkStatus());
   ASSERT_EQ(other.Finish(), absl::OkStatus());
   for (int i = 0; i < 2; ++i)
-    EXPECT_EQ(Message(aggregate->FinaliseShared()), "sum out of range: sum(i64); accepted: sums within 64 bits, or sum128");
+    EXPECT_EQ(Message(aggregate->FinaliseShared()),
+              "sum out of range: sum(i64); accepted: sums within 64 bits, or sum128");
   OutputBatch out(AggregateOutputTypes(aggregate->descriptor().spec()), 8, nullptr);
   GroupReader reader(aggregate);
-  EXPECT_EQ(Message(reader.Next(&out).status()), "groups before finalise: they are not complete; accepted: finalise first");
+  EXPECT_EQ(Message(reader.Next(&out).status()),
+            "groups before finalise: they are not complete; accepted: finalise first");
 }
 
 }  // namespace

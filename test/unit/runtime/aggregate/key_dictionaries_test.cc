@@ -30,7 +30,8 @@ struct Numbers {
 
   Codes Encode(const ColumnPtr& column, uint32_t n, bool is_plain = false, size_t key = 0) {
     Codes codes(n, kUntouched);
-    EXPECT_EQ(dictionaries.Encode(key, &column->column, is_plain, {nullptr, 0, nullptr, n}, codes.data()), absl::OkStatus());
+    EXPECT_EQ(dictionaries.Encode(key, &column->column, is_plain, {nullptr, 0, nullptr, n}, codes.data()),
+              absl::OkStatus());
     return codes;
   }
   std::string Value(uint32_t code) const { return std::string(dictionaries.ValueOf(0, code)); }
@@ -39,7 +40,8 @@ struct Numbers {
 TEST(KeyDictionaries, AValueHasOneNumberInAllBatches) {
   Numbers numbers("dictionary(u8,utf8)");
   EXPECT_EQ(numbers.Encode(DictionaryColumn({0, 1, 1}, StringColumn(kVar32, {"air", "rail"})), 3), (Codes{0, 1, 1}));
-  EXPECT_EQ(numbers.Encode(DictionaryColumn({0, 1, 2}, StringColumn(kVar32, {"rail", "ship", "air"})), 3), (Codes{1, 2, 0}));
+  EXPECT_EQ(numbers.Encode(DictionaryColumn({0, 1, 2}, StringColumn(kVar32, {"rail", "ship", "air"})), 3),
+            (Codes{1, 2, 0}));
   EXPECT_EQ(numbers.Value(0), "air");
   EXPECT_EQ(numbers.Value(2), "ship");
 }
@@ -47,7 +49,8 @@ TEST(KeyDictionaries, AValueHasOneNumberInAllBatches) {
 // A dictionary may hold a value twice, and values that no row has.
 TEST(KeyDictionaries, EqualValuesOfOneDictionaryHaveOneNumber) {
   Numbers numbers("dictionary(u8,utf8)");
-  EXPECT_EQ(numbers.Encode(DictionaryColumn({3, 1, 2, 0}, StringColumn(kVar32, {"x", "", "x", "y", "unused"})), 4), (Codes{0, 1, 2, 2}));
+  EXPECT_EQ(numbers.Encode(DictionaryColumn({3, 1, 2, 0}, StringColumn(kVar32, {"x", "", "x", "y", "unused"})), 4),
+            (Codes{0, 1, 2, 2}));
   EXPECT_EQ(numbers.Encode(StringColumn(kVar32, {"unused"}), 1, true), (Codes{3}));
 }
 
@@ -64,7 +67,8 @@ TEST(KeyDictionaries, OnlySelectedRowsAreRead) {
   const auto column = DictionaryColumn({9, 1, 9, 0}, StringColumn(kVar32, {"a", "b"}));
   const uint32_t rows[] = {3, 1};
   Codes codes(4, kUntouched);
-  ASSERT_EQ(numbers.dictionaries.Encode(0, &column->column, false, {nullptr, 0, rows, 2}, codes.data()), absl::OkStatus());
+  ASSERT_EQ(numbers.dictionaries.Encode(0, &column->column, false, {nullptr, 0, rows, 2}, codes.data()),
+            absl::OkStatus());
   EXPECT_EQ(codes, (Codes{kUntouched, 1, kUntouched, 0}));
 }
 
@@ -78,18 +82,22 @@ TEST(KeyDictionaries, TrailingSpacesAreIgnoredUnderPadSpace) {
 
 TEST(KeyDictionaries, StringsOfOneEqualityKeyAreOneValue) {
   Numbers general("dictionary(u8,utf8(utf8mb4_general_ci))"), weighs_nothing("dictionary(u8,utf8(utf8mb4_0900_ai_ci))");
-  EXPECT_EQ(general.Encode(DictionaryColumn({0, 1, 2, 3}, StringColumn(kVar32, {"R\u00f6k ", "rok", "ROK", "rok!"})), 4),
-            (Codes{0, 0, 0, 1}));
+  EXPECT_EQ(
+      general.Encode(DictionaryColumn({0, 1, 2, 3}, StringColumn(kVar32, {"R\u00f6k ", "rok", "ROK", "rok!"})), 4),
+      (Codes{0, 0, 0, 1}));
   EXPECT_EQ(general.Encode(DictionaryColumn({1, 0}, StringColumn(kVar32, {"ROK ", "ROK!"})), 2), (Codes{1, 0}));
   EXPECT_EQ(general.Value(0), "R\u00f6k ");
-  EXPECT_EQ(weighs_nothing.Encode(DictionaryColumn({0, 1, 2}, StringColumn(kVar32, {"", "\u00ad", " "})), 3), (Codes{0, 0, 1}));
+  EXPECT_EQ(weighs_nothing.Encode(DictionaryColumn({0, 1, 2}, StringColumn(kVar32, {"", "\u00ad", " "})), 3),
+            (Codes{0, 0, 1}));
 }
 
 TEST(KeyDictionaries, NumbersAreValuesToo) {
   Numbers floats("dictionary(u8,f64)"), wide("dictionary(u8,decimal128)"), bools("dictionary(u8,bool)");
   const double nan = __builtin_nan("");
-  EXPECT_EQ(floats.Encode(DictionaryColumn({0, 1, 2, 3}, test::NumberColumn<double>({0.0, -0.0, nan, -nan})), 4), (Codes{0, 0, 1, 1}));
-  EXPECT_EQ(wide.Encode(DictionaryColumn({0, 1, 0}, test::NumberColumn<__int128>({1, __int128{1} << 100})), 3), (Codes{0, 1, 0}));
+  EXPECT_EQ(floats.Encode(DictionaryColumn({0, 1, 2, 3}, test::NumberColumn<double>({0.0, -0.0, nan, -nan})), 4),
+            (Codes{0, 0, 1, 1}));
+  EXPECT_EQ(wide.Encode(DictionaryColumn({0, 1, 0}, test::NumberColumn<__int128>({1, __int128{1} << 100})), 3),
+            (Codes{0, 1, 0}));
   EXPECT_EQ(bools.Encode(DictionaryColumn({1, 0, 1}, test::BoolColumn({false, true})), 3), (Codes{0, 1, 0}));
 }
 
@@ -112,7 +120,8 @@ TEST(KeyDictionaries, ValuesAreTakenFromTheBudgetAndGivenBack) {
     uint32_t codes[3];
     EXPECT_EQ(dictionaries.Encode(0, &column->column, true, {nullptr, 0, nullptr, 2}, codes), absl::OkStatus());
     EXPECT_GT(budget->used_bytes(), 501u);
-    EXPECT_EQ(dictionaries.Encode(0, &column->column, true, {nullptr, 0, nullptr, 3}, codes).code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(dictionaries.Encode(0, &column->column, true, {nullptr, 0, nullptr, 3}, codes).code(),
+              absl::StatusCode::kResourceExhausted);
   }
   EXPECT_EQ(budget->used_bytes(), 0u);
 }

@@ -43,13 +43,15 @@ TEST(BucketMap, EvenWordsTakeTheHighestBits) {
 TEST(BucketMap, UnevenWordsGetBucketsOfAboutTheSameSize) {
   std::mt19937_64 random = RandomFrom(2);
   std::vector<uint64_t> words(65536);
-  for (uint64_t& word : words) word = static_cast<uint64_t>(std::exp(44.0 * static_cast<double>(random() >> 11) * 0x1p-53));  // 1 to 2^63
+  for (uint64_t& word : words)
+    word = static_cast<uint64_t>(std::exp(44.0 * static_cast<double>(random() >> 11) * 0x1p-53));  // 1 to 2^63
   const BucketMap map(10, std::vector<uint64_t>(words.begin(), words.begin() + 16384));
   ASSERT_FALSE(map.is_plain());
   ExpectInOrder(map, words);
   std::vector<uint32_t> sizes(map.num_buckets());
   for (const uint64_t word : words) ++sizes[BucketOf(map, word)];
-  // Numbers below 2^53 share one range of highest bits, and there the largest of them are most of what shifts can tell apart.
+  // Numbers below 2^53 share one range of highest bits, and there the largest of them are most of what shifts can tell
+  // apart.
   uint32_t num_taken = 0;
   for (const uint32_t size : sizes) num_taken += size != 0 ? 1 : 0;
   EXPECT_GT(num_taken, 64u);

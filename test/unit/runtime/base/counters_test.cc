@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is counted of small inputs by the generic kernel, in numbers that can be worked out by hand; and the sums of threads and jobs.
+// What is counted of small inputs by the generic kernel, in numbers that can be worked out by hand; and the sums of
+// threads and jobs.
 #include "runtime/base/counters.h"
 
 #include <gtest/gtest.h>
@@ -61,7 +62,8 @@ TEST(Counters, TierSaysWhichKernelsRan) {
   EXPECT_EQ(text(1, 1), "both");
 }
 
-// A call of a millisecond is timed, and so is the one after it; most short ones are not, and count as much as the one before them that was.
+// A call of a millisecond is timed, and so is the one after it; most short ones are not, and count as much as the one
+// before them that was.
 TEST(Counters, TimeIsThatOfAllCalls) {
   const auto set = std::make_shared<CounterSet>();
   CounterBlock block(set);
@@ -115,10 +117,10 @@ TEST(Counters, ThreadsThatTakeTurnsWithManyOperatorsLoseNothing) {
 // ---- joins ----
 
 // All that a join of these keys has counted; the hash of every key is 0 where zero_hashes.
-Counters OfJoin(LayoutChoice layout, bool zero_hashes, const std::vector<int64_t>& build, const std::vector<int64_t>& probe,
-                const char* expected_layout, bool only_counts = false) {
-  const auto descriptor =
-      std::make_shared<JoinDescriptor>(*ParseSpec(only_counts ? "join.inner keys=i64" : "join.inner keys=i64 build=i64 probe=i64"));
+Counters OfJoin(LayoutChoice layout, bool zero_hashes, const std::vector<int64_t>& build,
+                const std::vector<int64_t>& probe, const char* expected_layout, bool only_counts = false) {
+  const auto descriptor = std::make_shared<JoinDescriptor>(
+      *ParseSpec(only_counts ? "join.inner keys=i64" : "join.inner keys=i64 build=i64 probe=i64"));
   descriptor->mutable_tuning()->batch_rows = 8;
   descriptor->mutable_tuning()->group_rows = 4;
   descriptor->mutable_tuning()->zero_hashes = zero_hashes;
@@ -161,7 +163,8 @@ TEST(Counters, OfJoins) {
   EXPECT_EQ(c.growths + c.spills, 0u);
 }
 
-// Three keys three times each: a key's run has two more tuples. Where pairs are only counted, runs are not looked at one by one.
+// Three keys three times each: a key's run has two more tuples. Where pairs are only counted, runs are not looked at
+// one by one.
 TEST(Counters, OfRuns) {
   const std::vector<int64_t> build = {7, 8, 9, 7, 8, 9, 7, 8, 9}, probe = {8, 1, 9, 2, 8};
   for (const bool only_counts : {false, true}) {
@@ -191,7 +194,8 @@ TEST(Counters, OfOpenTables) {
 
 TEST(Counters, ProbersCountWhileTheyWorkAndAfterTheyAreGone) {
   const auto descriptor = std::make_shared<JoinDescriptor>(*ParseSpec("join.inner keys=i64 build=i64 probe=i64"));
-  const auto join = std::make_shared<HashJoin>(descriptor, GenericJoinKernel(), nullptr, test::NoLimit(), JoinOptions());
+  const auto join =
+      std::make_shared<HashJoin>(descriptor, GenericJoinKernel(), nullptr, test::NoLimit(), JoinOptions());
   const auto keys = RowNumbers(3000);
   ASSERT_TRUE(join->Append(Batch(keys, keys)).ok());
   ASSERT_TRUE(join->FinaliseShared().ok());
@@ -216,8 +220,8 @@ TEST(Counters, OfAggregations) {
   tuning.batch_rows = 4;
   options.l2_batch_rows = 4;
   const auto aggregate = test::Aggregation("aggregate keys=i64 aggs=count_star", options, tuning);
-  // Batches 1 1 1 2 and 2 1 3: rows of groups that were there before their batch are hits, as are those that meet a group that a row before
-  // them in the batch has made.
+  // Batches 1 1 1 2 and 2 1 3: rows of groups that were there before their batch are hits, as are those that meet a
+  // group that a row before them in the batch has made.
   ASSERT_TRUE(aggregate->Append(test::Rows(7, {test::NumberColumn<int64_t>({1, 1, 1, 2, 2, 1, 3})})).ok());
   ASSERT_TRUE(aggregate->Finalise().ok());
   const Counters c = aggregate->counters();

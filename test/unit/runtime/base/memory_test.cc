@@ -18,7 +18,9 @@ namespace {
 
 constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 
-std::string Message(const absl::Status& status) { return std::string(status.message().data(), status.message().size()); }
+std::string Message(const absl::Status& status) {
+  return std::string(status.message().data(), status.message().size());
+}
 
 TEST(MemoryBudget, RefusesWhatPassesTheLimitAndSaysSo) {
   MemoryBudget budget(1000000);
@@ -205,7 +207,8 @@ TEST(GrowingBuffer, IsZeroedWhereverItsPagesComeFrom) {
 
 TEST(HugeBuffer, FailuresLeaveTheBudgetAlone) {
   auto budget = std::make_shared<MemoryBudget>(1000);
-  EXPECT_EQ(Message(HugeBuffer::Allocate(budget, 1001, true).status()), "memory limit exceeded: 1001 bytes asked, 0 in use; limit 1000");
+  EXPECT_EQ(Message(HugeBuffer::Allocate(budget, 1001, true).status()),
+            "memory limit exceeded: 1001 bytes asked, 0 in use; limit 1000");
   auto unlimited = std::make_shared<MemoryBudget>();
   EXPECT_EQ(Message(HugeBuffer::Allocate(unlimited, uint64_t{1} << 60, true).status()),
             "out of memory: 1152921504606846976 bytes asked; accepted: what the system has free");

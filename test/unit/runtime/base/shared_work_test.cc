@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work that threads share: each task is run once, no phase begins before the one before is done, and the first failure ends it for all.
+// Work that threads share: each task is run once, no phase begins before the one before is done, and the first failure
+// ends it for all.
 #include "runtime/base/shared_work.h"
 
 #include <gtest/gtest.h>
@@ -73,7 +74,8 @@ TEST(SharedWork, WhoComesLateComesBackAtOnce) {
   EXPECT_TRUE(work.RunTasks().ok());
   EXPECT_TRUE(work.RunTasks().ok());
   EXPECT_EQ(phases.num_done, 5u);
-  SharedWork failed([]() -> absl::StatusOr<std::optional<SharedWork::Phase>> { return absl::ResourceExhaustedError("no room"); });
+  SharedWork failed(
+      []() -> absl::StatusOr<std::optional<SharedWork::Phase>> { return absl::ResourceExhaustedError("no room"); });
   EXPECT_EQ(failed.RunTasks(), absl::ResourceExhaustedError("no room"));
   EXPECT_EQ(failed.RunTasks(), absl::ResourceExhaustedError("no room"));
 }
@@ -98,7 +100,8 @@ TEST(SharedWork, AFailedAllocationIsAStatus) {
   });
   SharedWork between([]() -> absl::StatusOr<std::optional<SharedWork::Phase>> { throw std::bad_alloc(); });
   for (SharedWork* work : {&in_task, &between}) {
-    EXPECT_EQ(work->RunTasks(), absl::ResourceExhaustedError("out of memory: an allocation failed; accepted: what the system has free"));
+    EXPECT_EQ(work->RunTasks(),
+              absl::ResourceExhaustedError("out of memory: an allocation failed; accepted: what the system has free"));
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first bytes of what strings are ordered by: those of their order keys, whichever way they are found, and no byte is read that is not
-// the string's own.
+// The first bytes of what strings are ordered by: those of their order keys, whichever way they are found, and no byte
+// is read that is not the string's own.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -46,7 +46,8 @@ std::string Trimmed(std::string text, CollationRule rule) {
 }
 
 std::vector<std::string> SomeTexts(std::mt19937_64* random) {
-  std::vector<std::string> texts = {"", " ", "~", std::string(16, ' '), std::string(17, 'z'), "exactly sixteen.", "15 of them, all"};
+  std::vector<std::string> texts = {
+      "", " ", "~", std::string(16, ' '), std::string(17, 'z'), "exactly sixteen.", "15 of them, all"};
   for (const test::TextKind kind : test::kTextKinds)
     for (std::string& text : test::RandomTexts(kind, 60, random)) texts.push_back(std::move(text));
   for (int c = 0; c < 256; ++c) texts.push_back(std::string(static_cast<size_t>(c) % 18, 'm') + static_cast<char>(c));
@@ -74,15 +75,16 @@ void ForAllCollations(Check check) {
 }
 
 TEST(OrderPrefix, PrefixesAreTheFirstBytesOfOrderKeys) {
-  ForAllCollations([](CollationRule rule, const std::vector<std::string>& texts, const std::vector<blocks::Bytes>& strings) {
-    for (size_t i = 0; i < texts.size(); ++i) {
-      const std::string key = PaddedKey(texts[i], rule, 16);
-      Prefix prefix;
-      const bool more = blocks::OrderPrefixes(&strings[i], 1, rule, &prefix.high, &prefix.low);
-      EXPECT_EQ(prefix, (Prefix{Number(key, 0), Number(key, 8)})) << testing::PrintToString(texts[i]);
-      EXPECT_TRUE(more || key.size() <= 16) << testing::PrintToString(texts[i]);
-    }
-  });
+  ForAllCollations(
+      [](CollationRule rule, const std::vector<std::string>& texts, const std::vector<blocks::Bytes>& strings) {
+        for (size_t i = 0; i < texts.size(); ++i) {
+          const std::string key = PaddedKey(texts[i], rule, 16);
+          Prefix prefix;
+          const bool more = blocks::OrderPrefixes(&strings[i], 1, rule, &prefix.high, &prefix.low);
+          EXPECT_EQ(prefix, (Prefix{Number(key, 0), Number(key, 8)})) << testing::PrintToString(texts[i]);
+          EXPECT_TRUE(more || key.size() <= 16) << testing::PrintToString(texts[i]);
+        }
+      });
 }
 
 TEST(OrderPrefix, ManyAtOnceAreTheSame) {
@@ -101,18 +103,19 @@ TEST(OrderPrefix, ManyAtOnceAreTheSame) {
 }
 
 TEST(OrderPrefix, WordsAreOrderKeysFromAnyByteOn) {
-  ForAllCollations([](CollationRule rule, const std::vector<std::string>& texts, const std::vector<blocks::Bytes>& strings) {
-    if ((rule & kWeighsOrder) == 0) return;
-    for (size_t i = 0; i < texts.size(); ++i) {
-      for (const uint32_t from : {0u, 1u, 7u, 8u, 16u, 24u, 33u, 1000u}) {
-        const std::string key = PaddedKey(texts[i], rule, from + 8);
-        uint64_t word = 0;
-        const bool more = blocks::OrderWords(&strings[i], 1, rule, from, &word);
-        EXPECT_EQ(word, Number(key, from)) << testing::PrintToString(texts[i]) << " from " << from;
-        EXPECT_TRUE(more || key.size() <= from + 8) << testing::PrintToString(texts[i]) << " from " << from;
-      }
-    }
-  });
+  ForAllCollations(
+      [](CollationRule rule, const std::vector<std::string>& texts, const std::vector<blocks::Bytes>& strings) {
+        if ((rule & kWeighsOrder) == 0) return;
+        for (size_t i = 0; i < texts.size(); ++i) {
+          for (const uint32_t from : {0u, 1u, 7u, 8u, 16u, 24u, 33u, 1000u}) {
+            const std::string key = PaddedKey(texts[i], rule, from + 8);
+            uint64_t word = 0;
+            const bool more = blocks::OrderWords(&strings[i], 1, rule, from, &word);
+            EXPECT_EQ(word, Number(key, from)) << testing::PrintToString(texts[i]) << " from " << from;
+            EXPECT_TRUE(more || key.size() <= from + 8) << testing::PrintToString(texts[i]) << " from " << from;
+          }
+        }
+      });
 }
 
 // Padding that a string ends with in other characters than U+0020 is no reason to look at it again.
@@ -122,7 +125,8 @@ TEST(OrderPrefix, PlainStringsOfUpToSixteenBytesAreAllInTheirPrefix) {
       const std::string text = std::string(length / 2, 'a') + std::string(length - length / 2, 'Z');
       const blocks::Bytes string = BytesOfText(text);
       Prefix prefix;
-      EXPECT_EQ(blocks::OrderPrefixes(&string, 1, RuleOf(collation.id), &prefix.high, &prefix.low), length > 16) << collation.text;
+      EXPECT_EQ(blocks::OrderPrefixes(&string, 1, RuleOf(collation.id), &prefix.high, &prefix.low), length > 16)
+          << collation.text;
     }
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins and aggregations by strings of every collation, over every storage: rows are equal where the equality keys of their strings are.
-// Strings of random kinds, of which each has others that differ in case, spaces or a character.
+// Joins and aggregations by strings of every collation, over every storage: rows are equal where the equality keys of
+// their strings are. Strings of random kinds, of which each has others that differ in case, spaces or a character.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,7 +63,8 @@ struct Form {
   const char* type;  // with % for the collation
   Storage storage;
 };
-constexpr Form kForms[] = {{"utf8(%)", kVar32}, {"large_utf8(%)", kVar64}, {"utf8_view(%)", kView}, {"dictionary(u8,utf8(%))", kNoStorage}};
+constexpr Form kForms[] = {
+    {"utf8(%)", kVar32}, {"large_utf8(%)", kVar64}, {"utf8_view(%)", kView}, {"dictionary(u8,utf8(%))", kNoStorage}};
 
 std::string TypeText(const Form& form, const std::string& collation) {
   std::string text = form.type;
@@ -139,7 +140,8 @@ TEST(CollatedKeys, SeveralKeysAndNullsMatch) {
     const Texts texts = SomeTexts(250, 40, &random);
     std::vector<int64_t> numbers;
     std::vector<bool> valid;
-    for (size_t i = 0; i < texts.size(); ++i) numbers.push_back(static_cast<int64_t>(random() % 2)), valid.push_back(random() % 6 != 0);
+    for (size_t i = 0; i < texts.size(); ++i)
+      numbers.push_back(static_cast<int64_t>(random() % 2)), valid.push_back(random() % 6 != 0);
     test::Pairs expected;
     for (size_t p = 0; p < texts.size(); ++p) {
       for (size_t b = 0; b < texts.size(); ++b) {
@@ -147,9 +149,10 @@ TEST(CollatedKeys, SeveralKeysAndNullsMatch) {
         if (equal && numbers[p] == numbers[b]) expected.emplace_back(p, b);
       }
     }
-    const BatchView batch =
-        Rows(texts.size(), {NumberColumn(numbers), WithNulls(StringColumn(kVar32, texts), valid)}, {Numbers(texts.size())});
-    EXPECT_EQ(JoinOf("join.inner keys=i64,utf8(" + name + "):nullable:nullequal build=i64 probe=i64", batch, batch), expected);
+    const BatchView batch = Rows(texts.size(), {NumberColumn(numbers), WithNulls(StringColumn(kVar32, texts), valid)},
+                                 {Numbers(texts.size())});
+    EXPECT_EQ(JoinOf("join.inner keys=i64,utf8(" + name + "):nullable:nullequal build=i64 probe=i64", batch, batch),
+              expected);
   });
 }
 
@@ -255,7 +258,8 @@ TEST(CollatedKeys, SidesAreMergedByEquality) {
         for (int t = 0; t < 3; ++t) {
           threads.emplace_back([&] {
             AggregateAppender appender(aggregate);
-            for (size_t b; (b = next.fetch_add(1)) < batches.size();) EXPECT_EQ(appender.Append(batches[b]), absl::OkStatus());
+            for (size_t b; (b = next.fetch_add(1)) < batches.size();)
+              EXPECT_EQ(appender.Append(batches[b]), absl::OkStatus());
             EXPECT_EQ(appender.Finish(), absl::OkStatus());
           });
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random strings on which collations differ: of letters that weigh the same, of several scripts, of controls, not well-formed; many of them
-// equal, with common beginnings and lengths around those of words, and with spaces at their ends.
+// Random strings on which collations differ: of letters that weigh the same, of several scripts, of controls, not
+// well-formed; many of them equal, with common beginnings and lengths around those of words, and with spaces at their
+// ends.
 #ifndef QUERN_TEST_UNIT_RUNTIME_COLLATION_COLLATED_TEXTS_H_
 #define QUERN_TEST_UNIT_RUNTIME_COLLATION_COLLATED_TEXTS_H_
 
@@ -15,7 +16,8 @@
 namespace quern::test {
 
 enum class TextKind : uint8_t { kAscii, kScripts, kControls, kIllFormed, kMixed };
-constexpr TextKind kTextKinds[] = {TextKind::kAscii, TextKind::kScripts, TextKind::kControls, TextKind::kIllFormed, TextKind::kMixed};
+constexpr TextKind kTextKinds[] = {TextKind::kAscii, TextKind::kScripts, TextKind::kControls, TextKind::kIllFormed,
+                                   TextKind::kMixed};
 
 inline blocks::Bytes BytesOfText(std::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), static_cast<uint32_t>(text.size())};
@@ -24,13 +26,14 @@ inline blocks::Bytes BytesOfText(std::string_view text) {
 inline std::vector<std::string> CharactersOf(TextKind kind) {
   const std::vector<std::string> ascii = {"a", "A", "b", "B", "z", "Z", "_", " ", "~", "!", "0"};
   // Of which some weigh nothing, some as much as several others, some as a space.
-  const std::vector<std::string> scripts = {"a",      "A",      "s",      " ",          "\u00df",     "\u00e9",    "\u00c9",
-                                            "\u00e6", "\u0130", "\u0131", "\u03c3",     "\u03c2",     "\u0439",    "\u0418",
-                                            "\u4e2d", "\u3042", "\uff71", "\u3000",     "\u00a0",     "\u200b",    "\u0301",
-                                            "\u337f", "\ufdfa", "\ufffd", "\U0001f600", "\U0002f800", "\U0010ffff"};
-  const std::vector<std::string> controls = {"a", "A", "b", " ", std::string(1, '\0'), "\t", "\x01", "\n", "\x1f", "\x7f", "\u0085"};
-  const std::vector<std::string> ill_formed = {"a",       "A", " ", "\xff", "\x80", "\xc3", "\xe2\x82", "\xf0\x9f\x98", "\xed\xa0\x80",
-                                               "\xc0\x80"};
+  const std::vector<std::string> scripts = {
+      "a",      "A",      "s",      " ",      "\u00df", "\u00e9", "\u00c9",     "\u00e6",     "\u0130",
+      "\u0131", "\u03c3", "\u03c2", "\u0439", "\u0418", "\u4e2d", "\u3042",     "\uff71",     "\u3000",
+      "\u00a0", "\u200b", "\u0301", "\u337f", "\ufdfa", "\ufffd", "\U0001f600", "\U0002f800", "\U0010ffff"};
+  const std::vector<std::string> controls = {"a",  "A",    "b",    " ",     std::string(1, '\0'), "\t", "\x01",
+                                             "\n", "\x1f", "\x7f", "\u0085"};
+  const std::vector<std::string> ill_formed = {
+      "a", "A", " ", "\xff", "\x80", "\xc3", "\xe2\x82", "\xf0\x9f\x98", "\xed\xa0\x80", "\xc0\x80"};
   std::vector<std::string> all;
   switch (kind) {
     case TextKind::kAscii: return ascii;
@@ -51,7 +54,8 @@ inline std::string RandomText(TextKind kind, std::mt19937_64* random) {
   std::string text(kStem.substr(0, some(1) == 0 ? 0 : some(2) == 0 ? 20 + some(8) : 5 + some(12)));
   for (char& c : text)
     if (some(7) == 0 && c >= 'a' && c <= 'z') c = static_cast<char>(c - 0x20);
-  for (uint64_t left = some(3) == 0 ? some(20) : some(3); left > 0; --left) text += characters[some(characters.size() - 1)];
+  for (uint64_t left = some(3) == 0 ? some(20) : some(3); left > 0; --left)
+    text += characters[some(characters.size() - 1)];
   if (some(2) == 0) text += std::string(some(3), ' ');
   return text;
 }

@@ -58,7 +58,8 @@ inline std::string KeyByPieces(const std::string& s, CollationRule rule, uint32_
   }
 }
 
-inline void ExpectOrder(const std::string& a, const std::string& b, int order, CollationRule rule, const std::string& name) {
+inline void ExpectOrder(const std::string& a, const std::string& b, int order, CollationRule rule,
+                        const std::string& name) {
   const std::string what = name + ": " + ::testing::PrintToString(a) + ", " + ::testing::PrintToString(b);
   ASSERT_EQ(CompareKeys(OrderKey(a, rule), OrderKey(b, rule), rule), order) << what;
   ASSERT_EQ(Sign(CompareStrings(BytesOfText(a), BytesOfText(b), rule)), order) << what;

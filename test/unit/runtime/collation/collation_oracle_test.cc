@@ -36,11 +36,13 @@ std::vector<std::string> Fields(const std::string& line, char separator) {
 }
 
 std::vector<std::string> ReadLines(const std::string& name) {
-  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen((std::string(QUERN_COLLATION_DATA) + "/" + name).c_str(), "rb"), gzclose);
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(
+      gzopen((std::string(QUERN_COLLATION_DATA) + "/" + name).c_str(), "rb"), gzclose);
   EXPECT_NE(file, nullptr) << name;
   std::string text;
   char buffer[1 << 16];
-  for (int n = 0; file != nullptr && (n = gzread(file.get(), buffer, sizeof(buffer))) > 0;) text.append(buffer, static_cast<size_t>(n));
+  for (int n = 0; file != nullptr && (n = gzread(file.get(), buffer, sizeof(buffer))) > 0;)
+    text.append(buffer, static_cast<size_t>(n));
   std::vector<std::string> lines;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
@@ -49,21 +51,25 @@ std::vector<std::string> ReadLines(const std::string& name) {
 
 std::string FromHex(const std::string& hex) {
   std::string bytes;
-  for (size_t i = 0; i + 1 < hex.size(); i += 2) bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  for (size_t i = 0; i + 1 < hex.size(); i += 2)
+    bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
   return bytes;
 }
 
 // Strings in the order of their ranks, each against the next and against some others.
-void ExpectRanks(const std::vector<std::string>& strings, const std::vector<int64_t>& ranks, CollationRule rule, const std::string& name) {
+void ExpectRanks(const std::vector<std::string>& strings, const std::vector<int64_t>& ranks, CollationRule rule,
+                 const std::string& name) {
   std::vector<size_t> order;
   for (size_t i = 0; i < ranks.size(); ++i)
     if (ranks[i] >= 0) order.push_back(i);
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return std::pair(ranks[a], a) < std::pair(ranks[b], b); });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return std::pair(ranks[a], a) < std::pair(ranks[b], b); });
   std::mt19937_64 random{std::random_device()()};
   for (size_t p = 0; p + 1 < order.size(); ++p) {
     const size_t other = order[random() % order.size()];
     for (const size_t next : {order[p + 1], other})
-      ASSERT_NO_FATAL_FAILURE(ExpectOrder(strings[order[p]], strings[next], Sign(ranks[order[p]] - ranks[next]), rule, name));
+      ASSERT_NO_FATAL_FAILURE(
+          ExpectOrder(strings[order[p]], strings[next], Sign(ranks[order[p]] - ranks[next]), rule, name));
     ASSERT_EQ(KeyByPieces(strings[order[p]], rule, 1 + p % 17), OrderKey(strings[order[p]], rule)) << name;
   }
 }
@@ -187,7 +193,8 @@ TEST(CollationOracle, CharactersMatchAsInOtherSystems) {
       const std::vector<Unit> pattern = PatternOf(FromHex(fields[0]), escape, is_binary);
       for (const std::string& name : {names[n], "tidb." + names[n]}) {
         ++num_asked;
-        ASSERT_EQ(IsLike(units, pattern, RuleOf(CollationNamed(name).value())), expected[n] == "1") << name << " line " << i + 1;
+        ASSERT_EQ(IsLike(units, pattern, RuleOf(CollationNamed(name).value())), expected[n] == "1")
+            << name << " line " << i + 1;
       }
     }
   }
@@ -206,7 +213,8 @@ TEST(CollationOracle, IllFormedStringsRankAsTheirKeysInTidb) {
     std::vector<std::string> sorted = keys;
     std::sort(sorted.begin(), sorted.end());
     std::vector<int64_t> ranks;
-    for (const std::string& key : keys) ranks.push_back(std::lower_bound(sorted.begin(), sorted.end(), key) - sorted.begin());
+    for (const std::string& key : keys)
+      ranks.push_back(std::lower_bound(sorted.begin(), sorted.end(), key) - sorted.begin());
     ExpectRanks(strings, ranks, RuleOf(CollationNamed(names[n]).value()), names[n]);
     EXPECT_EQ(strings.size(), 389u);
   }

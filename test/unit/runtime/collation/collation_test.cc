@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collations: names, keys, what every function says of random strings and of all characters, and that nothing reads beyond a string. What
-// other systems say is in collation_oracle_test.cc.
+// Collations: names, keys, what every function says of random strings and of all characters, and that nothing reads
+// beyond a string. What other systems say is in collation_oracle_test.cc.
 #include "runtime/collation/collation.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,8 @@ std::vector<std::string> Names() {
   std::vector<std::string> names;
   for (const CollationRow& row : AllCollations()) names.emplace_back(row.text);
   if (IcuVersion().empty()) return names;
-  for (const char* name : {"icu:und", "icu:und-u-ks-level1", "icu:th", "icu:und-u-ks-identic", "icu:und-u-kk", "icu:fr-CA"})
+  for (const char* name :
+       {"icu:und", "icu:und-u-ks-level1", "icu:th", "icu:und-u-ks-identic", "icu:und-u-kk", "icu:fr-CA"})
     names.emplace_back(name);
   return names;
 }
@@ -65,7 +66,8 @@ TEST(Collation, UnknownNamesAreErrors) {
   accepted = IcuVersion().empty() ? accepted.substr(0, accepted.size() - 2) : accepted + "icu:TAG";
   EXPECT_EQ(Error("klingon"), "unknown collation: klingon; accepted: " + accepted);
   EXPECT_EQ(Error(""), "unknown collation: \"\"; accepted: " + accepted);
-  EXPECT_EQ(Error("utf8mb4_general_cs"), "unknown collation: utf8mb4_general_cs; did you mean utf8mb4_general_ci? accepted: " + accepted);
+  EXPECT_EQ(Error("utf8mb4_general_cs"),
+            "unknown collation: utf8mb4_general_cs; did you mean utf8mb4_general_ci? accepted: " + accepted);
 }
 
 TEST(Collation, TagsOfIcuHaveOneNameAndOneNumber) {
@@ -81,7 +83,8 @@ TEST(Collation, TagsOfIcuHaveOneNameAndOneNumber) {
 
 TEST(Collation, TagsThatIcuHasNoRulesForAreErrors) {
   if (IcuVersion().empty()) {
-    EXPECT_EQ(Error("icu:de"), "collation of ICU in a build without ICU: icu:de; accepted: names that do not begin with icu:");
+    EXPECT_EQ(Error("icu:de"),
+              "collation of ICU in a build without ICU: icu:de; accepted: names that do not begin with icu:");
     GTEST_SKIP() << "no ICU in this build";
   }
   for (const std::string tag :
@@ -102,7 +105,8 @@ TEST(Collation, TypesOfSpecsTakeThem) {
 TEST(Collation, NumbersThatNobodyOpenedAreErrors) {
   ColumnType type = {.id = TypeId::kUtf8, .collation = static_cast<Collation>(kFirstIcuCollation + 12345)};
   EXPECT_EQ(CheckType(type, "keys[0]").message(),
-            "collation number out of range in keys[0]: 67121209; accepted: 0 to " + std::to_string(AllCollations().size() - 1));
+            "collation number out of range in keys[0]: 67121209; accepted: 0 to " +
+                std::to_string(AllCollations().size() - 1));
 }
 
 // ---- keys ----
@@ -162,7 +166,8 @@ TEST(Collation, BytesThatAreNoCharactersAreAboveAllAndInOrder) {
     if (stops || row.order == Weights::kAsciiUpper) continue;
     for (const auto* strings : {&ascending, &bad_above_all})
       for (size_t i = 0; i + 1 < strings->size(); ++i)
-        if (row.order != Weights::kBytes) ExpectOrder((*strings)[i], (*strings)[i + 1], -1, RuleOf(row.id), std::string(row.text));
+        if (row.order != Weights::kBytes)
+          ExpectOrder((*strings)[i], (*strings)[i + 1], -1, RuleOf(row.id), std::string(row.text));
   }
 }
 
@@ -174,8 +179,9 @@ std::vector<uint16_t> WeightsVector(Weights weights, char32_t c) {
   return {out, out + n};
 }
 
-constexpr char32_t kCharacters[][2] = {{0, 0xd7ff},        {0xe000, 0x187ff},  {0x1d000, 0x20100}, {0x2a6d0, 0x2a710},
-                                       {0x2ce90, 0x2ceb0}, {0x2f800, 0x2fa20}, {0xe0000, 0xe0200}, {0x10fff0, 0x10ffff}};
+constexpr char32_t kCharacters[][2] = {{0, 0xd7ff},        {0xe000, 0x187ff},   {0x1d000, 0x20100},
+                                       {0x2a6d0, 0x2a710}, {0x2ce90, 0x2ceb0},  {0x2f800, 0x2fa20},
+                                       {0xe0000, 0xe0200}, {0x10fff0, 0x10ffff}};
 
 std::vector<char32_t> Characters() {
   std::vector<char32_t> characters;
@@ -187,8 +193,8 @@ std::vector<char32_t> Characters() {
 // Keys say what weights do, of all characters beside each other and of pairs.
 TEST(Collation, KeysOfCharactersAreInTheOrderOfTheirWeights) {
   std::mt19937_64 random = Random();
-  for (const char* name :
-       {"utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_unicode_520_ci", "utf8mb4_0900_ai_ci", "tidb.utf8mb4_0900_ai_ci"}) {
+  for (const char* name : {"utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_unicode_520_ci", "utf8mb4_0900_ai_ci",
+                           "tidb.utf8mb4_0900_ai_ci"}) {
     const CollationRow& row = RowOf(CollationNamed(name).value());
     const KeyTable &equality = KeyTable::OfEquality(row.equality), &order = KeyTable::OfOrder(row.order);
     const auto key = [](const KeyTable& table, char32_t c) {
@@ -203,7 +209,8 @@ TEST(Collation, KeysOfCharactersAreInTheOrderOfTheirWeights) {
       const auto& [weights, c] = sorted[i];
       const auto& [next_weights, next] = sorted[i + 1];
       ASSERT_EQ(key(order, c) < key(order, next), weights < next_weights) << name << " " << static_cast<uint32_t>(c);
-      ASSERT_EQ(key(equality, c) == key(equality, next), weights == next_weights) << name << " " << static_cast<uint32_t>(c);
+      ASSERT_EQ(key(equality, c) == key(equality, next), weights == next_weights)
+          << name << " " << static_cast<uint32_t>(c);
       ASSERT_EQ(key(order, c).find('\0'), std::string::npos) << name << " " << static_cast<uint32_t>(c);
       const auto& [a_weights, a] = sorted[random() % sorted.size()];
       const auto& [b_weights, b] = sorted[random() % 2 == 0 ? i : random() % sorted.size()];
@@ -219,7 +226,8 @@ TEST(Collation, KeysOfCharactersAreInTheOrderOfTheirWeights) {
 TEST(Collation, Latin1IsCodePage1252AndAllElseIsAboveIt) {
   const CollationRule rule = RuleNamed("latin1_bin");
   std::string before;
-  for (const char32_t c : {0, 1, 9, 0x1f, 0x20, 0x41, 0x7f, 0x20ac, 0x81, 0x201a, 0x178, 0xa0, 0xe9, 0xff, 0x80, 0x100, 0x4e2d, 0x1f600}) {
+  for (const char32_t c :
+       {0, 1, 9, 0x1f, 0x20, 0x41, 0x7f, 0x20ac, 0x81, 0x201a, 0x178, 0xa0, 0xe9, 0xff, 0x80, 0x100, 0x4e2d, 0x1f600}) {
     const std::string text = TextOf(c) + "a";
     if (!before.empty()) ExpectOrder(before, text, -1, rule, "latin1_bin");
     before = text;
@@ -249,9 +257,12 @@ TEST(Collation, CharactersThatAreKnownToBeEqual) {
                         {"\U0001f600", "\U0001f601", true, true, false},
                         {"\ufffd", "\U0001f600", true, false, false}};
   for (const Pair& pair : pairs) {
-    EXPECT_EQ(EqualStrings(BytesOfText(pair.a), BytesOfText(pair.b), RuleNamed("utf8mb4_general_ci")), pair.general) << pair.a << pair.b;
-    EXPECT_EQ(EqualStrings(BytesOfText(pair.a), BytesOfText(pair.b), RuleNamed("utf8mb4_unicode_ci")), pair.unicode) << pair.a << pair.b;
-    EXPECT_EQ(EqualStrings(BytesOfText(pair.a), BytesOfText(pair.b), RuleNamed("utf8mb4_0900_ai_ci")), pair.uca900) << pair.a << pair.b;
+    EXPECT_EQ(EqualStrings(BytesOfText(pair.a), BytesOfText(pair.b), RuleNamed("utf8mb4_general_ci")), pair.general)
+        << pair.a << pair.b;
+    EXPECT_EQ(EqualStrings(BytesOfText(pair.a), BytesOfText(pair.b), RuleNamed("utf8mb4_unicode_ci")), pair.unicode)
+        << pair.a << pair.b;
+    EXPECT_EQ(EqualStrings(BytesOfText(pair.a), BytesOfText(pair.b), RuleNamed("utf8mb4_0900_ai_ci")), pair.uca900)
+        << pair.a << pair.b;
   }
 }
 
@@ -282,7 +293,8 @@ TEST(Collation, HashEqualityAndOrderAgree) {
       for (const std::string& a : texts) {
         const std::string& b = texts[random() % texts.size()];
         ASSERT_NO_FATAL_FAILURE(ExpectOrder(a, b, CompareKeys(OrderKey(a, rule), OrderKey(b, rule), rule), rule, name));
-        ASSERT_EQ(KeyByPieces(a, rule, 1 + static_cast<uint32_t>(random() % 20)), OrderKey(a, rule)) << name << ::testing::PrintToString(a);
+        ASSERT_EQ(KeyByPieces(a, rule, 1 + static_cast<uint32_t>(random() % 20)), OrderKey(a, rule))
+            << name << ::testing::PrintToString(a);
       }
     }
   }
@@ -291,7 +303,9 @@ TEST(Collation, HashEqualityAndOrderAgree) {
 // A page that may be read, and one behind it that may not.
 class GuardedPage {
  public:
-  GuardedPage() : bytes_(static_cast<uint8_t*>(mmap(nullptr, 2 * Size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+  GuardedPage()
+      : bytes_(static_cast<uint8_t*>(
+            mmap(nullptr, 2 * Size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
     mprotect(bytes_ + Size(), Size(), PROT_NONE);
   }
   ~GuardedPage() { munmap(bytes_, 2 * Size()); }
@@ -322,7 +336,8 @@ TEST(Collation, NothingIsReadBeyondAString) {
         uint8_t bytes[16];
         ASSERT_EQ(HashString(at_end, rule), HashString(BytesOfText(a), rule));
         ASSERT_TRUE(EqualStrings(at_end, same_at_end, rule));
-        ASSERT_EQ(Sign(CompareStrings(at_end, BytesOfText(text), rule)), Sign(CompareStrings(BytesOfText(a), BytesOfText(text), rule)));
+        ASSERT_EQ(Sign(CompareStrings(at_end, BytesOfText(text), rule)),
+                  Sign(CompareStrings(BytesOfText(a), BytesOfText(text), rule)));
         OrderKeyBytes(at_end, rule, 0, sizeof(bytes), bytes);
         std::string key;
         AppendOrderKey(at_end, rule, &key);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random conditions over columns of every type, with constants that meet the columns' values, and what a filter has to say of them.
+// Random conditions over columns of every type, with constants that meet the columns' values, and what a filter has to
+// say of them.
 #ifndef QUERN_TEST_UNIT_RUNTIME_FILTER_FILTER_MAKER_H_
 #define QUERN_TEST_UNIT_RUNTIME_FILTER_FILTER_MAKER_H_
 
@@ -20,8 +21,9 @@ namespace quern::test {
 
 using FilterColumns = std::vector<std::unique_ptr<FilterColumn>>;
 
-inline constexpr Comparison kAllComparisons[] = {Comparison::kLess,         Comparison::kLessEqual, Comparison::kGreater,
-                                                 Comparison::kGreaterEqual, Comparison::kNotEqual,  Comparison::kEqual};
+inline constexpr Comparison kAllComparisons[] = {Comparison::kLess,     Comparison::kLessEqual,
+                                                 Comparison::kGreater,  Comparison::kGreaterEqual,
+                                                 Comparison::kNotEqual, Comparison::kEqual};
 
 class FilterMaker {
  public:
@@ -63,7 +65,8 @@ class FilterMaker {
     } else {
       const bool is_unsigned = type.id >= TypeId::kU8 && type.id <= TypeId::kU64;
       const uint32_t bits = type.id == TypeId::kDecimal128 ? 128 : RowOf(type.id).width_bytes * 8;
-      const auto most = static_cast<__int128>((~static_cast<unsigned __int128>(0)) >> (129 - bits - (is_unsigned ? 1 : 0)));
+      const auto most =
+          static_cast<__int128>((~static_cast<unsigned __int128>(0)) >> (129 - bits - (is_unsigned ? 1 : 0)));
       const __int128 numbers[] = {0, 1, 2, 3, 7, most, most - 1, is_unsigned ? 0 : -1, is_unsigned ? 4 : -most - 1};
       cell.number = numbers[Below(9)];
     }
@@ -85,8 +88,8 @@ class FilterMaker {
     Predicate p;
     p.kind = kind;
     p.column = type;
-    const bool has_not =
-        kind == PredicateKind::kBetween || kind == PredicateKind::kIn || kind == PredicateKind::kLike || kind == PredicateKind::kIsNull;
+    const bool has_not = kind == PredicateKind::kBetween || kind == PredicateKind::kIn ||
+                         kind == PredicateKind::kLike || kind == PredicateKind::kIsNull;
     p.negated = has_not && Below(2) == 0;
     if (kind == PredicateKind::kCompare || kind == PredicateKind::kCompareColumns) p.op = kAllComparisons[Below(6)];
     if (kind == PredicateKind::kCompareColumns) p.other = type;
@@ -138,8 +141,9 @@ class FilterMaker {
     if (depth == 0 || Below(4) == 0) {
       const ColumnType& type = types[Below(types.size())];
       const Storage storage = RowOf(type.id).storage;
-      constexpr PredicateKind kKinds[] = {PredicateKind::kCompare, PredicateKind::kCompareColumns, PredicateKind::kIn,
-                                          PredicateKind::kBetween, PredicateKind::kIsNull,         PredicateKind::kLike};
+      constexpr PredicateKind kKinds[] = {PredicateKind::kCompare, PredicateKind::kCompareColumns,
+                                          PredicateKind::kIn,      PredicateKind::kBetween,
+                                          PredicateKind::kIsNull,  PredicateKind::kLike};
       return Leaf(kKinds[Below(IsVariable(storage) ? 6 : 5)], type);
     }
     Predicate p;
@@ -178,7 +182,8 @@ class FilterMaker {
 };
 
 // The batch's rows that meet the condition: as numbers, as a bitmap, and how many.
-inline void ExpectRows(const Predicate& condition, const FilterColumns& columns, const BatchView& batch, const RowFilter& filter) {
+inline void ExpectRows(const Predicate& condition, const FilterColumns& columns, const BatchView& batch,
+                       const RowFilter& filter) {
   std::vector<uint32_t> expected, rows(batch.num_rows + 1);
   std::vector<uint8_t> bitmap((batch.num_rows + 7) / 8), expected_bitmap(bitmap.size());
   for (uint32_t i = 0; i < batch.num_rows; ++i) {
@@ -198,8 +203,8 @@ inline void ExpectRows(const Predicate& condition, const FilterColumns& columns,
 }
 
 // The condition on all rows, then on a selection of them.
-inline void ExpectRowsAndPicked(const Predicate& condition, const FilterColumns& columns, const std::vector<uint32_t>& selection,
-                                uint64_t num_rows, const RowFilter& filter) {
+inline void ExpectRowsAndPicked(const Predicate& condition, const FilterColumns& columns,
+                                const std::vector<uint32_t>& selection, uint64_t num_rows, const RowFilter& filter) {
   BatchView batch;
   for (const auto& column : columns) batch.keys.push_back(column->column);
   batch.num_rows = num_rows;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns for tests of filters, and what a condition says of a row by the plainest of means: three truths, one row at a time.
+// Columns for tests of filters, and what a condition says of a row by the plainest of means: three truths, one row at a
+// time.
 #ifndef QUERN_TEST_UNIT_RUNTIME_FILTER_FILTER_ROWS_H_
 #define QUERN_TEST_UNIT_RUNTIME_FILTER_FILTER_ROWS_H_
 
@@ -92,7 +93,8 @@ inline void KeepViews(const std::vector<FilterCell>& cells, Guard guard, FilterC
 
 inline void KeepBits(const std::vector<FilterCell>& cells, Guard guard, FilterColumn* column) {
   std::vector<uint8_t> bits((cells.size() + column->column.bit_offset + 7) / 8);
-  for (size_t i = 0; i < cells.size(); ++i) blocks::SetBitTo(bits.data(), i + column->column.bit_offset, cells[i].number != 0);
+  for (size_t i = 0; i < cells.size(); ++i)
+    blocks::SetBitTo(bits.data(), i + column->column.bit_offset, cells[i].number != 0);
   column->column.values = column->Keep(bits, guard);
 }
 
@@ -107,7 +109,8 @@ inline void KeepFixed(const std::vector<FilterCell>& cells, Guard guard, FilterC
 }
 
 // `cells` as a column of the type; dictionaries hold each distinct value once, and an index of 77 where a row is null.
-inline std::unique_ptr<FilterColumn> MakeFilterColumn(const ColumnType& type, std::vector<FilterCell> cells, Guard guard) {
+inline std::unique_ptr<FilterColumn> MakeFilterColumn(const ColumnType& type, std::vector<FilterCell> cells,
+                                                      Guard guard) {
   auto made = std::make_unique<FilterColumn>();
   FilterColumn* column = made.get();
   column->type = type;
@@ -125,8 +128,9 @@ inline std::unique_ptr<FilterColumn> MakeFilterColumn(const ColumnType& type, st
     std::vector<FilterCell> distinct, indices;
     for (const FilterCell& cell : c) {
       size_t at = 0;
-      while (at < distinct.size() && !(distinct[at].number == cell.number && distinct[at].text == cell.text &&
-                                       std::bit_cast<uint64_t>(distinct[at].real) == std::bit_cast<uint64_t>(cell.real))) {
+      while (at < distinct.size() &&
+             !(distinct[at].number == cell.number && distinct[at].text == cell.text &&
+               std::bit_cast<uint64_t>(distinct[at].real) == std::bit_cast<uint64_t>(cell.real))) {
         ++at;
       }
       if (!cell.is_null && at == distinct.size()) distinct.push_back(cell);
@@ -161,7 +165,8 @@ inline std::unique_ptr<FilterColumn> MakeFilterColumn(const ColumnType& type, st
   return made;
 }
 
-// ---- what a condition says -----------------------------------------------------------------------------------------------------------
+// ---- what a condition says
+// -----------------------------------------------------------------------------------------------------------
 
 enum class Truth : uint8_t { kFalse, kTrue, kUnknown };
 
@@ -190,7 +195,8 @@ inline std::vector<char32_t> UnitsOf(const std::string& s, bool by_byte) {
 
 // LIKE by recursion; kAny and kMany stand for '_' and '%'.
 constexpr char32_t kAny = 0x300000, kMany = 0x300001;
-inline bool IsLike(const char32_t* p, const char32_t* p_end, const char32_t* s, const char32_t* s_end, CollationRule rule) {
+inline bool IsLike(const char32_t* p, const char32_t* p_end, const char32_t* s, const char32_t* s_end,
+                   CollationRule rule) {
   if (p == p_end) return s == s_end;
   if (*p == kMany) return IsLike(p + 1, p_end, s, s_end, rule) || (s != s_end && IsLike(p, p_end, s + 1, s_end, rule));
   if (s == s_end) return false;
@@ -213,12 +219,14 @@ inline bool IsLike(const std::string& pattern, const std::string& text, char32_t
 
 inline int OrderOf(const ColumnType& type, const FilterCell& a, const FilterCell& b) {
   if (type.id == TypeId::kF32 || type.id == TypeId::kF64) {
-    if (std::isnan(a.real) || std::isnan(b.real)) return static_cast<int>(std::isnan(a.real)) - static_cast<int>(std::isnan(b.real));
+    if (std::isnan(a.real) || std::isnan(b.real))
+      return static_cast<int>(std::isnan(a.real)) - static_cast<int>(std::isnan(b.real));
     return static_cast<int>(a.real > b.real) - static_cast<int>(a.real < b.real);
   }
   const Storage storage = RowOf(type.id).storage;
   const CollationRule rule = IsVariable(storage) ? RuleOf(type.collation) : 0;
-  if (IsVariable(storage) || storage == kFixed) return quern::CompareStrings(BytesOfText(a.text), BytesOfText(b.text), rule);
+  if (IsVariable(storage) || storage == kFixed)
+    return quern::CompareStrings(BytesOfText(a.text), BytesOfText(b.text), rule);
   return static_cast<int>(a.number > b.number) - static_cast<int>(a.number < b.number);
 }
 
@@ -231,7 +239,8 @@ inline Truth LeafTruth(const Predicate& p, const FilterCell& a, const FilterCell
   bool holds = false;
   switch (p.kind) {
     case PredicateKind::kCompare: return TruthOf(blocks::Holds(order(0), 0, static_cast<uint8_t>(p.op)));
-    case PredicateKind::kCompareColumns: return TruthOf(blocks::Holds(OrderOf(p.column, a, other), 0, static_cast<uint8_t>(p.op)));
+    case PredicateKind::kCompareColumns:
+      return TruthOf(blocks::Holds(OrderOf(p.column, a, other), 0, static_cast<uint8_t>(p.op)));
     case PredicateKind::kBetween: holds = order(0) >= 0 && order(1) <= 0; break;
     case PredicateKind::kIn:
       for (size_t i = 0; i < p.values.size(); ++i) holds |= order(i) == 0;
@@ -246,7 +255,8 @@ inline Truth LeafTruth(const Predicate& p, const FilterCell& a, const FilterCell
 }
 
 // The condition's columns are columns[*next], ..
-inline Truth Evaluate(const Predicate& p, const std::vector<std::unique_ptr<FilterColumn>>& columns, size_t row, size_t* next) {
+inline Truth Evaluate(const Predicate& p, const std::vector<std::unique_ptr<FilterColumn>>& columns, size_t row,
+                      size_t* next) {
   if (p.kind == PredicateKind::kNot) return Not(Evaluate(p.children[0], columns, row, next));
   if (p.kind == PredicateKind::kAnd || p.kind == PredicateKind::kOr) {
     const Truth deciding = p.kind == PredicateKind::kAnd ? Truth::kFalse : Truth::kTrue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters by the generic kernel against one row at a time (filter_rows.h), with columns against pages that cannot be touched; what callers
-// get of a mask; how steps are printed.
+// Filters by the generic kernel against one row at a time (filter_rows.h), with columns against pages that cannot be
+// touched; what callers get of a mask; how steps are printed.
 #include "runtime/filter/row_filter.h"
 
 #include <gtest/gtest.h>
@@ -40,16 +40,18 @@ void ExpectRandomRows(const Predicate& condition, uint32_t num_rows, FilterMaker
 TEST(RowFilter, EveryLeafOnEveryType) {
   FilterMaker maker(std::random_device{}());
   for (const ColumnType& type : test::FilterTypes()) {
-    for (const PredicateKind kind : {PredicateKind::kCompare, PredicateKind::kCompareColumns, PredicateKind::kIn, PredicateKind::kBetween,
-                                     PredicateKind::kIsNull, PredicateKind::kLike}) {
+    for (const PredicateKind kind : {PredicateKind::kCompare, PredicateKind::kCompareColumns, PredicateKind::kIn,
+                                     PredicateKind::kBetween, PredicateKind::kIsNull, PredicateKind::kLike}) {
       if (kind == PredicateKind::kLike && !IsVariable(RowOf(type.id).storage)) continue;
-      for (int i = 0; i < 12; ++i) ExpectRandomRows(maker.Leaf(kind, type), static_cast<uint32_t>(maker.Below(300)), &maker);
+      for (int i = 0; i < 12; ++i)
+        ExpectRandomRows(maker.Leaf(kind, type), static_cast<uint32_t>(maker.Below(300)), &maker);
       if (testing::Test::HasFailure()) return;
     }
   }
 }
 
-// Columns of a piece are those of the batch, so many rows further: the same as by a selection of all rows, which reads the batch's own.
+// Columns of a piece are those of the batch, so many rows further: the same as by a selection of all rows, which reads
+// the batch's own.
 TEST(RowFilter, BatchesOfMoreThanOnePiece) {
   constexpr uint32_t kRows = 65536 + 321;
   FilterMaker maker(std::random_device{}());
@@ -67,7 +69,8 @@ TEST(RowFilter, BatchesOfMoreThanOnePiece) {
     const auto num_selected = filter.Select(batch, selected.data());
     ASSERT_TRUE(num_rows.ok() && num_selected.ok());
     ASSERT_EQ(*num_rows, *num_selected) << PrintCondition(condition);
-    EXPECT_TRUE(std::equal(rows.begin(), rows.begin() + static_cast<ptrdiff_t>(*num_rows), selected.begin())) << PrintCondition(condition);
+    EXPECT_TRUE(std::equal(rows.begin(), rows.begin() + static_cast<ptrdiff_t>(*num_rows), selected.begin()))
+        << PrintCondition(condition);
   }
 }
 
@@ -92,10 +95,11 @@ TEST(RowFilter, RandomConditions) {
 
 TEST(RowFilter, EveryLayoutOfPartsAndLengths) {
   FilterMaker maker(std::random_device{}());
-  for (const char* text :
-       {"utf8", "utf8:nullable", "large_utf8(utf8mb4_0900_ai_ci)", "utf8_view", "binary_view", "utf8(utf8mb4_unicode_ci)"}) {
+  for (const char* text : {"utf8", "utf8:nullable", "large_utf8(utf8mb4_0900_ai_ci)", "utf8_view", "binary_view",
+                           "utf8(utf8mb4_unicode_ci)"}) {
     for (int i = 0; i < 60 && !testing::Test::HasFailure(); ++i) {
-      ExpectRandomRows(maker.Leaf(PredicateKind::kLike, test::TypeNamed(text)), static_cast<uint32_t>(maker.Below(1500)), &maker);
+      ExpectRandomRows(maker.Leaf(PredicateKind::kLike, test::TypeNamed(text)),
+                       static_cast<uint32_t>(maker.Below(1500)), &maker);
     }
   }
 }
@@ -124,7 +128,8 @@ TEST(RowFilter, BatchWithoutColumns) {
   BatchView batch;
   EXPECT_EQ(filter.Count(batch).value(), 0u);
   batch.num_rows = 1;
-  EXPECT_EQ(filter.Count(batch).status().message(), "batch without the spec's columns: 0 keys, 0 payload columns; accepted: 2 and 0");
+  EXPECT_EQ(filter.Count(batch).status().message(),
+            "batch without the spec's columns: 0 keys, 0 payload columns; accepted: 2 and 0");
 }
 
 TEST(FilterDescriptor, RangesOfNumbers) {
@@ -156,9 +161,11 @@ TEST(FilterDescriptor, ConstantsOfStrings) {
   EXPECT_EQ(leaf("filter utf8(utf8mb4_bin) = 'a b  '"),
             "   0  equal    columns[0]   var32    utf8(utf8mb4_bin) = 'a b  '; key 'a b', spaces trimmed\n");
   EXPECT_EQ(leaf("filter not utf8(utf8mb4_general_ci) = 'Ab1'"),
-            "   0  equal    columns[0]   var32    utf8(utf8mb4_general_ci) <> 'Ab1'; key 'ab1', case ignored, spaces trimmed, negated\n");
+            "   0  equal    columns[0]   var32    utf8(utf8mb4_general_ci) <> 'Ab1'; key 'ab1', case ignored, spaces "
+            "trimmed, negated\n");
   EXPECT_EQ(leaf("filter large_utf8 like 'a%b%%c%d'"),
-            "   0  parts    columns[0]   var64    large_utf8 like 'a%b%%c%d'; prefix 'a', suffix 'd', contains 'b', contains 'c'\n");
+            "   0  parts    columns[0]   var64    large_utf8 like 'a%b%%c%d'; prefix 'a', suffix 'd', contains 'b', "
+            "contains 'c'\n");
   EXPECT_EQ(leaf("filter utf8 like 'abc'"), "   0  equal    columns[0]   var32    utf8 like 'abc'; key 'abc'\n");
   EXPECT_EQ(leaf("filter utf8 like 'a_c'"), "   0  pattern  columns[0]   var32    utf8 like 'a_c'\n");
   EXPECT_EQ(leaf("filter utf8 not in ('1','2','3','4','5','6','7','8','9')"),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kind of join over every layout, against two nested loops: with nulls and without, with duplicates, with a residual predicate, with
-// columns of both sides, of one and of none, with output batches of 1, 3 and 1024 rows, by three probers that also share the drain.
+// Every kind of join over every layout, against two nested loops: with nulls and without, with duplicates, with a
+// residual predicate, with columns of both sides, of one and of none, with output batches of 1, 3 and 1024 rows, by
+// three probers that also share the drain.
 //
-// A result row is (probe row, build row, mark); -1 is a null, -2 a column that the kind does not have. For build keys 7 7 - and probe keys
-// 7 9 -, where - is null:
+// A result row is (probe row, build row, mark); -1 is a null, -2 a column that the kind does not have. For build keys 7
+// 7 - and probe keys 7 9 -, where - is null:
 //
 //     left          (0,0) (0,1) (1,-1) (2,-1)        mark   (0, true) (1, null) (2, null)
 //     right_anti    (2)                              anti   (1) (2)          anti_null_aware   nothing
@@ -55,19 +56,22 @@ struct Data {
   Keys probe;
 };
 
-// `distinct` keys of the build side, `step` apart, each `times` times, and probe keys half of which are among them. Every 7th is null.
+// `distinct` keys of the build side, `step` apart, each `times` times, and probe keys half of which are among them.
+// Every 7th is null.
 Data MakeData(const char* name, int64_t distinct, int64_t times, int64_t step) {
   Data data = {name, {}, {}};
   for (int64_t i = 0; i < distinct * times; ++i) data.build.emplace_back((i * 37 % distinct - distinct / 2) * step);
-  for (int64_t i = 0; i < 2 * distinct; ++i) data.probe.emplace_back((i * 37 % (2 * distinct) - distinct) * step + (i % 5 == 4 ? 1 : 0));
+  for (int64_t i = 0; i < 2 * distinct; ++i)
+    data.probe.emplace_back((i * 37 % (2 * distinct) - distinct) * step + (i % 5 == 4 ? 1 : 0));
   return data;
 }
 
 const std::vector<Data>& AllData() {
-  static const std::vector<Data> all = {MakeData("dense", 200, 1, 1),           MakeData("dense twice", 50, 3, 1),
-                                        MakeData("sparse", 150, 1, 7990001),    MakeData("sparse twice", 61, 3, 7990001),
-                                        {"no build rows", {}, {1, 2, 3, 4, 5}}, {"one build row", {5}, {1, 5, 5, 9, 5, -5}},
-                                        {"no probe rows", {4, 4, 5}, {}}};
+  static const std::vector<Data> all = {
+      MakeData("dense", 200, 1, 1),           MakeData("dense twice", 50, 3, 1),
+      MakeData("sparse", 150, 1, 7990001),    MakeData("sparse twice", 61, 3, 7990001),
+      {"no build rows", {}, {1, 2, 3, 4, 5}}, {"one build row", {5}, {1, 5, 5, 9, 5, -5}},
+      {"no probe rows", {4, 4, 5}, {}}};
   return all;
 }
 
@@ -135,7 +139,8 @@ struct Case {
 };
 
 bool ComesOut(RowsOut when, bool matched) {
-  return when == RowsOut::kAlways || (when == RowsOut::kMatched && matched) || (when == RowsOut::kUnmatched && !matched);
+  return when == RowsOut::kAlways || (when == RowsOut::kMatched && matched) ||
+         (when == RowsOut::kUnmatched && !matched);
 }
 
 struct Expectation {
@@ -152,7 +157,8 @@ Expectation NestedLoops(const Case& of, const Data& data, const Side& build, con
     size_t num_matches = 0;
     for (size_t b = 0; b < data.build.size(); ++b) {
       if (is_null(data.probe[p]) || is_null(data.build[b]) || data.probe[p] != data.build[b]) continue;
-      if (of.residual && !(probe.HasResidual(p) && build.HasResidual(b) && probe.residual[p] <= build.residual[b])) continue;
+      if (of.residual && !(probe.HasResidual(p) && build.HasResidual(b) && probe.residual[p] <= build.residual[b]))
+        continue;
       met[b] = true;
       ++num_matches;
       if (of.kind.pairs) expected.rows.emplace_back(p, b, kAbsent);
@@ -186,8 +192,8 @@ class Runner {
  public:
   Runner(const Case& of, LayoutChoice layout, uint64_t capacity)
       : case_(of),
-        join_(std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpec(of.Spec())), GenericJoinKernel(), nullptr, nullptr,
-                                         OptionsOf(layout))),
+        join_(std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpec(of.Spec())), GenericJoinKernel(),
+                                         nullptr, nullptr, OptionsOf(layout))),
         out_(JoinOutputTypes(join_->descriptor().spec()), capacity, nullptr) {
     for (int i = 0; i < 3; ++i) probers_.push_back(std::make_unique<JoinProber>(join_));
   }
@@ -199,13 +205,15 @@ class Runner {
   absl::Status Run(const Side& build, const Side& probe) {
     for (size_t begin = 0; begin < build.rows.size(); begin += 70) {
       const size_t n = std::min<size_t>(70, build.rows.size() - begin);
-      if (absl::Status status = join_->Append(build.Batch(begin, n, case_.build_rows, case_.residual)); !status.ok()) return status;
+      if (absl::Status status = join_->Append(build.Batch(begin, n, case_.build_rows, case_.residual)); !status.ok())
+        return status;
     }
     if (absl::Status status = join_->Finalise(); !status.ok()) return status;
     for (size_t begin = 0; begin < probe.rows.size(); begin += 70) {
       const size_t n = std::min<size_t>(70, probe.rows.size() - begin);
       JoinProber* const prober = probers_[begin / 70 % 3].get();
-      if (absl::Status status = prober->SetInput(probe.Batch(begin, n, case_.probe_rows, case_.residual)); !status.ok()) return status;
+      if (absl::Status status = prober->SetInput(probe.Batch(begin, n, case_.probe_rows, case_.residual)); !status.ok())
+        return status;
       for (bool more = true; more;)
         if (absl::Status status = Next(prober, &more); !status.ok()) return status;
     }
@@ -264,15 +272,18 @@ std::set<std::string> RunCase(const Case& of) {
     if (of.form.nullable) data = {data.name, WithNulls(data.build, 7), WithNulls(data.probe, 5)};
     const Side build(data.build, of.form), probe(data.probe, of.form);
     const Expectation expected = NestedLoops(of, data, build, probe);
-    for (const LayoutChoice layout : {LayoutChoice::kAuto, LayoutChoice::kUnchained, LayoutChoice::kDense, LayoutChoice::kOpen}) {
+    for (const LayoutChoice layout :
+         {LayoutChoice::kAuto, LayoutChoice::kUnchained, LayoutChoice::kDense, LayoutChoice::kOpen}) {
       const uint64_t capacity = kCapacities[turn++ % 3];
       Runner runner(of, layout, capacity);
       const absl::Status status = runner.Run(build, probe);
       layouts.insert(runner.layout());
-      SCOPED_TRACE(of.Spec() + ", " + data.name + ", " + runner.layout() + ", output batches of " + std::to_string(capacity));
+      SCOPED_TRACE(of.Spec() + ", " + data.name + ", " + runner.layout() + ", output batches of " +
+                   std::to_string(capacity));
       if (expected.has_second_match) {
-        EXPECT_EQ(status, absl::FailedPreconditionError(
-                              "second match of a probe row: in a join of kind single; accepted: at most one build row a key"));
+        EXPECT_EQ(status,
+                  absl::FailedPreconditionError(
+                      "second match of a probe row: in a join of kind single; accepted: at most one build row a key"));
       } else {
         EXPECT_TRUE(status.ok()) << status;
         EXPECT_EQ(runner.rows(), expected.rows);
@@ -300,9 +311,11 @@ TEST_P(JoinKinds, GiveTheRowsOfNestedLoopsOverEveryLayout) {
       }
     }
   }
-  std::set<std::string> expected = {"bitmap", "open", "unchained"};  // semi, anti: a bit is all that is asked, of one match
+  std::set<std::string> expected = {"bitmap", "open",
+                                    "unchained"};  // semi, anti: a bit is all that is asked, of one match
   if (kind.pairs) expected = {"bitmap", "dense", "csr", "open", "counting", "unchained"};
-  if (!kind.pairs && kind.id != JoinKind::kAntiNullAware) expected.insert({"dense", "csr"});  // with a residual predicate
+  if (!kind.pairs && kind.id != JoinKind::kAntiNullAware)
+    expected.insert({"dense", "csr"});  // with a residual predicate
   if (kind.flags_matched_rows()) expected = {"dense", "csr", "open", "unchained"};
   EXPECT_EQ(layouts, expected);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four threads append, finalise, probe and drain one join together. Appenders bring so many rows that they deal them out to parts, or so
-// few that they do not, or some of them the one and some the other.
+// Four threads append, finalise, probe and drain one join together. Appenders bring so many rows that they deal them
+// out to parts, or so few that they do not, or some of them the one and some the other.
 //
-// Build row r of B has key number r % K, probe row p key number p, p < 2 K: so each build row below K x (B / K) meets exactly one probe row
-// whose number is known, and no test needs a second join to compare with:
+// Build row r of B has key number r % K, probe row p key number p, p < 2 K: so each build row below K x (B / K) meets
+// exactly one probe row whose number is known, and no test needs a second join to compare with:
 //
 //     B = 6, K = 3    rows 0 3 meet probe row 0, 1 4 row 1, 2 5 row 2; probe rows 3 4 5 meet nobody
 //     half of them    probe rows 0 .. K / 2 only: the other build rows come out of the drain
@@ -35,7 +35,8 @@ constexpr uint64_t kBatchRows = 10000;
 enum class KeyKind { kDense, kSparse, kTwo };
 
 int64_t KeyOf(KeyKind kind, uint64_t number) {
-  return kind == KeyKind::kDense ? static_cast<int64_t>(number) - 1000 : static_cast<int64_t>((number + 1) * 0x9e3779b97f4a7c15u);
+  return kind == KeyKind::kDense ? static_cast<int64_t>(number) - 1000
+                                 : static_cast<int64_t>((number + 1) * 0x9e3779b97f4a7c15u);
 }
 
 struct Case {
@@ -65,7 +66,8 @@ const std::vector<Case>& AllCases() {
       {"two_keys_mixed", "join.right_semi keys=i64,i64 build=i64", KeyKind::kTwo, mixed, 2, "unchained"},
       {"open", "join.right keys=i64 build=i64 probe=i64", KeyKind::kSparse, many, 1, "open"},
       {"open_mixed", "join.right_semi keys=i64 build=i64", KeyKind::kSparse, mixed, 1, "open"},
-      {"open_of_dense_keys", "join.inner keys=i64 build=i64 probe=i64", KeyKind::kDense, many, 1, "open", LayoutChoice::kOpen},
+      {"open_of_dense_keys", "join.inner keys=i64 build=i64 probe=i64", KeyKind::kDense, many, 1, "open",
+       LayoutChoice::kOpen},
       {"dense", "join.full keys=i64 build=i64 probe=i64", KeyKind::kDense, many, 1, "dense"},
       {"csr", "join.right_semi keys=i64 build=i64", KeyKind::kDense, many, 4, "csr"},
       {"inner", "join.inner keys=i64 build=i64 probe=i64", KeyKind::kSparse, many, 2, "unchained"}};
@@ -75,8 +77,8 @@ const std::vector<Case>& AllCases() {
 std::shared_ptr<HashJoin> Join(const Case& of, std::shared_ptr<MemoryBudget> budget = nullptr) {
   JoinOptions options;
   options.layout = of.choice;
-  return std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpec(of.spec)), GenericJoinKernel(), nullptr, std::move(budget),
-                                    options);
+  return std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpec(of.spec)), GenericJoinKernel(), nullptr,
+                                    std::move(budget), options);
 }
 
 // Rows [first, first + n) of one side: key columns, and the rows' numbers where the spec has them.
@@ -146,8 +148,8 @@ absl::Status AppendRows(const Case& of, const std::shared_ptr<HashJoin>& join, u
 }
 
 // One thread's way through the join, with the others at each step.
-absl::Status RunThread(const Case& of, const std::shared_ptr<HashJoin>& join, uint32_t thread, uint64_t num_probes, std::barrier<>* all,
-                       Outcome* outcome) {
+absl::Status RunThread(const Case& of, const std::shared_ptr<HashJoin>& join, uint32_t thread, uint64_t num_probes,
+                       std::barrier<>* all, Outcome* outcome) {
   absl::Status status = AppendRows(of, join, thread);
   all->arrive_and_wait();
   if (status.ok()) status = join->FinaliseShared();
@@ -170,7 +172,8 @@ void RunThreads(const Case& of, const std::shared_ptr<HashJoin>& join, uint64_t 
   std::barrier<> all(kThreads);
   std::vector<std::thread> threads;
   std::vector<absl::Status> statuses(kThreads);
-  for (uint32_t t = 0; t < kThreads; ++t) threads.emplace_back([&, t] { statuses[t] = RunThread(of, join, t, num_probes, &all, outcome); });
+  for (uint32_t t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] { statuses[t] = RunThread(of, join, t, num_probes, &all, outcome); });
   for (std::thread& thread : threads) thread.join();
   for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
 }
@@ -193,7 +196,8 @@ TEST_P(ParallelJoin, EachRowComesOutAsOftenAsItHasTo) {
     uint64_t wrong = 0;
     for (uint64_t row = 0; row < of.NumRows(); ++row) {
       const bool is_met = row % num_keys < num_probes;
-      const uint32_t alone = (kind.build_row == RowsOut::kMatched && is_met) || (kind.build_row == RowsOut::kUnmatched && !is_met);
+      const uint32_t alone =
+          (kind.build_row == RowsOut::kMatched && is_met) || (kind.build_row == RowsOut::kUnmatched && !is_met);
       wrong += outcome.pairs[row] != (kind.pairs && is_met ? 1u : 0u) || outcome.alone[row] != alone;
     }
     EXPECT_EQ(wrong, 0u);
@@ -252,7 +256,8 @@ TEST(HashJoinThreads, AppendersFinishOnceAndBeforeTheTableIsBuilt) {
   JoinAppender first(join), late(join), unfinished(join);
   for (JoinAppender* appender : {&first, &late, &unfinished}) ASSERT_TRUE(appender->Append(rows.Batch(of, true)).ok());
   EXPECT_TRUE(first.Finish().ok());
-  EXPECT_EQ(first.Finish(), absl::FailedPreconditionError("finish called twice: the rows are the join's; accepted: once"));
+  EXPECT_EQ(first.Finish(),
+            absl::FailedPreconditionError("finish called twice: the rows are the join's; accepted: once"));
   EXPECT_EQ(first.Append(rows.Batch(of, true)),
             absl::FailedPreconditionError("append after finish: the rows are the join's; accepted: a new appender"));
   ASSERT_TRUE(join->Append(rows.Batch(of, true)).ok());  // the join's own rows come on top
@@ -261,14 +266,16 @@ TEST(HashJoinThreads, AppendersFinishOnceAndBeforeTheTableIsBuilt) {
   EXPECT_EQ(join->stats().table_rows, 20u);
   EXPECT_EQ(late.Append(rows.Batch(of, true)),
             absl::FailedPreconditionError("append after finalise: the table is built; accepted: a new join"));
-  EXPECT_EQ(late.Finish(), absl::FailedPreconditionError("append after finalise: the table is built; accepted: a new join"));
+  EXPECT_EQ(late.Finish(),
+            absl::FailedPreconditionError("append after finalise: the table is built; accepted: a new join"));
 }
 
 // Row ids that nobody gives go on from whatever batch came before, of any appender.
 TEST(HashJoinThreads, CountedRowIdsAreUniqueOverAllAppenders) {
   const std::vector<int64_t> keys = {1, 2, 3, 4, 5};
-  auto join = std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpec("join.right keys=i64 build=rowid")), GenericJoinKernel(),
-                                         nullptr, nullptr, JoinOptions());
+  auto join =
+      std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpec("join.right keys=i64 build=rowid")),
+                                 GenericJoinKernel(), nullptr, nullptr, JoinOptions());
   JoinAppender a(join), b(join);
   BatchView batch;
   batch.keys.push_back(Column(keys));

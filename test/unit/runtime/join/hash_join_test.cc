@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The join's steps with the generic kernel over columns in memory: their order, memory limits at each of them, outputs of any size,
-// selections.
+// The join's steps with the generic kernel over columns in memory: their order, memory limits at each of them, outputs
+// of any size, selections.
 #include "runtime/join/hash_join.h"
 
 #include <gtest/gtest.h>
@@ -32,8 +32,8 @@ struct Tuning {
   bool prefetches = true, zero_hashes = false;
 };
 
-std::shared_ptr<HashJoin> Join(const std::string& spec, std::shared_ptr<MemoryBudget> budget = nullptr, const Tuning& tuning = {},
-                               const JoinOptions& options = {}) {
+std::shared_ptr<HashJoin> Join(const std::string& spec, std::shared_ptr<MemoryBudget> budget = nullptr,
+                               const Tuning& tuning = {}, const JoinOptions& options = {}) {
   auto descriptor = std::make_shared<JoinDescriptor>(*ParseSpec(spec));
   descriptor->mutable_tuning()->batch_rows = tuning.batch_rows;
   descriptor->mutable_tuning()->group_rows = tuning.group_rows;
@@ -76,7 +76,8 @@ TEST(HashJoin, StepsOutOfOrderAreRefused) {
   const auto keys = RowNumbers(3);
   auto join = Join(kNumbers);
   JoinProber early(join);
-  EXPECT_EQ(Text(early.SetInput(Batch(keys, keys))), "probe before finalise: the table is not built; accepted: finalise first");
+  EXPECT_EQ(Text(early.SetInput(Batch(keys, keys))),
+            "probe before finalise: the table is not built; accepted: finalise first");
   ASSERT_TRUE(join->Append(Batch(keys, keys)).ok());
   ASSERT_TRUE(join->Finalise().ok());
   EXPECT_EQ(Text(join->Append(Batch(keys, keys))), "append after finalise: the table is built; accepted: a new join");
@@ -114,13 +115,15 @@ TEST(HashJoin, BatchesOfOtherColumnsAreRefused) {
   auto join = Join(kNumbers);
   BatchView batch = Batch(keys, keys);
   batch.payload.clear();
-  EXPECT_EQ(Text(join->Append(batch)), "batch without the spec's columns: 1 keys, 0 payload columns; accepted: 1 and 1");
+  EXPECT_EQ(Text(join->Append(batch)),
+            "batch without the spec's columns: 1 keys, 0 payload columns; accepted: 1 and 1");
   batch.num_rows = kNullRow;
   EXPECT_EQ(Text(join->Append(batch)), "batch too large: 4294967295 rows; accepted: below 4294967295");
   ASSERT_TRUE(join->Finalise().ok());
   JoinProber prober(join);
   batch.num_rows = 3;
-  EXPECT_EQ(Text(prober.SetInput(batch)), "batch without the spec's columns: 1 keys, 0 payload columns; accepted: 1 and 1");
+  EXPECT_EQ(Text(prober.SetInput(batch)),
+            "batch without the spec's columns: 1 keys, 0 payload columns; accepted: 1 and 1");
   OutputBatch none({}, 8, nullptr), no_rows({ColumnType{}, ColumnType{}}, 0, nullptr);
   EXPECT_EQ(Text(prober.Next(&none).status()), "output batch of other columns: 0; accepted: 2");
   EXPECT_EQ(Text(prober.Next(&no_rows).status()), "output batch too small: 0 rows; accepted: 1 to 2147483647");
@@ -145,7 +148,8 @@ TEST(HashJoin, AfterABatchThatDoesNotFitTheJoinRefusesToGoOn) {
   EXPECT_EQ(next.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Text(next), "append after a failed append: a batch is missing from the table; accepted: a new join");
   for (const absl::Status& finalised : {join->Finalise(), join->FinaliseShared()}) {
-    EXPECT_EQ(Text(finalised), "finalise after a failed append: a batch is missing from the table; accepted: a new join");
+    EXPECT_EQ(Text(finalised),
+              "finalise after a failed append: a batch is missing from the table; accepted: a new join");
   }
   EXPECT_EQ(JoinProber(join).SetInput(Batch(few, few)).code(), absl::StatusCode::kFailedPrecondition);
   join.reset();
@@ -153,7 +157,8 @@ TEST(HashJoin, AfterABatchThatDoesNotFitTheJoinRefusesToGoOn) {
   EXPECT_EQ(budget->used_bytes(), 0u);
 }
 
-// Tuples point to strings of their batch. Those of a batch that was refused are freed here, so that a sanitizer would see who reads them.
+// Tuples point to strings of their batch. Those of a batch that was refused are freed here, so that a sanitizer would
+// see who reads them.
 TEST(HashJoin, StringsOfARefusedBatchAreNotRead) {
   auto budget = std::make_shared<MemoryBudget>(uint64_t{4} << 20);
   auto join = Join("join.inner keys=utf8", budget);
@@ -204,7 +209,8 @@ TEST(HashJoin, ResultsThatDoNotFitAreAnErrorAndTheNextInputWorks) {
     batch.payload = {text.column()};
     ASSERT_TRUE(prober.SetInput(batch).ok());
     if (is_long) {
-      EXPECT_EQ(Text(prober.Next(&out).status()), "memory limit exceeded: result strings; accepted: a higher memory limit");
+      EXPECT_EQ(Text(prober.Next(&out).status()),
+                "memory limit exceeded: result strings; accepted: a higher memory limit");
       EXPECT_EQ(prober.Next(&huge).status().code(), absl::StatusCode::kResourceExhausted);
       continue;
     }
@@ -266,7 +272,8 @@ TEST(HashJoin, TuningChangesNoRow) {
   const Pairs expected = NestedLoops(build, probe);
   JoinOptions far;
   for (PrefetchSchedule& schedule : far.prefetch.all) schedule.entries[0].setting.distance = kMaxPrefetchDistance;
-  for (const Tuning& tuning : {Tuning{1, 1}, Tuning{7, 4096}, Tuning{4096, 1}, Tuning{4096, 4096}, Tuning{1024, 64, false}}) {
+  for (const Tuning& tuning :
+       {Tuning{1, 1}, Tuning{7, 4096}, Tuning{4096, 1}, Tuning{4096, 4096}, Tuning{1024, 64, false}}) {
     auto join = Join(kNumbers, nullptr, tuning, far);
     ASSERT_TRUE(join->Append(Batch(build, build_rows)).ok());
     ASSERT_TRUE(join->Finalise().ok());
@@ -278,7 +285,8 @@ TEST(HashJoin, TuningChangesNoRow) {
 // Rings and whole batches, every number of stages and every hint, groups and batches of any size.
 std::vector<PrefetchSetting> SomeSettings() {
   std::vector<PrefetchSetting> settings;
-  for (const uint16_t distance : {uint16_t{0}, uint16_t{1}, uint16_t{100}, uint16_t{kMaxPrefetchDistance}, kWholeBatch}) {
+  for (const uint16_t distance :
+       {uint16_t{0}, uint16_t{1}, uint16_t{100}, uint16_t{kMaxPrefetchDistance}, kWholeBatch}) {
     for (const uint8_t stages : {1, 2, 3}) {
       const auto n = static_cast<uint16_t>(settings.size());
       const uint16_t group_rows = n % 3 == 0 ? 0 : static_cast<uint16_t>(n * 7),
@@ -296,16 +304,18 @@ struct Descriptors {
   uint64_t distinct;  // 0: unique
   const char* expected_layout;
 };
-constexpr Descriptors kDescriptors[] = {{kNumbers, LayoutChoice::kAuto, 0, "dense"},
-                              {kNumbers, LayoutChoice::kAuto, 300, "csr"},
-                              {kNumbers, LayoutChoice::kOpen, 0, "open"},
-                              {kNumbers, LayoutChoice::kUnchained, 300, "unchained"},
-                              {"join.inner keys=i64,i64 build=i64 probe=i64", LayoutChoice::kAuto, 300, "unchained"}};
+constexpr Descriptors kDescriptors[] = {
+    {kNumbers, LayoutChoice::kAuto, 0, "dense"},
+    {kNumbers, LayoutChoice::kAuto, 300, "csr"},
+    {kNumbers, LayoutChoice::kOpen, 0, "open"},
+    {kNumbers, LayoutChoice::kUnchained, 300, "unchained"},
+    {"join.inner keys=i64,i64 build=i64 probe=i64", LayoutChoice::kAuto, 300, "unchained"}};
 
 TEST(HashJoin, NoSettingChangesARow) {
   const auto build_rows = RowNumbers(1500), probe_rows = RowNumbers(5000);
   for (const Descriptors& descriptor : kDescriptors) {
-    const auto build = descriptor.distinct == 0 ? build_rows : SomeKeys(1500, descriptor.distinct, 3), probe = SomeKeys(5000, 1700, 4);
+    const auto build = descriptor.distinct == 0 ? build_rows : SomeKeys(1500, descriptor.distinct, 3),
+               probe = SomeKeys(5000, 1700, 4);
     const size_t num_keys = ParseSpec(descriptor.spec)->keys.size();
     const auto batch_of = [&](const std::vector<int64_t>& keys, const std::vector<int64_t>& rows) {
       BatchView batch = Batch(keys, rows);
@@ -329,7 +339,8 @@ TEST(HashJoin, NoSettingChangesARow) {
 // 40 bytes each, which lie outside of the tuples: the third stage asks for them.
 TEST(HashJoin, NoSettingChangesHowManyLongKeysAreFound) {
   std::vector<std::string> values;
-  for (int i = 0; i < 1200; ++i) values.push_back("a key of which a tuple holds no more than " + std::to_string(i % 400));
+  for (int i = 0; i < 1200; ++i)
+    values.push_back("a key of which a tuple holds no more than " + std::to_string(i % 400));
   const Strings build(values), probe(std::vector<std::string>(values.begin() + 100, values.begin() + 600));
   for (const PrefetchSetting& setting : SomeSettings()) {
     JoinOptions options;
@@ -352,7 +363,8 @@ TEST(HashJoin, ASettingMayChangeBetweenBatches) {
   const auto build_rows = RowNumbers(1500), probe_rows = RowNumbers(5000);
   for (const Descriptors& descriptor : kDescriptors) {
     if (ParseSpec(descriptor.spec)->keys.size() > 1) continue;
-    const auto build = descriptor.distinct == 0 ? build_rows : SomeKeys(1500, descriptor.distinct, 3), probe = SomeKeys(5000, 1700, 4);
+    const auto build = descriptor.distinct == 0 ? build_rows : SomeKeys(1500, descriptor.distinct, 3),
+               probe = SomeKeys(5000, 1700, 4);
     const Pairs expected = NestedLoops(build, probe);
     JoinOptions options;
     options.layout = descriptor.layout;
@@ -368,7 +380,8 @@ TEST(HashJoin, ASettingMayChangeBetweenBatches) {
     Pairs found;
     size_t turn = 0;
     for (bool more = true; more;) {
-      for (const PrefetchLoop loop : {PrefetchLoop::kProbeDense, PrefetchLoop::kProbeOpen, PrefetchLoop::kProbeUnchained}) {
+      for (const PrefetchLoop loop :
+           {PrefetchLoop::kProbeDense, PrefetchLoop::kProbeOpen, PrefetchLoop::kProbeUnchained}) {
         join->SetPrefetch(loop, settings[turn % settings.size()]);
       }
       EXPECT_EQ(join->stats().prefetch_distance, settings[turn++ % settings.size()].distance);
@@ -382,7 +395,8 @@ TEST(HashJoin, ASettingMayChangeBetweenBatches) {
   }
 }
 
-// Where hits are rare a prober asks for nothing from some input on, and again when they are not: inputs without a hit, with all, without.
+// Where hits are rare a prober asks for nothing from some input on, and again when they are not: inputs without a hit,
+// with all, without.
 TEST(HashJoin, HowManyHitChangesNoRow) {
   for (const PrefetchSetting& setting : SomeSettings()) {
     JoinOptions options;

@@ -18,7 +18,8 @@ KernelSpec Parsed(const std::string& text) {
 }
 
 TEST(JoinDescriptor, PrintsTheLayout) {
-  const JoinDescriptor descriptor(Parsed("join.inner keys=i32,utf8(utf8mb4_bin):nullable:nullequal build=u16:nullable,f64 probe=i8:nullable"));
+  const JoinDescriptor descriptor(
+      Parsed("join.inner keys=i32,utf8(utf8mb4_bin):nullable:nullequal build=u16:nullable,f64 probe=i8:nullable"));
   EXPECT_EQ(descriptor.Print(),
             "offset  bytes  field      type               storage\n"
             "     0     16  keys[1]    utf8(utf8mb4_bin)  var32\n"
@@ -43,10 +44,12 @@ TEST(JoinDescriptor, OneKeyAlone) {
 }
 
 TEST(JoinDescriptor, PrintsWordResidualAndMark) {
-  const JoinDescriptor descriptor(Parsed("join.right_anti keys=i32,i16:nullable:nullequal,bool build=f64:nullable residual=i64:lt,u8:nullable:ne"));
+  const JoinDescriptor descriptor(
+      Parsed("join.right_anti keys=i32,i16:nullable:nullequal,bool build=f64:nullable residual=i64:lt,u8:nullable:ne"));
   EXPECT_EQ(descriptor.Print(),
             "offset  bytes  field        type     storage\n"
-            "     0      8  word         50 bits  keys[0] from bit 0, keys[1] from bit 32 (null: bit 48), keys[2] from bit 49\n"
+            "     0      8  word         50 bits  keys[0] from bit 0, keys[1] from bit 32 (null: bit 48), keys[2] from "
+            "bit 49\n"
             "     8      8  build[0]     f64      64\n"
             "    16      8  residual[0]  i64      64\n"
             "    24      1  residual[1]  u8       8\n"
@@ -67,8 +70,10 @@ TEST(JoinDescriptor, KeysThatFitOneWordArePacked) {
   EXPECT_EQ(bits("i32:nullable:nullequal"), 33u);
   EXPECT_EQ(bits("date32,bool:nullable:nullequal"), 34u);
   EXPECT_EQ(bits("dictionary(i8,i64)"), 64u);
-  for (const char* keys : {"decimal128", "fixed_binary(4)", "utf8", "dictionary(i8,utf8)", "i8,utf8"}) EXPECT_EQ(bits(keys), 0u) << keys;
-  const JoinDescriptor narrow(Parsed("join.inner keys=u8,u16 build=i8")), wide(Parsed("join.inner keys=i32,bool build=i8"));
+  for (const char* keys : {"decimal128", "fixed_binary(4)", "utf8", "dictionary(i8,utf8)", "i8,utf8"})
+    EXPECT_EQ(bits(keys), 0u) << keys;
+  const JoinDescriptor narrow(Parsed("join.inner keys=u8,u16 build=i8")),
+      wide(Parsed("join.inner keys=i32,bool build=i8"));
   EXPECT_EQ(narrow.get()->packed_bytes, 4u);
   EXPECT_EQ(narrow.get()->tuple_bytes, 8u);
   EXPECT_EQ(wide.get()->packed_bytes, 8u);
@@ -111,7 +116,8 @@ TEST(JoinDescriptor, RowsStopWhereOneMatchIsEnough) {
 }
 
 TEST(JoinDescriptor, KeysAreReadAsKeysAndPayloadAsIs) {
-  const JoinDescriptor descriptor(Parsed("join.inner keys=f64,utf8(ascii_bin),utf8(utf8mb4_0900_bin) build=f64 probe=f32"));
+  const JoinDescriptor descriptor(
+      Parsed("join.inner keys=f64,utf8(ascii_bin),utf8(utf8mb4_0900_bin) build=f64 probe=f32"));
   EXPECT_EQ(descriptor.get()->keys[0].storage, kF64);
   EXPECT_TRUE(descriptor.get()->keys[1].rule & kTrimsSpaces);
   EXPECT_FALSE(descriptor.get()->keys[2].rule & kTrimsSpaces);
@@ -122,7 +128,8 @@ TEST(JoinDescriptor, KeysAreReadAsKeysAndPayloadAsIs) {
 }
 
 TEST(JoinDescriptor, Dictionaries) {
-  const JoinDescriptor descriptor(Parsed("join.inner keys=dictionary(i8,f32) build=dictionary(u64,fixed_binary(5)):nullable"));
+  const JoinDescriptor descriptor(
+      Parsed("join.inner keys=dictionary(i8,f32) build=dictionary(u64,fixed_binary(5)):nullable"));
   const QuernField& key = descriptor.get()->keys[0];
   EXPECT_EQ(key.storage, kF32);
   EXPECT_EQ(key.index_storage, k8);
@@ -139,7 +146,8 @@ TEST(JoinDescriptor, Dictionaries) {
 }
 
 TEST(JoinDescriptor, OnlyNullsThatAreStoredHaveBits) {
-  const JoinDescriptor descriptor(Parsed("join.inner keys=i64:nullable,i32:nullable:nullequal build=i8,i8:nullable probe=i8:nullable"));
+  const JoinDescriptor descriptor(
+      Parsed("join.inner keys=i64:nullable,i32:nullable:nullequal build=i8,i8:nullable probe=i8:nullable"));
   EXPECT_EQ(descriptor.get()->keys[0].null_mask, 0);
   EXPECT_EQ(descriptor.get()->keys[1].null_mask, 1);
   EXPECT_EQ(descriptor.get()->build[0].null_mask, 0);
@@ -180,7 +188,8 @@ TEST(JoinDescriptor, FieldsOfEveryTypeDoNotOverlap) {
   std::string types;
   for (const TypeRow& row : AllTypes()) {
     if (row.id == TypeId::kRowId) continue;
-    types += (types.empty() ? "" : ",") + std::string(row.text) + (row.id == TypeId::kFixedBinary ? "(13)" : "") + ":nullable";
+    types += (types.empty() ? "" : ",") + std::string(row.text) + (row.id == TypeId::kFixedBinary ? "(13)" : "") +
+             ":nullable";
   }
   const JoinDescriptor descriptor(Parsed("join.inner keys=fixed_binary(7),u16,bool build=" + types));
   const QuernJoinDescriptor& s = *descriptor.get();

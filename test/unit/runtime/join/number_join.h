@@ -26,7 +26,8 @@ inline QuernColumn Column(const std::vector<int64_t>& values, const uint8_t* val
 }
 
 // All rows: key and payload are one column each.
-inline BatchView Batch(const std::vector<int64_t>& keys, const std::vector<int64_t>& payload, const uint8_t* key_validity = nullptr) {
+inline BatchView Batch(const std::vector<int64_t>& keys, const std::vector<int64_t>& payload,
+                       const uint8_t* key_validity = nullptr) {
   BatchView batch;
   batch.keys.push_back(Column(keys, key_validity));
   batch.payload.push_back(Column(payload));
@@ -36,7 +37,8 @@ inline BatchView Batch(const std::vector<int64_t>& keys, const std::vector<int64
 
 // Result rows of an output batch with two columns of 64 bits.
 inline void AddRows(const OutputBatch& out, Pairs* pairs) {
-  const auto *probe = static_cast<const int64_t*>(out.column(0).values), *build = static_cast<const int64_t*>(out.column(1).values);
+  const auto *probe = static_cast<const int64_t*>(out.column(0).values),
+             *build = static_cast<const int64_t*>(out.column(1).values);
   for (uint64_t i = 0; i < out.num_rows(); ++i) pairs->emplace_back(probe[i], build[i]);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which layout data gets, what the plan can ask for, and what happens where memory ends. Whatever the layout, the number of pairs is that
-// of two nested loops.
+// Which layout data gets, what the plan can ask for, and what happens where memory ends. Whatever the layout, the
+// number of pairs is that of two nested loops.
 #include "runtime/join/table_builder.h"
 
 #include <gtest/gtest.h>
@@ -58,8 +58,8 @@ BatchView BatchOf(const Keys& keys, size_t num_keys, size_t num_payload) {
   return batch;
 }
 
-std::shared_ptr<HashJoin> Join(const std::string& spec, LayoutChoice layout, std::shared_ptr<MemoryBudget> budget = nullptr,
-                               bool zero_hashes = false) {
+std::shared_ptr<HashJoin> Join(const std::string& spec, LayoutChoice layout,
+                               std::shared_ptr<MemoryBudget> budget = nullptr, bool zero_hashes = false) {
   auto descriptor = std::make_shared<JoinDescriptor>(*ParseSpec(spec));
   descriptor->mutable_tuning()->zero_hashes = zero_hashes;
   JoinOptions options;
@@ -67,7 +67,8 @@ std::shared_ptr<HashJoin> Join(const std::string& spec, LayoutChoice layout, std
   return std::make_shared<HashJoin>(descriptor, GenericJoinKernel(), nullptr, std::move(budget), options);
 }
 
-absl::StatusOr<uint64_t> CountRows(const std::shared_ptr<HashJoin>& join, const BatchView& probe, std::shared_ptr<MemoryBudget> budget) {
+absl::StatusOr<uint64_t> CountRows(const std::shared_ptr<HashJoin>& join, const BatchView& probe,
+                                   std::shared_ptr<MemoryBudget> budget) {
   OutputBatch out(JoinOutputTypes(join->descriptor().spec()), 1000, std::move(budget));
   JoinProber prober(join);
   if (absl::Status status = prober.SetInput(probe); !status.ok()) return status;
@@ -90,7 +91,8 @@ uint64_t NumPairs(const Keys& build, const Keys& probe) {
 }
 
 // Builds by one appender or, keys partitioned in turn, by three; checks the number of pairs of inner joins.
-std::string LayoutOf(const std::string& spec, const Keys& build, LayoutChoice layout = LayoutChoice::kAuto, bool zero_hashes = false) {
+std::string LayoutOf(const std::string& spec, const Keys& build, LayoutChoice layout = LayoutChoice::kAuto,
+                     bool zero_hashes = false) {
   std::string name;
   for (const size_t num_appenders : {1, 3}) {
     auto join = Join(spec, layout, nullptr, zero_hashes);
@@ -168,7 +170,8 @@ TEST(TableBuilder, FewRowsAndTheEndsOfTheType) {
   EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", {0, 16384}), "open");
   EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", {INT64_MIN, INT64_MAX - 1}), "open");
   EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", {INT64_MIN + 1, INT64_MAX}), "open");
-  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", {INT64_MIN, INT64_MAX}), "unchained");  // no word is left to stand for "empty"
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", {INT64_MIN, INT64_MAX}),
+            "unchained");  // no word is left to stand for "empty"
   EXPECT_EQ(LayoutOf("join.inner keys=i64", {INT64_MIN, 0, INT64_MAX, 0}), "unchained");
 }
 
@@ -240,7 +243,8 @@ TEST(TableBuilder, OverTheBudgetIsAnErrorAndLeavesNothing) {
     for (uint64_t percent = 5; percent <= 100; percent += 5) {
       auto budget = std::make_shared<MemoryBudget>(needed * percent / 100);
       const absl::Status status = RunUnder(budget, of.spec, of.build);
-      EXPECT_EQ(status.code(), percent == 100 ? absl::StatusCode::kOk : absl::StatusCode::kResourceExhausted) << of.spec << " " << status;
+      EXPECT_EQ(status.code(), percent == 100 ? absl::StatusCode::kOk : absl::StatusCode::kResourceExhausted)
+          << of.spec << " " << status;
       EXPECT_EQ(budget->used_bytes(), 0u) << of.spec << " " << percent << " %";
       EXPECT_LE(budget->peak_bytes(), budget->limit_bytes());
     }
@@ -261,7 +265,9 @@ TEST(TableBuilder, AttemptsDoNotAddUp) {
   const auto [auto_peak, auto_used] = peak_of(LayoutChoice::kAuto);
   const auto [peak, used] = peak_of(LayoutChoice::kUnchained);
   EXPECT_EQ(auto_used, used);
-  EXPECT_LE(auto_peak, peak * 5 / 4);  // an open table is about as large as directory and tuples, each of which is half of the peak
+  EXPECT_LE(
+      auto_peak,
+      peak * 5 / 4);  // an open table is about as large as directory and tuples, each of which is half of the peak
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that somebody looks on at: what they tell of their jobs, that results stay as they are, and, under ThreadSanitizer, that
-// threads may append and probe as ever.
+// Operators that somebody looks on at: what they tell of their jobs, that results stay as they are, and, under
+// ThreadSanitizer, that threads may append and probe as ever.
 #include "runtime/observe/key_sampler.h"
 
 #include <gtest/gtest.h>
@@ -32,8 +32,9 @@ std::unique_ptr<JobObserver> ObserverInto(const KernelSpec& spec, const Seen& se
 }
 
 std::shared_ptr<HashJoin> NumberJoin() {
-  return std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpec("join.inner keys=i64 build=i64 probe=i64")), GenericJoinKernel(),
-                                    nullptr, nullptr, JoinOptions());
+  return std::make_shared<HashJoin>(
+      std::make_shared<JoinDescriptor>(*ParseSpec("join.inner keys=i64 build=i64 probe=i64")), GenericJoinKernel(),
+      nullptr, nullptr, JoinOptions());
 }
 
 TEST(ObservedJoin, TellsOfItsJobAndGivesTheSameRows) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrow arrays in: what their columns look like, every refusal in full, and that release is called once on every path. Buffers have exactly
-// the bytes that Arrow demands, so that AddressSanitizer sees a read beyond them.
+// Arrow arrays in: what their columns look like, every refusal in full, and that release is called once on every path.
+// Buffers have exactly the bytes that Arrow demands, so that AddressSanitizer sees a read beyond them.
 #include "runtime/rows/arrow_import.h"
 
 #include <gtest/gtest.h>
@@ -121,7 +121,8 @@ struct View {
   int32_t offset;
 };
 
-TestArray Views(const std::vector<View>& views, const std::vector<std::string>& buffers, const std::string& validity = "") {
+TestArray Views(const std::vector<View>& views, const std::vector<std::string>& buffers,
+                const std::string& validity = "") {
   TestArray array = Fixed<View>(views, validity);
   std::vector<int64_t> sizes;
   for (const std::string& buffer : buffers) {
@@ -173,7 +174,8 @@ absl::StatusOr<BatchView> Import(TestBatch* batch, const std::vector<ColumnType>
 }
 
 // What ImportArrow says to one column; checks that release was called.
-std::string Error(const TestArray& column, const ColumnType& type, const std::function<void(TestBatch*)>& change = nullptr) {
+std::string Error(const TestArray& column, const ColumnType& type,
+                  const std::function<void(TestBatch*)>& change = nullptr) {
   TestBatch batch({column});
   if (change) change(&batch);
   const bool alive = batch.array.release != nullptr;
@@ -190,7 +192,8 @@ std::string Error(const TestArray& column, const ColumnType& type, const std::fu
 
 std::string StringAt(const QuernColumn& column, uint32_t row) {
   const auto* offsets = static_cast<const int32_t*>(column.offsets);
-  return std::string(static_cast<const char*>(column.values) + offsets[row], static_cast<size_t>(offsets[row + 1] - offsets[row]));
+  return std::string(static_cast<const char*>(column.values) + offsets[row],
+                     static_cast<size_t>(offsets[row + 1] - offsets[row]));
 }
 
 bool ValidAt(const QuernColumn& column, uint64_t row) {
@@ -269,7 +272,8 @@ TEST(ImportArrow, UnknownNullCountIsCounted) {
       bits.back() = '0';
       column = Fixed<int8_t>(std::vector<int8_t>(bits.size()), bits).Sliced(first, n);
       EXPECT_EQ(Error(column, Type(TypeId::kI8)),
-                "null at row " + std::to_string(n - 1) + " of column keys[0]: i8; accepted: no nulls, or a spec with i8:nullable");
+                "null at row " + std::to_string(n - 1) +
+                    " of column keys[0]: i8; accepted: no nulls, or a spec with i8:nullable");
       column.null_count = 1;
       EXPECT_EQ(Error(column, Type(TypeId::kI8, true)), "no error");
     }
@@ -307,8 +311,8 @@ TEST(ImportArrow, EmptyStringsNeedNoBytes) {
 
 TEST(ImportArrow, Payload) {
   TestBatch batch({Fixed<int64_t>({1, 2}), Fixed<double>({0.5, 1.5})});
-  const auto view =
-      ImportArrow(&batch.array, {{0}, {-1, 0, 1}}, {Type(TypeId::kI64)}, {Type(TypeId::kRowId), Type(TypeId::kI64), Type(TypeId::kF64)});
+  const auto view = ImportArrow(&batch.array, {{0}, {-1, 0, 1}}, {Type(TypeId::kI64)},
+                                {Type(TypeId::kRowId), Type(TypeId::kI64), Type(TypeId::kF64)});
   ASSERT_TRUE(view.ok()) << Message(view.status());
   ASSERT_EQ(view->payload.size(), 3u);
   EXPECT_EQ(view->payload[0].values, nullptr);
@@ -354,9 +358,11 @@ TEST(ImportArrow, NullsOfDictionariesAreFolded) {
 
 TEST(ImportArrow, NullsOfDictionariesThatNoRowNames) {
   const TestArray dictionary = Fixed<int64_t>({5, 6}, "01");
-  EXPECT_EQ(Error(WithDictionary(Fixed<int16_t>({1, 1, 1}), dictionary), Dictionary(TypeId::kI16, TypeId::kI64)), "no error");
+  EXPECT_EQ(Error(WithDictionary(Fixed<int16_t>({1, 1, 1}), dictionary), Dictionary(TypeId::kI16, TypeId::kI64)),
+            "no error");
   EXPECT_EQ(Error(WithDictionary(Fixed<int16_t>({1, 1, 0}), dictionary), Dictionary(TypeId::kI16, TypeId::kI64)),
-            "null at row 2 of column keys[0]: dictionary(i16,i64); accepted: no nulls, or a spec with dictionary(i16,i64):nullable");
+            "null at row 2 of column keys[0]: dictionary(i16,i64); accepted: no nulls, or a spec with "
+            "dictionary(i16,i64):nullable");
 }
 
 TEST(ImportArrow, EveryIndexType) {
@@ -370,8 +376,9 @@ TEST(ImportArrow, EveryIndexType) {
     EXPECT_EQ(Error(WithDictionary(Fixed<Index>({1, 2, 2}, "101"), dictionary), Dictionary(index, TypeId::kI32, true)),
               "index outside the dictionary at row 2" + accepted);
     if (!std::is_signed_v<Index>) return;
-    EXPECT_EQ(Error(WithDictionary(Fixed<Index>({1, static_cast<Index>(-1)}), dictionary), Dictionary(index, TypeId::kI32)),
-              "index outside the dictionary at row 1 of column keys[0]: -1; accepted: 0 or more, below 2");
+    EXPECT_EQ(
+        Error(WithDictionary(Fixed<Index>({1, static_cast<Index>(-1)}), dictionary), Dictionary(index, TypeId::kI32)),
+        "index outside the dictionary at row 1 of column keys[0]: -1; accepted: 0 or more, below 2");
   };
   check(int8_t{0}, TypeId::kI8);
   check(int16_t{0}, TypeId::kI16);
@@ -382,7 +389,8 @@ TEST(ImportArrow, EveryIndexType) {
   check(uint32_t{0}, TypeId::kU32);
   check(uint64_t{0}, TypeId::kU64);
   const std::vector<uint8_t> top_bit = {0, 127, 128, 255};
-  EXPECT_EQ(Error(WithDictionary(Fixed<uint8_t>(top_bit), Fixed<uint8_t>(std::vector<uint8_t>(256))), Dictionary(TypeId::kU8, TypeId::kU8)),
+  EXPECT_EQ(Error(WithDictionary(Fixed<uint8_t>(top_bit), Fixed<uint8_t>(std::vector<uint8_t>(256))),
+                  Dictionary(TypeId::kU8, TypeId::kU8)),
             "no error");
   // -1 is no way of writing 255.
   const TestArray large = Fixed<uint8_t>(std::vector<uint8_t>(300));
@@ -401,48 +409,62 @@ TEST(ImportErrors, Numbers) {
   EXPECT_EQ(error([](ArrowArray* a) { a->length = -1; }), "negative length of column keys[0]: -1; accepted: 0 or more");
   EXPECT_EQ(error([](ArrowArray* a) { a->offset = -1; }), "negative offset of column keys[0]: -1; accepted: 0 or more");
   EXPECT_EQ(error([](ArrowArray* a) { a->offset = INT64_MAX; }),
-            "offset and length out of range of column keys[0]: 9223372036854775807 and 3; accepted: together up to 17592186044416");
+            "offset and length out of range of column keys[0]: 9223372036854775807 and 3; accepted: together up to "
+            "17592186044416");
   EXPECT_EQ(error([](ArrowArray* a) { a->length = INT64_MAX; }),
-            "offset and length out of range of column keys[0]: 0 and 9223372036854775807; accepted: together up to 17592186044416");
-  EXPECT_EQ(error([](ArrowArray* a) { a->null_count = -2; }), "null count out of range of column keys[0]: -2; accepted: -1 to 3");
-  EXPECT_EQ(error([](ArrowArray* a) { a->null_count = 4; }), "null count out of range of column keys[0]: 4; accepted: -1 to 3");
+            "offset and length out of range of column keys[0]: 0 and 9223372036854775807; accepted: together up to "
+            "17592186044416");
+  EXPECT_EQ(error([](ArrowArray* a) { a->null_count = -2; }),
+            "null count out of range of column keys[0]: -2; accepted: -1 to 3");
+  EXPECT_EQ(error([](ArrowArray* a) { a->null_count = 4; }),
+            "null count out of range of column keys[0]: 4; accepted: -1 to 3");
   EXPECT_EQ(error([](ArrowArray* a) { a->null_count = 1; }),
             "wrong null count of column keys[0]: 1; accepted: -1 or 0, since there is no bitmap");
-  EXPECT_EQ(error([](ArrowArray* a) { a->n_buffers = 3; }), "wrong number of buffers of column keys[0]: 3; accepted: 2");
-  EXPECT_EQ(error([](ArrowArray* a) { a->buffers = nullptr; }), "missing buffers of column keys[0]: null; accepted: an array of 2");
+  EXPECT_EQ(error([](ArrowArray* a) { a->n_buffers = 3; }),
+            "wrong number of buffers of column keys[0]: 3; accepted: 2");
+  EXPECT_EQ(error([](ArrowArray* a) { a->buffers = nullptr; }),
+            "missing buffers of column keys[0]: null; accepted: an array of 2");
   EXPECT_EQ(error([](ArrowArray* a) { a->n_children = 1; }), "unexpected children of column keys[0]: 1; accepted: 0");
   EXPECT_EQ(error([](ArrowArray* a) { a->buffers[1] = nullptr; }),
             "missing buffer of column keys[0]: values; accepted: no null pointer where there are 3 rows");
   EXPECT_EQ(error([](ArrowArray* a) { a->release = nullptr; }),
             "released array of column keys[0]: no release callback; accepted: an array that is alive");
-  EXPECT_EQ(error([](ArrowArray* a) { a->dictionary = a; }), "unexpected dictionary of column keys[0]: one; accepted: i64");
+  EXPECT_EQ(error([](ArrowArray* a) { a->dictionary = a; }),
+            "unexpected dictionary of column keys[0]: one; accepted: i64");
 }
 
 TEST(ImportErrors, NullCounts) {
   TestArray column = Fixed<int64_t>({1, 2, 3}, "101");
   for (int64_t told : {0, 2}) {
     column.null_count = told;
-    EXPECT_EQ(Error(column, Type(TypeId::kI64, true)),
-              "wrong null count of column keys[0]: " + std::to_string(told) + "; accepted: -1 or 1, as its bitmap says");
+    EXPECT_EQ(Error(column, Type(TypeId::kI64, true)), "wrong null count of column keys[0]: " + std::to_string(told) +
+                                                           "; accepted: -1 or 1, as its bitmap says");
   }
   column.null_count = 1;
-  EXPECT_EQ(Error(column, Type(TypeId::kI64)), "null at row 1 of column keys[0]: i64; accepted: no nulls, or a spec with i64:nullable");
+  EXPECT_EQ(Error(column, Type(TypeId::kI64)),
+            "null at row 1 of column keys[0]: i64; accepted: no nulls, or a spec with i64:nullable");
 }
 
 TEST(ImportErrors, StructArray) {
   const TestArray column = Fixed<int64_t>({1, 2, 3});
   const ColumnType type = Type(TypeId::kI64);
   const auto error = [&](const std::function<void(TestBatch*)>& change) { return Error(column, type, change); };
-  EXPECT_EQ(error([](TestBatch* b) { b->array.length = -1; }), "number of rows out of range: -1; accepted: below 4294967295");
+  EXPECT_EQ(error([](TestBatch* b) { b->array.length = -1; }),
+            "number of rows out of range: -1; accepted: below 4294967295");
   EXPECT_EQ(error([](TestBatch* b) { b->array.length = 4294967295; }),
             "number of rows out of range: 4294967295; accepted: below 4294967295");
   EXPECT_EQ(error([](TestBatch* b) { b->array.offset = -1; }), "offset out of range: -1; accepted: 0 or more");
-  EXPECT_EQ(error([](TestBatch* b) { b->array.offset = INT64_MAX; }), "offset out of range: 9223372036854775807; accepted: 0 or more");
+  EXPECT_EQ(error([](TestBatch* b) { b->array.offset = INT64_MAX; }),
+            "offset out of range: 9223372036854775807; accepted: 0 or more");
   EXPECT_EQ(error([](TestBatch* b) { b->array.offset = 1; }), "too few rows of column keys[0]: 3; accepted: 4 or more");
-  EXPECT_EQ(error([](TestBatch* b) { b->array.n_buffers = 2; }), "not a struct array, by its number of buffers: 2; accepted: 1");
-  EXPECT_EQ(error([](TestBatch* b) { b->array.n_children = -1; }), "number of children out of range: -1; accepted: 0 or more");
-  EXPECT_EQ(error([](TestBatch* b) { b->array.n_children = 0; }), "field out of range for keys[0]: 0; accepted: 0 to -1");
-  EXPECT_EQ(error([](TestBatch* b) { b->children[0] = nullptr; }), "missing child of column keys[0]: null; accepted: an array");
+  EXPECT_EQ(error([](TestBatch* b) { b->array.n_buffers = 2; }),
+            "not a struct array, by its number of buffers: 2; accepted: 1");
+  EXPECT_EQ(error([](TestBatch* b) { b->array.n_children = -1; }),
+            "number of children out of range: -1; accepted: 0 or more");
+  EXPECT_EQ(error([](TestBatch* b) { b->array.n_children = 0; }),
+            "field out of range for keys[0]: 0; accepted: 0 to -1");
+  EXPECT_EQ(error([](TestBatch* b) { b->children[0] = nullptr; }),
+            "missing child of column keys[0]: null; accepted: an array");
   EXPECT_EQ(error([](TestBatch* b) { b->array.null_count = 2; }), "struct array with null rows: 2; accepted: none");
   const auto with_bitmap = [&](const std::string& bits, int64_t null_count) {
     return error([&](TestBatch* b) {
@@ -471,7 +493,8 @@ TEST(ImportErrors, Bindings) {
   EXPECT_EQ(error({{0}, {}}, {Type(TypeId::kI64)}), "binding of wrong size: 0 payload columns; accepted: 1");
   EXPECT_EQ(error({{1}, {}}, {}), "field out of range for keys[0]: 1; accepted: 0 to 0");
   EXPECT_EQ(error({{-1}, {}}, {}), "field out of range for keys[0]: -1; accepted: 0 to 0");
-  EXPECT_EQ(error({{0}, {0}}, {Type(TypeId::kRowId)}), "field out of range for payload[0]: 0; accepted: -1 for a rowid");
+  EXPECT_EQ(error({{0}, {0}}, {Type(TypeId::kRowId)}),
+            "field out of range for payload[0]: 0; accepted: -1 for a rowid");
 }
 
 TEST(ImportErrors, Offsets) {
@@ -490,9 +513,11 @@ TEST(ImportErrors, Offsets) {
   EXPECT_EQ(Error(StringsAt<int64_t>({0, 4294967295}, "x"), large), "no error");
   TestArray strings = StringsAt<int32_t>({0, 3}, "abc");
   strings.present[2] = false;
-  EXPECT_EQ(Error(strings, utf8), "missing buffer of column keys[0]: bytes; accepted: no null pointer where there are 1 rows");
+  EXPECT_EQ(Error(strings, utf8),
+            "missing buffer of column keys[0]: bytes; accepted: no null pointer where there are 1 rows");
   strings.present = {false, false, true};
-  EXPECT_EQ(Error(strings, utf8), "missing buffer of column keys[0]: offsets; accepted: no null pointer where there are 1 rows");
+  EXPECT_EQ(Error(strings, utf8),
+            "missing buffer of column keys[0]: offsets; accepted: no null pointer where there are 1 rows");
   // What lies before the slice is nobody's business.
   EXPECT_EQ(Error(StringsAt<int32_t>({9, 0, 1, 2}, "ab").Sliced(1, 2), utf8), "no error");
 }
@@ -506,23 +531,28 @@ TEST(ImportErrors, Views) {
   EXPECT_EQ(error({-5, {}, 0, 0}), "negative length of a view at row 1 of column keys[0]: -5; accepted: 0 or more");
   EXPECT_EQ(error({13, {}, 1, 0}), "view into an unknown buffer at row 1 of column keys[0]: 1; accepted: below 1");
   EXPECT_EQ(error({13, {}, -1, 0}), "view into an unknown buffer at row 1 of column keys[0]: -1; accepted: below 1");
-  EXPECT_EQ(error({13, {}, 0, 8}), "view outside its buffer at row 1 of column keys[0]: 8 and 13 bytes; accepted: within 20");
+  EXPECT_EQ(error({13, {}, 0, 8}),
+            "view outside its buffer at row 1 of column keys[0]: 8 and 13 bytes; accepted: within 20");
   EXPECT_EQ(error({INT32_MAX, {}, 0, INT32_MAX}),
             "view outside its buffer at row 1 of column keys[0]: 2147483647 and 2147483647 bytes; accepted: within 20");
-  EXPECT_EQ(error({13, {}, 0, -1}), "view outside its buffer at row 1 of column keys[0]: -1 and 13 bytes; accepted: within 20");
+  EXPECT_EQ(error({13, {}, 0, -1}),
+            "view outside its buffer at row 1 of column keys[0]: -1 and 13 bytes; accepted: within 20");
   EXPECT_EQ(error({-5, {}, 77, -9}, "10"), "no error");  // null: garbage is nobody's business
   EXPECT_EQ(error({12, {}, 77, -9}), "no error");        // inline: these are bytes of the string
   TestArray views = Views({{20, {}, 0, 0}}, {std::string(20, 'x')});
   views.bytes[3] = BytesOf<int64_t>({-1});
   EXPECT_EQ(Error(views, type), "negative size of data buffer 0 of column keys[0]: -1; accepted: 0 or more");
   views.present[3] = false;
-  EXPECT_EQ(Error(views, type),
-            "missing buffer of column keys[0]: sizes of the data buffers; accepted: no null pointer where there are 1 rows");
+  EXPECT_EQ(
+      Error(views, type),
+      "missing buffer of column keys[0]: sizes of the data buffers; accepted: no null pointer where there are 1 rows");
   views = Views({{20, {}, 0, 0}}, {std::string(20, 'x')});
   views.present[2] = false;
-  EXPECT_EQ(Error(views, type), "missing buffer of column keys[0]: data; accepted: no null pointer where there are 1 rows");
+  EXPECT_EQ(Error(views, type),
+            "missing buffer of column keys[0]: data; accepted: no null pointer where there are 1 rows");
   views.present[1] = false;
-  EXPECT_EQ(Error(views, type), "missing buffer of column keys[0]: views; accepted: no null pointer where there are 1 rows");
+  EXPECT_EQ(Error(views, type),
+            "missing buffer of column keys[0]: views; accepted: no null pointer where there are 1 rows");
   views.bytes.resize(2);
   EXPECT_EQ(Error(views, type), "wrong number of buffers of column keys[0]: 2; accepted: 3 or more");
 }
@@ -623,11 +653,13 @@ TEST(TypeOfArrow, EveryFormat) {
 
 TEST(TypeOfArrow, WhatIsNotRead) {
   const std::string accepted =
-      "; accepted: b, c, s, i, l, C, S, I, L, f, g, d:*, tdD, tdm, tts|ttm, ttu|ttn, ts*, tDs|tDm|tDu|tDn, w:*, z, u, Z, U, vz, vu, and "
+      "; accepted: b, c, s, i, l, C, S, I, L, f, g, d:*, tdD, tdm, tts|ttm, ttu|ttn, ts*, tDs|tDm|tDu|tDn, w:*, z, u, "
+      "Z, U, vz, vu, and "
       "dictionaries of these with integer indices";
-  for (const char* format : {"",       "+l",    "+s",  "e",          "n",   "d:76,2,256", "d:9,2,32", "d:10", "d:",  "d:0,0",
-                             "d:39,0", "d:a,b", "d:*", "d:1,2,1280", "tdx", "tD",         "tDx",      "tDss", "ts*", "tsx:",
-                             "ts",     "tss",   "w:0", "w:65537",    "w:",  "w:-1",       "w:1x",     "ii",   "tDD", "vv"}) {
+  for (const char* format : {"",    "+l",    "+s",     "e",     "n",   "d:76,2,256", "d:9,2,32", "d:10",
+                             "d:",  "d:0,0", "d:39,0", "d:a,b", "d:*", "d:1,2,1280", "tdx",      "tD",
+                             "tDx", "tDss",  "ts*",    "tsx:",  "ts",  "tss",        "w:0",      "w:65537",
+                             "w:",  "w:-1",  "w:1x",   "ii",    "tDD", "vv"}) {
     EXPECT_EQ(TypeOf(format), "unsupported type of field \"x\": " + std::string(format) + accepted);
   }
   EXPECT_EQ(TypeOf(TestSchema{.format = "u", .name = "x\n", .dictionary = {{.format = "u", .name = ""}}}),
@@ -639,14 +671,18 @@ TEST(TypeOfArrow, WhatIsNotRead) {
 }
 
 TEST(CheckSchema, ComparesTypes) {
-  TestSchema schema = {.format = "+s", .name = "", .fields = {{.format = "i", .name = "a"}, {.format = "u", .name = "b"}}};
-  const auto check = [&](const ColumnBinding& binding, const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload) {
+  TestSchema schema = {
+      .format = "+s", .name = "", .fields = {{.format = "i", .name = "a"}, {.format = "u", .name = "b"}}};
+  const auto check = [&](const ColumnBinding& binding, const std::vector<ColumnType>& keys,
+                         const std::vector<ColumnType>& payload) {
     return Message(CheckSchema(schema.Finish(), binding, keys, payload, "build"));
   };
   ColumnType collated = Type(TypeId::kUtf8);
   collated.collation = kCollationAsciiBin;
-  EXPECT_EQ(check({{0, 1}, {1, -1}}, {Type(TypeId::kI32), collated}, {Type(TypeId::kUtf8), Type(TypeId::kRowId)}), "no error");
-  EXPECT_EQ(check({{0}, {}}, {Type(TypeId::kI64)}, {}), "wrong type for build keys[0]: field \"a\" is i32; accepted: i64");
+  EXPECT_EQ(check({{0, 1}, {1, -1}}, {Type(TypeId::kI32), collated}, {Type(TypeId::kUtf8), Type(TypeId::kRowId)}),
+            "no error");
+  EXPECT_EQ(check({{0}, {}}, {Type(TypeId::kI64)}, {}),
+            "wrong type for build keys[0]: field \"a\" is i32; accepted: i64");
   EXPECT_EQ(check({{0}, {0}}, {Type(TypeId::kI32)}, {Type(TypeId::kDate32)}),
             "wrong type for build payload[0]: field \"a\" is i32; accepted: date32");
   EXPECT_EQ(check({{1}, {}}, {Dictionary(TypeId::kI8, TypeId::kUtf8)}, {}),
@@ -659,7 +695,8 @@ TEST(CheckSchema, ComparesTypes) {
             "wrong type for build keys[0]: field \"a\" is of unsupported format +l; accepted: i64");
   schema.format = "i";
   EXPECT_EQ(check({{0}, {}}, {Type(TypeId::kI64)}, {}), "not a struct schema on the build side: i; accepted: +s");
-  EXPECT_EQ(Message(CheckSchema(ArrowSchema{}, {}, {}, {}, "probe")), "not a struct schema on the probe side: ; accepted: +s");
+  EXPECT_EQ(Message(CheckSchema(ArrowSchema{}, {}, {}, {}, "probe")),
+            "not a struct schema on the probe side: ; accepted: +s");
 }
 
 }  // namespace

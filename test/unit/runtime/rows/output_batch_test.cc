@@ -15,7 +15,9 @@
 namespace quern {
 namespace {
 
-std::string Message(const absl::Status& status) { return std::string(status.message().data(), status.message().size()); }
+std::string Message(const absl::Status& status) {
+  return std::string(status.message().data(), status.message().size());
+}
 
 ColumnType Type(TypeId id, bool nullable = false, uint32_t width_bytes = 0) {
   ColumnType type;
@@ -43,7 +45,8 @@ bool AllZero(const void* data, size_t bytes) {
 
 TEST(OutputBatch, EveryTypeHasItsBuffers) {
   std::vector<ColumnType> types;
-  for (const TypeRow& row : AllTypes()) types.push_back(Type(row.id, row.id != TypeId::kRowId, row.id == TypeId::kFixedBinary ? 3 : 0));
+  for (const TypeRow& row : AllTypes())
+    types.push_back(Type(row.id, row.id != TypeId::kRowId, row.id == TypeId::kFixedBinary ? 3 : 0));
   OutputBatch batch(types, 100, std::make_shared<MemoryBudget>());
   ASSERT_TRUE(batch.Reset().ok());
   for (size_t i = 0; i < types.size(); ++i) {

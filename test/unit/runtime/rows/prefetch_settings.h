@@ -14,7 +14,8 @@ namespace quern::test {
 inline std::vector<PrefetchSetting> ManySettings() {
   std::vector<PrefetchSetting> settings;
   for (const uint16_t distance : {uint16_t{0}, uint16_t{1}, uint16_t{7}, uint16_t{64}, uint16_t{512}, kWholeBatch})
-    for (const PrefetchHint hint : {PrefetchHint::kT0, PrefetchHint::kT1, PrefetchHint::kT2, PrefetchHint::kNta, PrefetchHint::kWrite})
+    for (const PrefetchHint hint :
+         {PrefetchHint::kT0, PrefetchHint::kT1, PrefetchHint::kT2, PrefetchHint::kNta, PrefetchHint::kWrite})
       settings.push_back({.distance = distance, .hint = hint});
   for (const uint16_t distance : {uint16_t{3}, kWholeBatch})
     for (const uint8_t stages : {uint8_t{1}, uint8_t{2}})

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tuples until the table is built: flat lists grow and stay within bounds, and partitioning loses none and keeps their order in each part.
+// Tuples until the table is built: flat lists grow and stay within bounds, and partitioning loses none and keeps their
+// order in each part.
 #include "runtime/rows/tuple_store.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +40,8 @@ struct Filled {
       const auto span = store.FlatSpan(n);
       if (!span.ok()) return span.status();
       TupleSpan& to = **span;
-      std::memcpy(to.tuples + to.num_tuples * format.tuple_bytes, tuples.data() + i * format.tuple_bytes, format.tuple_bytes);
+      std::memcpy(to.tuples + to.num_tuples * format.tuple_bytes, tuples.data() + i * format.tuple_bytes,
+                  format.tuple_bytes);
       if (to.hashes != nullptr) to.hashes[to.num_tuples] = hashes[hashes.size() - n + i];
       ++to.num_tuples;
     }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two or four threads append to one sort, finalise it and read its rows together; while they append, bounds go from side to side, and one
-// of them asks for the threshold. Each reader tells where its rows stand, and together they stand everywhere once:
+// Two or four threads append to one sort, finalise it and read its rows together; while they append, bounds go from
+// side to side, and one of them asks for the threshold. Each reader tells where its rows stand, and together they stand
+// everywhere once:
 //
-//     rows in order   0 1 2 3 4 5 6    one reader has 0 1 at place 0 and 4 5 at place 4, the other 2 3 at place 2 and 6 at place 6
+//     rows in order   0 1 2 3 4 5 6    one reader has 0 1 at place 0 and 4 5 at place 4, the other 2 3 at place 2 and 6
+//     at place 6
 //
 // Under ThreadSanitizer this is the test of what threads share.
 #include <gtest/gtest.h>
@@ -43,7 +45,8 @@ struct Case {
 
 Case NumberCase(Pattern pattern, size_t n) { return {"i64:out", NumberBatches(KeysOf(pattern, n), 500)}; }
 
-// The same with strings of one length whose order is that of the numbers: 20 bytes of which words hold 16, many of them the same.
+// The same with strings of one length whose order is that of the numbers: 20 bytes of which words hold 16, many of them
+// the same.
 Case TextCase(Pattern pattern, size_t n) {
   Case result = {"binary:out", {}};
   const std::vector<int64_t> keys = KeysOf(pattern, n);
@@ -133,7 +136,8 @@ TEST(RowSortParallel, ComparisonSortsToo) {
 TEST(RowSortParallel, BoundsGoFromSideToSide) {
   for (const Pattern pattern : {Pattern::kRandom, Pattern::kFewKeys, Pattern::kReversed}) {
     for (const Case& c : {NumberCase(pattern, 40000), TextCase(pattern, 40000)}) {
-      for (const char* limit : {" limit=1", " limit=100", " limit=3000"}) EXPECT_EQ(Together(c, limit, 3), Alone(c, limit)) << limit;
+      for (const char* limit : {" limit=1", " limit=100", " limit=3000"})
+        EXPECT_EQ(Together(c, limit, 3), Alone(c, limit)) << limit;
     }
   }
 }

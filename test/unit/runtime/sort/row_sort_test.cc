@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sort's steps with the generic kernel over columns in memory: sizes around every threshold, inputs in every order, long strings and
-// ties, limits and their thresholds, row ids, window functions, memory limits at every point, calls out of order.
+// The sort's steps with the generic kernel over columns in memory: sizes around every threshold, inputs in every order,
+// long strings and ties, limits and their thresholds, row ids, window functions, memory limits at every point, calls
+// out of order.
 //
 //     keys 3 1 3 1, row ids 0 1 2 3, stable     1|1 1|3 3|0 3|2     with limit=3 the first three of them
 #include "runtime/sort/row_sort.h"
@@ -53,7 +54,8 @@ std::vector<size_t> Sizes() {
   return sizes;
 }
 
-std::shared_ptr<RowSort> Sorted(const std::string& text, const std::vector<BatchView>& batches, const SortTuning& tuning = {}) {
+std::shared_ptr<RowSort> Sorted(const std::string& text, const std::vector<BatchView>& batches,
+                                const SortTuning& tuning = {}) {
   auto sort = SortOf(text, tuning);
   for (const BatchView& batch : batches) EXPECT_EQ(sort->Append(batch), absl::OkStatus());
   EXPECT_EQ(sort->Finalise(), absl::OkStatus());
@@ -71,7 +73,8 @@ TEST(RowSort, StepsOutOfOrderAreRefused) {
   const auto sort = SortOf(kStable);
   OutputBatch out(SortOutputTypes(sort->descriptor().spec()), 8, nullptr);
   SortReader early(sort);
-  EXPECT_EQ(Message(early.Next(&out).status()), "read before finalise: the rows are not sorted; accepted: finalise first");
+  EXPECT_EQ(Message(early.Next(&out).status()),
+            "read before finalise: the rows are not sorted; accepted: finalise first");
   const std::vector<BatchView> batches = NumberBatches({2, 1}, 2);
   ASSERT_EQ(sort->Append(batches[0]), absl::OkStatus());
   SortAppender late(sort);
@@ -91,7 +94,8 @@ TEST(RowSort, AnAppenderIsDoneWhenItHasHandedItsRowsOver) {
   const std::vector<BatchView> batches = NumberBatches({2, 1}, 2);
   ASSERT_EQ(appender.Append(batches[0]), absl::OkStatus());
   ASSERT_EQ(appender.Finish(), absl::OkStatus());
-  EXPECT_EQ(Message(appender.Append(batches[0])), "append after finish: the rows are the sort's; accepted: a new appender");
+  EXPECT_EQ(Message(appender.Append(batches[0])),
+            "append after finish: the rows are the sort's; accepted: a new appender");
   EXPECT_EQ(Message(appender.Finish()), "finish called twice: the rows are the sort's; accepted: once");
 }
 
@@ -99,7 +103,8 @@ TEST(RowSort, BatchesOfOtherColumnsAreRefused) {
   const auto sort = SortOf(kStable);
   BatchView batch = NumberBatches({2, 1}, 2)[0];
   batch.payload.clear();
-  EXPECT_EQ(Message(sort->Append(batch)), "batch without the spec's columns: 1 keys, 0 payload columns; accepted: 1 and 1");
+  EXPECT_EQ(Message(sort->Append(batch)),
+            "batch without the spec's columns: 1 keys, 0 payload columns; accepted: 1 and 1");
   batch.num_rows = kNullRow;
   EXPECT_EQ(Message(sort->Append(batch)), "batch too large: 4294967295 rows; accepted: below 4294967295");
   ASSERT_EQ(sort->Append(NumberBatches({2, 1}, 2)[0]), absl::OkStatus());
@@ -117,7 +122,8 @@ TEST(RowSort, ThresholdsThatAreNoneAreRefused) {
   EXPECT_EQ(Message(without->SetThreshold(Rows(1, {numbers}))),
             "threshold of a sort without limit: sort keys=i64:out payload=rowid stable; accepted: limit=N");
   EXPECT_EQ(Message(with->SetThreshold(Rows(2, {numbers}))), "rows of a threshold: 2; accepted: 1");
-  EXPECT_EQ(Message(with->SetThreshold(Rows(1, {}))), "batch without the spec's columns: 0 keys, 0 payload columns; accepted: 1 and 0");
+  EXPECT_EQ(Message(with->SetThreshold(Rows(1, {}))),
+            "batch without the spec's columns: 0 keys, 0 payload columns; accepted: 1 and 0");
   OutputBatch row(SortKeyTypes(without->descriptor().spec()), 1, nullptr), other({}, 1, nullptr);
   const auto exists = without->GetThreshold(&row);
   ASSERT_TRUE(exists.ok()) << exists.status();
@@ -146,7 +152,8 @@ absl::Status SortWithin(const std::string& spec, const BatchView& batch, const S
   return status;
 }
 
-void ExpectEveryLimitIsAnError(const std::string& spec, const BatchView& batch, const SortMethod method, uint64_t step) {
+void ExpectEveryLimitIsAnError(const std::string& spec, const BatchView& batch, const SortMethod method,
+                               uint64_t step) {
   bool fits = false;
   uint64_t num_refused = 0;
   for (uint64_t limit = 64; !fits; limit += step + limit / 16) {
@@ -177,9 +184,11 @@ TEST(RowSort, EveryLimitIsAnError) {
   for (const SortMethod method : {SortMethod::kRadix, SortMethod::kComparison}) {
     ExpectEveryLimitIsAnError("sort keys=i64:out payload=rowid", Rows(3000, {number}, {RowIdColumn()}), method, 2000);
     ExpectEveryLimitIsAnError("sort keys=utf8:out,i64 payload=utf8", Rows(3000, {text, number}, {text}), method, 3000);
-    ExpectEveryLimitIsAnError("sort keys=utf8:out payload=rowid limit=100 stable", Rows(3000, {text}, {RowIdColumn()}), method, 2000);
+    ExpectEveryLimitIsAnError("sort keys=utf8:out payload=rowid limit=100 stable", Rows(3000, {text}, {RowIdColumn()}),
+                              method, 2000);
   }
-  ExpectEveryLimitIsAnError("sort keys=i64:out partition=1 window=row_number,rank", Rows(3000, {number}), SortMethod::kRadix, 2000);
+  ExpectEveryLimitIsAnError("sort keys=i64:out partition=1 window=row_number,rank", Rows(3000, {number}),
+                            SortMethod::kRadix, 2000);
 }
 
 TEST(RowSort, AfterAFailedAppendItRefusesToGoOn) {
@@ -224,7 +233,8 @@ TEST(RowSort, WithoutStableTiesAreInAnyOrder) {
     for (const size_t n : {3, 500, 6000}) {
       const std::vector<int64_t> keys = KeysOf(pattern, n);
       NumberRows rows = SortedNumbers(kAnyOrder, keys);
-      EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end(), [](const NumberRow& a, const NumberRow& b) { return a.key < b.key; }));
+      EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end(),
+                                 [](const NumberRow& a, const NumberRow& b) { return a.key < b.key; }));
       std::sort(rows.begin(), rows.end());
       EXPECT_EQ(rows, StablySorted(keys));
     }
@@ -258,11 +268,13 @@ TEST(RowSort, EntriesOfEveryWidth) {
     });
     Lines expected;
     for (const size_t row : order) expected.push_back(std::to_string(row));
-    const BatchView batch = Rows(3000, {columns.begin(), columns.begin() + static_cast<ptrdiff_t>(num_keys)}, {RowIdColumn()});
+    const BatchView batch =
+        Rows(3000, {columns.begin(), columns.begin() + static_cast<ptrdiff_t>(num_keys)}, {RowIdColumn()});
     for (uint32_t words = 1; words <= 4; ++words) {
       SortTuning tuning;
       tuning.options.prefix_words = words;
-      EXPECT_EQ(SortedLines(Sorted(spec + " payload=rowid stable", {batch}, tuning)), expected) << num_keys << " " << words;
+      EXPECT_EQ(SortedLines(Sorted(spec + " payload=rowid stable", {batch}, tuning)), expected)
+          << num_keys << " " << words;
     }
   }
 }
@@ -274,7 +286,8 @@ struct TextRow {
   int64_t number;
 };
 
-// Strings that agree in the bytes that words hold, end with zero bytes, are prefixes of each other, or are all the same.
+// Strings that agree in the bytes that words hold, end with zero bytes, are prefixes of each other, or are all the
+// same.
 std::vector<TextRow> TextRows(size_t n) {
   const std::string stem = "sixteen bytes...", longer = "a stem of more than the sixteen bytes that words hold: ";
   std::vector<TextRow> rows;
@@ -294,7 +307,9 @@ std::vector<TextRow> TextRows(size_t n) {
 
 // Rows by text, then by number; `keeps_bytes`: of a text, as it is compared.
 Lines TextOrder(const std::vector<TextRow>& rows, bool trims) {
-  const auto compared = [&](const std::string& text) { return trims ? text.substr(0, text.find_last_not_of(' ') + 1) : text; };
+  const auto compared = [&](const std::string& text) {
+    return trims ? text.substr(0, text.find_last_not_of(' ') + 1) : text;
+  };
   std::vector<std::tuple<std::string, int64_t, size_t>> order;
   for (size_t i = 0; i < rows.size(); ++i) order.emplace_back(compared(rows[i].text), rows[i].number, i);
   std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {  // as bytes, which may be negative as char
@@ -321,12 +336,14 @@ BatchView TextBatch(const std::vector<TextRow>& rows, Storage storage) {
 TEST(RowSort, LongStringsAndTiesEverywhere) {
   for (const size_t n : {1, 7, 40, 1000, 9000}) {
     const std::vector<TextRow> rows = TextRows(n);
-    for (const auto& [type, storage] : {std::pair("binary", kVar32), std::pair("large_binary", kVar64), std::pair("binary_view", kView)}) {
+    for (const auto& [type, storage] :
+         {std::pair("binary", kVar32), std::pair("large_binary", kVar64), std::pair("binary_view", kView)}) {
       const std::string spec = std::string("sort keys=") + type + ":out,i64 payload=rowid stable";
       for (const uint32_t words : {1u, 2u, 4u}) {
         SortTuning tuning;
         tuning.options.prefix_words = words;
-        EXPECT_EQ(SortedLines(Sorted(spec, {TextBatch(rows, storage)}, tuning)), TextOrder(rows, false)) << n << " " << type;
+        EXPECT_EQ(SortedLines(Sorted(spec, {TextBatch(rows, storage)}, tuning)), TextOrder(rows, false))
+            << n << " " << type;
       }
     }
   }
@@ -335,28 +352,33 @@ TEST(RowSort, LongStringsAndTiesEverywhere) {
 TEST(RowSort, PaddingIsNotComparedAndComesOut) {
   std::vector<TextRow> rows = TextRows(700);
   for (size_t i = 0; i < rows.size(); i += 3) rows[i].text += std::string(i % 17, ' ');
-  EXPECT_EQ(SortedLines(Sorted("sort keys=utf8(tidb.utf8mb4_bin):out,i64 payload=rowid stable", {TextBatch(rows, kVar32)})),
-            TextOrder(rows, true));
+  EXPECT_EQ(
+      SortedLines(Sorted("sort keys=utf8(tidb.utf8mb4_bin):out,i64 payload=rowid stable", {TextBatch(rows, kVar32)})),
+      TextOrder(rows, true));
 }
 
 TEST(RowSort, DescendingStringsAndNulls) {
-  const auto texts =
-      StringColumn(kVar32, {"b", "", "a string of more than sixteen bytes", "a", "?", "a string of more than sixteen byteS"});
+  const auto texts = StringColumn(
+      kVar32, {"b", "", "a string of more than sixteen bytes", "a", "?", "a string of more than sixteen byteS"});
   const auto column = WithNulls(texts, {true, true, true, true, false, true});
   const BatchView batch = Rows(6, {column});
-  EXPECT_EQ(SortedLines("sort keys=utf8:nullable:out", {batch}),
-            (Lines{"", "a", "a string of more than sixteen byteS", "a string of more than sixteen bytes", "b", "null"}));
-  EXPECT_EQ(SortedLines("sort keys=utf8:nullable:desc:out", {batch}),
-            (Lines{"b", "a string of more than sixteen bytes", "a string of more than sixteen byteS", "a", "", "null"}));
-  EXPECT_EQ(SortedLines("sort keys=utf8:nullable:desc:nulls_first:out", {batch}),
-            (Lines{"null", "b", "a string of more than sixteen bytes", "a string of more than sixteen byteS", "a", ""}));
+  EXPECT_EQ(
+      SortedLines("sort keys=utf8:nullable:out", {batch}),
+      (Lines{"", "a", "a string of more than sixteen byteS", "a string of more than sixteen bytes", "b", "null"}));
+  EXPECT_EQ(
+      SortedLines("sort keys=utf8:nullable:desc:out", {batch}),
+      (Lines{"b", "a string of more than sixteen bytes", "a string of more than sixteen byteS", "a", "", "null"}));
+  EXPECT_EQ(
+      SortedLines("sort keys=utf8:nullable:desc:nulls_first:out", {batch}),
+      (Lines{"null", "b", "a string of more than sixteen bytes", "a string of more than sixteen byteS", "a", ""}));
 }
 
 TEST(RowSort, OneDistinctStringIsOneTie) {
   for (const size_t length : {0, 5, 16, 17, 100}) {
     for (const size_t n : {2, 30, 3000}) {
       const std::vector<TextRow> rows(n, TextRow{std::string(length, 'a'), 1});
-      EXPECT_EQ(SortedLines(Sorted("sort keys=binary:out,i64 payload=rowid stable", {TextBatch(rows, kVar32)})), TextOrder(rows, false));
+      EXPECT_EQ(SortedLines(Sorted("sort keys=binary:out,i64 payload=rowid stable", {TextBatch(rows, kVar32)})),
+                TextOrder(rows, false));
     }
   }
 }
@@ -409,7 +431,8 @@ TEST(RowSort, EncodedBatchesOfAnySizeGiveTheSame) {
     SortTuning tuning;
     tuning.batch_rows = batch_rows;
     EXPECT_EQ(SortedNumbers(kStable, keys, tuning, 777), StablySorted(keys)) << batch_rows;
-    EXPECT_EQ(SortedNumbers(std::string(kStable) + " limit=60", keys, tuning, 777), StablySorted(keys, 60)) << batch_rows;
+    EXPECT_EQ(SortedNumbers(std::string(kStable) + " limit=60", keys, tuning, 777), StablySorted(keys, 60))
+        << batch_rows;
   }
 }
 
@@ -431,7 +454,8 @@ TEST(RowSort, StableAcrossAppendersWithInterleavedRowIds) {
     const auto sort = SortOf(std::string(kStable) + (limit != 0 ? " limit=" + std::to_string(limit) : ""));
     SortAppender one(sort), two(sort);
     const std::vector<BatchView> batches = NumberBatches(keys, 70);
-    for (size_t i = 0; i < batches.size(); ++i) ASSERT_EQ((i % 2 == 0 ? one : two).Append(batches[i]), absl::OkStatus());
+    for (size_t i = 0; i < batches.size(); ++i)
+      ASSERT_EQ((i % 2 == 0 ? one : two).Append(batches[i]), absl::OkStatus());
     ASSERT_EQ(two.Finish(), absl::OkStatus());
     ASSERT_EQ(one.Finish(), absl::OkStatus());
     ASSERT_EQ(sort->Finalise(), absl::OkStatus());
@@ -449,7 +473,8 @@ TEST(RowSort, LimitsKeepTheFirstRows) {
       for (const uint64_t top_rows : {uint64_t{0}, SortOptions().top_rows}) {
         SortTuning tuning;
         tuning.options.top_rows = top_rows;
-        EXPECT_EQ(SortedNumbers(std::string(kStable) + " limit=" + std::to_string(limit), keys, tuning, 500), StablySorted(keys, limit))
+        EXPECT_EQ(SortedNumbers(std::string(kStable) + " limit=" + std::to_string(limit), keys, tuning, 500),
+                  StablySorted(keys, limit))
             << static_cast<int>(pattern) << " " << limit << " " << top_rows;
       }
     }
@@ -470,7 +495,8 @@ TEST(RowSort, ALimitKeepsNothingOfABatch) {
   const std::vector<TextRow> rows = TextRows(8000);
   const auto sort = SortOf("sort keys=binary:out,i64 payload=rowid limit=300 stable");
   for (size_t begin = 0; begin < rows.size(); begin += 500) {
-    BatchView batch = TextBatch({rows.begin() + static_cast<ptrdiff_t>(begin), rows.begin() + static_cast<ptrdiff_t>(begin + 500)}, kVar32);
+    BatchView batch = TextBatch(
+        {rows.begin() + static_cast<ptrdiff_t>(begin), rows.begin() + static_cast<ptrdiff_t>(begin + 500)}, kVar32);
     const std::weak_ptr<const void> owner = batch.owner;
     ASSERT_EQ(sort->Append(batch), absl::OkStatus());
     batch = {};
@@ -482,14 +508,16 @@ TEST(RowSort, ALimitKeepsNothingOfABatch) {
   EXPECT_EQ(SortedLines(sort), expected);
 }
 
-// Another appender's bound may be a string that goes on beyond its words, which are those of a shorter one that comes before it.
+// Another appender's bound may be a string that goes on beyond its words, which are those of a shorter one that comes
+// before it.
 TEST(RowSort, ABoundFromAnotherAppenderMayBeLonger) {
   for (const char* stable : {"", " stable"}) {
     const auto sort = SortOf(std::string("sort keys=binary:out limit=5") + stable);
     SortAppender one(sort), two(sort);
     const std::string stem(kSortPrefixBytes, 'k');
     for (int batch = 0; batch < 3; ++batch)
-      ASSERT_EQ(one.Append(Rows(1000, {StringColumn(kVar32, std::vector<std::string>(1000, stem + "longer"))})), absl::OkStatus());
+      ASSERT_EQ(one.Append(Rows(1000, {StringColumn(kVar32, std::vector<std::string>(1000, stem + "longer"))})),
+                absl::OkStatus());
     ASSERT_EQ(two.Append(Rows(3, {StringColumn(kVar32, std::vector<std::string>(3, stem))})), absl::OkStatus());
     ASSERT_EQ(one.Finish(), absl::OkStatus());
     ASSERT_EQ(two.Finish(), absl::OkStatus());
@@ -522,7 +550,8 @@ TEST(RowSort, AThresholdIsARowThatLaterOnesMustComeBefore) {
     if (threshold.empty()) continue;
     ++num_known;
     const auto bound = std::stoll(threshold[0]);
-    const auto before = std::count_if(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(num_seen), [&](int64_t k) { return k <= bound; });
+    const auto before = std::count_if(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(num_seen),
+                                      [&](int64_t k) { return k <= bound; });
     EXPECT_GE(before, 20);
   }
   EXPECT_GT(num_known, 20u);
@@ -544,7 +573,8 @@ TEST(RowSort, RowsAfterAThresholdThatWasSetNeedNotComeOut) {
 }
 
 TEST(RowSort, ThresholdsOfEveryKindOfKey) {
-  const auto text = WithNulls(StringColumn(kVar32, {"a string of more than sixteen bytes", "?", "b"}), {true, false, true});
+  const auto text =
+      WithNulls(StringColumn(kVar32, {"a string of more than sixteen bytes", "?", "b"}), {true, false, true});
   const auto number = NumberColumn<double>({-0.0, 5, 1e300});
   const auto flag = BoolColumn({true, false, true});
   const auto sort = SortOf("sort keys=utf8:nullable:desc,f64,bool limit=1500");
@@ -558,14 +588,15 @@ TEST(RowSort, ThresholdsOfEveryKindOfKey) {
 // As it came, and from memory of the sort's own.
 TEST(RowSort, AThresholdThatWasSetIsToldAgain) {
   const std::string many = "a string of more than sixteen bytes  ";
-  for (const char* key : {"utf8(utf8mb4_general_ci):nullable:desc:out", "utf8(utf8mb4_bin):nullable", "utf8:nullable"}) {
+  for (const char* key :
+       {"utf8(utf8mb4_general_ci):nullable:desc:out", "utf8(utf8mb4_bin):nullable", "utf8:nullable"}) {
     for (const SortMethod method : {SortMethod::kRadix, SortMethod::kComparison}) {
       SortTuning tuning;
       tuning.method = method;
       const auto sort = SortOf("sort keys=" + std::string(key) + ",f64,i32:out payload=utf8,rowid limit=20", tuning);
       {
-        const BatchView row = Rows(2, {WithNulls(StringColumn(kVar32, {"?", many}), {false, true}), NumberColumn<double>({1, -0.0}),
-                                       NumberColumn<int32_t>({1, -7})});
+        const BatchView row = Rows(2, {WithNulls(StringColumn(kVar32, {"?", many}), {false, true}),
+                                       NumberColumn<double>({1, -0.0}), NumberColumn<int32_t>({1, -7})});
         const uint32_t second[] = {1};
         BatchView threshold = row;
         threshold.num_rows = 1;
@@ -574,8 +605,8 @@ TEST(RowSort, AThresholdThatWasSetIsToldAgain) {
       }
       EXPECT_EQ(ThresholdOf(*sort), (Lines{many + "|-0|-7"}));
       const auto null = SortOf("sort keys=" + std::string(key) + ",f64,i32:out payload=utf8,rowid limit=20", tuning);
-      ASSERT_EQ(null->SetThreshold(
-                    Rows(1, {WithNulls(StringColumn(kVar32, {"?"}), {false}), NumberColumn<double>({2.5}), NumberColumn<int32_t>({3})})),
+      ASSERT_EQ(null->SetThreshold(Rows(1, {WithNulls(StringColumn(kVar32, {"?"}), {false}),
+                                            NumberColumn<double>({2.5}), NumberColumn<int32_t>({3})})),
                 absl::OkStatus());
       EXPECT_EQ(ThresholdOf(*null), (Lines{"null|2.5|3"}));
     }
@@ -590,16 +621,16 @@ Lines WindowLines(std::vector<std::pair<int64_t, int64_t>> rows, uint32_t partit
   Lines lines;
   uint64_t row_number = 0, rank = 0, dense_rank = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
-    const bool same_partition =
-        i > 0 && (partition == 0 || (rows[i].first == rows[i - 1].first && (partition == 1 || rows[i].second == rows[i - 1].second)));
+    const bool same_partition = i > 0 && (partition == 0 || (rows[i].first == rows[i - 1].first &&
+                                                             (partition == 1 || rows[i].second == rows[i - 1].second)));
     if (!same_partition) row_number = rank = dense_rank = 0;
     ++row_number;
     if (!same_partition || rows[i] != rows[i - 1]) {
       rank = row_number;
       ++dense_rank;
     }
-    lines.push_back(std::to_string(rows[i].first) + "|" + std::to_string(rows[i].second) + "|" + std::to_string(row_number) + "|" +
-                    std::to_string(rank) + "|" + std::to_string(dense_rank));
+    lines.push_back(std::to_string(rows[i].first) + "|" + std::to_string(rows[i].second) + "|" +
+                    std::to_string(row_number) + "|" + std::to_string(rank) + "|" + std::to_string(dense_rank));
   }
   return lines;
 }
@@ -613,7 +644,8 @@ TEST(RowSort, WindowFunctionsNumberRowsWithinPartitions) {
     for (uint32_t partition = 0; partition <= 2; ++partition) {
       for (const uint64_t limit : {uint64_t{0}, uint64_t{n / 2 + 1}}) {
         const std::string spec = "sort keys=i64:out,i64:out" + (limit != 0 ? " limit=" + std::to_string(limit) : "") +
-                                 (partition != 0 ? " partition=" + std::to_string(partition) : "") + " window=row_number,rank,dense_rank";
+                                 (partition != 0 ? " partition=" + std::to_string(partition) : "") +
+                                 " window=row_number,rank,dense_rank";
         Lines expected = WindowLines(rows, partition);
         if (limit != 0) expected.resize(std::min<size_t>(expected.size(), limit));
         for (const uint32_t words : {1u, 2u, 4u}) {
@@ -631,8 +663,9 @@ TEST(RowSort, WindowFunctionsOverLongStrings) {
   const std::string stem = "all of these have more than sixteen bytes: ";
   const auto texts = StringColumn(kVar32, {stem + "b", stem + "a", stem + "b", stem, stem + "a", stem + "b"});
   const auto numbers = NumberColumn<int64_t>({2, 1, 1, 7, 1, 2});
-  EXPECT_EQ(SortedLines("sort keys=utf8,i64:out partition=1 window=rank,dense_rank,row_number", {Rows(6, {texts, numbers})}),
-            (Lines{"7|1|1|1", "1|1|1|1", "1|1|1|2", "1|1|1|1", "2|2|2|2", "2|2|2|3"}));
+  EXPECT_EQ(
+      SortedLines("sort keys=utf8,i64:out partition=1 window=rank,dense_rank,row_number", {Rows(6, {texts, numbers})}),
+      (Lines{"7|1|1|1", "1|1|1|1", "1|1|1|2", "1|1|1|1", "2|2|2|2", "2|2|2|3"}));
 }
 
 }  // namespace

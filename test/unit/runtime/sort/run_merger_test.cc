@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merged runs are what sorting all their rows gives, stable by run: against a stable sort of structs, for every way of picking rows,
-// batches that are gone as soon as they may be, outputs of any size; and what callers can get wrong.
+// Merged runs are what sorting all their rows gives, stable by run: against a stable sort of structs, for every way of
+// picking rows, batches that are gone as soon as they may be, outputs of any size; and what callers can get wrong.
 #include "runtime/sort/run_merger.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,9 @@ RunMerger Merger(const std::string& spec, uint32_t num_runs, std::shared_ptr<Mem
   return {ShapeOf(spec), GenericSortKernel(), nullptr, std::move(budget), num_runs};
 }
 
-OutputBatch BatchFor(const std::string& spec, uint64_t capacity) { return {SortOutputTypes(*ParseSpec(spec)), capacity, nullptr}; }
+OutputBatch BatchFor(const std::string& spec, uint64_t capacity) {
+  return {SortOutputTypes(*ParseSpec(spec)), capacity, nullptr};
+}
 
 struct Row {
   std::optional<int32_t> number;
@@ -65,16 +67,19 @@ struct Order {
     return "sort keys=" + (text_first ? text + "," + number : number + "," + text) + " payload=i64";
   }
   template <class T, class Compare>
-  static int CompareKey(const std::optional<T>& a, const std::optional<T>& b, bool desc, bool nulls_first, Compare compare) {
+  static int CompareKey(const std::optional<T>& a, const std::optional<T>& b, bool desc, bool nulls_first,
+                        Compare compare) {
     if (!a || !b) return a.has_value() == b.has_value() ? 0 : a.has_value() == nulls_first ? 1 : -1;
     return desc ? compare(*b, *a) : compare(*a, *b);
   }
   // Whether a comes before b.
   bool operator()(const Row& a, const Row& b) const {
-    const int number = CompareKey(a.number, b.number, desc[0], nulls_first[0], [](int32_t x, int32_t y) { return (x > y) - (x < y); });
-    const int text = CompareKey(a.text, b.text, desc[1], nulls_first[1], [this](const std::string& x, const std::string& y) {
-      return CompareStrings(test::BytesOfText(x), test::BytesOfText(y), RuleOf(collation));
-    });
+    const int number =
+        CompareKey(a.number, b.number, desc[0], nulls_first[0], [](int32_t x, int32_t y) { return (x > y) - (x < y); });
+    const int text =
+        CompareKey(a.text, b.text, desc[1], nulls_first[1], [this](const std::string& x, const std::string& y) {
+          return CompareStrings(test::BytesOfText(x), test::BytesOfText(y), RuleOf(collation));
+        });
     return (text_first ? (text != 0 ? text : number) : (number != 0 ? number : text)) < 0;
   }
   std::string Line(const Row& row) const {
@@ -178,7 +183,8 @@ struct MergeCase {
 
 Lines Merge(const std::vector<Rows>& runs, const Order& order, const MergeCase& how, std::mt19937_64* random) {
   const std::string spec = order.Spec() + (how.limit == 0 ? "" : " limit=" + std::to_string(how.limit));
-  RunMerger merger(ShapeOf(spec, how.method), GenericSortKernel(), nullptr, nullptr, static_cast<uint32_t>(runs.size()));
+  RunMerger merger(ShapeOf(spec, how.method), GenericSortKernel(), nullptr, nullptr,
+                   static_cast<uint32_t>(runs.size()));
   std::vector<Feeder> feeders;
   for (const Rows& run : runs) feeders.emplace_back(&run, order.text_first);
   OutputBatch out(how.counts ? std::vector<ColumnType>() : SortOutputTypes(*ParseSpec(spec)), how.capacity, nullptr);
@@ -256,7 +262,8 @@ TEST(RunMerger, TheGreatestWordIsAValue) {
     const auto keys = NumberColumn<uint64_t>({5, UINT64_MAX, UINT64_MAX});
     const auto payload = NumberColumn<uint64_t>({0, 1, 2});
     ASSERT_EQ(merger.End(0), absl::OkStatus());
-    for (uint32_t run = 1; run < num_runs; ++run) ASSERT_EQ(merger.Input(run, test::Rows(3, {keys}, {payload})), absl::OkStatus());
+    for (uint32_t run = 1; run < num_runs; ++run)
+      ASSERT_EQ(merger.Input(run, test::Rows(3, {keys}, {payload})), absl::OkStatus());
     OutputBatch out = BatchFor("sort keys=u64:out payload=u64", 100);
     Lines lines;
     for (;;) {
@@ -267,7 +274,8 @@ TEST(RunMerger, TheGreatestWordIsAValue) {
       ASSERT_EQ(merger.End(merger.needed_run()), absl::OkStatus());
     }
     Lines expected(num_runs - 1, "5|0");
-    for (uint32_t run = 1; run < num_runs; ++run) expected.insert(expected.end(), {"18446744073709551615|1", "18446744073709551615|2"});
+    for (uint32_t run = 1; run < num_runs; ++run)
+      expected.insert(expected.end(), {"18446744073709551615|1", "18446744073709551615|2"});
     EXPECT_EQ(lines, expected);
   }
 }
@@ -280,7 +288,8 @@ TEST(RunMerger, ALimitCountsMergedRows) {
     for (const uint64_t limit : {1, 7, 100, 299, 300, 1000}) {
       Lines expected = Sorted(runs, order);
       expected.resize(std::min<size_t>(expected.size(), limit));
-      EXPECT_EQ(Merge(runs, order, {.capacity = 50, .limit = limit}, &random), expected) << order.Spec() << " limit=" << limit;
+      EXPECT_EQ(Merge(runs, order, {.capacity = 50, .limit = limit}, &random), expected)
+          << order.Spec() << " limit=" << limit;
     }
   }
 }
@@ -361,7 +370,8 @@ TEST(RunMerger, MergedSortsOfPartsAreOneStableSort) {
       ColumnType type = test::TypeOf(row.id);
       type.width_bytes = row.storage == kFixed ? 1 + random() % 24 : 0;
       columns.push_back(test::RandomColumn(type, kRows, &random));
-      keys += (k == 0 ? "" : ",") + PrintType(type) + (IsVariable(row.storage) && random() % 2 == 0 ? "(utf8mb4_bin)" : "");
+      keys +=
+          (k == 0 ? "" : ",") + PrintType(type) + (IsVariable(row.storage) && random() % 2 == 0 ? "(utf8mb4_bin)" : "");
       keys += std::string(random() % 2 == 0 ? ":desc" : "") + (random() % 2 == 0 ? ":nulls_first" : "") + ":out";
       if (random() % 2 == 0) continue;
       std::vector<bool> valid(kRows);
@@ -488,7 +498,8 @@ TEST(RunMerger, InputThatIsNotAskedForIsRefused) {
   EXPECT_EQ(Message(merger.Input(3, batch)), "unknown run: 3; accepted: 0 to 2");
   EXPECT_EQ(Message(merger.End(7)), "unknown run: 7; accepted: 0 to 2");
   ASSERT_EQ(merger.Input(1, batch), absl::OkStatus());
-  EXPECT_EQ(Message(merger.Input(1, batch)), "input while the run has rows left: run 1; accepted: runs that need input");
+  EXPECT_EQ(Message(merger.Input(1, batch)),
+            "input while the run has rows left: run 1; accepted: runs that need input");
   EXPECT_EQ(Message(merger.End(1)), "input while the run has rows left: run 1; accepted: runs that need input");
   ASSERT_EQ(merger.End(0), absl::OkStatus());
   EXPECT_EQ(Message(merger.Input(0, batch)), "input after the run's end: run 0; accepted: runs that need input");
@@ -503,13 +514,16 @@ TEST(RunMerger, InputThatIsNotAskedForIsRefused) {
 // Rows that are picked and not yet out lie in their run's window.
 TEST(RunMerger, ARunWhoseRowsAreNotOutTakesNoInput) {
   QuernSortEntryPoints one_row = GenericSortKernel();
-  one_row.reserve_output = [](QuernJoinProbeArgs* args, const uint64_t* tuples, uint32_t) { return GenericSortKernel().reserve_output(args, tuples, 1); };
+  one_row.reserve_output = [](QuernJoinProbeArgs* args, const uint64_t* tuples, uint32_t) {
+    return GenericSortKernel().reserve_output(args, tuples, 1);
+  };
   RunMerger merger(ShapeOf("sort keys=i32 payload=utf8"), one_row, nullptr, nullptr, 1);
   const BatchView batch = test::Rows(2, {NumberColumn<int32_t>({1, 2})}, {StringColumn(kVar32, {"a", "b"})});
   ASSERT_EQ(merger.Input(0, batch), absl::OkStatus());
   OutputBatch out = BatchFor("sort keys=i32 payload=utf8", 10);
   EXPECT_EQ(merger.Next(&out).value(), MergeState::kRows);
-  EXPECT_EQ(Message(merger.Input(0, batch)), "input while the run has rows left: run 0; accepted: runs that need input");
+  EXPECT_EQ(Message(merger.Input(0, batch)),
+            "input while the run has rows left: run 0; accepted: runs that need input");
   Lines lines;
   test::AddLines(out, &lines);
   EXPECT_EQ(merger.Next(&out).value(), MergeState::kNeedsInput);
@@ -522,7 +536,8 @@ TEST(RunMerger, BatchesAndOutputsOfOtherColumnsAreRefused) {
   const auto keys = NumberColumn<int32_t>({1});
   EXPECT_EQ(Message(merger.Input(0, test::Rows(1, {keys}))),
             "batch without the spec's columns: 1 keys, 0 payload columns; accepted: 1 and 1");
-  EXPECT_EQ(Message(merger.Input(0, test::Rows(kNullRow, {keys}))), "batch too large: 4294967295 rows; accepted: below 4294967295");
+  EXPECT_EQ(Message(merger.Input(0, test::Rows(kNullRow, {keys}))),
+            "batch too large: 4294967295 rows; accepted: below 4294967295");
   OutputBatch narrow = BatchFor("sort keys=i32:out", 1), full = BatchFor("sort keys=i32:out payload=i64", 0);
   EXPECT_EQ(Message(merger.Next(&narrow).status()), "output batch of other columns: 1; accepted: 2");
   EXPECT_EQ(Message(merger.Next(&full).status()), "output batch too small: 0 rows; accepted: 1 to 2147483647");
@@ -532,7 +547,8 @@ TEST(RunMerger, RowsOutOfOrderAreNamed) {
   RunMerger merger = Merger("sort keys=i32:desc:out", 2);
   BatchView batch = test::Rows(3, {NumberColumn<int32_t>({3, 1, 2})});
   batch.first_row_id = 70;
-  EXPECT_EQ(Message(merger.Input(1, batch)), "run not in order: run 1, row 72; accepted: rows in the order of the spec's keys");
+  EXPECT_EQ(Message(merger.Input(1, batch)),
+            "run not in order: run 1, row 72; accepted: rows in the order of the spec's keys");
   OutputBatch out = BatchFor("sort keys=i32:out", 1);
   const std::string lost = "merge after a failed call: rows are missing; accepted: a new merger";
   EXPECT_EQ(Message(merger.Next(&out).status()), lost);
@@ -548,7 +564,8 @@ TEST(RunMerger, BatchesOutOfOrderAreNamed) {
     const auto input = [&](const std::string& end) {
       const std::string text = "0123456789abcdef##" + end;
       const Storage storage = RowOf(ParseKey(key)->type.id).storage;
-      const auto texts = storage == kFixed ? NumberColumn(std::vector<char>(text.begin(), text.end())) : StringColumn(storage, {text});
+      const auto texts =
+          storage == kFixed ? NumberColumn(std::vector<char>(text.begin(), text.end())) : StringColumn(storage, {text});
       const auto numbers = NumberColumn<int32_t>({5});
       BatchView batch = test::Rows(1, {numbers, texts});
       batch.owner.reset();
@@ -565,7 +582,8 @@ TEST(RunMerger, BatchesOutOfOrderAreNamed) {
 }
 
 TEST(RunMerger, MemoryIsTakenFromTheBudget) {
-  const BatchView batch = test::Rows(1, {NumberColumn<int32_t>({1})}, {StringColumn(kVar32, {std::string(100000, 'x')})});
+  const BatchView batch =
+      test::Rows(1, {NumberColumn<int32_t>({1})}, {StringColumn(kVar32, {std::string(100000, 'x')})});
   const auto small = std::make_shared<MemoryBudget>(1000);
   RunMerger merger = Merger("sort keys=i32 payload=utf8", 2, small);
   EXPECT_EQ(merger.Input(0, batch).code(), absl::StatusCode::kResourceExhausted);
@@ -578,9 +596,12 @@ TEST(RunMerger, MemoryIsTakenFromTheBudget) {
     RunMerger other = Merger("sort keys=i32 payload=utf8", 1, enough);
     ASSERT_EQ(other.Input(0, batch), absl::OkStatus());
     EXPECT_GT(enough->used_bytes(), 0u);
-    OutputBatch bounded(SortOutputTypes(*ParseSpec("sort keys=i32 payload=utf8")), 1, std::make_shared<MemoryBudget>(1000));
-    EXPECT_EQ(Message(other.Next(&bounded).status()), "memory limit exceeded: result strings; accepted: a higher memory limit");
-    EXPECT_EQ(Message(other.Next(&bounded).status()), "merge after a failed call: rows are missing; accepted: a new merger");
+    OutputBatch bounded(SortOutputTypes(*ParseSpec("sort keys=i32 payload=utf8")), 1,
+                        std::make_shared<MemoryBudget>(1000));
+    EXPECT_EQ(Message(other.Next(&bounded).status()),
+              "memory limit exceeded: result strings; accepted: a higher memory limit");
+    EXPECT_EQ(Message(other.Next(&bounded).status()),
+              "merge after a failed call: rows are missing; accepted: a new merger");
   }
   EXPECT_EQ(enough->used_bytes(), 0u);
 }

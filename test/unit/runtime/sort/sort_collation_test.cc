@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorts under every collation: rows come in the order of CompareStrings (collation.h), which knows nothing of words, whatever the words of
-// entries, the storage, the direction; with few strings and with many, with and without a limit, sorted by comparing, in several runs.
+// Sorts under every collation: rows come in the order of CompareStrings (collation.h), which knows nothing of words,
+// whatever the words of entries, the storage, the direction; with few strings and with many, with and without a limit,
+// sorted by comparing, in several runs.
 //
-//     'a\t' 'a ' 'a' 'A', utf8mb4_general_ci     a\t | 'a ' 'a' 'A', equal and as they came          tidb.: the equal ones, then a\t
+//     'a\t' 'a ' 'a' 'A', utf8mb4_general_ci     a\t | 'a ' 'a' 'A', equal and as they came          tidb.: the equal
+//     ones, then a\t
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,8 +42,8 @@ struct KeyOrder {
   bool descending = false, nulls_first = false;
 
   std::string Spec(const std::string& type) const {
-    return "sort keys=" + type + "(" + collation + "):nullable" + (descending ? ":desc" : "") + (nulls_first ? ":nulls_first" : "") +
-           " payload=rowid stable";
+    return "sort keys=" + type + "(" + collation + "):nullable" + (descending ? ":desc" : "") +
+           (nulls_first ? ":nulls_first" : "") + " payload=rowid stable";
   }
   int Compare(const Text& a, const Text& b) const {
     if (!a || !b) return a.has_value() == b.has_value() ? 0 : a.has_value() == nulls_first ? 1 : -1;
@@ -184,12 +186,15 @@ TEST(SortCollation, RanksAreOfStringsThatAreEqual) {
     for (const uint32_t words : {1u, 4u}) {
       SortTuning tuning;
       tuning.options.prefix_words = words;
-      EXPECT_EQ(SortedLines(order.Spec("utf8") + " window=rank,dense_rank", BatchesOfAll(texts, kVar32), tuning), expected) << words;
+      EXPECT_EQ(SortedLines(order.Spec("utf8") + " window=rank,dense_rank", BatchesOfAll(texts, kVar32), tuning),
+                expected)
+          << words;
     }
   });
 }
 
-// Behind the string a number, which decides only where strings are equal; in front of it one that leaves its first bytes no whole word.
+// Behind the string a number, which decides only where strings are equal; in front of it one that leaves its first
+// bytes no whole word.
 TEST(SortCollation, AmongOtherKeys) {
   ForAllOrders(500, [](const KeyOrder& order, const std::vector<Text>& texts) {
     std::vector<int8_t> before;
@@ -207,7 +212,8 @@ TEST(SortCollation, AmongOtherKeys) {
       return behind[a] != behind[b] ? behind[a] < behind[b] : a < b;
     });
     const std::string text_key = order.Spec("utf8").substr(10);
-    const std::string spec = "sort keys=i8," + text_key.substr(0, text_key.find(' ')) + ",i64" + text_key.substr(text_key.find(' '));
+    const std::string spec =
+        "sort keys=i8," + text_key.substr(0, text_key.find(' ')) + ",i64" + text_key.substr(text_key.find(' '));
     BatchView batch = BatchOf(texts, 0, texts.size(), kVar32);
     const auto first = test::NumberColumn(before), last = test::NumberColumn(behind);
     batch.keys = {first->column, batch.keys[0], last->column};
@@ -231,7 +237,8 @@ TEST(SortCollation, DictionariesAreReadAsTheirValues) {
       texts.emplace_back(values[indices.back()]);
     }
     const auto column = test::DictionaryColumn(indices, StringColumn(kVar32, values));
-    EXPECT_EQ(SortedLines("sort keys=dictionary(u8,utf8(" + collation + ")) payload=rowid stable", {Rows(700, {column}, {RowIdColumn()})}),
+    EXPECT_EQ(SortedLines("sort keys=dictionary(u8,utf8(" + collation + ")) payload=rowid stable",
+                          {Rows(700, {column}, {RowIdColumn()})}),
               LinesOf(order.Sorted(texts)))
         << collation;
   }
@@ -240,7 +247,8 @@ TEST(SortCollation, DictionariesAreReadAsTheirValues) {
 // ---- what each family says, in a few words ----
 
 Lines InOrder(const std::string& collation, const std::vector<std::string>& texts) {
-  return SortedLines("sort keys=utf8(" + collation + "):out stable", {Rows(texts.size(), {StringColumn(kVar32, texts)})});
+  return SortedLines("sort keys=utf8(" + collation + "):out stable",
+                     {Rows(texts.size(), {StringColumn(kVar32, texts)})});
 }
 
 TEST(SortCollation, AnEndIsASpaceOrBelowEverything) {
@@ -257,27 +265,34 @@ TEST(SortCollation, AnEndIsASpaceOrBelowEverything) {
 // The same beyond what words hold.
 TEST(SortCollation, AnEndIsASpaceOrBelowEverythingInLongStringsToo) {
   const std::string s = "sixteen bytes...and more";
-  const std::vector<std::string> texts = {s + "!", s, s + "\t", s + "          ", s + "\x1f", s + "    \x01", s + "         ~"};
-  EXPECT_EQ(InOrder("utf8mb4_bin", texts), (Lines{s + "\t", s + "\x1f", s + "    \x01", s, s + "          ", s + "         ~", s + "!"}));
+  const std::vector<std::string> texts = {s + "!",         s, s + "\t", s + "          ", s + "\x1f", s + "    \x01",
+                                          s + "         ~"};
+  EXPECT_EQ(InOrder("utf8mb4_bin", texts),
+            (Lines{s + "\t", s + "\x1f", s + "    \x01", s, s + "          ", s + "         ~", s + "!"}));
   EXPECT_EQ(InOrder("tidb.utf8mb4_bin", texts),
             (Lines{s, s + "          ", s + "\t", s + "\x1f", s + "    \x01", s + "         ~", s + "!"}));
 }
 
 TEST(SortCollation, StringsThatWeighTheSameComeAsTheyCame) {
   const std::vector<std::string> texts = {"stra\u00dfe", "STRASE", "strasse", "Stra\u00dfe ", "strasf", "a"};
-  EXPECT_EQ(InOrder("utf8mb4_general_ci", texts), (Lines{"a", "stra\u00dfe", "STRASE", "Stra\u00dfe ", "strasf", "strasse"}));
-  EXPECT_EQ(InOrder("utf8mb4_unicode_ci", texts), (Lines{"a", "STRASE", "strasf", "stra\u00dfe", "strasse", "Stra\u00dfe "}));
-  EXPECT_EQ(InOrder("utf8mb4_0900_ai_ci", texts), (Lines{"a", "STRASE", "strasf", "stra\u00dfe", "strasse", "Stra\u00dfe "}));
+  EXPECT_EQ(InOrder("utf8mb4_general_ci", texts),
+            (Lines{"a", "stra\u00dfe", "STRASE", "Stra\u00dfe ", "strasf", "strasse"}));
+  EXPECT_EQ(InOrder("utf8mb4_unicode_ci", texts),
+            (Lines{"a", "STRASE", "strasf", "stra\u00dfe", "strasse", "Stra\u00dfe "}));
+  EXPECT_EQ(InOrder("utf8mb4_0900_ai_ci", texts),
+            (Lines{"a", "STRASE", "strasf", "stra\u00dfe", "strasse", "Stra\u00dfe "}));
 }
 
 // A million characters in common are looked at once, not once for each eight of them.
 TEST(SortCollation, LongCommonBeginnings) {
-  for (const char* name : {"utf8mb4_bin", "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_0900_ai_ci", "tidb.utf8mb4_general_ci"}) {
+  for (const char* name :
+       {"utf8mb4_bin", "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_0900_ai_ci", "tidb.utf8mb4_general_ci"}) {
     const std::string stem(400000, 'x'), accents = stem + "\u00e9", spaces(300000, ' ');
     const std::vector<std::string> texts = {accents + "b", accents + "a", stem + spaces + "z", accents, stem};
     const KeyOrder order = {name, RuleOf(*CollationNamed(name))};
     const std::vector<Text> all(texts.begin(), texts.end());
-    EXPECT_EQ(SortedLines(order.Spec("utf8"), {BatchOf(all, 0, all.size(), kVar32)}), LinesOf(order.Sorted(all))) << name;
+    EXPECT_EQ(SortedLines(order.Spec("utf8"), {BatchOf(all, 0, all.size(), kVar32)}), LinesOf(order.Sorted(all)))
+        << name;
   }
 }
 

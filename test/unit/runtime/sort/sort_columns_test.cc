@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From encoded rows to columns: numbers decoded from their words, fields and other columns side by side, blocks one after the other, what a
-// kernel answers.
+// From encoded rows to columns: numbers decoded from their words, fields and other columns side by side, blocks one
+// after the other, what a kernel answers.
 #include "runtime/sort/sort_columns.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,8 @@ struct EncodedRows {
   std::vector<uint64_t> addresses, numbers;
   uint32_t num_rows;
 
-  EncodedRows(const std::string& spec, uint32_t n, const std::vector<ColumnPtr>& keys, const std::vector<ColumnPtr>& payload = {})
+  EncodedRows(const std::string& spec, uint32_t n, const std::vector<ColumnPtr>& keys,
+              const std::vector<ColumnPtr>& payload = {})
       : descriptor(ShapeOf(spec)), columns(keys), num_rows(n) {
     columns.insert(columns.end(), payload.begin(), payload.end());
     const QuernSortDescriptor* sort = descriptor->get();
@@ -54,11 +55,13 @@ struct EncodedRows {
     word_rows.assign(to.begin(), to.end());
     std::vector<QuernColumn> key_columns, fields;
     for (const ColumnPtr& key : keys) key_columns.push_back(key->column);
-    for (const SortFieldSource& field : descriptor->fields()) fields.push_back((field.is_key ? keys : payload)[field.index]->column);
+    for (const SortFieldSource& field : descriptor->fields())
+      fields.push_back((field.is_key ? keys : payload)[field.index]->column);
     uint32_t incomplete = 0;
     GenericSortKernel().encode(sort, key_columns.data(), 0, nullptr, n, to.data(), &incomplete);
     tuples.resize(uint64_t{n} * sort->rows.tuple_bytes + 1);
-    if (descriptor->has_tuples()) GenericSortKernel().store(&sort->rows, fields.data(), 0, nullptr, n, 0, tuples.data());
+    if (descriptor->has_tuples())
+      GenericSortKernel().store(&sort->rows, fields.data(), 0, nullptr, n, 0, tuples.data());
     for (uint32_t i = 0; i < n; ++i) {
       addresses.push_back(reinterpret_cast<uint64_t>(tuples.data() + uint64_t{i} * sort->rows.tuple_bytes));
       numbers.push_back(1000 + i);
@@ -95,7 +98,8 @@ struct EncodedRows {
 
   static void ExpectNullCount(const OutputBatch& out, size_t c) {
     uint64_t num_nulls = 0;
-    for (uint64_t row = 0; row < out.num_rows(); ++row) num_nulls += test::CellOf(out.column(c), out.type(c), row) == "null";
+    for (uint64_t row = 0; row < out.num_rows(); ++row)
+      num_nulls += test::CellOf(out.column(c), out.type(c), row) == "null";
     EXPECT_EQ(out.column(c).null_count, num_nulls);
   }
 };
@@ -125,7 +129,8 @@ TEST(SortColumns, NumbersComeOutOfTheirWordsAsTheyWere) {
       std::vector<bool> valid(kRows);
       for (uint32_t i = 0; i < kRows; ++i) valid[i] = random() % 4 != 0;
       if (flags[0] != '\0' && flags[1] == 'n') column = WithNulls(column, valid);
-      EncodedRows rows("sort keys=bool," + std::string(row.text) + flags + ":out", kRows, {BoolColumn(std::vector<bool>(kRows)), column});
+      EncodedRows rows("sort keys=bool," + std::string(row.text) + flags + ":out", kRows,
+                       {BoolColumn(std::vector<bool>(kRows)), column});
       EXPECT_EQ(rows.Written({1, 7, 64, 3, 0, 70}), LinesOf(type, column, kRows));
     }
   }
@@ -136,7 +141,8 @@ TEST(SortColumns, ExtremesComeOutOfTheirWords) {
   const auto numbers = NumberColumn<int64_t>({INT64_MIN, -1, 0, INT64_MAX});
   const auto decimals = NumberColumn<__int128>({-most - 1, -1, 0, most});
   EncodedRows rows("sort keys=i64:desc:out,decimal128:out,decimal128:desc:out", 4, {numbers, decimals, decimals});
-  const std::string least_text = "-170141183460469231731687303715884105728", most_text = "170141183460469231731687303715884105727";
+  const std::string least_text = "-170141183460469231731687303715884105728",
+                    most_text = "170141183460469231731687303715884105727";
   EXPECT_EQ(rows.Written(), (Lines{"-9223372036854775808|" + least_text + "|" + least_text, "-1|-1|-1", "0|0|0",
                                    "9223372036854775807|" + most_text + "|" + most_text}));
 }
@@ -165,12 +171,13 @@ TEST(SortColumns, DictionaryKeysComeOutDecoded) {
 
 TEST(SortColumns, FieldsAndOtherColumnsTakeTheirPlaces) {
   const auto keys = NumberColumn<int32_t>({30, 10, 20});
-  const auto names = WithNulls(StringColumn(kVar32, {"thirty, which is longer than a view", "", "twenty"}), {true, false, true});
+  const auto names =
+      WithNulls(StringColumn(kVar32, {"thirty, which is longer than a view", "", "twenty"}), {true, false, true});
   const auto prices = NumberColumn<double>({0.5, -0.0, 2.25});
-  EncodedRows rows("sort keys=utf8:nullable:out,i32:out,f64 payload=rowid,f64 window=row_number,dense_rank,rank", 3, {names, keys, prices},
-                   {nullptr, prices});
-  const Lines expected = {"thirty, which is longer than a view|30|1000|0.5|1000|1000|1000", "null|10|1001|-0|1001|1001|1001",
-                          "twenty|20|1002|2.25|1002|1002|1002"};
+  EncodedRows rows("sort keys=utf8:nullable:out,i32:out,f64 payload=rowid,f64 window=row_number,dense_rank,rank", 3,
+                   {names, keys, prices}, {nullptr, prices});
+  const Lines expected = {"thirty, which is longer than a view|30|1000|0.5|1000|1000|1000",
+                          "null|10|1001|-0|1001|1001|1001", "twenty|20|1002|2.25|1002|1002|1002"};
   EXPECT_EQ(rows.Written(), expected);
   EXPECT_EQ(rows.Written({1, 1}), expected);
 }
@@ -194,7 +201,8 @@ TEST(SortColumns, BatchesWithoutColumnsCount) {
 // ---- rows that do not fit ----
 
 TEST(SortColumns, AFullBatchTakesAsManyRowsAsItHasRoomFor) {
-  EncodedRows rows("sort keys=i32:out payload=utf8", 3, {NumberColumn<int32_t>({1, 2, 3})}, {StringColumn(kVar32, {"a", "b", "c"})});
+  EncodedRows rows("sort keys=i32:out payload=utf8", 3, {NumberColumn<int32_t>({1, 2, 3})},
+                   {StringColumn(kVar32, {"a", "b", "c"})});
   OutputBatch out = rows.MakeBatch(2);
   ASSERT_EQ(out.Reset(), absl::OkStatus());
   SortColumnWriter writer(rows.descriptor, GenericSortKernel());
@@ -206,7 +214,8 @@ TEST(SortColumns, AFullBatchTakesAsManyRowsAsItHasRoomFor) {
 }
 
 TEST(SortColumns, WhatDoesNotFitAStringColumnIsLeft) {
-  EncodedRows rows("sort keys=i32:out payload=utf8", 3, {NumberColumn<int32_t>({1, 2, 3})}, {StringColumn(kVar32, {"a", "b", "c"})});
+  EncodedRows rows("sort keys=i32:out payload=utf8", 3, {NumberColumn<int32_t>({1, 2, 3})},
+                   {StringColumn(kVar32, {"a", "b", "c"})});
   QuernSortEntryPoints kernel = GenericSortKernel();
   kernel.reserve_output = [](QuernJoinProbeArgs* args, const uint64_t* tuples, uint32_t n) {
     return GenericSortKernel().reserve_output(args, tuples, n < 2 ? n : 2);

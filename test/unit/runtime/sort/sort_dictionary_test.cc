@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of few strings inside a sort: rows are sorted by their strings' ranks, until there are too many of them, and then by their bytes
-// again. What comes out is what a sort without codes gives.
+// Keys of few strings inside a sort: rows are sorted by their strings' ranks, until there are too many of them, and
+// then by their bytes again. What comes out is what a sort without codes gives.
 //
-//     dictionary_rows=500     rows 0 to 499 as bytes, all of them coded with the 500th; at the 32,769th different string bytes again
+//     dictionary_rows=500     rows 0 to 499 as bytes, all of them coded with the 500th; at the 32,769th different
+//     string bytes again
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -27,7 +28,8 @@ using test::StringColumn;
 using test::WithNulls;
 
 constexpr uint32_t kCodeRows = 500;
-constexpr const char* kCollations[] = {"binary", "utf8mb4_bin", "tidb.utf8mb4_bin", "utf8mb4_general_ci", "utf8mb4_0900_ai_ci"};
+constexpr const char* kCollations[] = {"binary", "utf8mb4_bin", "tidb.utf8mb4_bin", "utf8mb4_general_ci",
+                                       "utf8mb4_0900_ai_ci"};
 
 SortTuning CodesFrom(uint32_t rows) {
   SortTuning tuning;
@@ -43,7 +45,8 @@ Texts SomeTexts(size_t n, size_t num_different, const std::string& stem, size_t 
   Texts texts;
   for (size_t i = 0; i < n; ++i) {
     const size_t number = first + i * 7919 % num_different;
-    texts.push_back((number % 3 == 0 ? "" : stem) + std::to_string(number) + (number % 5 == 0 ? "x" : "X") + std::string(i % 3, ' '));
+    texts.push_back((number % 3 == 0 ? "" : stem) + std::to_string(number) + (number % 5 == 0 ? "x" : "X") +
+                    std::string(i % 3, ' '));
   }
   return texts;
 }
@@ -61,16 +64,20 @@ void AppendTexts(const Texts& texts, size_t first_row, SortAppender* local) {
   }
 }
 
-std::shared_ptr<RowSort> LocalRowSets(const std::string& spec, const std::vector<Texts>& locals, uint32_t dictionary_rows) {
-  return SortOfSides(spec, CodesFrom(dictionary_rows), locals, AppendTexts, [](const Texts& texts) { return texts.size(); });
+std::shared_ptr<RowSort> LocalRowSets(const std::string& spec, const std::vector<Texts>& locals,
+                                      uint32_t dictionary_rows) {
+  return SortOfSides(spec, CodesFrom(dictionary_rows), locals, AppendTexts,
+                     [](const Texts& texts) { return texts.size(); });
 }
 
-// Compares with a sort without codes, for all collations, up and down, nulls last and first; answers the key bits of the last one.
+// Compares with a sort without codes, for all collations, up and down, nulls last and first; answers the key bits of
+// the last one.
 uint32_t ExpectTheSameWithoutCodes(const std::vector<Texts>& locals) {
   uint32_t key_bits = 0;
   for (const char* collation : kCollations) {
     for (const char* flags : {"", ":desc", ":desc:nulls_first"}) {
-      const std::string spec = "sort keys=utf8(" + std::string(collation) + "):nullable:out" + flags + " payload=rowid stable";
+      const std::string spec =
+          "sort keys=utf8(" + std::string(collation) + "):nullable:out" + flags + " payload=rowid stable";
       const auto sort = LocalRowSets(spec, locals, kCodeRows);
       EXPECT_EQ(SortedLines(sort), SortedLines(LocalRowSets(spec, locals, 0))) << spec;
       key_bits = sort->stats().key_bits;
@@ -92,7 +99,8 @@ TEST(SortCodes, TwoSidesHaveOneOrder) {
 
 // A side that is too small for codes makes the other give them up.
 TEST(SortCodes, OneSideHasCodesAndTheOtherHasNot) {
-  ExpectTheSameWithoutCodes({SomeTexts(2500, 100, "long enough to go on "), SomeTexts(300, 40, "long enough to go on ")});
+  ExpectTheSameWithoutCodes(
+      {SomeTexts(2500, 100, "long enough to go on "), SomeTexts(300, 40, "long enough to go on ")});
   ExpectTheSameWithoutCodes({SomeTexts(200, 100, ""), SomeTexts(2500, 40, "")});
   ExpectTheSameWithoutCodes({SomeTexts(2500, 2500, "all different"), SomeTexts(2500, 40, "all different")});
 }
@@ -105,10 +113,12 @@ TEST(SortCodes, AFloodOfStringsComesLate) {
     texts.insert(texts.end(), flood.begin(), flood.end());
     const Texts after = SomeTexts(500, 60, stem);
     texts.insert(texts.end(), after.begin(), after.end());
-    for (const char* spec :
-         {"sort keys=utf8:nullable:out payload=rowid stable", "sort keys=utf8(utf8mb4_bin):nullable:desc:out payload=rowid stable",
-          "sort keys=utf8(utf8mb4_general_ci):nullable:out payload=rowid stable"}) {
-      EXPECT_EQ(SortedLines(LocalRowSets(spec, {texts, after}, kCodeRows)), SortedLines(LocalRowSets(spec, {texts, after}, 0))) << spec << stem;
+    for (const char* spec : {"sort keys=utf8:nullable:out payload=rowid stable",
+                             "sort keys=utf8(utf8mb4_bin):nullable:desc:out payload=rowid stable",
+                             "sort keys=utf8(utf8mb4_general_ci):nullable:out payload=rowid stable"}) {
+      EXPECT_EQ(SortedLines(LocalRowSets(spec, {texts, after}, kCodeRows)),
+                SortedLines(LocalRowSets(spec, {texts, after}, 0)))
+          << spec << stem;
     }
   }
 }
@@ -120,12 +130,13 @@ TEST(SortCodes, TwoKeysAndNumbersBetween) {
   for (size_t i = 0; i < first.size(); ++i) numbers.push_back(static_cast<int16_t>(i % 11));
   std::vector<bool> valid;
   for (size_t i = 0; i < first.size(); ++i) valid.push_back(i % 13 != 0);
-  const BatchView batch =
-      Rows(first.size(),
-           {NumberColumn(numbers), WithNulls(StringColumn(kVar32, first), valid), NumberColumn(numbers), StringColumn(kView, second)},
-           {RowIdColumn()});
+  const BatchView batch = Rows(first.size(),
+                               {NumberColumn(numbers), WithNulls(StringColumn(kVar32, first), valid),
+                                NumberColumn(numbers), StringColumn(kView, second)},
+                               {RowIdColumn()});
   const std::string spec =
-      "sort keys=i16:desc,utf8(utf8mb4_bin):nullable:out,i16:out,utf8_view(utf8mb4_general_ci):desc:out payload=rowid stable";
+      "sort keys=i16:desc,utf8(utf8mb4_bin):nullable:out,i16:out,utf8_view(utf8mb4_general_ci):desc:out payload=rowid "
+      "stable";
   EXPECT_EQ(SortedLines(spec, {batch}, CodesFrom(kCodeRows)), SortedLines(spec, {batch}, CodesFrom(0)));
 }
 
@@ -139,8 +150,8 @@ TEST(SortCodes, SidesTogetherHaveTooManyStringsForOneNumbering) {
     texts.insert(texts.end(), more.begin(), more.end());
     locals.push_back(std::move(texts));
   }
-  for (const char* spec :
-       {"sort keys=utf8:nullable:out payload=rowid stable", "sort keys=utf8(utf8mb4_bin):nullable:out payload=rowid stable"}) {
+  for (const char* spec : {"sort keys=utf8:nullable:out payload=rowid stable",
+                           "sort keys=utf8(utf8mb4_bin):nullable:out payload=rowid stable"}) {
     const auto sort = LocalRowSets(spec, locals, kCodeRows);
     EXPECT_EQ(SortedLines(sort), SortedLines(LocalRowSets(spec, locals, 0))) << spec;
     EXPECT_LE(sort->stats().key_bits, 17u) << spec;
@@ -154,7 +165,8 @@ TEST(SortCodes, PartitionsAreThoseOfTheStrings) {
   for (const char* partition : {"1", "2"}) {
     const std::string spec =
         "sort keys=utf8:out,utf8:out partition=" + std::string(partition) + " window=row_number,rank,dense_rank stable";
-    const std::vector<BatchView> batches = {Rows(3000, {StringColumn(kVar32, numbered), StringColumn(kVar32, long_ones)})};
+    const std::vector<BatchView> batches = {
+        Rows(3000, {StringColumn(kVar32, numbered), StringColumn(kVar32, long_ones)})};
     EXPECT_EQ(SortedLines(spec, batches, CodesFrom(kCodeRows)), SortedLines(spec, batches, CodesFrom(0))) << spec;
   }
 }

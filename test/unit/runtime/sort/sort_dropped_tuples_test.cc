@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorts that keep words alone, since all that would be in a tuple comes out of them: floats bit by bit, strings by their codes. What a word
-// does not give back (-0, NaNs, one string too many) makes tuples of all rows before it, in this chunk and in others.
+// Sorts that keep words alone, since all that would be in a tuple comes out of them: floats bit by bit, strings by
+// their codes. What a word does not give back (-0, NaNs, one string too many) makes tuples of all rows before it, in
+// this chunk and in others.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -52,7 +53,8 @@ std::string BytesOfResult(const std::shared_ptr<RowSort>& sort) {
 
 bool HasAllTuples(const RowSort& sort) {
   const QuernSortDescriptor& descriptor = *sort.descriptor().get();
-  return sort.stats().stored_bytes >= sort.stats().input_rows * (descriptor.num_words * 8 + descriptor.rows.tuple_bytes);
+  return sort.stats().stored_bytes >=
+         sort.stats().input_rows * (descriptor.num_words * 8 + descriptor.rows.tuple_bytes);
 }
 
 // ---- floats ----
@@ -68,7 +70,9 @@ Floats SomeFloats(size_t n, uint32_t seed) {
   Floats floats;
   for (size_t i = 0; i < n; ++i) {
     const double number = static_cast<double>(random() % 2000) - 1000;
-    floats.f64.push_back(random() % 100 == 0 ? INFINITY : random() % 100 == 0 ? std::bit_cast<double>(0x7ff8000000000000u) : number / 8);
+    floats.f64.push_back(random() % 100 == 0   ? INFINITY
+                         : random() % 100 == 0 ? std::bit_cast<double>(0x7ff8000000000000u)
+                                               : number / 8);
     floats.f32.push_back(random() % 100 == 0 ? -INFINITY : static_cast<float>(random() % 5000) - 2500);
   }
   return floats;
@@ -77,7 +81,8 @@ Floats SomeFloats(size_t n, uint32_t seed) {
 // Batches of 10,000 rows, every 19th f64 null.
 void AppendFloats(const Floats& floats, size_t first_row, SortAppender* local) {
   for (size_t begin = 0; begin < floats.f64.size(); begin += 10000) {
-    const auto from = static_cast<ptrdiff_t>(begin), to = static_cast<ptrdiff_t>(std::min(begin + 10000, floats.f64.size()));
+    const auto from = static_cast<ptrdiff_t>(begin),
+               to = static_cast<ptrdiff_t>(std::min(begin + 10000, floats.f64.size()));
     std::vector<bool> valid;
     for (ptrdiff_t i = from; i < to; ++i) valid.push_back(i % 19 != 0);
     const ColumnPtr f64 = NumberColumn(std::vector<double>(floats.f64.begin() + from, floats.f64.begin() + to));
@@ -101,7 +106,8 @@ void ExpectFloats(const std::vector<Floats>& locals, bool has_tuples) {
 }
 
 TEST(SortDroppedTuples, FloatsComeOutOfTheirWords) {
-  for (const size_t n : {size_t{1}, size_t{100}, size_t{3000}, size_t{kChunkRows} + 5000}) ExpectFloats({SomeFloats(n, 1)}, false);
+  for (const size_t n : {size_t{1}, size_t{100}, size_t{3000}, size_t{kChunkRows} + 5000})
+    ExpectFloats({SomeFloats(n, 1)}, false);
 }
 
 TEST(SortDroppedTuples, OddFloatsComeEarlyAndLate) {
@@ -138,7 +144,8 @@ TEST(SortDroppedTuples, OddFloatsAreFound) {
     EXPECT_FALSE(HasOddFloat(key, column, 22, nullptr, 15));
     return odd;
   };
-  for (const double value : {0.0, -1.0, 5e-324, -5e-324, double{INFINITY}, -double{INFINITY}, std::bit_cast<double>(0x7ff8000000000000u)})
+  for (const double value :
+       {0.0, -1.0, 5e-324, -5e-324, double{INFINITY}, -double{INFINITY}, std::bit_cast<double>(0x7ff8000000000000u)})
     EXPECT_FALSE(is_odd(value)) << value;
   for (const uint64_t bits : {uint64_t{1} << 63, kOddNan, uint64_t{0x7ff0000000000001u}, uint64_t{0xfff8000000000000u}})
     EXPECT_TRUE(is_odd(std::bit_cast<double>(bits))) << bits;
@@ -167,21 +174,24 @@ void AppendTexts(const Texts& texts, size_t first_row, SortAppender* local) {
     for (ptrdiff_t i = from; i < to; ++i) numbers.push_back(static_cast<double>(i % 13) - 6);
     const Texts some(texts.begin() + from, texts.begin() + to);
     Texts others(some.rbegin(), some.rend());
-    BatchView batch = Rows(some.size(), {WithNulls(StringColumn(kVar32, some), valid), NumberColumn(numbers), StringColumn(kView, others)},
-                           {RowIdColumn()});
+    BatchView batch = Rows(
+        some.size(), {WithNulls(StringColumn(kVar32, some), valid), NumberColumn(numbers), StringColumn(kView, others)},
+        {RowIdColumn()});
     batch.first_row_id = first_row + begin;
     ASSERT_EQ(local->Append(batch), absl::OkStatus());
   }
 }
 
-std::shared_ptr<RowSort> SortTexts(const std::string& spec, const std::vector<Texts>& locals, uint32_t dictionary_rows) {
+std::shared_ptr<RowSort> SortTexts(const std::string& spec, const std::vector<Texts>& locals,
+                                   uint32_t dictionary_rows) {
   SortTuning tuning;
   tuning.options.dictionary_rows = dictionary_rows;
   return SortOfSides(spec, tuning, locals, AppendTexts, [](const Texts& texts) { return texts.size(); });
 }
 
 constexpr const char* kUp = "sort keys=utf8:nullable:out,f64:out,utf8_view:out payload=rowid stable";
-constexpr const char* kDown = "sort keys=utf8:nullable:desc:nulls_first:out,f64:desc,utf8_view:desc:out payload=rowid stable";
+constexpr const char* kDown =
+    "sort keys=utf8:nullable:desc:nulls_first:out,f64:desc,utf8_view:desc:out payload=rowid stable";
 
 // Compares with a sort that has no codes. has_codes: whether this one still has them at its end.
 void ExpectTexts(const char* spec, const std::vector<Texts>& locals, bool has_codes) {
@@ -190,7 +200,9 @@ void ExpectTexts(const char* spec, const std::vector<Texts>& locals, bool has_co
   EXPECT_EQ(!HasAllTuples(*sort), has_codes);
 }
 
-TEST(SortDroppedTuples, FewStringsComeOutByTheirRanks) { ExpectTexts(kUp, {SomeTexts(kChunkRows + 3000, 400, 0)}, true); }
+TEST(SortDroppedTuples, FewStringsComeOutByTheirRanks) {
+  ExpectTexts(kUp, {SomeTexts(kChunkRows + 3000, 400, 0)}, true);
+}
 
 TEST(SortDroppedTuples, TwoSidesHaveOneOrder) {
   ExpectTexts(kDown, {SomeTexts(kChunkRows + 3000, 400, 0), SomeTexts(3000, 90, 350), {}}, true);
@@ -205,7 +217,9 @@ TEST(SortDroppedTuples, AFloodOfStringsComesLate) {
 }
 
 // A side that is too small for codes makes the other give up codes and make tuples.
-TEST(SortDroppedTuples, OneSideHasNoCodes) { ExpectTexts(kUp, {SomeTexts(kChunkRows + 3000, 400, 0), SomeTexts(300, 40, 0)}, false); }
+TEST(SortDroppedTuples, OneSideHasNoCodes) {
+  ExpectTexts(kUp, {SomeTexts(kChunkRows + 3000, 400, 0), SomeTexts(300, 40, 0)}, false);
+}
 
 }  // namespace
 }  // namespace quern

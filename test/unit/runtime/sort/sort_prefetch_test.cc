@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prefetch settings of sorts: every one gives the same rows, wherever they are read from, also where it changes while they are read.
+// Prefetch settings of sorts: every one gives the same rows, wherever they are read from, also where it changes while
+// they are read.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -24,7 +25,8 @@ using test::SortOf;
 using test::SortTuning;
 using test::StringColumn;
 
-// Strings that tie in their first 8 bytes or more, then a number; as payload a string, and the row id, which tells all rows apart.
+// Strings that tie in their first 8 bytes or more, then a number; as payload a string, and the row id, which tells all
+// rows apart.
 constexpr const char* kSpec = "sort keys=binary:out,i64:out payload=binary,rowid stable";
 
 std::vector<BatchView> RowsToSort(size_t num_rows) {
@@ -40,8 +42,8 @@ std::vector<BatchView> RowsToSort(size_t num_rows) {
       texts[i] = std::string(random() % 100, 't');
     }
     // From the last batch to the first, so that row ids must be looked at.
-    batches.insert(batches.begin(),
-                   Rows(n, {StringColumn(kVar32, keys), NumberColumn(numbers)}, {StringColumn(kVar32, texts), RowIdColumn()}));
+    batches.insert(batches.begin(), Rows(n, {StringColumn(kVar32, keys), NumberColumn(numbers)},
+                                         {StringColumn(kVar32, texts), RowIdColumn()}));
     batches.front().first_row_id = begin;
   }
   return batches;

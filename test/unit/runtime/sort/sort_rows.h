@@ -31,7 +31,8 @@ inline std::shared_ptr<RowSort> SortOf(const std::string& text, const SortTuning
   EXPECT_TRUE(spec.ok()) << spec.status();
   auto descriptor = std::make_shared<SortDescriptor>(*spec, tuning.method);
   descriptor->mutable_tuning()->batch_rows = tuning.batch_rows;
-  return std::make_shared<RowSort>(descriptor, GenericSortKernel(), GenericSortKernel(), nullptr, tuning.budget, tuning.options);
+  return std::make_shared<RowSort>(descriptor, GenericSortKernel(), GenericSortKernel(), nullptr, tuning.budget,
+                                   tuning.options);
 }
 
 // A rowid among the payload has a column without data.
@@ -68,7 +69,8 @@ inline Lines SortedLines(const std::shared_ptr<RowSort>& sort, uint64_t capacity
 }
 
 // The rows of some batches in order.
-inline Lines SortedLines(const std::string& text, const std::vector<BatchView>& batches, const SortTuning& tuning = {}) {
+inline Lines SortedLines(const std::string& text, const std::vector<BatchView>& batches,
+                         const SortTuning& tuning = {}) {
   auto sort = SortOf(text, tuning);
   for (const BatchView& batch : batches) EXPECT_EQ(sort->Append(batch), absl::OkStatus());
   EXPECT_EQ(sort->Finalise(), absl::OkStatus());
@@ -77,10 +79,11 @@ inline Lines SortedLines(const std::string& text, const std::vector<BatchView>& 
   return lines;
 }
 
-// Sorted once append(side, first row, appender) has given an appender of its own the rows of each side, num_rows_of(side) of them.
+// Sorted once append(side, first row, appender) has given an appender of its own the rows of each side,
+// num_rows_of(side) of them.
 template <class LocalState, class Append, class NumRowsOf>
-std::shared_ptr<RowSort> SortOfSides(const std::string& text, const SortTuning& tuning, const std::vector<LocalState>& locals, Append append,
-                                     NumRowsOf num_rows_of) {
+std::shared_ptr<RowSort> SortOfSides(const std::string& text, const SortTuning& tuning,
+                                     const std::vector<LocalState>& locals, Append append, NumRowsOf num_rows_of) {
   const auto sort = SortOf(text, tuning);
   size_t first_row = 0;
   for (const LocalState& local : locals) {
@@ -128,7 +131,8 @@ inline std::vector<BatchView> NumberBatches(const std::vector<int64_t>& keys, si
   std::vector<BatchView> batches;
   for (size_t begin = 0; begin < keys.size(); begin += batch_rows) {
     const size_t end = std::min(begin + batch_rows, keys.size());
-    const std::vector<int64_t> some(keys.begin() + static_cast<ptrdiff_t>(begin), keys.begin() + static_cast<ptrdiff_t>(end));
+    const std::vector<int64_t> some(keys.begin() + static_cast<ptrdiff_t>(begin),
+                                    keys.begin() + static_cast<ptrdiff_t>(end));
     batches.push_back(Rows(end - begin, {NumberColumn(some)}, {RowIdColumn()}));
     batches.back().first_row_id = begin;
   }

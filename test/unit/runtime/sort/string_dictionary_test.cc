@@ -76,7 +76,9 @@ TEST(StringDictionary, RanksAreThoseOfAllStrings) {
   std::set<std::string> all(texts_a.begin(), texts_a.end());
   all.insert(texts_b.begin(), texts_b.end());
   EXPECT_EQ(*num_strings, all.size());
-  const auto rank_of = [&](const std::string& text) { return static_cast<uint32_t>(std::distance(all.begin(), all.find(text))); };
+  const auto rank_of = [&](const std::string& text) {
+    return static_cast<uint32_t>(std::distance(all.begin(), all.find(text)));
+  };
   for (size_t i = 0; i < texts_a.size(); ++i) EXPECT_EQ(ranks[0][codes_a[i]], rank_of(texts_a[i]));
   for (size_t i = 0; i < texts_b.size(); ++i) EXPECT_EQ(ranks[1][codes_b[i]], rank_of(texts_b[i]));
 }

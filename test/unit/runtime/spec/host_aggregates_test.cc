@@ -22,12 +22,14 @@ struct Area {
 int g_answer = 0;
 int g_calls = 0;
 
-int UpdateArea(void*, const QuernColumn* columns, uint32_t num_columns, const uint32_t* rows, void* const* states, uint64_t n) {
+int UpdateArea(void*, const QuernColumn* columns, uint32_t num_columns, const uint32_t* rows, void* const* states,
+               uint64_t n) {
   EXPECT_EQ(num_columns, 2u);
   ++g_calls;
   for (uint64_t i = 0; i < n; ++i) {
     auto* const area = static_cast<Area*>(states[i]);
-    area->sum += blocks::LoadAt<int32_t>(columns[0].values, rows[i]) * blocks::LoadAt<int32_t>(columns[1].values, rows[i]);
+    area->sum +=
+        blocks::LoadAt<int32_t>(columns[0].values, rows[i]) * blocks::LoadAt<int32_t>(columns[1].values, rows[i]);
     ++area->num_rows;
   }
   return g_answer;
@@ -52,7 +54,9 @@ int FinaliseArea(void*, const void* const* states, uint64_t n, void* values, uin
   return g_answer;
 }
 
-HostAggregate AreaAggregate() { return {sizeof(Area), TypeOf(TypeId::kI64), nullptr, UpdateArea, MergeArea, FinaliseArea}; }
+HostAggregate AreaAggregate() {
+  return {sizeof(Area), TypeOf(TypeId::kI64), nullptr, UpdateArea, MergeArea, FinaliseArea};
+}
 
 AggregateSpec AreaSpec() {
   static const bool registered = RegisterHostAggregate("area", AreaAggregate()).ok();
@@ -147,13 +151,16 @@ TEST(HostAggregates, StatesHaveASize) {
 
 TEST(HostAggregates, ResultsAreOfFixedWidth) {
   HostAggregate aggregate = AreaAggregate();
-  const ColumnType refused[] = {
-      TypeOf(TypeId::kUtf8), TypeOf(TypeId::kBool), TypeOf(TypeId::kRowId), {.id = TypeId::kI64, .is_dictionary = true}};
+  const ColumnType refused[] = {TypeOf(TypeId::kUtf8),
+                                TypeOf(TypeId::kBool),
+                                TypeOf(TypeId::kRowId),
+                                {.id = TypeId::kI64, .is_dictionary = true}};
   const char* const texts[] = {"utf8", "bool", "rowid", "dictionary(i32,i64)"};
   for (int i = 0; i < 4; ++i) {
     aggregate.result = refused[i];
-    EXPECT_EQ(Message(RegisterHostAggregate("fixed", aggregate)),
-              std::string("bad result type of host aggregate fixed: ") + texts[i] + "; accepted: numbers, dates and times");
+    EXPECT_EQ(
+        Message(RegisterHostAggregate("fixed", aggregate)),
+        std::string("bad result type of host aggregate fixed: ") + texts[i] + "; accepted: numbers, dates and times");
   }
   aggregate.result.id = static_cast<TypeId>(200);
   EXPECT_EQ(Message(RegisterHostAggregate("fixed", aggregate)),

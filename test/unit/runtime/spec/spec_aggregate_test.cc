@@ -34,8 +34,8 @@ std::string AggError(const std::string& aggregate) { return Error("aggregate agg
 
 std::string OutputOf(std::string_view text) { return Types(AggregateOutputTypes(Parsed(text))); }
 
-AggregateSpec Of(AggregateFunction function, std::vector<ColumnType> arguments = {}, double quantile = 0.5, std::string separator = "",
-                 std::string host_name = "") {
+AggregateSpec Of(AggregateFunction function, std::vector<ColumnType> arguments = {}, double quantile = 0.5,
+                 std::string separator = "", std::string host_name = "") {
   return {function, std::move(arguments), false, quantile, std::move(separator), std::move(host_name)};
 }
 
@@ -44,8 +44,10 @@ constexpr char kPlainNumbers[] = "i8, i16, i32, i64, u8, u16, u32, u64, f32, f64
 constexpr char kNumbers[] = "i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal128";
 constexpr char kTexts[] = "binary, utf8, large_binary, large_utf8, binary_view, utf8_view";
 constexpr char kFunctions[] =
-    "count_star, count, sum, sum128, avg, min, max, any, first, last, bool_and, bool_or, bit_and, bit_or, bit_xor, var_pop, var_samp, "
-    "stddev_pop, stddev_samp, covar_pop, covar_samp, corr, count_distinct, sum_distinct, median, quantile, approx_count_distinct, "
+    "count_star, count, sum, sum128, avg, min, max, any, first, last, bool_and, bool_or, bit_and, bit_or, bit_xor, "
+    "var_pop, var_samp, "
+    "stddev_pop, stddev_samp, covar_pop, covar_samp, corr, count_distinct, sum_distinct, median, quantile, "
+    "approx_count_distinct, "
     "string_agg, host.NAME";
 
 // ---- what parses ----
@@ -61,7 +63,8 @@ TEST(AggregateSpec, TheTableAnswersForItself) {
 
 TEST(AggregateSpec, ExampleIsCanonical) {
   const std::string text =
-      "aggregate keys=i64,utf8(utf8mb4_bin),i32:nullable aggs=count_star,sum(i64),avg(f64:nullable):filter,min(utf8(utf8mb4_bin)),"
+      "aggregate keys=i64,utf8(utf8mb4_bin),i32:nullable "
+      "aggs=count_star,sum(i64),avg(f64:nullable):filter,min(utf8(utf8mb4_bin)),"
       "max(date32),covar_pop(f64,i32:nullable),quantile(f64,0.9),string_agg(utf8,x'2c20'),host.area(f64,f64)";
   const KernelSpec spec = Parsed(text);
   EXPECT_EQ(spec.op, Operator::kAggregate);
@@ -70,7 +73,8 @@ TEST(AggregateSpec, ExampleIsCanonical) {
   EXPECT_TRUE(spec.keys[2].type.nullable && spec.keys[2].null_equal);
   ASSERT_EQ(spec.aggregates.size(), 9u);
   EXPECT_EQ(spec.aggregates[0], AggregateSpec());
-  EXPECT_EQ(spec.aggregates[2], (AggregateSpec{AggregateFunction::kAvg, {{.id = TypeId::kF64, .nullable = true}}, true, 0.5, "", ""}));
+  EXPECT_EQ(spec.aggregates[2],
+            (AggregateSpec{AggregateFunction::kAvg, {{.id = TypeId::kF64, .nullable = true}}, true, 0.5, "", ""}));
   EXPECT_EQ(spec.aggregates[5].arguments.size(), 2u);
   EXPECT_EQ(spec.aggregates[6].quantile, 0.9);
   EXPECT_EQ(spec.aggregates[7].separator, ", ");
@@ -90,7 +94,8 @@ TEST(AggregateSpec, ConstantsHaveOneText) {
   EXPECT_EQ(Canonical("quantile(f64,.00001)"), "quantile(f64,1e-05)");
   EXPECT_EQ(Canonical("quantile(f64,1.0)"), "quantile(f64,1)");
   EXPECT_EQ(Canonical("quantile(f64,-0)"), "quantile(f64,0)");
-  EXPECT_EQ(Canonical("quantile(f64:nullable,0.30000000000000004):filter"), "quantile(f64:nullable,0.30000000000000004):filter");
+  EXPECT_EQ(Canonical("quantile(f64:nullable,0.30000000000000004):filter"),
+            "quantile(f64:nullable,0.30000000000000004):filter");
   EXPECT_EQ(Canonical("string_agg(utf8,x'')"), "string_agg(utf8,x'')");
   EXPECT_EQ(Canonical("string_agg(utf8,x'00fFAb29')"), "string_agg(utf8,x'00ffab29')");
 }
@@ -101,7 +106,9 @@ TEST(AggregateSpec, EveryFunctionAndType) {
     int num_accepted = 0;
     for (const TypeRow& type_row : AllTypes()) {
       const std::string type = std::string(type_row.text) + (type_row.id == TypeId::kFixedBinary ? "(3)" : "");
-      const std::string constant = row.id == AggregateFunction::kQuantile ? ",0.1" : row.id == AggregateFunction::kStringAgg ? ",x''" : "";
+      const std::string constant = row.id == AggregateFunction::kQuantile    ? ",0.1"
+                                   : row.id == AggregateFunction::kStringAgg ? ",x''"
+                                                                             : "";
       const std::string name(row.text), plain = name + "(" + type + constant + ")";
       if (Canonical(plain) != plain) continue;
       ++num_accepted;
@@ -115,7 +122,8 @@ TEST(AggregateSpec, EveryFunctionAndType) {
 
 TEST(AggregateSpec, HostsFunctions) {
   EXPECT_EQ(Canonical("host.Count_2()"), "host.Count_2()");
-  EXPECT_EQ(Canonical("host.f(utf8:nullable,dictionary(i8,bool)):filter"), "host.f(utf8:nullable,dictionary(i8,bool)):filter");
+  EXPECT_EQ(Canonical("host.f(utf8:nullable,dictionary(i8,bool)):filter"),
+            "host.f(utf8:nullable,dictionary(i8,bool)):filter");
   EXPECT_EQ(Canonical("host.sum(" + Repeated("i8", 8) + ")"), "host.sum(" + Repeated("i8", 8) + ")");
 }
 
@@ -129,16 +137,20 @@ TEST(AggregateSpec, CollationsWhereValuesAreCompared) {
 // ---- columns ----
 
 TEST(AggregateSpec, InputColumns) {
-  const KernelSpec spec = Parsed("aggregate aggs=count_star:filter,covar_pop(f64,i32:nullable):filter,count_star,min(utf8)");
+  const KernelSpec spec =
+      Parsed("aggregate aggs=count_star:filter,covar_pop(f64,i32:nullable):filter,count_star,min(utf8)");
   EXPECT_EQ(Types(AggregateInputTypes(spec.aggregates)), "bool:nullable f64 i32:nullable bool:nullable utf8");
 }
 
 TEST(AggregateSpec, KeysComeOutDecodedAndWithoutCollation) {
-  EXPECT_EQ(OutputOf("aggregate keys=dictionary(i8,utf8(utf8mb4_bin)):nullable,fixed_binary(3),f32"), "utf8:nullable fixed_binary(3) f32");
+  EXPECT_EQ(OutputOf("aggregate keys=dictionary(i8,utf8(utf8mb4_bin)):nullable,fixed_binary(3),f32"),
+            "utf8:nullable fixed_binary(3) f32");
 }
 
 TEST(AggregateSpec, ResultTypes) {
-  const auto result = [](const std::string& aggregate) { return OutputOf("aggregate keys=i8 aggs=" + aggregate).substr(3); };
+  const auto result = [](const std::string& aggregate) {
+    return OutputOf("aggregate keys=i8 aggs=" + aggregate).substr(3);
+  };
   EXPECT_EQ(result("count_star"), "i64");
   EXPECT_EQ(result("sum(i8),sum(i64),sum(u8),sum(u64),sum(f32),sum(decimal128)"), "i64 i64 u64 u64 f64 decimal128");
   EXPECT_EQ(result("sum_distinct(dictionary(u8,i16)),sum_distinct(u16)"), "i64 u64");
@@ -151,11 +163,13 @@ TEST(AggregateSpec, ResultTypes) {
 }
 
 TEST(AggregateSpec, ResultsThatMayBeNull) {
-  EXPECT_EQ(OutputOf("aggregate aggs=count_star:filter,count(i8:nullable),sum(i8),min(utf8)"), "i64 i64 i64:nullable utf8:nullable");
+  EXPECT_EQ(OutputOf("aggregate aggs=count_star:filter,count(i8:nullable),sum(i8),min(utf8)"),
+            "i64 i64 i64:nullable utf8:nullable");
   EXPECT_EQ(OutputOf("aggregate keys=i8 aggs=sum(i8:nullable),sum(i8):filter,max(f64:nullable):filter"),
             "i8 i64:nullable i64:nullable f64:nullable");
-  EXPECT_EQ(OutputOf("aggregate keys=i8 aggs=var_samp(i8),stddev_samp(i8),covar_pop(i8,i8),covar_samp(i8,i8),corr(i8,i8)"),
-            "i8 f64:nullable f64:nullable f64:nullable f64:nullable f64:nullable");
+  EXPECT_EQ(
+      OutputOf("aggregate keys=i8 aggs=var_samp(i8),stddev_samp(i8),covar_pop(i8,i8),covar_samp(i8,i8),corr(i8,i8)"),
+      "i8 f64:nullable f64:nullable f64:nullable f64:nullable f64:nullable");
   EXPECT_EQ(OutputOf("aggregate keys=i8 aggs=host.spec_test_not_registered()"), "i8 i64:nullable");
 }
 
@@ -166,7 +180,8 @@ TEST(AggregateSpec, ResultOfAHostsFunction) {
   host.update = [](void*, const QuernColumn*, uint32_t, const uint32_t*, void* const*, uint64_t) { return 0; };
   host.merge = [](void*, void* const*, const void* const*, uint64_t) { return 0; };
   host.finalise = [](void*, const void* const*, uint64_t, void*, uint8_t*) { return 0; };
-  static const absl::Status registered = RegisterHostAggregate("spec_test_date", host);  // for good, even if the test is repeated
+  static const absl::Status registered =
+      RegisterHostAggregate("spec_test_date", host);  // for good, even if the test is repeated
   ASSERT_EQ(Text(registered), "no error");
   EXPECT_EQ(OutputOf("aggregate keys=i8 aggs=host.spec_test_date(i8)"), "i8 date32:nullable");
 }
@@ -174,8 +189,9 @@ TEST(AggregateSpec, ResultOfAHostsFunction) {
 // ---- messages ----
 
 TEST(AggregateErrors, Fields) {
-  EXPECT_EQ(Error("aggregate"),
-            "missing field: keys or aggs; accepted: one of them at least: keys=TYPE,TYPE,.. aggs=AGGREGATE,AGGREGATE,..");
+  EXPECT_EQ(
+      Error("aggregate"),
+      "missing field: keys or aggs; accepted: one of them at least: keys=TYPE,TYPE,.. aggs=AGGREGATE,AGGREGATE,..");
   EXPECT_EQ(Error("aggregate keys= aggs="), Error("aggregate"));
   EXPECT_EQ(Error("aggregate keys=i8 build=i8"), "unknown field: build; accepted: keys, aggs");
   EXPECT_EQ(Error("aggregate keys=i8 agg=sum(i8)"), "unknown field: agg; did you mean aggs? accepted: keys, aggs");
@@ -187,17 +203,21 @@ TEST(AggregateErrors, Fields) {
 }
 
 TEST(AggregateErrors, Counts) {
-  EXPECT_EQ(Error("aggregate keys=" + Repeated("i64:nullable", 16) + " aggs=" + Repeated("count_star", 256)), "no error");
+  EXPECT_EQ(Error("aggregate keys=" + Repeated("i64:nullable", 16) + " aggs=" + Repeated("count_star", 256)),
+            "no error");
   EXPECT_EQ(Error("aggregate keys=" + Repeated("i64", 17)), "number of keys out of range: 17; accepted: 0 to 16");
   EXPECT_EQ(AggError(Repeated("sum(i8)", 257)), "number of aggregates out of range: 257; accepted: 0 to 256");
 }
 
 TEST(AggregateErrors, Keys) {
-  EXPECT_EQ(Error("aggregate keys=i64:nullable:nullequal"), "flag without meaning in an aggregate's key: nullequal; accepted: nullable");
+  EXPECT_EQ(Error("aggregate keys=i64:nullable:nullequal"),
+            "flag without meaning in an aggregate's key: nullequal; accepted: nullable");
   EXPECT_EQ(Error("aggregate keys=i64:asc"), "flag without meaning in an aggregate's key: asc; accepted: nullable");
-  EXPECT_EQ(Error("aggregate keys=i64:filter"), "flag without meaning in an aggregate's key: filter; accepted: nullable");
+  EXPECT_EQ(Error("aggregate keys=i64:filter"),
+            "flag without meaning in an aggregate's key: filter; accepted: nullable");
   EXPECT_EQ(Error("aggregate keys=i64:nulable"), "unknown flag: nulable; did you mean nullable? accepted: nullable");
-  EXPECT_EQ(Error("aggregate keys=rowid"), "rowid is no key: rowid; accepted: " + std::string(kAllButRowId) + ", dictionary");
+  EXPECT_EQ(Error("aggregate keys=rowid"),
+            "rowid is no key: rowid; accepted: " + std::string(kAllButRowId) + ", dictionary");
 }
 
 TEST(AggregateErrors, Functions) {
@@ -224,25 +244,31 @@ TEST(AggregateErrors, NumbersOfArguments) {
   EXPECT_EQ(AggError("sum()"), "wrong number of arguments: sum(); accepted: sum(TYPE)");
   EXPECT_EQ(AggError("sum(i64,i64)"), "wrong number of arguments: sum(i64,i64); accepted: sum(TYPE)");
   EXPECT_EQ(AggError("corr(f64)"), "wrong number of arguments: corr(f64); accepted: corr(TYPE,TYPE)");
-  EXPECT_EQ(AggError("quantile(f64)"), "wrong number of arguments: quantile(f64); accepted: quantile(TYPE,Q) with Q from 0 to 1");
-  EXPECT_EQ(AggError("quantile()"), "wrong number of arguments: quantile(); accepted: quantile(TYPE,Q) with Q from 0 to 1");
-  EXPECT_EQ(AggError("string_agg(utf8)"), "wrong number of arguments: string_agg(utf8); accepted: string_agg(TYPE,x'HEX')");
-  EXPECT_EQ(AggError("host.f(" + Repeated("i8", 9) + ")"),
-            "wrong number of arguments: host.f(" + Repeated("i8", 9) + "); accepted: host.NAME(TYPE,..) with 0 to 8 types");
+  EXPECT_EQ(AggError("quantile(f64)"),
+            "wrong number of arguments: quantile(f64); accepted: quantile(TYPE,Q) with Q from 0 to 1");
+  EXPECT_EQ(AggError("quantile()"),
+            "wrong number of arguments: quantile(); accepted: quantile(TYPE,Q) with Q from 0 to 1");
+  EXPECT_EQ(AggError("string_agg(utf8)"),
+            "wrong number of arguments: string_agg(utf8); accepted: string_agg(TYPE,x'HEX')");
+  EXPECT_EQ(AggError("host.f(" + Repeated("i8", 9) + ")"), "wrong number of arguments: host.f(" + Repeated("i8", 9) +
+                                                               "); accepted: host.NAME(TYPE,..) with 0 to 8 types");
 }
 
 TEST(AggregateErrors, TypesOfArguments) {
   const std::string refused = "aggregate of a type that it does not take: ";
   EXPECT_EQ(AggError("sum(utf8)"), refused + "sum(utf8); accepted: " + kNumbers);
-  EXPECT_EQ(AggError("avg(dictionary(i8,duration):nullable)"), refused + "avg(dictionary(i8,duration)); accepted: " + kNumbers);
+  EXPECT_EQ(AggError("avg(dictionary(i8,duration):nullable)"),
+            refused + "avg(dictionary(i8,duration)); accepted: " + kNumbers);
   EXPECT_EQ(AggError("corr(f64,decimal128)"), refused + "corr(decimal128); accepted: " + kPlainNumbers);
   EXPECT_EQ(AggError("bit_or(f64)"), refused + "bit_or(f64); accepted: " + kIntegers);
   EXPECT_EQ(AggError("bool_and(i8)"), refused + "bool_and(i8); accepted: bool");
   EXPECT_EQ(AggError("string_agg(fixed_binary(3),x'')"), refused + "string_agg(fixed_binary(3)); accepted: " + kTexts);
   EXPECT_EQ(AggError("count(rowid)"), refused + "count(rowid); accepted: " + kAllButRowId);
   EXPECT_EQ(AggError("host.f(rowid:nullable)"), refused + "host.f(rowid); accepted: " + kAllButRowId);
-  EXPECT_EQ(AggError("sum(i65)"), "unknown column type: i65; did you mean i64? accepted: " + std::string(kAllButRowId) + ", dictionary");
-  EXPECT_EQ(AggError("corr(f64,)"), "missing column type: \"\"; accepted: " + std::string(kAllButRowId) + ", dictionary");
+  EXPECT_EQ(AggError("sum(i65)"),
+            "unknown column type: i65; did you mean i64? accepted: " + std::string(kAllButRowId) + ", dictionary");
+  EXPECT_EQ(AggError("corr(f64,)"),
+            "missing column type: \"\"; accepted: " + std::string(kAllButRowId) + ", dictionary");
 }
 
 TEST(AggregateErrors, CollationsWhereNothingIsCompared) {
@@ -256,7 +282,8 @@ TEST(AggregateErrors, CollationsWhereNothingIsCompared) {
 TEST(AggregateErrors, Flags) {
   EXPECT_EQ(AggError("sum(i64):nullable"), "flag without meaning in an aggregate: nullable; accepted: filter");
   EXPECT_EQ(AggError("sum(i64:filter)"), "flag without meaning in an aggregate's argument: filter; accepted: nullable");
-  EXPECT_EQ(AggError("sum(i64:nullequal)"), "flag without meaning in an aggregate's argument: nullequal; accepted: nullable");
+  EXPECT_EQ(AggError("sum(i64:nullequal)"),
+            "flag without meaning in an aggregate's argument: nullequal; accepted: nullable");
   EXPECT_EQ(AggError("sum(i64):filtre"), "unknown flag: filtre; did you mean filter? accepted: filter");
   EXPECT_EQ(AggError("sum(i64):filter:filter"), "flag given twice: filter; accepted: each flag once");
   EXPECT_EQ(AggError("sum(i64):"), "empty flag: sum(i64):; accepted: filter");
@@ -274,13 +301,15 @@ TEST(AggregateErrors, Constants) {
               "bytes that are no hexadecimal text: " + shown + "; accepted: x'HEX' with two digits a byte, as x'2c20'");
   }
   EXPECT_EQ(AggError("string_agg(utf8,x'" + std::string(2048, '0') + "')"), "no error");
-  EXPECT_EQ(AggError("string_agg(utf8,x'" + std::string(2050, '0') + "')"), "separator too long: 1025 bytes; accepted: up to 1024");
+  EXPECT_EQ(AggError("string_agg(utf8,x'" + std::string(2050, '0') + "')"),
+            "separator too long: 1025 bytes; accepted: up to 1024");
 }
 
 // ---- specs that were filled by a caller ----
 
 TEST(AggregateValidation, WhatBelongsToJoins) {
-  const KernelSpec aggregate = Parsed("aggregate keys=i8"), join = Parsed("join.inner keys=i8 build=i8 probe=i8 residual=i8:lt");
+  const KernelSpec aggregate = Parsed("aggregate keys=i8"),
+                   join = Parsed("join.inner keys=i8 build=i8 probe=i8 residual=i8:lt");
   KernelSpec spec = aggregate;
   spec.join_kind = JoinKind::kLeft;
   EXPECT_EQ(Text(ValidateSpec(spec)), "join kind of an aggregate: left; accepted: inner");
@@ -307,10 +336,13 @@ TEST(AggregateValidation, Keys) {
   const std::string differ = "nullable and null_equal differ in an aggregate's key: keys[0] is ";
   EXPECT_EQ(error({.type = {.nullable = true}}), differ + "nullable alone; accepted: both or neither");
   EXPECT_EQ(error({.type = {}, .null_equal = true}), differ + "null_equal alone; accepted: both or neither");
-  EXPECT_EQ(error({.type = {}, .descending = true}), "flag without meaning in an aggregate's key: desc; accepted: nullable");
-  EXPECT_EQ(error({.type = {}, .nulls_first = true}), "flag without meaning in an aggregate's key: nulls_first; accepted: nullable");
+  EXPECT_EQ(error({.type = {}, .descending = true}),
+            "flag without meaning in an aggregate's key: desc; accepted: nullable");
+  EXPECT_EQ(error({.type = {}, .nulls_first = true}),
+            "flag without meaning in an aggregate's key: nulls_first; accepted: nullable");
   EXPECT_EQ(error({.type = {}, .out = true}), "flag without meaning in an aggregate's key: out; accepted: nullable");
-  EXPECT_EQ(error({.type = {.id = TypeId::kRowId}}), "rowid is no key: keys[0]; accepted: " + std::string(kAllButRowId) + ", dictionary");
+  EXPECT_EQ(error({.type = {.id = TypeId::kRowId}}),
+            "rowid is no key: keys[0]; accepted: " + std::string(kAllButRowId) + ", dictionary");
   EXPECT_EQ(error({.type = {.width_bytes = 3}}), "width out of range in keys[0]: 3; accepted: 0");
   spec.keys.clear();
   EXPECT_EQ(Text(ValidateSpec(spec)), Error("aggregate"));
@@ -323,7 +355,8 @@ TEST(AggregateValidation, Aggregates) {
     return Text(ValidateSpec(spec));
   };
   using enum AggregateFunction;
-  EXPECT_EQ(error(Of(static_cast<AggregateFunction>(77))), "aggregate function number out of range in aggs[1]: 77; accepted: 0 to 28");
+  EXPECT_EQ(error(Of(static_cast<AggregateFunction>(77))),
+            "aggregate function number out of range in aggs[1]: 77; accepted: 0 to 28");
   EXPECT_EQ(error(Of(kSum)), "wrong number of arguments in aggs[1]: 0; accepted: sum(TYPE)");
   EXPECT_EQ(error(Of(kCountStar, {{}})), "wrong number of arguments in aggs[1]: 1; accepted: count_star");
   EXPECT_EQ(error(Of(kHost, std::vector<ColumnType>(9), 0.5, "", "f")),
@@ -348,7 +381,8 @@ TEST(AggregateValidation, Constants) {
   EXPECT_EQ(error(Of(kMedian, {{}}, 0.25)), "quantile without meaning in aggs[1]: 0.25; accepted: 0.5");
   EXPECT_EQ(error(Of(kSum, {{}}, 0.5, ", ")), "separator without meaning in aggs[1]: x'2c20'; accepted: none");
   EXPECT_EQ(error(Of(kSum, {{}}, 0.5, "", "f")), "host's name without meaning in aggs[1]: f; accepted: none");
-  EXPECT_EQ(error(Of(kHost, {}, 0.5, "", "a.b")), "bad name of a host's aggregate: a.b; accepted: letters, digits and '_'");
+  EXPECT_EQ(error(Of(kHost, {}, 0.5, "", "a.b")),
+            "bad name of a host's aggregate: a.b; accepted: letters, digits and '_'");
   EXPECT_EQ(error(Of(kStringAgg, {{.id = TypeId::kUtf8}}, 0.5, std::string(1025, ','))),
             "separator too long: 1025 bytes; accepted: up to 1024");
   EXPECT_EQ(error(Of(kQuantile, {{}}, -0.0)), "no error");
@@ -362,7 +396,8 @@ AggregateSpec RandomAggregate(Random* random) {
   AggregateSpec aggregate = Of(row.id);
   for (size_t i = 0; i < row.num_arguments; ++i) aggregate.arguments.push_back(RandomKeyType(random));
   aggregate.filtered = random->Below(2) == 0;
-  if (row.id == AggregateFunction::kQuantile) aggregate.quantile = random->Below(2) == 0 ? random->Fraction() : 1e-300 * random->Fraction();
+  if (row.id == AggregateFunction::kQuantile)
+    aggregate.quantile = random->Below(2) == 0 ? random->Fraction() : 1e-300 * random->Fraction();
   if (row.id == AggregateFunction::kStringAgg) {
     for (uint64_t n = random->Below(5); n > 0; --n) aggregate.separator += static_cast<char>(random->Below(256));
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions at random: text is the inverse of print for every kind of predicate, type and constant, and damaged texts are answered.
+// Conditions at random: text is the inverse of print for every kind of predicate, type and constant, and damaged texts
+// are answered.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -30,8 +31,10 @@ std::string RandomBytes(Random* random, size_t size) {
 // Of all magnitudes and bit patterns.
 double RandomReal(Random* random, bool is_float) {
   const uint64_t bits = random->Bits();
-  if (random->Coin()) return static_cast<double>(static_cast<int64_t>(bits >> random->Below(64))) / (is_float ? 1u << 30 : 8);
-  return is_float ? static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits))) : std::bit_cast<double>(bits);
+  if (random->Coin())
+    return static_cast<double>(static_cast<int64_t>(bits >> random->Below(64))) / (is_float ? 1u << 30 : 8);
+  return is_float ? static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits)))
+                  : std::bit_cast<double>(bits);
 }
 
 __int128 RandomInteger(Random* random, TypeId id) {
@@ -59,7 +62,8 @@ Literal RandomLiteral(Random* random, const ColumnType& type) {
 }
 
 Predicate RandomLeaf(Random* random) {
-  constexpr auto kFirst = static_cast<uint64_t>(PredicateKind::kCompare), kLast = static_cast<uint64_t>(PredicateKind::kIsNull);
+  constexpr auto kFirst = static_cast<uint64_t>(PredicateKind::kCompare),
+                 kLast = static_cast<uint64_t>(PredicateKind::kIsNull);
   Predicate leaf;
   leaf.kind = static_cast<PredicateKind>(kFirst + random->Below(kLast - kFirst + 1));
   leaf.column = RandomKeyType(random, kMaxWidthBytes);

@@ -40,7 +40,8 @@ std::string Repeated(const std::string& item, size_t n) {
 }
 
 constexpr char kLeafForms[] =
-    "TYPE OP LITERAL, TYPE OP TYPE, TYPE [not] in (LITERAL,..), TYPE [not] between LITERAL and LITERAL, TYPE [not] like 'PATTERN' "
+    "TYPE OP LITERAL, TYPE OP TYPE, TYPE [not] in (LITERAL,..), TYPE [not] between LITERAL and LITERAL, TYPE [not] "
+    "like 'PATTERN' "
     "[escape 'C'], TYPE is [not] null, bool, not CONDITION, (CONDITION)";
 constexpr char kOperators[] = "=, <>, <, <=, >, >=, in, between, like, is, not";
 constexpr char kStrings[] = "'TEXT' with '' for a quote, or bytes as x'00ff'";
@@ -49,17 +50,23 @@ constexpr char kStrings[] = "'TEXT' with '' for a quote, or bytes as x'00ff'";
 
 TEST(FilterSpec, ExampleIsCanonical) {
   const std::string text =
-      "i64:nullable >= 5 and utf8(utf8mb4_bin) = 'zz''z' or utf8(utf8mb4_general_ci) not like '%a!%%' escape '!' and date32 <> "
+      "i64:nullable >= 5 and utf8(utf8mb4_bin) = 'zz''z' or utf8(utf8mb4_general_ci) not like '%a!%%' escape '!' and "
+      "date32 <> "
       "date32:nullable";
   const Predicate where = Parsed(text);
   ASSERT_EQ(where.kind, PredicateKind::kOr);
   ASSERT_EQ(where.children.size(), 2u);
   ASSERT_EQ(where.children[0].kind, PredicateKind::kAnd);
-  const ColumnType number{.id = TypeId::kI64, .nullable = true}, word{.id = TypeId::kUtf8, .collation = kCollationUtf8mb4Bin};
-  EXPECT_EQ(where.children[0].children[0],
-            (Predicate{.kind = PredicateKind::kCompare, .column = number, .op = Comparison::kGreaterEqual, .values = {{.number = 5}}}));
-  EXPECT_EQ(where.children[0].children[1],
-            (Predicate{.kind = PredicateKind::kCompare, .column = word, .op = Comparison::kEqual, .values = {{.bytes = "zz'z"}}}));
+  const ColumnType number{.id = TypeId::kI64, .nullable = true},
+      word{.id = TypeId::kUtf8, .collation = kCollationUtf8mb4Bin};
+  EXPECT_EQ(where.children[0].children[0], (Predicate{.kind = PredicateKind::kCompare,
+                                                      .column = number,
+                                                      .op = Comparison::kGreaterEqual,
+                                                      .values = {{.number = 5}}}));
+  EXPECT_EQ(
+      where.children[0].children[1],
+      (Predicate{
+          .kind = PredicateKind::kCompare, .column = word, .op = Comparison::kEqual, .values = {{.bytes = "zz'z"}}}));
   const Predicate& like = where.children[1].children[0];
   EXPECT_EQ(like.kind, PredicateKind::kLike);
   EXPECT_TRUE(like.negated);
@@ -68,7 +75,8 @@ TEST(FilterSpec, ExampleIsCanonical) {
   const Predicate& columns = where.children[1].children[1];
   EXPECT_EQ(columns.kind, PredicateKind::kCompareColumns);
   EXPECT_EQ(columns.other, (ColumnType{.id = TypeId::kDate32, .nullable = true}));
-  EXPECT_EQ(ColumnsOf(where), (std::vector<ColumnType>{number, word, like.column, {.id = TypeId::kDate32}, columns.other}));
+  EXPECT_EQ(ColumnsOf(where),
+            (std::vector<ColumnType>{number, word, like.column, {.id = TypeId::kDate32}, columns.other}));
   ExpectCanonical(text);
 }
 
@@ -101,7 +109,8 @@ TEST(FilterSpec, EveryLeaf) {
     const std::string operation = std::string("decimal128") + negation;
     ExpectCanonical(operation + " in (1)");
     ExpectCanonical(operation + " between 5 and -5");
-    ExpectCanonical("dictionary(i32,utf8(tidb.utf8mb4_general_ci)):nullable" + std::string(negation) + " like '_%' escape ''");
+    ExpectCanonical("dictionary(i32,utf8(tidb.utf8mb4_general_ci)):nullable" + std::string(negation) +
+                    " like '_%' escape ''");
     ExpectCanonical("f64 is" + std::string(negation) + " null");
   }
   ExpectCanonical("utf8 like 'a' escape 'ß'");
@@ -137,7 +146,8 @@ TEST(FilterSpecConstants, IntegersToTheirEnds) {
   ends("u16", "0", "65535");
   ends("u32", "0", "4294967295");
   for (const char* type : {"i32", "date32", "time32"}) ends(type, "-2147483648", "2147483647");
-  for (const char* type : {"i64", "date64", "time64", "timestamp", "duration"}) ends(type, "-9223372036854775808", "9223372036854775807");
+  for (const char* type : {"i64", "date64", "time64", "timestamp", "duration"})
+    ends(type, "-9223372036854775808", "9223372036854775807");
   ends("u64", "0", "18446744073709551615");
   ends("decimal128", "-170141183460469231731687303715884105728", "170141183460469231731687303715884105727");
 }
@@ -180,15 +190,18 @@ TEST(FilterSpecErrors, Conditions) {
 }
 
 TEST(FilterSpecErrors, Columns) {
-  EXPECT_EQ(Error("i65 = 5"), "unknown column type: i65; did you mean i64? accepted: " + std::string(kAllButRowId) + ", dictionary");
+  EXPECT_EQ(Error("i65 = 5"),
+            "unknown column type: i65; did you mean i64? accepted: " + std::string(kAllButRowId) + ", dictionary");
   EXPECT_EQ(Error("rowid = 5"), "rowid in a condition: rowid; accepted: " + std::string(kAllButRowId) + ", dictionary");
   EXPECT_EQ(Error("i64:desc = 5"), "flag without meaning in a condition's column: desc; accepted: nullable");
   EXPECT_EQ(Error("i64:nulable = 5"), "unknown flag: nulable; did you mean nullable? accepted: nullable");
   EXPECT_EQ(Error("i64: = 5"), "empty flag: i64:; accepted: nullable");
   EXPECT_EQ(Error("utf8(ascii_bin = 'a'"), "parenthesis not closed: utf8(ascii_bin = 'a'; accepted: TYPE(PARAMETER)");
-  EXPECT_EQ(Error("i64 = i32"), "types that differ in a comparison of columns: i64 and i32; accepted: one type, nullable or not");
-  EXPECT_EQ(Error("utf8(ascii_bin) < utf8"),
-            "types that differ in a comparison of columns: utf8(ascii_bin) and utf8; accepted: one type, nullable or not");
+  EXPECT_EQ(Error("i64 = i32"),
+            "types that differ in a comparison of columns: i64 and i32; accepted: one type, nullable or not");
+  EXPECT_EQ(
+      Error("utf8(ascii_bin) < utf8"),
+      "types that differ in a comparison of columns: utf8(ascii_bin) and utf8; accepted: one type, nullable or not");
 }
 
 TEST(FilterSpecErrors, Operators) {
@@ -203,12 +216,14 @@ TEST(FilterSpecErrors, Operators) {
   EXPECT_EQ(Error("i64 is 5"), "null expected behind is: 5; accepted: null, not null");
   EXPECT_EQ(Error("i64 is not 5"), "null expected behind is not: 5; accepted: null");
   EXPECT_EQ(Error("i64 like 'a'"),
-            "like on a column without strings: i64; accepted: binary, utf8, large_binary, large_utf8, binary_view, utf8_view");
+            "like on a column without strings: i64; accepted: binary, utf8, large_binary, large_utf8, binary_view, "
+            "utf8_view");
   for (const char* escape : {"'ab'", "x'ff'", "x'00'"}) {
     EXPECT_EQ(Error("utf8 like 'a' escape " + std::string(escape)),
               "escape of like: " + std::string(escape) + "; accepted: one character, or '' for none");
   }
-  EXPECT_EQ(Error("utf8 like 'a' escape"), "escape of like: end of the condition; accepted: one character, or '' for none");
+  EXPECT_EQ(Error("utf8 like 'a' escape"),
+            "escape of like: end of the condition; accepted: one character, or '' for none");
 }
 
 TEST(FilterSpecErrors, Constants) {
@@ -217,13 +232,16 @@ TEST(FilterSpecErrors, Constants) {
   EXPECT_EQ(Error("u8 = -1"), "constant of u8: -1; accepted: an integer from 0 to 255");
   EXPECT_EQ(Error("i8 = 1.5"), "constant of i8: 1.5; accepted: an integer from -128 to 127");
   EXPECT_EQ(Error("i8 = 'a'"), "constant of i8: 'a'; accepted: an integer from -128 to 127");
-  EXPECT_EQ(Error("i8 ="), "constant of i8: end of the condition; accepted: an integer from -128 to 127, or a column's type");
-  EXPECT_EQ(Error("u64 = 340282366920938463463374607431768211456"),
-            "constant of u64: 340282366920938463463374607431768211456; accepted: an integer from 0 to 18446744073709551615");
+  EXPECT_EQ(Error("i8 ="),
+            "constant of i8: end of the condition; accepted: an integer from -128 to 127, or a column's type");
+  EXPECT_EQ(
+      Error("u64 = 340282366920938463463374607431768211456"),
+      "constant of u64: 340282366920938463463374607431768211456; accepted: an integer from 0 to 18446744073709551615");
   EXPECT_EQ(Error("bool = 1"), "constant of bool: 1; accepted: true, false");
   for (const char* number : {"1e999", "1x", "-nan", "+1", "0x10", "1e", "-", "."}) {
     EXPECT_EQ(Error("f64 = " + std::string(number)),
-              "constant of f64: " + std::string(number) + "; accepted: a number up to 1.7976931348623157e+308, inf, -inf, nan");
+              "constant of f64: " + std::string(number) +
+                  "; accepted: a number up to 1.7976931348623157e+308, inf, -inf, nan");
   }
   EXPECT_EQ(Error("f32 = 1e39"), "constant of f32: 1e39; accepted: a number up to 3.4028235e+38, inf, -inf, nan");
   EXPECT_EQ(Error("utf8 = 5"), "constant of utf8: 5; accepted: " + strings);
@@ -249,10 +267,13 @@ TEST(FilterSpecErrors, TooMuch) {
   EXPECT_EQ(Error(Repeated("(bool or bool and ", 40) + "bool" + Repeated(")", 40)),
             "condition nested too deep: 65; accepted: up to 64 levels");
   ExpectCanonical("bool" + Repeated(" and bool", 1023));
-  EXPECT_EQ(Error("bool" + Repeated(" and bool", 1024)), "condition of too many comparisons: bool; accepted: up to 1024");
+  EXPECT_EQ(Error("bool" + Repeated(" and bool", 1024)),
+            "condition of too many comparisons: bool; accepted: up to 1024");
   ExpectCanonical("i64 in (1" + Repeated(", 1", 65535) + ")");
-  EXPECT_EQ(Error("i64 in (1" + Repeated(", 1", 65536) + ")"), "list of too many constants: 65537; accepted: 1 to 65536");
-  EXPECT_EQ(Error("utf8 = '" + Repeated("a", 4 << 20) + "'"), "kernel spec too long: 4194320 bytes; accepted: up to 4194304");
+  EXPECT_EQ(Error("i64 in (1" + Repeated(", 1", 65536) + ")"),
+            "list of too many constants: 65537; accepted: 1 to 65536");
+  EXPECT_EQ(Error("utf8 = '" + Repeated("a", 4 << 20) + "'"),
+            "kernel spec too long: 4194320 bytes; accepted: up to 4194304");
 }
 
 // ---- structs that a caller filled ----
@@ -292,9 +313,11 @@ TEST(FilterSpecValidation, FieldsOfEachKind) {
 }
 
 TEST(FilterSpecValidation, NumbersThatAreNoEnumerators) {
-  EXPECT_EQ(ValidationError({.kind = static_cast<PredicateKind>(9)}), "predicate kind out of range: 9; accepted: 0 to 8");
+  EXPECT_EQ(ValidationError({.kind = static_cast<PredicateKind>(9)}),
+            "predicate kind out of range: 9; accepted: 0 to 8");
   EXPECT_EQ(ValidationError({.kind = PredicateKind::kIsNull, .column = {.id = static_cast<TypeId>(77)}}),
-            "column type number out of range in column 0 of the condition: 77; accepted: 0 to " + std::to_string(AllTypes().size() - 1));
+            "column type number out of range in column 0 of the condition: 77; accepted: 0 to " +
+                std::to_string(AllTypes().size() - 1));
   EXPECT_EQ(ValidationError({.kind = PredicateKind::kIsNull, .column = {.id = TypeId::kRowId}}),
             "rowid in a condition: column 0 of the condition; accepted: " + std::string(kAllButRowId) + ", dictionary");
   EXPECT_EQ(ValidationError({.kind = PredicateKind::kCompare, .op = static_cast<Comparison>(6), .values = {{}}}),
@@ -303,7 +326,8 @@ TEST(FilterSpecValidation, NumbersThatAreNoEnumerators) {
   columns.children[1].other.width_bytes = 3;
   EXPECT_EQ(ValidationError(columns), "width out of range in column 2 of the condition: 3; accepted: 0");
   columns.children[1].other = {.id = TypeId::kI8};
-  EXPECT_EQ(ValidationError(columns), "types that differ in a comparison of columns: i64 and i8; accepted: one type, nullable or not");
+  EXPECT_EQ(ValidationError(columns),
+            "types that differ in a comparison of columns: i64 and i8; accepted: one type, nullable or not");
 }
 
 TEST(FilterSpecValidation, Constants) {
@@ -314,11 +338,14 @@ TEST(FilterSpecValidation, Constants) {
   };
   EXPECT_EQ(error("i8 = 0", {.number = 128}), "constant of i8: 128; accepted: an integer from -128 to 127");
   EXPECT_EQ(error("bool", {.number = 2}), "constant of bool: 2; accepted: true, false");
-  EXPECT_EQ(error("i8 = 0", {.real = 1}), "constant with more than one value: i8; accepted: an integer from -128 to 127");
+  EXPECT_EQ(error("i8 = 0", {.real = 1}),
+            "constant with more than one value: i8; accepted: an integer from -128 to 127");
   EXPECT_EQ(error("utf8 = 'a'", {.number = 1, .bytes = "a"}),
             "constant with more than one value: utf8; accepted: " + std::string(kStrings));
-  EXPECT_EQ(error("f32 = 0", {.real = 0.1}), "constant of f32: 0.1; accepted: a number up to 3.4028235e+38, inf, -inf, nan");
-  EXPECT_EQ(error("f32 = 0", {.real = 1e300}), "constant of f32: 1e+300; accepted: a number up to 3.4028235e+38, inf, -inf, nan");
+  EXPECT_EQ(error("f32 = 0", {.real = 0.1}),
+            "constant of f32: 0.1; accepted: a number up to 3.4028235e+38, inf, -inf, nan");
+  EXPECT_EQ(error("f32 = 0", {.real = 1e300}),
+            "constant of f32: 1e+300; accepted: a number up to 3.4028235e+38, inf, -inf, nan");
   EXPECT_EQ(error("f32 = 0", {.real = std::numeric_limits<double>::infinity()}), "no error");
   EXPECT_EQ(error("fixed_binary(2) = 'ab'", {.bytes = "abc"}),
             "constant of fixed_binary(2): 'abc'; accepted: 2 bytes, as x'00ff' or 'TEXT' with '' for a quote");
@@ -328,7 +355,8 @@ TEST(FilterSpecValidation, Constants) {
   like.escape = U'!';
   like.column.id = TypeId::kDate32;
   EXPECT_EQ(ValidationError(like),
-            "like on a column without strings: date32; accepted: binary, utf8, large_binary, large_utf8, binary_view, utf8_view");
+            "like on a column without strings: date32; accepted: binary, utf8, large_binary, large_utf8, binary_view, "
+            "utf8_view");
 }
 
 TEST(FilterSpecValidation, WhatOnlyOneOperatorHas) {
@@ -338,16 +366,22 @@ TEST(FilterSpecValidation, WhatOnlyOneOperatorHas) {
     return Text(ValidateSpec(spec));
   };
   const auto where = [](KernelSpec* spec) { spec->where = Parsed("bool"); };
-  EXPECT_EQ(error("join.inner keys=i64", where), "filter's condition in a join: where; accepted: keys, build, probe, residual");
+  EXPECT_EQ(error("join.inner keys=i64", where),
+            "filter's condition in a join: where; accepted: keys, build, probe, residual");
   EXPECT_EQ(error("aggregate keys=i64", where), "filter's condition in an aggregate: where; accepted: keys, aggs");
   EXPECT_EQ(error("sort keys=i64", where),
             "filter's condition in a sort: where; accepted: keys, payload, limit, stable, partition, window");
   const char* const filter = "filter bool";
-  EXPECT_EQ(error(filter, [](KernelSpec* spec) { spec->keys.resize(1); }), "number of keys of a filter out of range: 1; accepted: 0 to 0");
-  EXPECT_EQ(error(filter, [](KernelSpec* spec) { spec->aggregates.resize(2); }), "aggregates of a filter: 2; accepted: none");
-  EXPECT_EQ(error(filter, [](KernelSpec* spec) { spec->build.resize(2); }), "join's columns in a filter: build; accepted: a condition");
-  EXPECT_EQ(error(filter, [](KernelSpec* spec) { spec->limit = 2; }), "sort's field in a filter: limit; accepted: a condition");
-  EXPECT_EQ(error(filter, [](KernelSpec* spec) { spec->join_kind = JoinKind::kLeft; }), "join kind of a filter: left; accepted: inner");
+  EXPECT_EQ(error(filter, [](KernelSpec* spec) { spec->keys.resize(1); }),
+            "number of keys of a filter out of range: 1; accepted: 0 to 0");
+  EXPECT_EQ(error(filter, [](KernelSpec* spec) { spec->aggregates.resize(2); }),
+            "aggregates of a filter: 2; accepted: none");
+  EXPECT_EQ(error(filter, [](KernelSpec* spec) { spec->build.resize(2); }),
+            "join's columns in a filter: build; accepted: a condition");
+  EXPECT_EQ(error(filter, [](KernelSpec* spec) { spec->limit = 2; }),
+            "sort's field in a filter: limit; accepted: a condition");
+  EXPECT_EQ(error(filter, [](KernelSpec* spec) { spec->join_kind = JoinKind::kLeft; }),
+            "join kind of a filter: left; accepted: inner");
 }
 
 }  // namespace

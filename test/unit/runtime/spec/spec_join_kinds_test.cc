@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kinds of join and residual predicates add to specs: their texts, the columns that come out, and every message in full.
+// What the kinds of join and residual predicates add to specs: their texts, the columns that come out, and every
+// message in full.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -21,7 +22,8 @@ using spec_texts::Types;
 std::string OutputOf(std::string_view text) { return Types(JoinOutputTypes(Parsed(text))); }
 
 constexpr char kResidualTypes[] =
-    "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal128, date32, date64, time32, time64, timestamp, duration";
+    "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal128, date32, date64, time32, time64, timestamp, "
+    "duration";
 
 // ---- kinds ----
 
@@ -39,7 +41,8 @@ TEST(JoinKinds, TheTableAnswersForItself) {
 
 TEST(JoinKinds, EveryKindParsesAndPrints) {
   for (const JoinKindRow& row : AllJoinKinds()) {
-    const std::string text = "join." + std::string(row.text) + " keys=i64:nullable" + (row.has_build_columns() ? " build=f64" : "") +
+    const std::string text = "join." + std::string(row.text) + " keys=i64:nullable" +
+                             (row.has_build_columns() ? " build=f64" : "") +
                              (row.has_probe_columns() ? " probe=i8" : "");
     EXPECT_EQ(Parsed(text).join_kind, row.id);
     EXPECT_EQ(PrintSpec(Parsed(text)), text);
@@ -55,7 +58,8 @@ TEST(JoinKinds, NearestOperatorIsNamed) {
 }
 
 TEST(JoinKinds, OutputColumns) {
-  EXPECT_EQ(OutputOf("join.inner keys=i64:nullable build=f64,utf8:nullable probe=i32,rowid"), "i32 rowid f64 utf8:nullable");
+  EXPECT_EQ(OutputOf("join.inner keys=i64:nullable build=f64,utf8:nullable probe=i32,rowid"),
+            "i32 rowid f64 utf8:nullable");
   EXPECT_EQ(OutputOf("join.left keys=i64 build=f64,rowid probe=i32,rowid"), "i32 rowid f64:nullable rowid:nullable");
   EXPECT_EQ(OutputOf("join.single keys=i64 build=f64 probe=i32"), "i32 f64:nullable");
   EXPECT_EQ(OutputOf("join.right keys=i64 build=f64,rowid probe=i32,rowid"), "i32:nullable rowid:nullable f64 rowid");
@@ -79,12 +83,13 @@ TEST(JoinKinds, TheMarkIsNullableWhereAnAnswerMayBeUnknown) {
 TEST(JoinKinds, PayloadOfTheSideThatStaysInside) {
   for (const char* kind : {"semi", "anti", "anti_null_aware", "mark"}) {
     EXPECT_EQ(Error("join." + std::string(kind) + " keys=i64 build=f64,rowid probe=i8"),
-              "payload of a side that does not come out of join." + std::string(kind) + ": build=f64,rowid; accepted: probe=TYPE,TYPE,..");
+              "payload of a side that does not come out of join." + std::string(kind) +
+                  ": build=f64,rowid; accepted: probe=TYPE,TYPE,..");
   }
   for (const char* kind : {"right_semi", "right_anti"}) {
-    EXPECT_EQ(
-        Error("join." + std::string(kind) + " keys=i64 build=f64 probe=i8:nullable"),
-        "payload of a side that does not come out of join." + std::string(kind) + ": probe=i8:nullable; accepted: build=TYPE,TYPE,..");
+    EXPECT_EQ(Error("join." + std::string(kind) + " keys=i64 build=f64 probe=i8:nullable"),
+              "payload of a side that does not come out of join." + std::string(kind) +
+                  ": probe=i8:nullable; accepted: build=TYPE,TYPE,..");
   }
   EXPECT_EQ(Error("join.semi keys=i64 build="), "no error");
 }
@@ -92,8 +97,10 @@ TEST(JoinKinds, PayloadOfTheSideThatStaysInside) {
 TEST(JoinKinds, UnknownAnswersHangOnOneKey) {
   const std::string otherwise = ", or keys without nullable or with nullequal";
   EXPECT_EQ(Error("join.anti_null_aware keys=i64,i64"), "number of keys of join.anti_null_aware: 2; accepted: 1");
-  EXPECT_EQ(Error("join.anti_null_aware keys=i64 residual=i64:lt"), "residual of join.anti_null_aware: residual=i64:lt; accepted: none");
-  EXPECT_EQ(Error("join.mark keys=i64,i8:nullable"), "number of keys of join.mark with a key that may be null: 2; accepted: 1" + otherwise);
+  EXPECT_EQ(Error("join.anti_null_aware keys=i64 residual=i64:lt"),
+            "residual of join.anti_null_aware: residual=i64:lt; accepted: none");
+  EXPECT_EQ(Error("join.mark keys=i64,i8:nullable"),
+            "number of keys of join.mark with a key that may be null: 2; accepted: 1" + otherwise);
   EXPECT_EQ(Error("join.mark keys=i64:nullable residual=i8:nullable:eq"),
             "residual of join.mark with a key that may be null: residual=i8:nullable:eq; accepted: none" + otherwise);
   EXPECT_EQ(Error("join.mark keys=i64,i8:nullable:nullequal residual=i8:eq"), "no error");
@@ -116,17 +123,20 @@ TEST(Residual, EveryTypeAndComparison) {
 }
 
 TEST(Residual, FlagsInAnyOrder) {
-  EXPECT_EQ(PrintSpec(Parsed("join.inner residual=time:ne:nullable keys=i64")), "join.inner keys=i64 residual=time64:nullable:ne");
+  EXPECT_EQ(PrintSpec(Parsed("join.inner residual=time:ne:nullable keys=i64")),
+            "join.inner keys=i64 residual=time64:nullable:ne");
   EXPECT_EQ(PrintSpec(Parsed("join.inner residual= keys=i64")), "join.inner keys=i64");
 }
 
 TEST(ResidualErrors, Types) {
   const std::string types = kResidualTypes;
-  for (const char* type : {"utf8", "binary_view", "utf8(utf8mb4_bin)", "fixed_binary(8)", "dictionary(i32,i64)", "rowid", "large_binary"}) {
+  for (const char* type : {"utf8", "binary_view", "utf8(utf8mb4_bin)", "fixed_binary(8)", "dictionary(i32,i64)",
+                           "rowid", "large_binary"}) {
     EXPECT_EQ(Error("join.inner keys=i64 residual=" + std::string(type) + ":lt"),
               "column type that a residual cannot have: " + std::string(type) + "; accepted: " + types);
   }
-  EXPECT_EQ(Error("join.inner keys=i64 residual=i65:lt"), "unknown column type: i65; did you mean i64? accepted: " + types);
+  EXPECT_EQ(Error("join.inner keys=i64 residual=i65:lt"),
+            "unknown column type: i65; did you mean i64? accepted: " + types);
   EXPECT_EQ(Error("join.inner keys=i64 residual=:lt"), "missing column type: \"\"; accepted: " + types);
   EXPECT_EQ(Error("join.inner keys=i64 residual=i64(8):lt"), "type takes no parameter: i64(8); accepted: i64");
 }
@@ -135,14 +145,17 @@ TEST(ResidualErrors, Comparisons) {
   EXPECT_EQ(Error("join.inner keys=i64 residual=i64:nullable"),
             "residual without a comparison: i64; accepted: TYPE[:nullable]:OP, OP one of lt, le, gt, ge, ne, eq");
   EXPECT_EQ(Error("join.inner keys=i64 residual=i64:lt:lt"), "flag given twice: lt; accepted: each flag once");
-  EXPECT_EQ(Error("join.inner keys=i64 residual=i64:lt:ge"), "flags exclude each other: lt and ge; accepted: one of them");
-  EXPECT_EQ(Error("join.inner keys=i64 residual=i64:less"), "unknown flag: less; accepted: nullable, lt, le, gt, ge, ne, eq");
+  EXPECT_EQ(Error("join.inner keys=i64 residual=i64:lt:ge"),
+            "flags exclude each other: lt and ge; accepted: one of them");
+  EXPECT_EQ(Error("join.inner keys=i64 residual=i64:less"),
+            "unknown flag: less; accepted: nullable, lt, le, gt, ge, ne, eq");
   EXPECT_EQ(Error("join.inner keys=i64 residual=i64:lt:nullequal"),
             "flag without meaning in a residual: nullequal; accepted: nullable, lt, le, gt, ge, ne, eq");
   EXPECT_EQ(Error("join.inner keys=i64:lt"), "flag without meaning in a join's key: lt; accepted: nullable, nullequal");
   EXPECT_EQ(Error("join.inner keys=i64 probe=i64:lt"), "flag without meaning in payload: lt; accepted: nullable");
-  EXPECT_EQ(Text(ParseKey("i64:lt").status()),
-            "flag without meaning in a key: lt; accepted: nullable, nullequal, desc, asc, nulls_first, nulls_last, out");
+  EXPECT_EQ(
+      Text(ParseKey("i64:lt").status()),
+      "flag without meaning in a key: lt; accepted: nullable, nullequal, desc, asc, nulls_first, nulls_last, out");
 }
 
 TEST(ResidualErrors, Counts) {
@@ -158,9 +171,11 @@ TEST(ResidualErrors, FilledByACaller) {
     return Text(ValidateSpec(spec));
   };
   EXPECT_EQ(error({}, 6), "comparison number out of range in residual[0]: 6; accepted: 0 to 5");
-  EXPECT_EQ(error({.id = static_cast<TypeId>(77)}, 0), "column type number out of range in residual[0]: 77; accepted: 0 to 25");
+  EXPECT_EQ(error({.id = static_cast<TypeId>(77)}, 0),
+            "column type number out of range in residual[0]: 77; accepted: 0 to 25");
   EXPECT_EQ(error({.width_bytes = 3}, 0), "width out of range in residual[0]: 3; accepted: 0");
-  const std::string refused = "column type that a residual cannot have: ", accepted = "; accepted: " + std::string(kResidualTypes);
+  const std::string refused = "column type that a residual cannot have: ",
+                    accepted = "; accepted: " + std::string(kResidualTypes);
   EXPECT_EQ(error({.id = TypeId::kUtf8}, 0), refused + "utf8" + accepted);
   EXPECT_EQ(error({.id = TypeId::kRowId}, 0), refused + "rowid" + accepted);
   EXPECT_EQ(error({.is_dictionary = true}, 0), refused + "dictionary(i32,i64)" + accepted);

@@ -54,22 +54,26 @@ TEST(Spec, OrderAndBlanksAndDefaultsAreNotPrinted) {
 }
 
 TEST(Spec, Dictionaries) {
-  const KernelSpec spec = Parsed("join.inner keys=dictionary(u8,utf8(utf8mb4_bin)):nullable build=dictionary(i64,fixed_binary(3)),rowid");
+  const KernelSpec spec =
+      Parsed("join.inner keys=dictionary(u8,utf8(utf8mb4_bin)):nullable build=dictionary(i64,fixed_binary(3)),rowid");
   EXPECT_TRUE(spec.keys[0].type.is_dictionary);
   EXPECT_EQ(spec.keys[0].type.index, TypeId::kU8);
   EXPECT_EQ(spec.keys[0].type.id, TypeId::kUtf8);
   EXPECT_EQ(spec.keys[0].type.collation, kCollationUtf8mb4Bin);
   EXPECT_EQ(spec.build[0].width_bytes, 3u);
-  EXPECT_EQ(PrintSpec(spec), "join.inner keys=dictionary(u8,utf8(utf8mb4_bin)):nullable build=dictionary(i64,fixed_binary(3)),rowid");
+  EXPECT_EQ(PrintSpec(spec),
+            "join.inner keys=dictionary(u8,utf8(utf8mb4_bin)):nullable build=dictionary(i64,fixed_binary(3)),rowid");
 }
 
 TEST(Spec, EveryTypeAndCollation) {
   for (const TypeRow& row : AllTypes()) {
     const std::string type = std::string(row.text) + (row.id == TypeId::kFixedBinary ? "(65536)" : "");
-    EXPECT_EQ(Canonical("join.inner keys=i64 build=" + type + " probe=" + type), "join.inner keys=i64 build=" + type + " probe=" + type);
+    EXPECT_EQ(Canonical("join.inner keys=i64 build=" + type + " probe=" + type),
+              "join.inner keys=i64 build=" + type + " probe=" + type);
     if (row.id == TypeId::kRowId) continue;
     EXPECT_EQ(Canonical("join.inner keys=" + type), "join.inner keys=" + type);
-    EXPECT_EQ(Canonical("join.inner keys=dictionary(i16," + type + ")"), "join.inner keys=dictionary(i16," + type + ")");
+    EXPECT_EQ(Canonical("join.inner keys=dictionary(i16," + type + ")"),
+              "join.inner keys=dictionary(i16," + type + ")");
     if (!IsVariable(row.storage)) continue;
     for (const CollationRow& collation : AllCollations()) {
       const auto key = ParseKey(type + "(" + std::string(collation.text) + ")");
@@ -91,7 +95,8 @@ TEST(Spec, KeyOfAnyOperator) {
 
 TEST(SpecErrors, Operator) {
   EXPECT_EQ(Error("foo"), "unknown operator: foo; accepted: " + std::string(kAllOperators));
-  EXPECT_EQ(Error("join.iner keys=i64"), "unknown operator: join.iner; did you mean join.inner? accepted: " + std::string(kAllOperators));
+  EXPECT_EQ(Error("join.iner keys=i64"),
+            "unknown operator: join.iner; did you mean join.inner? accepted: " + std::string(kAllOperators));
   EXPECT_EQ(Error(""), "missing operator: \"\"; accepted: " + std::string(kAllOperators));
   EXPECT_EQ(Error(" \n"), "missing operator: \"\"; accepted: " + std::string(kAllOperators));
 }
@@ -99,7 +104,8 @@ TEST(SpecErrors, Operator) {
 TEST(SpecErrors, Fields) {
   EXPECT_EQ(Error("join.inner"), "missing field: keys; accepted: keys=TYPE,TYPE,.. with 1 to 16 types");
   EXPECT_EQ(Error("join.inner keys="), "missing field: keys; accepted: keys=TYPE,TYPE,.. with 1 to 16 types");
-  EXPECT_EQ(Error("join.inner kyes=i64"), "unknown field: kyes; did you mean keys? accepted: keys, build, probe, residual");
+  EXPECT_EQ(Error("join.inner kyes=i64"),
+            "unknown field: kyes; did you mean keys? accepted: keys, build, probe, residual");
   EXPECT_EQ(Error("join.inner payload=i64"), "unknown field: payload; accepted: keys, build, probe, residual");
   EXPECT_EQ(Error("join.inner keys"), "field without a value: keys; accepted: keys=TYPE,TYPE,..");
   EXPECT_EQ(Error("join.inner keys=i64 build=i8 build=i8"), "field given twice: build; accepted: each field once");
@@ -111,18 +117,24 @@ TEST(SpecErrors, Counts) {
   EXPECT_EQ(Error("join.inner keys=" + Repeated("i64", 16)), "no error");
   EXPECT_EQ(Error("join.inner keys=" + Repeated("i64", 17)), "number of keys out of range: 17; accepted: 1 to 16");
   EXPECT_EQ(Error("join.inner keys=i64 build=" + Repeated("i8", 1024)), "no error");
-  EXPECT_EQ(Error("join.inner keys=i64 build=" + Repeated("i8", 1025)), "number of build columns out of range: 1025; accepted: 0 to 1024");
-  EXPECT_EQ(Error("join.inner keys=i64 probe=" + Repeated("i8", 1025)), "number of probe columns out of range: 1025; accepted: 0 to 1024");
+  EXPECT_EQ(Error("join.inner keys=i64 build=" + Repeated("i8", 1025)),
+            "number of build columns out of range: 1025; accepted: 0 to 1024");
+  EXPECT_EQ(Error("join.inner keys=i64 probe=" + Repeated("i8", 1025)),
+            "number of probe columns out of range: 1025; accepted: 0 to 1024");
   EXPECT_EQ(Error("join.inner keys=i64" + std::string(65517, ' ')), "no error");
-  EXPECT_EQ(Error("join.inner keys=i64" + std::string(65518, ' ')), "kernel spec too long: 65537 bytes; accepted: up to 65536");
+  EXPECT_EQ(Error("join.inner keys=i64" + std::string(65518, ' ')),
+            "kernel spec too long: 65537 bytes; accepted: up to 65536");
   EXPECT_EQ(KeyError(std::string(65537, 'i')), "kernel spec too long: 65537 bytes; accepted: up to 65536");
 }
 
 TEST(SpecErrors, Types) {
   const std::string keys = kAllButRowId, payload = keys + ", rowid";
-  EXPECT_EQ(Error("join.inner keys=utf9"), "unknown column type: utf9; did you mean utf8? accepted: " + keys + ", dictionary");
-  EXPECT_EQ(Error("join.inner keys=i65"), "unknown column type: i65; did you mean i64? accepted: " + keys + ", dictionary");
-  EXPECT_EQ(Error("join.inner keys=UTF8"), "unknown column type: UTF8; did you mean utf8? accepted: " + keys + ", dictionary");
+  EXPECT_EQ(Error("join.inner keys=utf9"),
+            "unknown column type: utf9; did you mean utf8? accepted: " + keys + ", dictionary");
+  EXPECT_EQ(Error("join.inner keys=i65"),
+            "unknown column type: i65; did you mean i64? accepted: " + keys + ", dictionary");
+  EXPECT_EQ(Error("join.inner keys=UTF8"),
+            "unknown column type: UTF8; did you mean utf8? accepted: " + keys + ", dictionary");
   EXPECT_EQ(Error("join.inner keys=i64 build=rowids"),
             "unknown column type: rowids; did you mean rowid? accepted: " + payload + ", dictionary");
   EXPECT_EQ(Error("join.inner keys=string"), "unknown column type: string; accepted: " + keys + ", dictionary");
@@ -136,17 +148,20 @@ TEST(SpecErrors, Types) {
 }
 
 TEST(SpecErrors, Parentheses) {
-  EXPECT_EQ(Error("join.inner keys=utf8(binary,i64"), "parenthesis not closed: utf8(binary,i64; accepted: TYPE(PARAMETER)");
+  EXPECT_EQ(Error("join.inner keys=utf8(binary,i64"),
+            "parenthesis not closed: utf8(binary,i64; accepted: TYPE(PARAMETER)");
   EXPECT_EQ(Error("join.inner keys=utf8)"), "parenthesis closed that was not opened: utf8); accepted: TYPE(PARAMETER)");
-  EXPECT_EQ(Error("join.inner keys=utf8(binary)x"), "text behind a parenthesis: utf8(binary)x; accepted: TYPE(PARAMETER)");
-  EXPECT_EQ(Error("join.inner keys=dictionary(i8,utf8(binary)x)"), "text behind a parenthesis: utf8(binary)x; accepted: TYPE(PARAMETER)");
+  EXPECT_EQ(Error("join.inner keys=utf8(binary)x"),
+            "text behind a parenthesis: utf8(binary)x; accepted: TYPE(PARAMETER)");
+  EXPECT_EQ(Error("join.inner keys=dictionary(i8,utf8(binary)x)"),
+            "text behind a parenthesis: utf8(binary)x; accepted: TYPE(PARAMETER)");
 }
 
 TEST(SpecErrors, Widths) {
   EXPECT_EQ(Error("join.inner keys=fixed_binary"),
             "type without a width in bytes: fixed_binary; accepted: fixed_binary(1) to fixed_binary(65536)");
-  for (const char* type : {"fixed_binary(0)", "fixed_binary(65537)", "fixed_binary()", "fixed_binary(-1)", "fixed_binary(4x)",
-                           "fixed_binary(99999999999999999999)"}) {
+  for (const char* type : {"fixed_binary(0)", "fixed_binary(65537)", "fixed_binary()", "fixed_binary(-1)",
+                           "fixed_binary(4x)", "fixed_binary(99999999999999999999)"}) {
     EXPECT_EQ(Error("join.inner keys=" + std::string(type)),
               "width out of range: " + std::string(type) + "; accepted: fixed_binary(1) to fixed_binary(65536)");
   }
@@ -157,10 +172,12 @@ TEST(SpecErrors, Collations) {
   for (const CollationRow& row : AllCollations()) accepted += std::string(row.text) + ", ";
   if (IcuVersion().empty()) accepted.resize(accepted.size() - 2);
   else accepted += "icu:TAG";
-  EXPECT_EQ(Error("join.inner keys=utf8(utf8mb4_bni)"), "unknown collation: utf8mb4_bni; did you mean utf8mb4_bin? " + accepted);
+  EXPECT_EQ(Error("join.inner keys=utf8(utf8mb4_bni)"),
+            "unknown collation: utf8mb4_bni; did you mean utf8mb4_bin? " + accepted);
   EXPECT_EQ(Error("join.inner keys=utf8(klingon)"), "unknown collation: klingon; " + accepted);
   EXPECT_EQ(Error("join.inner keys=utf8()"), "unknown collation: \"\"; " + accepted);
-  EXPECT_EQ(Error("join.inner keys=i64 build=utf8(utf8mb4_bin)"), "collation of a payload column: utf8(utf8mb4_bin); accepted: utf8");
+  EXPECT_EQ(Error("join.inner keys=i64 build=utf8(utf8mb4_bin)"),
+            "collation of a payload column: utf8(utf8mb4_bin); accepted: utf8");
   EXPECT_EQ(Error("join.inner keys=i64 probe=dictionary(i8,utf8(ascii_bin))"),
             "collation of a payload column: utf8(ascii_bin); accepted: utf8");
 }
@@ -171,11 +188,14 @@ TEST(SpecErrors, Dictionaries) {
             "dictionary without an index and a value type: dictionary; accepted: dictionary(INDEX,VALUE)");
   EXPECT_EQ(Error("join.inner keys=dictionary(i32)"),
             "dictionary without an index and a value type: dictionary(i32); accepted: dictionary(INDEX,VALUE)");
-  EXPECT_EQ(Error("join.inner keys=dictionary(i32,utf8,utf8)"),
-            "dictionary without an index and a value type: dictionary(i32,utf8,utf8); accepted: dictionary(INDEX,VALUE)");
-  EXPECT_EQ(Error("join.inner keys=dictionary(f64,utf8)"), "unknown index type of a dictionary: f64; did you mean i64? " + indices);
+  EXPECT_EQ(
+      Error("join.inner keys=dictionary(i32,utf8,utf8)"),
+      "dictionary without an index and a value type: dictionary(i32,utf8,utf8); accepted: dictionary(INDEX,VALUE)");
+  EXPECT_EQ(Error("join.inner keys=dictionary(f64,utf8)"),
+            "unknown index type of a dictionary: f64; did you mean i64? " + indices);
   EXPECT_EQ(Error("join.inner keys=dictionary(utf8,i32)"), "unknown index type of a dictionary: utf8; " + indices);
-  EXPECT_EQ(Error("join.inner keys=dictionary(i32,utf9)"), "unknown column type: utf9; did you mean utf8? accepted: " + values);
+  EXPECT_EQ(Error("join.inner keys=dictionary(i32,utf9)"),
+            "unknown column type: utf9; did you mean utf8? accepted: " + values);
   EXPECT_EQ(Error("join.inner keys=dictionary(i32,)"), "missing column type: \"\"; accepted: " + values);
   EXPECT_EQ(Error("join.inner keys=dictionary(i32,dictionary(i8,utf8))"),
             "value type that a dictionary cannot have: dictionary(i8,utf8); accepted: " + values);
@@ -185,26 +205,34 @@ TEST(SpecErrors, Dictionaries) {
 
 TEST(SpecErrors, Flags) {
   const std::string all = "nullable, nullequal, desc, asc, nulls_first, nulls_last, out";
-  EXPECT_EQ(Error("join.inner keys=i64:nulable"), "unknown flag: nulable; did you mean nullable? accepted: nullable, nullequal");
+  EXPECT_EQ(Error("join.inner keys=i64:nulable"),
+            "unknown flag: nulable; did you mean nullable? accepted: nullable, nullequal");
   EXPECT_EQ(Error("join.inner keys=i64:unique"), "unknown flag: unique; accepted: nullable, nullequal");
   EXPECT_EQ(KeyError("i64:unique"), "unknown flag: unique; accepted: " + all);
   EXPECT_EQ(Error("join.inner keys=i64 build=i8:unique"), "unknown flag: unique; accepted: nullable");
-  EXPECT_EQ(Error("join.inner keys=i64:desc"), "flag without meaning in a join's key: desc; accepted: nullable, nullequal");
-  EXPECT_EQ(Error("join.inner keys=i64:nulls_first"), "flag without meaning in a join's key: nulls_first; accepted: nullable, nullequal");
-  EXPECT_EQ(Error("join.inner keys=i64:out"), "flag without meaning in a join's key: out; accepted: nullable, nullequal");
-  EXPECT_EQ(Error("join.inner keys=i64 probe=i8:nullequal"), "flag without meaning in payload: nullequal; accepted: nullable");
+  EXPECT_EQ(Error("join.inner keys=i64:desc"),
+            "flag without meaning in a join's key: desc; accepted: nullable, nullequal");
+  EXPECT_EQ(Error("join.inner keys=i64:nulls_first"),
+            "flag without meaning in a join's key: nulls_first; accepted: nullable, nullequal");
+  EXPECT_EQ(Error("join.inner keys=i64:out"),
+            "flag without meaning in a join's key: out; accepted: nullable, nullequal");
+  EXPECT_EQ(Error("join.inner keys=i64 probe=i8:nullequal"),
+            "flag without meaning in payload: nullequal; accepted: nullable");
   EXPECT_EQ(Error("join.inner keys=i64:nullable:"), "empty flag: i64:; accepted: nullable, nullequal");
   EXPECT_EQ(Error("join.inner keys=i64:nullable:nullable"), "flag given twice: nullable; accepted: each flag once");
   EXPECT_EQ(KeyError("i64:desc:asc"), "flags exclude each other: desc and asc; accepted: one of them");
-  EXPECT_EQ(KeyError("i64:nulls_last:nulls_first"), "flags exclude each other: nulls_last and nulls_first; accepted: one of them");
-  EXPECT_EQ(Error("join.inner keys=i64:nullequal"), "nullequal needs nullable: i64:nullequal; accepted: i64:nullable:nullequal");
+  EXPECT_EQ(KeyError("i64:nulls_last:nulls_first"),
+            "flags exclude each other: nulls_last and nulls_first; accepted: one of them");
+  EXPECT_EQ(Error("join.inner keys=i64:nullequal"),
+            "nullequal needs nullable: i64:nullequal; accepted: i64:nullable:nullequal");
 }
 
 TEST(SpecErrors, AnyBytesAreShownOnOneLine) {
   EXPECT_EQ(Error(std::string_view("join.inner keys=\0\n\xff", 19)),
             "unknown column type: \\x00; accepted: " + std::string(kAllButRowId) + ", dictionary");
   EXPECT_EQ(Error("j\xc3\xb6in"), "unknown operator: j\\xc3\\xb6in; accepted: " + std::string(kAllOperators));
-  EXPECT_EQ(Error(std::string(100, 'x')), "unknown operator: " + std::string(80, 'x') + "..; accepted: " + kAllOperators);
+  EXPECT_EQ(Error(std::string(100, 'x')),
+            "unknown operator: " + std::string(80, 'x') + "..; accepted: " + kAllOperators);
 }
 
 // ---- specs that were filled by a caller ----
@@ -227,7 +255,8 @@ TEST(SpecValidation, KeysAndFlags) {
 }
 
 TEST(SpecValidation, Enumerators) {
-  const std::string types = std::to_string(AllTypes().size() - 1), collations = std::to_string(AllCollations().size() - 1);
+  const std::string types = std::to_string(AllTypes().size() - 1),
+                    collations = std::to_string(AllCollations().size() - 1);
   KernelSpec spec = Parsed("join.inner keys=i64");
   spec.op = static_cast<Operator>(7);
   EXPECT_EQ(ValidationError(spec), "operator number out of range: 7; accepted: 0 to 3");
@@ -250,7 +279,8 @@ TEST(SpecValidation, Types) {
     return ValidationError(spec);
   };
   EXPECT_EQ(error({.id = TypeId::kFixedBinary}), "width out of range in probe[1]: 0; accepted: 1 to 65536");
-  EXPECT_EQ(error({.id = TypeId::kFixedBinary, .width_bytes = 65537}), "width out of range in probe[1]: 65537; accepted: 1 to 65536");
+  EXPECT_EQ(error({.id = TypeId::kFixedBinary, .width_bytes = 65537}),
+            "width out of range in probe[1]: 65537; accepted: 1 to 65536");
   EXPECT_EQ(error({.id = TypeId::kI64, .width_bytes = 8}), "width out of range in probe[1]: 8; accepted: 0");
   EXPECT_EQ(error({.id = TypeId::kI64, .collation = kCollationAsciiBin}),
             "collation of a type without collations in probe[1]: i64(ascii_bin); accepted: binary");
@@ -258,7 +288,8 @@ TEST(SpecValidation, Types) {
             "collation of a payload column: utf8(ascii_bin); accepted: utf8");
   EXPECT_EQ(error({.id = TypeId::kUtf8, .is_dictionary = true, .index = TypeId::kF64}),
             "index type out of range in probe[1]: f64; accepted: i8, i16, i32, i64, u8, u16, u32, u64");
-  EXPECT_EQ(error({.id = TypeId::kUtf8, .index = TypeId::kI8}), "index type out of range in probe[1]: i8; accepted: i32");
+  EXPECT_EQ(error({.id = TypeId::kUtf8, .index = TypeId::kI8}),
+            "index type out of range in probe[1]: i8; accepted: i32");
   EXPECT_EQ(error({.id = TypeId::kRowId, .nullable = true}), "rowid is never null: probe[1]; accepted: rowid");
   EXPECT_EQ(error({.id = TypeId::kRowId, .is_dictionary = true}),
             "value type that a dictionary cannot have in probe[1]: rowid; accepted: " + std::string(kAllButRowId));
@@ -276,7 +307,8 @@ TEST(SpecValidation, TextThatWouldNotParseAgain) {
 ResidualSpec RandomResidual(Random* random) {
   ResidualSpec residual;
   do residual.type.id = AllTypes()[random->Below(AllTypes().size())].id;
-  while (IsVariable(RowOf(residual.type.id).storage) || residual.type.id == TypeId::kFixedBinary || residual.type.id == TypeId::kRowId);
+  while (IsVariable(RowOf(residual.type.id).storage) || residual.type.id == TypeId::kFixedBinary ||
+         residual.type.id == TypeId::kRowId);
   residual.type.nullable = random->Below(2) == 0;
   residual.op = static_cast<Comparison>(random->Below(6));
   return residual;

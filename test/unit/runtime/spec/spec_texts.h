@@ -42,15 +42,18 @@ inline std::string Repeated(const std::string& item, int n) {
 // "i64 f64:nullable"
 inline std::string Types(const std::vector<ColumnType>& types) {
   std::string text;
-  for (const ColumnType& type : types) text += (text.empty() ? "" : " ") + PrintType(type) + (type.nullable ? ":nullable" : "");
+  for (const ColumnType& type : types)
+    text += (text.empty() ? "" : " ") + PrintType(type) + (type.nullable ? ":nullable" : "");
   return text;
 }
 
 inline constexpr char kAllButRowId[] =
-    "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal128, date32, date64, time32, time64, timestamp, duration, fixed_binary, "
+    "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal128, date32, date64, time32, time64, timestamp, "
+    "duration, fixed_binary, "
     "binary, utf8, large_binary, large_utf8, binary_view, utf8_view";
 inline constexpr char kAllOperators[] =
-    "join.inner, join.left, join.right, join.full, join.semi, join.anti, join.right_semi, join.right_anti, join.anti_null_aware, "
+    "join.inner, join.left, join.right, join.full, join.semi, join.anti, join.right_semi, join.right_anti, "
+    "join.anti_null_aware, "
     "join.mark, join.single, aggregate, sort, filter";
 
 // ---- random ----
@@ -68,7 +71,8 @@ class Random {
  private:
   static uint64_t Seed() {
     const char* given = std::getenv("QUERN_TEST_SEED");
-    const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : static_cast<uint64_t>(std::time(nullptr));
+    const uint64_t seed =
+        given != nullptr ? std::strtoull(given, nullptr, 10) : static_cast<uint64_t>(std::time(nullptr));
     std::printf("QUERN_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
     return seed;
   }
@@ -126,8 +130,8 @@ inline std::string Damaged(std::string text, std::string_view likely, Random* ra
   return text;
 }
 
-// Texts that are nearly right reach further into the parser than random bytes do: each is a spec that prints and parses, or one line of
-// error.
+// Texts that are nearly right reach further into the parser than random bytes do: each is a spec that prints and
+// parses, or one line of error.
 template <class MakeSpec>
 void ExpectDamageIsAnswered(int n, std::string_view likely, const MakeSpec& make) {
   Random random;

@@ -26,7 +26,9 @@ inline std::mt19937_64 PrintedRandom() {
   return std::mt19937_64(seed);
 }
 
-inline ColumnType TypeOf(TypeId id, Collation collation = kCollationBinary) { return {.id = id, .collation = collation}; }
+inline ColumnType TypeOf(TypeId id, Collation collation = kCollationBinary) {
+  return {.id = id, .collation = collation};
+}
 
 inline AggregateSpec SpecOf(AggregateFunction function, ColumnType type) {
   AggregateSpec spec;
@@ -68,7 +70,8 @@ ColumnPtr NumberColumn(const std::vector<T>& values) {
 inline ColumnPtr ViewColumn(const std::vector<std::string>& strings) {
   auto column = std::make_shared<OwnedColumn>();
   for (const std::string& s : strings) {
-    StringRef view = blocks::MakeStringRef({reinterpret_cast<const uint8_t*>(s.data()), static_cast<uint32_t>(s.size())});
+    StringRef view =
+        blocks::MakeStringRef({reinterpret_cast<const uint8_t*>(s.data()), static_cast<uint32_t>(s.size())});
     if (s.size() > kInlineStringBytes) {
       view.bytes = reinterpret_cast<const char*>(uint64_t{column->bytes.size()} << 32);
       column->bytes.insert(column->bytes.end(), s.begin(), s.end());
@@ -143,7 +146,8 @@ class Groups {
       : spec_(spec), accumulator_(MakeOutOfLineAggregate(spec).value()), memory_(std::move(budget)) {
     words_ = accumulator_->state_bytes() / 8;
     rows_.resize(size_t{num_groups} * words_);
-    for (uint32_t g = 0; g < num_groups; ++g) states_.push_back(reinterpret_cast<uint8_t*>(rows_.data() + size_t{g} * words_));
+    for (uint32_t g = 0; g < num_groups; ++g)
+      states_.push_back(reinterpret_cast<uint8_t*>(rows_.data() + size_t{g} * words_));
   }
 
   const OutOfLineAggregate& accumulator() const { return *accumulator_; }
@@ -154,7 +158,8 @@ class Groups {
   absl::Status Add(const QuernColumn* columns, const std::vector<uint32_t>& rows, uint64_t first_row_id = 0) {
     std::vector<uint8_t*> states;
     for (const uint32_t row : rows) states.push_back(states_[row % states_.size()]);
-    return accumulator_->Update({columns, rows.data(), first_row_id, states.data(), static_cast<uint32_t>(rows.size())}, &memory_);
+    return accumulator_->Update({columns, rows.data(), first_row_id, states.data(), static_cast<uint32_t>(rows.size())},
+                                &memory_);
   }
   absl::Status AddAll(const OwnedColumn& column, uint32_t n) {
     std::vector<uint32_t> rows(n);
@@ -169,7 +174,9 @@ class Groups {
     accumulator_->Save(states_[group], &bytes);
     return bytes;
   }
-  absl::Status MergeSaved(uint32_t group, std::string_view bytes) { return accumulator_->MergeSaved(states_[group], bytes, &memory_); }
+  absl::Status MergeSaved(uint32_t group, std::string_view bytes) {
+    return accumulator_->MergeSaved(states_[group], bytes, &memory_);
+  }
 
   absl::StatusOr<std::vector<std::string>> Results() const {
     OutputBatch out({AggregateResultType(spec_, false)}, states_.size() + 1, nullptr);
@@ -196,7 +203,8 @@ class Groups {
     if (type.id == TypeId::kU64) return std::to_string(blocks::LoadAt<uint64_t>(out.values, row));
     if (type.id == TypeId::kF64) return std::to_string(blocks::LoadAt<double>(out.values, row));
     if (storage == k128) return std::to_string(static_cast<double>(blocks::LoadAt<__int128>(out.values, row)));
-    const QuernColumn in = {nullptr, storage == kView || storage == kFixed ? out.values : out.bytes, out.offsets, &out.bytes, nullptr, 0};
+    const QuernColumn in = {
+        nullptr, storage == kView || storage == kFixed ? out.values : out.bytes, out.offsets, &out.bytes, nullptr, 0};
     blocks::Bytes s = {};
     if (storage == kFixed) s = blocks::ReadBytes<kFixed>(&in, row, false, type.width_bytes);
     if (storage == kVar32) s = blocks::ReadBytes<kVar32>(&in, row, false, 0);

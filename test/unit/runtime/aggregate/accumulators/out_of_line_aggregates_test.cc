@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for every out-of-line aggregates and type: merging and saving change no result, damaged bytes are refused, budgets bind.
+// What holds for every out-of-line aggregates and type: merging and saving change no result, damaged bytes are refused,
+// budgets bind.
 #include "runtime/aggregate/accumulators/out_of_line_aggregates.h"
 
 #include <gtest/gtest.h>
@@ -19,8 +20,8 @@ constexpr uint32_t kNumGroups = 7;
 
 std::vector<ColumnType> TypesFor(Function function) {
   const bool takes_all = function == Function::kCountDistinct || function == Function::kApproxCountDistinct;
-  const bool takes_numbers =
-      takes_all || function == Function::kSumDistinct || function == Function::kMedian || function == Function::kQuantile;
+  const bool takes_numbers = takes_all || function == Function::kSumDistinct || function == Function::kMedian ||
+                             function == Function::kQuantile;
   std::vector<ColumnType> types;
   for (const TypeRow& row : AllTypes()) {
     const bool is_number = row.id >= TypeId::kI8 && row.id <= TypeId::kF64;
@@ -28,29 +29,34 @@ std::vector<ColumnType> TypesFor(Function function) {
     if (row.storage == kRowId) continue;
     if (!takes_all && (takes_numbers ? !is_number : !is_text)) continue;
     types.push_back({.id = row.id, .width_bytes = row.storage == kFixed ? 11u : 0u});
-    types.push_back({.id = row.id, .is_dictionary = true, .index = TypeId::kI8, .width_bytes = row.storage == kFixed ? 11u : 0u});
+    types.push_back(
+        {.id = row.id, .is_dictionary = true, .index = TypeId::kI8, .width_bytes = row.storage == kFixed ? 11u : 0u});
     if (is_text && function != Function::kStringAgg) types.push_back(TypeOf(row.id, kCollationUtf8mb4Bin));
   }
   if (function == Function::kSumDistinct) types.push_back(TypeOf(TypeId::kDecimal128));
-  if (!takes_numbers && function != Function::kStringAgg) types.push_back({.id = TypeId::kFixedBinary, .width_bytes = 11});
+  if (!takes_numbers && function != Function::kStringAgg)
+    types.push_back({.id = TypeId::kFixedBinary, .width_bytes = 11});
   return types;
 }
 
 // All but any, whose answer depends on the order of merging.
 std::vector<AggregateSpec> AllSpecs() {
   std::vector<AggregateSpec> specs;
-  for (const Function function :
-       {Function::kMin, Function::kMax, Function::kFirst, Function::kLast, Function::kCountDistinct, Function::kSumDistinct,
-        Function::kMedian, Function::kQuantile, Function::kApproxCountDistinct, Function::kStringAgg})
+  for (const Function function : {Function::kMin, Function::kMax, Function::kFirst, Function::kLast,
+                                  Function::kCountDistinct, Function::kSumDistinct, Function::kMedian,
+                                  Function::kQuantile, Function::kApproxCountDistinct, Function::kStringAgg})
     for (const ColumnType& type : TypesFor(function)) specs.push_back(SpecOf(function, type));
   return specs;
 }
 
-std::string TextOf(const AggregateSpec& spec) { return std::string(RowOf(spec.function).text) + " " + PrintType(spec.arguments[0]); }
+std::string TextOf(const AggregateSpec& spec) {
+  return std::string(RowOf(spec.function).text) + " " + PrintType(spec.arguments[0]);
+}
 
 // Strings that a collation takes for one may come out as any of them.
 std::vector<std::string> Comparable(const AggregateSpec& spec, std::vector<std::string> results) {
-  if (RuleOf(spec.arguments[0].collation) == 0 || spec.function == Function::kFirst || spec.function == Function::kLast) return results;
+  if (RuleOf(spec.arguments[0].collation) == 0 || spec.function == Function::kFirst || spec.function == Function::kLast)
+    return results;
   for (std::string& s : results) s.erase(s.find_last_not_of(' ') + 1);
   return results;
 }
@@ -124,7 +130,8 @@ TEST(OutOfLineAggregates, ChangedBytesDoNoHarm) {
     const std::string saved = groups.Saved(0);
     for (int round = 0; round < 200; ++round) {
       std::vector<char> bytes(saved.begin(), saved.end());
-      for (uint64_t changes = 1 + random() % 3; changes > 0; --changes) bytes[random() % bytes.size()] = static_cast<char>(random());
+      for (uint64_t changes = 1 + random() % 3; changes > 0; --changes)
+        bytes[random() % bytes.size()] = static_cast<char>(random());
       const absl::Status status = groups.MergeSaved(0, {bytes.data(), bytes.size()});
       EXPECT_TRUE(status.ok() || absl::IsInvalidArgument(status));
     }
@@ -137,11 +144,14 @@ TEST(OutOfLineAggregates, NamesWhatIsDamaged) {
   Groups groups(SpecOf(Function::kCountDistinct, TypeOf(TypeId::kI64)), 1);
   const absl::Status status = groups.MergeSaved(0, "thirteen byte");
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_EQ(Message(status), "saved state of count_distinct(i64) is damaged: 13 bytes; accepted: bytes that this version wrote");
+  EXPECT_EQ(Message(status),
+            "saved state of count_distinct(i64) is damaged: 13 bytes; accepted: bytes that this version wrote");
 }
 
 TEST(OutOfLineAggregates, AFixedBinaryOfAnotherWidthIsRefused) {
-  const auto type_of_width = [](uint32_t width) { return ColumnType{.id = TypeId::kFixedBinary, .width_bytes = width}; };
+  const auto type_of_width = [](uint32_t width) {
+    return ColumnType{.id = TypeId::kFixedBinary, .width_bytes = width};
+  };
   for (const Function function : {Function::kMin, Function::kFirst, Function::kCountDistinct}) {
     Groups narrow(SpecOf(function, type_of_width(3)), 1), wide(SpecOf(function, type_of_width(40)), 1);
     ASSERT_TRUE(narrow.AddAll(*StringColumn(kFixed, {"abc"}), 1).ok());
@@ -161,7 +171,8 @@ TEST(OutOfLineAggregates, ABudgetEndsTheirGrowth) {
   }
   for (const Function function : {Function::kMax, Function::kStringAgg, Function::kCountDistinct}) {
     SCOPED_TRACE(RowOf(function).text);
-    const std::vector<std::string> strings = {std::string(30000, 'a'), std::string(70000, 'b'), std::string(140000, 'c')};
+    const std::vector<std::string> strings = {std::string(30000, 'a'), std::string(70000, 'b'),
+                                              std::string(140000, 'c')};
     Groups groups(SpecOf(function, TypeOf(TypeId::kUtf8)), 1, std::make_shared<MemoryBudget>(100000));
     EXPECT_TRUE(absl::IsResourceExhausted(groups.AddAll(*StringColumn(kVar32, strings), 3)));
   }
@@ -172,10 +183,11 @@ TEST(OutOfLineAggregates, AreThoseThatAKernelDoesNotKnow) {
   for (const Function function : {Function::kMin, Function::kMax, Function::kAny, Function::kFirst, Function::kLast}) {
     for (const TypeId id : {TypeId::kUtf8, TypeId::kLargeBinary, TypeId::kUtf8View, TypeId::kFixedBinary})
       EXPECT_TRUE(is_out_of_line(function, id));
-    for (const TypeId id : {TypeId::kBool, TypeId::kI64, TypeId::kF32, TypeId::kDecimal128}) EXPECT_FALSE(is_out_of_line(function, id));
+    for (const TypeId id : {TypeId::kBool, TypeId::kI64, TypeId::kF32, TypeId::kDecimal128})
+      EXPECT_FALSE(is_out_of_line(function, id));
   }
-  for (const Function function : {Function::kCountDistinct, Function::kSumDistinct, Function::kMedian, Function::kQuantile,
-                                  Function::kApproxCountDistinct, Function::kHost})
+  for (const Function function : {Function::kCountDistinct, Function::kSumDistinct, Function::kMedian,
+                                  Function::kQuantile, Function::kApproxCountDistinct, Function::kHost})
     EXPECT_TRUE(is_out_of_line(function, TypeId::kI64));
   EXPECT_TRUE(is_out_of_line(Function::kStringAgg, TypeId::kUtf8));
   EXPECT_FALSE(IsOutOfLine(AggregateSpec()));
@@ -184,7 +196,8 @@ TEST(OutOfLineAggregates, AreThoseThatAKernelDoesNotKnow) {
 
 TEST(OutOfLineAggregates, AreNotMadeForAKernelsOwn) {
   const absl::Status status = MakeOutOfLineAggregate(SpecOf(Function::kSum, TypeOf(TypeId::kI64))).status();
-  EXPECT_EQ(Message(status), "aggregate that is part of the kernel: sum(i64); accepted: those kept up to date by calls");
+  EXPECT_EQ(Message(status),
+            "aggregate that is part of the kernel: sum(i64); accepted: those kept up to date by calls");
 }
 
 // ---- memory
@@ -225,7 +238,8 @@ TEST(AccumulatorMemory, PiecesDoNotOverlap) {
     pieces.pop_back();
     expected.pop_back();
   }
-  for (size_t i = 0; i < pieces.size(); ++i) EXPECT_EQ(std::memcmp(pieces[i], expected[i].data(), expected[i].size()), 0);
+  for (size_t i = 0; i < pieces.size(); ++i)
+    EXPECT_EQ(std::memcmp(pieces[i], expected[i].data(), expected[i].size()), 0);
 }
 
 // A chunk has 4096 bytes: 16 and three times 1024 leave 1008 = 512 + 256 + 128 + 64 + 32 + 16.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// min, max, count_distinct and approx_count_distinct of strings of every collation: in one pass, merged from threads and from saved states.
+// min, max, count_distinct and approx_count_distinct of strings of every collation: in one pass, merged from threads
+// and from saved states.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -58,7 +59,9 @@ TEST(OutOfLineCollations, ExtremesGoByTheOrderAndKeepTheFirstOfEqualOnes) {
   auto random = test::PrintedRandom();
   for (const Collation collation : AllOfThem()) {
     const CollationRule rule = RuleOf(collation);
-    const auto order = [&](const std::string& a, const std::string& b) { return CompareStrings(BytesOfText(a), BytesOfText(b), rule); };
+    const auto order = [&](const std::string& a, const std::string& b) {
+      return CompareStrings(BytesOfText(a), BytesOfText(b), rule);
+    };
     for (const TypeId id : {TypeId::kUtf8, TypeId::kUtf8View}) {
       for (int turn = 0; turn < 15; ++turn) {
         const Texts texts = SomeTexts(2 + random() % 12, &random);
@@ -89,7 +92,8 @@ TEST(OutOfLineCollations, DistinctStringsAreThoseOfDifferentKeys) {
       const Texts expected(3, std::to_string(keys.size()));
       EXPECT_EQ(Results(Function::kCountDistinct, TypeOf(TypeId::kLargeUtf8, collation), texts), expected) << collation;
       const Texts estimates = Results(Function::kApproxCountDistinct, TypeOf(TypeId::kUtf8, collation), texts);
-      // 4096 registers: sets this small lose a key a few times in a hundred, so a relative bound alone would fail by chance.
+      // 4096 registers: sets this small lose a key a few times in a hundred, so a relative bound alone would fail by
+      // chance.
       const double tolerance = 6 + 0.05 * static_cast<double>(keys.size());
       for (const std::string& estimate : estimates) {
         EXPECT_EQ(estimate, estimates[0]);

@@ -19,7 +19,8 @@ using Strings = std::vector<std::string>;
 
 std::string OfStrings(Function function, const ColumnType& type, const Strings& strings) {
   Groups groups(SpecOf(function, type), 1);
-  EXPECT_TRUE(groups.AddAll(*StringColumn(RowOf(type.id).storage, strings), static_cast<uint32_t>(strings.size())).ok());
+  EXPECT_TRUE(
+      groups.AddAll(*StringColumn(RowOf(type.id).storage, strings), static_cast<uint32_t>(strings.size())).ok());
   return groups.Result();
 }
 
@@ -55,8 +56,10 @@ TEST(OutOfLineStrings, MatchASortOfRandomStrings) {
       s.assign(random() % 14, 'a');
       for (size_t i = s.size() > 8 ? 6 : 0; i < s.size(); ++i) s[i] = "ab\0"[random() % 3];
     }
-    EXPECT_EQ(OfStrings(Function::kMin, TypeOf(TypeId::kUtf8), strings), *std::min_element(strings.begin(), strings.end()));
-    EXPECT_EQ(OfStrings(Function::kMax, TypeOf(TypeId::kUtf8), strings), *std::max_element(strings.begin(), strings.end()));
+    EXPECT_EQ(OfStrings(Function::kMin, TypeOf(TypeId::kUtf8), strings),
+              *std::min_element(strings.begin(), strings.end()));
+    EXPECT_EQ(OfStrings(Function::kMax, TypeOf(TypeId::kUtf8), strings),
+              *std::max_element(strings.begin(), strings.end()));
   }
 }
 
@@ -77,7 +80,9 @@ TEST(OutOfLineStrings, FirstAndLastGoByRowId) {
     Groups groups(SpecOf(function, TypeOf(TypeId::kUtf8)), 1);
     ASSERT_TRUE(groups.Add(&column->column, {0, 1}, 100).ok());
     ASSERT_TRUE(groups.Add(&column->column, {2}, 50).ok());
-    EXPECT_EQ(groups.Result(), function == Function::kFirst ? "one" : function == Function::kAny ? "two" : "a long string for three");
+    EXPECT_EQ(groups.Result(), function == Function::kFirst ? "one"
+                               : function == Function::kAny ? "two"
+                                                            : "a long string for three");
   }
 }
 
@@ -130,7 +135,9 @@ TEST(StringAgg, JoinsInTheOrderOfRowIds) {
 
 TEST(CountDistinct, FloatsCountOneNanAndOneZero) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
-  EXPECT_EQ(OfNumbers<double>(Function::kCountDistinct, TypeId::kF64, {0.0, -0.0, nan, -nan, std::nan("7"), infinity, -infinity}), "4");
+  EXPECT_EQ(OfNumbers<double>(Function::kCountDistinct, TypeId::kF64,
+                              {0.0, -0.0, nan, -nan, std::nan("7"), infinity, -infinity}),
+            "4");
   EXPECT_EQ(OfNumbers<float>(Function::kCountDistinct, TypeId::kF32, {0.0f, -0.0f, -NAN, NAN, 1.5f}), "3");
 }
 
@@ -210,7 +217,8 @@ TEST(SumDistinct, RefusesWhatDoesNotFit) {
   EXPECT_EQ(error(TypeId::kDecimal128, std::vector<__int128>{largest, 1}),
             "sum out of range: sum_distinct(decimal128); accepted: results within 128 bits");
   // Only the result counts, whatever the order.
-  EXPECT_EQ(OfNumbers<__int128>(Function::kSumDistinct, TypeId::kDecimal128, {largest, 3, 2, -largest, -3}), "2.000000");
+  EXPECT_EQ(OfNumbers<__int128>(Function::kSumDistinct, TypeId::kDecimal128, {largest, 3, 2, -largest, -3}),
+            "2.000000");
 }
 
 std::string QuantileOf(double quantile, const std::vector<double>& values) {
@@ -270,7 +278,8 @@ TEST(ApproxCountDistinct, DoesNotDependOnTheOrder) {
     const std::vector<uint64_t> reversed(values.rbegin(), values.rend());
     std::vector<std::string> entries[2];
     for (int i = 0; i < 2; ++i) {
-      const Groups groups = GroupOf(SpecOf(Function::kApproxCountDistinct, TypeOf(TypeId::kU64)), i == 0 ? values : reversed);
+      const Groups groups =
+          GroupOf(SpecOf(Function::kApproxCountDistinct, TypeOf(TypeId::kU64)), i == 0 ? values : reversed);
       const std::string saved = groups.Saved(0);
       const size_t entry_bytes = round % 2 == 0 ? 3 : 1;
       for (size_t at = 2; at < saved.size(); at += entry_bytes) entries[i].push_back(saved.substr(at, entry_bytes));
@@ -288,7 +297,8 @@ TEST(OutOfLineStrings, FewerFitAtTheLimitOfOffsets) {
   int32_t offsets[4] = {INT32_MAX - 9};
   uint8_t validity = 0;
   // Only what lies behind INT32_MAX - 9 bytes is written.
-  QuernOutColumn out = {&validity, nullptr, offsets, bytes.data() - (INT32_MAX - 9), INT32_MAX - 9, INT32_MAX, 0, nullptr};
+  QuernOutColumn out = {&validity,     nullptr,   offsets, bytes.data() - (INT32_MAX - 9),
+                        INT32_MAX - 9, INT32_MAX, 0,       nullptr};
   const uint8_t* states[] = {groups.state(0), groups.state(1), groups.state(2)};
   EXPECT_EQ(groups.accumulator().Finalise(states, 3, &out, 0).value(), 2u);
   EXPECT_EQ(offsets[2], INT32_MAX - 1);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of groups: every word within the ranges has a place of its own, from which the word is made again; one outside is noticed.
+// Arrays of groups: every word within the ranges has a place of its own, from which the word is made again; one outside
+// is noticed.
 #include "runtime/aggregate/tables/dense_groups.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +32,8 @@ struct Array {
       const QuernField& key = group().keys[k];
       const uint32_t bits = key.storage == kBit ? 1 : 8 * StorageFieldBytes(key.storage);
       const uint64_t mask = bits == 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1;
-      word |= values[k] == kNull ? uint64_t{1} << key.packed_null_bit : (static_cast<uint64_t>(values[k]) & mask) << key.packed_shift;
+      word |= values[k] == kNull ? uint64_t{1} << key.packed_null_bit
+                                 : (static_cast<uint64_t>(values[k]) & mask) << key.packed_shift;
     }
     return word;
   }
@@ -139,8 +141,11 @@ TEST(DenseGroups, TheWordZeroIsAGroupOnlyIfItCame) {
     SCOPED_TRACE(keys);
     Array array(keys);
     const bool is_pair = array.group().num_keys == 2;
-    const auto word = [&](int64_t k) { return array.Word(is_pair ? std::vector<int64_t>{k, 0} : std::vector<int64_t>{k}); };
-    array.Begin(is_pair ? std::vector<std::vector<int64_t>>{{-2, 0}, {20, 0}} : std::vector<std::vector<int64_t>>{{-2}, {20}});
+    const auto word = [&](int64_t k) {
+      return array.Word(is_pair ? std::vector<int64_t>{k, 0} : std::vector<int64_t>{k});
+    };
+    array.Begin(is_pair ? std::vector<std::vector<int64_t>>{{-2, 0}, {20, 0}}
+                        : std::vector<std::vector<int64_t>>{{-2}, {20}});
     std::vector<uint8_t*> tuples;
     std::vector<uint64_t> words;
     for (int64_t k = 1; k <= 20; ++k) words.push_back(word(k));

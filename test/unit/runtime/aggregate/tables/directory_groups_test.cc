@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The directory: keys of any kind find their one tuple again, after growths, after their batch is gone, and whoever has the same tag.
+// The directory: keys of any kind find their one tuple again, after growths, after their batch is gone, and whoever has
+// the same tag.
 #include "runtime/aggregate/tables/directory_groups.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +29,9 @@ struct Table {
   explicit Table(const std::string& spec, const AggregateOptions& options = {}, const test::Tuning& tuning = {})
       : context(test::ContextOf(spec, options, tuning)), groups(context, 0) {}
 
-  std::vector<uint8_t*> Find(const std::vector<ColumnPtr>& keys, uint32_t n) { return test::FindGroups(&groups, keys, n); }
+  std::vector<uint8_t*> Find(const std::vector<ColumnPtr>& keys, uint32_t n) {
+    return test::FindGroups(&groups, keys, n);
+  }
   std::vector<uint8_t*> Scanned() {
     std::vector<uint8_t*> tuples(groups.num_positions() + 1);
     uint32_t n = 0;
@@ -43,7 +46,8 @@ struct Table {
     const std::vector<uint8_t*> tuples = Scanned();
     OutputBatch out(AggregateOutputTypes(context.descriptor->spec()), tuples.size() + 1, nullptr);
     EXPECT_EQ(out.Reset(), absl::OkStatus());
-    const auto n = WriteKey(*context.descriptor, none, 0, tuples.data(), static_cast<uint32_t>(tuples.size()), out.columns(), 0);
+    const auto n =
+        WriteKey(*context.descriptor, none, 0, tuples.data(), static_cast<uint32_t>(tuples.size()), out.columns(), 0);
     EXPECT_TRUE(n.ok()) << n.status();
     Lines lines;
     for (size_t i = 0; i < tuples.size(); ++i) lines.push_back(test::CellOf(out.column(0), out.type(0), i));
@@ -93,8 +97,8 @@ TEST(DirectoryGroups, StringsOfAnyLengthOutliveTheirBatch) {
 
 TEST(DirectoryGroups, NullsAreOneGroup) {
   Table table("aggregate keys=utf8:nullable");
-  const auto column =
-      test::WithNulls(StringColumn(kVar32, {"", "x", "", "a long string that is null here", ""}), {true, true, false, false, true});
+  const auto column = test::WithNulls(StringColumn(kVar32, {"", "x", "", "a long string that is null here", ""}),
+                                      {true, true, false, false, true});
   const auto tuples = table.Find({column}, 5);
   EXPECT_EQ(tuples[2], tuples[3]);
   EXPECT_EQ(tuples[0], tuples[4]);
@@ -104,8 +108,10 @@ TEST(DirectoryGroups, NullsAreOneGroup) {
 
 TEST(DirectoryGroups, EachOfSeveralKeysMayBeNull) {
   Table table("aggregate keys=i64:nullable,i64:nullable");
-  const auto a = test::WithNulls(test::NumberColumn<int64_t>({1, 1, 1, 1, 1, 0}), {true, false, true, false, true, true});
-  const auto b = test::WithNulls(test::NumberColumn<int64_t>({1, 1, 1, 1, 1, 0}), {true, true, false, false, true, true});
+  const auto a =
+      test::WithNulls(test::NumberColumn<int64_t>({1, 1, 1, 1, 1, 0}), {true, false, true, false, true, true});
+  const auto b =
+      test::WithNulls(test::NumberColumn<int64_t>({1, 1, 1, 1, 1, 0}), {true, true, false, false, true, true});
   const auto tuples = table.Find({a, b}, 6);
   EXPECT_EQ(table.groups.num_groups(), 5u);
   EXPECT_EQ(tuples[0], tuples[4]);
@@ -120,7 +126,8 @@ TEST(DirectoryGroups, FloatsAreNormalised) {
   EXPECT_EQ(table.Keys(), (Lines{"0", "nan", "1"}));
 }
 
-// Neighbours whose strings fit their tuples are found in one pass over directory and tuples, and rows that a host picked in two.
+// Neighbours whose strings fit their tuples are found in one pass over directory and tuples, and rows that a host
+// picked in two.
 struct Words {
   std::vector<std::string> texts;
   std::vector<uint32_t> numbers;
@@ -131,7 +138,9 @@ struct Words {
     for (uint32_t i = 0; i < n; ++i) {
       const uint32_t word = i * 7919 % num_distinct;
       const std::string digits = std::to_string(word);
-      texts.push_back(word % 41 == 0 ? "" : (digits + LongText(word % 41, 'x')).substr(0, std::max<size_t>(digits.size(), word % 41)));
+      texts.push_back(word % 41 == 0
+                          ? ""
+                          : (digits + LongText(word % 41, 'x')).substr(0, std::max<size_t>(digits.size(), word % 41)));
       numbers.push_back(word % 3);
       rows.push_back(i);
     }
@@ -147,14 +156,17 @@ void CheckBothPasses(const std::string& spec, const std::vector<ColumnPtr>& keys
   for (int round = 0; round < 3; ++round) {  // the first one makes the groups
     for (uint32_t first = 0; first < n; first += 1000) {
       const uint32_t num_rows = std::min(1000u, n - first);
-      ASSERT_EQ(table.groups.Find({columns.data(), first, nullptr, num_rows}, neighbours.data() + first), absl::OkStatus());
-      ASSERT_EQ(table.groups.Find({columns.data(), 0, rows.data() + first, num_rows}, picked.data() + first), absl::OkStatus());
+      ASSERT_EQ(table.groups.Find({columns.data(), first, nullptr, num_rows}, neighbours.data() + first),
+                absl::OkStatus());
+      ASSERT_EQ(table.groups.Find({columns.data(), 0, rows.data() + first, num_rows}, picked.data() + first),
+                absl::OkStatus());
     }
     ASSERT_EQ(neighbours, picked) << spec;
   }
   Table other(spec);
   for (uint32_t first = 0; first < n; first += 1000)
-    ASSERT_EQ(other.groups.Find({columns.data(), 0, rows.data() + first, std::min(1000u, n - first)}, picked.data()), absl::OkStatus());
+    ASSERT_EQ(other.groups.Find({columns.data(), 0, rows.data() + first, std::min(1000u, n - first)}, picked.data()),
+              absl::OkStatus());
   EXPECT_EQ(table.groups.num_groups(), other.groups.num_groups()) << spec;
 }
 
@@ -162,7 +174,8 @@ TEST(DirectoryGroups, NeighboursAreFoundAsPickedRowsAre) {
   for (uint32_t num_distinct : {5u, 300u, 4000u}) {
     const Words words(20'000, num_distinct);
     const ColumnPtr texts = StringColumn(kVar32, words.texts), numbers = test::NumberColumn<uint32_t>(words.numbers);
-    const ColumnPtr wide = test::NumberColumn<int64_t>(std::vector<int64_t>(words.numbers.begin(), words.numbers.end()));
+    const ColumnPtr wide =
+        test::NumberColumn<int64_t>(std::vector<int64_t>(words.numbers.begin(), words.numbers.end()));
     CheckBothPasses("aggregate keys=utf8 aggs=sum(i64)", {texts}, words.rows);
     CheckBothPasses("aggregate keys=utf8:nullable aggs=sum(i64)", {texts}, words.rows);
     CheckBothPasses("aggregate keys=u32,utf8 aggs=sum(i64)", {numbers, texts}, words.rows);
@@ -179,7 +192,8 @@ TEST(DirectoryGroups, AnEmptyStringIsNotTheNullOfAnotherBatch) {
   const std::vector<std::string> texts(64, "");
   const auto text_nulls = test::WithNulls(StringColumn(kVar32, texts), std::vector<bool>(64, false));
   const auto zeros = test::NumberColumn<int64_t>(std::vector<int64_t>(64, 0));
-  const auto zero_nulls = test::WithNulls(test::NumberColumn<int64_t>(std::vector<int64_t>(64, 0)), std::vector<bool>(64, false));
+  const auto zero_nulls =
+      test::WithNulls(test::NumberColumn<int64_t>(std::vector<int64_t>(64, 0)), std::vector<bool>(64, false));
   const auto both_null = table.Find({text_nulls, zero_nulls}, 64), text_null = table.Find({text_nulls, zeros}, 64);
   const auto number_null = table.Find({StringColumn(kVar32, texts), zero_nulls}, 64);
   for (int round = 0; round < 2; ++round) {
@@ -246,7 +260,8 @@ TEST(DirectoryGroups, GrowthMovesNoTuple) {
 
 TEST(DirectoryGroups, PadSpaceGivesTheFirstRowsSpacesBack) {
   Table table("aggregate keys=utf8(utf8mb4_bin)");
-  const auto tuples = table.Find({StringColumn(kVar32, {"a  ", "a", "", "   ", "a  b ", "a  b", "twelve bytes and more   "})}, 7);
+  const auto tuples =
+      table.Find({StringColumn(kVar32, {"a  ", "a", "", "   ", "a  b ", "a  b", "twelve bytes and more   "})}, 7);
   EXPECT_EQ(tuples[0], tuples[1]);
   EXPECT_EQ(tuples[2], tuples[3]);
   EXPECT_EQ(table.Keys(), (Lines{"a  ", "", "a  b ", "twelve bytes and more   "}));
@@ -256,10 +271,12 @@ TEST(DirectoryGroups, GroupsOfAnotherTableBringKeyAndHash) {
   const char* spec = "aggregate keys=utf8(utf8mb4_bin):nullable,i32:nullable aggs=sum(i64:nullable)";
   auto from = std::make_unique<Table>(spec);
   const auto texts =
-      test::WithNulls(StringColumn(kVar32, {"short ", "a string that is longer than a field", "x", "short"}), {true, true, false, true});
+      test::WithNulls(StringColumn(kVar32, {"short ", "a string that is longer than a field", "x", "short"}),
+                      {true, true, false, true});
   const auto numbers = test::WithNulls(test::NumberColumn<int32_t>({1, 2, 3, 4}), {true, false, true, true});
   const auto made = from->Find({texts, numbers}, 4);
-  for (uint8_t* tuple : made) tuple[from->context.descriptor->get()->accumulators[0].seen_offset] |= 0xfc;  // not the keys' business
+  for (uint8_t* tuple : made)
+    tuple[from->context.descriptor->get()->accumulators[0].seen_offset] |= 0xfc;  // not the keys' business
   Table into(spec);
   const auto own = into.Find({texts, numbers}, 1);
   std::vector<uint8_t*> tuples = from->Scanned(), found(4);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step of a directory that makes groups: every row finds its entry by linear probing, by vectors and entry by entry alike.
+// The step of a directory that makes groups: every row finds its entry by linear probing, by vectors and entry by entry
+// alike.
 #include "runtime/aggregate/tables/directory_probe.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,9 @@ struct Directory {
 
   // Rows look for their groups in `num_entries` entries.
   Directory(uint64_t num_entries, const std::vector<uint64_t>& hashes)
-      : buffer(*HugeBuffer::Allocate(nullptr, num_entries * 8, false)), made_hashes(hashes.size()), tuples(hashes.size()) {
+      : buffer(*HugeBuffer::Allocate(nullptr, num_entries * 8, false)),
+        made_hashes(hashes.size()),
+        tuples(hashes.size()) {
     batch->n = static_cast<uint32_t>(hashes.size());
     for (uint32_t i = 0; i < batch->n; ++i) {
       batch->rows[i] = i;
@@ -51,7 +54,9 @@ struct Directory {
       if (HashAt(tuples[i]) != batch->hashes[i]) batch->rows[batch->n++] = i;
     }
   }
-  uint64_t HashAt(const uint8_t* tuple) const { return made_hashes[(reinterpret_cast<uint64_t>(tuple) - kFirstTuple) / kTupleBytes]; }
+  uint64_t HashAt(const uint8_t* tuple) const {
+    return made_hashes[(reinterpret_cast<uint64_t>(tuple) - kFirstTuple) / kTupleBytes];
+  }
 };
 
 // What a step leaves to the next one.

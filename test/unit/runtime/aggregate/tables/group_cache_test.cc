@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys whose bytes fit a word together: a memo of their groups changes which work is done and never which group a row has.
+// Keys whose bytes fit a word together: a memo of their groups changes which work is done and never which group a row
+// has.
 #include "runtime/aggregate/tables/group_cache.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +30,9 @@ struct Table {
 
   explicit Table(const std::string& spec) : context(test::ContextOf(spec)), groups(context, 0) {}
 
-  std::vector<uint8_t*> Find(const std::vector<ColumnPtr>& keys, uint32_t n) { return test::FindGroups(&groups, keys, n); }
+  std::vector<uint8_t*> Find(const std::vector<ColumnPtr>& keys, uint32_t n) {
+    return test::FindGroups(&groups, keys, n);
+  }
 };
 
 // The groups of rows of several batches, by how their keys count: rows are of one group if and only if they are equal.
@@ -72,7 +75,8 @@ TEST(ShortKeys, AreFoundFromTheSecondBatchOn) {
 
 TEST(ShortKeys, LongerOnesDivideTheWordAnewAndThenNotAtAll) {
   Table table("aggregate keys=utf8 aggs=count_star");
-  ExpectGroups(&table, FewTexts({1, 7, 2, 8, 1, 9, 40, 1, 7, 1, 300, 255, 256, 257, 9, 10, 11, 2, 1}), [](std::string s) { return s; });
+  ExpectGroups(&table, FewTexts({1, 7, 2, 8, 1, 9, 40, 1, 7, 1, 300, 255, 256, 257, 9, 10, 11, 2, 1}),
+               [](std::string s) { return s; });
 }
 
 TEST(ShortKeys, CollationsPutSeveralIntoOneGroup) {
@@ -110,7 +114,8 @@ TEST(ShortKeys, SeveralKeysOfAllStorages) {
       }
       ColumnPtr column = StringColumn(storage, first);
       if (b == 2) column = test::WithNulls(column, valid);
-      const std::vector<uint8_t*> tuples = table.Find({column, test::NumberColumn(numbers), StringColumn(storage, second)}, 500);
+      const std::vector<uint8_t*> tuples =
+          table.Find({column, test::NumberColumn(numbers), StringColumn(storage, second)}, 500);
       for (int i = 0; i < 500; ++i) {
         const std::string key = (valid[i] ? "v" + first[i] : "n") + "|" + std::to_string(numbers[i]) + "|" + second[i];
         EXPECT_EQ(group_of.emplace(key, tuples[i]).first->second, tuples[i]) << key;
@@ -132,20 +137,24 @@ TEST(ShortKeys, AreForgottenWithTheirGroups) {
 // The memo on its own: what it answers for rows of one or two string keys, and that no other way answers anything else.
 class ShortKeyRows : public testing::TestWithParam<bool> {
  protected:
-  ShortKeyRows() : descriptor_(test::ShapeOf("aggregate keys=utf8,large_utf8 aggs=count_star")), group_cache_(*descriptor_->group()) {
+  ShortKeyRows()
+      : descriptor_(test::ShapeOf("aggregate keys=utf8,large_utf8 aggs=count_star")),
+        group_cache_(*descriptor_->group()) {
     if (!GetParam()) group_cache_.UseNoVectors();
   }
 
   // rows: of the columns; empty: all from `first` on.
-  void ExpectGroups(const std::vector<std::string>& a, const std::vector<std::string>& b, const std::vector<uint32_t>& picked,
-                    uint32_t first, bool looks = true) {
+  void ExpectGroups(const std::vector<std::string>& a, const std::vector<std::string>& b,
+                    const std::vector<uint32_t>& picked, uint32_t first, bool looks = true) {
     const ColumnPtr columns[] = {StringColumn(kVar32, a), StringColumn(kVar64, b)};
     const QuernColumn keys[] = {columns[0]->column, columns[1]->column};
     const auto n = static_cast<uint32_t>(picked.empty() ? a.size() - first : picked.size());
     std::vector<uint8_t*> tuples(n), found;
     std::vector<uint32_t> others(n);
     uint32_t num_others = 0;
-    ASSERT_EQ(group_cache_.Look({keys, first, picked.empty() ? nullptr : picked.data(), n}, tuples.data(), others.data(), &num_others), looks);
+    ASSERT_EQ(group_cache_.Look({keys, first, picked.empty() ? nullptr : picked.data(), n}, tuples.data(),
+                                others.data(), &num_others),
+              looks);
     if (!looks) return;
     const auto group_of = [&](uint32_t i) {
       const uint32_t row = picked.empty() ? first + i : picked[i];

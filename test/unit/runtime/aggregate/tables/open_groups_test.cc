@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Open addressing: each word has one slot, however many batches ask for it, however full the table is and wherever the hash points.
+// Open addressing: each word has one slot, however many batches ask for it, however full the table is and wherever the
+// hash points.
 #include "runtime/aggregate/tables/open_groups.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +32,8 @@ uint64_t WordAt(const uint8_t* tuple, uint32_t packed_bytes) {
   return packed_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple);
 }
 
-std::vector<uint8_t*> Find(OpenGroups* groups, const std::vector<uint64_t>& words, const PrefetchSetting& setting = {}) {
+std::vector<uint8_t*> Find(OpenGroups* groups, const std::vector<uint64_t>& words,
+                           const PrefetchSetting& setting = {}) {
   std::vector<uint8_t*> tuples(words.size());
   groups->Find(words.data(), static_cast<uint32_t>(words.size()), setting, tuples.data());
   return tuples;
@@ -105,11 +107,13 @@ void ExpectGroupsStay(uint32_t packed_bytes, uint32_t tuple_bytes, bool zero_has
   const uint32_t state_at = tuple_bytes - 4;
   const bool has_state = tuple_bytes > packed_bytes;
   OpenGroups groups;
-  ASSERT_EQ(groups.Begin(Slots(packed_bytes, tuple_bytes, zero_hashes), 7, common_bits, false, nullptr), absl::OkStatus());
+  ASSERT_EQ(groups.Begin(Slots(packed_bytes, tuple_bytes, zero_hashes), 7, common_bits, false, nullptr),
+            absl::OkStatus());
   std::unordered_map<uint64_t, uint32_t> rows;
   for (uint32_t round = 0; round < 30; ++round) {
     std::vector<uint64_t> words(40);
-    for (uint64_t& word : words) word = random() % 7 == 0 ? random() % 4 : random() % 500 * (packed_bytes == 4 ? 0x10001u : 0x100000001u);
+    for (uint64_t& word : words)
+      word = random() % 7 == 0 ? random() % 4 : random() % 500 * (packed_bytes == 4 ? 0x10001u : 0x100000001u);
     while ((groups.num_groups() + words.size()) * 2 > groups.num_slots())
       ASSERT_EQ(groups.Grow(1 + round % 2, false, nullptr), absl::OkStatus());
     const auto tuples = Find(&groups, words, {.distance = static_cast<uint16_t>(round % 3 * 5)});
@@ -135,7 +139,8 @@ void ExpectGroupsStay(uint32_t packed_bytes, uint32_t tuple_bytes, bool zero_has
 }
 
 TEST(OpenGroups, GrowthKeepsEveryGroupInSlotsOfAnySize) {
-  for (const uint32_t tuple_bytes : {8u, 16u, 24u, 32u, 40u, 48u, 56u, 64u, 72u, 128u}) ExpectGroupsStay(8, tuple_bytes, false, 0);
+  for (const uint32_t tuple_bytes : {8u, 16u, 24u, 32u, 40u, 48u, 56u, 64u, 72u, 128u})
+    ExpectGroupsStay(8, tuple_bytes, false, 0);
 }
 
 TEST(OpenGroups, WordsMayHaveFourBytes) {
@@ -149,7 +154,8 @@ TEST(OpenGroups, AllHashesMayBeZero) {
 
 TEST(OpenGroups, BitsThatAllHashesShareMayBeLeftOut) { ExpectGroupsStay(8, 16, false, 6); }
 
-// From 1 MiB on words begin at pairs of slots. Small batches go row by row, large ones by eight where the machine can: they must agree.
+// From 1 MiB on words begin at pairs of slots. Small batches go row by row, large ones by eight where the machine can:
+// they must agree.
 void ExpectPairsAgree(uint32_t packed_bytes, uint32_t tuple_bytes, uint16_t distance) {
   SCOPED_TRACE(std::to_string(packed_bytes) + " " + std::to_string(tuple_bytes) + " " + std::to_string(distance));
   uint32_t bits = 0;
@@ -158,7 +164,8 @@ void ExpectPairsAgree(uint32_t packed_bytes, uint32_t tuple_bytes, uint16_t dist
   ASSERT_EQ(groups.Begin(Slots(packed_bytes, tuple_bytes), bits, 0, false, nullptr), absl::OkStatus());
   std::vector<uint64_t> words = WordsOfTheLastSlot(bits, 9);
   words.push_back(0);
-  for (uint64_t i = 1; words.size() < groups.num_slots() * 55 / 100; ++i) words.push_back(packed_bytes == 4 ? i << 12 | 5 : i << 40 | 5);
+  for (uint64_t i = 1; words.size() < groups.num_slots() * 55 / 100; ++i)
+    words.push_back(packed_bytes == 4 ? i << 12 | 5 : i << 40 | 5);
   const auto find = [&](size_t batch_rows) {
     std::vector<uint8_t*> tuples(words.size());
     for (size_t first = 0; first < words.size(); first += batch_rows) {

@@ -76,7 +76,8 @@ TEST(PackedKeyGroups, FewKeysAreFoundBesideRareOnesAndAfterGrowth) {
     if (has_zero) few[3] = 0;
     const auto draw = [&](uint32_t rare_in) {
       std::vector<int64_t> keys(5000);
-      for (int64_t& key : keys) key = rare_in != 0 && random() % rare_in == 0 ? static_cast<int64_t>(random()) : few[random() % few.size()];
+      for (int64_t& key : keys)
+        key = rare_in != 0 && random() % rare_in == 0 ? static_cast<int64_t>(random()) : few[random() % few.size()];
       return keys;
     };
     for (const uint32_t rare_in : {0, 0, 100, 0, 2, 0, 0, 20, 1, 0, 0, 1000, 1, 0}) counted.Add(draw(rare_in));
@@ -151,7 +152,8 @@ TEST(PackedKeyGroups, AnArrayThatIsOutgrownInOrderBecomesAList) {
       for (int64_t i = 0; i < 60'000; ++i) keys.push_back((i / rows_per_key - 5000) * step);
       counted.Add(keys);
       counted.ExpectAll();
-      EXPECT_STREQ(counted.table.layout(), keys.back() - keys.front() >= 131'072 ? "sorted" : "dense") << step << " " << rows_per_key;
+      EXPECT_STREQ(counted.table.layout(), keys.back() - keys.front() >= 131'072 ? "sorted" : "dense")
+          << step << " " << rows_per_key;
       counted.AddRange(-300, 300);
       counted.ExpectAll();
     }
@@ -233,7 +235,8 @@ TEST(PackedKeyGroups, AFarWordMakesTheTableOpen) {
   counted.ExpectAll();
 }
 
-// A column of words is read where it lies, another one is packed: a selection, and values that do not lie at a multiple of their size.
+// A column of words is read where it lies, another one is packed: a selection, and values that do not lie at a multiple
+// of their size.
 TEST(PackedKeyGroups, AllWaysOfReadingAColumnFindTheSameGroups) {
   std::vector<int64_t> keys(1000);
   std::vector<uint32_t> rows(keys.size());

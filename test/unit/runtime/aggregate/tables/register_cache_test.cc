@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Few words are found in registers: every row gets its word's group or is listed, whatever the words, and nothing is learnt of many.
+// Few words are found in registers: every row gets its word's group or is listed, whatever the words, and nothing is
+// learnt of many.
 #include "runtime/aggregate/tables/register_cache.h"
 
 #include <gtest/gtest.h>
@@ -99,7 +100,8 @@ TEST_F(FewWordsTest, UnknownWordsAreListed) {
     const std::vector<uint64_t> known = Words(5, [&](uint64_t i) { return i == 0 ? zero_or_not : random() | 2; });
     Learn(&few, Drawn(known, 100, &random));
     std::vector<uint64_t> rows = Drawn(known, 300, &random), unknown;
-    for (const uint32_t at : {0, 8, 9, 150, 298, 299}) unknown.push_back(rows[at] = at == 150 ? 1 - zero_or_not : random() | 2);
+    for (const uint32_t at : {0, 8, 9, 150, 298, 299})
+      unknown.push_back(rows[at] = at == 150 ? 1 - zero_or_not : random() | 2);
     EXPECT_EQ(Others(few, rows), unknown);
     EXPECT_EQ(Others(few, unknown), unknown);
   }
@@ -124,7 +126,8 @@ TEST_F(FewWordsTest, OthersAreLearntWhereThereIsRoomAndGivenUpWhereTheyAreMany) 
   const auto learn_others = [&](uint32_t num_rows) {
     std::vector<uint32_t> others;
     for (uint32_t i = 0; i < words.size(); ++i) others.push_back(i);
-    few.LearnOthers(words.data(), num_rows, others.data(), static_cast<uint32_t>(others.size()), GroupsOf(words).data());
+    few.LearnOthers(words.data(), num_rows, others.data(), static_cast<uint32_t>(others.size()),
+                    GroupsOf(words).data());
   };
   learn_others(8 * (kMost + 4));
   ASSERT_TRUE(few.serves());

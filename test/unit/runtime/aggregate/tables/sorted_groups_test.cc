@@ -21,7 +21,8 @@ struct Sorted {
   SortedGroups groups;
   std::map<uint64_t, uint8_t*> tuple_of;
 
-  explicit Sorted(const char* spec, std::shared_ptr<MemoryBudget> budget = test::NoLimit()) : context(test::ContextOf(spec)) {
+  explicit Sorted(const char* spec, std::shared_ptr<MemoryBudget> budget = test::NoLimit())
+      : context(test::ContextOf(spec)) {
     groups.Begin(*context.descriptor->group(), true, std::move(budget));
   }
 
@@ -30,7 +31,8 @@ struct Sorted {
     std::vector<uint8_t*> tuples(n);
     ASSERT_TRUE(groups.IsInOrder(words.data(), n));
     ASSERT_EQ(groups.Find(words.data(), n, tuples.data()), absl::OkStatus());
-    for (uint32_t i = 0; i < n; ++i) EXPECT_EQ(tuple_of.emplace(words[i], tuples[i]).first->second, tuples[i]) << words[i];
+    for (uint32_t i = 0; i < n; ++i)
+      EXPECT_EQ(tuple_of.emplace(words[i], tuples[i]).first->second, tuples[i]) << words[i];
     std::set<uint8_t*> different;
     for (const auto& [word, tuple] : tuple_of) different.insert(tuple);
     EXPECT_EQ(different.size(), tuple_of.size());
@@ -48,7 +50,8 @@ struct Sorted {
 };
 
 TEST(SortedGroups, ARowIsOfTheGroupBeforeItOrOfANewOne) {
-  for (const char* spec : {"aggregate keys=i64 aggs=count_star", "aggregate keys=u32 aggs=count_star,sum(i64)", "aggregate keys=i64"}) {
+  for (const char* spec :
+       {"aggregate keys=i64 aggs=count_star", "aggregate keys=u32 aggs=count_star,sum(i64)", "aggregate keys=i64"}) {
     Sorted sorted(spec);
     sorted.Add({3, 3, 3, 5, 5, 6});
     sorted.Add({6});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of words with wide tuples: few in slots, many behind a directory, and the same states before and after they move.
+// Groups of words with wide tuples: few in slots, many behind a directory, and the same states before and after they
+// move.
 #include "runtime/aggregate/tables/wide_groups.h"
 
 #include <gtest/gtest.h>
