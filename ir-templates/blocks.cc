@@ -142,11 +142,11 @@ QUERN_EMIT_BLOCKS(128, k128)
                                                      CollationRule rule, uint32_t width) {                          \
     return b::EqualField<kStorage>(column, row, field, rule | kWeighsEquality, width);                              \
   }                                                                                                                 \
-  QUERN_BLOCK int64_t quern_block_fit_probe_##text QUERN_FIT_PROBE_PARAMETERS {                                     \
-    return quern_rt_fit_probe_##text QUERN_FIT_PROBE_ARGUMENTS;                                                     \
+  QUERN_BLOCK int64_t quern_block_reserve_probe_##text QUERN_FIT_PROBE_PARAMETERS {                                 \
+    return quern_rt_reserve_probe_##text QUERN_FIT_PROBE_ARGUMENTS;                                                 \
   }                                                                                                                 \
-  QUERN_BLOCK int64_t quern_block_fit_build_##text QUERN_FIT_BUILD_PARAMETERS {                                     \
-    return quern_rt_fit_build_##text QUERN_FIT_BUILD_ARGUMENTS;                                                     \
+  QUERN_BLOCK int64_t quern_block_reserve_build_##text QUERN_FIT_BUILD_PARAMETERS {                                 \
+    return quern_rt_reserve_build_##text QUERN_FIT_BUILD_ARGUMENTS;                                                 \
   }
 #include "runtime/blocks/out_of_line_blocks.def"
 

@@ -314,8 +314,8 @@ class JoinEmitter {
   }
 
   // int64_t fit = n;
-  // fit = quern_block_fit_probe_<storage>(&payload[c], rows, fit, &out_probe[c], nullable);   if (fit <= 0) return fit;
-  // for each string fit = quern_block_fit_build_<storage>(base, tuples, fit, &out_build[c], ..);              if (fit
+  // fit = quern_block_reserve_probe_<storage>(&payload[c], rows, fit, &out_probe[c], nullable);   if (fit <= 0) return
+  // fit; for each string fit = quern_block_reserve_build_<storage>(base, tuples, fit, &out_build[c], ..); if (fit
   // <= 0) return fit;    column return fit;
   void EmitReserveMatches() {
     auto p = e_.Begin("reserve_matches", {"args", "rows", "tuples", "n"});
@@ -326,14 +326,14 @@ class JoinEmitter {
       const QuernField& field = descriptor_.probe[c];
       if (!IsVariable(field.storage)) continue;
       Source source = Translate(field, Column(Payload(args), c, "payload"), e_.I64(0), p[1], n);
-      fit = e_.Call("fit_probe_" + Text(field.storage),
+      fit = e_.Call("reserve_probe_" + Text(field.storage),
                     {source.column, source.rows, n, OutColumn(OutProbe(args), c), e_.Bool(field.nullable)}, "fit", 64);
       n = ReturnUnlessPositive(fit);
     }
     for (uint32_t c = 0; c < descriptor_.num_build; ++c) {
       const QuernField& field = descriptor_.build[c];
       if (!IsVariable(field.storage)) continue;
-      fit = e_.Call("fit_build_" + Text(field.storage),
+      fit = e_.Call("reserve_build_" + Text(field.storage),
                     {Base(args), p[2], n, OutColumn(OutBuild(args), c), e_.I32(field.tuple_offset),
                      e_.I32(field.null_offset), e_.I8(field.null_mask)},
                     "fit", 64);

@@ -57,9 +57,9 @@ void quern_rt_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS;
   void quern_rt_store_##text QUERN_STORE_PARAMETERS;           \
   void quern_rt_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS; \
   void quern_rt_emit_build_##text QUERN_EMIT_BUILD_PARAMETERS;
-#define QUERN_CALLED_STRING(text, kStorage)                     \
-  int64_t quern_rt_fit_probe_##text QUERN_FIT_PROBE_PARAMETERS; \
-  int64_t quern_rt_fit_build_##text QUERN_FIT_BUILD_PARAMETERS;
+#define QUERN_CALLED_STRING(text, kStorage)                         \
+  int64_t quern_rt_reserve_probe_##text QUERN_FIT_PROBE_PARAMETERS; \
+  int64_t quern_rt_reserve_build_##text QUERN_FIT_BUILD_PARAMETERS;
 #include "runtime/blocks/out_of_line_blocks.def"
 }
 

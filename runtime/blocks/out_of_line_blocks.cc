@@ -46,10 +46,10 @@ void quern_rt_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS {
                             out, out_row, null_mask != 0);                                                          \
   }
 #define QUERN_CALLED_STRING(text, kStorage)                                                                            \
-  int64_t quern_rt_fit_probe_##text QUERN_FIT_PROBE_PARAMETERS {                                                       \
+  int64_t quern_rt_reserve_probe_##text QUERN_FIT_PROBE_PARAMETERS {                                                   \
     return b::FitStrings<kStorage>(b::ProbeSource<kStorage>{column, rows, nullable, 0}, n, out);                       \
   }                                                                                                                    \
-  int64_t quern_rt_fit_build_##text QUERN_FIT_BUILD_PARAMETERS {                                                       \
+  int64_t quern_rt_reserve_build_##text QUERN_FIT_BUILD_PARAMETERS {                                                   \
     return b::FitStrings<kStorage>(b::BuildSource<kStorage>{base, tuples, field_offset, null_offset, null_mask, 0}, n, \
                                    out);                                                                               \
   }

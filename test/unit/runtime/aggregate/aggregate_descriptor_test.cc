@@ -16,23 +16,23 @@ using test::ShapeOf;
 
 TEST(AggregateDescriptor, ANarrowWordIsFollowedByTheBits) {
   EXPECT_EQ(ShapeOf("aggregate keys=i32 aggs=count_star,sum(i32),max(f64:nullable)")->Print(),
-            "offset  bytes  field    type        storage\n"
-            "     0      4  word     32 bits     keys[0] from bit 0\n"
-            "     8      8  aggs[0]  count_star  rows\n"
-            "    16      8  aggs[1]  sum         sum\n"
-            "    24      8  aggs[2]  max         max\n"
-            "     4      1  bits     of aggs[2]\n"
+            "offset  bytes  field       type        storage\n"
+            "     0      4  packed key  32 bits     keys[0] from bit 0\n"
+            "     8      8  aggs[0]     count_star  rows\n"
+            "    16      8  aggs[1]     sum         sum\n"
+            "    24      8  aggs[2]     max         max\n"
+            "     4      1  bits        of aggs[2]\n"
             "tuple_bytes 32\n");
 }
 
 TEST(AggregateDescriptor, AFullWordPutsTheBitsBehindTheStates) {
   EXPECT_EQ(ShapeOf("aggregate keys=i64 aggs=count_star,sum(i64:nullable),max(f64)")->Print(),
-            "offset  bytes  field    type        storage\n"
-            "     0      8  word     64 bits     keys[0] from bit 0\n"
-            "     8      8  aggs[0]  count_star  rows\n"
-            "    16      8  aggs[1]  sum         sum\n"
-            "    24      8  aggs[2]  max         max\n"
-            "    32      1  bits     of aggs[1]\n"
+            "offset  bytes  field       type        storage\n"
+            "     0      8  packed key  64 bits     keys[0] from bit 0\n"
+            "     8      8  aggs[0]     count_star  rows\n"
+            "    16      8  aggs[1]     sum         sum\n"
+            "    24      8  aggs[2]     max         max\n"
+            "    32      1  bits        of aggs[1]\n"
             "tuple_bytes 40\n");
 }
 
@@ -62,9 +62,9 @@ TEST(AggregateDescriptor, WithoutKeysThereAreStatesAlone) {
 TEST(AggregateDescriptor, ADictionaryKeyIsANumber) {
   const auto descriptor = ShapeOf("aggregate keys=dictionary(i8,utf8):nullable aggs=count_star");
   EXPECT_EQ(descriptor->Print(),
-            "offset  bytes  field    type        storage\n"
-            "     0      8  word     33 bits     keys[0] from bit 0 (null: bit 32)\n"
-            "     8      8  aggs[0]  count_star  rows\n"
+            "offset  bytes  field       type        storage\n"
+            "     0      8  packed key  33 bits     keys[0] from bit 0 (null: bit 32)\n"
+            "     8      8  aggs[0]     count_star  rows\n"
             "tuple_bytes 16\n");
   EXPECT_EQ(descriptor->get()->group.keys[0].storage, k32);
   EXPECT_EQ(descriptor->get()->group.keys[0].index_storage, kNoStorage);

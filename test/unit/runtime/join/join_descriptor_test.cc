@@ -33,8 +33,8 @@ TEST(JoinDescriptor, PrintsTheLayout) {
 TEST(JoinDescriptor, OneKeyAlone) {
   const JoinDescriptor descriptor(Parsed("join.inner keys=bool"));
   EXPECT_EQ(descriptor.Print(),
-            "offset  bytes  field  type    storage\n"
-            "     0      4  word   1 bits  keys[0] from bit 0\n"
+            "offset  bytes  field       type    storage\n"
+            "     0      4  packed key  1 bits  keys[0] from bit 0\n"
             "tuple_bytes 4\n");
   EXPECT_EQ(descriptor.get()->num_keys, 1u);
   EXPECT_EQ(descriptor.get()->num_build, 0u);
@@ -47,14 +47,14 @@ TEST(JoinDescriptor, PrintsWordResidualAndMark) {
   const JoinDescriptor descriptor(
       Parsed("join.right_anti keys=i32,i16:nullable:nullequal,bool build=f64:nullable residual=i64:lt,u8:nullable:ne"));
   EXPECT_EQ(descriptor.Print(),
-            "offset  bytes  field        type     storage\n"
-            "     0      8  word         50 bits  keys[0] from bit 0, keys[1] from bit 32 (null: bit 48), keys[2] from "
-            "bit 49\n"
-            "     8      8  build[0]     f64      64\n"
-            "    16      8  residual[0]  i64      64\n"
-            "    24      1  residual[1]  u8       8\n"
-            "    25      1  null bits    of build[0], residual[1]\n"
-            "    26      1  mark         set once a probe row matched\n"
+            "offset  bytes  field         type     storage\n"
+            "     0      8  packed key    50 bits  keys[0] from bit 0, keys[1] from bit 32 (null: bit 48), keys[2] "
+            "from bit 49\n"
+            "     8      8  build[0]      f64      64\n"
+            "    16      8  residual[0]   i64      64\n"
+            "    24      1  residual[1]   u8       8\n"
+            "    25      1  null bits     of build[0], residual[1]\n"
+            "    26      1  matched flag  set once a probe row matched\n"
             "tuple_bytes 32\n");
 }
 
