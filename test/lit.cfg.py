@@ -21,6 +21,7 @@ tools = os.path.join(config.build_root, "bin")
 config.substitutions += [
     ("%quern", os.path.join(tools, "quern")),
     ("%python", os.path.join(config.venv, "bin", "python")),
+    ("%venv_bin", os.path.join(config.venv, "bin")),
     ("%tools", tools),
     ("%src_root", config.source_root),
     ("%build_root", config.build_root),
