@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # How the tests run. A test is a .test or .c file whose RUN lines are shell commands; it passes when all of them end with 0.
 # In RUN lines:
+#   %seed                    what random tests begin with
 #   %quern                   the command line tool          %tools       the folder of the built programs
 #   %python                  Python with pyarrow, duckdb    %cc, %cxx    the compilers of this build
 #   %src_root, %build_root   the two top folders            FileCheck, not, llvm-objdump, ... are those of LLVM 22
@@ -29,12 +30,18 @@ config.substitutions += [
     ("%cc", config.c_compiler),
 ]
 
+# A run is like the one before it: tests that draw take the seed from here, `%seed` or QUERN_TEST_SEED; in C++ by test/unit/seed.h.
+# tools/nightly sets another one each time.
+seed = os.environ.get("QUERN_TEST_SEED") or "1"
+config.substitutions.append(("%seed", seed))
+
 # Nothing of the person who runs the tests may change a result: no QUERN_* variable, no cache or profile of their home.
 for name in [name for name in config.environment if name.startswith("QUERN_")]:
     del config.environment[name]
 config.environment["PATH"] = os.pathsep.join([config.llvm_tools, config.environment.get("PATH", os.environ["PATH"])])
 for variable, folder in [("HOME", "home"), ("XDG_CACHE_HOME", "cache"), ("XDG_CONFIG_HOME", "config")]:
     config.environment[variable] = os.path.join(config.test_exec_root, folder)
+config.environment["QUERN_TEST_SEED"] = seed
 # What a test compiles, it compiles: no kernel of an earlier run or of another test. Tests of the disk cache have folders of their own.
 config.environment["QUERN_CACHE"] = "off"
 # Plans are those of a machine that nobody has tuned.

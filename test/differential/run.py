@@ -20,6 +20,7 @@ import argparse
 import dataclasses
 import functools
 import json
+import math
 import os
 import signal
 import subprocess
@@ -217,9 +218,9 @@ def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--operator", choices=sorted(OPERATORS), default="join")
     parser.add_argument("--seed", type=int, default=1, help="0: from the clock")
-    parser.add_argument("--cases", type=int, default=1_000_000)
+    parser.add_argument("--cases", type=int, help="default: as many as fit into --seconds")
     parser.add_argument("--first-case", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seconds", type=float, help="default: 60, or no limit where --cases or --coverage is given")
     parser.add_argument("--lib", help="libquern.so; default: $QUERN_LIB")
     parser.add_argument("--replay", help="one case, as a failure printed it")
     parser.add_argument("--coverage", action="store_true", help="run until all has been seen that the operator's Coverage asks for")
@@ -229,6 +230,9 @@ def parse_options():
     options = parser.parse_args()
     options.lib = os.path.abspath(quern_abi.library_path(options.lib))
     options.seed = options.seed or time.time_ns() % 1_000_000_000
+    if options.seconds is None:
+        options.seconds = math.inf if options.cases or options.coverage else 60
+    options.cases = options.cases or 1_000_000
     return options
 
 

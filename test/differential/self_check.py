@@ -74,7 +74,7 @@ RUNTIME = pathlib.Path(__file__).resolve().parents[2] / "runtime"
 
 def check_kinds():
     """join_kinds.py = runtime/spec/join_kinds.def."""
-    path = RUNTIME / "join_kinds.def"
+    path = RUNTIME / "spec/join_kinds.def"
     rows = re.findall(r'^QUERN_JOIN_KIND\(\w+, "(\w+)", (true|false), k(\w+), k(\w+)\)', path.read_text(), re.MULTILINE)
     theirs = [(name, pairs == "true", probe.lower(), build.lower()) for name, pairs, probe, build in rows]
     ours = [dataclasses.astuple(kind) for kind in KINDS.values()]
@@ -105,7 +105,7 @@ def check_comparison(case, expected):
 
 def check_functions():
     """aggregate_functions.py = runtime/spec/aggregate_functions.def."""
-    path = RUNTIME / "aggregate_functions.def"
+    path = RUNTIME / "spec/aggregate_functions.def"
     rows = re.findall(r'^QUERN_AGGREGATE\(\w+, "(\w+)", (\d), k(\w+), k(\w+)\)', path.read_text(), re.MULTILINE)
     snake = lambda name: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     theirs = [(name, int(num_arguments), snake(accepts), snake(result)) for name, num_arguments, accepts, result in rows]
@@ -269,7 +269,7 @@ _WEIGHTS = {"kBytes": "bytes", "kAsciiUpper": "upper", "kLatin1": "latin1", "kGe
 
 def check_collations():
     """collation_oracle.py = runtime/collation/collations.def."""
-    path = RUNTIME / "collations.def"
+    path = RUNTIME / "collation/collations.def"
     rows = re.findall(r'^QUERN_COLLATION\(\w+, "([^"]+)", (\w+), \w+, (\w+)\)', path.read_text(), re.MULTILINE)
     theirs = [(name, _PADS[pad], _WEIGHTS[weights]) for name, pad, weights in rows]
     ours = [dataclasses.astuple(collation) for collation in collation_oracle.COLLATIONS.values()]

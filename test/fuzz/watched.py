@@ -7,6 +7,7 @@ A fuzzer yields a text that describes each input *before* it gives it to the lib
 Options, the same for all: --lib, --seed, --cases, --seconds, --only N (one case again).
 """
 import argparse
+import math
 import os
 import pathlib
 import random
@@ -43,13 +44,16 @@ def _options(description):
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--lib", help="libquern.so; default: $QUERN_LIB")
     parser.add_argument("--seed", type=int, default=1, help="0: from the clock")
-    parser.add_argument("--cases", type=int, default=1_000_000)
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--cases", type=int, help="default: as many as fit into --seconds")
+    parser.add_argument("--seconds", type=float, help="default: 20, or no limit where --cases is given")
     parser.add_argument("--only", type=int, help="this case alone")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.lib = os.path.abspath(quern_abi.library_path(options.lib))
     options.seed = options.seed or time.time_ns() % 1_000_000_000
+    if options.seconds is None:
+        options.seconds = math.inf if options.cases else 20
+    options.cases = options.cases or 1_000_000
     return options
 
 

@@ -11,12 +11,14 @@
 #include <fstream>
 #include <functional>
 #include <numeric>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "test/hosts/host_tables.h"
 #include "test/unit/runtime/base/sanitized.h"
+#include "test/unit/seed.h"
 
 namespace quern_test {
 namespace {
@@ -42,9 +44,10 @@ quern::Kernel CompileOrDie(const quern::CompileOptions& options) {
 }
 
 // Runs a test that ends its process, or changes it for good, in one of its own.
-int ExitStatusOf(const std::string& test) {
+int ExitStatusOf(const std::string& test, int round = 0) {
   const pid_t child = fork();
   if (child == 0) {
+    setenv("QUERN_TEST_ROUND", std::to_string(round).c_str(), 1);
     const std::string filter = "--gtest_filter=" + test;
     execl("/proc/self/exe", "host_tests", filter.c_str(), "--gtest_also_run_disabled_tests", "--gtest_brief=1",
           nullptr);
@@ -247,14 +250,14 @@ TEST(Process, IsCopiedWhileItCompiles) {
 }
 
 TEST(Process, DISABLED_EndsWhileItCompiles) {
-  const auto now = static_cast<unsigned>(std::chrono::steady_clock::now().time_since_epoch().count() / 1000);
+  std::mt19937_64 random(quern::test::SeedOfTest() + std::strtoull(std::getenv("QUERN_TEST_ROUND"), nullptr, 10));
   const quern::Kernel first = Compiling("batch_size=91"), second = Compiling("batch_size=92");
-  std::this_thread::sleep_for(std::chrono::microseconds(now % 30'000));
+  std::this_thread::sleep_for(std::chrono::microseconds(random() % 30'000));
   std::exit(42);
 }
 
 TEST(Process, EndsWhileItCompiles) {
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(ExitStatusOf("Process.DISABLED_EndsWhileItCompiles"), 42);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(ExitStatusOf("Process.DISABLED_EndsWhileItCompiles", i), 42);
 }
 
 }  // namespace

@@ -6,21 +6,25 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "hosts/c/quern.h"
+#include "test/unit/seed.h"
 
 namespace {
 
 constexpr int kStatus = 42;
 
 // Runs one of the tests below in a process of its own, since they end it.
-int StatusOf(const std::string& test) {
+int StatusOf(const std::string& test, int round = 0) {
   const pid_t child = fork();
   if (child == 0) {
+    setenv("QUERN_TEST_ROUND", std::to_string(round).c_str(), 1);
     // A thread that is stopped in the middle of its work looks like a leak to a sanitizer.
     setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
     const std::string filter = "--gtest_filter=Ends.DISABLED_" + test;
@@ -33,11 +37,11 @@ int StatusOf(const std::string& test) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Ends the process while the threads are at it: after 20 to 60 ms, another time each run.
+// Ends the process while the threads are at it: after 20 to 60 ms, another time in each round.
 [[noreturn]] void ExitWhile(void (*work)(int thread)) {
   for (int i = 0; i < 3; ++i) std::thread(work, i).detach();
-  const auto now = static_cast<unsigned>(std::chrono::steady_clock::now().time_since_epoch().count() / 1000);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20 + now % 40));
+  std::mt19937_64 random(quern::test::SeedOfTest() + std::strtoull(std::getenv("QUERN_TEST_ROUND"), nullptr, 10));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20 + random() % 40));
   std::exit(kStatus);
 }
 
@@ -92,10 +96,10 @@ TEST(Ends, DISABLED_WhileKernelsAreCompiledInTheBackground) {
 }
 
 TEST(Ends, WhileThreadsCompile) {
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(StatusOf("WhileThreadsCompile"), kStatus);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(StatusOf("WhileThreadsCompile", i), kStatus);
 }
 TEST(Ends, WhileThreadsRun) {
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(StatusOf("WhileThreadsRun"), kStatus);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(StatusOf("WhileThreadsRun", i), kStatus);
 }
 TEST(Ends, WhileKernelsAreCompiledInTheBackground) {
   EXPECT_EQ(StatusOf("WhileKernelsAreCompiledInTheBackground"), kStatus);

@@ -32,7 +32,7 @@ from through_operators import CHECKS, ENGINES, Run, Wrong
 
 NUM_STRINGS = 300
 LENGTHS = range(41)
-_COLLATIONS = pathlib.Path(__file__).resolve().parents[2] / "runtime" / "collations.def"
+_COLLATIONS = pathlib.Path(__file__).resolve().parents[2] / "runtime" / "collation" / "collations.def"
 _ICU = ("icu:und", "icu:de-u-co-phonebk", "icu:ja")
 _SIGNS = ("=", "<>", "<", "<=", ">", ">=")
 

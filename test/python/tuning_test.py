@@ -253,7 +253,6 @@ class Tuning(unittest.TestCase):
 
         profile = quern.tune(SPEC, budget=60, max_size="64K", threads=1, progress=press)
         self.assertTrue(profile.stopped)
-        self.assertLess(profile.seconds, 30)
         self.assertIn(", stopped>", repr(profile))
 
     def test_ctrl_c_of_machine_facts(self):

@@ -16,6 +16,7 @@
 #include "runtime/collation/collation.h"
 #include "test/templates/guarded_buffer.h"
 #include "test/unit/runtime/collation/collated_texts.h"
+#include "test/unit/seed.h"
 
 namespace quern::test {
 namespace {
@@ -23,12 +24,6 @@ namespace {
 namespace b = quern::blocks;
 
 constexpr Guard kGuards[] = {Guard::kBehind, Guard::kInFront};
-
-std::mt19937_64 PrintedTextRandom() {
-  const uint64_t seed = std::random_device()();
-  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
-  return std::mt19937_64(seed);
-}
 
 // What strings are equal by.
 std::string EqualityKey(const std::string& text, CollationRule rule) {
@@ -121,7 +116,7 @@ void ForEachRule(F&& f) {
 }
 
 TEST(CollatedBlocks, AHashIsThatOfTheEqualityKey) {
-  auto random = PrintedTextRandom();
+  auto random = quern::test::PrintedRandom();
   ForEachRule([&](CollationRule rule) {
     for (uint32_t length = 0; length <= 70; ++length) {
       for (int i = 0; i < 4; ++i) {
@@ -133,7 +128,7 @@ TEST(CollatedBlocks, AHashIsThatOfTheEqualityKey) {
 }
 
 TEST(CollatedBlocks, StringsAreEqualWhereTheirKeysAre) {
-  auto random = PrintedTextRandom();
+  auto random = quern::test::PrintedRandom();
   ForEachRule([&](CollationRule rule) {
     for (uint32_t length = 0; length <= 70; ++length) {
       for (uint32_t width : {0u, 16u, 24u, 32u, 60u}) {
@@ -168,7 +163,7 @@ TEST(CollatedBlocks, LettersAloneLoseTheirCase) {
 
 // Few different strings, which are remembered, and more than there is room for.
 TEST(CollatedBlocks, ABatchHashesLikeItsRows) {
-  auto random = PrintedTextRandom();
+  auto random = quern::test::PrintedRandom();
   ForEachRule([&](CollationRule rule) {
     for (const uint32_t num_different : {5u, 1000u}) {
       std::vector<std::string> different, values;

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "test/unit/codegen/cache/cache_folder.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {
@@ -80,27 +81,31 @@ TEST_F(CacheProcesses, ManyShareAFolder) {
   EXPECT_EQ(content.temporary_files, 0u);
 }
 
-// Kernels of 8 MiB, so that most of a process's life is the writing of one; it dies when a temporary file is seen, or
-// at any time.
+// Kernels of 8 MiB, so that most of a process's life is the writing of one. It dies at any time; every other one is
+// stopped again and again until it is found with a temporary file, and dies then.
 TEST_F(CacheProcesses, AreKilledWhileTheyWrite) {
   const std::string objects[] = {ObjectOf(0, 8 << 20), ObjectOf(1, 8 << 20)};
   Cache().Store(KeyOf(0), objects[0]);
-  std::minstd_rand random(std::random_device{}());
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  const auto has_temporary = [this] {
+  std::mt19937_64 random = test::PrintedRandom();
+  const auto num_temporaries = [this] {
     const std::vector<std::string> names = Names();
-    return std::any_of(names.begin(), names.end(),
-                       [](const std::string& name) { return name.ends_with(".quern-tmp"); });
+    return std::count_if(names.begin(), names.end(),
+                         [](const std::string& name) { return name.ends_with(".quern-tmp"); });
   };
-  for (int round = 0; round < 10 || !has_temporary(); ++round) {
-    ASSERT_LT(std::chrono::steady_clock::now(), end) << "no process was caught while it wrote";
+  for (int round = 0; round < 10; ++round) {
+    const auto before = num_temporaries();
     const pid_t child = Start([&] {
       DiskCache cache = Cache();
       for (uint64_t i = 0;; ++i) cache.Store(KeyOf(i % 2), objects[i % 2]);
       return 0;
     });
-    if (round % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 40'000));
-    while (round % 2 == 1 && !has_temporary() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 40'000));
+    for (bool caught = round % 2 == 0; !caught;) {
+      kill(child, SIGSTOP);
+      ASSERT_EQ(waitpid(child, nullptr, WUNTRACED), child);
+      caught = num_temporaries() > before;
+      if (!caught) kill(child, SIGCONT);
+    }
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
     for (uint64_t i = 0; i < 2; ++i) {

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "test/unit/codegen/cache/cache_folder.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {
@@ -93,7 +94,7 @@ TEST_F(CacheFolder, ADamagedFileIsNotReadAndIsReplaced) {
   const std::string object = ObjectOf(7, 2000);
   Cache().Store(KeyOf(7), object);
   const std::string whole = FileContent(FileOf(KeyOf(7)));
-  std::minstd_rand random(std::random_device{}());
+  std::mt19937_64 random = test::PrintedRandom();
   const int file =
       open(FileOf(KeyOf(7)).c_str(), O_WRONLY);  // damaged where it stands: to write it anew takes milliseconds
   for (size_t at = 0; at < whole.size(); ++at) {

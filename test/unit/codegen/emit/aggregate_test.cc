@@ -57,6 +57,7 @@ TEST(CompileAggregate, EntryPointsAreThereWhereThereIsWork) {
 #define QUERN_AGGREGATE_ENTRY(field, result, parameters) \
   EXPECT_EQ(compiled->kernel->aggregate.field != nullptr, needed.field) << spec << " " #field;
 #include "runtime/abi/aggregate_entry_points.def"
+#include "test/unit/seed.h"
   }
 }
 

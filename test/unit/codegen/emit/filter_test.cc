@@ -7,6 +7,7 @@
 
 #include "codegen/compiler.h"
 #include "test/unit/runtime/filter/filter_maker.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {
@@ -38,7 +39,7 @@ void ExpectRandomRows(const Predicate& condition, uint32_t num_rows, FilterMaker
 }
 
 TEST(FilterKernel, EveryLeafOnEveryType) {
-  FilterMaker maker(std::random_device{}());
+  FilterMaker maker(test::SeedOfTest());
   for (const ColumnType& type : test::FilterTypes()) {
     for (const PredicateKind kind : {PredicateKind::kCompare, PredicateKind::kCompareColumns, PredicateKind::kIn,
                                      PredicateKind::kBetween, PredicateKind::kIsNull, PredicateKind::kLike}) {
@@ -50,7 +51,7 @@ TEST(FilterKernel, EveryLeafOnEveryType) {
 }
 
 TEST(FilterKernel, ConstantsOfEveryLength) {
-  FilterMaker maker(std::random_device{}());
+  FilterMaker maker(test::SeedOfTest());
   for (const char* text : {"utf8", "utf8(utf8mb4_bin)", "utf8(utf8mb4_general_ci)", "utf8_view"}) {
     for (size_t length = 0; length <= 40 && !testing::Test::HasFailure(); ++length) {
       const Predicate condition = maker.EqualityOfLength(test::TypeNamed(text), length);
@@ -60,14 +61,14 @@ TEST(FilterKernel, ConstantsOfEveryLength) {
 }
 
 TEST(FilterKernel, RandomConditions) {
-  FilterMaker maker(std::random_device{}());
+  FilterMaker maker(test::SeedOfTest());
   for (int i = 0; i < 25 && !testing::Test::HasFailure(); ++i) {
     ExpectRandomRows(maker.Condition(test::FilterTypes(), 3), static_cast<uint32_t>(maker.Below(500)), &maker);
   }
 }
 
 TEST(FilterKernel, LikeInLongBatches) {
-  FilterMaker maker(std::random_device{}());
+  FilterMaker maker(test::SeedOfTest());
   for (const char* text :
        {"utf8", "large_utf8(utf8mb4_bin):nullable", "utf8(utf8mb4_general_ci)", "utf8_view", "binary"}) {
     for (int i = 0; i < 10 && !testing::Test::HasFailure(); ++i) {

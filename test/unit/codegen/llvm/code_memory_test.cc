@@ -22,6 +22,7 @@
 
 #include "test/unit/runtime/base/process_memory.h"
 #include "test/unit/runtime/base/sanitized.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {
@@ -167,9 +168,7 @@ TEST(CodeMemory, AKernelThatIsLongerThanASlabGetsOneOfItsOwn) {
 // Kernels of 1 to 9 pages come and go; what was written stays, no two overlap, and free pages are found again: a slab
 // is enough for two thirds of a slab, whatever came before.
 TEST(CodeMemory, RandomKernelsComeAndGo) {
-  const uint32_t seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
+  std::mt19937_64 random = test::PrintedRandom();
   CodeMemory memory(512 * kPage);
   std::vector<std::pair<CodePages, uint8_t>> kernels;
   uint64_t used = 0;

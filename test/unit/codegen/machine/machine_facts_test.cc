@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <string>
 #include <vector>
 
@@ -279,17 +278,15 @@ TEST(MachineFacts, AModelBelievesWhatWasNotMeasured) {
 
 // ---- measuring -------------------------------------------------------------------------------------------------
 
-TEST(MachineFacts, WhatIsMeasuredIsPlausible) {
+// No number is compared with another one: a machine that does much else measures anything.
+TEST(MachineFacts, AllIsMeasured) {
   MachineFactsOptions options;
   options.seconds = 0.4;
   options.max_bytes = uint64_t{64} << 20;
   uint32_t told = 0;
   options.progress = [&](const std::string& what) { told += what.empty() ? 0 : 1; };
-  const auto start = std::chrono::steady_clock::now();
   const auto facts = MeasureMachine(options);
   ASSERT_TRUE(facts.ok()) << facts.status();
-  // Of 0.4 seconds, on a machine that does much else.
-  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 20);
   EXPECT_GT(told, 4u);
   EXPECT_EQ(facts->signature, HostSignature());
   EXPECT_FALSE(facts->features.empty());
@@ -304,9 +301,6 @@ TEST(MachineFacts, WhatIsMeasuredIsPlausible) {
       EXPECT_GE(fact.bytes, facts->memory[i - 1].bytes);
     }
   }
-  // Many lines under way are not slower than one: noise of other processes put aside.
-  EXPECT_LT(facts->memory.back().read_ns, 2 * facts->memory.back().latency_ns);
-  EXPECT_GT(2 * facts->memory.back().latency_ns, facts->memory.front().latency_ns);
   for (const double gb_s : {facts->sequential_read_gb_s, facts->sequential_write_gb_s, facts->sequential_copy_gb_s,
                             facts->zero_fill_gb_s, facts->one_fill_gb_s, facts->alternating_fill_gb_s,
                             facts->alternating_control_gb_s, facts->ones_over_zeros_gb_s})

@@ -12,6 +12,7 @@
 
 #include "codegen/plan/plan.h"
 #include "test/unit/runtime/aggregate/accumulators/accumulator_rows.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {

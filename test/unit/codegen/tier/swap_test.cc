@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "test/unit/codegen/tier/swap_job.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {
@@ -245,9 +246,7 @@ TEST(Swap, WhatIsPublishedWhileRowsAreCountedRunsTheirBatch) {
 
 // Another thread publishes while jobs run, as a compile thread does. Meant for ThreadSanitizer too.
 TEST(Swap, AnotherThreadPublishesWhileJobsRun) {
-  const uint64_t seed = std::random_device()();
-  SCOPED_TRACE(seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random = test::PrintedRandom();
   for (const char* spec :
        {"join.full keys=utf8:nullable build=i64 probe=f64", "join.inner keys=i64 build=utf8",
         "aggregate keys=i64 aggs=sum(f64)", "aggregate keys=utf8 aggs=max(utf8),sum(i64)",

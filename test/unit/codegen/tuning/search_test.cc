@@ -14,6 +14,7 @@
 
 #include "codegen/tuning/search.h"
 #include "test/unit/runtime/aggregate/accumulators/accumulator_rows.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "test/unit/runtime/aggregate/group_rows.h"
 #include "test/unit/runtime/rows/prefetch_settings.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {

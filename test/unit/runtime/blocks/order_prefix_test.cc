@@ -11,6 +11,7 @@
 #include "test/templates/guarded_buffer.h"
 #include "test/unit/runtime/aggregate/accumulators/accumulator_rows.h"
 #include "test/unit/runtime/collation/collated_texts.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {

@@ -16,6 +16,7 @@
 #include "test/unit/runtime/aggregate/group_rows.h"
 #include "test/unit/runtime/collation/collated_texts.h"
 #include "test/unit/runtime/join/number_join.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {

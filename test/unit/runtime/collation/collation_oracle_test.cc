@@ -17,6 +17,7 @@
 #include "runtime/collation/collation_weights.h"
 #include "runtime/collation/icu_collation.h"
 #include "test/unit/runtime/collation/collation_keys.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {
@@ -64,7 +65,7 @@ void ExpectRanks(const std::vector<std::string>& strings, const std::vector<int6
     if (ranks[i] >= 0) order.push_back(i);
   std::sort(order.begin(), order.end(),
             [&](size_t a, size_t b) { return std::pair(ranks[a], a) < std::pair(ranks[b], b); });
-  std::mt19937_64 random{std::random_device()()};
+  std::mt19937_64 random(test::SeedOfTest());
   for (size_t p = 0; p + 1 < order.size(); ++p) {
     const size_t other = order[random() % order.size()];
     for (const size_t next : {order[p + 1], other})

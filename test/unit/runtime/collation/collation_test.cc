@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <random>
 #include <string>
 #include <thread>
@@ -17,6 +16,7 @@
 #include "runtime/collation/icu_collation.h"
 #include "runtime/spec/spec_text.h"
 #include "test/unit/runtime/collation/collation_keys.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {
@@ -29,12 +29,6 @@ using test::KeyByPieces;
 using test::OrderKey;
 using test::Sign;
 using test::TextOf;
-
-std::mt19937_64 Random() {
-  const uint64_t seed = std::random_device()();
-  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
-  return std::mt19937_64(seed);
-}
 
 CollationRule RuleNamed(std::string_view name) { return RuleOf(CollationNamed(name).value()); }
 
@@ -192,7 +186,7 @@ std::vector<char32_t> Characters() {
 
 // Keys say what weights do, of all characters beside each other and of pairs.
 TEST(Collation, KeysOfCharactersAreInTheOrderOfTheirWeights) {
-  std::mt19937_64 random = Random();
+  std::mt19937_64 random = test::PrintedRandom();
   for (const char* name : {"utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_unicode_520_ci", "utf8mb4_0900_ai_ci",
                            "tidb.utf8mb4_0900_ai_ci"}) {
     const CollationRow& row = RowOf(CollationNamed(name).value());
@@ -285,7 +279,7 @@ TEST(Collation, LikeMatchesCharactersAndNotStrings) {
 
 // Whatever the strings, hash, equality and order agree with the keys, and the keys with each other.
 TEST(Collation, HashEqualityAndOrderAgree) {
-  std::mt19937_64 random = Random();
+  std::mt19937_64 random = test::PrintedRandom();
   for (const std::string& name : Names()) {
     const CollationRule rule = RuleNamed(name);
     for (const test::TextKind kind : test::kTextKinds) {
@@ -325,7 +319,7 @@ class GuardedPage {
 };
 
 TEST(Collation, NothingIsReadBeyondAString) {
-  std::mt19937_64 random = Random();
+  std::mt19937_64 random = test::PrintedRandom();
   GuardedPage page, other;
   for (const std::string& name : Names()) {
     const CollationRule rule = RuleNamed(name);

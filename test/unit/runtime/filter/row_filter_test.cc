@@ -10,6 +10,7 @@
 
 #include "ir-templates/generic/generic_filter.h"
 #include "test/unit/runtime/filter/filter_maker.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {
@@ -38,7 +39,7 @@ void ExpectRandomRows(const Predicate& condition, uint32_t num_rows, FilterMaker
 }
 
 TEST(RowFilter, EveryLeafOnEveryType) {
-  FilterMaker maker(std::random_device{}());
+  FilterMaker maker(test::SeedOfTest());
   for (const ColumnType& type : test::FilterTypes()) {
     for (const PredicateKind kind : {PredicateKind::kCompare, PredicateKind::kCompareColumns, PredicateKind::kIn,
                                      PredicateKind::kBetween, PredicateKind::kIsNull, PredicateKind::kLike}) {
@@ -54,7 +55,7 @@ TEST(RowFilter, EveryLeafOnEveryType) {
 // the batch's own.
 TEST(RowFilter, BatchesOfMoreThanOnePiece) {
   constexpr uint32_t kRows = 65536 + 321;
-  FilterMaker maker(std::random_device{}());
+  FilterMaker maker(test::SeedOfTest());
   std::vector<uint32_t> all(kRows), rows(kRows), selected(kRows);
   std::iota(all.begin(), all.end(), 0u);
   for (const ColumnType& type : test::FilterTypes()) {
@@ -75,7 +76,7 @@ TEST(RowFilter, BatchesOfMoreThanOnePiece) {
 }
 
 TEST(RowFilter, ConstantsOfEveryLength) {
-  FilterMaker maker(std::random_device{}());
+  FilterMaker maker(test::SeedOfTest());
   for (const ColumnType& type : test::FilterTypes()) {
     if (!IsVariable(RowOf(type.id).storage)) continue;
     for (size_t length = 0; length <= 40 && !testing::Test::HasFailure(); ++length) {
@@ -87,14 +88,14 @@ TEST(RowFilter, ConstantsOfEveryLength) {
 }
 
 TEST(RowFilter, RandomConditions) {
-  FilterMaker maker(std::random_device{}());
+  FilterMaker maker(test::SeedOfTest());
   for (int i = 0; i < 300 && !testing::Test::HasFailure(); ++i) {
     ExpectRandomRows(maker.Condition(test::FilterTypes(), 4), static_cast<uint32_t>(maker.Below(500)), &maker);
   }
 }
 
 TEST(RowFilter, EveryLayoutOfPartsAndLengths) {
-  FilterMaker maker(std::random_device{}());
+  FilterMaker maker(test::SeedOfTest());
   for (const char* text : {"utf8", "utf8:nullable", "large_utf8(utf8mb4_0900_ai_ci)", "utf8_view", "binary_view",
                            "utf8(utf8mb4_unicode_ci)"}) {
     for (int i = 0; i < 60 && !testing::Test::HasFailure(); ++i) {

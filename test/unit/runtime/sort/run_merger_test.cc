@@ -19,6 +19,7 @@
 #include "runtime/sort/row_sort.h"
 #include "test/unit/runtime/collation/collated_texts.h"
 #include "test/unit/runtime/sort/sort_rows.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {

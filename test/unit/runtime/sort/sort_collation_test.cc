@@ -17,6 +17,7 @@
 #include "runtime/collation/collation.h"
 #include "test/unit/runtime/collation/collated_texts.h"
 #include "test/unit/runtime/sort/sort_rows.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {

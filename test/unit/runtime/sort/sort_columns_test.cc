@@ -14,6 +14,7 @@
 #include "ir-templates/generic/generic_sort.h"
 #include "runtime/sort/row_sort.h"
 #include "test/unit/runtime/aggregate/group_rows.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {

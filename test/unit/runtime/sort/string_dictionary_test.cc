@@ -13,6 +13,7 @@
 
 #include "runtime/collation/collation.h"
 #include "test/unit/runtime/collation/collated_texts.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {
@@ -85,7 +86,7 @@ TEST(StringDictionary, RanksAreThoseOfAllStrings) {
 
 // Under every collation: those of the numbers that a sort by comparing gives, equal strings having one.
 TEST(StringDictionary, RanksAreByTheCollation) {
-  std::mt19937_64 random(std::random_device{}());
+  std::mt19937_64 random = test::PrintedRandom();
   for (const CollationRow& collation : AllCollations()) {
     const CollationRule rule = RuleOf(collation.id);
     std::vector<std::string> all[2];

@@ -6,15 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <ctime>
 #include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/spec/spec.h"
+#include "test/unit/seed.h"
 
 namespace quern::spec_texts {
 
@@ -58,10 +56,10 @@ inline constexpr char kAllOperators[] =
 
 // ---- random ----
 
-// Of QUERN_TEST_SEED or the clock; prints which.
+// Of the test's seed.
 class Random {
  public:
-  Random() : Random(Seed()) {}
+  Random() : generator_(test::PrintedRandom()) {}
   explicit Random(uint64_t seed) : generator_(seed) {}
   uint64_t Bits() { return generator_(); }
   uint64_t Below(uint64_t n) { return std::uniform_int_distribution<uint64_t>(0, n - 1)(generator_); }
@@ -69,13 +67,6 @@ class Random {
   double Fraction() { return std::uniform_real_distribution<double>(0, 1)(generator_); }
 
  private:
-  static uint64_t Seed() {
-    const char* given = std::getenv("QUERN_TEST_SEED");
-    const uint64_t seed =
-        given != nullptr ? std::strtoull(given, nullptr, 10) : static_cast<uint64_t>(std::time(nullptr));
-    std::printf("QUERN_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
-    return seed;
-  }
   std::mt19937_64 generator_;
 };
 

@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -15,16 +14,11 @@
 #include "runtime/aggregate/accumulators/out_of_line_aggregates.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/rows/output_batch.h"
+#include "test/unit/seed.h"
 
 namespace quern::test {
 
 inline std::string Message(const absl::Status& status) { return std::string(status.message()); }
-
-inline std::mt19937_64 PrintedRandom() {
-  const uint64_t seed = std::random_device()();
-  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
-  return std::mt19937_64(seed);
-}
 
 inline ColumnType TypeOf(TypeId id, Collation collation = kCollationBinary) {
   return {.id = id, .collation = collation};

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "test/unit/runtime/aggregate/accumulators/accumulator_rows.h"
+#include "test/unit/seed.h"
 
 namespace quern::test {
 namespace {

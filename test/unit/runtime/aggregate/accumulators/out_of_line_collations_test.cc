@@ -10,6 +10,7 @@
 #include "runtime/collation/collation.h"
 #include "test/unit/runtime/aggregate/accumulators/accumulator_rows.h"
 #include "test/unit/runtime/collation/collated_texts.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "test/unit/runtime/aggregate/group_rows.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {

@@ -17,6 +17,7 @@
 
 #include "runtime/aggregate/tables/directory_groups.h"
 #include "test/unit/runtime/aggregate/group_rows.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {

@@ -14,6 +14,7 @@
 #include "runtime/blocks/blocks.h"
 #include "runtime/rows/tuple_store.h"
 #include "test/unit/runtime/aggregate/group_rows.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {

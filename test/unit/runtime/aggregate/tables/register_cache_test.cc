@@ -15,6 +15,7 @@
 
 #include "runtime/base/cpu.h"
 #include "test/unit/runtime/aggregate/group_rows.h"
+#include "test/unit/seed.h"
 
 namespace quern {
 namespace {
