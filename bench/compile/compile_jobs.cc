@@ -64,7 +64,7 @@ LoopJob SortJob(const std::string& name, const std::string& spec, const std::vec
             std::vector<SortContender> contenders;
             for (const std::string& list : params) {
               QUERN_ASSIGN_OR_RETURN(auto kernel,
-                                     CompileSort(spec, list + (is_compared ? " sort_method=comparison" : "")));
+                                     CompileSort(spec, list + (is_compared ? " test.sort_method=comparison" : "")));
               contenders.push_back(SortWith(kernel, workload));
             }
             QUERN_RETURN_IF_ERROR(TakeTurns(turns, &contenders));

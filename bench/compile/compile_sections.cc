@@ -278,7 +278,7 @@ absl::StatusOr<Slowdown> CompareLoops(const std::string& params, const Settings&
 
 absl::Status PassCell(const Settings& settings, uint32_t row, Section* section) {
   const PassRow& pass = PassRows()[row];
-  const std::string params = "toggled_pass=" + std::to_string(row + 1);
+  const std::string params = "test.toggled_pass=" + std::to_string(row + 1);
   QUERN_ASSIGN_OR_RETURN(const Compared compiling, CompareCompiling(params, settings.Turns(11)));
   QUERN_ASSIGN_OR_RETURN(const Slowdown loops, CompareLoops(params, settings, settings.Turns(15)));
   const bool is_left_out = pass.kind == PassKind::kLeftOut;

@@ -30,7 +30,7 @@ struct SortContender {
   SortTimes best = {.create_s = 1e9, .stats = {}};
 };
 
-// params: plan parameters as --param takes them, "sort_method=comparison".
+// params: plan parameters as --param takes them, "test.sort_method=comparison".
 absl::StatusOr<std::shared_ptr<const Kernel>> CompileSort(const std::string& spec, const std::string& params = "",
                                                           Engine engine = Engine::kJit);
 

@@ -156,9 +156,10 @@ const std::vector<SortKeys>& PaperKeys() {
 absl::Status PaperCell(const Settings& settings, const SortKeys& keys, Section* section) {
   const SortWorkload& workload = WorkloadOf({.keys = keys.keys, .num_rows = settings.Rows(kPaperRows)});
   const std::string spec = keys.Spec(kPadding);
-  QUERN_ASSIGN_OR_RETURN(SortContender generic, Compete(spec, workload, "sort_method=comparison", Engine::kGeneric));
-  QUERN_ASSIGN_OR_RETURN(SortContender comparison, Compete(spec, workload, "sort_method=comparison"));
-  QUERN_ASSIGN_OR_RETURN(SortContender radix, Compete(spec, workload, "sort_method=radix"));
+  QUERN_ASSIGN_OR_RETURN(SortContender generic,
+                         Compete(spec, workload, "test.sort_method=comparison", Engine::kGeneric));
+  QUERN_ASSIGN_OR_RETURN(SortContender comparison, Compete(spec, workload, "test.sort_method=comparison"));
+  QUERN_ASSIGN_OR_RETURN(SortContender radix, Compete(spec, workload, "test.sort_method=radix"));
   std::vector<SortContender> contenders = {generic, comparison, radix};
   QUERN_RETURN_IF_ERROR(TakeTurns(settings.Turns(5), &contenders));
   std::vector<std::string> row = {keys.name, Grouped(workload.spec().num_rows)};

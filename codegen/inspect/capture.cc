@@ -183,11 +183,9 @@ PlanOverrides GivenParams(const KernelPlan& plan) {
   const absl::StatusOr<Machine> host = HostMachine();
   const absl::StatusOr<KernelPlan> standard = MakePlan(plan.spec, host.ok() ? *host : Machine{}, {});
   if (!standard.ok()) return params;
-#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) \
-  if (plan.name != standard->name) params.emplace_back(#name, std::to_string(plan.name));
-#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) \
-  if (plan.name != standard->name) params.emplace_back(#name, plan.name);
-#include "codegen/plan/plan_parameters.def"
+  const PlanOverrides given = ParametersOf(plan), by_default = ParametersOf(*standard);
+  for (size_t i = 0; i < given.size(); ++i)
+    if (given[i] != by_default[i]) params.push_back(given[i]);
   return params;
 }
 

@@ -10,6 +10,7 @@
 
 #include "codegen/llvm/diagnostics.h"
 #include "codegen/llvm/module.h"
+#include "codegen/plan/plan_thresholds.h"
 #include "llvm/BinaryFormat/ELF.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/raw_ostream.h"
@@ -130,7 +131,7 @@ absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec,
   QUERN_ASSIGN_OR_RETURN(KernelPlan plan,
                          MakePlan(spec, machine, options.overrides, profile == nullptr ? of_process.get() : profile));
   if (stage == "spec") return PrintSpec(spec) + "\n";
-  if (stage == "plan") return PrintPlan(plan);
+  if (stage == "plan") return PrintPlan(plan) + PrintThresholds(plan.spec);
   if (stage == "layout") {
     QUERN_ASSIGN_OR_RETURN(const KernelDescriptor descriptor, MakeKernelDescriptor(plan));
     return PrintLayout(descriptor);

@@ -38,6 +38,7 @@
 #include "codegen/base/log.h"
 #include "codegen/kernel/kernel.h"
 #include "codegen/llvm/module.h"
+#include "codegen/plan/plan_thresholds.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/ModuleSummaryIndex.h"
@@ -223,7 +224,7 @@ std::unique_ptr<llvm::Module> OverrideModule(const KernelPlan& plan, std::string
 void DumpInstantiated(const KernelPlan& plan, std::string_view key, const llvm::Module& module) {
   const StageDump& dump = FilesOfProcess().dump;
   const std::string name = FileName(plan, key);
-  if (dump.Leaves("plan")) WriteStage(name + ".plan", PrintPlan(plan));
+  if (dump.Leaves("plan")) WriteStage(name + ".plan", PrintPlan(plan) + PrintThresholds(plan.spec));
   if (dump.Leaves("layout")) {
     if (const absl::StatusOr<KernelDescriptor> descriptor = MakeKernelDescriptor(plan); descriptor.ok())
       WriteStage(name + ".layout", PrintLayout(*descriptor));

@@ -182,7 +182,8 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan
   Emitter emitter(module.get(), blocks.get());
   if (descriptor.join != nullptr) EmitJoinHoles(*descriptor.join->get(), &emitter);
   else if (descriptor.aggregate != nullptr)
-    EmitAggregateHoles(*descriptor.aggregate->get(), {plan.prefetch_input_rows, plan.states == "vectors"}, &emitter);
+    EmitAggregateHoles(*descriptor.aggregate->get(), {plan.prefetch_input_rows, plan.states == StateLayout::kVectors},
+                       &emitter);
   else if (descriptor.filter != nullptr) EmitFilterHoles(*descriptor.filter->get(), &emitter);
   else EmitSortHoles(*descriptor.sort->get(), &emitter);
   if (!emitter.errors().empty()) return Internal("template and emitters disagree: " + emitter.errors());

@@ -67,7 +67,7 @@ void FinaliseModule(llvm::Module* module, const llvm::TargetMachine& target);
 // function, module verified.
 absl::Status CheckInstantiated(const llvm::Module& module, const llvm::TargetMachine& target);
 
-// Which passes make a kernel; what a plan says by `passes`, `codegen_level` and `toggled_pass`.
+// Which passes make a kernel; what a plan says by `passes`, `codegen_level` and `test.toggled_pass`.
 struct PassChoice {
   bool is_stock = false;       // LLVM's own lists instead of passes.def
   uint32_t codegen_level = 1;  // of code generation, 0 to 3 as -O has them

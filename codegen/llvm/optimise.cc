@@ -10,7 +10,7 @@
 // Code generation is three quarters of a compilation. LLVM adds some 150 passes for it, in an order that only it knows;
 // we let it, and drop as they are added those that passes.def leaves out. loop-reduce alone, with the scalar evolution
 // that it asks for, would be a sixth of all. codegen/PASSES.md has what each row costs and gains; the plan parameters
-// `passes` and `codegen_level` choose LLVM's own lists instead, and `toggled_pass` turns one row round:
+// `passes` and `codegen_level` choose LLVM's own lists instead, and `test.toggled_pass` turns one row round:
 //
 //     quern dump asm 'join.inner keys=i64,utf8' --param passes=o3 --param codegen_level=3
 #include <chrono>
@@ -106,7 +106,9 @@ double NowMs() {
 }
 
 PassChoice PassesOf(const KernelPlan& plan) {
-  return {.is_stock = plan.passes == "o3", .codegen_level = plan.codegen_level, .toggled_pass = plan.toggled_pass};
+  return {.is_stock = plan.passes == PassPipeline::kO3,
+          .codegen_level = plan.codegen_level,
+          .toggled_pass = plan.test.toggled_pass};
 }
 
 absl::Status Optimise(llvm::Module* module, llvm::TargetMachine* target, const PassChoice& choice) {

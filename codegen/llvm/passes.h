@@ -22,8 +22,8 @@ struct PassRow {
   const char* meaning;
 };
 
-// The rows of passes.def in order. The plan parameter `toggled_pass` counts them from 1: that row is not run, or run
-// where it is left out.
+// The rows of passes.def in order. The plan parameter `test.toggled_pass` counts them from 1: that row is not run, or
+// run where it is left out.
 std::span<const PassRow> PassRows();
 
 }  // namespace quern

@@ -13,7 +13,6 @@
 #include <cstdlib>
 #include <iterator>
 #include <map>
-#include <sstream>
 #include <vector>
 
 #include "codegen/machine/target_machine.h"
@@ -190,26 +189,6 @@ bool HasVectorMasks(const Machine& machine) {
 std::string PrintMachine(const Machine& machine) {
   return "machine " + machine.arch + " cpu=" + machine.cpu + " l2_bytes=" + std::to_string(machine.l2_bytes) +
          " l3_bytes=" + std::to_string(machine.l3_bytes) + " features=" + machine.features;
-}
-
-absl::StatusOr<Machine> ParseMachine(std::string_view text) {
-  constexpr const char* kForm = "; accepted: machine ARCH cpu=.. l2_bytes=.. l3_bytes=.. features=..";
-  std::istringstream words{std::string(text)};
-  std::string word;
-  Machine machine;
-  if (!(words >> word) || word != "machine" || !(words >> machine.arch))
-    return InvalidArgument("bad machine: " + Show(text) + kForm);
-  while (words >> word) {
-    const size_t equals = word.find('=');
-    const std::string name = word.substr(0, equals), value = equals == std::string::npos ? "" : word.substr(equals + 1);
-    const bool is_number = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
-    if (name == "cpu") machine.cpu = value;
-    else if (name == "features") machine.features = value;
-    else if (name == "l2_bytes" && is_number) machine.l2_bytes = std::strtoull(value.c_str(), nullptr, 10);
-    else if (name == "l3_bytes" && is_number) machine.l3_bytes = std::strtoull(value.c_str(), nullptr, 10);
-    else return InvalidArgument("bad field of a machine: " + Show(word) + kForm);
-  }
-  return machine;
 }
 
 std::string TargetTriple(const Machine& machine) { return TripleOf(machine.arch); }

@@ -39,10 +39,9 @@ bool HasVectorMasks(const Machine& machine);
 // The target triple, as LLVM's programs take it: "x86_64-unknown-linux-gnu".
 std::string TargetTriple(const Machine& machine);
 
-// One line: "machine x86-64 cpu=znver4 l2_bytes=... l3_bytes=... features=...". ParseMachine(PrintMachine(m)) == m but
-// for is_host.
+// One line: "machine x86-64 cpu=znver4 l2_bytes=... l3_bytes=... features=...". Machines that differ in more than
+// is_host differ in it: it is part of the keys that compiled code is cached under.
 std::string PrintMachine(const Machine& machine);
-absl::StatusOr<Machine> ParseMachine(std::string_view text);
 
 }  // namespace quern
 

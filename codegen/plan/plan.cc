@@ -8,82 +8,59 @@
 //     ..
 //     l2_bytes = 1048576                  # the machine's: where the classes of table size begin
 //
-// The text parses back to the same plan; what follows a '#' is for people.
+// What stands before a '#' are overrides that make the same plan; what follows is for people.
 #include "codegen/plan/plan.h"
 
 #include <algorithm>
 #include <charconv>
 #include <iterator>
-#include <sstream>
+#include <optional>
 
 #include "codegen/machine/prefetch_choice.h"
+#include "codegen/plan/plan_parameters.h"
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/rows/tuple_layout.h"
 
 namespace quern {
 namespace {
-
-// "a|b" holds "a".
-bool IsAccepted(std::string_view accepted, std::string_view word) {
-  while (!accepted.empty()) {
-    const size_t bar = std::min(accepted.find('|'), accepted.size());
-    if (accepted.substr(0, bar) == word) return true;
-    accepted.remove_prefix(std::min(bar + 1, accepted.size()));
-  }
-  return false;
-}
-
-std::string CommaList(std::string_view accepted) {
-  std::string text(accepted);
-  for (size_t at = text.find('|'); at != std::string::npos; at = text.find('|')) text.replace(at, 1, ", ");
-  return text;
-}
 
 bool ReadNumber(std::string_view text, uint64_t* value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
-absl::Status SetNumber(std::string_view name, std::string_view value, uint64_t min, uint64_t max, const char* unit,
-                       uint32_t* target) {
+// Begins the messages about a value.
+std::string BadValue(std::string_view name) { return "bad value of plan parameter " + std::string(name) + ": "; }
+
+absl::Status Set(const NumberParameter& parameter, std::string_view value, uint32_t* target) {
   uint64_t number = 0;
-  if (!ReadNumber(value, &number) || number < min || number > max) {
-    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + Show(value) +
-                           "; accepted: " + std::to_string(min) + " to " + std::to_string(max) + " " + unit);
+  if (!ReadNumber(value, &number) || number < parameter.min || number > parameter.max) {
+    return InvalidArgument(BadValue(parameter.name) + Show(value) + "; accepted: " + std::to_string(parameter.min) +
+                           " to " + std::to_string(parameter.max) + " " + parameter.unit);
   }
   *target = static_cast<uint32_t>(number);
   return absl::OkStatus();
 }
 
-absl::Status SetChoice(std::string_view name, std::string_view value, std::string_view accepted, std::string* target) {
-  if (!IsAccepted(accepted, value)) {
-    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + Show(value) +
-                           "; accepted: " + CommaList(accepted));
-  }
-  *target = std::string(value);
+template <class Choice>
+absl::Status Set(const ChoiceParameter<Choice>& parameter, std::string_view value, Choice* target) {
+  const std::optional<Choice> choice = ParseChoice<Choice>(value);
+  if (!choice) return InvalidArgument(BadValue(parameter.name) + Show(value) + "; accepted: " + ChoiceWords<Choice>());
+  *target = *choice;
   return absl::OkStatus();
 }
 
-absl::Status SetSchedule(PrefetchLoop loop, std::string_view name, std::string_view value, bool applies,
-                         KernelPlan* plan) {
-  absl::StatusOr<PrefetchSchedule> schedule = ParseSchedule(value, DefaultHint(loop));
-  if (!schedule.ok())
-    return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " +
-                           std::string(schedule.status().message()));
+// applies: a schedule of a loop that the spec's kernel has; otherwise it is read and dropped.
+absl::Status Set(const ScheduleParameter& parameter, std::string_view value, bool applies, PrefetchSchedule* target,
+                 ScheduleOrigin* origin) {
+  absl::StatusOr<PrefetchSchedule> schedule = ParseSchedule(value, DefaultHint(parameter.loop));
+  if (!schedule.ok()) return InvalidArgument(BadValue(parameter.name) + std::string(schedule.status().message()));
   if (!applies) return absl::OkStatus();
-#define QUERN_PLAN_SCHEDULE(scope, Loop, parameter, meaning) \
-  if (loop == PrefetchLoop::Loop) {                          \
-    plan->parameter = *std::move(schedule);                  \
-    plan->parameter##_origin.text = "given";                 \
-    return absl::OkStatus();                                 \
-  }
-#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning)
-#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning)
-#include "codegen/plan/plan_parameters.def"
+  *target = *std::move(schedule);
+  origin->text = "given";
   return absl::OkStatus();
 }
-
-enum class Scope : uint8_t { kAll, kStored, kBoth, kJoin, kPackedJoin, kAggregate, kPackedAggregate, kSort };
 
 bool HasPackedKeys(const KernelSpec& spec) {
   std::vector<KeySpec> kernel_keys;
@@ -95,6 +72,91 @@ bool HasPackedKeys(const KernelSpec& spec) {
 Scope OperatorsOf(Scope scope) {
   return scope == Scope::kPackedJoin ? Scope::kJoin : scope == Scope::kPackedAggregate ? Scope::kAggregate : scope;
 }
+
+std::string ParameterNames(const KernelSpec& spec) {
+  std::string names;
+  const auto add = [&](const auto& parameter) {
+    if (IsIn(parameter.scope, spec)) names += (names.empty() ? "" : ", ") + std::string(parameter.name);
+  };
+  const auto add_shown = [&](const auto& parameter, const auto&) {
+    if (!parameter.is_for_tests) add(parameter);
+  };
+  const KernelPlan plan;
+  ForEachParameter(plan, add_shown, add_shown,
+                   [&](const ScheduleParameter& parameter, const auto&...) { add(parameter); });
+  return names;
+}
+
+absl::Status SetParameter(KernelPlan* plan, std::string_view name, std::string_view value) {
+  std::optional<absl::Status> status;  // of the row of this name
+  const auto set = [&](const auto& parameter, auto& target) {
+    if (parameter.name == name && IsIn(parameter.scope, plan->spec)) status = Set(parameter, value, &target);
+  };
+  const auto set_ladder = [&](const ScheduleParameter& parameter, PrefetchSchedule& schedule, ScheduleOrigin& origin) {
+    if (parameter.name == name && IsIn(OperatorsOf(parameter.scope), plan->spec))
+      status = Set(parameter, value, IsIn(parameter.scope, plan->spec), &schedule, &origin);
+  };
+  ForEachParameter(*plan, set, set, set_ladder);
+  if (status) return *std::move(status);
+  return InvalidArgument("unknown plan parameter: " + Show(name) + "; accepted: " + ParameterNames(plan->spec));
+}
+
+absl::Status LayoutOfWords(std::string_view layout, const char* accepted) {
+  return InvalidArgument("layout for keys that fit one machine word: " + std::string(layout) +
+                         "; accepted: " + accepted);
+}
+
+// By default a quarter of the L2 cache, since sorting wants as much again beside them (10 M prefixes of two words: 512
+// buckets 13 ns a prefix for all, 1024 of 156 KB 11, 2048 15; `sort_bench --benchmark_filter=keys`).
+uint32_t BucketBytes(const KernelPlan& plan) {
+  const uint64_t bytes = plan.bucket_bytes != 0 ? plan.bucket_bytes : plan.l2_bytes / thresholds::kBucketCacheShare;
+  return static_cast<uint32_t>(std::clamp<uint64_t>(bytes, 4096, uint64_t{1} << 30));
+}
+
+// What parameters say about each other.
+absl::Status FinaliseModule(KernelPlan* plan) {
+  std::vector<KeySpec> kernel_keys;
+  for (const KeySpec& key : plan->spec.keys) kernel_keys.push_back(KernelKey(key));
+  const bool wants_word_groups = plan->group_layout == GroupLayout::kDense || plan->group_layout == GroupLayout::kOpen;
+  if (wants_word_groups && WordBits(kernel_keys) == 0)
+    return LayoutOfWords(WordOf(plan->group_layout), "auto, directory");
+  const bool wants_word_table = plan->layout == LayoutChoice::kDense || plan->layout == LayoutChoice::kOpen;
+  if (wants_word_table && WordBits(plan->spec) == 0) return LayoutOfWords(WordOf(plan->layout), "auto, unchained");
+  if (plan->prefetch == PrefetchScheme::kOff) plan->prefetch_input_rows = 0;
+  if (plan->spec.op == Operator::kSort) plan->bucket_bytes = BucketBytes(*plan);
+  // A group cannot be longer than the batch that it is a part of.
+  plan->prefetch_group = std::min(plan->prefetch_group, plan->batch_size);
+  // A string's field ends at a multiple of 8, so that the next field lies where it would have to anyway.
+  plan->inline_key_bytes = (plan->inline_key_bytes + 3) / 8 * 8 + 4;
+  plan->inline_group_bytes = (plan->inline_group_bytes + 3) / 8 * 8 + 4;
+  return absl::OkStatus();
+}
+
+std::string OriginText(const ScheduleOrigin& origin) { return origin.text.empty() ? "" : "; " + origin.text; }
+
+std::string Line(std::string_view name, std::string_view value, const std::string& meaning) {
+  const size_t column = 36;
+  const std::string setting = std::string(name) + " = " + std::string(value);
+  return setting + std::string(setting.size() < column ? column - setting.size() : 1, ' ') + "# " + meaning + "\n";
+}
+
+// Whether a plan of the spec prints it.
+template <class Parameter, class Value>
+bool IsShown(const Parameter& parameter, const Value& value, const KernelSpec& spec) {
+  return IsIn(parameter.scope, spec) && !(parameter.is_for_tests && value == parameter.default_value);
+}
+
+template <class Choice>
+std::string Quoted(Choice choice) {
+  return "\"" + std::string(WordOf(choice)) + "\"";
+}
+
+// A member of a JSON object.
+std::string Member(std::string_view name, const std::string& value) {
+  return "\"" + std::string(name) + "\":" + value + ",";
+}
+
+}  // namespace
 
 bool IsIn(Scope scope, const KernelSpec& spec) {
   switch (scope) {
@@ -110,61 +172,6 @@ bool IsIn(Scope scope, const KernelSpec& spec) {
   return false;
 }
 
-std::string ParameterNames(const KernelSpec& spec) {
-  std::string names;
-  const auto add = [&](Scope scope, const char* name) {
-    if (IsIn(scope, spec)) names += (names.empty() ? "" : ", ") + std::string(name);
-  };
-#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) add(Scope::scope, #name);
-#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) add(Scope::scope, #name);
-#define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) add(Scope::scope, #name);
-#include "codegen/plan/plan_parameters.def"
-  return names;
-}
-
-absl::Status SetParameter(KernelPlan* plan, std::string_view name, std::string_view value) {
-#define QUERN_PLAN_NUMBER(scope, parameter, default_value, min, max, unit, meaning) \
-  if (name == #parameter && IsIn(Scope::scope, plan->spec))                         \
-    return SetNumber(name, value, min, max, unit, &plan->parameter);
-#define QUERN_PLAN_CHOICE(scope, parameter, default_value, accepted, meaning) \
-  if (name == #parameter && IsIn(Scope::scope, plan->spec)) return SetChoice(name, value, accepted, &plan->parameter);
-#define QUERN_PLAN_SCHEDULE(scope, Loop, parameter, meaning)             \
-  if (name == #parameter && IsIn(OperatorsOf(Scope::scope), plan->spec)) \
-    return SetSchedule(PrefetchLoop::Loop, name, value, IsIn(Scope::scope, plan->spec), plan);
-#include "codegen/plan/plan_parameters.def"
-  return InvalidArgument("unknown plan parameter: " + Show(name) + "; accepted: " + ParameterNames(plan->spec));
-}
-
-// What parameters say about each other.
-absl::Status FinaliseModule(KernelPlan* plan) {
-  std::vector<KeySpec> kernel_keys;
-  for (const KeySpec& key : plan->spec.keys) kernel_keys.push_back(KernelKey(key));
-  if ((plan->group_layout == "dense" || plan->group_layout == "open") && WordBits(kernel_keys) == 0) {
-    return InvalidArgument("layout for keys that fit one machine word: " + Show(plan->group_layout) +
-                           "; accepted: auto, directory");
-  }
-  if (plan->prefetch == "off") plan->prefetch_input_rows = 0;
-  // A group cannot be longer than the batch that it is a part of.
-  plan->prefetch_group = std::min(plan->prefetch_group, plan->batch_size);
-  // A string's field ends at a multiple of 8, so that the next field lies where it would have to anyway.
-  plan->inline_key_bytes = (plan->inline_key_bytes + 3) / 8 * 8 + 4;
-  plan->inline_group_bytes = (plan->inline_group_bytes + 3) / 8 * 8 + 4;
-  if ((plan->layout == "dense" || plan->layout == "open") && WordBits(plan->spec) == 0) {
-    return InvalidArgument("layout for keys that fit one machine word: " + Show(plan->layout) +
-                           "; accepted: auto, unchained");
-  }
-  return absl::OkStatus();
-}
-
-std::string OriginText(const ScheduleOrigin& origin) { return origin.text.empty() ? "" : "; " + origin.text; }
-
-std::string Line(const std::string& setting, const std::string& meaning) {
-  const size_t column = 36;
-  return setting + std::string(setting.size() < column ? column - setting.size() : 1, ' ') + "# " + meaning + "\n";
-}
-
-}  // namespace
-
 absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machine, const PlanOverrides& overrides,
                                     const Profile* profile) {
   QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
@@ -176,90 +183,88 @@ absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machi
   // Schedules are chosen by it, and may be given beside it.
   for (const auto& [name, value] : overrides)
     if (name == "pipeline") QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
-#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning)
-#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning)
-#define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) \
-  if (IsIn(Scope::scope, spec))                         \
-    plan.name = ChooseSchedule(PrefetchLoop::Loop, keys, plan.pipeline, machine, profile, &plan.name##_origin.text);
-#include "codegen/plan/plan_parameters.def"
+  ForEachParameter(plan, kSkipParameter, kSkipParameter,
+                   [&](const ScheduleParameter& parameter, PrefetchSchedule& schedule, ScheduleOrigin& origin) {
+                     if (IsIn(parameter.scope, spec))
+                       schedule = ChooseSchedule(parameter.loop, keys, plan.pipeline, machine, profile, &origin.text);
+                   });
   for (const auto& [name, value] : overrides) QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
-  if (plan.states == "auto" && spec.op == Operator::kAggregate)
-    plan.states = HasVectorMasks(machine) ? "vectors" : "single";
+  if (plan.states == StateLayout::kAuto && spec.op == Operator::kAggregate)
+    plan.states = HasVectorMasks(machine) ? StateLayout::kVectors : StateLayout::kSingle;
   QUERN_RETURN_IF_ERROR(FinaliseModule(&plan));
   return plan;
 }
 
 std::string PrintPlan(const KernelPlan& plan) {
   std::string text = "plan " + PrintSpec(plan.spec) + "\n";
-#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) \
-  if (IsIn(Scope::scope, plan.spec)) text += Line(#name " = " + std::to_string(plan.name), meaning " (" unit ")");
-#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) \
-  if (IsIn(Scope::scope, plan.spec))                                     \
-    text += Line(#name " = " + plan.name, meaning "; accepted: " + CommaList(accepted));
-#define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning)                                   \
-  if (IsIn(Scope::scope, plan.spec))                                                      \
-    text += Line(#name " = " + PrintSchedule(plan.name, DefaultHint(PrefetchLoop::Loop)), \
-                 meaning + OriginText(plan.name##_origin));
-#include "codegen/plan/plan_parameters.def"
-  text += Line("l2_bytes = " + std::to_string(plan.l2_bytes), "the machine's: tables up to it are of class l2");
-  text += Line("l3_bytes = " + std::to_string(plan.l3_bytes),
+  const auto add_number = [&](const NumberParameter& parameter, uint32_t value) {
+    if (IsShown(parameter, value, plan.spec))
+      text += Line(parameter.name, std::to_string(value), parameter.meaning + std::string(" (") + parameter.unit + ")");
+  };
+  const auto add_choice = [&]<class Choice>(const ChoiceParameter<Choice>& parameter, Choice value) {
+    if (IsShown(parameter, value, plan.spec))
+      text += Line(parameter.name, WordOf(value), parameter.meaning + ("; accepted: " + ChoiceWords<Choice>()));
+  };
+  const auto add_ladder = [&](const ScheduleParameter& parameter, const PrefetchSchedule& schedule,
+                              const ScheduleOrigin& origin) {
+    if (IsIn(parameter.scope, plan.spec))
+      text += Line(parameter.name, PrintSchedule(schedule, DefaultHint(parameter.loop)),
+                   parameter.meaning + OriginText(origin));
+  };
+  ForEachParameter(plan, add_number, add_choice, add_ladder);
+  text += Line("l2_bytes", std::to_string(plan.l2_bytes), "the machine's: tables up to it are of class l2");
+  text += Line("l3_bytes", std::to_string(plan.l3_bytes),
                "the machine's: tables up to it are of class l3, beyond of class dram");
   return text;
 }
 
-absl::StatusOr<KernelPlan> ParsePlan(std::string_view text) {
-  std::istringstream lines{std::string(text)};
-  std::string line;
-  if (!std::getline(lines, line) || line.rfind("plan ", 0) != 0) {
-    return InvalidArgument("bad plan: " + Show(line) + "; accepted: plan SPEC, then NAME = VALUE lines");
-  }
-  KernelPlan plan;
-  QUERN_ASSIGN_OR_RETURN(plan.spec, ParseSpec(std::string_view(line).substr(5)));
-  while (std::getline(lines, line)) {
-    std::istringstream words(line.substr(0, line.find('#')));
-    std::string name, equals, value, extra;
-    if (!(words >> name)) continue;
-    if (!(words >> equals >> value) || equals != "=" || (words >> extra)) {
-      return InvalidArgument("bad line of a plan: " + Show(line) + "; accepted: NAME = VALUE  # comment");
-    }
-    uint64_t bytes = 0;
-    if ((name == "l2_bytes" || name == "l3_bytes") && ReadNumber(value, &bytes))
-      (name == "l2_bytes" ? plan.l2_bytes : plan.l3_bytes) = bytes;
-    else QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
-  }
-  QUERN_RETURN_IF_ERROR(FinaliseModule(&plan));
-  return plan;
+PlanOverrides ParametersOf(const KernelPlan& plan) {
+  PlanOverrides parameters;
+  ForEachParameter(
+      plan,
+      [&](const NumberParameter& parameter, uint32_t value) {
+        parameters.emplace_back(parameter.name, std::to_string(value));
+      },
+      [&](const auto& parameter, auto value) { parameters.emplace_back(parameter.name, WordOf(value)); },
+      kSkipParameter);
+  return parameters;
 }
 
 std::string PlanJson(const KernelPlan& plan) {
   std::string text = "{";
-#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) \
-  if (IsIn(Scope::scope, plan.spec)) text += "\"" #name "\":" + std::to_string(plan.name) + ",";
-#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) \
-  if (IsIn(Scope::scope, plan.spec)) text += "\"" #name "\":\"" + plan.name + "\",";
-#define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) \
-  if (IsIn(Scope::scope, plan.spec))                    \
-    text += "\"" #name "\":\"" + PrintSchedule(plan.name, DefaultHint(PrefetchLoop::Loop)) + "\",";
-#include "codegen/plan/plan_parameters.def"
+  const auto add_number = [&](const NumberParameter& parameter, uint32_t value) {
+    if (IsShown(parameter, value, plan.spec)) text += Member(parameter.name, std::to_string(value));
+  };
+  const auto add_choice = [&](const auto& parameter, auto value) {
+    if (IsShown(parameter, value, plan.spec)) text += Member(parameter.name, Quoted(value));
+  };
+  const auto add_ladder = [&](const ScheduleParameter& parameter, const PrefetchSchedule& schedule, const auto&) {
+    if (IsIn(parameter.scope, plan.spec))
+      text += Member(parameter.name, "\"" + PrintSchedule(schedule, DefaultHint(parameter.loop)) + "\"");
+  };
+  ForEachParameter(plan, add_number, add_choice, add_ladder);
   return text + "\"l2_bytes\":" + std::to_string(plan.l2_bytes) + ",\"l3_bytes\":" + std::to_string(plan.l3_bytes) +
          "}";
 }
 
 std::string CodeParameters(const KernelPlan& plan) {
-  constexpr std::string_view kOfCode[] = {"inline_key_bytes", "inline_group_bytes",  "sort_method", "hash",
-                                          "prefetch",         "prefetch_input_rows", "states",      "passes",
-                                          "codegen_level",    "toggled_pass"};
-  std::string text;
-  const auto add = [&](Scope scope, std::string_view name, const std::string& value) {
-    if (!IsIn(scope, plan.spec) || std::find(std::begin(kOfCode), std::end(kOfCode), name) == std::end(kOfCode)) return;
-    text += (text.empty() ? "{\"" : ",\"") + std::string(name) + "\":" + value;
+  constexpr std::string_view kOfCode[] = {
+      "inline_key_bytes", "inline_group_bytes", "prefetch",  "prefetch_input_rows", "states",
+      "passes",           "codegen_level",      "test.hash", "test.sort_method",    "test.toggled_pass"};
+  const auto is_of_code = [&](const auto& parameter, const auto& value) {
+    return std::find(std::begin(kOfCode), std::end(kOfCode), parameter.name) != std::end(kOfCode) &&
+           IsShown(parameter, value, plan.spec);
   };
-#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) \
-  add(Scope::scope, #name, std::to_string(plan.name));
-#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) \
-  add(Scope::scope, #name, "\"" + plan.name + "\"");
-#include "codegen/plan/plan_parameters.def"
-  return text + "}";
+  std::string text;
+  const auto add_number = [&](const NumberParameter& parameter, uint32_t value) {
+    if (is_of_code(parameter, value)) text += Member(parameter.name, std::to_string(value));
+  };
+  const auto add_choice = [&](const auto& parameter, auto value) {
+    if (is_of_code(parameter, value)) text += Member(parameter.name, Quoted(value));
+  };
+  ForEachParameter(plan, add_number, add_choice, kSkipParameter);
+  if (!text.empty()) text.pop_back();
+  return "{" + text + "}";
 }
 
 std::shared_ptr<const JoinDescriptor> MakePlannedDescriptor(const KernelPlan& plan) {
@@ -267,8 +272,8 @@ std::shared_ptr<const JoinDescriptor> MakePlannedDescriptor(const KernelPlan& pl
   QuernJoinDescriptor* tuning = descriptor->mutable_tuning();
   tuning->batch_rows = plan.batch_size;
   tuning->group_rows = plan.prefetch_group;
-  tuning->prefetches = plan.prefetch != "off";
-  tuning->zero_hashes = plan.hash == "zero";
+  tuning->prefetches = plan.prefetch != PrefetchScheme::kOff;
+  tuning->zero_hashes = plan.test.hash == HashFunction::kZero;
   return descriptor;
 }
 
@@ -276,10 +281,10 @@ namespace {
 
 PrefetchSchedules PrefetchOf(const KernelPlan& plan) {
   PrefetchSchedules prefetch;
-#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning)
-#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning)
-#define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) prefetch[PrefetchLoop::Loop] = plan.name;
-#include "codegen/plan/plan_parameters.def"
+  ForEachParameter(plan, kSkipParameter, kSkipParameter,
+                   [&](const ScheduleParameter& parameter, const PrefetchSchedule& schedule, const auto&) {
+                     prefetch[parameter.loop] = schedule;
+                   });
   return prefetch;
 }
 
@@ -290,8 +295,8 @@ absl::StatusOr<std::shared_ptr<const AggregateDescriptor>> MakePlannedGroups(con
                          AggregateDescriptor::Make(plan.spec, plan.inline_group_bytes));
   QuernJoinDescriptor* tuning = descriptor->mutable_tuning();
   tuning->batch_rows = plan.batch_size;
-  tuning->prefetches = plan.prefetch != "off";
-  tuning->zero_hashes = plan.hash == "zero";
+  tuning->prefetches = plan.prefetch != PrefetchScheme::kOff;
+  tuning->zero_hashes = plan.test.hash == HashFunction::kZero;
   return std::shared_ptr<const AggregateDescriptor>(std::move(descriptor));
 }
 
@@ -300,11 +305,8 @@ AggregateOptions MakeAggregateOptions(const KernelPlan& plan) {
   options.prefetch = PrefetchOf(plan);
   options.caches = {plan.l2_bytes, plan.l3_bytes};
   options.l2_batch_rows = plan.batch_size_l2;
-  options.huge_pages = plan.huge_pages == "on";
-  options.layout = plan.group_layout == "dense"       ? GroupLayout::kDense
-                   : plan.group_layout == "open"      ? GroupLayout::kOpen
-                   : plan.group_layout == "directory" ? GroupLayout::kDirectory
-                                                      : GroupLayout::kAuto;
+  options.huge_pages = plan.huge_pages == HugePages::kOn;
+  options.layout = plan.group_layout;
   options.load_percent = plan.group_load_percent;
   options.partition_bits = plan.partition_bits;
   options.local_groups = plan.local_groups;
@@ -313,21 +315,18 @@ AggregateOptions MakeAggregateOptions(const KernelPlan& plan) {
 }
 
 std::shared_ptr<const SortDescriptor> MakePlannedSort(const KernelPlan& plan) {
-  auto descriptor = std::make_shared<SortDescriptor>(
-      plan.spec, plan.sort_method == "comparison" ? SortMethod::kComparison : SortMethod::kRadix);
+  auto descriptor = std::make_shared<SortDescriptor>(plan.spec, plan.test.sort_method);
   descriptor->mutable_tuning()->batch_rows = plan.batch_size;
-  descriptor->mutable_tuning()->rows.prefetches = plan.prefetch != "off";
+  descriptor->mutable_tuning()->rows.prefetches = plan.prefetch != PrefetchScheme::kOff;
   return descriptor;
 }
 
 SortOptions MakeSortOptions(const KernelPlan& plan) {
   SortOptions options;
   options.prefetch = PrefetchOf(plan);
-  options.prefetches = plan.prefetch != "off";
-  options.huge_pages = plan.huge_pages == "on";
-  // A quarter of the L2 cache, since sorting wants as much again beside them (10 M entries of two words: 512 buckets 13
-  // ns an entry for all, 1024 of 156 KB 11, 2048 15; `sort_bench --benchmark_filter=keys`).
-  options.bucket_bytes = std::max<uint64_t>(plan.l2_bytes / 4, 4096);
+  options.prefetches = plan.prefetch != PrefetchScheme::kOff;
+  options.huge_pages = plan.huge_pages == HugePages::kOn;
+  options.bucket_bytes = plan.bucket_bytes;
   options.dictionary_rows = plan.dictionary_rows;
   options.prefix_words = plan.prefix_words;
   options.top_rows = plan.top_rows;
@@ -344,11 +343,8 @@ JoinOptions MakeJoinOptions(const KernelPlan& plan) {
   JoinOptions options;
   options.prefetch = PrefetchOf(plan);
   options.caches = {plan.l2_bytes, plan.l3_bytes};
-  options.huge_pages = plan.huge_pages == "on";
-  options.layout = plan.layout == "unchained" ? LayoutChoice::kUnchained
-                   : plan.layout == "dense"   ? LayoutChoice::kDense
-                   : plan.layout == "open"    ? LayoutChoice::kOpen
-                                              : LayoutChoice::kAuto;
+  options.huge_pages = plan.huge_pages == HugePages::kOn;
+  options.layout = plan.layout;
   options.open_load_percent = plan.open_load_percent;
   options.partition_bits = plan.partition_bits;
   return options;

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "codegen/machine/machine.h"
+#include "codegen/plan/plan_choices.h"
 #include "runtime/aggregate/aggregate_descriptor.h"
 #include "runtime/aggregate/aggregate_options.h"
 #include "runtime/filter/filter_descriptor.h"
@@ -35,14 +36,24 @@ struct ScheduleOrigin {
   bool operator==(const ScheduleOrigin&) const { return true; }  // no part of what the plan is
 };
 
+// What tests and benches alone set: "test.hash" and so on.
+struct TestParameters {
+#define QUERN_TEST_NUMBER(scope, name, default_value, min, max, unit, meaning) uint32_t name = default_value;
+#define QUERN_TEST_CHOICE(scope, name, Type, default_value, meaning) Type name = Type::default_value;
+#include "codegen/plan/plan_parameters.def"
+
+  bool operator==(const TestParameters&) const = default;
+};
+
 struct KernelPlan {
   KernelSpec spec;
 #define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) uint32_t name = default_value;
-#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) std::string name = default_value;
+#define QUERN_PLAN_CHOICE(scope, name, Type, default_value, meaning) Type name = Type::default_value;
 #define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) \
   PrefetchSchedule name;                                \
   ScheduleOrigin name##_origin;
 #include "codegen/plan/plan_parameters.def"
+  TestParameters test;
   // Where the classes of table size begin and end; from the machine.
   uint64_t l2_bytes = 0;
   uint64_t l3_bytes = 0;
@@ -55,9 +66,10 @@ struct KernelPlan {
 absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machine, const PlanOverrides& overrides,
                                     const Profile* profile = nullptr);
 
-// First line "plan <spec>", then one "name = value  # meaning" a line. ParsePlan(PrintPlan(p)) == p.
+// First line "plan <spec>", then one "name = value  # meaning" a line. The values are as --param takes them.
 std::string PrintPlan(const KernelPlan& plan);
-absl::StatusOr<KernelPlan> ParsePlan(std::string_view text);
+// All numbers and choices, without prefetch settings: overrides that make this plan of another of the same spec.
+PlanOverrides ParametersOf(const KernelPlan& plan);
 // The parameters that the code of a kernel depends on, as a JSON object; the others are data of its jobs. What is kept
 // on disk goes by them, so that another profile finds the same code.
 std::string CodeParameters(const KernelPlan& plan);

@@ -26,17 +26,14 @@
 #include <cmath>
 
 #include "codegen/tier/compile_queue.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/spec/column_type.h"
 
 namespace quern {
 namespace {
 
-constexpr double kFirstCompilationMs = 13;  // LLVM sets itself up, on top of the first compilation of a process
-constexpr double kLoadMs = 1;               // a kernel that is on disk
-constexpr double kShareWithSpareCpu = 0.1;  // of the price, where the job has a CPU of its own
-// A look at the disk takes 10 us; it should be below 1 % of what the rows took.
-constexpr double kLookNs = 1e6;
-constexpr double kLeastGain = 0.02;  // of what a row takes
+using thresholds::kDiskLookNs, thresholds::kFirstCompilationMs, thresholds::kLeastGain, thresholds::kLoadMs,
+    thresholds::kSpareCpuShare;
 
 bool IsString(const ColumnType& type) { return IsVariable(RowOf(type.id).storage); }
 
@@ -145,7 +142,7 @@ double TierPolicy::CompileMs(const KernelCosts& costs) const {
 
 uint64_t TierPolicy::RowsThatPay(const KernelCosts& costs, double ms) const {
   if (costs.gain_ns <= kLeastGain * costs.generic_ns) return kNever;
-  const double share = num_cpus_ > 1 ? kShareWithSpareCpu : 1;
+  const double share = num_cpus_ > 1 ? kSpareCpuShare : 1;
   return AsRows(ms * 1e6 * share / costs.gain_ns);
 }
 
@@ -155,7 +152,7 @@ uint64_t TierPolicy::RowsBeforeCompiling(const KernelCosts& costs) const {
 }
 
 uint64_t TierPolicy::RowsBeforeLooking(const KernelCosts& costs) const {
-  const uint64_t rows = std::max(RowsThatPay(costs, kLoadMs), AsRows(kLookNs / costs.generic_ns));
+  const uint64_t rows = std::max(RowsThatPay(costs, kLoadMs), AsRows(kDiskLookNs / costs.generic_ns));
   return std::min(rows, RowsBeforeCompiling(costs));
 }
 

@@ -33,8 +33,6 @@ constexpr double kMostBatches = 1e9;  // of a run
 
 PrefetchSchedule* ScheduleOf(KernelPlan* plan, PrefetchLoop loop) {
   switch (loop) {
-#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning)
-#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning)
 #define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) \
   case PrefetchLoop::Loop: return &plan->name;
 #include "codegen/plan/plan_parameters.def"

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "codegen/base/log.h"
+#include "codegen/plan/thread_advice.h"
 #include "codegen/tier/compile_queue.h"
 #include "codegen/tier/tier.h"
 #include "hosts/c/handles.h"
@@ -226,6 +227,16 @@ void quern_kernel_expect_rows(quern_kernel* kernel, uint64_t num_rows) {
     if (kernel != nullptr) c_abi::ExpectRows(*kernel->compiled.kernel, num_rows);
     return absl::OkStatus();
   });
+}
+
+uint32_t quern_advise_threads(const quern_kernel* kernel, uint64_t num_rows, uint32_t available,
+                              const uint64_t* groups_seen, size_t num_looks, uint64_t* look_rows) {
+  if (look_rows != nullptr) *look_rows = 0;
+  if (kernel == nullptr || look_rows == nullptr) return quern::ThreadsForRows(num_rows, available);
+  const quern::ThreadAdvice advice =
+      quern::AdviseThreads(kernel->compiled.kernel->plan.spec, num_rows, {groups_seen, num_looks}, available);
+  *look_rows = advice.look_rows;
+  return advice.threads;
 }
 
 quern_status quern_compile_thread_mode(quern_compile_thread thread, quern_error* error) {

@@ -21,11 +21,12 @@
 #include "hosts/c/raw_batch.h"
 #include "runtime/base/shared_work.h"
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 
 namespace quern::c_abi {
 namespace {
 
-constexpr uint64_t kMorselRows = 65536;
+using thresholds::kMorselRows;
 constexpr uint32_t kMaxThreads = 1024;
 
 }  // namespace

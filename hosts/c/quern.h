@@ -155,6 +155,14 @@ QUERN_API quern_status quern_compile_with(const char* spec, const quern_compile_
  * say it themselves. */
 QUERN_API void quern_kernel_expect_rows(quern_kernel* kernel, uint64_t num_rows);
 
+/* How many of `available` threads, one at least, pay for a job of num_rows input rows (UINT64_MAX: unknown). Advice:
+ * any number works. kernel may be NULL; the rows alone decide then. Of an aggregation the number of groups decides too:
+ * where *look_rows is not 0 afterwards, append the first *look_rows rows by one thread and ask again, with
+ * groups_seen[i] the groups that there were after look i (num_looks of them; none at first: groups_seen may be NULL).
+ * look_rows may be NULL: the rows alone decide. Since 1.6. */
+QUERN_API uint32_t quern_advise_threads(const quern_kernel* kernel, uint64_t num_rows, uint32_t available,
+                                        const uint64_t* groups_seen, size_t num_looks, uint64_t* look_rows);
+
 /* What a kernel is: "spec" (canonical), "plan", "layout", "engine" (what runs now: "jit" or "generic"), "cache" (where
  * the compiled code came from: "memory", "disk", "miss"; "off" while there is none), "compile_ms", "code_bytes",
  * "warning" (why it is not compiled and will not be). NULL for another name. The text lives as long as the kernel. */
@@ -170,7 +178,6 @@ typedef struct quern_counters {
   uint64_t tag_hits; /* rows that a table's tag or bit sent on to a tuple; of tables without, that found their slot */
   uint64_t chain_steps;                     /* further tuples, slots or entries that were looked at */
   uint64_t growths;                         /* of tables of groups */
-  uint64_t spills;                          /* 0: nothing is ever written to disk */
   uint64_t generic_rows, generic_batches;   /* of the rows and batches those that the generic kernel processed */
   uint64_t compiled_rows, compiled_batches; /* and those that the compiled one did */
   const char* prefetch_class; /* after finalise: "l2", "l3", "dram" by the table's bytes; sorts "group"; "off"; "" where

@@ -193,8 +193,13 @@ class Kernel {
     return Kernel(*handle);
   }
 
-  // Tells what a job is about to process, where the kernel was there before.
+  // What a job is about to process, where the kernel was there before; and how many threads it is worth
+  // (quern_advise_threads).
   void ExpectRows(uint64_t num_rows) { quern_kernel_expect_rows(handle_.get(), num_rows); }
+  uint32_t AdviseThreads(uint64_t rows, uint32_t available, std::span<const uint64_t> groups = {},
+                         uint64_t* look_rows = nullptr) const {
+    return quern_advise_threads(handle_.get(), rows, available, groups.data(), groups.size(), look_rows);
+  }
 
   // What the kernel is: "spec", "plan", "layout", "engine", "cache", "compile_ms", "code_bytes", "warning". Empty for
   // another name.

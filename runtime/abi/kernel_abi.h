@@ -32,7 +32,6 @@ constexpr uint32_t kMaxBatchRows = 4096;
 constexpr uint32_t kMaxPrefetchDistance = 512;
 constexpr uint32_t kMaxKeys = 16;
 constexpr uint32_t kMaxPayloadColumns = 1024;
-constexpr uint32_t kMaxPartitionBits = 10;
 
 // The row number that stands for "null" where rows were translated through a dictionary.
 constexpr uint32_t kNullRow = 0xffffffffu;

@@ -20,7 +20,6 @@
 #include "runtime/abi/kernel_abi.h"
 
 constexpr uint32_t kSortPrefixBytes = 16;
-constexpr uint32_t kMaxSortParts = kMaxKeys * 4;
 constexpr uint32_t kMaxSortWords = kMaxKeys * 3;
 constexpr uint32_t kNoField = 0xffffffffu;
 // Bit kSkipKeyShift + k of encode's *incomplete, set by the caller: the bytes of key k are not wanted, and their parts

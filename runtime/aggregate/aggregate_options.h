@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/base/thresholds.h"
 #include "runtime/rows/prefetch.h"
 
 namespace quern {
@@ -31,10 +32,10 @@ struct AggregateOptions {
   uint64_t local_groups =
       uint64_t{1}
       << 22;  // expected ones, from which on several threads partition rows where hardly any two share a group
-  uint64_t compact_tuples =
-      uint64_t{1} << 24;         // of a thread, partitioned one by one: so many are brought together for the first time
-  uint64_t expected_groups = 0;  // the host's guess; 0: none
-  std::vector<KeyRange> ranges;  // the host's statistics, by key; may be empty
+  uint64_t compact_tuples = thresholds::kCompactTuples;  // of a thread, partitioned one by one: so many are brought
+                                                         // together for the first time
+  uint64_t expected_groups = 0;                          // the host's guess; 0: none
+  std::vector<KeyRange> ranges;                          // the host's statistics, by key; may be empty
 };
 
 }  // namespace quern

@@ -13,11 +13,12 @@
 
 #include "runtime/aggregate/group_states.h"
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 
 namespace quern {
 namespace {
 
-constexpr uint64_t kFewGroups = 65536;
+constexpr uint64_t kFewGroups = thresholds::kSerialMergeGroups;
 constexpr uint32_t kScanRows = 1024;
 
 uint64_t NumTuples(const TupleList& list) {

@@ -21,6 +21,7 @@
 
 #include "runtime/aggregate/group_states.h"
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/rows/prefetch_lines.h"
 
@@ -30,7 +31,7 @@ namespace {
 constexpr uint32_t kScanRows = 1024;
 constexpr uint32_t kMergeRows = 256;  // whose tuples, twice, stay in an L1 cache from one aggregate to the next
 constexpr uint64_t kLineBytes = 64;
-constexpr uint64_t kGroupsToAdapt = 65536;  // enough to expect the number of groups by
+constexpr uint64_t kGroupsToAdapt = thresholds::kGroupsToExpectBy;
 
 struct Iota {
   uint32_t rows[kMaxBatchRows];
@@ -67,8 +68,7 @@ struct LocalGroups::Batch {
   const BatchView& view;
   const QuernColumn* keys;
   uint64_t first_row_id;
-  bool is_valid;   // no argument is null
-  bool is_states;  // payload is states
+  bool is_valid;  // no argument is null
 };
 
 LocalGroups::LocalGroups(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries,
@@ -135,7 +135,7 @@ absl::Status LocalGroups::Append(const BatchView& batch, uint64_t first_row_id) 
   if (batch.num_rows == 0) return absl::OkStatus();
   std::vector<QuernColumn> keys;
   QUERN_RETURN_IF_ERROR(EncodeKeys(batch, false, &keys));
-  const Batch rows = {batch, keys.data(), first_row_id, HasNoNulls(*context_.descriptor->get(), batch), false};
+  const Batch rows = {batch, keys.data(), first_row_id, HasNoNulls(*context_.descriptor->get(), batch)};
   uint32_t n = 0;
   for (uint64_t done = 0; done < batch.num_rows; done += n) {
     n = static_cast<uint32_t>(std::min<uint64_t>(BlockRows(), batch.num_rows - done));
@@ -159,7 +159,7 @@ absl::Status LocalGroups::AppendStates(const BatchView& batch) {
   if (batch.num_rows == 0) return absl::OkStatus();
   std::vector<QuernColumn> keys;
   QUERN_RETURN_IF_ERROR(EncodeKeys(batch, true, &keys));
-  const Batch rows = {batch, keys.data(), 0, false, true};
+  const Batch rows = {batch, keys.data(), 0, false};
   const uint32_t block = context_.descriptor->group()->batch_rows;
   uint8_t* tuples[kMaxBatchRows];
   for (uint64_t done = 0; done < batch.num_rows; done += block) {

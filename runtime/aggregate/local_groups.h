@@ -34,7 +34,6 @@ class LocalGroups {
   absl::Status PartitionRows();
 
   uint64_t num_rows() const { return num_rows_; }
-  bool deals() const { return deals_; }
   // In all, as the rows so far let expect.
   uint64_t expected_groups() const { return expected_groups_; }
   GroupTable* table() { return table_.get(); }

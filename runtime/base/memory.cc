@@ -21,6 +21,7 @@
 #include <string>
 
 #include "runtime/base/kept_pages.h"
+#include "runtime/base/thresholds.h"
 
 namespace quern {
 namespace {
@@ -46,7 +47,7 @@ uint8_t* MapAligned(uint64_t bytes, uint64_t alignment, int protection = PROT_RE
 // Below this a mapping's system calls and page faults cost more than zeroing memory that the allocator has: a join of
 // 1,000 rows took 70 us in mappings alone, and one of 50,000 rows 28 ns a row where it takes 7. From here on pages are
 // large, and one fault makes 2 MiB of them.
-constexpr uint64_t kSmallestMappingBytes = kHugePageBytes;
+constexpr uint64_t kSmallestMappingBytes = thresholds::kLargePageBytes;
 
 uint8_t* AllocateSmall(uint64_t bytes, Contents contents) {
   const uint64_t rounded = RoundUp(bytes, 64);

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/filter_set.h"
 #include "runtime/blocks/filter_strings.h"
 #include "runtime/blocks/storage_dispatch.h"
@@ -24,7 +25,7 @@ namespace {
 namespace b = blocks;
 
 // Values of a dictionary beyond this many times the batch's rows are not remembered.
-constexpr uint64_t kMaxGroupCacheRows = 16;
+constexpr uint64_t kMaxGroupCacheRows = thresholds::kMemoRowsPerRow;
 
 bool IsWeighed(const QuernFilterLeaf& leaf) { return (leaf.rule & kWeighsEquality) != 0; }
 

@@ -21,6 +21,7 @@
 #ifndef QUERN_RUNTIME_BLOCKS_FILTER_STRINGS_H_
 #define QUERN_RUNTIME_BLOCKS_FILTER_STRINGS_H_
 
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/filter_blocks.h"
 
 namespace quern::blocks {
@@ -157,7 +158,7 @@ QUERN_INLINE bool HasAffix(const uint8_t* p, Constant c) {
   return EqualConstant(p, c);
 }
 
-constexpr uint32_t kManyRows = 20;  // of 64, from which on asking all of them without a branch is faster
+constexpr uint32_t kManyRows = thresholds::kBranchFreeRows;
 
 // Which of the 64 rows' strings have the constant: at their beginning (kWhole), there as far as 8 bytes tell
 // (kBeginning), or at their end. `candidates`: those that are not null and long enough; `alive`: those whose offsets
@@ -165,7 +166,7 @@ constexpr uint32_t kManyRows = 20;  // of 64, from which on asking all of them w
 template <class Offset, Affix kAffix>
 QUERN_INLINE uint64_t AffixWord(const uint8_t* values, const uint8_t* offsets, uint64_t candidates, uint64_t alive,
                                 Constant c) {
-  constexpr int64_t kFewBytes = 1024;
+  constexpr int64_t kFewBytes = thresholds::kScannedTextBytes;
   if (candidates == 0 || c.length == 0) return candidates;
   const bool is_short = kAffix == Affix::kBeginning || c.length <= kShortBytes;
   uint64_t bits = 0;

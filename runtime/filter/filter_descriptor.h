@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/abi/filter_abi.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/filter_set.h"
 #include "runtime/collation/like_pattern.h"
 #include "runtime/spec/spec.h"
@@ -16,7 +17,7 @@
 namespace quern {
 
 // IN lists up to so many values are as many comparisons; longer ones a set.
-constexpr size_t kMaxUnrolledValues = 8;
+constexpr size_t kMaxUnrolledValues = thresholds::kUnrolledInValues;
 
 class FilterDescriptor {
  public:

@@ -13,15 +13,15 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/join/hash_join.h"
 
 namespace quern {
 namespace {
 
-constexpr uint64_t kFlatRows = uint64_t{1}
-                               << 17;  // a table of so many fits the L2 or L3 cache, and gains nothing from parts
-constexpr uint64_t kDenseRangePerRow = 8192;
+constexpr uint64_t kFlatRows = thresholds::kPartitionedBuildRows;
+constexpr uint64_t kDenseRangePerRow = thresholds::kDenseLookingRangePerRow;
 constexpr uint64_t kStagedBytes = uint64_t{256}
                                   << 10;  // wide tuples: fewer rows at a time, so that they are partitioned from cache
 

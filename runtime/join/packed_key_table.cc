@@ -15,6 +15,7 @@
 #include <bit>
 #include <cstring>
 
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/join/unchained_table.h"
 #include "runtime/rows/prefetch_lines.h"
@@ -30,7 +31,7 @@ constexpr uint32_t kBlockRows = 256;      // of a build, where the setting says 
 constexpr uint32_t kMaxBlockRows = 1024;  // little enough for the L1 cache
 constexpr uint64_t kPrefetchedBits = uint64_t{1}
                                      << 26;  // of a bitmap: 8 MB; below, the L2 and L3 caches answer soon enough
-constexpr uint32_t kLongestWalk = 96;        // of an open table; beyond, the hash or the data does not suit it
+constexpr uint32_t kLongestWalk = thresholds::kLongestOpenProbe;
 
 uint64_t SlotOf(uint64_t hash, uint64_t num_slots) {
   return static_cast<uint64_t>((static_cast<unsigned __int128>(hash) * num_slots) >> 64);

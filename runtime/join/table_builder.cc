@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/join/unchained_table.h"
 
 namespace quern {
@@ -28,11 +29,11 @@ namespace {
 
 constexpr uint32_t kMinDirectoryBits = 4;
 constexpr uint64_t kLineBytes = 64;
-constexpr uint32_t kMaxSlotBytes = 32;  // a wider tuple in the slot moves neighbours out of its cache line
-constexpr uint64_t kBitsPerRow = 64;    // bitmap: as many bytes a row as an open table of 4-byte words takes
-constexpr uint64_t kRunsPerRow = 8;     // csr: 4 bytes each; a directory has 16 to 32 bytes a row
-constexpr uint64_t kForcedFactor = 16;  // where the plan asks for dense
-constexpr uint64_t kSmallRange = uint64_t{1} << 14;
+constexpr uint32_t kMaxSlotBytes = thresholds::kWidestOpenTuple;
+constexpr uint64_t kBitsPerRow = thresholds::kBitmapRangePerRow;
+constexpr uint64_t kRunsPerRow = thresholds::kCsrRangePerRow;
+constexpr uint64_t kForcedFactor = thresholds::kForcedDenseFactor;
+constexpr uint64_t kSmallRange = thresholds::kSmallKeyRange;
 constexpr uint64_t kMaxRunTuples = UINT32_MAX;
 
 // Slots for n tuples: the power of two above 2 n, so that 0.25 to 0.5 of them are taken. Twice as many cost nothing at

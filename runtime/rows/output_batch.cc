@@ -26,6 +26,7 @@
 
 #include "runtime/base/output_buffer.h"
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 
 namespace quern {
 namespace {
@@ -57,7 +58,7 @@ uint64_t ValuesBytes(const ColumnType& type, Storage storage, uint64_t rows) {
 // Null: out of memory.
 void* AllocateAligned(uint64_t bytes) {
   constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
-  const bool is_huge = bytes >= 2 * kHugePageBytes;
+  const bool is_huge = bytes >= thresholds::kLargeOutputBytes;
   void* data = nullptr;
   if (posix_memalign(&data, is_huge ? kHugePageBytes : kAlignmentBytes, bytes) != 0) return nullptr;
   if (is_huge) madvise(data, bytes, MADV_HUGEPAGE);  // a request only

@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/blocks/encode.h"
 #include "runtime/blocks/storage_dispatch.h"
@@ -27,7 +28,7 @@ namespace quern {
 namespace {
 
 // Whether codes pay is seen from a sample of so many rows.
-constexpr uint32_t kSampleRows = 4096;
+constexpr uint32_t kSampleRows = thresholds::kDictionarySampleRows;
 
 template <class Visit>
 void ForBytesParts(const QuernSortDescriptor& descriptor, const QuernSortKey& key, Visit visit) {
@@ -136,7 +137,7 @@ absl::Status LocalRows::TryDictionary(KeyDictionary* key) {
   const uint32_t num_sampled = std::min(kSampleRows, chunk.num_rows), step = chunk.num_rows / num_sampled;
   for (uint32_t i = 0; i < num_sampled; ++i) ReadStrings(chunk, key->key, i * step, 1, strings + i);
   QUERN_RETURN_IF_ERROR(sample.Add(strings, num_sampled, codes, copies).status());
-  if (sample.size() > num_sampled - num_sampled / 32) return absl::OkStatus();
+  if (sample.size() > num_sampled - num_sampled / thresholds::kDictionarySampleRepeats) return absl::OkStatus();
   key->codes = std::make_unique<StringDictionary>(context_.budget);
   // Nulls have code 0: the empty string's, whose rank is the same in all sides.
   const blocks::Bytes empty = {nullptr, 0};

@@ -22,14 +22,15 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/sort/sort_prefixes.h"
 
 namespace quern {
 namespace {
 
-constexpr uint64_t kInsertionEntries = 16;
-constexpr uint64_t kVectorEntries = 96;  // a call costs as much as sorting so many otherwise
-constexpr uint32_t kMostBits = 13;
+constexpr uint64_t kInsertionEntries = thresholds::kInsertionSortRows;
+constexpr uint64_t kVectorEntries = thresholds::kVectorSortRows;
+constexpr uint32_t kMostBits = thresholds::kMostRadixBits;
 
 template <uint32_t kWords>
 struct Entry {

@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/sort/key_comparison.h"
 #include "runtime/sort/sort_columns.h"
@@ -37,7 +38,7 @@ using blocks::Bytes;
 
 constexpr uint32_t kMaxRuns = 65536;
 // Rows in all windows together where there are many runs: words and tuples of so many rows stay in caches.
-constexpr uint32_t kWindowRows = 65536;
+constexpr uint32_t kWindowRows = thresholds::kMergeWindowRows;
 constexpr uint32_t kMinWindowRows = 64;  // a stage of a kernel costs a call or two, whatever the rows
 constexpr uint32_t kNoRun = UINT32_MAX;
 

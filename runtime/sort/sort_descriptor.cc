@@ -148,7 +148,6 @@ void SortDescriptor::PlaceParts() {
       PlacePart(part, &used_bits);
     }
     key.num_parts = static_cast<uint32_t>(parts_.size()) - key.first_part;
-    words_say_all_ &= !WordsMayNotSayAll(key);
   }
 }
 

@@ -61,8 +61,6 @@ class SortDescriptor {
   const QuernField& field(uint32_t f) const { return f < build_.size() ? build_[f] : hidden_[f - build_.size()]; }
   // Whether all fields are keys that words may say as they came: floats, and strings that have codes and no collation.
   bool may_drop_tuples() const { return may_drop_tuples_; }
-  // Whether the words alone say all, whatever the values: no strings, no fixed_binary above kSortPrefixBytes.
-  bool words_say_all() const { return words_say_all_; }
 
   // The words and the tuple as tables. What `quern dump layout` prints.
   std::string Print() const;
@@ -82,7 +80,6 @@ class SortDescriptor {
   std::vector<ColumnType> build_types_, hidden_types_;
   std::vector<SortFieldSource> fields_, hidden_sources_;
   std::vector<SortColumn> columns_;
-  bool words_say_all_ = true;
   bool may_drop_tuples_ = false;
   QuernSortDescriptor descriptor_;
 };

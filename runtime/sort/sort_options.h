@@ -10,7 +10,8 @@
 namespace quern {
 
 // kRadix: keys are encoded to words, and entries of words are sorted. kComparison: tuples are sorted by comparing their
-// fields, as engines do that compile comparisons alone; there to be measured against.
+// fields, as engines do that compile comparisons alone: a rival for benches and tests (`test.sort_method`), and no
+// choice for users.
 enum class SortMethod : uint8_t { kRadix, kComparison };
 
 struct SortOptions {

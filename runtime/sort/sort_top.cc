@@ -10,6 +10,7 @@
 
 #include "runtime/base/cpu.h"
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/sort/key_comparison.h"
 #include "runtime/sort/local_rows.h"
@@ -19,7 +20,7 @@
 namespace quern {
 namespace {
 
-constexpr uint64_t kRowsBesideLimit = 1024;
+constexpr uint64_t kRowsBesideLimit = thresholds::kRowsBesideLimit;
 
 // The steps that words decide, before the first tail.
 std::vector<KeyComparison> WordSteps(const QuernSortDescriptor& descriptor, uint32_t incomplete) {

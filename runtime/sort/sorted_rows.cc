@@ -21,6 +21,7 @@
 #include <functional>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/rows/prefetch_lines.h"
 
@@ -29,7 +30,7 @@ namespace {
 
 constexpr uint64_t kTaskRows = uint64_t{1} << 16;
 // Where words fall less often than once in so many rows, it is tried to put those few right.
-constexpr uint64_t kFewFalls = 32;
+constexpr uint64_t kFewFalls = thresholds::kNearlySortedRows;
 constexpr uint64_t kSampleWords = 16384;
 
 }  // namespace
@@ -188,7 +189,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
 
 // Not so many buckets that their ends fall out of the caches.
 uint32_t SortedRows::BucketBits() const {
-  constexpr uint32_t kMostBits = 11;
+  constexpr uint32_t kMostBits = thresholds::kMostBucketBits;
   const uint64_t bytes = num_rows_ * layout_->bytes(), bucket_bytes = context_.options.bucket_bytes;
   if (bytes <= bucket_bytes) return 0;
   return std::min(static_cast<uint32_t>(std::bit_width((bytes - 1) / bucket_bytes)), kMostBits);

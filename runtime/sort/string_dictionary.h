@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/base/memory.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 
 namespace quern {
@@ -17,7 +18,7 @@ namespace quern {
 // Numbers strings in the order in which they are first seen. *Threads*: one.
 class StringDictionary {
  public:
-  static constexpr uint32_t kMostStrings = 1u << 15;
+  static constexpr uint32_t kMostStrings = thresholds::kDictionaryStrings;
 
   explicit StringDictionary(std::shared_ptr<MemoryBudget> budget) : budget_(budget), bytes_(std::move(budget), false) {}
 

@@ -50,7 +50,7 @@ class CompileOptions(ctypes.Structure):
                 ("expected_rows", ctypes.c_uint64), ("compile_after_rows", ctypes.c_uint64), ("swap_waits", ctypes.c_bool)]
 
 
-_COUNTERS = ("rows", "batches", "ns", "tag_hits", "chain_steps", "growths", "spills", "generic_rows", "generic_batches", "compiled_rows",
+_COUNTERS = ("rows", "batches", "ns", "tag_hits", "chain_steps", "growths", "generic_rows", "generic_batches", "compiled_rows",
              "compiled_batches")
 
 

@@ -132,7 +132,7 @@ def _random_params(rng, case):
         if rng.random() < 0.4:
             params[f"prefetch_{loop}"] = random_schedule(rng)
     if rng.random() < 0.3 and case.generated_rows * case.generated_groups <= MAX_ZERO_HASH_PAIRS:
-        params["hash"] = "zero"
+        params["test.hash"] = "zero"
     return params
 
 

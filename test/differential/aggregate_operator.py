@@ -92,7 +92,7 @@ def _argument_marks(case):
 
 
 _PARAMETERS = {"group_layout": ("auto", "dense", "open", "directory"), "batch_size": BATCHES, "group_load_percent": (10, 33, 50, 75),
-               "partition_bits": range(9), "huge_pages": ("on", "off"), "hash": ("zero",)}
+               "partition_bits": range(9), "huge_pages": ("on", "off"), "test.hash": ("zero",)}
 
 
 def _variant_marks(case, variant):

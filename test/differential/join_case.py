@@ -238,7 +238,7 @@ def _random_params(rng, case):
             params[name] = rng.choice(values)
     build_rows, probe_rows = case.generated_rows[:2]  # not those of a reduction, which runs the variants of the whole case
     if rng.random() < 0.25 and build_rows * max(build_rows, probe_rows) <= MAX_ZERO_HASH_PAIRS:
-        params["hash"] = "zero"
+        params["test.hash"] = "zero"
     return params
 
 

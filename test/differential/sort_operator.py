@@ -85,7 +85,7 @@ def _case_marks(case):
         yield "payload", "nothing comes out"
 
 
-_PARAMETERS = {"sort_method": ("radix", "comparison"), "prefix_words": (1, 2, 3, 4), "dictionary_rows": (0, 1, 100, 65536),
+_PARAMETERS = {"test.sort_method": ("radix", "comparison"), "prefix_words": (1, 2, 3, 4), "dictionary_rows": (0, 1, 100, 65536),
                "top_rows": (0, 1, 1000, 262144), "batch_size": BATCHES, "prefetch": ("off",), "huge_pages": ("on", "off")}
 
 

@@ -255,7 +255,7 @@ def _run_at_once(sort, case, variant, feeder):
 def _check_method(case, variant, method):
     if method not in METHODS:
         raise Mismatch(f"unknown sort method: {method}; accepted: {', '.join(METHODS)}")
-    compares = variant.params.get("sort_method") == "comparison" and not case.window  # which need entries
+    compares = variant.params.get("test.sort_method") == "comparison" and not case.window  # which need entries
     if (method == "comparison") != compares and method != "none":
         raise Mismatch(f"the method is {method}; it has to be {'comparison' if compares else 'another'}")
 

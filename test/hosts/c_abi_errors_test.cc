@@ -123,16 +123,17 @@ TEST_F(CAbiErrors, WrongOrderOfAppenders) {
 TEST_F(CAbiErrors, SpecsAndParameters) {
   EXPECT_EQ(CompileError("join.inner keys=i64", "batch_size"),
             "bad parameter: batch_size; accepted: name=value, separated by spaces");
-  EXPECT_EQ(CompileError("join.inner keys=i64", "hash=mix64 =7"),
+  EXPECT_EQ(CompileError("join.inner keys=i64", "test.hash=mix64 =7"),
             "bad parameter: =7; accepted: name=value, separated by spaces");
-  EXPECT_EQ(CompileError("join.inner keys=i64", " hash= "),
-            "bad parameter: hash=; accepted: name=value, separated by spaces");
-  EXPECT_EQ(CompileError("join.inner keys=i64", "hash=crc"),
-            "bad value of plan parameter hash: crc; accepted: mix64, zero");
+  EXPECT_EQ(CompileError("join.inner keys=i64", " test.hash= "),
+            "bad parameter: test.hash=; accepted: name=value, separated by spaces");
+  EXPECT_EQ(CompileError("join.inner keys=i64", "test.hash=crc"),
+            "bad value of plan parameter test.hash: crc; accepted: mix64, zero");
   EXPECT_EQ(CompileError("join.inner keys=i64", "\tbatch_size=7\n batch_size=4097"),
             "bad value of plan parameter batch_size: 4097; accepted: 1 to 4096 rows");
-  EXPECT_TRUE(std::regex_match(CompileError("join.inner keys=i64", "batch=7"),
-                               std::regex("unknown plan parameter: batch; accepted: layout, .*hash, batch_size, .*")));
+  EXPECT_TRUE(std::regex_match(
+      CompileError("join.inner keys=i64", "batch=7"),
+      std::regex("unknown plan parameter: batch; accepted: layout, .*inline_key_bytes, batch_size, .*")));
   EXPECT_TRUE(std::regex_match(CompileError("join.inner keys=i65"),
                                std::regex("unknown column type: i65; .*accepted: bool, i8, .*")));
 }

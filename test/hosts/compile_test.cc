@@ -110,6 +110,21 @@ TEST(CompileWith, AJobTellsWhatItBrings) {
   quern_kernel_expect_rows(nullptr, 1);
 }
 
+TEST(CompileWith, AdvisesThreads) {
+  const quern::Kernel filter = CompileOrDie({});
+  EXPECT_EQ(filter.AdviseThreads(131073, 8), 2u);
+  EXPECT_EQ(quern_advise_threads(nullptr, UINT64_MAX, 8, nullptr, 0, nullptr), 8u);
+  const auto aggregate = quern::Kernel::Compile("aggregate keys=i64 aggs=count_star", quern::Engine::kGeneric);
+  ASSERT_TRUE(aggregate.ok());
+  uint64_t look_rows = 0;
+  aggregate->AdviseThreads(600'000, 4, {}, &look_rows);
+  EXPECT_EQ(look_rows, 65536u);
+  const uint64_t few[] = {4}, many[] = {16'384, 65'536};
+  EXPECT_EQ(aggregate->AdviseThreads(600'000, 4, few, &look_rows), 4u);
+  EXPECT_EQ(look_rows, 0u);
+  EXPECT_EQ(aggregate->AdviseThreads(600'000, 4, many, &look_rows), 1u);
+}
+
 TEST(CompileWith, RefusesWhatItDoesNotKnow) {
   const auto error = [](const quern_compile_options* options) {
     quern_error error = {};

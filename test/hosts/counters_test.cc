@@ -30,7 +30,6 @@ void ExpectAllBy(const char* tier, uint64_t rows, uint64_t batches, const quern_
   EXPECT_EQ(c.rows, rows);
   EXPECT_EQ(c.batches, batches);
   EXPECT_GT(c.ns, 0u);
-  EXPECT_EQ(c.spills, 0u);
   EXPECT_EQ(std::string(c.tier), tier);
   const bool is_compiled = std::string(tier) == "compiled";
   EXPECT_EQ(c.compiled_rows, is_compiled ? rows : 0);

@@ -209,7 +209,7 @@ inline std::vector<Variant> AllVariants() {
   using quern::StringBytes;
   return {{Engine::kJit, StringBytes::kStay, 0, ""},
           {Engine::kJit, StringBytes::kCopied, 1, "batch_size=2"},
-          {Engine::kGeneric, StringBytes::kStay, 1, "hash=zero"},
+          {Engine::kGeneric, StringBytes::kStay, 1, "test.hash=zero"},
           {Engine::kGeneric, StringBytes::kCopied, 3, "batch_size=1 prefetch=off"}};
 }
 

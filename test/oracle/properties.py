@@ -75,8 +75,8 @@ def ranks_by_sort(library, corpus):
     rows = list(range(len(corpus.strings)))
     column_type = ColumnType("utf8" if corpus.is_text else "binary", collation=corpus.collation)
     fields = through_operators.fields_of((column_type.arrow(), pa.int32()))
-    with library.compile(f"sort keys={column_type.text()} payload=i32 window=dense_rank", "generic", "sort_method=comparison") as kernel, \
-            kernel.sort() as sort:
+    spec = f"sort keys={column_type.text()} payload=i32 window=dense_rank"
+    with library.compile(spec, "generic", "test.sort_method=comparison") as kernel, kernel.sort() as sort:
         sort.bind_arrow(pa.schema(fields), [0], [1])
         strings = make_array(random.Random(0), column_type, corpus.strings, rows, Layout(plain=True))
         sort.append_arrow(pa.StructArray.from_arrays([strings, pa.array(rows, pa.int32())], fields=fields))

@@ -98,7 +98,7 @@ def read_all(handle, fields):
 
 # ---- sort --------------------------------------------------------------------------------------------------------------------------------
 
-_PARAMS = (None, "prefix_words=1 dictionary_rows=0", "prefix_words=4 dictionary_rows=0", "dictionary_rows=1", "sort_method=comparison", "batch_size=7")
+_PARAMS = (None, "prefix_words=1 dictionary_rows=0", "prefix_words=4 dictionary_rows=0", "dictionary_rows=1", "test.sort_method=comparison", "batch_size=7")
 
 
 def check_sort(run):

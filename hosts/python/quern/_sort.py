@@ -147,7 +147,7 @@ def sort(
     window: further columns, "row_number, rank as place, dense_rank", or {"place": "rank"}; they count anew where a column of partition_by
         changes, which are sorted by first.
     threads: None: QUERN_THREADS, else the number of cores. memory_limit: bytes that the rows and the result may take, or "512M".
-    engine: "jit", "generic" or "auto". params: {"sort_method": "comparison"}. stream: t is pulled batch by batch, not collected first: for
+    engine: "jit", "generic" or "auto". params: {"prefix_words": 3}. stream: t is pulled batch by batch, not collected first: for
         readers whose rows would not fit; with a limit that is memory for about the limit's rows. progress: as in join.
     Cost: README.md, "Performance". Errors: ValueError, MemoryError above the limit, RuntimeError.
     """

@@ -35,15 +35,11 @@ class SchemaOfView {
   ArrowSchema schema_ = {};
 };
 
-// Below this many rows a thread more costs more than it brings.
-constexpr uint64_t kRowsPerThread = 131072;
-
 // 0, the calling thread, for a single morsel: threads that are made for it would take longer than its rows.
 inline uint32_t ThreadsFor(const View& view, uint32_t threads) {
   if (!view.source()->is_collected()) return threads;
   if (view.source()->num_rows() <= static_cast<uint64_t>(kMorselRows)) return 0;
-  const uint64_t useful = (view.source()->num_rows() + kRowsPerThread - 1) / kRowsPerThread;
-  return static_cast<uint32_t>(std::clamp<uint64_t>(useful, 1, threads));
+  return quern_advise_threads(nullptr, view.source()->num_rows(), threads, nullptr, 0, nullptr);
 }
 
 // A batch on its way into the library.

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // An aggregation: every thread appends morsels to groups of its own, all bring the groups together, all read them.
-// Groups have no order.
-//
-// Two threads that meet the same groups make each of them twice and bring them together afterwards: nothing where
-// groups are few, but with many three to six times the work of one thread, which only more threads than that make up
-// for. So the first 65,536 rows go into one table, whose groups tell which it is, and as many three times over whether
-// there are ever more:
-//
-//     600,000 rows,       4 groups         4 after 65,536 rows                       the others by all threads
-//     600,000 rows,  20,000 groups    19,200 after 65,536, 20,000 after 262,144      the others by all threads
-//     600,000 rows, 150,000 groups    16,384 after 65,536, 65,536 after 262,144      the others by one, of fewer than
-//     eight threads
+// Groups have no order. How many threads that are depends on the groups of the first rows
+// (codegen/plan/thread_advice.cc).
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "hosts/c/quern.h"
 #include "operator_parts.h"
@@ -22,10 +15,6 @@ namespace {
 constexpr AppendCalls<quern_aggregate, quern_aggregate_appender> kCalls = {
     quern_aggregate_append_arrow_rows,          quern_aggregate_appender_create, quern_aggregate_appender_destroy,
     quern_aggregate_appender_append_arrow_rows, quern_aggregate_appender_finish, quern_aggregate_finalise_shared};
-
-constexpr uint64_t kManyGroups = 4000;
-constexpr uint64_t kFirstRows = 65536;
-constexpr uint32_t kThreadsForManyGroups = 8;
 
 Owned<quern_aggregate> MakeAggregate(const KernelHandle& kernel, const Input& input, const RunOptions& options) {
   quern_error error;
@@ -57,14 +46,21 @@ uint64_t GroupsSoFar(const quern_aggregate* aggregate) {
   return stats.num_groups;
 }
 
-// How many of these threads are worth it for what the feed has left, after a look at its first rows.
-uint32_t ThreadsAfterALook(quern_aggregate* aggregate, const View& view, Feed* feed, uint32_t threads) {
+// How many of these threads are worth it for what the feed has left, after as many looks at the groups of its first
+// rows as it takes.
+uint32_t ThreadsAfterALook(const KernelHandle& kernel, quern_aggregate* aggregate, const View& view, Feed* feed,
+                           uint32_t threads) {
   if (threads <= 1) return threads;
-  AppendSome(aggregate, view, feed, kFirstRows);
-  const uint64_t groups = GroupsSoFar(aggregate);
-  if (groups < kManyGroups || threads >= kThreadsForManyGroups) return threads;
-  AppendSome(aggregate, view, feed, 4 * kFirstRows);
-  return GroupsSoFar(aggregate) <= groups + groups / 2 ? threads : 1;
+  const uint64_t num_rows = view.source()->is_collected() ? view.source()->num_rows() : UINT64_MAX;
+  std::vector<uint64_t> groups_seen;
+  while (true) {
+    uint64_t look_rows = 0;
+    const uint32_t advised =
+        quern_advise_threads(kernel.get(), num_rows, threads, groups_seen.data(), groups_seen.size(), &look_rows);
+    if (look_rows == 0) return advised;
+    AppendSome(aggregate, view, feed, look_rows);
+    groups_seen.push_back(GroupsSoFar(aggregate));
+  }
 }
 
 void ReadGroups(quern_aggregate* aggregate, size_t num_columns, const ResultShape& descriptor, const StopFlag& stop,
@@ -93,8 +89,8 @@ Table RunAggregate(const KernelHandle& kernel, const Input& input, const ResultS
   std::vector<Field> fields = descriptor.Fields(&schema);
   Feed feed(input.view->source());
   const uint32_t threads = ThreadsFor(*input.view, options.threads);
-  AppendAndFinalise(kCalls, aggregate.get(), *input.view, &feed,
-                    ThreadsAfterALook(aggregate.get(), *input.view, &feed, threads));
+  const uint32_t appending = ThreadsAfterALook(kernel, aggregate.get(), *input.view, &feed, threads);
+  AppendAndFinalise(kCalls, aggregate.get(), *input.view, &feed, appending);
   OrderedBatches out;
   RunWorkers(threads,
              [&](uint32_t, const StopFlag& stop) { ReadGroups(aggregate.get(), num_columns, descriptor, stop, &out); });

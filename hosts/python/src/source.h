@@ -13,10 +13,11 @@
 #include <vector>
 
 #include "arrow_columns.h"
+#include "runtime/base/thresholds.h"
 
 namespace quern::python {
 
-constexpr int64_t kMorselRows = 65536;
+constexpr int64_t kMorselRows = thresholds::kMorselRows;
 
 // A Python object with __arrow_c_stream__ or __arrow_c_array__.
 class Source {

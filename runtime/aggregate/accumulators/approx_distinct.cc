@@ -24,6 +24,7 @@
 #include <string>
 
 #include "runtime/aggregate/accumulators/out_of_line_kinds.h"
+#include "runtime/base/thresholds.h"
 
 namespace quern {
 namespace {
@@ -34,7 +35,7 @@ constexpr uint32_t kRegisterBits = 12;
 constexpr uint32_t kNumRegisters = 1 << kRegisterBits;
 constexpr uint32_t kRankBits = 64 - kRegisterBits;
 constexpr uint32_t kHighestRank = kRankBits + 1;  // of 52 zeros
-constexpr uint32_t kMostEntries = 64;
+constexpr uint32_t kMostEntries = thresholds::kSparseSketchEntries;
 
 // Either entries (register + 1) << 8 | rank, 0 for none, in a power of two of slots at most half taken; or the
 // registers.

@@ -21,6 +21,7 @@
 #include <type_traits>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/rows/prefetch_lines.h"
 
@@ -29,14 +30,14 @@ namespace {
 
 constexpr uint64_t kFewestEntries = 64;
 constexpr uint64_t kFirstSpanBytes = uint64_t{16} << 10, kLastSpanBytes = uint64_t{16} << 20;
-constexpr uint64_t kFewestGroupsToJump = 32768;
+constexpr uint64_t kFewestGroupsToJump = thresholds::kFourfoldGrowthGroups;
 // Where a batch had more new groups than one in so many rows, the next one's rows take one step that makes groups, and
 // not one first that only finds. (10 M rows, 4.9 M groups of a number and a text: 27 ns a row from here on, 48 if it
 // takes half of the rows.)
-constexpr uint64_t kRowsPerNewGroup = 8;
+constexpr uint64_t kRowsPerNewGroup = thresholds::kRowsPerNewGroup;
 // Of the L3 cache, up to which one pass is enough: beyond, tuples have to be asked for earlier (250,000 texts in 18 MB:
 // 16.3 ns a row where it ends at a quarter, 18.6 at all of it, 17.6 without it).
-constexpr uint64_t kOnePassShare = 4;
+constexpr uint64_t kOnePassShare = thresholds::kOnePassCacheShare;
 
 uint64_t EntryOf(const uint8_t* tuple, uint64_t hash) {
   return reinterpret_cast<uint64_t>(tuple) << kTagBits | (hash & kTagMask);

@@ -12,12 +12,13 @@
 #include "runtime/aggregate/tables/packed_key_groups.h"
 #include "runtime/aggregate/tables/wide_groups.h"
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 
 namespace quern {
 namespace {
 
-constexpr uint32_t kWidestSlotBytes = 64;
-constexpr uint32_t kWidestSmallSlotBytes = 256;  // of a table that fits the cache
+constexpr uint32_t kWidestSlotBytes = thresholds::kWidestGroupSlot;
+constexpr uint32_t kWidestSmallSlotBytes = thresholds::kWidestSmallGroupSlot;
 
 class SingleGroup : public GroupTable {
  public:

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/rows/packed_key_lanes.h"
 #include "runtime/rows/prefetch_lines.h"
@@ -40,12 +41,12 @@ using blocks::Load;
 using blocks::Store;
 
 constexpr uint32_t kCopyRows = 256;
-constexpr uint64_t kGrowingBytes = uint64_t{1} << 20;  // tables from here on grow where they are
-constexpr uint64_t kReservedTimes = 64;                // as many addresses as a table that grows so far needs
+constexpr uint64_t kGrowingBytes = thresholds::kGrowInPlaceBytes;
+constexpr uint64_t kReservedTimes = 64;  // as many addresses as a table that grows so far needs
 constexpr uint64_t kScanAheadBytes = 4096;
-constexpr uint64_t kPairedBytes = uint64_t{1} << 20;  // words of larger tables begin at pairs of slots
-constexpr uint64_t kWidestPairedSlot = 32;            // bytes: two are a line
-constexpr uint64_t kFirstSlots = 4096;                // moved last when a table grows where it is
+constexpr uint64_t kPairedBytes = thresholds::kPairedSlotsBytes;
+constexpr uint64_t kWidestPairedSlot = 32;  // bytes: two are a line
+constexpr uint64_t kFirstSlots = 4096;      // moved last when a table grows where it is
 
 }  // namespace
 

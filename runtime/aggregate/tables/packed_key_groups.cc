@@ -19,23 +19,25 @@
 
 #include "runtime/base/cpu.h"
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/rows/tuple_store.h"
 
 namespace quern {
 namespace {
 
-constexpr uint64_t kFewestCells = 1024, kMostCells = 65536;
-constexpr uint64_t kMostKnownCells = uint64_t{1} << 22;  // where the host says what the ranges are
-constexpr uint64_t kMostForcedCells = uint64_t{1} << 26;
-constexpr uint64_t kCellsPerGroup = 4;  // an array may be so much larger than its groups
+constexpr uint64_t kFewestCells = thresholds::kFewestDenseCells;
+constexpr uint64_t kMostCells = thresholds::kMostDenseCells;
+constexpr uint64_t kMostKnownCells = thresholds::kMostKnownDenseCells;
+constexpr uint64_t kMostForcedCells = thresholds::kMostForcedDenseCells;
+constexpr uint64_t kCellsPerGroup = thresholds::kDenseCellsPerGroup;
 // An array that is moved grows by a quarter at least, or gives way to an open table: else keys that arrive in order,
 // and fill just the share of their range that an array is worth, would move all groups with every batch.
 constexpr uint64_t kLeastSlackShare = 4;
 constexpr uint64_t WithLeastSlack(uint64_t cells) { return cells + cells / kLeastSlackShare; }
-constexpr uint64_t kFewestGroupsToChange = 4096;
-constexpr uint32_t kFewestInOrder = 64;  // words, which do not come in order by chance
-constexpr uint64_t kMostGrowth = 8;      // at once, whatever is expected: the input may end soon
+constexpr uint64_t kFewestGroupsToChange = thresholds::kDenseAgainGroups;
+constexpr uint32_t kFewestInOrder = thresholds::kSortedStartRows;
+constexpr uint64_t kMostGrowth = thresholds::kMostTableGrowth;
 constexpr uint32_t kMoveRows = 1024;
 constexpr uint32_t kSampleRows = 64, kRowsPerRun = 2;  // a block has runs where its first rows change so seldom
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/rows/arrow_import.h"
 #include "runtime/rows/batch_view.h"
 #include "runtime/rows/output_batch.h"
@@ -18,7 +19,7 @@
 
 namespace quern::cli {
 
-constexpr int64_t kBatchRows = 1 << 16;  // guess: large beside a kernel's batch, small beside a thread's share
+constexpr int64_t kBatchRows = thresholds::kMorselRows;
 constexpr uint64_t kOutputRows = 1 << 16;
 
 using RecordBatchPointer = std::shared_ptr<arrow::RecordBatch>;

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/rows/output_batch.h"
 #include "tools/frontend/errors.h"
 #include "tools/quern/files/batches.h"
@@ -38,7 +39,7 @@
 namespace quern::cli {
 namespace {
 
-constexpr int64_t kMinSharedBuildRows = 1 << 17;  // guess: up to here a thread costs more than it brings
+constexpr int64_t kMinSharedBuildRows = thresholds::kSharedBuildRows;
 
 // What the threads of one phase share: the items they take in turns, and the first error.
 struct Phase {

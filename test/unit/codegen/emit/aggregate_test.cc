@@ -207,7 +207,7 @@ TEST(CompileAggregate, KeysOfEveryKindGiveTheGenericResult) {
   for (const char* key : {"bool:nullable", "i8,u16:nullable", "u64", "f32:nullable", "decimal128:nullable",
                           "fixed_binary(5)", "large_utf8", "utf8_view:nullable,i64", "utf8(ascii_bin),utf8"}) {
     for (const PlanOverrides& overrides :
-         {PlanOverrides(), PlanOverrides{{"hash", "zero"}, {"batch_size", "7"}, {"inline_group_bytes", "12"}}})
+         {PlanOverrides(), PlanOverrides{{"test.hash", "zero"}, {"batch_size", "7"}, {"inline_group_bytes", "12"}}})
       ExpectGenericResults(std::string("aggregate keys=") + key + " aggs=count_star,sum(i64:nullable)", overrides,
                            false);
   }

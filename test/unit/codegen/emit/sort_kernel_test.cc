@@ -468,7 +468,7 @@ const char* const kTypes[] = {"bool",
 void ExpectKernelsSort(const std::string& keys, uint64_t seed) {
   for (const bool compares : {false, true}) {
     PlanOverrides overrides;
-    if (compares) overrides = {{"sort_method", "comparison"}};
+    if (compares) overrides = {{"test.sort_method", "comparison"}};
     SortKernels kernels("sort keys=" + keys + " payload=i64", seed, overrides);
     ASSERT_TRUE(kernels.ok());
     for (const bool picked : {false, true}) {
@@ -509,7 +509,7 @@ TEST(SortKernel, SeveralKeysOneAfterTheOther) {
 
 TEST(SortKernel, WhatComesOutIsWhatWentIn) {
   SortKernels kernels("sort keys=utf8:nullable:out,i32 payload=i64:nullable,utf8:nullable,rowid,i64 limit=10", 3,
-                      {{"sort_method", "comparison"}});
+                      {{"test.sort_method", "comparison"}});
   ASSERT_TRUE(kernels.ok());
   const auto type = [](TypeId id, bool nullable) {
     ColumnType t;
@@ -531,7 +531,7 @@ TEST(SortKernel, EntryPointsAreThereWhereThereIsWork) {
     for (const char* method : {"radix", "comparison"}) {
       CompileOptions options;
       options.engine = Engine::kJit;
-      options.overrides = {{"sort_method", method}};
+      options.overrides = {{"test.sort_method", method}};
       const auto compiled = CompileText(spec, options);
       ASSERT_TRUE(compiled.ok()) << compiled.status();
       const NeededSortEntryPoints needed = EntryPointsOf(*compiled->kernel->rows->get());

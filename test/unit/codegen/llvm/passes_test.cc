@@ -86,9 +86,9 @@ TEST(Passes, PathsThatFewStringsTakeAreThereOnce) {
 }
 
 TEST(Passes, EachRowCanBeTurnedRound) {
-  ASSERT_LE(PassRows().size(), 99u);  // as far as `toggled_pass` counts
+  ASSERT_LE(PassRows().size(), 99u);  // as far as `test.toggled_pass` counts
   for (uint32_t row = 1; row <= PassRows().size(); ++row) {
-    const auto compiled = CompileText(kSpec, With({{"toggled_pass", std::to_string(row)}}));
+    const auto compiled = CompileText(kSpec, With({{"test.toggled_pass", std::to_string(row)}}));
     if (row == 1) {
       EXPECT_EQ(compiled.status().message().substr(0, 13), "not inlined: ");  // always-inline
     } else {

@@ -15,19 +15,16 @@
 namespace quern {
 namespace {
 
-// Numbers: the ends, and one between them: of toggled_pass, one that can be left out.
+// Numbers: the ends, and one between them: of test.toggled_pass, one that can be left out.
 struct ParameterRow {
   const char* name;
   std::vector<std::string> values;
 };
 
-std::vector<std::string> Words(std::string_view accepted) {
+template <class Choice>
+std::vector<std::string> Words() {
   std::vector<std::string> words;
-  while (!accepted.empty()) {
-    const size_t bar = std::min(accepted.find('|'), accepted.size());
-    words.emplace_back(accepted.substr(0, bar));
-    accepted.remove_prefix(std::min(bar + 1, accepted.size()));
-  }
+  for (const Choice choice : ChoicesOf<Choice>::kAll) words.emplace_back(WordOf(choice));
   return words;
 }
 
@@ -35,8 +32,11 @@ std::vector<ParameterRow> Parameters() {
   return {
 #define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) \
   {#name, {std::to_string(min), "4", std::to_string(max)}},
-#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) {#name, Words(accepted)},
+#define QUERN_PLAN_CHOICE(scope, name, Type, default_value, meaning) {#name, Words<Type>()},
 #define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) {#name, {"0", "3@1M,all/group=5/batch=7/stages=1/hint=nta"}},
+#define QUERN_TEST_NUMBER(scope, name, default_value, min, max, unit, meaning) \
+  {"test." #name, {"0", "4", std::to_string(max)}},
+#define QUERN_TEST_CHOICE(scope, name, Type, default_value, meaning) {"test." #name, Words<Type>()},
 #include "codegen/plan/plan_parameters.def"
   };
 }

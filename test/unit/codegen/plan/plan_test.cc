@@ -1,105 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan: its text parses back, its parameters keep to their bounds, and the runtime is told what the plan says.
+// The plan: what it prints makes it again, its parameters keep to their bounds, and the runtime is told what the plan
+// says.
 #include "codegen/plan/plan.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "codegen/plan/plan_parameters.h"
+
 namespace quern {
 namespace {
-
-enum Scope : uint8_t { kJoin, kAggregate, kSort, kFilter, kBoth, kStored, kAll };
 
 struct NumberRow {
   Scope scope;
   const char* name;
   uint64_t min, max;
+  bool is_for_tests;
 };
 constexpr NumberRow kNumbers[] = {
-#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) {scope, #name, min, max},
-#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning)
+#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) {Scope::scope, #name, min, max, false},
+#define QUERN_TEST_NUMBER(scope, name, default_value, min, max, unit, meaning) \
+  {Scope::scope, "test." #name, min, max, true},
 #include "codegen/plan/plan_parameters.def"
 };
 
 struct ChoiceRow {
   Scope scope;
   const char* name;
-  std::string_view accepted;
+  std::string accepted;
+  bool is_for_tests;
 };
-constexpr ChoiceRow kChoices[] = {
-#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning)
-#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning) {scope, #name, accepted},
+const ChoiceRow kChoices[] = {
+#define QUERN_PLAN_CHOICE(scope, name, Type, default_value, meaning) {Scope::scope, #name, ChoiceWords<Type>(), false},
+#define QUERN_TEST_CHOICE(scope, name, Type, default_value, meaning) \
+  {Scope::scope, "test." #name, ChoiceWords<Type>(), true},
 #include "codegen/plan/plan_parameters.def"
 };
 
-// A spec of each operator, whose plans have the parameters of its scope.
-struct OperatorRow {
-  Scope scope;
-  const char* spec;
+// A spec of each operator.
+constexpr const char* kSpecs[] = {
+    "join.inner keys=i64 build=f64",
+    "aggregate keys=i64 aggs=count_star",
+    "sort keys=i64:desc,utf8 payload=rowid limit=10",
+    "filter i64 >= 5 and utf8(utf8mb4_bin) like '%#''%'",
 };
-constexpr OperatorRow kOperators[] = {
-    {kJoin, "join.inner keys=i64 build=f64"},
-    {kAggregate, "aggregate keys=i64 aggs=count_star"},
-    {kSort, "sort keys=i64:desc,utf8 payload=rowid limit=10"},
-    {kFilter, "filter i64 >= 5 and utf8(utf8mb4_bin) like '%#''%'"},
-};
-
-bool IsIn(Scope scope, Scope of_operator) {
-  const bool joins_or_aggregates = of_operator == kJoin || of_operator == kAggregate;
-  return scope == of_operator || scope == kAll || (scope == kBoth && joins_or_aggregates) ||
-         (scope == kStored && of_operator != kFilter);
-}
 
 template <class Row, size_t kRows>
-std::vector<Row> RowsOf(const Row (&rows)[kRows], Scope scope) {
-  std::vector<Row> of_scope;
+std::vector<Row> RowsOf(const Row (&rows)[kRows], const char* spec) {
+  std::vector<Row> of_spec;
   for (const Row& row : rows)
-    if (IsIn(row.scope, scope)) of_scope.push_back(row);
-  return of_scope;
+    if (IsIn(row.scope, *ParseSpec(spec))) of_spec.push_back(row);
+  return of_spec;
 }
 
-std::vector<std::string> Words(std::string_view accepted) {
+std::vector<std::string> Words(const std::string& accepted) {
   std::vector<std::string> words;
-  for (size_t bar; !accepted.empty(); accepted.remove_prefix(std::min(bar + 1, accepted.size()))) {
-    bar = std::min(accepted.find('|'), accepted.size());
-    words.emplace_back(accepted.substr(0, bar));
+  for (size_t begin = 0; begin < accepted.size();) {
+    const size_t end = std::min(accepted.find(", ", begin), accepted.size());
+    words.push_back(accepted.substr(begin, end - begin));
+    begin = end + 2;
   }
   return words;
 }
 
-absl::StatusOr<KernelPlan> Plan(const PlanOverrides& overrides, const char* spec = kOperators[0].spec) {
+absl::StatusOr<KernelPlan> Plan(const PlanOverrides& overrides, const char* spec = kSpecs[0]) {
   return MakePlan(*ParseSpec(spec), Machine{}, overrides);
 }
 
-std::string Error(const PlanOverrides& overrides, const char* spec = kOperators[0].spec) {
+std::string Error(const PlanOverrides& overrides, const char* spec = kSpecs[0]) {
   return std::string(Plan(overrides, spec).status().message());
 }
 
-// A plan's text without what is for people: a plan that was read does not know where its schedules come from.
-std::string Values(const std::string& plan) {
-  std::istringstream lines(plan);
-  std::string text;
-  for (std::string line; std::getline(lines, line);) text += line.substr(0, line.find('#')) + "\n";
-  return text;
+// The lines "name = value  # meaning" of a plan's text as overrides; what the machine says, and what follows it, are
+// none.
+PlanOverrides OverridesOf(const std::string& text) {
+  std::istringstream lines(text.substr(text.find('\n') + 1));
+  PlanOverrides overrides;
+  for (std::string line, name, equals, value; std::getline(lines, line);) {
+    std::istringstream(line) >> name >> equals >> value;
+    if (name == "l2_bytes") break;
+    overrides.emplace_back(name, value);
+  }
+  return overrides;
 }
 
-void ExpectParsesBack(const KernelPlan& plan) {
-  const auto parsed = ParsePlan(PrintPlan(plan));
-  ASSERT_TRUE(parsed.ok()) << parsed.status() << "\n" << PrintPlan(plan);
-  EXPECT_EQ(*parsed, plan) << PrintPlan(plan);
-  EXPECT_EQ(Values(PrintPlan(*parsed)), Values(PrintPlan(plan)));
+void ExpectMadeAgain(const KernelPlan& plan) {
+  const std::string text = PrintPlan(plan);
+  EXPECT_EQ(text.substr(0, text.find('\n')), "plan " + PrintSpec(plan.spec));
+  const auto again = MakePlan(plan.spec, Machine{}, OverridesOf(text));
+  ASSERT_TRUE(again.ok()) << again.status() << "\n" << text;
+  EXPECT_EQ(*again, plan) << text;
 }
 
 void ExpectBounds(const NumberRow& row, const char* spec) {
   for (const uint64_t value : {row.min, row.max}) {
     const auto plan = Plan({{row.name, std::to_string(value)}}, spec);
     ASSERT_TRUE(plan.ok()) << plan.status();
-    ExpectParsesBack(*plan);
+    ExpectMadeAgain(*plan);
   }
   std::vector<std::string> wrong = {
       "", "-1", "+1", "1 ", " 1", "0x1", "1.5", "x", "18446744073709551616", std::to_string(row.max + 1)};
@@ -110,71 +113,68 @@ void ExpectBounds(const NumberRow& row, const char* spec) {
 }
 
 TEST(Plan, NumbersKeepToTheirBounds) {
-  for (const OperatorRow& op : kOperators)
-    for (const NumberRow& row : RowsOf(kNumbers, op.scope)) ExpectBounds(row, op.spec);
+  for (const char* spec : kSpecs)
+    for (const NumberRow& row : RowsOf(kNumbers, spec)) ExpectBounds(row, spec);
 }
 
 void ExpectWords(const ChoiceRow& row, const char* spec) {
   for (const std::string& word : Words(row.accepted)) {
     const auto plan = Plan({{row.name, word}}, spec);
     ASSERT_TRUE(plan.ok()) << plan.status();
-    ExpectParsesBack(*plan);
+    ExpectMadeAgain(*plan);
   }
   const std::string text = "bad value of plan parameter " + std::string(row.name) + ": ";
   for (const std::string& word :
-       {std::string(row.accepted) + "|", std::string("|"), std::string(""), std::string("nothing")})
+       {row.accepted, row.accepted.substr(1), std::string(","), std::string(""), std::string("nothing")})
     EXPECT_NE(Error({{row.name, word}}, spec).find(text), std::string::npos) << word;
 }
 
 TEST(Plan, ChoicesAreTheirWordsAndNothingElse) {
-  for (const OperatorRow& op : kOperators)
-    for (const ChoiceRow& row : RowsOf(kChoices, op.scope)) ExpectWords(row, op.spec);
+  for (const char* spec : kSpecs)
+    for (const ChoiceRow& row : RowsOf(kChoices, spec)) ExpectWords(row, spec);
 }
 
 TEST(Plan, ParametersOfAnotherOperatorAreUnknown) {
   EXPECT_EQ(Error({{"group_layout", "open"}}).rfind("unknown plan parameter: group_layout; accepted: layout, ", 0), 0u);
-  EXPECT_EQ(Error({{"prefetch_group", "8"}}, kOperators[1].spec),
+  EXPECT_EQ(Error({{"prefetch_group", "8"}}, kSpecs[1]),
             "unknown plan parameter: prefetch_group; accepted: group_layout, group_load_percent, local_groups, "
             "partition_bits, "
-            "inline_group_bytes, hash, batch_size, batch_size_l2, prefetch, prefetch_update_dense, "
+            "inline_group_bytes, batch_size, batch_size_l2, prefetch, prefetch_update_dense, "
             "prefetch_update_open, prefetch_update_directory, states, prefetch_input_rows, huge_pages, passes, "
-            "codegen_level, toggled_pass");
-  EXPECT_EQ(Error({{"hash", "zero"}}, kOperators[2].spec),
-            "unknown plan parameter: hash; accepted: sort_method, prefix_words, dictionary_rows, top_rows, batch_size, "
-            "prefetch, prefetch_gather, "
-            "prefetch_collision, huge_pages, "
-            "passes, codegen_level, toggled_pass");
-  for (const char* name : {"prefetch", "hash", "huge_pages", "partition_bits"})
-    EXPECT_EQ(
-        Error({{name, "1"}}, kOperators[3].spec),
-        "unknown plan parameter: " + std::string(name) + "; accepted: batch_size, passes, codegen_level, toggled_pass");
+            "codegen_level");
+  EXPECT_EQ(Error({{"test.hash", "zero"}}, kSpecs[2]),
+            "unknown plan parameter: test.hash; accepted: prefix_words, bucket_bytes, dictionary_rows, top_rows, "
+            "batch_size, prefetch, prefetch_gather, "
+            "prefetch_collision, huge_pages, passes, codegen_level");
+  for (const char* name : {"prefetch", "hash", "test.hash", "huge_pages", "partition_bits"})
+    EXPECT_EQ(Error({{name, "1"}}, kSpecs[3]),
+              "unknown plan parameter: " + std::string(name) + "; accepted: batch_size, passes, codegen_level");
   EXPECT_EQ(Error({{"prefix_words", "3"}}).rfind("unknown plan parameter: prefix_words; accepted: layout, ", 0), 0u);
 }
 
 TEST(Plan, ErrorsNameWhatIsAccepted) {
   EXPECT_EQ(Error({{"batch_size", "0"}}), "bad value of plan parameter batch_size: 0; accepted: 1 to 4096 rows");
-  EXPECT_EQ(Error({{"hash", "crc"}}), "bad value of plan parameter hash: crc; accepted: mix64, zero");
+  EXPECT_EQ(Error({{"test.hash", "crc"}}), "bad value of plan parameter test.hash: crc; accepted: mix64, zero");
   EXPECT_EQ(Error({{"batch", "1"}}),
             "unknown plan parameter: batch; accepted: layout, open_load_percent, partition_bits, inline_key_bytes, "
-            "hash, batch_size, prefetch, "
+            "batch_size, prefetch, "
             "prefetch_group, pipeline, prefetch_build_dense, prefetch_build_open, prefetch_build_unchained, "
             "prefetch_probe_dense, "
             "prefetch_probe_open, "
-            "prefetch_probe_unchained, huge_pages, passes, codegen_level, "
-            "toggled_pass");
+            "prefetch_probe_unchained, huge_pages, passes, codegen_level");
 }
 
 TEST(Plan, ErrorsOfSortsNameWhatIsAccepted) {
-  const auto error = [](const char* name, const char* value) { return Error({{name, value}}, kOperators[2].spec); };
-  EXPECT_EQ(error("sort_method", "merge"),
-            "bad value of plan parameter sort_method: merge; accepted: radix, comparison");
+  const auto error = [](const char* name, const char* value) { return Error({{name, value}}, kSpecs[2]); };
+  EXPECT_EQ(error("test.sort_method", "merge"),
+            "bad value of plan parameter test.sort_method: merge; accepted: radix, comparison");
   EXPECT_EQ(error("prefix_words", "5"), "bad value of plan parameter prefix_words: 5; accepted: 1 to 4 words");
   EXPECT_EQ(error("top_rows", "1073741825"),
             "bad value of plan parameter top_rows: 1073741825; accepted: 0 to 1073741824 rows");
 }
 
 TEST(Plan, TheLastOfANameCounts) {
-  EXPECT_EQ(Plan({{"batch_size", "7"}, {"hash", "zero"}, {"batch_size", "9"}})->batch_size, 9u);
+  EXPECT_EQ(Plan({{"batch_size", "7"}, {"test.hash", "zero"}, {"batch_size", "9"}})->batch_size, 9u);
 }
 
 TEST(Plan, AGroupIsNoLongerThanItsBatch) {
@@ -184,8 +184,11 @@ TEST(Plan, AGroupIsNoLongerThanItsBatch) {
 }
 
 TEST(Plan, TheRuntimeIsToldWhatThePlanSays) {
-  const auto plan = Plan(
-      {{"batch_size", "8"}, {"prefetch_group", "3"}, {"prefetch", "off"}, {"hash", "zero"}, {"huge_pages", "off"}});
+  const auto plan = Plan({{"batch_size", "8"},
+                          {"prefetch_group", "3"},
+                          {"prefetch", "off"},
+                          {"test.hash", "zero"},
+                          {"huge_pages", "off"}});
   const auto descriptor = MakePlannedDescriptor(*plan);
   EXPECT_EQ(descriptor->get()->batch_rows, 8u);
   EXPECT_EQ(descriptor->get()->group_rows, 3u);
@@ -210,13 +213,13 @@ TEST(Plan, TheRuntimeIsToldWhatThePlanSays) {
 TEST(Plan, TheRuntimeIsToldWhatAnAggregationsPlanSays) {
   const auto plan = Plan({{"batch_size", "8"},
                           {"prefetch", "off"},
-                          {"hash", "zero"},
+                          {"test.hash", "zero"},
                           {"huge_pages", "off"},
                           {"group_layout", "directory"},
                           {"group_load_percent", "33"},
                           {"local_groups", "7"},
                           {"partition_bits", "3"}},
-                         kOperators[1].spec);
+                         kSpecs[1]);
   const auto descriptor = MakePlannedGroups(*plan);
   ASSERT_TRUE(descriptor.ok()) << descriptor.status();
   EXPECT_EQ((*descriptor)->group()->batch_rows, 8u);
@@ -228,15 +231,15 @@ TEST(Plan, TheRuntimeIsToldWhatAnAggregationsPlanSays) {
   EXPECT_EQ(options.local_groups, 7u);
   EXPECT_EQ(options.partition_bits, 3u);
   EXPECT_FALSE(options.huge_pages);
-  EXPECT_EQ(MakeAggregateOptions(*Plan({{"group_layout", "dense"}}, kOperators[1].spec)).layout, GroupLayout::kDense);
-  EXPECT_EQ(MakeAggregateOptions(*Plan({{"group_layout", "open"}}, kOperators[1].spec)).layout, GroupLayout::kOpen);
-  EXPECT_EQ(MakeAggregateOptions(*Plan({}, kOperators[1].spec)).layout, GroupLayout::kAuto);
+  EXPECT_EQ(MakeAggregateOptions(*Plan({{"group_layout", "dense"}}, kSpecs[1])).layout, GroupLayout::kDense);
+  EXPECT_EQ(MakeAggregateOptions(*Plan({{"group_layout", "open"}}, kSpecs[1])).layout, GroupLayout::kOpen);
+  EXPECT_EQ(MakeAggregateOptions(*Plan({}, kSpecs[1])).layout, GroupLayout::kAuto);
 }
 
 TEST(Plan, TheRuntimeIsToldWhatASortsPlanSays) {
-  const char* const spec = kOperators[2].spec;
+  const char* const spec = kSpecs[2];
   const auto plan = Plan({{"batch_size", "8"},
-                          {"sort_method", "comparison"},
+                          {"test.sort_method", "comparison"},
                           {"prefix_words", "4"},
                           {"dictionary_rows", "9"},
                           {"top_rows", "0"},
@@ -248,6 +251,8 @@ TEST(Plan, TheRuntimeIsToldWhatASortsPlanSays) {
   EXPECT_EQ(descriptor->spec(), plan->spec);
   const SortOptions options = MakeSortOptions(*plan);
   EXPECT_EQ(options.bucket_bytes, Machine{}.l2_bytes / 4);
+  EXPECT_EQ(MakeSortOptions(*Plan({{"bucket_bytes", "65536"}}, spec)).bucket_bytes, 65536u);
+  EXPECT_EQ(MakeSortOptions(*Plan({{"bucket_bytes", "1"}}, spec)).bucket_bytes, 4096u);
   EXPECT_FALSE(options.huge_pages);
   EXPECT_EQ(options.prefix_words, 4u);
   EXPECT_EQ(options.dictionary_rows, 9u);
@@ -260,11 +265,11 @@ TEST(Plan, TheRuntimeIsToldWhatASortsPlanSays) {
 TEST(Plan, TheRuntimeIsToldWhatAFiltersPlanSays) {
   for (const auto& [asked, rows] :
        {std::pair("1", 64u), std::pair("64", 64u), std::pair("65", 128u), std::pair("4096", 4096u)})
-    EXPECT_EQ(MakePlannedFilter(*Plan({{"batch_size", asked}}, kOperators[3].spec))->get()->batch_rows, rows) << asked;
+    EXPECT_EQ(MakePlannedFilter(*Plan({{"batch_size", asked}}, kSpecs[3]))->get()->batch_rows, rows) << asked;
 }
 
 TEST(Plan, ASortsDefaultsAreTheRuntimes) {
-  const auto plan = Plan({}, kOperators[2].spec);
+  const auto plan = Plan({}, kSpecs[2]);
   EXPECT_EQ(MakePlannedSort(*plan)->method(), SortMethod::kRadix);
   EXPECT_EQ(MakeSortOptions(*plan).prefix_words, SortOptions().prefix_words);
   EXPECT_EQ(MakeSortOptions(*plan).top_rows, SortOptions().top_rows);
@@ -280,28 +285,29 @@ TEST(Plan, LayoutsOfWordsAreForKeysThatAreWords) {
   }
 }
 
-TEST(Plan, JsonHasEveryParameter) {
-  for (const OperatorRow& op : kOperators) {
-    const std::string json = PlanJson(*Plan({}, op.spec));
+TEST(Plan, JsonHasEveryParameterOfUsers) {
+  for (const char* spec : kSpecs) {
+    const std::string json = PlanJson(*Plan({}, spec));
     for (const NumberRow& row : kNumbers) {
-      const bool is_ours = IsIn(row.scope, op.scope);
+      const bool is_ours = IsIn(row.scope, *ParseSpec(spec)) && !row.is_for_tests;
       EXPECT_EQ(json.find("\"" + std::string(row.name) + "\":") != std::string::npos, is_ours)
           << row.name << " " << json;
     }
-    for (const ChoiceRow& row : RowsOf(kChoices, op.scope))
-      EXPECT_NE(json.find("\"" + std::string(row.name) + "\":\""), std::string::npos) << json;
+    for (const ChoiceRow& row : RowsOf(kChoices, spec))
+      EXPECT_EQ(json.find("\"" + std::string(row.name) + "\":\"") != std::string::npos, !row.is_for_tests) << json;
     EXPECT_NE(json.find("\"l2_bytes\":1048576,\"l3_bytes\":33554432}"), std::string::npos) << json;
   }
 }
 
-TEST(Plan, TextThatIsNoPlanIsRefused) {
-  const auto error = [](const char* text) { return std::string(ParsePlan(text).status().message()); };
-  EXPECT_EQ(error(""), "bad plan: \"\"; accepted: plan SPEC, then NAME = VALUE lines");
-  EXPECT_EQ(error("plan join.inner keys=i64\nbatch_size 7\n"),
-            "bad line of a plan: batch_size 7; accepted: NAME = VALUE  # comment");
-  EXPECT_EQ(error("plan join.inner keys=i64\nbatch_size = 0\n"),
-            "bad value of plan parameter batch_size: 0; accepted: 1 to 4096 rows");
-  EXPECT_TRUE(ParsePlan("plan join.inner keys=i64\n\n  # a remark\nbatch_size = 7  # rows\n").ok());
+TEST(Plan, WhatTestsSetIsPrintedWhereItIsSet) {
+  for (const char* spec : kSpecs) {
+    const KernelPlan standard = *Plan({}, spec), toggled = *Plan({{"test.toggled_pass", "3"}}, spec);
+    EXPECT_EQ(PrintPlan(standard).find("test."), std::string::npos);
+    EXPECT_NE(PrintPlan(toggled).find("\ntest.toggled_pass = 3 "), std::string::npos);
+    EXPECT_NE(PlanJson(toggled).find(",\"test.toggled_pass\":3,"), std::string::npos);
+    EXPECT_EQ(CodeParameters(standard).find("test."), std::string::npos);
+    EXPECT_NE(CodeParameters(toggled), CodeParameters(standard));
+  }
 }
 
 TEST(Plan, ASpecThatNoTextExpressesIsRefused) { EXPECT_FALSE(MakePlan(KernelSpec{}, Machine{}, {}).ok()); }

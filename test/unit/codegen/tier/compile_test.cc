@@ -70,9 +70,9 @@ TEST(Compile, FieldsInAnotherOrderShareOneKernel) {
 TEST(Compile, ParametersMakeAnotherKernelAndTheirOrderDoesNot) {
   CompileOptions options = With(Engine::kJit);
   const auto plain = CompileText("join.inner keys=i64", options);
-  options.overrides = {{"batch_size", "7"}, {"hash", "zero"}};
+  options.overrides = {{"batch_size", "7"}, {"test.hash", "zero"}};
   const auto tuned = CompileText("join.inner keys=i64", options);
-  options.overrides = {{"hash", "zero"}, {"batch_size", "1"}, {"batch_size", "7"}};
+  options.overrides = {{"test.hash", "zero"}, {"batch_size", "1"}, {"batch_size", "7"}};
   const auto again = CompileText("join.inner keys=i64", options);
   ASSERT_TRUE(plain.ok() && tuned.ok() && again.ok());
   EXPECT_NE(plain->kernel, tuned->kernel);

@@ -84,8 +84,8 @@ TEST(Swap, JoinsWithNullsResidualsAndCollations) {
       kSmallBatches, 40);
   ExpectSameWhereverItSwaps("join.inner keys=dictionary(i8,utf8):nullable,decimal128 build=bool,date32 probe=utf8_view",
                             kSmallBatches, 40);
-  ExpectSameWhereverItSwaps("join.inner keys=utf8 build=rowid probe=rowid", With(kSmallBatches, "hash", "zero"), 30,
-                            10);
+  ExpectSameWhereverItSwaps("join.inner keys=utf8 build=rowid probe=rowid", With(kSmallBatches, "test.hash", "zero"),
+                            30, 10);
 }
 
 // ---- aggregations
@@ -126,7 +126,7 @@ TEST(Swap, TablesThatGrow) {
 
 TEST(Swap, SortsByEveryMethod) {
   for (const char* method : {"radix", "comparison"}) {
-    const PlanOverrides overrides = With({{"batch_size", "8"}}, "sort_method", method);
+    const PlanOverrides overrides = With({{"batch_size", "8"}}, "test.sort_method", method);
     ExpectSameWhereverItSwaps("sort keys=i32:nullable:desc:nulls_first:out,f64:out payload=i64,rowid stable",
                               overrides);
     ExpectSameWhereverItSwaps("sort keys=utf8:out,decimal128:desc:out,bool:out payload=rowid stable", overrides);

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan's parameters say how a kernel is made and run; what its operator decides once it sees the data goes by
+// thresholds. Example:
+//
+//     # thresholds, which no parameter sets
+//     partitioned_build_rows = 131072 rows     # from which a build side is radix-partitioned, ..; the table of fewer
+//     rows fits .. small_key_range = 16384 keys             # range that is dense however few rows there are; guess
+#include "codegen/plan/plan_thresholds.h"
+
+#include <cstdint>
+#include <cstdio>
+
+namespace quern {
+namespace {
+
+// The column of thresholds.def that says which operators have a threshold: a bit each.
+enum Operators : uint8_t { kJoins = 1, kAggregations = 2, kSorts = 4, kFilters = 8, kStored = 7, kAll = 15 };
+
+Operators BitOf(Operator op) {
+  switch (op) {
+    case Operator::kJoin: return kJoins;
+    case Operator::kAggregate: return kAggregations;
+    case Operator::kSort: return kSorts;
+    case Operator::kFilter: return kFilters;
+  }
+  return kAll;
+}
+
+std::string Text(uint64_t value) { return std::to_string(value); }
+std::string Text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.10g", value);
+  return text;
+}
+template <class Integer>
+std::string Text(Integer value) {
+  return Text(static_cast<uint64_t>(value));
+}
+
+std::string Line(const std::string& setting, const std::string& comment) {
+  constexpr size_t kColumn = 40;
+  return setting + std::string(setting.size() < kColumn ? kColumn - setting.size() : 1, ' ') + "# " + comment + "\n";
+}
+
+}  // namespace
+
+std::string PrintThresholds(const KernelSpec& spec) {
+  std::string text = "\n# thresholds, which no parameter sets\n";
+  const Operators ours = BitOf(spec.op);
+#define QUERN_THRESHOLD(kName, name, operators, value, unit, meaning, figure) \
+  if (((operators) & ours) != 0) text += Line(#name " = " + Text(value) + " " unit, meaning "; " figure);
+#include "runtime/base/thresholds.def"
+  return text;
+}
+
+}  // namespace quern
