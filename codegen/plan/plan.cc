@@ -135,6 +135,19 @@ absl::Status SetParameter(KernelPlan* plan, std::string_view name, std::string_v
   return InvalidArgument("unknown plan parameter: " + Show(name) + "; accepted: " + ParameterNames(plan->spec));
 }
 
+// Printed as 0, so that a plan shows what is done.
+void StopPrefetching(KernelPlan* plan) {
+#define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning)
+#define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning)
+#define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning)                     \
+  plan->name = ParseSchedule("0", DefaultHint(PrefetchLoop::Loop)).value(); \
+  plan->name##_origin.text = "off";
+#include "codegen/plan/plan_parameters.def"
+#define QUERN_PREFETCH_DISTANCE(name, scope, default_value, max, unit, meaning) \
+  if (IsIn(Scope::scope, plan->spec)) plan->prefetch_##name = 0;
+#include "runtime/rows/prefetch_distances.def"
+}
+
 // What parameters say about each other.
 absl::Status FinaliseModule(KernelPlan* plan) {
   std::vector<KeySpec> kernel_keys;
@@ -143,7 +156,7 @@ absl::Status FinaliseModule(KernelPlan* plan) {
     return InvalidArgument("layout for keys that fit one machine word: " + Show(plan->group_layout) +
                            "; accepted: auto, directory");
   }
-  if (plan->prefetch == "off") plan->prefetch_input_rows = 0;
+  if (plan->prefetch == "off") StopPrefetching(plan);
   // A group cannot be longer than the batch that it is a part of.
   plan->prefetch_group = std::min(plan->prefetch_group, plan->batch_size);
   // A string's field ends at a multiple of 8, so that the next field lies where it would have to anyway.
@@ -268,19 +281,22 @@ std::shared_ptr<const JoinDescriptor> MakePlannedDescriptor(const KernelPlan& pl
   tuning->batch_rows = plan.batch_size;
   tuning->group_rows = plan.prefetch_group;
   tuning->prefetches = plan.prefetch != "off";
+  tuning->prefetch_string_bytes = plan.prefetch_string_bytes;
   tuning->zero_hashes = plan.hash == "zero";
   return descriptor;
 }
 
 namespace {
 
-PrefetchSchedules PrefetchOf(const KernelPlan& plan) {
-  PrefetchSchedules prefetch;
+// Operators follow those of their own loops alone.
+void SetPrefetch(const KernelPlan& plan, PrefetchSchedules* schedules, PrefetchDistances* distances) {
+  if (plan.prefetch == "off") return StopPrefetching(schedules, distances);
 #define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning)
 #define QUERN_PLAN_CHOICE(scope, name, default_value, accepted, meaning)
-#define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) prefetch[PrefetchLoop::Loop] = plan.name;
+#define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) (*schedules)[PrefetchLoop::Loop] = plan.name;
 #include "codegen/plan/plan_parameters.def"
-  return prefetch;
+#define QUERN_PREFETCH_DISTANCE(name, scope, default_value, max, unit, meaning) distances->name = plan.prefetch_##name;
+#include "runtime/rows/prefetch_distances.def"
 }
 
 }  // namespace
@@ -291,15 +307,17 @@ absl::StatusOr<std::shared_ptr<const AggregateDescriptor>> MakePlannedGroups(con
   QuernJoinDescriptor* tuning = descriptor->mutable_tuning();
   tuning->batch_rows = plan.batch_size;
   tuning->prefetches = plan.prefetch != "off";
+  tuning->prefetch_string_bytes = plan.prefetch_string_bytes;
   tuning->zero_hashes = plan.hash == "zero";
   return std::shared_ptr<const AggregateDescriptor>(std::move(descriptor));
 }
 
 AggregateOptions MakeAggregateOptions(const KernelPlan& plan) {
   AggregateOptions options;
-  options.prefetch = PrefetchOf(plan);
+  SetPrefetch(plan, &options.prefetch, &options.distances);
   options.caches = {plan.l2_bytes, plan.l3_bytes};
   options.l2_batch_rows = plan.batch_size_l2;
+  options.adapts = plan.adapt == "on";
   options.huge_pages = plan.huge_pages == "on";
   options.layout = plan.group_layout == "dense"       ? GroupLayout::kDense
                    : plan.group_layout == "open"      ? GroupLayout::kOpen
@@ -308,7 +326,6 @@ AggregateOptions MakeAggregateOptions(const KernelPlan& plan) {
   options.load_percent = plan.group_load_percent;
   options.partition_bits = plan.partition_bits;
   options.local_groups = plan.local_groups;
-  options.prefetch_input_rows = plan.prefetch_input_rows;
   return options;
 }
 
@@ -316,13 +333,15 @@ std::shared_ptr<const SortDescriptor> MakePlannedSort(const KernelPlan& plan) {
   auto descriptor = std::make_shared<SortDescriptor>(
       plan.spec, plan.sort_method == "comparison" ? SortMethod::kComparison : SortMethod::kRadix);
   descriptor->mutable_tuning()->batch_rows = plan.batch_size;
+  descriptor->mutable_tuning()->prefetch_merge_rows = plan.prefetch_merge_rows;
   descriptor->mutable_tuning()->rows.prefetches = plan.prefetch != "off";
+  descriptor->mutable_tuning()->rows.prefetch_string_bytes = plan.prefetch_string_bytes;
   return descriptor;
 }
 
 SortOptions MakeSortOptions(const KernelPlan& plan) {
   SortOptions options;
-  options.prefetch = PrefetchOf(plan);
+  SetPrefetch(plan, &options.prefetch, &options.distances);
   options.prefetches = plan.prefetch != "off";
   options.huge_pages = plan.huge_pages == "on";
   // A quarter of the L2 cache, since sorting wants as much again beside them (10 M entries of two words: 512 buckets 13
@@ -337,13 +356,15 @@ SortOptions MakeSortOptions(const KernelPlan& plan) {
 std::shared_ptr<const FilterDescriptor> MakePlannedFilter(const KernelPlan& plan) {
   auto descriptor = std::make_shared<FilterDescriptor>(plan.spec);
   descriptor->set_batch_rows(plan.batch_size);
+  descriptor->set_prefetches(plan.prefetch != "off");
   return descriptor;
 }
 
 JoinOptions MakeJoinOptions(const KernelPlan& plan) {
   JoinOptions options;
-  options.prefetch = PrefetchOf(plan);
+  SetPrefetch(plan, &options.prefetch, &options.distances);
   options.caches = {plan.l2_bytes, plan.l3_bytes};
+  options.adapts = plan.adapt == "on";
   options.huge_pages = plan.huge_pages == "on";
   options.layout = plan.layout == "unchained" ? LayoutChoice::kUnchained
                    : plan.layout == "dense"   ? LayoutChoice::kDense
