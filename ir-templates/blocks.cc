@@ -54,15 +54,16 @@ QUERN_INDEX_BLOCKS(64, uint64_t)
                                             CollationRule rule, uint32_t width) {                          \
     return b::EqualField<kStorage>(column, row, field, rule & ~kWeighsEquality, width);                    \
   }
-#define QUERN_LANES_HASH_BLOCK(text, kStorage)                                                                 \
-  QUERN_BLOCK void quern_block_hash_##text QUERN_HASH_PARAMETERS {                                             \
-    const uint32_t done = b::HashLanes<kStorage>(column, first, rows, n, hashes, combine, nullable);           \
-    if (done == n) return;                                                                                     \
-    quern_rt_hash_##text(column, first + done, rows, n - done, hashes + done, combine, nullable, rule, width); \
+#define QUERN_LANES_HASH_BLOCK(text, kStorage)                                                         \
+  QUERN_BLOCK void quern_block_hash_##text QUERN_HASH_PARAMETERS {                                     \
+    const uint32_t done = b::HashLanes<kStorage>(column, first, rows, n, hashes, combine, nullable);   \
+    if (done == n) return;                                                                             \
+    quern_rt_hash_##text(column, first + done, rows, n - done, hashes + done, combine, nullable, rule, \
+                         width_or_distance);                                                           \
   }
-#define QUERN_CALLED_HASH_BLOCK(text, kStorage)                                           \
-  QUERN_BLOCK void quern_block_hash_##text QUERN_HASH_PARAMETERS {                        \
-    quern_rt_hash_##text(column, first, rows, n, hashes, combine, nullable, rule, width); \
+#define QUERN_CALLED_HASH_BLOCK(text, kStorage)                                                       \
+  QUERN_BLOCK void quern_block_hash_##text QUERN_HASH_PARAMETERS {                                    \
+    quern_rt_hash_##text(column, first, rows, n, hashes, combine, nullable, rule, width_or_distance); \
   }
 #define QUERN_STORE_BLOCK(text, kStorage) \
   QUERN_BLOCK void quern_block_store_##text QUERN_STORE_PARAMETERS { b::StoreColumn<kStorage> QUERN_STORE_ARGUMENTS; }

@@ -86,10 +86,10 @@ QUERN_BLOCK void quern_block_filter_range_bit(QUERN_LEAF_PARAMETERS, uint64_t lo
 #define QUERN_EQUAL_BLOCK(text, kStorage)                                                                              \
   QUERN_BLOCK void quern_block_filter_equal_##text(QUERN_LEAF_PARAMETERS, const uint8_t* constants, uint32_t length,   \
                                                    uint64_t low, uint64_t high, uint64_t low_mask, uint64_t high_mask, \
-                                                   CollationRule rule, bool negated) {                                 \
+                                                   CollationRule rule, bool negated, bool prefetches) {                \
     LeaveRest(args, leaf, first, n, mask,                                                                              \
               b::TestEqual<kStorage>(column, first, PickedRows(args, first), n, mask, constants, length, low, high,    \
-                                     low_mask, high_mask, rule, negated));                                             \
+                                     low_mask, high_mask, rule, negated, prefetches));                                 \
   }
 #define QUERN_ORDER_BLOCK(text, kStorage)                                                                            \
   QUERN_BLOCK void quern_block_filter_order_##text(QUERN_LEAF_PARAMETERS, const uint8_t* constants, uint32_t length, \

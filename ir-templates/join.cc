@@ -28,6 +28,7 @@
 // What drives the stages, batch after batch, depends on no spec and is not compiled at run time:
 // runtime/join/join_loop.cc.
 #include "ir-templates/holes.h"
+#include "runtime/base/prefetch_line.h"
 
 #define QUERN_ENTRY extern "C" __attribute__((visibility("default")))
 
@@ -67,20 +68,18 @@ QUERN_ENTRY uint32_t quern_join_check_tags(const QuernJoinProbeArgs* a, uint32_t
   // of six instructions a row.
   const bool prefetches = quern_hole_prefetches(a->descriptor) && distance != 0;
   if (prefetches && begin == 0)
-    for (uint32_t i = 0; i < distance; ++i) __builtin_prefetch(&directory[hashes[i] >> shift]);
+    for (uint32_t i = 0; i < distance; ++i) quern::PrefetchIf(distance, &directory[hashes[i] >> shift]);
   uint32_t found = 0;
   for (uint32_t i = begin; i < end; ++i) {
-    if (prefetches) __builtin_prefetch(&directory[hashes[i + distance] >> shift]);
+    quern::PrefetchIf(prefetches, &directory[hashes[i + distance] >> shift]);
     const uint64_t hash = hashes[i], tag = TagOf(tags, hash);
     const uint64_t* entry = &directory[hash >> shift];
     const uint64_t tuples_end = entry[0] >> kTagBits, tuples_begin = entry[-1] >> kTagBits;
     const bool passes = (entry[0] & tag) == tag;
     candidates[found] = {tuples_begin, tuples_end, i};
-    if (prefetches) {
-      // First and last byte of the slot's tuples: one of 24 bytes lies in two lines once in four.
-      __builtin_prefetch(passes ? static_cast<const void*>(tuples + tuples_begin) : entry);
-      __builtin_prefetch(passes ? static_cast<const void*>(tuples + tuples_end - 1) : entry);
-    }
+    // First and last byte of the slot's tuples: one of 24 bytes lies in two lines once in four.
+    quern::PrefetchIf(prefetches, passes ? static_cast<const void*>(tuples + tuples_begin) : entry);
+    quern::PrefetchIf(prefetches, passes ? static_cast<const void*>(tuples + tuples_end - 1) : entry);
     found += passes;
   }
   return found;

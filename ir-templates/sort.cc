@@ -23,6 +23,7 @@
 // times, in order. Comparing takes 20 comparisons a row, of which each loads two tuples from anywhere and is followed
 // by a move that depends on it.
 #include "ir-templates/holes.h"
+#include "runtime/base/prefetch_line.h"
 
 #define QUERN_ENTRY extern "C" __attribute__((visibility("default")))
 
@@ -31,13 +32,12 @@ namespace {
 // Runs of so many tuples are made by insertion.
 constexpr uint64_t kInsertionRows = 8;
 
-// Merging so many tuples asks for those that are this many places ahead in either run: fewer are in the cache since the
-// merges before.
+// Merging so many tuples asks for those that lie further on in either run: fewer are in the cache since the merges
+// before.
 constexpr uint64_t kPrefetchedRows = 8192;
-constexpr int64_t kPrefetchDistance = 8;
 
-inline __attribute__((always_inline)) void PrefetchAhead(uint8_t* const* next, uint8_t* const* end) {
-  __builtin_prefetch(end - next > kPrefetchDistance ? next[kPrefetchDistance] : *next);
+inline __attribute__((always_inline)) void PrefetchAhead(int64_t distance, uint8_t* const* next, uint8_t* const* end) {
+  quern::PrefetchIf(static_cast<uint64_t>(distance), end - next > distance ? next[distance] : *next);
 }
 
 inline __attribute__((always_inline)) void InsertionSort(const QuernSortDescriptor* descriptor, uint8_t** begin,
@@ -60,10 +60,11 @@ inline __attribute__((always_inline)) void Merge(const QuernSortDescriptor* desc
   uint8_t **left = scratch, **right = middle, **out = begin;
   const bool prefetches =
       quern_hole_prefetches(&descriptor->rows) && static_cast<uint64_t>(end - begin) >= kPrefetchedRows;
+  const int64_t distance = prefetches ? descriptor->prefetch_merge_rows : 0;
   while (left < left_end && right < end) {
-    if (prefetches) {
-      PrefetchAhead(left, left_end);
-      PrefetchAhead(right, end);
+    if (distance != 0) {
+      PrefetchAhead(distance, left, left_end);
+      PrefetchAhead(distance, right, end);
     }
     uint8_t *first = *left, *second = *right;
     const bool takes_right = quern_hole_compare_tuples(descriptor, first, second) > 0;

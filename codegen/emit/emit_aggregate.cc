@@ -176,7 +176,7 @@ class UpdateEmitter {
     overflowed_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, overflowed), "overflowed");
     columns_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, columns), "columns");
     CopyColumns();
-    if (choices_.prefetch_input_rows == 0) return true;
+    if (choices_.input_rows == 0) return true;
     AddKeyStreams();
     ask_first_ = e_.LoadI64(args_, offsetof(QuernUpdateArgs, ask_first), "ask_first");
     ask_rows_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, ask_rows), "ask_rows");
@@ -191,7 +191,7 @@ class UpdateEmitter {
                                          most, nullptr, "end");
   }
 
-  // One element of each column that is read, prefetch_input_rows rows further: a cache line of eight-byte values every
+  // One element of each column that is read, input_rows rows further: a cache line of eight-byte values every
   // kRowsPerPrefetch rows. Rows that were brought side by side are asked for in the order in which they lie.
   //
   //     uint64_t row = ask_first + ask_rows[i];   prefetch(&values0[row + 2048]);
@@ -218,9 +218,9 @@ class UpdateEmitter {
   void PrefetchFor(const std::vector<Stream>& streams, Value* row) {
     for (const Stream& stream : streams) {
       for (uint32_t line = 0; line < std::max(1u, stream.bytes * kRowsPerPrefetch / kLineBytes); ++line) {
-        Value* offset = e_.ir().CreateAdd(
-            e_.ir().CreateMul(row, e_.I64(stream.bytes)),
-            e_.I64(uint64_t{choices_.prefetch_input_rows} * stream.bytes + line * kLineBytes), "ask_offset");
+        Value* offset =
+            e_.ir().CreateAdd(e_.ir().CreateMul(row, e_.I64(stream.bytes)),
+                              e_.I64(uint64_t{choices_.input_rows} * stream.bytes + line * kLineBytes), "ask_offset");
         Value* at = e_.ir().CreateGEP(e_.ir().getInt8Ty(), stream.begin, offset, "ask_at");
         e_.ir().CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()},
                                 {at, e_.I32(kToRead), e_.I32(kToL2), e_.I32(kOfData)});
@@ -230,7 +230,7 @@ class UpdateEmitter {
 
   // values[] or offsets[] of a column, where its elements are whole bytes.
   void AddStream(Value* column, Storage storage, std::vector<Stream>* streams) {
-    if (choices_.prefetch_input_rows == 0) return;
+    if (choices_.input_rows == 0) return;
     const ColumnStream stream = StreamOf(storage);
     if (stream.bytes != 0) streams->push_back({e_.LoadPointer(column, stream.pointer_offset, "stream"), stream.bytes});
   }

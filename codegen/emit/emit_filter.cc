@@ -118,7 +118,7 @@ class FilterEmitter {
       case kEqualLeaf:
         add({Constants(leaf, l), e_.I32(l.length)});
         words();
-        return add({e_.I32(l.rule), e_.Bool(l.negated)});
+        return add({e_.I32(l.rule), e_.Bool(l.negated), e_.Bool(descriptor_.prefetches)});
       case kOrderLeaf:
         return add({Constants(leaf, l), e_.I32(l.text_length), e_.I64(l.low[0]), e_.I32(l.rule), e_.I8(l.comparison)});
       case kPartsLeaf: {

@@ -143,7 +143,8 @@ class JoinEmitter {
     e_.ir().CreateRetVoid();
   }
 
-  // quern_block_hash_<storage>(&keys[k], first, rows, n, hashes, combine, nullable, rule, width);    for each k
+  // quern_block_hash_<storage>(&keys[k], first, rows, n, hashes, combine, nullable, rule, width);    for each k; of
+  // strings, whose width is not asked for, descriptor->prefetch_string_bytes
   void EmitHashRows() {
     auto p = e_.Begin("hash_rows", {"descriptor", "keys", "first", "rows", "n", "hashes"});
     if (p.empty()) return;
@@ -156,10 +157,15 @@ class JoinEmitter {
     for (uint32_t k = 0; k < descriptor_.num_keys && !descriptor_.zero_hashes; ++k) {
       const QuernField& key = descriptor_.keys[k];
       Source source = Translate(key, Column(keys, k, "key"), first, rows, n);
-      e_.Call("hash_" + Text(key.storage), {source.column, first, source.rows, n, hashes, e_.Bool(k > 0),
-                                            e_.Bool(IsNullEqual(key)), e_.I32(key.rule), e_.I32(key.width_bytes)});
+      e_.Call("hash_" + Text(key.storage),
+              {source.column, first, source.rows, n, hashes, e_.Bool(k > 0), e_.Bool(IsNullEqual(key)),
+               e_.I32(key.rule), IsVariable(key.storage) ? PrefetchDistance(p[0]) : e_.I32(key.width_bytes)});
     }
     e_.ir().CreateRetVoid();
+  }
+
+  Value* PrefetchDistance(Value* descriptor) {
+    return e_.LoadI32(descriptor, offsetof(QuernJoinDescriptor, prefetch_string_bytes), "prefetch_string_bytes");
   }
 
   // quern_block_zero_null_bits(tuples, n, tuple_bytes, null_bits_offset, null_bits_bytes);                   where

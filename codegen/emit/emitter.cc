@@ -69,4 +69,8 @@ llvm::Value* Emitter::LoadI64(llvm::Value* base, uint64_t offset, const llvm::Tw
   return ir_.CreateLoad(ir_.getInt64Ty(), Element(base, offset, 1, name + "_at"), name);
 }
 
+llvm::Value* Emitter::LoadI32(llvm::Value* base, uint64_t offset, const llvm::Twine& name) {
+  return ir_.CreateLoad(ir_.getInt32Ty(), Element(base, offset, 1, name + "_at"), name);
+}
+
 }  // namespace quern

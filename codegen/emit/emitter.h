@@ -49,6 +49,7 @@ class Emitter {
   // The pointer or number that lies `offset` bytes into a struct.
   llvm::Value* LoadPointer(llvm::Value* base, uint64_t offset, const llvm::Twine& name);
   llvm::Value* LoadI64(llvm::Value* base, uint64_t offset, const llvm::Twine& name);
+  llvm::Value* LoadI32(llvm::Value* base, uint64_t offset, const llvm::Twine& name);
 
   const std::string& errors() const { return errors_; }
 
@@ -66,8 +67,8 @@ class Emitter {
 void EmitJoinHoles(const QuernJoinDescriptor& descriptor, Emitter* emitter);
 // How groups are brought up to date.
 struct UpdateChoices {
-  uint32_t prefetch_input_rows = 0;  // rows that the input is prefetched by; 0: it is not
-  bool uses_vectors = false;         // a group's states as vectors, where they can be (state_vectors.h)
+  uint32_t input_rows = 0;    // prefetch distance for columns of the input; 0: none
+  bool uses_vectors = false;  // a group's states as vectors, where they can be (state_vectors.h)
 };
 
 // The same for the aggregation and the sort template.

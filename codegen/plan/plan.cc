@@ -101,7 +101,7 @@ absl::Status SetParameter(KernelPlan* plan, std::string_view name, std::string_v
   return InvalidArgument("unknown plan parameter: " + Show(name) + "; accepted: " + ParameterNames(plan->spec));
 }
 
-absl::Status LayoutOfWords(std::string_view layout, const char* accepted) {
+absl::Status PackedLayout(std::string_view layout, const char* accepted) {
   return InvalidArgument("layout for keys that fit one machine word: " + std::string(layout) +
                          "; accepted: " + accepted);
 }
@@ -113,16 +113,28 @@ uint32_t BucketBytes(const KernelPlan& plan) {
   return static_cast<uint32_t>(std::clamp<uint64_t>(bytes, 4096, uint64_t{1} << 30));
 }
 
+// Printed as 0, so that a plan shows what is done.
+void StopPrefetching(KernelPlan* plan) {
+  ForEachParameter(*plan, kSkipParameter, kSkipParameter,
+                   [&](const ScheduleParameter& parameter, PrefetchSchedule& schedule, ScheduleOrigin& origin) {
+                     schedule = ParseSchedule("0", DefaultHint(parameter.loop)).value();
+                     origin.text = "off";
+                   });
+#define QUERN_PREFETCH_DISTANCE(name, scope, default_value, max, unit, meaning) \
+  if (IsIn(Scope::scope, plan->spec)) plan->prefetch_##name = 0;
+#include "runtime/rows/prefetch_distances.def"
+}
+
 // What parameters say about each other.
-absl::Status FinaliseModule(KernelPlan* plan) {
+absl::Status FinalisePlan(KernelPlan* plan) {
   std::vector<KeySpec> kernel_keys;
   for (const KeySpec& key : plan->spec.keys) kernel_keys.push_back(KernelKey(key));
   const bool wants_word_groups = plan->group_layout == GroupLayout::kDense || plan->group_layout == GroupLayout::kOpen;
   if (wants_word_groups && WordBits(kernel_keys) == 0)
-    return LayoutOfWords(WordOf(plan->group_layout), "auto, directory");
+    return PackedLayout(WordOf(plan->group_layout), "auto, directory");
   const bool wants_word_table = plan->layout == LayoutChoice::kDense || plan->layout == LayoutChoice::kOpen;
-  if (wants_word_table && WordBits(plan->spec) == 0) return LayoutOfWords(WordOf(plan->layout), "auto, unchained");
-  if (plan->prefetch == PrefetchScheme::kOff) plan->prefetch_input_rows = 0;
+  if (wants_word_table && WordBits(plan->spec) == 0) return PackedLayout(WordOf(plan->layout), "auto, unchained");
+  if (plan->prefetch == PrefetchScheme::kOff) StopPrefetching(plan);
   if (plan->spec.op == Operator::kSort) plan->bucket_bytes = BucketBytes(*plan);
   // A group cannot be longer than the batch that it is a part of.
   plan->prefetch_group = std::min(plan->prefetch_group, plan->batch_size);
@@ -191,7 +203,7 @@ absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machi
   for (const auto& [name, value] : overrides) QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
   if (plan.states == StateLayout::kAuto && spec.op == Operator::kAggregate)
     plan.states = HasVectorMasks(machine) ? StateLayout::kVectors : StateLayout::kSingle;
-  QUERN_RETURN_IF_ERROR(FinaliseModule(&plan));
+  QUERN_RETURN_IF_ERROR(FinalisePlan(&plan));
   return plan;
 }
 
@@ -273,19 +285,22 @@ std::shared_ptr<const JoinDescriptor> MakePlannedDescriptor(const KernelPlan& pl
   tuning->batch_rows = plan.batch_size;
   tuning->group_rows = plan.prefetch_group;
   tuning->prefetches = plan.prefetch != PrefetchScheme::kOff;
+  tuning->prefetch_string_bytes = plan.prefetch_string_bytes;
   tuning->zero_hashes = plan.test.hash == HashFunction::kZero;
   return descriptor;
 }
 
 namespace {
 
-PrefetchSchedules PrefetchOf(const KernelPlan& plan) {
-  PrefetchSchedules prefetch;
+// Operators follow those of their own loops alone.
+void SetPrefetch(const KernelPlan& plan, PrefetchSchedules* schedules, PrefetchDistances* distances) {
+  if (plan.prefetch == PrefetchScheme::kOff) return StopPrefetching(schedules, distances);
   ForEachParameter(plan, kSkipParameter, kSkipParameter,
                    [&](const ScheduleParameter& parameter, const PrefetchSchedule& schedule, const auto&) {
-                     prefetch[parameter.loop] = schedule;
+                     (*schedules)[parameter.loop] = schedule;
                    });
-  return prefetch;
+#define QUERN_PREFETCH_DISTANCE(name, scope, default_value, max, unit, meaning) distances->name = plan.prefetch_##name;
+#include "runtime/rows/prefetch_distances.def"
 }
 
 }  // namespace
@@ -296,34 +311,37 @@ absl::StatusOr<std::shared_ptr<const AggregateDescriptor>> MakePlannedGroups(con
   QuernJoinDescriptor* tuning = descriptor->mutable_tuning();
   tuning->batch_rows = plan.batch_size;
   tuning->prefetches = plan.prefetch != PrefetchScheme::kOff;
+  tuning->prefetch_string_bytes = plan.prefetch_string_bytes;
   tuning->zero_hashes = plan.test.hash == HashFunction::kZero;
   return std::shared_ptr<const AggregateDescriptor>(std::move(descriptor));
 }
 
 AggregateOptions MakeAggregateOptions(const KernelPlan& plan) {
   AggregateOptions options;
-  options.prefetch = PrefetchOf(plan);
+  SetPrefetch(plan, &options.prefetch, &options.distances);
   options.caches = {plan.l2_bytes, plan.l3_bytes};
   options.l2_batch_rows = plan.batch_size_l2;
+  options.adapts = plan.adapt == Adaptation::kOn;
   options.huge_pages = plan.huge_pages == HugePages::kOn;
   options.layout = plan.group_layout;
   options.load_percent = plan.group_load_percent;
   options.partition_bits = plan.partition_bits;
   options.local_groups = plan.local_groups;
-  options.prefetch_input_rows = plan.prefetch_input_rows;
   return options;
 }
 
 std::shared_ptr<const SortDescriptor> MakePlannedSort(const KernelPlan& plan) {
   auto descriptor = std::make_shared<SortDescriptor>(plan.spec, plan.test.sort_method);
   descriptor->mutable_tuning()->batch_rows = plan.batch_size;
+  descriptor->mutable_tuning()->prefetch_merge_rows = plan.prefetch_merge_rows;
   descriptor->mutable_tuning()->rows.prefetches = plan.prefetch != PrefetchScheme::kOff;
+  descriptor->mutable_tuning()->rows.prefetch_string_bytes = plan.prefetch_string_bytes;
   return descriptor;
 }
 
 SortOptions MakeSortOptions(const KernelPlan& plan) {
   SortOptions options;
-  options.prefetch = PrefetchOf(plan);
+  SetPrefetch(plan, &options.prefetch, &options.distances);
   options.prefetches = plan.prefetch != PrefetchScheme::kOff;
   options.huge_pages = plan.huge_pages == HugePages::kOn;
   options.bucket_bytes = plan.bucket_bytes;
@@ -336,13 +354,15 @@ SortOptions MakeSortOptions(const KernelPlan& plan) {
 std::shared_ptr<const FilterDescriptor> MakePlannedFilter(const KernelPlan& plan) {
   auto descriptor = std::make_shared<FilterDescriptor>(plan.spec);
   descriptor->set_batch_rows(plan.batch_size);
+  descriptor->set_prefetches(plan.prefetch != PrefetchScheme::kOff);
   return descriptor;
 }
 
 JoinOptions MakeJoinOptions(const KernelPlan& plan) {
   JoinOptions options;
-  options.prefetch = PrefetchOf(plan);
+  SetPrefetch(plan, &options.prefetch, &options.distances);
   options.caches = {plan.l2_bytes, plan.l3_bytes};
+  options.adapts = plan.adapt == Adaptation::kOn;
   options.huge_pages = plan.huge_pages == HugePages::kOn;
   options.layout = plan.layout;
   options.open_load_percent = plan.open_load_percent;

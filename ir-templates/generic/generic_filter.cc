@@ -30,7 +30,7 @@ uint32_t TestStringWords(const LeafRows& r) {
   const QuernFilterLeaf& l = r.leaf;
   if (l.kind == kEqualLeaf) {
     return b::TestEqual<kStorage>(r.column, r.first, r.rows, r.n, r.mask, l.constants, l.length, l.low[0], l.low[1],
-                                  l.span[0], l.span[1], l.rule, l.negated);
+                                  l.span[0], l.span[1], l.rule, l.negated, r.prefetches);
   }
   if (l.kind == kOrderLeaf) {
     return b::TestOrder<kStorage>(r.column, r.first, r.rows, r.n, r.mask, l.low[0], l.constants, l.text_length, l.rule,

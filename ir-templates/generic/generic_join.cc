@@ -156,8 +156,9 @@ void quern_hole_hash_rows(const QuernJoinDescriptor* descriptor, const QuernColu
     const QuernField& key = descriptor->keys[k];
     ColumnRows source(key, &keys[k], first, rows, n);
     DispatchStorage(key.storage, [&](auto tag) {
-      b::HashColumn<decltype(tag)::value>(source.column, first, source.rows, n, hashes, k > 0,
-                                          key.nullable && key.null_equal, key.rule, key.width_bytes);
+      b::HashColumn<decltype(tag)::value>(
+          source.column, first, source.rows, n, hashes, k > 0, key.nullable && key.null_equal, key.rule,
+          b::IsVariableStorage(key.storage) ? descriptor->prefetch_string_bytes : key.width_bytes);
     });
   }
 }

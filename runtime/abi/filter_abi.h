@@ -91,6 +91,7 @@ struct QuernFilterDescriptor {
   uint32_t num_columns;
   uint32_t num_masks;
   uint32_t batch_rows;  // a multiple of 64
+  bool prefetches;      // strings that are compared after all lengths
   const QuernMaskOperation* steps;
   const QuernFilterLeaf* leaves;
 };

@@ -155,7 +155,8 @@ struct QuernJoinDescriptor {
   uint32_t batch_rows;  // 1 .. kMaxBatchRows
   uint32_t group_rows;  // rows tested against the directory before their tuples are compared; 1 .. kMaxBatchRows
   bool prefetches;
-  bool zero_hashes;  // every hash is 0: a test's worst case
+  bool zero_hashes;                // every hash is 0: a test's worst case
+  uint32_t prefetch_string_bytes;  // distance, for strings that are read in order; 0: none
 };
 
 // A probe row whose tag was found in the directory, with the tuples that may match it.

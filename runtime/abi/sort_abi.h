@@ -64,7 +64,8 @@ struct QuernSortDescriptor {
   uint32_t num_keys;
   uint32_t num_parts;
   uint32_t num_words;
-  uint32_t batch_rows;  // 1 .. kMaxBatchRows
+  uint32_t batch_rows;           // 1 .. kMaxBatchRows
+  uint32_t prefetch_merge_rows;  // distance, where tuples are merged; 0: none
   const QuernSortKey* keys;
   const QuernSortPart* parts;  // in order: of a key one after the other
   // Tuples, which hold what comes out and is not in the words, and keys whose words may not say all: no keys, `build`

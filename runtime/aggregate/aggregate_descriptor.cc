@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/rows/prefetch.h"
 #include "runtime/rows/tuple_layout.h"
 
 namespace quern {
@@ -250,6 +251,7 @@ void AggregateDescriptor::PlaceTuple(uint32_t inline_key_bytes) {
   group.batch_rows = kDefaultBatchRows;
   group.group_rows = kDefaultGroupRows;
   group.prefetches = true;
+  group.prefetch_string_bytes = PrefetchDistances().string_bytes;
   descriptor_.num_accumulators = static_cast<uint32_t>(accumulators_.size());
   descriptor_.accumulators = accumulators_.data();
 }

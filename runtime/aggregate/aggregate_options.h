@@ -22,20 +22,24 @@ struct KeyRange {
 
 struct AggregateOptions {
   PrefetchSchedules prefetch;  // looked at before each batch, by the table's bytes then
+  PrefetchDistances distances;
   CacheSizes caches;
-  uint32_t l2_batch_rows = 512;         // rows at a time, at most, while the table is no larger
-  uint32_t prefetch_input_rows = 2048;  // rows that a column of keys is prefetched of where it is read; 0: not
+  uint32_t l2_batch_rows = 512;  // rows at a time, at most, while the table is no larger
   bool huge_pages = true;
+  bool adapts = true;  // gates (adaptive_gate.h) close where what was chosen does not pay
   GroupLayout layout = GroupLayout::kAuto;
   uint32_t load_percent = 60;   // of an open table or directory, before it grows
   uint32_t partition_bits = 6;  // parts that many groups of several threads are partitioned to, log2
   uint64_t local_groups =
       uint64_t{1}
       << 22;  // expected ones, from which on several threads partition rows where hardly any two share a group
-  uint64_t compact_tuples = thresholds::kCompactTuples;  // of a thread, partitioned one by one: so many are brought
-                                                         // together for the first time
-  uint64_t expected_groups = 0;                          // the host's guess; 0: none
-  std::vector<KeyRange> ranges;                          // the host's statistics, by key; may be empty
+  // Tuples of a thread, partitioned one by one, at which they are brought together for the first time.
+  uint64_t compact_tuples = thresholds::kCompactTuples;
+  uint64_t expected_groups = 0;  // the host's guess; 0: none
+  std::vector<KeyRange> ranges;  // the host's statistics, by key; may be empty
+
+  // Of all loops that prefetch; all 0 where the plan says off.
+  std::vector<uint32_t> EffectiveDistances() const { return quern::EffectiveDistances(prefetch, distances); }
 };
 
 }  // namespace quern

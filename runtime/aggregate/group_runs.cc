@@ -27,7 +27,6 @@ namespace {
 constexpr uint32_t kRowsPerRun = 4;     // at least, for runs as they lie
 constexpr uint32_t kSampleRows = 64;    // enough to see that a block has no runs
 constexpr uint32_t kRowsPerGroup = 16;  // at least, for a split
-constexpr uint32_t kSkippedBlocks = 15;
 
 // The rows of one group, in their order; room for kSpare more. Answers how many.
 using PickRows = uint32_t (*)(const KeyRows& rows, uint8_t* const* tuples, const uint8_t* group, uint32_t* picked);
@@ -101,7 +100,8 @@ bool FindRuns(uint8_t* const* tuples, uint32_t n, GroupRuns* runs) {
   return num_runs <= most;
 }
 
-RunSplitter::RunSplitter(uint32_t states_bytes) : most_groups_(std::min(kMostGroups, states_bytes / 8)) {}
+RunSplitter::RunSplitter(uint32_t states_bytes, bool adapts)
+    : most_groups_(std::min(kMostGroups, states_bytes / 8)), gate_(Gate::kGroupRuns, adapts) {}
 
 // Adds the groups of rows that are not known. False: there are too many.
 bool RunSplitter::Learn(uint8_t* const* tuples, uint32_t n) {
@@ -114,10 +114,7 @@ bool RunSplitter::Learn(uint8_t* const* tuples, uint32_t n) {
 }
 
 bool RunSplitter::Split(const KeyRows& rows, uint8_t* const* tuples, GroupRuns* runs) {
-  if (blocks_to_skip_ > 0) {
-    --blocks_to_skip_;
-    return false;
-  }
+  if (!gate_.TakeTurn()) return false;
   // Where there are many groups a few rows tell.
   bool may_split = num_groups_ != 0 || Learn(tuples, std::min(rows.n, kSampleRows));
   const PickRows pick = PickRowsFor(uses_vectors_);
@@ -127,7 +124,7 @@ bool RunSplitter::Split(const KeyRows& rows, uint8_t* const* tuples, GroupRuns* 
     if (!may_split) {
       // Also where a table has grown and its tuples have moved: then all are learnt anew.
       num_groups_ = 0;
-      blocks_to_skip_ = kSkippedBlocks;
+      gate_.Count(1, 0);
       return false;
     }
     const uint32_t n = pick(rows, tuples, groups_[g], runs->rows + placed);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "runtime/aggregate/tables/group_table.h"
+#include "runtime/base/adaptive_gate.h"
 
 namespace quern {
 
@@ -28,7 +29,7 @@ class RunSplitter {
  public:
   // What the states of a group take: rows are split among as many groups at most as there are words of them, since
   // looking at all rows once more for a group costs what one addition in memory does.
-  explicit RunSplitter(uint32_t states_bytes);
+  explicit RunSplitter(uint32_t states_bytes, bool adapts = true);
 
   // Answers whether the block has few groups. If so the rows of each are one run, in the order in which they were.
   // *Cost*: 0.1 ns a row and group; of blocks that have too many groups, one in sixteen is looked at.
@@ -48,7 +49,7 @@ class RunSplitter {
   const uint32_t most_groups_;
   uint8_t* groups_[kMostGroups] = {};
   uint32_t num_groups_ = 0;
-  uint32_t blocks_to_skip_ = 0;
+  AdaptiveGate gate_;
   bool uses_vectors_ = true;
 };
 

@@ -58,8 +58,10 @@ void PrefetchStates(const PrefetchSetting& setting, uint64_t tuple_bytes, uint8_
   });
 }
 
-TupleFormat FormatOf(const QuernJoinDescriptor& group) {
-  return {group.tuple_bytes, group.packed_bytes, group.zero_hashes, group.prefetches};
+TupleFormat FormatOf(const GroupContext& context) {
+  const QuernJoinDescriptor& group = *context.descriptor->group();
+  return {group.tuple_bytes, group.packed_bytes, group.zero_hashes,
+          group.prefetches ? context.options.distances.partition_bytes : 0};
 }
 
 }  // namespace
@@ -78,8 +80,8 @@ LocalGroups::LocalGroups(const GroupContext& context, std::shared_ptr<KeyDiction
       dictionaries_(std::move(dictionaries)),
       num_local_states_(num_local_states),
       table_(MakeGroupTable(context, context.options.expected_groups)),
-      splitter_(context.descriptor->get()->states_bytes),
-      parts_(FormatOf(*context.descriptor->group()), context.budget, context.options.huge_pages),
+      splitter_(context.descriptor->get()->states_bytes, context.options.adapts),
+      parts_(FormatOf(context), context.budget, context.options.huge_pages),
       compact_at_(context.options.compact_tuples),
       key_bytes_(context),
       memory_(context.budget),
@@ -256,7 +258,8 @@ absl::Status LocalGroups::UpdateOutOfLine(const Batch& batch, const KeyRows& row
       states[n] = tuples[i] + accumulator.state_offset;
       n += takes;
     }
-    QUERN_RETURN_IF_ERROR(called->Update({columns, taking, batch.first_row_id, states, n}, &memory_));
+    QUERN_RETURN_IF_ERROR(called->Update(
+        {columns, taking, batch.first_row_id, states, n, context_.options.distances.state_rows}, &memory_));
   }
   return absl::OkStatus();
 }
@@ -346,7 +349,7 @@ absl::Status MergePart(const GroupContext& context, const TupleList& part, Group
 // Brings rows of one group together that were partitioned one by one, so that memory is bounded by the groups and not
 // by the rows: at twice as many tuples as after the last time.
 absl::Status LocalGroups::Compact() {
-  TupleStore compacted(FormatOf(*context_.descriptor->group()), context_.budget, context_.options.huge_pages);
+  TupleStore compacted(FormatOf(context_), context_.budget, context_.options.huge_pages);
   QUERN_RETURN_IF_ERROR(compacted.Partition(context_.options.partition_bits));
   std::swap(parts_, compacted);
   num_dealt_ = 0;

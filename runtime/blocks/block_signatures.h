@@ -7,9 +7,11 @@
 #include "runtime/abi/kernel_abi.h"
 #include "runtime/abi/sort_abi.h"
 
+// width_or_distance: of kFixed the bytes of a value; of strings the distance, in bytes, at which they are prefetched
+// where they are read in order, 0: they are not.
 #define QUERN_HASH_PARAMETERS                                                                                   \
   (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* hashes, bool combine, \
-   bool nullable, CollationRule rule, uint32_t width)
+   bool nullable, CollationRule rule, uint32_t width_or_distance)
 #define QUERN_PACK_PARAMETERS                                                                                  \
   (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine, \
    bool nullable, uint32_t shift, uint32_t null_bit)

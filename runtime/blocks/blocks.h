@@ -18,6 +18,7 @@
 #define QUERN_RUNTIME_BLOCKS_BLOCKS_H_
 
 #include "runtime/abi/kernel_abi.h"
+#include "runtime/base/prefetch_line.h"
 #include "runtime/collation/collate.h"
 
 // Declared in runtime_calls.h too, which templates do not include.
@@ -182,28 +183,28 @@ QUERN_INLINE uint32_t HashLanes(const QuernColumn* column, uint64_t first, const
 // Values that reach the hash through multiplications of their own need no Mix.
 constexpr bool IsMixed(Storage s) { return IsVariableStorage(s) || s == kFixed || s == k128; }
 
-// Neighbouring strings ahead of the one that is read, so that it is there by then: where a table is looked at in
-// between, the machine does not see that they are read in order.
-constexpr uint32_t kOffsetsAhead = 512, kStringBytesAhead = 4096;
-
 // Strings longer than kShortBytes, apart from the loop over those that are not.
 inline __attribute__((noinline)) uint64_t HashLong(const uint8_t* p, uint32_t n) { return HashBytes(p, n); }
 
 // Hashes neighbouring strings, none of them null, and answers how many: all that have kShortBytes bytes of the column
-// behind their first one, their own or others' strings, so that nothing needs to be tested but the length.
-template <class Offset, bool kCombines>
-QUERN_INLINE uint32_t HashNeighbours(const QuernColumn* column, uint64_t first, uint32_t n, uint64_t* hashes) {
+// behind their first one, their own or others' strings, so that nothing needs to be tested but the length. Strings are
+// prefetched so many bytes ahead of the one that is read, their offsets as if a string had eight: where a table is
+// looked at in between, the machine does not see that they are read in order.
+template <class Offset, bool kCombines, class Prefetch>
+QUERN_INLINE uint32_t HashNeighbours(const QuernColumn* column, uint64_t first, uint32_t n, uint64_t* hashes,
+                                     uint32_t distance) {
   const uint8_t* const bytes = static_cast<const uint8_t*>(column->values);
   const uint8_t* const offsets = static_cast<const uint8_t*>(column->offsets) + first * sizeof(Offset);
   const uint64_t end = static_cast<uint64_t>(LoadAt<Offset>(offsets, n));
   uint32_t num_rows = n;
   while (num_rows > 0 && end - static_cast<uint64_t>(LoadAt<Offset>(offsets, num_rows - 1)) < kShortBytes) --num_rows;
+  const uint8_t* const offsets_ahead = offsets + distance / 8 * sizeof(Offset);
   for (uint32_t i = 0; i < num_rows; ++i) {
     const Offset begin = LoadAt<Offset>(offsets, i);
     const uint32_t length = static_cast<uint32_t>(LoadAt<Offset>(offsets, i + 1) - begin);
     const uint8_t* const p = bytes + begin;
-    __builtin_prefetch(offsets + (uint64_t{i} + kOffsetsAhead) * sizeof(Offset));
-    __builtin_prefetch(p + kStringBytesAhead);
+    Prefetch::For(offsets_ahead + uint64_t{i} * sizeof(Offset));
+    Prefetch::For(p + distance);
     uint64_t hash;
     if (__builtin_expect(static_cast<int>(length <= kShortBytes), 1)) hash = HashShort(MaskedShort(p, length), length);
     else hash = HashLong(p, length);
@@ -214,15 +215,18 @@ QUERN_INLINE uint32_t HashNeighbours(const QuernColumn* column, uint64_t first, 
 
 template <Storage kStorage>
 QUERN_INLINE void HashRows(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
-                           uint64_t* hashes, bool combine, bool nullable, CollationRule rule, uint32_t width,
-                           HashMemo* memo) {
+                           uint64_t* hashes, bool combine, bool nullable, CollationRule rule,
+                           uint32_t width_or_distance, HashMemo* memo) {
+  const uint32_t width = kStorage == kFixed ? width_or_distance : 0;
   uint32_t i = 0;
   if constexpr (HasLanes(kStorage)) i = HashLanes<kStorage>(column, first, rows, n, hashes, combine, nullable);
   if constexpr (kStorage == kVar32 || kStorage == kVar64) {
     if (rule == 0 && rows == nullptr && n > 0 && !(nullable && column->validity != nullptr)) {
       using Offset = typename ReaderOf<kStorage>::OffsetType;
-      i = combine ? HashNeighbours<Offset, true>(column, first, n, hashes)
-                  : HashNeighbours<Offset, false>(column, first, n, hashes);
+      i = WithPrefetch(width_or_distance, [&]<class Prefetch>() __attribute__((always_inline)) {
+        return combine ? HashNeighbours<Offset, true, Prefetch>(column, first, n, hashes, width_or_distance)
+                       : HashNeighbours<Offset, false, Prefetch>(column, first, n, hashes, width_or_distance);
+      });
     }
   }
   for (; i < n; ++i) {
@@ -235,17 +239,18 @@ QUERN_INLINE void HashRows(const QuernColumn* column, uint64_t first, const uint
 
 // Hashes one key column of a batch: hashes[i] = Mix(value), or Combine(hashes[i], value) where a key came before. A
 // null (only where `nullable`: keys whose nulls are equal) enters as kNullInput. Strings are weighed, trimmed or taken
-// as they are, each in a loop of its own.
+// as they are, each in a loop of its own. width_or_distance: block_signatures.h.
 template <Storage kStorage>
 QUERN_INLINE void HashColumn(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
-                             uint64_t* hashes, bool combine, bool nullable, CollationRule rule, uint32_t width) {
+                             uint64_t* hashes, bool combine, bool nullable, CollationRule rule,
+                             uint32_t width_or_distance) {
   if (IsVariableStorage(kStorage) && (rule & kWeighsEquality) != 0) {
     HashMemo memo;
-    HashRows<kStorage>(column, first, rows, n, hashes, combine, nullable, rule, width, &memo);
+    HashRows<kStorage>(column, first, rows, n, hashes, combine, nullable, rule, width_or_distance, &memo);
   } else if (IsVariableStorage(kStorage) && (rule & kTrimsSpaces) != 0) {
-    HashRows<kStorage>(column, first, rows, n, hashes, combine, nullable, kTrimsSpaces, width, nullptr);
+    HashRows<kStorage>(column, first, rows, n, hashes, combine, nullable, kTrimsSpaces, width_or_distance, nullptr);
   } else {
-    HashRows<kStorage>(column, first, rows, n, hashes, combine, nullable, 0, width, nullptr);
+    HashRows<kStorage>(column, first, rows, n, hashes, combine, nullable, 0, width_or_distance, nullptr);
   }
 }
 
@@ -363,13 +368,14 @@ QUERN_INLINE bool EqualString(Bytes s, const uint8_t* field, uint32_t width) {
 }
 
 // Asks for the bytes of a string that the tuple does not hold itself: the lines of the first 64, after which the
-// machine sees a stream. A field that was never written, of a null, asks for anything, which does no harm.
+// machine sees a stream. A field that was never written, of a null, asks for anything, which does no harm. Called where
+// the plan prefetches (NeededStages).
 QUERN_INLINE void PrefetchString(const uint8_t* field, uint32_t width) {
   uint32_t length = Load<uint32_t>(field);
   if (length <= InlineBytes(width)) return;
   const uint8_t* bytes = Load<const uint8_t*>(field + 8);
-  __builtin_prefetch(bytes);
-  __builtin_prefetch(bytes + (length < 64 ? length - 1 : 63));
+  PrefetchLine<PrefetchHint::kT0>(bytes);
+  PrefetchLine<PrefetchHint::kT0>(bytes + (length < 64 ? length - 1 : 63));
 }
 
 template <Storage kStorage>

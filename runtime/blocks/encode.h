@@ -208,10 +208,12 @@ struct KeyRows {
   const QuernColumn* column;
   uint64_t first;
   const uint32_t* rows;
+  uint32_t prefetch_bytes;  // distance, for strings that are read in order; 0: none
+
   // Rows are neighbours and none is null.
   QUERN_INLINE bool IsPlain() const { return rows == nullptr && !(key->nullable && column->validity != nullptr); }
   QUERN_INLINE KeyRows From(uint32_t begin) const {
-    return {key, column, first + begin, rows != nullptr ? rows + begin : nullptr};
+    return {key, column, first + begin, rows != nullptr ? rows + begin : nullptr, prefetch_bytes};
   }
 };
 
@@ -219,11 +221,11 @@ struct KeyRows {
 template <Storage kStorage>
 constexpr bool kIsRun = kStorage == kVar32 || kStorage == kVar64;
 template <Storage kStorage>
-QUERN_INLINE auto RunOf(const QuernColumn& column, uint64_t first, uint32_t n) {
+QUERN_INLINE auto RunOf(const QuernColumn& column, uint64_t first, uint32_t n, uint32_t prefetch_bytes) {
   const auto* values = static_cast<const uint8_t*>(column.values);
   if constexpr (kStorage == kVar32)
-    return StringRun<int32_t>{values, static_cast<const int32_t*>(column.offsets) + first, n + 1};
-  else return StringRun<int64_t>{values, static_cast<const int64_t*>(column.offsets) + first, n + 1};
+    return StringRun<int32_t>{values, static_cast<const int32_t*>(column.offsets) + first, n + 1, prefetch_bytes};
+  else return StringRun<int64_t>{values, static_cast<const int64_t*>(column.offsets) + first, n + 1, prefetch_bytes};
 }
 
 // Reads the prefixes of n rows, turned where the key is descending and 0 for nulls; answers whether a value is not in
@@ -238,7 +240,7 @@ QUERN_INLINE bool ReadPrefixesOf(const KeyRows& from, uint32_t n, uint64_t* high
   uint32_t incomplete = 0, i = 0;
   if constexpr (kIsRun<kStorage> && kPlain && kRule == 0) {
     bool more = false;
-    i = ReadPrefixes(RunOf<kStorage>(c, first, n), n, high, low, &more);
+    i = ReadPrefixes(RunOf<kStorage>(c, first, n, from.prefetch_bytes), n, high, low, &more);
     incomplete = more ? 1 : 0;
     for (uint32_t j = 0; j < i && flip != 0; ++j) high[j] ^= flip, low[j] ^= flip;
   }
@@ -347,10 +349,11 @@ QUERN_INLINE uint32_t EncodeFrontRun(const KeyRows& from, const QuernSortPart& p
   const uint32_t dropped = 64u - part.bits, shift = part.shift;
   const bool begins_word = part.begins_word;
   uint64_t fronts[kPrefixRows];
-  const auto run = RunOf<kStorage>(*from.column, from.first, n);
+  const auto run = RunOf<kStorage>(*from.column, from.first, n, from.prefetch_bytes);
   for (uint32_t begin = 0, done = 0; begin < n; begin += done) {
     const uint32_t some = n - begin < kPrefixRows ? n - begin : kPrefixRows;
-    done = ReadFronts({run.values, run.offsets + begin, run.num_offsets - begin}, some, fill, fronts);
+    done =
+        ReadFronts({run.values, run.offsets + begin, run.num_offsets - begin, run.prefetch_bytes}, some, fill, fronts);
     for (uint32_t i = 0; i < done; ++i) {
       const uint64_t word = (fronts[i] ^ flip) >> dropped << shift;
       words[begin + i] = begins_word ? word : words[begin + i] | word;
@@ -419,7 +422,7 @@ QUERN_INLINE void EncodeBytes(const QuernSortDescriptor* descriptor, uint32_t ke
                               uint32_t num_words, uint32_t* incomplete) {
   if ((*incomplete >> (kSkipKeyShift + key) & 1) != 0) return;
   const QuernSortKey* k = &descriptor->keys[key];
-  const KeyRows from = {k, column, first, rows};
+  const KeyRows from = {k, column, first, rows, descriptor->rows.prefetch_string_bytes};
   if (num_words == 1) {
     for (uint32_t p = k->first_part; p < k->first_part + k->num_parts; ++p) {
       const QuernSortPart part = descriptor->parts[p];

@@ -27,6 +27,7 @@ struct LeafRows {
   const uint32_t* rows;
   uint32_t n;
   uint64_t* mask;
+  bool prefetches;
 
   uint32_t RowAt(uint32_t i) const { return blocks::RowAt(rows, first, i); }
 };

@@ -289,11 +289,11 @@ struct LaterRows {
   uint16_t rows[kMaskWords * kManyRows];
 
   // Asks for the first bytes of a word's rows.
-  template <class Offset>
+  template <class Offset, class Prefetch>
   QUERN_INLINE void Add(const uint8_t* values, const uint8_t* offsets, uint32_t word, uint64_t bits) {
     for (; bits != 0; bits &= bits - 1) {
       const auto i = static_cast<uint32_t>(__builtin_ctzll(bits));
-      __builtin_prefetch(values + LoadAt<Offset>(offsets, i));
+      Prefetch::For(values + LoadAt<Offset>(offsets, i));
       rows[n++] = static_cast<uint16_t>(word * 64 + i);
     }
   }
@@ -303,7 +303,7 @@ struct LaterRows {
 // are on their way.
 template <class Offset>
 QUERN_INLINE void EqualPiece(const QuernColumn* column, uint64_t first, uint32_t num_words, uint64_t* mask, Constant c,
-                             bool trims, bool negated) {
+                             bool trims, bool negated, bool prefetches) {
   const auto* values = static_cast<const uint8_t*>(column->values);
   const auto* offsets = static_cast<const uint8_t*>(column->offsets) + first * sizeof(Offset);
   const bool waits = !trims && c.length > 8;
@@ -315,9 +315,13 @@ QUERN_INLINE void EqualPiece(const QuernColumn* column, uint64_t first, uint32_t
     if (mask[w] == 0) continue;
     const uint8_t* word_offsets = offsets + w * 64 * sizeof(Offset);
     const uint64_t same = waits ? LengthWord<Offset, false>(word_offsets, c.length) & mask[w] : 0;
-    if (waits && static_cast<uint32_t>(__builtin_popcountll(same)) < kManyRows)
-      later.Add<Offset>(values, word_offsets, w, same);
-    else found[w] = EqualWord<Offset>(values, word_offsets, mask[w], c, trims);
+    if (waits && static_cast<uint32_t>(__builtin_popcountll(same)) < kManyRows) {
+      WithPrefetch(prefetches ? 1 : 0, [&]<class Prefetch>() __attribute__((always_inline)) {
+        later.template Add<Offset, Prefetch>(values, word_offsets, w, same);
+      });
+    } else {
+      found[w] = EqualWord<Offset>(values, word_offsets, mask[w], c, trims);
+    }
   }
   for (uint32_t k = 0; k < later.n; ++k) {
     const uint32_t i = later.rows[k];
@@ -333,7 +337,8 @@ QUERN_INLINE void EqualPiece(const QuernColumn* column, uint64_t first, uint32_t
 template <Storage kStorage>
 QUERN_INLINE uint32_t TestEqual(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
                                 uint64_t* mask, const uint8_t* constants, uint32_t length, uint64_t low, uint64_t high,
-                                uint64_t low_mask, uint64_t high_mask, CollationRule rule, bool negated) {
+                                uint64_t low_mask, uint64_t high_mask, CollationRule rule, bool negated,
+                                bool prefetches) {
   const uint32_t num_words = FullWords(rows, n);
   const Constant c = {constants, length};
   if constexpr (kStorage == kView) {
@@ -354,7 +359,7 @@ QUERN_INLINE uint32_t TestEqual(const QuernColumn* column, uint64_t first, const
       if (!negated) __builtin_memset(mask, 0, num_words * 8);
       return num_words * 64;
     }
-    EqualPiece<Offset>(column, first, num_words, mask, c, (rule & kTrimsSpaces) != 0, negated);
+    EqualPiece<Offset>(column, first, num_words, mask, c, (rule & kTrimsSpaces) != 0, negated, prefetches);
   }
   return num_words * 64;
 }

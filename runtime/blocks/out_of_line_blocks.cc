@@ -28,9 +28,9 @@ void quern_rt_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS {
   }
 #define QUERN_CALLED_BYTES(text, kStorage) \
   void quern_rt_encode_##text QUERN_ENCODE_BYTES_PARAMETERS { b::EncodeBytes<kStorage> QUERN_ENCODE_BYTES_ARGUMENTS; }
-#define QUERN_CALLED_HASH(text, kStorage)                                                    \
-  void quern_rt_hash_##text QUERN_HASH_PARAMETERS {                                          \
-    b::HashColumn<kStorage>(column, first, rows, n, hashes, combine, nullable, rule, width); \
+#define QUERN_CALLED_HASH(text, kStorage)                                                                \
+  void quern_rt_hash_##text QUERN_HASH_PARAMETERS {                                                      \
+    b::HashColumn<kStorage>(column, first, rows, n, hashes, combine, nullable, rule, width_or_distance); \
   }
 #define QUERN_CALLED_PACK(text, kStorage)                                                       \
   void quern_rt_pack_##text QUERN_PACK_PARAMETERS {                                             \

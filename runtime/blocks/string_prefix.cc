@@ -12,13 +12,14 @@
 // on a length.
 //
 // Nothing else is done for a row when a sort with a limit looks for rows that may come out, so that the loop waits for
-// memory: it asks for bytes and offsets 8 KiB ahead of itself, which the machine's own prefetching does not reach. (The
-// first eight of 16 bytes, 10 M strings on a Zen 5 core: 10.5 ms one by one, 5.6 ms so; reading all these bytes and
-// nothing else takes 5.4 ms.)
+// memory: it asks for bytes and offsets 8 KiB ahead of itself, which the machine's own prefetching does not reach:
+// twice the distance of loops that do more. (The first eight of 16 bytes, 10 M strings on a Zen 5 core: 10.5 ms one by
+// one, 5.6 ms so; reading all these bytes and nothing else takes 5.4 ms.)
 #include "runtime/blocks/string_prefix.h"
 
 #include "runtime/base/bytes.h"
 #include "runtime/base/cpu.h"
+#include "runtime/base/prefetch_line.h"
 
 namespace quern::blocks {
 namespace {
@@ -29,8 +30,8 @@ typedef int64_t Offsets64 __attribute__((vector_size(64)));
 typedef uint8_t WordBytes __attribute__((vector_size(64)));
 
 constexpr uint32_t kStrings = 8;
-constexpr uint64_t kAheadBytes = 8192;
-constexpr uint32_t kFarStrings = 16;
+constexpr uint32_t kBytesPerFarString =
+    256;  // of the distance, where strings are so long that few lines of it are read
 
 QUERN_INLINE Words LengthsOf(const int32_t* offsets) {
   return __builtin_convertvector(Load<Offsets32>(offsets + 1) - Load<Offsets32>(offsets), Words);
@@ -65,29 +66,32 @@ QUERN_INLINE Words Turned(Words v) {
 
 // Asks for the offsets and the bytes of strings to come: what lies ahead is taken to be as long as these eight. Of long
 // strings one line each is asked for, some strings ahead, since those between are not read.
-template <class Offset>
+template <class Prefetch, class Offset>
 QUERN_INLINE void PrefetchAhead(const StringRun<Offset>& strings, uint32_t i) {
-  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(strings.offsets + i) + kAheadBytes));
+  if constexpr (!Prefetch::kPrefetches) return;
+  const uint64_t ahead_bytes = 2 * uint64_t{strings.prefetch_bytes};
+  const uint32_t far_strings = strings.prefetch_bytes / kBytesPerFarString;
+  Prefetch::For(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(strings.offsets + i) + ahead_bytes));
   const uintptr_t here = reinterpret_cast<uintptr_t>(strings.values) + static_cast<uint64_t>(strings.offsets[i]);
   const auto bytes = static_cast<uint64_t>(strings.offsets[i + kStrings] - strings.offsets[i]);
   if (bytes <= 128) {
-    __builtin_prefetch(reinterpret_cast<const void*>(here + kAheadBytes));
-    __builtin_prefetch(reinterpret_cast<const void*>(here + kAheadBytes + 64));
+    Prefetch::For(reinterpret_cast<const void*>(here + ahead_bytes));
+    Prefetch::For(reinterpret_cast<const void*>(here + ahead_bytes + 64));
   } else if (bytes <= 512) {
     for (uint32_t line = 0; line < 8; ++line)
-      __builtin_prefetch(reinterpret_cast<const void*>(here + kAheadBytes + line * 64));
-  } else if (i + kFarStrings + kStrings < strings.num_offsets) {
-    for (uint32_t s = 0; s < kStrings; ++s) __builtin_prefetch(strings.values + strings.offsets[i + kFarStrings + s]);
+      Prefetch::For(reinterpret_cast<const void*>(here + ahead_bytes + line * 64));
+  } else if (i + far_strings + kStrings < strings.num_offsets) {
+    for (uint32_t s = 0; s < kStrings; ++s) Prefetch::For(strings.values + strings.offsets[i + far_strings + s]);
   }
 }
 
-template <class Offset>
+template <class Prefetch, class Offset>
 QUERN_INLINE uint32_t FrontsOf(const StringRun<Offset>& strings, uint32_t n, uint64_t fill, uint64_t* fronts) {
   const StringRun<Offset> s = strings;  // a copy, which no store of a front can be taken for a change of
   const Offset end = s.offsets[s.num_offsets - 1];
   uint32_t i = 0;
   for (; i + kStrings <= n && end - s.offsets[i + kStrings - 1] >= 8; i += kStrings) {
-    PrefetchAhead(s, i);
+    PrefetchAhead<Prefetch>(s, i);
     const Words read = ReadEight(s.values, s.offsets + i), mask = MasksOf(LengthsOf(s.offsets + i));
     Store(fronts + i, Turned(((read ^ fill) & mask) ^ fill));
   }
@@ -101,7 +105,7 @@ QUERN_INLINE Words IsMore(Words lengths, Words front, Words back) {
   return (Words)(lengths > 16) | ((Words)((last & 0xff) == 0) & (Words)(lengths != 0));
 }
 
-template <class Offset>
+template <class Prefetch, class Offset>
 QUERN_INLINE uint32_t PrefixesOf(const StringRun<Offset>& strings, uint32_t n, uint64_t* high, uint64_t* low,
                                  bool* incomplete) {
   const StringRun<Offset> s = strings;
@@ -109,7 +113,7 @@ QUERN_INLINE uint32_t PrefixesOf(const StringRun<Offset>& strings, uint32_t n, u
   Words more = {};
   uint32_t i = 0;
   for (; i + kStrings <= n && end - s.offsets[i + kStrings - 1] >= 16; i += kStrings) {
-    PrefetchAhead(s, i);
+    PrefetchAhead<Prefetch>(s, i);
     const Words lengths = LengthsOf(s.offsets + i);
     const Words front = ReadEight(s.values, s.offsets + i), back = ReadEight(s.values + 8, s.offsets + i);
     more |= IsMore(lengths, front, back);
@@ -124,18 +128,22 @@ QUERN_INLINE uint32_t PrefixesOf(const StringRun<Offset>& strings, uint32_t n, u
 
 #define QUERN_PREFIX_LOOPS(suffix, target)                                                                           \
   target uint32_t Fronts32##suffix(const StringRun<int32_t>& strings, uint32_t n, uint64_t fill, uint64_t* fronts) { \
-    return FrontsOf(strings, n, fill, fronts);                                                                       \
+    return strings.prefetch_bytes != 0 ? FrontsOf<PrefetchWith<PrefetchHint::kT0>>(strings, n, fill, fronts)         \
+                                       : FrontsOf<NoPrefetch>(strings, n, fill, fronts);                             \
   }                                                                                                                  \
   target uint32_t Fronts64##suffix(const StringRun<int64_t>& strings, uint32_t n, uint64_t fill, uint64_t* fronts) { \
-    return FrontsOf(strings, n, fill, fronts);                                                                       \
+    return strings.prefetch_bytes != 0 ? FrontsOf<PrefetchWith<PrefetchHint::kT0>>(strings, n, fill, fronts)         \
+                                       : FrontsOf<NoPrefetch>(strings, n, fill, fronts);                             \
   }                                                                                                                  \
   target uint32_t Prefixes32##suffix(const StringRun<int32_t>& strings, uint32_t n, uint64_t* high, uint64_t* low,   \
                                      bool* more) {                                                                   \
-    return PrefixesOf(strings, n, high, low, more);                                                                  \
+    return strings.prefetch_bytes != 0 ? PrefixesOf<PrefetchWith<PrefetchHint::kT0>>(strings, n, high, low, more)    \
+                                       : PrefixesOf<NoPrefetch>(strings, n, high, low, more);                        \
   }                                                                                                                  \
   target uint32_t Prefixes64##suffix(const StringRun<int64_t>& strings, uint32_t n, uint64_t* high, uint64_t* low,   \
                                      bool* more) {                                                                   \
-    return PrefixesOf(strings, n, high, low, more);                                                                  \
+    return strings.prefetch_bytes != 0 ? PrefixesOf<PrefetchWith<PrefetchHint::kT0>>(strings, n, high, low, more)    \
+                                       : PrefixesOf<NoPrefetch>(strings, n, high, low, more);                        \
   }                                                                                                                  \
   constexpr PrefixLoops kLoops##suffix = {#suffix, Fronts32##suffix, Fronts64##suffix, Prefixes32##suffix,           \
                                           Prefixes64##suffix};

@@ -13,6 +13,7 @@ struct StringRun {
   const uint8_t* values;
   const Offset* offsets;
   uint32_t num_offsets;
+  uint32_t prefetch_bytes = 0;  // distance; 0: none
 };
 
 // The first eight bytes of strings 0 .. n-1, each as a number whose highest byte is the first; behind a string's end

@@ -224,6 +224,7 @@ FilterDescriptor::FilterDescriptor(const KernelSpec& spec) : spec_(spec), descri
   descriptor_.steps = steps_.data();
   descriptor_.leaves = leaves_.data();
   set_batch_rows(kDefaultFilterRows);
+  set_prefetches(true);
 }
 
 uint32_t FilterDescriptor::AddColumn(const ColumnType& type) {

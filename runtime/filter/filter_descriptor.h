@@ -31,6 +31,7 @@ class FilterDescriptor {
   const std::vector<ColumnType>& columns() const { return columns_; }
   // Rounded up to a multiple of 64.
   void set_batch_rows(uint32_t rows) { descriptor_.batch_rows = (rows + 63) / 64 * 64; }
+  void set_prefetches(bool prefetches) { descriptor_.prefetches = prefetches; }
 
   // The steps as a table. What `quern dump layout` prints.
   std::string Print() const;

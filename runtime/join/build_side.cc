@@ -25,8 +25,9 @@ constexpr uint64_t kDenseRangePerRow = thresholds::kDenseLookingRangePerRow;
 constexpr uint64_t kStagedBytes = uint64_t{256}
                                   << 10;  // wide tuples: fewer rows at a time, so that they are partitioned from cache
 
-TupleFormat FormatOf(const QuernJoinDescriptor& descriptor) {
-  return {descriptor.tuple_bytes, descriptor.packed_bytes, descriptor.zero_hashes, descriptor.prefetches};
+TupleFormat FormatOf(const QuernJoinDescriptor& descriptor, const JoinOptions& options) {
+  return {descriptor.tuple_bytes, descriptor.packed_bytes, descriptor.zero_hashes,
+          descriptor.prefetches ? options.distances.partition_bytes : 0};
 }
 
 template <class Word>
@@ -51,8 +52,8 @@ BuildSide::BuildSide(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntry
       entry_points_(std::move(entry_points)),
       counters_(std::move(counters)),
       options_(options),
-      store_(FormatOf(*descriptor_->get()), budget, options.huge_pages),
-      null_store_(FormatOf(*descriptor_->get()), budget, options.huge_pages),
+      store_(FormatOf(*descriptor_->get(), options), budget, options.huge_pages),
+      null_store_(FormatOf(*descriptor_->get(), options), budget, options.huge_pages),
       sign_bit_(descriptor_->get()->packed_sign_bit) {
   const QuernJoinDescriptor& s = *descriptor_->get();
   step_rows_ = static_cast<uint32_t>(std::clamp<uint64_t>(kStagedBytes / s.tuple_bytes, 1, s.batch_rows));

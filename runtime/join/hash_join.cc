@@ -228,27 +228,30 @@ absl::Status JoinProber::SetUnmatched() {
 // hits: 2.3 ns a row without, 3.3 with; 262,144 and one hit in ten: 2.1 and 3.4). A row that is let through leads to a
 // tuple, by a branch. From memory so few may not be let through that no branch is guessed wrong while a line is under
 // way. Slots hold the keys, so that their lines are needed in any case.
-void JoinProber::AdaptToHitRate() {
-  constexpr uint64_t kRowsToAdapt = 4096, kRowsPerHit = 8, kRowsPerHitInMemory = 32;
+void JoinProber::AdaptPrefetch() {
   const Layout layout = join_->table_.layout;
   const bool has_keys = layout == Layout::kOpen || layout == Layout::kCounting;
-  if (has_keys || rows_seen_ - adapt_rows_ < kRowsToAdapt) return;
-  const uint64_t hits = counters_.Now(Counter::kTagHits),
-                 table_bytes = join_->stats_.directory_bytes + join_->stats_.tuple_bytes;
-  const uint64_t rows_per_hit = table_bytes <= join_->options_.caches.l3_bytes ? kRowsPerHit : kRowsPerHitInMemory;
-  const bool are_rare = (hits - adapt_hits_) * rows_per_hit < rows_seen_ - adapt_rows_;
+  if (has_keys) return;
+  if (!prefetch_gate_.has_value()) {
+    const uint64_t table_bytes = join_->stats_.directory_bytes + join_->stats_.tuple_bytes;
+    const bool is_cached = table_bytes <= join_->options_.caches.l3_bytes;
+    prefetch_gate_.emplace(is_cached ? Gate::kProbePrefetch : Gate::kProbePrefetchDram, join_->options_.adapts);
+  }
+  if (rows_seen_ - adapt_rows_ < prefetch_gate_->rule().window) return;
+  const bool was_quiet = is_quiet();
+  const uint64_t hits = counters_.Now(Counter::kTagHits);
+  prefetch_gate_->Count(rows_seen_ - adapt_rows_, hits - adapt_hits_);
   adapt_hits_ = hits;
   adapt_rows_ = rows_seen_;
-  if (are_rare && !hits_are_rare_) {
-    unprefetched_table_ = join_->table_;
-    unprefetched_table_.probe.distance = 0;
-    unprefetched_table_.probe.group_rows = kMaxBatchRows;
-  }
-  hits_are_rare_ = are_rare;
+  if (!is_quiet() || was_quiet) return;
+  unprefetched_table_ = join_->table_;
+  if (unprefetched_table_.probe.distance != 0) join_->prefetch_adapted_.store(true, std::memory_order_relaxed);
+  unprefetched_table_.probe.distance = 0;
+  unprefetched_table_.probe.group_rows = kMaxBatchRows;
 }
 
 void JoinProber::Begin(BatchView batch) {
-  AdaptToHitRate();
+  AdaptPrefetch();
   input_ = std::move(batch);
   scans_unmatched_ = false;
   unmatched_scan_ = {};
@@ -282,7 +285,7 @@ absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   JoinProbe probe;
   probe.entry_points = &join_->entry_points_;
   probe.kind = &RowOf(descriptor.spec().join_kind);
-  probe.table = hits_are_rare_ ? &unprefetched_table_ : &join_->table_;
+  probe.table = is_quiet() ? &unprefetched_table_ : &join_->table_;
   probe.build_is_empty = join_->build_is_empty_;
   probe.build_has_null_key = join_->build_has_null_key_;
   probe.counts = out->num_columns() == 0;

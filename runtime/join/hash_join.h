@@ -11,11 +11,13 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/abi/kernel_abi.h"
+#include "runtime/base/adaptive_gate.h"
 #include "runtime/base/counters.h"
 #include "runtime/base/memory.h"
 #include "runtime/join/join_descriptor.h"
@@ -83,6 +85,8 @@ class HashJoin {
   void Observe(std::unique_ptr<JobObserver> observer);
 
   const JoinStats& stats() const { return stats_; }
+  // Whether probers have left prefetch off, against the schedule, where few rows were hits.
+  bool prefetch_adapted() const { return prefetch_adapted_.load(std::memory_order_relaxed); }
   // *Threads*: any, at any time.
   Counters counters() const { return counters_->Sum(); }
   const JoinDescriptor& descriptor() const { return *descriptor_; }
@@ -118,6 +122,7 @@ class HashJoin {
   bool build_has_null_key_ = false;
   std::unique_ptr<JobObserver> observer_;         // mostly null
   mutable std::atomic<uint64_t> next_morsel_{0};  // of the drain
+  mutable std::atomic<bool> prefetch_adapted_{false};
 };
 
 // Adds batches to a join from one thread while others do the same from theirs.
@@ -163,11 +168,12 @@ class JoinProber {
 
  private:
   void Begin(BatchView batch);
-  void AdaptToHitRate();
+  void AdaptPrefetch();
+  bool is_quiet() const { return prefetch_gate_.has_value() && !prefetch_gate_->is_open(); }
 
   std::shared_ptr<const HashJoin> join_;
-  JoinTable unprefetched_table_;  // the join's, that asks for nothing; where hits are rare
-  bool hits_are_rare_ = false;
+  JoinTable unprefetched_table_;  // the join's, without prefetch; where hits are rare
+  std::optional<AdaptiveGate> prefetch_gate_;
   uint64_t adapt_rows_ = 0, adapt_hits_ = 0;
   BatchView input_;
   QuernJoinProbeArgs args_;

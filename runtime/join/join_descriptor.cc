@@ -27,6 +27,7 @@
 #include <algorithm>
 #include <string>
 
+#include "runtime/rows/prefetch.h"
 #include "runtime/rows/tuple_layout.h"
 
 namespace quern {
@@ -104,6 +105,7 @@ JoinDescriptor::JoinDescriptor(const KernelSpec& spec, uint32_t inline_key_bytes
   descriptor_.probe_residual = probe_residual_.data();
   descriptor_.batch_rows = kDefaultBatchRows;
   descriptor_.group_rows = kDefaultGroupRows;
+  descriptor_.prefetch_string_bytes = PrefetchDistances().string_bytes;
 }
 
 std::string JoinDescriptor::Print() const {

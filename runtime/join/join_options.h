@@ -4,6 +4,7 @@
 #define QUERN_RUNTIME_JOIN_JOIN_OPTIONS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "runtime/rows/prefetch.h"
 
@@ -15,11 +16,16 @@ enum class LayoutChoice : uint8_t { kAuto, kUnchained, kDense, kOpen };
 
 struct JoinOptions {
   PrefetchSchedules prefetch;  // looked at when the table is complete, by its bytes
+  PrefetchDistances distances;
   CacheSizes caches;
   LayoutChoice layout = LayoutChoice::kAuto;
   uint32_t open_load_percent = 40;
   uint32_t partition_bits = 6;
   bool huge_pages = true;
+  bool adapts = true;  // gates (adaptive_gate.h) close where what was chosen does not pay
+
+  // Of all loops that prefetch; all 0 where the plan says off.
+  std::vector<uint32_t> EffectiveDistances() const { return quern::EffectiveDistances(prefetch, distances); }
 };
 
 }  // namespace quern

@@ -163,6 +163,21 @@ absl::StatusOr<PrefetchSchedule> ParseSchedule(std::string_view text, PrefetchHi
   return schedule;
 }
 
+void StopPrefetching(PrefetchSchedules* schedules, PrefetchDistances* distances) {
+  for (PrefetchSchedule& schedule : schedules->all) schedule = {};
+#define QUERN_PREFETCH_DISTANCE(name, scope, default_value, max, unit, meaning) distances->name = 0;
+#include "runtime/rows/prefetch_distances.def"
+}
+
+std::vector<uint32_t> EffectiveDistances(const PrefetchSchedules& schedules, const PrefetchDistances& distances) {
+  std::vector<uint32_t> all;
+  for (const PrefetchSchedule& schedule : schedules.all)
+    for (const ScheduleEntry& entry : schedule.entries) all.push_back(entry.setting.distance);
+#define QUERN_PREFETCH_DISTANCE(name, scope, default_value, max, unit, meaning) all.push_back(distances.name);
+#include "runtime/rows/prefetch_distances.def"
+  return all;
+}
+
 const char* CacheSizes::NameFor(uint64_t table_bytes) const {
   if (table_bytes <= l2_bytes) return "l2";
   return table_bytes <= l3_bytes ? "l3" : "dram";

@@ -10,16 +10,15 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "runtime/abi/kernel_abi.h"
+#include "runtime/base/prefetch_line.h"
 
 namespace quern {
 
-// The instruction: into all caches, from L2 on, from L3 on, past the caches (x86: prefetchnta), or to be written
-// (prefetchw).
-enum class PrefetchHint : uint8_t { kT0, kT1, kT2, kNta, kWrite };
 const char* HintText(PrefetchHint hint);  // "t0", "t1", "t2", "nta", "w"
 
 enum class PrefetchLoop : uint8_t {
@@ -94,6 +93,18 @@ struct PrefetchSchedules {
   bool operator==(const PrefetchSchedules&) const = default;
 };
 
+// Distances that are the same for tables of any size; those of other operators are not looked at.
+struct PrefetchDistances {
+#define QUERN_PREFETCH_DISTANCE(name, scope, default_value, max, unit, meaning) uint32_t name = default_value;
+#include "runtime/rows/prefetch_distances.def"
+  bool operator==(const PrefetchDistances&) const = default;
+};
+
+// Nothing is prefetched: what `prefetch=off` means.
+void StopPrefetching(PrefetchSchedules* schedules, PrefetchDistances* distances);
+// All distances that an operator may follow, of each loop at each table size and of prefetch_distances.def.
+std::vector<uint32_t> EffectiveDistances(const PrefetchSchedules& schedules, const PrefetchDistances& distances);
+
 // Sizes of the machine's caches, by which a table gets a name.
 struct CacheSizes {
   uint64_t l2_bytes = uint64_t{1} << 20;
@@ -102,23 +113,6 @@ struct CacheSizes {
   // "l2", "l3" or "dram".
   const char* NameFor(uint64_t table_bytes) const;
 };
-
-// Asks for the line of an address.
-template <PrefetchHint kHint>
-inline __attribute__((always_inline)) void PrefetchLine(const void* address) {
-  if constexpr (kHint == PrefetchHint::kT0) __builtin_prefetch(address, 0, 3);
-  if constexpr (kHint == PrefetchHint::kT1) __builtin_prefetch(address, 0, 2);
-  if constexpr (kHint == PrefetchHint::kT2) __builtin_prefetch(address, 0, 1);
-  if constexpr (kHint == PrefetchHint::kNta) __builtin_prefetch(address, 0, 0);
-  if constexpr (kHint == PrefetchHint::kWrite) {
-#if defined(__x86_64__)
-    // Compilers make a read of it for processors that need not have the instruction; those without do nothing.
-    asm volatile("prefetchw (%0)" : : "r"(address));
-#else
-    __builtin_prefetch(address, 1, 3);
-#endif
-  }
-}
 
 }  // namespace quern
 

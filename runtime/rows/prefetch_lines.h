@@ -18,17 +18,6 @@ namespace quern {
 // with the hint for L2.
 constexpr PrefetchHint kInputHint = PrefetchHint::kT1;
 
-struct NoPrefetch {
-  static constexpr bool kPrefetches = false;
-  static void For(const void*) {}
-};
-
-template <PrefetchHint kHint>
-struct PrefetchWith {
-  static constexpr bool kPrefetches = true;
-  static inline __attribute__((always_inline)) void For(const void* address) { PrefetchLine<kHint>(address); }
-};
-
 // Calls f.operator()<Prefetch>().
 template <class F>
 inline __attribute__((always_inline)) decltype(auto) WithPrefetch(const PrefetchSetting& setting, F&& f) {

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "runtime/base/cpu.h"
+#include "runtime/base/prefetch_line.h"
 #include "runtime/base/status.h"
 #include "runtime/blocks/blocks.h"
 
@@ -25,10 +26,6 @@ constexpr uint64_t kLargestSpanBytes = uint64_t{64}
                                        << 20;  // wide tuples: no span takes a budget for rows that may not come
 constexpr uint64_t kPartSpanBytes = uint64_t{32} << 10;  // guess: eight pages; 64 parts take 2 MB ahead
 constexpr uint32_t kBlockRows = 1024;
-// Behind each stream's end lines are asked for to be written: hardware does not foresee 64 streams (10 M build rows of
-// i64: appending takes 4.9 instead of 6.2 ns a row, of 16 letters 12.4 instead of 15.1; Zen 4, `join_bench
-// --benchmark_filter=partitions`).
-constexpr uint64_t kPartitionAheadBytes = 192;
 
 template <uint32_t kBytes>
 void CopyTuple(uint8_t* to, const uint8_t* from, uint32_t bytes) {
@@ -136,10 +133,13 @@ absl::StatusOr<TupleSpan*> TupleStore::FlatSpan(uint64_t rows) {
   return &flat_.back();
 }
 
+// Behind each stream's end lines are asked for to be written: hardware does not foresee 64 streams (10 M build rows of
+// i64: appending takes 4.9 instead of 6.2 ns a row where that is 192 bytes ahead, of 16 letters 12.4 instead of 15.1;
+// Zen 4, `join_bench --benchmark_filter=partitions`).
 template <class TupleAt>
 absl::Status TupleStore::PartitionAll(TupleAt tuple_at, const uint64_t* hashes, uint32_t n) {
   const uint32_t bytes = format_.tuple_bytes;
-  const bool prefetches = format_.prefetches;
+  const uint64_t distance = format_.prefetch_bytes;
   const auto deal = [&]<uint32_t kBytes>() -> absl::Status {
     for (uint32_t i = 0; i < n; ++i) {
       TupleList& part = parts_[hashes[i] >> part_shift_];
@@ -149,7 +149,7 @@ absl::Status TupleStore::PartitionAll(TupleAt tuple_at, const uint64_t* hashes, 
       TupleSpan& span = part.back();
       uint8_t* const to = span.tuples + span.num_tuples * bytes;
       CopyTuple<kBytes>(to, tuple_at(i), bytes);
-      if (prefetches) __builtin_prefetch(to + kPartitionAheadBytes, 1);
+      PrefetchIf(distance, to + distance);
       if (span.hashes != nullptr) span.hashes[span.num_tuples] = hashes[i];
       ++span.num_tuples;
     }

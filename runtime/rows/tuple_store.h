@@ -28,7 +28,7 @@ struct TupleFormat {
   uint32_t tuple_bytes = 0;
   uint32_t packed_bytes = 0;  // 0: hashes are kept beside the tuples
   bool zero_hashes = false;
-  bool prefetches = true;  // lines that tuples will be partitioned to
+  uint32_t prefetch_bytes = 0;  // distance behind each part's last tuple; 0: none
 };
 
 // Hashes of n words; all 0 where `zero`. *Cost*: about 1 ns a word.

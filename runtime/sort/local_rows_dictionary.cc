@@ -133,12 +133,12 @@ absl::Status LocalRows::TryDictionary(KeyDictionary* key) {
   blocks::Bytes strings[kMaxBatchRows];
   uint32_t codes[kMaxBatchRows];
   const uint8_t* copies[kMaxBatchRows];
-  StringDictionary sample(context_.budget);
+  StringDictionary sample(context_.budget, context_.options.distances);
   const uint32_t num_sampled = std::min(kSampleRows, chunk.num_rows), step = chunk.num_rows / num_sampled;
   for (uint32_t i = 0; i < num_sampled; ++i) ReadStrings(chunk, key->key, i * step, 1, strings + i);
   QUERN_RETURN_IF_ERROR(sample.Add(strings, num_sampled, codes, copies).status());
   if (sample.size() > num_sampled - num_sampled / thresholds::kDictionarySampleRepeats) return absl::OkStatus();
-  key->codes = std::make_unique<StringDictionary>(context_.budget);
+  key->codes = std::make_unique<StringDictionary>(context_.budget, context_.options.distances);
   // Nulls have code 0: the empty string's, whose rank is the same in all sides.
   const blocks::Bytes empty = {nullptr, 0};
   QUERN_RETURN_IF_ERROR(key->codes->Add(&empty, 1, codes, copies).status());

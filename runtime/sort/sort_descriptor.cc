@@ -27,6 +27,7 @@
 
 #include <algorithm>
 
+#include "runtime/rows/prefetch.h"
 #include "runtime/rows/tuple_layout.h"
 
 namespace quern {
@@ -93,6 +94,7 @@ SortDescriptor::SortDescriptor(const KernelSpec& spec, SortMethod method)
   descriptor_.num_parts = static_cast<uint32_t>(parts_.size());
   descriptor_.num_words = parts_.back().word + 1u;
   descriptor_.batch_rows = kDefaultBatchRows;
+  descriptor_.prefetch_merge_rows = PrefetchDistances().merge_rows;
   descriptor_.keys = keys_.data();
   descriptor_.parts = parts_.data();
 }
@@ -213,6 +215,7 @@ void SortDescriptor::PlaceFields() {
   rows.build_residual = hidden_.data();
   rows.batch_rows = kDefaultBatchRows;
   rows.group_rows = kDefaultGroupRows;
+  rows.prefetch_string_bytes = PrefetchDistances().string_bytes;
 }
 
 std::string SortDescriptor::Print() const {

@@ -200,7 +200,7 @@ void PrefixLayout::UnpackRows(const uint64_t* entries, uint32_t n, uint64_t* row
 }
 
 void PrefixLayout::Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w,
-                          const PrefetchSetting& setting, uint64_t* out) const {
+                          const PrefetchSetting& setting, uint32_t packed_keys_ahead, uint64_t* out) const {
   const uint64_t varying = bits_[w].varying(), constant = bits_[w].all;
   const Piece* const held = HolderOf(w);
   if (varying == 0) {
@@ -222,8 +222,10 @@ void PrefixLayout::Unpack(const SortChunks& chunks, const uint64_t* entries, uin
     });
     if (!held->is_contiguous) ScatterBits(out, n, held->mask, constant);
   } else {
-    const uint32_t ahead = setting.distance == kWholeBatch ? std::min(kWordsAhead, n) : RowsAhead(setting, n);
-    WithPrefetch(setting, [&]<class Prefetch>() {
+    PrefetchSetting of_words = setting;
+    if (setting.distance == kWholeBatch) of_words.distance = static_cast<uint16_t>(packed_keys_ahead);
+    const uint32_t ahead = RowsAhead(of_words, n);
+    WithPrefetch(of_words, [&]<class Prefetch>() {
       const auto word_at = [&](uint32_t i) { return chunks.WordAt(w, RowOf(entries + uint64_t{i} * words_)); };
       ForEachRow<Prefetch>(
           n, ahead, [&](uint32_t i) { Prefetch::For(word_at(i)); }, [&](uint32_t i) { out[i] = *word_at(i); });

@@ -44,11 +44,10 @@ class PrefixLayout {
   void PackFirst(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t* first_words) const;
 
   // Word w of the rows that n entries stand for. *Cost*: a random line a row where the entry does not hold it, asked
-  // for as the setting says; at kWholeBatch kWordsAhead rows ahead, since nothing waits for these lines but the copying
-  // of a word.
-  static constexpr uint32_t kWordsAhead = 16;
+  // for as the setting says; at kWholeBatch packed_keys_ahead rows ahead, since nothing waits for these lines but the
+  // copying of a word.
   void Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w, const PrefetchSetting& setting,
-              uint64_t* out) const;
+              uint32_t packed_keys_ahead, uint64_t* out) const;
   // The numbers of the rows that n entries stand for.
   void UnpackRows(const uint64_t* entries, uint32_t n, uint64_t* rows) const;
   uint64_t RowOf(const uint64_t* entry) const { return entry[words_ - 1] & row_mask(); }

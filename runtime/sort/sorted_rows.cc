@@ -661,7 +661,7 @@ SortedBlock SortedRows::Read(uint64_t position, uint32_t n, BlockBuffers* buffer
     buffers->word_columns.resize(descriptor.num_words);
     for (const uint32_t w : words_read_) {
       uint64_t* const words = buffers->words.data() + uint64_t{w} * kBlockRows;
-      layout_->Unpack(chunks_, EntryAt(position), n, w, setting, words);
+      layout_->Unpack(chunks_, EntryAt(position), n, w, setting, context_.options.distances.word_rows, words);
       buffers->word_columns[w] = words;
     }
     block.words = buffers->word_columns.data();

@@ -44,9 +44,6 @@ constexpr uint64_t kFirstBuckets = 64;
 constexpr uint32_t kLongestFront = 31;
 constexpr uint32_t kBlock = 128;
 constexpr uint32_t kNone = UINT32_MAX;
-// Strings that lie one behind the other are asked for so far ahead: looking others up keeps the machine from seeing a
-// stream.
-constexpr uint64_t kAheadBytes = 4096;
 
 uint64_t TagOf(uint64_t hash) { return hash >> 48 | 1; }
 
@@ -146,26 +143,36 @@ absl::StatusOr<uint32_t> StringDictionary::FindOrAdd(const Sought& sought, block
 
 absl::StatusOr<bool> StringDictionary::Add(const blocks::Bytes* strings, uint32_t n, uint32_t* codes,
                                            const uint8_t** copies) {
+  return WithPrefetch(distances_.dictionary_rows,
+                      [&]<class Prefetch>() { return AddAs<Prefetch>(strings, n, codes, copies); });
+}
+
+template <class Prefetch>
+absl::StatusOr<bool> StringDictionary::AddAs(const blocks::Bytes* strings, uint32_t n, uint32_t* codes,
+                                             const uint8_t** copies) {
   Sought sought[kBlock];
-  const bool is_stream = n > 0 && IsStream(strings, n);
-  for (uint32_t begin = 0; begin < n; begin += kBlock) {
-    const uint32_t size_of_block = std::min(kBlock, n - begin);
+  // Looking strings up keeps the machine from seeing that they lie one behind the other.
+  const uint64_t ahead_bytes = distances_.string_bytes;
+  const bool is_stream = ahead_bytes != 0 && n > 0 && IsStream(strings, n);
+  const uint32_t block_rows = Prefetch::kPrefetches ? std::min(kBlock, distances_.dictionary_rows) : kBlock;
+  for (uint32_t begin = 0; begin < n; begin += block_rows) {
+    const uint32_t size_of_block = std::min(block_rows, n - begin);
     while (uint64_t{size()} + size_of_block > num_buckets() * (kPlaces / 2)) QUERN_RETURN_IF_ERROR(Grow());
     const Bucket* const table = buckets();
     const Front* const fronts_of_codes = fronts();
     for (uint32_t i = 0; i < size_of_block; ++i) {
-      if (is_stream && i % 4 == 0)
-        __builtin_prefetch(
-            reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(strings[begin + i].data) + kAheadBytes));
+      if (i % 4 == 0)
+        PrefetchIf(is_stream,
+                   reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(strings[begin + i].data) + ahead_bytes));
       Seek(strings[begin + i], &sought[i]);
-      __builtin_prefetch(&table[sought[i].hash & mask_]);
+      Prefetch::For(&table[sought[i].hash & mask_]);
     }
     for (uint32_t i = 0; i < size_of_block; ++i) {
       const Bucket& bucket = table[sought[i].hash & mask_];
       // Where no place has the tag, the last one is as good: its front will not be the string, or is it.
       const uint32_t lanes = LanesOf(bucket, static_cast<uint16_t>(TagOf(sought[i].hash))) | 1u << (kPlaces - 1);
       codes[begin + i] = bucket.codes[std::countr_zero(lanes)];
-      __builtin_prefetch(&fronts_of_codes[codes[begin + i]]);
+      Prefetch::For(&fronts_of_codes[codes[begin + i]]);
     }
     for (uint32_t i = 0; i < size_of_block; ++i) {
       const bool is_found = IsFront(fronts_of_codes[codes[begin + i]], sought[i].front);
@@ -290,7 +297,7 @@ absl::StatusOr<uint32_t> RankStrings(const std::vector<const StringDictionary*>&
                                      const std::shared_ptr<MemoryBudget>& budget,
                                      std::vector<std::vector<uint32_t>>* ranks) {
   if (codes.size() > 1) {
-    StringDictionary all(budget);
+    StringDictionary all(budget, codes.front()->distances());
     std::vector<std::vector<uint32_t>> numbers, ranks_of_all;
     QUERN_ASSIGN_OR_RETURN(const bool few, NumberAsOne(codes, &all, &numbers));
     if (few) {

@@ -12,6 +12,7 @@
 #include "runtime/base/memory.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
+#include "runtime/rows/prefetch.h"
 
 namespace quern {
 
@@ -20,7 +21,9 @@ class StringDictionary {
  public:
   static constexpr uint32_t kMostStrings = thresholds::kDictionaryStrings;
 
-  explicit StringDictionary(std::shared_ptr<MemoryBudget> budget) : budget_(budget), bytes_(std::move(budget), false) {}
+  // Follows string_bytes and dictionary_rows of the distances.
+  explicit StringDictionary(std::shared_ptr<MemoryBudget> budget, const PrefetchDistances& distances = {})
+      : distances_(distances), budget_(budget), bytes_(std::move(budget), false) {}
 
   // The codes of n strings, and the addresses of their copies, which stay as long as this does; copies: null where
   // nobody wants them. Answers false once there would be more than kMostStrings different ones; what it has written by
@@ -30,6 +33,7 @@ class StringDictionary {
 
   uint32_t size() const { return static_cast<uint32_t>(strings_.size()); }
   const std::vector<blocks::Bytes>& strings() const { return strings_; }
+  const PrefetchDistances& distances() const { return distances_; }
 
  private:
   // Places of strings whose hashes share their low bits, filled one after the other; what does not fit goes to the next
@@ -59,6 +63,10 @@ class StringDictionary {
   void Place(uint64_t hash, uint32_t code);
   absl::StatusOr<uint32_t> FindOrAdd(const Sought& sought, blocks::Bytes string);
 
+  template <class Prefetch>
+  absl::StatusOr<bool> AddAs(const blocks::Bytes* strings, uint32_t n, uint32_t* codes, const uint8_t** copies);
+
+  PrefetchDistances distances_;
   std::shared_ptr<MemoryBudget> budget_;
   Arena bytes_;
   HugeBuffer buckets_;

@@ -231,6 +231,9 @@ def _random_params(rng, case):
     for loop in ("build_dense", "build_open", "build_unchained", "probe_dense", "probe_open", "probe_unchained"):
         if rng.random() < 0.4:
             params[f"prefetch_{loop}"] = random_schedule(rng)
+    for name, distances in (("string_bytes", (0, 64, 65536)), ("partition_bytes", (0, 64, 4096))):
+        if rng.random() < 0.3:
+            params[f"prefetch_{name}"] = rng.choice(distances)
     if rng.random() < 0.3:
         params["huge_pages"] = rng.choice(("on", "off"))
     for name, values in PARAMS_OF_KINDS.items():

@@ -148,9 +148,11 @@ class Case(OneInputCase):
 
 def _random_params(rng, case):
     params = {}
-    numbers = {"batch_size": (*BATCHES, 2, 1000), "test.sort_method": ("radix", "radix", "comparison"), "prefix_words": (1, 2, 3, 4),
-               "bucket_bytes": (0, 4096, 65536), "dictionary_rows": (0, 1, 100, 65536), "top_rows": (0, 1, 5, 1000, 262144),
-               "huge_pages": ("on", "off")}
+    numbers = {"batch_size": (*BATCHES, 2, 1000), "test.sort_method": ("radix", "radix", "comparison"),
+               "prefix_words": (1, 2, 3, 4), "bucket_bytes": (0, 4096, 65536), "dictionary_rows": (0, 1, 100, 65536),
+               "top_rows": (0, 1, 5, 1000, 262144), "huge_pages": ("on", "off"),
+               "prefetch_string_bytes": (0, 64, 65536), "prefetch_word_rows": (0, 1, 512),
+               "prefetch_dictionary_rows": (0, 1, 100, 128), "prefetch_merge_rows": (0, 1, 64)}
     for name, values in numbers.items():
         if rng.random() < 0.5:
             params[name] = rng.choice(values)

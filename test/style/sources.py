@@ -23,9 +23,9 @@ TEMPLATE_SYSTEM_HEADERS = {
 
 
 def source_files(root):
-    """Files that git tracks or would track; everything outside build folders where there is no git."""
+    """Files that git tracks or would track; everything outside build folders where there are none."""
     listed = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
-    if listed.returncode == 0:
+    if listed.returncode == 0 and listed.stdout:
         names = listed.stdout.splitlines()
     else:
         names = [p.relative_to(root).as_posix() for p in root.rglob("*")]
@@ -105,7 +105,34 @@ def size(root):
                 yield f"{path.relative_to(root)}:{number}: line too long: {len(line)}; at most {MAX_COLUMNS} columns"
 
 
-RULES = {rule.__name__: rule for rule in (includes_from_the_root, includes_of_templates, includes_of_public_headers, spdx, size)}
+# What may name the instruction, and what may use PrefetchLine without a test of its own: those are called where the plan prefetches.
+PREFETCH_INSTRUCTION = "runtime/base/prefetch_line.h"
+PREFETCH_CALLERS = {
+    "runtime/blocks/blocks.h": "the entry point reach, which a plan without prefetch does not have",
+    "runtime/aggregate/accumulators/distinct_set.h": "its caller's RowsToCome",
+}
+
+
+def prefetches(root):
+    """Each prefetch goes by a distance from the plan, so that prefetch=off stops it: through runtime/base/prefetch_line.h, by a type that
+    WithPrefetch chose, by PrefetchIf or RowsToCome."""
+    instruction = re.compile(r"__builtin_prefetch|_mm_prefetch|_m_prefetch|\bprefetch(w|nta|t[012])\b|arm_prefetch|__pld")
+    unchosen = re.compile(r"\bPrefetchLine<|\bAskWith<")
+    for path in code_files(root, "runtime", "ir-templates"):
+        where = path.relative_to(root).as_posix()
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            code = line.split("//")[0]
+            if where == PREFETCH_INSTRUCTION:
+                continue
+            if instruction.search(code):
+                yield f"{where}:{number}: prefetch instruction; accepted: the functions of {PREFETCH_INSTRUCTION}"
+            is_chosen = "!= 0" in code or "return f.template operator()" in code
+            if unchosen.search(code) and not is_chosen and where not in PREFETCH_CALLERS:
+                yield f"{where}:{number}: prefetch whatever the plan says; accepted: WithPrefetch, PrefetchIf, RowsToCome"
+
+
+RULES = {rule.__name__: rule
+         for rule in (includes_from_the_root, includes_of_templates, includes_of_public_headers, prefetches, spdx, size)}
 
 
 def main():

@@ -50,7 +50,7 @@ void ExpectLikeOneByOne(const std::vector<std::string>& texts, Guard guard) {
   }
   const GuardedBuffer values = GuardedBuffer::Of(bytes, guard), ends = GuardedBuffer::Of(offsets, guard);
   const auto n = static_cast<uint32_t>(texts.size());
-  const b::StringRun<Offset> run = {values.data(), ends.as<Offset>(), n + 1};
+  const b::StringRun<Offset> run = {values.data(), ends.as<Offset>(), n + 1, n % 2 * 4096};
   for (const b::PrefixLoops& loops : AllLoops()) {
     std::vector<uint64_t> fronts(n), high(n), low(n);
     bool incomplete = false, expected = false;

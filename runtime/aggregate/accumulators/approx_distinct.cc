@@ -136,13 +136,13 @@ absl::Status RaiseBlock(const ValueRows& values, CollationRule rule, uint32_t wi
     // The sum keeps 0 from the hash 0, which would have the highest rank.
     hashes[i] = b::Mix(b::HashInput<kStorage>(&values.column, values.rows[i], rule, width, &cache) + b::kCombine);
   }
+  const RowsToCome states(2 * values.prefetch_rows, values.n), registers(values.prefetch_rows, values.n);
   for (uint32_t i = 0; i < values.n; ++i) {
-    values.PrefetchState(i + 2 * kPrefetchedRows);
-    const uint32_t next = i + kPrefetchedRows;
-    if (next < values.n) {
-      const auto* const sketch = StateAt<Sketch>(values.states[next]);
-      __builtin_prefetch(sketch->piece.data + (sketch->is_dense != 0 ? RegisterOfHash(hashes[next]) : 0));
-    }
+    states.Before(i, [&](uint32_t row) { return values.states[row]; });
+    registers.Before(i, [&](uint32_t row) {
+      const auto* const sketch = StateAt<Sketch>(values.states[row]);
+      return sketch->piece.data + (sketch->is_dense != 0 ? RegisterOfHash(hashes[row]) : 0);
+    });
     QUERN_RETURN_IF_ERROR(
         Raise(StateAt<Sketch>(values.states[i]), RegisterOfHash(hashes[i]), RankOfHash(hashes[i]), memory));
   }

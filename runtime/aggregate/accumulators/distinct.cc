@@ -60,10 +60,11 @@ absl::Status InsertBlock(const ValueRows& values, CollationRule rule, uint32_t w
   b::HashMemo cache;
   for (uint32_t i = 0; i < values.n; ++i)
     candidates[i] = ReadCandidate<kStorage>(values.column, values.rows[i], rule, width, &cache);
+  const uint32_t distance = values.prefetch_rows;
+  const RowsToCome states(2 * distance, values.n), slots(distance, values.n);
   for (uint32_t i = 0; i < values.n; ++i) {
-    values.PrefetchState(i + 2 * kPrefetchedRows);
-    const uint32_t next = i + kPrefetchedRows;
-    if (next < values.n) StateAt<Set>(values.states[next])->Prefetch(candidates[next].Hash());
+    states.Before(i, [&](uint32_t row) { return values.states[row]; });
+    if (slots.Covers(i)) StateAt<Set>(values.states[i + distance])->Prefetch(candidates[i + distance].Hash());
     QUERN_RETURN_IF_ERROR(InsertOrFlag(candidates[i], StateAt<Set>(values.states[i]), memory));
   }
   return absl::OkStatus();

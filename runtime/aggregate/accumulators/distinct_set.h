@@ -135,7 +135,7 @@ struct DistinctSet {
   uint64_t num_slots() const { return log2_slots == 0 ? 1 : uint64_t{1} << log2_slots; }
 
   void Prefetch(uint64_t hash) const {
-    if (log2_slots != 0) __builtin_prefetch(slots + (hash >> (64 - log2_slots)));
+    if (log2_slots != 0) PrefetchLine<PrefetchHint::kT0>(slots + (hash >> (64 - log2_slots)));
   }
 
   // *Errors*: ResourceExhausted.

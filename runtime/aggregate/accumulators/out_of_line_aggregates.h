@@ -46,6 +46,7 @@ struct AccumulatorRows {
   uint64_t first_row_id;       // of the batch's row 0
   uint8_t* const* states;      // of each row's group; the same one may come many times
   uint32_t n;
+  uint32_t prefetch_rows = 0;  // distance, for states; 0: none
 };
 
 class OutOfLineAggregate {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "runtime/aggregate/accumulators/out_of_line_aggregates.h"
+#include "runtime/base/prefetch_line.h"
 #include "runtime/base/status.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/blocks/storage_dispatch.h"
@@ -44,8 +45,7 @@ class SpecAccumulator : public OutOfLineAggregate {
 // ---- values of a batch
 // ---------------------------------------------------------------------------------------------------------------
 
-constexpr uint32_t kBlockRows = 512;      // what is read before it is used: 12 KB of strings at most, in the L1 cache
-constexpr uint32_t kPrefetchedRows = 16;  // a state's line takes some 80 ns to come, a row some 5 to 10
+constexpr uint32_t kBlockRows = 512;  // what is read before it is used: 12 KB of strings at most, in the L1 cache
 
 // Rows of one block, and where their values lie.
 struct ValueRows {
@@ -55,11 +55,9 @@ struct ValueRows {
   uint64_t first_row_id;
   uint8_t* const* states;
   uint32_t n;
+  uint32_t prefetch_rows;  // distance; by default 16: a state's line takes some 80 ns to come, a row some 5 to 10
 
   uint64_t RowId(uint32_t i) const { return first_row_id + batch_rows[i]; }
-  void PrefetchState(uint32_t i) const {
-    if (i < n) __builtin_prefetch(states[i]);
-  }
 };
 
 // The dictionary's rows of n rows that are not null.
@@ -76,7 +74,7 @@ absl::Status ForEachBlock(const ColumnType& type, const AccumulatorRows& rows, F
     if (type.is_dictionary) TranslateRows(type.index, column, batch_rows, n, translated);
     QUERN_RETURN_IF_ERROR(
         f(ValueRows{type.is_dictionary ? *column.dictionary : column, type.is_dictionary ? translated : batch_rows,
-                    batch_rows, rows.first_row_id, rows.states + first, n}));
+                    batch_rows, rows.first_row_id, rows.states + first, n, rows.prefetch_rows}));
   }
   return absl::OkStatus();
 }

@@ -37,8 +37,9 @@ absl::Status Append(const double* values, uint64_t n, Values* to, AccumulatorMem
 
 template <class T>
 absl::Status AppendBlock(const ValueRows& values, AccumulatorMemory* memory) {
+  const RowsToCome states(values.prefetch_rows, values.n);
   for (uint32_t i = 0; i < values.n; ++i) {
-    values.PrefetchState(i + kPrefetchedRows);
+    states.Before(i, [&](uint32_t row) { return values.states[row]; });
     const auto value = static_cast<double>(blocks::LoadAt<T>(values.column.values, values.rows[i]));
     QUERN_RETURN_IF_ERROR(Append(&value, 1, StateAt<Values>(values.states[i]), memory));
   }

@@ -64,8 +64,9 @@ absl::Status AppendAll(const StringList& from, StringList* list, AccumulatorMemo
 
 template <Storage kStorage>
 absl::Status AppendBlock(const ValueRows& values, AccumulatorMemory* memory) {
+  const RowsToCome states(values.prefetch_rows, values.n);
   for (uint32_t i = 0; i < values.n; ++i) {
-    values.PrefetchState(i + kPrefetchedRows);
+    states.Before(i, [&](uint32_t row) { return values.states[row]; });
     const Bytes s = b::ReadBytes<kStorage>(&values.column, values.rows[i], 0, 0);
     QUERN_RETURN_IF_ERROR(Append(values.RowId(i), s, StateAt<StringList>(values.states[i]), memory));
   }

@@ -25,8 +25,6 @@ namespace {
 using blocks::Load;
 using blocks::Store;
 
-constexpr uint64_t kScanAheadBytes = 4096;
-
 }  // namespace
 
 uint64_t PackedKeyDigit::num_values() const {
@@ -159,7 +157,7 @@ struct Cells {
   uint8_t* tuples;
   uint64_t tuple_bytes;
   uint64_t sign_bit, min, size;  // of one key that is never null
-  uint32_t packed_keys_ahead;    // of the words; 0: they are in the cache
+  uint32_t packed_keys_ahead;    // prefetch distance for the words; 0: none, they are in the cache
 };
 
 // One key that is never null: its word is the key. Writes the tuples; answers whether all words lie within the range.
@@ -187,6 +185,7 @@ uint64_t TakeByRow(const PrefetchSetting& setting, const uint64_t* words, uint32
 }
 
 #if defined(__x86_64__)
+template <class Prefetch>
 QUERN_AVX512 bool PlaceByEight(const Cells& cells, const uint64_t* words, uint32_t n, uint8_t** tuples) {
   const Cells c = cells;  // a copy, which no store can be taken for a change of
   const __m512i first = AllEight(c.tuples), bytes = AllEight(c.tuple_bytes), sign_bit = AllEight(c.sign_bit);
@@ -194,7 +193,7 @@ QUERN_AVX512 bool PlaceByEight(const Cells& cells, const uint64_t* words, uint32
   const uint32_t whole = n / 8 * 8;
   uint32_t outside = 0;
   for (uint32_t i = 0; i < whole; i += 8) {
-    PrefetchLine<kInputHint>(words + i + c.packed_keys_ahead);
+    Prefetch::For(words + i + c.packed_keys_ahead);
     const __m512i digit = _mm512_sub_epi64(_mm512_xor_si512(_mm512_loadu_si512(words + i), sign_bit), min);
     outside |= _mm512_cmpge_epu64_mask(digit, size);
     const __m512i cell = _mm512_min_epu64(digit, size);
@@ -244,7 +243,9 @@ bool DenseGroups::PlaceRows(const uint64_t* words, uint32_t n, uint32_t packed_k
   }
   const Cells cells = {tuples_, tuple_bytes_, places_[0].sign_bit, places_[0].min, places_[0].size, packed_keys_ahead};
 #if defined(__x86_64__)
-  if (HasAvx512()) return PlaceByEight(cells, words, n, tuples);
+  if (HasAvx512())
+    return WithPrefetch<kInputHint>(packed_keys_ahead,
+                                    [&]<class Prefetch>() { return PlaceByEight<Prefetch>(cells, words, n, tuples); });
 #endif
   return PlaceByRow(cells, words, n, tuples);
 }
@@ -259,19 +260,21 @@ bool DenseGroups::Find(const uint64_t* words, uint32_t n, const PrefetchSetting&
   return true;
 }
 
-uint32_t DenseGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) const {
+uint32_t DenseGroups::Scan(uint64_t begin, uint64_t end, uint64_t ahead_bytes, uint8_t** tuples) const {
   uint32_t n = 0;
-  const auto scan = [&]<class Word>() {
+  const auto scan = [&]<class Word, class Prefetch>() {
     const uint64_t zero_cell = has_zero_ ? zero_cell_ : num_cells_;
     uint8_t* tuple = tuples_ + begin * tuple_bytes_;
     for (uint64_t cell = begin; cell < std::min(end, num_cells_); ++cell, tuple += tuple_bytes_) {
-      __builtin_prefetch(tuple + kScanAheadBytes);
+      Prefetch::For(tuple + ahead_bytes);
       tuples[n] = tuple;
       n += (Load<Word>(tuple) != 0) | (cell == zero_cell);
     }
   };
-  if (packed_bytes_ == 4) scan.operator()<uint32_t>();
-  else scan.operator()<uint64_t>();
+  WithPrefetch(ahead_bytes, [&]<class Prefetch>() {
+    if (packed_bytes_ == 4) scan.template operator()<uint32_t, Prefetch>();
+    else scan.template operator()<uint64_t, Prefetch>();
+  });
   return n;
 }
 

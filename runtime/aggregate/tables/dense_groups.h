@@ -56,7 +56,8 @@ class DenseGroups {
   uint64_t num_cells() const { return num_cells_; }
   uint64_t num_groups() const { return num_groups_ + (has_zero_ ? 1 : 0); }
   // *Threads*: any number at once.
-  uint32_t Scan(uint64_t begin, uint64_t end, uint8_t** tuples) const;
+  // ahead_bytes: prefetch distance, 0: none.
+  uint32_t Scan(uint64_t begin, uint64_t end, uint64_t ahead_bytes, uint8_t** tuples) const;
   uint64_t bytes() const { return memory_.bytes(); }
   void Free() { memory_.Free(); }
 

@@ -31,10 +31,6 @@ namespace {
 constexpr uint64_t kFewestEntries = 64;
 constexpr uint64_t kFirstSpanBytes = uint64_t{16} << 10, kLastSpanBytes = uint64_t{16} << 20;
 constexpr uint64_t kFewestGroupsToJump = thresholds::kFourfoldGrowthGroups;
-// Where a batch had more new groups than one in so many rows, the next one's rows take one step that makes groups, and
-// not one first that only finds. (10 M rows, 4.9 M groups of a number and a text: 27 ns a row from here on, 48 if it
-// takes half of the rows.)
-constexpr uint64_t kRowsPerNewGroup = thresholds::kRowsPerNewGroup;
 // Of the L3 cache, up to which one pass is enough: beyond, tuples have to be asked for earlier (250,000 texts in 18 MB:
 // 16.3 ns a row where it ends at a quarter, 18.6 at all of it, 17.6 without it).
 constexpr uint64_t kOnePassShare = thresholds::kOnePassCacheShare;
@@ -157,8 +153,9 @@ DirectoryGroups::DirectoryGroups(const GroupContext& context, uint64_t expected_
       expected_groups_(expected_groups),
       arena_(context.budget, context.options.huge_pages),
       key_bytes_(context),
-      short_keys_(*context_.descriptor->group()),
-      short_strings_(*context_.descriptor->group()) {}
+      short_keys_(*context_.descriptor->group(), context.options.adapts),
+      finds_first_(Gate::kFindFirst, context.options.adapts),
+      short_strings_(*context_.descriptor->group(), context.options.adapts) {}
 
 PrefetchSetting DirectoryGroups::prefetch() const {
   return context_.descriptor->group()->prefetches
@@ -202,12 +199,14 @@ void DirectoryGroups::PlaceAll(uint32_t n, DirectoryRows* looking) const {
 }
 
 // Tuples that are compared when the keys of the new ones have been stored: both lines that one may lie in.
+template <class Prefetch>
 void DirectoryGroups::PrefetchCandidates(const DirectoryRows& looking, uint8_t* const* tuples) const {
+  if constexpr (!Prefetch::kPrefetches) return;
   const uint64_t last_byte = context_.descriptor->group()->tuple_bytes - 1;
   for (uint32_t c = 0; c < looking.num_candidates; ++c) {
     const uint8_t* const tuple = tuples[looking.candidates[c]];
-    PrefetchLine<PrefetchHint::kWrite>(tuple);
-    PrefetchLine<PrefetchHint::kWrite>(tuple + last_byte);
+    Prefetch::For(tuple);
+    Prefetch::For(tuple + last_byte);
   }
 }
 
@@ -229,8 +228,7 @@ void DirectoryGroups::FindMost(const Keys& keys, uint32_t n, const PrefetchSetti
     if (used_bytes <= context_.options.caches.l3_bytes / kOnePassShare && short_strings_.Takes(keys.rows)) {
       const DirectoryView directory = {reinterpret_cast<const uint64_t*>(directory_.data()), num_entries_ - 1,
                                        context_.common_bits, shift_};
-      looking->n =
-          short_strings_.Find(directory, setting.distance != 0, keys.rows, looking->hashes, tuples, looking->rows);
+      looking->n = short_strings_.Find(directory, setting, keys.rows, looking->hashes, tuples, looking->rows);
       for (uint32_t r = 0; r < looking->n; ++r)
         looking->slots[looking->rows[r]] = SlotOf(looking->hashes[looking->rows[r]]);
       tally()->hits += n - looking->n;
@@ -243,6 +241,9 @@ void DirectoryGroups::FindMost(const Keys& keys, uint32_t n, const PrefetchSetti
   tally()->hits += looking->num_candidates - (looking->n - num_others);
 }
 
+// Where a batch had many new groups, the next one's rows take one step that makes groups, and not one first that only
+// finds. (10 M rows, 4.9 M groups of a number and a text: 27 ns a row where that is more than one row in eight, 48
+// where it is half of them.)
 template <class Keys>
 absl::Status DirectoryGroups::FindAll(const Keys& keys, uint32_t n, uint8_t** tuples) {
   if (n == 0) return absl::OkStatus();
@@ -252,13 +253,10 @@ absl::Status DirectoryGroups::FindAll(const Keys& keys, uint32_t n, uint8_t** tu
   keys.Hash(looking.hashes);
   const PrefetchSetting setting = prefetch();
   const uint64_t groups_before = num_groups_;
-  if (makes_many_) {
-    PlaceAll(n, &looking);
-  } else {
-    FindMost(keys, n, setting, &looking, tuples);
-  }
+  if (finds_first_.is_open()) FindMost(keys, n, setting, &looking, tuples);
+  else PlaceAll(n, &looking);
   while (looking.n > 0) QUERN_RETURN_IF_ERROR(MakeGroups(keys, setting, &looking, tuples));
-  makes_many_ = (num_groups_ - groups_before) * kRowsPerNewGroup > n;
+  finds_first_.Count(n, n - (num_groups_ - groups_before));
   return absl::OkStatus();
 }
 
@@ -271,7 +269,9 @@ absl::Status DirectoryGroups::MakeGroups(const Keys& keys, const PrefetchSetting
   uint8_t* const first_made = span.tuples + span.num_tuples * tuple_bytes;
   const DirectoryEntries directory = {reinterpret_cast<uint64_t*>(directory_.data()), num_entries_};
   ProbeLines(directory, {first_made, span.hashes + span.num_tuples, tuple_bytes}, setting, looking, tuples);
-  if (setting.distance != 0 && setting.stages >= 2) PrefetchCandidates(*looking, tuples);
+  const uint32_t tuples_distance = setting.stages >= 2 ? setting.distance : 0;
+  WithPrefetch<PrefetchHint::kWrite>(tuples_distance,
+                                     [&]<class Prefetch>() { PrefetchCandidates<Prefetch>(*looking, tuples); });
   if (looking->num_made > 0) {
     keys.Store(looking->made, looking->num_made, first_made);
     span.num_tuples += looking->num_made;
@@ -362,16 +362,23 @@ absl::Status DirectoryGroups::Grow(uint64_t groups) {
   shift_ = 64 - static_cast<uint32_t>(std::bit_width(num_entries - 1));
   rows_at_growth_ = rows_seen_;
   groups_at_growth_ = num_groups_;
-  constexpr uint64_t kAhead = 32;
-  const uint64_t* const entries = reinterpret_cast<const uint64_t*>(directory_.data());
-  const uint64_t tuple_bytes = context_.descriptor->group()->tuple_bytes;
-  for (const TupleSpan& span : spans_) {
-    for (uint64_t t = 0; t < span.num_tuples; ++t) {
-      PrefetchLine<PrefetchHint::kWrite>(&entries[SlotOf(span.hashes[std::min(t + kAhead, span.num_tuples - 1)])]);
-      Insert(span.hashes[t], span.tuples + t * tuple_bytes);
-    }
-  }
+  InsertAll();
   return absl::OkStatus();
+}
+
+// All groups, into an empty directory.
+void DirectoryGroups::InsertAll() {
+  const uint64_t* const entries = reinterpret_cast<const uint64_t*>(directory_.data());
+  const uint64_t tuple_bytes = context_.descriptor->group()->tuple_bytes,
+                 distance = context_.options.distances.rebuild_rows;
+  WithPrefetch<PrefetchHint::kWrite>(distance, [&]<class Prefetch>() {
+    for (const TupleSpan& span : spans_) {
+      for (uint64_t t = 0; t < span.num_tuples; ++t) {
+        Prefetch::For(&entries[SlotOf(span.hashes[std::min(t + distance, span.num_tuples - 1)])]);
+        Insert(span.hashes[t], span.tuples + t * tuple_bytes);
+      }
+    }
+  });
 }
 
 void DirectoryGroups::Release() {

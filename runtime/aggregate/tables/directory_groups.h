@@ -46,10 +46,12 @@ class DirectoryGroups : public GroupTable {
   void PlaceAll(uint32_t n, DirectoryRows* looking) const;
   template <class Keys>
   absl::Status MakeGroups(const Keys& keys, const PrefetchSetting& setting, DirectoryRows* looking, uint8_t** tuples);
+  template <class Prefetch>
   void PrefetchCandidates(const DirectoryRows& looking, uint8_t* const* tuples) const;
   absl::Status FindOthers(const KeyRows& rows, const uint32_t* others, uint32_t n, uint8_t** tuples);
   absl::Status MakeRoom(uint32_t n);
   absl::Status Grow(uint64_t groups);
+  void InsertAll();
   uint64_t SlotOf(uint64_t hash) const { return (hash << context_.common_bits) >> shift_; }
   void Insert(uint64_t hash, const uint8_t* tuple);
 
@@ -63,7 +65,7 @@ class DirectoryGroups : public GroupTable {
   std::vector<uint64_t> span_positions_;  // of each span's first tuple
   KeyBytes key_bytes_;
   GroupCache short_keys_;
-  bool makes_many_ = false;  // new groups, of the rows of the last batch
+  AdaptiveGate finds_first_;  // open: the last batch had few new groups
   ShortStringProbe short_strings_;
   uint64_t num_groups_ = 0;
   uint64_t num_positions_ = 0;

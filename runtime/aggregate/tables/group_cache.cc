@@ -14,7 +14,8 @@
 // Up to eight words that were learnt first are held beside each other too: as long as there are no more, eight rows at
 // a time are compared with each, which takes a quarter of the time of eight entries of the memo.
 //
-// Where more than one row in eight is not found, or strings are mostly longer, the memo gives up.
+// Where more than one row in eight is not found, or strings are mostly longer, its gate closes for good
+// (adaptive_gates.def).
 #include "runtime/aggregate/tables/group_cache.h"
 
 #include <algorithm>
@@ -32,9 +33,7 @@ namespace quern {
 namespace {
 
 constexpr uint32_t kWordBytes = 8;
-constexpr uint32_t kRowsPerGap = 4;      // at least, for words of rows that were not asked for
-constexpr uint64_t kRowsToAdapt = 8192;  // the first rows of all groups are misses
-constexpr uint64_t kRowsPerMiss = 8;     // at least
+constexpr uint32_t kRowsPerGap = 4;  // at least, for words of rows that were not asked for
 constexpr uint32_t kMostRefusals = 4;
 
 // Bytes that a key of fixed width needs; 0: it is no key for words.
@@ -84,18 +83,19 @@ void CloseGaps(const KeyRows& rows, uint64_t* words) {
 
 }  // namespace
 
-GroupCache::GroupCache(const QuernJoinDescriptor& group) : group_(group), pays_(!group.zero_hashes) {
+GroupCache::GroupCache(const QuernJoinDescriptor& group, bool adapts)
+    : group_(group), serves_(!group.zero_hashes), gate_(Gate::kGroupCache, adapts) {
   uint32_t fewest = 0;
   bool has_strings = false;
-  for (uint32_t k = 0; k < group.num_keys && pays_; ++k) {
+  for (uint32_t k = 0; k < group.num_keys && serves_; ++k) {
     const bool is_string = blocks::IsVariableStorage(group.keys[k].storage);
     const uint32_t bytes = is_string ? 1 : FixedBytes(group.keys[k]);
-    pays_ = bytes != 0;
+    serves_ = bytes != 0;
     has_strings |= is_string;
     bytes_.push_back(bytes);
     fewest += bytes;
   }
-  pays_ &= has_strings && fewest < kWordBytes;
+  serves_ &= has_strings && fewest < kWordBytes;
 }
 
 // Divides the word anew, by the bytes that each key needs at least.
@@ -121,8 +121,8 @@ bool GroupCache::PackKeys(const KeyRows& rows) {
     std::vector<uint32_t> needed = bytes_;
     bool fits = true;
     for (uint32_t k = 0, shift = 0; k < group_.num_keys; shift += 8 * bytes_[k], ++k) {
-      const uint32_t longest =
-          AddShortKeys(group_.keys[k].storage, rows.keys[k], rows, {shift, uses_vectors_}, words_.data());
+      const uint32_t longest = AddShortKeys(group_.keys[k].storage, rows.keys[k], rows,
+                                            {shift, uses_vectors_, group_.prefetch_string_bytes}, words_.data());
       fits &= longest < bytes_[k] || !blocks::IsVariableStorage(group_.keys[k].storage);
       if (blocks::IsVariableStorage(group_.keys[k].storage))
         needed[k] = longest >= kWordBytes ? kWordBytes + 1 : longest + 1;
@@ -134,25 +134,20 @@ bool GroupCache::PackKeys(const KeyRows& rows) {
 }
 
 bool GroupCache::Look(const KeyRows& rows, uint8_t** tuples, uint32_t* others, uint32_t* num_others) {
-  if (!pays_) return false;
+  if (!serves_ || !gate_.is_open()) return false;
   if (words_.empty()) words_.resize(kMaxBatchRows + kMaxBatchRows / kRowsPerGap);
   if (entries_.empty()) entries_.resize(size_t{1} << kNumEntriesLog2);
   KeyRows span = rows;
   const bool has_gaps = rows.rows != nullptr && FindSpan(rows, &span);
   if (!PackKeys(has_gaps ? span : rows)) {
-    pays_ = ++refusals_ < kMostRefusals;
+    if (++refusals_ >= kMostRefusals) gate_.Close();
     return false;
   }
   if (has_gaps) CloseGaps(rows, words_.data());
   refusals_ = 0;
   const uint32_t n = LookUp(rows.n, tuples, others);
   *num_others = n;
-  rows_ += rows.n;
-  misses_ += n;
-  if (rows_ >= kRowsToAdapt) {
-    pays_ = misses_ * kRowsPerMiss <= rows_;
-    rows_ = misses_ = 0;
-  }
+  gate_.Count(rows.n, rows.n - n);  // the first rows of all groups are misses: a window is long
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/aggregate/tables/group_table.h"
+#include "runtime/base/adaptive_gate.h"
 
 namespace quern {
 
@@ -14,7 +15,7 @@ namespace quern {
 class GroupCache {
  public:
   // A key's hash may be a test's constant, and its collisions what is to be tested: then all rows are looked for.
-  explicit GroupCache(const QuernJoinDescriptor& group);
+  explicit GroupCache(const QuernJoinDescriptor& group, bool adapts = true);
 
   // Answers whether the rows were looked at. If so tuples[i] is the group of row i, but for the rows that are listed in
   // `others` (room for rows.n), whose group is to be told by Learn. *Cost*: 1 ns a string and 1 ns a row; where it does
@@ -43,10 +44,10 @@ class GroupCache {
   static constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
 
   const QuernJoinDescriptor& group_;
-  bool pays_;
+  bool serves_;  // keys of this descriptor
+  AdaptiveGate gate_;
   std::vector<uint32_t> bytes_;  // of the word, by key; a string has one more than its bytes
-  uint64_t rows_ = 0, misses_ = 0;
-  uint32_t refusals_ = 0;  // batches in a row whose keys did not fit
+  uint32_t refusals_ = 0;        // batches in a row whose keys did not fit
   std::vector<uint64_t> words_;
   std::vector<Entry> entries_;
   Entry few_[kRegisterCache] = {};  // words that were learnt first

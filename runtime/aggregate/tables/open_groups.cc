@@ -43,7 +43,6 @@ using blocks::Store;
 constexpr uint32_t kCopyRows = 256;
 constexpr uint64_t kGrowingBytes = thresholds::kGrowInPlaceBytes;
 constexpr uint64_t kReservedTimes = 64;  // as many addresses as a table that grows so far needs
-constexpr uint64_t kScanAheadBytes = 4096;
 constexpr uint64_t kPairedBytes = thresholds::kPairedSlotsBytes;
 constexpr uint64_t kWidestPairedSlot = 32;  // bytes: two are a line
 constexpr uint64_t kFirstSlots = 4096;      // moved last when a table grows where it is
@@ -221,7 +220,7 @@ struct FirstProbe {
   uint32_t shift;
   uint32_t common_bits;
   bool zero_hashes;
-  uint32_t packed_keys_ahead;  // of the words, that are asked for; 0: they are in the cache
+  uint32_t packed_keys_ahead;  // prefetch distance for the words; 0: none, they are in the cache
   PrefetchSetting setting;
 };
 
@@ -268,6 +267,7 @@ FirstProbed StepByRow(const FirstProbe& table, const uint64_t* words, uint32_t n
 
 #if defined(__x86_64__)
 // Writes the slots that the hashes of `whole` rows, a multiple of eight, name; answers whether one of the words is 0.
+template <class Prefetch>
 QUERN_AVX512 bool PlaceByEight(const FirstProbe& t, const uint64_t* words, uint32_t whole, uint8_t** tuples) {
   const __m512i slots = AllEight(t.slots), end = AllEight(t.end), slot_bytes = AllEight(t.slot_bytes);
   const __m512i hashed = AllEight(t.zero_hashes ? 0 : ~uint64_t{0}), slot_mask = AllEight(t.first_slot_mask);
@@ -275,7 +275,7 @@ QUERN_AVX512 bool PlaceByEight(const FirstProbe& t, const uint64_t* words, uint3
                 shift = _mm_cvtsi32_si128(static_cast<int>(t.shift));
   uint32_t zeros = 0;
   for (uint32_t i = 0; i < whole; i += 8) {
-    PrefetchLine<kInputHint>(words + i + t.packed_keys_ahead);
+    Prefetch::For(words + i + t.packed_keys_ahead);
     const __m512i word = _mm512_loadu_si512(words + i), hash = _mm512_and_si512(HashEight(word), hashed);
     const __m512i slot = _mm512_and_si512(_mm512_srl_epi64(_mm512_sll_epi64(hash, common_bits), shift), slot_mask);
     const __mmask8 is_zero = _mm512_testn_epi64_mask(word, word);
@@ -294,7 +294,8 @@ QUERN_AVX512 FirstProbed StepByEight(const FirstProbe& table, const uint64_t* wo
   const uint32_t whole = n / 8 * 8, ahead = RowsAhead(t.setting, whole);
   const __m512i slots = AllEight(t.slots), end = AllEight(t.end), slot_bytes = AllEight(t.slot_bytes);
   FirstProbed done;
-  done.has_zeros = PlaceByEight(t, words, whole, tuples);
+  done.has_zeros = WithPrefetch<kInputHint>(
+      t.packed_keys_ahead, [&]<class Input>() { return PlaceByEight<Input>(t, words, whole, tuples); });
   if constexpr (Prefetch::kPrefetches)
     for (uint32_t i = 0; i < ahead; ++i) Prefetch::For(tuples[i]);
   __m256i rows = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -416,7 +417,7 @@ OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t
       looking[num_looking] = row;
       num_looking += !(is_empty | is_equal);
       // Few rows get here, and read what the first step asked for: without a hint of their own.
-      if (setting.distance != 0) __builtin_prefetch(tuples[row] + ((is_empty | is_equal) ? 0 : bytes), 1);
+      PrefetchIf(setting.distance, tuples[row] + ((is_empty | is_equal) ? 0 : bytes));
     }
   }
   num_groups_ += num_made;
@@ -434,19 +435,21 @@ OpenGroups::Steps OpenGroups::Find(const uint64_t* words, uint32_t n, const Pref
   return steps;
 }
 
-uint32_t OpenGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) const {
+uint32_t OpenGroups::Scan(uint64_t begin, uint64_t end, uint64_t ahead_bytes, uint8_t** tuples) const {
   uint32_t n = 0;
   const uint64_t bytes = slot_bytes_;
-  const auto scan = [&]<class Word>() {
+  const auto scan = [&]<class Word, class Prefetch>() {
     uint8_t* tuple = slots_ + begin * bytes;
     for (uint64_t slot = begin; slot < std::min(end, num_slots_); ++slot, tuple += bytes) {
-      __builtin_prefetch(tuple + kScanAheadBytes);
+      Prefetch::For(tuple + ahead_bytes);
       tuples[n] = tuple;
       n += Load<Word>(tuple) != 0;
     }
   };
-  if (packed_bytes_ == 4) scan.operator()<uint32_t>();
-  else scan.operator()<uint64_t>();
+  WithPrefetch(ahead_bytes, [&]<class Prefetch>() {
+    if (packed_bytes_ == 4) scan.template operator()<uint32_t, Prefetch>();
+    else scan.template operator()<uint64_t, Prefetch>();
+  });
   if (end > num_slots_ && has_zero_) tuples[n++] = slots_ + num_slots_ * bytes;
   return n;
 }

@@ -36,7 +36,8 @@ class OpenGroups {
   uint64_t num_groups() const { return num_groups_ + (has_zero_ ? 1 : 0); }
   uint64_t num_slots() const { return num_slots_; }
   uint64_t num_positions() const { return num_slots_ + 1; }  // the last one is the word 0's
-  uint32_t Scan(uint64_t begin, uint64_t end, uint8_t** tuples) const;
+  // ahead_bytes: prefetch distance, 0: none.
+  uint32_t Scan(uint64_t begin, uint64_t end, uint64_t ahead_bytes, uint8_t** tuples) const;
   uint64_t bytes() const { return memory_.bytes() + growing_.bytes(); }
   void Free() {
     memory_.Free();

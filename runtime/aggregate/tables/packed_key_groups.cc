@@ -54,13 +54,23 @@ void WordsOf(const QuernJoinDescriptor& group, uint8_t* const* tuples, uint32_t 
   for (uint32_t i = 0; i < n; ++i) words[i] = WordOf(group, tuples[i]);
 }
 
+uint32_t ScanTable(SortedGroups* table, uint64_t begin, uint64_t end, uint64_t, uint8_t** tuples) {
+  return table->Scan(begin, end, tuples);
+}
+template <class Table>
+uint32_t ScanTable(Table* table, uint64_t begin, uint64_t end, uint64_t ahead_bytes, uint8_t** tuples) {
+  return table->Scan(begin, end, ahead_bytes, tuples);
+}
+
 // Calls f(tuples, words, n) for all groups of a table that scans.
 template <class Table, class F>
-void ForEachGroup(const QuernJoinDescriptor& group, Table* table, uint64_t num_positions, F&& f) {
+void ForEachGroup(const GroupContext& context, Table* table, uint64_t num_positions, F&& f) {
+  const QuernJoinDescriptor& group = *context.descriptor->group();
   uint8_t* tuples[kMoveRows];
   uint64_t words[kMoveRows];
   for (uint64_t begin = 0; begin < num_positions; begin += kMoveRows) {
-    const uint32_t n = table->Scan(begin, std::min(begin + kMoveRows, num_positions), tuples);
+    const uint64_t end = std::min(begin + kMoveRows, num_positions);
+    const uint32_t n = ScanTable(table, begin, end, context.options.distances.scan_bytes, tuples);
     WordsOf(group, tuples, n, words);
     f(tuples, words, n);
   }
@@ -87,7 +97,7 @@ PackedKeyRanges WithSlack(const PackedKeyRanges& before, const PackedKeyRanges& 
 }  // namespace
 
 PackedKeyGroups::PackedKeyGroups(const GroupContext& context, uint64_t expected_groups)
-    : context_(context), expected_groups_(expected_groups) {}
+    : context_(context), expected_groups_(expected_groups), few_(context.options.adapts) {}
 
 uint64_t PackedKeyGroups::MaxCells() const {
   if (context_.options.layout == GroupLayout::kDense) return kMostForcedCells;
@@ -152,10 +162,10 @@ absl::Status PackedKeyGroups::BecomeOpen(uint64_t groups) {
     CopyTuples(group, from, n, to);
   };
   if (table_ == Table::kDense) {
-    ForEachGroup(group, &dense_, dense_.num_cells(), move);
+    ForEachGroup(context_, &dense_, dense_.num_cells(), move);
     dense_.Free();
   } else {
-    ForEachGroup(group, &sorted_, sorted_.num_groups(), move);
+    ForEachGroup(context_, &sorted_, sorted_.num_groups(), move);
     sorted_.Free();
   }
   open_ = std::move(open);
@@ -179,7 +189,7 @@ bool PackedKeyGroups::GoesOnInOrder(const uint64_t* words, uint32_t n) {
       !sorted_.IsInOrder(words, n))
     return false;
   bool are_before = true;
-  ForEachGroup(group, &dense_, dense_.num_cells(), [&](uint8_t* const*, const uint64_t* held, uint32_t num_held) {
+  ForEachGroup(context_, &dense_, dense_.num_cells(), [&](uint8_t* const*, const uint64_t* held, uint32_t num_held) {
     for (uint32_t i = 0; i < num_held; ++i)
       are_before &= (held[i] ^ group.packed_sign_bit) <= (words[0] ^ group.packed_sign_bit);
   });
@@ -190,7 +200,7 @@ absl::Status PackedKeyGroups::BecomeSorted() {
   const QuernJoinDescriptor& group = *context_.descriptor->group();
   absl::Status status;
   sorted_.Begin(group, context_.options.huge_pages, context_.budget);  // may have been one before, and freed
-  ForEachGroup(group, &dense_, dense_.num_cells(), [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
+  ForEachGroup(context_, &dense_, dense_.num_cells(), [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
     if (status.ok()) status = sorted_.Copy(from, words, n);
   });
   if (!status.ok()) {
@@ -213,8 +223,8 @@ absl::Status PackedKeyGroups::BecomeDense(const PackedKeyRanges& ranges) {
     dense.Find(words, n, setting, to);
     CopyTuples(group, from, n, to);
   };
-  if (table_ == Table::kDense) ForEachGroup(group, &dense_, dense_.num_cells(), move);
-  else ForEachGroup(group, &open_, open_.num_positions(), move);
+  if (table_ == Table::kDense) ForEachGroup(context_, &dense_, dense_.num_cells(), move);
+  else ForEachGroup(context_, &open_, open_.num_positions(), move);
   open_.Free();
   dense_ = std::move(dense);
   table_ = Table::kDense;
@@ -251,7 +261,7 @@ absl::Status PackedKeyGroups::GrowOpen(const uint64_t* words, uint32_t n) {
     ranges.Add(words,
                n);  // or the array would be given up again at once; mostly they alone are too far from one another
     if (pays(ranges)) {
-      ForEachGroup(group, &open_, open_.num_positions(),
+      ForEachGroup(context_, &open_, open_.num_positions(),
                    [&](uint8_t* const*, const uint64_t* held, uint32_t num_held) { ranges.Add(held, num_held); });
       if (pays(ranges)) return BecomeDense(ranges);
     }
@@ -326,7 +336,7 @@ absl::Status PackedKeyGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   uint64_t packed[kMaxBatchRows];
   const uint64_t* words = ColumnOfPackedKeys(rows);
   const uint32_t packed_keys_ahead =
-      words != nullptr && HasAvx512() ? context_.options.prefetch_input_rows : 0;  // only loops over eight words ask
+      words != nullptr && HasAvx512() ? context_.options.distances.input_rows : 0;  // only loops over eight words ask
   if (words == nullptr) {
     context_.entry_points.Now().pack(context_.descriptor->group(), rows.keys, rows.first, rows.rows, rows.n, packed);
     words = packed;
@@ -418,7 +428,9 @@ PrefetchSetting PackedKeyGroups::prefetch() const {
 
 uint32_t PackedKeyGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) {
   if (table_ == Table::kSorted) return sorted_.Scan(begin, end, tuples);
-  return table_ == Table::kDense ? dense_.Scan(begin, end, tuples) : open_.Scan(begin, end, tuples);
+  const uint64_t ahead_bytes = context_.options.distances.scan_bytes;
+  return table_ == Table::kDense ? dense_.Scan(begin, end, ahead_bytes, tuples)
+                                 : open_.Scan(begin, end, ahead_bytes, tuples);
 }
 
 void PackedKeyGroups::HashesOf(uint64_t, uint8_t* const* tuples, uint32_t n, uint64_t* hashes) const {

@@ -22,8 +22,6 @@ namespace quern {
 namespace {
 
 constexpr uint32_t kSampleRows = 256;  // that tell a block's words
-constexpr uint32_t kRowsPerOther = 8;  // at least, or looking does not pay
-constexpr uint32_t kSkippedBlocks = 15;
 constexpr uint64_t kMostTries = 4096;
 
 }  // namespace
@@ -56,7 +54,7 @@ void RegisterCache::Place() {
 
 void RegisterCache::GiveUp() {
   num_words_ = 0;
-  blocks_to_skip_ = kSkippedBlocks;
+  gate_.Close();
 }
 
 // Answers whether the word is known now.
@@ -69,11 +67,7 @@ bool RegisterCache::Add(uint64_t word, uint8_t* tuple) {
 }
 
 void RegisterCache::Learn(const uint64_t* words, uint32_t num_rows, uint8_t* const* tuples) {
-  if (blocks_to_skip_ > 0) {
-    --blocks_to_skip_;
-    return;
-  }
-  if (!HasAvx512()) return;
+  if (!gate_.TakeTurn() || !HasAvx512()) return;
   for (uint32_t i = 0; i < std::min(num_rows, kSampleRows); ++i)
     if (!Add(words[i], tuples[i])) return GiveUp();
   Place();
@@ -81,7 +75,8 @@ void RegisterCache::Learn(const uint64_t* words, uint32_t num_rows, uint8_t* con
 
 void RegisterCache::LearnOthers(const uint64_t* words, uint32_t num_rows, const uint32_t* others, uint32_t num_others,
                                 uint8_t* const* tuples) {
-  if (num_others * kRowsPerOther > num_rows) return GiveUp();
+  gate_.Count(num_rows, num_rows - num_others);
+  if (!gate_.is_open()) return GiveUp();
   const uint32_t num_known = num_words_;
   for (uint32_t o = 0; o < num_others && Add(words[others[o]], tuples[others[o]]); ++o) {
   }
@@ -89,8 +84,9 @@ void RegisterCache::LearnOthers(const uint64_t* words, uint32_t num_rows, const 
 }
 
 #if defined(__x86_64__)
-QUERN_AVX512 uint32_t RegisterCache::Look(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead,
-                                          uint8_t** tuples, uint32_t* others) const {
+template <class Prefetch>
+QUERN_AVX512 uint32_t RegisterCache::LookAs(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead,
+                                            uint8_t** tuples, uint32_t* others) const {
   constexpr uint32_t kHalf = kNumPlaces / 2;
   const __m512i multiplier = AllEight(multiplier_);
   const __m512i word0 = _mm512_loadu_si512(words_), word1 = _mm512_loadu_si512(words_ + 8);
@@ -100,7 +96,7 @@ QUERN_AVX512 uint32_t RegisterCache::Look(const uint64_t* words, uint32_t n, uin
   __m256i rows = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   uint32_t num_others = 0;
   for (uint32_t i = 0; i < n; i += 8) {
-    PrefetchLine<kInputHint>(words + i + packed_keys_ahead);
+    Prefetch::For(words + i + packed_keys_ahead);
     const auto there = static_cast<__mmask8>(n - i < 8 ? (1u << (n - i)) - 1 : 0xff);
     const __m512i word = _mm512_maskz_loadu_epi64(there, words + i), product = _mm512_mullo_epi64(word, multiplier);
     const __mmask8 upper = _mm512_movepi64_mask(product);
@@ -119,6 +115,13 @@ QUERN_AVX512 uint32_t RegisterCache::Look(const uint64_t* words, uint32_t n, uin
     rows = _mm256_add_epi32(rows, _mm256_set1_epi32(8));
   }
   return num_others;
+}
+
+uint32_t RegisterCache::Look(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead, uint8_t** tuples,
+                             uint32_t* others) const {
+  return WithPrefetch<kInputHint>(packed_keys_ahead, [&]<class Prefetch>() {
+    return LookAs<Prefetch>(words, n, packed_keys_ahead, tuples, others);
+  });
 }
 #else
 uint32_t RegisterCache::Look(const uint64_t*, uint32_t, uint32_t, uint8_t**, uint32_t*) const { return 0; }

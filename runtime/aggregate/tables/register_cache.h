@@ -5,11 +5,15 @@
 
 #include <cstdint>
 
+#include "runtime/base/adaptive_gate.h"
+
 namespace quern {
 
 // *Ownership*: of nothing; addresses that it learnt are given back until Forget. *Threads*: one.
 class RegisterCache {
  public:
+  explicit RegisterCache(bool adapts = true) : gate_(Gate::kRegisterCache, adapts) {}
+
   static constexpr uint32_t kMostWords = 16;
 
   // Whether Look may be called: some words are known, and rows of late were mostly theirs. Never on machines without
@@ -17,7 +21,7 @@ class RegisterCache {
   bool serves() const { return num_words_ != 0; }
 
   // tuples[i] = the group of row i, but for rows of unknown words, which are listed in `others` (room for n + 8):
-  // answers how many. packed_keys_ahead: words further on that are asked for. *Cost*: 0.1 ns a row in the L1 cache.
+  // answers how many. packed_keys_ahead: prefetch distance in words, 0: none. *Cost*: 0.1 ns a row in the L1 cache.
   uint32_t Look(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead, uint8_t** tuples,
                 uint32_t* others) const;
 
@@ -35,6 +39,9 @@ class RegisterCache {
  private:
   static constexpr uint32_t kPlacesLog2 = 5, kNumPlaces = 1u << kPlacesLog2;
 
+  template <class Prefetch>
+  uint32_t LookAs(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead, uint8_t** tuples,
+                  uint32_t* others) const;
   bool Add(uint64_t word, uint8_t* tuple);
   void GiveUp();
   void Place();
@@ -44,7 +51,7 @@ class RegisterCache {
   bool Separates(uint64_t multiplier) const;
 
   uint32_t num_words_ = 0;
-  uint32_t blocks_to_skip_ = 0;
+  AdaptiveGate gate_;
   uint64_t known_[kMostWords];  // in the order in which they were met
   uint8_t* groups_[kMostWords];
   uint64_t multiplier_ = 0;

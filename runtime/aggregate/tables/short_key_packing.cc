@@ -9,12 +9,12 @@
 #include <type_traits>
 
 #include "runtime/base/cpu.h"
+#include "runtime/base/prefetch_line.h"
 #include "runtime/blocks/blocks.h"
 
 namespace quern {
 namespace {
 
-constexpr uint32_t kRowsAhead = 1024;
 constexpr uint32_t kLineBytes = 64;
 
 // Loops are compiled twice, for all processors of the architecture and for those with wider registers.
@@ -25,29 +25,30 @@ constexpr uint32_t kLineBytes = 64;
 // Calls f(begin, end) for pieces of a stream of so many values a line of memory, having asked for a line further on:
 // between one block's rows of a column and the next one's the machine reads so much else that it does not foresee the
 // stream.
-template <class F>
-QUERN_INLINE void ForEachLine(const uint8_t* values, uint32_t value_bytes, uint32_t n, F&& f) {
+template <class Prefetch, class F>
+QUERN_INLINE void ForEachLine(const uint8_t* values, uint32_t value_bytes, uint32_t n, uint32_t rows_ahead, F&& f) {
   const uint32_t per_line = kLineBytes / value_bytes;
   uint32_t i = 0;
   for (; i + per_line <= n; i += per_line) {
-    __builtin_prefetch(values + (i + kRowsAhead) * value_bytes);
+    Prefetch::For(values + (i + rows_ahead) * value_bytes);
     f(i, i + per_line);
   }
   f(i, n);
 }
 
-template <class Offset>
-QUERN_INLINE bool HaveLength(const Offset* offsets, uint32_t n, Offset length) {
+template <class Prefetch, class Offset>
+QUERN_INLINE bool HaveLength(const Offset* offsets, uint32_t n, uint32_t rows_ahead, Offset length) {
   Offset differing = 0;
-  ForEachLine(reinterpret_cast<const uint8_t*>(offsets), sizeof(Offset), n, [&](uint32_t begin, uint32_t end) {
-    for (uint32_t i = begin; i < end; ++i) differing |= (offsets[i + 1] - offsets[i]) ^ length;
-  });
+  ForEachLine<Prefetch>(reinterpret_cast<const uint8_t*>(offsets), sizeof(Offset), n, rows_ahead,
+                        [&](uint32_t begin, uint32_t end) {
+                          for (uint32_t i = begin; i < end; ++i) differing |= (offsets[i + 1] - offsets[i]) ^ length;
+                        });
   return differing == 0;
 }
 
-template <class Letters>
-QUERN_INLINE void AddLetters(const uint8_t* bytes, uint32_t n, uint32_t shift, uint64_t* words) {
-  ForEachLine(bytes, sizeof(Letters), n, [&](uint32_t begin, uint32_t end) {
+template <class Letters, class Prefetch>
+QUERN_INLINE void AddLetters(const uint8_t* bytes, uint32_t n, uint32_t rows_ahead, uint32_t shift, uint64_t* words) {
+  ForEachLine<Prefetch>(bytes, sizeof(Letters), n, rows_ahead, [&](uint32_t begin, uint32_t end) {
     for (uint32_t i = begin; i < end; ++i) {
       words[i] |= (static_cast<uint64_t>(blocks::LoadAt<Letters>(bytes, i)) << 8 | (sizeof(Letters) + 1)) << shift;
     }
@@ -56,21 +57,22 @@ QUERN_INLINE void AddLetters(const uint8_t* bytes, uint32_t n, uint32_t shift, u
 
 // Adds n neighbouring strings if all have the length of the first, and that is one or two. Answers this length; 0:
 // nothing was added.
-template <class Offset>
-QUERN_INLINE uint32_t AddEven(const Offset* offsets, const uint8_t* bytes, uint32_t n, uint32_t shift,
+template <class Prefetch, class Offset>
+QUERN_INLINE uint32_t AddEven(const Offset* offsets, const uint8_t* bytes, uint32_t n, const WordPart& part,
                               uint64_t* words) {
+  const uint32_t rows_ahead = part.prefetch_bytes / 4, shift = part.shift;
   const Offset length = offsets[1] - offsets[0];
-  if ((length != 1 && length != 2) || !HaveLength(offsets, n, length)) return 0;
-  if (length == 1) AddLetters<uint8_t>(bytes + offsets[0], n, shift, words);
-  else AddLetters<uint16_t>(bytes + offsets[0], n, shift, words);
+  if ((length != 1 && length != 2) || !HaveLength<Prefetch>(offsets, n, rows_ahead, length)) return 0;
+  if (length == 1) AddLetters<uint8_t, Prefetch>(bytes + offsets[0], n, rows_ahead, shift, words);
+  else AddLetters<uint16_t, Prefetch>(bytes + offsets[0], n, rows_ahead, shift, words);
   return static_cast<uint32_t>(length);
 }
 
 #if defined(__x86_64__)
-template <class Offset>
-QUERN_WIDE uint32_t AddEvenWide(const Offset* offsets, const uint8_t* bytes, uint32_t n, uint32_t shift,
+template <class Prefetch, class Offset>
+QUERN_WIDE uint32_t AddEvenWide(const Offset* offsets, const uint8_t* bytes, uint32_t n, const WordPart& part,
                                 uint64_t* words) {
-  return AddEven(offsets, bytes, n, shift, words);
+  return AddEven<Prefetch>(offsets, bytes, n, part, words);
 }
 #endif
 
@@ -78,10 +80,12 @@ template <class Offset>
 uint32_t AddEvenStrings(const QuernColumn& column, const KeyRows& rows, const WordPart& part, uint64_t* words) {
   const Offset* const offsets = static_cast<const Offset*>(column.offsets) + rows.first;
   const uint8_t* const bytes = static_cast<const uint8_t*>(column.values);
+  return WithPrefetch(part.prefetch_bytes, [&]<class Prefetch>() {
 #if defined(__x86_64__)
-  if (part.uses_vectors && HasAvx512()) return AddEvenWide(offsets, bytes, rows.n, part.shift, words);
+    if (part.uses_vectors && HasAvx512()) return AddEvenWide<Prefetch>(offsets, bytes, rows.n, part, words);
 #endif
-  return AddEven(offsets, bytes, rows.n, part.shift, words);
+    return AddEven<Prefetch>(offsets, bytes, rows.n, part, words);
+  });
 }
 
 // The first 8 bytes as a number, zero behind the last.

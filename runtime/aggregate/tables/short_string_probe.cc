@@ -16,12 +16,10 @@
 
 #include "runtime/base/cpu.h"
 #include "runtime/blocks/blocks.h"
+#include "runtime/rows/prefetch_lines.h"
 
 namespace quern {
 namespace {
-
-constexpr uint32_t kEntriesAhead = ShortStringProbe::kHashesBehind;
-constexpr uint32_t kSkippedBatches = 8;
 
 // What stands for the tuple of an empty entry: a length that no string has.
 constexpr uint32_t kNobodyBytes = 256;
@@ -57,7 +55,7 @@ QUERN_INLINE bool IsString(const uint8_t* string, uint32_t length, uint32_t held
           static_cast<int>(length <= held_bytes)) != 0;
 }
 
-template <class Number, bool kNullable, bool kPrefetches>
+template <class Number, bool kNullable, uint32_t kRowsAhead>
 QUERN_INLINE uint32_t FindRows(const DirectoryView& directory, const Strings& strings, const uint64_t* hashes,
                                uint32_t n, uint8_t** tuples, uint32_t* others) {
   const Strings s = strings;
@@ -65,7 +63,7 @@ QUERN_INLINE uint32_t FindRows(const DirectoryView& directory, const Strings& st
   const uint64_t mask = directory.mask, shift = directory.shift - directory.common_bits;
   uint64_t num_others = 0;
   for (uint64_t i = 0; i < n; ++i) {
-    if constexpr (kPrefetches) __builtin_prefetch(&entries[(hashes[i + kEntriesAhead] >> shift) & mask]);
+    PrefetchIf(kRowsAhead, &entries[(hashes[i + kRowsAhead] >> shift) & mask]);
     const uint64_t hash = hashes[i], slot = hash >> shift;
     const uint64_t is_other = ((entries[slot & mask] ^ hash) & kTagMask) != 0;
     const uint64_t found = entries[(slot + is_other) & mask];
@@ -84,17 +82,17 @@ QUERN_INLINE uint32_t FindRows(const DirectoryView& directory, const Strings& st
   return static_cast<uint32_t>(num_others);
 }
 
-template <class Number, bool kNullable, bool kPrefetches>
+template <class Number, bool kNullable, uint32_t kRowsAhead>
 struct Loops {
   static uint32_t Portable(const DirectoryView& directory, const Strings& strings, const uint64_t* hashes, uint32_t n,
                            uint8_t** tuples, uint32_t* others) {
-    return FindRows<Number, kNullable, kPrefetches>(directory, strings, hashes, n, tuples, others);
+    return FindRows<Number, kNullable, kRowsAhead>(directory, strings, hashes, n, tuples, others);
   }
 #if defined(__x86_64__)
   __attribute__((target("avx2,bmi,bmi2"))) static uint32_t Avx2(const DirectoryView& directory, const Strings& strings,
                                                                 const uint64_t* hashes, uint32_t n, uint8_t** tuples,
                                                                 uint32_t* others) {
-    return FindRows<Number, kNullable, kPrefetches>(directory, strings, hashes, n, tuples, others);
+    return FindRows<Number, kNullable, kRowsAhead>(directory, strings, hashes, n, tuples, others);
   }
 #endif
 };
@@ -109,6 +107,16 @@ uint32_t WithNumber(uint32_t number_bytes, bool nullable, F&& f) {
   return nullable ? f.template operator()<uint64_t, true>() : f.template operator()<uint64_t, false>();
 }
 
+// Calls f.operator()<kRowsAhead>(), a power of two that the setting's distance reaches: the loop has no register left
+// for a distance, and loading one costs two instructions a row.
+template <class F>
+uint32_t WithRowsAhead(const PrefetchSetting& setting, F&& f) {
+  static_assert(ShortStringProbe::kHashesBehind == 16);
+  if (setting.distance == 0) return f.template operator()<0>();
+  if (setting.distance < 8) return f.template operator()<4>();
+  return setting.distance < 16 ? f.template operator()<8>() : f.template operator()<16>();
+}
+
 // Rows whose strings have kShortBytes bytes of the column behind their first one.
 uint32_t RowsBeforeLast(const uint8_t* offsets, uint32_t n) {
   const int64_t end = blocks::LoadAt<int32_t>(offsets, n);
@@ -118,7 +126,8 @@ uint32_t RowsBeforeLast(const uint8_t* offsets, uint32_t n) {
 
 }  // namespace
 
-ShortStringProbe::ShortStringProbe(const QuernJoinDescriptor& group) : serves_(group.packed_bytes == 0) {
+ShortStringProbe::ShortStringProbe(const QuernJoinDescriptor& group, bool adapts)
+    : serves_(group.packed_bytes == 0), gate_(Gate::kShortStrings, adapts) {
   uint32_t num_strings = 0, num_numbers = 0;
   for (uint32_t k = 0; k < group.num_keys && serves_; ++k) {
     const QuernField& key = group.keys[k];
@@ -150,13 +159,11 @@ bool ShortStringProbe::Takes(const KeyRows& rows) {
   const bool has_nulls =
       rows.keys[string_key_].validity != nullptr || (number_bytes_ != 0 && rows.keys[number_key_].validity != nullptr);
   if (nullable_ && has_nulls) return false;
-  if (num_skipped_ == 0) return true;
-  --num_skipped_;
-  return false;
+  return gate_.TakeTurn();
 }
 
-uint32_t ShortStringProbe::Find(const DirectoryView& directory, bool asks, const KeyRows& rows, uint64_t* hashes,
-                                uint8_t** tuples, uint32_t* others) {
+uint32_t ShortStringProbe::Find(const DirectoryView& directory, const PrefetchSetting& setting, const KeyRows& rows,
+                                uint64_t* hashes, uint8_t** tuples, uint32_t* others) {
   const QuernColumn& column = rows.keys[string_key_];
   Strings strings = {};
   strings.offsets = static_cast<const uint8_t*>(column.offsets) + rows.first * sizeof(int32_t);
@@ -168,18 +175,17 @@ uint32_t ShortStringProbe::Find(const DirectoryView& directory, bool asks, const
   strings.string_null = string_null_;
   strings.number_null = number_null_;
   const uint32_t n = RowsBeforeLast(strings.offsets, rows.n);
-  std::fill_n(hashes + rows.n, kEntriesAhead, 0);
+  std::fill_n(hashes + rows.n, kHashesBehind, 0);
   uint32_t num_others = WithNumber(number_bytes_, nullable_, [&]<class Number, bool kNullable>() {
+    return WithRowsAhead(setting, [&]<uint32_t kRowsAhead>() {
 #if defined(__x86_64__)
-    if (HasAvx2())
-      return asks ? Loops<Number, kNullable, true>::Avx2(directory, strings, hashes, n, tuples, others)
-                  : Loops<Number, kNullable, false>::Avx2(directory, strings, hashes, n, tuples, others);
+      if (HasAvx2()) return Loops<Number, kNullable, kRowsAhead>::Avx2(directory, strings, hashes, n, tuples, others);
 #endif
-    return asks ? Loops<Number, kNullable, true>::Portable(directory, strings, hashes, n, tuples, others)
-                : Loops<Number, kNullable, false>::Portable(directory, strings, hashes, n, tuples, others);
+      return Loops<Number, kNullable, kRowsAhead>::Portable(directory, strings, hashes, n, tuples, others);
+    });
   });
   for (uint32_t i = n; i < rows.n; ++i) others[num_others++] = i;
-  if (num_others > rows.n / 2) num_skipped_ = kSkippedBatches;
+  gate_.Count(rows.n, rows.n - num_others);
   return num_others;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "runtime/aggregate/tables/group_table.h"
+#include "runtime/base/adaptive_gate.h"
 
 namespace quern {
 
@@ -31,17 +32,17 @@ class ShortStringProbe {
     uint8_t mask = 0;     // 0: not nullable
   };
 
-  explicit ShortStringProbe(const QuernJoinDescriptor& group);
+  explicit ShortStringProbe(const QuernJoinDescriptor& group, bool adapts = true);
 
   // Whether these rows are worth a Find: neighbours, none of them null, of which enough were found lately.
   bool Takes(const KeyRows& rows);
 
   // tuples[i] = the group of row i, but for the rows that are listed in `others` (room for rows.n), whose groups are
   // not there, or are to be looked for in other ways: long strings, the batch's last ones, several entries from their
-  // slot. Answers how many. hashes: of the rows. asks: whether entries are prefetched. *Cost*: 3 to 4 ns a row, with
-  // directory and tuples in the L2 cache.
-  uint32_t Find(const DirectoryView& directory, bool asks, const KeyRows& rows, uint64_t* hashes, uint8_t** tuples,
-                uint32_t* others);
+  // slot. Answers how many. hashes: of the rows. setting: of the directory; entries are prefetched kHashesBehind rows
+  // ahead at most. *Cost*: 3 to 4 ns a row, with directory and tuples in the L2 cache.
+  uint32_t Find(const DirectoryView& directory, const PrefetchSetting& setting, const KeyRows& rows, uint64_t* hashes,
+                uint8_t** tuples, uint32_t* others);
 
  private:
   bool serves_;
@@ -51,7 +52,7 @@ class ShortStringProbe {
   uint32_t number_bytes_ = 0;  // 0: there is none
   uint32_t number_offset_ = 0;
   bool nullable_ = false;
-  uint32_t num_skipped_ = 0;  // batches yet to be skipped
+  AdaptiveGate gate_;
 };
 
 }  // namespace quern

@@ -136,6 +136,7 @@ void JoinOperator::AddStats(JsonObject* json) const {
   json->Count("build_rows", static_cast<uint64_t>(join_.inputs[kBuild].table->num_rows()));
   json->Milliseconds("build_ms", result_.build_ms).Milliseconds("probe_ms", result_.probe_ms);
   json->Text("layout", result_.stats.layout).Count("prefetch_distance", result_.stats.prefetch_distance);
+  json->Json("prefetch_adapted", result_.prefetch_adapted ? "true" : "false");
 }
 
 }  // namespace

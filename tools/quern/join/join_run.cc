@@ -197,6 +197,7 @@ absl::StatusOr<JoinResult> RunPreparedJoin(const PreparedJoin& join, const Compi
   result.probe_ms = watch.Lap();
   result.result.run_ms = result.build_ms + result.probe_ms;
   result.stats = table->stats();
+  result.prefetch_adapted = table->prefetch_adapted();
   return result;
 }
 

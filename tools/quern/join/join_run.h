@@ -20,6 +20,7 @@ struct JoinResult {
   double build_ms = 0;
   double probe_ms = 0;
   JoinStats stats;
+  bool prefetch_adapted = false;  // HashJoin::prefetch_adapted
 };
 
 // *Threads*: up to `threads` in each phase; one builds and drains where the build side is small. *Errors*: over the

@@ -152,8 +152,8 @@ class Groups {
   absl::Status Add(const QuernColumn* columns, const std::vector<uint32_t>& rows, uint64_t first_row_id = 0) {
     std::vector<uint8_t*> states;
     for (const uint32_t row : rows) states.push_back(states_[row % states_.size()]);
-    return accumulator_->Update({columns, rows.data(), first_row_id, states.data(), static_cast<uint32_t>(rows.size())},
-                                &memory_);
+    const auto n = static_cast<uint32_t>(rows.size());
+    return accumulator_->Update({columns, rows.data(), first_row_id, states.data(), n, n % 3 * 8}, &memory_);
   }
   absl::Status AddAll(const OwnedColumn& column, uint32_t n) {
     std::vector<uint32_t> rows(n);

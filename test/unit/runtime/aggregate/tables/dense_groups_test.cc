@@ -50,7 +50,7 @@ struct Array {
   }
   std::vector<uint64_t> Scanned() {
     std::vector<uint8_t*> tuples(groups.num_cells() + 1);
-    tuples.resize(groups.Scan(0, groups.num_cells(), tuples.data()));
+    tuples.resize(groups.Scan(0, groups.num_cells(), 4096, tuples.data()));
     std::vector<uint64_t> found;
     for (const uint8_t* tuple : tuples)
       found.push_back(group().packed_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple));
