@@ -76,8 +76,7 @@ struct Kernel {
   std::shared_ptr<const void> code;  // owner of the machine code; null for the generic kernel
   // Counts of all jobs that ran this kernel. They change; the kernel does not.
   std::shared_ptr<CounterSet> counters = std::make_shared<CounterSet>();
-  std::shared_ptr<KernelTier>
-      tier;  // kBackground: this kernel is the generic one, and its tier holds the compiled one; else null
+  std::shared_ptr<KernelTier> tier;  // only for kBackground: the tier of this generic kernel; else null
 };
 
 struct CompiledKernel {
