@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole way, stage after stage: spec -> plan -> instantiate -> optimise -> generate code -> load -> kernel. Read
-// this file first; each stage has a file of its own.
+// All stages of a compilation: spec -> plan -> instantiate -> optimise -> generate code -> load -> kernel. Read this
+// file first; each stage has a file of its own.
 //
-// The key of a kernel is computed here and nowhere else: canonical spec, plan, engine, and what the process cannot
-// change (machine, templates, LLVM) once in front. Two callers who write the same spec in another order of fields share
-// one kernel.
+// Only this file computes the key of a kernel: canonical spec, plan, engine, and everything that is fixed for the
+// process (machine, templates, LLVM), which is computed once. Two callers that write one spec with its fields in
+// different orders share one kernel.
 #include "codegen/compiler.h"
 
 #include <sys/mman.h>
@@ -89,7 +89,7 @@ absl::StatusOr<std::shared_ptr<Kernel>> MakeGenericKernel(KernelPlan plan) {
   return kernel;
 }
 
-// The same code under another plan, which asks for the same of the code.
+// The same code under another plan that leads to the same code.
 absl::StatusOr<std::shared_ptr<const Kernel>> Replanned(const Kernel& same_code, const KernelPlan& plan) {
   auto kernel = std::make_shared<Kernel>(same_code);
   QUERN_ASSIGN_OR_RETURN(KernelDescriptor descriptor, MakeKernelDescriptor(plan));
@@ -99,9 +99,9 @@ absl::StatusOr<std::shared_ptr<const Kernel>> Replanned(const Kernel& same_code,
   return std::shared_ptr<const Kernel>(std::move(kernel));
 }
 
-// The host's target machine for the time of one compilation. Making one costs a tenth of a compilation (a hundred CPU
-// features are parsed), so they are kept, one for each thread that compiles at the same time; none serves two threads
-// at once.
+// Lends the host's target machine for one compilation. Creating one takes a tenth of a compilation, because LLVM parses
+// a hundred CPU features. Idle ones are therefore kept, as many as threads have compiled at the same time; a target
+// machine never serves two threads at once.
 class TargetLease {
  public:
   static absl::StatusOr<TargetLease> Take(const Machine& host) {
@@ -139,13 +139,13 @@ class TargetLease {
   std::unique_ptr<llvm::TargetMachine> target_;
 };
 
-// Between two stages of a compilation on a thread that is to stop.
+// Called between two stages: an error if this thread should stop compiling.
 absl::Status CheckGoOn(const std::atomic<bool>& stop) {
   return stop ? absl::CancelledError("compilation stopped: the process ends; accepted: none") : absl::OkStatus();
 }
 
-// Whether there is memory for a compilation: LLVM ends the process where it gets none. A compilation takes 10 to 30
-// MiB.
+// Checks that there is memory for a compilation, since LLVM aborts the process when an allocation fails. A compilation
+// takes 10 to 30 MiB.
 absl::Status CheckMemory() {
   constexpr size_t kBytes = size_t{64} << 20;
   void* const probe = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -155,11 +155,11 @@ absl::Status CheckMemory() {
   return absl::OkStatus();
 }
 
-// For compilations that nobody stops.
+// For compilations that are never stopped.
 const std::atomic<bool> kGoOn{false};
 
-// The stages that need LLVM's code generator: a descriptor in, the bytes of an object file out. Fills all of `times`
-// but plan and jit.
+// The stages that need LLVM's code generator, from a descriptor to the bytes of an object file. Fills all of `times`
+// except plan and jit.
 absl::StatusOr<std::string> MakeObject(const KernelPlan& plan, const KernelDescriptor& descriptor,
                                        const Machine& machine, const std::string& key, const std::string& template_dir,
                                        const std::atomic<bool>& stop, CompileTimes* times) {
@@ -167,7 +167,7 @@ absl::StatusOr<std::string> MakeObject(const KernelPlan& plan, const KernelDescr
   QUERN_RETURN_IF_ERROR(CheckGoOn(stop));
   llvm::LLVMContext context;
   context.setDiagnosticHandler(std::make_unique<Diagnostics>());
-  context.setDiscardValueNames(!HasStageFiles());  // for people; dumps keep them
+  context.setDiscardValueNames(!HasStageFiles());  // dumps keep them for their readers
   QUERN_ASSIGN_OR_RETURN(TargetLease target, TargetLease::Take(machine));
   QUERN_ASSIGN_OR_RETURN(auto module,
                          Instantiate(plan, descriptor, machine, target.get(), template_dir, &context, times));
@@ -188,7 +188,7 @@ absl::StatusOr<std::string> MakeObject(const KernelPlan& plan, const KernelDescr
   return std::string(object.data(), object.size());
 }
 
-// What a kernel is made of, and by which key it is kept on disk.
+// The inputs of a kernel, and its key on disk.
 struct KernelRequest {
   KernelPlan plan;
   Machine machine;
@@ -200,8 +200,8 @@ struct KernelRequest {
   PlanOverrides overrides;  // for the log
 };
 
-// The code of the object on disk; an error where there is none. One that does not load is as if it were not there,
-// unless memory is short.
+// Loads the object on disk; an error where there is none. An object that fails to load counts as missing, unless memory
+// is short.
 absl::StatusOr<LoadedCode> LoadFromDisk(const KernelRequest& request, const std::vector<std::string>& symbols) {
   const std::optional<std::string> object = DiskCache::OfProcess().Find(request.key);
   if (!object.has_value()) return absl::NotFoundError("no kernel on disk");
@@ -245,7 +245,7 @@ absl::StatusOr<std::shared_ptr<const Kernel>> MakeCompiledKernel(KernelRequest r
   return std::shared_ptr<const Kernel>(std::move(kernel));
 }
 
-// What no caller can choose.
+// The part of the key that callers cannot choose.
 const std::string& ProcessKey(const Machine& host) {
   static const auto* key = new std::string(std::string(BuildIdentity()) + " llvm=" LLVM_VERSION_STRING +
                                            " abi=" + std::to_string(kKernelAbiVersion) +
@@ -254,8 +254,8 @@ const std::string& ProcessKey(const Machine& host) {
   return *key;
 }
 
-// The size of a host's state is in the code and not in the spec, and may be another one in another process. One line
-// each.
+// The size of a host aggregate's state is compiled into the code but is not in the spec, and it may differ between
+// processes. One line for each.
 std::string HostStates(const KernelSpec& spec) {
   std::string text;
   for (const AggregateSpec& aggregate : spec.aggregates) {
@@ -267,19 +267,20 @@ std::string HostStates(const KernelSpec& spec) {
   return text;
 }
 
-// Lines: the spec first, which people look for; then plan, versions, machine.
+// Lines: the spec first, for human readers; then plan, versions, machine.
 std::string KernelKey(const KernelPlan& plan, const Machine& host) {
   return PrintSpec(plan.spec) + "\n" + PlanJson(plan) + "\n" + HostStates(plan.spec) + ProcessKey(host);
 }
 
-// What the machine code alone depends on: kernels of different tuning share it, on disk and in memory.
+// Everything on which the machine code depends. Kernels that differ only in tuning share their code on disk and in
+// memory.
 std::string CodeKey(const KernelPlan& plan, const Machine& host) {
   return PrintSpec(plan.spec) + "\n" + CodeParameters(plan) + "\n" + HostStates(plan.spec) + ProcessKey(host);
 }
 
-// A spec's text and the overrides as one string, each with its length in front: a text may hold any byte, also one that
-// would separate. `profile_number`: read before the profile is, so that a kernel that was planned by an older profile
-// has no name of a newer one's.
+// The text of a spec and the overrides as one string, each preceded by its length, because a text may hold any byte and
+// so any separator. `profile_number` is read before the profile, so that a kernel planned with an older profile never
+// gets the name of a newer one.
 std::string NameOf(std::string_view text, const PlanOverrides& overrides, uint64_t profile_number) {
   std::string name = profile_number == 0 ? "" : "profile " + std::to_string(profile_number) + " ";
   name += std::to_string(text.size()) + " ";
@@ -290,20 +291,20 @@ std::string NameOf(std::string_view text, const PlanOverrides& overrides, uint64
   return name;
 }
 
-// HostMachine without a copy: the list of features is two thousand letters.
+// HostMachine without a copy: its list of features has two thousand characters.
 const absl::StatusOr<Machine>& Host() {
   static const auto* host = new absl::StatusOr<Machine>(HostMachine());
   return *host;
 }
 
-// A folder of templates may change between two calls.
+// A folder of templates may change between two calls, so its kernels are not cached.
 bool IsCached(const CompileOptions& options) { return options.use_cache && options.template_dir.empty(); }
 
 std::string NameOf(const KernelSpec& spec, const PlanOverrides& overrides, uint64_t profile_number) {
   return NameOf(PrintSpec(spec), overrides, profile_number);
 }
 
-// The compiled kernel of a plan for this machine: from memory, from disk or made.
+// The compiled kernel of a plan for this machine: from memory, from disk, or newly compiled.
 absl::StatusOr<CompiledKernel> CompilePlanned(const KernelPlan& plan, const Machine& host,
                                               const CompileOptions& options, uint64_t profile_number, double plan_ms,
                                               const std::atomic<bool>& stop) {
@@ -335,7 +336,7 @@ absl::StatusOr<CompiledKernel> CompileForHost(const KernelSpec& spec, const Comp
   return CompilePlanned(plan, host, options, profile_number, NowMs() - start, kGoOn);
 }
 
-// How the tier of a generic kernel comes by the compiled one. *Ownership*: the kernel has the tier, which has this.
+// How the tier of a generic kernel obtains the compiled one. *Ownership*: the kernel owns the tier, which owns this.
 class HostKernelMaker final : public KernelMaker {
  public:
   HostKernelMaker(const std::shared_ptr<const Kernel>& generic, std::string name, CompileOptions options,
@@ -365,14 +366,14 @@ class HostKernelMaker final : public KernelMaker {
   }
 
  private:
-  // So that whoever spells the spec as this caller did finds the compiled kernel from now on.
+  // From now on, callers that spell the spec as this one did find the compiled kernel.
   void NameCompiled(const Kernel& generic) const {
     if (!name_.empty())
       KernelCache::OfProcess().AddAlias(name_, NameOf(generic.plan.spec, options_.overrides, profile_number_));
   }
 
   const std::weak_ptr<const Kernel> generic_;
-  const std::string name_;  // in the table of tiers; empty: not there
+  const std::string name_;  // in the table of tiers; empty: not in the table
   const CompileOptions options_;
   const uint64_t profile_number_;
 };
@@ -381,12 +382,12 @@ bool IsBackground(const CompileOptions& options) {
   return options.engine == Engine::kAuto && options.when == CompileWhen::kBackground;
 }
 
-// Whether what other callers have got may be given to this one: not where it wants the generic kernel for so many rows.
+// Whether this caller may share kernels of other callers; not if it sets a number of rows for the generic kernel.
 bool IsShared(const CompileOptions& options) {
   return IsCached(options) && !(IsBackground(options) && options.compile_after_rows.has_value());
 }
 
-// What a caller gets of a kernel with a tier.
+// Returns what a caller gets for a kernel with a tier.
 CompiledKernel StartJob(std::shared_ptr<const Kernel> kernel, const CompileOptions& options) {
   kernel->tier->Expect(options.expected_rows);
   if (auto compiled = kernel->tier->Compiled()) return {std::move(compiled), CacheOutcome::kMemory, ""};
@@ -394,7 +395,7 @@ CompiledKernel StartJob(std::shared_ptr<const Kernel> kernel, const CompileOptio
   return {std::move(kernel), CacheOutcome::kOff, std::move(failure)};
 }
 
-// A kernel that other callers have got under this name, compiled or with a tier.
+// A kernel that other callers have obtained under this name, compiled or with a tier.
 std::optional<CompiledKernel> FindShared(const std::string& name, const CompileOptions& options) {
   if (auto kernel = KernelCache::OfProcess().FindByName(name))
     return CompiledKernel{std::move(kernel), CacheOutcome::kMemory, ""};
@@ -404,7 +405,7 @@ std::optional<CompiledKernel> FindShared(const std::string& name, const CompileO
   return StartJob(std::move(kernel), options);
 }
 
-// The generic kernel with a tier, for all who ask for it by `name` (empty: for this caller alone).
+// The generic kernel with a tier, shared by all callers that use `name` (empty: for this caller only).
 absl::StatusOr<CompiledKernel> CompileBeside(const KernelSpec& spec, const std::string& name,
                                              const CompileOptions& options, uint64_t profile_number) {
   QUERN_ASSIGN_OR_RETURN(KernelPlan plan, MakePlan(spec, *Host(), options.overrides, ProfileOfProcess().get()));
@@ -415,7 +416,7 @@ absl::StatusOr<CompiledKernel> CompileBeside(const KernelSpec& spec, const std::
   return StartJob(name.empty() ? generic : TierTable::OfProcess().Keep(name, generic), options);
 }
 
-// Before the first job of the process.
+// Called before the first job of the process.
 void SetKeptMemoryLimit() {
   static const bool settled = [] {
     const absl::StatusOr<uint64_t> bytes = KeptBytesOfEnvironment();
@@ -456,7 +457,7 @@ absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOpti
 
 namespace {
 
-// What an operator that runs a kernel holds of it: the slot of its tier, or entry points that stay.
+// The entry points that an operator uses: the slot of the kernel's tier, or fixed ones.
 template <class EntryPoints>
 EntrySource<EntryPoints> SourceOf(const Kernel& kernel, const EntryPoints& entry_points,
                                   std::shared_ptr<const EntrySlot<EntryPoints>> KernelTier::* slot) {
@@ -513,8 +514,8 @@ absl::StatusOr<CompiledKernel> CompileText(std::string_view text, const CompileO
     if (auto found = FindShared(name, options)) return *std::move(found);
   }
   QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec(text));
-  // The canonical text is not asked for here: printing it takes as long as a small job. Whoever spells a spec in two
-  // ways gets two tiers, which find each other's compiled kernel when it is worth a look.
+  // The canonical text is not needed here, and printing it takes as long as a small job. A spec with two spellings gets
+  // two tiers; each finds the other's compiled kernel when it looks for one.
   if (IsBackground(options) && Host().ok()) return CompileBeside(spec, name, options, profile_number);
   QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, Compile(spec, options));
   if (is_shared && compiled.kernel->engine == Engine::kJit)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spec in, kernel out: the whole way through the house behind one call. No LLVM header reaches the includer.
+// Turns a spec into a kernel: all stages of a compilation behind one call. No LLVM header reaches the includer.
 #ifndef QUERN_CODEGEN_COMPILER_H_
 #define QUERN_CODEGEN_COMPILER_H_
 
@@ -20,41 +20,41 @@
 
 namespace quern {
 
-// Makes a kernel for this machine, or finds it in the process's cache. Threads that ask for the same kernel at once
-// wait for one compilation. *Cost*: "Performance" in README.md; a hit is one hash and one lock. *Threads*: any.
-// *Errors*: InvalidArgument for a bad spec or parameter; Internal where an invariant of the generator is broken.
+// Compiles a kernel for this machine, or finds it in the caches. Threads that request the same kernel at the same time
+// share one compilation. *Cost*: docs/performance.md, "Compiling"; a cache hit takes one hash and one lock. *Threads*:
+// any. *Errors*: InvalidArgument for a bad spec or parameter; Internal where an invariant of the generator is broken.
 absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOptions& options = {});
 
-// The same for a spec's text. *Cost* of a hit: one hash of the text and one lock, since a text that was seen before is
-// not parsed again.
+// The same for the text of a spec. *Cost* of a hit: one hash of the text and one lock, since a known text is not parsed
+// again.
 absl::StatusOr<CompiledKernel> CompileText(std::string_view spec, const CompileOptions& options = {});
 
-// The state that runs a kernel of a join.
+// The state of a join that runs this kernel.
 std::shared_ptr<HashJoin> MakeHashJoin(const std::shared_ptr<const Kernel>& kernel,
                                        std::shared_ptr<MemoryBudget> budget);
 
-// What a host knows of an aggregation's groups; nothing is wrong where it is wrong, but slower.
+// What a host expects of the groups of an aggregation. Wrong hints cost time; results stay correct.
 struct GroupHints {
   uint64_t expected_groups = 0;  // 0: unknown
   std::vector<KeyRange> ranges;  // by key; may be empty
 };
 
-// The state that runs a kernel of an aggregation.
+// The state of an aggregation that runs this kernel.
 std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Kernel>& kernel,
                                                  std::shared_ptr<MemoryBudget> budget, const GroupHints& hints = {});
 
-// The state that runs a kernel of a sort.
+// The state of a sort that runs this kernel.
 std::shared_ptr<RowSort> MakeRowSort(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget);
 
-// What merges runs that were sorted by a kernel of a sort.
+// A merger of runs that a kernel of this sort has sorted.
 std::unique_ptr<RunMerger> MakeRunMerger(const std::shared_ptr<const Kernel>& kernel,
                                          std::shared_ptr<MemoryBudget> budget, uint32_t num_runs);
 
-// The state that runs a kernel of a filter; it keeps the kernel.
+// The state of a filter that runs this kernel; it keeps the kernel alive.
 std::shared_ptr<RowFilter> MakeRowFilter(const std::shared_ptr<const Kernel>& kernel);
 
-// Limits the bytes of machine code, in whole pages, that the process's cache keeps (least recently used go first;
-// kernels in use live on). Default 64 MiB.
+// Limits the machine code that the kernel cache of the process keeps, in bytes of whole pages. The least recently used
+// kernels leave first; kernels in use live on. Default 64 MiB.
 void SetKernelCacheLimit(uint64_t code_bytes);
 KernelCacheStats GetKernelCacheStats();
 void ClearKernelCache();

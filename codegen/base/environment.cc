@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading the environment. One row of environment_variables.def gives the name, the default and the two texts; `quern
-// env` prints all rows, a command asks for the one it needs:
+// Reads the environment. Each row of environment_variables.def gives a variable's name, default and two texts. `quern
+// env` prints all rows; other commands read the variables they need:
 //
 //     $ QUERN_THREADS=4 quern env
 //     QUERN_THREADS  4       environment  threads of a run; --threads wins
 //     QUERN_MACHINE  native  default      CPU that dump makes code for; --machine wins
 //
-// A bad value is an error of the environment (exit status 1), and only of the commands that read the variable.
+// A bad value is an error of the environment (exit status 1), and only in commands that read the variable.
 #include "codegen/base/environment.h"
 
 #include <algorithm>
@@ -25,8 +25,7 @@ namespace {
 
 std::string CoresText() { return std::to_string(std::clamp(std::thread::hardware_concurrency(), 1u, 1024u)); }
 
-// A folder that the XDG base directory specification gives to a program; a path of it that is not absolute is to be
-// ignored.
+// A program's folder by the XDG base directory specification, which says to ignore paths that are not absolute.
 std::string UserFolder(const char* variable, const char* below_home) {
   const char* folder = std::getenv(variable);
   if (folder != nullptr && *folder == '/') return std::string(folder) + "/quern";
@@ -34,7 +33,7 @@ std::string UserFolder(const char* variable, const char* below_home) {
   return home != nullptr && *home == '/' ? std::string(home) + below_home + "/quern" : "";
 }
 
-// What a variable that is not set counts as, where the table does not say.
+// The default of a variable whose default is not in the table.
 std::string FoundDefault(Variable id) {
   if (id == Variable::kThreads) return CoresText();
   if (id == Variable::kKeptMemory) return std::to_string(KeptPages::DefaultBytes() >> 20);
@@ -51,7 +50,7 @@ VariableRow MakeRow(Variable id, const char* name, const std::string& default_te
 constexpr std::string_view kFileStages[] = {"plan", "layout", "ir", "opt", "asm"};
 constexpr const char* kFileStagesText = "plan, layout, ir, opt, asm";
 
-// What a relative folder means now, also after the process went elsewhere.
+// The absolute path of a relative folder, so that it stays the same when the process changes its directory.
 std::string AbsolutePath(const std::string& folder) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::absolute(folder, error);

@@ -21,30 +21,29 @@ struct VariableRow {
   Variable id;
   std::string name;
   std::string value;
-  bool from_environment;  // else the default
+  bool from_environment;  // false: it is the default
   std::string accepted;
   std::string meaning;
 };
 
-// All rows with their present values; a variable that is set to "" counts as not set.
+// All rows with their present values; a variable that is set to "" counts as unset.
 std::vector<VariableRow> ReadEnvironment();
 VariableRow ReadVariable(Variable id);
 
-// What QUERN_DUMP asks for: "ir,asm:/tmp/k". Nothing where it is not set.
+// The value of QUERN_DUMP, such as "ir,asm:/tmp/k"; empty if it is unset.
 struct StageDump {
   std::vector<std::string> stages;
-  std::string folder;  // absolute; need not be there
+  std::string folder;  // absolute; need not exist
 
   bool Leaves(std::string_view stage) const;
 };
 // *Errors*: FailedPrecondition that names the stages.
 absl::StatusOr<StageDump> StageDumpOfEnvironment();
 
-// The user's folder for settings, as the XDG base directory specification has it; "" where there is none.
+// The user's folder for settings by the XDG base directory specification; "" where there is none.
 std::string UserConfigFolder();
 
-// A variable that names a folder that is there: its absolute path, "" where it is not set. *Errors*:
-// FailedPrecondition.
+// The absolute path of the existing folder that a variable names; "" if it is unset. *Errors*: FailedPrecondition.
 absl::StatusOr<std::string> FolderOfEnvironment(Variable id);
 
 // QUERN_KEPT_MEMORY in bytes. *Errors*: FailedPrecondition.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One lock around everything: a line is rare, and two threads' lines must not mix.
+// One lock guards everything: lines are rare, and lines of two threads must not mix.
 #include "codegen/base/log.h"
 
 #include <cstdio>
@@ -16,7 +16,7 @@ struct LogState {
   std::set<std::string> said;
 };
 
-// Never destroyed: a compile thread may speak while the process ends.
+// Never destroyed: a compile thread may log while the process ends.
 LogState& State() {
   static auto* state = new LogState;
   return *state;
@@ -61,7 +61,7 @@ void Log(LogLevel level, std::string_view line) {
 }
 
 void WarnOnce(const std::string& line) {
-  constexpr size_t kMaxLines = 1000;  // a process that finds ever new things to warn of is silent one day
+  constexpr size_t kMaxLines = 1000;  // bounds the memory of a process that keeps finding new warnings
   LogState& state = State();
   std::lock_guard<std::mutex> lock(state.mutex);
   if (state.said.size() < kMaxLines && state.said.insert(line).second) Say(state, LogLevel::kWarning, line);

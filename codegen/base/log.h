@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library has to say beside the answers of its calls: warnings, and with QUERN_VERBOSE=1 a line per
+// Messages of the library apart from the results of its calls: warnings, and with QUERN_VERBOSE=1 a line for each
 // compilation.
 #ifndef QUERN_CODEGEN_BASE_LOG_H_
 #define QUERN_CODEGEN_BASE_LOG_H_
@@ -12,21 +12,21 @@
 namespace quern {
 
 enum class LogLevel : uint8_t {
-  kWarning,  // something is not as it should be; results are right all the same
-  kInfo,     // asked for, by QUERN_VERBOSE or QUERN_OVERRIDE
+  kWarning,  // something is wrong, but results are correct
+  kInfo,     // requested by QUERN_VERBOSE or QUERN_OVERRIDE
 };
 
 // The text on one line: line ends become blanks, other control characters are escaped.
 std::string OneLine(std::string_view text);
 
-// One line, without its end. Called by any thread, one line at a time; must not call the library.
+// Receives one line, without its end. Any thread may call it, one line at a time; it must not call the library.
 using LogCallback = std::function<void(LogLevel, std::string_view)>;
 
-// Who hears the lines from now on; null: stderr, as "quern: warning: .." and the bare line. *Threads*: any.
+// Sets the receiver of all later lines; null: stderr, as "quern: warning: .." and the bare line. *Threads*: any.
 void SetLogCallback(LogCallback callback);
 
 void Log(LogLevel level, std::string_view line);
-// A warning that the process has not heard yet; the same text is not said twice.
+// Logs a warning once: a text that the process has logged before is dropped.
 void WarnOnce(const std::string& line);
 
 }  // namespace quern

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whoever can write to the folder of kernels can have any code run by the user, so the folder and its files are looked
-// at before anything in them is:
+// Anyone who can write to the kernel cache folder can make the user run any code. The folder and its files are
+// therefore checked before anything in them is used:
 //
-//     drwx------  ann  /home/ann/.cache/quern     well
+//     drwx------  ann  /home/ann/.cache/quern     accepted
 //     drwxrwx---  ann  /srv/quern                 refused: her group could put kernels there
-//     drwx------  bob  /tmp/quern                 refused: bob can, also where he has let her in
-//     lrwxrwxrwx  bob  /tmp/quern -> /home/ann    refused: a link is his who made it (links above the folder are
-//     followed)
+//     drwx------  bob  /tmp/quern                 refused: bob can, even where he has given her access
+//     lrwxrwxrwx  bob  /tmp/quern -> /home/ann    refused: whoever made a link controls it (links above are followed)
 //
-// What was looked at is what is used: folder and file are opened first and asked by descriptor, and files are opened
-// below the open folder, so that nothing can be put in the place of either in between. They are read into memory, not
-// mapped: a mapping changes with its file, after it was checked, or ends in SIGBUS where the file is cut. Opening does
-// not wait where the name is a pipe's.
+// What is checked is what is used: folder and file are opened first and checked through their descriptors, and files
+// are opened relative to the open folder, so that neither can be replaced in between. Files are read into memory, not
+// mapped: a mapping changes with its file after the check, or ends in SIGBUS where the file is truncated. Opening never
+// blocks, even if the name is a pipe.
 //
-// Nothing is flushed to the disk (fsync). A rename may reach it before the bytes do, so after a loss of power a file
-// may hold less than was written, or zeros; its checksum says so, and it is written anew. Waiting for the disk would
-// make every compilation slower by milliseconds, to save one compilation after a crash.
+// Nothing is flushed to the disk (fsync). A rename may reach the disk before the bytes do, so after a loss of power a
+// file may be short or hold zeros. Its checksum then fails, and it is written again. Waiting for the disk would make
+// every compilation slower by milliseconds to save one compilation after a crash.
 #include "codegen/base/private_folder.h"
 
 #include <dirent.h>
@@ -47,7 +46,7 @@ absl::Status Refused(const std::string& what, const std::string& path, const std
 
 absl::Status CannotOpen(const std::string& path, int number) {
   if (number == ENOENT) return absl::NotFoundError("no folder: " + path + "; accepted: " + kOfYours);
-  // With O_DIRECTORY and O_NOFOLLOW, a link is no folder.
+  // With O_DIRECTORY and O_NOFOLLOW, a link is not a folder.
   if (number == ENOTDIR || number == ELOOP) return Refused("kernel cache is not a folder", path, "");
   return Refused("cannot open kernel cache", path, ErrorText(number));
 }
@@ -74,7 +73,7 @@ absl::Status CheckFolder(const std::string& path, const struct stat& about) {
   return absl::OkStatus();
 }
 
-// True where the folder is there, whoever made it.
+// True if the folder exists afterwards, whoever made it.
 bool MakeFolder(const std::string& path) {
   constexpr mode_t kForTheUser = 0700;
   if (mkdir(path.c_str(), kForTheUser) == 0 || errno == EEXIST) return true;
@@ -85,7 +84,7 @@ bool MakeFolder(const std::string& path) {
 
 int64_t Nanoseconds(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
-// Up to so many bytes; fewer where the file ends before. *Errors*: errno's number, else 0.
+// Reads up to `bytes` bytes, fewer if the file ends earlier. *Errors*: errno, else 0.
 int ReadBytes(int file, size_t bytes, std::string* content) {
   content->resize(bytes);
   size_t done = 0;
@@ -111,7 +110,7 @@ int WriteBytes(int file, std::string_view content) {
   return 0;
 }
 
-// A write beyond this limit would end the process with SIGXFSZ, which is not ours to catch.
+// A write beyond this limit would end the process with SIGXFSZ, a signal that a library should not catch.
 bool IsOverFileLimit(size_t bytes) {
   struct rlimit limit;
   return getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur;
@@ -188,13 +187,13 @@ absl::Status PrivateFolder::Replace(const std::string& name, const std::string& 
   QUERN_RETURN_IF_ERROR(WriteNew(temporary, content));
   if (renameat(descriptor_.get(), temporary.c_str(), descriptor_.get(), name.c_str()) == 0) return absl::OkStatus();
   const int error = errno;
-  if (error == ENOENT) return absl::OkStatus();  // the folder was cleared meanwhile, by a user who wants it empty
+  if (error == ENOENT) return absl::OkStatus();  // the user has cleared the folder meanwhile
   Remove(temporary);
   return CannotWrite(path_, error);
 }
 
 absl::StatusOr<std::vector<FolderEntry>> PrivateFolder::Entries() const {
-  // Of its own: reading moves the position, which a duplicate would share.
+  // A separate descriptor: reading moves the position, which a duplicate would share.
   const int again = openat(descriptor_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(again < 0 ? nullptr : fdopendir(again), closedir);
   if (listing == nullptr) {

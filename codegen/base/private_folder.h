@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder whose files are trusted: it belongs to the user of this process, nobody else can write to it, and so it is
-// with its files.
+// A folder whose files are trusted: folder and files belong to the user of this process, and nobody else can write to
+// them.
 #ifndef QUERN_CODEGEN_BASE_PRIVATE_FOLDER_H_
 #define QUERN_CODEGEN_BASE_PRIVATE_FOLDER_H_
 
@@ -14,7 +14,7 @@
 
 namespace quern {
 
-// An open file or folder of the system. *Ownership*: closed with it.
+// An open file or folder of the system. *Ownership*: the destructor closes it.
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {}
@@ -25,15 +25,14 @@ class Descriptor {
   }
   ~Descriptor();
   int get() const { return number_; }
-  // Closes it now. *Errors*: errno's number, since some systems tell only here that a file could not be written; 0
-  // where all is well.
+  // Closes it now. *Errors*: errno, since some systems report only here that a file could not be written; else 0.
   int Close();
 
  private:
   int number_;
 };
 
-// A file's name and what the system says of it.
+// The name of a file and its attributes.
 struct FolderEntry {
   std::string name;
   uint64_t bytes = 0;
@@ -42,23 +41,23 @@ struct FolderEntry {
 
 class PrivateFolder {
  public:
-  // *Errors*: NotFound where there is none; FailedPrecondition for one that is not private or cannot be opened.
+  // *Errors*: NotFound if there is none; FailedPrecondition if it is not private or cannot be opened.
   static absl::StatusOr<PrivateFolder> Open(const std::string& path);
-  // Makes it where there is none, with the folders above it, all for the user alone.
+  // Creates the folder if it does not exist, and its parents, all accessible to the user only.
   static absl::StatusOr<PrivateFolder> OpenOrMake(const std::string& path);
 
-  // The whole content, whose time is set to now where `touch_after_ns` have passed since it was set (0: never set).
-  // *Errors*: NotFound; FailedPrecondition in a few words for what is not a file, has another owner, can be written by
-  // others, has more than `max_bytes` or cannot be read.
+  // Reads the whole file. Sets its time to now if that is older than `touch_after_ns` (0: never). *Errors*: NotFound;
+  // FailedPrecondition, with a short text, if it is not a file, has another owner, is writable by others, has more than
+  // `max_bytes`, or cannot be read.
   absl::StatusOr<std::string> Read(const std::string& name, size_t max_bytes, int64_t touch_after_ns) const;
 
-  // Puts a file in the place of what has the name, if anything has: under the name `temporary` first, then renamed, so
-  // that no reader sees a part of it. *Errors*: FailedPrecondition; then nothing is left.
+  // Writes a file, or replaces the one of that name: writes it as `temporary` first and renames it, so that no reader
+  // sees part of it. *Errors*: FailedPrecondition; then nothing is left behind.
   absl::Status Replace(const std::string& name, const std::string& temporary, std::string_view content) const;
 
-  // All that is in it but folders and "." files' like; in no order. *Errors*: FailedPrecondition.
+  // All entries except folders and special names such as ".", in no order. *Errors*: FailedPrecondition.
   absl::StatusOr<std::vector<FolderEntry>> Entries() const;
-  // True where there is one less now.
+  // True if a file was removed.
   bool Remove(const std::string& name) const;
 
  private:
@@ -69,7 +68,7 @@ class PrivateFolder {
   Descriptor descriptor_;
 };
 
-// Nanoseconds since the epoch, as files have them.
+// Now, in nanoseconds since the epoch, by the clock of file times.
 int64_t FileTimeNow();
 
 }  // namespace quern

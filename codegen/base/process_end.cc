@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // exit() destroys static objects while other threads still run, and LLVM has hundreds of them: registries of passes,
 // lists of options, types of values that instruction selection looks up. A thread that compiles at that moment reads
-// what is gone. To wait for it first does not help: handlers of exit() run in the reverse order of their registration,
-// LLVM makes many of its objects within the first compilation, and so they go before any handler that was registered
-// early enough to be there.
+// destroyed objects. Waiting for it first does not help: exit() runs handlers in the reverse order of their
+// registration, and LLVM creates many of its objects during the first compilation, so they are destroyed before any
+// handler that was registered before it:
 //
-//     handler registered, first compilation: SimpleVTArray made, .. exit(): ~SimpleVTArray, handler waits, the
-//     compilation crashes
+//     start    our handler is registered; the first compilation makes SimpleVTArray and others
+//     exit()   ~SimpleVTArray runs; then our handler waits, and the compilation crashes
 //
-// But nobody needs these destructors. All they do is to give memory back to a process that ends. So they are never
-// registered: compilers register a destructor by a call of __cxa_atexit, and libquern.so and the command line tool are
-// linked with --wrap=__cxa_atexit, which makes such calls of all that is linked into them, LLVM too, calls of the
-// function below. (Programs that do not ask for that are as ever.)
+// But nobody needs these destructors: all they do is return memory of a process that ends. So they are never
+// registered. Compilers register a destructor by calling __cxa_atexit. libquern.so and the command line tool are linked
+// with --wrap=__cxa_atexit, which redirects such calls from everything linked into them, including LLVM, to the
+// function below. Programs that are linked without this option behave as usual.
 //
-// The libraries that these two use as shared ones (C++, Abseil, Arrow) are not meant, nor is the host. Nothing of ours
-// has a destructor that must run: files are closed where they were written. std::atexit would be left out too, hence
+// Shared libraries that these two use (C++, Abseil, Arrow) are not affected, nor is the host. None of our own
+// destructors has to run: files are closed where they are written. std::atexit would be dropped too, hence
 // AtProcessEnd.
 #include "codegen/base/process_end.h"
 

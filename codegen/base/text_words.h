@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words and numbers of the line based files that people may edit: profiles and captures.
+// Words and numbers of the line-based files that people may edit: profiles and captures.
 #ifndef QUERN_CODEGEN_BASE_TEXT_WORDS_H_
 #define QUERN_CODEGEN_BASE_TEXT_WORDS_H_
 
@@ -16,7 +16,7 @@
 
 namespace quern {
 
-// The next word of a line, which goes on behind it; "" at its end.
+// Removes the next word from the front of a line and returns it; "" at the end.
 inline std::string_view TakeWord(std::string_view* line) {
   const size_t begin = std::min(line->find_first_not_of(" \t"), line->size());
   const size_t end = std::min(line->find_first_of(" \t", begin), line->size());
@@ -25,7 +25,7 @@ inline std::string_view TakeWord(std::string_view* line) {
   return word;
 }
 
-// The next line of a text, without its end.
+// Removes the next line from the front of a text and returns it without its end.
 inline std::string_view TakeLine(std::string_view* text) {
   const size_t end = std::min(text->find('\n'), text->size());
   std::string_view line = text->substr(0, end);
@@ -34,8 +34,8 @@ inline std::string_view TakeLine(std::string_view* text) {
   return line;
 }
 
-// Gives each line to reader->ReadLine and asks reader->CheckComplete at the end. *Errors*: those of the reader, behind
-// "NAME:LINE: ".
+// Passes each line to reader->ReadLine and calls reader->CheckComplete at the end. *Errors*: those of the reader,
+// prefixed with "NAME:LINE: ".
 template <class Reader>
 absl::Status ReadLines(std::string_view text, std::string_view name, Reader* reader) {
   uint64_t line_number = 0;
@@ -52,19 +52,19 @@ absl::Status ReadLines(std::string_view text, std::string_view name, Reader* rea
   return status.ok() ? status : at_line(status);
 }
 
-// Whether all of the text is a number from min to max.
+// True if the whole text is a number from min to max.
 inline bool ReadCount(std::string_view text, uint64_t min, uint64_t max, uint64_t* value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
   return error == std::errc() && end == text.data() + text.size() && *value >= min && *value <= max;
 }
 
-// Whether all of the text is a finite number of 0 or more.
+// True if the whole text is a finite number of at least 0.
 inline bool ReadReal(std::string_view text, double* value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
   return error == std::errc() && end == text.data() + text.size() && std::isfinite(*value) && *value >= 0;
 }
 
-// Six digits, whatever the language of the process.
+// Six digits, in any locale.
 inline std::string PrintReal(double value) {
   char text[32];
   const auto [end, error] =

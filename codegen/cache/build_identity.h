@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which Quern this is: what a kernel on disk must have been made by.
+// Identifies the build of Quern; a kernel on disk is used only by the build that compiled it.
 #ifndef QUERN_CODEGEN_CACHE_BUILD_IDENTITY_H_
 #define QUERN_CODEGEN_CACHE_BUILD_IDENTITY_H_
 
@@ -7,8 +7,8 @@
 
 namespace quern {
 
-// "quern=0.1.0 sources=<hash>": the version, and a hash of all sources that decide what code comes out. Defined in a
-// file that the build makes (tools/hash_sources.py).
+// "quern=0.1.0 sources=<hash>": the version, and a hash of all sources that decide generated code. Defined in a file
+// that the build generates (tools/hash_sources.py).
 std::string_view BuildIdentity();
 
 }  // namespace quern

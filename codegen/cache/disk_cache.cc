@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder of kernels. A kernel is one file, named after a hash of its key (kernel_file.h); nothing else is kept, no
-// index, no lock:
+// The kernel cache folder. Each kernel is one file, named after a hash of its key (kernel_file.h). There is no index
+// and no lock:
 //
-//     ~/.cache/quern/3f07c2a95be0d1f48a6c0d2b7e91c553.kernel        9,412 bytes, written when it was compiled
-//     ~/.cache/quern/8d11....kernel                                 another: other spec, plan, machine or version
-//     ~/.cache/quern/5be1a0c97712f3d4.quern-tmp                     one that is being written, under a random name
+//     ~/.cache/quern/3f07c2a95be0d1f48a6c0d2b7e91c553.kernel     9,412 bytes, written when it was compiled
+//     ~/.cache/quern/8d11....kernel                              another spec, plan, machine or version
+//     ~/.cache/quern/5be1a0c97712f3d4.quern-tmp                  a file being written, under a random name
 //
-// Processes share it without knowing of each other. A reader opens a name and has the whole file or none, since files
-// come under their name by a rename, and keeps what it has opened when somebody else replaces or removes it. Two
-// writers of one kernel have made the same bytes, and the second rename wins. A process that is killed while it writes
-// leaves a temporary file; after an hour anyone who collects takes it for dead. What is damaged, foreign or of other
-// rights is not read, and the next process that compiles this kernel replaces it.
+// Processes share the folder without coordination. Files get their name by a rename, so a reader that opens a name gets
+// the whole file or none, and it keeps an open file even if another process replaces or removes it. Two writers of one
+// kernel have produced the same bytes, and the second rename wins. A process that is killed while it writes leaves a
+// temporary file; an hour later, the next collection removes it. Files that are damaged, foreign or have wrong
+// permissions are not read, and the next process that compiles the kernel replaces them.
 //
-// The folder stays below 256 MiB, about 20,000 kernels. A file's time is when it was written or, to the hour, loaded,
-// so that a hit costs a write of the time at most once an hour; kernels that nobody used for longest go first. Among
-// them are all of older versions and other machines: since versions and machine are in the key, nobody asks for them
-// any more. To list the folder takes 2 us a file, so one Store in 64 does it, the first at random, for processes that
-// compile one kernel and end.
+// The folder stays below 256 MiB, about 20,000 kernels. The time of a file is when it was written or, to the hour, last
+// loaded, so that hits write a time at most once an hour. Kernels that have been unused for longest are removed first.
+// They include all kernels of older versions and other machines: both are in the key, so those kernels are never looked
+// up again. Listing the folder takes 2 us a file, so one Store in 64 does it; the first is chosen at random, for the
+// sake of processes that compile one kernel and end.
 #include "codegen/cache/disk_cache.h"
 
 #include <sys/auxv.h>
@@ -42,7 +42,7 @@ constexpr std::string_view kTemporarySuffix = ".quern-tmp";
 
 std::string FileNameOf(std::string_view key) { return KernelFileStem(key) + std::string(kSuffix); }
 
-// Whether a name is so many hexadecimal digits and the suffix: nothing else in the folder is ever touched.
+// Whether a name is this many hexadecimal digits and the suffix. No other file in the folder is ever touched.
 bool IsNamed(std::string_view name, size_t digits, std::string_view suffix) {
   return name.size() == digits + suffix.size() && name.substr(digits) == suffix &&
          name.substr(0, digits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -50,8 +50,7 @@ bool IsNamed(std::string_view name, size_t digits, std::string_view suffix) {
 bool IsKernel(std::string_view name) { return IsNamed(name, 32, kSuffix); }
 bool IsTemporary(std::string_view name) { return IsNamed(name, 16, kTemporarySuffix); }
 
-// Random enough for names that must not meet: processes of other machines may share the folder, so that a number of the
-// process would not do.
+// Random enough for unique names. The process id is not: processes on other machines may share the folder.
 uint64_t RandomNumber() {
   uint64_t number = 0;
   if (getrandom(&number, sizeof number, GRND_NONBLOCK) == sizeof number) return number;
@@ -74,7 +73,7 @@ absl::StatusOr<DiskCacheMode> ModeOfEnvironment() {
                                        "; accepted: " + row.accepted);
 }
 
-// From the root, without a slash at the end: through "folder/", a link would be followed.
+// An absolute path without a slash at the end: through "folder/", a link would be followed.
 absl::StatusOr<std::string> AbsoluteFolder(const std::string& path) {
   std::error_code error;
   std::string absolute = std::filesystem::absolute(path, error).string();
@@ -161,8 +160,8 @@ DiskCache::DiskCache(DiskCachePlace place)
 DiskCache& DiskCache::OfProcess() {
   static auto* cache = [] {
     const DiskCachePlace nowhere = {DiskCacheMode::kOff, ""};
-    // Of a program that has more rights than its user, the environment is the user's, and must not choose where it
-    // writes.
+    // The environment of a program with more rights than its user belongs to the user, and must not decide where the
+    // program writes.
     if (getauxval(AT_SECURE) != 0) return new DiskCache(nowhere);
     const absl::StatusOr<DiskCachePlace> place = DiskCachePlaceOfEnvironment();
     WarnOf(place.status());
@@ -198,7 +197,7 @@ void DiskCache::Store(std::string_view key, std::string_view object) {
   const absl::Status status =
       folder.ok() ? folder->Replace(FileNameOf(key), TemporaryName(), content) : folder.status();
   if (!status.ok()) return WarnOf(status);
-  // The number wraps below 0 once in a collection; threads that meet there collect twice.
+  // The number wraps below 0 once in each collection; threads that meet there collect twice.
   if (until_collection_.fetch_sub(1, std::memory_order_relaxed) != 0) return;
   until_collection_.store(kStoresPerCollection - 1, std::memory_order_relaxed);
   (void)Collect(place_.max_bytes);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Single flight: the first thread that misses puts an unfinished entry in the map and compiles outside the lock; those
-// that come meanwhile find the entry and wait on it. A compilation that fails takes its entry out again, so that the
-// next caller tries anew. It has to end: were an exception to leave it (LLVM and the standard library allocate), those
-// who wait would wait for ever.
+// Single flight: the first thread that misses inserts an unfinished entry and compiles outside the lock; later threads
+// find the entry and wait for it. A compilation that fails removes its entry, so that the next caller tries again.
+// Compiling must not end by an exception (LLVM and the standard library allocate): the threads that wait would wait for
+// ever.
 #include "codegen/cache/kernel_cache.h"
 
 #include <pthread.h>
@@ -38,7 +38,7 @@ KernelCache& KernelCache::OfProcess() {
   return *cache;
 }
 
-// What another thread was making is not made in this process.
+// Drops entries that other threads of the parent were compiling; in the child nobody finishes them.
 void KernelCache::AfterForkInChild() {
   std::erase_if(entries_, [](const auto& item) { return !item.second->done; });
   mutex_.unlock();
@@ -54,7 +54,7 @@ absl::StatusOr<CompiledKernel> KernelCache::FindOrMake(const std::string& key, c
       done_.wait(lock, [&] { return entry->done; });
       if (!entry->error.ok()) return entry->error;
       ++stats_.hits;
-      // It may have been evicted while this thread waited for it; then it is no longer in the order.
+      // It may have been evicted while this thread waited, and is then no longer in the order.
       const auto still = entries_.find(key);
       if (still != entries_.end() && still->second == entry) Touch(entry.get());
       return CompiledKernel{entry->kernel, CacheOutcome::kMemory, ""};
@@ -95,7 +95,7 @@ std::shared_ptr<const Kernel> KernelCache::FindByName(const std::string& name) {
 }
 
 void KernelCache::Name(const std::string& name, const std::shared_ptr<Entry>& entry) {
-  constexpr size_t kMaxNames = 16;  // whoever spells one spec in more ways pays for the parser
+  constexpr size_t kMaxNames = 16;  // a spec that is spelt in more ways is parsed each time
   if (entry->names.size() == kMaxNames) return;
   if (names_.try_emplace(name, entry).second) entry->names.push_back(name);
 }
@@ -140,9 +140,9 @@ KernelCacheStats KernelCache::Stats() {
 }
 
 void KernelCache::Clear() {
-  std::unordered_map<std::string, std::shared_ptr<Entry>> cleared;  // dropped after the lock
+  std::unordered_map<std::string, std::shared_ptr<Entry>> cleared;  // destroyed after the lock
   std::lock_guard<std::mutex> lock(mutex_);
-  // Unfinished ones finish for those who wait, and are not kept.
+  // Unfinished entries complete for those that wait, and are not kept.
   names_.clear();
   cleared.swap(entries_);
   order_.clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process's kernels, by key, least recently used first out.
+// The kernels of a process by key, with least-recently-used eviction.
 #ifndef QUERN_CODEGEN_CACHE_KERNEL_CACHE_H_
 #define QUERN_CODEGEN_CACHE_KERNEL_CACHE_H_
 
@@ -17,25 +17,23 @@
 
 namespace quern {
 
-// *Threads*: any. *Ownership*: callers share kernels with the cache; an evicted kernel lives on until its last user is
-// gone.
+// *Threads*: any. *Ownership*: callers share kernels with the cache; an evicted kernel lives until its last user drops
+// it.
 class KernelCache {
  public:
   using Make = std::function<absl::StatusOr<std::shared_ptr<const Kernel>>()>;
 
   static KernelCache& OfProcess();
 
-  // Finds the kernel, or makes it once however many threads ask for it at the same time: the others wait and get the
-  // same kernel, or the same error, which is not kept. *Cost* of a hit: one hash of the key and one lock.
+  // Finds the kernel, or makes it once if several threads request it at the same time; the others wait and get the same
+  // kernel or the same error. Errors are not cached. *Cost* of a hit: one hash of the key and one lock.
   absl::StatusOr<CompiledKernel> FindOrMake(const std::string& key, const Make& make);
 
-  // Finds a finished kernel by a name that was given to its key; null if there is none. *Cost*: one hash of the name
-  // and one lock.
+  // Finds a finished kernel by a name of its key; null if there is none. *Cost*: one hash of the name and one lock.
   std::shared_ptr<const Kernel> FindByName(const std::string& name);
-  // Gives a finished kernel one more name, which goes when the kernel goes. Does nothing for a key that is gone
-  // already.
+  // Gives a finished kernel another name, which is removed with the kernel. Does nothing if the key is gone.
   void AddName(const std::string& name, const std::string& key);
-  // The same for the kernel that has another name.
+  // Gives the kernel named `name` another name.
   void AddAlias(const std::string& alias, const std::string& name);
 
   void SetLimit(uint64_t code_bytes);
@@ -53,19 +51,19 @@ class KernelCache {
 
   void AfterForkInChild();
 
-  // The functions and fields below want the lock.
+  // The lock guards the functions and fields below.
   void Name(const std::string& name, const std::shared_ptr<Entry>& entry);
   void Touch(Entry* entry) { order_.splice(order_.begin(), order_, entry->used); }
 
-  // Takes the least recently used ones out until the limit holds. *Ownership*: the caller drops them after the lock,
-  // since to unmap code takes longer than a thousand hits.
+  // Removes the least recently used kernels until the limit holds. *Ownership*: the caller destroys them after it
+  // releases the lock, since unmapping code takes longer than a thousand hits.
   std::vector<std::shared_ptr<Entry>> Evict();
 
   std::mutex mutex_;
   std::condition_variable done_;  // of any entry
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
-  std::unordered_map<std::string, std::shared_ptr<Entry>> names_;  // of entries in `entries_` alone
-  std::list<std::string> order_;                                   // finished ones, most recently used first
+  std::unordered_map<std::string, std::shared_ptr<Entry>> names_;  // of entries in `entries_` only
+  std::list<std::string> order_;                                   // finished entries, most recently used first
   KernelCacheStats stats_ = {.limit_bytes = uint64_t{64} << 20};
 };
 

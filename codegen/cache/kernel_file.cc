@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a kernel on disk. `join.inner keys=i64`, whose key is a text of 2,000 bytes (most of them the names of
-// the CPU's features) and whose object has 1,600, is a file of 64 + 2,000 + 1,600 bytes:
+// The bytes of a kernel on disk. For `join.inner keys=i64`, the key has 2,000 bytes (mostly names of CPU features) and
+// the object 1,600, which gives a file of 64 + 2,000 + 1,600 bytes:
 //
-//       0  12  "quern kernel"                  whose file it is
-//      12   4  1                               version of this layout, little-endian as all numbers
-//      16  32  BLAKE3 of the bytes from 48 on  of all that follows, so that there is no byte in the file which may be
-//      another 48   8  2000                            bytes of the key 56   8  1600                            bytes
-//      of the object 64      key, then object                nothing behind them
+//       0  12  "quern kernel"                  marks the file as a kernel
+//      12   4  1                               version of this layout; all numbers are little-endian
+//      16  32  BLAKE3 of the bytes from 48 on  covers all that follows, so that any changed byte is detected
+//      48   8  2000                            bytes of the key
+//      56   8  1600                            bytes of the object
+//      64      key, then object                the end of the file
 //
-// The name of the file is half a BLAKE3 of the key. It only says where to look: the key itself is compared, byte by
-// byte, so that no collision and no renamed file can give a query the kernel of another.
+// The name of the file is half a BLAKE3 of the key. It only says where to look: the key itself is compared byte by
+// byte, so that neither a collision nor a renamed file can give a query the wrong kernel.
 //
-// The order of the checks matters: the sizes are looked at after the checksum, so that no number out of a damaged file
-// is ever computed with, and the object reaches LLVM's parser only as some process wrote it. A checksum is no
-// signature: who may write to the folder is checked by disk_cache.cc.
+// The order of the checks matters: sizes are read after the checksum is verified, so that no number from a damaged file
+// is ever used, and LLVM's parser sees only bytes that some process wrote as an object. A checksum is not a signature:
+// disk_cache.cc checks who can write to the folder.
 #include "codegen/cache/kernel_file.h"
 
 #include <cstring>

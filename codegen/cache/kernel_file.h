@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel is on disk: the key it was made for, which is also its description, and the object, under one checksum.
+// A kernel on disk: the key for which it was compiled, which also describes it, and the object, under one checksum.
 #ifndef QUERN_CODEGEN_CACHE_KERNEL_FILE_H_
 #define QUERN_CODEGEN_CACHE_KERNEL_FILE_H_
 
@@ -12,9 +12,9 @@
 
 namespace quern {
 
-// Raised with every change of the layout; files of another version are not read.
+// Increase it with every change of the layout; files of other versions are not read.
 inline constexpr uint32_t kKernelFileVersion = 1;
-// No kernel comes near it: 16 keys take 20 KB. What is larger is not read into memory, nor written.
+// Far above any kernel: one with 16 keys takes 20 KB. Larger files are neither read nor written.
 inline constexpr size_t kMaxKernelFileBytes = size_t{16} << 20;
 
 // *Ownership*: views into the bytes of the file.
@@ -23,14 +23,13 @@ struct KernelFile {
   std::string_view object;
 };
 
-// The whole file.
+// Returns the whole file.
 std::string EncodeKernelFile(std::string_view key, std::string_view object);
 
-// *Cost*: one BLAKE3 of the bytes. *Errors*: DataLoss that says in a few words what is wrong with the file; nothing of
-// it was used.
+// *Cost*: one BLAKE3 of the bytes. *Errors*: DataLoss with a short text of what is wrong with the file.
 absl::StatusOr<KernelFile> DecodeKernelFile(std::string_view bytes);
 
-// 32 hexadecimal digits of a key, the same in every process.
+// 32 hexadecimal digits for a key, the same in every process.
 std::string KernelFileStem(std::string_view key);
 
 }  // namespace quern

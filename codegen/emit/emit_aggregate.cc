@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The holes of the aggregation template that update accumulators; those that read keys are the join's (emit_join.cc).
-// For aggs=count_star,sum(i64:nullable) one loop is emitted:
+// Emits the holes of the aggregation template that update accumulators; emit_join.cc emits those that read keys. For
+// aggs=count_star,sum(i64:nullable) one loop is emitted:
 //
-//     QuernColumn column0 = args->columns[0];             // copies, which stores into groups cannot be taken for a
-//     change of for (i = 0; i < args->n; ++i) {
+//     QuernColumn column0 = args->columns[0];              // a copy: stores into groups cannot alias it
+//     for (i = 0; i < args->n; ++i) {
 //       uint32_t row = first + rows[i];   uint8_t* tuple = tuples[i];
 //       quern_block_update_rows(0, tuple + 8, /*one=*/1, ..);
-//       bool takes = quern_block_valid(&column0, row);     // only where the variant tests for nulls
+//       bool takes = quern_block_valid(&column0, row);     // only in the variant that tests for nulls
 //       uint64_t value = quern_block_integer_64(&column0, row, /*is_signed=*/true);
 //       quern_block_update_sum(takes ? value : 0, tuple + 16, takes, ..);
-//       tuple[24] |= takes;                                // it has seen a value
+//       tuple[24] |= takes;                                // the sum has seen a value
 //     }
 //
-// A row that does not take part adds 0 where a step allows that (IsMasked), and is branched round where not. The loop
-// over runs copies a group's states to local variables, which become registers, and back:
+// A row that does not take part adds 0 where the update function allows that (IsMasked); otherwise a branch skips it.
+// The loop over runs copies the states of a group to local variables, which become registers, and back:
 //
 //     for (run = 0, i = 0; run < args->n; ++run) {
 //       Group local = *tuples[run];
@@ -64,12 +64,13 @@ const char* ReaderText(UpdateReads reads) {
 }
 
 constexpr uint32_t kRowsPerPrefetch = 8, kLineBytes = 64;
-// Of llvm.prefetch. To the L2 cache: so many rows ahead are more than an L1 cache holds beside the groups.
+// Operands of llvm.prefetch. Into the L2 cache: the rows prefetched ahead do not fit into an L1 cache beside the
+// groups.
 constexpr uint32_t kToRead = 0, kToL2 = 2, kOfData = 1;
 
-// What of a column is read one element after the other.
+// The array of a column that is read element after element.
 struct ColumnStream {
-  uint32_t bytes;  // of an element; 0: nothing that is worth a request of its own
+  uint32_t bytes;  // of an element; 0: too little to be worth a prefetch of its own
   uint64_t pointer_offset;
 };
 
@@ -94,7 +95,7 @@ ColumnStream StreamOf(Storage storage) {
   return {0, kValues};
 }
 
-// One of the three loops.
+// Emits one of the three loops.
 class UpdateEmitter {
  public:
   UpdateEmitter(const QuernAggregateDescriptor& descriptor, const UpdateChoices& choices, Emitter* emitter,
@@ -183,16 +184,16 @@ class UpdateEmitter {
     return true;
   }
 
-  // The next kRowsPerPrefetch rows from `begin` on, which end at `most` or before. Asks for what as many rows further
-  // ahead will read.
+  // The end of the next kRowsPerPrefetch rows from `begin` on, at most `most`. Also prefetches the input of as many
+  // later rows.
   Value* RowsOf(Value* begin, Value* most) {
     PrefetchInput(begin);
     return e_.ir().CreateBinaryIntrinsic(llvm::Intrinsic::umin, e_.ir().CreateAdd(begin, e_.I32(kRowsPerPrefetch)),
                                          most, nullptr, "end");
   }
 
-  // One element of each column that is read, input_rows rows further: a cache line of eight-byte values every
-  // kRowsPerPrefetch rows. Rows that were brought side by side are asked for in the order in which they lie.
+  // Prefetches one element of each column that is read, prefetch_input_rows rows ahead: one cache line of eight-byte
+  // values for every kRowsPerPrefetch rows. Gathered rows are prefetched in the order in which they lie in memory.
   //
   //     uint64_t row = ask_first + ask_rows[i];   prefetch(&values0[row + 2048]);
   //     if (asks_keys) prefetch(&key_values0[row + 2048]);
@@ -228,7 +229,7 @@ class UpdateEmitter {
     }
   }
 
-  // values[] or offsets[] of a column, where its elements are whole bytes.
+  // The values[] or offsets[] of a column whose elements are whole bytes.
   void AddStream(Value* column, Storage storage, std::vector<Stream>* streams) {
     if (choices_.input_rows == 0) return;
     const ColumnStream stream = StreamOf(storage);
@@ -250,7 +251,7 @@ class UpdateEmitter {
     return at_entry.CreateAlloca(type, nullptr, name);
   }
 
-  // QuernColumn column3 = args->columns[3];    for each that an accumulator reads; the dictionary's where there is one
+  // QuernColumn column3 = args->columns[3];    for each column that an accumulator reads, or its dictionary
   void CopyColumns() {
     for (uint32_t k = 0; k < descriptor_.num_accumulators; ++k) {
       const QuernAccumulator& a = descriptor_.accumulators[k];
@@ -310,7 +311,7 @@ class UpdateEmitter {
   }
   Value* LoadTuple(Value* i) { return e_.ir().CreateLoad(e_.ir().getPtrTy(), At(tuples_, i, 8, "tuple_at"), "tuple"); }
 
-  // States and bits; the key stays where it is.
+  // States and seen bits; the key stays in place.
   void CopyStates(Value* to, Value* from) {
     CopyBytes(to, from, descriptor_.states_offset, descriptor_.states_bytes);
     CopyBytes(to, from, descriptor_.bits_offset, descriptor_.bits_bytes);
@@ -322,13 +323,12 @@ class UpdateEmitter {
                          llvm::MaybeAlign(1), bytes);
   }
 
-  // All accumulators of row i.
+  // Updates all accumulators for row i.
   void EmitRow(Value* i, Value* tuple) {
     Value* row = e_.ir().CreateAdd(first_, LoadElement(rows_, i, "picked"), "row");
     for (VectorStates& states : vectors_) EmitVector(states, i, row, tuple);
     if (!vectors_.empty()) return;
-    std::map<uint32_t, uint8_t>
-        seen_by_all;  // byte of the tuple: bits of accumulators that every row of this loop gives a value
+    std::map<uint32_t, uint8_t> seen_by_all;  // by byte of the tuple: seen bits that every row of this loop sets
     for (uint32_t k = 0; k < descriptor_.num_accumulators; ++k) {
       const QuernAccumulator& a = descriptor_.accumulators[k];
       if (a.step == kUpdateOutOfLine) continue;
@@ -344,14 +344,14 @@ class UpdateEmitter {
     e_.ir().CreateStore(e_.ir().CreateOr(e_.ir().CreateLoad(e_.ir().getInt8Ty(), at, "seen"), mask), at);
   }
 
-  // Whether the row takes part: its arguments have values and its filter is true. Null where it always does.
+  // Whether the row takes part: its arguments are valid and its filter is true. Null where it always does.
   Value* Takes(const QuernAccumulator& a, Value* row) {
     Value* takes = nullptr;
     const auto also = [&](Value* condition) {
       takes = takes == nullptr ? condition : e_.ir().CreateAnd(takes, condition, "takes");
     };
     for (uint32_t i = 0; i < a.num_arguments && tests_nulls_; ++i) {
-      // The indices' nulls: the local copy of a dictionary column is that of its values.
+      // Validity of the indices: the local copy of a dictionary column has the validity of its values.
       if (a.arguments[i].nullable) also(e_.Call("valid", {ValidityColumn(a.arguments[i]), row}, "valid", 1));
     }
     if (!a.filtered) return takes;
@@ -426,13 +426,11 @@ class UpdateEmitter {
     }
   }
 
-  // ---- states as vectors (state_vectors.h)
-  // -------------------------------------------------------------------------------------------
+  // ---- states as vectors (state_vectors.h) ----
 
   struct VectorStates {
     StateVector states;
-    Value* overflows[2];  // local vectors, of signed and of unsigned sums: sign bits set where one did not fit; null:
-                          // there are none
+    Value* overflows[2];  // local vectors of signed, unsigned sums: sign bit set on overflow; null: none
   };
 
   static bool Is(const StateLane& lane, LaneStep step) { return lane.step == step; }
@@ -450,7 +448,7 @@ class UpdateEmitter {
     return llvm::ConstantDataVector::get(e_.ir().getContext(), constants);
   }
 
-  // The lanes that have this step or value; null where none has.
+  // The lanes that have this operation or value; null where none has.
   template <class T>
   llvm::Constant* LanesOf(const StateVector& states, T which) {
     std::vector<llvm::Constant*> lanes;
@@ -476,7 +474,7 @@ class UpdateEmitter {
     }
   }
 
-  // Sets the byte of each aggregate whose sum did not fit in some row.
+  // Sets the overflow byte of each aggregate whose sum overflowed in some row.
   void EndVectors() {
     for (const VectorStates& vector : vectors_) {
       for (size_t lane = 0; lane < vector.states.lanes.size(); ++lane) {
@@ -493,7 +491,7 @@ class UpdateEmitter {
     }
   }
 
-  // A lane's value before what is done to all lanes at once.
+  // A lane's value before the operations that apply to all lanes at once.
   Value* ReadLane(const StateLane& lane, Value* i, Value* row) {
     const QuernArgument& argument = descriptor_.accumulators[lane.accumulator].arguments[0];
     switch (lane.value) {
@@ -501,17 +499,17 @@ class UpdateEmitter {
       case LaneValue::kNumber: return Read(argument, kReadsNumber, i, row);
       case LaneValue::kOrderedF32: return Read(argument, kReadsOrdered, i, row);
       case LaneValue::kBits: return Read(argument, kReadsBits, i, row);
-      case LaneValue::kOrderedF64: return Read(argument, kReadsNumber, i, row);  // the number's bits
+      case LaneValue::kOrderedF64: return Read(argument, kReadsNumber, i, row);  // the bits of the number
       case LaneValue::kConstant: break;
     }
     return e_.I64(0);
   }
 
-  // What one row gives to all lanes: constants, and each value that is read put where it is wanted.
+  // The values of one row for all lanes: constants, and each value read, inserted into its lanes.
   Value* RowVector(const StateVector& states, Value* i, Value* row) {
     Value* vector =
         EachLane(states, [](const StateLane& lane) { return Is(lane, LaneValue::kConstant) ? lane.constant : 0; });
-    // Lanes that read the same bits, whatever they make of them, share a load and its way into the vector.
+    // Lanes that read the same bits share one load and one insertion, even if they use them differently.
     std::map<std::pair<uint32_t, bool>, std::pair<const StateLane*, std::vector<llvm::Constant*>>> values;
     for (size_t k = 0; k < states.lanes.size(); ++k) {
       const StateLane& lane = states.lanes[k];
@@ -531,7 +529,7 @@ class UpdateEmitter {
     return Turned(states, vector);
   }
 
-  // Floats that are ordered as blocks::OrderedBits has them; then what is turned over.
+  // Encodes floats in the order of blocks::OrderedBits, then inverts what is kept inverted.
   Value* Turned(const StateVector& states, Value* vector) {
     const auto splat = [&](uint64_t bits) {
       return e_.ir().CreateVectorSplat(static_cast<unsigned>(states.lanes.size()), e_.I64(bits));
@@ -553,7 +551,7 @@ class UpdateEmitter {
     Value* values = RowVector(states, i, row);
     Value* at = e_.Element(tuple, states.first_lane, kLaneBytes, "states_at");
     Value* before = e_.ir().CreateAlignedLoad(type, at, llvm::Align(kLaneBytes), "states");
-    // Lanes without a step have a value of 0 here.
+    // Lanes without an operation have the value 0 here.
     Value* sum = e_.ir().CreateAdd(before, values, "sums");
     Value* after = sum;
     const auto step = [&](LaneStep which, auto&& emit) {
@@ -571,12 +569,12 @@ class UpdateEmitter {
     step(LaneStep::kOr, [&] { return e_.ir().CreateOr(before, values, "either"); });
     step(LaneStep::kXor, [&] { return e_.ir().CreateXor(before, values, "one_of"); });
     if (vector.overflows[0] != nullptr) {
-      // The sum's sign is neither's.
+      // Signed overflow: the sign of the sum differs from both operands.
       Note(vector.overflows[0], type,
            e_.ir().CreateAnd(e_.ir().CreateXor(before, sum), e_.ir().CreateXor(values, sum)));
     }
     if (vector.overflows[1] != nullptr) {
-      // A carry out of the top: both have the bit, or one has it and the sum has not.
+      // Unsigned overflow: both operands have the top bit, or one has it and the sum does not.
       Value* either_not_sum = e_.ir().CreateAnd(e_.ir().CreateOr(before, values), e_.ir().CreateNot(sum));
       Value* carry = e_.ir().CreateOr(e_.ir().CreateAnd(before, values), either_not_sum);
       Note(vector.overflows[1], type, carry);

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hole of the filter template: the descriptor's steps as a straight line of calls of blocks, with constants. For
-// filter i64 >= 5 and utf8 = 'zzzz' that is
+// Emits the hole of the filter template: the descriptor's mask operations as straight-line calls of blocks with
+// constants. For filter i64 >= 5 and utf8 = 'zzzz' that is
 //
 //     void quern_hole_filter_batch(args, first, n, mask) {
 //       quern_block_filter_range_64(args, /*leaf=*/0, &args->columns[0], first, n, mask, /*low=*/5, 0,
-//       /*span=*/0x7ffffffffffffffa, 0, false); quern_block_filter_equal_var32(args, /*leaf=*/1, &args->columns[1],
-//       first, n, mask, constants1, /*length=*/4, ..);
+//                                   /*span=*/0x7ffffffffffffffa, 0, false);
+//       quern_block_filter_equal_var32(args, /*leaf=*/1, &args->columns[1], first, n, mask, constants1,
+//                                      /*length=*/4, ..);
 //     }
 //
-// where constants1 is a private constant of the module, 'z' 'z' 'z' 'z' and four masks, so that loads from it become
-// immediates: what is left of the second leaf is a vector comparison of lengths with 4, and of words with 0x7a7a7a7a.
+// where constants1 is a private constant of the module: 'z' 'z' 'z' 'z' and four masks. Loads from it become
+// immediates, so the second leaf becomes a vector comparison of lengths with 4 and of words with 0x7a7a7a7a.
 //
-// Masks other than the first are arrays on the stack. Leaves that no block is made for (dictionaries, long lists, `_`)
-// call the runtime, which finds them in args->descriptor by their number. This file reads the descriptor as
-// ir-templates/generic/generic_filter.cc does, step by step.
+// Masks other than the first are arrays on the stack. Leaves without a block (dictionaries, long lists, `_`) call the
+// runtime, which finds them in args->descriptor by their number. This file reads the descriptor as
+// ir-templates/generic/generic_filter.cc does, operation by operation.
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -85,7 +86,7 @@ class FilterEmitter {
     e_.Call(block, arguments);
   }
 
-  // Empty: there is none.
+  // The block of a leaf; empty if it has none.
   static std::string BlockOf(const QuernFilterLeaf& l) {
     if (l.index_storage != kNoStorage || l.other_index_storage != kNoStorage) return "";
     const std::string storage(StorageText(l.storage));
@@ -103,7 +104,7 @@ class FilterEmitter {
     return "";
   }
 
-  // Whether bytes can tell: not where weights are asked of every row, nor where views would have to be trimmed.
+  // Whether bytes decide; not where every row needs its weights, nor where views would have to be trimmed.
   static bool IsDirect(const QuernFilterLeaf& l) {
     if ((l.rule & kWeighsEquality) != 0 && (l.rule & kFoldsAscii) == 0) return false;
     return l.storage != kView || (l.rule & (kWeighsEquality | kTrimsSpaces)) == 0;
@@ -133,7 +134,7 @@ class FilterEmitter {
     }
   }
 
-  // The leaf's bytes as a constant of the module.
+  // The bytes of a leaf as a constant of the module.
   Value* Constants(uint32_t leaf, const QuernFilterLeaf& l) {
     llvm::Module* module = e_.function()->getParent();
     llvm::Constant* bytes =

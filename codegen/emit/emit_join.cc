@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The holes of the join template, for one descriptor: calls of blocks with constants, key after key, column after
-// column. Above each piece stands the C++ that it emits. For keys i64,utf8 the hash stage becomes
+// Emits the holes of the join template for one descriptor: calls of blocks with constants, key by key and column by
+// column. The C++ equivalent stands above each piece. For keys i64,utf8 the hash stage becomes
 //
 //     void quern_hole_hash_rows(descriptor, keys, first, rows, n, hashes) {
 //       quern_block_hash_64(&keys[0], first, rows, n, hashes, /*combine=*/false, /*nullable=*/false, /*rule=*/0, 0);
 //       quern_block_hash_var32(&keys[1], first, rows, n, hashes, /*combine=*/true, /*nullable=*/false, /*rule=*/0, 0);
 //     }
 //
-// and inlining folds the constants away. A dictionary's rows are first translated to rows of its values, so that no
-// block knows dictionaries:
+// and inlining folds the constants away. Rows of a dictionary column are first translated to rows of its values, so
+// that no block has to handle dictionaries:
 //
 //       uint32_t translated[kMaxBatchRows];
 //       quern_block_dictionary_rows_32(&keys[0], first, rows, n, translated);
 //       quern_block_hash_64(keys[0].dictionary, first, translated, n, hashes, ..);
 //
-// This file reads the descriptor as ir-templates/generic/generic_join.cc does, hole by hole; whoever changes one
-// changes the other, and the differential tests hold them together.
+// This file reads the descriptor as ir-templates/generic/generic_join.cc does, hole by hole; change both together. The
+// differential tests check that they agree.
 #include <cstddef>
 
 #include "codegen/emit/emitter.h"
@@ -51,7 +51,7 @@ class JoinEmitter {
   }
 
  private:
-  // Columns are read where the block wants them: the column itself, or its dictionary with translated rows.
+  // The column that a block reads: the column itself, or its dictionary with translated rows.
   struct Source {
     Value* column;
     Value* rows;
@@ -75,7 +75,7 @@ class JoinEmitter {
     return e_.Element(columns, i, sizeof(QuernOutColumn), "out" + llvm::Twine(i));
   }
 
-  // One buffer serves all dictionaries of a body, one after the other.
+  // One buffer serves all dictionaries of a body in turn.
   void BeginBody() { translated_ = nullptr; }
 
   Value* Translated() {
@@ -94,8 +94,13 @@ class JoinEmitter {
   }
 
   // bool filtered = false;
-  // if (keys[k].validity) { n = quern_block_filter_valid(&keys[k], first, rows, n, out); rows = out; filtered = true; }
-  // for each such k return filtered ? n : kAllRows;
+  // for each nullable key k:
+  //   if (keys[k].validity) {
+  //     n = quern_block_filter_valid(&keys[k], first, rows, n, out);
+  //     rows = out;
+  //     filtered = true;
+  //   }
+  // return filtered ? n : kAllRows;
   void EmitFilterRows() {
     auto p = e_.Begin("filter_rows", {"descriptor", "keys", "first", "rows", "n", "out"});
     if (p.empty()) return;
@@ -126,8 +131,8 @@ class JoinEmitter {
     return phi;
   }
 
-  // quern_block_pack_<storage>(&keys[k], first, rows, n, words, combine, nullable, packed_shift, packed_null_bit); for
-  // each k
+  // for each k:
+  //   quern_block_pack_<storage>(&keys[k], first, rows, n, words, combine, nullable, packed_shift, packed_null_bit);
   void EmitPackRows() {
     auto p = e_.Begin("pack_rows", {"descriptor", "keys", "first", "rows", "n", "words"});
     if (p.empty()) return;
@@ -143,8 +148,8 @@ class JoinEmitter {
     e_.ir().CreateRetVoid();
   }
 
-  // quern_block_hash_<storage>(&keys[k], first, rows, n, hashes, combine, nullable, rule, width);    for each k; of
-  // strings, whose width is not asked for, descriptor->prefetch_string_bytes
+  // for each k:
+  //   quern_block_hash_<storage>(&keys[k], first, rows, n, hashes, combine, nullable, rule, width);
   void EmitHashRows() {
     auto p = e_.Begin("hash_rows", {"descriptor", "keys", "first", "rows", "n", "hashes"});
     if (p.empty()) return;
@@ -168,9 +173,10 @@ class JoinEmitter {
     return e_.LoadI32(descriptor, offsetof(QuernJoinDescriptor, prefetch_string_bytes), "prefetch_string_bytes");
   }
 
-  // quern_block_zero_null_bits(tuples, n, tuple_bytes, null_bits_offset, null_bits_bytes);                   where
-  // there are any quern_block_store_<storage>(&keys[k], first, rows, n, tuples, tuple_bytes, field_offset, ..); for
-  // each k, then payload
+  // if there are null bits:
+  //   quern_block_zero_null_bits(tuples, n, tuple_bytes, null_bits_offset, null_bits_bytes);
+  // for each k, then for each payload column:
+  //   quern_block_store_<storage>(&keys[k], first, rows, n, tuples, tuple_bytes, field_offset, ..);
   void EmitStoreRows() {
     auto p = e_.Begin("store_rows", {"descriptor", "keys", "payload", "first", "rows", "n", "first_row_id", "tuples"});
     if (p.empty()) return;
@@ -202,7 +208,8 @@ class JoinEmitter {
              e_.I32(field.null_offset), e_.I8(field.null_mask), e_.I32(field.rule), e_.I32(field.width_bytes)});
   }
 
-  // quern_block_prefetch_string(tuple + offset, width);    for each key of variable length
+  // for each key of variable length:
+  //   quern_block_prefetch_string(tuple + offset, width);
   void EmitPrefetchKeys() {
     auto p = e_.Begin("prefetch_keys", {"descriptor", "tuple"});
     if (p.empty()) return;
@@ -214,11 +221,11 @@ class JoinEmitter {
     e_.ir().CreateRetVoid();
   }
 
-  // Keys that are compared as one machine word each, without nulls, first and without branches between them; the others
-  // after them, each only where all before were equal:
+  // Keys that are compared as one machine word each and have no nulls come first, without branches between them. The
+  // others follow, each only if all before it are equal:
   //
-  // return (keys[0] == tuple.key0 & keys[2] == tuple.key2) && quern_block_equal_var32(&keys[1], row, tuple + offset,
-  // ..) && ..;
+  // return (keys[0] == tuple.key0 & keys[2] == tuple.key2) &&
+  //        quern_block_equal_var32(&keys[1], row, tuple + offset, ..) && ..;
   void EmitEqualRow() {
     auto p = e_.Begin("equal_row", {"descriptor", "keys", "row", "tuple"});
     if (p.empty()) return;
@@ -254,8 +261,8 @@ class JoinEmitter {
     return unequal;
   }
 
-  // quern_block_equal_<storage>(column, row, tuple + offset, rule, width), through the dictionary where there is one;
-  // under a rule that weighs strings quern_block_equal_collated_<storage>
+  // quern_block_equal_<storage>(column, row, tuple + offset, rule, width), through the dictionary if there is one;
+  // under a rule that weighs strings, quern_block_equal_collated_<storage>.
   Value* EqualValue(const QuernField& key, Value* column, Value* row, Value* tuple) {
     if (IsDictionary(key)) {
       row = e_.Call("dictionary_row_" + Text(key.index_storage), {column, row}, "value_row", 32);
@@ -267,7 +274,7 @@ class JoinEmitter {
                    1);
   }
 
-  // Null equals null and nothing else:
+  // Null equals null and no value:
   //
   // bool stored_null = tuple[null_offset] & null_mask, is_null = !quern_block_valid(column, row);
   // return stored_null || is_null ? stored_null && is_null : EqualValue;
@@ -288,7 +295,7 @@ class JoinEmitter {
   }
 
   // return quern_block_compare_<storage>(&payload[num_probe + r], row, tuple + offset, comparison, is_signed) && ..;
-  // for each r, and where its columns may be null: quern_block_valid(..) && !(tuple[null_offset] & null_mask) before it
+  // for each r; where its columns may be null, preceded by quern_block_valid(..) && !(tuple[null_offset] & null_mask).
   void EmitResidualRow() {
     auto p = e_.Begin("residual_row", {"descriptor", "payload", "row", "tuple"});
     if (p.empty()) return;
@@ -320,9 +327,13 @@ class JoinEmitter {
   }
 
   // int64_t fit = n;
-  // fit = quern_block_reserve_probe_<storage>(&payload[c], rows, fit, &out_probe[c], nullable);   if (fit <= 0) return
-  // fit; for each string fit = quern_block_reserve_build_<storage>(base, tuples, fit, &out_build[c], ..); if (fit
-  // <= 0) return fit;    column return fit;
+  // for each string column c of the probe side:
+  //   fit = quern_block_reserve_probe_<storage>(&payload[c], rows, fit, &out_probe[c], nullable);
+  //   if (fit <= 0) return fit;
+  // for each string column c of the build side:
+  //   fit = quern_block_reserve_build_<storage>(base, tuples, fit, &out_build[c], ..);
+  //   if (fit <= 0) return fit;
+  // return fit;
   void EmitReserveMatches() {
     auto p = e_.Begin("reserve_matches", {"args", "rows", "tuples", "n"});
     if (p.empty()) return;
@@ -357,9 +368,11 @@ class JoinEmitter {
     return e_.ir().CreateTrunc(fit, e_.ir().getInt32Ty(), "n");
   }
 
-  // quern_block_emit_probe_<storage>(&payload[c], rows, n, &out_probe[c], out_rows, nullable, width); for each c
-  // quern_block_emit_build_<storage>(base, tuples, n, &out_build[c], out_rows, field_offset, null_offset, null_mask,
-  // width);
+  // for each c of the probe side:
+  //   quern_block_emit_probe_<storage>(&payload[c], rows, n, &out_probe[c], out_rows, nullable, width);
+  // for each c of the build side:
+  //   quern_block_emit_build_<storage>(base, tuples, n, &out_build[c], out_rows, field_offset, null_offset, null_mask,
+  //                                    width);
   void EmitEmitMatches() {
     auto p = e_.Begin("emit_matches", {"args", "rows", "tuples", "n"});
     if (p.empty()) return;

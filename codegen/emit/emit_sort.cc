@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The holes of the sort template that read keys; those that read and write tuples are the join's (emit_join.cc). Above
-// each piece stands the C++ that it emits. For keys i32:nullable,i64:desc the encode stage becomes
+// Emits the holes of the sort template that read keys; emit_join.cc emits those that read and write tuples. The C++
+// equivalent stands above each piece. For keys i32:nullable,i64:desc the encode stage becomes
 //
 //     void quern_hole_encode_rows(descriptor, keys, first, rows, n, words, incomplete) {
 //       quern_block_encode_nulls(&keys[0], first, rows, n, words[0], /*combine=*/false, /*shift=*/63,
-//       /*null_is_one=*/true); quern_block_encode_32(&keys[0], first, rows, n, words[0], /*combine=*/true,
-//       /*nullable=*/true, /*shift=*/31, 0x80000000); quern_block_encode_64(&keys[1], first, rows, n, words[1],
-//       /*combine=*/false, /*nullable=*/false, 0, 0x7fff'ffff'ffff'ffff);
+//                                /*null_is_one=*/true);
+//       quern_block_encode_32(&keys[0], first, rows, n, words[0], /*combine=*/true, /*nullable=*/true, /*shift=*/31,
+//                             0x80000000);
+//       quern_block_encode_64(&keys[1], first, rows, n, words[1], /*combine=*/false, /*nullable=*/false, 0,
+//                             0x7fff'ffff'ffff'ffff);
 //     }
 //
-// and inlining leaves, of the last line, a loop of a load, a xor and a store. Two tuples are compared key after key in
-// a straight line:
+// and inlining turns the last call into a loop of a load, a xor and a store. Two tuples are compared key by key in
+// straight-line code:
 //
 //     int32_t quern_hole_compare_tuples(descriptor, a, b) {
-//       int32_t order = quern_block_order_64(/*descending: the other way round*/ b + 8, a + 8, /*is_signed=*/true,
-//       false, 0); if (order != 0) return order;
+//       int32_t order = quern_block_order_64(/*descending: swapped*/ b + 8, a + 8, /*is_signed=*/true, false, 0);
+//       if (order != 0) return order;
 //       ..
 //       return 0;
 //     }
 //
-// This file reads the descriptor as ir-templates/generic/generic_sort.cc does, hole by hole; whoever changes one
-// changes the other, and the differential tests hold them together.
+// This file reads the descriptor as ir-templates/generic/generic_sort.cc does, hole by hole; change both together. The
+// differential tests check that they agree.
 #include <cstddef>
 
 #include "codegen/emit/emitter.h"
@@ -45,20 +47,20 @@ class SortEmitter {
   }
 
  private:
-  // The rows of a batch, and where their words go.
+  // The rows of a batch, and the arrays that receive their key words.
   struct Batch {
     Value *descriptor, *keys, *first, *rows, *n;
-    Value* words;  // array of the words' arrays
+    Value* words;  // array of pointers to the arrays of words
     uint32_t num_words;
     Value* incomplete;
   };
 
-  // A key's column, and its values: the column itself, or its dictionary with translated rows.
+  // The column of a key, and the column of its values: itself, or its dictionary with translated rows.
   struct Source {
     Value *key, *column, *rows;
   };
 
-  // quern_block_encode_..(..);    for each part
+  // for each part: quern_block_encode_..(..);
   void EmitEncodeRows() {
     auto p = e_.Begin("encode_rows", {"descriptor", "keys", "first", "rows", "n", "words", "incomplete"});
     if (p.empty()) return;
@@ -66,7 +68,8 @@ class SortEmitter {
   }
 
   // uint32_t incomplete = 0;  uint64_t* words[] = {lead};
-  // quern_block_encode_..(..);    for each part of word 0; where there is no other word, that is done already:
+  // for each part of word 0: quern_block_encode_..(..);
+  // If there is only one word, this call does the same:
   // quern_sort_encode(descriptor, keys, first, rows, n, words, &incomplete);
   void EmitEncodeLeadingRows() {
     auto p = e_.Begin("encode_leading_rows", {"descriptor", "keys", "first", "rows", "n", "lead"});
@@ -96,14 +99,14 @@ class SortEmitter {
     for (uint32_t p = key.first_part; p < key.first_part + key.num_parts; ++p) {
       const QuernSortPart& part = descriptor_.parts[p];
       if (part.word >= batch.num_words) return;
-      if (part.kind == kBytesPart) return EmitBytes(batch, k, source);  // all of them
+      if (part.kind == kBytesPart) return EmitBytes(batch, k, source);  // all byte parts at once
       if (part.kind == kNullPart) EmitNulls(batch, key, part, source);
       else EmitNumber(batch, key, part, source);
     }
   }
 
-  // uint32_t translated[kMaxBatchRows];                                                        one buffer serves all
-  // dictionaries of a body quern_block_dictionary_rows_<index storage>(&keys[k], first, rows, n, translated);
+  // uint32_t translated[kMaxBatchRows];    one buffer for all dictionaries of a body
+  // quern_block_dictionary_rows_<index storage>(&keys[k], first, rows, n, translated);
   Source Translate(const Batch& batch, uint32_t k) {
     const QuernSortKey& key = descriptor_.keys[k];
     Value* column = e_.Element(batch.keys, k, sizeof(QuernColumn), "key" + llvm::Twine(k));
@@ -127,8 +130,8 @@ class SortEmitter {
                              e_.Bool(!part.begins_word), e_.I32(part.shift), e_.Bool(!key.nulls_first)});
   }
 
-  // quern_block_encode_<storage>(column, first, rows, n, words[w], combine, nullable, shift, flip);    halves of 128
-  // bits: high, low
+  // quern_block_encode_<storage>(column, first, rows, n, words[w], combine, nullable, shift, flip);
+  // 128 bits take two words: the high half, then the low half.
   void EmitNumber(const Batch& batch, const QuernSortKey& key, const QuernSortPart& part, const Source& source) {
     const std::string half = part.kind == kHighPart ? "high" : "low";
     e_.Call("encode_" + (key.storage == k128 ? half : Text(key.storage)),
@@ -143,7 +146,7 @@ class SortEmitter {
              e_.I32(batch.num_words), batch.incomplete});
   }
 
-  // order = ..;  if (order != 0) return order;    for each key with a field
+  // for each key with a field: order = ..;  if (order != 0) return order;
   // return 0;
   void EmitCompareTuples() {
     auto p = e_.Begin("compare_tuples", {"descriptor", "a", "b"});

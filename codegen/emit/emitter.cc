@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening hole bodies and calling blocks.
+// Opens bodies of holes and calls blocks.
 //
 // A body is made in the template's own module, so that data layout and types agree by construction. A call of a block
 // copies the block's function type and its parameter attributes (a C++ bool is `i1 zeroext`) from the block module: a
-// caller that disagreed about an ABI detail would be undefined behaviour that no verifier sees.
+// caller that disagreed about an ABI detail would have undefined behaviour that no verifier detects.
 #include "codegen/emit/emitter.h"
 
 namespace quern {

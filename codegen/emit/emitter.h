@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all hole emitters share: opening a hole's body, and calling blocks with constants.
+// Functions that all hole emitters share: opening the body of a hole, and calling blocks with constants.
 #ifndef QUERN_CODEGEN_EMIT_EMITTER_H_
 #define QUERN_CODEGEN_EMIT_EMITTER_H_
 
@@ -17,19 +17,19 @@
 
 namespace quern {
 
-// Defines holes of one template module. Blocks are declared in it as they are called, with the types of the block
-// module; the linker brings their bodies. A name that does not exist is remembered, not fatal: see `errors`.
+// Defines the holes of one template module. Blocks are declared in it when they are called, with the types of the block
+// module; the linker supplies their bodies. An unknown name is recorded, not fatal: see `errors`.
 class Emitter {
  public:
   Emitter(llvm::Module* module, const llvm::Module* block_module)
       : module_(module), block_module_(block_module), ir_(module->getContext()) {}
 
-  // Starts the body of quern_hole_<name>, whose parameters get these names. Answers its parameters, empty if the
-  // template has no such hole (then there is nothing to emit).
+  // Starts the body of quern_hole_<name> and gives its parameters these names. Returns the parameters; empty if the
+  // template has no such hole, so that there is nothing to emit.
   std::vector<llvm::Value*> Begin(std::string_view name, std::initializer_list<const char*> parameters);
 
-  // quern_block_<name>(arguments). Integers of `arguments` have the block's widths already, or are constants made by
-  // the functions below. Its result has `result_bits`; 0: there is none.
+  // quern_block_<name>(arguments). Integers among `arguments` have the widths of the block's parameters, or are
+  // constants made by the functions below. The result has `result_bits`; 0: no result.
   llvm::Value* Call(const std::string& name, llvm::ArrayRef<llvm::Value*> arguments, const char* result_name = "",
                     unsigned result_bits = 0);
 
@@ -44,9 +44,9 @@ class Emitter {
   llvm::Value* I8(uint8_t value) { return ir_.getInt8(value); }
   llvm::Value* Bool(bool value) { return ir_.getInt1(value); }
 
-  // &base[index] of elements of `bytes`.
+  // &base[index] for elements of `bytes` bytes.
   llvm::Value* Element(llvm::Value* base, uint64_t index, uint64_t bytes, const llvm::Twine& name);
-  // The pointer or number that lies `offset` bytes into a struct.
+  // The pointer or number at `offset` bytes into a struct.
   llvm::Value* LoadPointer(llvm::Value* base, uint64_t offset, const llvm::Twine& name);
   llvm::Value* LoadI64(llvm::Value* base, uint64_t offset, const llvm::Twine& name);
   llvm::Value* LoadI32(llvm::Value* base, uint64_t offset, const llvm::Twine& name);
@@ -54,7 +54,7 @@ class Emitter {
   const std::string& errors() const { return errors_; }
 
  private:
-  // Whether a block can be called so: a template's and its blocks' types need not be those of this build.
+  // Whether the arguments match the block: a template from a folder may have other types than this build.
   static bool Fits(const llvm::Function& block, llvm::ArrayRef<llvm::Value*> arguments, const llvm::Type* result);
 
   llvm::Module* module_;
@@ -65,13 +65,13 @@ class Emitter {
 
 // Emits every hole of the join template for one descriptor.
 void EmitJoinHoles(const QuernJoinDescriptor& descriptor, Emitter* emitter);
-// How groups are brought up to date.
+// How the states of groups are updated.
 struct UpdateChoices {
-  uint32_t input_rows = 0;    // prefetch distance for columns of the input; 0: none
-  bool uses_vectors = false;  // a group's states as vectors, where they can be (state_vectors.h)
+  uint32_t input_rows = 0;    // prefetch distance for input columns, in rows; 0: none
+  bool uses_vectors = false;  // updates states as vectors, where possible (state_vectors.h)
 };
 
-// The same for the aggregation and the sort template.
+// The same for the other templates.
 void EmitAggregateHoles(const QuernAggregateDescriptor& descriptor, const UpdateChoices& choices, Emitter* emitter);
 void EmitSortHoles(const QuernSortDescriptor& descriptor, Emitter* emitter);
 void EmitFilterHoles(const QuernFilterDescriptor& descriptor, Emitter* emitter);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group's tuple as lanes of 64 bits. For keys=i64 aggs=count_star,sum(i64),max(f64) the four lanes of its 32 bytes
-// and what a row with the values v and f does to them:
+// The tuple of a group as lanes of 64 bits. For keys=i64 aggs=count_star,sum(i64),max(f64), the four lanes of its 32
+// bytes and what a row with the values v and f does to them:
 //
 //     lane      0      1         2           3
 //     tuple     word   count     sum         max
 //     row       0      1         v           ordered(f)
-//     step      -      add       add, check  greater of the two
+//     update    -      add       add, check  greater of the two
 //
-// Lane 0 takes part unchanged, since four lanes are a vector and three are not. Lanes that no aggregate of the loop has
-// (the key, states of out-of-line aggregates) are written back as they were read, and no vector is longer than the
+// Lane 0 takes part unchanged, since four lanes make a vector and three do not. Lanes that no aggregate of the loop
+// updates (the key, states of out-of-line aggregates) are written back as they were read. No vector is longer than the
 // tuple.
 //
-// Nine lanes are a vector of eight and one of one; three of a tuple of three, one of two and one of one. Vectors do not
-// overlap: a load of bytes that two stores have written last waits until both have reached the cache.
+// Nine lanes make a vector of eight and one of one; three lanes of a tuple of three make one of two and one of one.
+// Vectors do not overlap: a load of bytes that two stores wrote just before waits until both have reached the cache.
 #include "codegen/emit/state_vectors.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 namespace quern {
 namespace {
 
-// Two states are as quick one by one.
+// Two states are as fast one by one.
 constexpr uint32_t kFewestLanes = 3;
 
 LaneValue OrderedValue(const QuernArgument& argument) {
@@ -32,14 +32,14 @@ LaneValue OrderedValue(const QuernArgument& argument) {
   return argument.storage == kBit ? LaneValue::kBits : LaneValue::kInteger;
 }
 
-// The tuple's lanes as they are filled.
+// The lanes of a tuple while they are filled.
 class Lanes {
  public:
   explicit Lanes(uint32_t tuple_bytes) : lanes_(tuple_bytes / kLaneBytes) {}
 
   void Set(uint32_t offset, StateLane lane) { lanes_[offset / kLaneBytes] = lane; }
 
-  // Answers whether the accumulator's step is one of vectors.
+  // Returns whether vectors can do the accumulator's update function.
   bool Add(uint32_t k, const QuernAccumulator& a) {
     const QuernArgument& argument = a.arguments[0];
     const auto set = [&](uint32_t offset, LaneStep step, LaneValue value, uint64_t constant) {
@@ -90,7 +90,7 @@ class Lanes {
     return false;
   }
 
-  // A bit that every row sets.
+  // Adds a seen bit that every row sets.
   void AddSeen(const QuernAccumulator& a) {
     StateLane& lane = lanes_[a.seen_offset / kLaneBytes];
     lane.step = LaneStep::kOr;

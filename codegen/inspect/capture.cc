@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// With QUERN_CAPTURE=DIR each operator that a process makes gets an observer (runtime/rows/job_observer.h), which tells
-// of its job when the operator goes. Kinds of jobs are counted in memory, and written to a file of the process's own,
+// With QUERN_CAPTURE=DIR each operator that a process makes gets an observer (runtime/rows/job_observer.h), which
+// reports its job when the operator is destroyed. Kinds of jobs are counted in memory and written to a file of the
+// process,
 //
-//     DIR/4711-18c2f0a1b3d4e5f6.capture          process id, and when it began to capture, in nanoseconds since 1970
+//     DIR/4711-18c2f0a1b3d4e5f6.capture          process id, and the start of capturing in nanoseconds since 1970
 //
-// by the first job that ends, then by any that ends 2 s or more after the file was written, and when the process exits:
-// a process that is killed loses 2 s of jobs, and those that came before a pause. The file is written whole under
-// another name and renamed, so that a reader finds all of it or that of before.
+// when the first job ends, when any job ends 2 s or more after the file was last written, and when the process exits. A
+// killed process loses the jobs since the last write: those of 2 s, or of a burst before a pause. The file is written
+// whole under another name and renamed, so that a reader finds the old or the new file, never a part.
 //
-// A process that is forked begins a file of its own, without its parent's jobs. Of a program that has more rights than
-// its user, the environment says nothing. Where the folder cannot be written, that is one warning, and jobs run as
-// ever.
+// A forked process starts a file of its own, without its parent's jobs. The environment is ignored in a program with
+// more rights than its user. If the folder cannot be written, one warning is logged, and jobs run as usual.
 #include "codegen/inspect/capture.h"
 #include "ir-templates/generic/generic_join.h"
 #include "runtime/observe/key_sampler.h"
@@ -52,7 +52,7 @@ int64_t SteadyNs() {
       .count();
 }
 
-// *Errors*: what went wrong, "" where nothing did.
+// *Errors*: a text of what went wrong, "" if nothing did.
 std::string WriteNew(const std::string& path, std::string_view text) {
   Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
   if (file.get() < 0) return ErrorText(errno);
@@ -68,14 +68,14 @@ std::string WriteNew(const std::string& path, std::string_view text) {
 
 std::string Replace(const std::string& path, std::string_view text) {
   const std::string temporary = path + ".quern-tmp";
-  unlink(temporary.c_str());  // of a process of this number that was killed
+  unlink(temporary.c_str());  // left by a killed process with this process id
   std::string problem = WriteNew(temporary, text);
   if (problem.empty() && rename(temporary.c_str(), path.c_str()) != 0) problem = ErrorText(errno);
   if (!problem.empty()) unlink(temporary.c_str());
   return problem;
 }
 
-// What this process has captured. Never destroyed.
+// The captures of this process. Never destroyed.
 class Capture {
  public:
   static Capture& OfProcess() {
@@ -140,7 +140,7 @@ class Capture {
     WarnOnce("jobs are not captured: " + Show(folder_) + " (" + problem + "); accepted: a folder that takes new files");
   }
 
-  // A child is born with the locks free, whatever other threads were doing.
+  // Held during a fork, so that a child starts with the locks free, whatever other threads were doing.
   void BeforeFork() {
     write_mutex_.lock();
     mutex_.lock();
@@ -159,7 +159,7 @@ class Capture {
 
   bool is_on_ = false;
   std::string folder_, path_;
-  std::mutex write_mutex_;  // taken before the other one
+  std::mutex write_mutex_;  // locked before mutex_
   std::mutex mutex_;
   CaptureLog log_;
   bool has_news_ = false;
@@ -168,7 +168,7 @@ class Capture {
 
 std::atomic<uint32_t> num_pauses{0};
 
-// 0: not known yet; 1: no; 2: yes.
+// 0: unknown yet; 1: no; 2: yes.
 std::atomic<int> captures{0};
 
 bool IsCapturing() {
@@ -177,7 +177,7 @@ bool IsCapturing() {
   return is == 2 && num_pauses.load(std::memory_order_relaxed) == 0;
 }
 
-// Those of a plan that are not the default's; prefetch settings are what is tuned.
+// The parameters of a plan that differ from the default; not prefetch settings, since these are tuned.
 PlanOverrides GivenParams(const KernelPlan& plan) {
   PlanOverrides params;
   const absl::StatusOr<Machine> host = HostMachine();

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A capture as text: a line for each kind of job, with words NAME=VALUE in this order, the spec to the end of the line.
+// A capture as text. Each kind of job is one line with words NAME=VALUE in this order; the spec comes last and extends
+// to the end of the line.
 //
 //     quern-capture 1
 //     job jobs=12 threads=2 layout=open build_rows=1000000 probe_rows=59986052 keys=1000000 hits=97.5 zipf=0.74
-//     key_bytes=0
-//         table_bytes=40000000 collided_rows=0 ns=512000000 params=batch_size=512 spec=join.inner keys=i64 build=i64
-//         (one line)
+//         key_bytes=0 table_bytes=40000000 collided_rows=0 ns=512000000 params=batch_size=512
+//         spec=join.inner keys=i64 build=i64                                                     (all on one line)
 //     end 1
 //
-// params=- says that there are none. Empty lines and lines that begin with '#' say nothing. The last line counts the
-// jobs, so that a file that was cut is not taken for a whole one.
+// params=- means that there are none. Empty lines and lines that begin with '#' are ignored. The last line counts the
+// jobs, so that a truncated file is detected.
 //
-// Jobs that are alike are one line. Alike is what a tuner would not tell apart: 1 M and 1.04 M build rows, both of 20
-// bits, tune the same table; 95 % and 40 % of hits do not. Ten runs of a query, or one of each of ten days, are one
-// line with jobs=10.
+// Jobs that are alike share a line: those that a tuner would treat alike. 1 M and 1.04 M build rows, both of 20 bits,
+// tune the same table; hit rates of 95 % and 40 % do not. Ten runs of a query, or one on each of ten days, are one line
+// with jobs=10.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -36,7 +36,7 @@ static_assert(std::size(kNames) == kSpec + 1);
 constexpr uint64_t kMostJobs = uint64_t{1} << 50;
 constexpr uint32_t kMostThreads = 65536;
 
-// In the order of kNames from kFirstReal on.
+// In the order of kNames, from kFirstReal on.
 std::array<double*, kParams - kFirstReal> RealsOf(CapturedJob* job) {
   return {&job->build_rows,  &job->probe_rows,    &job->keys, &job->hits_percent, &job->zipf, &job->key_bytes,
           &job->table_bytes, &job->collided_rows, &job->ns};
@@ -62,7 +62,7 @@ std::string PrintJob(CapturedJob job) {
   return text + " params=" + PrintParams(job.params) + " spec=" + job.spec + "\n";
 }
 
-// What jobs have in common that are one kind.
+// What all jobs of one kind have in common.
 std::string KindOf(const CapturedJob& job) {
   const auto bits = [](double value) {
     return std::to_string(std::bit_width(static_cast<uint64_t>(std::llround(value))));
@@ -83,7 +83,7 @@ bool IsLayout(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
 }
 
-// NAME=VALUE,NAME=VALUE; a value has no comma.
+// NAME=VALUE,NAME=VALUE; values contain no commas.
 absl::Status ReadParams(std::string_view text, PlanOverrides* params) {
   const std::string_view all = text;
   while (text != "-" && !text.empty()) {
@@ -141,7 +141,7 @@ absl::StatusOr<CapturedJob> ReadJob(std::string_view rest) {
   return job;
 }
 
-// Reads lines one by one; what they say is in `log` when the last one has been read.
+// Reads lines one by one; `log` is complete after the last one.
 class Reader {
  public:
   explicit Reader(CaptureLog* log) : log_(log) {}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A look inside every stage. Each stage's text depends on spec, machine and parameters alone: no address, time, path or
-// random name is in it, so that two dumps can be compared byte by byte, today's and last month's, this machine's and
-// another's.
+// Texts of every stage. Each depends only on spec, machine and parameters: it contains no address, time, path or random
+// name. Dumps can therefore be compared byte by byte, across time and across machines.
 #include "codegen/inspect/dump.h"
 
 #include <algorithm>
@@ -21,13 +20,13 @@ namespace {
 
 constexpr const char* kStages = "spec, plan, layout, template, ir, opt, asm, annotated_asm, obj, remarks";
 
-// Collects optimisation remarks as "<function>: <pass>: <what>", in the order in which passes made them.
+// Collects optimisation remarks as "<function>: <pass>: <what>", in the order in which the passes emit them.
 class Remarks : public Diagnostics {
  public:
   explicit Remarks(std::string* text) : text_(text) {}
   bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
     const auto* remark = llvm::dyn_cast<llvm::DiagnosticInfoOptimizationBase>(&info);
-    // A count of opcodes for every basic block says less than the assembly does.
+    // Counts of opcodes for every basic block, which say less than the assembly does.
     if (remark != nullptr && remark->getRemarkName() != "InstructionMix") {
       *text_ +=
           remark->getFunction().getName().str() + ": " + remark->getPassName().str() + ": " + remark->getMsg() + "\n";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A look at any stage between spec and machine code.
+// Prints any stage between spec and machine code.
 #ifndef QUERN_CODEGEN_INSPECT_DUMP_H_
 #define QUERN_CODEGEN_INSPECT_DUMP_H_
 
@@ -14,10 +14,10 @@
 
 namespace quern {
 
-// One stage of the way as text, the same from run to run, for any machine that LLVM knows:
-// spec, plan, layout, template, ir, opt, asm, annotated_asm (with LLVM's comments, which name the loops), obj (a
-// summary of sections and symbols), remarks. `profile`: null for the process's if `machine` is this one, and none
-// otherwise. *Errors*: InvalidArgument with the accepted stages.
+// One stage as text, the same from run to run, for any machine that LLVM supports: spec, plan, layout, template, ir,
+// opt, asm, annotated_asm (with LLVM's comments, which name the loops), obj (a summary of sections and symbols),
+// remarks. `profile`: if null, the process's profile for this machine, and none for others. *Errors*: InvalidArgument
+// with the accepted stages.
 absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec, const Machine& machine,
                                  const CompileOptions& options, const Profile* profile = nullptr);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of the stages of every compilation, out and in again:
+// Writes the stages of every compilation to files, and reads edited ones back:
 //
 //     $ QUERN_DUMP=ir,asm:/tmp/k quern filter --engine jit --where 'qty<5' --count orders.csv
 //     $ ls /tmp/k
@@ -8,17 +8,17 @@
 //     $ QUERN_OVERRIDE=/tmp/k quern filter --engine jit --where 'qty<5' --count orders.csv
 //     quern,override,file="/tmp/k/filter_i64_5-1c2f0a3b9d8e7f60.ll"
 //
-// A name is the spec with all that is odd in a file name as "_", cut to 60 characters, then the hash of the kernel's
+// A file name is the spec with unusual characters replaced by "_", cut to 60 characters, and the hash of the kernel's
 // whole key: spec, plan, machine, templates, LLVM. So two kernels of a process never share a file, and the same kernel
-// of two processes does; that is why a file is written beside its place and renamed. The other side of it: after a
-// change of templates or parameters the name is another, and an edited file of the old name would do nothing, in
-// silence. Such a file is one warning.
+// of two processes does; this is why a file is written under a temporary name and renamed. A change of templates or
+// parameters changes the name, and an edited file of the old name would silently do nothing. Such a file is one
+// warning.
 //
-// What comes in is text of a person. It is parsed without the upgrade of debug information (which ends the process
-// where a module is wrong), gets the machine's attributes and the linkage that instantiate gives, loses functions that
-// nobody calls any more, and passes the same checks: only allow-listed symbols, no hole left, valid IR. Whatever fails
-// is a warning, and the kernel is compiled as if there were no file. Holes may still be edited, since their calls are
-// inlined afterwards.
+// An edited file is text that a person wrote. It is parsed without the upgrade of debug information (which ends the
+// process if a module is wrong). It gets the machine's attributes and the linkage that instantiate gives, loses
+// functions that nobody calls any more, and passes the same checks: only allow-listed symbols, no hole left, valid IR.
+// Any failure is a warning, and the kernel is compiled as if there were no file. Holes can be edited, since their calls
+// are inlined later.
 #include "codegen/inspect/stage_files.h"
 
 #include <unistd.h>
@@ -54,7 +54,7 @@ namespace fs = std::filesystem;
 
 struct StageFiles {
   StageDump dump;
-  fs::path override_folder;  // empty: QUERN_OVERRIDE is not set
+  fs::path override_folder;  // empty: QUERN_OVERRIDE is unset
 };
 
 template <class Value>
@@ -64,7 +64,7 @@ Value ValueOrWarning(absl::StatusOr<Value> value) {
   return Value();
 }
 
-// Never destroyed: a compile thread may ask while the process ends.
+// Never destroyed: a compile thread may use it while the process ends.
 const StageFiles& FilesOfProcess() {
   static const StageFiles* files = [] {
     return new StageFiles{ValueOrWarning(StageDumpOfEnvironment()),
@@ -75,7 +75,7 @@ const StageFiles& FilesOfProcess() {
 
 // ---- names ----
 
-// "join.inner_keys_i64_build_f64" of "join.inner keys=i64 build=f64".
+// "join.inner_keys_i64_build_f64" for "join.inner keys=i64 build=f64".
 std::string LegibleName(const KernelSpec& spec) {
   constexpr size_t kMaxLength = 60;
   std::string name;
@@ -96,16 +96,16 @@ std::string FileName(const KernelPlan& plan, std::string_view key) {
   return LegibleName(plan.spec) + "-" + hash;
 }
 
-// ---- out ----
+// ---- writing ----
 
-// A file that was edited, and is read: what is compiled from it must not take its place.
+// True for an edited file that is read: the module compiled from it must not overwrite it.
 bool IsOverride(const fs::path& path) {
   const fs::path& folder = FilesOfProcess().override_folder;
   std::error_code ignored;
   return !folder.empty() && fs::equivalent(folder, path.parent_path(), ignored) && fs::exists(path, ignored);
 }
 
-// Writes beside the place and renames.
+// Writes under a temporary name and renames.
 std::error_code WriteWhole(const fs::path& path, const std::string& text) {
   std::error_code error;
   static std::atomic<uint64_t> writes{0};  // threads may write the same kernel
@@ -131,7 +131,7 @@ void WriteStage(const std::string& name, const std::string& text) {
              "; accepted: a folder that takes files");
 }
 
-// ---- in ----
+// ---- reading ----
 
 void EraseUncalled(llvm::Module* module) {
   bool erased = true;
@@ -181,7 +181,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> ReadModule(const fs::path& path, c
   return module;
 }
 
-// An edited file of the same spec under the name of another key: somebody believes that it is used.
+// Warns of an edited file for the same spec under another key, because its author expects it to be used.
 void WarnOfStaleFile(const fs::path& folder, const KernelPlan& plan, const std::string& name) {
   const std::string front = LegibleName(plan.spec) + "-";
   std::error_code error;
@@ -233,7 +233,7 @@ void DumpInstantiated(const KernelPlan& plan, std::string_view key, const llvm::
     WriteStage(name + ".ll", PrintModule(module));
 }
 
-// Code generation changes the module that it is given, so assembly is made from a copy.
+// Code generation changes its module, so assembly is made from a copy.
 void DumpOptimised(const KernelPlan& plan, std::string_view key, const llvm::Module& module,
                    llvm::TargetMachine* target) {
   const StageDump& dump = FilesOfProcess().dump;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line a kernel that is made, whoever asked for it, and whether a caller waits or a compile thread made it beside
-// its jobs:
+// One line for each kernel that is made, whichever caller requested it, and whether the caller waits or a compile
+// thread makes it in the background:
 //
 //     quern,compile,engine=jit,cache=miss,ms=8.125,repro="quern dump plan 'join.inner keys=i64' --param batch_size=7"
 //
-// A kernel that is found in the process's memory was made before, and leaves no line: quern_compile may be called a
+// A kernel that is found in the memory of the process was made before and gives no line: quern_compile may be called a
 // million times a second.
 #include "codegen/inspect/verbose.h"
 
@@ -16,7 +16,7 @@
 namespace quern {
 namespace {
 
-// In single quotes where a shell would see more than a word, each quote of its own as '\''.
+// Puts a word in single quotes if a shell would split or expand it, with each of its own quotes as '\''.
 std::string ShellWord(const std::string& word) {
   const std::string plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+%@";
   if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;

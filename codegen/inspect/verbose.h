@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// QUERN_VERBOSE=1: a line for each kernel that is made, whose last field can be pasted into a shell.
+// QUERN_VERBOSE=1: a line for each kernel that is made; its last field can be pasted into a shell.
 #ifndef QUERN_CODEGEN_INSPECT_VERBOSE_H_
 #define QUERN_CODEGEN_INSPECT_VERBOSE_H_
 
@@ -10,13 +10,14 @@
 
 namespace quern {
 
-// Whether QUERN_VERBOSE is 1, as it was at the first call; a bad value is one warning and no. *Cost*: one load.
+// Whether QUERN_VERBOSE was 1 at the first call; a bad value is one warning and counts as 0. *Cost*: one load.
 bool IsVerbose();
 
-// "quern dump plan 'join.inner keys=i64'": the words as a POSIX shell reads them back.
+// "quern dump plan 'join.inner keys=i64'": the words, quoted for a POSIX shell.
 std::string CommandLine(const std::vector<std::string>& words);
 
-// Says, if IsVerbose, that a kernel was made: compiled, loaded from disk, or the generic one of a spec. *Threads*: any.
+// If IsVerbose: logs that a kernel was compiled, loaded from disk, or made as the generic one of a spec. *Threads*:
+// any.
 void LogCompiled(const Kernel& kernel, CacheOutcome cache, const PlanOverrides& overrides);
 
 }  // namespace quern

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ready kernel, how it was asked for, and what it took to make it. No LLVM header reaches the includer.
+// A finished kernel, the options it was requested with, and what compiling it cost. No LLVM header reaches the
+// includer.
 #ifndef QUERN_CODEGEN_KERNEL_KERNEL_H_
 #define QUERN_CODEGEN_KERNEL_KERNEL_H_
 
@@ -22,7 +23,7 @@
 namespace quern {
 
 enum class Engine : uint8_t {
-  kAuto,     // the compiled kernel where it can be had, else the generic one
+  kAuto,     // the compiled kernel where one can be made, else the generic one
   kJit,      // the compiled kernel or an error
   kGeneric,  // the generic kernel; nothing is compiled
 };
@@ -36,15 +37,15 @@ struct CompileOptions {
   Engine engine = Engine::kAuto;
   PlanOverrides overrides;
   std::string template_dir;  // bitcode from here instead of the embedded one; empty: embedded
-  bool use_cache = true;     // the process's memory cache, and the disk's
-  // Of kBackground alone:
+  bool use_cache = true;     // the memory cache of the process, and the disk cache
+  // Only for kBackground:
   CompileWhen when = CompileWhen::kNow;
-  uint64_t expected_rows = 0;  // what the caller thinks one of its threads will process with it; 0: unknown
-  std::optional<uint64_t> compile_after_rows;  // of all jobs together; nullopt: as soon as it pays
-  bool swap_waits = false;  // the job that brings the last of these rows waits for the compiled kernel: for tests
+  uint64_t expected_rows = 0;  // rows that one thread of the caller is expected to process with it; 0: unknown
+  std::optional<uint64_t> compile_after_rows;  // summed over all jobs; nullopt: as soon as compiling pays
+  bool swap_waits = false;  // for tests: the job that reaches compile_after_rows waits for the compiled kernel
 };
 
-// Milliseconds of each stage of one compilation.
+// Milliseconds of each stage of a compilation.
 struct CompileTimes {
   double plan_ms = 0, load_ms = 0, emit_ms = 0, link_ms = 0, optimise_ms = 0, codegen_ms = 0, jit_ms = 0;
   double total_ms = 0;
@@ -55,10 +56,10 @@ const char* CacheText(CacheOutcome outcome);  // "off", "miss", "memory", "disk"
 
 class KernelTier;
 
-// One ready kernel. Immutable, shared by threads; its code lives as long as it does.
+// A finished kernel. Immutable and shared by threads; its code lives as long as it does.
 struct Kernel {
   KernelPlan plan;
-  // Of the operator of plan.spec; the others' are null.
+  // Set for the operator of plan.spec; null for the others.
   std::shared_ptr<const JoinDescriptor> descriptor;
   QuernJoinEntryPoints join = {};
   std::shared_ptr<const AggregateDescriptor> groups;
@@ -67,28 +68,27 @@ struct Kernel {
   QuernSortEntryPoints sort = {};
   std::shared_ptr<const FilterDescriptor> where;
   QuernFilterEntryPoints filter = {};
-  Engine engine = Engine::kGeneric;  // kJit or kGeneric: which it is
+  Engine engine = Engine::kGeneric;  // kJit or kGeneric, never kAuto
   uint64_t code_bytes = 0;
-  uint64_t page_bytes = 0;           // of the pages that code and constants take; what the cache counts
-  CompileTimes times;                // of the compilation that made it
+  uint64_t page_bytes = 0;           // whole pages of code and constants; the cache counts these
+  CompileTimes times;                // of the compilation that made this kernel
   bool from_disk = false;            // loaded, not compiled
-  std::shared_ptr<const void> code;  // owner of the machine code; null for generic
-  // What all jobs have counted that ran it. Not a part of what the kernel is, which does not change.
+  std::shared_ptr<const void> code;  // owner of the machine code; null for the generic kernel
+  // Counts of all jobs that ran this kernel. They change; the kernel does not.
   std::shared_ptr<CounterSet> counters = std::make_shared<CounterSet>();
-  std::shared_ptr<KernelTier>
-      tier;  // kBackground: this kernel is the generic one, and here is what becomes of it; else null
+  std::shared_ptr<KernelTier> tier;  // only for kBackground: the tier of this generic kernel; else null
 };
 
 struct CompiledKernel {
   std::shared_ptr<const Kernel> kernel;
   CacheOutcome cache = CacheOutcome::kOff;
-  std::string warning;  // kAuto fell back to the generic kernel: why. Else empty.
+  std::string warning;  // why kAuto fell back to the generic kernel; empty if it did not
 };
 
-// The process's kernels.
+// Statistics of the process's kernel cache.
 struct KernelCacheStats {
   uint64_t kernels = 0, code_bytes = 0, limit_bytes = 0, hits = 0, misses = 0, evictions = 0;
-  // Of all kernels of the process, those too that the cache no longer keeps or never did (code_memory.h).
+  // All kernels of the process, including those outside the cache (code_memory.h).
   uint64_t live_kernels = 0, live_bytes = 0, reserved_bytes = 0, mappings = 0;
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profilers look for files by the number of the process, mostly in /tmp: a folder in which everybody may put a link or
-// a file of that name beforehand. So links are not followed, what is no plain file of this user is refused, and nobody
-// else may read what is written: names of frames hold specs, and a filter's spec holds constants of a query.
+// Profilers find files by the process id, mostly in /tmp, a folder in which anybody can place a link or a file of that
+// name beforehand. So links are not followed, anything but a plain file of this user is refused, and nobody else may
+// read what is written: names of frames contain specs, and the spec of a filter contains constants of a query.
 //
-// perf reads while the process writes. Each call appends with one write(2), and a write that the disk had no room for
-// is cut off again, so that a reader finds whole lines and whole records.
+// perf reads while the process writes. Each call appends with one write(2), and a write that did not fit on the disk is
+// truncated again, so that a reader finds whole lines and whole records.
 #include "codegen/listeners/announcement_file.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ AnnouncementFile::Opened AnnouncementFile::Open(bool truncate) {
   if (descriptor_ >= 0) close(descriptor_);
   process_ = getpid();
   path_ = folder_ + "/" + prefix_ + std::to_string(process_) + suffix_;
-  // Not blocking, because a pipe of that name would wait for a reader.
+  // Non-blocking, because opening a pipe of that name would wait for a reader.
   descriptor_ =
       open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, S_IRUSR | S_IWUSR);
   struct stat status;

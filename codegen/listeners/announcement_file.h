@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that a process leaves for a profiler, one per process id. Internal to codegen.
+// A file that a process writes for a profiler, one for each process id. Internal to codegen.
 #ifndef QUERN_CODEGEN_LISTENERS_ANNOUNCEMENT_FILE_H_
 #define QUERN_CODEGEN_LISTENERS_ANNOUNCEMENT_FILE_H_
 
@@ -8,8 +8,7 @@
 
 namespace quern {
 
-// *Threads*: one at a time; its owner locks. *Errors*: none; what goes wrong is one warning, and the file is left alone
-// from then on.
+// *Threads*: one at a time; the owner locks. *Errors*: none; the first failure is one warning, and ends all writing.
 class AnnouncementFile {
  public:
   // FOLDER/PREFIX-PID SUFFIX: "perf-" and ".map" give /tmp/perf-4711.map.
@@ -19,11 +18,11 @@ class AnnouncementFile {
   AnnouncementFile& operator=(const AnnouncementFile&) = delete;
 
   enum class Opened { kAlready, kNow, kFailed };
-  // Opens the file of this process: also the one of a child that was forked, whose number is another.
+  // Opens the file of this process; after a fork, the child's file, which has another process id.
   Opened Open(bool truncate);
-  // All of the bytes or none, at the end of the file.
+  // Appends all of the bytes or none.
   void Append(std::string_view bytes);
-  // Says what went wrong, with errno, and gives up.
+  // Warns of `what` with the text of errno, and stops writing.
   void Fail(const std::string& what);
   int descriptor() const { return descriptor_; }
 
@@ -31,7 +30,7 @@ class AnnouncementFile {
   const std::string folder_, prefix_, suffix_;
   std::string path_;
   int descriptor_ = -1;
-  int process_ = 0;  // whose file is open; 0: none was
+  int process_ = 0;  // process id of the open file; 0: none is open
 };
 
 }  // namespace quern

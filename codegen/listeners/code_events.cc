@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code that a process makes for itself is invisible: a profiler that stops at 0x7f3a00401c finds no file behind that
-// address, a debugger no symbol. Each of them has a way to be told, and QUERN_JIT_PROFILE says who is:
+// Code that a process generates is invisible: a profiler that stops at 0x7f3a00401c finds no file behind that address,
+// and a debugger finds no symbol. Each of them has an interface for announcing code, and QUERN_JIT_PROFILE selects some
+// of these:
 //
-//     perfmap    /tmp/perf-PID.map, a line per function           perf top, perf report; many other profilers read it
-//     too jitdump    jit-PID.dump with code and source lines          perf record -k mono, perf inject --jit, perf
-//     annotate gdb        the object itself, over GDB's JIT interface      gdb, lldb; breakpoints by name, source
-//     lines, unwinding vtune      Intel's collector, called for each function      vtune -collect
+//     perfmap    /tmp/perf-PID.map, a line per function         perf top, perf report; many other profilers read it too
+//     jitdump    jit-PID.dump with code and source lines        perf record -k mono, perf inject --jit, perf annotate
+//     gdb        the object itself, over GDB's JIT interface    gdb, lldb; breakpoints by name, source lines, unwinding
+//     vtune      Intel's collector, called for each function    vtune -collect
 //
-// All see the same names, the entry point and the spec that it was made for. Two joins in one profile are then two rows
-// of it:
+// All use the same names: the entry point and the spec that it was compiled for. Two joins in one profile are then two
+// of its rows:
 //
 //     41.20%  quern_join_compare [join.inner keys=i64,utf8]
 //     12.03%  quern_join_compare [join.semi keys=i32]
 //
-// The variable is read once, before the first kernel is loaded. Where it is not set, nothing here costs anything; where
-// it asks for source lines, kernels are made of a second set of templates that has them (template_library.h), with the
+// The variable is read once, before the first kernel is loaded. If it is unset, nothing here costs anything. If it
+// selects source lines, kernels are made from a second set of templates that has them (template_library.h), with the
 // same code.
 #include "codegen/listeners/code_events.h"
 
@@ -32,7 +33,7 @@ namespace {
 struct Listeners {
   std::vector<std::unique_ptr<CodeListener>> all;
   bool wants_lines = false;    // as NamedFunction::lines
-  bool has_line_info = false;  // objects have them
+  bool has_line_info = false;  // objects contain source lines
 };
 
 std::unique_ptr<CodeListener> MakeListener(std::string_view word) {
@@ -63,7 +64,7 @@ Listeners MakeListeners() {
   return listeners;
 }
 
-// Never destroyed: kernels in a host's static variables go after everything else.
+// Never destroyed: kernels in a host's static variables are destroyed last.
 const Listeners& ListenersOfProcess() {
   static const auto* listeners = new Listeners(MakeListeners());
   return *listeners;
@@ -89,7 +90,7 @@ std::string FrameName(std::string_view symbol, std::string_view spec) {
   constexpr std::string_view kCut = "..]";
   if (name.size() + 1 <= kMaxFrameNameBytes) return name + "]";
   size_t end = kMaxFrameNameBytes - kCut.size();
-  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;  // whole characters of UTF-8
+  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;  // whole UTF-8 characters
   return name.substr(0, end) + std::string(kCut);
 }
 

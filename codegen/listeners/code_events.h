@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells profilers and debuggers what code is where: QUERN_JIT_PROFILE=perfmap,jitdump,gdb,vtune.
+// Announces code to profilers and debuggers: QUERN_JIT_PROFILE=perfmap,jitdump,gdb,vtune.
 #ifndef QUERN_CODEGEN_LISTENERS_CODE_EVENTS_H_
 #define QUERN_CODEGEN_LISTENERS_CODE_EVENTS_H_
 
@@ -11,15 +11,14 @@
 
 namespace quern {
 
-// One function of a kernel that was loaded.
+// One function of a loaded kernel.
 struct LoadedFunction {
   std::string symbol;  // "quern_join_probe"
   uint64_t address = 0;
   uint64_t bytes = 0;
 };
 
-// A section of a kernel's object and where it was loaded, so that a debugger's copy of the object can be given its
-// addresses.
+// A section of a kernel's object and its address, which a debugger's copy of the object needs.
 struct LoadedSection {
   std::string name;
   uint64_t address = 0;
@@ -32,14 +31,14 @@ struct CodeLoaded {
   std::vector<LoadedSection> sections;
 };
 
-// Whether anyone is to be told: otherwise nobody need gather what CodeLoaded holds. *Cost*: one load.
+// Whether a listener is active; otherwise nobody needs to fill a CodeLoaded. *Cost*: one load.
 bool WantsCodeEvents();
-// Whether templates with source lines are to be used.
+// Whether to use the templates with source lines.
 bool WantsSourceLines();
 
-// Announces code that is about to run. Destroying what it answers takes the announcement back, where the listener can
-// forget; to be done before the code is unmapped. *Threads*: any. *Errors*: none; a listener that fails (a file that
-// cannot be written) is one warning.
+// Announces code that is about to run. Destroying the result withdraws the announcement, if the listener supports that;
+// destroy it before the code is unmapped. *Threads*: any. *Errors*: none; a listener that fails (a file that cannot be
+// written) is one warning.
 std::shared_ptr<const void> AnnounceCode(const CodeLoaded& code);
 
 }  // namespace quern

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// GDB's JIT interface ("JIT Compilation Interface" of its manual; LLDB has the same): a list of objects in memory
-// behind a symbol of fixed name, and an empty function, in which the debugger sets a breakpoint and which is called
-// whenever the list changes. A debugger that is attached later reads the list as it is then.
+// GDB's JIT interface ("JIT Compilation Interface" in its manual; LLDB has the same): a list of objects in memory
+// behind a symbol with a fixed name, and an empty function that is called whenever the list changes, in which the
+// debugger sets a breakpoint. A debugger that attaches later reads the list as it is then.
 //
-// The debugger reads an ELF file like any other; it only has to see the addresses at which its sections were loaded.
-// The copy that it is given has them in its section headers:
+// The debugger reads an ELF file like any other, but needs the addresses at which its sections were loaded. Its copy
+// has them in the section headers:
 //
 //     .text      sh_addr 0 as code generation leaves it      ->      0x7f3a00401000
 //
-// Both symbols are exported by libquern.so and bound within it. A process with a second LLVM has a second pair;
-// debuggers look into every library, and each list stays its library's own.
+// libquern.so exports both symbols and binds them within itself. A process with a second LLVM has a second pair;
+// debuggers look into every library, and the lists stay separate.
 #include <elf.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 #include "codegen/listeners/code_listener.h"
 
-// Layouts, numbers and the names of both symbols are GDB's.
+// GDB defines the layouts, the numbers and the names of both symbols.
 extern "C" {
 struct JitCodeEntry {
   JitCodeEntry* next_entry;
@@ -37,7 +37,7 @@ struct JitDescriptor {
 
 __attribute__((visibility("protected"), used)) JitDescriptor __jit_debug_descriptor = {1, 0, nullptr, nullptr};
 
-// The barrier keeps calls of an empty function.
+// The barrier keeps the compiler from removing calls of an empty function.
 // NOLINTNEXTLINE(readability-identifier-naming)
 __attribute__((visibility("protected"), used, noinline)) void __jit_debug_register_code() {
   asm volatile("" ::: "memory");
@@ -62,7 +62,7 @@ void TellDebugger(uint32_t action, JitCodeEntry* entry) {
   __jit_debug_descriptor.relevant_entry = nullptr;
 }
 
-// An object in the debugger's list for as long as this lives.
+// Keeps an object in the debugger's list for its own lifetime.
 class Registered {
  public:
   explicit Registered(std::string object) : object_(std::move(object)) {

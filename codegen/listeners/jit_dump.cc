@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// perf's own format for code of JITs: the bytes themselves and their source lines, each with the time at which they
-// came, so that an address that is used a second time is told apart. `perf inject --jit` makes small ELF files of it,
-// which perf annotate and perf report then read like any library. The format:
-// tools/perf/Documentation/jitdump-specification.txt of the Linux source, version 1.
+// perf's own format for JIT code: the bytes themselves and their source lines, each with a time, so that code that
+// reuses an address is kept apart. `perf inject --jit` makes small ELF files from it, which perf annotate and perf
+// report then read like any library. The format is described in tools/perf/Documentation/jitdump-specification.txt of
+// the Linux source, version 1.
 //
 //     header      "JiTD", version, machine, process, time
 //     per function:
-//       DEBUG     (only with source lines) address, line and file of each step      before the code that it belongs to
+//       DEBUG     (only with source lines) address, line and file of each entry     before the code that it belongs to
 //       LOAD      name and bytes of the code
 //
-// perf finds the file because the process maps its first page executable: that leaves an event in the recording, and
-// nothing reads the page.
+// perf finds the file because the process maps its first page as executable, which leaves an event in the recording.
+// Nothing reads the page.
 #include <elf.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -28,7 +28,7 @@
 namespace quern {
 namespace {
 
-constexpr uint32_t kMagic = 0x4A695444;  // "JiTD" as a number, which tells the byte order
+constexpr uint32_t kMagic = 0x4A695444;  // "JiTD" as a number, which gives the byte order
 constexpr uint32_t kVersion = 1;
 enum class Record : uint32_t { kCodeLoad = 0, kDebugInfo = 2 };
 #if defined(__aarch64__)
@@ -120,7 +120,7 @@ class JitDump : public CodeListener {
     file_.Append(Header().get());
     if (file_.descriptor() < 0) return;
     const size_t page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    // Stays until the process ends: unmapping is no event, and perf may be attached later.
+    // Mapped until the process ends: unmapping makes no event, and perf may attach later.
     void* marker = mmap(nullptr, page_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, file_.descriptor(), 0);
     if (marker == MAP_FAILED) file_.Fail(std::string("cannot be mapped executable: ") + std::strerror(errno));
   }

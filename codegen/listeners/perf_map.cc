@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oldest way and the one that most profilers know: a text file with a line for each function, its address and
-// length in hexadecimal.
+// The oldest interface, and the one that most profilers support: a text file with a line for each function, with its
+// address and length in hexadecimal.
 //
 //     7f3a004010a0 1c4 quern_join_compare [join.inner keys=i64]
 //
-// It has no time: what was unloaded stays in it, and where other code lies there now perf may give either name. In a
-// process that evicts kernels use jitdump. A file that is there is added to, since another JIT of the same process may
-// write to it.
+// It has no times: unloaded functions stay in it, and where other code has reused their address, perf may show either
+// name. In a process that evicts kernels, use jitdump. An existing file is appended to, since another JIT of the same
+// process may write to it.
 #include <cinttypes>
 #include <cstdio>
 #include <mutex>

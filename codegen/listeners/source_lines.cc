@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which line of which template is this instruction of? The object's DWARF says it, as the line table and as inlined
-// subroutines. After inlining, nearly every instruction is of a block, in a loop of the template:
+// Finds the template line of each instruction. The object's DWARF has it, as the line table and as inlined subroutines.
+// After inlining, nearly every instruction comes from a block, in a loop of the template:
 //
 //     0x20  runtime/blocks/blocks.h:212         inlined into  ir-templates/join.cc:105
 //     0x27  ir-templates/join.cc:106
 //
-// Both are kept: profilers with a file per step show the first, those with one file per function the second. The object
-// is the one that code generation made, with addresses that are relative to sections; LLVM's reader adds where the
-// sections were loaded.
+// Both lines are kept: profilers that allow a file for each entry show the first, those with one file per function the
+// second. The object is the one from code generation, with addresses relative to sections; LLVM's reader adds the
+// addresses at which the sections were loaded.
 #include <algorithm>
 
 #include "codegen/listeners/code_listener.h"
@@ -40,7 +40,7 @@ class LoadedSections : public llvm::LoadedObjectInfo {
   const CodeLoaded& code_;
 };
 
-// The number of the section that holds an address; addresses of a relocatable object are told apart by it.
+// The number of the section that holds an address; it disambiguates addresses in a relocatable object.
 uint64_t SectionAt(const llvm::object::ObjectFile& object, const LoadedSections& loaded, uint64_t address) {
   for (const llvm::object::SectionRef& section : object.sections()) {
     const uint64_t begin = loaded.getSectionLoadAddress(section);
@@ -55,7 +55,7 @@ std::vector<SourceLine> LinesOf(llvm::DWARFContext* dwarf, const LoadedFunction&
   std::vector<SourceLine> lines;
   for (const auto& [address, row] :
        dwarf->getLineInfoForAddressRange({function.address, section}, function.bytes, wanted)) {
-    if (row.Line == 0) continue;  // the compiler's own: counts for the line before
+    if (row.Line == 0) continue;  // compiler-generated: counts for the line before
     const llvm::DIInliningInfo frames = dwarf->getInliningInfoForAddress({address, section}, wanted);
     const llvm::DILineInfo& outer =
         frames.getNumberOfFrames() == 0 ? row : frames.getFrame(frames.getNumberOfFrames() - 1);

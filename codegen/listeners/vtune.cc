@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// VTune starts a program with the path of its collector in INTEL_JIT_PROFILER64: a library with two functions,
-// Initialize, which answers whether a collection is on, and NotifyEvent. This is the whole of what Intel's
-// libjitprofiling.a does (github.com/intel/ittapi, jitprofiling.h and .c), so that neither it nor VTune is needed to
-// build.
+// VTune starts a program with the path of its collector in INTEL_JIT_PROFILER64. The collector is a library with two
+// functions: Initialize, which returns whether a collection is active, and NotifyEvent. This file does all that Intel's
+// libjitprofiling.a does (github.com/intel/ittapi, jitprofiling.h and .c), so that neither it nor VTune is needed for
+// the build.
 //
-// VTune shows a function in one source file: lines are those of the template, ir-templates/join.cc, and a block that
-// was inlined there counts for the line that called it.
+// VTune shows a function in one source file. Lines are therefore those of the template, ir-templates/join.cc, and a
+// block that was inlined there counts for the line that called it.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -18,12 +18,12 @@
 namespace quern {
 namespace {
 
-// Layouts and numbers are those of jitprofiling.h.
+// Layouts and numbers as in jitprofiling.h.
 enum Event : unsigned { kMethodLoadFinished = 13, kMethodUnloadStart = 14 };
 constexpr unsigned kSamplingOn = 1;
 
 struct LineNumber {
-  unsigned offset;  // up to which code is of this line
+  unsigned offset;  // the end of the code of this line
   unsigned line;
 };
 
@@ -42,7 +42,7 @@ struct Method {
 using Initialize = unsigned();
 using NotifyEvent = unsigned(unsigned, void*);
 
-// The table's entries say where a line ends, ours where it begins.
+// VTune's entries say where a line ends, ours where it begins.
 std::vector<LineNumber> LinesOf(const NamedFunction& function) {
   std::vector<LineNumber> lines;
   for (size_t i = 0; i < function.lines.size(); ++i) {
@@ -89,7 +89,7 @@ class Vtune : public CodeListener {
   std::atomic<unsigned> next_id_{1};
 };
 
-// VTune asked for, but nobody who listens.
+// Used when VTune is selected but not listening.
 class NoVtune : public CodeListener {
  public:
   std::shared_ptr<const void> Announce(const CodeLoaded&, const std::vector<NamedFunction>&) override {
@@ -106,7 +106,7 @@ std::unique_ptr<CodeListener> Fail(const std::string& what) {
 
 std::unique_ptr<CodeListener> MakeVtune(const std::string& collector) {
   if (collector.empty()) return Fail("INTEL_JIT_PROFILER64 is not set");
-  void* library = dlopen(collector.c_str(), RTLD_LAZY);  // never closed: kernels go until the process ends
+  void* library = dlopen(collector.c_str(), RTLD_LAZY);  // never closed: kernels are unloaded until the process ends
   if (library == nullptr) return Fail("cannot load " + Show(collector));
   auto* const initialize = reinterpret_cast<Initialize*>(dlsym(library, "Initialize"));
   auto* const notify = reinterpret_cast<NotifyEvent*>(dlsym(library, "NotifyEvent"));

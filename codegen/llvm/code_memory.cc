@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slabs of pages. A kernel is small, 0.1 to 20 KiB with its constants, and a process may see ten thousand of them come
-// and go; a mapping for each would run into the system's limit of 65,530, and leave the address space in shreds. So
-// addresses are reserved in slabs of 2 MiB, 512 pages each, and a kernel gets the first run of free pages that is long
-// enough, in the oldest slab that has one: young slabs run empty and are given back, all but one.
+// Memory for code, in slabs of pages. A kernel is small, 0.1 to 20 KiB with its constants, and a process may load and
+// free ten thousand of them. One mapping for each would hit the system's limit of 65,530 and fragment the address
+// space. So addresses are reserved in slabs of 2 MiB, 512 pages each. A kernel gets the first long enough run of free
+// pages in the oldest slab that has one. Young slabs therefore become empty; all empty ones but one are returned to the
+// system.
 //
-//     slab   | A A | B | free | C C C | free, never used ..            A, B, C: kernels of 2, 1 and 3 pages
-//     maps     r-x------ ---p   r-x---   ---p                          4 mappings, whatever the number of kernels that
-//     lie side by side
+//     slab   | A A | B | free | C C C | free, never used ..     A, B, C: kernels of 2, 1 and 3 pages
+//     maps     r-x------ ---p   r-x---   ---p                   4 mappings, however many kernels lie side by side
 //
 // A page is in one of three states, and never writable and executable at once:
 //
-//     free, reserved   ---   touching it is a fault; it takes no memory (MADV_DONTNEED)
-//     being written    rw-   under the lock, for the time of one copy: the code is linked elsewhere, for the address
-//     that it will have committed        r-x   constants lie on the same pages: a second area for them would cost most
-//     kernels a second page
+//     free, reserved   ---   touching it faults; it takes no memory (MADV_DONTNEED)
+//     being written    rw-   under the lock, during one copy: the code was linked elsewhere, for its final address
+//     committed        r-x   constants share the pages: a separate area would cost most kernels a second page
 //
-// Why whole pages: to put a kernel beside another one on a page, the page would have to be writable while the other one
-// runs.
+// Kernels get whole pages because placing one on a page of another would make that page writable while the other runs.
 //
-// Neighbours with the same permissions become one mapping again only where the kernel keeps track of their memory in
-// the same place (anon_vma) and has charged all of it (VM_ACCOUNT). So a new slab is once writable as a whole and its
-// first page touched: all that is cut out of it later inherits both. The memory is anonymous, since perf looks up
-// symbols of its map file only for such addresses.
+// Neighbours with the same permissions merge into one mapping only if the system tracks their memory in the same place
+// (anon_vma) and has charged all of it (VM_ACCOUNT). So a new slab is first made writable as a whole and its first page
+// touched; everything cut out of it later inherits both. The memory is anonymous because perf looks up symbols of its
+// map file only for such addresses.
 //
-// A fork copies it like any other memory; the lock is held across, so that it is free in the child.
+// A fork copies this memory like any other; the lock is held during the fork, so that it is free in the child.
 #include "codegen/llvm/code_memory.h"
 
 #include <pthread.h>
@@ -71,7 +69,7 @@ absl::Status OutOfCodeMemory(uint64_t bytes) {
                                       " bytes; accepted: what the system has free");
 }
 
-// Why mprotect refused. It runs out of memory where it would have to split one mapping more than the system allows.
+// Why mprotect failed. ENOMEM: splitting a mapping would exceed the system's limit of mappings.
 absl::Status CannotProtect(uint64_t bytes, int error) {
   if (error == ENOMEM) return OutOfCodeMemory(bytes);
   return absl::FailedPreconditionError(
@@ -152,11 +150,11 @@ absl::StatusOr<CodePages> CodeMemory::Reserve(uint64_t bytes) {
 
 absl::StatusOr<CodeSlab*> CodeMemory::AddSlab(uint64_t bytes) {
   if (bytes > limit_bytes_ - reserved_bytes_) return OutOfCodeMemory(bytes);
-  // Below the last one, where the system puts it anyway if nobody else has come between: few and near each other.
+  // Just below the last slab, where the system usually places it anyway, so that slabs stay close to each other.
   char* near = slabs_.empty() ? nullptr : slabs_.back()->base - bytes;
   void* base = mmap(near, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) return OutOfCodeMemory(bytes);
-  // A huge page would take 2 MiB for the first kernel of 4 KiB.
+  // A huge page would take 2 MiB for a first kernel of 4 KiB.
   madvise(base, bytes, MADV_NOHUGEPAGE);
   *static_cast<volatile char*>(base) = 0;
   if (mprotect(base, bytes, PROT_NONE) != 0) {
@@ -190,7 +188,7 @@ absl::Status CodeMemory::Write(const CodePages& pages, std::string_view code) {
     madvise(pages.base_, pages.bytes_, MADV_DONTNEED);
     return CannotProtect(pages.bytes_, error);
   }
-  // Nothing on x86-64, where caches of instructions see what is written.
+  // Does nothing on x86-64, where instruction caches are coherent.
   __builtin___clear_cache(pages.base_, pages.base_ + pages.bytes_);
   const auto first = pages.slab_->pages.begin() + (pages.base_ - pages.slab_->base) / static_cast<int64_t>(PageBytes());
   std::fill_n(first, pages.bytes_ / PageBytes(), PageState::kCommitted);
@@ -202,8 +200,8 @@ void CodeMemory::TakeBack(const CodePages& pages) {
   const size_t count = pages.bytes_ / PageBytes();
   const auto first = slab->pages.begin() + (pages.base_ - slab->base) / static_cast<int64_t>(PageBytes());
   if (*first == PageState::kCommitted) {
-    // Fails where the process has as many mappings as the system allows: then the pages stay executable, with zeros,
-    // until they are reused.
+    // Fails if the process has as many mappings as the system allows. The pages then stay executable, filled with
+    // zeros, until they are reused.
     mprotect(pages.base_, pages.bytes_, PROT_NONE);
     madvise(pages.base_, pages.bytes_, MADV_DONTNEED);
   }
@@ -211,7 +209,7 @@ void CodeMemory::TakeBack(const CodePages& pages) {
   slab->free_pages += count;
   --kernels_;
   if (slab->free_pages < slab->pages.size()) return;
-  // One empty slab is kept for the next kernel, of the usual size.
+  // One empty slab of the usual size is kept for the next kernel.
   const bool spare = std::any_of(slabs_.begin(), slabs_.end(), [&](const auto& other) {
     return other.get() != slab && other->free_pages == other->pages.size();
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for machine code: whole pages out of a few slabs, never writable and executable at once.
+// Memory for machine code: whole pages from a few slabs, never writable and executable at once.
 #ifndef QUERN_CODEGEN_LLVM_CODE_MEMORY_H_
 #define QUERN_CODEGEN_LLVM_CODE_MEMORY_H_
 
@@ -18,8 +18,8 @@ namespace quern {
 class CodeMemory;
 struct CodeSlab;
 
-// The pages of one kernel. *Ownership*: of the pages: freeing it takes them back. *Threads*: one, but any may run what
-// lies there.
+// The pages of one kernel. *Ownership*: owns the pages; the destructor frees them. *Threads*: one at a time, but any
+// thread may run the code.
 class CodePages {
  public:
   CodePages() = default;
@@ -27,12 +27,12 @@ class CodePages {
   CodePages& operator=(CodePages&& other) noexcept;
   ~CodePages() { Free(); }
 
-  // Where the code will lie: aligned to a page.
+  // The address of the code, aligned to a page.
   uint64_t address() const { return reinterpret_cast<uint64_t>(base_); }
-  uint64_t bytes() const { return bytes_; }  // of whole pages
+  uint64_t bytes() const { return bytes_; }  // a multiple of the page size
 
-  // Puts the code there, from `address` on, and makes it executable. Once. *Errors*: ResourceExhausted where the system
-  // has neither memory nor mappings left, FailedPrecondition where it forbids new code.
+  // Copies the code to `address` and makes it executable. Call it once. *Errors*: ResourceExhausted if the system has
+  // no memory or no mappings left, FailedPrecondition if it forbids new code.
   absl::Status Commit(std::string_view code);
 
   void Free();
@@ -49,28 +49,27 @@ class CodePages {
 };
 
 struct CodeMemoryStats {
-  uint64_t kernels = 0;         // that have pages
-  uint64_t used_bytes = 0;      // of their pages
-  uint64_t reserved_bytes = 0;  // of slabs: addresses, not memory
-  uint64_t mappings = 0;        // lines of /proc/self/maps that these are, while nothing is being written
+  uint64_t kernels = 0;         // kernels that have pages
+  uint64_t used_bytes = 0;      // in pages of kernels
+  uint64_t reserved_bytes = 0;  // in slabs: addresses, not memory
+  uint64_t mappings = 0;        // lines in /proc/self/maps while nothing is being written
 };
 
 // *Threads*: any.
 class CodeMemory {
  public:
-  // `limit_bytes` of slabs; only tests want another limit than what the system gives.
+  // `limit_bytes` bounds the size of all slabs; only tests set it.
   explicit CodeMemory(uint64_t slab_bytes = uint64_t{2} << 20, uint64_t limit_bytes = UINT64_MAX);
   CodeMemory(const CodeMemory&) = delete;
   CodeMemory& operator=(const CodeMemory&) = delete;
   // All pages must have been freed.
   ~CodeMemory();
 
-  // The one that kernels lie in. Never destroyed: a host may keep a kernel in a static variable.
+  // The memory of all kernels. Never destroyed: a host may keep a kernel in a static variable.
   static CodeMemory& OfProcess();
 
-  // Whole pages for so many bytes, which nothing can touch before they are committed. *Cost*: a walk over the pages of
-  // a slab.
-  // *Errors*: ResourceExhausted.
+  // Reserves whole pages for this many bytes. They cannot be accessed before they are committed. *Cost*: one pass over
+  // the pages of a slab. *Errors*: ResourceExhausted.
   absl::StatusOr<CodePages> Reserve(uint64_t bytes);
 
   CodeMemoryStats Stats();
@@ -78,7 +77,7 @@ class CodeMemory {
  private:
   friend class CodePages;
 
-  // The functions below want the lock.
+  // Callers of the functions below hold the lock.
   absl::StatusOr<CodeSlab*> AddSlab(uint64_t bytes);
   void DropSlab(CodeSlab* slab);
   absl::Status Write(const CodePages& pages, std::string_view code);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What LLVM reports about a module, kept for the Status. LLVM's own handler prints it and, at an error, ends the
-// process.
+// Collects LLVM's error messages about a module for our Status. LLVM's own handler prints them and ends the process at
+// an error.
 #ifndef QUERN_CODEGEN_LLVM_DIAGNOSTICS_H_
 #define QUERN_CODEGEN_LLVM_DIAGNOSTICS_H_
 
@@ -14,7 +14,7 @@
 
 namespace quern {
 
-// The handler of every context of ours. Collects errors, drops the rest.
+// The handler of all our contexts. Collects errors and drops the rest.
 class Diagnostics : public llvm::DiagnosticHandler {
  public:
   bool handleDiagnostics(const llvm::DiagnosticInfo& diagnostic) override {
@@ -26,7 +26,7 @@ class Diagnostics : public llvm::DiagnosticHandler {
     return true;
   }
 
-  // Empty where there were none. `context` has such a handler.
+  // Empty if there were none. `context` must have such a handler.
   static const std::string& ErrorsOf(const llvm::LLVMContext& context) {
     return static_cast<const Diagnostics*>(context.getDiagHandlerPtr())->errors_;
   }

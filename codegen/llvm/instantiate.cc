@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// From template to kernel module: fill holes, link blocks, aim at the machine, lock the doors.
+// From template to kernel module: define holes, link blocks, set the machine's attributes, make functions internal.
 //
-// Two details decide about speed and safety here:
+// Two details matter for speed:
 //
-// * Clang writes target-cpu, target-features and tune-cpu onto every function of a template, and they win over what the
-// JIT aims at: on a
-//   machine with AVX-512 one would run SSE code. All are replaced by the machine's.
-// * Blocks are loaded lazily and linked only where called: of about a hundred, a one-key join materialises five.
+// * Clang puts target-cpu, target-features and tune-cpu on every function of a template, and these override the target
+//   of the JIT: a machine with AVX-512 would run SSE code. All are replaced by the machine's.
+// * Blocks are loaded lazily and linked only if called: of about a hundred, a one-key join materialises five.
 #include <algorithm>
 #include <iterator>
 #include <string>
@@ -61,17 +60,17 @@ bool IsEntryPoint(const llvm::Function& function) {
          name.starts_with("quern_filter_");
 }
 
-// Slow paths that a kernel has once and calls (runtime/base/bytes.h).
+// Slow paths that exist once in a kernel and are called (runtime/base/bytes.h).
 bool IsOutlined(const llvm::Function& function) { return function.getName().starts_with("quern_outlined_"); }
 
-// The two sides of source lines, where templates have them. The bodies that holes get have none: a block that is
-// inlined there counts for its own lines, at the line of the template that the hole stands on.
+// The next two functions handle source lines, where templates have them. Bodies of holes have none: a block that is
+// inlined into one keeps its own lines, at the line of the template that calls the hole.
 void ForgetLinesOfHoles(llvm::Module* module) {
   for (llvm::Function& function : *module)
     if (function.isDeclaration()) function.setSubprogram(nullptr);
 }
 
-// Debuggers show frames under the name that profilers do. Symbols keep theirs, so that breakpoints find them.
+// Debuggers show frames under the same names as profilers. Symbols keep theirs, so that breakpoints find them.
 void NameFramesAfter(const std::string& spec, llvm::Module* module) {
   constexpr unsigned kNameOperand = 2;  // of a DISubprogram
   for (llvm::Function& function : *module) {
@@ -83,8 +82,7 @@ void NameFramesAfter(const std::string& spec, llvm::Module* module) {
   }
 }
 
-// Takes out the entry points that the descriptor has no use for, and the holes that only they call: what is not there
-// costs no compile time.
+// Removes entry points that the descriptor does not need, and holes that only they call, to save compile time.
 void RemoveUnneeded(const KernelDescriptor& descriptor, llvm::Module* module) {
   const std::vector<std::string> needed = EntryPointSymbols(descriptor);
   for (llvm::Function& function : llvm::make_early_inc_range(*module)) {
@@ -103,7 +101,7 @@ absl::Status LinkBlocks(llvm::Module* module, std::unique_ptr<llvm::Module> bloc
   return absl::OkStatus();
 }
 
-// Filters have their own, so that no kernel looks through blocks that it cannot have.
+// Filters have a block module of their own, so that no kernel searches blocks that it cannot use.
 const char* BlocksName(Operator op) { return op == Operator::kFilter ? "filter_blocks" : "blocks"; }
 
 }  // namespace

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// JITLink and nothing around it: no session, no dylibs.
+// Uses JITLink alone, without ORC's sessions and dylibs.
 //
-// ORC keeps tables for code that is compiled when it is first called, by symbols that depend on each other, in another
-// process perhaps. A kernel needs none of that: its object is ready, it calls a few functions, it has no constructors.
-// ORC also keeps what it has seen: a session grows with each kernel that comes and goes. So an object becomes JITLink's
-// graph of blocks, is laid out on pages of code_memory.h, gets its addresses, is copied there, and the graph is gone.
-// What a link passes through, for an object of 4.8 KB:
+// ORC keeps tables for code that is compiled at its first call, by symbols that depend on each other, possibly in
+// another process. A kernel needs none of that: its object is complete, it calls a few functions, and it has no
+// constructors. ORC also never forgets: a session grows with each kernel that is loaded and freed. So we parse an
+// object into JITLink's graph of blocks, lay it out on pages of code_memory.h, assign addresses, copy it there, and
+// drop the graph. The stages of a link, for an object of 4.8 KB:
 //
-//     sections   .text 3014, .rodata.cst8 24, .rodata 64      allocate   3 segments of a kind become 2: r-x at 0, r--
-//     at 3136 symbols    defined: quern_join_hash, ..                 resolved   their addresses go into the kernel
-//                undefined: bcmp, quern_rt_hash_64, ..        lookup     in runtime_calls.h alone; another name fails
-//                the link
-//     bytes      fixed up in memory of their own              finalise   copied to 1 page, which is executable from
-//     then on
+//     stage      input                                      result
+//     allocate   .text 3014, .rodata.cst8 24, .rodata 64    2 segments: r-x at 0, r-- at 3136
+//     resolve    defined symbols: quern_join_hash, ..       addresses of the kernel's entry points
+//     look up    undefined symbols: bcmp, quern_rt_hash_64  addresses in runtime_calls.h; any other name fails the link
+//     finalise   bytes, fixed up in separate memory         a copy on 1 page, which becomes executable
 //
-// The failed lookup is the last of the checks on what generated code may reach.
+// The failed lookup is the last of the checks on what generated code may call.
 #include "codegen/llvm/jit.h"
 
 #include <algorithm>
@@ -65,16 +64,16 @@ const std::unordered_map<std::string_view, void*>& AllowedCalls() {
   return *calls;
 }
 
-// What one link leaves.
+// The result of one link.
 struct Linked {
   LoadedCode code;
   CodePages pages;
-  CodeLoaded event;             // filled where somebody wants it
-  absl::Status memory_problem;  // said better than through LLVM
+  CodeLoaded event;             // filled only if a listener is active
+  absl::Status memory_problem;  // clearer than the text that LLVM would pass on
   std::string link_problem;
 };
 
-// One kernel's memory: laid out and fixed up in `bytes_`, then copied to its pages.
+// The memory of one kernel: laid out and fixed up in `bytes_`, then copied to its pages.
 class KernelMemory : public jitlink::JITLinkMemoryManager {
  public:
   explicit KernelMemory(Linked* linked) : linked_(linked) {}
@@ -83,7 +82,7 @@ class KernelMemory : public jitlink::JITLinkMemoryManager {
     if (llvm::Error error = LayOut(graph)) return on_allocated(std::move(error));
     on_allocated(std::make_unique<InFlight>(this));
   }
-  // The pages go with their owner.
+  // Nothing to do: the owner of the pages frees them.
   void deallocate(std::vector<FinalizedAlloc> allocations, OnDeallocatedFunction on_deallocated) override {
     for (FinalizedAlloc& allocation : allocations) allocation.release();
     on_deallocated(llvm::Error::success());
@@ -111,7 +110,7 @@ class KernelMemory : public jitlink::JITLinkMemoryManager {
     std::vector<uint64_t> offsets;
     for (auto& [group, segment] : layout.segments()) {
       if ((group.getMemProt() & orc::MemProt::Write) != orc::MemProt::None) return LinkError("it has writable data");
-      // More than this no page could give.
+      // Segments are aligned to 64 bytes within the pages, and to no more.
       if (segment.Alignment.value() > kSegmentAlignment)
         return LinkError("its sections want to be aligned to more than 64 bytes");
       size = llvm::alignTo(size, kSegmentAlignment);
@@ -137,7 +136,7 @@ class KernelMemory : public jitlink::JITLinkMemoryManager {
   std::string bytes_;
 };
 
-// Answers what JITLink asks of its surroundings. One link, from start to end, on the thread that called it.
+// Answers JITLink's callbacks. One link, from start to end, on the calling thread.
 class KernelLink : public jitlink::JITLinkContext {
  public:
   KernelLink(const std::vector<std::string>& symbols, Linked* linked)
@@ -203,7 +202,7 @@ class KernelLink : public jitlink::JITLinkContext {
   Linked* linked_;
 };
 
-// What a kernel holds of its code. The announcement is taken back before the pages go.
+// A kernel's share in its code. The announcement is withdrawn before the pages are freed.
 struct CodeOwner {
   CodePages pages;
   std::shared_ptr<const void> announcement;
@@ -214,14 +213,14 @@ struct CodeOwner {
 absl::StatusOr<LoadedCode> LoadObject(std::string_view object, const std::vector<std::string>& symbols,
                                       const std::string& spec) {
   const llvm::MemoryBufferRef bytes(llvm::StringRef(object.data(), object.size()), "kernel");
-  // Outlives the graph: what was looked up holds names while the graph goes, inside of the calls of `link`.
+  // Outlives the graph: lookup results still hold names while `link` destroys the graph.
   const auto names = std::make_shared<orc::SymbolStringPool>();
   auto graph = jitlink::createLinkGraphFromObject(bytes, names);
   if (!graph) return CannotLoad(llvm::toString(graph.takeError()));
   if ((*graph)->getTargetTriple().getArch() != kArchitecture)
     return CannotLoad("it is for " + (*graph)->getTargetTriple().str());
   Linked linked;
-  // Comes back when the link is done or has failed: nothing in it waits for another thread.
+  // Returns when the link has succeeded or failed: nothing in it waits for another thread.
   jitlink::link(std::move(*graph), std::make_unique<KernelLink>(symbols, &linked));
   if (!linked.memory_problem.ok()) return linked.memory_problem;
   if (!linked.link_problem.empty()) return CannotLoad(linked.link_problem);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our own pass list and code generation.
+// Our pass list and code generation.
 //
-// The stock pipelines are made for code that people wrote; a kernel is made of blocks that were simplified when the
-// library was built. What is left to do at run time is what became possible by filling the holes: inline, fold the
-// constants, break up the structs that blocks passed around, move loads of column pointers out of loops. Everything
-// else (vectorising, unrolling, inter-procedural analysis) is either written into the blocks already or does not pay in
-// 10 ms.
+// The stock pipelines are made for code that people wrote. A kernel consists of blocks that were simplified when the
+// library was built, so only what filling the holes made possible is left for run time: inlining, folding constants,
+// breaking up the structs that blocks pass around, moving loads of column pointers out of loops. Everything else
+// (vectorising, unrolling, inter-procedural analysis) is either written into the blocks or does not pay within 10 ms.
 //
-// Code generation is three quarters of a compilation. LLVM adds some 150 passes for it, in an order that only it knows;
-// we let it, and drop as they are added those that passes.def leaves out. loop-reduce alone, with the scalar evolution
-// that it asks for, would be a sixth of all. codegen/PASSES.md has what each row costs and gains; the plan parameters
-// `passes` and `codegen_level` choose LLVM's own lists instead, and `test.toggled_pass` turns one row round:
+// Code generation is three quarters of a compilation. LLVM adds some 150 passes for it, in an order of its own. We keep
+// that order and drop the passes that passes.def leaves out: loop-reduce alone, with the scalar evolution that it
+// requires, would be a sixth of the total. docs/performance.md, "What passes cost and gain", has the figures of each
+// row. The plan parameters `passes` and `codegen_level` choose LLVM's own lists instead, and `test.toggled_pass`
+// toggles one row:
 //
 //     quern dump asm 'join.inner keys=i64,utf8' --param passes=o3 --param codegen_level=3
 #include <chrono>
@@ -38,7 +38,8 @@ constexpr PassRow kRows[] = {
 #include "codegen/llvm/passes.def"
 };
 
-// The rows of Optimise as text: "always-inline,globaldce,function(sroa<modify-cfg>,..,loop-mssa(loop-rotate,licm),..)".
+// The pass list of Optimise as text:
+// "always-inline,globaldce,function(sroa<modify-cfg>,..,loop-mssa(loop-rotate,licm),..)".
 std::string PassList(uint32_t toggled_pass) {
   std::string text;
   PassKind open = PassKind::kModule;
@@ -70,7 +71,7 @@ absl::Status AddPasses(const PassChoice& choice, llvm::PassBuilder* builder, llv
   return absl::OkStatus();
 }
 
-// Takes the passes of code generation as LLVM adds them, and drops those that are left out.
+// Receives the passes of code generation as LLVM adds them, and drops those that passes.def leaves out.
 class FilteredPasses : public llvm::legacy::PassManager {
  public:
   explicit FilteredPasses(const PassChoice& choice) : choice_(choice) {}

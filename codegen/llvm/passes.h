@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of passes (passes.def) as data, for who measures them. No LLVM header reaches the includer.
+// The pass list (passes.def) as data, for benchmarks. No LLVM header reaches the includer.
 #ifndef QUERN_CODEGEN_LLVM_PASSES_H_
 #define QUERN_CODEGEN_LLVM_PASSES_H_
 
@@ -13,17 +13,17 @@ enum class PassKind : uint8_t {
   kFunction,  // likewise
   kLoop,      // likewise
   kMachine,   // run by LLVM's code generation
-  kLeftOut,   // not run by it
+  kLeftOut,   // dropped from LLVM's code generation
 };
 
 struct PassRow {
   PassKind kind;
-  const char* passes;  // one pass of Optimise; of code generation LLVM's names, each between two commas
+  const char* passes;  // one pass of Optimise; for code generation LLVM's names, each between two commas
   const char* meaning;
 };
 
-// The rows of passes.def in order. The plan parameter `test.toggled_pass` counts them from 1: that row is not run, or
-// run where it is left out.
+// The rows of passes.def in order. The plan parameter `test.toggled_pass` counts them from 1: that row is dropped, or
+// run if it is left out.
 std::span<const PassRow> PassRows();
 
 }  // namespace quern

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds bitcode. The build leaves pruned templates twice: embedded in the library, and as files
-// (build/templates/join.x86-64.bc); a folder of such files, edited or compiled anew, replaces the embedded ones with
-// --template-dir, so that trying a change of a loop takes no build.
+// Finds bitcode. The build writes pruned templates twice: embedded in the library, and as files
+// (build/templates/join.x86-64.bc). With --template-dir, a folder of such files, edited or recompiled, replaces the
+// embedded ones, so that trying a changed loop needs no build.
 #include "codegen/llvm/template_library.h"
 
 #include <fstream>

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread, first come first served. A compilation takes 3 to 40 ms and a process needs few of them, so that more
+// One thread compiles, first come, first served. A compilation takes 3 to 40 ms and a process needs few of them; more
 // threads would only take more of the host's CPUs at the same time.
 //
-// The thread is polite: it has a nice value of 10, on a machine of one CPU of 19. A CPU that is idle gives itself to it
-// at once all the same. Where all are busy with the host's own threads, Linux weighs it with 110 against 1024 (with 15
-// against 1024): a job that shares its CPU loses a tenth of it (one part in seventy) for the time of a compilation, and
-// no more however long that takes.
+// The thread has a low priority: a nice value of 10, or 19 on a machine with one CPU. An idle CPU runs it at once all
+// the same. If all CPUs are busy with the host's threads, Linux gives it a weight of 110 (or 15) against 1024: a job
+// that shares its CPU loses a tenth (or one part in seventy) of its speed during a compilation, and no more however
+// long that takes.
 //
-// Three ways in which threads of a library harm their process, and what is done about them:
-//   exit   Static objects are destroyed while threads still run. Stop runs at exit before them: it waits until the
-//   present job comes to its
-//          next stage, a few milliseconds, where it sees that it is to stop.
-//   fork   The copy has only the thread that called fork, and whatever lock another one held is held there for ever. So
-//   fork waits until no
-//          job runs and no lock of the queue is held. (posix_spawn, vfork and what is made of them do not come here.)
-//   signals  A handler of the host's would run on a thread that it does not know. Ours blocks all signals but those of
-//   a crash.
+// Threads of a library can harm their process in three ways, which are handled as follows:
+//
+// * exit: static objects are destroyed while threads still run. Stop therefore runs at exit before that and waits until
+//   the present job reaches its next stage, within a few milliseconds, where it sees that it should stop.
+// * fork: the child has only the thread that called fork, and locks that other threads held are locked for ever. So
+//   fork waits until no job runs and no lock of the queue is held. (posix_spawn, vfork and functions based on them do
+//   not get here.)
+// * signals: a handler of the host would run on a thread that the host did not create. Our thread blocks all signals
+//   except those of a crash.
 #include "codegen/tier/compile_queue.h"
 
 #include <pthread.h>
@@ -44,11 +44,11 @@ namespace {
 constexpr int kNice = 10;
 constexpr int kNiceOnOneCpu = 19;
 
-// This thread runs a job: fork by a log callback, say, must not wait for itself.
+// True while this thread runs a job: a fork, for example by a log callback, must not wait for its own thread.
 thread_local bool runs_job = false;
 
 void BePolite() {
-  // Of a thread, not of the process: Linux takes thread ids here. A failure leaves it as urgent as any other.
+  // Applies to the thread, not the process: Linux accepts thread ids here. On failure the thread keeps its priority.
   const auto thread = static_cast<id_t>(syscall(SYS_gettid));
   (void)setpriority(PRIO_PROCESS, thread, NumUsableCpus() == 1 ? kNiceOnOneCpu : kNice);
   pthread_setname_np(pthread_self(), "quern-compile");
@@ -66,7 +66,7 @@ struct CompileQueue::State {
   std::thread thread;
   std::atomic<bool> stop{false};
 
-  // All below want the lock.
+  // Callers of the functions below hold the lock.
   std::shared_ptr<CompileJob> TakeFirst() {
     while (!waiting.empty()) {
       std::shared_ptr<CompileJob> job = waiting.front().lock();
@@ -76,7 +76,7 @@ struct CompileQueue::State {
     return nullptr;
   }
 
-  // Gives the lock back for the time of the job.
+  // Releases the lock while the job runs.
   void Run(std::shared_ptr<CompileJob> job, std::unique_lock<std::mutex>* lock) {
     ++num_running;
     lock->unlock();
@@ -90,8 +90,8 @@ struct CompileQueue::State {
   }
 
   bool StartThread() {
-    // Handlers run in the reverse order of their registration: this one before the destructors of what the host had
-    // before the first job, which its log callback may use. (Ours and LLVM's do not run at all.)
+    // Handlers run in the reverse order of their registration: this one before the destructors of objects that the host
+    // made before the first job, which its log callback may use. (Destructors of Quern and LLVM never run.)
     static const bool registered = (AtProcessEnd([] { OfProcess().Stop(); }), true);
     (void)registered;
     sigset_t all, before;
@@ -117,7 +117,8 @@ CompileQueue* CompileQueue::MakeForProcess() {
 CompileQueue& CompileQueue::OfProcess() {
   static CompileQueue* queue = [] {
     CompileQueue* made = MakeForProcess();
-    // What is registered first is called last: the wait for a job comes before the locks that the job still needs.
+    // The handler registered first is called last: fork waits for the job before it takes the locks that the job still
+    // needs.
     KernelCache::OfProcess();
     CodeMemory::OfProcess();
     pthread_atfork(&BeforeFork, &AfterForkInParent, &AfterForkInChild);
@@ -201,7 +202,7 @@ void CompileQueue::Stop() {
     state->stop = true;
     state->waiting.clear();
     state->changed.notify_all();
-    // Jobs on threads of the host's.
+    // Also waits for jobs on threads of the host.
     const unsigned own = runs_job ? 1 : 0;
     state->changed.wait(lock, [&] { return state->num_running <= own; });
   }
@@ -219,7 +220,7 @@ void CompileQueue::BeforeFork() {
 
 void CompileQueue::AfterForkInParent() { OfProcess().state_->mutex.unlock(); }
 
-// The old state stays as it is: its thread is not there, and nobody may touch locks on which others waited.
+// The old state is left alone: its thread does not exist here, and its locks, on which others waited, are unusable.
 void CompileQueue::AfterForkInChild() {
   CompileQueue& queue = OfProcess();
   State* old = std::exchange(queue.state_, new State);

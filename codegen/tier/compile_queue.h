@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compilations that go on beside the jobs they are for: a queue, and the thread that works through it.
+// Compilations in the background: a queue, and the thread that works through it.
 #ifndef QUERN_CODEGEN_TIER_COMPILE_QUEUE_H_
 #define QUERN_CODEGEN_TIER_COMPILE_QUEUE_H_
 
@@ -10,51 +10,52 @@
 
 namespace quern {
 
-// One compilation. The queue does not keep it alive: one that nobody holds any more when its turn comes is left out.
+// One compilation. The queue does not keep it alive: a job that has no owner left when its turn comes is skipped.
 class CompileJob {
  public:
   virtual ~CompileJob() = default;
-  // Ends soon after `stop` has become true, without having done anything. Throws nothing.
+  // Returns soon after `stop` becomes true, without a result. Does not throw.
   virtual void Run(const std::atomic<bool>& stop) = 0;
-  // It was waiting when the process was copied by fork, and this is the copy, whose queue is empty.
+  // Called in the child of a fork for a job that was waiting; the queue of the child is empty.
   virtual void Forgotten() = 0;
 };
 
-// Whose thread compiles.
+// Which thread compiles.
 enum class CompileThread : uint8_t {
-  kOwn,   // one of the library's, started with the first job
-  kHost,  // the host's, by RunOne
+  kOwn,   // a thread of the library, started with the first job
+  kHost,  // threads of the host, by RunOne
 };
 
 enum class Added : uint8_t {
   kWaiting,
   kNoThread,  // none could be started
-  kEnding,    // the process is: nothing is compiled any more
+  kEnding,    // the process is ending: nothing is compiled any more
 };
 
 // *Threads*: any.
 class CompileQueue {
  public:
-  // *Ownership*: the process's, for good; another one after fork.
+  // *Ownership*: belongs to the process and is never destroyed; a forked child has another one.
   static CompileQueue& OfProcess();
 
-  // Adds a job behind those that wait. *Cost*: a lock and a wake-up; the first starts the thread.
+  // Appends a job. *Cost*: one lock and one wake-up; the first call starts the thread.
   Added Add(const std::shared_ptr<CompileJob>& job);
 
-  // Runs the job that has waited longest, or else the next one that comes within `timeout`. Answers whether it ran one.
+  // Runs the job that has waited longest, or else the next one that arrives within `timeout`. Returns whether it ran
+  // one.
   bool RunOne(std::chrono::milliseconds timeout);
-  // Runs this job now, on this thread, if it still waits. Answers whether it did.
+  // Runs this job now, on this thread, if it still waits. Returns whether it did.
   bool RunIfWaiting(const CompileJob& job);
 
-  // Whether nothing waits and nothing runs.
+  // Whether no job waits and none runs.
   bool IsIdle();
 
-  // The thread of the library's ends its present job first.
+  // The library's thread finishes its present job first.
   void SetThread(CompileThread thread);
   CompileThread thread();
 
-  // Jobs that wait are dropped, one that runs is told to stop and waited for, and no more are taken. At the end of the
-  // process, which is then safe from a thread of ours that still runs while statics are destroyed.
+  // Drops the jobs that wait, stops the one that runs and waits for it, and accepts no more. Called at the end of the
+  // process, so that our thread does not run while static objects are destroyed.
   void Stop();
 
  private:

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tier is in one of three stages, and goes through them once:
+// A tier passes through three stages, once:
 //
 //     counting ──> waiting ──> over          compiled, or failed for good
-//         │  ^        └─ fork: its copy counts again
-//         │  └─ not yet: so many more rows
+//         │  ^        └─ fork: the copy in the child counts again
+//         │  └─ not due yet: more rows to count
 //         └─ found in memory ──> over
 //
-// Example: `aggregate keys=i64 aggs=sum(i64)`, 4 ms to compile, 15 ns a row, a CPU to spare. Ten jobs of 30,000 rows
-// come one after the other. The meter is set to 67,000 rows, after which it is worth a look whether the kernel is on
-// disk: in the third job it is due, the kernel is not, and the meter is set to what is left of 267,000 (4 ms). The
-// ninth job brings the last of them. It counts on the generic kernel while the compile thread works; whatever batch
-// comes next after that finds the compiled entry points in the slot. The tenth job's Compile finds the compiled kernel
-// in the process's cache, and the tier, which has left the table, goes with the last job that has its generic kernel.
+// Example: `aggregate keys=i64 aggs=sum(i64)`, 4 ms to compile, 15 ns a row, with a spare CPU. Ten jobs of 30,000 rows
+// run one after the other. The meter starts at 67,000 rows; then it is worth checking whether the kernel is on disk. In
+// the third job the meter reaches zero, the kernel is not on disk, and the meter is set to the rest of 267,000 rows (4
+// ms). The ninth job processes the last of them. It continues on the generic kernel while the compile thread works; the
+// first batch that starts afterwards finds the compiled entry points in the slot. Compile of the tenth job finds the
+// compiled kernel in the process's cache. The tier has left the table, and is destroyed with the last job that uses its
+// generic kernel.
 //
-// A meter is counted down by any number of threads, and the one that brings it to nothing, and no other, decides. So
-// all that decides is on one thread at a time, but for Expect: hence `stage_` is changed by compare-and-swap.
+// Any number of threads count a meter down, and only the one that brings it to zero decides. All decisions therefore
+// run on one thread at a time, except those of Expect: this is why `stage_` is changed by compare-and-swap.
 #include "codegen/tier/tier.h"
 
 #include <algorithm>
@@ -44,7 +45,7 @@ class Tier final : public KernelTier, public CompileJob, public std::enable_shar
         swap_waits_(swap_waits),
         first_rows_(asked_rows_.has_value() ? *asked_rows_ : TierPolicy::OfProcess().RowsBeforeLooking(costs_)) {}
 
-  // What a constructor cannot do: slots and meter lead back here.
+  // What a constructor cannot do: slots and meter refer back to this tier.
   void Open(const Kernel& generic);
 
   std::shared_ptr<const Kernel> Compiled() const override;
@@ -75,7 +76,7 @@ class Tier final : public KernelTier, public CompileJob, public std::enable_shar
   void Begin();
   void Publish(const CompiledKernel& compiled);
   void Fail(const absl::Status& status);
-  // From one stage to another; false where another thread was there first.
+  // Moves from one stage to another; false if another thread did so first.
   bool Advance(Stage from, Stage to) { return stage_.compare_exchange_strong(from, to); }
   void EndWaits() {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -90,7 +91,7 @@ class Tier final : public KernelTier, public CompileJob, public std::enable_shar
   const uint64_t first_rows_;
   std::atomic<bool> has_looked_{false};
   std::shared_ptr<Meter> meter_;
-  // The slot of the operator, which the base class shows to readers.
+  // The slot of the operator; the base class exposes it to readers.
   std::shared_ptr<EntrySlot<QuernJoinEntryPoints>> join_;
   std::shared_ptr<EntrySlot<QuernAggregateEntryPoints>> aggregate_;
   std::shared_ptr<EntrySlot<QuernSortEntryPoints>> sort_;
@@ -105,7 +106,7 @@ class Tier final : public KernelTier, public CompileJob, public std::enable_shar
 };
 
 void Tier::Open(const Kernel& generic) {
-  // A meter that nothing is left of counts nothing, so that 0 rows are one.
+  // A meter at zero counts nothing, so 0 rows become one.
   meter_ = std::make_shared<Meter>(weak_from_this(), std::max<uint64_t>(first_rows_, 1));
   switch (generic.plan.spec.op) {
     case Operator::kJoin: join = join_ = std::make_shared<EntrySlot<QuernJoinEntryPoints>>(generic.join, meter_); break;
@@ -209,7 +210,8 @@ void Tier::Fail(const absl::Status& status) {
   WarnOnce(warning);
 }
 
-// The next batch decides as the last one did. No lock: in the copy of a process another thread may hold it for ever.
+// The next batch decides again as the last one did. Takes no lock: a thread of the parent may have held it during the
+// fork.
 void Tier::Forgotten() {
   has_looked_ = true;
   stage_ = Stage::kCounting;
@@ -255,7 +257,7 @@ std::shared_ptr<const Kernel> TierTable::Find(const std::string& name) {
 }
 
 std::shared_ptr<const Kernel> TierTable::Keep(const std::string& name, const std::shared_ptr<const Kernel>& kernel) {
-  std::shared_ptr<const Kernel> oldest;  // dropped after the lock
+  std::shared_ptr<const Kernel> oldest;  // destroyed after the lock
   std::lock_guard<std::mutex> lock(state_->mutex);
   const auto [at, inserted] = state_->entries.try_emplace(name);
   if (!inserted) return at->second.kernel;

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job that ends soon must not pay for a compilation, and one that goes on for long must not wait for it. Nobody knows
-// how long a job will be, unless the host says so. The rule is that of whoever may rent or buy skis: rent until what
-// the rents come to is the price.
+// A short job must not pay for a compilation, and a long one must not wait for it. Nobody knows how long a job will be
+// unless the host says so. The rule is that of the ski rental problem: rent until the rents add up to the price.
 //
 //     rows = price of compiling / gain of a row        4 ms / 5 ns = 800,000 rows
 //
-// On a machine with a CPU to spare the job does not pay that price; it loses a little, since the two share memory and
-// caches, and what is compiled is there for the next job and, on disk, for the next process. So a tenth of the price
-// counts, but not before the job has gone on for as long as compiling takes, since one that has is likely to go on for
-// as long again: 4 ms at 10 ns a row are 400,000 rows. Where there is one CPU, the job pays all of it.
+// On a machine with a spare CPU the job does not pay that price. It loses a little, because both share memory and
+// caches, and the result also serves the next job and, on disk, the next process. So a tenth of the price counts, but
+// not before the job has run for as long as compiling takes, since such a job is likely to run for as long again: 4 ms
+// at 10 ns a row are 400,000 rows. With one CPU, the job pays the whole price.
 //
-// With expected_rows the question is another one: will the compiled kernel be there for enough of the rows? Compiling
-// for 4 ms while the job goes on at 10 ns a row, it will be for all but the first 400,000. With a million rows to come
-// 600,000 of them gain 3 ms.
+// With expected_rows the question is whether the compiled kernel will be ready for enough of the rows. If compiling
+// takes 4 ms while the job runs at 10 ns a row, it will be ready for all but the first 400,000. With a million rows to
+// come, 600,000 of them gain 3 ms.
 //
-// Where a row gains less than a fiftieth of what it takes, nothing is compiled: the estimate is not that good, nor
-// would anybody see it.
+// If a row gains less than a fiftieth of its time, nothing is compiled: the estimate is not that accurate, and nobody
+// would notice the gain.
 //
-// The estimates are linear in the columns of a spec, and rough: what decides is whether they are right within a factor
-// of two. `never_slower --benchmark_filter=speeds` prints them beside what is measured. The time of compiling is
-// corrected by what compilations of this process took.
+// The estimates are linear in the columns of a spec, and rough: they need to be right within a factor of two.
+// `never_slower --benchmark_filter=speeds` prints them beside measured times. The estimate of compile time is corrected
+// by the compilations of this process.
 #include "codegen/tier/tier_policy.h"
 
 #include <algorithm>
@@ -37,7 +36,7 @@ using thresholds::kDiskLookNs, thresholds::kFirstCompilationMs, thresholds::kLea
 
 bool IsString(const ColumnType& type) { return IsVariable(RowOf(type.id).storage); }
 
-// What the columns of one role add.
+// The costs that the columns of one role add.
 struct ColumnCosts {
   double compile_ms, generic_ns, gain_ns;
 };
@@ -57,7 +56,7 @@ void AddKeys(const std::vector<KeySpec>& keys, const ColumnCosts& word, const Co
   for (const KeySpec& key : keys) Add(IsString(key.type) ? text : word, 1, costs);
 }
 
-// Keys that are one machine word: hash tables of words are not compiled, nor is comparing them.
+// Whether the key is one machine word: hash tables of such keys are not compiled, nor are their comparisons.
 bool IsOneWord(const std::vector<KeySpec>& keys) {
   return keys.empty() || (keys.size() == 1 && !IsString(keys[0].type));
 }
@@ -81,7 +80,7 @@ KernelCosts AggregateCosts(const KernelSpec& spec) {
   return costs;
 }
 
-// Sorting is the same for all specs, and most of the time. With a limit rows are encoded, looked at and left out.
+// Sorting takes most of the time and is the same for all specs. With a limit, rows are encoded, tested and dropped.
 KernelCosts SortCosts(const KernelSpec& spec) {
   const bool is_top = spec.limit != 0;
   KernelCosts costs = {1.5, is_top ? 0.2 : 8, 0};
@@ -160,13 +159,13 @@ bool TierPolicy::Pays(const KernelCosts& costs, uint64_t rows_to_come, bool is_o
   const double ms = is_on_disk ? kLoadMs : CompileMs(costs);
   const uint64_t enough = RowsThatPay(costs, ms);
   if (enough == kNever) return false;
-  // On one CPU the job stands still meanwhile, and has all of its rows still to come.
+  // On one CPU the job stands still during compilation and misses no rows.
   const double missed = num_cpus_ > 1 ? ms * 1e6 / costs.generic_ns : 0;
   return static_cast<double>(rows_to_come) >= missed + static_cast<double>(enough);
 }
 
-// The latest counts a quarter, so that one that had to wait for its CPU does not decide. A lost update of two threads
-// is no harm.
+// The latest compilation counts a quarter, so that one that had to wait for its CPU does not decide. An update lost
+// between two threads is harmless.
 void TierPolicy::Learn(const KernelCosts& costs, double measured_ms) {
   if (num_compiled_.fetch_add(1, std::memory_order_relaxed) == 0 || costs.compile_ms <= 0) return;
   const double ratio = std::clamp(measured_ms / costs.compile_ms, 0.1, 10.0);
