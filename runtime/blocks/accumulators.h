@@ -16,8 +16,7 @@ namespace quern::blocks {
 
 using int128_t = __int128;
 
-// ---- reading
-// -----------------------------------------------------------------------------------------------------------------------
+// ---- reading ----
 
 template <Storage kStorage>
 QUERN_INLINE int64_t ReadInteger(const QuernColumn* column, uint32_t row, bool is_signed) {
@@ -85,8 +84,7 @@ QUERN_INLINE uint64_t BitsOfOrdered(uint64_t ordered, Storage storage, bool is_s
   return ordered ^ (is_signed ? uint64_t{1} << 63 : 0);
 }
 
-// ---- steps of 64-bit states
-// ----------------------------------------------------------------------------------------------------------
+// ---- steps of 64-bit states ----
 
 template <class T>
 QUERN_INLINE void AddTo(uint8_t* state, T value) {
@@ -148,8 +146,7 @@ QUERN_INLINE void UpdatePick(uint64_t bits, uint64_t order, uint8_t* state) {
 QUERN_INLINE void UpdateBitOr(uint64_t bits, uint8_t* state) { Store(state, Load<uint64_t>(state) | bits); }
 QUERN_INLINE void UpdateBitXor(uint64_t bits, uint8_t* state) { Store(state, Load<uint64_t>(state) ^ bits); }
 
-// ---- steps of 128-bit values
-// -----------------------------------------------------------------------------------------------------------
+// ---- steps of 128-bit values ----
 
 QUERN_INLINE void UpdateSumWide(int128_t v, uint8_t* state, uint8_t* overflowed) {
   int128_t sum = 0;
@@ -188,8 +185,7 @@ QUERN_INLINE void StepWide(const QuernColumn* column, uint32_t row, uint8_t* sta
   if constexpr (kStep == kUpdateLastWide) UpdatePickWide(v, row_id + 1, state);
 }
 
-// ---- moments (Welford 1962; pairwise merges: Chan, Golub, LeVeque 1983)
-// ----------------------------------------------------------------
+// ---- moments (Welford 1962; pairwise merges: Chan, Golub, LeVeque 1983) ----
 
 struct Moments {
   double count, mean, squares;
@@ -232,8 +228,7 @@ QUERN_INLINE void UpdateCorrelation(double x, double y, uint8_t* state) {
   Store(state, m);
 }
 
-// ---- by step
-// -------------------------------------------------------------------------------------------------------------------------
+// ---- by step ----
 
 // Whether a row that does not take part can be given to the step as a value of 0 and no row.
 constexpr bool IsMasked(Step step) {

@@ -40,8 +40,7 @@ QUERN_INLINE uint32_t RowAt(const uint32_t* rows, uint64_t first, uint32_t i) {
   return rows ? rows[i] : static_cast<uint32_t>(first + i);
 }
 
-// ---- readers: one per storage
-// ----------------------------------------------------------------------------------------------------
+// ---- readers: one per storage ----
 //
 // A reader of fixed width gives the value's bits as an unsigned integer, normalised for equality; a reader of strings
 // gives bytes.
@@ -249,8 +248,7 @@ QUERN_INLINE void HashColumn(const QuernColumn* column, uint64_t first, const ui
   }
 }
 
-// ---- packed keys
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- packed keys ----
 
 // Packs one key column of a batch: words[i] = value << shift, or-ed to what is there where a key came before. A null
 // (only where `nullable`: keys whose nulls are equal) is bit `null_bit` over a value of 0. *Cost*: about 0.2 ns a row
@@ -282,8 +280,7 @@ QUERN_INLINE void PackColumn(const QuernColumn* column, uint64_t first, const ui
   }
 }
 
-// ---- comparing and storing: a column's value against a tuple's field
-// -----------------------------------------------------------------
+// ---- comparing and storing: a column's value against a tuple's field ----
 
 // No branch depends on the length, but where a string ends a page.
 QUERN_INLINE StringRef MakeStringRef(Bytes s) {
@@ -461,8 +458,7 @@ QUERN_INLINE void ZeroNullBits(uint8_t* tuples, uint32_t n, uint32_t tuple_bytes
     __builtin_memset(tuples + uint64_t{i} * tuple_bytes + null_bits_offset, 0, null_bits_bytes);
 }
 
-// ---- rows: nulls and dictionaries
-// ------------------------------------------------------------------------------------------------------
+// ---- rows: nulls and dictionaries ----
 
 // Keeps the rows whose key is not null; `out` may be `rows`. Answers how many.
 QUERN_INLINE uint32_t FilterValid(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
@@ -493,8 +489,7 @@ QUERN_INLINE void DictionaryRows(const QuernColumn* column, uint64_t first, cons
   }
 }
 
-// ---- output
-// ------------------------------------------------------------------------------------------------------------------------------
+// ---- output ----
 
 constexpr uint64_t kCopySlackBytes = 32;  // an output buffer has so many writable bytes beyond its capacity
 

@@ -31,8 +31,7 @@ bool OrderPrefixes(const Bytes* strings, uint32_t n, CollationRule rule, uint64_
 // Bytes from .. from + 7 of their order keys, by a rule that weighs. Answers whether one of them may have more.
 bool OrderWords(const Bytes* strings, uint32_t n, CollationRule rule, uint32_t from, uint64_t* words);
 
-// ---- numbers
-// -----------------------------------------------------------------------------------------------------------------------
+// ---- numbers ----
 
 constexpr bool IsFloatStorage(Storage s) { return s == kF32 || s == kF64; }
 
@@ -112,8 +111,7 @@ QUERN_INLINE void EncodeColumn(const QuernColumn* column, uint64_t first, const 
   }
 }
 
-// ---- nulls
-// -------------------------------------------------------------------------------------------------------------------------
+// ---- nulls ----
 
 // The null part: one bit, which is 1 for null where nulls come last and 1 for not null where they come first. Without a
 // bitmap nothing is read.
@@ -144,8 +142,7 @@ QUERN_INLINE void EncodeNulls(const QuernColumn* column, uint64_t first, const u
   }
 }
 
-// ---- bytes
-// -------------------------------------------------------------------------------------------------------------------------
+// ---- bytes ----
 
 // The first kSortPrefixBytes bytes of a string as a number of 128 bits, the first byte highest.
 struct BytesPrefix {
@@ -441,8 +438,7 @@ QUERN_INLINE void EncodeBytes(const QuernSortDescriptor* descriptor, uint32_t ke
   }
 }
 
-// ---- two tuples
-// --------------------------------------------------------------------------------------------------------------------
+// ---- two tuples ----
 
 // Two strings from byte `from` on, by a rule that orders bytes as they are; strings come trimmed, where it trims.
 // Before `from` they are equal, padding included. Behind the end of one, where the rule pads, come spaces for ever: the

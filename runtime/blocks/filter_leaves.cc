@@ -156,8 +156,7 @@ void TestValues(const LeafRows& r) {
   });
 }
 
-// ---- dictionaries
-// --------------------------------------------------------------------------------------------------------------------
+// ---- dictionaries ----
 
 // The rows of a piece that are left, as rows of the dictionary: at[i] for each set bit.
 uint64_t Translate(const LeafRows& r, uint32_t* at) {

@@ -405,8 +405,7 @@ QUERN_INLINE uint32_t TestOrder(const QuernColumn* column, uint64_t first, const
   return num_words * 64;
 }
 
-// ---- LIKE
-// ----------------------------------------------------------------------------------------------------------------------------
+// ---- LIKE ----
 
 // The same at n positions, n < 64, one by one.
 QUERN_INLINE uint64_t ProbeFew(const uint8_t* p, uint64_t n, const Part& part) {

@@ -50,8 +50,7 @@ double RatioOf(double keys, double s) {
 
 }  // namespace
 
-// ---- rows
-// ------------------------------------------------------------------------------------------------------------
+// ---- rows ----
 
 // Which of a stride's rows it is changes from stride to stride, so that rows which come in periods do not lie in step
 // with them.
@@ -86,8 +85,7 @@ void RowSample::Add(const uint64_t* hashes, size_t n, uint64_t stride) {
   stride_.store(rule, std::memory_order_relaxed);
 }
 
-// ---- keys
-// ------------------------------------------------------------------------------------------------------------
+// ---- keys ----
 
 void DistinctCounter::Add(const uint64_t* hashes, size_t n) {
   constexpr uint32_t kRankBits = 64 - kRegisterBits;
@@ -115,8 +113,7 @@ double DistinctCounter::Estimate() const {
   return counts_empty ? kRegisters * std::log(kRegisters / empty) : raw;
 }
 
-// ---- skew
-// ------------------------------------------------------------------------------------------------------------
+// ---- skew ----
 
 double FitZipf(std::vector<uint64_t> hashes, double keys) {
   const auto m = static_cast<double>(hashes.size());
