@@ -2,8 +2,8 @@
 // The condition of a filter's spec:
 //
 //     filter utf8(utf8mb4_bin) = 'zzzz'
-//     filter i64:nullable >= 5 and i64:nullable < 10 or utf8(utf8mb4_general_ci) not like '%pending%deposits%' escape
-//     '!' filter utf8 in ('MAIL', 'SHIP') and date32 < date32 and not (bool or f64 is null)
+//     filter i64:nullable >= 5 and i64:nullable < 10 or utf8(utf8mb4_general_ci) not like '%pend%dep%' escape '!'
+//     filter utf8 in ('MAIL', 'SHIP') and date32 < date32 and not (bool or f64 is null)
 //
 // Each type stands for a column of the batch, in the order of mention; a host that uses one column twice binds it
 // twice. A row passes if the condition is true. A comparison with null is unknown; unknown is not true, and `not`
@@ -14,9 +14,8 @@
 //     leaf        TYPE OP literal | TYPE OP TYPE | TYPE [not] in (literal, ..) | TYPE [not] between literal and literal
 //                 TYPE [not] like 'pattern' [escape 'c'] | TYPE is [not] null | TYPE (bool: is true)
 //     OP          = <> < <= > >=    (!= and == are accepted too)
-//     literal     integers and unscaled decimals 42, -7; numbers 1.5e3, nan, inf; true, false; 'text' with '' for a
-//     quote;
-//                 x'00ff' bytes
+//     literal     integers and unscaled decimals 42, -7; numbers 1.5e3, nan, inf; true, false; 'text', where '' is a
+//                 quote; x'00ff' bytes
 //
 // Keywords are read in any case and printed in lower case. Literals of dates, times and decimals are the numbers that
 // the columns hold.

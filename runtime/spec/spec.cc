@@ -7,8 +7,8 @@
 //           | name "=" number | name              residual; an aggregation keys and aggs, at least one of them; a sort
 //                                                 keys (required), payload, limit (a number), stable (a word),
 //                                                 partition, window
-//     item  = type { ":" flag }                   spec_text.cc; in aggs an aggregate: sum(i64):filter,
-//     aggregate_spec.cc
+//     item  = type { ":" flag }                   spec_text.cc; in aggs, an aggregate (aggregate_spec.cc):
+//                                                 sum(i64):filter
 //
 // Each spec has exactly one canonical text, so that the text can be a cache key: defaults (`:asc`, `:nulls_last`,
 // `(binary)`, `partition=0`) may be written and are never printed, and fields and flags are printed in a fixed order (a

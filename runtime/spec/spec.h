@@ -8,9 +8,9 @@
 //     aggregate keys=i64,utf8(utf8mb4_bin):nullable aggs=count_star,sum(i64),min(f64)
 //               ^groups; nulls are one group        ^functions of further columns (aggregate_spec.h)
 //
-//     sort keys=i32:desc:nulls_first:out,utf8(utf8mb4_bin):nullable payload=i64,rowid limit=100 stable
-//     window=row_number
-//          ^most significant first; `out`: also part of the result  ^further columns            ^equal keys by row id
+//     sort keys=i32:desc:nulls_first:out,utf8(utf8mb4_bin):nullable payload=i64,rowid limit=100 stable partition=1
+//          ^most significant first; `out`: also in the result       ^further columns            ^equal keys by row id
+//          window=row_number
 //
 //     filter utf8(utf8mb4_bin) = 'zzzz' and date32 >= 8766
 //            ^a condition over the batch's columns, in the order of mention (filter_spec.h)
