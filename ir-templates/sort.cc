@@ -16,7 +16,7 @@
 //
 //     reserve_output, emit      batch_rows tuples   their fields, column by column
 //
-// `sort` is an alternative without key words, for engines that compile only comparisons: a merge sort of tuple
+// `sort` is an alternative without key words, as in engines that compile only comparisons: a merge sort of tuple
 // addresses with the comparison inlined. It serves as a baseline for measurements, and for plans that select it.
 //
 // Example: 1 M rows by i64. Words and row numbers take 16 bytes a row, and a radix sort reads and writes each a few

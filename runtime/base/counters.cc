@@ -4,8 +4,8 @@
 //
 //     two probing threads of 3,000 rows each, one done     set: gone 3,000 + block 1,024 so far = 4,024 rows
 //
-// Of calls below 64 us one in eight is timed, of those below 8 us one in 64. Take a filter of 20,000 rows that takes 10
-// us: calls 1, 9, 17 .. are timed, and after 12 calls `ns` is 8 * (time of call 1) + 4 * (time of call 9).
+// One in eight of the calls below 64 us is timed, and one in 64 of those below 8 us. Take a filter of 20,000 rows that
+// takes 10 us: calls 1, 9, 17 .. are timed, and after 12 calls `ns` is 8 * (time of call 1) + 4 * (time of call 9).
 #include "runtime/base/counters.h"
 
 #include <algorithm>
