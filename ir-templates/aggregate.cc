@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops of a hash aggregation that depend on its spec. A batch of the input passes through three stages:
 //
-//     pack | hash      batch_rows rows     the key as one word, or its hash; no memory but the key columns
-//     find             the same rows       the address of each row's group, made where there is none:
-//     runtime/aggregate/tables/group_table.h update           the same rows       all accumulators of a row, in one
-//     loop
+//     pack | hash      batch_rows rows     the key as one word, or its hash; reads only the key columns
+//     find             the same rows       the address of each row's group, which is created if it is new:
+//                                          runtime/aggregate/tables/group_table.h
+//     update           the same rows       all accumulators of a row, in one loop
 //
-// Finding is the same for every spec as long as keys are words, and so is not compiled at run time. For all other keys
-// it takes two of the stages below: `compare` for rows whose group, by the tag in the directory, is probably there, and
-// `store` for those of new groups, which lie side by side.
+// For packed keys, finding groups is the same for every spec and so is not compiled at run time. For all other keys it
+// uses two of the stages below: `compare` for rows whose group probably exists, judging by the tag in the directory,
+// and `store` for the keys of new groups, whose tuples are adjacent.
 //
 // update is one loop over the rows for all accumulators, because a group's key and states lie in one cache line or two:
-// eight loops of one accumulator each would touch that line eight times, and load the group's address as often. Rows of
-// one group that come one after another (`update_runs`) keep its states in registers from the first to the last.
+// eight loops of one accumulator each would touch that line eight times, and load the group's address as often. For
+// successive rows of one group (`update_runs`), the states stay in registers from the first row to the last.
 #include "ir-templates/holes.h"
 #include "runtime/abi/aggregate_abi.h"
 
@@ -28,14 +28,14 @@ QUERN_ENTRY void quern_aggregate_hash(const QuernJoinDescriptor* group, const Qu
   quern_hole_hash_rows(group, keys, first, rows, n, hashes);
 }
 
-// Keys and bits of n new groups, whose states are zero already.
+// Stores keys and bits of n new groups, whose states are already zero.
 QUERN_ENTRY void quern_aggregate_store(const QuernJoinDescriptor* group, const QuernColumn* keys, uint64_t first,
                                        const uint32_t* rows, uint32_t n, uint8_t* tuples) {
   quern_hole_store_rows(group, keys, nullptr, first, rows, n, 0, tuples);
 }
 
-// Of n candidates, rows of the batch by their number in it, writes those to `unequal` whose key is another than their
-// tuple's, and answers how many. Without a branch that depends on the outcome.
+// Compares n candidates, given as row numbers within the batch, with their tuples. Writes those whose keys differ to
+// `unequal` and returns how many there are, without a branch that depends on the outcome.
 QUERN_ENTRY uint32_t quern_aggregate_compare(const QuernJoinDescriptor* group, const QuernColumn* keys, uint64_t first,
                                              const uint32_t* rows, uint32_t n, const uint32_t* candidates,
                                              uint8_t* const* tuples, uint32_t* unequal) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks as bitcode: functions of runtime/blocks/blocks.h under the names that emitters call. They are linked into
-// a kernel only where called, always inlined, and none is left after the first pass. Those of
-// runtime/blocks/out_of_line_blocks.def are inlined too, down to a call of the runtime, so that emitters need not know
-// which are which.
+// The blocks as bitcode: functions of runtime/blocks/blocks.h under the names that emitters call. Only those that a
+// kernel calls are linked into it; they are always inlined, and none is left after the first pass. Out-of-line blocks
+// (runtime/blocks/out_of_line_blocks.def) are inlined too, as a call of the runtime, so that emitters treat all blocks
+// alike.
 #include "runtime/blocks/blocks.h"
 #include "runtime/blocks/accumulators.h"
 #include "runtime/blocks/block_signatures.h"
@@ -107,7 +107,7 @@ QUERN_COMPARE_BLOCK(128, k128)
 QUERN_COMPARE_BLOCK(f32, kF32)
 QUERN_COMPARE_BLOCK(f64, kF64)
 
-// Machine words: inlined, eight lanes at a time where hashed.
+// Packed keys: inlined, and hashed eight lanes at a time.
 #define QUERN_WORD_BLOCKS(text, kStorage) \
   QUERN_LANES_HASH_BLOCK(text, kStorage)  \
   QUERN_EQUAL_BLOCK(text, kStorage) QUERN_STORE_BLOCK(text, kStorage) QUERN_EMIT_BLOCKS(text, kStorage)
@@ -137,7 +137,7 @@ QUERN_EMIT_BLOCKS(128, k128)
   QUERN_BLOCK void quern_block_emit_build_##text QUERN_EMIT_BUILD_PARAMETERS {                                      \
     quern_rt_emit_build_##text QUERN_EMIT_BUILD_ARGUMENTS;                                                          \
   }
-// Blocks of their own, so that other keys do not even load them.
+// Separate blocks, so that kernels with other keys do not load them.
 #define QUERN_CALLED_STRING(text, kStorage)                                                                         \
   QUERN_BLOCK bool quern_block_equal_collated_##text(const QuernColumn* column, uint32_t row, const uint8_t* field, \
                                                      CollationRule rule, uint32_t width) {                          \
@@ -151,8 +151,7 @@ QUERN_EMIT_BLOCKS(128, k128)
   }
 #include "runtime/blocks/out_of_line_blocks.def"
 
-// ---- accumulators: a value in 64 bits, whatever it is, and what a step does with it
-// ---------------------------------------------------
+// ---- accumulators: a value in 64 bits, whatever its type, and its update function ----
 
 #define QUERN_INTEGER_BLOCK(text, kStorage)                                                                  \
   QUERN_BLOCK uint64_t quern_block_integer_##text(const QuernColumn* column, uint32_t row, bool is_signed) { \
@@ -206,8 +205,7 @@ QUERN_BITS_BLOCK(bit, kBit)
 #define QUERN_UPDATE_FUNCTION(Id, text, reads, state_bytes) QUERN_STEP_##reads(Id, text)
 #include "runtime/abi/update_functions.def"
 
-// ---- sorting: keys to words, and tuples' fields in order
-// ------------------------------------------------------------------------------
+// ---- sorting: keys to words, and the order of tuples' fields ----
 
 QUERN_BLOCK void quern_block_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS {
   const uint32_t done = b::EncodeNullLanes(column, first, rows, n, words, combine, shift, null_is_one);

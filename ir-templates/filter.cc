@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop of a filter: pieces of a batch, of which each leaf of the condition is asked in turn. A piece's masks and,
-// where leaves share a column, its values stay in the cache from leaf to leaf; batch_rows of the descriptor says how
-// many rows it has, a multiple of 64.
+// The loop of a filter. It tests a batch in pieces, and applies the condition's leaves to each piece in turn. A piece's
+// masks, and values of columns that several leaves share, stay in the cache from leaf to leaf. The descriptor's
+// batch_rows is the number of rows in a piece, a multiple of 64.
 //
 //     6,000,000 rows, batch_rows 1024:   5860 pieces of 16 words of mask, the last of 384 rows and 6 words
 //
-// All rows are true at first, and the hole clears bits. What comes out is the mask alone; row_filter.cc makes rows of
-// it.
+// All bits are set at first, and the hole clears some. The only output is the mask, which row_filter.cc turns into
+// rows.
 #include "ir-templates/holes.h"
 
 #define QUERN_ENTRY extern "C" __attribute__((visibility("default")))

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks of filters as bitcode, beside blocks.cc: a module of their own, so that other kernels need not look
-// through them. Each tests whole words and hands the rest to the runtime, so that emitters need not know which rows
-// that is.
+// The blocks of filters as bitcode. They are a module apart from blocks.cc, so that other kernels need not search it.
+// Each tests whole words of a mask and leaves the other rows to the runtime; emitters need not distinguish them.
 #include "runtime/blocks/filter_strings.h"
 
 namespace b = quern::blocks;
 
 #define QUERN_BLOCK extern "C"
 
-// What every leaf is called with: its column, the piece, and its mask.
+// The parameters of every leaf: its column, the piece, and its mask.
 #define QUERN_LEAF_PARAMETERS \
   const QuernFilterArgs *args, uint32_t leaf, const QuernColumn *column, uint64_t first, uint32_t n, uint64_t *mask
 

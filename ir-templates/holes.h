@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declarations of the holes (holes.def). Declared here, defined by whoever makes a kernel of a template.
+// Declarations of the holes (holes.def). Each kernel made from a template defines them.
 #ifndef QUERN_IR_TEMPLATES_HOLES_H_
 #define QUERN_IR_TEMPLATES_HOLES_H_
 

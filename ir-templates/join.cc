@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops of a hash join over an unchained table (layout: runtime/abi/kernel_abi.h), one entry point per stage. A
-// stage runs over many rows before the next one starts, so that many cache misses are under way at once and none is
-// followed by a branch that waits for it. Building:
+// stage processes many rows before the next one starts, so that many cache misses overlap and none is followed by a
+// branch that waits for it. Building:
 //
-//     filter    leave out rows that can match nothing              only where a key may be null
-//     hash      batch_rows rows                                    vectorised, no memory but the key columns
-//     store     columns -> tuples in order of arrival              then runtime/join/unchained_table.cc brings those of
-//     a slot side by side
+//     filter            leave out rows that cannot match            only where a key may be null
+//     hash              batch_rows rows                             vectorised; reads only the key columns
+//     store             columns -> tuples in order of arrival       runtime/join/unchained_table.cc then makes the
+//                                                                   tuples of a slot adjacent
 //
-// and probing:
+// Probing:
 //
-//     filter, hash    as above
-//     test      group_rows rows            directory entry, prefetched `prefetch_distance` rows ahead; the tag decides
-//     without a branch
-//                                          who is a candidate; the candidate's first tuple is prefetched
-//     reach     the group's candidates     tuples are on their way since group_rows rows; long keys lie elsewhere, and
-//     are prefetched compare   the group's candidates refine    their matches              residual predicate fit, emit
-//     up to batch_rows matches   payload, column by column
+//     filter, hash           as above
+//     check_tags             group_rows rows             reads directory entries, prefetched `prefetch_distance`
+//                                                        rows ahead; tags decide, without a branch, which rows are
+//                                                        candidates, and the first tuples of these are prefetched
+//     prefetch_keys          the group's candidates      tuples have been loading for group_rows rows; prefetches long
+//                                                        keys, which lie elsewhere
+//     compare                the group's candidates
+//     filter_residual        their matches               residual predicate
+//     reserve_output, emit   up to batch_rows matches    payload, column by column
 //
-// Keys that fit one machine word are packed into it instead (pack), and packed-key tables
-// (runtime/join/packed_key_table.cc) take the place of hash, test and compare: with the keys out of the way those loops
-// are the same for every spec, and what is the same is not compiled at run time.
+// Keys that fit one machine word are packed instead (pack), and packed-key tables (runtime/join/packed_key_table.cc)
+// replace hash, check_tags and compare: with packed keys those loops are the same for every spec, so they are not
+// compiled at run time.
 //
-// Example: 10 M unique keys, directory of 32 M slots: of 100 probe rows with 10 hits, 67 fall on an empty slot and 23
-// are turned away by the tag (one in a thousand slips through); so 10 tuples are touched, not 33.
+// Example: 10 M unique keys, directory of 32 M slots. Out of 100 probe rows with 10 hits, 67 fall on an empty slot and
+// the tag rejects 23 (one in a thousand slips through), so 10 tuples are touched, not 33.
 //
-// What drives the stages, batch after batch, depends on no spec and is not compiled at run time:
+// The loop that drives the stages, batch after batch, depends on no spec and is not compiled at run time either:
 // runtime/join/join_loop.cc.
 #include "ir-templates/holes.h"
 #include "runtime/base/prefetch_line.h"
@@ -53,8 +55,8 @@ QUERN_ENTRY void quern_join_store(const QuernJoinDescriptor* descriptor, const Q
   quern_hole_store_rows(descriptor, keys, payload, first, rows, n, first_row_id, tuples);
 }
 
-// Tests rows [begin, end) of the hash batch; answers how many candidates it wrote. Hashes beyond the batch are stale
-// ones of an earlier batch: a slot number all the same, good enough to prefetch.
+// Tests rows [begin, end) of the hash batch; returns how many candidates it wrote. Hashes beyond the batch are left
+// over from an earlier batch, but they still give valid slot numbers, which is enough for prefetching.
 QUERN_ENTRY uint32_t quern_join_check_tags(const QuernJoinProbeArgs* a, uint32_t begin, uint32_t end) {
   const uint64_t* directory = a->directory;
   const uint8_t* tuples = a->tuples;
@@ -62,9 +64,9 @@ QUERN_ENTRY uint32_t quern_join_check_tags(const QuernJoinProbeArgs* a, uint32_t
   const uint16_t* tags = a->tags;
   QuernCandidate* candidates = a->scratch->candidates;
   const uint32_t shift = a->shift, distance = a->prefetch_distance;
-  // The distance is data, the instruction (into all caches) and what is asked for are compiled in; where a setting
-  // wants it otherwise, the runtime does the asking and calls this with distance 0 (runtime/join/join_loop.cc). A table
-  // that fits the L2 cache is probed at distance 0, which means without any: a branch that is always predicted instead
+  // The distance is data; the kind of prefetch (into all caches) and what is prefetched are compiled in. For other
+  // settings the runtime prefetches itself and calls this with distance 0 (runtime/join/join_loop.cc). A table that
+  // fits the L2 cache is probed at distance 0, that is without prefetching: one branch that is always predicted instead
   // of six instructions a row.
   const bool prefetches = quern_hole_prefetches(a->descriptor) && distance != 0;
   if (prefetches && begin == 0)
@@ -77,7 +79,7 @@ QUERN_ENTRY uint32_t quern_join_check_tags(const QuernJoinProbeArgs* a, uint32_t
     const uint64_t tuples_end = entry[0] >> kTagBits, tuples_begin = entry[-1] >> kTagBits;
     const bool passes = (entry[0] & tag) == tag;
     candidates[found] = {tuples_begin, tuples_end, i};
-    // First and last byte of the slot's tuples: one of 24 bytes lies in two lines once in four.
+    // First and last byte of the slot's tuples: one tuple of 24 bytes straddles two lines in one case of four.
     quern::PrefetchIf(prefetches, passes ? static_cast<const void*>(tuples + tuples_begin) : entry);
     quern::PrefetchIf(prefetches, passes ? static_cast<const void*>(tuples + tuples_end - 1) : entry);
     found += passes;
@@ -85,7 +87,7 @@ QUERN_ENTRY uint32_t quern_join_check_tags(const QuernJoinProbeArgs* a, uint32_t
   return found;
 }
 
-// Asks for what the candidates' first tuples point to: keys that are longer than a tuple holds itself.
+// Prefetches what the candidates' first tuples point to: keys too long to be held inside a tuple.
 QUERN_ENTRY void quern_join_prefetch_keys(const QuernJoinProbeArgs* a) {
   const QuernProbeScratch* s = a->scratch;
   for (uint32_t c = 0; c < s->num_candidates; ++c)
@@ -93,9 +95,9 @@ QUERN_ENTRY void quern_join_prefetch_keys(const QuernJoinProbeArgs* a) {
 }
 
 // Compares each candidate (there is at least one) with its next tuple; those with more tuples stay for the next call.
-// So no branch depends on how many tuples a slot has, which nobody can predict: a third of the probes of a sparse table
-// meet two. Stops when `capacity` matches are there (there is room for one at least). Where marks stop a row
-// (right_semi, right_anti), tuples are marked here.
+// So no branch depends on how many tuples a slot has, which is unpredictable: a third of the probes of a sparse table
+// meet two. Stops when there are `capacity` matches (there is room for at least one). Where matched flags stop a row
+// (right_semi, right_anti), they are set here.
 QUERN_ENTRY void quern_join_compare(const QuernJoinProbeArgs* a, uint32_t capacity) {
   QuernProbeScratch* s = a->scratch;
   const QuernJoinDescriptor* descriptor = a->descriptor;
@@ -128,8 +130,8 @@ QUERN_ENTRY void quern_join_compare(const QuernJoinProbeArgs* a, uint32_t capaci
   s->num_matches = matches;
 }
 
-// Keeps those of the matches [begin, end), rows already found, for which the residual predicate holds; answers where
-// they end.
+// Keeps those of the matches [begin, end), whose rows have been looked up, for which the residual predicate holds;
+// returns their new end.
 QUERN_ENTRY uint32_t quern_join_filter_residual(const QuernJoinProbeArgs* a, uint32_t begin, uint32_t end) {
   QuernProbeScratch* s = a->scratch;
   const QuernColumn* payload = a->payload;

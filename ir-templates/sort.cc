@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a sort that depend on its spec. A batch of the input passes through
+// The parts of a sort that depend on its spec. A batch of the input passes through:
 //
-//     encode | lead    batch_rows rows      keys to words, or to the first word alone     vectorised, no memory but the
-//     key columns store            the same rows        what comes out, and keys that words do not say all of, to
-//     tuples in order of arrival
+//     encode | encode_leading   batch_rows rows     keys to all words, or to the leading word; vectorised, reads only
+//                                                   the key columns
+//     store                     the same rows       output columns, and keys that the words do not hold completely, to
+//                                                   tuples in order of arrival
 //
-// Words, with the numbers of their rows, are then sorted by runtime/sort/prefix_sort.cc, which is the same for every
-// spec and so is not compiled at run time. Rows whose words tie while they may differ (two strings of 20 bytes with the
-// same first 16) are told apart by
+// The words, with their row numbers, are then sorted by runtime/sort/prefix_sort.cc, which is the same for every spec
+// and so is not compiled at run time. Rows with equal words whose keys may still differ (two strings of 20 bytes that
+// share the first 16) are ordered by:
 //
-//     compare          two tuples           one key after the other, in a straight line
+//     compare                   two tuples          one key after the other, without loops
 //
-// and the sorted rows come out by
+// The sorted rows are written by:
 //
-//     fit, emit        batch_rows tuples    their fields, column by column
+//     reserve_output, emit      batch_rows tuples   their fields, column by column
 //
-// `sort` is the other way to sort, as engines do that compile comparisons alone: no words, but tuples by their
-// addresses, a merge sort with the comparison inlined. It is there to be measured against, and for plans that ask for
-// it.
+// `sort` is an alternative without key words, as in engines that compile only comparisons: a merge sort of tuple
+// addresses with the comparison inlined. It serves as a baseline for measurements, and for plans that select it.
 //
-// Example: 1 M rows by i64. Words and row numbers are 16 bytes a row, and a radix sort reads and writes each a few
-// times, in order. Comparing takes 20 comparisons a row, of which each loads two tuples from anywhere and is followed
-// by a move that depends on it.
+// Example: 1 M rows by i64. Words and row numbers take 16 bytes a row, and a radix sort reads and writes each a few
+// times, sequentially. Sorting by comparison takes 20 comparisons a row; each loads two tuples from random addresses
+// and is followed by a move that depends on it.
 #include "ir-templates/holes.h"
 #include "runtime/base/prefetch_line.h"
 
@@ -29,11 +29,11 @@
 
 namespace {
 
-// Runs of so many tuples are made by insertion.
+// Runs of this many tuples are made by insertion.
 constexpr uint64_t kInsertionRows = 8;
 
-// Merging so many tuples asks for those that lie further on in either run: fewer are in the cache since the merges
-// before.
+// Merges of at least this many tuples prefetch the tuples that are this many places ahead in either run; smaller ones
+// are still in the cache from earlier merges.
 constexpr uint64_t kPrefetchedRows = 8192;
 
 inline __attribute__((always_inline)) void PrefetchAhead(int64_t distance, uint8_t* const* next, uint8_t* const* end) {
@@ -50,9 +50,9 @@ inline __attribute__((always_inline)) void InsertionSort(const QuernSortDescript
   }
 }
 
-// Merges [begin, middle) and [middle, end), both sorted, in place; of equal tuples the first run's come first. The
-// first run is moved to `scratch`, so that what is written never overtakes what is yet to be read. No branch depends on
-// which tuple is taken.
+// Merges [begin, middle) and [middle, end), both sorted, in place; among equal tuples, those of the first run come
+// first. The first run is moved to `scratch`, so that writing never overtakes reading. No branch depends on which tuple
+// is taken.
 inline __attribute__((always_inline)) void Merge(const QuernSortDescriptor* descriptor, uint8_t** begin,
                                                  uint8_t** middle, uint8_t** end, uint8_t** scratch) {
   uint8_t** left_end = scratch + (middle - begin);
@@ -87,7 +87,7 @@ QUERN_ENTRY void quern_sort_encode_leading(const QuernSortDescriptor* descriptor
   quern_hole_encode_leading_rows(descriptor, keys, first, rows, n, lead);
 }
 
-// `fields`: the columns of all fields, those that come out first.
+// `fields`: the columns of all fields; output fields come first.
 QUERN_ENTRY void quern_sort_store(const QuernJoinDescriptor* rows_descriptor, const QuernColumn* fields, uint64_t first,
                                   const uint32_t* rows, uint32_t n, uint64_t first_row_id, uint8_t* tuples) {
   quern_hole_store_rows(rows_descriptor, nullptr, fields, first, rows, n, first_row_id, tuples);
@@ -97,8 +97,8 @@ QUERN_ENTRY int32_t quern_sort_compare(const QuernSortDescriptor* descriptor, co
   return quern_hole_compare_tuples(descriptor, a, b);
 }
 
-// Runs are merged as soon as there are two of the same length, as a binary counter carries: tuples are still in the
-// cache then. After 5 runs of 8 there is one of 32 and one of 8; after the last one all are merged, whatever their
+// Runs are merged as soon as there are two of the same length, like carries in a binary counter, while their tuples are
+// still in the cache. After 5 runs of 8 there is one of 32 and one of 8; at the end all runs are merged, whatever their
 // lengths.
 QUERN_ENTRY void quern_sort_sort(const QuernSortDescriptor* descriptor, uint8_t** tuples, uint64_t n,
                                  uint8_t** scratch) {

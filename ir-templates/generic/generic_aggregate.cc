@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The generic aggregation kernel: the template ir-templates/aggregate.cc, compiled natively, with holes that interpret
-// the descriptor. Keys take the join's holes (generic_join.cc). Accumulators are brought up to date one after the
-// other, each in two loops over the batch:
+// the descriptor. Keys use the join's holes (generic_join.cc). Accumulators are updated one after the other, each in
+// two loops over the batch:
 //
-//     read    column -> 1024 values of 64 bits       switch (storage), then a loop without branches
-//     step    values -> states                       switch (step), then a loop over the groups' addresses
+//     read      column -> 1024 values of 64 bits     switch (storage), then a loop without branches
+//     update    values -> states                     switch (update function), then a loop over the groups' addresses
 //
-// so that a batch of 1024 rows and 3 accumulators dispatches 6 times. A compiled kernel does all three in one loop, and
-// reads each group's address once instead of three times; the steps are the same functions (accumulators.h), hence the
-// same results to the bit.
+// A batch of 1024 rows and 3 accumulators so dispatches 6 times. A compiled kernel updates all three in one loop, and
+// reads each group's address once instead of three times. Both use the same update functions (accumulators.h), so that
+// their results agree to the bit.
 #include "ir-templates/generic/generic_aggregate.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ constexpr UpdateReads kReads[] = {
 #include "runtime/abi/update_functions.def"
 };
 
-// The rows of a batch that one accumulator looks at.
+// The rows of a batch that one accumulator processes.
 struct StepRows {
   const QuernUpdateArgs* args;
   const QuernAccumulator* accumulator;
@@ -46,7 +46,7 @@ struct StepRows {
   uint8_t* overflowed() const { return args->overflowed + (accumulator - args->descriptor->accumulators); }
 };
 
-// An argument's column with the rows to read it at.
+// An argument's column and the rows at which to read it.
 struct ArgumentRows {
   const QuernColumn* column;
   uint32_t rows[kMaxBatchRows];
@@ -62,7 +62,7 @@ void Locate(const StepRows& r, const QuernArgument& argument, ArgumentRows* out)
   out->column = column->dictionary;
 }
 
-// Whether each row takes part; false: all do, and nothing was written.
+// Whether each row takes part; returns false if all do, in which case nothing is written.
 bool FindTaking(const StepRows& r, uint8_t* takes) {
   const QuernAccumulator& a = *r.accumulator;
   bool tests = false;
@@ -117,7 +117,7 @@ void ReadValues(const ArgumentRows& at, const QuernArgument& argument, UpdateRea
   });
 }
 
-// Values under nulls may be read, since a column has room for them; a dictionary may be empty.
+// Values under nulls may be read, since a column has memory for them; a dictionary may be empty.
 const uint8_t* TakesOf(const QuernArgument& argument, const uint8_t* takes) {
   return argument.index_storage == kNoStorage ? nullptr : takes;
 }
@@ -133,7 +133,7 @@ void StepAll64(const StepRows& r, const uint64_t* values, const uint8_t* takes) 
   }
 }
 
-// Calls f for the step as a constant.
+// Calls f with the update function as a constant.
 template <class F>
 void DispatchUpdate(Step step, F&& f) {
   switch (step) {
@@ -224,7 +224,7 @@ QuernAggregateEntryPoints GenericAggregateKernel() {
 
 }  // namespace quern
 
-using namespace quern;  // NOLINT: the holes below are C symbols made of the above
+using namespace quern;  // NOLINT: the holes below are C symbols that use the code above
 
 extern "C" {
 

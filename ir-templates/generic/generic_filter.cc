@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The generic filter kernel: the template ir-templates/filter.cc, compiled natively, with a hole that interprets the
-// descriptor's steps. A leaf is tested by the same blocks as in a compiled kernel, 64 rows at a time, and by the same
-// calls for what they leave over (filter_leaves.cc):
+// descriptor's mask operations. A leaf is tested by the same blocks as in a compiled kernel, 64 rows at a time, and the
+// remaining rows by the same calls (filter_leaves.cc):
 //
 //     filter i64 >= 5, 1000 rows      TestRange<k64>      15 words, 960 rows
 //                                     TestLeafRows        40 rows
 //
-// The dispatch happens once per piece and leaf, and constants come from memory; hence a generic kernel is slower by
-// little where rows are many.
+// It dispatches once per piece and leaf and loads constants from memory, so a generic kernel is only slightly slower
+// when there are many rows.
 #include "ir-templates/generic/generic_filter.h"
 
 #include <algorithm>
@@ -70,7 +70,7 @@ uint32_t TestColumnWords(const LeafRows& r) {
   });
 }
 
-// How many rows the leaf's blocks have tested.
+// Returns how many rows the leaf's blocks have tested.
 uint32_t TestPackedKeys(const LeafRows& r) {
   const QuernFilterLeaf& l = r.leaf;
   if (l.index_storage != kNoStorage || l.other_index_storage != kNoStorage) return 0;
@@ -118,7 +118,7 @@ QuernFilterEntryPoints GenericFilterKernel() { return {quern_filter_mask}; }
 
 }  // namespace quern
 
-using namespace quern;  // NOLINT: the holes below are C symbols made of the above
+using namespace quern;  // NOLINT: the holes below are C symbols that use the code above
 
 extern "C" {
 

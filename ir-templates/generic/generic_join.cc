@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The generic join kernel: the template ir-templates/join.cc, compiled natively, with holes that interpret the
-// descriptor. It needs no compilation and gives the same bits as a compiled kernel, because both are made of the same
-// template and the same blocks.
+// descriptor. It needs no compilation and its results agree with a compiled kernel's to the bit, because both use the
+// same template and the same blocks.
 //
-// Batch holes dispatch once per batch and column, and so cost nothing beside the loops; row holes dispatch once per row
-// and column, which is what a compiled kernel saves, together with the calls. Dispatch is a switch over the storage
-// that picks an instantiation:
+// Batch holes dispatch once per batch and column, which costs little compared to the loops; row holes dispatch once per
+// row and column. A compiled kernel saves that dispatch and the calls. Dispatch is a switch over the storage that
+// selects an instantiation:
 //
-//     for (key of descriptor)  switch (key.storage) { case k64: HashColumn<k64>(..); case kVar32:
-//     HashColumn<kVar32>(..); .. }
+//     for (key of descriptor)
+//       switch (key.storage) { case k64: HashColumn<k64>(..); case kVar32: HashColumn<kVar32>(..); .. }
 #include "ir-templates/generic/generic_join.h"
 
 #include "ir-templates/holes.h"
@@ -27,7 +27,7 @@ namespace b = blocks;
 
 bool IsDictionary(const QuernField& field) { return field.index_storage != kNoStorage; }
 
-// A value's column and row, through the dictionary where there is one.
+// The column and row of a value, looked up in the dictionary if there is one.
 struct Cell {
   const QuernColumn* column;
   uint32_t row;
@@ -51,7 +51,7 @@ bool EqualKey(const QuernField& key, const QuernColumn* column, uint32_t row, co
   });
 }
 
-// Rows of one column, translated where it is a dictionary.
+// Rows of one column, translated if it is a dictionary.
 struct ColumnRows {
   const QuernColumn* column;
   const uint32_t* rows;
@@ -67,7 +67,7 @@ struct ColumnRows {
   }
 };
 
-// The rows of one batch and the tuples that they go to.
+// The rows of one batch and the tuples to which they are stored.
 struct StoreTarget {
   uint64_t first;
   const uint32_t* rows;
@@ -109,7 +109,7 @@ QuernJoinEntryPoints GenericJoinKernel() {
 
 }  // namespace quern
 
-using namespace quern;  // NOLINT: the holes below are C symbols made of the above
+using namespace quern;  // NOLINT: the holes below are C symbols that use the code above
 
 extern "C" {
 
@@ -196,7 +196,7 @@ bool quern_hole_residual_row(const QuernJoinDescriptor* descriptor, const QuernC
     if (field.nullable && (!b::IsValid(column, row) || (tuple[field.null_offset] & field.null_mask) != 0)) return false;
     const bool holds = DispatchStorage(field.storage, [&](auto tag) {
       constexpr Storage kStorage = decltype(tag)::value;
-      if constexpr (b::IsVariableStorage(kStorage) || kStorage == kFixed) return false;  // ValidateSpec refuses them
+      if constexpr (b::IsVariableStorage(kStorage) || kStorage == kFixed) return false;  // ValidateSpec rejects them
       else return b::CompareField<kStorage>(column, row, tuple + field.tuple_offset, field.comparison, field.is_signed);
     });
     if (!holds) return false;

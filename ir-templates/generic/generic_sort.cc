@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The generic sort kernel: the template ir-templates/sort.cc, compiled natively, with holes that interpret the
-// descriptor. Tuples take the join's holes (generic_join.cc). Encoding goes part by part, and dispatches once per batch
-// and part:
+// descriptor. Tuples use the join's holes (generic_join.cc). Encoding processes one part after the other, and
+// dispatches once per batch and part:
 //
 //     keys=i32:nullable,utf8       null part of keys[0]    EncodeNulls
 //                                  value part of keys[0]   switch (storage) EncodeColumn<k32>
 //                                  bytes of keys[1]        switch (storage) EncodeBytes<kVar32>, all parts in one call
 //
-// which costs nothing beside the loops. Comparing two tuples dispatches once per key, and is what a compiled kernel
-// saves.
+// This costs little compared to the loops. Comparing two tuples dispatches once per key; a compiled kernel saves that.
 #include "ir-templates/generic/generic_sort.h"
 
 #include "ir-templates/holes.h"
@@ -32,7 +31,7 @@ struct BatchRows {
   uint32_t n;
 };
 
-// Encodes the parts of a batch that lie in words below num_words.
+// Encodes those parts of a batch that lie in words below num_words.
 class BatchEncoder {
  public:
   BatchEncoder(const QuernSortDescriptor* descriptor, const QuernColumn* keys, const BatchRows& batch,
@@ -68,7 +67,7 @@ class BatchEncoder {
         b::EncodeNulls(&keys_[k], batch_.first, batch_.rows, batch_.n, words_[part.word], !part.begins_word, part.shift,
                        !key.nulls_first);
       } else if (part.kind == kBytesPart) {
-        return EncodeBytes(k, key, column, rows);  // all of them
+        return EncodeBytes(k, key, column, rows);  // all parts at once
       } else {
         EncodeNumber(key, part, column, rows);
       }
@@ -136,7 +135,7 @@ QuernSortEntryPoints GenericSortKernel() {
 
 }  // namespace quern
 
-using namespace quern;  // NOLINT: the holes below are C symbols made of the above
+using namespace quern;  // NOLINT: the holes below are C symbols that use the code above
 
 extern "C" {
 

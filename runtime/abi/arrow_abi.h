@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The structs of the Arrow C data interface and C stream interface, as published in the Arrow Columnar Format
-// specification. They are an ABI: whoever includes another copy of them (guarded by the same macros) may pass its own.
+// specification. They are an ABI: a host that includes another copy of them (guarded by the same macros) may pass its
+// own.
 #ifndef QUERN_RUNTIME_ABI_ARROW_ABI_H_
 #define QUERN_RUNTIME_ABI_ARROW_ABI_H_
 

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The language that kernels and their callers speak: plain structs, no behaviour. Generated code, IR templates, generic
-// kernels and the runtime's state all include this file and nothing bigger; a change of any layout here is a change of
-// kKernelAbiVersion, which is part of every cache key.
+// The interface between kernels and their callers: plain structs, no behaviour. Generated code, IR templates, generic
+// kernels and the runtime's state include this file and nothing larger. Whoever changes a layout here changes
+// kKernelAbiVersion too, which is part of every cache key.
 //
 // A row of the build side is a *tuple*: its keys, then its payload, then its null bits, in `tuple_bytes` bytes:
 //
 //     keys i64, utf8          payload f64            null bits
 //     +-----------------+--------+--------+----------+
-//     | key 1 StringRef | key 0  | pay 0  | 1 byte.. |      fields are placed by widest first, tuples are multiples of
+//     | key 1 StringRef | key 0  | pay 0  | 1 byte.. |      the widest fields come first; tuples are multiples of
 //     +-----------------+--------+--------+----------+      the widest alignment (at most 8)
 //
-// Tuples of one directory slot lie side by side ("unchained" table: Birler, Schmidt, Fent, Neumann, DaMoN 2024); the
-// directory entry of slot s holds where they END (48 bits) and a 16-bit tag, so that they begin where those of slot s-1
-// end:
+// The tuples of one directory slot are adjacent ("unchained" table: Birler, Schmidt, Fent, Neumann, DaMoN 2024). The
+// directory entry of slot s holds where they END (48 bits) and a 16-bit tag; they begin where those of slot s-1 end:
 //
 //     directory[s]:  | end of slot s's tuples, byte offset (48 bits) | tag (16 bits) |
 //
-// Keys that fit one machine word together are *packed keys*: they are packed into it, the first one lowest, and the
-// word is what is hashed, compared and stored, in 4 or 8 bytes at the tuple's beginning. Packed-key tables have more
+// Keys that together fit one machine word are *packed keys*: they are packed into a word, the first key in the lowest
+// bits. The word is hashed, compared and stored, in the first 4 or 8 bytes of the tuple. Packed-key tables have further
 // layouts (packed_key_table.h).
 #ifndef QUERN_RUNTIME_ABI_KERNEL_ABI_H_
 #define QUERN_RUNTIME_ABI_KERNEL_ABI_H_
@@ -27,20 +26,20 @@
 
 constexpr uint32_t kKernelAbiVersion = 6;
 
-// Upper bounds of what a plan may choose; buffers between the stages of a kernel have these sizes.
+// Upper bounds of a plan's choices; buffers between the stages of a kernel have these sizes.
 constexpr uint32_t kMaxBatchRows = 4096;
 constexpr uint32_t kMaxPrefetchDistance = 512;
 constexpr uint32_t kMaxKeys = 16;
 constexpr uint32_t kMaxPayloadColumns = 1024;
 
-// The row number that stands for "null" where rows were translated through a dictionary.
+// The row number that stands for null after rows were translated through a dictionary.
 constexpr uint32_t kNullRow = 0xffffffffu;
-// What the hole filter_rows answers when every row of the batch stays and none was written.
+// The result of the hole filter_rows when every row of the batch stays and none was written.
 constexpr uint32_t kAllRows = 0xffffffffu;
 
-// A directory entry: bytes above, tag below. A tuple's tag is 4 of 16 bits, looked up by the bottom bits of its hash
-// (the slot is in the top ones) in a table of the 1820 patterns there are; an entry's tag is the union of its tuples'.
-// One tuple lets 1 in 1820 strangers pass.
+// A directory entry has the offset in its upper bits and the tag in its lower bits. A tuple's tag has 4 of 16 bits set;
+// the lowest bits of its hash select it from a table of all 1820 such patterns (the slot comes from the highest bits).
+// An entry's tag is the union of its tuples' tags. With one tuple in the slot, 1 in 1820 strangers passes.
 constexpr uint32_t kTagBits = 16;
 constexpr uint64_t kTagMask = (uint64_t{1} << kTagBits) - 1;
 constexpr uint32_t kNumTags = 2048;
@@ -48,8 +47,8 @@ inline __attribute__((always_inline)) uint64_t TagOf(const uint16_t* tags, uint6
   return tags[hash % kNumTags];
 }
 
-// Sets a tuple's mark; answers whether it was set before. Probers of other threads may do the same at the same time,
-// with the same value.
+// Sets a tuple's matched flag and returns whether it was set before. Probing threads may set it at the same time, all
+// to the same value.
 inline __attribute__((always_inline)) bool TestAndSetMatched(uint8_t* mark) {
   if (__atomic_load_n(mark, __ATOMIC_RELAXED) != 0) return true;
   __atomic_store_n(mark, static_cast<uint8_t>(1), __ATOMIC_RELAXED);
@@ -73,7 +72,7 @@ struct QuernColumn {
 };
 
 // A string or binary value inside a tuple, 16 bytes: up to 12 bytes inline (zero-filled), else 4 bytes of prefix and a
-// pointer. The same idea as Arrow's views and Umbra's strings, with an address in place of a buffer number.
+// pointer. It is like Arrow's views and Umbra's strings, with an address in place of a buffer number.
 struct StringRef {
   uint32_t length;
   char prefix[4];
@@ -85,16 +84,14 @@ struct StringRef {
 static_assert(sizeof(StringRef) == 16);
 constexpr uint32_t kInlineStringBytes = 12;
 
-// How a kernel reads strings of a collation: the flags below, above them the collation's number (collation.h). 0: bytes
-// as they are. A number of a collation is the same in every process, so that code that has one in it can be kept.
+// How a kernel reads strings of a collation: the flags below and, above them, the collation's number (collation.h). 0:
+// as plain bytes. A collation's number is the same in every process, so that code which contains it can be cached.
 typedef uint32_t CollationRule;
-constexpr CollationRule kTrimsSpaces = 1;  // trailing U+0020 is cut before anything else
-constexpr CollationRule kPadsSpaces =
-    2;  // order: as if spaces followed for ever; without it an end is below everything
+constexpr CollationRule kTrimsSpaces = 1;     // trailing U+0020 is removed before anything else
+constexpr CollationRule kPadsSpaces = 2;      // order: as if spaces followed for ever; without it, an end sorts lowest
 constexpr CollationRule kWeighsEquality = 4;  // strings of different bytes may be equal
-constexpr CollationRule kWeighsOrder = 8;     // the order of the bytes is not the strings'
-constexpr CollationRule kFoldsAscii =
-    16;  // of strings of U+0020 to U+007E all that equality ignores is the case of letters
+constexpr CollationRule kWeighsOrder = 8;     // strings are not ordered as their bytes are
+constexpr CollationRule kFoldsAscii = 16;  // for strings of U+0020 to U+007E, equality ignores only the case of letters
 constexpr uint32_t kCollationShift = 5;
 
 // One output column of one output batch, row 0 first. Owned by the caller of the kernel; `bytes` grows through
@@ -107,7 +104,7 @@ struct QuernOutColumn {
   uint64_t num_bytes;
   uint64_t bytes_capacity;
   uint64_t null_count;
-  void* owner;  // of `bytes`: quern_rt_reserve_bytes hands it back to the runtime
+  void* owner;  // of `bytes`: quern_rt_reserve_bytes passes it back to the runtime
 };
 
 // One key or payload column of a descriptor.
@@ -130,7 +127,7 @@ struct QuernField {
   uint32_t null_offset;   // build side: byte of the tuple that holds the null bit
 };
 
-// What a join kernel is specialised for. Emitters unroll over it; generic kernels interpret it. Built by MakeJoinShape
+// What a join kernel is specialised for. Emitters unroll over it; generic kernels interpret it. Built by JoinDescriptor
 // (join_descriptor.h).
 struct QuernJoinDescriptor {
   uint32_t num_keys;
@@ -140,18 +137,18 @@ struct QuernJoinDescriptor {
   uint32_t tuple_bytes;
   uint32_t null_bits_offset;
   uint32_t null_bits_bytes;
-  uint32_t matched_offset;   // byte of a tuple that tells whether a probe row has met it; 0: there is none
-  uint32_t packed_bytes;     // packed keys: 4 or 8; 0: keys are fields of their own
+  uint32_t matched_offset;   // byte of a tuple that is its matched flag; 0: there is none
+  uint32_t packed_bytes;     // packed keys: 4 or 8; 0: each key is a field
   uint32_t packed_bits;      // packed keys: bits in use
   uint64_t packed_sign_bit;  // one signed integer key: its sign bit; else 0
   bool stops_at_first;       // a probe row needs no more than one match
-  bool stops_at_matched;     // nor a tuple that was met before, since all with its key are marked then
+  bool stops_at_matched;     // nor a tuple whose flag is set: then all tuples of its key have been matched
   const QuernField* keys;
   const QuernField* build;           // payload of the build side, stored in tuples
   const QuernField* probe;           // payload of the probe side, copied from the batch
   const QuernField* build_residual;  // columns of the residual predicate, after the payload; stored in tuples
   const QuernField* probe_residual;
-  // Tuning: how, never what.
+  // Tuning: affects speed, never results.
   uint32_t batch_rows;  // 1 .. kMaxBatchRows
   uint32_t group_rows;  // rows tested against the directory before their tuples are compared; 1 .. kMaxBatchRows
   bool prefetches;
@@ -166,29 +163,29 @@ struct QuernCandidate {
   uint32_t index;  // of the row in the hash batch
 };
 
-// What a probe keeps between calls; one per prober, zeroed once. The arrays carry one stage's output to the next.
+// What a probe keeps between calls; one for each prober, zeroed once. The arrays carry one stage's output to the next.
 struct QuernProbeScratch {
   const uint32_t* batch_numbers;  // batch's row of each row in `hashes`; nullptr: batch_first + i
   uint64_t batch_first;
   uint32_t batch_rows;      // rows in `hashes`
   uint32_t batch_next;      // first one not yet tested against the directory
-  uint32_t num_candidates;  // those with tuples yet to be compared
+  uint32_t num_candidates;  // those with tuples still to be compared
   uint32_t num_matches;
   uint32_t match_next;   // first one not yet emitted
-  uint32_t num_dropped;  // rows of the batch that can match nothing, in `dropped`
-  bool batch_is_open;    // rows that come out on their own are still to come from it
+  uint32_t num_dropped;  // rows of the batch that cannot match, in `dropped`
+  bool batch_is_open;    // it still has unmatched rows to return
   uint32_t rows[kMaxBatchRows];
   uint32_t dropped[kMaxBatchRows];
   uint8_t found[kMaxBatchRows];     // of each row of the hash batch: whether it has a match
   uint8_t marks[kMaxBatchRows];     // mark joins, of each row to emit: 0 false, 1 true, 2 null
-  uint32_t looking[kMaxBatchRows];  // open tables: rows whose walk goes on
+  uint32_t looking[kMaxBatchRows];  // open tables: rows still being probed
   uint64_t words[kMaxBatchRows];
   uint64_t hashes[kMaxBatchRows + kMaxPrefetchDistance];
   QuernCandidate candidates[kMaxBatchRows];
-  uint32_t match_index[kMaxBatchRows];   // of the row in the hash batch
-  uint32_t match_rows[kMaxBatchRows];    // of the batch; kNullRow: none, its columns are null
-  uint64_t match_tuples[kMaxBatchRows];  // byte offsets; numbers, so that no store of one can be taken for a change of
-                                         // a column's pointer
+  uint32_t match_index[kMaxBatchRows];  // of the row in the hash batch
+  uint32_t match_rows[kMaxBatchRows];   // of the batch; kNullRow: none, its columns are null
+  // Byte offsets: numbers, so that the compiler need not assume that storing one changes a column's pointer.
+  uint64_t match_tuples[kMaxBatchRows];
 };
 
 struct QuernJoinProbeArgs {
@@ -199,7 +196,7 @@ struct QuernJoinProbeArgs {
   uint64_t num_rows;
   uint64_t next_row;           // in/out: how far this batch has been probed
   uint64_t first_row_id;       // number of the batch's row 0 on the probe side
-  uint8_t* tuples;             // only mark bytes are written
+  uint8_t* tuples;             // only matched flags are written
   const uint64_t* directory;   // directory[-1] exists and is 0
   const uint16_t* tags;        // kNumTags
   uint32_t shift;              // slot of hash h: h >> shift
@@ -211,7 +208,7 @@ struct QuernJoinProbeArgs {
   QuernProbeScratch* scratch;
 };
 
-// What an entry point answers. Negative: an error, whose text the runtime knows.
+// What an entry point returns. Negative: an error, for which the runtime has the text.
 enum QuernCode : int32_t {
   kQuernDone = 0,  // all input consumed
   kQuernFull = 1,  // output (or chunk) full: empty it and call again with the same arguments
@@ -220,8 +217,8 @@ enum QuernCode : int32_t {
   kQuernSecondMatch = -3,    // single joins
 };
 
-// The entry points of one join kernel. Generic and compiled kernels fill the same struct; a compiled one has nullptr
-// where its spec leaves nothing to do (no key may be null: no filter).
+// The entry points of one join kernel. Generic and compiled kernels fill the same struct; a compiled kernel has nullptr
+// where its spec leaves nothing to do (no filter if no key may be null).
 struct QuernJoinEntryPoints {
 #define QUERN_JOIN_ENTRY(field, result, parameters) result(*field) parameters;
 #include "runtime/abi/join_entry_points.def"

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sort kernels and their callers speak, beside kernel_abi.h, whose rules hold here too.
+// The interface between sort kernels and their callers. It adds to kernel_abi.h, whose rules hold here too.
 //
-// The keys of a row are encoded to *words*: unsigned 64-bit numbers whose order, first word first, is the order of the
-// rows ("normalised keys"). Each key is cut into *parts*, which are placed one below the other, from the highest bit of
-// word 0 on; a part that does not fit what is left of a word begins the next one. For keys=i16,utf8:nullable,i64:desc
+// The keys of a row are encoded as *words*: unsigned 64-bit numbers whose order, first word first, is the order of the
+// rows ("normalised keys"). Each key is cut into *parts*, which are placed one below the other from the highest bit of
+// word 0 on; a part that does not fit the rest of a word begins the next one. For keys=i16,utf8:nullable,i64:desc:
 //
 //             63    48 47 46                7 6      0
-//     word 0  | i16   | N | 5 bytes           | unused |      i16: its sign bit turned. N: 1 where null, since nulls
-//     come last word 1  | 8 bytes of the string                  |      the first byte highest, so that numbers order
-//     as bytes do word 2  | 3 bytes           | unused             | word 3  | i64: sign bit turned, then all bits    |
-//     descending
+//     word 0  | i16   | N | 5 bytes           | unused |      i16: sign bit inverted. N: 1 for null; nulls come last
+//     word 1  | 8 bytes of the string                  |      the first byte highest: numbers order as bytes do
+//     word 2  | 3 bytes           | unused             |
+//     word 3  | i64: sign bit inverted, then all bits  |      descending
 //
-// Of a string kSortPrefixBytes bytes are in the words, zeros behind its end; under a collation that pads, spaces; under
-// one that weighs, those of its order key (collation.h). Rows whose words are equal may still differ in strings that
-// are longer, or that end with zero bytes; encoding says which keys have such values.
+// The words hold the first kSortPrefixBytes bytes of a string, with zeros behind its end, or with spaces under a
+// collation that pads; under a collation with weights, they hold those bytes of its order key (collation.h). Rows whose
+// words are equal may still differ in strings that are longer or that end with zero bytes; encoding reports which keys
+// have such values.
 #ifndef QUERN_RUNTIME_ABI_SORT_ABI_H_
 #define QUERN_RUNTIME_ABI_SORT_ABI_H_
 
@@ -22,8 +23,8 @@
 constexpr uint32_t kSortPrefixBytes = 16;
 constexpr uint32_t kMaxSortWords = kMaxKeys * 3;
 constexpr uint32_t kNoField = 0xffffffffu;
-// Bit kSkipKeyShift + k of encode's *incomplete, set by the caller: the bytes of key k are not wanted, and their parts
-// stay as they are.
+// Bit kSkipKeyShift + k of encode's *incomplete, set by the caller: the bytes of key k are not needed, and their parts
+// are left unchanged.
 constexpr uint32_t kSkipKeyShift = kMaxKeys;
 
 enum SortPartKind : uint8_t {
@@ -40,7 +41,7 @@ struct QuernSortPart {
   uint8_t shift;       // its lowest bit in the word
   uint8_t bits;        // 1 to 64
   uint8_t first_byte;  // kBytesPart
-  bool begins_word;    // the first part of its word: stores, where later ones are or-ed
+  bool begins_word;    // the first part of its word is stored, later ones are or-ed
 };
 
 struct QuernSortKey {
@@ -54,8 +55,8 @@ struct QuernSortKey {
   uint32_t width_bytes;  // kFixed: n
   uint32_t first_part;
   uint32_t num_parts;
-  // Where the value lies in a tuple too, untrimmed, unweighed and as it came: number of the field, the fields of
-  // rows.build first, then those of rows.build_residual; kNoField: it does not.
+  // The tuple's field that also holds the value as it came, neither trimmed nor weighed: the fields of rows.build are
+  // numbered first, then those of rows.build_residual. kNoField: no field holds it.
   uint32_t field;
 };
 
@@ -67,14 +68,14 @@ struct QuernSortDescriptor {
   uint32_t batch_rows;           // 1 .. kMaxBatchRows
   uint32_t prefetch_merge_rows;  // distance, where tuples are merged; 0: none
   const QuernSortKey* keys;
-  const QuernSortPart* parts;  // in order: of a key one after the other
-  // Tuples, which hold what comes out and is not in the words, and keys whose words may not say all: no keys, `build`
-  // the fields that come out, `build_residual` the fields that do not. Both come as payload columns to the store stage,
-  // in this order.
+  const QuernSortPart* parts;  // in order: all parts of a key, then those of the next
+  // The tuples. They hold output columns that are not in the words, and keys that the words may not hold completely.
+  // They have no keys; `build` has the fields that are part of the result, `build_residual` the others. The store stage
+  // gets both as payload columns, in this order.
   QuernJoinDescriptor rows;
 };
 
-// The field that holds a key's value; its key has one.
+// The field that holds a key's value. The key must have one.
 inline __attribute__((always_inline)) const QuernField* SortFieldOf(const QuernSortDescriptor* descriptor,
                                                                     const QuernSortKey* key) {
   const uint32_t num_build = descriptor->rows.num_build;
@@ -87,13 +88,14 @@ inline __attribute__((always_inline)) uint64_t SortPartMask(const QuernSortPart*
   return (~uint64_t{0} >> (64 - part->bits)) << part->shift;
 }
 
-// A string's first bytes: the part that follows the null bit, where there is one.
+// The part with a string's first bytes: it follows the null bit, where there is one.
 inline __attribute__((always_inline)) const QuernSortPart* FirstBytesPart(const QuernSortDescriptor* descriptor,
                                                                           const QuernSortKey* key) {
   return &descriptor->parts[key->first_part + (key->nullable ? 1 : 0)];
 }
 
-// What is xor-ed to the bits of a value part (for floats: of the number of the same order), within part->bits.
+// The bits that are xor-ed to the value of a value part (for floats: to the number of the same order), within
+// part->bits.
 inline __attribute__((always_inline)) uint64_t SortFlip(const QuernSortKey* key, const QuernSortPart* part) {
   const uint64_t all = ~uint64_t{0} >> (64 - part->bits);
   const bool is_float = key->storage == kF32 || key->storage == kF64;
@@ -103,9 +105,8 @@ inline __attribute__((always_inline)) uint64_t SortFlip(const QuernSortKey* key,
   return key->descending ? all ^ sign : sign;
 }
 
-// Whether word 0 on its own, as the entry point `lead` writes it, leaves a bytes part out: where numbers of 16 bits or
-// more stand before it, it is they that decide, and reading strings costs more than looking again at the rows for which
-// they do not.
+// Whether encode_leading leaves a bytes part out of word 0: it does where numbers of 16 bits or more precede the part.
+// They decide nearly always, and reading strings costs more than looking again at the rows for which they do not.
 inline __attribute__((always_inline)) bool IsLeftOutOfLead(const QuernSortDescriptor* descriptor,
                                                            const QuernSortPart* part) {
   return part->kind == kBytesPart && descriptor->num_words > 1 && part->shift + part->bits <= 48;

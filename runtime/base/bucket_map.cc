@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The highest bits of keys are seldom spread evenly: half of all numbers from 0 to 1 have the exponent of those above a
-// half. A sample of the words tells how many there are of each 10 highest bits, and these get their share of the
-// buckets, cut by the bits below that vary in the sample. For 1024 buckets and a sample of 8192:
+// The highest bits of keys are seldom distributed evenly: half of all numbers from 0 to 1 have the exponent of those
+// above one half. A sample of the words shows how often each value of the 10 highest bits occurs. Each value gets its
+// share of the buckets, which are told apart by the lower bits that vary in the sample. For 1024 buckets and a sample
+// of 8192:
 //
 //     10 highest bits       in the sample    lowest, highest word           buckets
 //     0011111111 (>= 1/2)   4096             0x3fe0.. 0x3fef..              512: bits 52 to 44
 //     0011111110 ..         4090             ..                             511
 //     0011110000 (< 2^-60)  1                                               1
 //
-// A word below the lowest of its range goes to the range's first bucket, one above the highest to its last: so that
-// buckets are in order whatever the sample has missed. Where no bucket is far above its share, the highest bits alone
-// are the bucket.
+// A word below the lowest of its range goes to the range's first bucket, one above the highest to its last, so that
+// buckets are in order whatever the sample missed. If no bucket is far above its share, the highest bits alone are the
+// bucket.
 #include "runtime/base/bucket_map.h"
 
 #include <algorithm>
@@ -25,9 +26,9 @@ BucketMap::BucketMap(uint32_t bits, std::vector<uint64_t> sample) : shift_(64 - 
     while (end < sample.size() && sample[end] >> shift_ == sample[begin] >> shift_) ++end;
     largest = std::max<uint64_t>(largest, end - begin);
   }
-  // Looking up ranges costs more than buckets of several times their fair size do (of texts of digits, 4 times: 31 ns
-  // an entry for all instead of 22; of numbers from 0 to 1, 16 times: 18 instead of 22). Words that are all the same
-  // cannot be cut.
+  // Looking up ranges costs more than buckets of several times their fair size do: 31 instead of 22 ns for each entry
+  // where texts of digits make buckets 4 times as large, 22 instead of 18 where numbers from 0 to 1 make them 16 times
+  // as large. Words that are all the same cannot be divided.
   if (largest <= 12 * fair || sample.front() == sample.back()) return;
   ranges_.resize(1u << kTopBits);
   num_buckets_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which bucket an entry goes to, by its first word: buckets of about the same size, in order.
+// Assigns entries to buckets by their first word. Buckets are of about the same size, and in order.
 #ifndef QUERN_RUNTIME_BASE_BUCKET_MAP_H_
 #define QUERN_RUNTIME_BASE_BUCKET_MAP_H_
 
@@ -13,12 +13,12 @@ class BucketMap {
  public:
   static constexpr uint32_t kTopBits = 10;
 
-  // For about 2^bits buckets, 1 to 11, of words like those of the sample, which need not be in order. What other words
-  // there are costs evenness, never order.
+  // For about 2^bits buckets, 1 to 11, of words like those of the sample, which need not be sorted. Words that the
+  // sample missed can make buckets uneven, but never change their order.
   BucketMap(uint32_t bits, std::vector<uint64_t> sample);
 
   uint32_t num_buckets() const { return num_buckets_; }
-  // Whether the highest bits alone say it.
+  // Whether the highest bits alone determine the bucket.
   bool is_plain() const { return ranges_.empty(); }
   uint32_t shift() const { return shift_; }
 
@@ -26,13 +26,13 @@ class BucketMap {
   struct Range {
     uint64_t low = 0;  // of word >> shift
     uint32_t first_bucket = 0;
-    uint32_t most = 0;  // buckets but one
+    uint32_t most = 0;  // number of buckets - 1
     uint32_t shift = 63;
   };
-  // Where it is not plain, by a word's highest bits.
+  // Indexed by a word's highest bits. Only where is_plain() is false.
   const Range* ranges() const { return ranges_.data(); }
 
-  // Grows with the word.
+  // Monotonic: a greater word never has a lower bucket.
   static uint32_t BucketOf(const Range* ranges, uint64_t word) {
     const Range& range = ranges[word >> (64 - kTopBits)];
     const uint64_t place = std::max(word >> range.shift, range.low) - range.low;

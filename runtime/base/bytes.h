@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What blocks are made of: memory as words, hashes of words and of bytes, bytes against bytes. Plain functions that are
-// always inlined, so that templates, generic kernels and the runtime compute the same.
+// The primitives of blocks: memory as words, hashes of words and of bytes, comparison of bytes. They are plain
+// functions that are always inlined, so that templates, generic kernels and the runtime compute the same.
 #ifndef QUERN_RUNTIME_BASE_BYTES_H_
 #define QUERN_RUNTIME_BASE_BYTES_H_
 
 #include "runtime/abi/kernel_abi.h"
 
-// 32 bytes of ones, then as many zeros. A constant of the kernel's own where a block needs it.
+// 32 bytes of ones, then 32 zeros. Each kernel that needs it has its own copy.
 extern "C" {
 alignas(64) inline constexpr uint8_t quern_constant_short_masks[64] = {
     255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
@@ -20,7 +20,7 @@ namespace quern::blocks {
 using uint128_t = unsigned __int128;
 
 // Eight 64-bit lanes: one AVX-512 register, two of AVX2, four of SSE or NEON; LLVM splits it as the machine needs.
-// Hashing is written with it so that no vectoriser has to run at compile time.
+// Hashing is written with this type so that no vectoriser has to run when a kernel is compiled.
 typedef uint64_t U64x8 __attribute__((vector_size(64)));
 constexpr uint32_t kLanes = 8;
 
@@ -42,16 +42,15 @@ QUERN_INLINE void Store(void* p, T value) {
   __builtin_memcpy(p, &value, sizeof(T));
 }
 
-// ---- hashing
-// -------------------------------------------------------------------------------------------------------------------
+// ---- hashing ----
 
 constexpr uint64_t kMultiplier1 = 0xd6e8feb86659fd93u;
 constexpr uint64_t kMultiplier2 = 0xff51afd7ed558ccdu;
 constexpr uint64_t kCombine = 0x9e3779b97f4a7c15u;
 constexpr uint64_t kNullInput = 0x5bd1e9955bd1e995u;
 
-// A bijection of 64 bits in which every input bit reaches every output bit (the descriptor of MurmurHash3's finaliser,
-// two multiplications). The slot is taken from the top bits, the tag from the bottom ones. V: uint64_t or U64x8.
+// A bijection of 64 bits in which every input bit affects every output bit (MurmurHash3's finaliser, two
+// multiplications). The slot is taken from the highest bits, the tag from the lowest. V: uint64_t or U64x8.
 template <class V>
 QUERN_INLINE V Mix(V x) {
   x ^= x >> 32;
@@ -62,8 +61,8 @@ QUERN_INLINE V Mix(V x) {
   return x;
 }
 
-// The hash of keys (k0, .., ki): from the hash of those before and the value of ki. Not symmetric: (a, b) and (b, a)
-// differ.
+// The hash of keys (k0, .., ki), from the hash of the keys before ki and the value of ki. Not symmetric: (a, b) and (b,
+// a) differ.
 template <class V>
 QUERN_INLINE V Combine(V hash, V value) {
   return Mix(hash * kCombine + value);
@@ -75,12 +74,12 @@ QUERN_INLINE uint64_t FoldedMultiply(uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-// Bytes that a short string is read by, whatever its length.
+// The number of bytes read of a short string, whatever its length.
 constexpr uint32_t kShortBytes = 32;
 
-// Whether kShortBytes bytes may be read from p on, of which the first is there: what lies behind the string on its page
-// is there too, and no other page is touched. (As strlen of every C library reads.) Sanitizers know nothing of pages,
-// so with them the answer is no.
+// Whether kShortBytes bytes may be read from p on, given that the first one is readable: the rest of its page is
+// readable too, and no other page is touched. (strlen of every C library relies on this.) Sanitizers do not know about
+// pages, so with them the result is false.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define QUERN_SANITIZED 1
@@ -89,7 +88,7 @@ constexpr uint32_t kShortBytes = 32;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define QUERN_SANITIZED 1
 #endif
-constexpr uint32_t kPageBytes = 4096;  // the smallest that there are
+constexpr uint32_t kPageBytes = 4096;  // the smallest page size
 QUERN_INLINE uint32_t PlaceInPage(const uint8_t* p) {
   return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(p)) & (kPageBytes - 1);
 }
@@ -103,7 +102,7 @@ QUERN_INLINE bool MayReadShort(const uint8_t* p) {
 #endif
 }
 
-// The same of a string of n bytes, more than none: one that goes on in the next page has both.
+// The same for a string of n > 0 bytes: if it continues on the next page, both pages are readable.
 QUERN_INLINE bool MayReadShort(const uint8_t* p, uint32_t n) {
 #if defined(QUERN_SANITIZED)
   (void)p, (void)n;
@@ -114,14 +113,14 @@ QUERN_INLINE bool MayReadShort(const uint8_t* p, uint32_t n) {
 #endif
 }
 
-// A mask of the first n of kShortBytes bytes.
+// A mask of kShortBytes bytes, with ones in the first n.
 QUERN_INLINE const uint8_t* ShortMask(uint32_t n) { return quern_constant_short_masks + kShortBytes - n; }
 
 struct ShortWords {
   uint64_t words[kShortBytes / 8];
 };
 
-// Up to 8 bytes as a word, zero behind the last byte, reading none beyond.
+// Up to 8 bytes as a word, zeros behind the last byte; reads nothing beyond it.
 QUERN_INLINE uint64_t ReadTail(const uint8_t* p, uint32_t n) {
   uint64_t word = 0;
   for (uint32_t i = n < 8 ? n : 8; i > 0; --i) word = word << 8 | p[i - 1];
@@ -134,7 +133,7 @@ QUERN_INLINE ShortWords MaskedShort(const uint8_t* p, uint32_t n) {
            Load<uint64_t>(p + 16) & Load<uint64_t>(mask + 16), Load<uint64_t>(p + 24) & Load<uint64_t>(mask + 24)}};
 }
 
-// ReadShort of a string that ends in the last kShortBytes bytes of its page: by the page's last bytes.
+// ReadShort for a string within the last kShortBytes bytes of its page: loads the page's last bytes.
 QUERN_INLINE ShortWords ReadShortAtPageEnd(const uint8_t* p, uint32_t n) {
 #if defined(QUERN_SANITIZED)
   return {{ReadTail(p, n), n > 8 ? ReadTail(p + 8, n - 8) : 0, n > 16 ? ReadTail(p + 16, n - 16) : 0,
@@ -147,17 +146,17 @@ QUERN_INLINE ShortWords ReadShortAtPageEnd(const uint8_t* p, uint32_t n) {
 #endif
 }
 
-// Up to kShortBytes bytes as words, zero behind the last byte. No branch depends on the length, also where there is
-// none.
+// Up to kShortBytes bytes as words, zeros behind the last byte. No branch depends on the length, not even for an empty
+// string.
 QUERN_INLINE ShortWords ReadShort(const uint8_t* p, uint32_t n) {
   const uint8_t* const bytes = n == 0 ? quern_constant_short_masks : p;
   if (__builtin_expect(static_cast<int>(MayReadShort(bytes, n)), 1)) return MaskedShort(bytes, n);
   return ReadShortAtPageEnd(bytes, n);
 }
 
-// Hashes n bytes (after wyhash, Wang Yi): words are multiplied by each other in pairs. Strings of up to 32 bytes, that
-// is nearly all keys, are read as four words, zero behind the last byte, so that no branch depends on a length, which
-// nobody can predict. *Cost*: up to 32 bytes two multiplications, then one per 16 bytes.
+// Hashes n bytes (after wyhash, Wang Yi): words are multiplied by each other in pairs. Strings of up to 32 bytes, which
+// covers nearly all keys, are read as four words with zeros behind the last byte, so that no branch depends on a
+// length, which would be unpredictable. *Cost*: up to 32 bytes two multiplications, then one per 16 bytes.
 QUERN_INLINE uint64_t HashLastWords(ShortWords s, uint64_t seed) {
   const uint64_t front = FoldedMultiply(s.words[0] ^ kMultiplier1, s.words[1] ^ seed);
   return FoldedMultiply(s.words[2] ^ kCombine, s.words[3] ^ front);
@@ -170,25 +169,24 @@ QUERN_INLINE uint64_t HashBytes(const uint8_t* p, uint64_t n) {
   return HashLastWords(ReadShort(p, static_cast<uint32_t>(rest)), seed);
 }
 
-// The same of n bytes up to kShortBytes that are words already.
+// The same for n bytes, up to kShortBytes, that have been read as words.
 QUERN_INLINE uint64_t HashShort(ShortWords s, uint64_t n) { return HashLastWords(s, kMultiplier2 ^ n); }
 
-// ---- strings
-// -----------------------------------------------------------------------------------------------------------------------
+// ---- strings ----
 
 struct Bytes {
   const uint8_t* data;
   uint32_t length;
 };
 
-// PAD SPACE: cuts trailing U+0020. One test of the last byte in the common case (TiFlash's order of tests).
+// PAD SPACE: removes trailing U+0020. In the common case it tests only the last byte, first of all (as TiFlash does).
 QUERN_INLINE Bytes TrimSpaces(Bytes s) {
   if (s.length == 0 || __builtin_expect(static_cast<int>(s.data[s.length - 1] != ' '), 1)) return s;
   while (s.length > 0 && s.data[s.length - 1] == ' ') --s.length;
   return s;
 }
 
-// Up to 16 bytes against as many, reading none beyond, by two words that overlap.
+// Compares up to 16 bytes by two words that overlap; reads nothing beyond them.
 QUERN_INLINE bool EqualFewBytes(const uint8_t* a, const uint8_t* b, uint32_t n) {
   if (n >= 8)
     return ((Load<uint64_t>(a) ^ Load<uint64_t>(b)) | (Load<uint64_t>(a + n - 8) ^ Load<uint64_t>(b + n - 8))) == 0;
@@ -198,8 +196,9 @@ QUERN_INLINE bool EqualFewBytes(const uint8_t* a, const uint8_t* b, uint32_t n) 
   return ((a[0] ^ b[0]) | (a[n >> 1] ^ b[n >> 1]) | (a[n - 1] ^ b[n - 1])) == 0;
 }
 
-// n bytes against n bytes, reading none beyond. Up to 128 by pairs of words and an overlapping pair at the end, all of
-// them before anything is decided: who comes here is equal in 99 of 100 cases, and a call costs more than 64 bytes do.
+// Compares n bytes; reads nothing beyond them. Up to 128 bytes are compared by pairs of words and an overlapping pair
+// at the end, all of them before any branch: in 99 of 100 cases the bytes are equal, and a call costs more than 64
+// bytes do.
 QUERN_INLINE bool EqualBytes(const uint8_t* a, const uint8_t* b, uint32_t n) {
   typedef uint64_t U64x2 __attribute__((vector_size(16)));
   if (n > 128) return __builtin_memcmp(a, b, n) == 0;
@@ -211,10 +210,10 @@ QUERN_INLINE bool EqualBytes(const uint8_t* a, const uint8_t* b, uint32_t n) {
 
 }  // namespace quern::blocks
 
-// What a kernel has once and calls: paths that few strings take, of which a copy for every key would be half of what is
-// compiled. Such a function leaves all registers but r11 and the vectors as they are (preserve_most), so that its
-// callers' loops need not spill; for that it must call nothing itself. Elsewhere than in templates it is inlined like
-// the rest.
+// Outlined functions: a kernel has one copy and calls it. They are paths that few strings take; a copy for every key
+// would be half of what is compiled. Such a function preserves all registers but r11 and the vector registers
+// (preserve_most), so that its callers' loops need not spill; in return it must not call anything itself. Outside of
+// templates it is inlined like the others.
 #if defined(QUERN_TEMPLATE)
 #define QUERN_OUTLINED inline __attribute__((noinline, preserve_most))
 #else

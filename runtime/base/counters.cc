@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread counts in a block of its own by plain additions; whoever asks sums the blocks up. When a thread's part of a
-// job is done its block goes, and leaves its numbers to the sets that it was in:
+// Each thread counts in a block of its own by plain additions; reading a counter sums the blocks. When a thread's part
+// of a job is done, its block goes, and its numbers are added to the sets that it belonged to:
 //
-//     two probers of 3,000 rows each, one done     set: gone 3,000 + block 1,024 so far = 4,024 rows
+//     two probing threads of 3,000 rows each, one done     set: gone 3,000 + block 1,024 so far = 4,024 rows
 //
-// Calls below 64 us are timed once in eight, those below 8 us once in 64. A filter of 20,000 rows that takes 10 us:
-// calls 1, 9, 17 .. are timed, and after 12 calls `ns` is 8 * (that of call 1) + 4 * (that of call 9).
+// One in eight of the calls below 64 us is timed, and one in 64 of those below 8 us. Take a filter of 20,000 rows that
+// takes 10 us: calls 1, 9, 17 .. are timed, and after 12 calls `ns` is 8 * (time of call 1) + 4 * (time of call 9).
 #include "runtime/base/counters.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ const char* TierText(const Counters& counters) {
   return counters.compiled_batches == 0 ? "generic" : "both";
 }
 
-// ---- blocks ----------------------------------------------------------------------------------------------------
+// ---- blocks ----
 
 CounterBlock::CounterBlock(std::shared_ptr<CounterSet> set) : set_(std::move(set)) {
   for (CounterSet* s = set_.get(); s != nullptr; s = s->parent_.get()) s->Enter(this);
@@ -54,7 +54,7 @@ void CallTimer::End() {
   const auto taken = std::chrono::steady_clock::now() - begin_;
   const auto ns = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
   CounterBlock& b = *block_;
-  // What was skipped before counted as much as the call that was timed before.
+  // Each skipped call counts as much as the timed call before it.
   const uint64_t skipped_ns =
       b.calls_skipped_.load(std::memory_order_relaxed) * b.call_ns_.load(std::memory_order_relaxed);
   b.calls_skipped_.store(0, std::memory_order_relaxed);
@@ -66,7 +66,7 @@ void CallTimer::End() {
                          std::memory_order_relaxed);
 }
 
-// ---- sets ----------------------------------------------------------------------------------------------------
+// ---- sets ----
 
 void CounterSet::Enter(const CounterBlock* block) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -91,12 +91,12 @@ Counters CounterSet::Sum() const {
   return sum;
 }
 
-// ---- threads ----------------------------------------------------------------------------------------------------
+// ---- threads ----
 
 namespace {
 
-// Numbers of operators are never used again, so that what a thread remembers of one that is gone is never taken for
-// another's.
+// Operators' numbers are never reused, so that a block which a thread remembers for an operator that is gone is never
+// mistaken for another operator's.
 std::atomic<uint64_t> next_id{1};
 
 struct Remembered {
@@ -108,8 +108,7 @@ thread_local Remembered remembered[kRemembered];
 
 }  // namespace
 
-// A thread that is gone and another one may have the same id: the block is the later one's then, which goes on counting
-// in it.
+// A finished thread and a later one may have the same id: the later one then continues to count in the same block.
 struct ThreadCounters::Blocks {
   std::mutex mutex;
   std::map<std::thread::id, std::unique_ptr<CounterBlock>> by_thread;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators count, batch by batch and never row by row, so that nobody has to ask for it beforehand.
+// Counters of operators. They are updated once per batch and never per row, so that they need not be enabled
+// beforehand.
 //
-//     CounterSet of a kernel <- CounterSet of a job <- CounterBlock of a thread: plain additions to a cache line or two
-//     of its own
+//     CounterSet of a kernel <- CounterSet of a job <- CounterBlock of a thread: plain additions to one or two cache
+//                                                      lines of its own
 //
-// A sum may be asked for at any time: numbers of a batch under way may be missing.
+// Sums may be read at any time; the numbers of a batch in progress may be missing.
 #ifndef QUERN_RUNTIME_BASE_COUNTERS_H_
 #define QUERN_RUNTIME_BASE_COUNTERS_H_
 
@@ -33,7 +34,7 @@ struct Counters {
 #include "runtime/base/counters.def"
 };
 
-// Which of the two kernels did a job's batches: "generic", "compiled", "both", or "none" where there were none.
+// Which of the two kernels processed a job's batches: "generic", "compiled", "both", or "none" where there were none.
 const char* TierText(const Counters& counters);
 
 class CounterSet;
@@ -57,22 +58,22 @@ class alignas(64) CounterBlock {
   friend class CounterSet;
   friend class CallTimer;
   using Value = std::atomic<uint64_t>;
-  // A plain addition, since nobody else writes.
+  // A plain addition, since no other thread writes.
   static void Raise(Value* value, uint64_t n) {
     value->store(value->load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
   void AddTo(Counters* counters) const;
 
   std::array<Value, kNumCounters> values_ = {};
-  // Of the calls that are not timed (CallTimer): how many are yet to come before the next one that is, how many have
-  // been, and what each counts for.
+  // Untimed calls (CallTimer): how many remain before the next timed one, how many have been skipped, and how long each
+  // is assumed to take.
   Value calls_to_skip_ = 0, calls_skipped_ = 0, call_ns_ = 0;
   std::shared_ptr<CounterSet> set_;
 };
 
-// Adds the time until its end to a block's `ns`. Reading a clock twice takes 50 ns, which a call of 1000 rows of a
-// filter takes as a whole: where a call was short, the next ones are not timed, and count as much as it. *Cost*: 1 or 2
-// ns a short call.
+// Adds the time until its end to a block's `ns`. Reading the clock twice takes 50 ns, as much as a filter takes for a
+// batch of 1000 rows. After a short call, the next calls are not timed and count as much as it. *Cost*: 1 or 2 ns for a
+// short call.
 class CallTimer {
  public:
   explicit CallTimer(CounterBlock* block) : block_(block) {
@@ -99,11 +100,11 @@ class CallTimer {
   std::chrono::steady_clock::time_point begin_;
 };
 
-// The numbers of all threads of a job, or of all jobs of a kernel: those of its blocks, and of the ones that are gone.
-// *Threads*: any.
+// The numbers of all threads of a job, or of all jobs of a kernel: the sum of its blocks, including those that are
+// gone. *Threads*: any.
 class CounterSet {
  public:
-  // parent: a set that what is counted here is counted in as well.
+  // parent: a set that also counts everything that this set counts.
   explicit CounterSet(std::shared_ptr<CounterSet> parent = nullptr) : parent_(std::move(parent)) {}
 
   Counters Sum() const;
@@ -119,8 +120,8 @@ class CounterSet {
   Counters gone_;
 };
 
-// For operators that any threads call at the same time: each thread's block of one operator. *Cost*: one look into
-// memory of the thread's own, unless it takes turns with more than eight operators.
+// For operators that any thread may call at any time: finds the calling thread's block of an operator. *Cost*: one
+// thread-local look-up, unless the thread alternates between more than eight operators.
 class ThreadCounters {
  public:
   explicit ThreadCounters(std::shared_ptr<CounterSet> set);

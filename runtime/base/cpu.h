@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine's processor has beyond its architecture's first version, for loops that are compiled more than
-// once: as x86-64-v3 and x86-64-v4 have it, so that one question serves all loops. On other architectures neither.
+// Which extensions this machine's processor has, for loops that are compiled several times. All loops use the same two
+// levels, x86-64-v3 and x86-64-v4; other architectures have neither.
 #ifndef QUERN_RUNTIME_BASE_CPU_H_
 #define QUERN_RUNTIME_BASE_CPU_H_
 

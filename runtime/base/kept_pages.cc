@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A page that is new to a process is zeroed by the system first: 10 GB/s a core and 15 for two (Zen 4, 2 virtual
-// cores), where writing to a page that is there does 24. A sort of 10 M i64 takes 160 MB, 1.6 of its 8 ns a row; and
-// where a virtual machine has not had the page either, its host makes it as well: 0.4 GB/s. So what large buffers give
-// back is kept, and given to the next one that does not ask for zeros, or, zeroed by who takes them, become part of one
-// that grows (a core zeroes its own pages at 20 GB/s):
+// The system zeroes every page that is new to a process: at 10 GB/s for one core and 15 for two, where writing to
+// existing pages reaches 24 (Zen 4, 2 virtual cores). A sort of 10 M i64 takes 160 MB, and zeroing it 1.6 of its 8 ns a
+// row. If the virtual machine has not used the page before either, its host creates it too: 0.4 GB/s. So pages that
+// large buffers release are kept. The next buffer that does not need zeros reuses them; or its user zeroes them, and
+// they become part of a buffer that grows (a core zeroes its own pages at 20 GB/s):
 //
 //     sort 1   16 MiB | 16 MiB | 160 MiB          from the system
-//              given back, side by side:          |========== 192 MiB ==========|
-//     sort 2   16 MiB | 16 MiB | 160 MiB          from what is kept, the smallest range that suffices
+//              released, adjacent:                |========== 192 MiB ==========|
+//     sort 2   16 MiB | 16 MiB | 160 MiB          from kept pages, the smallest range that suffices
 //
-// What is kept is the system's for the asking (MADV_FREE: 0.4 us for 1 MiB): it takes such pages first when memory gets
-// short, and a page that it took is a new one when it is touched again.
+// The system may reclaim kept pages (MADV_FREE: 0.4 us for 1 MiB): it takes them first when memory is short, and a page
+// that it took is a new one when it is touched again.
 #include "runtime/base/kept_pages.h"
 
 #include <sys/mman.h>
@@ -26,7 +26,7 @@ void* AddressOf(uint64_t at) { return reinterpret_cast<void*>(at); }
 
 }  // namespace
 
-// Never destroyed: buffers may outlive what is.
+// Never destroyed: buffers may outlive static objects.
 KeptPages& KeptPages::OfProcess() {
   static auto* const pages = new KeptPages(DefaultBytes());
   return *pages;
@@ -61,12 +61,12 @@ uint8_t* KeptPages::Take(uint64_t bytes) {
 uint64_t KeptPages::MoveTo(uint8_t* to, uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   uint64_t moved = 0;
-  // Page by page: what lies side by side may have come from several mappings, of which one call moves one.
+  // Page by page: adjacent pages may come from several mappings, and one call moves only one mapping.
   while (moved < bytes && !ranges_.empty()) {
     const auto [begin, length] = *ranges_.begin();
     void* const at = to + moved;
     if (mremap(AddressOf(begin), kPageBytes, kPageBytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) != at) {
-      // What was there may be gone by then.
+      // The previous contents may be gone by then.
       static_cast<void>(
           mmap(at, kPageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
       break;
@@ -111,7 +111,7 @@ void KeptPages::Clear() {
   UnmapAll();
 }
 
-// Under the mutex.
+// Called with the mutex held.
 void KeptPages::UnmapAll() {
   for (const auto& [begin, length] : ranges_) munmap(AddressOf(begin), length);
   ranges_.clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large pages that buffers have given back, for the next ones of the process.
+// Large pages that buffers have released, kept for later buffers of the process.
 #ifndef QUERN_RUNTIME_BASE_KEPT_PAGES_H_
 #define QUERN_RUNTIME_BASE_KEPT_PAGES_H_
 
@@ -18,22 +18,22 @@ class KeptPages {
   explicit KeptPages(uint64_t most_bytes) : most_bytes_(most_bytes) {}
   ~KeptPages() { Clear(); }
 
-  // The process's, of DefaultBytes() until somebody says otherwise.
+  // The process's pages: up to DefaultBytes() until SetMost changes it.
   static KeptPages& OfProcess();
   // 1 GiB, or a sixteenth of the machine's memory where that is less.
   static uint64_t DefaultBytes();
 
-  // From now on; unmaps all that is kept where that is more.
+  // Changes the limit; unmaps all kept pages if they exceed it.
   void SetMost(uint64_t most_bytes);
 
-  // `bytes` side by side, with anything in them, or nullptr where none are kept.
+  // `bytes` adjacent bytes with arbitrary contents, or nullptr where none are kept.
   uint8_t* Take(uint64_t bytes);
-  // Moves what is kept to `to`, a multiple of kPageBytes of the caller's mapping, from its beginning on; answers how
-  // many bytes, at most `bytes`, are there now, with anything in them. *Cost*: a system call a page; nothing is copied.
+  // Moves kept pages to `to`, a multiple of kPageBytes in the caller's mapping; returns how many bytes, at most
+  // `bytes`, are there now, with arbitrary contents. *Cost*: a system call for each page; nothing is copied.
   uint64_t MoveTo(uint8_t* to, uint64_t bytes);
-  // Keeps them, or unmaps them where that would be too many.
+  // Keeps the pages, or unmaps them if that would exceed the limit.
   void Give(uint8_t* pages, uint64_t bytes);
-  // Unmaps all that is kept.
+  // Unmaps all kept pages.
   void Clear();
   uint64_t bytes() const;
 
@@ -42,7 +42,7 @@ class KeptPages {
 
   mutable std::mutex mutex_;
   uint64_t most_bytes_;
-  std::map<uint64_t, uint64_t> ranges_;  // bytes by address; none touches another
+  std::map<uint64_t, uint64_t> ranges_;  // sizes by address; no two ranges are adjacent
   uint64_t bytes_ = 0;
 };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A budget is one counter: whoever wants memory adds to it first and gives up when the sum would pass the limit, so
-// that a join under `--memory-limit 1G` fails with a message instead of being killed. With 1000 bytes in use and a
-// limit of 1000000, a request for 123456789 is refused and changes nothing.
+// A budget is one counter. Each allocation first adds its size and fails if the sum would exceed the limit, so that a
+// join under `--memory-limit 1G` ends with a message instead of being killed. With 1000 bytes in use and a limit of
+// 1000000, a request for 123456789 is refused and changes nothing.
 //
-// Tables are probed at random, so their pages should be large: 1 GiB in pages of 4 KiB are 262144 translations, in
-// pages of 2 MiB 512, which the second-level TLB of current cores (1024 to 3072 entries) holds. The system gives large
-// pages only to ranges that begin at multiples of 2 MiB, and mmap promises multiples of 4 KiB. So 2 MiB more are mapped
-// than asked, and what sticks out is unmapped again:
+// Tables are probed at random, so their pages should be large: 1 GiB takes 262144 translations in pages of 4 KiB, and
+// 512 in pages of 2 MiB, which fit the second-level TLB of current cores (1024 to 3072 entries). The system uses large
+// pages only for ranges that begin at multiples of 2 MiB, and mmap guarantees only multiples of 4 KiB. So 2 MiB more
+// are mapped than requested, and the excess is unmapped again:
 //
 //     mapped    |..................................................|
 //     2 MiB         ^           ^           ^           ^
@@ -44,9 +44,9 @@ uint8_t* MapAligned(uint64_t bytes, uint64_t alignment, int protection = PROT_RE
   return begin + head;
 }
 
-// Below this a mapping's system calls and page faults cost more than zeroing memory that the allocator has: a join of
-// 1,000 rows took 70 us in mappings alone, and one of 50,000 rows 28 ns a row where it takes 7. From here on pages are
-// large, and one fault makes 2 MiB of them.
+// Below this size, a mapping's system calls and page faults cost more than zeroing memory of the allocator: a join of
+// 1,000 rows took 70 us in mappings alone, and one of 50,000 rows 28 ns a row instead of 7. From this size on pages are
+// large, and one fault creates 2 MiB of them.
 constexpr uint64_t kSmallestMappingBytes = thresholds::kLargePageBytes;
 
 uint8_t* AllocateSmall(uint64_t bytes, Contents contents) {
@@ -56,7 +56,7 @@ uint8_t* AllocateSmall(uint64_t bytes, Contents contents) {
   return static_cast<uint8_t*>(data);
 }
 
-// So that no user takes it for zeros, nor for all the same. Not where it is too much to be touched by who asks for it.
+// Makes sure that no user relies on zeros, nor on equal bytes. Skipped where touching all of it would be too expensive.
 [[maybe_unused]] void FillWithAnything(uint8_t* data, uint64_t bytes) {
   constexpr uint64_t kMostBytes = uint64_t{64} << 20;
   if (bytes > kMostBytes) return;
@@ -113,7 +113,7 @@ absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> bu
     return absl::ResourceExhaustedError("out of memory: " + std::to_string(bytes) +
                                         " bytes asked; accepted: what the system has free");
   }
-  // A request only: where the system has switched large pages off, small ones work too.
+  // Only a request: where the system has switched large pages off, small ones work too.
   if (huge && is_new) madvise(data, mapping_bytes, MADV_HUGEPAGE);
 #if !defined(NDEBUG)
   if (contents == Contents::kAnything) FillWithAnything(data, bytes);
@@ -171,7 +171,7 @@ absl::Status GrowingBuffer::Grow(uint64_t bytes) {
   if (budget_) {
     if (absl::Status status = budget_->Reserve(bytes - bytes_); !status.ok()) return status;
   }
-  // Whole large pages from the beginning: a table of 1 MiB in small ones needs more translations than the first-level
+  // Whole large pages from the beginning: a table of 1 MiB in small pages needs more translations than the first-level
   // TLB holds.
   const uint64_t unit = huge_pages_ ? kHugePageBytes : kPageBytes, begin = RoundUp(bytes_, unit),
                  end = RoundUp(bytes, unit);
@@ -185,8 +185,8 @@ absl::Status GrowingBuffer::Grow(uint64_t bytes) {
   }
   if (huge_pages_ && end > fresh) madvise(data_ + fresh, end - fresh, MADV_HUGEPAGE);
 #if defined(MADV_POPULATE_WRITE)
-  // Pages that are read before they are written would be faulted twice. A request only: before Linux 5.14 they fault
-  // one by one.
+  // Pages that are read before they are written would fault twice. Only a request: before Linux 5.14 they fault one by
+  // one.
   if (end > fresh) madvise(data_ + fresh, end - fresh, MADV_POPULATE_WRITE);
 #endif
   bytes_ = bytes;
@@ -222,11 +222,12 @@ void Arena::Clear() {
 }
 
 absl::StatusOr<uint8_t*> Arena::Allocate(uint64_t bytes) {
-  // Each buffer is as large as all before together, so that a small user takes little and a large one few.
+  // Each buffer is as large as all earlier ones together, so that a small user takes little memory and a large one few
+  // buffers.
   constexpr uint64_t kFirstBytes = uint64_t{16} << 10, kLargestBytes = uint64_t{16} << 20;
   bytes = RoundUp(bytes, 64);
   if (buffers_.empty() || buffers_.back().bytes() - used_bytes_ < bytes) {
-    // A piece that is most of a large page is worth one, though two of them come.
+    // A piece that takes most of a large page gets one, even where this allocates two.
     const uint64_t least =
         contents_ == Contents::kAnything && bytes >= kHugePageBytes / 2 ? kHugePageBytes : kFirstBytes;
     const uint64_t grown = std::clamp(bytes_, least, kLargestBytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory under a budget. All that grows with the data is taken from here, so that a host can bound a join.
+// Memory under a budget. Everything that grows with the data is allocated here, so that a host can bound a join.
 #ifndef QUERN_RUNTIME_BASE_MEMORY_H_
 #define QUERN_RUNTIME_BASE_MEMORY_H_
 
@@ -20,7 +20,7 @@ class MemoryBudget {
   // *Units*: bytes; 0 means no limit.
   explicit MemoryBudget(uint64_t limit_bytes = 0) : limit_(limit_bytes) {}
 
-  // Takes bytes or answers ResourceExhausted, naming what was asked, what is in use and the limit.
+  // Takes bytes, or returns ResourceExhausted with the request, the bytes in use and the limit.
   absl::Status Reserve(uint64_t bytes);
   void Release(uint64_t bytes);
 
@@ -34,12 +34,12 @@ class MemoryBudget {
   std::atomic<uint64_t> peak_{0};
 };
 
-// What new memory is to have in it. kAnything: what was written to it before, perhaps.
+// What new memory contains. kAnything: possibly what was written to it before.
 enum class Contents : uint8_t { kZeros, kAnything };
 
-// Memory on huge pages where asked and above 2 MiB; less from the allocator. Of zeros it is pages straight from the
-// system, never touched before their user does, so that "empty is 0" costs nothing; with anything in it, pages that
-// were used before, where there are any: they are kept for that (kept_pages.h), and writing to them first costs half.
+// Memory on huge pages if requested and above 2 MiB; smaller sizes come from the allocator. kZeros takes pages straight
+// from the system, which the user is the first to touch, so that "empty is 0" costs nothing. kAnything reuses pages of
+// earlier buffers if there are any (kept_pages.h): writing to them first costs half.
 class HugeBuffer {
  public:
   HugeBuffer() = default;
@@ -59,12 +59,12 @@ class HugeBuffer {
   std::shared_ptr<MemoryBudget> budget_;
   uint8_t* data_ = nullptr;
   uint64_t bytes_ = 0;
-  uint64_t mapping_bytes_ = 0;  // 0: from the allocator
+  uint64_t mapping_bytes_ = 0;  // 0: memory of the allocator
   bool keeps_pages_ = false;
 };
 
-// Zeroed memory that grows where it is: addresses are reserved first and pages taken as it grows, so that what is there
-// neither moves nor is copied.
+// Zeroed memory that grows in place: addresses are reserved first and pages added as it grows, so that its contents are
+// never moved or copied.
 class GrowingBuffer {
  public:
   GrowingBuffer() = default;
@@ -72,10 +72,11 @@ class GrowingBuffer {
   GrowingBuffer& operator=(GrowingBuffer&& other) noexcept;
   ~GrowingBuffer() { Free(); }
 
-  // *Errors*: ResourceExhausted where the system gives no addresses.
+  // *Errors*: ResourceExhausted where the system has no addresses.
   static absl::StatusOr<GrowingBuffer> Reserve(std::shared_ptr<MemoryBudget> budget, uint64_t most_bytes,
                                                bool huge_pages);
-  // To `bytes` bytes. *Errors*: ResourceExhausted over the budget or beyond what was reserved, which changes nothing.
+  // Grows to `bytes` bytes. *Errors*: ResourceExhausted over the budget or beyond the reservation; then nothing
+  // changes.
   absl::Status Grow(uint64_t bytes);
 
   uint8_t* data() const { return data_; }
@@ -91,14 +92,14 @@ class GrowingBuffer {
   bool huge_pages_ = false;
 };
 
-// Gives out pieces of large buffers, front to back, and frees all at once. What grows piece by piece (tuples in order
-// of arrival) lies on huge pages this way, at one system call for many pieces. *Threads*: one.
+// Allocates pieces of large buffers, front to back, and frees all of them at once. Data that grow piece by piece
+// (tuples in order of arrival) so lie on huge pages, at one system call for many pieces. *Threads*: one.
 class Arena {
  public:
   Arena(std::shared_ptr<MemoryBudget> budget, bool huge_pages, Contents contents = Contents::kZeros)
       : budget_(std::move(budget)), huge_pages_(huge_pages), contents_(contents) {}
 
-  // Aligned to 64 bytes, valid until the arena goes. *Errors*: ResourceExhausted.
+  // Aligned to 64 bytes, valid as long as the arena. *Errors*: ResourceExhausted.
   absl::StatusOr<uint8_t*> Allocate(uint64_t bytes);
   uint64_t bytes() const { return bytes_; }
   void Clear();
@@ -108,8 +109,8 @@ class Arena {
   bool huge_pages_;
   Contents contents_;
   std::vector<HugeBuffer> buffers_;
-  uint64_t used_bytes_ = 0;  // of the last one
-  uint64_t bytes_ = 0;       // of all
+  uint64_t used_bytes_ = 0;  // of the last buffer
+  uint64_t bytes_ = 0;       // of all buffers
 };
 
 }  // namespace quern

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message names the value that is wrong and what is accepted in its place. A misspelt name also gets the nearest
+// A message names the wrong value and lists what is accepted instead. For a misspelt name it also suggests the nearest
 // accepted one, by the number of letters inserted, deleted, replaced or swapped with a neighbour: `kyes` is 1 from
 // `keys`.
 #include "runtime/base/messages.h"
@@ -13,7 +13,7 @@ namespace {
 
 char LowerCase(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// Damerau-Levenshtein distance (optimal string alignment), upper case counted as lower case.
+// Damerau-Levenshtein distance (optimal string alignment), ignoring case.
 size_t Distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
@@ -30,8 +30,7 @@ size_t Distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
-// The accepted name that `value` was probably meant to be: at most a third of its letters away. Empty where none is
-// that near.
+// The accepted name that `value` probably stands for: at most a third of its letters away. Empty if none is that near.
 std::string_view Nearest(std::string_view value, const Names& accepted) {
   constexpr size_t kMaxNameBytes = 40;
   if (value.size() < 2 || value.size() > kMaxNameBytes) return {};

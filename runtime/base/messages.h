@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages about names that are not known: `unknown <what>: <value>; did you mean ..? accepted: ..`.
+// Messages about unknown names: `unknown <what>: <value>; did you mean ..? accepted: ..`.
 #ifndef QUERN_RUNTIME_BASE_MESSAGES_H_
 #define QUERN_RUNTIME_BASE_MESSAGES_H_
 
@@ -16,7 +16,7 @@ using Names = std::vector<std::string_view>;
 std::string Listed(const Names& names);  // "a, b, c"
 // `<what>: <value>; accepted: <accepted>`.
 absl::Status Wrong(std::string_view what, std::string_view value, const std::string& accepted);
-// `unknown <what>: <value>; did you mean ..? accepted: ..`; the hint where an accepted name is near.
+// `unknown <what>: <value>; did you mean ..? accepted: ..`; the hint appears where an accepted name is near.
 absl::Status Unknown(std::string_view what, std::string_view value, const Names& accepted);
 
 }  // namespace quern

@@ -19,12 +19,11 @@ class OutputBuffer {
   OutputBuffer& operator=(const OutputBuffer&) = delete;
   ~OutputBuffer() { Free(); }
 
-  // Room for at least `capacity_bytes`, 64 writable bytes beyond them, and as many rounded up to a multiple of 64.
-  // Frees what was there.
-  // *Errors*: ResourceExhausted.
+  // Makes room for at least `capacity_bytes`, with 64 writable bytes beyond them, rounded up to a multiple of 64. Frees
+  // the previous contents. *Errors*: ResourceExhausted.
   absl::Status Allocate(std::shared_ptr<MemoryBudget> budget, uint64_t capacity_bytes);
 
-  // The same, with the first `used_bytes` kept. On error the old buffer stays as it is.
+  // The same, but keeps the first `used_bytes`. On error the old buffer stays unchanged.
   absl::Status Grow(uint64_t capacity_bytes, uint64_t used_bytes);
   void Free();
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A phase of 64 tasks with 3 threads: each takes the next number under the mutex, runs it without, comes back. Who
-// finds no number left waits, unless nothing runs any more: then it begins the next phase. A task is hundreds of
-// microseconds, so the mutex is not felt.
+// A phase of 64 tasks with 3 threads: each thread takes the next number under the mutex, runs the task without it, and
+// returns. A thread that finds no number left waits, or, if no task is running, begins the next phase. A task takes
+// hundreds of microseconds, so contention for the mutex is negligible.
 #include "runtime/base/shared_work.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ absl::Status WithoutExceptions(Body&& body) {
 
 }  // namespace
 
-// Under the mutex, nothing running, no task left. Answers whether there is a phase with tasks to take.
+// Called with the mutex held, when no task runs and none is left. Returns whether there is a phase with tasks to take.
 bool SharedWork::BeginPhase() {
   while (!ended_ && next_task_ == phase_.num_tasks) {
     absl::StatusOr<std::optional<Phase>> next = std::optional<Phase>();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work that any number of threads do together: phases of tasks, each phase begun when the one before is done. The
-// threads are the caller's: each calls Help and comes back when all is done, so that a host's scheduler stays in
-// charge. (Morsels: Leis, Boncz, Kemper, Neumann, Morsel-Driven Parallelism, SIGMOD 2014.)
+// Work that any number of threads do together: phases of tasks, each of which begins when the one before is done. The
+// threads are the caller's: each calls RunTasks, which returns when all work is done, so that a host's scheduler stays
+// in charge. (Morsels: Leis, Boncz, Kemper, Neumann, Morsel-Driven Parallelism, SIGMOD 2014.)
 #ifndef QUERN_RUNTIME_BASE_SHARED_WORK_H_
 #define QUERN_RUNTIME_BASE_SHARED_WORK_H_
 
@@ -20,15 +20,15 @@ class SharedWork {
  public:
   struct Phase {
     uint64_t num_tasks = 0;
-    std::function<absl::Status(uint64_t task)> run;  // from any thread, each task once
+    std::function<absl::Status(uint64_t task)> run;  // called on any thread, once for each task
   };
-  // Answers the next phase, or nothing after the last one. Called by one thread at a time, when all tasks before are
+  // Returns the next phase, or nothing after the last one. Called by one thread at a time, when all earlier tasks are
   // done.
   using NextPhase = std::function<absl::StatusOr<std::optional<Phase>>()>;
 
   explicit SharedWork(NextPhase next) : next_(std::move(next)) {}
 
-  // Takes part until all phases are done or one task failed, whose status all threads get. May be called late.
+  // Runs tasks until all phases are done or one task fails, whose status all threads get. May be called late.
   // *Threads*: any.
   absl::Status RunTasks();
 
@@ -45,10 +45,10 @@ class SharedWork {
   absl::Status status_;
 };
 
-// Runs tasks 0 .. num_tasks-1 on up to `threads` threads of its own, this one among them: for callers without threads.
-// `run` gets the number of the thread (below `threads`) and of the task. Tasks are taken in order from a counter; after
-// an error no further one is begun.
-// *Errors*: the first task's that failed. Where the system has no more threads, fewer run.
+// Runs tasks 0 .. num_tasks-1 on up to `threads` threads, the calling one among them: for callers without threads of
+// their own. `run` gets the number of the thread (below `threads`) and of the task. Tasks are taken in order from a
+// counter; after an error no further task begins. *Errors*: the first failed task's. Where the system has no more
+// threads, fewer run.
 absl::Status RunMorsels(uint32_t threads, uint64_t num_tasks,
                         const std::function<absl::Status(uint32_t thread, uint64_t task)>& run);
 

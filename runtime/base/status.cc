@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values in messages. A message is one line of printable ASCII whatever the value was, since it ends in logs and
-// terminals: "i6\x015", and of a megabyte of nonsense the first 80 bytes.
+// Values in messages. A message is one line of printable ASCII whatever the value was, since it may go to logs and
+// terminals: "i6\x015"; a megabyte of nonsense is cut to its first 80 bytes.
 #include "runtime/base/status.h"
 
 namespace quern {

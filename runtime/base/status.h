@@ -29,7 +29,7 @@ namespace quern {
 inline absl::Status InvalidArgument(const std::string& text) { return absl::InvalidArgumentError(text); }
 inline absl::Status Internal(const std::string& text) { return absl::InternalError(text); }
 
-// A value as it stands in a message: one line, printable, not too long.
+// A value as messages show it: one line, printable, not too long.
 std::string Show(std::string_view value);
 
 }  // namespace quern

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accumulator blocks: reading an argument in the form that a step wants, and the steps themselves
-// (update_functions.def). As with all blocks, a compiled kernel calls them with constants and inlines them, and the
-// generic kernel calls the same ones in loops of its own.
+// Accumulator blocks: functions that read an argument in the form that an update function expects, and the update
+// functions themselves (update_functions.def). As with all blocks, a compiled kernel calls them with constants and
+// inlines them, and the generic kernel calls the same ones in loops of its own.
 //
-// Steps of sums, counts and extremes are told by `one` whether the row takes part: 0 adds nothing to any of them, since
-// every state is 0 for no rows, so that a null costs no branch that nobody can predict. The other steps are only called
-// for rows that take part.
+// The update functions of sums, counts and extremes have a parameter `one`, which says whether the row takes part: 0
+// adds nothing to any of them, since every state is 0 for no rows, so that a null costs no unpredictable branch. The
+// other update functions are called only for rows that take part.
 #ifndef QUERN_RUNTIME_BLOCKS_ACCUMULATORS_H_
 #define QUERN_RUNTIME_BLOCKS_ACCUMULATORS_H_
 
@@ -16,8 +16,7 @@ namespace quern::blocks {
 
 using int128_t = __int128;
 
-// ---- reading
-// -----------------------------------------------------------------------------------------------------------------------
+// ---- reading ----
 
 template <Storage kStorage>
 QUERN_INLINE int64_t ReadInteger(const QuernColumn* column, uint32_t row, bool is_signed) {
@@ -28,7 +27,7 @@ QUERN_INLINE int64_t ReadInteger(const QuernColumn* column, uint32_t row, bool i
   else return static_cast<int64_t>(v);
 }
 
-// A value as f64; floats as they are.
+// A value as f64; floats are read unchanged.
 template <Storage kStorage>
 QUERN_INLINE double ReadNumber(const QuernColumn* column, uint32_t row, bool is_signed) {
   if constexpr (kStorage == kF32) return static_cast<double>(LoadAt<float>(column->values, row));
@@ -39,10 +38,10 @@ QUERN_INLINE double ReadNumber(const QuernColumn* column, uint32_t row, bool is_
   }
 }
 
-// A value as an unsigned number of the same order, in which every NaN is greater than all numbers. Of floats, the bits
-// of negative ones are turned over and the sign bit of all: that puts NaNs with a sign bit below -inf, at 0 and up;
-// counted from -inf they come last, by wrapping round. No comparison, no branch.
-constexpr uint64_t kOrderedNegativeInfinity = 0x000fffffffffffffu;  // of an f64, before it is counted from
+// A value as an unsigned number of the same order, in which every NaN is greater than all numbers. For floats, all bits
+// of negative values are inverted, and the sign bit of the others. NaNs with a sign bit are then below -inf, from 0 on;
+// counted from -inf they wrap around and come last. No comparison, no branch.
+constexpr uint64_t kOrderedNegativeInfinity = 0x000fffffffffffffu;  // -inf as an f64, before values are counted from it
 
 QUERN_INLINE uint64_t OrderedBits(uint64_t bits, Storage storage) {
   if (storage == kF32) {
@@ -70,7 +69,7 @@ QUERN_INLINE uint64_t ReadBits(const QuernColumn* column, uint32_t row) {
   else return static_cast<uint64_t>(ReaderOf<kStorage>::Read(column, row));
 }
 
-// The way back from ReadOrdered to the bits of a column. NaNs come out as one.
+// The inverse of ReadOrdered: the bits of a column. All NaNs become one.
 QUERN_INLINE uint64_t BitsOfOrdered(uint64_t ordered, Storage storage, bool is_signed) {
   if (storage == kF32) {
     const uint32_t turned = static_cast<uint32_t>(ordered) + 0x007fffffu;
@@ -85,8 +84,7 @@ QUERN_INLINE uint64_t BitsOfOrdered(uint64_t ordered, Storage storage, bool is_s
   return ordered ^ (is_signed ? uint64_t{1} << 63 : 0);
 }
 
-// ---- steps of 64-bit states
-// ----------------------------------------------------------------------------------------------------------
+// ---- update functions of 64-bit states ----
 
 template <class T>
 QUERN_INLINE void AddTo(uint8_t* state, T value) {
@@ -130,7 +128,7 @@ QUERN_INLINE void StepAvgFloat(double v, uint8_t* state, uint64_t one) {
   AddTo<uint64_t>(state + 8, one);
 }
 
-// ordered: the value of ReadOrdered, for a minimum its complement; 0 for a row that does not take part.
+// ordered: the value of ReadOrdered, or for a minimum its complement; 0 for a row that does not take part.
 QUERN_INLINE void UpdateExtreme(uint64_t ordered, uint8_t* state) {
   const uint64_t before = Load<uint64_t>(state);
   Store(state, before < ordered ? ordered : before);
@@ -148,8 +146,7 @@ QUERN_INLINE void UpdatePick(uint64_t bits, uint64_t order, uint8_t* state) {
 QUERN_INLINE void UpdateBitOr(uint64_t bits, uint8_t* state) { Store(state, Load<uint64_t>(state) | bits); }
 QUERN_INLINE void UpdateBitXor(uint64_t bits, uint8_t* state) { Store(state, Load<uint64_t>(state) ^ bits); }
 
-// ---- steps of 128-bit values
-// -----------------------------------------------------------------------------------------------------------
+// ---- update functions of 128-bit values ----
 
 QUERN_INLINE void UpdateSumWide(int128_t v, uint8_t* state, uint8_t* overflowed) {
   int128_t sum = 0;
@@ -171,7 +168,7 @@ QUERN_INLINE void UpdatePickWide(int128_t v, uint64_t order, uint8_t* state) {
   Store(state + 8, v);
 }
 
-// What a step does with a value of 128 bits.
+// Updates a state with a value of 128 bits.
 template <Step kStep>
 QUERN_INLINE void StepWide(const QuernColumn* column, uint32_t row, uint8_t* state, uint64_t row_id,
                            uint8_t* overflowed) {
@@ -188,8 +185,7 @@ QUERN_INLINE void StepWide(const QuernColumn* column, uint32_t row, uint8_t* sta
   if constexpr (kStep == kUpdateLastWide) UpdatePickWide(v, row_id + 1, state);
 }
 
-// ---- moments (Welford 1962; pairwise merges: Chan, Golub, LeVeque 1983)
-// ----------------------------------------------------------------
+// ---- moments (Welford 1962; pairwise merges: Chan, Golub, LeVeque 1983) ----
 
 struct Moments {
   double count, mean, squares;
@@ -232,10 +228,9 @@ QUERN_INLINE void UpdateCorrelation(double x, double y, uint8_t* state) {
   Store(state, m);
 }
 
-// ---- by step
-// -------------------------------------------------------------------------------------------------------------------------
+// ---- dispatch by update function ----
 
-// Whether a row that does not take part can be given to the step as a value of 0 and no row.
+// Whether a row that does not take part can be passed to the update function, as a value of 0 with `one` = 0.
 constexpr bool IsMasked(Step step) {
   switch (step) {
     case kUpdateRows:
@@ -268,13 +263,14 @@ constexpr bool IsMasked(Step step) {
   return false;
 }
 
-// What is exclusive-ored to a value before its step: a minimum is the complement of a maximum of complements, and an
-// and of an or.
+// The bits that are xor-ed to a value before its update function: a minimum is the complement of a maximum of
+// complements, and bool_and is the complement of bool_or of complements.
 constexpr uint64_t TurnedBits(Step step, bool negated) {
   return step == kUpdateMin || step == kUpdateBitAnd ? ~uint64_t{0} : negated ? 1 : 0;
 }
 
-// value: 64 bits in the form that the step reads (a number as the bits of an f64), turned.
+// value: 64 bits in the form that the update function reads (a number as the bits of an f64), with the bits above
+// xor-ed.
 template <Step kStep>
 QUERN_INLINE void Step64(uint64_t value, uint8_t* state, uint64_t one, bool is_signed, uint64_t row_id,
                          uint8_t* overflowed) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters and arguments of blocks, written once: quern_block_* (bitcode) and quern_rt_* (called) have the same
-// ones. Arguments that are constants in a kernel come last.
+// The parameters and arguments of blocks, written once: quern_block_* (bitcode) and quern_rt_* (out-of-line) have the
+// same ones. Arguments that are constants in a kernel come last.
 #ifndef QUERN_RUNTIME_BLOCKS_BLOCK_SIGNATURES_H_
 #define QUERN_RUNTIME_BLOCKS_BLOCK_SIGNATURES_H_
 

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks: the smallest steps of a kernel, one per storage. A block reads one kind of column, once: hash it, compare it
-// with a tuple's field, store it into one, copy it to an output column. Everything above is composition:
+// Blocks: the smallest pieces of work of a kernel, one for each storage. A block makes one pass over one column: it
+// hashes the column, compares it with tuples' fields, stores it into them, or copies it to an output column. Everything
+// above is composition:
 //
-//     compiled kernel   the emitters (codegen/emit_*.cc) call blocks with constants, key after key, in a straight line;
-//     the blocks come
-//                       as bitcode (ir-templates/blocks.cc) and are always inlined, so that the constants fold their
-//                       branches away
+//     compiled kernel   the emitters (codegen/emit/emit_*.cc) call blocks with constants, key after key, without loops;
+//                       the blocks come as bitcode (ir-templates/blocks.cc) and are always inlined, so that constants
+//                       fold their branches away
 //     generic kernel    ir-templates/generic/generic_join.cc calls the same functions in a loop over the descriptor's
-//     fields
+//                       fields
 //
-// Hence both agree to the bit on every hash and every tuple, and a table that one has begun the other can go on with.
+// Hence both agree to the bit on every hash and every tuple, and one can continue with a table that the other has
+// begun.
 //
-// Rows come in two ways: `rows == nullptr` means the rows first, first+1, ..; otherwise row i is rows[i]. kNullRow in
-// `rows` is a null (dictionaries translate rows to rows of their values). Null slots of a column are never read
-// through: what lies there may be anything.
+// Rows are given in two ways: `rows == nullptr` means the rows first, first+1, ..; otherwise row i is rows[i]. kNullRow
+// in `rows` is a null (dictionaries translate rows to rows of their values). Values under nulls are never used: they
+// may be anything.
 #ifndef QUERN_RUNTIME_BLOCKS_BLOCKS_H_
 #define QUERN_RUNTIME_BLOCKS_BLOCKS_H_
 
@@ -21,7 +22,7 @@
 #include "runtime/base/prefetch_line.h"
 #include "runtime/collation/collate.h"
 
-// Declared in runtime_calls.h too, which templates do not include.
+// Also declared in runtime_calls.h, which templates do not include.
 extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column,
                                           uint64_t more);  // NOLINT(readability-redundant-declaration)
 
@@ -41,11 +42,10 @@ QUERN_INLINE uint32_t RowAt(const uint32_t* rows, uint64_t first, uint32_t i) {
   return rows ? rows[i] : static_cast<uint32_t>(first + i);
 }
 
-// ---- readers: one per storage
-// ----------------------------------------------------------------------------------------------------
+// ---- readers: one per storage ----
 //
-// A reader of fixed width gives the value's bits as an unsigned integer, normalised for equality; a reader of strings
-// gives bytes.
+// A reader of a fixed-width storage returns the value's bits as an unsigned integer, normalised for equality; a reader
+// of strings returns bytes.
 
 template <class T>
 struct IntegerReader {
@@ -57,7 +57,7 @@ struct IntegerReader {
   }
 };
 
-// -0 and every NaN become one value each. On the bits, so that it is the same for one lane and for eight.
+// Maps -0 to 0 and every NaN to one value. It works on the bits, so that it is the same for one lane and for eight.
 template <class T, T kExponent, T kQuietNan>
 struct FloatReader {
   using Value = T;
@@ -67,7 +67,7 @@ struct FloatReader {
     if (magnitude > kExponent) return kQuietNan;
     return magnitude == 0 ? 0 : v;
   }
-  // The same on zero-extended lanes.
+  // The same for zero-extended lanes.
   static QUERN_INLINE U64x8 Normalise(U64x8 v) {
     constexpr uint64_t kSign = uint64_t{1} << (sizeof(T) * 8 - 1);
     U64x8 magnitude = v & ~kSign;
@@ -139,7 +139,7 @@ QUERN_INLINE Bytes ReadBytes(const QuernColumn* column, uint32_t row, CollationR
   }
 }
 
-// One value as the 64 bits that enter the hash. memo: of the batch, for strings under a rule that weighs them.
+// The 64 bits by which one value enters the hash. memo: the batch's, for strings under a rule with weights.
 template <Storage kStorage>
 QUERN_INLINE uint64_t HashInput(const QuernColumn* column, uint32_t row, CollationRule rule, uint32_t width,
                                 HashMemo* memo) {
@@ -155,7 +155,7 @@ QUERN_INLINE uint64_t HashInput(const QuernColumn* column, uint32_t row, Collati
   }
 }
 
-// Eight neighbouring values, zero-extended and normalised.
+// Eight adjacent values, zero-extended and normalised.
 template <Storage kStorage>
 QUERN_INLINE U64x8 ReadLanes(const QuernColumn* column, uint64_t first) {
   using T = typename ReaderOf<kStorage>::Value;
@@ -164,14 +164,13 @@ QUERN_INLINE U64x8 ReadLanes(const QuernColumn* column, uint64_t first) {
   return ReaderOf<kStorage>::Normalise(__builtin_convertvector(lanes, U64x8));
 }
 
-// Hashes a column eight rows at a time as far as that goes, and answers how far: not at all where rows are picked or
-// may be null.
-// *Cost*: about 0.5 ns a row.
+// Hashes a column eight rows at a time as far as possible, and returns how many rows it did: none if rows are selected
+// or may be null. *Cost*: about 0.5 ns a row.
 template <Storage kStorage>
 QUERN_INLINE uint32_t HashLanes(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
                                 uint64_t* hashes, bool combine, bool nullable) {
   if (rows != nullptr || (nullable && column->validity != nullptr)) return 0;
-  const QuernColumn c = *column;  // a copy, which no store of a hash can be taken for a change of
+  const QuernColumn c = *column;  // a copy, which storing a hash cannot alias
   uint32_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     U64x8 v = ReadLanes<kStorage>(&c, first + i);
@@ -180,16 +179,16 @@ QUERN_INLINE uint32_t HashLanes(const QuernColumn* column, uint64_t first, const
   return i;
 }
 
-// Values that reach the hash through multiplications of their own need no Mix.
+// Values whose own hash multiplies already need no Mix.
 constexpr bool IsMixed(Storage s) { return IsVariableStorage(s) || s == kFixed || s == k128; }
 
-// Strings longer than kShortBytes, apart from the loop over those that are not.
+// Strings longer than kShortBytes, kept out of the loop over short ones.
 inline __attribute__((noinline)) uint64_t HashLong(const uint8_t* p, uint32_t n) { return HashBytes(p, n); }
 
-// Hashes neighbouring strings, none of them null, and answers how many: all that have kShortBytes bytes of the column
-// behind their first one, their own or others' strings, so that nothing needs to be tested but the length. Strings are
-// prefetched so many bytes ahead of the one that is read, their offsets as if a string had eight: where a table is
-// looked at in between, the machine does not see that they are read in order.
+// Hashes adjacent strings, none of them null, and returns how many it did: all those that are followed by kShortBytes
+// bytes of the column from their first byte on, of their own or of other strings, so that only the length needs a test.
+// `distance` is the prefetch distance in bytes; offsets are prefetched as if a string had eight: if a table is accessed
+// in between, the hardware prefetcher does not recognise the sequential reads.
 template <class Offset, bool kCombines, class Prefetch>
 QUERN_INLINE uint32_t HashNeighbours(const QuernColumn* column, uint64_t first, uint32_t n, uint64_t* hashes,
                                      uint32_t distance) {
@@ -237,9 +236,9 @@ QUERN_INLINE void HashRows(const QuernColumn* column, uint64_t first, const uint
   }
 }
 
-// Hashes one key column of a batch: hashes[i] = Mix(value), or Combine(hashes[i], value) where a key came before. A
-// null (only where `nullable`: keys whose nulls are equal) enters as kNullInput. Strings are weighed, trimmed or taken
-// as they are, each in a loop of its own. width_or_distance: block_signatures.h.
+// Hashes one key column of a batch: hashes[i] = Mix(value), or Combine(hashes[i], value) if a key came before. A null
+// (only if `nullable`: keys whose nulls are equal) enters as kNullInput. Strings are weighed, trimmed or taken as they
+// are, each in a loop of its own.
 template <Storage kStorage>
 QUERN_INLINE void HashColumn(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
                              uint64_t* hashes, bool combine, bool nullable, CollationRule rule,
@@ -254,17 +253,15 @@ QUERN_INLINE void HashColumn(const QuernColumn* column, uint64_t first, const ui
   }
 }
 
-// ---- packed keys
-// ---------------------------------------------------------------------------------------------------------------------
+// ---- packed keys ----
 
-// Packs one key column of a batch: words[i] = value << shift, or-ed to what is there where a key came before. A null
-// (only where `nullable`: keys whose nulls are equal) is bit `null_bit` over a value of 0. *Cost*: about 0.2 ns a row
-// on lanes.
+// Packs one key column of a batch: words[i] = value << shift, or-ed to the word if a key came before. A null (only if
+// `nullable`: keys whose nulls are equal) is bit `null_bit` with a value of 0. *Cost*: about 0.2 ns a row on lanes.
 template <Storage kStorage>
 QUERN_INLINE uint32_t PackLanes(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
                                 uint64_t* words, bool combine, bool nullable, uint32_t shift) {
   if (rows != nullptr || (nullable && column->validity != nullptr)) return 0;
-  const QuernColumn c = *column;  // a copy, which no store of a word can be taken for a change of
+  const QuernColumn c = *column;  // a copy, which storing a word cannot alias
   uint32_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     U64x8 v = ReadLanes<kStorage>(&c, first + i) << shift;
@@ -287,10 +284,9 @@ QUERN_INLINE void PackColumn(const QuernColumn* column, uint64_t first, const ui
   }
 }
 
-// ---- comparing and storing: a column's value against a tuple's field
-// -----------------------------------------------------------------
+// ---- comparing and storing: a column's value against a tuple's field ----
 
-// No branch depends on the length, but where a string ends a page.
+// No branch depends on the length, except where a string ends at the end of a page.
 QUERN_INLINE StringRef MakeStringRef(Bytes s) {
   StringRef ref = {};
   ref.length = s.length;
@@ -310,21 +306,22 @@ QUERN_INLINE StringRef MakeStringRef(Bytes s) {
   return ref;
 }
 
-// A key's field may hold more bytes itself than a StringRef does: `width` of them. 16-byte keys in a field of 24 bytes
-// cost one random line less each time they are compared.
+// A key's field may hold more bytes inline than a StringRef does: `width` of them. With 16-byte keys in a field of 24
+// bytes, each comparison saves one random cache line.
 QUERN_INLINE uint32_t InlineBytes(uint32_t width) { return width > kInlineStringBytes ? width : kInlineStringBytes; }
 
-// A string that its field holds is copied as all of the field's bytes, of which a mask leaves its own, in two pieces
-// that overlap: strings of 4 to 24 letters take 2 ns where a copy of just their bytes takes 6.
+// A string that its field holds inline is copied by two overlapping pieces that cover all of the field, after a mask
+// has cleared the bytes behind the string: strings of 4 to 24 letters take 2 ns, where a copy of only their bytes takes
+// 6.
 QUERN_INLINE void StoreString(Bytes s, uint8_t* field, uint32_t width) {
   typedef uint64_t U64x2 __attribute__((vector_size(16)));
-  // The width first, which is the same for all: a branch on a length is not foreseen.
+  // The width is tested first, since it is the same for all rows; a branch on the length is unpredictable.
   if (width <= kInlineStringBytes || s.length > width) {
     Store(field, MakeStringRef(s));
     return;
   }
   const uint8_t* mask = ShortMask(s.length < kShortBytes ? s.length : kShortBytes);
-  const uint8_t* data = s.length != 0 ? s.data : ShortMask(0);  // of no bytes any that are there
+  const uint8_t* data = s.length != 0 ? s.data : ShortMask(0);  // an empty string may point anywhere
   Store(field, s.length);
   if (__builtin_expect(static_cast<int>(width <= kShortBytes) & static_cast<int>(MayReadShort(data)), 1)) {
     const uint32_t last = width - 16;
@@ -340,13 +337,13 @@ QUERN_INLINE void StoreString(Bytes s, uint8_t* field, uint32_t width) {
 QUERN_INLINE Bytes BytesOf(const uint8_t* field, uint32_t width) {
   const uint32_t length = Load<uint32_t>(field);
   const uint8_t* const address = Load<const uint8_t*>(field + 8);
-  // A choice that nobody can foresee: a conditional move and no branch.
+  // An unpredictable choice: a conditional move and no branch.
   return {__builtin_expect_with_probability(length <= InlineBytes(width), 1, 0.5) ? field + 4 : address, length};
 }
 
-// A string of up to as many bytes as the field holds is compared by kShortBytes bytes of both, of which a mask leaves
-// its own, so that no branch depends on its length; of an empty one, which may lie anywhere, the field is compared with
-// itself. The field's string has another length where it is not held there.
+// A string that is no longer than the field's inline bytes is compared by kShortBytes bytes of both, after a mask has
+// cleared the bytes behind it, so that no branch depends on its length. For an empty one, which may point anywhere, the
+// field is compared with itself. If the field's string is not inline, its length differs.
 QUERN_INLINE bool EqualShort(Bytes s, const uint8_t* field) {
   typedef uint64_t U64x4 __attribute__((vector_size(32)));
   if (Load<uint32_t>(field) != s.length) return false;
@@ -358,8 +355,8 @@ QUERN_INLINE bool EqualShort(Bytes s, const uint8_t* field) {
   return (difference[0] | difference[1] | difference[2] | difference[3]) == 0;
 }
 
-// Length first, which is in the tuple. The prefix is not tested on its own: who comes here has passed the tag, and is
-// equal in 99 of 100 cases.
+// Compares the length first, which is in the tuple. The prefix has no test of its own: a string that gets here has
+// passed the tag and is equal in 99 of 100 cases.
 QUERN_INLINE bool EqualString(Bytes s, const uint8_t* field, uint32_t width) {
   const uint32_t held = InlineBytes(width);
   if (held <= kShortBytes && s.length <= held) return EqualShort(s, field);
@@ -367,9 +364,9 @@ QUERN_INLINE bool EqualString(Bytes s, const uint8_t* field, uint32_t width) {
   return s.length == stored.length && quern_outlined_equal_bytes(s.data, stored.data, s.length);
 }
 
-// Asks for the bytes of a string that the tuple does not hold itself: the lines of the first 64, after which the
-// machine sees a stream. A field that was never written, of a null, asks for anything, which does no harm. Called where
-// the plan prefetches (NeededStages).
+// Prefetches the bytes of a string that is not inline in the tuple: the lines of its first 64 bytes, after which the
+// hardware recognises a stream. For a null, whose field was never written, this prefetches an arbitrary address, which
+// is harmless.
 QUERN_INLINE void PrefetchString(const uint8_t* field, uint32_t width) {
   uint32_t length = Load<uint32_t>(field);
   if (length <= InlineBytes(width)) return;
@@ -396,8 +393,8 @@ QUERN_INLINE void StoreField(const QuernColumn* column, uint32_t row, uint8_t* f
   else Store(field, ReaderOf<kStorage>::Read(column, row));
 }
 
-// Values as integers whose order is the values' order. Floats are normalised first: NaN is greater than all others, as
-// in PostgreSQL.
+// Values as integers with the same order. Floats are normalised first: NaN is greater than all others, as in
+// PostgreSQL.
 template <Storage kStorage>
 QUERN_INLINE auto Ordered(typename ReaderOf<kStorage>::Value v) {
   if constexpr (kStorage == kF32) {
@@ -425,7 +422,7 @@ QUERN_INLINE bool Holds(T a, T b, uint8_t comparison) {
   }
 }
 
-// Whether `value of the column` OP `value of the tuple's field` holds; both are there. comparison: a Comparison of
+// Whether `value of the column` OP `value of the tuple's field` holds, where both exist. comparison: a Comparison of
 // spec.h.
 template <Storage kStorage>
 QUERN_INLINE bool CompareField(const QuernColumn* column, uint32_t row, const uint8_t* field, uint8_t comparison,
@@ -439,13 +436,13 @@ QUERN_INLINE bool CompareField(const QuernColumn* column, uint32_t row, const ui
   else return Holds(a, b, comparison);
 }
 
-// Stores one key or payload column of a batch into its field of n neighbouring tuples. With a null mask a null sets its
-// bit (zeroed before) and leaves the field alone.
+// Stores one key or payload column of a batch into its field of n adjacent tuples. With a null mask, a null sets its
+// bit (zeroed before) and leaves the field unchanged.
 template <Storage kStorage>
 QUERN_INLINE void StoreColumn(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
                               uint8_t* tuples, uint32_t tuple_bytes, uint32_t field_offset, uint32_t null_offset,
                               uint8_t null_mask, CollationRule rule, uint32_t width) {
-  const QuernColumn c = *column;  // a copy, which no store into a tuple can be taken for a change of
+  const QuernColumn c = *column;  // a copy, which storing into a tuple cannot alias
   for (uint32_t i = 0; i < n; ++i) {
     uint32_t row = RowAt(rows, first, i);
     uint8_t* tuple = tuples + uint64_t{i} * tuple_bytes;
@@ -467,10 +464,9 @@ QUERN_INLINE void ZeroNullBits(uint8_t* tuples, uint32_t n, uint32_t tuple_bytes
     __builtin_memset(tuples + uint64_t{i} * tuple_bytes + null_bits_offset, 0, null_bits_bytes);
 }
 
-// ---- rows: nulls and dictionaries
-// ------------------------------------------------------------------------------------------------------
+// ---- rows: nulls and dictionaries ----
 
-// Keeps the rows whose key is not null; `out` may be `rows`. Answers how many.
+// Keeps the rows whose key is not null; `out` may be `rows`. Returns how many.
 QUERN_INLINE uint32_t FilterValid(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
                                   uint32_t* out) {
   uint32_t kept = 0;
@@ -482,8 +478,8 @@ QUERN_INLINE uint32_t FilterValid(const QuernColumn* column, uint64_t first, con
   return kept;
 }
 
-// The dictionary's row of a column's row. Indices of valid rows are not negative, so zero extension serves signed ones
-// too.
+// The dictionary's row for a column's row. Indices of valid rows are not negative, so zero extension is right for
+// signed ones too.
 template <class Index>
 QUERN_INLINE uint32_t DictionaryRow(const QuernColumn* column, uint32_t row) {
   return static_cast<uint32_t>(LoadAt<Index>(column->values, row));
@@ -499,17 +495,16 @@ QUERN_INLINE void DictionaryRows(const QuernColumn* column, uint64_t first, cons
   }
 }
 
-// ---- output
-// ------------------------------------------------------------------------------------------------------------------------------
+// ---- output ----
 
-constexpr uint64_t kCopySlackBytes = 32;  // an output buffer has so many writable bytes beyond its capacity
+constexpr uint64_t kCopySlackBytes = 32;  // an output buffer has this many writable bytes beyond its capacity
 
-// Copies n bytes, writing up to kCopySlackBytes beyond.
+// Copies n bytes; may write up to kCopySlackBytes beyond them.
 QUERN_INLINE void CopyBytes(uint8_t* to, const uint8_t* from, uint32_t n) {
   typedef uint64_t U64x2 __attribute__((vector_size(16)));
   if (n - 1 < kShortBytes && MayReadShort(from)) {
-    // 1 to 32 bytes by four words, which overlap where there are fewer: no branch depends on how many, and of a string
-    // in a tuple's field nothing is read that the field does not have.
+    // 1 to 32 bytes by four words, which overlap if there are fewer bytes: no branch depends on the number, and reading
+    // a string in a tuple's field stays within the field.
     const uint32_t last = n > 8 ? n - 8 : 0, second = last < 8 ? last : 8, third = last < 16 ? last : 16;
     const uint64_t words[4] = {Load<uint64_t>(from), Load<uint64_t>(from + second), Load<uint64_t>(from + third),
                                Load<uint64_t>(from + last)};
@@ -535,7 +530,7 @@ QUERN_INLINE void CopyBytes(uint8_t* to, const uint8_t* from, uint32_t n) {
   }
 }
 
-// Where the values of one output column come from: matched rows of the probe batch ..
+// The source of one output column's values: matched rows of the probe batch ..
 template <Storage kStorage>
 struct ProbeSource {
   const QuernColumn* column;
@@ -552,8 +547,8 @@ struct ProbeSource {
   QUERN_INLINE const uint8_t* ReadFixed(uint32_t i) const { return FixedReader::Read(column, rows[i], width).data; }
 };
 
-// A sort's tuples do not lie side by side: its base is null, and its offsets are addresses. Sanitizers would refuse to
-// add them.
+// A sort's tuples are not adjacent: its base is null, and its offsets are addresses. Sanitizers would reject adding
+// them.
 #define QUERN_ANY_BASE __attribute__((no_sanitize("pointer-overflow")))
 
 // .. or a field of the matched tuples.
@@ -577,8 +572,8 @@ struct BuildSource {
   QUERN_ANY_BASE QUERN_INLINE const uint8_t* ReadFixed(uint32_t i) const { return base + tuples[i] + field_offset; }
 };
 
-// How many of n values fit the output column, with room made for their bytes. Negative: a QuernCode. Fewer than n only
-// at the limit of 32-bit offsets. The bytes of a view's short strings take no room.
+// Returns how many of n values fit the output column, after making room for their bytes. Negative: a QuernCode. Fewer
+// than n only at the limit of 32-bit offsets. The bytes of a view's short strings take no room.
 template <Storage kStorage, class Source>
 QUERN_INLINE int64_t FitStrings(const Source& source, uint32_t n, QuernOutColumn* out) {
   const uint64_t limit = (kStorage == kVar64 ? uint64_t{INT64_MAX} : uint64_t{INT32_MAX}) - out->num_bytes;
@@ -637,8 +632,8 @@ QUERN_INLINE void WriteValue(const Source& source, uint32_t i, bool valid, Quern
   }
 }
 
-// Writes n values from out_row on. Nulls are written as zeros or empty strings, so that no byte of a result is left
-// over from before.
+// Writes n values from out_row on. Nulls are written as zeros or empty strings, so that no byte of a result keeps an
+// earlier value.
 template <Storage kStorage, class Source>
 QUERN_INLINE void EmitColumn(const Source& source, uint32_t n, QuernOutColumn* out, uint64_t out_row, bool nullable) {
   if (!nullable) {
@@ -653,7 +648,7 @@ QUERN_INLINE void EmitColumn(const Source& source, uint32_t n, QuernOutColumn* o
   }
 }
 
-// Row ids are null only where a row of the other side comes out on its own.
+// Row ids are null only if a row of the other side comes out on its own.
 QUERN_INLINE void EmitRowIds(const uint32_t* rows, uint32_t n, uint64_t first_row_id, QuernOutColumn* out,
                              uint64_t out_row, bool nullable) {
   uint64_t* to = static_cast<uint64_t*>(out->values) + out_row;

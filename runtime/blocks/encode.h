@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of sorting: a key column to its parts of the words (sort_abi.h), and two tuples' fields in order. As with all
-// blocks, a compiled kernel calls them with constants and inlines them (or calls the runtime: out_of_line_blocks.def),
-// and the generic kernel calls the same ones.
+// Blocks of sorting: encoding a key column as its parts of the words (sort_abi.h), and comparing two tuples' fields. As
+// with all blocks, a compiled kernel calls them with constants and inlines them (or calls the runtime:
+// out_of_line_blocks.def), and the generic kernel calls the same ones.
 //
-// Encoding makes of a value an unsigned number of the part's width, and moves it to its place:
+// Encoding turns a value into an unsigned number of the part's width, and shifts it to its place:
 //
 //     i32, part at bits 63 to 32 of word 0:    5  ->  0x00000005 ^ flip 0x80000000  ->  << 32, stored
-//     f64, descending:                       1.5  ->  0x3ff8.. with its sign turned: 0xbff8..  ->  ^ flip, all ones  ->
-//     stored null:                                       ->  0, whatever the flip; the null part decides
+//     f64, descending:                       1.5  ->  0x3ff8.. with its sign inverted: 0xbff8..  ->  ^ flip, all ones
+//     null:                                       ->  0, whatever the flip; the null part decides
 //
-// Numbers go eight lanes at a time where rows are neighbours; what eight lanes leave over, and rows that were picked,
-// go one by one.
+// Numbers are encoded eight lanes at a time if rows are adjacent; the remaining rows, and selected rows, one by one.
 #ifndef QUERN_RUNTIME_BLOCKS_ENCODE_H_
 #define QUERN_RUNTIME_BLOCKS_ENCODE_H_
 
@@ -18,27 +17,26 @@
 #include "runtime/blocks/blocks.h"
 #include "runtime/blocks/string_prefix.h"
 
-// Strings of two tuples (their StringRefs): negative, 0 or positive, as the rule orders them.
+// Compares strings of two tuples (their StringRefs): negative, 0 or positive, in the order of the rule.
 extern "C" int32_t quern_rt_order_string(const uint8_t* a, const uint8_t* b, CollationRule rule);
 
 namespace quern::blocks {
 
-// The first kSortPrefixBytes bytes of what n strings are ordered by (order_prefix.cc), each a number of 128 bits, the
-// first byte highest: of the string, or of its order key where the rule weighs. Behind the end come zeros, or padding
-// where the rule pads. Answers whether there are two different strings that these numbers may not tell apart. Strings
-// come trimmed, where the rule trims.
+// The first kSortPrefixBytes bytes by which n strings are ordered (order_prefix.cc), each as a number of 128 bits, the
+// first byte highest: bytes of the string, or of its order key if the rule has weights. Behind the end come zeros, or
+// padding if the rule pads. Returns whether two different strings may have the same number. Strings must already be
+// trimmed if the rule trims.
 bool OrderPrefixes(const Bytes* strings, uint32_t n, CollationRule rule, uint64_t* high, uint64_t* low);
-// Bytes from .. from + 7 of their order keys, by a rule that weighs. Answers whether one of them may have more.
+// Bytes from .. from + 7 of their order keys, under a rule with weights. Returns whether one of them may have more.
 bool OrderWords(const Bytes* strings, uint32_t n, CollationRule rule, uint32_t from, uint64_t* words);
 
-// ---- numbers
-// -----------------------------------------------------------------------------------------------------------------------
+// ---- numbers ----
 
 constexpr bool IsFloatStorage(Storage s) { return s == kF32 || s == kF64; }
 
-// Normalised bits as an unsigned number of the value's width and order. Of floats the sign is turned, and of negative
-// ones all bits, since their magnitude counts downwards; the one NaN that normalising leaves is above infinity by
-// itself. V: uint64_t or U64x8.
+// Normalised bits as an unsigned number of the value's width and order. For floats the sign is inverted, and for
+// negative ones all bits, since their magnitude counts downwards; the single NaN that normalising leaves is above
+// infinity by itself. V: uint64_t or U64x8.
 template <Storage kStorage, class V>
 QUERN_INLINE V OrderedNumber(V v) {
   if constexpr (!IsFloatStorage(kStorage)) return v;
@@ -49,7 +47,7 @@ QUERN_INLINE V OrderedNumber(V v) {
   }
 }
 
-// Of a value of 128 bits, the half that the part wants.
+// The half of a 128-bit value that the part encodes.
 template <Storage kStorage, SortPartKind kPart>
 QUERN_INLINE uint64_t ReadNumber64(const QuernColumn* column, uint32_t row) {
   const auto v = ReaderOf<kStorage>::Read(column, row);
@@ -69,21 +67,21 @@ QUERN_INLINE U64x8 ReadNumberLanes(const QuernColumn* column, uint64_t first) {
   }
 }
 
-// All ones in the lanes of those of eight neighbouring rows that have a value. Reads the byte or the two bytes that
-// hold their bits.
+// All ones in the lanes, out of eight adjacent rows, whose rows have a value. Reads the one or two bytes that hold
+// their bits.
 QUERN_INLINE U64x8 ValidLanes(const uint8_t* validity, uint64_t first_bit) {
   const uint32_t bytes = validity[first_bit >> 3] | static_cast<uint32_t>(validity[(first_bit + 7) >> 3]) << 8;
   const U64x8 bits = U64x8{} + uint64_t{bytes >> (first_bit & 7)};
   return (U64x8)((bits & U64x8{1, 2, 4, 8, 16, 32, 64, 128}) != 0);
 }
 
-// Encodes a column eight rows at a time as far as that goes, and answers how far: not at all where rows are picked.
-// *Cost*: a load, a xor and a store for eight rows, about 0.1 ns a row.
+// Encodes a column eight rows at a time as far as possible, and returns how many rows it did: none if rows are
+// selected. *Cost*: a load, a xor and a store for eight rows, about 0.1 ns a row.
 template <Storage kStorage, SortPartKind kPart>
 QUERN_INLINE uint32_t EncodeLanes(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
                                   uint64_t* words, bool combine, bool nullable, uint32_t shift, uint64_t flip) {
   if (rows != nullptr) return 0;
-  const QuernColumn c = *column;  // a copy, which no store of a word can be taken for a change of
+  const QuernColumn c = *column;  // a copy, which storing a word cannot alias
   const bool has_nulls = nullable && c.validity != nullptr;
   uint32_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
@@ -95,7 +93,7 @@ QUERN_INLINE uint32_t EncodeLanes(const QuernColumn* column, uint64_t first, con
   return i;
 }
 
-// words[i] = the part of row i in its place, or-ed to what is there where `combine` says that the word has been begun.
+// words[i] = the part of row i in its place; or-ed to the word if `combine` says that the word has been begun.
 // `nullable`: the column may have nulls, whose part is 0.
 template <Storage kStorage, SortPartKind kPart>
 QUERN_INLINE void EncodeColumn(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
@@ -112,11 +110,10 @@ QUERN_INLINE void EncodeColumn(const QuernColumn* column, uint64_t first, const 
   }
 }
 
-// ---- nulls
-// -------------------------------------------------------------------------------------------------------------------------
+// ---- nulls ----
 
-// The null part: one bit, which is 1 for null where nulls come last and 1 for not null where they come first. Without a
-// bitmap nothing is read.
+// The null part: one bit, which is 1 for null if nulls come last and 1 for a value if they come first. Without a bitmap
+// nothing is read.
 QUERN_INLINE uint32_t EncodeNullLanes(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
                                       uint64_t* words, bool combine, uint32_t shift, bool null_is_one) {
   const uint8_t* validity = column->validity;
@@ -144,23 +141,22 @@ QUERN_INLINE void EncodeNulls(const QuernColumn* column, uint64_t first, const u
   }
 }
 
-// ---- bytes
-// -------------------------------------------------------------------------------------------------------------------------
+// ---- bytes ----
 
 // The first kSortPrefixBytes bytes of a string as a number of 128 bits, the first byte highest.
 struct BytesPrefix {
   uint64_t high, low;
 };
 
-// What stands behind a string's end: eight bytes of it.
+// Eight of the bytes that follow a string's end.
 constexpr uint64_t FillOf(CollationRule rule) { return (rule & kPadsSpaces) != 0 ? 0x2020202020202020u : 0; }
 
-// The bytes of a word that a mask keeps, and of the others those of `fill`.
+// The bytes of `word` where the mask has ones, and those of `fill` elsewhere.
 QUERN_INLINE uint64_t Filled(uint64_t word, const uint8_t* mask, uint64_t fill) {
   return ((word ^ fill) & Load<uint64_t>(mask)) ^ fill;
 }
 
-// Whether kSortPrefixBytes bytes may be read from p on, of which the first is there, by the reasoning of MayReadShort.
+// Whether kSortPrefixBytes bytes may be read from p on, given that the first one is readable; see MayReadShort.
 QUERN_INLINE bool MayReadPrefix(const uint8_t* p) {
 #if defined(QUERN_SANITIZED)
   (void)p;
@@ -170,14 +166,14 @@ QUERN_INLINE bool MayReadPrefix(const uint8_t* p) {
 #endif
 }
 
-// Out of the way of the loop, which otherwise runs out of registers. n: kSortPrefixBytes at most.
+// Kept out of the loop, which otherwise runs out of registers. n: kSortPrefixBytes at most.
 inline __attribute__((noinline, cold)) BytesPrefix ReadPrefixAtPageEnd(const uint8_t* p, uint32_t n, uint64_t fill) {
   const uint8_t* mask = ShortMask(n);
   return {__builtin_bswap64(Filled(ReadTail(p, n), mask, fill)),
           __builtin_bswap64(Filled(n > 8 ? ReadTail(p + 8, n - 8) : 0, mask + 8, fill))};
 }
 
-// No branch depends on the length, but where a short string ends a page.
+// No branch depends on the length, except where a short string ends at the end of a page.
 template <uint64_t kFill>
 QUERN_INLINE BytesPrefix ReadPrefix(const uint8_t* p, uint32_t n) {
   const uint32_t held = n < kSortPrefixBytes ? n : kSortPrefixBytes;
@@ -187,8 +183,8 @@ QUERN_INLINE BytesPrefix ReadPrefix(const uint8_t* p, uint32_t n) {
           __builtin_bswap64(Filled(Load<uint64_t>(p + 8), mask + 8, kFill))};
 }
 
-// Whether a string's prefix may not tell it from another's. Where zeros follow, "a" and "a\0" have one prefix; where
-// spaces do, they have not. p: as below.
+// Whether another string may have the same prefix. If zeros follow, "a" and "a\0" have the same prefix; if spaces do,
+// their prefixes differ. p: as below.
 template <CollationRule kRule>
 QUERN_INLINE uint32_t IsMoreThanPrefix(Bytes s, const uint8_t* p) {
   uint32_t more = s.length > kSortPrefixBytes;
@@ -196,28 +192,28 @@ QUERN_INLINE uint32_t IsMoreThanPrefix(Bytes s, const uint8_t* p) {
   return more;
 }
 
-// An empty string may point anywhere; these bytes are there, and the first is not zero.
+// An empty string may point anywhere; these bytes are readable, and the first is not zero.
 QUERN_INLINE const uint8_t* PrefixAddress(Bytes s) { return s.length != 0 ? s.data : quern_constant_short_masks; }
 
 // Rows whose prefixes are read before they are moved to their places: 4 KiB of them.
 constexpr uint32_t kPrefixRows = 256;
 
-// Rows of a column, of one key.
+// Rows of a column that belong to one key.
 struct KeyRows {
   const QuernSortKey* key;
   const QuernColumn* column;
   uint64_t first;
   const uint32_t* rows;
-  uint32_t prefetch_bytes;  // distance, for strings that are read in order; 0: none
+  uint32_t prefetch_bytes;  // prefetch distance for strings that are read in order; 0: none
 
-  // Rows are neighbours and none is null.
+  // Whether rows are adjacent and none is null.
   QUERN_INLINE bool IsPlain() const { return rows == nullptr && !(key->nullable && column->validity != nullptr); }
   QUERN_INLINE KeyRows From(uint32_t begin) const {
     return {key, column, first + begin, rows != nullptr ? rows + begin : nullptr, prefetch_bytes};
   }
 };
 
-// Offsets of a column's strings, which lie one behind the other. Views do not.
+// The offsets of a column's strings, if these are adjacent. Those of views are not.
 template <Storage kStorage>
 constexpr bool kIsRun = kStorage == kVar32 || kStorage == kVar64;
 template <Storage kStorage>
@@ -228,11 +224,11 @@ QUERN_INLINE auto RunOf(const QuernColumn& column, uint64_t first, uint32_t n, u
   else return StringRun<int64_t>{values, static_cast<const int64_t*>(column.offsets) + first, n + 1, prefetch_bytes};
 }
 
-// Reads the prefixes of n rows, turned where the key is descending and 0 for nulls; answers whether a value is not in
-// them as a whole.
+// Reads the prefixes of n rows, inverted if the key is descending and 0 for nulls; returns whether one of them holds
+// only a part of its value.
 template <Storage kStorage, bool kPlain, CollationRule kRule>
 QUERN_INLINE bool ReadPrefixesOf(const KeyRows& from, uint32_t n, uint64_t* high, uint64_t* low) {
-  const QuernColumn c = *from.column;  // a copy, which no store of a prefix can be taken for a change of
+  const QuernColumn c = *from.column;  // a copy, which storing a prefix cannot alias
   const uint64_t flip = from.key->descending ? ~uint64_t{0} : 0, first = from.first;
   const bool nullable = from.key->nullable;
   const uint32_t width = from.key->width_bytes;
@@ -261,7 +257,7 @@ QUERN_INLINE bool ReadPrefixesOf(const KeyRows& from, uint32_t n, uint64_t* high
   return incomplete != 0;
 }
 
-// The same of strings whose order keys count.
+// The same for strings with order keys.
 template <Storage kStorage>
 QUERN_INLINE bool WeighPrefixesOf(const KeyRows& from, uint32_t n, uint64_t* high, uint64_t* low) {
   const QuernColumn c = *from.column;
@@ -283,7 +279,7 @@ QUERN_INLINE bool WeighPrefixesOf(const KeyRows& from, uint32_t n, uint64_t* hig
   return incomplete;
 }
 
-// How ends of strings are read, as a constant.
+// A rule for the ends of strings, as a constant.
 template <CollationRule kRule>
 struct EndRule {
   static constexpr CollationRule value = kRule;
@@ -320,7 +316,8 @@ QUERN_INLINE void WritePart(const QuernSortPart& part, uint32_t n, uint64_t* wor
   }
 }
 
-// Bytes first_byte .. of n prefixes to their place. `below`: bits of the prefix that come after the part's.
+// Moves the bytes of n prefixes from first_byte on to their place. `below`: the number of the prefix's bits after the
+// part.
 QUERN_INLINE void WriteBytesPart(const QuernSortPart& part, const uint64_t* high, const uint64_t* low, uint32_t n,
                                  uint64_t* words) {
   const uint32_t below = kSortPrefixBytes * 8 - part.first_byte * 8u - part.bits;
@@ -341,7 +338,7 @@ QUERN_INLINE uint64_t ReadFront(const uint8_t* p, uint32_t n) {
   return __builtin_bswap64(Filled(Load<uint64_t>(p), ShortMask(n < 8 ? n : 8), kFill));
 }
 
-// The first of neighbouring strings eight at a time, as many as go so.
+// Encodes adjacent strings eight at a time, as many as possible, from the first on.
 template <Storage kStorage>
 QUERN_INLINE uint32_t EncodeFrontRun(const KeyRows& from, const QuernSortPart& part, uint32_t n, uint64_t fill,
                                      uint64_t* words) {
@@ -363,16 +360,16 @@ QUERN_INLINE uint32_t EncodeFrontRun(const KeyRows& from, const QuernSortPart& p
   return n;
 }
 
-// Of a key's bytes those in word 0 alone, `part`.
+// Encodes only those of a key's bytes that are in word 0: `part`.
 template <Storage kStorage, bool kPlain, CollationRule kRule>
 QUERN_INLINE void EncodeFrontOf(const KeyRows& from, const QuernSortPart& part, uint32_t n, uint64_t* words) {
-  const QuernColumn c = *from.column;  // a copy, which no store of a word can be taken for a change of
+  const QuernColumn c = *from.column;  // a copy, which storing a word cannot alias
   const uint64_t flip = from.key->descending ? ~uint64_t{0} : 0, first = from.first;
   const bool nullable = from.key->nullable, begins_word = part.begins_word;
   const uint32_t width = from.key->width_bytes, dropped = 64u - part.bits, shift = part.shift;
   const uint32_t* const rows = kPlain ? nullptr : from.rows;
   uint32_t i = 0;
-  // Spaces behind the end are the same whether those before it are trimmed or not.
+  // Spaces follow the end, so trimming makes no difference.
   if constexpr (kIsRun<kStorage> && kPlain && (kRule == 0 || (kRule & kPadsSpaces) != 0)) {
     i = EncodeFrontRun<kStorage>(from, part, n, FillOf(kRule), words);
   }
@@ -387,7 +384,7 @@ QUERN_INLINE void EncodeFrontOf(const KeyRows& from, const QuernSortPart& part, 
   }
 }
 
-// The same of strings whose order keys count.
+// The same for strings with order keys.
 template <Storage kStorage>
 QUERN_INLINE void WeighFront(const KeyRows& from, const QuernSortPart& part, uint32_t n, uint64_t* words) {
   uint64_t high[kPrefixRows], low[kPrefixRows];
@@ -412,10 +409,9 @@ QUERN_INLINE void EncodeFront(const KeyRows& from, const QuernSortPart& part, ui
 }
 
 // Encodes the bytes of a key, a string or fixed_binary: all of its parts that lie in words below num_words. Sets bit
-// `key` of *incomplete where the words may not tell two different values apart; not where num_words is 1. Each value is
-// read once.
-// *Cost*: about 3 ns a row, for word 0 alone half of it. Does nothing where bit kSkipKeyShift + key of *incomplete is
-// set.
+// `key` of *incomplete if two different values may have the same words; never if num_words is 1. Each value is read
+// once. Does nothing if bit kSkipKeyShift + key of *incomplete is set. *Cost*: about 3 ns a row, half of that for word
+// 0 alone.
 template <Storage kStorage>
 QUERN_INLINE void EncodeBytes(const QuernSortDescriptor* descriptor, uint32_t key, const QuernColumn* column,
                               uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* const* words,
@@ -444,12 +440,11 @@ QUERN_INLINE void EncodeBytes(const QuernSortDescriptor* descriptor, uint32_t ke
   }
 }
 
-// ---- two tuples
-// --------------------------------------------------------------------------------------------------------------------
+// ---- two tuples ----
 
-// Two strings from byte `from` on, by a rule that orders bytes as they are; strings come trimmed, where it trims.
-// Before `from` they are equal, padding included. Behind the end of one, where the rule pads, come spaces for ever: the
-// first byte of the other that is none decides.
+// Compares two strings from byte `from` on, under a rule that orders bytes as they are; strings must already be trimmed
+// if it trims. Before `from` they are equal, including padding. If the rule pads, spaces follow the end of the shorter
+// one for ever: the first other byte of the longer one decides.
 inline int32_t OrderBytes(Bytes a, Bytes b, uint32_t from, CollationRule rule) {
   const uint32_t shorter = a.length < b.length ? a.length : b.length;
   const int32_t order = shorter > from ? __builtin_memcmp(a.data + from, b.data + from, shorter - from) : 0;
@@ -463,8 +458,9 @@ inline int32_t OrderBytes(Bytes a, Bytes b, uint32_t from, CollationRule rule) {
   return longer.data[i] > ' ' ? if_longer_is_greater : -if_longer_is_greater;
 }
 
-// Four bytes of each are in the tuple, zeros behind the end: where they differ they decide. Of strings that pad, where
-// all four are there; of others that are trimmed they would not, since what is cut off may stand there.
+// The tuple holds four bytes of each string, with zeros behind the end; if they differ, they decide. If the rule pads,
+// that holds only where both strings have all four; under rules that trim it does not hold, since the bytes may be ones
+// that are trimmed.
 QUERN_INLINE int32_t OrderString(const uint8_t* a, const uint8_t* b, CollationRule rule) {
   const bool pads = (rule & (kPadsSpaces | kWeighsOrder)) == kPadsSpaces;
   if (rule == 0 || (pads && Load<uint32_t>(a) >= 4 && Load<uint32_t>(b) >= 4)) {
@@ -489,8 +485,8 @@ QUERN_INLINE auto AsSigned(T v) {
   else return static_cast<__int128>(v);
 }
 
-// The fields of two tuples that hold a key's value, none of them null, as they came: negative, 0 or positive. kStorage
-// is the key's; floats lie in the field with all their bits, and are normalised here.
+// Compares the fields of two tuples that hold a key's value, neither of them null, as it came: negative, 0 or positive.
+// kStorage is the key's; floats have all their bits in the field and are normalised here.
 template <Storage kStorage>
 QUERN_INLINE int32_t OrderField(const uint8_t* a, const uint8_t* b, bool is_signed, CollationRule rule,
                                 uint32_t width) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of filters that read numbers and bitmaps: a leaf's truth for 64 neighbouring rows at a time, as a word of the
-// mask. Compiled and generic kernels call the same functions (blocks.h); those for strings are in filter_strings.h.
+// Blocks of filters that read numbers and bitmaps: the results of a leaf for 64 adjacent rows at a time, as a word of
+// the mask. Compiled and generic kernels call the same functions (blocks.h); those for strings are in filter_strings.h.
 //
-// Every block answers how many of the n rows it has tested, whole words only and nothing where rows are picked; the
-// others are asked one by one by quern_rt_filter_leaf. A comparison of a number with a constant is a range, for which
-// two instructions serve all operators:
+// Every block returns how many of the n rows it has tested: only whole words, and none if rows are selected. The other
+// rows are tested one by one by quern_rt_filter_leaf. A comparison of a number with a constant is a range test, which
+// takes two instructions for every operator:
 //
 //     v >= 5 and v < 10       v - 5 <= 4, unsigned            v < 10 (i32)     v - (-2147483648) <= 2147483657
 //     v = 7                   v - 7 <= 0                      v <> 7           not (v - 7 <= 0)
 //
-// of 64 numbers of 32 bits four registers are subtracted and compared with AVX-512, and 4 x 16 mask bits are one word.
-// Floats become integers that order as they do before (-0 = 0, NaN greatest).
+// With AVX-512, 64 numbers of 32 bits are four registers, each with one subtraction and one comparison, and their 4 x
+// 16 mask bits are one word. Floats are first turned into integers of the same order (-0 = 0, NaN greatest).
 #ifndef QUERN_RUNTIME_BLOCKS_FILTER_BLOCKS_H_
 #define QUERN_RUNTIME_BLOCKS_FILTER_BLOCKS_H_
 
@@ -23,13 +23,13 @@ void quern_rt_filter_leaf(const QuernFilterArgs* args, uint32_t leaf, uint64_t f
 // CompareStrings of collation.h.
 int32_t quern_rt_filter_compare(const uint8_t* a, uint32_t a_length, const uint8_t* b, uint32_t b_length,
                                 CollationRule rule);
-// Whether parts first .. num_parts-1 between '%' (QuernLikePart) are in [p, end), in order.
+// Whether [p, end) contains the parts first .. num_parts-1 between '%' (QuernLikePart), in order.
 bool quern_rt_filter_parts(const uint8_t* p, const uint8_t* end, const uint8_t* constants, uint32_t first,
                            uint32_t num_parts);
 }
 
-// Eight vectors that make one word of a mask, side by side: unrolled when the library is built, because no pass of a
-// kernel does it.
+// Eight adjacent vectors that make one word of a mask: unrolled when the library is built, because no pass of a kernel
+// does it.
 #if defined(__clang__)
 #define QUERN_UNROLLED _Pragma("clang loop unroll(full)")
 #else
@@ -38,7 +38,7 @@ bool quern_rt_filter_parts(const uint8_t* p, const uint8_t* end, const uint8_t* 
 
 namespace quern::blocks {
 
-// Lanes that are 0 or -1 as bits, the first lane lowest.
+// Lanes of 0 or -1 as bits, the first lane lowest.
 template <class V>
 QUERN_INLINE uint64_t MaskBits(V truth) {
   constexpr uint32_t kNum = sizeof(V) / sizeof(truth[0]);
@@ -58,7 +58,7 @@ QUERN_INLINE uint64_t MaskBits(V truth) {
 
 QUERN_INLINE uint32_t FullWords(const uint32_t* rows, uint32_t n) { return rows != nullptr ? 0 : n / 64; }
 
-// mask[w] with only those bits left for which test(row's number in the piece) holds.
+// Keeps only those bits of mask[w] for which test(row's number in the piece) holds.
 template <class Test>
 QUERN_INLINE void TestRows(uint64_t* mask, uint32_t n, bool negated, Test test) {
   for (uint32_t w = 0; w * 64 < n; ++w) {
@@ -71,7 +71,7 @@ QUERN_INLINE void TestRows(uint64_t* mask, uint32_t n, bool negated, Test test) 
   }
 }
 
-// 64 bits of a bitmap from `bit` on, reading no byte beyond them.
+// 64 bits of a bitmap from `bit` on; reads no byte beyond them.
 QUERN_INLINE uint64_t BitmapWord(const uint8_t* bitmap, uint64_t bit) {
   const uint8_t* p = bitmap + bit / 8;
   const uint32_t shift = bit % 8;
@@ -79,7 +79,7 @@ QUERN_INLINE uint64_t BitmapWord(const uint8_t* bitmap, uint64_t bit) {
   return shift == 0 ? word : word | static_cast<uint64_t>(p[8]) << (64 - shift);
 }
 
-// The steps of `or` (filter_abi.h).
+// The mask operations of `or` (filter_abi.h).
 QUERN_INLINE void SplitMask(uint64_t* to, uint64_t* todo, uint32_t num_words) {
   __builtin_memcpy(todo, to, num_words * 8);
   __builtin_memset(to, 0, num_words * 8);
@@ -116,7 +116,7 @@ QUERN_INLINE void TestValid(const QuernColumn* column, uint64_t first, const uin
   }
 }
 
-// Lanes as unsigned integers that are ordered as the values are, but for a turned sign.
+// Lanes as unsigned integers with the order of the values, except that the sign bit is inverted.
 template <Storage kStorage, class V>
 QUERN_INLINE V OrderedLanes(V v) {
   if constexpr (kStorage == kF32 || kStorage == kF64) {
@@ -184,7 +184,7 @@ QUERN_INLINE uint32_t TestBits(const QuernColumn* column, uint64_t first, const 
   return num_words * 64;
 }
 
-// V of signed lanes where the values have a sign. comparison: a Comparison of spec.h.
+// V has signed lanes if the values have a sign. comparison: a Comparison of spec.h.
 template <class V>
 QUERN_INLINE uint64_t CompareLanes(V a, V b, uint8_t comparison) {
   switch (comparison) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What blocks of filters leave over, for compiled and generic kernels: up to 63 rows at a batch's end, rows that are
-// picked by a selection, strings that a collation has to weigh, long IN lists, patterns with `_`, dictionaries. The
-// rows that are left are asked one by one.
+// The rows that blocks of filters leave to the runtime, from compiled and generic kernels alike: up to 63 rows at a
+// batch's end, rows of a selection, strings that need a collation's weights, long IN lists, patterns with `_`,
+// dictionaries. Those rows that are left in the mask are tested one by one.
 //
-// Dictionary columns: a value is tested when a row first has it, and its truth is kept for the call (FilterMemo). Of a
-// piece of 1024 rows over 7 values the first asks 7 values at once; from then on a row is an index and a byte. A
-// dictionary with many more values than the batch has rows is not remembered: its rows are tested as rows that are
-// picked.
+// Dictionary columns: a value is tested for the first row that has it, and the result is kept for the call
+// (FilterMemo). In a piece of 1024 rows over 7 values, the 7 values are tested at once; after that each row costs an
+// index and a byte. For a dictionary with many more values than the batch has rows no results are kept: its rows are
+// tested like selected rows.
 #include "runtime/blocks/filter_leaves.h"
 
 #include <algorithm>
@@ -24,8 +24,8 @@ namespace {
 
 namespace b = blocks;
 
-// Values of a dictionary beyond this many times the batch's rows are not remembered.
-constexpr uint64_t kMaxGroupCacheRows = thresholds::kMemoRowsPerRow;
+// Dictionaries with more values than this many times the batch's rows are not remembered.
+constexpr uint64_t kMaxMemoRows = thresholds::kMemoRowsPerRow;
 
 bool IsWeighed(const QuernFilterLeaf& leaf) { return (leaf.rule & kWeighsEquality) != 0; }
 
@@ -34,7 +34,7 @@ b::Bytes TextOf(const QuernFilterLeaf& leaf) { return {leaf.constants + leaf.tex
 bool EqualRow(const QuernFilterLeaf& leaf, b::Bytes s) {
   if (IsWeighed(leaf) && (leaf.rule & kFoldsAscii) == 0) return EqualStrings(s, TextOf(leaf), leaf.rule);
   const b::Bytes trimmed = (leaf.rule & kTrimsSpaces) != 0 ? b::TrimSpaces(s) : s;
-  // A key of U+0020 to U+007E tells such strings; others may be equal to it, or not, for the weights to say.
+  // For strings of U+0020 to U+007E equality with the key is decisive; for others the weights decide.
   if (trimmed.length == leaf.length && b::EqualConstant(trimmed.data, {leaf.constants, leaf.length})) return true;
   if (!IsWeighed(leaf) || b::IsPrintable(s.data, s.data + s.length)) return false;
   return EqualStrings(s, TextOf(leaf), leaf.rule);
@@ -67,7 +67,7 @@ b::Bytes ReadString(const QuernColumn* column, uint32_t row, uint32_t width) {
   else return b::ReaderOf<kStorage>::Read(column, row);
 }
 
-// A number's bits, floats as they order.
+// The bits of a number; for floats, in their order.
 template <Storage kStorage>
 bool NumberRow(const QuernFilterLeaf& leaf, typename b::ReaderOf<kStorage>::Value v) {
   using T = typename b::ReaderOf<kStorage>::Value;
@@ -120,7 +120,7 @@ bool NumbersHold(const QuernFilterLeaf& leaf, T x, T y) {
   return b::Holds(x, y, leaf.comparison);
 }
 
-// The rows' values in their own column, of which the other may be a dictionary's.
+// The rows' values in their own column; the other column may be a dictionary.
 struct ColumnRows {
   const QuernColumn* column;
   Storage index_storage;
@@ -148,7 +148,7 @@ void TestColumnRows(const LeafRows& r) {
   });
 }
 
-// A leaf other than null and columns, of values that lie in the column itself, row by row.
+// Tests values that lie in the column itself, row by row, for all leaves but null and columns.
 void TestValues(const LeafRows& r) {
   DispatchStorage(r.leaf.storage, [&](auto tag) {
     constexpr Storage kStorage = decltype(tag)::value;
@@ -157,10 +157,9 @@ void TestValues(const LeafRows& r) {
   });
 }
 
-// ---- dictionaries
-// --------------------------------------------------------------------------------------------------------------------
+// ---- dictionaries ----
 
-// The rows of a piece that are left, as rows of the dictionary: at[i] for each set bit.
+// Translates the rows of a piece that are left to rows of the dictionary: at[i] for each set bit.
 uint64_t Translate(const LeafRows& r, uint32_t* at) {
   uint64_t most = 0;
   b::TestRows(r.mask, r.n, false, [&](uint32_t i) {
@@ -171,7 +170,7 @@ uint64_t Translate(const LeafRows& r, uint32_t* at) {
   return most;
 }
 
-// Asks values that no row had before, all at once.
+// Tests values that no earlier row had, all at once.
 void AskNewValues(const LeafRows& r, const uint32_t* at, std::vector<uint8_t>* truths) {
   uint32_t values[kMaxBatchRows];
   uint32_t num_values = 0;
@@ -197,7 +196,7 @@ void TestDictionary(const QuernFilterArgs* args, uint32_t leaf, const LeafRows& 
   uint32_t at[kMaxBatchRows];
   const uint64_t most = Translate(r, at);
   auto* memo = static_cast<FilterMemo*>(args->memo);
-  if (memo == nullptr || most > kMaxGroupCacheRows * std::max<uint64_t>(args->num_rows, 64)) {
+  if (memo == nullptr || most > kMaxMemoRows * std::max<uint64_t>(args->num_rows, 64)) {
     return TestValues({r.leaf, r.column->dictionary, nullptr, 0, at, r.n, r.mask, r.prefetches});
   }
   if (memo->truths.size() <= leaf) memo->truths.resize(leaf + 1);
@@ -227,7 +226,7 @@ void TestLeafRows(const QuernFilterArgs* args, uint32_t leaf, const LeafRows& r)
 
 }  // namespace quern
 
-using namespace quern;  // NOLINT: the calls below are C symbols made of the above
+using namespace quern;  // NOLINT: the calls below are C symbols that use the code above
 
 extern "C" {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leaves of filters row by row: what blocks leave to the runtime (filter_leaves.cc).
+// Leaves of filters row by row, for rows that blocks leave to the runtime (filter_leaves.cc).
 #ifndef QUERN_RUNTIME_BLOCKS_FILTER_LEAVES_H_
 #define QUERN_RUNTIME_BLOCKS_FILTER_LEAVES_H_
 
@@ -11,8 +11,8 @@
 
 namespace quern {
 
-// What a leaf says of a dictionary's values, each asked once per call of a filter. One for each call, made by the
-// caller of a kernel.
+// The results of leaves for dictionaries' values, each tested once per call of a filter. The caller of a kernel makes
+// one for each call.
 struct FilterMemo {
   enum Truth : uint8_t { kUnknown, kPrefetched, kFalse, kTrue };
   std::vector<std::vector<uint8_t>> truths;  // by leaf, by row of the dictionary
@@ -35,7 +35,7 @@ struct LeafRows {
 // Rows first .. first+n-1 of args' batch, or of its selection.
 LeafRows RowsOf(const QuernFilterArgs* args, uint32_t leaf, uint64_t first, uint32_t n, uint64_t* mask);
 
-// Clears the bits of rows that the leaf refuses; those that are set have values.
+// Clears the bits of rows that the leaf rejects; rows whose bits are set must have values.
 void TestLeafRows(const QuernFilterArgs* args, uint32_t leaf, const LeafRows& rows);
 
 }  // namespace quern

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of slots that hold numbers of values, searched from the slot that the hash names to the first empty one. For
-// in (3, 7, 11, ..) of 100 values there are 256 slots, of which 39 % are taken, and a value that is not in the list is
-// known by 1.5 slots on average.
+// An open-addressing table whose slots hold numbers of values; a search goes from the slot of the hash to the first
+// empty one. For in (3, 7, 11, ..) with 100 values there are 256 slots, of which 39 % are taken, and rejecting a value
+// takes 1.5 slots on average.
 //
-// Hash and equality of strings are their collation's (collation.h), so that 'a ' is in the set where 'a' is and
-// trailing spaces do not count.
+// Strings are hashed and compared under their collation (collation.h): if it ignores trailing spaces, 'a ' is in a set
+// with 'a'.
 #include "runtime/blocks/filter_set.h"
 
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of a long IN list, as a hash table: numbers by their bits, strings as their collation has them equal.
+// The values of a long IN list as a hash table: numbers by their bits, strings by the equality of their collation.
 #ifndef QUERN_RUNTIME_BLOCKS_FILTER_SET_H_
 #define QUERN_RUNTIME_BLOCKS_FILTER_SET_H_
 
@@ -18,12 +18,12 @@ class FilterSet {
   // Strings under the rule of a collation.
   FilterSet(std::vector<std::string> strings, CollationRule rule);
 
-  // *Cost*: a multiplication or two and 1 to 2 slots; of strings a hash of theirs too.
+  // *Cost*: one or two multiplications and 1 to 2 slots; for strings also their hash.
   bool Has(blocks::uint128_t number) const;
   bool Has(blocks::Bytes s) const;
 
  private:
-  // f(index of the value) until it is true; false where it never is.
+  // Calls f(index of the value) until it returns true; returns false if it never does.
   template <class F>
   bool Find(uint64_t hash, F f) const;
   void Insert(uint64_t hash, uint32_t index);

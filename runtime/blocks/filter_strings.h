@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of filters that read strings: equality with a constant, order against one, and the parts of a LIKE pattern.
-// Lengths decide first, since offsets of neighbouring rows are read by vectors; few rows are asked for their bytes. For
-// utf8 = 'SHIP':
+// Blocks of filters that read strings: equality with a constant, order relative to one, and the parts of a LIKE
+// pattern. Lengths decide first, since the offsets of adjacent rows are read as vectors; few rows' bytes need to be
+// read. For utf8 = 'SHIP':
 //
 //     offsets      0   4   8  12  15  18 ..       sixteen at a time (AVX-512), and the same one element further
 //     lengths        4   4   4   3   3            = 4: mask 00111
 //     bytes        4-byte word at `values + offset` against 0x50494853, an immediate of a compiled kernel
 //
-// Where all 64 strings of a word have that length (codes of one letter, numbers of a kind) their bytes lie side by side
-// like numbers, and are compared as such. Constants of 0 to 32 bytes are compared by words that overlap (5 bytes: bytes
-// 0 to 3 and 1 to 4), longer ones by blocks of 32. A byte b of a row is taken where (b | mask) == byte: masks of 0x20
-// over letters are all that ignoring case costs.
+// If all 64 strings of a word have that length (codes of one letter, numbers of one format), their bytes are adjacent
+// like numbers, and are compared like numbers. Constants of 0 to 32 bytes are compared by words that overlap (5 bytes:
+// bytes 0 to 3 and 1 to 4), longer ones by blocks of 32. Byte b of a row matches where (b | mask) == byte: masks of
+// 0x20 over letters are all that ignoring case costs.
 //
-// Strings that are collated by weights are only compared so where all bytes between the first row and the last are
-// U+0020 to U+007E, which one pass of vectors tells; otherwise the rows are left to the runtime.
+// Strings under a collation with weights are compared this way only if all bytes between the first row and the last are
+// U+0020 to U+007E, which one vectorised pass finds out; otherwise the rows are left to the runtime.
 //
-// LIKE '%pending%deposits%' looks for the first part in the bytes of all rows at once: 64 positions a step, by the
-// part's two rarest bytes. A hit is then assigned to its row, none if it crosses the row's end, and the other parts are
-// looked for in the rest of that row.
+// LIKE '%pending%deposits%' searches the bytes of all rows at once for the first part: 64 positions at a time, by the
+// part's two rarest bytes. A hit is then assigned to its row, or dropped if it crosses the row's end, and the rest of
+// that row is searched for the other parts.
 #ifndef QUERN_RUNTIME_BLOCKS_FILTER_STRINGS_H_
 #define QUERN_RUNTIME_BLOCKS_FILTER_STRINGS_H_
 
@@ -28,7 +28,7 @@ namespace quern::blocks {
 
 typedef uint8_t U8x64 __attribute__((vector_size(64)));
 
-// A constant: `length` bytes, and behind them their masks.
+// A constant: `length` bytes followed by their masks.
 struct Constant {
   const uint8_t* bytes;
   uint32_t length;
@@ -36,13 +36,13 @@ struct Constant {
   QUERN_INLINE const uint8_t* masks() const { return bytes + length; }
 };
 
-// Ones where a word of type T at p + at is not the constant's.
+// Ones where the word of type T at p + at differs from the constant's.
 template <class T>
 QUERN_INLINE T DifferenceAt(const uint8_t* p, Constant c, uint32_t at) {
   return static_cast<T>((Load<T>(p + at) | Load<T>(c.masks() + at)) ^ Load<T>(c.bytes + at));
 }
 
-// Whether the bytes at p, of which there are c.length, are the constant's.
+// Whether the c.length bytes at p equal the constant.
 QUERN_INLINE bool EqualConstant(const uint8_t* p, Constant c) {
   const uint32_t n = c.length;
   if (n == 0) return true;
@@ -67,7 +67,7 @@ QUERN_INLINE bool IsPrintable(const uint8_t* p, const uint8_t* end) {
   }
   for (; end - p >= 8; p += 8) {
     const uint64_t word = Load<uint64_t>(p), ones = 0x0101010101010101u;
-    // Bytes from 0x80 on; those below 0x20 borrow, those that are 0x7f carry.
+    // Bytes of 0x80 and above have the highest bit; those below 0x20 borrow, and 0x7f carries.
     if (((word | (word - ones * 0x20) | (word + ones)) & (ones << 7)) != 0) return false;
   }
   for (; p < end; ++p)
@@ -75,7 +75,7 @@ QUERN_INLINE bool IsPrintable(const uint8_t* p, const uint8_t* end) {
   return true;
 }
 
-// The rows of a word whose strings have `length` bytes, or with kLonger more.
+// The rows of a word whose strings have `length` bytes, or, with kLonger, more.
 template <class Offset, bool kLonger>
 QUERN_INLINE uint64_t LengthWord(const uint8_t* offsets, uint32_t length) {
   typedef typename SignedOf<Offset>::Type S;
@@ -90,7 +90,7 @@ QUERN_INLINE uint64_t LengthWord(const uint8_t* offsets, uint32_t length) {
   return bits;
 }
 
-// 64 strings of c.length bytes, 1, 2, 4 or 8, side by side.
+// 64 adjacent strings of c.length bytes: 1, 2, 4 or 8.
 template <class T>
 QUERN_INLINE uint64_t EqualRun(const uint8_t* p, Constant c) {
   typedef T V __attribute__((vector_size(64)));
@@ -102,7 +102,7 @@ QUERN_INLINE uint64_t EqualRun(const uint8_t* p, Constant c) {
   return bits;
 }
 
-// A constant to be looked for, and two of its bytes, best its rarest.
+// A constant to search for, and the positions of two of its bytes, preferably its rarest.
 struct Part {
   Constant constant;
   uint32_t first, second;
@@ -113,7 +113,7 @@ QUERN_INLINE Part PartOf(const uint8_t* constants, uint32_t index) {
   return {{constants + header.offset, header.length}, header.first, header.second};
 }
 
-// As MayReadShort.
+// See MayReadShort.
 QUERN_INLINE bool MayRead64(const uint8_t* p) {
 #if defined(QUERN_SANITIZED)
   (void)p;
@@ -123,7 +123,7 @@ QUERN_INLINE bool MayRead64(const uint8_t* p) {
 #endif
 }
 
-// At which of 64 positions from p on the part's two bytes are.
+// At which of 64 positions from p on the part's two bytes match.
 QUERN_INLINE uint64_t Probe64(const uint8_t* p, const Part& part) {
   const Constant& c = part.constant;
   const U8x64 a = Load<U8x64>(p + part.first) | c.masks()[part.first],
@@ -131,7 +131,7 @@ QUERN_INLINE uint64_t Probe64(const uint8_t* p, const Part& part) {
   return MaskBits((U8x64)((U8x64)(a == c.bytes[part.first]) & (U8x64)(b == c.bytes[part.second])));
 }
 
-// Whether the constant may be somewhere in [begin, end): false where its first and last byte are nowhere as far apart.
+// Whether [begin, end) may contain the constant: false if its first and last byte never occur at the right distance.
 QUERN_INLINE bool MayContain(const uint8_t* begin, const uint8_t* end, Constant c) {
   const Part part = {c, 0, c.length - 1};
   for (const uint8_t* p = begin; p + c.length <= end; p += 64) {
@@ -143,15 +143,15 @@ QUERN_INLINE bool MayContain(const uint8_t* begin, const uint8_t* end, Constant 
   return false;
 }
 
-// Whether the bytes at p, of which there are c.length, begin as the constant does: 8 bytes of it, or all.
+// Whether the c.length bytes at p begin as the constant does: compares 8 bytes of it, or all.
 QUERN_INLINE bool BeginsLike(const uint8_t* p, Constant c) {
   return c.length > 8 ? DifferenceAt<uint64_t>(p, c, 0) == 0 : EqualConstant(p, c);
 }
 
 enum class Affix : uint8_t { kWhole, kBeginning, kEnd };
 
-// Whether a string of `length` bytes at p, as long as the constant at least, has it there: at its beginning or end, or
-// its first 8 bytes.
+// Whether a string of `length` bytes at p, at least as long as the constant, has it at its beginning or end, or begins
+// with its first 8 bytes.
 template <Affix kAffix>
 QUERN_INLINE bool HasAffix(const uint8_t* p, Constant c) {
   if constexpr (kAffix == Affix::kBeginning) return BeginsLike(p, c);
@@ -160,9 +160,9 @@ QUERN_INLINE bool HasAffix(const uint8_t* p, Constant c) {
 
 constexpr uint32_t kManyRows = thresholds::kBranchFreeRows;
 
-// Which of the 64 rows' strings have the constant: at their beginning (kWhole), there as far as 8 bytes tell
-// (kBeginning), or at their end. `candidates`: those that are not null and long enough; `alive`: those whose offsets
-// may be trusted.
+// Which of the 64 rows' strings contain the constant: at their beginning (kWhole), there as far as 8 bytes show
+// (kBeginning), or at their end. `candidates`: rows that are not null and long enough; `alive`: rows whose offsets are
+// valid.
 template <class Offset, Affix kAffix>
 QUERN_INLINE uint64_t AffixWord(const uint8_t* values, const uint8_t* offsets, uint64_t candidates, uint64_t alive,
                                 Constant c) {
@@ -171,10 +171,10 @@ QUERN_INLINE uint64_t AffixWord(const uint8_t* values, const uint8_t* offsets, u
   const bool is_short = kAffix == Affix::kBeginning || c.length <= kShortBytes;
   uint64_t bits = 0;
   if (alive == ~uint64_t{0} && is_short && static_cast<uint32_t>(__builtin_popcountll(candidates)) >= kManyRows) {
-    // Rows that are too short read a neighbour's bytes, inside of the word's; what they say does not count.
+    // Rows that are too short read a neighbour's bytes, within those of the word; their results are ignored.
     const auto begin = static_cast<int64_t>(LoadAt<Offset>(offsets, 0)),
                end = static_cast<int64_t>(LoadAt<Offset>(offsets, 64));
-    // Short strings: their bytes as a whole are asked first, at a fifth of the cost.
+    // Short strings: one test of all their bytes comes first, at a fifth of the cost.
     if (kAffix != Affix::kEnd && end - begin <= kFewBytes && !MayContain(values + begin, values + end, c)) return 0;
     const int64_t limit = end - c.length;
     for (uint32_t i = 0; i < 64; ++i) {
@@ -199,8 +199,8 @@ QUERN_INLINE bool IsSpaces(const uint8_t* p, const uint8_t* end) {
   return p == end;
 }
 
-// Which of the candidates, as long as the constant at least, are it and then spaces. Their first bytes leave few to be
-// asked.
+// Which of the candidates, at least as long as the constant, equal it with spaces behind. Their first bytes leave few
+// candidates.
 template <class Offset>
 QUERN_INLINE uint64_t PaddedWord(const uint8_t* values, const uint8_t* offsets, uint64_t candidates, uint64_t alive,
                                  Constant c) {
@@ -227,8 +227,8 @@ QUERN_INLINE uint64_t EqualWord(const uint8_t* values, const uint8_t* offsets, u
   return PaddedWord<Offset>(values, offsets, same | (LengthWord<Offset, true>(offsets, c.length) & alive), alive, c);
 }
 
-// 64 views against a constant of up to 12 bytes, whose own view is (low, high), four at a time. What lies behind a
-// string in its view is not looked at.
+// Compares 64 views, four at a time, with a constant of up to 12 bytes, whose own view is (low, high). Bytes behind a
+// string's end in its view are ignored.
 QUERN_INLINE uint64_t EqualViews(const uint8_t* views, uint32_t length, uint64_t low, uint64_t high, uint64_t low_mask,
                                  uint64_t high_mask) {
   const uint64_t low_keep = length >= 4 ? ~uint64_t{0} : (uint64_t{1} << (32 + 8 * length)) - 1;
@@ -263,11 +263,11 @@ QUERN_INLINE uint64_t EqualViewWord(const QuernColumn* column, uint64_t row, uin
 template <Storage kStorage>
 using OffsetOf = typename ReaderOf<kStorage == kVar64 ? k64 : k32>::Value;
 
-// The bytes from the first row that is left to the last one.
+// The bytes from the first row that is left in the mask to the last one.
 struct ByteRange {
   const uint8_t *begin, *end;
   uint32_t first_row, last_row;  // in the piece
-  bool any;                      // row that is left
+  bool any;                      // whether a row is left
 };
 
 template <class Offset>
@@ -283,12 +283,12 @@ QUERN_INLINE ByteRange RangeOf(const QuernColumn* column, uint64_t first, uint32
           values + LoadAt<Offset>(column->offsets, first + last_row + 1), first_row, last_row, true};
 }
 
-// Rows whose turn comes later, in the order of arrival.
+// Rows to be tested later, in the order of arrival.
 struct LaterRows {
   uint32_t n;
   uint16_t rows[kMaskWords * kManyRows];
 
-  // Asks for the first bytes of a word's rows.
+  // Prefetches the first bytes of a word's rows.
   template <class Offset, class Prefetch>
   QUERN_INLINE void Add(const uint8_t* values, const uint8_t* offsets, uint32_t word, uint64_t bits) {
     for (; bits != 0; bits &= bits - 1) {
@@ -299,8 +299,8 @@ struct LaterRows {
   }
 };
 
-// Where few rows of a word have the constant's length, these are asked after all words' lengths, so that their bytes
-// are on their way.
+// If few rows of a word have the constant's length, they are tested after the lengths of all words, so that their bytes
+// are already being loaded.
 template <class Offset>
 QUERN_INLINE void EqualPiece(const QuernColumn* column, uint64_t first, uint32_t num_words, uint64_t* mask, Constant c,
                              bool trims, bool negated, bool prefetches) {
@@ -326,13 +326,13 @@ QUERN_INLINE void EqualPiece(const QuernColumn* column, uint64_t first, uint32_t
   for (uint32_t k = 0; k < later.n; ++k) {
     const uint32_t i = later.rows[k];
     const uint8_t* p = values + LoadAt<Offset>(offsets, i);
-    // What follows the first bytes may be in another cache line, of which few are worth a wait.
+    // The bytes that follow may be in another cache line; few rows get that far.
     if (BeginsLike(p, c)) found[i / 64] |= uint64_t{EqualConstant(p, c)} << i % 64;
   }
   for (uint32_t w = 0; w < num_words; ++w) mask[w] &= negated ? ~found[w] : found[w];
 }
 
-// A string column = constant, under a rule that compares bytes or folds them. `view`: low, high and their masks
+// A string column = constant, under a rule that compares bytes or folds their case. `view`: low, high and their masks
 // (QuernFilterLeaf).
 template <Storage kStorage>
 QUERN_INLINE uint32_t TestEqual(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
@@ -364,12 +364,11 @@ QUERN_INLINE uint32_t TestEqual(const QuernColumn* column, uint64_t first, const
   return num_words * 64;
 }
 
-// The first 8 bytes as a number that orders as they do; behind the string's end zeros, or spaces where they are
-// padding.
+// The first 8 bytes as a number of the same order, with zeros behind the string's end, or spaces if these are padding.
 QUERN_INLINE uint64_t LeadWord(Bytes s, CollationRule rule) {
   const uint64_t padding = (rule & kPadsSpaces) != 0 ? 0x2020202020202020u : 0;
   const uint32_t held = s.length < 8 ? s.length : 8;
-  // No branch depends on the length, but where a string ends a page.
+  // No branch depends on the length, except where a string ends at the end of a page.
   if (__builtin_expect(static_cast<int>(MayReadShort(s.data)) & static_cast<int>(held != 0), 1)) {
     const uint64_t mask = Load<uint64_t>(ShortMask(held));
     return __builtin_bswap64((Load<uint64_t>(s.data) & mask) | (padding & ~mask));
@@ -382,15 +381,15 @@ QUERN_INLINE int32_t SignOf(uint64_t a, uint64_t b) {
   return static_cast<int32_t>(a > b) - static_cast<int32_t>(a < b);
 }
 
-// `s OP text`, of which lead is the LeadWord.
+// `s OP text`; lead is the LeadWord of `text`.
 QUERN_INLINE bool OrderHolds(Bytes s, uint64_t lead, const uint8_t* text, uint32_t text_length, CollationRule rule,
                              uint8_t comparison) {
   if ((rule & kWeighsOrder) == 0) {
     if ((rule & kTrimsSpaces) != 0 && (rule & kPadsSpaces) == 0) s = TrimSpaces(s);
     const uint64_t word = LeadWord(s, rule);
     const int32_t order = SignOf(word, lead);
-    // Where the text is no longer than its word, and that is the string's too, one is the beginning of the other; with
-    // padding, up to there.
+    // If the text is no longer than its word, and the word is also the string's, then one is a prefix of the other;
+    // with padding, up to that point.
     if (text_length <= 8 && (rule & kPadsSpaces) == 0)
       return Holds(order != 0 ? order : SignOf(s.length, text_length), 0, comparison);
     if (text_length <= 8 && s.length <= 8) return Holds(order, 0, comparison);
@@ -411,10 +410,9 @@ QUERN_INLINE uint32_t TestOrder(const QuernColumn* column, uint64_t first, const
   return num_words * 64;
 }
 
-// ---- LIKE
-// ----------------------------------------------------------------------------------------------------------------------------
+// ---- LIKE ----
 
-// The same at n positions, n < 64, one by one.
+// The same for n < 64 positions, one by one.
 QUERN_INLINE uint64_t ProbeFew(const uint8_t* p, uint64_t n, const Part& part) {
   const Constant& c = part.constant;
   uint64_t hits = 0;
@@ -426,7 +424,7 @@ QUERN_INLINE uint64_t ProbeFew(const uint8_t* p, uint64_t n, const Part& part) {
   return hits;
 }
 
-// Where the part is first in [p, end); nullptr: nowhere. *Cost*: about 0.03 ns a byte where its rare bytes are rare.
+// The first occurrence of the part in [p, end), or nullptr. *Cost*: about 0.03 ns a byte if its rare bytes are rare.
 QUERN_INLINE const uint8_t* FindPart(const uint8_t* p, const uint8_t* end, const Part& part) {
   if (end - p < static_cast<int64_t>(part.constant.length)) return nullptr;
   const uint8_t* last = end - part.constant.length;
@@ -449,8 +447,8 @@ QUERN_INLINE const uint8_t* FindPart(const uint8_t* p, const uint8_t* end, const
   }
 }
 
-// Whether parts first .. num_parts-1 of those between are in [p, end), in order: two here, those that few patterns have
-// by a call.
+// Whether [p, end) contains the inner parts first .. num_parts-1, in order. Two are searched for here; patterns with
+// more are few and take a call.
 QUERN_INLINE bool FindParts(const uint8_t* p, const uint8_t* end, const uint8_t* constants, uint32_t first,
                             uint32_t num_parts) {
   if (first == num_parts) return true;
@@ -463,7 +461,7 @@ QUERN_INLINE bool FindParts(const uint8_t* p, const uint8_t* end, const uint8_t*
   return quern_rt_filter_parts(at + next.constant.length, end, constants, first + 2, num_parts);
 }
 
-// Whether a string is what the pattern says: prefix, suffix, and the parts between.
+// Whether a string matches the pattern: prefix, suffix, and the inner parts.
 QUERN_INLINE bool MatchesParts(Bytes s, const uint8_t* constants, uint32_t num_parts, uint32_t min_length,
                                bool is_whole) {
   if (is_whole ? s.length != min_length : s.length < min_length) return false;
@@ -472,8 +470,8 @@ QUERN_INLINE bool MatchesParts(Bytes s, const uint8_t* constants, uint32_t num_p
   return FindParts(s.data + prefix.length, s.data + s.length - suffix.length, constants, 0, num_parts);
 }
 
-// All parts lie between '%': the first is looked for in the bytes of all rows at once. Answers by `found` the rows that
-// match.
+// For patterns with '%' at both ends: searches the bytes of all rows at once for the first part. `found` gets the rows
+// that match.
 template <class Offset>
 QUERN_INLINE void SearchRows(const QuernColumn* column, uint64_t first, const ByteRange& range, const uint64_t* mask,
                              const uint8_t* constants, uint32_t num_parts, uint64_t* found) {
@@ -497,7 +495,7 @@ QUERN_INLINE void SearchRows(const QuernColumn* column, uint64_t first, const By
   }
 }
 
-// The rows of a piece whose first and last part fit, as far as there are any.
+// The rows of a piece that match the pattern's prefix and suffix, if it has any.
 template <class Offset>
 QUERN_INLINE void TestAffixes(const QuernColumn* column, uint64_t first, uint32_t num_words, const uint64_t* mask,
                               const uint8_t* constants, uint32_t min_length, bool is_whole, uint64_t* found) {
@@ -519,7 +517,7 @@ QUERN_INLINE uint32_t CountRows(const uint64_t* mask, uint32_t num_words) {
   return rows;
 }
 
-// LIKE whose pattern is parts between '%', of views: row by row.
+// LIKE with a pattern of literal parts between '%', for views: row by row.
 QUERN_INLINE uint32_t TestViewParts(const QuernColumn* column, uint64_t first, uint32_t num_words, uint64_t* mask,
                                     const uint8_t* constants, uint32_t num_parts, uint32_t min_length, bool is_whole,
                                     bool negated) {
@@ -530,7 +528,7 @@ QUERN_INLINE uint32_t TestViewParts(const QuernColumn* column, uint64_t first, u
   return num_words * 64;
 }
 
-// The same of strings that lie side by side.
+// The same for adjacent strings.
 template <class Offset>
 QUERN_INLINE uint32_t TestVarParts(const QuernColumn* column, uint64_t first, uint32_t num_words, uint64_t* mask,
                                    const uint8_t* constants, uint32_t num_parts, uint32_t min_length, bool is_whole,
@@ -540,7 +538,7 @@ QUERN_INLINE uint32_t TestVarParts(const QuernColumn* column, uint64_t first, ui
   if ((rule & kFoldsAscii) != 0 && !IsPrintable(range.begin, range.end)) return 0;
   uint64_t found[kMaskWords];
   if (!has_affixes && num_parts != 0) {
-    // The bytes between few rows that are left would be searched in vain.
+    // If few rows are left, searching the bytes between them would be wasted.
     if (CountRows(mask, num_words) < (range.last_row - range.first_row + 1) / 4) return 0;
     __builtin_memset(found, 0, num_words * 8);
     SearchRows<Offset>(column, first, range, mask, constants, num_parts, found);
@@ -558,7 +556,7 @@ QUERN_INLINE uint32_t TestVarParts(const QuernColumn* column, uint64_t first, ui
   return num_words * 64;
 }
 
-// Constants of a kernel are num_parts, min_length, is_whole, has_affixes and all of `constants`.
+// num_parts, min_length, is_whole, has_affixes and all of `constants` are constants of a kernel.
 template <Storage kStorage>
 QUERN_INLINE uint32_t TestParts(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
                                 uint64_t* mask, const uint8_t* constants, uint32_t num_parts, uint32_t min_length,

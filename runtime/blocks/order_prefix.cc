@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first 16 bytes of what strings are ordered by. Three ways of "Straße 7", 9 bytes, by its collation:
+// The first 16 bytes by which strings are ordered. For "Straße 7", 9 bytes, under three collations:
 //
 //     binary                53 74 72 61 c3 9f 65 20 37 00 00 00 00 00 00 00      the string; zeros behind its end
 //     utf8mb4_bin           53 74 72 61 c3 9f 65 20 37 20 20 20 20 20 20 20      .. spaces behind its end
-//     utf8mb4_general_ci    53 54 52 41 53 45 20 37 20 20 20 20 20 20 20 20      its order key (collation.h): ß weighs
-//     as S here
+//     utf8mb4_general_ci    53 54 52 41 53 45 20 37 20 20 20 20 20 20 20 20      its order key (collation.h): ß is S
 //
-// A character of U+0020 to U+007E is one byte of an order key, whatever stands beside it. So a string whose first 16
-// bytes are such characters has the codes of these as the first 16 bytes of its key, and it needs neither a loop over
-// its characters nor a branch on its length: 16 bytes are looked up at once in a table of 96, of which a vector
-// register holds 16:
+// A character of U+0020 to U+007E is one byte of an order key, whatever its neighbours are. So if the first 16 bytes of
+// a string are such characters, their codes are the first 16 bytes of its key, which needs neither a loop over
+// characters nor a branch on the length: 16 bytes are looked up at once in a table of 96, in pieces of 16 that fit a
+// vector register:
 //
-//     "hello"     68 65 6c 6c 6f | ..            what is behind the end is there, or the string is copied to where it
-//     is
-//     - 0x20      48 45 4c 4c 4f | ..            above 0x5e within the string: not ASCII, its key is made in full
-//     looked up   48 45 4c 4c 4f | ..            six look-ups of 16 entries, of which one has it and the others are
-//     zero filled      48 45 4c 4c 4f | 20 20 ..      the pad byte, or zeros
+//     "hello"     68 65 6c 6c 6f | ..            bytes behind the end are readable, or the string is copied
+//     - 0x20      48 45 4c 4c 4f | ..            above 0x5e within the string: not ASCII, its whole key is made
+//     looked up   48 45 4c 4c 4f | ..            six look-ups of 16 entries: one has the code and the others give zero
+//     filled      48 45 4c 4c 4f | 20 20 ..      the pad byte, or zeros
 #include <algorithm>
 #include <cstring>
 
@@ -32,19 +30,19 @@ namespace {
 
 constexpr uint32_t kFirstAscii = 0x20, kNumAscii = 0x5f;
 
-// The bytes that characters from U+0020 on have in order keys.
+// The bytes of characters from U+0020 on in order keys.
 struct AsciiCodes {
   alignas(16) uint8_t codes[96];
 };
 
-// Whether n bytes are of U+0020 to U+007E.
+// Whether all n bytes are U+0020 to U+007E.
 bool IsAscii(const uint8_t* p, uint32_t n) {
   typedef int8_t I8x16 __attribute__((vector_size(16)));
   typedef uint64_t U64x2 __attribute__((vector_size(16)));
   uint32_t i = 0;
   I8x16 others = {};
   for (; i + 16 <= n; i += 16)
-    others |= Load<I8x16>(p + i) + int8_t{1} <= int8_t{kFirstAscii};  // 0x7f and all above are negative then
+    others |= Load<I8x16>(p + i) + int8_t{1} <= int8_t{kFirstAscii};  // then 0x7f and all above are negative
   if (i < n && n >= 16) others |= Load<I8x16>(p + n - 16) + int8_t{1} <= int8_t{kFirstAscii};
   const auto bits = (U64x2)others;
   if ((bits[0] | bits[1]) != 0) return false;
@@ -53,7 +51,7 @@ bool IsAscii(const uint8_t* p, uint32_t n) {
   return true;
 }
 
-// A row of collations.def, and no collation of ICU, whose keys are not made character by character.
+// Whether it is a row of collations.def; collations of ICU, whose keys are not made character by character, are not.
 bool IsOfTable(CollationRule rule) { return rule >> kCollationShift < AllCollations().size(); }
 
 AsciiCodes AsciiCodesOf(CollationRule rule) {
@@ -76,7 +74,7 @@ bool ReadPlain(const Bytes* strings, uint32_t n, uint64_t* high, uint64_t* low) 
   return more != 0;
 }
 
-// From the whole key. Answers whether it has more bytes.
+// Uses the whole key. Returns whether it has more bytes.
 __attribute__((noinline)) bool WeighAny(Bytes s, CollationRule rule, uint64_t* high, uint64_t* low) {
   uint8_t bytes[kSortPrefixBytes];
   const uint32_t num_bytes = OrderKeyBytes(s, rule, 0, kSortPrefixBytes, bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks that kernels call (out_of_line_blocks.def says which and why), compiled with the library: each is the
-// function of blocks.h under the name that generated code links against.
+// The out-of-line blocks (out_of_line_blocks.def lists them and says why), compiled with the library: each is the
+// function of blocks.h under the name to which generated code links.
 #include "runtime/blocks/block_signatures.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/blocks/encode.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls that generated code makes, and their table: room for strings, the blocks of out_of_line_blocks.def (once
-// per batch and column), and what a compiler may put in for a loop or a comparison of its own: memcpy and its like.
+// The table of calls that generated code makes: room for strings, the blocks of out_of_line_blocks.def (once per batch
+// and column), and functions such as memcpy that a compiler may substitute for a loop or a comparison.
 //
 // Room for strings: a column with 1000 of 4096 bytes in use that needs 5000 more gets max(1000 + 5000, 1.5 * 4096) =
-// 6144 bytes, copies the 1000, and has its pointer changed. Nothing in a kernel may keep `bytes` across the call.
+// 6144 bytes; the 1000 are copied, and its pointer changes. So a kernel must not keep `bytes` across the call.
 #include "runtime/blocks/runtime_calls.h"
 
 #include <algorithm>
@@ -17,8 +17,7 @@
 #include "runtime/collation/collate.h"
 
 extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column, uint64_t more) {
-  constexpr uint64_t kMaxBytes = uint64_t{1}
-                                 << 47;  // more than any address space has; keeps the sums below free of overflow
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 47;  // more than any address space; the sums below cannot overflow
   if (more > kMaxBytes) return kQuernOutOfMemory;
   const uint64_t needed = column->num_bytes + more;
   if (needed <= column->bytes_capacity) return 0;
@@ -26,7 +25,7 @@ extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column, uint64_t more)
   const uint64_t capacity = std::max(needed, column->bytes_capacity + column->bytes_capacity / 2);
   try {
     if (!buffer->Grow(capacity, column->num_bytes).ok()) return kQuernOutOfMemory;
-  } catch (const std::bad_alloc&) {  // of the refusal's text; it cannot pass the generated code that called
+  } catch (const std::bad_alloc&) {  // from the error's text; it must not unwind through generated code
     return kQuernOutOfMemory;
   }
   column->bytes = buffer->data();
@@ -56,7 +55,7 @@ std::span<const RuntimeCall> AllRuntimeCalls() {
       {"memset", reinterpret_cast<void*>(&memset)},
       {"memcmp", reinterpret_cast<void*>(&memcmp)},
       {"bcmp",
-       reinterpret_cast<void*>(&bcmp)},  // NOLINT(bugprone-unsafe-functions): what LLVM makes of memcmp(..) == 0
+       reinterpret_cast<void*>(&bcmp)},  // NOLINT(bugprone-unsafe-functions): LLVM turns memcmp(..) == 0 into it
   };
   return kCalls;
 }

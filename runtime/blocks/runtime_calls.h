@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that generated code may call. Nothing else of the process is visible to it; an undefined symbol that is not in
-// this table is an error before any code runs.
+// All functions that generated code may call. It sees no other symbol of the process: an undefined symbol that is not
+// in this table is an error before any code runs.
 #ifndef QUERN_RUNTIME_BLOCKS_RUNTIME_CALLS_H_
 #define QUERN_RUNTIME_BLOCKS_RUNTIME_CALLS_H_
 
@@ -10,8 +10,8 @@
 #include "runtime/abi/kernel_abi.h"
 
 // Makes room for `more` bytes beyond column->num_bytes; contents stay, `bytes` may move. 32 bytes beyond bytes_capacity
-// are writable, so that short copies may overshoot. Answers 0 or kQuernOutOfMemory, which leaves the column as it is.
-// *Cost*: amortised one copy of each byte, since capacity grows by half at least.
+// are writable, so that short copies may overshoot. Returns 0 or kQuernOutOfMemory, which leaves the column unchanged.
+// *Cost*: amortised one copy of each byte, since capacity grows by at least half.
 extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column,
                                           uint64_t more);  // NOLINT(readability-redundant-declaration)
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a storage that a field names to code that is made for it: a switch that picks an instantiation. Called once per
-// batch and column.
+// Selects code for a field's storage: a switch over instantiations. Called once per batch and column.
 #ifndef QUERN_RUNTIME_BLOCKS_STORAGE_DISPATCH_H_
 #define QUERN_RUNTIME_BLOCKS_STORAGE_DISPATCH_H_
 
@@ -35,7 +34,7 @@ inline auto DispatchStorage(Storage storage, F&& f) {
   __builtin_unreachable();
 }
 
-// The value's row in its dictionary, for an index of any storage; and those of many rows, nulls as kNullRow.
+// The value's row in its dictionary, for an index of any storage; and the same for many rows, with nulls as kNullRow.
 inline uint32_t TranslateRow(Storage index, const QuernColumn* column, uint32_t row) {
   if (index == k8) return blocks::DictionaryRow<uint8_t>(column, row);
   if (index == k16) return blocks::DictionaryRow<uint16_t>(column, row);

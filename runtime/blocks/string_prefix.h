@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first bytes of neighbouring strings, eight strings at a time.
+// The first bytes of adjacent strings, eight strings at a time.
 #ifndef QUERN_RUNTIME_BLOCKS_STRING_PREFIX_H_
 #define QUERN_RUNTIME_BLOCKS_STRING_PREFIX_H_
 
 #include "runtime/abi/kernel_abi.h"
 namespace quern::blocks {
 
-// Strings of a column whose bytes lie one behind the other: string i is bytes offsets[i] .. offsets[i + 1] - 1 of
-// `values`, and no byte from offsets[num_offsets - 1] on is read.
+// Strings of a column whose bytes follow each other: string i is bytes offsets[i] .. offsets[i + 1] - 1 of `values`. No
+// byte from offsets[num_offsets - 1] on is read.
 template <class Offset>
 struct StringRun {
   const uint8_t* values;
@@ -16,18 +16,19 @@ struct StringRun {
   uint32_t prefetch_bytes = 0;  // distance; 0: none
 };
 
-// The first eight bytes of strings 0 .. n-1, each as a number whose highest byte is the first; behind a string's end
-// stand bytes of `fill`. Answers how many it has done: all but the last ones, whose eight bytes may not all be there.
-// *Cost*: about 0.6 ns a string, and its bytes.
+// The first eight bytes of strings 0 .. n-1, each as a number whose highest byte is the first; `fill` gives the bytes
+// behind a string's end. Returns how many strings it has done: all but the last ones, where eight bytes may not be
+// readable. *Cost*: about 0.6 ns a string, and its bytes.
 uint32_t ReadFronts(const StringRun<int32_t>& strings, uint32_t n, uint64_t fill, uint64_t* fronts);
 uint32_t ReadFronts(const StringRun<int64_t>& strings, uint32_t n, uint64_t fill, uint64_t* fronts);
 
-// The first 16 bytes in two such numbers, zeros behind the end. Sets *incomplete where a string has more bytes than
-// that, or ends with a zero byte.
+// The first 16 bytes in two such numbers, zeros behind the end. Sets *incomplete if a string has more bytes than that,
+// or ends with a zero byte.
 uint32_t ReadPrefixes(const StringRun<int32_t>& strings, uint32_t n, uint64_t* high, uint64_t* low, bool* incomplete);
 uint32_t ReadPrefixes(const StringRun<int64_t>& strings, uint32_t n, uint64_t* high, uint64_t* low, bool* incomplete);
 
-// The loops behind them, one for each kind of vectors that this machine has; the last one is taken. For tests.
+// The loops that implement these functions, one for each vector extension of this machine; the last one is used. For
+// tests.
 struct PrefixLoops {
   const char* name;
   uint32_t (*fronts32)(const StringRun<int32_t>& strings, uint32_t n, uint64_t fill, uint64_t* fronts);
@@ -38,7 +39,7 @@ struct PrefixLoops {
                          bool* incomplete);
 };
 constexpr uint32_t kMostPrefixLoops = 3;
-uint32_t PrefixLoopsOfMachine(PrefixLoops* loops);  // answers how many, up to kMostPrefixLoops
+uint32_t PrefixLoopsOfMachine(PrefixLoops* loops);  // returns how many, up to kMostPrefixLoops
 
 }  // namespace quern::blocks
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels call for strings that they do not fold in a register: those with a character beyond U+0020 to U+007E,
-// and pairs of which one is longer than 32 bytes. Joins and aggregations ask whether strings are equal after their
-// hashes were, and nearly always they are, most often byte by byte; hence that test comes first, then 16 bytes at a
-// time as capitals, and the weights (collation.h) only for the others:
+// The functions that kernels call for strings that they do not fold in a register: those with a character beyond U+0020
+// to U+007E, and pairs of which one is longer than 32 bytes. Joins and aggregations compare strings after their hashes
+// agreed, so that they are nearly always equal, most often byte by byte. Hence that test comes first, then one as
+// capitals, 16 bytes at a time, and the weights (collation.h) only for the rest:
 //
-//     'rök', 'rök'        the same bytes                  equal
-//     'Rail', 'RAIL' ..   capitals, 16 bytes a step       equal
-//     'rök', 'RÖK'        weights                         equal under utf8mb4_general_ci
+//     'rök', 'rök'        the same bytes                          equal
+//     'Rail', 'RAIL' ..   capitals, 16 bytes at a time            equal
+//     'rök', 'RÖK'        weights                                 equal under utf8mb4_general_ci
 #include "runtime/collation/collate.h"
 
 #include "runtime/collation/collation.h"
@@ -18,7 +18,7 @@ namespace b = blocks;
 
 enum class Answer { kEqual, kDifferent, kUnknown };
 
-// n bytes of U+0020 to U+007E against as many, whatever the case of their letters; kUnknown where there are others.
+// Compares n bytes of U+0020 to U+007E, ignoring the case of letters; kUnknown if there are others.
 Answer ComparePrintable(const uint8_t* x, const uint8_t* y, uint32_t n) {
   b::I8x32 others = {}, difference = {};
   for (; n > b::kShortBytes; n -= b::kShortBytes, x += b::kShortBytes, y += b::kShortBytes) {

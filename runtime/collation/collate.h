@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strings under a collation that weighs them, where they are hashed and compared: what kernels and loops over batches
-// do themselves, before they call on the weights (collation.h). Of strings of U+0020 to U+007E all that such a
-// collation ignores is the case of letters, so that they are read as they are, 32 bytes at once, and made capitals in
-// the register:
+// Hashing and comparing strings under a collation with weights: what kernels and loops over batches do themselves,
+// before they use the weights (collation.h). For strings of U+0020 to U+007E such a collation ignores only the case of
+// letters. So these are read as they are, 32 bytes at once, and turned into capitals in the register:
 //
 //     'Air '   41 69 72 20 00 .. 00       (c + 5) > 101, signed: c is one of 'a' .. 'z'        41 49 52 20 00 .. 00
-//     'rök'    72 c3 b6 6b 00 .. 00       (c + 1) > 32, signed: c is one of U+0020 .. U+007E; c3 and b6 are not: to the
-//     weights
+//     'rök'    72 c3 b6 6b 00 .. 00       (c + 1) > 32, signed: c is one of U+0020 .. U+007E; c3, b6 are not: weights
 //
-// The hash of such a string is that of its capitals, and that of any other string HashBytes of its equality key, which
-// for them is the same. A column of few different strings is weighed once per different string and batch (HashMemo),
-// and strings of the same bytes are equal before anything else is asked.
+// The hash of such a string is that of its capitals. The hash of any other string is HashBytes of its equality key,
+// which for the former is the same. In a column with few distinct strings each is weighed once per batch (HashMemo),
+// and strings with the same bytes are equal without further tests.
 #ifndef QUERN_RUNTIME_COLLATION_COLLATE_H_
 #define QUERN_RUNTIME_COLLATION_COLLATE_H_
 
@@ -31,7 +29,7 @@ typedef uint64_t U64x2 __attribute__((vector_size(16)));
 typedef uint64_t U64x4 __attribute__((vector_size(32)));
 static_assert(sizeof(I8x32) == kShortBytes);
 
-// Strings as bytes are compared: what trimming leaves.
+// The bytes of a string that are compared: what trimming leaves.
 QUERN_INLINE Bytes Trimmed(Bytes s, CollationRule rule) { return (rule & kTrimsSpaces) != 0 ? TrimSpaces(s) : s; }
 
 // Letters as capitals; all other bytes as they are. V: I8x16 or I8x32.
@@ -57,7 +55,7 @@ QUERN_INLINE I8x32 ReadShortBytes(const uint8_t* p, uint32_t n) {
   return Load<I8x32>(&s);
 }
 
-// HashBytes of n bytes made capitals; false where they are not all of U+0020 to U+007E.
+// HashBytes of n bytes after turning letters into capitals; false if they are not all of U+0020 to U+007E.
 QUERN_INLINE bool HashPrintable(const uint8_t* p, uint64_t n, uint64_t* hash) {
   uint64_t seed = kMultiplier2 ^ n, rest = n;
   I8x16 others = {};
@@ -75,16 +73,16 @@ QUERN_INLINE bool HashPrintable(const uint8_t* p, uint64_t n, uint64_t* hash) {
   return !AnyBit((U64x4)last_others) && (n <= kShortBytes || !AnyBit((U64x2)others));
 }
 
-// The hash of a string under a rule that weighs equality, spaces trimmed.
+// The hash of a string under a rule with weights for equality, with spaces trimmed.
 QUERN_INLINE uint64_t HashCollated(Bytes s, CollationRule rule) {
   uint64_t hash;
   if ((rule & kFoldsAscii) != 0 && __builtin_expect(HashPrintable(s.data, s.length, &hash), 1)) return hash;
   return quern_rt_hash_collated(s.data, s.length, rule);
 }
 
-// HashCollated for the strings of one batch and rule, where those that were weighed are remembered: kNumEntries at
-// most, each in one of two places. It points to the batch's bytes. *Cost*: of a string that is remembered that of
-// HashBytes and EqualBytes; the first that is weighed also clears 6 KB.
+// HashCollated for the strings of one batch and rule. It remembers strings that were weighed: up to kNumEntries, each
+// in one of two places. It points to the batch's bytes. *Cost*: for a string that it remembers, HashBytes and
+// EqualBytes; the first string that is weighed also clears 6 KB.
 class HashMemo {
  public:
   uint64_t Hash(Bytes s, CollationRule rule) {
@@ -97,7 +95,7 @@ class HashMemo {
   static constexpr uint32_t kNumEntriesLog2 = 8, kNumEntries = 1u << kNumEntriesLog2;
   struct Entry {
     const uint8_t* data;
-    uint64_t length;  // 0: nothing
+    uint64_t length;  // 0: empty
     uint64_t hash;
 
     bool Holds(Bytes s) const { return length == s.length && EqualBytes(data, s.data, s.length); }
@@ -120,8 +118,9 @@ class HashMemo {
   Entry entries_[kNumEntries];
 };
 
-// Strings of up to kShortBytes bytes, spaces trimmed: same bytes first, then capitals, then the weights. Strings of
-// U+0020 to U+007E have no byte 0, so that those of different length differ in the zeros behind the shorter one.
+// Compares strings of up to kShortBytes bytes, with spaces trimmed: first as bytes, then as capitals, then by their
+// weights. Strings of U+0020 to U+007E have no byte 0, so that strings of different lengths differ in the zeros behind
+// the shorter one.
 QUERN_INLINE bool EqualCollated(Bytes a, Bytes b, CollationRule rule) {
   const int both_short = static_cast<int>(a.length - 1 < kShortBytes) & static_cast<int>(b.length - 1 < kShortBytes);
   if ((rule & kFoldsAscii) != 0 &&

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strings as they are met are ASCII, mostly: of U+0020 to U+007E, here called plain. Every function first goes as far
-// as its strings are plain, eight bytes at a time, and needs no more than the case of letters and, for order, a look-up
-// of two bytes:
+// Most strings in practice are ASCII: bytes of U+0020 to U+007E, which are called plain here. Every function first
+// proceeds as far as its strings are plain, eight bytes at a time, and needs only the case of letters and, for order, a
+// look-up of two bytes:
 //
-//     Compare("Ab", "aC"), general_ci     words  ..6241 | ..4361  are plain; as capitals  ..4241 | ..4341; 42 'B' < 43
-//     'C'
+//     Compare("Ab", "aC"), general_ci    words ..6241 | ..4361 are plain; as capitals ..4241 | ..4341; 42 'B' < 43 'C'
 //
-// Beyond that characters are read one by one, and their keys (collation_weights.h) are appended, counted, or compared.
-// The key of a string is that of its characters one after the other, so strings are compared from their first
-// difference on, or rather from the beginning of the character that it lies in.
+// Beyond that, characters are read one by one, and their keys (collation_weights.h) are appended, counted, or compared.
+// The key of a string is the concatenation of its characters' keys, so strings are compared from their first difference
+// on, or rather from the beginning of the character that contains it.
 //
-// Words have their first byte lowest, and bytes of a word are tested all at once with carries that never leave them
+// Words have their first byte lowest, and all bytes of a word are tested at once with carries that never leave them
 // (Mycroft 1987).
 #include "runtime/collation/collation.h"
 
@@ -36,13 +35,13 @@ using blocks::Bytes;
 constexpr uint64_t kOnes = 0x0101010101010101u;
 constexpr uint64_t kHighs = kOnes << 7;
 
-// What a row of collations.def says of its strings.
+// The properties of strings that a row of collations.def determines.
 struct Reading {
   Weights equality;
   Weights order;
   bool pads;
-  bool stops_at_bad;  // TiDB: a key ends before the first byte that is no character; else such a byte is a unit of its
-                      // own
+  // TiDB: a key ends before the first byte that is no character; else such a byte is a unit of its own.
+  bool stops_at_bad;
 };
 
 constexpr Reading ReadingOf(PadRule pad, Weights equality, Weights order) {
@@ -55,7 +54,7 @@ constexpr Reading kReadings[] = {
 #include "runtime/collation/collations.def"
 };
 
-// Of a rule that weighs, and not ICU's.
+// For rules with weights, except ICU's.
 const Reading& ReadingOf(CollationRule rule) { return kReadings[rule >> kCollationShift]; }
 bool WeighsEquality(CollationRule rule) { return (rule & kWeighsEquality) != 0; }
 bool WeighsOrder(CollationRule rule) { return (rule & kWeighsOrder) != 0; }
@@ -69,12 +68,12 @@ const KeyTable& OrderTable(CollationRule rule) { return KeyTable::OfOrder(Readin
 bool IsPlain(uint8_t byte) { return byte >= ' ' && byte <= '~'; }
 uint8_t Capital(uint8_t byte) { return byte >= 'a' && byte <= 'z' ? static_cast<uint8_t>(byte - 0x20) : byte; }
 
-// The highest bit of each byte that is not plain; of bytes above such a one perhaps too.
+// Sets the highest bit of each byte that is not plain; possibly also of higher bytes.
 uint64_t NotPlain(uint64_t word) {
   return (word | ~((word | kHighs) - kOnes * ' ') | ((word & ~kHighs) + kOnes)) & kHighs;
 }
 
-// Of a word of ASCII.
+// For a word of ASCII.
 uint64_t Capitals(uint64_t word) {
   const uint64_t from_a = word + kOnes * (0x80 - 'a'), above_z = word + kOnes * (0x7f - 'z');
   return word - ((from_a & ~above_z & kHighs) >> 2);
@@ -93,13 +92,13 @@ uint32_t NumPlain(Bytes s, uint32_t begin, uint32_t end) {
 
 // ---- characters one by one ----
 
-// The keys of a string's characters.
+// Reads the keys of a string's characters.
 class KeyReader {
  public:
   KeyReader(const KeyTable& table, Bytes s, uint32_t begin, bool stops_at_bad)
       : table_(table), at_(s.data + begin), end_(s.data + s.length), stops_at_bad_(stops_at_bad) {}
 
-  // The next character's key at *out; false at the end.
+  // Writes the next character's key to *out; false at the end.
   bool Next(uint8_t* out, uint32_t* size) {
     if (at_ == end_) return false;
     if (table_.reads_bytes()) {
@@ -130,7 +129,7 @@ class KeyReader {
   bool stops_at_bad_;
 };
 
-// The keys of a string's characters as a stream.
+// The keys of a string's characters as a stream of bytes.
 class KeyStream {
  public:
   explicit KeyStream(KeyReader reader) : reader_(reader) {}
@@ -153,7 +152,7 @@ class KeyStream {
   uint32_t size_ = 0;
 };
 
-// The rest of a stream against spaces for ever.
+// Compares the rest of a stream with spaces that go on for ever.
 int CompareWithSpaces(KeyStream* stream, uint8_t space) {
   for (; stream->Fill(); stream->Skip(1))
     if (*stream->data() != space) return *stream->data() < space ? -1 : 1;
@@ -179,9 +178,9 @@ int CompareStreamsFrom(const KeyTable& table, Bytes a, uint32_t a_begin, Bytes b
                         KeyStream(KeyReader(table, b, b_begin, reading.stops_at_bad)), reading.pads, table.space());
 }
 
-// From `begin` on, where both begin a character or end. Characters with one key are stepped over, and of two with
-// different ones the first byte that differs decides; only what is neither, an expansion or an end, is read as a
-// stream.
+// Compares from `begin` on, where in both strings a character begins or the string ends. Characters with the same key
+// are skipped; of two with different keys the first different byte decides. Only the remaining cases, expansions and
+// ends, are read as streams.
 int CompareCharacters(const KeyTable& table, Bytes a, Bytes b, uint32_t begin, const Reading& reading) {
   uint32_t at_a = begin, at_b = begin;
   while (!table.reads_bytes() && at_a < a.length && at_b < b.length) {
@@ -202,7 +201,7 @@ int CompareCharacters(const KeyTable& table, Bytes a, Bytes b, uint32_t begin, c
   return CompareStreamsFrom(table, a, at_a, b, at_b, reading);
 }
 
-// A place before `at`, or `at`, at which both strings, which have the bytes before it in common, begin a character.
+// A position, `at` or before, at which a character begins in both strings; these have the bytes before `at` in common.
 uint32_t CharacterBegin(Bytes a, Bytes b, uint32_t at) {
   const auto is_tail = [](Bytes s, uint32_t i) { return i < s.length && (s.data[i] & 0xc0) == 0x80; };
   while (at > 0 && (is_tail(a, at) || is_tail(b, at))) --at;
@@ -220,7 +219,7 @@ uint32_t NumEqual(Bytes a, Bytes b) {
   return i;
 }
 
-// Whether the first n bytes of s are characters as a whole.
+// Whether the first n bytes of s are whole characters.
 bool IsWellFormed(Bytes s, uint32_t n) {
   char32_t c = 0;
   for (uint32_t at = NumPlain(s, 0, n), length = 0; at < n; at += length) {
@@ -230,7 +229,7 @@ bool IsWellFormed(Bytes s, uint32_t n) {
   return true;
 }
 
-// How far both are plain and equal but for case, from `begin` on, before which they are equal.
+// Up to where both strings, which are equal before `begin`, are plain and equal except for case.
 uint32_t NumPlainEqual(Bytes a, Bytes b, uint32_t begin) {
   const uint32_t n = std::min(a.length, b.length);
   uint32_t i = begin;
@@ -268,9 +267,8 @@ void AppendBytes(Bytes s, std::string* key) {
 
 // ---- whole keys ----
 
-// 16 plain bytes by their codes. A register holds the codes of 16 bytes; six of them hold all. An index with its
-// highest bit set finds 0, so that each byte is found in one of the six, and saturation sets that bit wherever the byte
-// is another's.
+// Looks up the codes of 16 plain bytes. A register holds the codes of 16 bytes, and six of them hold all. An index with
+// its highest bit set finds 0, and saturation sets that bit in the five registers that do not hold the byte's code.
 #if defined(__x86_64__)
 __attribute__((target("ssse3"))) void LookUp16(const uint8_t* codes, const uint8_t* bytes, uint8_t* out) {
   const __m128i to_top = _mm_set1_epi8(0x70), sixteen = _mm_set1_epi8(16);
@@ -295,11 +293,11 @@ void LookUp(const KeyTable& table, const uint8_t* bytes, uint32_t n, uint8_t* ou
   for (; i < n; ++i) out[i] = codes[bytes[i]];
 }
 
-// Bytes that grow; on the stack while they are few. Who writes has the place in a variable of its own, since a store of
-// a byte may change anything else that has an address.
+// A buffer of bytes that grows; on the stack as long as it is small. Writers keep the position in a local variable,
+// since storing a byte may alias anything that has an address.
 class KeyBuffer {
  public:
-  // A place for `more` bytes behind those before `end`.
+  // Room for `more` bytes after those before `end`.
   uint8_t* Reserve(uint8_t* end, size_t more) {
     const auto size = static_cast<size_t>(end - bytes_);
     if (__builtin_expect(capacity_ - size >= more, 1)) return end;
@@ -311,7 +309,7 @@ class KeyBuffer {
     return bytes_ + size;
   }
   uint8_t* data() { return bytes_; }
-  // The last place at which a character's key may be written.
+  // The last position at which a character's key may be written.
   const uint8_t* last() const { return bytes_ + capacity_ - kMaxCharacterKeyBytes; }
 
  private:
@@ -321,8 +319,8 @@ class KeyBuffer {
   size_t capacity_ = sizeof(stack_);
 };
 
-// The key of trimmed s at the buffer's beginning, without the spaces that it ends with where they are padding. Answers
-// its bytes.
+// Writes the key of trimmed s at the buffer's beginning, without trailing spaces if they are padding. Returns its
+// bytes.
 size_t WriteKey(const KeyTable& table, Bytes s, const Reading& reading, KeyBuffer* key) {
   const uint32_t num_plain = NumPlain(s, 0, s.length);
   uint8_t* out = key->Reserve(key->data(), num_plain + kMaxCharacterKeyBytes);
@@ -364,18 +362,18 @@ __attribute__((noinline)) uint64_t HashOfKey(Bytes s, CollationRule rule) {
 
 // ---- parts of order keys ----
 
-// What OrderKeyBytes takes: bytes from .. from + n - 1 at *out, and whether there are more.
+// The result of OrderKeyBytes: bytes from .. from + n - 1 at *out, and whether there are more.
 struct Window {
   uint64_t from;
   uint32_t n;
   uint8_t* out;
 
-  // Takes what lies in the window of `size` bytes that begin at byte `at` of the key.
+  // Copies those of the key's `size` bytes from byte `at` on that lie in the window.
   void Take(uint64_t at, const uint8_t* bytes, uint32_t size) const {
     const uint64_t begin = std::max(at, from), end = std::min(at + size, from + n);
     for (uint64_t i = begin; i < end; ++i) out[i - from] = bytes[i - at];
   }
-  // The key ends after `size` bytes, of which those in the window are taken.
+  // Finishes a key of `size` bytes, of which those in the window have been copied.
   uint32_t End(uint64_t size, uint8_t pad) const {
     const uint64_t rest = size > from ? size - from : 0;
     if (rest < n) std::memset(out + rest, pad, n - rest);
@@ -383,11 +381,11 @@ struct Window {
   }
 };
 
-// From the character at `begin` on, before which all is plain.
+// From the character at `begin` on; everything before it is plain.
 __attribute__((noinline)) uint32_t OrderKeyCharacters(const KeyTable& table, Bytes s, CollationRule rule,
                                                       uint32_t begin, const Window& window) {
   const Reading& reading = ReadingOf(rule);
-  uint64_t at = begin, end = begin;  // bytes of the key; of those before the spaces that are last so far
+  uint64_t at = begin, end = begin;  // bytes of the key; the same without trailing spaces so far
   while (reading.pads && end > 0 && s.data[end - 1] == ' ') --end;
   uint8_t bytes[kMaxCharacterKeyBytes];
   uint32_t size = 0;
@@ -406,12 +404,12 @@ uint32_t OrderKeyOfPlain(const KeyTable& table, Bytes s, CollationRule rule, con
   const auto held = static_cast<uint32_t>(std::min<uint64_t>(num_plain, window.from + window.n));
   if (held > window.from) LookUp(table, s.data + window.from, held - static_cast<uint32_t>(window.from), window.out);
   if (num_plain == s.length) return window.End(num_plain, ReadingOf(rule).pads ? table.space() : 0);
-  // Byte `last` - 1 is beyond the window: that there are more is certain unless what follows may be padding.
+  // Byte `last` - 1 is beyond the window: there certainly are more, unless what follows may be padding.
   const bool has_more = num_plain == last && last == window.from + window.n + 1 && s.data[last - 1] != ' ';
   return has_more ? window.n + 1 : OrderKeyCharacters(table, s, rule, num_plain, window);
 }
 
-// The first 16 bytes of the key of up to 16 plain ones; false of other strings.
+// The first 16 bytes of the key of up to 16 plain bytes; false for other strings.
 bool OrderKey16(const KeyTable& table, Bytes s, CollationRule rule, uint8_t* out) {
   if (!kLooksUp16 || s.length > 16) return false;
   const blocks::I8x16 mask = blocks::Load<blocks::I8x16>(blocks::ShortMask(s.length));
@@ -468,12 +466,12 @@ bool EqualStrings(Bytes a, Bytes b, CollationRule rule) {
     const blocks::I8x32 others =
         (blocks::OtherThanPrintable(x) & blocks::Load<blocks::I8x32>(blocks::ShortMask(a.length))) |
         (blocks::OtherThanPrintable(y) & blocks::Load<blocks::I8x32>(blocks::ShortMask(b.length)));
-    // Where lengths differ a byte meets a zero.
+    // If the lengths differ, a byte is compared with a zero.
     if (!blocks::AnyBit((blocks::U64x4)others))
       return !blocks::AnyBit((blocks::U64x4)(blocks::Capitals(x) ^ blocks::Capitals(y)));
   }
   const uint32_t at = NumPlainEqual(a, b, 0);
-  // Plain strings are equal where their capitals are, and trimmed ones do not end in padding.
+  // Plain strings are equal if their capitals are, and trimmed ones do not end in padding.
   if (IsPlainFrom(a, at) && IsPlainFrom(b, at)) return at == a.length && at == b.length;
   return CompareCharacters(EqualityTable(rule), a, b, at, ReadingOf(rule)) == 0;
 }
@@ -491,14 +489,14 @@ int CompareStrings(Bytes a, Bytes b, CollationRule rule) {
   if (!WeighsOrder(rule)) return CompareBytes(a, b, (rule & kPadsSpaces) != 0);
   if (IsIcu(rule)) return CompareIcu(CollationOf(rule), a, b);
   const KeyTable& table = OrderTable(rule);
-  if (a.length != 0 && b.length != 0) {  // strings of which nothing is known mostly differ here
+  if (a.length != 0 && b.length != 0) {  // unrelated strings mostly differ here
     const int order =
         static_cast<int>(table.ascii()[a.data[0] & 0x7f]) - static_cast<int>(table.ascii()[b.data[0] & 0x7f]);
     if (order != 0 && IsPlain(a.data[0]) && IsPlain(b.data[0])) return order;
   }
   const Reading& reading = ReadingOf(rule);
   uint32_t at = CharacterBegin(a, b, NumEqual(a, b));
-  if (reading.stops_at_bad && !IsWellFormed(a, at)) return 0;  // both keys end in what they have in common
+  if (reading.stops_at_bad && !IsWellFormed(a, at)) return 0;  // both keys end within the common part
   if ((rule & kFoldsAscii) != 0) at = NumPlainEqual(a, b, at);
   if (at < a.length && at < b.length && IsPlain(a.data[at]) && IsPlain(b.data[at])) {
     const int order = static_cast<int>(table.ascii()[a.data[at]]) - static_cast<int>(table.ascii()[b.data[at]]);
@@ -536,11 +534,11 @@ uint32_t OrderKeyBytes(Bytes s, CollationRule rule, uint32_t from, uint32_t n, u
 // ---- LIKE ----
 
 uint64_t CharacterClass(char32_t c, CollationRule rule) {
-  constexpr uint64_t kItself = uint64_t{1} << 63;  // and the character, which matches no other
+  constexpr uint64_t kItself = uint64_t{1} << 63;  // or-ed with a character: it matches no other
   if (!WeighsEquality(rule) || !IsCharacter(c)) return kItself | c;
   if (IsIcu(rule)) return 0;
   const KeyTable& table = EqualityTable(rule);
-  // Above U+FFFF all weigh the same under unicode_ci, yet match only themselves.
+  // Above U+FFFF all characters weigh the same under unicode_ci, yet each matches only itself.
   if ((table.reads_bytes() && c > 0x7f) || (ReadingOf(rule).equality == Weights::kUca400 && c > 0xffff))
     return kItself | c;
   return table.ClassOf(c);

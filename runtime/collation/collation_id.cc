@@ -41,7 +41,7 @@ CollationRule RuleOf(Collation id) {
   if (row.equality != Weights::kBytes) rule |= kWeighsEquality;
   if (row.order != Weights::kBytes) rule |= kWeighsOrder;
   if (row.equality != Weights::kBytes && row.equality != Weights::kIcu) rule |= kFoldsAscii;
-  // Without flags that ask for more the number does not matter, and equal rules make equal code.
+  // Without flags that need the number it is left out, so that equal rules make equal code.
   if ((rule & (kWeighsEquality | kWeighsOrder)) != 0) rule |= static_cast<uint32_t>(id) << kCollationShift;
   return rule;
 }

@@ -11,8 +11,8 @@
 
 namespace quern {
 
-// A row of collations.def, or from kFirstIcuCollation on a collation of ICU, whose number is made of its name, so that
-// it is the same in every process.
+// A row of collations.def; or, from kFirstIcuCollation on, a collation of ICU, whose number is derived from its name,
+// so that it is the same in every process.
 enum Collation : uint32_t {
 #define QUERN_COLLATION(Id, text, pad, equality, order) Id,
 #include "runtime/collation/collations.def"
@@ -20,8 +20,8 @@ enum Collation : uint32_t {
 };
 
 enum class PadRule : uint8_t { kNoPad, kPads, kTrims };
-// What characters weigh (collation_weights.h). kUca900Tidb: as TiDB has them, which differ in 880 code points from
-// MySQL's.
+// The sources of characters' weights (collation_weights.h). kUca900Tidb: TiDB's, which differ from MySQL's in 880 code
+// points.
 enum class Weights : uint8_t { kBytes, kAsciiUpper, kLatin1, kGeneral, kUca400, kUca520, kUca900, kUca900Tidb, kIcu };
 
 // One row of collations.def.

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// From published tables to bytes of keys. A character has 0 to 8 weights, numbers of 16 bits; strings are equal where
-// the sequences of their weights are, and ordered as these sequences are. In utf8mb4_unicode_ci:
+// From published tables to bytes of keys. A character has 0 to 8 weights, numbers of 16 bits. Strings are equal if
+// their sequences of weights are, and ordered as these sequences are. In utf8mb4_unicode_ci:
 //
-//     a  0e33        e  0e8b        é  0e8b          a letter's accents and case weigh nothing
+//     a  0e33        e  0e8b        é  0e8b          a letter's accents and case have no weight
 //     ß  0fea 0fea   (as "ss")      U+0301 none      U+4E2D  fb40 ce2d: not in the table, by rule
 //
-// Bytes of equality keys. A weight that an ASCII character has is that character, a capital; any other is the UTF-8
-// form of a code point of that number: "é" E, "ß" SS, "я" e1 8a ad (weight 12ad). No two ASCII capitals have the same
-// weight, so this is one to one, and no code of a weight is the beginning of another, so keys are equal only where all
-// weights are.
+// Bytes of equality keys. A weight that an ASCII character has is written as that character, a capital; any other
+// weight as the UTF-8 form of the code point with its number: "é" E, "ß" SS, "я" e1 8a ad (weight 12ad). No two ASCII
+// capitals have the same weight, so this is one to one, and no weight's code is a prefix of another's, so keys are
+// equal only if all weights are.
 //
 // Bytes of order keys. In general_ci, ascii_ci and latin1_bin a weight is a code point or a byte and ASCII is in place,
 // so that its UTF-8 form keeps the order; 0 and 1 are two bytes, 01 01 and 01 02, so that no byte is 0. Under UCA,
-// ASCII weights lie apart with others between them, so that lead bytes are partitioned along the weights
-// (DivideWeights); of 0900_ai_ci:
+// ASCII weights are apart, with others between them, so lead bytes are divided among ranges of weights (DivideWeights);
+// for 0900_ai_ci:
 //
-//     lead   01         02    03 ..     43   44        45   ..   75    76 .. fb          fc          fd            fe
-//     of     TAB LF ..  ' '   _ , - ..  A    between   B    ..   Z     255 weights each  the rest    fb00 .. fbfe  the
-//     rest more   2          0     0, 1, 2   0    1         0         0     1                 2           1 2
+//     lead  01         02    03 ..     43  44       45  ..   75   76 .. fb          fc         fd            fe
+//     of    TAB LF ..  ' '   _ , - ..  A   between  B   ..   Z    255 weights each  the rest   fb00 .. fbfe  the rest
+//     more  2          0     0, 1, 2   0   1        0        0    1                 2          1             2
 //
-// So ASCII and all that weighs as ASCII takes a byte, a letter of another script two, Han five. A byte that begins no
+// So a character that weighs as ASCII takes one byte, a letter of another script two, Han five. A byte that begins no
 // character is ff and itself in both keys: above all characters.
 #include "runtime/collation/collation_weights.h"
 
@@ -61,7 +61,7 @@ class PackedReader {
     return c == '+' ? 62 : 63;
   }
 
-  // A byte begins with what the sextet before it has left.
+  // A byte begins with the bits that the sextet before it has left.
   uint32_t Byte() {
     while (num_bits_ < 8) {
       bits_ = bits_ << 6 | ValueOf(text_[at_++]);
@@ -77,7 +77,7 @@ class PackedReader {
   uint32_t num_bits_ = 0;
 };
 
-// A published table: code points that are in it have 0 to kMaxCharacterWeights weights.
+// A published table: its code points have 0 to kMaxCharacterWeights weights.
 class PublishedTable {
  public:
   explicit PublishedTable(std::string_view packed) {
@@ -103,7 +103,7 @@ class PublishedTable {
     }
   }
 
-  // False where the table lacks c.
+  // False if the table does not contain c.
   bool Find(char32_t c, uint16_t* out, uint32_t* n) const {
     const auto& page = pages_[c >> 8];
     const uint32_t entry = page ? page[c & 255] : 0;
@@ -127,7 +127,7 @@ class PublishedTable {
   }
 
   std::array<std::unique_ptr<uint32_t[]>, 0x1100>
-      pages_;  // entries: 8 bits of 1 + number of weights, 24 of where they are
+      pages_;  // entries: 8 bits of 1 + number of weights, 24 of their position
   std::vector<uint16_t> weights_;
 };
 
@@ -176,7 +176,7 @@ uint32_t Uca900ByRule(char32_t c, uint16_t* out) {
   return ByRule(is_han ? 0xfb40 : 0xfbc0, c, out);
 }
 
-// A syllable weighs as its two or three letters do (The Unicode Standard, 3.12).
+// A syllable has the weights of its two or three letters (The Unicode Standard, 3.12).
 uint32_t HangulWeights(char32_t c, const PublishedTable& table, uint16_t* out) {
   const uint32_t index = c - 0xac00, num_vowels = 21, num_tails = 28;
   const char32_t letters[] = {0x1100 + index / (num_vowels * num_tails), 0x1161 + index / num_tails % num_vowels,
@@ -216,7 +216,7 @@ uint32_t WeightsOf(Weights weights, char32_t c, uint16_t* out) {
       if (c > 0xffff) return OneWeight(kReplacement, out);
       return PublishedOf(weights).Find(c, out, &n) ? n : Uca400ByRule(c, out);
     case Weights::kUca520: return PublishedOf(weights).Find(c, out, &n) ? n : Uca400ByRule(c, out);
-    // TiDB's table ends here; what is above goes by rule, characters that others have in their table too.
+    // TiDB's table ends here; above it weights are by rule, even for characters that others have in their tables.
     case Weights::kUca900Tidb: return c > 0x2cea1 ? ByRule(0xfbc0, c, out) : Uca900Weights(c, out);
     case Weights::kUca900: return Uca900Weights(c, out);
     case Weights::kBytes:
@@ -259,14 +259,14 @@ bool IsUca(Weights weights) {
          weights == Weights::kUca900Tidb;
 }
 
-// latin1 of MySQL is Microsoft's code page 1252; five of its bytes have no character and stand for U+0081, U+008D, ..
+// MySQL's latin1 is Microsoft's code page 1252; five of its bytes have no character and stand for U+0081, U+008D, ..
 constexpr uint16_t kCodePage1252[32] = {0x20ac, 0x81,   0x201a, 0x192,  0x201e, 0x2026, 0x2020, 0x2021,
                                         0x2c6,  0x2030, 0x160,  0x2039, 0x152,  0x8d,   0x17d,  0x8f,
                                         0x90,   0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014,
                                         0x2dc,  0x2122, 0x161,  0x203a, 0x153,  0x9d,   0x17e,  0x178};
 
-// The byte, then nothing, but ff, which other characters' keys begin with: they are above all of latin1, in their own
-// order.
+// Writes the byte of c. A character that latin1 lacks is ff and its UTF-8 form, so that these sort above all of latin1,
+// in their own order; the byte ff itself is followed by 01.
 uint32_t WriteLatin1(char32_t c, uint8_t* out) {
   const auto found = std::find(std::begin(kCodePage1252), std::end(kCodePage1252), c);
   if (found != std::end(kCodePage1252)) c = 0x80 + static_cast<char32_t>(found - std::begin(kCodePage1252));
@@ -279,12 +279,12 @@ uint32_t WriteLatin1(char32_t c, uint8_t* out) {
   return c == 0xff ? 2 : 1;
 }
 
-constexpr uint32_t kChunk = 255;  // weights that a second byte tells apart, without 0
+constexpr uint32_t kChunk = 255;  // weights that a second byte, which is not 0, distinguishes
 
 }  // namespace
 
-// Leads for ASCII weights, for those between, and for what is above: chunks of one more byte for scripts, which end
-// where weights by rule begin, the rest with two.
+// Assigns lead bytes: to ASCII weights, to those between them, and to those above. For scripts, each lead byte has a
+// chunk of weights with one more byte; chunks end where weights by rule begin. The rest have two more bytes.
 void KeyTable::DivideWeights() {
   constexpr uint32_t kFirstByRule = 0xfb00, kEnd = 0x10000, kLastLead = kNoCharacter - 1;
   uint8_t lead = 0;
@@ -305,7 +305,7 @@ void KeyTable::DivideWeights() {
   add(kFirstByRule, 2);
   add(kFirstByRule + kChunk, 1);
   add(kEnd, 2);
-  weight_bytes_[kNoCharacter] = 2;  // it and the byte
+  weight_bytes_[kNoCharacter] = 2;  // kNoCharacter and the byte
 }
 
 KeyTable::KeyTable(Weights weights, bool is_order) : weights_(weights), is_order_(is_order), is_uca_(IsUca(weights)) {
@@ -326,7 +326,7 @@ KeyTable::KeyTable(Weights weights, bool is_order) : weights_(weights), is_order
 }
 
 uint32_t KeyTable::BeforeSpaces(const uint8_t* key, uint32_t n) const {
-  if (!is_order_ || !is_uca_) {  // no other weight has that byte in it
+  if (!is_order_ || !is_uca_) {  // no other weight contains that byte
     while (n > 0 && key[n - 1] == space()) --n;
     return n;
   }
@@ -396,7 +396,7 @@ uint32_t KeyTable::WriteLong(uint64_t entry, uint8_t* out) const {
   return size;
 }
 
-// Pages for all characters that are likely.
+// Makes pages for all characters that are likely to occur.
 void KeyTable::AddPages() {
   const bool is_latin1 = weights_ == Weights::kLatin1, is_published = !reads_bytes() && !is_latin1;
   for (uint32_t page = 0; page < pages_.size(); ++page) {

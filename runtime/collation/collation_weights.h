@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What characters weigh, and the bytes that they put into a string's keys (collation.h). Keys are made character by
-// character: no weight depends on a neighbour, so that what two strings begin with in common need not be looked at.
+// Weights of characters, and the bytes that they contribute to a string's keys (collation.h). Keys are made character
+// by character: no weight depends on a neighbour, so that a common prefix of two strings can be skipped.
 #ifndef QUERN_RUNTIME_COLLATION_COLLATION_WEIGHTS_H_
 #define QUERN_RUNTIME_COLLATION_COLLATION_WEIGHTS_H_
 
@@ -18,17 +18,17 @@
 namespace quern {
 
 constexpr uint32_t kMaxCharacterWeights = 8;
-// Of a character's key; functions may write that many bytes whatever its length.
+// The longest key of a character; functions may write this many bytes whatever the key's length.
 constexpr uint32_t kMaxCharacterKeyBytes = 32;
-// A byte that is no part of a character, in keys: this one, which begins no weight, and the byte; in latin1's this one
-// twice, since the characters that it lacks begin with it too.
+// The first byte in a key for a byte that is no part of a character; it begins no weight, and the byte itself follows.
+// In latin1 it occurs twice, since the characters that latin1 lacks begin with it too.
 constexpr uint8_t kNoCharacter = 0xff;
 
 // The weights of code point c, 0 to kMaxCharacterWeights. Not for kBytes and kIcu.
 uint32_t WeightsOf(Weights weights, char32_t c, uint16_t* out);
 
-// The code point at p and its length in bytes, 1 to 4; 0 where no well-formed character begins (as Unicode defines it:
-// no overlong form, no surrogate, nothing above U+10FFFF).
+// Decodes the code point at p and returns its length in bytes, 1 to 4; 0 if no well-formed character begins there (as
+// Unicode defines it: no overlong form, no surrogate, nothing above U+10FFFF).
 inline uint32_t DecodeCharacter(const uint8_t* p, const uint8_t* end, char32_t* c) {
   const uint32_t first = p[0];
   if (first < 0x80) {
@@ -53,21 +53,21 @@ inline uint32_t DecodeCharacter(const uint8_t* p, const uint8_t* end, char32_t* 
   return *c < 0x10000 || *c > 0x10ffff ? 0 : 4;
 }
 
-// A scalar value of Unicode.
+// Whether c is a scalar value of Unicode.
 inline bool IsCharacter(char32_t c) { return c < 0xd800 || (c >= 0xe000 && c <= 0x10ffff); }
 
-// UTF-8 of c below 2^21, surrogates too; answers the number of bytes, 1 to 4.
+// Writes the UTF-8 form of c, which is below 2^21 and may be a surrogate; returns the number of bytes, 1 to 4.
 uint32_t EncodeCharacter(char32_t c, uint8_t* out);
 
 // One of the two keys under one table of weights. Immutable.
 class KeyTable {
  public:
-  // Made when asked for first; lives as long as the process. Not for kBytes and kIcu. *Cost*: milliseconds the first
-  // time.
+  // Made at the first call; lives as long as the process. Not for kBytes and kIcu. *Cost*: milliseconds for the first
+  // call.
   static const KeyTable& OfEquality(Weights weights) { return Of(weights, false); }
   static const KeyTable& OfOrder(Weights weights) { return Of(weights, true); }
 
-  // The key of a character at *out, of which kMaxCharacterKeyBytes may be written. *Cost*: a few ns.
+  // Writes the key of a character to *out, which must have room for kMaxCharacterKeyBytes. *Cost*: a few ns.
   uint32_t Write(char32_t c, uint8_t* out) const {
     const uint64_t* const page = pages_[c >> 8];
     if (__builtin_expect(page == nullptr, 0)) return Make(c, out);
@@ -76,14 +76,14 @@ class KeyTable {
     blocks::Store(out, entry);
     return static_cast<uint32_t>(entry >> 56);
   }
-  // A number that characters with the same key have in common, and others not; 0 where only Write tells.
+  // A number that exactly the characters with the same key have in common; 0 where only Write can decide.
   uint64_t ClassOf(char32_t c) const {
     const uint64_t* const page = pages_[c >> 8];
     return page == nullptr || page[c & 255] >= kLongEntry ? 0 : page[c & 255] + 1;
   }
-  // Its key, the first byte highest; in the lowest byte how many there are.
+  // The class's key, with the first byte highest and its length in the lowest byte.
   static uint64_t KeyOfClass(uint64_t key_class) { return __builtin_bswap64(key_class - 1); }
-  // Of a byte that is no part of a character; not where units are bytes.
+  // The key of a byte that is no part of a character; only if units are characters.
   uint32_t WriteBadByte(uint8_t byte, uint8_t* out) const {
     uint32_t size = 0;
     out[size++] = kNoCharacter;
@@ -91,19 +91,19 @@ class KeyTable {
     out[size++] = byte;
     return size;
   }
-  // Units are bytes and not characters.
+  // Whether units are bytes, not characters.
   bool reads_bytes() const { return weights_ == Weights::kAsciiUpper; }
-  // The byte of each of U+0020 to U+007E; 0 of what is not one of them.
+  // The byte of each of U+0020 to U+007E; 0 for all others.
   const std::array<uint8_t, 128>& ascii() const { return ascii_; }
   uint8_t space() const { return ascii_[' ']; }
-  // How many of n bytes, a character's key, there are before those of the spaces that it ends with.
+  // How many of n bytes, a character's key, precede the spaces at its end.
   uint32_t WithoutSpaces(const uint8_t* key, uint32_t n) const {
     return n == 0 || key[n - 1] != space() ? n : BeforeSpaces(key, n);
   }
 
  private:
   static constexpr uint64_t kMaxEntryBytes = 7, kLongEntry = uint64_t{kMaxEntryBytes + 1} << 56;
-  // From `first` on weights have the code `lead` and 0 to 2 bytes more, none of them 0.
+  // Weights from `first` on have the code `lead` and 0 to 2 more bytes, none of them 0.
   struct Range {
     uint32_t first;
     uint8_t lead;
@@ -134,7 +134,7 @@ class KeyTable {
   std::vector<std::pair<uint16_t, uint8_t>> ascii_weights_;  // equality keys of UCA: weight, capital; by weight
   std::array<uint8_t, 128> ascii_ = {};
   std::array<uint8_t, 256> weight_bytes_ = {};  // by lead, order keys of UCA
-  // Entries: a key of up to 7 bytes, or where it lies in long_, and its length on top.
+  // Entries: a key of up to 7 bytes, or its position in long_; the highest byte is the key's length.
   std::array<const uint64_t*, 0x1100> pages_ = {};
   std::vector<std::unique_ptr<uint64_t[]>> memory_;
   std::vector<uint8_t> long_;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A collator of ICU is opened when its tag is named first, and never closed: kernels have its number as a constant, and
-// rows of collations are handed out by reference. The number is a hash of the tag as ICU writes it, so that it is the
+// A collator of ICU is opened when its tag is used first, and never closed: kernels contain its number as a constant,
+// and callers hold references to rows of collations. The number is a hash of the tag in ICU's form, so that it is the
 // same in every process:
 //
 //     "icu:DE-u-CO-phonebk"  ->  locale de@collation=phonebook  ->  "icu:de-u-co-phonebk"  ->  2^26 + hash below 2^26
 //
-// Two tags whose hashes are the same cannot be open at once, and the second one is an error: of a hundred tags in one
-// process two are with a chance of 1 in 13,000. Open ones lie in an open addressing table of pointers, each written
-// once, so that readers take no lock.
+// Two tags with the same hash cannot be open at once; opening the second one is an error. For a hundred tags in one
+// process the chance is 1 in 13,000. Open collators are in an open-addressing table of pointers, each written once, so
+// that readers take no lock.
 //
-// ICU answers for every tag, with the root's rules where it has none for it; here these are errors, since such a tag is
-// misspelt, or asks for what is not there. Collators are only read, which any number of threads may do.
+// ICU accepts every tag and uses the root's rules where it has none for it. Here such a tag is an error, since it is
+// misspelt or requests rules that do not exist. Collators are only read, which any number of threads may do.
 #include "runtime/collation/icu_collation.h"
 
 #include "runtime/base/status.h"
@@ -53,14 +53,14 @@ struct OpenCollation {
 };
 
 constexpr uint32_t kMaxOpen = 1024;
-// Of a string; what is beyond does not count. ICU's lengths, and those of keys, are 31 bits.
+// The longest string; bytes beyond it are ignored. ICU's lengths, and those of keys, have 31 bits.
 constexpr uint32_t kMaxBytes = 1u << 26;
 constexpr uint32_t kNumSlots = 4 * kMaxOpen;
 std::array<std::atomic<const OpenCollation*>, kNumSlots> open_collations;
 uint32_t num_open = 0;
-std::mutex open_mutex;  // of writers
+std::mutex open_mutex;  // for writers
 
-// Its slot or the empty one where its would be.
+// Its slot, or the empty slot for it.
 std::atomic<const OpenCollation*>& SlotOf(Collation id) {
   for (uint32_t i = id;; ++i) {
     std::atomic<const OpenCollation*>& slot = open_collations[i % kNumSlots];
@@ -85,7 +85,7 @@ struct Locale {
   char tag[kMaxTagBytes * 2];   // "de-u-co-phonebk"
 };
 
-// ICU's forms of a tag, of which it must understand all.
+// ICU's forms of a tag; ICU must understand all of it.
 bool ReadTag(std::string_view tag, Locale* locale) {
   if (tag.empty() || tag.size() > kMaxTagBytes || tag.find('\0') != std::string_view::npos) return false;
   const std::string text(tag);
@@ -104,7 +104,7 @@ std::string Keyword(const char* locale, const char* keyword) {
   return U_SUCCESS(code) && size < kMaxTagBytes ? std::string(value, static_cast<size_t>(size)) : std::string();
 }
 
-// Whether the collator has rules of the locale's language and of its collation type.
+// Whether the collator has rules for the locale's language and its collation type.
 bool HasRules(const UCollator* collator, const Locale& locale) {
   UErrorCode code = U_ZERO_ERROR;
   const char* const valid = ucol_getLocaleByType(collator, ULOC_VALID_LOCALE, &code);
@@ -117,14 +117,14 @@ bool HasRules(const UCollator* collator, const Locale& locale) {
   return type.empty() || type == "standard" || type == Keyword(valid, "collation");
 }
 
-// Whether all is of U+0020 to U+007E.
+// Whether all bytes are U+0020 to U+007E.
 bool IsPlain(blocks::Bytes s) {
   uint32_t num_others = 0;
   for (uint32_t i = 0; i < s.length; ++i) num_others += static_cast<uint8_t>(s.data[i] - ' ') > '~' - ' ';
   return num_others == 0;
 }
 
-// Adds an opened one, or finds it there. Called with the mutex.
+// Adds an opened collator, or finds the one that is there. Called with the mutex held.
 absl::StatusOr<Collation> Register(const std::string& name, Collation id, UCollator* collator) {
   std::atomic<const OpenCollation*>& slot = SlotOf(id);
   const OpenCollation* const there = slot.load(std::memory_order_relaxed);
@@ -201,9 +201,9 @@ void AppendIcuKey(Collation collation, blocks::Bytes s, std::string* key) {
   key->resize(begin + (size == 0 ? 0 : size - 1));  // without the zero that ends it
 }
 
-// Sort keys decide. ICU's own comparison, which is faster, does not always agree with them: under icu:und-u-ka-shifted
-// U+FF62 and U+FF62 U+FF9E have the same key, and compare unequal. Of U+0020 to U+007E, where no mark follows a letter,
-// it does.
+// Sort keys decide. ICU's own comparison, which is faster, does not always agree with them: under icu:und-u-ka-shifted,
+// U+FF62 and U+FF62 U+FF9E have the same key but compare unequal. For U+0020 to U+007E, where no mark follows a letter,
+// it does agree.
 int CompareIcu(Collation collation, blocks::Bytes a, blocks::Bytes b) {
   if (a.length == b.length && blocks::EqualBytes(a.data, b.data, a.length)) return 0;
   if (IsPlain(a) && IsPlain(b)) {

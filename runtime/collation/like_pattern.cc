@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A LIKE's pattern is a list of units: characters, `_` (any one) and `%` (any number). With escape '!':
+// The pattern of a LIKE is a list of units: characters, `_` (any one) and `%` (any number). With escape '!':
 //
 //     10!%%off_     '1' '0' '%' ANY 'o' 'f' 'f' ONE       as parts: none, since there is a `_`
 //     %pend%dep%    ANY 'p' 'e' 'n' 'd' ANY 'd' 'e' 'p' ANY            "", "pend", "dep", ""
 //
-// A character behind the escape character is meant literally, whatever it is; an escape character at the end means
-// itself. Matching goes unit by unit; at a `%` it remembers where it is, and when a later unit does not fit it begins
-// there again, one character further. Only the last `%` has to be remembered: what came before it has been found as
-// early as it can be.
+// A character after the escape character is literal, whatever it is; an escape character at the end stands for itself.
+// Matching proceeds unit by unit. At a `%` it remembers the position, and when a later unit does not match, it starts
+// again from there, one character further. Only the last `%` needs to be remembered: the units before it were matched
+// as early as possible.
 //
-// Characters are code points, and match by MatchesCharacter where the collation weighs: 'ß' is not LIKE 'ss', though
-// equal to it. Bytes that are part of no well-formed character are units of their own, each of which matches itself.
+// Characters are code points, and match by MatchesCharacter if the collation has weights: 'ß' is not LIKE 'ss',
+// although it equals it. Bytes that are not part of a well-formed character are units of their own, and each matches
+// only itself.
 #include "runtime/collation/like_pattern.h"
 
 #include <algorithm>
@@ -63,7 +64,7 @@ LikePattern::LikePattern(std::string_view pattern, char32_t escape, CollationRul
     p += literal.num_bytes;
   };
   while (p < end) {
-    // The escape character is one of the language, also where units are bytes.
+    // The escape is one character, even if units are bytes.
     const Unit character = ReadUnit(p, end, LikeUnit::kCodePoint);
     if (escape != 0 && character.value == escape && p + character.num_bytes < end) {
       p += character.num_bytes;
@@ -114,7 +115,7 @@ bool LikePattern::IsOneByte(size_t unit) const { return (rule_ & kWeighsEquality
 
 bool LikePattern::Matches(blocks::Bytes s) const {
   const uint8_t *p = s.data, *end = s.data + s.length;
-  const uint8_t* retry = nullptr;  // where the string goes on after the last '%'
+  const uint8_t* retry = nullptr;  // the string's next attempt after the last '%'
   size_t unit = 0, retry_unit = 0;
   while (true) {
     if (unit < units_.size() && units_[unit] == kAnyMany) {
@@ -125,7 +126,7 @@ bool LikePattern::Matches(blocks::Bytes s) const {
     }
     if (p == end) {
       if (unit == units_.size()) return true;
-      return false;  // to begin further on would leave less still
+      return false;  // starting further on would leave even less
     }
     if (unit < units_.size()) {
       const Unit next = ReadUnit(p, end, unit_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pattern of a LIKE: what is compiled of it, and the matcher for what is not.
+// The pattern of a LIKE: the parts that are compiled, and a matcher for all other patterns.
 #ifndef QUERN_RUNTIME_COLLATION_LIKE_PATTERN_H_
 #define QUERN_RUNTIME_COLLATION_LIKE_PATTERN_H_
 
@@ -18,38 +18,38 @@ enum class LikeUnit : uint8_t { kCodePoint, kByte };
 
 class LikePattern {
  public:
-  // escape 0: no character is. rule: of the column's collation; equality of characters is MatchesCharacter's where it
-  // weighs.
+  // escape 0: there is no escape character. rule: the column's collation; if it has weights, MatchesCharacter decides
+  // which characters match.
   LikePattern(std::string_view pattern, char32_t escape, CollationRule rule, LikeUnit unit);
 
-  // Whether the string as a whole is what the pattern says: nothing is trimmed or padded. *Cost*: of a pattern without
-  // '%' its length; else at most the string's length times that of the longest part between two '%'.
+  // Whether the whole string matches the pattern; nothing is trimmed or padded. *Cost*: for a pattern without '%' its
+  // length; else at most the string's length times that of the longest part between two '%'.
   bool Matches(blocks::Bytes s) const;
 
-  // Whether the pattern is bytes between '%' alone: no `_`, and characters match by their bytes, or (folds) as ASCII
-  // letters do.
+  // Whether the pattern has only literal parts between '%': no `_`, and characters match by their bytes or, with
+  // folds(), as ASCII letters do.
   bool is_parts() const { return is_parts_; }
-  // Then these, at least one: "%a%b" has "", "a", "b". With folds: letters are small ones.
+  // The parts, at least one: "%a%b" has "", "a", "b". With folds(), letters are lower case.
   const std::vector<std::string>& parts() const { return parts_; }
-  // Parts hold for strings of U+0020 to U+007E only; others are to be asked by Matches.
+  // Whether the parts are valid only for strings of U+0020 to U+007E; Matches must test the others.
   bool folds() const { return folds_; }
 
  private:
   enum : uint32_t {
     kAnyOne = 0x80000000u,
     kAnyMany
-  };  // beside code points, and kBadByte + a byte that is part of none
+  };  // other units: code points, and kBadByte + a byte of no character
 
-  // Whether a unit of the string is what stands at a place of the pattern.
+  // Whether a unit of the string matches the unit at a place of the pattern.
   bool MatchesUnit(size_t place, uint32_t of_string) const;
-  // Whether one byte of a string is the unit, and nothing else.
+  // Whether the unit matches exactly one byte value and nothing else.
   bool IsOneByte(size_t unit) const;
   void MakeParts(const std::vector<std::string>& texts);
 
   CollationRule rule_;
   LikeUnit unit_;
   std::vector<uint32_t> units_;
-  std::vector<uint64_t> classes_;  // of characters among them, under rules that weigh: CharacterClass
+  std::vector<uint64_t> classes_;  // CharacterClass of its characters, under rules with weights
   bool is_parts_ = false, folds_ = false;
   std::vector<std::string> parts_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of weights as tools/collations/derive.py writes them, which says how they read. collation_weights.cc unpacks
-// them when a collation is used first.
+// Tables of weights in the format that tools/collations/derive.py writes and documents. collation_weights.cc unpacks
+// them when a collation is first used.
 #ifndef QUERN_RUNTIME_COLLATION_PACKED_WEIGHTS_H_
 #define QUERN_RUNTIME_COLLATION_PACKED_WEIGHTS_H_
 

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// A condition becomes leaves and steps. For i64 >= 5 and (utf8:nullable = 'a' or not (date32 between 1 and 9)):
+// A condition becomes leaves and mask operations. For i64 >= 5 and (utf8:nullable = 'a' or not (date32 between 1 and
+// 9)):
 //
-//     step  mask  does
-//        0     0  i64 >= 5                                  low 5, span 9223372036854775802
-//        1     0  split into 1                              mask 1 = mask 0, mask 0 = nothing
-//        2     2  copy of 1
-//        3     2  columns[1] has a value
-//        4     2  utf8:nullable = 'a'
-//        5     0  keep 2, 1 without them                    mask 0 |= mask 2, mask 1 &= ~mask 2
-//        6     1  date32 not between 1 and 9
-//        7     0  merge 1                                   mask 0 |= mask 1
+//     operation  mask  effect
+//             0     0  i64 >= 5                                  low 5, span 9223372036854775802
+//             1     0  split into 1                              mask 1 = mask 0, mask 0 = nothing
+//             2     2  copy of 1
+//             3     2  columns[1] has a value
+//             4     2  utf8:nullable = 'a'
+//             5     0  keep 2, 1 without them                    mask 0 |= mask 2, mask 1 &= ~mask 2
+//             6     1  date32 not between 1 and 9
+//             7     0  merge 1                                   mask 0 |= mask 1
 //
-// `not` is moved down to the leaves first, `and` and `or` changing places on the way. Every leaf refuses nulls, also a
-// negated one: unknown is not true, and not unknown is not true either, so that moving it down is exact. (Only `is
-// null` asks for them.)
+// `not` is first moved down to the leaves, which exchanges `and` and `or` on the way. Every leaf rejects nulls, even a
+// negated one: unknown is not true, and not unknown is not true either, so that moving it down is exact. (The exception
+// is `is null`.)
 //
-// A leaf is what a block tests. Comparisons of numbers are ranges, and so are BETWEEN and each value of a short IN; of
-// integers neighbours are one: in (1, 2, 3, 7) is 1 to 3 or 7. What a type cannot hold goes: u8 < 0 is never true, u8
-// >= 0 wherever there is a value. Constants of strings are made what rows are compared with: trimmed, and where case is
-// ignored the equality key (collation.h) with its letters small, and a mask of 0x20 over each.
+// A leaf is tested by one block. Comparisons of numbers are ranges, and so are BETWEEN and each value of a short IN;
+// adjacent integers are merged: in (1, 2, 3, 7) is 1 to 3 or 7. Comparisons with values outside of a type's range are
+// removed: u8 < 0 is never true, and u8 >= 0 always is where there is a value. String constants are stored in the form
+// with which rows are compared: trimmed, and, if case is ignored, as the equality key (collation.h) with lower-case
+// letters and a mask of 0x20 for each.
 #include "runtime/filter/filter_descriptor.h"
 
 #include <algorithm>
@@ -54,7 +56,7 @@ uint32_t BitsOf(Storage storage) {
   return storage == kBit ? 1 : storage == k128 ? 128 : 8 * StorageFieldBytes(storage);
 }
 
-// Of the numbers as ranges have them: floats as signed integers that order as they do.
+// The bounds of the type's numbers as ranges use them: floats as signed integers of the same order.
 Bounds BoundsOf(const ColumnType& type) {
   const Storage storage = KeyStorageOf(type);
   const uint32_t bits = BitsOf(storage);
@@ -77,7 +79,7 @@ __int128 OrderedNumber(const ColumnType& type, const Literal& value) {
   }
 }
 
-// The bits of a number as a key's, for sets.
+// The bits of a number as those of a key, for sets.
 uint128_t KeyBits(const ColumnType& type, const Literal& value) {
   switch (KeyStorageOf(type)) {
     case kF32: return blocks::ReaderOf<kF32>::Normalise(std::bit_cast<uint32_t>(static_cast<float>(value.real)));
@@ -100,7 +102,7 @@ Comparison Negated(Comparison op) {
   __builtin_unreachable();
 }
 
-// A string whose letters are small ones, with a mask of 0x20 over each; `exactly` leaves letters as they are.
+// Appends a string with lower-case letters and a mask of 0x20 for each; `exactly` leaves letters unchanged.
 void AppendMasked(const std::string& text, bool exactly, std::string* constants) {
   std::string masks(text.size(), '\0');
   for (size_t i = 0; i < text.size(); ++i) {
@@ -124,7 +126,7 @@ uint32_t CommonnessOf(char c) {
   return at == std::string_view::npos ? 0 : static_cast<uint32_t>(kCommonFirst.size() - at);
 }
 
-// The part's two rarest bytes, of equally rare ones those that are far apart.
+// Chooses the part's two rarest bytes; among equally rare ones, those that are far apart.
 void ChooseProbes(const std::string& part, QuernLikePart* header) {
   for (uint32_t i = 1; i < part.size(); ++i)
     if (CommonnessOf(part[i]) < CommonnessOf(part[header->first])) header->first = i;
@@ -134,7 +136,8 @@ void ChooseProbes(const std::string& part, QuernLikePart* header) {
     if (i != header->first && CommonnessOf(part[i]) <= CommonnessOf(part[header->second])) header->second = i;
 }
 
-// What `_` takes: of text a character, of binaries a byte, unless their collation is one of characters.
+// Whether `_` matches a byte: it does for binaries, unless their collation has characters; for text it matches a
+// character.
 bool IsBytewise(const ColumnType& type) {
   const bool is_text = type.id == TypeId::kUtf8 || type.id == TypeId::kLargeUtf8 || type.id == TypeId::kUtf8View;
   return !is_text && (type.collation == kCollationBinary || type.collation == kCollationTidbBinary);
@@ -178,7 +181,7 @@ std::string WideText(uint64_t low, uint64_t high) {
   return text;
 }
 
-// What the block compares with, for people.
+// The constants of a block, in readable form.
 std::string ConstantsText(const QuernFilterLeaf& leaf) {
   const auto text_at = [&](uint32_t offset, uint32_t length) {
     return Quoted(std::string(reinterpret_cast<const char*>(leaf.constants) + offset, length));
@@ -332,7 +335,7 @@ FilterDescriptor::Node FilterDescriptor::Compare(const ColumnType& type, uint32_
   switch (op) {
     case Comparison::kEqual: return Range(type, column, number, number, false);
     case Comparison::kNotEqual: return Range(type, column, number, number, true);
-    // As what they are not, so that no number below the least is needed.
+    // Written as the negation of the opposite range, so that no number below the least is needed.
     case Comparison::kLess: return Range(type, column, number, bounds.high, true);
     case Comparison::kLessEqual: return Range(type, column, bounds.low, number, false);
     case Comparison::kGreater: return Range(type, column, bounds.low, number, true);
@@ -501,7 +504,7 @@ FilterDescriptor::Node FilterDescriptor::Like(const Predicate& condition, uint32
   return AddLeaf(leaf, std::move(constants), PrintCondition(text));
 }
 
-// ---- steps
+// ---- mask operations ----
 
 void FilterDescriptor::AddUpdate(QuernMaskOperation step) { steps_.push_back(step); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a filter's condition to the descriptor that kernels are specialised for: leaves, and the steps that put them
-// together.
+// Translates a filter's condition to the descriptor for which kernels are specialised: leaves, and the mask operations
+// that combine them.
 #ifndef QUERN_RUNTIME_FILTER_FILTER_DESCRIPTOR_H_
 #define QUERN_RUNTIME_FILTER_FILTER_DESCRIPTOR_H_
 
@@ -16,7 +16,7 @@
 
 namespace quern {
 
-// IN lists up to so many values are as many comparisons; longer ones a set.
+// IN lists of up to this many values become as many comparisons; longer ones become a set.
 constexpr size_t kMaxUnrolledValues = thresholds::kUnrolledInValues;
 
 class FilterDescriptor {
@@ -33,7 +33,7 @@ class FilterDescriptor {
   void set_batch_rows(uint32_t rows) { descriptor_.batch_rows = (rows + 63) / 64 * 64; }
   void set_prefetches(bool prefetches) { descriptor_.prefetches = prefetches; }
 
-  // The steps as a table. What `quern dump layout` prints.
+  // The mask operations as a table, as `quern dump layout` prints it.
   std::string Print() const;
 
  private:
@@ -64,7 +64,7 @@ class FilterDescriptor {
   KernelSpec spec_;
   std::vector<ColumnType> columns_;
   std::vector<QuernFilterLeaf> leaves_;
-  std::vector<std::string> texts_;                       // by leaf, for people
+  std::vector<std::string> texts_;                       // by leaf, for Print
   std::vector<std::unique_ptr<std::string>> constants_;  // by leaf
   std::vector<std::unique_ptr<const LikePattern>> patterns_;
   std::vector<std::unique_ptr<const FilterSet>> sets_;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a kernel's mask to what hosts take: rows, a bitmap, or their number. The mask of a batch of 1000 rows is 16
-// words; words of 0 are stepped over, and of the others the set bits are counted off from the lowest:
+// Converts a kernel's mask to what hosts need: rows, a bitmap, or their number. The mask of a batch of 1000 rows is 16
+// words. Words that are 0 are skipped; in the others the set bits are enumerated from the lowest:
 //
-//     word 3 = 0x0000000000000805      rows 192, 194, 203       (of a selection: its entries 192, 194, 203)
+//     word 3 = 0x0000000000000805      rows 192, 194, 203       (with a selection: its entries 192, 194, 203)
 //
-// A bitmap is the mask itself, since a machine's words here have their low byte first.
+// A bitmap is the mask itself, since words are little-endian.
 //
-// A batch of a million rows goes through the kernel in pieces of 65,536, so that a job which is one batch can go on
-// with the compiled kernel too: the columns of the second piece are those of the batch, 65,536 rows further.
+// A batch of a million rows goes through the kernel in pieces of 65,536, so that a job with only one batch can change
+// to the compiled kernel too. The columns of the second piece are those of the batch, 65,536 rows further.
 #include "runtime/filter/row_filter.h"
 
 #if defined(__x86_64__)
@@ -26,7 +26,7 @@ namespace {
 
 constexpr uint64_t kPieceRows = 65536;  // a multiple of 64
 
-// Rows of masks that need no allocation.
+// Masks for this many rows need no allocation.
 constexpr uint64_t kRegisterCache = 256;
 
 class MaskBuffer {
@@ -43,7 +43,7 @@ class MaskBuffer {
   std::vector<uint64_t> many_;
 };
 
-// Writes the rows of the set bits of a word, of which the lowest is row `first`; answers how many.
+// Writes the rows of the set bits of a word, whose lowest bit is row `first`; returns how many.
 uint32_t WriteRows(uint64_t word, uint32_t first, const uint32_t* selection, uint32_t* rows) {
   uint32_t n = 0;
   for (; word != 0; word &= word - 1, ++n) {
@@ -62,8 +62,8 @@ uint64_t WriteAllRows(const uint64_t* mask, uint64_t first, uint64_t num_words, 
 }
 
 #if defined(__x86_64__)
-// The same of words of 64 rows, 16 rows at a time: a register of them is made dense by the mask and written as a whole.
-// What is written too much lies in the room of rows that are yet to come.
+// The same for words of 64 rows, 16 rows at a time: a register of row numbers is compressed by the mask and written as
+// a whole. Excess numbers fall into the room of later rows.
 __attribute__((target("avx512f,popcnt"))) uint64_t WriteWordsOfRows(const uint64_t* mask, uint64_t num_words,
                                                                     const uint32_t* selection, uint32_t* rows) {
   const __m512i step = _mm512_set1_epi32(16);
@@ -81,7 +81,7 @@ __attribute__((target("avx512f,popcnt"))) uint64_t WriteWordsOfRows(const uint64
 
 #endif
 
-// The column without its first rows. Validity and bits of bool begin at bit_offset; all else at an address.
+// The column without its first rows. Validity and bits of bool begin at bit_offset; everything else at an address.
 QuernColumn Without(uint64_t first_rows, const ColumnType& type, QuernColumn column) {
   column.bit_offset += first_rows;
   const Storage storage = type.is_dictionary ? RowOf(type.index).storage : RowOf(type.id).storage;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A filter: which rows of a batch a condition holds for.
+// A filter: finds the rows of a batch for which a condition holds.
 //
 //     RowFilter filter(descriptor, entry_points);
 //     uint64_t passed = filter.Select(batch, rows).value();    // rows[0] .. rows[passed-1], ascending
 //
-// *Threads*: any number may call one filter at the same time; it keeps nothing between calls but counts.
+// *Threads*: any number may call one filter at the same time; between calls it keeps only counters.
 #ifndef QUERN_RUNTIME_FILTER_ROW_FILTER_H_
 #define QUERN_RUNTIME_FILTER_ROW_FILTER_H_
 
@@ -23,7 +23,7 @@ namespace quern {
 
 class RowFilter {
  public:
-  // code: what keeps the entry points' code; may be null where it stays.
+  // code: keeps the entry points' code alive; may be null if the code is permanent.
   RowFilter(std::shared_ptr<const FilterDescriptor> descriptor, FilterEntrySource entry_points,
             std::shared_ptr<const void> code = nullptr)
       : descriptor_(std::move(descriptor)),
@@ -32,13 +32,13 @@ class RowFilter {
         counter_set_(entry_points_.NewCounters()),
         counters_(counter_set_) {}
 
-  // batch.keys are the condition's columns (ColumnsOf); batch.payload is not looked at. With a selection only its rows
-  // are tested.
+  // batch.keys are the condition's columns (ColumnsOf); batch.payload is ignored. With a selection only its rows are
+  // tested.
   //
-  // Writes the numbers of the rows that pass, in the order of the batch (of its selection); room for batch.num_rows of
-  // them. Answers how many. *Errors*: InvalidArgument for a batch without the spec's columns.
+  // Writes the numbers of the rows that pass, in the order of the batch (or of its selection), and returns how many;
+  // `rows` must have room for batch.num_rows. *Errors*: InvalidArgument for a batch without the spec's columns.
   absl::StatusOr<uint64_t> Select(const BatchView& batch, uint32_t* rows) const;
-  // Bit i%8 of byte i/8: whether row i (of the selection: its i-th) passes; (batch.num_rows + 7) / 8 bytes, bits beyond
+  // Bit i%8 of byte i/8: whether row i (or row i of the selection) passes; (batch.num_rows + 7) / 8 bytes, bits beyond
   // the last row are 0.
   absl::StatusOr<uint64_t> Mask(const BatchView& batch, uint8_t* bitmap) const;
   // How many rows pass.

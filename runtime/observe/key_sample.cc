@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Skew is estimated by how many rows of a sample share their key: pairs and triples. If a row has key k with
-// probability p_k, a pair of rows agrees with probability P2 = sum p_k^2, a triple with P3 = sum p_k^3, and both are
-// counted in a sample without any bias, whether or not the rare keys are in it. What is compared is
+// Skew is estimated from how many rows of a sample share their key, in pairs and triples. If a row has key k with
+// probability p_k, a pair of rows agrees with probability P2 = sum p_k^2 and a triple with P3 = sum p_k^3. Both can be
+// estimated from a sample without bias, whether or not it contains the rare keys. The statistic is
 //
-//     R = P3^2 / P2^3        1/n where n keys are alike; 1 where there is one key
+//     R = P3^2 / P2^3        1/n if n keys are equally frequent; 1 if there is one key
 //
-// Rows that share their key with no other, as most rows of a probe that find nothing, do not change it: where a share h
-// of the rows is left beside them, P2 is h^2 and P3 h^3 times what it would be. By Zipf's law with the exponent s over
-// n keys, and with H(s) = 1 + 2^-s + .. + n^-s, R is H(3s)^2 / H(2s)^3, and s is where that is what was counted:
+// Rows with a key of their own, such as most rows of a probe without matches, do not change R: if they leave a share h
+// of the rows, P2 is h^2 times and P3 h^3 times what it would be. Under Zipf's law with exponent s over n keys, and
+// with H(s) = 1 + 2^-s + .. + n^-s, R is H(3s)^2 / H(2s)^3. The estimate is the s for which this is the R that was
+// counted:
 //
 //     n = 1,000,000     s = 0       0.25      0.5       0.75      1         1.25
 //                       R = 1e-6    1.9e-6    0.0023    0.12      0.32      0.51
 //
-// A sample of 32768 rows of a million keys that are all alike has 537 pairs and 6 triples. More triples than that could
-// be chance: the exponent is 0 unless there are three standard deviations and 3 more than keys alike would give with as
-// many pairs.
+// A sample of 32768 rows over a million equally frequent keys has 537 pairs and 6 triples. A few more triples may be
+// chance: the exponent is 0 unless there are at least three standard deviations and 3 triples more than equally
+// frequent keys give with as many pairs.
 //
-// Different keys are counted by HyperLogLog (Flajolet, Fusy, Gandouet, Meunier, AofA 2007) with 16384 registers: a
+// Distinct keys are counted by HyperLogLog (Flajolet, Fusy, Gandouet, Meunier, AofA 2007) with 16384 registers: a
 // standard error of 0.8 %.
 #include "runtime/observe/key_sample.h"
 
@@ -30,7 +31,7 @@ namespace quern {
 namespace {
 
 constexpr double kMostZipf = 4;
-constexpr uint32_t kExactTerms = 64;  // of a sum; the others are an integral
+constexpr uint32_t kExactTerms = 64;  // terms of a sum; an integral approximates the others
 constexpr uint32_t kBisections = 20;
 
 // 1 + 2^-s + .. + n^-s.
@@ -50,11 +51,10 @@ double RatioOf(double keys, double s) {
 
 }  // namespace
 
-// ---- rows
-// ------------------------------------------------------------------------------------------------------------
+// ---- rows ----
 
-// Which of a stride's rows it is changes from stride to stride, so that rows which come in periods do not lie in step
-// with them.
+// The position of the chosen row within a stride varies, so that rows which repeat periodically are not sampled in
+// phase.
 uint64_t RowSample::Choose(uint64_t n, std::vector<uint32_t>* rows) {
   rows->clear();
   const uint64_t stride = stride_.load(std::memory_order_relaxed);
@@ -72,7 +72,7 @@ uint64_t RowSample::NextBelow(uint64_t n) {
 }
 
 void RowSample::Add(const uint64_t* hashes, size_t n, uint64_t stride) {
-  // Chosen by a smaller stride than is the rule by now: as many of them fewer.
+  // Rows chosen by a stride smaller than the current one are thinned by the same factor.
   uint64_t rule = stride_.load(std::memory_order_relaxed);
   const uint64_t thinning = std::max<uint64_t>(rule / stride, 1);
   for (size_t i = 0; i < n; ++i)
@@ -86,14 +86,13 @@ void RowSample::Add(const uint64_t* hashes, size_t n, uint64_t stride) {
   stride_.store(rule, std::memory_order_relaxed);
 }
 
-// ---- keys
-// ------------------------------------------------------------------------------------------------------------
+// ---- keys ----
 
 void DistinctCounter::Add(const uint64_t* hashes, size_t n) {
   constexpr uint32_t kRankBits = 64 - kRegisterBits;
   for (size_t i = 0; i < n; ++i) {
     std::atomic<uint8_t>& kept = ranks_[hashes[i] >> kRankBits];
-    // The bit that ends the hash stops the count where all others are 0.
+    // The bit set behind the hash ends the count of zeros if the hash has only zeros.
     const uint64_t rest = hashes[i] << kRegisterBits | uint64_t{1} << (kRegisterBits - 1);
     const auto rank = static_cast<uint8_t>(std::countl_zero(rest) + 1);
     uint8_t before = kept.load(std::memory_order_relaxed);
@@ -115,8 +114,7 @@ double DistinctCounter::Estimate() const {
   return counts_empty ? kRegisters * std::log(kRegisters / empty) : raw;
 }
 
-// ---- skew
-// ------------------------------------------------------------------------------------------------------------
+// ---- skew ----
 
 double FitZipf(std::vector<uint64_t> hashes, double keys) {
   const auto m = static_cast<double>(hashes.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job's keys are like, told by hashes of some of them: how many different ones there are, and how unevenly rows
-// choose among them.
+// Statistics about a job's keys, from hashes of a sample: how many distinct keys there are, and how unevenly they are
+// distributed over rows.
 #ifndef QUERN_RUNTIME_OBSERVE_KEY_SAMPLE_H_
 #define QUERN_RUNTIME_OBSERVE_KEY_SAMPLE_H_
 
@@ -11,14 +11,14 @@
 
 namespace quern {
 
-// A part of a stream of rows, as evenly spread over it as the rows are that it keeps.
+// A sample of a stream of rows, spread evenly over all rows.
 class RowSample {
  public:
   static constexpr size_t kMostRows = 32768;
 
-  // Those of the next n rows that are wanted, in order; answers out of how many each is one. *Threads*: any.
+  // Chooses from the next n rows, in order; returns the stride: each chosen row stands for this many. *Threads*: any.
   uint64_t Choose(uint64_t n, std::vector<uint32_t>* rows);
-  // The hashes of rows of which each is one out of `stride`. *Threads*: one at a time; others may have added theirs
+  // Adds the hashes of rows that were chosen with this stride. *Threads*: one at a time; others may have added theirs
   // since these were chosen.
   void Add(const uint64_t* hashes, size_t n, uint64_t stride);
 
@@ -32,7 +32,7 @@ class RowSample {
   std::vector<uint64_t> hashes_;
 };
 
-// How many different hashes there were, to 1 % or 2 %. *Threads*: any.
+// Counts distinct hashes, to 1 % or 2 %. *Threads*: any.
 class DistinctCounter {
  public:
   DistinctCounter() : ranks_(kNumRegisters) {}
@@ -46,8 +46,8 @@ class DistinctCounter {
   std::vector<std::atomic<uint8_t>> ranks_;
 };
 
-// The exponent of Zipf's law over so many keys by which the rows of a sample choose theirs; 0 where all keys are alike,
-// or where too few rows have a key in common to tell. *Cost*: sorts the sample.
+// The exponent of Zipf's law over this many keys that fits the rows of a sample; 0 if all keys are equally frequent, or
+// if too few rows share a key. *Cost*: sorts the sample.
 double FitZipf(std::vector<uint64_t> hashes, double keys);
 
 }  // namespace quern

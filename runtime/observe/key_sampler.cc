@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// An observer hashes keys by itself, with the blocks of the generic join, whatever the operator and its kernel: so it
-// sees the same of a join, an aggregation and a sort, compiled or not, and operators keep nothing for it. Of 1 M build
-// rows and 10 M probe rows in batches of 2048:
+// An observer hashes keys itself, with the blocks of the generic join, whatever the operator and its kernel are. So its
+// results are the same for a join, an aggregation and a sort, compiled or not, and operators keep nothing for it. For 1
+// M build rows and 10 M probe rows in batches of 2048:
 //
-//     build rows    1,000,000 hashed into the counter of different keys: 4 ms
-//     probe rows    32768 kept, each one in 512 by the end; of a batch 4 rows are hashed
+//     build rows    1,000,000 hashed into the counter of distinct keys: 4 ms
+//     probe rows    32768 kept, each one in 512 by the end; 4 rows of a batch are hashed
 //
-// Only hashes are kept, and they are gone with the observer.
+// Only hashes are kept, and only as long as the observer lives.
 #include "runtime/observe/key_sampler.h"
 
 #include <algorithm>
@@ -23,7 +23,8 @@ namespace {
 constexpr uint32_t kBlockRows = 1024;
 constexpr size_t kMostThreads = 1024;
 
-// The keys as those of a join, which hashes them as they are told apart: nulls of groups and of sorted rows are values.
+// The keys as those of a join that hashes them by the operator's equality: nulls of groups and of sorted rows are
+// values.
 KernelSpec KeysOf(const KernelSpec& spec) {
   KernelSpec keys;
   for (const KeySpec& key : spec.keys) {
@@ -35,7 +36,7 @@ KernelSpec KeysOf(const KernelSpec& spec) {
   return keys;
 }
 
-// The bytes of a string; nothing for a null.
+// Adds the bytes of a string; nothing for a null.
 uint64_t AddString(const QuernField& key, const QuernColumn* column, uint32_t row, uint64_t* num_strings) {
   if (!blocks::IsValid(column, row)) return 0;
   if (key.index_storage != kNoStorage) {
@@ -54,7 +55,7 @@ uint64_t AddString(const QuernField& key, const QuernColumn* column, uint32_t ro
 }  // namespace
 
 struct KeySampler::Scratch {
-  uint32_t rows[kBlockRows];  // without those whose null key matches nothing
+  uint32_t rows[kBlockRows];  // without those whose null key cannot match
   uint64_t hashes[kBlockRows];
 };
 
@@ -78,7 +79,7 @@ void KeySampler::SeeInput(const BatchView& batch) {
   SampleKeys(batch, &probe_);
 }
 
-// Up to kBlockRows rows; answers how many have hashes.
+// Hashes up to kBlockRows rows; returns how many have hashes.
 uint32_t KeySampler::HashRows(const BatchView& batch, const uint32_t* rows, uint32_t n, Scratch* scratch) const {
   const QuernJoinDescriptor* const descriptor = descriptor_.get();
   const uint32_t kept = kernel_.filter(descriptor, batch.keys.data(), 0, rows, n, scratch->rows);
@@ -86,7 +87,7 @@ uint32_t KeySampler::HashRows(const BatchView& batch, const uint32_t* rows, uint
   else n = kept;
   const auto make = descriptor->packed_bytes != 0 ? kernel_.pack : kernel_.hash;
   make(descriptor, batch.keys.data(), 0, scratch->rows, n, scratch->hashes);
-  // The sum keeps 0 from the hash 0.
+  // Without the constant, a key word of 0 would have the hash 0.
   for (uint32_t i = 0; i < n; ++i) scratch->hashes[i] = blocks::Mix(scratch->hashes[i] + blocks::kCombine);
   return n;
 }
@@ -127,7 +128,7 @@ void KeySampler::SampleKeys(const BatchView& batch, RowSample* sample) {
   CountThread();
 }
 
-// Under the mutex.
+// Called with the mutex held.
 void KeySampler::CountThread() {
   const std::thread::id id = std::this_thread::get_id();
   if (threads_.size() < kMostThreads && std::find(threads_.begin(), threads_.end(), id) == threads_.end())
@@ -140,8 +141,8 @@ void KeySampler::End(JobSummary job) {
   if (job.build_rows + job.probe_rows == 0) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (job.keys == 0) job.keys = std::min(static_cast<uint64_t>(std::llround(distinct_.Estimate())), job.build_rows);
-  // Tables do not count the rows that they find where pairs alone are counted: those come as so many to a row as a key
-  // has tuples.
+  // Tables do not count hits where only pairs are counted: estimate them by assuming that each hit finds as many tuples
+  // as a key has.
   if (job.num_hits == 0 && matches_ != 0 && job.build_rows != 0) {
     const double pairs_per_row =
         static_cast<double>(job.build_rows) / static_cast<double>(std::max<uint64_t>(job.keys, 1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The observer of a captured job: how many rows come, and how their keys are distributed. It keeps hashes of keys, and
-// no value of any row.
+// The observer of a captured job: counts its rows and estimates how their keys are distributed. It keeps hashes of
+// keys, and no values of rows.
 #ifndef QUERN_RUNTIME_OBSERVE_KEY_SAMPLER_H_
 #define QUERN_RUNTIME_OBSERVE_KEY_SAMPLER_H_
 
@@ -22,11 +22,12 @@ class KeySampler final : public JobObserver {
  public:
   using Done = std::function<void(const JobSummary& job)>;
 
-  // Looks on at an operator with the keys of this spec; `done` hears of the job when it ends. *Cost*: 16 KiB, and up to
-  // 512 KiB of samples. `kernel`: entry points that serve any descriptor, the generic join's, whose hashes are taken.
+  // Observes an operator with the keys of this spec; calls `done` with the job's summary when it ends. *Cost*: 16 KiB,
+  // and up to 512 KiB of samples. `kernel`: entry points that support any descriptor, the generic join's, which compute
+  // the hashes.
   KeySampler(const KernelSpec& spec, const QuernJoinEntryPoints& kernel, Done done);
 
-  // Rows that a join keeps; and those that ask for it. *Cost*: 1 to 4 ns a row of a build side, some hundred ns a
+  // Rows of a join's build side, and of its probe side. *Cost*: 1 to 4 ns a row of a build side, some hundred ns a
   // batch. *Threads*: any.
   void SeeBuild(const BatchView& batch) override;
   void SeeProbe(const BatchView& batch) override;
@@ -35,7 +36,7 @@ class KeySampler final : public JobObserver {
   // Rows of an aggregation or a sort.
   void SeeInput(const BatchView& batch) override;
 
-  // What the operator knows itself when it ends; the rest is filled in. `keys` of 0 are estimated.
+  // `job` has the numbers that the operator knows when it ends; the others are filled in. `keys` of 0 are estimated.
   void End(JobSummary job) override;
 
  private:
@@ -50,7 +51,7 @@ class KeySampler final : public JobObserver {
   const Done done_;
   DistinctCounter distinct_;
   std::atomic<uint64_t> build_rows_{0}, probe_rows_{0}, matches_{0};
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // for the members below
   RowSample build_, probe_;
   uint64_t string_bytes_ = 0, num_strings_ = 0;
   std::vector<std::thread::id> threads_;

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aggregates in a kernel spec: their text, read and written, what each accepts, and the type of its answer.
+// Aggregates in a kernel spec: parsing, printing, accepted arguments and result types.
 //
 //     aggregate = function [ "(" argument { "," argument } ")" ] [ ":filter" ]
-//     argument  = type [ ":nullable" ]; the last of quantile is a number from 0 to 1, the last of string_agg bytes as
-//     x'2c20' function  = one of aggregate_functions.def, or "host." and letters, digits, '_'
+//     argument  = type [ ":nullable" ]; the last one of quantile is a number from 0 to 1, the last one of string_agg
+//                 bytes such as x'2c20'
+//     function  = one of aggregate_functions.def, or "host." and letters, digits, '_'
 //
-// Flags inside the parentheses are of a column, the one outside is of the aggregate: `sum(i64:nullable):filter` sums a
-// column that may hold nulls, over the rows where a second column, a bool, is true. So that aggregate brings two
-// columns, and its sum may be null twice over: where a group has no row that passes, and where all that pass are null.
+// Flags inside the parentheses belong to a column, the one outside to the aggregate: `sum(i64:nullable):filter` sums a
+// column that may hold nulls, over the rows where a second column, a bool, is true. So the aggregate reads two columns,
+// and there are two ways for its sum to be null: a group may have no row that passes, or only nulls in the rows that
+// pass.
 //
-// Only what compares values takes a collation: under `utf8(utf8mb4_bin)` the strings 'a' and 'a ' are one for
-// count_distinct and equal for min. Nothing else about a string depends on it, and what has no meaning is refused
-// rather than ignored: of two texts that mean the same one would not be found in the cache.
+// Only functions that compare values accept a collation: under `utf8(utf8mb4_bin)` the strings 'a' and 'a ' are one for
+// count_distinct and equal for min. No other function depends on it. Whatever has no meaning is rejected rather than
+// ignored: if two texts meant the same, the cache would not find one by the other.
 //
-// A quantile is printed as the shortest decimal that gives the same double (0.9, 1e-05), bytes in lower-case digits.
+// A quantile is printed as the shortest decimal that gives the same double (0.9, 1e-05), bytes as lower-case
+// hexadecimal digits.
 #include "runtime/spec/aggregate_spec.h"
 
 #include <algorithm>
@@ -47,7 +50,7 @@ constexpr size_t kMaxSeparatorBytes = 1024;
 constexpr std::string_view kHostPrefix = "host.";
 constexpr char kForm[] = "NAME(ARGUMENT,..)[:filter]";
 
-// ---- what a function takes ----
+// ---- what a function accepts ----
 
 // The functions that compare strings with each other.
 constexpr AggregateFunction kComparing[] = {
@@ -87,7 +90,7 @@ Names AcceptedTypes(Accepts accepts) {
   return names;
 }
 
-// "quantile(TYPE,Q) with Q from 0 to 1": how a function is called, as messages show it.
+// "quantile(TYPE,Q) with Q from 0 to 1": the form of a call, as messages show it.
 std::string Form(const AggregateFunctionRow& row) {
   const std::string name(row.text);
   if (row.id == AggregateFunction::kHost)
@@ -98,7 +101,7 @@ std::string Form(const AggregateFunctionRow& row) {
   return name + (row.num_arguments == 1 ? "(TYPE)" : "(TYPE,TYPE)");
 }
 
-// Whether something that is no column stands behind the arguments.
+// Whether a constant follows the columns among the arguments.
 bool HasConstant(AggregateFunction function) {
   return function == AggregateFunction::kQuantile || function == AggregateFunction::kStringAgg;
 }
@@ -111,8 +114,8 @@ bool IsNumArguments(const AggregateFunctionRow& row, size_t num_arguments) {
 
 std::string PrintQuantile(double quantile) {
   char text[32];
-  const auto end = std::to_chars(std::begin(text), std::end(text),
-                                 quantile == 0 ? 0.0 : quantile);  // -0 prints as 0, which it equals
+  // -0 prints as 0, which it equals.
+  const auto end = std::to_chars(std::begin(text), std::end(text), quantile == 0 ? 0.0 : quantile);
   return {text, end.ptr};
 }
 
@@ -120,7 +123,7 @@ absl::Status QuantileOutOfRange(std::string_view text) {
   return Wrong("quantile out of range", text, "a number from 0 to 1");
 }
 
-bool IsQuantile(double quantile) { return quantile >= 0 && quantile <= 1; }  // NaN is none
+bool IsQuantile(double quantile) { return quantile >= 0 && quantile <= 1; }  // NaN is not
 
 absl::StatusOr<double> ParseQuantile(std::string_view text) {
   double quantile = 0;
@@ -207,13 +210,13 @@ absl::Status ParseArguments(const NamedText& text, AggregateSpec* aggregate) {
   return num_constants == 0 ? absl::OkStatus() : ParseConstant(parts.back(), aggregate);
 }
 
-// "sum" or "host.area": what stands before the parenthesis.
+// "sum" or "host.area": the text before the parenthesis.
 std::string PrintName(const AggregateSpec& aggregate) {
   return std::string(RowOf(aggregate.function).text) +
          (aggregate.function == AggregateFunction::kHost ? "." + aggregate.host_name : "");
 }
 
-// ---- specs that a caller filled ----
+// ---- specs filled by a caller ----
 
 absl::Status CheckArgument(const AggregateSpec& aggregate, const ColumnType& type, const std::string& where) {
   QUERN_RETURN_IF_ERROR(CheckType(type, where));
@@ -231,7 +234,7 @@ bool IsLetterOfAName(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-// A constant is what a function's text can say, and what AggregateSpec begins with where the function has none.
+// A constant must be one that the function's text can express, or AggregateSpec's default if the function has none.
 absl::Status CheckConstants(const AggregateSpec& aggregate, const std::string& where) {
   const bool is_host = aggregate.function == AggregateFunction::kHost;
   const std::string& name = aggregate.host_name;

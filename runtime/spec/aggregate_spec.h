@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aggregates as part of a kernel spec: which function of which columns.
+// Aggregates as part of a kernel spec: functions and their columns.
 //
-//     aggs=count_star,sum(i64),avg(f64:nullable):filter,min(utf8(utf8mb4_bin)),quantile(f64,0.9),string_agg(utf8,x'2c20'),host.f(f64,f64)
+//     aggs=count_star,sum(i64),avg(f64:nullable):filter,min(utf8(utf8mb4_bin)),quantile(f64,0.9),
+//          string_agg(utf8,x'2c20'),host.f(f64,f64)
 //
-// A batch brings the columns of all aggregates one after the other: of each its arguments, then, where it has
-// `:filter`, the bool column whose true rows take part (null counts as false).
+// A batch has the columns of all aggregates one after the other: for each its arguments, then, if it has `:filter`, the
+// bool column whose true rows take part (null counts as false).
 #ifndef QUERN_RUNTIME_SPEC_AGGREGATE_SPEC_H_
 #define QUERN_RUNTIME_SPEC_AGGREGATE_SPEC_H_
 
@@ -23,7 +24,7 @@ enum class AggregateFunction : uint8_t {
 #include "runtime/spec/aggregate_functions.def"
 };
 
-// What the arguments of a function may be. Dictionaries of accepted types are accepted; rowid is not.
+// Which arguments a function accepts. Dictionaries of accepted types are accepted; rowid is not.
 enum class Accepts : uint8_t {
   kAnything,
   kNumbers,       // integers, floats, decimal128
@@ -35,12 +36,12 @@ enum class Accepts : uint8_t {
 
 enum class ResultRule : uint8_t {
   kCount,      // i64, never null
-  kSumOf,      // of signed integers i64, of unsigned ones u64, of floats f64, of decimals decimal128
-  kAverageOf,  // f64; of decimals decimal128
+  kSumOf,      // signed integers: i64; unsigned ones: u64; floats: f64; decimals: decimal128
+  kAverageOf,  // f64; decimals: decimal128
   kSame,       // the argument's, decoded and without its collation
   kDecimal,    // decimal128
   kDouble,     // f64
-  kOfHost,     // what the host said
+  kOfHost,     // as registered by the host
 };
 
 struct AggregateFunctionRow {
@@ -56,22 +57,22 @@ const AggregateFunctionRow& RowOf(AggregateFunction function);
 struct AggregateSpec {
   AggregateFunction function = AggregateFunction::kCountStar;
   std::vector<ColumnType> arguments;  // `nullable` of each: the column may hold nulls
-  bool filtered = false;              // followed by a bool column
-  double quantile = 0.5;              // of kQuantile: 0 to 1
-  std::string separator;              // of kStringAgg: any bytes
-  std::string host_name;              // of kHost: letters, digits, '_'
+  bool filtered = false;              // a bool column follows the arguments
+  double quantile = 0.5;              // kQuantile: 0 to 1
+  std::string separator;              // kStringAgg: any bytes
+  std::string host_name;              // kHost: letters, digits, '_'
 
   bool operator==(const AggregateSpec&) const = default;
 };
 constexpr size_t kMaxAggregates = 256;
 
-// The type of one aggregate's column in the result; `has_keys`: of the spec. Nullable where a group may have no value:
-// an argument that may be null, a filter, no keys, and always for sample variances, covariances, correlations and the
-// host's. Of a host's function: the type that the host registered (host_aggregates.h), or i64 where it is not (yet)
-// registered, which whoever makes a kernel has to refuse.
+// The type of one aggregate's column in the result; `has_keys`: whether the spec has keys. Nullable where a group may
+// have no value: for an argument that may be null, a filter, or no keys, and always for sample variances, covariances,
+// correlations and host functions. The type of a host function is the one that the host registered (host_aggregates.h),
+// or i64 if it is not (yet) registered; then no kernel may be made of the spec.
 ColumnType AggregateResultType(const AggregateSpec& aggregate, bool has_keys);
 
-// The columns that a batch brings for a spec's aggregates, in order (`:filter` columns as bool:nullable).
+// The columns of a batch that a spec's aggregates read, in order (`:filter` columns as bool:nullable).
 std::vector<ColumnType> AggregateInputTypes(const std::vector<AggregateSpec>& aggregates);
 
 }  // namespace quern

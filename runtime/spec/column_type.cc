@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The .def tables as arrays. A type is one row: `utf8` is stored as var32 and has Arrow's format `u`; `f64` lies in a
-// column as 64 plain bits, but is read as `f64` where it is a key, so that -0 meets +0. Rows stand in the order of
-// their enum, which makes RowOf an index.
+// The .def tables as arrays. A type is one row: `utf8` is stored as var32 and has Arrow's format `u`. `f64` lies in a
+// column as 64 plain bits, but a key is read as `f64`, so that -0 equals +0. Rows are in the order of their enum, which
+// makes RowOf an index.
 //
-// A type's text is made of its row and its parameters, from the inside out: {id = kUtf8, collation =
+// A type's text consists of its row and its parameters, from the inside out: {id = kUtf8, collation =
 // kCollationUtf8mb4Bin, is_dictionary, index = kI32} prints as `dictionary(i32,utf8(utf8mb4_bin))`. The `binary`
-// collation is what a type has anyway and is not printed.
+// collation is the default and is not printed.
 #include "runtime/spec/column_type.h"
 
 #include <cstddef>

@@ -38,7 +38,7 @@ uint32_t StorageFieldBytes(Storage storage);
 // True for the storages of strings and binaries of any length, the only ones that take a collation.
 bool IsVariable(Storage storage);
 
-// The type of one column: what a kernel has to know to read it.
+// The type of one column: everything that a kernel needs to read it.
 struct ColumnType {
   TypeId id = TypeId::kI64;     // of the values
   bool is_dictionary = false;   // values are reached through indices

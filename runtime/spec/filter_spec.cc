@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions as text, read by recursive descent and written back. A rule of the grammar in filter_spec.h is a function
+// Parses conditions by recursive descent, and prints them. Each rule of the grammar in filter_spec.h is a function
 // here:
 //
 //     i64 >= 5 and (utf8(utf8mb4_general_ci) like 'a!%%' escape '!' or not bool)
 //
-//     Or                 asks And for its parts, And asks Not, Not asks Leaf or, in parentheses, Or again
+//     Or                 parses its parts by And, And by Not, Not by Leaf or, in parentheses, by Or again
 //     kAnd               { i64 >= 5 , kOr { utf8(..) like .. , kNot { bool = true } } }
 //
-// The text becomes one tree and a tree one text, so that it can be a cache key: `a and (b and c)` is one kAnd of three,
-// and parentheses are printed where they are needed and nowhere else. Constants print as what reads back to the same
-// bits: numbers as the shortest decimal that does (0.1, 1e+300, -0, nan), strings between quotes where they are UTF-8
-// without control characters and otherwise as x'00ff', so that a spec is one line whatever it compares with.
+// Each text gives one tree, and each tree one text, so that the text can be a cache key: `a and (b and c)` is one kAnd
+// of three, and parentheses are printed only where they are needed. Constants print as text that reads back to the same
+// bits: numbers as the shortest decimal that does (0.1, 1e+300, -0, nan), strings between quotes if they are UTF-8
+// without control characters and otherwise as x'00ff', so that a spec is always one line.
 //
-// A type ends where its parameter and its flags end, `utf8(icu:de-u-co-phonebk):nullable`, without a blank in it; a
-// literal's type is that of the column on its left. Depth is limited, for texts as for structs of a caller, because
-// both are walked by recursion.
+// A type ends where its parameter and its flags end, `utf8(icu:de-u-co-phonebk):nullable`, and contains no blank. A
+// literal's type is that of the column on its left. Depth is limited, for texts as well as for structs of a caller,
+// because both are walked by recursion.
 #include "runtime/spec/filter_spec.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ struct SignRow {
   Comparison op;
 };
 
-// As they are looked for, longer ones first; the first of a comparison is the one that is printed.
+// In the order of matching, longer signs first; the first sign of each comparison is the one that is printed.
 constexpr SignRow kSigns[] = {
     {"<>", Comparison::kNotEqual},     {"<=", Comparison::kLessEqual}, {"<", Comparison::kLess},
     {">=", Comparison::kGreaterEqual}, {">", Comparison::kGreater},    {"==", Comparison::kEqual},
@@ -91,7 +91,7 @@ struct Range {
   __int128 min, max;
 };
 
-// Of the integers that a column of the type can hold.
+// The range of integers that a column of the type can hold.
 Range RangeOf(TypeId id) {
   constexpr __int128 kOne = 1, kMax = ~(kOne << 127);
   if (id == TypeId::kDecimal128) return {-kMax - 1, kMax};
@@ -101,7 +101,7 @@ Range RangeOf(TypeId id) {
 }
 
 std::string IntegerText(__int128 number) {
-  // Digits of the negative number, of which there is one more.
+  // The digits of the negative number: there is one more negative number than positive ones.
   std::string digits;
   __int128 rest = number < 0 ? number : -number;
   do {
@@ -141,7 +141,7 @@ absl::Status WrongLiteral(const ColumnType& type, std::string_view shown) {
   return Wrong("constant of " + PrintType(type), shown, AcceptedLiteral(type));
 }
 
-// Answers false where the text is no integer or one of more than 128 bits.
+// Returns false if the text is not an integer, or not one of 128 bits.
 bool ReadInteger(std::string_view text, __int128* number) {
   const bool negative = !text.empty() && text[0] == '-';
   if (negative) text.remove_prefix(1);
@@ -183,7 +183,7 @@ bool ReadBool(std::string_view text, __int128* number) {
 
 // ---- UTF-8 ----
 
-// Bytes of the well-formed character that `text` begins with; 0: there is none.
+// The number of bytes of the well-formed character at the beginning of `text`; 0 if there is none.
 size_t CharacterBytes(std::string_view text, char32_t* character) {
   if (text.empty()) return 0;
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
@@ -273,7 +273,7 @@ class ConditionParser {
   void SkipBlanks() { rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlanks), rest_.size())); }
 
   std::string_view rest_;  // begins with no blank
-  size_t depth_ = 0;       // nots and parentheses that are open
+  size_t depth_ = 0;       // open `not`s and parentheses
   size_t num_leaves_ = 0;
 };
 
@@ -304,7 +304,7 @@ absl::StatusOr<Predicate> ConditionParser::Whole() {
   return Wrong("text behind a condition", rest_, "and, or");
 }
 
-// One of `kind` of all parts, of which those of the same kind are merged.
+// Appends a part to *whole; parts of the same kind are merged.
 void AddPart(Predicate part, Predicate* whole) {
   if (part.kind == whole->kind)
     std::move(part.children.begin(), part.children.end(), std::back_inserter(whole->children));
@@ -424,7 +424,7 @@ absl::Status DifferentTypes(const ColumnType& left, const ColumnType& right) {
                "one type, nullable or not");
 }
 
-// The same but for nulls.
+// The same type except for nulls.
 bool SameValues(ColumnType left, const ColumnType& right) {
   left.nullable = right.nullable;
   return left == right;
@@ -501,7 +501,7 @@ absl::Status ConditionParser::AddLiteral(const ColumnType& type, Predicate* leaf
   return absl::OkStatus();
 }
 
-// Of a number: a sign, then letters, digits and '.', and signs of an exponent.
+// Reads a number: a sign, then letters, digits and '.', and signs of exponents.
 std::string_view ConditionParser::NumberToken() const {
   size_t end = rest_.starts_with('-') ? 1 : 0;
   for (; end < rest_.size(); ++end) {
@@ -584,7 +584,7 @@ absl::StatusOr<char32_t> ConditionParser::Escape() {
 
 // ---- writing ----
 
-// How tightly each binds.
+// How tightly each kind binds.
 int PrecedenceOf(PredicateKind kind) { return kind == PredicateKind::kOr ? 0 : kind == PredicateKind::kAnd ? 1 : 2; }
 
 std::string LiteralText(const Literal& literal, const ColumnType& type) {
@@ -653,7 +653,7 @@ void Print(const Predicate& condition, std::string* text) {
   }
 }
 
-// ---- structs of a caller ----
+// ---- structs filled by a caller ----
 
 std::string_view FieldsOf(PredicateKind kind) {
   switch (kind) {
@@ -689,7 +689,7 @@ Count NumValues(PredicateKind kind) {
 bool IsLeaf(PredicateKind kind) { return NumChildren(kind).max == 0; }
 bool IsBetween(size_t n, Count count) { return n >= count.min && n <= count.max; }
 
-// The first field that the kind has nothing to do with, or that it has too many or too few of; nullptr: there is none.
+// The first field that does not apply to the kind, or that has too many or too few values; nullptr if there is none.
 const char* MisusedField(const Predicate& p) {
   const PredicateKind kind = p.kind;
   const bool compares = kind == PredicateKind::kCompare || kind == PredicateKind::kCompareColumns;

@@ -2,22 +2,23 @@
 // The condition of a filter's spec:
 //
 //     filter utf8(utf8mb4_bin) = 'zzzz'
-//     filter i64:nullable >= 5 and i64:nullable < 10 or utf8(utf8mb4_general_ci) not like '%pending%deposits%' escape
-//     '!' filter utf8 in ('MAIL', 'SHIP') and date32 < date32 and not (bool or f64 is null)
+//     filter i64:nullable >= 5 and i64:nullable < 10 or utf8(utf8mb4_general_ci) not like '%pend%dep%' escape '!'
+//     filter utf8 in ('MAIL', 'SHIP') and date32 < date32 and not (bool or f64 is null)
 //
-// Each type stands for a column of the batch, in the order in which they are mentioned; a host that means one column
-// twice binds it twice. A row passes where the condition is true; unknown, which comparing a null gives, is not true,
-// and `not` unknown is unknown.
+// Each type stands for a column of the batch, in the order of mention; a host that uses one column twice binds it
+// twice. A row passes if the condition is true. A comparison with null is unknown; unknown is not true, and `not`
+// unknown is unknown.
 //
-//     condition   condition or condition | condition and condition | not condition | ( condition ) | leaf tightest last
+//     condition   condition or condition | condition and condition | not condition | ( condition ) | leaf
+//                 (from loosest to tightest)
 //     leaf        TYPE OP literal | TYPE OP TYPE | TYPE [not] in (literal, ..) | TYPE [not] between literal and literal
-//                 TYPE [not] like 'pattern' [escape 'c'] | TYPE is [not] null | TYPE (of bool: is true)
-//     OP          = <> < <= > >=    (!= and == are read too)
-//     literal     integers and unscaled decimals 42, -7; numbers 1.5e3, nan, inf; true, false; 'text' with '' for a
-//     quote; x'00ff' bytes
+//                 TYPE [not] like 'pattern' [escape 'c'] | TYPE is [not] null | TYPE (bool: is true)
+//     OP          = <> < <= > >=    (!= and == are accepted too)
+//     literal     integers and unscaled decimals 42, -7; numbers 1.5e3, nan, inf; true, false; 'text', where '' is a
+//                 quote; x'00ff' bytes
 //
-// Keywords are read in any case and printed small. Literals of dates, times and decimals are the numbers that the
-// columns hold.
+// Keywords are read in any case and printed in lower case. Literals of dates, times and decimals are the numbers that
+// the columns hold.
 #ifndef QUERN_RUNTIME_SPEC_FILTER_SPEC_H_
 #define QUERN_RUNTIME_SPEC_FILTER_SPEC_H_
 
@@ -34,13 +35,13 @@ enum class Comparison : uint8_t;
 
 enum class PredicateKind : uint8_t { kAnd, kOr, kNot, kCompare, kCompareColumns, kBetween, kIn, kLike, kIsNull };
 
-// A constant, in the member that its column's type has.
+// A constant, in the member that matches its column's type.
 struct Literal {
   __int128 number = 0;     // integers, decimals, dates, times, bool
   double real = 0;         // f32, f64
   std::string bytes = {};  // strings and binaries of any kind
 
-  bool operator==(const Literal& other) const;  // the same bits, but that one NaN is as another
+  bool operator==(const Literal& other) const;  // the same bits, except that all NaNs are equal
 };
 
 struct Predicate {
@@ -48,11 +49,11 @@ struct Predicate {
   std::vector<Predicate> children = {};  // kAnd, kOr: two or more, none of its own kind; kNot: one
   // Leaves, as all below.
   ColumnType column = {};
-  ColumnType other = {};             // kCompareColumns: the right-hand column; types are the same but for nullable
+  ColumnType other = {};             // kCompareColumns: the right-hand column; types are the same except for nullable
   Comparison op = {};                // kCompare, kCompareColumns
   bool negated = false;              // kBetween, kIn, kLike, kIsNull: NOT
   std::vector<Literal> values = {};  // kCompare: one; kBetween: low, high; kIn: one or more; kLike: the pattern
-  char32_t escape = U'\\';           // kLike; 0: no character is
+  char32_t escape = U'\\';           // kLike; 0: there is no escape character
 
   bool operator==(const Predicate&) const = default;
 };
@@ -69,10 +70,10 @@ std::vector<ColumnType> ColumnsOf(const Predicate& condition);
 absl::StatusOr<Predicate> ParseCondition(std::string_view text);
 std::string PrintCondition(const Predicate& condition);
 
-// The escape that LIKE is given as text: one character of UTF-8, or 0 where the text is empty.
+// Parses the escape of a LIKE: one character of UTF-8, or 0 if the text is empty.
 absl::StatusOr<char32_t> EscapeOf(std::string_view text);
 
-// What no text can express wrongly but a caller who fills the struct can.
+// Checks what only a caller who fills the struct can get wrong, since no text expresses it.
 absl::Status ValidateCondition(const Predicate& condition);
 
 }  // namespace quern

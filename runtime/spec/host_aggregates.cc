@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The registry of a host's aggregate functions.
 //
-// A host registers `area` once, with the size of its state and three callbacks, and from then on any spec of the
-// process may say host.area(f64,f64). Entries are never removed, since a kernel may hold their address for as long as
-// the process runs.
+// A host registers `area` once, with the size of its state and three callbacks; from then on any spec of the process
+// may use host.area(f64,f64). Entries are never removed, since a kernel may hold their address for as long as the
+// process runs.
 #include "runtime/spec/host_aggregates.h"
 
 #include <algorithm>

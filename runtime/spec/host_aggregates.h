@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aggregate functions that a host adds: host.NAME in a spec. Kernels know nothing of them but the size of their state;
-// the runtime calls them, once per batch.
+// Aggregate functions that a host adds: host.NAME in a spec. Kernels only reserve space for their states; the runtime
+// calls them, once per batch.
 #ifndef QUERN_RUNTIME_SPEC_HOST_AGGREGATES_H_
 #define QUERN_RUNTIME_SPEC_HOST_AGGREGATES_H_
 
@@ -15,28 +15,27 @@
 
 namespace quern {
 
-// A state is `state_bytes` bytes, all zero for no rows, aligned to 8; it may be moved and copied as bytes, and must own
-// nothing. Callbacks answer 0, or anything else for failure, which ends the aggregation with an error that names the
-// function.
-// *Threads*: called from every thread that aggregates, each time for states of its own.
+// A state is `state_bytes` bytes, all zero for no rows, aligned to 8; it may be moved and copied as bytes, and must not
+// own anything. Callbacks return 0 for success; any other value ends the aggregation with an error that names the
+// function. *Threads*: called from every thread that aggregates; each call has states of its own.
 struct HostAggregate {
   uint32_t state_bytes = 0;  // 1 to 4096
-  ColumnType result;         // of fixed width, no bool; nullable by nature
+  ColumnType result;         // of fixed width, not bool; always nullable
   void* user = nullptr;
-  // Adds row rows[i] of the columns to states[i], i < n. Rows whose arguments are null, or that a filter leaves out,
-  // are not among them.
+  // Adds row rows[i] of the columns to states[i], i < n. Rows with null arguments and rows that a filter rejects are
+  // not among them.
   int (*update)(void* user, const QuernColumn* columns, uint32_t num_columns, const uint32_t* rows, void* const* states,
                 uint64_t n) = nullptr;
   // Adds from[i] to into[i].
   int (*merge)(void* user, void* const* into, const void* const* from, uint64_t n) = nullptr;
-  // Writes n values of the result type side by side; where there is none, clears bit i of `validity` (all set before).
+  // Writes n adjacent values of the result type; for a missing value, clears bit i of `validity` (all set before).
   int (*finalise)(void* user, const void* const* states, uint64_t n, void* values, uint8_t* validity) = nullptr;
 };
 
-// Registers a function for the process, for good. *Errors*: InvalidArgument for a bad name, size, type or missing
-// callback; AlreadyExists for a second one of a name. *Threads*: any.
+// Registers a function for the rest of the process. *Errors*: InvalidArgument for a bad name, size, type or missing
+// callback; AlreadyExists for a name that is taken. *Threads*: any.
 absl::Status RegisterHostAggregate(std::string_view name, const HostAggregate& aggregate);
-// Null where there is none.
+// nullptr if there is none.
 const HostAggregate* FindHostAggregate(std::string_view name);
 
 }  // namespace quern

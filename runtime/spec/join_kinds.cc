@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of join as an array, and what follows from a kind's row: the columns of the result.
+// The kinds of join as an array, and the result columns that follow from a kind's row.
 //
-// A pair of rows fills the columns of both sides, a row that comes out on its own only those of its side. So a column
-// may be null in the result that is never null in its file: of `join.full keys=i64 build=f64 probe=rowid` both are,
+// A matching pair fills the columns of both sides, a row that comes out on its own only those of its side. So a column
+// may be null in the result although it never is in its input: in `join.full keys=i64 build=f64 probe=rowid` both are,
 // since a probe row without a match has no f64, and a build row without one has no number on the probe side. The mark
-// of `join.mark keys=i64:nullable probe=i32` is the second of two columns, a bool that may be null: with a null among
-// the keys it can be unknown whether a row has a match.
+// column of `join.mark keys=i64:nullable probe=i32` is the second of two columns, a bool that may be null: with a null
+// among the keys it can be unknown whether a row has a match.
 #include <algorithm>
 
 #include "runtime/spec/spec.h"

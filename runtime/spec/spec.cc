@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text form of a kernel spec, read and written.
+// Parses and prints the text form of a kernel spec.
 //
-//     spec  = operator { blank field }               join.left keys=i64,utf8(ascii_bin):nullable:nullequal build=f64
-//     residual=i32:lt field = name "=" [ item { "," item } ]         each name at most once, those of the operator: a
-//     join's keys (required), build,
-//           | name "=" number | name                 probe and residual; an aggregate's keys and aggs, one of them at
-//           least; a sort's
-//                                                    keys (required), payload, limit (a number), stable (a word),
-//                                                    partition, window
-//     item  = type { ":" flag }                      spec_text.cc; of aggs an aggregate: sum(i64):filter,
-//     aggregate_spec.cc
+//     spec  = operator { blank field }            join.left keys=i64,utf8(ascii_bin):nullable:nullequal build=f64
+//                                                 residual=i32:lt
+//     field = name "=" [ item { "," item } ]      each name at most once. A join has keys (required), build, probe and
+//           | name "=" number | name              residual; an aggregation keys and aggs, at least one of them; a sort
+//                                                 keys (required), payload, limit (a number), stable (a word),
+//                                                 partition, window
+//     item  = type { ":" flag }                   spec_text.cc; in aggs, an aggregate (aggregate_spec.cc):
+//                                                 sum(i64):filter
 //
-// Text becomes a spec in one way only and a spec becomes one text only, so that the text can be a cache key: what is
-// the default anyway (`:asc`, `:nulls_last`, `(binary)`, `partition=0`) may be written and is never printed, and fields
-// and flags are printed in a fixed order (a filter has no fields but a condition, filter_spec.cc). The example above
-// has 2 keys; printed again it is the same to the byte. For the same reason a struct that a caller filled is refused
-// where it says something that no text says, such as a separator of a sum.
+// Each spec has exactly one canonical text, so that the text can be a cache key: defaults (`:asc`, `:nulls_last`,
+// `(binary)`, `partition=0`) may be written and are never printed, and fields and flags are printed in a fixed order (a
+// filter has no fields but a condition, filter_spec.cc). The example above has 2 keys and prints as it was written, to
+// the byte. For the same reason a struct filled by a caller is rejected if it contains something that no text
+// expresses, such as a separator of a sum.
 #include "runtime/spec/spec.h"
 
 #include <algorithm>
@@ -31,7 +30,7 @@ namespace quern {
 namespace {
 
 constexpr size_t kMaxTextBytes = 65536;
-constexpr size_t kMaxFilterTextBytes = 4 << 20;  // of which IN lists may take most
+constexpr size_t kMaxFilterTextBytes = 4 << 20;  // most of which may be IN lists
 constexpr std::string_view kJoin = "join.";
 constexpr std::string_view kAggregate = "aggregate";
 constexpr std::string_view kSort = "sort";
@@ -45,10 +44,10 @@ enum class FieldForm : uint8_t { kList, kNumber, kWord };
 
 struct Field {
   std::string_view name;
-  std::string_view item;  // as messages call one, and several
+  std::string_view item;  // one item, and several, in messages
   std::string_view items;
-  absl::Status (*append)(std::string_view item,
-                         KernelSpec* spec);  // of a list an item, otherwise what stands behind '='
+  // For a list `item` is one item, otherwise the text behind '='.
+  absl::Status (*append)(std::string_view item, KernelSpec* spec);
   FieldForm form = FieldForm::kList;
 };
 
@@ -99,7 +98,7 @@ absl::Status SetStable(std::string_view, KernelSpec* spec) {
   return absl::OkStatus();
 }
 
-// How many keys there are may be said later.
+// The number of keys may be specified later.
 absl::Status SetPartition(std::string_view text, KernelSpec* spec) {
   return ReadNumber(text, &spec->partition) ? absl::OkStatus()
                                             : Wrong("partition out of range", text, "0 to the number of keys");
@@ -122,11 +121,11 @@ constexpr Field kAggregateFields[] = {
     {"aggs", "AGGREGATE", "aggregates", AppendAggregate},
 };
 constexpr Field kSortFields[] = {
-    {"keys", "TYPE", "types", AppendKey<Role::kSortKey>},  // the first decides first
+    {"keys", "TYPE", "types", AppendKey<Role::kSortKey>},  // the first key is the most significant
     {"payload", "TYPE", "types", AppendPayload<&KernelSpec::payload>},
     {"limit", "N", {}, SetLimit, FieldForm::kNumber},  // rows
     {"stable", {}, {}, SetStable, FieldForm::kWord},
-    {"partition", "N", {}, SetPartition, FieldForm::kNumber},  // of the keys, the first
+    {"partition", "N", {}, SetPartition, FieldForm::kNumber},  // the first N keys
     {"window", "FUNCTION", "functions", AppendWindow},
 };
 
@@ -171,7 +170,7 @@ absl::Status ParseValue(std::string_view word, const Field& field, KernelSpec* s
   return field.form == FieldForm::kList ? ParseList(word, value, field, spec) : field.append(value, spec);
 }
 
-// `given`: the names of the fields before.
+// `given`: the names of the fields before this one.
 absl::Status ParseField(std::string_view word, Names* given, KernelSpec* spec) {
   const std::string_view name = word.substr(0, word.find('='));
   Names names;
@@ -241,8 +240,8 @@ absl::Status CheckPayloadOfKind(const KernelSpec& spec) {
   return absl::OkStatus();
 }
 
-// Where a null key makes the answer unknown, the answer hangs on all rows of the build side, not on those with equal
-// keys: it is defined for one key, which decides alone.
+// If a null key makes the result unknown, it depends on all rows of the build side, not only on those with equal keys.
+// So it is defined only for a single key.
 absl::Status CheckNullAwareness(const KernelSpec& spec) {
   const auto may_be_unknown = [](const KeySpec& key) { return key.type.nullable && !key.null_equal; };
   const bool is_anti = spec.join_kind == JoinKind::kAntiNullAware;
@@ -275,7 +274,7 @@ absl::Status CheckTextBytes(size_t bytes, Operator op = Operator::kJoin) {
   return Wrong("kernel spec too long", std::to_string(bytes) + " bytes", "up to " + std::to_string(max));
 }
 
-// Each item of a list by its check; `name` of the list, as in "keys[0]".
+// Checks each item of a list; `name` is the list's name, as in "keys[0]".
 template <class Items, class Check>
 absl::Status CheckEach(const Items& items, const std::string& name, Check check) {
   for (size_t i = 0; i < items.size(); ++i)
@@ -283,14 +282,14 @@ absl::Status CheckEach(const Items& items, const std::string& name, Check check)
   return absl::OkStatus();
 }
 
-// The names of an operator's fields, for what it has none of.
+// The names of an operator's fields, for messages about fields that it does not have.
 std::string FieldNames(Operator op) {
   Names names;
   for (const Field& field : FieldsOf(op)) names.push_back(field.name);
   return names.empty() ? "a condition" : Listed(names);
 }
 
-// `a`: the operator with its article.
+// Rejects a join's fields. `a`: the operator with its article.
 absl::Status CheckNothingOfAJoin(const KernelSpec& spec, const std::string& a) {
   if (spec.join_kind != JoinKind::kInner) return Wrong("join kind of " + a, RowOf(spec.join_kind).text, "inner");
   const auto refused = [&](const char* field) { return Wrong("join's columns in " + a, field, FieldNames(spec.op)); };
@@ -387,7 +386,7 @@ absl::Status CheckOperator(const KernelSpec& spec) {
 
 // ---- printing ----
 
-// The types of keys alone: that nulls are a group goes without saying.
+// The types of keys without :nullequal: in a group, nulls are always equal.
 std::vector<ColumnType> KeyTypes(const KernelSpec& spec) {
   std::vector<ColumnType> types;
   for (const KeySpec& key : spec.keys) types.push_back(key.type);
@@ -427,7 +426,7 @@ std::string_view FirstWord(std::string_view text) {
   return text.substr(0, text.find_first_of(kBlanks));
 }
 
-// `condition`: where in `text` it begins.
+// `condition`: where it begins in `text`.
 absl::StatusOr<KernelSpec> ParseFilter(std::string_view text, std::string_view::iterator condition) {
   QUERN_RETURN_IF_ERROR(CheckTextBytes(text.size(), Operator::kFilter));
   KernelSpec spec;
@@ -437,7 +436,7 @@ absl::StatusOr<KernelSpec> ParseFilter(std::string_view text, std::string_view::
   return spec;
 }
 
-// As it comes out: dictionaries decoded, without a collation.
+// The type in the result: dictionaries decoded, without a collation.
 ColumnType OutputType(const ColumnType& key) {
   return {.id = key.id, .width_bytes = key.width_bytes, .nullable = key.nullable};
 }

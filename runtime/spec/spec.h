@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel spec: what a kernel has to compute, and nothing of how. It has one text form, the same in the CLI, the C
-// ABI, logs, bench names, tests and cache keys:
+// The kernel spec: what a kernel computes, and nothing about how. It has one text form, the same in the CLI, the C ABI,
+// logs, bench names, tests and cache keys:
 //
 //     join.inner keys=i64,utf8(utf8mb4_bin):nullable build=f64,utf8 probe=i32 residual=i64:lt
 //     ^operator  ^equal on both sides, in pairs      ^payload of the build side, then of the probe side
@@ -9,9 +9,8 @@
 //               ^groups; nulls are one group        ^functions of further columns (aggregate_spec.h)
 //
 //     sort keys=i32:desc:nulls_first:out,utf8(utf8mb4_bin):nullable payload=i64,rowid limit=100 stable partition=1
-//     window=row_number
-//          ^first one first; `out`: comes out too                   ^further columns            ^ties in the order of
-//          row ids
+//          ^most significant first; `out`: also in the result       ^further columns            ^equal keys by row id
+//          window=row_number
 //
 //     filter utf8(utf8mb4_bin) = 'zzzz' and date32 >= 8766
 //            ^a condition over the batch's columns, in the order of mention (filter_spec.h)
@@ -31,7 +30,7 @@ namespace quern {
 
 enum class Operator : uint8_t { kJoin, kAggregate, kSort, kFilter };
 
-// What a result row of a join is made of (join_kinds.def).
+// What a result row of a join consists of (join_kinds.def).
 enum class JoinKind : uint8_t {
 #define QUERN_JOIN_KIND(Id, text, pairs, probe_row, build_row) Id,
 #include "runtime/spec/join_kinds.def"
@@ -61,15 +60,15 @@ const std::vector<JoinKindRow>& AllJoinKinds();
 // One key. `nullable` (of the type): the column may hold nulls on either side.
 struct KeySpec {
   ColumnType type;
-  bool null_equal = false;   // null matches null (IS NOT DISTINCT FROM); otherwise a null key matches nothing
-  bool descending = false;   // sorts, as all below; refused elsewhere
-  bool nulls_first = false;  // whatever the direction; otherwise nulls come last
+  bool null_equal = false;   // null matches null (IS NOT DISTINCT FROM); otherwise a null key never matches
+  bool descending = false;   // sorts only, as all below
+  bool nulls_first = false;  // in either direction; otherwise nulls come last
   bool out = false;          // the column is part of the result
 
   bool operator==(const KeySpec&) const = default;
 };
 
-// probe column OP build column. True only where both have a value; NaN equals NaN and is greater than every number, -0
+// probe column OP build column. True only if both have a value; NaN equals NaN and is greater than every number, -0
 // equals 0.
 enum class Comparison : uint8_t { kLess, kLessEqual, kGreater, kGreaterEqual, kNotEqual, kEqual };
 
@@ -83,8 +82,9 @@ struct ResidualSpec {
 };
 constexpr size_t kMaxResiduals = 16;
 
-// What a sort adds to each row of the result, as u64. Rows are numbered from 1 within a partition: the rows that are
-// equal in the first KernelSpec::partition keys. Ranks count rows, dense ranks different keys, that come before.
+// Columns, of type u64, that a sort adds to each row of the result. Rows are numbered from 1 within a partition, which
+// is the rows that are equal in the first KernelSpec::partition keys. A rank counts the preceding rows, a dense rank
+// the preceding distinct keys.
 enum class WindowFunction : uint8_t { kRowNumber, kRank, kDenseRank };
 
 struct KernelSpec {
@@ -93,17 +93,18 @@ struct KernelSpec {
   std::vector<KeySpec> keys;      // 1 .. kMaxKeys
   std::vector<ColumnType> build;  // payload columns, stored with each tuple
   std::vector<ColumnType> probe;  // payload columns, copied from the probe batch
-  // Batches of both sides bring the columns of the residual predicate after their payload columns, one each.
+  // On both sides, batches have the columns of the residual predicate, one for each conjunct, after their payload
+  // columns.
   std::vector<ResidualSpec> residual;
-  std::vector<AggregateSpec>
-      aggregates;  // kAggregate: 0 .. kMaxAggregates; `keys` may be empty then, and all below `keys` is
+  // kAggregate: 0 .. kMaxAggregates. `keys` may be empty if there are any; all fields below are.
+  std::vector<AggregateSpec> aggregates;
   // kSort, as all below.
   std::vector<ColumnType> payload;  // up to kMaxPayloadColumns; may be `rowid`
-  uint64_t limit = 0;               // rows that come out at most; 0: all
-  bool stable = false;              // rows with equal keys come out in the order of their row ids; otherwise in any
-  uint32_t partition = 0;           // 0 .. number of keys; not 0 only where there are window functions
+  uint64_t limit = 0;               // most rows of the result; 0: all
+  bool stable = false;              // rows with equal keys keep the order of their row ids; otherwise any order
+  uint32_t partition = 0;           // 0 .. number of keys; 0 unless there are window functions
   std::vector<WindowFunction> window;
-  Predicate where;  // kFilter, whose kernels have nothing of the above
+  Predicate where;  // kFilter, which uses no other field
 
   bool operator==(const KernelSpec&) const = default;
 };
@@ -128,10 +129,11 @@ std::vector<ColumnType> AggregateOutputTypes(const KernelSpec& spec);
 // The columns of a sort's result: keys flagged `out` (dictionaries decoded, without collations), payload, window
 // functions (u64).
 std::vector<ColumnType> SortOutputTypes(const KernelSpec& spec);
-// All keys, the same way: what a threshold is made of.
+// The types of all keys in the same form: the columns of a threshold.
 std::vector<ColumnType> SortKeyTypes(const KernelSpec& spec);
 
-// What no text can express wrongly but a caller who fills the struct can: numbers of keys, flags without meaning.
+// Checks what only a caller who fills the struct can get wrong, since no text expresses it: numbers of keys, flags
+// without meaning.
 absl::Status ValidateSpec(const KernelSpec& spec);
 
 }  // namespace quern

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// One item of a list in a kernel spec: a type and its flags, read, printed and checked.
+// Parses, prints and checks one item of a list in a kernel spec: a type and its flags.
 //
 //     item  = type { ":" flag }                      commas and colons inside parentheses belong to the type
 //     type  = name [ "(" parameter ")" ]             fixed_binary(16), utf8(utf8mb4_bin), dictionary(i32,utf8)
 //
-// The same text is right in one place and wrong in another, which the Role of the item decides:
-// `utf8(utf8mb4_bin):nullable:nullequal` is a key of a join; as payload it has a collation too many, and as a key of an
-// aggregate a flag too many. Flags are rows of one table, each with the roles where it means something and with the
-// choice that it makes: `asc` and `desc` make the same one, so they exclude each other.
+// The same text is valid in one place and invalid in another; the Role of the item decides.
+// `utf8(utf8mb4_bin):nullable:nullequal` is a valid key of a join, but payload must not have the collation, and a key
+// of an aggregation must not have the last flag. Flags are rows of one table, each with the roles where it has a
+// meaning and with the choice that it makes: `asc` and `desc` make the same choice, so they exclude each other.
 #include "runtime/spec/spec_text.h"
 
 #include <algorithm>
@@ -120,7 +120,7 @@ Names IndexNames() {
   return names;
 }
 
-// Types that order by their bits or as numbers, of a width that is known without a parameter.
+// Types that are ordered by their bits or as numbers, and whose width needs no parameter.
 bool IsCompared(const TypeRow& row) {
   return row.storage != kFixed && row.storage != kRowId && !IsVariable(row.storage);
 }
@@ -246,8 +246,8 @@ constexpr unsigned kColumns = kSorts | kJoins | Bit(Role::kPayload) | kResiduals
 struct FlagRow {
   std::string_view text;
   unsigned roles;   // where it has a meaning
-  bool is_default;  // accepted wherever its opposite is known, and never printed
-  size_t choice;    // of flags with the same number one may be given
+  bool is_default;  // accepted wherever its opposite is, and never printed
+  size_t choice;    // at most one flag of each choice may be given
 };
 
 constexpr size_t kComparisonChoice = 4, kFilterChoice = 5, kOutChoice = 6, kNumChoices = 7;
@@ -393,11 +393,12 @@ std::string PrintItem(const ResidualSpec& residual) {
 }
 std::string PrintItem(WindowFunction function) { return std::string(kWindowTexts[static_cast<size_t>(function)]); }
 
-// ---- specs that a caller filled ----
+// ---- specs filled by a caller ----
 
 namespace {
 
-// Numbers that are no enumerator: a caller may have cast them. Checked first, since all else looks them up.
+// Rejects numbers that are no enumerator: a caller may have cast them. Checked first, since all other checks look them
+// up.
 absl::Status CheckEnumerators(const ColumnType& type, const std::string& where) {
   const size_t last_type = AllTypes().size() - 1, last_collation = AllCollations().size() - 1;
   const size_t collation = type.collation;
@@ -436,7 +437,7 @@ absl::Status CheckType(const ColumnType& type, const std::string& where) {
 
 namespace {
 
-// Flags of sorts in a key of another operator.
+// Rejects flags of sorts in a key of another operator.
 absl::Status CheckUnordered(const KeySpec& key, Role role) {
   if (key.descending) return FlagWithoutMeaning("desc", role);
   if (key.nulls_first) return FlagWithoutMeaning("nulls_first", role);
@@ -452,7 +453,7 @@ absl::Status CheckJoinKey(const KeySpec& key, const std::string& where) {
   return CheckUnordered(key, Role::kJoinKey);
 }
 
-// Nulls are one group, always: descriptors read that from null_equal, as they do for joins.
+// Nulls are always one group: descriptors read that from null_equal, as they do for joins.
 absl::Status CheckAggregateKey(const KeySpec& key, const std::string& where) {
   QUERN_RETURN_IF_ERROR(CheckType(key.type, where));
   if (key.type.id == TypeId::kRowId) return RowIdIsNoKey(where, Role::kAggregateKey);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pieces that the text form of every operator's spec is made of (spec.cc, aggregate_spec.cc): messages, lists,
-// types and flags.
+// The common parts of the text form of every operator's spec (spec.cc, aggregate_spec.cc): messages, lists, types and
+// flags.
 #ifndef QUERN_RUNTIME_SPEC_SPEC_TEXT_H_
 #define QUERN_RUNTIME_SPEC_SPEC_TEXT_H_
 
@@ -20,22 +20,22 @@ namespace quern {
 std::vector<std::string_view> Split(std::string_view text, char separator);
 std::vector<std::string_view> SplitWords(std::string_view text);
 
-// NAME or NAME(PARAMETER) in its parts: "utf8(ascii_bin)" is utf8 and ascii_bin.
+// NAME or NAME(PARAMETER), split: "utf8(ascii_bin)" is utf8 and ascii_bin.
 struct NamedText {
   std::string_view whole;
   std::string_view name;
   std::string_view parameter;
   bool has_parameter = false;
 };
-// *Errors*: unbalanced parentheses, or text behind them; `form` is what the message says is accepted.
+// *Errors*: unbalanced parentheses, or text behind them; `form` is what the message lists as accepted.
 absl::StatusOr<NamedText> SplitName(std::string_view text, const std::string& form);
 
 // ---- items: a type and its flags ----
 
-// Where an item stands decides what it may be.
+// Where an item stands determines what it may be.
 enum class Role { kKey, kJoinKey, kPayload, kResidual, kAggregateKey, kAggregate, kArgument, kSortKey, kCondition };
 
-// One item of a list, with what its flags say.
+// One item of a list with the values of its flags.
 struct Item {
   KeySpec key;
   Comparison op = Comparison::kLess;
@@ -52,7 +52,7 @@ std::string PrintItem(const ColumnType& type);
 std::string PrintItem(const ResidualSpec& residual);
 std::string PrintItem(WindowFunction function);
 
-// ---- specs that a caller filled; `where` names the value: "keys[0]" ----
+// ---- specs filled by a caller; `where` names the value: "keys[0]" ----
 
 absl::Status CheckType(const ColumnType& type, const std::string& where);
 absl::Status CheckJoinKey(const KeySpec& key, const std::string& where);
