@@ -3,17 +3,19 @@
 
     tidy.py all        every .cc file of the build
     tidy.py library    the same without test/ and bench/, in about half of the time
-    tidy.py changed    what a change touches: its .cc files, and for each of its headers one .cc file that includes it
+    tidy.py changed    what a change touches of the library: its .cc files, and for each of its headers one .cc file
+                       that includes it
 
-A change is everything that differs from QUERN_TIDY_BASE. Without that variable the change begins where the branch left
-origin/main (or the branch that it follows); where that is the last commit itself, it begins at the commit before. Files that
-are not committed belong to the change. Everything counts as changed where there is no history, and where the change touches
-.clang-tidy. A changed header can cause a finding in a .cc file that nobody touched: the run over all files, which
-tools/nightly does, finds that.
+A change is everything that differs from QUERN_TIDY_BASE. Without that variable the change begins where the branch
+left origin/main (or the branch that it follows); where that is the last commit itself, it begins at the commit
+before. Files that are not committed belong to the change. Everything counts as changed where there is no history, and
+where the change touches .clang-tidy. A changed header can cause a finding in a .cc file that nobody touched: the run
+over all files, which tools/nightly does, finds that.
 
-Ninja knows from the last build which files a .cc file includes. A file without findings leaves a stamp in build/lint, which
-holds as long as the file and all that it includes of ours stay the same, so that a second run takes no time. Precompiled
-headers are removed from the compile commands: clang-tidy reads each file as it is, and finds a missing include.
+Ninja knows from the last build which files a .cc file includes. A file without findings leaves a stamp in build/lint,
+which holds as long as the file and all that it includes of ours stay the same, so that a second run takes no time.
+Precompiled headers are removed from the compile commands: clang-tidy reads each file as it is, and finds a missing
+include.
 Variables: QUERN_JOBS  processes at once; default: the number of cores."""
 
 import concurrent.futures
@@ -27,10 +29,10 @@ import sys
 
 BUILD, STAMPS = pathlib.Path("build"), pathlib.Path("build/lint")
 TIDY = "clang-tidy-22"
-EVERYTHING = {".clang-tidy"}
+CONFIGURATIONS = {".clang-tidy", "test/.clang-tidy"}
 NOT_LIBRARY = re.compile(r"(.*/)?(test|bench)/")
-PCH = re.compile(r" -Winvalid-pch| -fpch-instantiate-templates| -Xclang (-include-pch|-include|-emit-pch|-fno-pch-timestamp)"
-                 r"( -Xclang \S*cmake_pch\.\S*)?")
+PCH = re.compile(r" -Winvalid-pch| -fpch-instantiate-templates"
+                 r"| -Xclang (-include-pch|-include|-emit-pch|-fno-pch-timestamp)( -Xclang \S*cmake_pch\.\S*)?")
 NOISE = re.compile(r"warnings? generated|^Suppressed|^Use -header-filter|Processing file")
 
 
@@ -72,7 +74,8 @@ def included_files(root, commands):
             source = None
     missing = [name for name in commands if name not in deps]
     if missing:
-        print(f"tidy: {len(missing)} files are not built yet: what they include is not known ({missing[0]}, ...)", file=sys.stderr)
+        print(f"tidy: what {len(missing)} files include is not known before they are built: {missing[0]}, ...",
+              file=sys.stderr)
     return {name: deps.get(name, set()) | {name} for name in commands}
 
 
@@ -97,10 +100,11 @@ def changed_files():
     base = base_commit()
     if base is None:
         return None
-    listed = (output_of("git", "diff", "--name-only", base), output_of("git", "ls-files", "--others", "--exclude-standard"))
+    listed = (output_of("git", "diff", "--name-only", base),
+              output_of("git", "ls-files", "--others", "--exclude-standard"))
     names = {name for names in listed for name in (names or "").splitlines()}
     print(f"tidy: {len(names)} files differ from {base[:12]}", file=sys.stderr)
-    return None if names & EVERYTHING else names
+    return None if names & {".clang-tidy"} else names
 
 
 def touched(includes):
@@ -112,7 +116,8 @@ def touched(includes):
     for header in sorted(changed - set(includes)):
         users = [name for name, files in includes.items() if header in files]
         if users and not chosen & set(users):
-            chosen.add(min(users, key=lambda name: (pathlib.Path(name).stem != pathlib.Path(header).stem, len(includes[name]), name)))
+            stem = pathlib.Path(header).stem
+            chosen.add(min(users, key=lambda name: (pathlib.Path(name).stem != stem, len(includes[name]), name)))
     return chosen
 
 
@@ -146,10 +151,10 @@ def main():
     root = os.getcwd()
     commands = compile_commands(root)
     includes = included_files(root, commands)
+    if which != "all":
+        includes = {name: files for name, files in includes.items() if not NOT_LIBRARY.match(name)}
     names = touched(includes) if which == "changed" else set(includes)
-    if which == "library":
-        names = {name for name in names if not NOT_LIBRARY.match(name)}
-    common = output_of(TIDY, "--version") + pathlib.Path(".clang-tidy").read_text()
+    common = output_of(TIDY, "--version") + "".join(pathlib.Path(name).read_text() for name in sorted(CONFIGURATIONS))
     stamps = {name: STAMPS / checksum(common + commands[name]["command"], includes[name]) for name in names}
     # Large files first, so that none is left for the end.
     order = sorted(names, key=lambda name: -os.path.getsize(name))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Include this after project() and before any target is made. It compiles through ccache where ccache is installed, unless
-# QUERN_NO_CCACHE is set in the environment or with -D.
+# Include this after project() and before any target is made. It compiles through ccache where ccache is installed,
+# unless QUERN_NO_CCACHE is set in the environment or with -D.
 #
 # The cache is in ccache's own folder (~/.cache/ccache), outside the clone, and all clones share it: paths below
-# QUERN_CCACHE_ROOT are made relative, and the folder that the compiler runs in does not count. On a miss, ccache takes the
-# list of includes that the compiler writes (depend mode), so that no file is preprocessed twice. The sloppiness is what
-# precompiled headers need; the content of a header counts, its time does not.
+# QUERN_CCACHE_ROOT are made relative, and the folder that the compiler runs in does not count. On a miss, ccache
+# takes the list of includes that the compiler writes (depend mode), so that no file is preprocessed twice. The
+# sloppiness is what precompiled headers need; the content of a header counts, its time does not.
 if(NOT QUERN_CCACHE_ROOT)
   set(QUERN_CCACHE_ROOT ${CMAKE_SOURCE_DIR})
 endif()
