@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures: what an observer sees of a job, how alike jobs become one line, that a file reads back as what was written,
-// and that a wrong one is an error that names its line. Estimates are held to bounds over generated keys.
+// Captures: what an observer sees of a job, how similar jobs become one line, that a file parses to what was written,
+// and that an invalid file is an error that names the line. Estimates must stay within bounds for generated keys.
 #include "codegen/inspect/capture.h"
 #include "ir-templates/generic/generic_join.h"
 #include "runtime/observe/key_sampler.h"
@@ -27,7 +27,7 @@ namespace {
 // ---- samples
 // ---------------------------------------------------------------------------------------------------------
 
-// The exponent found where so many rows choose among n keys.
+// The exponent that is estimated if that many rows choose among n keys.
 double FittedZipf(uint64_t n, double zipf, uint32_t hits_percent, uint64_t num_rows) {
   tuning::KeyChooser chooser(n, zipf, hits_percent);
   RowSample sample;
@@ -121,7 +121,7 @@ TEST(KeySampler, LeavesOutRowsThatAreNotSelectedAndNullsThatMatchNothing) {
   const auto rows = Rows(spec, 4000, 4000, 0);
   std::vector<uint32_t> selection;
   for (uint32_t row = 0; row < 4000; row += 2) selection.push_back(row);
-  std::vector<uint8_t> validity(500, 0x0f);  // of eight rows the first four
+  std::vector<uint8_t> validity(500, 0x0f);  // the first four of eight rows
   BatchView batch = rows->View(0, 4000);
   batch.keys[0].validity = validity.data();
   batch.selection = selection.data();
@@ -145,7 +145,7 @@ TEST(KeySampler, SaysNothingOfAJobWithoutRows) {
   EXPECT_TRUE(is_told);
 }
 
-// Counted pairs come as so many to a row as a key has rows.
+// Where pairs are counted, each hit gives as many pairs as its key has rows.
 TEST(KeySampler, KnowsHitsByTheirPairs) {
   const KernelSpec spec = Spec("join.inner keys=i64");
   JobSummary seen;
@@ -382,7 +382,7 @@ TEST(Replay, TunesGroupsByTheirNumberAndSortsByWhatComesOut) {
   EXPECT_EQ(CellsToReplay({sort}, uint64_t{1} << 31).size(), 2u);
 }
 
-// A job that cannot run here, since it calls a function of its host, is left out.
+// A job that cannot run here, because it calls a function of its host, is skipped.
 TEST(Replay, TunesWhatCanRunHere) {
   TuningOptions options;
   options.budget_seconds = 0.3;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan: its text parses back, its parameters keep to their bounds, and the runtime is told what the plan says.
+// The plan: its text parses to the same plan, its parameters stay within their bounds, and the runtime gets the plan's
+// values.
 #include "codegen/plan/plan.h"
 
 #include <gtest/gtest.h>
@@ -80,7 +81,7 @@ std::string Error(const PlanOverrides& overrides, const char* spec = kOperators[
   return std::string(Plan(overrides, spec).status().message());
 }
 
-// A plan's text without what is for people: a plan that was read does not know where its schedules come from.
+// A plan's text without its comments: a plan that was parsed does not contain where its schedules come from.
 std::string Values(const std::string& plan) {
   std::istringstream lines(plan);
   std::string text;
