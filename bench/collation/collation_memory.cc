@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that compare, copy and search strings, measured beside libc. libc chooses its functions by the machine
+// The functions that compare, copy and search strings, measured against libc. libc chooses its functions by the machine
 // that it finds. Blocks are part of a kernel that is compiled for its machine, so this file is compiled for the machine
 // that builds it. The cost of a call is measured in a sequence of calls on 64 places of memory, which the caches hold:
 //

@@ -158,7 +158,7 @@ void PrintReading(const std::string& loop, const std::vector<EventCounts>& count
   const auto difference = [&](const char* event) { return (counts[1].at(event) - counts[0].at(event)) / rows; };
   const double lines = difference("DLmr") + difference("DLmw");
   std::printf(
-      "\n%s: prefetching %u rows ahead adds %s instructions and %s loads a row, and %s lines to the %s that it "
+      "\n%s: prefetching %u rows ahead adds %s instructions and %s loads a row, and %s lines to the %s that a row "
       "touches\n",
       loop.c_str(), kDistances[1], Fixed(difference("Ir")).c_str(), Fixed(difference("Dr")).c_str(),
       lines < 0.01 && lines > -0.01 ? "no" : Fixed(lines).c_str(),

@@ -68,7 +68,7 @@ Rows RandomRows(uint64_t n, uint64_t distinct, bool nulls, uint64_t seed) {
   return rows;
 }
 
-// ---- what a join has to give ----
+// ---- expected results ----
 
 using ResultRow = std::tuple<uint64_t, uint64_t, int>;  // probe row, build payload, mark column (3: none)
 
@@ -112,7 +112,7 @@ Result Expected(const JoinKindRow& kind, const Rows& build, const Rows& probe, b
   return result;
 }
 
-// ---- the join, with all buffers of exactly the size that the ABI promises, each against a red zone ----
+// ---- the join; all buffers have exactly the size that the ABI promises and end at a red zone ----
 
 struct Tuning {
   uint32_t batch_rows, group_rows, directory_bits;

@@ -24,8 +24,7 @@
 namespace quern {
 namespace {
 
-// ---- samples
-// ---------------------------------------------------------------------------------------------------------
+// ---- samples --------------------------------------------------------------------------------------------------
 
 // The exponent that is estimated if that many rows choose among n keys.
 double FittedZipf(uint64_t n, double zipf, uint32_t hits_percent, uint64_t num_rows) {
@@ -71,8 +70,7 @@ TEST(KeySample, CountsDifferentKeys) {
   }
 }
 
-// ---- observers
-// -------------------------------------------------------------------------------------------------------
+// ---- observers ------------------------------------------------------------------------------------------------
 
 KernelSpec Spec(const std::string& text) {
   absl::StatusOr<KernelSpec> spec = ParseSpec(text);
@@ -158,8 +156,7 @@ TEST(KeySampler, KnowsHitsByTheirPairs) {
   EXPECT_NEAR(static_cast<double>(seen.num_hits), 500, 20);
 }
 
-// ---- logs
-// ------------------------------------------------------------------------------------------------------------
+// ---- logs -----------------------------------------------------------------------------------------------------
 
 CapturedJob SomeJob() {
   CapturedJob job;
@@ -287,8 +284,7 @@ TEST(CaptureLog, NamesWhatIsWrong) {
             "x.capture:4: line behind the end of a capture: end 1; accepted: nothing behind end");
 }
 
-// ---- folders
-// ---------------------------------------------------------------------------------------------------------
+// ---- folders --------------------------------------------------------------------------------------------------
 
 TEST(ReadCaptures, PutsAlikeJobsOfAllFilesTogetherTheDearestFirst) {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "quern_captures";
@@ -324,8 +320,7 @@ TEST(ReadCaptures, PutsAlikeJobsOfAllFilesTogetherTheDearestFirst) {
                 ":1: capture without its last line: cut off; accepted: a whole one, from quern-capture 1 to end COUNT");
 }
 
-// ---- replays
-// ---------------------------------------------------------------------------------------------------------
+// ---- replays --------------------------------------------------------------------------------------------------
 
 TEST(Replay, TunesTheLoopsOfAJobAtItsSizes) {
   CapturedJob job = SomeJob();

@@ -326,7 +326,7 @@ TEST_F(Announcements, ThreadsAnnounceAtOnce) {
   EXPECT_TRUE(warnings.empty());
 }
 
-// ---- of this process: run with QUERN_JIT_PROFILE=perfmap ----
+// ---- this process, run with QUERN_JIT_PROFILE=perfmap ----
 
 TEST(PerfMapOfProcess, HasTheEntryPointsOfAKernelUnderItsSpec) {
   const char* profile = std::getenv("QUERN_JIT_PROFILE");

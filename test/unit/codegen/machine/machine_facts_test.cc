@@ -174,7 +174,7 @@ TEST(MachineFacts, ARefusedLineChangesNoSizes) {
   EXPECT_TRUE(facts.memory.empty());
 }
 
-// ---- for people ------------------------------------------------------------------------------------------------
+// ---- printed text ---------------------------------------------------------------------------------------------
 
 TEST(MachineFacts, PeopleAreTold) {
   EXPECT_EQ(PrintFacts(SomeFacts()),

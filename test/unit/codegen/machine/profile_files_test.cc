@@ -147,7 +147,7 @@ TEST_F(ProfileFiles, WhatCannotBeReadOrWrittenIsSaid) {
   EXPECT_EQ(FilesIn(folder).size(), 4u);  // no temporary file is left
 }
 
-// ---- of the process --------------------------------------------------------------------------------------------
+// ---- the profile of the process -------------------------------------------------------------------------------
 
 CompileOptions Now(Engine engine) {
   CompileOptions options;

@@ -119,7 +119,7 @@ TEST(Compile, TheGenericEngineNeverCompiles) {
   EXPECT_EQ(GetKernelCacheStats().misses, before.misses);
 }
 
-// ---- the same from run to run ----
+// ---- the same code in every run ----
 
 TEST(Compile, EveryStageOfTheSameSpecIsTheSame) {
   for (const char* name : {"x86-64-v3", "aarch64:neoverse-n1"}) {
@@ -144,7 +144,7 @@ TEST(Compile, UnknownStagesAreRefused) {
   }
 }
 
-// ---- what is refused ----
+// ---- rejections ----
 
 TEST(Compile, ACallersMistakeIsNoReasonToFallBack) {
   CompileOptions options;

@@ -5,8 +5,8 @@
 // batches, and all those between the stages of a batch.
 //
 //     calls of a join     filter hash store | filter hash store | .. | hash check_tags prefetch_keys compare ..
-//     swap at call 4                               ^ the last call of the generic kernel;
-//                                                    the next batch runs on the compiled one
+//     swap at call 4                              ^ the last call of the generic kernel;
+//                                                   the next batch runs on the compiled one
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -88,8 +88,7 @@ TEST(Swap, JoinsWithNullsResidualsAndCollations) {
                             10);
 }
 
-// ---- aggregations
-// ----------------------------------------------------------------------------------------------------
+// ---- aggregations ---------------------------------------------------------------------------------------------
 
 TEST(Swap, AggregationsOfEveryLayout) {
   for (const char* layout : {"auto", "dense", "open", "directory"}) {
@@ -121,8 +120,7 @@ TEST(Swap, TablesThatGrow) {
   ExpectSameWhereverItSwaps("aggregate keys=utf8,i64 aggs=sum(f64)", kSmallGroupBatches, 600, 100000, 40);
 }
 
-// ---- sorts
-// -------------------------------------------------------------------------------------------------------------
+// ---- sorts ----------------------------------------------------------------------------------------------------
 
 TEST(Swap, SortsByEveryMethod) {
   for (const char* method : {"radix", "comparison"}) {
@@ -151,8 +149,7 @@ TEST(Swap, SortsWithTies) {
                             {{"batch_size", "8"}, {"prefix_words", "1"}}, 60, 8);
 }
 
-// ---- filters
-// -------------------------------------------------------------------------------------------------------------
+// ---- filters --------------------------------------------------------------------------------------------------
 
 TEST(Swap, Filters) {
   for (const char* condition : {"i64 > 20", "utf8(utf8mb4_bin) = 'key 7' or f64:nullable < 0.5",
@@ -163,8 +160,7 @@ TEST(Swap, Filters) {
   }
 }
 
-// ---- meters
-// --------------------------------------------------------------------------------------------------------------
+// ---- meters ---------------------------------------------------------------------------------------------------
 
 class CountingMeter : public RowMeter {
  public:
@@ -242,8 +238,7 @@ TEST(Swap, WhatIsPublishedWhileRowsAreCountedRunsTheirBatch) {
   }
 }
 
-// ---- threads
-// -------------------------------------------------------------------------------------------------------------
+// ---- threads --------------------------------------------------------------------------------------------------
 
 // Another thread publishes while jobs run, as a compile thread does. Also run under ThreadSanitizer.
 TEST(Swap, AnotherThreadPublishesWhileJobsRun) {

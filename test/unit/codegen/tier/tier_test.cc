@@ -39,7 +39,7 @@ CompileOptions InBackground() {
   return options;
 }
 
-// Compiles after that many rows, on the calling thread.
+// Compiles after that many rows and waits for the kernel.
 CompileOptions After(uint64_t rows) {
   CompileOptions options = InBackground();
   options.compile_after_rows = rows;

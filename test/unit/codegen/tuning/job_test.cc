@@ -47,8 +47,7 @@ MachineFacts SomeFacts() {
   return facts;
 }
 
-// ---- data
-// ------------------------------------------------------------------------------------------------------------
+// ---- data -----------------------------------------------------------------------------------------------------
 
 TEST(TuningData, PermutesEveryNumberOnce) {
   for (const uint64_t n : {1, 2, 3, 17, 1000, 4096}) {
@@ -159,8 +158,7 @@ TEST(TuningData, RefusesMoreMemoryThanThereIs) {
       0u);
 }
 
-// ---- jobs
-// ------------------------------------------------------------------------------------------------------------
+// ---- jobs -----------------------------------------------------------------------------------------------------
 
 class TuningJobs : public testing::TestWithParam<PrefetchLoop> {};
 
@@ -234,8 +232,7 @@ TEST(TuningJob, RefusesCellsThatHaveNone) {
   EXPECT_EQ(error(Cell(PrefetchLoop::kProbeOpen, KeyClass::kPacked, 20), "nonsense").empty(), false);
 }
 
-// ---- cells
-// -----------------------------------------------------------------------------------------------------------
+// ---- cells ----------------------------------------------------------------------------------------------------
 
 TEST(CellsToTune, AreEachOnceAndAllHaveJobs) {
   for (const TuningEffort effort : {TuningEffort::kMeasure, TuningEffort::kPatient}) {
@@ -253,8 +250,7 @@ TEST(CellsToTune, AreEachOnceAndAllHaveJobs) {
   EXPECT_TRUE(CellsToTune(TuningEffort::kEstimate, SomeFacts(), uint64_t{1} << 28).empty());
 }
 
-// ---- the tuner
-// -------------------------------------------------------------------------------------------------------
+// ---- the tuner ------------------------------------------------------------------------------------------------
 
 // The state before a tuning, so that it need not measure the machine.
 Profile StartHere() {

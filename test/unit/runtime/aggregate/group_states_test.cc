@@ -84,7 +84,7 @@ std::string ResultOf(const std::string& aggregate, const std::vector<T>& values)
   return group.Result();
 }
 
-// ---- every step ----
+// ---- every update function ----
 
 struct Case {
   const char* aggregate;

@@ -35,7 +35,7 @@ BatchView Pairs(const std::vector<int64_t>& keys, const std::vector<int64_t>& va
   return Rows(keys.size(), {NumberColumn(keys)}, {NumberColumn(values)});
 }
 
-// ---- order of the steps ----
+// ---- order of the calls ----
 
 TEST(HashAggregate, StepsOutOfOrderAreRefused) {
   auto aggregate = Aggregation(kSums);

@@ -164,8 +164,7 @@ inline std::unique_ptr<FilterColumn> MakeFilterColumn(const ColumnType& type, st
   return made;
 }
 
-// ---- what a condition says
-// -----------------------------------------------------------------------------------------------------------
+// ---- evaluation of a condition --------------------------------------------------------------------------------
 
 enum class Truth : uint8_t { kFalse, kTrue, kUnknown };
 

@@ -207,8 +207,7 @@ TEST_P(ParallelJoin, EachRowComesOutAsOftenAsItHasTo) {
 INSTANTIATE_TEST_SUITE_P(Cases, ParallelJoin, testing::Range(size_t{0}, AllCases().size()),
                          [](const auto& of) { return std::string(AllCases()[of.param].name); });
 
-// ---- memory limits
-// ------------------------------------------------------------------------------------------------------------------------
+// ---- memory limits --------------------------------------------------------------------------------------------
 
 TEST(HashJoinThreads, AllThreadsAreToldThatTheTableDoesNotFit) {
   const Case& of = AllCases()[1];  // this case also partitions in finalise
@@ -246,8 +245,7 @@ TEST(HashJoinThreads, AFinaliseThatDoesNotFitCanBeRepeatedAfterAppendersOfEveryS
   EXPECT_EQ(budget->used_bytes(), 0u);
 }
 
-// ---- steps in their order
-// -----------------------------------------------------------------------------------------------------------------
+// ---- order of the calls ---------------------------------------------------------------------------------------
 
 TEST(HashJoinThreads, AppendersFinishOnceAndBeforeTheTableIsBuilt) {
   const Case& of = AllCases()[0];

@@ -70,7 +70,7 @@ BatchView KeysOf(const Strings& strings) {
   return batch;
 }
 
-// ---- order of the steps ----
+// ---- order of the calls ----
 
 TEST(HashJoin, StepsOutOfOrderAreRefused) {
   const auto keys = RowNumbers(3);

@@ -398,7 +398,7 @@ TEST(ImportArrow, EveryIndexType) {
             "index outside the dictionary at row 1 of column keys[0]: -1; accepted: 0 or more, below 128");
 }
 
-// ---- refusals ----
+// ---- rejections ----
 
 TEST(ImportErrors, Numbers) {
   const ColumnType type = Type(TypeId::kI64);

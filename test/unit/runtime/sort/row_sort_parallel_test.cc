@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two or four threads append to one sort, finalise it and read its rows together. While they append, thread-local
-// states exchange bounds, and one thread sets the threshold. Each reader reports the places of its rows, and together
+// states exchange bounds, and one thread reads the threshold. Each reader reports the places of its rows, and together
 // they cover every place once:
 //
 //     rows in order   0 1 2 3 4 5 6     one reader has 0 1 at place 0 and 4 5 at place 4,

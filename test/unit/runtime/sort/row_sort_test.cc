@@ -67,7 +67,7 @@ NumberRows SortedNumbers(const std::string& text, const std::vector<int64_t>& ke
   return NumberRowsOf(Sorted(text, NumberBatches(keys, batch_rows), tuning));
 }
 
-// ---- order of the steps ----
+// ---- order of the calls ----
 
 TEST(RowSort, StepsOutOfOrderAreRefused) {
   const auto sort = SortOf(kStable);

@@ -245,7 +245,7 @@ TEST(SortCollation, DictionariesAreReadAsTheirValues) {
   }
 }
 
-// ---- what each family says, in a few words ----
+// ---- the order of each family, in examples ----
 
 Lines InOrder(const std::string& collation, const std::vector<std::string>& texts) {
   return SortedLines("sort keys=utf8(" + collation + "):out stable",

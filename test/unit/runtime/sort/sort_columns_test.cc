@@ -168,7 +168,7 @@ TEST(SortColumns, DictionaryKeysComeOutDecoded) {
   EXPECT_EQ(rows.Written(), (Lines{"6|a string of some length", "-5|b", "null|a string of some length"}));
 }
 
-// ---- columns side by side ----
+// ---- several columns ----
 
 TEST(SortColumns, FieldsAndOtherColumnsTakeTheirPlaces) {
   const auto keys = NumberColumn<int32_t>({30, 10, 20});
