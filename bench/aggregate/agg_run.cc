@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of an aggregation is three phases with a clock between them, each on as many threads as asked:
+// One run of an aggregation has three phases, each timed and each on the requested number of threads:
 //
-//     append | finalise | read         2 threads, 20 M rows: 306 batches, whoever is free takes one
+//     append | finalise | read         2 threads, 20 M rows: 306 batches; a free thread takes the next one
 //
-// One thread uses the plain calls, several the shared ones, so that a speed-up is one over what a caller without
+// One thread uses the plain calls, several threads the shared ones, so a speed-up is relative to what a caller without
 // threads gets.
 #include "bench/aggregate/agg_run.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of aggregation kernels over a workload, timed, and taken in turns.
+// Runs of aggregation kernels over a workload, timed and in turns.
 #ifndef QUERN_BENCH_AGGREGATE_AGG_RUN_H_
 #define QUERN_BENCH_AGGREGATE_AGG_RUN_H_
 
@@ -14,7 +14,7 @@
 
 namespace quern::bench {
 
-// Seconds of each phase, of the turn whose sum was the best.
+// Seconds of each phase, from the turn with the smallest sum.
 struct AggTimes {
   double append_s = 1e9, finalise_s = 1e9, read_s = 1e9;
   uint64_t num_groups = 0;
@@ -37,9 +37,8 @@ struct AggContender {
 absl::StatusOr<AggContender> CompeteAggregate(const std::string& spec, const std::string& params = "",
                                               Engine engine = Engine::kJit);
 
-// Every contender once, then every one again, and so on; the best counts. Groups are written to output batches and
-// dropped.
-// *Errors*: the aggregation's; Internal for a wrong number of groups.
+// Runs every contender once, then every one again, and so on; the best turn counts. Groups are written to output
+// batches and dropped. *Errors*: the aggregation's; Internal for a wrong number of groups.
 absl::Status TakeTurns(const AggWorkload& workload, int turns, std::vector<AggContender>* contenders);
 
 }  // namespace quern::bench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sections of agg_bench, one after the other, each as: its columns, what one of its cells measures, the list of its
-// cells. A cell makes its workload, lets contenders take turns over it and prints a row, for example in section groups:
+// The sections of agg_bench in order; each has its columns, what one of its cells measures, and the list of its cells.
+// A cell makes its workload, runs contenders over it in turns and prints a row, for example in section groups:
 //
 //     i64  10,000,000  open  512 MiB  8.1 ns a line   12.9 ns a row (append 8.8)   generic 16.0   0.80
 #include "bench/aggregate/agg_sections.h"
@@ -23,11 +23,11 @@ namespace {
 constexpr uint64_t kRows = 20'000'000, kManyKeysRows = 10'000'000;
 constexpr char kThree[] = "count_star,sum(i64),max(f64)";
 
-// Cells follow each other by workload.
+// Consecutive cells share a workload.
 const AggWorkload& WorkloadOf(const AggWorkloadSpec& spec) {
   static std::unique_ptr<AggWorkload> last;
   if (last == nullptr || !(last->spec() == spec)) {
-    last.reset();  // before the next one takes its memory
+    last.reset();  // before the next workload takes its memory
     last = std::make_unique<AggWorkload>(spec);
   }
   return *last;
@@ -76,7 +76,7 @@ absl::Status GroupsCell(const Settings& settings, const std::string& name, const
 
 void AddGroups(Cells* cells) {
   cells->Begin("groups",
-               "what does a row cost, by the number of groups and the kind of keys? Unprefetched and generic beside it "
+               "what does a row cost, by the number of groups and the kind of keys? Beside it distance 0 and generic "
                "(ns a row)",
                {{"keys", -17},
                 {"groups", 12},
@@ -140,7 +140,7 @@ absl::Status FusedCell(const Settings& settings, uint64_t groups, size_t num_agg
 }
 
 void AddFused(Cells* cells) {
-  cells->Begin("fused", "k aggregates in one kernel, or in k kernels of one? Keys i64, 10 M rows (ns a row)",
+  cells->Begin("fused", "k aggregates in one kernel, or one each in k kernels? Keys i64, 10 M rows (ns a row)",
                {{"groups", 12}, {"k", 4}, {"one", 9}, {"k kernels", 11}, {"ratio", 7}, {"generic", 9}, {"ratio", 7}});
   for (const uint64_t groups : {10, 10'000, 1'000'000}) {
     for (const size_t k : {1, 2, 4, 8}) {
@@ -170,7 +170,7 @@ absl::Status OrderCell(const Settings& settings, uint64_t groups, Section* secti
 }
 
 void AddOrder(Cells* cells) {
-  cells->Begin("order", "does it help when rows of a group come one after another? Keys i64, 20 M rows (ns a row)",
+  cells->Begin("order", "does it help if the rows of a group are neighbours? Keys i64, 20 M rows (ns a row)",
                {{"groups", 12}, {"random", 9}, {"sorted", 9}, {"ratio", 7}});
   for (const uint64_t groups : {10, 10'000, 1'000'000, 10'000'000}) {
     cells->Add(std::to_string(groups),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row i is of group Mix(i) * num_groups / 2^64, so that 20 M rows of 10 M groups meet 8.6 M of them (a group is missed
-// by all with probability 1/e^2). Values are not zero: hardware may make stores of zeroes cheap.
+// Row i belongs to group Mix(i) * num_groups / 2^64, so 20 M rows touch 8.6 M of 10 M groups (every row misses a given
+// group with probability 1/e^2). Values are not zero, because hardware may make stores of zeros cheap.
 #include "bench/aggregate/agg_workload.h"
 
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The input of an aggregation that a bench runs: rows whose group is known by number.
+// The input of an aggregation that a bench runs: rows whose group numbers are known.
 #ifndef QUERN_BENCH_AGGREGATE_AGG_WORKLOAD_H_
 #define QUERN_BENCH_AGGREGATE_AGG_WORKLOAD_H_
 
@@ -21,9 +21,9 @@ enum class GroupKey : uint8_t {
 
 struct AggWorkloadSpec {
   std::vector<GroupKey> keys;
-  uint64_t num_groups = 0;  // that rows choose from, all alike
+  uint64_t num_groups = 0;  // groups that rows choose from, uniformly
   uint64_t num_rows = 0;
-  bool is_sorted = false;  // rows of a group side by side
+  bool is_sorted = false;  // rows of a group are neighbours
 
   bool operator==(const AggWorkloadSpec&) const = default;
 };
@@ -31,14 +31,14 @@ struct AggWorkloadSpec {
 // "i64,utf8": the keys as a kernel spec writes them.
 std::string KeyTypes(const std::vector<GroupKey>& keys);
 
-// *Threads*: any may read it.
+// *Threads*: any number may read it.
 class AggWorkload {
  public:
   explicit AggWorkload(const AggWorkloadSpec& spec);
 
   const AggWorkloadSpec& spec() const { return spec_; }
   uint64_t num_groups_met() const { return num_groups_met_; }
-  // Rows [first, first + rows); for each column of `arguments` (i64 or f64) one of values.
+  // Rows [first, first + rows), with a column of values for each of `arguments` (i64 or f64).
   BatchView View(uint64_t first, uint64_t rows, const std::vector<ColumnType>& arguments) const;
 
  private:

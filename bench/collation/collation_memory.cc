@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What strings are compared, copied and searched with, beside libc. libc chooses its functions by the machine it finds;
-// blocks are code of a kernel that is compiled for that machine, so this file is compiled for the machine that builds
-// it. A call's cost is that of one in a row of calls on 64 places of memory, which the caches hold:
+// The functions that compare, copy and search strings, measured against libc. libc chooses its functions by the machine
+// that it finds. Blocks are part of a kernel that is compiled for its machine, so this file is compiled for the machine
+// that builds it. The cost of a call is measured in a sequence of calls on 64 places of memory, which the caches hold:
 //
 //     bytes   equal   memcmp      search   memmem   strstr
 //        16    1.1      2.6         3.9     14.2      8.1      ns a call
 //
-// Two strings that are compared are equal; what is searched for stands at the end, in letters that are random before
-// it.
+// The two strings of a comparison are equal; the needle of a search stands at the end, behind random letters.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -24,13 +23,13 @@ namespace quern::bench {
 namespace {
 
 constexpr uint32_t kPlaces = 64,
-                   kSlack = 192;  // bytes behind a place: wide reads, and alignments that differ from place to place
-constexpr uint64_t kCalls = 1 << 15, kBytes = 1 << 22;  // of one turn, whichever is reached first
+                   kSlack = 192;  // bytes after a place: for wide reads, and so that places have different alignments
+constexpr uint64_t kCalls = 1 << 15, kBytes = 1 << 22;  // in one turn, whichever limit is reached first
 constexpr std::string_view kNeedle = "pending";
 constexpr uint32_t kNeedleRarest[] = {0, 6};
 constexpr int kTurns = 25;
 
-// The same text at all places, each ended by a zero byte, which is no part of it.
+// The same text at all places, each terminated by a zero byte that is not part of it.
 class Places {
  public:
   explicit Places(const std::string& text)
@@ -41,7 +40,7 @@ class Places {
   }
 
   uint32_t num_bytes() const { return num_bytes_; }
-  // Alignments follow each other in no order.
+  // The alignments of consecutive places are in no order.
   uint8_t* At(uint32_t place) { return bytes_.data() + uint64_t{place} * stride_ + place * 37 % 64; }
 
  private:
@@ -55,14 +54,14 @@ std::string RandomLetters(uint32_t num_bytes) {
   return text;
 }
 
-// The needle, or as much of it as there is room for, behind random letters.
+// Random letters, then the needle, or as much of it as there is room for.
 std::string Haystack(uint32_t num_bytes, std::string_view needle) {
   const std::string text = RandomLetters(num_bytes - static_cast<uint32_t>(needle.size()));
   return text + std::string(needle);
 }
 
-// A call at each place, with its second place 32 further: answers are summed up, so that none is left out, and the
-// length is unknown to the compiler.
+// Calls the function at each place, with a second place 32 further on. The results are summed, so that no call is
+// optimised away, and the compiler does not see the length.
 struct Bench {
   explicit Bench(const std::string& text) : a(text), b(text) {}
 
@@ -89,7 +88,7 @@ struct Bench {
   Places a, b;
 };
 
-// A part of a LIKE pattern as a filter's descriptor has it: its bytes, and masks that fold nothing.
+// A part of a LIKE pattern as in a filter's descriptor: its bytes, and masks that fold nothing.
 struct Needle {
   explicit Needle(std::string_view text) : bytes(2 * text.size() + kSlack), length(static_cast<uint32_t>(text.size())) {
     std::copy(text.begin(), text.end(), bytes.begin());
@@ -110,7 +109,7 @@ absl::Status Differs(const char* what, uint32_t num_bytes) {
 
 const uint8_t* PlaceOf(const void* found) { return static_cast<const uint8_t*>(found); }
 
-// All of them against libc, on strings that are equal and on strings that differ in each byte.
+// Checks all of them against libc, on equal strings and on strings that differ in each byte.
 absl::Status Check(uint32_t num_bytes, const Needle& needle) {
   const std::string text =
       Haystack(std::max(num_bytes, needle.length), std::string_view(kNeedle).substr(0, needle.length));
@@ -180,7 +179,7 @@ absl::Status SizeCell(const Settings& settings, uint32_t num_bytes, Section* sec
 void AddMemorySection(Cells* cells) {
   const std::string equal = "equal", order = "order", copy = "copy", search = "search of 7 bytes", byte = "of 1 byte",
                     trim = "trim spaces";
-  cells->Begin("memory", "what do blocks work with, beside libc? ns a call",
+  cells->Begin("memory", "how fast are the primitives of blocks, compared with libc? ns a call",
                {{"bytes", 7},
                 {"block", 8, equal},
                 {"memcmp", 8, equal},

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose keys are collated, beside the same with binary. Workloads are those of sort_bench, join_bench and
-// agg_bench. A row is one workload, for example in section padding:
+// Operators with collated keys, compared with the same operators under binary. The workloads are those of sort_bench,
+// join_bench and agg_bench. A row is one workload, for example in section padding:
 //
 //     sort  words  binary 31.9 ns a row   utf8mb4_bin 1.01 times that   tidb.utf8mb4_bin 1.01
 //
-// No string of any of them ends with a space. Their letters are of one case but in `text16`, so that `_ci` collations
-// find the same groups and pairs as binary, and number of rows checks them; sorts are checked row by row.
+// No string of these workloads ends with a space. Except in `text16` their letters have one case, so `_ci` collations
+// find the same groups and pairs as binary, and the number of rows checks them; sorts are checked row by row.
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,7 +27,7 @@ namespace {
 using Names = std::vector<std::string>;
 // Nanoseconds a row under each collation.
 using Costs = absl::StatusOr<std::vector<double>>;
-// An operator over a workload: what it costs under each of these collations, which take so many turns.
+// Runs an operator over a workload under each of these collations, in that many turns.
 using Job = std::function<Costs(const Names& collations, int turns)>;
 
 Names BinaryAndPadding() { return {"binary", "utf8mb4_bin", "tidb.utf8mb4_bin"}; }
@@ -53,7 +53,7 @@ Job SortJob(SortKey key, uint64_t num_rows) {
   };
 }
 
-// Counted: all probe rows match one build row each.
+// Pairs are counted: every probe row matches one build row.
 Job JoinJob(uint32_t text_bytes, uint64_t build_rows, uint64_t probe_rows) {
   return [=](const Names& collations, int turns) -> Costs {
     const JoinWorkload workload(
@@ -121,7 +121,7 @@ struct NamedJob {
   int turns;
 };
 
-// A row: the first collation's nanoseconds, then those of the others by them.
+// A row: the nanoseconds of the first collation, then the ratios of the others to it.
 absl::Status JobCell(const Settings& settings, const NamedJob& job, const Names& collations, Section* section) {
   QUERN_ASSIGN_OR_RETURN(const std::vector<double> costs, job.job(collations, settings.Turns(job.turns)));
   std::vector<std::string> row = {job.operation, job.strings, Fixed(costs[0])};

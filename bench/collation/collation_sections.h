@@ -12,12 +12,12 @@ namespace quern::bench {
 
 std::vector<NamedCell> AllCollationCells(const Settings& settings);
 
-// Its sections, by what they run: filters and functions of strings; sorts, joins and aggregations; memory primitives.
+// The sections: filters and functions of strings; sorts, joins and aggregations; memory primitives.
 void AddStringSections(Cells* cells);
 void AddOperatorSections(Cells* cells);
 void AddMemorySection(Cells* cells);
 
-// The collations that are compared, binary first.
+// The collations to compare, binary first.
 const std::vector<std::string>& BenchCollations();
 
 }  // namespace quern::bench

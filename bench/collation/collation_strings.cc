@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strings held against strings, by kernels that filter, by the functions of collation.h and by virtual comparisons; and
-// the keys of a string. In `predicates` every collation has a row, for example
+// Strings compared with strings by filter kernels, by the functions of collation.h and by virtual comparisons; and the
+// keys of a string. In `predicates` every collation has a row, for example
 //
-//     cased  16  utf8mb4_general_ci    eq  kernel 3.1 ns  1.20 x binary  function 6.0  virtual 41      less ..  like ..
-//     columns ..
+//     cased  16  utf8mb4_general_ci    eq  kernel 3.1 ns  1.20 x binary  function 6.0  virtual 41
+//                                      less ..  like ..  columns ..
 //
-// A kernel's result is a bitmap over 64 Ki rows at a time; functions and virtual calls write a byte a row. Columns of
-// 64 Ki strings stay in the L2 or L3 cache, since what is asked here is what comparing costs, not memory.
+// The result of a kernel is a bitmap over 64 Ki rows at a time; functions and virtual calls write a byte a row. Columns
+// of 64 Ki strings stay in the L2 or L3 cache, since the bench measures comparisons, not memory.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -38,7 +38,7 @@ std::string NsPerRow(const Timed& timed, uint64_t rows) {
 
 bool IsNotBuilt(const std::string& collation) { return !CollationNamed(collation).ok(); }
 
-// A collation of the table, with what calls it.
+// A collation of the table, with its virtual collator.
 struct Contestant {
   std::string name;
   CollationRule rule = 0;
@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<Contestant>> MakeContestants() {
   return all;
 }
 
-// Made once for all cells: a table of weights takes milliseconds.
+// Made once for all cells: a table of weights takes milliseconds to make.
 absl::StatusOr<const std::vector<Contestant>*> Contestants() {
   static const absl::StatusOr<std::vector<Contestant>> all = MakeContestants();
   QUERN_RETURN_IF_ERROR(all.status());
@@ -67,7 +67,7 @@ absl::StatusOr<const std::vector<Contestant>*> Contestants() {
 enum class Test : uint8_t { kEqual, kLess, kLike, kColumns };
 constexpr Test kTests[] = {Test::kEqual, Test::kLess, Test::kLike, Test::kColumns};
 
-// The condition of a filter's spec. Neither constants nor patterns have quotes.
+// The condition of a filter's spec. Neither constants nor patterns contain quotes.
 std::string ConditionOf(Test test, const std::string& collation, const StringsWorkload& strings) {
   const std::string column = "utf8(" + collation + ")";
   switch (test) {
@@ -81,7 +81,7 @@ std::string ConditionOf(Test test, const std::string& collation, const StringsWo
 
 using PerRow = std::vector<uint8_t>;  // 1: the row passes
 
-// Fills answers row by row.
+// Fills in the answers row by row.
 template <class Answer>
 Timed ByRow(const StringsWorkload& strings, PerRow* answers, const Answer& answer) {
   answers->resize(strings.left.num_rows());
@@ -113,7 +113,7 @@ Timed ByVirtualCalls(Test test, const VirtualCollator* collator, const StringsWo
   return {};
 }
 
-// Comparisons alone: there is no function of LIKE.
+// Comparisons only: there is no LIKE function.
 Timed ByFunction(Test test, CollationRule rule, const StringsWorkload& strings, PerRow* answers) {
   const StringColumn *left = &strings.left, *right = &strings.right;
   const blocks::Bytes constant = BytesOf(strings.constant);
@@ -133,15 +133,15 @@ absl::StatusOr<Timed> ByKernel(Test test, const std::string& collation, const St
   return FilterWith(ConditionOf(test, collation, strings), batch, bitmap);
 }
 
-// One collation's contenders in one test, and what they answered.
+// The contenders of one collation in one test, and their answers.
 struct TestRun {
   std::string name;
-  std::vector<Timed> timed;  // kernel, function, virtual: those that there are
+  std::vector<Timed> timed;  // kernel, function, virtual call, as far as they exist
   std::vector<uint8_t> bitmap;
   PerRow of_function, of_virtual;
 };
 
-// Runs each once. All must answer the same; virtual calls are the reference where there are any.
+// Runs each contender once. All must return the same answers; virtual calls are the reference where they exist.
 absl::Status Check(const TestRun& run) {
   for (const Timed& timed : run.timed) QUERN_RETURN_IF_ERROR(timed.run());
   const PerRow& expected = run.of_virtual.empty() ? run.of_function : run.of_virtual;
@@ -168,8 +168,8 @@ absl::StatusOr<std::unique_ptr<TestRun>> MakeRun(Test test, const Contestant& wh
   return run;
 }
 
-// The runs of all collations in one test, in turns: kernel, function and virtual call of the first one, then of the
-// second ..
+// Runs all collations of one test in turns: kernel, function and virtual call of the first one, then those of the
+// second, and so on.
 absl::Status TakeTurns(int turns, std::vector<std::unique_ptr<TestRun>>* runs) {
   for (int turn = 0; turn < turns; ++turn) {
     for (const auto& run : *runs) QUERN_RETURN_IF_ERROR(TakeTurns(1, &run->timed));
@@ -212,9 +212,9 @@ void AddPredicates(Cells* cells) {
     columns.push_back({"virtual", 8, group});
   }
   cells->Begin("predicates",
-               "what does it cost to hold a string against another? ns a row of the compiled kernel, times that of "
-               "binary; of the library's "
-               "function; of a virtual call",
+               "what does it cost to compare two strings? ns a row of the compiled kernel, and its ratio to "
+               "binary; ns of the library's "
+               "function and of a virtual call",
                columns);
   for (const StringKind kind : {StringKind::kRandom, StringKind::kSame, StringKind::kCased, StringKind::kMixed}) {
     for (const uint32_t num_bytes : kLengths)
@@ -227,10 +227,10 @@ void AddPredicates(Cells* cells) {
 
 // ---- keys ------------------------------------------------------------------------------------------------------
 
-constexpr uint32_t kEncodedBytes = 16;  // of a string that a sort encodes
-constexpr uint64_t kBatchRows = 1024;   // as plans have it
+constexpr uint32_t kEncodedBytes = 16;  // bytes of a string that a sort encodes
+constexpr uint64_t kBatchRows = 1024;   // the batch size of plans
 
-// Sums up what a function answers, so that no call can be left out.
+// Sums up what a function returns, so that no call is optimised away.
 template <class Answer>
 Timed Summed(const StringColumn& column, uint64_t* sum, const Answer& answer) {
   return {.run = [&column, sum, answer] {
@@ -250,7 +250,7 @@ Timed SortKeysOf(const StringColumn& column, uint64_t* sum, const VirtualCollato
   });
 }
 
-// What kernels of joins and aggregations call for a batch.
+// The function that kernels of joins and aggregations call for a batch.
 Timed HashBlock(const StringColumn& column, CollationRule rule) {
   const auto hashes = std::make_shared<std::vector<uint64_t>>(kBatchRows);
   return {.run = [=, &column] {
@@ -263,7 +263,7 @@ Timed HashBlock(const StringColumn& column, CollationRule rule) {
   }};
 }
 
-// What kernels of sorts call for a batch.
+// The function that kernels of sorts call for a batch.
 absl::StatusOr<Timed> EncodeBlock(const StringColumn& column, const std::string& collation) {
   QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec("sort keys=utf8(" + collation + ")"));
   const auto descriptor = std::make_shared<SortDescriptor>(spec);
@@ -282,7 +282,7 @@ absl::StatusOr<Timed> EncodeBlock(const StringColumn& column, const std::string&
   }};
 }
 
-// By column of the table. Those that are called string by string add their answers to *sum.
+// One run for each column of the table. Functions that are called string by string add their results to *sum.
 absl::StatusOr<std::vector<Timed>> KeysOf(const Contestant& who, const StringColumn& column, uint64_t* sum) {
   const CollationRule rule = who.rule;
   const auto key = std::make_shared<std::string>();
@@ -305,7 +305,7 @@ absl::StatusOr<std::vector<Timed>> KeysOf(const Contestant& who, const StringCol
   return all;
 }
 
-// Keys of the same strings have the same order, and hashes are equal where they are.
+// The keys of the strings have the order of the strings, and strings with equal keys have equal hashes.
 absl::Status CheckKeys(const Contestant& who, const StringColumn& column) {
   for (uint64_t row = 1; row < std::min<uint64_t>(column.num_rows(), 1000); ++row) {
     const blocks::Bytes a = column.Row(row - 1), b = column.Row(row);
@@ -345,7 +345,7 @@ absl::Status KeysCell(const Settings& settings, StringKind kind, uint32_t num_by
 
 void AddKeys(Cells* cells) {
   cells->Begin("keys",
-               "what do a string's hash and its sort key cost, by the batch as kernels call it, and as functions? "
+               "what do a string's hash and its sort key cost, by the batch, as kernels call them, and as functions? "
                "Wanted: at most 10 ns for 16 "
                "bytes of ASCII",
                {{"strings", -8},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of filters over one batch, timed.
+// Timed runs of filters over one batch.
 #ifndef QUERN_BENCH_COLLATION_FILTER_RUN_H_
 #define QUERN_BENCH_COLLATION_FILTER_RUN_H_
 
@@ -16,8 +16,8 @@
 
 namespace quern::bench {
 
-// Writes the bitmap of the rows that pass; `condition` as a filter's spec has it. The batch's columns and the bitmap
-// stay where they are.
+// Writes the bitmap of the rows that pass; `condition` is that of a filter's spec. The batch's columns and the bitmap
+// must stay where they are.
 inline absl::StatusOr<Timed> FilterWith(const std::string& condition, const BatchView& batch,
                                         std::vector<uint8_t>* bitmap, Engine engine = Engine::kJit) {
   CompileOptions options;

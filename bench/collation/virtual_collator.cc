@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How engines do it, TiFlash among them: a filter calls `collator->compare(a, b)` for each row, which decodes a
-// character of each string, looks up both weights and goes on while they are equal. The weights of a character stand in
-// one word, the first one lowest, so that a character that weighs more than once is no special case:
+// A collation as engines implement it, TiFlash among them: a filter calls `collator->compare(a, b)` for each row. The
+// call decodes a character of each string, looks up both weights and continues while they are equal. The weights of a
+// character are packed into one word, the first one lowest, so a character with several weights is no special case:
 //
 //     'a'  0x..0023        'A'  0x..0023        '中'  0x..e5a48e        "aB" and "Ab": 0x23 = 0x23, then 0x25 = 0x25
 //
@@ -25,7 +25,7 @@ std::string_view Trimmed(std::string_view s, bool trims) {
   return s;
 }
 
-// The code point at *at, which moves behind it. Bytes of a character that the string does not have are zeros.
+// The code point at *at, which is advanced past it. Missing bytes of a truncated character count as zeros.
 uint32_t NextCharacter(std::string_view s, size_t* at) {
   const auto byte = [&](size_t i) -> uint32_t { return i < s.size() ? static_cast<uint8_t>(s[i]) : 0; };
   const size_t i = *at;
@@ -49,7 +49,8 @@ std::string Utf8Of(uint32_t code) {
           static_cast<char>(0x80 | (code & 0x3f))};
 }
 
-// What a character weighs, and the next one's place. One of them is a template argument of all below.
+// The weights of a character, and the place of the next one. Each class below takes one of these as a template
+// argument.
 struct ByteUnits {
   uint64_t Next(std::string_view s, size_t* at) const { return static_cast<uint8_t>(s[(*at)++]) + 1; }
 };
@@ -87,7 +88,7 @@ class Pattern : public VirtualPattern {
     }
   }
 
-  // Goes back to the last % where the text after it does not fit.
+  // Goes back to the last % where the text after it does not match.
   bool Match(std::string_view text) const override {
     size_t at = 0, part = 0, last_any = SIZE_MAX, retry = 0;
     while (at < text.size()) {
@@ -122,7 +123,7 @@ class Pattern : public VirtualPattern {
   std::vector<Part> parts_;
 };
 
-// Strings that are compared as bytes.
+// Strings that are compared byte by byte.
 template <class Units>
 class ByteCollator : public VirtualCollator {
  public:
@@ -148,7 +149,7 @@ class WeightCollator : public VirtualCollator {
     const WeightUnits units = {&table_};
     a = Trimmed(a, trims_);
     b = Trimmed(b, trims_);
-    uint64_t left = 0, right = 0;  // of the current characters, what is not compared yet
+    uint64_t left = 0, right = 0;  // the weights of the current characters that are not compared yet
     for (size_t i = 0, j = 0;;) {
       while (left == 0 && i < a.size()) left = units.Next(a, &i);
       while (right == 0 && j < b.size()) right = units.Next(b, &j);

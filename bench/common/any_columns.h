@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns of random values of any plain type, for benches that run whatever spec they are given.
+// Columns of random values of any plain type, for benches that run any spec that they are given.
 #ifndef QUERN_BENCH_COMMON_ANY_COLUMNS_H_
 #define QUERN_BENCH_COMMON_ANY_COLUMNS_H_
 
@@ -16,9 +16,9 @@
 
 namespace quern::bench {
 
-// So many different values, each as often as the others, in any order: i64 far apart, i32 and dates side by side, f64
-// halves, texts of 13 bytes. Two columns of one number and type have the same values, so that one can be joined with
-// the other.
+// A column of `num_rows` random values, drawn uniformly from `distinct` ones: i64 far apart, i32 and dates close
+// together, f64 multiples of one half, texts of 13 bytes. Two columns with the same number and type have the same
+// values, so that one can be joined with the other.
 class AnyColumn {
  public:
   AnyColumn(const ColumnType& type, uint64_t num_rows, uint64_t distinct, uint64_t number)
@@ -38,7 +38,7 @@ class AnyColumn {
     }
   }
 
-  // The column from a row on.
+  // The column, beginning at `row`.
   QuernColumn From(uint64_t row) const {
     QuernColumn column = {};
     column.values = is_text_ ? bytes_.data() : bytes_.data() + row * width_;
@@ -75,7 +75,7 @@ class AnyColumn {
   std::vector<int32_t> offsets_;
 };
 
-// Some columns of one table.
+// Columns of one table. A row id has no column.
 class AnyTable {
  public:
   AnyTable(const std::vector<ColumnType>& types, uint64_t num_rows, uint64_t distinct) {

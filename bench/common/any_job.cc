@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a host does with a kernel of each operator, in batches of 64 Ki rows. Example, `join.inner keys=i64 build=i64`
-// and 100,000 rows: a build side of one batch of 10,000, a probe side of two batches of 65,536 and 34,464. Both draw
-// their keys from 10,000 values, so that a probe row finds one build row on average.
+// What a host does with a kernel of each operator, in batches of 64 Ki rows. Example: with `join.inner keys=i64
+// build=i64` and 100,000 rows the build side is one batch of 10,000 rows, the probe side two batches of 65,536 and
+// 34,464. Both sides draw their keys from 10,000 values, so a probe row finds one build row on average.
 #include "bench/common/any_job.h"
 
 #include <algorithm>

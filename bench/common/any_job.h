@@ -13,7 +13,7 @@
 
 namespace quern::bench {
 
-// The input of a job: num_rows rows, of joins on the probe side, with a tenth of them on the build side.
+// The input of a job: num_rows rows. A join has them on the probe side, and a tenth as many on the build side.
 class AnyInput {
  public:
   AnyInput(const KernelSpec& spec, uint64_t num_rows);
@@ -31,7 +31,7 @@ class AnyInput {
   std::unique_ptr<AnyTable> keys_, payload_, build_keys_, build_payload_;
 };
 
-// Runs a kernel over the input; answers how many rows came out, which are dropped. *Errors*: the operator's.
+// Runs a kernel over the input, drops the result rows and returns their number. *Errors*: the operator's.
 absl::StatusOr<uint64_t> RunAny(const std::shared_ptr<const Kernel>& kernel, const AnyInput& input);
 
 }  // namespace quern::bench

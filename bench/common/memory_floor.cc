@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table in DRAM cannot be probed faster than its lines come. How fast that is depends on the machine, its pages and
-// its neighbours, so it is measured in the run that quotes it: a loop that does nothing but load random lines.
+// A table in DRAM cannot be probed faster than its cache lines arrive. That rate depends on the machine, its pages and
+// its neighbours, so each bench that quotes it measures it in the same run, with a loop that only loads random lines.
 //
-//     10 M keys of 8 bytes at 40 % load     200 MB, 3.1 M lines     9.8 ns a line: a probe of one line a row at 12 ns
-//     costs 1.2 floors
+//     10 M keys of 8 bytes at 40 % load     200 MB, 3.1 M lines     9.8 ns a line
+//     a probe with one line a row           12 ns                   1.2 times the floor
 #include "bench/common/memory_floor.h"
 
 #include <benchmark/benchmark.h>
@@ -20,7 +20,7 @@ namespace {
 
 template <int kDistance>
 void Try(const uint64_t* table, uint64_t lines, uint64_t loads, MemoryFloor* best) {
-  // Truly random: multiplying alone would step through memory by one stride.
+  // A multiplication alone would step through memory with a constant stride.
   const auto line = [&](uint64_t i) {
     return static_cast<uint64_t>((static_cast<unsigned __int128>(blocks::Mix(i + 1)) * lines) >> 64);
   };

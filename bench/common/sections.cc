@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all benches have in common: their options, running cells as Google Benchmark's benchmarks so that its filters
-// choose them, and printing their rows as tables. A cell runs once; how often what it compares takes turns is its own
-// business.
+// What all benches share: their options, the registration of cells with Google Benchmark (so that its filters select
+// them) and the printing of rows as tables. A cell runs once; it decides itself how many turns its contenders take.
 #include "bench/common/sections.h"
 
 #include <benchmark/benchmark.h>
@@ -47,7 +46,7 @@ void RunCell(const NamedCell& cell, Progress* progress, benchmark::State& state)
   state.SkipWithError("failed");
 }
 
-// Takes our own options out of the arguments.
+// Removes the options of the bench from the arguments.
 bool ReadSettings(const std::string& bench, int* argc, char** argv, Settings* settings) {
   int kept = 1;
   for (int i = 1; i < *argc; ++i) {
@@ -59,7 +58,7 @@ bool ReadSettings(const std::string& bench, int* argc, char** argv, Settings* se
     const char* const text = i + 1 < *argc ? argv[++i] : "";
     char* end = nullptr;
     const double value = std::strtod(text, &end);
-    const double largest = option == "--turns" ? 1000 : 2;  // keys are numbers of 31 bits, and text has 32-bit offsets
+    const double largest = option == "--turns" ? 1000 : 2;  // keys are 31-bit numbers, and text has 32-bit offsets
     if (end == text || *end != '\0' || !(value > 0) || value > largest ||
         (option == "--turns" && value != static_cast<int>(value))) {
       std::fprintf(stderr, "%s: error: bad value of %s: '%s'; accepted: %s\n", bench.c_str(), option.c_str(), text,

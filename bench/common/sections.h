@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a bench is made of: sections of one question each, made of cells that --benchmark_filter can choose.
+// The parts of a bench: each section answers one question and consists of cells that --benchmark_filter selects.
 #ifndef QUERN_BENCH_COMMON_SECTIONS_H_
 #define QUERN_BENCH_COMMON_SECTIONS_H_
 
@@ -17,7 +17,7 @@ namespace quern::bench {
 
 struct Settings {
   double rows_scale = 1;
-  int turns = 0;  // 0: each section's own
+  int turns = 0;  // 0: the default of each section
 
   uint64_t Rows(uint64_t rows) const;  // scaled; a multiple of 4, and at least 4
   int Turns(int own) const { return turns > 0 ? turns : own; }
@@ -35,11 +35,11 @@ class Section {
 
   void Row(const std::vector<std::string>& cells) const { table_.PrintRow(cells); }
 
-  // Begins the table, where another was open before.
+  // Begins the table if another one was open.
   void Open() const;
-  // An empty line before the next row, where it belongs to another block than the one before.
+  // Prints an empty line before the next row if `block` differs from the previous row's.
   void BreakAt(const std::string& block);
-  // For the section's last line: a ratio of times without and with prefetching; below 0.98 it counts as low.
+  // Counts a ratio of the times without and with prefetching for the section's last line; below 0.98 it counts as low.
   void CountRatio(double ratio);
   void PrintSummary() const;
 
@@ -57,7 +57,7 @@ struct NamedCell {
   Cell run;
 };
 
-// Collects the cells of one section after the other.
+// Collects the cells, section by section.
 class Cells {
  public:
   Cells(const Settings& settings, std::vector<NamedCell>* cells) : settings_(settings), cells_(cells) {}
@@ -76,13 +76,13 @@ class Cells {
   std::shared_ptr<Section> section_;
 };
 
-constexpr double kLowRatio = 0.98;  // of times without and with prefetching
+constexpr double kLowRatio = 0.98;  // of the times without and with prefetching
 
-// In the order of printing. Rows in names are those of scale 1.
+// The cells in the order of printing. The row counts in their names are those of scale 1.
 using AllCells = std::vector<NamedCell> (*)(const Settings& settings);
 
-// The main function of a bench: reads its options, runs the cells that are asked for, prints their tables. Answers the
-// exit status.
+// The main function of a bench: reads its options, runs the selected cells and prints their tables. Returns the exit
+// status.
 int RunSections(const std::string& bench, AllCells all_cells, int argc, char** argv);
 
 }  // namespace quern::bench

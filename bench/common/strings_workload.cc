@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a comparison costs depends on where two strings differ first, so there are columns for the ends of what is
-// possible: strings that differ in the first bytes, as almost all do in a filter, and strings that are equal to their
-// last byte, byte for byte or but for case:
+// What a comparison costs depends on where two strings first differ. Therefore the columns cover both extremes: strings
+// that differ in their first bytes, as most strings do in a filter, and strings that are equal up to their last byte,
+// either byte for byte or except for case:
 //
 //     constant   "k3VbTq0Zr9WmXa5c"
-//     random     "Uq8..", "0aa..", ..              differs at once, but for 1 row in 1,000
+//     random     "Uq8..", "0aa..", ..              differs at once, except for 1 row in 1,000
 //     same       "k3VbTq0Zr9WmXa5c", ..            all of it is compared
-//     cased      "K3vBtQ0zR9WMxa5C", ..            equal under `_ci` collations alone
+//     cased      "K3vBtQ0zR9WMxa5C", ..            equal only under `_ci` collations
 //     mixed      "qäT中0Ωb日..", ..                 as random, with characters of two and three bytes
 //
-// No string ends with a space, so that what PAD SPACE costs is what looking for one costs. No character of `mixed`
-// expands to several or is ignored by any collation, and all are below U+10000.
+// No string ends with a space, so PAD SPACE costs only the search for one. No character of `mixed` expands to several
+// or is ignored by any collation, and all are below U+10000.
 #include "bench/common/strings_workload.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr std::string_view kLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcde
 constexpr std::array<std::string_view, 16> kCharacters = {"ä", "Ö", "ñ",  "ç",  "é",  "å",  "λ",  "Ω",
                                                           "д", "Ж", "中", "文", "日", "本", "語", "漢"};
 
-// The numbers from Mix(seed + 1) on, one after the other.
+// The numbers Mix(seed + 1), Mix(seed + 2), ..
 class Numbers {
  public:
   explicit Numbers(uint64_t seed) : next_(seed) {}
@@ -57,7 +57,7 @@ std::string InRandomCase(std::string text, uint64_t seed) {
   return text;
 }
 
-// The piece begins and ends between characters.
+// The piece of the constant begins and ends at character boundaries.
 std::string PatternOf(const std::string& constant) {
   const auto is_inside = [&](size_t at) { return at < constant.size() && (constant[at] & 0xc0) == 0x80; };
   size_t begin = constant.size() / 3, end = begin + std::max<size_t>(constant.size() / 4, 2);

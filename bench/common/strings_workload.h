@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns of strings of one length, and a constant and a pattern to hold against them.
+// Columns of strings of one length, and a constant and a pattern to compare them with.
 #ifndef QUERN_BENCH_COMMON_STRINGS_WORKLOAD_H_
 #define QUERN_BENCH_COMMON_STRINGS_WORKLOAD_H_
 
@@ -15,15 +15,15 @@ namespace quern::bench {
 
 enum class StringKind : uint8_t {
   kRandom,  // ASCII letters and digits, one of 1,000 strings; the constant is one of them
-  kSame,    // all rows are the constant, of ASCII letters and digits
-  kCased,   // all rows are the constant but for the case of its letters
-  kMixed,   // every second character is not ASCII, of one to three bytes; one of 1,000 strings
+  kSame,    // all rows equal the constant of ASCII letters and digits
+  kCased,   // all rows equal the constant except for the case of its letters
+  kMixed,   // about every second character is not ASCII and has two or three bytes; one of 1,000 strings
 };
 
 // "random", ..
 const char* NameOf(StringKind kind);
 
-// As Arrow's utf8 has it.
+// A column in the layout of Arrow's utf8.
 class StringColumn {
  public:
   void Add(std::string_view text);
@@ -40,18 +40,16 @@ class StringColumn {
 
 struct StringsSpec {
   StringKind kind = StringKind::kRandom;
-  uint32_t num_bytes = 0;  // of every string; 4 at least
+  uint32_t num_bytes = 0;  // of every string; at least 4
   uint64_t num_rows = 0;
 };
 
 struct StringsWorkload {
   explicit StringsWorkload(const StringsSpec& spec);
 
-  StringColumn left, right;  // right: what left is compared with row by row; of kRandom and kMixed every second row is
-                             // the same in both
+  StringColumn left, right;  // compared row by row; with kRandom and kMixed every second row is equal in both
   std::string constant;
-  std::string pattern;  // '%..%' with a piece of the constant, a quarter of its bytes but two at least; without a
-                        // wildcard in it
+  std::string pattern;  // '%..%' around a piece of the constant without wildcards: a quarter of its bytes, at least two
 };
 
 inline std::string_view TextOf(blocks::Bytes s) { return {reinterpret_cast<const char*>(s.data), s.length}; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of minutes is watched, so no row waits for the rows after it: columns have their widths from the start. A cell
-// that is too wide moves the rest of its row and loses nothing.
+// A run takes minutes and is watched, so each row is printed at once; hence the widths of the columns are fixed from
+// the start. A cell that is too wide moves the rest of its row and loses nothing.
 //
 //                        ---- default ----
 //     key    build rows     build    probe
@@ -16,7 +16,7 @@ namespace {
 
 std::string Padded(const std::string& text, int width) {
   const size_t size = static_cast<size_t>(std::abs(width));
-  // A column to the left has its space before it too.
+  // A left-aligned column has its leading space too.
   if (width < 0) return "  " + text + std::string(size - std::min(size, text.size() + 2), ' ');
   return std::string(std::max<size_t>(size, text.size() + 1) - text.size(), ' ') + text;
 }
@@ -27,7 +27,7 @@ void PrintLine(std::string line) {
   std::fflush(stdout);
 }
 
-// "--- default ---" in so many columns, the first of them free.
+// "--- default ---" in `width` columns, the first of which stays empty.
 std::string Ruled(const std::string& name, size_t width) {
   if (name.empty() || width < name.size() + 6) return Padded(name, static_cast<int>(width));
   const size_t dashes = width - 2 - name.size() - 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aligned tables that are printed row by row, as their rows come about.
+// Aligned tables that are printed row by row, as soon as a row is ready.
 #ifndef QUERN_BENCH_COMMON_TEXT_TABLE_H_
 #define QUERN_BENCH_COMMON_TEXT_TABLE_H_
 
@@ -11,8 +11,8 @@ namespace quern::bench {
 
 struct TextColumn {
   std::string name;
-  int width = 0;           // with the space before it; above 0: to the right, below: to the left
-  std::string group = {};  // neighbours of one group stand under its name
+  int width = 0;           // including the space before it; positive: right-aligned, negative: left-aligned
+  std::string group = {};  // neighbouring columns of one group share its heading
 };
 
 class TextTable {

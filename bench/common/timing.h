@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock of the benches, the threads of what they run, and runs that take turns.
+// The clock of the benches, threads for what they run, and runs that take turns.
 #ifndef QUERN_BENCH_COMMON_TIMING_H_
 #define QUERN_BENCH_COMMON_TIMING_H_
 
@@ -14,12 +14,12 @@
 
 namespace quern::bench {
 
-// Seconds.
+// The time in seconds.
 inline double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Runs `work` on so many threads, this one among them, and waits for all.
+// Runs `work` on that many threads, the calling one included, and waits for all of them.
 template <class Work>
 absl::Status OnThreads(unsigned threads, const Work& work) {
   std::vector<absl::Status> outcomes(threads);
@@ -31,13 +31,13 @@ absl::Status OnThreads(unsigned threads, const Work& work) {
   return absl::OkStatus();
 }
 
-// Something to time as a whole.
+// A run that is timed as a whole.
 struct Timed {
   std::function<absl::Status()> run;
   double best_s = 1e9;
 };
 
-// Each once, then each again, and so on; the best turn of each counts.
+// Runs each once, then each again, and so on; the best turn of each counts.
 inline absl::Status TakeTurns(int turns, std::vector<Timed>* all) {
   for (int turn = 0; turn < turns; ++turn) {
     for (Timed& timed : *all) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What compile_bench runs kernels on, where it asks for the code and not for the compilation: the main loops of every
-// operator, on tables that stay in the caches, so that memory hides nothing.
+// The jobs on which compile_bench measures the code rather than the compilation: the main loops of every operator, on
+// tables that stay in the caches, so that memory hides nothing.
 #ifndef QUERN_BENCH_COMPILE_COMPILE_JOBS_H_
 #define QUERN_BENCH_COMPILE_COMPILE_JOBS_H_
 
@@ -13,16 +13,16 @@
 
 namespace quern::bench {
 
-using ParamLists = std::vector<std::string>;  // plan parameters of each contender, "passes=o3 codegen_level=3"
+using ParamLists = std::vector<std::string>;  // plan parameters of each contender: "passes=o3 codegen_level=3"
 
 struct LoopJob {
   std::string name;
   std::string spec;
-  // Nanoseconds a row of each contender, the best of interleaved turns.
+  // Nanoseconds a row for each contender, the best of interleaved turns.
   std::function<absl::StatusOr<std::vector<double>>(const ParamLists& params, uint64_t num_rows, int turns)> run;
 };
 
-// Every operator's, of words, of several keys, and of texts.
+// Jobs of every operator, with keys of one word, several keys, and texts.
 const std::vector<LoopJob>& AllLoopJobs();
 
 }  // namespace quern::bench

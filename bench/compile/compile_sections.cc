@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times are medians of 50 compilations (--turns), because a compilation is made of ten thousand small allocations and
-// touches more memory than the caches hold: its best case is not what a query sees. Of code that runs, the best turn
-// counts, as in the other benches.
+// Times are medians of 50 compilations (--turns). A compilation makes ten thousand small allocations and touches more
+// memory than the caches hold, so its best case is not what a query sees. For code that runs, the best turn counts, as
+// in the other benches.
 //
-// Section `keys` fits a line through the totals of 1, 2, 4, 8 and 16 keys by least squares, and prints how far 16 keys
-// are from it: linear where that is little.
+// Section `keys` fits a line through the totals of 1, 2, 4, 8 and 16 keys by least squares and prints how far 16 keys
+// are from it: a small distance means that time is linear.
 #include "bench/compile/compile_sections.h"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ absl::StatusOr<Stages> CompileCold(const std::string& text, int turns, const std
       &CompileTimes::optimise_ms, &CompileTimes::codegen_ms, &CompileTimes::jit_ms,  &CompileTimes::total_ms};
   std::vector<double> ms[std::size(kStages)];
   Stages stages;
-  for (int turn = -1; turn < turns; ++turn) {  // the first is not counted
+  for (int turn = -1; turn < turns; ++turn) {  // the first turn is not counted
     QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, Compile(spec, options));
     for (size_t s = 0; turn >= 0 && s < std::size(kStages); ++s) ms[s].push_back(compiled.kernel->times.*kStages[s]);
     stages.code_bytes = compiled.kernel->code_bytes;
@@ -128,7 +128,7 @@ void AddCold(Cells* cells) {
 
 constexpr int kNumKeys[] = {1, 2, 4, 8, 16};
 
-// i64, utf8, i32, f64, and again.
+// The types i64, utf8, i32, f64, and so on in turn.
 std::string SpecOfKeys(const std::string& op, int num_keys) {
   const std::string flag = op == "sort" ? ":out" : "";
   std::string keys;
@@ -151,13 +151,13 @@ absl::Status KeysCell(const std::string& op, int turns, Section* section) {
     n += 1, x += num_keys, y += last, xx += num_keys * num_keys, xy += num_keys * last;
   }
   const double slope = (n * xy - x * y) / (n * xx - x * x), base = (y - slope * x) / n;
-  std::printf("  %s: %.2f ms + %.2f ms a key; 16 keys take %.2f times what that gives\n\n", op.c_str(), base, slope,
-              last / (base + slope * 16));
+  std::printf("  %s: %.2f ms + %.2f ms a key; 16 keys take %.2f times what the line predicts\n\n", op.c_str(), base,
+              slope, last / (base + slope * 16));
   return absl::OkStatus();
 }
 
 void AddKeys(Cells* cells) {
-  cells->Begin("keys", "does time grow linearly with the keys (i64, utf8, i32, f64, and again)? medians in ms",
+  cells->Begin("keys", "does time grow linearly with the keys (i64, utf8, i32, f64, in turn)? medians in ms",
                StageColumns({"keys", -16}));
   const int turns = cells->settings().Turns(kTurns);
   for (const char* op : {"join", "aggregate", "sort"}) {
@@ -180,8 +180,8 @@ absl::Status FirstCell(const std::string& spec, int turns, Section* section) {
 }
 
 void AddFirst(Cells* cells) {
-  cells->Begin("first", "the first compilation of a process, which sets LLVM up, medians in ms",
-               {{"spec", -68}, {"first", 9}, {"later", 9}, {"on top", 9}});
+  cells->Begin("first", "the first compilation of a process, which initialises LLVM, medians in ms",
+               {{"spec", -68}, {"first", 9}, {"later", 9}, {"extra", 9}});
   const int turns = cells->settings().Turns(21);
   for (const char* spec : {kColdSpecs[1], kColdSpecs[4], kColdSpecs[6], kColdSpecs[9], kColdSpecs[12]}) {
     cells->Add(spec, [=](Section* section) { return FirstCell(spec, turns, section); });
@@ -206,8 +206,8 @@ absl::Status HitCell(int turns, Section* section) {
 absl::Status DiskHitCell(int turns, Section* section) {
   std::string folder = (std::filesystem::temp_directory_path() / "quern-bench-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr)
-    return Internal("no folder: " + folder + "; accepted: a temporary folder that takes files");
-  // The first to be asked compiles it.
+    return Internal("no folder: " + folder + "; accepted: a temporary folder that is writable");
+  // The first process compiles the kernel; all later ones load it.
   const auto prefetch = [&] {
     return AskFreshProcess({"--from-disk", kColdSpecs[4]}, {{"QUERN_CACHE", "rw"}, {"QUERN_CACHE_DIR", folder}}, 2);
   };
@@ -226,8 +226,8 @@ absl::Status DiskHitCell(int turns, Section* section) {
 
 void AddHit(Cells* cells) {
   cells->Begin("hit",
-               "a kernel that is there already, medians in microseconds; first: of a process, with the machine read "
-               "and JIT made",
+               "a cached kernel, medians in microseconds; first: in a new process, with CPU detection and the "
+               "creation of the JIT",
                {{"cache", -16}, {"us", 9}});
   const int turns = cells->settings().Turns(21);
   cells->Add("memory", [turns](Section* section) { return HitCell(turns, section); });
@@ -236,7 +236,7 @@ void AddHit(Cells* cells) {
 
 // ---- passes, stock, levels ---------------------------------------------------------------------------------------
 
-// Milliseconds of optimise and codegen of the specs of all jobs with these parameters and without, which take turns.
+// Milliseconds of optimise and codegen for the specs of all jobs, with these parameters and without, in turns.
 struct Compared {
   double without_ms = 0, with_ms = 0;
 };
@@ -257,7 +257,7 @@ absl::StatusOr<Compared> CompareCompiling(const std::string& params, int turns) 
   return compared;
 }
 
-// The geometric mean of what the jobs take with `params`, and the worst, by what they take without.
+// The time of the jobs with `params` relative to that without: the geometric mean, and the worst.
 struct Slowdown {
   double mean = 1, worst = 0;
   std::string worst_job;
@@ -294,7 +294,7 @@ absl::Status PassCell(const Settings& settings, uint32_t row, Section* section) 
 void AddPasses(Cells* cells) {
   cells->Begin(
       "passes",
-      "what a pass costs of optimise + codegen, and how long loops take without it (of those left out: with it)",
+      "what share of optimise + codegen a pass costs, and how long loops take without it (if left out: with it)",
       {{"pass", -52}, {"run", 4}, {"cost %", 8}, {"loops", 8}, {"worst", 8}, {"  of job", -18}});
   for (uint32_t row = 1; row < PassRows().size(); ++row) {  // without always-inline there is no kernel
     const std::string name = std::to_string(row + 1);
@@ -316,7 +316,7 @@ absl::Status StockCell(const Settings& settings, const LoopJob& job, Section* se
 }
 
 void AddStock(Cells* cells) {
-  cells->Begin("stock", "our passes beside LLVM's -O3: ms to compile, ns a row of the main loops",
+  cells->Begin("stock", "our passes against LLVM's -O3: ms to compile, ns a row of the main loops",
                {{"job", -18},
                 {"own", 9, "ms"},
                 {"-O3", 9, "ms"},
@@ -349,7 +349,7 @@ void AddLevels(Cells* cells) {
   for (const char* group : {"ms, by level", "ns a row, by level"}) {
     for (int level = 0; level < 4; ++level) columns.push_back({std::to_string(level), 8, group});
   }
-  cells->Begin("levels", "does less code generation pay, or more? the default is 1", std::move(columns));
+  cells->Begin("levels", "does a lower or a higher level of code generation pay? the default is 1", std::move(columns));
   for (const LoopJob& job : AllLoopJobs()) {
     cells->Add(job.name,
                [settings = cells->settings(), &job](Section* section) { return LevelCell(settings, job, section); });

@@ -12,11 +12,11 @@ namespace quern::bench {
 
 std::vector<NamedCell> AllCompileCells(const Settings& settings);
 
-// What a fresh process of this bench does for section `first`: compiles once, and prints the milliseconds. Answers the
-// exit status.
+// What a fresh process of this bench does for section `first`: it compiles once and prints the milliseconds. Returns
+// the exit status.
 int CompileFirst(const std::string& spec);
-// The same for section `hit`: microseconds until it has a kernel from the environment's disk cache, the first and a
-// later time.
+// The same for section `hit`: it prints the microseconds that a kernel takes from the disk cache of the environment,
+// the first time and later.
 int CompileFromDisk(const std::string& spec);
 
 }  // namespace quern::bench

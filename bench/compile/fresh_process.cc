@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program that runs is started once more, say as `compile_bench --first 'join.inner keys=i64'`, and its standard
-// output, "12.345", is read through a pipe. No shell is between: a spec may hold quotes.
+// Starts the running program once more, say as `compile_bench --first 'join.inner keys=i64'`, and reads its standard
+// output, "12.345", through a pipe. No shell is involved, because a spec may contain quotes.
 #include "bench/compile/fresh_process.h"
 
 #include <sys/wait.h>
@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<double>> AskFreshProcess(const std::vector<std::strin
                                                     const std::vector<std::pair<std::string, std::string>>& variables,
                                                     size_t num_numbers) {
   int ends[2];
-  if (pipe(ends) != 0) return Internal("no pipe: to a process of this program; accepted: a system that gives one");
+  if (pipe(ends) != 0) return Internal("no pipe: to a process of this program; accepted: a system that provides one");
   const pid_t child = fork();
   if (child == 0) Become(words, variables, ends[1]);
   close(ends[1]);
@@ -58,7 +58,7 @@ absl::StatusOr<std::vector<double>> AskFreshProcess(const std::vector<std::strin
     at = end;
   }
   if (numbers.size() == num_numbers) return numbers;
-  return Internal("no answer of a process: " + Show(words.front()) + " printed " + Show(text) +
+  return Internal("no answer from a process: " + Show(words.front()) + " printed " + Show(text) +
                   "; accepted: " + std::to_string(num_numbers) + " numbers and status 0");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only a process that has just begun can measure.
+// Measurements that only a new process can make.
 #ifndef QUERN_BENCH_COMPILE_FRESH_PROCESS_H_
 #define QUERN_BENCH_COMPILE_FRESH_PROCESS_H_
 
@@ -11,8 +11,8 @@
 
 namespace quern::bench {
 
-// Runs this program again with these words and variables, and answers the numbers that it prints. *Errors*: Internal
-// where it fails or prints others than so many numbers.
+// Runs this program again with these arguments and environment variables, and returns the numbers that it prints.
+// *Errors*: Internal if it fails or does not print that many numbers.
 absl::StatusOr<std::vector<double>> AskFreshProcess(const std::vector<std::string>& words,
                                                     const std::vector<std::pair<std::string, std::string>>& variables,
                                                     size_t num_numbers);

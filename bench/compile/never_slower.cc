@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a job ever lose by what Compile does in the background? Twenty specs, jobs of 10^2 to 10^7 rows, each job as if
-// its spec had never been seen: the process's kernels are forgotten before it, and none are kept on disk. A time is
-// that of a whole job on one thread, from Compile to the last row. A ratio is that time by the time of the same job
-// with Engine::kGeneric, which takes turns with it; medians.
+// Does Compile's work in the background ever slow a job down? Twenty specs, jobs of 10^2 to 10^7 rows; each job runs as
+// if its spec had never been seen: the kernels of the process are dropped before it, and none are kept on disk. A time
+// is that of a whole job on one thread, from Compile to the last row. A ratio is that time divided by the time of the
+// same job with Engine::kGeneric; both take turns; medians.
 //
-//     background   nobody says how many rows will come
-//     expected     CompileOptions::expected_rows tells, as quern_*_run and the command line do
-//     speeds       what codegen/tier/tier_policy.cc estimates: ns a row of both kernels, ms to compile, and beside each
-//     what it expects; CPU time,
-//                  best of the turns
+//     background   the number of rows is not announced
+//     expected     CompileOptions::expected_rows announces it, as quern_*_run and the command line do
+//     speeds       what codegen/tier/tier_policy.cc estimates: ns a row of both kernels and ms to compile,
+//                  each beside the expected value; CPU time, best of the turns
 //
-// A job of 10^6 rows of `aggregate keys=i64 ..` takes 10 ms on the generic kernel; compiling takes 4 ms on another CPU
-// meanwhile.
+// A job of 10^6 rows of `aggregate keys=i64 ..` takes 10 ms on the generic kernel; compiling meanwhile takes 4 ms on
+// another CPU.
 #include <time.h>
 
 #include <algorithm>
@@ -68,7 +67,7 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// As if nobody had ever asked for it: no compilation of a job before goes on, either.
+// Drops everything that earlier jobs compiled, and waits until no compilation of theirs is running.
 void Forget() {
   while (!CompileQueue::OfProcess().IsIdle()) std::this_thread::sleep_for(std::chrono::microseconds(200));
   ClearKernelCache();
@@ -96,7 +95,7 @@ absl::StatusOr<PairOfTimes> TakeTurns(const std::string& spec, uint64_t num_rows
   tiered.when = CompileWhen::kBackground;
   if (tells_rows) tiered.expected_rows = input.num_rows() + input.build_rows();
   std::vector<double> generic_s, tiered_s;
-  for (int turn = -1; turn < turns; ++turn) {  // the first warms up
+  for (int turn = -1; turn < turns; ++turn) {  // the first turn warms up
     QUERN_ASSIGN_OR_RETURN(const double one, JobSeconds(spec, generic, input));
     QUERN_ASSIGN_OR_RETURN(const double other, JobSeconds(spec, tiered, input));
     if (turn < 0) continue;
@@ -106,7 +105,7 @@ absl::StatusOr<PairOfTimes> TakeTurns(const std::string& spec, uint64_t num_rows
   return PairOfTimes{Median(generic_s), Median(tiered_s)};
 }
 
-// What a section's last rows need.
+// The sums for the last rows of a section.
 struct Totals {
   std::map<uint64_t, PairOfTimes> sums;
   std::map<uint64_t, double> worst;
@@ -151,7 +150,7 @@ void AddRatios(const std::string& name, const std::string& question, bool tells_
   });
 }
 
-// Seconds that this thread had a CPU, so that one that is shared does not make kernels look slow.
+// Seconds that this thread had a CPU, so that a shared CPU does not make kernels look slow.
 double CpuNow() {
   timespec time = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -172,7 +171,7 @@ absl::Status PrintSpeeds(const std::string& spec, const Settings& settings, Sect
   compiled.engine = Engine::kJit;
   std::vector<double> compile_ms;
   QUERN_ASSIGN_OR_RETURN(const CompiledKernel generic_kernel, CompileText(spec, generic));
-  QUERN_RETURN_IF_ERROR(CompileText(spec, compiled).status());  // LLVM sets itself up
+  QUERN_RETURN_IF_ERROR(CompileText(spec, compiled).status());  // initialises LLVM
   double generic_ns = 1e9, jit_ns = 1e9;
   for (int turn = 0; turn < settings.Turns(9); ++turn) {
     ClearKernelCache();
@@ -195,7 +194,7 @@ std::vector<NamedCell> AllSections(const Settings& settings) {
   std::vector<NamedCell> all;
   Cells cells(settings, &all);
   AddRatios("background",
-            "jobs whose rows nobody counted before, compiled in the background: time by the generic kernel's", false,
+            "jobs with unknown row counts, compiled in the background: time divided by the generic kernel's", false,
             &cells);
   AddRatios("expected", "the same with expected_rows", true, &cells);
   cells.Begin("speeds", "what compiling costs and gains, 10^6 rows, and what the policy expects",

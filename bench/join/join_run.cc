@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of a join is five phases with a clock between them, each on as many threads as asked:
+// One run of a join has four phases, each timed and each on the requested number of threads:
 //
-//     append | finalise | probe | drain (kinds that keep build rows)         2 threads, 10 M rows: 153 batches, whoever
-//     is free takes one
+//     append | finalise | probe | scan of unmatched build rows, for kinds that return them
 //
-// One thread uses the plain calls, several the shared ones, so that a speed-up is one over what a caller without
+// Threads take batches as they become free: 10 M rows are 153 batches.
+//
+// One thread uses the plain calls, several threads the shared ones, so a speed-up is relative to what a caller without
 // threads gets. Result rows are written to an output batch and dropped: no consumer is timed.
 #include "bench/join/join_run.h"
 
@@ -25,7 +26,7 @@ constexpr uint64_t kOutputRows = uint64_t{1} << 14;  // four columns of 8 bytes 
 constexpr uint64_t kRowsBuiltATurn = 200'000;
 constexpr uint64_t kMaxBuildsATurn = 200;
 
-// One join from its first row to its last.
+// One join, from its first row to its last.
 class JoinRun {
  public:
   JoinRun(const Contender& contender, const JoinWorkload& workload)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of kernels over a workload, timed, and taken in turns.
+// Runs of join kernels over a workload, timed and in turns.
 #ifndef QUERN_BENCH_JOIN_JOIN_RUN_H_
 #define QUERN_BENCH_JOIN_JOIN_RUN_H_
 
@@ -15,7 +15,7 @@
 
 namespace quern::bench {
 
-// Seconds of each phase, the best of all turns.
+// Seconds of each phase; the best of all turns.
 struct JoinTimes {
   double append_s = 1e9, finalise_s = 1e9, probe_s = 1e9, drain_s = 1e9;
   uint64_t rows_out = 0;
@@ -28,8 +28,8 @@ struct JoinTimes {
 struct Contender {
   std::shared_ptr<const Kernel> kernel;
   unsigned threads = 1;
-  uint64_t probe_rows = UINT64_MAX;  // at most so many of the workload's
-  int turns = INT32_MAX;             // takes part in so many
+  uint64_t probe_rows = UINT64_MAX;  // at most that many of the workload's
+  int turns = INT32_MAX;             // the number of turns that it takes part in
   JoinTimes best = {};
 
   uint64_t ProbeRows(const JoinWorkload& workload) const { return std::min(probe_rows, workload.spec().probe_rows); }
@@ -45,9 +45,9 @@ struct Contender {
 // partition_bits=0".
 absl::StatusOr<Contender> Compete(const std::string& spec, const std::string& params = "");
 
-// Every contender once, then every one again, and so on: whatever a neighbour on a shared machine does hits all of
-// them, and as it can only add, the best counts. Small build sides are built up to 200 times a turn. *Errors*: the
-// join's; Internal for a wrong number of rows.
+// Runs every contender once, then every one again, and so on. Thus what a neighbour on a shared machine does affects
+// all contenders, and since it can only add time, the best turn counts. Small build sides are built up to 200 times a
+// turn. *Errors*: the join's; Internal for a wrong number of rows.
 absl::Status TakeTurns(const JoinWorkload& workload, int turns, std::vector<Contender>* contenders);
 
 }  // namespace quern::bench

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sections, one after the other, each as: its columns, what one of its cells measures, the list of its cells. Two
-// of them retell the PostgreSQL developers' thread about prefetching in hash joins (postgres, selfjoin, queue), two
-// look for what limits a join (floor, partitions), three for what could make it worse (threads, duplicates, kinds).
+// The sections in order; each has its columns, what one of its cells measures, and the list of its cells. Three
+// sections reproduce the PostgreSQL developers' thread about prefetching in hash joins (postgres, selfjoin, queue), two
+// look for what limits a join (floor, partitions), three for what could slow it down (threads, duplicates, kinds).
 //
-// A cell makes its workload, lets contenders take turns over it and prints a row, for example in section floor:
+// A cell makes its workload, runs contenders over it in turns and prints a row, for example in section floor, where a
+// row costs 1.23 times what its line costs:
 //
-//     open  i64  10,000,000 rows  191 MiB  1 line  9.80 ns a line  12.10 ns a row  1.23      a row costs 1.23 times
-//     what its line does
+//     open  i64  10,000,000 rows  191 MiB  1 line  9.80 ns a line  12.10 ns a row  1.23
 #include "bench/join/join_sections.h"
 
 #include <algorithm>
@@ -22,11 +22,11 @@
 namespace quern::bench {
 namespace {
 
-// Cells follow each other by keys, so that the last workload is often the next one.
+// Consecutive cells have the same keys, so that they often share a workload.
 const JoinWorkload& WorkloadOf(const WorkloadSpec& spec) {
   static std::unique_ptr<JoinWorkload> last;
   if (last == nullptr || last->spec() != spec) {
-    last.reset();  // before the next one takes its memory
+    last.reset();  // before the next workload takes its memory
     last = std::make_unique<JoinWorkload>(spec);
   }
   return *last;
@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<Contender>> CompeteAll(const std::string& spec, const
 
 double Ratio(const Contender& slow, const Contender& fast) { return slow.best.all_s() / fast.best.all_s(); }
 
-// Default and distance 0, the first two contenders; noise gets a second chance.
+// The default and distance 0 are the first two contenders; a low ratio is measured once more, since it may be noise.
 absl::Status TakeTurnsTwice(const JoinWorkload& workload, int turns, std::vector<Contender>* contenders) {
   QUERN_RETURN_IF_ERROR(TakeTurns(workload, turns, contenders));
   if (Ratio((*contenders)[1], (*contenders)[0]) >= kLowRatio) return absl::OkStatus();
@@ -77,15 +77,15 @@ int TurnsFor(const Settings& settings, uint64_t build_rows) { return settings.Tu
 constexpr uint64_t kRowAtATimeProbeRows = 1'000'000;
 
 struct PostgresKeys {
-  std::string name;  // in the table
-  std::string id;    // in the benchmark's name
+  std::string name;  // printed in the table
+  std::string id;    // part of the benchmark's name
   KeyKind keys;
   uint32_t text_bytes;
   std::vector<uint64_t> build_rows;
   uint64_t probe_rows;
 };
 
-// Of long keys as many as make 1 GB a side.
+// Long keys have as many rows as make 1 GB a side.
 const std::vector<PostgresKeys>& AllPostgresKeys() {
   static const std::vector<PostgresKeys> all = {
       {"i32 dense", "i32", KeyKind::kDenseI32, 0, {1'000, 100'000, 10'000'000}, 10'000'000},
@@ -180,18 +180,19 @@ absl::Status SelfJoinCell(const Settings& settings, const std::string& layout, S
 }
 
 void AddSelfJoin(Cells* cells) {
-  cells->Begin("selfjoin",
-               "20 M sequential i32 joined with themselves and counted: does order help, and prefetching not hurt?",
-               {{"asked for", -12},
-                {"layout", -13},
-                {"rows", 11},
-                {"build", 9, "default"},
-                {"probe", 9, "default"},
-                {"ms", 10, "default"},
-                {"build", 9, "distance 0"},
-                {"probe", 9, "distance 0"},
-                {"ms", 10, "distance 0"},
-                {"ratio ", 8}});
+  cells->Begin(
+      "selfjoin",
+      "20 M sequential i32 joined with themselves and counted: does order help, and does prefetching do no harm?",
+      {{"requested", -12},
+       {"layout", -13},
+       {"rows", 11},
+       {"build", 9, "default"},
+       {"probe", 9, "default"},
+       {"ms", 10, "default"},
+       {"build", 9, "distance 0"},
+       {"probe", 9, "distance 0"},
+       {"ms", 10, "distance 0"},
+       {"ratio ", 8}});
   for (const char* const layout : {"auto", "open", "unchained"}) {
     cells->Add(layout, [settings = cells->settings(), layout](Section* section) {
       return SelfJoinCell(settings, layout, section);
@@ -238,7 +239,7 @@ void AddQueue(Cells* cells) {
                 {"16", 10, "queue of N rows, straight into the table"},
                 {"tuned", 10, "queue of N rows, straight into the table"},
                 {"N", 6, "queue of N rows, straight into the table"},
-                {"in parts", 11}});
+                {"partitions", 11}});
   for (const char* const layout : {"open", "unchained"}) {
     for (const uint64_t rows : {1'000, 100'000, 1'000'000, 10'000'000}) {
       cells->Add(layout + Numbered("/build", rows), [settings = cells->settings(), layout, rows](Section* section) {
@@ -254,7 +255,7 @@ struct FloorCase {
   const char* layout;
   KeyKind keys;
   size_t columns;
-  int lines;  // random ones that a matching probe row touches
+  int lines;  // random lines that a matching probe row touches
 };
 
 absl::Status FloorCell(const Settings& settings, const FloorCase& which, uint64_t build_rows, Section* section) {
@@ -282,21 +283,20 @@ void AddFloor(Cells* cells) {
                                     {"dense", KeyKind::kDenseI32, 1, 1},
                                     {"unchained", KeyKind::kSparseI64, 0, 2},
                                     {"unchained", KeyKind::kSparseI64, 1, 2}};
-  cells->Begin(
-      "floor",
-      "how far is a probe from the price of the random cache lines that it touches, in a table of so many bytes?",
-      {{"layout", -12},
-       {"key", -5},
-       {"cols", 5},
-       {"build rows", 12},
-       {"probe rows", 12},
-       {"table", 9},
-       {"lines", 7},
-       {"ns", 9, "one line"},
-       {"distance", 10, "one line"},
-       {"ns/row", 9, "probe"},
-       {"/ line", 8, "probe"},
-       {"/ lines", 9, "probe"}});
+  cells->Begin("floor",
+               "how far is a probe from the cost of the random cache lines that it touches, in a table of this size?",
+               {{"layout", -12},
+                {"key", -5},
+                {"cols", 5},
+                {"build rows", 12},
+                {"probe rows", 12},
+                {"table", 9},
+                {"lines", 7},
+                {"ns", 9, "one line"},
+                {"distance", 10, "one line"},
+                {"ns/row", 9, "probe"},
+                {"/ line", 8, "probe"},
+                {"/ lines", 9, "probe"}});
   for (const FloorCase& which : cases) {
     for (const uint64_t rows : {1'000'000, 10'000'000}) {
       cells->Add(std::string(which.layout) + Numbered("/build", rows) + Numbered("/extra", which.columns),
@@ -330,18 +330,19 @@ absl::Status PartitionsCell(const Settings& settings, KeyKind keys, const std::s
 }
 
 void AddPartitions(Cells* cells) {
-  cells->Begin("partitions",
-               "does partitioning rows to parts by their hash pay for itself? ns/row; gain: whole join, over no parts",
-               {{"layout", -13},
-                {"key", -9},
-                {"rows each", 12},
-                {"bits", 6},
-                {"append", 10, "build"},
-                {"finalise", 10, "build"},
-                {"sum", 10, "build"},
-                {"probe", 10},
-                {"ms", 11},
-                {"gain", 8}});
+  cells->Begin(
+      "partitions",
+      "does radix-partitioning rows by their hash pay for itself? ns/row; gain: whole join, over no partitions",
+      {{"layout", -13},
+       {"key", -9},
+       {"rows each", 12},
+       {"bits", 6},
+       {"append", 10, "build"},
+       {"finalise", 10, "build"},
+       {"sum", 10, "build"},
+       {"probe", 10},
+       {"ms", 11},
+       {"gain", 8}});
   const std::pair<KeyKind, const char*> cases[] = {
       {KeyKind::kSparseI64, "open"}, {KeyKind::kSparseI64, "unchained"}, {KeyKind::kText, "unchained"}};
   for (const auto& [keys, layout] : cases) {
@@ -437,10 +438,10 @@ absl::Status DuplicatesCell(const Settings& settings, double zipf, size_t column
 }
 
 void AddDuplicates(Cells* cells) {
-  cells->Begin("duplicates", "4 build rows a key, i64: what do duplicates cost, and skewed probes gain?",
+  cells->Begin("duplicates", "4 build rows a key, i64: what do duplicates cost, and what do skewed probes gain?",
                {{"probes", -10},
                 {"result", -9},
-                {"asked for", -12},
+                {"requested", -12},
                 {"layout", -14},
                 {"rows each", 11},
                 {"rows out", 12},
@@ -488,18 +489,19 @@ absl::Status KindsCell(const Settings& settings, const JoinKindRow& kind, Sectio
 }
 
 void AddKinds(Cells* cells) {
-  cells->Begin("kinds",
-               "1 M build rows, 10 M probe rows, i64, half of them match: what does each kind cost beside inner?",
-               {{"kind", -19},
-                {"rows out", 12},
-                {"layout", -13, "count"},
-                {"build", 8, "count"},
-                {"probe", 8, "count"},
-                {"/ inner", 9, "count"},
-                {"layout", -13, "an i64 column of each side"},
-                {"build", 8, "an i64 column of each side"},
-                {"probe", 8, "an i64 column of each side"},
-                {"/ inner", 9, "an i64 column of each side"}});
+  cells->Begin(
+      "kinds",
+      "1 M build rows, 10 M probe rows, i64, half of them match: what does each kind cost, compared with inner?",
+      {{"kind", -19},
+       {"rows out", 12},
+       {"layout", -13, "count"},
+       {"build", 8, "count"},
+       {"probe", 8, "count"},
+       {"/ inner", 9, "count"},
+       {"layout", -13, "an i64 column of each side"},
+       {"build", 8, "an i64 column of each side"},
+       {"probe", 8, "an i64 column of each side"},
+       {"/ inner", 9, "an i64 column of each side"}});
   for (const JoinKindRow& kind : AllJoinKinds()) {
     cells->Add(std::string(kind.text),
                [settings = cells->settings(), &kind](Section* section) { return KindsCell(settings, kind, section); });

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key is a function of its number, and the functions are bijections: numbers 0 .. n-1 are the build side's keys, each
-// of them different, and number n + i is surely none of them. So a side is made in one pass without a set of what there
-// is already, and the result is known:
+// A key is a function of its number, and the functions are bijections: the numbers 0 .. n-1 are the distinct keys of
+// the build side, and a number n + i is certainly none of them. So a side is made in one pass without a set of the keys
+// so far, and the result is known:
 //
 //     build rows 8, 2 rows a key     numbers 0 1 2 3 0 1 2 3
-//     probe rows 4, 50 % hits        numbers 2 0 6 5             2 hits x 2 rows = 4 pairs; keys 1 and 3 are never met
+//     probe rows 4, 50 % hits        numbers 2 0 6 5             2 hits x 2 rows = 4 pairs; keys 1 and 3 never match
 //
 //     sparse i64     number 2 -> 0x975835de1c9756ce              SplitMix64's bijection of 64 bits
-//     text of 16     number 2 -> "hWqtKPmFx0Zc9eB_"              8 characters are a bijection of 48 bits, the rest are
-//     random
+//     text of 16     number 2 -> "hWqtKPmFx0Zc9eB_"              8 characters are a bijection of 48 bits, 8 are random
 #include "bench/join/join_workload.h"
 
 #include <algorithm>
@@ -23,7 +22,7 @@ namespace {
 constexpr uint64_t kGolden = 0x9e3779b97f4a7c15u;
 constexpr uint64_t k48Bits = (uint64_t{1} << 48) - 1;
 
-// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): another function than the join's hash, so that keys are random to it.
+// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): not the hash of the join, so that keys are random with respect to it.
 uint64_t SplitMix(uint64_t x) {
   x = (x + 1) * kGolden;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -45,9 +44,9 @@ void PutText(uint64_t number, uint32_t bytes, uint8_t* to) {
   }
 }
 
-double Uniform(uint64_t random) { return (static_cast<double>(random >> 11) + 1) * 0x1p-53; }  // above 0, up to 1
+double Uniform(uint64_t random) { return (static_cast<double>(random >> 11) + 1) * 0x1p-53; }  // above 0, at most 1
 
-// Rejection by Devroye, "Non-Uniform Random Variate Generation", 1986, chapter X.6.1. exponent: above 1.
+// Rejection method from Devroye, "Non-Uniform Random Variate Generation", 1986, chapter X.6.1. exponent: above 1.
 uint64_t Zipf(double exponent, uint64_t n, std::mt19937_64* random) {
   const double s1 = exponent - 1, b = std::pow(2.0, s1);
   for (;;) {
@@ -111,7 +110,7 @@ void JoinWorkload::MakeBuild() {
 
 void JoinWorkload::MakeProbe() {
   Reserve(&probe_, spec_.probe_rows);
-  std::mt19937_64 random(spec_.build_rows + spec_.probe_rows);  // the same from run to run
+  std::mt19937_64 random(spec_.build_rows + spec_.probe_rows);  // the same in every run
   std::vector<bool> met(num_keys_);
   for (uint64_t row = 0; row < spec_.probe_rows; ++row) {
     uint64_t number = 0;
@@ -145,7 +144,7 @@ BatchView JoinWorkload::View(const Keys& keys, uint64_t first, uint64_t rows, si
 uint64_t JoinWorkload::ResultRows(JoinKind kind) const {
   const JoinKindRow& row = RowOf(kind);
   const uint64_t met_rows =
-      num_keys_hit_ * spec_.rows_per_key;  // of the build side, whose rows are a multiple of rows_per_key
+      num_keys_hit_ * spec_.rows_per_key;  // of the build side, whose number of rows is a multiple of rows_per_key
   const auto alone = [](RowsOut which, uint64_t matched, uint64_t all) -> uint64_t {
     switch (which) {
       case RowsOut::kNever: return 0;

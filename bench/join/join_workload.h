@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two sides of a join that a bench runs: keys by number, so that what must come out is known before.
+// The two sides of a join that a bench runs: keys are made from numbers, so that the result is known in advance.
 #ifndef QUERN_BENCH_JOIN_JOIN_WORKLOAD_H_
 #define QUERN_BENCH_JOIN_JOIN_WORKLOAD_H_
 
@@ -24,24 +24,24 @@ struct WorkloadSpec {
   uint32_t text_bytes = 0;  // kText; a multiple of 8
   uint64_t build_rows = 0;
   uint64_t probe_rows = 0;
-  uint32_t rows_per_key = 1;    // of the build side
-  uint32_t hits_percent = 100;  // probe rows whose key the build side has
-  double zipf = 0;              // exponent above 1 by which probe rows choose keys; 0: all alike
+  uint32_t rows_per_key = 1;    // on the build side
+  uint32_t hits_percent = 100;  // percentage of probe rows whose key the build side has
+  double zipf = 0;              // exponent, above 1, of the distribution of probe keys; 0: uniform
   uint32_t payload_columns = 0;
 
   bool operator==(const WorkloadSpec&) const = default;
 };
 
-// "i64", "utf8": the key's type as a kernel spec writes it.
+// "i64", "utf8": the type of the key in a kernel spec.
 std::string KeyType(KeyKind keys);
 
-// *Cost*: 1 to 20 ns a row and 1 ns a byte of text. *Threads*: any may read it.
+// *Cost*: 1 to 20 ns a row and 1 ns a byte of text. *Threads*: any number may read it.
 class JoinWorkload {
  public:
   explicit JoinWorkload(const WorkloadSpec& spec);
 
   const WorkloadSpec& spec() const { return spec_; }
-  // Rows [first, first + rows) of a side, with the first `payload_columns` payload columns (i64, the same for both
+  // Rows [first, first + rows) of a side, with its first `payload_columns` payload columns (i64, the same for both
   // sides).
   BatchView Build(uint64_t first, uint64_t rows, size_t payload_columns) const {
     return View(build_, first, rows, payload_columns);
@@ -49,7 +49,7 @@ class JoinWorkload {
   BatchView Probe(uint64_t first, uint64_t rows, size_t payload_columns) const {
     return View(probe_, first, rows, payload_columns);
   }
-  // How many rows a join of this kind gives, with all probe rows.
+  // The number of rows that a join of this kind returns for all probe rows.
   uint64_t ResultRows(JoinKind kind) const;
 
  private:
@@ -65,7 +65,7 @@ class JoinWorkload {
   BatchView View(const Keys& keys, uint64_t first, uint64_t rows, size_t payload_columns) const;
 
   WorkloadSpec spec_;
-  uint64_t num_keys_;  // different ones, of the build side
+  uint64_t num_keys_;  // distinct keys of the build side
   uint64_t num_hits_ = 0;
   uint64_t num_keys_hit_ = 0;
   Keys build_, probe_;

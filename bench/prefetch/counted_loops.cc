@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops over descriptors as they are timed, and a join's: rows that are looked up in a table of slots, a batch at a
-// time, by the kernel that needs no compilation, whose loop over slots is that of compiled ones too. No part of it
-// needs LLVM, so that the small program that callgrind runs is ready at once. Tables are made before; what runs is one
-// pass over all rows.
+// The loops over descriptors as they are timed, and one loop of a join: rows are looked up in a table of slots, a batch
+// at a time, by the generic kernel, whose loop over slots is also that of compiled kernels. None of them needs LLVM, so
+// the small program that callgrind runs starts at once. Tables are made in advance; a run is one pass over all rows.
 //
 //     payload, 64 rows ahead, 200,000 rows     12.8 MB of payloads, 3.2 MB of descriptors
-//     probe_open, the same                     8.4 MB of slots of 16 bytes of which 40 % are taken
+//     probe_open, the same                     8.4 MB of slots of 16 bytes, 40 % of them taken
 #include "bench/prefetch/counted_loops.h"
 
 #include <algorithm>
@@ -82,7 +81,7 @@ absl::StatusOr<std::function<absl::Status()>> MakeCountedLoop(std::string_view l
     QUERN_ASSIGN_OR_RETURN(DescriptorArray made, DescriptorArray::Make(rows));
     const auto array = std::make_shared<DescriptorArray>(std::move(made));
     return [array, each, distance] {
-      // Written to where no compiler can leave the loop out.
+      // A volatile variable, so that no compiler removes the loop.
       [[maybe_unused]] volatile uint64_t sum =
           RunDescriptorLoop(each, {}, distance, array->descriptors(), array->rows());
       return absl::OkStatus();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops whose instructions and cache lines are counted, not timed: by callgrind in a small program of their own, by
-// hardware counters here.
+// Loops whose instructions and cache lines are counted rather than timed: by callgrind in a small program of their own,
+// and by hardware counters in the bench.
 #ifndef QUERN_BENCH_PREFETCH_COUNTED_LOOPS_H_
 #define QUERN_BENCH_PREFETCH_COUNTED_LOOPS_H_
 
@@ -15,10 +15,10 @@
 
 namespace quern::bench {
 
-// "descriptors", "payload", .. and "probe_open", a join's look-up of rows in slots.
+// "descriptors", "payload", .. and "probe_open", a join's lookup of rows in slots.
 std::vector<std::string> CountedLoops();
 
-// A loop over so many rows, ready to run any number of times. *Errors*: InvalidArgument for a loop that there is not;
+// A loop over that many rows, which can run any number of times. *Errors*: InvalidArgument for an unknown loop;
 // ResourceExhausted.
 absl::StatusOr<std::function<absl::Status()>> MakeCountedLoop(std::string_view loop, uint32_t distance, uint32_t rows);
 

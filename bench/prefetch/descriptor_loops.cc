@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A descriptor is what a sort's entry, a join's match or a packet's header is: a small record in a row of small
-// records, which the processor reads ahead of by itself, with the address of a larger one that it cannot guess. The
-// loops are made of the same templates as those of the operators (runtime/rows/prefetch_lines.h), so that what is
-// measured is what these can have.
+// A descriptor resembles a sort-key prefix, a match of a join or the header of a packet: a small record in an array of
+// small records, which the processor prefetches by itself. It holds the address of a larger record, which the processor
+// cannot predict. The loops use the same templates as those of the operators (runtime/rows/prefetch_lines.h), so the
+// measured gain is one that operators can have.
 //
 //     descriptors   [0 |*][1 |*][2 |*][3 |*] ..         16 bytes each, one after the other
 //                        \   \    \_________
 //     payloads      [..1..][..3..][..0..][..2..] ..     a line each, in random order
 //
-// Rows 0 .. n-1 at distance 64: row 64's payload is asked for when row 0's is used. 64 rows of 1 ns are less than a
-// line takes, so the loop with little to do wants more of them than the one that computes 100 ns a row, for which 2 are
-// plenty.
+// Rows 0 .. n-1 at distance 64: the payload of row 64 is prefetched when row 0's is used. 64 rows of 1 ns take less
+// time than a line, so the loop with little to do needs a larger distance than the loop that computes for 100 ns a row,
+// for which 2 rows are plenty.
 #include "bench/prefetch/descriptor_loops.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@
 namespace quern::bench {
 namespace {
 
-constexpr uint32_t kWorkSteps = 48;  // each waits for the one before it: about 10 cycles
+constexpr uint32_t kWorkSteps = 48;  // each depends on the one before: about 10 cycles
 
 template <bool kWrites, int kLocality>
 struct PrefetchLike {
@@ -34,7 +34,7 @@ struct PrefetchLike {
   static inline __attribute__((always_inline)) void For(const void* address) {
     if constexpr (kWrites) {
 #if defined(__x86_64__)
-      PrefetchLine<PrefetchHint::kWrite>(address);  // prefetchw, which knows no locality
+      PrefetchLine<PrefetchHint::kWrite>(address);  // prefetchw has no locality
 #else
       __builtin_prefetch(address, 1, kLocality);
 #endif
@@ -45,10 +45,10 @@ struct PrefetchLike {
   }
 };
 
-// What a row costs in each loop. `sum` keeps the compiler from leaving it out.
+// The work for a row in each loop. `sum` prevents the compiler from removing it.
 inline __attribute__((always_inline)) void Branch(const Payload& payload, uint64_t* sum) {
   if ((payload.words[0] & 1) == 0) return;
-  asm volatile("" : "+r"(*sum));  // a jump, not a conditional move: it is guessed before the line is there
+  asm volatile("" : "+r"(*sum));  // forces a branch, which is predicted before the line arrives
   *sum += payload.words[0];
 }
 
@@ -109,7 +109,7 @@ absl::StatusOr<DescriptorArray> DescriptorArray::Make(uint32_t rows) {
   QUERN_ASSIGN_OR_RETURN(array.payloads_, HugeBuffer::Allocate(budget, (uint64_t{rows} + 1) * sizeof(Payload), true));
   std::vector<uint32_t> order(rows);
   std::iota(order.begin(), order.end(), 0U);
-  std::shuffle(order.begin(), order.end(), std::mt19937_64(rows));  // the same from run to run
+  std::shuffle(order.begin(), order.end(), std::mt19937_64(rows));  // the same in every run
   auto* const descriptors = reinterpret_cast<Descriptor*>(array.descriptors_.data());
   auto* const payloads =
       reinterpret_cast<Payload*>((reinterpret_cast<uintptr_t>(array.payloads_.data()) + 63) / 64 * 64);

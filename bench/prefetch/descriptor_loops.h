@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of an article about prefetching: over an array of descriptors, each of which points to a payload elsewhere.
+// Loops from an article about prefetching: over an array of descriptors, each of which points to a payload elsewhere.
 #ifndef QUERN_BENCH_PREFETCH_DESCRIPTOR_LOOPS_H_
 #define QUERN_BENCH_PREFETCH_DESCRIPTOR_LOOPS_H_
 
@@ -13,10 +13,10 @@
 namespace quern::bench {
 
 enum class DescriptorLoop : uint8_t {
-  kDescriptors,  // reads descriptors, no payload
+  kDescriptors,  // reads descriptors but no payload
   kPayload,      // reads a word of each payload
-  kBranch,       // and branches on it
-  kWork,         // and computes with it, longer than a line takes
+  kBranch,       // branches on that word
+  kWork,         // computes with that word, for longer than a line takes
   kUpdate,       // writes a word of each payload
 };
 constexpr DescriptorLoop kDescriptorLoops[] = {DescriptorLoop::kDescriptors, DescriptorLoop::kPayload,
@@ -29,9 +29,9 @@ struct PrefetchKind {
   int locality = 3;  // 0 to 3
 };
 
-// One line a payload.
+// A payload takes one cache line.
 struct alignas(64) Payload {
-  uint64_t words[8];  // 0 to 6 are read, 7 is written
+  uint64_t words[8];  // words 0 to 6 are read, 7 is written
 };
 
 struct Descriptor {
@@ -39,7 +39,7 @@ struct Descriptor {
   Payload* payload;
 };
 
-// As many payloads as descriptors, on huge pages, in random order; no word is 0.
+// Descriptors and as many payloads, on huge pages, in random order; no word is 0.
 class DescriptorArray {
  public:
   static absl::StatusOr<DescriptorArray> Make(uint32_t rows);
@@ -53,8 +53,8 @@ class DescriptorArray {
   uint32_t rows_ = 0;
 };
 
-// Over n descriptors, each payload (of kDescriptors: each descriptor) asked for `distance` rows before it is used; 0:
-// no instruction of it. Answers a sum that does not depend on how.
+// Runs a loop over n descriptors and prefetches each payload (with kDescriptors: each descriptor) `distance` rows
+// before its use; with distance 0 it executes no prefetch instruction. Returns a sum that is the same for every `how`.
 uint64_t RunDescriptorLoop(DescriptorLoop loop, PrefetchKind how, uint32_t distance, const Descriptor* descriptors,
                            uint32_t n);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program for callgrind: makes the rows of one loop and runs it once, in a function by whose name callgrind knows
-// when to count.
+// A program for callgrind: it makes the rows of one loop and runs the loop once, in a function whose name tells
+// callgrind when to count.
 //
 //     valgrind --tool=callgrind --cache-sim=yes --toggle-collect=QuernCountedLoop prefetch_counted payload 64 200000
 //
-// prefetch_bench runs it so, for its section "counts". It has no LLVM in it, whose debug information valgrind takes
-// long to read, or cannot.
+// prefetch_bench runs it this way for its section "counts". The program does not contain LLVM, whose debug information
+// valgrind reads slowly or not at all.
 #include <cstdio>
 #include <cstdlib>
 #include <functional>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a row costs in instructions and cache lines, whatever the machine and its neighbours do meanwhile: callgrind
-// runs the loop over a model of caches. The model knows no prefetch, for it knows no time: a line that was asked for
-// early enough and one that is waited for are one miss alike. So what it says is how many lines a row touches, that
-// this is the same at all distances, and what asking costs in instructions. How many of the misses are waited for,
-// hardware counters would say; the bench reads them where the system lets it.
+// runs the loop over a model of caches. The model has no notion of time and ignores prefetches: a line that was
+// prefetched early enough and a line that the program waits for both count as one miss. Therefore it shows how many
+// lines a row touches, that this number is the same at all distances, and how many instructions prefetching costs.
+// Hardware counters would show how many of the misses are waited for; the bench reads them where the system permits it.
 //
 //     payload      0     3.0 instructions   2.0 loads   1.25 lines: one of the payload, a quarter of one of descriptors
-//     payload     64     6.0                2.5         1.25: asking loads the address too, two rows at a time
+//     payload     64     6.0                2.5         1.25: prefetching loads the address too, two rows at a time
 #include <linux/perf_event.h>
 #include <spawn.h>
 #include <sys/ioctl.h>
@@ -35,14 +35,14 @@ namespace quern::bench {
 namespace {
 
 constexpr uint64_t kRows = 200'000;              // 12.8 MB of payloads
-constexpr const char* kModel = "1048576,16,64";  // bytes, ways, bytes a line of the last level: a twelfth of that
+constexpr const char* kModel = "1048576,16,64";  // last level: bytes (1/12 of that), ways, bytes a line
 constexpr uint32_t kDistances[] = {0, 64};
 
 // ---- callgrind -------------------------------------------------------------------------------------------------
 
 using EventCounts = std::map<std::string, double>;
 
-// Lines "events: Ir Dr .." and "totals: 12 3 .." of what callgrind writes.
+// Reads the lines "events: Ir Dr .." and "totals: 12 3 .." that callgrind writes.
 absl::StatusOr<EventCounts> ReadCounts(const std::string& path) {
   std::ifstream file(path);
   std::vector<std::string> events;
@@ -57,11 +57,11 @@ absl::StatusOr<EventCounts> ReadCounts(const std::string& path) {
     for (size_t i = 0; i < events.size() && words >> count; ++i) counts[events[i]] = count;
   }
   if (counts["Ir"] == 0)
-    return Internal("no counts: in " + Show(path) + "; accepted: what callgrind writes, of a loop that ran");
+    return Internal("no counts: in " + Show(path) + "; accepted: the output of callgrind for a loop that ran");
   return counts;
 }
 
-// Waits for a program with no output. Its status; 127 where it could not be started.
+// Waits for a program whose output is discarded. Returns its exit status; 127 if it could not be started.
 int RunProgram(std::vector<std::string> words) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -104,7 +104,7 @@ absl::StatusOr<EventCounts> AskCallgrind(const std::string& loop, uint32_t dista
 
 // ---- hardware counters -----------------------------------------------------------------------------------------
 
-// Cache misses of this thread, outside of the kernel.
+// Counts the cache misses of this thread in user mode.
 class MissCounter {
  public:
   MissCounter() {
@@ -124,7 +124,7 @@ class MissCounter {
     if (descriptor_ >= 0) close(descriptor_);
   }
 
-  // nullopt where there are no counters.
+  // nullopt where the system has no counters.
   std::optional<uint64_t> Count(const std::function<void()>& run) const {
     if (descriptor_ < 0) return std::nullopt;
     ioctl(descriptor_, PERF_EVENT_IOC_RESET, 0);
@@ -152,13 +152,14 @@ absl::StatusOr<std::string> HardwareMisses(const MissCounter& counter, const std
   return misses.has_value() ? Fixed(static_cast<double>(*misses) / static_cast<double>(rows)) : "-";
 }
 
-// How the counts of asking differ from those without.
+// The difference that prefetching makes to the counts.
 void PrintReading(const std::string& loop, const std::vector<EventCounts>& counts, double rows,
                   const MissCounter& counter) {
   const auto difference = [&](const char* event) { return (counts[1].at(event) - counts[0].at(event)) / rows; };
   const double lines = difference("DLmr") + difference("DLmw");
   std::printf(
-      "\n%s: asking %u rows ahead adds %s instructions and %s loads a row, and %s lines to the %s that a row touches\n",
+      "\n%s: prefetching %u rows ahead adds %s instructions and %s loads a row, and %s lines to the %s that a row "
+      "touches\n",
       loop.c_str(), kDistances[1], Fixed(difference("Ir")).c_str(), Fixed(difference("Dr")).c_str(),
       lines < 0.01 && lines > -0.01 ? "no" : Fixed(lines).c_str(),
       Fixed((counts[0].at("DLmr") + counts[0].at("DLmw")) / rows).c_str());
@@ -195,7 +196,7 @@ absl::Status CountsCell(const Settings& settings, const std::string& loop, Secti
 void AddCounts(Cells* cells) {
   cells->Begin(
       "counts",
-      "callgrind's model of caches (D1 32 KiB, last level 1 MiB), which knows no prefetch: what does a row touch?",
+      "callgrind's model of caches (D1 32 KiB, last level 1 MiB), which ignores prefetches: what does a row touch?",
       {{"loop", -13},
        {"distance", 9},
        {"rows", 10},

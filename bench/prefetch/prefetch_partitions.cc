@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ways to keep a large join from waiting for memory: ask for lines beforehand, or deal both sides out to parts
-// first whose tables fit the cache, and join part by part, as PostgreSQL does when it has to write parts to disk. Both
-// sides of 10 M rows of i64:
+// Two ways to keep a large join from waiting for memory: prefetch lines, or first radix-partition both sides so that
+// the table of each partition fits the cache, and join partition by partition, as PostgreSQL does when it has to write
+// partitions to disk. Both sides have 10 M rows of i64:
 //
-//     one table    1 x (append 10 M, finalise, probe 10 M)                      a table of 190 to 410 MiB
-//     256 parts    partition 2 x 10 M rows, 256 x (append 39,000, finalise, probe 39,000)   tables of 0.8 to 1.6 MiB
+//     one table        1 x (append 10 M, finalise, probe 10 M)                     a table of 190 to 410 MiB
+//     256 partitions   partition 2 x 10 M rows,
+//                      256 x (append 39,000, finalise, probe 39,000)               tables of 0.8 to 1.6 MiB
 //
-// A part is the lowest byte of the key, which is 64 random bits; the join takes parts and slots from bits of a hash of
-// it. Partitioning out writes a line of 8 values at a time. It is a pass of its own, timed by itself, since rows may
-// come partitioned already. Kernels, tables and batches are those of joins elsewhere; every setting takes its turn over
-// both, and all of them must find the same number of pairs. A table's memory is the system's anew each time, one
-// table's on huge pages, a part's on small ones: hence the column of page faults.
+// The partition is the lowest byte of the key, which has 64 random bits; the join takes its own partitions and slots
+// from bits of a hash of the key. Partitioning writes a line of 8 values at a time. It is a pass of its own with a time
+// of its own, since rows may arrive partitioned. Kernels, tables and batches are those of other joins; all settings
+// take turns on both, and all of them must find the same number of pairs. The system provides the memory of each table
+// anew: huge pages for the one table, small pages for a partition's table. Hence the column of page faults.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -32,16 +33,16 @@
 namespace quern::bench {
 namespace {
 
-constexpr uint64_t kRows = 10'000'000;  // of each side
+constexpr uint64_t kRows = 10'000'000;  // on each side
 constexpr uint32_t kParts = 256;
 constexpr uint64_t kBatchRows = uint64_t{1} << 16;
 constexpr uint64_t kOutputRows = uint64_t{1} << 14;
 constexpr uint32_t kLineValues = 8;
 
-// Columns of 64-bit values whose rows lie part by part. The first column is the key.
+// Columns of 64-bit values whose rows are grouped by partition. The first column is the key.
 struct Side {
   std::vector<const uint64_t*> columns;
-  std::vector<uint64_t> begins;  // of parts, and the end of the last
+  std::vector<uint64_t> begins;  // of the partitions, and the end of the last
 
   BatchView View(uint64_t first, uint64_t rows) const {
     BatchView batch;
@@ -65,7 +66,7 @@ Side WholeSide(const BatchView& batch) {
 
 uint32_t PartOf(uint64_t key) { return static_cast<uint32_t>(key % kParts); }
 
-// A side partitioned. The memory is taken once, so that partitioning again writes to pages that are there.
+// A partitioned side. Its memory is allocated once, so that partitioning again writes to pages that exist.
 class PartitionedGroups {
  public:
   explicit PartitionedGroups(const Side& from)
@@ -91,7 +92,7 @@ void PartitionedGroups::Partition() {
   for (size_t i = 0; i < columns_.size(); ++i) PartitionColumn(from_.columns[i], columns_[i].data());
 }
 
-// A line of each part lies in the cache until it is full.
+// One line for each partition stays in the cache until it is full.
 void PartitionedGroups::PartitionColumn(const uint64_t* from, uint64_t* to) const {
   struct alignas(64) Line {
     uint64_t values[kLineValues];
@@ -115,8 +116,8 @@ void PartitionedGroups::PartitionColumn(const uint64_t* from, uint64_t* to) cons
 struct PhaseTimes {
   double build_s = 0, probe_s = 0;
   uint64_t rows_out = 0;
-  uint64_t table_bytes = 0;  // of the largest part
-  uint64_t faults = 0;       // pages that were taken from the system
+  uint64_t table_bytes = 0;  // of the largest partition
+  uint64_t faults = 0;       // pages that the system provided
   double all_s() const { return build_s + probe_s; }
 };
 
@@ -139,7 +140,7 @@ uint64_t PageFaults() {
   return static_cast<uint64_t>(usage.ru_minflt);
 }
 
-// Part after part: a table, and all that is looked up in it.
+// For each partition a table, and all lookups in it.
 absl::StatusOr<PhaseTimes> JoinParts(const std::shared_ptr<const Kernel>& kernel, const Side& build,
                                      const Side& probe) {
   PhaseTimes times;
@@ -171,10 +172,10 @@ std::string EachLoop(const std::string& setting) {
 
 struct PartitionCase {
   const char* layout;
-  size_t columns;  // of the build side, beside the key
+  size_t columns;  // of the build side, besides the key
 };
 
-// One table and 256, each without asking, at 16 rows as engines hard-code it, and as planned.
+// One table and 256, each without prefetching, with 16 rows as engines hard-code it, and with the plan's setting.
 struct Rival {
   const char* asks;
   bool is_dealt;
@@ -197,7 +198,7 @@ absl::StatusOr<std::vector<Rival>> MakeRivals(const PartitionCase& which) {
   return rivals;
 }
 
-// Whole joins: a part's best turn beside another part's would be no join that ever ran.
+// Times are those of whole joins: the best turn of one partition plus that of another would be no join that ever ran.
 absl::Status TakeTurns(int turns, uint64_t expected, const Side& build, const Side& probe,
                        PartitionedGroups* dealt_build, PartitionedGroups* dealt_probe, std::vector<Rival>* rivals,
                        double* deal_s) {
@@ -231,12 +232,14 @@ void PrintReading(const char* layout, const std::vector<Rival>& rivals, double d
   const double none_s = rivals[0].best.all_s();
   const Rival &one = BestOf(rivals, false), &parts = BestOf(rivals, true);
   const double one_s = one.best.all_s(), parts_s = parts.best.all_s(), with_s = parts_s + deal_s;
-  std::printf("\n%s: asking (%s) makes one table %s times as fast, parts (%s) %s times, with partitioning %s times; ",
-              layout, one.asks, Fixed(none_s / one_s).c_str(), parts.asks, Fixed(none_s / parts_s).c_str(),
-              Fixed(none_s / with_s).c_str());
-  if (one_s <= parts_s) std::printf("asking is worth more than parts even where rows come partitioned\n\n");
-  else if (one_s <= with_s) std::printf("parts are worth more only where rows come partitioned\n\n");
-  else std::printf("parts are worth more, partitioning included\n\n");
+  std::printf(
+      "\n%s: prefetching (%s) makes one table %s times as fast, partitions (%s) %s times, partitioning included %s "
+      "times; ",
+      layout, one.asks, Fixed(none_s / one_s).c_str(), parts.asks, Fixed(none_s / parts_s).c_str(),
+      Fixed(none_s / with_s).c_str());
+  if (one_s <= parts_s) std::printf("prefetching gains more than partitions even if rows arrive partitioned\n\n");
+  else if (one_s <= with_s) std::printf("partitions gain more only if rows arrive partitioned\n\n");
+  else std::printf("partitions gain more, partitioning included\n\n");
   std::fflush(stdout);
 }
 
@@ -272,24 +275,25 @@ absl::Status PartitionedCell(const Settings& settings, const PartitionCase& whic
 
 void AddPartitionedJoins(Cells* cells) {
   static const PartitionCase cases[] = {{"open", 0}, {"unchained", 1}};
-  cells->Begin("pgcon",
-               "one table, or 256 that fit the cache, with and without asking? ns/row of one side; faults a thousand "
-               "rows; gain: over one "
-               "table at 0",
-               {{"layout", -12},
-                {"cols", 5},
-                {"rows each", 12},
-                {"tables", 8},
-                {"of", 10},
-                {"asked for", 12},
-                {"partition", 10},
-                {"build", 8},
-                {"probe", 8},
-                {"faults", 8},
-                {"ms", 9, "joins alone"},
-                {"gain", 7, "joins alone"},
-                {"ms", 9, "with partitioning"},
-                {"gain", 12, "with partitioning"}});
+  cells->Begin(
+      "pgcon",
+      "one table, or 256 that fit the cache, with and without prefetching? ns/row of one side; faults per thousand "
+      "rows; gain: over one "
+      "table at 0",
+      {{"layout", -12},
+       {"cols", 5},
+       {"rows each", 12},
+       {"tables", 8},
+       {"size", 10},
+       {"prefetch", 12},
+       {"partition", 10},
+       {"build", 8},
+       {"probe", 8},
+       {"faults", 8},
+       {"ms", 9, "joins alone"},
+       {"gain", 7, "joins alone"},
+       {"ms", 9, "with partitioning"},
+       {"gain", 12, "with partitioning"}});
   for (const PartitionCase& which : cases)
     cells->Add(which.layout, [settings = cells->settings(), &which](Section* section) {
       return PartitionedCell(settings, which, section);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sections that sweep: the article's loops one by one, over 64 MiB of descriptors and 256 MiB of payloads, then
-// loops of our operators over tables of 96 to 128 MiB, with all distances that these take. A table has a row for each
-// distance and a column for each way to ask; under it stands what it says, computed from it.
+// The sections that sweep: the article's loops one by one, over 64 MiB of descriptors and 256 MiB of payloads, then the
+// loops of our operators over tables of 96 to 128 MiB, with all distances that they take. A table has a row for each
+// distance and a column for each kind of prefetch; a line computed from the figures follows it.
 //
 //     payload       0     10.21   10.19   10.24   10.20   10.23   10.22   10.20   10.21
 //     payload      64      4.81    4.79*   4.83    5.02    4.90    4.91    4.90    4.92
@@ -31,11 +31,11 @@ namespace {
 
 constexpr uint64_t kDescriptors = 4'000'000;
 
-// A run takes a slice of the rows, another one than the run before it, whose lines are in the caches. It takes 1 to 10
-// ms, so that many runs are not interrupted.
+// Each run covers one slice of the rows, never the slice of the run before, whose lines are in the caches. It takes 1
+// to 10 ms, so most runs are not interrupted.
 uint32_t NumSlices(DescriptorLoop loop) { return loop == DescriptorLoop::kWork ? 128 : 16; }
 
-// Columns of a table, and the arguments of __builtin_prefetch.
+// The names of the table's columns, one for each pair of arguments of __builtin_prefetch.
 const std::vector<std::string>& PrefetchKindNames() {
   static const std::vector<std::string> names = {"read 3",  "read 2",  "read 1",  "read 0",
                                                  "write 3", "write 2", "write 1", "write 0"};
@@ -44,7 +44,7 @@ const std::vector<std::string>& PrefetchKindNames() {
 
 PrefetchKind PrefetchKindOf(size_t way) { return {way >= 4, 3 - static_cast<int>(way % 4)}; }
 
-// The floor of a random line, measured once.
+// The time of a random line, measured once.
 const MemoryFloor& FloorOf(const DescriptorArray& array) {
   static const MemoryFloor floor = MeasureFloor(array.payload_bytes(), array.rows() / 4);
   return floor;
@@ -86,7 +86,7 @@ absl::Status DescriptorsCell(const Settings& settings, DescriptorLoop loop, Sect
 #endif
   if (loop == DescriptorLoop::kDescriptors) return absl::OkStatus();
   const MemoryFloor& floor = FloorOf(*array);
-  std::printf("floor: a random line of %s costs %s ns (asked for %d lines ahead)\n",
+  std::printf("floor: a random line of %s costs %s ns (prefetched %d lines ahead)\n",
               Bytes(array->payload_bytes()).c_str(), Fixed(floor.line_ns).c_str(), floor.distance);
   return absl::OkStatus();
 }
@@ -94,13 +94,14 @@ absl::Status DescriptorsCell(const Settings& settings, DescriptorLoop loop, Sect
 const char* QuestionOf(DescriptorLoop loop) {
   switch (loop) {
     case DescriptorLoop::kDescriptors:
-      return "descriptors one after the other, no payload: is there anything to prefetch for? ns a row";
+      return "descriptors one after the other, no payload: does prefetching gain anything? ns a row";
     case DescriptorLoop::kPayload:
       return "a word of each payload, at random: what do distance, locality and read or write gain? ns a row";
-    case DescriptorLoop::kBranch: return "and a branch that its value decides, as a comparison of keys does; ns a row";
-    case DescriptorLoop::kWork: return "and 48 dependent steps of a hash with it: work to hide behind; ns a row";
+    case DescriptorLoop::kBranch: return "and a branch on that word, as in a comparison of keys; ns a row";
+    case DescriptorLoop::kWork:
+      return "and 48 dependent steps of a hash of that word: work that hides a line; ns a row";
     case DescriptorLoop::kUpdate:
-      return "a word of each payload is written: does asking for it as one to be written gain more? ns a row";
+      return "a word of each payload is written: does a prefetch for writing gain more? ns a row";
   }
   return "";
 }
@@ -160,7 +161,7 @@ void AddOperators(Cells* cells) {
                                        {PrefetchLoop::kUpdateOpen, KeyClass::kPacked},
                                        {PrefetchLoop::kGather, KeyClass::kFixed}};
   cells->Begin("operators",
-               "the same of the loops that joins, aggregations and sorts are made of, with compiled kernels; ns a row",
+               "the same for the main loops of joins, aggregations and sorts, in compiled kernels; ns a row",
                {{"loop", -17},
                 {"distance", 9},
                 {"t0 ", 9, "hint"},

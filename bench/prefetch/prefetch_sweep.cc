@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The best of ninety cells has had luck as well as merit, so what it gains is measured again: it and distance 0 take
-// turns in runs of their own. Example of what is printed of a loop whose best cell had 4.31 ns and whose row of
-// distance 0 had 10.20:
+// The best of ninety cells was also lucky, so its gain is measured again: the cell and distance 0 take turns in runs of
+// their own. Example of the output for a loop whose best cell had 4.31 ns and whose distance 0 had 10.20 ns:
 //
-//     payload: 4.40 ns at distance 64, read 3, against 10.17 without: 2.31 times as fast; within 5 % from 32 to 256; 16
-//     rows cost 1.42 times the best; the same instruction four times differs by up to 3 %
+//     payload: 4.40 ns at distance 64, read 3, against 10.17 without: 2.31 times as fast; within 5 % from 32 to 256;
+//     16 rows cost 1.42 times that; noise 3 %
+//
+// The noise is the median spread between columns that execute the same instruction.
 #include "bench/prefetch/prefetch_sweep.h"
 
 #include <algorithm>
@@ -17,9 +18,9 @@
 namespace quern::bench {
 namespace {
 
-constexpr double kPlateau = 1.05;    // times the best: as good
-constexpr double kNothing = 1.02;    // times as fast: no gain
-constexpr uint32_t kFixedRows = 16;  // what engines hard-code
+constexpr double kPlateau = 1.05;    // times the best: counts as equally good
+constexpr double kNothing = 1.02;    // times as fast: counts as no gain
+constexpr uint32_t kFixedRows = 16;  // the distance that engines hard-code
 
 }  // namespace
 
@@ -75,7 +76,7 @@ void PrefetchSweep::PrintReading(const std::string& loop, size_t twins) const {
   const double gain = none_ns_ / best_ns_;
   std::string text = "\n" + loop + ": ";
   if (best_row_ == 0 || gain < kNothing) {
-    text += "asking gains nothing over " + Fixed(none_ns_) + " ns; the worst of all ways and distances costs " +
+    text += "prefetching gains nothing over " + Fixed(none_ns_) + " ns; the worst setting costs " +
             Fixed(*std::max_element(times_.begin(), times_.end()) / std::min(none_ns_, Time(best_row_, best_way_))) +
             " times as much";
   } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every way to ask x every distance of a loop, in turns, as a table with the best one marked.
+// Measures every kind of prefetch at every distance in turns, and prints a table in which the best one is marked.
 #ifndef QUERN_BENCH_PREFETCH_PREFETCH_SWEEP_H_
 #define QUERN_BENCH_PREFETCH_PREFETCH_SWEEP_H_
 
@@ -16,20 +16,20 @@ namespace quern::bench {
 
 class PrefetchSweep {
  public:
-  // Nanoseconds a row of one run.
+  // Nanoseconds a row in one run.
   using Run = std::function<absl::StatusOr<double>(size_t way, uint32_t distance)>;
 
-  // ways: names of columns. distances: the first is 0.
+  // ways: the names of the columns. distances: the first is 0.
   PrefetchSweep(std::vector<std::string> ways, std::vector<uint32_t> distances)
       : ways_(std::move(ways)), distances_(std::move(distances)) {}
 
-  // All of them so many times by turns, then the best one and none against each other, four times as often.
+  // Measures all cells in that many turns, then the best one against distance 0, four times as often.
   absl::Status Measure(int turns, const Run& run);
 
-  // A row for each distance: `first`, the distance, ns by way, `*` behind the best.
+  // Prints a row for each distance: `first`, the distance, and ns for each way; `*` marks the best.
   void Print(const std::string& first, const Section& section) const;
-  // What the figures say, in a line of its own. twins: ways from this one on are one instruction; as many as there are
-  // ways: none are.
+  // Prints one line that interprets the figures. twins: the ways from this index on execute one and the same
+  // instruction; the number of ways means that none do.
   void PrintReading(const std::string& loop, size_t twins) const;
 
   uint32_t best_distance() const { return distances_[best_row_]; }
@@ -44,10 +44,10 @@ class PrefetchSweep {
   std::vector<uint32_t> distances_;
   std::vector<double> times_;  // ns a row, the best of the turns
   size_t best_row_ = 0, best_way_ = 0;
-  double none_ns_ = 0, best_ns_ = 0;  // of the runs against each other
+  double none_ns_ = 0, best_ns_ = 0;  // from the runs against each other
 };
 
-// "64", "all" for kWholeBatch.
+// "64", or "all" for kWholeBatch.
 std::string DistanceText(uint32_t distance);
 
 }  // namespace quern::bench

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows are in order if each does not come before the one before it, from batch to batch too; they are those of the
-// input if there are as many, and if each key's hashes have the same sum:
+// Rows are in order if no row precedes the one before it, across batches too. They are the input's rows if there are as
+// many, and if the hashes of each key have the same sum:
 //
 //     input   b a c        h(b) + h(a) + h(c)
-//     result  a b c        in order, the same sum           a b b   in order, another sum           b a c   row 1 comes
-//     before row 0
+//     result  a b c        in order, the same sum
+//             a b b        in order, another sum
+//             b a c        row 1 precedes row 0
 //
-// Values that change rows within their column (a's key beside b's) have the same sums; where keys are random, their
-// order is wrong then.
+// Values that move to other rows within their column keep its sum; where keys are random, the order is wrong then.
 #include "bench/sort/sort_check.h"
 
 #include <cstring>
@@ -69,7 +69,7 @@ absl::Status SortCheck::Add(const OutputBatch& batch) {
                       : last.empty() ? 0
                                      : CompareKeys(last, 0, columns, 0);
     if (order > 0)
-      return Internal("result row comes before the one before it: " + std::to_string(num_rows_ + row) + " of " +
+      return Internal("result row precedes the one before it: " + std::to_string(num_rows_ + row) + " of " +
                       PrintSpec(spec_) + "; accepted: rows in order");
     for (size_t k = 0; k < sums_.size(); ++k) sums_[k] += HashRow(columns[k], row);
   }
@@ -80,7 +80,7 @@ absl::Status SortCheck::Add(const OutputBatch& batch) {
 
 absl::Status SortCheck::Finish() const {
   if (spec_.limit != 0 || sums_ == workload_.Checksums()) return absl::OkStatus();
-  return Internal("other values come out of " + PrintSpec(spec_) + " than went in");
+  return Internal("result of " + PrintSpec(spec_) + " has other values than the input");
 }
 
 }  // namespace quern::bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a result is the workload, sorted.
+// Checks whether a result is the sorted workload.
 #ifndef QUERN_BENCH_SORT_SORT_CHECK_H_
 #define QUERN_BENCH_SORT_SORT_CHECK_H_
 
@@ -13,15 +13,14 @@
 
 namespace quern::bench {
 
-// Takes the batches of a result one after the other. Of the last row that came it keeps a copy, since its batch is
-// emptied.
+// Receives the batches of a result in order. It keeps a copy of the last row, since the batch is emptied afterwards.
 class SortCheck {
  public:
   SortCheck(const KernelSpec& spec, const SortWorkload& workload);
 
-  // *Errors*: Internal for a row that comes before the one before it.
+  // *Errors*: Internal for a row that precedes the one before it.
   absl::Status Add(const OutputBatch& batch);
-  // *Errors*: Internal for values that are not those of the workload; not looked for where the spec has a limit.
+  // *Errors*: Internal if the values are not those of the workload; not checked if the spec has a limit.
   absl::Status Finish() const;
 
  private:
@@ -35,7 +34,7 @@ class SortCheck {
 
   const KernelSpec& spec_;
   const SortWorkload& workload_;
-  std::vector<LastRow> last_;  // by key; empty: no row yet
+  std::vector<LastRow> last_;  // one per key; empty before the first row
   std::vector<uint64_t> sums_;
   uint64_t num_rows_ = 0;
 };

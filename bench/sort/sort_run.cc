@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of a sort is four phases with a clock between them, all but the first on as many threads as asked:
+// One run of a sort has four phases, each timed and all but the first on the requested number of threads:
 //
-//     create | append | finalise | read         2 threads, 10 M rows: 153 batches, whoever is free takes one
+//     create | append | finalise | read         2 threads, 10 M rows: 153 batches; a free thread takes the next one
 //
-// One thread uses the plain calls, several the shared ones, so that a speed-up is one over what a caller without
-// threads gets. Result rows are written to an output batch, which the next rows take: no consumer is timed.
+// One thread uses the plain calls, several threads the shared ones, so a speed-up is relative to what a caller without
+// threads gets. Result rows are written to an output batch that the next rows overwrite: no consumer is timed.
 #include "bench/sort/sort_run.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ constexpr uint64_t kOutputRows = uint64_t{1} << 14;
 
 using OnResult = std::function<absl::Status(const OutputBatch&)>;
 
-// One sort from its first row to its last.
+// One sort, from its first row to its last.
 class SortRun {
  public:
   SortRun(std::shared_ptr<const Kernel> kernel, unsigned threads, const SortWorkload& workload)
@@ -140,7 +140,7 @@ SortContender NumbersSortedBy(const SortWorkload& workload, Sort sort) {
   return contender;
 }
 
-// Sorted runs: the batches of a sort of each.
+// Sorted runs: the result batches of one sort each.
 struct SortedRuns {
   std::vector<std::vector<std::unique_ptr<OutputBatch>>> runs;
   std::shared_ptr<MemoryBudget> budget = std::make_shared<MemoryBudget>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of sorts over a workload, timed, and taken in turns: Quern's, a merge of runs, and sorts of bare numbers.
+// Runs of sorts over a workload, timed and in turns: Quern's sorts, a merge of runs, and sorts of bare numbers.
 #ifndef QUERN_BENCH_SORT_SORT_RUN_H_
 #define QUERN_BENCH_SORT_SORT_RUN_H_
 
@@ -26,7 +26,7 @@ struct SortTimes {
 
 struct SortContender {
   std::function<absl::Status(SortTimes*)> run;
-  std::function<absl::Status()> check;  // before the first turn; empty: none
+  std::function<absl::Status()> check;  // called before the first turn; may be empty
   SortTimes best = {.create_s = 1e9, .stats = {}};
 };
 
@@ -34,21 +34,22 @@ struct SortContender {
 absl::StatusOr<std::shared_ptr<const Kernel>> CompileSort(const std::string& spec, const std::string& params = "",
                                                           Engine engine = Engine::kJit);
 
-// Sorts the workload by a kernel whose keys are those of the workload, in order and all of them `out`. The check is a
-// run whose result is compared with the input: in order, as many rows, and without a limit the same values. One thread
-// uses the plain calls.
+// A contender that sorts the workload with a kernel whose keys are the workload's, in order and all `out`. Its check
+// runs the sort once and compares the result with the input: it must be in order and have as many rows and, without a
+// limit, the same values. One thread uses the plain calls.
 SortContender SortWith(const std::shared_ptr<const Kernel>& kernel, const SortWorkload& workload, unsigned threads = 1);
 
-// Sorts a copy of the first key, i64, and nothing else: what is timed (as finalise) is the sort in place.
+// A contender that sorts a copy of the first key, i64, and nothing else: only the sort in place is timed, as finalise.
 SortContender VectorSortOf(const SortWorkload& workload);
 SortContender StdSortOf(const SortWorkload& workload);
 
-// Merges so many sorted runs of the workload, which are made now and kept: 64 Ki rows a batch.
+// A contender that merges that many sorted runs of the workload. The runs are made by this call, with 64 Ki rows a
+// batch, and kept.
 absl::StatusOr<SortContender> MergeOf(const std::shared_ptr<const Kernel>& kernel, const SortWorkload& workload,
                                       uint32_t num_runs);
 
-// Every contender once, then every one again, and so on; the best turn of each counts. *Errors*: the sort's; Internal
-// for a wrong result.
+// Runs every contender once, then every one again, and so on; the best turn of each counts. *Errors*: the sort's;
+// Internal for a wrong result.
 absl::Status TakeTurns(int turns, std::vector<SortContender>* contenders);
 
 }  // namespace quern::bench

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sections of sort_bench, one after the other, each as: its columns, what one of its cells measures, the list of
-// its cells. A cell makes its workload, lets contenders take turns over it and prints a row, for example in section
-// keys:
+// The sections of sort_bench in order; each has its columns, what one of its cells measures, and the list of its cells.
+// A cell makes its workload, runs contenders over it in turns and prints a row, for example in section keys:
 //
-//     i64  vector  8 B  64 bits  append 0.9  finalise 5.6  read 0.8  all 7.3 ns a row   generic 9.1  1.25
-//     vectorised 5.4  ..
+//     i64  vector  8 B  64 bits  append 0.9  finalise 5.6  read 0.8  all 7.3 ns a row  generic 9.1  1.25  VQSort 5.4 ..
 #include "bench/sort/sort_sections.h"
 
 #include <algorithm>
@@ -24,17 +22,17 @@ namespace {
 constexpr uint64_t kRows = 10'000'000, kPaperRows = 1'000'000;
 constexpr char kPadding[] = "utf8mb4_bin";
 
-// Cells follow each other by workload.
+// Consecutive cells share a workload.
 const SortWorkload& WorkloadOf(const SortWorkloadSpec& spec) {
   static std::unique_ptr<SortWorkload> last;
   if (last == nullptr || !(last->spec() == spec)) {
-    last.reset();  // before the next one takes its memory
+    last.reset();  // before the next workload takes its memory
     last = std::make_unique<SortWorkload>(spec);
   }
   return *last;
 }
 
-// Keys, which all come out, and row ids beside them.
+// A key list, all of whose keys are results, with or without row ids.
 struct SortKeys {
   std::string name;
   std::vector<SortKey> keys;
@@ -44,7 +42,7 @@ struct SortKeys {
     return "sort keys=" + KeyList(keys, collation) + (has_rowid ? " payload=rowid" : "") +
            (limit == 0 ? "" : " limit=" + std::to_string(limit));
   }
-  // Whether sorts of numbers alone are worth standing beside it.
+  // Whether sorts of bare numbers are compared with it.
   bool is_integer() const { return keys.size() == 1 && keys[0] == SortKey::kI64; }
 };
 
@@ -112,14 +110,14 @@ absl::Status KeysCell(const Settings& settings, const SortKeys& keys, Section* s
 
 void AddKeys(Cells* cells) {
   cells->Begin("keys",
-               "what does a row cost, by its keys? All of them come out. Beside it sorts of the bare numbers, in "
-               "place; over: Quern's time "
+               "what does a row cost, by its keys? All keys are results. Beside it sorts of the bare numbers, in "
+               "place; over: Quern's time divided "
                "by theirs",
                {{"keys", -22},
                 {"method", -16},
-                {"entry", 7},
+                {"prefix", 7},
                 {"bits", 6},
-                {"tied rows", 12},
+                {"collided", 12},
                 {"append", 9, "a row"},
                 {"finalise", 10, "a row"},
                 {"read", 8, "a row"},
@@ -137,7 +135,7 @@ void AddKeys(Cells* cells) {
 
 // ---- paper -----------------------------------------------------------------------------------------------------
 
-// The sorts of TiFlash's paper on compiled kernels, and longer key lists, which it left out.
+// The sorts in TiFlash's paper on compiled kernels, and longer key lists, which the paper leaves out.
 const std::vector<SortKeys>& PaperKeys() {
   using enum SortKey;
   static const std::vector<SortKeys> all = {
@@ -178,7 +176,7 @@ void AddPaper(Cells* cells) {
   const std::string generic = "generic, comparing", comparison = "compiled, comparing",
                     radix = "compiled, encoded keys";
   cells->Begin("paper",
-               "TiFlash's sorts, texts with utf8mb4_bin: what does compiling gain? Times (finalise alone, and all), "
+               "TiFlash's sorts, texts with utf8mb4_bin: what does compiling gain? Times (sort: finalise alone; all), "
                "and how many times "
                "faster than generic",
                {{"keys", -16},
@@ -200,7 +198,7 @@ void AddPaper(Cells* cells) {
 
 // ---- small -----------------------------------------------------------------------------------------------------
 
-// The sum of so many runs.
+// A contender that runs `one` that many times.
 SortContender Repeated(const SortContender& one, uint64_t times) {
   SortContender all = one;
   all.run = [run = one.run, times](SortTimes* sum) -> absl::Status {
@@ -239,7 +237,7 @@ absl::Status SmallCell(const Settings& settings, const SortKeys& keys, uint64_t 
 void AddSmall(Cells* cells) {
   static const std::vector<SortKeys> all = {{"i64,rowid", {SortKey::kI64}, true},
                                             {"i32,words", {SortKey::kCategory, SortKey::kWord}}};
-  cells->Begin("small", "what does a sort of few rows cost, whose kernel is warm? MICROSECONDS for all of it",
+  cells->Begin("small", "what does a sort of few rows cost with a warm kernel? MICROSECONDS for the whole sort",
                {{"keys", -14},
                 {"rows", 8},
                 {"method", -16},
@@ -300,7 +298,7 @@ void AddOrder(Cells* cells) {
                 {"input", -14},
                 {"method", -16},
                 {"bits", 6},
-                {"tied rows", 12},
+                {"collided", 12},
                 {"append", 9},
                 {"finalise", 10},
                 {"read", 8},
@@ -402,7 +400,7 @@ absl::Status MergeCell(const Settings& settings, const SortKeys& keys, uint32_t 
 void AddMerge(Cells* cells) {
   static const std::vector<SortKeys> all = {{"i64", {SortKey::kI64}},
                                             {"i32,words", {SortKey::kCategory, SortKey::kWord}}};
-  cells->Begin("merge", "what does merging k sorted runs cost, beside sorting all rows at once?",
+  cells->Begin("merge", "what does merging k sorted runs cost, compared with sorting all rows at once?",
                {{"keys", -14}, {"rows", 12}, {"k", 5}, {"merge", 9}, {"sort", 9}, {"ratio", 8}});
   for (const SortKeys& keys : all) {
     for (const uint32_t num_runs : {2, 8, 64})

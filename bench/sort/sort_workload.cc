@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every value follows from its row's *point*, a number in [0, 2^64), and never falls where the point rises. So one
-// function makes the points of every order, whatever the keys:
+// Every value is a monotonic function of its row's *point*, a number in [0, 2^64). So one function makes the points of
+// every order, whatever the keys:
 //
 //     point      0x0000..     0x4000..     0x8000..     0xc000..        sorted: row i of n has the point i * 2^64 / n
 //     i64        -2^63        -2^62        0            2^62
@@ -8,7 +8,7 @@
 //     category   0            25           50           75
 //     word       the first    the 5,000th  the 10,000th the 15,000th    of the sorted vocabulary
 //
-// Names of parts are random whatever the order is.
+// The values of p_name are random in every order.
 #include "bench/sort/sort_workload.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace {
 constexpr uint64_t kNumWords = 20'000;
 constexpr uint64_t kSign = uint64_t{1} << 63;
 
-// The words of p_name: TPC-H, 4.2.3.
+// The words that make up p_name: TPC-H, 4.2.3.
 constexpr std::string_view kColours[] = {
     "almond",   "antique", "aquamarine", "azure",     "beige",      "bisque",    "black",     "blanched", "blue",
     "blush",    "brown",   "burlywood",  "burnished", "chartreuse", "chiffon",   "chocolate", "coral",    "cornflower",
@@ -41,7 +41,7 @@ constexpr std::string_view kColours[] = {
     "white",    "yellow",
 };
 
-// Number floor(point * n / 2^64) of n.
+// floor(point * n / 2^64), a number below n.
 uint64_t Pick(uint64_t point, uint64_t n) {
   return static_cast<uint64_t>((static_cast<unsigned __int128>(point) * n) >> 64);
 }
@@ -65,7 +65,7 @@ const std::vector<std::string>& Vocabulary() {
   return words;
 }
 
-// 8 characters say 48 bits of the point, the others are random.
+// 8 characters encode 48 bits of the point, the others are random.
 std::string Text16(uint64_t point) {
   static constexpr char kCharacters[] = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";  // in order
   const uint64_t random = blocks::Mix(point);
@@ -77,7 +77,7 @@ std::string Text16(uint64_t point) {
   return text;
 }
 
-// Five different colours.
+// Five distinct colours.
 std::string PartName(uint64_t row) {
   constexpr uint64_t kColoursInAll = std::size(kColours);
   uint64_t bits = blocks::Mix(row + 1), chosen[5];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sort of nothing but numbers takes.
+// A sort of bare numbers, for comparison.
 #ifndef QUERN_BENCH_SORT_VECTOR_SORT_H_
 #define QUERN_BENCH_SORT_VECTOR_SORT_H_
 
@@ -7,10 +7,10 @@
 
 namespace quern::bench {
 
-// Highway's VQSort: a quicksort that partitions with vector instructions, by the best that the machine has.
+// Highway's VQSort: a quicksort that partitions with the best vector instructions of the machine.
 void VectorSort(int64_t* keys, uint64_t n);
 
-// Its instruction set: "AVX3", ..
+// The instruction set that it uses: "AVX3", ..
 const char* VectorSortTarget();
 
 }  // namespace quern::bench

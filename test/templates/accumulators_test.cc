@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accumulator blocks alone: the order-preserving numbers of every kind of value and the way back, readers, and steps
-// told not to count.
+// Accumulator blocks alone: the order-preserving numbers of every kind of value and back, readers, and update functions
+// whose flag says not to count.
 #include "runtime/blocks/accumulators.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ QuernColumn ColumnOf(const std::vector<T>& values) {
   return column;
 }
 
-// All in rising order, NaN last.
+// All values in ascending order, NaN last.
 template <class T>
 std::vector<T> FloatsInOrder() {
   using Limits = std::numeric_limits<T>;
@@ -142,7 +142,7 @@ TEST(Accumulators, ColumnsMayLieAnywhere) {
   EXPECT_EQ(b::ReadBits<kF64>(&column, 2), UINT64_MAX);
 }
 
-// A row that does not take part: value 0, no row.
+// A row that does not take part has value 0 and changes no state.
 template <Step kStep>
 void ExpectNothingChanges() {
   ASSERT_TRUE(b::IsMasked(kStep));
@@ -177,7 +177,7 @@ TEST(Accumulators, AnOverflowIsReportedAndNotTakenBack) {
   EXPECT_EQ(overflowed, 1);
 }
 
-// A sum that is too large for the sign fits without one.
+// A sum that is too large for a signed type may fit an unsigned one.
 TEST(Accumulators, SignsDecideWhatFits) {
   for (const bool is_signed : {false, true}) {
     int64_t state = INT64_MAX;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks natively: eight lanes and one agree, and none reads or writes a byte that is not its own.
+// Blocks, compiled natively: eight lanes agree with one, and no block reads or writes a byte outside its buffers.
 #include "runtime/blocks/blocks.h"
 
 #include <gtest/gtest.h>
@@ -84,7 +84,7 @@ TEST(Blocks, EveryNanIsOneValueAndMinusZeroIsZero) {
   EXPECT_TRUE(b::EqualField<kF64>(&column, 1, reinterpret_cast<uint8_t*>(&field), false, 0));
 }
 
-// A string column with one value of exactly `text`, its bytes against a red zone.
+// A string column with one value, exactly `text`, whose bytes end at a red zone.
 struct OneString {
   OneString(const std::string& text, Guard guard)
       : bytes(GuardedBuffer::Of(std::vector<char>(text.begin(), text.end()), guard)),
@@ -112,7 +112,7 @@ TEST(Blocks, StringsAreReadToTheirLastByteAndNoFurther) {
       b::HashColumn<kVar32>(&a.column, 0, nullptr, 1, &hash_a, false, false, false, 0);
       b::HashColumn<kVar32>(&same.column, 0, nullptr, 1, &hash_same, false, false, false, 0);
       EXPECT_EQ(hash_a, hash_same);
-      alignas(64) uint8_t field[64];  // a string's field is compared with what lies behind it, under a mask
+      alignas(64) uint8_t field[64];  // a string's field is compared under a mask together with the bytes after it
       b::StoreField<kVar32>(&a.column, 0, field, false, 0);
       EXPECT_TRUE(b::EqualField<kVar32>(&same.column, 0, field, false, 0)) << n;
       for (uint32_t at : {0u, n / 2, n - 1}) {
@@ -129,7 +129,7 @@ TEST(Blocks, StringsAreReadToTheirLastByteAndNoFurther) {
   }
 }
 
-// Neighbours are hashed by loads that go over into the next string, the last ones by others.
+// Neighbouring strings are hashed with loads that reach into the next string; the last ones are loaded differently.
 template <Storage kStorage, class Offset>
 void CheckNeighbours(Guard guard, uint32_t first, bool combine) {
   std::string text;
@@ -193,7 +193,7 @@ TEST(Blocks, CopyReadsNoByteTooMuchAndWritesAtMostItsSlack) {
 }
 
 TEST(Blocks, NullRowsOfADictionaryStayNull) {
-  const uint8_t indices[] = {2, 200, 0};  // the second is null: garbage
+  const uint8_t indices[] = {2, 200, 0};  // the second row is null: garbage
   const uint8_t validity[] = {0b101};
   QuernColumn column = {};
   column.values = indices;
@@ -208,5 +208,5 @@ TEST(Blocks, NullRowsOfADictionaryStayNull) {
 }  // namespace
 }  // namespace quern::test
 
-// Linked without the runtime: no string is output here.
+// The test is linked without the runtime; no string is output here.
 extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn*, uint64_t) { return kQuernOutOfMemory; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks over strings of every collation, natively and between red zones: a string's hash is that of its equality key,
-// and two strings are equal where their keys are, whatever their lengths, their bytes and the field that one of them
-// lies in.
+// Blocks over strings of every collation, compiled natively and between red zones: a string's hash is that of its
+// equality key, and two strings are equal if and only if their keys are, whatever their lengths, their bytes and the
+// field that holds one of them.
 #include "runtime/collation/collate.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ namespace b = quern::blocks;
 
 constexpr Guard kGuards[] = {Guard::kBehind, Guard::kInFront};
 
-// What strings are equal by.
+// The key that decides whether strings are equal.
 std::string EqualityKey(const std::string& text, CollationRule rule) {
   std::string key;
   if ((rule & kWeighsEquality) != 0) AppendEqualityKey(BytesOfText(text), rule, &key);
@@ -33,7 +33,7 @@ std::string EqualityKey(const std::string& text, CollationRule rule) {
   return key;
 }
 
-// About `length` bytes of any kind: cut in the middle of characters where that comes out even.
+// About `length` bytes of any kind, possibly cut in the middle of a character.
 std::string TextOfLength(uint32_t length, std::mt19937_64* random) {
   const TextKind kind = kTextKinds[(*random)() % std::size(kTextKinds)];
   std::string text;
@@ -42,7 +42,7 @@ std::string TextOfLength(uint32_t length, std::mt19937_64* random) {
   return text;
 }
 
-// The same, or something near: another case, another piece, spaces behind it, fewer bytes.
+// The same text or a similar one: another case, another piece, trailing spaces, fewer bytes.
 std::string Relative(std::string text, std::mt19937_64* random) {
   const auto pick = [&](size_t n) { return (*random)() % n; };
   switch (pick(6)) {
@@ -68,7 +68,7 @@ std::string Shown(const std::string& text) {
   return shown;
 }
 
-// A string column, its bytes against a red zone.
+// A string column whose bytes end at a red zone.
 struct Column {
   Column(const std::vector<std::string>& values, Guard guard) : bytes(Joined(values), guard) {
     size_t end = 0;
@@ -98,7 +98,7 @@ uint64_t HashOf(const std::string& text, CollationRule rule, Guard guard) {
   return hash;
 }
 
-// Through a field that holds `width` bytes itself.
+// Compares through a field that holds `width` bytes inline.
 bool AreEqual(const std::string& x, const std::string& y, CollationRule rule, uint32_t width, Guard guard) {
   const Column row({x}, guard), stored({y}, guard);
   const size_t field_bytes = width <= kInlineStringBytes ? sizeof(StringRef) : 4 + width;
@@ -142,7 +142,7 @@ TEST(CollatedBlocks, StringsAreEqualWhereTheirKeysAre) {
   });
 }
 
-// Every byte at every place of a string in the middle of a page and at its end.
+// Every byte at every position of a string, in the middle of a page and at its end.
 TEST(CollatedBlocks, LettersAloneLoseTheirCase) {
   const CollationRule rule = RuleOf(kCollationAsciiCi);
   for (uint32_t length : {1u, 16u, 32u, 33u}) {
@@ -161,7 +161,7 @@ TEST(CollatedBlocks, LettersAloneLoseTheirCase) {
   }
 }
 
-// Few different strings, which are remembered, and more than there is room for.
+// A few distinct strings, which are cached, and more than the cache holds.
 TEST(CollatedBlocks, ABatchHashesLikeItsRows) {
   auto random = quern::test::PrintedRandom();
   ForEachRule([&](CollationRule rule) {
@@ -191,7 +191,7 @@ TEST(CollatedBlocks, NullsAreNotRead) {
   Column column({"x", "y", "\xc3\xa9"}, Guard::kBehind);
   const uint8_t validity[] = {0b101};
   column.column.validity = validity;
-  column.offsets[1] = INT32_MAX;  // of the null
+  column.offsets[1] = INT32_MAX;  // that of the null row
   column.offsets[2] = 2;
   uint64_t hashes[2];
   const uint32_t rows[] = {1, 2};

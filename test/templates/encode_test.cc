@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoding natively: words order as values do, eight lanes and one agree, and no block reads or writes a byte that is
-// not its own.
+// Encoding, compiled natively: words order as values do, eight lanes agree with one, and no block reads or writes a
+// byte outside its buffers.
 #include "runtime/blocks/encode.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ struct Place {
   bool combine;
 };
 
-// Words of n rows by lanes (rows are neighbours) and one by one (rows are picked): the same, and in place.
+// Encodes n rows by lanes (neighbouring rows) and one by one (picked rows): both give the same words, also in place.
 template <Storage kStorage, SortPartKind kPart = kValuePart>
 std::vector<uint64_t> Encode(const QuernColumn& column, uint32_t n, bool nullable, const Place& place) {
   std::vector<uint32_t> rows(n);
@@ -63,7 +63,7 @@ std::vector<uint64_t> EncodeValues(const std::vector<T>& values, const Place& pl
   return words;
 }
 
-// What SortFlip answers for a part that has all bits of a T.
+// The flip that SortFlip returns for a part with all bits of a T.
 template <class T>
 uint64_t FlipOf(bool is_signed, bool descending) {
   QuernSortKey key = {};
@@ -169,8 +169,7 @@ TEST(Encode, ABitIsAWordOfOneBit) {
   EXPECT_EQ(Encode<kBit>(column, 3, false, {5, 1, false}), (std::vector<uint64_t>{0, 32, 32}));
 }
 
-// Bit i + bit_offset of the bitmap is row i's; neither the byte in front of the first nor the one behind the last is
-// touched.
+// Row i has bit i + bit_offset of the bitmap; the bytes before the first and after the last are not touched.
 TEST(Encode, NullsAreZeroWhateverTheirBitmapBeginsAt) {
   const std::vector<int32_t> values = Integers<int32_t>();
   const GuardedBuffer buffer = GuardedBuffer::Of(values, Guard::kBehind);
@@ -214,8 +213,8 @@ TEST(Encode, WithoutABitmapNoRowIsNull) {
 
 // ---- bytes ----
 
-// One key of bytes whose parts are cut as `cuts` says: number of bytes in each word, the first of them below 24 bits of
-// others.
+// One key of bytes, divided into parts as `cuts` says: the number of bytes in each word. The first word has 24 bits of
+// other keys.
 struct BytesShape {
   explicit BytesShape(const std::vector<uint32_t>& cuts, bool descending = false, CollationRule rule = 0,
                       uint32_t width = 0) {
@@ -248,7 +247,7 @@ struct BytesShape {
   QuernSortDescriptor descriptor = {};
 };
 
-// The words that encoding n rows gives, word by word.
+// The words of n encoded rows, word by word.
 template <class Encode>
 std::vector<std::vector<uint64_t>> WordsOf(uint32_t num_words, uint32_t n, Encode&& encode) {
   std::vector<GuardedBuffer> buffers;
@@ -303,7 +302,7 @@ TEST(Encode, StringsOfAnyLengthAreReadToTheirLastByteAndNoFurther) {
   }
 }
 
-// Strings of one column, many enough for several chunks of prefixes, picked or not.
+// The strings of one column, enough for several chunks of prefixes, picked or not.
 struct Strings {
   explicit Strings(const std::vector<std::string>& texts) {
     for (const std::string& text : texts) {
@@ -393,7 +392,7 @@ TEST(Encode, ValuesThatWordsDoNotSayAllOfAreToldOf) {
   EXPECT_EQ(IncompleteOf(std::string("a\0b", 3), 0), 0u);
 }
 
-// "a\0" is "a\0" and spaces, "a" is "a" and one more of them.
+// "a\0" is equal to "a\0" and spaces, "a" to "a" and one more space.
 TEST(Encode, OfStringsThatPadOnlyLongOnesAreMoreThanTheirWords) {
   EXPECT_EQ(IncompleteOf("0123456789abcdef", kPads), 0u);
   EXPECT_EQ(IncompleteOf("0123456789abcdef    ", kPads), 0u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The filter template natively, with a hole written by hand: pieces, their masks, and the count; and blocks at the ends
-// of buffers.
+// The filter template, compiled natively, with a hole written by hand: pieces, their masks and the count; and blocks at
+// the ends of buffers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ TEST(FilterTemplate, PiecesOfBatch) {
   ASSERT_EQ(seen.size(), 3u);
   EXPECT_EQ(seen[1].first, 128u);
   EXPECT_EQ(seen[2].n, 44u);
-  // The hole refuses the first row of each piece.
+  // The hole rejects the first row of each piece.
   EXPECT_EQ(args.num_true, 297u);
   EXPECT_EQ(mask, (std::vector<uint64_t>{~uint64_t{1}, ~uint64_t{0}, ~uint64_t{1}, ~uint64_t{0},
                                          (uint64_t{1} << 44) - 2, 0x5555}));
@@ -52,8 +52,7 @@ TEST(FilterTemplate, NoRows) {
   EXPECT_EQ(args.num_true, 0u);
 }
 
-// Constants of every length are found at every place of a text that ends, and one that begins, at a page that cannot be
-// touched.
+// Constants of every length are found at every position of a text that ends, or begins, at an inaccessible page.
 TEST(FilterBlocks, PartsAtTheEndsOfBuffers) {
   for (const Guard guard : {Guard::kBehind, Guard::kInFront}) {
     for (uint32_t length = 1; length <= 40; ++length) {

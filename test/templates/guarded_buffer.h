@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers between pages that cannot be touched: one byte too far, in front or behind, read or written, ends the test at
-// once.
+// Buffers between inaccessible pages: an access one byte too far, before the beginning or after the end, ends the test
+// at once.
 #ifndef QUERN_TEST_TEMPLATES_GUARDED_BUFFER_H_
 #define QUERN_TEST_TEMPLATES_GUARDED_BUFFER_H_
 
@@ -13,10 +13,10 @@
 
 namespace quern::test {
 
-enum class Guard { kBehind, kInFront };  // which end touches its red zone
+enum class Guard { kBehind, kInFront };  // the end that touches its red zone
 
-// `bytes` zeroed bytes that end at (kBehind) or begin at (kInFront) a red zone of a page. *Ownership*: unmapped by the
-// destructor.
+// `bytes` zeroed bytes that end at (kBehind) or begin at (kInFront) a red zone of one page. *Ownership*: the destructor
+// unmaps them.
 class GuardedBuffer {
  public:
   GuardedBuffer(size_t bytes, Guard guard) : bytes_(bytes) {

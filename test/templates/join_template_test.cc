@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The join template, compiled natively and linked with the simplest holes that make a join of it: one u64 key, which is
-// null where all its bits are set, one u64 of payload, and the residual predicate `probe payload < build payload`. No
-// LLVM and no generator: a debugger and the sanitizers see the loops as they were written. Each kind of join is done
-// twice, with the key as a field of its own (hash, test, compare of the template) and as a word (the loops of
-// runtime/join/packed_key_table.cc), and must give the rows of two nested loops:
+// null where all its bits are set, one u64 of payload, and the residual predicate `probe payload < build payload`.
+// There is no LLVM and no generator: a debugger and the sanitizers see the loops as written. Each kind of join runs
+// twice, with the key in a field of its own (the template's hash, check_tags and compare) and as a packed key (the
+// loops of runtime/join/packed_key_table.cc), and must return the rows of two nested loops:
 //
-//     build  7:70 7:71 null:72     probe  7 null 9     full  (0,70) (0,71) (1,-) (2,-) (-,72)     right_semi  (-,70)
-//     (-,71)
+//     build  7:70 7:71 null:72     probe  7 null 9
+//     full   (0,70) (0,71) (1,-) (2,-) (-,72)     right_semi  (-,70) (-,71)
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ namespace {
 
 struct Tuple {
   uint64_t key, payload;
-  uint8_t mark, is_null;  // is_null: of the null tuple
+  uint8_t mark, is_null;  // is_null: the tuple's key is null
   uint8_t padding[6];
 };
 static_assert(sizeof(Tuple) == 24);
@@ -68,9 +68,9 @@ Rows RandomRows(uint64_t n, uint64_t distinct, bool nulls, uint64_t seed) {
   return rows;
 }
 
-// ---- what a join has to give ----
+// ---- expected results ----
 
-using ResultRow = std::tuple<uint64_t, uint64_t, int>;  // probe row, build payload, mark (3: none)
+using ResultRow = std::tuple<uint64_t, uint64_t, int>;  // probe row, build payload, mark column (3: none)
 
 struct Result {
   int32_t code = kQuernDone;
@@ -112,7 +112,7 @@ Result Expected(const JoinKindRow& kind, const Rows& build, const Rows& probe, b
   return result;
 }
 
-// ---- the join, with all buffers of exactly the size that the ABI promises, each against a red zone ----
+// ---- the join; all buffers have exactly the size that the ABI promises and end at a red zone ----
 
 struct Tuning {
   uint32_t batch_rows, group_rows, directory_bits;
@@ -169,13 +169,13 @@ class TemplateJoin {
     table_.shift = unchained.shift;
   }
 
-  // capacity 0: counts.
+  // With capacity 0 it only counts.
   Result Probe(const Rows& probe, uint64_t capacity) {
     const GuardedBuffer keys = GuardedBuffer::Of(probe.keys, guard_),
                         payload = GuardedBuffer::Of(probe.payload, guard_);
     QuernColumn key_column = {}, payload_columns[2] = {};
     key_column.values = keys.data();
-    payload_columns[1].values = payload.data();  // the residual predicate's, after the payload's
+    payload_columns[1].values = payload.data();  // the column of the residual predicate follows the payload
     QuernJoinProbeArgs args = {};
     args.descriptor = &descriptor_;
     args.keys = &key_column;
@@ -202,7 +202,7 @@ class TemplateJoin {
   }
 
  private:
-  // Tuples in order of arrival, batch by batch, those with a null key apart.
+  // Tuples in order of arrival, batch by batch; those with a null key are kept apart.
   void StoreRows(const Rows& build) {
     const uint64_t n = build.keys.size();
     const GuardedBuffer keys = GuardedBuffer::Of(build.keys, guard_),
@@ -353,7 +353,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, JoinTemplate,
 }  // namespace
 }  // namespace quern::test
 
-// The holes, as short as they can be.
+// The holes, as short as possible.
 using namespace quern::test;  // NOLINT
 
 extern "C" {

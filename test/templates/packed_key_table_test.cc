@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed-key tables, each of whose buffers has exactly the size that it promises and lies against a red zone. Keys are
-// a base and offsets to it, so that one list of offsets is tried at every place where a range can lie: from 0, up to
-// the largest word, across the signed zero, at both ends of the signed numbers:
+// Packed-key tables, each of whose buffers has exactly the promised size and ends at a red zone. Keys are a base plus
+// offsets, so that one list of offsets is tried wherever a range can lie: from 0, up to the largest word, across the
+// signed zero, at both ends of the signed numbers:
 //
-//     offsets 0 1 5, words of 4 bytes     base 0: 0 1 5     base -3: fffffffd fffffffe 2     base 2^31: -2147483648
-//     -2147483647 -2147483643
+//     offsets 0 1 5, words of 4 bytes     base 0: 0 1 5     base -3: fffffffd fffffffe 2
+//                                         base 2^31: -2147483648 -2147483647 -2147483643
 #include "runtime/join/packed_key_table.h"
 
 #include <gtest/gtest.h>
@@ -58,14 +58,14 @@ std::vector<uint64_t> RandomOffsets(size_t n, uint64_t range, uint64_t seed, boo
   return offsets;
 }
 
-// Where a range of so many words can lie.
+// The bases at which a range of that many words can lie.
 std::vector<uint64_t> BasesFor(uint64_t range, uint32_t packed_bytes) {
   const uint64_t mask = MaskOf(packed_bytes), smallest = (mask >> 1) + 1;
   return {0, 1, mask - range / 2, smallest, smallest - range, mask - range + 1};
 }
 
-// The buffers of one table, and its tuples before they were placed: a word, and behind it the row's number where there
-// is room.
+// The buffers of one table, and its tuples before they are placed: a word, followed by the row's number where there is
+// room.
 struct TableOf {
   TupleFormat format;
   Guard guard;
@@ -85,7 +85,7 @@ struct TableOf {
     table.packed_bytes = f.packed_bytes;
     table.zero_hashes = f.zero_hashes;
     table.num_tuples = words.size();
-    // A range that goes over the largest word is one of signed keys.
+    // A range that wraps around the largest word is one of signed keys.
     const uint64_t mask = MaskOf(f.packed_bytes);
     table.sign_bit = base > mask - range + 1 ? (mask >> 1) + 1 : 0;
     table.base = base ^ table.sign_bit;
@@ -152,7 +152,7 @@ struct TableOf {
     table.probe = table.build = setting;
   }
 
-  // Looks probes up, batch by batch; runs are taken apart, with as many tuples as they have.
+  // Looks probe rows up, batch by batch; runs are split into pairs, one for each of their tuples.
   Matches LookUp(const std::vector<uint64_t>& probes, uint32_t batch_rows, uint64_t* counted = nullptr) const {
     const GuardedBuffer scratch(sizeof(QuernProbeScratch), guard);
     QuernProbeScratch* const s = scratch.as<QuernProbeScratch>();
@@ -188,7 +188,7 @@ Matches Expected(const std::vector<uint64_t>& build, const std::vector<uint64_t>
   return matches;
 }
 
-// The keys, their neighbours, the ends of the type, the sentinel of an open table.
+// The keys, their neighbours, the ends of the type, and the sentinel of an open table.
 std::vector<uint64_t> ProbesFor(const std::vector<uint64_t>& words, uint64_t base, uint32_t packed_bytes) {
   const uint64_t mask = MaskOf(packed_bytes);
   std::vector<uint64_t> probes = {0, 1, mask, mask >> 1, (mask >> 1) + 1, (base - 1) & mask, base, (base - 1) & mask};
@@ -209,8 +209,7 @@ const std::vector<Data>& UniqueData() {
   return data;
 }
 
-// Calls f(words, probes, table) for data everywhere, with words of 4 and 8 bytes and tuples from a word alone to five
-// of them.
+// Calls f(words, probes, table) for data in every place, with words of 4 and 8 bytes and tuples of one to five words.
 template <class F>
 void ForEachTable(const std::vector<Data>& all, F&& f) {
   uint32_t turn = 0;
@@ -231,8 +230,7 @@ void ForEachTable(const std::vector<Data>& all, F&& f) {
   }
 }
 
-// ---- ranges
-// -------------------------------------------------------------------------------------------------------------------------------
+// ---- ranges ---------------------------------------------------------------------------------------------------
 
 TEST(PackedKeyRange, IsInTheKeysOrder) {
   PackedKeyRange range;
@@ -255,8 +253,7 @@ TEST(PackedKeyRange, IsInTheKeysOrder) {
   EXPECT_EQ(plain.max, 0xfffffffbu);
 }
 
-// ---- dense
-// --------------------------------------------------------------------------------------------------------------------------------
+// ---- dense ----------------------------------------------------------------------------------------------------
 
 TEST(PackedKeyTable, ABitmapKnowsItsKeysAndNoOthers) {
   ForEachTable(UniqueData(), [](const auto& words, const auto& probes, TableOf* table) {
@@ -310,7 +307,7 @@ TEST(PackedKeyTable, RunsHoldAllTuplesOfAKey) {
   });
 }
 
-// A bitmap of 16 MB: one that is asked for. 3000 keys all over it, more than a block and a batch.
+// A bitmap of 16 MB, which is prefetched; 3000 keys all over it, more than a block and a batch.
 TEST(PackedKeyTable, ABigBitmapIsTheSameWhateverIsAskedFor) {
   constexpr uint64_t kRange = uint64_t{1} << 27;
   const std::vector<uint64_t> words = WordsAt(5, RandomOffsets(3000, kRange, 9, true), 8);
@@ -332,7 +329,7 @@ TEST(PackedKeyTable, ABigBitmapIsTheSameWhateverIsAskedFor) {
 TEST(PackedKeyTable, RunsWithoutTuplesCount) {
   ForEachTable({{RandomOffsets(900, 100, 4, false), 100}}, [](const auto& words, const auto& probes, TableOf* table) {
     table->MakeRuns({0}, false);
-    table->table.tuples = nullptr;  // what an access would have to go through
+    table->table.tuples = nullptr;  // every access would have to go through this
     const GuardedBuffer scratch(sizeof(QuernProbeScratch), Guard::kBehind);
     QuernProbeScratch* const s = scratch.template as<QuernProbeScratch>();
     s->batch_rows = static_cast<uint32_t>(probes.size());
@@ -342,8 +339,7 @@ TEST(PackedKeyTable, RunsWithoutTuplesCount) {
   });
 }
 
-// ---- open
-// ---------------------------------------------------------------------------------------------------------------------------------
+// ---- open -----------------------------------------------------------------------------------------------------
 
 TEST(PackedKeyTable, AnOpenTableKnowsItsKeysAndNoOthers) {
   ForEachTable(UniqueData(), [](const auto& words, const auto& probes, TableOf* table) {
@@ -398,7 +394,7 @@ TEST(PackedKeyTable, DuplicatesStopOrAreDroppedOrCounted) {
   });
 }
 
-// All walks begin at slot 0 of a region of 8: every slot is taken, and nobody stops at an empty one.
+// All walks begin at slot 0 of a region of 8: every slot is taken, so no walk stops at an empty one.
 TEST(PackedKeyTable, AFullRegionIsWalkedRoundOnceAndNoFurther) {
   const std::vector<uint64_t> words = WordsAt(10, {0, 1, 2, 3, 4, 5, 6, 7}, 8), probes = ProbesFor(words, 10, 8);
   TableOf table(words, 10, 8, {16, 8, true}, Guard::kInFront);
@@ -431,7 +427,8 @@ TEST(PackedKeyTable, WalksGoRoundLinesAndThenTheirRegion) {
   EXPECT_EQ(table.LookUp(probes, 4), Expected(words, probes, true));
 }
 
-// 97 steps are walked, 98 are too far: with all hashes 0 a table of 300 keys is refused, whatever its size.
+// A walk of 97 steps is permitted, one of 98 is not: with all hashes 0 a table of 300 keys is rejected, whatever its
+// size.
 TEST(PackedKeyTable, TooLongAWalkIsRefused) {
   for (const uint32_t n : {97, 98, 300}) {
     std::vector<uint64_t> offsets(n);
@@ -443,10 +440,9 @@ TEST(PackedKeyTable, TooLongAWalkIsRefused) {
   }
 }
 
-// ---- unchained
-// ----------------------------------------------------------------------------------------------------------------------------
+// ---- unchained ------------------------------------------------------------------------------------------------
 
-// By groups, with room for three matches at a time; `stops` ends each row at its first.
+// Compares by groups, with room for three matches at a time; `stops` ends each row at its first match.
 Matches CompareAll(const TableOf& of, const std::vector<uint64_t>& probes, uint32_t group_rows, bool stops) {
   const GuardedBuffer scratch(sizeof(QuernProbeScratch), of.guard);
   QuernProbeScratch* const s = scratch.as<QuernProbeScratch>();

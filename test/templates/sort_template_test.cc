@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sort template, compiled natively and linked with the simplest holes that make a sort of it: one u64 key, which is
-// also the tuple. Sorting by comparison must give what sorting by key and address gives, for any number of tuples, in
-// arrays of exactly that size.
+// also the tuple. Sorting by comparison must give the order by key and address, for any number of tuples, in arrays of
+// exactly that size.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::vector<uint8_t*> Addresses(std::vector<uint64_t>* keys) {
   return tuples;
 }
 
-// Tuples lie in the order of arrival, so that the addresses of equal ones must ascend.
+// Tuples lie in order of arrival, so the addresses of equal ones must ascend.
 void ExpectSorted(std::vector<uint64_t> keys) {
   const std::vector<uint8_t*> tuples = Addresses(&keys);
   std::vector<uint8_t*> expected = tuples;

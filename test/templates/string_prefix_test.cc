@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// First bytes of neighbouring strings, by each loop that this machine has: they are what one string at a time gives,
-// and no byte behind the column's last one is read.
+// First bytes of neighbouring strings, with each loop that this machine has: the results equal those of one string at a
+// time, and no byte after the column's last one is read.
 #include "runtime/blocks/string_prefix.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ uint64_t FrontOf(const std::string& text, size_t from, uint8_t fill) {
   return front;
 }
 
-// Strings of up to `longest` bytes, many of them empty, of zeros, letters and bytes above 127.
+// Strings of up to `longest` bytes, many of them empty, made of zeros, letters and bytes above 127.
 std::vector<std::string> RandomTexts(uint32_t seed, size_t n, size_t longest) {
   std::mt19937 random(seed);
   std::vector<std::string> texts(n);
@@ -67,7 +67,7 @@ void ExpectLikeOneByOne(const std::vector<std::string>& texts, Guard guard) {
       expected |= texts[i].size() > 16 || (!texts[i].empty() && texts[i].back() == 0);
     }
     EXPECT_EQ(incomplete, expected) << loops.name;
-    // All but the strings in whose place eight, or sixteen, bytes do not follow any more.
+    // All strings except those too near the end for a load of eight, or sixteen, bytes.
     if (n >= 64 && bytes.size() > size_t{n} * 2) {
       EXPECT_GE(std::min(num_fronts, num_prefixes) + 40, n) << loops.name;
     }
@@ -86,7 +86,7 @@ TEST(StringPrefix, LoopsGiveWhatOneStringAtATimeGives) {
   }
 }
 
-// A zero byte at an end is found wherever in the sixteen bytes it is, and no other is taken for it.
+// A trailing zero byte is found at any of the sixteen positions, and no other byte is mistaken for it.
 TEST(StringPrefix, ZeroBytesAtTheEnd) {
   for (size_t length = 1; length <= 16; ++length) {
     for (const char last : {'\0', 'x'}) {

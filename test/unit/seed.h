@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place that tests in C++ take seeds from; lit.cfg.py gives them to all others. The seed is QUERN_TEST_SEED, or
-// 1, so that a run is like the one before it; tools/nightly sets another one each time.
+// The one source of seeds for tests in C++; lit.cfg.py provides them to all others. The seed is QUERN_TEST_SEED, or 1,
+// so that runs are repeatable; tools/nightly sets a new one each time.
 #ifndef QUERN_TEST_UNIT_SEED_H_
 #define QUERN_TEST_UNIT_SEED_H_
 
@@ -19,8 +19,8 @@ inline uint64_t Seed() {
   return given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
 }
 
-// Of the seed and the name of the test that runs (FNV-1a), so that each test draws numbers of its own, whichever others
-// run.
+// Made from the seed and the name of the running test (FNV-1a), so that each test draws its own numbers, whichever
+// others run.
 inline uint64_t SeedOfTest() {
   uint64_t seed = 0xcbf29ce484222325 ^ Seed();
   const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
@@ -31,7 +31,7 @@ inline uint64_t SeedOfTest() {
   return seed;
 }
 
-// Random numbers for the test that runs; prints how it is run again.
+// Random numbers for the running test; prints how to repeat it.
 inline std::mt19937_64 PrintedRandom() {
   std::printf("QUERN_TEST_SEED=%llu\n", static_cast<unsigned long long>(Seed()));
   return std::mt19937_64(SeedOfTest());

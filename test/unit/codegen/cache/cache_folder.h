@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder of kernels of its own for each test of the disk cache, and what the cache says while it runs.
+// A folder of kernels for each test of the disk cache, and the cache's messages while the test runs.
 #ifndef QUERN_TEST_UNIT_CODEGEN_CACHE_CACHE_FOLDER_H_
 #define QUERN_TEST_UNIT_CODEGEN_CACHE_CACHE_FOLDER_H_
 
@@ -45,7 +45,7 @@ inline int64_t SecondsSinceChange(const std::string& path) {
   return stat(path.c_str(), &about) == 0 ? now.tv_sec - about.st_mtim.tv_sec : -1;
 }
 
-// So many bytes, of the number alone: what a key's object is can be told again by another process.
+// That many bytes, made from the number alone, so that another process can check a key's object.
 inline std::string ObjectOf(uint64_t number, size_t bytes) {
   std::mt19937_64 random(number);
   std::string object(bytes, '\0');
@@ -59,7 +59,7 @@ inline std::string KeyOf(uint64_t number) {
 class CacheFolder : public ::testing::Test {
  protected:
   CacheFolder() {
-    // Not in the test runner's folder, which only its owner may enter: a test may become somebody else.
+    // Not in the test runner's folder, which only its owner may enter: a test may change its user.
     std::string name = "/tmp/quern-cache-XXXXXX";
     top = mkdtemp(name.data());
     SetLogCallback([this](LogLevel, std::string_view line) { lines.emplace_back(line); });
@@ -84,7 +84,7 @@ class CacheFolder : public ::testing::Test {
     return names;
   }
 
-  std::string top;  // the folder of the cache is below it, and not made yet
+  std::string top;  // the folder of the cache is below it and does not exist yet
   std::vector<std::string> lines;
 };
 

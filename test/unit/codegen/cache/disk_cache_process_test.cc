@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels on disk, many processes: they share a folder, are killed while they write, and find that it takes no more.
+// Kernels on disk and several processes: they share a folder, are killed while they write, and meet a file system that
+// is full or read-only.
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
@@ -21,7 +22,7 @@ namespace {
 
 constexpr int kSkipped = 77;
 
-// A process that does this and ends with its answer.
+// Starts a process that calls `work` and exits with its result.
 pid_t Start(const std::function<int()>& work) {
   const pid_t child = fork();
   if (child == 0) _exit(work());
@@ -34,7 +35,7 @@ int ExitStatus(pid_t child) {
   return WEXITSTATUS(status);
 }
 
-// Whether this process may now mount what only it sees. Who is not root becomes it in a name space of its own.
+// Whether this process may mount file systems that only it sees. Without root rights it gets them in a user namespace.
 bool MayMount() {
   const uid_t user = geteuid();
   const gid_t group = getegid();
@@ -49,14 +50,14 @@ bool MayMount() {
 
 class CacheProcesses : public CacheFolder {
  protected:
-  // The warnings of a child, in a file that the parent reads.
+  // Redirects the warnings of a child to a file that the parent reads.
   void SpeakIntoFile() {
     SetLogCallback(
         [this](LogLevel, std::string_view line) { std::ofstream(top + "/said", std::ios::app) << line << '\n'; });
   }
   std::string Said() const { return FileContent(top + "/said"); }
 
-  // Searches and stores kernels of 20 keys, and removes some now and then. 0: all that was found was whole.
+  // Looks up and stores kernels of 20 keys, and sometimes removes some. Returns 0 if everything it found was whole.
   int UseRandomly(unsigned seed) {
     std::minstd_rand random(seed);
     DiskCache cache = Cache();
@@ -81,8 +82,8 @@ TEST_F(CacheProcesses, ManyShareAFolder) {
   EXPECT_EQ(content.temporary_files, 0u);
 }
 
-// Kernels of 8 MiB, so that most of a process's life is the writing of one. It dies at any time; every other one is
-// stopped again and again until it is found with a temporary file, and dies then.
+// Kernels of 8 MiB, so that a process spends most of its life writing one. It is killed at a random time; every other
+// process is stopped repeatedly until it has a temporary file, and is killed then.
 TEST_F(CacheProcesses, AreKilledWhileTheyWrite) {
   const std::string objects[] = {ObjectOf(0, 8 << 20), ObjectOf(1, 8 << 20)};
   Cache().Store(KeyOf(0), objects[0]);
@@ -147,7 +148,7 @@ TEST_F(CacheProcesses, AFullDiskIsOneWarning) {
                         " (No space left on device); accepted: a folder that takes new files\n");
 }
 
-// A write beyond the limit would end the process by a signal.
+// A write beyond the limit would end the process with a signal.
 TEST_F(CacheProcesses, ALimitOfFilesIsKept) {
   const int status = ExitStatus(Start([this] {
     SpeakIntoFile();
@@ -162,7 +163,7 @@ TEST_F(CacheProcesses, ALimitOfFilesIsKept) {
                         " (File too large); accepted: a folder that takes new files\n");
 }
 
-// What root may do says nothing: the child is somebody who is not.
+// Permissions do not restrict root, so the child becomes another user.
 TEST_F(CacheProcesses, AReadOnlyFolderIsRead) {
   constexpr uid_t kNobody = 65534;
   const bool is_root = geteuid() == 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels on disk, one process: what is stored is found, whole and only by its key; whatever is wrong with a file or a
+// Kernels on disk in one process: what is stored is found, whole and only by its key; a damaged file or an unsafe
 // folder is not read.
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 namespace quern {
 namespace {
 
-// Tests of this program count compilations: none may find a kernel of an earlier run.
+// Tests of this program count compilations, so none may find a kernel of an earlier run.
 [[maybe_unused]] const int kOff = setenv("QUERN_CACHE", "off", 0);
 
 TEST(KernelFile, HoldsKeyAndObject) {
@@ -80,7 +80,7 @@ TEST_F(CacheFolder, IsForTheUserAlone) {
   }
 }
 
-// The name of a file only says where to look.
+// The name of a file only locates it.
 TEST_F(CacheFolder, ComparesTheWholeKey) {
   Cache().Store(KeyOf(1), "object of 1");
   std::filesystem::rename(FileOf(KeyOf(1)), FileOf(KeyOf(2)));
@@ -95,8 +95,7 @@ TEST_F(CacheFolder, ADamagedFileIsNotReadAndIsReplaced) {
   Cache().Store(KeyOf(7), object);
   const std::string whole = FileContent(FileOf(KeyOf(7)));
   std::mt19937_64 random = test::PrintedRandom();
-  const int file =
-      open(FileOf(KeyOf(7)).c_str(), O_WRONLY);  // damaged where it stands: to write it anew takes milliseconds
+  const int file = open(FileOf(KeyOf(7)).c_str(), O_WRONLY);  // damaged in place: writing it anew takes milliseconds
   for (size_t at = 0; at < whole.size(); ++at) {
     const char damaged = static_cast<char>(whole[at] ^ (1 << random() % 8));
     ASSERT_EQ(pwrite(file, &damaged, 1, static_cast<off_t>(at)), 1);
@@ -143,7 +142,7 @@ TEST_F(CacheFolder, RefusesWhatIsNoFile) {
   EXPECT_EQ(DecodeKernelFile(FileContent(top + "/kept"))->object, "object") << "written through a link";
   std::filesystem::remove(path);
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  EXPECT_EQ(Cache().Find(KeyOf(1)), std::nullopt);  // and does not wait for a writer
+  EXPECT_EQ(Cache().Find(KeyOf(1)), std::nullopt);  // without waiting for a writer
   EXPECT_EQ(Kernels().at(0).problem, "not a file");
   std::filesystem::remove(path);
   std::filesystem::create_directory(path);
@@ -212,7 +211,7 @@ TEST_F(CacheFolder, CollectsTheLeastRecentlyUsed) {
     SetFileTime(FileOf(KeyOf(i)), 10000 - 1000 * i);
   }
   const uint64_t bytes = std::filesystem::file_size(FileOf(KeyOf(0)));
-  EXPECT_TRUE(Cache().Find(KeyOf(0)).has_value());  // used now
+  EXPECT_TRUE(Cache().Find(KeyOf(0)).has_value());  // marks it as recently used
   EXPECT_EQ(*Cache().Collect(5 * bytes), 0u);
   EXPECT_EQ(*Cache().Collect(3 * bytes), 2u);
   const std::vector<StoredKernel> kernels = Kernels();
@@ -271,7 +270,7 @@ TEST_F(CacheFolder, ManyThreadsShareIt) {
   EXPECT_EQ(cache.Read()->temporary_files, 0u);
 }
 
-// Sets variables, and back when it goes.
+// Sets environment variables; the destructor restores them.
 class Variables {
  public:
   explicit Variables(const std::vector<std::pair<const char*, const char*>>& values) {

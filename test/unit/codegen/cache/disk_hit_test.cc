@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel that is found, on disk or in memory, starts no part of LLVM's code generation: not even its list of targets.
-// Only a process that has never compiled can say so, hence each test runs this program again.
+// A kernel that is found on disk or in memory initialises no part of LLVM's code generation, not even its list of
+// targets. Only a process that has never compiled can show this, hence each test runs this program again.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ constexpr const char* kSpecs[] = {"join.inner keys=i64,utf8(utf8mb4_bin) build=f
 
 bool HasTargets() { return llvm::TargetRegistry::targets().begin() != llvm::TargetRegistry::targets().end(); }
 
-// Compiles all specs and expects this of each.
+// Compiles all specs and expects this outcome for each.
 void ExpectAll(CacheOutcome outcome) {
   CompileOptions options;
   options.engine = Engine::kJit;

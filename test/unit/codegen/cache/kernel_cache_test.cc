@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel cache: one compilation however many ask, least recently used out first, and nobody who waits or runs is
-// harmed by it.
+// The kernel cache: one compilation for any number of simultaneous requests, eviction of the least recently used
+// kernel, and no harm to threads that wait or run.
 #include "codegen/cache/kernel_cache.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ void WaitFor(const std::atomic<int>& number, int value) {
   while (number.load() < value) std::this_thread::yield();
 }
 
-// Threads that ask for "key" while the first one makes it. `make` runs once they are all under way.
+// Threads that request "key" while the first one makes it. `make` runs once all of them have started.
 struct Flight {
   KernelCache cache;
   std::atomic<int> makes{0}, asking{0};
@@ -52,7 +52,7 @@ struct Flight {
     const auto counted = [&] {
       ++makes;
       WaitFor(asking, num_threads);
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // they are in FindOrMake by now
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // by now they are in FindOrMake
       return make();
     };
     std::vector<std::thread> threads;
@@ -114,7 +114,7 @@ TEST(KernelCache, ClearedWhileOneIsMadeThoseWhoWaitGetIt) {
   });
   for (const auto& answer : flight.answers) ASSERT_TRUE(answer.ok());
   const KernelCacheStats stats = flight.cache.Stats();
-  EXPECT_EQ(stats.code_bytes, 100 * stats.kernels);  // 0, or 1 where a thread came so late that it made its own
+  EXPECT_EQ(stats.code_bytes, 100 * stats.kernels);  // 0, or 1 if a thread was so late that it made its own
   flight.cache.Clear();
   EXPECT_EQ(flight.cache.Stats().code_bytes, 0u);
 }
@@ -133,7 +133,7 @@ TEST(KernelCache, TheLeastRecentlyUsedGoesFirst) {
   cache.SetLimit(300);
   for (const char* key : {"a", "b", "c"}) ASSERT_TRUE(cache.FindOrMake(key, Makes(100)).ok());
   ASSERT_TRUE(cache.FindOrMake("a", MustNotMake()).ok());
-  ASSERT_TRUE(cache.FindOrMake("d", Makes(150)).ok());  // 450 bytes: b and c go
+  ASSERT_TRUE(cache.FindOrMake("d", Makes(150)).ok());  // 450 bytes: b and c are evicted
   EXPECT_EQ(cache.Stats().evictions, 2u);
   EXPECT_EQ(cache.Stats().code_bytes, 250u);
   EXPECT_EQ(cache.FindOrMake("a", MustNotMake())->cache, CacheOutcome::kMemory);
@@ -157,7 +157,8 @@ TEST(KernelCache, AnEvictedKernelLivesWithItsUser) {
   EXPECT_TRUE(is_gone);
 }
 
-// To unmap code takes longer than many hits, and its owner may be anything: it happens outside the cache's lock.
+// Unmapping code takes longer than many hits, and a kernel's destructor may do anything: it runs outside the cache's
+// lock.
 TEST(KernelCache, KernelsAreDroppedOutsideTheLock) {
   KernelCache cache;
   int dropped = 0;
@@ -212,8 +213,8 @@ TEST(KernelCache, AFindByNameIsAUse) {
   EXPECT_EQ(cache.FindOrMake("b", Makes(100))->cache, CacheOutcome::kMiss);
 }
 
-// The thread that makes a kernel is not there in a child: what it would have made is made anew, instead of being waited
-// for.
+// The thread that makes a kernel does not exist in a forked child: the child makes the kernel anew instead of waiting
+// for it.
 TEST(KernelCache, AForkedChildDoesNotWaitForItsParentsThreads) {
   std::atomic<int> making{0}, forked{0};
   std::thread maker([&] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled aggregations: one kernel for equal specs, entry points that are there where there is work, the generic
-// kernel's results, and what is the same from run to run.
+// Compiled aggregations: one kernel for equal specs, entry points only where there is work, the generic kernel's
+// results, and code that is the same in every run.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -43,7 +43,7 @@ TEST(CompileAggregate, EqualSpecsShareOneKernel) {
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(second->cache, CacheOutcome::kMemory);
   EXPECT_EQ(first->kernel, second->kernel);
-  EXPECT_EQ(first->kernel->descriptor, nullptr);  // a join's
+  EXPECT_EQ(first->kernel->descriptor, nullptr);  // belongs to a join
   EXPECT_EQ(first->kernel->join.pack, nullptr);
 }
 
@@ -107,7 +107,7 @@ TEST(CompileAggregate, EveryStageOfTheSameSpecIsTheSame) {
 
 // ---- the generic kernel's results ----
 
-// Columns of the spec with nulls where they may be.
+// Columns of the spec, with nulls where they are permitted.
 ColumnPtr SomeRows(const ColumnType& type, uint32_t n, std::mt19937_64* random) {
   const ColumnPtr column = test::RandomColumn(type, n, random);
   if (!type.nullable) return column;
@@ -157,7 +157,7 @@ TEST(CompileAggregate, EveryStepGivesTheGenericResult) {
     ExpectGenericResults(std::string("aggregate") + keys + kAllUpdateFunctions, {}, false);
 }
 
-// Steps that states as vectors have, in tuples of 2 to 23 lanes.
+// Update functions that states in vectors have, in tuples of 2 to 23 lanes.
 TEST(CompileAggregate, StatesAsVectorsGiveTheGenericResult) {
   for (const char* aggregates : {"count_star,sum(i64),max(f64)", "sum(i64),min(i64)", "count_star,sum(i8),sum(u32)",
                                  "sum(i64:nullable),sum(f32:nullable),any(u8)",
@@ -198,7 +198,7 @@ TEST(CompileAggregate, RunsGiveTheGenericResult) {
   ExpectGenericResults(std::string("aggregate keys=i64") + kAllUpdateFunctions, {}, true);
 }
 
-// Rows are brought into runs.
+// Rows are collected into runs.
 TEST(CompileAggregate, FewGroupsGiveTheGenericResult) {
   ExpectGenericResults(std::string("aggregate keys=bool:nullable") + kAllUpdateFunctions, {}, false);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled joins and aggregations by strings of every collation: the generic kernel's pairs and groups.
+// Compiled joins and aggregations by strings of every collation return the generic kernel's pairs and groups.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -30,7 +30,7 @@ std::shared_ptr<const Kernel> KernelOf(const std::string& spec, Engine engine) {
   return compiled.ok() ? compiled->kernel : nullptr;
 }
 
-// n strings of few characters, so that many of them are equal under some collation.
+// n strings with few distinct characters, so that many of them are equal under some collation.
 Texts SomeTexts(size_t n, std::mt19937_64* random) {
   Texts texts;
   while (texts.size() < n) {

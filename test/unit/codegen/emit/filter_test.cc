@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filter kernels, compiled and generic, against one row at a time (filter_rows.h): every kind of leaf on every type,
-// with nulls, selections and dictionaries, constants of 0 to 40 bytes, every collation; random conditions of many
-// leaves; LIKE by random patterns. Buffers lie against pages that cannot be touched. row_filter_test.cc does more of it
-// without compiling.
+// Filter kernels, compiled and generic, against an evaluation row by row (filter_rows.h): every kind of leaf on every
+// type, with nulls, selections and dictionaries, constants of 0 to 40 bytes, every collation; random conditions of many
+// leaves; LIKE with random patterns. Buffers end at inaccessible pages. row_filter_test.cc has further tests without
+// compilation.
 #include <gtest/gtest.h>
 
 #include "codegen/compiler.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry points of sort kernels, compiled and generic, on random columns of every type: the same words, which order
-// as the rows do; the same tuples, which compare as the rows do. What the rows' order is, three plain functions say
-// (Compare below), and of collated strings CompareStrings. Columns lie against pages that cannot be touched.
+// The entry points of sort kernels, compiled and generic, on random columns of every type: both make the same words,
+// which order as the rows do, and the same tuples, which compare as the rows do. Three plain functions define the order
+// of rows (Compare below), and CompareStrings that of collated strings. Columns end at inaccessible pages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,14 +28,14 @@ using int128_t = __int128;
 
 constexpr uint32_t kRows = 100;
 
-// A value as the oracle sees it: a number of the values' order, or bytes.
+// A value in the reference: a number in the order of the values, or bytes.
 struct Cell {
   bool is_null = false;
   int128_t number = 0;
   std::string text;
 };
 
-// A column of kRows rows with its buffers, each exactly as long as the ABI promises.
+// A column of kRows rows whose buffers have exactly the lengths that the ABI promises.
 struct Column {
   std::vector<GuardedBuffer> buffers;
   std::vector<const uint8_t*> data;
@@ -146,7 +146,7 @@ class ColumnMaker {
     column->column.values = column->Keep(values);
   }
 
-  // The number of a float is its place in this list; -0 and 0 share one, and so do NaNs.
+  // The number of a float is its place in this list; -0 and 0 share one, as do all NaNs.
   template <class F>
   void MakeFloats(Column* column) {
     using L = std::numeric_limits<F>;
@@ -258,7 +258,7 @@ class SortKernels {
   const QuernSortEntryPoints& jit() const { return kernels_[0]->sort; }
   const QuernSortEntryPoints& generic() const { return kernels_[1]->sort; }
 
-  // Rows of a batch: neighbours from row 5 on, or picked ones.
+  // Selects rows of a batch: neighbours from row 5 on, or picked ones.
   void Pick(bool picked) {
     first_ = picked ? 0 : 5;
     rows_ = picked ? picked_.data() : nullptr;
@@ -323,7 +323,7 @@ class SortKernels {
     }
   }
 
-  // Rows come out of tuples as they went in.
+  // Rows are decoded from tuples unchanged.
   void ExpectTuplesComeOut(const std::vector<ColumnType>& types) {
     const std::vector<uint8_t> tuples = Store(jit());
     std::vector<uint64_t> addresses;
@@ -346,7 +346,7 @@ class SortKernels {
  private:
   uint32_t Row(uint32_t i) const { return rows_ != nullptr ? rows_[i] : static_cast<uint32_t>(first_) + i; }
 
-  // Rows i and j of the batch by all keys, or by those that have fields.
+  // Compares rows i and j of the batch by all keys, or by those that have fields.
   Decision Compare(uint32_t i, uint32_t j, bool by_fields) const {
     for (uint32_t k = 0; k < spec().keys.size(); ++k) {
       if (by_fields && descriptor().get()->keys[k].field == kNoField) continue;
@@ -549,8 +549,8 @@ TEST(SortKernel, EqualSpecsShareOneKernel) {
   const auto second = CompileText("sort payload=f64 keys=i64:desc,utf8:asc", options);
   ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
   EXPECT_EQ(first->kernel, second->kernel);
-  EXPECT_EQ(first->kernel->descriptor, nullptr);  // a join's
-  EXPECT_EQ(first->kernel->groups, nullptr);      // an aggregation's
+  EXPECT_EQ(first->kernel->descriptor, nullptr);  // belongs to a join
+  EXPECT_EQ(first->kernel->groups, nullptr);      // belongs to an aggregation
 }
 
 }  // namespace

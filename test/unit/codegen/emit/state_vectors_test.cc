@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which lanes of a tuple are which vectors.
+// Which lanes of a tuple belong to which vectors.
 #include "codegen/emit/state_vectors.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace quern {
 namespace {
 
-// First lane and number of lanes of each vector: "1+8 9+1"; lanes without a step in parentheses behind them.
+// First lane and number of lanes of each vector: "1+8 9+1"; lanes without an update function follow in parentheses.
 std::string Cut(const std::string& spec, bool tests_nulls = true) {
   std::string text;
   for (const StateVector& vector : StateVectorsOf(*test::ShapeOf(spec)->get(), tests_nulls)) {

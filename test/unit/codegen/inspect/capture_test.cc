@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures: what an observer sees of a job, how alike jobs become one line, that a file reads back as what was written,
-// and that a wrong one is an error that names its line. Estimates are held to bounds over generated keys.
+// Captures: what an observer sees of a job, how similar jobs become one line, that a file parses to what was written,
+// and that an invalid file is an error that names the line. Estimates must stay within bounds for generated keys.
 #include "codegen/inspect/capture.h"
 #include "ir-templates/generic/generic_join.h"
 #include "runtime/observe/key_sampler.h"
@@ -24,10 +24,9 @@
 namespace quern {
 namespace {
 
-// ---- samples
-// ---------------------------------------------------------------------------------------------------------
+// ---- samples --------------------------------------------------------------------------------------------------
 
-// The exponent found where so many rows choose among n keys.
+// The exponent that is estimated if that many rows choose among n keys.
 double FittedZipf(uint64_t n, double zipf, uint32_t hits_percent, uint64_t num_rows) {
   tuning::KeyChooser chooser(n, zipf, hits_percent);
   RowSample sample;
@@ -71,8 +70,7 @@ TEST(KeySample, CountsDifferentKeys) {
   }
 }
 
-// ---- observers
-// -------------------------------------------------------------------------------------------------------
+// ---- observers ------------------------------------------------------------------------------------------------
 
 KernelSpec Spec(const std::string& text) {
   absl::StatusOr<KernelSpec> spec = ParseSpec(text);
@@ -121,7 +119,7 @@ TEST(KeySampler, LeavesOutRowsThatAreNotSelectedAndNullsThatMatchNothing) {
   const auto rows = Rows(spec, 4000, 4000, 0);
   std::vector<uint32_t> selection;
   for (uint32_t row = 0; row < 4000; row += 2) selection.push_back(row);
-  std::vector<uint8_t> validity(500, 0x0f);  // of eight rows the first four
+  std::vector<uint8_t> validity(500, 0x0f);  // the first four of eight rows
   BatchView batch = rows->View(0, 4000);
   batch.keys[0].validity = validity.data();
   batch.selection = selection.data();
@@ -145,7 +143,7 @@ TEST(KeySampler, SaysNothingOfAJobWithoutRows) {
   EXPECT_TRUE(is_told);
 }
 
-// Counted pairs come as so many to a row as a key has rows.
+// Where pairs are counted, each hit gives as many pairs as its key has rows.
 TEST(KeySampler, KnowsHitsByTheirPairs) {
   const KernelSpec spec = Spec("join.inner keys=i64");
   JobSummary seen;
@@ -158,8 +156,7 @@ TEST(KeySampler, KnowsHitsByTheirPairs) {
   EXPECT_NEAR(static_cast<double>(seen.num_hits), 500, 20);
 }
 
-// ---- logs
-// ------------------------------------------------------------------------------------------------------------
+// ---- logs -----------------------------------------------------------------------------------------------------
 
 CapturedJob SomeJob() {
   CapturedJob job;
@@ -287,8 +284,7 @@ TEST(CaptureLog, NamesWhatIsWrong) {
             "x.capture:4: line behind the end of a capture: end 1; accepted: nothing behind end");
 }
 
-// ---- folders
-// ---------------------------------------------------------------------------------------------------------
+// ---- folders --------------------------------------------------------------------------------------------------
 
 TEST(ReadCaptures, PutsAlikeJobsOfAllFilesTogetherTheDearestFirst) {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "quern_captures";
@@ -324,8 +320,7 @@ TEST(ReadCaptures, PutsAlikeJobsOfAllFilesTogetherTheDearestFirst) {
                 ":1: capture without its last line: cut off; accepted: a whole one, from quern-capture 1 to end COUNT");
 }
 
-// ---- replays
-// ---------------------------------------------------------------------------------------------------------
+// ---- replays --------------------------------------------------------------------------------------------------
 
 TEST(Replay, TunesTheLoopsOfAJobAtItsSizes) {
   CapturedJob job = SomeJob();
@@ -382,7 +377,7 @@ TEST(Replay, TunesGroupsByTheirNumberAndSortsByWhatComesOut) {
   EXPECT_EQ(CellsToReplay({sort}, uint64_t{1} << 31).size(), 2u);
 }
 
-// A job that cannot run here, since it calls a function of its host, is left out.
+// A job that cannot run here, because it calls a function of its host, is skipped.
 TEST(Replay, TunesWhatCanRunHere) {
   TuningOptions options;
   options.budget_seconds = 0.3;

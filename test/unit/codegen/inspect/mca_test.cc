@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops are found in assembly by the comments that LLVM writes behind labels.
+// Loops are found in assembly by the comments that LLVM writes after labels.
 #include "tools/report/mca.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace quern {
 namespace {
 
-// A loop with another one inside it. Its block BB4_5 stands in front of its header, as LLVM turns loops.
+// A loop with a nested one. Its block BB4_5 precedes its header, as LLVM rotates loops.
 constexpr const char* kNested = R"(quern_join_compare:                     # @quern_join_compare
 # %bb.0:                                # %entry
 	pushq	%rbp

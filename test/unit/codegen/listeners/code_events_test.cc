@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What profilers and debuggers are told of a kernel: names, files that are not to be trusted, and objects that are
-// none.
+// What profilers and debuggers learn about a kernel: names, files that must not be trusted, and invalid objects.
 #include <elf.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -25,7 +24,7 @@
 #include "codegen/listeners/announcement_file.h"
 #include "codegen/listeners/code_listener.h"
 
-// As GDB declares them.
+// The declarations of GDB.
 struct DebuggerEntry {
   DebuggerEntry *next, *previous;
   const char* object;
@@ -170,7 +169,7 @@ TEST_F(Announcements, AFullDiskLeavesWholeLines) {
   const auto map = MakePerfMap(Folder());
   const NamedFunction function = Function("f [spec]", "code");
   const std::string line = Line(function), path = Path("perf-", ".map");
-  // Files of this process may grow to two lines and a half.
+  // Limits files of this process to two and a half lines.
   rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
@@ -200,7 +199,7 @@ TEST_F(Announcements, AChildHasAFileOfItsOwn) {
 
 TEST_F(Announcements, AJitDumpBeginsAnew) {
   const std::string path = Path("jit-", ".dump"), code = "the code";
-  std::ofstream(path) << std::string(1000, 'x');  // of an earlier process with the same number
+  std::ofstream(path) << std::string(1000, 'x');  // of an earlier process with the same id
   MakeJitDump(Folder())->Announce({}, {Function("f [spec]", code)});
   const std::string dump = Read(path);
   EXPECT_EQ(dump.substr(0, 4), "DTiJ");
@@ -219,7 +218,7 @@ TEST_F(Announcements, NoCollector) {
 
 // ---- objects ----
 
-// An ELF file with one loaded section, .text, and one that is not, .comment.
+// An ELF file with one loaded section, .text, and one that is not loaded, .comment.
 std::string SmallObject() {
   const std::string names("\0.text\0.comment\0.shstrtab\0", 26);
   Elf64_Ehdr header = {};
@@ -327,7 +326,7 @@ TEST_F(Announcements, ThreadsAnnounceAtOnce) {
   EXPECT_TRUE(warnings.empty());
 }
 
-// ---- of this process: run with QUERN_JIT_PROFILE=perfmap ----
+// ---- this process, run with QUERN_JIT_PROFILE=perfmap ----
 
 TEST(PerfMapOfProcess, HasTheEntryPointsOfAKernelUnderItsSpec) {
   const char* profile = std::getenv("QUERN_JIT_PROFILE");

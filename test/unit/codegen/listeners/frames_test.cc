@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A profiler that stops a thread anywhere in a kernel finds its way to the kernel's caller by frame pointers alone.
-// Here the processor stops it after every single instruction, and a signal handler goes the profiler's way.
+// A profiler that stops a thread anywhere in a kernel finds the kernel's caller by frame pointers alone. In this test
+// the processor stops after every instruction, and a signal handler walks the frames as a profiler does.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <ucontext.h>
@@ -30,9 +30,9 @@ namespace {
 // What the handler reads and counts; it may do nothing else.
 struct Steps {
   uint64_t code_begin = 0, code_end = 0;
-  uint64_t outer_frame = 0;  // of the function that stepping began in
+  uint64_t outer_frame = 0;  // of the function in which stepping began
   uint64_t in_kernel = 0, reached = 0, own_frame = 0;
-  uint64_t return_address = 0;  // of the kernel's function that runs
+  uint64_t return_address = 0;  // of the kernel's function that is running
   std::vector<uint64_t> functions;
 };
 Steps* steps = nullptr;
@@ -58,7 +58,7 @@ void OnStep(int, siginfo_t*, void* context) {
   if (!enters && reinterpret_cast<const uint64_t*>(frame)[1] == steps->return_address) ++steps->own_frame;
 }
 
-// The trap flag: a signal after each instruction. Below the red zone, which may be in use.
+// The trap flag: a signal after each instruction. Written below the red zone, which may be in use.
 inline void SetTrapFlag() {
   asm volatile("leaq -128(%%rsp), %%rsp; pushfq; orq $0x100, (%%rsp); popfq; leaq 128(%%rsp), %%rsp" ::
                    : "cc", "memory");
@@ -70,7 +70,7 @@ inline void ClearTrapFlag() {
 
 QuernJoinEntryPoints watched_join;
 
-// An entry point of the kernel, called step by step.
+// Calls an entry point of the kernel and traps after each instruction.
 template <auto kField>
 struct Stepped;
 template <class Result, class... Parameters, Result (*QuernJoinEntryPoints::*kField)(Parameters...)>
@@ -88,7 +88,7 @@ struct Stepped<kField> {
   }
 };
 
-// The same entry points, watched.
+// The same entry points, watched in this way.
 QuernJoinEntryPoints Watch(const Kernel& kernel) {
   watched_join = kernel.join;
   QuernJoinEntryPoints stepped = {};
@@ -136,8 +136,8 @@ TEST(Frames, EveryInstructionOfAKernelHasAWayToItsCaller) {
   EXPECT_EQ(pairs, NestedLoops(build, probe));
   EXPECT_GT(watched.in_kernel, 200u);
   EXPECT_EQ(watched.reached, watched.in_kernel);
-  // All but the few instructions before the frame is made and after it is gone: there a profiler misses one caller, no
-  // more.
+  // All except the few instructions before the frame is made and after it is removed: there a profiler misses one
+  // caller, no more.
   EXPECT_GT(watched.own_frame, watched.in_kernel * 8 / 10) << watched.own_frame << " of " << watched.in_kernel;
 }
 

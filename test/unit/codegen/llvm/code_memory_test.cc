@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages for code: who gets which, what may be done to them when, how many mappings they are, and what happens when
-// there are no more.
+// Pages for code: who gets which, which operations are permitted when, how many mappings they need, and what happens
+// when there are no more.
 #include "codegen/llvm/code_memory.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ using test::PermissionsAt;
 
 const uint64_t kPage = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 
-// mov eax, number; ret - for what the host's architecture is.
+// mov eax, number; ret - in the host's architecture.
 std::string CodeThatAnswers(uint8_t number) {
 #if defined(__x86_64__)
   return {'\xb8', static_cast<char>(number), 0, 0, 0, '\xc3'};
@@ -53,7 +53,7 @@ CodePages Committed(CodeMemory* memory, uint64_t bytes, uint8_t number) {
   return *std::move(pages);
 }
 
-// How many lines of /proc/self/maps lie in the slabs of these pages, which are all that `memory` has.
+// The number of lines of /proc/self/maps within the slabs of these pages, which are all that `memory` has.
 uint64_t MappingsOf(const std::vector<std::pair<uint64_t, uint64_t>>& ranges) {
   uint64_t count = 0;
   for (const Mapping& mapping : Mappings())
@@ -115,7 +115,7 @@ TEST(CodeMemory, NeighboursAreOneMapping) {
   EXPECT_EQ(MappingsOf(range), 2u);
   EXPECT_EQ(memory.Stats().mappings, 2u);
   for (size_t i = 1; i < 40; i += 2) kernels[i].Free();
-  EXPECT_EQ(MappingsOf(range), 40u);  // each of the 20 that live, and what is free above it
+  EXPECT_EQ(MappingsOf(range), 40u);  // each of the 20 live ones, and the free pages above it
   EXPECT_EQ(memory.Stats().mappings, 40u);
   for (size_t i = 1; i < 40; i += 2) kernels[i] = Committed(&memory, kPage, static_cast<uint8_t>(i));
   EXPECT_EQ(MappingsOf(range), 2u);
@@ -165,8 +165,8 @@ TEST(CodeMemory, AKernelThatIsLongerThanASlabGetsOneOfItsOwn) {
   EXPECT_EQ(Call(small), 1);
 }
 
-// Kernels of 1 to 9 pages come and go; what was written stays, no two overlap, and free pages are found again: a slab
-// is enough for two thirds of a slab, whatever came before.
+// Kernels of 1 to 9 pages come and go: what was written stays, no two overlap, and free pages are found again. Two
+// thirds of a slab always fit one slab, whatever the history.
 TEST(CodeMemory, RandomKernelsComeAndGo) {
   std::mt19937_64 random = test::PrintedRandom();
   CodeMemory memory(512 * kPage);
@@ -199,7 +199,7 @@ TEST(CodeMemory, RandomKernelsComeAndGo) {
   EXPECT_LE(memory.Stats().reserved_bytes, 2 * 512 * kPage);
 }
 
-// While threads write and run, another one looks: no page of the process is ever writable and executable.
+// While threads write and run, another thread checks that no page of the process is ever writable and executable.
 TEST(CodeMemory, ThreadsShareItAndNothingIsEverWritableAndExecutable) {
   CodeMemory memory;
   std::atomic<bool> stop{false};
@@ -246,7 +246,7 @@ TEST(CodeMemory, CodeThatIsLongerThanItsPagesIsRefused) {
   EXPECT_EQ(Call(*pages), 3);
 }
 
-// What a child process that runs `body` says with its exit status.
+// The exit status of a child process that runs `body`.
 template <class Body>
 int ExitStatusOf(const Body& body) {
   const pid_t child = fork();
@@ -268,7 +268,7 @@ TEST(CodeMemory, AProcessWithoutAddressesLeftGetsAnError) {
 }
 
 TEST(CodeMemory, ASystemThatForbidsNewCodeIsAnError) {
-  constexpr int kSetMdwe = 65;  // PR_SET_MDWE, since Linux 6.3: younger than the headers
+  constexpr int kSetMdwe = 65;  // PR_SET_MDWE of Linux 6.3, which the headers lack
   const int status = ExitStatusOf([] {
     CodeMemory memory;
     if (prctl(kSetMdwe, 1UL, 0UL, 0UL, 0UL) != 0) return 77;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loaded code: never writable and executable at once, gone when its last user is gone, and able to call nothing outside
-// the allow-list.
+// Loaded code is never writable and executable at once, is freed with its last user, and can call nothing outside the
+// allow-list.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -64,7 +64,7 @@ TEST(Jit, EveryAllowedCallHasANameOfItsKind) {
   }
 }
 
-// Objects that no compilation makes, but a damaged file might be.
+// Objects that no compilation makes, but that a damaged file might contain.
 std::string MessageOf(const std::string& object, const std::vector<std::string>& symbols) {
   return std::string(LoadObject(object, symbols, "join.inner keys=i64").status().message());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goes the way of codegen/compiler.cc as far as an object. A file of its own because it is compiled as LLVM is: without
-// type information.
+// Runs the stages of codegen/compiler.cc up to the object. A separate file because it is compiled as LLVM is, without
+// RTTI.
 #include "test/unit/codegen/llvm/kernel_object.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The object file of a kernel, as the stages make it and the loader takes it.
+// The object file of a kernel, between the stages that make it and the loader.
 #ifndef QUERN_TEST_UNIT_CODEGEN_LLVM_KERNEL_OBJECT_H_
 #define QUERN_TEST_UNIT_CODEGEN_LLVM_KERNEL_OBJECT_H_
 
@@ -11,12 +11,12 @@
 namespace quern::test {
 
 struct KernelObject {
-  std::string bytes;                 // empty after a failure, which has been reported
+  std::string bytes;                 // empty after a failure, which has been reported as a test failure
   std::vector<std::string> symbols;  // entry points
 };
 
 KernelObject MakeKernelObject(const std::string& text);
-// Of a plan for this machine.
+// The object of a plan for this machine.
 KernelObject MakeKernelObject(const KernelPlan& plan);
 
 }  // namespace quern::test

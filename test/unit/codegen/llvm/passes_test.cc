@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lists of passes: every row can be turned round, LLVM's own lists can be asked for, and what is compiled grows
-// linearly with the keys, in instructions, which do not depend on who else uses the machine.
+// The lists of passes: every row can be inverted, LLVM's own lists can be selected, and compiled code grows linearly
+// with the keys, measured in instructions, which do not depend on other load on the machine.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -79,14 +79,14 @@ TEST(Passes, PathsThatFewStringsTakeAreThereOnce) {
   EXPECT_EQ(CountOptimised("join.inner keys=i64,i64").outlined, 0u);
   EXPECT_EQ(CountOptimised("join.inner keys=utf8").outlined, 1u);
   EXPECT_EQ(CountOptimised("join.inner keys=utf8,utf8_view,large_utf8,binary").outlined, 1u);
-  // A key more costs less than a hundred instructions in all its stages.
+  // A further key takes less than a hundred instructions in all its stages.
   const unsigned two = CountOptimised("join.inner keys=utf8,utf8").instructions,
                  three = CountOptimised("join.inner keys=utf8,utf8,utf8").instructions;
   EXPECT_LT(three - two, 100u);
 }
 
 TEST(Passes, EachRowCanBeTurnedRound) {
-  ASSERT_LE(PassRows().size(), 99u);  // as far as `test.toggled_pass` counts
+  ASSERT_LE(PassRows().size(), 99u);  // the range of `test.toggled_pass`
   for (uint32_t row = 1; row <= PassRows().size(); ++row) {
     const auto compiled = CompileText(kSpec, With({{"test.toggled_pass", std::to_string(row)}}));
     if (row == 1) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts of a machine: their text parses back, what is measured is plausible, and measuring ends in time.
+// Facts of a machine: their text parses to the same facts, measured values are plausible, and measuring ends in time.
 #include "codegen/machine/machine_facts.h"
 
 #include <gtest/gtest.h>
@@ -174,7 +174,7 @@ TEST(MachineFacts, ARefusedLineChangesNoSizes) {
   EXPECT_TRUE(facts.memory.empty());
 }
 
-// ---- for people ------------------------------------------------------------------------------------------------
+// ---- printed text ---------------------------------------------------------------------------------------------
 
 TEST(MachineFacts, PeopleAreTold) {
   EXPECT_EQ(PrintFacts(SomeFacts()),
@@ -212,7 +212,7 @@ TEST(MachineFacts, JsonHasWhatTheLinesHave) {
 
 // ---- caches ----------------------------------------------------------------------------------------------------
 
-// Latencies of 32 KiB, 64 KiB and so on.
+// Memory whose latencies are those of 32 KiB, 64 KiB and so on.
 MachineFacts Curve(const std::vector<double>& latencies) {
   MachineFacts facts;
   for (size_t i = 0; i < latencies.size(); ++i) {
@@ -257,7 +257,7 @@ TEST(MachineFacts, AModelIsWhatWasMeasured) {
   EXPECT_EQ(model.latency_ns[0], 1.25);
   EXPECT_EQ(model.line_ns[0], 0.5);
   for (uint32_t size_class = 28; size_class <= kLargestSizeClass;
-       ++size_class) {  // as far beyond the caches as one gets
+       ++size_class) {  // so far beyond the caches that nothing larger is slower
     EXPECT_EQ(model.latency_ns[size_class - kSmallestSizeClass], 98.5);
     EXPECT_EQ(model.line_ns[size_class - kSmallestSizeClass], 5.25);
   }
@@ -278,7 +278,7 @@ TEST(MachineFacts, AModelBelievesWhatWasNotMeasured) {
 
 // ---- measuring -------------------------------------------------------------------------------------------------
 
-// No number is compared with another one: a machine that does much else measures anything.
+// No two numbers are compared: a machine under load may measure anything.
 TEST(MachineFacts, AllIsMeasured) {
   MachineFactsOptions options;
   options.seconds = 0.4;
@@ -310,7 +310,7 @@ TEST(MachineFacts, AllIsMeasured) {
 TEST(MachineFacts, NoTimeStillMeasuresTheSmallTables) {
   MachineFactsOptions options;
   options.seconds = 0;
-  options.max_bytes = 1;  // less than the smallest
+  options.max_bytes = 1;  // below the smallest size
   const auto facts = MeasureMachine(options);
   ASSERT_TRUE(facts.ok()) << facts.status();
   ASSERT_FALSE(facts->memory.empty());

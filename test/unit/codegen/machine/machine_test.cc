@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machines: this one, others by name, their text.
+// Machines: this one, others by name, and their text.
 #include "codegen/machine/machine.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ constexpr const char* kAccepted =
     "; accepted: native, an x86-64 CPU from x86-64-v2 up (x86-64-v3, znver4, ..), aarch64:CPU (aarch64:neoverse-n1, "
     "..)";
 
-// First in this file, before anything has looked at LLVM's targets: those of both architectures are asked for at once.
+// First in this file, before anything has used LLVM's targets: threads request those of both architectures at once.
 TEST(Machine, AnyThreadMayAskFirst) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where profiles lie, how they are written, and which one plans of a process go by.
+// Where profiles are stored, how they are written, and which one the plans of a process use.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ std::string Content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// A folder of its own and an environment that is as it was afterwards.
+// A folder for the test, and an environment that is restored afterwards.
 class ProfileFiles : public ::testing::Test {
  protected:
   ProfileFiles() {
@@ -147,7 +147,7 @@ TEST_F(ProfileFiles, WhatCannotBeReadOrWrittenIsSaid) {
   EXPECT_EQ(FilesIn(folder).size(), 4u);  // no temporary file is left
 }
 
-// ---- of the process --------------------------------------------------------------------------------------------
+// ---- the profile of the process -------------------------------------------------------------------------------
 
 CompileOptions Now(Engine engine) {
   CompileOptions options;
@@ -196,7 +196,7 @@ TEST_F(ProfileFiles, TiersGoByANewProfileToo) {
 TEST_F(ProfileFiles, AsItIsSetItIsNumbered) {
   SetProfileOfProcess(std::make_shared<const Profile>(Here(1)));
   const uint64_t number = ProfileNumber();
-  SetProfileOfProcess(std::make_shared<const Profile>(Here(1)));  // says the same
+  SetProfileOfProcess(std::make_shared<const Profile>(Here(1)));  // with the same settings
   EXPECT_EQ(ProfileNumber(), number);
   SetProfileOfProcess(std::make_shared<const Profile>(Here(2)));
   EXPECT_GT(ProfileNumber(), number);

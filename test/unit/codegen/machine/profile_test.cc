@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles: their text, all or nothing; what a look-up finds, and what that makes of a plan's schedules.
+// Profiles: their text, which parses completely or not at all; what a lookup finds, and how that changes the schedules
+// of a plan.
 #include "codegen/machine/profile.h"
 
 #include <gtest/gtest.h>
@@ -123,7 +124,7 @@ TEST(ProfileText, CommentsAndForeignLineEndsSayNothing) {
 TEST(ProfileText, EveryCutIsSeen) {
   const std::string text = Of({Word(20, 8), Word(24, 64)}).Print();
   for (size_t size = 0; size + 1 < text.size(); ++size) EXPECT_NE(Error(text.substr(0, size)), "") << size;
-  EXPECT_EQ(Error(text.substr(0, text.size() - 1)), "");  // without its last line end it is whole
+  EXPECT_EQ(Error(text.substr(0, text.size() - 1)), "");  // it is complete without its last line end
   EXPECT_EQ(Error(Head() + kEntryText),
             "p:3: profile without its last line: cut off; accepted: a whole one, from quern-profile 1 to end COUNT");
   EXPECT_EQ(Error(""),
@@ -230,9 +231,9 @@ TEST(ProfileLookUp, OthersStandInOnlyForWhatWasNotMeasured) {
   const auto strings = [](uint32_t size_class, uint16_t distance) {
     return Entry(PrefetchLoop::kProbeOpen, KeyClass::kString, size_class, distance);
   };
-  // Strings were measured at 2^30: for a table of 2^20 bytes the words of that size say nothing.
+  // Strings were measured at 2^30: for a table of 2^20 bytes the entry for words of that size does not apply.
   ExpectFound(Of({Word(20, 1), strings(30, 2)}), Cell(20, KeyClass::kString), ProfileMatch::kDefault, 7);
-  // Another number of threads is nearer than another pipeline, and that nearer than other keys.
+  // A different number of threads is nearer than a different pipeline, which is nearer than different keys.
   const ProfileEntry threads = Entry(PrefetchLoop::kProbeOpen, KeyClass::kFixed, 20, 3, 1, 2);
   const ProfileEntry pipeline = Entry(PrefetchLoop::kProbeOpen, KeyClass::kFixed, 20, 4, 2, 1);
   ExpectFound(Of({Word(20, 1), pipeline, threads}), Cell(20, KeyClass::kFixed), ProfileMatch::kSameFamily, 3);
@@ -262,7 +263,7 @@ TEST(ProfileSchedule, EntriesAndEstimatesTakeTurns) {
   EXPECT_EQ(origin, "estimate");
   EXPECT_EQ(ScheduleText(Of({Word(22, 48), Word(27, 96)}), "0@1M,64@36M,128", &origin), "0@512K,48@16M,96@512M,128");
   EXPECT_EQ(origin, "profile: 2 sizes exact, 8 nearest size, 7 default (estimate)");
-  // An estimate's step inside of a class stays where it is.
+  // A threshold of an estimate inside a size class stays where it is.
   EXPECT_EQ(ScheduleText(Of({Word(22, 48)}), "0@1280K,64@36M,128", &origin), "0@512K,48@16M,64@36M,128");
   Profile all = Of({Word(16, 1), Word(20, 2), Word(24, 3), Word(28, 4), Word(31, 5)});
   EXPECT_EQ(ScheduleText(all, "0", &origin), "1@128K,2@2M,3@32M,4@512M,5");
@@ -295,7 +296,7 @@ TEST(Profile, WhatLosesWithMoreThreadsDoesNotCount) {
   two.is_default = true;
   EXPECT_EQ(ScheduleText(Of({one, two}), "7", &origin), "7");
   EXPECT_EQ(Of({one, two}).Find(one.cell, {}).setting.distance, 0);
-  two.cell.size_class = 23;  // of another size: nobody's business
+  two.cell.size_class = 23;  // another size is not compared
   EXPECT_EQ(ScheduleText(Of({one, two}), "7", &origin), "7@512K,48@16M,7");
 }
 
@@ -341,7 +342,7 @@ TEST(Estimate, CoversMeasuredLatencyTwice) {
   EXPECT_EQ(Estimate(PrefetchLoop::kBuildOpen, model), "0@1M,all");
   for (uint32_t i = 6; i < 12; ++i) model.latency_ns[i] = 12;  // 12 / 2 * 2 = 12
   EXPECT_EQ(Estimate(PrefetchLoop::kProbeOpen, model), "0@1M,16@64M,128");
-  for (double& ns : model.latency_ns) ns = 5;  // sooner there than asked for
+  for (double& ns : model.latency_ns) ns = 5;  // arrives there before it is needed
   EXPECT_EQ(Estimate(PrefetchLoop::kProbeOpen, model), "0");
   for (double& ns : model.latency_ns) ns = 1e9;
   for (double& ns : model.line_ns) ns = 0;
@@ -398,7 +399,7 @@ TEST(TwoProfiles, DifferencesAreLines) {
   ProfileEntry by_default = Word(24, 9);
   by_default.is_default = true;
   Profile second = Of({Word(21, 5), Word(22, 3), by_default});
-  second.entries[1].ns = 100;  // times alone are no difference
+  second.entries[1].ns = 100;  // different times are not a difference
   EXPECT_EQ(DiffProfiles(Of({Word(20, 1), Word(22, 3), Word(24, 9)}), second),
             "- probe_open word 2^20 pipeline=1 threads=1: 1\n"
             "+ probe_open word 2^21 pipeline=1 threads=1: 5\n"

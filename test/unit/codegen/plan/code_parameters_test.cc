@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parameters of a plan the machine code depends on: CodeParameters says so, by which kernels of different tuning
-// share their code. One too few would run wrong code, one too many would compile again what is there.
+// The parameters of a plan that the machine code depends on. CodeParameters lists them; kernels that differ only in
+// other parameters share their code. A missing one would run wrong code, a superfluous one would compile existing code
+// again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 namespace quern {
 namespace {
 
-// Numbers: the ends, and one between them: of test.toggled_pass, one that can be left out.
+// Numbers: both ends, and one between them; for test.toggled_pass a pass that can be left out.
 struct ParameterRow {
   const char* name;
   std::vector<std::string> values;
@@ -53,7 +54,7 @@ KernelPlan PlanOf(const char* text, const PlanOverrides& overrides = {}) {
   return *plan;
 }
 
-// Those values of a parameter that plans of a spec may have and that CodeParameters names, or does not.
+// The values of a parameter, among those that plans of a spec may have, that CodeParameters includes, or does not.
 std::vector<std::string> Values(const char* text, const ParameterRow& row, bool is_of_code) {
   std::vector<std::string> values;
   for (const std::string& value : row.values) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan: what it prints makes it again, its parameters keep to their bounds, and the runtime is told what the plan
-// says.
+// The plan: its text parses to the same plan, its parameters stay within their bounds, and the runtime gets the plan's
+// values.
 #include "codegen/plan/plan.h"
 
 #include <gtest/gtest.h>

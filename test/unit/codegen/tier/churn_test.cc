@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels come and go by the thousand: what is left of them is nothing, in pages, in mappings and in the heap; and
-// nobody who runs one that the cache evicts is harmed.
+// Thousands of kernels come and go: nothing remains of them in pages, mappings or the heap, and eviction does not harm
+// threads that run an evicted kernel.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -21,7 +21,7 @@
 namespace quern {
 namespace {
 
-// What a process has: pages, mappings, bytes of the heap.
+// What a process occupies: pages, mappings, bytes of the heap.
 struct Footprint {
   uint64_t resident_bytes = 0, mappings = 0, heap_bytes = 0;
 
@@ -31,7 +31,7 @@ struct Footprint {
   }
 };
 
-// A sanitizer keeps what is freed, and maps as it likes.
+// A sanitizer retains freed memory and makes mappings of its own.
 void ExpectNoMoreThan(const Footprint& before, uint64_t resident_bytes, uint64_t heap_bytes) {
   if (kSanitized) return;
   const Footprint now = Footprint::Now();
@@ -40,7 +40,7 @@ void ExpectNoMoreThan(const Footprint& before, uint64_t resident_bytes, uint64_t
   EXPECT_LE(now.heap_bytes, before.heap_bytes + heap_bytes);
 }
 
-// Ten thousand kernels under names of their own, 50 of which live at a time.
+// Ten thousand kernels under distinct names, 50 of which are alive at a time.
 TEST(Churn, TenThousandLoadedKernelsLeaveNothing) {
   const int num_kernels = kSanitized ? 1000 : 10000;
   const test::KernelObject object = test::MakeKernelObject("join.inner keys=i64,utf8 build=f64");
@@ -66,7 +66,7 @@ TEST(Churn, TenThousandLoadedKernelsLeaveNothing) {
   EXPECT_EQ(GetKernelCacheStats().live_kernels, live_before);
 }
 
-// The whole way, with different code each time: a cache that holds few kernels, and more specs than that.
+// All stages, with different code each time: a cache that holds few kernels, and more specs than that.
 void CompileAndEvict(int num_kernels) {
   ClearKernelCache();
   SetKernelCacheLimit(uint64_t{20} * 4096);
@@ -79,7 +79,7 @@ void CompileAndEvict(int num_kernels) {
     const auto compiled = CompileText("filter i64 >= " + std::to_string(1000 + i), options);
     ASSERT_TRUE(compiled.ok()) << compiled.status();
   }
-  // What LLVM's own pools take grows for a while; a kernel's own memory would be 160 times 10 KiB.
+  // LLVM's own pools grow for a while; the memory of the kernels themselves would be 160 times 10 KiB.
   ExpectNoMoreThan(before, 2 << 20, 256 << 10);
   const KernelCacheStats stats = GetKernelCacheStats();
   EXPECT_EQ(stats.kernels, 20u);
@@ -91,11 +91,11 @@ void CompileAndEvict(int num_kernels) {
 }
 
 TEST(Churn, CompiledAndEvictedKernelsLeaveNothing) { CompileAndEvict(kSanitized ? 30 : 240); }
-// A minute: churn_nightly.test.
+// Takes a minute; churn_nightly.test runs it.
 TEST(Churn, DISABLED_TenThousandCompiledKernelsLeaveNothing) { CompileAndEvict(10000); }
 
-// Threads join with kernels that the others' compilations evict: a join keeps its own, and in the end all pages are
-// back.
+// Threads join with kernels that the other threads' compilations evict: a join keeps its own, and in the end all pages
+// are free again.
 TEST(Churn, KernelsAreEvictedWhileTheyRun) {
   ClearKernelCache();
   SetKernelCacheLimit(2 * 4096);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole way from spec to kernel: which callers share a kernel, what is the same from run to run, and what is
-// refused.
+// All stages from spec to kernel: which callers share a kernel, what is the same in every run, and what is rejected.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -80,8 +79,7 @@ TEST(Compile, ParametersMakeAnotherKernelAndTheirOrderDoesNot) {
   EXPECT_EQ(tuned->kernel->plan.batch_size, 7u);
 }
 
-// A text may have line breaks; it must not be found under the name of another text with parameters, nor the other way
-// round.
+// A text may contain line breaks; it must not be found under the name of another text with parameters, nor vice versa.
 TEST(Compile, NoTextIsTakenForAnotherWithParameters) {
   CompileOptions plain = With(Engine::kJit), tuned = With(Engine::kJit);
   ASSERT_TRUE(CompileText("join.inner keys=i64\nbuild=f64", plain).ok());
@@ -121,7 +119,7 @@ TEST(Compile, TheGenericEngineNeverCompiles) {
   EXPECT_EQ(GetKernelCacheStats().misses, before.misses);
 }
 
-// ---- the same from run to run ----
+// ---- the same code in every run ----
 
 TEST(Compile, EveryStageOfTheSameSpecIsTheSame) {
   for (const char* name : {"x86-64-v3", "aarch64:neoverse-n1"}) {
@@ -146,7 +144,7 @@ TEST(Compile, UnknownStagesAreRefused) {
   }
 }
 
-// ---- what is refused ----
+// ---- rejections ----
 
 TEST(Compile, ACallersMistakeIsNoReasonToFallBack) {
   CompileOptions options;
@@ -197,7 +195,7 @@ TEST(Compile, BrokenTemplatesAreRefused) {
   EXPECT_EQ(error(blocks, blocks).rfind("unused body: quern_block_", 0), 0u);
 }
 
-// The widest specs that there are; the text of a spec has an end, too.
+// The widest permitted specs; the length of a spec's text is limited too.
 TEST(Compile, SixteenKeysAreTheMost) {
   std::string keys = "i64";
   for (int i = 1; i < 16; ++i)

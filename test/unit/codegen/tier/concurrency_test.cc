@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that compile, join, dump and clear the cache at the same time, and probers that share one table. Meant for
-// ThreadSanitizer too.
+// Threads that compile, join, dump and clear the cache at the same time, and probers that share one table. Also run
+// under ThreadSanitizer.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -76,7 +76,7 @@ TEST(Concurrency, ThreadsCompileDifferentSpecsAndJoin) {
   });
 }
 
-// Kernels are compiled, found, evicted and cleared while others of them run.
+// Kernels are compiled, found, evicted and cleared while others of them are running.
 TEST(Concurrency, NoRunningKernelIsHarmedByTheCache) {
   SetKernelCacheLimit(3 * 4096);
   std::atomic<int> running{kThreads - 1};

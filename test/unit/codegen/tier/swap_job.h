@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs that start on the generic kernel and go on with the compiled one from a chosen moment on, and what comes out of
-// them, to the bit.
+// Jobs that start on the generic kernel and continue on the compiled one from a chosen moment, and their results, to
+// the bit.
 //
 //     SwapJob job("join.left keys=i64,utf8 build=f64", {{"batch_size", "8"}});
-//     Lines before = job.Run(kNever);       // all of it on the generic kernel
+//     Lines before = job.Run(kNever);       // everything on the generic kernel
 //     Lines swapped = job.Run(17);          // the 18th call of the generic kernel publishes the compiled one
 #ifndef QUERN_TEST_UNIT_CODEGEN_TIER_SWAP_JOB_H_
 #define QUERN_TEST_UNIT_CODEGEN_TIER_SWAP_JOB_H_
@@ -31,7 +31,7 @@ namespace quern::test {
 
 inline constexpr int64_t kNever = -1;
 
-// What becomes of a job's calls of the generic kernel: one of them publishes. One thread at a time.
+// Counts a job's calls of the generic kernel and publishes at one of them. One thread at a time.
 struct SwapMoment {
   int64_t at_call = kNever;
   int64_t num_calls = 0;
@@ -99,10 +99,10 @@ inline QuernFilterEntryPoints CountedFilter() {
   return {Counted<QuernFilterEntryPoints, &QuernFilterEntryPoints::mask>::Call};
 }
 
-// What counts calls is for one thread.
+// Calls are counted only in jobs of one thread.
 enum class Calls : uint8_t { kCounted, kNotCounted };
 
-// A tier whose compiled kernel is there from the start, and is published when a test says so.
+// A tier whose compiled kernel exists from the start and is published when a test requests it.
 class TestTier : public KernelTier {
  public:
   explicit TestTier(std::shared_ptr<const Kernel> compiled, const std::shared_ptr<RowMeter>& meter = nullptr,
@@ -156,7 +156,7 @@ struct BothKernels {
   }
   bool ok() const { return generic != nullptr && compiled != nullptr; }
 
-  // The generic kernel as one that has a tier.
+  // The generic kernel with a tier.
   std::shared_ptr<const Kernel> With(std::shared_ptr<TestTier> tier) const {
     auto kernel = std::make_shared<Kernel>(*generic);
     kernel->tier = std::move(tier);
@@ -164,8 +164,8 @@ struct BothKernels {
   }
 };
 
-// Columns with few different values, so that keys meet and rows tie; those of sums are such that their order shows in
-// the last bits.
+// Columns with few distinct values, so that keys match and rows have equal keys; the order of summands shows in the
+// last bits of their sums.
 class SwapColumns {
  public:
   explicit SwapColumns(uint64_t seed) : maker_(seed) {}
@@ -198,7 +198,7 @@ class SwapColumns {
   FilterMaker maker_;
 };
 
-// A batch that keeps its columns.
+// A batch that keeps its columns alive.
 inline BatchView ViewOf(const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload, uint32_t num_rows,
                         uint64_t distinct, uint64_t seed) {
   struct Owner {
@@ -246,7 +246,7 @@ inline void AddBits(const OutputBatch& out, Lines* lines) {
   }
 }
 
-// All that a reader, prober or merger gives out by calls of next(&out), in order.
+// All rows of a reader, prober or merger from calls of next(&out), in order.
 template <class Next>
 void AddAll(const std::vector<ColumnType>& types, uint64_t capacity, Next&& next, Lines* lines) {
   OutputBatch out(types, capacity, nullptr);
@@ -258,14 +258,14 @@ void AddAll(const std::vector<ColumnType>& types, uint64_t capacity, Next&& next
   }
 }
 
-// One job of a spec on always the same rows. `capacity`: of the result's batches, little enough that calls end in the
+// A job of a spec, always on the same rows. `capacity`: that of the result batches, so small that calls end in the
 // middle of a kernel's batch.
 class SwapJob {
  public:
   SwapJob(const std::string& spec, const PlanOverrides& overrides, uint32_t num_rows = 60, uint64_t distinct = 40)
       : kernels(spec, overrides), num_rows_(num_rows), distinct_(distinct) {}
 
-  // The kernel's generic calls before the swap are at_call and one more; kNever: all.
+  // Before the swap, at_call + 1 calls use the generic kernel; kNever: all.
   Lines Run(int64_t at_call, uint64_t capacity = 7) {
     tier_ = std::make_shared<TestTier>(kernels.compiled);
     Moment() = {at_call, 0, [this] { tier_->Publish(); }};
@@ -307,7 +307,7 @@ class SwapJob {
     AddAll(JoinOutputTypes(spec), capacity, next, lines);
   }
 
-  // In two phases: the first one's states are what the second one is made of, and rows besides.
+  // In two phases: the input of the second one is the states of the first one, and rows.
   void Aggregate(const std::shared_ptr<const Kernel>& kernel, uint64_t capacity, Lines* lines) const {
     const KernelSpec& spec = kernel->plan.spec;
     const auto first = MakeHashAggregate(kernel, NoLimit()), second = MakeHashAggregate(kernel, NoLimit());
@@ -338,7 +338,7 @@ class SwapJob {
     AddAll(AggregateOutputTypes(spec), capacity, [&](OutputBatch* out) { return groups.Next(out); }, lines);
   }
 
-  // Two sorts, and what merging their results gives.
+  // Two sorts, and a merge of their results.
   void Sort(const std::shared_ptr<const Kernel>& kernel, uint64_t capacity, Lines* lines) const {
     const KernelSpec& spec = kernel->plan.spec;
     const auto sort = MakeRowSort(kernel, NoLimit());
@@ -350,7 +350,7 @@ class SwapJob {
     if (spec.window.empty()) Merge(kernel, capacity, lines);
   }
 
-  // Runs whose keys are all the same: sorted, whatever the order.
+  // Runs in which all keys are equal: sorted in any order.
   void Merge(const std::shared_ptr<const Kernel>& kernel, uint64_t capacity, Lines* lines) const {
     const KernelSpec& spec = kernel->plan.spec;
     constexpr uint32_t kRuns = 3;

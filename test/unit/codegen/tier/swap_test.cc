@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job that starts on the generic kernel and goes on with the compiled one gives the same, to the bit and in the same
-// order, wherever the swap falls: each test runs its job once for every call that the job makes of the generic kernel,
-// and swaps at that call. A call is a stage of a batch of 8 rows, so that all boundaries between batches are among
-// them, and all between the stages of a batch as well.
+// A job that starts on the generic kernel and continues on the compiled one returns the same result, to the bit and in
+// the same order, wherever the swap falls: each test runs its job once for every call that the job makes of the generic
+// kernel, and swaps at that call. A call is a stage of a batch of 8 rows, so the swaps cover all boundaries between
+// batches, and all those between the stages of a batch.
 //
-//     calls of a join     filter hash store | filter hash store | ..    hash test reach compare fit emit | ..
-//     swap at call 4                              ^ this one is the last of the generic kernel; the next batch is the
-//     compiled one's
+//     calls of a join     filter hash store | filter hash store | .. | hash check_tags prefetch_keys compare ..
+//     swap at call 4                              ^ the last call of the generic kernel;
+//                                                   the next batch runs on the compiled one
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 
-// Swaps at every call; of jobs with more than `most`, at as many of them, spread evenly.
+// Swaps at every call; in jobs with more than `most` calls, at that many of them, evenly spread.
 void ExpectSameWhereverItSwaps(const std::string& spec, const PlanOverrides& overrides, uint32_t num_rows = 60,
                                uint64_t distinct = 40, int64_t most = 300) {
   SCOPED_TRACE(spec);
@@ -40,7 +40,7 @@ void ExpectSameWhereverItSwaps(const std::string& spec, const PlanOverrides& ove
     ASSERT_EQ(job.Run(call), expected) << "swapped at call " << call << " of " << num_calls;
     ASSERT_LE(Moment().num_calls, num_calls);
   }
-  // Nothing was published too late to matter, or the test would say nothing.
+  // Checks that the swap was not too late to have an effect.
   job.Run(0);
   EXPECT_LT(Moment().num_calls, num_calls);
 }
@@ -69,7 +69,7 @@ TEST(Swap, JoinsOfEveryKind) {
 
 TEST(Swap, JoinsOfEveryLayout) {
   for (const char* layout : {"auto", "unchained", "dense", "open"}) {
-    for (const uint64_t distinct : {uint64_t{40}, uint64_t{1} << 40}) {  // duplicates; hardly any
+    for (const uint64_t distinct : {uint64_t{40}, uint64_t{1} << 40}) {  // many duplicates; hardly any
       ExpectSameWhereverItSwaps("join.full keys=i64:nullable build=i64,utf8 probe=f64",
                                 With(kSmallBatches, "layout", layout), 40, distinct);
       ExpectSameWhereverItSwaps("join.inner keys=i16,i16 probe=i64", With(kSmallBatches, "layout", layout), 40,
@@ -88,8 +88,7 @@ TEST(Swap, JoinsWithNullsResidualsAndCollations) {
                             30, 10);
 }
 
-// ---- aggregations
-// ----------------------------------------------------------------------------------------------------
+// ---- aggregations ---------------------------------------------------------------------------------------------
 
 TEST(Swap, AggregationsOfEveryLayout) {
   for (const char* layout : {"auto", "dense", "open", "directory"}) {
@@ -114,15 +113,14 @@ TEST(Swap, AggregationsOfStringsNullsAndNoKeys) {
 }
 
 TEST(Swap, TablesThatGrow) {
-  // 3 batches of 600 rows, most of which are groups of their own.
+  // 3 batches of 600 rows, most of which have a group of their own.
   ExpectSameWhereverItSwaps("aggregate keys=i64,i64 aggs=sum(f64)", kSmallGroupBatches, 600, 100000, 40);
   ExpectSameWhereverItSwaps("aggregate keys=i32 aggs=sum(f64)", With(kSmallGroupBatches, "group_layout", "open"), 600,
                             100000, 40);
   ExpectSameWhereverItSwaps("aggregate keys=utf8,i64 aggs=sum(f64)", kSmallGroupBatches, 600, 100000, 40);
 }
 
-// ---- sorts
-// -------------------------------------------------------------------------------------------------------------
+// ---- sorts ----------------------------------------------------------------------------------------------------
 
 TEST(Swap, SortsByEveryMethod) {
   for (const char* method : {"radix", "comparison"}) {
@@ -139,20 +137,19 @@ TEST(Swap, SortsByEveryMethod) {
   }
 }
 
-// Strings that are few become codes, and rows that came before them are made codes again.
+// Strings with few distinct values become dictionary codes, and so do the rows that arrived earlier.
 TEST(Swap, SortsWhoseStringsBecomeCodes) {
   ExpectSameWhereverItSwaps("sort keys=utf8:out,i32 payload=rowid stable",
                             {{"batch_size", "8"}, {"dictionary_rows", "30"}}, 60, 10);
 }
 
-// Entries that do not say the order: ties are looked up in tuples.
+// Prefixes that do not decide the order: collided rows are compared in their tuples.
 TEST(Swap, SortsWithTies) {
   ExpectSameWhereverItSwaps("sort keys=utf8:out,utf8:desc:out,i64:out payload=rowid stable",
                             {{"batch_size", "8"}, {"prefix_words", "1"}}, 60, 8);
 }
 
-// ---- filters
-// -------------------------------------------------------------------------------------------------------------
+// ---- filters --------------------------------------------------------------------------------------------------
 
 TEST(Swap, Filters) {
   for (const char* condition : {"i64 > 20", "utf8(utf8mb4_bin) = 'key 7' or f64:nullable < 0.5",
@@ -163,8 +160,7 @@ TEST(Swap, Filters) {
   }
 }
 
-// ---- meters
-// --------------------------------------------------------------------------------------------------------------
+// ---- meters ---------------------------------------------------------------------------------------------------
 
 class CountingMeter : public RowMeter {
  public:
@@ -181,7 +177,8 @@ class CountingMeter : public RowMeter {
   const std::function<void()> due_;
 };
 
-// A meter hears of each row once: one of as many rows as a job has is due at its end, and one of a row more is not.
+// A meter counts each row once: one that fires after as many rows as a job has fires at the job's end, and one of a
+// further row does not.
 TEST(Swap, MetersHearOfEachRowOnce) {
   for (const char* spec :
        {"join.left keys=utf8:nullable probe=i64", "join.right keys=i64 build=i64", "aggregate keys=i64 aggs=sum(f64)",
@@ -201,7 +198,7 @@ TEST(Swap, MetersHearOfEachRowOnce) {
   }
 }
 
-// What is counted says which kernel did what: here the compiled one from the batch on that brings the 100th row.
+// The counters show which kernel did what: the compiled one begins with the batch that contains the 100th row.
 TEST(Swap, CountersSayWhichKernelRan) {
   const SwapJob job("sort keys=i64:out window=row_number", {{"batch_size", "8"}});
   ASSERT_TRUE(job.kernels.ok());
@@ -213,7 +210,7 @@ TEST(Swap, CountersSayWhichKernelRan) {
   const Counters before = kernel->counters->Sum();
   job.RunOn(kernel, 7);
   const Counters after = kernel->counters->Sum();
-  // Batches of 60, 48, 60 and 48 rows, in steps of 8: the 13th step brings the 100th row.
+  // Batches of 60, 48, 60 and 48 rows, in pieces of 8: the 13th piece contains the 100th row.
   EXPECT_EQ(after.generic_rows - before.generic_rows, 60u + 32u);
   EXPECT_EQ(after.generic_batches - before.generic_batches, 8u + 4u);
   EXPECT_EQ(after.compiled_rows - before.compiled_rows, 16u + 60u + 48u);
@@ -224,7 +221,7 @@ TEST(Swap, CountersSayWhichKernelRan) {
   EXPECT_EQ(sort->counters().compiled_rows, 60u);
 }
 
-// What a meter publishes at once is run from that very batch on, and nothing is counted any more.
+// A kernel that a meter publishes at once runs that very batch, and rows are no longer counted.
 TEST(Swap, WhatIsPublishedWhileRowsAreCountedRunsTheirBatch) {
   for (const char* spec : {"join.left keys=utf8:nullable probe=i64", "aggregate keys=utf8 aggs=sum(f64)",
                            "sort keys=utf8:out,f64:out", "filter utf8 = 'key 3'"}) {
@@ -241,10 +238,9 @@ TEST(Swap, WhatIsPublishedWhileRowsAreCountedRunsTheirBatch) {
   }
 }
 
-// ---- threads
-// -------------------------------------------------------------------------------------------------------------
+// ---- threads --------------------------------------------------------------------------------------------------
 
-// Another thread publishes while jobs run, as a compile thread does. Meant for ThreadSanitizer too.
+// Another thread publishes while jobs run, as a compile thread does. Also run under ThreadSanitizer.
 TEST(Swap, AnotherThreadPublishesWhileJobsRun) {
   std::mt19937_64 random = test::PrintedRandom();
   for (const char* spec :
@@ -269,7 +265,7 @@ TEST(Swap, AnotherThreadPublishesWhileJobsRun) {
   }
 }
 
-// Jobs with more than one thread: each asks for itself, so that they swap at different batches.
+// Jobs with several threads: each thread reads the slot itself, so that they swap at different batches.
 TEST(Swap, ThreadsOfOneJobSwapAtDifferentBatches) {
   const BothKernels kernels("aggregate keys=i64 aggs=count_star,sum(i64),min(utf8)", kSmallGroupBatches);
   ASSERT_TRUE(kernels.ok());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// After how many rows compiling begins.
+// The number of rows after which compilation begins.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -11,17 +11,17 @@ namespace {
 
 constexpr KernelCosts kCosts = {.compile_ms = 4, .generic_ns = 10, .gain_ns = 5};
 
-// One that has compiled before, as expected.
+// A policy that has compiled before, in the expected time.
 struct Warm : TierPolicy {
   explicit Warm(unsigned num_cpus) : TierPolicy(num_cpus) { Learn(kCosts, 20); }
 };
 
 TEST(TierPolicy, TheRowsWhoseGainIsThePrice) {
   EXPECT_EQ(Warm(1).RowsBeforeCompiling(kCosts), 800'000u);
-  // With a CPU to spare: what the generic kernel does in 4 ms.
+  // With a spare CPU: the rows that the generic kernel processes in 4 ms.
   EXPECT_EQ(Warm(2).RowsBeforeCompiling(kCosts), 400'000u);
   EXPECT_EQ(Warm(64).RowsBeforeCompiling(kCosts), 400'000u);
-  // Or a tenth of the price, where the gain is small.
+  // Or a tenth of the cost, where the gain is small.
   EXPECT_EQ(Warm(2).RowsBeforeCompiling({.compile_ms = 4, .generic_ns = 10, .gain_ns = 0.5}), 800'000u);
 }
 
@@ -38,7 +38,7 @@ TEST(TierPolicy, WhatGainsNothingIsNotCompiled) {
   EXPECT_FALSE(Warm(2).Pays(none, uint64_t{1} << 60, true));
 }
 
-// While 4 ms go by, 400,000 rows do.
+// 400,000 rows pass within those 4 ms.
 TEST(TierPolicy, WithRowsToComeItMustBeThereForEnoughOfThem) {
   EXPECT_FALSE(Warm(2).Pays(kCosts, 479'999, false));
   EXPECT_TRUE(Warm(2).Pays(kCosts, 480'001, false));
@@ -58,7 +58,7 @@ TEST(TierPolicy, LearnsHowLongCompilingTakes) {
   for (int i = 0; i < 40; ++i) policy.Learn(kCosts, 8);
   EXPECT_NEAR(policy.CompileMs(kCosts), 8, 0.1);
   EXPECT_NEAR(static_cast<double>(policy.RowsBeforeCompiling(kCosts)), 800'000, 10'000);
-  // One that was held up does not decide.
+  // A single delayed compilation does not decide.
   policy.Learn(kCosts, 4000);
   EXPECT_LT(policy.CompileMs(kCosts), 20);
   for (int i = 0; i < 40; ++i) policy.Learn(kCosts, 2);

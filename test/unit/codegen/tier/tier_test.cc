@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that start as the generic one: who is given which, when they are compiled and on whose thread, and what goes
-// wrong there.
+// Kernels that start as the generic one: who gets which, when and on whose thread they are compiled, and what can fail
+// there.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ CompileOptions InBackground() {
   return options;
 }
 
-// Compiles after so many rows, on this thread's time.
+// Compiles after that many rows and waits for the kernel.
 CompileOptions After(uint64_t rows) {
   CompileOptions options = InBackground();
   options.compile_after_rows = rows;
@@ -129,7 +129,7 @@ TEST_F(Tiers, AKernelThatIsThereIsUsedAtOnce) {
   EXPECT_EQ(Compile(*ParseSpec(kNumbers), InBackground())->kernel, compiled);
 }
 
-// In another spelling, it is found when it is worth a look, and from then on at once.
+// Under another spelling, the kernel is found once a lookup is worthwhile, and immediately from then on.
 TEST_F(Tiers, AKernelThatIsThereIsFoundInAnotherSpelling) {
   const auto compiled = CompileOrDie(kNumbers, {}).kernel;
   const char* const other = "join.inner  probe=i64 build=i64 keys=i64";
@@ -180,7 +180,7 @@ TEST_F(Tiers, CompilesAfterTheRowsThatWereAskedFor) {
   EXPECT_EQ(kernel->tier->Compiled()->engine, Engine::kJit);
   EXPECT_EQ(kernel->tier->Compiled()->plan, kernel->plan);
   EXPECT_EQ(CountGreater(*filter, 1000), 958u);
-  // Another caller who asks for it counts anew, though the process has the kernel now.
+  // Another caller's request counts from zero, although the process now has the kernel.
   const auto again = CompileOrDie(kGreater, After(2500)).kernel;
   EXPECT_EQ(again->tier->Compiled(), nullptr);
   CountGreater(*MakeRowFilter(again), 3000);
@@ -286,7 +286,7 @@ TEST_F(Tiers, AThreadOfTheHostsWaitsForWork) {
   EXPECT_NE(kernel->tier->Compiled(), nullptr);
 }
 
-// What nobody waits for any more is not compiled.
+// A kernel that nobody waits for any more is not compiled.
 TEST_F(Tiers, AJobThatIsOverIsNotCompiledFor) {
   CompileQueue& queue = CompileQueue::OfProcess();
   queue.SetThread(CompileThread::kHost);

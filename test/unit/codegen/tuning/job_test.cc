@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs and the tuner: every cell that there is has a job over a table of its class, rows hit and miss as they are asked
-// to, and a short tuning gives a profile of what it measured. No expectation goes by how fast anything is.
+// Jobs and the tuner: every existing cell has a job over a table of its class, rows hit and miss in the requested
+// proportion, and a short tuning returns a profile of what it measured. No expectation depends on speed.
 #include "codegen/tuning/job.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 namespace quern {
 namespace {
 
-constexpr uint32_t kClass = 19;  // large enough for tables of groups not to grow beyond it for a batch
+constexpr uint32_t kClass = 19;  // so large that tables of groups do not outgrow it within a batch
 
 TuningCell Cell(PrefetchLoop loop, KeyClass keys, uint32_t size_class, uint32_t threads = 1, uint32_t pipeline = 1) {
   return {loop, keys, pipeline, size_class, threads};
@@ -47,8 +47,7 @@ MachineFacts SomeFacts() {
   return facts;
 }
 
-// ---- data
-// ------------------------------------------------------------------------------------------------------------
+// ---- data -----------------------------------------------------------------------------------------------------
 
 TEST(TuningData, PermutesEveryNumberOnce) {
   for (const uint64_t n : {1, 2, 3, 17, 1000, 4096}) {
@@ -68,7 +67,7 @@ TEST(TuningData, HitsAsManyRowsAsAsked) {
   }
 }
 
-// The heaviest key of n has the share 1 / (1 + 2^-s + .. + n^-s).
+// The most frequent of n keys has the share 1 / (1 + 2^-s + .. + n^-s).
 TEST(TuningData, FollowsZipfsLaw) {
   for (const double s : {0.75, 1.0, 1.25}) {
     constexpr uint64_t kKeys = 1000, kRows = 100000;
@@ -83,7 +82,7 @@ TEST(TuningData, FollowsZipfsLaw) {
   }
 }
 
-// Values of different numbers differ in all types that are wide enough, and lie where the column says.
+// Values of distinct numbers are distinct in all types that are wide enough, and lie where the column points.
 TEST(TuningData, MakesColumnsOfAllTypes) {
   const std::vector<uint64_t> numbers = {7, 3, 7, 1};
   for (const char* type : {"i64", "i32", "u16", "f32", "f64", "decimal128", "fixed_binary(5)", "bool", "date32"}) {
@@ -159,12 +158,11 @@ TEST(TuningData, RefusesMoreMemoryThanThereIs) {
       0u);
 }
 
-// ---- jobs
-// ------------------------------------------------------------------------------------------------------------
+// ---- jobs -----------------------------------------------------------------------------------------------------
 
 class TuningJobs : public testing::TestWithParam<PrefetchLoop> {};
 
-// Every loop has a job for each key class that has the loop, over a table of its class, with one thread and with two.
+// Every loop has a job for each of its key classes, over a table of its class, with one thread and with two.
 TEST_P(TuningJobs, RunsEverySetting) {
   const PrefetchLoop loop = GetParam();
   uint32_t num_jobs = 0;
@@ -179,7 +177,7 @@ TEST_P(TuningJobs, RunsEverySetting) {
         ASSERT_TRUE(ns.ok()) << ns.status();
         EXPECT_GT(*ns, 0);
       }
-      // An arena of groups comes in spans that double.
+      // An arena of groups consists of spans that double in size.
       EXPECT_NEAR(SizeClassOf((*job)->table_bytes()), kClass, loop == PrefetchLoop::kUpdateDirectory ? 1 : 0)
           << (*job)->table_bytes();
       EXPECT_EQ((*job)->Default().hint, DefaultHint(loop));
@@ -234,8 +232,7 @@ TEST(TuningJob, RefusesCellsThatHaveNone) {
   EXPECT_EQ(error(Cell(PrefetchLoop::kProbeOpen, KeyClass::kPacked, 20), "nonsense").empty(), false);
 }
 
-// ---- cells
-// -----------------------------------------------------------------------------------------------------------
+// ---- cells ----------------------------------------------------------------------------------------------------
 
 TEST(CellsToTune, AreEachOnceAndAllHaveJobs) {
   for (const TuningEffort effort : {TuningEffort::kMeasure, TuningEffort::kPatient}) {
@@ -253,10 +250,9 @@ TEST(CellsToTune, AreEachOnceAndAllHaveJobs) {
   EXPECT_TRUE(CellsToTune(TuningEffort::kEstimate, SomeFacts(), uint64_t{1} << 28).empty());
 }
 
-// ---- the tuner
-// -------------------------------------------------------------------------------------------------------
+// ---- the tuner ------------------------------------------------------------------------------------------------
 
-// What a tuning starts from, so that it need not measure the machine.
+// The state before a tuning, so that it need not measure the machine.
 Profile StartHere() {
   Profile start;
   start.machine = HostSignature();
@@ -307,7 +303,7 @@ TEST(Tuner, StopsWhenItIsAsked) {
   EXPECT_TRUE(result->cells.empty());
 }
 
-// No half of what the machine does goes to a profile.
+// An interrupted measurement of the machine leaves nothing in the profile.
 TEST(Tuner, StopsWhileTheMachineIsMeasured) {
   std::atomic<bool> stop{false};
   TuningOptions options;
@@ -340,8 +336,8 @@ TEST(Tuner, RefusesBadSpecs) {
   EXPECT_TRUE(absl::IsInvalidArgument(Tune(options).status()));
 }
 
-// An entry that says 1000 times what it is has drifted nowhere; one whose setting is the default can not be worse than
-// it by 10 times.
+// An entry whose times are 1000 times too long has not drifted; one whose setting is the default cannot be 10 times
+// worse than the default.
 TEST(Tuner, ChecksEntriesAgain) {
   Profile profile = StartHere();
   ProfileEntry entry;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proof's grid and its table; what it measures is the machine's.
+// The grid of the proof and its table; the measured values depend on the machine.
 #include "tools/report/proof.h"
 
 #include <gtest/gtest.h>

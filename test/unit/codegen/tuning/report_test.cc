@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tuning reports: CSV and table in full; the page is well formed, asks for nothing from elsewhere, and shows
-// what was measured.
+// The reports of a tuning: CSV and table in full; the page is well formed, loads nothing from elsewhere, and shows what
+// was measured.
 #include "tools/report/report.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,8 @@ CandidateResult Candidate(uint16_t distance, double ns, uint32_t runs, bool drop
   return candidate;
 }
 
-// A probe of 64 KiB where off is the default and stays, and one of 192 MiB where a distance with another hint is best.
+// A probe of 64 KiB where off is the default and remains, and one of 192 MiB where a distance with another hint is
+// best.
 std::vector<CellResult> TwoCells() {
   CellResult small;
   small.cell = {.loop = PrefetchLoop::kProbeOpen, .size_class = 16};
@@ -43,7 +44,7 @@ std::vector<CellResult> TwoCells() {
   large.off = 1;
   large.noise = 0.025;
   large.beats_default = true;
-  return {large, small};  // not by size
+  return {large, small};  // not sorted by size
 }
 
 MachineFacts SomeFacts() {
@@ -81,7 +82,7 @@ size_t Count(std::string_view text, std::string_view part) {
   return n;
 }
 
-// What stands open when an element ends that is not the innermost, or at the end of the text; "" where all is closed in
+// The open elements when an element ends that is not the innermost, or at the end of the text; "" if all are closed in
 // order.
 std::string Misnested(std::string_view html) {
   std::vector<std::string> open;
@@ -154,7 +155,7 @@ TEST(TuningReport, PageShowsWhatWasMeasured) {
   EXPECT_EQ(Count(html, "<h3>192 MiB: 64/group=16/hint=nta, 20.0 % faster</h3>"), 1U);
   EXPECT_EQ(Count(html, "<svg viewBox=\"0 0 300 "), 2U);
   EXPECT_EQ(Count(html, "<svg viewBox=\"0 0 620 "), 2U);
-  EXPECT_EQ(Count(html, "class=\"chosen-ring\""), 3U);  // one explains the mark
+  EXPECT_EQ(Count(html, "class=\"chosen-ring\""), 3U);  // one of them explains the symbol
   EXPECT_EQ(Count(html, "class=\"default-ring\""), 3U);
   EXPECT_EQ(Count(html, "class=\"plain loser\""), 4U);
   EXPECT_EQ(Count(html, "class=\"variant\""), 2U);
@@ -167,7 +168,7 @@ TEST(TuningReport, PageShowsWhatWasMeasured) {
       1U);
 }
 
-// Loops, key classes, pipelines and threads that differ have charts of their own.
+// Loops, key classes, pipelines and threads that differ have separate charts.
 TEST(TuningReport, FamiliesAreApart) {
   TuningResult result = SomeResult();
   for (const TuningCell& cell :
@@ -186,7 +187,7 @@ TEST(TuningReport, FamiliesAreApart) {
     EXPECT_EQ(Count(html, "<h2>" + std::string(title) + "</h2>"), 1U) << title;
 }
 
-// An estimate has settings and no times.
+// An estimate has settings but no times.
 TEST(TuningReport, WithoutRunsThereAreNoCurves) {
   TuningResult result = SomeResult();
   for (CellResult& cell : result.cells) {
@@ -221,7 +222,7 @@ TEST(TuningCharts, FloorIsThatOfTheNearestSize) {
   cell.cell.pipeline = 3;
   EXPECT_EQ(FloorNs(facts, cell), 15);
   cell.cell = {.loop = PrefetchLoop::kUpdateOpen};
-  EXPECT_EQ(FloorNs(facts, cell), 8);  // of lines that are written
+  EXPECT_EQ(FloorNs(facts, cell), 8);  // for lines that are written
   cell.cell.threads = 2;
   EXPECT_EQ(FloorNs(facts, cell), 0);
   EXPECT_EQ(FloorNs(MachineFacts(), cell), 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search for a setting, on a simulated memory under a clock of its own: planted optima are found through noise,
-// luck is not taken for one, and time is kept to.
+// The search for a setting, on a simulated memory with a simulated clock: planted optima are found in spite of noise,
+// luck is not mistaken for one, and time limits are kept.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,9 +43,9 @@ class SimulatedJob : public TuningJob {
 
   double now = 0;  // seconds
   double run_seconds = 0.002;
-  double deviation = 0;  // of a run, as a share
+  double deviation = 0;  // of the times of runs, as a share
   double spikes = 0;     // share of runs that take twice as long
-  double drift = 0;      // by which runs get slower in a second
+  double drift = 0;      // the slowdown of runs per second
   size_t failing_run = std::numeric_limits<size_t>::max();
   PrefetchSetting by_default{.distance = 2};
   std::vector<PrefetchSetting> runs;
@@ -55,8 +55,8 @@ class SimulatedJob : public TuningJob {
   std::mt19937_64 random_;
 };
 
-// 10 ns at `best`, 10 % more for each doubling away from it; 25 without prefetch, 24 by whole batches. The best may be
-// none.
+// 10 ns at `best`, 10 % more for each doubling of the distance from it; 25 without prefetch, 24 for whole batches.
+// There may be no best.
 double Valley(uint16_t distance, uint16_t best) {
   if (distance == best) return 10;
   if (best == 0) return distance == 2 ? 13 : 12;
@@ -119,7 +119,7 @@ TEST(TuningSearch, FindsAPlantedDistanceInNoise) {
   EXPECT_GE(near, kTrials * 95 / 100);
 }
 
-// Others take the machine away from a third of all runs.
+// Other processes occupy the machine during a third of all runs.
 TEST(TuningSearch, FindsAPlantedDistanceBesideOtherWork) {
   std::mt19937_64 random = test::PrintedRandom();
   constexpr int kTrials = 100;
@@ -161,7 +161,7 @@ TEST(TuningSearch, PatienceFindsADistanceBetween) {
   EXPECT_EQ(Best(Find(&patient, TuningEffort::kPatient, 10)).setting.distance, 24);
 }
 
-// A job that has nothing to tune is asked for nothing that it does not have.
+// A job with nothing to tune is not run with settings that its loop lacks.
 TEST(TuningSearch, TriesOnlyWhatALoopHas) {
   SimulatedJob job(ValleyAt(64), 1);
   TuningCell cell = kCell;
@@ -193,7 +193,7 @@ TEST(TuningSearch, FlatLandscapeKeepsTheDefault) {
   EXPECT_LE(beaten, kTrials / 20);
 }
 
-// Nor is a hint, a group or a batch taken with the distance if it changes nothing.
+// Nor is a hint, a group or a batch adopted with the distance if it changes nothing.
 TEST(TuningSearch, WhatChangesNothingIsNotTaken) {
   std::mt19937_64 random = test::PrintedRandom();
   constexpr int kTrials = 50;
@@ -216,7 +216,7 @@ TEST(TuningSearch, LessThanAPercentIsNotTaken) {
   EXPECT_EQ(result.noise, 0.01);
 }
 
-// A machine that gets slower and slower would favour whatever was measured first.
+// A machine that gets slower and slower would favour the settings that are measured first.
 TEST(TuningSearch, DriftFavoursNobody) {
   for (const double drift : {0.5, 2.0}) {
     SimulatedJob job([](const PrefetchSetting&) { return 10; }, 1);
@@ -233,7 +233,7 @@ TEST(TuningSearch, CandidatesTakeTurns) {
     row = job.runs[i] == job.runs[i - 1] ? row + 1 : 0;
     longest = std::max(longest, row);
   }
-  EXPECT_LE(longest, 1U);  // two in a row where a round goes back the way that the one before it came
+  EXPECT_LE(longest, 1U);  // two in a row where a round reverses the order of the one before it
 }
 
 TEST(TuningSearch, LosersLeaveEarly) {
@@ -272,7 +272,7 @@ TEST(TuningSearch, KeepsToItsTime) {
   }
 }
 
-// What has to be known is measured however long it takes, and a default that was not beaten in time stays.
+// Indispensable runs are made however long they take, and a default that was not beaten in time stays.
 TEST(TuningSearch, SlowRunsLeaveTheDefault) {
   SimulatedJob job(ValleyAt(64), 1);
   job.run_seconds = 10;
@@ -303,7 +303,7 @@ TEST(TuningSearch, TheSameRunsFindTheSame) {
 TEST(TuningSearch, OffMayBeTheDefault) {
   SimulatedJob job(ValleyAt(16), 1);
   job.by_default.distance = 0;
-  job.by_default.stages = 1;  // of nothing
+  job.by_default.stages = 1;  // stages of nothing
   const CellResult result = Find(&job);
   EXPECT_EQ(result.off, result.by_default);
   EXPECT_EQ(Best(result).setting.distance, 16);
@@ -329,7 +329,7 @@ TEST(TuningSearch, EstimateRunsNothing) {
   EXPECT_TRUE(result.Entry().is_default);
 }
 
-// An error of whichever run ends the search.
+// An error in any run ends the search.
 TEST(TuningSearch, AnErrorOfTheJobIsTheSearchs) {
   SimulatedJob whole(ValleyAt(64), 1);
   Find(&whole);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where key, states and bits of a group lie: some layouts in full, and for all functions that no two fields overlap.
+// Where the keys, states and bits of a group lie: some layouts in full, and for all functions a check that no two
+// fields overlap.
 #include "runtime/aggregate/aggregate_descriptor.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +71,7 @@ TEST(AggregateDescriptor, ADictionaryKeyIsANumber) {
   EXPECT_EQ(descriptor->get()->group.keys[0].index_storage, kNoStorage);
 }
 
-// Up to 64 bytes, and where no more than a quarter is wasted.
+// Up to 64 bytes, and only if at most a quarter is wasted.
 TEST(AggregateDescriptor, SlotsAreBroughtUpToAPowerOfTwo) {
   const auto bytes = [](int num_sums, const char* keys) {
     std::string aggs = "count_star";
@@ -97,7 +98,7 @@ std::string Needed(const char* text) {
 TEST(AggregateDescriptor, EntryPointsAreThoseWithWorkToDo) {
   EXPECT_EQ(Needed("aggregate keys=i64"), "pack ");
   EXPECT_EQ(Needed("aggregate aggs=count_star"), "update update_runs ");
-  EXPECT_EQ(Needed("aggregate keys=i64 aggs=min(utf8),median(f64)"), "pack ");  // only called ones
+  EXPECT_EQ(Needed("aggregate keys=i64 aggs=min(utf8),median(f64)"), "pack ");  // only out-of-line ones
   EXPECT_EQ(Needed("aggregate keys=i64 aggs=count(i64:nullable)"), "pack update update_valid update_runs ");
   EXPECT_EQ(Needed("aggregate keys=i64 aggs=count_star:filter"), "pack update update_runs ");
   EXPECT_EQ(Needed("aggregate keys=i64 aggs=corr(f64,f64:nullable)"), "pack update update_valid update_runs ");
@@ -119,7 +120,7 @@ TEST(AggregateDescriptor, ColumnsOfABatchAreCountedAggregateByAggregate) {
   EXPECT_TRUE(descriptor->has_out_of_line());
 }
 
-// A group has rows, so only what may be null for each of them needs to remember whether it saw a value.
+// A group always has rows, so it needs a seen bit only where a value of them may be null.
 TEST(AggregateDescriptor, SeenBitsAreThereWhereAGroupMayHaveNoValue) {
   const auto has_bit = [](const std::string& text) {
     return ShapeOf("aggregate " + text)->get()->accumulators[0].seen_mask != 0;

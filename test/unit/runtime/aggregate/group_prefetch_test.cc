@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prefetch settings of aggregations: every one gives the same groups, in every table, also where it changes between
-// batches.
+// Prefetch settings of aggregations: each gives the same groups in every table, also if it changes between batches.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -38,7 +37,7 @@ constexpr Table kTables[] = {
     {"aggregate keys=binary aggs=count_star,sum(i64)", GroupLayout::kAuto, PrefetchLoop::kUpdateDirectory, "directory"},
 };
 
-// Batches of 1 to 600 rows of some 700 groups, the key 0 among them.
+// Batches of 1 to 600 rows with some 700 groups, among them the key 0.
 std::vector<BatchView> BatchesOf(const Table& table) {
   auto random = PrintedRandom();
   std::vector<BatchView> batches;
@@ -118,7 +117,8 @@ TEST(GroupPrefetch, StatsTellTheLastSetting) {
   }
 }
 
-// Rows that threads partition go through a buffer of a batch's rows, which a setting may make larger than the plan's.
+// Rows that threads partition pass through a buffer of one batch, which a setting may make larger than the plan's
+// batch.
 TEST(GroupPrefetch, DealtRowsMayComeInLargerBatches) {
   const Table& table = kTables[2];
   AggregateOptions options = OptionsOf(table, {.distance = 8, .batch_rows = 4096});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aggregations over columns that unit tests own, by the generic kernel, and their groups as lines of text.
+// Aggregations in the generic kernel over columns that unit tests own, and their groups as lines of text.
 #ifndef QUERN_TEST_UNIT_RUNTIME_AGGREGATE_GROUP_ROWS_H_
 #define QUERN_TEST_UNIT_RUNTIME_AGGREGATE_GROUP_ROWS_H_
 
@@ -58,7 +58,7 @@ inline std::vector<uint8_t*> FindGroups(GroupTable* groups, const std::vector<Co
   return tuples;
 }
 
-// A batch that keeps its columns.
+// A batch that keeps its columns alive.
 inline BatchView Rows(uint64_t num_rows, const std::vector<ColumnPtr>& keys,
                       const std::vector<ColumnPtr>& payload = {}) {
   BatchView batch;
@@ -69,10 +69,10 @@ inline BatchView Rows(uint64_t num_rows, const std::vector<ColumnPtr>& keys,
   return batch;
 }
 
-// The same column with nulls where `valid` says so.
+// The same column, null where `valid` is false.
 inline ColumnPtr WithNulls(const ColumnPtr& column, const std::vector<bool>& valid) {
   ColumnPtr with = BoolColumn(valid);
-  with->dictionary = column;  // keeps its buffers
+  with->dictionary = column;  // keeps its buffers alive
   with->column = column->column;
   with->column.validity = with->values.data();
   return with;
@@ -143,7 +143,7 @@ inline void AddLines(const OutputBatch& out, Lines* lines) {
   }
 }
 
-// The groups of a share of a finalised aggregation, sorted.
+// The groups of one share of a finalised aggregation, sorted.
 inline Lines ShareOf(const std::shared_ptr<HashAggregate>& aggregate, uint32_t partition, uint32_t num_partitions,
                      uint64_t capacity) {
   OutputBatch out(AggregateOutputTypes(aggregate->descriptor().spec()), capacity, nullptr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of few groups as runs: every row once, those of a group together and in their order.
+// Rows of few groups as runs: each row occurs once, and the rows of a group are together and in their order.
 #include "runtime/aggregate/group_runs.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kGroups = 64;
 
-// Blocks of rows whose groups are known by number.
+// Blocks of rows with known group numbers.
 class Splits : public testing::TestWithParam<bool> {
  protected:
   Splits() : runs_(std::make_unique<GroupRuns>()) {
@@ -28,7 +28,7 @@ class Splits : public testing::TestWithParam<bool> {
     return splitter_.Split({nullptr, first, rows, static_cast<uint32_t>(groups.size())}, tuples_.data(), runs_.get());
   }
 
-  // Of the last block.
+  // Checks the runs of the last block.
   void ExpectRuns(const std::vector<uint32_t>& groups, uint64_t first, const uint32_t* rows) const {
     std::vector<std::vector<uint32_t>> expected(kGroups);
     for (uint32_t i = 0; i < groups.size(); ++i)

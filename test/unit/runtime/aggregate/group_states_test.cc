@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// States of groups: two halves added up are what one pass would have found, saved states mean the same, and results are
-// exact at the edges.
+// States of groups: the sum of two halves equals the result of one pass, saved states mean the same, and results are
+// exact at the extremes.
 #include "runtime/aggregate/group_states.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using test::WithNulls;
 
 constexpr __int128 kLargest128 = (static_cast<__int128>(INT64_MAX) << 64) | static_cast<__int128>(UINT64_MAX);
 
-// One group of one aggregate, fed by the generic kernel.
+// One group with one aggregate, updated by the generic kernel.
 class Group {
  public:
   explicit Group(const std::string& aggregate)
@@ -84,11 +84,11 @@ std::string ResultOf(const std::string& aggregate, const std::vector<T>& values)
   return group.Result();
 }
 
-// ---- every step ----
+// ---- every update function ----
 
 struct Case {
   const char* aggregate;
-  std::string none, all;  // of no rows; of -3 -2 .. 4 (x) and 6 4 2 .. -8 (y)
+  std::string none, all;  // saved states: of no rows; of -3 -2 .. 4 (x) and 6 4 2 .. -8 (y)
 };
 
 ColumnPtr NumbersOf(const ColumnType& type, const std::vector<int64_t>& values) {
@@ -302,10 +302,10 @@ TEST(GroupStates, SamplesOfOneValueAreNull) {
   const auto three = NumberColumn<double>({3, 3});
   EXPECT_TRUE(covariance.Add({three, three}, 1) && correlation.Add({three, NumberColumn<double>({1, 2})}, 2));
   EXPECT_EQ(covariance.Result(), "null");
-  EXPECT_EQ(correlation.Result(), "null");  // x does not vary
+  EXPECT_EQ(correlation.Result(), "null");  // x is constant
 }
 
-// A difference of sums of squares would have no digit left.
+// A difference of sums of squares would lose all digits.
 TEST(GroupStates, VariancesFarFromZeroKeepTheirDigits) {
   const std::vector<double> values = {1e9 + 4, 1e9 + 7, 1e9 + 13, 1e9 + 16};
   EXPECT_EQ(ResultOf<double>("var_samp(f64)", values), "30");

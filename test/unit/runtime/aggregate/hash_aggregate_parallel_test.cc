@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four threads append to one aggregation, finalise it and read its groups together. Tables that are small are merged
-// into one; sides whose rows hardly share a group deal them out, from the first batch on where local_groups is 1.
-// Whatever happened, the groups are those of one thread that saw all rows:
+// Four threads append to one aggregation, finalise it and read its groups together. Small tables are merged into one;
+// thread-local groups that hardly share a group are radix-partitioned, from the first batch on where local_groups is 1.
+// In every case the groups equal those of one thread that saw all rows:
 //
-//     rows 0 .. N-1, group r % K, value r    K = 3, N = 7    0: rows 0 3 6, count 3, sum 9, first 0, last 6    1: rows
-//     1 4 ..
+//     rows 0 .. N-1, group r % K, value r     K = 3, N = 7     0: rows 0 3 6, count 3, sum 9, first 0, last 6
+//                                                              1: rows 1 4 ..
 //
-// Under ThreadSanitizer this is the test of what threads share.
+// ThreadSanitizer uses this test to check what threads share.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,13 +60,13 @@ ColumnPtr KeysOf(const Case& c, uint64_t begin, uint64_t end) {
   }
   if (c.keys == KeyKind::kWord) return NumberColumn(numbers);
   if (c.keys == KeyKind::kText) return StringColumn(kVar32, texts);
-  // 250 rows' texts; the others bring the same group, which num_groups of 250 or less makes sure of.
+  // The texts of 250 rows; later rows repeat the same groups, since num_groups is at most 250.
   std::vector<std::string> values(texts.begin(),
                                   texts.begin() + static_cast<int64_t>(std::min<size_t>(250, texts.size())));
   return DictionaryColumn(indices, StringColumn(kVar32, values));
 }
 
-// The batch's part of rows 0 .. num_rows-1, with their numbers as row ids.
+// This batch of rows 0 .. num_rows-1, with their numbers as row ids.
 BatchView BatchOf(const Case& c, uint64_t begin) {
   const uint64_t end = std::min(begin + kBatchRows, c.num_rows);
   std::vector<int64_t> values;
@@ -79,7 +79,7 @@ BatchView BatchOf(const Case& c, uint64_t begin) {
   return batch;
 }
 
-// Groups found by kThreads threads with an aggregation each step of which they do together.
+// The groups that kThreads threads find with one aggregation; they take part in each stage together.
 Lines Together(const Case& c, const AggregateOptions& options) {
   auto aggregate = Aggregation(SpecOf(c), options);
   std::atomic<uint64_t> next{0};
@@ -171,7 +171,7 @@ TEST(HashAggregateParallel, EveryLayoutCanBeDealtOut) {
   }
 }
 
-// One row a batch, so that even the one group of no keys looks as if no two rows were of one group.
+// Batches of one row, so that even the single group of no keys looks as if every row had a group of its own.
 TEST(HashAggregateParallel, TheOneGroupIsNeverDealtOut) {
   AggregateOptions options;
   options.local_groups = 1;
@@ -186,7 +186,7 @@ TEST(HashAggregateParallel, TheOneGroupIsNeverDealtOut) {
   EXPECT_EQ(GroupsOf(aggregate), (Lines{"6|6"}));
 }
 
-// An appender that is not finished takes its rows with it.
+// An appender that is destroyed unfinished discards its rows.
 TEST(HashAggregateParallel, RowsOfAnAppenderThatGoesAreGone) {
   const Case c = {KeyKind::kText, 400, 7};
   auto aggregate = Aggregation(SpecOf(c));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The aggregation's steps with the generic kernel over columns in memory: their order, inputs without rows, filters,
+// The stages of an aggregation in the generic kernel over columns in memory: their order, inputs without rows, filters,
 // selections, runs, row ids, dictionaries, saved states, shares of the groups, and memory limits at every point.
 #include "runtime/aggregate/hash_aggregate.h"
 
@@ -35,7 +35,7 @@ BatchView Pairs(const std::vector<int64_t>& keys, const std::vector<int64_t>& va
   return Rows(keys.size(), {NumberColumn(keys)}, {NumberColumn(values)});
 }
 
-// ---- order of the steps ----
+// ---- order of the calls ----
 
 TEST(HashAggregate, StepsOutOfOrderAreRefused) {
   auto aggregate = Aggregation(kSums);
@@ -155,7 +155,7 @@ TEST(HashAggregate, OnlySelectedRowsTakePart) {
   }
 }
 
-// Sorted input goes the way of runs, whose results are the same.
+// Sorted input is processed in runs, with the same results.
 TEST(HashAggregate, RunsGiveWhatRowsGive) {
   const char* spec =
       "aggregate keys=i64 "
@@ -178,14 +178,16 @@ TEST(HashAggregate, RunsGiveWhatRowsGive) {
   BatchView batch = Rows(3000, {NumberColumn(keys)}, {nulls, NumberColumn(small), n, nulls, v, v, n, n});
   const Lines sorted = GroupsOf(spec, {batch});
   EXPECT_EQ(sorted.size(), 82u);
-  // One row of each group after the other: no runs. Steps of f64 see a group's rows in the same order as before.
+  // One row of each group in turn: no runs. Update functions of f64 see the rows of a group in the same order as
+  // before.
   std::sort(order.begin(), order.end(),
             [](uint32_t a, uint32_t b) { return std::pair(a % 37, a) < std::pair(b % 37, b); });
   batch.selection = order.data();
   EXPECT_EQ(GroupsOf(spec, {batch}), sorted);
 }
 
-// Rows of few groups are brought into runs, but not of blocks of 7 rows. Sums of these floats depend on their order.
+// Rows of few groups are collected into runs, but not in blocks of 7 rows. The sums of these floats depend on their
+// order.
 TEST(HashAggregate, FewGroupsGiveWhatRowsGive) {
   const char* spec =
       " aggs=count_star,sum(f64):filter,avg(f64),var_pop(f64:nullable),first(i64),last(i64),any(i64),sum(dictionary(u8,"
@@ -316,7 +318,7 @@ TEST(HashAggregate, ArgumentsMayBeDictionaries) {
       (Lines{"-9|-7|5"}));
 }
 
-// A dictionary need not have values where all rows are null.
+// A dictionary may lack values if all rows are null.
 TEST(HashAggregate, NullsNeedNoDictionaryValues) {
   const auto nulls = WithNulls(DictionaryColumn({0, 0}, NumberColumn<int64_t>({})), {false, false});
   for (const char* function : {"sum", "min", "first", "var_pop"}) {
@@ -438,7 +440,7 @@ TEST(HashAggregate, SharesHaveEveryGroupOnce) {
   }
 }
 
-// What another aggregation calls share 1 holds the same keys, in whatever order its dictionaries had them.
+// Share 1 has the same keys in another aggregation, whatever the order of its dictionaries.
 TEST(HashAggregate, SharesOfDictionaryKeysGoByTheValue) {
   const char* spec = "aggregate keys=dictionary(u8,utf8)";
   const auto values = StringColumn(kVar32, {"a", "b", "c", "d", "e", "f"});
@@ -451,7 +453,7 @@ TEST(HashAggregate, SharesOfDictionaryKeysGoByTheValue) {
     EXPECT_EQ(test::ShareOf(one, share, 4, 10), test::ShareOf(two, share, 4, 10)) << share;
 }
 
-// As joins and output batches: no budget is no limit.
+// As with joins and output batches, no budget means no limit.
 TEST(HashAggregate, ABudgetMayBeAbsent) {
   for (const char* key : {"i64", "dictionary(u8,i64)"}) {
     auto aggregate = Aggregation(std::string("aggregate keys=") + key, {}, {}, nullptr);
@@ -490,7 +492,7 @@ TEST(HashAggregate, ReadersShareTheGroups) {
 
 // ---- memory ----
 
-// Every budget up to the first that is enough ends with an error in words, and gives all bytes back.
+// Every budget below the first sufficient one ends in an error message, and all bytes are returned.
 void ExpectEveryLimitIsAnError(const std::string& spec, const BatchView& batch, const AggregateOptions& options,
                                uint64_t step) {
   bool fits = false;
@@ -553,7 +555,7 @@ TEST(HashAggregate, EveryLimitIsAnError) {
   }
 }
 
-// A limit at finalising is found again by whoever asks once more.
+// If finalising exceeds a limit, later calls report the same error.
 TEST(HashAggregate, AMergeThatFailsFailsForAll) {
   auto aggregate = Aggregation(kSums);
   AggregateAppender other(aggregate);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of dictionary values: the same value has the same one in every batch, whatever its dictionary's order.
+// Numbers of dictionary values: equal values have the same number in every batch, whatever the order of its dictionary.
 #include "runtime/aggregate/key_dictionaries.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ TEST(KeyDictionaries, AValueHasOneNumberInAllBatches) {
   EXPECT_EQ(numbers.Value(2), "ship");
 }
 
-// A dictionary may hold a value twice, and values that no row has.
+// A dictionary may contain a value twice, and values that no row uses.
 TEST(KeyDictionaries, EqualValuesOfOneDictionaryHaveOneNumber) {
   Numbers numbers("dictionary(u8,utf8)");
   EXPECT_EQ(numbers.Encode(DictionaryColumn({3, 1, 2, 0}, StringColumn(kVar32, {"x", "", "x", "y", "unused"})), 4),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buckets grow with words, whatever a sample has missed, and are of about the same size where it has missed nothing.
+// Buckets ascend with words, whatever a sample has missed, and have about the same size where it has missed nothing.
 #include "runtime/base/bucket_map.h"
 
 #include <gtest/gtest.h>
@@ -50,8 +50,8 @@ TEST(BucketMap, UnevenWordsGetBucketsOfAboutTheSameSize) {
   ExpectInOrder(map, words);
   std::vector<uint32_t> sizes(map.num_buckets());
   for (const uint64_t word : words) ++sizes[BucketOf(map, word)];
-  // Numbers below 2^53 share one range of highest bits, and there the largest of them are most of what shifts can tell
-  // apart.
+  // Numbers below 2^53 share one range of highest bits, where the largest of them fill most of what shifts can
+  // distinguish.
   uint32_t num_taken = 0;
   for (const uint32_t size : sizes) num_taken += size != 0 ? 1 : 0;
   EXPECT_GT(num_taken, 64u);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is counted of small inputs by the generic kernel, in numbers that can be worked out by hand; and the sums of
+// The counts of the generic kernel for small inputs, in numbers that can be worked out by hand; and the sums over
 // threads and jobs.
 #include "runtime/base/counters.h"
 
@@ -62,8 +62,8 @@ TEST(Counters, TierSaysWhichKernelsRan) {
   EXPECT_EQ(text(1, 1), "both");
 }
 
-// A call of a millisecond is timed, and so is the one after it; most short ones are not, and count as much as the one
-// before them that was.
+// A call of a millisecond is timed, and so is the next one; most short calls are not timed and count as much as the
+// last timed call.
 TEST(Counters, TimeIsThatOfAllCalls) {
   const auto set = std::make_shared<CounterSet>();
   CounterBlock block(set);
@@ -99,7 +99,7 @@ TEST(Counters, EachThreadHasABlockOfEachOperator) {
   EXPECT_EQ(other_set->Sum().compiled_rows, 20000u);
 }
 
-// More operators than a thread remembers, in turns, and operators that come after others are gone.
+// One thread works in turns on more operators than it caches, and new operators replace earlier ones.
 TEST(Counters, ThreadsThatTakeTurnsWithManyOperatorsLoseNothing) {
   for (int round = 0; round < 3; ++round) {
     std::vector<std::shared_ptr<CounterSet>> sets;
@@ -116,7 +116,7 @@ TEST(Counters, ThreadsThatTakeTurnsWithManyOperatorsLoseNothing) {
 
 // ---- joins ----
 
-// All that a join of these keys has counted; the hash of every key is 0 where zero_hashes.
+// All counters of a join of these keys; with zero_hashes the hash of every key is 0.
 Counters OfJoin(LayoutChoice layout, bool zero_hashes, const std::vector<int64_t>& build,
                 const std::vector<int64_t>& probe, const char* expected_layout, bool only_counts = false) {
   const auto descriptor = std::make_shared<JoinDescriptor>(
@@ -158,13 +158,13 @@ TEST(Counters, OfJoins) {
   EXPECT_EQ(c.generic_batches, 3u);
   EXPECT_EQ(c.compiled_rows + c.compiled_batches, 0u);
   EXPECT_GT(c.ns, 0u);
-  EXPECT_EQ(c.tag_hits, 4u);  // bits that are set: 4 4 3 5
+  EXPECT_EQ(c.tag_hits, 4u);  // bits set: 4 4 3 5
   EXPECT_EQ(c.chain_steps, 0u);
   EXPECT_EQ(c.growths, 0u);
 }
 
-// Three keys three times each: a key's run has two more tuples. Where pairs are only counted, runs are not looked at
-// one by one.
+// Three keys three times each: a key's run has two further tuples. Where pairs are only counted, the tuples of a run
+// are not visited.
 TEST(Counters, OfRuns) {
   const std::vector<int64_t> build = {7, 8, 9, 7, 8, 9, 7, 8, 9}, probe = {8, 1, 9, 2, 8};
   for (const bool only_counts : {false, true}) {
@@ -174,7 +174,7 @@ TEST(Counters, OfRuns) {
   }
 }
 
-// All keys share one slot: every row passes its tag and walks all tuples, whether they match or not.
+// All keys share one slot: every row passes its tag check and walks all tuples, whether they match or not.
 TEST(Counters, OfChains) {
   const std::vector<int64_t> build = {10, 20, 30, 40, 50}, probe = {10, 11, 12, 30, 50, 60, 7, 8, 9, 20};
   const Counters c = OfJoin(LayoutChoice::kUnchained, true, build, probe, "unchained");
@@ -183,7 +183,7 @@ TEST(Counters, OfChains) {
   EXPECT_EQ(c.chain_steps, 10u * 4u);
 }
 
-// All keys begin at slot 0 of an open table, whose first five slots are taken.
+// All keys begin at slot 0 of an open table whose first five slots are taken.
 TEST(Counters, OfOpenTables) {
   const std::vector<int64_t> build = {int64_t{1} << 40, int64_t{2} << 40, int64_t{3} << 40};
   const std::vector<int64_t> probe = {build[0], build[1], build[2], build[0]};
@@ -220,8 +220,8 @@ TEST(Counters, OfAggregations) {
   tuning.batch_rows = 4;
   options.l2_batch_rows = 4;
   const auto aggregate = test::Aggregation("aggregate keys=i64 aggs=count_star", options, tuning);
-  // Batches 1 1 1 2 and 2 1 3: rows of groups that were there before their batch are hits, as are those that meet a
-  // group that a row before them in the batch has made.
+  // Batches 1 1 1 2 and 2 1 3: a row is a hit if its group existed before its batch, or if an earlier row of the batch
+  // made it.
   ASSERT_TRUE(aggregate->Append(test::Rows(7, {test::NumberColumn<int64_t>({1, 1, 1, 2, 2, 1, 3})})).ok());
   ASSERT_TRUE(aggregate->Finalise().ok());
   const Counters c = aggregate->counters();
@@ -235,7 +235,7 @@ TEST(Counters, OfAggregations) {
   EXPECT_EQ(std::string(aggregate->stats().prefetch_class), "l2");
 }
 
-// Hashes are all 0: the second group's rows meet the first group's entry, and the third's those of both.
+// All hashes are 0: the second group's rows meet the first group's entry, and the third group's rows meet both.
 TEST(Counters, OfEntriesThatAreAnothersGroup) {
   AggregateOptions options;
   options.layout = GroupLayout::kDirectory;
@@ -254,7 +254,7 @@ TEST(Counters, OfEntriesThatAreAnothersGroup) {
   EXPECT_EQ(aggregate->counters().chain_steps, 1u + 2u);
   append(2);
   EXPECT_EQ(aggregate->counters().chain_steps, 1u + 2u + 1u);
-  // Tags are equal: each entry that was met sent its row to a tuple.
+  // Tags are equal: each entry that is met sends its row to a tuple.
   EXPECT_EQ(aggregate->counters().tag_hits, 0u + 1u + 2u + 2u);
 }
 
@@ -286,7 +286,7 @@ TEST(Counters, OfSorts) {
   EXPECT_EQ(std::string(sort->stats().prefetch_class), "group");
 }
 
-// A batch of 200,000 rows goes through the kernel in four pieces.
+// A batch of 200,000 rows passes the kernel in four pieces.
 TEST(Counters, OfFilters) {
   const auto descriptor = std::make_shared<FilterDescriptor>(*ParseSpec("filter i64 > 100"));
   const RowFilter filter(descriptor, GenericFilterKernel());

@@ -109,7 +109,7 @@ TEST(HugeBuffer, PagesOfAnythingAreTakenAgain) {
   buffer.Free();
   EXPECT_EQ(budget->used_bytes(), 0u);
   EXPECT_EQ(kept.bytes(), 3 * kHugePageBytes);
-  EXPECT_NE(HugeBuffer::Allocate(budget, 2 * kHugePageBytes, true).value().data(), data);  // which must be zeros
+  EXPECT_NE(HugeBuffer::Allocate(budget, 2 * kHugePageBytes, true).value().data(), data);  // all of which must be zeros
   buffer = HugeBuffer::Allocate(budget, 2 * kHugePageBytes, true, Contents::kAnything).value();
   EXPECT_EQ(buffer.data(), data);
   EXPECT_EQ(kept.bytes(), kHugePageBytes);
@@ -136,7 +136,7 @@ TEST(KeptPages, JoinsNeighboursAndCutsTheSmallestRangeThatSuffices) {
   EXPECT_EQ(kept.Take(4 * kHugePageBytes), nullptr);
   EXPECT_EQ(kept.Take(3 * kHugePageBytes), a + 5 * kHugePageBytes);
   kept.Give(a + 5 * kHugePageBytes, 3 * kHugePageBytes);
-  kept.Give(a + 2 * kHugePageBytes, 3 * kHugePageBytes);  // between both
+  kept.Give(a + 2 * kHugePageBytes, 3 * kHugePageBytes);  // between the two
   EXPECT_EQ(kept.bytes(), 8 * kHugePageBytes);
   kept.Give(b, 4 * kHugePageBytes);
   const bool is_apart = a + 8 * kHugePageBytes != b && b + 4 * kHugePageBytes != a;
@@ -180,11 +180,11 @@ TEST(KeptPages, MovesPagesOfSeveralMappings) {
   EXPECT_EQ(kept.bytes(), kHugePageBytes);
   EXPECT_EQ(kept.MoveTo(to + 2 * kHugePageBytes, 3 * kHugePageBytes), kHugePageBytes);
   EXPECT_EQ(kept.MoveTo(to, kHugePageBytes), 0u);
-  for (uint64_t i = 0; i < 5; ++i) to[i * kHugePageBytes] = static_cast<uint8_t>(i);  // all can be written to
+  for (uint64_t i = 0; i < 5; ++i) to[i * kHugePageBytes] = static_cast<uint8_t>(i);  // all can be written
   munmap(to, 5 * kHugePageBytes);
 }
 
-// Its pages come from what is kept and from the system, and all are zeros.
+// Its pages come from the kept pages and from the system; all are zeros.
 TEST(GrowingBuffer, IsZeroedWhereverItsPagesComeFrom) {
   auto budget = std::make_shared<MemoryBudget>();
   KeptPages& kept = KeptPages::OfProcess();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the system says of this process's memory.
+// What the system reports about this process's memory.
 #ifndef QUERN_TEST_UNIT_RUNTIME_BASE_PROCESS_MEMORY_H_
 #define QUERN_TEST_UNIT_RUNTIME_BASE_PROCESS_MEMORY_H_
 

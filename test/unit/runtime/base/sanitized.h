@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether this program runs under a sanitizer of addresses or threads, which maps, keeps and starts things of its own.
+// Whether this program runs under AddressSanitizer or ThreadSanitizer, which map memory, retain it and start threads of
+// their own.
 #ifndef QUERN_TEST_UNIT_RUNTIME_BASE_SANITIZED_H_
 #define QUERN_TEST_UNIT_RUNTIME_BASE_SANITIZED_H_
 

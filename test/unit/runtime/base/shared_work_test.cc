@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work that threads share: each task is run once, no phase begins before the one before is done, and the first failure
-// ends it for all.
+// Work that threads share: each task runs once, no phase begins before the previous one is done, and the first failure
+// ends the work for all.
 #include "runtime/base/shared_work.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace quern {
 namespace {
 
-// Statuses of `n` threads that all help.
+// The statuses of `n` threads that all run tasks.
 std::vector<absl::Status> RunTasksBy(SharedWork* work, size_t n) {
   std::vector<absl::Status> statuses(n);
   std::vector<std::thread> threads;
@@ -23,7 +23,7 @@ std::vector<absl::Status> RunTasksBy(SharedWork* work, size_t n) {
   return statuses;
 }
 
-// Phases of so many tasks, each of which notes that it ran and that all phases before are done.
+// Phases with that many tasks; each task records that it ran and that all earlier phases are done.
 struct CountedPhases {
   std::vector<uint64_t> sizes;
   std::vector<std::vector<std::atomic<int>>> runs;
@@ -105,8 +105,7 @@ TEST(SharedWork, AFailedAllocationIsAStatus) {
   }
 }
 
-// ---- morsels
-// ------------------------------------------------------------------------------------------------------------------------------
+// ---- morsels --------------------------------------------------------------------------------------------------
 
 TEST(RunMorsels, EachTaskRunsOnceOnAThreadBelowTheNumber) {
   for (const uint32_t threads : {0, 1, 3, 100}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first bytes of what strings are ordered by: those of their order keys, whichever way they are found, and no byte
-// is read that is not the string's own.
+// The first bytes that order strings are those of their order keys, however they are computed, and no byte outside the
+// string is read.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -33,7 +33,7 @@ uint64_t Number(const std::string& bytes, size_t begin) {
   return number;
 }
 
-// The order key, and what follows it.
+// The order key and its padding.
 std::string PaddedKey(const std::string& text, CollationRule rule, size_t size) {
   std::string key;
   AppendOrderKey(BytesOfText(text), rule, &key);
@@ -55,7 +55,7 @@ std::vector<std::string> SomeTexts(std::mt19937_64* random) {
   return texts;
 }
 
-// Calls check(collation, texts, strings): strings against a page that cannot be touched.
+// Calls check(collation, texts, strings), with strings that end at an inaccessible page.
 template <class Check>
 void ForAllCollations(Check check) {
   auto random = test::PrintedRandom();
@@ -119,7 +119,7 @@ TEST(OrderPrefix, WordsAreOrderKeysFromAnyByteOn) {
       });
 }
 
-// Padding that a string ends with in other characters than U+0020 is no reason to look at it again.
+// Trailing padding in characters other than U+0020 is no reason to read the string again.
 TEST(OrderPrefix, PlainStringsOfUpToSixteenBytesAreAllInTheirPrefix) {
   for (const CollationRow& collation : AllCollations()) {
     for (size_t length = 0; length <= 17; ++length) {

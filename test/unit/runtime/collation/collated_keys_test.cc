@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins and aggregations by strings of every collation, over every storage: rows are equal where the equality keys of
-// their strings are. Strings of random kinds, of which each has others that differ in case, spaces or a character.
+// Joins and aggregations by strings of every collation, over every storage: rows are equal if the equality keys of
+// their strings are. The strings are of random kinds; each has variants that differ in case, spaces or a character.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ using test::StringColumn;
 using test::WithNulls;
 using Texts = std::vector<std::string>;
 
-// Those of the table, and one of ICU where the library was built with it.
+// The names in the table, and one of ICU where the library was built with it.
 std::vector<std::string> AllNames() {
   std::vector<std::string> names;
   for (const CollationRow& row : AllCollations()) names.emplace_back(row.text);
@@ -46,7 +46,7 @@ std::string KeyOf(const std::string& text, CollationRule rule) {
   return key;
 }
 
-// n strings, `num_different` of which differ in their bytes at most.
+// n strings, with at most `num_different` distinct byte strings.
 Texts SomeTexts(size_t n, size_t num_different, std::mt19937_64* random) {
   Texts different, texts;
   while (different.size() < num_different) {
@@ -61,7 +61,7 @@ Texts SomeTexts(size_t n, size_t num_different, std::mt19937_64* random) {
 }
 
 struct Form {
-  const char* type;  // with % for the collation
+  const char* type;  // with % in place of the collation
   Storage storage;
 };
 constexpr Form kForms[] = {
@@ -72,7 +72,7 @@ std::string TypeText(const Form& form, const std::string& collation) {
   return text.replace(text.find('%'), 1, collation);
 }
 
-// A dictionary holds its different strings in the order of the rows that have them first, up to 256.
+// A dictionary holds its up to 256 distinct strings in the order of their first rows.
 ColumnPtr ColumnOf(const Form& form, const Texts& texts) {
   if (form.storage != kNoStorage) return StringColumn(form.storage, texts);
   Texts values;
@@ -134,7 +134,7 @@ TEST(CollatedKeys, JoinsPairWhatIsEqual) {
   });
 }
 
-// Beside a number, with nulls that match nulls.
+// The string is one of two keys; the other is a number. Nulls match nulls.
 TEST(CollatedKeys, SeveralKeysAndNullsMatch) {
   auto random = test::PrintedRandom();
   ForEachName([&](const std::string& name, CollationRule rule) {
@@ -201,7 +201,7 @@ TEST(CollatedKeys, OtherKindsCountTheSameRows) {
 
 // ---- aggregations ----
 
-// A group's first string and its rows, by the key.
+// The first string and the number of rows of each group, by key.
 Lines ExpectedGroups(const Texts& texts, CollationRule rule) {
   std::map<std::string, std::pair<std::string, uint64_t>> groups;
   for (const std::string& text : texts) ++groups.try_emplace(KeyOf(text, rule), text, 0).first->second.second;
@@ -211,7 +211,7 @@ Lines ExpectedGroups(const Texts& texts, CollationRule rule) {
   return lines;
 }
 
-// Batches of 100 rows, each with a dictionary of its own where there are dictionaries.
+// Batches of 100 rows, each with its own dictionary where there are dictionaries.
 std::vector<BatchView> Batches(const Form& form, const Texts& texts) {
   std::vector<BatchView> batches;
   for (size_t begin = 0; begin < texts.size(); begin += 100) {
@@ -233,7 +233,7 @@ TEST(CollatedKeys, AGroupIsWhatIsEqualAndShowsItsFirstString) {
   });
 }
 
-// Groups as their keys and counts, since each side has a first string of its own.
+// Groups as keys and counts, since each thread-local state has its own first string.
 std::map<std::string, std::string> ByKey(const Lines& lines, CollationRule rule) {
   std::map<std::string, std::string> counts;
   for (const std::string& line : lines) {
@@ -250,7 +250,7 @@ TEST(CollatedKeys, SidesAreMergedByEquality) {
     const auto expected = ByKey(ExpectedGroups(texts, rule), rule);
     for (const Form& form : kForms) {
       const std::vector<BatchView> batches = Batches(form, texts);
-      for (const uint64_t local_groups : {10u, 100000u}) {  // radix-partitioned as they come, or merged at the end
+      for (const uint64_t local_groups : {10u, 100000u}) {  // radix-partitioned at once, or merged at the end
         AggregateOptions options;
         options.local_groups = local_groups;
         auto aggregate = test::Aggregation("aggregate keys=" + TypeText(form, name) + " aggs=count_star", options);
@@ -272,7 +272,7 @@ TEST(CollatedKeys, SidesAreMergedByEquality) {
   });
 }
 
-// What one process calls share 1 has the same keys in another, whatever strings stand for them there.
+// Share 1 of one process has the same keys in another process, whichever strings represent them there.
 TEST(CollatedKeys, SharesGoByEquality) {
   auto random = test::PrintedRandom();
   ForEachName([&](const std::string& name, CollationRule rule) {

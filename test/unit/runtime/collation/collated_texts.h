@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random strings on which collations differ: of letters that weigh the same, of several scripts, of controls, not
-// well-formed; many of them equal, with common beginnings and lengths around those of words, and with spaces at their
-// ends.
+// Random strings that tell collations apart: letters of equal weight, several scripts, control characters, ill-formed
+// text. Many of them are equal or have common beginnings; their lengths are near those of words; some end with spaces.
 #ifndef QUERN_TEST_UNIT_RUNTIME_COLLATION_COLLATED_TEXTS_H_
 #define QUERN_TEST_UNIT_RUNTIME_COLLATION_COLLATED_TEXTS_H_
 
@@ -25,7 +24,7 @@ inline blocks::Bytes BytesOfText(std::string_view text) {
 
 inline std::vector<std::string> CharactersOf(TextKind kind) {
   const std::vector<std::string> ascii = {"a", "A", "b", "B", "z", "Z", "_", " ", "~", "!", "0"};
-  // Of which some weigh nothing, some as much as several others, some as a space.
+  // Some of these weigh nothing, some as much as several others, some as much as a space.
   const std::vector<std::string> scripts = {
       "a",      "A",      "s",      " ",      "\u00df", "\u00e9", "\u00c9",     "\u00e6",     "\u0130",
       "\u0131", "\u03c3", "\u03c2", "\u0439", "\u0418", "\u4e2d", "\u3042",     "\uff71",     "\u3000",
@@ -50,7 +49,7 @@ inline std::string RandomText(TextKind kind, std::mt19937_64* random) {
   static constexpr std::string_view kStem = "the Beginning of many of these strings, longer than words";
   const std::vector<std::string> characters = CharactersOf(kind);
   const auto some = [&](uint64_t most) { return (*random)() % (most + 1); };
-  // Up to a word's end, or a stem that words do not hold.
+  // A beginning that ends at a word's end, or a stem longer than words hold.
   std::string text(kStem.substr(0, some(1) == 0 ? 0 : some(2) == 0 ? 20 + some(8) : 5 + some(12)));
   for (char& c : text)
     if (some(7) == 0 && c >= 'a' && c <= 'z') c = static_cast<char>(c - 0x20);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of strings as values, and that all functions of collation.h agree on two strings.
+// Keys of strings as values, and a check that all functions of collation.h agree on two strings.
 #ifndef QUERN_TEST_UNIT_RUNTIME_COLLATION_COLLATION_KEYS_H_
 #define QUERN_TEST_UNIT_RUNTIME_COLLATION_COLLATION_KEYS_H_
 
@@ -36,7 +36,7 @@ inline std::string EqualityKey(const std::string& s, CollationRule rule) {
 
 inline int Sign(int64_t number) { return number < 0 ? -1 : number > 0 ? 1 : 0; }
 
-// Of order keys behind whose ends comes the pad byte, or nothing.
+// Compares order keys that are followed by the pad byte, or by nothing.
 inline int CompareKeys(std::string a, std::string b, CollationRule rule) {
   const size_t length = std::max(a.size(), b.size());
   if ((rule & kPadsSpaces) != 0) {
@@ -46,7 +46,7 @@ inline int CompareKeys(std::string a, std::string b, CollationRule rule) {
   return Sign(a.compare(b));
 }
 
-// The order key by pieces of OrderKeyBytes, which are padded behind its end.
+// The order key in pieces from OrderKeyBytes, which pads them after the key's end.
 inline std::string KeyByPieces(const std::string& s, CollationRule rule, uint32_t piece) {
   std::string key;
   std::vector<uint8_t> bytes(piece);

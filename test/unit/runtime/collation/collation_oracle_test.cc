@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every function of collation.h against what MySQL, MariaDB, TiDB and ICU say of the same strings (test/collations).
+// Every function of collation.h against the results of MySQL, MariaDB, TiDB and ICU for the same strings
+// (test/collations).
 #include <gtest/gtest.h>
 #include <zlib.h>
 
@@ -57,7 +58,7 @@ std::string FromHex(const std::string& hex) {
   return bytes;
 }
 
-// Strings in the order of their ranks, each against the next and against some others.
+// Compares strings, sorted by rank, each with the next one and with some others.
 void ExpectRanks(const std::vector<std::string>& strings, const std::vector<int64_t>& ranks, CollationRule rule,
                  const std::string& name) {
   std::vector<size_t> order;
@@ -93,7 +94,7 @@ TEST(CollationOracle, StringsRankAsInOtherSystems) {
     ASSERT_EQ(fields.size(), 3u);
     const bool is_icu = fields[0].substr(0, kIcuPrefix.size()) == kIcuPrefix;
     ++num_seen[is_icu ? "icu" : fields[0]];
-    if (is_icu && IcuVersion().substr(0, 3) != "72.") continue;  // others have other data
+    if (is_icu && IcuVersion().substr(0, 3) != "72.") continue;  // other versions have other data
     const auto collation = CollationNamed(fields[0]);
     ASSERT_TRUE(collation.ok()) << collation.status();
     const std::vector<int64_t> ranks = ReadRanks(fields[2]);
@@ -159,7 +160,7 @@ std::vector<Unit> PatternOf(const std::string& pattern, char32_t escape, bool is
   return read;
 }
 
-// Which places of the pattern can be reached, character by character.
+// The positions of the pattern that can be reached, character by character.
 bool IsLike(const std::vector<char32_t>& units, const std::vector<Unit>& pattern, CollationRule rule) {
   std::vector<bool> reached(pattern.size() + 1);
   const auto pass_many = [&](std::vector<bool>* at) {

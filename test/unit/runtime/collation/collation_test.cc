@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collations: names, keys, what every function says of random strings and of all characters, and that nothing reads
-// beyond a string. What other systems say is in collation_oracle_test.cc.
+// Collations: names, keys, the results of every function for random strings and for all characters, and that nothing
+// reads beyond a string. Results of other systems are in collation_oracle_test.cc.
 #include "runtime/collation/collation.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ using test::TextOf;
 
 CollationRule RuleNamed(std::string_view name) { return RuleOf(CollationNamed(name).value()); }
 
-// Of every row, and some of ICU where it is there.
+// The names of all rows of the table, and some of ICU where it is available.
 std::vector<std::string> Names() {
   std::vector<std::string> names;
   for (const CollationRow& row : AllCollations()) names.emplace_back(row.text);
@@ -116,7 +116,7 @@ TEST(Collation, EqualityKeysAreCapitals) {
   EXPECT_EQ(EqualityKey("\u0439", RuleNamed("utf8mb4_general_ci")), "\u0419");
 }
 
-// Kernels make both keys of such strings themselves.
+// Kernels compute both keys of such strings themselves.
 TEST(Collation, KeysOfAsciiTakeAByteForEachCharacter) {
   std::string plain;
   for (char c = ' '; c <= '~'; ++c) plain.push_back(c);
@@ -144,7 +144,7 @@ TEST(Collation, PaddingIsAboveWhatIsBelowASpace) {
   ExpectOrder("a ", "a", 1, RuleNamed("utf8mb4_0900_ai_ci"), "utf8mb4_0900_ai_ci");
 }
 
-// ICU's own comparison says of these that they differ.
+// ICU's own comparison reports that these differ.
 TEST(Collation, StringsOfIcuWithTheSameSortKeyAreEqual) {
   if (IcuVersion().empty()) GTEST_SKIP() << "no ICU in this build";
   ExpectOrder("\uff62", "\uff62\uff9e", 0, RuleNamed("icu:und-u-ka-shifted"), "icu:und-u-ka-shifted");
@@ -184,7 +184,7 @@ std::vector<char32_t> Characters() {
   return characters;
 }
 
-// Keys say what weights do, of all characters beside each other and of pairs.
+// Keys order as weights do: all characters next to each other, and pairs.
 TEST(Collation, KeysOfCharactersAreInTheOrderOfTheirWeights) {
   std::mt19937_64 random = test::PrintedRandom();
   for (const char* name : {"utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_unicode_520_ci", "utf8mb4_0900_ai_ci",
@@ -277,7 +277,7 @@ TEST(Collation, LikeMatchesCharactersAndNotStrings) {
 
 // ---- random strings ----
 
-// Whatever the strings, hash, equality and order agree with the keys, and the keys with each other.
+// For any strings, hash, equality and order agree with the keys, and the keys with each other.
 TEST(Collation, HashEqualityAndOrderAgree) {
   std::mt19937_64 random = test::PrintedRandom();
   for (const std::string& name : Names()) {
@@ -294,7 +294,7 @@ TEST(Collation, HashEqualityAndOrderAgree) {
   }
 }
 
-// A page that may be read, and one behind it that may not.
+// A readable page, followed by an inaccessible one.
 class GuardedPage {
  public:
   GuardedPage()
@@ -306,7 +306,7 @@ class GuardedPage {
   GuardedPage(const GuardedPage&) = delete;
   GuardedPage& operator=(const GuardedPage&) = delete;
 
-  // The text where the page ends.
+  // The text, ending where the page ends.
   blocks::Bytes Put(const std::string& text) {
     uint8_t* const at = bytes_ + Size() - text.size();
     std::copy(text.begin(), text.end(), at);
@@ -341,7 +341,7 @@ TEST(Collation, NothingIsReadBeyondAString) {
   }
 }
 
-// Tables and tags are made by whoever needs them first.
+// Tables and tags are made on first use.
 TEST(Collation, ThreadsMayBeginAtOnce) {
   std::vector<std::thread> threads;
   std::vector<uint64_t> hashes(4);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random conditions over columns of every type, with constants that meet the columns' values, and what a filter has to
-// say of them.
+// Random conditions over columns of every type, with constants that occur in the columns, and checks of a filter's
+// results.
 #ifndef QUERN_TEST_UNIT_RUNTIME_FILTER_FILTER_MAKER_H_
 #define QUERN_TEST_UNIT_RUNTIME_FILTER_FILTER_MAKER_H_
 
@@ -35,7 +35,7 @@ class FilterMaker {
     static constexpr const char* kPieces[] = {"a",        "b", "A",  "B", " ", "ab",   "\xc3\xa4",
                                               "\xc3\x9f", "s", "\t", "%", "_", "\xff", "e\xcc\x81"};
     const size_t length = Below(max_length + 1);
-    const size_t num_pieces = Below(3) == 0 ? 14 : 5;  // often ASCII alone
+    const size_t num_pieces = Below(3) == 0 ? 14 : 5;  // often ASCII only
     std::string text;
     while (text.size() < length) text += kPieces[Below(num_pieces)];
     return text;
@@ -111,7 +111,7 @@ class FilterMaker {
     return literal;
   }
 
-  // A string of `length` bytes, and strings that are nearly it.
+  // A comparison with a random string of `length` bytes; AlmostEqual makes strings that are nearly equal to it.
   Predicate EqualityOfLength(const ColumnType& type, size_t length) {
     Predicate p;
     p.kind = PredicateKind::kCompare;
@@ -181,7 +181,7 @@ class FilterMaker {
   std::mt19937_64 random_;
 };
 
-// The batch's rows that meet the condition: as numbers, as a bitmap, and how many.
+// Checks the batch's rows that satisfy the condition: their numbers, their bitmap and their count.
 inline void ExpectRows(const Predicate& condition, const FilterColumns& columns, const BatchView& batch,
                        const RowFilter& filter) {
   std::vector<uint32_t> expected, rows(batch.num_rows + 1);
@@ -202,7 +202,7 @@ inline void ExpectRows(const Predicate& condition, const FilterColumns& columns,
   EXPECT_EQ(filter.Count(batch).value(), expected.size());
 }
 
-// The condition on all rows, then on a selection of them.
+// Checks the condition on all rows, then on a selection of them.
 inline void ExpectRowsAndPicked(const Predicate& condition, const FilterColumns& columns,
                                 const std::vector<uint32_t>& selection, uint64_t num_rows, const RowFilter& filter) {
   BatchView batch;

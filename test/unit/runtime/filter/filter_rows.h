@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns for tests of filters, and what a condition says of a row by the plainest of means: three truths, one row at a
-// time.
+// Columns for tests of filters, and the plainest evaluation of a condition: three-valued, row by row.
 #ifndef QUERN_TEST_UNIT_RUNTIME_FILTER_FILTER_ROWS_H_
 #define QUERN_TEST_UNIT_RUNTIME_FILTER_FILTER_ROWS_H_
 
@@ -20,7 +19,7 @@
 
 namespace quern::test {
 
-// A value: in the member that its column's type has.
+// A value, in the member for its column's type.
 struct FilterCell {
   bool is_null = false;
   __int128 number = 0;
@@ -28,7 +27,7 @@ struct FilterCell {
   std::string text = {};
 };
 
-// A column whose buffers are exactly as long as the ABI promises, against pages that cannot be touched.
+// A column whose buffers have exactly the lengths that the ABI promises and end at inaccessible pages.
 struct FilterColumn {
   ColumnType type;
   std::vector<FilterCell> cells;
@@ -108,7 +107,7 @@ inline void KeepFixed(const std::vector<FilterCell>& cells, Guard guard, FilterC
   column->column.values = column->Keep(bytes, guard);
 }
 
-// `cells` as a column of the type; dictionaries hold each distinct value once, and an index of 77 where a row is null.
+// `cells` as a column of the type; a dictionary holds each distinct value once, and null rows have the index 77.
 inline std::unique_ptr<FilterColumn> MakeFilterColumn(const ColumnType& type, std::vector<FilterCell> cells,
                                                       Guard guard) {
   auto made = std::make_unique<FilterColumn>();
@@ -165,15 +164,14 @@ inline std::unique_ptr<FilterColumn> MakeFilterColumn(const ColumnType& type, st
   return made;
 }
 
-// ---- what a condition says
-// -----------------------------------------------------------------------------------------------------------
+// ---- evaluation of a condition --------------------------------------------------------------------------------
 
 enum class Truth : uint8_t { kFalse, kTrue, kUnknown };
 
 inline Truth Not(Truth t) { return t == Truth::kUnknown ? t : t == Truth::kTrue ? Truth::kFalse : Truth::kTrue; }
 inline Truth TruthOf(bool b) { return b ? Truth::kTrue : Truth::kFalse; }
 
-// A string as code points; by_byte, and where a byte is part of none, as bytes (from 0x200000 on).
+// A string as code points; by_byte, and where bytes form no character, as bytes (from 0x200000 on).
 inline std::vector<char32_t> UnitsOf(const std::string& s, bool by_byte) {
   std::vector<char32_t> units;
   for (size_t i = 0; i < s.size();) {

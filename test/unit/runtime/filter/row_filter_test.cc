@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters by the generic kernel against one row at a time (filter_rows.h), with columns against pages that cannot be
-// touched; what callers get of a mask; how steps are printed.
+// Filters in the generic kernel against an evaluation row by row (filter_rows.h), with columns that end at inaccessible
+// pages; what callers get of a mask; how mask operations are printed.
 #include "runtime/filter/row_filter.h"
 
 #include <gtest/gtest.h>
@@ -51,8 +51,8 @@ TEST(RowFilter, EveryLeafOnEveryType) {
   }
 }
 
-// Columns of a piece are those of the batch, so many rows further: the same as by a selection of all rows, which reads
-// the batch's own.
+// The columns of a piece are those of the batch, advanced by its rows: the result equals that of a selection of all
+// rows, which reads the batch's own columns.
 TEST(RowFilter, BatchesOfMoreThanOnePiece) {
   constexpr uint32_t kRows = 65536 + 321;
   FilterMaker maker(test::SeedOfTest());
@@ -105,7 +105,7 @@ TEST(RowFilter, EveryLayoutOfPartsAndLengths) {
   }
 }
 
-// Rows that are few of a dictionary's values are not remembered, nor translated further than they are.
+// Where rows use few of a dictionary's values, results are not cached, and only the values in use are translated.
 TEST(RowFilter, DictionaryFarLargerThanTheBatch) {
   std::vector<int64_t> values(100000);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int64_t>(i);

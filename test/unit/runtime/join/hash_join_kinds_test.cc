@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kind of join over every layout, against two nested loops: with nulls and without, with duplicates, with a
+// Every kind of join over every layout, against two nested loops: with and without nulls, with duplicates, with a
 // residual predicate, with columns of both sides, of one and of none, with output batches of 1, 3 and 1024 rows, by
-// three probers that also share the drain.
+// three probers that also share the scan of unmatched build rows.
 //
 // A result row is (probe row, build row, mark); -1 is a null, -2 a column that the kind does not have. For build keys 7
 // 7 - and probe keys 7 9 -, where - is null:
@@ -31,10 +31,9 @@ using ResultRow = std::tuple<int64_t, int64_t, int64_t>;
 using Result = std::vector<ResultRow>;
 using Keys = std::vector<std::optional<int64_t>>;
 
-// ---- data
-// ---------------------------------------------------------------------------------------------------------------------------------
+// ---- data -----------------------------------------------------------------------------------------------------
 
-// How the keys look: bytes of the word (0: two keys, which fit none), and what their nulls are.
+// The form of the keys: bytes of the packed key (0: two keys, which do not pack), and how nulls compare.
 struct KeyForm {
   const char* text;
   uint32_t num_keys;
@@ -56,8 +55,8 @@ struct Data {
   Keys probe;
 };
 
-// `distinct` keys of the build side, `step` apart, each `times` times, and probe keys half of which are among them.
-// Every 7th is null.
+// `distinct` build keys with a distance of `step`, each `times` times, and probe keys half of which are among them.
+// Every 7th key is null.
 Data MakeData(const char* name, int64_t distinct, int64_t times, int64_t step) {
   Data data = {name, {}, {}};
   for (int64_t i = 0; i < distinct * times; ++i) data.build.emplace_back((i * 37 % distinct - distinct / 2) * step);
@@ -80,7 +79,7 @@ Keys WithNulls(Keys keys, size_t every) {
   return keys;
 }
 
-// A side's columns: keys, row number, and the residual predicate's, which is null in every 11th row.
+// The columns of a side: keys, row number, and the column of the residual predicate, which is null in every 11th row.
 struct Side {
   std::vector<int64_t> wide, second, rows, residual;
   std::vector<int32_t> narrow;
@@ -91,7 +90,7 @@ struct Side {
     validity.assign(keys.size() / 8 + 1, 0);
     residual_validity.assign(keys.size() / 8 + 1, 0);
     for (size_t i = 0; i < keys.size(); ++i) {
-      wide.push_back(keys[i].value_or(-12345));  // what lies under a null may be anything
+      wide.push_back(keys[i].value_or(-12345));  // a null may hide any value
       narrow.push_back(static_cast<int32_t>(wide.back()));
       second.push_back(wide.back() / 3);
       rows.push_back(static_cast<int64_t>(i));
@@ -122,8 +121,7 @@ struct Side {
   }
 };
 
-// ---- the definition
-// -----------------------------------------------------------------------------------------------------------------------
+// ---- the definition -------------------------------------------------------------------------------------------
 
 struct Case {
   const JoinKindRow& kind;
@@ -179,8 +177,7 @@ Expectation NestedLoops(const Case& of, const Data& data, const Side& build, con
   return expected;
 }
 
-// ---- the join
-// -----------------------------------------------------------------------------------------------------------------------------
+// ---- the join -------------------------------------------------------------------------------------------------
 
 JoinOptions OptionsOf(LayoutChoice layout) {
   JoinOptions options;
@@ -201,7 +198,8 @@ class Runner {
   std::string layout() const { return join_->stats().layout; }
   const Result& rows() const { return rows_; }
 
-  // Batches of 70 rows, partitioned to the probers; then the drain, one output batch of each prober in turn.
+  // Batches of 70 rows, distributed over the probers; then the scan of unmatched build rows, one output batch of each
+  // prober in turn.
   absl::Status Run(const Side& build, const Side& probe) {
     for (size_t begin = 0; begin < build.rows.size(); begin += 70) {
       const size_t n = std::min<size_t>(70, build.rows.size() - begin);
@@ -255,7 +253,7 @@ class Runner {
   Result rows_;
 };
 
-// What the spec does not allow: spec_join_kinds_test.cc.
+// Cases that the spec does not allow: spec_join_kinds_test.cc.
 bool IsAllowed(const Case& of) {
   const bool may_be_unknown = of.form.nullable && !of.form.null_equal;
   if (of.kind.id == JoinKind::kAntiNullAware && (of.residual || of.form.num_keys > 1)) return false;
@@ -263,7 +261,7 @@ bool IsAllowed(const Case& of) {
   return (!of.probe_rows || of.kind.has_probe_columns()) && (!of.build_rows || of.kind.has_build_columns());
 }
 
-// One case with all data, layouts and output sizes in turn; answers the layouts that came of it.
+// Runs one case with all data, layouts and output sizes in turn; returns the resulting layouts.
 std::set<std::string> RunCase(const Case& of) {
   constexpr uint64_t kCapacities[] = {1024, 3, 1};
   size_t turn = 0;
@@ -311,8 +309,7 @@ TEST_P(JoinKinds, GiveTheRowsOfNestedLoopsOverEveryLayout) {
       }
     }
   }
-  std::set<std::string> expected = {"bitmap", "open",
-                                    "unchained"};  // semi, anti: a bit is all that is asked, of one match
+  std::set<std::string> expected = {"bitmap", "open", "unchained"};  // semi, anti: one bit, of one match, is enough
   if (kind.pairs) expected = {"bitmap", "dense", "csr", "open", "counting", "unchained"};
   if (!kind.pairs && kind.id != JoinKind::kAntiNullAware)
     expected.insert({"dense", "csr"});  // with a residual predicate

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four threads append, finalise, probe and drain one join together. Appenders bring so many rows that they deal them
-// out to parts, or so few that they do not, or some of them the one and some the other.
+// Four threads append, finalise, probe and scan unmatched build rows of one join together. Appenders have so many rows
+// that they radix-partition them, or so few that they do not, or some have many and some few.
 //
-// Build row r of B has key number r % K, probe row p key number p, p < 2 K: so each build row below K x (B / K) meets
-// exactly one probe row whose number is known, and no test needs a second join to compare with:
+// Build row r of B has key number r % K, probe row p has key number p, p < 2 K. So each build row below K x (B / K)
+// matches exactly one probe row with a known number, and no test needs a second join to compare with:
 //
-//     B = 6, K = 3    rows 0 3 meet probe row 0, 1 4 row 1, 2 5 row 2; probe rows 3 4 5 meet nobody
-//     half of them    probe rows 0 .. K / 2 only: the other build rows come out of the drain
+//     B = 6, K = 3    rows 0 3 match probe row 0, 1 4 row 1, 2 5 row 2; probe rows 3 4 5 match nothing
+//     half of them    probe rows 0 .. K / 2 only: the scan of unmatched build rows returns the other build rows
 //
-// Under ThreadSanitizer this is the test of what threads share.
+// ThreadSanitizer uses this test to check what threads share.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -81,7 +81,7 @@ std::shared_ptr<HashJoin> Join(const Case& of, std::shared_ptr<MemoryBudget> bud
                                     std::move(budget), options);
 }
 
-// Rows [first, first + n) of one side: key columns, and the rows' numbers where the spec has them.
+// Rows [first, first + n) of one side: key columns, and the row numbers where the spec has them.
 struct Rows {
   std::vector<int64_t> keys, numbers;
 
@@ -100,7 +100,7 @@ struct Rows {
   }
 };
 
-// How often each build row came out, and whether it came with the probe row that it has to.
+// How often each build row was returned, and whether its probe row was the right one.
 struct Outcome {
   std::vector<std::atomic<uint32_t>> pairs, alone;
   std::atomic<uint64_t> probe_rows_alone{0}, wrong_pairs{0};
@@ -147,7 +147,7 @@ absl::Status AppendRows(const Case& of, const std::shared_ptr<HashJoin>& join, u
   return appender.Finish();
 }
 
-// One thread's way through the join, with the others at each step.
+// One thread's run through the join; all threads do each stage at the same time.
 absl::Status RunThread(const Case& of, const std::shared_ptr<HashJoin>& join, uint32_t thread, uint64_t num_probes,
                        std::barrier<>* all, Outcome* outcome) {
   absl::Status status = AppendRows(of, join, thread);
@@ -207,11 +207,10 @@ TEST_P(ParallelJoin, EachRowComesOutAsOftenAsItHasTo) {
 INSTANTIATE_TEST_SUITE_P(Cases, ParallelJoin, testing::Range(size_t{0}, AllCases().size()),
                          [](const auto& of) { return std::string(AllCases()[of.param].name); });
 
-// ---- memory limits
-// ------------------------------------------------------------------------------------------------------------------------
+// ---- memory limits --------------------------------------------------------------------------------------------
 
 TEST(HashJoinThreads, AllThreadsAreToldThatTheTableDoesNotFit) {
-  const Case& of = AllCases()[1];  // partitions at finalising, too
+  const Case& of = AllCases()[1];  // this case also partitions in finalise
   auto full = std::make_shared<MemoryBudget>(uint64_t{64} << 20);
   auto join = Join(of, full);
   for (uint32_t t = 0; t < kThreads; ++t) ASSERT_TRUE(AppendRows(of, join, t).ok());
@@ -228,7 +227,7 @@ TEST(HashJoinThreads, AllThreadsAreToldThatTheTableDoesNotFit) {
   EXPECT_EQ(full->used_bytes(), 0u);
 }
 
-// By one thread, which may try again: no row may be lost between the attempts.
+// One thread, which may try again: no row may be lost between the attempts.
 TEST(HashJoinThreads, AFinaliseThatDoesNotFitCanBeRepeatedAfterAppendersOfEverySize) {
   const Case& of = AllCases()[1];
   auto budget = std::make_shared<MemoryBudget>(uint64_t{64} << 20);
@@ -246,8 +245,7 @@ TEST(HashJoinThreads, AFinaliseThatDoesNotFitCanBeRepeatedAfterAppendersOfEveryS
   EXPECT_EQ(budget->used_bytes(), 0u);
 }
 
-// ---- steps in their order
-// -----------------------------------------------------------------------------------------------------------------
+// ---- order of the calls ---------------------------------------------------------------------------------------
 
 TEST(HashJoinThreads, AppendersFinishOnceAndBeforeTheTableIsBuilt) {
   const Case& of = AllCases()[0];
@@ -260,7 +258,7 @@ TEST(HashJoinThreads, AppendersFinishOnceAndBeforeTheTableIsBuilt) {
             absl::FailedPreconditionError("finish called twice: the rows are the join's; accepted: once"));
   EXPECT_EQ(first.Append(rows.Batch(of, true)),
             absl::FailedPreconditionError("append after finish: the rows are the join's; accepted: a new appender"));
-  ASSERT_TRUE(join->Append(rows.Batch(of, true)).ok());  // the join's own rows come on top
+  ASSERT_TRUE(join->Append(rows.Batch(of, true)).ok());  // the join's own rows are additional
   ASSERT_TRUE(join->FinaliseShared().ok());
   EXPECT_TRUE(join->FinaliseShared().ok());
   EXPECT_EQ(join->stats().table_rows, 20u);
@@ -270,7 +268,7 @@ TEST(HashJoinThreads, AppendersFinishOnceAndBeforeTheTableIsBuilt) {
             absl::FailedPreconditionError("append after finalise: the table is built; accepted: a new join"));
 }
 
-// Row ids that nobody gives go on from whatever batch came before, of any appender.
+// Row ids that no host provides continue after the previous batch, whichever appender had it.
 TEST(HashJoinThreads, CountedRowIdsAreUniqueOverAllAppenders) {
   const std::vector<int64_t> keys = {1, 2, 3, 4, 5};
   auto join =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The join's steps with the generic kernel over columns in memory: their order, memory limits at each of them, outputs
-// of any size, selections.
+// The stages of a join in the generic kernel over columns in memory: their order, memory limits at each of them,
+// outputs of any size, selections.
 #include "runtime/join/hash_join.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ std::shared_ptr<HashJoin> Join(const std::string& spec, std::shared_ptr<MemoryBu
 
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
-// A string column of its own bytes.
+// A string column with its own bytes.
 struct Strings {
   std::string bytes;
   std::vector<int32_t> offsets = {0};
@@ -70,7 +70,7 @@ BatchView KeysOf(const Strings& strings) {
   return batch;
 }
 
-// ---- order of the steps ----
+// ---- order of the calls ----
 
 TEST(HashJoin, StepsOutOfOrderAreRefused) {
   const auto keys = RowNumbers(3);
@@ -157,8 +157,8 @@ TEST(HashJoin, AfterABatchThatDoesNotFitTheJoinRefusesToGoOn) {
   EXPECT_EQ(budget->used_bytes(), 0u);
 }
 
-// Tuples point to strings of their batch. Those of a batch that was refused are freed here, so that a sanitizer would
-// see who reads them.
+// Tuples point to the strings of their batch. Those of a rejected batch are freed here, so that a sanitizer would
+// detect a read.
 TEST(HashJoin, StringsOfARefusedBatchAreNotRead) {
   auto budget = std::make_shared<MemoryBudget>(uint64_t{4} << 20);
   auto join = Join("join.inner keys=utf8", budget);
@@ -180,7 +180,7 @@ TEST(HashJoin, AFinaliseThatDoesNotFitCanBeRepeated) {
   auto join = Join(kNumbers, budget);
   ASSERT_TRUE(join->Append(Batch(keys, keys)).ok());
   const uint64_t used = budget->used_bytes();
-  // Once room for nothing, once room for the bitmap (128 bytes) but not for the dense tuples (16000).
+  // First room for nothing, then room for the bitmap (128 bytes) but not for the dense tuples (16000).
   for (const uint64_t room : {100, 10000}) {
     const uint64_t others = budget->limit_bytes() - used - room;
     ASSERT_TRUE(budget->Reserve(others).ok());
@@ -220,7 +220,7 @@ TEST(HashJoin, ResultsThatDoNotFitAreAnErrorAndTheNextInputWorks) {
   }
 }
 
-// One tuple of 64 KiB is no reason to take room for 1024 of them.
+// One tuple of 64 KiB must not allocate room for 1024 of them.
 TEST(HashJoin, WideTuplesTakeTheRoomThatTheyNeed) {
   auto budget = std::make_shared<MemoryBudget>(uint64_t{1} << 20);
   auto join = Join("join.inner keys=fixed_binary(65536)", budget);
@@ -297,7 +297,7 @@ std::vector<PrefetchSetting> SomeSettings() {
   return settings;
 }
 
-// Keys of every layout: dense, runs, open, unchained of words and of two words.
+// Keys for every layout: dense, CSR, open, unchained with packed keys and with two words.
 struct Descriptors {
   const char* spec;
   LayoutChoice layout;
@@ -336,7 +336,7 @@ TEST(HashJoin, NoSettingChangesARow) {
   }
 }
 
-// 40 bytes each, which lie outside of the tuples: the third stage asks for them.
+// 40 bytes each, which lie outside of the tuples: the third stage prefetches them.
 TEST(HashJoin, NoSettingChangesHowManyLongKeysAreFound) {
   std::vector<std::string> values;
   for (int i = 0; i < 1200; ++i)
@@ -395,8 +395,8 @@ TEST(HashJoin, ASettingMayChangeBetweenBatches) {
   }
 }
 
-// Where hits are rare a prober asks for nothing from some input on, and again when they are not: inputs without a hit,
-// with all, without.
+// Where hits are rare, a prober stops prefetching after some input, and starts again when they are frequent: inputs
+// without a hit, with all hits, and without.
 TEST(HashJoin, HowManyHitChangesNoRow) {
   for (const PrefetchSetting& setting : SomeSettings()) {
     JoinOptions options;
@@ -429,7 +429,7 @@ TEST(HashJoin, HowManyHitChangesNoRow) {
   }
 }
 
-// A plan without prefetching has none, whoever asks.
+// A plan without prefetching prefetches nothing, whatever the setting.
 TEST(HashJoin, WithoutPrefetchingNoSettingCounts) {
   const auto keys = RowNumbers(100);
   Tuning off;
@@ -517,7 +517,7 @@ TEST(HashJoin, SelectionsPickRowsOnBothSides) {
   EXPECT_EQ(Probe(join, Batch(keys, rows), 1), (Pairs{{1, 1}, {1, 1}, {3, 3}, {5, 5}}));
 }
 
-// Key 11 is null on both sides; 13 on the build side only.
+// Key 11 is null on both sides, key 13 only on the build side.
 TEST(HashJoin, SelectedNullKeysMatchNothingOrEachOther) {
   const std::vector<int64_t> keys = {10, 11, 12, 13}, rows = RowNumbers(4);
   const uint8_t build_validity = 0b0101, probe_validity = 0b1101;
@@ -568,7 +568,7 @@ TEST(HashJoin, WithoutPayloadItCountsInOneCall) {
   EXPECT_EQ(count.num_rows(), 9000000u);
 }
 
-// Codes 0 1 2 1 into {"a", "b", -}, with row 2 null and an index that must not be followed.
+// Indices 0 1 2 1 into {"a", "b", -}; row 2 is null, and its index must not be followed.
 TEST(HashJoin, NullsOfADictionaryColumnComeOutAsNulls) {
   const Strings words({"a", "b"});
   const QuernColumn dictionary = words.column();

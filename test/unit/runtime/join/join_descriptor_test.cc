@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where fields lie in tuples: some layouts in full, and for random specs that no two fields overlap.
+// Where fields lie in tuples: some layouts in full, and for random specs a check that no two fields overlap.
 #include "runtime/join/join_descriptor.h"
 
 #include <gtest/gtest.h>
@@ -97,7 +97,7 @@ TEST(JoinDescriptor, EntryPointsAreThoseWithWorkToDo) {
   EXPECT_EQ(needed("join.inner keys=i64"), "pack ");
   EXPECT_EQ(needed("join.inner keys=i64:nullable probe=i8"), "filter pack emit ");
   EXPECT_EQ(needed("join.inner keys=i64 build=utf8"), "pack store reserve_output emit ");
-  EXPECT_EQ(needed("join.right_semi keys=i64"), "pack store ");  // the mark
+  EXPECT_EQ(needed("join.right_semi keys=i64"), "pack store ");  // the matched flag
   EXPECT_EQ(needed("join.inner keys=i64 residual=i64:lt"), "pack store filter_residual ");
   EXPECT_EQ(needed("join.inner keys=utf8:nullable:nullequal"), "hash store check_tags compare ");
   EXPECT_EQ(needed("join.left keys=utf8:nullable build=rowid"), "filter hash store check_tags compare emit ");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins over numbers that unit tests own, and what they have to give by the definition of a join.
+// Joins over numbers that unit tests own, and their results by the definition of a join.
 #ifndef QUERN_TEST_UNIT_RUNTIME_JOIN_NUMBER_JOIN_H_
 #define QUERN_TEST_UNIT_RUNTIME_JOIN_NUMBER_JOIN_H_
 
@@ -25,7 +25,7 @@ inline QuernColumn Column(const std::vector<int64_t>& values, const uint8_t* val
   return column;
 }
 
-// All rows: key and payload are one column each.
+// All rows, with one key column and one payload column.
 inline BatchView Batch(const std::vector<int64_t>& keys, const std::vector<int64_t>& payload,
                        const uint8_t* key_validity = nullptr) {
   BatchView batch;
@@ -42,7 +42,7 @@ inline void AddRows(const OutputBatch& out, Pairs* pairs) {
   for (uint64_t i = 0; i < out.num_rows(); ++i) pairs->emplace_back(probe[i], build[i]);
 }
 
-// Probes a finalised join with one batch, by output batches of `capacity` rows.
+// Probes a finalised join with one batch, in output batches of `capacity` rows.
 inline Pairs Probe(const std::shared_ptr<HashJoin>& join, const BatchView& batch, uint64_t capacity) {
   std::vector<ColumnType> types = join->descriptor().spec().probe;
   const auto& build = join->descriptor().spec().build;
@@ -63,7 +63,7 @@ inline Pairs Probe(const std::shared_ptr<HashJoin>& join, const BatchView& batch
   return pairs;
 }
 
-// What a join of keys gives whose payload is the row number.
+// The result of a join of keys whose payload is the row number.
 inline Pairs NestedLoops(const std::vector<int64_t>& build, const std::vector<int64_t>& probe) {
   Pairs pairs;
   for (size_t p = 0; p < probe.size(); ++p)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which layout data gets, what the plan can ask for, and what happens where memory ends. Whatever the layout, the
+// Which layout the data gets, what a plan can request, and what happens when memory runs out. Whatever the layout, the
 // number of pairs is that of two nested loops.
 #include "runtime/join/table_builder.h"
 
@@ -26,11 +26,11 @@ using Keys = std::vector<int64_t>;
 
 Keys Dense(size_t n, int64_t first = 0) {
   Keys keys = RowNumbers(n);
-  for (int64_t& key : keys) key = (key * 7 % static_cast<int64_t>(n)) + first;  // n no multiple of 7
+  for (int64_t& key : keys) key = (key * 7 % static_cast<int64_t>(n)) + first;  // n must not be a multiple of 7
   return keys;
 }
 
-// Of random 64 bits, unique.
+// Random keys of 64 bits, unique.
 Keys Sparse(size_t n) {
   Keys keys(n);
   for (size_t i = 0; i < n; ++i) keys[i] = static_cast<int64_t>((i + 1) * 0x9e3779b97f4a7c15u);
@@ -90,7 +90,7 @@ uint64_t NumPairs(const Keys& build, const Keys& probe) {
   return pairs;
 }
 
-// Builds by one appender or, keys partitioned in turn, by three; checks the number of pairs of inner joins.
+// Builds with one appender or with three, which take the keys in turn; checks the number of pairs of inner joins.
 std::string LayoutOf(const std::string& spec, const Keys& build, LayoutChoice layout = LayoutChoice::kAuto,
                      bool zero_hashes = false) {
   std::string name;
@@ -121,8 +121,7 @@ std::string LayoutOf(const std::string& spec, const Keys& build, LayoutChoice la
   return name;
 }
 
-// ---- chosen by the data
-// -------------------------------------------------------------------------------------------------------------------
+// ---- chosen by the data ---------------------------------------------------------------------------------------
 
 TEST(TableBuilder, DenseKeysNeedNoHash) {
   EXPECT_EQ(LayoutOf("join.inner keys=i64", Dense(10000)), "bitmap");
@@ -171,12 +170,11 @@ TEST(TableBuilder, FewRowsAndTheEndsOfTheType) {
   EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", {INT64_MIN, INT64_MAX - 1}), "open");
   EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", {INT64_MIN + 1, INT64_MAX}), "open");
   EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", {INT64_MIN, INT64_MAX}),
-            "unchained");  // no word is left to stand for "empty"
+            "unchained");  // no word is left that could mean "empty"
   EXPECT_EQ(LayoutOf("join.inner keys=i64", {INT64_MIN, 0, INT64_MAX, 0}), "unchained");
 }
 
-// ---- asked for
-// ----------------------------------------------------------------------------------------------------------------------------
+// ---- requested ------------------------------------------------------------------------------------------------
 
 TEST(TableBuilder, APlanCanAskForALayout) {
   const char *plain = "join.inner keys=i64", *payload = "join.inner keys=i64 build=i64";
@@ -203,8 +201,7 @@ TEST(TableBuilder, WhatTheDataDoesNotAllowFallsBack) {
   EXPECT_EQ(LayoutOf(plain, Sparse(300), LayoutChoice::kAuto, true), "unchained");  // all hashes 0: walks of 300 slots
 }
 
-// ---- memory
-// -------------------------------------------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------------
 
 // A join under a limit, from the first append to the last result row.
 absl::Status RunUnder(const std::shared_ptr<MemoryBudget>& budget, const std::string& spec, const Keys& build) {
@@ -251,7 +248,7 @@ TEST(TableBuilder, OverTheBudgetIsAnErrorAndLeavesNothing) {
   }
 }
 
-// A layout that was tried in vain has given its memory back when the next one takes its own.
+// An abandoned attempt at a layout returns its memory before the next layout takes its own.
 TEST(TableBuilder, AttemptsDoNotAddUp) {
   const Keys build = Times(4, Sparse(20000));
   const auto peak_of = [&](LayoutChoice layout) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that somebody looks on at: what they tell of their jobs, that results stay as they are, and, under
-// ThreadSanitizer, that threads may append and probe as ever.
+// Observed operators: what observers learn about their jobs, that results stay the same, and, under ThreadSanitizer,
+// that threads may append and probe as before.
 #include "runtime/observe/key_sampler.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrow arrays in: what their columns look like, every refusal in full, and that release is called once on every path.
-// Buffers have exactly the bytes that Arrow demands, so that AddressSanitizer sees a read beyond them.
+// Import of Arrow arrays: the resulting columns, every rejection in full, and that release is called once on every
+// path. Buffers have exactly the bytes that Arrow requires, so that AddressSanitizer detects a read beyond them.
 #include "runtime/rows/arrow_import.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ ColumnType Dictionary(TypeId index, TypeId id, bool nullable = false) {
 
 void ReleaseChild(ArrowArray* array) { array->release = nullptr; }
 
-// One array with its buffers. Copies are deep in the buffers; Finish points the ArrowArray to them.
+// One array with its buffers. A copy copies the buffers too; Finish points the ArrowArray to them.
 struct TestArray {
   std::vector<std::vector<uint8_t>> bytes;
   std::vector<bool> present;
@@ -64,7 +64,7 @@ struct TestArray {
     return &array;
   }
 
-  // The first `n` rows alone, or all but the first ones.
+  // Only the first `n` rows, or all after the first ones.
   TestArray Sliced(int64_t first, int64_t n) const {
     TestArray slice = *this;
     slice.offset += first;
@@ -88,7 +88,7 @@ std::vector<uint8_t> Bitmap(const std::string& bits) {
   return bytes;
 }
 
-// `validity`: a string of 0 and 1, empty for none.
+// `validity`: a string of 0 and 1; empty means no bitmap.
 template <class T>
 TestArray Fixed(const std::vector<T>& values, const std::string& validity = "") {
   TestArray array;
@@ -140,7 +140,7 @@ TestArray WithDictionary(TestArray indices, const TestArray& dictionary) {
   return indices;
 }
 
-// A struct array over columns, which counts calls of release.
+// A struct array over columns that counts calls of release.
 struct TestBatch {
   std::deque<TestArray> columns;
   std::vector<ArrowArray*> children;
@@ -173,7 +173,7 @@ absl::StatusOr<BatchView> Import(TestBatch* batch, const std::vector<ColumnType>
   return ImportArrow(&batch->array, binding, keys, {});
 }
 
-// What ImportArrow says to one column; checks that release was called.
+// The message of ImportArrow for one column; checks that release was called.
 std::string Error(const TestArray& column, const ColumnType& type,
                   const std::function<void(TestBatch*)>& change = nullptr) {
   TestBatch batch({column});
@@ -343,7 +343,7 @@ TEST(ImportArrow, DictionaryIndicesAreAdvanced) {
 }
 
 TEST(ImportArrow, NullsOfDictionariesAreFolded) {
-  // Rows: 1, null index with garbage, 0, 1, 2; value 1 is null.
+  // Rows: 1, null with a garbage index, 0, 1, 2; value 1 is null.
   const TestArray indices = Fixed<uint32_t>({77, 1, 4000000000, 0, 1, 2}, "110111").Sliced(1, 5);
   const TestArray dictionary = Bools("?1?1", "1101").Sliced(1, 3);
   TestBatch batch({WithDictionary(indices, dictionary)});
@@ -392,13 +392,13 @@ TEST(ImportArrow, EveryIndexType) {
   EXPECT_EQ(Error(WithDictionary(Fixed<uint8_t>(top_bit), Fixed<uint8_t>(std::vector<uint8_t>(256))),
                   Dictionary(TypeId::kU8, TypeId::kU8)),
             "no error");
-  // -1 is no way of writing 255.
+  // -1 is not a form of 255.
   const TestArray large = Fixed<uint8_t>(std::vector<uint8_t>(300));
   EXPECT_EQ(Error(WithDictionary(Fixed<int8_t>({127, -1}), large), Dictionary(TypeId::kI8, TypeId::kU8)),
             "index outside the dictionary at row 1 of column keys[0]: -1; accepted: 0 or more, below 128");
 }
 
-// ---- refusals ----
+// ---- rejections ----
 
 TEST(ImportErrors, Numbers) {
   const ColumnType type = Type(TypeId::kI64);
@@ -518,7 +518,7 @@ TEST(ImportErrors, Offsets) {
   strings.present = {false, false, true};
   EXPECT_EQ(Error(strings, utf8),
             "missing buffer of column keys[0]: offsets; accepted: no null pointer where there are 1 rows");
-  // What lies before the slice is nobody's business.
+  // Rows before the slice are not checked.
   EXPECT_EQ(Error(StringsAt<int32_t>({9, 0, 1, 2}, "ab").Sliced(1, 2), utf8), "no error");
 }
 
@@ -537,8 +537,8 @@ TEST(ImportErrors, Views) {
             "view outside its buffer at row 1 of column keys[0]: 2147483647 and 2147483647 bytes; accepted: within 20");
   EXPECT_EQ(error({13, {}, 0, -1}),
             "view outside its buffer at row 1 of column keys[0]: -1 and 13 bytes; accepted: within 20");
-  EXPECT_EQ(error({-5, {}, 77, -9}, "10"), "no error");  // null: garbage is nobody's business
-  EXPECT_EQ(error({12, {}, 77, -9}), "no error");        // inline: these are bytes of the string
+  EXPECT_EQ(error({-5, {}, 77, -9}, "10"), "no error");  // null: garbage is not checked
+  EXPECT_EQ(error({12, {}, 77, -9}), "no error");        // inline: these bytes belong to the string
   TestArray views = Views({{20, {}, 0, 0}}, {std::string(20, 'x')});
   views.bytes[3] = BytesOf<int64_t>({-1});
   EXPECT_EQ(Error(views, type), "negative size of data buffer 0 of column keys[0]: -1; accepted: 0 or more");
@@ -605,7 +605,7 @@ struct TestSchema {
   }
 };
 
-// The type of a format, printed, or the error.
+// The type of a format, printed, or the error message.
 std::string TypeOf(TestSchema schema) {
   const auto type = TypeOfArrow(schema.Finish());
   return type.ok() ? PrintType(*type) + (type->nullable ? ":nullable" : "") : Message(type.status());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Result columns: buffers, growth under a budget, and the Arrow arrays that they become.
+// Result columns: buffers, growth under a budget, and export as Arrow arrays.
 #include "runtime/rows/output_batch.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ ColumnType Type(TypeId id, bool nullable = false, uint32_t width_bytes = 0) {
 void AppendString(QuernOutColumn* column, uint64_t row, const std::string& s) {
   ASSERT_EQ(quern_rt_reserve_bytes(column, s.size()), 0);
   std::memcpy(column->bytes + column->num_bytes, s.data(), s.size());
-  std::memset(column->bytes + column->num_bytes + s.size(), 0xee, 32);  // the overshoot that the contract allows
+  std::memset(column->bytes + column->num_bytes + s.size(), 0xee, 32);  // the contract permits writing beyond the end
   column->num_bytes += s.size();
   static_cast<int32_t*>(column->offsets)[row + 1] = static_cast<int32_t>(column->num_bytes);
 }
@@ -60,7 +60,7 @@ TEST(OutputBatch, EveryTypeHasItsBuffers) {
                                static_cast<const void*>(column.offsets), static_cast<const void*>(column.bytes)}) {
       EXPECT_EQ(reinterpret_cast<uint64_t>(buffer) % 64, 0u);
     }
-    // What kernels may write: 100 rows, and 64 bytes beyond.
+    // What kernels may write: 100 rows, and 64 bytes beyond them.
     const size_t value_bytes = storage == kBit ? 13 : 100 * (storage == kFixed ? 3 : StorageFieldBytes(storage));
     if (column.values != nullptr) std::memset(column.values, 1, value_bytes + 64);
   }

@@ -10,7 +10,7 @@
 
 namespace quern::test {
 
-// Distances below, around and above the sizes of batches, with all hints and stages; and batches of their own.
+// Distances below, near and above the sizes of batches, with all hints and stages, and with batch sizes of their own.
 inline std::vector<PrefetchSetting> ManySettings() {
   std::vector<PrefetchSetting> settings;
   for (const uint16_t distance : {uint16_t{0}, uint16_t{1}, uint16_t{7}, uint16_t{64}, uint16_t{512}, kWholeBatch})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tuples until the table is built: flat lists grow and stay within bounds, and partitioning loses none and keeps their
-// order in each part.
+// Tuples before the table is built: flat lists grow and stay within bounds, and partitioning loses no tuple and keeps
+// their order in each partition.
 #include "runtime/rows/tuple_store.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace quern {
 namespace {
 
-// Tuples of a word and their number, in the store's order of arrival.
+// Tuples that consist of a word and their number, in the store's order of arrival.
 struct Filled {
   TupleFormat format;
   TupleStore store;
@@ -56,7 +56,7 @@ struct Filled {
   }
 };
 
-// All numbers once, in their hash's part, in rising order.
+// Checks that all numbers occur once, in the partition of their hash, in ascending order.
 void ExpectParts(const Filled& filled, uint32_t bits) {
   ASSERT_EQ(filled.store.parts().size(), size_t{1} << bits);
   std::vector<int> seen(filled.words.size(), 0);
@@ -89,7 +89,7 @@ TEST(TupleStore, FewRowsTakeLittleAndManyMore) {
   EXPECT_LE(budget->used_bytes(), uint64_t{16} << 10);
   EXPECT_EQ((*many.FlatSpan(1000000))->capacity, 65536u);
   TupleSpan* span = *few.FlatSpan(10);
-  EXPECT_EQ(few.flat().size(), 1u);  // there is room still
+  EXPECT_EQ(few.flat().size(), 1u);  // there is still room
   span->num_tuples = span->capacity;
   EXPECT_EQ((*few.FlatSpan(10))->capacity, 2048u);
   EXPECT_EQ(few.num_tuples(), 1024u);

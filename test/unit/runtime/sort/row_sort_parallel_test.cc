@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two or four threads append to one sort, finalise it and read its rows together; while they append, bounds go from
-// side to side, and one of them asks for the threshold. Each reader tells where its rows stand, and together they stand
-// everywhere once:
+// Two or four threads append to one sort, finalise it and read its rows together. While they append, thread-local
+// states exchange bounds, and one thread reads the threshold. Each reader reports the places of its rows, and together
+// they cover every place once:
 //
-//     rows in order   0 1 2 3 4 5 6    one reader has 0 1 at place 0 and 4 5 at place 4, the other 2 3 at place 2 and 6
-//     at place 6
+//     rows in order   0 1 2 3 4 5 6     one reader has 0 1 at place 0 and 4 5 at place 4,
+//                                       the other 2 3 at place 2 and 6 at place 6
 //
-// Under ThreadSanitizer this is the test of what threads share.
+// ThreadSanitizer uses this test to check what threads share.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,8 +45,7 @@ struct Case {
 
 Case NumberCase(Pattern pattern, size_t n) { return {"i64:out", NumberBatches(KeysOf(pattern, n), 500)}; }
 
-// The same with strings of one length whose order is that of the numbers: 20 bytes of which words hold 16, many of them
-// the same.
+// The same with strings of one length that order as the numbers do: 20 bytes, of which words hold 16; many are equal.
 Case TextCase(Pattern pattern, size_t n) {
   Case result = {"binary:out", {}};
   const std::vector<int64_t> keys = KeysOf(pattern, n);
@@ -64,7 +63,7 @@ Case TextCase(Pattern pattern, size_t n) {
 
 std::string SpecOf(const Case& c, const char* rest) { return "sort keys=" + c.keys + " payload=rowid stable" + rest; }
 
-// The rows in order, out of batches that several readers got.
+// The rows in order, collected from the batches of several readers.
 Lines Joined(const std::vector<std::vector<SortedBatch>>& found) {
   std::map<uint64_t, Lines> by_position;
   for (const std::vector<SortedBatch>& batches : found)
@@ -148,7 +147,7 @@ TEST(RowSortParallel, WindowFunctionsCrossTasks) {
     EXPECT_EQ(Together(c, window, 2), Alone(c, window)) << window;
 }
 
-// An appender that is not finished takes its rows with it.
+// An appender that is destroyed unfinished discards its rows.
 TEST(RowSortParallel, RowsOfAnAppenderThatGoesAreGone) {
   const Case c = NumberCase(Pattern::kRandom, 400);
   auto sort = SortOf(SpecOf(c, ""));
@@ -163,7 +162,7 @@ TEST(RowSortParallel, RowsOfAnAppenderThatGoesAreGone) {
   EXPECT_EQ(test::SortedLines(sort), Alone(c, ""));
 }
 
-// One thread appends while another sets thresholds that cost nothing.
+// One thread appends while another sets thresholds that reject nothing.
 TEST(RowSortParallel, ThresholdsAreSetWhileRowsCome) {
   const std::vector<int64_t> keys = KeysOf(Pattern::kRandom, 50000);
   const test::NumberRows expected = StablySorted(keys, 50);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sort's steps with the generic kernel over columns in memory: sizes around every threshold, inputs in every order,
-// long strings and ties, limits and their thresholds, row ids, window functions, memory limits at every point, calls
-// out of order.
+// The stages of a sort in the generic kernel over columns in memory: sizes near every internal limit, inputs in every
+// order, long strings and equal keys, limits and their thresholds, row ids, window functions, memory limits at every
+// point, calls in a wrong order.
 //
 //     keys 3 1 3 1, row ids 0 1 2 3, stable     1|1 1|3 3|0 3|2     with limit=3 the first three of them
 #include "runtime/sort/row_sort.h"
@@ -45,7 +45,7 @@ using test::WithNulls;
 constexpr const char* kStable = "sort keys=i64:out payload=rowid stable";
 constexpr const char* kAnyOrder = "sort keys=i64:out payload=rowid";
 
-// Of insertion sorts, blocks of entries, encoded batches, and chunks.
+// Sizes near those of insertion sorts, blocks of sort-key prefixes, encoded batches, and chunks.
 std::vector<size_t> Sizes() {
   std::vector<size_t> sizes;
   for (size_t n = 0; n <= 40; ++n) sizes.push_back(n);
@@ -67,7 +67,7 @@ NumberRows SortedNumbers(const std::string& text, const std::vector<int64_t>& ke
   return NumberRowsOf(Sorted(text, NumberBatches(keys, batch_rows), tuning));
 }
 
-// ---- order of the steps ----
+// ---- order of the calls ----
 
 TEST(RowSort, StepsOutOfOrderAreRefused) {
   const auto sort = SortOf(kStable);
@@ -133,7 +133,7 @@ TEST(RowSort, ThresholdsThatAreNoneAreRefused) {
 
 // ---- memory ----
 
-// A sort within so many bytes, from the first batch to the last row.
+// A sort within a budget of that many bytes, from the first batch to the last row.
 absl::Status SortWithin(const std::string& spec, const BatchView& batch, const SortTuning& tuning) {
   const auto sort = SortOf(spec, tuning);
   SortAppender other(sort);
@@ -227,7 +227,7 @@ TEST(RowSort, InputsInEveryOrder) {
   }
 }
 
-// Rows with equal keys may come in any order then, but each comes once.
+// Rows with equal keys may then have any order, but each occurs once.
 TEST(RowSort, WithoutStableTiesAreInAnyOrder) {
   for (const Pattern pattern : test::kPatterns) {
     for (const size_t n : {3, 500, 6000}) {
@@ -286,8 +286,7 @@ struct TextRow {
   int64_t number;
 };
 
-// Strings that agree in the bytes that words hold, end with zero bytes, are prefixes of each other, or are all the
-// same.
+// Strings that share the bytes that words hold, end with zero bytes, are prefixes of each other, or are all equal.
 std::vector<TextRow> TextRows(size_t n) {
   const std::string stem = "sixteen bytes...", longer = "a stem of more than the sixteen bytes that words hold: ";
   std::vector<TextRow> rows;
@@ -305,14 +304,14 @@ std::vector<TextRow> TextRows(size_t n) {
   return rows;
 }
 
-// Rows by text, then by number; `keeps_bytes`: of a text, as it is compared.
+// Rows by text, then by number; `keeps_bytes`: the text's bytes are kept as they are compared.
 Lines TextOrder(const std::vector<TextRow>& rows, bool trims) {
   const auto compared = [&](const std::string& text) {
     return trims ? text.substr(0, text.find_last_not_of(' ') + 1) : text;
   };
   std::vector<std::tuple<std::string, int64_t, size_t>> order;
   for (size_t i = 0; i < rows.size(); ++i) order.emplace_back(compared(rows[i].text), rows[i].number, i);
-  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {  // as bytes, which may be negative as char
+  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {  // as bytes, since char may be negative
     const std::string &s = std::get<0>(a), &t = std::get<0>(b);
     const int c = std::memcmp(s.data(), t.data(), std::min(s.size(), t.size()));
     if (c != 0 || s.size() != t.size()) return c != 0 ? c < 0 : s.size() < t.size();
@@ -490,7 +489,7 @@ TEST(RowSort, RowsThatCannotComeOutAreDropped) {
   EXPECT_EQ(NumberRowsOf(sort), StablySorted(keys, 10));
 }
 
-// The bytes of strings may go as soon as a batch has been appended: the rows that stay are copied.
+// The bytes of strings may be freed as soon as a batch has been appended: rows that are kept are copied.
 TEST(RowSort, ALimitKeepsNothingOfABatch) {
   const std::vector<TextRow> rows = TextRows(8000);
   const auto sort = SortOf("sort keys=binary:out,i64 payload=rowid limit=300 stable");
@@ -508,8 +507,8 @@ TEST(RowSort, ALimitKeepsNothingOfABatch) {
   EXPECT_EQ(SortedLines(sort), expected);
 }
 
-// Another appender's bound may be a string that goes on beyond its words, which are those of a shorter one that comes
-// before it.
+// The bound of another appender may be a string that continues beyond its words, which equal those of a shorter string
+// that precedes it.
 TEST(RowSort, ABoundFromAnotherAppenderMayBeLonger) {
   for (const char* stable : {"", " stable"}) {
     const auto sort = SortOf(std::string("sort keys=binary:out limit=5") + stable);
@@ -566,7 +565,7 @@ TEST(RowSort, RowsAfterAThresholdThatWasSetNeedNotComeOut) {
   for (const BatchView& batch : NumberBatches(keys, 1000)) ASSERT_EQ(sort->Append(batch), absl::OkStatus());
   ASSERT_EQ(sort->Finalise(), absl::OkStatus());
   NumberRows rows = NumberRowsOf(sort);
-  ASSERT_GE(rows.size(), 10u);  // the row that ties with it among them
+  ASSERT_GE(rows.size(), 10u);  // including a row with an equal key
   EXPECT_GT(sort->stats().dropped_rows, 0u);
   rows.resize(10);
   EXPECT_EQ(rows, StablySorted(keys, 10));
@@ -585,7 +584,7 @@ TEST(RowSort, ThresholdsOfEveryKindOfKey) {
   EXPECT_EQ(sort->stats().num_rows, 1500u);
 }
 
-// As it came, and from memory of the sort's own.
+// In the form in which it was set, and from the sort's own memory.
 TEST(RowSort, AThresholdThatWasSetIsToldAgain) {
   const std::string many = "a string of more than sixteen bytes  ";
   for (const char* key :
@@ -615,7 +614,7 @@ TEST(RowSort, AThresholdThatWasSetIsToldAgain) {
 
 // ---- window functions ----
 
-// By partition and key, as the definitions say.
+// By partition and key, from the definitions.
 Lines WindowLines(std::vector<std::pair<int64_t, int64_t>> rows, uint32_t partition) {
   std::sort(rows.begin(), rows.end());
   Lines lines;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merged runs are what sorting all their rows gives, stable by run: against a stable sort of structs, for every way of
-// picking rows, batches that are gone as soon as they may be, outputs of any size; and what callers can get wrong.
+// Merged runs equal a sort of all their rows, stable by run. The reference is a stable sort of structs; tests cover
+// every way of selecting rows, batches that are freed as soon as permitted, outputs of any size, and what callers can
+// get wrong.
 #include "runtime/sort/run_merger.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +54,7 @@ struct Row {
 };
 using Rows = std::vector<Row>;
 
-// What the spec says of the two keys.
+// The order of the two keys in the spec.
 struct Order {
   bool desc[2] = {}, nulls_first[2] = {};
   bool text_first = false;
@@ -73,7 +74,7 @@ struct Order {
     if (!a || !b) return a.has_value() == b.has_value() ? 0 : a.has_value() == nulls_first ? 1 : -1;
     return desc ? compare(*b, *a) : compare(*a, *b);
   }
-  // Whether a comes before b.
+  // Whether a precedes b.
   bool operator()(const Row& a, const Row& b) const {
     const int number =
         CompareKey(a.number, b.number, desc[0], nulls_first[0], [](int32_t x, int32_t y) { return (x > y) - (x < y); });
@@ -89,14 +90,14 @@ struct Order {
   }
 };
 
-// Stable. (std::stable_sort warns here: GCC 12's library uses what it calls deprecated.)
+// A stable sort. (std::stable_sort causes a warning here: GCC 12's library uses a function that it has deprecated.)
 void Sort(Rows* rows, const Order& order) {
   std::list<Row> list(rows->begin(), rows->end());
   list.sort(order);
   rows->assign(list.begin(), list.end());
 }
 
-// Strings that share 16 bytes and more, end with zeros or spaces, or are short; and some on which collations differ.
+// Strings that share 16 bytes and more, end with zeros or spaces, or are short; and some for which collations differ.
 std::string SomeText(std::mt19937_64* random) {
   static const std::string kTexts[] = {"",
                                        "a",
@@ -132,12 +133,12 @@ Lines Sorted(const std::vector<Rows>& runs, const Order& order) {
   return lines;
 }
 
-// Hands out a run batch by batch, and frees each batch when the run needs input again.
+// Provides a run batch by batch and frees each batch when the run needs input again.
 class Feeder {
  public:
   Feeder(const Rows* rows, bool text_first) : rows_(rows), text_first_(text_first) {}
 
-  // The next up to n rows; answers false at the end.
+  // Provides up to n further rows; returns false at the end.
   bool Feed(RunMerger* merger, uint32_t run, size_t n) {
     keys_.clear();
     payload_.clear();
@@ -176,7 +177,7 @@ class Feeder {
 
 struct MergeCase {
   uint64_t capacity = 1000;
-  uint64_t max_batch = 100;  // rows
+  uint64_t max_batch = 100;  // in rows
   bool counts = false;
   SortMethod method = SortMethod::kRadix;
   uint64_t limit = 0;
@@ -256,7 +257,7 @@ TEST(RunMerger, RunsMayBeEmptyOrEndEarly) {
   EXPECT_EQ(Merge(runs, order, {.capacity = 5, .max_batch = 40}, &random), Sorted(runs, order));
 }
 
-// Values of all ones are no run's end.
+// A value with all bits set is not taken for the end of a run.
 TEST(RunMerger, TheGreatestWordIsAValue) {
   for (const uint32_t num_runs : {2u, 3u, 4u}) {
     RunMerger merger = Merger("sort keys=u64:out payload=u64", num_runs);
@@ -305,7 +306,7 @@ TEST(RunMerger, WithoutOutputColumnsItCounts) {
 
 // ---- merging sorts of parts is sorting ----
 
-// A result batch as a batch to read.
+// A result batch as an input batch.
 BatchView ViewOf(OutputBatch* out, size_t num_keys) {
   BatchView batch;
   batch.num_rows = out->num_rows();
@@ -318,7 +319,7 @@ BatchView ViewOf(OutputBatch* out, size_t num_keys) {
   return batch;
 }
 
-// Sorts each part of the rows by itself and merges what comes out.
+// Sorts each part of the rows on its own and merges the results.
 Lines SortedInParts(const std::string& spec, const BatchView& rows, uint32_t num_parts) {
   std::vector<std::shared_ptr<RowSort>> sorts;
   std::vector<std::unique_ptr<SortReader>> readers;
@@ -506,13 +507,13 @@ TEST(RunMerger, InputThatIsNotAskedForIsRefused) {
   EXPECT_EQ(Message(merger.Input(0, batch)), "input after the run's end: run 0; accepted: runs that need input");
   EXPECT_EQ(Message(merger.End(0)), "input after the run's end: run 0; accepted: runs that need input");
   ASSERT_EQ(merger.End(2), absl::OkStatus());
-  // None of it changed anything.
+  // None of these calls changes anything.
   OutputBatch out = BatchFor("sort keys=i32:out", 10);
   EXPECT_EQ(merger.Next(&out).value(), MergeState::kNeedsInput);
   EXPECT_EQ(out.num_rows(), 2u);
 }
 
-// Rows that are picked and not yet out lie in their run's window.
+// Rows that are picked but not yet output lie in the window of their run.
 TEST(RunMerger, ARunWhoseRowsAreNotOutTakesNoInput) {
   QuernSortEntryPoints one_row = GenericSortKernel();
   one_row.reserve_output = [](QuernJoinProbeArgs* args, const uint64_t* tuples, uint32_t) {
@@ -556,7 +557,7 @@ TEST(RunMerger, RowsOutOfOrderAreNamed) {
   EXPECT_EQ(Message(merger.Input(0, batch)), lost);
 }
 
-// Also where the strings that tell are in a batch that is gone.
+// Also if the strings that decide are in a batch that has been freed.
 TEST(RunMerger, BatchesOutOfOrderAreNamed) {
   for (const char* key : {"utf8", "utf8:nullable", "utf8_view", "large_utf8", "fixed_binary(20)"}) {
     SCOPED_TRACE(key);

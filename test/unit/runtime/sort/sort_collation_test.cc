@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorts under every collation: rows come in the order of CompareStrings (collation.h), which knows nothing of words,
-// whatever the words of entries, the storage, the direction; with few strings and with many, with and without a limit,
-// sorted by comparing, in several runs.
+// Sorts under every collation: rows have the order of CompareStrings (collation.h), which does not use key words,
+// whatever the words of a prefix, the storage and the direction; with few strings and with many, with and without a
+// limit, sorted by comparison, and in several runs.
 //
-//     'a\t' 'a ' 'a' 'A', utf8mb4_general_ci     a\t | 'a ' 'a' 'A', equal and as they came          tidb.: the equal
-//     ones, then a\t
+//     'a\t' 'a ' 'a' 'A', utf8mb4_general_ci     a\t | 'a ' 'a' 'A', equal and in order of arrival
+//                                                tidb.: the equal ones, then a\t
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ struct KeyOrder {
     const int order = CompareStrings(BytesOfText(*a), BytesOfText(*b), rule);
     return order == 0 ? 0 : (order < 0) != descending ? -1 : 1;
   }
-  // The numbers of the texts in order, equal ones as they come.
+  // The numbers of the texts in order; equal ones in order of arrival.
   std::vector<size_t> Sorted(const std::vector<Text>& texts) const {
     std::vector<size_t> rows(texts.size());
     for (size_t i = 0; i < rows.size(); ++i) rows[i] = i;
@@ -98,7 +98,7 @@ std::vector<BatchView> BatchesOfAll(const std::vector<Text>& texts, Storage stor
 
 constexpr std::pair<const char*, Storage> kTypes[] = {{"utf8", kVar32}, {"large_utf8", kVar64}, {"utf8_view", kView}};
 
-// Of collations.def, and some of ICU where it is there.
+// All of collations.def, and some of ICU where it is available.
 std::vector<std::pair<std::string, CollationRule>> CollationsToSortBy() {
   std::vector<std::pair<std::string, CollationRule>> collations;
   for (const CollationRow& row : AllCollations()) collations.emplace_back(row.text, RuleOf(row.id));
@@ -194,8 +194,8 @@ TEST(SortCollation, RanksAreOfStringsThatAreEqual) {
   });
 }
 
-// Behind the string a number, which decides only where strings are equal; in front of it one that leaves its first
-// bytes no whole word.
+// A number after the string, which decides only where strings are equal; and one before it, so that the string's first
+// bytes do not fill a whole word.
 TEST(SortCollation, AmongOtherKeys) {
   ForAllOrders(500, [](const KeyOrder& order, const std::vector<Text>& texts) {
     std::vector<int8_t> before;
@@ -245,7 +245,7 @@ TEST(SortCollation, DictionariesAreReadAsTheirValues) {
   }
 }
 
-// ---- what each family says, in a few words ----
+// ---- the order of each family, in examples ----
 
 Lines InOrder(const std::string& collation, const std::vector<std::string>& texts) {
   return SortedLines("sort keys=utf8(" + collation + "):out stable",
@@ -263,7 +263,7 @@ TEST(SortCollation, AnEndIsASpaceOrBelowEverything) {
     EXPECT_EQ(InOrder(counts, texts), (Lines{"a", nul, "a\t", "a ", "a  ", "a!", "a~"})) << counts;
 }
 
-// The same beyond what words hold.
+// The same beyond the bytes that words hold.
 TEST(SortCollation, AnEndIsASpaceOrBelowEverythingInLongStringsToo) {
   const std::string s = "sixteen bytes...and more";
   const std::vector<std::string> texts = {s + "!",         s, s + "\t", s + "          ", s + "\x1f", s + "    \x01",
@@ -284,7 +284,7 @@ TEST(SortCollation, StringsThatWeighTheSameComeAsTheyCame) {
             (Lines{"a", "STRASE", "strasf", "stra\u00dfe", "strasse", "Stra\u00dfe "}));
 }
 
-// A million characters in common are looked at once, not once for each eight of them.
+// A common beginning of a million characters is read once, not once for each eight of them.
 TEST(SortCollation, LongCommonBeginnings) {
   for (const char* name :
        {"utf8mb4_bin", "utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_0900_ai_ci", "tidb.utf8mb4_general_ci"}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From encoded rows to columns: numbers decoded from their words, fields and other columns side by side, blocks one
-// after the other, what a kernel answers.
+// From encoded rows to columns: numbers decoded from their words, fields and other columns next to each other,
+// consecutive blocks, and what a kernel returns.
 #include "runtime/sort/sort_columns.h"
 
 #include <gtest/gtest.h>
@@ -35,10 +35,10 @@ std::shared_ptr<SortDescriptor> ShapeOf(const std::string& text) {
   return std::make_shared<SortDescriptor>(*spec);
 }
 
-// Rows of a batch as a block, in the order in which they came.
+// The rows of a batch as a block, in their order.
 struct EncodedRows {
   std::shared_ptr<SortDescriptor> descriptor;
-  std::vector<ColumnPtr> columns;  // which tuples point to
+  std::vector<ColumnPtr> columns;  // whose strings tuples point to
   std::vector<std::vector<uint64_t>> words;
   std::vector<const uint64_t*> word_rows;
   std::vector<uint8_t> tuples;
@@ -77,7 +77,7 @@ struct EncodedRows {
 
   OutputBatch MakeBatch(uint64_t capacity) const { return {SortOutputTypes(descriptor->spec()), capacity, nullptr}; }
 
-  // All rows, in blocks of these sizes and what is left.
+  // All rows, in blocks of these sizes and one of the remaining rows.
   Lines Written(const std::vector<uint32_t>& blocks = {}) {
     OutputBatch out = MakeBatch(num_rows);
     EXPECT_EQ(out.Reset(), absl::OkStatus());
@@ -105,7 +105,7 @@ struct EncodedRows {
   }
 };
 
-// What a column's rows look like when they come out as they came.
+// The expected lines of a column whose rows keep their order.
 Lines LinesOf(const ColumnType& type, const ColumnPtr& column, uint32_t n) {
   QuernOutColumn out = {};
   out.values = const_cast<void*>(column->column.values);
@@ -168,7 +168,7 @@ TEST(SortColumns, DictionaryKeysComeOutDecoded) {
   EXPECT_EQ(rows.Written(), (Lines{"6|a string of some length", "-5|b", "null|a string of some length"}));
 }
 
-// ---- columns side by side ----
+// ---- several columns ----
 
 TEST(SortColumns, FieldsAndOtherColumnsTakeTheirPlaces) {
   const auto keys = NumberColumn<int32_t>({30, 10, 20});

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of few strings inside a sort: rows are sorted by their strings' ranks, until there are too many of them, and
-// then by their bytes again. What comes out is what a sort without codes gives.
+// Keys with few distinct strings in a sort: rows are sorted by the ranks of their strings until there are too many
+// strings, and by their bytes from then on. The result equals that of a sort without dictionary codes.
 //
-//     dictionary_rows=500     rows 0 to 499 as bytes, all of them coded with the 500th; at the 32,769th different
-//     string bytes again
+//     dictionary_rows=500     rows 0 to 499 as bytes; with the 500th row all of them get codes;
+//                             at the 32,769th distinct string they become bytes again
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -37,10 +37,10 @@ SortTuning CodesFrom(uint32_t rows) {
   return tuning;
 }
 
-// The strings of one side's rows.
+// The strings of the rows of one thread-local state.
 using Texts = std::vector<std::string>;
 
-// One of `num_different` strings for each row: short and long ones, that end with spaces, of both cases.
+// For each row one of `num_different` strings: short and long ones, some that end with spaces, in both cases.
 Texts SomeTexts(size_t n, size_t num_different, const std::string& stem, size_t first = 0) {
   Texts texts;
   for (size_t i = 0; i < n; ++i) {
@@ -51,7 +51,7 @@ Texts SomeTexts(size_t n, size_t num_different, const std::string& stem, size_t 
   return texts;
 }
 
-// Batches of 400 rows, every 17th of which is null; `first_row` counts over sides.
+// Batches of 400 rows, every 17th of which is null; `first_row` counts across thread-local states.
 void AppendTexts(const Texts& texts, size_t first_row, SortAppender* local) {
   for (size_t begin = 0; begin < texts.size(); begin += 400) {
     const size_t end = std::min(begin + 400, texts.size());
@@ -70,8 +70,8 @@ std::shared_ptr<RowSort> LocalRowSets(const std::string& spec, const std::vector
                      [](const Texts& texts) { return texts.size(); });
 }
 
-// Compares with a sort without codes, for all collations, up and down, nulls last and first; answers the key bits of
-// the last one.
+// Compares with a sort without codes, for all collations, ascending and descending, nulls last and first; returns the
+// key bits of the last sort.
 uint32_t ExpectTheSameWithoutCodes(const std::vector<Texts>& locals) {
   uint32_t key_bits = 0;
   for (const char* collation : kCollations) {
@@ -97,7 +97,7 @@ TEST(SortCodes, TwoSidesHaveOneOrder) {
   EXPECT_LE(key_bits, 1u + 9u);
 }
 
-// A side that is too small for codes makes the other give them up.
+// A thread-local state that is too small for codes makes the other one decode its codes.
 TEST(SortCodes, OneSideHasCodesAndTheOtherHasNot) {
   ExpectTheSameWithoutCodes(
       {SomeTexts(2500, 100, "long enough to go on "), SomeTexts(300, 40, "long enough to go on ")});
@@ -105,7 +105,7 @@ TEST(SortCodes, OneSideHasCodesAndTheOtherHasNot) {
   ExpectTheSameWithoutCodes({SomeTexts(2500, 2500, "all different"), SomeTexts(2500, 40, "all different")});
 }
 
-// With the 32,769th string a side gives its codes up in the middle of a chunk, and those of the rows before.
+// At the 32,769th string a thread-local state decodes its codes, in the middle of a chunk and in the rows before.
 TEST(SortCodes, AFloodOfStringsComesLate) {
   for (const char* stem : {"", "a stem that words do not hold "}) {
     Texts texts = SomeTexts(1200, 60, stem);
@@ -123,7 +123,7 @@ TEST(SortCodes, AFloodOfStringsComesLate) {
   }
 }
 
-// Each key has codes of its own, and what stands beside them in their words stays.
+// Each key has its own codes, and other keys in the same words stay.
 TEST(SortCodes, TwoKeysAndNumbersBetween) {
   const Texts first = SomeTexts(4000, 30, ""), second = SomeTexts(4000, 50, "behind more than sixteen bytes ", 7);
   std::vector<int16_t> numbers;
@@ -140,8 +140,8 @@ TEST(SortCodes, TwoKeysAndNumbersBetween) {
   EXPECT_EQ(SortedLines(spec, {batch}, CodesFrom(kCodeRows)), SortedLines(spec, {batch}, CodesFrom(0)));
 }
 
-// Strings that a collation takes for equal have one rank, and each comes out as it was.
-// Each side's strings are few, all of them together are not.
+// Strings that are equal under a collation have one rank, and each is returned with its own bytes. Each thread-local
+// state has few strings, but all of them together have too many.
 TEST(SortCodes, SidesTogetherHaveTooManyStringsForOneNumbering) {
   std::vector<Texts> locals;
   for (size_t first : {0, 20000, 1000}) {
@@ -158,7 +158,7 @@ TEST(SortCodes, SidesTogetherHaveTooManyStringsForOneNumbering) {
   }
 }
 
-// Words that hold nothing but bytes of coded strings are not written; partitions are not told by them.
+// Words that hold only bytes of dictionary-coded strings are not written and do not decide partitions.
 TEST(SortCodes, PartitionsAreThoseOfTheStrings) {
   const auto numbered = SomeTexts(3000, 40, "a stem of more than sixteen bytes "),
              long_ones = SomeTexts(3000, 2900, "another such long stem ");
@@ -178,7 +178,7 @@ TEST(SortCodes, EqualStringsKeepTheirBytes) {
   const auto sort = SortOf("sort keys=utf8(utf8mb4_general_ci):out payload=rowid stable", CodesFrom(kCodeRows));
   ASSERT_EQ(sort->Append(Rows(texts.size(), {StringColumn(kVar32, texts)}, {RowIdColumn()})), absl::OkStatus());
   ASSERT_EQ(sort->Finalise(), absl::OkStatus());
-  EXPECT_EQ(sort->stats().key_bits, 2u);  // the empty string, whose code nulls have, is among them
+  EXPECT_EQ(sort->stats().key_bits, 2u);  // one of them is the empty string, whose code is also that of nulls
   Lines expected;
   for (const char first : {'a', 'b'})
     for (size_t row = 0; row < texts.size(); ++row)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorts that keep words alone, since all that would be in a tuple comes out of them: floats bit by bit, strings by
-// their codes. What a word does not give back (-0, NaNs, one string too many) makes tuples of all rows before it, in
-// this chunk and in others.
+// Sorts that keep only key words, since everything in a tuple can be decoded from them: floats bit by bit, strings by
+// their dictionary codes. A value that cannot be decoded from its word (-0, NaNs, one string too many) makes tuples of
+// all earlier rows, in this chunk and in others.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -64,7 +64,7 @@ struct Floats {
   std::vector<float> f32;
 };
 
-// Few different ones, so that the second key matters, with infinities and the one NaN that words have.
+// Few distinct ones, so that the second key matters, with infinities and the one NaN that words can represent.
 Floats SomeFloats(size_t n, uint32_t seed) {
   std::mt19937 random(seed);
   Floats floats;
@@ -78,7 +78,7 @@ Floats SomeFloats(size_t n, uint32_t seed) {
   return floats;
 }
 
-// Batches of 10,000 rows, every 19th f64 null.
+// Batches of 10,000 rows; every 19th f64 is null.
 void AppendFloats(const Floats& floats, size_t first_row, SortAppender* local) {
   for (size_t begin = 0; begin < floats.f64.size(); begin += 10000) {
     const auto from = static_cast<ptrdiff_t>(begin),
@@ -164,7 +164,7 @@ Texts SomeTexts(size_t n, size_t num_different, size_t first) {
   return texts;
 }
 
-// Batches of 10,000 rows of a text, every 17th of which is null, the text before it, and a number.
+// Batches of 10,000 rows with a text, every 17th of which is null, the previous row's text, and a number.
 void AppendTexts(const Texts& texts, size_t first_row, SortAppender* local) {
   for (size_t begin = 0; begin < texts.size(); begin += 10000) {
     const auto from = static_cast<ptrdiff_t>(begin), to = static_cast<ptrdiff_t>(std::min(begin + 10000, texts.size()));
@@ -193,7 +193,7 @@ constexpr const char* kUp = "sort keys=utf8:nullable:out,f64:out,utf8_view:out p
 constexpr const char* kDown =
     "sort keys=utf8:nullable:desc:nulls_first:out,f64:desc,utf8_view:desc:out payload=rowid stable";
 
-// Compares with a sort that has no codes. has_codes: whether this one still has them at its end.
+// Compares with a sort that has no codes. has_codes: whether this sort still has codes at its end.
 void ExpectTexts(const char* spec, const std::vector<Texts>& locals, bool has_codes) {
   const auto sort = SortTexts(spec, locals, 500);
   EXPECT_TRUE(BytesOfResult(sort) == BytesOfResult(SortTexts(spec, locals, 0)));
@@ -208,7 +208,7 @@ TEST(SortDroppedTuples, TwoSidesHaveOneOrder) {
   ExpectTexts(kDown, {SomeTexts(kChunkRows + 3000, 400, 0), SomeTexts(3000, 90, 350), {}}, true);
 }
 
-// The 32,769th string comes when rows without tuples are there: in the middle of a block, whose first rows have codes.
+// The 32,769th string arrives when there are rows without tuples: in the middle of a block whose first rows have codes.
 TEST(SortDroppedTuples, AFloodOfStringsComesLate) {
   Texts texts = SomeTexts(kChunkRows + 2345, 400, 0);
   const Texts flood = SomeTexts(34000, 34000, 1000);
@@ -216,7 +216,7 @@ TEST(SortDroppedTuples, AFloodOfStringsComesLate) {
   ExpectTexts(kDown, {texts}, false);
 }
 
-// A side that is too small for codes makes the other give up codes and make tuples.
+// A thread-local state that is too small for codes makes the other one decode its codes and make tuples.
 TEST(SortDroppedTuples, OneSideHasNoCodes) {
   ExpectTexts(kUp, {SomeTexts(kChunkRows + 3000, 400, 0), SomeTexts(300, 40, 0)}, false);
 }

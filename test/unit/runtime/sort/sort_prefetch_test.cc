@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prefetch settings of sorts: every one gives the same rows, wherever they are read from, also where it changes while
-// they are read.
+// Prefetch settings of sorts: each returns the same rows, wherever they are read from, also if it changes during
+// reading.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -26,8 +26,8 @@ using test::SortOf;
 using test::SortTuning;
 using test::StringColumn;
 
-// Strings that tie in their first 8 bytes or more, then a number; as payload a string, and the row id, which tells all
-// rows apart.
+// Strings that collide in their first 8 bytes or more, then a number; the payload is a string and the row id, which
+// distinguishes all rows.
 constexpr const char* kSpec = "sort keys=binary:out,i64:out payload=binary,rowid stable";
 
 std::vector<BatchView> RowsToSort(size_t num_rows) {
@@ -42,7 +42,7 @@ std::vector<BatchView> RowsToSort(size_t num_rows) {
       numbers[i] = static_cast<int64_t>(random() % 3 << 50) - (int64_t{1} << 50);
       texts[i] = std::string(random() % 100, 't');
     }
-    // From the last batch to the first, so that row ids must be looked at.
+    // From the last batch to the first, so that row ids must be read.
     batches.insert(batches.begin(), Rows(n, {StringColumn(kVar32, keys), NumberColumn(numbers)},
                                          {StringColumn(kVar32, texts), RowIdColumn()}));
     batches.front().first_row_id = begin;
@@ -94,7 +94,7 @@ TEST(SortPrefetch, ItMayChangeWhileRowsAreRead) {
   const auto sort = Sorted(batches, {});
   const Lines expected = SortedLines(Sorted(batches, {}));
   const std::vector<PrefetchSetting> settings = ManySettings();
-  // Two readers in turns, so that neither reads on where it stopped.
+  // Two readers take turns, so that neither continues where it stopped.
   SortReader one(sort), two(sort);
   OutputBatch out(SortOutputTypes(sort->descriptor().spec()), 41, nullptr);
   Lines lines;

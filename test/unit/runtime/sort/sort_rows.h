@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorts over columns that unit tests own, by the generic kernel, and what comes out of them.
+// Sorts in the generic kernel over columns that unit tests own, and their results.
 #ifndef QUERN_TEST_UNIT_RUNTIME_SORT_SORT_ROWS_H_
 #define QUERN_TEST_UNIT_RUNTIME_SORT_SORT_ROWS_H_
 
@@ -35,10 +35,10 @@ inline std::shared_ptr<RowSort> SortOf(const std::string& text, const SortTuning
                                    tuning.options);
 }
 
-// A rowid among the payload has a column without data.
+// A row id in the payload has a column without data.
 inline ColumnPtr RowIdColumn() { return std::make_shared<OwnedColumn>(); }
 
-// What a reader gives out, batch by batch, with the place of each.
+// A batch of a reader, with the place of its first row.
 struct SortedBatch {
   uint64_t position;
   Lines lines;
@@ -79,8 +79,8 @@ inline Lines SortedLines(const std::string& text, const std::vector<BatchView>& 
   return lines;
 }
 
-// Sorted once append(side, first row, appender) has given an appender of its own the rows of each side,
-// num_rows_of(side) of them.
+// The finalised sort, after append(state, first row, appender) has given each thread-local state's rows,
+// num_rows_of(state) of them, to an appender of its own.
 template <class LocalState, class Append, class NumRowsOf>
 std::shared_ptr<RowSort> SortOfSides(const std::string& text, const SortTuning& tuning,
                                      const std::vector<LocalState>& locals, Append append, NumRowsOf num_rows_of) {
@@ -126,7 +126,7 @@ inline std::vector<int64_t> KeysOf(Pattern pattern, size_t n, uint64_t seed = 1)
   return keys;
 }
 
-// Keys with their numbers, as batches of `batch_rows`, the numbers being the row ids.
+// Keys and their numbers, in batches of `batch_rows`; the numbers are the row ids.
 inline std::vector<BatchView> NumberBatches(const std::vector<int64_t>& keys, size_t batch_rows) {
   std::vector<BatchView> batches;
   for (size_t begin = 0; begin < keys.size(); begin += batch_rows) {
@@ -139,7 +139,7 @@ inline std::vector<BatchView> NumberBatches(const std::vector<int64_t>& keys, si
   return batches;
 }
 
-// In the order of a stable sort.
+// The order of a stable sort.
 inline NumberRows StablySorted(const std::vector<int64_t>& keys, uint64_t limit = 0) {
   NumberRows rows(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) rows[i] = {keys[i], i};
@@ -148,7 +148,7 @@ inline NumberRows StablySorted(const std::vector<int64_t>& keys, uint64_t limit 
   return rows;
 }
 
-// What one reader gets of "sort keys=i64:out payload=rowid".
+// The rows of one reader of "sort keys=i64:out payload=rowid".
 inline NumberRows NumberRowsOf(const std::shared_ptr<RowSort>& sort, uint64_t capacity = 4096) {
   OutputBatch out(SortOutputTypes(sort->descriptor().spec()), capacity, nullptr);
   SortReader reader(sort);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes: equal strings have equal codes, ranks are those of the strings among all.
+// Dictionary codes: equal strings have equal codes, and ranks are those of the strings among all.
 #include "runtime/sort/string_dictionary.h"
 
 #include <gtest/gtest.h>
@@ -84,7 +84,7 @@ TEST(StringDictionary, RanksAreThoseOfAllStrings) {
   for (size_t i = 0; i < texts_b.size(); ++i) EXPECT_EQ(ranks[1][codes_b[i]], rank_of(texts_b[i]));
 }
 
-// Under every collation: those of the numbers that a sort by comparing gives, equal strings having one.
+// Under every collation, ranks are those of a sort by comparison; equal strings have one rank.
 TEST(StringDictionary, RanksAreByTheCollation) {
   std::mt19937_64 random = test::PrintedRandom();
   for (const CollationRow& collation : AllCollations()) {
@@ -95,7 +95,7 @@ TEST(StringDictionary, RanksAreByTheCollation) {
     for (auto& texts : all) {
       for (const test::TextKind kind : test::kTextKinds)
         for (std::string& text : test::RandomTexts(kind, 150, &random)) texts.push_back(std::move(text));
-      for (std::string& text : texts)  // as a sort hands them over
+      for (std::string& text : texts)  // the order in which a sort provides them
         while ((rule & kTrimsSpaces) != 0 && !text.empty() && text.back() == ' ') text.pop_back();
     }
     const std::vector<uint32_t> codes[] = {Add(all[0], &a).codes, Add(all[1], &b).codes};

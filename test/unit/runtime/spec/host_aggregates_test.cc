@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aggregates of a host: what may be registered, and what is called when.
+// Aggregates of a host: which may be registered, and which functions are called when.
 #include "runtime/spec/host_aggregates.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace quern::test {
 namespace {
 
-// sum of width * height, and how many; in 12 bytes.
+// The sum of width * height and the number of rows, in 12 bytes.
 struct Area {
   int32_t sum;
   int32_t num_rows;

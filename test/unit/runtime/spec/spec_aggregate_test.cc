@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What aggregates add to specs: their texts, the columns that go in and come out, and every message in full.
+// What aggregates add to specs: their texts, the input and result columns, and every message in full.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -25,7 +25,7 @@ using spec_texts::Repeated;
 using spec_texts::Text;
 using spec_texts::Types;
 
-// Of one aggregate without keys.
+// The canonical text of one aggregate without keys.
 std::string Canonical(const std::string& aggregate) {
   const auto spec = ParseSpec("aggregate aggs=" + aggregate);
   return spec.ok() ? PrintSpec(*spec).substr(15) : Text(spec.status());
@@ -181,7 +181,7 @@ TEST(AggregateSpec, ResultOfAHostsFunction) {
   host.merge = [](void*, void* const*, const void* const*, uint64_t) { return 0; };
   host.finalise = [](void*, const void* const*, uint64_t, void*, uint8_t*) { return 0; };
   static const absl::Status registered =
-      RegisterHostAggregate("spec_test_date", host);  // for good, even if the test is repeated
+      RegisterHostAggregate("spec_test_date", host);  // permanently, even if the test is repeated
   ASSERT_EQ(Text(registered), "no error");
   EXPECT_EQ(OutputOf("aggregate keys=i8 aggs=host.spec_test_date(i8)"), "i8 date32:nullable");
 }
@@ -405,7 +405,7 @@ AggregateSpec RandomAggregate(Random* random) {
   return aggregate;
 }
 
-// Types that a function does not take are drawn again.
+// Draws again if a function does not take the type.
 KernelSpec RandomSpec(Random* random) {
   KernelSpec spec;
   spec.op = Operator::kAggregate;

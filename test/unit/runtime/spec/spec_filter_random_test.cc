@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions at random: text is the inverse of print for every kind of predicate, type and constant, and damaged texts
-// are answered.
+// Random conditions: printing and parsing are inverse for every kind of predicate, type and constant, and damaged texts
+// are rejected with an error.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -19,7 +19,7 @@ using spec_texts::ExpectParseInvertsPrint;
 using spec_texts::Random;
 using spec_texts::RandomKeyType;
 
-constexpr uint64_t kMaxWidthBytes = 20;  // of fixed_binary: its constants are as long
+constexpr uint64_t kMaxWidthBytes = 20;  // of fixed_binary, whose constants have that length
 
 std::string RandomBytes(Random* random, size_t size) {
   const bool is_ascii = random->Coin();
@@ -28,7 +28,7 @@ std::string RandomBytes(Random* random, size_t size) {
   return bytes;
 }
 
-// Of all magnitudes and bit patterns.
+// Numbers of all magnitudes and bit patterns.
 double RandomReal(Random* random, bool is_float) {
   const uint64_t bits = random->Bits();
   if (random->Coin())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Specs of filters: what parses, the one text of each, the columns that a condition reads, and every message in full.
+// Specs of filters: what parses, the one canonical text, the columns that a condition reads, and every message in full.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,7 +25,7 @@ Predicate Parsed(const std::string& condition) {
   return spec.ok() ? spec->where : Predicate();
 }
 
-// Of a condition, without the operator.
+// The canonical text of a condition, without the operator.
 std::string Canonical(const std::string& condition) {
   const auto spec = ParseSpec("filter " + condition);
   return spec.ok() ? PrintSpec(*spec).substr(7) : Text(spec.status());
@@ -263,7 +263,7 @@ TEST(FilterSpecErrors, TooMuch) {
   ExpectCanonical(Repeated("not ", 63) + "bool");
   EXPECT_EQ(Error(Repeated("not ", 64) + "bool"), "condition nested too deep: bool; accepted: up to 64 levels");
   EXPECT_EQ(Error(Repeated("not ", 100000) + "bool").substr(0, 26), "condition nested too deep:");
-  // `and` of `or` of `and` ..: two levels a parenthesis.
+  // Nested `and` of `or` of `and` ..: each parenthesis adds two levels.
   EXPECT_EQ(Error(Repeated("(bool or bool and ", 40) + "bool" + Repeated(")", 40)),
             "condition nested too deep: 65; accepted: up to 64 levels");
   ExpectCanonical("bool" + Repeated(" and bool", 1023));

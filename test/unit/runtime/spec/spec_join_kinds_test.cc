@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kinds of join and residual predicates add to specs: their texts, the columns that come out, and every
-// message in full.
+// What join kinds and residual predicates add to specs: their texts, the result columns, and every message in full.
 #include <gtest/gtest.h>
 
 #include <string>

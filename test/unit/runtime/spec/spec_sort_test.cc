@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Specs of sorts: what parses, the one text of each, the columns that come out, and every message in full.
+// Specs of sorts: what parses, the one canonical text, the result columns, and every message in full.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -314,7 +314,7 @@ ResidualSpec RandomResidual(Random* random) {
   return residual;
 }
 
-// The kinds that know of unknown answers take one key and no residual (or, of the mark join, nothing that may be null).
+// The kinds with three-valued results take one key and no residual (or, in a mark join, one without nullable columns).
 KernelSpec RandomSpec(Random* random) {
   KernelSpec spec;
   spec.join_kind = static_cast<JoinKind>(random->Below(AllJoinKinds().size()));

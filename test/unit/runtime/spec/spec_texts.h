@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of specs' texts share: errors as texts, what messages list, and specs and damaged texts at random.
+// Helpers of the tests of specs' texts: errors as texts, the lists in messages, and random specs and damaged texts.
 #ifndef QUERN_TEST_UNIT_RUNTIME_SPEC_SPEC_TEXTS_H_
 #define QUERN_TEST_UNIT_RUNTIME_SPEC_SPEC_TEXTS_H_
 
@@ -56,7 +56,7 @@ inline constexpr char kAllOperators[] =
 
 // ---- random ----
 
-// Of the test's seed.
+// Seeded with the test's seed.
 class Random {
  public:
   Random() : generator_(test::PrintedRandom()) {}
@@ -92,7 +92,7 @@ inline ColumnType RandomPayloadType(Random* random) {
   return type;
 }
 
-// Each of `n` specs of `make` is sound, and its text the same spec again.
+// Each of `n` specs that `make` returns is valid, and its text parses to the same spec.
 template <class MakeSpec>
 void ExpectParseInvertsPrint(int n, const MakeSpec& make) {
   Random random;
@@ -108,7 +108,8 @@ void ExpectParseInvertsPrint(int n, const MakeSpec& make) {
   }
 }
 
-// Up to four bytes or pieces of it taken out, put in, changed or repeated. `likely`: bytes that mean something in it.
+// The text with up to four changes: bytes or pieces are removed, inserted, changed or repeated. `likely`: bytes that
+// have a meaning in it.
 inline std::string Damaged(std::string text, std::string_view likely, Random* random) {
   for (uint64_t n = 1 + random->Below(4); n > 0 && !text.empty(); --n) {
     const size_t at = random->Below(text.size());
@@ -121,7 +122,7 @@ inline std::string Damaged(std::string text, std::string_view likely, Random* ra
   return text;
 }
 
-// Texts that are nearly right reach further into the parser than random bytes do: each is a spec that prints and
+// Texts that are nearly right reach further into the parser than random bytes do: each is either a spec that prints and
 // parses, or one line of error.
 template <class MakeSpec>
 void ExpectDamageIsAnswered(int n, std::string_view likely, const MakeSpec& make) {

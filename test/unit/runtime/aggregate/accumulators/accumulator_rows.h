@@ -36,7 +36,7 @@ inline AggregateSpec SpecOf(AggregateFunction function, ColumnType type) {
 struct OwnedColumn {
   std::vector<uint8_t> values;
   std::vector<uint8_t> offsets;
-  std::vector<uint8_t> bytes;  // of views
+  std::vector<uint8_t> bytes;  // the bytes of views
   const uint8_t* buffer = nullptr;
   std::shared_ptr<OwnedColumn> dictionary;
   QuernColumn column = {};
@@ -106,7 +106,7 @@ inline ColumnPtr DictionaryColumn(const std::vector<uint8_t>& indices, ColumnPtr
   return column;
 }
 
-// n values from a few dozen different ones.
+// n values, drawn from a few dozen distinct ones.
 inline ColumnPtr RandomColumn(ColumnType type, uint32_t n, std::mt19937_64* random) {
   if (type.is_dictionary) {
     std::vector<uint8_t> indices(n);
@@ -148,7 +148,7 @@ class Groups {
   AccumulatorMemory* memory() { return &memory_; }
   uint8_t* state(uint32_t group) { return states_[group]; }
 
-  // Row rows[i] goes to group rows[i] % number of groups.
+  // Row rows[i] belongs to group rows[i] % number of groups.
   absl::Status Add(const QuernColumn* columns, const std::vector<uint32_t>& rows, uint64_t first_row_id = 0) {
     std::vector<uint8_t*> states;
     for (const uint32_t row : rows) states.push_back(states_[row % states_.size()]);
@@ -175,7 +175,7 @@ class Groups {
   absl::StatusOr<std::vector<std::string>> Results() const {
     OutputBatch out({AggregateResultType(spec_, false)}, states_.size() + 1, nullptr);
     if (absl::Status status = out.Reset(); !status.ok()) return status;
-    // From row 1 on, below which one string lies.
+    // Output begins at row 1; one string lies before it.
     if (out.columns()[0].offsets != nullptr) static_cast<uint64_t*>(out.columns()[0].offsets)[0] = 0;
     if (RowOf(out.type(0).id).storage == kVar32) static_cast<int32_t*>(out.columns()[0].offsets)[1] = 0;
     if (RowOf(out.type(0).id).storage == kVar64) static_cast<int64_t*>(out.columns()[0].offsets)[1] = 0;

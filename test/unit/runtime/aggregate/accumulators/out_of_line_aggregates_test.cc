@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for every out-of-line aggregates and type: merging and saving change no result, damaged bytes are refused,
-// budgets bind.
+// Properties of every out-of-line aggregate and type: merging and saving change no result, damaged bytes are rejected,
+// and budgets are kept.
 #include "runtime/aggregate/accumulators/out_of_line_aggregates.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ std::vector<ColumnType> TypesFor(Function function) {
   return types;
 }
 
-// All but any, whose answer depends on the order of merging.
+// All except any, whose result depends on the order of merging.
 std::vector<AggregateSpec> AllSpecs() {
   std::vector<AggregateSpec> specs;
   for (const Function function : {Function::kMin, Function::kMax, Function::kFirst, Function::kLast,
@@ -54,7 +54,7 @@ std::string TextOf(const AggregateSpec& spec) {
   return std::string(RowOf(spec.function).text) + " " + PrintType(spec.arguments[0]);
 }
 
-// Strings that a collation takes for one may come out as any of them.
+// Of strings that are equal under a collation, any one may be the result.
 std::vector<std::string> Comparable(const AggregateSpec& spec, std::vector<std::string> results) {
   if (RuleOf(spec.arguments[0].collation) == 0 || spec.function == Function::kFirst || spec.function == Function::kLast)
     return results;
@@ -105,7 +105,7 @@ TEST(OutOfLineAggregates, StatesWithoutValuesSaveAndMerge) {
   }
 }
 
-// Each in memory of its own length, so that the address sanitizer sees what is read beyond it.
+// Each copy has memory of exactly its own length, so that AddressSanitizer detects reads beyond it.
 TEST(OutOfLineAggregates, BytesOfEveryOtherLengthAreRefused) {
   std::mt19937_64 random = PrintedRandom();
   for (const AggregateSpec& spec : AllSpecs()) {
@@ -201,8 +201,7 @@ TEST(OutOfLineAggregates, AreNotMadeForAKernelsOwn) {
             "aggregate that is part of the kernel: sum(i64); accepted: those kept up to date by calls");
 }
 
-// ---- memory
-// ------------------------------------------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------------
 
 TEST(AccumulatorMemory, PiecesArePowersOfTwo) {
   EXPECT_EQ(AccumulatorMemory::PieceBytes(0), 16u);

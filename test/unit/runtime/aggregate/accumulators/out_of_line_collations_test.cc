@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// min, max, count_distinct and approx_count_distinct of strings of every collation: in one pass, merged from threads
+// min, max, count_distinct and approx_count_distinct of strings under every collation: in one pass, merged from threads
 // and from saved states.
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ std::vector<Collation> AllOfThem() {
   return all;
 }
 
-// The results of all three ways, which have to be one.
+// The results of all three ways, which must be equal.
 std::vector<std::string> Results(Function function, const ColumnType& type, const Texts& texts) {
   const AggregateSpec spec = SpecOf(function, type);
   const ColumnPtr column = StringColumn(RowOf(type.id).storage, texts);

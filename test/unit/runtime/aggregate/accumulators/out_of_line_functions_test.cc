@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each of the called aggregates answers.
+// The results of each out-of-line aggregate.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -170,7 +170,7 @@ TEST(OutOfLineStrings, DictionariesOfEveryIndex) {
   EXPECT_EQ(MaxThroughIndices<uint64_t>(TypeId::kU64), "b");
 }
 
-// A host's buffers lie anywhere.
+// A host's buffers may have any alignment.
 TEST(CountDistinct, ColumnsNeedNoAlignment) {
   for (const TypeId id : {TypeId::kI16, TypeId::kF32, TypeId::kU64, TypeId::kDecimal128}) {
     const std::vector<uint8_t> bytes(1 + 16 * 4, 7);
@@ -217,7 +217,7 @@ TEST(SumDistinct, RefusesWhatDoesNotFit) {
   const auto largest = static_cast<__int128>(~static_cast<unsigned __int128>(0) >> 1);
   EXPECT_EQ(error(TypeId::kDecimal128, std::vector<__int128>{largest, 1}),
             "sum out of range: sum_distinct(decimal128); accepted: results within 128 bits");
-  // Only the result counts, whatever the order.
+  // Only the final sum must be within range, whatever the order of the values.
   EXPECT_EQ(OfNumbers<__int128>(Function::kSumDistinct, TypeId::kDecimal128, {largest, 3, 2, -largest, -3}),
             "2.000000");
 }
@@ -246,7 +246,7 @@ TEST(Quantile, NanIsGreaterThanAllNumbers) {
   EXPECT_EQ(QuantileOf(0.5, {infinity, infinity}), "inf");
 }
 
-// 5 standard errors of 1.6 %, over the places where the original estimator changes its formula.
+// 5 standard errors of 1.6 %, over the sizes at which the original estimator switches its formula.
 TEST(ApproxCountDistinct, IsNearTheNumber) {
   for (const uint32_t n : {1u, 2u, 60u, 64u, 65u, 500u, 4000u, 9000u, 12000u, 20000u, 100000u}) {
     std::vector<uint64_t> values(n);
@@ -270,7 +270,7 @@ TEST(ApproxCountDistinct, OfStringsAndDecimalsToo) {
   EXPECT_NEAR(std::stod(OfNumbers(Function::kApproxCountDistinct, TypeId::kDecimal128, decimals)), 10000, 800);
 }
 
-// Of two values of one register the higher rank is kept, in a short list of entries as in all registers.
+// If two values share a register, it keeps the higher rank, in the short list of entries as well as in the full array.
 TEST(ApproxCountDistinct, DoesNotDependOnTheOrder) {
   std::mt19937_64 random = PrintedRandom();
   for (int round = 0; round < 100; ++round) {
@@ -290,14 +290,14 @@ TEST(ApproxCountDistinct, DoesNotDependOnTheOrder) {
   }
 }
 
-// A result's bytes end where 32-bit offsets do; the rest comes in the next batch.
+// The bytes of a result batch end where 32-bit offsets do; the rest follows in the next batch.
 TEST(OutOfLineStrings, FewerFitAtTheLimitOfOffsets) {
   Groups groups(SpecOf(Function::kMin, TypeOf(TypeId::kUtf8)), 3);
   ASSERT_TRUE(groups.AddAll(*StringColumn(kVar32, {"abcd", "efgh", "ijkl"}), 3).ok());
   std::vector<uint8_t> bytes(64);
   int32_t offsets[4] = {INT32_MAX - 9};
   uint8_t validity = 0;
-  // Only what lies behind INT32_MAX - 9 bytes is written.
+  // Only bytes beyond INT32_MAX - 9 are written.
   QuernOutColumn out = {&validity,     nullptr,   offsets, bytes.data() - (INT32_MAX - 9),
                         INT32_MAX - 9, INT32_MAX, 0,       nullptr};
   const uint8_t* states[] = {groups.state(0), groups.state(1), groups.state(2)};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of groups: every word within the ranges has a place of its own, from which the word is made again; one outside
-// is noticed.
+// Arrays of groups: every packed key within the ranges has its own place, from which the key is restored; a key outside
+// of them is detected.
 #include "runtime/aggregate/tables/dense_groups.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ struct Array {
     std::sort(found.begin(), found.end());
     return found;
   }
-  // All rows are found, each distinct one has a tuple of its own, and Scan gives back the words.
+  // All rows are found, each distinct one has its own tuple, and Scan returns the keys.
   void ExpectRoundTrip(const PrefetchSetting& setting) {
     std::vector<uint8_t*> tuples;
     ASSERT_TRUE(Find(words, &tuples, setting));
@@ -135,7 +135,7 @@ TEST(DenseGroups, AWordOutsideIsNoticedWhereverItIs) {
   }
 }
 
-// The word 0 is what an empty cell holds.
+// An empty cell holds 0, which is also a key.
 TEST(DenseGroups, TheWordZeroIsAGroupOnlyIfItCame) {
   for (const char* keys : {"i64", "i32", "i32,i16"}) {
     SCOPED_TRACE(keys);
@@ -160,7 +160,7 @@ TEST(DenseGroups, TheWordZeroIsAGroupOnlyIfItCame) {
   }
 }
 
-// A null that was not in the first batch has its place anyway.
+// A null has its place even if it was not in the first batch.
 TEST(DenseGroups, ANullableKeyHasAPlaceForNull) {
   Array array("i32:nullable");
   array.Begin({{5}, {6}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The directory: keys of any kind find their one tuple again, after growths, after their batch is gone, and whoever has
-// the same tag.
+// The directory: keys of any kind find their tuple again, after growths, after their batch is freed, and among keys
+// with the same tag.
 #include "runtime/aggregate/tables/directory_groups.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ TEST(DirectoryGroups, RowsOfOneKeyHaveOneTuple) {
   EXPECT_EQ(table.Keys(), (Lines{"a", "b", ""}));
 }
 
-// A batch may bring a new key many times, before and behind others with the same tag.
+// A batch may contain a new key many times, before and after others with the same tag.
 TEST(DirectoryGroups, ANewKeyMayComeManyTimesInABatch) {
   Table table("aggregate keys=utf8 aggs=count_star");
   std::vector<std::string> values;
@@ -126,14 +126,14 @@ TEST(DirectoryGroups, FloatsAreNormalised) {
   EXPECT_EQ(table.Keys(), (Lines{"0", "nan", "1"}));
 }
 
-// Neighbours whose strings fit their tuples are found in one pass over directory and tuples, and rows that a host
-// picked in two.
+// Neighbouring rows whose strings fit their tuples are found in one pass over directory and tuples, selected rows in
+// two.
 struct Words {
   std::vector<std::string> texts;
   std::vector<uint32_t> numbers;
   std::vector<uint32_t> rows;
 
-  // Of all lengths from none on, and of numbers that are not the texts' own.
+  // Strings of all lengths from 0, and numbers that are independent of the strings.
   Words(uint32_t n, uint32_t num_distinct) {
     for (uint32_t i = 0; i < n; ++i) {
       const uint32_t word = i * 7919 % num_distinct;
@@ -186,7 +186,7 @@ TEST(DirectoryGroups, NeighboursAreFoundAsPickedRowsAre) {
   }
 }
 
-// The tuples of null and of the empty string differ by a bit, also for batches that have no nulls.
+// The tuples of null and of the empty string differ in one bit, also for batches without nulls.
 TEST(DirectoryGroups, AnEmptyStringIsNotTheNullOfAnotherBatch) {
   Table table("aggregate keys=utf8:nullable,i64:nullable aggs=sum(i64)");
   const std::vector<std::string> texts(64, "");
@@ -204,7 +204,7 @@ TEST(DirectoryGroups, AnEmptyStringIsNotTheNullOfAnotherBatch) {
   EXPECT_EQ(table.groups.num_groups(), 4u);
 }
 
-// Of the hash's bits a tag is the last 16: with all hashes alike, every entry is a candidate.
+// A tag is the last 16 bits of the hash: if all hashes are equal, every entry is a candidate.
 TEST(DirectoryGroups, KeysWithTheSameHashAreToldApart) {
   Table table("aggregate keys=utf8", {}, {.zero_hashes = true});
   std::vector<std::string> values;
@@ -217,7 +217,7 @@ TEST(DirectoryGroups, KeysWithTheSameHashAreToldApart) {
   EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()), distinct);
 }
 
-// Keys of 128 bits whose hashes share the last 16 bits and the first 6, though not more.
+// Keys of 128 bits whose hashes share the last 16 bits and the first 6, but no more.
 TEST(DirectoryGroups, KeysWithTheSameTagAreToldApart) {
   Table probe("aggregate keys=decimal128");
   std::vector<__int128> values;
@@ -276,7 +276,7 @@ TEST(DirectoryGroups, GroupsOfAnotherTableBringKeyAndHash) {
   const auto numbers = test::WithNulls(test::NumberColumn<int32_t>({1, 2, 3, 4}), {true, false, true, true});
   const auto made = from->Find({texts, numbers}, 4);
   for (uint8_t* tuple : made)
-    tuple[from->context.descriptor->get()->accumulators[0].seen_offset] |= 0xfc;  // not the keys' business
+    tuple[from->context.descriptor->get()->accumulators[0].seen_offset] |= 0xfc;  // bits that do not belong to the keys
   Table into(spec);
   const auto own = into.Find({texts, numbers}, 1);
   std::vector<uint8_t*> tuples = from->Scanned(), found(4);
@@ -316,7 +316,7 @@ TEST(DirectoryGroups, WordsBehindADirectory) {
   }
 }
 
-// Positions of a span's end and the next one's beginning, asked for by ranges that cut across.
+// Positions at the end of one span and the beginning of the next, read in ranges that cross them.
 TEST(DirectoryGroups, HashesAreThoseOfTheScannedTuples) {
   Table table("aggregate keys=i64,i64");
   for (int64_t batch = 0; batch < 20; ++batch) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step of a directory that makes groups: every row finds its entry by linear probing, by vectors and entry by entry
-// alike.
+// The probe that makes groups in a directory: every row finds its entry by linear probing, whether by vectors or entry
+// by entry.
 #include "runtime/aggregate/tables/directory_probe.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace quern {
 namespace {
 
-constexpr uint64_t kTupleBytes = 24, kFirstTuple = 1 << 20;  // addresses that nothing reads
+constexpr uint64_t kTupleBytes = 24, kFirstTuple = 1 << 20;  // addresses that are never read
 
 struct Directory {
   HugeBuffer buffer;
@@ -25,7 +25,7 @@ struct Directory {
   std::vector<uint8_t*> tuples;
   uint64_t num_made = 0;
 
-  // Rows look for their groups in `num_entries` entries.
+  // Rows that look for their groups in `num_entries` entries.
   Directory(uint64_t num_entries, const std::vector<uint64_t>& hashes)
       : buffer(*HugeBuffer::Allocate(nullptr, num_entries * 8, false)),
         made_hashes(hashes.size()),
@@ -43,7 +43,7 @@ struct Directory {
     return {entries, entries + buffer.bytes() / 8};
   }
 
-  // One step. Candidates are of the group that they found if the rest of the hash says so, and else go on.
+  // One probe. A candidate matches if the rest of its hash agrees; otherwise it continues.
   template <class Step>
   void Take(Step step, const PrefetchSetting& setting) {
     const DirectoryEntries directory = {reinterpret_cast<uint64_t*>(buffer.data()), buffer.bytes() / 8};
@@ -60,7 +60,7 @@ struct Directory {
   }
 };
 
-// What a step leaves to the next one.
+// Compares what a probe leaves for the next one.
 void ExpectSame(const Directory& a, const Directory& b) {
   ASSERT_EQ(a.batch->n, b.batch->n);
   ASSERT_EQ(a.batch->num_made, b.batch->num_made);
@@ -77,7 +77,7 @@ void ExpectSame(const Directory& a, const Directory& b) {
             std::vector(b.made_hashes.begin(), b.made_hashes.begin() + static_cast<ptrdiff_t>(b.num_made)));
 }
 
-// An entry is where its hash belongs or behind entries that are all taken.
+// An entry lies where its hash belongs, or after entries that are all taken.
 void ExpectProbing(const Directory& directory) {
   const std::vector<uint64_t> entries = directory.Entries();
   for (uint64_t slot = 0; slot < entries.size(); ++slot) {
@@ -89,7 +89,7 @@ void ExpectProbing(const Directory& directory) {
   }
 }
 
-// Hashes of few tags, so that there are candidates of other keys, and of few slots, so that lines are full.
+// Hashes with few tags, so that there are candidates of other keys, and with few slots, so that cache lines are full.
 std::vector<uint64_t> Hashes(uint32_t n, uint64_t num_tags, uint64_t num_slots) {
   auto random = test::PrintedRandom();
   std::vector<uint64_t> hashes(n);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys whose bytes fit a word together: a memo of their groups changes which work is done and never which group a row
-// has.
+// Keys whose bytes fit one word together: a cache of their groups saves work but never changes the group of a row.
 #include "runtime/aggregate/tables/group_cache.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +35,7 @@ struct Table {
   }
 };
 
-// The groups of rows of several batches, by how their keys count: rows are of one group if and only if they are equal.
+// Checks the groups of the rows of several batches: two rows have the same group if and only if they are equal.
 void ExpectGroups(Table* table, const std::vector<std::vector<std::string>>& batches,
                   const std::function<std::string(std::string)>& equal) {
   std::map<std::string, uint8_t*> group_of;
@@ -54,7 +53,7 @@ void ExpectGroups(Table* table, const std::vector<std::vector<std::string>>& bat
   EXPECT_EQ(table->groups.num_groups(), group_of.size());
 }
 
-// Batches of strings of up to so many bytes, few of them different.
+// Batches of strings of up to that many bytes, with few distinct values.
 std::vector<std::vector<std::string>> FewTexts(const std::vector<size_t>& longest) {
   auto random = test::PrintedRandom();
   std::vector<std::vector<std::string>> batches;
@@ -135,7 +134,7 @@ TEST(ShortKeys, AreForgottenWithTheirGroups) {
   ExpectGroups(&table, batches, [](std::string s) { return s; });
 }
 
-// The memo on its own: what it answers for rows of one or two string keys, and that no other way answers anything else.
+// The group cache alone: its groups for rows of one or two string keys, which every other way must confirm.
 class ShortKeyRows : public testing::TestWithParam<bool> {
  protected:
   ShortKeyRows()
@@ -144,7 +143,7 @@ class ShortKeyRows : public testing::TestWithParam<bool> {
     if (!GetParam()) group_cache_.UseNoVectors();
   }
 
-  // rows: of the columns; empty: all from `first` on.
+  // rows: rows of the columns; empty: all from `first` on.
   void ExpectGroups(const std::vector<std::string>& a, const std::vector<std::string>& b,
                     const std::vector<uint32_t>& picked, uint32_t first, bool looks = true) {
     const ColumnPtr columns[] = {StringColumn(kVar32, a), StringColumn(kVar64, b)};
@@ -175,7 +174,7 @@ class ShortKeyRows : public testing::TestWithParam<bool> {
   uint32_t num_others_ = 0;
   std::mt19937_64 random_ = test::PrintedRandom();
 
-  // Of `letters` letters that are one of `different`; of mixed lengths up to that.
+  // Strings of `letters` letters, each one of `different`; mixed lengths up to that.
   std::vector<std::string> Texts(uint32_t n, uint32_t letters, uint32_t different, bool is_mixed = false) {
     std::vector<std::string> texts(n);
     for (std::string& text : texts) {
@@ -194,7 +193,7 @@ TEST_P(ShortKeyRows, OfOneLengthAndOfSeveral) {
     ExpectGroups(Texts(n, 2, 2), Texts(n, 1, 2), {}, n / 3);
     ExpectGroups(Texts(n, 2, 2, true), Texts(n, 2, 2), {}, 0);
   }
-  // One longer string among letters.
+  // One longer string among single letters.
   std::vector<std::string> a = Texts(700, 1, 2);
   a[650] = "no";
   ExpectGroups(a, Texts(700, 1, 2), {}, 1);

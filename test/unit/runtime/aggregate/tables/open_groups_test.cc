@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Open addressing: each word has one slot, however many batches ask for it, however full the table is and wherever the
-// hash points.
+// Open addressing: each packed key has one slot, however many batches contain it, however full the table is and
+// wherever its hash points.
 #include "runtime/aggregate/tables/open_groups.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ std::vector<uint64_t> Scanned(const OpenGroups& groups, uint32_t packed_bytes) {
   return words;
 }
 
-// Words whose hash names the last of 2^bits slots.
+// Keys whose hash points to the last of 2^bits slots.
 std::vector<uint64_t> WordsOfTheLastSlot(uint32_t bits, size_t n) {
   std::vector<uint64_t> words;
   for (uint64_t word = 1; words.size() < n; ++word) {
@@ -84,7 +84,7 @@ TEST(OpenGroups, WithoutAZeroThereIsNoneInTheScan) {
   EXPECT_EQ(Scanned(groups, 8), (std::vector<uint64_t>{1, 2, 3}));
 }
 
-// Slots behind the last one are the first ones.
+// The walk continues from the last slot to the first.
 TEST(OpenGroups, AWalkGoesOnAtTheBeginning) {
   const std::vector<uint64_t> words = WordsOfTheLastSlot(4, 5);
   OpenGroups groups;
@@ -100,7 +100,7 @@ TEST(OpenGroups, AWalkGoesOnAtTheBeginning) {
   EXPECT_EQ(std::unordered_set<uint8_t*>(moved.begin(), moved.end()).size(), 5u);
 }
 
-// Random words in batches with repetitions, with growths in between; states must stay with their words.
+// Random keys in batches with repetitions, with growths in between; states must stay with their keys.
 void ExpectGroupsStay(uint32_t packed_bytes, uint32_t tuple_bytes, bool zero_hashes, uint32_t common_bits) {
   SCOPED_TRACE(std::to_string(packed_bytes) + " " + std::to_string(tuple_bytes) + (zero_hashes ? " zero" : ""));
   std::mt19937_64 random(tuple_bytes * 8 + packed_bytes);
@@ -154,8 +154,8 @@ TEST(OpenGroups, AllHashesMayBeZero) {
 
 TEST(OpenGroups, BitsThatAllHashesShareMayBeLeftOut) { ExpectGroupsStay(8, 16, false, 6); }
 
-// From 1 MiB on words begin at pairs of slots. Small batches go row by row, large ones by eight where the machine can:
-// they must agree.
+// From 1 MiB on keys begin at pairs of slots. Small batches go row by row, large ones eight rows at a time where the
+// machine can: both must agree.
 void ExpectPairsAgree(uint32_t packed_bytes, uint32_t tuple_bytes, uint16_t distance) {
   SCOPED_TRACE(std::to_string(packed_bytes) + " " + std::to_string(tuple_bytes) + " " + std::to_string(distance));
   uint32_t bits = 0;
@@ -192,7 +192,7 @@ TEST(OpenGroups, LargeTablesBeginAtPairsOfSlots) {
   }
 }
 
-// Words of one part of 64 fill a table evenly: no slot is looked for far from where its hash points.
+// Keys of one partition of 64 fill a table evenly: no slot is far from where its hash points.
 TEST(OpenGroups, SharedBitsDoNotCrowdTheTable) {
   std::vector<uint64_t> words;
   for (uint64_t word = 1; words.size() < 64; ++word) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the packed-key tables holds the groups, when that changes, and that no group is lost on the way.
+// Which of the packed-key tables holds the groups, when that changes, and that no group is lost meanwhile.
 #include "runtime/aggregate/tables/packed_key_groups.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kSpec = "aggregate keys=i64 aggs=count_star";
 
-// Rows of i64 keys, counted in the table and beside it.
+// Rows of i64 keys, counted in the table and, as a reference, by the test.
 struct Counted {
   GroupContext context;
   PackedKeyGroups table;
@@ -45,7 +45,7 @@ struct Counted {
     for (int64_t key = begin; key < end; key += step) keys.push_back(key);
     Add(keys);
   }
-  // All groups with their counts, each once.
+  // Checks all groups with their counts; each occurs once.
   void ExpectAll() {
     EXPECT_EQ(table.num_groups(), rows.size());
     std::unordered_map<int64_t, uint64_t> found;
@@ -67,7 +67,7 @@ AggregateOptions With(GroupLayout layout, uint32_t load_percent = 50) {
   return options;
 }
 
-// Few keys are known without the table, until it moves.
+// The register cache finds a few keys without the table, until the table moves.
 TEST(PackedKeyGroups, FewKeysAreFoundBesideRareOnesAndAfterGrowth) {
   auto random = test::PrintedRandom();
   for (const bool has_zero : {false, true}) {
@@ -105,7 +105,7 @@ TEST(PackedKeyGroups, ASmallRangeIsAnArray) {
   counted.ExpectAll();
 }
 
-// 1,024 cells for the first rows, 16 for each row from then on, 65,536 at most.
+// 1,024 cells for the first rows, later 16 for each row, at most 65,536.
 TEST(PackedKeyGroups, WhatIsSmallGrowsWithTheRows) {
   const auto layout_of = [](const std::vector<int64_t>& keys) {
     Counted counted;
@@ -144,7 +144,7 @@ TEST(PackedKeyGroups, KeysInOrderAreAListUntilOneIsSmaller) {
   counted.ExpectAll();
 }
 
-// The array's range ends within a batch, or between two, or has room left over.
+// The end of the array's range is reached within a batch or between two, or has room left.
 TEST(PackedKeyGroups, AnArrayThatIsOutgrownInOrderBecomesAList) {
   for (const int64_t step : {1, 2, 7}) {
     for (const int64_t rows_per_key : {1, 3}) {
@@ -161,7 +161,7 @@ TEST(PackedKeyGroups, AnArrayThatIsOutgrownInOrderBecomesAList) {
   }
 }
 
-// A list that was left for slots, these for an array, and that for a list again.
+// A list that changes to slots, then to an array, and then to a list again.
 TEST(PackedKeyGroups, AListMayBecomeAListAgain) {
   Counted counted;
   counted.AddRange(0, 20'000, 50);
@@ -181,7 +181,7 @@ TEST(PackedKeyGroups, AListMayBecomeAListAgain) {
   EXPECT_EQ(counted.context.budget->used_bytes(), 0u);
 }
 
-// Keys that came in no order before may go on in order; of the array's own words some lie behind.
+// After keys in no order, further keys may be in order; some of the array's own keys are larger.
 TEST(PackedKeyGroups, AnArrayWithLargerWordsIsNoList) {
   Counted counted;
   counted.Add({900, 5, 1000, 7});
@@ -199,7 +199,7 @@ TEST(PackedKeyGroups, AWordOutsideWidensTheArray) {
   counted.ExpectAll();
 }
 
-// Keys in order bring room on the side where they come, so that not every batch moves the array.
+// Keys in order widen the range on the side where they arrive, so that not every batch moves the array.
 TEST(PackedKeyGroups, KeysInOrderWidenTheArraySeldom) {
   Counted counted;
   for (int64_t batch = 0; batch < 64; ++batch) counted.AddRange(batch * 100, batch * 100 + 100);
@@ -208,7 +208,7 @@ TEST(PackedKeyGroups, KeysInOrderWidenTheArraySeldom) {
   counted.ExpectAll();
 }
 
-// Just so full that an array is worth it, or not: the table may change its mind, but seldom.
+// A density around the one that an array needs: the table may change its layout, but seldom.
 TEST(PackedKeyGroups, KeysInOrderThatFillAShareOfTheirRangeMoveSeldom) {
   for (const int64_t step : {2, 3, 4, 5, 6}) {
     Counted counted;
@@ -218,7 +218,7 @@ TEST(PackedKeyGroups, KeysInOrderThatFillAShareOfTheirRangeMoveSeldom) {
   }
 }
 
-// TPC-H numbers orders so: eight of 32, with some rows of each.
+// The order keys of TPC-H: eight of 32, with several rows of each.
 TEST(PackedKeyGroups, SparseKeysInOrderWithRunsMoveSeldom) {
   Counted counted;
   std::vector<int64_t> keys;
@@ -236,8 +236,8 @@ TEST(PackedKeyGroups, AFarWordMakesTheTableOpen) {
   counted.ExpectAll();
 }
 
-// A column of words is read where it lies, another one is packed: a selection, and values that do not lie at a multiple
-// of their size.
+// A column of packed keys is read in place, any other one is packed: a selection, and values that are not aligned to
+// their size.
 TEST(PackedKeyGroups, AllWaysOfReadingAColumnFindTheSameGroups) {
   std::vector<int64_t> keys(1000);
   std::vector<uint32_t> rows(keys.size());
@@ -273,7 +273,7 @@ TEST(PackedKeyGroups, AFullTableWhoseRangeIsSmallBecomesAnArrayAndBack) {
   counted.ExpectAll();
 }
 
-// The batch that makes the table an array may itself hold a word far away.
+// The batch that turns the table into an array may itself contain a key far away.
 TEST(PackedKeyGroups, ABecomingArrayMayMeetAFarWordAtOnce) {
   Counted counted(With(GroupLayout::kAuto, 10));
   counted.Add({0, 100000});  // open
@@ -291,7 +291,7 @@ TEST(PackedKeyGroups, ALayoutThatIsAskedForIsKept) {
   Counted dense(With(GroupLayout::kDense));
   dense.Add({0, 1000000});
   EXPECT_STREQ(dense.table.layout(), "dense");
-  dense.Add({-1, int64_t{1} << 50});  // no array can be as large
+  dense.Add({-1, int64_t{1} << 50});  // no array can be that large
   EXPECT_STREQ(dense.table.layout(), "open");
   dense.ExpectAll();
 }
@@ -322,11 +322,11 @@ TEST(PackedKeyGroups, RangesThatTheHostKnowsMakeAnArrayOfFourMillionCells) {
   counted.Add({1000000, -10, 3});
   EXPECT_STREQ(counted.table.layout(), "dense");
   counted.ExpectAll();
-  options.ranges = {{true, 10, -10}};  // nonsense does no harm
+  options.ranges = {{true, 10, -10}};  // an empty range is harmless
   Counted nonsense(options);
   nonsense.Add({7, int64_t{1} << 60, -3});
   nonsense.ExpectAll();
-  options.ranges = {{true, 0, 10}};  // nor does what is wrong
+  options.ranges = {{true, 0, 10}};  // so is a wrong one
   Counted wrong(options);
   wrong.AddRange(-500, 500);
   wrong.Add({INT64_MAX});

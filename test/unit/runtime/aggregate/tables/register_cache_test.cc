@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Few words are found in registers: every row gets its word's group or is listed, whatever the words, and nothing is
-// learnt of many.
+// Few packed keys are found in registers: every row either gets its key's group or is listed, whatever the keys; many
+// keys are not cached.
 #include "runtime/aggregate/tables/register_cache.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ void Learn(RegisterCache* few, const std::vector<uint64_t>& words) {
   few->Learn(words.data(), static_cast<uint32_t>(words.size()), GroupsOf(words).data());
 }
 
-// The words that Look lists; all others have their groups, and nothing is written behind them.
+// The keys that Look lists; all others have their groups, and nothing is written after them.
 std::vector<uint64_t> Others(const RegisterCache& few, const std::vector<uint64_t>& words) {
   const auto n = static_cast<uint32_t>(words.size());
   uint8_t* const untouched = GroupOf(99);
@@ -74,7 +74,7 @@ TEST_F(FewWordsTest, AllRowsOfKnownWordsAreFound) {
   std::vector<uint64_t> drawn = Words(kMost, [&](uint64_t) { return random(); });
   const std::function<uint64_t(uint64_t)> kinds[] = {
       [](uint64_t i) { return i; },               // the word 0 among them
-      [](uint64_t i) { return i << 60; },         // which differ in their upper bits
+      [](uint64_t i) { return i << 60; },         // keys that differ in their upper bits
       [](uint64_t i) { return i << 32; },         //
       [](uint64_t i) { return ~i; },              //
       [](uint64_t i) { return i * (i + 1) / 2; }  //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of words that come in order: a list, until a word is smaller than the largest.
+// Groups of packed keys that arrive in order: a list, until a key is smaller than the largest one.
 #include "runtime/aggregate/tables/sorted_groups.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of words with wide tuples: few in slots, many behind a directory, and the same states before and after they
-// move.
+// Groups of packed keys with wide tuples: few of them lie in slots, many behind a directory, and the states are the
+// same before and after they move.
 #include "runtime/aggregate/tables/wide_groups.h"
 
 #include <gtest/gtest.h>
@@ -21,14 +21,14 @@ using test::NumberColumn;
 constexpr const char* kAggregates =
     " aggs=count_star,sum(i64),min(i64),max(i64),avg(i64),first(i64),last(i64),var_pop(i64),string_agg(utf8,x'2c')";
 
-// A cache that some 100 groups fit.
+// A cache that holds some 100 groups.
 AggregateOptions SmallCache() {
   AggregateOptions options;
   options.caches.l2_bytes = 100 * 160;
   return options;
 }
 
-// Batches of 300 rows with keys from `key`, which is given the row's number.
+// Batches of 300 rows with keys from `key`, a function of the row's number.
 template <class Key>
 std::vector<BatchView> BatchesOf(int num_batches, const Key& key) {
   std::vector<BatchView> batches;
