@@ -21,8 +21,8 @@ struct HostBatchView {
 };
 
 // The view of a host's batch.
-// copy_to: null, or what pays for a copy of the bytes of all strings and binaries, after which nothing points into the
-// host's memory once the rows are stored.
+// copy_to: null, or the budget that pays for a copy of the bytes of all strings and binaries; nothing then points into
+// the host's memory once the rows are stored.
 // *Nulls*: those of a dictionary's values become nulls of its indices.
 // *Cost*: O(columns); with null values in a dictionary or copy_to O(highest row used) for those columns, and the bytes.
 // *Errors*: InvalidArgument for a missing pointer or too many rows, naming side and column; ResourceExhausted.

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page holds all that it needs: no script, no font, no picture of elsewhere, and a Content-Security-Policy that
-// would not let it ask for one. It shows, for each loop and key class, a chart over table size, a small chart over
-// distance for each size, and every candidate as a table, so that what a chart says can be read and copied.
+// The page is self-contained: it has no script, font or picture from elsewhere, and its Content-Security-Policy would
+// not let it load one. For each loop and key class it shows a chart over table size, a small chart over distance for
+// each size, and a table of every candidate, so that the numbers of a chart can be read and copied.
 //
 // Example, two lines of the table for a terminal:
 //
-//     loop        keys  pipeline  threads    table  default                          chosen                 off    gain
-//     noise probe_open  word         1        1   64 KiB        0   2.00 ns               default   2.00 ns   2.00 ns
-//     -  1.0 % probe_open  word         1        1  192 MiB      128  20.00 ns  64/group=16/hint=nta  16.00 ns  50.00
-//     ns  20.0 %  2.5 %
+//     loop        keys  pipeline  threads    table  default              chosen                   off    gain  noise
+//     probe_open  word         1        1   64 KiB   0  2.00 ns         default   2.00 ns   2.00 ns       -  1.0 %
+//     probe_open  word         1        1  192 MiB  128  20.00 ns  64/group=16/..  16.00 ns  50.00 ns  20.0 %  2.5 %
 #include "tools/report/report.h"
 
 #include <algorithm>

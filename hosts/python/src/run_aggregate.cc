@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// An aggregation: every thread appends morsels to groups of its own, all bring the groups together, all read them.
-// Groups have no order.
+// An aggregation: every thread appends morsels to its thread-local groups, all merge them, all read them. Groups have
+// no order.
 //
-// Two threads that meet the same groups make each of them twice and bring them together afterwards: nothing where
-// groups are few, but with many three to six times the work of one thread, which only more threads than that make up
-// for. So the first 65,536 rows go into one table, whose groups tell which it is, and as many three times over whether
-// there are ever more:
+// Two threads that meet the same groups make each of them twice and merge them afterwards. That costs nothing for few
+// groups, but for many it is three to six times the work of one thread, which only more threads than that make up for.
+// So the first 65,536 rows go into one table; its number of groups shows which case it is, and three times as many rows
+// more show whether the number keeps growing:
 //
 //     600,000 rows,       4 groups         4 after 65,536 rows                       the others by all threads
 //     600,000 rows,  20,000 groups    19,200 after 65,536, 20,000 after 262,144      the others by all threads
-//     600,000 rows, 150,000 groups    16,384 after 65,536, 65,536 after 262,144      the others by one, of fewer than
-//     eight threads
+//     600,000 rows, 150,000 groups    16,384 after 65,536, 65,536 after 262,144      the others by one, if below 8
+//     threads
 #include <utility>
 
 #include "hosts/c/quern.h"
