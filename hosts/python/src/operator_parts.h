@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operators share: handles that close themselves, appending and reading by threads, and results in the order
-// of their morsels.
+// The shared parts of operators: handles that close themselves, appending and reading on threads, and results in the
+// order of their morsels.
 #ifndef QUERN_HOSTS_PYTHON_SRC_OPERATOR_PARTS_H_
 #define QUERN_HOSTS_PYTHON_SRC_OPERATOR_PARTS_H_
 
@@ -35,7 +35,7 @@ class SchemaOfView {
   ArrowSchema schema_ = {};
 };
 
-// Below this many rows a thread more costs more than it brings.
+// Below this many rows another thread costs more than it gains.
 constexpr uint64_t kRowsPerThread = 131072;
 
 // 0, the calling thread, for a single morsel: threads that are made for it would take longer than its rows.
