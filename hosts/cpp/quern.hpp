@@ -31,7 +31,7 @@
 //     quern::Status status = sort->Append(batch);
 //     status = sort->Finalise();
 //     auto sorted = quern::SortedRows::Create(*sort);
-//     ... sorted->Next() as above, in order; quern::Merge brings together what several sorts gave out
+//     ... sorted->Next() as above, in order; quern::Merge merges the output of several sorts
 //
 // A filter, with a kernel for "filter utf8 = 'R' and i64 >= 3":
 //

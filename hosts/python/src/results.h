@@ -21,7 +21,7 @@ struct ResultShape {
   std::vector<uint32_t> order;     // by column of the table: the kernel's
   std::vector<std::string> names;  // likewise
 
-  // Of the schema that the library tells, which is released.
+  // From a schema of the library, which is released.
   std::vector<Field> Fields(ArrowSchema* schema) const;
   Batch Arranged(const Batch& batch) const;
 };

@@ -73,7 +73,7 @@ class Watch {
 // What Ctrl-C does.
 enum class Interrupt : uint8_t { kRaises, kEndsAtFirst };
 
-// Signals, then tick(doing), both with the GIL; answers what they raise.
+// Signals, then tick(doing), both with the GIL; returns what they raise.
 std::exception_ptr Look(const nb::object& tick, const std::string& doing) {
   const nb::gil_scoped_acquire gil;
   try {

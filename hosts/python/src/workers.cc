@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Python runs signal handlers in its main thread, between two of its own instructions; a call that computes for a
-// minute would keep Ctrl-C waiting for a minute. So the calling thread does not compute: it waits, and every 20 ms
-// takes the GIL and asks for signals.
+// minute would delay Ctrl-C for a minute. So the calling thread does not compute: it waits, and every 20 ms it takes
+// the GIL and checks for signals.
 //
 //     caller     wait 20 ms, PyErr_CheckSignals, wait 20 ms, ..
 //                    (KeyboardInterrupt: stop = true, wait for the threads, raise)

@@ -129,7 +129,7 @@ Fact DiskCacheFact() {
           totals.problems == 0 ? "" : std::to_string(totals.problems) + " files are not loaded: quern cache ls"};
 }
 
-// The profile that kernels go by: the first place that has a file decides, whether it can be used or not.
+// The profile that kernels use: the first location that has a file decides, whether the file is usable or not.
 Fact ProfileFact() {
   const std::vector<std::string> places = ProfilePlaces(HostSignature());
   if (places.empty()) return {"profile", "off", ""};

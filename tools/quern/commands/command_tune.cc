@@ -182,7 +182,7 @@ extern "C" void AskToStop(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-// Threads that are checked are those of the jobs, unless others are asked for.
+// The threads that are checked are those of the jobs, unless others are requested.
 absl::Status ReadReplay(TuneCommand* command) {
   if (!command->replay) return absl::OkStatus();
   absl::StatusOr<std::vector<CapturedJob>> jobs = ReadCaptures(*command->replay);
@@ -207,7 +207,7 @@ void PrintEstimates(const Machine& host, const Profile* start) {
               knows ? "the memory of this machine as it was measured" : "the sizes of this machine's caches");
 }
 
-// Calls run(options) under a progress bar of the budget; Ctrl-C asks it to stop.
+// Calls run(options) under a progress bar of the budget; Ctrl-C stops it.
 template <class Options, class Run>
 auto UnderProgress(Options options, Run&& run) {
   Progress progress(/*wanted=*/true);

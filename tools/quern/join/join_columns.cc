@@ -316,7 +316,7 @@ absl::StatusOr<JoinColumns> ResolveColumns(const JoinRequest& request, const Tab
   if (count && !request.select.has_value()) return columns;
   QUERN_ASSIGN_OR_RETURN(columns.result, ResolveResult(request, names));
   QUERN_RETURN_IF_ERROR(NameResult(&columns.result));
-  if (count) columns.result.clear();  // the names were right; nobody reads the columns
+  if (count) columns.result.clear();  // the names are right, but the columns are not needed
   return columns;
 }
 

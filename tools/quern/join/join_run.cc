@@ -52,7 +52,7 @@ struct Phase {
   }
 };
 
-// Runs `work` on up to `threads` threads, this one among them, each with its number from 0. Answers how many there
+// Runs `work` on up to `threads` threads, this one among them, each with its number from 0. Returns how many there
 // were.
 uint32_t OnThreads(size_t threads, Phase* phase, const std::function<absl::Status(size_t)>& work) {
   const auto run = [&](size_t number) {
@@ -92,7 +92,7 @@ absl::Status AppendBatches(const KernelInput& input, const std::vector<RecordBat
   return appender.Finish();
 }
 
-// Answers how many threads there were.
+// Returns how many threads there were.
 absl::StatusOr<uint32_t> Build(const KernelInput& input, uint32_t threads, Progress* progress,
                                const std::shared_ptr<HashJoin>& join) {
   QUERN_ASSIGN_OR_RETURN(const auto batches, CutIntoBatches(input.table));
@@ -153,7 +153,7 @@ absl::Status ScanUnmatchedRows(size_t number, ProbeWork* work) {
   return TakeAll(work->batches.size() + number, &prober, &out, work);
 }
 
-// Answers the most threads there were at one time.
+// Returns the most threads there were at one time.
 absl::StatusOr<uint32_t> Probe(uint32_t threads, uint32_t drain_threads, ProbeWork* work) {
   work->progress->Begin("probe", static_cast<uint64_t>(work->join.inputs[kProbe].table->num_rows()));
   Phase probe;

@@ -102,8 +102,8 @@ absl::StatusOr<std::shared_ptr<MemoryBudget>> BudgetBesideInputs(const RunOption
   return budget;
 }
 
-// The last step of every run: the table to the file or its first rows to stdout, where there is one, and the number
-// that --count asks for. Ends the progress bar before it prints.
+// The last step of every run: the table, if there is one, goes to the file or its first rows to stdout, and so does the
+// number for --count. Ends the progress bar before it prints.
 absl::Status Deliver(const std::shared_ptr<arrow::Table>& table, uint64_t num_rows, const RunOptions& options,
                      std::optional<OutputFile>* file, std::optional<Progress>* progress) {
   if (table != nullptr && file->has_value()) {

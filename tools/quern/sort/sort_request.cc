@@ -137,7 +137,7 @@ void Preparation::AddWindows() {
   prepared_.spec.partition = request_.num_partition_keys;
 }
 
-// The columns of the file in the order asked, then the window functions, which are last already.
+// The columns of the file in the requested order, then the window functions, which are last already.
 void Preparation::OrderColumns() {
   const size_t first_window = fields_.size() - request_.windows.size();
   for (const std::string& name : selected_) {
@@ -182,7 +182,7 @@ absl::StatusOr<std::vector<std::string>> SelectColumns(const SortRequest& reques
   std::vector<std::string> selected = request.select.value_or(input.column_names());
   for (const std::string& name : selected) QUERN_RETURN_IF_ERROR(CheckColumn(input.column_names(), input.what(), name));
   QUERN_RETURN_IF_ERROR(CheckResultNames(request, selected));
-  if (count) selected.clear();  // the names were right; nobody reads the columns
+  if (count) selected.clear();  // the names are right, but the columns are not needed
   return selected;
 }
 
