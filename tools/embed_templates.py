@@ -4,13 +4,15 @@
 
     embed_templates.py --clang CLANG --opt OPT --nm NM --source-root DIR --bitcode-dir DIR --output FILE.cc
 
-A template is compiled by Clang without running passes (so that nothing is decided before its holes are filled), then pruned: always-inline
-functions are inlined, dead ones dropped, allocas promoted. What stays is what codegen links hole bodies into. Once per architecture,
-because type layouts are the same on all of them but data layouts, intrinsics and attributes are not. Those of x86-64, on which kernels
-run, a second time with source lines, for profilers and debuggers that ask: line tables alone, which leave the code as it is.
+Clang compiles a template without running passes (so that nothing is decided before its holes are filled). Then it is
+pruned: always-inline functions are inlined, dead ones dropped, allocas promoted. Codegen links hole bodies into what
+remains. This is done once per architecture, because type layouts are the same on all of them but data layouts,
+intrinsics and attributes are not. The templates of x86-64, on which kernels run, are compiled a second time with source
+lines for profilers and debuggers: line tables alone, which leave the code unchanged.
 
-Checked here, so that a broken template fails the build and no query: every undefined symbol is a hole of holes.def or an allowed runtime
-call; every defined one is an entry point or a block; no hole of a template goes unused by all of them; the module verifies (opt does that).
+These checks make a broken template fail the build rather than a query: every undefined symbol is a hole of holes.def or
+an allowed runtime call; every defined one is an entry point or a block; every hole is used by some template; the module
+verifies (opt does that).
 """
 
 import argparse
@@ -24,13 +26,15 @@ TEMPLATES = ["join", "aggregate", "sort", "filter", "blocks", "filter_blocks"]
 PRUNE = ("function(lower-expect),always-inline,globaldce,"
          "function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
          "loop-mssa(loop-rotate,licm),loop(loop-unroll-full),early-cse<memssa>,simplifycfg),verify")
-# Hosted, because a freestanding compilation turns an 8-byte memcmp into a library call; without a C library's headers, because there are
-# none for other architectures: Clang's own stdint.h and stddef.h serve. No contraction: a multiplication and an addition that were one
-# instruction here and two in the generic kernel would differ in their last bit.
-FLAGS = ["-std=c++20", "-O2", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-ffp-contract=off", "-fno-exceptions",
-         "-fno-rtti", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-ident", "-fno-discard-value-names",
-         "-fno-omit-frame-pointer", "-nostdlibinc", "-Wno-builtin-macro-redefined", "-U__STDC_HOSTED__", "-D__STDC_HOSTED__=0",
-         "-Wall", "-Wextra", "-Werror", "-Wno-psabi", "-I.", "-DQUERN_TEMPLATE"]
+# Hosted, because a freestanding compilation turns an 8-byte memcmp into a library call; without the headers of a C
+# library, because other architectures have none here, and Clang's own stdint.h and stddef.h suffice. No contraction: a
+# multiplication and an addition that were one instruction here and two in the generic kernel would differ in their last
+# bit.
+FLAGS = ["-std=c++20", "-O2", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", "-ffp-contract=off",
+         "-fno-exceptions", "-fno-rtti", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-ident",
+         "-fno-discard-value-names", "-fno-omit-frame-pointer", "-nostdlibinc", "-Wno-builtin-macro-redefined",
+         "-U__STDC_HOSTED__", "-D__STDC_HOSTED__=0", "-Wall", "-Wextra", "-Werror", "-Wno-psabi", "-I.",
+         "-DQUERN_TEMPLATE"]
 # Names of files are relative to the source root, so that the bitcode does not depend on where that is.
 LINE_FLAGS = ["-gline-tables-only", "-fdebug-compilation-dir=.", "-ffile-prefix-map=./="]
 LINE_ARCHITECTURES = {"x86-64"}
@@ -56,7 +60,8 @@ def symbols(nm, path, flag):
 def check(nm, path, holes):
     undefined = symbols(nm, path, "--undefined-only")
     for name in (name for name in undefined - holes if not re.fullmatch(RUNTIME_CALLS, name)):
-        sys.exit(f"{path}: undefined symbol that is neither a hole nor a runtime call: {name}; accepted: holes.def, runtime_calls.h")
+        sys.exit(f"{path}: undefined symbol that is neither a hole nor a runtime call: {name}; "
+                 "accepted: holes.def, runtime_calls.h")
     for name in symbols(nm, path, "--defined-only"):
         if not re.fullmatch(r"quern_(join|aggregate|sort|filter|block|outlined|constant)_\w+", name):
             sys.exit(f"{path}: defined symbol that is neither an entry point nor a block: {name}; "
@@ -67,7 +72,8 @@ def check(nm, path, holes):
 def compile_template(options, name, arch, triple, line_flags=(), suffix=""):
     raw = options.bitcode_dir / f"{name}.{arch}{suffix}.raw.bc"
     pruned = options.bitcode_dir / f"{name}.{arch}{suffix}.bc"
-    run([options.clang, f"--target={triple}", *FLAGS, *line_flags, f"ir-templates/{name}.cc", "-o", raw], cwd=options.source_root)
+    run([options.clang, f"--target={triple}", *FLAGS, *line_flags, f"ir-templates/{name}.cc", "-o", raw],
+        cwd=options.source_root)
     run([options.opt, f"-passes={PRUNE}", raw, "-o", pruned])
     raw.unlink()
     return pruned
@@ -106,7 +112,8 @@ def main():
             used |= check(options.nm, path, holes)
             plain.append(embed(name, arch, path))
             if arch in LINE_ARCHITECTURES:
-                with_lines.append(embed(name, arch, compile_template(options, name, arch, triple, LINE_FLAGS, ".lines"), "_lines"))
+                with_lines.append(
+                    embed(name, arch, compile_template(options, name, arch, triple, LINE_FLAGS, ".lines"), "_lines"))
         if holes - used:
             sys.exit(f"holes that no template uses: {', '.join(sorted(holes - used))}; accepted: none")
     options.output.write_text(
@@ -114,7 +121,8 @@ def main():
         "".join(array for array, _ in plain + with_lines) +
         table_text("kTemplates", plain) + table_text("kTemplatesWithLines", with_lines) + "}  // namespace\n"
         "std::span<const EmbeddedTemplate> EmbeddedTemplates() { return kTemplates; }\n"
-        "std::span<const EmbeddedTemplate> EmbeddedTemplatesWithLines() { return kTemplatesWithLines; }\n}  // namespace quern\n")
+        "std::span<const EmbeddedTemplate> EmbeddedTemplatesWithLines() { return kTemplatesWithLines; }\n"
+        "}  // namespace quern\n")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a C++ file that says which sources a build was made from, as part of the key of kernels that are kept on disk.
+"""Writes a C++ file that identifies the sources of a build, as part of the key of kernels that are kept on disk.
 
     hash_sources.py --version VERSION --output FILE.cc SOURCE...
 
-A kernel on disk must not outlive the generator that made it: a change of an emitter, of a tuple's layout or of a template makes other
-code of the same spec. The version alone would not tell between two releases. The hash is of the contents and names of all files, so that
-two builds of the same sources share their kernels, wherever they lie.
+A kernel on disk must not outlive the generator that made it: a changed emitter, tuple layout or template generates
+other code for the same spec, and the version alone does not change between two releases. The hash covers the contents
+and names of all files, so two builds of the same sources share their kernels, wherever they are.
 """
 
 import argparse

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI of aggregations: batches of a host's own vectors in, groups out. (Arrow: aggregate_arrow.cc; threads of our
-// own: aggregate_run.cc.)
+// The C ABI of aggregations: batches of a host's own vectors in, groups out. (Arrow: aggregate_arrow.cc; runs on
+// threads of the library: aggregate_run.cc.)
 //
-// Its functions have the descriptor that quern.cc describes, and so have its handles:
+// Its functions have the form that quern.cc describes, and so have its handles:
 //
 //     quern_kernel -> Kernel (machine code) <- AggregateState (tables, memory budget) <- quern_aggregate
 //                                              AggregateState                         <- quern_aggregate_appender, ..
 //                                              AggregateState                         <- quern_groups, quern_groups, ..
 //
-// Two things differ from a join. Nothing of a batch is kept, so that there is nothing to copy and nobody to keep alive.
-// And rows come in as two kinds, both by the same ways: a spec `aggregate keys=utf8 aggs=sum(i64),count_star` takes
+// Two things differ from a join. Nothing of a batch is kept, so there is nothing to copy and nothing to keep alive. And
+// there are two kinds of input rows, which take the same path: a spec `aggregate keys=utf8 aggs=sum(i64),count_star`
+// accepts
 //
 //     input     key utf8    payload i64               "a", 5   "b", 1   "a", 2
-//     states    key utf8    payload binary, binary    what an aggregation of the first two rows gave out: "a", {5}, {1}
-//     "b", {1}, {1}
+//     states    key utf8    payload binary, binary    the output of an aggregation of the first two rows:
+//                                                     "a", {5}, {1}   "b", {1}, {1}
 //
-// Hints choose how tables begin. The state is made when the handle is, which costs nothing before rows come, and made
-// anew by each hint; the first batch or appender ends that.
+// Hints choose the initial tables. The state is made together with the handle, which costs nothing before rows come,
+// and is made anew by each hint; after the first batch or appender hints are too late.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -30,7 +31,7 @@
 namespace quern::c_abi {
 namespace {
 
-// The batches that bring input, and those that bring states.
+// The types of batches of input, and of batches of states.
 void SetBatchTypes(AggregateState* state) {
   const KernelSpec& spec = state->spec();
   for (const KeySpec& key : spec.keys) state->input.keys.push_back(key.type);
@@ -100,7 +101,7 @@ absl::Status HintRange(quern_aggregate* aggregate, uint32_t key, int64_t min, in
   return SetHints(aggregate->state.get(), std::move(hints));
 }
 
-// ---- rows in ----
+// ---- input ----
 
 template <class Handle>
 absl::Status Append(Handle* handle, const quern_batch* batch, RowKind kind) {
@@ -125,7 +126,7 @@ absl::Status Finalise(quern_aggregate* aggregate) {
   return FinaliseOnce(aggregate->state.get(), aggregate->state->aggregate.get());
 }
 
-// ---- what an aggregation tells of itself ----
+// ---- layout, statistics and counters ----
 
 void GetStats(const quern_aggregate* aggregate, quern_aggregate_stats* stats) {
   if (stats == nullptr) return;
@@ -146,7 +147,7 @@ const char* LayoutOf(const quern_aggregate* aggregate) {
   return aggregate->state->finalised ? aggregate->state->aggregate->stats().layout : "";
 }
 
-// ---- groups out ----
+// ---- reading groups ----
 
 absl::Status CheckShare(const GroupShare& share) {
   if (share.num_partitions == 0) return InvalidArgument("num_partitions out of range: 0; accepted: 1 or more");

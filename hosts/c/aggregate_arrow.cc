@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Arrow side of aggregations: struct arrays in and out, by the Arrow C data interface. (Ownership, bindings and
-// checks are those of quern_arrow.cc.)
+// Arrow input and output of aggregations: struct arrays by the Arrow C data interface. (For ownership, bindings and
+// checks see quern_arrow.cc.)
 //
 // Example: spec `aggregate keys=dictionary(i32,utf8) aggs=sum(decimal128),count(i64):filter`, input schema {qty: l, ok:
 // b, price: d:12,2, region: i -> u}:
@@ -9,9 +9,9 @@
 //     results       {region: u, sum(decimal128): d:38,2, count(i64):filter: l}
 //     states        {region: u, sum(decimal128): z, count(i64):filter: z}
 //
-// What a format says beyond a type comes from the arguments, as the spec knows nothing of it: a minimum of timestamps
-// has the unit and zone of its column; a sum of decimals their scale, and as many digits as 128 bits hold. States come
-// in by position, and their types are the spec's, so that they need no binding.
+// What a format specifies beyond the type comes from the arguments, since the spec does not have it: a minimum of
+// timestamps has the unit and zone of its column; a sum of decimals has their scale and as many digits as 128 bits
+// hold. States are taken by position and their types are those of the spec, so they need no binding.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -33,7 +33,7 @@ namespace {
 
 std::string DecimalFormat(const std::string& scale) { return "d:38," + (scale.empty() ? "0" : scale); }
 
-// A type's format where nothing is known of unit, scale and zone: the first of those that column_types.def lists.
+// The format of a type whose unit, scale and zone are unknown: the first of those that column_types.def lists.
 std::string FirstFormat(const ColumnType& type) {
   if (type.id == TypeId::kDecimal128) return DecimalFormat("");
   if (type.id == TypeId::kTimestamp) return "tss:";
@@ -41,7 +41,7 @@ std::string FirstFormat(const ColumnType& type) {
   return std::string(formats.substr(0, formats.find('|')));
 }
 
-// argument: the format of the aggregate's first column; empty where it has none.
+// argument: the format of the aggregate's first column; empty if it has none.
 std::string FormatOfResult(const AggregateSpec& aggregate, const ColumnType& result, const std::string& argument) {
   switch (RowOf(aggregate.function).result) {
     case ResultRule::kSame: return argument;
@@ -56,7 +56,7 @@ std::string FormatOfResult(const AggregateSpec& aggregate, const ColumnType& res
   return "";
 }
 
-// The schema has been checked: every child that the binding names is there.
+// The schema has been checked: every child that the binding names exists.
 std::vector<ResultField> ResultFields(const KernelSpec& spec, const ArrowSchema& schema, const ColumnBinding& binding) {
   const std::vector<ColumnType> types = AggregateOutputTypes(spec);
   std::vector<ResultField> fields;
@@ -123,7 +123,7 @@ absl::Status ResultSchema(const quern_aggregate* aggregate, const quern_group_co
 
 // ---- batches ----
 
-// States have no schema that says what they are; at least their number must be right.
+// States have no schema that describes them; at least their number must be right.
 absl::Status CheckNumStates(const ArrowArray& batch, const AggregateState& state) {
   const size_t wanted = state.states.keys.size() + state.states.payload.size();
   if (batch.release == nullptr || batch.n_children == static_cast<int64_t>(wanted)) return absl::OkStatus();

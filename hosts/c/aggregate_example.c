@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Six line items grouped by their order: how many, their quantities' sum, their highest price. (Every step explained:
- * example.c.)
+ * Six line items grouped by order: their number, the sum of their quantities, their highest price. (example.c explains
+ * every step.)
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ int main(void) {
       quern_compile("aggregate keys=i64 aggs=count_star,sum(i64),max(f64)", QUERN_ENGINE_AUTO, NULL, &kernel, &error));
   CHECK(quern_aggregate_create(kernel, 0, &aggregate, &error));
 
-  /* Payload: the aggregates' arguments, one after the other; count_star has none. Nothing of a batch is kept. */
+  /* Payload: the arguments of the aggregates in order; count_star has none. Nothing of a batch is kept. */
   const quern_column keys[] = {{.values = item_order}};
   const quern_column arguments[] = {{.values = item_quantity}, {.values = item_price}};
   const quern_batch items = {.keys = keys, .payload = arguments, .num_rows = 6};

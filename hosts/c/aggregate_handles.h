@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind the handles of an aggregation. Internal: quern.h is the interface.
+// The objects behind the handles of an aggregation. Internal: quern.h is the interface.
 #ifndef QUERN_HOSTS_C_AGGREGATE_HANDLES_H_
 #define QUERN_HOSTS_C_AGGREGATE_HANDLES_H_
 
@@ -22,18 +22,18 @@
 
 namespace quern::c_abi {
 
-// What the rows of a batch that comes in are.
+// The kind of the rows of an input batch.
 enum class RowKind : uint8_t { kInput, kStates };
 
-// Where the spec's columns stand in Arrow batches, and the fields of both kinds of groups that come out.
+// The positions of the spec's columns in Arrow batches, and the fields of both kinds of output.
 struct GroupBinding {
   ColumnBinding input;
   std::vector<ResultField> results;
   std::vector<ResultField> states;
 };
 
-// An aggregation and all that it needs to live on when other handles are gone. *Threads*: what is no atomic is written
-// before appenders and readers exist (the binding: before their first Arrow batch) and only read from then on.
+// An aggregation and everything that it needs when other handles are gone. *Threads*: members that are not atomic are
+// written before appenders and readers exist (the binding: before their first Arrow batch) and only read from then on.
 struct AggregateState : InputStage {
   AggregateState() : InputStage(kAggregateTexts) {}
 
@@ -51,7 +51,7 @@ struct AggregateState : InputStage {
   const BatchTypes& types(RowKind kind) const { return kind == RowKind::kInput ? input : states; }
 };
 
-// Where rows go in: to the aggregation itself, or, where `appender` is not null, by a thread of its own.
+// The destination of rows: the aggregation itself, or `appender` if it is not null.
 struct Inlet {
   AggregateState* state;
   AggregateAppender* appender;
@@ -61,7 +61,7 @@ struct Inlet {
 absl::StatusOr<Inlet> InletOf(quern_aggregate* aggregate);
 absl::StatusOr<Inlet> InletOf(quern_aggregate_appender* appender);
 
-// Adds a batch, of which nothing is kept.
+// Adds a batch. Nothing of it is kept.
 absl::Status AddBatch(const Inlet& inlet, const BatchView& batch, RowKind kind);
 absl::Status AddHostBatch(const Inlet& inlet, const quern_batch& batch, RowKind kind);
 absl::Status FinaliseShared(AggregateState* state);

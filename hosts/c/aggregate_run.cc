@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole aggregation over batches that are all there, by threads of our own: for hosts that have none, or none to
+// A whole aggregation over batches that are all there, on threads of the library, for hosts that have no threads to
 // spare.
 //
-// As join_run.cc does it, in three phases, none of which begins before all threads are through with the one before.
-// Example, 3 threads, 200,000 rows in one batch, 5 million groups:
+// Like join_run.cc, it has three phases, and none begins before all threads have finished the previous one. Example: 3
+// threads, 200,000 rows in one batch, 5 million groups:
 //
-//     append    65536 | 65536 | 65536 | 3392        each thread by an appender of its own, which is finished when no
-//     morsel is left finalise  all threads, by quern_aggregate_finalise_shared's way: each brings some partitions of
-//     all threads' groups together read      65536 | 65536 | ..                  each thread by a reader of its own,
-//     sharing the groups; results go to the host at once
+//     append    65536 | 65536 | 65536 | 3392    each thread by its own appender, finished when no morsel is left
+//     finalise  all threads, as quern_aggregate_finalise_shared does: each merges some partitions of all threads'
+//     groups read      65536 | 65536 | ..              each thread by its own reader; results go to the host at once
 //
-// One thread alone, or one morsel alone, goes to the aggregation itself: there is nothing to bring together then. And
-// threads read only as far as there are results for them: 5 groups are one result, which one reader hands out.
+// A single thread, or a single morsel, appends to the aggregation itself, since there is nothing to merge. At most as
+// many threads read as there are results: 5 groups are one result, which one reader returns.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrow schemas out, what is read of those that come in, and which rows of an array take part.
+// Arrow: exported schemas, what is read of imported ones, and which rows of an array take part.
 //
-// A schema is a tree of structs, each with a release callback of its own, since the C data interface lets a consumer
-// move a child out and release the parent first. So each field owns its texts, and the struct above owns the array of
-// fields:
+// A schema is a tree of structs, each with its own release callback, since the C data interface lets a consumer move a
+// child out and release the parent first. So each field owns its texts, and the parent owns the array of fields:
 //
 //     ArrowSchema "+s"  private_data -> SchemaOwner { children[2], pointers[2] }
 //       children[0] "l" private_data -> SchemaTexts { "l", "order_id" }        release: ReleaseField
@@ -118,7 +117,7 @@ ResultField ResultFieldOf(const ArrowSchema& schema, const ColumnType& type, int
   return {TextOf(field.name), ValueFormat(field), nullable};
 }
 
-// All that can throw comes first: an error leaves `schema` empty.
+// Everything that can throw comes first: an error leaves `schema` empty.
 absl::Status ExportFields(const std::vector<ResultField>& fields, ArrowSchema* schema) {
   *schema = {};
   std::vector<std::unique_ptr<SchemaTexts>> texts;

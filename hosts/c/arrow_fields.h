@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Arrow sides of operators share (quern_arrow.cc, aggregate_arrow.cc, sort_arrow.cc): arrays that are moved
-// in, their rows, child numbers, formats, and schemas that go out. Internal.
+// The shared parts of Arrow input and output (quern_arrow.cc, aggregate_arrow.cc, sort_arrow.cc): arrays that are moved
+// in, their rows, child numbers, formats, and exported schemas. Internal.
 #ifndef QUERN_HOSTS_C_ARROW_FIELDS_H_
 #define QUERN_HOSTS_C_ARROW_FIELDS_H_
 
@@ -31,25 +31,25 @@ class MovedInArray {
   ArrowArray* array_;
 };
 
-// A caller's list of child numbers. *Errors*: InvalidArgument where there should be some and none are given; `name` is
-// the parameter's.
+// A caller's list of child numbers. *Errors*: InvalidArgument if numbers are needed and none are given; `name` is the
+// parameter's.
 absl::StatusOr<std::vector<int>> ChildNumbers(const int32_t* numbers, size_t count, const char* name);
 
 // Lets only these rows of an imported array take part (null: all of them). The view points to the caller's selection.
-// *Cost*: one pass over the selection. *Errors*: InvalidArgument for a number that is no row of the array, and a struct
-// of another size.
+// *Cost*: one pass over the selection. *Errors*: InvalidArgument for a number that is not a row of the array, and for a
+// struct of another size.
 absl::Status SelectArrowRows(const quern_arrow_rows* rows, BatchView* view);
 
 // Empty for null.
 std::string TextOf(const char* text);
-// Of a dictionary's values where the field has one.
+// The format of the values: of a dictionary's values if the field has a dictionary.
 std::string ValueFormat(const ArrowSchema& field);
-// What a format says beyond the type that a spec names: a decimal's scale, a time's unit. Time zones and precisions
-// change no value.
+// What a format specifies beyond the type that a spec names: a decimal's scale, a time's unit. Time zones and
+// precisions change no value.
 std::string UnitOf(const std::string& format);
 
-// The result's field of a column that comes out as it came in: child number `child` of a schema that has been checked;
-// a rowid has no child and is called `rowid`.
+// The result's field of a column that comes out unchanged: child number `child` of a schema that has been checked. A
+// rowid has no child and is called `rowid`.
 ResultField ResultFieldOf(const ArrowSchema& schema, const ColumnType& type, int child, const std::string& rowid,
                           bool nullable);
 

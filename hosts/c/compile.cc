@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels, and what the process does about them: compiling, on whose thread, what is said of it, the cache.
+// Kernels and the process's part in them: compiling, on which thread, its messages, and the cache.
 //
-// quern_compile is quern_compile_with under another name: the struct's zeros are its defaults, so that AUTO is compiled
-// in the background in both. A handle holds what Compile answered, and that stays: a compiled kernel, or the generic
-// one with a tier, in which a compiled one may appear while the host holds the handle. So its texts depend on when they
-// are asked for, and yet each that was handed out must live on:
+// quern_compile is quern_compile_with under another name: the zeros of the struct are its defaults, so both compile
+// QUERN_ENGINE_AUTO in the background. A handle holds what Compile returned, and that stays: a compiled kernel, or the
+// generic one with a tier, in which a compiled kernel may appear while the host holds the handle. Its texts therefore
+// depend on when they are requested, and yet each text that was returned must live on:
 //
-//     kAsMade   engine generic, code_bytes 0      made at the first question
-//     kSwapped  engine jit, code_bytes 348        made at the first question after the swap; those before stay where
-//     they are
+//     kAsMade   engine generic, code_bytes 0    made at the first request
+//     kSwapped  engine jit, code_bytes 348      made at the first request after the swap; earlier texts stay
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -108,7 +107,7 @@ KernelState StateOf(const Kernel& kernel) {
   return kernel.tier->Failure().empty() ? KernelState::kAsMade : KernelState::kFailed;
 }
 
-// What runs in a state, where it came from, and what went wrong.
+// What runs in a state, where it came from, and what failed.
 CompiledKernel KernelIn(KernelState state, const CompiledKernel& made) {
   switch (state) {
     case KernelState::kAsMade: return made;
@@ -161,7 +160,7 @@ quern_log_level LevelOf(LogLevel level) {
   return QUERN_LOG_WARNING;
 }
 
-// What a host in C++ throws goes no further.
+// Exceptions of a host in C++ end here.
 LogCallback CallbackOf(quern_on_log on_log, void* context) {
   if (on_log == nullptr) return nullptr;
   return [on_log, context](LogLevel level, std::string_view line) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What jobs have counted, for hosts. A job's counters are those of one operator's handle; a kernel's are the sums over
-// all operators that were made of its handle, or of another one that shares its kernel, those that are gone included:
+// The counters of jobs, for hosts. A job's counters are those of one operator's handle. A kernel's are the sums over
+// all operators made from its handle, or from another one that shares its kernel, including operators that are gone:
 //
-//     two joins of one kernel, 3,000 and 1,000 rows     quern_join_get_counters: 3000, 1000 quern_kernel_get_counters:
-//     4000
+//     two joins of one kernel, 3,000 and 1,000 rows     quern_join_get_counters: 3000, 1000
+//                                                       quern_kernel_get_counters: 4000
 #include <algorithm>
 #include <cstring>
 

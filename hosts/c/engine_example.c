@@ -15,14 +15,14 @@
  *     3  lineitem ─> filter ─> orders: probe ─> l_extendedprice * (100 - l_discount) ─> groups
  *     4  groups   ─> first ten rows
  *
- * What the engine keeps: where columns lie, which rows a thread takes next, expressions, who waits for whom. What Quern
- * does: everything between two arrows. A filter's answer is a selection vector, which the next step takes as it is; a
- * result's columns are the next step's input as they are. (Every call explained: example.c. Life cycle, threads,
- * memory, errors: EMBEDDING.md.)
+ * The engine keeps what belongs to an engine: columns, the distribution of rows over threads, expressions, waiting.
+ * Quern does everything between two arrows. The result of a filter is a selection vector that the next operator takes
+ * as it is; the columns of a result are the input columns of the next operator. (example.c explains every call;
+ * docs/embedding.md explains life cycle, threads, memory and errors.)
  *
- *     build/venv/bin/python hosts/c/engine_example_columns.py build/data/tpch-sf0.1 columns      (column files out of
- * Parquet) cc -std=c11 engine_example.c -Ihosts/c -Lbuild/lib -lquern -Wl,-rpath,build/lib -pthread -o engine &&
- * ./engine columns 2
+ *     build/venv/bin/python hosts/c/engine_example_columns.py build/data/tpch-sf0.1 columns    # Parquet to column
+ * files cc -std=c11 engine_example.c -Ihosts/c -Lbuild/lib -lquern -Wl,-rpath,build/lib -pthread -o engine
+ *     ./engine columns 2
  */
 #define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
@@ -56,8 +56,8 @@ static const int32_t *c_mktsegment_offsets, *o_orderdate, *o_shippriority,
     *l_shipdate; /* dates in days since 1970-01-01 */
 static const char* c_mktsegment;
 
-/* Maps FOLDER/TABLE.COLUMN; stays for the life of the process. The number of rows is the file's, or has to be: `extra`
- * is 1 for offsets. */
+/* Maps FOLDER/TABLE.COLUMN for the life of the process. The number of rows is that of the file, or must equal it:
+ * `extra` is 1 for offsets. */
 static bool map_column(const char* folder, struct table* table, const char* column, size_t value_bytes, uint64_t extra,
                        const void** values) {
   char path[4096];
@@ -94,7 +94,7 @@ static bool map_tables(const char* folder) {
          map_column(folder, &lineitem, "l_shipdate", 4, 0, (const void**)&l_shipdate);
 }
 
-/* The next rows of a table for the thread that asks: [*first, *first + answer). 0: none are left. */
+/* The next rows of a table for the calling thread: [*first, *first + result). 0: none are left. */
 static uint64_t take_morsel(struct table* table, uint64_t* first) {
   *first = atomic_fetch_add(&table->next_row, MORSEL_ROWS);
   if (*first >= table->num_rows) return 0;
@@ -102,9 +102,9 @@ static uint64_t take_morsel(struct table* table, uint64_t* first) {
   return left < MORSEL_ROWS ? left : MORSEL_ROWS;
 }
 
-/* ---- the plan: one kernel for each step ---- */
+/* ---- the plan: one kernel for each operator ---- */
 
-/* 9204 is 1995-03-15. The joins give out what the next step needs, the sort its keys (`out`) and payload. */
+/* 9204 is 1995-03-15. The joins return what the next operator needs, the sort its keys (`out`) and payload. */
 static const char* const specs[] = {
     "filter utf8 = 'BUILDING'",
     "filter date32 < 9204",
@@ -127,7 +127,7 @@ static quern_sort* first_rows;
 static pthread_barrier_t all_here;
 static atomic_bool failed;
 
-/* Says what went wrong, and that the others need not go on. */
+/* Prints the error, and tells the other threads to stop. */
 #define CHECK(call)                                                        \
   do {                                                                     \
     quern_error error_;                                                    \
@@ -138,8 +138,7 @@ static atomic_bool failed;
     }                                                                      \
   } while (0)
 
-/* Pipeline 1. The rows of a selection are those of the whole column, so that no batch starts in the middle of a string
- * column. */
+/* Pipeline 1. A selection counts rows of the whole column, so no batch begins in the middle of a string column. */
 static void build_customers(uint32_t* selection) {
   quern_appender* appender = NULL;
   uint64_t first, num_rows;
@@ -158,8 +157,8 @@ done:
   quern_appender_destroy(appender);
 }
 
-/* Pipeline 2. A result's columns are valid until the next call on the prober, and its values are copied into the table
- * before that. */
+/* Pipeline 2. The columns of a result are valid until the next call on the prober; before that, their values are copied
+ * into the table. */
 static void build_orders(uint32_t* selection) {
   quern_prober* prober = NULL;
   quern_appender* appender = NULL;
@@ -250,7 +249,7 @@ done:
   quern_groups_destroy(reader);
 }
 
-/* One thread's way through all pipelines. Whoever fails waits like the others, and all leave together. */
+/* One thread's work in all pipelines. A thread that fails waits like the others, and all leave together. */
 static void* run_pipelines(void* unused) {
   (void)unused;
   uint32_t* selection = malloc(MORSEL_ROWS * sizeof *selection);
@@ -312,7 +311,7 @@ done:
   return printed;
 }
 
-/* Handles are counted: in any order, NULL is fine. */
+/* Handles are reference-counted: any order is fine, and so is NULL. */
 static void destroy_all(void) {
   quern_filter_destroy(customers_filter);
   quern_filter_destroy(orders_filter);
@@ -330,7 +329,7 @@ static bool run_threads(unsigned num_threads) {
   for (unsigned i = 1; i < num_threads; ++i) {
     if (pthread_create(&threads[i], NULL, run_pipelines, NULL) != 0) {
       fprintf(stderr, "cannot start thread: number %u; expected: fewer threads\n", i);
-      exit(1); /* those that run wait for one that never comes */
+      exit(1); /* the running threads wait for one that never comes */
     }
   }
   run_pipelines(NULL);

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the columns that engine_example.c maps: engine_example_columns.py TPCH_FOLDER COLUMNS_FOLDER.
 
-TPCH_FOLDER holds customer.parquet, orders.parquet and lineitem.parquet; what is missing of them makes `tpchgen-cli parquet -s 0.1 -o
-TPCH_FOLDER`. A column becomes a file TABLE.COLUMN of its values, little-endian: keys and decimals (in hundredths) of 8 bytes, dates and
-int32 of 4; a string column becomes TABLE.COLUMN.offsets (4 bytes, one more than rows) and TABLE.COLUMN.bytes.
+TPCH_FOLDER holds customer.parquet, orders.parquet and lineitem.parquet; missing files are made by `tpchgen-cli parquet
+-s 0.1 -o TPCH_FOLDER`. A column becomes a file TABLE.COLUMN of its little-endian values: keys and decimals (in
+hundredths) of 8 bytes, dates and int32 of 4. A string column becomes TABLE.COLUMN.offsets (4 bytes, one more than rows)
+and TABLE.COLUMN.bytes.
 """
 
 import pathlib
@@ -20,7 +21,7 @@ COLUMNS = {
 
 
 def write(path, data):
-    """Under a temporary name first, so that no half of a file has the final one."""
+    """Writes under a temporary name first, so that no partial file has the final name."""
     partial = path.with_name(path.name + ".partial")
     partial.write_bytes(data)
     partial.rename(path)

@@ -10,7 +10,7 @@
 
 #include "quern.h"
 
-/* Orders, the build side. Three columns: numbers; strings as bytes and offsets, with a bitmap that says which rows have
+/* Orders, the build side, in three columns: numbers; strings as bytes and offsets, with a bitmap of the rows that have
  * one (bit i is row i: the third order has no region); and a price, which is copied into the table. */
 static const int64_t order_number[] = {101, 102, 103, 104};
 static const char order_region[] = "ASIAEUROPEASIA";
@@ -26,7 +26,7 @@ static const int32_t item_region_offsets[] = {0, 6, 12, 16, 20, 24, 28};
 static const char* const item_part[] = {"bolt", "nut", "gear", "cog", "cam", "pin"};
 static const uint32_t item_selection[] = {0, 1, 2, 4, 5};
 
-/* Every call that can fail answers a status; the text says what is wrong and what would be accepted. */
+/* Every call that can fail returns a status; the text says what is wrong and what is accepted. */
 static quern_error error;
 #define CHECK(call)                                                                        \
   do {                                                                                     \
@@ -36,9 +36,9 @@ static quern_error error;
     }                                                                                      \
   } while (0)
 
-/* What the kernel must compute, and nothing of how. Two keys, of which the second may be null (and then matches
- * nothing). From the build side come the price and the row's number, from the probe side only the row's number: with
- * that a host gathers its own columns. */
+/* The spec says what the kernel computes, not how. There are two keys, of which the second may be null (and then
+ * matches nothing). The build side adds the price and the row's number, the probe side only the row's number, with
+ * which a host gathers its own columns. */
 static const char spec[] = "join.inner keys=i64,utf8(utf8mb4_bin):nullable build=f64,rowid probe=rowid";
 
 static void print_rows(const quern_result* result) {
@@ -58,8 +58,8 @@ int main(void) {
   quern_join* join = NULL;
   quern_prober* prober = NULL;
 
-  /* Answers at once. Once so many rows have come that it pays, machine code for this spec and this machine takes over.
-   */
+  /* Returns at once. When enough rows have come for compilation to pay off, machine code for this spec and machine
+   * takes over. */
   CHECK(quern_compile(spec, QUERN_ENGINE_AUTO, NULL, &kernel, &error));
   const char* plan = quern_kernel_text(kernel, "plan");
   printf("%.*s\n", (int)strcspn(plan, "\n"), plan);

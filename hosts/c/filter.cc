@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI of filters: a batch in, the numbers of the rows that pass, their bits or their count out. Nothing is kept
-// between two calls, so that one handle serves all threads:
+// The C ABI of filters: a batch in; the numbers of the rows that pass, their bits or their count out. Nothing is kept
+// between two calls, so one handle serves all threads:
 //
 //     quern_kernel -> Kernel (machine code) <- quern_filter <- any threads
 //
@@ -8,8 +8,8 @@
 //
 //     select   rows 2, 3      bitmap  0b1100      count  2
 //
-// Arrays are only looked at, since a host goes on with them: it takes the columns that it wants of the rows that
-// passed. The import, which moves arrays in, is given a copy of the struct whose release does nothing.
+// Arrays are only read, since a host goes on with them: it takes the columns it wants of the rows that passed. The
+// import, which moves arrays in, is given a copy of the struct whose release callback does nothing.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -86,10 +86,10 @@ absl::StatusOr<HostBatchView> ViewOf(const quern_filter& filter, const ArrowArra
   return view;
 }
 
-// ---- answers ----
+// ---- results ----
 
-// Puts the number of rows where the caller wants it (nowhere: null), 0 after a failure. After the work: it may stand in
-// the batch itself, as the selection of the next step.
+// Stores the number of rows where the caller wants it (null: nowhere), 0 after a failure. It runs after the work, since
+// the number may be a member of the batch itself, which is then the selection of the next operation.
 absl::Status Answer(const absl::StatusOr<uint64_t>& passed, uint64_t* num_rows) {
   if (num_rows != nullptr) *num_rows = passed.value_or(0);
   return passed.status();

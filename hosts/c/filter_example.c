@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which of eight orders went by rail or ship and have deposits pending. (Every step explained: example.c.)
+ * Selects those of eight orders that went by rail or ship and have deposits pending. (example.c explains every step.)
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ int main(void) {
   int exit_status = 1;
   quern_kernel* kernel = NULL;
   quern_filter* filter = NULL;
-  /* The first column in any case and with any blanks behind it, the second by its bytes. */
+  /* The first column is compared without regard to case and trailing blanks, the second by its bytes. */
   const char* spec = "filter utf8(utf8mb4_general_ci):nullable in ('RAIL', 'SHIP') and utf8 like '%pending%deposits%'";
   CHECK(quern_compile(spec, QUERN_ENGINE_AUTO, NULL, &kernel, &error));
   CHECK(quern_filter_create(kernel, &filter, &error));

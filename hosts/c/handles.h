@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind the C ABI's handles, and the boundary that each of its functions passes through. Internal: quern.h
+// The objects behind the C ABI's handles, and the boundary that each of its functions passes through. Internal: quern.h
 // is the interface.
 #ifndef QUERN_HOSTS_C_HANDLES_H_
 #define QUERN_HOSTS_C_HANDLES_H_
@@ -29,16 +29,16 @@ namespace quern::c_abi {
 
 absl::Status MissingArgument(const char* name);
 
-// Tells a kernel that is not compiled yet how many rows a run brings. What counts is how long it takes: the rows of one
-// of its threads.
+// Announces the rows of a run to a kernel that is not compiled yet. What matters is how long the run takes: the rows of
+// one of its threads.
 inline void ExpectRows(const Kernel& kernel, uint64_t num_rows, uint32_t threads = 1) {
   if (kernel.tier != nullptr) kernel.tier->Expect(num_rows / threads);
 }
 
-// What has become of a kernel: what it was made as, and of one with a tier the outcome of its compilation.
+// The state of a kernel: unchanged since it was made, or, with a tier, the outcome of its compilation.
 enum class KernelState : uint8_t { kAsMade, kSwapped, kFailed };
 
-// What quern_kernel_text answers in one of these states. Made at the first question, so that a cache hit does not print
+// The texts of quern_kernel_text in one of these states, made at the first request, so that a cache hit does not print
 // a plan.
 struct KernelTexts {
   std::string spec, plan, layout, engine, cache, compile_ms, code_bytes, warning;
@@ -51,28 +51,27 @@ struct ResultField {
   bool nullable = false;
 };
 
-// Where the spec's columns stand in Arrow batches.
+// The positions of the spec's columns in Arrow batches.
 struct ArrowBinding {
   ColumnBinding build;
   ColumnBinding probe;
   std::vector<ResultField> result;
 };
 
-// The columns of a batch that comes in.
+// The columns of an input batch.
 struct BatchTypes {
   std::vector<ColumnType> keys;
   std::vector<ColumnType> payload;
 };
-// Whether there are strings or binaries among them: what is stored of a row may then point to bytes that lie outside of
-// it.
+// Whether there are strings or binaries among them: stored rows may then point to bytes outside themselves.
 bool HasStrings(const BatchTypes& types);
 
-// What errors say of the rows of an operator.
+// The texts of errors about the rows of an operator.
 struct InputTexts {
-  const char* rows;      // what they are: "groups"
-  const char* complete;  // why none may come after finalise
-  const char* missing;   // what a failed append leaves behind
-  const char* accepted;  // what helps then
+  const char* rows;      // the name of the rows: "groups"
+  const char* complete;  // why no row may be added after finalise
+  const char* missing;   // what a failed append causes
+  const char* accepted;  // what to do then
 };
 inline constexpr InputTexts kJoinTexts = {"rows", "the table is built", "a batch is missing from the table",
                                           "a new join"};
@@ -81,18 +80,18 @@ inline constexpr InputTexts kAggregateTexts = {"groups", "the groups are complet
 inline constexpr InputTexts kSortTexts = {"rows", "the rows are sorted", "rows are missing from the sort",
                                           "a new sort"};
 
-// How far the rows of an operator have come in. *Threads*: any.
+// The progress of an operator's input. *Threads*: any.
 struct InputStage {
   explicit InputStage(const InputTexts& of_operator) : texts(of_operator) {}
 
   const InputTexts& texts;
   std::atomic<bool> finalised{false};
   CacheOutcome cache = CacheOutcome::kOff;  // of the kernel, when the operator was made
-  std::atomic<bool> append_failed{false};   // rows are missing: a host that went on would get wrong results
+  std::atomic<bool> append_failed{false};   // rows are missing: a host that continued would get wrong results
 };
 
-// A join and all that it needs to live on when other handles are gone. *Threads*: what is no atomic is written before
-// appenders and probers exist (the binding: before their first Arrow batch) and only read from then on.
+// A join and everything that it needs when other handles are gone. *Threads*: members that are not atomic are written
+// before appenders and probers exist (the binding: before their first Arrow batch) and only read from then on.
 struct JoinState : InputStage {
   JoinState() : InputStage(kJoinTexts) {}
 
@@ -100,7 +99,7 @@ struct JoinState : InputStage {
   std::shared_ptr<MemoryBudget> budget;
   std::shared_ptr<HashJoin> join;
   std::vector<ColumnType> key_types;
-  // Of a batch's payload columns, and after them of those of the residual predicate.
+  // The types of a batch's payload columns, followed by those of the residual predicate.
   std::vector<ColumnType> build_types;
   std::vector<ColumnType> probe_types;
   std::optional<ArrowBinding> binding;
@@ -110,13 +109,13 @@ struct JoinState : InputStage {
 };
 
 enum class ProbeState : uint8_t {
-  kNoInput,  // nothing to answer yet
+  kNoInput,  // no result yet
   kRunning,  // rows may come
   kDone,     // the input is used up
-  kFailed,   // rows may have been lost: only a new input helps
+  kFailed,   // rows may have been lost: only a new input can follow
 };
 
-// Says that a batch is missing, also where an exception comes between, unless all went well.
+// Marks the operator as missing a batch, also if an exception passes, unless AllWentWell was called.
 class FailureMark {
  public:
   explicit FailureMark(std::atomic<bool>* failed) : failed_(failed) {}
@@ -135,15 +134,15 @@ constexpr uint64_t kDefaultBatchRows = 65536;
 
 // ---- what operators share ----
 
-// As much of the counters as the host's struct_size has room for.
+// Copies as many counters as the host's struct_size has room for.
 void CopyCounters(const Counters& counted, const char* prefetch_class, const Kernel& kernel, CacheOutcome cache,
                   quern_counters* counters);
 
-// FailedPrecondition after an append that failed; `call` is what the text names, here and below.
+// FailedPrecondition after a failed append; `call` is the name in the text, here and below.
 absl::Status CheckNoFailedAppend(const InputStage& state, const char* call);
 // FailedPrecondition unless rows may still be added.
 absl::Status CheckOpen(const InputStage& state, const char* call);
-// FailedPrecondition of an appender that has handed its rows over.
+// FailedPrecondition for an appender that has handed its rows over.
 absl::Status AlreadyFinished(const InputStage& state, const char* call);
 
 // CheckOpen for the handle of an appender.
@@ -165,7 +164,7 @@ absl::Status FinishAppender(Appender* appender) {
   return absl::OkStatus();
 }
 
-// Finalises `made`, the operator that the state is of.
+// Finalises `made`, the operator of the state.
 template <class Operator>
 absl::Status FinaliseOnce(InputStage* state, Operator* made) {
   QUERN_RETURN_IF_ERROR(CheckOpen(*state, "finalise"));
@@ -174,7 +173,7 @@ absl::Status FinaliseOnce(InputStage* state, Operator* made) {
   return absl::OkStatus();
 }
 
-// The same by all threads that call it; once it is done it changes nothing.
+// The same by all threads that call it; after completion it does nothing.
 template <class Operator>
 absl::Status FinaliseTogether(InputStage* state, Operator* made) {
   if (state->finalised) return absl::OkStatus();
@@ -190,12 +189,12 @@ enum class ReadState : uint8_t {
   kFailed,  // rows may have been lost
 };
 
-// Makes an output batch one of no rows.
+// Empties an output batch.
 absl::Status ShowNothing(OutputBatch* output);
-// FailedPrecondition of a reader that has failed before.
+// FailedPrecondition for a reader that has failed before.
 absl::Status ReadAfterFailure(const InputTexts& texts);
 
-// Fills the output batch of a reader's handle; answers whether there is more to come.
+// Fills the output batch of a reader's handle; returns whether there is more to come.
 template <class Reader>
 absl::StatusOr<bool> ReadNext(Reader* handle) {
   switch (handle->read_state) {
@@ -213,7 +212,7 @@ absl::StatusOr<bool> ReadNext(Reader* handle) {
 }
 
 absl::Status CheckBatchRows(uint64_t batch_rows);
-// Rows of a reader's results: as many as the caller asked for (0: as it likes), and no more than there are.
+// The rows of a reader's results: as many as the caller requested (0: the default), and no more than there are.
 uint64_t ResultRows(uint64_t batch_rows, uint64_t num_rows);
 // An output batch as the ABI shows it; `columns` becomes the array that the result points to.
 quern_result ShowRows(const OutputBatch& output, std::vector<quern_result_column>* columns);
@@ -230,14 +229,14 @@ absl::StatusOr<std::unique_ptr<quern_prober>> NewProber(const std::shared_ptr<Jo
 absl::Status StartProbe(quern_prober* prober, BatchView batch);
 absl::Status StartHostProbe(quern_prober* prober, const quern_batch& batch);
 absl::Status StartUnmatched(quern_prober* prober);
-// Fills the prober's output batch; answers whether there is more to come.
+// Fills the prober's output batch; returns whether there is more to come.
 absl::StatusOr<bool> NextRows(quern_prober* prober);
 // The prober's output batch as the ABI shows it, valid until the next rows.
 quern_result ResultOf(quern_prober* prober);
 
 // ---- arguments and errors ----
 
-// InvalidArgument for a kernel of another operator; `what` is to be made of it: "a join".
+// InvalidArgument for a kernel of another operator; `what` is made from it: "a join".
 absl::Status CheckOperator(const quern_kernel& kernel, Operator wanted, const char* what);
 
 // A caller's enum as the number that it is: C lets any through.
@@ -249,11 +248,11 @@ uint32_t NumberOf(const Enum& value) {
   return number;
 }
 
-// Leaves a failure's text in `error` (may be null) and answers its code. Never throws.
+// Writes a failure's text to `error` (may be null) and returns its code. Never throws.
 quern_status Report(const absl::Status& status, quern_error* error) noexcept;
 quern_status Report(quern_status status, const char* text, quern_error* error) noexcept;
 
-// Runs what a function of the ABI does. No exception passes. *Cost*: nothing while nothing is thrown.
+// Runs the body of a function of the ABI. No exception passes. *Cost*: nothing while nothing is thrown.
 template <class Body>
 quern_status Boundary(quern_error* error, Body&& body) noexcept {
   try {
@@ -267,7 +266,7 @@ quern_status Boundary(quern_error* error, Body&& body) noexcept {
   }
 }
 
-// Fills the counters of a handle by copy(); of null with zeros.
+// Fills the counters of a handle by copy(); for null with zeros.
 template <class Handle, class Copy>
 void GetCounters(const Handle* handle, quern_counters* counters, Copy&& copy) {
   if (counters == nullptr) return;
@@ -282,7 +281,7 @@ void GetCounters(const Handle* handle, quern_counters* counters, Copy&& copy) {
 
 struct quern_kernel {
   quern::CompiledKernel compiled;
-  // Of each KernelState.
+  // One for each KernelState.
   mutable std::array<std::once_flag, 3> texts_made;
   mutable std::array<quern::c_abi::KernelTexts, 3> texts;
 };

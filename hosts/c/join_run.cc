@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole join over batches that are all there, by threads of our own: for hosts that have none, or none to spare.
+// A whole join over batches that are all there, on threads of the library, for hosts that have no threads to spare.
 //
-// Each batch is cut into morsels of 64 Ki rows, and each thread takes the next morsel when it is done with its last
-// one, so that none waits for a slow one (Leis, Boncz, Kemper, Neumann, Morsel-Driven Parallelism, SIGMOD 2014).
-// Example, 3 threads, 200,000 build rows in one batch and 150,000 probe rows in two:
+// Each batch is divided into morsels of 64 Ki rows, and each thread takes the next morsel when it has finished its last
+// one, so no thread waits for a slow one (Leis, Boncz, Kemper, Neumann, Morsel-Driven Parallelism, SIGMOD 2014).
+// Example: 3 threads, 200,000 build rows in one batch and 150,000 probe rows in two:
 //
-//     build     65536 | 65536 | 65536 | 3392        each thread by an appender of its own, which is finished when no
-//     morsel is left finalise  all threads, by quern_join_finalise_shared's way probe     65536 | 9464   65536 | 9464
-//     each thread by a prober of its own; results go to the host at once drain     all threads, sharing the build rows
-//     that come out on their own; only for kinds that have such
+//     build      65536 | 65536 | 65536 | 3392    each thread by its own appender, finished when no morsel is left
+//     finalise   all threads, as quern_join_finalise_shared does
+//     probe      65536 | 9464   65536 | 9464     each thread by its own prober; results go to the host at once
+//     unmatched  all threads share the scan of unmatched build rows; only for kinds of join that have one
 //
-// No phase begins before all threads are through with the one before. A morsel that fails ends the run, and a host that
-// wants no more ends it without an error: what is left of the morsels is then taken and dropped. Nothing that a host's
-// function throws leaves its thread, where it would end the process.
+// No phase begins before all threads have finished the previous one. A morsel that fails ends the run. A host that
+// wants no more results ends it without an error: the remaining morsels are then taken and dropped. No exception of a
+// host's function leaves its thread, where it would end the process.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -36,7 +36,7 @@ absl::Status Build(const std::shared_ptr<JoinState>& state, const std::vector<Mo
                   [&](uint32_t, uint64_t) { return FinaliseTogether(state.get(), state->join.get()); });
 }
 
-// The probers of a run, one a thread, made when the thread has its first morsel.
+// The probers of a run, one a thread, each made when its thread has its first morsel.
 class Probers {
  public:
   Probers(const std::shared_ptr<JoinState>& state, uint64_t batch_rows, uint32_t threads, ResultSink* sink)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI of merges: sorted runs in, batch by batch and as the merge asks for them, one sorted stream out. (Arrow:
+// The C ABI of merges: sorted runs in, batch by batch as the merge requests them; one sorted stream out. (Arrow:
 // sort_arrow.cc.)
 //
-// Who drives is the host, whose runs come from sorts, files or other machines. Example, `sort keys=i32:out`, two runs
+// The host drives the merge; its runs come from sorts, files or other machines. Example: `sort keys=i32:out`, two runs
 // of two batches each:
 //
 //     run 0   2 5 | 9       run 1   3 4 | 6
@@ -12,11 +12,11 @@
 //     quern_merge_next    2 3 4, needs run 1   5 may not come out yet: run 1 may go on with a 4.   The host hands in  6
 //     quern_merge_next    5, needs run 0       ..
 //
-// A batch is read in place until its run asks for the next one, so that an Arrow array is kept until then, and what had
-// to be made anew to read a host's vectors (null values in dictionaries) as well.
+// A batch is read in place until its run requests the next one. Until then an Arrow array is kept, and so is what had
+// to be made to read a host's vectors (null values in dictionaries).
 //
-// As with other readers, a failure in the middle of a result is remembered: rows of it are lost, and no call after it
-// can make up for them.
+// As with other readers, a failure in the middle of a result is remembered: rows of it are lost, and no later call can
+// return them.
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches cut into pieces that threads take one after the other, so that none waits for a slow one (Leis, Boncz,
-// Kemper, Neumann, Morsel-Driven Parallelism, SIGMOD 2014). A morsel names rows of a batch and copies nothing; 65536
-// rows are some hundred microseconds of work, long against the counter that hands them out and short against a whole
-// run. Example: a batch of 150,000 rows and one of 3 are
+// Batches are divided into morsels that threads take one after the other, so no thread waits for a slow one (Leis,
+// Boncz, Kemper, Neumann, Morsel-Driven Parallelism, SIGMOD 2014). A morsel names rows of a batch and copies nothing.
+// 65536 rows are some hundred microseconds of work: long compared with the counter that hands them out, short compared
+// with a whole run. Example: a batch of 150,000 rows and one of 3 are
 //
 //     batch 0, rows 0 to 65535 | batch 0, rows 65536 to 131071 | batch 0, rows 131072 to 149999 | batch 1, rows 0 to 2
 //
-// Results go to the host's function at once, from the thread that made them. What it throws would end the process if it
-// left the thread, so it becomes the run's error here, as Boundary does for the thread that called. Memory that is not
-// there is thrown on: RunMorsels knows it.
+// Results go to the host's function at once, on the thread that made them. An exception of that function would end the
+// process if it left the thread, so it becomes the run's error here, as Boundary does for the calling thread.
+// std::bad_alloc is thrown on: RunMorsels handles it.
 #include "hosts/c/morsels.h"
 
 #include <algorithm>

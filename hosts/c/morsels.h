@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the runs by threads of our own share (join_run.cc, aggregate_run.cc, sort_run.cc): batches cut into morsels,
-// tasks for threads, and where results go. Internal.
+// The shared parts of runs on threads of the library (join_run.cc, aggregate_run.cc, sort_run.cc): batches divided into
+// morsels, tasks for threads, and the destination of results. Internal.
 #ifndef QUERN_HOSTS_C_MORSELS_H_
 #define QUERN_HOSTS_C_MORSELS_H_
 
@@ -30,21 +30,21 @@ struct Morsel {
   uint64_t num_rows;
 };
 
-// Cuts batches into morsels of up to 65536 rows. *Errors*: InvalidArgument for a null pointer, which is called `name`,
-// or a batch too large.
+// Divides batches into morsels of up to 65536 rows. *Errors*: InvalidArgument for a null pointer, which is called
+// `name`, or for a batch that is too large.
 absl::StatusOr<std::vector<Morsel>> CutIntoMorsels(const Batches& side, const char* name);
 uint64_t RowsOf(const std::vector<Morsel>& morsels);
 
 // The threads of a run; 0: as many as the machine has. *Errors*: InvalidArgument above 1024.
 absl::StatusOr<uint32_t> NumThreads(uint32_t threads);
 
-// RunMorsels for tasks that call a host's function: what it throws becomes the task's error.
+// RunMorsels for tasks that call a host's function: its exceptions become the task's error.
 absl::Status RunTasks(uint32_t threads, uint64_t num_tasks,
                       const std::function<absl::Status(uint32_t thread, uint64_t task)>& task);
 
-// Hands morsels to appenders (handles) of an operator's state, one a thread, which are made when their thread has its
-// first morsel, and finished at the end. `append` takes a handle and a morsel. *Errors*: any, after which morsels of a
-// batch may be missing: what an append that was refused as a whole leaves alone is lost here.
+// Hands morsels to appenders (handles) of an operator's state, one a thread. An appender is made when its thread has
+// its first morsel, and finished at the end. `append` takes a handle and a morsel. *Errors*: any; afterwards morsels of
+// a batch may be missing, even if an append was rejected as a whole.
 template <class Appender, class State, class Append>
 absl::Status AppendByThreads(const std::shared_ptr<State>& state, const std::vector<Morsel>& morsels, uint32_t threads,
                              const Append& append) {
@@ -61,8 +61,8 @@ absl::Status AppendByThreads(const std::shared_ptr<State>& state, const std::vec
   return absl::OkStatus();
 }
 
-// The same where an operator of one thread has nothing to bring together: a thread alone, or a morsel alone, goes to
-// the operator itself, and `append` gets no handle.
+// The same, except that a single thread or a single morsel appends to the operator itself, which then has nothing to
+// merge; `append` gets no handle.
 template <class Appender, class State, class Append>
 absl::Status AppendMorsels(const std::shared_ptr<State>& state, const std::vector<Morsel>& morsels, uint32_t threads,
                            const Append& append) {
@@ -74,7 +74,7 @@ absl::Status AppendMorsels(const std::shared_ptr<State>& state, const std::vecto
   return absl::OkStatus();
 }
 
-// Where rows go, and how many they are. *Threads*: any.
+// The destination of rows, and their number. *Threads*: any.
 struct ResultSink {
   quern_on_result on_result;
   void* context;

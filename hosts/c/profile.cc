@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tuning profiles for hosts: which one kernels go by, and making one.
+// Tuning profiles for hosts: choosing one and making one.
 //
-// An engine need not have files, nor a user's home. It tunes once on each kind of machine, keeps the text wherever it
-// keeps its settings, and hands it over when it starts:
+// An engine need not have files or a user's home folder. It tunes once on each kind of machine, keeps the text with its
+// other settings, and passes it on when it starts:
 //
 //     quern_tune -> quern_profile_text -> the host's catalogue, 6 KiB
-//     at the next start: quern_set_profile_text                  prefetch_probe_open = 0@512K,48@8M,96; profile: 5
-//     sizes exact, ..
+//     at the next start: quern_set_profile_text    prefetch_probe_open = 0@512K,48@8M,96; profile: 5 sizes exact, ..
 //
-// What is set has been checked as a whole: a profile of another machine or with one wrong line changes nothing, so that
-// a host which goes on after the error goes on as before it.
+// A profile is checked as a whole before it is set: a profile of another machine, or with one wrong line, changes
+// nothing, so a host that continues after the error has its old settings.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -108,7 +107,7 @@ absl::StatusOr<TuningOptions> OptionsOf(const quern_tune_options& given) {
   return options;
 }
 
-// What a host in C++ throws ends the tuning and goes no further.
+// An exception of a host in C++ ends the tuning and goes no further.
 std::function<void(const TuningProgress&)> ProgressOf(const quern_tune_options& given, std::atomic<bool>* stop) {
   if (given.on_progress == nullptr) return nullptr;
   return [on_progress = given.on_progress, context = given.context, stop](const TuningProgress& at) {

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI over the C++ inside: joins and probers as counted handles, batches as a host's own vectors. (Kernels:
-// compile.cc; Arrow: quern_arrow.cc; aggregations: aggregate.cc; sorts: sort.cc; merges: merge.cc.)
+// The C ABI of joins: joins and probers as counted handles, batches as a host's own vectors. (Kernels: compile.cc;
+// Arrow: quern_arrow.cc; aggregations: aggregate.cc; sorts: sort.cc; merges: merge.cc.)
 //
-// Every function has the same descriptor: check what a caller can get wrong, do the work inside Boundary, which turns a
-// Status into code and text and lets no exception out. A handle is a small object around a shared_ptr; what it needs
-// lives as long as any handle that needs it:
+// Every function has the same form: it checks what a caller can get wrong, then does its work inside Boundary, which
+// turns a Status into a code and a text and lets no exception out. A handle is a small object around a shared_ptr;
+// whatever it needs lives as long as the handle:
 //
 //     quern_kernel -> Kernel (machine code) <- JoinState (table, memory budget) <- quern_join
 //                                              JoinState                        <- quern_appender, quern_appender, ..
 //                                              JoinState                        <- quern_prober, quern_prober, ..
 //
-// so that a host may destroy the kernel first and the join before its probers. Result columns belong to their prober.
+// A host may therefore destroy the kernel first, and the join before its probers. Result columns belong to their
+// prober.
 //
-// Two failures cannot be undone, and are remembered so that they cannot pass for success: an append that stopped in the
-// middle of a batch (part of it is in the table) and a result that stopped in the middle (rows of it are lost).
-// Example: memory_limit = 1 MiB and an append that wants 2 MiB answers QUERN_RESOURCE_EXHAUSTED, and each call after it
-// that needs the table QUERN_FAILED_PRECONDITION. Of several appenders one failure is enough: the others learn of it at
-// their next call, and nobody can finalise.
+// Two failures cannot be undone and are remembered, so that they cannot pass for success: an append that stopped in the
+// middle of a batch (part of it is in the table), and a result that stopped in the middle (rows of it are lost).
+// Example: with memory_limit = 1 MiB, an append that needs 2 MiB returns QUERN_RESOURCE_EXHAUSTED, and each later call
+// that needs the table returns QUERN_FAILED_PRECONDITION. The failure of one appender is enough: the others see it at
+// their next call, and the join cannot be finalised.
 #include "hosts/c/quern.h"
 
 #include <algorithm>
@@ -38,17 +39,17 @@ constexpr uint64_t kMaxResultRows = INT32_MAX;
 quern_status CodeOf(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kOk: return QUERN_OK;
-    // A function of the host's that is not registered, or is already.
+    // A host's function that is not registered, or is registered already.
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kAlreadyExists: return QUERN_INVALID_ARGUMENT;
     case absl::StatusCode::kResourceExhausted: return QUERN_RESOURCE_EXHAUSTED;
-    // Data without an answer: a sum that does not fit, a function of the host's that failed.
+    // Data without a result: a sum that does not fit, or a host's function that failed.
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kAborted: return QUERN_FAILED_PRECONDITION;
     case absl::StatusCode::kUnimplemented: return QUERN_UNIMPLEMENTED;
-    default: return QUERN_INTERNAL;  // not our enum: Abseil may have more
+    default: return QUERN_INTERNAL;  // not our enum: Abseil may add values
   }
 }
 
@@ -64,7 +65,7 @@ void SetText(std::string_view text, quern_error* error) noexcept {
   error->text[length] = '\0';
 }
 
-// Batches bring the columns of the residual predicate after their payload.
+// Batches hold the columns of the residual predicate after their payload.
 std::vector<ColumnType> WithResidual(std::vector<ColumnType> payload, const std::vector<ResidualSpec>& residual) {
   for (const ResidualSpec& conjunct : residual) payload.push_back(conjunct.type);
   return payload;
@@ -283,7 +284,7 @@ absl::Status CheckBatchRows(uint64_t batch_rows) {
                          std::to_string(kMaxResultRows));
 }
 
-// Few rows need no room for many.
+// A table of few rows needs only small result batches.
 uint64_t ResultRows(uint64_t batch_rows, uint64_t num_rows) {
   return std::clamp<uint64_t>(num_rows, 1, batch_rows == 0 ? kDefaultBatchRows : batch_rows);
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI's Arrow side: struct arrays in and out, by the Arrow C data interface.
+// Arrow input and output of joins in the C ABI: struct arrays by the Arrow C data interface.
 //
-// A kernel knows columns by position, a record batch by name and child number. The binding stands between them and is
-// checked once against the schemas; every array is then checked by itself (runtime/rows/arrow_import.h). Example: spec
-// `join.inner keys=i64 build=f64 probe=rowid`, build schema {price: g, id: l}, probe schema {order_id: l}:
+// A kernel identifies columns by position, a record batch by name and child number. The binding maps one to the other
+// and is checked once against the schemas; every array is then checked by itself (runtime/rows/arrow_import.h).
+// Example: spec `join.inner keys=i64 build=f64 probe=rowid`, build schema {price: g, id: l}, probe schema {order_id:
+// l}:
 //
 //     build_keys = {1}   build_payload = {0}    probe_keys = {0}   probe_payload = {-1}
 //     result schema      {probe_rowid: L, price: g}
 //
-// Arrays are moved in at every outcome: the callee owns the struct's content from the call on, as the interface's
-// consumer rules want, so that an error leaks nothing and frees nothing twice.
+// Arrays are moved in at every outcome: the callee owns the content of the struct from the call on, as the interface
+// requires of consumers, so an error leaks nothing and frees nothing twice.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -25,8 +26,8 @@
 namespace quern::c_abi {
 namespace {
 
-// The result's fields of one side, whose columns may be null where the result's types say so. The schema has been
-// checked: every child that the binding names is there.
+// The fields of the result that come from one side; a column may be null where the result's types allow it. The schema
+// has been checked: every child that the binding names exists.
 void AddResultFields(const ArrowSchema& schema, const ColumnBinding& binding, const std::vector<ColumnType>& payload,
                      const char* side, const std::vector<ColumnType>& result_types, std::vector<ResultField>* fields) {
   for (size_t i = 0; i < payload.size(); ++i) {
@@ -57,7 +58,7 @@ absl::Status CheckUnit(const ArrowSchema& build, int build_child, const ArrowSch
                          " on the probe side; accepted: the same unit or scale");
 }
 
-// Keys and columns of the residual predicate are compared as numbers: both sides must mean the same by them.
+// Keys and columns of the residual predicate are compared as numbers, so their units must be the same on both sides.
 absl::Status CheckUnits(const KernelSpec& spec, const ArrowSchema& build, const ArrowSchema& probe,
                         const ArrowBinding& binding) {
   for (size_t i = 0; i < spec.keys.size(); ++i) {
@@ -112,8 +113,7 @@ absl::Status ResultSchema(const quern_join* join, ArrowSchema* schema) {
   return ExportFields(join->state->binding->result, schema);
 }
 
-// ---- batches
-// -------------------------------------------------------------------------------------------------------------------------
+// ---- batches ----
 
 absl::Status AppendImported(JoinState* state, JoinAppender* appender, ArrowArray* batch, const quern_arrow_rows* rows) {
   QUERN_RETURN_IF_ERROR(CheckBound(*state));

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a host's vectors to a BatchView. Mostly nothing happens: the column structs are copied, the data stays where it
-// is. Two things do have to be made anew.
+// From a host's vectors to a BatchView. Usually only the column structs are copied, and the data stays where it is. Two
+// things have to be made anew.
 //
-// Null values in a dictionary. Kernels look at the validity of indices only, so an index of a null value becomes a null
-// itself:
+// First, null values in a dictionary. Kernels read only the validity of the indices, so the index of a null value
+// becomes null:
 //
 //     values    "a"  null  "b"            indices        0  1  2  1  2         as kernels see it   0  1  2  1  2
 //     validity   1    0     1             validity       1  1  0  1  1    ->   validity            1  0  0  0  1
 //
-// Copies of strings. A tuple of the table points to the bytes of a string longer than 12; a host that reuses its
-// vectors has them copied. Only rows that take part are copied, each once, in the order of their numbers, under offsets
-// (or views) of our own that live until the rows are stored:
+// Second, copies of strings. A tuple of the table points to the bytes of a string longer than 12, so a host that reuses
+// its vectors has them copied. Only rows that take part are copied, each once, in the order of their numbers, under
+// offsets (or views) of our own that live until the rows are stored:
 //
 //     selection 5, 3, 5   values "....ab.cde"  ->  bytes "abcde", offsets[3] = 0, [4] = 2, [5] = 2, [6] = 5
 //
-// so a copy of var32 never outgrows 32-bit offsets: it holds no byte twice.
+// A copy of var32 never outgrows 32-bit offsets, because it holds no byte twice.
 //
-// Slices go the other way: row r of a slice that begins at row 65536 of an int64 column lies 8 * 65536 bytes on, that
-// of a bitmap 65536 bits; the bytes of strings, the buffers of views and the values of dictionaries stay, since
-// offsets, views and indices lead there.
+// Slices move pointers instead: row r of a slice that begins at row 65536 of an int64 column is 8 * 65536 bytes
+// further, in a bitmap 65536 bits. The bytes of strings, the buffers of views and the values of dictionaries stay,
+// since offsets, views and indices lead to them.
 #include "hosts/c/raw_batch.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@
 namespace quern::c_abi {
 namespace {
 
-// Bytes of strings that outlive the batch, paid for by the join's budget.
+// Bytes of strings that outlive the batch, charged to the join's memory budget.
 class StringBytes {
  public:
   explicit StringBytes(std::shared_ptr<MemoryBudget> budget) : budget_(std::move(budget)) {}
@@ -54,7 +54,7 @@ class StringBytes {
   std::vector<std::unique_ptr<uint8_t[]>> blocks_;
 };
 
-// What the columns of one view point to beside the host's memory. Deques, because elements must not move.
+// What the columns of one view point to besides the host's memory. Deques, because elements must not move.
 struct Scratch {
   std::deque<QuernColumn> dictionaries;
   std::deque<std::vector<uint8_t>> arrays;  // bitmaps, offsets, views
@@ -85,7 +85,7 @@ bool HasAllPointers(const QuernColumn& column, Storage storage) {
   return column.values != nullptr && (storage != kView || column.buffers != nullptr);
 }
 
-// How errors call a column: "build key 0 (utf8)".
+// The name of a column in errors: "build key 0 (utf8)".
 struct ColumnName {
   std::string_view side;
   const char* part;
@@ -121,7 +121,7 @@ class HostColumns {
   absl::StatusOr<QuernColumn> Convert(const quern_column& column, const ColumnType& type, const ColumnName& name) {
     if (type.id == TypeId::kRowId || batch_.num_rows == 0) return QuernColumn{};
     QuernColumn converted = SameColumn(column);
-    // Where the spec has no nulls, kernels look at no bitmap, but translating a dictionary's rows would.
+    // Where the spec has no nulls, kernels read no bitmap, but translating a dictionary's rows would.
     if (!type.nullable) converted.validity = nullptr;
     if (type.is_dictionary) {
       QUERN_RETURN_IF_ERROR(ConvertDictionary(column, type, name, &converted));
@@ -137,7 +137,7 @@ class HostColumns {
  private:
   uint32_t RowAt(uint64_t i) const { return batch_.selection ? batch_.selection[i] : static_cast<uint32_t>(i); }
 
-  // A column with all its pointers whose bytes stay where they are is not looked into.
+  // A column whose pointers are all set, and whose bytes stay where they are, is not read here.
   bool NeedsRows(const QuernColumn& values, const ColumnType& type) const {
     const Storage storage = RowOf(type.id).storage;
     return !HasAllPointers(values, storage) || (strings_ && IsVariable(storage));
@@ -198,8 +198,7 @@ void HostColumns::FoldNulls(const QuernColumn& values, const ColumnType& type, Q
   indices->bit_offset = 0;
 }
 
-// Sees to it that `rows` can be read: a pointer may be missing only where none of them needs it. Copies strings where
-// asked to.
+// Ensures that `rows` can be read: a pointer may be missing only if none of them needs it. Copies strings if requested.
 absl::Status HostColumns::CompleteValues(const ColumnType& type, const std::vector<uint32_t>& rows,
                                          const ColumnName& name, QuernColumn* column) {
   static constexpr uint8_t kNoBytes[1] = {};
@@ -209,7 +208,7 @@ absl::Status HostColumns::CompleteValues(const ColumnType& type, const std::vect
   if (has_offsets && column->offsets == nullptr) return Missing("offsets", name);
   if (!has_offsets && column->values == nullptr) return Missing("values", name);
   if (!HasAllPointers(*column, storage)) {
-    // What is missing are the bytes of strings.
+    // The bytes of strings are missing.
     const uint64_t inline_bytes = storage == kView ? kInlineStringBytes : 0;
     for (const uint32_t row : rows) {
       if (StringLength(*column, storage, row) > inline_bytes)
@@ -247,8 +246,8 @@ absl::Status HostColumns::CopyStrings(const std::vector<uint32_t>& rows, QuernCo
   return absl::OkStatus();
 }
 
-// Values of up to 12 bytes are inside their views. The others go into one block that is cut into buffers, because a
-// view's offset has 31 bits. `rows` are distinct and ascending.
+// Values of up to 12 bytes are inside their views. The others go into one block that is divided into buffers, because
+// the offset in a view has 31 bits. `rows` are distinct and ascending.
 absl::Status HostColumns::CopyViews(const std::vector<uint32_t>& rows, QuernColumn* column) {
   uint64_t num_bytes = 0;
   for (const uint32_t row : rows) {
@@ -275,7 +274,7 @@ absl::Status HostColumns::CopyViews(const std::vector<uint32_t>& rows, QuernColu
   return absl::OkStatus();
 }
 
-// The columns of one part of a side. *Errors*: InvalidArgument.
+// The key columns or the payload columns of a side. *Errors*: InvalidArgument.
 absl::Status ConvertColumns(const quern_column* columns, const std::vector<ColumnType>& types, std::string_view side,
                             const char* part, bool has_rows, HostColumns* converter,
                             std::vector<QuernColumn>* converted) {
@@ -295,7 +294,7 @@ const void* MovedOn(const void* array, uint64_t bytes) {
   return array == nullptr ? nullptr : static_cast<const uint8_t*>(array) + bytes;
 }
 
-// The bytes from one row's element of `values` to the next one's; 0 where row numbers do not count in it.
+// The bytes from one row's element of `values` to the next one's; 0 where `values` is not indexed by row numbers.
 uint64_t ElementBytes(const ColumnType& type) {
   const Storage storage = RowOf(type.is_dictionary ? type.index : type.id).storage;
   if (storage == kBit || storage == kVar32 || storage == kVar64) return 0;

@@ -16,14 +16,13 @@
 namespace quern::c_abi {
 
 struct HostBatchView {
-  BatchView batch;  // its owner: what had to be made anew to read the columns
-  std::shared_ptr<const void>
-      strings;  // the copied bytes, to which stored tuples point; null where none were asked for
+  BatchView batch;                      // its owner holds what had to be made to read the columns
+  std::shared_ptr<const void> strings;  // the copied bytes, to which stored tuples point; null if none were requested
 };
 
 // The view of a host's batch.
-// copy_to: null, or what pays for a copy of the bytes of all strings and binaries, after which nothing points into the
-// host's memory once the rows are stored.
+// copy_to: null, or the budget that pays for a copy of the bytes of all strings and binaries; nothing then points into
+// the host's memory once the rows are stored.
 // *Nulls*: those of a dictionary's values become nulls of its indices.
 // *Cost*: O(columns); with null values in a dictionary or copy_to O(highest row used) for those columns, and the bytes.
 // *Errors*: InvalidArgument for a missing pointer or too many rows, naming side and column; ResourceExhausted.
@@ -31,12 +30,12 @@ absl::StatusOr<HostBatchView> ViewOfHostBatch(const quern_batch& batch, const st
                                               const std::vector<ColumnType>& payload, std::string_view side,
                                               const std::shared_ptr<MemoryBudget>& copy_to);
 
-// *Errors*: InvalidArgument for more rows than row numbers.
+// *Errors*: InvalidArgument for more rows than there are row numbers.
 absl::Status CheckNumRows(uint64_t num_rows);
 
-// Some of a batch's rows as a batch of their own, for threads that share it. The columns are the batch's, moved on to
-// the first row, so that nothing is copied; with a selection they stay and the selection is moved on. *Ownership*:
-// points into the host's batch and into itself. *Errors*: none; a batch without columns stays one.
+// Some of a batch's rows as a batch of their own, for threads that share it. The columns are those of the batch,
+// advanced to the first row, so nothing is copied; with a selection the columns stay and the selection is advanced.
+// *Ownership*: points into the host's batch and into itself. *Errors*: none; a batch without columns stays one.
 class BatchSlice {
  public:
   BatchSlice(const quern_batch& batch, const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload,

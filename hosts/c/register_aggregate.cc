@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aggregate functions of the host's own, made known to the runtime under the name that a spec calls.
+// Aggregate functions of the host, registered with the runtime under the name that a spec uses.
 //
-//     quern_register_aggregate("area", {.state_bytes = 8, .result = "f64", ..})    ->    aggregate keys=i64
-//     aggs=host.area(f64,f64)
+//     quern_register_aggregate("area", {.state_bytes = 8, .result = "f64", ..})
+//     -> aggregate keys=i64 aggs=host.area(f64,f64)
 //
-// The runtime calls one function per batch, not per row, so that a call more costs nothing; ours stands between it and
-// the host's. It knows which function is meant by its `user`, gives the host's own `user` on, and lets no exception
-// into the runtime's loops: what a host in C++ throws is a failure like any other answer than 0. Columns are handed on
-// as they are, since quern_column is QuernColumn under another name.
+// The runtime calls a function once per batch, not per row, so one more call costs nothing. Our function stands between
+// the runtime and the host's: its `user` identifies the host's function, whose own `user` it passes on. It lets no
+// exception into the runtime's loops: whatever a host in C++ throws is a failure, like any result other than 0. Columns
+// are passed on unchanged, since quern_column is QuernColumn under another name.
 //
-// A registration is for good, because kernels that call the function may be in the cache, and so is the copy of its
-// struct. A host that was built with a newer header may hand in a longer struct, of which the beginning counts: 56
-// bytes here, whatever follows.
+// A registration lasts for the process, because kernels that call the function may be in the cache, and so does the
+// copy of its struct. A host that was built with a newer header may pass a longer struct, of which the beginning
+// counts: 56 bytes here, whatever follows.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -95,7 +95,7 @@ absl::Status RegisterFunction(const char* name, const quern_aggregate_function* 
   if (copy->update != nullptr) aggregate.update = Update;
   if (copy->merge != nullptr) aggregate.merge = Merge;
   if (copy->finalise != nullptr) aggregate.finalise = Finalise;
-  copy->result = nullptr;  // the host's text need not live on
+  copy->result = nullptr;  // the host's text may go away
   QUERN_RETURN_IF_ERROR(RegisterHostAggregate(name, aggregate));
   static_cast<void>(copy.release());
   return absl::OkStatus();

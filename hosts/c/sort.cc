@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI of sorts: batches of a host's own vectors in, rows in order out. (Arrow: sort_arrow.cc; threads of our own:
-// sort_run.cc; merges of what several sorts gave out: merge.cc.)
+// The C ABI of sorts: batches of a host's own vectors in, rows in order out. (Arrow: sort_arrow.cc; runs on threads of
+// the library: sort_run.cc; merges of the output of several sorts: merge.cc.)
 //
-// Its functions have the descriptor that quern.cc describes, and so have its handles:
+// Its functions have the form that quern.cc describes, and so have its handles:
 //
 //     quern_kernel -> Kernel (machine code) <- SortState (rows, memory budget) <- quern_sort
 //                                              SortState                       <- quern_sort_appender, ..
 //                                              SortState                       <- quern_sorted, quern_sorted, ..
 //
-// As in the build side of a join, rows point to the bytes of long strings, which the host keeps where they are or has
-// copied. A sort that keeps no more rows than a small limit lets out copies the strings of those, so that there is
-// nothing for `copy_bytes` to do.
+// As in the build side of a join, rows point to the bytes of long strings, which the host keeps in place or has copied.
+// A sort that keeps no more rows than a small limit copies the strings of those rows, so `copy_bytes` has nothing to
+// do.
 //
-// A sort with a limit has a threshold, of which it tells when it has looked for the best of its rows. Example, `sort
+// A sort with a limit has a threshold, which it updates when it selects the best of its rows. Example: `sort
 // keys=i32:desc limit=2`:
 //
 //     rows so far 5, 9, 4, ..    best two 9, 5     threshold 5: a row below 5 will not come out
 //     then 7, 3, ..              best two 9, 7     threshold 7
 //
-// It is shown as one row of an output batch that belongs to the handle. Readers share rows by taking the next ones that
-// none has taken, and tell where these stand: two readers with 65536 rows each may hold rows 0 to 65535 and 65536 to
-// 131071.
+// The threshold is returned as one row of an output batch that belongs to the handle. Readers share rows: each takes
+// the next ones that no reader has taken and returns their position. Two readers with 65536 rows each may hold rows 0
+// to 65535 and 65536 to 131071.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -47,7 +47,7 @@ absl::Status CreateSort(quern_kernel* kernel, uint64_t memory_limit, quern_sort*
   return absl::OkStatus();
 }
 
-// ---- rows in ----
+// ---- input ----
 
 template <class Handle>
 absl::Status Append(Handle* handle, const quern_batch* batch, bool copy_bytes) {
@@ -99,7 +99,7 @@ absl::Status SetThreshold(quern_sort* sort, const quern_batch* keys) {
   return state.sort->SetThreshold(view.batch);
 }
 
-// ---- what a sort tells of itself ----
+// ---- method, statistics and counters ----
 
 void GetStats(const quern_sort* sort, quern_sort_stats* stats) {
   if (stats == nullptr) return;
@@ -120,7 +120,7 @@ const char* MethodOf(const quern_sort* sort) {
   return sort->state->finalised ? sort->state->sort->stats().method : "";
 }
 
-// ---- rows out ----
+// ---- reading rows ----
 
 absl::Status CreateSorted(quern_sort* sort, uint64_t batch_rows, quern_sorted** sorted) {
   if (sorted == nullptr) return MissingArgument("sorted");

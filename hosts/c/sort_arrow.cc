@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Arrow side of sorts and merges: struct arrays in and out, by the Arrow C data interface. (Ownership, bindings and
-// checks are those of quern_arrow.cc.)
+// Arrow input and output of sorts and merges: struct arrays by the Arrow C data interface. (For ownership, bindings and
+// checks see quern_arrow.cc.)
 //
 // Example: spec `sort keys=decimal128:desc:out,dictionary(i32,utf8) payload=rowid,f64 window=rank`, input schema {tax:
 // g, price: d:12,2, name: i -> u}:
 //
 //     keys = {1, 2}    payload = {-1, 0}
-//     result schema    {price: d:12,2, rowid: L, tax: g, rank: L}        the name is no part of the result: its key is
-//     not flagged `out`
+//     result schema    {price: d:12,2, rowid: L, tax: g, rank: L}    without the name, whose key is not flagged `out`
 //
-// An array goes on living where rows point to the bytes of its strings. What a sort keeps of fixed width it has copied,
-// and then the array is released at once; a merge keeps it until its run asks for the next one.
+// An array stays alive as long as rows point to the bytes of its strings. A sort copies fixed-width values, so without
+// strings it releases the array at once; a merge keeps the array until its run requests the next one.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -29,7 +28,7 @@ namespace {
 
 // ---- bindings ----
 
-// The schema has been checked: every child that the binding names is there.
+// The schema has been checked: every child that the binding names exists.
 std::vector<ResultField> ResultFields(const KernelSpec& spec, const ArrowSchema& schema, const ColumnBinding& binding) {
   const std::vector<ColumnType> types = SortOutputTypes(spec);
   std::vector<ResultField> fields;
@@ -49,7 +48,7 @@ struct ChildLists {
   const int32_t* payload;
 };
 
-// what: "sort" or "merge", as errors call it.
+// what: "sort" or "merge", for errors.
 absl::Status Bind(const KernelSpec& spec, const ArrowSchema* schema, const ChildLists& children, const char* what,
                   RowInput* input) {
   if (schema == nullptr) return MissingArgument("input");

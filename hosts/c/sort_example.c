@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The four dearest of six parts, of equal price by name. (Every step explained: example.c.)
+ * The four most expensive of six parts; parts of equal price are sorted by name. (example.c explains every step.)
  */
 #include <inttypes.h>
 #include <stdio.h>

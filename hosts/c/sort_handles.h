@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind the handles of sorts and merges. Internal: quern.h is the interface.
+// The objects behind the handles of sorts and merges. Internal: quern.h is the interface.
 #ifndef QUERN_HOSTS_C_SORT_HANDLES_H_
 #define QUERN_HOSTS_C_SORT_HANDLES_H_
 
@@ -22,13 +22,13 @@
 
 namespace quern::c_abi {
 
-// Where the spec's columns stand in Arrow batches, and the fields of what comes out.
+// The positions of the spec's columns in Arrow batches, and the fields of the output.
 struct SortBinding {
   ColumnBinding input;
   std::vector<ResultField> result;
 };
 
-// The columns that batches of a sort or merge bring.
+// The columns of the input batches of a sort or merge.
 struct RowInput {
   explicit RowInput(const KernelSpec& spec);
 
@@ -36,8 +36,8 @@ struct RowInput {
   std::optional<SortBinding> binding;
 };
 
-// A sort and all that it needs to live on when other handles are gone. *Threads*: what is no atomic is written before
-// appenders and readers exist (the binding: before their first Arrow batch) and only read from then on.
+// A sort and everything that it needs when other handles are gone. *Threads*: members that are not atomic are written
+// before appenders and readers exist (the binding: before their first Arrow batch) and only read from then on.
 struct SortState : InputStage {
   SortState(std::shared_ptr<const Kernel> of_kernel, uint64_t memory_limit);
 
@@ -50,7 +50,7 @@ struct SortState : InputStage {
   const KernelSpec& spec() const { return kernel->plan.spec; }
 };
 
-// Where rows go in: to the sort itself, or, where `appender` is not null, by a thread of its own.
+// The destination of rows: the sort itself, or `appender` if it is not null.
 struct SortInlet {
   SortState* state;
   SortAppender* appender;
@@ -60,7 +60,7 @@ struct SortInlet {
 absl::StatusOr<SortInlet> InletOf(quern_sort* sort);
 absl::StatusOr<SortInlet> InletOf(quern_sort_appender* appender);
 
-// Adds a batch. Its owner is kept until the sort and its readers are gone, where rows point into it.
+// Adds a batch. Its owner is kept until the sort and its readers are gone, if rows point into the batch.
 absl::Status AddBatch(const SortInlet& inlet, const BatchView& batch);
 // Adds a host's vectors. They are only read during the call, except for bytes of strings that are not copied.
 absl::Status AddHostBatch(const SortInlet& inlet, const quern_batch& batch, bool copy_bytes);
@@ -73,12 +73,12 @@ quern_result ResultOf(quern_sorted* sorted);
 // Hands the next batch of a run to the merge. *Errors*: those of RunMerger::Input; FailedPrecondition after a failure.
 absl::Status StartRun(quern_merge* merge, uint32_t run, const BatchView& batch);
 
-// Where the answer of a merge goes.
+// The output arguments of a merge.
 struct MergeAnswer {
   quern_merge_state* state;
   uint32_t* run;
 };
-// Fills the merge's output batch and says how it goes on. *Errors*: InvalidArgument for null; FailedPrecondition after
+// Fills the merge's output batch and sets its next state. *Errors*: InvalidArgument for null; FailedPrecondition after
 // a failure.
 absl::Status NextMerged(quern_merge* merge, const MergeAnswer& answer);
 

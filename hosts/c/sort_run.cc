@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole sort over batches that are all there, by threads of our own: for hosts that have none, or none to spare.
+// A whole sort over batches that are all there, on threads of the library, for hosts that have no threads to spare.
 //
-// As aggregate_run.cc does it, but for the last phase. Example, 3 threads, 200,000 rows in one batch:
+// Like aggregate_run.cc, except for the last phase. Example: 3 threads, 200,000 rows in one batch:
 //
-//     append    65536 | 65536 | 65536 | 3392        each thread by an appender of its own, which is finished when no
-//     morsel is left finalise  all threads, by quern_sort_finalise_shared's way read      65536, 65536, 65536, 3392
-//     this thread alone, since the host's function is to get the rows in order
+//     append    65536 | 65536 | 65536 | 3392    each thread by its own appender, finished when no morsel is left
+//     finalise  all threads, as quern_sort_finalise_shared does
+//     read      65536, 65536, 65536, 3392       this thread alone, since the host's function receives the rows in order
 //
-// Several threads could only read ahead and would wait for each other's turn; a host that can use rows by their
-// position takes readers of its own: without a function for results nothing is read here, and all rows are left to
-// them.
+// Several threads could only read ahead and would wait for each other's turn. A host that can use rows by position
+// makes its own readers: without a function for results nothing is read here, and all rows remain for readers.
 #include <cstdint>
 #include <memory>
 #include <vector>

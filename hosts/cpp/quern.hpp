@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quern for hosts in C++20: the C ABI (quern.h) with handles that close themselves and errors that cannot be
-// overlooked. Header only, no exceptions, nothing but the standard library and libquern.so.
+// overlooked. A header only, without exceptions; it needs only the standard library and libquern.so.
 //
 //     auto kernel = quern::Kernel::Compile("join.inner keys=i64 build=f64 probe=rowid");
 //     if (!kernel.ok()) return Fail(kernel.status().text());
@@ -17,7 +17,7 @@
 //       if (!rows->more) break;
 //     }
 //
-// and an aggregation, of a kernel for "aggregate keys=i64 aggs=count_star,sum(f64)":
+// An aggregation, with a kernel for "aggregate keys=i64 aggs=count_star,sum(f64)":
 //
 //     auto aggregate = quern::Aggregate::Create(*kernel);
 //     quern::Status status = aggregate->Append(batch);
@@ -25,25 +25,25 @@
 //     auto groups = quern::Groups::Create(*aggregate);
 //     ... groups->Next() as above
 //
-// and a sort, of a kernel for "sort keys=f64:desc:out payload=rowid limit=100":
+// A sort, with a kernel for "sort keys=f64:desc:out payload=rowid limit=100":
 //
 //     auto sort = quern::Sort::Create(*kernel);
 //     quern::Status status = sort->Append(batch);
 //     status = sort->Finalise();
 //     auto sorted = quern::SortedRows::Create(*sort);
-//     ... sorted->Next() as above, in order; quern::Merge brings together what several sorts gave out
+//     ... sorted->Next() as above, in order; quern::Merge merges the output of several sorts
 //
-// and a filter, of a kernel for "filter utf8 = 'R' and i64 >= 3":
+// A filter, with a kernel for "filter utf8 = 'R' and i64 >= 3":
 //
 //     auto filter = quern::Filter::Create(*kernel);
 //     std::vector<uint32_t> rows(batch.num_rows);
 //     quern::Result<uint64_t> passed = filter->Select(batch, rows.data());     // rows[0] .. rows[*passed - 1]
 //
 // Batches, results and statistics are the C structs. Threads, ownership and costs are those that quern.h states, unless
-// said otherwise.
+// this header says otherwise.
 //
-// Everything stands in the inline namespace quern::v1, so that its symbols differ from those of other major versions
-// and from the library's own, which use the same outer name and are never visible outside of it.
+// Everything is in the inline namespace quern::v1, so that its symbols differ from those of other major versions and
+// from the library's own, which use the same outer name and are never visible outside it.
 #ifndef QUERN_HPP_
 #define QUERN_HPP_
 
@@ -61,7 +61,7 @@
 namespace quern {
 inline namespace v1 {
 
-// Success, or a code with one line of text. Must be looked at.
+// Success, or a code with one line of text. Must not be ignored.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -77,7 +77,7 @@ class [[nodiscard]] Status {
   std::string text_;
 };
 
-// A value or the reason why there is none. Like std::optional, reading a value that is not there is the caller's
+// A value, or the reason why there is none. As with std::optional, reading a value that does not exist is the caller's
 // mistake.
 template <class T>
 class [[nodiscard]] Result {
@@ -107,7 +107,7 @@ Status Call(Function function, Arguments... arguments) {
   return function(arguments..., &error) == QUERN_OK ? Status() : Status(error);
 }
 
-// The same where the parameter before the error object is what the function answers.
+// The same, for a function that returns its result through the parameter before the error object.
 template <class Value, class Function, class... Arguments>
 Result<Value> Answer(Function function, Arguments... arguments) {
   Value value = {};
@@ -116,7 +116,7 @@ Result<Value> Answer(Function function, Arguments... arguments) {
   return value;
 }
 
-// What a function of the ABI has counted.
+// The counters that a function of the ABI returns.
 template <class Stats, class Function, class Handle>
 Stats StatsOf(Function get, const Handle* handle) {
   Stats stats = {};
@@ -133,7 +133,7 @@ struct Destroy {
   }
 };
 
-// What takes results for a host's function object, whose address is the context.
+// The callback that passes results to a host's function object, whose address is the context.
 template <class OnResult>
 quern_on_result ResultCall() {
   return [](void* callee, const quern_result* result) -> bool { return (*static_cast<OnResult*>(callee))(*result); };
@@ -145,11 +145,11 @@ enum class Engine { kAuto = QUERN_ENGINE_AUTO, kJit = QUERN_ENGINE_JIT, kGeneric
 
 // When a kernel of Engine::kAuto is compiled.
 enum class CompileWhen {
-  kBackground = QUERN_COMPILE_BACKGROUND,  // beside its jobs, once that pays
-  kNow = QUERN_COMPILE_NOW,                // before it is answered
+  kBackground = QUERN_COMPILE_BACKGROUND,  // in the background, as soon as that pays off
+  kNow = QUERN_COMPILE_NOW,                // before Compile returns
 };
 
-// As quern_compile_options, which says what each of them does.
+// The members mean the same as those of quern_compile_options.
 struct CompileOptions {
   Engine engine = Engine::kAuto;
   CompileWhen when = CompileWhen::kBackground;
@@ -159,13 +159,13 @@ struct CompileOptions {
   bool swap_waits = false;
 };
 
-// What becomes of the bytes of strings and binaries that are appended.
+// Where the bytes of appended strings and binaries live.
 enum class StringBytes {
-  kStay,    // the host keeps them where they are until the join or sort is gone
-  kCopied,  // the join or sort has a copy
+  kStay,    // the host keeps them in place until the join or sort is gone
+  kCopied,  // the join or sort copies them
 };
 
-// A kernel for one spec on this machine. *Threads*: any may share it.
+// A kernel for one spec on this machine. *Threads*: any number may share it.
 class Kernel {
  public:
   // Makes the kernel, or finds it in the process's cache. `params`: "name=value name=value", as `quern dump plan`
@@ -193,23 +193,21 @@ class Kernel {
     return Kernel(*handle);
   }
 
-  // What a job is about to process, where the kernel was there before; and how many threads it is worth
-  // (quern_advise_threads).
+  // Announces the rows of a job that uses an existing kernel.
   void ExpectRows(uint64_t num_rows) { quern_kernel_expect_rows(handle_.get(), num_rows); }
   uint32_t AdviseThreads(uint64_t rows, uint32_t available, std::span<const uint64_t> groups = {},
                          uint64_t* look_rows = nullptr) const {
     return quern_advise_threads(handle_.get(), rows, available, groups.data(), groups.size(), look_rows);
   }
 
-  // What the kernel is: "spec", "plan", "layout", "engine", "cache", "compile_ms", "code_bytes", "warning". Empty for
-  // another name.
-  // *Ownership*: lives as long as the kernel.
+  // Describes the kernel: "spec", "plan", "layout", "engine", "cache", "compile_ms", "code_bytes", "warning". Empty for
+  // any other name.
   std::string_view Text(const char* name) const {
     const char* text = quern_kernel_text(handle_.get(), name);
     return text == nullptr ? std::string_view() : std::string_view(text);
   }
 
-  // Of all jobs that ran the kernel so far. Those of an operator count its own.
+  // The counters of all jobs that have run the kernel. An operator has counters of its own.
   quern_counters Counters() const {
     return internal::StatsOf<quern_counters>(quern_kernel_get_counters, handle_.get());
   }
@@ -221,7 +219,7 @@ class Kernel {
   std::unique_ptr<quern_kernel, internal::Destroy<quern_kernel_destroy>> handle_;
 };
 
-// What the process's kernels take, and how often they were found.
+// The memory of the process's kernels, and the hits of its cache.
 inline quern_cache_stats CacheStats() {
   quern_cache_stats stats = {};
   stats.struct_size = sizeof(stats);
@@ -229,28 +227,28 @@ inline quern_cache_stats CacheStats() {
   return stats;
 }
 
-// Which tuning profile kernels go by: a file, "off", nullptr for what the process finds; or a profile's text. Tuning:
-// quern_tune.
+// Selects the tuning profile of kernels: a file, "off", or nullptr for the one that the process finds; or the text of a
+// profile. For tuning, see quern_tune.
 inline Status SetProfile(const char* path) { return internal::Call(quern_set_profile, path); }
 inline Status SetProfileText(std::string_view text) {
   return internal::Call(quern_set_profile_text, text.data(), text.size());
 }
 
-// Where the spec's columns of one side stand in Arrow batches: child numbers of the struct schema, -1 for a rowid.
+// The positions of one side's columns in Arrow batches: child numbers of the struct schema, -1 for a rowid.
 struct ArrowSide {
   const ArrowSchema* schema = nullptr;
   std::span<const int32_t> keys;
   std::span<const int32_t> payload;
 };
 
-// How Join::Run, Aggregate::Run and Sort::Run work. Zeros: as many threads as the machine has, 65536 rows.
+// Options of Join::Run, Aggregate::Run and Sort::Run. Zeros: as many threads as the machine has, 65536 rows.
 struct RunOptions {
   uint32_t threads = 0;
-  uint64_t batch_rows = 0;  // of a result at most
+  uint64_t batch_rows = 0;  // the most rows of a result
 };
 
-// The build side of one join. *Threads*: one at a time until Finalise has answered, except for FinaliseShared and
-// appenders; then only probers use it.
+// The build side of one join. *Threads*: one at a time until Finalise has returned, except for FinaliseShared and
+// appenders; after that only probers use it.
 class Join {
  public:
   // *Units*: memory_limit in bytes, of table and results; 0: none.
@@ -260,12 +258,12 @@ class Join {
     return Join(*handle);
   }
 
-  // Adds a batch of the host's own vectors. *Ownership*: see StringBytes; nothing else is needed afterwards.
+  // Adds a batch of the host's own vectors. *Ownership*: see StringBytes; nothing else must stay.
   Status Append(const quern_batch& batch, StringBytes bytes = StringBytes::kStay) {
     return internal::Call(quern_join_append, handle_.get(), &batch, bytes == StringBytes::kCopied);
   }
 
-  // Both before the first Arrow batch. The spans must be as long as the spec's lists.
+  // Call both before the first Arrow batch. The spans must be as long as the spec's lists.
   Status BindArrow(const ArrowSide& build, const ArrowSide& probe) {
     return internal::Call(quern_join_bind_arrow, handle_.get(), build.schema, build.keys.data(), build.payload.data(),
                           probe.schema, probe.keys.data(), probe.payload.data());
@@ -283,12 +281,12 @@ class Join {
 
   Status Finalise() { return internal::Call(quern_join_finalise, handle_.get()); }
 
-  // The same, by all threads that call it. *Threads*: any, when their appenders have finished.
+  // The same, by all threads that call it. *Threads*: any number, when their appenders have finished.
   Status FinaliseShared() { return internal::Call(quern_join_finalise_shared, handle_.get()); }
 
-  // Appends, finalises, probes and drains by threads of the library's own. `on_result` takes a const quern_result& and
-  // answers whether it wants more. Answers the number of rows. *Threads*: `on_result` is called from several at once.
-  // *Ownership*: as Append with StringBytes::kStay.
+  // Appends, finalises, probes and scans the unmatched build rows on threads of the library. `on_result` takes a const
+  // quern_result& and returns whether it wants more. Returns the number of rows. *Threads*: `on_result` is called from
+  // several at once. *Ownership*: as Append with StringBytes::kStay.
   template <class OnResult>
   Result<uint64_t> Run(std::span<const quern_batch> build, std::span<const quern_batch> probe,
                        const RunOptions& options, OnResult&& on_result) {
@@ -296,7 +294,7 @@ class Join {
     return RunWith(build, probe, options, call, const_cast<void*>(static_cast<const void*>(&on_result)));
   }
 
-  // The same where only the number of rows is wanted.
+  // The same without results: only their number is returned.
   Result<uint64_t> Run(std::span<const quern_batch> build, std::span<const quern_batch> probe,
                        const RunOptions& options = {}) {
     return RunWith(build, probe, options, nullptr, nullptr);
@@ -331,7 +329,7 @@ class Appender {
     return Appender(*handle);
   }
 
-  // As those of Join. A failure ends the work of all appenders of the join.
+  // Like those of Join. A failure ends the work of all appenders of the join.
   Status Append(const quern_batch& batch, StringBytes bytes = StringBytes::kStay) {
     return internal::Call(quern_appender_append, handle_.get(), &batch, bytes == StringBytes::kCopied);
   }
@@ -339,7 +337,7 @@ class Appender {
     return internal::Call(quern_appender_append_arrow_rows, handle_.get(), batch, rows);
   }
 
-  // Hands the rows over, before the join is finalised. An appender that goes without it takes its rows with it.
+  // Hands the rows over, before the join is finalised. Destroying an appender that has not finished drops its rows.
   Status Finish() { return internal::Call(quern_appender_finish, handle_.get()); }
 
   quern_appender* handle() const { return handle_.get(); }
@@ -352,28 +350,28 @@ class Appender {
 // Rows of a result, valid until the next call on their prober or groups.
 struct Rows {
   quern_result result = {};
-  bool more = false;  // whether to ask again before the next input
+  bool more = false;  // whether to call again before the next input
 };
 
 // Probes a finalised join, which it keeps alive. *Threads*: one; any number of probers may share the join.
 class Prober {
  public:
-  // batch_rows: rows of a result at most; 0: 65536.
+  // batch_rows: the most rows of a result; 0: 65536.
   static Result<Prober> Create(const Join& join, uint64_t batch_rows = 0) {
     auto handle = internal::Answer<quern_prober*>(quern_prober_create, join.handle(), batch_rows);
     if (!handle.ok()) return handle.status();
     return Prober(*handle);
   }
 
-  // Starts on a batch. *Ownership*: vectors and selections stay until Next has answered more = false; an array is moved
-  // in, also on error.
+  // Starts a batch. *Ownership*: vectors and selections must stay until Next has returned more = false; an array is
+  // moved in, also on error.
   Status Input(const quern_batch& batch) { return internal::Call(quern_prober_input, handle_.get(), &batch); }
   Status InputArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
     return internal::Call(quern_prober_input_arrow_rows, handle_.get(), batch, rows);
   }
 
-  // Starts on the build rows that come out on their own, shared with other probers that do so, when all of them are
-  // through with all inputs.
+  // Starts the scan of unmatched build rows, when all probers have finished all inputs. Probers that call it share the
+  // rows.
   Status InputUnmatched() { return internal::Call(quern_prober_input_unmatched, handle_.get()); }
 
   Result<Rows> Next() {
@@ -383,8 +381,8 @@ class Prober {
     return rows;
   }
 
-  // The same as an Arrow struct array, answering `more`. *Ownership*: the caller releases `result`; it may outlive
-  // prober and join.
+  // The same as an Arrow struct array; returns `more`. *Ownership*: the caller releases `result`; it may outlive the
+  // prober and the join.
   Result<bool> NextArrow(ArrowArray* result) {
     return internal::Answer<bool>(quern_prober_next_arrow, handle_.get(), result);
   }
@@ -394,14 +392,14 @@ class Prober {
   std::unique_ptr<quern_prober, internal::Destroy<quern_prober_destroy>> handle_;
 };
 
-// What comes out of an aggregation beside its keys.
+// The columns of an aggregation's output besides its keys.
 enum class GroupColumns {
   kResults = QUERN_GROUP_RESULTS,
   kStates = QUERN_GROUP_STATES,  // binary columns for AppendStates of another aggregation of the same spec
 };
 
-// One aggregation. *Threads*: one at a time until Finalise has answered, except for FinaliseShared and appenders; then
-// only groups use it.
+// One aggregation. *Threads*: one at a time until Finalise has returned, except for FinaliseShared and appenders; after
+// that only groups use it.
 class Aggregate {
  public:
   // *Units*: memory_limit in bytes, of tables and results; 0: none.
@@ -411,7 +409,7 @@ class Aggregate {
     return Aggregate(*handle);
   }
 
-  // What the host knows of the groups, before the first batch; slower where it is wrong, never false.
+  // Hints about the groups, before the first batch; a wrong hint costs speed, never correctness.
   Status HintGroups(uint64_t expected_groups) {
     return internal::Call(quern_aggregate_hint_groups, handle_.get(), expected_groups);
   }
@@ -419,14 +417,14 @@ class Aggregate {
     return internal::Call(quern_aggregate_hint_range, handle_.get(), key, min, max);
   }
 
-  // Adds a batch of the host's own vectors, of which nothing is kept.
+  // Adds a batch of the host's own vectors. Nothing of it is kept.
   Status Append(const quern_batch& batch) { return internal::Call(quern_aggregate_append, handle_.get(), &batch); }
-  // Adds what another aggregation of the same spec gave out as GroupColumns::kStates.
+  // Adds the output of another aggregation of the same spec with GroupColumns::kStates.
   Status AppendStates(const quern_batch& batch) {
     return internal::Call(quern_aggregate_append_states, handle_.get(), &batch);
   }
 
-  // Before the first Arrow batch; states need none. The spans must be as long as the spec's lists.
+  // Call it before the first Arrow batch; states need no binding. The spans must be as long as the spec's lists.
   Status BindArrow(const ArrowSide& input) {
     return internal::Call(quern_aggregate_bind_arrow, handle_.get(), input.schema, input.keys.data(),
                           input.payload.data());
@@ -448,18 +446,18 @@ class Aggregate {
 
   Status Finalise() { return internal::Call(quern_aggregate_finalise, handle_.get()); }
 
-  // The same, by all threads that call it. *Threads*: any, when their appenders have finished.
+  // The same, by all threads that call it. *Threads*: any number, when their appenders have finished.
   Status FinaliseShared() { return internal::Call(quern_aggregate_finalise_shared, handle_.get()); }
 
-  // Appends, finalises and reads by threads of the library's own. `on_result` takes a const quern_result& and answers
-  // whether it wants more. Answers the number of groups. *Threads*: `on_result` is called from several at once.
+  // Appends, finalises and reads on threads of the library. `on_result` takes a const quern_result& and returns whether
+  // it wants more. Returns the number of groups. *Threads*: `on_result` is called from several at once.
   template <class OnResult>
   Result<uint64_t> Run(std::span<const quern_batch> batches, const RunOptions& options, OnResult&& on_result) {
     const quern_on_result call = internal::ResultCall<std::remove_reference_t<OnResult>>();
     return RunWith(batches, options, call, const_cast<void*>(static_cast<const void*>(&on_result)));
   }
 
-  // The same where only the number of groups is wanted.
+  // The same without results: only their number is returned.
   Result<uint64_t> Run(std::span<const quern_batch> batches, const RunOptions& options = {}) {
     return RunWith(batches, options, nullptr, nullptr);
   }
@@ -497,7 +495,7 @@ class AggregateAppender {
     return AggregateAppender(*handle);
   }
 
-  // As those of Aggregate. A failure ends the work of all appenders of the aggregation.
+  // Like those of Aggregate. A failure ends the work of all appenders of the aggregation.
   Status Append(const quern_batch& batch) {
     return internal::Call(quern_aggregate_appender_append, handle_.get(), &batch);
   }
@@ -511,8 +509,8 @@ class AggregateAppender {
     return internal::Call(quern_aggregate_appender_append_states_arrow, handle_.get(), batch);
   }
 
-  // Hands the groups over, before the aggregation is finalised. An appender that goes without it takes its rows with
-  // it.
+  // Hands the groups over, before the aggregation is finalised. Destroying an appender that has not finished drops its
+  // rows.
   Status Finish() { return internal::Call(quern_aggregate_appender_finish, handle_.get()); }
 
   quern_aggregate_appender* handle() const { return handle_.get(); }
@@ -522,17 +520,17 @@ class AggregateAppender {
   std::unique_ptr<quern_aggregate_appender, internal::Destroy<quern_aggregate_appender_destroy>> handle_;
 };
 
-// How Groups are read.
+// Options of Groups.
 struct GroupOptions {
   GroupColumns columns = GroupColumns::kResults;
-  // Only one of so many shares of the groups, by the hash of the key.
+  // Only one of so many partitions of the groups, by the hash of the key.
   uint32_t partition = 0;
   uint32_t num_partitions = 1;
-  uint64_t batch_rows = 0;  // of a result at most; 0: 65536
+  uint64_t batch_rows = 0;  // the most rows of a result; 0: 65536
 };
 
 // Reads the groups of a finalised aggregation, which it keeps alive. *Threads*: one; any number of readers share the
-// groups, each of which comes out of one of them, once.
+// groups, and each group comes out of one reader, once.
 class Groups {
  public:
   static Result<Groups> Create(const Aggregate& aggregate, const GroupOptions& options = {}) {
@@ -550,7 +548,7 @@ class Groups {
     return rows;
   }
 
-  // The same as an Arrow struct array, answering `more`. *Ownership*: the caller releases `result`; it may outlive all
+  // The same as an Arrow struct array; returns `more`. *Ownership*: the caller releases `result`; it may outlive all
   // handles.
   Result<bool> NextArrow(ArrowArray* result) {
     return internal::Answer<bool>(quern_groups_next_arrow, handle_.get(), result);
@@ -561,8 +559,8 @@ class Groups {
   std::unique_ptr<quern_groups, internal::Destroy<quern_groups_destroy>> handle_;
 };
 
-// One sort. *Threads*: one at a time until Finalise has answered, except for FinaliseShared, appenders and
-// SetThreshold; then only readers use it.
+// One sort. *Threads*: one at a time until Finalise has returned, except for FinaliseShared, appenders and
+// SetThreshold; after that only readers use it.
 class Sort {
  public:
   // *Units*: memory_limit in bytes, of rows and results; 0: none.
@@ -572,12 +570,12 @@ class Sort {
     return Sort(*handle);
   }
 
-  // Adds a batch of the host's own vectors. *Ownership*: see StringBytes; nothing else is needed afterwards.
+  // Adds a batch of the host's own vectors. *Ownership*: see StringBytes; nothing else must stay.
   Status Append(const quern_batch& batch, StringBytes bytes = StringBytes::kStay) {
     return internal::Call(quern_sort_append, handle_.get(), &batch, bytes == StringBytes::kCopied);
   }
 
-  // Before the first Arrow batch. The spans must be as long as the spec's lists.
+  // Call it before the first Arrow batch. The spans must be as long as the spec's lists.
   Status BindArrow(const ArrowSide& input) {
     return internal::Call(quern_sort_bind_arrow, handle_.get(), input.schema, input.keys.data(), input.payload.data());
   }
@@ -592,9 +590,8 @@ class Sort {
     return internal::Call(quern_sort_append_arrow_rows, handle_.get(), batch, rows);
   }
 
-  // The keys, as one row, that later rows must come before (or tie with) to be among those that a limit lets out;
-  // nothing while that is not known. *Ownership*: valid until the next GetThreshold. *Threads*: one at a time, while
-  // appenders append.
+  // The keys, as one row, that later rows must precede (or equal) to come out under a limit; nothing while there is no
+  // such row yet. *Ownership*: valid until the next GetThreshold. *Threads*: one at a time, while appenders append.
   Result<std::optional<quern_result>> GetThreshold() {
     quern_result row = {};
     bool exists = false;
@@ -602,26 +599,26 @@ class Sort {
     if (!status.ok()) return status;
     return exists ? std::optional<quern_result>(row) : std::nullopt;
   }
-  // Rows that come after this one row of keys need not come out. *Ownership*: nothing is kept. *Threads*: any.
+  // Declares that rows after this row of keys need not come out. *Ownership*: nothing is kept. *Threads*: any.
   Status SetThreshold(const quern_batch& keys) {
     return internal::Call(quern_sort_set_threshold, handle_.get(), &keys);
   }
 
   Status Finalise() { return internal::Call(quern_sort_finalise, handle_.get()); }
 
-  // The same, by all threads that call it. *Threads*: any, when their appenders have finished.
+  // The same, by all threads that call it. *Threads*: any number, when their appenders have finished.
   Status FinaliseShared() { return internal::Call(quern_sort_finalise_shared, handle_.get()); }
 
-  // Appends and finalises by threads of the library's own, then reads by this one: `on_result` takes a const
-  // quern_result& and answers whether it wants more; results come in order. Answers the number of rows. *Ownership*: as
-  // Append with StringBytes::kStay.
+  // Appends and finalises on threads of the library, then reads on this one: `on_result` takes a const quern_result&
+  // and returns whether it wants more; results come in order. Returns the number of rows. *Ownership*: as Append with
+  // StringBytes::kStay.
   template <class OnResult>
   Result<uint64_t> Run(std::span<const quern_batch> batches, const RunOptions& options, OnResult&& on_result) {
     const quern_on_result call = internal::ResultCall<std::remove_reference_t<OnResult>>();
     return RunWith(batches, options, call, const_cast<void*>(static_cast<const void*>(&on_result)));
   }
 
-  // The same without the reading: all rows are left to readers.
+  // The same without reading: all rows remain for readers.
   Result<uint64_t> Run(std::span<const quern_batch> batches, const RunOptions& options = {}) {
     return RunWith(batches, options, nullptr, nullptr);
   }
@@ -655,7 +652,7 @@ class SortAppender {
     return SortAppender(*handle);
   }
 
-  // As those of Sort. A failure ends the work of all appenders of the sort.
+  // Like those of Sort. A failure ends the work of all appenders of the sort.
   Status Append(const quern_batch& batch, StringBytes bytes = StringBytes::kStay) {
     return internal::Call(quern_sort_appender_append, handle_.get(), &batch, bytes == StringBytes::kCopied);
   }
@@ -663,7 +660,7 @@ class SortAppender {
     return internal::Call(quern_sort_appender_append_arrow_rows, handle_.get(), batch, rows);
   }
 
-  // Hands the rows over, before the sort is finalised. An appender that goes without it takes its rows with it.
+  // Hands the rows over, before the sort is finalised. Destroying an appender that has not finished drops its rows.
   Status Finish() { return internal::Call(quern_sort_appender_finish, handle_.get()); }
 
   quern_sort_appender* handle() const { return handle_.get(); }
@@ -675,7 +672,7 @@ class SortAppender {
 
 // Rows of a sort, valid until the next call on their reader.
 struct PlacedRows : Rows {
-  uint64_t position = 0;  // of the first of them among all rows of the sort
+  uint64_t position = 0;  // the position of the first of them among all rows of the sort
 };
 // The same without the rows.
 struct Place {
@@ -683,11 +680,11 @@ struct Place {
   uint64_t position = 0;
 };
 
-// Reads the rows of a finalised sort, which it keeps alive: one reader all of them in order, several each the next ones
-// that none has taken. *Threads*: one.
+// Reads the rows of a finalised sort, which it keeps alive. A single reader returns all of them in order; each of
+// several takes the next ones that no reader has taken. *Threads*: one.
 class SortedRows {
  public:
-  // batch_rows: rows of a result at most; 0: 65536.
+  // batch_rows: the most rows of a result; 0: 65536.
   static Result<SortedRows> Create(const Sort& sort, uint64_t batch_rows = 0) {
     auto handle = internal::Answer<quern_sorted*>(quern_sorted_create, sort.handle(), batch_rows);
     if (!handle.ok()) return handle.status();
@@ -714,26 +711,26 @@ class SortedRows {
   std::unique_ptr<quern_sorted, internal::Destroy<quern_sorted_destroy>> handle_;
 };
 
-// How a merge goes on.
+// The next step of a merge.
 struct MergeStep {
   quern_merge_state state = QUERN_MERGE_DONE;
-  uint32_t run = 0;  // that needs its next batch or its end, where the state is QUERN_MERGE_NEEDS_INPUT
+  uint32_t run = 0;  // the run that needs its next batch or its end, if the state is QUERN_MERGE_NEEDS_INPUT
 };
-// The same with the rows that are certain by then, valid until the next call on the merge.
+// The same with the rows whose position is certain by then, valid until the next call on the merge.
 struct MergedRows : MergeStep {
   quern_result result = {};
 };
 
-// How a Merge works.
+// Options of Merge.
 struct MergeOptions {
   uint64_t memory_limit = 0;  // bytes; 0: none
-  uint64_t batch_rows = 0;    // of a result at most; 0: 65536
+  uint64_t batch_rows = 0;    // the most rows of a result; 0: 65536
 };
 
-// Merges sorted runs, whose batches it asks for. *Threads*: one at a time.
+// Merges sorted runs, whose batches it requests. *Threads*: one at a time.
 class Merge {
  public:
-  // A kernel of a sort without window functions. num_runs: 1 to 65536.
+  // Takes a kernel of a sort without window functions. num_runs: 1 to 65536.
   static Result<Merge> Create(const Kernel& kernel, uint32_t num_runs, const MergeOptions& options = {}) {
     auto handle = internal::Answer<quern_merge*>(quern_merge_create, kernel.handle(), options.memory_limit, num_runs,
                                                  options.batch_rows);
@@ -741,8 +738,8 @@ class Merge {
     return Merge(*handle);
   }
 
-  // The next batch of a run, when it is asked for or before the first Next. *Ownership*: vectors stay until the run is
-  // asked for again; an array is moved in, also on error.
+  // Adds the next batch of a run, when it is requested or before the first Next. *Ownership*: vectors stay until the
+  // run is requested again; an array is moved in, also on error.
   Status Input(uint32_t run, const quern_batch& batch) {
     return internal::Call(quern_merge_input, handle_.get(), run, &batch);
   }
@@ -750,10 +747,10 @@ class Merge {
     return internal::Call(quern_merge_input_arrow_rows, handle_.get(), run, batch, rows);
   }
 
-  // A run has no further batch.
+  // Ends a run, which has no further batch.
   Status End(uint32_t run) { return internal::Call(quern_merge_end, handle_.get(), run); }
 
-  // As those of Sort.
+  // Like those of Sort.
   Status BindArrow(const ArrowSide& input) {
     return internal::Call(quern_merge_bind_arrow, handle_.get(), input.schema, input.keys.data(), input.payload.data());
   }
@@ -784,15 +781,15 @@ class Merge {
   std::unique_ptr<quern_merge, internal::Destroy<quern_merge_destroy>> handle_;
 };
 
-// Registers an aggregate function of the host's own, host.NAME in specs, for the process and for good. What a callback
-// throws counts as its failure. *Errors*: see quern_register_aggregate.
+// Registers an aggregate function of the host, host.NAME in specs, for the life of the process. An exception of a
+// callback counts as its failure. *Errors*: see quern_register_aggregate.
 inline Status RegisterAggregate(std::string_view name, const quern_aggregate_function& function) {
   return internal::Call(quern_register_aggregate, std::string(name).c_str(), &function);
 }
 
-// Which rows of a batch a condition is true for. *Ownership*: nothing is kept of a batch; an array stays the caller's.
-// *Cost*: one pass over the columns. *Threads*: any at once, but for BindArrow, which comes before the first Arrow
-// batch. *Errors*: as quern_filter_select's.
+// Finds the rows of a batch for which a condition is true. *Ownership*: nothing of a batch is kept; an array remains
+// the caller's. *Cost*: one pass over the columns. *Threads*: any number at once, except for BindArrow, which must be
+// called before the first Arrow batch. *Errors*: those of quern_filter_select.
 class Filter {
  public:
   static Result<Filter> Create(const Kernel& kernel) {
@@ -806,8 +803,8 @@ class Filter {
     return internal::Call(quern_filter_bind_arrow, handle_.get(), input, columns.data());
   }
 
-  // Writes the numbers of the rows that pass, in the order of the batch; room for batch.num_rows of them. Answers how
-  // many.
+  // Writes the numbers of the rows that pass, in the order of the batch; the caller provides room for batch.num_rows of
+  // them. Returns how many pass.
   Result<uint64_t> Select(const quern_batch& batch, uint32_t* rows) const {
     return Counted(quern_filter_select, &batch, rows);
   }
@@ -815,8 +812,8 @@ class Filter {
     return Counted(quern_filter_select_arrow, &batch, rows);
   }
 
-  // Writes a bit for each row, bit 0 of byte 0 first; room for (batch.num_rows + 7) / 8 bytes. Answers how many rows
-  // pass.
+  // Writes a bit for each row, bit 0 of byte 0 first; the caller provides room for (batch.num_rows + 7) / 8 bytes.
+  // Returns how many rows pass.
   Result<uint64_t> Bitmap(const quern_batch& batch, uint8_t* bitmap) const {
     return Counted(quern_filter_bitmap, &batch, bitmap);
   }
@@ -824,7 +821,7 @@ class Filter {
     return Counted(quern_filter_bitmap_arrow, &batch, bitmap);
   }
 
-  // How many rows pass.
+  // Returns how many rows pass.
   Result<uint64_t> Count(const quern_batch& batch) const { return Counted(quern_filter_count, &batch); }
   Result<uint64_t> CountArrow(const ArrowArray& batch) const { return Counted(quern_filter_count_arrow, &batch); }
 
@@ -844,12 +841,12 @@ class Filter {
   std::unique_ptr<quern_filter, internal::Destroy<quern_filter_destroy>> handle_;
 };
 
-// Whose thread compiles in the background.
+// Selects whose thread compiles in the background.
 enum class CompileThread { kOwn = QUERN_COMPILE_THREAD_OWN, kHost = QUERN_COMPILE_THREAD_HOST };
 inline Status SetCompileThread(CompileThread thread) {
   return internal::Call(quern_compile_thread_mode, static_cast<quern_compile_thread>(thread));
 }
-// Runs one compilation that waits or comes within the time. Answers whether it ran one.
+// Runs one waiting compilation, or one that arrives within the time. Returns whether it ran one.
 inline Result<bool> CompileWork(uint32_t timeout_ms) {
   bool worked = false;
   Status status = internal::Call(quern_compile_work, timeout_ms, &worked);

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds Arrow C++ for the command line and its tests (the library itself links none of it): a system's package where CMake finds one, else
-# the headers and libraries inside the pyarrow wheel of QUERN_VENV, which tools/setup makes.
+# Finds Arrow C++ for the command line and its tests (the library itself links none of it): a package of the system if
+# CMake finds one, otherwise the headers and libraries inside the pyarrow wheel of QUERN_VENV, which tools/setup makes.
 #
 #     list(APPEND CMAKE_MODULE_PATH ${CMAKE_SOURCE_DIR}/tools/cmake)
 #     find_package(PyArrow)    # PyArrow_FOUND, PyArrow_VERSION, PyArrow_ORIGIN (for messages)
 #     target_link_libraries(... QuernArrow::arrow QuernArrow::parquet QuernArrow::compute)
 #
-# Debian 12 has no Arrow package. A wheel's libraries change their names with every release: what links them runs where it was built.
+# Debian 12 has no Arrow package. The libraries of a wheel change their names with every release: a program that links
+# them runs only where it was built.
 set(QUERN_VENV "${CMAKE_SOURCE_DIR}/build/venv" CACHE PATH "Python environment made by tools/setup")
 
 # Before Arrow 21 compute was part of the arrow library.
@@ -42,7 +43,8 @@ function(_quern_ask_python)
     return()
   endif()
   execute_process(
-    COMMAND ${python} -c "import pyarrow as p; i = p.cpp_build_info; print(p.get_library_dirs()[0], i.version, i.so_version, sep=';')"
+    COMMAND ${python} -c
+      "import pyarrow as p; i = p.cpp_build_info; print(p.get_library_dirs()[0], i.version, i.so_version, sep=';')"
     OUTPUT_VARIABLE answer OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
   if(failed)
     return()

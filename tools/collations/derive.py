@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derives runtime/collation/weights_*.cc from published Unicode data. Run it again only to check the tables or to add one:
+"""Derives runtime/collation/weights_*.cc from published Unicode data. Run it again only to check the tables or to add
+one:
 
-    apt-get install unicode-data                                     # UnicodeData.txt and DerivedAge.txt, version 15.0.0
-    pip download --no-deps pyuca==1.2 && unzip pyuca-1.2*.whl        # allkeys-5.2.0.txt and allkeys-9.0.0.txt
+    apt-get install unicode-data                                # UnicodeData.txt and DerivedAge.txt, version 15.0.0
+    pip download --no-deps pyuca==1.2 && unzip pyuca-1.2*.whl   # allkeys-5.2.0.txt and allkeys-9.0.0.txt
     python3 tools/collations/derive.py --to runtime/collation --unicode-data /usr/share/unicode/UnicodeData.txt \\
-        --derived-age /usr/share/unicode/DerivedAge.txt --allkeys-400 allkeys-4.0.0.txt --allkeys-520 pyuca/allkeys-5.2.0.txt \\
-        --allkeys-900 pyuca/allkeys-9.0.0.txt
+        --derived-age /usr/share/unicode/DerivedAge.txt --allkeys-400 allkeys-4.0.0.txt \\
+        --allkeys-520 pyuca/allkeys-5.2.0.txt --allkeys-900 pyuca/allkeys-9.0.0.txt
 
-allkeys-4.0.0.txt came with Unicode Technical Standard 10, version 4.0.0 (2003). Every text is known by its SHA-256. With --check nothing is
-written; the exit status says whether the files are what would be.
+allkeys-4.0.0.txt came with Unicode Technical Standard 10, version 4.0.0 (2003). Every text is identified by its
+SHA-256. With --check nothing is written; the exit status says whether the files are up to date.
 
-A table maps code points to their weights, 0 to 8 numbers of 16 bits. Written down, it is a list of steps over the code points in order,
-each a number whose lowest two bits say which:
+A table maps code points to their weights, 0 to 8 numbers of 16 bits. It is stored as a list of instructions over the
+code points in order. Each is a number whose lowest two bits select one of these:
 
-    0  the next n code points weigh one more than the one before each       ("0123..": one step for ten digits)
-    1  the next n code points weigh as much as the one before them          ("Aa")
-    2  the next n code points are not in the table                          (they have a weight by rule, or their own number)
-    3  the next code point has n weights, which follow, each as its difference to the weight before, its lowest bit the sign
+    0  the next n code points weigh one more than the one before each   ("0123..": one instruction for ten digits)
+    1  the next n code points weigh as much as the one before them      ("Aa")
+    2  the next n code points are not in the table                      (weights by rule, or their own numbers)
+    3  the next code point has n weights, which follow, each as its difference to the weight before; lowest bit: sign
 
-Numbers are written seven bits a byte, lowest first, the eighth bit where more follow, and the bytes in base 64."""
+Numbers are written with seven bits a byte, lowest first; the eighth bit is set if more follow. The bytes are in base
+64.
+"""
 
 import argparse
 import base64
@@ -42,7 +45,8 @@ def read(paths, name):
     text = pathlib.Path(paths[name]).read_bytes()
     found = hashlib.sha256(text).hexdigest()
     if found != SHA256[name]:
-        sys.exit(f"derive.py: error: not the {name} that tables are made from: sha256 {found}; accepted: {SHA256[name]}")
+        sys.exit(f"derive.py: error: not the {name} that tables are made from: sha256 {found}; "
+                 f"accepted: {SHA256[name]}")
     return text.decode()
 
 
@@ -65,7 +69,8 @@ def ages(text):
 def general(paths):
     """Code points that do not weigh what they are."""
     age = ages(read(paths, "derived_age"))
-    rows = {int(fields[0], 16): fields for fields in (line.split(";") for line in read(paths, "unicode_data").splitlines())}
+    rows = {int(fields[0], 16): fields
+            for fields in (line.split(";") for line in read(paths, "unicode_data").splitlines())}
 
     def is_known(c):
         return age.get(c, (99, 0)) <= (3, 0)
@@ -190,9 +195,12 @@ const std::string_view {name} =
 TABLES = (
     ("weights_general.cc", "kPackedGeneral", general, "general_ci: BMP characters that do not weigh what they are.",
      "UnicodeData.txt and DerivedAge.txt 15.0.0"),
-    ("weights_uca400.cc", "kPackedUca400", uca400, "unicode_ci: primary weights of BMP characters.", "allkeys.txt 4.0.0"),
-    ("weights_uca520.cc", "kPackedUca520", uca520, "unicode_520_ci: primary weights, at most 8 of a character.", "allkeys.txt 5.2.0"),
-    ("weights_uca900.cc", "kPackedUca900", uca900, "0900_ai_ci: primary weights, at most 8 of a character.", "allkeys.txt 9.0.0"),
+    ("weights_uca400.cc", "kPackedUca400", uca400, "unicode_ci: primary weights of BMP characters.",
+     "allkeys.txt 4.0.0"),
+    ("weights_uca520.cc", "kPackedUca520", uca520, "unicode_520_ci: primary weights, at most 8 of a character.",
+     "allkeys.txt 5.2.0"),
+    ("weights_uca900.cc", "kPackedUca900", uca900, "0900_ai_ci: primary weights, at most 8 of a character.",
+     "allkeys.txt 9.0.0"),
 )
 
 

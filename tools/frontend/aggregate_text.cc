@@ -3,20 +3,20 @@
 //
 //     list      := aggregate (',' aggregate)*
 //     aggregate := word '(' inside ')' ['filter' '(' 'where' condition ')'] ['as' name]
-//     inside    := '*'   |   ['distinct'] key (',' key)* [',' constant]          key: name ['collate' word], condition:
-//     condition_text.cc
+//     inside    := '*'   |   ['distinct'] key (',' key)* [',' constant]
+//     key       := name ['collate' word]                                              condition: condition_text.cc
 //
-// Which functions there are is aggregate_functions.def's to say; here are only the three that SQL spells otherwise,
-// count(*) for count_star, and count(distinct x) and sum(distinct x) for count_distinct and sum_distinct. A constant is
-// expected by its place: behind its column, the second of quantile(x, 0.9) is a number though a column could be called
-// 0.9.
+// aggregate_functions.def lists the functions. Here are only the three that SQL spells differently: count(*) for
+// count_star, and count(distinct x) and sum(distinct x) for count_distinct and sum_distinct. A constant is recognised
+// by its position: after its column, the second argument of quantile(x, 0.9) is a number, although a column could be
+// called 0.9.
 //
-// A result column is called what the user wrote. Runs of blanks become one, and none stands after '(' or before ')' and
-// ',', so that
+// A result column has the name that the user wrote. Runs of blanks become one, and no blank stays after '(' or before
+// ')' and ',', so that
 //
 //     "sum( x )  filter (where  b)"  ->  "sum(x) filter (where b)"          "quantile(x,0.9)"  ->  "quantile(x,0.9)"
 //
-// while blanks between quotes are left alone.
+// while blanks between quotes stay.
 #include "tools/frontend/aggregate_text.h"
 
 #include <charconv>
@@ -76,7 +76,7 @@ bool HasConstant(AggregateFunction function) {
   return function == AggregateFunction::kQuantile || function == AggregateFunction::kStringAgg;
 }
 
-// How a function is called: "covar_pop(x, y)".
+// The call of a function: "covar_pop(x, y)".
 std::string Form(AggregateFunction function) {
   const AggregateFunctionRow& row = RowOf(function);
   if (function == AggregateFunction::kCountStar) return "count(*)";
@@ -109,7 +109,7 @@ class CallParser {
   AggregateText call_;
 };
 
-// Behind '(': which function it is depends on `*` and `distinct`, too.
+// After '(': the function depends on `*` and `distinct`, too.
 absl::Status CallParser::ParseInside() {
   if (word_ == "count" && parser_.Take('*')) {
     if (!parser_.Take(')')) return parser_.Bad();
@@ -172,7 +172,7 @@ absl::Status CallParser::ParseFilter() {
 absl::StatusOr<AggregateText> CallParser::Parse() {
   word_ = LowerCase(parser_.BareWord());
   if (word_.empty() || !parser_.Take('(')) return parser_.Bad();
-  call_.separator = ",";  // string_agg(s) has SQL's
+  call_.separator = ",";  // string_agg(s) has SQL's default
   QUERN_RETURN_IF_ERROR(ParseInside());
   if (call_.function != AggregateFunction::kStringAgg) call_.separator.clear();
   QUERN_RETURN_IF_ERROR(ParseFilter());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind --agg: calls of aggregate functions.
+// The grammar of --agg: calls of aggregate functions.
 #ifndef QUERN_TOOLS_FRONTEND_AGGREGATE_TEXT_H_
 #define QUERN_TOOLS_FRONTEND_AGGREGATE_TEXT_H_
 
@@ -22,10 +22,10 @@ struct AggregateText {
   double quantile = 0.5;
   std::string separator;
   std::optional<ConditionText> filter;
-  std::string name;  // of the result column: the user's, or the call as it was written with its blanks normalised
+  std::string name;  // of the result column: the user's, or the text of the call with normalised blanks
 };
 
-// "count(*), count(x), sum(x), ..": how each function is called.
+// "count(*), count(x), sum(x), ..": the calls of all functions.
 std::string FunctionsText();
 
 // "count(*), sum(x) filter (where b) as total, count(distinct s collate utf8mb4_bin), quantile(x, 0.9), string_agg(s,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The little grammar of column lists; list_parser.h has what a name is.
+// The grammar of column lists; list_parser.h describes names.
 //
 //     list := item (',' item)*              --select a,build.b,"odd, name"
 //     keys := key (',' key)*                --by "name collate utf8mb4_bin, k"
@@ -7,9 +7,9 @@
 //     key  := name ['collate' word]
 //     test := name sign name                --residual 'shipped<=due,"odd name">k'
 //
-// A bare name with a point is undecided here: probe.x can be the column x of PROBE or a column called "probe.x", and
-// only the schemas know. NameText keeps both readings; quotes decide. In the list of tests a bare name ends at < > and
-// ! too.
+// A bare name with a point is ambiguous here: probe.x can be the column x of PROBE or a column called "probe.x", which
+// only the schemas decide. NameText keeps both readings; quotes make it unambiguous. In the list of tests a bare name
+// also ends at < > and !.
 #include "tools/frontend/column_names.h"
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of column names as they stand on the command line: --on, --by, --residual, --select, --null-equal.
+// Lists of column names on the command line: --on, --by, --residual, --select, --null-equal.
 #ifndef QUERN_TOOLS_FRONTEND_COLUMN_NAMES_H_
 #define QUERN_TOOLS_FRONTEND_COLUMN_NAMES_H_
 
@@ -15,8 +15,8 @@ namespace quern::cli {
 
 class ListParser;
 
-// One name. `whole` is the text as a name ("probe.x"); where the text has a side before its first point, `side` and
-// `name` are its parts. In probe."a.b" only the parts are meant, and `whole` is empty; in "a.b" only the whole, and
+// One name. `whole` is the text as a name ("probe.x"). If the text has a side before its first point, `side` and `name`
+// are its two parts. For probe."a.b" only the parts are set, and `whole` is empty; for "a.b" only `whole` is, and
 // `side` is empty.
 struct NameText {
   std::string whole;
@@ -24,13 +24,13 @@ struct NameText {
   std::string name;
 };
 
-// A column, with the collation that was named after it.
+// A column, with the collation named after it.
 struct KeyText {
   std::string name;
   std::string collation;  // "": none was named
 };
 
-// L=R, or one name for both sides, with the collation that was named after either.
+// L=R, or one name for both sides, with the collation named after either.
 struct KeyPairText {
   std::string probe;
   std::string build;
@@ -47,12 +47,12 @@ struct ComparisonText {
 // "a,build.b,\"odd, name\"". *Errors*: InvalidArgument with `what` (the option), the text and the grammar.
 absl::StatusOr<std::vector<NameText>> ParseNames(std::string_view what, std::string_view text);
 
-// The same of a command with one input, where probe.x is a column of that name.
+// The same for a command with one input, where probe.x is a column of that name.
 absl::StatusOr<std::vector<std::string>> ParsePlainNames(std::string_view what, std::string_view text);
 
 // "a,\"odd name\" collate utf8mb4_bin".
 absl::StatusOr<std::vector<KeyText>> ParseKeys(std::string_view what, std::string_view text);
-// One of them, in another list.
+// One of these, within another list.
 absl::StatusOr<KeyText> ParseKey(ListParser* parser);
 
 // "a=b,\"odd name\" collate utf8mb4_bin=c,k".
@@ -61,7 +61,7 @@ absl::StatusOr<std::vector<KeyPairText>> ParseKeyPairs(std::string_view what, st
 // "a<b,\"odd name\" >= c".
 absl::StatusOr<std::vector<ComparisonText>> ParseComparisons(std::string_view what, std::string_view text);
 
-// The name as it has to be written in a list: in double quotes where it needs them.
+// The name as it is written in a list: in double quotes if it needs them.
 std::string QuoteName(std::string_view name);
 
 }  // namespace quern::cli

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The grammar of conditions, which is SQL's as far as it goes:
 //
-//     condition := name [sign constant]              --filter 'shipped<=1998-09-02'      --filter "\"odd name\" =
-//     'it''s'"
+//     condition := name [sign constant]        --filter 'shipped<=1998-09-02'      --filter "\"odd name\" = 'it''s'"
 //
-// A constant's place says that it is one, so 1998-09-02 needs no quotes; text has them, and what type it is read as is
-// the column's to say (row_condition.h).
+// A constant is recognised by its position, so 1998-09-02 needs no quotes. Text needs them; the type of the column
+// decides how the text is read (row_condition.h).
 #include "tools/frontend/condition_text.h"
 
 #include "runtime/base/status.h"

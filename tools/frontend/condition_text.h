@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind --filter, and behind `filter (where` of an aggregate: a condition on one column.
+// The grammar of --filter and of `filter (where` of an aggregate: a condition on one column.
 #ifndef QUERN_TOOLS_FRONTEND_CONDITION_TEXT_H_
 #define QUERN_TOOLS_FRONTEND_CONDITION_TEXT_H_
 
@@ -17,7 +17,7 @@ class ListParser;
 
 // COLUMN, a bool one, or COLUMN OP CONSTANT.
 struct ConditionText {
-  std::string option;  // it stands in, for errors
+  std::string option;  // the option that holds it, for errors
   std::string column;
   std::optional<Comparison> op;
   std::string constant;
@@ -26,10 +26,10 @@ struct ConditionText {
 
 // "b", "shipped <= 1998-09-02", "\"odd name\" = 'it''s'".
 absl::StatusOr<ConditionText> ParseCondition(std::string_view what, std::string_view text);
-// Those of an option that may be given several times.
+// The conditions of an option that may be given several times.
 absl::StatusOr<std::vector<ConditionText>> ParseConditions(std::string_view what,
                                                            const std::vector<std::string>& texts);
-// One in another text.
+// A condition within another text.
 absl::StatusOr<ConditionText> ParseCondition(std::string_view what, ListParser* parser);
 
 }  // namespace quern::cli

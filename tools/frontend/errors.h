@@ -16,11 +16,11 @@ constexpr int kExitOk = 0;
 constexpr int kExitData = 1;     // an error in data or environment
 constexpr int kExitCommand = 2;  // an error in the command
 
-// The command asks for what cannot be.
+// The command is wrong or impossible.
 absl::Status CommandError(const std::string& text);
-// The command is sound, the data or the environment are not.
+// The command is right; the data or the environment are not.
 absl::Status DataError(const std::string& text);
-// The library says InvalidArgument of a bad batch too: where data was the argument, this makes it a DataError.
+// The library returns InvalidArgument for a bad batch too: if data was the argument, this makes it a DataError.
 absl::Status AsDataError(const absl::Status& status);
 
 // "unknown NOUN: VALUE; did you mean N? accepted: A, B, C". Long lists of accepted words are cut.
@@ -29,7 +29,7 @@ std::string UnknownWord(std::string_view noun, std::string_view value, const std
 // "a, b, c", cut after 20 words: "a, b, ... (30 in all)".
 std::string JoinWords(const std::vector<std::string>& words);
 
-// Prints `quern: error: ...` as one line on stderr and answers the exit status.
+// Prints `quern: error: ...` as one line on stderr and returns the exit status.
 int ReportError(const absl::Status& status);
 
 // Prints `quern: warning: ...` as one line on stderr.

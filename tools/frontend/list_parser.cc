@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of the little grammars:
+// The words of the grammars:
 //
-//     name     := any run of characters but blanks and the ends   |   '"' anything, with "" for one " '"'   |   both,
-//     side first: probe."a b" sign     := '<' | '<=' | '>' | '>=' | '!=' | '=' constant := a bare word   |   "'"
-//     anything, with '' for one ' "'"
+//     name     := any run of characters but blanks and the ends   |   '"' anything, with "" for one " '"'
+//               | both, side first: probe."a b"
+//     sign     := '<' | '<=' | '>' | '>=' | '!=' | '='
+//     constant := a bare word   |   "'" anything, with '' for one ' "'"
 //
-// Which characters end a bare name is the list's choice: in `--on a=b` it is , = and ", in `--agg sum(a)` the
-// parentheses too. So a column that is called f(x) can stand bare in --on and needs its quotes in --agg; QuoteName
-// gives every odd name quotes, which all lists take.
+// Each list chooses which characters end a bare name: in `--on a=b` these are , = and ", in `--agg sum(a)` also the
+// parentheses. So a column called f(x) can be bare in --on and needs quotes in --agg. QuoteName quotes every odd name,
+// which all lists accept.
 //
-// After blanks a word is compared without regard to case, as SQL does: in "s COLLATE binary" ReadWord("collate") takes
-// 7 characters. What a list does not expect is refused as a whole, with the option, the text and the list's grammar.
+// Words are compared without regard to case, as in SQL: in "s COLLATE binary" ReadWord("collate") takes 7 characters.
+// If a list meets anything unexpected, it is rejected as a whole, with the option, the text and the grammar of the
+// list.
 #include "tools/frontend/list_parser.h"
 
 #include <algorithm>
@@ -33,7 +35,7 @@ struct Sign {
   Comparison op;
 };
 
-// A sign that begins another one stands behind it.
+// A sign that is a prefix of another one comes after it.
 constexpr Sign kSigns[] = {{"<=", Comparison::kLessEqual}, {">=", Comparison::kGreaterEqual},
                            {"!=", Comparison::kNotEqual},  {"<", Comparison::kLess},
                            {">", Comparison::kGreater},    {"=", Comparison::kEqual}};
@@ -134,7 +136,7 @@ std::string_view ListParser::BareWordAt(size_t begin) const {
   return text_.substr(begin, end - begin);
 }
 
-// From the opening quote, of either kind, to behind the closing one.
+// From the opening quote, of either kind, to just after the closing one.
 absl::StatusOr<std::string> ListParser::Quoted() {
   const char quote = text_[next_];
   std::string inside;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the little grammars of the command line have in common: names, words, signs and constants, read from left to
-// right.
+// What the grammars of the command line share: names, words, signs and constants, read from left to right.
 #ifndef QUERN_TOOLS_FRONTEND_LIST_PARSER_H_
 #define QUERN_TOOLS_FRONTEND_LIST_PARSER_H_
 
@@ -15,7 +14,8 @@
 
 namespace quern::cli {
 
-// Where a bare name ends, beside blanks: in lists of keys, in lists with signs between names, in lists with calls.
+// The characters, besides blanks, that end a bare name: in lists of keys, in lists with signs between names, in lists
+// with calls.
 constexpr std::string_view kEnds = ",=\"";
 constexpr std::string_view kEndsInTests = ",=\"<>!";
 constexpr std::string_view kEndsInCalls = ",=\"<>!()'";
@@ -24,7 +24,8 @@ bool IsBlank(char c);
 
 std::string LowerCase(std::string text);  // of ASCII letters
 
-// Each Take answers whether that stood there, after blanks, and is behind it then. *Ownership*: `text` must outlive it.
+// Each Take skips blanks, returns whether the text begins with its argument, and if so moves past it. *Ownership*:
+// `text` must outlive the parser.
 class ListParser {
  public:
   // what: the option; accepted: the grammar, for errors.
@@ -32,18 +33,18 @@ class ListParser {
       : what_(what), accepted_(accepted), text_(text), ends_(ends) {}
 
   bool AtEnd();
-  bool At(char c);  // it comes next, and is left there
+  bool At(char c);  // whether it comes next; it is not taken
   bool Take(char c);
   bool Take(std::string_view sign);
   bool ReadWord(std::string_view lower_case);  // a bare word, of letters in either case
   std::optional<Comparison> ReadSign();
-  std::string BareWord();  // "": there is none
+  std::string BareWord();  // "" if there is none
 
   absl::StatusOr<NameText> Name();
   absl::StatusOr<std::string> PlainName();   // one without a side before the quotes
   absl::StatusOr<std::string> QuotedText();  // 'text', with '' for one '
 
-  size_t position();  // of what comes next
+  size_t position();  // of the next character
   std::string_view TextFrom(size_t begin) const { return text_.substr(begin, next_ - begin); }
   std::string_view Rest() { return text_.substr(position()); }
   absl::Status Bad() const;

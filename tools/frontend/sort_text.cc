@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The grammar of --by and --window, which is SQL's ORDER BY and nearly its window functions:
+// The grammar of --by and --window: SQL's ORDER BY, and nearly SQL's window functions:
 //
 //     keys    := key (',' key)*                    --by 'day desc nulls first, name collate utf8mb4_bin, "odd, name"'
-//     key     := name (order | nulls | collate)*   order: 'asc' | 'desc'    nulls: 'nulls' ('first' | 'last') collate:
-//     'collate' word windows := window (',' window)*              --window 'row_number, rank as place' window  := word
-//     ['as' name]
+//     key     := name (order | nulls | collate)*
+//     order   := 'asc' | 'desc'
+//     nulls   := 'nulls' ('first' | 'last')
+//     collate := 'collate' word
+//     windows := window (',' window)*              --window 'row_number, rank as place'
+//     window  := word ['as' name]
 //
-// The first word of a key is a name whatever it is, so that `desc desc` sorts the column desc. Behind it each of the
-// three may stand once, in any order: SQL has COLLATE first, but nothing depends on it. Words are the same in upper and
-// lower case.
+// The first word of a key is always a name, so `desc desc` sorts the column desc. After it each of the three may appear
+// once, in any order; SQL has COLLATE first, but nothing depends on that. Case does not matter.
 #include "tools/frontend/sort_text.h"
 
 #include <array>
@@ -35,7 +37,7 @@ constexpr std::array<WindowRow, 3> kWindows = {{{"row_number", WindowFunction::k
                                                 {"rank", WindowFunction::kRank},
                                                 {"dense_rank", WindowFunction::kDenseRank}}};
 
-// The words behind one key's name.
+// The words after one key's name.
 class KeyWordsParser {
  public:
   KeyWordsParser(std::string_view what, ListParser* parser, SortKeyText* key)

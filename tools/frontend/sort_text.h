@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind --by of a sort and behind --window: keys with their orders, and window functions with their names.
+// The grammars of --by of a sort and of --window: keys with their orders, and window functions with their names.
 #ifndef QUERN_TOOLS_FRONTEND_SORT_TEXT_H_
 #define QUERN_TOOLS_FRONTEND_SORT_TEXT_H_
 
@@ -13,7 +13,7 @@
 
 namespace quern::cli {
 
-// A column and how it sorts: ascending, nulls last, unless it says otherwise.
+// A column and its order: ascending and nulls last by default.
 struct SortKeyText {
   KeyText column;
   bool descending = false;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The grammar of --where, which is SQL's as far as a filter's kernel goes (runtime/spec/filter_spec.h):
+// The grammar of --where: SQL's, as far as a filter's kernel supports it (runtime/spec/filter_spec.h):
 //
 //     condition := condition 'or' condition | condition 'and' condition | 'not' condition | '(' condition ')' | leaf
-//     leaf      := column sign value | column ['not'] 'in' '(' constant (',' constant)* ')' | column ['not'] 'between'
-//     constant 'and'
-//                  constant | column ['not'] 'like' text ['escape' text] | column 'is' ['not'] 'null' | column
+//     leaf      := column sign value | column ['not'] 'in' '(' constant (',' constant)* ')'
+//                | column ['not'] 'between' constant 'and' constant
+//                | column ['not'] 'like' text ['escape' text] | column 'is' ['not'] 'null' | column
 //     column    := name ['collate' name]
 //     value     := column | constant
 //     constant  := number | date | 'true' | 'false' | [word] "'" text "'" | 'x' "'" digits "'"
 //
 //     --where "l_shipdate >= date '1995-03-15' and l_comment like '%pending%' or \"odd name\" = 3"
 //
-// On the right of a sign a word that begins with a digit, a sign or a point is a constant, so that 1998-09-02 needs no
-// quotes, and any other a column: `a = b` compares two of them. A column that is called like a word of the grammar
+// To the right of a sign, a word that begins with a digit, a sign or a point is a constant, so 1998-09-02 needs no
+// quotes; any other word is a column: `a = b` compares two columns. A column with the name of a word of the grammar
 // needs double quotes.
 #include "tools/frontend/where_text.h"
 
@@ -69,9 +69,9 @@ class WhereParser {
   absl::StatusOr<WhereConstant> TextOrBytes(const std::string& prefix, size_t begin);
   absl::Status AddConstant(WhereText* leaf);
   absl::Status CheckDepth();
-  // `accepted` is what was expected in place of what comes next.
+  // `accepted` is what was expected next.
   absl::Status Bad(const std::string& accepted);
-  std::string NextWord();  // in small letters; not taken
+  std::string NextWord();  // in lower case; not taken
 
   std::string what_;
   ListParser parser_;

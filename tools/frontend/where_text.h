@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind --where of a filter: a condition on any columns of a file.
+// The grammar of --where of a filter: a condition on any columns of a file.
 #ifndef QUERN_TOOLS_FRONTEND_WHERE_TEXT_H_
 #define QUERN_TOOLS_FRONTEND_WHERE_TEXT_H_
 
@@ -14,16 +14,16 @@
 
 namespace quern::cli {
 
-// A constant as it was written: what type it is read as is the column's to say.
+// A constant as it was written; the column decides as which type it is read.
 struct WhereConstant {
   enum class Form : uint8_t { kBare, kText, kBytes };  // 42, 1998-09-02, true; 'text', date 'text'; x'00ff'
 
   Form form = Form::kBare;
-  std::string text;   // without quotes; of kBytes the bytes
+  std::string text;   // without quotes; for kBytes the bytes
   std::string shown;  // all of it, for errors
 };
 
-// Like Predicate, with names in place of types. A bool column alone is a comparison with true.
+// Like Predicate, with names instead of types. A bool column alone is a comparison with true.
 struct WhereText {
   PredicateKind kind = PredicateKind::kAnd;
   std::vector<WhereText> children = {};

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The quern command: the first word chooses a row of commands.def, the rest is the command's own.
 //
-//     quern join --on id=order_id customers.parquet orders.parquet      reads two files, runs a kernel made for their
+//     quern join --on id=order_id customers.parquet orders.parquet       reads two files, runs a kernel made for their
 //     keys quern aggregate --by segment --agg 'count(*)' customers.parquet    one file, a kernel made for its groups
 //     quern sort --by 'segment, name desc' customers.parquet             one file, a kernel made for its order
-//     quern dump asm "join.inner keys=i64 build=f64 probe=i32"          shows such a kernel
-//     quern doctor                                                      says whether this machine can
-//     quern env                                                         and what the environment asks for
+//     quern dump asm "join.inner keys=i64 build=f64 probe=i32"           prints the code of such a kernel
+//     quern doctor                                                       checks whether this machine can run it
+//     quern env                                                          prints the environment's settings
 //
-// Each command is one file, command_NAME.cc, that parses its words (arguments.h) and does its job; what they share lies
-// beside them: options and steps of all commands that run (run_options.h, run_command.h), files and tables (table_io.h,
-// table_print.h), --stats (stats_json.h), the progress bar (progress.h), environment variables (environment.h). Errors
-// come back as statuses and are printed here, once. Exit status: 0, 1 for an error in data or environment, 2 for an
-// error in the command.
+// Each command is one file, command_NAME.cc, that parses its words (arguments.h) and does its job. Beside them is what
+// they share: options and steps of all commands that run a kernel (run_options.h, run_command.h), files and tables
+// (table_io.h, table_print.h), --stats (stats_json.h), the progress bar (progress.h), environment variables
+// (environment.h). Errors come back as statuses and are printed here, once. Exit status: 0; 1 for an error in data or
+// environment; 2 for an error in the command.
 #include <cstdio>
 #include <new>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of a report, as SVG that stands in an HTML page and takes its colours from there.
+// Charts of a report, as SVG within an HTML page that defines the colours.
 #ifndef QUERN_TOOLS_REPORT_CHARTS_H_
 #define QUERN_TOOLS_REPORT_CHARTS_H_
 
@@ -12,15 +12,15 @@
 
 namespace quern {
 
-// With &, <, > and quotes as HTML and SVG want them.
+// The text with &, <, > and quotes escaped for HTML and SVG.
 std::string EscapeHtml(std::string_view text);
 // "12.30", with a point in every locale.
 std::string FixedText(double value, int digits);
 // "48 KiB", "1.5 GiB".
 std::string BytesText(uint64_t bytes);
 
-// Nanoseconds below which a row of a cell cannot get: one random line, at the best number of misses under way, for each
-// table that it looks into. 0 where that is not known: no facts, or several threads, for which none was measured.
+// The lower bound of a cell's nanoseconds a row: one random line, at the best number of outstanding misses, for each
+// table that is looked up. 0 if unknown: without facts, or with several threads, for which nothing was measured.
 double FloorNs(const MachineFacts& facts, const CellResult& cell);
 // Bytes of the largest table up to which prefetch is off in all cells, which are one loop's by size; 0 where it is on
 // in the first.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a loop costs at best: llvm-mca takes straight-line instructions, lets a model of the CPU run them a hundred
-// times, and says how many cycles a round takes and what it waits for. Caches always hit and branches are always
-// foretold in that model, so the figure is a bound for rows that are there already, and no promise.
+// The lower bound of a loop's cost: llvm-mca takes straight-line instructions, lets a model of the CPU run them a
+// hundred times, and reports the cycles of an iteration and what it waits for. In that model caches always hit and
+// branches are always predicted, so the figure is a bound for rows that are in the cache, not a promise.
 //
-// Where loops begin and end, LLVM writes behind the labels itself when it is asked for comments:
+// LLVM writes comments with the beginnings and ends of loops behind labels when comments are requested:
 //
 //     .LBB0_3:                # =>This Inner Loop Header: Depth=1           the loop BB0_3 begins
 //             movl  %ecx, %edx
@@ -46,7 +46,7 @@ std::optional<std::string> WordAfter(const std::string& line, std::string_view m
   return line.substr(begin, line.find_first_of(" \t:", begin) - begin);
 }
 
-// Reads assembly line by line and deals its instructions out to loops.
+// Reads assembly line by line and assigns its instructions to loops.
 class LoopReader {
  public:
   void Take(const std::string& line) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The view of `dump mca`: what llvm-mca, a program of LLVM, says of a kernel's loops.
+// The view of `dump mca`: the report of llvm-mca, a program of LLVM, on a kernel's loops.
 #ifndef QUERN_TOOLS_REPORT_MCA_H_
 #define QUERN_TOOLS_REPORT_MCA_H_
 
@@ -23,11 +23,11 @@ struct AssemblyLoop {
 // The loops of assembly that was printed with LLVM's comments, in its order.
 std::vector<AssemblyLoop> FindLoops(std::string_view assembly);
 
-// The path of llvm-mca, from PATH: of LLVM 22 where it is there; else empty.
+// The path of llvm-mca from PATH: that of LLVM 22 if there is one; otherwise empty.
 std::string FindLlvmMca();
 
-// A table of the loops, then what llvm-mca says of each. `triple`: LLVM's, of the machine. *Errors*: FailedPrecondition
-// where there is no llvm-mca, or it fails.
+// A table of the loops, then the report of llvm-mca on each. `triple`: LLVM's, of the machine. *Errors*:
+// FailedPrecondition if there is no llvm-mca, or if it fails.
 absl::StatusOr<std::string> McaView(std::string_view assembly, const Machine& machine, const std::string& triple);
 
 // The stages of Dump (codegen/inspect/dump.h), and `mca`: the loops of the kernel as llvm-mca sees them. *Errors*:

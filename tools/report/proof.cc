@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proof of a profile. Of each job of the grid all distances take turns for some rounds, of which the fastest is the
-// exhaustive best; then tuned, none, 16 rows and that best take turns again, and these runs alone count: the fastest of
-// ten has had luck in the runs that chose it.
+// The proof of a profile. For each job of the grid, all distances take turns for some rounds, and the fastest is the
+// exhaustive best. Then tuned, none, 16 rows and that best take turns again, and only these runs count, since the
+// fastest of ten was lucky in the runs that chose it.
 //
-//     probe of 2^20 rows, 100 % hits     first rounds: 0 4 8 16 32 64 128 256 all -> 32     then: tuned 64, off 0,
-//     fixed 16, best 32
+//     probe of 2^20 rows, 100 % hits     first rounds: 0 4 8 16 32 64 128 256 all -> 32
+//                                        then:         tuned 64, off 0, fixed 16, best 32
 //
-// Regret is by how much tuned is slower than the best. Equal settings are one contender: they share their runs, and
-// their regret is 0.
+// Regret is how much slower tuned is than the best. Equal settings are one contender: they share their runs, and their
+// regret is 0.
 #include "tools/report/proof.h"
 
 #include <algorithm>

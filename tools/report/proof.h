@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a profile is worth, over a grid of jobs that it was not tuned for one by one: tuned settings beside none, beside
-// the 16 rows that engines hard-code, and beside the best that can be had.
+// The gain of a profile over a grid of jobs for which it was not tuned one by one: tuned settings compared with none,
+// with the 16 rows that engines hard-code, and with the best possible.
 #ifndef QUERN_TOOLS_REPORT_PROOF_H_
 #define QUERN_TOOLS_REPORT_PROOF_H_
 
@@ -27,12 +27,13 @@ struct ProofCell {
   uint32_t rows_per_key = 1;
 };
 
-// A cell with what was measured, ns a row: medians of runs that took turns, others than those that chose the best.
+// A cell with its measurements in ns a row: medians of runs that took turns, separate from the runs that chose the
+// best.
 struct ProofResult {
   ProofCell cell;
   uint64_t table_bytes = 0;
   PrefetchSetting tuned,
-      best;  // what the profile says, with estimates where it says nothing; the best of all distances
+      best;  // the profile's setting, or an estimate if it has none; the best of all distances
   double tuned_ns = 0, off_ns = 0, fixed16_ns = 0, best_ns = 0;
 };
 
@@ -46,7 +47,7 @@ struct ProofOptions {
 // All cells, in an order in which any part of them is spread over the grid.
 std::vector<ProofCell> ProofGrid();
 
-// Measures cells until the budget is spent. *Cost*: the budget. *Errors*: the operators'; a cell that finds no memory
+// Measures cells until the budget is spent. *Cost*: the budget. *Errors*: the operators'; a cell without enough memory
 // is left out.
 absl::StatusOr<std::vector<ProofResult>> Prove(const Profile& profile, const ProofOptions& options);
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page holds all that it needs: no script, no font, no picture of elsewhere, and a Content-Security-Policy that
-// would not let it ask for one. It shows, for each loop and key class, a chart over table size, a small chart over
-// distance for each size, and every candidate as a table, so that what a chart says can be read and copied.
+// The page is self-contained: it has no script, font or picture from elsewhere, and its Content-Security-Policy would
+// not let it load one. For each loop and key class it shows a chart over table size, a small chart over distance for
+// each size, and a table of every candidate, so that the numbers of a chart can be read and copied.
 //
 // Example, two lines of the table for a terminal:
 //
-//     loop        keys  pipeline  threads    table  default                          chosen                 off    gain
-//     noise probe_open  word         1        1   64 KiB        0   2.00 ns               default   2.00 ns   2.00 ns
-//     -  1.0 % probe_open  word         1        1  192 MiB      128  20.00 ns  64/group=16/hint=nta  16.00 ns  50.00
-//     ns  20.0 %  2.5 %
+//     loop        keys  pipeline  threads    table  default              chosen                   off    gain  noise
+//     probe_open  word         1        1   64 KiB   0  2.00 ns         default   2.00 ns   2.00 ns       -  1.0 %
+//     probe_open  word         1        1  192 MiB  128  20.00 ns  64/group=16/..  16.00 ns  50.00 ns  20.0 %  2.5 %
 #include "tools/report/report.h"
 
 #include <algorithm>
@@ -121,11 +120,14 @@ constexpr std::string_view kHead = R"(<!DOCTYPE html>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>Quern: tuned prefetching</title>
 <style>
-:root{--paper:#fff;--ink:#1b1f24;--quiet:#5d6670;--grid:#e4e7ea;--noise:#dfe9f6;--default:#1f6fd0;--chosen:#c2410c;--off:#7a7f87;
+:root{--paper:#fff;--ink:#1b1f24;--quiet:#5d6670;--grid:#e4e7ea;--noise:#dfe9f6;--default:#1f6fd0;--chosen:#c2410c;
+--off:#7a7f87;
 --floor:#1a7f4b}
-@media (prefers-color-scheme:dark){:root{--paper:#15181c;--ink:#e6e8eb;--quiet:#a2abb5;--grid:#2c3137;--noise:#22344b;--default:#6aaef5;
+@media (prefers-color-scheme:dark){:root{--paper:#15181c;--ink:#e6e8eb;--quiet:#a2abb5;--grid:#2c3137;--noise:#22344b;
+--default:#6aaef5;
 --chosen:#ff9a5c;--off:#9aa1aa;--floor:#52c98b}}
-body{margin:0 auto;max-width:1100px;padding:24px;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
+body{margin:0 auto;max-width:1100px;padding:24px;background:var(--paper);color:var(--ink);
+font:15px/1.5 system-ui,sans-serif}
 h1{font-size:24px;margin:0 0 4px}h2{font-size:18px;margin:40px 0 4px}h3{font-size:13px;margin:0 0 2px;font-weight:600}
 p{margin:4px 0 12px;color:var(--quiet);max-width:80ch}
 table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums;margin:8px 0}
@@ -142,13 +144,16 @@ summary{cursor:pointer;color:var(--quiet);font-size:13px}
 constexpr std::string_view kKey = R"(<div class="key">
 <span><svg viewBox="0 0 22 18"><line x1="1" y1="9" x2="21" y2="9" class="curve"/>
 <circle cx="11" cy="9" r="3" class="plain"/></svg>distance alone</span>
-<span><svg viewBox="0 0 22 18"><circle cx="11" cy="9" r="2" class="variant"/></svg>also another hint, stages, group or batch</span>
+<span><svg viewBox="0 0 22 18">
+<circle cx="11" cy="9" r="2" class="variant"/></svg>also another hint, stages, group or batch</span>
 <span><svg viewBox="0 0 22 18"><circle cx="11" cy="9" r="3" class="plain loser"/></svg>left the race early</span>
 <span><svg viewBox="0 0 22 18"><circle cx="11" cy="9" r="7.5" class="chosen-ring"/></svg>chosen</span>
 <span><svg viewBox="0 0 22 18"><circle cx="11" cy="9" r="5" class="default-ring"/></svg>default</span>
 <span><svg viewBox="0 0 22 18"><line x1="1" y1="9" x2="21" y2="9" class="floor"/></svg>floor</span>
-<span><svg viewBox="0 0 22 18"><rect x="0" y="4" width="22" height="10" class="noise"/></svg>noise around the default</span>
-<span><svg viewBox="0 0 22 18"><rect x="0" y="4" width="22" height="10" class="quartiles"/></svg>quartiles of the runs</span>
+<span><svg viewBox="0 0 22 18">
+<rect x="0" y="4" width="22" height="10" class="noise"/></svg>noise around the default</span>
+<span><svg viewBox="0 0 22 18">
+<rect x="0" y="4" width="22" height="10" class="quartiles"/></svg>quartiles of the runs</span>
 </div>
 )";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tuning measured, for people: a page, a table for the terminal, and CSV.
+// The measurements of a tuning for people: a page, a table for the terminal, and CSV.
 #ifndef QUERN_TOOLS_REPORT_REPORT_H_
 #define QUERN_TOOLS_REPORT_REPORT_H_
 
@@ -9,9 +9,9 @@
 
 namespace quern {
 
-// One self-contained HTML page, SVG inline, that asks no network for anything: for each loop and key class curves of
-// ns/row over distance, one for each table size, with the chosen point, the floor F, the gate, the losers, and the band
-// of noise; the machine; the entries.
+// One self-contained HTML page with inline SVG that loads nothing from a network. For each loop and key class it has
+// curves of ns/row over distance, one for each table size, with the chosen point, the floor F, the gate, the losers,
+// and the band of noise; then the machine and the entries.
 std::string HtmlReport(const TuningResult& result);
 // One line a candidate: loop, keys, pipeline, threads, table_bytes, distance, group, batch, stages, hint, ns, low_ns,
 // high_ns, runs, dropped, chosen, default.

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tpch.py FOLDER [--rounds N] [--threads N] [--query Q]: TPC-H queries 1, 3, 9, 13 and 18 of quern's calls over Polars frames.
+"""tpch.py FOLDER [--rounds N] [--threads N] [--query Q]: TPC-H queries 1, 3, 9, 13 and 18 as calls of quern on Polars
+frames.
 
-FOLDER holds the tables as Parquet files, as `tpchgen-cli parquet -s 0.1 -o FOLDER` writes them. The answers are compared with those of
-Polars and DuckDB (f64 to 1e-9 of their size), then the three take turns, and the best turn of each counts. Tables are in memory for all
-three; kernels are compiled in the comparison, and that time is printed too, as `first`.
+FOLDER holds the tables as Parquet files, as `tpchgen-cli parquet -s 0.1 -o FOLDER` writes them. The results are
+compared with those of Polars and DuckDB (f64 to a relative error of 1e-9); then the three take turns, and the best turn
+of each counts. Tables are in memory for all three. Kernels are compiled during the comparison, and that time is printed
+too, as `first`.
 """
 
 import argparse
@@ -18,13 +20,17 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split(":")[1].strip())
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--rounds", type=int, default=5, help="turns of each engine; 0: only compare (default: 5)")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of each engine (default: all cores)")
+    parser.add_argument(
+        "--threads", type=int, default=len(os.sched_getaffinity(0)), help="of each engine (default: all cores)"
+    )
     parser.add_argument("--query", action="append", help="only this one; may be given several times")
     return parser.parse_args()
 
 
 def read_tables(folder, names):
-    """Frames of one chunk, as Polars itself is fastest on: one of several is copied where a column is added and Arrow asks for batches."""
+    """Frames of one chunk, the fastest form for Polars: a frame of several is copied where a column is added and
+    batches are requested.
+    """
     import polars as pl
 
     numbers = pl.selectors.decimal().cast(pl.Float64)
@@ -103,7 +109,9 @@ def main():
         num_rows, first = compare(engines, query)
         best = best_of(engines, query, options.rounds) if options.rounds else {}
         times = [f"{best[name] * 1e3:.1f}" if name in best else "-" for name in ("quern", "polars", "duckdb")]
-        print(f"{query:>5}  {num_rows:>4}  {first * 1e3:>8.1f}  {times[0]:>8}  {times[1]:>9}  {times[2]:>9}", flush=True)
+        print(
+            f"{query:>5}  {num_rows:>4}  {first * 1e3:>8.1f}  {times[0]:>8}  {times[1]:>9}  {times[2]:>9}", flush=True
+        )
     print(f"{len(queries)} queries, equal to Polars' and DuckDB's")
 
 

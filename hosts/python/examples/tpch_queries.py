@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Five TPC-H queries in three ways: composed of quern's calls over Polars frames (tpch.py runs them), as Polars' lazy frames, as SQL.
+"""Five TPC-H queries in three forms: as calls of quern on Polars frames (tpch.py runs them), as Polars' lazy frames, as
+SQL.
 
-Expressions, as l_extendedprice * (1 - l_discount), are Polars' in both of the first; quern filters, joins, aggregates and sorts. All three
-read the same columns, prices as f64.
+In the first two forms, Polars computes expressions such as l_extendedprice * (1 - l_discount); quern filters, joins,
+aggregates and sorts. All three read the same columns, with prices as f64.
 """
 
 import datetime
@@ -13,8 +14,14 @@ import quern
 
 TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "supplier")
 REVENUE = pl.col("l_extendedprice") * (1 - pl.col("l_discount"))
-Q1_SUMS = "sum(l_quantity) as sum_qty, sum(l_extendedprice) as sum_base_price, sum(disc_price) as sum_disc_price, sum(charge) as sum_charge"
-Q1_AVERAGES = "avg(l_quantity) as avg_qty, avg(l_extendedprice) as avg_price, avg(l_discount) as avg_disc, count(*) as count_order"
+Q1_SUMS = (
+    "sum(l_quantity) as sum_qty, sum(l_extendedprice) as sum_base_price, "
+    "sum(disc_price) as sum_disc_price, sum(charge) as sum_charge"
+)
+Q1_AVERAGES = (
+    "avg(l_quantity) as avg_qty, avg(l_extendedprice) as avg_price, avg(l_discount) as avg_disc, "
+    "count(*) as count_order"
+)
 
 
 # ---- quern ----
@@ -23,40 +30,53 @@ Q1_AVERAGES = "avg(l_quantity) as avg_qty, avg(l_extendedprice) as avg_price, av
 def q1(t, **options):
     items = t["lineitem"].with_columns(REVENUE.alias("disc_price"), (REVENUE * (1 + pl.col("l_tax"))).alias("charge"))
     groups = quern.aggregate(
-        items, by="l_returnflag, l_linestatus", aggs=f"{Q1_SUMS}, {Q1_AVERAGES}", where="l_shipdate <= date '1998-09-02'", **options
+        items,
+        by="l_returnflag, l_linestatus",
+        aggs=f"{Q1_SUMS}, {Q1_AVERAGES}",
+        where="l_shipdate <= date '1998-09-02'",
+        **options,
     )
     return quern.sort(groups, by="l_returnflag, l_linestatus", **options)
 
 
 def q3(t, **options):
     orders = quern.join(
-        t["orders"], t["customer"], on="o_custkey = c_custkey", how="semi", probe_where="o_orderdate < date '1995-03-15'",
-        build_where="c_mktsegment = 'BUILDING'", select="o_orderkey, o_orderdate, o_shippriority", **options
+        t["orders"], t["customer"], on="o_custkey = c_custkey", how="semi",
+        probe_where="o_orderdate < date '1995-03-15'", build_where="c_mktsegment = 'BUILDING'",
+        select="o_orderkey, o_orderdate, o_shippriority", **options
     )  # fmt: skip
     items = quern.join(
         t["lineitem"], orders, on="l_orderkey = o_orderkey", probe_where="l_shipdate > date '1995-03-15'",
         select="l_orderkey, l_extendedprice, l_discount, o_orderdate, o_shippriority", **options
     )  # fmt: skip
     revenues = items.to_polars().with_columns(revenue=REVENUE)
-    groups = quern.aggregate(revenues, by="l_orderkey, o_orderdate, o_shippriority", aggs="sum(revenue) as revenue", **options)
+    groups = quern.aggregate(
+        revenues, by="l_orderkey, o_orderdate, o_shippriority", aggs="sum(revenue) as revenue", **options
+    )
     chosen = "l_orderkey, revenue, o_orderdate, o_shippriority"
     return quern.sort(groups, by="revenue desc, o_orderdate", limit=10, select=chosen, **options)
 
 
 def q9(t, **options):
-    nations = quern.join(t["supplier"], t["nation"], on="s_nationkey = n_nationkey", select="s_suppkey, n_name", **options)
+    nations = quern.join(
+        t["supplier"], t["nation"], on="s_nationkey = n_nationkey", select="s_suppkey, n_name", **options
+    )
     costs = quern.join(
         t["partsupp"], t["part"], on="ps_partkey = p_partkey", how="semi", build_where="p_name like '%green%'",
         select="ps_partkey, ps_suppkey, ps_supplycost", **options
     )  # fmt: skip
-    costs = quern.join(costs, nations, on="ps_suppkey = s_suppkey", select="ps_partkey, ps_suppkey, ps_supplycost, n_name", **options)
+    costs = quern.join(
+        costs, nations, on="ps_suppkey = s_suppkey", select="ps_partkey, ps_suppkey, ps_supplycost, n_name", **options
+    )
     items = quern.join(
         t["lineitem"], costs, on="l_partkey = ps_partkey, l_suppkey = ps_suppkey",
         select="l_orderkey, l_quantity, l_extendedprice, l_discount, ps_supplycost, n_name", **options
     ).to_polars()  # fmt: skip
     amount = REVENUE - pl.col("ps_supplycost") * pl.col("l_quantity")
     amounts = items.select("l_orderkey", nation="n_name", amount=amount)
-    dates = quern.join(amounts, t["orders"], on="l_orderkey = o_orderkey", select="nation, o_orderdate, amount", **options).to_polars()
+    dates = quern.join(
+        amounts, t["orders"], on="l_orderkey = o_orderkey", select="nation, o_orderdate, amount", **options
+    ).to_polars()
     profit = dates.select("nation", o_year=pl.col("o_orderdate").dt.year(), amount="amount")
     groups = quern.aggregate(profit, by="nation, o_year", aggs="sum(amount) as sum_profit", **options)
     return quern.sort(groups, by="nation, o_year desc", **options)
@@ -64,8 +84,8 @@ def q9(t, **options):
 
 def q13(t, **options):
     joined = quern.join(
-        t["orders"], t["customer"], on="o_custkey = c_custkey", how="right", probe_where="o_comment not like '%special%requests%'",
-        select="c_custkey, o_orderkey", **options
+        t["orders"], t["customer"], on="o_custkey = c_custkey", how="right",
+        probe_where="o_comment not like '%special%requests%'", select="c_custkey, o_orderkey", **options
     )  # fmt: skip
     counts = quern.aggregate(joined, by="c_custkey", aggs="count(o_orderkey) as c_count", **options)
     groups = quern.aggregate(counts, by="c_count", aggs="count(*) as custdist", **options)
@@ -75,7 +95,9 @@ def q13(t, **options):
 def q18(t, **options):
     sums = quern.aggregate(t["lineitem"], by="l_orderkey", aggs="sum(l_quantity) as sum_qty", **options)
     chosen = "o_custkey, o_orderkey, o_orderdate, o_totalprice, sum_qty"
-    orders = quern.join(t["orders"], sums, on="o_orderkey = l_orderkey", build_where="sum_qty > 300", select=chosen, **options)
+    orders = quern.join(
+        t["orders"], sums, on="o_orderkey = l_orderkey", build_where="sum_qty > 300", select=chosen, **options
+    )
     chosen = "c_name, c_custkey, o_orderkey, o_orderdate, o_totalprice, sum_qty"
     joined = quern.join(t["customer"], orders, on="c_custkey = o_custkey", select=chosen, **options)
     return quern.sort(joined, by="o_totalprice desc, o_orderdate", limit=100, **options)
@@ -92,8 +114,8 @@ def polars_q1(t):
     items = t["lineitem"].lazy().filter(col("l_shipdate") <= datetime.date(1998, 9, 2))
     return items.group_by("l_returnflag", "l_linestatus").agg(
         sum_qty=col("l_quantity").sum(), sum_base_price=col("l_extendedprice").sum(), sum_disc_price=REVENUE.sum(),
-        sum_charge=(REVENUE * (1 + col("l_tax"))).sum(), avg_qty=col("l_quantity").mean(), avg_price=col("l_extendedprice").mean(),
-        avg_disc=col("l_discount").mean(), count_order=pl.len(),
+        sum_charge=(REVENUE * (1 + col("l_tax"))).sum(), avg_qty=col("l_quantity").mean(),
+        avg_price=col("l_extendedprice").mean(), avg_disc=col("l_discount").mean(), count_order=pl.len(),
     ).sort("l_returnflag", "l_linestatus")  # fmt: skip
 
 
@@ -102,7 +124,9 @@ def polars_q3(t):
     orders = t["orders"].lazy().filter(col("o_orderdate") < day)
     customers = t["customer"].lazy().filter(col("c_mktsegment") == "BUILDING")
     items = t["lineitem"].lazy().filter(col("l_shipdate") > day)
-    joined = items.join(orders.join(customers, left_on="o_custkey", right_on="c_custkey"), left_on="l_orderkey", right_on="o_orderkey")
+    joined = items.join(
+        orders.join(customers, left_on="o_custkey", right_on="c_custkey"), left_on="l_orderkey", right_on="o_orderkey"
+    )
     groups = joined.group_by("l_orderkey", "o_orderdate", "o_shippriority").agg(revenue=REVENUE.sum())
     groups = groups.select("l_orderkey", "revenue", "o_orderdate", "o_shippriority")
     return groups.sort("revenue", "o_orderdate", descending=[True, False]).head(10)
@@ -131,10 +155,14 @@ def polars_q13(t):
 
 def polars_q18(t):
     col = pl.col
-    large = t["lineitem"].lazy().group_by("l_orderkey").agg(sum_qty=col("l_quantity").sum()).filter(col("sum_qty") > 300)
+    large = (
+        t["lineitem"].lazy().group_by("l_orderkey").agg(sum_qty=col("l_quantity").sum()).filter(col("sum_qty") > 300)
+    )
     orders = t["orders"].lazy().join(large, left_on="o_orderkey", right_on="l_orderkey")
     joined = orders.join(t["customer"].lazy(), left_on="o_custkey", right_on="c_custkey")
-    joined = joined.select("c_name", col("o_custkey").alias("c_custkey"), "o_orderkey", "o_orderdate", "o_totalprice", "sum_qty")
+    joined = joined.select(
+        "c_name", col("o_custkey").alias("c_custkey"), "o_orderkey", "o_orderdate", "o_totalprice", "sum_qty"
+    )
     return joined.sort("o_totalprice", "o_orderdate", descending=[True, False]).head(100)
 
 
@@ -166,7 +194,8 @@ SQL = {
     "13": """
         select c_count, count(*) as custdist
         from (select c_custkey, count(o_orderkey) as c_count
-              from customer left join orders on c_custkey = o_custkey and o_comment not like '%special%requests%' group by c_custkey)
+              from customer left join orders on c_custkey = o_custkey and o_comment not like '%special%requests%'
+              group by c_custkey)
         group by c_count order by custdist desc, c_count desc""",
     "18": """
         select c_name, c_custkey, o_orderkey, o_orderdate, o_totalprice, sum(l_quantity) as sum_qty

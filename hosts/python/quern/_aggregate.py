@@ -3,8 +3,8 @@
 
     aggregate(t, by="flag", aggs="sum(price), count(price) filter (where qty >= 10)")
 
-with flag a string, price a decimal in which nulls were read and qty an integer, the kernel sees four columns, flag, price and whether
-qty >= 10, and the spec is
+with flag a string, price a decimal in which nulls were read and qty an integer, the kernel reads three columns: flag,
+price and whether qty >= 10. The spec is
 
     aggregate keys=utf8 aggs=sum(decimal128:nullable),count(decimal128:nullable):filter
 """
@@ -38,7 +38,7 @@ def _call_text(call: str | tuple[str, ...]) -> str:
 
 
 def _calls(aggs: Aggs | None) -> list[dict[str, Any]]:
-    """Of a text, a list of texts or tuples, or a dictionary of them by the names of the result's columns."""
+    """Calls from a text, a list of texts or tuples, or a dictionary of them by the names of the result columns."""
     if aggs is None:
         return []
     if isinstance(aggs, str):
@@ -108,7 +108,7 @@ class _AggregateSpec:
 
 
 def _format_without_values(function: str) -> str:
-    """What a column of type null counts as."""
+    """The format that stands for a column of type null."""
     if function.startswith("bool_"):
         return "b"
     return "l" if function in _NUMBERS + _DOUBLES else "u"
@@ -133,18 +133,20 @@ def aggregate(
     stream: bool = False,
     progress: Progress = None,
 ) -> Result:
-    """One row for each group of rows of t whose keys are equal, in no order.
+    """One row for each group of rows of t whose keys are equal, in no particular order.
 
-    by: "a, s collate utf8mb4_bin", or ["a", ("s", "collate", "utf8mb4_bin")]; None: all rows are one group, also of no rows.
-    aggs: "count(*), sum(x) as total, count(distinct s), quantile(x, 0.9) filter (where y > 5)"; or a list of such calls, or of tuples
-        ("sum", "odd, name"); or a dictionary {"total": "sum(x)"}. None: the different keys alone.
-    where: only the rows for which the condition is true take part (filter has the grammar).
-    threads, memory_limit, engine, params, progress: as in join. stream: t is pulled batch by batch, not collected first: memory for the
-        groups alone.
-    Nulls: equal to each other as keys; skipped by all functions but count(*). Of no rows a function gives null, the counts 0.
-    Types: sums of integers have 64 bits, and one that does not fit is a RuntimeError (sum128 has 128); sums and averages of decimals are
-        decimals with 38 digits; dictionaries come out decoded.
-    Cost: README.md, "Performance". Errors: ValueError, MemoryError above the limit, RuntimeError.
+    by: "a, s collate utf8mb4_bin", or ["a", ("s", "collate", "utf8mb4_bin")]; None: all rows are one group, even if
+        there are none.
+    aggs: "count(*), sum(x) as total, count(distinct s), quantile(x, 0.9) filter (where y > 5)"; or a list of such
+        calls, or of tuples ("sum", "odd, name"); or a dictionary {"total": "sum(x)"}. None: only the distinct keys.
+    where: only rows for which the condition is true take part (quern.filter describes the grammar).
+    threads, memory_limit, engine, params, progress: as in join. stream: t is pulled batch by batch instead of being
+        collected first; memory holds only the groups.
+    Nulls: equal to each other as keys; skipped by all functions but count(*). Over no rows a function is null, a count
+        0.
+    Types: sums of integers have 64 bits, and one that does not fit is a RuntimeError (sum128 has 128); sums and
+        averages of decimals are decimals with 38 digits; dictionaries come out decoded.
+    Cost: docs/performance.md. Errors: ValueError, MemoryError above the limit, RuntimeError.
     """
     run = Run(threads, memory_limit, engine, params, progress)
     keys, calls = _keys(by), _calls(aggs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that the functions share: names in their several forms, threads, limits, parameters of the plan."""
+"""Arguments that the functions share: names in their several forms, threads, limits, plan parameters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def wrong(what: str, value: object, accepted: str) -> ValueError:
 
 
 def text_of(what: str, value: object) -> str:
-    """A text of a list's grammar; TypeError where something else was given, ValueError for one that has no UTF-8."""
+    """A text in a list's grammar; TypeError for anything else, ValueError for a text that UTF-8 cannot encode."""
     if not isinstance(value, str):
         raise TypeError(f"bad type of {what}: {type(value).__name__}; accepted: a text, or a list of texts")
     try:
@@ -34,7 +34,7 @@ def text_of(what: str, value: object) -> str:
 
 
 def items_of(what: str, values: Iterable[_Item]) -> Iterator[_Item]:
-    """What a list has; TypeError where no list was given."""
+    """The items of a list; TypeError for anything else."""
     try:
         return iter(values)
     except TypeError:
@@ -42,7 +42,7 @@ def items_of(what: str, values: Iterable[_Item]) -> Iterator[_Item]:
 
 
 def plain_names(what: str, names: Names) -> list[str]:
-    """Columns of one input: "a,b" as the command line has it, or ["a", "b"], where every text is a whole name."""
+    """Columns of one input: "a,b" as on the command line, or ["a", "b"], where every text is a whole name."""
     if isinstance(names, str):
         return [whole or f"{side}.{name}" for whole, side, name in _quern.parse_names(what, text_of(what, names))]
     return [text_of(what, name) for name in items_of(what, names)]
@@ -82,5 +82,7 @@ def params_text(params: Params) -> str:
     if isinstance(params, str):
         return text_of("params", params)
     if not isinstance(params, Mapping):
-        raise TypeError(f"bad type of params: {type(params).__name__}; accepted: a dictionary, or a text as layout=dense")
+        raise TypeError(
+            f"bad type of params: {type(params).__name__}; accepted: a dictionary, or a text as layout=dense"
+        )
     return text_of("params", " ".join(f"{name}={value}" for name, value in params.items()))

@@ -46,7 +46,11 @@ class Condition:
         field = self.data.fields[column]
         if field.format == "n":  # null everywhere, so that no comparison is true and none is false
             boolean = self._type(self.data.made(column, "b"), column, "")
-            return f"{boolean} is {'not ' if node['negated'] else ''}null" if node["kind"] == "is_null" else f"{boolean} = true"
+            return (
+                f"{boolean} is {'not ' if node['negated'] else ''}null"
+                if node["kind"] == "is_null"
+                else f"{boolean} = true"
+            )
         operand = Operand(self.what, self.data.column_text(field.name), field, self._type(column, column, collation))
         return leaf_text(node, operand)
 
@@ -69,19 +73,22 @@ class Condition:
         common = common_format(*fields)
         if common is None:
             text = ", ".join(self.data.type_text(field.name) for field in fields)
-            accepted = "the same type, two integers that one integer type holds, numbers with floats, strings with strings"
+            accepted = (
+                "the same type, two integers that one integer type holds, numbers with floats, strings with strings"
+            )
             raise wrong("columns of types that do not compare", text, accepted)
         return [self.data.made(column, "b" if common == "n" else common) for column in (left, right)]
 
 
 def condition_of(data: Input, what: str, text: str) -> Condition:
-    """*Errors*: ValueError with the text from where it is wrong, and what is accepted there."""
+    """*Errors*: ValueError with the text from the mistake on, and what is accepted there."""
     return Condition(data, what, _quern.parse_where(what, text_of(what, text)))
 
 
 def apply_where(data: Input, where: str | None, engine: str, what: str = "where") -> None:
-    """Only the rows of the input for which the condition is true take part: its kernel selects them, the operator's reads them where they
-    are. `what` is the argument that `where` was given as."""
+    """Only the rows of the input for which the condition is true take part. The condition's kernel selects them, and
+    the operator's kernel reads them in place. `what` is the argument that held `where`.
+    """
     if where is None:
         return
     condition = condition_of(data, what, where)

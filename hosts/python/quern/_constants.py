@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison with constants as a kernel's condition: constants of the column's type, with the meaning that their texts had.
+"""A comparison with constants as a kernel's condition: constants of the column's type that keep the meaning of their
+texts.
 
-Kernels compare the numbers that columns hold: unscaled decimals, days, microseconds. A constant is a number on the same scale, most often
-between two that a column can hold, and the comparison is changed so that the nearest one below it does:
+Kernels compare the numbers that columns hold: unscaled decimals, days, microseconds. A constant is a number on the same
+scale and often lies between two that a column can hold. The comparison is then changed to use the nearest one below:
 
     decimal(10, 2), 0.123       12.3 hundredths: below it 12
-      x < 0.123   x <= 12         x >= 0.123   x > 12         x = 0.123   never         x between 0.123 and 9   13 to 900
+      x < 0.123   x <= 12     x >= 0.123   x > 12     x = 0.123   never       x between 0.123 and 9   13 to 900
     i8, 1000                    above all
-      x < 1000    always          x = 1000     never          x in (3, 1000)   x in (3)
+      x < 1000    always      x = 1000     never            x in (3, 1000)          x in (3)
 
-`always` and `never` are still unknown where x is null, so they are comparisons too: x between (not between) the ends of its type. (The
-command line does the same: tools/frontend/where_leaf.cc.)
+`always` and `never` are still unknown where x is null, so they are comparisons too: x between (not between) the ends of
+its type. (The command line does the same: tools/frontend/where_leaf.cc.)
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _Value = TypeVar("_Value")
 
 
 class Operand(NamedTuple):
-    """What a condition compares. `text` names the column ("column k of t"), `type` is its text in the spec."""
+    """The column that a condition compares. `text` names it ("column k of t"), `type` is its text in the spec."""
 
     option: str
     text: str
@@ -91,7 +92,7 @@ _FRACTION = re.compile(r"\.(\d{1,9})")
 
 
 def _without_fraction(text: str) -> tuple[str, Fraction]:
-    """The text without the digits behind its seconds, and these in seconds: datetime knows six of nine."""
+    """The text without the digits after its seconds, and these digits in seconds: datetime reads six of nine."""
     match = _FRACTION.search(text)
     if match is None:
         return text, Fraction(0)
@@ -184,7 +185,9 @@ def _in(operand: Operand, negated: bool, constants: list[Fraction]) -> str:
 
 
 def _real(operand: Operand, constant: Constant) -> str:
-    """A whole number that a float column does not hold lies between two that it does, and no comparison with either is right."""
+    """A whole number that a float column cannot hold lies between two that it can; comparing with either would be
+    wrong.
+    """
     form, text, shown = constant
     written = text.decode(errors="replace")
     lower = written.lower()
@@ -216,7 +219,7 @@ def _text(operand: Operand, constant: Constant) -> str:
 
 
 def quoted(text: bytes) -> str:
-    """As a spec has it, which is one line: bytes that are no plain text in hexadecimal digits."""
+    """The text in a spec, which is one line: bytes that are not plain text become hexadecimal digits."""
     if all(0x20 <= byte < 0x7F for byte in text):
         return "'" + text.decode().replace("'", "''") + "'"
     return f"x'{text.hex()}'"
@@ -257,7 +260,11 @@ def _check(operand: Operand, leaf: dict[str, Any]) -> None:
         raise wrong(f"like on a column without text in {operand.option}", column, "utf8 and binary columns")
     if is_integer(text) or is_decimal(text) or not _is_whole(text) or text[0] == "t":
         return
-    raise wrong(f"no constants for the type of a column in {operand.option}", column, "integers, floats, decimals, dates, strings, bool")
+    raise wrong(
+        f"no constants for the type of a column in {operand.option}",
+        column,
+        "integers, floats, decimals, dates, strings, bool",
+    )
 
 
 def _like(operand: Operand, leaf: dict[str, Any], negated: str) -> str:
@@ -269,7 +276,9 @@ def _like(operand: Operand, leaf: dict[str, Any], negated: str) -> str:
 
 
 def leaf_text(leaf: dict[str, Any], operand: Operand) -> str:
-    """A leaf of parse_where on one column as a spec has it. *Errors*: ValueError for a constant that is none of the column's type."""
+    """The spec text of a leaf of parse_where on one column. *Errors*: ValueError for a constant that is not of the
+    column's type.
+    """
     kind, negated = leaf["kind"], leaf["negated"]
     no = "not " if negated else ""
     if kind == "is_null":

@@ -14,13 +14,16 @@ from quern._run import Run
 
 
 @overload
-def filter(t: object, where: str, select: Names | None = None, *, threads: int | None = None, engine: str = "auto", params: Params = None,
+def filter(t: object, where: str, select: Names | None = None, *, threads: int | None = None,
+           engine: str = "auto", params: Params = None,
            stream: Literal[False] = False) -> Result: ...
 @overload
-def filter(t: object, where: str, select: Names | None = None, *, threads: int | None = None, engine: str = "auto", params: Params = None,
+def filter(t: object, where: str, select: Names | None = None, *, threads: int | None = None,
+           engine: str = "auto", params: Params = None,
            stream: Literal[True]) -> Reader: ...
 @overload
-def filter(t: object, where: str, select: Names | None = None, *, threads: int | None = None, engine: str = "auto", params: Params = None,
+def filter(t: object, where: str, select: Names | None = None, *, threads: int | None = None,
+           engine: str = "auto", params: Params = None,
            stream: bool) -> Result | Reader: ...
 def filter(
     t: object,
@@ -34,14 +37,15 @@ def filter(
 ) -> Result | Reader:
     """The rows of t for which a condition is true, in the order of t.
 
-    where: "l_shipdate >= date '1995-03-15' and l_comment like '%pending%' or qty in (1, 2)": a column [collate NAME] with a sign and a
-        constant or another column, [not] in (..), [not] between .. and .., [not] like '..', is [not] null, or a bool column; not, and, or,
-        parentheses. Constants are compared exactly: `qty < 2.5` of integers is `qty <= 2`. Names are t's in any letters.
+    where: "l_shipdate >= date '1995-03-15' and l_comment like '%pending%' or qty in (1, 2)". A comparison is a column
+        [collate NAME] with a sign and a constant or another column, [not] in (..), [not] between .. and .., [not] like
+        '..', is [not] null, or a bool column; not, and, or and parentheses combine them. Constants are compared
+        exactly: for integers, `qty < 2.5` is `qty <= 2`. The case of names does not matter.
     select: columns of the result in order, "a, b" or ["a", "b"]; None: all.
     stream: a Reader that pulls t batch by batch, instead of a Result.
-    Nulls: a comparison with one is unknown, and only true passes. Types stay as they are, dictionaries too.
-    Cost: one pass over the columns of the condition, and a copy of what passes. Errors: ValueError for unknown columns, for conditions and
-        constants that are wrong, and for nested types among the columns of the result.
+    Nulls: a comparison with null is unknown, and only true passes. Types stay as they are, dictionaries too.
+    Cost: one pass over the columns of the condition, and a copy of the rows that pass. Errors: ValueError for unknown
+        columns, for wrong conditions and constants, and for nested types among the columns of the result.
     """
     run = Run(threads, None, engine, params)
     data = Input(t, "t", stream)

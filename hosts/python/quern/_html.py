@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a notebook shows of kernels and results. Colours are those of the page, so that dark themes stay dark: lines and backgrounds are
-shades of the text's own colour.
+"""HTML of kernels and results for notebooks. Colours are those of the page, so dark themes stay dark: lines and
+backgrounds are shades of the text's own colour.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from collections.abc import Iterable, Sequence
 _STYLE = """<style>
 .quern { max-width: 100%; }
 .quern table { border-collapse: collapse; margin: 0.4em 0; }
-.quern th, .quern td { padding: 0.15em 0.8em; text-align: left; border: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
+.quern th, .quern td { padding: 0.15em 0.8em; text-align: left;
+  border: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
 .quern td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .quern th small { font-weight: normal; opacity: 0.7; }
 .quern summary { cursor: pointer; padding: 0.15em 0; }
-.quern pre { max-height: 24em; overflow: auto; margin: 0.2em 0 0.6em; padding: 0.6em; font-size: 0.85em; line-height: 1.3; white-space: pre;
-  text-align: left; border-radius: 4px; background: color-mix(in srgb, currentColor 7%, transparent); }
+.quern pre { max-height: 24em; overflow: auto; margin: 0.2em 0 0.6em; padding: 0.6em; font-size: 0.85em;
+  line-height: 1.3; white-space: pre; text-align: left; border-radius: 4px;
+  background: color-mix(in srgb, currentColor 7%, transparent); }
 .quern .null { opacity: 0.5; }
 </style>"""
 _LONGEST_TEXT = 60

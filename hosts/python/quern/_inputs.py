@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The columns of one input of an operator: found by their names, cast where that is needed, and counted as its kernel reads them.
+"""The columns of one input of an operator: found by their names, cast where needed, and numbered as its kernel reads
+them.
 
 For `aggregate(t, by="k", aggs="sum(x), avg(x)")` over columns k, y, x:
 
-    take("k") -> 0    take("x") -> 1    take("x") -> 1        the kernel sees columns 0 and 2 of t as its 0 and 1
+    take("k") -> 0    take("x") -> 1    take("x") -> 1        columns 0 and 2 of t are the kernel's 0 and 1
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from quern._types import ACCEPTED, Field, same_kind, type_name
 
 
 class Input:
-    """An object with Arrow data and the view of it that a kernel gets. `what` names the argument in errors."""
+    """An object with Arrow data, and the view of it for a kernel. `what` names the argument in errors."""
 
     def __init__(self, data: object, what: str, stream: bool = False) -> None:
         self.what = what
@@ -37,19 +38,21 @@ class Input:
         return f"{self.column_text(name)} is {type_name(self.fields[self.find(name)])}"
 
     def find(self, name: str) -> int:
-        """The number of a column. *Errors*: ValueError with the nearest name, and for one that two columns have."""
+        """The number of a column. *Errors*: ValueError with the nearest name, or for a name that two columns have."""
         found = self.names.count(name)
         if found == 1:
             return self.names.index(name)
         if found > 1:
             raise wrong(f"two columns of one name in {self.what}", _quern.quote_name(name), "one")
         if not self.names:
-            raise wrong(f"unknown column of {self.what}", _quern.quote_name(name), f"none, since {self.what} has no columns")
+            raise wrong(
+                f"unknown column of {self.what}", _quern.quote_name(name), f"none, since {self.what} has no columns"
+            )
         accepted = [_quern.quote_name(column) for column in self.names]
         raise ValueError(_quern.unknown_word(f"column of {self.what}", _quern.quote_name(name), accepted))
 
     def find_in_any_letters(self, name: str) -> int:
-        """The same; a name that no column has stands for the one that has it in other letters, large or small."""
+        """The same; a name that no column has stands for the one that differs only in case."""
         if name in self.names:
             return self.find(name)
         alike = [column for column in self.names if column.lower() == name.lower()]
@@ -58,7 +61,7 @@ class Input:
         return self.find(alike[0] if alike else name)
 
     def nullable(self, column: int) -> bool:
-        """Whether nulls were read; of a stream, whether there may be any."""
+        """Whether nulls were read; in a stream, whether there may be any."""
         if self.fields[column].format == "n":
             return True
         if self.is_stream:
@@ -68,7 +71,7 @@ class Input:
         return self._has_nulls[column]
 
     def made(self, column: int, text: str) -> int:
-        """The column in another format: itself where it has that one, else the number of a cast."""
+        """The column in another format: itself if it has that format, otherwise the number of a cast."""
         field = self.fields[column]
         if not field.dictionary and (field.format == text or same_kind(field.format, text)):
             return column
@@ -78,11 +81,17 @@ class Input:
         return self._made[column, text]
 
     def readable(self, column: int, format_of_nulls: str = "u") -> int:
-        """The column, or one of nulls in a format that kernels read where it has type null."""
-        return self.made(column, "vu" if format_of_nulls == "u" else format_of_nulls) if self.fields[column].format == "n" else column
+        """The column, or a column of nulls in a format that kernels read if its type is null."""
+        return (
+            self.made(column, "vu" if format_of_nulls == "u" else format_of_nulls)
+            if self.fields[column].format == "n"
+            else column
+        )
 
     def kernel_type(self, number: int, nullable: bool, collation: str = "") -> str:
-        """What a spec calls the column, which may be a made one. *Errors*: ValueError for types that no kernel reads."""
+        """The type of the column in a spec; the column may be a made one. *Errors*: ValueError for types that no kernel
+        reads.
+        """
         field = self._all_fields[number]
         if collation and field.value_format not in ("u", "U", "vu", "z", "Z", "vz"):
             text = f"{self.column_text(field.name)} is {type_name(field)}"
@@ -93,12 +102,12 @@ class Input:
         return kernel
 
     def add_test(self, kernel: _quern.Kernel, columns: list[int]) -> int:
-        """A bool column that says where a filter's condition holds."""
+        """A bool column that is true where a filter's condition is."""
         self._all_fields.append(Field("", "b", "", False))
         return self.view.add_test(kernel, columns)
 
     def place(self, number: int) -> int:
-        """Where the column stands among those that the kernel sees; it does from now on."""
+        """The position of the column among those that the kernel reads, which it joins if it is not there yet."""
         if number not in self._places:
             self._places.append(number)
         return self._places.index(number)

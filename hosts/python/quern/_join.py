@@ -3,13 +3,13 @@
 
     join(probe, build, on="id = order", select="qty, probe.note, id")        probe: id, note    build: order, qty, note
 
-the key is the pair (id, order), and the columns of the result build qty, probe note, probe id. If id is an i64 and order an i32, order is
-cast, and the spec is
+the key is the pair (id, order), and the columns of the result are build qty, probe note, probe id. If id is an i64 and
+order an i32, order is cast, and the spec is
 
     join.inner keys=i64 build=i64 probe=utf8,i64
 
-Its kernel writes probe payload, then build payload, here note, id, qty; `order` = 2, 0, 1 puts these into the order asked for. The mark of
-a mark join stands between the two.
+Its kernel writes probe payload, then build payload: here note, id, qty. `order` = 2, 0, 1 puts these into the requested
+order. The mark of a mark join stands between the two.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _name_texts(what: str, names: Names) -> list[tuple[str, str, str]]:
 
 
 class _Columns:
-    """What select may name, and what it means."""
+    """The columns that select may name."""
 
     def __init__(self, how: str, sides: list[Input]) -> None:
         self.how = how
@@ -141,13 +141,17 @@ class _Columns:
         raise ValueError(_quern.unknown_word("column", _quern.quote_name(whole), self.selectable()))
 
     def all(self) -> list[_Column]:
-        columns = [self.of_side(side, name) for side in (0, 1) if self.comes_out[side] for name in self.sides[side].names]
+        columns = [
+            self.of_side(side, name) for side in (0, 1) if self.comes_out[side] for name in self.sides[side].names
+        ]
         if self.has_mark and _MARK in self.sides[0].names:
-            raise wrong("two result columns of one name", _MARK, f"a select with {_MARK}, the join's own, or probe.{_MARK}")
+            raise wrong(
+                "two result columns of one name", _MARK, f"a select with {_MARK}, the join's own, or probe.{_MARK}"
+            )
         return columns + [_Column(2, _MARK)] * self.has_mark
 
     def names(self, columns: list[_Column]) -> list[str]:
-        """What they are called in the result: with their side where both sides' columns of a name are selected."""
+        """The names of the columns in the result: with their side if both sides have a selected column of that name."""
         names: list[str] = []
         for index, column in enumerate(columns):
             if column in columns[:index]:
@@ -178,7 +182,7 @@ class _JoinSpec:
         return ", ".join(data.type_text(name) for data, name in zip(self.sides, names))
 
     def _pair(self, names: tuple[str, str], what: str, accepted: str) -> tuple[list[int], bool]:
-        """The columns of both sides in the type that they have in common, and whether either may be null."""
+        """The columns of both sides in their common type, and whether either may be null."""
         columns = [data.find(name) for data, name in zip(self.sides, names)]
         fields = [data.fields[column] for data, column in zip(self.sides, columns)]
         nullable = any(data.nullable(column) for data, column in zip(self.sides, columns))
@@ -218,17 +222,23 @@ class _JoinSpec:
     def _decoded(self, side: int, number: int) -> int:
         data = self.sides[side]
         is_dictionary = number < len(data.fields) and data.fields[number].dictionary
-        return data.made(number, common_format(data.fields[number], data.fields[number]) or "vu") if is_dictionary else number
+        return (
+            data.made(number, common_format(data.fields[number], data.fields[number]) or "vu")
+            if is_dictionary
+            else number
+        )
 
     def text(self) -> str:
         text = f"join.{self.how} keys=" + ",".join(self.key_texts)
-        for name, texts in (("build", self.payload_texts[1]), ("probe", self.payload_texts[0]), ("residual", self.residual_texts)):
+        for name, texts in (
+            ("build", self.payload_texts[1]), ("probe", self.payload_texts[0]), ("residual", self.residual_texts)
+        ):
             text += f" {name}=" + ",".join(texts) if texts else ""
         return text
 
 
 def _null_equal_keys(null_equal: Names | None, pairs: list[_Pair]) -> set[int]:
-    """A key goes by its name on either side, the probe's first."""
+    """A key is named by either of its columns; the probe's name comes first."""
     found: set[int] = set()
     for whole, _, name in [] if null_equal is None else _name_texts("null_equal", null_equal):
         by_side = [[pair[side] for pair in pairs] for side in (0, 1)]
@@ -241,12 +251,14 @@ def _null_equal_keys(null_equal: Names | None, pairs: list[_Pair]) -> set[int]:
 
 
 def _order(columns: list[_Column]) -> list[int]:
-    """Of each column of the result where it stands in the kernel's: probe payload, the mark, build payload."""
+    """For each column of the result, its position in the kernel's output: probe payload, the mark, build payload."""
     kernel = [column for side in (0, 2, 1) for column in columns if column.side == side]
     return [kernel.index(column) for column in columns]
 
 
-def _prepare(spec: _JoinSpec, pairs: list[_Pair], columns: list[_Column], residual: Residual, null_equal: Names | None) -> None:
+def _prepare(
+    spec: _JoinSpec, pairs: list[_Pair], columns: list[_Column], residual: Residual, null_equal: Names | None
+) -> None:
     if not 1 <= len(pairs) <= _MAX_KEYS:
         raise wrong("bad number of keys", len(pairs), f"1 to {_MAX_KEYS}")
     equal = _null_equal_keys(null_equal, pairs)
@@ -260,19 +272,22 @@ def _prepare(spec: _JoinSpec, pairs: list[_Pair], columns: list[_Column], residu
 
 
 @overload
-def join(probe: object, build: object, on: On, how: str = "inner", *, null_equal: Names | None = None, residual: Residual = None,
-         probe_where: str | None = None, build_where: str | None = None, select: Names | None = None, threads: int | None = None,
-         memory_limit: int | str | None = None, engine: str = "auto", params: Params = None,
+def join(probe: object, build: object, on: On, how: str = "inner", *, null_equal: Names | None = None,
+         residual: Residual = None, probe_where: str | None = None, build_where: str | None = None,
+         select: Names | None = None, threads: int | None = None, memory_limit: int | str | None = None,
+         engine: str = "auto", params: Params = None,
          stream: Literal[False] = False, progress: Progress = None) -> Result: ...
 @overload
-def join(probe: object, build: object, on: On, how: str = "inner", *, null_equal: Names | None = None, residual: Residual = None,
-         probe_where: str | None = None, build_where: str | None = None, select: Names | None = None, threads: int | None = None,
-         memory_limit: int | str | None = None, engine: str = "auto", params: Params = None,
+def join(probe: object, build: object, on: On, how: str = "inner", *, null_equal: Names | None = None,
+         residual: Residual = None, probe_where: str | None = None, build_where: str | None = None,
+         select: Names | None = None, threads: int | None = None, memory_limit: int | str | None = None,
+         engine: str = "auto", params: Params = None,
          stream: Literal[True], progress: Progress = None) -> Reader: ...
 @overload
-def join(probe: object, build: object, on: On, how: str = "inner", *, null_equal: Names | None = None, residual: Residual = None,
-         probe_where: str | None = None, build_where: str | None = None, select: Names | None = None, threads: int | None = None,
-         memory_limit: int | str | None = None, engine: str = "auto", params: Params = None,
+def join(probe: object, build: object, on: On, how: str = "inner", *, null_equal: Names | None = None,
+         residual: Residual = None, probe_where: str | None = None, build_where: str | None = None,
+         select: Names | None = None, threads: int | None = None, memory_limit: int | str | None = None,
+         engine: str = "auto", params: Params = None,
          stream: bool, progress: Progress = None) -> Result | Reader: ...
 def join(
     probe: object,
@@ -292,26 +307,34 @@ def join(
     stream: bool = False,
     progress: Progress = None,
 ) -> Result | Reader:
-    """Rows of two tables whose keys are equal, in the order of probe; build goes into a table, best the smaller one.
+    """Rows of two tables whose keys are equal, in the order of probe. A hash table is made of build, which is best the
+    smaller one.
 
-    on: "a = b, k": column a of probe equals column b of build, and k those of that name; `s = t collate utf8mb4_bin` names a collation. Or
-        a list ["k", ("a", "b"), ("s", "t", "collate NAME")] or a dictionary {"a": "b"}, of whole names.
-    how: inner, left, right, full, semi, anti, right_semi, right_anti, anti_null_aware, mark, single; probe is left. Rows of build that come
-        on their own stand behind all others, in no order.
+    on: "a = b, k": column a of probe equals column b of build, and the columns k are equal; `s = t collate utf8mb4_bin`
+        names a collation. Or a list ["k", ("a", "b"), ("s", "t", "collate NAME")] or a dictionary {"a": "b"}, of whole
+        names.
+    how: inner, left, right, full, semi, anti, right_semi, right_anti, anti_null_aware, mark, single; probe is left.
+        Rows of build that come out on their own follow all others, in no particular order.
     null_equal: keys, by name, whose nulls match nulls; otherwise a null matches nothing.
-    residual: "shipped < due": pairs match only where column shipped of probe < column due of build too; also [("shipped", "<", "due")].
-    probe_where, build_where: only the rows of that table for which the condition is true take part, as if filtered before (filter has the
-        grammar), but no row is copied.
-    select: columns of the result in order, "a, build.k" or ["a", "build.k"], `mark` of a mark join; None: all that come out, those that
-        both sides have as probe.x and build.x; []: none, for len() alone.
-    threads: None: QUERN_THREADS, else the number of cores. memory_limit: bytes that table and result may take, or "512M"; what the inputs
-        take is not counted. engine: "jit" (compiled, or an error), "generic" (nothing is compiled), "auto". params: {"layout": "dense"}.
-    stream: a Reader, which pulls probe batch by batch and never has more than one of it; a column is nullable where its schema says so.
-    progress: True for a line on the terminal, or a function of the rows taken of both tables so far and of all their rows (None of a
-        stream), called some times a second; what it raises ends the call. Of a Reader: while its table is built.
-    Types: keys of two types are compared in one that holds both, exactly or with a ValueError. Columns come out as they are, dictionaries
-        decoded. Ownership: strings are shared with the inputs, which live as long as the result.
-    Cost: README.md, "Performance". Errors: ValueError, MemoryError above the limit, RuntimeError (a second match in a single join).
+    residual: "shipped < due": pairs match only if column shipped of probe < column due of build, too; also [("shipped",
+        "<", "due")].
+    probe_where, build_where: only rows of that table for which the condition is true take part, as if it were filtered
+        first, but no row is copied (quern.filter describes the grammar).
+    select: columns of the result in order, "a, build.k" or ["a", "build.k"], `mark` of a mark join. None: all that come
+        out; those that both sides have are called probe.x and build.x. []: none, if only len() is wanted.
+    threads: None: QUERN_THREADS, else the number of cores. memory_limit: bytes that the table and the result may take,
+        or "512M"; the inputs are not counted. engine: "jit" (compiled, or an error), "generic" (nothing is compiled),
+        "auto". params: {"layout": "dense"}.
+    stream: returns a Reader, which pulls probe batch by batch and never holds more than one batch; a column is nullable
+        if its schema says so.
+    progress: True for a line on the terminal, or a function of the rows of both tables processed so far and of all
+        their rows (None for a stream), called several times a second; an exception of it ends the call. With a Reader:
+        while its table is built.
+    Types: keys of two types are compared in a type that holds both, exactly or with a ValueError. Columns keep their
+        types; dictionaries come out decoded. Ownership: strings are shared with the inputs, which live as long as the
+        result.
+    Cost: docs/performance.md. Errors: ValueError, MemoryError above the limit, RuntimeError (a second match in a single
+        join).
     """
     run = Run(threads, memory_limit, engine, params, progress)
     if how not in _KINDS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels to look at: quern.compile."""
+"""Kernels for inspection: quern.compile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NUMBERS = {"compile_ms": float, "code_bytes": int}
 
 
 def kernel_stats(kernel: _quern.Kernel) -> dict[str, Any]:
-    """engine, cache, compile_ms, code_bytes; and warning, where there is one."""
+    """engine, cache, compile_ms, code_bytes; and warning, if there is one."""
     stats: dict[str, Any] = {}
     for name in ("engine", "cache", "compile_ms", "code_bytes", "warning"):
         text = kernel.text(name)
@@ -23,9 +23,9 @@ def kernel_stats(kernel: _quern.Kernel) -> dict[str, Any]:
 
 
 class Kernel:
-    """A kernel that was made for one spec, and each stage of the way to it. Threads: any.
+    """A kernel for one spec, and each stage of its code generation. Threads: any.
 
-    Cost: ir, opt and asm make the code anew, some 10 ms each; the rest is there.
+    Cost: ir, opt and asm generate the code anew, some 10 ms each; the rest is stored.
     """
 
     __slots__ = ("_kernel", "_machine")
@@ -41,17 +41,17 @@ class Kernel:
 
     @property
     def plan(self) -> str:
-        """What was decided, a line for each parameter (`quern dump plan`)."""
+        """The plan, a line for each parameter (`quern dump plan`)."""
         return self._kernel.text("plan")
 
     @property
     def layout(self) -> str:
-        """Where the fields of a tuple lie, or the steps of a filter."""
+        """The layout of a tuple, or the operations of a filter."""
         return self._kernel.text("layout")
 
     @property
     def ir(self) -> str:
-        """LLVM IR as it was put together from templates and the spec."""
+        """LLVM IR as instantiated from templates and the spec."""
         return self.dump("ir")
 
     @property
@@ -61,16 +61,18 @@ class Kernel:
 
     @property
     def asm(self) -> str:
-        """Assembly for this machine, or for the one that quern.compile was told."""
+        """Assembly for this machine, or for the one that was passed to quern.compile."""
         return self.dump("asm")
 
     @property
     def stats(self) -> dict[str, Any]:
-        """engine ("jit", "generic"), cache ("miss", "memory", ..), compile_ms, code_bytes; warning where it had to be generic."""
+        """engine ("jit", "generic"), cache ("miss", "memory", ..), compile_ms, code_bytes; warning if it had to be
+        generic.
+        """
         return kernel_stats(self._kernel)
 
     def dump(self, stage: str) -> str:
-        """spec, plan, layout, template, ir, opt, asm, obj or remarks: the same from run to run, byte for byte."""
+        """spec, plan, layout, template, ir, opt, asm, obj or remarks: identical from run to run, byte for byte."""
         return self._kernel.dump(stage, self._machine)
 
     def __repr__(self) -> str:
@@ -78,19 +80,26 @@ class Kernel:
         return f"<quern.Kernel: {self.spec}; {stats['engine']}, {stats['code_bytes']:,} bytes>"
 
     def _repr_html_(self) -> str:
-        """In a notebook: the spec, what was made of it, and the plan and the code in folds."""
+        """For notebooks: the spec, the statistics, and the plan and the code in folds."""
         stats = self.stats
         folds = (("plan", self.plan), ("layout", self.layout), ("optimised IR", self.opt), ("assembly", self.asm))
-        return page([code(self.spec), table(list(stats), [stats.values()]), *(fold(name, text) for name, text in folds)])
+        return page(
+            [code(self.spec), table(list(stats), [stats.values()]), *(fold(name, text) for name, text in folds)]
+        )
 
 
 def compile(spec: str, *, engine: str = "auto", params: Params = None, machine: str = "native") -> Kernel:
     """Makes the kernel for a spec, or finds it in the process's cache.
 
-    spec: as `quern join --explain` prints it, "join.inner keys=i64 build=f64"; the README has the grammar.
-    engine: "auto" (compiled now where that can be), "jit" (compiled, or an error), "generic" (never compile).
+    spec: as `quern join --explain` prints it, "join.inner keys=i64 build=f64"; docs/spec.md has the grammar.
+    engine: "auto" (compiled now if possible), "jit" (compiled, or an error), "generic" (never compiled).
     params: parameters of the plan, {"layout": "dense"} or "layout=dense".
-    machine: whose code the dumps show, "native" or a CPU's name, "znver4", "aarch64:neoverse-n1"; what runs is made for this one.
-    Cost: some 10 ms once, 1 us afterwards. Errors: ValueError that names the part of the spec that is wrong, and what is accepted.
+    machine: the machine of the dumped code, "native" or a CPU's name, "znver4", "aarch64:neoverse-n1"; the kernel that
+        runs is always made for this one.
+    Cost: some 10 ms once, 1 us afterwards. Errors: ValueError that names the wrong part of the spec and what is
+        accepted.
     """
-    return Kernel(_quern.Kernel(text_of("spec", spec), text_of("engine", engine), params_text(params), True), text_of("machine", machine))
+    return Kernel(
+        _quern.Kernel(text_of("spec", spec), text_of("engine", engine), params_text(params), True),
+        text_of("machine", machine),
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine's memory does, measured: quern.machine."""
+"""The speed of this machine's memory, measured: quern.machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEAST_BYTES, _MOST_BYTES = 1 << 15, 1 << 31
 
 
 def size_of(max_size: int | str | None) -> int:
-    """The largest table; 0: as much as there is."""
+    """The largest table; 0: as large as memory allows."""
     size = bytes_of(max_size, "max_size")
     if max_size is not None and not _LEAST_BYTES <= size <= _MOST_BYTES:
         raise wrong("bad max_size", max_size, "32K to 2G")
@@ -30,7 +30,7 @@ def seconds_of(what: str, value: float, least: float, most: float) -> float:
 
 
 def size_text(size: int) -> str:
-    """ "32 KiB", "96 MiB", "1.5 GiB"; "?" of 0."""
+    """"32 KiB", "96 MiB", "1.5 GiB"; "?" for 0."""
     for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
         if size >= unit:
             return f"{size / unit:.4g} {name}"
@@ -38,7 +38,7 @@ def size_text(size: int) -> str:
 
 
 def ticker(bar: ProgressBar | None, seconds: float) -> Callable[[str], None] | None:
-    """Moves a bar by the time that has passed, up to `seconds`."""
+    """Advances a bar by the time that has passed, up to `seconds`."""
     if bar is None:
         return None
     begin = time.monotonic()
@@ -50,7 +50,7 @@ def ticker(bar: ProgressBar | None, seconds: float) -> Callable[[str], None] | N
 
 
 class MemoryFact(NamedTuple):
-    """Random lines of a table of one size. Times are nanoseconds."""
+    """Random cache lines of a table of one size. Times are nanoseconds."""
 
     bytes: int
     huge_pages: bool
@@ -62,9 +62,9 @@ class MemoryFact(NamedTuple):
 
 
 class Machine:
-    """What was measured. Sizes are bytes, times nanoseconds, streams GB/s. It never changes.
+    """Measured facts of a machine. Sizes are bytes, times nanoseconds, streams GB/s. Immutable.
 
-    str(machine) is the table of `quern machine`; machine.json() its JSON.
+    str(machine) is the table of `quern machine`; machine.json() is its JSON.
     """
 
     __slots__ = ("_facts", "_json", "_table")
@@ -76,12 +76,14 @@ class Machine:
 
     @property
     def signature(self) -> dict[str, str | int]:
-        """Which machine it is: cpu_name, cpu, microcode, hypervisor, cores, l2_bytes and l3_bytes as reported, huge_pages."""
+        """The identity of the machine: cpu_name, cpu, microcode, hypervisor, cores, l2_bytes and l3_bytes as reported,
+        huge_pages.
+        """
         return dict(self._facts["signature"])
 
     @property
     def features(self) -> list[str]:
-        """Of the CPU, as LLVM names them: "avx2"; empty of a profile's machine."""
+        """Features of the CPU, as LLVM names them: "avx2"; empty for the machine of a profile."""
         features: str = self._facts["features"]
         return features.split()
 
@@ -92,7 +94,7 @@ class Machine:
 
     @property
     def caches(self) -> dict[str, int]:
-        """l1_bytes, l2_bytes, l3_bytes: where latency begins to rise; 0 where no such step was seen."""
+        """l1_bytes, l2_bytes, l3_bytes: where latency begins to rise; 0 if no rise was seen."""
         return dict(self._facts["caches"])
 
     @property
@@ -107,11 +109,11 @@ class Machine:
 
     @property
     def seconds(self) -> float:
-        """That measuring took."""
+        """The time that measuring took."""
         return float(self._facts["measuring"]["seconds"])
 
     def dict(self) -> dict[str, Any]:
-        """All of it, as json() has it."""
+        """Everything, as in json()."""
         facts: dict[str, Any] = json.loads(self._json)
         return facts
 
@@ -131,13 +133,15 @@ class Machine:
 
 
 def machine(seconds: float = 3.0, *, max_size: int | str | None = None, progress: Progress = True) -> Machine:
-    """Measures this machine's memory: latency and throughput of random lines by table size, caches, streams, stores of zeros.
+    """Measures this machine's memory: latency and throughput of random lines by table size, caches, streams, stores of
+    zeros.
 
-    seconds: how long it may take, about; 0.1 to 600. max_size: the largest table, "32K" to "2G"; None: 2 GiB, or half of the memory that is
-        free.
-    progress: True: a bar on stderr, where that is a terminal; a function of seconds passed and `seconds`; False or None: nothing.
-    Threads: the GIL is released; nothing else should run meanwhile. Errors: ValueError for a bad argument, MemoryError where there is no
-        memory; Ctrl-C ends it.
+    seconds: about how long it may take, 0.1 to 600. max_size: the largest table, "32K" to "2G"; None: 2 GiB, or half of
+        the free memory if that is less.
+    progress: True: a bar on stderr, if that is a terminal; a function of seconds passed and `seconds`; False or None:
+        nothing.
+    Threads: the GIL is released; nothing else should run meanwhile. Errors: ValueError for a bad argument, MemoryError
+        if there is no memory; Ctrl-C ends it.
     """
     seconds = seconds_of("seconds", seconds, 0.1, 600)
     size = size_of(max_size)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of tuning profiles: quern.plot_profile. Needs matplotlib, which `pip install quern[plot]` brings."""
+"""Plots of tuning profiles: quern.plot_profile. Needs matplotlib, which `pip install quern[plot]` installs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _PANELS_A_ROW = 3
-_OFF, _DEFAULT, _CHOSEN, _GREY = "#9a9a9a", "#3b6fb6", "#d1495b", "#e4e4e4"  # told apart by those who see red and green as one
+_OFF, _DEFAULT, _CHOSEN, _GREY = (
+    "#9a9a9a",
+    "#3b6fb6",
+    "#d1495b",
+    "#e4e4e4",
+)  # told apart by those who see red and green as one
 
 
 def _size_label(size: float, _: object = None) -> str:
@@ -54,7 +59,9 @@ def _draw(axes: Axes, title: str, entries: list[Entry], caches: Iterable[tuple[s
     axes.plot(sizes, [entry.default_ns for entry in entries], "-", marker=".", color=_DEFAULT, label="default")
     axes.plot(sizes, [entry.ns for entry in entries], "-", marker="o", markersize=4, color=_CHOSEN, label="chosen")
     low, high = ([entry.ns * (1 + sign * entry.noise) for entry in entries] for sign in (-1, 1))
-    axes.fill_between(sizes, low, high, where=[entry.noise < 1 for entry in entries], color=_CHOSEN, alpha=0.15, linewidth=0)
+    axes.fill_between(
+        sizes, low, high, where=[entry.noise < 1 for entry in entries], color=_CHOSEN, alpha=0.15, linewidth=0
+    )
     undecided = [entry for entry in entries if entry.noise >= 1]  # whose time did not suffice
     if undecided:
         places = ([entry.table_bytes for entry in undecided], [entry.ns for entry in undecided])
@@ -66,7 +73,14 @@ def _draw(axes: Axes, title: str, entries: list[Entry], caches: Iterable[tuple[s
     for name, size in caches:
         if first < size < last:
             axes.axvline(size, color=_GREY, zorder=0)
-            axes.annotate(name, (size, 1), xycoords=("data", "axes fraction"), xytext=(2, -9), textcoords="offset points", fontsize=7)
+            axes.annotate(
+                name,
+                (size, 1),
+                xycoords=("data", "axes fraction"),
+                xytext=(2, -9),
+                textcoords="offset points",
+                fontsize=7,
+            )
     axes.xaxis.set_major_formatter(_size_label)
     for entry in entries:
         if entry.setting != "default":
@@ -81,7 +95,14 @@ def _legend(drawn: list[Axes], whole_figure: bool) -> None:
         labelled.update(zip(labels, handles))
     where: dict[str, Any] = {"loc": "outside upper right"} if whole_figure else {}
     on: Any = drawn[0].figure if whole_figure else drawn[0]
-    on.legend(labelled.values(), labelled.keys(), fontsize=8, frameon=False, ncols=len(labelled) if whole_figure else 1, **where)
+    on.legend(
+        labelled.values(),
+        labelled.keys(),
+        fontsize=8,
+        frameon=False,
+        ncols=len(labelled) if whole_figure else 1,
+        **where,
+    )
 
 
 def _new_axes(count: int) -> list[Axes]:
@@ -89,7 +110,9 @@ def _new_axes(count: int) -> list[Axes]:
 
     columns = min(count, _PANELS_A_ROW)
     rows = -(-count // columns)
-    figure, grid = pyplot.subplots(rows, columns, squeeze=False, figsize=(4.2 * columns, 2.9 * rows), layout="constrained")
+    figure, grid = pyplot.subplots(
+        rows, columns, squeeze=False, figsize=(4.2 * columns, 2.9 * rows), layout="constrained"
+    )
     every: list[Any] = list(grid.flat)
     for unused in every[count:]:
         figure.delaxes(unused)
@@ -97,14 +120,19 @@ def _new_axes(count: int) -> list[Axes]:
 
 
 def plot_profile(
-    profile: Profile | Path | None = None, ax: Axes | Iterable[Axes] | None = None, *, threads: int = 1, pipeline: int = 1
+    profile: Profile | Path | None = None,
+    ax: Axes | Iterable[Axes] | None = None,
+    *,
+    threads: int = 1,
+    pipeline: int = 1,
 ) -> list[Axes]:
-    """Draws what a profile is worth: nanoseconds a row over table size, without prefetch, by default, and with what was chosen (its setting
-    stands below; the band is the noise; hollow: undecided), a panel for each loop and class of keys.
+    """Plots what a profile gains: nanoseconds a row over table size without prefetch, by default, and with the chosen
+    setting (printed below it; the band is the noise; hollow: undecided), in a panel for each loop and class of keys.
 
-    profile: a Profile, a file of one, or None: the one that kernels go by. threads, pipeline: which entries.
-    ax: None: a new figure of pyplot's; else Axes to draw on, as many as there are panels; one may be given alone.
-    Result: the axes, by panel. Errors: ImportError without matplotlib; ValueError where there is nothing to plot, or too few axes.
+    profile: a Profile, its file, or None: the one that kernels use. threads, pipeline: which entries.
+    ax: None: a new figure of pyplot; else Axes to draw on, as many as there are panels; one may be given alone.
+    Result: the axes, by panel. Errors: ImportError without matplotlib; ValueError if there is nothing to plot, or for
+        too few axes.
     """
     try:
         import matplotlib  # noqa: F401

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuning profiles: which prefetch settings are best on this machine, as text, as rows, and as what kernels go by."""
+"""Tuning profiles: the best prefetch settings of this machine, as text, as rows, and as settings that kernels use."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Path = Union[str, "os.PathLike[str]"]
 
 
 class Entry(NamedTuple):
-    """What was measured of one loop, by the size of its table. Times are nanoseconds a row, of the machine's when it was tuned."""
+    """Measurements of one loop, by the size of its table. Times are nanoseconds a row on the tuned machine."""
 
-    loop: str  # "probe_open"; codegen/TUNING.md has all of them
+    loop: str  # "probe_open"; docs/tuning.md has all of them
     keys: str  # "packed": packed into 8 bytes; "fixed", "string"
     pipeline: int  # such loops that take turns batch by batch
     threads: int
@@ -30,10 +30,10 @@ class Entry(NamedTuple):
 
 
 class Profile:
-    """Settings that were measured on one machine. It changes how fast kernels are, never what they answer. It never changes.
+    """Settings that were measured on one machine. They change the speed of kernels, never their results. Immutable.
 
-    `quern.tune` makes one, Profile.read and Profile.parse take one that was kept, and quern.use_profile puts it into use. It is an Arrow
-    table of its entries: polars.DataFrame(profile), pyarrow.table(profile).
+    `quern.tune` makes one, Profile.read and Profile.parse load one that was kept, and quern.use_profile puts it into
+    use. It is an Arrow table of its entries: polars.DataFrame(profile), pyarrow.table(profile).
     """
 
     __slots__ = ("_profile",)
@@ -43,38 +43,39 @@ class Profile:
 
     @classmethod
     def read(cls, path: Path) -> Profile:
-        """A file that tune has written. Errors: FileNotFoundError; ValueError that names the line which is wrong; RuntimeError where the
-        file cannot be read."""
+        """Reads a file that tune has written. Errors: FileNotFoundError; ValueError that names the wrong line;
+        RuntimeError if the file cannot be read.
+        """
         return cls(_quern.Profile.read(os.fspath(path)))
 
     @classmethod
     def parse(cls, text: str) -> Profile:
-        """The same of its text. Errors: ValueError "text:LINE: ..."."""
+        """Parses the text of a file. Errors: ValueError "text:LINE: ..."."""
         return cls(_quern.Profile.parse(text, "text"))
 
     @property
     def text(self) -> str:
-        """What a file of it holds: one thing a line."""
+        """The text of its file: one entry a line."""
         return self._profile.text
 
     @property
     def path(self) -> str | None:
-        """Where it was read from or written to."""
+        """The path that it was read from or written to."""
         return self._profile.path or None
 
     @property
     def signature(self) -> str:
-        """Of the machine that it was measured on, as its text has it."""
+        """The machine that it was measured on, as in its text."""
         return self._profile.signature
 
     @property
     def difference(self) -> str:
-        """What makes it another machine's, "cpu znver4 here, znver5 in the profile"; "" of this one's."""
+        """Why it belongs to another machine, "cpu znver4 here, znver5 in the profile"; "" if it belongs to this one."""
         return self._profile.difference
 
     @property
     def machine(self) -> Machine | None:
-        """What the memory of that machine did; None where that was not measured."""
+        """The memory facts of that machine; None if they were not measured."""
         facts = self._profile.facts
         return None if facts is None else Machine(*facts)
 
@@ -88,9 +89,9 @@ class Profile:
         return [entry._asdict() for entry in self.entries]
 
     def schedules(self, keys: str = "packed", pipeline: int = 1) -> dict[str, str]:
-        """What plans on this machine make of it, loop by loop: "0@1M,48@32M,96; profile: 5 sizes exact, 12 nearest size". Settings, each
-        with the size of table up to which it counts, then where they come from. keys: "packed", "fixed" or "string". pipeline: such loops
-        that take turns.
+        """The settings that plans on this machine derive from it, loop by loop: "0@1M,48@32M,96; profile: 5 sizes
+        exact, 12 nearest size". Each setting is followed by the largest table size to which it applies; the text ends
+        with their source. keys: "packed", "fixed" or "string". pipeline: the number of such loops that take turns.
         """
         return {loop: f"{schedule}; {origin}" for loop, schedule, origin in self._profile.schedules(keys, pipeline)}
 
@@ -98,17 +99,17 @@ class Profile:
 
     @property
     def stopped(self) -> bool:
-        """Whether Ctrl-C ended the tuning: what had been measured until then is here."""
+        """Whether Ctrl-C ended the tuning; the profile then holds what had been measured until then."""
         return self._profile.stopped
 
     @property
     def seconds(self) -> float:
-        """That tuning took; 0 of a profile that was read."""
+        """The time that tuning took; 0 for a profile that was read."""
         return self._profile.seconds
 
     @property
     def csv(self) -> str:
-        """A line for each setting that was tried. Errors: ValueError of a profile that was read, as below."""
+        """A line for each setting that was tried. Errors: ValueError for a profile that was read, as below."""
         return self._profile.csv()
 
     @property
@@ -117,7 +118,7 @@ class Profile:
         return self._profile.table()
 
     def report(self, path: Path) -> None:
-        """Writes a page of curves, time a row over prefetch distance, that needs no network. Errors: OSError."""
+        """Writes a page of curves, time a row over prefetch distance; the page needs no network. Errors: OSError."""
         page = self._profile.html()
         with open(path, "w", encoding="utf-8") as file:
             file.write(page)
@@ -125,15 +126,19 @@ class Profile:
     # ---- files and other profiles ----
 
     def save(self, path: Path) -> Profile:
-        """Writes it, under a temporary name first; makes the folder. Answers itself with that path. Errors: RuntimeError."""
+        """Writes it, under a temporary name first; makes the folder. Returns itself with that path. Errors:
+        RuntimeError.
+        """
         return Profile(self._profile.write(os.fspath(path)))
 
     def merge(self, other: Profile) -> Profile:
-        """Both, of one machine; of the same cells other's entries. Errors: RuntimeError where the machines differ."""
+        """Both profiles of one machine; for equal cells, the entries of `other`. Errors: RuntimeError if the machines
+        differ.
+        """
         return Profile(self._profile.merge(other._profile))
 
     def diff(self, other: Profile) -> str:
-        """A line for each entry that differs: "-" only here, "+" only in other, "~" in both. Times are no difference."""
+        """A line for each entry that differs: "-" only here, "+" only in other, "~" in both. Times are not compared."""
         return self._profile.diff(other._profile)
 
     def __arrow_c_schema__(self) -> object:
@@ -157,31 +162,37 @@ class Profile:
         return f"<quern.Profile: {whose}, {len(self)} entries, {better} better than by default{end}>"
 
     def _repr_html_(self) -> str:
-        """In a notebook: the entries."""
-        head = "".join(f"<th>{name}</th>" for name in ("loop", "keys", "table", "pipeline", "threads", "setting", "ns", "default", "off"))
+        """For notebooks: the entries."""
+        head = "".join(
+            f"<th>{name}</th>"
+            for name in ("loop", "keys", "table", "pipeline", "threads", "setting", "ns", "default", "off")
+        )
         rows = "".join(
-            f"<tr><td>{e.loop}</td><td>{e.keys}</td><td>{size_text(e.table_bytes)}</td><td>{e.pipeline}</td><td>{e.threads}</td>"
-            f"<td>{html.escape(e.setting)}</td><td>{e.ns:.2f}</td><td>{e.default_ns:.2f}</td><td>{e.off_ns:.2f}</td></tr>"
+            f"<tr><td>{e.loop}</td><td>{e.keys}</td><td>{size_text(e.table_bytes)}</td><td>{e.pipeline}</td>"
+            f"<td>{e.threads}</td><td>{html.escape(e.setting)}</td><td>{e.ns:.2f}</td><td>{e.default_ns:.2f}</td>"
+            f"<td>{e.off_ns:.2f}</td></tr>"
             for e in self.entries
         )
         return f"<div><code>{html.escape(repr(self))}</code><table><tr>{head}</tr>{rows}</table></div>"
 
 
 def profile() -> Profile | None:
-    """What plans go by: what use_profile said, else what the process found when it made its first plan; None: estimates.
+    """The profile that plans use: the one set by use_profile, else the one that the process found for its first plan;
+    None: estimates.
 
-    It looks in QUERN_PROFILE alone, where that is set ("off": nowhere), else in ~/.config/quern, then in /etc/quern. A file that cannot be
-    used is one warning. Threads: any.
+    The process looks only in QUERN_PROFILE if that is set ("off": nowhere), else in ~/.config/quern, then in
+    /etc/quern. A file that cannot be used causes one warning. Threads: any.
     """
     native = _quern.profile_in_use()
     return None if native is None else Profile(native)
 
 
 def use_profile(profile: Profile | Path | None) -> None:
-    """What kernels go by from now on, in this process: a Profile, a file of one, "off" for none, None for what profile() would find.
+    """Sets the profile that kernels of this process use from now on: a Profile, its file, "off" for none, None for what
+    profile() would find.
 
-    Calls that run go on as they began; no code is compiled for it. Threads: any. Errors: those of Profile.read; RuntimeError for a profile
-    of another machine. What was before then stays.
+    Running calls keep their settings; no code is compiled for it. Threads: any. Errors: those of Profile.read;
+    RuntimeError for a profile of another machine. After an error the previous profile stays.
     """
     if profile is None:
         _quern.use_profile(_quern.find_profile())
@@ -191,5 +202,8 @@ def use_profile(profile: Profile | Path | None) -> None:
         chosen = profile if isinstance(profile, Profile) else Profile.read(profile)
         if chosen.difference:
             name = chosen.path or "a Profile"
-            raise RuntimeError(f"profile of another machine: {name} ({chosen.difference}); accepted: one of this machine, which tune makes")
+            raise RuntimeError(
+                f"profile of another machine: {name} ({chosen.difference}); "
+                "accepted: one of this machine, which tune makes"
+            )
         _quern.use_profile(chosen._profile)

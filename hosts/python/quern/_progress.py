@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a long call is, as one line that is written over and over, or as calls of a function of the caller's.
+"""The progress of a long call, as one line that is redrawn in place, or as calls of a function of the caller.
 
-    sort: 12,582,912 rows, 3.1 s                     a stream: nobody knows how many rows there are
+    sort: 12,582,912 rows, 3.1 s                     a stream: the number of rows is unknown
     [########............]  40%  sort: 400 of 1,000  a known total
 
-Nothing is drawn where the line would end up in a file: only on a terminal, ten times a second at most, and it is wiped at the end.
+The line is drawn only on a terminal, never into a file, ten times a second at most, and is wiped at the end.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ def _is_terminal(file: TextIO | None) -> bool:
 
 
 class ProgressBar:
-    """One line on a terminal, or calls of `function(done, total)`. For a `with`, which wipes the line; close() does it too.
+    """One line on a terminal, or calls of `function(done, total)`. Use it in a `with`, which wipes the line; so does
+    close().
 
-    total: what `done` comes to, None where nobody knows. label: what is done. file: where to draw, None: sys.stderr.
-    function: called instead, as often as update is; what it raises comes out of update.
+    total: the final value of `done`, None if unknown. label: what is done. file: where to draw, None: sys.stderr.
+    function: called instead, as often as update is; update passes its exceptions on.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class ProgressBar:
         self._next = 0.0
 
     def update(self, done: float, text: str = "") -> None:
-        """`text` stands behind the number, "hash join, 4 lanes"."""
+        """`text` follows the number: "hash join, 4 lanes"."""
         if self._function is not None:
             self._function(done, self._total)
             return
@@ -70,7 +71,9 @@ class ProgressBar:
     def __enter__(self) -> ProgressBar:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _line(self, done: float, text: str) -> str:
@@ -98,14 +101,16 @@ class ProgressBar:
 
 
 def check_progress(progress: Progress) -> Progress:
-    """*Errors*: TypeError for what is none."""
+    """*Errors*: TypeError for anything else."""
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
-        raise TypeError(f"bad type of progress: {type(progress).__name__}; accepted: True, False, or a function of done and total")
+        raise TypeError(
+            f"bad type of progress: {type(progress).__name__}; accepted: True, False, or a function of done and total"
+        )
     return progress
 
 
 def progress_bar(progress: Progress, total: float | None, label: str) -> ProgressBar | None:
-    """What an argument `progress=` asks for: True, a function, or None and False for nothing. *Errors*: TypeError."""
+    """The meaning of an argument `progress=`: True, a function, or None and False for nothing. *Errors*: TypeError."""
     progress = check_progress(progress)
     if callable(progress):
         return ProgressBar(total, label, function=progress)

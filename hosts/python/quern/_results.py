@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operators give back.
+"""The results of operators.
 
-A Result keeps its rows and may be exported any number of times (DuckDB asks three times for one query). A Reader makes its rows when it is
-read, a batch at a time, and is read once.
+A Result keeps its rows and may be exported any number of times (DuckDB exports three times for one query). A Reader
+makes its rows when it is read, a batch at a time, and is read once.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ def _shown_columns(names: list[str]) -> str:
 class Result:
     """Rows of a join, aggregation, sort or filter, in memory as Arrow columns.
 
-    Ownership: exports share the memory, which lives as long as the Result or anything that was made of it. Threads: any; it never changes.
-    Equal names cannot occur. Types are those of the inputs, dictionaries decoded (but those that a filter lets through).
+    Ownership: exports share the memory, which lives as long as the Result or anything made from it. Threads: any; it is
+        immutable. Column names are distinct. Types are those of the inputs, with dictionaries decoded (except by a
+        filter).
     """
 
     __slots__ = ("_stats", "_table")
@@ -46,7 +47,7 @@ class Result:
         return self._table.schema_capsule()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """A PyCapsule of an ArrowArrayStream over all rows. requested_schema is not followed, which the protocol allows."""
+        """A PyCapsule of an ArrowArrayStream over all rows. requested_schema is ignored, which the protocol allows."""
         return self._table.stream_capsule()
 
     def __len__(self) -> int:
@@ -67,7 +68,9 @@ class Result:
 
     @property
     def stats(self) -> dict[str, Any]:
-        """What ran: spec, engine ("jit", "generic"), cache ("miss", "memory", ..), compile_ms and run_ms, threads, num_rows."""
+        """Statistics: spec, engine ("jit", "generic"), cache ("miss", "memory", ..), compile_ms and run_ms, threads,
+        num_rows.
+        """
         return dict(self._stats)
 
     def to_pyarrow(self) -> pyarrow.Table:
@@ -77,19 +80,19 @@ class Result:
         return pyarrow.table(self)
 
     def to_polars(self) -> polars.DataFrame:
-        """A polars.DataFrame, of the same memory where Polars keeps a type as it is. Needs polars."""
+        """A polars.DataFrame, of the same memory for types that Polars keeps as they are. Needs polars."""
         import polars
 
         return polars.DataFrame(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A pandas.DataFrame, which copies. Needs pandas 3, and pyarrow, by which pandas reads Arrow."""
+        """A pandas.DataFrame, which copies. Needs pandas 3, and pyarrow, through which pandas reads Arrow."""
         import pandas
 
         return pandas.DataFrame.from_arrow(self)
 
     def _repr_html_(self) -> str:
-        """In a notebook: the first rows, where pyarrow is installed to read them; names, types and number of rows in any case."""
+        """For notebooks: names, types and number of rows, and the first rows if pyarrow is installed to read them."""
         names = [head(field[0], type_name(Field(*field))) for field in self._table.fields]
         parts = [table(names, self._first_rows()), f"<div>{len(self):,} rows</div>"]
         if "spec" in self._stats:
@@ -118,10 +121,11 @@ class Result:
 
 
 class Reader:
-    """The same rows, made when they are asked for: iterate over it for one Result a batch, or give it to a consumer of Arrow streams.
+    """The same rows, made on demand: iterate over it for one Result a batch, or pass it to a consumer of Arrow streams.
 
-    Memory: of a join the table of the build side, and one batch of the probe side at a time. Threads: one reads, whichever it is; kernels
-    run on it. Errors: RuntimeError when it is read twice; what goes wrong on the way is raised by whoever reads, as a consumer wraps it.
+    Memory: for a join, the table of the build side and one batch of the probe side at a time. Threads: any one thread
+        reads, and kernels run on it. Errors: RuntimeError when it is read twice; other errors are raised by the reading
+        call, as the consumer wraps them.
     """
 
     __slots__ = ("_reader", "_stats")
@@ -131,7 +135,7 @@ class Reader:
         self._stats = stats
 
     def __arrow_c_schema__(self) -> object:
-        """A PyCapsule of an ArrowSchema; as often as wanted."""
+        """A PyCapsule of an ArrowSchema; any number of times."""
         return self._reader.schema_capsule()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

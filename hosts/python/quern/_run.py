@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the four functions share around the run of a kernel."""
+"""The run of a kernel, which the four functions share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,12 @@ class Run:
     """The options of one call, checked before anything is read."""
 
     def __init__(
-        self, threads: int | None, memory_limit: int | str | None, engine: str, params: Params = None, progress: Progress = None
+        self,
+        threads: int | None,
+        memory_limit: int | str | None,
+        engine: str,
+        params: Params = None,
+        progress: Progress = None,
     ) -> None:
         if engine not in ("auto", "jit", "generic"):
             raise ValueError(_quern.unknown_word("engine", str(engine), ["auto", "jit", "generic"]))
@@ -42,7 +47,7 @@ class Run:
         return stats
 
     def watched(self, label: str, inputs: Iterable[Input], call: Callable[[], _Made]) -> _Made:
-        """call(), with what `progress` asks for: rows that were taken of all inputs so far."""
+        """call(), with the requested `progress`: the rows that were taken of all inputs so far."""
         inputs = list(inputs)
         known = not any(data.is_stream for data in inputs)
         bar = progress_bar(self.progress, sum(data.source.num_rows for data in inputs) if known else None, label)

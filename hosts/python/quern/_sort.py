@@ -7,8 +7,8 @@ with shop an i32, price a decimal in which nulls were read, name a string and id
 
     sort keys=i32,decimal128:nullable:desc:out,utf8(utf8mb4_bin):out payload=i64 partition=1 window=rank
 
-A column that is wanted twice, as a key and in the result, is a key that comes out. The kernel writes keys, then payload, then window
-functions, here price, name, id, rank; `order` = 1, 2, 0, 3 puts these into the order asked for.
+A column that is both a key and in the result is a key that comes out. The kernel writes keys, then payload, then window
+functions: here price, name, id, rank. `order` = 1, 2, 0, 3 puts these into the requested order.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Key = tuple[str, str, bool, bool]  # column, collation, descending, nulls first
 
 
 def _keys(by: By) -> list[_Key]:
-    """ "a desc, b" or ["a desc", ("b", "asc", "nulls first")]: of a tuple the first is a whole name."""
+    """"a desc, b" or ["a desc", ("b", "asc", "nulls first")]: the first item of a tuple is a whole name."""
     if isinstance(by, str):
         return _quern.parse_sort_keys("by", text_of("by", by))
     keys: list[_Key] = []
@@ -58,11 +58,13 @@ def _windows(window: Names | dict[str, str] | None) -> list[tuple[str, str]]:
         return _quern.parse_windows("window", text_of("window", window))
     if isinstance(window, dict):
         return [(_window(function), text_of("window", name)) for name, function in window.items()]
-    return [pair for text in items_of("window", window) for pair in _quern.parse_windows("window", text_of("window", text))]
+    return [
+        pair for text in items_of("window", window) for pair in _quern.parse_windows("window", text_of("window", text))
+    ]
 
 
 class _SortSpec:
-    """Keys, payload and window functions as the spec and the view want them."""
+    """Keys, payload and window functions as the spec and the view need them."""
 
     def __init__(self, data: Input, selected: list[str]) -> None:
         self.data = data
@@ -106,7 +108,11 @@ def _check_result(selected: list[str], windows: list[tuple[str, str]]) -> None:
         if function in functions:
             raise wrong("window function given twice", function, "once")
         if name in names:
-            raise wrong("two result columns of one name", _quern.quote_name(name), f"different names, as by window='{function} as NAME'")
+            raise wrong(
+                "two result columns of one name",
+                _quern.quote_name(name),
+                f"different names, as by window='{function} as NAME'",
+            )
         functions.add(function)
         names.add(name)
 
@@ -140,16 +146,20 @@ def sort(
 ) -> Result:
     """The rows of t in the order of keys.
 
-    by: "day desc nulls first, name collate utf8mb4_bin", or a list of such keys, or of tuples ("odd, name", "desc"). Ascending and nulls
-        last, whatever the direction, unless a key says otherwise. NaN is the greatest number.
-    limit: only the first rows; what cannot be among them is dropped as it arrives. select: columns of the result in order; None: all.
-    stable: rows with equal keys stay in the order of t; otherwise in any. where: only the rows for which the condition is true (filter).
-    window: further columns, "row_number, rank as place, dense_rank", or {"place": "rank"}; they count anew where a column of partition_by
-        changes, which are sorted by first.
-    threads: None: QUERN_THREADS, else the number of cores. memory_limit: bytes that the rows and the result may take, or "512M".
-    engine: "jit", "generic" or "auto". params: {"prefix_words": 3}. stream: t is pulled batch by batch, not collected first: for
-        readers whose rows would not fit; with a limit that is memory for about the limit's rows. progress: as in join.
-    Cost: README.md, "Performance". Errors: ValueError, MemoryError above the limit, RuntimeError.
+    by: "day desc nulls first, name collate utf8mb4_bin", or a list of such keys, or of tuples ("odd, name", "desc").
+        The default is ascending, with nulls last in either direction. NaN is the greatest number.
+    limit: only the first rows; rows that cannot be among them are dropped as they arrive. select: columns of the result
+        in order; None: all.
+    stable: rows with equal keys stay in the order of t; otherwise their order is arbitrary. where: only rows for which
+        the condition is true (see filter).
+    window: further columns, "row_number, rank as place, dense_rank", or {"place": "rank"}. They restart where a column
+        of partition_by changes; rows are sorted by those columns first.
+    threads: None: QUERN_THREADS, else the number of cores. memory_limit: bytes that the rows and the result may take,
+        or "512M".
+    engine: "jit", "generic" or "auto". params: {"prefix_words": 3}. stream: t is pulled batch by batch instead of being
+        collected first, for readers whose rows would not fit; with a limit, memory holds about as many rows as the
+        limit. progress: as in join.
+    Cost: docs/performance.md. Errors: ValueError, MemoryError above the limit, RuntimeError.
     """
     run = Run(threads, memory_limit, engine, params, progress)
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MAX_LIMIT):

@@ -18,7 +18,7 @@ _MOST_SECONDS = 24 * 3600
 
 
 def _beginning(profile: Profile | Path | None, write: bool) -> tuple[Profile | None, str | None]:
-    """The profile to begin with, and the file to write."""
+    """The profile to start from, and the file to write."""
     if isinstance(profile, Profile):
         return profile, None
     if profile is not None:
@@ -41,22 +41,26 @@ def tune(
     write: bool = True,
     progress: Progress = True,
 ) -> Profile:
-    """Measures which prefetch settings are best on this machine, by real joins, aggregations and sorts, and keeps them for later kernels.
+    """Measures which prefetch settings are best on this machine, with real joins, aggregations and sorts, and keeps
+    them for later kernels.
 
-    specs: tune what these kernels run, "join.inner keys=i64" or what quern.compile gave; none: every loop.
-    effort: "estimate": measures and writes nothing, so that schedules() says what the formula makes; "measure": the table sizes where
-        something changes; "patient": all sizes from 32 KiB, and more settings.
+    specs: tune the loops of these kernels, "join.inner keys=i64" or results of quern.compile; none: every loop.
+    effort: "estimate": measures and writes nothing, so schedules() shows the estimates; "measure": the table sizes at
+        which something changes; "patient": all sizes from 32 KiB, and more settings.
     budget: seconds that it may take, 0.1 to 86400.
-    threads: what holds with one thread is tried with so many; None: 2, where there are as many.
-    max_size: the largest table, "32K" to "2G"; None: 2 GiB, or half of the memory that is free.
-    profile: None: this machine's own, which is begun with and written, and which this process's kernels go by from then on; with
-        QUERN_PROFILE=off nothing is. A path: that file is begun with and written. A Profile: begun with; nothing is written.
+    threads: settings that win with one thread are tried with this many; None: 2, if there are that many.
+    max_size: the largest table, "32K" to "2G"; None: 2 GiB, or half of the free memory if that is less.
+    profile: None: this machine's own profile, which is the starting point, is written, and is used by this process's
+        kernels from then on; with QUERN_PROFILE=off none is. A path: that file is the starting point and is written. A
+        Profile: the starting point; nothing is written.
     write: False: nothing is written.
-    progress: True: a bar on stderr, where that is a terminal; a function of seconds passed and `budget`; False or None: nothing.
-    Threads: one tuning at a time in a process; the GIL is released; nothing else should run meanwhile. Ctrl-C ends it after the cell that
-        is being measured, and what there is comes out and is kept (`stopped` says so); a second one is raised, and nothing is kept.
-    Errors: ValueError for a bad argument or spec, and for a file to begin with that is no profile; RuntimeError for a file that cannot be
-        written, and beside another tuning.
+    progress: True: a bar on stderr, if that is a terminal; a function of seconds passed and `budget`; False or None:
+        nothing.
+    Threads: one tuning at a time in a process; the GIL is released; nothing else should run meanwhile. Ctrl-C ends the
+        tuning after the current cell; the result so far is returned and kept (see `stopped`). A second Ctrl-C is
+        raised, and nothing is kept.
+    Errors: ValueError for a bad argument or spec, and for a starting file that is not a profile; RuntimeError for a
+        file that cannot be written, and during another tuning.
     """
     if effort not in _EFFORTS:
         raise ValueError(_quern.unknown_word("effort", str(effort), _EFFORTS))
@@ -67,7 +71,9 @@ def tune(
     start, path = _beginning(profile, write and effort != "estimate")
     bar = progress_bar(progress, budget, "tuning")
     try:
-        native = _quern.tune(texts, effort, budget, wanted, size, None if start is None else start._profile, ticker(bar, budget))
+        native = _quern.tune(
+            texts, effort, budget, wanted, size, None if start is None else start._profile, ticker(bar, budget)
+        )
     finally:
         if bar is not None:
             bar.close()

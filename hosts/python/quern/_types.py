@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrow formats: what the columns of an input are, what a kernel calls them, and what two of them are compared as."""
+"""Arrow formats: the types of an input's columns, their names in specs, and the common type of two columns."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 _NAMES = {
-    "n": "null", "b": "bool", "c": "int8", "s": "int16", "i": "int32", "l": "int64", "C": "uint8", "S": "uint16", "I": "uint32",
-    "L": "uint64", "e": "float16", "f": "float32", "g": "float64", "z": "binary", "Z": "large_binary", "vz": "binary_view", "u": "utf8",
-    "U": "large_utf8", "vu": "utf8_view", "tdD": "date32", "tdm": "date64", "tts": "time32[s]", "ttm": "time32[ms]", "ttu": "time64[us]",
-    "ttn": "time64[ns]", "tDs": "duration[s]", "tDm": "duration[ms]", "tDu": "duration[us]", "tDn": "duration[ns]", "+l": "list",
-    "+L": "large_list", "+s": "struct", "+m": "map", "+r": "run_end_encoded", "+vl": "list_view", "+vL": "large_list_view",
+    "n": "null", "b": "bool", "c": "int8", "s": "int16", "i": "int32", "l": "int64", "C": "uint8", "S": "uint16",
+    "I": "uint32", "L": "uint64", "e": "float16", "f": "float32", "g": "float64", "z": "binary", "Z": "large_binary",
+    "vz": "binary_view", "u": "utf8", "U": "large_utf8", "vu": "utf8_view", "tdD": "date32", "tdm": "date64",
+    "tts": "time32[s]", "ttm": "time32[ms]", "ttu": "time64[us]", "ttn": "time64[ns]", "tDs": "duration[s]",
+    "tDm": "duration[ms]", "tDu": "duration[us]", "tDn": "duration[ns]", "+l": "list", "+L": "large_list",
+    "+s": "struct", "+m": "map", "+r": "run_end_encoded", "+vl": "list_view", "+vL": "large_list_view",
 }  # fmt: skip
 _SIGNED = "csil"
 _UNSIGNED = "CSIL"
@@ -20,8 +21,8 @@ _BINARIES = ("z", "Z", "vz")
 _MAX_DIGITS = 38  # of decimal128
 _UNIT_NAMES = {"s": "s", "m": "ms", "u": "us", "n": "ns"}
 ACCEPTED = (
-    "bool, integers, float32, float64, decimal128, dates, times, timestamps, durations, fixed_size_binary, strings and binaries of any "
-    "layout, and dictionaries of these"
+    "bool, integers, float32, float64, decimal128, dates, times, timestamps, durations, fixed_size_binary, "
+    "strings and binaries of any layout, and dictionaries of these"
 )
 
 
@@ -39,7 +40,7 @@ class Field(NamedTuple):
 
 
 def type_name(field: Field) -> str:
-    """As people read it: "dictionary(int32, utf8)", "decimal128(15, 2)"."""
+    """In readable form: "dictionary(int32, utf8)", "decimal128(15, 2)"."""
     if field.dictionary:
         return f"dictionary({_format_name(field.format)}, {_format_name(field.dictionary)})"
     return _format_name(field.format)
@@ -93,18 +94,19 @@ def _common_decimal(a: str, b: str) -> str | None:
 
 
 def same_kind(a: str, b: str) -> bool:
-    """Formats that differ in what does not matter to a comparison: a decimal's digits, a timestamp's zone."""
+    """Formats that differ only in what comparisons ignore: a decimal's digits, a timestamp's zone."""
     if is_decimal(a) and is_decimal(b):
         return decimal_scale(a) == decimal_scale(b)
     return a.startswith("ts") and b.startswith("ts") and a[2:3] == b[2:3]
 
 
 def common_format(probe: Field, build: Field) -> str | None:
-    """The format that both columns are cast to before they are compared, so that equal values stay equal and no others become so.
+    """The format to which both columns are cast before they are compared, such that different values never become
+    equal.
 
-    The same format: that. Integers: the narrowest that holds both. An integer with a float, two floats: f64. Strings in two layouts: views;
-    likewise binaries. A dictionary with anything else: as its values. Decimals: the larger scale, with room for the larger integer part.
-    A column of type null: the other's. None: there is none.
+    The same format: that. Integers: the narrowest that holds both. An integer with a float, two floats: f64. Strings in
+    two layouts: views; likewise binaries. A dictionary with anything else: its values. Decimals: the larger scale, with
+    room for the larger integer part. A column of type null: the other's. None: there is no such format.
     """
     a, b = probe.value_format, build.value_format
     if a == "n" or b == "n":

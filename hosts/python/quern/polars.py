@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The four functions for lazy frames of Polars: nodes of a lazy query, which Quern computes when the query is collected.
+"""The four functions for lazy frames of Polars: nodes of a lazy query that Quern computes when the query is collected.
 
     import quern.polars
-    lazy = quern.polars.join(pl.scan_parquet("lineitem.parquet"), pl.scan_parquet("orders.parquet"), on="l_orderkey = o_orderkey")
+    items, orders = pl.scan_parquet("lineitem.parquet"), pl.scan_parquet("orders.parquet")
+    lazy = quern.polars.join(items, orders, on="l_orderkey = o_orderkey")
     lazy.filter(pl.col("o_orderdate") < day).group_by("o_orderpriority").len().collect()
 
-Polars knows a node by its schema and its columns, and asks for the columns that the rest of the query wants: only those are joined or
-sorted. Conditions on a node's columns are applied to its result, and do not reach its inputs: filter these before. Inputs are collected
-whole, each time the node is computed. Only public parts of Polars are used (polars.io.plugins.register_io_source).
+Polars identifies a node by its schema and its columns, and requests only the columns that the rest of the query needs:
+only those are joined or sorted. Conditions on a node's columns are applied to its result and do not reach its inputs,
+so filter the inputs first. Inputs are collected as a whole, each time the node is computed. Only public parts of Polars
+are used (polars.io.plugins.register_io_source).
 """
 
 from __future__ import annotations
@@ -37,10 +39,15 @@ def _checked(what: str, frame: object) -> None:
         raise TypeError(f"bad type of {what}: {type(frame).__name__}; accepted: a LazyFrame or DataFrame of Polars")
 
 
-def _node(function: Callable[..., quern.Result], frames: list[Frame], options: dict[str, Any], selects: bool) -> pl.LazyFrame:
-    """selects: the columns that are asked for can be given to the function as select=."""
+def _node(
+    function: Callable[..., quern.Result], frames: list[Frame], options: dict[str, Any], selects: bool
+) -> pl.LazyFrame:
+    """selects: whether requested columns can be passed to the function as select=."""
     if options.get("stream"):
-        raise ValueError(f"bad value of stream for a node of a lazy query: {options['stream']}; accepted: False, as it is computed whole")
+        raise ValueError(
+            f"bad value of stream for a node of a lazy query: {options['stream']}; "
+            "accepted: False, as it is computed whole"
+        )
     of_schema = {name: value for name, value in options.items() if name != "progress"}
     schema = function(*[_schema_of(frame) for frame in frames], **of_schema).to_polars().schema
     names = list(schema)
@@ -79,7 +86,12 @@ def aggregate(t: Frame, by: Any = None, aggs: Any = None, **options: Any) -> pl.
 def sort(t: Frame, by: Any, limit: int | None = None, **options: Any) -> pl.LazyFrame:
     """quern.sort as a node. options: those of quern.sort but stream."""
     _checked("t", t)
-    return _node(quern.sort, [t], {"by": by, "limit": limit, **options}, selects="select" not in options and "window" not in options)
+    return _node(
+        quern.sort,
+        [t],
+        {"by": by, "limit": limit, **options},
+        selects="select" not in options and "window" not in options,
+    )
 
 
 def filter(t: Frame, where: str, **options: Any) -> pl.LazyFrame:

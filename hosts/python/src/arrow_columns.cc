@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A producer hands over a struct array once; here its columns are used by several threads in parts, and results go out
-// as often as somebody asks. So the array is kept by a counted owner, and every ArrowArray that goes out is a copy of
-// the few words of the struct with one more reference:
+// A producer hands over a struct array once; here several threads use its columns in parts, and results can be exported
+// any number of times. So a counted owner keeps the array, and every exported ArrowArray is a copy of the small struct
+// with one more reference:
 //
 //     producer's array (1,000,000 rows)  <- owner <- Column 0, Column 1
 //     morsel 3: rows 196608 to 262143    = Column with offset + 196608, length 65536
 //     its export                         = ArrowArray whose release drops one reference
 //
-// Children that go out have a release of their own each, as the C data interface wants it, since a consumer may move
+// Each exported child has a release callback of its own, as the C data interface requires, since a consumer may move
 // one out of its parent.
 #include "arrow_columns.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the library's errors become Python's: ValueError for the caller's mistake, MemoryError for the limit,
-// RuntimeError else.
+// The library's errors as Python's: ValueError for the caller's mistake, MemoryError for the limit, otherwise
+// RuntimeError.
 #ifndef QUERN_HOSTS_PYTHON_SRC_ERRORS_H_
 #define QUERN_HOSTS_PYTHON_SRC_ERRORS_H_
 
@@ -24,13 +24,13 @@ class LimitError : public std::bad_alloc {
   std::string text_;
 };
 
-// What an operator answers to further calls when one has failed: true, but not the reason, which another thread got.
+// The error of further calls on an operator that has failed: true, but not the cause, which another thread received.
 class FollowUpError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Throws what a call of the C ABI answered, unless it is QUERN_OK.
+// Throws the error of a call of the C ABI, unless it is QUERN_OK.
 inline void Check(quern_status status, const quern_error& error) {
   if (status == QUERN_OK) return;
   if (status == QUERN_RESOURCE_EXHAUSTED) throw LimitError(error.text);

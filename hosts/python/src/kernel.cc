@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels come from quern_compile_with; what `quern dump` shows of one has no function in the C ABI, and is asked of
-// the code generator itself, which the module is linked with. A dump makes the kernel anew: the process's cache keeps
-// machine code, not the way to it.
+// Kernels come from quern_compile_with. The C ABI has no function for the stages of `quern dump`, so these come from
+// the code generator itself, which is linked into the module. A dump makes the kernel anew: the process's cache keeps
+// only machine code.
 #include "kernel.h"
 
 #include <nanobind/nanobind.h>

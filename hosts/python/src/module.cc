@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// quern._quern: what Python sees of the C++ side. Nothing here is for users; the package's own functions (quern/*.py)
-// call it with names that are resolved, types that are known and a spec that is written.
+// quern._quern: the Python interface of the C++ side. It is not for users: the package's own functions (quern/*.py)
+// call it with resolved names, known types and a finished spec.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operators share: handles that close themselves, appending and reading by threads, and results in the order
-// of their morsels.
+// The shared parts of operators: handles that close themselves, appending and reading on threads, and results in the
+// order of their morsels.
 #ifndef QUERN_HOSTS_PYTHON_SRC_OPERATOR_PARTS_H_
 #define QUERN_HOSTS_PYTHON_SRC_OPERATOR_PARTS_H_
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins, aggregations, sorts and filters over views: the C ABI's calls in their order, by several threads.
+// Joins, aggregations, sorts and filters over views: the C ABI's calls in their order, on several threads.
 #ifndef QUERN_HOSTS_PYTHON_SRC_OPERATORS_H_
 #define QUERN_HOSTS_PYTHON_SRC_OPERATORS_H_
 
@@ -26,15 +26,15 @@ struct RunOptions {
 };
 
 // All are called with the GIL, which is released while kernels run; Ctrl-C ends them between two morsels. Sources that
-// were not collected are read as the work goes on. *Errors*: those of the C ABI (errors.h).
+// were not collected are read during the work. *Errors*: those of the C ABI (errors.h).
 
-// Rows come out in the order of the probe side's, then build rows that come on their own.
+// Rows come out in the order of the probe side, followed by build rows that come out on their own.
 Table RunJoin(const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& descriptor,
               const RunOptions& options);
 // Builds the table; the reader pulls the probe side, a batch at a time, on one thread.
 std::unique_ptr<Reader> ReadJoin(const KernelHandle& kernel, const Input& build, const Input& probe,
                                  const ResultShape& descriptor, const RunOptions& options);
-// Aggregates that go by the order of rows, and stable sorts, go by that of the source, whichever thread brings a row.
+// Aggregates that depend on the order of rows, and stable sorts, use the order of the source, whichever thread appends.
 Table RunAggregate(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor,
                    const RunOptions& options);
 Table RunSort(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor, const RunOptions& options);

@@ -5,7 +5,7 @@
 //     entry probe_open packed 2^22 pipeline=1 threads=1 setting=48 ns=3.2 default_ns=3.9 off_ns=6.4 noise=0.011
 //     ("probe_open", "packed", 1, 1, 4194304, "48", 3.2, 3.9, 6.4, 0.179, 0.011)
 //
-// Rows are few (some hundred), so that their Arrow columns are made when somebody asks.
+// There are few rows (some hundred), so their Arrow columns are made on request.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A consumer may ask for a result more than once (DuckDB asks for its schema, for its schema again, then for its rows),
-// so that a table keeps its batches and every stream of it shares them. A reader has nothing to keep: its batches are
-// made when they are asked for,
+// A consumer may request a result more than once (DuckDB requests the schema twice, then the rows), so a table keeps
+// its batches and every stream of it shares them. A reader keeps nothing: its batches are made on request,
 //
 //     pa.table(quern.join(.., stream=True))     get_next -> pull a batch of the probe side -> probe it -> one batch out
 //

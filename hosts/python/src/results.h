@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes out: tables that can be read any number of times, and readers that compute while they are read.
+// Results: tables that can be read any number of times, and readers that compute while they are read.
 #ifndef QUERN_HOSTS_PYTHON_SRC_RESULTS_H_
 #define QUERN_HOSTS_PYTHON_SRC_RESULTS_H_
 
@@ -16,12 +16,12 @@
 
 namespace quern::python {
 
-// Where the columns of a kernel's result stand in a table, and what they are called there.
+// The positions and names in a table of a kernel's result columns.
 struct ResultShape {
   std::vector<uint32_t> order;     // by column of the table: the kernel's
   std::vector<std::string> names;  // likewise
 
-  // Of the schema that the library tells, which is released.
+  // From a schema of the library, which is released.
   std::vector<Field> Fields(ArrowSchema* schema) const;
   Batch Arranged(const Batch& batch) const;
 };
@@ -41,7 +41,7 @@ Table MakeTable(std::vector<Field> fields, std::vector<Batch> batches);
 nanobind::object SchemaCapsule(const std::vector<Field>& fields);
 nanobind::object StreamCapsule(const Table& table);
 
-// Batches that are made one after the other, each when it is asked for; read once.
+// Batches that are made one after the other, each on request; read once.
 class Reader {
  public:
   // next: the next batch; nullopt at the end. It runs without the GIL, on whatever thread reads, and is destroyed on

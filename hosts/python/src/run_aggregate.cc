@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An aggregation: every thread appends morsels to groups of its own, all bring the groups together, all read them.
-// Groups have no order. How many threads that are depends on the groups of the first rows
-// (codegen/plan/thread_advice.cc).
+// An aggregation: every thread appends morsels to its thread-local groups, all merge them, all read them. Groups have
+// no order. The number of threads depends on the groups of the first rows (codegen/plan/thread_advice.cc).
 #include <cstdint>
 #include <utility>
 #include <vector>

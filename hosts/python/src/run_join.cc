@@ -6,9 +6,9 @@
 //     probe       morsels of the probe side       each with the number of its rows' place: 0, 1, 2, ..
 //     unmatched   build rows that come out alone  right, full, right_semi, right_anti; behind all others
 //
-// A prober gives the matches of its morsel in the order of the probe rows, so that batches sorted by the number of
-// their morsel are the result in the order of the probe side, whoever made them. A reader does the third step batch by
-// batch, as it is asked.
+// A prober returns the matches of its morsel in the order of the probe rows, so batches sorted by the number of their
+// morsel are the result in the order of the probe side, whichever thread made them. A reader does the third step batch
+// by batch, on request.
 #include <limits>
 #include <optional>
 #include <utility>

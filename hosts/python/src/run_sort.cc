@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sort: every thread appends morsels, all sort, all read. A reader is told where its rows stand among all, which puts
-// batches in order:
+// A sort: every thread appends morsels, all sort, all read. A reader gets the position of its rows among all, which
+// orders the batches:
 //
-//     thread 0   rows 0 .. 65535, 131072 .. 196607        thread 1   65536 .. 131071        ->  batches 0, 65536,
-//     131072
+//     thread 0   rows 0 .. 65535, 131072 .. 196607    thread 1   65536 .. 131071    ->  batches 0, 65536, 131072
 #include <utility>
 
 #include "hosts/c/quern.h"

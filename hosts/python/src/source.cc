@@ -3,9 +3,9 @@
 // which is moved out of it; a single batch may answer __arrow_c_array__() with two capsules, a schema and an array.
 // Streams come first, since objects that have both (pyarrow.RecordBatch) mean the same by both.
 //
-// A stream of a table in memory hands out its chunks without a copy: collecting 6,000,000 rows of a Polars frame takes
-// microseconds. Streams of readers and of lazy relations compute or read when they are asked, for which some take the
-// GIL; it is never held here.
+// A stream of a table in memory returns its chunks without a copy: collecting 6,000,000 rows of a Polars frame takes
+// microseconds. Streams of readers and of lazy relations compute or read on request, and some take the GIL for that; it
+// is never held here.
 #include "source.h"
 
 #include <nanobind/stl/string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a producer gives: a schema and its batches, whole or one after the other.
+// The output of a producer: a schema and its batches, as a whole or one after the other.
 #ifndef QUERN_HOSTS_PYTHON_SRC_SOURCE_H_
 #define QUERN_HOSTS_PYTHON_SRC_SOURCE_H_
 
@@ -39,7 +39,7 @@ class Source {
   bool is_collected() const { return is_collected_; }
   const std::vector<Batch>& batches() const { return batches_; }
   uint64_t num_rows() const { return num_rows_; }  // that were collected
-  // Rows that operators took so far, of all runs. Any thread may ask and count.
+  // Rows that operators have taken so far, in all runs. Any thread may read and count.
   uint64_t rows_taken() const { return rows_taken_.load(std::memory_order_relaxed); }
   void CountTaken(int64_t rows) { rows_taken_.fetch_add(static_cast<uint64_t>(rows), std::memory_order_relaxed); }
   bool HasNulls(size_t column) const;  // in what was collected
@@ -62,7 +62,7 @@ class Source {
   bool is_collected_ = false;
 };
 
-// The batches of a source in pieces of up to kMorselRows rows, partitioned to any threads.
+// The batches of a source in morsels of up to kMorselRows rows, for any number of threads.
 class Feed {
  public:
   explicit Feed(Source* source) : source_(*source) {}

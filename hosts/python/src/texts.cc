@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user writes in Python is what a user writes on the command line, so that one parser reads both:
-// tools/quern/*_text.cc, compiled into this module. Here its answers become tuples and dictionaries, which the Python
-// layer resolves against the columns:
+// Texts in Python are those of the command line, so one parser reads both: tools/frontend/*_text.cc, compiled into this
+// module. Here its results become tuples and dictionaries, which the Python layer resolves against the columns:
 //
 //     parse_sort_keys("by", "day desc nulls first, name")  ->  [("day", "", True, True), ("name", "", False, False)]
-//     parse_where("where", "x > 5 and s like 'a%'")        ->  {"kind": "and", "children": [{"kind": "compare",
-//     "column": ("x", ""), ..
+//     parse_where("where", "x > 5 and s like 'a%'")
+//         ->  {"kind": "and", "children": [{"kind": "compare", "column": ("x", ""), ..
 //
 // Texts of constants are bytes, since x'ff' is one. Errors are the parser's, with the argument's name in place of the
 // option's.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The little grammars of the command line, for Python: the same names and texts mean the same there.
+// The grammars of the command line, for Python: the same names and texts mean the same there.
 #ifndef QUERN_HOSTS_PYTHON_SRC_TEXTS_H_
 #define QUERN_HOSTS_PYTHON_SRC_TEXTS_H_
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measuring takes seconds or minutes on threads of its own, and Python wants to hear of it meanwhile: a bar that moves,
-// and Ctrl-C. So, as for operators (workers.cc), the calling thread does not measure, it waits, and looks in every 20
-// ms with the GIL:
+// Measuring takes seconds or minutes on threads of its own, and Python needs progress meanwhile: a bar that moves, and
+// Ctrl-C. So, as for operators (workers.cc), the calling thread does not measure but waits, and every 20 ms it does the
+// following with the GIL:
 //
 //     measuring     probe_open word 16 MiB .. stop? .. update_open word 16 MiB .. stop? ..
 //     caller        wait 20 ms, signals, tick("probe_open word 16 MiB"), wait 20 ms, ..
 //
-// To look in costs some microseconds in 20 ms, and on one core of two nothing that is measured. What differs from
-// operators is the end: an operator's half a result is worth nothing, but of a tuning what has been measured is, so
-// that Ctrl-C ends it and it answers; a second Ctrl-C is raised.
+// This costs some microseconds in 20 ms, and on one core of two it does not affect the measurements. The end differs
+// from that of operators: half a result of an operator is worthless, but a tuning keeps its measurements, so Ctrl-C
+// ends it and it returns them; a second Ctrl-C is raised.
 #include "tuning.h"
 
 #include <nanobind/stl/string.h>
@@ -38,7 +38,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenLooks(20);
 
-// What who measures shares with who waits.
+// What the measuring thread shares with the waiting one.
 class Watch {
  public:
   void Say(const std::string& doing) {
@@ -73,7 +73,7 @@ class Watch {
 // What Ctrl-C does.
 enum class Interrupt : uint8_t { kRaises, kEndsAtFirst };
 
-// Signals, then tick(doing), both with the GIL; answers what they raise.
+// Signals, then tick(doing), both with the GIL; returns what they raise.
 std::exception_ptr Look(const nb::object& tick, const std::string& doing) {
   const nb::gil_scoped_acquire gil;
   try {

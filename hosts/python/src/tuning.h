@@ -18,7 +18,7 @@ struct PyProfile {
   std::shared_ptr<const TuningResult> tuning;  // what it came out of; null where it was read
 };
 
-// Adds the class Profile, and what says and sets which one the process goes by.
+// Adds the class Profile, and the functions that get and set the process's profile.
 void DefineProfiles(nanobind::module_* module);
 // Adds measure_machine and tune.
 void DefineTuning(nanobind::module_* module);

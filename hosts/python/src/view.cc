@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands between a source and a kernel. For
+// The view between a source and a kernel. For
 //
 //     quern.aggregate(t, by="k", aggs="count(*) filter (where x > 5)", where="day < 1998-09-02")       t: k, x, day
 //
-// the view makes column 3 of column 1 (the test x > 5), selects rows by a test of column 2, and lets columns 0 and 3
-// out. A morsel of 65,536 rows goes through at once, by whichever thread has taken it: casts and tests first, then the
-// condition. The rows that meet it stay where they are: their numbers go to the kernel beside the columns. Only a
-// filter, whose rows are the result, gathers them.
+// the view makes column 3 from column 1 (the test x > 5), selects rows by a test of column 2, and passes columns 0 and
+// 3 on. A thread processes a whole morsel of 65,536 rows at once: casts and tests first, then the condition. The rows
+// that satisfy it stay in place: their numbers go to the kernel with the columns. Only a filter, whose rows are the
+// result, gathers them.
 #include "view.h"
 
 #include <algorithm>

@@ -26,7 +26,7 @@ class Test {
 
   // *Threads*: any.
   uint64_t Select(const Batch& batch,
-                  uint32_t* rows) const;                // writes the rows where it holds, and answers how many they are
+                  uint32_t* rows) const;                // writes the rows where it holds, and returns how many they are
   std::vector<uint8_t> Bits(const Batch& batch) const;  // a bitmap of them
 
  private:

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Python runs signal handlers in its main thread, between two of its own instructions; a call that computes for a
-// minute would keep Ctrl-C waiting for a minute. So the calling thread does not compute: it waits, and every 20 ms
-// takes the GIL and asks for signals.
+// minute would delay Ctrl-C for a minute. So the calling thread does not compute: it waits, and every 20 ms it takes
+// the GIL and checks for signals.
 //
-//     caller     wait 20 ms, PyErr_CheckSignals, wait 20 ms, .. (KeyboardInterrupt: stop = true, wait for the threads,
-//     raise) thread 0   morsel, stop?, morsel, stop?, .. thread 1   morsel, stop?, ..
+//     caller     wait 20 ms, PyErr_CheckSignals, wait 20 ms, ..
+//                    (KeyboardInterrupt: stop = true, wait for the threads, raise)
+//     thread 0   morsel, stop?, morsel, stop?, ..
+//     thread 1   morsel, stop?, ..
 //
 // A morsel is 65,536 rows, a few milliseconds at most. In threads other than the main one the question is answered with
 // no at once. A bar that shows how far the work is (quern/_progress.py) is drawn at the same moments, by the same
@@ -27,7 +29,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenChecks(20);
 
-// A thread that fails makes the calls of the others fail too, and one of these may tell of it first.
+// When a thread fails, the calls of the others fail too, and one of these may report first.
 bool IsFollowUp(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -38,7 +40,7 @@ bool IsFollowUp(const std::exception_ptr& failure) {
   }
 }
 
-// What the threads of one piece of work share with who waits for them.
+// What the threads of one piece of work share with the thread that waits for them.
 struct Team {
   std::mutex mutex;
   std::condition_variable ended;

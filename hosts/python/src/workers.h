@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads for one piece of work, which the calling Python thread waits for without the GIL and ends at Ctrl-C.
+// Threads for one piece of work. The calling Python thread waits for them without the GIL and ends them at Ctrl-C.
 #ifndef QUERN_HOSTS_PYTHON_SRC_WORKERS_H_
 #define QUERN_HOSTS_PYTHON_SRC_WORKERS_H_
 
@@ -21,9 +21,9 @@ using StopFlag = std::atomic<bool>;
 // raised; all threads have ended then.
 void RunWorkers(uint32_t threads, const std::function<void(uint32_t thread, const StopFlag& stop)>& work);
 
-// While it lives, whoever waits for work on this thread calls `tick` now and then (each 20 ms), with the GIL; what tick
-// raises ends the work, as Ctrl-C does. tick itself may call for work, which is not watched. *Threads*: made and
-// destroyed with the GIL. Not owned: tick.
+// While it lives, waiting for work on this thread calls `tick` every 20 ms with the GIL. An exception of tick ends the
+// work, as Ctrl-C does. tick itself may start work, which is not watched. *Threads*: made and destroyed with the GIL.
+// Not owned: tick.
 class Ticks {
  public:
   explicit Ticks(nanobind::handle tick);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names are checked before columns are read; then the columns say what the spec is. For
+// Names are checked before columns are read; then the columns determine the spec. For
 //
 //     quern aggregate --by flag --agg 'sum(price), count(price) filter (where qty>=10)' --filter ok sales.parquet
 //
@@ -9,13 +9,13 @@
 //     0 flag    1 price    2 whether qty>=10    3 ok            keys: 0    payload: 1, 1, 2    filter: 3
 //     aggregate keys=utf8 aggs=sum(decimal128:nullable),count(decimal128:nullable):filter
 //
-// of which 2 was made here. Column 3 is no column of the kernel's: its true rows become the selection of each batch.
-// The result has the columns flag: string, sum(price): decimal(38, 2), count(..): int64. A kernel knows of decimals
-// that they have 128 bits; precision and scale, the units and zones of times are put back here, since sums, averages,
-// least and largest values keep them.
+// Column 2 is made here. Column 3 is not read by the kernel: its true rows become the selection of each batch. The
+// result has the columns flag: string, sum(price): decimal(38, 2), count(..): int64. A kernel sees decimals only as
+// 128-bit numbers; precision and scale, and the units and zones of times, are restored here, since sums, averages,
+// minima and maxima keep them.
 //
-// A CSV column without values has type null. It counts as one of the first type that its function takes: its sum is
-// null, not an error.
+// A CSV column without values has type null. It counts as the first type that its function accepts: its sum is null,
+// not an error.
 #include "tools/quern/aggregate/aggregate_columns.h"
 
 #include <arrow/api.h>
@@ -39,7 +39,7 @@ constexpr int kMaxDecimalDigits = 38;  // of decimal128
 
 // ---- names ----
 
-// All columns that a request speaks of.
+// All columns that a request mentions.
 std::vector<KeyText> AllColumns(const AggregateRequest& request) {
   std::vector<KeyText> columns = request.keys;
   for (const AggregateText& aggregate : request.aggregates) {

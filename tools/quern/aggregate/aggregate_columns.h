@@ -18,11 +18,11 @@
 
 namespace quern::cli {
 
-// What --by, --agg and --filter say.
+// The values of --by, --agg and --filter.
 struct AggregateRequest {
   std::vector<KeyText> keys;
   std::vector<AggregateText> aggregates;
-  std::vector<ConditionText> filters;  // rows that meet all of them take part
+  std::vector<ConditionText> filters;  // rows that satisfy all of them take part
 };
 
 // *Errors*: unknown columns and collations, result columns of one name.
@@ -38,9 +38,9 @@ struct PreparedAggregate {
       schema;  // of the result: keys in the order of --by, then aggregates in the order of --agg
 };
 
-// Finds the types, evaluates the conditions and writes the spec. A column is nullable in the spec where nulls were
-// read. *Cost*: one pass over each column of a condition, and over the bitmaps. *Errors*: types that cannot be grouped,
-// or that a function does not take.
+// Finds the types, evaluates the conditions and writes the spec. A column is nullable in the spec if nulls were read.
+// *Cost*: one pass over each column of a condition, and over the bitmaps. *Errors*: types that cannot be grouped or
+// that a function does not accept.
 absl::StatusOr<PreparedAggregate> PrepareAggregate(const AggregateRequest& request, const TableInput& input,
                                                    const std::shared_ptr<arrow::Table>& table);
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads take the input's batches in turns, each for groups of its own; then all threads bring their groups together
-// (append_batches.h), and read them:
+// Threads take the input's batches in turns, each into its thread-local groups; then all threads merge their groups
+// (append_batches.h) and read them:
 //
 //     read       A: 64 Ki groups, and again    B: likewise    each group comes out of one of them
 //
-// Few groups are read by one thread, whatever there are.
+// Few groups are read by one thread, however many threads there are.
 //
-// Groups come in no order. first, last and string_agg do have one, that of the rows in the files: batches carry the
-// number of their first row, so it makes no difference which thread takes which.
+// Groups come in no particular order. first, last and string_agg depend on the order of the rows in the files: batches
+// carry the number of their first row, so it makes no difference which thread takes which batch.
 #include "tools/quern/aggregate/aggregate_run.h"
 
 #include <arrow/api.h>
@@ -27,7 +27,7 @@
 namespace quern::cli {
 namespace {
 
-// What the threads that read share.
+// What the reading threads share.
 struct Reading {
   const PreparedAggregate& prepared;
   const std::shared_ptr<HashAggregate>& aggregate;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running one prepared aggregation with threads: append, finalise, read the groups.
+// Runs a prepared aggregation with threads: append, finalise, read the groups.
 #ifndef QUERN_TOOLS_AGGREGATE_AGGREGATE_RUN_H_
 #define QUERN_TOOLS_AGGREGATE_AGGREGATE_RUN_H_
 
@@ -20,8 +20,8 @@ struct AggregateResult {
   AggregateStats stats;
 };
 
-// count: the groups' number alone. *Threads*: up to `threads`, and one for each batch at most. *Errors*: over the
-// budget; sums that do not fit; data that is not what its Arrow type says.
+// count: only the number of groups. *Threads*: up to `threads`, at most one for each batch. *Errors*: over the budget;
+// sums that do not fit; data that does not match its Arrow type.
 absl::StatusOr<AggregateResult> RunPreparedAggregate(const PreparedAggregate& prepared, const CompiledKernel& compiled,
                                                      bool count, const std::shared_ptr<MemoryBudget>& budget,
                                                      uint32_t threads, Progress* progress);

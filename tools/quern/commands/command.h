@@ -11,7 +11,7 @@
 
 namespace quern::cli {
 
-// Takes the words behind the command's name; answers the exit status, or an error that main prints.
+// Takes the words after the command's name; returns the exit status, or an error that main prints.
 using CommandFunction = absl::StatusOr<int>(const std::vector<std::string>& words);
 
 #define QUERN_COMMAND(name, Function, summary) CommandFunction Function;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// quern doctor: what is here, what is missing, what to do. One fact a line, with advice where there is some:
+// quern doctor: what is installed, what is missing, what to do. One fact a line, with advice where there is some:
 //
 //     cpu          znver4
 //     huge pages   never      ask for them: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled
 //     engine       ok
 //
-// Facts come from the files in which Linux states them; one that cannot be read is "unknown" and no error, because only
-// one thing makes a machine unusable: a kernel that cannot be compiled, or compiled and gives wrong rows. So a join of
-// three rows is compiled and run: build keys 1, 2, 3 with payload 10, 20, 30; probe keys 3, 4, 1; the result must be
-// 30, 10.
+// Facts come from Linux's own files. One that cannot be read is "unknown" and not an error, because only one thing
+// makes a machine unusable: a kernel that cannot be compiled, or that returns wrong rows. So a join of three rows is
+// compiled and run: build keys 1, 2, 3 with payload 10, 20, 30; probe keys 3, 4, 1; the result must be 30, 10.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -107,7 +106,7 @@ Fact CacheFact() {
   return {"kernel cache", "memory, up to " + std::to_string(cache.limit_bytes >> 20) + " MiB of code", ""};
 }
 
-// What the kernel that was tried takes: pages of it, addresses reserved for more.
+// The memory of the kernel that was tried: its pages, and the reserved address space.
 Fact CodeMemoryFact() {
   const KernelCacheStats stats = GetKernelCacheStats();
   return {"code memory",
@@ -130,7 +129,7 @@ Fact DiskCacheFact() {
           totals.problems == 0 ? "" : std::to_string(totals.problems) + " files are not loaded: quern cache ls"};
 }
 
-// The profile that kernels go by: the first place that has a file decides, whether it can be used or not.
+// The profile that kernels use: the first location that has a file decides, whether the file is usable or not.
 Fact ProfileFact() {
   const std::vector<std::string> places = ProfilePlaces(HostSignature());
   if (places.empty()) return {"profile", "off", ""};
@@ -172,7 +171,7 @@ BatchView BatchOf(const int64_t* keys, const int64_t* payload) {
   return batch;
 }
 
-// The join of three rows. Leaves its kernel.
+// Runs the join of three rows and returns its kernel.
 absl::Status TryEngine(Engine engine, std::shared_ptr<const Kernel>* kernel) {
   static constexpr int64_t kBuildKeys[] = {1, 2, 3};
   static constexpr int64_t kBuildPayload[] = {10, 20, 30};

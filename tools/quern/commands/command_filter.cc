@@ -49,7 +49,7 @@ absl::Status ParseRequest(const GivenOptions& given, FilterRequest* request) {
   return absl::OkStatus();
 }
 
-// Answers false where help was asked for.
+// Returns false if help was requested.
 absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, FilterCommand* command) {
   GivenOptions given;
   Arguments arguments(

@@ -63,7 +63,7 @@ absl::Status ParseRequest(const GivenOptions& given, JoinRequest* request) {
   return absl::OkStatus();
 }
 
-// Answers false where help was asked for.
+// Returns false if help was requested.
 absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, JoinCommand* command) {
   GivenOptions given;
   Arguments arguments(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// quern profile: what `quern tune` has found out, as files (profile.h has what is in them):
+// quern profile: the results of `quern tune`, as files (profile.h describes their content):
 //
 //     $ quern profile show
 //     profile  /home/ada/.config/quern/znver5-1f0c9a3e.profile
@@ -11,8 +11,8 @@
 //     probe_open  word  64 MiB          1        1       96    6.20     7.10  12.50   13%   1.2%
 //     probe_open  word  128 MiB         1        1  default    9.80     9.80  15.10    0%   0.9%
 //
-// A profile is carried to a machine of the same kind by `quern profile export` there and `quern profile import FILE`
-// here: what is in FILE then counts, and what was known beside it stays. Files of another machine are refused.
+// A profile is copied to a machine of the same kind by `quern profile export` there and `quern profile import FILE`
+// here: the entries of FILE replace those of the same cells, and others stay. Files of another machine are rejected.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -86,7 +86,7 @@ absl::StatusOr<Profile> ReadFile(const std::string& path) {
   return profile;
 }
 
-// What plans go by.
+// The settings that plans use.
 absl::StatusOr<Profile> ProfileInUse() {
   const std::shared_ptr<const Profile> profile = ProfileOfProcess();
   if (profile != nullptr) return *profile;
@@ -152,7 +152,7 @@ int Show(const Profile& profile) {
   return kExitOk;
 }
 
-// Each place, and what is there. The first that has a file is the one that counts.
+// Each location and its file. The first that has a file is used.
 absl::StatusOr<int> PrintPaths() {
   const std::vector<std::string> places = ProfilePlaces(HostSignature());
   if (places.empty()) std::printf("off: QUERN_PROFILE\n");

@@ -70,7 +70,7 @@ absl::Status ParseRequest(const GivenOptions& given, SortRequest* request) {
   return absl::OkStatus();
 }
 
-// Answers false where help was asked for.
+// Returns false if help was requested.
 absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, SortCommand* command) {
   GivenOptions given;
   Arguments arguments(

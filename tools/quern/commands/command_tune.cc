@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// quern tune: measures which prefetch settings are best on this machine and writes them to a profile, by which all
-// later kernels go (codegen/tuning/tuner.h). What it measured is a table on the terminal, and with --report and --csv a
-// page and lines for other programs.
-// --check measures a sample of a profile's entries again and tells which do not hold any more. --replay tunes for the
-// jobs that processes with QUERN_CAPTURE have left a record of (codegen/inspect/capture.h), and for nothing else.
+// quern tune: measures which prefetch settings are best on this machine and writes them to a profile that all later
+// kernels use (codegen/tuning/tuner.h). The measurements are a table on the terminal, and with --report and --csv a
+// page and lines for other programs. --check measures a sample of a profile's entries again and reports those that no
+// longer hold. --replay tunes only for the jobs that processes with QUERN_CAPTURE have recorded
+// (codegen/inspect/capture.h).
 //
 // Ctrl-C ends the tuning, not the command: what has been measured until then is kept. A second one ends the command.
 #include <algorithm>
@@ -46,7 +46,7 @@ struct TuneCommand {
   std::optional<std::string> effort, budget, threads, max_size, profile, report, csv, replay;
   bool check = false, prove = false;
 
-  // Of the texts above.
+  // Values of the texts above.
   TuningOptions options;
   std::string path;  // of the profile
 };
@@ -102,7 +102,7 @@ absl::StatusOr<TuningEffort> ParseEffort(const std::string& text) {
   return CommandError("bad value of --effort: " + Show(text) + "; accepted: estimate, measure or patient");
 }
 
-// What is asked for together and cannot be.
+// Checks for options that exclude each other.
 absl::Status CheckTasks(const TuneCommand& command) {
   const auto not_both = [](const char* first, const char* second) {
     return CommandError(std::string("what to do: ") + first + " and " + second + "; accepted: one of them");
@@ -147,8 +147,7 @@ absl::Status CheckCommand(TuneCommand* command) {
   return absl::OkStatus();
 }
 
-// ---- files
-// -----------------------------------------------------------------------------------------------------------
+// ---- files ----
 
 absl::StatusOr<std::string> PlaceOfProfile(const TuneCommand& command) {
   if (command.profile) return *command.profile;
@@ -157,7 +156,7 @@ absl::StatusOr<std::string> PlaceOfProfile(const TuneCommand& command) {
   return home;
 }
 
-// What is known already; none where there is no file yet.
+// The profile so far; none if there is no file yet.
 absl::StatusOr<std::optional<Profile>> ReadStart(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return std::optional<Profile>();
@@ -173,8 +172,7 @@ absl::Status WriteText(const std::optional<std::string>& path, const std::string
   return file.Commit();
 }
 
-// ---- tuning
-// ----------------------------------------------------------------------------------------------------------
+// ---- tuning ----
 
 std::atomic<bool> stop_asked{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
@@ -184,7 +182,7 @@ extern "C" void AskToStop(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-// Threads that are checked are those of the jobs, unless others are asked for.
+// The threads that are checked are those of the jobs, unless others are requested.
 absl::Status ReadReplay(TuneCommand* command) {
   if (!command->replay) return absl::OkStatus();
   absl::StatusOr<std::vector<CapturedJob>> jobs = ReadCaptures(*command->replay);
@@ -196,7 +194,7 @@ absl::Status ReadReplay(TuneCommand* command) {
   return absl::OkStatus();
 }
 
-// Where plans would go without any measurement.
+// The settings of plans without any measurement.
 void PrintEstimates(const Machine& host, const Profile* start) {
   const bool knows = start != nullptr && start->facts.has_value();
   const MemoryModel model = knows ? ModelOf(*start->facts, host) : BelievedModel(host);
@@ -209,7 +207,7 @@ void PrintEstimates(const Machine& host, const Profile* start) {
               knows ? "the memory of this machine as it was measured" : "the sizes of this machine's caches");
 }
 
-// Calls run(options) under a progress bar of the budget; Ctrl-C asks it to stop.
+// Calls run(options) under a progress bar of the budget; Ctrl-C stops it.
 template <class Options, class Run>
 auto UnderProgress(Options options, Run&& run) {
   Progress progress(/*wanted=*/true);
@@ -241,8 +239,7 @@ absl::StatusOr<int> TuneAndKeep(TuneCommand* command, const std::optional<Profil
   return kExitOk;
 }
 
-// ---- proving
-// ---------------------------------------------------------------------------------------------------------
+// ---- proving ----
 
 absl::StatusOr<int> ProveProfile(const TuneCommand& command, const std::optional<Profile>& profile) {
   if (!profile)
@@ -257,8 +254,7 @@ absl::StatusOr<int> ProveProfile(const TuneCommand& command, const std::optional
   return kExitOk;
 }
 
-// ---- checking
-// --------------------------------------------------------------------------------------------------------
+// ---- checking ----
 
 absl::StatusOr<int> Check(const TuneCommand& command, const std::optional<Profile>& profile) {
   if (!profile)

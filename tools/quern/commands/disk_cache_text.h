@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `quern cache` and `quern doctor` say of the kernels on disk.
+// What `quern cache` and `quern doctor` print about the kernels on disk.
 #ifndef QUERN_TOOLS_COMMANDS_DISK_CACHE_TEXT_H_
 #define QUERN_TOOLS_COMMANDS_DISK_CACHE_TEXT_H_
 
@@ -10,7 +10,7 @@
 
 namespace quern::cli {
 
-// As QUERN_CACHE has it.
+// The value of QUERN_CACHE.
 inline const char* ModeText(DiskCacheMode mode) {
   switch (mode) {
     case DiskCacheMode::kOff: return "off";

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One input into an operator's state by any number of threads, which take its batches in turns; then all threads
-// finalise together.
+// Appends one input to an operator's state with any number of threads, which take its batches in turns; then all
+// threads finalise together.
 //
-//     append     A: batches 0, 2, 5, ..   B: 1, 3, 4, ..      6,000,000 rows: 92 batches; with 4 threads each takes
-//     about 23 finalise   A and B together
+//     append     A: batches 0, 2, 5, ..   B: 1, 3, 4, ..    6,000,000 rows: 92 batches; each of 4 threads takes about
+//     23 finalise   A and B together
 //
-// One thread needs none of that: it appends to the state itself.
+// A single thread appends to the state itself.
 #ifndef QUERN_TOOLS_FILES_APPEND_BATCHES_H_
 #define QUERN_TOOLS_FILES_APPEND_BATCHES_H_
 
@@ -22,7 +22,7 @@
 
 namespace quern::cli {
 
-// How many threads an input keeps busy.
+// The number of threads that an input keeps busy.
 inline uint32_t ThreadsFor(const InputBatches& batches, uint32_t threads) {
   return static_cast<uint32_t>(std::min<size_t>(threads, std::max<size_t>(batches.size(), 1)));
 }
@@ -54,7 +54,8 @@ absl::Status AppendByAll(const InputBatches& batches, uint32_t threads, Progress
   return RunMorsels(threads, threads, [&](uint32_t, uint64_t i) { return appenders[i]->Finish(); });
 }
 
-// All batches, then finalises. `Appender` is the one that a thread of several has, with the state's own functions.
+// Appends all batches, then finalises. `Appender` is what each of several threads has; it has the functions of the
+// state.
 template <class Appender, class State>
 absl::Status AppendAndFinalise(const InputBatches& batches, uint32_t threads, Progress* progress,
                                const std::shared_ptr<State>& state) {

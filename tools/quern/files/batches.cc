@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables go into kernels and come out of them by Arrow's C data interface, batch by batch, as they would from any other
-// host:
+// Tables enter and leave kernels by Arrow's C data interface, batch by batch, as they would from any other host:
 //
-//     6,000,000 rows  ->  92 batches of up to 64 Ki rows  ->  ArrowArray  ->  BatchView  ->  kernel  ->  OutputBatch ->
+//     6,000,000 rows -> 92 batches of up to 64 Ki rows -> ArrowArray -> BatchView -> kernel -> OutputBatch ->
 //     ArrowArray
 //
 // Batches are slices of the table's chunks, so a chunk's end ends a batch: a Parquet file with row groups of 122,880

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between Arrow tables and kernels: a table cut into batches, a batch as a kernel sees it, a kernel's rows as a batch.
+// Between Arrow tables and kernels: a table divided into batches, a batch as input of a kernel, output of a kernel as a
+// batch.
 #ifndef QUERN_TOOLS_FILES_BATCHES_H_
 #define QUERN_TOOLS_FILES_BATCHES_H_
 
@@ -24,13 +25,13 @@ constexpr uint64_t kOutputRows = 1 << 16;
 
 using RecordBatchPointer = std::shared_ptr<arrow::RecordBatch>;
 
-// One input as its kernel wants it: the columns it reads, all of the spec's types.
+// One input as its kernel needs it: the columns it reads, with exactly the spec's types.
 struct KernelInput {
   std::shared_ptr<arrow::Table> table;
   ColumnBinding binding;
   std::vector<ColumnType> keys;
   std::vector<ColumnType> payload;  // as in the binding
-  std::optional<int> filter;        // the table's bool column whose true rows take part; of no interest to the kernel
+  std::optional<int> filter;        // the table's bool column whose true rows take part; the kernel does not read it
 };
 
 // Up to kBatchRows rows each, in the table's order. *Cost*: no row is copied.
@@ -38,8 +39,8 @@ absl::StatusOr<std::vector<RecordBatchPointer>> CutIntoBatches(const std::shared
 
 absl::StatusOr<BatchView> ViewOf(const arrow::RecordBatch& batch, const KernelInput& input);
 
-// One input in batches, for operators to which the order of its rows may matter: each batch knows the number of its
-// first row. *Threads*: any, once it is cut.
+// One input in batches, for operators that may depend on the order of its rows: each batch has the number of its first
+// row. *Threads*: any, once it is divided.
 class InputBatches {
  public:
   // *Ownership*: `input` must outlive it.
@@ -49,7 +50,8 @@ class InputBatches {
   uint64_t num_rows(size_t i) const;
   uint64_t num_rows() const { return num_rows_; }
 
-  // With the rows that the input's filter keeps. They are written to `selection`, which must outlive the view.
+  // The batch with the rows that the input's filter keeps. Their numbers are written to `selection`, which must outlive
+  // the view.
   absl::StatusOr<BatchView> View(size_t i, std::vector<uint32_t>* selection) const;
 
  private:
@@ -61,8 +63,8 @@ class InputBatches {
   uint64_t num_rows_ = 0;
 };
 
-// Moves the rows out. An output batch takes memory for its capacity of rows; one that came back with few would hold all
-// of it until the end (of 92 batches with 100 rows each, 92 x 64 Ki rows), so one that is less than a quarter full is
+// Moves the rows out. An output batch has memory for its full capacity of rows; a batch with few rows would hold all of
+// it until the end (92 batches with 100 rows each: 92 x 64 Ki rows), so a batch that is less than a quarter full is
 // copied into buffers of its own size.
 absl::StatusOr<RecordBatchPointer> TakeRows(const std::shared_ptr<arrow::Schema>& schema, OutputBatch* out);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel reads columns by their places in a table that is made for it: each column once, whatever it is wanted for,
-// unless two uses want two types. For `aggregate --by k --agg sum(x),avg(x)` over k,x and 14 columns more:
+// A kernel reads columns by their positions in a table that is made for it: each column once, however often it is used,
+// unless two uses need two types. For `aggregate --by k --agg sum(x),avg(x)` over k,x and 14 more columns:
 //
 //     Add("k", i64) -> 0    Add("x", f64) -> 1    Add("x", f64) -> 1          the kernel's table has the columns k, x
 //
-// and of a join whose other side has an i64, Add("k", i64) beside Add("k", i32) gives two: the key is cast, and the
-// result has the file's own. Casts are exact or end the run, so that two values that differ never become one.
+// For a join whose other side has an i64, Add("k", i64) beside Add("k", i32) gives two columns: the key is cast, and
+// the result has the file's own type. Casts are exact or end the run, so two different values never become equal.
 #include "tools/quern/files/input_columns.h"
 
 #include <arrow/api.h>
@@ -103,7 +103,7 @@ absl::StatusOr<ReadColumn> InputColumns::Add(const KeyText& column,
   return read;
 }
 
-// No column that is asked for by name has an empty one.
+// No column that is requested by name has an empty one.
 int InputColumns::AddMade(std::shared_ptr<arrow::ChunkedArray> column) { return Append("", std::move(column)); }
 
 int InputColumns::Append(const std::string& name, std::shared_ptr<arrow::ChunkedArray> column) {

@@ -16,17 +16,17 @@
 
 namespace quern::cli {
 
-// "column k of PROBE". `what` is the argument that the input was named by, here and below.
+// "column k of PROBE". `what` is the argument that named the input, here and below.
 std::string ColumnText(const std::string& what, const std::string& name);
 
-// The column must be in the input, once.
+// Finds a column that must occur in the input exactly once.
 absl::Status CheckColumn(const std::vector<std::string>& names, const std::string& what, const std::string& name);
 
 // "" is binary.
 absl::StatusOr<Collation> CollationByName(const std::string& name);
 
-// Collations but binary are for strings. `column` and `arrow` are the column's text and its type in the file, for
-// errors.
+// Only strings have collations other than binary. `column` and `arrow` are the column's text and its type in the file,
+// for errors.
 absl::Status SetCollation(Collation collation, const std::string& column, const arrow::DataType& arrow,
                           ColumnType* type);
 
@@ -38,14 +38,15 @@ absl::StatusOr<std::shared_ptr<arrow::ChunkedArray>> CastColumn(std::shared_ptr<
                                                                 const std::shared_ptr<arrow::DataType>& type,
                                                                 const std::string& text);
 
-// A column as its kernel reads it.
+// A column as the kernel reads it.
 struct ReadColumn {
   int place;                               // in the kernel's table
   ColumnType type;                         // nullable where nulls were read
   std::shared_ptr<arrow::DataType> arrow;  // of the column there
 };
 
-// Collects the columns that a kernel reads from one input; asked again for a column it has, it answers the same place.
+// Collects the columns that a kernel reads from one input; for a column that it has already it returns the same
+// position.
 class InputColumns {
  public:
   InputColumns(std::string what, std::shared_ptr<arrow::Table> table);
@@ -54,12 +55,12 @@ class InputColumns {
   std::string Text(const std::string& name) const { return ColumnText(what_, name); }
   std::shared_ptr<arrow::ChunkedArray> Find(const std::string& name) const;
 
-  // The place of the column under that type.
+  // The position of the column with that type.
   absl::StatusOr<int> Add(const std::string& name, const std::shared_ptr<arrow::DataType>& type);
-  // Likewise under its own type, or `without_values` where it has none (type null). *Errors*: types that no kernel
-  // reads, unknown collations and those on a column without text.
+  // The position of the column with its own type, or with `without_values` if it has none (type null). *Errors*: types
+  // that no kernel reads, unknown collations, and collations on a column that is not text.
   absl::StatusOr<ReadColumn> Add(const KeyText& column, const std::shared_ptr<arrow::DataType>& without_values);
-  // The place of a column that no file has.
+  // The position of a column that is in no file.
   int AddMade(std::shared_ptr<arrow::ChunkedArray> column);
 
   std::shared_ptr<arrow::Table> Finish() const;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel compares bits of one type, files come with two: an i32 in one and an i64 in the other. The cast that brings
-// them together must be exact, or rows that differ would join. Hence integers go to the narrowest type that holds both
-// (u32 and i32: i64), u64 with a signed type has none and is refused, and casts check every value: 9007199254740993
-// does not fit a f64 and ends the run with an error rather than with a match of 9007199254740992.
+// A kernel compares bits of one type, but files may have two: an i32 in one and an i64 in the other. The cast to the
+// common type must be exact, or different values would match. Hence integers are cast to the narrowest type that holds
+// both (u32 and i32: i64); u64 with a signed type has none and is rejected. Casts check every value: 9007199254740993
+// does not fit an f64, and ends the run with an error rather than with a match of 9007199254740992.
 #include "tools/quern/files/key_types.h"
 
 #include <arrow/api.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one type that two key columns are compared in.
+// The common type in which two key columns are compared.
 #ifndef QUERN_TOOLS_FILES_KEY_TYPES_H_
 #define QUERN_TOOLS_FILES_KEY_TYPES_H_
 
@@ -13,8 +13,7 @@
 
 namespace quern::cli {
 
-// The type that both columns are cast to before they are compared, so that equal values stay equal and no others become
-// so:
+// The type to which both columns are cast before they are compared, such that different values never become equal:
 //
 //     the same type                          that type
 //     integers                               the narrowest that holds both

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nothing is drawn in the first second, so that short runs leave a terminal as it was; then five times a second, which
-// costs nothing beside a run (one relaxed counter that workers add whole batches to). The line is redrawn in place
-// ("\r", then the escape sequence that clears to the end of the line) and wiped at the end, because the result follows.
+// Nothing is drawn in the first second, so short runs leave a terminal unchanged; then the bar is drawn five times a
+// second, at a negligible cost (workers add whole batches to one relaxed counter). The line is redrawn in place ("\r",
+// then the escape sequence that clears to the end of the line) and wiped at the end, because the result follows.
 #include "tools/quern/files/progress.h"
 
 #include <unistd.h>
@@ -43,7 +43,7 @@ Progress::Progress(bool wanted) {
       Draw(&lock);
     });
   } catch (const std::system_error&) {
-    // No thread to be had: the run goes on without a bar.
+    // No thread can be started: the run continues without a bar.
   }
 }
 

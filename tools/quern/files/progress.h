@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A progress bar on a terminal for anything above a second.
+// A progress bar on a terminal for anything longer than a second.
 #ifndef QUERN_TOOLS_FILES_PROGRESS_H_
 #define QUERN_TOOLS_FILES_PROGRESS_H_
 
@@ -19,7 +19,7 @@ class Progress {
   explicit Progress(bool wanted);
   ~Progress();
 
-  // Begins a phase of `total` rows, or what else is counted; 0: no total is known.
+  // Begins a phase of `total` rows, or other units; 0: the total is unknown.
   void Begin(const std::string& phase, uint64_t total, const std::string& unit = "rows");
   void Add(uint64_t rows) { done_.fetch_add(rows, std::memory_order_relaxed); }
 
@@ -36,7 +36,7 @@ class Progress {
   std::thread thread_;
 };
 
-// Where stderr is a terminal, takes what is drawn off its line: for who has a line to say in between.
+// If stderr is a terminal, wipes the bar, so that a line can be printed in between.
 void WipeProgressLine();
 
 // "probe  [#####               ]  25 %  1500000 of 6000000 rows". One line without its end, pure: a test can call it.

@@ -2,18 +2,17 @@
 // A condition is evaluated on the whole column before a kernel runs, by Arrow's comparisons: it prepares the input of
 // another operator.
 //
-//     quern aggregate --by l_returnflag,l_linestatus --agg 'sum(l_quantity)' --filter 'l_shipdate<=1998-09-02'
-//     lineitem.parquet
+//     quern aggregate --by l_returnflag --agg 'sum(l_quantity)' --filter 'l_shipdate<=1998-09-02' lineitem.parquet
 //
-// Of 6,001,215 dates it makes 6,001,215 bits. (Conditions on several columns have a kernel of their own:
-// filter_request.h.)
+// 6,001,215 dates become 6,001,215 bits. (Conditions on several columns have a kernel of their own: filter_request.h.)
 //
-// The constant is read as the column's type wants it: a whole number for integers of any width (as 64 bits, so that
-// 1000 is larger than all of an i8), a number for floats, one with any number of digits for decimals, YYYY-MM-DD for
-// dates, and text in single quotes for strings.
+// The constant is read by the type of the column: a whole number for integers of any width (as 64 bits, so that 1000 is
+// larger than every i8), a number for floats, a number with any number of digits for decimals, YYYY-MM-DD for dates,
+// and text in single quotes for strings.
 //
-// Arrow's < and <= are false where either is NaN, as IEEE 754 has it; Quern's order has NaN above all numbers. x > c is
-// asked as not (x <= c), which is the same for all but NaN and keeps nulls null; a constant is never NaN.
+// Arrow's < and <= are false if either operand is NaN, as IEEE 754 defines them; Quern's order has NaN above all
+// numbers. x > c is evaluated as not (x <= c), which is the same for all values but NaN and keeps nulls null; a
+// constant is never NaN.
 #include "tools/quern/files/row_condition.h"
 
 #include <arrow/api.h>
@@ -98,7 +97,7 @@ absl::StatusOr<ScalarPointer> Constant(const Operand& operand) {
                       " is " + operand.type->ToString() + "; accepted: integers, floats, decimals, dates, strings");
 }
 
-// Arrow's function, and whether its answer is to be turned round.
+// Arrow's function, and whether its result is negated.
 std::pair<const char*, bool> FunctionOf(Comparison op) {
   switch (op) {
     case Comparison::kLess: return {"less", false};

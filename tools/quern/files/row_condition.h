@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows of a column meet a condition of the command line.
+// Which rows of a column satisfy a condition of the command line.
 #ifndef QUERN_TOOLS_FILES_ROW_CONDITION_H_
 #define QUERN_TOOLS_FILES_ROW_CONDITION_H_
 
@@ -23,9 +23,9 @@ absl::StatusOr<std::shared_ptr<arrow::ChunkedArray>> RowsThatMeet(const Conditio
                                                                   const std::string& text,
                                                                   const std::shared_ptr<arrow::ChunkedArray>& column);
 
-// The same as a column that a kernel's table gets: its place there.
+// The same as a column of a kernel's table: its position there.
 absl::StatusOr<int> AddCondition(const ConditionText& condition, InputColumns* columns);
-// Likewise, true where all of them are met; nullopt: there are none.
+// Likewise, true where all of them are satisfied; nullopt: there are none.
 absl::StatusOr<std::optional<int>> AddFilters(const std::vector<ConditionText>& filters, InputColumns* columns);
 
 }  // namespace quern::cli

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading asks each file twice: first for the names of its columns (the footer of Parquet and Arrow files, the first
-// block of CSV), so that a command can find its columns and fail before any work; then for the columns it needs, and
+// Each file is read twice: first for the names of its columns (the footer of Parquet and Arrow files, the first block
+// of CSV), so that a command can find its columns and fail before any work; then for the columns that it needs, and
 // only those. For `join --on a=b --select c` over a Parquet file of 16 columns, 2 are read.
 //
 // CSV follows DuckDB where readers disagree: an empty field is null, "" in quotes is an empty string, a header row is
-// required, types come from the values. A column of a CSV file without values has type null; beside a file that knows
-// better it takes that type.
+// required, types come from the values. A column of a CSV file without values has type null; it takes the type of the
+// same column in another file.
 //
-// Writing goes to ".NAME.PID.tmp" in the folder of the result and ends in rename(2), which POSIX makes atomic: whoever
-// opens the result sees the old file or all of the new one.
+// Output is written to ".NAME.PID.tmp" in the folder of the result and renamed by rename(2), which POSIX makes atomic:
+// a reader of the result sees the old file or all of the new one.
 #include "tools/quern/files/table_io.h"
 
 #include <arrow/api.h>
@@ -145,7 +145,7 @@ absl::StatusOr<TablePointer> ReadCsv(const FilePointer& file, const std::vector<
 absl::StatusOr<bool> IsIpcFile(const FilePointer& file, const std::string& what) {
   constexpr std::string_view kMagic = "ARROW1";
   QUERN_ASSIGN_OR_RETURN_ARROW(const auto head, file->ReadAt(0, static_cast<int64_t>(kMagic.size())), what);
-  QUERN_RETURN_IF_ARROW_ERROR(file->Seek(0), what);  // readers of streams begin where the file stands
+  QUERN_RETURN_IF_ARROW_ERROR(file->Seek(0), what);  // stream readers begin at the current position
   return head->ToString() == kMagic;
 }
 
@@ -246,7 +246,7 @@ arrow::Status WriteParquet(const TablePointer& table, const std::shared_ptr<arro
                                     parquet::default_writer_properties(), arrow_properties.build());
 }
 
-// Bytes that are no text, as DuckDB writes them to CSV: \x00 for what is not printable ASCII.
+// Bytes that are not text, as DuckDB writes them to CSV: \x00 for everything but printable ASCII.
 arrow::Result<std::shared_ptr<arrow::Array>> BinaryText(const arrow::ChunkedArray& column) {
   arrow::LargeStringBuilder builder;
   for (int64_t row = 0; row < column.length(); ++row) {
@@ -271,7 +271,7 @@ bool IsBinary(arrow::Type::type id) {
          id == arrow::Type::FIXED_SIZE_BINARY;
 }
 
-// Arrow's CSV writer knows fewer types than its casts to utf8 do, and takes binary columns for text.
+// Arrow's CSV writer supports fewer types than Arrow's casts to utf8, and treats binary columns as text.
 arrow::Result<TablePointer> CsvTable(TablePointer table) {
   for (int i = 0; i < table->num_columns(); ++i) {
     const arrow::Type::type id = table->field(i)->type()->id();

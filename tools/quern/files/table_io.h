@@ -21,10 +21,10 @@ namespace quern::cli {
 
 enum class FileFormat : uint8_t { kParquet, kCsv, kArrow };
 
-// By the extension. *Errors*: InvalidArgument that names `what` (the argument), the file and the extensions.
+// Chosen by the extension. *Errors*: InvalidArgument that names `what` (the argument), the file and the extensions.
 absl::StatusOr<FileFormat> FormatOfFile(std::string_view what, const std::string& path);
 
-// One input of a command: one file, or all that a pattern matches, sorted by name.
+// One input of a command: one file, or all files that match a pattern, sorted by name.
 class TableInput {
  public:
   // Finds the files and reads the names of the columns. `what` names the argument in errors ("PROBE").
@@ -46,12 +46,12 @@ class TableInput {
   std::vector<std::string> column_names_;
 };
 
-// A file that appears under its name when it is complete, or not at all. Written as a temporary file in the same
-// folder, which is removed by every other end: errors, and the signals INT, TERM and HUP. *Threads*: one; at most one
-// object at a time.
+// A file that appears under its name when it is complete, or not at all. It is written as a temporary file in the same
+// folder, which is removed on every other outcome: errors, and the signals INT, TERM and HUP. *Threads*: one; at most
+// one object at a time.
 class OutputFile {
  public:
-  // *Errors*: the folder does not take the file.
+  // *Errors*: the folder is not writable.
   static absl::StatusOr<OutputFile> Create(const std::string& path);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
@@ -60,7 +60,7 @@ class OutputFile {
   absl::Status WriteTable(const std::shared_ptr<arrow::Table>& table, FileFormat format);
   absl::Status WriteText(const std::string& text);
 
-  // Gives the file its name, over a file that has it.
+  // Gives the file its name, replacing a file of that name.
   absl::Status Commit();
 
  private:
@@ -69,13 +69,13 @@ class OutputFile {
   std::string temporary_;  // "": committed or moved from
 };
 
-// Must be called once before the rest: sets the threads that files are read with and makes Arrow's casts known to it.
+// Must be called once before everything else: sets the number of threads that read files and registers Arrow's casts.
 absl::Status StartArrow(uint32_t threads);
 
 // The version of Arrow C++ that runs.
 std::string ArrowVersion();
 
-// An Arrow error as one of data: "<what>: <value>; <Arrow's text>".
+// An Arrow error as a DataError: "<what>: <value>; <Arrow's text>".
 absl::Status FromArrow(const arrow::Status& status, const std::string& what);
 
 #define QUERN_ASSIGN_OR_RETURN_ARROW(lhs, expression, what) \

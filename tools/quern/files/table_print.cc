@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Twenty rows are turned into text cell by cell through Arrow's scalars, whose texts are right for every type; speed is
-// no matter here. Columns are as wide as their widest cell, counted in code points (a UTF-8 byte 10xxxxxx does not
-// begin one); numbers go to the right, all else to the left. A cell has at most 60 code points, the last of a longer
-// one being an ellipsis, so that one long text does not push the other columns off the screen; control characters are
-// escaped, so that none moves the cursor.
+// Twenty rows become text cell by cell through Arrow's scalars, whose texts are right for every type; speed does not
+// matter here. Columns are as wide as their widest cell, in code points (a UTF-8 byte 10xxxxxx does not begin one).
+// Numbers are aligned to the right, all else to the left. A cell has at most 60 code points; a longer one ends in an
+// ellipsis, so that one long text does not push the other columns off the screen. Control characters are escaped, so
+// that none moves the cursor.
 #include "tools/quern/files/table_print.h"
 
 #include <arrow/api.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table for a reader at a terminal.
+// Prints a table on a terminal.
 #ifndef QUERN_TOOLS_FILES_TABLE_PRINT_H_
 #define QUERN_TOOLS_FILES_TABLE_PRINT_H_
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names are looked up before columns are read; then the columns say what the spec is. For
+// Names are looked up before columns are read; then the columns determine the spec. For
 //
 //     quern filter --where "name collate utf8mb4_general_ci = 'ada' and due < shipped" --select id,name sales.parquet
 //
@@ -7,9 +7,9 @@
 //
 //     filter utf8(utf8mb4_general_ci):nullable = 'ada' and date32 < date32
 //
-// and the table that the filter runs over has the columns name, due, shipped, id: the first three are the kernel's
-// keys, and the result is taken from 3 and 0. Two columns that are compared are cast to one type before, as keys of
-// joins are (key_types.h).
+// The table that the filter runs over has the columns name, due, shipped, id: the first three are the kernel's keys,
+// and the result is taken from 3 and 0. Two columns that are compared are first cast to one type, like keys of joins
+// (key_types.h).
 #include "tools/quern/filter/filter_request.h"
 
 #include <arrow/api.h>
@@ -189,7 +189,7 @@ absl::StatusOr<std::vector<std::string>> ResolveColumns(const TableInput& input,
     if (!names.insert(name).second)
       return CommandError("column selected twice: " + QuoteName(name) + "; accepted: once");
   }
-  if (count) selected.clear();  // the names were right; nobody reads the columns
+  if (count) selected.clear();  // the names are right, but the columns are not needed
   return selected;
 }
 

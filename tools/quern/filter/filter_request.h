@@ -18,15 +18,14 @@
 
 namespace quern::cli {
 
-// What the options of a filter say.
+// The values of the options of a filter.
 struct FilterRequest {
   WhereText where;
   std::optional<std::vector<std::string>> select;  // nullopt: all columns
 };
 
-// Gives every name as the file has it: a name that no column has stands for the one that has it in other letters, large
-// or small. Answers the columns of the result, in order; none with `count`. *Errors*: unknown, ambiguous and repeated
-// columns.
+// Replaces every name by the file's: a name that no column has stands for the one that differs only in case. Returns
+// the columns of the result, in order; none with `count`. *Errors*: unknown, ambiguous and repeated columns.
 absl::StatusOr<std::vector<std::string>> ResolveColumns(const TableInput& input, bool count, FilterRequest* request);
 
 // The columns that must be read, each once.
@@ -39,9 +38,9 @@ struct PreparedFilter {
   std::vector<int> result;                // of each column its place in the input's table
 };
 
-// Finds the types, reads the constants and writes the spec. A column is nullable in the spec where nulls were read.
-// *Cost*: casts where two columns of different types are compared, and a pass over the bitmaps. *Errors*: types that
-// have no comparison, constants that are not of their column's type.
+// Finds the types, reads the constants and writes the spec. A column is nullable in the spec if nulls were read.
+// *Cost*: casts if two columns of different types are compared, and a pass over the bitmaps. *Errors*: types that have
+// no comparison, constants that are not of their column's type.
 absl::StatusOr<PreparedFilter> PrepareFilter(const FilterRequest& request, const std::vector<std::string>& selected,
                                              const TableInput& input, const std::shared_ptr<arrow::Table>& table);
 

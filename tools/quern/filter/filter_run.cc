@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads take the input's batches in turns. The kernel makes a bitmap of a batch, and Arrow takes the rows that it
-// names out of the columns of the result; a batch of which all rows pass is not copied, one of which none does leaves
-// nothing. The pieces are put together in the order of their batches, whoever made them:
+// Threads take the input's batches in turns. The kernel makes a bitmap of a batch, and Arrow selects its rows from the
+// columns of the result. A batch of which all rows pass is not copied; one of which none passes is dropped. The pieces
+// are concatenated in the order of their batches:
 //
 //     batch 0   1 0 0 1 ..    12,000 rows         result   rows of 0, rows of 2
 //     batch 1   0 0 0 0 ..    none
 //     batch 2   0 1 1 0 ..    31,000 rows
 //
-// Arrow has no function that takes rows out of views. What is taken are their 16 bytes, as values of a fixed width; the
-// buffers that they point to are the input's.
+// Arrow cannot select rows of views. Their 16 bytes are selected as fixed-width values instead; the buffers that they
+// point to are the input's.
 #include "tools/quern/filter/filter_run.h"
 
 #include <arrow/api.h>

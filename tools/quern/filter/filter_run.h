@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running one prepared filter with threads.
+// Runs a prepared filter with threads.
 #ifndef QUERN_TOOLS_FILTER_FILTER_RUN_H_
 #define QUERN_TOOLS_FILTER_FILTER_RUN_H_
 

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels compare the numbers that columns hold: unscaled decimals, days, microseconds. A constant is a number on the
-// same scale, most often between two that a column can hold, and the comparison is changed so that the nearest one
-// below it does:
+// same scale and often lies between two that a column can hold. The comparison is then changed to use the nearest one
+// below:
 //
 //     decimal(10, 2), 0.123       12.3 hundredths: below it 12
-//       x < 0.123   x <= 12         x >= 0.123   x > 12         x = 0.123   never         x between 0.123 and 9   13 to
-//       900
+//       x < 0.123   x <= 12     x >= 0.123   x > 12     x = 0.123   never     x between 0.123 and 9   13 to 900
 //     i8, 1000                    above all
 //       x < 1000    always          x = 1000     never          x in (3, 1000)   x in (3)
 //
 // `always` and `never` are still unknown where x is null, so they are comparisons too: x between (not between) the ends
 // of its type.
 //
-// Dates and times are read by Arrow, as the column's type and unit want them. A column without any value has no type to
-// read a constant as; whatever it is compared with is unknown, and the kernel asks a bool column of nulls instead.
+// Dates and times are read by Arrow, by the column's type and unit. A column without any value has no type by which to
+// read a constant; any comparison with it is unknown, and the kernel tests a bool column of nulls instead.
 #include "tools/quern/filter/where_leaf.h"
 
 #include <arrow/api.h>

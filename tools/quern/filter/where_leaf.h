@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A comparison with constants as a kernel's predicate: constants of the column's type, with the meaning that their
-// texts had.
+// A comparison with constants as a kernel's predicate: constants of the column's type that keep the meaning of their
+// texts.
 #ifndef QUERN_TOOLS_FILTER_WHERE_LEAF_H_
 #define QUERN_TOOLS_FILTER_WHERE_LEAF_H_
 
@@ -22,10 +22,9 @@ struct WhereColumn {
   ColumnType type;                         // as the kernel reads it
 };
 
-// Never rounds where that would change an answer: `qty < 2.5` of integers becomes `qty <= 2`, `price = 0.123` of a
-// decimal with two digits is never true, and neither is `tiny = 1000` of an i8. Numbers with a point or an exponent are
-// rounded to what a float column can hold.
-// *Errors*: a constant that is none of the column's type.
+// Never rounds if that would change a result: for integers `qty < 2.5` becomes `qty <= 2`; for a decimal with two
+// digits `price = 0.123` is never true, and neither is `tiny = 1000` for an i8. Numbers with a point or an exponent are
+// rounded to the precision of a float column. *Errors*: a constant that is not of the column's type.
 absl::StatusOr<Predicate> LeafOf(const WhereText& leaf, const WhereColumn& column);
 
 }  // namespace quern::cli

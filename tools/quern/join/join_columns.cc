@@ -2,18 +2,18 @@
 // Two steps lie between a command line and a kernel spec. *Resolving* works on names alone, so that it comes before the
 // files' columns are read; *preparing* works on the columns and finds their types. For
 //
-//     quern join --on id=order --select qty,probe.note,id probe.csv build.csv         probe.csv: id,note   build.csv:
-//     order,qty,note
+//     quern join --on id=order --select qty,probe.note,id probe.csv build.csv
+//                                                                     probe.csv: id,note    build.csv: order,qty,note
 //
 // resolving gives the key (id, order) and the result columns build qty, probe note, probe id: PROBE is to be read for
 // id,note, BUILD for order,qty. If id is an i64 and order an i32, preparing casts order to i64, and gives the spec
 //
 //     join.inner keys=i64 build=i64 probe=utf8,i64
 //
-// Its kernel writes probe payload, then build payload, here note, id, qty. `order` = 2, 0, 1 puts these into the order
-// asked for. The mark of a mark join stands between the two. Columns of --residual are read behind the payload of their
-// sides and written nowhere. A key that is selected too is read twice from one column where its type did not change,
-// and from two columns where it did: the result has the file's type.
+// Its kernel writes probe payload, then build payload: here note, id, qty. `order` = 2, 0, 1 puts these into the
+// requested order. The mark of a mark join stands between the two. Columns of --residual are read after the payload of
+// their sides and not written. A key that is also selected is read twice from one column if its type did not change,
+// and from two columns if it did: the result has the file's type.
 #include "tools/quern/join/join_columns.h"
 
 #include <arrow/api.h>
@@ -58,7 +58,7 @@ absl::StatusOr<std::vector<KeyColumns>> ResolveKeys(const JoinRequest& request, 
   return keys;
 }
 
-// A key goes by its name on either side, the probe's first.
+// A key is named by either of its columns; the probe's name comes first.
 absl::Status MarkNullEqual(const NameText& name, std::vector<KeyColumns>* keys) {
   for (const JoinSide side : {kProbe, kBuild}) {
     for (KeyColumns& key : *keys) {
@@ -316,7 +316,7 @@ absl::StatusOr<JoinColumns> ResolveColumns(const JoinRequest& request, const Tab
   if (count && !request.select.has_value()) return columns;
   QUERN_ASSIGN_OR_RETURN(columns.result, ResolveResult(request, names));
   QUERN_RETURN_IF_ERROR(NameResult(&columns.result));
-  if (count) columns.result.clear();  // the names were right; nobody reads the columns
+  if (count) columns.result.clear();  // the names are right, but the columns are not needed
   return columns;
 }
 

@@ -35,21 +35,21 @@ struct ResidualColumns {
 };
 
 struct ResultColumn {
-  JoinSide side;            // of the mark: PROBE's, behind whose columns it comes out of the kernel
+  JoinSide side;            // of the mark: PROBE's, whose columns it follows in the kernel's output
   std::string name;         // in its file
   std::string result_name;  // with its side's prefix where both sides' columns of that name are selected
-  bool is_mark = false;     // of a mark join, and of no file
+  bool is_mark = false;     // of a mark join; it is in no file
 };
 
-// What a join was asked for, names resolved.
+// The request for a join, with names resolved.
 struct JoinColumns {
   JoinKind kind = JoinKind::kInner;
   std::vector<KeyColumns> keys;
   std::vector<ResidualColumns> residual;
-  std::vector<ResultColumn> result;  // in the order asked
+  std::vector<ResultColumn> result;  // in the requested order
 };
 
-// What --type, --on, --residual, --null-equal and --select say.
+// The values of --type, --on, --residual, --null-equal and --select.
 struct JoinRequest {
   JoinKind kind = JoinKind::kInner;
   std::vector<KeyPairText> keys;
@@ -74,9 +74,9 @@ struct PreparedJoin {
   std::vector<std::string> result_names;
 };
 
-// Finds the types, casts keys to the types they have in common, and writes the spec. A column is nullable in the spec
-// where nulls were read. *Cost*: one pass over each key column whose type changes, and over the bitmaps. *Errors*:
-// types that cannot be joined or carried, and keys or a residual that a join of this kind does not take.
+// Finds the types, casts keys to their common types, and writes the spec. A column is nullable in the spec if nulls
+// were read. *Cost*: one pass over each key column whose type changes, and over the bitmaps. *Errors*: types that
+// cannot be joined or carried, and keys or a residual that a join of this kind does not accept.
 absl::StatusOr<PreparedJoin> PrepareJoin(const JoinColumns& columns, const std::shared_ptr<arrow::Table>& probe,
                                          const std::shared_ptr<arrow::Table>& build);
 

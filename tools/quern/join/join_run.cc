@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both sides are cut into batches of 64 Ki rows, which threads take in turns from a counter; each thread has its own
-// appender or prober and its own output batch. Results are kept per probe batch and put together in the order of the
-// probe side:
+// Both sides are divided into batches of 64 Ki rows, which threads take in turns from a counter; each thread has its
+// own appender or prober and its own output batch. Results are kept per probe batch and concatenated in the order of
+// the probe side:
 //
-//     batch      0        1        2        3          6,000,000 probe rows: 92 batches; with 4 threads each takes
-//     about 23, thread     A        B        A        C          and whoever is slow takes fewer results   [a0,a1] [b0]
-//     [a2]     [] table      a0 a1 b0 a2                           chunks, no row is copied
+//     batch      0        1        2        3        6,000,000 probe rows: 92 batches; each of 4 threads takes about
+//     23, thread     A        B        A        C        and a slow thread takes fewer results    [a0,a1]  [b0] [a2] []
+//     table      a0 a1 b0 a2                         chunks, no row is copied
 //
 // So the order of results does not depend on the threads that probe. It does depend on those that build: the matches of
-// one probe row, and rows of the build side that come out on their own after all probing, stand in the order in which
-// threads happened to bring them. A build side up to 128 Ki rows is built and drained by one thread, which threads
-// could not do faster anyway.
+// one probe row, and the rows of the scan of unmatched build rows, are in the order in which threads happened to append
+// them. A build side of up to 128 Ki rows is built and scanned by one thread, since several would not be faster.
 //
-// An output batch takes memory for its capacity of rows. One that came back with few rows would hold all of it until
-// the end: of 92 batches with 100 rows each, 92 x 64 Ki rows. So a batch that is less than a quarter full is copied
-// into buffers of its own size.
+// An output batch has memory for its full capacity of rows. A batch with few rows would hold all of it until the end:
+// 92 batches with 100 rows each hold 92 x 64 Ki rows. So a batch that is less than a quarter full is copied into
+// buffers of its own size.
 #include "tools/quern/join/join_run.h"
 
 #include <arrow/api.h>
@@ -54,7 +53,7 @@ struct Phase {
   }
 };
 
-// Runs `work` on up to `threads` threads, this one among them, each with its number from 0. Answers how many there
+// Runs `work` on up to `threads` threads, this one among them, each with its number from 0. Returns how many there
 // were.
 uint32_t OnThreads(size_t threads, Phase* phase, const std::function<absl::Status(size_t)>& work) {
   const auto run = [&](size_t number) {
@@ -78,7 +77,7 @@ uint32_t OnThreads(size_t threads, Phase* phase, const std::function<absl::Statu
   return static_cast<uint32_t>(others.size()) + 1;
 }
 
-// How many threads build and drain.
+// The number of threads that build and scan unmatched build rows.
 uint32_t ThreadsForBuild(const KernelInput& build, uint32_t threads) {
   return build.table->num_rows() > kMinSharedBuildRows ? threads : 1;
 }
@@ -94,7 +93,7 @@ absl::Status AppendBatches(const KernelInput& input, const std::vector<RecordBat
   return appender.Finish();
 }
 
-// Answers how many threads there were.
+// Returns how many threads there were.
 absl::StatusOr<uint32_t> Build(const KernelInput& input, uint32_t threads, Progress* progress,
                                const std::shared_ptr<HashJoin>& join) {
   QUERN_ASSIGN_OR_RETURN(const auto batches, CutIntoBatches(input.table));
@@ -110,11 +109,11 @@ absl::StatusOr<uint32_t> Build(const KernelInput& input, uint32_t threads, Progr
   return used;
 }
 
-// What all threads of probe and drain share.
+// What all threads share while they probe and scan unmatched build rows.
 struct ProbeWork {
   const PreparedJoin& join;
   const std::vector<RecordBatchPointer>& batches;
-  std::vector<std::vector<RecordBatchPointer>> results;  // per batch, then per thread that drains
+  std::vector<std::vector<RecordBatchPointer>> results;  // per batch, then per thread that scans
   std::shared_ptr<const HashJoin> table;
   std::shared_ptr<MemoryBudget> budget;
   Progress* progress;
@@ -147,7 +146,7 @@ absl::Status ProbeBatches(Phase* phase, ProbeWork* work) {
   return absl::OkStatus();
 }
 
-// What one thread does: its share of the build rows that come out on their own.
+// One thread's work: its share of the unmatched build rows.
 absl::Status ScanUnmatchedRows(size_t number, ProbeWork* work) {
   JoinProber prober(work->table);
   OutputBatch out(JoinOutputTypes(work->join.spec), kOutputRows, work->budget);
@@ -155,7 +154,7 @@ absl::Status ScanUnmatchedRows(size_t number, ProbeWork* work) {
   return TakeAll(work->batches.size() + number, &prober, &out, work);
 }
 
-// Answers the most threads there were at one time.
+// Returns the most threads there were at one time.
 absl::StatusOr<uint32_t> Probe(uint32_t threads, uint32_t drain_threads, ProbeWork* work) {
   work->progress->Begin("probe", static_cast<uint64_t>(work->join.inputs[kProbe].table->num_rows()));
   Phase probe;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running one prepared join with threads: build, probe, and the rows of the build side that come out on their own.
+// Runs a prepared join with threads: build, probe, scan of unmatched build rows.
 #ifndef QUERN_TOOLS_JOIN_JOIN_RUN_H_
 #define QUERN_TOOLS_JOIN_JOIN_RUN_H_
 
@@ -23,8 +23,8 @@ struct JoinResult {
   bool prefetch_adapted = false;  // HashJoin::prefetch_adapted
 };
 
-// *Threads*: up to `threads` in each phase; one builds and drains where the build side is small. *Errors*: over the
-// budget; data that is not what its Arrow type says; a second match in a single join.
+// *Threads*: up to `threads` in each phase; one builds and scans if the build side is small. *Errors*: over the budget;
+// data that does not match its Arrow type; a second match in a single join.
 absl::StatusOr<JoinResult> RunPreparedJoin(const PreparedJoin& join, const CompiledKernel& compiled,
                                            const std::shared_ptr<MemoryBudget>& budget, uint32_t threads,
                                            Progress* progress);

@@ -16,7 +16,7 @@
 
 namespace quern::cli {
 
-// What a command takes. The targets are written by Parse and must outlive it.
+// The options and positionals of a command. The targets are written by Parse and must outlive it.
 class Arguments {
  public:
   // `example` is a command line that --help shows.
@@ -30,13 +30,13 @@ class Arguments {
   void Values(const std::string& names, std::vector<std::string>* target, const std::string& placeholder,
               const std::string& meaning);
   void Positional(const std::string& name, std::string* target, const std::string& meaning);
-  // Takes all that is left, at least one word.
+  // Takes all remaining words, at least one.
   void PositionalRest(const std::string& name, std::vector<std::string>* target, const std::string& meaning);
   // The same, or none.
   void OptionalRest(const std::string& name, std::vector<std::string>* target, const std::string& meaning);
 
-  // Answers false when --help was asked and printed: there is nothing more to do. *Errors*: those of the command, in
-  // our form.
+  // Returns false if --help was given and printed: nothing more is to be done. *Errors*: those of the command, in our
+  // form.
   absl::StatusOr<bool> Parse(const std::vector<std::string>& words);
 
  private:

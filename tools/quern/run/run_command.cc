@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a run, of which a command brings those of its operator:
+// The steps of a run; a command supplies those of its operator:
 //
 //     open the result file -> read -> spec -> compile -> run -> write or print -> report
 //                             ^operator                  ^operator
 //
-// The result file comes first, so that a folder that does not take it is found before any work. The times of --stats
-// follow the steps: read_ms ends with columns of the spec's types in memory, run_ms with result columns in memory or
-// with their number. peak_bytes and
-// --memory-limit count input columns, the operator's state and results.
+// The result file comes first, so that an unwritable folder is found before any work. The times of --stats follow the
+// steps: read_ms ends with columns of the spec's types in memory, run_ms with result columns in memory or with their
+// number. peak_bytes and --memory-limit count input columns, the operator's state and results.
 //
 // With QUERN_VERBOSE=1 the library leaves a line on stderr for each kernel that it makes (verbose.h), and each run one
 // whose last field can be pasted into a shell:
@@ -59,8 +58,8 @@ absl::StatusOr<CompiledKernel> CompileForRun(const FileOperator& file_operator, 
   return compiled;
 }
 
-// What became of a kernel that started as the generic one: --stats says what ran at the end, and what compiling it took
-// on its thread.
+// The final state of a kernel that started as the generic one: --stats reports what ran at the end, and the compile
+// time on its thread.
 void NoteSwap(const Kernel& kernel, RunStats* stats) {
   const auto compiled = kernel.tier == nullptr ? nullptr : kernel.tier->Compiled();
   if (compiled == nullptr) return;
@@ -69,8 +68,7 @@ void NoteSwap(const Kernel& kernel, RunStats* stats) {
   stats->compile_ms = compiled->times.total_ms;
 }
 
-// What the library says goes to stderr, on a line of its own also where a progress bar is drawn; its warnings not under
-// --quiet.
+// The library's messages go to stderr, on lines of their own even under a progress bar; its warnings not with --quiet.
 void ListenToLibrary(bool quiet) {
   SetLogCallback([quiet](LogLevel level, std::string_view line) {
     if (level == LogLevel::kWarning && quiet) return;
@@ -80,7 +78,7 @@ void ListenToLibrary(bool quiet) {
   });
 }
 
-// The file of -o, before any work, so that a folder that does not take it is found; none for --explain.
+// Opens the file of -o before any work, so that an unwritable folder is found early; none for --explain.
 absl::Status CreateOutput(const RunOptions& options, std::optional<OutputFile>* file) {
   if (!options.output.has_value() || options.explain) return absl::OkStatus();
   QUERN_ASSIGN_OR_RETURN(OutputFile created, OutputFile::Create(*options.output));
@@ -104,8 +102,8 @@ absl::StatusOr<std::shared_ptr<MemoryBudget>> BudgetBesideInputs(const RunOption
   return budget;
 }
 
-// The last step of every run: the table to the file or its first rows to stdout, where there is one, and the number
-// that --count asks for. Ends the progress bar before it prints.
+// The last step of every run: the table, if there is one, goes to the file or its first rows to stdout, and so does the
+// number for --count. Ends the progress bar before it prints.
 absl::Status Deliver(const std::shared_ptr<arrow::Table>& table, uint64_t num_rows, const RunOptions& options,
                      std::optional<OutputFile>* file, std::optional<Progress>* progress) {
   if (table != nullptr && file->has_value()) {

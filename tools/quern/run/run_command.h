@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running a kernel over files: the steps that all commands share that do, around the operator's own.
+// Runs a kernel over files: the steps that such commands share, around the operator's own.
 #ifndef QUERN_TOOLS_RUN_RUN_COMMAND_H_
 #define QUERN_TOOLS_RUN_RUN_COMMAND_H_
 
@@ -30,7 +30,7 @@ class Stopwatch {
   double last_ms_;
 };
 
-// What comes out of every operator.
+// The result of every operator.
 struct OperatorResult {
   std::shared_ptr<arrow::Table> table;  // nullptr where rows were counted
   uint64_t num_rows = 0;
@@ -38,7 +38,7 @@ struct OperatorResult {
   uint32_t threads = 1;
 };
 
-// What a command does itself, in the order of the calls; --explain ends after spec().
+// The steps that a command implements, in the order of the calls; --explain ends after spec().
 class FileOperator {
  public:
   virtual ~FileOperator() = default;
@@ -49,14 +49,14 @@ class FileOperator {
   virtual uint64_t rows_in() const = 0;
   virtual absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled,
                                              const std::shared_ptr<MemoryBudget>& budget, Progress* progress) = 0;
-  // The fields that --stats has for this operator alone.
+  // The fields of --stats that only this operator has.
   virtual void AddStats(JsonObject* json) const = 0;
-  // After Run: by which class of table it prefetched (JoinStats).
+  // After Run: the class of table sizes whose prefetch settings it used (JoinStats).
   virtual const char* prefetch_class() const { return "off"; }
 };
 
-// Runs the operator and delivers its result as the options say. `name` and `words`: the command line. Answers the exit
-// status.
+// Runs the operator and delivers its result according to the options. `name` and `words`: the command line. Returns the
+// exit status.
 absl::StatusOr<int> RunOnFiles(const std::string& name, const std::vector<std::string>& words,
                                const RunOptions& options, FileOperator* file_operator);
 

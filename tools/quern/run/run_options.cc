@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options that every command has that runs a kernel over files: texts as the command line brings them, values as
-// Check makes them. What is left out comes from the environment, here --threads from QUERN_THREADS; where that says
-// nothing either, from the machine:
+// The options of every command that runs a kernel over files: texts as given on the command line, values as made by
+// Check. Missing options come from the environment, as --threads from QUERN_THREADS, and otherwise from the machine:
 //
 //     --threads 3  >  QUERN_THREADS=2  >  the number of cores
 #include "tools/quern/run/run_options.h"
@@ -73,7 +72,7 @@ absl::Status RunOptions::Check() {
   QUERN_ASSIGN_OR_RETURN(compile.overrides, ParseParams(param_texts));
   QUERN_ASSIGN_OR_RETURN(verbose, SwitchOfEnvironment(Variable::kVerbose));
   if (profile_path.has_value()) QUERN_RETURN_IF_ERROR(UseProfile(*profile_path, quiet));
-  // The library would warn and go on.
+  // The library would only warn.
   QUERN_RETURN_IF_ERROR(StageDumpOfEnvironment().status());
   QUERN_RETURN_IF_ERROR(FolderOfEnvironment(Variable::kOverride).status());
   return absl::OkStatus();

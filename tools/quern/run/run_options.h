@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options that all commands share that run a kernel over files.
+// The options that are common to all commands that run a kernel over files.
 #ifndef QUERN_TOOLS_RUN_RUN_OPTIONS_H_
 #define QUERN_TOOLS_RUN_RUN_OPTIONS_H_
 
@@ -30,7 +30,7 @@ struct RunOptions {
   bool stats = false;
   bool quiet = false;
 
-  // Of the texts above and of the environment, set by Check.
+  // Values of the texts above and of the environment, set by Check.
   FileFormat output_format = FileFormat::kParquet;
   uint32_t threads = 1;
   uint64_t memory_limit_bytes = 0;  // 0: none
@@ -42,9 +42,9 @@ struct RunOptions {
   absl::Status Check();
 };
 
-// The words of a command that reads INPUT: adds the argument and the options that all share to its own, parses, has the
-// command read its own (parse_request, which answers a Status), and checks the rest. Answers false where help was asked
-// for.
+// Parses the words of a command that reads INPUT: adds the argument and the common options to the command's own,
+// parses, lets the command read its own (parse_request, which returns a Status), and checks the rest. Returns false if
+// help was requested.
 template <class ParseRequest>
 absl::StatusOr<bool> ParseOneInput(const std::vector<std::string>& words, Arguments* arguments, RunOptions* options,
                                    std::string* input_path, const ParseRequest& parse_request) {
@@ -58,11 +58,11 @@ absl::StatusOr<bool> ParseOneInput(const std::vector<std::string>& words, Argume
   return true;
 }
 
-// --profile FILE, of any command: what plans go by from now on; "off": nothing. One of another machine is used all the
-// same, and warned of. *Errors*: those of the file.
+// --profile FILE, of any command: the settings of plans from now on; "off": none. A profile of another machine is used,
+// with a warning. *Errors*: those of the file.
 absl::Status UseProfile(const std::string& path, bool quiet);
 
-// --param of commands that do not run.
+// --param, for commands that do not run a kernel.
 absl::StatusOr<PlanOverrides> ParseParams(const std::vector<std::string>& texts);
 
 }  // namespace quern::cli

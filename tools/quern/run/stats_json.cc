@@ -3,8 +3,8 @@
 //
 //     {"spec":"join.inner keys=i64","plan":{"layout":"unchained",...},"engine":"jit","compile_ms":8.125,...}
 //
-// Milliseconds have three decimals, that is microseconds; counts are whole numbers. Strings escape what JSON must have
-// escaped (quote, backslash, control characters); the rest passes as it is, and all texts that come here are UTF-8.
+// Milliseconds have three decimals, that is, microseconds; counts are whole numbers. In strings, quotes, backslashes
+// and control characters are escaped; the rest passes unchanged, and all texts here are UTF-8.
 #include "tools/quern/run/stats_json.h"
 
 #include <cstdio>

@@ -23,7 +23,7 @@ class JsonObject {
   std::string text_ = "{";
 };
 
-// The fields that all commands that run share.
+// The fields that are common to all commands that run a kernel.
 struct RunStats {
   std::string spec;
   std::string plan_json;

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names are checked before columns are read; then the columns say what the spec is. For
 //
-//     quern sort --partition-by shop --by 'price desc, name collate utf8mb4_bin' --window rank --select name,id,price
-//     sales.parquet
+//     quern sort --partition-by shop --by 'price desc, name collate utf8mb4_bin' --window rank \
+//         --select name,id,price sales.parquet
 //
 // with shop an i32, price a decimal(15, 2) in which nulls were read, name a string and id an i64, the spec is
 //
 //     sort keys=i32,decimal128:desc:nullable:out,utf8(utf8mb4_bin):out payload=i64 partition=1 window=rank
 //
-// A column that is wanted twice, as a key and in the result, is a key that comes out: the sort keeps its value as it
-// was, the blanks that a collation does not see and the sign of -0 included. shop is a key alone, id payload. The
-// kernel writes keys, then payload, then window functions, here price, name, id, rank. `order` = 1, 2, 0, 3 puts these
-// into the order asked for.
+// A column that is both a key and in the result is a key that comes out: the sort keeps its original value, including
+// blanks that a collation ignores and the sign of -0. shop is only a key, id is payload. The kernel writes keys, then
+// payload, then window functions: here price, name, id, rank. `order` = 1, 2, 0, 3 puts these into the requested order.
 //
-// A column may be a key twice, under two collations: what one says is equal, the other may order. A CSV column without
-// values has type null, and counts as one of strings.
+// A column may be a key twice, under two collations: values that are equal under one may be ordered by the other. A CSV
+// column without values has type null and counts as a string column.
 #include "tools/quern/sort/sort_request.h"
 
 #include <arrow/api.h>
@@ -138,7 +137,7 @@ void Preparation::AddWindows() {
   prepared_.spec.partition = request_.num_partition_keys;
 }
 
-// The columns of the file in the order asked, then the window functions, which are last already.
+// The columns of the file in the requested order, then the window functions, which are last already.
 void Preparation::OrderColumns() {
   const size_t first_window = fields_.size() - request_.windows.size();
   for (const std::string& name : selected_) {
@@ -183,7 +182,7 @@ absl::StatusOr<std::vector<std::string>> SelectColumns(const SortRequest& reques
   std::vector<std::string> selected = request.select.value_or(input.column_names());
   for (const std::string& name : selected) QUERN_RETURN_IF_ERROR(CheckColumn(input.column_names(), input.what(), name));
   QUERN_RETURN_IF_ERROR(CheckResultNames(request, selected));
-  if (count) selected.clear();  // the names were right; nobody reads the columns
+  if (count) selected.clear();  // the names are right, but the columns are not needed
   return selected;
 }
 

@@ -21,13 +21,13 @@
 
 namespace quern::cli {
 
-// What the options of a sort say.
+// The values of the options of a sort.
 struct SortRequest {
   std::vector<SortKeyText> keys;  // those of --partition-by, then those of --by
   uint32_t num_partition_keys = 0;
   std::vector<WindowText> windows;
   std::optional<std::vector<std::string>> select;  // nullopt: all columns
-  std::vector<ConditionText> filters;              // rows that meet all of them take part
+  std::vector<ConditionText> filters;              // rows that satisfy all of them take part
   uint64_t limit = 0;                              // 0: all rows
   bool stable = false;
 };
@@ -46,9 +46,9 @@ struct PreparedSort {
   std::vector<int> order;                        // kernel's column of each result column
 };
 
-// Finds the types, evaluates the conditions and writes the spec. A column is nullable in the spec where nulls were
-// read. *Cost*: one pass over each column of a condition, and over the bitmaps. *Errors*: types that cannot be sorted
-// by or carried.
+// Finds the types, evaluates the conditions and writes the spec. A column is nullable in the spec if nulls were read.
+// *Cost*: one pass over each column of a condition, and over the bitmaps. *Errors*: types that cannot be sorted by or
+// carried.
 absl::StatusOr<PreparedSort> PrepareSort(const SortRequest& request, const std::vector<std::string>& selected,
                                          const TableInput& input, const std::shared_ptr<arrow::Table>& table);
 

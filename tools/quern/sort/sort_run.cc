@@ -5,8 +5,9 @@
 //     A    rows 0 .. 65,535                 rows 131,072 .. 196,607
 //     B    rows 65,536 .. 131,071                 rows 196,608 .. 200,000
 //
-// Whoever is done first is no matter: batches are put together by the places of their first rows. With --stable neither
-// is who appended what, since batches carry the number of their first row, and ties are in the order of rows.
+// The order in which threads finish does not matter: batches are ordered by the positions of their first rows. With
+// --stable the order of appends does not matter either, since batches carry the number of their first row, and equal
+// keys are in the order of rows.
 #include "tools/quern/sort/sort_run.h"
 
 #include <arrow/api.h>
@@ -25,13 +26,13 @@
 namespace quern::cli {
 namespace {
 
-// Some rows of the result, and where they stand in it.
+// Some rows of the result, and their position in it.
 struct PlacedRows {
   uint64_t position;
   RecordBatchPointer rows;
 };
 
-// What the threads that read share.
+// What the reading threads share.
 struct Reading {
   const PreparedSort& prepared;
   const std::shared_ptr<RowSort>& sort;

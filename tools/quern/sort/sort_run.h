@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running one prepared sort with threads: append, sort, read the rows.
+// Runs a prepared sort with threads: append, sort, read the rows.
 #ifndef QUERN_TOOLS_SORT_SORT_RUN_H_
 #define QUERN_TOOLS_SORT_SORT_RUN_H_
 
@@ -21,8 +21,8 @@ struct SortResult {
   SortStats stats;
 };
 
-// count: the rows' number alone, after all the work but writing them. *Threads*: up to `threads`, and one for each
-// batch at most. *Errors*: over the budget; data that is not what its Arrow type says.
+// count: only the number of rows, after all the work but writing them. *Threads*: up to `threads`, at most one for each
+// batch. *Errors*: over the budget; data that does not match its Arrow type.
 absl::StatusOr<SortResult> RunPreparedSort(const PreparedSort& prepared, const CompiledKernel& compiled, bool count,
                                            const std::shared_ptr<MemoryBudget>& budget, uint32_t threads,
                                            Progress* progress);
