@@ -2,13 +2,16 @@
 """All cases that are compared, and how one is chosen by its name. What a case of any operator has:
 
     name, target           target: best other engine's time divided by Quern's, at least; None: no target
-    operator               "join", "aggregate", "sort" or "filter"; its arrays are made by join_arrays.py, aggregate_arrays.py, ..
-    sizes                  by a word of the list: {"build": 1000, "probe": 20000000}, {"rows": 20000000, "key values": 10}
+    operator               "join", "aggregate", "sort" or "filter"; its arrays are made by join_arrays.py,
+                           aggregate_arrays.py, ..
+    sizes                  by a word of the list: {"build": 1000, "probe": 20000000}, {"rows": 20000000, "key values":
+                           10}
     has_texts              whether a key, or what a condition reads, is text
-    ignores_case           whether texts that differ in case alone are one key (digest.py compares them in small letters)
+    ignores_case           whether texts that differ in case alone are one key (digest.py compares them in small
+                           letters)
     scaled(factor)         the same case with fewer (or more) rows, under the same name
-    sql(dialect)           the query; dialect: an engine's name, where it has words of its own for something. Columns k0, k1, .. of its
-                           result are keys, a0, a1, .. are computed, p0 is carried along
+    sql(dialect)           the query; dialect: an engine's name, where it has words of its own for something. Columns
+                           k0, k1, .. of its result are keys, a0, a1, .. are computed, p0 is carried along
 
 This module needs nothing but Python, so that names can be listed anywhere.
 """

@@ -29,5 +29,6 @@ def in_threads(num_threads, work, items=()):
         for thread in others:
             thread.join()
     if len(results) != num_threads:
-        raise RuntimeError(f"threads that failed: {num_threads - len(results)} of {num_threads}; what they say stands above")
+        raise RuntimeError(
+            f"threads that failed: {num_threads - len(results)} of {num_threads}; what they say stands above")
     return results

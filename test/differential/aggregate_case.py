@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One random aggregation: spec and rows, and the ways to run it, all of which must give the groups that the oracles say.
+"""One random aggregation: spec and rows, and the ways to run it, all of which must give the groups that the oracles
+say.
 
     case = Case.generate(seed, number)            the same case for the same two numbers
     case.spec()                                   "aggregate keys=i32:nullable aggs=count_star,sum(i64):filter"
-    case.variants()                               engine, plan parameters, cut into batches, threads, states: five times otherwise
+    case.variants()                               engine, plan parameters, cut into batches, threads, states: five times
+                                                  otherwise
 
-A case is rows without a layout (aggregate_rows.py); the number of a row is its row id, as far as their order goes. A variant says how rows
-come in and go out: Arrow structs or the host's own vectors with selections, in one aggregation or as states of several, how many threads
-append, finalise and read. A reduction of a case drops rows, keys or aggregates; minimising a failure is trying reductions.
+A case is rows without a layout (aggregate_rows.py); the number of a row is its row id, as far as their order goes. A
+variant says how rows come in and go out: Arrow structs or the host's own vectors with selections, in one aggregation or
+as states of several, how many threads append, finalise and read. A reduction of a case drops rows, keys or aggregates;
+minimising a failure is trying reductions.
 """
 import dataclasses
 import random
@@ -49,7 +52,8 @@ class Case(OneInputCase):
         keys = random_keys(rng, num_tuples, num_rows)
         if keys:
             num_rows = len(keys[0].indices)
-        case = Case(seed, number, num_rows, keys, random_aggregates(rng, keys, num_rows), rng.random() < 0.1, [], {}, num_rows, 0, keys)
+        case = Case(seed, number, num_rows, keys, random_aggregates(rng, keys, num_rows), rng.random() < 0.1, [], {},
+                    num_rows, 0, keys)
         case.generated_groups = len(set(group_keys(keys, num_rows)))
         case._order_children(rng)
         return case
@@ -60,10 +64,12 @@ class Case(OneInputCase):
 
     def payload(self):
         """The columns of all aggregates as a batch brings them."""
-        return [column for aggregate in self.aggregates for column in [*aggregate.arguments, aggregate.filter] if column]
+        return [column for aggregate in self.aggregates for column in [*aggregate.arguments, aggregate.filter]
+                if column]
 
     def reduced(self, reduction):
-        """A new case of the same numbers with less: {"keys": [..], "aggs": [..]} that stay, {"rows": [first, end]}, {"plain": true}."""
+        """A new case of the same numbers with less: {"keys": [..], "aggs": [..]} that stay, {"rows": [first, end]},
+        {"plain": true}."""
         case = Case.generate(self.seed, self.number)
         case.reduction, case.plain = reduction, bool(reduction.get("plain"))
         case.keys = [case.keys[number] for number in reduction.get("keys", range(len(case.keys)))]
@@ -77,7 +83,8 @@ class Case(OneInputCase):
         text = "aggregate"
         if self.keys:
             text += " keys=" + ",".join(dataclasses.replace(key.type, null_equal=False).text() for key in self.keys)
-        return text + (" aggs=" + ",".join(aggregate.text() for aggregate in self.aggregates) if self.aggregates else "")
+        return text + (" aggs=" + ",".join(aggregate.text() for aggregate in self.aggregates)
+                       if self.aggregates else "")
 
     def is_ordered(self):
         """Whether an answer hangs on the row ids."""
@@ -99,18 +106,21 @@ class Case(OneInputCase):
         """The ways to run this case: generic, compiled, and both again otherwise."""
         rng = random.Random(f"aggregate variants/{self.seed}/{self.number}")
         first = Variant.random(rng, self)
-        simple = dataclasses.replace(Variant.random(rng, self), params={}, stages=1, append_threads=0, whole_run=0, shuffled=False)
+        simple = dataclasses.replace(Variant.random(rng, self), params={}, stages=1, append_threads=0, whole_run=0,
+                                     shuffled=False)
         variants = [dataclasses.replace(first, engine="generic"), dataclasses.replace(first, engine="jit"),
                     dataclasses.replace(simple, engine="generic"), dataclasses.replace(simple, engine="jit"),
                     dataclasses.replace(Variant.random(rng, self), engine="jit"),
-                    dataclasses.replace(Variant.random(rng, self), engine=rng.choice(("generic", "jit", "auto", "auto")))]
+                    dataclasses.replace(Variant.random(rng, self),
+                                        engine=rng.choice(("generic", "jit", "auto", "auto")))]
         if not self.fits_word():  # a reduction may have left no keys
             for variant in variants:
-                variant.params = {name: value for name, value in variant.params.items() if value not in ("dense", "open")}
+                variant.params = {name: value for name, value in variant.params.items()
+                                  if value not in ("dense", "open")}
         return variants[:2] + variants[4:5] if self.generated_rows > BIG_ROWS else variants
 
 
-# ---- how to run it -----------------------------------------------------------------------------------------------------------------------
+# ---- how to run it ---------------------------------------------------------------------------------------------------
 
 
 def _random_params(rng, case):
@@ -119,8 +129,8 @@ def _random_params(rng, case):
         fits = _fit_word(case.generated_keys)
         params["group_layout"] = rng.choice(("auto", "dense", "open", "directory") if fits else ("auto", "directory"))
     numbers = {"batch_size": (*BATCHES, 2, 1000), "group_load_percent": (10, 33, 50, 75), "partition_bits": range(9),
-               "local_groups": (1, 1, 5, 100, 1000, 100_000), "inline_group_bytes": (12, 20, 28, 60), "huge_pages": ("on", "off"),
-               "states": ("vectors", "single"), "prefetch_input_rows": (0, 8, 65536)}
+               "local_groups": (1, 1, 5, 100, 1000, 100_000), "inline_group_bytes": (12, 20, 28, 60),
+               "huge_pages": ("on", "off"), "states": ("vectors", "single"), "prefetch_input_rows": (0, 8, 65536)}
     for name, values in numbers.items():
         if rng.random() < 0.5:
             params[name] = rng.choice(values)
@@ -177,10 +187,12 @@ class Variant(RandomVariant):
         if case.generated_groups > 5000 and batch_rows in (1, 7):
             batch_rows = 1000  # a call a row takes Python too long
         return Variant("jit", _random_params(rng, case), rng.choice((1, 2, 3, 7, 20)),
-                       {end: rng.choice(("arrow", "vectors")) for end in ("input", "states", "result")}, rng.choice((0, 0, 1, 2, 2, 3, 4)),
-                       rng.choice((0, 0, 1, 2, 3)), rng.choice((1, 1, 1, 2, 3)), rng.choice((0, 0, 0, 1, 3, 8)), rng.choice((1, 1, 2, 3)),
-                       rng.random() < 0.5, batch_rows, 1000 if batch_rows in (1, 7) and rng.random() < 0.7 else batch_rows,
-                       _random_hints(rng, case), rng.random() < 0.3, rng.choice((1, 2, 3)) if rng.random() < 0.12 else 0,
+                       {end: rng.choice(("arrow", "vectors")) for end in ("input", "states", "result")},
+                       rng.choice((0, 0, 1, 2, 2, 3, 4)),
+                       rng.choice((0, 0, 1, 2, 3)), rng.choice((1, 1, 1, 2, 3)), rng.choice((0, 0, 0, 1, 3, 8)),
+                       rng.choice((1, 1, 2, 3)), rng.random() < 0.5, batch_rows,
+                       1000 if batch_rows in (1, 7) and rng.random() < 0.7 else batch_rows, _random_hints(rng, case),
+                       rng.random() < 0.3, rng.choice((1, 2, 3)) if rng.random() < 0.12 else 0,
                        rng.random() < 0.05, rng.getrandbits(32))
 
     def is_concurrent(self):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions of filters (runtime/spec/filter_spec.h): as a spec writes them, what they say of a row, and the same in SQL.
+"""Conditions of filters (runtime/spec/filter_spec.h): as a spec writes them, what they say of a row, and the same in
+SQL.
 
     leaf = Leaf("like", Column(utf8, [b"abc"], [0, None]), values=[b"a%"], negated=True)
     And([leaf, ..]).text()               "utf8:nullable not like 'a%' and .."
@@ -20,7 +21,7 @@ SIGNS = {"=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.l
 _WRITTEN = {"=": ("=", "=="), "<>": ("<>", "!=")}
 
 
-# ---- constants ---------------------------------------------------------------------------------------------------------------------------
+# ---- constants -------------------------------------------------------------------------------------------------------
 
 
 def _is_printable(value):
@@ -65,7 +66,7 @@ def sql_literal(column_type, value):
     return str(value)
 
 
-# ---- leaves ------------------------------------------------------------------------------------------------------------------------------
+# ---- leaves ----------------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass
@@ -89,7 +90,8 @@ class Leaf:
         column_type, negation = self.column.type, " not" if self.negated else ""
         literals = [literal_text(column_type, value, rng) for value in self.values]
         op = rng.choice(_WRITTEN.get(self.op, (self.op,))) if rng else self.op
-        if self.kind == "bool" or rng is None and (column_type.name, self.kind, op, literals) == ("bool", "compare", "=", ["true"]):
+        if (self.kind == "bool" or rng is None
+                and (column_type.name, self.kind, op, literals) == ("bool", "compare", "=", ["true"])):
             return column_type.text()
         if self.kind == "null":
             return f"{column_type.text()} is{negation} null"
@@ -139,7 +141,8 @@ class Leaf:
         """Of columns c{number}, c{number + 1}; None where DuckDB cannot say it."""
         if any(not _is_sql(column.type) and self.kind != "null" for column in self.columns()):
             return None
-        compared = lambda text: f"rtrim({text}, ' ')" if self.column.type.is_collated and is_trimmed_text(self.column.type) else text
+        compared = lambda text: (f"rtrim({text}, ' ')"
+                                 if self.column.type.is_collated and is_trimmed_text(self.column.type) else text)
         column, negation = compared(f"c{number}"), "NOT " if self.negated else ""
         literals = [compared(sql_literal(self.column.type, value)) for value in self.values]
         if self.kind == "bool":
@@ -168,7 +171,8 @@ class Leaf:
             if character in "%_" and character != self.escape and not escaped:
                 pieces.append(".*" if character == "%" else ".")
             else:
-                pieces.append(character if character.isalnum() and character.isascii() else f"\\x{{{ord(character):x}}}")
+                pieces.append(character if character.isalnum()
+                              and character.isascii() else f"\\x{{{ord(character):x}}}")
             escaped = False
         regex = "".join(pieces)
         return f"{negation}regexp_full_match(c{number}, '(?s){regex}')"
@@ -179,7 +183,7 @@ def _is_sql(column_type):
     return not column_type.is_collated or is_trimmed_text(column_type)
 
 
-# ---- and, or, not ------------------------------------------------------------------------------------------------------------------------
+# ---- and, or, not ----------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a filter in a variant through the C ABI: compile, then batch by batch the rows that pass, their bits or their number.
+"""Runs a filter in a variant through the C ABI: compile, then batch by batch the rows that pass, their bits or their
+number.
 
     answer = run(library, case, variant)         rows of the case that passed, in the order of their batches
 
@@ -13,7 +14,8 @@ from worker_threads import in_threads
 
 
 def _rows_asked(feeder):
-    """Of each batch (row of the case in each place of the host's vectors, places in the order in which they are asked for)."""
+    """Of each batch (row of the case in each place of the host's vectors, places in the order in which they are asked
+    for)."""
     for (first, end), places in zip(feeder.cuts, feeder.batch_places()):
         row_at = dict(zip(places.of_row, range(first, end)))
         yield row_at, list(places.selection) if places.selection is not None else list(places.of_row)
@@ -22,7 +24,8 @@ def _rows_asked(feeder):
 def _bits_of(bitmap, num_rows):
     bits = [bitmap[row // 8] >> row % 8 & 1 for row in range(num_rows)]
     if num_rows % 8 and bitmap[-1] >> num_rows % 8:
-        raise Mismatch(f"the last byte of a bitmap of {num_rows} rows is {bitmap[-1]:#x}; bits beyond the last row must be 0")
+        raise Mismatch(
+            f"the last byte of a bitmap of {num_rows} rows is {bitmap[-1]:#x}; bits beyond the last row must be 0")
     return bits
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of every kernel, whatever its operator: that it is made the same when it is made twice, and refuses what does not fit."""
+"""What is asked of every kernel, whatever its operator: that it is made the same when it is made twice, and refuses
+what does not fit."""
 import contextlib
 import gc
 import random
@@ -28,14 +29,16 @@ def _kernel_for(library, spec, variant):
 
 
 def _check_counted(counters, variant):
-    """That the kernels' shares are what the variant asks for. Of a swap: the batch with the last of the rows is the compiled one's."""
+    """That the kernels' shares are what the variant asks for. Of a swap: the batch with the last of the rows is the
+    compiled one's."""
     shares = {"generic": counters.generic_rows, "jit": counters.compiled_rows}
     if counters.rows != sum(shares.values()):
         raise Mismatch(f"{counters.rows} rows counted, of which {shares}")
     if variant.engine in shares and counters.rows != shares[variant.engine]:
         raise Mismatch(f"asked for engine {variant.engine}, which ran {shares[variant.engine]} of {counters.rows} rows")
     if variant.engine == "auto" and counters.rows >= _rows_before_swap(variant) and not counters.compiled_rows:
-        raise Mismatch(f"{counters.rows} rows came and the compiled kernel got none; to be compiled after {_rows_before_swap(variant)}")
+        raise Mismatch(f"{counters.rows} rows came and the compiled kernel got none; to be compiled after "
+                       f"{_rows_before_swap(variant)}")
 
 
 @contextlib.contextmanager
@@ -71,7 +74,8 @@ def check_made_anew(library, spec, variant):
             raise Mismatch(f"a kernel has no text `{name}`")
     with library.compile(texts[0]["spec"], "generic") as kernel:
         if kernel.text("spec") != texts[0]["spec"]:
-            raise Mismatch(f"the canonical spec prints otherwise when parsed again: {texts[0]['spec']!r} and {kernel.text('spec')!r}")
+            raise Mismatch(f"the canonical spec prints otherwise when parsed again: {texts[0]['spec']!r} and "
+                           f"{kernel.text('spec')!r}")
 
 
 def check_refused(library, spec, params):

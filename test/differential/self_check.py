@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The harness checks itself, without a library: both oracles agree on every kind of join, on aggregations, orders and conditions, every
-layout of rows decodes (by pyarrow) to those rows, the comparison of answers sees a row that lacks, is wrong or out of place, and the tables
-of kinds, functions and collations are the library's.
+"""The harness checks itself, without a library: both oracles agree on every kind of join, on aggregations, orders and
+conditions, every layout of rows decodes (by pyarrow) to those rows, the comparison of answers sees a row that lacks, is
+wrong or out of place, and the tables of kinds, functions and collations are the library's.
 
     self_check.py --seed 1 --cases 200
 """
@@ -66,7 +66,8 @@ def check_layouts(case, variant):
             continue
         columns = [feeder.columns[number] for number in feeder.side.child_order]
         for batch, cut in zip(feeder.arrow_batches(), feeder.cuts):
-            _check_batch(case, batch, [(column.type, column.values, column.indices[name]) for column in columns], slice(*cut))
+            _check_batch(case, batch, [(column.type, column.values, column.indices[name]) for column in columns],
+                         slice(*cut))
 
 
 RUNTIME = pathlib.Path(__file__).resolve().parents[2] / "runtime"
@@ -100,7 +101,7 @@ def check_comparison(case, expected):
                 raise SystemExit(f"case {case.number}: an answer that lacks a row is taken")
 
 
-# ---- aggregations ------------------------------------------------------------------------------------------------------------------------
+# ---- aggregations ----------------------------------------------------------------------------------------------------
 
 
 def check_functions():
@@ -108,7 +109,8 @@ def check_functions():
     path = RUNTIME / "spec/aggregate_functions.def"
     rows = re.findall(r'^QUERN_AGGREGATE\(\w+, "(\w+)", (\d), k(\w+), k(\w+)\)', path.read_text(), re.MULTILINE)
     snake = lambda name: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-    theirs = [(name, int(num_arguments), snake(accepts), snake(result)) for name, num_arguments, accepts, result in rows]
+    theirs = [(name, int(num_arguments), snake(accepts), snake(result))
+              for name, num_arguments, accepts, result in rows]
     ours = [dataclasses.astuple(function) for function in FUNCTIONS.values()]
     if theirs != ours:
         raise SystemExit(f"the functions differ: {sorted(set(theirs) ^ set(ours))}; those of {path} are wanted")
@@ -139,7 +141,8 @@ def _value_taken(answer):
 def _rows_taken(case, expected):
     rows = []
     for group in expected.groups.values():
-        keys = [None if key.indices[group.rows[0]] is None else key.values[key.indices[group.rows[0]]] for key in case.keys]
+        keys = [None if key.indices[group.rows[0]] is None else key.values[key.indices[group.rows[0]]]
+                for key in case.keys]
         for place, key in enumerate(case.keys):
             if key.type.is_float and keys[place] is not None:
                 normalised = normalise(key.type, keys[place])
@@ -164,7 +167,8 @@ def check_aggregate_comparison(case, expected):
     rows = _rows_taken(case, expected)
     if refusal := _is_refused(expected, rows[::-1]):
         raise SystemExit(f"case {case.number}: the oracle's own answer is refused: {refusal}")
-    if rows and not _is_refused(expected, rows[:-1]) or len(rows) > 1 and not _is_refused(expected, rows[:-1] + rows[:1]):
+    if (rows and not _is_refused(expected, rows[:-1]) or len(rows) > 1
+            and not _is_refused(expected, rows[:-1] + rows[:1])):
         raise SystemExit(f"case {case.number}: an answer that lacks a group is taken")
     for place, aggregate in enumerate(case.aggregates, len(case.keys)):
         if aggregate.function not in ("count", "count_star", "count_distinct") or not rows:
@@ -187,7 +191,7 @@ def check_aggregations(seed, num_cases):
         raise SystemExit(f"no case of {', '.join(never)}")
 
 
-# ---- sorts -------------------------------------------------------------------------------------------------------------------------------
+# ---- sorts -----------------------------------------------------------------------------------------------------------
 
 
 def _sort_answer(case, expected, order, bound=None):
@@ -209,8 +213,8 @@ def _refusal_of_order(case, expected, order, bound=None):
 
 
 def check_sort_comparison(case, expected, rng):
-    """The comparison takes the oracle's order, and any other of rows with equal keys unless the sort is stable; not two rows of different
-    classes in each other's places, and none twice."""
+    """The comparison takes the oracle's order, and any other of rows with equal keys unless the sort is stable; not two
+    rows of different classes in each other's places, and none twice."""
     order, classes = expected.order, expected.classes
     if refusal := _refusal_of_order(case, expected, order[:expected.num_rows]):
         raise SystemExit(f"case {case.number}: the oracle's own answer is refused: {refusal}")
@@ -243,7 +247,8 @@ def check_thresholds(case, expected, rng):
     if not _refusal_of_order(case, expected, certain[1:], bound):
         raise SystemExit(f"case {case.number}: a row before a threshold may lack")
     classes = [expected.classes[row] for row in rest]
-    if case.has_row_id() and classes and classes[0] != classes[-1] and not _refusal_of_order(case, expected, certain + rest[::-1], bound):
+    if (case.has_row_id() and classes and classes[0] != classes[-1]
+            and not _refusal_of_order(case, expected, certain + rest[::-1], bound)):
         raise SystemExit(f"case {case.number}: rows after a threshold may be out of order")
 
 
@@ -260,11 +265,11 @@ def check_sorts(seed, num_cases):
     print(", ".join(f"{order} {count}" for order, count in orders.items()))
 
 
-# ---- collations and filters --------------------------------------------------------------------------------------------------------------
+# ---- collations and filters ------------------------------------------------------------------------------------------
 
 _PADS = {"kNoPad": "no", "kPads": "pads", "kTrims": "trims"}
-_WEIGHTS = {"kBytes": "bytes", "kAsciiUpper": "upper", "kLatin1": "latin1", "kGeneral": "general", "kUca400": "uca400", "kUca520": "uca520",
-            "kUca900": "uca900", "kUca900Tidb": "uca900_tidb"}
+_WEIGHTS = {"kBytes": "bytes", "kAsciiUpper": "upper", "kLatin1": "latin1", "kGeneral": "general", "kUca400": "uca400",
+            "kUca520": "uca520", "kUca900": "uca900", "kUca900Tidb": "uca900_tidb"}
 
 
 def check_collations():

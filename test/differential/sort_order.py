@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of a sort's rows, from two oracles that share no code with Quern nor with each other. Both say of each row which *class* it is
-in: how many different key tuples come before its own.
+"""The order of a sort's rows, from two oracles that share no code with Quern nor with each other. Both say of each row
+which *class* it is in: how many different key tuples come before its own.
 
     keys 'b' 7, 'a' 9, 'b ' 7, 'B\t' 7 under utf8mb4_bin        classes 2 1 2 0
 
-Python compares tuples of ranks: of each key the place of a value among the values of its column, nulls first or last. DuckDB numbers the
-rows itself, by dense_rank() over equivalent columns (oracle.py), and so it does for rank functions within partitions.
+Python compares tuples of ranks: of each key the place of a value among the values of its column, nulls first or last.
+DuckDB numbers the rows itself, by dense_rank() over equivalent columns (oracle.py), and so it does for rank functions
+within partitions.
 """
 import bisect
 import itertools
@@ -56,7 +57,7 @@ def window_columns(functions, partitions, classes):
     return [columns[name] for name in functions]
 
 
-# ---- DuckDB ------------------------------------------------------------------------------------------------------------------------------
+# ---- DuckDB ----------------------------------------------------------------------------------------------------------
 
 
 def _sql_column(key):
@@ -86,7 +87,8 @@ class DuckdbOrder:
         self._connection.execute("SET threads = 1")
 
     def check(self, case, classes, ranks):
-        """Raises AssertionError where Python's classes, and its ranks and dense ranks by row, are not DuckDB's: a defect of the harness."""
+        """Raises AssertionError where Python's classes, and its ranks and dense ranks by row, are not DuckDB's: a
+        defect of the harness."""
         columns = {"row_id": pa.array(range(case.num_rows), pa.int64())}
         columns |= {f"k{number}": _sql_column(key) for number, key in enumerate(case.keys)}
         self._connection.register("input", pa.table(columns))
@@ -96,5 +98,6 @@ class DuckdbOrder:
             self._connection.unregister("input")
         for row, (theirs, ours) in enumerate(zip(rows, zip(classes, *ranks))):
             if theirs != ours:
-                raise AssertionError(f"the oracles disagree (a defect of this harness) on {case.spec()}, replay {case.replay()}: row {row} "
+                raise AssertionError(f"the oracles disagree (a defect of this harness) on {case.spec()}, replay "
+                                     f"{case.replay()}: row {row} "
                                      f"is {theirs} to DuckDB, {ours} to Python\n{case.rows_text()}")

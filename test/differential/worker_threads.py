@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work that several Python threads do at once. The library is called without the interpreter's lock, so its calls do run side by side.
+"""Work that several Python threads do at once. The library is called without the interpreter's lock, so its calls do
+run side by side.
 
     in_threads([lambda hand=hand: work(taken(hand)) for hand in partitioned(batches, 3)])
 """

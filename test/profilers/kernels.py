@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that the checks of this folder look at, in a process that tells profilers of them: kernels.py LIB [SPEC...] makes them and ends.
+"""Kernels that the checks of this folder look at, in a process that tells profilers of them: kernels.py LIB [SPEC...]
+makes them and ends.
 
 QUERN_JIT_PROFILE is read by the library, so it is set before that is loaded."""
 import os
@@ -41,7 +42,8 @@ def check(condition, *what):
 
 
 def check_executable(address, size):
-    check(any(begin <= address and address + size <= end and permissions == "r-xp" for begin, end, permissions, _ in mappings()),
+    check(any(begin <= address and address + size <= end and permissions == "r-xp"
+              for begin, end, permissions, _ in mappings()),
           f"{address:x} {size:x} is not code")
 
 

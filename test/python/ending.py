@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ending.py: daemon threads are in the middle of the package's calls while the interpreter ends. The process ends as any other."""
+"""ending.py: daemon threads are in the middle of the package's calls while the interpreter ends. The process ends as
+any other."""
 
 import subprocess
 import sys
