@@ -232,7 +232,7 @@ void ForEachTable(const std::vector<Data>& all, F&& f) {
 }
 
 // ---- ranges
-// -------------------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------------------
 
 TEST(PackedKeyRange, IsInTheKeysOrder) {
   PackedKeyRange range;
@@ -256,7 +256,7 @@ TEST(PackedKeyRange, IsInTheKeysOrder) {
 }
 
 // ---- dense
-// --------------------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------------------
 
 TEST(PackedKeyTable, ABitmapKnowsItsKeysAndNoOthers) {
   ForEachTable(UniqueData(), [](const auto& words, const auto& probes, TableOf* table) {
@@ -343,7 +343,7 @@ TEST(PackedKeyTable, RunsWithoutTuplesCount) {
 }
 
 // ---- open
-// ---------------------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------------------
 
 TEST(PackedKeyTable, AnOpenTableKnowsItsKeysAndNoOthers) {
   ForEachTable(UniqueData(), [](const auto& words, const auto& probes, TableOf* table) {
@@ -444,7 +444,7 @@ TEST(PackedKeyTable, TooLongAWalkIsRefused) {
 }
 
 // ---- unchained
-// ----------------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------------------
 
 // By groups, with room for three matches at a time; `stops` ends each row at its first.
 Matches CompareAll(const TableOf& of, const std::vector<uint64_t>& probes, uint32_t group_rows, bool stops) {

@@ -208,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, ParallelJoin, testing::Range(size_t{0}, AllCases
                          [](const auto& of) { return std::string(AllCases()[of.param].name); });
 
 // ---- memory limits
-// ------------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------------------
 
 TEST(HashJoinThreads, AllThreadsAreToldThatTheTableDoesNotFit) {
   const Case& of = AllCases()[1];  // partitions at finalising, too

@@ -176,7 +176,7 @@ TEST(TableBuilder, FewRowsAndTheEndsOfTheType) {
 }
 
 // ---- asked for
-// ----------------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------------------
 
 TEST(TableBuilder, APlanCanAskForALayout) {
   const char *plain = "join.inner keys=i64", *payload = "join.inner keys=i64 build=i64";
@@ -204,7 +204,7 @@ TEST(TableBuilder, WhatTheDataDoesNotAllowFallsBack) {
 }
 
 // ---- memory
-// -------------------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------------------
 
 // A join under a limit, from the first append to the last result row.
 absl::Status RunUnder(const std::shared_ptr<MemoryBudget>& budget, const std::string& spec, const Keys& build) {

@@ -202,7 +202,7 @@ TEST(OutOfLineAggregates, AreNotMadeForAKernelsOwn) {
 }
 
 // ---- memory
-// ------------------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------------------
 
 TEST(AccumulatorMemory, PiecesArePowersOfTwo) {
   EXPECT_EQ(AccumulatorMemory::PieceBytes(0), 16u);
