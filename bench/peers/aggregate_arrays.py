@@ -13,16 +13,16 @@ A row's keys follow from one number that is drawn from [0, key_values), uniforml
                 of the 7th tenth of 20,000: rows with one integer differ in their texts, so that as many groups come out
                 as numbers were drawn
     tpch        l_returnflag and l_linestatus of TPC-H's line items (tpch.py)
-    users       as ClickBench's hits (clickbench.com), whose own 14 GB are not needed to have their shapes: of users
-                (i64) the r-th has a probability proportional to r^-0.8; of a search phrase (utf8) 85 of 100 rows have
-                none, the r-th of the others a probability proportional to 1/r, and three of four phrases end with one
-                to three blanks, without which they would be another one; minutes (i32) are drawn uniformly
-    counters    as users, but of sites (i64, a thousandth as many as users) and search engines (i32), with Zipf's
-                distribution too, sources of traffic (i16, mostly few) and the days of July 2013 (date32)
+    users       as ClickBench's hits (clickbench.com), but without its 14 GB: the r-th user (i64) has a probability
+                proportional to r^-0.8; 85 of 100 rows have no search phrase (utf8); the r-th phrase has a probability
+                proportional to 1/r, and three of four phrases end with one to three blanks, without which they would
+                equal another phrase; minutes (i32) are drawn uniformly
+    counters    as users, but keys are sites (i64, a thousandth as many as users) and search engines (i32), both with
+                Zipf's distribution, sources of traffic (i16, mostly few) and the days of July 2013 (date32)
 
-Integers that are summed are in [0, 2^31). Floats are quarters in [0, 2^20): sums of 20 M of them are exact in whatever
-order (below 2^45, and in steps of 2^-2), so that engines may be asked for equal ones. Those of TPC-H are not; digest.py
-says how they are compared.
+Integers that are summed are in [0, 2^31). Floats are quarters in [0, 2^20): a sum of 20 M of them is exact in any order
+(below 2^45, a multiple of 2^-2), so that all engines must give equal sums. The floats of TPC-H are not; digest.py says
+how they are compared.
 """
 import numpy as np
 import pyarrow as pa

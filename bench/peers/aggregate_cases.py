@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The aggregations that are compared: names, keys, sizes, and how much faster than the best other engine Quern wants to
-be.
+"""The aggregations that are compared: names, keys, sizes, and the target: how much faster Quern should be than the best
+other engine.
 
     agg/i64/10000          20 M rows in 10,000 groups of one sparse int64 key; counted, a sum and a maximum
     agg/str,i32,str        three keys, which together are almost unique: 10 M rows in some 8.5 M groups
-    agg/q1                 TPC-H's first query, with what it computes from columns computed beforehand
-    collated/agg/str       words in small and capital letters, which count as the same: other engines aggregate
-                           lower(k0)
+    agg/q1                 TPC-H's first query; its products of columns are computed beforehand
+    collated/agg/str       words that are compared without regard to case: other engines aggregate lower(k0)
 
-Aggregates are named as SQL and Quern's specs both name them, over columns that are named by type and number: i0 is
-int64; f0, f1, .. are float64; d0 is a date. aggregate_arrays.py says what keys and columns look like.
+Aggregates have the names that SQL and Quern's specs share. Columns are named by type and number: i0 is int64; f0, f1,
+.. are float64; d0 is a date. aggregate_arrays.py says what keys and columns look like.
 """
 import dataclasses
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the arrays of all cases are made of: numbers without a pattern, unique texts and words, and Arrow arrays of
-numpy's.
+"""What the arrays of all cases are made of: pseudo-random numbers, unique texts and words, and Arrow arrays over numpy
+arrays.
 
-Numbers without a pattern come from a bijection on 64-bit words (the finaliser of SplitMix64, Steele, Lea, Flood 2014),
-so that they are unique without a search: number i becomes mix(i). The numbers 0, 1, 2, 3 become 0x0,
-0x5692161d100b05e5, .. , and a text of 16 digits is the same words' bytes in hexadecimal.
+Pseudo-random numbers come from a bijection on 64-bit words (the finaliser of SplitMix64, Steele, Lea, Flood 2014),
+which makes them unique by construction: number i becomes mix(i). The numbers 0, 1, 2, 3 become 0x0, 0x5692161d100b05e5,
+.. , and a text of 16 digits is the same words' bytes in hexadecimal.
 """
 import numpy as np
 import pyarrow as pa

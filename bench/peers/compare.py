@@ -6,31 +6,31 @@ seconds and ratios.
     bench/peers/peers                                            every case; about two hours
     bench/peers/peers --cases 'join/*'                           the joins; half an hour, below 18 GiB of memory
     bench/peers/peers --cases 'sort/*' --cases 'topn/*'          the sorts
-    bench/peers/peers --cases 'filter/*' --cases 'collated/*'    conditions over texts and numbers; texts whose case
-                                                                 does not count
+    bench/peers/peers --cases 'filter/*' --cases 'collated/*'    conditions on texts and numbers; texts compared without
+                                                                 regard to case
     bench/peers/peers --cases 'agg/i64/*' --rounds 5             some, more often
     bench/peers/peers --scale 0.01 --engines quern,duckdb        small ones, to see that it works
     bench/peers/peers --list                                     names, rows, targets
 
-What is compared: `SELECT count(*) FROM probe JOIN build ON ..`, or the sums of the build side's extra columns; and
+The queries are `SELECT count(*) FROM probe JOIN build ON ..`, or the sums of the build side's extra columns; and
 `SELECT k0, .., sum(i0), .. FROM facts GROUP BY k0, ..` with all its groups; or `SELECT k0, .. FROM facts ORDER BY k0,
 ..` with all its rows or the first 100; and `SELECT count(*) FROM facts WHERE ..`; over tables that each engine has in
-its own memory format. Time is that of the query alone: planning, building, probing, a result in a memory format of the
-engine's own. Quern's kernel is in its cache by then, as it is from the second query of a process on; column `compile`
-says what making it costs, in ms, and `layout` which table it built, or how it sorted.
+its own memory format. The time is that of the query alone: planning, building, probing, and a result in the engine's
+own memory format. Quern's kernel is in its cache by then, as it is from the second query of a process on; column
+`compile` gives the cost of compiling it in ms, and `layout` the table that it built, or how it sorted.
 
-How it is kept fair: one process, and one thread (--threads) for everyone, with a warning where an engine took more
-processor time than that; every setting that is documented to help is tried (`variants` in engines.py), in all rounds
-unless it was far from that engine's best, and the best time of all counts; one run that is not timed comes first; the
-engines take turns, round by round, so that a slow minute of the machine hits all; and all must have the same result, of
-which groups are compared by their number and by checksums, and sorted rows by a checksum that knows their places
-(digest.py). The table looks like this (the figures are invented):
+The comparison is kept fair. All engines run in one process with one thread (--threads); a warning tells where an engine
+took more processor time. Every setting that is documented to help is tried (`variants` in engines.py), in all rounds
+unless it was far from that engine's best, and the best time counts. An untimed run comes first. The engines take turns,
+round by round, so that a slow minute of the machine affects all. All must have the same result: groups are compared by
+their number and by checksums, sorted rows by a checksum that depends on their positions (digest.py). The table looks
+like this (the figures are invented):
 
     case                          duckdb  datafusion  ..  best    quern   ratio  target     compile  layout
     join/i64sparse/build10000000  1.6560  1.8100      ..  1.5970  0.3000  5.32   5.00  yes  10.8     open
 
-`ratio` is the best other engine's time divided by Quern's. Exit status: 0, also where a target is missed; 1 when
-results differ or an engine fails; 2 for a command that makes no sense.
+`ratio` is the best other engine's time divided by Quern's. The exit status is 0 even if a target is missed, 1 if
+results differ or an engine fails, 2 for a wrong command line.
 """
 import argparse
 import ctypes
@@ -83,8 +83,8 @@ def parse_options(arguments):
 
 
 def make_engines(options):
-    """By name, in the order of ENGINE_NAMES. Imports the engines, which read the number of threads from the environment
-    as they load."""
+    """The engines by name, in the order of ENGINE_NAMES. Imports them now, because they read the number of threads from
+    the environment as they load."""
     import engines
     import pyarrow
 
@@ -105,7 +105,7 @@ def make_engines(options):
 
 
 class Timings:
-    """Of one engine in one case: the seconds of each variant's runs, and what they answered."""
+    """One engine in one case: the seconds of each variant's runs, and their answers."""
 
     def __init__(self, variants):
         self.seconds = {variant: [] for variant in variants}
@@ -164,8 +164,7 @@ def run_case(case, engines, options):
 
 
 def give_back_memory():
-    """So that one case's tables do not count in the next one's peak: allocators keep what was freed until they are
-    asked."""
+    """Returns freed memory to the system, so that one case's tables do not count in the next one's peak."""
     import pyarrow
 
     gc.collect()

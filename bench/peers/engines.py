@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The other engines, one class each. What every class has, quern_engine.QuernEngine too:
+"""The other engines, one class each. Every class, and quern_engine.QuernEngine too, has:
 
     name, version()
     variants(case)          names of settings; each is tried, and the best counts
@@ -88,8 +88,8 @@ class DuckdbEngine:
 
 class PolarsEngine:
     """Data frames; both of its engines. One chunk per column, which is what its in-memory engine wants. The first rows
-    are asked for as the head of a sort, which it knows to shorten, and as its own `bottom_k`, which gives them in no
-    order, sorted afterwards."""
+    are the head of a sort, which its optimiser shortens, or come from its own `bottom_k`, which gives them in no order,
+    and are sorted afterwards."""
 
     name = "polars"
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Aggregations of Quern by its C ABI. The input is vectors that point into the arrays, in batches that are made
-beforehand. The result is all groups as Arrow arrays that own their memory, which the library makes batch by batch.
-Timed: making the aggregation, appending, finalising, all results, and giving the aggregation back. 64 Ki and 1 Mi rows
+"""Aggregations by Quern through its C ABI. The input is vectors that point into the arrays, in batches that are made
+beforehand. The result is all groups, which the library makes batch by batch as Arrow arrays that own their memory.
+Timed: making the aggregation, appending, finalising, all results, and destroying the aggregation. 64 Ki and 1 Mi rows
 in a batch are tried, for input and for result.
 
 Where a case has a last day, a filter's kernel compares the dates of each batch, timed, and the rows that pass are the

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quern through libquern.so, as a host without C would call it: test/differential/quern_abi.py has the ABI's structs
-and handles, and quern_join.py, quern_aggregate.py, quern_sort.py and quern_filter.py what is done with them."""
+and handles, and quern_join.py, quern_aggregate.py, quern_sort.py and quern_filter.py use them."""
 import os
 import sys
 import time

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sorts of Quern by its C ABI. The input is vectors that point into the arrays, in batches that are made beforehand;
-bytes of texts stay where they are. The result is all rows in order as Arrow arrays that own their memory, which the
-library makes batch by batch. Timed: making the sort, appending, finalising, all results, and giving the sort back. 64
-Ki and 1 Mi rows in a batch are tried, for input and for result.
+"""Sorts by Quern through its C ABI. The input is vectors that point into the arrays, in batches that are made
+beforehand; bytes of texts stay where they are. The result is all rows in order as Arrow arrays that own their memory,
+which the library makes batch by batch. Timed: making the sort, appending, finalising, all results, and destroying the
+sort. 64 Ki and 1 Mi rows in a batch are tried, for input and for result.
 
 With more than one thread, each takes the next batch for an appender of its own, all finalise together, and each reads
-rows; the results are put into the order of their places.
+rows; the results are then put into order.
 """
 import ctypes
 import itertools

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads of Python that share work: ctypes lets them run side by side while each is in the library."""
+"""Threads of Python that share work: ctypes releases the interpreter's lock while a thread is in the library."""
 import threading
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What compare.py says of its timings: the table, its rows as JSON, what is wrong with a row, and the last line."""
+"""The report of compare.py: the table, its rows as JSON, complaints about a row, and the last line."""
 import math
 
 RELATIVE_ERROR = 1e-9  # of floats in an answer; digest.py says why

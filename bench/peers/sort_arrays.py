@@ -10,7 +10,7 @@ each row, where a case has it.
     .._cased   the same texts, each letter small or capital, of str in one of sixteen ways a word
 
 Rows without a pattern have no two equal keys, so that there is one right result also where a case has p0; with the
-other keys equal rows are equal as a whole.
+other kinds, rows with equal keys are equal as a whole.
 """
 import numpy as np
 import pyarrow as pa

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sorts that are compared: names, keys, and how much faster than the best other engine Quern wants to be.
+"""The sorts that are compared: names, keys, and the target: how much faster Quern should be than the best other engine.
 
     sort/i32,str       10 M rows by an int32 of 1000 values, then a text of 20,000 words; both columns come out, all
                        rows, in order
     topn/i32,str       the first 100 of these rows
     sort/i64,rowid     with a column that is no key: the number of each row
-    collated/sort/str  words in small and capital letters, which do not count: other engines sort by lower(k0), or a
-                       collation of theirs
+    collated/sort/str  words compared without regard to case: other engines sort by lower(k0), or by a collation of
+                       theirs
 
 sort_arrays.py says what the columns look like.
 """

@@ -6,8 +6,8 @@ generator makes, as tools/demo does. Of the first query:
     f0 l_quantity, f1 l_extendedprice, f2 f1 * (1 - l_discount), f3 f2 * (1 + l_tax), f4 l_discount     float64
     d0 l_shipdate     a date
 
-The generator makes decimals of two digits. They become floats here, which is what all engines have a fast sum of, and
-the two products are made here too, since a kernel that aggregates computes no expressions.
+The generator makes decimals of two digits. They become floats here, which all engines sum fast. The two products are
+made here too, since an aggregation kernel computes no expressions.
 """
 import os
 import shutil
