@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The structs of hosts/c/quern.h and of Arrow's C data interface, field by field, and the functions' signatures: for
-quern_abi.py."""
+"""The structs of hosts/c/quern.h and of Arrow's C data interface, field by field, and the signatures of the functions,
+for quern_abi.py."""
 import ctypes
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each aggregate function must answer for the values of one group, straightforwardly in Python. An answer is not
-always one value:
+"""The expected answer of each aggregate function for the values of one group, computed plainly in Python. More than one
+value may be right:
 
     sum of three f64 0.1        Near(0.3, 3 * 2^-52 * 0.3)     additions in any order
     any of 'a' 'b'              OneOf({'a', 'b'})
@@ -17,7 +17,7 @@ from oracle import normalise
 from random_data import ColumnType, normalised_float
 
 EPSILON = 2.0 ** -52
-HUGE = 1e300  # beyond it squares and sums overflow in one order and not in another
+HUGE = 1e300  # above it squares and sums overflow in some orders of addition
 CANONICAL_NAN = {"f32": 0x7FC00000, "f64": 0x7FF8000000000000}
 
 
@@ -199,7 +199,7 @@ def _moments(reals):
 
 
 def _moments_error(n, squares, whole):
-    """How far a sum of squared distances may be off that was added up one by one: Chan, Golub, LeVeque 1983, table
+    """The error bound of a sum of squared distances that is added up value by value: Chan, Golub, LeVeque 1983, table
     1.1."""
     return 16 * n * EPSILON * math.sqrt(squares * whole) + 64 * (n * EPSILON) ** 2 * whole
 
@@ -328,7 +328,8 @@ _FUNCTIONS = {
 
 
 def taking_part(aggregate, rows):
-    """Of each argument the values of those rows that pass the filter and have all of them; of no arguments the rows."""
+    """For each argument the values of the rows that pass the filter and have no null argument; without arguments the
+    rows."""
     if aggregate.filter:
         numbers, values = aggregate.filter.indices, aggregate.filter.values
         rows = [row for row in rows if numbers[row] is not None and values[numbers[row]]]
@@ -340,8 +341,8 @@ def taking_part(aggregate, rows):
 
 
 def answer_of(aggregate, values):
-    """`values`: of each argument, those of the group's rows that take part, in the order of row ids; of count_star one
-    list of rows."""
+    """`values`: for each argument the values of the group's rows that take part, by row id; for count_star one list of
+    rows."""
     name = aggregate.function
     if name in ("count_star", "count"):
         return Exactly(len(values[0]))
@@ -364,7 +365,7 @@ def _sum_range(column_type):
 
 
 def overflow_of(aggregate, values):
-    """"never", "always", or "perhaps" where a sum fits whose terms leave the type in some order."""
+    """"never", "always", or "perhaps": the sum fits but partial sums overflow in some order."""
     if aggregate.function not in ("sum", "sum_distinct", "avg") or aggregate.types[0].is_float:
         return "never"
     column_type = aggregate.types[0]

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One random aggregation: spec and rows, and the ways to run it, all of which must give the groups that the oracles
-say.
+"""One random aggregation: its spec, its rows, and its variants: ways to run it, all of which must give the oracles'
+groups.
 
     case = Case.generate(seed, number)            the same case for the same two numbers
     case.spec()                                   "aggregate keys=i32:nullable aggs=count_star,sum(i64):filter"
-    case.variants()                               engine, plan parameters, cut into batches, threads, states: five times
-                                                  otherwise
+    case.variants()                               engine, plan parameters, batches, threads, states: five different ways
 
-A case is rows without a layout (aggregate_rows.py); the number of a row is its row id, as far as their order goes. A
-variant says how rows come in and go out: Arrow structs or the host's own vectors with selections, in one aggregation or
-as states of several, how many threads append, finalise and read. A reduction of a case drops rows, keys or aggregates;
-minimising a failure is trying reductions.
+A case is rows without a layout (aggregate_rows.py); row ids are in the order of the row numbers. A variant says how
+rows come in and go out: Arrow structs or the host's own vectors with selections, in one aggregation or as states of
+several, how many threads append, finalise and read. A reduction of a case drops rows, keys or aggregates; a failure is
+minimised by trying reductions.
 """
 import dataclasses
 import random
@@ -25,7 +24,7 @@ MAX_ZERO_HASH_PAIRS = 300_000  # with equal hashes every row meets every group
 
 
 def _fit_word(keys):
-    """Whether there are keys and they are one word. A dictionary key is a number of 32 bits to the kernel."""
+    """Whether there are keys and they fit one packed key. For the kernel a dictionary key is a number of 32 bits."""
     bits = [32 + key.type.nullable if key.type.index else key_bits(key.type) for key in keys]
     return bool(bits) and None not in bits and sum(bits) <= WORD_BITS
 
@@ -87,7 +86,7 @@ class Case(OneInputCase):
                        if self.aggregates else "")
 
     def is_ordered(self):
-        """Whether an answer hangs on the row ids."""
+        """Whether an answer depends on the row ids."""
         return any(aggregate.function in ORDERED for aggregate in self.aggregates)
 
     def fits_word(self):
@@ -170,7 +169,7 @@ class Variant(RandomVariant):
     append_threads: int    # 0: without appenders
     finalise_threads: int  # 0: quern_aggregate_finalise
     stages: int            # aggregations that the rows go into; beyond the last one, their states
-    partitions: int        # by which states and results are read; 0: none
+    partitions: int        # partitions by which states and results are read; 0: none
     num_readers: int
     threaded_read: bool
     batch_rows: int        # of results
@@ -204,7 +203,7 @@ class Variant(RandomVariant):
         return self.is_concurrent() or self.shuffled or self.stages > 1
 
     def key_spelling(self):
-        """Which of its rows a group's key is spelt as: "first", or "any"."""
+        """The row whose spelling of the key a group shows: "first", or "any"."""
         return "any" if self.mixes_rows() else "first"
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DuckDB on the rows of an aggregation, one query for each aggregate that it has. A group is known by its lowest row:
+"""DuckDB's answers for an aggregation, one query for each aggregate that it supports. A group is identified by its
+lowest row:
 
     SELECT min(row_id), sum(a0::HUGEINT) FILTER (WHERE f) FROM input GROUP BY rtrim(k0, ' ')
 
-Columns come as equivalent ones (oracle.py). Sums and decimals are integers of 128 bits and come back as text.
+Columns are replaced by equivalent ones (oracle.py). Sums and decimals are integers of 128 bits and come back as text.
 """
 import dataclasses
 import math
@@ -84,7 +85,7 @@ def _is_near(real, other):
 
 
 def _agrees(aggregate, answer, value):
-    """Whether Python's answer takes DuckDB's."""
+    """Whether Python's answer accepts DuckDB's."""
     name, column_type = aggregate.function, aggregate.types[0] if aggregate.types else None
     if value is None or isinstance(answer, (Anything, NotFinite)) or name == "corr" and value != value:
         return value is None and answer.takes(None) or isinstance(answer, (Anything, NotFinite)) or answer.takes(None)

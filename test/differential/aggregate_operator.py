@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hash aggregation as an operator that run.py can test: its cases, how to run them, what they must answer, and what a
-run has to cover.
+"""Hash aggregation as an operator that run.py can test: its cases, how they run, the expected answers, and the coverage
+of a run.
 
-What a run has seen is a set of pairs, such as ("function", "corr", "jit"), ("groups", "batch + 1") and
+Coverage is a set of pairs that runs have shown, such as ("function", "corr", "jit"), ("groups", "batch + 1") and
 ("partition_bits", 3).
 """
 import collections
@@ -138,7 +138,7 @@ def _variant_marks(case, variant):
 
 
 def _marks(case, variant):
-    """What a run of the case in the variant shows; functions, key types and keys with each engine."""
+    """What a run of the case in the variant covers; functions, key types and keys with each engine."""
     for mark in _argument_marks(case):
         yield (*mark, variant.engine) if mark[0] == "function" else mark
     for mark in _key_marks(case):
@@ -201,7 +201,7 @@ class Coverage:
         return bool(self.unseen & shown) or bool(unmarked) and case.generated_rows <= BIG_ROWS
 
     def is_complete(self):
-        """All seen; or a library that cannot show it, of which nothing is asked."""
+        """Whether all has been seen, or the library does not report what ran."""
         return not self.knows_aggregates or not self.unseen
 
     def unseen_text(self):

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random columns of an aggregation: keys that make a wanted number of groups, arguments whose sums do or do not fit,
-filters.
+"""Random columns of an aggregation: keys with a given number of groups, arguments whose sums may overflow, filters.
 
-Keys come as a *pool* of tuples, made as the build side of a join is (join_rows.py), from which rows are drawn:
+Keys are drawn from a *pool* of tuples, which is made as the build side of a join is (join_rows.py):
 
-    pool (1, 'a') (2, 'b') (null, 'c')      rows 0 1 2 2 0: each tuple once, the rest drawn, then perhaps sorted, which
-                                            makes runs
+    pool (1, 'a') (2, 'b') (null, 'c')      rows 0 1 2 2 0: each tuple once, the rest at random, then perhaps sorted
+                                            into runs
 """
 import dataclasses
 
@@ -83,7 +82,7 @@ def random_sizes(rng):
 
 
 def _pool(rng, num_tuples):
-    """Key columns of about so many tuples that differ."""
+    """Key columns of about this many distinct tuples."""
     most_keys = None
     if num_tuples < 3000 and rng.random() < 0.05:
         most_keys = 16
@@ -149,7 +148,7 @@ def is_sorted(keys):
 
 
 def _mild_values(rng, column_type, count):
-    """Numbers whose sums mostly fit, and whose squares do."""
+    """Numbers whose sums mostly fit, and whose squares fit."""
     if column_type.name == "decimal128":
         bound = 10 ** min(column_type.precision, rng.choice((2, 10, 33))) - 1
         return [rng.randint(-bound, bound).to_bytes(16, "little", signed=True) for _ in range(count)]

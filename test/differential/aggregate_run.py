@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs an aggregation in a variant through the C ABI: compile, append, finalise, read; and reads what comes out.
+"""Runs an aggregation in a variant through the C ABI: compile, append, finalise, read.
 
-    answer = run(library, case, variant)         groups as tuples of physical values, statistics, or the error that it
-                                                 ended in
+    answer = run(library, case, variant)         groups as tuples of physical values, statistics, or the error
 
-With several stages the batches are partitioned to as many aggregations, all but the last of which let out states, which
-the last one takes in beside its own rows.
+With several stages the batches are distributed over as many aggregations. All but the last emit states, which the last
+one merges with its own rows.
 """
 import ctypes
 import dataclasses
@@ -193,7 +192,7 @@ def _shares(variant):
 
 
 def _read(aggregate, case, variant):
-    """The groups, read by several readers in turns or at once, whole or share by share."""
+    """The groups, read by several readers in turns or concurrently, as a whole or by partitions."""
     types, rows = output_types(case), []
     for share in _shares(variant):
         handles = [aggregate.groups("results", variant.batch_rows, share) for _ in range(variant.num_readers)]
@@ -295,7 +294,7 @@ def _run_at_once(kernel, case, variant, feeder):
                 reader = _Reader(output_types(case), True, variant.batch_rows)
                 readers.append(reader)
                 return reader.take(result)
-            except Exception as error:  # whatever it is, it is raised when the library has come back
+            except Exception as error:  # any exception is raised again when the library has returned
                 readers.append(error)
                 return False
 
@@ -344,7 +343,8 @@ def run(library, case, variant):
 
 
 def check_compiles_twice(library, case, variant):
-    """The same spec gives the same kernel when it is made anew; and layouts that its keys do not fit are refused."""
+    """The same spec gives the same kernel when it is compiled again, and layouts that its keys do not fit are
+    refused."""
     check_made_anew(library, case.spec(), variant)
     if not case.fits_word():
         for layout in ("dense", "open"):

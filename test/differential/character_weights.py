@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes Inputs/character_weights.txt: what 1,741 characters weigh in three versions of the Unicode Collation
-Algorithm's default table.
+"""Writes Inputs/character_weights.txt: the weights of 1,741 characters in three versions of the default table of the
+Unicode Collation Algorithm.
 
     character_weights.py ALLKEYS_4.0.0 ALLKEYS_5.2.0 ALLKEYS_9.0.0 > Inputs/character_weights.txt
 
@@ -9,7 +9,7 @@ primary weights in each, joined by '.'; 0 where all are zero, - where the table 
 
     00DF 0FEA.0FEA 10B3.10B3 1E71.1E71
 
-collation_oracle.py reads it; it shares nothing with what the library's own tables are derived by.
+collation_oracle.py reads it. It shares nothing with the generator of the library's own tables.
 """
 import gzip
 import re

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random strings that are hard on collations: spellings of the same word, what has no weight, what pads, expansions,
-scripts, ill-formed bytes; of characters that collation_oracle.py knows the weights of.
+"""Random strings that are hard for collations: spellings of one word, characters without weight, padding, expansions,
+scripts, ill-formed bytes. All characters have weights that collation_oracle.py knows.
 
     spellings of 'strasse' under utf8mb4_unicode_ci:
         b'STRASSE'  b'stra\\xc3\\x9fe'  b'Strasse \\x00'  b'st\\xc3\\xa5\\xcc\\x81sse\\t'
@@ -10,7 +10,7 @@ import functools
 import collation_oracle
 
 _HAN, _HANGUL = (0x4E00, 0x9FA5), (0xAC00, 0xD7A3)
-# What some collation takes for the letter.
+# Characters that some collation treats as equal to the letter.
 _SPELLINGS = {
     "a": "aAaAáÀåäａⒶ𝐀", "b": "bBｂⒷ", "c": "cCçĆ", "d": "dDđð", "e": "eEeEéÉêĘ", "i": "iIíİı", "k": "kK\u212a",
     "l": "lLłĹ", "n": "nNñŃ", "o": "oOøÖóº", "s": "sSſśßŠ", "t": "tTťŦ", "u": "uUüÙ", "z": "zZžŻ", "1": "1１①",

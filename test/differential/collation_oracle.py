@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What strings are under a collation: equal, in order, alike; straight from the published rules, and sharing no code or
-table with Quern.
+"""Equality, order and LIKE under a collation, straight from the published rules; no code or table is shared with Quern.
 
     equality_key("utf8mb4_unicode_ci", "Straße ".encode())      (0x0FEA, 0x1002, ..); equal keys, equal strings
     order_key("utf8mb4_bin", b"a\\t") < order_key("utf8mb4_bin", b"a")        as if spaces followed
-    matches("utf8mb4_general_ci", "a", "A")                     True: LIKE takes one character for the other
+    matches("utf8mb4_general_ci", "a", "A")                     True: LIKE matches one character with the other
     like("utf8mb4_bin", b"a_%", b"abc", "\\\\")                 True
 
-A string is a list of units: its bytes, or its characters' weights. Characters weigh what Unicode's tables say
-(character_weights.py has an extract of them; general_ci follows from Python's unicodedata), and each byte of ill-formed
-UTF-8 is a unit of its own above all characters; under `tidb.` names with weights it ends the string instead. (ascii_ci
-is of bytes.) Then units at the end go that are padding:
+A string is a list of units: its bytes, or its characters' weights. Weights are those of Unicode's tables
+(character_weights.py extracts them; general_ci follows from Python's unicodedata). Each byte of ill-formed UTF-8 is a
+unit of its own above all characters; under `tidb.` names with weights it ends the string instead. (ascii_ci works on
+bytes.) Then padding at the end is removed:
 
     utf8mb4_unicode_ci        'a \\0' -> 0E33 0209 (nothing) -> 0E33         padding is what weighs as a space does
     tidb.utf8mb4_unicode_ci   'a \\0' -> 0E33 0209 only U+0020 at the very end goes, before anything is weighed
@@ -75,8 +74,8 @@ def _tables():
 
 
 def known_code_points():
-    """Characters whose weights in the tables are known; others have implicit ones, where they have any (Han, Hangul
-    syllables)."""
+    """Characters whose weights in the tables are known. Others have implicit weights (Han, Hangul syllables) or
+    none."""
     return sorted(set().union(*_tables()))
 
 
@@ -273,7 +272,7 @@ def is_plain(name):
 
 
 def matches(name, one, other):
-    """Whether LIKE takes one unit of `characters` for the other; expansions do not match, and nothing is ignored."""
+    """Whether LIKE matches one unit of `characters` with the other; expansions do not match, and nothing is ignored."""
     collation = collation_of(name)
     if one == other:
         return True

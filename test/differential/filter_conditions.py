@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions of filters (runtime/spec/filter_spec.h): as a spec writes them, what they say of a row, and the same in
-SQL.
+"""Conditions of filters (runtime/spec/filter_spec.h): their text in a spec, their truth for a row, and the same in SQL.
 
     leaf = Leaf("like", Column(utf8, [b"abc"], [0, None]), values=[b"a%"], negated=True)
     And([leaf, ..]).text()               "utf8:nullable not like 'a%' and .."
-    leaf.truths(2)                       [False, None]: of each row True, False or None, which is unknown
+    leaf.truths(2)                       [False, None]: True, False or None (unknown) for each row
 
 Constants are physical values (random_data.py).
 """
@@ -138,7 +137,7 @@ class Leaf:
         return constants
 
     def sql(self, number):
-        """Of columns c{number}, c{number + 1}; None where DuckDB cannot say it."""
+        """SQL over columns c{number}, c{number + 1}; None where DuckDB has no equivalent."""
         if any(not _is_sql(column.type) and self.kind != "null" for column in self.columns()):
             return None
         compared = lambda text: (f"rtrim({text}, ' ')"
@@ -242,7 +241,7 @@ def depth(condition):
 
 
 def like_shape(pattern):
-    """What a pattern without escapes asks for: all, exact, prefix, suffix, contains, general."""
+    """The kind of a pattern without escapes: all, exact, prefix, suffix, contains, general."""
     text = re.sub(rb"%+", b"%", pattern)
     if text == b"%":
         return "all"

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a filter must let through: the rows for which Python finds the condition true, which DuckDB has to agree with
-where SQL says so.
+"""The rows that a filter must pass: those for which Python finds the condition true. DuckDB must agree where SQL can
+express the condition.
 
-DuckDB is asked leaf by leaf, for whether it is true, false or null, and for the whole condition where it has an answer
-to every leaf.
+DuckDB evaluates each leaf (true, false or null), and the whole condition where it can evaluate every leaf.
 """
 import dataclasses
 
@@ -19,7 +18,7 @@ MAX_DUCKDB_ROWS = 5000
 
 @dataclasses.dataclass
 class Answer:
-    """What came out, batch by batch. `places`: of each batch, the row of the case in each place that was asked for."""
+    """What came out, batch by batch. `places`: for each batch, the row of the case at each selected place."""
     places: list
     passed: list          # rows of the case that passed, in the order of their batch and place; None: only their number
                           # is known
@@ -33,8 +32,8 @@ class DuckdbFilter:
         self._connection.execute("SET threads = 1")
 
     def check(self, case, truths):
-        """Raises AssertionError where Python's truths are not DuckDB's: a defect of the harness. Answers how many
-        leaves it could say."""
+        """Raises AssertionError where Python and DuckDB disagree: a defect of the harness. Returns the number of leaves
+        that DuckDB evaluated."""
         columns = {"row_id": pa.array(range(case.num_rows), pa.int64())}
         expressions, number = [], 0
         for leaf in case.condition.leaves():

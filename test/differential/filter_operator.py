@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The filter as an operator that run.py can test: its cases, how to run them, what they must answer, and what a run has
-to cover.
+"""The filter as an operator that run.py can test: its cases, how they run, the expected answers, and the coverage of a
+run.
 
-What a run has seen is a set of pairs, such as ("leaf", "like", "jit"), ("pattern", "contains") and ("constant bytes",
-17).
+Coverage is a set of pairs that runs have shown, such as ("leaf", "like", "jit"), ("pattern", "contains") and ("constant
+bytes", 17).
 """
 import collections
 
@@ -140,11 +140,11 @@ class Coverage:
         self.unseen -= {*_marks(case, variant)}
 
     def adds(self, case):
-        """Whether a run of the case may show what has not been seen."""
+        """Whether a run of the case may cover something new."""
         return bool(self.unseen & {mark for variant in case.variants() for mark in _marks(case, variant)})
 
     def is_complete(self):
-        """All seen; or a library that cannot show it, of which nothing is asked."""
+        """Whether all has been seen, or the library does not report what ran."""
         return not self.knows_filters or not self.unseen
 
     def unseen_text(self):

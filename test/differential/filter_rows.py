@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random conditions and the columns that they read: leaves of every kind and type, constants that some rows hold,
-nearly hold, or spell otherwise, patterns cut out of what the rows hold, and trees of and, or, not.
+"""Random conditions and the columns that they read: leaves of every kind and type, constants that equal, nearly equal
+or respell values of rows, patterns cut out of such values, and trees of and, or, not.
 """
 import dataclasses
 

@@ -4,7 +4,7 @@ number.
 
     answer = run(library, case, variant)         rows of the case that passed, in the order of their batches
 
-Several threads may ask one filter at the same time; each gets all batches, and all must get the same.
+Several threads may use one filter at the same time; each gets all batches, and all must get the same answer.
 """
 from filter_expected import Answer
 from kernel_checks import check_inputs_released, check_made_anew, compiled
@@ -14,8 +14,8 @@ from worker_threads import in_threads
 
 
 def _rows_asked(feeder):
-    """Of each batch (row of the case in each place of the host's vectors, places in the order in which they are asked
-    for)."""
+    """For each batch: the row of the case at each place of the host's vectors, and the places in the order of the
+    selection."""
     for (first, end), places in zip(feeder.cuts, feeder.batch_places()):
         row_at = dict(zip(places.of_row, range(first, end)))
         yield row_at, list(places.selection) if places.selection is not None else list(places.of_row)
@@ -30,7 +30,8 @@ def _bits_of(bitmap, num_rows):
 
 
 def _ask(condition, batch, num_rows, order, output):
-    """The places that pass, in the order they come out; None where only their number is asked for. And their number."""
+    """The places that pass, in the order they come out (None where only their number is requested), and their
+    number."""
     if output == "count":
         return None, condition.count(batch)
     if output == "select":

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One random join: spec and rows, and the ways to run it, all of which must give the rows that the oracles say.
+"""One random join: its spec, its rows, and its variants: ways to run it, all of which must give the oracles' rows.
 
     case = Case.generate(seed, number)            the same case for the same two numbers
     case.spec()                                   "join.left keys=i32:nullable build=utf8 probe=rowid residual=f64:lt"
-    case.variants()                               engine, plan parameters, cut into batches, threads: five times
-                                                  otherwise
+    case.variants()                               engine, plan parameters, batches, threads: five different ways
 
 A case is rows without a layout (join_rows.py). A variant says how they come in and go out: Arrow structs or the host's
 own vectors with selections, how many threads append, finalise and probe. A reduction of a case drops rows, keys,
-conjuncts or payload, or makes the join an inner one; minimising a failure is trying reductions.
+conjuncts or payload, or makes the join an inner one; a failure is minimised by trying reductions.
 """
 import dataclasses
 import random
@@ -24,7 +23,7 @@ MAX_ZERO_HASH_PAIRS = 2_000_000  # with equal hashes every probe row meets every
 # Plan parameters that came with the kinds, besides `layout`; a library before them has none of these.
 PARAMS_OF_KINDS = {"partition_bits": range(11), "open_load_percent": (10, 40, 60, 75),
                    "inline_key_bytes": (12, 20, 28, 60)}
-BIG_ROWS = 20_000                # beyond it Python takes its time: fewer variants
+BIG_ROWS = 20_000                # above it Python is slow: fewer variants
 
 
 @dataclasses.dataclass
@@ -49,8 +48,8 @@ def _random_kind(rng):
 
 
 def _fit_to_kind(rng, kind, keys, residuals):
-    """Keys and conjuncts that the kind allows: where a null makes the answer unknown, one key, and nulls more often
-    than elsewhere."""
+    """Keys and conjuncts that the kind allows. Kinds whose answer a null makes unknown get one key, with nulls more
+    often than elsewhere."""
     if kind.name == "anti_null_aware" or kind.marks and rng.random() < 0.6:
         key = _with_type(keys[0], null_equal=False)
         return [_with_nulls(rng, key) if rng.random() < 0.4 else key], []

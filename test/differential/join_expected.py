@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a join must answer: the oracles' rows as columns of the result, and the comparison of an answer with them.
+"""The expected result of a join: the oracles' rows as columns of the result, and the comparison of an answer with them.
 
-Rows are compared as a multiset, sorted by all columns, as physical values. A single join of which a probe row has two
+Rows are compared as a multiset, sorted by all columns, as physical values. A single join in which a probe row has two
 matches must end in an error instead.
 """
 import collections

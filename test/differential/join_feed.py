@@ -65,7 +65,7 @@ class Feeder:
             yield pa.StructArray.from_arrays(arrays, fields=list(schema)).slice(skip)
 
     def _selection(self, first, num_rows):
-        """(rows of the host's vectors, which take part). Where row ids are asked for, a range, so that they are those
+        """(rows of the host's vectors, which take part). A range where the result has row ids, so that they are those
         of the case."""
         total = num_rows + self.rng.choice((0, 1, 10))
         if self.has_row_id:

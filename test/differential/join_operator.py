@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The join as an operator that run.py can test: its cases, how to run them, what they must answer, and what a run has
-to cover."""
+"""The join as an operator that run.py can test: its cases, how they run, the expected answers, and the coverage of a
+run."""
 import collections
 import dataclasses
 
@@ -76,7 +76,7 @@ class Coverage:
         return [layout for layout in LAYOUT_CLASSES if not self.layouts[layout]]
 
     def is_complete(self):
-        """All seen; or a library that cannot show it, of which nothing is asked."""
+        """Whether all has been seen, or the library does not report what ran."""
         return not self.knows_layouts or not self._unseen() and not self._unseen_layouts()
 
     def unseen_text(self):

@@ -6,7 +6,7 @@ keys match at once. *Narrow*: types that fit one 64-bit word together, which tab
 made for. Their tuples are numbered by *rank*, and the build side is an arrangement of ranks:
 
     keys=i32, values 5 6 7 8 (a run), ranks 0 .. 3; the probe side also draws rank 4, 5, .. whose values 4, 9 the build
-    side lacks keys=i8,bool: rank = 2 * number of the i8 value + bool
+    side lacks. keys=i8,bool: rank = 2 * number of the i8 value + bool
     unique:  3 0 2 1     few duplicates:  3 0 2 2     duplicates: 0 1 0 1     equal: 2 2 2 2
 """
 import dataclasses
@@ -81,7 +81,7 @@ _ARRANGEMENTS = ("unique", "unique", "unique", "gaps", "few duplicates", "few du
 
 
 def key_bits(column_type):
-    """Bits that a key takes in a word; None: it fits none."""
+    """Bits of a key in a packed key; None if it cannot be packed."""
     if column_type.name not in _WORD_NAMES:
         return None
     bits = 1 if column_type.name == "bool" else 8 * column_type.number_bytes()
@@ -132,7 +132,7 @@ def _distinct_values(rng, column_type, count, style):
 
 
 def _misses(rng, column_type, values):
-    """A few values that are not among them: neighbours, ends of the type, any."""
+    """A few values that are not among the given ones: neighbours, ends of the type, random ones."""
     if column_type.is_float or column_type.name == "bool" or column_type.index:
         return []
     low, high = integer_bounds(column_type)
@@ -172,8 +172,8 @@ def _arranged(rng, arrangement, num_rows, num_ranks):
 
 
 def narrow_keys(rng, sizes):
-    """Keys that mostly fit one word. Lessens sizes["build"] where the types have fewer values than it has rows that
-    differ."""
+    """Keys that mostly fit one word. Reduces sizes["build"] where the types have fewer values than there are distinct
+    rows."""
     types = _narrow_types(rng)
     arrangement = rng.choice(_ARRANGEMENTS)
     share = {"gaps": rng.choice((1.1, 2, 10 if sizes["build"] < 10_000 else 2)),

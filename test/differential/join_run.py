@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a case in a variant through the C ABI: compile, append, finalise, probe, drain; and reads what comes out.
+"""Runs a case in a variant through the C ABI: compile, append, finalise, probe, scan of unmatched build rows.
 
-    answer = run(library, case, variant)         rows as a table of physical values, statistics, or the error that
-                                                 probing ended in
+    answer = run(library, case, variant)         rows as a table of physical values, statistics, or the error that ended
+                                                 probing
 
-Threads are Python's; the library is called without the interpreter's lock, so its calls do run side by side.
+Threads are Python's; the library is called without the interpreter's lock, so its calls run concurrently.
 """
 import ctypes
 import dataclasses
@@ -213,8 +213,8 @@ def run(library, case, variant):
 
 
 def check_compiles_twice(library, case, variant):
-    """The same spec gives the same kernel, text by text, when it is made anew; and layouts that its keys do not fit are
-    refused."""
+    """The same spec gives the same text of each stage when it is compiled again, and layouts that its keys do not fit
+    are refused."""
     check_made_anew(library, case.spec(), variant)
     if library.knows_kinds and not case.fits_word():
         for layout in ("dense", "open"):

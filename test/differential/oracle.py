@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a join must answer, from two oracles that share no code with Quern nor with each other. A result row is (probe
-row, build row, mark), where a side that has no row in it is null, and so is the mark of every join but a mark join (and
-of an unknown one):
+"""The expected rows of a join, from two oracles that share no code with Quern nor with each other. A result row is
+(probe row, build row, mark). A side without a row is null, and so is the mark where it is unknown and in every kind but
+mark:
 
     left join, probe keys 7 8, build keys 7 7     (0, 0, null) (0, 1, null) (1, null, null)
 
 DuckDB compares real columns: integers as integers, floats as floats (NaN = NaN, -0 = 0, NaN greatest there), strings as
-VARCHAR or BLOB, `=` or IS NOT DISTINCT FROM per key. What it cannot take as it is comes as an equivalent column:
+VARCHAR or BLOB, `=` or IS NOT DISTINCT FROM per key. Types that it lacks are replaced by equivalent columns:
 fixed_binary as BLOB, dates, times, timestamps and durations as their integers, dictionaries and views decoded, decimals
-of a residual predicate as their unscaled integers, collated strings as their places in the order of the column's values
-(collation_oracle.py), unless rtrim(x, ' ') says the same. Each kind is a query of its own.
+of a residual predicate as their unscaled integers, collated strings as their ranks among the column's values
+(collation_oracle.py), unless rtrim(x, ' ') is equivalent. Each kind has a query of its own.
 
-The Python one puts normalised key tuples into a dict, and derives every kind from the matches of each probe row by the
-table of kinds. It checks DuckDB, and it estimates results before anything runs.
+The Python oracle puts normalised key tuples into a dict, and derives every kind from the matches of each probe row and
+the table of kinds. It checks DuckDB, and estimates the size of results before anything runs.
 """
 import collections
 import operator
@@ -32,14 +32,14 @@ _OPERATORS = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": ope
 
 
 def normalise(column_type, value):
-    """A physical value as a key compares it: equal keys are equal here."""
+    """A physical value normalised for comparison as a key: equal keys become equal values."""
     if column_type.is_float:
         return normalised_float(column_type, value)
     return collation_oracle.equality_key(column_type.collation, value) if column_type.is_collated else value
 
 
 def ordered_value(column_type, value):
-    """A physical value as an order or a predicate compares it: NaN is greatest, and there is one of it."""
+    """A physical value normalised for order and predicates: there is one NaN, and it is the greatest value."""
     if column_type.is_collated:
         return collation_oracle.order_key(column_type.collation, value)
     if column_type.name == "decimal128":
@@ -136,13 +136,13 @@ def rows_of_first_keys(keys, side):
 
 
 def is_trimmed_text(column_type):
-    """Whether its strings compare as those that rtrim gives."""
+    """Whether its strings compare like the results of rtrim."""
     collation = collation_oracle.collation_of(column_type.collation)
     return column_type.is_utf8 and collation.pad == "trims" and collation.weights == "bytes"
 
 
 def places_in_order(column_type, values, indices):
-    """Of each row the place of its value among all values, equal ones in one place."""
+    """The dense rank of each row's value among all values."""
     keys = [collation_oracle.order_key(column_type.collation, value) for value in values]
     place = {key: number for number, key in enumerate(sorted(set(keys)))}
     place_of = [place[key] for key in keys]

@@ -41,7 +41,7 @@ from abi_structs import (ADDED_SIGNATURES, AGGREGATE_SIGNATURES, FILTER_SIGNATUR
                          Counters, Error, JoinStats, Result, SortStats, export_batch, export_schema, int32s,
                          release_array, release_schema)
 
-# What a test compiles, it compiles, and the user's own kernels stay as they are. Before the library is loaded.
+# Set before the library is loaded: tests compile their kernels, and the user's own cache stays as it is.
 os.environ.setdefault("QUERN_CACHE", "off")
 
 STATUS_NAMES = ("OK", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "UNIMPLEMENTED", "INTERNAL")
@@ -148,7 +148,7 @@ class Library:
         return hasattr(self._library, name)
 
     def call(self, name, *arguments):
-        """Calls a function whose last parameter is the error object; raises what it says."""
+        """Calls a function whose last parameter is the error object, and raises the error."""
         error = Error()
         status = self.function(name)(*arguments, ctypes.byref(error))
         if status == OK:
@@ -166,8 +166,8 @@ class Library:
         return Kernel(self, handle)
 
     def compile_after(self, rows, spec, params=None):
-        """A kernel that is generic for `rows` rows; then the job waits for the compiled one and goes on with it. From
-        libraries that have no such thing: what `auto` gives."""
+        """A kernel that is generic for `rows` rows; then the job waits for the compiled one and goes on with it.
+        Libraries without this function give what `auto` gives."""
         if not self.has("quern_compile_with"):
             return self.compile(spec, "auto", params)
         handle, options = HANDLE(), CompileOptions(struct_size=ctypes.sizeof(CompileOptions), compile_after_rows=rows,
@@ -212,7 +212,7 @@ class Kernel(Handle):
         return None if text is None else text.decode()
 
     def counters(self):
-        """What all jobs of the kernel have counted; None from a library that does not tell."""
+        """The counters of all jobs of the kernel; None from a library without them."""
         if not self.library.has("quern_kernel_get_counters"):
             return None
         counters = Counters(struct_size=ctypes.sizeof(Counters))
@@ -295,7 +295,7 @@ class Join(Handle):
         self.library.call("quern_join_finalise_shared", self.handle)
 
     def layout(self):
-        """The table's layout, after finalise; None from a library that does not tell."""
+        """The table's layout, after finalise; None from a library without this function."""
         if not self.library.has("quern_join_layout"):
             return None
         layout = self.library.function("quern_join_layout")(self.handle)

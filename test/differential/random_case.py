@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What random cases and their variants share, whatever the operator: how a failure is named, made smaller, and shown.
+"""What random cases and their variants share, whatever the operator: how a failure is named, reduced and shown.
 
     class Case(OneInputCase): ..      rows of one input; a join, which has two, is a RandomCase
     class Variant(RandomVariant): ..
 
-A reduction is a dictionary of what is left of a case: {"rows": [100, 200], "keys": [0, 2], "plain": true}.
+A reduction is a dictionary of what remains of a case: {"rows": [100, 200], "keys": [0, 2], "plain": true}.
 """
 import random
 

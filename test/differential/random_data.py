@@ -13,7 +13,8 @@ For example values [7, -1], indices [0, None, 1, 1] are the rows 7, null, -1, -1
 
 Every buffer lies between pages that cannot be read, mostly against the one behind it, some against the one before it,
 and is unmapped when its last reader lets go. A kernel that reads one byte beyond a buffer, or a batch that it has
-released, dies at once instead of answering by luck. GuardedBuffer.live counts what is still held: a test of leaks.
+released, crashes at once instead of being right by luck. GuardedBuffer.live counts the buffers that are still held,
+which finds leaks.
 """
 import array
 import ctypes
@@ -91,8 +92,7 @@ class ColumnType:
         return pa.dictionary(_ARROW_TYPES[self.index], self.value_arrow()) if self.index else self.value_arrow()
 
     def bits_arrow(self):
-        """The Arrow type with the same layout that says nothing of meaning: what a result is read as, and compared
-        as."""
+        """The Arrow type with the same layout and without its meaning: results are read and compared in it."""
         if self.name == "bool":
             return pa.bool_()
         if self.name in ("fixed_binary", "decimal128"):
@@ -180,7 +180,7 @@ def _random_integers(rng, low, high, count):
         return [value for value in dict.fromkeys(near) if low <= value <= high][:count] or [low]
     if style == "sparse":
         return [rng.randint(low, high) for _ in range(count)]
-    shift = 0 if style == "dense" else rng.choice((3, 8, 16, 32, 48))  # low bits all zero: a weak hash's trap
+    shift = 0 if style == "dense" else rng.choice((3, 8, 16, 32, 48))  # low bits all zero: bad for a weak hash
     width = (high - low) >> shift
     if width < 1:
         return [rng.randint(low, high) for _ in range(count)]
@@ -356,7 +356,7 @@ def guarded(content, at_start=False):
 
 
 def bitmap(bits):
-    """Bits as an Arrow bitmap; the unused bits of the last byte are ones, which nobody may count."""
+    """Bits as an Arrow bitmap; the unused bits of the last byte are ones, which must not be counted."""
     bits = list(bits)
     digits = "".join("1" if bit else "0" for bit in reversed(bits))
     padding = -len(bits) % 8

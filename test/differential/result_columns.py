@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result columns of the C ABI as arrays of physical values: what a join and an aggregation read their answers by.
+"""Result columns of the C ABI as arrays of physical values; joins and aggregations read their answers so.
 
     comparable(result_array(result.columns[0], ColumnType("i64"), result.num_rows))
 

@@ -4,8 +4,8 @@ or as the host's own vectors with a selection, laid out as a variant says.
 
     Feeder(case, variant).batches()     each batch with what must live as long as its bytes
 
-The row ids of vectors are such that the rows of the case are in their order, whatever the order they come in: three
-rows in the vector's places 2 5 6, of which selection 6 2 5 tells, have the ids first_row_id + 2, + 5, + 6.
+Row ids keep the order of the case's rows, in whatever order they come in: three rows at places 2 5 6 of the vectors,
+under selection 6 2 5, have the ids first_row_id + 2, + 5, + 6.
 """
 import array
 import dataclasses
@@ -66,7 +66,7 @@ class Feeder:
         return [first_id + place for first_id, places in zip(self._first_ids, self._places) for place in places.of_row]
 
     def batch_places(self):
-        """Of each cut, where its rows stand in the host's vectors."""
+        """For each batch, where its rows stand in the host's vectors."""
         return self._places
 
     def batches(self, in_order=False):

@@ -6,17 +6,16 @@
     run.py --lib build/lib/libquern.so --replay '{"seed": 7, "case": 31, "keys": [0], "build_rows": [0, 2]}'
     run.py --lib build/lib/libquern.so --operator aggregate --seed 7 --coverage --seconds 60
 
-Prints the seed first. The cases run in a child process, which says which case it begins, so that a crash is a failure
-like any other. A failure is made small (fewer rows, keys, payload columns; at most a minute) and printed as a replay,
-which builds exactly that case. Exit status: 0 after `N cases passed`, 1 after a failure. The line before the last
-counts what the cases were of and the runs of each layout.
+Prints the seed first. The cases run in a child process, which prints each case before it begins, so that a crash is a
+failure like any other. A failure is minimised (fewer rows, keys, payload columns; at most a minute) and printed as a
+replay, which builds exactly that case. Exit status: 0 after `N cases passed`, 1 after a failure. The line before the
+last counts cases by kind and runs by layout.
 
-`--operator aggregate` tests hash aggregation, `--operator sort` sorts and merges, `--operator filter` conditions; a
-join is tested otherwise. `--seconds` ends a run between two cases. `--seed 0` takes a new seed from the clock.
-`--coverage` runs cases until all has been seen that the operator's Coverage asks for (of joins every kind with every
-class of layouts and every engine; of aggregations every function, key type and layout with every engine; of sorts every
-key type and method with every engine; of filters every leaf, pattern and collation; and more); the run fails if it ends
-before.
+`--operator aggregate` tests hash aggregation, `--operator sort` sorts and merges, `--operator filter` conditions; the
+default is joins. `--seconds` ends a run between two cases. `--seed 0` takes a new seed from the clock. `--coverage`
+runs cases until the operator's Coverage is complete (for joins every kind with every class of layouts and every engine;
+for aggregations every function, key type and layout with every engine; for sorts every key type and method with every
+engine; for filters every leaf, pattern and collation; and more); the run fails if it ends before.
 """
 import argparse
 import dataclasses
@@ -70,7 +69,7 @@ def check_case(operator, library, oracle, case, coverage=None):
 
 
 def minimise(case, still_fails, seconds=MINIMISE_SECONDS):
-    """The smallest case found in the time by taking each step that still fails."""
+    """The smallest failing case that is found in the time, reduction by reduction."""
     deadline, shrunk = time.monotonic() + seconds, True
     while shrunk:
         shrunk = False
@@ -188,7 +187,7 @@ def _report_crash(options, replay, returncode):
 
 
 def watch(options):
-    """Runs the cases in a child and passes on what it says."""
+    """Runs the cases in a child process and passes its output on."""
     begun = time.monotonic()
     arguments = ["--seed", str(options.seed), "--cases", str(options.cases), "--first-case", str(options.first_case),
                  "--seconds", str(options.seconds)] + (

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The harness checks itself, without a library: both oracles agree on every kind of join, on aggregations, orders and
-conditions, every layout of rows decodes (by pyarrow) to those rows, the comparison of answers sees a row that lacks, is
-wrong or out of place, and the tables of kinds, functions and collations are the library's.
+conditions; every layout of rows decodes (by pyarrow) to those rows; the comparison of answers detects a row that is
+missing, wrong or out of place; the tables of kinds, functions and collations are the library's.
 
     self_check.py --seed 1 --cases 200
 """
@@ -84,7 +84,7 @@ def check_kinds():
 
 
 def check_comparison(case, expected):
-    """The comparison takes the oracle's answer in another order, and not without its last row."""
+    """The comparison accepts the oracle's answer in another order, and rejects it without its last row."""
     if expected.must_fail:
         return
     for table in (expected.table, None if expected.table is None else expected.table.slice(1)):
@@ -126,7 +126,7 @@ def check_fed_layouts(case, variant):
 
 
 def _value_taken(answer):
-    """One value that an answer takes."""
+    """One value that an answer accepts."""
     if isinstance(answer, aggregate_answers.Exactly):
         return answer.value
     if isinstance(answer, aggregate_answers.OneOf):
@@ -161,7 +161,7 @@ def _is_refused(expected, rows):
 
 
 def check_aggregate_comparison(case, expected):
-    """The comparison takes the oracle's groups, and neither without the last one nor with another count."""
+    """The comparison accepts the oracle's groups, and rejects them without the last one or with another count."""
     if expected.must_fail:
         return
     rows = _rows_taken(case, expected)
@@ -213,8 +213,8 @@ def _refusal_of_order(case, expected, order, bound=None):
 
 
 def check_sort_comparison(case, expected, rng):
-    """The comparison takes the oracle's order, and any other of rows with equal keys unless the sort is stable; not two
-    rows of different classes in each other's places, and none twice."""
+    """The comparison accepts the oracle's order, and any other order of rows with equal keys unless the sort is stable.
+    It rejects two swapped rows of different classes, and a row that comes twice."""
     order, classes = expected.order, expected.classes
     if refusal := _refusal_of_order(case, expected, order[:expected.num_rows]):
         raise SystemExit(f"case {case.number}: the oracle's own answer is refused: {refusal}")
@@ -236,7 +236,7 @@ def check_sort_comparison(case, expected, rng):
 
 
 def check_thresholds(case, expected, rng):
-    """After a threshold rows may lack, but not before it, and not out of order."""
+    """Rows may be missing after a threshold, but not before it, and not out of order."""
     if not expected.order:
         return
     bound = expected.classes[rng.choice(expected.order)]
@@ -291,7 +291,7 @@ def _refusal_of_rows(expected, passed, num_rows):
 
 
 def check_filter_comparison(case, expected):
-    """The comparison takes the rows for which the condition is true, not one less or more, nor in another order."""
+    """The comparison accepts exactly the rows for which the condition is true, in their order."""
     rows = [row for row, truth in enumerate(expected.truths) if truth is True]
     others = sorted(set(range(case.num_rows)) - set(rows))
     if refusal := _refusal_of_rows(expected, rows, case.num_rows):

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One random sort: spec and rows, and the ways to run it, all of which must give the rows in the order that the oracles
-say.
+"""One random sort: its spec, its rows, and its variants: ways to run it, all of which must give the rows in the
+oracles' order.
 
     case = Case.generate(seed, number)            the same case for the same two numbers
     case.spec()                                   "sort keys=i32:desc:out,utf8:nullable payload=rowid limit=10 stable"
-    case.variants()                               engine, plan parameters, cut into batches, threads, thresholds, merges
+    case.variants()                               engine, plan parameters, batches, threads, thresholds, merges
 
-A case is rows without a layout (sort_rows.py); the number of a row is its row id, as far as their order goes. A variant
-says how rows come in and go out: Arrow structs or the host's own vectors with selections, how many threads append,
-finalise and read; or that the rows come as sorted runs, which are merged. A reduction of a case drops rows, keys,
-payload, the limit or the window functions; minimising a failure is trying reductions.
+A case is rows without a layout (sort_rows.py); row ids are in the order of the row numbers. A variant says how rows
+come in and go out: Arrow structs or the host's own vectors with selections, how many threads append, finalise and read;
+or that the rows come as sorted runs, which are merged. A reduction of a case drops rows, keys, payload, the limit or
+the window functions; a failure is minimised by trying reductions.
 """
 import dataclasses
 import random
@@ -104,7 +104,7 @@ class Case(OneInputCase):
         return outputs + [Output(ColumnType("u64"), None, window=name) for name in self.window if window]
 
     def classes(self):
-        """Of each row (sort_order.py). When the case is complete."""
+        """The class of each row (sort_order.py), once the case is complete."""
         if self.known_classes is None:
             self.known_classes = row_classes(self.keys, self.num_rows)
         return self.known_classes
@@ -113,7 +113,7 @@ class Case(OneInputCase):
         return any(item.column is None for item in self.payload_items)
 
     def is_ordered(self):
-        """Whether an answer hangs on the row ids."""
+        """Whether an answer depends on the row ids."""
         return self.stable or self.has_row_id()
 
     def window_columns(self, partitions, classes):

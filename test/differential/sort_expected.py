@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sort must answer: the rows in the order of Python's classes, which DuckDB has to agree with, and the
-comparison of an answer with them.
+"""The expected result of a sort, and the comparison of an answer with it: rows in the order of Python's classes, with
+which DuckDB must agree.
 
-With `stable`, and of a merge, row by row. Otherwise rows of one class may stand in any order, and the limit may cut a
-class anywhere:
+With `stable`, and for a merge, answers are compared row by row. Otherwise rows of one class may stand in any order, and
+the limit may cut a class anywhere:
 
     classes in order   0 1 1 1 2    limit=3: the row of class 0, then any two of the three
 
-A threshold that a host sets wrongly costs rows that come after it, and none that do not; those that come out all the
-same are in order.
+A wrong threshold loses only rows that come after it; those that come out nevertheless are in order.
 """
 import collections
 import dataclasses
@@ -141,7 +140,7 @@ class Expected:
             left[groups[current]][row] -= 1
 
     def _check_repeats(self, answer):
-        """Bit by bit what another engine found, where the order is total."""
+        """The same bits as another engine's, where the order is total."""
         if (answer.repeats is None or not self.case.stable and answer.order is None
                 and len(set(self.classes)) < self.case.num_rows):
             return

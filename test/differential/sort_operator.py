@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sort as an operator that run.py can test: its cases, how to run them, what they must answer, and what a run has
-to cover.
+"""The sort as an operator that run.py can test: its cases, how they run, the expected answers, and the coverage of a
+run.
 
-What a run has seen is a set of pairs, such as ("method", "radix", "jit"), ("limit", "more than rows") and
+Coverage is a set of pairs that runs have shown, such as ("method", "radix", "jit"), ("limit", "more than rows") and
 ("prefix_words", 3).
 """
 import collections
@@ -127,7 +127,7 @@ def _variant_marks(case, variant):
 
 
 def _marks(case, variant):
-    """What a run of the case in the variant shows; key types with each engine."""
+    """What a run of the case in the variant covers; key types with each engine."""
     for mark in _key_marks(case):
         yield (*mark, variant.engine) if mark[0].startswith("key type") else mark
     yield from _case_marks(case)
@@ -212,7 +212,7 @@ class Coverage:
         return case.generated_rows >= MANY_ROWS and case.order == order if order else case.generated_rows <= BIG_ROWS
 
     def is_complete(self):
-        """All seen; or a library that cannot show it, of which nothing is asked."""
+        """Whether all has been seen, or the library does not report what ran."""
         return not self.knows_sorts or not self.unseen
 
     def unseen_text(self):

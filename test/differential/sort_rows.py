@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random columns of a sort: keys of every type and order, values that make words, prefixes and ties hard, and rows that
-are sorted already, or nearly so.
+"""Random columns of a sort: keys of every type and order, values that are hard for key words, prefixes and prefix
+collisions, and rows that are sorted, or nearly so.
 
-Values of the keys come from a *pool* of tuples, from which rows are drawn; then the rows may be put in the order that
-they must come out in and be disturbed a little:
+Rows are drawn from a *pool* of key tuples; then they may be sorted and disturbed a little:
 
     pool (1, 'a') (2, 'b') (2, 'c')    rows 2 0 1 0    sorted 0 0 1 2    nearly sorted 0 1 0 2
 """
@@ -83,7 +82,7 @@ def _letters(rng, alphabet, num_bytes):
 
 
 def _string_values(rng, utf8, count):
-    """Strings that agree for long, are prefixes of each other, or end with what order may overlook."""
+    """Strings with long common prefixes, prefixes of each other, or with ends that the order may ignore."""
     style = rng.choice(("lengths", "shared prefix", "shared prefix", "endings", "endings", "prefixes of one",
                         "one byte differs"))
     alphabet = rng.choice(("a", "ab", "abcdefghijklmnopqrstuvwxyz", "\0a", " a", "\0 \x01\x1f!"))

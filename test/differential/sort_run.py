@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a sort in a variant through the C ABI: compile, append, finalise, read; or merges sorted runs; and reads what
-comes out.
+"""Runs a sort in a variant through the C ABI: compile, append, finalise, read; or merges sorted runs.
 
     answer = run(library, case, variant)         rows in order as a table of physical values, statistics, thresholds
                                                  that were read
 
-A merge gets its rows in runs that Python has sorted. The vectors of a batch are unmapped as soon as its run asks for
-the next one.
+A merge gets its rows in runs that Python has sorted. The vectors of a batch are unmapped as soon as the merge needs the
+next batch of its run.
 """
 import ctypes
 import dataclasses
@@ -203,7 +202,7 @@ class _Appending:
             appender.finish()
 
     def _append(self, target, batches, is_first):
-        """`target`: a sort or an appender. One thread sees to thresholds."""
+        """`target`: a sort or an appender. One thread reads and sets thresholds."""
         rows_before, number = 0, 0
         for number, (batch, owners) in enumerate(batches):
             num_rows = batch.num_rows if self.feeder.vectors else len(batch)
@@ -252,7 +251,7 @@ def _run_at_once(sort, case, variant, feeder):
         try:
             reader.take(reader.num_rows(), result)
             return True
-        except Exception as error:  # whatever it is, it is raised when the library has come back
+        except Exception as error:  # any exception is raised again when the library has returned
             places.append(error)
             return False
 
