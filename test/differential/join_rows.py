@@ -5,8 +5,8 @@ Keys come in two styles. *Mixed*: any types; the rows of both sides are drawn fr
 keys match at once. *Narrow*: types that fit one 64-bit word together, which tables other than the unchained one are
 made for. Their tuples are numbered by *rank*, and the build side is an arrangement of ranks:
 
-    keys=i32, values 5 6 7 8 (a run), ranks 0 .. 3; the probe side also draws rank 4, 5, .. whose values 4, 9 the build
-    side lacks. keys=i8,bool: rank = 2 * number of the i8 value + bool
+    keys=i32, values 5 6 7 8 (a run), ranks 0 .. 3; the probe side also draws rank 4, 5, ..: values 4, 9, not in build
+    keys=i8,bool: rank = 2 * number of the i8 value + bool
     unique:  3 0 2 1     few duplicates:  3 0 2 2     duplicates: 0 1 0 1     equal: 2 2 2 2
 """
 import dataclasses

@@ -4,11 +4,11 @@
 
     arrow_import.py --lib build/lib/libquern.so --seed 1 --seconds 20
 
-A right batch is laid out in structs of our own (OwnedArray), one thing in it is broken, and it is appended, probed,
-sorted or merged. The C data interface does not say how long most buffers are, so that some lies cannot be found out (a
-length beyond the buffers of all children); only those that can are told here. A breakage marked REFUSE must be refused;
-the others may be accepted as long as nothing is read out of bounds: all buffers end at a page that cannot be read.
-Refused or not, an array is released exactly once.
+A correct batch is copied into structs of our own (OwnedArray), one field is broken, and it is appended, probed, sorted
+or merged. The C data interface does not give the sizes of most buffers, so some errors cannot be detected (a length
+beyond the buffers of all children); only detectable ones are tried here. A breakage marked REFUSE must be refused; the
+others may be accepted as long as nothing is read out of bounds: all buffers end at a page that cannot be read. Refused
+or not, an array is released exactly once.
 """
 import array
 import ctypes
@@ -57,7 +57,7 @@ class OwnedArray:
         return copied
 
     def pointers(self, addresses):
-        """An array of buffer pointers, with NULLs behind it for whoever reads too many."""
+        """An array of buffer pointers, followed by NULLs in case too many are read."""
         made = (ctypes.c_void_p * (len(addresses) + 4))(*addresses)
         self._keep.append(made)
         return ctypes.cast(made, ctypes.POINTER(ctypes.c_void_p))

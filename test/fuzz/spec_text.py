@@ -4,8 +4,8 @@
 
     spec_text.py --lib build/lib/libquern.so --seed 1 --seconds 20
 
-Half of the texts are right and must be accepted; their canonical form must be accepted as well and give itself again.
-The others are right ones with a few changes (a byte, a word, a piece twice, two specs spliced), or words in any order.
+Half of the texts are valid and must be accepted; their canonical form must be accepted too and print as itself. The
+others are valid texts with a few changes (a byte, a word, a piece twice, two specs spliced), or words in any order.
 """
 import dataclasses
 import sys

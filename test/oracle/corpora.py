@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strings with the ranks that other systems gave them: equal ranks, equal strings; smaller ones sort first. From
-test/collations.
+"""Strings with their ranks in other systems, from test/collations: equal strings have equal ranks; smaller ranks sort
+first.
 
     for corpus in corpora(folder):
         corpus.name, corpus.collation      "MariaDB+MySQL", "utf8mb4_general_ci"

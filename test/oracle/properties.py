@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hash, equality and order agree: what a sort calls equal, groups, joins and filters call equal too, and the same is
-smaller to a sort and to a filter. Of any strings, those among them that no other system was asked for, under every
-collation of runtime/collation/collations.def.
+"""Hash, equality and order agree: strings that are equal in a sort are equal in groups, joins and filters, and sorts
+and filters agree on order. The strings are random, so no other system's answers are needed. All collations of
+runtime/collation/collations.def are tested.
 
     properties.py --lib build/lib/libquern.so --seed 7
 
-Two sets of strings a collation, text and ill-formed bytes, each with every length from 0 to 40 in it; their ranks are
-those of one sort, by the kernel that compares row by row; then they go through all operators like ranks of other
-systems (through_operators.py), and all that have a length to themselves are constants of a filter once. The strings lie
-between unreadable pages.
+Each collation gets two sets of strings, text and ill-formed bytes, each with every length from 0 to 40. Their ranks are
+those of one sort by comparison; they are then checked in all operators like the ranks of other systems
+(through_operators.py), and one string of each length is the constant of a filter. The strings lie between unreadable
+pages.
 """
 import argparse
 import os

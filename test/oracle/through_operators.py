@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The ranks of test/collations through the operators: what a system says of 6,112 strings, of single characters and of
-ill-formed ones has to come out of sorts, aggregations, joins and filters, compiled and generic.
+"""The ranks of test/collations through the operators: sorts, aggregations, joins and filters, compiled and generic,
+must agree with a system on 6,112 strings, on single characters and on ill-formed strings.
 
     through_operators.py --lib build/lib/libquern.so --data test/collations --operator sort
     ... --operator filter --only utf8mb4_general_ci
 
-Strings come in every type that holds them, in buffers between unreadable pages. Prints what it has compared; the first
-wrong answer of each collation, and exit status 1, where there is one.
+Strings come in every string type, in buffers between unreadable pages. Prints what was compared, and the first wrong
+answer of each collation; then the exit status is 1.
 """
 import argparse
 import collections

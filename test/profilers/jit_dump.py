@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jit_dump.py LIB QUERN SOURCE_ROOT FOLDER: FOLDER/jit-PID.dump is what perf's specification of the format says, and
-tells the truth.
+"""jit_dump.py LIB QUERN SOURCE_ROOT FOLDER: FOLDER/jit-PID.dump conforms to perf's specification of the format, and its
+contents are right.
 
 For each kernel prints its functions and the files that its source lines are in."""
 import ctypes

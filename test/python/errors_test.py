@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever is wrong is an exception of the right kind, with a text of one line: what is wrong, the value, what is
-accepted."""
+"""Every error is an exception of the right class, with one line of text: what is wrong, the value, what is accepted."""
 
 import unittest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""quern.polars: nodes of lazy queries have the rows that Polars' own operators have, whatever is asked of them."""
+"""quern.polars: nodes of lazy queries give the rows of Polars' own operators, whatever the query."""
 
 import unittest
 

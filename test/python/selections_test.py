@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions that go into an operator as numbers of rows: the same results as over a filtered table, whatever the
-threads and chunks, and in the order of the rows where an operator goes by it."""
+"""Conditions that reach an operator as row numbers: the same results as over a filtered table, for any threads and
+chunks, and in row order where an operator depends on it."""
 
 import unittest
 

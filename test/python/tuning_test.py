@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machine facts, tuning and profiles: what they hold, what kernels make of them, where files are written, Ctrl-C.
-Nothing depends on how fast this machine is: tables are small, budgets tiny, and entries that must be there are written
-here."""
+"""Machine facts, tuning and profiles: their contents, their effect on kernels, where files are written, Ctrl-C. Nothing
+depends on how fast this machine is: tables are small, budgets tiny, and entries that must be there are written here."""
 
 import csv
 import io

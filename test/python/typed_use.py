@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What type checkers know of a program that uses the package: mypy reads it (types.test), nothing runs it."""
+"""A program that uses the package, for type checkers: mypy reads it (types.test), nothing runs it."""
 
 from collections.abc import Callable
 from typing import Any, Union, assert_type

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rooms of the house: which folder may include which. `rooms.py check SOURCE_ROOT` prints each include that breaks
-the order; `rooms.py write SOURCE_ROOT` writes the table into docs/architecture.md, and `check` also says where that
-page has another one.
+the order; `rooms.py write SOURCE_ROOT` writes the table into docs/architecture.md, and `check` also reports where that
+page differs.
 
 A file may include its own room and the rooms in rows above it, never one below. The rooms of one row never include each
 other. A room is a folder with the folders below it, unless such a folder is a room of its own. Anything may be included

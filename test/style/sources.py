@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules about source files that no compiler knows: sources.py RULE SOURCE_ROOT. Prints each break of the rule; exit
+"""Rules about source files that no compiler checks: sources.py RULE SOURCE_ROOT. Prints each break of the rule; exit
 status 1 if any.
 
 The rules are the functions below. Which room may include which is in rooms.py."""
@@ -16,8 +16,7 @@ MAX_LINES = 800
 MAX_COLUMNS = 120
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.MULTILINE)
 
-# What code that becomes bitcode may take from the system: headers without functions of their own, and memcpy and
-# friends.
+# System headers that code for bitcode may include: headers without functions of their own, and memcpy and friends.
 TEMPLATE_SYSTEM_HEADERS = {
     *("stddef.h", "stdint.h", "stdbool.h", "string.h"),
     *("cstddef", "cstdint", "cstring", "type_traits", "limits", "bit", "concepts"),
@@ -53,7 +52,7 @@ def includes_from_the_root(root):
 
 
 def includes_of_templates(root):
-    """What templates include, directly or not, is plain: their own headers, POD headers of runtime/, and a few of the
+    """Templates include, directly or not, only plain headers: their own, POD headers of runtime/, and a few of the
     system. Templates are all of ir-templates/ but generic/."""
     accepted = ", ".join(sorted(TEMPLATE_SYSTEM_HEADERS))
     for start in code_files(root, "ir-templates"):
@@ -78,7 +77,7 @@ def includes_of_templates(root):
 
 
 def includes_of_public_headers(root):
-    """A host's compiler needs neither Abseil nor LLVM nor our insides."""
+    """A host's compiler needs neither Abseil nor LLVM nor internal headers."""
     for path in code_files(root, "hosts"):
         if path.name not in PUBLIC_HEADERS:
             continue
